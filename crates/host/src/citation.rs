@@ -1,0 +1,97 @@
+//! The file and line that a fact came from.
+
+use serde::Serialize;
+use std::sync::Arc;
+
+/// Longest quotation kept, in characters: kernel messages fit, a mangled binary line does not.
+const QUOTE_CHARS_MAX: usize = 240;
+
+/// A place in the host's files, with the words that stand there.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+pub struct Citation {
+    /// Path below the host's root, without a leading slash: `proc/cmdline`.
+    pub file: Arc<str>,
+    /// Line, counted from 1; `None` where the file as a whole (or a link, or a directory) says it.
+    pub line: Option<u32>,
+    /// What stands there, shortened if it is very long.
+    pub text: String,
+}
+
+impl Citation {
+    /// A citation of a whole file, link or directory.
+    pub fn of_file(file: &str, text: &str) -> Self {
+        Self { file: Arc::from(file), line: None, text: quote(text) }
+    }
+}
+
+impl std::fmt::Display for Citation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "{}:{line}: {}", self.file, self.text),
+            None => write!(f, "{}: {}", self.file, self.text),
+        }
+    }
+}
+
+/// A value and where it was read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Cited<T> {
+    /// What was read.
+    pub value: T,
+    /// Where.
+    pub at: Citation,
+}
+
+impl<T> Cited<T> {
+    /// Joins a value to its place.
+    pub fn new(value: T, at: Citation) -> Self {
+        Self { value, at }
+    }
+}
+
+/// The text of one file: lines that can be cited.
+#[derive(Debug, Clone)]
+pub struct Text {
+    file: Arc<str>,
+    body: String,
+}
+
+impl Text {
+    /// The text of `file`, a path below the host's root.
+    pub fn new(file: &str, body: impl Into<String>) -> Self {
+        Self { file: Arc::from(file), body: body.into() }
+    }
+
+    /// Path below the host's root.
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// The whole text.
+    pub fn body(&self) -> &str {
+        &self.body
+    }
+
+    /// Lines with their numbers, counted from 1, without line ends.
+    pub fn lines(&self) -> impl Iterator<Item = (u32, &str)> {
+        (1..).zip(self.body.lines())
+    }
+
+    /// Cites line `line`, whose words the caller has at hand.
+    pub fn cite(&self, line: u32, text: &str) -> Citation {
+        Citation { file: Arc::clone(&self.file), line: Some(line), text: quote(text) }
+    }
+
+    /// Cites the file's first line: for files that hold a single value.
+    pub fn cite_value(&self) -> Citation {
+        self.cite(1, self.body.lines().next().unwrap_or_default())
+    }
+}
+
+fn quote(text: &str) -> String {
+    let text = text.trim();
+    match text.char_indices().nth(QUOTE_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,10 @@
+//! Typed facts about a Linux host's DMA, and the rules that judge them.
+//!
+//! Facts are read from a live system or from a capture of one; each keeps the file and line that it
+//! came from. Rules look at facts only: they open no file.
+
+pub mod bdf;
+pub mod citation;
+
+pub use bdf::Bdf;
+pub use citation::{Citation, Cited, Text};

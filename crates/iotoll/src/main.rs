@@ -1,0 +1,3 @@
+//! iotoll: what toll does every I/O pay between a PCIe adapter and host memory?
+
+fn main() {}

@@ -1,0 +1,13 @@
+//! What stopping a toll is expected to give back.
+
+use crate::Evidence;
+use serde::{Deserialize, Serialize};
+
+/// An expected gain, in words that name the quantity and its unit, with its evidence.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gain {
+    /// For example `UDP request/response latency 21 % better (mean)`.
+    pub what: String,
+    /// Where the figure comes from; also says on which machine it was seen.
+    pub evidence: Evidence,
+}
