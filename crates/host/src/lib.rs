@@ -5,6 +5,8 @@
 
 pub mod bdf;
 pub mod citation;
+pub mod tree;
 
 pub use bdf::Bdf;
 pub use citation::{Citation, Cited, Text};
+pub use tree::Tree;

@@ -1,0 +1,68 @@
+//! Files on a disk below a root: the live machine or an unpacked capture.
+
+use super::source::{Node, Refusal, Source};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use std::{
+    fs::File,
+    io::{self, Read},
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+};
+
+/// Most that is read of one file: kernel logs of big machines are a few MiB.
+pub(super) const FILE_BYTES_MAX: u64 = 64 << 20;
+
+pub(super) struct Disk {
+    root: PathBuf,
+}
+
+impl Disk {
+    pub(super) fn new(root: &Path) -> Self {
+        Self { root: root.to_owned() }
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.root.join(path)
+    }
+}
+
+impl Source for Disk {
+    fn node(&self, path: &str) -> Result<Node, Refusal> {
+        let path = self.path(path);
+        let stat =
+            rustix::fs::statat(rustix::fs::CWD, &path, AtFlags::SYMLINK_NOFOLLOW).map_err(io::Error::from)?;
+        Ok(match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => Node::File,
+            FileType::Directory => Node::Folder,
+            FileType::Symlink => Node::Link(std::fs::read_link(&path)?.to_string_lossy().into_owned()),
+            _ => Node::Special,
+        })
+    }
+
+    fn read(&self, path: &str) -> Result<Vec<u8>, Refusal> {
+        // Not blocking and checked after opening: a pipe put into a capture must not hold us up.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let fd: OwnedFd = rustix::fs::open(self.path(path), flags, Mode::empty()).map_err(io::Error::from)?;
+        let stat = rustix::fs::fstat(&fd).map_err(io::Error::from)?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Err(Refusal::NotAFile);
+        }
+        let mut bytes = Vec::new();
+        File::from(fd).take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+        match bytes.len() as u64 > FILE_BYTES_MAX {
+            true => Err(Refusal::TooLarge { bytes_max: FILE_BYTES_MAX }),
+            false => Ok(bytes),
+        }
+    }
+
+    fn names(&self, path: &str) -> Result<Vec<String>, Refusal> {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(self.path(path))? {
+            // A name that is not UTF-8 is none of the kernel's: nothing we ask for has one.
+            if let Ok(name) = entry?.file_name().into_string() {
+                names.push(name);
+            }
+        }
+        Ok(names)
+    }
+}

@@ -1,0 +1,60 @@
+//! What was read of a host, and what could not be.
+
+use super::source::Refusal;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A file that could not be read, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Miss {
+    /// Path from the host's root.
+    pub file: String,
+    /// Why.
+    pub why: Refusal,
+}
+
+/// The files a reader asked for.
+#[derive(Debug, Clone, Default)]
+pub struct Ledger {
+    read: BTreeSet<String>,
+    links: BTreeMap<String, String>,
+    missed: BTreeMap<String, Refusal>,
+}
+
+impl Ledger {
+    pub(super) fn read(&mut self, path: &str) {
+        self.read.insert(path.to_owned());
+    }
+
+    pub(super) fn saw_link(&mut self, path: &str, target: &str) {
+        self.links.insert(path.to_owned(), target.to_owned());
+    }
+
+    pub(super) fn missed(&mut self, path: &str, why: Refusal) {
+        self.missed.insert(path.to_owned(), why);
+    }
+
+    /// Files and folders that were read, sorted.
+    pub fn files(&self) -> impl Iterator<Item = &str> {
+        self.read.iter().map(String::as_str)
+    }
+
+    /// Symbolic links that were looked at, with their targets as written.
+    pub fn links(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.links.iter().map(|(path, target)| (path.as_str(), target.as_str()))
+    }
+
+    /// Everything that was there but could not be read.
+    pub fn unreadable(&self) -> Vec<Miss> {
+        self.missed
+            .iter()
+            .filter(|(_, why)| **why != Refusal::Absent)
+            .map(|(file, why)| Miss { file: file.clone(), why: why.clone() })
+            .collect()
+    }
+
+    /// Why `path` could not be read, if it was asked for and could not.
+    pub fn why_missed(&self, path: &str) -> Option<&Refusal> {
+        self.missed.get(path)
+    }
+}

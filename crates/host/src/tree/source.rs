@@ -1,0 +1,66 @@
+//! What a reader of files must offer: nodes, bytes and names, by path without links resolved.
+
+/// What stands at a path, links not followed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Node {
+    /// A regular file.
+    File,
+    /// A directory.
+    Folder,
+    /// A symbolic link and its target as written.
+    Link(String),
+    /// A device, socket or pipe: never opened.
+    Special,
+}
+
+/// Why something could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, serde::Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Refusal {
+    /// Not there.
+    #[error("not there")]
+    Absent,
+    /// The system refuses it to this user.
+    #[error("permission denied")]
+    NoPermission,
+    /// Larger than what is read of one file.
+    #[error("larger than the {bytes_max} bytes that are read of one file")]
+    TooLarge {
+        /// The limit.
+        bytes_max: u64,
+    },
+    /// Symbolic links that lead nowhere but to each other.
+    #[error("too many symbolic links")]
+    LinkLoop,
+    /// A device, pipe, socket, or a folder where a file was expected.
+    #[error("not a regular file")]
+    NotAFile,
+    /// Anything else, in the system's words.
+    #[error("{message}")]
+    Other {
+        /// The system's words.
+        message: String,
+    },
+}
+
+impl From<std::io::Error> for Refusal {
+    fn from(error: std::io::Error) -> Self {
+        use std::io::ErrorKind;
+        match error.kind() {
+            ErrorKind::NotFound | ErrorKind::NotADirectory => Self::Absent,
+            ErrorKind::PermissionDenied => Self::NoPermission,
+            ErrorKind::IsADirectory => Self::NotAFile,
+            _ => Self::Other { message: error.to_string() },
+        }
+    }
+}
+
+/// Files by path. Implemented by the disk and by an unpacked archive.
+pub(crate) trait Source {
+    /// What stands at `path`.
+    fn node(&self, path: &str) -> Result<Node, Refusal>;
+    /// The bytes of the regular file at `path`.
+    fn read(&self, path: &str) -> Result<Vec<u8>, Refusal>;
+    /// The names in the folder at `path`, in any order.
+    fn names(&self, path: &str) -> Result<Vec<String>, Refusal>;
+}
