@@ -7,9 +7,14 @@
 pub mod architecture;
 pub mod command_line;
 pub mod log;
+pub mod options;
+pub mod requests;
+pub mod verdict;
 pub mod version;
 
 pub use architecture::{Architecture, CpuVendor};
 pub use command_line::{CommandLine, Token};
 pub use log::{Log, Record};
+pub use requests::{Effect, Requests};
+pub use verdict::{Machine, TokenVerdict, Verdict, understand};
 pub use version::{Family, KernelVersion};

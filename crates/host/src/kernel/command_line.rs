@@ -3,6 +3,9 @@
 use crate::{Citation, Text};
 use serde::Serialize;
 
+/// No architecture takes more (COMMAND_LINE_SIZE is 4 KiB at most, a boot configuration 32 KiB).
+const LINE_BYTES_MAX: usize = 64 << 10;
+
 /// One option of the command line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -45,26 +48,31 @@ pub struct CommandLine {
 impl CommandLine {
     /// Splits /proc/cmdline. A file of several lines is one command line: a newline is a space.
     pub fn parse(text: &Text) -> Self {
-        Self::split(text, text.body(), |offset| line_of(text.body(), offset))
+        Self::split(text, 1, text.body())
     }
 
     /// Splits the command line that line `line` of `text` quotes, as boot messages do.
     pub fn parse_quoted(text: &Text, line: u32, words: &str) -> Self {
-        Self::split(text, words, |_| line)
+        Self::split(text, line, words)
     }
 
-    fn split(text: &Text, words: &str, line: impl Fn(usize) -> u32) -> Self {
+    fn split(text: &Text, first_line: u32, words: &str) -> Self {
+        let words = bounded(words);
         let mut tokens = Vec::new();
         let mut for_init = false;
+        let mut line = first_line;
+        let mut counted = 0;
         let mut rest = words;
         while let Some((offset, argument)) = next_argument(words, &mut rest) {
+            let skipped = words.get(counted..offset).unwrap_or_default();
+            line = line.saturating_add(newlines(skipped));
+            counted = offset;
             if argument == "--" && !for_init {
                 for_init = true;
                 continue;
             }
             let (name, value) = name_and_value(argument);
-            let at = text.cite(line(offset), argument);
-            tokens.push(Token { offset, name, value, for_init, at });
+            tokens.push(Token { offset, name, value, for_init, at: text.cite(line, argument) });
         }
         Self { tokens }
     }
@@ -120,9 +128,14 @@ fn name_and_value(argument: &str) -> (String, Option<String>) {
     }
 }
 
-fn line_of(body: &str, offset: usize) -> u32 {
-    let newlines = body.bytes().take(offset).filter(|byte| *byte == b'\n').count();
-    u32::try_from(newlines).unwrap_or(u32::MAX).saturating_add(1)
+fn newlines(text: &str) -> u32 {
+    u32::try_from(text.bytes().filter(|byte| *byte == b'\n').count()).unwrap_or(u32::MAX)
+}
+
+/// Cuts what no kernel would have read.
+fn bounded(words: &str) -> &str {
+    let end = (0..=words.len().min(LINE_BYTES_MAX)).rev().find(|end| words.is_char_boundary(*end));
+    words.get(..end.unwrap_or(0)).unwrap_or_default()
 }
 
 #[cfg(test)]
