@@ -5,6 +5,7 @@
 
 pub mod bdf;
 pub mod citation;
+pub mod kernel;
 pub mod tree;
 
 pub use bdf::Bdf;

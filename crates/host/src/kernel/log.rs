@@ -1,0 +1,257 @@
+//! The kernel's log: records out of every form in which a capture may hold them.
+
+use crate::{Citation, Text};
+
+/// A prefix is looked for in this many bytes only: host names are short, messages may be long.
+const PREFIX_BYTES_MAX: usize = 200;
+
+/// One record of the log.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Record<'t> {
+    /// Line in its file, counted from 1.
+    pub line: u32,
+    /// Seconds since boot, where the record says.
+    pub seconds: Option<f64>,
+    /// The message, without time, level, host name and caller.
+    pub message: &'t str,
+}
+
+/// The records of the last boot that a text holds.
+///
+/// Understood are the outputs of `dmesg` with its options (`-T`, `-r`, `-x`, `--time-format iso`),
+/// `journalctl -k` in its short forms, syslog files, raw records of /dev/kmsg, and bare messages.
+#[derive(Debug, Clone)]
+pub struct Log<'t> {
+    text: &'t Text,
+    records: Vec<Record<'t>>,
+    complete_from_boot: bool,
+}
+
+impl<'t> Log<'t> {
+    /// Reads a log. Of a text that spans several boots only the last is kept: the facts of an earlier one
+    /// may no longer hold.
+    pub fn parse(text: &'t Text) -> Self {
+        let mut records = all_records(text);
+        let complete_from_boot = match last_boot(&records) {
+            Some(first) => {
+                records.drain(..first);
+                true
+            }
+            None => false,
+        };
+        Self { text, records, complete_from_boot }
+    }
+
+    /// The records, in order.
+    pub fn records(&self) -> impl Iterator<Item = &Record<'t>> {
+        self.records.iter()
+    }
+
+    /// Whether the log reaches back to the start of the boot. If not, the ring buffer has wrapped and the
+    /// absence of a message proves nothing.
+    pub fn complete_from_boot(&self) -> bool {
+        self.complete_from_boot
+    }
+
+    /// Cites a record.
+    pub fn cite(&self, record: &Record<'_>) -> Citation {
+        self.text.cite(record.line, record.message)
+    }
+
+    /// The text that the records were read from.
+    pub fn text(&self) -> &'t Text {
+        self.text
+    }
+}
+
+fn all_records(text: &Text) -> Vec<Record<'_>> {
+    let mut raw = false;
+    let mut records = Vec::new();
+    for (line, words) in text.lines() {
+        let words = words.trim_end_matches('\r');
+        // A raw record's dictionary follows on lines that begin with a space.
+        if raw && words.starts_with(' ') {
+            continue;
+        }
+        let record = kmsg(words);
+        raw = record.is_some();
+        let (seconds, message) = record.unwrap_or_else(|| printed(words));
+        if !message.is_empty() {
+            records.push(Record { line, seconds, message });
+        }
+    }
+    records
+}
+
+/// Index of the first record of the last boot, if its start is there.
+///
+/// `Linux version` is not always first: POWER and Arm print a few records before it, all at second 0.
+fn last_boot(records: &[Record<'_>]) -> Option<usize> {
+    let is_banner = |record: &Record<'_>| record.message.starts_with("Linux version ");
+    let banner = records.iter().rposition(is_banner)?;
+    let Some(previous) = records.get(..banner)?.iter().rposition(is_banner) else { return Some(0) };
+    let early = records.get(previous + 1..banner)?;
+    let before = early.iter().rev().take_while(|record| record.seconds == Some(0.0)).count();
+    Some(banner - before)
+}
+
+/// A record of /dev/kmsg: `level,sequence,microseconds,flags[,...];message`.
+fn kmsg(words: &str) -> Option<(Option<f64>, &str)> {
+    if !words.starts_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    let (head, message) = words.split_once(';')?;
+    let mut fields = head.split(',');
+    let _level: u32 = fields.next()?.parse().ok()?;
+    let _sequence: u64 = fields.next()?.parse().ok()?;
+    let microseconds: u64 = fields.next()?.parse().ok()?;
+    fields.next()?;
+    Some((Some(microseconds as f64 / 1e6), message))
+}
+
+/// A record as a program prints it.
+fn printed(words: &str) -> (Option<f64>, &str) {
+    let words = without_level(words.trim_start_matches('\u{feff}'));
+    if let Some((seconds, rest)) = bracketed_time(words) {
+        // journalctl -o short-monotonic puts host and "kernel:" after the time.
+        let rest = after_kernel_word(rest).unwrap_or(rest);
+        return (seconds, without_caller(rest));
+    }
+    let rest = after_kernel_word(words).or_else(|| after_iso_time(words)).unwrap_or(words);
+    match bracketed_time(rest) {
+        Some((seconds, message)) => (seconds, without_caller(message)),
+        None => (None, rest),
+    }
+}
+
+/// Drops `<6>` (dmesg -r) or `kern  :info  : ` (dmesg -x).
+fn without_level(words: &str) -> &str {
+    if let Some((level, rest)) = words.strip_prefix('<').and_then(|inner| inner.split_once('>')) {
+        let is_level = !level.is_empty() && level.len() <= 3 && level.bytes().all(|b| b.is_ascii_digit());
+        return if is_level { rest } else { words };
+    }
+    let decoded = words.strip_prefix("kern").and_then(|rest| rest.trim_start().strip_prefix(':'));
+    match decoded.and_then(|rest| rest.split_once(':')) {
+        Some((level, rest)) if level.trim().bytes().all(|b| b.is_ascii_lowercase()) => rest.trim_start(),
+        _ => words,
+    }
+}
+
+/// Drops `[   12.345678] ` (with the seconds) or `[Sat Nov 21 01:22:03 2026] `; leaves other brackets.
+fn bracketed_time(words: &str) -> Option<(Option<f64>, &str)> {
+    let (inner, rest) = words.strip_prefix('[')?.split_once(']')?;
+    let rest = rest.strip_prefix(' ').unwrap_or(rest);
+    let inner = inner.trim();
+    if inner.starts_with(|c: char| c.is_ascii_digit()) && inner.contains('.') {
+        return inner.parse().ok().map(|seconds: f64| (Some(seconds), rest));
+    }
+    let year = inner.rsplit(' ').next().unwrap_or_default();
+    let is_date =
+        year.len() == 4 && year.bytes().all(|b| b.is_ascii_digit()) && inner.matches(':').count() == 2;
+    is_date.then_some((None, rest))
+}
+
+/// Drops `[    T0] ` or `[   C12] `, the caller that some kernels print after the time.
+fn without_caller(message: &str) -> &str {
+    let Some((inner, rest)) = message.strip_prefix('[').and_then(|inner| inner.split_once(']')) else {
+        return message;
+    };
+    let number = inner.trim_start().strip_prefix(['T', 'C']);
+    match number {
+        Some(digits) if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) => {
+            rest.strip_prefix(' ').unwrap_or(rest)
+        }
+        _ => message,
+    }
+}
+
+/// What follows `... kernel: ` if the words before it are a time and a host name.
+fn after_kernel_word(words: &str) -> Option<&str> {
+    let head_end = words.char_indices().map(|(at, _)| at).take_while(|at| *at < PREFIX_BYTES_MAX).last()?;
+    let at = words.get(..=head_end).unwrap_or(words.get(..head_end)?).find(" kernel: ")?;
+    let head = words.get(..at)?;
+    let words_before = head.split_whitespace().count();
+    // "host", "2026-11-21T01:22:03+0100 host" or "Nov 21 01:22:03 host".
+    let is_prefix = match words_before {
+        1 => !head.contains(':'),
+        2..=5 => head.contains(':') && !head.split_whitespace().any(|word| word.ends_with(':')),
+        _ => false,
+    };
+    if is_prefix { words.get(at + 9..) } else { None }
+}
+
+/// What follows `2026-11-21T01:22:03,123456+00:00 ` (dmesg --time-format iso).
+fn after_iso_time(words: &str) -> Option<&str> {
+    let (time, rest) = words.split_once(' ')?;
+    let bytes = time.as_bytes();
+    let is_iso = bytes.len() >= 19 && bytes.get(4) == Some(&b'-') && bytes.get(10) == Some(&b'T');
+    is_iso.then_some(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check(body: &str, expect: &[(u32, Option<f64>, &str)]) {
+        let text = Text::new("dmesg", body);
+        let got: Vec<_> = Log::parse(&text).records().map(|r| (r.line, r.seconds, r.message)).collect();
+        assert_eq!(got, expect, "{body}");
+    }
+
+    #[test]
+    fn every_form() {
+        check("[    0.871959] iommu: x", &[(1, Some(0.871959), "iommu: x")]);
+        check("[Sat Nov 21 01:22:03 2026] iommu: x", &[(1, None, "iommu: x")]);
+        check("<6>[    0.50] iommu: x\r\n", &[(1, Some(0.5), "iommu: x")]);
+        check("<6>iommu: x", &[(1, None, "iommu: x")]);
+        check("kern  :info  : [    0.500000] iommu: x", &[(1, Some(0.5), "iommu: x")]);
+        check("Nov 21 01:22:03 host kernel: iommu: x", &[(1, None, "iommu: x")]);
+        check("Nov 21 01:22:03 host kernel: [    0.500000] iommu: x", &[(1, Some(0.5), "iommu: x")]);
+        check("2026-11-21T01:22:03+0100 host kernel: iommu: x", &[(1, None, "iommu: x")]);
+        check("[    0.500000] host kernel: iommu: x", &[(1, Some(0.5), "iommu: x")]);
+        check("2026-11-21T01:22:03,123456+00:00 iommu: x", &[(1, None, "iommu: x")]);
+        check("[    0.500000][    T0] iommu: x", &[(1, Some(0.5), "iommu: x")]);
+        check("[    0.500000][   C12] iommu: x", &[(1, Some(0.5), "iommu: x")]);
+        check(
+            "6,1234,567890,-;iommu: x\n SUBSYSTEM=pci\n DEVICE=+pci:0000:00:1f.0\n6,1235,600000,-;y",
+            &[(1, Some(0.56789), "iommu: x"), (4, Some(0.6), "y")],
+        );
+        check("iommu: x\n\ny", &[(1, None, "iommu: x"), (3, None, "y")]);
+    }
+
+    #[test]
+    fn brackets_and_words_of_messages_stay() {
+        check("[Firmware Bug]: the BIOS", &[(1, None, "[Firmware Bug]: the BIOS")]);
+        check("[mem 0x0-0x1] x", &[(1, None, "[mem 0x0-0x1] x")]);
+        check("[    0.1] [drm] x", &[(1, Some(0.1), "[drm] x")]);
+        check("[    0.1]   DMA      empty", &[(1, Some(0.1), "  DMA      empty")]);
+        check("Booting the kernel: now", &[(1, None, "Booting the kernel: now")]);
+        check("[    0.1] a: the kernel: b", &[(1, Some(0.1), "a: the kernel: b")]);
+    }
+
+    #[test]
+    fn only_the_last_boot_is_kept() {
+        let boots = "[    0.000000] Linux version 5.10.0\n[    9.0] old\n[    0.000000] ppc iommu: disabling ddw.\n[    0.000000] Linux version 6.1.0\n[    1.0] new";
+        check(
+            boots,
+            &[
+                (3, Some(0.0), "ppc iommu: disabling ddw."),
+                (4, Some(0.0), "Linux version 6.1.0"),
+                (5, Some(1.0), "new"),
+            ],
+        );
+        let text = Text::new("dmesg", boots);
+        assert!(Log::parse(&text).complete_from_boot());
+        let text = Text::new("dmesg", "[  900.0] wrapped");
+        assert!(!Log::parse(&text).complete_from_boot());
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(body in "(?s)[\\[\\]<>;:, .0-9a-zT\u{e9}\n-]{0,120}( kernel: )?.{0,40}") {
+            let text = Text::new("dmesg", body);
+            prop_assert!(Log::parse(&text).records().all(|r| !r.message.is_empty()));
+        }
+    }
+}
