@@ -9,13 +9,18 @@
 //!
 //! - [`device_tree`]: raw properties to numbers and strings
 //! - [`window`], [`page_sizes`]: windows and what firmware says about them
-//! - [`era`]: which generation of the kernel's code looks at them
+//! - [`lparcfg`], [`location`]: what the partition says of itself, and which slot an adapter sits in
+//! - [`era`], [`enable_ddw`], [`hypercalls`]: what a given kernel does with that, and what it costs
 //!
 //! LoPAR below is the "Linux on Power Architecture Reference" of the OpenPOWER Foundation; kernel file
 //! names are those of Linux.
 
 pub mod device_tree;
+pub mod enable_ddw;
 pub mod era;
+pub mod hypercalls;
+pub mod location;
+pub mod lparcfg;
 pub mod page_sizes;
 mod size;
 pub mod window;

@@ -16,7 +16,6 @@ pub(crate) fn power_of_two(shift: u32) -> String {
 }
 
 /// The smallest power of two not below `value`, as its exponent (Linux: `order_base_2`).
-#[cfg(test)]
 pub(crate) fn log2_ceil(value: u128) -> u32 {
     match value {
         0 | 1 => 0,
