@@ -22,7 +22,8 @@ pub struct Request {
     pub era: Era,
     /// Address bits that the driver asked for (`dma_mask_bits`).
     pub mask_bits: u32,
-    /// The most memory that the partition can have, by the kernel's own rule.
+    /// The most memory that the partition can have, by the kernel's own rule: see
+    /// [`maximum_memory`](crate::power::memory::maximum_memory).
     pub memory_max_bytes: u64,
     /// `disable_ddw` is on the kernel's command line.
     pub disable_ddw: bool,

@@ -9,7 +9,8 @@
 //!
 //! - [`device_tree`]: raw properties to numbers and strings
 //! - [`window`], [`page_sizes`]: windows and what firmware says about them
-//! - [`lparcfg`], [`location`]: what the partition says of itself, and which slot an adapter sits in
+//! - [`partition`], [`firmware`], [`memory`], [`lparcfg`], [`location`]: which machine, which firmware, how
+//!   much memory at most, which slot
 //! - [`era`], [`enable_ddw`], [`hypercalls`]: what a given kernel does with that, and what it costs
 //!
 //! LoPAR below is the "Linux on Power Architecture Reference" of the OpenPOWER Foundation; kernel file
@@ -18,9 +19,12 @@
 pub mod device_tree;
 pub mod enable_ddw;
 pub mod era;
+pub mod firmware;
 pub mod hypercalls;
 pub mod location;
 pub mod lparcfg;
+pub mod memory;
 pub mod page_sizes;
+pub mod partition;
 mod size;
 pub mod window;
