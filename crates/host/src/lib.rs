@@ -7,6 +7,7 @@ pub mod bdf;
 pub mod citation;
 pub mod kernel;
 pub mod tree;
+pub mod power;
 
 pub use bdf::Bdf;
 pub use citation::{Citation, Cited, Text};

@@ -1,0 +1,30 @@
+//! POWER partitions: what the firmware offers an adapter, and what the kernel makes of it.
+//!
+//! On POWER an adapter reaches memory through *windows* of I/O bus addresses. Every adapter has a
+//! default window below 4 GiB whose table entries (TCEs) are written by hypercall at each mapping.
+//! Given the right slot, firmware, kernel and partition size, the kernel can create a 64-bit window
+//! that maps all memory once (dynamic DMA window, DDW); then mappings cost nothing.
+//!
+//! The modules below decode properties and do arithmetic. They open no file: the bytes are handed in.
+//!
+//! - [`device_tree`]: raw properties to numbers and strings
+//! - [`window`], [`page_sizes`]: windows and what firmware says about them
+//! - [`partition`], [`firmware`], [`memory`], [`lparcfg`], [`location`]: which machine, which firmware, how
+//!   much memory at most, which slot
+//! - [`era`], [`enable_ddw`], [`hypercalls`]: what a given kernel does with that, and what it costs
+//!
+//! LoPAR below is the "Linux on Power Architecture Reference" of the OpenPOWER Foundation; kernel file
+//! names are those of Linux.
+
+pub mod device_tree;
+pub mod enable_ddw;
+pub mod era;
+pub mod firmware;
+pub mod hypercalls;
+pub mod location;
+pub mod lparcfg;
+pub mod memory;
+pub mod page_sizes;
+pub mod partition;
+mod size;
+pub mod window;
