@@ -30,8 +30,11 @@ impl Ledger {
         self.links.insert(path.to_owned(), target.to_owned());
     }
 
+    /// Absence is no miss: most hosts lack most of what is asked for.
     pub(super) fn missed(&mut self, path: &str, why: Refusal) {
-        self.missed.insert(path.to_owned(), why);
+        if why != Refusal::Absent {
+            self.missed.insert(path.to_owned(), why);
+        }
     }
 
     /// Files and folders that were read, sorted.
@@ -46,14 +49,10 @@ impl Ledger {
 
     /// Everything that was there but could not be read.
     pub fn unreadable(&self) -> Vec<Miss> {
-        self.missed
-            .iter()
-            .filter(|(_, why)| **why != Refusal::Absent)
-            .map(|(file, why)| Miss { file: file.clone(), why: why.clone() })
-            .collect()
+        self.missed.iter().map(|(file, why)| Miss { file: file.clone(), why: why.clone() }).collect()
     }
 
-    /// Why `path` could not be read, if it was asked for and could not.
+    /// Why `path` could not be read, if it was asked for, is there and could not.
     pub fn why_missed(&self, path: &str) -> Option<&Refusal> {
         self.missed.get(path)
     }

@@ -130,8 +130,8 @@ impl Tree {
         self.reach
     }
 
-    /// The text of a file; `None`, and a line in the ledger, if it can't be read. Bytes that are not
-    /// UTF-8 become replacement characters.
+    /// The text of a file; `None` if it is not there, `None` and a line in the ledger if it can't be
+    /// read. Bytes that are not UTF-8 become replacement characters.
     pub fn text(&self, path: &str) -> Option<Text> {
         let bytes = self.bytes(path)?;
         let body = String::from_utf8(bytes)
@@ -146,7 +146,7 @@ impl Tree {
         Some(crate::Cited::new(value, text.cite_value()))
     }
 
-    /// The bytes of a file; `None`, and a line in the ledger, if it can't be read.
+    /// The bytes of a file; `None` as for [`Tree::text`].
     pub fn bytes(&self, path: &str) -> Option<Vec<u8>> {
         let read = self.resolve(path).and_then(|resolved| self.source.read(&resolved));
         self.note(path, read)
@@ -159,12 +159,7 @@ impl Tree {
             Reach::Capture => None,
         };
         live.map(|body| Text::new(kmsg::PATH, body))
-            .or_else(|| layout::KERNEL_LOGS.iter().find_map(|path| self.text_if_present(path)))
-    }
-
-    /// Like [`Tree::text`], for places where a file may well be absent: its absence is no miss.
-    pub fn text_if_present(&self, path: &str) -> Option<Text> {
-        self.exists(path).then(|| self.text(path)).flatten()
+            .or_else(|| layout::KERNEL_LOGS.iter().find_map(|path| self.text(path)))
     }
 
     /// The names in a folder, sorted; empty if it can't be listed.
