@@ -12,11 +12,13 @@
 //! - [`partition`], [`firmware`], [`memory`], [`lparcfg`], [`location`]: which machine, which firmware, how
 //!   much memory at most, which slot
 //! - [`era`], [`enable_ddw`], [`hypercalls`]: what a given kernel does with that, and what it costs
+//! - [`slots`], [`distribution`]: published tables of capable slots, and advice from them
 //!
 //! LoPAR below is the "Linux on Power Architecture Reference" of the OpenPOWER Foundation; kernel file
 //! names are those of Linux.
 
 pub mod device_tree;
+pub mod distribution;
 pub mod enable_ddw;
 pub mod era;
 pub mod firmware;
@@ -27,4 +29,5 @@ pub mod memory;
 pub mod page_sizes;
 pub mod partition;
 mod size;
+pub mod slots;
 pub mod window;
