@@ -5,6 +5,7 @@
 
 pub mod bdf;
 pub mod citation;
+pub mod pci;
 
 pub use bdf::Bdf;
 pub use citation::{Citation, Cited, Text};
