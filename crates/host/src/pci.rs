@@ -29,6 +29,7 @@ pub mod header;
 mod image;
 pub mod interrupt;
 pub mod link;
+pub mod lspci;
 pub mod names;
 pub mod power;
 pub mod proc_bus_pci;
