@@ -8,6 +8,7 @@ pub mod citation;
 pub mod kernel;
 pub mod tree;
 pub mod power;
+pub mod pci;
 
 pub use bdf::Bdf;
 pub use citation::{Citation, Cited, Text};

@@ -1,0 +1,47 @@
+//! PCI functions: configuration space, capabilities, links and names.
+//!
+//! Everything here is a pure function of bytes or text that somebody else read, and takes hostile
+//! input: it neither panics nor loops. What could not be read is unknown, never absent.
+//!
+//! Registers are named as in the PCI Express Base Specification; offsets and masks are those of
+//! Linux's `include/uapi/linux/pci_regs.h`.
+//!
+//! ```
+//! use host::pci::{Capabilities, ConfigSpace, Reach};
+//!
+//! // A reader without privilege gets the header only; bit 4 of Status says that capabilities exist.
+//! let mut header = [0u8; 64];
+//! header[6] = 0x10;
+//! header[0x34] = 0x80;
+//! let config = ConfigSpace::new(&header);
+//! assert_eq!(config.reach(), Reach::Header);
+//! assert!(Capabilities::decode(config).express.is_unknown());
+//! ```
+
+pub mod acs;
+pub mod capability;
+pub mod class;
+pub mod config;
+pub mod error;
+pub mod express;
+pub mod header;
+#[cfg(test)]
+mod image;
+pub mod interrupt;
+pub mod link;
+pub mod lspci;
+pub mod names;
+pub mod power;
+pub mod proc_bus_pci;
+pub mod rebar;
+pub mod sriov;
+pub mod translation;
+pub mod tree;
+
+pub use capability::{Capabilities, Presence};
+pub use class::{ClassCode, Kind};
+pub use config::{ConfigSpace, Reach};
+pub use express::{Express, PortType};
+pub use header::{BridgeBuses, Header};
+pub use link::{Hop, Link, LinkEnd, LinkSpeed, LinkWidth};
+pub use tree::BusTree;

@@ -1,0 +1,419 @@
+//! The text of `lspci`, with any mix of `-v`, `-n`, `-D`, `-k` and `-x`, from pciutils 3.1 to 3.14.
+//!
+//! Captures often hold this text and nothing else about PCI. It becomes the same [`Capabilities`] that
+//! configuration space does; where the text contains a hexadecimal dump, the dump is believed first.
+//! The tree of `lspci -t` and the machine-readable formats are not read: neither holds registers.
+
+mod decode;
+mod heading;
+mod listing;
+
+use self::heading::Heading;
+use self::listing::Listing;
+use super::capability::Capabilities;
+use super::class::ClassCode;
+use super::config::ConfigSpace;
+use super::header::{BridgeBuses, Header, SubsystemId};
+use crate::{Bdf, Citation, Cited, Text};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Configuration space ends here; a dump that goes on is not one.
+const CONFIG_BYTES_MAX: usize = 4096;
+
+/// What lspci says of one function.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Record {
+    /// Address; domain 0 where the text has no domains.
+    pub bdf: Bdf,
+    /// The record's first line.
+    pub at: Citation,
+    /// Class Code: needs `-n` or `-nn`, or a dump.
+    pub class: Option<ClassCode>,
+    /// Name of the class.
+    pub class_name: Option<String>,
+    /// Vendor ID: needs `-n` or `-nn`, or a dump.
+    pub vendor: Option<u16>,
+    /// Device ID: likewise.
+    pub device: Option<u16>,
+    /// Vendor's and device's name, which lspci does not separate.
+    pub name: Option<String>,
+    /// Revision ID; lspci leaves 0 out.
+    pub revision: Option<u8>,
+    /// Subsystem IDs: need `-n` or `-nn`, or a dump.
+    pub subsystem: Option<SubsystemId>,
+    /// Name of the subsystem.
+    pub subsystem_name: Option<String>,
+    /// The platform's name for the slot.
+    pub physical_slot: Option<String>,
+    /// Driver in use.
+    pub driver: Option<Cited<String>>,
+    /// Modules that could drive it.
+    pub modules: Vec<String>,
+    /// NUMA node. lspci is silent where the kernel knows none.
+    pub numa_node: Option<Cited<u32>>,
+    /// IOMMU group.
+    pub iommu_group: Option<Cited<u32>>,
+    /// Bus Master Enable.
+    pub bus_master: Option<bool>,
+    /// Bus numbers, of PCI-to-PCI bridges.
+    pub buses: Option<BridgeBuses>,
+    /// lspci was not allowed to look at the capabilities.
+    pub access_denied: bool,
+    /// What is known of the capabilities.
+    pub capabilities: Capabilities,
+    /// Configuration space, if the text contains a dump of it.
+    #[serde(skip)]
+    pub config: Vec<u8>,
+    /// Where each register stands, by lspci's name for it.
+    #[serde(skip)]
+    pub registers: BTreeMap<String, Citation>,
+}
+
+impl Record {
+    /// The line that `register` (lspci's name: `DevCtl`, `LnkSta`, `ACSCtl` ...) was read from; the
+    /// record's first line if it has none of its own.
+    pub fn cite(&self, register: &str) -> &Citation {
+        self.registers.get(register).unwrap_or(&self.at)
+    }
+}
+
+/// Reads all records, in the order of the text. Lines that belong to none are passed over.
+pub fn parse(text: &Text) -> Vec<Record> {
+    let mut records = Vec::new();
+    let mut open: Option<Lines<'_>> = None;
+    for (number, line) in text.lines() {
+        if line.trim().is_empty() {
+            records.extend(open.take().map(|lines| lines.read(text)));
+        } else if line.starts_with([' ', '\t']) {
+            if let Some(lines) = &mut open {
+                lines.body.push((number, line));
+            }
+        } else if let Some(heading) = Heading::parse(line) {
+            let next = Lines { heading, first: (number, line), body: Vec::new(), dump: Vec::new() };
+            records.extend(open.replace(next).map(|lines| lines.read(text)));
+        } else if let Some(lines) = &mut open {
+            append_dump_row(line, &mut lines.dump);
+        }
+    }
+    records.extend(open.map(|lines| lines.read(text)));
+    records
+}
+
+/// A row of a dump: `40: 11 80 40 80`. Rows that do not continue the dump are not part of it.
+fn append_dump_row(line: &str, dump: &mut Vec<u8>) {
+    let Some((offset, row)) = line.split_once(": ") else { return };
+    if usize::from_str_radix(offset, 16) != Ok(dump.len()) || dump.len() >= CONFIG_BYTES_MAX {
+        return;
+    }
+    let bytes: Option<Vec<u8>> = row.split_whitespace().take(16).map(hex_byte).collect();
+    dump.extend(bytes.unwrap_or_default());
+}
+
+fn hex_byte(digits: &str) -> Option<u8> {
+    (digits.len() == 2).then(|| u8::from_str_radix(digits, 16).ok()).flatten()
+}
+
+/// The lines of one record.
+struct Lines<'a> {
+    heading: Heading<'a>,
+    first: (u32, &'a str),
+    body: Vec<(u32, &'a str)>,
+    dump: Vec<u8>,
+}
+
+impl Lines<'_> {
+    fn read(self, text: &Text) -> Record {
+        let listing = Listing::new(&self.body);
+        let heading = &self.heading;
+        let named_interface = heading.interface.or(listing.is_verbose().then_some(0));
+        let mut record = Record {
+            bdf: heading.bdf,
+            at: text.cite(self.first.0, self.first.1),
+            class: heading.class.map(|class| ClassCode { interface: named_interface, ..class }),
+            class_name: heading.class_name.map(str::to_owned),
+            vendor: heading.ids.map(|(vendor, _)| vendor),
+            device: heading.ids.map(|(_, device)| device),
+            name: heading.name.map(str::to_owned),
+            revision: heading.revision,
+            subsystem: None,
+            subsystem_name: None,
+            physical_slot: listing.field("Physical Slot").map(|(_, slot)| slot.to_owned()),
+            driver: listing
+                .field("Kernel driver in use")
+                .map(|(line, driver)| Cited::new(driver.to_owned(), text.cite(line, driver))),
+            modules: modules(&listing),
+            numa_node: listing.number("NUMA node").map(|(line, all, n)| Cited::new(n, text.cite(line, all))),
+            iommu_group: listing
+                .number("IOMMU group")
+                .map(|(line, all, n)| Cited::new(n, text.cite(line, all))),
+            bus_master: bus_master(&listing),
+            buses: listing.field("Bus").and_then(|(_, buses)| heading::buses(buses)),
+            access_denied: listing.is_denied(),
+            capabilities: decode::capabilities(&listing),
+            registers: listing.cite(text),
+            config: self.dump,
+        };
+        if let Some(subsystem) = listing.subsystem() {
+            (record.subsystem, record.subsystem_name) = heading::subsystem(subsystem);
+        }
+        record.complete_from_dump();
+        record
+    }
+}
+
+impl Record {
+    fn complete_from_dump(&mut self) {
+        if self.config.is_empty() {
+            return;
+        }
+        let config = ConfigSpace::new(&self.config);
+        let header = Header::decode(config);
+        self.vendor = header.vendor.or(self.vendor);
+        self.device = header.device.or(self.device);
+        self.class = header.class.or(self.class);
+        self.revision = header.revision.or(self.revision);
+        self.subsystem = header.subsystem.or(self.subsystem);
+        self.bus_master = header.bus_master.or(self.bus_master);
+        self.buses = header.buses.or(self.buses);
+        self.capabilities = Capabilities::decode(config).or(std::mem::take(&mut self.capabilities));
+    }
+}
+
+fn modules(listing: &Listing<'_>) -> Vec<String> {
+    let line = listing.field("Kernel modules").map(|(_, modules)| modules).unwrap_or_default();
+    line.split(',').map(str::trim).filter(|module| !module.is_empty()).map(str::to_owned).collect()
+}
+
+/// `Control: ... BusMaster+` with `-vv`, `Flags: bus master, ...` with `-v`.
+fn bus_master(listing: &Listing<'_>) -> Option<bool> {
+    if let Some((_, control)) = listing.field("Control") {
+        return decode::flag(control, "BusMaster");
+    }
+    let (_, flags) = listing.field("Flags")?;
+    Some(flags.split(',').any(|flag| flag.trim() == "bus master"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pci::express::{PayloadSize, PortType};
+    use crate::pci::image::{dump, stored};
+    use crate::pci::{Kind, LinkSpeed, LinkWidth, Presence};
+    use proptest::prelude::*;
+
+    const SWITCHED: &str = include_str!("../../tests/pci/lspci-switched.txt");
+
+    fn records(body: &str) -> Vec<Record> {
+        parse(&Text::new("sos_commands/pci/lspci_-nnvv", body))
+    }
+
+    fn one(body: &str) -> Record {
+        let records = records(body);
+        let [record] = records.as_slice() else { panic!("{records:?}") };
+        record.clone()
+    }
+
+    #[test]
+    fn headings() {
+        let named = one("3b:00.0 Ethernet controller: Mellanox Technologies MT27800 Family [ConnectX-5]\n");
+        assert_eq!(named.bdf.to_string(), "0000:3b:00.0");
+        assert_eq!(named.class_name.as_deref(), Some("Ethernet controller"));
+        assert_eq!(named.name.as_deref(), Some("Mellanox Technologies MT27800 Family [ConnectX-5]"));
+        assert_eq!((named.class, named.vendor), (None, None));
+
+        let both = one(
+            "10000:e1:00.0 Non-Volatile memory controller [0108]: Intel Corporation NVMe Datacenter SSD [8086:0a54] (rev 02) (prog-if 02 [NVM Express])\n",
+        );
+        assert_eq!(both.bdf.domain, 0x10000);
+        assert_eq!(both.class, ClassCode::parse("010802"));
+        assert_eq!((both.vendor, both.device, both.revision), (Some(0x8086), Some(0x0a54), Some(2)));
+        assert_eq!(both.name.as_deref(), Some("Intel Corporation NVMe Datacenter SSD"));
+
+        let numbers = one("0001:00:00.0 0604: 1014:03dc (rev 01)\n");
+        assert_eq!((numbers.vendor, numbers.device), (Some(0x1014), Some(0x03dc)));
+        assert_eq!(numbers.class.map(ClassCode::kind), Some(Kind::Bridge));
+        assert_eq!((numbers.class_name, numbers.name), (None, None));
+    }
+
+    #[test]
+    fn other_lines() {
+        for body in [
+            "",
+            "-[0000:00]-+-00.0\n",
+            "pcilib: Cannot open /proc/bus/pci\n",
+            "lspci: Unable to load libkmod resources: error -2\n",
+            "3b:00.8 Ethernet controller: x\n",
+            "\tKernel driver in use: nvme\n",
+            "12:30.5\n",
+        ] {
+            assert_eq!(records(body), [], "{body}");
+        }
+    }
+
+    #[test]
+    fn a_reader_without_privilege() {
+        let record = one("3b:00.0 Ethernet controller [0200]: Mellanox Technologies MT27800 [15b3:1017]\n\
+             \tSubsystem: Mellanox Technologies Device [15b3:0007]\n\
+             \tFlags: bus master, fast devsel, latency 0, IRQ 38, NUMA node 1, IOMMU group 26\n\
+             \tMemory at 38000000000 (64-bit, prefetchable) [size=32M]\n\
+             \tCapabilities: <access denied>\n\
+             \tKernel driver in use: mlx5_core\n\
+             \tKernel modules: mlx5_core, mlx5_ib\n");
+        assert!(record.access_denied);
+        assert_eq!(record.capabilities, Capabilities::default());
+        assert_eq!(record.driver.as_ref().map(|driver| driver.value.as_str()), Some("mlx5_core"));
+        assert_eq!(record.driver.unwrap().at.line, Some(6));
+        assert_eq!(record.modules, ["mlx5_core", "mlx5_ib"]);
+        assert_eq!(record.numa_node.map(|node| node.value), Some(1));
+        assert_eq!(record.iommu_group.map(|group| (group.value, group.at.line)), Some((26, Some(3))));
+        assert_eq!(record.subsystem, Some(SubsystemId { vendor: 0x15b3, device: 7 }));
+        assert_eq!(record.bus_master, Some(true));
+        assert_eq!(record.class.and_then(|class| class.interface), Some(0));
+    }
+
+    #[test]
+    fn a_plain_list_knows_no_capabilities() {
+        let record =
+            one("00:1f.2 SATA controller: Intel Corporation 82801IR\n\tSubsystem: Red Hat, Inc. QEMU\n");
+        assert_eq!(record.capabilities, Capabilities::default());
+        assert_eq!(record.subsystem_name.as_deref(), Some("Red Hat, Inc. QEMU"));
+        assert_eq!(record.bus_master, None);
+    }
+
+    #[test]
+    fn a_device_without_capabilities() {
+        let record = one("00:00.0 Host bridge: Intel Corporation 82G33\n\
+             \tControl: I/O+ Mem+ BusMaster- SpecCycle-\n\
+             \tStatus: Cap- 66MHz- UDF-\n");
+        assert_eq!(record.bus_master, Some(false));
+        assert!(record.capabilities.express.is_absent() && record.capabilities.ats.is_absent());
+    }
+
+    #[test]
+    fn a_switched_adapter() {
+        let records = records(SWITCHED);
+        let [root, up, down, nic] = records.as_slice() else { panic!("{}", records.len()) };
+        assert_eq!(root.buses, Some(BridgeBuses { primary: 0x3a, secondary: 0x3b, subordinate: 0x3d }));
+        assert_eq!(root.physical_slot.as_deref(), Some("4"));
+        let ports: Vec<PortType> =
+            records.iter().map(|r| r.capabilities.express.get().unwrap().port.unwrap()).collect();
+        assert_eq!(
+            ports,
+            [PortType::RootPort, PortType::UpstreamPort, PortType::DownstreamPort, PortType::Endpoint]
+        );
+
+        let slot = root.capabilities.express.get().unwrap().slot.clone().unwrap();
+        assert_eq!((slot.number, slot.hot_plug, slot.hot_plug_surprise), (Some(4), Some(true), Some(false)));
+        assert_eq!(slot.occupied, Some(true));
+        let express = nic.capabilities.express.get().unwrap();
+        assert_eq!(express.device.payload_max, Some(PayloadSize::B512));
+        assert_eq!(express.device.payload, Some(PayloadSize::B256));
+        assert_eq!(express.device.read_request, Some(PayloadSize::B512));
+        assert_eq!(express.device.relaxed_ordering_enabled, Some(true));
+        assert_eq!(express.device.no_snoop_enabled, Some(false));
+        assert_eq!(
+            (express.link.speed_max, express.link.speed),
+            (Some(LinkSpeed::Gt16), Some(LinkSpeed::Gt8))
+        );
+        assert_eq!((express.link.width_max, express.link.width), (LinkWidth::new(16), LinkWidth::new(8)));
+        assert_eq!(nic.cite("LnkSta").line, Some(80));
+        assert!(
+            nic.cite("LnkSta").text.starts_with("LnkSta: Speed 8GT/s (downgraded), Width x8 (downgraded)")
+        );
+        assert!(nic.cite("DevCtl").text.contains("MaxPayload 256 bytes, MaxReadReq 512 bytes"));
+        assert_eq!(nic.cite("SltCap"), &nic.at);
+        let sriov = nic.capabilities.sriov.get().unwrap();
+        assert_eq!((sriov.enabled, sriov.total, sriov.number), (Some(true), Some(8), Some(4)));
+        let ats = nic.capabilities.ats.get().unwrap();
+        assert_eq!((ats.enabled, ats.invalidate_queue_depth), (Some(true), Some(32)));
+        assert_eq!(nic.capabilities.msi_x.get().unwrap().vectors, Some(64));
+        assert!(nic.capabilities.msi.is_absent() && nic.capabilities.acs.is_absent());
+        assert_eq!(nic.numa_node.as_ref().map(|node| node.value), Some(1));
+
+        let acs = down.capabilities.acs.get().unwrap();
+        assert_eq!(acs.enabled.isolate(), Some(false));
+        assert_eq!(acs.supported.isolate(), Some(true));
+        assert_eq!(up.capabilities.acs, Presence::Absent);
+    }
+
+    #[test]
+    fn the_way_to_a_switched_adapter() {
+        use crate::pci::link::{LimitingEnd, Reached, hops_on, judge_path};
+        use crate::pci::{BusTree, LinkEnd};
+        let records = records(SWITCHED);
+        let tree = BusTree::new(records.iter().filter_map(|record| Some((record.bdf, record.buses?))));
+        let nic = records[3].bdf;
+        let mut way = tree.bridges_above(nic);
+        way.push(nic);
+        let ends: Vec<(LinkEnd, PortType)> = way
+            .iter()
+            .filter_map(|&at| {
+                let express = records.iter().find(|record| record.bdf == at)?.capabilities.express.get()?;
+                Some((LinkEnd::of(at, express), express.port?))
+            })
+            .collect();
+        let path = judge_path(&hops_on(&ends));
+        assert_eq!(path.hops.len(), 2);
+        assert!(!path.hops[0].is_degraded());
+        // lspci calls the adapter downgraded; it is the port that cannot do more than x8 at 8 GT/s.
+        assert_eq!((path.hops[1].speed, path.hops[1].width), (Reached::Full, Reached::Full));
+        assert_eq!(
+            (path.hops[1].speed_limit, path.hops[1].width_limit),
+            (LimitingEnd::Upper, LimitingEnd::Upper)
+        );
+        assert_eq!(path.narrowest, Some(1));
+    }
+
+    #[test]
+    fn a_dump_is_believed_first() {
+        let bytes = stored(include_str!("../../tests/pci/nvme-ppc-endpoint.config"));
+        let text = |bytes: &[u8]| {
+            format!(
+                "00:03.0 Ethernet controller [0200]: Wrong [dead:beef]\n\
+                 \tControl: I/O- Mem- BusMaster-\n\
+                 \tCapabilities: [80] Express (v2) Root Port (Slot-), MSI 00\n\
+                 \tCapabilities: [100 v1] Address Translation Service (ATS)\n\
+                 \t\tATSCtl:\tEnable+, Smallest Translation Unit: 00\n{}\n",
+                dump(bytes)
+            )
+        };
+        let whole = one(&text(&bytes));
+        assert_eq!(whole.config, bytes);
+        assert_eq!((whole.vendor, whole.bus_master), (Some(0x1b36), Some(true)));
+        assert_eq!(whole.class, ClassCode::parse("010802"));
+        assert_eq!(whole.capabilities, Capabilities::decode(ConfigSpace::new(&bytes)));
+        // What a shorter dump does not reach, the text may tell.
+        let short = one(&text(&bytes[..256]));
+        assert_eq!(short.capabilities.express, whole.capabilities.express);
+        assert_eq!(short.capabilities.ats.get().unwrap().enabled, Some(true));
+    }
+
+    #[test]
+    fn broken_dumps() {
+        let dump = |rows: &str| one(&format!("00:03.0 Host bridge: x\n{rows}")).config;
+        assert_eq!(dump("00: 36 1b\n02: 10 00\n"), [0x36, 0x1b, 0x10, 0]);
+        assert_eq!(dump("00: 36 1b\n10: 10 00\n"), [0x36, 0x1b]);
+        assert_eq!(dump("00: 36 xx\n"), [0u8; 0]);
+        assert_eq!(dump("00: é\n"), [0u8; 0]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text(body in "[ -~\t\né]{0,600}") {
+            let _ = records(&body);
+        }
+
+        #[test]
+        fn any_mangling(at in 0usize..8000, with in "[ -~\t\n]{0,30}", cut in 0usize..200) {
+            let mut body = SWITCHED.to_owned();
+            let at = at % body.len();
+            let end = (at + cut).min(body.len());
+            if body.is_char_boundary(at) && body.is_char_boundary(end) {
+                body.replace_range(at..end, &with);
+            }
+            let _ = records(&body);
+        }
+    }
+}

@@ -1,0 +1,472 @@
+//! From lspci's words back to registers.
+
+use super::listing::{Block, Listing};
+use crate::pci::acs::{Acs, AcsControls};
+use crate::pci::capability::{Capabilities, Presence, extended_id};
+use crate::pci::error::{Aer, Bit, CorrectableErrors, Dpc, UncorrectableErrors};
+use crate::pci::express::{
+    CompletionTimeout, Device, Device2, Express, LinkRegisters, PayloadSize, PortType, Slot,
+};
+use crate::pci::interrupt::{Msi, MsiX};
+use crate::pci::link::{LinkSpeed, LinkWidth};
+use crate::pci::power::{PowerManagement, PowerState};
+use crate::pci::rebar::{ResizableBar, ResizableBars};
+use crate::pci::sriov::{Ari, Sriov};
+use crate::pci::translation::{Ats, Pasid, Pri};
+
+/// Extended capabilities by title. Versions that do not know one print its ID instead: `#1b`, or
+/// `Extended Capability ID 0x1b`.
+const EXTENDED_TITLES: [(u16, &str); 9] = [
+    (extended_id::AER, "Advanced Error Reporting"),
+    (extended_id::ACS, "Access Control Services"),
+    (extended_id::ARI, "Alternative Routing-ID"),
+    (extended_id::ATS, "Address Translation Service"),
+    (extended_id::SRIOV, "Single Root I/O Virtualization"),
+    (extended_id::PRI, "Page Request Interface"),
+    (extended_id::REBAR, "Physical Resizable BAR"),
+    (extended_id::PASID, "Process Address Space ID"),
+    (extended_id::DPC, "Downstream Port Containment"),
+];
+
+/// Conventional capabilities by title.
+const EXPRESS: &str = "Express";
+const POWER: &str = "Power Management";
+const MSI: &str = "MSI:";
+const MSI_X: &str = "MSI-X:";
+
+pub(super) fn capabilities(listing: &Listing<'_>) -> Capabilities {
+    let plain = |title| find(listing, listing.is_whole(), |block| block.title.starts_with(title));
+    let wide =
+        |id| find(listing, listing.is_extended_whole(), move |block| extended_id_of(block) == Some(id));
+    Capabilities {
+        express: plain(EXPRESS).map(express),
+        power: plain(POWER).map(power),
+        msi: plain(MSI).map(msi),
+        msi_x: plain(MSI_X).map(msi_x),
+        aer: wide(extended_id::AER).map(aer),
+        acs: wide(extended_id::ACS).map(acs),
+        ari: wide(extended_id::ARI).map(ari),
+        ats: wide(extended_id::ATS).map(ats),
+        pri: wide(extended_id::PRI).map(pri),
+        pasid: wide(extended_id::PASID).map(pasid),
+        sriov: wide(extended_id::SRIOV).map(sriov),
+        dpc: wide(extended_id::DPC).map(dpc),
+        resizable_bars: wide(extended_id::REBAR).map(resizable_bars),
+    }
+}
+
+fn find<'l, 'a>(
+    listing: &'l Listing<'a>,
+    whole: bool,
+    is_it: impl Fn(&Block<'a>) -> bool,
+) -> Presence<&'l Block<'a>> {
+    match listing.blocks().iter().find(|block| is_it(block)) {
+        Some(block) => Presence::Present(block),
+        None if whole => Presence::Absent,
+        None => Presence::Unknown,
+    }
+}
+
+/// The name under which a block's title is cited.
+pub(super) fn capability_name(block: &Block<'_>) -> Option<&'static str> {
+    let extended = || {
+        let id = extended_id_of(block)?;
+        EXTENDED_TITLES.iter().find(|(known, _)| *known == id).map(|(_, title)| *title)
+    };
+    let plain = [EXPRESS, POWER, MSI, MSI_X].into_iter().find(|title| block.title.starts_with(title));
+    plain.map(|title| title.trim_end_matches(':')).or_else(extended)
+}
+
+fn extended_id_of(block: &Block<'_>) -> Option<u16> {
+    if !block.is_extended() {
+        return None;
+    }
+    if let Some((id, _)) = EXTENDED_TITLES.iter().find(|(_, title)| block.title.starts_with(title)) {
+        return Some(*id);
+    }
+    let digits = block.title.strip_prefix('#').or(block.title.strip_prefix("Extended Capability ID 0x"))?;
+    u16::from_str_radix(digits, 16).ok()
+}
+
+/// `Name+` or `Name-`.
+pub(super) fn flag(text: &str, name: &str) -> Option<bool> {
+    let words = text.split([' ', '\t']).map(|word| word.trim_end_matches([',', ';', ')']));
+    words.into_iter().find_map(|word| match word.strip_prefix(name)? {
+        "+" => Some(true),
+        "-" => Some(false),
+        _ => None,
+    })
+}
+
+/// The word that follows `label`.
+fn word<'a>(text: &'a str, label: &str) -> Option<&'a str> {
+    let (_, rest) = text.split_once(label)?;
+    rest.trim_start().split([' ', ',', ';']).next().filter(|word| !word.is_empty())
+}
+
+fn decimal<T: std::str::FromStr>(text: &str, label: &str) -> Option<T> {
+    word(text, label)?.parse().ok()
+}
+
+fn hexadecimal(text: &str, label: &str) -> Option<u32> {
+    u32::from_str_radix(word(text, label)?, 16).ok()
+}
+
+fn hexadecimal8(text: &str, label: &str) -> Option<u8> {
+    hexadecimal(text, label)?.try_into().ok()
+}
+
+fn express(block: &Block<'_>) -> Express {
+    let title = block.title.strip_prefix(EXPRESS).unwrap_or_default().trim_start();
+    let (version, port) = match title.strip_prefix("(v").and_then(|rest| rest.split_once(") ")) {
+        Some((version, port)) => (version.parse().ok(), port),
+        None => (None, title),
+    };
+    let slot_implemented = flag(port, "(Slot");
+    Express {
+        version,
+        port: port_type(port),
+        slot_implemented,
+        device: device(block),
+        device2: device2(block),
+        link: link(block),
+        slot: (slot_implemented == Some(true)).then(|| slot(block)),
+    }
+}
+
+fn port_type(text: &str) -> Option<PortType> {
+    let known = [
+        ("Endpoint", PortType::Endpoint),
+        ("Legacy Endpoint", PortType::LegacyEndpoint),
+        ("Root Port", PortType::RootPort),
+        ("Upstream Port", PortType::UpstreamPort),
+        ("Downstream Port", PortType::DownstreamPort),
+        ("PCI-Express to PCI/PCI-X Bridge", PortType::ExpressToPciBridge),
+        // Before pciutils 3.2.
+        ("PCI/PCI-X Bridge", PortType::ExpressToPciBridge),
+        ("PCI/PCI-X to PCI-Express Bridge", PortType::PciToExpressBridge),
+        ("Root Complex Integrated Endpoint", PortType::RootComplexIntegratedEndpoint),
+        ("Root Complex Event Collector", PortType::RootComplexEventCollector),
+    ];
+    let found = known.iter().find(|(name, _)| text.starts_with(name)).map(|(_, port)| *port);
+    found.or_else(|| decimal(text, "Unknown type ").map(PortType::Reserved))
+}
+
+fn device(block: &Block<'_>) -> Device {
+    let (capabilities, control) = (block.register("DevCap"), block.register("DevCtl"));
+    let size = |text, label| decimal(text, label).and_then(PayloadSize::from_bytes);
+    // lspci prints how many functions the bits make, less the function itself.
+    let phantom_functions = decimal::<u32>(capabilities, "PhantFunc ");
+    Device {
+        payload_max: size(capabilities, "MaxPayload "),
+        phantom_bits: phantom_functions.and_then(|count| u8::try_from(count.count_ones()).ok()),
+        extended_tag: flag(capabilities, "ExtTag"),
+        function_level_reset: flag(capabilities, "FLReset"),
+        payload: size(control, "MaxPayload "),
+        read_request: size(control, "MaxReadReq "),
+        relaxed_ordering_enabled: flag(control, "RlxdOrd"),
+        no_snoop_enabled: flag(control, "NoSnoop"),
+        extended_tag_enabled: flag(control, "ExtTag"),
+        phantom_enabled: flag(control, "PhantFunc"),
+    }
+}
+
+fn device2(block: &Block<'_>) -> Device2 {
+    let (capabilities, control) = (block.register("DevCap2"), block.register("DevCtl2"));
+    Device2 {
+        ten_bit_tag_completer: flag(capabilities, "10BitTagComp"),
+        ten_bit_tag_requester: flag(capabilities, "10BitTagReq"),
+        ten_bit_tag_enabled: flag(control, "10BitTagReq"),
+        ari_forwarding: flag(capabilities, "ARIFwd"),
+        ari_forwarding_enabled: flag(control, "ARIFwd"),
+        atomic_routing: flag(capabilities, "Routing"),
+        atomic_requests_enabled: flag(control, "ReqEn"),
+        atomic_egress_blocked: flag(control, "EgressBlck"),
+        completion_timeout: completion_timeout(control),
+        completion_timeout_disabled: flag(control, "TimeoutDis"),
+    }
+}
+
+/// `Completion Timeout: 50us to 50ms`.
+fn completion_timeout(control: &str) -> Option<CompletionTimeout> {
+    let (_, range) = control.split_once("Completion Timeout: ")?;
+    let (shortest, rest) = range.split_once(" to ")?;
+    let longest = rest.split(',').next()?;
+    Some(CompletionTimeout { us_min: microseconds(shortest)?, us_max: microseconds(longest)? })
+}
+
+/// `50us`, `3.5s`.
+fn microseconds(text: &str) -> Option<u32> {
+    let text = text.trim();
+    let number = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let unit = match &text[number.len()..] {
+        "us" => 1,
+        "ms" => 1_000,
+        "s" => 1_000_000,
+        _ => return None,
+    };
+    let (whole, tenths) = number.split_once('.').unwrap_or((number, "0"));
+    let tenths = whole.parse::<u32>().ok()?.checked_mul(10)?.checked_add(tenths.parse().ok()?)?;
+    Some(tenths.checked_mul(unit)? / 10)
+}
+
+fn link(block: &Block<'_>) -> LinkRegisters {
+    let (capabilities, control) = (block.register("LnkCap"), block.register("LnkCtl"));
+    let status = block.register("LnkSta");
+    let speed = |text, label| word(text, label).and_then(LinkSpeed::parse);
+    let width = |text| word(text, "Width ").and_then(LinkWidth::parse);
+    // Speeds come as a range, `2.5-16GT/s`.
+    let supported = block.register("LnkCap2").split_once("Supported Link Speeds: ").map(|(_, rest)| rest);
+    let highest = supported.and_then(|rest| rest.split(',').next()?.rsplit('-').next());
+    // Target Link Speed is `2.5GT/s` with and `2.5 GT/s` without the newer spelling.
+    let target = block.register("LnkCtl2").split_once("Target Link Speed: ").map(|(_, rest)| rest);
+    LinkRegisters {
+        speed_max: speed(capabilities, "Speed "),
+        width_max: width(capabilities),
+        port_number: decimal(capabilities, "Port #"),
+        speed: speed(status, "Speed "),
+        width: width(status),
+        training: flag(status, "Train"),
+        slot_clock: flag(status, "SlotClk"),
+        active: flag(status, "DLActive"),
+        aspm_l0s: aspm(control, "L0s"),
+        aspm_l1: aspm(control, "L1"),
+        read_completion_boundary_bytes: decimal(control, "RCB "),
+        speed_supported: highest.and_then(LinkSpeed::parse),
+        speed_target: target.and_then(|rest| rest.split(',').next()).and_then(LinkSpeed::parse),
+    }
+}
+
+/// `ASPM L0s L1 Enabled;` or `ASPM Disabled;`.
+fn aspm(control: &str, state: &str) -> Option<bool> {
+    let (states, _) = control.strip_prefix("ASPM ")?.split_once(';')?;
+    match states.strip_suffix(" Enabled") {
+        Some(enabled) => Some(enabled.split([' ', '+']).any(|enabled| enabled == state)),
+        None => (states == "Disabled").then_some(false),
+    }
+}
+
+fn slot(block: &Block<'_>) -> Slot {
+    let capabilities = block.register("SltCap");
+    Slot {
+        number: decimal(capabilities, "Slot #"),
+        hot_plug: flag(capabilities, "HotPlug"),
+        hot_plug_surprise: flag(capabilities, "Surprise"),
+        // The register goes on with `Changed: ... PresDet`; the state comes first.
+        occupied: flag(block.register("SltSta"), "PresDet"),
+    }
+}
+
+fn power(block: &Block<'_>) -> PowerManagement {
+    let state = block.register("Status").strip_prefix('D').and_then(|rest| rest.chars().next()?.to_digit(4));
+    PowerManagement { state: state.and_then(PowerState::decode) }
+}
+
+/// `MSI: Enable+ Count=1/32 Maskable+ 64bit+`.
+fn msi(block: &Block<'_>) -> Msi {
+    let counts =
+        block.title.split_once("Count=").and_then(|(_, rest)| rest.split(' ').next()?.split_once('/'));
+    Msi {
+        enabled: flag(block.title, "Enable"),
+        vectors: counts.and_then(|(vectors, _)| vectors.parse().ok()),
+        vectors_max: counts.and_then(|(_, most)| most.parse().ok()),
+    }
+}
+
+/// `MSI-X: Enable+ Count=65 Masked-`; before pciutils 3.1 `MSI-X: Enable+ Mask- TabSize=65`.
+fn msi_x(block: &Block<'_>) -> MsiX {
+    MsiX {
+        enabled: flag(block.title, "Enable"),
+        masked: flag(block.title, "Masked").or_else(|| flag(block.title, "Mask")),
+        vectors: decimal(block.title, "Count=").or_else(|| decimal(block.title, "TabSize=")),
+    }
+}
+
+fn aer(block: &Block<'_>) -> Aer {
+    Aer {
+        uncorrectable: errors(block.register("UESta"), UncorrectableErrors::bits()).map(UncorrectableErrors),
+        correctable: errors(block.register("CESta"), CorrectableErrors::bits()).map(CorrectableErrors),
+    }
+}
+
+fn errors(status: &str, bits: &[Bit]) -> Option<u32> {
+    let shown = bits.iter().filter_map(|bit| {
+        let set = bit.lspci.iter().find_map(|name| flag(status, name))?;
+        Some(if set { bit.mask } else { 0 })
+    });
+    shown.reduce(|status, bit| status | bit)
+}
+
+fn acs(block: &Block<'_>) -> Acs {
+    Acs { supported: acs_controls(block.register("ACSCap")), enabled: acs_controls(block.register("ACSCtl")) }
+}
+
+fn acs_controls(register: &str) -> AcsControls {
+    AcsControls {
+        source_validation: flag(register, "SrcValid"),
+        translation_blocking: flag(register, "TransBlk"),
+        request_redirect: flag(register, "ReqRedir"),
+        completion_redirect: flag(register, "CmpltRedir"),
+        upstream_forwarding: flag(register, "UpstreamFwd"),
+        egress_control: flag(register, "EgressCtrl"),
+        direct_translated: flag(register, "DirectTrans"),
+    }
+}
+
+fn ari(block: &Block<'_>) -> Ari {
+    let capability = block.register("ARICap");
+    Ari { next_function: decimal(capability, "Next Function: "), acs_groups: flag(capability, "ACS") }
+}
+
+fn ats(block: &Block<'_>) -> Ats {
+    let control = block.register("ATSCtl");
+    Ats {
+        enabled: flag(control, "Enable"),
+        invalidate_queue_depth: hexadecimal8(block.register("ATSCap"), "Invalidate Queue Depth: ")
+            .map(Ats::queue_depth),
+        smallest_unit: hexadecimal8(control, "Smallest Translation Unit: "),
+    }
+}
+
+fn pri(block: &Block<'_>) -> Pri {
+    let capacity = block.register("Page Request Capacity");
+    Pri {
+        enabled: flag(block.register("PRICtl"), "Enable"),
+        requests_max: hexadecimal(capacity, ""),
+        requests_allocated: hexadecimal(capacity, "Page Request Allocation: "),
+    }
+}
+
+fn pasid(block: &Block<'_>) -> Pasid {
+    let (capability, control) = (block.register("PASIDCap"), block.register("PASIDCtl"));
+    Pasid {
+        enabled: flag(control, "Enable"),
+        execute: flag(capability, "Exec"),
+        execute_enabled: flag(control, "Exec"),
+        privileged: flag(capability, "Priv"),
+        privileged_enabled: flag(control, "Priv"),
+        width_bits_max: hexadecimal8(capability, "Max PASID Width: "),
+    }
+}
+
+fn sriov(block: &Block<'_>) -> Sriov {
+    let control = block.register("IOVCtl");
+    // Both lines hold several fields behind the name of the first.
+    let (counts, routing) = (block.register("Initial VFs"), block.register("VF offset"));
+    Sriov {
+        enabled: flag(control, "Enable"),
+        ari_hierarchy: flag(control, "ARIHierarchy"),
+        initial: decimal(counts, ""),
+        total: decimal(counts, "Total VFs: "),
+        number: decimal(counts, "Number of VFs: "),
+        offset: decimal(routing, ""),
+        stride: decimal(routing, "stride: "),
+        device: hexadecimal(routing, "Device ID: ").and_then(|id| id.try_into().ok()),
+    }
+}
+
+fn dpc(block: &Block<'_>) -> Dpc {
+    Dpc { triggered: flag(block.register("DpcSta"), "Trigger") }
+}
+
+/// `BAR 0: current size: 256MB, supported: 256MB 512MB 1GB`.
+fn resizable_bars(block: &Block<'_>) -> ResizableBars {
+    let bars = block.registers("BAR ").filter_map(|(name, text)| {
+        let (_, sizes) = text.split_once("current size:")?;
+        let (now, supported) = sizes.split_once(", supported:").unwrap_or((sizes, ""));
+        Some(ResizableBar {
+            index: name.strip_prefix("BAR ")?.parse().ok(),
+            bytes: bytes(now.trim()),
+            bytes_max: supported.split_whitespace().filter_map(bytes).max(),
+        })
+    });
+    ResizableBars { bars: bars.collect() }
+}
+
+/// `256MB`, `1GB`.
+fn bytes(text: &str) -> Option<u64> {
+    let units = [("MB", 20), ("GB", 30), ("TB", 40), ("PB", 50)];
+    let (number, shift) = units.iter().find_map(|(unit, shift)| Some((text.strip_suffix(unit)?, *shift)))?;
+    number.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags() {
+        let text = "Enable+, 10BitTagReq- TimeoutDis+, PME(D0-,D3hot+) ACS- ACSViol+";
+        assert_eq!(flag(text, "Enable"), Some(true));
+        assert_eq!(flag(text, "10BitTagReq"), Some(false));
+        assert_eq!(flag(text, "TimeoutDis"), Some(true));
+        assert_eq!(flag(text, "ACS"), Some(false));
+        assert_eq!(flag(text, "Mask"), None);
+    }
+
+    fn check_time(text: &str, expect: Option<u32>) {
+        assert_eq!(microseconds(text), expect, "{text}");
+    }
+
+    #[test]
+    fn times() {
+        check_time("50us", Some(50));
+        check_time("210ms", Some(210_000));
+        check_time("3.5s", Some(3_500_000));
+        check_time("64s", Some(64_000_000));
+        check_time("Unknown", None);
+        check_time("99999999999s", None);
+        check_time("", None);
+    }
+
+    #[test]
+    fn aspm_states() {
+        assert_eq!(aspm("ASPM L0s L1 Enabled; RCB 64 bytes", "L1"), Some(true));
+        assert_eq!(aspm("ASPM L1 Enabled; RCB 64 bytes", "L0s"), Some(false));
+        assert_eq!(aspm("ASPM Disabled; RCB 64 bytes", "L1"), Some(false));
+        assert_eq!(aspm("", "L1"), None);
+    }
+
+    fn listed(body: &str) -> Capabilities {
+        let lines: Vec<(u32, &str)> = (1..).zip(body.lines()).collect();
+        capabilities(&Listing::new(&lines))
+    }
+
+    #[test]
+    fn an_old_version_prints_ids() {
+        let found = listed(
+            "\tFlags: fast devsel\n\tCapabilities: [80] Express Endpoint, MSI 00\n\tCapabilities: [140] #1b\n",
+        );
+        assert_eq!(found.pasid, Presence::Present(Pasid::default()));
+        assert_eq!(found.express.get().unwrap().port, Some(PortType::Endpoint));
+        assert_eq!(found.express.get().unwrap().version, None);
+        assert!(found.ats.is_absent());
+    }
+
+    #[test]
+    fn an_express_function_without_extended_capabilities_was_perhaps_not_read() {
+        let found = listed("\tFlags: fast devsel\n\tCapabilities: [80] Express Endpoint, MSI 00\n");
+        assert!(found.ats.is_unknown() && found.msi.is_absent());
+        let looped = listed("\tFlags: fast devsel\n\tCapabilities: [80] <chain broken>\n");
+        assert!(looped.msi.is_unknown() && looped.ats.is_unknown());
+    }
+
+    #[test]
+    fn old_link_lines() {
+        let found = listed(
+            "\tControl: BusMaster+\n\tCapabilities: [60] Express (v2) Endpoint, MSI 00\n\
+             \t\tDevCtl:\tReport errors: Correctable- Non-Fatal- Fatal- Unsupported-\n\
+             \t\t\tRlxdOrd- ExtTag- PhantFunc- AuxPwr- NoSnoop+ FLReset-\n\
+             \t\t\tMaxPayload 256 bytes, MaxReadReq 4096 bytes\n\
+             \t\tLnkSta:\tSpeed 8GT/s, Width x8, TrErr- Train- SlotClk+ DLActive- BWMgmt- ABWMgmt-\n\
+             \t\tDevCtl2: Completion Timeout: 50us to 50ms, TimeoutDis-, LTR-, OBFF Disabled\n",
+        );
+        let express = found.express.get().unwrap();
+        assert_eq!(express.device.read_request, Some(PayloadSize::B4096));
+        assert_eq!(express.device.no_snoop_enabled, Some(true));
+        assert_eq!((express.link.speed, express.link.width), (Some(LinkSpeed::Gt8), LinkWidth::new(8)));
+        assert_eq!(express.link.slot_clock, Some(true));
+        assert_eq!(express.link.speed_max, None);
+        assert_eq!(express.device2.completion_timeout_disabled, Some(false));
+    }
+}

@@ -1,0 +1,304 @@
+//! Names of vendors, devices, cards and classes.
+//!
+//! Two tables know them: the one built into this program, and the `pci.ids` of the host, if somebody read
+//! it. The host's is asked first when it is newer, and otherwise only for what ours does not know. Its
+//! 40,000 lines are passed over once, and only what was asked for is kept.
+
+use super::class::ClassCode;
+use super::header::SubsystemId;
+use pci_ids::FromId;
+use std::collections::BTreeMap;
+
+/// Date of the table that the `pci-ids` crate carries.
+const BUILT_IN_DATE: &str = "2025-07-11";
+
+/// The date stands within this many lines of a table's start.
+const DATE_LINES_MAX: usize = 40;
+
+/// What one function shows of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ids {
+    /// Vendor ID.
+    pub vendor: u16,
+    /// Device ID.
+    pub device: u16,
+    /// Subsystem IDs.
+    pub subsystem: Option<SubsystemId>,
+    /// Class Code.
+    pub class: Option<ClassCode>,
+}
+
+/// Something that has a name in a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Key {
+    Vendor(u16),
+    Device(u16, u16),
+    Subsystem(u16, u16, u16, u16),
+    Class(u8),
+    SubClass(u8, u8),
+    Interface(u8, u8, u8),
+}
+
+/// The names of the functions that were asked for.
+#[derive(Debug, Clone, Default)]
+pub struct Names {
+    found: BTreeMap<Key, String>,
+}
+
+impl Names {
+    /// Looks up everything that `wanted` shows, in our table and in the text of the host's `pci.ids`.
+    pub fn look_up(wanted: &[Ids], host_table: Option<&str>) -> Self {
+        let mut found: BTreeMap<Key, Option<String>> =
+            wanted.iter().flat_map(keys).map(|key| (key, None)).collect();
+        let host_is_newer = host_table.and_then(date).is_some_and(|date| date.as_str() > BUILT_IN_DATE);
+        if let Some(table) = host_table.filter(|_| host_is_newer) {
+            pick(table, &mut found);
+        }
+        for (&key, name) in found.iter_mut().filter(|(_, name)| name.is_none()) {
+            *name = built_in(key).map(str::to_owned);
+        }
+        if let Some(table) = host_table.filter(|_| !host_is_newer && found.values().any(Option::is_none)) {
+            pick(table, &mut found);
+        }
+        Self { found: found.into_iter().filter_map(|(key, name)| Some((key, name?))).collect() }
+    }
+
+    /// Name of a vendor.
+    pub fn vendor(&self, vendor: u16) -> Option<&str> {
+        self.get(Key::Vendor(vendor))
+    }
+
+    /// Name of a device.
+    pub fn device(&self, vendor: u16, device: u16) -> Option<&str> {
+        self.get(Key::Device(vendor, device))
+    }
+
+    /// Name of the card that a device sits on.
+    pub fn subsystem(&self, vendor: u16, device: u16, card: SubsystemId) -> Option<&str> {
+        self.get(Key::Subsystem(vendor, device, card.vendor, card.device))
+    }
+
+    /// Name of a class: its sub-class, or at least its base class.
+    pub fn class(&self, class: ClassCode) -> Option<&str> {
+        self.get(Key::SubClass(class.base, class.sub)).or_else(|| self.get(Key::Class(class.base)))
+    }
+
+    /// Name of a class's programming interface.
+    pub fn interface(&self, class: ClassCode) -> Option<&str> {
+        self.get(Key::Interface(class.base, class.sub, class.interface?))
+    }
+
+    fn get(&self, key: Key) -> Option<&str> {
+        self.found.get(&key).map(String::as_str)
+    }
+}
+
+fn keys(ids: &Ids) -> Vec<Key> {
+    let mut keys = vec![Key::Vendor(ids.vendor), Key::Device(ids.vendor, ids.device)];
+    if let Some(card) = ids.subsystem {
+        keys.push(Key::Vendor(card.vendor));
+        keys.push(Key::Subsystem(ids.vendor, ids.device, card.vendor, card.device));
+    }
+    if let Some(class) = ids.class {
+        keys.extend([Key::Class(class.base), Key::SubClass(class.base, class.sub)]);
+        keys.extend(class.interface.map(|interface| Key::Interface(class.base, class.sub, interface)));
+    }
+    keys
+}
+
+/// The date of a table, as `2024-01-08`, from its `Version: 2024.01.08` or `Date: 2024-01-08 03:15:02`.
+fn date(table: &str) -> Option<String> {
+    table.lines().take(DATE_LINES_MAX).find_map(|line| {
+        let (field, value) = line.strip_prefix('#')?.split_once(':')?;
+        let day = value.split_whitespace().next()?.replace('.', "-");
+        let plain = day.len() == 10 && day.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+        (matches!(field.trim(), "Version" | "Date") && plain).then_some(day)
+    })
+}
+
+fn built_in(key: Key) -> Option<&'static str> {
+    match key {
+        Key::Vendor(vendor) => pci_ids::Vendor::from_id(vendor).map(pci_ids::Vendor::name),
+        Key::Device(vendor, device) => {
+            pci_ids::Device::from_vid_pid(vendor, device).map(pci_ids::Device::name)
+        }
+        Key::Subsystem(vendor, device, card_vendor, card_device) => {
+            pci_ids::Device::from_vid_pid(vendor, device)?
+                .subsystems()
+                .find(|card| (card.subvendor(), card.subdevice()) == (card_vendor, card_device))
+                .map(pci_ids::SubSystem::name)
+        }
+        Key::Class(base) => pci_ids::Class::from_id(base).map(pci_ids::Class::name),
+        Key::SubClass(base, sub) => pci_ids::Subclass::from_cid_sid(base, sub).map(pci_ids::Subclass::name),
+        Key::Interface(base, sub, interface) => pci_ids::Subclass::from_cid_sid(base, sub)?
+            .prog_ifs()
+            .find(|known| known.id() == interface)
+            .map(pci_ids::ProgIf::name),
+    }
+}
+
+/// What the indented lines of a table belong to.
+#[derive(Debug, Clone, Copy)]
+enum Parent {
+    Vendor(u16, u16),
+    Class(u8, u8),
+    /// A section of the table that nobody asks for, or a vendor without functions here.
+    Unwanted,
+}
+
+/// Fills in what a `pci.ids` knows of the keys that have no name yet.
+fn pick(table: &str, found: &mut BTreeMap<Key, Option<String>>) {
+    let mut parent = Parent::Unwanted;
+    for line in table.lines() {
+        let Some((key, name)) = read_line(line, &mut parent, found) else { continue };
+        if let Some(slot @ None) = found.get_mut(&key) {
+            *slot = Some(name.trim().to_owned());
+        }
+    }
+}
+
+fn read_line<'a>(
+    line: &'a str,
+    parent: &mut Parent,
+    wanted: &BTreeMap<Key, Option<String>>,
+) -> Option<(Key, &'a str)> {
+    if let Some(rest) = line.strip_prefix("\t\t") {
+        return third_level(rest, *parent);
+    }
+    if let Some(rest) = line.strip_prefix('\t') {
+        return second_level(rest, parent);
+    }
+    if line.is_empty() || line.starts_with('#') {
+        return None;
+    }
+    *parent = Parent::Unwanted;
+    if let Some(rest) = line.strip_prefix("C ") {
+        let (base, name) = rest.split_once("  ")?;
+        let base = hex8(base)?;
+        *parent = Parent::Class(base, 0);
+        return Some((Key::Class(base), name));
+    }
+    let (vendor, name) = line.split_once("  ")?;
+    let key = Key::Vendor(hex16(vendor)?);
+    if let (Key::Vendor(vendor), true) = (key, wanted.contains_key(&key)) {
+        *parent = Parent::Vendor(vendor, 0);
+    }
+    Some((key, name))
+}
+
+fn second_level<'a>(rest: &'a str, parent: &mut Parent) -> Option<(Key, &'a str)> {
+    match parent {
+        Parent::Unwanted => None,
+        Parent::Vendor(vendor, device) => {
+            let (id, name) = rest.split_once("  ")?;
+            *device = hex16(id)?;
+            Some((Key::Device(*vendor, *device), name))
+        }
+        Parent::Class(base, sub) => {
+            let (id, name) = rest.split_once("  ")?;
+            *sub = hex8(id)?;
+            Some((Key::SubClass(*base, *sub), name))
+        }
+    }
+}
+
+fn third_level(rest: &str, parent: Parent) -> Option<(Key, &str)> {
+    match parent {
+        Parent::Unwanted => None,
+        Parent::Vendor(vendor, device) => {
+            let (card, name) = rest.split_once("  ")?;
+            let (card_vendor, card_device) = card.split_once(' ')?;
+            Some((Key::Subsystem(vendor, device, hex16(card_vendor)?, hex16(card_device)?), name))
+        }
+        Parent::Class(base, sub) => {
+            let (interface, name) = rest.split_once("  ")?;
+            Some((Key::Interface(base, sub, hex8(interface)?), name))
+        }
+    }
+}
+
+fn hex16(digits: &str) -> Option<u16> {
+    let plain = digits.len() == 4 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    plain.then(|| u16::from_str_radix(digits, 16).ok()).flatten()
+}
+
+fn hex8(digits: &str) -> Option<u8> {
+    let plain = digits.len() == 2 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    plain.then(|| u8::from_str_radix(digits, 16).ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const CONNECTX: Ids = Ids {
+        vendor: 0x15b3,
+        device: 0x1017,
+        subsystem: Some(SubsystemId { vendor: 0x15b3, device: 0x0007 }),
+        class: Some(ClassCode { base: 2, sub: 0, interface: Some(0) }),
+    };
+    const NOBODY: Ids = Ids { vendor: 0x0bad, device: 0xcafe, subsystem: None, class: None };
+
+    fn table(date: &str) -> String {
+        format!(
+            "#\n#\tVersion: {date}\n#\n\n\
+             0bad  Nobody  Inc\n\tcafe  Invented adapter\n\t\t15b3 0007  Other card\n\
+             15b3  New name\n\t1017  Newer adapter\n\t\t15b3 0007  Newer card\n\
+             C 02  Network controller\n\t00  Newer Ethernet\n"
+        )
+    }
+
+    fn check(table: Option<&str>, device: &str, nobody: Option<&str>) {
+        let names = Names::look_up(&[CONNECTX, NOBODY], table);
+        assert_eq!(names.device(0x15b3, 0x1017), Some(device));
+        assert_eq!(names.device(0x0bad, 0xcafe), nobody);
+    }
+
+    #[test]
+    fn which_table_is_asked() {
+        let ours = "MT27800 Family [ConnectX-5]";
+        check(None, ours, None);
+        check(Some(&table("2017.03.05")), ours, Some("Invented adapter"));
+        check(Some(&table("2031.01.02")), "Newer adapter", Some("Invented adapter"));
+        check(Some(&table("of no date")), ours, Some("Invented adapter"));
+        check(Some(""), ours, None);
+    }
+
+    #[test]
+    fn all_levels() {
+        let names = Names::look_up(&[CONNECTX, NOBODY], Some(&table("2031.01.02")));
+        let card = SubsystemId { vendor: 0x15b3, device: 0x0007 };
+        let class = ClassCode { base: 2, sub: 0, interface: Some(0) };
+        assert_eq!(names.vendor(0x15b3), Some("New name"));
+        assert_eq!(names.vendor(0x0bad), Some("Nobody  Inc"));
+        assert_eq!(names.subsystem(0x15b3, 0x1017, card), Some("Newer card"));
+        assert_eq!(names.class(class), Some("Newer Ethernet"));
+        let nvme = Ids { class: ClassCode::parse("0x010802"), ..NOBODY };
+        let ours = Names::look_up(&[nvme], None);
+        assert_eq!(ours.class(nvme.class.unwrap()), Some("Non-Volatile memory controller"));
+        assert_eq!(ours.interface(nvme.class.unwrap()), Some("NVM Express"));
+        let odd = Ids { class: ClassCode::parse("0x02ee00"), ..NOBODY };
+        let base = Names::look_up(&[odd], None);
+        assert_eq!(base.class(odd.class.unwrap()), Some("Network controller"));
+    }
+
+    #[test]
+    fn dates() {
+        for (head, expect) in [
+            ("#\tVersion: 2024.01.08\n", Some("2024-01-08")),
+            ("#\tDate:    2024-01-08 03:15:02\n", Some("2024-01-08")),
+            ("#\tDate:    yesterday\n", None),
+            ("# $Id: pci.ids\n", None),
+        ] {
+            assert_eq!(date(head).as_deref(), expect, "{head}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_table(table in "(\t{0,2}[0-9a-fC é]{0,6} {1,2}[a-z ]{0,8}\n){0,30}") {
+            let _ = Names::look_up(&[CONNECTX, NOBODY], Some(&table));
+        }
+    }
+}
