@@ -7,6 +7,7 @@
 pub mod architecture;
 pub mod command_line;
 pub mod log;
+pub mod message;
 pub mod options;
 pub mod requests;
 pub mod verdict;
@@ -15,6 +16,7 @@ pub mod version;
 pub use architecture::{Architecture, CpuVendor};
 pub use command_line::{CommandLine, Token};
 pub use log::{Log, Record};
+pub use message::{Logged, Message, classify};
 pub use requests::{Effect, Requests};
 pub use verdict::{Machine, TokenVerdict, Verdict, understand};
 pub use version::{Family, KernelVersion};

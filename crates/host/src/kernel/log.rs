@@ -173,7 +173,8 @@ fn after_kernel_word(words: &str) -> Option<&str> {
     let words_before = head.split_whitespace().count();
     // "host", "2026-11-21T01:22:03+0100 host" or "Nov 21 01:22:03 host".
     let is_prefix = match words_before {
-        1 => !head.contains(':'),
+        // The kernel itself says "Booting kernel: `x' invalid for parameter `y'".
+        1 => !head.contains(':') && head != "Booting",
         2..=5 => head.contains(':') && !head.split_whitespace().any(|word| word.ends_with(':')),
         _ => false,
     };

@@ -1,0 +1,195 @@
+//! The IOMMU core and VFIO: drivers/iommu/{iommu,dma-iommu}.c, drivers/vfio/.
+
+use super::{Device, scan};
+use crate::Bdf;
+use serde::Serialize;
+
+/// A message of the IOMMU core.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum IommuMessage {
+    /// What new domains are. Printed even on hosts without an active IOMMU: it proves none.
+    DefaultDomain {
+        /// Identity, as opposed to translated.
+        passthrough: bool,
+        /// An option chose it.
+        by_command_line: bool,
+    },
+    /// How translated domains invalidate. It proves no active IOMMU either.
+    InvalidationPolicy {
+        /// At each unmap, as opposed to in batches.
+        strict: bool,
+        /// An option chose it.
+        by_command_line: bool,
+    },
+    /// A device joined a group.
+    GroupJoined {
+        /// The device, on its bus.
+        name: String,
+        /// The same as a PCI address.
+        bdf: Option<Bdf>,
+        /// The group.
+        group: u32,
+    },
+    /// A device left its group.
+    GroupLeft {
+        /// The device, on its bus.
+        name: String,
+        /// The same as a PCI address.
+        bdf: Option<Bdf>,
+        /// The group.
+        group: u32,
+    },
+    /// The I/O addresses below 4 GiB ran out for this device once: it now uses wider ones.
+    WiderAddresses {
+        /// Their width.
+        bits: u32,
+    },
+    /// No domain of the wanted type could be made.
+    DefaultDomainFallback(String),
+    /// Firmware wants an identity mapping for this device.
+    IdentityDemanded,
+    /// User space took a device that no IOMMU guards.
+    UnsafeNoIommu,
+}
+
+/// Reads a message of the core.
+pub(super) fn read(body: &str, device: Option<&Device>) -> Option<IommuMessage> {
+    if let Some(rest) = body.strip_prefix("iommu: ") {
+        return core(rest);
+    }
+    match body.as_bytes().first()? {
+        b'A' => joined(body, device).or_else(|| no_iommu(body)),
+        b'R' => left(body, device),
+        b'U' => wider(body),
+        b'F' => fallback(body),
+        b'v' => no_iommu(body),
+        _ => None,
+    }
+}
+
+fn core(rest: &str) -> Option<IommuMessage> {
+    let by_command_line = rest.contains("kernel command line");
+    if let Some(kind) = rest.strip_prefix("Default domain type: ") {
+        let passthrough = kind.starts_with("Passthrough");
+        let known = passthrough || kind.starts_with("Translated");
+        return known.then_some(IommuMessage::DefaultDomain { passthrough, by_command_line });
+    }
+    if let Some(policy) = rest.strip_prefix("DMA domain TLB invalidation policy: ") {
+        let strict = policy.starts_with("strict");
+        let known = strict || policy.starts_with("lazy");
+        return known.then_some(IommuMessage::InvalidationPolicy { strict, by_command_line });
+    }
+    // 2.6.32 to 4.19 and RHEL 7 name the device in the message.
+    if let Some(rest) = rest.strip_prefix("Adding device ") {
+        let (name, group) = rest.split_once(" to group ")?;
+        return Some(IommuMessage::GroupJoined {
+            name: name.to_owned(),
+            bdf: bdf_of(name),
+            group: scan::small(group)?,
+        });
+    }
+    if let Some(rest) = rest.strip_prefix("Removing device ") {
+        let (name, group) = rest.split_once(" from group ")?;
+        return Some(IommuMessage::GroupLeft {
+            name: name.to_owned(),
+            bdf: bdf_of(name),
+            group: scan::small(group)?,
+        });
+    }
+    rest.starts_with("Failed to allocate default")
+        .then(|| IommuMessage::DefaultDomainFallback(scan::words(rest)))
+}
+
+fn bdf_of(name: &str) -> Option<Bdf> {
+    (name.matches(':').count() == 2).then(|| name.parse().ok()).flatten()
+}
+
+fn joined(body: &str, device: Option<&Device>) -> Option<IommuMessage> {
+    let group = scan::small(body.strip_prefix("Adding to iommu group ")?)?;
+    let device = device?;
+    Some(IommuMessage::GroupJoined { name: device.name.clone(), bdf: device.bdf, group })
+}
+
+fn left(body: &str, device: Option<&Device>) -> Option<IommuMessage> {
+    let group = scan::small(body.strip_prefix("Removing from iommu group ")?)?;
+    let device = device?;
+    Some(IommuMessage::GroupLeft { name: device.name.clone(), bdf: device.bdf, group })
+}
+
+fn wider(body: &str) -> Option<IommuMessage> {
+    let (bits, rest) = body.strip_prefix("Using ")?.split_once("-bit ")?;
+    rest.starts_with("DMA addresses").then_some(())?;
+    Some(IommuMessage::WiderAddresses { bits: scan::small(bits)? })
+}
+
+fn fallback(body: &str) -> Option<IommuMessage> {
+    if body.starts_with("Firmware has requested this device have a 1:1 IOMMU mapping") {
+        return Some(IommuMessage::IdentityDemanded);
+    }
+    let is_fallback = body.starts_with("Failed to allocate default IOMMU domain");
+    is_fallback.then(|| IommuMessage::DefaultDomainFallback(scan::words(body)))
+}
+
+fn no_iommu(body: &str) -> Option<IommuMessage> {
+    let taint = body.starts_with("Adding kernel taint for vfio-noiommu group");
+    (taint || body.starts_with("vfio-noiommu device opened")).then_some(IommuMessage::UnsafeNoIommu)
+}
+
+#[cfg(test)]
+mod tests {
+    fn check(log: &str, expect: &str) {
+        super::super::tests::check(log, "Iommu", expect);
+    }
+
+    #[test]
+    fn messages() {
+        check(
+            "iommu: Default domain type: Translated ",
+            "DefaultDomain { passthrough: false, by_command_line: false }",
+        );
+        check(
+            "iommu: Default domain type: Passthrough (set via kernel command line)",
+            "DefaultDomain { passthrough: true, by_command_line: true }",
+        );
+        check(
+            "iommu: DMA domain TLB invalidation policy: strict mode (set via kernel command line)",
+            "InvalidationPolicy { strict: true, by_command_line: true }",
+        );
+        check(
+            "iommu: DMA domain TLB invalidation policy: lazy mode ",
+            "InvalidationPolicy { strict: false, by_command_line: false }",
+        );
+        check(
+            "nvme 0000:00:04.0: Adding to iommu group 0",
+            r#"GroupJoined { name: "0000:00:04.0", bdf: Some(0000:00:04.0), group: 0 }"#,
+        );
+        check(
+            "platform MSFT0101:00: Adding to iommu group 12",
+            r#"GroupJoined { name: "MSFT0101:00", bdf: None, group: 12 }"#,
+        );
+        check(
+            "iommu: Adding device 0000:00:1f.0 to group 5",
+            r#"GroupJoined { name: "0000:00:1f.0", bdf: Some(0000:00:1f.0), group: 5 }"#,
+        );
+        check(
+            "iommu: Removing device 0000:01:00.0 from group 14",
+            r#"GroupLeft { name: "0000:01:00.0", bdf: Some(0000:01:00.0), group: 14 }"#,
+        );
+        check(
+            "pci 0000:44:00.0: Removing from iommu group 33",
+            r#"GroupLeft { name: "0000:44:00.0", bdf: Some(0000:44:00.0), group: 33 }"#,
+        );
+        check("nvme 0000:01:00.0: Using 64-bit DMA addresses", "WiderAddresses { bits: 64 }");
+        check(
+            "iommu: Failed to allocate default IOMMU domain of type 11 for group (null) - Falling back to IOMMU_DOMAIN_DMA",
+            r#"DefaultDomainFallback("Failed to allocate default IOMMU domain of type 11 for group (null) - Falling back to IOMMU_DOMAIN_DMA")"#,
+        );
+        check(
+            "pci 0000:01:00.0: Firmware has requested this device have a 1:1 IOMMU mapping, rejecting configuring the device without a 1:1 mapping. Contact your platform vendor.",
+            "IdentityDemanded",
+        );
+        check("vfio-pci 0000:01:00.0: Adding kernel taint for vfio-noiommu group on device", "UnsafeNoIommu");
+        check("vfio-pci 0000:01:00.0: vfio-noiommu device opened by user (spdk:812)", "UnsafeNoIommu");
+    }
+}

@@ -1,0 +1,185 @@
+//! PCI Express links: drivers/pci/{pci,probe,quirks}.c, drivers/pci/pcie/{aer,aspm}.c.
+
+use super::scan;
+use crate::Bdf;
+use serde::Serialize;
+
+/// A link: the speed of a lane as the kernel writes it and the number of lanes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Link {
+    /// Speed of a lane, in units of 0.1 GT/s: 80 for 8 GT/s.
+    pub speed_gts_tenths: u32,
+    /// Lanes.
+    pub lanes: u32,
+}
+
+/// A message about links and their errors.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum PcieMessage {
+    /// The bandwidth from the root to a device.
+    Bandwidth {
+        /// Mb/s that the path carries.
+        available_mbps: u64,
+        /// The slowest link.
+        link: Link,
+        /// The port above that link, if it holds the device back.
+        limited_at: Option<Bdf>,
+        /// Mb/s that the device could do.
+        capable_mbps: Option<u64>,
+        /// The link that the device could do.
+        capable: Option<Link>,
+    },
+    /// Payload sizes were set.
+    PayloadSize {
+        /// Bytes in a packet now.
+        payload_bytes: u32,
+        /// Bytes that the device could take.
+        payload_bytes_max: u32,
+        /// Bytes in a read request.
+        read_request_bytes: Option<u32>,
+    },
+    /// A bus error was reported.
+    BusError {
+        /// `Corrected`, `Uncorrected (Fatal)` ...
+        severity: String,
+        /// The layer.
+        layer: String,
+    },
+    /// Isolation is pretended: the out-of-tree patch is there and in use.
+    AcsOverride,
+    /// Peers talk without the IOMMU between them.
+    AcsRedirectDisabled,
+    /// Link power states are off, or cannot be changed.
+    Aspm(String),
+    /// A word of `pci=` that the kernel does not know.
+    UnknownOption(String),
+}
+
+/// Reads a message about links.
+pub(super) fn read(body: &str) -> Option<PcieMessage> {
+    match body.as_bytes().first()? {
+        b'0'..=b'9' => bandwidth(body),
+        b'M' => payload(body),
+        b'P' => bus_error(body).or_else(|| aspm(body)).or_else(|| unknown_option(body)),
+        b'A' => bus_error(body.strip_prefix("AER: ")?),
+        b'W' | b'S' => acs(body),
+        b'p' => aspm(body).or_else(|| payload(body)),
+        b'c' | b'd' => aspm(body),
+        _ => None,
+    }
+}
+
+/// `31.504 Gb/s available PCIe bandwidth, limited by 8.0 GT/s PCIe x4 link at 0000:40:03.3 (capable of
+/// 63.012 Gb/s with 16.0 GT/s PCIe x4 link)` or, unhindered, `... bandwidth (8 GT/s x8 link)`.
+fn bandwidth(body: &str) -> Option<PcieMessage> {
+    let (available, rest) = body.split_once(" Gb/s available PCIe bandwidth")?;
+    let available_mbps = megabits(available)?;
+    let Some(limited) = rest.strip_prefix(", limited by ") else {
+        let link = link(rest.strip_prefix(" (")?)?;
+        return Some(PcieMessage::Bandwidth {
+            available_mbps,
+            link,
+            limited_at: None,
+            capable_mbps: None,
+            capable: None,
+        });
+    };
+    let capable = scan::after(limited, "(capable of ").and_then(|text| text.split_once(" Gb/s with "));
+    Some(PcieMessage::Bandwidth {
+        available_mbps,
+        link: link(limited)?,
+        limited_at: scan::after(limited, " link at ").and_then(scan::bdf),
+        capable_mbps: capable.and_then(|(number, _)| megabits(number)),
+        capable: capable.and_then(|(_, text)| link(text)),
+    })
+}
+
+/// `31.504` Gb/s in Mb/s: always three decimals.
+fn megabits(text: &str) -> Option<u64> {
+    let (whole, thousandths) = text.split_once('.')?;
+    scan::decimal(whole)?.checked_mul(1000)?.checked_add(scan::decimal(thousandths)?)
+}
+
+/// `8.0 GT/s PCIe x4 link`, `8 GT/s x8 link`; `Unknown` speeds are no link.
+fn link(text: &str) -> Option<Link> {
+    let (speed, rest) = text.split_once(" GT/s")?;
+    let (whole, tenths) = speed.split_once('.').unwrap_or((speed, "0"));
+    let speed_gts_tenths = scan::small(whole)?.checked_mul(10)?.checked_add(scan::small(tenths)?)?;
+    Some(Link { speed_gts_tenths, lanes: scan::after(rest, " x").and_then(scan::small)? })
+}
+
+/// `Max Payload Size set to  256/ 512 (was  128), Max Read Rq  512`.
+fn payload(body: &str) -> Option<PcieMessage> {
+    let (now, rest) = scan::after(body, "Max Payload Size set to ")?.split_once('/')?;
+    Some(PcieMessage::PayloadSize {
+        payload_bytes: scan::small(now.trim())?,
+        payload_bytes_max: scan::small(rest.trim_start())?,
+        read_request_bytes: scan::after(rest, "Max Read Rq ").and_then(|text| scan::small(text.trim_start())),
+    })
+}
+
+/// `PCIe Bus Error: severity=Corrected, type=Data Link Layer, (Transmitter ID)`.
+fn bus_error(body: &str) -> Option<PcieMessage> {
+    let rest = body.strip_prefix("PCIe Bus Error: severity=")?;
+    let (severity, rest) = rest.split_once(", type=")?;
+    let layer = rest.split([',', '(']).next().unwrap_or(rest);
+    Some(PcieMessage::BusError { severity: severity.to_owned(), layer: scan::words(layer) })
+}
+
+fn acs(body: &str) -> Option<PcieMessage> {
+    if body.starts_with("Warning: PCIe ACS overrides enabled") {
+        return Some(PcieMessage::AcsOverride);
+    }
+    body.starts_with("Specified ACS redirect disable").then_some(PcieMessage::AcsRedirectDisabled)
+}
+
+fn aspm(body: &str) -> Option<PcieMessage> {
+    let ours = body.starts_with("PCIe ASPM is ")
+        || body.starts_with("can't disable ASPM")
+        || body.starts_with("disabling ASPM");
+    ours.then(|| PcieMessage::Aspm(scan::words(body)))
+}
+
+fn unknown_option(body: &str) -> Option<PcieMessage> {
+    let option = body.strip_prefix("PCI: Unknown option `")?;
+    Some(PcieMessage::UnknownOption(option.trim_end_matches(['\'', '`']).to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    fn check(log: &str, expect: &str) {
+        super::super::tests::check(log, "Pcie", expect);
+    }
+
+    #[test]
+    fn messages() {
+        check(
+            "pci 0000:44:00.0: 31.504 Gb/s available PCIe bandwidth, limited by 8.0 GT/s PCIe x4 link at 0000:40:03.3 (capable of 63.012 Gb/s with 16.0 GT/s PCIe x4 link)",
+            "Bandwidth { available_mbps: 31504, link: Link { speed_gts_tenths: 80, lanes: 4 }, limited_at: Some(0000:40:03.3), capable_mbps: Some(63012), capable: Some(Link { speed_gts_tenths: 160, lanes: 4 }) }",
+        );
+        check(
+            "bnxt_en 0000:18:00.0: 63.008 Gb/s available PCIe bandwidth (8 GT/s x8 link)",
+            "Bandwidth { available_mbps: 63008, link: Link { speed_gts_tenths: 80, lanes: 8 }, limited_at: None, capable_mbps: None, capable: None }",
+        );
+        check(
+            "pci 0000:01:00.0: 2.000 Gb/s available PCIe bandwidth, limited by 2.5 GT/s x1 link at <unknown> (capable of 4.000 Gb/s with 5 GT/s x1 link)",
+            "Bandwidth { available_mbps: 2000, link: Link { speed_gts_tenths: 25, lanes: 1 }, limited_at: None, capable_mbps: Some(4000), capable: Some(Link { speed_gts_tenths: 50, lanes: 1 }) }",
+        );
+        check(
+            "pcieport 0000:00:1c.0: Max Payload Size set to  256/ 512 (was  128), Max Read Rq  512",
+            "PayloadSize { payload_bytes: 256, payload_bytes_max: 512, read_request_bytes: Some(512) }",
+        );
+        check(
+            "pcieport 0000:00:1c.0: PCIe Bus Error: severity=Corrected, type=Data Link Layer, (Transmitter ID)",
+            r#"BusError { severity: "Corrected", layer: "Data Link Layer" }"#,
+        );
+        check(
+            "Warning: PCIe ACS overrides enabled; This may allow non-IOMMU protected peer-to-peer DMA",
+            "AcsOverride",
+        );
+        check("PCIe ASPM is disabled", r#"Aspm("PCIe ASPM is disabled")"#);
+        check("PCI: Unknown option `pcie_bus_pref'", r#"UnknownOption("pcie_bus_pref")"#);
+    }
+}

@@ -1,0 +1,233 @@
+//! Bounce buffers and direct mapping: kernel/dma/{swiotlb,direct}.c, lib/swiotlb.c before 4.18,
+//! arch/x86/kernel/pci-{dma,swiotlb,nommu,gart_64}.c.
+
+use super::scan;
+use serde::Serialize;
+
+/// A message about bounce buffers or untranslated mapping.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum SwiotlbMessage {
+    /// x86 uses bounce buffers for what memory a device cannot reach. Most machines never need them.
+    InUse,
+    /// x86 uses the GART of old AMD processors as an IOMMU.
+    Gart,
+    /// x86 uses no IOMMU.
+    NoIommu,
+    /// The buffer was set aside.
+    Reserved {
+        /// Its size.
+        mebibytes: u64,
+    },
+    /// The buffer is split into areas with a lock each.
+    Areas(u32),
+    /// The buffer's size was changed, for memory encryption.
+    Resized {
+        /// The new size.
+        mebibytes: u64,
+    },
+    /// There was no memory for the buffer.
+    NoMemory(String),
+    /// The buffer is full: a mapping failed.
+    Full {
+        /// What was asked for.
+        bytes: Option<u64>,
+        /// Slots of 2 KiB in all.
+        slots_total: Option<u64>,
+        /// Slots in use.
+        slots_used: Option<u64>,
+    },
+    /// Encrypted memory cannot be reached by devices: everything is bounced.
+    ForcedByEncryption,
+    /// A mapping that the device's mask cannot reach and that nothing can bounce.
+    MaskOverflow {
+        /// The bus address.
+        address: Option<u64>,
+        /// Its length.
+        bytes: Option<u64>,
+        /// The device's mask.
+        mask: Option<u64>,
+        /// The bus's own limit, 0 for none.
+        bus_limit: Option<u64>,
+    },
+    /// A driver mapped memory that may not be mapped.
+    VmallocRejected,
+}
+
+/// Reads a message about bounce buffers.
+pub(super) fn read(body: &str) -> Option<SwiotlbMessage> {
+    match body.as_bytes().first()? {
+        b'P' => pci_dma(body).or_else(|| placed(body)),
+        b's' => software(body),
+        b'S' => adjusted(body),
+        b'D' => out_of_space(body).or_else(|| overflow(body)),
+        b'o' | b'n' | b'm' => overflow(body),
+        b'M' => encryption(body),
+        b'r' => {
+            body.contains("rejecting DMA map of vmalloc memory").then_some(SwiotlbMessage::VmallocRejected)
+        }
+        b'C' => {
+            body.starts_with("Cannot allocate SWIOTLB").then(|| SwiotlbMessage::NoMemory(scan::words(body)))
+        }
+        _ => None,
+    }
+}
+
+fn pci_dma(body: &str) -> Option<SwiotlbMessage> {
+    let rest = body.strip_prefix("PCI-DMA: ")?;
+    if rest.starts_with("Using software bounce buffering") || rest.starts_with("Using SWIOTLB") {
+        return Some(SwiotlbMessage::InUse);
+    }
+    if rest.starts_with("using GART IOMMU") || rest.starts_with("Using GART IOMMU") {
+        return Some(SwiotlbMessage::Gart);
+    }
+    rest.starts_with("Disabling IOMMU").then_some(SwiotlbMessage::NoIommu)
+}
+
+/// 2.6.32 and RHEL 6: `Placing 64MB software IO TLB between ffff880020000000 - ffff880024000000`.
+fn placed(body: &str) -> Option<SwiotlbMessage> {
+    let rest = body.strip_prefix("Placing ")?;
+    rest.contains("MB software IO TLB").then_some(())?;
+    Some(SwiotlbMessage::Reserved { mebibytes: scan::decimal(rest)? })
+}
+
+/// `software IO TLB [mem 0x..-0x..] (64MB) mapped at` (3.6), `software IO TLB: mapped [mem ..] (64MB)`.
+fn software(body: &str) -> Option<SwiotlbMessage> {
+    if let Some(rest) = body.strip_prefix("swiotlb") {
+        return full(rest)
+            .or_else(|| no_memory(rest, body))
+            .or_else(|| encryption(rest.trim_start_matches([':', ' '])));
+    }
+    let rest = body.strip_prefix("software IO TLB")?.trim_start_matches(':').trim_start();
+    if let Some(areas) = rest.strip_prefix("area num ") {
+        return Some(SwiotlbMessage::Areas(scan::small(areas)?));
+    }
+    if rest.contains("[mem ") && rest.contains("mapped") {
+        return Some(SwiotlbMessage::Reserved { mebibytes: scan::decimal_after(rest, "] (")? });
+    }
+    adjusted(rest).or_else(|| encryption(rest)).or_else(|| no_memory(rest, body))
+}
+
+/// `SWIOTLB bounce buffer size adjusted to 1024MB`.
+fn adjusted(text: &str) -> Option<SwiotlbMessage> {
+    let size = text.strip_prefix("SWIOTLB bounce buffer size adjusted to ")?;
+    Some(SwiotlbMessage::Resized { mebibytes: scan::decimal(size)? })
+}
+
+fn encryption(text: &str) -> Option<SwiotlbMessage> {
+    text.starts_with("Memory encryption is active and system is using DMA bounce buffers")
+        .then_some(SwiotlbMessage::ForcedByEncryption)
+}
+
+fn no_memory(rest: &str, body: &str) -> Option<SwiotlbMessage> {
+    let words =
+        ["No low mem", "Cannot allocate", "cannot allocate", "Failed to", "coherent allocation failed"];
+    words.iter().any(|word| rest.contains(word)).then(|| SwiotlbMessage::NoMemory(scan::words(body)))
+}
+
+/// ` buffer is full (sz: 65536 bytes), total 32768 (slots), used 41 (slots)`; before 5.x without slots.
+fn full(rest: &str) -> Option<SwiotlbMessage> {
+    let rest = rest.trim_start_matches(':').trim_start().strip_prefix("buffer is full")?;
+    Some(SwiotlbMessage::Full {
+        bytes: scan::decimal_after(rest, "sz: "),
+        slots_total: scan::decimal_after(rest, "total "),
+        slots_used: scan::decimal_after(rest, "used "),
+    })
+}
+
+/// Up to 4.14: `DMA: Out of SW-IOMMU space for 65536 bytes`.
+fn out_of_space(body: &str) -> Option<SwiotlbMessage> {
+    let bytes = scan::decimal_after(body, "Out of SW-IOMMU space for ")?;
+    Some(SwiotlbMessage::Full { bytes: Some(bytes), slots_total: None, slots_used: None })
+}
+
+/// `DMA addr 0x..+4096 overflow (mask ffffffff, bus limit 0).`, 4.19's `overflow 0x..+4096 of DMA mask
+/// ffffffff bus mask 0` and 2.6's `nommu_map_single: overflow 12000+4096 of device mask ffffff`.
+fn overflow(body: &str) -> Option<SwiotlbMessage> {
+    if let Some(rest) = body.strip_prefix("DMA addr ") {
+        let (place, limits) = rest.split_once(" overflow (mask ")?;
+        return Some(overflow_of(place, scan::hex(limits), scan::hex_after(limits, "bus limit ")));
+    }
+    let at = body.find("overflow ")?;
+    let rest = body.get(at + 9..)?;
+    let (place, limits) = rest.split_once(" of DMA mask ").or_else(|| rest.split_once(" of device mask "))?;
+    Some(overflow_of(place, scan::hex(limits), scan::hex_after(limits, "bus mask ")))
+}
+
+fn overflow_of(place: &str, mask: Option<u64>, bus_limit: Option<u64>) -> SwiotlbMessage {
+    SwiotlbMessage::MaskOverflow {
+        address: scan::hex(place),
+        bytes: scan::decimal_after(place, "+"),
+        mask,
+        bus_limit,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    fn check(log: &str, expect: &str) {
+        super::super::tests::check(log, "Swiotlb", expect);
+    }
+
+    #[test]
+    fn messages() {
+        check("PCI-DMA: Using software bounce buffering for IO (SWIOTLB)", "InUse");
+        check("PCI-DMA: using GART IOMMU.", "Gart");
+        check("PCI-DMA: Disabling IOMMU.", "NoIommu");
+        check(
+            "Placing 64MB software IO TLB between ffff880020000000 - ffff880024000000",
+            "Reserved { mebibytes: 64 }",
+        );
+        check(
+            "software IO TLB [mem 0xbbed7000-0xbfed7000] (64MB) mapped at [ffff8800bbed7000-ffff8800bfed6fff]",
+            "Reserved { mebibytes: 64 }",
+        );
+        check(
+            "software IO TLB: mapped [mem 0x00000000b3000000-0x00000000b7000000] (64MB)",
+            "Reserved { mebibytes: 64 }",
+        );
+        check("software IO TLB: area num 8.", "Areas(8)");
+        check(
+            "software IO TLB: SWIOTLB bounce buffer size adjusted to 1024MB",
+            "Resized { mebibytes: 1024 }",
+        );
+        check("software IO TLB: No low mem", r#"NoMemory("software IO TLB: No low mem")"#);
+        check(
+            "software IO TLB: Cannot allocate buffer",
+            r#"NoMemory("software IO TLB: Cannot allocate buffer")"#,
+        );
+        check(
+            "nvme 0000:00:04.0: swiotlb buffer is full (sz: 65536 bytes), total 32768 (slots), used 41 (slots)",
+            "Full { bytes: Some(65536), slots_total: Some(32768), slots_used: Some(41) }",
+        );
+        check(
+            "nvme 0000:00:04.0: swiotlb buffer is full (sz: 65536 bytes)",
+            "Full { bytes: Some(65536), slots_total: None, slots_used: None }",
+        );
+        check(
+            "DMA: Out of SW-IOMMU space for 65536 bytes at device 0000:00:04.0",
+            "Full { bytes: Some(65536), slots_total: None, slots_used: None }",
+        );
+        check(
+            "software IO TLB: Memory encryption is active and system is using DMA bounce buffers",
+            "ForcedByEncryption",
+        );
+        check(
+            "nvme 0000:00:04.0: DMA addr 0x00000001203dd002+54 overflow (mask ffffffff, bus limit 0).",
+            "MaskOverflow { address: Some(4835889154), bytes: Some(54), mask: Some(4294967295), bus_limit: Some(0) }",
+        );
+        check(
+            "ath9k 0000:00:04.0: overflow 0x00000001203dd002+54 of DMA mask ffffffff bus mask 0",
+            "MaskOverflow { address: Some(4835889154), bytes: Some(54), mask: Some(4294967295), bus_limit: Some(0) }",
+        );
+        check(
+            "nommu_map_single: overflow 12000f000+4096 of device mask ffffffff",
+            "MaskOverflow { address: Some(4831899648), bytes: Some(4096), mask: Some(4294967295), bus_limit: None }",
+        );
+        check("nvme 0000:00:04.0: rejecting DMA map of vmalloc memory", "VmallocRejected");
+        check(
+            "swiotlb: Cannot allocate SWIOTLB buffer",
+            r#"NoMemory("swiotlb: Cannot allocate SWIOTLB buffer")"#,
+        );
+    }
+}
