@@ -11,7 +11,7 @@ const BARS_MAX: usize = 6;
 #[serde(rename_all = "kebab-case")]
 pub struct ResizableBars {
     /// The BARs that can be resized, in register order.
-    pub bars: Vec<ResizableBar>,
+    pub bars: Option<Vec<ResizableBar>>,
 }
 
 /// One BAR that can be resized.
@@ -29,9 +29,9 @@ pub struct ResizableBar {
 impl ResizableBars {
     pub(super) fn decode(at: Structure<'_>) -> Self {
         // Only the first control register holds the number of BARs.
-        let count = field(at.dword(8), 0xe0).and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
+        let count = field(at.dword(8), 0xe0).and_then(|count| usize::try_from(count).ok());
         let entry = |bar: usize| ResizableBar::decode(at.dword(4 + 8 * bar), at.dword(8 + 8 * bar));
-        Self { bars: (0..count.min(BARS_MAX)).map(entry).collect() }
+        Self { bars: count.map(|count| (0..count.min(BARS_MAX)).map(entry).collect()) }
     }
 }
 
@@ -78,12 +78,12 @@ mod tests {
         );
         let first = ResizableBar { index: Some(0), bytes: Some(256 << 20), bytes_max: Some(8 << 30) };
         let second = ResizableBar { index: Some(2), bytes: Some(1 << 20), bytes_max: Some(1 << 48) };
-        assert_eq!(found.bars, [first, second]);
+        assert_eq!(found.bars, Some(vec![first, second]));
     }
 
     #[test]
     fn hostile_counts() {
-        assert_eq!(decode(&Body::extended(12)).bars, []);
-        assert_eq!(decode(&Body::extended(12).dword(8, 0x3fe0)).bars.len(), 6);
+        assert_eq!(decode(&Body::extended(12)).bars, Some(vec![]));
+        assert_eq!(decode(&Body::extended(12).dword(8, 0x3fe0)).bars.map(|bars| bars.len()), Some(6));
     }
 }

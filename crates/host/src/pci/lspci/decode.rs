@@ -5,7 +5,7 @@ use crate::pci::acs::{Acs, AcsControls};
 use crate::pci::capability::{Capabilities, Presence, extended_id};
 use crate::pci::error::{Aer, Bit, CorrectableErrors, Dpc, UncorrectableErrors};
 use crate::pci::express::{
-    CompletionTimeout, Device, Device2, Express, LinkRegisters, PayloadSize, PortType, Slot,
+    CompletionTimeout, Device, Device2, Express, LinkRegisters, PayloadSize, PortType, Slot, only,
 };
 use crate::pci::interrupt::{Msi, MsiX};
 use crate::pci::link::{LinkSpeed, LinkWidth};
@@ -16,7 +16,7 @@ use crate::pci::translation::{Ats, Pasid, Pri};
 
 /// Extended capabilities by title. Versions that do not know one print its ID instead: `#1b`, or
 /// `Extended Capability ID 0x1b`.
-const EXTENDED_TITLES: [(u16, &str); 9] = [
+const EXTENDED_TITLES: [(u16, &str); 10] = [
     (extended_id::AER, "Advanced Error Reporting"),
     (extended_id::ACS, "Access Control Services"),
     (extended_id::ARI, "Alternative Routing-ID"),
@@ -24,6 +24,8 @@ const EXTENDED_TITLES: [(u16, &str); 9] = [
     (extended_id::SRIOV, "Single Root I/O Virtualization"),
     (extended_id::PRI, "Page Request Interface"),
     (extended_id::REBAR, "Physical Resizable BAR"),
+    // pciutils 3.6, which does not look inside.
+    (extended_id::REBAR, "Resizable BAR"),
     (extended_id::PASID, "Process Address Space ID"),
     (extended_id::DPC, "Downstream Port Containment"),
 ];
@@ -32,6 +34,8 @@ const EXTENDED_TITLES: [(u16, &str); 9] = [
 const EXPRESS: &str = "Express";
 const POWER: &str = "Power Management";
 const MSI: &str = "MSI:";
+/// The same, before pciutils 3.1.
+const MSI_SPELLED_OUT: &str = "Message Signalled Interrupts:";
 const MSI_X: &str = "MSI-X:";
 
 pub(super) fn capabilities(listing: &Listing<'_>) -> Capabilities {
@@ -41,7 +45,7 @@ pub(super) fn capabilities(listing: &Listing<'_>) -> Capabilities {
     Capabilities {
         express: plain(EXPRESS).map(express),
         power: plain(POWER).map(power),
-        msi: plain(MSI).map(msi),
+        msi: find(listing, listing.is_whole(), is_msi).map(msi),
         msi_x: plain(MSI_X).map(msi_x),
         aer: wide(extended_id::AER).map(aer),
         acs: wide(extended_id::ACS).map(acs),
@@ -65,6 +69,10 @@ fn find<'l, 'a>(
         None if whole => Presence::Absent,
         None => Presence::Unknown,
     }
+}
+
+fn is_msi(block: &Block<'_>) -> bool {
+    block.title.starts_with(MSI) || block.title.starts_with(MSI_SPELLED_OUT)
 }
 
 /// The name under which a block's title is cited.
@@ -123,13 +131,15 @@ fn express(block: &Block<'_>) -> Express {
         None => (None, title),
     };
     let slot_implemented = flag(port, "(Slot");
+    let port = port_type(port);
     Express {
         version,
-        port: port_type(port),
+        port,
         slot_implemented,
-        device: device(block),
+        device: device(block, port),
         device2: device2(block),
-        link: link(block),
+        // Before pciutils 3.6 link registers are printed also where there is no link.
+        link: if port.is_some_and(PortType::has_link) { link(block) } else { LinkRegisters::default() },
         slot: (slot_implemented == Some(true)).then(|| slot(block)),
     }
 }
@@ -152,7 +162,7 @@ fn port_type(text: &str) -> Option<PortType> {
     found.or_else(|| decimal(text, "Unknown type ").map(PortType::Reserved))
 }
 
-fn device(block: &Block<'_>) -> Device {
+fn device(block: &Block<'_>, port: Option<PortType>) -> Device {
     let (capabilities, control) = (block.register("DevCap"), block.register("DevCtl"));
     let size = |text, label| decimal(text, label).and_then(PayloadSize::from_bytes);
     // lspci prints how many functions the bits make, less the function itself.
@@ -161,7 +171,8 @@ fn device(block: &Block<'_>) -> Device {
         payload_max: size(capabilities, "MaxPayload "),
         phantom_bits: phantom_functions.and_then(|count| u8::try_from(count.count_ones()).ok()),
         extended_tag: flag(capabilities, "ExtTag"),
-        function_level_reset: flag(capabilities, "FLReset"),
+        // Before pciutils 3.3 the bit is printed for ports too, where it is reserved.
+        function_level_reset: only(port, PortType::is_endpoint, flag(capabilities, "FLReset")),
         payload: size(control, "MaxPayload "),
         read_request: size(control, "MaxReadReq "),
         relaxed_ordering_enabled: flag(control, "RlxdOrd"),
@@ -262,7 +273,8 @@ fn power(block: &Block<'_>) -> PowerManagement {
     PowerManagement { state: state.and_then(PowerState::decode) }
 }
 
-/// `MSI: Enable+ Count=1/32 Maskable+ 64bit+`.
+/// `MSI: Enable+ Count=1/32 Maskable+ 64bit+`; before pciutils 3.1 `Mask- 64bit+ Queue=0/5 Enable+`, whose
+/// counts are logarithms and stay unread.
 fn msi(block: &Block<'_>) -> Msi {
     let counts =
         block.title.split_once("Count=").and_then(|(_, rest)| rest.split(' ').next()?.split_once('/'));
@@ -380,7 +392,8 @@ fn resizable_bars(block: &Block<'_>) -> ResizableBars {
             bytes_max: supported.split_whitespace().filter_map(bytes).max(),
         })
     });
-    ResizableBars { bars: bars.collect() }
+    let bars: Vec<ResizableBar> = bars.collect();
+    ResizableBars { bars: (!bars.is_empty()).then_some(bars) }
 }
 
 /// `256MB`, `1GB`.
@@ -438,6 +451,11 @@ mod tests {
             "\tFlags: fast devsel\n\tCapabilities: [80] Express Endpoint, MSI 00\n\tCapabilities: [140] #1b\n",
         );
         assert_eq!(found.pasid, Presence::Present(Pasid::default()));
+        let older = listed(
+            "\tFlags: fast devsel\n\
+             \tCapabilities: [48] Message Signalled Interrupts: Mask- 64bit+ Queue=0/4 Enable+\n",
+        );
+        assert_eq!(older.msi, Presence::Present(Msi { enabled: Some(true), ..Msi::default() }));
         assert_eq!(found.express.get().unwrap().port, Some(PortType::Endpoint));
         assert_eq!(found.express.get().unwrap().version, None);
         assert!(found.ats.is_absent());
@@ -449,6 +467,23 @@ mod tests {
         assert!(found.ats.is_unknown() && found.msi.is_absent());
         let looped = listed("\tFlags: fast devsel\n\tCapabilities: [80] <chain broken>\n");
         assert!(looped.msi.is_unknown() && looped.ats.is_unknown());
+    }
+
+    #[test]
+    fn what_old_versions_print_for_ports_without_it() {
+        let integrated = listed(
+            "\tControl: BusMaster+\n\
+             \tCapabilities: [80] Express (v2) Root Complex Integrated Endpoint, MSI 00\n\
+             \t\tLnkSta:\tSpeed 2.5GT/s, Width x1, TrErr- Train- SlotClk- DLActive-\n",
+        );
+        assert_eq!(integrated.express.get().unwrap().link, LinkRegisters::default());
+        let port = listed(
+            "\tControl: BusMaster+\n\tCapabilities: [80] Express (v2) Root Port (Slot-), MSI 00\n\
+             \t\tDevCap:\tMaxPayload 128 bytes, PhantFunc 0\n\t\t\tExtTag- RBE+ FLReset-\n\
+             \tCapabilities: [200 v1] Resizable BAR <?>\n",
+        );
+        assert_eq!(port.express.get().unwrap().device.function_level_reset, None);
+        assert_eq!(port.resizable_bars, Presence::Present(ResizableBars { bars: None }));
     }
 
     #[test]
