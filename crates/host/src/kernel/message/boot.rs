@@ -9,7 +9,7 @@ use serde::Serialize;
 pub enum BootMessage {
     /// The kernel's banner: same words as /proc/version.
     Version(String),
-    /// The command line, after the kernel's own additions.
+    /// The command line.
     CommandLine(String),
     /// Options that nothing in the kernel knows.
     UnknownParameters(Vec<String>),
@@ -26,6 +26,8 @@ pub(super) fn read(body: &str) -> Option<BootMessage> {
         b'K' => {
             body.strip_prefix("Kernel command line: ").map(|line| BootMessage::CommandLine(scan::words(line)))
         }
+        // x86 prints it a second time, earlier and before its own additions.
+        b'C' => body.strip_prefix("Command line: ").map(|line| BootMessage::CommandLine(scan::words(line))),
         b'U' => unknown(body),
         b'M' => malformed(body).or_else(|| encryption(body)),
         b'B' => booting(body),
