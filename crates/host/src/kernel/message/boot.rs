@@ -32,6 +32,9 @@ pub(super) fn read(body: &str) -> Option<BootMessage> {
         b'M' => malformed(body).or_else(|| encryption(body)),
         b'B' => booting(body),
         b'A' => encryption(body),
+        b't' => body
+            .starts_with("tdx: Guest detected")
+            .then(|| BootMessage::MemoryEncryption(vec!["TDX".to_owned()])),
         _ => None,
     }
 }
@@ -105,6 +108,7 @@ mod tests {
             "AMD Memory Encryption Features active: SEV SEV-ES SEV-SNP",
             r#"MemoryEncryption(["SEV", "SEV-ES", "SEV-SNP"])"#,
         );
+        check("tdx: Guest detected", r#"MemoryEncryption(["TDX"])"#);
         check("Memory Encryption Features active: Intel TDX", r#"MemoryEncryption(["TDX"])"#);
         check("AMD Secure Encrypted Virtualization (SEV) active", r#"MemoryEncryption(["SEV"])"#);
     }
