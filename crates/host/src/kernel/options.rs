@@ -567,7 +567,7 @@ const X86_IOMMU: &[Word] = &[
     word("nodac", "forbid addresses above 4 GiB").gone_in(6, 1),
     word("usedac", "allow addresses above 4 GiB behind bridges; what follows is not read"),
     asks("soft", |_| Effect::SwiotlbActive, "use bounce buffers, no GART"),
-    asks("pt", |_| Effect::Passthrough(true), "default domains are identity"),
+    asks("pt", |_| Effect::Passthrough(true), "default domains are identity, if an IOMMU is on"),
     asks("nopt", |_| Effect::Passthrough(false), "default domains are translated").absent_in(4, 19),
     word("noagp", "GART: leave the AGP aperture alone"),
     word("noaperture", "GART: do not touch the aperture"),

@@ -255,7 +255,7 @@ fn family_by_flavour(release: &str) -> Family {
         ["amd64", "arm64", "686", "pae", "powerpc64le", "armmp", "riscv64", "s390x", "ppc64el"];
     if flavours_of_ubuntu.contains(&flavour) {
         Family::Ubuntu
-    } else if flavour == "default" {
+    } else if matches!(flavour, "default" | "desktop") {
         Family::Suse
     } else if flavours_of_debian.contains(&flavour) {
         Family::Debian
@@ -285,6 +285,7 @@ mod tests {
         check("6.12.41+deb13-amd64", Some((6, 12, 41, Family::Debian, x86())));
         check("5.15.0-1034-raspi", Some((5, 15, 0, Family::Ubuntu, None)));
         check("5.3.18-150300.59.93-default", Some((5, 3, 18, Family::Suse, None)));
+        check("3.11.10-7-desktop", Some((3, 11, 10, Family::Suse, None)));
         check("6.8.0-rc3", Some((6, 8, 0, Family::Other, None)));
         check("6.9", Some((6, 9, 0, Family::Other, None)));
         check("", None);

@@ -9,7 +9,7 @@ use serde::Serialize;
 pub enum BootMessage {
     /// The kernel's banner: same words as /proc/version.
     Version(String),
-    /// The command line, after the kernel's own additions.
+    /// The command line.
     CommandLine(String),
     /// Options that nothing in the kernel knows.
     UnknownParameters(Vec<String>),
@@ -26,10 +26,15 @@ pub(super) fn read(body: &str) -> Option<BootMessage> {
         b'K' => {
             body.strip_prefix("Kernel command line: ").map(|line| BootMessage::CommandLine(scan::words(line)))
         }
+        // x86 prints it a second time, earlier and before its own additions.
+        b'C' => body.strip_prefix("Command line: ").map(|line| BootMessage::CommandLine(scan::words(line))),
         b'U' => unknown(body),
         b'M' => malformed(body).or_else(|| encryption(body)),
         b'B' => booting(body),
         b'A' => encryption(body),
+        b't' => body
+            .starts_with("tdx: Guest detected")
+            .then(|| BootMessage::MemoryEncryption(vec!["TDX".to_owned()])),
         _ => None,
     }
 }
@@ -103,6 +108,7 @@ mod tests {
             "AMD Memory Encryption Features active: SEV SEV-ES SEV-SNP",
             r#"MemoryEncryption(["SEV", "SEV-ES", "SEV-SNP"])"#,
         );
+        check("tdx: Guest detected", r#"MemoryEncryption(["TDX"])"#);
         check("Memory Encryption Features active: Intel TDX", r#"MemoryEncryption(["TDX"])"#);
         check("AMD Secure Encrypted Virtualization (SEV) active", r#"MemoryEncryption(["SEV"])"#);
     }

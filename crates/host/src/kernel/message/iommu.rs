@@ -49,6 +49,8 @@ pub enum IommuMessage {
     DefaultDomainFallback(String),
     /// Firmware wants an identity mapping for this device.
     IdentityDemanded,
+    /// Messages about faults that were left out because there were too many.
+    FaultsSuppressed(u64),
     /// User space took a device that no IOMMU guards.
     UnsafeNoIommu,
 }
@@ -64,6 +66,7 @@ pub(super) fn read(body: &str, device: Option<&Device>) -> Option<IommuMessage> 
         b'U' => wider(body),
         b'F' => fallback(body),
         b'v' => no_iommu(body),
+        b'a' | b'd' => suppressed(body),
         _ => None,
     }
 }
@@ -131,6 +134,14 @@ fn fallback(body: &str) -> Option<IommuMessage> {
     is_fallback.then(|| IommuMessage::DefaultDomainFallback(scan::words(body)))
 }
 
+/// `dmar_fault: 812287 callbacks suppressed`: the function that would have printed them.
+fn suppressed(body: &str) -> Option<IommuMessage> {
+    let (function, count) = body.strip_suffix(" callbacks suppressed")?.split_once(": ")?;
+    let reports_faults =
+        ["dmar_fault", "amd_iommu", "arm_smmu"].iter().any(|start| function.starts_with(start));
+    reports_faults.then(|| scan::decimal(count).map(IommuMessage::FaultsSuppressed)).flatten()
+}
+
 fn no_iommu(body: &str) -> Option<IommuMessage> {
     let taint = body.starts_with("Adding kernel taint for vfio-noiommu group");
     (taint || body.starts_with("vfio-noiommu device opened")).then_some(IommuMessage::UnsafeNoIommu)
@@ -144,6 +155,7 @@ mod tests {
 
     #[test]
     fn messages() {
+        check("dmar_fault: 812287 callbacks suppressed", "FaultsSuppressed(812287)");
         check(
             "iommu: Default domain type: Translated ",
             "DefaultDomain { passthrough: false, by_command_line: false }",

@@ -40,6 +40,11 @@ pub enum PcieMessage {
         /// Bytes in a read request.
         read_request_bytes: Option<u32>,
     },
+    /// A bridge's payload size could not be given to the device below it: packets may be refused.
+    PayloadRefused {
+        /// Bytes in a packet of the bridge.
+        payload_bytes: u32,
+    },
     /// A bus error was reported.
     BusError {
         /// `Corrected`, `Uncorrected (Fatal)` ...
@@ -66,7 +71,8 @@ pub(super) fn read(body: &str) -> Option<PcieMessage> {
         b'A' => bus_error(body.strip_prefix("AER: ")?),
         b'W' | b'S' => acs(body),
         b'p' => aspm(body).or_else(|| payload(body)),
-        b'c' | b'd' => aspm(body),
+        b'c' => payload_refused(body).or_else(|| aspm(body)),
+        b'd' => aspm(body),
         _ => None,
     }
 }
@@ -118,6 +124,12 @@ fn payload(body: &str) -> Option<PcieMessage> {
         payload_bytes_max: scan::small(rest.trim_start())?,
         read_request_bytes: scan::after(rest, "Max Read Rq ").and_then(|text| scan::small(text.trim_start())),
     })
+}
+
+/// `can't set Max Payload Size to 256; if necessary, use "pci=pcie_bus_safe" and report a bug`.
+fn payload_refused(body: &str) -> Option<PcieMessage> {
+    let bytes = body.strip_prefix("can't set Max Payload Size to ")?;
+    Some(PcieMessage::PayloadRefused { payload_bytes: scan::small(bytes)? })
 }
 
 /// `PCIe Bus Error: severity=Corrected, type=Data Link Layer, (Transmitter ID)`.
@@ -178,6 +190,10 @@ mod tests {
         check(
             "Warning: PCIe ACS overrides enabled; This may allow non-IOMMU protected peer-to-peer DMA",
             "AcsOverride",
+        );
+        check(
+            r#"pci 0000:02:00.0: can't set Max Payload Size to 256; if necessary, use "pci=pcie_bus_safe" and report a bug"#,
+            "PayloadRefused { payload_bytes: 256 }",
         );
         check("PCIe ASPM is disabled", r#"Aspm("PCIe ASPM is disabled")"#);
         check("PCI: Unknown option `pcie_bus_pref'", r#"UnknownOption("pcie_bus_pref")"#);

@@ -120,6 +120,8 @@ fn unit(rest: &str) -> Option<VtDMessage> {
         let known = queued || how.starts_with("Register");
         return known.then(|| VtDMessage::Invalidation { unit: unit.to_owned(), queued });
     }
+    // 3.6 says "dmar: IOMMU 0", 2.6.32 "IOMMU 0", later ones "dmar0".
+    let rest = rest.strip_prefix("IOMMU ").unwrap_or(rest);
     if let Some((unit, registers)) = rest.split_once(": reg_base_addr ") {
         return Some(VtDMessage::UnitRegisters {
             unit: unit.to_owned(),
@@ -216,6 +218,10 @@ mod tests {
 
     #[test]
     fn messages() {
+        check(
+            "dmar: IOMMU 0: reg_base_addr fbffe000 ver 1:0 cap c90780106f0462 ecap f0207e",
+            r#"UnitRegisters { unit: "0", cap: 56584716931761250, ecap: 15736958 }"#,
+        );
         check("DMAR: IOMMU enabled", "EnableRequested");
         check("Intel-IOMMU: enabled", "EnableRequested");
         check("DMAR: IOMMU disabled", "DisableRequested");
