@@ -5,11 +5,16 @@
 
 pub mod bdf;
 pub mod citation;
+pub mod facts;
+pub mod judge;
 pub mod kernel;
-pub mod tree;
-pub mod power;
+pub mod memory;
 pub mod pci;
+pub mod power;
+pub mod tree;
 
 pub use bdf::Bdf;
 pub use citation::{Citation, Cited, Text};
+pub use facts::Host;
+pub use judge::Inspection;
 pub use tree::Tree;

@@ -76,6 +76,11 @@ impl KernelVersion {
         })
     }
 
+    /// The three numbers.
+    pub fn numbers(&self) -> (u32, u32, u32) {
+        (self.major.into(), self.minor.into(), self.patch.into())
+    }
+
     /// Whether the version number is at least this one. Says nothing of backports: see [`Self::knows`].
     pub fn at_least(&self, major: u16, minor: u16) -> bool {
         (self.major, self.minor) >= (major, minor)

@@ -10,13 +10,13 @@ use pci_ids::FromId;
 use std::collections::BTreeMap;
 
 /// Date of the table that the `pci-ids` crate carries.
-const BUILT_IN_DATE: &str = "2025-07-11";
+const BUILT_IN_DATE: &str = "2022-11-25";
 
 /// The date stands within this many lines of a table's start.
 const DATE_LINES_MAX: usize = 40;
 
 /// What one function shows of itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 pub struct Ids {
     /// Vendor ID.
     pub vendor: u16,

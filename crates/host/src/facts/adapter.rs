@@ -1,0 +1,260 @@
+//! An adapter: a PCI function that does I/O, with what its driver made of it.
+
+use super::function::{Function, folder};
+use super::interrupts::Vector;
+use super::{interrupts, numa};
+use crate::pci::lspci::Record;
+use crate::pci::names::{self, Ids};
+use crate::{Bdf, Cited, Tree};
+use serde::Serialize;
+use std::collections::HashMap;
+
+/// What an adapter is called.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Names {
+    /// Its maker.
+    pub vendor: Option<String>,
+    /// Its kind of chip.
+    pub device: Option<String>,
+    /// The card.
+    pub subsystem: Option<String>,
+    /// Its class.
+    pub class: Option<String>,
+}
+
+/// A name by which users know an adapter: `eth0`, `nvme1`, `mlx5_0`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Interface {
+    /// The class folder it stands in: `net`, `block`, `infiniband`, `nvme` ...
+    pub class: String,
+    /// The name.
+    pub name: String,
+}
+
+/// SR-IOV relations of a function.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Virtualisation {
+    /// The physical function that this one belongs to.
+    pub physical: Option<Bdf>,
+    /// Virtual functions that exist.
+    pub virtual_functions: Vec<Bdf>,
+}
+
+/// A virtio device behind a PCI function.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Virtio {
+    /// `VIRTIO_F_ACCESS_PLATFORM`, feature bit 33 (Virtual I/O Device specification 1.2, section 6):
+    /// without it the device is given physical addresses, whatever IOMMU the platform has.
+    pub access_platform: Cited<bool>,
+}
+
+/// An adapter.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Adapter {
+    /// The PCI function.
+    #[serde(flatten)]
+    pub function: Function,
+    /// Names.
+    pub names: Names,
+    /// Names by which users know it.
+    pub interfaces: Vec<Interface>,
+    /// Highest address bit of streaming DMA that its driver asked for.
+    pub dma_mask_bits: Option<Cited<u32>>,
+    /// The same of coherent allocations.
+    pub coherent_mask_bits: Option<Cited<u32>>,
+    /// CPUs near it, as the kernel sees it.
+    pub local_cpus: Option<numa::CpuList>,
+    /// Its interrupt vectors.
+    pub vectors: Vec<Vector>,
+    /// SR-IOV.
+    pub virtualisation: Virtualisation,
+    /// Set if it is a virtio device with a driver.
+    pub virtio: Option<Virtio>,
+    /// Whether the kernel takes it for removable: `fixed`, `removable`, `unknown` (5.14 and later).
+    pub removable: Option<Cited<String>>,
+    /// Firmware's name for its place: location code or slot.
+    pub slot: Option<Cited<String>>,
+    /// Its node in the device tree, where there is one.
+    pub device_tree_node: Option<String>,
+}
+
+/// What adapters are looked up in.
+pub(super) struct Around {
+    interfaces: HashMap<Bdf, Vec<Interface>>,
+    vectors: HashMap<u32, Vector>,
+    slots: Vec<(Bdf, Cited<String>)>,
+    names: names::Names,
+    listed: HashMap<Bdf, Record>,
+}
+
+impl Around {
+    pub(super) fn read(tree: &Tree, listing: Vec<Record>, functions: &[Function]) -> Self {
+        let wanted: Vec<Ids> = functions.iter().map(|function| function.ids).collect();
+        let table =
+            ["usr/share/hwdata/pci.ids", "usr/share/misc/pci.ids"].iter().find_map(|path| tree.text(path));
+        Self {
+            interfaces: interfaces(tree),
+            vectors: interrupts::read(tree),
+            slots: slots(tree),
+            names: names::Names::look_up(&wanted, table.as_ref().map(|text| text.body())),
+            listed: listing.into_iter().map(|record| (record.bdf, record)).collect(),
+        }
+    }
+
+    /// Names by number; where lspci gave names only, those.
+    fn names(&self, function: &Function) -> Names {
+        let ids = &function.ids;
+        let own = |name: Option<&str>| name.map(str::to_owned);
+        let listed = self.listed.get(&function.address);
+        let device = own(self.names.device(ids.vendor, ids.device));
+        Names {
+            vendor: own(self.names.vendor(ids.vendor)),
+            device: device.or_else(|| listed.and_then(|record| record.name.clone())),
+            subsystem: ids
+                .subsystem
+                .and_then(|card| own(self.names.subsystem(ids.vendor, ids.device, card)))
+                .or_else(|| listed.and_then(|record| record.subsystem_name.clone())),
+            class: ids
+                .class
+                .and_then(|class| own(self.names.class(class)))
+                .or_else(|| listed.and_then(|record| record.class_name.clone())),
+        }
+    }
+}
+
+/// Completes a function to an adapter.
+pub(super) fn complete(tree: &Tree, function: Function, around: &Around) -> Adapter {
+    let folder = folder(function.address);
+    let bits = |name: &str| {
+        let cited = tree.value(&format!("{folder}/{name}"))?;
+        Some(Cited::new(cited.value.parse().ok()?, cited.at))
+    };
+    Adapter {
+        names: around.names(&function),
+        interfaces: around.interfaces.get(&function.address).cloned().unwrap_or_else(Vec::new),
+        dma_mask_bits: bits("dma_mask_bits"),
+        coherent_mask_bits: bits("consistent_dma_mask_bits"),
+        local_cpus: tree
+            .value(&format!("{folder}/local_cpulist"))
+            .map(|cited| numa::CpuList::parse(&cited.value)),
+        vectors: vectors(tree, &folder, around),
+        virtualisation: virtualisation(tree, &folder),
+        virtio: virtio(tree, &folder),
+        removable: tree.value(&format!("{folder}/removable")),
+        slot: slot(tree, &function, &folder, around),
+        device_tree_node: device_tree_node(tree, &folder),
+        function,
+    }
+}
+
+/// Interfaces by the links of the class folders: one link each, instead of a search below each adapter.
+fn interfaces(tree: &Tree) -> HashMap<Bdf, Vec<Interface>> {
+    const CLASSES: [&str; 7] = ["net", "nvme", "block", "infiniband", "fc_host", "scsi_host", "drm"];
+    let mut found: HashMap<Bdf, Vec<Interface>> = HashMap::new();
+    for class in CLASSES {
+        let folder = format!("sys/class/{class}");
+        if !tree.exists(&folder) {
+            continue;
+        }
+        for name in tree.names(&folder) {
+            let Some(target) = tree.link(&format!("{folder}/{name}")) else { continue };
+            let is_part = class == "block" && is_partition(&target) || class == "drm" && name.contains('-');
+            let owner = target.split('/').filter_map(|part| part.parse::<Bdf>().ok()).next_back();
+            if let (Some(owner), false) = (owner, is_part) {
+                found.entry(owner).or_default().push(Interface { class: class.to_owned(), name });
+            }
+        }
+    }
+    found
+}
+
+/// A partition lies in its disk's folder: `.../block/sda/sda1`, `.../nvme0n1/nvme0n1p1`.
+fn is_partition(target: &str) -> bool {
+    let mut names = target.rsplit('/');
+    match (names.next(), names.next()) {
+        (Some(name), Some(disk)) => {
+            let rest = name.strip_prefix(disk).map(|rest| rest.trim_start_matches('p'));
+            rest.is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
+        }
+        _ => false,
+    }
+}
+
+fn vectors(tree: &Tree, folder: &str, around: &Around) -> Vec<Vector> {
+    let message_signalled = format!("{folder}/msi_irqs");
+    let mut numbers: Vec<u32> = match tree.exists(&message_signalled) {
+        true => numa::numbered(tree, &message_signalled, "").collect(),
+        false => tree
+            .value(&format!("{folder}/irq"))
+            .and_then(|cited| cited.value.parse().ok())
+            .filter(|number| *number != 0)
+            .into_iter()
+            .collect(),
+    };
+    numbers.sort_unstable();
+    let known = numbers.iter().filter_map(|number| around.vectors.get(number));
+    known
+        .map(|vector| Vector { affinity: interrupts::affinity(tree, vector.number), ..vector.clone() })
+        .collect()
+}
+
+fn virtualisation(tree: &Tree, folder: &str) -> Virtualisation {
+    let address = |name: &str| tree.link_name(&format!("{folder}/{name}"))?.value.parse().ok();
+    let count: u32 =
+        tree.value(&format!("{folder}/sriov_numvfs")).and_then(|cited| cited.value.parse().ok()).unwrap_or(0);
+    // 65,535 is the width of NumVFs (PCI Express Base Specification, SR-IOV capability).
+    let virtual_functions = (0..count.min(0xffff)).map_while(|n| address(&format!("virtfn{n}"))).collect();
+    Virtualisation { physical: address("physfn"), virtual_functions }
+}
+
+fn virtio(tree: &Tree, folder: &str) -> Option<Virtio> {
+    let named = tree.names(folder).into_iter();
+    let device = named.filter(|name| name.starts_with("virtio")).min()?;
+    let features = tree.value(&format!("{folder}/{device}/features"))?;
+    // The file shows feature bit 0 first (drivers/virtio/virtio.c, features_show).
+    let access_platform = features.value.as_bytes().get(33)? == &b'1';
+    Some(Virtio { access_platform: Cited::new(access_platform, features.at) })
+}
+
+/// Names of hot-plug slots, each for a bus and device without a function.
+fn slots(tree: &Tree) -> Vec<(Bdf, Cited<String>)> {
+    let folder = "sys/bus/pci/slots";
+    if !tree.exists(folder) {
+        return Vec::new();
+    }
+    let slot = |name: String| {
+        let cited = tree.value(&format!("{folder}/{name}/address"))?;
+        let address = format!("{}.0", cited.value).parse().ok()?;
+        Some((address, Cited::new(name, cited.at)))
+    };
+    tree.names(folder).into_iter().filter_map(slot).collect()
+}
+
+fn slot(tree: &Tree, function: &Function, folder: &str, around: &Around) -> Option<Cited<String>> {
+    let code = tree.bytes(&format!("{folder}/of_node/ibm,loc-code")).and_then(|bytes| {
+        let code = String::from_utf8_lossy(bytes.split(|byte| *byte == 0).next()?).into_owned();
+        let at = crate::Citation::of_file(&format!("{folder}/of_node/ibm,loc-code"), &code);
+        (!code.is_empty()).then(|| Cited::new(code, at))
+    });
+    let same_place = |place: &Bdf| (place.domain, place.bus, place.device);
+    let hot_plug = || {
+        let place = same_place(&function.address);
+        around.slots.iter().find(|(address, _)| same_place(address) == place).map(|(_, name)| name.clone())
+    };
+    let listed = || {
+        let record = around.listed.get(&function.address)?;
+        Some(Cited::new(record.physical_slot.clone()?, record.at.clone()))
+    };
+    code.or_else(hot_plug).or_else(listed)
+}
+
+/// The device-tree node, by the link `of_node` or by the path in `devspec`.
+fn device_tree_node(tree: &Tree, folder: &str) -> Option<String> {
+    let link = format!("{folder}/of_node");
+    let by_link = tree.exists(&link).then(|| tree.real_path(&link)).flatten();
+    by_link.or_else(|| {
+        let path = tree.value(&format!("{folder}/devspec"))?.value;
+        let node = format!("proc/device-tree/{}", path.trim_start_matches('/'));
+        Some(tree.real_path(&node).unwrap_or(node))
+    })
+}

@@ -1,0 +1,254 @@
+//! A PCI function as sysfs shows it: who it is, what it can do, where it hangs.
+
+use crate::pci::lspci::Record;
+use crate::pci::names::Ids;
+use crate::pci::{
+    BridgeBuses, BusTree, Capabilities, ClassCode, ConfigSpace, Header, Kind, LinkEnd, LinkSpeed, LinkWidth,
+    Reach, proc_bus_pci,
+};
+use crate::{Bdf, Citation, Cited, Tree};
+use serde::Serialize;
+
+/// A PCI function: an adapter or a bridge.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Function {
+    /// Its address.
+    pub address: Bdf,
+    /// Bridges between the root and it, root port first.
+    pub upstream: Vec<Bdf>,
+    /// Numbers of its maker, and its class.
+    pub ids: Ids,
+    /// How much of its configuration space was read; `None` if nothing.
+    pub config_reach: Option<Reach>,
+    /// Where its registers were read.
+    pub config_at: Option<Citation>,
+    /// The file that tells of it: its folder in sysfs, or lspci's output.
+    pub source: String,
+    /// Registers that matter here.
+    pub capabilities: Capabilities,
+    /// Its end of a link: for an adapter the upper link, for a port the one below it.
+    pub link: Cited<LinkEnd>,
+    /// The driver bound to it.
+    pub driver: Option<Cited<String>>,
+    /// The number of its IOMMU group.
+    pub iommu_group: Option<Cited<u32>>,
+    /// Its NUMA node; `None` also where firmware names none (-1).
+    pub numa_node: Option<Cited<u32>>,
+}
+
+impl Function {
+    /// Whether it connects buses or is part of the chipset, rather than doing I/O of its own.
+    pub fn is_bridge(&self) -> bool {
+        self.ids.class.is_some_and(|class| class.kind() == Kind::Bridge)
+    }
+
+    /// Whether a link hangs below it: a root port or a switch's downstream port.
+    pub fn leads_down(&self) -> bool {
+        match self.capabilities.express.get().and_then(|express| express.port) {
+            Some(port) => port.leads_down(),
+            // Not readable: of the bridges on one path, those with a link to report are taken for ports.
+            None => self.link.value.speed.is_some() && self.is_bridge(),
+        }
+    }
+}
+
+const FOLDER: &str = "sys/bus/pci/devices";
+
+/// Reads all functions: from sysfs, else from lspci's output, else from `/proc/bus/pci`.
+pub(super) fn read(tree: &Tree, listing: &[Record]) -> Vec<Function> {
+    let mut functions = of_sysfs(tree);
+    match functions.is_empty() {
+        true if listing.is_empty() => functions = of_proc(tree),
+        true => functions = of_listing(listing),
+        false => complete(&mut functions, listing),
+    }
+    functions.sort_by_key(|function| function.address);
+    functions
+}
+
+/// Path of a function's folder.
+pub(super) fn folder(address: Bdf) -> String {
+    format!("{FOLDER}/{address}")
+}
+
+fn of_sysfs(tree: &Tree) -> Vec<Function> {
+    let addresses = tree.names(FOLDER).into_iter().filter_map(|name| name.parse().ok());
+    addresses.map(|address| of_folder(tree, address)).collect()
+}
+
+fn of_folder(tree: &Tree, address: Bdf) -> Function {
+    let folder = folder(address);
+    let config = Config::read(tree, &format!("{folder}/config"));
+    let number = |name: &str| {
+        let cited = tree.value(&format!("{folder}/{name}"))?;
+        Some(Cited::new(cited.value.parse().ok()?, cited.at))
+    };
+    let group = tree.link_name(&format!("{folder}/iommu_group"));
+    Function {
+        address,
+        upstream: bridges_in_path(tree, &folder, address),
+        ids: ids(tree, &folder, &config.header),
+        link: link(tree, &folder, address, &config),
+        config_reach: config.reach,
+        config_at: config.at,
+        capabilities: config.capabilities,
+        driver: tree.link_name(&format!("{folder}/driver")),
+        iommu_group: group.and_then(|cited| Some(Cited::new(cited.value.parse().ok()?, cited.at))),
+        numa_node: number("numa_node"),
+        source: folder,
+    }
+}
+
+/// lspci run by root shows registers that a capture of sysfs made without root does not hold.
+fn complete(functions: &mut [Function], listing: &[Record]) {
+    for function in functions {
+        let Some(record) = listing.iter().find(|record| record.bdf == function.address) else { continue };
+        function.capabilities = std::mem::take(&mut function.capabilities).or(record.capabilities.clone());
+        if let Some(express) = record.capabilities.express.get() {
+            function.link.value = function.link.value.or(LinkEnd::of(record.bdf, express));
+        }
+        function.driver = function.driver.take().or_else(|| record.driver.clone());
+    }
+}
+
+fn of_listing(listing: &[Record]) -> Vec<Function> {
+    let buses = BusTree::new(listing.iter().filter_map(|record| Some((record.bdf, record.buses?))));
+    listing.iter().map(|record| of_record(record, buses.bridges_above(record.bdf))).collect()
+}
+
+fn of_record(record: &Record, upstream: Vec<Bdf>) -> Function {
+    let end = record.capabilities.express.get().map(|express| LinkEnd::of(record.bdf, express));
+    Function {
+        address: record.bdf,
+        upstream,
+        ids: Ids {
+            vendor: record.vendor.unwrap_or(0xffff),
+            device: record.device.unwrap_or(0xffff),
+            subsystem: record.subsystem,
+            class: record.class,
+        },
+        config_reach: None,
+        config_at: None,
+        source: record.at.file.to_string(),
+        capabilities: record.capabilities.clone(),
+        link: Cited::new(end.unwrap_or_else(|| LinkEnd::unknown(record.bdf)), record.cite("LnkSta").clone()),
+        driver: record.driver.clone(),
+        iommu_group: record.iommu_group.clone(),
+        numa_node: record.numa_node.clone(),
+    }
+}
+
+/// sosreports copy `/proc/bus/pci`: a folder per bus with each function's configuration space, and a
+/// list that names drivers. It knows no domains, so a host with several can't be told apart.
+fn of_proc(tree: &Tree) -> Vec<Function> {
+    let Some(text) = tree.text("proc/bus/pci/devices") else { return Vec::new() };
+    let lines = proc_bus_pci::parse(&text);
+    let read: Vec<(Bdf, Config, String)> = lines
+        .iter()
+        .map(|line| {
+            let address = Bdf { domain: 0, bus: line.bus, device: line.device, function: line.function };
+            let file = format!("proc/bus/pci/{:02x}/{:02x}.{:x}", line.bus, line.device, line.function);
+            (address, Config::read(tree, &file), file)
+        })
+        .collect();
+    let buses: Vec<(Bdf, BridgeBuses)> =
+        read.iter().filter_map(|(address, config, _)| Some((*address, config.header.buses?))).collect();
+    let buses = BusTree::new(buses);
+    let functions = read.into_iter().zip(lines).map(|((address, config, file), line)| {
+        let end = config.capabilities.express.get().map(|express| LinkEnd::of(address, express));
+        let at = config.at.clone().unwrap_or_else(|| line.at.clone());
+        Function {
+            address,
+            upstream: buses.bridges_above(address),
+            ids: Ids {
+                vendor: line.vendor_id,
+                device: line.device_id,
+                subsystem: config.header.subsystem,
+                class: config.header.class,
+            },
+            config_reach: config.reach,
+            config_at: config.at,
+            source: file,
+            capabilities: config.capabilities,
+            link: Cited::new(end.unwrap_or_else(|| LinkEnd::unknown(address)), at),
+            driver: line.driver.map(|driver| Cited::new(driver, line.at)),
+            iommu_group: None,
+            numa_node: None,
+        }
+    });
+    functions.collect()
+}
+
+/// Configuration space as far as it was readable.
+struct Config {
+    header: Header,
+    capabilities: Capabilities,
+    reach: Option<Reach>,
+    at: Option<Citation>,
+}
+
+impl Config {
+    fn read(tree: &Tree, file: &str) -> Self {
+        let bytes = tree.bytes(file);
+        let config = ConfigSpace::new(bytes.as_deref().unwrap_or_default());
+        Self {
+            header: Header::decode(config),
+            capabilities: Capabilities::decode(config),
+            reach: bytes.as_ref().map(|_| config.reach()),
+            at: bytes.as_ref().map(|bytes| Citation::of_file(file, &format!("{} bytes", bytes.len()))),
+        }
+    }
+}
+
+/// Bridges are the addresses among the folders in which the function's own lies.
+fn bridges_in_path(tree: &Tree, folder: &str, address: Bdf) -> Vec<Bdf> {
+    let path = tree.real_path(folder).unwrap_or_default();
+    path.split('/').filter_map(|name| name.parse().ok()).filter(|bridge| *bridge != address).collect()
+}
+
+fn ids(tree: &Tree, folder: &str, header: &Header) -> Ids {
+    let number = |name: &str| hex(&tree.value(&format!("{folder}/{name}"))?.value);
+    let short = |name: &str| u16::try_from(number(name)?).ok();
+    // Virtual functions answer with all ones; sysfs knows them from their physical function.
+    Ids {
+        vendor: header.vendor.or_else(|| short("vendor")).unwrap_or(0xffff),
+        device: header.device.or_else(|| short("device")).unwrap_or(0xffff),
+        subsystem: header.subsystem,
+        class: header.class.or_else(|| number("class").map(ClassCode::from_bits)),
+    }
+}
+
+/// The link from registers if they were readable, else from the attributes that anyone may read.
+fn link(tree: &Tree, folder: &str, address: Bdf, config: &Config) -> Cited<LinkEnd> {
+    let end = LinkEnd::unknown(address);
+    match (config.capabilities.express.get(), &config.at) {
+        (Some(express), Some(at)) => Cited::new(LinkEnd::of(address, express), at.clone()),
+        _ if config.capabilities.express.is_absent() => {
+            Cited::new(end, Citation::of_file(folder, "not PCI Express"))
+        }
+        _ => link_attributes(tree, folder, end),
+    }
+}
+
+fn link_attributes(tree: &Tree, folder: &str, end: LinkEnd) -> Cited<LinkEnd> {
+    let read = |name: &str| tree.value(&format!("{folder}/{name}"));
+    let now = (read("current_link_speed"), read("current_link_width"));
+    let most = (read("max_link_speed"), read("max_link_width"));
+    let said =
+        |cited: &Option<Cited<String>>| cited.as_ref().map_or("?", |cited| cited.value.as_str()).to_owned();
+    let speed = |cited: &Option<Cited<String>>| LinkSpeed::parse(&cited.as_ref()?.value);
+    let width = |cited: &Option<Cited<String>>| LinkWidth::parse(&cited.as_ref()?.value);
+    let text = format!("{} x{} of {} x{}", said(&now.0), said(&now.1), said(&most.0), said(&most.1));
+    let end = LinkEnd {
+        speed: speed(&now.0),
+        width: width(&now.1),
+        speed_max: speed(&most.0),
+        width_max: width(&most.1),
+        ..end
+    };
+    Cited::new(end, Citation::of_file(&format!("{folder}/current_link_speed"), &text))
+}
+
+fn hex(text: &str) -> Option<u32> {
+    u32::from_str_radix(text.trim().trim_start_matches("0x"), 16).ok()
+}

@@ -1,0 +1,162 @@
+//! IOMMU instances and groups, as sysfs shows them.
+//!
+//! Sources: Documentation/ABI/testing/sysfs-kernel-iommu_groups, drivers/iommu/iommu.c
+//! (`iommu_group_show_type`), drivers/iommu/iommu-sysfs.c.
+
+use crate::{Bdf, Cited, Tree};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+use super::numa::numbered;
+
+/// What hardware or hypervisor translates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Intel VT-d (`dmar<n>`).
+    VtD,
+    /// AMD-Vi (`ivhd<n>`).
+    AmdVi,
+    /// Arm SMMU version 3 (`smmu3.<address>`).
+    SmmuV3,
+    /// Arm SMMU version 1 or 2 (`smmu.<address>`).
+    Smmu,
+    /// A paravirtual IOMMU.
+    VirtioIommu,
+    /// POWER host bridge with translation control entries (`iommu-phb<nnnn>`).
+    Tce,
+    /// Another driver's.
+    Other,
+}
+
+/// One IOMMU.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Instance {
+    /// Its name below `/sys/class/iommu`.
+    pub name: String,
+    /// What it is.
+    pub kind: Kind,
+    /// Where it was seen.
+    pub at: crate::Citation,
+}
+
+/// The translation mode of a group's domain, as its `type` file names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DomainType {
+    /// No DMA gets through.
+    Blocked,
+    /// Bus address = physical address.
+    Identity,
+    /// Mappings belong to whoever attached the domain: VFIO.
+    Unmanaged,
+    /// Mapped by the DMA API. Strict since 5.15; before, the type does not tell.
+    Dma,
+    /// Mapped by the DMA API with a flush queue: lazy (since 5.15).
+    DmaFq,
+    /// The kernel itself says `unknown`: on POWER the platform's domain is not in its list.
+    Unknown,
+}
+
+impl DomainType {
+    fn parse(name: &str) -> Option<Self> {
+        match name {
+            "blocked" => Some(Self::Blocked),
+            "identity" => Some(Self::Identity),
+            "unmanaged" => Some(Self::Unmanaged),
+            "DMA" => Some(Self::Dma),
+            "DMA-FQ" => Some(Self::DmaFq),
+            "unknown" => Some(Self::Unknown),
+            _ => None,
+        }
+    }
+}
+
+/// A set of functions that can't be told apart by their IOMMU.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Group {
+    /// Its number.
+    pub number: u32,
+    /// Its name, where a platform gives one (`domain<d>-pe<x>` on POWER).
+    pub name: Option<String>,
+    /// Translation mode; `None` if the file is absent (before 4.x) or not readable.
+    pub domain_type: Option<Cited<DomainType>>,
+    /// The PCI functions in it.
+    pub members: Vec<Bdf>,
+    /// Members that are no PCI functions.
+    pub other_members: Vec<String>,
+    /// Ranges kept out of the DMA API's address space by firmware (type `direct`).
+    pub direct_regions: u32,
+}
+
+/// All of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Iommus {
+    /// What translates; empty means that no IOMMU driver is active, if `visible`.
+    pub instances: Vec<Instance>,
+    /// Groups by number.
+    pub groups: BTreeMap<u32, Group>,
+    /// Whether sysfs was there to show IOMMUs at all: an empty list means nothing otherwise.
+    pub visible: bool,
+}
+
+/// Reads `/sys/class/iommu` and `/sys/kernel/iommu_groups`.
+pub fn read(tree: &Tree) -> Iommus {
+    let folder = "sys/kernel/iommu_groups";
+    let has_groups = tree.exists(folder);
+    let groups = match has_groups {
+        true => numbered(tree, folder, "").map(|n| (n, group(tree, &format!("{folder}/{n}"), n))).collect(),
+        false => BTreeMap::new(),
+    };
+    let instances = match tree.exists("sys/class/iommu") {
+        true => tree.names("sys/class/iommu").iter().map(|name| instance(name)).collect(),
+        false => Vec::new(),
+    };
+    // The kernel makes iommu_groups whenever it has IOMMU support; captures may leave it out, and a
+    // kernel without any IOMMU too. What other folders a capture holds tells which.
+    let visible = has_groups || tree.exists("sys/class/iommu") || tree.exists("sys/bus/pci/devices");
+    Iommus { instances, groups, visible }
+}
+
+fn instance(name: &str) -> Instance {
+    let digits_after = |prefix: &str| {
+        name.strip_prefix(prefix).is_some_and(|rest| rest.bytes().next().is_some_and(|b| b.is_ascii_digit()))
+    };
+    let kind = match name {
+        _ if digits_after("dmar") => Kind::VtD,
+        _ if digits_after("ivhd") => Kind::AmdVi,
+        _ if name.starts_with("smmu3.") => Kind::SmmuV3,
+        _ if name.starts_with("smmu.") => Kind::Smmu,
+        _ if name.starts_with("virtio") => Kind::VirtioIommu,
+        _ if name.starts_with("iommu-phb") => Kind::Tce,
+        _ => Kind::Other,
+    };
+    let at = crate::Citation::of_file(&format!("sys/class/iommu/{name}"), "present");
+    Instance { name: name.to_owned(), kind, at }
+}
+
+fn group(tree: &Tree, folder: &str, number: u32) -> Group {
+    let (mut members, mut other_members) = (Vec::new(), Vec::new());
+    for name in tree.names(&format!("{folder}/devices")) {
+        match name.parse() {
+            Ok(address) => members.push(address),
+            Err(_) => other_members.push(name),
+        }
+    }
+    let domain_type = tree
+        .exists(&format!("{folder}/type"))
+        .then(|| tree.value(&format!("{folder}/type")))
+        .flatten()
+        .and_then(|cited| Some(Cited::new(DomainType::parse(&cited.value)?, cited.at)));
+    let direct_regions = tree
+        .text(&format!("{folder}/reserved_regions"))
+        .map_or(0, |text| text.body().lines().filter(|line| line.trim_end().ends_with(" direct")).count());
+    Group {
+        number,
+        name: tree.text(&format!("{folder}/name")).map(|text| text.body().trim().to_owned()),
+        domain_type,
+        members,
+        other_members,
+        direct_regions: u32::try_from(direct_regions).unwrap_or(u32::MAX),
+    }
+}

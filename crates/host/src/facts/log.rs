@@ -1,0 +1,399 @@
+//! What the kernel's log says, gathered from its messages.
+
+use crate::kernel::Log;
+use crate::kernel::message::fault::Access;
+use crate::kernel::message::{
+    AmdViMessage, BootMessage, DmaFault, EehMessage, IommuMessage, Logged, MemoryTypeMessage, Message,
+    PcieMessage, SmmuMessage, SwiotlbMessage, VtDMessage, WindowMessage, classify,
+};
+use crate::{Bdf, Citation, Cited, Text};
+use serde::Serialize;
+use std::collections::{BTreeMap, HashMap};
+
+/// A DMA fault, or a slot frozen because of one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Fault {
+    /// The function named in it.
+    pub address: Option<Bdf>,
+    /// What happened, in a few words.
+    pub what: String,
+    /// The line.
+    pub at: Citation,
+}
+
+/// A window that firmware was asked to create.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DdwCreate {
+    /// Shift of its pages.
+    pub page_shift: u32,
+    /// Shift of its size.
+    pub window_shift: u32,
+    /// Status; 0 is success.
+    pub returned: i64,
+    /// Where it starts on the bus.
+    pub base: u64,
+}
+
+/// What firmware answered to a query of windows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DdwQuery {
+    /// Status; 0 is success.
+    pub returned: i64,
+    /// Entries of the largest block, where printed (6.1 and later).
+    pub block_tces: Option<u64>,
+    /// Mask of page sizes, likewise.
+    pub page_sizes: Option<u32>,
+    /// Windows left, likewise.
+    pub windows_available: Option<u32>,
+}
+
+/// What the log says of one function's 64-bit window.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct DdwLog {
+    /// The last query.
+    pub query: Option<Cited<DdwQuery>>,
+    /// The last creation.
+    pub create: Option<Cited<DdwCreate>>,
+    /// `Using 64-bit direct DMA at offset`, unless taken back later.
+    pub direct: Option<Cited<u64>>,
+    /// `64-bit OK but direct DMA is limited by`.
+    pub limited: Option<Cited<u64>>,
+    /// `Restoring 32-bit DMA via iommu`, a failed mapping of the window, and the like.
+    pub refused: Option<Citation>,
+    /// `iommu_alloc failed`: the window was full.
+    pub exhausted: Vec<Citation>,
+}
+
+/// A link's speed and what it could be, as the kernel printed them when the device appeared.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BandwidthLine {
+    /// Available, Mb/s.
+    pub available_mbps: u64,
+    /// What the device itself could do, Mb/s.
+    pub capable_mbps: Option<u64>,
+    /// The port at which the path is narrowest.
+    pub limited_at: Option<Bdf>,
+    /// The line.
+    pub at: Citation,
+}
+
+/// What the kernel's log says.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct LogFacts {
+    /// The file it was read from; empty without a log.
+    pub file: String,
+    /// It reaches back to the start of the boot: what it does not say was not said.
+    pub complete_from_boot: bool,
+    /// The default domain type is passthrough.
+    pub default_passthrough: Option<Cited<bool>>,
+    /// The invalidation policy is strict.
+    pub strict: Option<Cited<bool>>,
+    /// AMD-Vi flushes at each unmap (before 5.13).
+    pub amd_strict: Option<Cited<bool>>,
+    /// Batching was given up because the IOMMU is virtual: strict, whatever the policy.
+    pub batching_disallowed: Option<Citation>,
+    /// Proof that DMA translation hardware is in use.
+    pub translation_active: Option<Citation>,
+    /// The IOMMU was asked for and found wanting: firmware bugs, tables missing.
+    pub iommu_trouble: Vec<Citation>,
+    /// Tables that say the machine has an IOMMU.
+    pub iommu_tables: Option<Citation>,
+    /// Functions set up with an identity domain by name.
+    #[serde(skip)]
+    pub identity: HashMap<Bdf, Citation>,
+    /// Groups as functions were added to them.
+    #[serde(skip)]
+    pub groups: HashMap<Bdf, Cited<u32>>,
+    /// Memory is encrypted: all direct DMA is bounced.
+    pub memory_encryption: Option<Citation>,
+    /// Size of the bounce pool, bytes.
+    pub swiotlb_bytes: Option<Cited<u64>>,
+    /// The pool could not be had.
+    pub swiotlb_failed: Option<Citation>,
+    /// `swiotlb buffer is full`, with the function.
+    pub swiotlb_full: Vec<(Option<Bdf>, Citation)>,
+    /// Mappings refused because of a mask.
+    pub mask_overflows: Vec<(Option<Bdf>, Citation)>,
+    /// Faults, in order.
+    pub faults: Vec<Fault>,
+    /// 64-bit windows of POWER partitions.
+    #[serde(skip)]
+    pub ddw: BTreeMap<Bdf, DdwLog>,
+    /// `ppc iommu: disabling ddw.`
+    pub ddw_disabled: Option<Citation>,
+    /// 64-bit bypass on POWER bare metal, by function or partition endpoint's bus.
+    #[serde(skip)]
+    pub bypass: HashMap<Bdf, Citation>,
+    /// Options that the kernel says it does not know.
+    pub unknown_options: Vec<Cited<String>>,
+    /// Links slower than they could be.
+    #[serde(skip)]
+    pub bandwidth: HashMap<Bdf, BandwidthLine>,
+    /// `can't set Max Payload Size to`.
+    #[serde(skip)]
+    pub payload_refused: HashMap<Bdf, Citation>,
+    /// Conflicting memory types, `ioremap on RAM`, MTRR mismatches.
+    pub memory_type_conflicts: Vec<Citation>,
+    /// vfio without an IOMMU tainted the kernel.
+    pub noiommu_taint: Option<Citation>,
+}
+
+impl LogFacts {
+    /// Reads a log.
+    pub fn read(text: &Text) -> Self {
+        let log = Log::parse(text);
+        let mut facts = Self {
+            file: text.file().to_owned(),
+            complete_from_boot: log.complete_from_boot(),
+            ..Self::default()
+        };
+        for record in log.records() {
+            // The firmware's tables are listed by ACPI, not by the IOMMU's own code.
+            if facts.iommu_tables.is_none() && is_iommu_table(record.message) {
+                facts.iommu_tables = Some(log.cite(record));
+            }
+        }
+        for logged in classify(&log) {
+            facts.take(&logged);
+        }
+        facts
+    }
+
+    fn take(&mut self, logged: &Logged) {
+        let at = &logged.at;
+        match &logged.message {
+            Message::Iommu(message) => self.take_iommu(message, at),
+            Message::VtD(message) => self.take_vt_d(message, at),
+            Message::AmdVi(message) => self.take_amd_vi(message, at),
+            Message::Smmu(message) => self.take_smmu(message, at),
+            Message::Swiotlb(message) => self.take_swiotlb(message, logged),
+            Message::Window(message) => self.take_window(message, logged),
+            Message::Eeh(message) => self.take_eeh(message, logged),
+            Message::Pcie(message) => self.take_pcie(message, logged),
+            Message::MemoryType(message) => self.take_memory_type(message, at),
+            Message::Boot(message) => self.take_boot(message, at),
+            Message::Fault(fault) => self.faults.push(of_iommu(fault, at)),
+        }
+    }
+
+    fn take_iommu(&mut self, message: &IommuMessage, at: &Citation) {
+        match message {
+            IommuMessage::DefaultDomain { passthrough, .. } => {
+                self.default_passthrough = Some(Cited::new(*passthrough, at.clone()));
+            }
+            IommuMessage::InvalidationPolicy { strict, .. } => {
+                self.strict = Some(Cited::new(*strict, at.clone()))
+            }
+            IommuMessage::GroupJoined { bdf: Some(bdf), group, .. } => {
+                self.groups.insert(*bdf, Cited::new(*group, at.clone()));
+            }
+            IommuMessage::GroupLeft { bdf: Some(bdf), .. } => {
+                self.groups.remove(bdf);
+            }
+            IommuMessage::UnsafeNoIommu => self.noiommu_taint = Some(at.clone()),
+            _ => {}
+        }
+    }
+
+    fn take_vt_d(&mut self, message: &VtDMessage, at: &Citation) {
+        match message {
+            VtDMessage::Active => self.activate(at),
+            VtDMessage::DeviceMapping { device: Some(bdf), identity: true } => {
+                self.identity.insert(*bdf, at.clone());
+            }
+            VtDMessage::DeviceMapping { device: Some(bdf), identity: false } => {
+                self.identity.remove(bdf);
+            }
+            VtDMessage::StrictInGuest => self.batching_disallowed = Some(at.clone()),
+            VtDMessage::StrictRequested => self.strict = Some(Cited::new(true, at.clone())),
+            VtDMessage::Unit { .. } => {
+                self.iommu_tables = self.iommu_tables.take().or_else(|| Some(at.clone()))
+            }
+            VtDMessage::BrokenFirmware(_) | VtDMessage::SetupProblem(_) => {
+                self.iommu_trouble.push(at.clone())
+            }
+            VtDMessage::UnknownOption(option) => self.unknown_option(option, at),
+            _ => {}
+        }
+    }
+
+    fn take_amd_vi(&mut self, message: &AmdViMessage, at: &Citation) {
+        match message {
+            AmdViMessage::Found { .. } => self.activate(at),
+            AmdViMessage::LazyFlush(lazy) => {
+                // Printed under passthrough too: it tells how, not whether.
+                self.amd_strict = Some(Cited::new(!lazy, at.clone()));
+                self.activate(at);
+            }
+            AmdViMessage::InitialisedPassthrough => {
+                self.default_passthrough = Some(Cited::new(true, at.clone()));
+                self.activate(at);
+            }
+            AmdViMessage::StrictInGuest => self.batching_disallowed = Some(at.clone()),
+            AmdViMessage::UnknownOption(option) => self.unknown_option(option, at),
+            AmdViMessage::Disabled(_) | AmdViMessage::CompletionTimeout => {
+                self.iommu_trouble.push(at.clone())
+            }
+            _ => {}
+        }
+    }
+
+    fn take_smmu(&mut self, message: &SmmuMessage, at: &Citation) {
+        match message {
+            SmmuMessage::FoundV2 | SmmuMessage::FoundV3 { .. } => self.activate(at),
+            SmmuMessage::CommandTimeout => self.iommu_trouble.push(at.clone()),
+            _ => {}
+        }
+    }
+
+    fn take_swiotlb(&mut self, message: &SwiotlbMessage, logged: &Logged) {
+        let at = &logged.at;
+        let bytes = |mebibytes: u64| Some(Cited::new(mebibytes.saturating_mul(1 << 20), at.clone()));
+        match message {
+            SwiotlbMessage::Reserved { mebibytes } | SwiotlbMessage::Resized { mebibytes } => {
+                self.swiotlb_bytes = bytes(*mebibytes);
+            }
+            SwiotlbMessage::NoMemory(_) => self.swiotlb_failed = Some(at.clone()),
+            SwiotlbMessage::Full { .. } => self.swiotlb_full.push((logged.bdf(), at.clone())),
+            SwiotlbMessage::ForcedByEncryption => self.memory_encryption = Some(at.clone()),
+            SwiotlbMessage::MaskOverflow { .. } => self.mask_overflows.push((logged.bdf(), at.clone())),
+            _ => {}
+        }
+    }
+
+    fn take_window(&mut self, message: &WindowMessage, logged: &Logged) {
+        let at = &logged.at;
+        if let WindowMessage::Disabled = message {
+            self.ddw_disabled = Some(at.clone());
+        }
+        let Some(bdf) = logged.bdf() else { return };
+        if let WindowMessage::BareMetalBypass(true) = message {
+            self.bypass.insert(bdf, at.clone());
+            return;
+        }
+        self.ddw.entry(bdf).or_default().take(message, at);
+    }
+
+    fn take_eeh(&mut self, message: &EehMessage, logged: &Logged) {
+        let what = match message {
+            EehMessage::Frozen { phb, pe } => format!("EEH froze PE {pe:#x} of host bridge {phb:#x}"),
+            EehMessage::Fenced { phb } => format!("EEH fenced host bridge {phb:#x}"),
+            EehMessage::FailedTimes(times) => format!("EEH recovered it {times} times in the last hour"),
+            EehMessage::GivenUp(_) => "EEH gave it up".to_owned(),
+            _ => return,
+        };
+        self.faults.push(Fault { address: logged.bdf(), what, at: logged.at.clone() });
+    }
+
+    fn take_pcie(&mut self, message: &PcieMessage, logged: &Logged) {
+        let Some(bdf) = logged.bdf() else { return };
+        let at = logged.at.clone();
+        match message {
+            PcieMessage::Bandwidth { available_mbps, limited_at, capable_mbps, .. } => {
+                let line = BandwidthLine {
+                    available_mbps: *available_mbps,
+                    capable_mbps: *capable_mbps,
+                    limited_at: *limited_at,
+                    at,
+                };
+                self.bandwidth.insert(bdf, line);
+            }
+            PcieMessage::PayloadRefused { .. } => {
+                self.payload_refused.insert(bdf, at);
+            }
+            _ => {}
+        }
+    }
+
+    fn take_memory_type(&mut self, message: &MemoryTypeMessage, at: &Citation) {
+        match message {
+            MemoryTypeMessage::Conflict { .. }
+            | MemoryTypeMessage::IoremapOnRam { .. }
+            | MemoryTypeMessage::MtrrMismatch { .. } => self.memory_type_conflicts.push(at.clone()),
+            _ => {}
+        }
+    }
+
+    fn take_boot(&mut self, message: &BootMessage, at: &Citation) {
+        match message {
+            BootMessage::UnknownParameters(options) => {
+                options.iter().for_each(|option| self.unknown_option(option, at));
+            }
+            BootMessage::MalformedOption(option) => self.unknown_option(option, at),
+            BootMessage::MemoryEncryption(features) if encrypts_guest(features) => {
+                self.memory_encryption = Some(at.clone());
+            }
+            _ => {}
+        }
+    }
+
+    fn activate(&mut self, at: &Citation) {
+        self.translation_active.get_or_insert_with(|| at.clone());
+    }
+
+    fn unknown_option(&mut self, option: &str, at: &Citation) {
+        self.unknown_options.push(Cited::new(option.to_owned(), at.clone()));
+    }
+}
+
+impl DdwLog {
+    fn take(&mut self, message: &WindowMessage, at: &Citation) {
+        match message {
+            WindowMessage::Query { returned, entries_max, page_sizes, windows, .. } => {
+                let query = DdwQuery {
+                    returned: *returned,
+                    block_tces: *entries_max,
+                    page_sizes: *page_sizes,
+                    windows_available: *windows,
+                };
+                self.query = Some(Cited::new(query, at.clone()));
+            }
+            WindowMessage::Create { page_shift, window_shift, returned, start, .. } => {
+                let create = DdwCreate {
+                    page_shift: *page_shift,
+                    window_shift: *window_shift,
+                    returned: *returned,
+                    base: start.unwrap_or(0),
+                };
+                self.create = Some(Cited::new(create, at.clone()));
+            }
+            WindowMessage::Direct { offset } => {
+                self.direct = Some(Cited::new(*offset, at.clone()));
+                self.refused = None;
+            }
+            WindowMessage::Restored32Bit | WindowMessage::MapFailed(_) => {
+                self.refused = Some(at.clone());
+                self.direct = None;
+            }
+            WindowMessage::DirectLimited { limit } => self.limited = Some(Cited::new(*limit, at.clone())),
+            WindowMessage::Exhausted { .. } => self.exhausted.push(at.clone()),
+            _ => {}
+        }
+    }
+}
+
+fn of_iommu(fault: &DmaFault, at: &Citation) -> Fault {
+    let access = match fault.access {
+        Some(Access::Read) => "read of",
+        Some(Access::Write) => "write to",
+        None => "access to",
+    };
+    let address =
+        fault.address.map_or_else(|| "an address not told".to_owned(), |address| format!("{address:#x}"));
+    let reason = fault.reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
+    Fault { address: fault.device, what: format!("{access} {address}{reason}"), at: at.clone() }
+}
+
+/// `ACPI: DMAR 0x...`, `ACPI: IVRS 0x...`, `ACPI: IORT 0x...` with an address: the table is there.
+fn is_iommu_table(message: &str) -> bool {
+    let Some(rest) = message.strip_prefix("ACPI: ") else { return false };
+    // An IORT describes interrupt routing too, so it proves no SMMU.
+    ["DMAR ", "IVRS "].iter().any(|table| rest.starts_with(table))
+}
+
+/// SME encrypts a host's own memory, and devices still reach it; in guests (SEV, TDX, CCA) they don't.
+fn encrypts_guest(features: &[String]) -> bool {
+    features
+        .iter()
+        .any(|feature| feature.starts_with("SEV") || feature.contains("TDX") || feature.contains("CCA"))
+}

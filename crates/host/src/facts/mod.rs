@@ -1,0 +1,213 @@
+//! What is the case on a host: read once, judged later.
+//!
+//! One file per noun; each `read` takes the [`Tree`](crate::Tree) and gives facts that carry the file
+//! and line they came from.
+
+pub mod adapter;
+pub mod bounce;
+pub mod function;
+pub mod interrupts;
+pub mod iommu;
+pub mod log;
+pub mod memory;
+pub mod numa;
+pub mod platform;
+pub mod power;
+pub mod unseen;
+
+pub use adapter::Adapter;
+pub use function::Function;
+pub use unseen::Unseen;
+
+use crate::kernel::verdict::{self, TokenVerdict};
+use crate::kernel::{CommandLine, KernelVersion, Requests};
+use crate::pci::lspci;
+use crate::tree::Reach;
+use crate::{Bdf, Citation, Cited, Tree};
+use std::collections::BTreeMap;
+
+/// Everything that was read of a host.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Host {
+    /// Live or captured.
+    pub reach: Reach,
+    /// The machine.
+    pub platform: platform::Platform,
+    /// The kernel's command line, as one line.
+    pub command_line: Option<Cited<String>>,
+    /// Its options, judged.
+    pub options: Vec<TokenVerdict>,
+    /// What the understood ones ask for.
+    pub requests: Requests,
+    /// What the kernel's log says.
+    pub log: log::LogFacts,
+    /// IOMMUs and groups.
+    pub iommus: iommu::Iommus,
+    /// Bounce buffers.
+    pub bounce: bounce::Bounce,
+    /// Memory types, on x86.
+    pub memory: Option<memory::MemoryTypes>,
+    /// The partition, on POWER.
+    pub power: Option<power::Partition>,
+    /// Bridges by address.
+    pub bridges: BTreeMap<Bdf, Function>,
+    /// Adapters by address.
+    pub adapters: Vec<Adapter>,
+    /// Whether the source shows drivers: where it does not, a missing one means nothing.
+    pub shows_drivers: bool,
+    /// What could not be seen, and which privilege or file would show it.
+    pub unseen: Vec<Unseen>,
+}
+
+/// How invalidations are run where the group does not tell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Invalidation {
+    /// One per unmap.
+    pub strict: bool,
+    /// Set if it rests on a default rather than on a line.
+    pub reason: Option<String>,
+    /// The lines.
+    pub evidence: Vec<Citation>,
+}
+
+impl Host {
+    /// Reads a host.
+    pub fn read(tree: &Tree) -> Self {
+        let log_text = tree.kernel_log();
+        let log = log_text.as_ref().map(log::LogFacts::read).unwrap_or_default();
+        let iomem = memory::read_iomem(tree);
+        let platform = platform::read(tree, iomem.as_ref(), log_text.as_ref());
+        let command_line = command_line(tree, log_text.as_ref());
+        let parsed =
+            command_line.as_ref().map(|(text, line)| CommandLine::parse_quoted(text, line.0, &line.1));
+        let options = parsed.map(|parsed| {
+            let machine = verdict::Machine {
+                version: platform.kernel.as_ref().map(|cited| &cited.value),
+                architecture: platform.architecture.as_ref(),
+                vendor: platform.cpu_vendor.as_ref().map(|cited| &cited.value),
+            };
+            verdict::understand(&parsed, &machine)
+        });
+        let options = options.unwrap_or_else(Vec::new);
+        let requests = Requests::collect(&options);
+        let listing = lspci_text(tree).map_or_else(Vec::new, |text| lspci::parse(&text));
+        let functions = function::read(tree, &listing);
+        let shows_drivers =
+            functions.iter().any(|function| function.driver.is_some()) || tree.exists("sys/bus/pci/devices");
+        let around = adapter::Around::read(tree, listing, &functions);
+        let (bridges, others): (Vec<_>, Vec<_>) = functions.into_iter().partition(Function::is_bridge);
+        let adapters: Vec<Adapter> =
+            others.into_iter().map(|function| adapter::complete(tree, function, &around)).collect();
+        let words = command_line.as_ref().map_or("", |(_, line)| line.1.as_str());
+        let is_power = platform.architecture.as_ref().is_some_and(crate::kernel::Architecture::is_power);
+        let nodes = adapters.iter().filter_map(|adapter| adapter.device_tree_node.as_deref());
+        let cpuinfo = tree.text("proc/cpuinfo");
+        let kernel = platform.kernel.as_ref().map(|cited| &cited.value);
+        let mut host = Self {
+            reach: tree.reach(),
+            power: is_power.then(|| power::read(tree, kernel, cpuinfo.as_ref(), words, nodes)),
+            memory: memory::read(tree, &platform, iomem, log_text.as_ref(), &requests),
+            bounce: bounce::read(tree, &log, &requests),
+            iommus: iommu::read(tree),
+            command_line: command_line
+                .map(|(text, (line, words))| Cited::new(words.clone(), text.cite(line, &words))),
+            platform,
+            options,
+            requests,
+            log,
+            bridges: bridges.into_iter().map(|bridge| (bridge.address, bridge)).collect(),
+            adapters,
+            shows_drivers,
+            unseen: Vec::new(),
+        };
+        host.unseen = unseen::list(tree, &host);
+        host
+    }
+
+    /// The kernel's version.
+    pub fn kernel(&self) -> Option<&KernelVersion> {
+        self.platform.kernel.as_ref().map(|cited| &cited.value)
+    }
+
+    /// Whether it is a POWER machine.
+    pub fn is_power(&self) -> bool {
+        self.platform.architecture.as_ref().is_some_and(crate::kernel::Architecture::is_power)
+    }
+
+    /// Whether there is any IOMMU group.
+    pub fn has_groups(&self) -> bool {
+        !self.iommus.groups.is_empty()
+    }
+
+    /// Whether a group's type tells lazy from strict: then one of type `DMA` is strict.
+    pub fn tells_lazy_groups(&self) -> bool {
+        let shows = |group: &iommu::Group| {
+            group.domain_type.as_ref().is_some_and(|cited| cited.value == iommu::DomainType::DmaFq)
+        };
+        self.kernel().and_then(KernelVersion::tells_lazy_groups).unwrap_or(false)
+            || self.iommus.groups.values().any(shows)
+    }
+
+    /// How invalidations are run, by the kernel's own words first, then by what it was told, then by
+    /// its default.
+    pub fn invalidation(&self) -> Option<Invalidation> {
+        let said =
+            |strict: bool, at: &Citation| Invalidation { strict, reason: None, evidence: vec![at.clone()] };
+        if let Some(at) = &self.log.batching_disallowed {
+            return Some(said(true, at));
+        }
+        let lines = [&self.log.strict, &self.log.amd_strict, &self.requests.strict];
+        if let Some(cited) = lines.into_iter().find_map(Option::as_ref) {
+            return Some(said(cited.value, &cited.at));
+        }
+        let architecture = self.platform.architecture.as_ref()?;
+        let strict = match () {
+            () if architecture.is_x86() => false,
+            () if architecture.is_arm() => true,
+            () => return None,
+        };
+        let how = if strict { "strict" } else { "lazy" };
+        let reason =
+            format!("no line read says how invalidations are run; {how} is this architecture's default");
+        Some(Invalidation { strict, reason: Some(reason), evidence: Vec::new() })
+    }
+
+    /// The path of links from the root port down to an adapter: port and what hangs below it.
+    pub fn hops<'h>(&'h self, adapter: &'h Adapter) -> Vec<(&'h Function, &'h Function)> {
+        let bridges = adapter.function.upstream.iter().filter_map(|address| self.bridges.get(address));
+        let path: Vec<&Function> = bridges.chain(std::iter::once(&adapter.function)).collect();
+        path.windows(2)
+            .filter_map(|pair| match pair {
+                [upper, lower] => Some((*upper, *lower)),
+                _ => None,
+            })
+            .filter(|(upper, _)| upper.leads_down())
+            .collect()
+    }
+}
+
+/// The command line from its file, or from the log's copy of it.
+fn command_line(tree: &Tree, log: Option<&crate::Text>) -> Option<(crate::Text, (u32, String))> {
+    if let Some(text) = tree.text("proc/cmdline") {
+        let words = text.body().lines().next().unwrap_or_default().to_owned();
+        return Some((text, (1, words)));
+    }
+    let log = log?;
+    let mark = "Kernel command line: ";
+    let (line, words) = log.lines().find(|(_, words)| words.contains(mark))?;
+    let words = words.split(mark).nth(1)?.to_owned();
+    Some((log.clone(), (line, words)))
+}
+
+/// lspci's output as sosreports hold it; read where sysfs is missing, and for what sysfs does not say.
+fn lspci_text(tree: &Tree) -> Option<crate::Text> {
+    const PLACES: [&str; 6] = [
+        "sos_commands/pci/lspci_-nnvv",
+        "sos_commands/pci/lspci_-nvv",
+        "sos_commands/pci/lspci",
+        "sos_commands/hardware/lspci",
+        "lspci",
+        "lspci.txt",
+    ];
+    PLACES.iter().find_map(|path| tree.text(path))
+}

@@ -1,0 +1,131 @@
+//! The machine: architecture, kernel, distribution, memory, NUMA nodes.
+
+use super::numa;
+use crate::kernel::{Architecture, CpuVendor, KernelVersion};
+use crate::memory::iomem::Iomem;
+use crate::{Cited, Text, Tree};
+use serde::Serialize;
+
+/// The machine under the adapters.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Platform {
+    /// Architecture, from the kernel's own words or the CPU's.
+    pub architecture: Option<Architecture>,
+    /// Who made an x86 CPU.
+    pub cpu_vendor: Option<Cited<CpuVendor>>,
+    /// The running kernel.
+    pub kernel: Option<Cited<KernelVersion>>,
+    /// The distribution's own name and version.
+    pub distribution: Option<Cited<String>>,
+    /// Maker and model.
+    pub machine: Option<Cited<String>>,
+    /// Memory as the kernel counts it.
+    pub memory_kib: Option<Cited<u64>>,
+    /// The end of the highest memory: what a DMA mask must reach.
+    pub memory_end: Option<Cited<u64>>,
+    /// NUMA nodes.
+    pub nodes: Vec<numa::Node>,
+}
+
+/// Reads the machine's facts. The log's first lines serve where `/proc/version` is missing.
+pub fn read(tree: &Tree, iomem: Option<&Iomem>, log: Option<&Text>) -> Platform {
+    let kernel = kernel(tree, log);
+    let cpuinfo = tree.text("proc/cpuinfo");
+    let architecture = kernel
+        .as_ref()
+        .and_then(|kernel| kernel.value.architecture.clone())
+        .or_else(|| cpuinfo.as_ref().and_then(Architecture::from_cpuinfo).map(|cited| cited.value));
+    let memory_kib = memory_kib(tree);
+    Platform {
+        architecture,
+        cpu_vendor: cpuinfo.as_ref().and_then(CpuVendor::from_cpuinfo),
+        kernel,
+        distribution: distribution(tree),
+        machine: machine(tree),
+        memory_end: memory_end(tree, iomem, memory_kib.as_ref()),
+        memory_kib,
+        nodes: numa::read(tree),
+    }
+}
+
+fn kernel(tree: &Tree, log: Option<&Text>) -> Option<Cited<KernelVersion>> {
+    ["proc/version", "sos_commands/kernel/uname_-a", "uname"]
+        .iter()
+        .filter_map(|path| tree.text(path))
+        .find_map(|text| KernelVersion::from_text(&text))
+        .or_else(|| kernel_of_log(log?))
+}
+
+fn kernel_of_log(log: &Text) -> Option<Cited<KernelVersion>> {
+    let (line, words) = log.lines().find(|(_, words)| words.contains("Linux version "))?;
+    let start = words.find("Linux version ")?;
+    Some(Cited::new(KernelVersion::parse(&words[start..])?, log.cite(line, words)))
+}
+
+fn distribution(tree: &Tree) -> Option<Cited<String>> {
+    let pretty = tree.text("etc/os-release").and_then(|text| {
+        let (line, words) = text.lines().find(|(_, words)| words.starts_with("PRETTY_NAME="))?;
+        let name = words.trim_start_matches("PRETTY_NAME=").trim_matches('"').to_owned();
+        Some(Cited::new(name, text.cite(line, words)))
+    });
+    pretty.or_else(|| {
+        ["etc/redhat-release", "etc/SuSE-release", "etc/debian_version"]
+            .iter()
+            .filter_map(|path| tree.text(path))
+            .map(|text| {
+                let name = text.body().lines().next().unwrap_or_default().trim().to_owned();
+                Cited::new(name, text.cite_value())
+            })
+            .find(|cited| !cited.value.is_empty())
+    })
+}
+
+fn machine(tree: &Tree) -> Option<Cited<String>> {
+    let dmi = |name: &str| {
+        let path = format!("sys/class/dmi/id/{name}");
+        tree.text(&path).map(|text| {
+            let value = text.body().lines().next().unwrap_or_default().trim().to_owned();
+            Cited::new(value, text.cite_value())
+        })
+    };
+    if let Some(product) = dmi("product_name").filter(|product| !product.value.is_empty()) {
+        let vendor = dmi("sys_vendor").map_or_else(String::new, |vendor| format!("{} ", vendor.value));
+        return Some(Cited::new(format!("{vendor}{}", product.value), product.at));
+    }
+    let model =
+        tree.text("proc/device-tree/model").or_else(|| tree.text("sys/firmware/devicetree/base/model"))?;
+    let name = model.body().trim_end_matches('\0').trim().to_owned();
+    let at = crate::Citation::of_file(model.file(), &name);
+    (!name.is_empty()).then(|| Cited::new(name, at))
+}
+
+fn memory_kib(tree: &Tree) -> Option<Cited<u64>> {
+    let text = tree.text("proc/meminfo")?;
+    let (line, words) = text.lines().find(|(_, words)| words.starts_with("MemTotal:"))?;
+    let kib = words.split_whitespace().nth(1)?.parse().ok()?;
+    Some(Cited::new(kib, text.cite(line, words)))
+}
+
+/// Where memory ends, best source first: the memory blocks of sysfs need no privilege, `/proc/iomem`
+/// hides its addresses without one, and the amount of memory is at least a lower bound.
+fn memory_end(tree: &Tree, iomem: Option<&Iomem>, memory_kib: Option<&Cited<u64>>) -> Option<Cited<u64>> {
+    let of_iomem = || {
+        let last = iomem?.ram().into_iter().max_by_key(|ram| ram.value.last())?;
+        Some(Cited::new(last.value.last().checked_add(1)?, last.at))
+    };
+    let of_amount = || memory_kib.map(|kib| Cited::new(kib.value.saturating_mul(1024), kib.at.clone()));
+    end_of_blocks(tree).or_else(of_iomem).or_else(of_amount)
+}
+
+fn end_of_blocks(tree: &Tree) -> Option<Cited<u64>> {
+    let folder = "sys/devices/system/memory";
+    if !tree.exists(folder) {
+        return None;
+    }
+    let size = tree.value(&format!("{folder}/block_size_bytes"))?;
+    let block_bytes = u64::from_str_radix(&size.value, 16).ok()?;
+    let last = numa::numbered(tree, folder, "memory").max()?;
+    let end = (u64::from(last) + 1).checked_mul(block_bytes)?;
+    let said = format!("memory{last} is the last block of 0x{} bytes", size.value);
+    Some(Cited::new(end, crate::Citation::of_file(folder, &said)))
+}

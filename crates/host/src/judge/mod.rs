@@ -1,0 +1,60 @@
+//! Turns facts into verdicts: the road of every adapter, and findings with their remedies.
+//!
+//! Rules look at facts only and open no file. One file per family of findings.
+
+mod decide;
+pub mod finding;
+mod power_road;
+mod published;
+pub mod road;
+mod rules;
+
+pub use finding::{Finding, Id, Severity};
+pub use road::{Road, Verdict};
+
+use crate::facts::{Adapter, Host};
+
+/// A host with its roads and findings.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Inspection {
+    /// The facts.
+    pub host: Host,
+    /// The road of each adapter, in the order of the host's adapters.
+    pub roads: Vec<Verdict>,
+    /// Findings, worst first.
+    pub findings: Vec<Finding>,
+}
+
+impl Inspection {
+    /// Judges a host.
+    pub fn of(host: Host) -> Self {
+        let roads: Vec<Verdict> =
+            host.adapters.iter().map(|adapter| decide::decide(&host, adapter)).collect();
+        let mut findings = rules::find(&Case { host: &host, roads: &roads });
+        findings.sort_by_key(|finding| (std::cmp::Reverse(finding.severity), finding.id, finding.address));
+        Self { host, roads, findings }
+    }
+
+    /// Adapters with their roads.
+    pub fn adapters(&self) -> impl Iterator<Item = (&Adapter, &Verdict)> {
+        self.host.adapters.iter().zip(&self.roads)
+    }
+}
+
+/// What the rules look at.
+struct Case<'h> {
+    host: &'h Host,
+    roads: &'h [Verdict],
+}
+
+impl<'h> Case<'h> {
+    /// Adapters with their roads.
+    fn adapters(&self) -> impl Iterator<Item = (&'h Adapter, &'h Verdict)> + use<'h> {
+        self.host.adapters.iter().zip(self.roads)
+    }
+
+    /// Adapters that the kernel does I/O with.
+    fn working(&self) -> impl Iterator<Item = (&'h Adapter, &'h Verdict)> + use<'h> {
+        self.adapters().filter(|(_, verdict)| !matches!(verdict.road, Road::Unbound | Road::User))
+    }
+}

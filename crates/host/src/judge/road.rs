@@ -1,0 +1,116 @@
+//! The way an adapter's DMA takes to memory.
+
+use crate::Citation;
+use serde::Serialize;
+
+/// The roads. Serialised names are stable: scripts match on them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Road {
+    /// No translation hardware in use: bus address = physical address.
+    NoIommu,
+    /// IOMMU on, this adapter's domain is identity.
+    Identity,
+    /// POWER: a 64-bit window maps all memory at an offset.
+    DirectWindow,
+    /// POWER: a 64-bit window that can't hold all memory; entries written per mapping.
+    DynamicWindow,
+    /// POWER: the default 32-bit window, entries written per mapping.
+    TceWindow,
+    /// IOVA and page table per mapping, invalidations batched.
+    TranslatedLazy,
+    /// The same, one invalidation per unmap.
+    TranslatedStrict,
+    /// Streaming DMA is copied through swiotlb.
+    Bounce,
+    /// Owned by user space.
+    User,
+    /// No driver.
+    Unbound,
+    /// Not to be told, with the reason.
+    Unknown,
+}
+
+impl Road {
+    /// All roads, cheapest per I/O first, those without I/O of the kernel last.
+    pub const ALL: [Self; 11] = [
+        Self::NoIommu,
+        Self::Identity,
+        Self::DirectWindow,
+        Self::User,
+        Self::TranslatedLazy,
+        Self::DynamicWindow,
+        Self::TceWindow,
+        Self::TranslatedStrict,
+        Self::Bounce,
+        Self::Unknown,
+        Self::Unbound,
+    ];
+
+    /// The word used for it everywhere.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::NoIommu => "no-iommu",
+            Self::Identity => "identity",
+            Self::DirectWindow => "direct-window",
+            Self::DynamicWindow => "dynamic-window",
+            Self::TceWindow => "tce-window",
+            Self::TranslatedLazy => "translated-lazy",
+            Self::TranslatedStrict => "translated-strict",
+            Self::Bounce => "bounce",
+            Self::User => "user",
+            Self::Unbound => "unbound",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// What one I/O pays on it, in a line.
+    pub fn toll(self) -> &'static str {
+        match self {
+            Self::NoIommu => "nothing: bus address = physical address, and no protection",
+            Self::Identity => "nothing in software: the IOMMU passes addresses through, and does not protect",
+            Self::DirectWindow => "an offset added: all memory is mapped once",
+            Self::DynamicWindow => "an address allocated, entries written by hypercall at map and unmap",
+            Self::TceWindow => {
+                "an address allocated in a 32-bit window, entries written by hypercall at map and unmap"
+            }
+            Self::TranslatedLazy => {
+                "an address allocated, page table written and cleared, invalidations in batches"
+            }
+            Self::TranslatedStrict => {
+                "an address allocated, page table written and cleared, an invalidation waited for"
+            }
+            Self::Bounce => "a bounce slot and a copy of the data",
+            Self::User => "what its user-space driver pays: the kernel maps its memory once",
+            Self::Unbound => "no DMA: no driver",
+            Self::Unknown => "not to be told",
+        }
+    }
+
+    /// Whether addresses are translated per mapping.
+    pub fn is_translated(self) -> bool {
+        matches!(self, Self::DynamicWindow | Self::TceWindow | Self::TranslatedLazy | Self::TranslatedStrict)
+    }
+}
+
+impl std::fmt::Display for Road {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.word())
+    }
+}
+
+impl Serialize for Road {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.word())
+    }
+}
+
+/// An adapter's road with what it was concluded from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Verdict {
+    /// The road.
+    pub road: Road,
+    /// Why, in words: always for `unknown`, else where the lines alone don't show it.
+    pub reason: Option<String>,
+    /// The lines it was concluded from.
+    pub evidence: Vec<Citation>,
+}

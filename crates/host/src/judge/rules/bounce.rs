@@ -1,0 +1,189 @@
+//! Bounce buffers: who is sent through them, and whether there are enough.
+
+use super::{counted, kernel_argument, without_kernel_argument};
+use crate::facts::bounce::SLOT_BYTES;
+use crate::facts::{Adapter, Host};
+use crate::judge::decide::beyond_mask;
+use crate::judge::{Case, Finding, Id, Road, Severity, Verdict};
+use crate::{Bdf, Citation};
+use std::collections::BTreeMap;
+
+/// A pool this full will soon be full: a mapping takes up to 128 slots in a row.
+const USED_PERCENT_MAX: u64 = 80;
+/// The kernel's own default, 64 MiB, in slots.
+const SLOTS_DEFAULT: u64 = 32_768;
+
+pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
+    let host = case.host;
+    let masks = case.working().filter_map(|(adapter, verdict)| mask(host, adapter, verdict));
+    masks.chain(forced(case)).chain(full(host)).chain(nearly_full(host)).chain(overflows(host)).collect()
+}
+
+fn mask(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Finding> {
+    let (mask, end) = beyond_mask(host, adapter)?;
+    // POWER serves narrow masks from its default window: that is its own finding.
+    if host.is_power() {
+        return None;
+    }
+    let (severity, what, fix) = match verdict.road {
+        Road::Bounce if host.bounce.forced.is_none() => (
+            Severity::Warning,
+            "buffers beyond it are copied through swiotlb at each I/O",
+            format!(
+                "let the IOMMU translate for it ({}), or use an adapter and driver with a 64-bit mask",
+                kernel_argument(iommu_on(host))
+            ),
+        ),
+        Road::NoIommu | Road::Identity if host.bounce.never.is_some() => (
+            Severity::Critical,
+            "bounce buffers are off: mapping a buffer beyond it fails",
+            without_kernel_argument("swiotlb=noforce"),
+        ),
+        road if road.is_translated() => (
+            Severity::Note,
+            "all its mappings share the I/O addresses below 4 GiB, which fill and fragment under load",
+            "use an adapter and driver with a 64-bit mask where load is high".to_owned(),
+        ),
+        _ => return None,
+    };
+    Some(Finding {
+        id: Id::Mask32Bit,
+        severity,
+        address: Some(adapter.function.address),
+        what: format!(
+            "its driver asked for a {}-bit DMA mask, and memory reaches {:#x}: {what}",
+            mask.value, end.value
+        ),
+        evidence: vec![mask.at.clone(), end.at.clone()],
+        fix,
+        risk: "translation costs a mapping per I/O; it protects memory at the same time".to_owned(),
+        verify: format!(
+            "cat /sys/bus/pci/devices/{}/dma_mask_bits, and `iotoll inspect`",
+            adapter.function.address
+        ),
+        gain: None,
+    })
+}
+
+fn iommu_on(host: &Host) -> &'static str {
+    use crate::kernel::CpuVendor;
+    match host.platform.cpu_vendor.as_ref().map(|cited| &cited.value) {
+        Some(CpuVendor::Intel) => "intel_iommu=on",
+        Some(vendor) if vendor.has_amd_vi() => "amd_iommu=on",
+        _ => "iommu.passthrough=0",
+    }
+}
+
+fn forced(case: &Case<'_>) -> Option<Finding> {
+    let at = case.host.bounce.forced.as_ref()?;
+    let users = case.working().filter(|(_, verdict)| verdict.road == Road::Bounce).count();
+    let by_encryption = case.host.log.memory_encryption.as_ref() == Some(at);
+    let (severity, fix, risk) = match by_encryption {
+        true => (
+            Severity::Note,
+            "none from inside: devices can't reach a confidential guest's encrypted memory; keep I/O large and \
+             queues few, and give the pool room (swiotlb=<slots>)"
+                .to_owned(),
+            "without bouncing no device works".to_owned(),
+        ),
+        false => (
+            Severity::Warning,
+            without_kernel_argument("swiotlb=force"),
+            "none, unless it was set to work around a device that can't reach its buffers".to_owned(),
+        ),
+    };
+    Some(Finding {
+        id: Id::SwiotlbForced,
+        severity,
+        address: None,
+        what: format!(
+            "all DMA that is not translated is copied through bounce buffers: {}",
+            counted(users, "adapter")
+        ),
+        evidence: vec![at.clone()],
+        fix,
+        risk,
+        verify: "/sys/kernel/debug/swiotlb/io_tlb_used stays near 0 under load".to_owned(),
+        gain: None,
+    })
+}
+
+fn full(host: &Host) -> Vec<Finding> {
+    let mut by_adapter: BTreeMap<Option<Bdf>, Vec<&Citation>> = BTreeMap::new();
+    for (address, at) in &host.log.swiotlb_full {
+        by_adapter.entry(*address).or_default().push(at);
+    }
+    let finding = |(address, lines): (Option<Bdf>, Vec<&Citation>)| {
+        let what =
+            format!("bounce buffers ran out ({}): those transfers failed", counted(lines.len(), "time"));
+        pool_finding(
+            host,
+            Severity::Critical,
+            address,
+            what,
+            lines.first().map(|at| (*at).clone()).into_iter().collect(),
+        )
+    };
+    by_adapter.into_iter().map(finding).collect()
+}
+
+fn nearly_full(host: &Host) -> Option<Finding> {
+    let pool = host.bounce.pool_bytes.as_ref()?;
+    let used = host.bounce.used_slots_max.as_ref().or(host.bounce.used_slots.as_ref())?;
+    let slots = pool.value / SLOT_BYTES;
+    let percent = used.value.saturating_mul(100).checked_div(slots)?;
+    (percent >= USED_PERCENT_MAX).then(|| {
+        let what = format!("bounce buffers are {percent} % in use: {} of {slots} slots", used.value);
+        pool_finding(host, Severity::Warning, None, what, vec![used.at.clone(), pool.at.clone()])
+    })
+}
+
+fn pool_finding(
+    host: &Host,
+    severity: Severity,
+    address: Option<Bdf>,
+    what: String,
+    mut evidence: Vec<Citation>,
+) -> Finding {
+    let pool = host.bounce.pool_bytes.as_ref();
+    let slots = pool.map_or(SLOTS_DEFAULT, |pool| pool.value / SLOT_BYTES);
+    evidence.extend(pool.map(|pool| pool.at.clone()));
+    evidence.dedup();
+    let wanted = slots.saturating_mul(4).next_power_of_two();
+    Finding {
+        id: Id::SwiotlbFull,
+        severity,
+        address,
+        what,
+        evidence,
+        fix: format!(
+            "first stop the need (a 64-bit mask, or translation); else {}, which is {} MiB",
+            kernel_argument(&format!("swiotlb={wanted}")),
+            wanted.saturating_mul(SLOT_BYTES) >> 20
+        ),
+        risk: "the pool is taken from memory at boot, on x86 from below 4 GiB".to_owned(),
+        verify: "/sys/kernel/debug/swiotlb/io_tlb_used against io_tlb_nslabs under load".to_owned(),
+        gain: None,
+    }
+}
+
+/// A mapping refused because nothing could bring it within the mask.
+fn overflows(host: &Host) -> Option<Finding> {
+    let (address, at) = host.log.mask_overflows.first()?;
+    let evidence =
+        std::iter::once(at.clone()).chain(host.bounce.never.clone()).chain(host.log.swiotlb_failed.clone());
+    Some(Finding {
+        id: Id::SwiotlbSmall,
+        severity: Severity::Critical,
+        address: *address,
+        what: format!(
+            "the kernel refused mappings beyond a device's mask ({}): no bounce buffer was to be had",
+            counted(host.log.mask_overflows.len(), "line")
+        ),
+        evidence: evidence.collect(),
+        fix: format!("let bounce buffers exist: {}", kernel_argument("swiotlb=65536")),
+        risk: "128 MiB of memory below 4 GiB".to_owned(),
+        verify: "`dmesg` shows `software IO TLB: mapped` and no `overflow` line".to_owned(),
+        gain: None,
+    })
+}
