@@ -1,11 +1,11 @@
 //! What the kernel's log says, gathered from its messages.
 
-use crate::kernel::Log;
-use crate::kernel::message::fault::Access;
+use crate::kernel::message::fault::{Access, Reporter};
 use crate::kernel::message::{
     AmdViMessage, BootMessage, DmaFault, EehMessage, IommuMessage, Logged, MemoryTypeMessage, Message,
     PcieMessage, SmmuMessage, SwiotlbMessage, VtDMessage, WindowMessage, classify,
 };
+use crate::kernel::{Architecture, Log};
 use crate::{Bdf, Citation, Cited, Text};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
@@ -15,6 +15,8 @@ use std::collections::{BTreeMap, HashMap};
 pub struct Fault {
     /// The function named in it.
     pub address: Option<Bdf>,
+    /// The stream of an SMMU's fault, where no function is named.
+    pub stream: Option<u32>,
     /// What happened, in a few words.
     pub what: String,
     /// The line.
@@ -84,6 +86,8 @@ pub struct LogFacts {
     pub file: String,
     /// It reaches back to the start of the boot: what it does not say was not said.
     pub complete_from_boot: bool,
+    /// The architecture whose code printed what was understood.
+    pub architecture: Option<Architecture>,
     /// The default domain type is passthrough.
     pub default_passthrough: Option<Cited<bool>>,
     /// The invalidation policy is strict.
@@ -121,9 +125,12 @@ pub struct LogFacts {
     pub ddw: BTreeMap<Bdf, DdwLog>,
     /// `ppc iommu: disabling ddw.`
     pub ddw_disabled: Option<Citation>,
-    /// 64-bit bypass on POWER bare metal, by function or partition endpoint's bus.
+    /// 64-bit bypass on POWER bare metal, by function (to 4.19).
     #[serde(skip)]
     pub bypass: HashMap<Bdf, Citation>,
+    /// The same by domain and bus of a partition endpoint (5.x and later).
+    #[serde(skip)]
+    pub bypass_buses: HashMap<(u32, u8), Citation>,
     /// Options that the kernel says it does not know.
     pub unknown_options: Vec<Cited<String>>,
     /// Links slower than they could be.
@@ -161,6 +168,7 @@ impl LogFacts {
 
     fn take(&mut self, logged: &Logged) {
         let at = &logged.at;
+        self.architecture = self.architecture.take().or_else(|| printed_by(&logged.message));
         match &logged.message {
             Message::Iommu(message) => self.take_iommu(message, at),
             Message::VtD(message) => self.take_vt_d(message, at),
@@ -266,11 +274,15 @@ impl LogFacts {
         if let WindowMessage::Disabled = message {
             self.ddw_disabled = Some(at.clone());
         }
-        let Some(bdf) = logged.bdf() else { return };
         if let WindowMessage::BareMetalBypass(true) = message {
-            self.bypass.insert(bdf, at.clone());
+            match (logged.bdf(), logged.device.as_ref().and_then(|device| bus(&device.name))) {
+                (Some(bdf), _) => self.bypass.insert(bdf, at.clone()),
+                (None, Some(bus)) => self.bypass_buses.insert(bus, at.clone()),
+                (None, None) => None,
+            };
             return;
         }
+        let Some(bdf) = logged.bdf() else { return };
         self.ddw.entry(bdf).or_default().take(message, at);
     }
 
@@ -282,7 +294,7 @@ impl LogFacts {
             EehMessage::GivenUp(_) => "EEH gave it up".to_owned(),
             _ => return,
         };
-        self.faults.push(Fault { address: logged.bdf(), what, at: logged.at.clone() });
+        self.faults.push(Fault { address: logged.bdf(), stream: None, what, at: logged.at.clone() });
     }
 
     fn take_pcie(&mut self, message: &PcieMessage, logged: &Logged) {
@@ -372,6 +384,28 @@ impl DdwLog {
     }
 }
 
+/// The architecture that alone prints such messages. Endianness of POWER and width of Arm are guessed.
+fn printed_by(message: &Message) -> Option<Architecture> {
+    match message {
+        Message::VtD(_) | Message::MemoryType(_) => Some(Architecture::X86_64),
+        // The module of AMD's IOMMUv2 says on every x86 machine that it found nothing.
+        Message::AmdVi(_) => Some(Architecture::X86_64),
+        Message::Smmu(_) => Some(Architecture::Aarch64),
+        Message::Window(_) | Message::Eeh(_) => Some(Architecture::Ppc64),
+        Message::Fault(fault) => match fault.reporter {
+            Reporter::VtD | Reporter::AmdVi => Some(Architecture::X86_64),
+            Reporter::SmmuV2 | Reporter::SmmuV3 => Some(Architecture::Aarch64),
+        },
+        Message::Iommu(_) | Message::Swiotlb(_) | Message::Pcie(_) | Message::Boot(_) => None,
+    }
+}
+
+/// The bus of a partition endpoint, named `0022:01`.
+fn bus(name: &str) -> Option<(u32, u8)> {
+    let (domain, bus) = name.trim().split_once(':')?;
+    Some((u32::from_str_radix(domain, 16).ok()?, u8::from_str_radix(bus, 16).ok()?))
+}
+
 fn of_iommu(fault: &DmaFault, at: &Citation) -> Fault {
     let access = match fault.access {
         Some(Access::Read) => "read of",
@@ -381,7 +415,12 @@ fn of_iommu(fault: &DmaFault, at: &Citation) -> Fault {
     let address =
         fault.address.map_or_else(|| "an address not told".to_owned(), |address| format!("{address:#x}"));
     let reason = fault.reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
-    Fault { address: fault.device, what: format!("{access} {address}{reason}"), at: at.clone() }
+    Fault {
+        address: fault.device,
+        stream: fault.stream,
+        what: format!("{access} {address}{reason}"),
+        at: at.clone(),
+    }
 }
 
 /// `ACPI: DMAR 0x...`, `ACPI: IVRS 0x...`, `ACPI: IORT 0x...` with an address: the table is there.

@@ -20,7 +20,7 @@ pub use function::Function;
 pub use unseen::Unseen;
 
 use crate::kernel::verdict::{self, TokenVerdict};
-use crate::kernel::{CommandLine, KernelVersion, Requests};
+use crate::kernel::{CommandLine, CpuVendor, KernelVersion, Requests};
 use crate::pci::lspci;
 use crate::tree::Reach;
 use crate::{Bdf, Citation, Cited, Tree};
@@ -76,7 +76,8 @@ impl Host {
         let log_text = tree.kernel_log();
         let log = log_text.as_ref().map(log::LogFacts::read).unwrap_or_default();
         let iomem = memory::read_iomem(tree);
-        let platform = platform::read(tree, iomem.as_ref(), log_text.as_ref());
+        let platform = platform::read(tree, iomem.as_ref(), log_text.as_ref(), &log);
+        let iommus = iommu::read(tree);
         let command_line = command_line(tree, log_text.as_ref());
         let parsed =
             command_line.as_ref().map(|(text, line)| CommandLine::parse_quoted(text, line.0, &line.1));
@@ -84,7 +85,7 @@ impl Host {
             let machine = verdict::Machine {
                 version: platform.kernel.as_ref().map(|cited| &cited.value),
                 architecture: platform.architecture.as_ref(),
-                vendor: platform.cpu_vendor.as_ref().map(|cited| &cited.value),
+                vendor: vendor(&platform, &iommus),
             };
             verdict::understand(&parsed, &machine)
         });
@@ -92,8 +93,10 @@ impl Host {
         let requests = Requests::collect(&options);
         let listing = lspci_text(tree).map_or_else(Vec::new, |text| lspci::parse(&text));
         let functions = function::read(tree, &listing);
-        let shows_drivers =
-            functions.iter().any(|function| function.driver.is_some()) || tree.exists("sys/bus/pci/devices");
+        // lspci -v names the driver in use of every function that has one.
+        let shows_drivers = tree.exists("sys/bus/pci/devices")
+            || listing.iter().any(|record| record.bus_master.is_some())
+            || functions.iter().any(|function| function.driver.is_some());
         let around = adapter::Around::read(tree, listing, &functions);
         let (bridges, others): (Vec<_>, Vec<_>) = functions.into_iter().partition(Function::is_bridge);
         let adapters: Vec<Adapter> =
@@ -108,7 +111,7 @@ impl Host {
             power: is_power.then(|| power::read(tree, kernel, cpuinfo.as_ref(), words, nodes)),
             memory: memory::read(tree, &platform, iomem, log_text.as_ref(), &requests),
             bounce: bounce::read(tree, &log, &requests),
-            iommus: iommu::read(tree),
+            iommus,
             command_line: command_line
                 .map(|(text, (line, words))| Cited::new(words.clone(), text.cite(line, &words))),
             platform,
@@ -184,6 +187,18 @@ impl Host {
             .filter(|(upper, _)| upper.leads_down())
             .collect()
     }
+}
+
+/// Whose IOMMU the options are for: virtual machines pair processors of one maker with the IOMMU of
+/// another, and then the IOMMU decides.
+fn vendor<'p>(platform: &'p platform::Platform, iommus: &iommu::Iommus) -> Option<&'p CpuVendor> {
+    let vendor = &platform.cpu_vendor.as_ref()?.value;
+    let foreign = |instance: &iommu::Instance| match instance.kind {
+        iommu::Kind::VtD => !vendor.has_vt_d(),
+        iommu::Kind::AmdVi => !vendor.has_amd_vi(),
+        _ => false,
+    };
+    (!iommus.instances.iter().any(foreign)).then_some(vendor)
 }
 
 /// The command line from its file, or from the log's copy of it.

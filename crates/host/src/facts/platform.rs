@@ -1,5 +1,6 @@
 //! The machine: architecture, kernel, distribution, memory, NUMA nodes.
 
+use super::log::LogFacts;
 use super::numa;
 use crate::kernel::{Architecture, CpuVendor, KernelVersion};
 use crate::memory::iomem::Iomem;
@@ -28,13 +29,15 @@ pub struct Platform {
 }
 
 /// Reads the machine's facts. The log's first lines serve where `/proc/version` is missing.
-pub fn read(tree: &Tree, iomem: Option<&Iomem>, log: Option<&Text>) -> Platform {
+pub fn read(tree: &Tree, iomem: Option<&Iomem>, log: Option<&Text>, said: &LogFacts) -> Platform {
     let kernel = kernel(tree, log);
     let cpuinfo = tree.text("proc/cpuinfo");
     let architecture = kernel
         .as_ref()
         .and_then(|kernel| kernel.value.architecture.clone())
-        .or_else(|| cpuinfo.as_ref().and_then(Architecture::from_cpuinfo).map(|cited| cited.value));
+        .or_else(|| cpuinfo.as_ref().and_then(Architecture::from_cpuinfo).map(|cited| cited.value))
+        .or_else(|| said.architecture.clone())
+        .or_else(|| by_signs(tree));
     let memory_kib = memory_kib(tree);
     Platform {
         architecture,
@@ -46,6 +49,18 @@ pub fn read(tree: &Tree, iomem: Option<&Iomem>, log: Option<&Text>) -> Platform 
         memory_kib,
         nodes: numa::read(tree),
     }
+}
+
+/// Files that only one architecture has.
+fn by_signs(tree: &Tree) -> Option<Architecture> {
+    const SIGNS: [(&str, Architecture); 5] = [
+        ("proc/mtrr", Architecture::X86_64),
+        ("sys/firmware/devicetree/base/rtas", Architecture::Ppc64),
+        ("proc/device-tree/rtas", Architecture::Ppc64),
+        ("proc/ppc64", Architecture::Ppc64),
+        ("proc/powerpc", Architecture::Ppc64),
+    ];
+    SIGNS.into_iter().find(|(path, _)| tree.exists(path)).map(|(_, architecture)| architecture)
 }
 
 fn kernel(tree: &Tree, log: Option<&Text>) -> Option<Cited<KernelVersion>> {

@@ -213,9 +213,12 @@ fn endpoint(reader: &mut Reader<'_>, node: &str) -> Endpoint {
         address.as_deref(),
         size.as_deref(),
     );
+    let shown = |at: Citation, value: &dyn std::fmt::Display| Citation { text: value.to_string(), ..at };
     let default_window = match layout {
         Ok(layout) => {
-            reader.property(&path("ibm,dma-window"), |_, bytes| window::default_window(bytes, layout))
+            let found =
+                reader.property(&path("ibm,dma-window"), |_, bytes| window::default_window(bytes, layout));
+            found.map(|cited| Cited::new(cited.value, shown(cited.at, &cited.value)))
         }
         Err(problem) => {
             reader.problems.push(format!("{node}: {problem}"));
@@ -225,6 +228,7 @@ fn endpoint(reader: &mut Reader<'_>, node: &str) -> Endpoint {
     let windows = [DdwKind::Direct, DdwKind::Dynamic]
         .into_iter()
         .filter_map(|kind| reader.property(&path(kind.property()), |_, bytes| window::ddw(kind, bytes)))
+        .map(|cited| Cited::new(cited.value, shown(cited.at, &cited.value)))
         .collect();
     Endpoint {
         node: node.to_owned(),

@@ -57,7 +57,8 @@ fn owner(host: &Host, adapter: &Adapter) -> Option<Verdict> {
 /// the group says what would be translated, not what is.
 fn beside_the_iommu(host: &Host, adapter: &Adapter) -> Option<Verdict> {
     let access_platform = &adapter.virtio.as_ref()?.access_platform;
-    if access_platform.value || host.bounce.forced.is_some() {
+    let beside_what = adapter.function.iommu_group.is_some() || host.is_power();
+    if !beside_what || access_platform.value || host.bounce.forced.is_some() {
         return None;
     }
     let reason = "a virtio device without VIRTIO_F_ACCESS_PLATFORM (feature bit 33) is given physical \

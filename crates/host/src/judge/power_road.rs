@@ -13,20 +13,23 @@ use crate::{Citation, Cited};
 const DEFAULT_WINDOW_BITS: u32 = 32;
 
 pub(super) fn decide(host: &Host, adapter: &Adapter) -> Verdict {
-    let bare_metal = host.power.as_ref().and_then(|power| power.platform.as_ref());
-    match bare_metal {
-        Some(Cited { value: Platform::PowerNv, at }) => on_bare_metal(host, adapter, at),
-        _ if host.log.bypass.contains_key(&adapter.function.address) => {
-            on_bare_metal(host, adapter, &host.log.bypass[&adapter.function.address])
-        }
+    let platform = host.power.as_ref().and_then(|power| power.platform.as_ref());
+    match (platform, bypass(host, adapter)) {
+        (Some(Cited { value: Platform::PowerNv, at }), _) | (_, Some(at)) => on_bare_metal(host, adapter, at),
         _ => in_partition(host, adapter),
     }
+}
+
+/// The line that gives a function, or its whole endpoint, the bypass window.
+fn bypass<'h>(host: &'h Host, adapter: &Adapter) -> Option<&'h Citation> {
+    let at = adapter.function.address;
+    host.log.bypass.get(&at).or_else(|| host.log.bypass_buses.get(&(at.domain, at.bus)))
 }
 
 /// Bare metal has no hypercalls and no DDW: a bypass window maps all memory at 2^59 for 64-bit masks
 /// (arch/powerpc/platforms/powernv/pci-ioda.c).
 fn on_bare_metal(host: &Host, adapter: &Adapter, platform: &Citation) -> Verdict {
-    let bypass = host.log.bypass.get(&adapter.function.address);
+    let bypass = bypass(host, adapter);
     let mask = adapter.dma_mask_bits.as_ref();
     match (bypass, mask) {
         (_, Some(mask)) if mask.value <= DEFAULT_WINDOW_BITS => {

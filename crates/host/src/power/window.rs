@@ -66,6 +66,12 @@ pub struct DefaultWindow {
     pub size_bytes: u64,
 }
 
+impl std::fmt::Display for DefaultWindow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "LIOBN {:#x}, {:#x} bytes at {:#x}", self.liobn, self.size_bytes, self.base)
+    }
+}
+
 impl DefaultWindow {
     /// Entries of its table.
     pub fn tces(&self) -> u64 {
@@ -170,6 +176,13 @@ pub struct Ddw {
     pub window_shift: u32,
     /// How it is used.
     pub kind: DdwKind,
+}
+
+impl std::fmt::Display for Ddw {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { liobn, base, page_shift, window_shift, .. } = self;
+        write!(f, "LIOBN {liobn:#x}, 2^{window_shift} bytes at {base:#x} in pages of 2^{page_shift} bytes")
+    }
 }
 
 impl Ddw {

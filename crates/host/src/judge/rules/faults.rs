@@ -11,9 +11,20 @@ const LINES_QUOTED_MAX: usize = 4;
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     let mut by_adapter: BTreeMap<Option<Bdf>, Vec<&Fault>> = BTreeMap::new();
     for fault in &case.host.log.faults {
-        by_adapter.entry(fault.address).or_default().push(fault);
+        let address = fault.address.or_else(|| of_stream(case, fault.stream?));
+        by_adapter.entry(address).or_default().push(fault);
     }
     by_adapter.into_iter().map(|(address, faults)| finding(address, &faults)).collect()
+}
+
+/// Firmware usually makes a function's requester ID its stream's low 16 bits (IORT, identity mapping of
+/// a root complex). Taken only where one adapter alone fits.
+fn of_stream(case: &Case<'_>, stream: u32) -> Option<Bdf> {
+    let requester = |at: Bdf| u32::from(at.bus) << 8 | u32::from(at.device) << 3 | u32::from(at.function);
+    let mut fitting = case.adapters().map(|(adapter, _)| adapter.function.address);
+    let mut fitting = fitting.by_ref().filter(|at| requester(*at) == stream & 0xffff);
+    let first = fitting.next()?;
+    fitting.next().is_none().then_some(first)
 }
 
 fn finding(address: Option<Bdf>, faults: &[&Fault]) -> Finding {

@@ -75,9 +75,8 @@ fn default_window(host: &Host, partition: &Partition, adapter: &Adapter, verdict
 fn cause(host: &Host, partition: &Partition, adapter: &Adapter) -> Cause {
     let log = host.log.ddw.get(&adapter.function.address);
     let owner = endpoint(host, adapter);
-    disabled(host)
-        .map(by_option)
-        .or_else(|| narrow_mask(adapter))
+    narrow_mask(adapter)
+        .or_else(|| disabled(host).map(by_option))
         .or_else(|| too_much_memory(host, partition, owner, adapter, log))
         .or_else(|| refused(log))
         .or_else(|| not_offered(host, partition, owner, adapter))
