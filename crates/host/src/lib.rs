@@ -5,6 +5,7 @@
 
 pub mod bdf;
 pub mod citation;
+pub mod memory;
 
 pub use bdf::Bdf;
 pub use citation::{Citation, Cited, Text};
