@@ -16,6 +16,7 @@ pub mod memmap;
 pub mod memory_type;
 pub mod mtrr;
 pub mod pat;
+pub mod plan;
 pub mod problem;
 pub mod range;
 
