@@ -3,18 +3,20 @@
 //! A CPU's view of a physical address is the product of three things: the memory type range registers
 //! (`/proc/mtrr`), the page table of the mapping (PAT), and who owns the address (`/proc/iomem`,
 //! `memmap=`), which decides what mappings the kernel grants. Each has its parser here;
-//! joining them is left to rules.
+//! [`effective`] joins them, and [`plan`] works out how to change the registers.
 //!
 //! Parsers take a [`crate::citation::Text`] and never fail: lines that cannot be read come back as
 //! [`LineProblem`]s. Nothing here opens a file or writes a register.
 //!
 //! Intel SDM section and table numbers are those of volume 3, order number 325384-060 (2016).
 
+pub mod effective;
 pub mod iomem;
 pub mod memmap;
 pub mod memory_type;
 pub mod mtrr;
 pub mod pat;
+pub mod plan;
 pub mod problem;
 pub mod range;
 
