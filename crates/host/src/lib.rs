@@ -5,7 +5,13 @@
 
 pub mod bdf;
 pub mod citation;
+pub mod facts;
+pub mod judge;
+pub mod kernel;
 pub mod memory;
+pub mod pci;
+pub mod power;
+pub mod tree;
 
 pub use bdf::Bdf;
 pub use citation::{Citation, Cited, Text};

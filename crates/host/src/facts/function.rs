@@ -29,6 +29,7 @@ pub struct Function {
     /// Its end of a link: for an adapter the upper link, for a port the one below it.
     pub link: Cited<LinkEnd>,
     /// The driver bound to it.
+    #[serde(serialize_with = "name_alone")]
     pub driver: Option<Cited<String>>,
     /// The number of its IOMMU group.
     pub iommu_group: Option<Cited<u32>>,
@@ -50,6 +51,14 @@ impl Function {
             None => self.link.value.speed.is_some() && self.is_bridge(),
         }
     }
+}
+
+/// Scripts ask for the driver's name more than for anything else, and where it stands is plain.
+fn name_alone<S: serde::Serializer>(
+    driver: &Option<Cited<String>>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    driver.as_ref().map(|cited| &cited.value).serialize(serializer)
 }
 
 const FOLDER: &str = "sys/bus/pci/devices";

@@ -76,7 +76,7 @@ impl Host {
         let log_text = tree.kernel_log();
         let log = log_text.as_ref().map(log::LogFacts::read).unwrap_or_default();
         let iomem = memory::read_iomem(tree);
-        let platform = platform::read(tree, iomem.as_ref(), log_text.as_ref(), &log);
+        let platform = platform::read(tree, iomem.as_ref().map(|(iomem, _)| iomem), log_text.as_ref(), &log);
         let iommus = iommu::read(tree);
         let command_line = command_line(tree, log_text.as_ref());
         let parsed =
@@ -89,7 +89,7 @@ impl Host {
             };
             verdict::understand(&parsed, &machine)
         });
-        let options = options.unwrap_or_else(Vec::new);
+        let options = options.unwrap_or_default();
         let requests = Requests::collect(&options);
         let listing = lspci_text(tree).map_or_else(Vec::new, |text| lspci::parse(&text));
         let functions = function::read(tree, &listing);

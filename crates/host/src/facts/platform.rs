@@ -24,6 +24,8 @@ pub struct Platform {
     pub memory_kib: Option<Cited<u64>>,
     /// The end of the highest memory: what a DMA mask must reach.
     pub memory_end: Option<Cited<u64>>,
+    /// Width of a physical address, of x86 CPUs.
+    pub address_bits: Option<Cited<u32>>,
     /// NUMA nodes.
     pub nodes: Vec<numa::Node>,
 }
@@ -42,6 +44,7 @@ pub fn read(tree: &Tree, iomem: Option<&Iomem>, log: Option<&Text>, said: &LogFa
     Platform {
         architecture,
         cpu_vendor: cpuinfo.as_ref().and_then(CpuVendor::from_cpuinfo),
+        address_bits: cpuinfo.as_ref().and_then(address_bits),
         kernel,
         distribution: distribution(tree),
         machine: machine(tree),
@@ -49,6 +52,13 @@ pub fn read(tree: &Tree, iomem: Option<&Iomem>, log: Option<&Text>, said: &LogFa
         memory_kib,
         nodes: numa::read(tree),
     }
+}
+
+/// `address sizes : 46 bits physical, 48 bits virtual`.
+fn address_bits(cpuinfo: &Text) -> Option<Cited<u32>> {
+    let (line, words) = cpuinfo.lines().find(|(_, words)| words.starts_with("address sizes"))?;
+    let bits = words.split(':').nth(1)?.split_whitespace().next()?.parse().ok()?;
+    Some(Cited::new(bits, cpuinfo.cite(line, words)))
 }
 
 /// Files that only one architecture has.

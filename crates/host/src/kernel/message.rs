@@ -159,8 +159,8 @@ fn device_prefix(message: &str) -> Option<(Device, &str)> {
         None => (name, scan::after(body, ": ")?),
     };
     let bdf = if name.matches(':').count() == 2 { name.parse().ok() } else { None };
-    // Other buses: "arm-smmu-v3 9050000.smmuv3:", "platform MSFT0101:00:".
-    let is_named = rest.get(name.len()..).is_some_and(|after| after.starts_with(':'))
+    // Other buses: "arm-smmu-v3 9050000.smmuv3:", "platform MSFT0101:00:", "pci 0022:01     :".
+    let is_named = rest.get(name.len()..).is_some_and(|after| after.trim_start().starts_with(':'))
         && (name.contains('.') || name.contains(':'));
     (bdf.is_some() || is_named)
         .then(|| (Device { driver: driver.to_owned(), name: name.to_owned(), bdf }, body))

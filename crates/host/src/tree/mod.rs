@@ -24,6 +24,7 @@ mod kmsg;
 mod layout;
 mod ledger;
 mod memory;
+mod save;
 mod source;
 
 pub use archive::ArchiveError;
@@ -183,7 +184,7 @@ impl Tree {
         let resolved = self.resolve_folder_of(path).ok()?;
         match self.source.node(&resolved) {
             Ok(Node::Link(target)) => {
-                self.ledger.borrow_mut().saw_link(path, &target);
+                self.ledger.borrow_mut().saw_link(self.below_root(&resolved), &target);
                 Some(target)
             }
             _ => None,
@@ -198,7 +199,12 @@ impl Tree {
     /// Where a path ends after all symbolic links, from the host's root.
     pub fn real_path(&self, path: &str) -> Option<String> {
         let resolved = self.resolve(path).ok()?;
-        Some(resolved.strip_prefix(&self.prefix).unwrap_or(&resolved).to_owned())
+        Some(self.below_root(&resolved).to_owned())
+    }
+
+    /// A stored path as seen from the host's root.
+    fn below_root<'p>(&self, stored: &'p str) -> &'p str {
+        stored.strip_prefix(&self.prefix).unwrap_or(stored)
     }
 
     /// What was read so far, and what could not be.
@@ -224,7 +230,10 @@ impl Tree {
     fn resolve(&self, path: &str) -> Result<String, Refusal> {
         let path = self.resolve_folder_of(path)?;
         match self.source.node(&path)? {
-            Node::Link(target) => self.resolve_target(&path, &target, &mut { LINKS_MAX }),
+            Node::Link(target) => {
+                self.ledger.borrow_mut().saw_link(self.below_root(&path), &target);
+                self.resolve_target(&path, &target, &mut { LINKS_MAX })
+            }
             Node::File | Node::Folder => Ok(path),
             Node::Special => Err(Refusal::NotAFile),
         }
@@ -272,6 +281,7 @@ impl Tree {
                 name => at = join(&at, name),
             }
             if let Node::Link(target) = self.source.node(&at)? {
+                self.ledger.borrow_mut().saw_link(self.below_root(&at), &target);
                 *links_left = links_left.checked_sub(1).ok_or(Refusal::LinkLoop)?;
                 at = self.resolve_target(&at, &target, links_left)?;
             }

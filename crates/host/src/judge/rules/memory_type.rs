@@ -1,7 +1,199 @@
 //! Memory types that slow an area down or corrupt it.
+//!
+//! The two sides of a `memmap=` area, told in "RHEL6.4 Apparent reduced PCIe performance in comparison to
+//! RHEL5.9" (Red Hat Customer Portal, 2013): cached, it is fast and a device that is not coherent with
+//! the CPUs' caches reads and writes past them; uncached, it is right and a twentieth as fast. Memory of
+//! the DMA API has neither fault.
 
-use crate::judge::{Case, Finding};
+use super::counted;
+use crate::Citation;
+use crate::facts::memory::MemoryTypes;
+use crate::judge::{Case, Finding, Id, Severity, published};
+use crate::memory::effective::{Answer, Call, Effective, Mapping};
+use crate::memory::mtrr::MtrrEffect;
+use crate::memory::{MemmapArea, MemmapEffect, MemmapRequest, MemoryType, PhysRange};
 
-pub(super) fn find(_case: &Case<'_>) -> Vec<Finding> {
-    Vec::new()
+/// Messages quoted.
+const LINES_QUOTED_MAX: usize = 4;
+
+const DMA_API: &str = "allocate the buffer through the DMA API instead (dma_alloc_coherent, or alloc_pages and \
+                       dma_map_single; large areas from CMA with cma=), and take the memmap= parameter away";
+
+pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
+    let Some(memory) = &case.host.memory else { return Vec::new() };
+    let areas = memory.memmap.iter().filter_map(|area| reserved(area).map(|range| (area, range)));
+    let mut findings: Vec<Finding> = areas.flat_map(|(area, range)| of_area(memory, area, range)).collect();
+    findings.extend(conflicts(&case.host.log.memory_type_conflicts));
+    findings
+}
+
+/// The range of an area that is kept from the kernel for a device.
+fn reserved(area: &MemmapArea) -> Option<PhysRange> {
+    match (area.request, area.effect) {
+        (MemmapRequest::Reserved { range }, effect) if effect != MemmapEffect::Ignored => Some(range),
+        _ => None,
+    }
+}
+
+fn of_area(memory: &MemoryTypes, area: &MemmapArea, range: PhysRange) -> Vec<Finding> {
+    let effective = memory.effective(range);
+    let mut findings = Vec::new();
+    if let Some(mapping) = mapped_as(&effective, Call::Ioremap) {
+        findings.push(match mapping.parts.iter().all(|part| part.kind.is_cacheable()) {
+            true => incoherent(area, range, &effective, mapping),
+            false => uncached(area, range, &effective, mapping),
+        });
+    }
+    findings.extend(tracked_as_cached(memory, area, range));
+    findings.extend(split(&effective, area));
+    findings
+}
+
+/// The mapping that a call gives, if it gives one.
+fn mapped_as(effective: &Effective, call: Call) -> Option<&Mapping> {
+    let granted =
+        |mapping: &&Mapping| mapping.call == call && matches!(mapping.answer, Answer::Granted { .. });
+    effective.mappings.iter().find(granted).filter(|mapping| !mapping.parts.is_empty())
+}
+
+fn evidence(area: &MemmapArea, effective: &Effective, mapping: &Mapping) -> Vec<Citation> {
+    let parts = effective.parts.iter().flat_map(|part| &part.reasons);
+    let mut lines: Vec<Citation> = vec![area.at.clone()];
+    lines.extend(parts.chain(&mapping.reasons).filter_map(|reason| reason.at.clone()));
+    lines.dedup();
+    lines
+}
+
+fn uncached(area: &MemmapArea, range: PhysRange, effective: &Effective, mapping: &Mapping) -> Finding {
+    let kinds: Vec<String> = mapping.parts.iter().map(|part| part.kind.to_string()).collect();
+    Finding {
+        id: Id::MemmapUncached,
+        severity: Severity::Warning,
+        address: None,
+        what: format!(
+            "the area {range} set aside by memmap= is {} when a driver maps it with ioremap: each CPU access goes \
+             to memory by itself, about a twentieth as fast as cached. It is right for a device that is not \
+             coherent; PCIe devices of x86 machines are, unless they set No Snoop",
+            kinds.join(", ")
+        ),
+        evidence: evidence(area, effective, mapping),
+        fix: format!("{DMA_API}; for a coherent device a driver may also map it with memremap(MEMREMAP_WB) (4.3 and later)"),
+        risk: "cached for a device that is not coherent, the CPUs read stale data: check the data, not only the speed"
+            .to_owned(),
+        verify: "iotoll inspect --range BASE-END, and /sys/kernel/debug/x86/pat_memtype_list with the driver loaded"
+            .to_owned(),
+        gain: Some(published::uncached_to_dma_api()),
+    }
+}
+
+fn incoherent(area: &MemmapArea, range: PhysRange, effective: &Effective, mapping: &Mapping) -> Finding {
+    Finding {
+        id: Id::MemmapIncoherent,
+        severity: Severity::Critical,
+        address: None,
+        what: format!(
+            "the area {range} set aside by memmap= is cached (write-back) when a driver maps it with ioremap on this \
+             kernel: a device that is not coherent with the caches then corrupts data, since a CPU reads the old line \
+             that it holds, and the device the memory that the CPU has not written yet"
+        ),
+        evidence: evidence(area, effective, mapping),
+        fix: format!(
+            "{DMA_API}; where the area must stay, make it uncachable by MTRR: iotoll mtrr plan --want {:#x}:{}:uncachable",
+            range.base(),
+            size(range)
+        ),
+        risk: "uncachable, the CPUs' accesses take about twenty times as long".to_owned(),
+        verify: "a transfer test that compares the data, not only the throughput".to_owned(),
+        gain: None,
+    }
+}
+
+/// A size as the planner takes it.
+fn size(range: PhysRange) -> String {
+    let bytes = range.size_bytes();
+    match bytes {
+        bytes if bytes % (1 << 20) == 0 => format!("{}M", bytes >> 20),
+        bytes => format!("{}K", bytes.div_ceil(1 << 10)),
+    }
+}
+
+/// A driver has mapped the area cached, whatever ioremap would give.
+fn tracked_as_cached(memory: &MemoryTypes, area: &MemmapArea, range: PhysRange) -> Option<Finding> {
+    let mapped = memory
+        .memtypes
+        .iter()
+        .find(|memtype| memtype.value.kind == MemoryType::WriteBack && memtype.value.range.overlaps(range))?;
+    Some(Finding {
+        id: Id::MemmapIncoherent,
+        severity: Severity::Note,
+        address: None,
+        what: format!(
+            "a driver has the area {range} set aside by memmap= mapped cached (write-back): right for a coherent \
+             device, corrupting for one that is not"
+        ),
+        evidence: vec![area.at.clone(), mapped.at.clone()],
+        fix: format!("if the device is not coherent: {DMA_API}"),
+        risk: "none".to_owned(),
+        verify: "a transfer test that compares the data".to_owned(),
+        gain: None,
+    })
+}
+
+/// MTRRs give parts of one area different types.
+fn split(effective: &Effective, area: &MemmapArea) -> Option<Finding> {
+    let first = effective.parts.first()?;
+    let differs = effective.parts.iter().find(|part| part.mtrr != first.mtrr)?;
+    let shown = |effect: &MtrrEffect| match effect {
+        MtrrEffect::Type(kind) => kind.to_string(),
+        MtrrEffect::Undefined(_) => "undefined".to_owned(),
+    };
+    let mut evidence = vec![area.at.clone()];
+    evidence.extend(first.reasons.iter().chain(&differs.reasons).filter_map(|reason| reason.at.clone()));
+    Some(Finding {
+        id: Id::MtrrPatConflict,
+        severity: Severity::Warning,
+        address: None,
+        what: format!(
+            "MTRRs split the area {}: {} from {:#x}, {} from {:#x}; a cached mapping of the whole becomes uncached or \
+             is cached in part",
+            effective.range,
+            shown(&first.mtrr),
+            first.range.base(),
+            shown(&differs.mtrr),
+            differs.range.base()
+        ),
+        evidence,
+        fix: format!(
+            "put the area within one register's range, or give it one type: iotoll mtrr plan --want {:#x}:{}:<type>",
+            effective.range.base(),
+            size(effective.range)
+        ),
+        risk:
+            "changing MTRRs on a running machine changes the type of memory in use: read the plan's warnings"
+                .to_owned(),
+        verify: "cat /proc/mtrr, and iotoll inspect --range BASE-END".to_owned(),
+        gain: None,
+    })
+}
+
+/// What the kernel itself complained of.
+fn conflicts(lines: &[Citation]) -> Option<Finding> {
+    let first: &Citation = lines.first()?;
+    Some(Finding {
+        id: Id::MtrrPatConflict,
+        severity: Severity::Warning,
+        address: None,
+        what: format!(
+            "somebody asked for a memory type that another mapping or an MTRR does not allow ({}): {}",
+            counted(lines.len(), "line"),
+            first.text
+        ),
+        evidence: lines.iter().take(LINES_QUOTED_MAX).cloned().collect(),
+        fix: "map the range with the type that it already has (/sys/kernel/debug/x86/pat_memtype_list shows it): a \
+              program should use resourceN_wc in sysfs for write-combining, not /dev/mem"
+            .to_owned(),
+        risk: "with the other type it may be slower; the conflict itself was refused or degraded to uncached".to_owned(),
+        verify: "no new such line in `dmesg`".to_owned(),
+        gain: None,
+    })
 }

@@ -107,10 +107,8 @@ pub(super) fn read(body: &str) -> Option<WindowMessage> {
         b'n' => body.starts_with("no free dynamic windows").then_some(WindowMessage::NoFreeWindow),
         b'd' => scan::hex_after(body, "returning bypass mask ").map(WindowMessage::BypassMask),
         b'l' | b'L' => limited(body),
-        b'p' => {
-            let disabled = body.starts_with("ppc iommu: disabling ddw");
-            disabled.then_some(WindowMessage::Disabled).or_else(|| endpoint(body))
-        }
+        b'p' => body.starts_with("ppc iommu: disabling ddw").then_some(WindowMessage::Disabled),
+        b'[' => endpoint(body),
         b't' => entry(body),
         b'S' => {
             let skipped = body.starts_with("Skipping ibm,pmemory");
@@ -165,10 +163,10 @@ fn operations(body: &str) -> Option<WindowMessage> {
     rest.contains("using default ops").then_some(WindowMessage::DefaultOps)
 }
 
-/// Bare metal speaks of endpoints: `pci 0001:06     : [PE# fd] Enabling 64-bit DMA bypass`.
+/// Bare metal speaks of endpoints, named by domain and bus:
+/// `pci 0001:06     : [PE# fd] Enabling 64-bit DMA bypass`.
 fn endpoint(body: &str) -> Option<WindowMessage> {
-    let rest =
-        scan::between(body.strip_prefix("pci ")?, ": [PE# ", "]").and_then(|_| scan::after(body, "] "))?;
+    let (_, rest) = body.strip_prefix("[PE# ")?.split_once("] ")?;
     let bypass = rest.starts_with("Enabling 64-bit DMA bypass") || rest.contains("iommu bypass (through TVE");
     bypass.then_some(WindowMessage::BareMetalBypass(true))
 }

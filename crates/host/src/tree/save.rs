@@ -1,0 +1,101 @@
+//! Saves what was read of a host as an archive that reads the same.
+//!
+//! Only what an inspection asked for goes in: files read, links followed, and the names of folders
+//! listed. Attributes that nobody asked for are not touched: reading some of them acts on the device.
+
+use super::{Node, Tree, kmsg};
+use flate2::{Compression, write::GzEncoder};
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use tar::{Builder, EntryType, Header};
+
+/// Where the live log goes, so that captures are alike.
+const LOG_PATH: &str = "var/log/dmesg";
+
+enum Saved {
+    File(Vec<u8>),
+    Folder,
+    Link(String),
+}
+
+impl Tree {
+    /// Writes a gzip-compressed tar archive of everything read so far; gives the number of its members.
+    ///
+    /// # Errors
+    /// When `out` can't be written to.
+    pub fn save(&self, out: impl Write) -> io::Result<usize> {
+        let members = self.members();
+        let mut builder = Builder::new(GzEncoder::new(out, Compression::default()));
+        for (path, saved) in &members {
+            append(&mut builder, path, saved)?;
+        }
+        builder.into_inner()?.finish()?.flush()?;
+        Ok(members.len())
+    }
+
+    fn members(&self) -> BTreeMap<String, Saved> {
+        let ledger = self.ledger();
+        let mut members = BTreeMap::new();
+        for (path, target) in ledger.links() {
+            members.insert(path.to_owned(), Saved::Link(target.to_owned()));
+        }
+        for path in ledger.files() {
+            if path == kmsg::PATH {
+                let log = self.kernel_log().map_or_else(Vec::new, |text| text.body().as_bytes().to_vec());
+                members.insert(LOG_PATH.to_owned(), Saved::File(log));
+            } else if let Some(real) = self.real_path(path) {
+                self.save_path(&real, &mut members);
+            }
+        }
+        members
+    }
+
+    fn save_path(&self, real: &str, members: &mut BTreeMap<String, Saved>) {
+        let stored = format!("{}{real}", self.prefix);
+        match self.source.node(&stored) {
+            Ok(Node::File) => {
+                if let Ok(bytes) = self.source.read(&stored) {
+                    members.insert(real.to_owned(), Saved::File(bytes));
+                }
+            }
+            Ok(Node::Folder) => self.save_names(real, &stored, members),
+            _ => {}
+        }
+    }
+
+    /// The names in a folder: links and folders as such, and files whose name is a number, which is all
+    /// that they say (interrupt vectors).
+    fn save_names(&self, real: &str, stored: &str, members: &mut BTreeMap<String, Saved>) {
+        members.entry(real.to_owned()).or_insert(Saved::Folder);
+        for name in self.source.names(stored).unwrap_or_default() {
+            let saved = match self.source.node(&format!("{stored}/{name}")) {
+                Ok(Node::Link(target)) => Saved::Link(target),
+                Ok(Node::Folder) => Saved::Folder,
+                Ok(Node::File) if name.bytes().all(|byte| byte.is_ascii_digit()) => Saved::File(Vec::new()),
+                _ => continue,
+            };
+            members.entry(format!("{real}/{name}")).or_insert(saved);
+        }
+    }
+}
+
+fn append(builder: &mut Builder<impl Write>, path: &str, saved: &Saved) -> io::Result<()> {
+    let mut header = Header::new_gnu();
+    header.set_mode(0o644);
+    header.set_size(0);
+    match saved {
+        Saved::File(bytes) => {
+            header.set_size(bytes.len() as u64);
+            builder.append_data(&mut header, path, bytes.as_slice())
+        }
+        Saved::Folder => {
+            header.set_entry_type(EntryType::Directory);
+            header.set_mode(0o755);
+            builder.append_data(&mut header, path, io::empty())
+        }
+        Saved::Link(target) => {
+            header.set_entry_type(EntryType::Symlink);
+            builder.append_link(&mut header, path, target)
+        }
+    }
+}
