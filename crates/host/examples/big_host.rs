@@ -98,7 +98,7 @@ impl BigHost {
     fn function(&mut self, function: &Function<'_>) -> io::Result<String> {
         let path = format!("{}/{}", function.parent, function.address);
         let up = "../".repeat(path.matches('/').count() + 1);
-        let mut put = |name: &str, value: &str| self.file(&format!("sys/{path}/{name}"), value);
+        let put = |name: &str, value: &str| self.file(&format!("sys/{path}/{name}"), value);
         put("vendor", &format!("0x{:04x}\n", function.vendor))?;
         put("device", &format!("0x{:04x}\n", function.device))?;
         put("subsystem_vendor", "0x0000\n")?;
