@@ -8,7 +8,7 @@ dir=${1:-${CARGO_TARGET_DIR:-$here/target}/kernels}
 vmlinuz=$dir/vmlinuz-x86_64
 [ -s "$vmlinuz" ] && exit 0
 
-# The cloud flavour is a seventh of the size of the full one, and its MTRR code is the same.
+# The cloud flavour is a third of the full one to download, and its MTRR code is the same.
 package=$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/^ *Depends: \(linux-image-[0-9].*\)/\1/p' | head -n 1)
 [ -n "$package" ] || { echo "fetch.sh: apt knows no linux-image-cloud-amd64; run apt-get update" >&2; exit 1; }
 
