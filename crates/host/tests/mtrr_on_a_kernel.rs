@@ -38,12 +38,12 @@ const RANDOM_WRITES: usize = 400;
 
 /// A guest script: it collects commands for `/init` and what they should print.
 #[derive(Default)]
-struct Session {
+struct Experiment {
     commands: String,
     expected: Vec<(String, String)>,
 }
 
-impl Session {
+impl Experiment {
     /// Writes `line` and prints whether the kernel took it, and the table.
     fn write(&mut self, line: &str, taken: bool, table: &str) {
         self.commands += &format!("if echo '{line}' > /proc/mtrr; then echo '<ok'; else echo '<error'; fi\n");
@@ -111,22 +111,22 @@ fn planned(table: &[Register], wishes: &[&str], order: Order) -> Plan {
 }
 
 /// Every step with its predicted table, then the way back.
-fn carry_out(session: &mut Session, plan: &Plan) {
-    go(session, plan);
-    go_back(session, plan);
+fn carry_out(experiment: &mut Experiment, plan: &Plan) {
+    go(experiment, plan);
+    go_back(experiment, plan);
 }
 
-fn go(session: &mut Session, plan: &Plan) {
+fn go(experiment: &mut Experiment, plan: &Plan) {
     for step in &plan.steps {
-        session.write(&step.step.to_string(), true, &print(&step.table));
+        experiment.write(&step.step.to_string(), true, &print(&step.table));
     }
 }
 
-fn go_back(session: &mut Session, plan: &Plan) {
+fn go_back(experiment: &mut Experiment, plan: &Plan) {
     let mut model = model(plan.after());
     for step in plan.undo() {
         assert!(model.write(&step.to_string()).is_some());
-        session.write(&step.to_string(), true, &model.read());
+        experiment.write(&step.to_string(), true, &model.read());
     }
     assert_eq!(model.read(), print(&plan.before));
 }
@@ -144,56 +144,56 @@ fn model(table: &[Register]) -> Mtrrs {
 #[test]
 fn a_kernel_does_what_was_planned() {
     let Some(guest) = Guest::find() else { return };
-    let mut session = Session::default();
+    let mut experiment = Experiment::default();
     let firmware = firmware();
-    session.commands += "echo '<firmware'\n";
-    session.show("boot", "firmware", FIRMWARE);
+    experiment.commands += "echo '<firmware'\n";
+    experiment.show("boot", "firmware", FIRMWARE);
 
     // 80 MiB of RAM made uncached, as in "RHEL6.4 Apparent reduced PCIe performance in comparison to
     // RHEL5.9" (Red Hat Customer Portal, 2013): 64 and 16.
     let eighty = planned(&firmware, &["0x10000000:80M:uncachable"], Order::FewestSteps);
     assert_eq!(eighty.steps.len(), 2);
-    carry_out(&mut session, &eighty);
+    carry_out(&mut experiment, &eighty);
     let tidy = planned(&firmware, &["0x10000000:80M:uncachable"], Order::Tidy);
     assert_eq!(tidy.steps.len(), 4);
-    carry_out(&mut session, &tidy);
+    carry_out(&mut experiment, &tidy);
 
     // A frame buffer inside the hole: the hole's register has to go, and comes back in pieces.
     let mix = planned(&firmware, &["0xd0000000:256M:wc", "0x10000000:16M:wt"], Order::FewestRegisters);
     assert!(mix.steps.iter().any(|s| s.step.to_string() == "disable=0"));
-    carry_out(&mut session, &mix);
+    carry_out(&mut experiment, &mix);
 
     // A table with register 1 in use and 0 free: going back has to leave 0 free again.
     let beside = planned(&firmware, &["0x10000000:16M:wc"], Order::FewestSteps);
-    go(&mut session, &beside);
+    go(&mut experiment, &beside);
     let cleared = planned(beside.after(), &["0xc0000000:1G:wb"], Order::FewestSteps);
-    go(&mut session, &cleared);
+    go(&mut experiment, &cleared);
     let moved = planned(cleared.after(), &["0x10000000:16M:wt"], Order::FewestSteps);
     assert_eq!(moved.undo().iter().filter(|s| s.to_string() == "disable=0").count(), 2);
-    carry_out(&mut session, &moved);
-    go_back(&mut session, &cleared);
-    go_back(&mut session, &beside);
+    carry_out(&mut experiment, &moved);
+    go_back(&mut experiment, &cleared);
+    go_back(&mut experiment, &beside);
 
-    scripts(&mut session, &eighty, &mix);
-    random_writes(&mut session, &firmware);
-    session.check(&guest.run(&session.init(), &[("eighty", eighty.script()), ("mix", mix.script())]));
+    scripts(&mut experiment, &eighty, &mix);
+    random_writes(&mut experiment, &firmware);
+    experiment.check(&guest.run(&experiment.init(), &[("eighty", eighty.script()), ("mix", mix.script())]));
 }
 
 /// The scripts: change, refuse to change twice, go back, and go back from the middle.
-fn scripts(session: &mut Session, eighty: &Plan, mix: &Plan) {
+fn scripts(experiment: &mut Experiment, eighty: &Plan, mix: &Plan) {
     for (name, plan) in [("eighty", eighty), ("mix", mix)] {
-        session.script(name, "", 0, &print(plan.after()));
-        session.script(name, "", 2, &print(plan.after()));
-        session.script(name, "undo", 0, &print(&plan.before));
-        session.script(name, "undo", 0, &print(&plan.before));
+        experiment.script(name, "", 0, &print(plan.after()));
+        experiment.script(name, "", 2, &print(plan.after()));
+        experiment.script(name, "undo", 0, &print(&plan.before));
+        experiment.script(name, "undo", 0, &print(&plan.before));
         let first = &plan.steps[0];
-        session.write(&first.step.to_string(), true, &print(&first.table));
-        session.script(name, "undo", 0, &print(&plan.before));
+        experiment.write(&first.step.to_string(), true, &print(&first.table));
+        experiment.script(name, "undo", 0, &print(&plan.before));
     }
 }
 
 /// Arbitrary writes, to hold the model that judges the planner against the kernel.
-fn random_writes(session: &mut Session, table: &[Register]) {
+fn random_writes(experiment: &mut Experiment, table: &[Register]) {
     let mut model = model(table);
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = |below: u64| {
@@ -217,7 +217,7 @@ fn random_writes(session: &mut Session, table: &[Register]) {
         };
         let did = model.write(&line);
         kinds.insert(did.as_ref().map(std::mem::discriminant));
-        session.write(&line, did.is_some(), &model.read());
+        experiment.write(&line, did.is_some(), &model.read());
     }
     // Refused, disabled, added, counted, merged: the sequence has them all.
     assert_eq!(kinds.len(), 5);
@@ -237,9 +237,8 @@ impl Guest {
             return None;
         }
         let how = "or set IOTOLL_KERNEL_TESTS=off to do without";
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-        let kernel = target.join("kernels/vmlinuz-x86_64");
+        // Cargo makes this folder inside the target directory, wherever that is.
+        let kernel = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("kernels").join("vmlinuz-x86_64");
         assert!(kernel.exists(), "no {}: run crates/host/tests/kernel/fetch.sh, {how}", kernel.display());
         let busybox = BUSYBOX.into_iter().find(|path| Path::new(path).exists());
         let busybox = busybox.unwrap_or_else(|| panic!("no busybox: install busybox-static, {how}"));
