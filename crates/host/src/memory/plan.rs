@@ -32,6 +32,9 @@ use toll::Evidence;
 /// More registers than this over one and the same range are not planned with.
 const SAME_RANGE_MAX: usize = 8;
 
+/// A register that so many users hold is theirs: each `disable=` takes back the claim of one.
+const COUNT_MAX: u32 = 64;
+
 /// Widths of physical addresses that processors have (CPUID 0x80000008), with room for tests.
 const ADDRESS_BITS: std::ops::RangeInclusive<u32> = 21..=52;
 
@@ -310,9 +313,11 @@ pub enum Refusal {
         /// Registers there are.
         available: u32,
     },
-    /// No table does it: a register with use count 0 cannot be cleared and its type rules out the wish.
+    /// No table does it: a register with use count 0 or above 64 is not cleared, or the wish cuts through an
+    /// overlap whose type is undefined and which the kernel would not build again.
     #[error(
-        "no table gives every address its type: a register in the way has use count 0 and cannot be disabled"
+        "no table does it: a register in the way cannot be disabled (use count 0 or above 64), or registers overlap in \
+         a way that the kernel would not set up again"
     )]
     Unreachable,
     /// The kernel would not take the steps in any order that was tried.
@@ -320,7 +325,9 @@ pub enum Refusal {
     NoOrder,
     /// The table could be reached but not left: the kernel cannot build the present one again.
     #[error(
-        "the present table cannot be built again by /proc/mtrr (a register inside another of the same type), so there would be no way back"
+        "/proc/mtrr could not build the present table again, so there would be no way back: a register lies \
+         inside another of the same type, or registers hold all addresses and leave none to keep a lower \
+         register busy with"
     )]
     NoWayBack,
 }
@@ -339,7 +346,7 @@ pub fn plan(machine: &Machine, wishes: &[Wish], order: Order) -> Result<Plan, Re
     let cover = choose_cover(machine, wishes, order)?;
     let actions = match order {
         Order::FewestSteps | Order::FewestRegisters => least_harm(machine, &cover),
-        Order::Tidy => Some(tidy(machine, &cover)),
+        Order::Tidy => tidy(machine, &cover),
     };
     let steps = follow(machine, &actions.ok_or(Refusal::NoOrder)?)?;
     let plan = Plan { wishes: wishes.to_vec(), before: sorted(machine), steps, layout: machine.layout };
@@ -451,7 +458,7 @@ fn choose_cover(machine: &Machine, wishes: &[Wish], order: Order) -> Result<Cove
     let cells: Vec<_> = parts.into_iter().map(cell).collect();
     let existing = |register: &Register| Existing {
         block: Block::from(register),
-        steps_to_clear: (register.count > 0).then_some(register.count),
+        steps_to_clear: is_clearable(register).then_some(register.count),
     };
     let existing: Vec<_> = machine.registers.iter().map(existing).collect();
     let rules = AddRules::of_kernel(machine.kernel);
@@ -463,6 +470,11 @@ fn choose_cover(machine: &Machine, wishes: &[Wish], order: Order) -> Result<Cove
     let last = fits.checked_sub(1).ok_or(Refusal::TooFewRegisters { needed, available })?;
     let index = if order == Order::FewestRegisters { 0 } else { last };
     Ok(search.cover(index))
+}
+
+/// Whether `disable=` clears a register, in a sensible number of writes.
+fn is_clearable(register: &Register) -> bool {
+    (1..=COUNT_MAX).contains(&register.count)
 }
 
 fn least_harm(machine: &Machine, cover: &Cover) -> Option<Vec<Action>> {
@@ -484,9 +496,10 @@ fn clearing(machine: &Machine, which: impl Fn(usize) -> bool) -> Vec<Action> {
 }
 
 /// Sorts the table: what already stands in its place stays, all behind is cleared and added again.
-fn tidy(machine: &Machine, cover: &Cover) -> Vec<Action> {
+/// `None` if something behind cannot be cleared.
+fn tidy(machine: &Machine, cover: &Cover) -> Option<Vec<Action>> {
     if cover.added.is_empty() && cover.kept.len() == machine.registers.len() {
-        return Vec::new();
+        return Some(Vec::new());
     }
     let kept = cover.kept.iter().map(|&index| Block::from(&machine.registers[index]));
     let mut blocks: Vec<Block> = kept.chain(cover.added.iter().copied()).collect();
@@ -494,9 +507,13 @@ fn tidy(machine: &Machine, cover: &Cover) -> Vec<Action> {
     let now = RegisterFile::new(machine);
     let in_place =
         blocks.iter().enumerate().take_while(|(number, block)| now.get(*number) == Some(**block)).count();
-    let mut actions = clearing(machine, |index| machine.registers[index].number as usize >= in_place);
+    let behind = |register: &Register| register.number as usize >= in_place;
+    if machine.registers.iter().any(|r| behind(r) && !is_clearable(r)) {
+        return None;
+    }
+    let mut actions = clearing(machine, |index| behind(&machine.registers[index]));
     actions.extend(blocks[in_place..].iter().copied().map(Action::Add));
-    actions
+    Some(actions)
 }
 
 /// Uncachable ranges last: they may lie inside others, and kernels before 2.6.32 want those first.

@@ -78,11 +78,11 @@ fn joins(last: &Transient, next: &Transient) -> bool {
 type Weight = (u128, u128);
 
 fn weight(passages: &[Passage], blocks: &[Block]) -> Weight {
-    let bytes = |harm| {
-        let found = passages.iter().filter_map(|p| p.transient(blocks.iter().copied()));
-        found.filter(|t| t.harm == harm).map(|t| t.range.size_bytes()).sum()
-    };
-    (bytes(Harm::Dangerous), bytes(Harm::Slow))
+    let found = passages.iter().filter_map(|p| p.transient(blocks.iter().copied()));
+    found.fold((0, 0), |(dangerous, slow), transient| match transient.harm {
+        Harm::Dangerous => (dangerous + transient.range.size_bytes(), slow),
+        Harm::Slow => (dangerous, slow + transient.range.size_bytes()),
+    })
 }
 
 /// Puts `actions` into an order that the kernel accepts; among those, the one that does least harm,
@@ -170,7 +170,7 @@ impl Way<'_> {
     /// blocks that enclose others go first.
     fn step_by_step(&self) -> Option<Vec<Action>> {
         let mut left: Vec<Action> = self.actions.to_vec();
-        let mut blocks: Vec<Block> = self.blocks(0);
+        let mut blocks: Vec<Block> = self.machine.registers.iter().map(Block::from).collect();
         let mut way = Vec::new();
         while !left.is_empty() {
             let ready = |action: &Action| match action {

@@ -144,6 +144,11 @@ impl RegisterFile {
         self.slots.get(number).copied().flatten().map(|(block, _)| block)
     }
 
+    /// The use count of register `number`, 0 if it is free.
+    pub(super) fn count(&self, number: usize) -> u32 {
+        self.slots.get(number).copied().flatten().map_or(0, |(_, count)| count)
+    }
+
     /// How many registers there are.
     pub(super) fn len(&self) -> usize {
         self.slots.len()
@@ -195,17 +200,13 @@ impl RegisterFile {
         }
         // One enclosed register gives its place; with several the kernel leaves them all standing.
         let (number, count_before) = match replaced[..] {
-            [number] => (number, self.count(number)),
+            [number] => (number, self.count(number as usize)),
             _ => (self.lowest_free().ok_or(StepError::Full)?, 0),
         };
         if let Some(slot) = self.slots.get_mut(number as usize) {
             *slot = Some((new, count_before.saturating_add(1)));
         }
         Ok(number)
-    }
-
-    fn count(&self, number: u32) -> u32 {
-        self.slots.get(number as usize).copied().flatten().map_or(0, |(_, count)| count)
     }
 
     fn lowest_free(&self) -> Option<u32> {

@@ -1,7 +1,7 @@
 //! The way back to a table: the same ranges in the same registers.
 
 use super::{
-    Machine, Step,
+    COUNT_MAX, Machine, Step,
     registers::{Block, RegisterFile, Verdict},
 };
 use crate::memory::{
@@ -18,6 +18,9 @@ pub(super) fn restore(machine: &Machine, now: &RegisterFile) -> Option<Vec<Step>
     let target = RegisterFile::new(machine);
     let wrong = wrong_registers(now, &target);
     let mut way = Way { machine, file: now.clone(), steps: Vec::new() };
+    for register in target.registers().iter().filter(|r| !wrong.contains(&(r.number as usize))) {
+        way.count_up(register)?;
+    }
     for &number in wrong.iter().rev() {
         way.clear(number)?;
     }
@@ -29,18 +32,12 @@ pub(super) fn restore(machine: &Machine, now: &RegisterFile) -> Option<Vec<Step>
         let register = missing.remove(index);
         way.fill(&register)?;
     }
-    way.count_up(&target.registers());
-    let same_place =
-        |(a, b): (&Register, &Register)| (a.number, a.range, a.kind) == (b.number, b.range, b.kind);
-    let reached = way.file.registers();
-    let restored =
-        reached.len() == machine.registers.len() && reached.iter().zip(&target.registers()).all(same_place);
-    restored.then_some(way.steps)
+    (way.file == target).then_some(way.steps)
 }
 
 /// Registers that hold something else than they should, and those that stand in the way of others.
 fn wrong_registers(now: &RegisterFile, target: &RegisterFile) -> Vec<usize> {
-    let mut wrong: Vec<usize> = (0..target.len()).filter(|&n| now.get(n) != target.get(n)).collect();
+    let mut wrong: Vec<usize> = (0..target.len()).filter(|&n| is_wrong(now, target, n)).collect();
     loop {
         let blocks = |kept: usize| {
             let old = target.get(kept);
@@ -56,6 +53,17 @@ fn wrong_registers(now: &RegisterFile, target: &RegisterFile) -> Vec<usize> {
         wrong.push(found);
         wrong.sort_unstable();
     }
+}
+
+fn is_wrong(now: &RegisterFile, target: &RegisterFile, number: usize) -> bool {
+    if now.get(number) != target.get(number) {
+        return true;
+    }
+    // A use count that is too low: the right range once more, unless an overlap has the kernel refuse it.
+    let Some(Block { range, kind }) = target.get(number) else { return false };
+    let counts = now.count(number) == target.count(number)
+        || now.clone().apply(&Step::Add { range, kind }).is_ok_and(|n| n as usize == number);
+    !counts
 }
 
 /// Whether `a` can only be added while `b` is not yet there.
@@ -77,6 +85,7 @@ impl Way<'_> {
     }
 
     fn clear(&mut self, number: usize) -> Option<()> {
+        (self.file.count(number) <= COUNT_MAX).then_some(())?;
         let register = u32::try_from(number).ok()?;
         while self.file.get(number).is_some() {
             self.take(Step::Disable { register })?;
@@ -95,25 +104,17 @@ impl Way<'_> {
         for &register in busy.iter().rev() {
             self.take(Step::Disable { register })?;
         }
-        (number == register.number).then_some(())
+        (number == register.number).then_some(())?;
+        self.count_up(register)
     }
 
-    /// Brings the use counts up where adding again does that; a lower count does no harm.
-    fn count_up(&mut self, target: &[Register]) {
-        for register in target {
-            loop {
-                let now = self.file.registers().into_iter().find(|r| r.number == register.number);
-                let step = Step::Add { range: register.range, kind: register.kind };
-                let mut tried = self.file.clone();
-                if now.is_none_or(|now| now.count >= register.count)
-                    || tried.apply(&step) != Ok(register.number)
-                {
-                    break;
-                }
-                self.file = tried;
-                self.steps.push(step);
-            }
+    /// Adds what a register holds until its use count is what it was.
+    fn count_up(&mut self, register: &Register) -> Option<()> {
+        while self.file.count(register.number as usize) < register.count {
+            let number = self.take(Step::Add { range: register.range, kind: register.kind })?;
+            (number == register.number).then_some(())?;
         }
+        Some(())
     }
 
     /// Pages from the top of the address space that no register holds or will hold.
