@@ -39,22 +39,6 @@ pub struct KernelVersion {
     pub architecture: Option<Architecture>,
 }
 
-/// How a POWER kernel sets up 64-bit DMA windows (arch/powerpc/platforms/pseries/iommu.c).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum DdwEra {
-    /// RHEL 6 and 3.6: retries at each call, asks firmware by the EEH address.
-    Retrying,
-    /// RHEL 7 to 4.19: a failed partition endpoint is not tried again.
-    OnePerEndpoint,
-    /// 5.10: like before, through the generic DMA operations; prints no success line.
-    GenericOps,
-    /// RHEL 8 and 6.1: nine page sizes; 6.1 keeps a window that is too small as a dynamic one.
-    LargestPage,
-    /// 6.12 and later: hybrid windows, masks below 64 bits.
-    Hybrid,
-}
-
 impl KernelVersion {
     /// Reads /proc/version, the output of `uname -a`, or a bare release.
     pub fn from_text(text: &Text) -> Option<Cited<Self>> {
@@ -104,74 +88,12 @@ impl KernelVersion {
         }
     }
 
-    /// How this kernel sets up DMA windows on POWER. Kernels between the trees read count as the older.
-    pub fn ddw_era(&self) -> DdwEra {
-        match self.rhel() {
-            Some(..=6) => return DdwEra::Retrying,
-            Some(7) => return DdwEra::OnePerEndpoint,
-            Some(8) => return DdwEra::LargestPage,
-            _ => {}
-        }
-        match (self.major, self.minor) {
-            (6, 12..) | (7.., _) => DdwEra::Hybrid,
-            (6, 1..) => DdwEra::LargestPage,
-            (5, 10..) | (6, 0) => DdwEra::GenericOps,
-            (0..=2, _) | (3, 0..=6) => DdwEra::Retrying,
-            _ => DdwEra::OnePerEndpoint,
-        }
-    }
-
-    /// Whether POWER kernels like this print `Using 64-bit direct DMA at offset` for a direct window.
-    pub fn prints_direct_window(&self) -> Option<bool> {
-        match self.rhel() {
-            Some(6 | 7) => return Some(true),
-            Some(8..) => return Some(false),
-            _ => {}
-        }
-        match (self.major, self.minor) {
-            (5, 10..) | (6.., _) => Some(false),
-            (5, _) => None,
-            _ => Some(true),
-        }
-    }
-
-    /// Whether /sys/kernel/iommu_groups/N/type exists: absent in 4.14, present in 4.19 and RHEL 8.
-    pub fn has_group_type(&self) -> Option<bool> {
-        match self.rhel() {
-            Some(8..) => Some(true),
-            _ => self.knows((4, 14), (4, 19)),
-        }
-    }
-
-    /// Whether that file can be written: since 5.11, and in RHEL 8.
-    pub fn can_write_group_type(&self) -> Option<bool> {
-        match self.rhel() {
-            Some(8..) => Some(true),
-            _ => self.knows((5, 10), (5, 11)),
-        }
-    }
-
-    /// Whether that file tells lazy (`DMA-FQ`) from strict (`DMA`): in 6.1, not in 5.10 or RHEL 8.
+    /// Whether /sys/kernel/iommu_groups/N/type tells lazy (`DMA-FQ`) from strict (`DMA`): in 6.1, not in 5.10 or RHEL 8.
     pub fn tells_lazy_groups(&self) -> Option<bool> {
         match self.rhel() {
             Some(..=8) => Some(false),
             _ => self.knows((5, 10), (6, 1)),
         }
-    }
-
-    /// Whether boot messages name the default domain type: in 5.10, not in 4.19.
-    pub fn prints_default_domain(&self) -> Option<bool> {
-        self.knows((4, 19), (5, 10))
-    }
-
-    /// Whether boot messages name the invalidation policy: in 6.1, not in 5.10.
-    pub fn prints_invalidation_policy(&self) -> Option<bool> {
-        self.knows((5, 10), (6, 1))
-    }
-
-    /// Whether `iommu.strict=` reaches x86's drivers: in 6.1; 5.10 has it for Arm only.
-    pub fn strict_reaches_x86(&self) -> Option<bool> {
-        self.knows((5, 10), (6, 1))
     }
 }
 
@@ -322,21 +244,12 @@ mod tests {
     }
 
     #[test]
-    fn eras() {
+    fn dates() {
         let of = |text: &str| KernelVersion::parse(text).unwrap();
-        assert_eq!(of("2.6.32-642.el6.ppc64").ddw_era(), DdwEra::Retrying);
-        assert_eq!(of("3.10.0-1160.el7.ppc64le").ddw_era(), DdwEra::OnePerEndpoint);
-        assert_eq!(of("4.18.0-394.el8.ppc64le").ddw_era(), DdwEra::LargestPage);
-        assert_eq!(of("5.10.0-30-powerpc64le").ddw_era(), DdwEra::GenericOps);
-        assert_eq!(of("7.2.13").ddw_era(), DdwEra::Hybrid);
-        assert_eq!(of("4.18.0-394.el8.ppc64le").prints_direct_window(), Some(false));
-        assert_eq!(of("4.19.0").prints_direct_window(), Some(true));
-        assert_eq!(of("4.18.0-394.el8").can_write_group_type(), Some(true));
         assert_eq!(of("4.18.0-394.el8").tells_lazy_groups(), Some(false));
-        assert_eq!(of("5.10.0-30-amd64").strict_reaches_x86(), Some(false));
-        assert_eq!(of("5.15.0-100-generic").strict_reaches_x86(), None);
-        assert_eq!(of("4.18.0-394.el8.x86_64").strict_reaches_x86(), None);
-        assert_eq!(of("6.1.0-53-amd64").strict_reaches_x86(), Some(true));
+        assert_eq!(of("5.10.0-30-amd64").tells_lazy_groups(), Some(false));
+        assert_eq!(of("5.15.0-100-generic").tells_lazy_groups(), None);
+        assert_eq!(of("6.1.0-53-amd64").tells_lazy_groups(), Some(true));
         assert!(of("6.1.0").at_least(5, 19) && !of("6.1.0").at_least(6, 2));
     }
 }

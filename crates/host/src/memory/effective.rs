@@ -109,6 +109,19 @@ impl Call {
         Self::DevMemSync,
     ];
 
+    /// The call as a driver or program writes it.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Ioremap => "ioremap()",
+            Self::IoremapNocache => "ioremap_nocache()",
+            Self::IoremapCache => "ioremap_cache()",
+            Self::IoremapWc => "ioremap_wc()",
+            Self::MemremapWb => "memremap(MEMREMAP_WB)",
+            Self::DevMem => "mmap of /dev/mem",
+            Self::DevMemSync => "mmap of /dev/mem opened with O_SYNC",
+        }
+    }
+
     /// Whether the kernel has it.
     pub fn exists(self, kernel: KernelVersion) -> bool {
         match self {
