@@ -24,6 +24,7 @@ pub mod class;
 pub mod config;
 pub mod error;
 pub mod express;
+pub mod fetch;
 pub mod header;
 #[cfg(test)]
 mod image;

@@ -1,3 +1,37 @@
-//! iotoll: what toll does every I/O pay between a PCIe adapter and host memory?
+//! iotoll: what toll does every I/O pay between a PCIe adapter and host memory, and how to stop
+//! paying it.
 
-fn main() {}
+mod capture;
+mod cli;
+mod complete;
+mod document;
+mod everything;
+mod inspect;
+mod mtrr;
+mod output;
+
+use clap::Parser;
+use cli::{Cli, Command, Mtrr};
+use output::Outcome;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let outcome = match cli.command {
+        None => everything::run(),
+        Some(Command::Inspect(args)) => inspect::run(&args),
+        Some(Command::Capture(args)) => capture::run(&args),
+        Some(Command::Mtrr(Mtrr::Plan(args))) => mtrr::run(&args),
+        Some(Command::Complete(args)) => complete::completions(&args),
+        Some(Command::Man(args)) => complete::manual(&args),
+    };
+    match outcome {
+        Ok(Outcome::Fine) => ExitCode::SUCCESS,
+        Ok(Outcome::Findings) => ExitCode::from(1),
+        Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            output::say(&format!("iotoll: {error:#}"));
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,12 +1,13 @@
 //! A PCI function as sysfs shows it: who it is, what it can do, where it hangs.
 
+use crate::pci::fetch::fetch;
 use crate::pci::lspci::Record;
 use crate::pci::names::Ids;
 use crate::pci::{
     BridgeBuses, BusTree, Capabilities, ClassCode, ConfigSpace, Header, Kind, LinkEnd, LinkSpeed, LinkWidth,
     Reach, proc_bus_pci,
 };
-use crate::{Bdf, Citation, Cited, Tree};
+use crate::{Bdf, Citation, Cited, Tree, tree};
 use serde::Serialize;
 
 /// A PCI function: an adapter or a bridge.
@@ -198,7 +199,11 @@ struct Config {
 
 impl Config {
     fn read(tree: &Tree, file: &str) -> Self {
-        let bytes = tree.bytes(file);
+        // A capture has paid already; a live function pays for each dword.
+        let bytes = match tree.reach() {
+            tree::Reach::Live => fetch(|offset, length| tree.bytes_at(file, offset, length)),
+            tree::Reach::Capture => tree.bytes(file),
+        };
         let config = ConfigSpace::new(bytes.as_deref().unwrap_or_default());
         Self {
             header: Header::decode(config),

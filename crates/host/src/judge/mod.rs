@@ -12,7 +12,9 @@ mod rules;
 pub use finding::{Finding, Id, Severity};
 pub use road::{Road, Verdict};
 
+use crate::Citation;
 use crate::facts::{Adapter, Host};
+use std::collections::HashSet;
 
 /// A host with its roads and findings.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,6 +33,7 @@ impl Inspection {
         let roads: Vec<Verdict> =
             host.adapters.iter().map(|adapter| decide::decide(&host, adapter)).collect();
         let mut findings = rules::find(&Case { host: &host, roads: &roads });
+        findings.iter_mut().for_each(|finding| keep_first(&mut finding.evidence));
         findings.sort_by_key(|finding| (std::cmp::Reverse(finding.severity), finding.id, finding.address));
         Self { host, roads, findings }
     }
@@ -39,6 +42,12 @@ impl Inspection {
     pub fn adapters(&self) -> impl Iterator<Item = (&Adapter, &Verdict)> {
         self.host.adapters.iter().zip(&self.roads)
     }
+}
+
+/// A line may serve a road and the finding about it: it is quoted once.
+fn keep_first(lines: &mut Vec<Citation>) {
+    let mut seen = HashSet::new();
+    lines.retain(|line| seen.insert(line.clone()));
 }
 
 /// What the rules look at.

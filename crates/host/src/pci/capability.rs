@@ -12,11 +12,14 @@ use super::translation::{Ats, Pasid, Pri};
 use serde::Serialize;
 
 /// Conventional capability IDs (`PCI_CAP_ID_*`).
-mod id {
-    pub(super) const POWER_MANAGEMENT: u16 = 0x01;
-    pub(super) const MSI: u16 = 0x05;
-    pub(super) const EXPRESS: u16 = 0x10;
-    pub(super) const MSI_X: u16 = 0x11;
+pub(super) mod id {
+    pub(in crate::pci) const POWER_MANAGEMENT: u16 = 0x01;
+    pub(in crate::pci) const MSI: u16 = 0x05;
+    pub(in crate::pci) const PCI_X: u16 = 0x07;
+    /// Subsystem IDs of a bridge (`PCI_CAP_ID_SSVID`).
+    pub(in crate::pci) const SUBSYSTEM: u16 = 0x0d;
+    pub(in crate::pci) const EXPRESS: u16 = 0x10;
+    pub(in crate::pci) const MSI_X: u16 = 0x11;
 }
 
 /// Extended capability IDs (`PCI_EXT_CAP_ID_*`).

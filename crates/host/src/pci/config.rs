@@ -1,6 +1,7 @@
 //! A function's configuration space, as far as somebody was allowed to read it.
 
 use super::capability::Presence;
+use super::capability::id;
 use serde::Serialize;
 
 /// Length of the part that any user may read, in bytes (`PCI_STD_HEADER_SIZEOF`).
@@ -18,8 +19,6 @@ const CAPABILITY_POINTER: usize = 0x34;
 /// `PCI_CB_CAPABILITY_LIST`, header type 2.
 const CAPABILITY_POINTER_CARDBUS: usize = 0x14;
 
-const PCI_X: u16 = 0x07;
-const EXPRESS: u16 = 0x10;
 /// `PCI_X_STATUS_266MHZ | PCI_X_STATUS_533MHZ`: PCI-X mode 2, which has extended space.
 const PCI_X_MODE_2: u32 = 0xc000_0000;
 
@@ -188,20 +187,25 @@ impl<'a> ConfigSpace<'a> {
 
     /// The extended capability list. Only PCI Express functions, and those in PCI-X mode 2, have one.
     pub fn extended_capabilities(self) -> List {
-        let conventional = self.capabilities();
         let mut entries = Vec::new();
-        let end = if conventional.entries.iter().any(|entry| self.brings_extended_space(*entry)) {
-            self.walk_extended(&mut entries)
-        } else {
-            conventional.end
+        let end = match self.may_be_extended() {
+            true => self.walk_extended(&mut entries),
+            false => self.capabilities().end,
         };
         List { entries, end }
     }
 
+    /// Whether it is of a kind that has extended configuration space.
+    pub(super) fn may_be_extended(self) -> bool {
+        self.capabilities().entries.iter().any(|entry| self.brings_extended_space(*entry))
+    }
+
     fn brings_extended_space(self, entry: Entry) -> bool {
         match entry.id {
-            EXPRESS => true,
-            PCI_X => self.structure(entry.offset).dword(4).is_some_and(|status| status & PCI_X_MODE_2 != 0),
+            id::EXPRESS => true,
+            id::PCI_X => {
+                self.structure(entry.offset).dword(4).is_some_and(|status| status & PCI_X_MODE_2 != 0)
+            }
             _ => false,
         }
     }

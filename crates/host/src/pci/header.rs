@@ -1,5 +1,6 @@
 //! The configuration header: who a function is, and which buses a bridge leads to.
 
+use super::capability::id;
 use super::class::ClassCode;
 use super::config::{ConfigSpace, Reach};
 use serde::Serialize;
@@ -68,9 +69,6 @@ pub struct BridgeBuses {
     pub subordinate: u8,
 }
 
-/// Subsystem IDs of a bridge (`PCI_CAP_ID_SSVID`).
-const SUBSYSTEM_CAPABILITY: u16 = 0x0d;
-
 impl Header {
     /// Decodes what the bytes reach.
     pub fn decode(config: ConfigSpace<'_>) -> Self {
@@ -108,7 +106,7 @@ impl Layout {
 fn subsystem(config: ConfigSpace<'_>, layout: Layout) -> Option<SubsystemId> {
     let at = match layout {
         Layout::Device => 0x2c,
-        Layout::Bridge => 4 + usize::from(*config.capabilities().find(SUBSYSTEM_CAPABILITY).get()?),
+        Layout::Bridge => 4 + usize::from(*config.capabilities().find(id::SUBSYSTEM).get()?),
         Layout::CardBus => 0x40,
         Layout::Other(_) => return None,
     };

@@ -147,10 +147,58 @@ enum Parent {
 }
 
 /// Fills in what a `pci.ids` knows of the keys that have no name yet.
+///
+/// A table has 40,000 lines, and a host shows some ten vendors and classes: their sections are searched
+/// for, and no other line is looked at.
 fn pick(table: &str, found: &mut BTreeMap<Key, Option<String>>) {
+    let bytes = table.as_bytes();
+    let starts = std::iter::once(0).chain(memchr::memchr_iter(b'\n', bytes).map(|end| end + 1));
+    let is_heading =
+        |at: &usize| bytes.get(*at).is_some_and(|first| first.is_ascii_hexdigit() || *first == b'C');
+    for start in starts.filter(is_heading) {
+        // Line starts are boundaries of characters.
+        let section = table.get(start..).unwrap_or_default();
+        if heading(section).is_some_and(|key| found.contains_key(&key)) {
+            pick_section(section, found);
+        }
+    }
+}
+
+/// Lines, found faster than `str::lines` does.
+fn lines(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let end = memchr::memchr(b'\n', text.as_bytes());
+        rest = end.and_then(|end| text.get(end + 1..));
+        Some(text.get(..end.unwrap_or(text.len())).unwrap_or_default().trim_end_matches('\r'))
+    })
+}
+
+/// What a section is about.
+fn heading(section: &str) -> Option<Key> {
+    match section.strip_prefix("C ") {
+        Some(rest) => hex8(rest.get(..2)?).map(Key::Class),
+        None => hex16(section.get(..4)?).map(Key::Vendor),
+    }
+}
+
+fn pick_section(section: &str, found: &mut BTreeMap<Key, Option<String>>) {
     let mut parent = Parent::Unwanted;
-    for line in table.lines() {
+    let mut is_device_wanted = false;
+    for (number, line) in lines(section).enumerate() {
+        let (first, second) = (line.as_bytes().first(), line.as_bytes().get(1));
+        match (first, second) {
+            // Cards of a device that is not here: most lines of a large vendor.
+            (Some(b'\t'), Some(b'\t')) if !is_device_wanted => continue,
+            (None | Some(b'\t' | b'#'), _) => {}
+            _ if number > 0 => return,
+            _ => {}
+        }
         let Some((key, name)) = read_line(line, &mut parent, found) else { continue };
+        if second != Some(&b'\t') {
+            is_device_wanted = found.contains_key(&key);
+        }
         if let Some(slot @ None) = found.get_mut(&key) {
             *slot = Some(name.trim().to_owned());
         }

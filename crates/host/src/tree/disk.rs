@@ -5,7 +5,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use std::{
     fs::File,
     io::{self, Read},
-    os::fd::OwnedFd,
+    os::unix::fs::FileExt,
     path::{Path, PathBuf},
 };
 
@@ -24,6 +24,18 @@ impl Disk {
     fn path(&self, path: &str) -> PathBuf {
         self.root.join(path)
     }
+
+    /// Opens a regular file. Not blocking, and checked after opening: a pipe put into a capture must not
+    /// hold us up.
+    fn open(&self, path: &str) -> Result<File, Refusal> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let fd = rustix::fs::open(self.path(path), flags, Mode::empty()).map_err(io::Error::from)?;
+        let stat = rustix::fs::fstat(&fd).map_err(io::Error::from)?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => Ok(File::from(fd)),
+            _ => Err(Refusal::NotAFile),
+        }
+    }
 }
 
 impl Source for Disk {
@@ -40,19 +52,19 @@ impl Source for Disk {
     }
 
     fn read(&self, path: &str) -> Result<Vec<u8>, Refusal> {
-        // Not blocking and checked after opening: a pipe put into a capture must not hold us up.
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let fd: OwnedFd = rustix::fs::open(self.path(path), flags, Mode::empty()).map_err(io::Error::from)?;
-        let stat = rustix::fs::fstat(&fd).map_err(io::Error::from)?;
-        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-            return Err(Refusal::NotAFile);
-        }
         let mut bytes = Vec::new();
-        File::from(fd).take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+        self.open(path)?.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
         match bytes.len() as u64 > FILE_BYTES_MAX {
             true => Err(Refusal::TooLarge { bytes_max: FILE_BYTES_MAX }),
             false => Ok(bytes),
         }
+    }
+
+    fn read_at(&self, path: &str, offset: u64, length: usize) -> Result<Vec<u8>, Refusal> {
+        let mut bytes = vec![0; length];
+        let read = self.open(path)?.read_at(&mut bytes, offset)?;
+        bytes.truncate(read);
+        Ok(bytes)
     }
 
     fn names(&self, path: &str) -> Result<Vec<String>, Refusal> {

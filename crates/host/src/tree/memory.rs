@@ -77,6 +77,12 @@ impl Source for Memory {
         }
     }
 
+    fn read_at(&self, path: &str, offset: u64, length: usize) -> Result<Vec<u8>, Refusal> {
+        let bytes = self.read(path)?;
+        let from = usize::try_from(offset).map_or(bytes.len(), |offset| offset.min(bytes.len()));
+        Ok(bytes[from..bytes.len().min(from.saturating_add(length))].to_vec())
+    }
+
     fn names(&self, path: &str) -> Result<Vec<String>, Refusal> {
         if self.node(path)? != Node::Folder {
             return Err(Refusal::NotAFile);

@@ -153,6 +153,13 @@ impl Tree {
         self.note(path, read)
     }
 
+    /// At most `length` bytes of a file from `offset`, for files whose every byte costs.
+    pub fn bytes_at(&self, path: &str, offset: usize, length: usize) -> Option<Vec<u8>> {
+        let offset = u64::try_from(offset).ok()?;
+        let read = self.resolve(path).and_then(|resolved| self.source.read_at(&resolved, offset, length));
+        self.note(path, read)
+    }
+
     /// The kernel's log: `/dev/kmsg` live, or the first of the places where captures keep it.
     pub fn kernel_log(&self) -> Option<Text> {
         let live = match self.reach {

@@ -61,6 +61,8 @@ pub(crate) trait Source {
     fn node(&self, path: &str) -> Result<Node, Refusal>;
     /// The bytes of the regular file at `path`.
     fn read(&self, path: &str) -> Result<Vec<u8>, Refusal>;
+    /// At most `length` bytes of the regular file at `path`, from `offset`.
+    fn read_at(&self, path: &str, offset: u64, length: usize) -> Result<Vec<u8>, Refusal>;
     /// The names in the folder at `path`, in any order.
     fn names(&self, path: &str) -> Result<Vec<String>, Refusal>;
 }

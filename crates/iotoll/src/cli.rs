@@ -1,0 +1,146 @@
+//! The command line: what may be typed, with its help. Man pages and completions come from here too.
+
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use host::Bdf;
+use host::memory::plan::Wish;
+use host::memory::{MemoryType, PhysRange};
+use std::path::PathBuf;
+
+const AFTER_HELP: &str = "\
+Examples:
+  iotoll                                everything about this host, and report.html
+  iotoll inspect --from sosreport.tar.xz 0000:3b:00.0
+
+Exit status: 0 fine, 1 findings, 2 error. No command needs root; what stays unseen without it is said.";
+
+/// What toll does every I/O pay between a PCIe adapter and host memory, and how to stop paying it.
+#[derive(Debug, Parser)]
+#[command(name = "iotoll", version, about, after_help = AFTER_HELP, propagate_version = true)]
+pub(crate) struct Cli {
+    /// What to do; everything at once for this host if absent
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Inspect(Inspect),
+    Capture(Capture),
+    /// Memory type range registers of x86 CPUs
+    #[command(subcommand)]
+    Mtrr(Mtrr),
+    Complete(Complete),
+    #[command(hide = true)]
+    Man(Man),
+}
+
+/// Say which road each adapter's DMA takes, what is wrong, and the exact fix
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  iotoll inspect                                     this host
+  iotoll inspect --from host.tar.gz --json 3b:00.0   one adapter of a captured host, for machines
+  iotoll inspect --range 0x10000000-0x14ffffff       the memory type of a physical range (x86)")]
+pub(crate) struct Inspect {
+    /// A captured host: directory, sosreport, or .tar[.gz|.xz|.zst] [default: this host]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub(crate) from: Option<PathBuf>,
+    /// Print one JSON document with schema iotoll.inspect/1
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Also write a self-contained HTML page
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) html: Option<PathBuf>,
+    /// The effective memory type of physical addresses BASE to END, both included (x86)
+    #[arg(long, value_name = "BASE-END", conflicts_with_all = ["html", "adapter"])]
+    pub(crate) range: Option<PhysRange>,
+    /// Only this adapter, in full: 0000:3b:00.0 or 3b:00.0
+    #[arg(value_name = "ADAPTER")]
+    pub(crate) adapter: Option<Bdf>,
+}
+
+/// Save what an inspection would read, to look at elsewhere
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  iotoll capture -o host.tar.gz
+  sudo iotoll capture -o - | ssh me@desk 'cat > host.tar.gz'
+
+Holds no user data: kernel log, kernel command line, memory map, PCI and IOMMU attributes, interrupt
+counts. Names of network interfaces and serial numbers inside location codes are among them.")]
+pub(crate) struct Capture {
+    /// Where to write the gzip-compressed tar archive; - for standard output
+    #[arg(short, long, value_name = "FILE.tar.gz", value_hint = ValueHint::FilePath)]
+    pub(crate) output: PathBuf,
+    /// Capture from a captured host instead of this one: makes a small archive of a sosreport
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub(crate) from: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Mtrr {
+    Plan(Plan),
+}
+
+/// What the planner prefers where several tables do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Order {
+    /// The fewest writes, then the fewest registers
+    FewestSteps,
+    /// The fewest registers, then the fewest writes
+    FewestRegisters,
+    /// Listed by type, uncachable last, and by address: more writes, and ranges exposed meanwhile
+    Tidy,
+}
+
+/// Print the steps that give physical ranges the wanted memory types
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  iotoll mtrr plan --want 0x10000000:80M:uncachable
+  iotoll mtrr plan --from host.tar.gz --want 0xe0000000:256M:wc --script > set-mtrr.sh
+
+Nothing is changed: applying the steps is yours to do.")]
+pub(crate) struct Plan {
+    /// A captured host: directory, sosreport, or .tar[.gz|.xz|.zst] [default: this host]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub(crate) from: Option<PathBuf>,
+    /// A range and its type: uncachable (uc), write-combining (wc), write-through (wt),
+    /// write-protect (wp) or write-back (wb); sizes take K, M, G
+    #[arg(long = "want", value_name = "BASE:SIZE:TYPE", required = true)]
+    pub(crate) wishes: Vec<Wish>,
+    /// Variable registers of the CPU, bits 0 to 7 of the MSR IA32_MTRRCAP [default: 10, assumed]
+    #[arg(long, value_name = "N")]
+    pub(crate) registers: Option<u32>,
+    /// The type outside all registers [default: concluded from the table, the memory map and the log]
+    #[arg(long, value_name = "TYPE")]
+    pub(crate) default_type: Option<MemoryType>,
+    /// What to prefer where several tables do
+    #[arg(long, value_enum, default_value = "fewest-steps")]
+    pub(crate) order: Order,
+    /// Print a commented shell script instead: checks, steps, undo
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) script: bool,
+    /// Print one JSON document with schema iotoll.mtrr-plan/1
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Print completions for a shell
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  iotoll complete bash > /etc/bash_completion.d/iotoll
+  iotoll complete zsh > ~/.zfunc/_iotoll")]
+pub(crate) struct Complete {
+    /// The shell
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// Write the manual pages to a folder
+#[derive(Debug, Args)]
+pub(crate) struct Man {
+    /// The folder
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub(crate) folder: PathBuf,
+}

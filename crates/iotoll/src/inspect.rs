@@ -1,0 +1,95 @@
+//! `iotoll inspect`: roads, findings, the type of a physical range.
+
+use crate::cli::Inspect;
+use crate::document::Document;
+use crate::output::{self, Outcome};
+use anyhow::{Context, bail};
+use host::memory::PhysRange;
+use host::{Bdf, Host, Inspection, Tree};
+use std::path::Path;
+
+pub(crate) fn run(args: &Inspect) -> anyhow::Result<Outcome> {
+    let host = read(args.from.as_deref())?;
+    if let Some(range) = args.range {
+        return memory_type(&host, range, args.json);
+    }
+    let inspection = Inspection::of(host);
+    if let Some(file) = &args.html {
+        output::file(file, report::page(&inspection, made_by()).as_bytes())?;
+        output::say(&format!("{} written", file.display()));
+    }
+    match (args.json, args.adapter) {
+        (true, only) => {
+            if let Some(address) = only {
+                known(&inspection, address)?;
+            }
+            let path = args.from.as_deref().map_or("/".to_owned(), |path| path.display().to_string());
+            output::json(&Document::new(&inspection, &path, only))?;
+        }
+        (false, None) => output::data(&report::inspection(&inspection, output::width(), output::style()))?,
+        (false, Some(address)) => output::data(&one(&inspection, address)?)?,
+    }
+    let concerns =
+        |address: Option<Bdf>| args.adapter.is_none() || address.is_none() || address == args.adapter;
+    let findings = inspection.findings.iter().filter(|finding| concerns(finding.address)).count();
+    Ok(Outcome::of(findings))
+}
+
+/// Name and version, as they stand in reports.
+pub(crate) fn made_by() -> &'static str {
+    concat!("iotoll ", env!("CARGO_PKG_VERSION"))
+}
+
+/// Opens the live host or a capture.
+pub(crate) fn open(from: Option<&Path>) -> anyhow::Result<Tree> {
+    match from {
+        Some(path) => Ok(Tree::open(path)?),
+        None => Ok(Tree::live()),
+    }
+}
+
+fn read(from: Option<&Path>) -> anyhow::Result<Host> {
+    let host = Host::read(&open(from)?);
+    if host.adapters.is_empty() && host.bridges.is_empty() && host.platform.kernel.is_none() {
+        let what = from.map_or("this host".to_owned(), |path| path.display().to_string());
+        bail!("{what}: neither a kernel version nor a PCI function was found in it");
+    }
+    Ok(host)
+}
+
+fn known(inspection: &Inspection, address: Bdf) -> anyhow::Result<()> {
+    let addresses = inspection.host.adapters.iter().map(|adapter| adapter.function.address);
+    if addresses.clone().any(|known| known == address) {
+        return Ok(());
+    }
+    if inspection.host.bridges.contains_key(&address) {
+        bail!("{address} is a bridge: it does no DMA of its own; name an adapter below it");
+    }
+    let shown: Vec<String> = addresses.take(8).map(|known| known.to_string()).collect();
+    bail!("no adapter {address} here; there are {} ...", shown.join(", "))
+}
+
+fn one(inspection: &Inspection, address: Bdf) -> anyhow::Result<String> {
+    known(inspection, address)?;
+    report::adapter(inspection, address, output::width(), output::style())
+        .with_context(|| format!("no adapter {address}"))
+}
+
+fn memory_type(host: &Host, range: PhysRange, json: bool) -> anyhow::Result<Outcome> {
+    let Some(memory) = &host.memory else {
+        bail!("memory types are known of x86 hosts only, by MTRR and PAT; this host is none");
+    };
+    let effective = memory.effective(range);
+    match json {
+        true => output::json(&Range { schema: "iotoll.range/1", effective: &effective })?,
+        false => output::data(&report::memory_range(&effective, output::width()))?,
+    }
+    Ok(Outcome::Fine)
+}
+
+#[derive(serde::Serialize)]
+struct Range<'a> {
+    schema: &'static str,
+    #[serde(flatten)]
+    effective: &'a host::memory::effective::Effective,
+}

@@ -1,0 +1,84 @@
+//! The one way out: data to standard output, talk to standard error, what the terminal can show, and
+//! how a command ended.
+
+use anyhow::Context;
+use report::Style;
+use serde::Serialize;
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+
+/// How a command ended, when not in an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Nothing to complain of.
+    Fine,
+    /// There are findings.
+    Findings,
+}
+
+impl Outcome {
+    pub(crate) fn of(findings: usize) -> Self {
+        if findings == 0 { Self::Fine } else { Self::Findings }
+    }
+}
+
+/// Columns where standard output is no terminal and COLUMNS does not say.
+const WIDTH_DEFAULT: usize = 100;
+/// Narrower than this nothing reads well.
+const WIDTH_MIN: usize = 40;
+
+/// Columns of the output.
+pub(crate) fn width() -> usize {
+    let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let seen = || rustix::termios::tcgetwinsize(io::stdout()).ok().map(|size| usize::from(size.ws_col));
+    asked.or_else(seen).filter(|columns| *columns > 0).unwrap_or(WIDTH_DEFAULT).max(WIDTH_MIN)
+}
+
+/// Colour on a terminal, unless the user's environment says otherwise (NO_COLOR, CLICOLOR).
+pub(crate) fn style() -> Style {
+    match anstream::AutoStream::choice(&io::stdout()) {
+        anstream::ColorChoice::Never => Style::Plain,
+        _ if io::stdout().is_terminal() => Style::Colour,
+        anstream::ColorChoice::Always | anstream::ColorChoice::AlwaysAnsi => Style::Colour,
+        anstream::ColorChoice::Auto => Style::Plain,
+    }
+}
+
+/// Writes data.
+pub(crate) fn data(text: &str) -> anyhow::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    if !text.ends_with('\n') {
+        stdout.write_all(b"\n")?;
+    }
+    Ok(stdout.flush()?)
+}
+
+/// Writes one JSON document.
+pub(crate) fn json(document: &impl Serialize) -> anyhow::Result<()> {
+    data(&serde_json::to_string_pretty(document).context("can't write the document as JSON")?)
+}
+
+/// Talks to whoever started the command. If nobody listens, nothing is lost.
+pub(crate) fn say(words: &str) {
+    let _ = writeln!(anstream::stderr(), "{words}");
+}
+
+/// Writes a file whole or not at all: to a neighbour first, then renamed into place.
+pub(crate) fn file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    let shown = path.display();
+    let mut neighbour = path.as_os_str().to_owned();
+    neighbour.push(format!(".part{}", std::process::id()));
+    let neighbour = Path::new(&neighbour);
+    let written = std::fs::write(neighbour, bytes).and_then(|()| std::fs::rename(neighbour, path));
+    if written.is_err() {
+        // Best effort: the error that matters is the one above.
+        let _ = std::fs::remove_file(neighbour);
+    }
+    written.with_context(|| format!("can't write {shown}"))
+}
+
+/// A reader that closes the pipe early has seen enough: no error.
+pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
