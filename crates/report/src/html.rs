@@ -25,6 +25,8 @@ pub fn page(inspection: &Inspection, made_by: &str) -> String {
         html lang="en" {
             head {
                 meta charset="utf-8";
+                // Nothing may be loaded, whatever a text of the host might smuggle in.
+                meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 title { "iotoll: " (title(host)) }
@@ -73,7 +75,10 @@ fn contents(inspection: &Inspection) -> Markup {
 
 fn the_host(host: &Host) -> Markup {
     let mut facts = summary::facts(host);
-    facts.extend(host.platform.nodes.iter().filter(|_| host.platform.nodes.len() > 1).map(node));
+    let nodes = &host.platform.nodes;
+    // The first lines name the CPUs of few nodes, but no memory.
+    let says_more = nodes.len() > 4 || nodes.iter().any(|node| node.memory_kib.is_some());
+    facts.extend(nodes.iter().filter(|_| nodes.len() > 1 && says_more).map(node));
     let line = host.command_line.as_ref();
     facts.extend(line.map(|line| Fact::known("command line", &line.value).at(&line.at)));
     html! {
@@ -129,6 +134,7 @@ fn sheet(sections: &[Section]) -> Markup {
 
 fn roads(inspection: &Inspection, rows: &[Row]) -> Markup {
     let trees = topology::trees(&inspection.host, rows);
+    let depth = trees.iter().map(topology::Node::depth).max().unwrap_or(0);
     let unbound = row::unbound(inspection);
     html! {
         section #roads aria-labelledby="roads-title" {
@@ -136,9 +142,9 @@ fn roads(inspection: &Inspection, rows: &[Row]) -> Markup {
             (legend(rows))
             @for tree in &trees {
                 @if tree.count > 1 {
-                    p.remark { (quantity::count(tree.count, "root bus")) "es look the same, " (tree.label) " to " (tree.last_label) ": one is drawn." }
+                    p.remark { (tree.count) " root buses look the same, " (tree.label) " to " (tree.last_label) ": one is drawn." }
                 }
-                (svg::tree(tree))
+                (svg::tree(tree, depth))
             }
             @if trees.iter().any(|tree| tree.adapters() != leaves(tree)) {
                 p.remark { "Siblings that look the same are drawn once, with their number." }

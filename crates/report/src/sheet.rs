@@ -42,7 +42,10 @@ fn identity(host: &Host, adapter: &Adapter) -> Section {
     let mut facts = vec![
         name("maker", names.vendor.as_ref()),
         name("chip", names.device.as_ref()),
-        name("card", names.subsystem.as_ref()),
+        match (&names.subsystem, function.ids.subsystem) {
+            (None, None) => Fact::absent("card", "its numbers are not shown"),
+            (card, _) => name("card", card.as_ref()),
+        },
         name("class", names.class.as_ref()),
         Fact::known("numbers", &numbers(function)),
         driver(host, function),
@@ -79,7 +82,8 @@ fn driver(host: &Host, function: &Function) -> Fact {
 fn road(verdict: &Verdict) -> Section {
     let mut facts = vec![Fact::known("road", verdict.road.word()), Fact::known("toll", verdict.road.toll())];
     facts.extend(verdict.reason.as_ref().map(|reason| Fact::known("reason", reason)));
-    facts.extend(verdict.evidence.iter().map(|at| Fact::known("evidence", &at.to_string())));
+    let labels = std::iter::once("evidence").chain(std::iter::repeat(""));
+    facts.extend(labels.zip(&verdict.evidence).map(|(label, at)| Fact::known(label, &at.to_string())));
     Section { title: "Road to memory", facts }
 }
 
@@ -94,7 +98,7 @@ fn dma(host: &Host, adapter: &Adapter) -> Section {
         group_number(host, adapter),
     ];
     let group = adapter.function.iommu_group.as_ref().and_then(|at| host.iommus.groups.get(&at.value));
-    facts.extend(group.into_iter().flat_map(group_facts));
+    facts.extend(group.into_iter().flat_map(|group| group_facts(host, group)));
     facts.extend(adapter.virtio.as_ref().map(|virtio| {
         let words = match virtio.access_platform.value {
             true => "uses the platform's DMA (VIRTIO_F_ACCESS_PLATFORM)",
@@ -113,12 +117,12 @@ fn group_number(host: &Host, adapter: &Adapter) -> Fact {
     Fact::cited("IOMMU group", adapter.function.iommu_group.as_ref(), ToString::to_string, otherwise)
 }
 
-fn group_facts(group: &Group) -> Vec<Fact> {
+fn group_facts(host: &Host, group: &Group) -> Vec<Fact> {
     let why = "the group's `type` file is absent, as before 4.x, or was not readable".to_owned();
     let mut facts = vec![Fact::cited(
         "group's type",
         group.domain_type.as_ref(),
-        |kind| domain_type(*kind).to_owned(),
+        |kind| domain_type(*kind, host.tells_lazy_groups()).to_owned(),
         Value::Unknown(why),
     )];
     let members: Vec<String> =
@@ -133,12 +137,13 @@ fn group_facts(group: &Group) -> Vec<Fact> {
     facts
 }
 
-fn domain_type(kind: DomainType) -> &'static str {
+fn domain_type(kind: DomainType, tells_lazy: bool) -> &'static str {
     match kind {
         DomainType::Blocked => "blocked: no DMA gets through",
         DomainType::Identity => "identity: addresses pass through",
         DomainType::Unmanaged => "unmanaged: mapped by its user (VFIO)",
-        DomainType::Dma => "DMA: mapped per I/O; strict where the kernel tells DMA-FQ apart",
+        DomainType::Dma if tells_lazy => "DMA: mapped per I/O, invalidated at each unmap",
+        DomainType::Dma => "DMA: mapped per I/O; this kernel's types do not tell lazy from strict",
         DomainType::DmaFq => "DMA-FQ: mapped per I/O, invalidated in batches",
         DomainType::Unknown => "unknown, in the kernel's own word",
     }
@@ -224,7 +229,7 @@ fn links(host: &Host, adapter: &Adapter) -> Section {
         .map(|(upper, lower)| Hop { upper: upper.link.value, lower: lower.link.value })
         .collect();
     let path = judge_path(&ends);
-    let mut facts: Vec<Fact> = path.hops.iter().map(|judged| hop(judged)).collect();
+    let mut facts: Vec<Fact> = path.hops.iter().map(hop).collect();
     if facts.is_empty() {
         facts.push(own_link(adapter));
     }
@@ -247,10 +252,14 @@ fn links(host: &Host, adapter: &Adapter) -> Section {
 fn own_link(adapter: &Adapter) -> Fact {
     let link = &adapter.function.link;
     let text = link_text::of_end(&link.value);
-    match (text.is_empty(), adapter.function.capabilities.express.is_absent()) {
-        (false, _) => Fact::known("its own end", &text).at(&link.at),
-        (true, true) => Fact::absent("its own end", "not PCI Express"),
-        (true, false) => Fact::absent("its own end", "shows no link: inside the root complex, or virtual"),
+    let express = &adapter.function.capabilities.express;
+    match (text.is_empty(), express.is_absent(), express.is_unknown()) {
+        (false, ..) => Fact::known("its own end", &text).at(&link.at),
+        (true, true, _) => Fact::absent("its own end", "not PCI Express"),
+        (true, _, true) => {
+            Fact::unknown("its own end", unread(&adapter.function, &adapter.function.capabilities))
+        }
+        (true, _, false) => Fact::absent("its own end", "shows no link: inside the root complex, or virtual"),
     }
 }
 

@@ -6,27 +6,24 @@
 use crate::cost::Cost;
 use crate::quantity;
 use crate::topology::{self, Body, Node};
-use crate::wrap::shorten;
 use host::judge::{Road, Severity};
 use maud::{Markup, html};
-use std::fmt::Write;
 
 /// Distance of two leaves.
 const ROW: usize = 54;
 /// Height of a leaf's card.
 const CARD: usize = 42;
-const CARD_WIDTH: usize = 352;
-const BOX_WIDTH: usize = 120;
+const CARD_WIDTH: usize = 372;
+const BOX_WIDTH: usize = 112;
 const BOX: usize = 36;
 /// Between two columns: room for a link's text.
-const LINK_GAP: usize = 168;
+const LINK_GAP: usize = 140;
 /// Between a root bus and its ports: no link there.
-const ROOT_GAP: usize = 44;
+const ROOT_GAP: usize = 36;
 const MARGIN: usize = 8;
 
-/// A tree of one root bus.
-pub(crate) fn tree(root: &Node) -> Markup {
-    let depth = root.depth();
+/// A tree of one root bus, its adapters in the column that the deepest tree of the page needs.
+pub(crate) fn tree(root: &Node, depth: usize) -> Markup {
     let plan = Plan { leaf_x: column(depth) };
     let mut shapes = Shapes { plan, rows: 0, drawn: Vec::new() };
     shapes.place(root, 0);
@@ -35,7 +32,7 @@ pub(crate) fn tree(root: &Node) -> Markup {
     html! {
         div.scroll {
             svg.tree viewBox=(format!("0 0 {width} {height}")) width=(width) height=(height) role="img"
-                xmlns="http://www.w3.org/2000/svg" aria-label=(name) {
+                style=(format!("min-width: {}px", width * 3 / 4)) aria-label=(name) {
                 title { (name) }
                 @for shape in &shapes.drawn { (shape) }
             }
@@ -103,18 +100,20 @@ fn branch(child: &Node, trunk: usize, left: usize, y: usize) -> Markup {
     let edge = &child.edge;
     let port = edge.port.map(|port| format!("{:02x}:{:02x}.{:x}", port.bus, port.device, port.function));
     let class = if edge.degraded { "link degraded" } else { "link" };
-    let said = if edge.degraded { format!("▼ {}", edge.link) } else { edge.link.clone() };
+    // What it does stands above the line, what it could do below.
+    let (now, most) = edge.link.split_once(" of ").unwrap_or((&edge.link, ""));
+    let sign = if edge.degraded { "▼ " } else { "" };
+    let (below, x) = (if most.is_empty() { y + 14 } else { y + 26 }, left - 10);
     html! {
         path.edge.(road_class(child.road())) d=(format!("M{trunk} {y}H{left}")) {}
-        @if !edge.link.is_empty() {
-            text class=(class) x=(left - 10) y=(y - 6) text-anchor="end" {
+        @if !now.is_empty() {
+            text class=(class) x=(x) y=(y - 6) text-anchor="end" {
                 @if edge.degraded { title { "This link does less than both its ends can" } }
-                (said)
+                (sign) (now)
             }
         }
-        @if let Some(port) = port {
-            text.port x=(left - 10) y=(y + 14) text-anchor="end" { "port " (port) }
-        }
+        @if !most.is_empty() { text class=(class) x=(x) y=(y + 14) text-anchor="end" { "of " (most) } }
+        @if let Some(port) = port { text.port x=(x) y=(below) text-anchor="end" { "port " (port) } }
     }
 }
 
@@ -168,7 +167,7 @@ fn card(x: usize, middle: usize, node: &Node, row: &crate::row::Row) -> Markup {
     let name = topology::title(node, row);
     let driver = if row.driver.is_empty() { String::new() } else { format!(", driver {}", row.driver) };
     let whole = format!("{name}, {addresses}{driver}, {}: {}", row.road, row.road.toll());
-    let room = if row.findings.count > 0 { 40 } else { 46 };
+    let room = if row.findings.count > 0 { CARD_WIDTH - 84 } else { CARD_WIDTH - 54 };
     html! {
         g {
             title { (whole) }
@@ -176,13 +175,13 @@ fn card(x: usize, middle: usize, node: &Node, row: &crate::row::Row) -> Markup {
             rect.card x=(x) y=(top) width=(CARD_WIDTH - 8) height=(CARD) rx="5" {}
             rect.band.(cost.class()) x=(x) y=(top) width="6" height=(CARD) rx="2" {}
             g transform=(format!("translate({} {})", x + 20, middle)) { (mark(cost)) }
-            text.name x=(x + 36) y=(middle - 4) { (shorten(&name, room)) }
+            text.name x=(x + 36) y=(middle - 4) { (fitting(&name, room)) }
             text.address x=(x + 36) y=(middle + 13) {
                 (addresses)
                 tspan.road.(cost.class()) dx="9" { (row.road.word()) }
             }
             @if let Some(worst) = row.findings.worst {
-                g transform=(format!("translate({} {})", x + CARD_WIDTH - 42, top + 13)) {
+                g transform=(format!("translate({} {})", x + CARD_WIDTH - 44, top + 13)) {
                     title { (quantity::count(row.findings.count, "finding")) ", the worst: " (worst) }
                     (severity_mark(worst))
                     text.count x="11" y="4.5" { (quantity::grouped(row.findings.count as u64)) }
@@ -190,6 +189,32 @@ fn card(x: usize, middle: usize, node: &Node, row: &crate::row::Row) -> Markup {
             }
         }
     }
+}
+
+/// A text cut to `room` units of the drawing at the size of names. Fonts differ: the widths are those of a
+/// wide one.
+fn fitting(text: &str, room: usize) -> String {
+    let tenths = |c: char| match c {
+        'i' | 'j' | 'l' | 't' | 'f' | 'r' | 'I' | ' ' | '.' | ',' | '/' | '|' | '-' | '·' => 56,
+        'm' | 'w' | 'M' | 'W' | '@' => 140,
+        'A'..='Z' => 104,
+        c if c.is_ascii() => 94,
+        _ => 140,
+    };
+    let room = room * 10;
+    let whole: usize = text.chars().map(tenths).sum();
+    if whole <= room {
+        return text.to_owned();
+    }
+    let mut used = tenths('…');
+    let fits = |c: &char| {
+        used += tenths(*c);
+        used <= room
+    };
+    let mut short: String = text.chars().take_while(fits).collect();
+    short.truncate(short.trim_end().len());
+    short.push('…');
+    short
 }
 
 /// A class of roads as a shape around the origin, told apart without colours too.
@@ -226,9 +251,7 @@ pub(crate) fn severity_mark(severity: Severity) -> Markup {
 /// A line of a road's pattern with its mark, for the legend.
 pub(crate) fn swatch(road: Road) -> Markup {
     let cost = Cost::of(road);
-    let mut name = String::new();
-    // Writing to a String can't fail.
-    let _ = write!(name, "mark of {}", road.word());
+    let name = format!("mark of {}", road.word());
     html! {
         svg.swatch viewBox="0 0 52 18" width="52" height="18" role="img" aria-label=(name) {
             title { (name) }

@@ -37,7 +37,7 @@ pub fn adapter(inspection: &Inspection, address: Bdf, width: usize, style: Style
     let mut page = Page::new(width, style);
     let (adapter, verdict) = inspection.adapters().find(|(one, _)| one.function.address == address)?;
     let device = adapter.names.device.as_deref().unwrap_or("no name known");
-    page.title(&format!("{address}  {}", plain(device)));
+    page.title(&format!("{address} · {}", plain(device)));
     toll(&mut page, verdict);
     for section in &sections {
         self::section(&mut page, section);
@@ -49,18 +49,13 @@ pub fn adapter(inspection: &Inspection, address: Bdf, width: usize, style: Style
 
 fn toll(page: &mut Page, verdict: &Verdict) {
     let word = page.style.paint(Ink::Road(cost::Cost::of(verdict.road)), verdict.road.word());
-    page.led(&word, verdict.road.word().len() + 2, verdict.road.toll(), 0);
+    page.led(&format!("{word}  "), verdict.road.word().len() + 2, verdict.road.toll(), 0);
 }
 
 fn section(page: &mut Page, section: &Section) {
     page.heading(section.title);
     let widest = section.facts.iter().map(|fact| fact.label.chars().count()).max().unwrap_or(0);
-    let is_road = |fact: &&Fact| fact.label == "evidence";
-    let evidence: Vec<&Fact> = section.facts.iter().filter(is_road).collect();
-    for fact in section.facts.iter().filter(|fact| !is_road(fact)) {
-        page.fact(fact, widest + 2);
-    }
-    for fact in evidence {
+    for fact in &section.facts {
         page.fact(fact, widest + 2);
     }
 }

@@ -160,8 +160,8 @@ impl<'r> Branch<'r> {
             Some(PortType::UpstreamPort) => "switch",
             Some(PortType::DownstreamPort) => "switch port",
             Some(PortType::ExpressToPciBridge | PortType::PciToExpressBridge) => "PCI bridge",
-            _ if host.bridges.contains_key(&address) => "bridge",
-            _ => "function",
+            // Also of a bridge that is only known from the path below it.
+            _ => "bridge",
         };
         Node {
             label: address.to_string(),

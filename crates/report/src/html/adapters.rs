@@ -32,7 +32,7 @@ pub(super) fn section(inspection: &Inspection, rows: &[Row]) -> Markup {
 fn in_full(inspection: &Inspection, row: &Row) -> Markup {
     html! {
         details {
-            summary { code { (row.address) } " " (row.called()) " " span.absent { (row.driver) } }
+            summary { code { (row.address) } " " b { (row.called()) } " " (row.driver) }
             @if let Some(sections) = facts::sections(inspection, row.address) { (sheet(&sections)) }
         }
     }

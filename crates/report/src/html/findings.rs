@@ -50,7 +50,7 @@ fn detail(number: usize, one: &Folded<'_>) -> Markup {
         article.finding.(finding.severity) #(format!("finding-{number}")) {
             h3 { (severity(one)) (finding.id.word()) }
             (addresses(one))
-            p.what { (plain(&finding.what)) "." }
+            p.what { (super::capitalised(&plain(&finding.what))) "." }
             @if one.differs {
                 p.remark { "As told for " code { (one.short_first()) } "; the others with addresses and groups of their own." }
             }
@@ -75,7 +75,16 @@ fn field(name: &str, text: &str) -> Markup {
 fn commands(text: &str) -> Markup {
     html! {
         @for (index, part) in text.split('`').enumerate() {
-            @if index % 2 == 1 { code { (part) } } @else { (part) }
+            @if index % 2 == 1 { code { (part) } } @else { (arguments(part)) }
+        }
+    }
+}
+
+/// Words that begin with a hyphen are not broken at it: `--args=x` and `-vv` stay one word.
+fn arguments(text: &str) -> Markup {
+    html! {
+        @for word in text.split_inclusive(' ') {
+            @if word.starts_with('-') { span.argument { (word.trim_end()) } " " } @else { (word) }
         }
     }
 }

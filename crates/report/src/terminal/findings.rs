@@ -14,6 +14,8 @@ const OVERVIEW_MIN: usize = 4;
 const EVIDENCE_MAX: usize = 8;
 /// Addresses shown of one finding.
 const ADDRESSES_MAX: usize = 32;
+/// Up to this many stand beside the finding's name.
+const ADDRESSES_FEW: usize = 4;
 /// Where the texts of a finding begin.
 const LABEL_WIDTH: usize = 9;
 
@@ -67,8 +69,13 @@ fn detail(page: &mut Page, number: usize, one: &Folded<'_>) {
         page.style.paint(Ink::Severity(finding.severity), &finding.severity.to_string()),
         page.style.paint(Ink::Strong, finding.id.word())
     );
-    page.led(&painted, head.len(), &one.short(ADDRESSES_MAX), 0);
     let indent = number_width(number);
+    let few = one.addresses.len() <= ADDRESSES_FEW;
+    let whom = if few { one.short(ADDRESSES_FEW) } else { quantity::count(one.addresses.len(), "adapter") };
+    page.led(&painted, head.len(), &whom, 0);
+    if !few {
+        page.prose(&one.short(ADDRESSES_MAX), indent);
+    }
     page.prose(&plain(&finding.what), indent);
     if one.differs {
         let first = one.short_first();
