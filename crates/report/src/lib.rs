@@ -4,7 +4,7 @@
 //! `fold`, `sheet`, `topology`); [`terminal`] and [`html`] only lay it out. Nothing here opens a file or
 //! draws a conclusion: the facts and verdicts are `host`'s.
 //!
-//! Text that comes from a host is hostile until shown otherwise: [`plain`](plain::plain) takes control
+//! Text that comes from a host is hostile until shown otherwise: the module `plain` takes control
 //! characters out of it before a terminal sees them, and maud escapes it for HTML.
 
 mod batch;

@@ -10,8 +10,18 @@ pub(crate) fn of_end(end: &LinkEnd) -> String {
 
 /// A link as both ends see it.
 pub(crate) fn of_hop(hop: &HopJudgement) -> String {
-    let parts = |link: Option<Link>| (link.map(|link| link.speed), link.map(|link| link.width));
     short(parts(hop.current), parts(hop.possible))
+}
+
+/// The same in two: what it does; and what both ends could do, if that is something else.
+pub(crate) fn now_and_most(hop: &HopJudgement) -> (String, String) {
+    let words = |link: Option<Link>| link.map(|link| link.to_string()).unwrap_or_default();
+    let most = hop.possible.filter(|most| hop.current != Some(*most));
+    (words(hop.current), words(most))
+}
+
+fn parts(link: Option<Link>) -> Parts {
+    (link.map(|link| link.speed), link.map(|link| link.width))
 }
 
 type Parts = (Option<LinkSpeed>, Option<LinkWidth>);

@@ -101,7 +101,7 @@ fn branch(child: &Node, trunk: usize, left: usize, y: usize) -> Markup {
     let port = edge.port.map(|port| format!("{:02x}:{:02x}.{:x}", port.bus, port.device, port.function));
     let class = if edge.degraded { "link degraded" } else { "link" };
     // What it does stands above the line, what it could do below.
-    let (now, most) = edge.link.split_once(" of ").unwrap_or((&edge.link, ""));
+    let (now, most) = (&edge.link, &edge.possible);
     let sign = if edge.degraded { "▼ " } else { "" };
     let (below, x) = (if most.is_empty() { y + 14 } else { y + 26 }, left - 10);
     html! {

@@ -30,8 +30,10 @@ pub(crate) enum Body {
 pub(crate) struct Edge {
     /// The switch's downstream port.
     pub(crate) port: Option<Bdf>,
-    /// What the link does, and of what both ends could do.
+    /// What the link does.
     pub(crate) link: String,
+    /// What both ends could do, if that is something else.
+    pub(crate) possible: String,
     /// It does less.
     pub(crate) degraded: bool,
 }
@@ -90,7 +92,7 @@ impl Node {
         };
         let below: Vec<String> =
             self.children.iter().map(|child| format!("{}×{}", child.count, child.likeness())).collect();
-        format!("{own}|{}|{}[{}]", self.edge.link, self.edge.degraded, below.join(";"))
+        format!("{own}|{}|{}[{}]", self.edge.link, self.edge.possible, below.join(";"))
     }
 }
 
@@ -202,7 +204,8 @@ fn edge(host: &Host, parent: Option<Bdf>, lower: Bdf) -> Edge {
     match (upper, below) {
         (Some(upper), Some(below)) => {
             let judged = Hop { upper: upper.link.value, lower: below.link.value }.judge();
-            Edge { port: None, link: link_text::of_hop(&judged), degraded: judged.is_degraded() }
+            let (link, possible) = link_text::now_and_most(&judged);
+            Edge { port: None, link, possible, degraded: judged.is_degraded() }
         }
         _ => Edge::default(),
     }
