@@ -24,7 +24,7 @@ const MARGIN: usize = 8;
 
 /// A tree of one root bus, its adapters in the column that the deepest tree of the page needs.
 pub(crate) fn tree(root: &Node, depth: usize) -> Markup {
-    let plan = Plan { leaf_x: column(depth) };
+    let plan = Plan { leaf_x: leaf_column(depth) };
     let mut shapes = Shapes { plan, rows: 0, drawn: Vec::new() };
     shapes.place(root, 0);
     let (width, height) = (plan.leaf_x + CARD_WIDTH + MARGIN, MARGIN * 2 + shapes.rows * ROW);
@@ -52,6 +52,11 @@ fn column(depth: usize) -> usize {
         1 => MARGIN + BOX_WIDTH + ROOT_GAP,
         deeper => column(1) + (deeper - 1) * (BOX_WIDTH + LINK_GAP),
     }
+}
+
+/// Left edge of the adapters: those on a root bus need room for their link's words too.
+fn leaf_column(depth: usize) -> usize {
+    column(depth).max(MARGIN + BOX_WIDTH + LINK_GAP)
 }
 
 struct Shapes {
