@@ -1,1 +1,29 @@
 //! Results for people: terminal tables and one self-contained HTML page.
+//!
+//! What both say is put into words once, in the modules named for it (`headline`, `summary`, `row`,
+//! `fold`, `sheet`, `topology`); [`terminal`] and [`html`] only lay it out. Nothing here opens a file or
+//! draws a conclusion: the facts and verdicts are `host`'s.
+//!
+//! Text that comes from a host is hostile until shown otherwise: the module `plain` takes control
+//! characters out of it before a terminal sees them, and maud escapes it for HTML.
+
+mod batch;
+mod cost;
+mod fact;
+mod fold;
+mod headline;
+pub mod html;
+mod link_text;
+mod memory_types;
+mod plain;
+mod quantity;
+mod row;
+mod sheet;
+mod style;
+mod summary;
+mod svg;
+pub mod terminal;
+mod topology;
+mod wrap;
+
+pub use style::Style;

@@ -1,0 +1,132 @@
+//! The same finding on several adapters, told once.
+
+use crate::plain::plain;
+use host::Bdf;
+use host::judge::Finding;
+use std::collections::HashMap;
+
+/// A finding and all addresses that it holds for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Folded<'i> {
+    /// The finding of the first address; texts name that one.
+    pub(crate) finding: &'i Finding,
+    /// All addresses, in the order found; empty if it is the host's.
+    pub(crate) addresses: Vec<Bdf>,
+    /// Whether the texts differ by address, so that they have to be read with another in its place.
+    pub(crate) differs: bool,
+}
+
+/// Folds findings that are the same but for the address, keeping their order.
+pub(crate) fn fold<'i>(findings: impl IntoIterator<Item = &'i Finding>) -> Vec<Folded<'i>> {
+    let mut folded: Vec<Folded<'i>> = Vec::new();
+    let mut places = HashMap::new();
+    for finding in findings {
+        let text = |text: &str| blanked(text, finding.address);
+        let key = (finding.id, finding.severity, text(&finding.what), text(&finding.fix));
+        let next = folded.len();
+        let place = *places.entry(key).or_insert(next);
+        match folded.get_mut(place) {
+            Some(known) => known.add(finding),
+            None => folded.push(Folded {
+                finding,
+                addresses: finding.address.into_iter().collect(),
+                differs: false,
+            }),
+        }
+    }
+    folded
+}
+
+impl Folded<'_> {
+    fn add(&mut self, other: &Finding) {
+        self.addresses.extend(other.address);
+        self.differs |= self.finding.what != other.what || self.finding.fix != other.fix;
+    }
+
+    /// The address that the texts name.
+    pub(crate) fn short_first(&self) -> String {
+        self.addresses.first().map(Bdf::to_string).unwrap_or_default()
+    }
+
+    /// The addresses in short: all of a few, else the first with how many more.
+    pub(crate) fn short(&self, shown_max: usize) -> String {
+        let listed = |some: &[Bdf]| some.iter().map(Bdf::to_string).collect::<Vec<_>>().join(" ");
+        match self.addresses.as_slice() {
+            [] => "the host".to_owned(),
+            all if all.len() <= shown_max.max(1) => listed(all),
+            all => {
+                let (shown, rest) = all.split_at(shown_max.max(1));
+                format!("{} and {} more", listed(shown), crate::quantity::grouped(rest.len() as u64))
+            }
+        }
+    }
+}
+
+/// The lines a finding rests on, each once.
+pub(crate) fn evidence_lines(finding: &Finding) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for at in &finding.evidence {
+        let line = plain(&at.to_string());
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines
+}
+
+/// A text with a blank in place of the adapter's own address and of its group's number: what can be put
+/// in again for each. Other addresses stay: a port that has to be changed differs from another port.
+fn blanked(text: &str, own: Option<Bdf>) -> String {
+    let text = match own {
+        Some(address) => text.replace(&address.to_string(), BLANK),
+        None => text.to_owned(),
+    };
+    let mut parts = text.split(GROUPS);
+    let mut blanked = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        blanked.push_str(GROUPS);
+        blanked.push_str(BLANK);
+        blanked.push_str(part.trim_start_matches(|c: char| c.is_ascii_digit()));
+    }
+    blanked
+}
+
+const BLANK: &str = "…";
+const GROUPS: &str = "iommu_groups/";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use host::judge::{Id, Severity};
+
+    fn finding(address: &str, fix: &str) -> Finding {
+        Finding {
+            id: Id::StrictOnFastAdapter,
+            severity: Severity::Warning,
+            address: address.parse().ok(),
+            what: "every unmap waits".to_owned(),
+            evidence: Vec::new(),
+            fix: fix.to_owned(),
+            risk: String::new(),
+            verify: String::new(),
+            gain: None,
+        }
+    }
+
+    #[test]
+    fn addresses_and_groups_make_no_difference() {
+        let own = "0000:3b:00.0".parse().ok();
+        let text = "echo 0000:3b:00.0 > /sys/kernel/iommu_groups/12/type below 0000:3a:00.0";
+        assert_eq!(blanked(text, own), "echo … > /sys/kernel/iommu_groups/…/type below 0000:3a:00.0");
+        let found = [
+            finding("01:00.0", "echo DMA-FQ > /sys/kernel/iommu_groups/1/type"),
+            finding("02:00.0", "echo DMA-FQ > /sys/kernel/iommu_groups/2/type"),
+            finding("03:00.0", "iommu.strict=0"),
+        ];
+        let folded = fold(&found);
+        assert_eq!(folded.len(), 2);
+        assert!(folded[0].differs && !folded[1].differs);
+        assert_eq!(folded[0].short(4), "0000:01:00.0 0000:02:00.0");
+        assert_eq!(folded[0].short(1), "0000:01:00.0 and 1 more");
+    }
+}

@@ -1,0 +1,80 @@
+//! The verdict in one sentence.
+
+use crate::{batch, quantity, row::Row};
+use host::judge::{Finding, Road, Severity};
+
+/// Roads named in the sentence; what pays most comes first.
+const ROADS_MAX: usize = 2;
+
+/// `2 of 5 adapters pay a hypercall for each mapping; 3 findings, 1 of them critical`.
+pub(crate) fn sentence(rows: &[Row], findings: &[Finding]) -> String {
+    format!("{}; {}", roads(rows), count(findings))
+}
+
+fn roads(rows: &[Row]) -> String {
+    if rows.is_empty() {
+        return "no adapter with a driver was seen".to_owned();
+    }
+    let found = batch::roads(rows);
+    let all = rows.len();
+    let paying: Vec<String> = found
+        .iter()
+        .filter_map(|(road, count)| Some((toll(*road)?, count)))
+        .take(ROADS_MAX)
+        .enumerate()
+        .map(|(index, ((one, many), count))| match (index, *count) {
+            (0, 2) if all == 2 => format!("both adapters {many}"),
+            (0, 1) if all == 1 => format!("the only adapter {one}"),
+            (0, 1) => format!("1 of {} {one}", quantity::count(all, "adapter")),
+            (0, count) if count == all => format!("all {} {many}", quantity::count(all, "adapter")),
+            (0, count) => {
+                format!("{} of {} {many}", quantity::grouped(count as u64), quantity::count(all, "adapter"))
+            }
+            (_, 1) => format!("1 {one}"),
+            (_, count) => format!("{} {many}", quantity::grouped(count as u64)),
+        })
+        .collect();
+    match paying.is_empty() {
+        true => match all {
+            1 => "the only adapter pays nothing for address translation".to_owned(),
+            2 => "neither of 2 adapters pays for address translation".to_owned(),
+            _ => format!("none of {} pays for address translation", quantity::count(all, "adapter")),
+        },
+        false => paying.join(", "),
+    }
+}
+
+/// What adapters on a road do, for one and for several; `None` where nothing is paid per I/O.
+fn toll(road: Road) -> Option<(&'static str, &'static str)> {
+    match road {
+        Road::Unknown => {
+            Some(("can't be judged from what was readable", "can't be judged from what was readable"))
+        }
+        Road::Bounce => Some((
+            "has its data copied through bounce buffers",
+            "have their data copied through bounce buffers",
+        )),
+        Road::TranslatedStrict => {
+            Some(("waits for an invalidation at each unmap", "wait for an invalidation at each unmap"))
+        }
+        Road::TceWindow | Road::DynamicWindow => {
+            Some(("pays a hypercall for each mapping", "pay a hypercall for each mapping"))
+        }
+        Road::TranslatedLazy => Some((
+            "pays for a mapping at each I/O, invalidated in batches",
+            "pay for a mapping at each I/O, invalidated in batches",
+        )),
+        Road::NoIommu | Road::Identity | Road::DirectWindow | Road::User | Road::Unbound => None,
+    }
+}
+
+/// `3 findings, 1 of them critical`.
+pub(crate) fn count(findings: &[Finding]) -> String {
+    let critical = findings.iter().filter(|finding| finding.severity == Severity::Critical).count();
+    match (findings.len(), critical) {
+        (0, _) => "no findings".to_owned(),
+        (all, 0) => quantity::count(all, "finding"),
+        (1, _) => "1 finding, and it is critical".to_owned(),
+        (all, critical) => format!("{}, {critical} of them critical", quantity::count(all, "finding")),
+    }
+}

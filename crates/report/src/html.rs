@@ -1,0 +1,212 @@
+//! An inspection as one self-contained page: no script, and nothing loaded from anywhere.
+
+mod adapters;
+mod findings;
+
+use crate::fact::{Fact, Section, Value};
+use crate::plain::plain;
+use crate::row::Row;
+use crate::{batch, headline, memory_types, quantity, row, summary, svg, topology};
+use host::Host;
+use host::facts::numa::Node;
+use host::judge::Inspection;
+use host::tree::Reach;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+const STYLE: &str = include_str!("html/style.css");
+
+/// The page of a host; `made_by` names the program and its version.
+pub fn page(inspection: &Inspection, made_by: &str) -> String {
+    let rows = row::rows(inspection);
+    let verdict = headline::sentence(&rows, &inspection.findings);
+    let host = &inspection.host;
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                // Nothing may be loaded, whatever a text of the host might smuggle in.
+                meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { "iotoll: " (title(host)) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                header {
+                    p.kicker { "iotoll · what each I/O pays on " (title(host)) }
+                    h1 { (capitalised(&verdict)) "." }
+                    (contents(inspection))
+                }
+                main {
+                    (the_host(host))
+                    (roads(inspection, &rows))
+                    (adapters::section(inspection, &rows))
+                    (findings::section(&inspection.findings))
+                    (unseen(host))
+                    (origin(host, made_by))
+                }
+            }
+        }
+    };
+    page.into_string()
+}
+
+fn title(host: &Host) -> String {
+    host.platform.machine.as_ref().map_or_else(|| "this host".to_owned(), |machine| plain(&machine.value))
+}
+
+fn capitalised(sentence: &str) -> String {
+    let mut chars = sentence.chars();
+    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
+}
+
+fn contents(inspection: &Inspection) -> Markup {
+    let unseen = !inspection.host.unseen.is_empty();
+    html! {
+        nav aria-label="Contents" {
+            a href="#roads" { "Roads" }
+            a href="#adapters" { "Adapters" }
+            a href="#findings" { (capitalised(&headline::count(&inspection.findings))) }
+            @if unseen { a href="#unseen" { "Not seen" } }
+        }
+    }
+}
+
+fn the_host(host: &Host) -> Markup {
+    let mut facts = summary::facts(host);
+    let nodes = &host.platform.nodes;
+    // The first lines name the CPUs of few nodes, but no memory.
+    let says_more = nodes.len() > 4 || nodes.iter().any(|node| node.memory_kib.is_some());
+    facts.extend(nodes.iter().filter(|_| nodes.len() > 1 && says_more).map(node));
+    let line = host.command_line.as_ref();
+    facts.extend(line.map(|line| Fact::known("command line", &line.value).at(&line.at)));
+    html! {
+        section #host aria-labelledby="host-title" {
+            h2 #host-title { "The host" }
+            (definitions(&facts))
+            @if let Some(section) = memory_types::section(host) {
+                h3 { (section.title) }
+                (definitions(&section.facts))
+            }
+        }
+    }
+}
+
+fn node(node: &Node) -> Fact {
+    let cpus = if node.cpus.is_empty() { "no CPUs".to_owned() } else { format!("CPUs {}", node.cpus) };
+    let memory = node.memory_kib.map(|kib| quantity::bytes(kib.saturating_mul(1024)));
+    let memory = memory.map(|memory| format!(", {memory}")).unwrap_or_default();
+    Fact::known(&format!("NUMA node {}", node.number), &format!("{cpus}{memory}"))
+}
+
+/// Facts as a list of terms; absent and unknown ones are marked as such.
+fn definitions(facts: &[Fact]) -> Markup {
+    html! {
+        dl {
+            @for fact in facts {
+                div {
+                    dt { (fact.label) }
+                    dd title=[fact.at.as_ref().map(|at| plain(&at.to_string()))] { (value(&fact.value)) }
+                }
+            }
+        }
+    }
+}
+
+fn value(value: &Value) -> Markup {
+    match value {
+        Value::Known(text) => html! { (text) },
+        Value::Absent(text) => html! { span.absent { (text) } },
+        Value::Unknown(why) => html! { span.unknown { "unknown" } " " span.absent { "(" (why) ")" } },
+    }
+}
+
+fn sheet(sections: &[Section]) -> Markup {
+    html! {
+        div.sheet {
+            @for section in sections {
+                div { h4 { (section.title) } (definitions(&section.facts)) }
+            }
+        }
+    }
+}
+
+fn roads(inspection: &Inspection, rows: &[Row]) -> Markup {
+    let trees = topology::trees(&inspection.host, rows);
+    let depth = trees.iter().map(topology::Node::depth).max().unwrap_or(0);
+    let unbound = row::unbound(inspection);
+    html! {
+        section #roads aria-labelledby="roads-title" {
+            h2 #roads-title { "Roads to memory" }
+            (legend(rows))
+            @for tree in &trees {
+                @if tree.count > 1 {
+                    p.remark { (tree.count) " root buses look the same, " (tree.label) " to " (tree.last_label) ": one is drawn." }
+                }
+                (svg::tree(tree, depth))
+            }
+            @if trees.iter().any(|tree| tree.adapters() != leaves(tree)) {
+                p.remark { "Siblings that look the same are drawn once, with their number." }
+            }
+            @if unbound > 0 {
+                p.remark { (quantity::count(unbound, "function")) " without a driver, not drawn: no DMA." }
+            }
+        }
+    }
+}
+
+fn leaves(node: &topology::Node) -> usize {
+    if node.children.is_empty() { 1 } else { node.children.iter().map(leaves).sum() }
+}
+
+fn legend(rows: &[Row]) -> Markup {
+    html! {
+        table.legend {
+            caption { "Roads in use, worst first, and what one I/O pays on each" }
+            thead { tr { th scope="col" { "road" } th.number scope="col" { "adapters" } th scope="col" { "toll of one I/O" } } }
+            tbody {
+                @for (road, count) in batch::roads(rows) {
+                    tr {
+                        th scope="row" { (svg::swatch(road)) (road.word()) }
+                        td.number { (quantity::grouped(count as u64)) }
+                        td { (road.toll()) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn unseen(host: &Host) -> Markup {
+    html! {
+        @if !host.unseen.is_empty() {
+            section #unseen aria-labelledby="unseen-title" {
+                h2 #unseen-title { "Not seen" }
+                table {
+                    caption { "What could not be read, and what would show it" }
+                    thead { tr { th scope="col" { "not known" } th scope="col" { "because" } th scope="col" { "would show it" } } }
+                    tbody {
+                        @for one in &host.unseen {
+                            tr { td { (plain(&one.what)) } td { (plain(&one.why)) } td { (plain(&one.remedy)) } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn origin(host: &Host, made_by: &str) -> Markup {
+    let source = match host.reach {
+        Reach::Live => "the running host itself",
+        Reach::Capture => "a capture of the host: what was true when it was made",
+    };
+    html! {
+        footer {
+            h2 { "How this was obtained" }
+            p { "Made by " (made_by) " from " (source) ". Files were read; nothing was changed, and nothing was measured." }
+            p { "Roads and findings follow from the lines cited as evidence. Gains are figures of other machines, with their source: a direction and an order of magnitude, not a promise." }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! The table of adapters in the page.
+
+use super::sheet;
+use crate::batch::{self, Batch};
+use crate::cost::Cost;
+use crate::row::Row;
+use crate::{quantity, sheet as facts, svg};
+use host::judge::Inspection;
+use maud::{Markup, html};
+
+pub(super) fn section(inspection: &Inspection, rows: &[Row]) -> Markup {
+    let batches = batch::batches(rows);
+    let together = batches.len() < rows.len();
+    html! {
+        section #adapters aria-labelledby="adapters-title" {
+            h2 #adapters-title { "Adapters" }
+            @if together {
+                (table("Adapters alike, worst road first", &batches))
+                details {
+                    summary { "All " (quantity::count(rows.len(), "adapter")) " one by one" }
+                    (table("Adapters one by one, worst road first", &batch::singles(rows)))
+                }
+            } @else {
+                (table("Adapters, worst road first", &batches))
+                @if !rows.is_empty() { h3 { "Each in full" } }
+                @for row in rows { (in_full(inspection, row)) }
+            }
+        }
+    }
+}
+
+fn in_full(inspection: &Inspection, row: &Row) -> Markup {
+    html! {
+        details {
+            summary { code { (row.address) } " " b { (row.called()) } " " (row.driver) }
+            @if let Some(sections) = facts::sections(inspection, row.address) { (sheet(&sections)) }
+        }
+    }
+}
+
+fn table(caption: &str, batches: &[Batch]) -> Markup {
+    html! {
+        div.scroll {
+            table.adapters {
+                caption { (caption) }
+                thead {
+                    tr {
+                        th scope="col" { "address" }
+                        th scope="col" { "name" }
+                        th scope="col" { "driver" }
+                        th scope="col" { "road" }
+                        th.number scope="col" { abbr title="highest address bit of streaming DMA" { "mask" } }
+                        th.number scope="col" { abbr title="IOMMU group" { "group" } }
+                        th.number scope="col" { abbr title="NUMA node" { "node" } }
+                        th scope="col" { "link" }
+                        th.number scope="col" { "findings" }
+                    }
+                }
+                tbody { @for batch in batches { (line(batch)) } }
+            }
+        }
+    }
+}
+
+fn line(batch: &Batch) -> Markup {
+    let row = &batch.row;
+    let cost = Cost::of(row.road);
+    html! {
+        tr {
+            th scope="row" { code { (batch.addresses) } }
+            td { (batch.called) }
+            td { (dash(&row.driver)) }
+            td.roadword {
+                svg.tiny viewBox="-8 -8 16 16" width="14" height="14" aria-hidden="true" { (svg::mark(cost)) }
+                span.road.(cost.class()) { (row.road.word()) }
+            }
+            td.number { (dash(&row.mask)) }
+            td.number { (dash(&row.group)) }
+            td.number { (dash(&row.numa)) }
+            td { (dash(&row.link)) }
+            td.number {
+                @match row.findings.worst {
+                    Some(worst) => {
+                        svg.tiny viewBox="-8 -8 16 16" width="12" height="12" role="img" aria-label=(worst) {
+                            title { (worst) }
+                            (svg::severity_mark(worst))
+                        }
+                        (quantity::grouped(row.findings.count as u64))
+                    }
+                    None => span.absent { "–" },
+                }
+            }
+        }
+    }
+}
+
+fn dash(text: &str) -> &str {
+    if text.is_empty() { "–" } else { text }
+}

@@ -1,0 +1,115 @@
+//! Findings in the page.
+
+use crate::fold::{Folded, evidence_lines, fold};
+use crate::plain::plain;
+use crate::{quantity, svg};
+use host::judge::Finding;
+use maud::{Markup, html};
+
+/// Addresses shown beside a finding before they are folded away.
+const ADDRESSES_MAX: usize = 8;
+
+pub(super) fn section(findings: &[Finding]) -> Markup {
+    let folded = fold(findings);
+    html! {
+        section #findings aria-labelledby="findings-title" {
+            h2 #findings-title { "Findings" }
+            @if folded.is_empty() { p { "None: nothing that was read speaks against what is set up here." } }
+            @if folded.len() > 3 { (overview(&folded)) }
+            @for (number, one) in (1..).zip(&folded) { (detail(number, one)) }
+        }
+    }
+}
+
+fn overview(folded: &[Folded<'_>]) -> Markup {
+    html! {
+        ol.overview {
+            @for (number, one) in (1..).zip(folded) {
+                li {
+                    (severity(one))
+                    a href=(format!("#finding-{number}")) { (one.finding.id.word()) }
+                    " " code { (one.short(1)) }
+                }
+            }
+        }
+    }
+}
+
+fn severity(one: &Folded<'_>) -> Markup {
+    html! {
+        svg.tiny viewBox="-8 -8 16 16" width="14" height="14" aria-hidden="true" {
+            (svg::severity_mark(one.finding.severity))
+        }
+        span.severity-word { (one.finding.severity) }
+    }
+}
+
+fn detail(number: usize, one: &Folded<'_>) -> Markup {
+    let finding = one.finding;
+    html! {
+        article.finding.(finding.severity) #(format!("finding-{number}")) {
+            h3 { (severity(one)) (finding.id.word()) }
+            (addresses(one))
+            p.what { (super::capitalised(&plain(&finding.what))) "." }
+            @if one.differs {
+                p.remark { "As told for " code { (one.short_first()) } "; the others with addresses and groups of their own." }
+            }
+            dl {
+                (field("Fix", &finding.fix))
+                (field("Risk", &finding.risk))
+                (field("Verify", &finding.verify))
+                @if let Some(gain) = &finding.gain {
+                    div { dt { "Gain" } dd { (plain(&gain.what)) br; span.absent { (plain(&gain.evidence.to_string())) } } }
+                }
+            }
+            (evidence(finding))
+        }
+    }
+}
+
+fn field(name: &str, text: &str) -> Markup {
+    html! { div { dt { (name) } dd { (commands(&plain(text))) } } }
+}
+
+/// What stands between backticks is typed or printed literally.
+fn commands(text: &str) -> Markup {
+    html! {
+        @for (index, part) in text.split('`').enumerate() {
+            @if index % 2 == 1 { code { (part) } } @else { (arguments(part)) }
+        }
+    }
+}
+
+/// Words that begin with a hyphen are not broken at it: `--args=x` and `-vv` stay one word.
+fn arguments(text: &str) -> Markup {
+    html! {
+        @for word in text.split_inclusive(' ') {
+            @if word.starts_with('-') { span.argument { (word.trim_end()) } " " } @else { (word) }
+        }
+    }
+}
+
+fn addresses(one: &Folded<'_>) -> Markup {
+    html! {
+        @if one.addresses.len() <= ADDRESSES_MAX {
+            p.addresses { code { (one.short(ADDRESSES_MAX)) } }
+        } @else {
+            details.addresses {
+                summary { code { (one.short(1)) } }
+                p { code { (one.short(usize::MAX)) } }
+            }
+        }
+    }
+}
+
+fn evidence(finding: &Finding) -> Markup {
+    let lines = evidence_lines(finding);
+    html! {
+        @if !lines.is_empty() {
+            details {
+                summary { "Evidence: " (quantity::count(lines.len(), "line")) }
+                ul.evidence { @for line in &lines { li { code { (line) } } } }
+            }
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! An adapter in one line.
+
+use crate::{cost, link_text, plain::plain};
+use host::Bdf;
+use host::facts::Adapter;
+use host::facts::adapter::Interface;
+use host::judge::{Inspection, Road, Severity, Verdict};
+use host::pci::Kind;
+use host::pci::class::Storage;
+use std::collections::HashMap;
+
+/// Names shown of an adapter with many; the rest is counted.
+const INTERFACES_MAX: usize = 3;
+
+/// Findings of one adapter.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Findings {
+    /// How many.
+    pub(crate) count: usize,
+    /// The worst of them.
+    pub(crate) worst: Option<Severity>,
+}
+
+impl Findings {
+    /// Both together.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self { count: self.count + other.count, worst: self.worst.max(other.worst) }
+    }
+}
+
+/// What tables and the tree say of an adapter. What it does not tell is empty.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Row {
+    pub(crate) address: Bdf,
+    pub(crate) road: Road,
+    pub(crate) kind: &'static str,
+    pub(crate) interfaces: Vec<String>,
+    pub(crate) device: String,
+    pub(crate) driver: String,
+    pub(crate) mask: String,
+    pub(crate) group: String,
+    pub(crate) numa: String,
+    pub(crate) link: String,
+    pub(crate) findings: Findings,
+}
+
+/// Adapters that do I/O, worst road first.
+pub(crate) fn rows(inspection: &Inspection) -> Vec<Row> {
+    let findings = by_address(inspection);
+    let working = inspection.adapters().filter(|(_, verdict)| verdict.road != Road::Unbound);
+    let mut rows: Vec<Row> = working.map(|(adapter, verdict)| row(adapter, verdict, &findings)).collect();
+    rows.sort_by_key(|row| (cost::rank(row.road), row.address));
+    rows
+}
+
+/// How many functions have no driver.
+pub(crate) fn unbound(inspection: &Inspection) -> usize {
+    inspection.roads.iter().filter(|verdict| verdict.road == Road::Unbound).count()
+}
+
+fn by_address(inspection: &Inspection) -> HashMap<Bdf, Findings> {
+    let mut found: HashMap<Bdf, Findings> = HashMap::new();
+    for finding in &inspection.findings {
+        if let Some(address) = finding.address {
+            let one = Findings { count: 1, worst: Some(finding.severity) };
+            let sum = found.entry(address).or_default();
+            *sum = sum.and(one);
+        }
+    }
+    found
+}
+
+fn row(adapter: &Adapter, verdict: &Verdict, findings: &HashMap<Bdf, Findings>) -> Row {
+    let function = &adapter.function;
+    let number = |cited: Option<&host::Cited<u32>>| cited.map_or_else(String::new, |c| c.value.to_string());
+    Row {
+        address: function.address,
+        road: verdict.road,
+        kind: function.ids.class.map_or("function", |class| kind(class.kind())),
+        interfaces: interfaces(&adapter.interfaces),
+        device: device(adapter),
+        driver: function.driver.as_ref().map_or_else(String::new, |driver| plain(&driver.value)),
+        mask: number(adapter.dma_mask_bits.as_ref()),
+        group: number(function.iommu_group.as_ref()),
+        numa: number(function.numa_node.as_ref()),
+        link: link_text::of_end(&function.link.value),
+        findings: findings.get(&function.address).copied().unwrap_or_default(),
+    }
+}
+
+impl Row {
+    /// Its names: as users know it, else what it is.
+    pub(crate) fn called(&self) -> String {
+        match self.interfaces.len() {
+            0 => self.device.clone(),
+            count => {
+                let shown = self.interfaces[..count.min(INTERFACES_MAX)].join(" ");
+                match count.checked_sub(INTERFACES_MAX) {
+                    Some(more @ 1..) => format!("{shown} +{more}"),
+                    _ => shown,
+                }
+            }
+        }
+    }
+}
+
+/// Names without those that follow from another: of `nvme0` and `nvme0n1`, the first.
+fn interfaces(all: &[Interface]) -> Vec<String> {
+    let follows = |name: &str| {
+        let of = |other: &Interface| {
+            let rest = name.strip_prefix(other.name.as_str()).unwrap_or_default();
+            rest.starts_with(|c: char| c.is_ascii_alphabetic())
+        };
+        all.iter().any(of)
+    };
+    let mut names: Vec<String> =
+        all.iter().filter(|one| !follows(&one.name)).map(|one| plain(&one.name)).collect();
+    names.dedup();
+    names
+}
+
+/// A short name of the chip: of `MT2892 Family [ConnectX-6 Dx]` what stands in brackets.
+fn device(adapter: &Adapter) -> String {
+    let ids = &adapter.function.ids;
+    let Some(name) = &adapter.names.device else {
+        let vendor = adapter.names.vendor.as_deref().map(|vendor| format!("{} ", first_word(vendor)));
+        return plain(&format!("{}{:04x}:{:04x}", vendor.unwrap_or_default(), ids.vendor, ids.device));
+    };
+    let bracketed = name.strip_suffix(']').and_then(|name| name.split_once('['));
+    plain(bracketed.map_or(name.as_str(), |(_, short)| short))
+}
+
+fn first_word(name: &str) -> &str {
+    name.split([' ', ',']).next().unwrap_or(name)
+}
+
+/// What kind of adapter it is, in a word or two.
+pub(crate) fn kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Network => "network",
+        Kind::Fabric => "fabric",
+        Kind::Storage(Storage::Nvme) => "NVMe",
+        Kind::Storage(Storage::Sas) => "SAS",
+        Kind::Storage(Storage::FibreChannel) => "Fibre Channel",
+        Kind::Storage(Storage::Sata) => "SATA",
+        Kind::Storage(Storage::Raid) => "RAID",
+        Kind::Storage(Storage::Scsi) => "SCSI",
+        Kind::Storage(Storage::Ide) => "IDE",
+        Kind::Storage(Storage::Ufs) => "UFS",
+        Kind::Storage(Storage::Other) => "storage",
+        Kind::Display => "display",
+        Kind::Accelerator => "accelerator",
+        Kind::Bridge => "bridge",
+        Kind::Usb => "USB",
+        Kind::Thunderbolt => "Thunderbolt",
+        Kind::Audio => "audio",
+        Kind::Other => "function",
+    }
+}

@@ -1,0 +1,96 @@
+//! Whether terminal output is coloured, and in what.
+
+use anstyle::{AnsiColor, Effects, Style as Ansi};
+use comfy_table::{Attribute, Cell, Color};
+use host::judge::Severity;
+
+use crate::cost::Cost;
+
+/// Plain text, or colours and weights for a terminal. The caller decides: it knows the terminal and
+/// `NO_COLOR`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// No escape sequence at all.
+    Plain,
+    /// ANSI colours. What they say is also said in words.
+    Colour,
+}
+
+/// What a piece of text is, which decides its colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ink {
+    /// A title.
+    Heading,
+    /// Names of fields, remarks.
+    Dim,
+    /// What the eye should find.
+    Strong,
+    /// The road's class.
+    Road(Cost),
+    /// A finding's severity.
+    Severity(Severity),
+}
+
+impl Ink {
+    fn colour(self) -> Option<AnsiColor> {
+        match self {
+            Self::Heading | Self::Strong | Self::Dim => None,
+            Self::Road(Cost::Free) => Some(AnsiColor::Blue),
+            Self::Road(Cost::Apart) | Self::Severity(Severity::Note) => Some(AnsiColor::Cyan),
+            Self::Road(Cost::Batched) | Self::Severity(Severity::Warning) => Some(AnsiColor::Yellow),
+            Self::Road(Cost::PerMapping | Cost::Copied) | Self::Severity(Severity::Critical) => {
+                Some(AnsiColor::Red)
+            }
+            Self::Road(Cost::Untold) => Some(AnsiColor::Magenta),
+            Self::Road(Cost::Idle) => None,
+        }
+    }
+
+    fn effects(self) -> Effects {
+        match self {
+            Self::Heading | Self::Strong | Self::Severity(Severity::Critical) => Effects::BOLD,
+            Self::Dim => Effects::DIMMED,
+            Self::Road(_) | Self::Severity(_) => Effects::new(),
+        }
+    }
+}
+
+impl Style {
+    /// The text in its colour.
+    pub(crate) fn paint(self, ink: Ink, text: &str) -> String {
+        if self == Self::Plain || text.is_empty() {
+            return text.to_owned();
+        }
+        let style = Ansi::new().effects(ink.effects()).fg_color(ink.colour().map(Into::into));
+        format!("{style}{text}{style:#}")
+    }
+
+    /// The same for a table's cell, whose width must not count the escape sequences.
+    pub(crate) fn cell(self, ink: Ink, text: &str) -> Cell {
+        let mut cell = Cell::new(text);
+        if self == Self::Plain {
+            return cell;
+        }
+        if let Some(colour) = ink.colour() {
+            cell = cell.fg(table_colour(colour));
+        }
+        if ink.effects().contains(Effects::BOLD) {
+            cell = cell.add_attribute(Attribute::Bold);
+        }
+        if ink.effects().contains(Effects::DIMMED) {
+            cell = cell.add_attribute(Attribute::Dim);
+        }
+        cell
+    }
+}
+
+fn table_colour(colour: AnsiColor) -> Color {
+    match colour {
+        AnsiColor::Blue => Color::DarkBlue,
+        AnsiColor::Cyan => Color::DarkCyan,
+        AnsiColor::Yellow => Color::DarkYellow,
+        AnsiColor::Red => Color::DarkRed,
+        AnsiColor::Magenta => Color::DarkMagenta,
+        _ => Color::Reset,
+    }
+}

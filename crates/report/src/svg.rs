@@ -1,0 +1,267 @@
+//! The way from each adapter up to its root bus, drawn.
+//!
+//! Colours come from the page's style sheet, and so do dark and light. What a colour says is also said by
+//! the line's pattern, by a mark and by the road's word.
+
+use crate::cost::Cost;
+use crate::quantity;
+use crate::topology::{self, Body, Node};
+use host::judge::{Road, Severity};
+use maud::{Markup, html};
+
+/// Distance of two leaves.
+const ROW: usize = 54;
+/// Height of a leaf's card.
+const CARD: usize = 42;
+const CARD_WIDTH: usize = 372;
+const BOX_WIDTH: usize = 112;
+const BOX: usize = 36;
+/// Between two columns: room for a link's text.
+const LINK_GAP: usize = 140;
+/// Between a root bus and its ports: no link there.
+const ROOT_GAP: usize = 36;
+const MARGIN: usize = 8;
+
+/// A tree of one root bus, its adapters in the column that the deepest tree of the page needs.
+pub(crate) fn tree(root: &Node, depth: usize) -> Markup {
+    let plan = Plan { leaf_x: leaf_column(depth) };
+    let mut shapes = Shapes { plan, rows: 0, drawn: Vec::new() };
+    shapes.place(root, 0);
+    let (width, height) = (plan.leaf_x + CARD_WIDTH + MARGIN, MARGIN * 2 + shapes.rows * ROW);
+    let name = format!("PCI hierarchy below {} {}", root.detail, root.label);
+    html! {
+        div.scroll {
+            svg.tree viewBox=(format!("0 0 {width} {height}")) width=(width) height=(height) role="img"
+                style=(format!("min-width: {}px", width * 3 / 4)) aria-label=(name) {
+                title { (name) }
+                @for shape in &shapes.drawn { (shape) }
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Plan {
+    leaf_x: usize,
+}
+
+/// Left edge of a column.
+fn column(depth: usize) -> usize {
+    match depth {
+        0 => MARGIN,
+        1 => MARGIN + BOX_WIDTH + ROOT_GAP,
+        deeper => column(1) + (deeper - 1) * (BOX_WIDTH + LINK_GAP),
+    }
+}
+
+/// Left edge of the adapters: those on a root bus need room for their link's words too.
+fn leaf_column(depth: usize) -> usize {
+    column(depth).max(MARGIN + BOX_WIDTH + LINK_GAP)
+}
+
+struct Shapes {
+    plan: Plan,
+    /// Leaves placed so far.
+    rows: usize,
+    drawn: Vec<Markup>,
+}
+
+impl Shapes {
+    /// Places a node and all below it; returns the height of its middle.
+    fn place(&mut self, node: &Node, depth: usize) -> usize {
+        if let Body::Adapter(row) = &node.body {
+            let middle = MARGIN + self.rows * ROW + ROW / 2;
+            self.rows += 1;
+            self.drawn.push(card(self.plan.leaf_x, middle, node, row));
+            return middle;
+        }
+        let middles: Vec<usize> = node.children.iter().map(|child| self.place(child, depth + 1)).collect();
+        let (Some(first), Some(last)) = (middles.first().copied(), middles.last().copied()) else {
+            self.rows += 1;
+            return MARGIN + (self.rows - 1) * ROW + ROW / 2;
+        };
+        let middle = (first + last) / 2;
+        let x = column(depth);
+        let trunk = x + BOX_WIDTH + ROOT_GAP / 2;
+        self.drawn.push(lines(node, &middles, (x + BOX_WIDTH, middle), trunk));
+        for (child, at) in node.children.iter().zip(&middles) {
+            let left = if child.children.is_empty() { self.plan.leaf_x } else { column(depth + 1) };
+            self.drawn.push(branch(child, trunk, left, *at));
+        }
+        self.drawn.push(bridge(x, middle, node));
+        middle
+    }
+}
+
+/// From a node to its trunk, and the trunk.
+fn lines(node: &Node, middles: &[usize], (x, y): (usize, usize), trunk: usize) -> Markup {
+    let (first, last) = (middles.first().unwrap_or(&y), middles.last().unwrap_or(&y));
+    let path = format!("M{x} {y}H{trunk}M{trunk} {first}V{last}");
+    html! { path.edge.(road_class(node.road())) d=(path) {} }
+}
+
+/// From the trunk to a child, with the link's words above it.
+fn branch(child: &Node, trunk: usize, left: usize, y: usize) -> Markup {
+    let edge = &child.edge;
+    let port = edge.port.map(|port| format!("{:02x}:{:02x}.{:x}", port.bus, port.device, port.function));
+    let class = if edge.degraded { "link degraded" } else { "link" };
+    // What it does stands above the line, what it could do below.
+    let (now, most) = (&edge.link, &edge.possible);
+    let sign = if edge.degraded { "▼ " } else { "" };
+    let (below, x) = (if most.is_empty() { y + 14 } else { y + 26 }, left - 10);
+    html! {
+        path.edge.(road_class(child.road())) d=(format!("M{trunk} {y}H{left}")) {}
+        @if !now.is_empty() {
+            text class=(class) x=(x) y=(y - 6) text-anchor="end" {
+                @if edge.degraded { title { "This link does less than both its ends can" } }
+                (sign) (now)
+            }
+        }
+        @if !most.is_empty() { text class=(class) x=(x) y=(y + 14) text-anchor="end" { "of " (most) } }
+        @if let Some(port) = port { text.port x=(x) y=(below) text-anchor="end" { "port " (port) } }
+    }
+}
+
+/// The style of a road; of several roads, a neutral one.
+fn road_class(road: Option<Road>) -> &'static str {
+    road.map_or("several", |road| Cost::of(road).class())
+}
+
+fn bridge(x: usize, middle: usize, node: &Node) -> Markup {
+    let top = middle - BOX / 2;
+    let label = match node.count {
+        1 => node.detail.clone(),
+        count => format!("{} × {}", quantity::grouped(count as u64), node.detail),
+    };
+    let whole = match node.count {
+        1 => format!("{} {}", node.detail, node.label),
+        count => format!("{count} alike, {}: {} to {}", node.detail, node.label, node.last_label),
+    };
+    html! {
+        g {
+            title { (whole) ", " (quantity::count(node.adapters(), "adapter")) " below" }
+            (stack(x, top, BOX_WIDTH, BOX, node.count))
+            rect.bridge x=(x) y=(top) width=(BOX_WIDTH) height=(BOX) rx="5" {}
+            text.what x=(x + 10) y=(middle - 4) { (label) }
+            text.address x=(x + 10) y=(middle + 11) { (node.label) }
+        }
+    }
+}
+
+/// Edges of further sheets behind a node that stands for several.
+fn stack(x: usize, top: usize, width: usize, height: usize, count: usize) -> Markup {
+    let behind: &[usize] = match count {
+        0 | 1 => &[],
+        2 => &[3],
+        _ => &[6, 3],
+    };
+    html! {
+        @for by in behind {
+            rect.bridge x=(x + by) y=(top + by) width=(width) height=(height) rx="5" {}
+        }
+    }
+}
+
+fn card(x: usize, middle: usize, node: &Node, row: &crate::row::Row) -> Markup {
+    let top = middle - CARD / 2;
+    let cost = Cost::of(row.road);
+    let addresses = match node.count {
+        1 => node.label.clone(),
+        _ => format!("{} … {}", node.label, node.last_label),
+    };
+    let name = topology::title(node, row);
+    let driver = if row.driver.is_empty() { String::new() } else { format!(", driver {}", row.driver) };
+    let whole = format!("{name}, {addresses}{driver}, {}: {}", row.road, row.road.toll());
+    let room = if row.findings.count > 0 { CARD_WIDTH - 84 } else { CARD_WIDTH - 54 };
+    html! {
+        g {
+            title { (whole) }
+            (stack(x, top, CARD_WIDTH - 8, CARD, node.count))
+            rect.card x=(x) y=(top) width=(CARD_WIDTH - 8) height=(CARD) rx="5" {}
+            rect.band.(cost.class()) x=(x) y=(top) width="6" height=(CARD) rx="2" {}
+            g transform=(format!("translate({} {})", x + 20, middle)) { (mark(cost)) }
+            text.name x=(x + 36) y=(middle - 4) { (fitting(&name, room)) }
+            text.address x=(x + 36) y=(middle + 13) {
+                (addresses)
+                tspan.road.(cost.class()) dx="9" { (row.road.word()) }
+            }
+            @if let Some(worst) = row.findings.worst {
+                g transform=(format!("translate({} {})", x + CARD_WIDTH - 44, top + 13)) {
+                    title { (quantity::count(row.findings.count, "finding")) ", the worst: " (worst) }
+                    (severity_mark(worst))
+                    text.count x="11" y="4.5" { (quantity::grouped(row.findings.count as u64)) }
+                }
+            }
+        }
+    }
+}
+
+/// A text cut to `room` units of the drawing at the size of names. Fonts differ: the widths are those of a
+/// wide one.
+fn fitting(text: &str, room: usize) -> String {
+    let tenths = |c: char| match c {
+        'i' | 'j' | 'l' | 't' | 'f' | 'r' | 'I' | ' ' | '.' | ',' | '/' | '|' | '-' | '·' => 56,
+        'm' | 'w' | 'M' | 'W' | '@' => 140,
+        'A'..='Z' => 104,
+        c if c.is_ascii() => 94,
+        _ => 140,
+    };
+    let room = room * 10;
+    let whole: usize = text.chars().map(tenths).sum();
+    if whole <= room {
+        return text.to_owned();
+    }
+    let mut used = tenths('…');
+    let fits = |c: &char| {
+        used += tenths(*c);
+        used <= room
+    };
+    let mut short: String = text.chars().take_while(fits).collect();
+    short.truncate(short.trim_end().len());
+    short.push('…');
+    short
+}
+
+/// A class of roads as a shape around the origin, told apart without colours too.
+pub(crate) fn mark(cost: Cost) -> Markup {
+    let class = cost.class();
+    match cost {
+        Cost::Free => html! { circle.mark.hollow.(class) r="5.5" {} },
+        Cost::Batched => html! {
+            circle.mark.hollow.(class) r="5.5" {}
+            path.mark.(class) d="M0 -5.5A5.5 5.5 0 0 1 0 5.5Z" {}
+        },
+        Cost::PerMapping => html! { circle.mark.(class) r="6" {} },
+        Cost::Copied => html! {
+            rect.mark.hollow.(class) x="-2" y="-6.5" width="8.5" height="8.5" {}
+            rect.mark.(class) x="-6.5" y="-2" width="8.5" height="8.5" {}
+        },
+        Cost::Apart => html! { path.mark.hollow.(class) d="M0 -6.5L6.5 0L0 6.5L-6.5 0Z" {} },
+        Cost::Untold | Cost::Idle => html! {
+            circle.mark.hollow.dashed.(class) r="6" {}
+            text.question.(class) y="3.6" text-anchor="middle" { "?" }
+        },
+    }
+}
+
+/// A severity as a shape around the origin.
+pub(crate) fn severity_mark(severity: Severity) -> Markup {
+    match severity {
+        Severity::Critical => html! { path.severity.critical d="M-3 -7H3L7 -3V3L3 7H-3L-7 3V-3Z" {} },
+        Severity::Warning => html! { path.severity.warning d="M0 -7L7.5 6H-7.5Z" {} },
+        Severity::Note => html! { circle.severity.note r="6" {} },
+    }
+}
+
+/// A line of a road's pattern with its mark, for the legend.
+pub(crate) fn swatch(road: Road) -> Markup {
+    let cost = Cost::of(road);
+    let name = format!("mark of {}", road.word());
+    html! {
+        svg.swatch viewBox="0 0 52 18" width="52" height="18" role="img" aria-label=(name) {
+            title { (name) }
+            path.edge.(cost.class()) d="M0 9H34" {}
+            g transform="translate(43 9)" { (mark(cost)) }
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! An inspection on a terminal.
+
+mod findings;
+mod page;
+mod table;
+
+use crate::fact::{Fact, Section, Value};
+use crate::plain::plain;
+use crate::style::{Ink, Style};
+use crate::{batch, cost, headline, memory_types, quantity, row, sheet, summary};
+use host::judge::{Inspection, Verdict};
+use host::{Bdf, Host};
+use page::Page;
+
+/// A whole host: what it is, the road of each adapter, what was found, what was not seen.
+///
+/// Lines are at most `width` columns wide, as long as that is 60 or more.
+pub fn inspection(inspection: &Inspection, width: usize, style: Style) -> String {
+    let rows = row::rows(inspection);
+    let mut page = Page::new(width, style);
+    page.title(&capitalised(&headline::sentence(&rows, &inspection.findings)));
+    for fact in summary::facts(&inspection.host) {
+        page.fact(&fact, 9);
+    }
+    adapters(&mut page, inspection, &rows);
+    if let Some(section) = memory_types::section(&inspection.host) {
+        self::section(&mut page, &section);
+    }
+    findings::show(&mut page, &inspection.findings);
+    unseen(&mut page, &inspection.host);
+    page.done()
+}
+
+/// One adapter in full; `None` if there is none at this address.
+pub fn adapter(inspection: &Inspection, address: Bdf, width: usize, style: Style) -> Option<String> {
+    let sections = sheet::sections(inspection, address)?;
+    let mut page = Page::new(width, style);
+    let (adapter, verdict) = inspection.adapters().find(|(one, _)| one.function.address == address)?;
+    let device = adapter.names.device.as_deref().unwrap_or("no name known");
+    page.title(&format!("{address} · {}", plain(device)));
+    toll(&mut page, verdict);
+    for section in &sections {
+        self::section(&mut page, section);
+    }
+    let own = inspection.findings.iter().filter(|finding| finding.address == Some(address));
+    findings::show(&mut page, own);
+    Some(page.done())
+}
+
+fn toll(page: &mut Page, verdict: &Verdict) {
+    let word = page.style.paint(Ink::Road(cost::Cost::of(verdict.road)), verdict.road.word());
+    page.led(&format!("{word}  "), verdict.road.word().len() + 2, verdict.road.toll(), 0);
+}
+
+fn section(page: &mut Page, section: &Section) {
+    page.heading(section.title);
+    let widest = section.facts.iter().map(|fact| fact.label.chars().count()).max().unwrap_or(0);
+    for fact in &section.facts {
+        page.fact(fact, widest + 2);
+    }
+}
+
+fn adapters(page: &mut Page, inspection: &Inspection, rows: &[row::Row]) {
+    page.heading("Adapters by road, worst first");
+    let batches = batch::batches(rows);
+    if !batches.is_empty() {
+        table::show(page, &batches);
+        page.blank();
+    }
+    for (road, count) in batch::roads(rows) {
+        let word = format!("{:17} {:>5}  ", road.word(), quantity::grouped(count as u64));
+        let painted = page.style.paint(Ink::Road(cost::Cost::of(road)), &word);
+        page.led(&painted, word.len(), road.toll(), 2);
+    }
+    let unbound = row::unbound(inspection);
+    if unbound > 0 {
+        let verb = if unbound == 1 { "has no driver and does" } else { "have no driver and do" };
+        page.prose(&format!("{} {verb} no DMA", quantity::count(unbound, "function")), 2);
+    }
+    if batches.len() < rows.len() {
+        page.prose(
+            "Adapters alike are shown together. One in full: iotoll inspect ADDRESS; each by itself: iotoll inspect --json",
+            2,
+        );
+    }
+}
+
+fn unseen(page: &mut Page, host: &Host) {
+    if host.unseen.is_empty() {
+        return;
+    }
+    page.heading("Not seen");
+    for one in &host.unseen {
+        page.item("- ", &plain(&one.what), 0);
+        page.fact(&Fact::known("  why", &one.why), 11);
+        page.fact(&Fact::known("  to see", &one.remedy), 11);
+    }
+}
+
+fn capitalised(sentence: &str) -> String {
+    let mut chars = sentence.chars();
+    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
+}
+
+impl Value {
+    fn ink(&self) -> Option<Ink> {
+        match self {
+            Self::Known(_) => None,
+            Self::Absent(_) => Some(Ink::Dim),
+            Self::Unknown(_) => Some(Ink::Road(cost::Cost::Untold)),
+        }
+    }
+}

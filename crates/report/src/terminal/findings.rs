@@ -1,0 +1,111 @@
+//! Findings: each in a line, then each in full.
+
+use super::page::Page;
+use crate::fold::{Folded, evidence_lines, fold};
+use crate::plain::plain;
+use crate::quantity;
+use crate::style::Ink;
+use crate::wrap::shorten;
+use host::judge::Finding;
+
+/// From this many on, a list of one line each comes first.
+const OVERVIEW_MIN: usize = 4;
+/// Evidence lines shown of one finding.
+const EVIDENCE_MAX: usize = 8;
+/// Addresses shown of one finding.
+const ADDRESSES_MAX: usize = 32;
+/// Up to this many stand beside the finding's name.
+const ADDRESSES_FEW: usize = 4;
+/// Where the texts of a finding begin.
+const LABEL_WIDTH: usize = 9;
+
+pub(super) fn show<'i>(page: &mut Page, findings: impl IntoIterator<Item = &'i Finding>) {
+    let findings: Vec<&Finding> = findings.into_iter().collect();
+    let folded = fold(findings.iter().copied());
+    match folded.len() {
+        0 => page.heading("No findings"),
+        kinds if kinds == findings.len() => page.heading(&capital(kinds)),
+        1 => page.heading(&format!("{}, the same on each adapter", capital(findings.len()))),
+        kinds => page.heading(&format!("{}, {kinds} of them different", capital(findings.len()))),
+    }
+    if folded.len() >= OVERVIEW_MIN {
+        for (number, one) in (1..).zip(&folded) {
+            overview(page, number, one);
+        }
+    }
+    for (number, one) in (1..).zip(&folded) {
+        page.blank();
+        detail(page, number, one);
+    }
+}
+
+fn capital(count: usize) -> String {
+    if count == 1 { "1 finding".to_owned() } else { format!("{} findings", quantity::grouped(count as u64)) }
+}
+
+fn overview(page: &mut Page, number: usize, one: &Folded<'_>) {
+    let finding = one.finding;
+    let severity = format!("{:8}", finding.severity.to_string());
+    let painted = page.style.paint(Ink::Severity(finding.severity), &severity);
+    let rest = format!("{:26} {}", finding.id.word(), one.short(1));
+    let room = page.width.saturating_sub(number_width(number) + severity.len() + 1);
+    page.line(&format!("{}{painted} {}", lead(number), shorten(&rest, room)));
+}
+
+fn lead(number: usize) -> String {
+    format!("{number:>3}. ")
+}
+
+fn number_width(number: usize) -> usize {
+    lead(number).len()
+}
+
+fn detail(page: &mut Page, number: usize, one: &Folded<'_>) {
+    let finding = one.finding;
+    let head = format!("{}{} {} ", lead(number), finding.severity, finding.id);
+    let painted = format!(
+        "{}{} {} ",
+        lead(number),
+        page.style.paint(Ink::Severity(finding.severity), &finding.severity.to_string()),
+        page.style.paint(Ink::Strong, finding.id.word())
+    );
+    let indent = number_width(number);
+    let few = one.addresses.len() <= ADDRESSES_FEW;
+    let whom = if few { one.short(ADDRESSES_FEW) } else { quantity::count(one.addresses.len(), "adapter") };
+    page.led(&painted, head.len(), &whom, 0);
+    if !few {
+        page.prose(&one.short(ADDRESSES_MAX), indent);
+    }
+    page.prose(&plain(&finding.what), indent);
+    if one.differs {
+        let first = one.short_first();
+        page.prose(
+            &format!("(as told for {first}; the others with addresses and groups of their own)"),
+            indent,
+        );
+    }
+    field(page, "fix", &finding.fix, indent);
+    field(page, "risk", &finding.risk, indent);
+    field(page, "verify", &finding.verify, indent);
+    if let Some(gain) = &finding.gain {
+        field(page, "gain", &gain.what, indent);
+        field(page, "", &gain.evidence.to_string(), indent);
+    }
+    evidence(page, finding, indent);
+}
+
+fn field(page: &mut Page, name: &str, text: &str, indent: usize) {
+    let padded = format!("{name:LABEL_WIDTH$}");
+    let painted = page.style.paint(Ink::Dim, &padded);
+    page.led(&painted, LABEL_WIDTH, &plain(text), indent);
+}
+
+fn evidence(page: &mut Page, finding: &Finding, indent: usize) {
+    let lines = evidence_lines(finding);
+    for (index, line) in lines.iter().take(EVIDENCE_MAX).enumerate() {
+        field(page, if index == 0 { "evidence" } else { "" }, line, indent);
+    }
+    if let Some(more @ 1..) = lines.len().checked_sub(EVIDENCE_MAX) {
+        field(page, "", &format!("and {more} more lines"), indent);
+    }
+}

@@ -1,0 +1,253 @@
+//! The PCI hierarchy above the adapters, made small enough to draw.
+//!
+//! A switch is one node: its downstream ports are named on the links that leave them. Where there are
+//! many adapters, siblings that look the same are drawn once with their number, from the leaves up, so
+//! that a thousand adapters below alike switches become a handful of nodes.
+
+use crate::batch::SINGLE_MAX;
+use crate::link_text;
+use crate::plain::plain;
+use crate::quantity;
+use crate::row::Row;
+use host::judge::{Road, Severity};
+use host::pci::{Hop, PortType};
+use host::{Bdf, Host};
+use std::collections::BTreeMap;
+
+/// What a node is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Body {
+    /// A root bus of the host.
+    Root,
+    /// A root port, switch or other bridge.
+    Bridge,
+    /// An adapter.
+    Adapter(Box<Row>),
+}
+
+/// The link by which a node hangs on its parent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Edge {
+    /// The switch's downstream port.
+    pub(crate) port: Option<Bdf>,
+    /// What the link does.
+    pub(crate) link: String,
+    /// What both ends could do, if that is something else.
+    pub(crate) possible: String,
+    /// It does less.
+    pub(crate) degraded: bool,
+}
+
+/// A node of the tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Node {
+    /// Its name: an address, or a root bus.
+    pub(crate) label: String,
+    /// What it is.
+    pub(crate) detail: String,
+    pub(crate) body: Body,
+    pub(crate) edge: Edge,
+    pub(crate) children: Vec<Node>,
+    /// How many such there are; the labels are the first one's.
+    pub(crate) count: usize,
+    /// The label of the last of them.
+    pub(crate) last_label: String,
+}
+
+impl Node {
+    /// The road of all adapters below, if they share one.
+    pub(crate) fn road(&self) -> Option<Road> {
+        match &self.body {
+            Body::Adapter(row) => Some(row.road),
+            Body::Root | Body::Bridge => {
+                let mut roads = self.children.iter().map(Self::road);
+                let first = roads.next()??;
+                roads.all(|road| road == Some(first)).then_some(first)
+            }
+        }
+    }
+
+    /// Levels below it.
+    pub(crate) fn depth(&self) -> usize {
+        self.children.iter().map(|child| child.depth() + 1).max().unwrap_or(0)
+    }
+
+    /// Adapters at or below it, with all that it stands for.
+    pub(crate) fn adapters(&self) -> usize {
+        let below: usize = match &self.body {
+            Body::Adapter(_) => 1,
+            Body::Root | Body::Bridge => self.children.iter().map(Self::adapters).sum(),
+        };
+        below.saturating_mul(self.count)
+    }
+
+    /// What has to be the same for two to be drawn as one.
+    fn likeness(&self) -> String {
+        let own = match &self.body {
+            Body::Adapter(row) => {
+                let worst = row.findings.worst.map(|worst: Severity| worst.to_string());
+                format!("{}|{}|{}|{}|{worst:?}", row.road, row.kind, row.device, row.driver)
+            }
+            Body::Root | Body::Bridge => self.detail.clone(),
+        };
+        let below: Vec<String> =
+            self.children.iter().map(|child| format!("{}×{}", child.count, child.likeness())).collect();
+        format!("{own}|{}|{}[{}]", self.edge.link, self.edge.possible, below.join(";"))
+    }
+}
+
+/// The trees of a host's root buses.
+pub(crate) fn trees(host: &Host, rows: &[Row]) -> Vec<Node> {
+    let mut roots: BTreeMap<(u32, u8), Branch<'_>> = BTreeMap::new();
+    for row in rows {
+        let upstream = host
+            .adapters
+            .binary_search_by_key(&row.address, |adapter| adapter.function.address)
+            .ok()
+            .and_then(|index| host.adapters.get(index))
+            .map_or(&[][..], |adapter| adapter.function.upstream.as_slice());
+        let top = upstream.first().unwrap_or(&row.address);
+        roots.entry((top.domain, top.bus)).or_default().insert(upstream, row);
+    }
+    let collapses = rows.len() > SINGLE_MAX;
+    let trees = roots.iter().map(|((domain, bus), branch)| Node {
+        label: format!("{domain:04x}:{bus:02x}"),
+        detail: "root bus".to_owned(),
+        body: Body::Root,
+        edge: Edge::default(),
+        children: branch.nodes(host, None, collapses),
+        count: 1,
+        last_label: format!("{domain:04x}:{bus:02x}"),
+    });
+    alike(trees.collect(), collapses)
+}
+
+/// What hangs below a bus, by address.
+#[derive(Default)]
+struct Branch<'r> {
+    bridges: BTreeMap<Bdf, Branch<'r>>,
+    rows: Vec<&'r Row>,
+}
+
+impl<'r> Branch<'r> {
+    fn insert(&mut self, upstream: &[Bdf], row: &'r Row) {
+        match upstream.split_first() {
+            Some((bridge, rest)) => self.bridges.entry(*bridge).or_default().insert(rest, row),
+            None => self.rows.push(row),
+        }
+    }
+
+    /// Its nodes below `parent`, the port that leads to them.
+    fn nodes(&self, host: &Host, parent: Option<Bdf>, collapses: bool) -> Vec<Node> {
+        let adapters = self.rows.iter().map(|row| adapter(host, parent, row));
+        let bridges = self.bridges.iter().flat_map(|(address, branch)| {
+            // A downstream port is part of its switch.
+            match port(host, *address) {
+                Some(PortType::DownstreamPort) if parent.is_some() => {
+                    let mut below = branch.nodes(host, Some(*address), collapses);
+                    for node in &mut below {
+                        node.edge.port = Some(*address);
+                    }
+                    below
+                }
+                _ => vec![branch.bridge(host, parent, *address, collapses)],
+            }
+        });
+        alike(adapters.chain(bridges).collect(), collapses)
+    }
+
+    fn bridge(&self, host: &Host, parent: Option<Bdf>, address: Bdf, collapses: bool) -> Node {
+        let detail = match port(host, address) {
+            Some(PortType::RootPort) => "root port",
+            Some(PortType::UpstreamPort) => "switch",
+            Some(PortType::DownstreamPort) => "switch port",
+            Some(PortType::ExpressToPciBridge | PortType::PciToExpressBridge) => "PCI bridge",
+            // Also of a bridge that is only known from the path below it.
+            _ => "bridge",
+        };
+        Node {
+            label: address.to_string(),
+            detail: detail.to_owned(),
+            body: Body::Bridge,
+            edge: edge(host, parent, address),
+            children: self.nodes(host, Some(address), collapses),
+            count: 1,
+            last_label: address.to_string(),
+        }
+    }
+}
+
+fn port(host: &Host, address: Bdf) -> Option<PortType> {
+    host.bridges.get(&address)?.capabilities.express.get()?.port
+}
+
+fn adapter(host: &Host, parent: Option<Bdf>, row: &Row) -> Node {
+    let known = edge(host, parent, row.address);
+    Node {
+        label: row.address.to_string(),
+        detail: plain(&row.device),
+        body: Body::Adapter(Box::new(row.clone())),
+        // On a root bus there is no other end: the adapter's own word.
+        edge: if known.link.is_empty() { Edge { link: row.link.clone(), ..known } } else { known },
+        children: Vec::new(),
+        count: 1,
+        last_label: row.address.to_string(),
+    }
+}
+
+fn edge(host: &Host, parent: Option<Bdf>, lower: Bdf) -> Edge {
+    let upper = parent.and_then(|address| host.bridges.get(&address)).filter(|upper| upper.leads_down());
+    let below = host.bridges.get(&lower).or_else(|| {
+        let index = host.adapters.binary_search_by_key(&lower, |adapter| adapter.function.address).ok()?;
+        host.adapters.get(index).map(|adapter| &adapter.function)
+    });
+    match (upper, below) {
+        (Some(upper), Some(below)) => {
+            let judged = Hop { upper: upper.link.value, lower: below.link.value }.judge();
+            let (link, possible) = link_text::now_and_most(&judged);
+            Edge { port: None, link, possible, degraded: judged.is_degraded() }
+        }
+        _ => Edge::default(),
+    }
+}
+
+/// Draws siblings that look the same once, if that is wanted.
+fn alike(nodes: Vec<Node>, collapses: bool) -> Vec<Node> {
+    if !collapses {
+        return nodes;
+    }
+    let mut kept: Vec<(String, Node)> = Vec::new();
+    for node in nodes {
+        let likeness = node.likeness();
+        match kept.iter_mut().find(|(known, _)| *known == likeness) {
+            Some((_, known)) => {
+                known.count += node.count;
+                add_findings(known, &node);
+                known.last_label = node.last_label;
+            }
+            None => kept.push((likeness, node)),
+        }
+    }
+    kept.into_iter().map(|(_, node)| node).collect()
+}
+
+/// Findings of what is no longer drawn still count.
+fn add_findings(known: &mut Node, other: &Node) {
+    if let (Body::Adapter(sum), Body::Adapter(row)) = (&mut known.body, &other.body) {
+        sum.findings = sum.findings.and(row.findings);
+    }
+    for (one, same) in known.children.iter_mut().zip(&other.children) {
+        add_findings(one, same);
+    }
+}
+
+/// `32 × NVMe SSD`, or the name of the one.
+pub(crate) fn title(node: &Node, row: &Row) -> String {
+    match node.count {
+        1 => match row.interfaces.is_empty() {
+            true => row.device.clone(),
+            false => format!("{} · {}", row.called(), row.device),
+        },
+        count => format!("{} × {}", quantity::grouped(count as u64), row.device),
+    }
+}

@@ -1,0 +1,90 @@
+//! What the page holds, and what it must not.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod support;
+
+use report::html;
+use support::{CAPTURES, capture, crowd};
+
+const HOSTILE: &str = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>";
+
+/// Values of all attributes of this name.
+fn values<'p>(page: &'p str, attribute: &str) -> Vec<&'p str> {
+    let mark = format!(" {attribute}=\"");
+    page.split(mark.as_str()).skip(1).filter_map(|rest| rest.split('"').next()).collect()
+}
+
+#[test]
+fn nothing_is_loaded_from_anywhere() {
+    let hosts = CAPTURES.iter().map(|name| capture(name)).chain([crowd(40, HOSTILE)]);
+    for host in hosts {
+        let page = html::page(&host, "test");
+        assert!(values(&page, "src").is_empty() && values(&page, "srcset").is_empty());
+        assert!(values(&page, "href").iter().all(|href| href.starts_with('#')));
+        for loader in [
+            "<script", "<link", "<iframe", "<object", "<img", "<base", "<use", "@import", "url(", "http:",
+            "https:",
+        ] {
+            assert!(!page.contains(loader), "{loader}");
+        }
+        assert!(page.contains("default-src 'none'"));
+    }
+}
+
+#[test]
+fn text_of_the_host_is_only_text() {
+    let page = html::page(&crowd(3, HOSTILE), HOSTILE);
+    assert!(page.contains("&lt;script&gt;alert(1)"));
+    assert!(!page.contains("<script>") && !page.contains("onerror=alert(1)>"));
+    // Outside quotes, a `>` of the host would end a tag.
+    assert!(values(&page, "aria-label").iter().all(|label| !label.contains('<')));
+}
+
+#[test]
+fn tags_are_balanced() {
+    const VOID: [&str; 3] = ["meta", "br", "!DOCTYPE"];
+    let page = html::page(&crowd(40, "nvme"), "test");
+    let mut open = Vec::new();
+    let body = page.replace(page.split("<style>").nth(1).unwrap().split("</style>").next().unwrap(), "");
+    for tag in body.split('<').skip(1).filter_map(|rest| rest.split('>').next()) {
+        match tag.strip_prefix('/') {
+            Some(name) => assert_eq!(open.pop(), Some(name)),
+            None => {
+                let name = tag.split(' ').next().unwrap();
+                open.extend((!VOID.contains(&name)).then_some(name));
+            }
+        }
+    }
+    assert_eq!(open, Vec::<&str>::new());
+}
+
+#[test]
+fn links_inside_the_page_lead_somewhere() {
+    for name in CAPTURES {
+        let page = html::page(&capture(name), "test");
+        let ids = values(&page, "id");
+        for href in values(&page, "href") {
+            assert!(ids.contains(&href.trim_start_matches('#')), "{href}");
+        }
+        for by in values(&page, "aria-labelledby") {
+            assert!(ids.contains(&by), "{by}");
+        }
+    }
+}
+
+#[test]
+fn a_thousand_adapters_are_a_handful_of_shapes() {
+    let page = html::page(&crowd(1000, "nvme"), "test");
+    let tree = page.split("class=\"tree\"").nth(1).unwrap().split("</svg>").next().unwrap();
+    // One has a worse finding than the others, and so is drawn by itself.
+    assert!(tree.contains("999 × "));
+    assert!(tree.matches("<rect").count() < 20, "{}", tree.matches("<rect").count());
+}
+
+#[test]
+fn the_verdict_stands_on_top() {
+    let page = html::page(&capture("ppc-noddw"), "iotoll 0.1.0");
+    assert!(page.contains("<h1>All 5 adapters pay a hypercall for each mapping; 5 findings.</h1>"));
+    assert!(page.contains("Made by iotoll 0.1.0 from a capture"));
+}
