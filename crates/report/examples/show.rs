@@ -1,7 +1,7 @@
 //! Shows a capture as this crate lays it out: `cargo run -p report --example show -- CAPTURE
 //! (page | WIDTH) [ADDRESS]`; a width of 0 is 100 columns in colour.
 
-use report::{Style, html, terminal};
+use report::Style;
 use std::{env, error::Error, path::Path};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -14,16 +14,16 @@ fn main() -> Result<(), Box<dyn Error>> {
         Ok(0) => (100, Style::Colour),
         Ok(width) => (width, Style::Plain),
         Err(_) => {
-            print!("{}", html::page(&inspection, "the example `show`"));
+            print!("{}", report::page(&inspection, "the example `show`"));
             return Ok(());
         }
     };
     match rest.first() {
         Some(address) => {
-            let shown = terminal::adapter(&inspection, address.parse()?, width, style);
+            let shown = report::adapter(&inspection, address.parse()?, width, style);
             print!("{}", shown.ok_or("no adapter at this address")?);
         }
-        None => print!("{}", terminal::inspection(&inspection, width, style)),
+        None => print!("{}", report::inspection(&inspection, width, style)),
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Results for people: terminal tables and one self-contained HTML page.
 //!
 //! What both say is put into words once, in the modules named for it (`headline`, `summary`, `row`,
-//! `fold`, `sheet`, `topology`); [`terminal`] and [`html`] only lay it out. Nothing here opens a file or
+//! `fold`, `sheet`, `topology`); `terminal` and `html` only lay it out. Nothing here opens a file or
 //! draws a conclusion: the facts and verdicts are `host`'s.
 //!
 //! Text that comes from a host is hostile until shown otherwise: the module `plain` takes control
@@ -12,9 +12,11 @@ mod cost;
 mod fact;
 mod fold;
 mod headline;
-pub mod html;
+mod html;
 mod link_text;
+mod memory_range;
 mod memory_types;
+mod mtrr_plan;
 mod plain;
 mod quantity;
 mod row;
@@ -22,8 +24,12 @@ mod sheet;
 mod style;
 mod summary;
 mod svg;
-pub mod terminal;
+mod terminal;
 mod topology;
 mod wrap;
 
+pub use html::page;
+pub use memory_range::memory_range;
+pub use mtrr_plan::mtrr_plan;
 pub use style::Style;
+pub use terminal::{adapter, inspection};

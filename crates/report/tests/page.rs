@@ -4,7 +4,6 @@
 
 mod support;
 
-use report::html;
 use support::{CAPTURES, capture, crowd};
 
 const HOSTILE: &str = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>";
@@ -19,7 +18,7 @@ fn values<'p>(page: &'p str, attribute: &str) -> Vec<&'p str> {
 fn nothing_is_loaded_from_anywhere() {
     let hosts = CAPTURES.iter().map(|name| capture(name)).chain([crowd(40, HOSTILE)]);
     for host in hosts {
-        let page = html::page(&host, "test");
+        let page = report::page(&host, "test");
         assert!(values(&page, "src").is_empty() && values(&page, "srcset").is_empty());
         assert!(values(&page, "href").iter().all(|href| href.starts_with('#')));
         for loader in [
@@ -34,7 +33,7 @@ fn nothing_is_loaded_from_anywhere() {
 
 #[test]
 fn text_of_the_host_is_only_text() {
-    let page = html::page(&crowd(3, HOSTILE), HOSTILE);
+    let page = report::page(&crowd(3, HOSTILE), HOSTILE);
     assert!(page.contains("&lt;script&gt;alert(1)"));
     assert!(!page.contains("<script>") && !page.contains("onerror=alert(1)>"));
     // Outside quotes, a `>` of the host would end a tag.
@@ -44,7 +43,7 @@ fn text_of_the_host_is_only_text() {
 #[test]
 fn tags_are_balanced() {
     const VOID: [&str; 3] = ["meta", "br", "!DOCTYPE"];
-    let page = html::page(&crowd(40, "nvme"), "test");
+    let page = report::page(&crowd(40, "nvme"), "test");
     let mut open = Vec::new();
     let body = page.replace(page.split("<style>").nth(1).unwrap().split("</style>").next().unwrap(), "");
     for tag in body.split('<').skip(1).filter_map(|rest| rest.split('>').next()) {
@@ -62,7 +61,7 @@ fn tags_are_balanced() {
 #[test]
 fn links_inside_the_page_lead_somewhere() {
     for name in CAPTURES {
-        let page = html::page(&capture(name), "test");
+        let page = report::page(&capture(name), "test");
         let ids = values(&page, "id");
         for href in values(&page, "href") {
             assert!(ids.contains(&href.trim_start_matches('#')), "{href}");
@@ -75,7 +74,7 @@ fn links_inside_the_page_lead_somewhere() {
 
 #[test]
 fn a_thousand_adapters_are_a_handful_of_shapes() {
-    let page = html::page(&crowd(1000, "nvme"), "test");
+    let page = report::page(&crowd(1000, "nvme"), "test");
     let tree = page.split("class=\"tree\"").nth(1).unwrap().split("</svg>").next().unwrap();
     // One has a worse finding than the others, and so is drawn by itself.
     assert!(tree.contains("999 × "));
@@ -84,7 +83,7 @@ fn a_thousand_adapters_are_a_handful_of_shapes() {
 
 #[test]
 fn the_verdict_stands_on_top() {
-    let page = html::page(&capture("ppc-noddw"), "iotoll 0.1.0");
+    let page = report::page(&capture("ppc-noddw"), "iotoll 0.1.0");
     assert!(page.contains("<h1>All 5 adapters pay a hypercall for each mapping; 5 findings.</h1>"));
     assert!(page.contains("Made by iotoll 0.1.0 from a capture"));
 }

@@ -71,7 +71,8 @@ fn config_space(host: &Host) -> Option<Unseen> {
         Reach::Capture => "a capture made by root, or lspci -vvv in it",
     };
     let why = format!(
-        "configuration space of {short} PCI functions: only its first 64 bytes, or none, were readable"
+        "configuration space of {short} PCI function{}: only its first 64 bytes, or none, were readable",
+        if short == 1 { "" } else { "s" }
     );
     (short > 0)
         .then(|| unseen("payload sizes, relaxed ordering, ACS, ATS, error registers", why, remedy))

@@ -8,13 +8,14 @@ use crate::{Bdf, Citation};
 use std::collections::BTreeSet;
 
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
-    // A hop is shared by all adapters below a switch: it is told once, for the first of them.
+    // A link is shared by all functions of a card and all adapters below a switch: it is told once, for
+    // the first of them.
     let mut told = BTreeSet::new();
     let mut findings = Vec::new();
     for (adapter, _) in case.adapters() {
         for (upper, lower) in case.host.hops(adapter) {
             let hop = Hop { upper: upper.link.value, lower: lower.link.value }.judge();
-            if hop.is_degraded() && told.insert(lower.address) {
+            if hop.is_degraded() && told.insert(upper.address) {
                 findings.push(degraded(adapter, upper, lower, &hop));
             }
         }
@@ -83,7 +84,8 @@ fn said_at_boot(host: &Host, adapter: &Adapter, told: &BTreeSet<Bdf>) -> Option<
         .hops(adapter)
         .iter()
         .any(|(upper, lower)| upper.link.value.speed_max.is_some() && lower.link.value.speed.is_some());
-    if line.available_mbps >= capable || known || told.contains(&adapter.function.address) {
+    let is_told = adapter.function.upstream.iter().any(|bridge| told.contains(bridge));
+    if line.available_mbps >= capable || known || is_told {
         return None;
     }
     let port = line.limited_at.map_or_else(|| "a port above".to_owned(), |port| port.to_string());
