@@ -1,0 +1,313 @@
+//! The program as a user runs it: exit codes, streams, captures of every kind, hostile input.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+use assert_cmd::Command;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+const CAPTURES: [&str; 5] = ["arm-smmu-strict", "ppc-ddw", "ppc-noddw", "x86-no-iommu", "x86-vtd-lazy"];
+
+fn capture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../host/tests/captures/{name}.tar.gz"))
+}
+
+fn iotoll(args: &[&str]) -> Output {
+    let mut command = Command::cargo_bin("iotoll").unwrap();
+    command.env("COLUMNS", "100").env("NO_COLOR", "1").args(args).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn json(args: &[&str]) -> serde_json::Value {
+    let output = iotoll(args);
+    assert!(output.status.code().unwrap() < 2, "{}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// `ADDRESS ROAD` of every adapter.
+fn roads(document: &serde_json::Value) -> Vec<String> {
+    let adapters = document["adapters"].as_array().unwrap();
+    adapters
+        .iter()
+        .map(|adapter| {
+            format!("{} {}", adapter["address"].as_str().unwrap(), adapter["road"].as_str().unwrap())
+        })
+        .collect()
+}
+
+#[test]
+fn roads_of_the_captured_kernels() {
+    let check = |name: &str, expect: &[&str], exit: i32| {
+        let path = capture(name);
+        let output = iotoll(&["inspect", "--json", "--from", path.to_str().unwrap()]);
+        assert_eq!(output.status.code(), Some(exit), "{name}");
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(document["schema"], "iotoll.inspect/1");
+        assert_eq!(roads(&document), expect, "{name}");
+        let has_evidence = |adapter: &serde_json::Value| !adapter["evidence"].as_array().unwrap().is_empty();
+        assert!(document["adapters"].as_array().unwrap().iter().all(has_evidence), "{name}");
+    };
+    check(
+        "arm-smmu-strict",
+        &[
+            "0000:00:01.0 translated-strict",
+            "0000:00:02.0 translated-strict",
+            "0000:00:03.0 no-iommu",
+            "0000:00:04.0 translated-strict",
+            "0000:00:05.0 translated-strict",
+        ],
+        1,
+    );
+    check(
+        "ppc-ddw",
+        &[
+            "0000:00:00.0 direct-window",
+            "0000:00:01.0 direct-window",
+            "0000:00:02.0 tce-window",
+            "0000:00:03.0 direct-window",
+            "0000:00:04.0 direct-window",
+        ],
+        1,
+    );
+    check(
+        "ppc-noddw",
+        &[
+            "0000:00:00.0 tce-window",
+            "0000:00:01.0 tce-window",
+            "0000:00:02.0 tce-window",
+            "0000:00:03.0 tce-window",
+            "0000:00:04.0 tce-window",
+        ],
+        1,
+    );
+    check(
+        "x86-no-iommu",
+        &[
+            "0000:00:01.0 no-iommu",
+            "0000:00:02.0 no-iommu",
+            "0000:00:03.0 no-iommu",
+            "0000:00:04.0 no-iommu",
+            "0000:00:1f.2 no-iommu",
+            "0000:00:1f.3 unbound",
+        ],
+        0,
+    );
+    check(
+        "x86-vtd-lazy",
+        &[
+            "0000:00:01.0 translated-lazy",
+            "0000:00:02.0 translated-lazy",
+            "0000:00:03.0 translated-lazy",
+            "0000:00:04.0 translated-lazy",
+            "0000:00:1f.2 translated-lazy",
+            "0000:00:1f.3 unbound",
+        ],
+        0,
+    );
+}
+
+#[test]
+fn documents_of_the_captured_kernels() {
+    for name in CAPTURES {
+        let mut document = json(&["inspect", "--json", "--from", capture(name).to_str().unwrap()]);
+        document["source"]["path"] = "CAPTURE".into();
+        insta::assert_json_snapshot!(name, document);
+    }
+}
+
+#[test]
+fn the_adapter_that_goes_around_the_smmu_is_named_with_its_reason() {
+    let document = json(&["inspect", "--json", "--from", capture("arm-smmu-strict").to_str().unwrap()]);
+    let adapter = &document["adapters"][2];
+    assert_eq!(adapter["address"], "0000:00:03.0");
+    assert!(adapter["reason"].as_str().unwrap().contains("VIRTIO_F_ACCESS_PLATFORM"));
+    let disagrees = |finding: &&serde_json::Value| finding["id"] == "sources-disagree";
+    let finding = document["findings"].as_array().unwrap().iter().find(disagrees).unwrap();
+    assert_eq!(finding["address"], "0000:00:03.0");
+}
+
+#[test]
+fn a_finding_names_disable_ddw_and_the_way_out() {
+    let document = json(&["inspect", "--json", "--from", capture("ppc-noddw").to_str().unwrap()]);
+    let finding = &document["findings"][0];
+    assert_eq!(finding["id"], "power-default-window");
+    for field in ["what", "fix"] {
+        assert!(finding[field].as_str().unwrap().contains("disable_ddw"), "{field}");
+    }
+    for field in ["risk", "verify"] {
+        assert!(!finding[field].as_str().unwrap().is_empty(), "{field}");
+    }
+    assert_eq!(finding["gain"]["evidence"]["kind"], "published");
+}
+
+#[test]
+fn a_capture_of_a_capture_reads_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in CAPTURES {
+        let copy = folder.path().join(format!("{name}.tar.gz"));
+        let made =
+            iotoll(&["capture", "--from", capture(name).to_str().unwrap(), "-o", copy.to_str().unwrap()]);
+        assert_eq!(made.status.code(), Some(0), "{}", text(&made.stderr));
+        assert!(made.stdout.is_empty(), "talk goes to standard error");
+        let read = |path: &Path| {
+            let mut document = json(&["inspect", "--json", "--from", path.to_str().unwrap()]);
+            document["source"]["path"] = "".into();
+            document
+        };
+        assert_eq!(read(&copy), read(&capture(name)), "{name}");
+    }
+}
+
+#[test]
+fn a_live_host_is_inspected_without_complaint() {
+    let output = iotoll(&["inspect", "--json"]);
+    assert!(output.status.code().unwrap() < 2, "{}", text(&output.stderr));
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["source"]["reach"], "live");
+}
+
+#[test]
+fn without_arguments_everything_and_a_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::cargo_bin("iotoll").unwrap();
+    let output = command.current_dir(folder.path()).env("COLUMNS", "100").output().unwrap();
+    assert!(output.status.code().unwrap() < 2, "{}", text(&output.stderr));
+    assert!(!output.stdout.is_empty());
+    let page = fs::read_to_string(folder.path().join("report.html")).unwrap();
+    assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>"));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing half-written is left");
+}
+
+#[test]
+fn one_adapter_in_full_by_short_address() {
+    let path = capture("ppc-ddw");
+    let output = iotoll(&["inspect", "--from", path.to_str().unwrap(), "00:02.0"]);
+    assert_eq!(output.status.code(), Some(1), "it has a finding");
+    let shown = text(&output.stdout);
+    assert!(shown.contains("tce-window") && shown.contains("dma_mask_bits"), "{shown}");
+    let other = iotoll(&["inspect", "--from", path.to_str().unwrap(), "00:03.0"]);
+    assert_eq!(other.status.code(), Some(0), "findings of others don't count");
+}
+
+/// Runs a command that must fail, and gives its words.
+fn refused(args: &[&str]) -> String {
+    let output = iotoll(args);
+    assert_eq!(output.status.code(), Some(2), "{args:?}: {}", text(&output.stdout));
+    assert!(output.stdout.is_empty(), "{args:?}: no data beside an error");
+    let words = text(&output.stderr);
+    assert!(!words.contains("panicked"), "{words}");
+    words
+}
+
+#[test]
+fn errors_name_the_file_the_place_and_what_was_expected() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let missing = folder.path().join("no.tar").to_str().unwrap().to_owned();
+    assert!(refused(&["inspect", "--from", &missing]).contains("no.tar: No such file"));
+
+    let whole = fs::read(capture("ppc-ddw")).unwrap();
+    let cut = file("cut.tar.gz", &whole[..whole.len() / 2]);
+    assert!(refused(&["inspect", "--from", &cut]).contains("damaged after "));
+    assert!(refused(&["inspect", "--from", &file("noise", &[0xa5; 5000])]).contains("expected .tar"));
+    assert!(
+        refused(&["inspect", "--from", folder.path().to_str().unwrap()]).contains("neither `proc` nor `sys`")
+    );
+
+    let path = capture("ppc-ddw").to_str().unwrap().to_owned();
+    assert!(refused(&["inspect", "--from", &path, "77:00.0"]).contains("no adapter 0000:77:00.0"));
+    assert!(refused(&["inspect", "--from", &path, "banana"]).contains("is not a PCI address"));
+    assert!(refused(&["inspect", "--from", &path, "--range", "0x0-0xfff"]).contains("x86"));
+    assert!(refused(&["mtrr", "plan", "--from", &path, "--want", "0x1000:4K:uc"]).contains("x86"));
+    assert!(refused(&["mtrr", "plan", "--want", "0x1000:uc"]).contains("BASE:SIZE:TYPE"));
+}
+
+#[test]
+fn garbage_in_every_file_is_unknown_and_no_panic() {
+    let folder = tempfile::tempdir().unwrap();
+    let unpacked = folder.path().join("host");
+    let bytes = fs::read(capture("x86-vtd-lazy")).unwrap();
+    tar::Archive::new(flate2::read::GzDecoder::new(&bytes[..])).unpack(&unpacked).unwrap();
+    scribble(&unpacked);
+    let output = iotoll(&["inspect", "--json", "--from", unpacked.to_str().unwrap()]);
+    assert!(!text(&output.stderr).contains("panicked"), "{}", text(&output.stderr));
+    assert!(matches!(output.status.code(), Some(0..=2)));
+}
+
+/// Overwrites every file below a folder with bytes that mean nothing.
+fn scribble(folder: &Path) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        let kind = entry.file_type().unwrap();
+        if kind.is_dir() {
+            scribble(&entry.path());
+        } else if kind.is_file() {
+            let noise: Vec<u8> = (0..300_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+            fs::write(entry.path(), noise).unwrap();
+        }
+    }
+}
+
+/// The table and the wish of "RHEL6.4 Apparent reduced PCIe performance in comparison to RHEL5.9" (Red Hat
+/// Customer Portal, 2013): registers 4 to 6 taken out, 80 MiB made uncachable, the three put back.
+#[test]
+fn the_articles_table_comes_out() {
+    const BEFORE: &str = "\
+reg00: base=0x00000000 (   0MB), size=32768MB: write-back, count=1
+reg01: base=0x800000000 (32768MB), size=8192MB: write-back, count=1
+reg02: base=0xa00000000 (40960MB), size=1024MB: write-back, count=1
+reg03: base=0xa40000000 (41984MB), size= 256MB: write-back, count=1
+reg04: base=0xae000000 (2784MB), size=  32MB: uncachable, count=1
+reg05: base=0xb0000000 (2816MB), size= 256MB: uncachable, count=1
+reg06: base=0xc0000000 (3072MB), size=1024MB: uncachable, count=1
+";
+    const AFTER: [&str; 5] = [
+        "reg04: base=0x10000000 ( 256MB), size=  64MB: uncachable, count=1",
+        "reg05: base=0x14000000 ( 320MB), size=  16MB: uncachable, count=1",
+        "reg06: base=0xae000000 (2784MB), size=  32MB: uncachable, count=1",
+        "reg07: base=0xb0000000 (2816MB), size= 256MB: uncachable, count=1",
+        "reg08: base=0xc0000000 (3072MB), size=1024MB: uncachable, count=1",
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let proc = folder.path().join("proc");
+    fs::create_dir(&proc).unwrap();
+    fs::write(proc.join("mtrr"), BEFORE).unwrap();
+    fs::write(proc.join("version"), "Linux version 2.6.18-348.el5 (builder@host) x86_64\n").unwrap();
+    let from = folder.path().to_str().unwrap();
+    let plan = |order: &str| {
+        let want = "0x10000000:80M:uncachable";
+        let output = iotoll(&["mtrr", "plan", "--from", from, "--want", want, "--order", order]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    let tidy = plan("tidy");
+    assert!(AFTER.iter().all(|line| tidy.contains(line)), "{tidy}");
+    let fewest = plan("fewest-steps");
+    assert_eq!(fewest.matches("> /proc/mtrr    #").count(), 2, "64 + 16 MiB: {fewest}");
+    let script =
+        text(&iotoll(&["mtrr", "plan", "--from", from, "--want", "0x10000000:80M:uc", "--script"]).stdout);
+    assert!(script.starts_with("#!/bin/sh"));
+}
+
+#[test]
+fn help_shows_examples_and_shells_complete() {
+    for command in
+        [&["--help"][..], &["inspect", "--help"], &["capture", "--help"], &["mtrr", "plan", "--help"]]
+    {
+        let help = text(&iotoll(command).stdout);
+        let examples = help.split("Examples:").nth(1).unwrap_or_else(|| panic!("{command:?}: no examples"));
+        assert!(examples.matches("iotoll").count() >= 2, "{command:?}: {help}");
+    }
+    assert!(text(&iotoll(&["complete", "bash"]).stdout).contains("_iotoll"));
+    let folder = tempfile::tempdir().unwrap();
+    assert!(iotoll(&["man", folder.path().to_str().unwrap()]).status.success());
+    assert!(folder.path().join("iotoll-inspect.1").exists());
+}
