@@ -79,6 +79,7 @@ fn cause(host: &Host, partition: &Partition, adapter: &Adapter) -> Cause {
         .or_else(|| disabled(host).map(by_option))
         .or_else(|| too_much_memory(host, partition, owner, adapter, log))
         .or_else(|| refused(log))
+        .or_else(|| nothing_created(host, partition, log))
         .or_else(|| not_offered(host, partition, owner, adapter))
         .unwrap_or_else(|| unproved(log))
 }
@@ -233,6 +234,32 @@ fn status(returned: i64) -> &'static str {
         -3 => ", parameter: too large, wrong page size, or none left",
         _ => "",
     }
+}
+
+/// Firmware answered the query, and the kernel asked for no window: what it says then, `can't map partition
+/// max`, is hidden at the usual log level, and kernels before 6.1 don't print the answer's figures.
+fn nothing_created(host: &Host, partition: &Partition, log: Option<&DdwLog>) -> Option<Cause> {
+    let log = log.filter(|log| log.create.is_none())?;
+    let query =
+        log.query.as_ref().filter(|query| query.value.returned == 0 && query.value.block_tces.is_none())?;
+    let memory_max = partition.memory_max.as_ref()?;
+    let now_bytes = host.platform.memory_kib.as_ref()?.value.saturating_mul(1024);
+    // Some memory is taken before the kernel counts; half as much again is no rounding.
+    if memory_max.bytes < now_bytes.saturating_mul(3) / 2 {
+        return None;
+    }
+    Some(Cause {
+        id: Id::PowerMaximumMemory,
+        severity: Severity::Warning,
+        why: format!(
+            "firmware offers a window and the kernel created none, most often because the partition's maximum memory \
+             of {:#x} bytes does not fit, though {now_bytes:#x} are in use",
+            memory_max.bytes
+        ),
+        evidence: std::iter::once(query.at.clone()).chain(memory_max.evidence.iter().cloned()).collect(),
+        fix: lower_maximum(host),
+        risk: "memory can then be added while running only up to the new maximum".to_owned(),
+    })
 }
 
 /// The bridge has no `ibm,ddw-applicable`: slot, firmware or kernel is the cause.
