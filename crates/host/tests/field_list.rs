@@ -1,0 +1,56 @@
+//! `docs/field.md` is made from the heads of the field cases, and this keeps it true.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+use std::fmt::Write;
+use std::{env, fs, path::Path};
+
+const HEAD: &str = "\
+# Hosts from the field
+
+Each is an excerpt that somebody posted about a real machine, rewritten to the smallest file tree and kept in
+`crates/host/tests/field/`; the test `field` holds our verdict against what its authors found out. Each file says
+which of its lines come from the source and which were added. This page is made from their heads:
+`IOTOLL_UPDATE=1 cargo test -p host --test field_list`.
+";
+
+fn values<'a>(head: &'a str, key: &str) -> Vec<&'a str> {
+    head.lines().filter_map(|line| line.strip_prefix(key)).collect()
+}
+
+fn page(folder: &Path) -> String {
+    let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    let mut page = format!("{HEAD}\n{} cases.\n", paths.len());
+    for path in paths {
+        let text = fs::read_to_string(&path).unwrap();
+        let head = text.split("\n-- ").next().unwrap();
+        let one = |key: &str| values(head, key).join(" ");
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let _ = writeln!(page, "\n## {name}\n");
+        let _ = writeln!(page, "- Machine: {}", one("machine: "));
+        let _ = writeln!(page, "- Source: {}", one("source: "));
+        let _ = writeln!(page, "- From the source, and added: {}", one("excerpt: "));
+        let _ = writeln!(page, "- Its authors found: {}", one("authors-found: "));
+        let _ = writeln!(page, "- Verdict: {}", values(head, "expect-road: ").join("; "));
+        for (key, words) in [("expect-finding: ", "Findings"), ("expect-no-finding: ", "And not")] {
+            let found = values(head, key);
+            if !found.is_empty() {
+                let _ = writeln!(page, "- {words}: {}", found.join("; "));
+            }
+        }
+    }
+    page
+}
+
+#[test]
+fn the_page_is_made_from_the_cases() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let file = here.join("../../docs/field.md");
+    let made = page(&here.join("tests/field"));
+    if env::var_os("IOTOLL_UPDATE").is_some() {
+        fs::write(&file, &made).unwrap();
+    }
+    let kept = fs::read_to_string(&file).unwrap_or_default();
+    assert!(kept == made, "docs/field.md is out of date: IOTOLL_UPDATE=1 cargo test -p host --test field_list");
+}
