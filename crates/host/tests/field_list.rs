@@ -52,5 +52,8 @@ fn the_page_is_made_from_the_cases() {
         fs::write(&file, &made).unwrap();
     }
     let kept = fs::read_to_string(&file).unwrap_or_default();
-    assert!(kept == made, "docs/field.md is out of date: IOTOLL_UPDATE=1 cargo test -p host --test field_list");
+    assert!(
+        kept == made,
+        "docs/field.md is out of date: IOTOLL_UPDATE=1 cargo test -p host --test field_list"
+    );
 }

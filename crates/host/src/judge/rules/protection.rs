@@ -121,6 +121,10 @@ fn shared_groups(host: &Host) -> Vec<Finding> {
 }
 
 fn shared_group(host: &Host, group: &Group) -> Option<Finding> {
+    // Most groups have one member; looking for it among ten thousand adapters would be for nothing.
+    if group.members.len() < 2 {
+        return None;
+    }
     let members: Vec<&Adapter> =
         host.adapters.iter().filter(|adapter| group.members.contains(&adapter.function.address)).collect();
     let cards: BTreeSet<(u32, u8, u8)> = members.iter().map(|adapter| card(adapter)).collect();
