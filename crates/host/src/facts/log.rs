@@ -102,9 +102,10 @@ pub struct LogFacts {
     pub iommu_trouble: Vec<Citation>,
     /// Tables that say the machine has an IOMMU.
     pub iommu_tables: Option<Citation>,
-    /// Functions set up with an identity domain by name.
+    /// Functions given an identity (true) or translated (false) domain by name: before 5.x, VT-d takes
+    /// 32-bit functions out of passthrough where memory goes further.
     #[serde(skip)]
-    pub identity: HashMap<Bdf, Citation>,
+    pub own_mapping: HashMap<Bdf, Cited<bool>>,
     /// Groups as functions were added to them.
     #[serde(skip)]
     pub groups: HashMap<Bdf, Cited<u32>>,
@@ -206,11 +207,8 @@ impl LogFacts {
     fn take_vt_d(&mut self, message: &VtDMessage, at: &Citation) {
         match message {
             VtDMessage::Active => self.activate(at),
-            VtDMessage::DeviceMapping { device: Some(bdf), identity: true } => {
-                self.identity.insert(*bdf, at.clone());
-            }
-            VtDMessage::DeviceMapping { device: Some(bdf), identity: false } => {
-                self.identity.remove(bdf);
+            VtDMessage::DeviceMapping { device: Some(bdf), identity } => {
+                self.own_mapping.insert(*bdf, Cited::new(*identity, at.clone()));
             }
             VtDMessage::StrictInGuest => self.batching_disallowed = Some(at.clone()),
             VtDMessage::StrictRequested => self.strict = Some(Cited::new(true, at.clone())),

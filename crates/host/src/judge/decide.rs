@@ -58,7 +58,8 @@ fn owner(host: &Host, adapter: &Adapter) -> Option<Verdict> {
 fn beside_the_iommu(host: &Host, adapter: &Adapter) -> Option<Verdict> {
     let access_platform = &adapter.virtio.as_ref()?.access_platform;
     let beside_what = adapter.function.iommu_group.is_some() || host.is_power();
-    if !beside_what || access_platform.value || host.bounce.forced.is_some() {
+    // In a guest with encrypted memory the kernel sends virtio through the DMA API all the same.
+    if !beside_what || access_platform.value || host.log.memory_encryption.is_some() {
         return None;
     }
     let reason = "a virtio device without VIRTIO_F_ACCESS_PLATFORM (feature bit 33) is given physical \
@@ -101,9 +102,13 @@ fn without_domain_type(host: &Host, adapter: &Adapter) -> Verdict {
     let group =
         adapter.function.iommu_group.as_ref().or_else(|| host.log.groups.get(&adapter.function.address));
     let active = host.log.translation_active.as_ref();
-    let identity = host.log.identity.get(&adapter.function.address);
-    if let Some(at) = identity {
-        return untranslated(host, adapter, Road::Identity, vec![at.clone()]);
+    if let Some(own) = host.log.own_mapping.get(&adapter.function.address) {
+        let at = vec![own.at.clone()];
+        return if own.value {
+            untranslated(host, adapter, Road::Identity, at)
+        } else {
+            translated(host, at)
+        };
     }
     match (group, active) {
         (None, None) => no_translation_seen(host, adapter),
