@@ -37,7 +37,7 @@ fn uses(manifest: &toml::Table) -> Vec<&str> {
         .get("dependencies")
         .and_then(toml::Value::as_table)
         .map(|table| table.keys().map(String::as_str).collect())
-        .unwrap_or_else(Vec::new)
+        .unwrap_or_default()
 }
 
 #[test]

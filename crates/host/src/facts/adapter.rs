@@ -131,7 +131,7 @@ pub(super) fn complete(tree: &Tree, function: Function, around: &Around) -> Adap
     };
     Adapter {
         names: around.names(&function),
-        interfaces: around.interfaces.get(&function.address).cloned().unwrap_or_else(Vec::new),
+        interfaces: around.interfaces.get(&function.address).cloned().unwrap_or_default(),
         dma_mask_bits: bits("dma_mask_bits"),
         coherent_mask_bits: bits("consistent_dma_mask_bits"),
         local_cpus: tree

@@ -1,6 +1,6 @@
 //! What is the case on a host: read once, judged later.
 //!
-//! One file per noun; each `read` takes the [`Tree`](crate::Tree) and gives facts that carry the file
+//! One file per noun; each `read` takes the [`Tree`] and gives facts that carry the file
 //! and line they came from.
 
 pub mod adapter;

@@ -47,7 +47,7 @@ fn node(tree: &Tree, folder: &str, number: u32) -> Node {
         memory_kib: tree.text(&format!("{folder}/meminfo")).and_then(|text| memory_kib(text.body())),
         distances: value("distance")
             .map(|row| row.split_whitespace().filter_map(|cell| cell.parse().ok()).collect())
-            .unwrap_or_else(Vec::new),
+            .unwrap_or_default(),
     }
 }
 
