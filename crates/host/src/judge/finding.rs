@@ -51,7 +51,7 @@ pub enum Id {
     PowerDefaultWindow,
     /// POWER: the partition's maximum memory stands in the way of a direct window, or will.
     PowerMaximumMemory,
-    /// POWER: the direct window lies beyond the device's mask.
+    /// POWER: a direct window is there, beyond the device's mask.
     PowerWindowExceedsMask,
     /// A link slower or narrower than both its ends allow.
     LinkDegraded,

@@ -58,12 +58,36 @@ fn in_partition(host: &Host, adapter: &Adapter) -> Verdict {
         return verdict(Road::TceWindow, None, evidence);
     }
     let by_property = endpoint.and_then(|endpoint| endpoint.windows.last());
+    if let (Some(mask), Some(window)) = (&adapter.dma_mask_bits, by_property)
+        && let Some(reason) = out_of_reach(host, mask.value, &window.value)
+    {
+        let mut evidence = vec![mask.at.clone(), window.at.clone()];
+        evidence.extend(default_window(endpoint));
+        return verdict(Road::TceWindow, Some(reason), evidence);
+    }
     match (by_property, log) {
         (Some(window), Some(log)) if contradicts(window, log) => disagreement(window, log),
         (Some(window), log) => by_window(window, log),
         (None, Some(log)) => by_log(host, adapter, endpoint, log),
         (None, None) => without_a_window(host, adapter, endpoint),
     }
+}
+
+/// Why a 64-bit window made for a neighbour on the same endpoint is not for this mask.
+fn out_of_reach(host: &Host, mask_bits: u32, window: &Ddw) -> Option<String> {
+    if mask_bits >= 64 {
+        return None;
+    }
+    if !window.within_mask(mask_bits) {
+        return Some(format!(
+            "its {mask_bits}-bit mask does not reach the 64-bit window at {:#x}",
+            window.base
+        ));
+    }
+    // Limited addressing came with 6.12 (the series of 6.9): before, only masks of 64 bits were asked about.
+    let asks_for_less = host.kernel().is_none_or(|kernel| kernel.at_least(6, 9));
+    (!asks_for_less)
+        .then(|| format!("this kernel gives 64-bit windows to 64-bit masks alone, and it has {mask_bits}"))
 }
 
 /// The node whose windows serve the adapter.

@@ -12,7 +12,6 @@ use crate::power::era::Era;
 use crate::power::location::LocationCode;
 use crate::power::page_sizes::PageSizes;
 use crate::power::slots::{self, Placement, SlotTables};
-use crate::power::window::Ddw;
 use crate::{Citation, Cited};
 
 const VERIFY: &str = "after the reboot, /proc/device-tree/.../linux,direct64-ddr-window-info is on the adapter's \
@@ -28,7 +27,6 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
         match verdict.road {
             Road::TceWindow => findings.push(default_window(host, partition, adapter, verdict)),
             Road::DynamicWindow => findings.push(too_small(host, partition, adapter, verdict)),
-            Road::DirectWindow => findings.extend(beyond_mask(host, adapter)),
             _ => {}
         }
     }
@@ -75,7 +73,7 @@ fn default_window(host: &Host, partition: &Partition, adapter: &Adapter, verdict
 fn cause(host: &Host, partition: &Partition, adapter: &Adapter) -> Cause {
     let log = host.log.ddw.get(&adapter.function.address);
     let owner = endpoint(host, adapter);
-    narrow_mask(adapter)
+    narrow_mask(adapter, owner)
         .or_else(|| disabled(host).map(by_option))
         .or_else(|| too_much_memory(host, partition, owner, adapter, log))
         .or_else(|| refused(log))
@@ -95,14 +93,27 @@ fn by_option(at: Citation) -> Cause {
     }
 }
 
-fn narrow_mask(adapter: &Adapter) -> Option<Cause> {
+fn narrow_mask(adapter: &Adapter, owner: Option<&Endpoint>) -> Option<Cause> {
     let mask = adapter.dma_mask_bits.as_ref().filter(|mask| mask.value < 64)?;
+    let window = owner.and_then(|owner| owner.windows.last());
+    let beyond = window.filter(|window| mask.value > 32 && !window.value.within_mask(mask.value));
     Some(Cause {
-        id: Id::PowerDefaultWindow,
+        id: if beyond.is_some() { Id::PowerWindowExceedsMask } else { Id::PowerDefaultWindow },
         severity: Severity::Note,
-        why: format!("its driver asks for {} address bits, and a direct window needs 64", mask.value),
-        evidence: vec![mask.at.clone()],
-        fix: "use an adapter and driver that ask for 64 bits (dma_mask_bits in sysfs shows it)".to_owned(),
+        why: match beyond {
+            Some(window) => format!(
+                "its driver asks for {} address bits, and the direct window starts at {:#x} and spans 2^{} bytes",
+                mask.value, window.value.base, window.value.window_shift
+            ),
+            None => format!("its driver asks for {} address bits, and a direct window needs 64", mask.value),
+        },
+        evidence: std::iter::once(mask.at.clone()).chain(beyond.map(|window| window.at.clone())).collect(),
+        fix: match beyond {
+            Some(_) => "use a kernel of 6.12 or later, which asks firmware for a window within the mask where firmware \
+                        offers limited addressing, or an adapter and driver that ask for 64 bits"
+                .to_owned(),
+            None => "use an adapter and driver that ask for 64 bits (dma_mask_bits in sysfs shows it)".to_owned(),
+        },
         risk: "none".to_owned(),
     })
 }
@@ -368,28 +379,6 @@ fn too_small(host: &Host, partition: &Partition, adapter: &Adapter, verdict: &Ve
         verify: VERIFY.to_owned(),
         gain: Some(published::tce_to_direct_window()),
     }
-}
-
-/// A window that ends beyond what the device can address.
-fn beyond_mask(host: &Host, adapter: &Adapter) -> Option<Finding> {
-    let mask = adapter.dma_mask_bits.as_ref()?;
-    let window: &Cited<Ddw> = endpoint(host, adapter)?.windows.last()?;
-    (mask.value < 64 && !window.value.within_mask(mask.value)).then(|| Finding {
-        id: Id::PowerWindowExceedsMask,
-        severity: Severity::Critical,
-        address: Some(adapter.function.address),
-        what: format!(
-            "its direct window starts at {:#x} and spans 2^{} bytes, and its mask has {} bits: it can't reach it",
-            window.value.base, window.value.window_shift, mask.value
-        ),
-        evidence: vec![window.at.clone(), mask.at.clone()],
-        fix: "boot with disable_ddw until the driver asks for 64 bits; kernels of 6.12 or later ask firmware for a \
-              window within the mask"
-            .to_owned(),
-        risk: "without the window every adapter of the partition pays for its mappings".to_owned(),
-        verify: VERIFY.to_owned(),
-        gain: None,
-    })
 }
 
 /// The article's rule, with what the kernel's own arithmetic says beside it.
