@@ -57,12 +57,14 @@ fn owner(host: &Host, adapter: &Adapter) -> Option<Verdict> {
 /// the group says what would be translated, not what is.
 fn beside_the_iommu(host: &Host, adapter: &Adapter) -> Option<Verdict> {
     let access_platform = &adapter.virtio.as_ref()?.access_platform;
-    let beside_what = adapter.function.iommu_group.is_some() || host.is_power();
-    if !beside_what || access_platform.value || host.bounce.forced.is_some() {
+    let bounced = host.bounce.forced.is_some();
+    let beside_what = adapter.function.iommu_group.is_some() || host.is_power() || bounced;
+    // With encrypted memory such a device does not probe at all; what is bound then uses the DMA API.
+    if !beside_what || access_platform.value || host.log.memory_encryption.is_some() {
         return None;
     }
     let reason = "a virtio device without VIRTIO_F_ACCESS_PLATFORM (feature bit 33) is given physical \
-                  addresses: its DMA passes no IOMMU, whatever its group says";
+                  addresses: its DMA passes neither an IOMMU nor bounce buffers, whatever its group says";
     Some(verdict(Road::NoIommu, Some(reason.to_owned()), vec![access_platform.at.clone()]))
 }
 
