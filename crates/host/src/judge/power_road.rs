@@ -57,6 +57,9 @@ fn in_partition(host: &Host, adapter: &Adapter) -> Verdict {
         evidence.extend(default_window(endpoint));
         return verdict(Road::TceWindow, None, evidence);
     }
+    if let Some(verdict) = mask_without_a_window(host, adapter, endpoint) {
+        return verdict;
+    }
     let by_property = endpoint.and_then(|endpoint| endpoint.windows.last());
     match (by_property, log) {
         (Some(window), Some(log)) if contradicts(window, log) => disagreement(window, log),
@@ -64,6 +67,20 @@ fn in_partition(host: &Host, adapter: &Adapter) -> Verdict {
         (None, Some(log)) => by_log(host, adapter, endpoint, log),
         (None, None) => without_a_window(host, adapter, endpoint),
     }
+}
+
+/// Before 6.12 a mask of exactly 64 bits takes a 64-bit window, any other stays in the default one, whatever
+/// other functions of the endpoint made (`iommu_bypass_supported_pSeriesLP`, before it `dma_set_mask_pSeriesLP`).
+fn mask_without_a_window(host: &Host, adapter: &Adapter, endpoint: Option<&Endpoint>) -> Option<Verdict> {
+    let mask = adapter.dma_mask_bits.as_ref().filter(|mask| mask.value < 64)?;
+    let kernel = host.kernel()?;
+    let takes_any = kernel.knows((6, 1), (6, 12)) != Some(false) && kernel.rhel().is_none_or(|rhel| rhel > 8);
+    let reason = format!(
+        "its mask has {} bits, and this kernel makes 64-bit windows for masks of 64 bits only",
+        mask.value
+    );
+    let evidence = std::iter::once(mask.at.clone()).chain(default_window(endpoint)).collect();
+    (!takes_any).then(|| verdict(Road::TceWindow, Some(reason), evidence))
 }
 
 /// The node whose windows serve the adapter.
