@@ -10,7 +10,7 @@ use crate::facts::{Adapter, Host, iommu::DomainType};
 use crate::{Citation, Cited};
 
 /// Drivers that hand a function to user space, by the start of their names.
-const USER_DRIVERS: [&str; 6] = ["vfio", "uio", "igb_uio", "nic_uio", "xen-pciback", "pciback"];
+const USER_DRIVERS: [&str; 5] = ["uio", "igb_uio", "nic_uio", "xen-pciback", "pciback"];
 /// A driver that holds a function without using it.
 const STUB_DRIVER: &str = "pci-stub";
 
@@ -48,7 +48,9 @@ fn owner(host: &Host, adapter: &Adapter) -> Option<Verdict> {
         let reason = "pci-stub holds the function and does no DMA".to_owned();
         return Some(verdict(Road::Unbound, Some(reason), vec![driver.at.clone()]));
     }
-    let by_user = USER_DRIVERS.iter().any(|prefix| driver.value.starts_with(prefix));
+    // Makers' variants name themselves first: mlx5_vfio_pci, nvgrace-gpu-vfio-pci.
+    let by_user =
+        driver.value.contains("vfio") || USER_DRIVERS.iter().any(|prefix| driver.value.starts_with(prefix));
     by_user.then(|| verdict(Road::User, None, vec![driver.at.clone()]))
 }
 
