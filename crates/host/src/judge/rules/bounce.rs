@@ -1,16 +1,17 @@
 //! Bounce buffers: who is sent through them, and whether there are enough.
 
-use super::{counted, kernel_argument, translate, turn_on, without_word};
+use super::{confine, counted, kernel_argument, without_word};
 use crate::facts::bounce::SLOT_BYTES;
-use crate::facts::iommu::DomainType;
 use crate::facts::{Adapter, Host};
-use crate::judge::decide::{beyond_mask, domain_type};
+use crate::judge::decide::beyond_mask;
 use crate::judge::{Case, Finding, Id, Road, Severity, Verdict};
 use crate::{Bdf, Citation};
 use std::collections::BTreeMap;
 
 /// A pool this full will soon be full: a mapping takes up to 128 slots in a row.
 const USED_PERCENT_MAX: u64 = 80;
+/// Wider masks have I/O addresses enough, wherever memory ends.
+const SHARED_BITS_MAX: u32 = 32;
 /// The kernel's own default, 64 MiB, in slots.
 const SLOTS_DEFAULT: u64 = 32_768;
 
@@ -33,7 +34,7 @@ fn mask(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Finding> {
             "buffers beyond it are copied through swiotlb at each I/O",
             format!(
                 "let the IOMMU translate for it ({}), or use an adapter and driver with a 64-bit mask",
-                translated_instead(host, adapter)
+                confine(host, adapter)
             ),
             "translation costs a mapping per I/O; it protects memory at the same time",
         ),
@@ -43,7 +44,7 @@ fn mask(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Finding> {
             without_word(&never.text, "noforce"),
             "the pool takes 64 MiB of memory below 4 GiB, and buffers beyond the mask are copied",
         ),
-        (road, _) if road.is_translated() => (
+        (road, _) if road.is_translated() && mask.value <= SHARED_BITS_MAX => (
             Severity::Note,
             "all its mappings share the I/O addresses below 4 GiB, which fill and fragment under load",
             "use an adapter and driver with a 64-bit mask where load is high".to_owned(),
@@ -68,14 +69,6 @@ fn mask(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Finding> {
         ),
         gain: None,
     })
-}
-
-/// An IOMMU that passes addresses through is on already.
-fn translated_instead(host: &Host, adapter: &Adapter) -> String {
-    let passes_through = domain_type(host, adapter)
-        .is_some_and(|domain| domain.value == DomainType::Identity)
-        || host.log.translation_active.is_some();
-    if passes_through { translate(host, adapter) } else { turn_on(host, "") }
 }
 
 fn forced(case: &Case<'_>) -> Option<Finding> {

@@ -12,7 +12,9 @@ mod power;
 mod protection;
 mod sources;
 
+use super::decide::domain_type;
 use super::{Case, Finding};
+use crate::facts::iommu::DomainType;
 use crate::facts::{Adapter, Host};
 use crate::kernel::CpuVendor;
 
@@ -108,6 +110,14 @@ fn turn_on(host: &Host, beside: &str) -> String {
         }
         Maker::Unknown => "enable the IOMMU (VT-d, AMD-Vi or SMMU) in the firmware's setup".to_owned(),
     }
+}
+
+/// How an untranslated adapter gets translated. An IOMMU that passes addresses through is on already.
+fn confine(host: &Host, adapter: &Adapter) -> String {
+    let passes_through = domain_type(host, adapter)
+        .is_some_and(|domain| domain.value == DomainType::Identity)
+        || host.log.translation_active.is_some();
+    if passes_through { translate(host, adapter) } else { turn_on(host, "") }
 }
 
 /// How an adapter of an identity domain gets a translating one.

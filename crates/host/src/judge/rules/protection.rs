@@ -1,6 +1,6 @@
 //! Where the IOMMU protects less than it could.
 
-use super::{Maker, counted, maker, translate, turn_on, without_word};
+use super::{Maker, confine, counted, maker, turn_on, without_word};
 use crate::Citation;
 use crate::facts::iommu::{DomainType, Group};
 use crate::facts::{Adapter, Host};
@@ -18,7 +18,10 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
 
 /// A stranger's device on a port that can be reached from outside reads all memory.
 fn exposed(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Finding> {
-    if !matches!(verdict.road, Road::Identity | Road::NoIommu) || adapter.virtio.is_some() {
+    // What is copied for a narrow mask is no more confined; only encrypted memory can't be read.
+    let open = matches!(verdict.road, Road::Identity | Road::NoIommu | Road::Bounce)
+        && host.log.memory_encryption.is_none();
+    if !open || adapter.virtio.is_some() {
         return None;
     }
     let at = reachable_from_outside(host, adapter)?;
@@ -32,13 +35,7 @@ fn exposed(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Finding>
                there can read and write all memory"
             .to_owned(),
         evidence,
-        fix: format!(
-            "translate for it: {}",
-            match verdict.road {
-                Road::Identity => translate(host, adapter),
-                _ => turn_on(host, ""),
-            }
-        ),
+        fix: format!("translate for it: {}", confine(host, adapter)),
         risk: "each I/O then pays for a mapping; untrusted devices are also run strict and bounced".to_owned(),
         verify: "`iotoll inspect` shows it translated-strict or translated-lazy".to_owned(),
         gain: None,
