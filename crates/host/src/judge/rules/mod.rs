@@ -45,17 +45,25 @@ fn counted(count: usize, noun: &str) -> String {
 /// Where a kernel argument is put for good, by what the host's boot loader probably is.
 fn kernel_argument(argument: &str) -> String {
     format!(
-        "add `{argument}` to the kernel command line (grubby --update-kernel=ALL --args=\"{argument}\", or \
-         GRUB_CMDLINE_LINUX in /etc/default/grub and update-grub) and reboot"
+        "add `{argument}` to the kernel command line (grubby --update-kernel=ALL --args={}, or \
+         GRUB_CMDLINE_LINUX in /etc/default/grub and update-grub) and reboot",
+        for_a_shell(argument)
     )
 }
 
 /// The same for an argument that must go.
 fn without_kernel_argument(argument: &str) -> String {
     format!(
-        "take `{argument}` off the kernel command line (grubby --update-kernel=ALL --remove-args=\"{argument}\", or \
-         /etc/default/grub and update-grub) and reboot"
+        "take `{argument}` off the kernel command line (grubby --update-kernel=ALL --remove-args={}, or \
+         /etc/default/grub and update-grub) and reboot",
+        for_a_shell(argument)
     )
+}
+
+/// An argument as a shell takes it for one word.
+fn for_a_shell(argument: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "=,.:_-/@".contains(c);
+    if argument.chars().all(plain) { argument.to_owned() } else { format!("'{argument}'") }
 }
 
 /// The same for one word of an argument, whose other words stay: `strict` of `intel_iommu=on,strict`.
@@ -67,8 +75,9 @@ fn without_word(argument: &str, word: &str) -> String {
     }
     format!(
         "take `{word}` out of `{argument}` on the kernel command line (grubby --update-kernel=ALL \
-         --remove-args=\"{argument}\" --args=\"{name}={}\", or /etc/default/grub and update-grub) and reboot",
-        kept.join(",")
+         --remove-args={} --args={}, or /etc/default/grub and update-grub) and reboot",
+        for_a_shell(argument),
+        for_a_shell(&format!("{name}={}", kept.join(",")))
     )
 }
 

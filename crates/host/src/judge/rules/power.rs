@@ -57,7 +57,7 @@ fn default_window(host: &Host, partition: &Partition, adapter: &Adapter, verdict
     evidence.dedup();
     let calls = match partition.tce_calls {
         _ if bare_metal => "",
-        Some(crate::power::hypercalls::TceCalls::Single) => " by hypercall, one for each 4 KiB",
+        Some(crate::power::hypercalls::TceCalls::Single) => " by hypercall, one hypercall for each 4 KiB",
         _ => " by hypercall",
     };
     Finding {
