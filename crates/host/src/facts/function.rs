@@ -48,8 +48,12 @@ impl Function {
     pub fn leads_down(&self) -> bool {
         match self.capabilities.express.get().and_then(|express| express.port) {
             Some(port) => port.leads_down(),
-            // Not readable: of the bridges on one path, those with a link to report are taken for ports.
-            None => self.link.value.speed.is_some() && self.is_bridge(),
+            // Not readable: root ports and a switch's upstream and downstream ports take turns on a path,
+            // and an upstream port shows the link above it.
+            None => {
+                let may_lead_down = self.upstream.len().is_multiple_of(2);
+                may_lead_down && self.link.value.speed.is_some() && self.is_bridge()
+            }
         }
     }
 }

@@ -142,8 +142,9 @@ pub struct LogFacts {
     pub payload_refused: HashMap<Bdf, Citation>,
     /// Conflicting memory types, `ioremap on RAM`, MTRR mismatches.
     pub memory_type_conflicts: Vec<Citation>,
-    /// vfio without an IOMMU tainted the kernel.
-    pub noiommu_taint: Option<Citation>,
+    /// Functions that vfio handed out without an IOMMU, which taints the kernel; `None` where the line names none.
+    #[serde(skip)]
+    pub no_iommu: Vec<(Option<Bdf>, Citation)>,
 }
 
 impl LogFacts {
@@ -171,7 +172,7 @@ impl LogFacts {
         let at = &logged.at;
         self.architecture = self.architecture.take().or_else(|| printed_by(&logged.message));
         match &logged.message {
-            Message::Iommu(message) => self.take_iommu(message, at),
+            Message::Iommu(message) => self.take_iommu(message, logged),
             Message::VtD(message) => self.take_vt_d(message, at),
             Message::AmdVi(message) => self.take_amd_vi(message, at),
             Message::Smmu(message) => self.take_smmu(message, at),
@@ -185,7 +186,8 @@ impl LogFacts {
         }
     }
 
-    fn take_iommu(&mut self, message: &IommuMessage, at: &Citation) {
+    fn take_iommu(&mut self, message: &IommuMessage, logged: &Logged) {
+        let at = &logged.at;
         match message {
             IommuMessage::DefaultDomain { passthrough, .. } => {
                 self.default_passthrough = Some(Cited::new(*passthrough, at.clone()));
@@ -199,7 +201,7 @@ impl LogFacts {
             IommuMessage::GroupLeft { bdf: Some(bdf), .. } => {
                 self.groups.remove(bdf);
             }
-            IommuMessage::UnsafeNoIommu => self.noiommu_taint = Some(at.clone()),
+            IommuMessage::UnsafeNoIommu => self.no_iommu.push((logged.bdf(), at.clone())),
             _ => {}
         }
     }
@@ -335,6 +337,12 @@ impl LogFacts {
             }
             _ => {}
         }
+    }
+
+    /// The line that says that vfio hands this function out without an IOMMU.
+    pub fn no_iommu_taint(&self, address: Bdf) -> Option<&Citation> {
+        let taints = |named: &Option<Bdf>| named.is_none_or(|named| named == address);
+        self.no_iommu.iter().find(|(named, _)| taints(named)).map(|(_, at)| at)
     }
 
     fn activate(&mut self, at: &Citation) {

@@ -98,11 +98,18 @@ fn distribution(tree: &Tree) -> Option<Cited<String>> {
             .iter()
             .filter_map(|path| tree.text(path))
             .map(|text| {
-                let name = text.body().lines().next().unwrap_or_default().trim().to_owned();
-                Cited::new(name, text.cite_value())
+                let name = text.body().lines().next().unwrap_or_default().trim();
+                Cited::new(format!("{name}{}", service_pack(&text)), text.cite_value())
             })
             .find(|cited| !cited.value.is_empty())
     })
+}
+
+/// SLES 10 to 12 name their service pack on a line of its own: `PATCHLEVEL = 3`.
+fn service_pack(release: &Text) -> String {
+    let line = release.body().lines().find_map(|line| line.strip_prefix("PATCHLEVEL"));
+    let pack = line.map(|rest| rest.trim_start_matches([' ', '=']).trim());
+    pack.filter(|pack| !pack.is_empty() && *pack != "0").map_or_else(String::new, |pack| format!(" SP{pack}"))
 }
 
 fn machine(tree: &Tree) -> Option<Cited<String>> {

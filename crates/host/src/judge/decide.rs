@@ -10,7 +10,7 @@ use crate::facts::{Adapter, Host, iommu::DomainType};
 use crate::{Citation, Cited};
 
 /// Drivers that hand a function to user space, by the start of their names.
-const USER_DRIVERS: [&str; 6] = ["vfio", "uio", "igb_uio", "nic_uio", "xen-pciback", "pciback"];
+const USER_DRIVERS: [&str; 5] = ["uio", "igb_uio", "nic_uio", "xen-pciback", "pciback"];
 /// A driver that holds a function without using it.
 const STUB_DRIVER: &str = "pci-stub";
 
@@ -48,7 +48,9 @@ fn owner(host: &Host, adapter: &Adapter) -> Option<Verdict> {
         let reason = "pci-stub holds the function and does no DMA".to_owned();
         return Some(verdict(Road::Unbound, Some(reason), vec![driver.at.clone()]));
     }
-    let by_user = USER_DRIVERS.iter().any(|prefix| driver.value.starts_with(prefix));
+    // Makers' variants name themselves first: mlx5_vfio_pci, nvgrace-gpu-vfio-pci.
+    let by_user =
+        driver.value.contains("vfio") || USER_DRIVERS.iter().any(|prefix| driver.value.starts_with(prefix));
     by_user.then(|| verdict(Road::User, None, vec![driver.at.clone()]))
 }
 
@@ -57,13 +59,14 @@ fn owner(host: &Host, adapter: &Adapter) -> Option<Verdict> {
 /// the group says what would be translated, not what is.
 fn beside_the_iommu(host: &Host, adapter: &Adapter) -> Option<Verdict> {
     let access_platform = &adapter.virtio.as_ref()?.access_platform;
-    let beside_what = adapter.function.iommu_group.is_some() || host.is_power();
-    // In a guest with encrypted memory the kernel sends virtio through the DMA API all the same.
+    let bounced = host.bounce.forced.is_some();
+    let beside_what = adapter.function.iommu_group.is_some() || host.is_power() || bounced;
+    // With encrypted memory such a device does not probe at all; what is bound then uses the DMA API.
     if !beside_what || access_platform.value || host.log.memory_encryption.is_some() {
         return None;
     }
     let reason = "a virtio device without VIRTIO_F_ACCESS_PLATFORM (feature bit 33) is given physical \
-                  addresses: its DMA passes no IOMMU, whatever its group says";
+                  addresses: its DMA passes neither an IOMMU nor bounce buffers, whatever its group says";
     Some(verdict(Road::NoIommu, Some(reason.to_owned()), vec![access_platform.at.clone()]))
 }
 

@@ -57,14 +57,10 @@ fn in_partition(host: &Host, adapter: &Adapter) -> Verdict {
         evidence.extend(default_window(endpoint));
         return verdict(Road::TceWindow, None, evidence);
     }
-    let by_property = endpoint.and_then(|endpoint| endpoint.windows.last());
-    if let (Some(mask), Some(window)) = (&adapter.dma_mask_bits, by_property)
-        && let Some(reason) = out_of_reach(host, mask.value, &window.value)
-    {
-        let mut evidence = vec![mask.at.clone(), window.at.clone()];
-        evidence.extend(default_window(endpoint));
-        return verdict(Road::TceWindow, Some(reason), evidence);
+    if let Some(verdict) = mask_without_a_window(host, adapter, endpoint) {
+        return verdict;
     }
+    let by_property = endpoint.and_then(|endpoint| endpoint.windows.last());
     match (by_property, log) {
         (Some(window), Some(log)) if contradicts(window, log) => disagreement(window, log),
         (Some(window), log) => by_window(window, log),
@@ -73,21 +69,18 @@ fn in_partition(host: &Host, adapter: &Adapter) -> Verdict {
     }
 }
 
-/// Why a 64-bit window made for a neighbour on the same endpoint is not for this mask.
-fn out_of_reach(host: &Host, mask_bits: u32, window: &Ddw) -> Option<String> {
-    if mask_bits >= 64 {
-        return None;
-    }
-    if !window.within_mask(mask_bits) {
-        return Some(format!(
-            "its {mask_bits}-bit mask does not reach the 64-bit window at {:#x}",
-            window.base
-        ));
-    }
-    // Limited addressing came with 6.12 (the series of 6.9): before, only masks of 64 bits were asked about.
-    let asks_for_less = host.kernel().is_none_or(|kernel| kernel.at_least(6, 9));
-    (!asks_for_less)
-        .then(|| format!("this kernel gives 64-bit windows to 64-bit masks alone, and it has {mask_bits}"))
+/// Before 6.12 a mask of exactly 64 bits takes a 64-bit window, any other stays in the default one, whatever
+/// other functions of the endpoint made (`iommu_bypass_supported_pSeriesLP`, before it `dma_set_mask_pSeriesLP`).
+fn mask_without_a_window(host: &Host, adapter: &Adapter, endpoint: Option<&Endpoint>) -> Option<Verdict> {
+    let mask = adapter.dma_mask_bits.as_ref().filter(|mask| mask.value < 64)?;
+    let kernel = host.kernel()?;
+    let takes_any = kernel.knows((6, 1), (6, 12)) != Some(false) && kernel.rhel().is_none_or(|rhel| rhel > 8);
+    let reason = format!(
+        "its mask has {} bits, and this kernel makes 64-bit windows for masks of 64 bits only",
+        mask.value
+    );
+    let evidence = std::iter::once(mask.at.clone()).chain(default_window(endpoint)).collect();
+    (!takes_any).then(|| verdict(Road::TceWindow, Some(reason), evidence))
 }
 
 /// The node whose windows serve the adapter.

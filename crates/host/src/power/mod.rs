@@ -28,6 +28,6 @@ pub mod lparcfg;
 pub mod memory;
 pub mod page_sizes;
 pub mod partition;
-mod size;
+pub(crate) mod size;
 pub mod slots;
 pub mod window;

@@ -1,6 +1,6 @@
 //! Bounce buffers: who is sent through them, and whether there are enough.
 
-use super::{counted, kernel_argument, without_kernel_argument};
+use super::{confine, counted, kernel_argument, without_word};
 use crate::facts::bounce::SLOT_BYTES;
 use crate::facts::{Adapter, Host};
 use crate::judge::decide::beyond_mask;
@@ -10,6 +10,8 @@ use std::collections::BTreeMap;
 
 /// A pool this full will soon be full: a mapping takes up to 128 slots in a row.
 const USED_PERCENT_MAX: u64 = 80;
+/// Wider masks have I/O addresses enough, wherever memory ends.
+const SHARED_BITS_MAX: u32 = 32;
 /// The kernel's own default, 64 MiB, in slots.
 const SLOTS_DEFAULT: u64 = 32_768;
 
@@ -25,24 +27,28 @@ fn mask(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Finding> {
     if host.is_power() {
         return None;
     }
-    let (severity, what, fix) = match verdict.road {
-        Road::Bounce if host.bounce.forced.is_none() => (
+    let never = host.bounce.never.as_ref();
+    let (severity, what, fix, risk) = match (verdict.road, never) {
+        (Road::Bounce, _) if host.bounce.forced.is_none() => (
             Severity::Warning,
             "buffers beyond it are copied through swiotlb at each I/O",
             format!(
                 "let the IOMMU translate for it ({}), or use an adapter and driver with a 64-bit mask",
-                kernel_argument(iommu_on(host))
+                confine(host, adapter)
             ),
+            "translation costs a mapping per I/O; it protects memory at the same time",
         ),
-        Road::NoIommu | Road::Identity if host.bounce.never.is_some() => (
+        (Road::NoIommu | Road::Identity, Some(never)) => (
             Severity::Critical,
             "bounce buffers are off: mapping a buffer beyond it fails",
-            without_kernel_argument("swiotlb=noforce"),
+            without_word(&never.text, "noforce"),
+            "the pool takes 64 MiB of memory below 4 GiB, and buffers beyond the mask are copied",
         ),
-        road if road.is_translated() => (
+        (road, _) if road.is_translated() && mask.value <= SHARED_BITS_MAX => (
             Severity::Note,
             "all its mappings share the I/O addresses below 4 GiB, which fill and fragment under load",
             "use an adapter and driver with a 64-bit mask where load is high".to_owned(),
+            "none",
         ),
         _ => return None,
     };
@@ -56,7 +62,7 @@ fn mask(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Finding> {
         ),
         evidence: vec![mask.at.clone(), end.at.clone()],
         fix,
-        risk: "translation costs a mapping per I/O; it protects memory at the same time".to_owned(),
+        risk: risk.to_owned(),
         verify: format!(
             "cat /sys/bus/pci/devices/{}/dma_mask_bits, and `iotoll inspect`",
             adapter.function.address
@@ -65,31 +71,25 @@ fn mask(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Finding> {
     })
 }
 
-fn iommu_on(host: &Host) -> &'static str {
-    use crate::kernel::CpuVendor;
-    match host.platform.cpu_vendor.as_ref().map(|cited| &cited.value) {
-        Some(CpuVendor::Intel) => "intel_iommu=on",
-        Some(vendor) if vendor.has_amd_vi() => "amd_iommu=on",
-        _ => "iommu.passthrough=0",
-    }
-}
-
 fn forced(case: &Case<'_>) -> Option<Finding> {
     let at = case.host.bounce.forced.as_ref()?;
     let users = case.working().filter(|(_, verdict)| verdict.road == Road::Bounce).count();
     let by_encryption = case.host.log.memory_encryption.as_ref() == Some(at);
-    let (severity, fix, risk) = match by_encryption {
+    let (severity, fix, risk, verify) = match by_encryption {
         true => (
             Severity::Note,
             "none from inside: devices can't reach a confidential guest's encrypted memory; keep I/O large and \
              queues few, and give the pool room (swiotlb=<slots>)"
                 .to_owned(),
             "without bouncing no device works".to_owned(),
+            "/sys/kernel/debug/swiotlb/io_tlb_used stays well below io_tlb_nslabs under load",
         ),
         false => (
-            Severity::Warning,
-            without_kernel_argument("swiotlb=force"),
+            // Where all adapters are translated nobody pays for it yet.
+            if users == 0 { Severity::Note } else { Severity::Warning },
+            without_word(&at.text, "force"),
             "none, unless it was set to work around a device that can't reach its buffers".to_owned(),
+            "/sys/kernel/debug/swiotlb/io_tlb_used stays near 0 under load",
         ),
     };
     Some(Finding {
@@ -103,7 +103,7 @@ fn forced(case: &Case<'_>) -> Option<Finding> {
         evidence: vec![at.clone()],
         fix,
         risk,
-        verify: "/sys/kernel/debug/swiotlb/io_tlb_used stays near 0 under load".to_owned(),
+        verify: verify.to_owned(),
         gain: None,
     })
 }
@@ -150,6 +150,11 @@ fn pool_finding(
     evidence.extend(pool.map(|pool| pool.at.clone()));
     evidence.dedup();
     let wanted = slots.saturating_mul(4).next_power_of_two();
+    // A confidential guest can't do without.
+    let first = match host.log.memory_encryption {
+        Some(_) => "",
+        None => "first stop the need (a 64-bit mask, or translation); else ",
+    };
     Finding {
         id: Id::SwiotlbFull,
         severity,
@@ -157,7 +162,7 @@ fn pool_finding(
         what,
         evidence,
         fix: format!(
-            "first stop the need (a 64-bit mask, or translation); else {}, which is {} MiB",
+            "{first}{}, which is {} MiB",
             kernel_argument(&format!("swiotlb={wanted}")),
             wanted.saturating_mul(SLOT_BYTES) >> 20
         ),
@@ -170,6 +175,10 @@ fn pool_finding(
 /// A mapping refused because nothing could bring it within the mask.
 fn overflows(host: &Host) -> Option<Finding> {
     let (address, at) = host.log.mask_overflows.first()?;
+    let fix = match &host.bounce.never {
+        Some(never) => without_word(&never.text, "noforce"),
+        None => kernel_argument("swiotlb=65536"),
+    };
     let evidence =
         std::iter::once(at.clone()).chain(host.bounce.never.clone()).chain(host.log.swiotlb_failed.clone());
     Some(Finding {
@@ -181,8 +190,8 @@ fn overflows(host: &Host) -> Option<Finding> {
             counted(host.log.mask_overflows.len(), "line")
         ),
         evidence: evidence.collect(),
-        fix: format!("let bounce buffers exist: {}", kernel_argument("swiotlb=65536")),
-        risk: "128 MiB of memory below 4 GiB".to_owned(),
+        fix: format!("let bounce buffers exist: {fix}"),
+        risk: "the pool takes 64 MiB (or 128 MiB with 65536 slots) of memory, on x86 below 4 GiB".to_owned(),
         verify: "`dmesg` shows `software IO TLB: mapped` and no `overflow` line".to_owned(),
         gain: None,
     })

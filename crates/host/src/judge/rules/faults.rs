@@ -8,13 +8,25 @@ use std::collections::BTreeMap;
 /// Lines quoted for one adapter: the first ones tell the cause, thousands tell nothing more.
 const LINES_QUOTED_MAX: usize = 4;
 
+const FIND_WHO: &str = "find who used an address that was not mapped: update the adapter's firmware and driver first; a \
+                        driver under development shows the mapping with CONFIG_DMA_API_DEBUG and \
+                        dma_debug_driver=<driver>";
+const OF_IOMMU: &str = ". If firmware owns the address (RMRR, IVMD, RMR), an update of it must list it";
+const OF_EEH: &str = ". The lines after it in `dmesg` and the event log (rtas_errd, opal-elog) name the register that \
+                      failed; faults of the slot or cable freeze it as well";
+const RISK_OF_IOMMU: &str = "passthrough silences the fault by giving up the protection that caught it: the stray \
+                             access then reaches memory";
+const RISK_OF_EEH: &str =
+    "eeh=off only hides it: the adapter then reads all ones and its driver fails in other ways";
+
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     let mut by_adapter: BTreeMap<Option<Bdf>, Vec<&Fault>> = BTreeMap::new();
     for fault in &case.host.log.faults {
         let address = fault.address.or_else(|| of_stream(case, fault.stream?));
         by_adapter.entry(address).or_default().push(fault);
     }
-    by_adapter.into_iter().map(|(address, faults)| finding(address, &faults)).collect()
+    let is_power = case.host.is_power();
+    by_adapter.into_iter().map(|(address, faults)| finding(address, &faults, is_power)).collect()
 }
 
 /// Firmware usually makes a function's requester ID its stream's low 16 bits (IORT, identity mapping of
@@ -27,7 +39,7 @@ fn of_stream(case: &Case<'_>, stream: u32) -> Option<Bdf> {
     fitting.next().is_none().then_some(first)
 }
 
-fn finding(address: Option<Bdf>, faults: &[&Fault]) -> Finding {
+fn finding(address: Option<Bdf>, faults: &[&Fault], is_power: bool) -> Finding {
     let first = faults.first().map_or("", |fault| fault.what.as_str());
     let more = match faults.len() {
         0 | 1 => String::new(),
@@ -40,13 +52,8 @@ fn finding(address: Option<Bdf>, faults: &[&Fault]) -> Finding {
         address,
         what: format!("DMA of {whose} was refused: {first}{more}"),
         evidence: faults.iter().take(LINES_QUOTED_MAX).map(|fault| fault.at.clone()).collect(),
-        fix: "find who used an address that was not mapped: update the adapter's firmware and driver first; a \
-              driver under development shows the mapping with CONFIG_DMA_API_DEBUG and dma_debug_driver=<driver>. \
-              If firmware owns the address (RMRR, IVMD), a BIOS update must list it"
-            .to_owned(),
-        risk: "passthrough (iommu=pt) silences the fault by giving up the protection that caught it: the stray \
-               access then reaches memory"
-            .to_owned(),
+        fix: format!("{FIND_WHO}{}", if is_power { OF_EEH } else { OF_IOMMU }),
+        risk: if is_power { RISK_OF_EEH } else { RISK_OF_IOMMU }.to_owned(),
         verify: "no new fault lines in `dmesg` under the load that showed them".to_owned(),
         gain: None,
     }

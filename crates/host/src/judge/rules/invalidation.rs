@@ -1,9 +1,9 @@
 //! Strict and lazy invalidation, against what the adapter needs and what was asked for.
 
-use super::kernel_argument;
+use super::{Maker, kernel_argument, maker, without_word};
 use crate::facts::{Adapter, Host};
 use crate::judge::{Case, Finding, Id, Road, Severity, Verdict, published};
-use crate::kernel::Architecture;
+use crate::kernel::{self, Architecture, Effect};
 use crate::{Citation, Cited};
 use toll::Gain;
 
@@ -22,7 +22,7 @@ fn judge(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Finding> {
             Some(strict_against_request(host, adapter, verdict, asked))
         }
         (Road::TranslatedLazy, Some(asked)) if asked.value => {
-            Some(lazy_against_request(adapter, verdict, asked))
+            Some(lazy_against_request(host, adapter, verdict, asked))
         }
         (Road::TranslatedStrict, asked) if is_fast(adapter) => {
             Some(strict_on_fast(host, adapter, verdict, asked))
@@ -68,20 +68,56 @@ fn remedy(host: &Host, adapter: &Adapter) -> (String, String) {
         );
         return (fix, "`dmesg` shows `iommu: Default domain type: Passthrough` after the reboot".to_owned());
     }
+    let lasting = lasting(host);
     let group = adapter.function.iommu_group.as_ref().map(|group| group.value);
-    match (group, host.tells_lazy_groups()) {
-        (Some(group), true) => {
+    match group.filter(|_| host.tells_lazy_groups()) {
+        Some(group) => {
             let file = format!("/sys/kernel/iommu_groups/{group}/type");
-            let fix = format!(
-                "echo DMA-FQ > {file} (as root, now, with the driver bound); for good, {}",
-                kernel_argument("iommu.strict=0")
-            );
+            let fix =
+                format!("echo DMA-FQ > {file} (as root, now, with the driver bound); for good, {lasting}");
             (fix, format!("cat {file} prints DMA-FQ"))
         }
-        _ => (
-            kernel_argument("iommu.strict=0"),
-            "`dmesg` shows `DMA domain TLB invalidation policy: lazy mode`".to_owned(),
-        ),
+        None => (lasting, "`iotoll inspect` shows translated-lazy after the reboot".to_owned()),
+    }
+}
+
+/// What brings batches for every boot. The drivers' own words are read after `iommu.strict=0` and win
+/// over it (`__setup` against `early_param`), so they must go.
+fn lasting(host: &Host) -> String {
+    if let Some((argument, word)) = strict_option(host) {
+        return without_word(argument, word);
+    }
+    let asked_lazy = host.requests.strict.as_ref().is_some_and(|cited| !cited.value);
+    match () {
+        () if asked_lazy => {
+            "look for what changed the group's type after boot (udev, tuned, a script)".to_owned()
+        }
+        () if takes_iommu_strict(host) => kernel_argument("iommu.strict=0"),
+        () => "find what asks for it at boot: this kernel has no option for batches, they are its default"
+            .to_owned(),
+    }
+}
+
+/// The argument that makes the kernel strict, with the word in it that does.
+fn strict_option(host: &Host) -> Option<(&str, &str)> {
+    let drivers = [("intel_iommu=strict", Maker::Amd), ("amd_iommu=fullflush", Maker::Intel)];
+    host.options.iter().find_map(|judged| {
+        let driver = drivers.iter().find(|(part, foreign)| judged.part == *part && maker(host) != *foreign);
+        let by_core = matches!(&judged.verdict, kernel::verdict::Verdict::Understood { effects, .. }
+            if effects.contains(&Effect::Strict(true)));
+        let word = judged.part.split_once('=').map_or("", |(_, word)| word);
+        (driver.is_some() || by_core).then_some((judged.token.at.text.as_str(), word))
+    })
+}
+
+/// Arm reads `iommu.strict=` since 4.20, x86 in kernels whose groups tell strict from lazy (after 5.10, not in
+/// RHEL 8).
+fn takes_iommu_strict(host: &Host) -> bool {
+    let Some(kernel) = host.kernel() else { return true };
+    match &host.platform.architecture {
+        Some(architecture) if architecture.is_x86() => kernel.tells_lazy_groups() != Some(false),
+        Some(architecture) if architecture.is_arm() => kernel.knows((4, 19), (5, 0)) != Some(false),
+        _ => true,
     }
 }
 
@@ -113,25 +149,45 @@ fn strict_against_request(host: &Host, adapter: &Adapter, verdict: &Verdict, ask
     }
 }
 
-fn lazy_against_request(adapter: &Adapter, verdict: &Verdict, asked: &Cited<bool>) -> Finding {
-    let address = adapter.function.address;
-    let group =
-        adapter.function.iommu_group.as_ref().map_or("<group>".to_owned(), |group| group.value.to_string());
+fn lazy_against_request(host: &Host, adapter: &Adapter, verdict: &Verdict, asked: &Cited<bool>) -> Finding {
+    let (fix, verify) = back_to_strict(host, adapter);
     Finding {
         id: Id::LazyAgainstRequest,
         severity: Severity::Warning,
-        address: Some(address),
+        address: Some(adapter.function.address),
         what: "the command line asks for strict invalidation, yet this adapter's are batched: it can reach \
                buffers for up to about 10 ms after they were taken back"
             .to_owned(),
         evidence: both(verdict, asked),
-        fix: format!(
-            "echo {address} > /sys/bus/pci/drivers/<driver>/unbind, echo DMA > \
-             /sys/kernel/iommu_groups/{group}/type, bind again; and look for what changed the type after boot"
-        ),
+        fix,
         risk: "strict mode costs an invalidation per unmap: expect less throughput on fast adapters"
             .to_owned(),
-        verify: format!("cat /sys/kernel/iommu_groups/{group}/type prints DMA"),
+        verify,
         gain: None,
+    }
+}
+
+/// A group's type is changed back with the driver unbound; kernels whose types don't tell strict from lazy
+/// decide at boot for all.
+fn back_to_strict(host: &Host, adapter: &Adapter) -> (String, String) {
+    let address = adapter.function.address;
+    let group = adapter.function.iommu_group.as_ref().map(|group| group.value);
+    match group.filter(|_| host.tells_lazy_groups()) {
+        Some(group) => {
+            let driver = adapter.function.driver.as_ref().map_or("<driver>", |driver| driver.value.as_str());
+            let folder = format!("/sys/bus/pci/drivers/{driver}");
+            let file = format!("/sys/kernel/iommu_groups/{group}/type");
+            let fix = format!(
+                "echo {address} > {folder}/unbind, echo DMA > {file}, echo {address} > {folder}/bind; and look for \
+                 what changed the type after boot"
+            );
+            (fix, format!("cat {file} prints DMA"))
+        }
+        None => (
+            "check that the log and the command line are of the same boot: this kernel decides at boot for all \
+             adapters; if they are, reboot with the option spelled as the kernel's documentation has it"
+                .to_owned(),
+            "`iotoll inspect` shows translated-strict after the reboot".to_owned(),
+        ),
     }
 }

@@ -109,11 +109,19 @@ fn said_at_boot(host: &Host, adapter: &Adapter, told: &BTreeSet<Bdf>) -> Option<
     })
 }
 
+/// Bytes that it asks for at most in one read.
+fn read_request(function: &Function) -> Option<u32> {
+    Some(function.capabilities.express.get()?.device.read_request?.bytes())
+}
+
 /// Each function on a path must accept the largest packet that another may send (PCI Express Base
 /// Specification, section 2.2.2): a function set to more than what is above it sends packets that are
 /// malformed there.
 fn payload(host: &Host, adapter: &Adapter) -> Option<Finding> {
-    if adapter.function.ids.class.is_some_and(|class| class.kind() == Kind::Bridge) {
+    // A virtual function's field is reserved and reads as 128 bytes: its physical function's counts (SR-IOV, VF
+    // Device Control register).
+    let is_virtual = adapter.virtualisation.physical.is_some();
+    if is_virtual || adapter.function.ids.class.is_some_and(|class| class.kind() == Kind::Bridge) {
         return None;
     }
     let set = |function: &Function| function.capabilities.express.get()?.device.payload;
@@ -134,8 +142,18 @@ fn payload(host: &Host, adapter: &Adapter) -> Option<Finding> {
     let (severity, what, evidence) = match (differing, refused) {
         (Some(bridge), refused) => {
             let (above, own) = (set(bridge)?.bytes(), own?.bytes());
-            let severity = if own > above { Severity::Critical } else { Severity::Note };
-            let what = format!("its payload size is {own} bytes, and {above} at {} above it", bridge.address);
+            let reads = read_request(&adapter.function);
+            let (severity, but) = match () {
+                () if own > above => (Severity::Critical, "; what it writes is malformed there"),
+                // The kernel pairs a smaller payload with reads no larger than it (`pcie_write_mrrs`).
+                () if reads.is_some_and(|reads| reads > own) => (
+                    Severity::Warning,
+                    "; it reads more at a time, and completions may be larger than it accepts",
+                ),
+                () => (Severity::Note, ""),
+            };
+            let what =
+                format!("its payload size is {own} bytes, and {above} at {} above it{but}", bridge.address);
             let evidence = [at(&adapter.function), at(bridge)].into_iter().chain(refused.cloned()).collect();
             (severity, what, evidence)
         }

@@ -16,8 +16,19 @@ use crate::memory::{MemmapArea, MemmapEffect, MemmapRequest, MemoryType, PhysRan
 /// Messages quoted.
 const LINES_QUOTED_MAX: usize = 4;
 
-const DMA_API: &str = "allocate the buffer through the DMA API instead (dma_alloc_coherent, or alloc_pages and \
-                       dma_map_single; large areas from CMA with cma=), and take the memmap= parameter away";
+/// Memory that has neither fault, by what the kernel has: CMA came in 3.5.
+fn dma_api(memory: &MemoryTypes) -> String {
+    let large = if memory.kernel >= (3, 5, 0) { "; large areas from CMA with cma=" } else { "" };
+    format!(
+        "allocate the buffer through the DMA API instead (dma_alloc_coherent, or alloc_pages and dma_map_single{large}), \
+         and take the memmap= parameter away"
+    )
+}
+
+/// The call by which a driver asks for a cached mapping: memremap came in 4.3.
+fn cached_call(memory: &MemoryTypes) -> &'static str {
+    if memory.kernel >= (4, 3, 0) { "memremap(MEMREMAP_WB)" } else { "ioremap_cache" }
+}
 
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     let Some(memory) = &case.host.memory else { return Vec::new() };
@@ -40,8 +51,8 @@ fn of_area(memory: &MemoryTypes, area: &MemmapArea, range: PhysRange) -> Vec<Fin
     let mut findings = Vec::new();
     if let Some(mapping) = mapped_as(&effective, Call::Ioremap) {
         findings.push(match mapping.parts.iter().all(|part| part.kind.is_cacheable()) {
-            true => incoherent(area, range, &effective, mapping),
-            false => uncached(area, range, &effective, mapping),
+            true => incoherent(memory, area, range, &effective, mapping),
+            false => uncached(memory, area, range, &effective, mapping),
         });
     }
     findings.extend(tracked_as_cached(memory, area, range));
@@ -64,7 +75,13 @@ fn evidence(area: &MemmapArea, effective: &Effective, mapping: &Mapping) -> Vec<
     lines
 }
 
-fn uncached(area: &MemmapArea, range: PhysRange, effective: &Effective, mapping: &Mapping) -> Finding {
+fn uncached(
+    memory: &MemoryTypes,
+    area: &MemmapArea,
+    range: PhysRange,
+    effective: &Effective,
+    mapping: &Mapping,
+) -> Finding {
     let kinds: Vec<String> = mapping.parts.iter().map(|part| part.kind.to_string()).collect();
     Finding {
         id: Id::MemmapUncached,
@@ -77,7 +94,7 @@ fn uncached(area: &MemmapArea, range: PhysRange, effective: &Effective, mapping:
             kinds.join(", ")
         ),
         evidence: evidence(area, effective, mapping),
-        fix: format!("{DMA_API}; for a coherent device a driver may also map it with memremap(MEMREMAP_WB) (4.3 and later)"),
+        fix: uncached_fix(memory),
         risk: "cached for a device that is not coherent, the CPUs read stale data: check the data, not only the speed"
             .to_owned(),
         verify: "iotoll inspect --range BASE-END, and /sys/kernel/debug/x86/pat_memtype_list with the driver loaded"
@@ -86,7 +103,24 @@ fn uncached(area: &MemmapArea, range: PhysRange, effective: &Effective, mapping:
     }
 }
 
-fn incoherent(area: &MemmapArea, range: PhysRange, effective: &Effective, mapping: &Mapping) -> Finding {
+/// 2.6.18 knows no call that caches what its MTRRs make uncachable.
+fn uncached_fix(memory: &MemoryTypes) -> String {
+    let instead = dma_api(memory);
+    match memory.kernel {
+        kernel if kernel < (2, 6, 32) => instead,
+        _ => {
+            format!("{instead}; for a coherent device a driver may also map it with {}", cached_call(memory))
+        }
+    }
+}
+
+fn incoherent(
+    memory: &MemoryTypes,
+    area: &MemmapArea,
+    range: PhysRange,
+    effective: &Effective,
+    mapping: &Mapping,
+) -> Finding {
     Finding {
         id: Id::MemmapIncoherent,
         severity: Severity::Critical,
@@ -98,7 +132,8 @@ fn incoherent(area: &MemmapArea, range: PhysRange, effective: &Effective, mappin
         ),
         evidence: evidence(area, effective, mapping),
         fix: format!(
-            "{DMA_API}; where the area must stay, make it uncachable by MTRR: iotoll mtrr plan --want {:#x}:{}:uncachable",
+            "{}; where the area must stay, make it uncachable by MTRR: iotoll mtrr plan --want {:#x}:{}:uncachable",
+            dma_api(memory),
             range.base(),
             size(range)
         ),
@@ -132,7 +167,7 @@ fn tracked_as_cached(memory: &MemoryTypes, area: &MemmapArea, range: PhysRange) 
              device, corrupting for one that is not"
         ),
         evidence: vec![area.at.clone(), mapped.at.clone()],
-        fix: format!("if the device is not coherent: {DMA_API}"),
+        fix: format!("if the device is not coherent: {}", dma_api(memory)),
         risk: "none".to_owned(),
         verify: "a transfer test that compares the data".to_owned(),
         gain: None,

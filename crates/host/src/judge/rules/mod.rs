@@ -12,7 +12,11 @@ mod power;
 mod protection;
 mod sources;
 
+use super::decide::domain_type;
 use super::{Case, Finding};
+use crate::facts::iommu::DomainType;
+use crate::facts::{Adapter, Host};
+use crate::kernel::CpuVendor;
 
 /// All findings, in no particular order.
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
@@ -41,15 +45,104 @@ fn counted(count: usize, noun: &str) -> String {
 /// Where a kernel argument is put for good, by what the host's boot loader probably is.
 fn kernel_argument(argument: &str) -> String {
     format!(
-        "add `{argument}` to the kernel command line (grubby --update-kernel=ALL --args={argument}, or \
-         GRUB_CMDLINE_LINUX in /etc/default/grub and update-grub) and reboot"
+        "add `{argument}` to the kernel command line (grubby --update-kernel=ALL --args={}, or \
+         GRUB_CMDLINE_LINUX in /etc/default/grub and update-grub) and reboot",
+        for_a_shell(argument)
     )
 }
 
 /// The same for an argument that must go.
 fn without_kernel_argument(argument: &str) -> String {
     format!(
-        "take `{argument}` off the kernel command line (grubby --update-kernel=ALL --remove-args={argument}, or \
-         /etc/default/grub and update-grub) and reboot"
+        "take `{argument}` off the kernel command line (grubby --update-kernel=ALL --remove-args={}, or \
+         /etc/default/grub and update-grub) and reboot",
+        for_a_shell(argument)
     )
+}
+
+/// An argument as a shell takes it for one word.
+fn for_a_shell(argument: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "=,.:_-/@".contains(c);
+    if argument.chars().all(plain) { argument.to_owned() } else { format!("'{argument}'") }
+}
+
+/// The same for one word of an argument, whose other words stay: `strict` of `intel_iommu=on,strict`.
+fn without_word(argument: &str, word: &str) -> String {
+    let Some((name, value)) = argument.split_once('=') else { return without_kernel_argument(argument) };
+    let kept: Vec<&str> = value.split(',').filter(|other| *other != word).collect();
+    if kept.is_empty() || kept.len() == value.split(',').count() {
+        return without_kernel_argument(argument);
+    }
+    format!(
+        "take `{word}` out of `{argument}` on the kernel command line (grubby --update-kernel=ALL \
+         --remove-args={} --args={}, or /etc/default/grub and update-grub) and reboot",
+        for_a_shell(argument),
+        for_a_shell(&format!("{name}={}", kept.join(",")))
+    )
+}
+
+/// Whose IOMMU the machine has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Maker {
+    Intel,
+    Amd,
+    Unknown,
+}
+
+/// By the processor, or where that was not read, by the firmware's table.
+fn maker(host: &Host) -> Maker {
+    let table = host.log.iommu_tables.as_ref().map_or("", |at| at.text.as_str());
+    match host.platform.cpu_vendor.as_ref().map(|cited| &cited.value) {
+        Some(CpuVendor::Intel) => Maker::Intel,
+        Some(vendor) if vendor.has_amd_vi() => Maker::Amd,
+        _ if table.contains("DMAR") => Maker::Intel,
+        _ if table.contains("IVRS") => Maker::Amd,
+        _ => Maker::Unknown,
+    }
+}
+
+/// How an IOMMU that is not in use is turned on; `beside` are arguments to give with it.
+fn turn_on(host: &Host, beside: &str) -> String {
+    let argument = |option: &str| kernel_argument(format!("{option} {beside}").trim_end());
+    match maker(host) {
+        Maker::Intel => argument("intel_iommu=on"),
+        // AMD-Vi needs no option, and `amd_iommu=on` is none. 5.13 brought one for machines whose IOMMU
+        // the kernel distrusts.
+        Maker::Amd if host.kernel().is_none_or(|kernel| kernel.at_least(5, 13)) => format!(
+            "enable IOMMU (AMD-Vi) in the firmware's setup: the kernel then uses it without an option; where it \
+             does not, {}",
+            argument("amd_iommu=force_enable")
+        ),
+        Maker::Amd => {
+            "enable IOMMU (AMD-Vi) in the firmware's setup: the kernel then uses it without an option"
+                .to_owned()
+        }
+        Maker::Unknown => "enable the IOMMU (VT-d, AMD-Vi or SMMU) in the firmware's setup".to_owned(),
+    }
+}
+
+/// How an untranslated adapter gets translated. An IOMMU that passes addresses through is on already.
+fn confine(host: &Host, adapter: &Adapter) -> String {
+    let passes_through = domain_type(host, adapter)
+        .is_some_and(|domain| domain.value == DomainType::Identity)
+        || host.log.translation_active.is_some();
+    if passes_through { translate(host, adapter) } else { turn_on(host, "") }
+}
+
+/// How an adapter of an identity domain gets a translating one.
+fn translate(host: &Host, adapter: &Adapter) -> String {
+    let asked = host.requests.passthrough.as_ref().filter(|cited| cited.value);
+    let for_all = match asked {
+        Some(asked) => without_word(&asked.at.text, "pt"),
+        None => kernel_argument("iommu.passthrough=0"),
+    };
+    // `type` may be written since 5.11, and in RHEL 8.
+    let writable = host.kernel().is_some_and(|kernel| kernel.at_least(5, 11) || kernel.rhel() == Some(8));
+    match adapter.function.iommu_group.as_ref().filter(|_| writable) {
+        Some(group) => format!(
+            "{for_all}; or, for its group alone, echo DMA > /sys/kernel/iommu_groups/{}/type with the driver unbound",
+            group.value
+        ),
+        None => for_all,
+    }
 }

@@ -34,6 +34,7 @@ fn no_cpus(host: &Host, adapter: &Adapter, node: &Node, number: &Cited<u32>) -> 
         "move the adapter to a slot of a node with CPUs; until then bind its interrupts and its users to the \
          nearest one (numactl --cpunodebind)"
             .to_owned(),
+        "the nearest node",
     )
 }
 
@@ -67,9 +68,11 @@ fn far_interrupts(adapter: &Adapter, node: &Node, number: &Cited<u32>) -> Option
             vec![number.at.clone(), list_of(node), at],
             format!(
                 "for n in $(ls /sys/bus/pci/devices/{}/msi_irqs); do echo {} > /proc/irq/$n/smp_affinity_list; done, \
-                 and keep irqbalance from undoing it (IRQBALANCE_BANNED_CPULIST, or --banirq)",
+                 and keep irqbalance from undoing it (IRQBALANCE_BANNED_CPULIST, or --banirq); \
+                 interrupts that the kernel spreads itself (nvme's) refuse it: there, move the users to the node",
                 adapter.function.address, node.cpus
             ),
+            "its own node",
         )
     })
 }
@@ -79,7 +82,7 @@ fn list_of(node: &Node) -> Citation {
     Citation::of_file(&format!("sys/devices/system/node/node{}/cpulist", node.number), &said)
 }
 
-fn finding(adapter: &Adapter, what: String, evidence: Vec<Citation>, fix: String) -> Finding {
+fn finding(adapter: &Adapter, what: String, evidence: Vec<Citation>, fix: String, near: &str) -> Finding {
     Finding {
         id: Id::NumaFar,
         severity: Severity::Warning,
@@ -88,7 +91,7 @@ fn finding(adapter: &Adapter, what: String, evidence: Vec<Citation>, fix: String
         evidence,
         fix,
         risk: "the chosen CPUs get all of its interrupt load".to_owned(),
-        verify: "/proc/interrupts: the adapter's counts grow under CPUs of its own node".to_owned(),
+        verify: format!("/proc/interrupts: the adapter's counts grow under CPUs of {near}"),
         gain: None,
     }
 }

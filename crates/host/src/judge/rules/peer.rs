@@ -60,11 +60,7 @@ fn redirected(host: &Host, adapter: &Adapter) -> Option<Finding> {
             .iter()
             .map(|port| at(port.config_at.as_ref().map_or(port.source.as_str(), |at| &at.file)))
             .collect(),
-        fix: format!(
-            "where the machine runs one tenant: {}; or for now, setpci -s {} ECAP_ACS+6.w=0 and so on for each port",
-            super::kernel_argument(&format!("pci=disable_acs_redir={}", port_list.join(";"))),
-            first.address
-        ),
+        fix: direct_path(host, &port_list),
         risk: "the functions below the switch can then reach each other unseen by the IOMMU: they fall into one \
                group and can't be given to different guests"
             .to_owned(),
@@ -73,9 +69,29 @@ fn redirected(host: &Host, adapter: &Adapter) -> Option<Finding> {
     })
 }
 
+/// The registers for now, and the argument for good on kernels that have it (4.19 and later).
+fn direct_path(host: &Host, ports: &[String]) -> String {
+    // Bits 2 and 3 redirect requests and completions; the others guard against forged addresses and stay.
+    let clear: Vec<String> = ports.iter().map(|port| format!("setpci -s {port} ECAP_ACS+6.w=0:c")).collect();
+    let clear = clear.join("; ");
+    if host.kernel().is_some_and(|kernel| kernel.knows((4, 14), (4, 19)) == Some(false)) {
+        return format!("where the machine runs one tenant: {clear}; after each boot");
+    }
+    let escape = if ports.len() > 1 {
+        " (in GRUB's files write \\; for each ;, which ends a command there)"
+    } else {
+        ""
+    };
+    format!(
+        "where the machine runs one tenant: {}{escape}; or for now, {clear}",
+        super::kernel_argument(&format!("pci=disable_acs_redir={}", ports.join(";")))
+    )
+}
+
 fn ats_off(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Finding> {
     let ats = adapter.function.capabilities.ats.get()?;
-    if ats.enabled != Some(false) || !verdict.road.is_translated() {
+    // POWER's translation tables are the host bridge's: no adapter there is offered ATS by the kernel.
+    if ats.enabled != Some(false) || !verdict.road.is_translated() || host.is_power() {
         return None;
     }
     let forbidden = host.requests.no_ats.as_ref();
@@ -83,7 +99,7 @@ fn ats_off(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Finding>
     let mut evidence = vec![Citation::of_file(file, "ATS capability present, not enabled")];
     evidence.extend(forbidden.map(|cited| cited.at.clone()));
     let fix = match forbidden {
-        Some(_) => super::without_kernel_argument("pci=noats"),
+        Some(cited) => super::without_word(&cited.at.text, "noats"),
         None => {
             "look for ATS in firmware setup; the kernel enables it where firmware's tables (DMAR ATSR, IVRS, \
                  IORT) say that the root port passes it on"

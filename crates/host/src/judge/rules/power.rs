@@ -11,11 +11,15 @@ use crate::power::enable_ddw::{DefaultReason, Outcome, Prediction, Query, Reques
 use crate::power::era::Era;
 use crate::power::location::LocationCode;
 use crate::power::page_sizes::PageSizes;
+use crate::power::partition::Platform;
+use crate::power::size;
 use crate::power::slots::{self, Placement, SlotTables};
+use crate::power::window::Ddw;
 use crate::{Citation, Cited};
 
 const VERIFY: &str = "after the reboot, /proc/device-tree/.../linux,direct64-ddr-window-info is on the adapter's \
                       bridge, and `iotoll inspect` shows direct-window";
+const VERIFY_BARE_METAL: &str = "`iotoll inspect` shows direct-window for it";
 const NO_RISK: &str = "a direct window maps all of the partition's memory: the adapter can then reach all of it, and \
                        nothing outside the partition";
 
@@ -27,10 +31,11 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
         match verdict.road {
             Road::TceWindow => findings.push(default_window(host, partition, adapter, verdict)),
             Road::DynamicWindow => findings.push(too_small(host, partition, adapter, verdict)),
+            Road::DirectWindow => findings.extend(beyond_mask(host, adapter)),
             _ => {}
         }
     }
-    findings.extend(article_limit(partition));
+    findings.extend(article_limit(case, partition));
     findings
 }
 
@@ -45,35 +50,50 @@ struct Cause {
 }
 
 fn default_window(host: &Host, partition: &Partition, adapter: &Adapter, verdict: &Verdict) -> Finding {
-    let cause = cause(host, partition, adapter);
+    let bare_metal = is_bare_metal(partition);
+    let cause = if bare_metal { no_bypass(adapter) } else { cause(host, partition, adapter) };
     let mut evidence = verdict.evidence.clone();
     evidence.extend(cause.evidence);
     evidence.dedup();
     let calls = match partition.tce_calls {
-        Some(crate::power::hypercalls::TceCalls::Single) => ", one hypercall for each 4 KiB",
-        _ => "",
+        _ if bare_metal => "",
+        Some(crate::power::hypercalls::TceCalls::Single) => " by hypercall, one hypercall for each 4 KiB",
+        _ => " by hypercall",
     };
     Finding {
         id: cause.id,
         severity: cause.severity,
         address: Some(adapter.function.address),
-        what: format!(
-            "each mapping is written into the default 32-bit window by hypercall{calls}: {}",
-            cause.why
-        ),
+        what: format!("each mapping is written into the default 32-bit window{calls}: {}", cause.why),
         evidence,
         fix: cause.fix,
         risk: cause.risk,
-        verify: VERIFY.to_owned(),
+        verify: if bare_metal { VERIFY_BARE_METAL } else { VERIFY }.to_owned(),
         gain: Some(published::tce_to_direct_window()),
     }
+}
+
+fn is_bare_metal(partition: &Partition) -> bool {
+    partition.platform.as_ref().is_some_and(|platform| platform.value == Platform::PowerNv)
+}
+
+/// Bare metal asks no firmware for windows: the mask alone decides, unless `iommu=nobypass` is given.
+fn no_bypass(adapter: &Adapter) -> Cause {
+    narrow_mask(adapter).unwrap_or_else(|| Cause {
+        id: Id::PowerDefaultWindow,
+        severity: Severity::Warning,
+        why: "it did not get the bypass, which maps all memory at an offset".to_owned(),
+        evidence: Vec::new(),
+        fix: "look for iommu=nobypass on the kernel command line, and for `bypass` in `dmesg`".to_owned(),
+        risk: NO_RISK.to_owned(),
+    })
 }
 
 /// The first cause that is proved, in the order in which the kernel meets them.
 fn cause(host: &Host, partition: &Partition, adapter: &Adapter) -> Cause {
     let log = host.log.ddw.get(&adapter.function.address);
     let owner = endpoint(host, adapter);
-    narrow_mask(adapter, owner)
+    narrow_mask(adapter)
         .or_else(|| disabled(host).map(by_option))
         .or_else(|| too_much_memory(host, partition, owner, adapter, log))
         .or_else(|| refused(log))
@@ -93,27 +113,14 @@ fn by_option(at: Citation) -> Cause {
     }
 }
 
-fn narrow_mask(adapter: &Adapter, owner: Option<&Endpoint>) -> Option<Cause> {
+fn narrow_mask(adapter: &Adapter) -> Option<Cause> {
     let mask = adapter.dma_mask_bits.as_ref().filter(|mask| mask.value < 64)?;
-    let window = owner.and_then(|owner| owner.windows.last());
-    let beyond = window.filter(|window| mask.value > 32 && !window.value.within_mask(mask.value));
     Some(Cause {
-        id: if beyond.is_some() { Id::PowerWindowExceedsMask } else { Id::PowerDefaultWindow },
+        id: Id::PowerDefaultWindow,
         severity: Severity::Note,
-        why: match beyond {
-            Some(window) => format!(
-                "its driver asks for {} address bits, and the direct window starts at {:#x} and spans 2^{} bytes",
-                mask.value, window.value.base, window.value.window_shift
-            ),
-            None => format!("its driver asks for {} address bits, and a direct window needs 64", mask.value),
-        },
-        evidence: std::iter::once(mask.at.clone()).chain(beyond.map(|window| window.at.clone())).collect(),
-        fix: match beyond {
-            Some(_) => "use a kernel of 6.12 or later, which asks firmware for a window within the mask where firmware \
-                        offers limited addressing, or an adapter and driver that ask for 64 bits"
-                .to_owned(),
-            None => "use an adapter and driver that ask for 64 bits (dma_mask_bits in sysfs shows it)".to_owned(),
-        },
+        why: format!("its driver asks for {} address bits, and a direct window needs 64", mask.value),
+        evidence: vec![mask.at.clone()],
+        fix: "use an adapter and driver that ask for 64 bits (dma_mask_bits in sysfs shows it)".to_owned(),
         risk: "none".to_owned(),
     })
 }
@@ -205,10 +212,12 @@ fn refused(log: Option<&DdwLog>) -> Option<Cause> {
                 status(create.value.returned)
             ),
             evidence: vec![create.at.clone()],
-            fix: "lower the partition's maximum memory to below a power of two, or raise the slot's share (ASMI: \
-                  System Configuration, I/O Adapter Enlarged Capacity); for a passed-through adapter under KVM, look \
-                  at the host's log"
-                .to_owned(),
+            fix: format!(
+                "lower the partition's maximum memory to {} or less (the kernel rounds it up to a power of two and \
+                 asks for that), or raise the slot's share (ASMI: System Configuration, I/O Adapter Enlarged \
+                 Capacity); for a passed-through adapter under KVM, look at the host's log",
+                size::power_of_two(create.value.window_shift.saturating_sub(1))
+            ),
             risk: "the profile's new maximum bounds what can be added while running".to_owned(),
         });
     }
@@ -218,10 +227,12 @@ fn refused(log: Option<&DdwLog>) -> Option<Cause> {
             severity: Severity::Warning,
             why: "firmware has no window left for this partition endpoint".to_owned(),
             evidence: vec![query.at.clone()],
-            fix: "a kernel of 5.10 or later gives the default window back in exchange where firmware can reset it \
-                  (ibm,reset-pe-dma-windows)"
+            // Kernels that print how many are left have tried to trade the default window in.
+            fix: "give the adapter an endpoint of its own (another slot, or its own logical port of an SR-IOV adapter); \
+                  the kernel trades the default window in only where firmware can reset it (ibm,ddw-extensions) and no \
+                  driver of the endpoint maps through it yet"
                 .to_owned(),
-            risk: "drivers with 32-bit masks on the same endpoint lose their window".to_owned(),
+            risk: "moving an adapter changes its location code and the names derived from it".to_owned(),
         });
     }
     let refusal = log.refused.clone()?;
@@ -327,13 +338,22 @@ fn not_offered(
 
 fn distribution(host: &Host) -> Option<Distribution> {
     let name = &host.platform.distribution.as_ref()?.value;
-    let version = name.split(|c: char| !(c.is_ascii_digit() || c == '.')).find(|word| !word.is_empty())?;
+    let numbers = |text: &str| {
+        text.split(|c: char| !(c.is_ascii_digit() || c == '.'))
+            .find(|word| !word.is_empty())
+            .map(str::to_owned)
+    };
+    let mut version = numbers(name)?;
+    // `SUSE Linux Enterprise Server 11 SP3`: the service pack counts as the minor release.
+    if let Some(pack) = name.split_once(" SP").and_then(|(_, rest)| numbers(rest)) {
+        version = format!("{version}.{pack}");
+    }
     let id = match name.as_str() {
         name if name.contains("Red Hat") || name.contains("CentOS") => "rhel",
         name if name.contains("SUSE") => "sles",
         _ => return None,
     };
-    Distribution::new(id, version)
+    Distribution::new(id, &version)
 }
 
 fn unproved(log: Option<&DdwLog>) -> Cause {
@@ -381,12 +401,37 @@ fn too_small(host: &Host, partition: &Partition, adapter: &Adapter, verdict: &Ve
     }
 }
 
+/// A window that ends beyond what the device can address.
+fn beyond_mask(host: &Host, adapter: &Adapter) -> Option<Finding> {
+    let mask = adapter.dma_mask_bits.as_ref()?;
+    let window: &Cited<Ddw> = endpoint(host, adapter)?.windows.last()?;
+    (mask.value < 64 && !window.value.within_mask(mask.value)).then(|| Finding {
+        id: Id::PowerWindowExceedsMask,
+        severity: Severity::Critical,
+        address: Some(adapter.function.address),
+        what: format!(
+            "its direct window starts at {:#x} and spans 2^{} bytes, and its mask has {} bits: it can't reach it",
+            window.value.base, window.value.window_shift, mask.value
+        ),
+        evidence: vec![window.at.clone(), mask.at.clone()],
+        fix: "boot with disable_ddw until the driver asks for 64 bits or firmware offers windows within the mask (limited \
+              addressing in ibm,ddw-extensions)"
+            .to_owned(),
+        risk: "without the window every adapter of the partition pays for its mappings".to_owned(),
+        verify: "`iotoll inspect` shows tce-window for it, and its driver works".to_owned(),
+        gain: None,
+    })
+}
+
 /// The article's rule, with what the kernel's own arithmetic says beside it.
-fn article_limit(partition: &Partition) -> Option<Finding> {
+/// A window that stands refutes it.
+fn article_limit(case: &Case<'_>, partition: &Partition) -> Option<Finding> {
     let memory_max = partition.memory_max.as_ref()?;
     let tables = SlotTables::builtin().ok()?;
-    let direct = partition.endpoints.values().any(|endpoint| !endpoint.windows.is_empty());
-    (tables.exceeds_article_limit(memory_max.bytes) && !direct && !partition.is_qemu).then(|| Finding {
+    let direct = case.working().any(|(_, verdict)| verdict.road == Road::DirectWindow)
+        || partition.endpoints.values().any(|endpoint| !endpoint.windows.is_empty());
+    let applies = !direct && !partition.is_qemu && !is_bare_metal(partition);
+    (applies && tables.exceeds_article_limit(memory_max.bytes)).then(|| Finding {
         id: Id::PowerMaximumMemory,
         severity: Severity::Warning,
         address: None,

@@ -1,11 +1,11 @@
 //! Where the IOMMU protects less than it could.
 
-use super::{counted, kernel_argument, without_kernel_argument};
+use super::{Maker, confine, counted, maker, turn_on, without_word};
 use crate::Citation;
-use crate::facts::iommu::Group;
+use crate::facts::iommu::{DomainType, Group};
 use crate::facts::{Adapter, Host};
+use crate::judge::decide::domain_type;
 use crate::judge::{Case, Finding, Id, Road, Severity, Verdict};
-use crate::kernel::CpuVendor;
 use crate::pci::Kind;
 use std::collections::BTreeSet;
 
@@ -18,7 +18,10 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
 
 /// A stranger's device on a port that can be reached from outside reads all memory.
 fn exposed(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Finding> {
-    if !matches!(verdict.road, Road::Identity | Road::NoIommu) || adapter.virtio.is_some() {
+    // What is copied for a narrow mask is no more confined; only encrypted memory can't be read.
+    let open = matches!(verdict.road, Road::Identity | Road::NoIommu | Road::Bounce)
+        && host.log.memory_encryption.is_none();
+    if !open || adapter.virtio.is_some() {
         return None;
     }
     let at = reachable_from_outside(host, adapter)?;
@@ -32,15 +35,7 @@ fn exposed(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Finding>
                there can read and write all memory"
             .to_owned(),
         evidence,
-        fix: format!(
-            "translate for it: {}",
-            match verdict.road {
-                Road::Identity => "take iommu=pt or iommu.passthrough=1 off the kernel command line; or, for its group \
-                                   alone, echo DMA > /sys/kernel/iommu_groups/<n>/type with the driver unbound"
-                    .to_owned(),
-                _ => kernel_argument(iommu_option(host)),
-            }
-        ),
+        fix: format!("translate for it: {}", confine(host, adapter)),
         risk: "each I/O then pays for a mapping; untrusted devices are also run strict and bounced".to_owned(),
         verify: "`iotoll inspect` shows it translated-strict or translated-lazy".to_owned(),
         gain: None,
@@ -64,15 +59,18 @@ fn user_without_iommu(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Opti
         return None;
     }
     let driver = adapter.function.driver.as_ref()?;
-    let is_uio = driver.value.contains("uio");
-    let no_group =
-        adapter.function.iommu_group.is_none() && host.iommus.visible && host.iommus.instances.is_empty();
-    if !is_uio && !no_group && host.log.noiommu_taint.is_none() {
+    let no_iommu = host.log.no_iommu_taint(adapter.function.address);
+    let group = adapter.function.iommu_group.as_ref().filter(|_| no_iommu.is_none());
+    // A UIO driver maps nothing: a translating domain then lets nothing through, others everything.
+    let is_open_uio = driver.value.contains("uio")
+        && !domain_type(host, adapter)
+            .is_some_and(|domain| matches!(domain.value, DomainType::Dma | DomainType::DmaFq));
+    let no_group = group.is_none() && host.iommus.visible && host.iommus.instances.is_empty();
+    if !is_open_uio && !no_group && no_iommu.is_none() {
         return None;
     }
-    let translated = adapter.function.iommu_group.is_some();
     let mut evidence = vec![driver.at.clone()];
-    evidence.extend(host.log.noiommu_taint.clone());
+    evidence.extend(no_iommu.cloned());
     Some(Finding {
         id: Id::UserWithoutIommu,
         severity: Severity::Warning,
@@ -83,14 +81,14 @@ fn user_without_iommu(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Opti
             driver.value
         ),
         evidence,
-        fix: match translated {
+        fix: match group.is_some() {
             true => format!(
                 "give it to vfio-pci, whose mappings the IOMMU enforces: driverctl set-override {} vfio-pci",
                 adapter.function.address
             ),
             false => format!(
                 "turn the IOMMU on ({}), then driverctl set-override {} vfio-pci",
-                kernel_argument(iommu_option(host)),
+                turn_on(host, ""),
                 adapter.function.address
             ),
         },
@@ -100,14 +98,6 @@ fn user_without_iommu(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Opti
         verify: format!("readlink /sys/bus/pci/devices/{}/driver ends in vfio-pci, and an iommu_group is there", adapter.function.address),
         gain: None,
     })
-}
-
-fn iommu_option(host: &Host) -> &'static str {
-    match host.platform.cpu_vendor.as_ref().map(|cited| &cited.value) {
-        Some(CpuVendor::Intel) => "intel_iommu=on",
-        Some(vendor) if vendor.has_amd_vi() => "amd_iommu=on",
-        _ => "iommu=force",
-    }
 }
 
 /// Groups whose members are more than the functions of one card: none of them can be given to user
@@ -199,11 +189,13 @@ fn why_off(host: &Host) -> Option<Off> {
     }
     let off = host.requests.iommu_enabled.as_ref().filter(|cited| !cited.value);
     if let Some(off) = off {
-        let option =
-            off.at.text.split_whitespace().find(|word| word.contains("iommu")).unwrap_or("iommu=off");
         let what = "the kernel command line keeps the IOMMU off".to_owned();
         let evidence = std::iter::once(off.at.clone()).chain(host.log.iommu_tables.clone()).collect();
-        return Some((Severity::Note, what, evidence, without_kernel_argument(option)));
+        let mut fix = without_word(&off.at.text, "off");
+        if maker(host) == Maker::Intel {
+            fix.push_str("; add `intel_iommu=on` unless the kernel was built to use VT-d without it");
+        }
+        return Some((Severity::Note, what, evidence, fix));
     }
     let asked = host.requests.iommu_enabled.as_ref();
     match (asked, &host.log.iommu_tables) {
@@ -214,11 +206,10 @@ fn why_off(host: &Host) -> Option<Off> {
             Some((Severity::Warning, what, vec![asked.at.clone()], fix))
         }
         (None, Some(tables)) => {
-            let what =
-                "the machine has an IOMMU that this kernel does not use by default: adapters reach all \
+            let what = "the machine has an IOMMU that this kernel does not use: adapters reach all \
                         memory, and none can be given safely to a guest or to user space"
-                    .to_owned();
-            let fix = kernel_argument(&format!("{} iommu=pt", iommu_option(host)));
+                .to_owned();
+            let fix = turn_on(host, "iommu=pt");
             Some((Severity::Note, what, vec![tables.clone()], fix))
         }
         (None, None) => None,

@@ -1,0 +1,79 @@
+//! Hosts made up to drive one rule each: every finding and every road at least once, and for every finding a
+//! host where a simpler rule would speak up wrongly.
+//!
+//! One file per case in `tests/rules/`; its head says under `why:` which behaviour it is about and where
+//! that is written down, then what is expected, then the files (see `fixture`).
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+#[allow(dead_code, reason = "each test uses its part of the reader")]
+mod fixture;
+
+use fixture::{About, Case};
+use host::judge::Road;
+use std::collections::BTreeSet;
+
+/// Every finding there is.
+const FINDINGS: [&str; 25] = [
+    "strict-on-fast-adapter",
+    "lazy-against-request",
+    "strict-against-request",
+    "kernel-option-invalid",
+    "iommu-off",
+    "mask-32-bit",
+    "swiotlb-forced",
+    "swiotlb-full",
+    "swiotlb-small",
+    "power-default-window",
+    "power-maximum-memory",
+    "power-window-exceeds-mask",
+    "link-degraded",
+    "payload-mismatch",
+    "acs-redirect",
+    "ats-off",
+    "dma-faults",
+    "numa-far",
+    "group-shared",
+    "passthrough-exposed",
+    "memmap-uncached",
+    "memmap-incoherent",
+    "mtrr-pat-conflict",
+    "user-without-iommu",
+    "sources-disagree",
+];
+
+fn cases() -> Vec<Case> {
+    fixture::cases("rules", &["why"])
+}
+
+#[test]
+fn rules_say_what_the_kernel_does() {
+    let wrong: Vec<String> = cases().iter().flat_map(Case::differences).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_finding_is_driven_and_has_a_counterexample() {
+    let cases = cases();
+    let ids = |list: fn(&Case) -> &[About]| -> BTreeSet<String> {
+        cases.iter().flat_map(list).map(|about| about.id.clone()).collect()
+    };
+    let (driven, refuted) = (ids(|case| &case.expected.findings), ids(|case| &case.expected.no_findings));
+    for id in FINDINGS {
+        assert!(driven.contains(id), "no case expects {id}");
+        assert!(refuted.contains(id), "no case expects that {id} is not found");
+    }
+    let known: BTreeSet<String> = FINDINGS.iter().map(|id| (*id).to_owned()).collect();
+    let misspelled: Vec<_> = driven.union(&refuted).filter(|id| !known.contains(*id)).collect();
+    assert!(misspelled.is_empty(), "{misspelled:?}");
+}
+
+#[test]
+fn every_road_is_driven() {
+    let cases = cases();
+    let driven: BTreeSet<&str> =
+        cases.iter().flat_map(|case| &case.expected.roads).map(|(_, road)| road.as_str()).collect();
+    for road in Road::ALL {
+        assert!(driven.contains(road.word()), "no case expects {road}");
+    }
+}
