@@ -55,6 +55,7 @@ fn of_area(memory: &MemoryTypes, area: &MemmapArea, range: PhysRange) -> Vec<Fin
             false => uncached(memory, area, range, &effective, mapping),
         });
     }
+    findings.extend(still_memory(memory, area, range));
     findings.extend(tracked_as_cached(memory, area, range));
     findings.extend(split(&effective, area));
     findings
@@ -135,7 +136,7 @@ fn incoherent(
             "{}; where the area must stay, make it uncachable by MTRR: iotoll mtrr plan --want {:#x}:{}:uncachable",
             dma_api(memory),
             range.base(),
-            size(range)
+            size(range.size_bytes())
         ),
         risk: "uncachable, the CPUs' accesses take about twenty times as long".to_owned(),
         verify: "a transfer test that compares the data, not only the throughput".to_owned(),
@@ -143,13 +144,40 @@ fn incoherent(
     }
 }
 
-/// A size as the planner takes it.
-fn size(range: PhysRange) -> String {
-    let bytes = range.size_bytes();
+/// A size as the planner and the kernel take it.
+fn size(bytes: u128) -> String {
     match bytes {
         bytes if bytes % (1 << 20) == 0 => format!("{}M", bytes >> 20),
         bytes => format!("{}K", bytes.div_ceil(1 << 10)),
     }
+}
+
+/// Before 2.6.32 the kernel lists the area and goes on using the memory under it, unless `exactmap` or `mem=`
+/// takes it away (arch/x86_64/kernel/e820.c of 2.6.18): kernel and device then write to the same pages.
+fn still_memory(memory: &MemoryTypes, area: &MemmapArea, range: PhysRange) -> Option<Finding> {
+    if area.effect != MemmapEffect::RamStaysInUse {
+        return None;
+    }
+    let ram = memory.iomem.as_ref()?.ram().into_iter().find(|ram| ram.value.overlaps(range))?;
+    Some(Finding {
+        id: Id::MemmapIncoherent,
+        severity: Severity::Critical,
+        address: None,
+        what: format!(
+            "the area {range} was to be set aside by memmap=, and this kernel still uses the memory there ({}): what a \
+             device writes to it overwrites data of the kernel or of programs",
+            ram.value
+        ),
+        evidence: vec![area.at.clone(), ram.at],
+        fix: format!(
+            "add mem={} so that no memory from the area up is used (or a full memmap=exactmap list), or {}",
+            size(u128::from(range.base())),
+            dma_api(memory)
+        ),
+        risk: "mem= takes all memory above the area away too: put the area at the end of memory".to_owned(),
+        verify: "/proc/iomem shows no System RAM over the area after the reboot".to_owned(),
+        gain: None,
+    })
 }
 
 /// A driver has mapped the area cached, whatever ioremap would give.
@@ -201,7 +229,7 @@ fn split(effective: &Effective, area: &MemmapArea) -> Option<Finding> {
         fix: format!(
             "put the area within one register's range, or give it one type: iotoll mtrr plan --want {:#x}:{}:<type>",
             effective.range.base(),
-            size(effective.range)
+            size(effective.range.size_bytes())
         ),
         risk:
             "changing MTRRs on a running machine changes the type of memory in use: read the plan's warnings"
