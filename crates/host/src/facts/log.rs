@@ -1,5 +1,6 @@
 //! What the kernel's log says, gathered from its messages.
 
+use super::iommu;
 use crate::kernel::message::fault::{Access, Reporter};
 use crate::kernel::message::{
     AmdViMessage, BootMessage, DmaFault, EehMessage, IommuMessage, Logged, MemoryTypeMessage, Message,
@@ -98,6 +99,8 @@ pub struct LogFacts {
     pub batching_disallowed: Option<Citation>,
     /// Proof that DMA translation hardware is in use.
     pub translation_active: Option<Citation>,
+    /// Which hardware that is.
+    pub translates: Option<iommu::Kind>,
     /// The IOMMU was asked for and found wanting: firmware bugs, tables missing.
     pub iommu_trouble: Vec<Citation>,
     /// Tables that say the machine has an IOMMU.
@@ -208,7 +211,7 @@ impl LogFacts {
 
     fn take_vt_d(&mut self, message: &VtDMessage, at: &Citation) {
         match message {
-            VtDMessage::Active => self.activate(at),
+            VtDMessage::Active => self.activate(iommu::Kind::VtD, at),
             VtDMessage::DeviceMapping { device: Some(bdf), identity } => {
                 self.own_mapping.insert(*bdf, Cited::new(*identity, at.clone()));
             }
@@ -227,15 +230,15 @@ impl LogFacts {
 
     fn take_amd_vi(&mut self, message: &AmdViMessage, at: &Citation) {
         match message {
-            AmdViMessage::Found { .. } => self.activate(at),
+            AmdViMessage::Found { .. } => self.activate(iommu::Kind::AmdVi, at),
             AmdViMessage::LazyFlush(lazy) => {
                 // Printed under passthrough too: it tells how, not whether.
                 self.amd_strict = Some(Cited::new(!lazy, at.clone()));
-                self.activate(at);
+                self.activate(iommu::Kind::AmdVi, at);
             }
             AmdViMessage::InitialisedPassthrough => {
                 self.default_passthrough = Some(Cited::new(true, at.clone()));
-                self.activate(at);
+                self.activate(iommu::Kind::AmdVi, at);
             }
             AmdViMessage::StrictInGuest => self.batching_disallowed = Some(at.clone()),
             AmdViMessage::UnknownOption(option) => self.unknown_option(option, at),
@@ -248,7 +251,8 @@ impl LogFacts {
 
     fn take_smmu(&mut self, message: &SmmuMessage, at: &Citation) {
         match message {
-            SmmuMessage::FoundV2 | SmmuMessage::FoundV3 { .. } => self.activate(at),
+            SmmuMessage::FoundV2 => self.activate(iommu::Kind::Smmu, at),
+            SmmuMessage::FoundV3 { .. } => self.activate(iommu::Kind::SmmuV3, at),
             SmmuMessage::CommandTimeout => self.iommu_trouble.push(at.clone()),
             _ => {}
         }
@@ -345,7 +349,8 @@ impl LogFacts {
         self.no_iommu.iter().find(|(named, _)| taints(named)).map(|(_, at)| at)
     }
 
-    fn activate(&mut self, at: &Citation) {
+    fn activate(&mut self, kind: iommu::Kind, at: &Citation) {
+        self.translates.get_or_insert(kind);
         self.translation_active.get_or_insert_with(|| at.clone());
     }
 

@@ -85,7 +85,7 @@ impl Host {
             let machine = verdict::Machine {
                 version: platform.kernel.as_ref().map(|cited| &cited.value),
                 architecture: platform.architecture.as_ref(),
-                vendor: vendor(&platform, &iommus),
+                vendor: vendor(&platform, &iommus, &log),
             };
             verdict::understand(&parsed, &machine)
         });
@@ -190,15 +190,21 @@ impl Host {
 }
 
 /// Whose IOMMU the options are for: virtual machines pair processors of one maker with the IOMMU of
-/// another, and then the IOMMU decides.
-fn vendor<'p>(platform: &'p platform::Platform, iommus: &iommu::Iommus) -> Option<&'p CpuVendor> {
+/// another, and then the IOMMU decides. Where neither sysfs nor a log could show one, nobody knows.
+fn vendor<'p>(
+    platform: &'p platform::Platform,
+    iommus: &iommu::Iommus,
+    log: &log::LogFacts,
+) -> Option<&'p CpuVendor> {
     let vendor = &platform.cpu_vendor.as_ref()?.value;
-    let foreign = |instance: &iommu::Instance| match instance.kind {
+    let foreign = |kind: iommu::Kind| match kind {
         iommu::Kind::VtD => !vendor.has_vt_d(),
         iommu::Kind::AmdVi => !vendor.has_amd_vi(),
         _ => false,
     };
-    (!iommus.instances.iter().any(foreign)).then_some(vendor)
+    let mut kinds = iommus.instances.iter().map(|instance| instance.kind).chain(log.translates);
+    let is_shown = iommus.visible || log.complete_from_boot;
+    (is_shown && !kinds.any(foreign)).then_some(vendor)
 }
 
 /// The command line from its file, or from the log's copy of it.
