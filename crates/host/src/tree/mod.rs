@@ -35,7 +35,8 @@ pub use source::{Node, Refusal};
 use crate::Text;
 use disk::Disk;
 use source::Source;
-use std::{cell::RefCell, collections::HashMap, io, path::Path};
+use std::collections::{HashMap, HashSet};
+use std::{cell::RefCell, io, path::Path};
 
 /// Symbolic links followed on the way to one file, as many as Linux follows (`MAXSYMLINKS`).
 const LINKS_MAX: u32 = 40;
@@ -88,6 +89,8 @@ pub struct Tree {
     prefix: String,
     /// Folders already resolved: as asked to as stored.
     folders: RefCell<HashMap<String, String>>,
+    /// Stored paths already seen to be folders and no links: all devices lie below the same few.
+    plain_folders: RefCell<HashSet<String>>,
     ledger: RefCell<Ledger>,
 }
 
@@ -123,7 +126,14 @@ impl Tree {
     }
 
     fn over(source: Box<dyn Source>, reach: Reach, prefix: String) -> Self {
-        Self { source, reach, prefix, folders: RefCell::default(), ledger: RefCell::default() }
+        Self {
+            source,
+            reach,
+            prefix,
+            folders: RefCell::default(),
+            plain_folders: RefCell::default(),
+            ledger: RefCell::default(),
+        }
     }
 
     /// Whether this is the live machine.
@@ -149,14 +159,22 @@ impl Tree {
 
     /// The bytes of a file; `None` as for [`Tree::text`].
     pub fn bytes(&self, path: &str) -> Option<Vec<u8>> {
-        let read = self.resolve(path).and_then(|resolved| self.source.read(&resolved));
+        let read = self.read_through(path, |stored| self.source.read(stored));
         self.note(path, read)
+    }
+
+    /// Reads at a path, and only where a link stands there, follows it: most names are files.
+    fn read_through<T>(&self, path: &str, read: impl Fn(&str) -> Result<T, Refusal>) -> Result<T, Refusal> {
+        match read(&self.resolve_folder_of(path)?) {
+            Err(Refusal::LinkLoop | Refusal::NotAFile) => read(&self.resolve(path)?),
+            other => other,
+        }
     }
 
     /// At most `length` bytes of a file from `offset`, for files whose every byte costs.
     pub fn bytes_at(&self, path: &str, offset: usize, length: usize) -> Option<Vec<u8>> {
         let offset = u64::try_from(offset).ok()?;
-        let read = self.resolve(path).and_then(|resolved| self.source.read_at(&resolved, offset, length));
+        let read = self.read_through(path, |stored| self.source.read_at(stored, offset, length));
         self.note(path, read)
     }
 
@@ -287,7 +305,14 @@ impl Tree {
                 }
                 name => at = join(&at, name),
             }
-            if let Node::Link(target) = self.source.node(&at)? {
+            if self.plain_folders.borrow().contains(&at) {
+                continue;
+            }
+            let node = self.source.node(&at)?;
+            if node == Node::Folder {
+                self.plain_folders.borrow_mut().insert(at.clone());
+            }
+            if let Node::Link(target) = node {
                 self.ledger.borrow_mut().saw_link(self.below_root(&at), &target);
                 *links_left = links_left.checked_sub(1).ok_or(Refusal::LinkLoop)?;
                 at = self.resolve_target(&at, &target, links_left)?;

@@ -46,6 +46,9 @@ pub enum Refusal {
 impl From<std::io::Error> for Refusal {
     fn from(error: std::io::Error) -> Self {
         use std::io::ErrorKind;
+        if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) {
+            return Self::LinkLoop;
+        }
         match error.kind() {
             ErrorKind::NotFound | ErrorKind::NotADirectory => Self::Absent,
             ErrorKind::PermissionDenied => Self::NoPermission,
