@@ -32,6 +32,10 @@ use toll::Evidence;
 /// More registers than this over one and the same range are not planned with.
 const SAME_RANGE_MAX: usize = 8;
 
+/// Each use takes a write of its own to clear. No kernel counts so many, and a table that says so would
+/// ask for a plan of billions of steps.
+const USE_COUNT_MAX: u32 = 256;
+
 /// Widths of physical addresses that processors have (CPUID 0x80000008), with room for tests.
 const ADDRESS_BITS: std::ops::RangeInclusive<u32> = 21..=52;
 
@@ -283,10 +287,10 @@ pub enum Refusal {
         /// Another.
         other: Wish,
     },
-    /// A register that the kernel could not have set: its range is no aligned power of two, its number
-    /// or address too high, or it is listed twice.
+    /// A register that the kernel could not have set: its range is no aligned power of two, its number,
+    /// use count or address too high, or it is listed twice.
     #[error(
-        "reg{number:02} is not as a kernel sets it (its number is too high or listed twice, or {range} is no aligned power of two within the address bits)"
+        "reg{number:02} is not as a kernel sets it (its number or use count is too high, it is listed twice, or {range} is no aligned power of two within the address bits)"
     )]
     IrregularRegister {
         /// Its number.
@@ -359,9 +363,10 @@ fn check_machine(machine: &Machine) -> Result<(), Refusal> {
         return Err(Refusal::IrregularMachine { register_count, address_bits });
     }
     for (index, register) in machine.registers.iter().enumerate() {
-        let Register { number, range, kind, .. } = *register;
+        let Register { number, range, kind, count } = *register;
         let earlier = &machine.registers[..index];
         let regular = number < register_count
+            && count <= USE_COUNT_MAX
             && range.is_block()
             && range.end() <= 1_u128 << address_bits
             && range.size_bytes() < 1_u128 << address_bits
@@ -555,5 +560,30 @@ fn writes(machine: &Machine, action: &Action) -> Vec<Step> {
             let count = machine.registers.iter().find(|r| r.number == number).map_or(0, |r| r.count);
             vec![Step::Disable { register: number }; count as usize]
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(count: u32) -> Machine {
+        let range = PhysRange::from_base_and_size(1 << 30, 1 << 30).unwrap();
+        Machine {
+            registers: vec![Register { number: 0, range, kind: MemoryType::Uncacheable, count }],
+            register_count: 8,
+            address_bits: 36,
+            default: DefaultType::given(MemoryType::WriteBack),
+            kernel: (6, 1, 0),
+            layout: TableLayout::CountThenType,
+        }
+    }
+
+    #[test]
+    fn a_use_count_of_billions_is_no_plan_of_billions_of_steps() {
+        let wish = [Wish { range: machine(1).registers[0].range, kind: MemoryType::WriteBack }];
+        let plan = |count| plan(&machine(count), &wish, Order::FewestSteps);
+        assert_eq!(plan(USE_COUNT_MAX).unwrap().steps.len(), 256);
+        assert!(matches!(plan(u32::MAX), Err(Refusal::IrregularRegister { number: 0, .. })));
     }
 }
