@@ -85,7 +85,8 @@ impl CpuList {
 
     /// How many there are.
     pub fn count(&self) -> u32 {
-        self.ranges.iter().map(|(first, last)| last - first + 1).sum()
+        // A file that lists the same CPUs a hundred thousand times is no list, and no reason to stop.
+        self.ranges.iter().map(|(first, last)| last - first + 1).fold(0, u32::saturating_add)
     }
 
     /// Whether a CPU of `other` is in this list.
@@ -123,6 +124,8 @@ mod tests {
         assert_eq!(list.to_string(), "0-3,8,10-11");
         assert_eq!(list.count(), 7);
         assert!(list.meets(&CpuList::parse("9-10")) && !list.meets(&CpuList::parse("4-7,9")));
+        let repeated = CpuList::parse(&"0-65536,".repeat(1 << 16));
+        assert_eq!(repeated.count(), u32::MAX);
         assert!(CpuList::parse("").is_empty() && CpuList::parse("3-1,x,4294967295").is_empty());
     }
 }

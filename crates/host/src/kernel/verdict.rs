@@ -433,6 +433,9 @@ fn distance(one: &str, other: &str) -> usize {
 /// Marks options that lose to another one that sets the same thing. Mostly the later one wins.
 fn drop_overridden(verdicts: &mut [TokenVerdict]) {
     for loser in 0..verdicts.len() {
+        if verdicts.get(loser).and_then(effects_of).is_none_or(<[Effect]>::is_empty) {
+            continue;
+        }
         let winner = (0..verdicts.len()).rev().filter(|other| *other != loser).find(|other| {
             let pair = (verdicts.get(loser), verdicts.get(*other));
             matches!(pair, (Some(one), Some(two)) if is_overridden(one, two, loser < *other))

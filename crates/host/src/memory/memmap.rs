@@ -116,7 +116,12 @@ pub struct MemmapArea {
     pub at: Citation,
 }
 
-/// Finds the `memmap=` parameters of a kernel command line (`proc/cmdline`).
+/// Ranges that a kernel's memory map has room for: those of the firmware and three for each of 1,024 NUMA
+/// nodes (arch/x86/include/asm/e820/types.h, `E820_MAX_ENTRIES`). It ignores what comes after.
+const AREAS_MAX: usize = 128 + 3 * 1024;
+
+/// Finds the `memmap=` parameters of a kernel command line (`proc/cmdline`), as many as a kernel could
+/// follow.
 pub fn parse_cmdline(cmdline: &Text, kernel: KernelVersion) -> Vec<MemmapArea> {
     let words =
         cmdline.lines().flat_map(|(line, body)| body.split_whitespace().map(move |word| (line, word)));
@@ -128,7 +133,7 @@ pub fn parse_cmdline(cmdline: &Text, kernel: KernelVersion) -> Vec<MemmapArea> {
     let exact = values.iter().any(|(_, _, value)| value.split(',').any(|area| area == "exactmap"));
     let areas =
         |(line, word, value): (u32, &str, &str)| parse_value(value, &cmdline.cite(line, word), kernel, exact);
-    values.into_iter().flat_map(areas).collect()
+    values.into_iter().flat_map(areas).take(AREAS_MAX).collect()
 }
 
 /// Reads the value of one `memmap=` parameter. `exact` tells whether any parameter is `exactmap`.
@@ -236,6 +241,12 @@ mod tests {
         let (first, second) = ("Reserved 0x18690000-0x1869ffff", "Acpi 0x00100000-0x001fffff");
         check(cmdline, RHEL_6, &[(first, MemmapEffect::Done), (second, MemmapEffect::Ignored)]);
         check(cmdline, DEBIAN_12, &[(first, MemmapEffect::Done), (second, MemmapEffect::Done)]);
+    }
+
+    #[test]
+    fn no_more_than_a_kernel_could_follow() {
+        let cmdline = format!("memmap={}", "1M$1G,".repeat(10_000));
+        assert_eq!(parse_cmdline(&Text::new("proc/cmdline", cmdline), DEBIAN_12).len(), AREAS_MAX);
     }
 
     #[test]

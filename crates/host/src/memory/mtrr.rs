@@ -19,6 +19,10 @@ pub type KernelVersion = (u32, u32, u32);
 /// The fixed-range registers rule the addresses below; variable registers have no say there.
 pub const FIXED_RANGES_END: u64 = 1 << 20;
 
+/// IA32_MTRRCAP counts the variable registers in 8 bits. Everything else about a table takes time that
+/// goes with the square of its length.
+const REGISTERS_MAX: u32 = 255;
+
 const FOUR_GIB: u64 = 1 << 32;
 const MIB: u128 = 1 << 20;
 
@@ -93,6 +97,9 @@ fn parse_register(line: &str) -> Result<(Register, TableLayout), Unreadable> {
         .split_once(':')
         .ok_or(Unreadable::Layout)?;
     let number = decimal(number)?;
+    if number >= REGISTERS_MAX {
+        return Err(Unreadable::Register);
+    }
     let (base, rest) =
         rest.trim_start().strip_prefix("base=").and_then(|r| r.split_once('(')).ok_or(Unreadable::Layout)?;
     let base = parse_hex(base.trim()).ok_or(Unreadable::Number)?;
@@ -459,6 +466,7 @@ reg04: base=0xae000000 (2784MB), size=  32MB: uncachable, count=1
         };
         check("reg", Unreadable::Layout);
         check("reg00: base=0x0 (0MB), size=", Unreadable::Layout);
+        check("reg255: base=0x0 (0MB), size=1MB: write-back, count=1", Unreadable::Register);
         check("reg-1: base=0x0 (0MB), size=1MB: write-back, count=1", Unreadable::Number);
         check("reg00: base=0x (0MB), size=1MB: write-back, count=1", Unreadable::Number);
         check("reg00: base=0x0 (0MB), size=MB: write-back, count=1", Unreadable::Number);

@@ -20,6 +20,9 @@ pub enum Unreadable {
     /// A word that names no memory type.
     #[error("unknown memory type")]
     MemoryType,
+    /// A register beyond what a processor can have.
+    #[error("no processor has a register of this number")]
+    Register,
     /// The same register a second time.
     #[error("this register was listed before")]
     Repeated,

@@ -2,32 +2,43 @@
 
 use super::header::BridgeBuses;
 use crate::Bdf;
+use std::collections::BTreeMap;
 
 /// The PCI-to-PCI bridges of a host.
 #[derive(Debug, Clone, Default)]
 pub struct BusTree {
-    bridges: Vec<(Bdf, BridgeBuses)>,
+    /// By domain, the bridge right above each run of buses, in the order of buses.
+    above: BTreeMap<u32, Vec<Run>>,
+}
+
+/// Consecutive buses below one bridge, its other bridges' buses left out.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    first: u8,
+    last: u8,
+    bridge: Bdf,
 }
 
 impl BusTree {
     /// Collects bridges. Those that lead nowhere (not configured, or back to their own bus) are left out.
+    ///
+    /// Virtual functions can sit on bus numbers that no bridge has as its secondary: above them is the
+    /// bridge with the smallest range around the number.
     pub fn new(bridges: impl IntoIterator<Item = (Bdf, BridgeBuses)>) -> Self {
-        let leads_on = |(at, buses): &(Bdf, BridgeBuses)| {
-            buses.secondary > at.bus && buses.subordinate >= buses.secondary
-        };
-        Self { bridges: bridges.into_iter().filter(leads_on).collect() }
+        let mut domains: BTreeMap<u32, Vec<(Bdf, BridgeBuses)>> = BTreeMap::new();
+        for (at, buses) in bridges {
+            if buses.secondary > at.bus && buses.subordinate >= buses.secondary {
+                domains.entry(at.domain).or_default().push((at, buses));
+            }
+        }
+        Self { above: domains.into_iter().map(|(domain, bridges)| (domain, runs(&bridges))).collect() }
     }
 
     /// The bridge directly above a function.
-    ///
-    /// Virtual functions can sit on bus numbers that no bridge has as its secondary: then it is the bridge
-    /// with the smallest range around the number.
     pub fn bridge_above(&self, function: Bdf) -> Option<Bdf> {
-        let around = |&&(at, buses): &&(Bdf, BridgeBuses)| {
-            at.domain == function.domain && (buses.secondary..=buses.subordinate).contains(&function.bus)
-        };
-        let closest = |&&(at, buses): &&(Bdf, BridgeBuses)| (buses.subordinate - buses.secondary, at);
-        self.bridges.iter().filter(around).min_by_key(closest).map(|&(at, _)| at)
+        let runs = self.above.get(&function.domain)?;
+        let run = runs.get(runs.partition_point(|run| run.last < function.bus))?;
+        (run.first <= function.bus).then_some(run.bridge)
     }
 
     /// All bridges between the root and a function, root first.
@@ -38,6 +49,27 @@ impl BusTree {
         above.reverse();
         above
     }
+}
+
+/// The closest bridge above each bus of a domain. A listing can name the same few addresses a hundred
+/// thousand times, so what is kept goes by buses, of which there are 256.
+fn runs(bridges: &[(Bdf, BridgeBuses)]) -> Vec<Run> {
+    let mut closest: [Option<(u8, Bdf)>; 256] = [None; 256];
+    for &(at, buses) in bridges {
+        let candidate = (buses.subordinate - buses.secondary, at);
+        for held in &mut closest[usize::from(buses.secondary)..=usize::from(buses.subordinate)] {
+            *held = Some(held.map_or(candidate, |held| held.min(candidate)));
+        }
+    }
+    let mut runs: Vec<Run> = Vec::new();
+    for (bus, held) in (0..=u8::MAX).zip(closest) {
+        let Some((_, bridge)) = held else { continue };
+        match runs.last_mut() {
+            Some(run) if run.bridge == bridge && run.last + 1 == bus => run.last = bus,
+            _ => runs.push(Run { first: bus, last: bus, bridge }),
+        }
+    }
+    runs
 }
 
 #[cfg(test)]
@@ -76,7 +108,36 @@ mod tests {
         check("0000:02:03.0", &["0000:00:01.0", "0000:01:00.0"]);
     }
 
+    #[test]
+    fn repeated_addresses_cost_nothing() {
+        let bridge = |number: u32| {
+            let bus = (number % 255) as u8;
+            (Bdf { domain: 0, bus, device: 0, function: 0 }, buses(bus, bus + 1, 0xff))
+        };
+        let tree = BusTree::new((0..20_000).map(bridge));
+        let deepest = Bdf { domain: 0, bus: 0xff, device: 0, function: 0 };
+        for _ in 0..1_000 {
+            assert_eq!(tree.bridges_above(deepest).len(), 255);
+        }
+    }
+
     proptest! {
+        #[test]
+        fn the_smallest_range_around_a_bus_decides(
+            numbers in proptest::collection::vec((0_u8..8, 0_u8..16, 0_u8..16), 0..12),
+            bus in 0_u8..16,
+        ) {
+            let at = |bus| Bdf { domain: 0, bus, device: 0, function: 0 };
+            let bridges: Vec<_> =
+                numbers.iter().map(|&(own, low, high)| (at(own), buses(own, low, high))).collect();
+            let around = bridges.iter().filter(|(at, buses)| {
+                buses.secondary > at.bus && (buses.secondary..=buses.subordinate).contains(&bus)
+            });
+            let closest = around.min_by_key(|(at, buses)| (buses.subordinate - buses.secondary, *at));
+            let tree = BusTree::new(bridges.iter().copied());
+            prop_assert_eq!(tree.bridge_above(at(bus)), closest.map(|(at, _)| *at));
+        }
+
         #[test]
         fn any_numbers_end(
             numbers in proptest::collection::vec((any::<u8>(), any::<u8>(), any::<u8>()), 0..40),

@@ -208,6 +208,7 @@ impl Shelf {
         if !is_wanted(&path) {
             return Ok(());
         }
+        self.has_room()?;
         match entry.header().entry_type() {
             EntryType::Regular | EntryType::Continuous => self.put_file(entry, &path, number)?,
             EntryType::Directory => self.memory.folder(&path),
@@ -226,13 +227,18 @@ impl Shelf {
             return Ok(());
         }
         self.bytes += entry.size();
-        if self.bytes > KEPT_BYTES_MAX {
-            return Err(ArchiveError::TooLarge { bytes_max: KEPT_BYTES_MAX });
-        }
+        self.has_room()?;
         let mut bytes = Vec::new();
         entry.take(FILE_BYTES_MAX).read_to_end(&mut bytes).map_err(damaged(number))?;
         self.memory.file(path, bytes);
         Ok(())
+    }
+
+    fn has_room(&self) -> Result<(), ArchiveError> {
+        match self.bytes + self.memory.words_bytes() {
+            ..=KEPT_BYTES_MAX => Ok(()),
+            _ => Err(ArchiveError::TooLarge { bytes_max: KEPT_BYTES_MAX }),
+        }
     }
 
     fn put_hard_link(&mut self, path: &str, target: &str) {

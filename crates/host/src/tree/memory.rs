@@ -16,6 +16,8 @@ enum Entry {
 #[derive(Debug, Clone, Default)]
 pub struct Memory {
     entries: BTreeMap<String, Entry>,
+    /// Bytes of all paths and link targets.
+    words_bytes: u64,
 }
 
 impl Memory {
@@ -42,16 +44,33 @@ impl Memory {
         self.put(path, Entry::Refused(why));
     }
 
+    /// Bytes that paths and link targets have taken. Each folder on the way to a file has a path of its
+    /// own, so that one deep name takes the square of its length.
+    pub(super) fn words_bytes(&self) -> u64 {
+        self.words_bytes
+    }
+
     fn put(&mut self, path: &str, entry: Entry) {
         let path = path.trim_matches('/');
         if path.is_empty() {
             return;
         }
-        for (end, _) in path.match_indices('/') {
-            // What already stands there wins: a file can't become a folder by a later member.
-            self.entries.entry(path[..end].to_owned()).or_insert(Entry::Folder);
+        // What already stands there wins: a file can't become a folder by a later member. Its own
+        // folders stand, too.
+        for (end, _) in path.rmatch_indices('/') {
+            if self.entries.contains_key(&path[..end]) {
+                break;
+            }
+            self.insert(&path[..end], Entry::Folder);
         }
-        self.entries.insert(path.to_owned(), entry);
+        self.insert(path, entry);
+    }
+
+    fn insert(&mut self, path: &str, entry: Entry) {
+        let target_bytes = if let Entry::Link(target) = &entry { target.len() } else { 0 };
+        let replaced = self.entries.insert(path.to_owned(), entry).is_some();
+        let path_bytes = if replaced { 0 } else { path.len() };
+        self.words_bytes += (path_bytes + target_bytes) as u64;
     }
 }
 
@@ -95,4 +114,34 @@ impl Source for Memory {
 
 fn direct_child(rest: &str) -> Option<String> {
     (!rest.is_empty() && !rest.contains('/')).then(|| rest.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_folder_on_the_way_is_counted_once() {
+        let mut memory = Memory::default();
+        memory.file("sys/a/b", "1");
+        assert_eq!(memory.words_bytes(), ("sys".len() + "sys/a".len() + "sys/a/b".len()) as u64);
+        let before = memory.words_bytes();
+        memory.file("sys/a/b", "2");
+        assert_eq!(memory.words_bytes(), before);
+        memory.link("sys/a/c", "b");
+        assert_eq!(memory.words_bytes(), before + ("sys/a/c".len() + "b".len()) as u64);
+        // 5 KiB of an archive ask for 4 MiB of memory.
+        memory.file(&"/a".repeat(2048), "");
+        assert!(memory.words_bytes() > 4 << 20);
+    }
+
+    #[test]
+    fn what_stands_first_stays() {
+        let mut memory = Memory::default();
+        memory.file("sys", "no folder");
+        memory.file("sys/a/b", "1");
+        assert_eq!(memory.node("sys"), Ok(Node::File));
+        assert_eq!(memory.node("sys/a"), Ok(Node::Folder));
+        assert_eq!(memory.read("sys/a/b"), Ok(b"1".to_vec()));
+    }
 }

@@ -1,0 +1,63 @@
+//! What fuzzing drives: the parsers of `host`, fed with bytes that nobody meant for them.
+//!
+//! A capture comes from somebody else's machine, and a kernel's own files have changed for thirty
+//! years; whatever they hold, a parser may answer "nothing", and may not panic, hang or fill memory.
+//! Each function here takes the bytes of one input. The fuzz targets call them, and so does the test
+//! that replays the kept inputs, on stable and without libFuzzer.
+//!
+//! ```text
+//! cargo test --manifest-path fuzz/Cargo.toml          # replay, stable
+//! cargo +nightly fuzz run --features fuzzing TARGET -- \
+//!     -max_total_time=600 -rss_limit_mb=2048 -timeout=10 -dict=fuzz/dictionaries/TARGET.dict
+//! cargo +nightly fuzz cmin --features fuzzing TARGET
+//! ```
+//!
+//! The corpora began with real logs, tables and properties. At most 150 inputs and 300 KB of each are
+//! kept, those that reach most for their size; what a longer run adds is for the machine it ran on.
+
+mod archive;
+mod bytes;
+mod mtrr;
+mod power;
+mod text;
+mod whole_host;
+
+pub use archive::archive;
+pub use bytes::{config_space, proc_bus_pci_and_names};
+pub use mtrr::{memmap_wish_range, mtrr_pat_iomem, mtrr_plan};
+pub use power::{ddw, device_tree};
+pub use text::{command_line, interrupts_numa, kernel_log, lspci_text, version_cpuinfo};
+pub use whole_host::whole_host;
+
+/// One target: its name, which is also that of its corpus, and its body.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// All targets.
+pub const TARGETS: [Target; 14] = [
+    ("archive", archive),
+    ("command_line", command_line),
+    ("config_space", config_space),
+    ("ddw", ddw),
+    ("device_tree", device_tree),
+    ("interrupts_numa", interrupts_numa),
+    ("kernel_log", kernel_log),
+    ("lspci_text", lspci_text),
+    ("memmap_wish_range", memmap_wish_range),
+    ("mtrr_pat_iomem", mtrr_pat_iomem),
+    ("mtrr_plan", mtrr_plan),
+    ("proc_bus_pci_and_names", proc_bus_pci_and_names),
+    ("version_cpuinfo", version_cpuinfo),
+    ("whole_host", whole_host),
+];
+
+/// Bytes as [`host::Tree::text`] would read them from `file`.
+fn text(file: &str, data: &[u8]) -> host::Text {
+    host::Text::new(file, String::from_utf8_lossy(data))
+}
+
+/// The parts of an input that stands for several files, which are divided by NUL: none of them holds
+/// one. Parts that are missing are empty.
+fn parts<const N: usize>(data: &[u8]) -> [&[u8]; N] {
+    let mut split = data.splitn(N, |byte| *byte == 0);
+    std::array::from_fn(|_| split.next().unwrap_or_default())
+}
