@@ -55,10 +55,7 @@ pub fn command_line(data: &[u8]) {
 pub fn version_cpuinfo(data: &[u8]) {
     let [version, cpuinfo] = parts(data).map(|part| text("proc/version", part));
     if let Some(version) = KernelVersion::from_text(&version).map(|cited| cited.value) {
-        let _ = (version.to_string(), version.numbers(), version.rhel(), version.ddw_era());
-        let _ = (version.prints_direct_window(), version.has_group_type(), version.can_write_group_type());
-        let _ = (version.tells_lazy_groups(), version.prints_default_domain());
-        let _ = (version.prints_invalidation_policy(), version.strict_reaches_x86());
+        let _ = (version.to_string(), version.numbers(), version.rhel(), version.tells_lazy_groups());
     }
     for text in [&version, &cpuinfo] {
         let _ = Architecture::from_version_text(text.body());
