@@ -133,9 +133,12 @@ impl<'a> ConfigSpace<'a> {
         self.bytes.iter().take(16).any(|&byte| byte != 0xff)
     }
 
-    /// The registers of the structure at `offset`.
+    /// The registers of the structure at `offset`. One that begins in conventional space ends there: what
+    /// lies beyond belongs to extended capabilities, whatever a pointer claims.
     pub fn structure(self, offset: u16) -> Structure<'a> {
-        Structure { config: self, offset: usize::from(offset) }
+        let end = if offset < EXTENDED_START { usize::from(EXTENDED_START) } else { self.bytes.len() };
+        let bytes = self.bytes.get(..end).unwrap_or(self.bytes);
+        Structure { config: Self { bytes }, offset: usize::from(offset) }
     }
 
     /// The conventional capability list.

@@ -106,11 +106,13 @@ impl Layout {
 fn subsystem(config: ConfigSpace<'_>, layout: Layout) -> Option<SubsystemId> {
     let at = match layout {
         Layout::Device => 0x2c,
-        Layout::Bridge => 4 + usize::from(*config.capabilities().find(id::SUBSYSTEM).get()?),
+        Layout::Bridge => 4 + *config.capabilities().find(id::SUBSYSTEM).get()?,
         Layout::CardBus => 0x40,
         Layout::Other(_) => return None,
     };
-    let id = SubsystemId { vendor: config.u16(at)?, device: config.u16(at + 2)? };
+    let registers = config.structure(at);
+    let word = |offset| u16::try_from(registers.word(offset)?).ok();
+    let id = SubsystemId { vendor: word(0)?, device: word(2)? };
     // Zero is what parts without the registers read.
     (id.vendor != 0 && id.vendor != 0xffff).then_some(id)
 }
