@@ -9,6 +9,7 @@ use crate::pci::{
 };
 use crate::{Bdf, Citation, Cited, Tree, tree};
 use serde::Serialize;
+use std::collections::HashMap;
 
 /// A PCI function: an adapter or a bridge.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -115,8 +116,9 @@ fn of_folder(tree: &Tree, address: Bdf) -> Function {
 
 /// lspci run by root shows registers that a capture of sysfs made without root does not hold.
 fn complete(functions: &mut [Function], listing: &[Record]) {
+    let listed: HashMap<Bdf, &Record> = listing.iter().rev().map(|record| (record.bdf, record)).collect();
     for function in functions {
-        let Some(record) = listing.iter().find(|record| record.bdf == function.address) else { continue };
+        let Some(record) = listed.get(&function.address) else { continue };
         function.capabilities = std::mem::take(&mut function.capabilities).or(record.capabilities.clone());
         if let Some(express) = record.capabilities.express.get() {
             function.link.value = function.link.value.or(LinkEnd::of(record.bdf, express));

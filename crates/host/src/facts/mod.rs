@@ -104,11 +104,10 @@ impl Host {
         let words = command_line.as_ref().map_or("", |(_, line)| line.1.as_str());
         let is_power = platform.architecture.as_ref().is_some_and(crate::kernel::Architecture::is_power);
         let nodes = adapters.iter().filter_map(|adapter| adapter.device_tree_node.as_deref());
-        let cpuinfo = tree.text("proc/cpuinfo");
         let kernel = platform.kernel.as_ref().map(|cited| &cited.value);
         let mut host = Self {
             reach: tree.reach(),
-            power: is_power.then(|| power::read(tree, kernel, cpuinfo.as_ref(), words, nodes)),
+            power: is_power.then(|| power::read(tree, kernel, words, nodes)),
             memory: memory::read(tree, &platform, iomem, log_text.as_ref(), &requests),
             bounce: bounce::read(tree, &log, &requests),
             iommus,

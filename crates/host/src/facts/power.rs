@@ -9,7 +9,7 @@ use crate::power::memory::{self, MaximumMemory, MemoryFacts, MemoryRule};
 use crate::power::partition::{self, MachineType};
 use crate::power::window::{self, Ddw, DdwApplicable, DdwExtensions, DdwKind, DefaultWindow, DmaCells};
 use crate::power::{device_tree, lparcfg};
-use crate::{Citation, Cited, Text, Tree};
+use crate::{Citation, Cited, Tree};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -60,7 +60,6 @@ pub struct Partition {
 pub(super) fn read<'a>(
     tree: &Tree,
     kernel: Option<&KernelVersion>,
-    cpuinfo: Option<&Text>,
     command_line: &str,
     nodes: impl Iterator<Item = &'a str>,
 ) -> Partition {
@@ -68,7 +67,7 @@ pub(super) fn read<'a>(
     let model = reader.raw("model");
     let functions = reader.property("rtas/ibm,hypertas-functions", device_tree::strings);
     Partition {
-        platform: cpuinfo.and_then(partition::platform),
+        platform: tree.text("proc/cpuinfo").as_ref().and_then(partition::platform),
         is_qemu: model.as_ref().is_some_and(|(bytes, _)| partition::is_qemu(&String::from_utf8_lossy(bytes))),
         machine_type: model.and_then(|(bytes, file)| {
             cited(MachineType::from_property(&bytes).ok()?, &file, |machine| machine.as_str().to_owned())
