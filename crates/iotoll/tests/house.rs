@@ -10,7 +10,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("toll", &[]),
     ("host", &["toll"]),
     ("report", &["toll", "host"]),
-    ("iotoll", &["toll", "host", "report"]),
+    ("lab", &["toll"]),
+    ("iotoll", &["toll", "host", "report", "lab"]),
 ];
 
 /// Libraries that only one crate may know.

@@ -1,0 +1,1 @@
+//! Kernels to boot: found, or fetched as packages.
