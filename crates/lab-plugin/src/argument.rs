@@ -1,0 +1,50 @@
+//! What the plugin is told on QEMU's command line: `-plugin FILE,out=...,log=...`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The arguments, read.
+pub(crate) struct Arguments {
+    /// Where the record goes.
+    pub(crate) out: PathBuf,
+    /// QEMU's log, in which trace events appear.
+    pub(crate) log: PathBuf,
+    /// Trace events that begin a request of a device.
+    pub(crate) started: Vec<String>,
+    /// Trace events that end one.
+    pub(crate) finished: Vec<String>,
+    /// How long devices get to begin what a register write asked of them.
+    pub(crate) settle: Duration,
+    /// The process without which this one is to end.
+    pub(crate) parent: Option<u32>,
+}
+
+/// How long devices get to begin, unless told.
+const SETTLE_DEFAULT: Duration = Duration::from_micros(500);
+
+impl Arguments {
+    /// Reads `key=value` words.
+    pub(crate) fn read<'a>(words: impl Iterator<Item = &'a str>) -> Result<Self, String> {
+        let (mut out, mut log, mut parent) = (None, None, None);
+        let (mut started, mut finished, mut settle) = (Vec::new(), Vec::new(), SETTLE_DEFAULT);
+        for word in words {
+            let (key, value) = word.split_once('=').ok_or_else(|| format!("{word}: expected key=value"))?;
+            match key {
+                "out" => out = Some(PathBuf::from(value)),
+                "log" => log = Some(PathBuf::from(value)),
+                "started" => started.push(value.to_owned()),
+                "finished" => finished.push(value.to_owned()),
+                "settle_us" => settle = Duration::from_micros(number(key, value)?),
+                "parent" => parent = Some(number(key, value)?),
+                _ => return Err(format!("{key}: no such argument")),
+            }
+        }
+        let out = out.ok_or("out=FILE is missing")?;
+        let log = log.ok_or("log=FILE is missing")?;
+        Ok(Self { out, log, started, finished, settle, parent })
+    }
+}
+
+fn number<T: std::str::FromStr>(key: &str, value: &str) -> Result<T, String> {
+    value.parse().map_err(|_| format!("{key}={value}: expected a number"))
+}

@@ -1,0 +1,98 @@
+//! QEMU's plugin interface, as far as it is used here (QEMU's `include/qemu/qemu-plugin.h`).
+//!
+//! QEMU refuses a plugin whose version is out of the range it supports: 1 up to QEMU 8.2, 2 in 9.0, 3 in 9.1,
+//! 4 in 9.2 and 10.0, 5 and 6 later. Of what is used here only reading an instruction's bytes changed, in
+//! version 3; the rest is the same in all of them.
+
+use std::ffi::{c_char, c_int, c_uint, c_void};
+
+/// Identifies this plugin to QEMU.
+pub(crate) type Id = u64;
+
+/// A translated block, while it is being translated.
+#[repr(C)]
+pub(crate) struct Block {
+    _opaque: [u8; 0],
+}
+
+/// An instruction of a block, while that is being translated.
+#[repr(C)]
+pub(crate) struct Instruction {
+    _opaque: [u8; 0],
+}
+
+/// Where in the machine a memory access went.
+#[repr(C)]
+pub(crate) struct HardwareAddress {
+    _opaque: [u8; 0],
+}
+
+/// What QEMU says of itself at installation.
+#[repr(C)]
+pub(crate) struct Info {
+    pub(crate) target_name: *const c_char,
+    pub(crate) version_min: c_int,
+    pub(crate) version_current: c_int,
+    pub(crate) system_emulation: bool,
+    pub(crate) vcpus: c_int,
+    pub(crate) vcpus_max: c_int,
+}
+
+/// Callbacks need no register of the guest: `QEMU_PLUGIN_CB_NO_REGS`.
+pub(crate) const NO_REGISTERS: c_int = 0;
+/// Loads and stores: `QEMU_PLUGIN_MEM_RW`.
+pub(crate) const LOADS_AND_STORES: c_int = 3;
+
+pub(crate) type OnSimple = extern "C" fn(Id);
+pub(crate) type OnTranslate = extern "C" fn(Id, *mut Block);
+pub(crate) type OnInstruction = extern "C" fn(c_uint, *mut c_void);
+pub(crate) type OnAccess = extern "C" fn(c_uint, u32, u64, *mut c_void);
+pub(crate) type OnExit = extern "C" fn(Id, *mut c_void);
+
+unsafe extern "C" {
+    pub(crate) fn qemu_plugin_reset(id: Id, then: OnSimple);
+    pub(crate) fn qemu_plugin_register_vcpu_tb_trans_cb(id: Id, callback: OnTranslate);
+    pub(crate) fn qemu_plugin_register_vcpu_insn_exec_cb(
+        instruction: *mut Instruction,
+        callback: OnInstruction,
+        flags: c_int,
+        userdata: *mut c_void,
+    );
+    pub(crate) fn qemu_plugin_register_vcpu_mem_cb(
+        instruction: *mut Instruction,
+        callback: OnAccess,
+        flags: c_int,
+        access: c_int,
+        userdata: *mut c_void,
+    );
+    pub(crate) fn qemu_plugin_register_atexit_cb(id: Id, callback: OnExit, userdata: *mut c_void);
+    pub(crate) fn qemu_plugin_tb_n_insns(block: *const Block) -> usize;
+    pub(crate) fn qemu_plugin_tb_get_insn(block: *const Block, index: usize) -> *mut Instruction;
+    pub(crate) fn qemu_plugin_insn_size(instruction: *const Instruction) -> usize;
+    pub(crate) fn qemu_plugin_insn_vaddr(instruction: *const Instruction) -> u64;
+    #[cfg(not(feature = "api-3"))]
+    pub(crate) fn qemu_plugin_insn_data(instruction: *const Instruction) -> *const c_void;
+    #[cfg(feature = "api-3")]
+    pub(crate) fn qemu_plugin_insn_data(
+        instruction: *const Instruction,
+        copy: *mut c_void,
+        bytes: usize,
+    ) -> usize;
+    pub(crate) fn qemu_plugin_mem_size_shift(info: u32) -> c_uint;
+    pub(crate) fn qemu_plugin_mem_is_store(info: u32) -> bool;
+    pub(crate) fn qemu_plugin_get_hwaddr(info: u32, address: u64) -> *mut HardwareAddress;
+    pub(crate) fn qemu_plugin_hwaddr_is_io(address: *const HardwareAddress) -> bool;
+    pub(crate) fn qemu_plugin_hwaddr_phys_addr(address: *const HardwareAddress) -> u64;
+    pub(crate) fn qemu_plugin_hwaddr_device_name(address: *const HardwareAddress) -> *const c_char;
+    pub(crate) fn qemu_plugin_outs(text: *const c_char);
+}
+
+/// The version of the interface this was built for.
+// SAFETY: the name is the interface's own, and no other library in a QEMU process is asked for it.
+#[unsafe(no_mangle)]
+pub(crate) static qemu_plugin_version: c_int = 1
+    + cfg!(feature = "api-2") as c_int
+    + cfg!(feature = "api-3") as c_int
+    + cfg!(feature = "api-4") as c_int
+    + cfg!(feature = "api-5") as c_int
+    + cfg!(feature = "api-6") as c_int;
