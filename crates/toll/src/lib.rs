@@ -2,9 +2,40 @@
 //!
 //! A number without its origin is worth nothing to the people who read ours, so the first word is
 //! [`Evidence`]: every figure carries one, from where it was obtained to every output it appears in.
+//!
+//! What I/Os pay on a [`Road`] is written on a [`TollSheet`], one document per preset and kernel: the
+//! instructions of each [`Stage`] and function, and every [`Event`] that instructions don't show. Sheets
+//! whose sums don't hold are refused when read. [`compare`] says what grew from one sheet to another,
+//! [`toll_over`] what a road costs more than one without translation.
+//!
+//! Nothing here opens a file, and nothing measures.
 
+mod compare;
+mod count;
+mod difference;
+mod event;
 mod evidence;
+mod flaw;
 mod gain;
+mod limit;
+mod machine;
+mod road;
+mod sheet;
+mod spread;
+mod stage;
+mod toll;
 
+pub use compare::{Change, Changed, Side, compare, grew};
+pub use count::{Average, Count};
+pub use difference::{Difference, EventDifference, toll_over, untranslated};
+pub use event::{Event, Occurrence, Tally};
 pub use evidence::Evidence;
+pub use flaw::{Flaw, Part};
 pub use gain::Gain;
+pub use limit::{BadTolerance, Limit, Tolerance};
+pub use machine::{KernelId, Machine};
+pub use road::{Road, UnknownRoad};
+pub use sheet::{SheetError, SheetSchema, TollSheet};
+pub use spread::Spread;
+pub use stage::Stage;
+pub use toll::Toll;

@@ -5,7 +5,7 @@
 //! is run. Where the facts end, so does the answer: `unknown`, with the reason.
 
 use super::power_road;
-use super::road::{Road, Verdict};
+use super::{Road, Verdict};
 use crate::facts::{Adapter, Host, iommu::DomainType};
 use crate::{Citation, Cited};
 

@@ -6,11 +6,12 @@ mod decide;
 pub mod finding;
 mod power_road;
 mod published;
-pub mod road;
 mod rules;
+mod verdict;
 
 pub use finding::{Finding, Id, Severity};
-pub use road::{Road, Verdict};
+pub use toll::Road;
+pub use verdict::Verdict;
 
 use crate::Citation;
 use crate::facts::{Adapter, Host};

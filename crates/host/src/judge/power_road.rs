@@ -1,7 +1,7 @@
 //! The road of an adapter in a POWER machine: which DMA window it got.
 
 use super::decide::{unknown, verdict};
-use super::road::{Road, Verdict};
+use super::{Road, Verdict};
 use crate::facts::log::{DdwCreate, DdwLog};
 use crate::facts::power::Endpoint;
 use crate::facts::{Adapter, Host};

@@ -1,10 +1,13 @@
 //! The way an adapter's DMA takes to memory.
 
-use crate::Citation;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
 
 /// The roads. Serialised names are stable: scripts match on them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
 pub enum Road {
     /// No translation hardware in use: bus address = physical address.
     NoIommu,
@@ -86,31 +89,57 @@ impl Road {
         }
     }
 
+    /// Whether the kernel does nothing per mapping that costs: the other roads are measured against these.
+    pub fn is_untranslated(self) -> bool {
+        matches!(self, Self::NoIommu | Self::Identity | Self::DirectWindow)
+    }
+
     /// Whether addresses are translated per mapping.
     pub fn is_translated(self) -> bool {
         matches!(self, Self::DynamicWindow | Self::TceWindow | Self::TranslatedLazy | Self::TranslatedStrict)
     }
 }
 
-impl std::fmt::Display for Road {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Road {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.word())
     }
 }
 
-impl Serialize for Road {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.word())
+/// A word that names no road.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{word}` is no road; expected one of {}", Road::ALL.map(Road::word).join(", "))]
+pub struct UnknownRoad {
+    /// The word.
+    pub word: String,
+}
+
+impl FromStr for Road {
+    type Err = UnknownRoad;
+
+    fn from_str(word: &str) -> Result<Self, UnknownRoad> {
+        let known = Self::ALL.into_iter().find(|road| road.word() == word);
+        known.ok_or_else(|| UnknownRoad { word: word.to_owned() })
     }
 }
 
-/// An adapter's road with what it was concluded from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Verdict {
-    /// The road.
-    pub road: Road,
-    /// Why, in words: always for `unknown`, else where the lines alone don't show it.
-    pub reason: Option<String>,
-    /// The lines it was concluded from.
-    pub evidence: Vec<Citation>,
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_word_in_all_places() {
+        for road in Road::ALL {
+            assert_eq!(road.word().parse(), Ok(road));
+            assert_eq!(serde_json::to_value(road).unwrap(), road.word());
+            assert_eq!(serde_json::from_value::<Road>(road.word().into()).unwrap(), road);
+        }
+        let words = "Direct-Window".parse::<Road>().unwrap_err().to_string();
+        assert!(words.starts_with("`Direct-Window` is no road; expected one of no-iommu, "), "{words}");
+    }
+
+    #[test]
+    fn nothing_is_both_translated_and_not() {
+        assert!(Road::ALL.iter().all(|road| !(road.is_translated() && road.is_untranslated())));
+    }
 }

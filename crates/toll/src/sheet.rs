@@ -1,0 +1,148 @@
+//! Toll sheets as documents.
+
+use crate::{Flaw, KernelId, Machine, Road, Toll};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// What I/Os pay on one machine with one kernel: all workloads of one preset.
+///
+/// A sheet in memory may contradict itself while it is made; [`TollSheet::read`] gives only sheets that
+/// pass [`TollSheet::check`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct TollSheet {
+    /// The version of the document's layout.
+    pub schema: SheetSchema,
+    /// The preset: a machine, a road and a kernel command line under one name.
+    pub preset: String,
+    /// The road that its adapters took.
+    pub road: Road,
+    /// The machine.
+    pub machine: Machine,
+    /// The kernel.
+    pub kernel: KernelId,
+    /// The day it was measured, YYYY-MM-DD.
+    pub measured_on: String,
+    /// How many times the whole was run, with the same counts each time.
+    pub repeats: u32,
+    /// The toll of each workload.
+    pub tolls: Vec<Toll>,
+}
+
+/// The one version of the layout there is. It is written as [`SheetSchema::ID`], and nothing else is read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SheetSchema;
+
+impl SheetSchema {
+    /// The name of the layout.
+    pub const ID: &'static str = "iotoll.toll-sheet/1";
+}
+
+impl Serialize for SheetSchema {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(Self::ID)
+    }
+}
+
+impl<'de> Deserialize<'de> for SheetSchema {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let found = String::deserialize(deserializer)?;
+        match found == Self::ID {
+            true => Ok(Self),
+            false => Err(de::Error::invalid_value(de::Unexpected::Str(&found), &Self::ID)),
+        }
+    }
+}
+
+#[cfg(test)]
+impl schemars::JsonSchema for SheetSchema {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "SheetSchema".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "const": Self::ID })
+    }
+}
+
+/// Why a text is no toll sheet that can be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SheetError {
+    /// It is not JSON, or not of a sheet's fields and types.
+    #[error("{file}:{line}:{column}: no toll sheet: {problem}")]
+    Document {
+        /// The file.
+        file: String,
+        /// The line, from 1.
+        line: usize,
+        /// The column, in bytes.
+        column: usize,
+        /// What is there, and what was expected.
+        problem: String,
+    },
+    /// It says that it is another document, or another version.
+    #[error("{file}: schema is `{found}`, expected `{}`", SheetSchema::ID)]
+    Schema {
+        /// The file.
+        file: String,
+        /// The schema it names.
+        found: String,
+    },
+    /// It does not say what it is.
+    #[error("{file}: a JSON object without a field `schema`, expected \"schema\": \"{}\"", SheetSchema::ID)]
+    NoSchema {
+        /// The file.
+        file: String,
+    },
+    /// It contradicts itself.
+    #[error("{file}: {flaw}")]
+    Flaw {
+        /// The file.
+        file: String,
+        /// The contradiction.
+        flaw: Flaw,
+    },
+}
+
+/// The part of a document that tells which kind it is.
+#[derive(Deserialize)]
+struct Head {
+    schema: Option<String>,
+}
+
+impl TollSheet {
+    /// Reads a sheet from the text of a file, whose name is for errors only.
+    ///
+    /// # Errors
+    /// [`SheetError`] if it is not JSON, of another schema, has fields missing, unknown or of another type,
+    /// or contradicts itself.
+    pub fn read(text: &str, file: &str) -> Result<Self, SheetError> {
+        let head: Head = parse(text, file)?;
+        match head.schema {
+            None => return Err(SheetError::NoSchema { file: file.to_owned() }),
+            Some(found) if found != SheetSchema::ID => {
+                return Err(SheetError::Schema { file: file.to_owned(), found });
+            }
+            Some(_) => {}
+        }
+        let sheet: Self = parse(text, file)?;
+        sheet.check().map_err(|flaw| SheetError::Flaw { file: file.to_owned(), flaw })?;
+        Ok(sheet)
+    }
+
+    /// The toll of a workload.
+    pub fn toll(&self, workload: &str) -> Option<&Toll> {
+        self.tolls.iter().find(|toll| toll.workload == workload)
+    }
+}
+
+fn parse<'t, T: Deserialize<'t>>(text: &'t str, file: &str) -> Result<T, SheetError> {
+    serde_json::from_str(text).map_err(|error| {
+        let (line, column) = (error.line(), error.column());
+        let words = error.to_string();
+        // The place is said once, in front.
+        let place = format!(" at line {line} column {column}");
+        let problem = words.strip_suffix(&place).unwrap_or(&words).to_owned();
+        SheetError::Document { file: file.to_owned(), line, column, problem }
+    })
+}

@@ -1,0 +1,55 @@
+//! What the I/Os of one workload pay.
+
+use crate::{Event, Evidence, Spread, Stage, Tally};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+
+/// The toll of one workload.
+///
+/// It is counted in windows, each from the begin of an I/O (or of a batch of them) to its end. Counts are
+/// per window unless they say otherwise; [`Toll::per_io`] makes them comparable.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Toll {
+    /// The workload's name, once per sheet: `nvme-read-4k`.
+    pub workload: String,
+    /// What it does, in words.
+    pub what: String,
+    /// The kernel's driver of the adapter.
+    pub driver: String,
+    /// Bytes that one I/O moves.
+    pub bytes_per_io: u64,
+    /// I/Os in a window.
+    pub ios_per_window: NonZeroU32,
+    /// Windows that were counted.
+    pub windows: NonZeroU32,
+    /// Instructions per window.
+    pub instructions: Spread,
+    /// Instructions of the median window in user mode.
+    pub user: u64,
+    /// Instructions of the median window in the kernel.
+    pub kernel: u64,
+    /// Instructions of the median window by stage.
+    pub stages: BTreeMap<Stage, u64>,
+    /// Instructions of the median window by function, those of user mode among them.
+    pub functions: BTreeMap<String, u64>,
+    /// Events by kind. A kind that is not here was not counted on this machine; one that was counted and
+    /// did not happen is here with zeros.
+    pub events: BTreeMap<Event, Tally>,
+    /// How it was obtained, and on what.
+    pub evidence: Evidence,
+}
+
+impl Toll {
+    /// A count of one window, per I/O.
+    pub fn per_io(&self, window_count: u64) -> f64 {
+        window_count as f64 / f64::from(self.ios_per_window.get())
+    }
+
+    /// A total of all windows, per I/O: the mean.
+    pub fn mean_per_io(&self, total: u64) -> f64 {
+        total as f64 / (f64::from(self.ios_per_window.get()) * f64::from(self.windows.get()))
+    }
+}
