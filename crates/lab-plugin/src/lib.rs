@@ -18,6 +18,7 @@
 
 mod argument;
 mod install;
+mod log;
 mod mark;
 mod qemu;
 mod quiet;

@@ -71,6 +71,8 @@ pub(crate) struct Recorder {
     strings: Vec<StringInstruction>,
     places: [Place; VCPUS_MAX],
     vcpus: usize,
+    /// The virtual CPU that runs.
+    running: usize,
     /// The virtual CPU that the record is on.
     written: Option<usize>,
     regions: HashMap<Vec<u8>, u32>,
@@ -90,6 +92,7 @@ impl Recorder {
             strings: Vec::new(),
             places: [Place::default(); VCPUS_MAX],
             vcpus: vcpus.clamp(1, VCPUS_MAX),
+            running: 0,
             written: None,
             regions: HashMap::new(),
             asked: false,
@@ -136,11 +139,22 @@ impl Recorder {
 
     /// A virtual CPU begins a block's first instruction.
     pub(crate) fn begin_block(&mut self, vcpu: usize, block: u32) {
+        self.run(vcpu);
         self.write_place(vcpu);
         let place = &mut self.places[vcpu];
         place.block = place.in_window.then_some(block);
         place.idle = false;
         place.string = None;
+    }
+
+    /// Tells the log which virtual CPU runs, if that changed while windows are open.
+    fn run(&mut self, vcpu: usize) {
+        if self.running != vcpu {
+            self.running = vcpu;
+            if self.places[..self.vcpus].iter().any(|place| place.in_window) {
+                crate::log::tell("on", vcpu);
+            }
+        }
     }
 
     /// Numbers a string instruction.

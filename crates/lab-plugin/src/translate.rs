@@ -1,9 +1,10 @@
 //! What is asked of QEMU for each block it translates.
 
+use crate::log;
 use crate::mark::Mark;
 use crate::qemu::{self, Block, Id, Instruction};
 use crate::recorder::{self, Access, BEGUN, Recorder, Watch};
-use std::ffi::{CStr, CString, c_uint, c_void};
+use std::ffi::{CStr, c_uint, c_void};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// The longest instruction of any architecture: x86.
@@ -166,23 +167,14 @@ extern "C" fn on_mark(vcpu: c_uint, index: *mut c_void) {
     let Some(mark) = Mark::of_index(index as usize) else { return };
     let before = recorder::with(|recorder| recorder.watch);
     recorder::with(|recorder| recorder.mark(vcpu as usize, mark));
-    tell_log(vcpu, mark);
+    match mark {
+        Mark::Begin => log::tell("begin", vcpu as usize),
+        Mark::End => log::tell("end", vcpu as usize),
+        Mark::Phase => log::tell("phase", vcpu as usize),
+        Mark::Arm | Mark::Zero | Mark::One | Mark::Idle | Mark::Disarm | Mark::Units => {}
+    }
     if before != recorder::with(|recorder| recorder.watch) {
         crate::install::translate_anew();
-    }
-}
-
-/// Puts windows and phases among the trace events, in their order.
-fn tell_log(vcpu: c_uint, mark: Mark) {
-    let line = match mark {
-        Mark::Begin => format!("iotoll begin {vcpu}\n"),
-        Mark::End => format!("iotoll end {vcpu}\n"),
-        Mark::Phase => format!("iotoll phase {vcpu}\n"),
-        _ => return,
-    };
-    if let Ok(line) = CString::new(line) {
-        // SAFETY: the text ends with a zero byte and is copied before the function returns.
-        unsafe { qemu::qemu_plugin_outs(line.as_ptr()) }
     }
 }
 

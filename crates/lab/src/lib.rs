@@ -11,5 +11,10 @@
 pub mod arch;
 pub mod guest;
 pub mod kernel;
+pub mod record;
+pub mod stage;
+pub mod symbols;
+pub mod trace;
+pub mod window;
 
 pub use arch::Arch;

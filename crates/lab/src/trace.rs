@@ -1,0 +1,278 @@
+//! QEMU's trace events, counted by window.
+//!
+//! The plugin writes into QEMU's log where windows begin and end and which virtual CPU runs, so that the
+//! events between these lines belong to them: hypercalls, and commands to an IOMMU that are executed when its
+//! register is written, happen on the virtual CPU that made them.
+
+use crate::Arch;
+use std::collections::BTreeMap;
+use std::io::BufRead;
+use toll::Event;
+
+/// The events that begin and end the requests of disks.
+pub const STARTED: [&str; 2] = ["pci_nvme_read", "pci_nvme_write"];
+/// The event that ends one.
+pub const FINISHED: [&str; 1] = ["pci_nvme_rw_complete_cb"];
+
+/// What one line of the log adds to a window.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Happened {
+    event: Event,
+    name: String,
+    times: u64,
+}
+
+/// What happened in one window.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Happenings {
+    /// The virtual CPU that the window was on.
+    pub vcpu: u32,
+    /// How often, by kind and name.
+    pub times: BTreeMap<(Event, String), u64>,
+}
+
+/// What is wrong with a log.
+#[derive(Debug, thiserror::Error)]
+pub enum TraceError {
+    /// It can't be read.
+    #[error("can't read QEMU's log")]
+    Io(#[from] std::io::Error),
+    /// A line of a known event that is not as it should be.
+    #[error("QEMU's log, line {line}: `{text}`: expected {expected}")]
+    Line {
+        /// From 1.
+        line: usize,
+        /// What is there, shortened.
+        text: String,
+        /// What should be.
+        expected: &'static str,
+    },
+}
+
+/// The trace events that are counted on an architecture's machines.
+pub fn events(arch: Arch) -> Vec<&'static str> {
+    let own: &[&str] = match arch {
+        Arch::X86 => &[
+            "vtd_inv_desc_iotlb_global",
+            "vtd_inv_desc_iotlb_domain",
+            "vtd_inv_desc_iotlb_pages",
+            "vtd_inv_desc_iotlb_pasid",
+            "vtd_inv_desc_iotlb_pasid_pages",
+            "amdvi_pages_inval",
+            "amdvi_all_inval",
+            "amdvi_iotlb_inval",
+            "virtio_iommu_map",
+            "virtio_iommu_unmap",
+        ],
+        Arch::Arm => &["smmuv3_cmdq_opcode"],
+        Arch::Ppc => &[
+            "spapr_iommu_pci_put",
+            "spapr_iommu_pci_indirect",
+            "spapr_iommu_pci_stuff",
+            "spapr_iommu_pci_get",
+            "spapr_iommu_ddw_query",
+            "spapr_iommu_ddw_create",
+            "spapr_iommu_ddw_remove",
+            "spapr_iommu_ddw_reset",
+        ],
+    };
+    own.iter().chain(&STARTED).chain(&FINISHED).copied().collect()
+}
+
+/// Reads a log. Windows come in the order of their ends, as in the plugin's record.
+///
+/// # Errors
+/// [`TraceError`] naming the line.
+pub fn read(mut log: impl BufRead) -> Result<Vec<Happenings>, TraceError> {
+    let mut reader = Reader::default();
+    let mut line = Vec::new();
+    for number in 1.. {
+        line.clear();
+        if log.read_until(b'\n', &mut line)? == 0 {
+            break;
+        }
+        let text = String::from_utf8_lossy(&line);
+        reader.line(text.trim_end()).map_err(|expected| TraceError::Line {
+            line: number,
+            text: text.chars().take(100).collect(),
+            expected,
+        })?;
+    }
+    Ok(reader.ended)
+}
+
+#[derive(Default)]
+struct Reader {
+    /// The virtual CPU that runs.
+    vcpu: u32,
+    open: BTreeMap<u32, Happenings>,
+    ended: Vec<Happenings>,
+}
+
+impl Reader {
+    fn line(&mut self, line: &str) -> Result<(), &'static str> {
+        if let Some(mark) = line.strip_prefix("iotoll ") {
+            return self.mark(mark).ok_or("`iotoll begin|end|on|phase` and a virtual CPU's number");
+        }
+        let Some(window) = self.open.get_mut(&self.vcpu) else { return Ok(()) };
+        for happened in happened(line)? {
+            *window.times.entry((happened.event, happened.name)).or_default() += happened.times;
+        }
+        Ok(())
+    }
+
+    fn mark(&mut self, mark: &str) -> Option<()> {
+        let (word, vcpu) = mark.split_once(' ')?;
+        self.vcpu = vcpu.parse().ok()?;
+        match word {
+            "begin" => {
+                let window = Happenings { vcpu: self.vcpu, ..Happenings::default() };
+                self.open.insert(self.vcpu, window);
+            }
+            "end" => self.ended.extend(self.open.remove(&self.vcpu)),
+            "on" | "phase" => {}
+            _ => return None,
+        }
+        Some(())
+    }
+}
+
+fn happened(line: &str) -> Result<Vec<Happened>, &'static str> {
+    let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
+    let one = |event, name: &str, times| Happened { event, name: name.to_owned(), times };
+    let hypercall =
+        |name, entries| vec![one(Event::Hypercalls, name, 1), one(Event::TableEntries, name, entries)];
+    Ok(match name {
+        "spapr_iommu_pci_put" => hypercall("H_PUT_TCE", 1),
+        "spapr_iommu_pci_indirect" => hypercall("H_PUT_TCE_INDIRECT", indirect_entries(rest)?),
+        "spapr_iommu_pci_stuff" => {
+            hypercall("H_STUFF_TCE", decimal(rest, "npages=").ok_or("a number after npages=")?)
+        }
+        "spapr_iommu_pci_get" => vec![one(Event::Hypercalls, "H_GET_TCE", 1)],
+        "virtio_iommu_map" | "virtio_iommu_unmap" => vec![one(Event::Hypercalls, name, 1)],
+        "smmuv3_cmdq_opcode" => smmu_command(rest).into_iter().collect(),
+        _ => match name.split_at_checked("vtd_inv_desc_".len()) {
+            Some(("vtd_inv_desc_", kind)) if kind.starts_with("iotlb") => {
+                vec![one(Event::Invalidations, &format!("VT-d {}", kind.replace('_', " ")), 1)]
+            }
+            _ => window_operation(name).or_else(|| amd_invalidation(name)).into_iter().collect(),
+        },
+    })
+}
+
+fn window_operation(name: &str) -> Option<Happened> {
+    let operation = name.strip_prefix("spapr_iommu_ddw_")?;
+    Some(Happened { event: Event::WindowOperations, name: operation.to_owned(), times: 1 })
+}
+
+fn amd_invalidation(name: &str) -> Option<Happened> {
+    let kind = name.strip_prefix("amdvi_")?.strip_suffix("_inval")?;
+    Some(Happened { event: Event::Invalidations, name: format!("AMD-Vi {kind}"), times: 1 })
+}
+
+/// Of the commands to an SMMU those that invalidate: the address spaces' translations, and adapters' copies.
+fn smmu_command(rest: &str) -> Option<Happened> {
+    let command = rest.trim_start_matches(['<', '-', ' ']).strip_prefix("SMMU_CMD_")?;
+    let invalidates = command.starts_with("TLBI") || command.starts_with("ATC_INV");
+    invalidates.then(|| Happened { event: Event::Invalidations, name: format!("SMMU {command}"), times: 1 })
+}
+
+/// The default window's page, of which indirect calls write entries.
+const TCE_PAGE_BYTES: u64 = 4096;
+
+/// QEMU tells the bus address of the first entry, and the one behind the last.
+fn indirect_entries(rest: &str) -> Result<u64, &'static str> {
+    let first = hexadecimal(rest, " ioba=").ok_or("a number after ioba=")?;
+    let behind = hexadecimal(rest, " iobaN=").ok_or("a number after iobaN=")?;
+    Ok(behind.saturating_sub(first) / TCE_PAGE_BYTES)
+}
+
+fn word_after<'a>(text: &'a str, label: &str) -> Option<&'a str> {
+    text.split_once(label)?.1.split_ascii_whitespace().next()
+}
+
+fn hexadecimal(text: &str, label: &str) -> Option<u64> {
+    u64::from_str_radix(word_after(text, label)?.trim_start_matches("0x"), 16).ok()
+}
+
+fn decimal(text: &str, label: &str) -> Option<u64> {
+    word_after(text, label)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check(lines: &str, expected: &[(Event, &str, u64)]) {
+        let log = format!("iotoll begin 0\n{lines}iotoll end 0\n");
+        let windows = read(log.as_bytes()).unwrap();
+        let expected =
+            expected.iter().map(|(event, name, times)| ((*event, (*name).to_owned()), *times)).collect();
+        assert_eq!(windows, [Happenings { vcpu: 0, times: expected }]);
+    }
+
+    #[test]
+    fn hypercalls_with_their_entries() {
+        check(
+            "spapr_iommu_pci_put liobn=0x80000000 ioba=0x4c50000 tce=0x2d70003 ret=0\n\
+             spapr_iommu_xlate liobn=0x80000000 0x30020008 -> 0x2150000 perm=3 mask=0xfff\n\
+             spapr_iommu_pci_indirect liobn=0x80000000 ioba=0x4000 tcelist=0x1000 iobaN=0x24000 tceN=0x3 ret=0\n\
+             spapr_iommu_pci_stuff liobn=0x80000000 ioba=0x4c51000 tcevalue=0x0 npages=33 ret=0\n",
+            &[
+                (Event::Hypercalls, "H_PUT_TCE", 1),
+                (Event::Hypercalls, "H_PUT_TCE_INDIRECT", 1),
+                (Event::Hypercalls, "H_STUFF_TCE", 1),
+                (Event::TableEntries, "H_PUT_TCE", 1),
+                (Event::TableEntries, "H_PUT_TCE_INDIRECT", 32),
+                (Event::TableEntries, "H_STUFF_TCE", 33),
+            ],
+        );
+    }
+
+    #[test]
+    fn invalidations_of_three_makers() {
+        check(
+            "vtd_inv_desc_iotlb_pages iotlb invalidate domain 0x1 addr 0xfffff000 mask 0x0\n\
+             vtd_inv_desc_wait_sw wait invalidate status write addr 0x1 data 0x2\n\
+             amdvi_pages_inval AMD-Vi pages for domain 0x1 invalidated\n\
+             smmuv3_cmdq_opcode <--- SMMU_CMD_TLBI_NH_VA\n\
+             smmuv3_cmdq_opcode <--- SMMU_CMD_SYNC\n",
+            &[
+                (Event::Invalidations, "AMD-Vi pages", 1),
+                (Event::Invalidations, "SMMU TLBI_NH_VA", 1),
+                (Event::Invalidations, "VT-d iotlb pages", 1),
+            ],
+        );
+    }
+
+    #[test]
+    fn events_belong_to_the_virtual_cpu_that_runs() {
+        let log = "vtd_inv_desc_iotlb_global iotlb invalidate global\n\
+                   iotoll begin 0\niotoll begin 1\n\
+                   amdvi_all_inval Invalidation\niotoll on 0\namdvi_all_inval Invalidation\n\
+                   amdvi_all_inval Invalidation\niotoll end 1\niotoll end 0\n";
+        let windows = read(log.as_bytes()).unwrap();
+        let times = |window: usize| windows[window].times.values().sum::<u64>();
+        assert_eq!(windows.len(), 2);
+        assert_eq!((windows[0].vcpu, times(0)), (1, 1));
+        assert_eq!((windows[1].vcpu, times(1)), (0, 2));
+    }
+
+    #[test]
+    fn a_broken_line_says_where() {
+        let log = "iotoll begin 0\nspapr_iommu_pci_stuff liobn=0x8 npages=many\n";
+        let wrong = read(log.as_bytes()).unwrap_err().to_string();
+        assert!(wrong.contains("line 2") && wrong.contains("npages="), "{wrong}");
+        assert!(read(&b"iotoll ends\n"[..]).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn anything_is_read_or_refused(lines in proptest::collection::vec("[ -~]{0,60}", 0..30)) {
+            let _ = read(lines.join("\n").as_bytes());
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! What ran in each window, by function and by stage.
+
+use crate::record::{DeviceAccess, Record, RecordError, Step};
+use crate::stage::{Follower, Stages};
+use crate::symbols::{Code, FunctionId, KERNEL_START, Symbols};
+use std::collections::BTreeMap;
+use std::io::Read;
+use toll::Stage;
+
+/// What one window counted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Window {
+    /// The workload's number.
+    pub phase: u64,
+    /// I/Os in it.
+    pub units: u64,
+    /// The virtual CPU it was on.
+    pub vcpu: u32,
+    /// Instructions begun.
+    pub instructions: u64,
+    /// Instructions by whose code they are.
+    pub functions: BTreeMap<Code, u64>,
+    /// Instructions by stage.
+    pub stages: BTreeMap<Stage, u64>,
+    /// How often each function was entered.
+    pub calls: BTreeMap<FunctionId, u64>,
+    /// Repetitions of string instructions beyond the first.
+    pub repeats: u64,
+    /// Writes of devices' registers, by region.
+    pub device_writes: BTreeMap<String, u64>,
+    /// Reads of devices' registers, by region.
+    pub device_reads: BTreeMap<String, u64>,
+    /// Stores of 8 bytes to the kernel's linear map by functions of the stage `table-write`.
+    pub table_stores: u64,
+}
+
+/// A part of a block that is one function's.
+struct Run {
+    code: Code,
+    instructions: u64,
+}
+
+struct Block {
+    runs: Vec<Run>,
+    /// The function that begins with it.
+    entry: Option<FunctionId>,
+}
+
+/// Folds a record into windows.
+pub struct Folder<'a> {
+    symbols: &'a Symbols,
+    stages: &'a Stages,
+    /// Where the kernel's own memory is mapped one to one; its stacks are elsewhere.
+    linear_map: std::ops::Range<u64>,
+    blocks: Vec<Block>,
+    phase: u64,
+    units: u64,
+    vcpu: u32,
+    open: BTreeMap<u32, Open>,
+    /// Milliseconds that the plugin waited for devices in vain, each time.
+    pub gave_up: Vec<u32>,
+}
+
+#[derive(Default)]
+struct Open {
+    window: Window,
+    follower: Follower,
+    /// Addresses stored to by the block that comes next.
+    stores: Vec<u64>,
+}
+
+impl<'a> Folder<'a> {
+    /// Begins.
+    pub fn new(symbols: &'a Symbols, stages: &'a Stages, linear_map: std::ops::Range<u64>) -> Self {
+        Self {
+            symbols,
+            stages,
+            linear_map,
+            blocks: Vec::new(),
+            phase: 0,
+            units: 1,
+            vcpu: 0,
+            open: BTreeMap::new(),
+            gave_up: Vec::new(),
+        }
+    }
+
+    /// Reads a whole record. Windows come in the order of their ends.
+    ///
+    /// # Errors
+    /// [`RecordError`] if the record is not whole or makes no sense.
+    pub fn fold(&mut self, record: &mut Record<impl Read>) -> Result<Vec<Window>, RecordError> {
+        let mut windows = Vec::new();
+        while let Some(step) = record.step()? {
+            windows.extend(self.step(step));
+        }
+        Ok(windows)
+    }
+
+    /// Takes a step. A window comes out at its end.
+    fn step(&mut self, step: Step) -> Option<Window> {
+        match step {
+            Step::Block { addresses } => self.blocks.push(self.block(&addresses)),
+            Step::Vcpu(vcpu) => self.vcpu = vcpu,
+            Step::Phase(phase) => (self.phase, self.units) = (phase, 1),
+            Step::Units(units) => self.units = units,
+            Step::GaveUp(milliseconds) => self.gave_up.push(milliseconds),
+            Step::Begin => self.begin(),
+            Step::End => return self.open.remove(&self.vcpu).map(|open| open.window),
+            Step::Ran { block, begun } => {
+                if let Some(open) = self.open.get_mut(&self.vcpu) {
+                    open.ran(&self.blocks[block as usize], begun, self.stages, &self.linear_map);
+                }
+            }
+            Step::Repeated(times) => self.now(|open| open.window.repeats += u64::from(times)),
+            Step::Device(access) => self.now(|open| open.window.device(access)),
+            Step::Store { address } => self.now(|open| open.stores.push(address)),
+        }
+        None
+    }
+
+    fn now(&mut self, change: impl FnOnce(&mut Open)) {
+        if let Some(open) = self.open.get_mut(&self.vcpu) {
+            change(open);
+        }
+    }
+
+    fn begin(&mut self) {
+        let window = Window { phase: self.phase, units: self.units, vcpu: self.vcpu, ..Window::default() };
+        self.open.insert(self.vcpu, Open { window, ..Open::default() });
+    }
+
+    fn block(&self, addresses: &[u64]) -> Block {
+        let mut runs: Vec<Run> = Vec::new();
+        for &address in addresses {
+            let code = self.symbols.code(address);
+            match runs.last_mut() {
+                Some(run) if run.code == code => run.instructions += 1,
+                _ => runs.push(Run { code, instructions: 1 }),
+            }
+        }
+        let entry = addresses.first().and_then(|address| self.symbols.entry(*address));
+        Block { runs, entry }
+    }
+}
+
+impl Open {
+    fn ran(&mut self, block: &Block, begun: u32, stages: &Stages, linear_map: &std::ops::Range<u64>) {
+        let mut left = u64::from(begun);
+        if let Some(entry) = block.entry.filter(|_| left > 0) {
+            *self.window.calls.entry(entry).or_default() += 1;
+        }
+        for run in &block.runs {
+            let instructions = run.instructions.min(left);
+            left -= instructions;
+            if instructions == 0 {
+                break;
+            }
+            let stage = stages.next(run.code, &mut self.follower);
+            self.window.instructions += instructions;
+            *self.window.functions.entry(run.code).or_default() += instructions;
+            *self.window.stages.entry(stage).or_default() += instructions;
+        }
+        let stores = std::mem::take(&mut self.stores);
+        if stages.writes_tables(block.runs.first().map(|run| run.code)) {
+            let in_map = stores.iter().filter(|address| linear_map.contains(address));
+            self.window.table_stores += in_map.count() as u64;
+        }
+    }
+}
+
+impl Window {
+    fn device(&mut self, access: DeviceAccess) {
+        let accesses = if access.write { &mut self.device_writes } else { &mut self.device_reads };
+        *accesses.entry(access.region).or_default() += 1;
+    }
+
+    /// Instructions in user mode.
+    pub fn user(&self) -> u64 {
+        self.functions.get(&Code::User).copied().unwrap_or_default()
+    }
+}
+
+/// Where an architecture's kernel maps memory one to one, without randomisation.
+pub fn linear_map(arch: crate::Arch) -> std::ops::Range<u64> {
+    match arch {
+        // Documentation/arch/x86/x86_64/mm.rst: direct mapping of all physical memory, 4-level tables.
+        crate::Arch::X86 => 0xffff_8880_0000_0000..0xffff_c880_0000_0000,
+        // Documentation/arm64/memory.rst: kernel logical memory map, 48-bit addresses.
+        crate::Arch::Arm => 0xffff_0000_0000_0000..0xffff_8000_0000_0000,
+        // Tables of partitions are the hypervisor's: none of its stores are here.
+        crate::Arch::Ppc => KERNEL_START..KERNEL_START,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+    use super::*;
+    use crate::stage::StageTable;
+
+    const TEXT: &str = "\
+ffffffff81000000 vfs_read
+ffffffff81000008 nvme_queue_rq
+ffffffff81000100 __domain_mapping
+";
+
+    fn windows(words: &[u32]) -> Vec<Window> {
+        let symbols = Symbols::read(TEXT).unwrap();
+        let stages = StageTable::built_in().stages(&symbols);
+        let bytes: Vec<u8> =
+            b"IOTOLLR1".iter().copied().chain(words.iter().flat_map(|word| word.to_le_bytes())).collect();
+        let map = linear_map(crate::Arch::X86);
+        Folder::new(&symbols, &stages, map).fold(&mut Record::new(bytes.as_slice()).unwrap()).unwrap()
+    }
+
+    /// Blocks 0: vfs_read and on into nvme_queue_rq; 1: __domain_mapping; 2: user.
+    const BLOCKS: [u32; 18] = [
+        2 << 28,
+        0x8100_0000,
+        0xffff_ffff,
+        3,
+        0,
+        4,
+        8, //
+        2 << 28 | 1,
+        0x8100_0100,
+        0xffff_ffff,
+        2,
+        0,
+        4, //
+        2 << 28 | 2,
+        0x7000_0010,
+        0,
+        1,
+        0,
+    ];
+    const END: [u32; 2] = [15 << 28, 3];
+
+    #[test]
+    fn sums_agree_and_a_block_cut_short_counts_what_began() {
+        let ran = [5 << 28, 7, 0, 4 << 28, 2, 0, 1 << 28, 2, 1, 4 << 28 | 1];
+        let window = windows(&[&BLOCKS[..], &ran, &END].concat()).pop().unwrap();
+        assert_eq!((window.phase, window.instructions, window.user()), (7, 1 + 3 + 2 + 2, 1));
+        assert_eq!(window.functions.values().sum::<u64>(), window.instructions);
+        assert_eq!(window.stages.values().sum::<u64>(), window.instructions);
+        assert_eq!(window.stages[&Stage::Driver], 1);
+        assert_eq!(window.calls.values().sum::<u64>(), 3);
+    }
+
+    #[test]
+    fn only_table_writers_stores_outside_stacks_are_entries() {
+        let store = |low, high| [10 << 28 | 3, low, high];
+        let in_map = store(0x1000, 0xffff_8881);
+        let on_stack = store(0x1000, 0xffff_c900);
+        let ran = [&[4 << 28][..], &in_map, &on_stack, &[1], &in_map, &[0, 4 << 28 | 1]].concat();
+        let window = windows(&[&BLOCKS[..], &ran, &END].concat()).pop().unwrap();
+        assert_eq!(window.table_stores, 1);
+    }
+
+    #[test]
+    fn windows_of_two_cpus_are_apart() {
+        let ran = [4 << 28, 3 << 28 | 1, 4 << 28, 1, 3 << 28, 0, 4 << 28 | 1, 3 << 28 | 1, 4 << 28 | 1];
+        let windows = windows(&[&BLOCKS[..], &ran, &END].concat());
+        let counts: Vec<_> = windows.iter().map(|window| (window.vcpu, window.instructions)).collect();
+        assert_eq!(counts, [(0, 3), (1, 2)]);
+    }
+}
