@@ -11,10 +11,12 @@
 pub mod arch;
 pub mod guest;
 pub mod kernel;
+pub mod preset;
 pub mod record;
 pub mod stage;
 pub mod symbols;
 pub mod trace;
 pub mod window;
+pub mod workload;
 
 pub use arch::Arch;

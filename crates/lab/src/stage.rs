@@ -5,8 +5,8 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use toll::Stage;
 
-/// The table that is built in: `data/stages.toml`.
-const TABLE: &str = include_str!("../../../data/stages.toml");
+/// The table that is built in: `data/lab/stages.toml`.
+const TABLE: &str = include_str!("../../../data/lab/stages.toml");
 
 /// A table of functions and their stages.
 #[derive(Debug, Clone, Deserialize)]

@@ -1,0 +1,215 @@
+//! Presets: a machine, a road and a kernel command line under one name.
+
+use crate::Arch;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::Path;
+use toll::Road;
+
+const BUILT_IN: &str = include_str!("../../../data/lab/presets.toml");
+
+/// The adapters that machines of the lab can have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Adapter {
+    /// QEMU's NVMe controller.
+    Nvme,
+    /// Intel 82574: its driver maps every packet.
+    E1000e,
+    /// Intel 82540, with a DMA mask of 32 bits.
+    E1000,
+    /// virtio network adapter that goes through the IOMMU.
+    VirtioNet,
+    /// No adapter at all.
+    None,
+}
+
+impl Adapter {
+    /// The driver that Linux has for it.
+    pub fn driver(self) -> &'static str {
+        match self {
+            Self::Nvme => "nvme",
+            Self::E1000e => "e1000e",
+            Self::E1000 => "e1000",
+            Self::VirtioNet => "virtio_net",
+            Self::None => "none",
+        }
+    }
+
+    /// QEMU's word for it, where it is a network adapter.
+    pub fn network_device(self) -> Option<&'static str> {
+        match self {
+            Self::E1000e => Some("e1000e"),
+            Self::E1000 => Some("e1000"),
+            // Without ioeventfd the request is served on the virtual CPU that made it, at its time.
+            Self::VirtioNet => Some("virtio-net-pci,disable-legacy=on,iommu_platform=on,ioeventfd=off"),
+            Self::Nvme | Self::None => None,
+        }
+    }
+}
+
+/// A preset.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Preset {
+    /// Its name; the table's key in the file.
+    #[serde(skip)]
+    pub name: String,
+    /// The architecture.
+    pub arch: Arch,
+    /// The road its adapters are to take.
+    pub road: Road,
+    /// What it is, in a line.
+    pub what: String,
+    /// The series of packaged kernels, as `6.1`.
+    pub series: String,
+    /// Kernel arguments besides the lab's own.
+    #[serde(default)]
+    pub append: String,
+    /// Options of QEMU's machine besides the lab's own.
+    #[serde(default)]
+    pub machine: String,
+    /// QEMU devices that stand before the adapters.
+    #[serde(default)]
+    pub devices: Vec<String>,
+    /// Which adapters the machine has.
+    pub adapters: Vec<Adapter>,
+    /// Kernel modules to load before those of the adapters.
+    #[serde(default)]
+    pub modules: Vec<String>,
+    /// The preset of the same machine and kernel without translation.
+    pub untranslated: Option<String>,
+}
+
+/// What is wrong with a file of presets, or with a name.
+#[derive(Debug, thiserror::Error)]
+pub enum PresetError {
+    /// It can't be read.
+    #[error("can't read {path}")]
+    Read {
+        /// The file.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It is not what it should be.
+    #[error("{path}: {problem}")]
+    Syntax {
+        /// The file.
+        path: String,
+        /// The place, and what was expected.
+        problem: String,
+    },
+    /// There is none of that name.
+    #[error("no preset `{name}`; `iotoll lab list` names them, the nearest is `{nearest}`")]
+    Unknown {
+        /// The name asked for.
+        name: String,
+        /// One that looks like it.
+        nearest: String,
+    },
+}
+
+/// All presets there are, by name.
+#[derive(Debug, Clone)]
+pub struct Presets(BTreeMap<String, Preset>);
+
+impl Presets {
+    /// Those built in, and those of a file, which replace built-in ones of the same name.
+    ///
+    /// # Errors
+    /// [`PresetError`] naming the file and the place.
+    pub fn with_file(path: Option<&Path>) -> Result<Self, PresetError> {
+        let mut presets = parse(BUILT_IN, "presets built in")?;
+        if let Some(path) = path {
+            let shown = path.display().to_string();
+            let text = std::fs::read_to_string(path)
+                .map_err(|source| PresetError::Read { path: shown.clone(), source })?;
+            presets.extend(parse(&text, &shown)?);
+        }
+        Ok(Self(presets))
+    }
+
+    /// All of them, by name.
+    pub fn iter(&self) -> impl Iterator<Item = &Preset> {
+        self.0.values()
+    }
+
+    /// The one of a name.
+    ///
+    /// # Errors
+    /// [`PresetError::Unknown`] with the nearest name.
+    pub fn get(&self, name: &str) -> Result<&Preset, PresetError> {
+        self.0.get(name).ok_or_else(|| {
+            let likeness = |known: &&String| common_letters(known, name);
+            let nearest = self.0.keys().max_by_key(likeness).cloned().unwrap_or_default();
+            PresetError::Unknown { name: name.to_owned(), nearest }
+        })
+    }
+}
+
+fn parse(text: &str, path: &str) -> Result<BTreeMap<String, Preset>, PresetError> {
+    let syntax = |why: toml::de::Error| PresetError::Syntax {
+        path: path.to_owned(),
+        problem: why.to_string().trim_end().to_owned(),
+    };
+    let mut presets: BTreeMap<String, Preset> = toml::from_str(text).map_err(syntax)?;
+    for (name, preset) in &mut presets {
+        preset.name.clone_from(name);
+    }
+    Ok(presets)
+}
+
+/// How many letters two words have in common from the front, then from the back.
+fn common_letters(a: &str, b: &str) -> usize {
+    let same = |pairs: &mut dyn Iterator<Item = (char, char)>| pairs.take_while(|(a, b)| a == b).count();
+    same(&mut a.chars().zip(b.chars())) + same(&mut a.chars().rev().zip(b.chars().rev()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+    use super::*;
+
+    #[test]
+    fn built_in_presets_are_whole() {
+        let presets = Presets::with_file(None).unwrap();
+        for preset in presets.iter() {
+            let Some(name) = &preset.untranslated else { continue };
+            let untranslated = presets.get(name).unwrap();
+            assert_eq!(
+                (untranslated.arch, &untranslated.series),
+                (preset.arch, &preset.series),
+                "{}",
+                preset.name
+            );
+            assert!(untranslated.untranslated.is_none(), "{}", preset.name);
+        }
+    }
+
+    #[test]
+    fn a_file_adds_and_replaces() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mine.toml");
+        std::fs::write(
+            &path,
+            "[mine]\narch='arm'\nroad='identity'\nwhat='x'\nseries='6.1'\nadapters=['nvme']\n",
+        )
+        .unwrap();
+        let presets = Presets::with_file(Some(&path)).unwrap();
+        assert_eq!(presets.get("mine").unwrap().arch, Arch::Arm);
+        assert!(presets.get("x86-vtd-lazy").is_ok());
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mine.toml");
+        std::fs::write(&path, "[mine]\narch='m68k'\n").unwrap();
+        let wrong = Presets::with_file(Some(&path)).unwrap_err().to_string();
+        assert!(wrong.contains("mine.toml") && wrong.contains("line 2") && wrong.contains("m68k"), "{wrong}");
+        let unknown = Presets::with_file(None).unwrap().get("x86-vtd-lasy").unwrap_err().to_string();
+        assert!(unknown.contains("`x86-vtd-lazy`"), "{unknown}");
+    }
+}
