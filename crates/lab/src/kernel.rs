@@ -1,6 +1,6 @@
 //! Kernels to boot: found, or fetched as packages.
 //!
-//! [`fetch`] brings stock Debian kernels, and a busybox for their guests, into a private [`Cache`]; it
+//! [`fetch()`] brings stock Debian kernels, and a busybox for their guests, into a private [`Cache`]; it
 //! needs no root and leaves the system alone. [`Kernel::newest`] finds what was fetched and
 //! [`Kernel::of_user`] takes one that somebody built. [`ModuleTree`] tells which modules a driver needs,
 //! in the order in which they load.

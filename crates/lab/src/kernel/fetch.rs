@@ -250,3 +250,71 @@ fn finish(kept: &Path, place: &Path) -> Result<(), FetchError> {
     }
     fs::rename(kept, place).map_err(on(place))
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+    use super::*;
+    use std::process::Command;
+
+    fn package() -> Package {
+        Package { name: "linux-image-6.1.0-1-amd64".to_owned(), version: "6.1.1-1".to_owned() }
+    }
+
+    fn write(path: &Path, text: &str) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// A package file with the given files, if there is a program to build it.
+    fn deb(folder: &Path, files: &[&str]) -> Option<PathBuf> {
+        let (tree, file) = (folder.join("tree"), folder.join("a.deb"));
+        let control = "Package: a\nVersion: 1\nArchitecture: all\nMaintainer: a\nDescription: a\n";
+        write(&tree.join("DEBIAN/control"), control);
+        files.iter().for_each(|path| write(&tree.join(path), path));
+        let mut command = Command::new("dpkg-deb");
+        let ran =
+            command.args(["-Znone", "--root-owner-group", "--build"]).args([&tree, &file]).output().ok()?;
+        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+        Some(file)
+    }
+
+    #[test]
+    fn a_package_is_unpacked_picked_from_and_put_in_place() {
+        let root = tempfile::tempdir().unwrap();
+        let files = ["boot/vmlinuz-1", "boot/System.map-1", "usr/lib/modules/1/kernel/a.ko"];
+        let Some(file) = deb(root.path(), &files) else {
+            eprintln!("skipped: no program dpkg-deb here to build a package with");
+            return;
+        };
+        let [unpacked, kept, place] =
+            ["unpacked", "kept", "packages/x86/a_1"].map(|name| root.path().join(name));
+        empty(&unpacked).unwrap();
+        apt::unpack(&file, &unpacked).unwrap();
+        empty(&kept).unwrap();
+        pick(&package(), &["boot/vmlinuz-1".to_owned(), "lib/modules/1".to_owned()], &unpacked, &kept)
+            .unwrap();
+        finish(&kept, &place).unwrap();
+        assert_eq!(fs::read_to_string(place.join("lib/modules/1/kernel/a.ko")).unwrap(), files[2]);
+        assert_eq!(fs::read_dir(place.join("boot")).unwrap().count(), 1);
+        assert!(!kept.exists());
+        let error = pick(&package(), &["bin/busybox".to_owned()], &unpacked, &kept).unwrap_err();
+        assert_eq!(error.to_string(), "linux-image-6.1.0-1-amd64 6.1.1-1 holds no bin/busybox");
+        fs::write(&file, "no package").unwrap();
+        assert!(matches!(apt::unpack(&file, &unpacked), Err(AptError::Failed { .. })));
+    }
+
+    #[test]
+    fn a_lock_is_waited_for() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("lock");
+        let held = lock(&path, || panic!("nobody has it")).unwrap();
+        let (waits, waiting) = std::sync::mpsc::channel();
+        let second = std::thread::spawn(move || lock(&path, || waits.send(()).unwrap()).map(drop));
+        waiting.recv().unwrap();
+        assert!(!second.is_finished());
+        drop(held);
+        second.join().unwrap().unwrap();
+    }
+}

@@ -30,7 +30,8 @@ pub struct Kernel {
 pub enum KernelError {
     /// None was fetched.
     #[error(
-        "no kernel {choice} in {cache}; fetch one with `iotoll lab fetch`, or give your own with --kernel and --modules"
+        "no kernel {choice} in {cache}; fetch one with `iotoll lab fetch`, \
+         or give your own with --kernel and --modules"
     )]
     NotFetched {
         /// What was wanted.
@@ -48,7 +49,8 @@ pub enum KernelError {
     },
     /// Something was taken out of the cache.
     #[error(
-        "{package} was fetched, but {path} is gone; delete {folder} and fetch it again with `iotoll lab fetch`"
+        "{package} was fetched, but {path} is gone; \
+         delete {folder} and fetch it again with `iotoll lab fetch`"
     )]
     Incomplete {
         /// The package.
@@ -74,7 +76,8 @@ pub enum KernelError {
     },
     /// The folder of the user's modules holds those of several kernels, or of none.
     #[error(
-        "{path} holds the modules of {} kernels ({}); expected one, name its own folder", releases.len(), releases.join(", ")
+        "{path} holds the modules of {} kernels ({}); expected one, name its own folder",
+        releases.len(), releases.join(", ")
     )]
     NotOneRelease {
         /// The folder `lib/modules`.
@@ -206,5 +209,108 @@ fn release_of_name(modules: &Path) -> Result<String, KernelError> {
     match (numbers.next(), numbers.next()) {
         (Some(true), Some(true)) => Ok(name.into_owned()),
         _ => Err(KernelError::NoRelease(modules.to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+    use super::*;
+    use crate::kernel::{Series, modinfo::tests::module};
+    use object::{Architecture, Endianness};
+
+    const CHOICE: KernelChoice = KernelChoice { arch: Arch::X86, series: Series::V6_1 };
+
+    fn put(cache: &Cache, name: &str, version: &str, files: &[&str]) {
+        let package = Package { name: name.to_owned(), version: version.to_owned() };
+        for file in files {
+            let path = cache.package_folder(Arch::X86, &package).join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+    }
+
+    fn put_kernel(cache: &Cache, release: &str, version: &str) {
+        let files = [format!("boot/vmlinuz-{release}"), format!("lib/modules/{release}/modules.builtin")];
+        put(cache, &format!("linux-image-{release}"), version, &files.each_ref().map(String::as_str));
+    }
+
+    #[test]
+    fn the_newest_is_found() {
+        let root = tempfile::tempdir().unwrap();
+        let cache = Cache::at(root.path()).unwrap();
+        let text = Kernel::newest(&cache, CHOICE).unwrap_err().to_string();
+        assert!(
+            text.starts_with("no kernel 6.1 for x86 in /") && text.contains("`iotoll lab fetch`"),
+            "{text}"
+        );
+        put_kernel(&cache, "6.1.0-9-amd64", "6.1.27-1");
+        put_kernel(&cache, "6.1.0-56-amd64", "6.1.192-2");
+        put_kernel(&cache, "6.1.0-56-cloud-amd64", "6.1.193-1");
+        put_kernel(&cache, "6.12.117+deb12-amd64", "6.12.117-1~deb12u1");
+        let kernel = Kernel::newest(&cache, CHOICE).unwrap();
+        assert_eq!(kernel.release, "6.1.0-56-amd64");
+        assert_eq!(kernel.package.unwrap().version, "6.1.192-2");
+        assert!(kernel.image.is_file() && kernel.modules.ends_with("lib/modules/6.1.0-56-amd64"));
+        let newer = KernelChoice { series: Series::V6_12, ..CHOICE };
+        assert_eq!(Kernel::newest(&cache, newer).unwrap().release, "6.12.117+deb12-amd64");
+    }
+
+    #[test]
+    fn what_is_gone_is_named() {
+        let root = tempfile::tempdir().unwrap();
+        let cache = Cache::at(root.path()).unwrap();
+        put(&cache, "linux-image-6.1.0-9-amd64", "6.1.27-1", &["boot/vmlinuz-6.1.0-9-amd64"]);
+        let error = Kernel::newest(&cache, CHOICE).unwrap_err();
+        let KernelError::Incomplete { path, .. } = error else { panic!("{error}") };
+        assert!(path.ends_with("lib/modules/6.1.0-9-amd64"), "{}", path.display());
+        assert!(matches!(busybox(&cache, Arch::X86), Err(KernelError::NoBusybox { .. })));
+        put(&cache, "busybox-static", "1:1.35.0-4", &["other"]);
+        assert!(matches!(busybox(&cache, Arch::X86), Err(KernelError::Incomplete { .. })));
+        put(&cache, "busybox-static", "1:1.36.0-1", &["bin/busybox"]);
+        assert!(busybox(&cache, Arch::X86).unwrap().ends_with("busybox-static_1:1.36.0-1/bin/busybox"));
+    }
+
+    /// A user's folder, with a module for kernel `vermagic` at `path` if that is given.
+    fn of_user(
+        module_at: Option<(&str, &str)>,
+        folders: &[&str],
+        given: &str,
+    ) -> Result<Kernel, KernelError> {
+        let root = tempfile::tempdir().unwrap();
+        let image = root.path().join("vmlinux");
+        fs::write(&image, "").unwrap();
+        folders.iter().for_each(|folder| fs::create_dir_all(root.path().join(folder)).unwrap());
+        if let Some((path, vermagic)) = module_at {
+            let section = format!("depends=\0vermagic={vermagic}\0");
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, module(Architecture::X86_64, Endianness::Little, section.as_bytes())).unwrap();
+        }
+        Kernel::of_user(Arch::X86, &image, &root.path().join(given))
+    }
+
+    #[test]
+    fn kernels_of_the_user() {
+        let check = |module_at, folders: &[&str], given: &str, expect: &str| {
+            let kernel = of_user(module_at, folders, given).unwrap();
+            assert_eq!((kernel.release.as_str(), kernel.package), (expect, None), "{given}");
+        };
+        check(Some(("linux/drivers/a.ko", "6.9.0-rc1+ SMP")), &[], "linux", "6.9.0-rc1+");
+        check(Some(("m/lib/modules/6.9.0/a.ko", "6.9.0 SMP")), &[], "m", "6.9.0");
+        check(None, &["m/usr/lib/modules/6.9.0"], "m", "6.9.0");
+        check(None, &["6.9.0-mine"], "6.9.0-mine", "6.9.0-mine");
+    }
+
+    #[test]
+    fn what_the_user_must_say_better() {
+        assert!(matches!(of_user(None, &["linux"], "linux"), Err(KernelError::NoRelease(_))));
+        assert!(matches!(of_user(None, &[], "nowhere"), Err(KernelError::NoModules { .. })));
+        let two =
+            of_user(None, &["m/lib/modules/6.1.0", "m/lib/modules/6.9.0"], "m").unwrap_err().to_string();
+        assert!(two.contains("holds the modules of 2 kernels (6.1.0, 6.9.0)"), "{two}");
+        let none = Kernel::of_user(Arch::X86, Path::new("/nowhere/vmlinux"), Path::new("/"));
+        assert!(matches!(none, Err(KernelError::NoImage(_))));
     }
 }

@@ -10,7 +10,8 @@ pub struct Mirror {
 /// An address that apt would not take.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no mirror's address; expected http://, https:// or file:/ and no blanks, like http://deb.debian.org/debian"
+    "`{0}` is no mirror's address; expected http://, https:// or file:/ and no blanks, \
+     like http://deb.debian.org/debian"
 )]
 pub struct MirrorError(String);
 

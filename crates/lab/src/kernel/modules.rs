@@ -93,7 +93,8 @@ pub enum ModuleError {
     },
     /// No file, and nobody knows what the kernel has built in.
     #[error(
-        "module {name}{} is not below {modules}, and no file modules.builtin there tells whether it is built in",
+        "module {name}{} is not below {modules}, \
+         and no file modules.builtin there tells whether it is built in",
         Needed(needed_by)
     )]
     AbsentOrBuiltIn {
@@ -107,7 +108,7 @@ pub enum ModuleError {
     /// Modules that need each other, which no build makes.
     #[error("modules need each other in a circle: {}", names(.0))]
     Circle(Vec<ModuleName>),
-    /// More than a hundred modules in a row.
+    /// Modules that need each other in a row that no kernel has.
     #[error("module {0} needs another that needs another and so on, {CHAIN_MAX} times")]
     ChainTooLong(ModuleName),
     /// A folder or a file that can't be read.
@@ -374,4 +375,173 @@ pub(super) fn release_of_modules(folder: &Path) -> Result<Option<String>, Module
     let Some(path) = tree.files.values().next() else { return Ok(None) };
     let (_, info) = tree.open(path)?;
     Ok(info.release().map(str::to_owned))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+    use super::*;
+    use crate::{
+        Arch,
+        kernel::{compression::tests::every_packing, modinfo::tests::module},
+    };
+    use object::{Architecture, Endianness};
+    use proptest::prelude::*;
+    use tempfile::TempDir;
+
+    /// A kernel's folder of modules: each a path and a description, as `depends=b,c name=a`.
+    struct Tree {
+        folder: TempDir,
+    }
+
+    impl Tree {
+        fn new(built_in: &str) -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            fs::write(folder.path().join("modules.builtin"), built_in).unwrap();
+            Self { folder }
+        }
+
+        fn with(self, path: &str, description: &str) -> Self {
+            let elf = elf(description);
+            self.with_bytes(path, &elf)
+        }
+
+        fn with_bytes(self, path: &str, bytes: &[u8]) -> Self {
+            let path = self.folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, bytes).unwrap();
+            self
+        }
+
+        fn read(&self) -> Result<ModuleTree, ModuleError> {
+            ModuleTree::of_kernel(&Kernel {
+                arch: Arch::X86,
+                release: "6.1.0-1".to_owned(),
+                package: None,
+                image: PathBuf::new(),
+                modules: self.folder.path().to_owned(),
+            })
+        }
+
+        fn order(&self, wanted: &[&str]) -> Result<ModuleOrder, ModuleError> {
+            self.read()?.order(wanted)
+        }
+
+        fn check(&self, wanted: &[&str], expect: &str) {
+            let order = self.order(wanted).unwrap();
+            let names: Vec<_> = order.load.iter().map(|module| module.name.as_str()).collect();
+            assert_eq!(names.join(" "), expect, "{wanted:?}");
+        }
+    }
+
+    /// Words are separated by `;` here and by zero bytes there.
+    fn elf(description: &str) -> Vec<u8> {
+        let section = format!("license=GPL;{description};").replace(';', "\0");
+        module(Architecture::X86_64, Endianness::Little, section.as_bytes())
+    }
+
+    fn nvme() -> Tree {
+        Tree::new("kernel/lib/crc-t10dif.ko\nkernel/drivers/virtio/virtio.ko\n")
+            .with("kernel/drivers/nvme/host/nvme.ko", "depends=nvme-core;name=nvme")
+            .with("kernel/drivers/nvme/host/nvme-core.ko", "depends=t10-pi,nvme-auth;name=nvme_core")
+            .with("kernel/drivers/nvme/common/nvme-auth.ko", "depends=;name=nvme_auth")
+            .with("kernel/block/t10-pi.ko", "depends=crc-t10dif,crc64;softdep=pre: crct10dif early")
+            .with("kernel/lib/crc64.ko", "depends=;name=crc64")
+            .with("kernel/lib/early.ko", "depends=;name=early")
+    }
+
+    #[test]
+    fn each_comes_after_what_it_needs() {
+        nvme().check(&["nvme"], "early crc64 t10_pi nvme_auth nvme_core nvme");
+        nvme().check(&["nvme-core", "nvme", "nvme_core"], "early crc64 t10_pi nvme_auth nvme_core nvme");
+        nvme().check(&["crc64", "nvme_auth"], "crc64 nvme_auth");
+        nvme().check(&[], "");
+    }
+
+    #[test]
+    fn what_is_built_in_or_only_liked_is_told_apart() {
+        let order = nvme().order(&["virtio", "nvme", "crc_t10dif", "virtio"]).unwrap();
+        assert_eq!(order.built_in, ["virtio".into(), "crc-t10dif".into()]);
+        assert_eq!(order.soft_absent, BTreeSet::from(["crct10dif".into()]));
+        assert_eq!(order.load.len(), 6);
+        assert_eq!(order.load[2].file_name, "t10-pi.ko");
+    }
+
+    #[test]
+    fn what_is_absent_is_named_with_who_needs_it() {
+        let message = |tree: Tree, wanted| tree.order(&[wanted]).unwrap_err().to_string();
+        let start = "module igb is not in kernel 6.1.0-1: neither a file below ";
+        assert!(message(nvme(), "igb").starts_with(start));
+        let tree = Tree::new("").with("igb.ko.xz", "depends=dca");
+        let text = message(tree, "igb");
+        assert!(text.starts_with("module dca, which igb needs, is not in kernel 6.1.0-1"), "{text}");
+        let tree = Tree::new("");
+        fs::remove_file(tree.folder.path().join("modules.builtin")).unwrap();
+        assert!(matches!(tree.order(&["igb"]), Err(ModuleError::AbsentOrBuiltIn { .. })));
+    }
+
+    #[test]
+    fn circles_and_endless_chains_end() {
+        let tree =
+            Tree::new("").with("a.ko", "depends=b").with("b.ko", "depends=c").with("c.ko", "depends=b");
+        let error = tree.order(&["a"]).unwrap_err();
+        assert_eq!(error.to_string(), "modules need each other in a circle: b -> c -> b");
+        let tree = Tree::new("").with("a.ko", "softdep=pre: b").with("b.ko", "softdep=pre: a");
+        tree.check(&["a"], "b a");
+        tree.check(&["b"], "a b");
+        let chain = (0..=CHAIN_MAX).fold(Tree::new(""), |tree, number| {
+            tree.with(&format!("m{number}.ko"), &format!("depends=m{}", number + 1))
+        });
+        assert!(matches!(chain.order(&["m0"]), Err(ModuleError::ChainTooLong(_))));
+    }
+
+    #[test]
+    fn every_packing_and_place() {
+        for (ending, packed) in every_packing(&elf("depends=;name=a")) {
+            let tree = Tree::new("").with_bytes(&format!("kernel/a.ko{ending}"), &packed);
+            let order = tree.order(&["a"]).unwrap();
+            assert_eq!(order.load[0].file_name, "a.ko", "{ending}");
+            assert_eq!(order.load[0].bytes, elf("depends=;name=a"), "{ending}");
+        }
+        let tree = Tree::new("").with("kernel/a.ko", "depends=x").with("updates/dkms/a.ko", "depends=");
+        tree.check(&["a"], "a");
+    }
+
+    #[test]
+    fn files_that_are_no_modules_are_named() {
+        let tree = Tree::new("").with_bytes("a.ko", b"\x7fELF").with_bytes("b.ko.xz", b"PK");
+        assert!(matches!(tree.order(&["a"]), Err(ModuleError::Described { .. })));
+        let text = tree.order(&["b"]).unwrap_err().to_string();
+        assert!(text.contains("b.ko.xz: it begins with [50, 4b]; expected an ELF file"), "{text}");
+    }
+
+    #[test]
+    fn links_to_folders_are_not_followed() {
+        let tree = nvme();
+        std::os::unix::fs::symlink(tree.folder.path(), tree.folder.path().join("build")).unwrap();
+        assert_eq!(tree.read().unwrap().names().count(), 6);
+    }
+
+    proptest! {
+        /// Module `m<n>` depends on some of those with lower numbers, so there is an order.
+        #[test]
+        fn any_order_is_topological(
+            needs in proptest::collection::vec(proptest::collection::btree_set(0..12usize, 0..4), 12),
+        ) {
+            let below = |number: usize| needs[number].iter().copied().filter(move |other| *other < number);
+            let tree = (0..needs.len()).fold(Tree::new(""), |tree, number| {
+                let names: Vec<_> = below(number).map(|other| format!("m{other}")).collect();
+                tree.with(&format!("m{number}.ko"), &format!("depends={}", names.join(",")))
+            });
+            let order = tree.order(&["m11", "m7"]).unwrap();
+            let mut loaded = BTreeSet::new();
+            for module in &order.load {
+                let number: usize = module.name.as_str()[1..].parse().unwrap();
+                prop_assert!(below(number).all(|other| loaded.contains(&other)));
+                prop_assert!(loaded.insert(number), "m{number} loads twice");
+            }
+            prop_assert!(loaded.contains(&11) && loaded.contains(&7));
+        }
+    }
 }
