@@ -1,1 +1,5 @@
 //! What the guest boots into.
+
+pub mod initramfs;
+
+pub use initramfs::{Initramfs, InitramfsError, PlacedFile};

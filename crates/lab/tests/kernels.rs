@@ -1,0 +1,212 @@
+//! Real kernels: their modules are ordered, and guests made with them boot.
+//!
+//! Runs on those that `iotoll lab fetch` has fetched, in `IOTOLL_CACHE` or its default; says aloud which
+//! are not there. `IOTOLL_KERNEL_TESTS=off` keeps them from being booted, `IOTOLL_NETWORK_TESTS=on` has
+//! one fetched anew.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+use lab::{
+    Arch,
+    guest::{Initramfs, PlacedFile, initramfs::module_path},
+    kernel::{
+        Cache, Kernel, KernelChoice, KernelError, Mirror, ModInfo, Module, ModuleError, ModuleName,
+        ModuleOrder, ModuleTree, Package, Progress, Series, busybox, fetch,
+    },
+};
+use std::{
+    collections::BTreeSet,
+    env, fs,
+    io::{self, Write},
+    path::Path,
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+/// A guest under emulation boots in seconds; a busy machine takes some more.
+const BOOT_SECONDS_MAX: u64 = 240;
+
+/// Says it past the test harness, which would keep it to itself.
+#[allow(clippy::explicit_write, reason = "what eprintln writes is captured")]
+fn skip(why: &str) {
+    writeln!(io::stderr(), "SKIPPED: {why}").unwrap();
+}
+
+fn fetched(cache: &Cache) -> Vec<Kernel> {
+    let found = KernelChoice::ALL.into_iter().filter_map(|choice| match Kernel::newest(cache, choice) {
+        Ok(kernel) => Some(kernel),
+        Err(error @ KernelError::NotFetched { .. }) => {
+            skip(&error.to_string());
+            None
+        }
+        Err(error) => panic!("{error}"),
+    });
+    found.collect()
+}
+
+fn kernels() -> Vec<Kernel> {
+    fetched(&Cache::of_environment().unwrap())
+}
+
+fn order(kernel: &Kernel, wanted: &[&str]) -> ModuleOrder {
+    ModuleTree::of_kernel(kernel).unwrap().order(wanted).unwrap()
+}
+
+/// Every module comes once, and after all that it depends on.
+fn assert_loads_in_order(kernel: &Kernel, wanted: &[&str]) {
+    let tree = ModuleTree::of_kernel(kernel).unwrap();
+    let order = tree.order(wanted).unwrap();
+    let mut loaded = BTreeSet::new();
+    for module in &order.load {
+        let info = ModInfo::of_module(&module.bytes).unwrap();
+        assert_eq!(info.release(), Some(kernel.release.as_str()), "{module:?}");
+        for needed in info.depends {
+            let there = loaded.contains(&needed) || tree.is_built_in(&needed) == Some(true);
+            assert!(there, "{}: {needed} comes too late for {module:?}", kernel.release);
+        }
+        assert!(loaded.insert(module.name.clone()), "{module:?} comes twice");
+    }
+    for name in wanted.iter().map(|name| ModuleName::from(*name)) {
+        assert!(loaded.contains(&name) || order.built_in.contains(&name), "{}: {name}", kernel.release);
+    }
+}
+
+#[test]
+fn drivers_come_after_what_they_need() {
+    for kernel in kernels() {
+        for wanted in [&["nvme"][..], &["e1000e"], &["igb"], &["virtio_net", "virtio-pci"]] {
+            assert_loads_in_order(&kernel, wanted);
+        }
+        let last = order(&kernel, &["nvme"]).load.pop().unwrap();
+        assert_eq!(last.name.as_str(), "nvme", "{}", kernel.release);
+    }
+}
+
+#[test]
+fn a_module_that_no_stock_kernel_has() {
+    for kernel in kernels() {
+        let error = ModuleTree::of_kernel(&kernel).unwrap().order(&["no-such-driver"]).unwrap_err();
+        let ModuleError::Absent { name, needed_by: None, release, .. } = error else { panic!("{error}") };
+        assert_eq!((name.as_str(), release), ("no_such_driver", kernel.release));
+    }
+}
+
+#[test]
+fn a_real_module_cut_off_anywhere() {
+    for kernel in kernels() {
+        let nvme = order(&kernel, &["nvme"]).load.pop().unwrap().bytes;
+        let step = nvme.len() / 1000;
+        for length in (0..nvme.len()).step_by(step) {
+            drop(ModInfo::of_module(&nvme[..length]));
+        }
+        assert!(ModInfo::of_module(&nvme[..step]).is_err(), "{}", kernel.release);
+    }
+}
+
+#[test]
+fn a_fetched_kernel_is_taken_from_a_user_too() {
+    for kernel in kernels() {
+        let same = Kernel::of_user(kernel.arch, &kernel.image, &kernel.modules).unwrap();
+        assert_eq!(same, Kernel { package: None, ..kernel });
+    }
+}
+
+/// Loads all modules, and tells what became of it.
+fn init(modules: &[Module]) -> String {
+    let mut script = "#!/bin/sh\nbusybox mount -t proc proc /proc\n".to_owned();
+    for (position, module) in modules.iter().enumerate() {
+        script += &format!("busybox insmod {}\n", module_path(position, module));
+    }
+    // POWER's firmware leaves its last line without an end.
+    script + "echo\nbusybox cat /proc/modules\n/lab/hello \"$(busybox uname -r)\"\nbusybox poweroff -f\n"
+}
+
+/// QEMU's machine and processor for an architecture, and the console of a kernel in it.
+fn machine(arch: Arch) -> (&'static str, &'static str, &'static str) {
+    match arch {
+        Arch::X86 => ("q35", "max", "ttyS0"),
+        Arch::Arm => ("virt", "cortex-a72", "ttyAMA0"),
+        // The mitigations that pseries announces are none that TCG can do.
+        Arch::Ppc => {
+            let pseries = "pseries,cap-cfpc=broken,cap-sbbc=broken,cap-ibs=broken,cap-ccf-assist=off";
+            (pseries, "power9", "hvc0")
+        }
+    }
+}
+
+/// Boots a guest and returns what it wrote on its console; `None` without QEMU.
+fn boot(kernel: &Kernel, archive: &[u8]) -> Option<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let [guest, console] = ["guest", "console"].map(|name| folder.path().join(name));
+    fs::write(&guest, archive).unwrap();
+    let (machine, processor, terminal) = machine(kernel.arch);
+    let mut command = Command::new(kernel.arch.qemu());
+    command
+        .args(["-machine", machine, "-cpu", processor])
+        .args("-m 1G -accel tcg -nodefaults -display none -no-reboot".split(' '));
+    command.arg("-serial").arg(format!("file:{}", console.display()));
+    command.arg("-kernel").arg(&kernel.image).arg("-initrd").arg(&guest);
+    command.args(["-append", &format!("console={terminal} panic=-1 quiet")]);
+    let mut qemu = command.stdin(Stdio::null()).spawn().ok()?;
+    let start = Instant::now();
+    while qemu.try_wait().unwrap().is_none() {
+        if start.elapsed() > Duration::from_secs(BOOT_SECONDS_MAX) {
+            qemu.kill().unwrap();
+            qemu.wait().unwrap();
+            panic!("{} did not power off; it wrote {}", kernel.release, read(&console));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Some(read(&console))
+}
+
+fn read(path: &Path) -> String {
+    String::from_utf8_lossy(&fs::read(path).unwrap()).into_owned()
+}
+
+#[test]
+fn guests_boot_and_load_their_modules() {
+    if env::var("IOTOLL_KERNEL_TESTS").is_ok_and(|value| value == "off") {
+        return skip("IOTOLL_KERNEL_TESTS=off, no guest was booted");
+    }
+    let cache = Cache::of_environment().unwrap();
+    for kernel in fetched(&cache) {
+        let modules = order(&kernel, &["nvme", "e1000e", "igb", "virtio_net", "virtio_pci"]).load;
+        let busybox = fs::read(busybox(&cache, kernel.arch).unwrap()).unwrap();
+        let hello = b"#!/bin/sh\necho hello from $1\n";
+        let hello = PlacedFile { path: "/lab/hello", permissions: 0o755, bytes: hello };
+        let (release, init) = (kernel.release.as_str(), init(&modules));
+        let guest = Initramfs { release, busybox: &busybox, modules: &modules, init: &init, files: &[hello] };
+        let Some(console) = boot(&kernel, &guest.build().unwrap()) else {
+            skip(&format!("no {} here, {release} was not booted", kernel.arch.qemu()));
+            continue;
+        };
+        for module in &modules {
+            let line = |line: &str| line.split(' ').next() == Some(module.name.as_str());
+            assert!(console.lines().any(line), "{release}: {module:?} is not in\n{console}");
+        }
+        assert!(console.contains(&format!("hello from {release}")), "{console}");
+    }
+}
+
+#[test]
+fn a_kernel_is_fetched_and_kept() {
+    if !env::var("IOTOLL_NETWORK_TESTS").is_ok_and(|value| value == "on") {
+        return skip("IOTOLL_NETWORK_TESTS is not `on`, nothing was fetched");
+    }
+    let root = tempfile::tempdir().unwrap();
+    let cache = Cache::at(&root.path().join("a cache")).unwrap();
+    let choice = KernelChoice { arch: Arch::Ppc, series: Series::V6_1 };
+    let fetch = |heard: &mut Vec<Progress>| {
+        fetch(&cache, &[choice], &Mirror::debian_org(), &mut |progress| heard.push(progress)).unwrap()
+    };
+    let (mut first, mut second) = (Vec::new(), Vec::new());
+    let kernels = fetch(&mut first);
+    assert_eq!(kernels, [Kernel::newest(&cache, choice).unwrap()]);
+    assert_eq!(fetch(&mut second), kernels);
+    let package: Package = kernels[0].package.clone().unwrap();
+    assert!(first.contains(&Progress::Kept(package.clone())), "{first:?}");
+    assert!(second.contains(&Progress::AlreadyKept(package)), "{second:?}");
+    assert_loads_in_order(&kernels[0], &["nvme"]);
+    assert!(busybox(&cache, Arch::Ppc).unwrap().is_file());
+}
