@@ -11,7 +11,9 @@
 pub mod arch;
 pub mod guest;
 pub mod kernel;
+pub mod machine;
 pub mod preset;
+pub mod qemu;
 pub mod record;
 pub mod stage;
 pub mod symbols;

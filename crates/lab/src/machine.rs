@@ -1,0 +1,196 @@
+//! QEMU's command line for a preset.
+
+use crate::Arch;
+use crate::preset::{Adapter, Preset};
+use crate::trace;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// Guest memory.
+pub const MEMORY_MIB: u64 = 1024;
+/// How long the disk takes for a request, in real time: longer than a virtual CPU takes, with every
+/// instruction recorded, from ringing the doorbell to idling.
+const DISK_LATENCY_NS: u64 = 4_000_000;
+/// Size of the measured disk. It holds nothing: what is read is left as it is.
+const DISK_BYTES: u64 = 1 << 30;
+
+/// Where the measured disk is on the PCI bus.
+pub const DISK_SLOT: &str = "0000:00:04.0";
+/// Where the disk is to which the guest writes its symbols.
+pub const SYMBOLS_SLOT: &str = "0000:00:05.0";
+
+/// The files of one run.
+#[derive(Debug, Clone)]
+pub struct Files {
+    /// The kernel's image.
+    pub kernel: PathBuf,
+    /// The first file system.
+    pub initramfs: PathBuf,
+    /// What the guest prints.
+    pub console: PathBuf,
+    /// A raw disk for the guest's symbols.
+    pub symbols: PathBuf,
+    /// The plugin.
+    pub plugin: PathBuf,
+    /// The plugin's record.
+    pub record: PathBuf,
+    /// QEMU's log with its trace events.
+    pub log: PathBuf,
+}
+
+/// The CPU that QEMU emulates.
+pub fn cpu(arch: Arch) -> &'static str {
+    match arch {
+        Arch::X86 => "max",
+        Arch::Arm => "neoverse-n1",
+        Arch::Ppc => "power9",
+    }
+}
+
+fn console(arch: Arch) -> &'static str {
+    match arch {
+        Arch::X86 => "ttyS0",
+        Arch::Arm => "ttyAMA0",
+        Arch::Ppc => "hvc0",
+    }
+}
+
+fn machine(preset: &Preset) -> String {
+    let own = match preset.arch {
+        Arch::X86 => "q35,kernel-irqchip=split",
+        Arch::Arm => "virt,gic-version=3",
+        // TCG has none of the workarounds that these would promise.
+        Arch::Ppc => "pseries,cap-cfpc=broken,cap-sbbc=broken,cap-ibs=broken,cap-ccf-assist=off",
+    };
+    match preset.machine.as_str() {
+        "" => own.to_owned(),
+        more => format!("{own},{more}"),
+    }
+}
+
+/// The kernel's command line.
+pub fn kernel_command_line(preset: &Preset) -> String {
+    // Randomised places would change the path from run to run; the idle states of firmware are not of interest
+    // here, and would choose by the time that the last idling took.
+    let own = format!("console={} nokaslr cpuidle.off=1 panic=-1 ipv6.disable=1", console(preset.arch));
+    [own.as_str(), preset.append.as_str()].join(" ").trim_end().to_owned()
+}
+
+/// The slots of the network adapters of a kind, which a hub joins.
+pub fn network_slots(adapter: Adapter) -> Option<[&'static str; 2]> {
+    match adapter {
+        Adapter::E1000e | Adapter::E1000 => Some(["0000:00:06.0", "0000:00:07.0"]),
+        Adapter::VirtioNet => Some(["0000:00:08.0", "0000:00:09.0"]),
+        Adapter::Nvme | Adapter::None => None,
+    }
+}
+
+/// QEMU's arguments.
+pub fn arguments(preset: &Preset, vcpus: u32, files: &Files) -> Vec<OsString> {
+    let mut arguments = Arguments::default();
+    arguments.add("-machine", machine(preset));
+    arguments.add("-cpu", cpu(preset.arch));
+    arguments.add("-smp", vcpus.to_string());
+    arguments.add("-m", format!("{MEMORY_MIB}M"));
+    arguments.clock();
+    arguments.quiet(&files.console);
+    arguments.add("-kernel", &files.kernel);
+    arguments.add("-initrd", &files.initramfs);
+    arguments.add("-append", kernel_command_line(preset));
+    for device in &preset.devices {
+        arguments.add("-device", device);
+    }
+    arguments.disks(&files.symbols);
+    for adapter in &preset.adapters {
+        arguments.network(*adapter);
+    }
+    arguments.recording(preset.arch, files);
+    arguments.0
+}
+
+#[derive(Default)]
+struct Arguments(Vec<OsString>);
+
+impl Arguments {
+    fn add(&mut self, option: &str, value: impl Into<OsString>) {
+        self.0.extend([option.into(), value.into()]);
+    }
+
+    fn flag(&mut self, option: &str) {
+        self.0.push(option.into());
+    }
+
+    /// One virtual CPU at a time, a clock that counts instructions, and no other source of chance.
+    fn clock(&mut self) {
+        self.add("-accel", "tcg,thread=single");
+        self.add("-icount", "shift=0,sleep=off");
+        self.add("-rtc", "base=2024-01-01,clock=vm");
+        self.add("-seed", "1");
+    }
+
+    fn quiet(&mut self, console: &Path) {
+        self.flag("-nodefaults");
+        self.flag("-no-user-config");
+        self.flag("-no-reboot");
+        self.add("-display", "none");
+        self.add("-monitor", "none");
+        self.add("-chardev", with_path("file,id=console,path=", console));
+        self.add("-serial", "chardev:console");
+    }
+
+    fn disks(&mut self, symbols: &Path) {
+        let null = format!(
+            "driver=null-co,node-name=nothing,size={DISK_BYTES},read-zeroes=off,latency-ns={DISK_LATENCY_NS}"
+        );
+        self.add("-blockdev", null);
+        self.add("-device", format!("nvme,drive=nothing,serial=measured,addr={}", on_bus(DISK_SLOT)));
+        self.add("-blockdev", with_path("driver=file,node-name=symbols-file,filename=", symbols));
+        self.add("-blockdev", "driver=raw,node-name=symbols,file=symbols-file");
+        self.add("-device", format!("nvme,drive=symbols,serial=symbols,addr={}", on_bus(SYMBOLS_SLOT)));
+    }
+
+    fn network(&mut self, adapter: Adapter) {
+        let (Some(device), Some(slots)) = (adapter.network_device(), network_slots(adapter)) else { return };
+        let hub = adapter as usize;
+        for (end, slot) in slots.iter().enumerate() {
+            let id = format!("hub{hub}end{end}");
+            self.add("-netdev", format!("hubport,id={id},hubid={hub}"));
+            let mac = format!("52:54:00:00:{hub:02x}:{end:02x}");
+            self.add("-device", format!("{device},netdev={id},mac={mac},romfile=,addr={}", on_bus(slot)));
+        }
+    }
+
+    fn recording(&mut self, arch: Arch, files: &Files) {
+        let mut plugin = files.plugin.clone().into_os_string();
+        plugin.push(with_path(",out=", &files.record));
+        plugin.push(with_path(",log=", &files.log));
+        for event in trace::STARTED {
+            plugin.push(format!(",started={event}"));
+        }
+        for event in trace::FINISHED {
+            plugin.push(format!(",finished={event}"));
+        }
+        plugin.push(format!(",parent={}", std::process::id()));
+        self.add("-plugin", plugin);
+        self.add("-d", "plugin");
+        self.add("-D", &files.log);
+        for event in trace::events(arch) {
+            self.add("-trace", event);
+        }
+    }
+}
+
+/// An option that ends in a file's name, in which QEMU wants commas doubled.
+fn with_path(option: &str, path: &Path) -> OsString {
+    let mut whole = OsString::from(option);
+    match path.to_str() {
+        Some(text) => whole.push(text.replace(',', ",,")),
+        None => whole.push(path),
+    }
+    whole
+}
+
+/// `04.0` of `0000:00:04.0`.
+fn on_bus(slot: &str) -> &str {
+    slot.rsplit(':').next().unwrap_or(slot)
+}
