@@ -20,6 +20,8 @@ mod gain;
 mod limit;
 mod machine;
 mod road;
+#[cfg(test)]
+mod schema;
 mod sheet;
 mod spread;
 mod stage;
