@@ -159,9 +159,10 @@ Examples:
   iotoll lab diff x86-vtd-lazy.json x86-vtd-strict.json
   iotoll lab diff 6.1.0-49.json 6.1.0-50.json --more-than 25 --more-than-percent 1
 
-Exit status: 1 if the instructions of a workload, or its events of a kind (hypercalls, invalidations ...),
-grew by more than the limit, by median or mean; 0 if not; 2 on errors. Stages, functions and named events
-explain growth, and are none by themselves. What only one sheet has is told, and is no growth.")]
+Exit status: 1 if the instructions of a workload, or its events of a kind (hypercalls,
+invalidations ...), grew by more than the limit, by median or mean; 0 if not; 2 on errors.
+Stages, functions and named events explain growth, and are none by themselves. What only one
+sheet has is told, and is no growth. Growth within either of the two tolerances is put up with.")]
 pub(crate) struct LabDiff {
     /// The toll sheet from which growth is told
     #[arg(value_name = "A.json", value_hint = ValueHint::FilePath)]
