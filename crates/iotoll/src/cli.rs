@@ -5,6 +5,7 @@ use host::Bdf;
 use host::memory::plan::Wish;
 use host::memory::{MemoryType, PhysRange};
 use std::path::PathBuf;
+use toll::Tolerance;
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -29,6 +30,9 @@ pub(crate) enum Command {
     /// Memory type range registers of x86 CPUs
     #[command(subcommand)]
     Mtrr(Mtrr),
+    /// What I/Os pay, counted on real kernels: toll sheets
+    #[command(subcommand)]
+    Lab(Lab),
     Complete(Complete),
     #[command(hide = true)]
     Man(Man),
@@ -122,6 +126,57 @@ pub(crate) struct Plan {
     #[arg(long, conflicts_with = "json")]
     pub(crate) script: bool,
     /// Print one JSON document with schema iotoll.mtrr-plan/1
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Lab {
+    Show(LabShow),
+    Diff(LabDiff),
+}
+
+/// Print toll sheets, and what each road costs over the untranslated one
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  iotoll lab show x86-vtd-strict.json                     what an I/O of each workload pays
+  iotoll lab show x86-*.json                              and each workload on all roads, side by side
+  iotoll lab show --json x86-*.json | jq .over_untranslated")]
+pub(crate) struct LabShow {
+    /// Toll sheets; a road's toll is told against an untranslated one of the same machine and kernel
+    #[arg(value_name = "SHEET.json", required = true, value_hint = ValueHint::FilePath)]
+    pub(crate) sheets: Vec<PathBuf>,
+    /// Print one JSON document with schema iotoll.toll-sheets/1
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Say what grew from one toll sheet to another, and the stages and functions that explain it
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  iotoll lab diff x86-vtd-lazy.json x86-vtd-strict.json
+  iotoll lab diff 6.1.0-49.json 6.1.0-50.json --more-than 25 --more-than-percent 1
+
+Exit status: 1 if the instructions of a workload, or its events of a kind (hypercalls,
+invalidations ...), grew by more than the limit, by median or mean; 0 if not; 2 on errors.
+Stages, functions and named events explain growth, and are none by themselves. What only one
+sheet has is told, and is no growth. Growth within either of the two tolerances is put up with.")]
+pub(crate) struct LabDiff {
+    /// The toll sheet from which growth is told
+    #[arg(value_name = "A.json", value_hint = ValueHint::FilePath)]
+    pub(crate) a: PathBuf,
+    /// The toll sheet to which it is told
+    #[arg(value_name = "B.json", value_hint = ValueHint::FilePath)]
+    pub(crate) b: PathBuf,
+    /// Put up with growth by N per I/O, of instructions and of each kind of events; may be a fraction
+    #[arg(long, value_name = "N", default_value = "0", allow_hyphen_values = true)]
+    pub(crate) more_than: Tolerance,
+    /// Put up with growth by P percent of what A has
+    #[arg(long, value_name = "P", default_value = "0", allow_hyphen_values = true)]
+    pub(crate) more_than_percent: Tolerance,
+    /// Print one JSON document with schema iotoll.toll-diff/1
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -7,6 +7,7 @@ mod complete;
 mod document;
 mod everything;
 mod inspect;
+mod lab;
 mod mtrr;
 mod output;
 
@@ -22,6 +23,7 @@ fn main() -> ExitCode {
         Some(Command::Inspect(args)) => inspect::run(&args),
         Some(Command::Capture(args)) => capture::run(&args),
         Some(Command::Mtrr(Mtrr::Plan(args))) => mtrr::run(&args),
+        Some(Command::Lab(command)) => lab::run(&command),
         Some(Command::Complete(args)) => complete::completions(&args),
         Some(Command::Man(args)) => complete::manual(&args),
     };

@@ -299,9 +299,14 @@ reg06: base=0xc0000000 (3072MB), size=1024MB: uncachable, count=1
 
 #[test]
 fn help_shows_examples_and_shells_complete() {
-    for command in
-        [&["--help"][..], &["inspect", "--help"], &["capture", "--help"], &["mtrr", "plan", "--help"]]
-    {
+    for command in [
+        &["--help"][..],
+        &["inspect", "--help"],
+        &["capture", "--help"],
+        &["mtrr", "plan", "--help"],
+        &["lab", "show", "--help"],
+        &["lab", "diff", "--help"],
+    ] {
         let help = text(&iotoll(command).stdout);
         let examples = help.split("Examples:").nth(1).unwrap_or_else(|| panic!("{command:?}: no examples"));
         assert!(examples.matches("iotoll").count() >= 2, "{command:?}: {help}");

@@ -36,6 +36,37 @@ pub(crate) fn grouped(number: u64) -> String {
     shown
 }
 
+/// What one I/O has of something: whole where it is whole, and never more exact than it is read.
+pub(crate) fn per_io(amount: f64) -> String {
+    let size = amount.abs();
+    let digits = match size {
+        _ if size.fract() == 0.0 => format!("{size:.0}"),
+        10.0.. => format!("{size:.1}"),
+        0.000_05.. => format!("{size:.4}").trim_end_matches('0').trim_end_matches('.').to_owned(),
+        _ => format!("{size:.0e}"),
+    };
+    let (whole, rest) = digits.split_at(digits.find(['.', 'e']).unwrap_or(digits.len()));
+    let whole = whole.parse().map_or_else(|_| whole.to_owned(), grouped);
+    let sign = if amount < 0.0 { "-" } else { "" };
+    format!("{sign}{whole}{rest}")
+}
+
+/// The same for a change, which shows its direction.
+pub(crate) fn change(amount: f64) -> String {
+    let sign = if amount > 0.0 { "+" } else { "" };
+    format!("{sign}{}", per_io(amount))
+}
+
+/// A change in percent of what was there; nothing if nothing was.
+pub(crate) fn percent(from: f64, to: f64) -> String {
+    let percent = (to - from) / from * 100.0;
+    match percent {
+        _ if from == 0.0 => String::new(),
+        1000.0.. => format!("{percent:+.0} %"),
+        _ => format!("{percent:+.1} %"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -52,5 +83,21 @@ mod tests {
         assert_eq!(count(1000, "adapter"), "1,000 adapters");
         assert_eq!(grouped(1_234_567), "1,234,567");
         assert_eq!(grouped(999), "999");
+    }
+
+    #[test]
+    fn counts_per_io() {
+        let check = |amount: f64, expect: &str| assert_eq!(per_io(amount), expect);
+        check(0.0, "0");
+        check(20_894.0, "20,894");
+        check(-8506.25, "-8,506.2");
+        check(1.0015, "1.0015");
+        check(0.0625, "0.0625");
+        check(2.5, "2.5");
+        check(0.000_02, "2e-5");
+        check(1e18, "1,000,000,000,000,000,000");
+        check(1e22, "10000000000000000000000");
+        assert_eq!((change(719.0), change(-15.5), change(0.0)), ("+719".into(), "-15.5".into(), "0".into()));
+        assert_eq!((percent(200.0, 190.0), percent(0.0, 5.0)), ("-5.0 %".into(), String::new()));
     }
 }

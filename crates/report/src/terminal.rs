@@ -1,8 +1,16 @@
 //! An inspection on a terminal.
 
 mod findings;
+mod grid;
 mod page;
 mod table;
+mod toll_difference;
+mod toll_sheet;
+mod toll_table;
+
+pub use toll_difference::toll_difference;
+pub use toll_sheet::toll_sheet;
+pub use toll_table::toll_table;
 
 use crate::fact::{Fact, Section, Value};
 use crate::plain::plain;

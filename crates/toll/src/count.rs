@@ -58,6 +58,18 @@ impl Count {
         }
     }
 
+    /// For a mean, the median of the same.
+    pub fn median(&self) -> Option<Self> {
+        let average = Average::Median;
+        match self {
+            Self::Event { event, average: Average::Mean } => Some(Self::Event { event: *event, average }),
+            Self::NamedEvent { event, name, average: Average::Mean } => {
+                Some(Self::NamedEvent { event: *event, name: name.clone(), average })
+            }
+            _ => None,
+        }
+    }
+
     /// Whether it is a sum that the others only divide: its growth is growth, theirs may be a move.
     pub fn is_whole(&self) -> bool {
         matches!(self, Self::Instructions | Self::Event { .. })

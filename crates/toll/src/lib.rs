@@ -5,7 +5,7 @@
 //!
 //! What I/Os pay on a [`Road`] is written on a [`TollSheet`], one document per preset and kernel: the
 //! instructions of each [`Stage`] and function, and every [`Event`] that instructions don't show. Sheets
-//! whose sums don't hold are refused when read. [`compare`] says what grew from one sheet to another,
+//! whose sums don't hold are refused when read. [`compare()`] says what grew from one sheet to another,
 //! [`toll_over`] what a road costs more than one without translation.
 //!
 //! Nothing here opens a file, and nothing measures.
@@ -20,6 +20,8 @@ mod gain;
 mod limit;
 mod machine;
 mod road;
+#[cfg(test)]
+mod schema;
 mod sheet;
 mod spread;
 mod stage;

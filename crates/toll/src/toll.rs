@@ -32,11 +32,13 @@ pub struct Toll {
     /// Instructions of the median window in the kernel.
     pub kernel: u64,
     /// Instructions of the median window by stage.
+    #[cfg_attr(test, schemars(extend("propertyNames" = serde_json::json!({ "enum": Stage::ALL }))))]
     pub stages: BTreeMap<Stage, u64>,
     /// Instructions of the median window by function, those of user mode among them.
     pub functions: BTreeMap<String, u64>,
     /// Events by kind. A kind that is not here was not counted on this machine; one that was counted and
     /// did not happen is here with zeros.
+    #[cfg_attr(test, schemars(extend("propertyNames" = serde_json::json!({ "enum": Event::ALL }))))]
     pub events: BTreeMap<Event, Tally>,
     /// How it was obtained, and on what.
     pub evidence: Evidence,

@@ -1,0 +1,54 @@
+//! `iotoll lab diff`: what grew from one toll sheet to another.
+
+use crate::cli::LabDiff;
+use crate::output::{self, Outcome};
+use serde::Serialize;
+use std::path::Path;
+use toll::{Change, KernelId, Limit, Road, TollSheet, compare, grew};
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    a: Source<'a>,
+    b: Source<'a>,
+    limit: Limit,
+    grew: bool,
+    changes: &'a [Change],
+}
+
+/// Which sheet it is.
+#[derive(Serialize)]
+struct Source<'a> {
+    file: String,
+    preset: &'a str,
+    road: Road,
+    kernel: &'a KernelId,
+}
+
+impl<'a> Source<'a> {
+    fn new(file: &Path, sheet: &'a TollSheet) -> Self {
+        let file = file.display().to_string();
+        Self { file, preset: &sheet.preset, road: sheet.road, kernel: &sheet.kernel }
+    }
+}
+
+pub(super) fn run(args: &LabDiff) -> anyhow::Result<Outcome> {
+    let (a, b) = (super::sheet(&args.a)?, super::sheet(&args.b)?);
+    let limit = Limit { per_io: args.more_than, percent: args.more_than_percent };
+    let changes = compare(&a, &b, limit);
+    let grew = grew(&changes);
+    match args.json {
+        true => output::json(&Document {
+            schema: "iotoll.toll-diff/1",
+            a: Source::new(&args.a, &a),
+            b: Source::new(&args.b, &b),
+            limit,
+            grew,
+            changes: &changes,
+        })?,
+        false => {
+            output::data(&report::toll_difference(&a, &b, &changes, output::width(), output::style()))?;
+        }
+    }
+    Ok(Outcome::of(usize::from(grew)))
+}

@@ -1,0 +1,181 @@
+//! Toll sheets on the command line: what is shown, what is told apart, and how it ends.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+use assert_cmd::Command;
+use std::fs;
+use std::path::Path;
+use std::process::Output;
+
+fn sheet(name: &str) -> String {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../toll/tests/sheets/{name}.json"));
+    file.to_str().unwrap().to_owned()
+}
+
+fn lab(args: &[&str]) -> Output {
+    let mut command = Command::cargo_bin("iotoll").unwrap();
+    command.env("COLUMNS", "100").env("NO_COLOR", "1").arg("lab").args(args).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// What a command prints that ends with this exit code and complains of nothing.
+fn printed(args: &[&str], exit: i32) -> String {
+    let output = lab(args);
+    assert_eq!(output.status.code(), Some(exit), "{args:?}: {}", text(&output.stderr));
+    assert!(output.stderr.is_empty(), "{args:?}: {}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+fn json(args: &[&str], exit: i32) -> serde_json::Value {
+    serde_json::from_str(&printed(args, exit)).unwrap()
+}
+
+#[test]
+fn growth_is_exit_one_and_its_reasons() {
+    let (lazy, strict) = (sheet("x86-vtd-lazy"), sheet("x86-vtd-strict"));
+    let shown = printed(&["diff", &lazy, &strict], 1);
+    for words in ["counts grew beyond the limit", "+719", "qi_submit_sync", "invalidation"] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    assert!(printed(&["diff", &strict, &lazy], 0).starts_with("No count grew"));
+    assert_eq!(printed(&["diff", &lazy, &lazy], 0).lines().next(), Some("No count differs"));
+}
+
+#[test]
+fn limits_decide_the_exit_code_alone() {
+    let (lazy, strict) = (sheet("x86-vtd-lazy"), sheet("x86-vtd-strict"));
+    let check = |limit: &[&str], exit: i32| {
+        let document = json(&[&["diff", "--json", &lazy, &strict], limit].concat(), exit);
+        assert_eq!(document["grew"], exit == 1, "{limit:?}");
+        // Nothing is hidden by a limit.
+        assert_eq!(document["changes"].as_array().unwrap().len(), 12, "{limit:?}");
+    };
+    check(&[], 1);
+    check(&["--more-than", "718.5"], 1);
+    check(&["--more-than", "719"], 0);
+    check(&["--more-than", "719", "--more-than-percent", "1"], 0);
+    // Any event that was not there before is more than a percentage of nothing.
+    check(&["--more-than-percent", "50"], 1);
+}
+
+#[test]
+fn the_document_of_a_difference() {
+    let document = json(&["diff", "--json", &sheet("x86-vtd-lazy"), &sheet("x86-vtd-strict")], 1);
+    assert_eq!(document["schema"], "iotoll.toll-diff/1");
+    assert_eq!(
+        (&document["a"]["road"], &document["b"]["road"]),
+        (&"translated-lazy".into(), &"translated-strict".into())
+    );
+    assert!(document["a"]["file"].as_str().unwrap().ends_with("x86-vtd-lazy.json"));
+    let expect = serde_json::json!({
+        "workload": "nvme-read-4k", "change": "count", "count": {"of": "instructions"},
+        "a": 20894.0, "b": 21613.0, "grew": true
+    });
+    assert_eq!(document["changes"][0], expect);
+    let expect = serde_json::json!({
+        "workload": "nvme-read-4k", "change": "count", "count": {"of": "stage", "stage": "iova"},
+        "a": 400.0, "b": 385.0, "grew": false
+    });
+    assert!(document["changes"].as_array().unwrap().contains(&expect));
+}
+
+#[test]
+fn one_sheet_is_a_table_and_several_are_compared_by_road() {
+    let (none, strict) = (sheet("x86-no-iommu"), sheet("x86-vtd-strict"));
+    let one = printed(&["show", &strict], 0);
+    assert!(one.starts_with("x86-vtd-strict · translated-strict\n") && one.contains("21,613"), "{one}");
+    assert!(!one.contains("on each road"), "{one}");
+    let both = printed(&["show", &none, &strict], 0);
+    for words in ["nvme-read-4k on each road", "udp-send-64 on each road", "+2,709", "+14.3 %", "1 (+1)"] {
+        assert!(both.contains(words), "{words}: {both}");
+    }
+}
+
+#[test]
+fn the_document_of_sheets_holds_them_whole_and_what_roads_cost() {
+    let files = [sheet("x86-no-iommu"), sheet("x86-vtd-strict")];
+    let document = json(&["show", "--json", &files[0], &files[1]], 0);
+    assert_eq!(document["schema"], "iotoll.toll-sheets/1");
+    for (index, file) in files.iter().enumerate() {
+        let sheet: serde_json::Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+        assert_eq!(document["sheets"][index], sheet);
+    }
+    let over = document["over_untranslated"].as_array().unwrap();
+    assert_eq!(over.len(), 2, "each workload of the translated road");
+    assert_eq!(over[0]["untranslated_preset"], "x86-no-iommu");
+    assert_eq!(over[0]["difference"]["instructions"], 2709.0);
+    assert_eq!(over[0]["difference"]["stages"]["invalidation"], 734.0);
+    assert_eq!(over[0]["difference"]["events"]["invalidations"]["median"], 1.0);
+}
+
+/// The words of a command that must fail.
+fn refused(args: &[&str]) -> String {
+    let output = lab(args);
+    assert_eq!(output.status.code(), Some(2), "{args:?}: {}", text(&output.stdout));
+    assert!(output.stdout.is_empty(), "{args:?}: no data beside an error");
+    text(&output.stderr)
+}
+
+#[test]
+fn broken_sheets_are_errors_that_name_the_file_and_the_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let good = sheet("x86-vtd-strict");
+    let whole = fs::read_to_string(&good).unwrap();
+    let file = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let check = |name: &str, bytes: &[u8], words: &str| {
+        let path = file(name, bytes);
+        for args in [
+            &["show", &path][..],
+            &["show", "--json", &good, &path],
+            &["diff", &good, &path],
+            &["diff", &path, &good],
+        ] {
+            let error = refused(args);
+            assert!(
+                error.starts_with("iotoll: ") && error.contains(&path) && error.contains(words),
+                "{error}"
+            );
+        }
+    };
+    check("cut.json", &whole.as_bytes()[..300], "EOF while parsing");
+    check("noise.json", &[0xa5; 300], "valid UTF-8");
+    check(
+        "other.json",
+        b"{\"schema\": \"iotoll.inspect/1\"}",
+        "schema is `iotoll.inspect/1`, expected `iotoll.toll-sheet/1`",
+    );
+    check(
+        "sum.json",
+        whole.replacen("\"nvme_irq\": 410", "\"nvme_irq\": 411", 1).as_bytes(),
+        "preset x86-vtd-strict, workload nvme-read-4k: `functions` add up to 21614 instructions, expected the median window's 21613",
+    );
+    check(
+        "field.json",
+        whole.replacen("\"kernel\": 21589", "\"kernels\": 21589", 1).as_bytes(),
+        "unknown field `kernels`",
+    );
+    let missing = folder.path().join("none.json").to_str().unwrap().to_owned();
+    assert!(refused(&["show", &missing]).contains("none.json: No such file"));
+    assert!(refused(&["show", folder.path().to_str().unwrap()]).contains("Is a directory"));
+}
+
+#[test]
+fn limits_are_amounts() {
+    let good = sheet("x86-vtd-strict");
+    for (flag, amount) in [("--more-than", "-1"), ("--more-than", "many"), ("--more-than-percent", "nan")] {
+        let error = refused(&["diff", &good, &good, flag, amount]);
+        assert!(
+            error.contains(&format!("`{amount}` is no tolerance; expected a number, zero or more")),
+            "{error}"
+        );
+    }
+    assert!(refused(&["show"]).contains("SHEET.json"));
+    assert!(refused(&["diff", &good]).contains("B.json"));
+}

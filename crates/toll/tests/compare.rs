@@ -1,0 +1,204 @@
+//! Differences between sheets.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod support;
+
+use proptest::prelude::*;
+use support::{LAZY, NONE, STRICT, any_sheet, sheet};
+use toll::{Average, Change, Changed, Count, Event, Limit, Road, Side, Stage, TollSheet};
+use toll::{compare, grew, toll_over, untranslated};
+
+/// Workload, count, and the values in both sheets.
+fn counts(changes: &[Change]) -> Vec<(&str, &Count, f64, f64)> {
+    let count = |change| match change {
+        &Change { ref workload, what: Changed::Count { ref count, a, b, .. } } => {
+            Some((workload.as_str(), count, a, b))
+        }
+        _ => None,
+    };
+    changes.iter().filter_map(count).collect()
+}
+
+fn near(left: f64, right: f64) -> bool {
+    (left - right).abs() <= 1e-6 * left.abs().max(right.abs()).max(1.0)
+}
+
+/// Sums of the differences of what a workload's instructions are divided into, and their own.
+fn sums(changes: &[Change], workload: &str) -> (f64, f64, f64) {
+    let sum = |wanted: fn(&Count) -> bool| {
+        let of = counts(changes).into_iter().filter(|(name, count, ..)| *name == workload && wanted(count));
+        of.map(|(_, _, a, b)| b - a).sum()
+    };
+    (
+        sum(|count| matches!(count, Count::Instructions)),
+        sum(|count| matches!(count, Count::Stage { .. })),
+        sum(|count| matches!(count, Count::Function { .. })),
+    )
+}
+
+proptest! {
+    #[test]
+    fn nothing_differs_from_itself(sheet in any_sheet()) {
+        prop_assert_eq!(compare(&sheet, &sheet, Limit::default()), vec![]);
+    }
+
+    #[test]
+    fn the_way_back_is_the_way_there_turned_round(a in any_sheet(), b in any_sheet()) {
+        let (there, back) = (compare(&a, &b, Limit::default()), compare(&b, &a, Limit::default()));
+        prop_assert_eq!(there.len(), back.len());
+        for (workload, count, before, after) in counts(&there) {
+            prop_assert!(before != after);
+            prop_assert!(counts(&back).contains(&(workload, count, after, before)));
+        }
+        let only = |changes: &[Change], side: Side| {
+            changes.iter().filter(|change| change.what == Changed::Workload { only_in: side }).count()
+        };
+        prop_assert_eq!(only(&there, Side::A), only(&back, Side::B));
+        prop_assert_eq!(only(&there, Side::B), only(&back, Side::A));
+    }
+
+    #[test]
+    fn stages_and_functions_explain_all_of_it(a in any_sheet(), b in any_sheet()) {
+        let changes = compare(&a, &b, Limit::default());
+        for toll in a.tolls.iter().filter(|toll| b.toll(&toll.workload).is_some()) {
+            let other = b.toll(&toll.workload).unwrap();
+            let more = other.per_io(other.instructions.median) - toll.per_io(toll.instructions.median);
+            let (instructions, stages, functions) = sums(&changes, &toll.workload);
+            prop_assert!(near(instructions, more) && near(stages, more) && near(functions, more));
+            let over = toll_over(other, toll);
+            prop_assert!(near(over.instructions, more));
+            prop_assert!(near(over.stages.values().sum(), more) && near(over.functions.values().sum(), more));
+        }
+    }
+
+    #[test]
+    fn growth_is_what_the_wholes_say(a in any_sheet(), b in any_sheet()) {
+        let changes = compare(&a, &b, Limit::default());
+        let expect = counts(&changes).iter().any(|(_, count, a, b)| count.is_whole() && b > a);
+        prop_assert_eq!(grew(&changes), expect);
+    }
+}
+
+fn find<'c>(changes: &'c [Change], workload: &str, count: &Count) -> Option<&'c Changed> {
+    let is = |change: &&Change| {
+        change.workload == workload
+            && matches!(&change.what, Changed::Count { count: one, .. } if one == count)
+    };
+    changes.iter().find(is).map(|change| &change.what)
+}
+
+#[test]
+fn strict_invalidates_where_lazy_does_not() {
+    let changes = compare(&sheet(LAZY), &sheet(STRICT), Limit::default());
+    let check = |count: Count, a: f64, b: f64, grew: bool| {
+        let expect = Changed::Count { count: count.clone(), a, b, grew };
+        assert_eq!(find(&changes, "nvme-read-4k", &count), Some(&expect));
+    };
+    let event = Event::Invalidations;
+    check(Count::Instructions, 20894.0, 21613.0, true);
+    check(Count::Stage { stage: Stage::Invalidation }, 0.0, 734.0, false);
+    check(Count::Stage { stage: Stage::Iova }, 400.0, 385.0, false);
+    check(Count::Function { function: "qi_submit_sync".to_owned() }, 0.0, 690.0, false);
+    check(Count::Event { event, average: Average::Median }, 0.0, 1.0, true);
+    check(Count::Event { event, average: Average::Mean }, 0.004, 1.0, true);
+    // Batches leave their median alone, and their mean tells.
+    assert_eq!(
+        find(&changes, "nvme-read-4k", &Count::Event { event: Event::Doorbells, average: Average::Mean }),
+        None
+    );
+    assert!(grew(&changes));
+    assert!(!grew(&compare(&sheet(STRICT), &sheet(LAZY), Limit::default())), "all of it shrank");
+}
+
+#[test]
+fn growth_within_the_limit_is_shown_but_is_none() {
+    let mut b = sheet(LAZY);
+    let toll = &mut b.tolls[0];
+    toll.instructions.median += 10;
+    let limit = |per_io: &str, percent: &str| Limit {
+        per_io: per_io.parse().unwrap(),
+        percent: percent.parse().unwrap(),
+    };
+    let check = |limit: Limit, expect: bool| {
+        let changes = compare(&sheet(LAZY), &b, limit);
+        assert_eq!((changes.len(), grew(&changes)), (1, expect), "{limit:?}");
+    };
+    check(Limit::default(), true);
+    check(limit("9.5", "0"), true);
+    check(limit("10", "0"), false);
+    check(limit("0", "0.1"), false);
+    check(limit("0", "0.01"), true);
+}
+
+#[test]
+fn a_batch_counts_by_its_ios() {
+    let mut b = sheet(LAZY);
+    let toll = &mut b.tolls[1];
+    // Twice the I/Os with twice of everything: nothing changed.
+    toll.ios_per_window = toll.ios_per_window.checked_mul(2_u32.try_into().unwrap()).unwrap();
+    toll.instructions.median *= 2;
+    toll.stages.values_mut().for_each(|count| *count *= 2);
+    toll.functions.values_mut().for_each(|count| *count *= 2);
+    for tally in toll.events.values_mut() {
+        (tally.all.median, tally.all.total) = (tally.all.median * 2, tally.all.total * 2);
+    }
+    let interrupts = b.tolls[1].events.get_mut(&Event::Interrupts).unwrap();
+    interrupts.all.median = 1;
+    let changes = compare(&sheet(LAZY), &b, Limit::default());
+    assert_eq!(changes.len(), 1, "{changes:?}");
+    let count = Count::Event { event: Event::Interrupts, average: Average::Median };
+    let expect = Changed::Count { count: count.clone(), a: 1.0 / 16.0, b: 1.0 / 32.0, grew: false };
+    assert_eq!(find(&changes, "udp-send-64", &count), Some(&expect));
+}
+
+#[test]
+fn what_only_one_of_them_has_is_reported_and_did_not_grow() {
+    let (a, mut b) = (sheet(STRICT), sheet(STRICT));
+    b.tolls[1].workload = "udp-send-1400".to_owned();
+    b.tolls[0].events.remove(&Event::Doorbells);
+    b.tolls[0].bytes_per_io = 512;
+    let changes = compare(&a, &b, Limit::default());
+    let change = |workload: &str, what: Changed| Change { workload: workload.to_owned(), what };
+    let expect = [
+        change("nvme-read-4k", Changed::BytesPerIo { a: 4096, b: 512 }),
+        change(
+            "nvme-read-4k",
+            Changed::Uncounted { event: Event::Doorbells, only_in: Side::A, mean_per_io: 2.0 },
+        ),
+        change("udp-send-64", Changed::Workload { only_in: Side::A }),
+        change("udp-send-1400", Changed::Workload { only_in: Side::B }),
+    ];
+    assert_eq!(changes, expect);
+    assert!(!grew(&changes));
+}
+
+#[test]
+fn the_toll_is_what_the_untranslated_road_does_not_pay() {
+    let sheets = [sheet(STRICT), sheet(NONE)];
+    let base = untranslated(&sheets[0], &sheets).unwrap();
+    assert_eq!(base.road, Road::NoIommu);
+    let over = toll_over(&sheets[0].tolls[0], &base.tolls[0]);
+    assert_eq!(over.instructions, 21613.0 - 18904.0);
+    assert_eq!(over.stages[&Stage::TableWrite], 940.0);
+    assert!(!over.stages.contains_key(&Stage::User), "what is equal is not there");
+    assert_eq!(over.events[&Event::Invalidations].median, 1.0);
+}
+
+#[test]
+fn tolls_are_told_against_the_same_machine_and_kernel_only() {
+    let strict = sheet(STRICT);
+    let check = |change: fn(&mut TollSheet), expect: Option<Road>| {
+        let mut other = sheet(NONE);
+        change(&mut other);
+        assert_eq!(untranslated(&strict, &[other, strict.clone()]).map(|base| base.road), expect);
+    };
+    check(|_| {}, Some(Road::NoIommu));
+    check(|other| other.road = Road::Identity, Some(Road::Identity));
+    check(|other| other.road = Road::TranslatedLazy, None);
+    check(|other| other.machine.arch = "arm".to_owned(), None);
+    check(|other| other.machine.cpu = "qemu64".to_owned(), None);
+    check(|other| other.kernel.release = "6.12.0".to_owned(), None);
+    let identity = TollSheet { road: Road::Identity, ..sheet(NONE) };
+    assert_eq!(untranslated(&strict, &[identity, sheet(NONE)]).map(|base| base.road), Some(Road::NoIommu));
+}
