@@ -132,8 +132,97 @@ pub(crate) struct Plan {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Lab {
+    List(LabList),
+    Fetch(LabFetch),
+    Run(LabRun),
     Show(LabShow),
     Diff(LabDiff),
+}
+
+/// List presets and workloads, and the kernels that are here
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  iotoll lab list
+  iotoll lab list --presets mine.toml --json | jq .presets")]
+pub(crate) struct LabList {
+    /// A file of presets, besides those built in
+    #[arg(long, value_name = "FILE.toml", value_hint = ValueHint::FilePath)]
+    pub(crate) presets: Option<PathBuf>,
+    /// Print one JSON document with schema iotoll.lab-list/1
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Fetch Debian's kernels and busybox into a private cache; needs apt, but no root
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  iotoll lab fetch                     the kernels of all presets, about 290 MB to download
+  iotoll lab fetch x86-vtd-strict      what one preset needs
+
+Signatures and checksums are verified by apt. The cache is IOTOLL_CACHE, or ~/.cache/iotoll.")]
+pub(crate) struct LabFetch {
+    /// Presets whose kernels to fetch [default: all]
+    #[arg(value_name = "PRESET")]
+    pub(crate) names: Vec<String>,
+    /// A file of presets, besides those built in
+    #[arg(long, value_name = "FILE.toml", value_hint = ValueHint::FilePath)]
+    pub(crate) presets: Option<PathBuf>,
+    /// Another mirror of Debian's archive
+    #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
+    pub(crate) mirror: Option<String>,
+    /// Another mirror of Debian's security archive
+    #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
+    pub(crate) security_mirror: Option<String>,
+}
+
+/// Boot presets and count what each I/O pays: toll sheets
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  iotoll lab run x86-vtd-strict --workload 'nvme-read-*'
+  iotoll lab run --all -o tolls              every preset, a toll sheet each
+  iotoll lab run arm-smmu-lazy --kernel Image --modules lib/modules/6.9.0 -o mine
+
+Exit status: 1 if repeats of a preset differ; 0 if not; 2 on errors.")]
+pub(crate) struct LabRun {
+    /// Presets to run; `iotoll lab list` names them
+    #[arg(value_name = "PRESET", required_unless_present = "all")]
+    pub(crate) names: Vec<String>,
+    /// Run all presets
+    #[arg(long, conflicts_with = "names")]
+    pub(crate) all: bool,
+    /// Only workloads whose name fits; * stands for anything [default: all that the adapters can]
+    #[arg(long = "workload", value_name = "PATTERN")]
+    pub(crate) workloads: Vec<String>,
+    /// Write each sheet to DIR/PRESET.json
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) output: Option<PathBuf>,
+    /// Run each preset N times and compare the counts
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) repeat: u32,
+    /// A kernel of your own, an image that QEMU boots
+    #[arg(long, value_name = "IMAGE", requires = "modules", value_hint = ValueHint::FilePath)]
+    pub(crate) kernel: Option<PathBuf>,
+    /// Its modules, as lib/modules/RELEASE
+    #[arg(long, value_name = "DIR", requires = "kernel", value_hint = ValueHint::DirPath)]
+    pub(crate) modules: Option<PathBuf>,
+    /// A file of presets, besides those built in
+    #[arg(long, value_name = "FILE.toml", value_hint = ValueHint::FilePath)]
+    pub(crate) presets: Option<PathBuf>,
+    /// The QEMU plugin [default: liblab_plugin.so beside this program]
+    #[arg(long, value_name = "FILE.so", value_hint = ValueHint::FilePath)]
+    pub(crate) plugin: Option<PathBuf>,
+    /// End a guest that takes longer
+    #[arg(long, value_name = "SECONDS", default_value = "300")]
+    pub(crate) timeout: u64,
+    /// Keep the run's files in this folder: record, log, console, symbols
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) keep: Option<PathBuf>,
+    /// Print the sheets as one JSON document with schema iotoll.toll-sheets/1
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Print toll sheets, and what each road costs over the untranslated one

@@ -1,19 +1,33 @@
 //! `iotoll lab`: toll sheets.
 
 mod diff;
+mod fetch;
+mod list;
+mod run;
 mod show;
 
 use crate::cli::Lab;
 use crate::output::Outcome;
 use anyhow::Context;
+use lab::kernel::{KernelChoice, Series};
+use lab::preset::Preset;
 use std::path::Path;
 use toll::TollSheet;
 
 pub(crate) fn run(command: &Lab) -> anyhow::Result<Outcome> {
     match command {
+        Lab::List(args) => list::run(args),
+        Lab::Fetch(args) => fetch::run(args),
+        Lab::Run(args) => run::run(args),
         Lab::Show(args) => show::run(args),
         Lab::Diff(args) => diff::run(args),
     }
+}
+
+/// The kernel that a preset asks for.
+fn choice(preset: &Preset) -> anyhow::Result<KernelChoice> {
+    let series: Series = preset.series.parse().with_context(|| format!("preset {}", preset.name))?;
+    Ok(KernelChoice { arch: preset.arch, series })
 }
 
 /// Reads a toll sheet.

@@ -1,5 +1,6 @@
 //! What the guest boots into.
 
+pub mod agent;
 pub mod init;
 pub mod initramfs;
 

@@ -32,4 +32,4 @@ pub use html::page;
 pub use memory_range::memory_range;
 pub use mtrr_plan::mtrr_plan;
 pub use style::Style;
-pub use terminal::{adapter, inspection, toll_difference, toll_sheet, toll_table};
+pub use terminal::{LabPreset, adapter, inspection, lab_list, toll_difference, toll_sheet, toll_table};

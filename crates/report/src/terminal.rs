@@ -2,12 +2,14 @@
 
 mod findings;
 mod grid;
+mod lab_list;
 mod page;
 mod table;
 mod toll_difference;
 mod toll_sheet;
 mod toll_table;
 
+pub use lab_list::{LabPreset, lab_list};
 pub use toll_difference::toll_difference;
 pub use toll_sheet::toll_sheet;
 pub use toll_table::toll_table;

@@ -24,15 +24,19 @@ struct Over<'a> {
 
 pub(super) fn run(args: &LabShow) -> anyhow::Result<Outcome> {
     let sheets = args.sheets.iter().map(|path| super::sheet(path)).collect::<anyhow::Result<Vec<_>>>()?;
-    match args.json {
+    print(&sheets, args.json)?;
+    Ok(Outcome::Fine)
+}
+
+pub(super) fn print(sheets: &[TollSheet], json: bool) -> anyhow::Result<()> {
+    match json {
         true => output::json(&Document {
             schema: "iotoll.toll-sheets/1",
-            sheets: &sheets,
-            over_untranslated: sheets.iter().flat_map(|sheet| over(sheet, &sheets)).collect(),
-        })?,
-        false => output::data(&tables(&sheets))?,
+            sheets,
+            over_untranslated: sheets.iter().flat_map(|sheet| over(sheet, sheets)).collect(),
+        }),
+        false => output::data(&tables(sheets)),
     }
-    Ok(Outcome::Fine)
 }
 
 fn over<'a>(sheet: &'a TollSheet, sheets: &'a [TollSheet]) -> Vec<Over<'a>> {

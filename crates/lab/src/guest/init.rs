@@ -60,14 +60,23 @@ pub fn script(arch: crate::Arch, modules: &[Module], workloads: &[(u64, Workload
     line(&mut script, &format!("disk=$(disk {DISK_SLOT}); symbols=$(disk {SYMBOLS_SLOT})"));
     line(&mut script, "for device in /sys/bus/pci/devices/*; do");
     line(&mut script, "    [ -e $device/driver ] || continue");
-    line(&mut script, "    type=none; [ -e $device/iommu_group/type ] && type=$(cat $device/iommu_group/type)");
-    line(&mut script, &format!(r#"    echo "{FOUND} ${{device##*/}} $(readlink $device/driver | sed 's|.*/||') $type""#));
+    line(
+        &mut script,
+        "    type=none; [ -e $device/iommu_group/type ] && type=$(cat $device/iommu_group/type)",
+    );
+    line(
+        &mut script,
+        &format!(r#"    echo "{FOUND} ${{device##*/}} $(readlink $device/driver | sed 's|.*/||') $type""#),
+    );
     line(&mut script, "done");
     for adapter in [Adapter::E1000e, Adapter::E1000, Adapter::VirtioNet] {
         if workloads.iter().any(|(_, workload)| workload.adapter == adapter) {
             let [first, second] = network_slots(adapter).unwrap_or_default();
             let name = adapter.driver();
-            line(&mut script, &format!("{name}_first=$(interface {first}); {name}_second=$(interface {second})"));
+            line(
+                &mut script,
+                &format!("{name}_first=$(interface {first}); {name}_second=$(interface {second})"),
+            );
         }
     }
     line(&mut script, &format!("{AGENT} arm {} || fail arm", idle_function(arch).unwrap_or_default()));

@@ -1,0 +1,224 @@
+//! `iotoll lab run`: presets to toll sheets.
+
+use crate::cli::LabRun;
+use crate::output::{self, Outcome};
+use anyhow::{Context, bail};
+use indicatif::{ProgressBar, ProgressStyle};
+use lab::kernel::{Cache, Kernel, busybox};
+use lab::preset::{Preset, Presets};
+use lab::qemu::{self, Limits};
+use lab::run::{Measured, Plan, Progress};
+use lab::workload::Workload;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use toll::{Limit, TollSheet, compare};
+
+pub(super) fn run(args: &LabRun) -> anyhow::Result<Outcome> {
+    let presets = Presets::with_file(args.presets.as_deref())?;
+    let chosen: Vec<&Preset> = match args.all {
+        true => presets.iter().collect(),
+        false => args.names.iter().map(|name| presets.get(name)).collect::<Result<_, _>>()?,
+    };
+    let session = Session::new(args)?;
+    let mut sheets = Vec::new();
+    let mut differing = 0;
+    for preset in chosen {
+        let repeated = session.repeat(preset)?;
+        differing += usize::from(!repeated.same);
+        session.keep_sheet(&repeated.sheet)?;
+        sheets.push(repeated.sheet);
+    }
+    super::show::print(&sheets, args.json)?;
+    Ok(Outcome::of(differing))
+}
+
+/// What all runs share.
+struct Session<'a> {
+    args: &'a LabRun,
+    cache: Cache,
+    plugin: PathBuf,
+    today: String,
+    stop: Arc<AtomicBool>,
+}
+
+/// A preset's sheet, after all its repeats.
+struct Repeated {
+    sheet: TollSheet,
+    /// Whether all repeats counted the same.
+    same: bool,
+}
+
+impl<'a> Session<'a> {
+    fn new(args: &'a LabRun) -> anyhow::Result<Self> {
+        let stop = Arc::new(AtomicBool::new(false));
+        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+            signal_hook::flag::register(signal, Arc::clone(&stop)).context("can't wait for Ctrl-C")?;
+        }
+        if let Some(folder) = &args.output {
+            std::fs::create_dir_all(folder).with_context(|| format!("can't make {}", folder.display()))?;
+        }
+        let plugin = qemu::plugin(args.plugin.as_deref())?;
+        Ok(Self { args, cache: Cache::of_environment()?, plugin, today: today()?, stop })
+    }
+
+    fn repeat(&self, preset: &Preset) -> anyhow::Result<Repeated> {
+        let mut sheet = self.once(preset)?;
+        let mut same = true;
+        for repeat in 2..=self.args.repeat {
+            let again = self.once(preset)?;
+            let changes = compare(&sheet, &again, Limit::default());
+            if !changes.is_empty() {
+                same = false;
+                output::say(&format!("{}: repeat {repeat} differs from the first:", preset.name));
+                output::say(&report::toll_difference(
+                    &sheet,
+                    &again,
+                    &changes,
+                    output::width(),
+                    output::style(),
+                ));
+            }
+            sheet.repeats = repeat;
+        }
+        Ok(Repeated { sheet, same })
+    }
+
+    fn once(&self, preset: &Preset) -> anyhow::Result<TollSheet> {
+        let (kernel, busybox) = (self.kernel(preset)?, busybox(&self.cache, preset.arch)?);
+        let scratch = Scratch::new(self.args.keep.as_deref(), &preset.name)?;
+        let workloads = Workload::of(preset, &self.args.workloads)?;
+        let plan = Plan {
+            preset,
+            workloads: &workloads,
+            kernel: &kernel,
+            busybox: &busybox,
+            plugin: &self.plugin,
+            scratch: scratch.path(),
+            today: &self.today,
+            limits: Limits { time: Duration::from_secs(self.args.timeout), stop: &self.stop },
+        };
+        let bar = spinner(&preset.name)?;
+        let measured = lab::run::run(plan, &mut |progress| show(&bar, progress))
+            .with_context(|| format!("preset {}", preset.name));
+        bar.finish_and_clear();
+        let measured = measured?;
+        warn(preset, &measured);
+        Ok(measured.sheet)
+    }
+
+    fn kernel(&self, preset: &Preset) -> anyhow::Result<Kernel> {
+        Ok(match (&self.args.kernel, &self.args.modules) {
+            (Some(image), Some(modules)) => Kernel::of_user(preset.arch, image, modules)?,
+            _ => Kernel::newest(&self.cache, super::choice(preset)?)?,
+        })
+    }
+
+    fn keep_sheet(&self, sheet: &TollSheet) -> anyhow::Result<()> {
+        let Some(folder) = &self.args.output else { return Ok(()) };
+        sheet.check().with_context(|| format!("the sheet of {} contradicts itself", sheet.preset))?;
+        let mut text = serde_json::to_string(sheet)?;
+        text.push('\n');
+        let path = folder.join(format!("{}.json", sheet.preset));
+        output::file(&path, text.as_bytes())?;
+        output::say(&format!("wrote {}", path.display()));
+        Ok(())
+    }
+}
+
+fn warn(preset: &Preset, measured: &Measured) {
+    for (workload, why) in &measured.absent {
+        output::say(&format!("{}: no {workload}: {why}", preset.name));
+    }
+    if measured.gave_up > 0 {
+        let times = measured.gave_up;
+        output::say(&format!(
+            "{}: {times} times a device did not answer in 5 s: counts may vary",
+            preset.name
+        ));
+    }
+}
+
+/// The folder of a run's files: kept where the user wants it, else gone with this.
+enum Scratch {
+    Kept(PathBuf),
+    Gone(tempfile::TempDir),
+}
+
+impl Scratch {
+    fn new(keep: Option<&Path>, preset: &str) -> anyhow::Result<Self> {
+        let Some(folder) = keep else {
+            let folder = tempfile::Builder::new().prefix("iotoll-lab-").tempdir();
+            return Ok(Self::Gone(folder.context("can't make a folder for the run's files")?));
+        };
+        let folder = folder.join(preset);
+        std::fs::create_dir_all(&folder).with_context(|| format!("can't make {}", folder.display()))?;
+        Ok(Self::Kept(std::path::absolute(folder)?))
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            Self::Kept(path) => path,
+            Self::Gone(folder) => folder.path(),
+        }
+    }
+}
+
+fn spinner(preset: &str) -> anyhow::Result<ProgressBar> {
+    let bar = ProgressBar::new_spinner();
+    bar.set_style(ProgressStyle::with_template("{spinner} {prefix} {elapsed} {msg}")?);
+    bar.set_prefix(preset.to_owned());
+    bar.enable_steady_tick(Duration::from_millis(100));
+    Ok(bar)
+}
+
+fn show(bar: &ProgressBar, progress: Progress<'_>) {
+    match progress {
+        Progress::Boot { vcpus, workloads } => {
+            bar.set_message(format!("{workloads} workloads on {vcpus} virtual CPU"));
+        }
+        Progress::Ended(workload) => bar.set_message(format!("{workload} ended")),
+        Progress::Fold => bar.set_message("counting"),
+    }
+}
+
+/// The day in UTC, YYYY-MM-DD.
+fn today() -> anyhow::Result<String> {
+    const DAY_SECONDS: u64 = 86_400;
+    let Ok(since) = SystemTime::now().duration_since(UNIX_EPOCH) else { bail!("the clock is before 1970") };
+    Ok(date(since.as_secs() / DAY_SECONDS))
+}
+
+/// The date of a day, counted from 1970-01-01. Years begin in March, so that the leap day is their last.
+fn date(days: u64) -> String {
+    const ERA_DAYS: u64 = 146_097;
+    let days = days + 719_468;
+    let (era, day) = (days / ERA_DAYS, days % ERA_DAYS);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let of_year = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let (month, carry) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    format!("{:04}-{month:02}-{day:02}", era * 400 + year + carry)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::date;
+
+    #[test]
+    fn dates() {
+        for (days, expected) in [
+            (0, "1970-01-01"),
+            (58, "1970-02-28"),
+            (59, "1970-03-01"),
+            (11_016, "2000-02-29"),
+            (11_017, "2000-03-01"),
+            (20_453, "2025-12-31"),
+            (20_454, "2026-01-01"),
+        ] {
+            assert_eq!(date(days), expected);
+        }
+    }
+}

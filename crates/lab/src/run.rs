@@ -1,0 +1,409 @@
+//! From a preset to its toll sheet.
+
+use crate::guest::init::{self, DONE, ENDED, FOUND};
+use crate::guest::{Initramfs, InitramfsError, PlacedFile, agent};
+use crate::kernel::{Kernel, ModuleError, ModuleTree};
+use crate::machine::{self, Files};
+use crate::preset::{Adapter, Preset};
+use crate::qemu::{self, Limits, QemuError};
+use crate::record::{Record, RecordError};
+use crate::stage::StageTable;
+use crate::symbols::{Symbols, SymbolsError};
+use crate::tolls::{Assay, Seen};
+use crate::trace::{self, Happenings, TraceError};
+use crate::window::{Folder, Window, linear_map};
+use crate::workload::Workload;
+use std::fs::{self, File};
+use std::io::{BufReader, Read};
+use std::path::{Path, PathBuf};
+use toll::{Evidence, KernelId, Machine, Road, SheetSchema, Toll, TollSheet};
+
+/// Room for a kernel's symbols.
+const SYMBOLS_BYTES: u64 = 32 << 20;
+
+/// Why there is no toll sheet.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// A file of the run can't be made or read.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was tried.
+        what: String,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+    /// The kernel lacks a module.
+    #[error(transparent)]
+    Module(#[from] ModuleError),
+    /// The guest's program can't be built.
+    #[error(transparent)]
+    Agent(#[from] agent::AgentError),
+    /// The guest's file system can't be built.
+    #[error(transparent)]
+    Initramfs(#[from] InitramfsError),
+    /// QEMU or its guest failed.
+    #[error(transparent)]
+    Qemu(#[from] QemuError),
+    /// The record is no good.
+    #[error("the plugin's record: {problem}{}", said(.qemu))]
+    Record {
+        /// What is wrong with it.
+        problem: RecordError,
+        /// What QEMU said.
+        qemu: String,
+    },
+    /// The log is no good.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// The guest's symbols are no good.
+    #[error(transparent)]
+    Symbols(#[from] SymbolsError),
+    /// The guest says that something failed.
+    #[error("in the guest: {0}")]
+    Guest(String),
+    /// The adapters took another road than the preset says.
+    #[error("{preset} is to take the road {wanted}, but the kernel gave {address} the domain `{found}`")]
+    Road {
+        /// The preset.
+        preset: String,
+        /// Its road.
+        wanted: Road,
+        /// The adapter.
+        address: String,
+        /// The type of its IOMMU group, or what windows it has.
+        found: String,
+    },
+    /// Windows in the record and in the log are not the same.
+    #[error("the record has {record} windows and QEMU's log {log}: one of them is not whole")]
+    Windows {
+        /// In the record.
+        record: usize,
+        /// In the log.
+        log: usize,
+    },
+}
+
+fn said(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!("; QEMU said: {text}") }
+}
+
+/// What is to be run.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan<'a> {
+    /// Machine and road.
+    pub preset: &'a Preset,
+    /// What runs in it.
+    pub workloads: &'a [Workload],
+    /// The kernel.
+    pub kernel: &'a Kernel,
+    /// busybox of the guest's architecture.
+    pub busybox: &'a Path,
+    /// The plugin.
+    pub plugin: &'a Path,
+    /// An empty folder for the run's files.
+    pub scratch: &'a Path,
+    /// The day, YYYY-MM-DD.
+    pub today: &'a str,
+    /// Time, and the user's wish to stop.
+    pub limits: Limits<'a>,
+}
+
+/// What a run is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress<'a> {
+    /// Boots a machine with so many virtual CPUs, for so many workloads.
+    Boot {
+        /// Virtual CPUs.
+        vcpus: u32,
+        /// Workloads.
+        workloads: usize,
+    },
+    /// A workload ended in the guest.
+    Ended(&'a str),
+    /// Reads what was recorded.
+    Fold,
+}
+
+/// What came out.
+#[derive(Debug)]
+pub struct Measured {
+    /// The toll sheet.
+    pub sheet: TollSheet,
+    /// Workloads that did not run, each with why.
+    pub absent: Vec<(String, String)>,
+    /// Times that waiting for devices was given up: the counts may then depend on the machine's load.
+    pub gave_up: usize,
+}
+
+/// Runs a preset: one boot for each number of virtual CPUs that its workloads want.
+///
+/// # Errors
+/// [`RunError`]; nothing is left running.
+pub fn run(plan: Plan<'_>, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Measured, RunError> {
+    let mut measured = Measured { sheet: empty_sheet(plan)?, absent: Vec::new(), gave_up: 0 };
+    let mut vcpus: Vec<u32> = plan.workloads.iter().map(|workload| workload.vcpus).collect();
+    vcpus.sort_unstable();
+    vcpus.dedup();
+    for vcpus in vcpus {
+        let own: Vec<(u64, Workload)> =
+            (1..).zip(plan.workloads.iter().filter(|workload| workload.vcpus == vcpus).cloned()).collect();
+        progress(Progress::Boot { vcpus, workloads: own.len() });
+        let boot = Boot { plan, vcpus, workloads: &own };
+        boot.run(&mut measured, progress)?;
+    }
+    measured.sheet.tolls.sort_by(|a, b| a.workload.cmp(&b.workload));
+    Ok(measured)
+}
+
+fn empty_sheet(plan: Plan<'_>) -> Result<TollSheet, RunError> {
+    Ok(TollSheet {
+        schema: SheetSchema,
+        preset: plan.preset.name.clone(),
+        road: plan.preset.road,
+        machine: Machine {
+            arch: plan.preset.arch.word().to_owned(),
+            cpu: machine::cpu(plan.preset.arch).to_owned(),
+            vcpus: 1,
+            memory_mib: machine::MEMORY_MIB,
+            qemu_version: qemu::version(plan.preset.arch)?,
+            command_line: Vec::new(),
+        },
+        kernel: KernelId {
+            release: plan.kernel.release.clone(),
+            package: plan.kernel.package.as_ref().map(ToString::to_string),
+            command_line: machine::kernel_command_line(plan.preset),
+        },
+        measured_on: plan.today.to_owned(),
+        repeats: 1,
+        tolls: Vec::new(),
+    })
+}
+
+/// One boot of a machine.
+struct Boot<'a> {
+    plan: Plan<'a>,
+    vcpus: u32,
+    workloads: &'a [(u64, Workload)],
+}
+
+impl Boot<'_> {
+    fn run(&self, measured: &mut Measured, progress: &mut dyn FnMut(Progress<'_>)) -> Result<(), RunError> {
+        let files = self.files()?;
+        let arch = self.plan.preset.arch;
+        let arguments = machine::arguments(self.plan.preset, self.vcpus, &files);
+        qemu::run(arch, &arguments, &files.console, self.plan.limits)?;
+        let console = console(&files.console)?;
+        self.check(&console, &files)?;
+        for (_, workload) in self.workloads {
+            progress(Progress::Ended(&workload.name));
+        }
+        if measured.sheet.machine.command_line.is_empty() {
+            measured.sheet.machine.command_line = shown(arch.qemu(), &arguments, self.plan.scratch);
+        }
+        progress(Progress::Fold);
+        self.fold(&console, &files, measured)
+    }
+
+    fn files(&self) -> Result<Files, RunError> {
+        let scratch = self.plan.scratch.join(format!("{}cpu", self.vcpus));
+        io(&scratch, "make the folder", fs::create_dir_all(&scratch))?;
+        let initramfs = scratch.join("initramfs");
+        io(&initramfs, "write", fs::write(&initramfs, self.initramfs(&scratch)?))?;
+        let symbols = scratch.join("symbols");
+        let disk = File::create(&symbols).and_then(|file| file.set_len(SYMBOLS_BYTES));
+        io(&symbols, "make the disk", disk)?;
+        Ok(Files {
+            kernel: self.plan.kernel.image.clone(),
+            initramfs,
+            console: scratch.join("console"),
+            symbols,
+            plugin: self.plan.plugin.to_owned(),
+            record: scratch.join("record"),
+            log: scratch.join("log"),
+        })
+    }
+
+    fn initramfs(&self, scratch: &Path) -> Result<Vec<u8>, RunError> {
+        let arch = self.plan.preset.arch;
+        let modules = ModuleTree::of_kernel(self.plan.kernel)?.order(&self.modules())?.load;
+        let program = agent::build(arch, scratch)?;
+        let program = io(&program, "read", fs::read(&program))?;
+        let busybox = io(self.plan.busybox, "read", fs::read(self.plan.busybox))?;
+        let script = init::script(arch, &modules, self.workloads);
+        let files = [PlacedFile { path: init::AGENT, permissions: 0o755, bytes: &program }];
+        let release = &self.plan.kernel.release;
+        let initramfs =
+            Initramfs { release, busybox: &busybox, modules: &modules, init: &script, files: &files };
+        Ok(initramfs.build()?)
+    }
+
+    fn modules(&self) -> Vec<&str> {
+        let preset = self.plan.preset;
+        let uses = |adapter| self.workloads.iter().any(|(_, workload)| workload.adapter == adapter);
+        let adapters = preset.adapters.iter().copied().filter(|adapter| uses(*adapter));
+        // The symbols go out through a disk on every machine.
+        let mut modules: Vec<&str> = preset.modules.iter().map(String::as_str).collect();
+        modules.extend(["nvme"]);
+        for adapter in adapters.filter(|adapter| *adapter != Adapter::Nvme) {
+            if adapter == Adapter::VirtioNet {
+                modules.push("virtio_pci");
+            }
+            modules.push(adapter.driver());
+        }
+        modules
+    }
+
+    /// Whether the guest did everything, on the road it should.
+    fn check(&self, console: &str, files: &Files) -> Result<(), RunError> {
+        if let Some(failed) = console.lines().find_map(|line| line.split_once("lab: failed: ")) {
+            return Err(RunError::Guest(failed.1.to_owned()));
+        }
+        if !console.lines().any(|line| line == DONE) {
+            let console = qemu::last_lines(&files.console);
+            return Err(QemuError::GuestFailed { console }.into());
+        }
+        let Some(wanted) = group_type(self.plan.preset.road) else { return Ok(()) };
+        for (address, found) in console.lines().filter_map(|line| self.adapter(line)) {
+            if found != wanted {
+                let (preset, wanted) = (self.plan.preset.name.clone(), self.plan.preset.road);
+                return Err(RunError::Road {
+                    preset,
+                    wanted,
+                    address: address.to_owned(),
+                    found: found.to_owned(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Address and group type of an adapter that the workloads use, from the guest's line about it.
+    fn adapter<'l>(&self, line: &'l str) -> Option<(&'l str, &'l str)> {
+        let mut words = line.strip_prefix(FOUND)?.split_ascii_whitespace();
+        let (address, _, found) = (words.next()?, words.next()?, words.next()?);
+        let slots = self.workloads.iter().flat_map(|(_, workload)| match workload.adapter {
+            Adapter::Nvme => vec![machine::DISK_SLOT],
+            other => machine::network_slots(other).map(Vec::from).unwrap_or_default(),
+        });
+        slots.into_iter().any(|slot| slot == address).then_some((address, found))
+    }
+
+    fn fold(&self, console: &str, files: &Files, measured: &mut Measured) -> Result<(), RunError> {
+        let symbols = Symbols::read(&symbols_text(&files.symbols)?)?;
+        let (windows, gave_up) = self.windows(files, &symbols)?;
+        measured.gave_up += gave_up;
+        let log = io(&files.log, "read", File::open(&files.log))?;
+        let happenings = trace::read(BufReader::new(log))?;
+        if happenings.len() != windows.len() {
+            return Err(RunError::Windows { record: windows.len(), log: happenings.len() });
+        }
+        let evidence = self.evidence(&measured.sheet);
+        for (phase, workload) in self.workloads {
+            let assay =
+                Assay { arch: self.plan.preset.arch, symbols: &symbols, workload, evidence: &evidence };
+            match ended(console, &workload.name) {
+                Some("0") => measured.sheet.tolls.extend(toll(assay, *phase, &windows, &happenings)),
+                other => measured.absent.push((workload.name.clone(), absence(console, other))),
+            }
+        }
+        Ok(())
+    }
+
+    fn windows(&self, files: &Files, symbols: &Symbols) -> Result<(Vec<Window>, usize), RunError> {
+        let record = io(&files.record, "read", File::open(&files.record))?;
+        let no_good = |problem| RunError::Record {
+            problem,
+            qemu: qemu::last_lines(&files.console.with_extension("qemu")),
+        };
+        let stages = StageTable::built_in().stages(symbols);
+        let mut folder = Folder::new(symbols, &stages, linear_map(self.plan.preset.arch));
+        let mut record = Record::new(BufReader::with_capacity(1 << 20, record)).map_err(no_good)?;
+        let windows = folder.fold(&mut record).map_err(no_good)?;
+        Ok((windows, folder.gave_up.len()))
+    }
+
+    fn evidence(&self, sheet: &TollSheet) -> Evidence {
+        Evidence::Measured {
+            how: format!("iotoll lab run {}", sheet.preset),
+            on: format!(
+                "QEMU {} (TCG, one instruction a nanosecond), {} of {} virtual CPU, Linux {}",
+                sheet.machine.qemu_version, sheet.machine.cpu, self.vcpus, sheet.kernel.release
+            ),
+        }
+    }
+}
+
+fn toll(assay: Assay<'_>, phase: u64, windows: &[Window], happenings: &[Happenings]) -> Option<Toll> {
+    let pairs = windows.iter().zip(happenings).filter(|(window, _)| window.phase == phase);
+    let seen: Vec<Seen<'_>> = pairs.map(|(window, happenings)| Seen { window, happenings }).collect();
+    assay.toll(&seen)
+}
+
+/// What the kernel calls the type of the IOMMU group of adapters on a road (`Documentation/ABI/testing/
+/// sysfs-kernel-iommu_groups`); none where groups don't tell.
+fn group_type(road: Road) -> Option<&'static str> {
+    match road {
+        Road::NoIommu | Road::Bounce => Some("none"),
+        Road::Identity => Some("identity"),
+        Road::TranslatedLazy => Some("DMA-FQ"),
+        Road::TranslatedStrict => Some("DMA"),
+        _ => None,
+    }
+}
+
+fn ended<'c>(console: &'c str, workload: &str) -> Option<&'c str> {
+    let statuses = console.lines().filter_map(|line| line.trim_end().strip_prefix(ENDED));
+    statuses
+        .filter_map(|rest| rest.trim_start().split_once(' '))
+        .find(|(name, _)| *name == workload)
+        .map(|(_, status)| status)
+}
+
+/// The guest's own words on why a workload did not run.
+fn absence(console: &str, status: Option<&str>) -> String {
+    let words = console.lines().filter(|line| line.starts_with("absent ") || line.starts_with("failed "));
+    let words: Vec<&str> = words.collect();
+    match status {
+        None => "the guest did not get to it".to_owned(),
+        Some(status) => format!("exit status {status} ({})", words.join("; ")),
+    }
+}
+
+fn console(path: &Path) -> Result<String, RunError> {
+    let bytes = io(path, "read", fs::read(path))?;
+    Ok(String::from_utf8_lossy(&bytes).replace('\r', ""))
+}
+
+fn symbols_text(path: &Path) -> Result<String, RunError> {
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(SYMBOLS_BYTES).read_to_end(&mut bytes));
+    io(path, "read", read)?;
+    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    Ok(String::from_utf8_lossy(&bytes[..end]).into_owned())
+}
+
+/// The command line without the names of files that are gone when somebody reads it.
+fn shown(program: &str, arguments: &[std::ffi::OsString], scratch: &Path) -> Vec<String> {
+    let scratch = scratch.display().to_string();
+    let parent = format!(",parent={}", std::process::id());
+    let words =
+        arguments.iter().map(|word| word.to_string_lossy().replace(&scratch, "SCRATCH").replace(&parent, ""));
+    std::iter::once(program.to_owned()).chain(words.map(|word| without_home(&word))).collect()
+}
+
+/// File names outside the scratch folder are told by their last part.
+fn without_home(word: &str) -> String {
+    match word.split_once(',') {
+        _ if !word.starts_with('/') => word.to_owned(),
+        Some((path, rest)) => format!("{},{rest}", base_name(path)),
+        None => base_name(word),
+    }
+}
+
+fn base_name(path: &str) -> String {
+    PathBuf::from(path).file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+fn io<T>(path: &Path, what: &str, result: std::io::Result<T>) -> Result<T, RunError> {
+    result.map_err(|source| RunError::Io { what: format!("can't {what} {}", path.display()), source })
+}
