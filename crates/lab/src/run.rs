@@ -11,7 +11,7 @@ use crate::stage::StageTable;
 use crate::symbols::{Symbols, SymbolsError};
 use crate::tolls::{Assay, Seen};
 use crate::trace::{self, Happenings, TraceError};
-use crate::window::{Folder, Window, linear_map};
+use crate::window::{Folder, Layout, Window};
 use crate::workload::Workload;
 use std::fs::{self, File};
 use std::io::{BufReader, Read};
@@ -316,7 +316,7 @@ impl Boot<'_> {
             qemu: qemu::last_lines(&files.console.with_extension("qemu")),
         };
         let stages = StageTable::built_in().stages(symbols);
-        let mut folder = Folder::new(symbols, &stages, linear_map(self.plan.preset.arch));
+        let mut folder = Folder::new(symbols, &stages, Layout::of(self.plan.preset.arch));
         let mut record = Record::new(BufReader::with_capacity(1 << 20, record)).map_err(no_good)?;
         let windows = folder.fold(&mut record).map_err(no_good)?;
         Ok((windows, folder.gave_up.len()))

@@ -132,9 +132,13 @@ impl Symbols {
     }
 }
 
-/// Prefers a name people know over the aliases that the compiler and the linker add.
+/// Prefers a name people know over those that the compiler and the linker add at the same address.
 fn rank(name: &str) -> (bool, &str) {
-    (name.starts_with("__pfx_") || name.starts_with("__cfi_") || name.starts_with('.'), name)
+    let marks_a_section = name.starts_with("__") && name.ends_with("_start");
+    (
+        marks_a_section || name.starts_with("__pfx_") || name.starts_with("__cfi_") || name.starts_with('.'),
+        name,
+    )
 }
 
 /// A line's symbol. `Some(None)` is a symbol that is no code.

@@ -177,14 +177,10 @@ fn smmu_command(rest: &str) -> Option<Happened> {
     invalidates.then(|| Happened { event: Event::Invalidations, name: format!("SMMU {command}"), times: 1 })
 }
 
-/// The default window's page, of which indirect calls write entries.
-const TCE_PAGE_BYTES: u64 = 4096;
-
-/// QEMU tells the bus address of the first entry, and the one behind the last.
+/// QEMU tells the index of the last entry written, for want of a better name as `iobaN`.
 fn indirect_entries(rest: &str) -> Result<u64, &'static str> {
-    let first = hexadecimal(rest, " ioba=").ok_or("a number after ioba=")?;
-    let behind = hexadecimal(rest, " iobaN=").ok_or("a number after iobaN=")?;
-    Ok(behind.saturating_sub(first) / TCE_PAGE_BYTES)
+    let last = hexadecimal(rest, " iobaN=").ok_or("a number after iobaN=")?;
+    Ok(last.saturating_add(1))
 }
 
 fn word_after<'a>(text: &'a str, label: &str) -> Option<&'a str> {
@@ -219,7 +215,7 @@ mod tests {
         check(
             "spapr_iommu_pci_put liobn=0x80000000 ioba=0x4c50000 tce=0x2d70003 ret=0\n\
              spapr_iommu_xlate liobn=0x80000000 0x30020008 -> 0x2150000 perm=3 mask=0xfff\n\
-             spapr_iommu_pci_indirect liobn=0x80000000 ioba=0x4000 tcelist=0x1000 iobaN=0x24000 tceN=0x3 ret=0\n\
+             spapr_iommu_pci_indirect liobn=0x80000000 ioba=0x4000 tcelist=0x1000 iobaN=0x1f tceN=0x3 ret=0\n\
              spapr_iommu_pci_stuff liobn=0x80000000 ioba=0x4c51000 tcevalue=0x0 npages=33 ret=0\n",
             &[
                 (Event::Hypercalls, "H_PUT_TCE", 1),

@@ -2,7 +2,7 @@
 
 use crate::record::{DeviceAccess, Record, RecordError, Step};
 use crate::stage::{Follower, Stages};
-use crate::symbols::{Code, FunctionId, KERNEL_START, Symbols};
+use crate::symbols::{Code, FunctionId, Symbols};
 use std::collections::BTreeMap;
 use std::io::Read;
 use toll::Stage;
@@ -50,8 +50,7 @@ struct Block {
 pub struct Folder<'a> {
     symbols: &'a Symbols,
     stages: &'a Stages,
-    /// Where the kernel's own memory is mapped one to one; its stacks are elsewhere.
-    linear_map: std::ops::Range<u64>,
+    layout: Layout,
     blocks: Vec<Block>,
     phase: u64,
     units: u64,
@@ -71,11 +70,11 @@ struct Open {
 
 impl<'a> Folder<'a> {
     /// Begins.
-    pub fn new(symbols: &'a Symbols, stages: &'a Stages, linear_map: std::ops::Range<u64>) -> Self {
+    pub fn new(symbols: &'a Symbols, stages: &'a Stages, layout: Layout) -> Self {
         Self {
             symbols,
             stages,
-            linear_map,
+            layout,
             blocks: Vec::new(),
             phase: 0,
             units: 1,
@@ -109,7 +108,7 @@ impl<'a> Folder<'a> {
             Step::End => return self.open.remove(&self.vcpu).map(|open| open.window),
             Step::Ran { block, begun } => {
                 if let Some(open) = self.open.get_mut(&self.vcpu) {
-                    open.ran(&self.blocks[block as usize], begun, self.stages, &self.linear_map);
+                    open.ran(&self.blocks[block as usize], begun, self.stages, &self.layout);
                 }
             }
             Step::Repeated(times) => self.now(|open| open.window.repeats += u64::from(times)),
@@ -139,13 +138,13 @@ impl<'a> Folder<'a> {
                 _ => runs.push(Run { code, instructions: 1 }),
             }
         }
-        let entry = addresses.first().and_then(|address| self.symbols.entry(*address));
+        let entry = addresses.first().and_then(|address| self.layout.entry(self.symbols, *address));
         Block { runs, entry }
     }
 }
 
 impl Open {
-    fn ran(&mut self, block: &Block, begun: u32, stages: &Stages, linear_map: &std::ops::Range<u64>) {
+    fn ran(&mut self, block: &Block, begun: u32, stages: &Stages, layout: &Layout) {
         let mut left = u64::from(begun);
         if let Some(entry) = block.entry.filter(|_| left > 0) {
             *self.window.calls.entry(entry).or_default() += 1;
@@ -163,7 +162,7 @@ impl Open {
         }
         let stores = std::mem::take(&mut self.stores);
         if stages.writes_tables(block.runs.first().map(|run| run.code)) {
-            let in_map = stores.iter().filter(|address| linear_map.contains(address));
+            let in_map = stores.iter().filter(|address| layout.is_linear(**address));
             self.window.table_stores += in_map.count() as u64;
         }
     }
@@ -181,15 +180,43 @@ impl Window {
     }
 }
 
-/// Where an architecture's kernel maps memory one to one, without randomisation.
-pub fn linear_map(arch: crate::Arch) -> std::ops::Range<u64> {
-    match arch {
-        // Documentation/arch/x86/x86_64/mm.rst: direct mapping of all physical memory, 4-level tables.
-        crate::Arch::X86 => 0xffff_8880_0000_0000..0xffff_c880_0000_0000,
-        // Documentation/arm64/memory.rst: kernel logical memory map, 48-bit addresses.
-        crate::Arch::Arm => 0xffff_0000_0000_0000..0xffff_8000_0000_0000,
-        // Tables of partitions are the hypervisor's: none of its stores are here.
-        crate::Arch::Ppc => KERNEL_START..KERNEL_START,
+/// Where a kernel's code and memory are, as far as the architecture decides it.
+#[derive(Debug, Clone, Copy)]
+pub struct Layout {
+    /// Where memory is mapped one to one, without randomisation; the kernel's stacks are elsewhere.
+    linear_maps: &'static [std::ops::Range<u64>],
+    /// Bytes from a function's symbol to where the kernel's own calls enter it.
+    local_entry: u64,
+}
+
+impl Layout {
+    /// The layout of an architecture's kernels.
+    pub fn of(arch: crate::Arch) -> Self {
+        match arch {
+            // Documentation/arch/x86/x86_64/mm.rst: direct mapping with tables of 4 and 5 levels.
+            crate::Arch::X86 => Self {
+                linear_maps: &[
+                    0xffff_8880_0000_0000..0xffff_c880_0000_0000,
+                    0xff11_0000_0000_0000..0xff91_0000_0000_0000,
+                ],
+                local_entry: 0,
+            },
+            // Documentation/arm64/memory.rst: kernel logical memory map, 48-bit addresses.
+            crate::Arch::Arm => {
+                Self { linear_maps: &[0xffff_0000_0000_0000..0xffff_8000_0000_0000], local_entry: 0 }
+            }
+            // Partitions' tables are the hypervisor's: none of the kernel's stores are entries. The 64-bit ELF V2
+            // ABI, 2.3.2.1: callers with the same TOC skip the two instructions that set it.
+            crate::Arch::Ppc => Self { linear_maps: &[], local_entry: 8 },
+        }
+    }
+
+    fn is_linear(&self, address: u64) -> bool {
+        self.linear_maps.iter().any(|map| map.contains(&address))
+    }
+
+    fn entry(&self, symbols: &Symbols, address: u64) -> Option<FunctionId> {
+        symbols.entry(address).or_else(|| symbols.entry(address.checked_sub(self.local_entry)?))
     }
 }
 
@@ -211,8 +238,8 @@ ffffffff81000100 __domain_mapping
         let stages = StageTable::built_in().stages(&symbols);
         let bytes: Vec<u8> =
             b"IOTOLLR1".iter().copied().chain(words.iter().flat_map(|word| word.to_le_bytes())).collect();
-        let map = linear_map(crate::Arch::X86);
-        Folder::new(&symbols, &stages, map).fold(&mut Record::new(bytes.as_slice()).unwrap()).unwrap()
+        let layout = Layout::of(crate::Arch::X86);
+        Folder::new(&symbols, &stages, layout).fold(&mut Record::new(bytes.as_slice()).unwrap()).unwrap()
     }
 
     /// Blocks 0: vfs_read and on into nvme_queue_rq; 1: __domain_mapping; 2: user.
