@@ -13,6 +13,10 @@ pub(crate) struct Arguments {
     pub(crate) started: Vec<String>,
     /// Trace events that end one.
     pub(crate) finished: Vec<String>,
+    /// The socket of the disk that answers when told to.
+    pub(crate) disk: Option<PathBuf>,
+    /// What the names of regions with a disk's doorbells begin with.
+    pub(crate) doorbell: Option<String>,
     /// How long devices get to begin what a register write asked of them.
     pub(crate) settle: Duration,
     /// The process without which this one is to end.
@@ -26,6 +30,7 @@ impl Arguments {
     /// Reads `key=value` words.
     pub(crate) fn read<'a>(words: impl Iterator<Item = &'a str>) -> Result<Self, String> {
         let (mut out, mut log, mut parent) = (None, None, None);
+        let (mut disk, mut doorbell) = (None, None);
         let (mut started, mut finished, mut settle) = (Vec::new(), Vec::new(), SETTLE_DEFAULT);
         for word in words {
             let (key, value) = word.split_once('=').ok_or_else(|| format!("{word}: expected key=value"))?;
@@ -34,6 +39,8 @@ impl Arguments {
                 "log" => log = Some(PathBuf::from(value)),
                 "started" => started.push(value.to_owned()),
                 "finished" => finished.push(value.to_owned()),
+                "disk" => disk = Some(PathBuf::from(value)),
+                "doorbell" => doorbell = Some(value.to_owned()),
                 "settle_us" => settle = Duration::from_micros(number(key, value)?),
                 "parent" => parent = Some(number(key, value)?),
                 _ => return Err(format!("{key}: no such argument")),
@@ -41,7 +48,7 @@ impl Arguments {
         }
         let out = out.ok_or("out=FILE is missing")?;
         let log = log.ok_or("log=FILE is missing")?;
-        Ok(Self { out, log, started, finished, settle, parent })
+        Ok(Self { out, log, started, finished, disk, doorbell, settle, parent })
     }
 }
 

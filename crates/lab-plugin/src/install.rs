@@ -51,8 +51,8 @@ fn install(id: Id, info: &Info, words: &[String]) -> Result<(), String> {
     }
     let record =
         Record::create(&arguments.out).map_err(|why| format!("{}: {why}", arguments.out.display()))?;
-    let quiet = Quiet::follow(&arguments.log, arguments.started, arguments.finished, arguments.settle)
-        .map_err(|why| format!("{}: {why}", arguments.log.display()))?;
+    let shown = arguments.log.display().to_string();
+    let quiet = Quiet::follow(arguments).map_err(|why| format!("{shown}, or the disk: {why}"))?;
     // SAFETY: a string that QEMU owns.
     let target = unsafe { CStr::from_ptr(info.target_name) };
     TARGET_IS_X86.store(matches!(target.to_bytes(), b"x86_64" | b"i386"), Relaxed);

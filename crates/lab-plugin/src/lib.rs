@@ -11,7 +11,8 @@
 //! that QEMU runs on.
 //!
 //! Arguments: `out=FILE` (the record), `log=FILE` (QEMU's own log, given to it with `-D`), `started=EVENT`
-//! and `finished=EVENT` (trace events that begin and end a request), `settle_us=N`, `parent=PID`.
+//! and `finished=EVENT` (trace events that begin and end a request), `disk=SOCKET` (of a disk that answers when told
+//! to), `doorbell=REGION`, `settle_us=N`, `parent=PID`.
 //!
 //! Instructions count when they begin: one that faults and is started again counts twice. A string
 //! instruction of x86 with a repeat prefix counts once; how often it repeated is recorded apart.

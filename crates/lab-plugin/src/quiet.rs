@@ -3,41 +3,89 @@
 //! QEMU's devices work in another thread and in real time, while the guest's clock counts instructions and
 //! leaps to the next timer as soon as all virtual CPUs are idle. Whether a disk's answer or a timer comes
 //! first would depend on the machine QEMU runs on. Held before its idle instruction, a virtual CPU is not
-//! idle: nothing leaps, and the answer comes first, always.
+//! idle: nothing leaps, and the answer comes first, always. The disk, for its part, answers only when it is
+//! told to, so that no answer comes before the guest idles.
 
+use crate::argument::Arguments;
 use std::fs::File;
-use std::io::Read;
-use std::path::Path;
+use std::io::{self, Read};
+use std::os::unix::net::UnixDatagram;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 const LOOK_AGAIN: Duration = Duration::from_micros(100);
-/// A device that has not answered by then never will, or the machine is hopelessly busy.
+/// A device that has not begun or answered by then never will, or the machine is hopelessly busy.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// Follows QEMU's log for the events that begin and end requests.
+/// What is said to the disk, a byte each.
+#[derive(Clone, Copy)]
+pub(crate) enum Word {
+    /// Keep requests from now on.
+    Hold = b'H' as isize,
+    /// Answer what is kept.
+    Answer = b'A' as isize,
+    /// Answer at once from now on.
+    Free = b'F' as isize,
+}
+
+/// Follows QEMU's log for the events that begin and end requests, and tells the disk when to answer.
 pub(crate) struct Quiet {
     log: File,
     /// The begun last line, until its end is written.
     partial: Vec<u8>,
     started: Vec<String>,
     finished: Vec<String>,
+    disk: Option<UnixDatagram>,
+    doorbell: Option<String>,
     /// Requests begun and not ended.
     in_flight: i64,
+    /// Doorbells rung whose requests have not begun.
+    rung: i64,
     settle: Duration,
 }
 
 impl Quiet {
     /// Follows the log from here on. QEMU makes the file before it loads plugins.
-    pub(crate) fn follow(
-        log: &Path,
-        started: Vec<String>,
-        finished: Vec<String>,
-        settle: Duration,
-    ) -> std::io::Result<Self> {
-        let log = File::options().create(true).append(true).read(true).open(log)?;
-        Ok(Self { log, partial: Vec::new(), started, finished, in_flight: 0, settle })
+    pub(crate) fn follow(arguments: Arguments) -> io::Result<Self> {
+        let Arguments { log, started, finished, disk, doorbell, settle, .. } = arguments;
+        let disk = disk.map(|path| {
+            let socket = UnixDatagram::unbound()?;
+            socket.connect(path)?;
+            Ok::<_, io::Error>(socket)
+        });
+        Ok(Self {
+            log: File::options().create(true).append(true).read(true).open(log)?,
+            partial: Vec::new(),
+            started,
+            finished,
+            disk: disk.transpose()?,
+            doorbell,
+            in_flight: 0,
+            rung: 0,
+            settle,
+        })
+    }
+
+    /// Says something to the disk.
+    pub(crate) fn tell(&self, word: Word) {
+        if let Some(disk) = &self.disk {
+            // A disk that is gone is QEMU's to complain of.
+            let _ = disk.send(&[word as u8]);
+        }
+    }
+
+    /// Recording begins: what was begun before has ended or never will.
+    pub(crate) fn start(&mut self) {
+        self.read_on();
+        (self.in_flight, self.rung) = (0, 0);
+        self.tell(Word::Hold);
+    }
+
+    /// Takes note of a write to a device's registers.
+    pub(crate) fn written(&mut self, region: &[u8], address: u64) {
+        let is_disk = self.doorbell.as_ref().is_some_and(|doorbell| region.starts_with(doorbell.as_bytes()));
+        self.rung += i64::from(is_disk && rings_submission(address));
     }
 
     /// Waits until no request is in flight. If that never comes, says how long it waited.
@@ -46,14 +94,17 @@ impl Quiet {
         sleep(self.settle);
         loop {
             self.read_on();
-            if self.in_flight <= 0 {
+            if self.in_flight <= 0 && self.rung <= 0 {
                 // The last answer's interrupt is raised a moment after its trace event.
                 sleep(LOOK_AGAIN);
                 return Ok(());
             }
             if since.elapsed() > WAIT_MAX {
-                self.in_flight = 0;
+                (self.in_flight, self.rung) = (0, 0);
                 return Err(since.elapsed());
+            }
+            if self.rung <= 0 {
+                self.tell(Word::Answer);
             }
             sleep(LOOK_AGAIN);
         }
@@ -77,7 +128,21 @@ impl Quiet {
         for line in lines.split(|byte| *byte == b'\n') {
             let event = line.split(|byte| *byte == b' ').next().unwrap_or(line);
             let is = |names: &[String]| names.iter().any(|name| name.as_bytes() == event);
-            self.in_flight += i64::from(is(&self.started)) - i64::from(is(&self.finished));
+            if is(&self.started) {
+                self.in_flight += 1;
+                // One doorbell may begin several requests.
+                self.rung = (self.rung - 1).max(0);
+            }
+            self.in_flight -= i64::from(is(&self.finished));
         }
     }
+}
+
+/// Whether a register of an NVMe controller is a submission queue's doorbell, at a stride of 4 bytes (NVMe base
+/// specification 2.0, NVMe over PCIe transport 1.0, 3.1.2: from 0x1000 on, submission and completion in turn).
+fn rings_submission(address: u64) -> bool {
+    const REGISTERS_BYTES: u64 = 0x4000;
+    const DOORBELLS: u64 = 0x1000;
+    const COMPLETION: u64 = 4;
+    address % REGISTERS_BYTES >= DOORBELLS && address & COMPLETION == 0
 }

@@ -1,7 +1,7 @@
 //! What is going on: which windows are open, which block each virtual CPU is in, what is yet to be written.
 
 use crate::mark::Mark;
-use crate::quiet::Quiet;
+use crate::quiet::{Quiet, Word};
 use crate::record::Record;
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -104,8 +104,14 @@ impl Recorder {
     /// Takes a mark. What it asks of QEMU is the caller's to do.
     pub(crate) fn mark(&mut self, vcpu: usize, mark: Mark) {
         match mark {
-            Mark::Arm => self.watch = Watch::All,
-            Mark::Disarm => self.watch = Watch::Marks,
+            Mark::Arm => {
+                self.quiet.start();
+                self.watch = Watch::All;
+            }
+            Mark::Disarm => {
+                self.quiet.tell(Word::Free);
+                self.watch = Watch::Marks;
+            }
             Mark::Begin => self.window(vcpu, true),
             Mark::End => self.window(vcpu, false),
             Mark::Zero => self.value <<= 1,
@@ -180,7 +186,10 @@ impl Recorder {
 
     /// A virtual CPU accessed a device's registers. In the record this comes before the block it was made in.
     pub(crate) fn device_access(&mut self, vcpu: usize, region: &[u8], access: Access) {
-        self.asked |= access.write;
+        if access.write {
+            self.asked = true;
+            self.quiet.written(region, access.address);
+        }
         if !self.places[vcpu].in_window {
             return;
         }

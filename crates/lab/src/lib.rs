@@ -9,6 +9,7 @@
 //! repeat on a loaded machine. It needs neither root nor a changed system.
 
 pub mod arch;
+pub mod disk;
 pub mod guest;
 pub mod kernel;
 pub mod machine;

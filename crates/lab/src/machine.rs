@@ -8,12 +8,6 @@ use std::path::{Path, PathBuf};
 
 /// Guest memory.
 pub const MEMORY_MIB: u64 = 1024;
-/// How long the disk takes for a request, in real time: longer than a virtual CPU takes, with every
-/// instruction recorded, from ringing the doorbell to idling.
-const DISK_LATENCY_NS: u64 = 4_000_000;
-/// Size of the measured disk. It holds nothing: what is read is left as it is.
-const DISK_BYTES: u64 = 1 << 30;
-
 /// Where the measured disk is on the PCI bus.
 pub const DISK_SLOT: &str = "0000:00:04.0";
 /// Where the disk is to which the guest writes its symbols.
@@ -28,6 +22,10 @@ pub struct Files {
     pub initramfs: PathBuf,
     /// What the guest prints.
     pub console: PathBuf,
+    /// The socket of the measured disk.
+    pub disk: PathBuf,
+    /// The socket on which the plugin talks to it.
+    pub disk_control: PathBuf,
     /// A raw disk for the guest's symbols.
     pub symbols: PathBuf,
     /// The plugin.
@@ -100,7 +98,7 @@ pub fn arguments(preset: &Preset, vcpus: u32, files: &Files) -> Vec<OsString> {
     for device in &preset.devices {
         arguments.add("-device", device);
     }
-    arguments.disks(&files.symbols);
+    arguments.disks(&files.disk, &files.symbols);
     for adapter in &preset.adapters {
         arguments.network(*adapter);
     }
@@ -138,12 +136,10 @@ impl Arguments {
         self.add("-serial", "chardev:console");
     }
 
-    fn disks(&mut self, symbols: &Path) {
-        let null = format!(
-            "driver=null-co,node-name=nothing,size={DISK_BYTES},read-zeroes=off,latency-ns={DISK_LATENCY_NS}"
-        );
-        self.add("-blockdev", null);
-        self.add("-device", format!("nvme,drive=nothing,serial=measured,addr={}", on_bus(DISK_SLOT)));
+    fn disks(&mut self, disk: &Path, symbols: &Path) {
+        let served = with_path("driver=nbd,node-name=measured,export=,server.type=unix,server.path=", disk);
+        self.add("-blockdev", served);
+        self.add("-device", format!("nvme,drive=measured,serial=measured,addr={}", on_bus(DISK_SLOT)));
         self.add("-blockdev", with_path("driver=file,node-name=symbols-file,filename=", symbols));
         self.add("-blockdev", "driver=raw,node-name=symbols,file=symbols-file");
         self.add("-device", format!("nvme,drive=symbols,serial=symbols,addr={}", on_bus(SYMBOLS_SLOT)));
@@ -164,6 +160,8 @@ impl Arguments {
         let mut plugin = files.plugin.clone().into_os_string();
         plugin.push(with_path(",out=", &files.record));
         plugin.push(with_path(",log=", &files.log));
+        plugin.push(with_path(",disk=", &files.disk_control));
+        plugin.push(",doorbell=nvme");
         for event in trace::STARTED {
             plugin.push(format!(",started={event}"));
         }

@@ -1,5 +1,6 @@
 //! From a preset to its toll sheet.
 
+use crate::disk::Disk;
 use crate::guest::init::{self, DONE, ENDED, FOUND};
 use crate::guest::{Initramfs, InitramfsError, PlacedFile, agent};
 use crate::kernel::{Kernel, ModuleError, ModuleTree};
@@ -188,7 +189,9 @@ struct Boot<'a> {
 
 impl Boot<'_> {
     fn run(&self, measured: &mut Measured, progress: &mut dyn FnMut(Progress<'_>)) -> Result<(), RunError> {
-        let files = self.files()?;
+        let disk = Disk::serve();
+        let disk = disk.map_err(|source| RunError::Io { what: "can't serve a disk".to_owned(), source })?;
+        let files = self.files(&disk)?;
         let arch = self.plan.preset.arch;
         let arguments = machine::arguments(self.plan.preset, self.vcpus, &files);
         qemu::run(arch, &arguments, &files.console, self.plan.limits)?;
@@ -204,18 +207,20 @@ impl Boot<'_> {
         self.fold(&console, &files, measured)
     }
 
-    fn files(&self) -> Result<Files, RunError> {
+    fn files(&self, disk: &Disk) -> Result<Files, RunError> {
         let scratch = self.plan.scratch.join(format!("{}cpu", self.vcpus));
         io(&scratch, "make the folder", fs::create_dir_all(&scratch))?;
         let initramfs = scratch.join("initramfs");
         io(&initramfs, "write", fs::write(&initramfs, self.initramfs(&scratch)?))?;
         let symbols = scratch.join("symbols");
-        let disk = File::create(&symbols).and_then(|file| file.set_len(SYMBOLS_BYTES));
-        io(&symbols, "make the disk", disk)?;
+        let made = File::create(&symbols).and_then(|file| file.set_len(SYMBOLS_BYTES));
+        io(&symbols, "make the disk", made)?;
         Ok(Files {
             kernel: self.plan.kernel.image.clone(),
             initramfs,
             console: scratch.join("console"),
+            disk: disk.socket(),
+            disk_control: disk.control(),
             symbols,
             plugin: self.plan.plugin.to_owned(),
             record: scratch.join("record"),

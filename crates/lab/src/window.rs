@@ -184,7 +184,7 @@ impl Window {
 #[derive(Debug, Clone, Copy)]
 pub struct Layout {
     /// Where memory is mapped one to one, without randomisation; the kernel's stacks are elsewhere.
-    linear_maps: &'static [std::ops::Range<u64>],
+    linear_maps: &'static [(u64, u64)],
     /// Bytes from a function's symbol to where the kernel's own calls enter it.
     local_entry: u64,
 }
@@ -196,14 +196,14 @@ impl Layout {
             // Documentation/arch/x86/x86_64/mm.rst: direct mapping with tables of 4 and 5 levels.
             crate::Arch::X86 => Self {
                 linear_maps: &[
-                    0xffff_8880_0000_0000..0xffff_c880_0000_0000,
-                    0xff11_0000_0000_0000..0xff91_0000_0000_0000,
+                    (0xffff_8880_0000_0000, 0xffff_c880_0000_0000),
+                    (0xff11_0000_0000_0000, 0xff91_0000_0000_0000),
                 ],
                 local_entry: 0,
             },
             // Documentation/arm64/memory.rst: kernel logical memory map, 48-bit addresses.
             crate::Arch::Arm => {
-                Self { linear_maps: &[0xffff_0000_0000_0000..0xffff_8000_0000_0000], local_entry: 0 }
+                Self { linear_maps: &[(0xffff_0000_0000_0000, 0xffff_8000_0000_0000)], local_entry: 0 }
             }
             // Partitions' tables are the hypervisor's: none of the kernel's stores are entries. The 64-bit ELF V2
             // ABI, 2.3.2.1: callers with the same TOC skip the two instructions that set it.
@@ -212,7 +212,7 @@ impl Layout {
     }
 
     fn is_linear(&self, address: u64) -> bool {
-        self.linear_maps.iter().any(|map| map.contains(&address))
+        self.linear_maps.iter().any(|(start, end)| (*start..*end).contains(&address))
     }
 
     fn entry(&self, symbols: &Symbols, address: u64) -> Option<FunctionId> {

@@ -1,0 +1,336 @@
+//! The measured disk: it holds nothing, and answers when it is told to.
+//!
+//! A disk that answers in its own time makes a guest's path depend on the machine that QEMU runs on: the answer
+//! comes before the guest idles, or after. This one is served to QEMU over the NBD protocol (`proto.md` of
+//! NetworkBlockDevice/nbd: fixed newstyle negotiation, simple replies) and keeps requests until the plugin, holding
+//! the idle guest, asks for the answers. Until recording begins, and after it ended, it answers at once.
+//!
+//! Reads give zeros and writes are forgotten: the data do not matter to who counts instructions.
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::io::{self, Read, Write};
+use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::thread::JoinHandle;
+
+/// Size of the disk.
+const DISK_BYTES: u64 = 1 << 30;
+/// A guest that waits for an answer without idling gets it after this.
+const HELD_MAX: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
+/// No request of QEMU's NVMe controller is longer.
+const REQUEST_BYTES_MAX: u32 = 32 << 20;
+
+const NEGOTIATION: &[u8] = b"NBDMAGICIHAVEOPT";
+const OPTION_MAGIC: &[u8; 8] = b"IHAVEOPT";
+const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
+const REQUEST_MAGIC: u32 = 0x2560_9513;
+const REPLY_MAGIC: u32 = 0x6744_6698;
+/// Fixed newstyle, and no padding.
+const HANDSHAKE_FLAGS: u16 = 0b11;
+/// Has flags, and takes flush.
+const EXPORT_FLAGS: u16 = 0b101;
+
+const OPTION_EXPORT_NAME: u32 = 1;
+const OPTION_ABORT: u32 = 2;
+const OPTION_INFO: u32 = 6;
+const OPTION_GO: u32 = 7;
+const REPLY_ACK: u32 = 1;
+const REPLY_INFO: u32 = 3;
+const REPLY_UNSUPPORTED: u32 = 1 << 31 | 1;
+const OPTION_BYTES_MAX: u32 = 4096;
+
+const COMMAND_READ: u16 = 0;
+const COMMAND_WRITE: u16 = 1;
+const COMMAND_DISCONNECT: u16 = 2;
+
+/// What the plugin says, a byte each.
+mod word {
+    /// Keep requests from now on.
+    pub(super) const HOLD: u8 = b'H';
+    /// Answer what is kept.
+    pub(super) const ANSWER: u8 = b'A';
+    /// Answer at once from now on.
+    pub(super) const FREE: u8 = b'F';
+}
+
+/// A disk that is being served, until QEMU lets it go.
+pub struct Disk {
+    folder: tempfile::TempDir,
+    server: Option<JoinHandle<io::Result<()>>>,
+}
+
+impl Disk {
+    /// Serves a disk.
+    ///
+    /// # Errors
+    /// If its sockets can't be made.
+    pub fn serve() -> io::Result<Self> {
+        // Apart from the run's other files: a socket's name must be short.
+        let folder = tempfile::Builder::new().prefix("iotoll-disk-").tempdir()?;
+        let listener = UnixListener::bind(folder.path().join("disk"))?;
+        let control = UnixDatagram::bind(folder.path().join("control"))?;
+        let server = std::thread::spawn(move || accept(&listener, &control));
+        Ok(Self { folder, server: Some(server) })
+    }
+
+    /// The socket that QEMU connects to.
+    pub fn socket(&self) -> PathBuf {
+        self.folder.path().join("disk")
+    }
+
+    /// The socket that the plugin talks to.
+    pub fn control(&self) -> PathBuf {
+        self.folder.path().join("control")
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        // QEMU is gone by now; if it never came, a caller that leaves at once ends the waiting.
+        let _ = UnixStream::connect(self.socket());
+        if let Some(server) = self.server.take() {
+            let _ = server.join();
+        }
+    }
+}
+
+fn accept(listener: &UnixListener, control: &UnixDatagram) -> io::Result<()> {
+    let (stream, _) = listener.accept()?;
+    let mut session = Session { stream, held: Vec::new(), holds: false };
+    session.negotiate()?;
+    session.serve(control)
+}
+
+/// A request that waits for its answer.
+struct Request {
+    cookie: u64,
+    /// Bytes to answer with.
+    data_bytes: u32,
+}
+
+/// What comes next on a connection.
+enum Next {
+    More,
+    Over,
+}
+
+struct Session {
+    stream: UnixStream,
+    held: Vec<Request>,
+    holds: bool,
+}
+
+impl Session {
+    fn negotiate(&mut self) -> io::Result<()> {
+        self.stream.write_all(NEGOTIATION)?;
+        self.stream.write_all(&HANDSHAKE_FLAGS.to_be_bytes())?;
+        let _client_flags = self.u32()?;
+        while let Next::More = self.option()? {}
+        Ok(())
+    }
+
+    fn option(&mut self) -> io::Result<Next> {
+        let mut magic = [0; OPTION_MAGIC.len()];
+        self.stream.read_exact(&mut magic)?;
+        let (option, bytes) = (self.u32()?, self.u32()?);
+        if &magic != OPTION_MAGIC || bytes > OPTION_BYTES_MAX {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "no NBD option"));
+        }
+        io::copy(&mut (&self.stream).take(bytes.into()), &mut io::sink())?;
+        match option {
+            OPTION_EXPORT_NAME => {
+                self.stream.write_all(&DISK_BYTES.to_be_bytes())?;
+                self.stream.write_all(&EXPORT_FLAGS.to_be_bytes())?;
+                Ok(Next::Over)
+            }
+            OPTION_INFO | OPTION_GO => {
+                let mut info = vec![0, 0];
+                info.extend(DISK_BYTES.to_be_bytes());
+                info.extend(EXPORT_FLAGS.to_be_bytes());
+                self.option_reply(option, REPLY_INFO, &info)?;
+                self.option_reply(option, REPLY_ACK, &[])?;
+                Ok(if option == OPTION_GO { Next::Over } else { Next::More })
+            }
+            OPTION_ABORT => {
+                self.option_reply(option, REPLY_ACK, &[])?;
+                Err(io::ErrorKind::ConnectionAborted.into())
+            }
+            _ => {
+                self.option_reply(option, REPLY_UNSUPPORTED, &[])?;
+                Ok(Next::More)
+            }
+        }
+    }
+
+    fn option_reply(&mut self, option: u32, reply: u32, data: &[u8]) -> io::Result<()> {
+        let mut bytes = OPTION_REPLY_MAGIC.to_be_bytes().to_vec();
+        bytes.extend(option.to_be_bytes());
+        bytes.extend(reply.to_be_bytes());
+        bytes.extend((data.len() as u32).to_be_bytes());
+        bytes.extend(data);
+        self.stream.write_all(&bytes)
+    }
+
+    fn serve(&mut self, control: &UnixDatagram) -> io::Result<()> {
+        loop {
+            let (asked, told) = self.wait(control)?;
+            if !asked && !told {
+                self.answer()?;
+            }
+            if told {
+                self.obey(control)?;
+            }
+            if asked && let Next::Over = self.request()? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Whether QEMU asks for something, and whether the plugin says something. Neither: it took too long.
+    fn wait(&self, control: &UnixDatagram) -> io::Result<(bool, bool)> {
+        let mut both = [PollFd::new(&self.stream, PollFlags::IN), PollFd::new(control, PollFlags::IN)];
+        let limit = (!self.held.is_empty()).then_some(&HELD_MAX);
+        match poll(&mut both, limit) {
+            Err(rustix::io::Errno::INTR) => Ok((false, true)),
+            Err(why) => Err(why.into()),
+            Ok(_) => Ok((!both[0].revents().is_empty(), !both[1].revents().is_empty())),
+        }
+    }
+
+    fn obey(&mut self, control: &UnixDatagram) -> io::Result<()> {
+        control.set_nonblocking(true)?;
+        let mut said = [0];
+        while let Ok(1) = control.recv(&mut said) {
+            self.holds = match said[0] {
+                word::HOLD => true,
+                word::FREE => false,
+                _ => self.holds,
+            };
+            if matches!(said[0], word::ANSWER | word::FREE) {
+                self.answer()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn request(&mut self) -> io::Result<Next> {
+        let mut header = [0; 28];
+        match self.stream.read_exact(&mut header) {
+            Err(why) if why.kind() == io::ErrorKind::UnexpectedEof => return Ok(Next::Over),
+            other => other?,
+        }
+        let field =
+            |from: usize, to: usize| header[from..to].iter().fold(0, |n, byte| n << 8 | u64::from(*byte));
+        let (magic, command, cookie, bytes) =
+            (field(0, 4) as u32, field(6, 8) as u16, field(8, 16), field(24, 28) as u32);
+        if magic != REQUEST_MAGIC || bytes > REQUEST_BYTES_MAX {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "no NBD request"));
+        }
+        match command {
+            COMMAND_DISCONNECT => return Ok(Next::Over),
+            COMMAND_READ => self.held.push(Request { cookie, data_bytes: bytes }),
+            COMMAND_WRITE => {
+                io::copy(&mut (&self.stream).take(bytes.into()), &mut io::sink())?;
+                self.held.push(Request { cookie, data_bytes: 0 });
+            }
+            _ => self.held.push(Request { cookie, data_bytes: 0 }),
+        }
+        if !self.holds {
+            self.answer()?;
+        }
+        Ok(Next::More)
+    }
+
+    fn answer(&mut self) -> io::Result<()> {
+        for Request { cookie, data_bytes } in std::mem::take(&mut self.held) {
+            let mut reply = REPLY_MAGIC.to_be_bytes().to_vec();
+            reply.extend(0_u32.to_be_bytes());
+            reply.extend(cookie.to_be_bytes());
+            reply.resize(reply.len() + data_bytes as usize, 0);
+            self.stream.write_all(&reply)?;
+        }
+        Ok(())
+    }
+
+    fn u32(&mut self) -> io::Result<u32> {
+        let mut bytes = [0; 4];
+        self.stream.read_exact(&mut bytes)?;
+        Ok(u32::from_be_bytes(bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+    use super::*;
+    use std::time::Duration;
+
+    /// Connects as a client that asks for the export and gets its size.
+    fn client(disk: &Disk) -> UnixStream {
+        let mut stream = UnixStream::connect(disk.socket()).unwrap();
+        stream.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+        let mut greeting = [0; 18];
+        stream.read_exact(&mut greeting).unwrap();
+        assert_eq!(&greeting[..16], NEGOTIATION);
+        stream.write_all(&3_u32.to_be_bytes()).unwrap();
+        stream.write_all(OPTION_MAGIC).unwrap();
+        stream.write_all(&[0, 0, 0, 1, 0, 0, 0, 0]).unwrap();
+        let mut export = [0; 10];
+        stream.read_exact(&mut export).unwrap();
+        assert_eq!(export[..8], DISK_BYTES.to_be_bytes());
+        stream
+    }
+
+    fn ask(stream: &mut UnixStream, cookie: u64, bytes: u32) {
+        let mut request = REQUEST_MAGIC.to_be_bytes().to_vec();
+        request.extend([0, 0, 0, 0]);
+        request.extend(cookie.to_be_bytes());
+        request.extend(0_u64.to_be_bytes());
+        request.extend(bytes.to_be_bytes());
+        stream.write_all(&request).unwrap();
+    }
+
+    fn answered(stream: &mut UnixStream, bytes: usize) -> Option<u64> {
+        let mut reply = vec![0; 16 + bytes];
+        stream.read_exact(&mut reply).ok()?;
+        Some(u64::from_be_bytes(reply[8..16].try_into().unwrap()))
+    }
+
+    #[test]
+    fn answers_at_once_until_told_to_hold_and_then_when_told() {
+        let disk = Disk::serve().unwrap();
+        let plugin = UnixDatagram::unbound().unwrap();
+        let mut stream = client(&disk);
+        ask(&mut stream, 7, 512);
+        assert_eq!(answered(&mut stream, 512), Some(7));
+        plugin.send_to(&[word::HOLD], disk.control()).unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        ask(&mut stream, 8, 512);
+        ask(&mut stream, 9, 512);
+        assert_eq!(answered(&mut stream, 512), None, "held");
+        plugin.send_to(&[word::ANSWER], disk.control()).unwrap();
+        assert_eq!(answered(&mut stream, 512), Some(8));
+        assert_eq!(answered(&mut stream, 512), Some(9));
+    }
+
+    #[test]
+    fn what_is_held_too_long_is_answered() {
+        let disk = Disk::serve().unwrap();
+        let mut stream = client(&disk);
+        UnixDatagram::unbound().unwrap().send_to(&[word::HOLD], disk.control()).unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        ask(&mut stream, 8, 0);
+        stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        assert_eq!(answered(&mut stream, 0), Some(8));
+    }
+
+    #[test]
+    fn nobody_connecting_is_no_hang_and_nonsense_ends_it() {
+        drop(Disk::serve().unwrap());
+        let disk = Disk::serve().unwrap();
+        let mut stream = UnixStream::connect(disk.socket()).unwrap();
+        stream.write_all(&[0xff; 200]).unwrap();
+        drop(stream);
+    }
+}
