@@ -4,10 +4,17 @@
 #include "system.h"
 
 #define SOL_SOCKET 1
+#define SO_LINGER 13
 #define SOL_TCP 6
 #define TCP_NODELAY 1
 
 static const struct time timeout = {5, 0};
+
+/* struct linger: closing a connection resets it. One that closes in order outlives its process, and its namespace. */
+static const struct {
+	i32 on;
+	i32 seconds;
+} no_linger = {1, 0};
 
 struct inet_address inet_address(u32 host, u16 port)
 {
@@ -32,8 +39,10 @@ static void configure(i64 socket, enum transport transport)
 
 	set(socket, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
 	set(socket, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
-	if (transport == TCP)
-		set(socket, SOL_TCP, TCP_NODELAY, &yes, sizeof(yes));
+	if (transport == UDP)
+		return;
+	set(socket, SOL_SOCKET, SO_LINGER, &no_linger, sizeof(no_linger));
+	set(socket, SOL_TCP, TCP_NODELAY, &yes, sizeof(yes));
 }
 
 i64 inet_socket(enum transport transport)
