@@ -1,1 +1,3 @@
 //! What the guest boots into.
+
+pub mod agent;
