@@ -1,0 +1,422 @@
+//! The program that runs inside guests: workloads, and the marks around each I/O.
+//!
+//! C without a C library (`agent/` beside this crate's sources), so that one static binary of a few pages
+//! serves every kernel, and compiled when it is needed, so that no binary is kept anywhere.
+//!
+//! ```text
+//! agent arm [SYMBOL]                               begin recording; SYMBOL gives the CPU up by a hypercall
+//! agent disarm                                     end recording
+//! agent read|write PHASE DEV SIZE WINDOWS [CPU]    synchronous direct I/O
+//! agent uring PHASE DEV SIZE WINDOWS DEPTH plain|registered read|write
+//! agent many PHASE DEV SIZE WINDOWS CPUS           synchronous direct reads on CPUs 0 to CPUS-1 at once
+//! agent udp|tcp PHASE IF_A IF_B SIZE WINDOWS       traffic between two interfaces on one wire
+//! agent loop PHASE N WINDOWS                       windows of exactly 2 N + 3 instructions
+//! agent symbols DEV                                the kernel's functions, onto a block device
+//! agent scheduler DEV NAME                         an I/O scheduler, for /sys/block/DEV
+//! ```
+//!
+//! It exits with 0 after a line `done NAME n=COUNT` on standard output, with 3 after `absent NAME ERRNO` where
+//! the kernel lacks what a workload needs, and else with 1 after a line on standard error.
+
+use crate::Arch;
+use object::{Object, ObjectSection};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+/// Where the table of marks is in the program: mark i, 16 i bytes behind.
+pub const MARKS_ADDRESS: u64 = 0x7000_0000;
+/// Where the rest of the program is linked, the largest page of the three architectures above the marks.
+const PROGRAM_ADDRESS: u64 = 0x7001_0000;
+
+/// The C, by its path in the folder it is compiled in.
+macro_rules! sources {
+    ($($path:literal),* $(,)?) => { &[$(($path, include_str!(concat!("../../agent/", $path)))),*] };
+}
+
+const SOURCES: &[(&str, &str)] = sources![
+    "arch.h",
+    "arch/arm.h",
+    "arch/ppc.h",
+    "arch/x86.h",
+    "argument.c",
+    "argument.h",
+    "block.c",
+    "commands.h",
+    "disk.c",
+    "disk.h",
+    "inet.c",
+    "inet.h",
+    "kallsyms.c",
+    "kallsyms.h",
+    "link.c",
+    "link.h",
+    "loop.c",
+    "main.c",
+    "many.c",
+    "mark.c",
+    "mark.h",
+    "memory.c",
+    "memory.h",
+    "number.h",
+    "pair.c",
+    "pair.h",
+    "processor.c",
+    "processor.h",
+    "recording.c",
+    "report.c",
+    "report.h",
+    "scheduler.c",
+    "setting.c",
+    "setting.h",
+    "symbols.c",
+    "system.h",
+    "tcp.c",
+    "udp.c",
+    "uring.c",
+];
+
+/// Why there is no program for the guest.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// No compiler for the architecture.
+    #[error("no C compiler for {arch} ({tried} not found); Debian's package {package} has it")]
+    NoCompiler {
+        /// The guest's architecture.
+        arch: Arch,
+        /// The programs looked for.
+        tried: String,
+        /// The package to install.
+        package: &'static str,
+    },
+    /// The compiler is there but did not start.
+    #[error("{program} does not start: {source}")]
+    Start {
+        /// The compiler.
+        program: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The compiler refused the sources.
+    #[error("{program} failed ({status}):\n{stderr}")]
+    Compile {
+        /// The compiler.
+        program: String,
+        /// How it ended.
+        status: std::process::ExitStatus,
+        /// What it said.
+        stderr: String,
+    },
+    /// A file could not be written or read.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// What the compiler made is no program.
+    #[error("{}: {source}", path.display())]
+    Object {
+        /// The program.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: object::Error,
+    },
+    /// The linker did not put the marks where they are looked for.
+    #[error("{}: section .marks is {}; expected it at {MARKS_ADDRESS:#x}", path.display(), place(*.found))]
+    Marks {
+        /// The program.
+        path: PathBuf,
+        /// Where the section is, if there is one.
+        found: Option<u64>,
+    },
+}
+
+fn place(found: Option<u64>) -> String {
+    found.map_or_else(|| "missing".to_owned(), |address| format!("at {address:#x}"))
+}
+
+/// Compiles the program for an architecture into a folder, and returns where it is.
+///
+/// # Errors
+/// [`AgentError`]: no compiler, one that fails, or a linker that put the marks elsewhere.
+pub fn build(arch: Arch, folder: &Path) -> Result<PathBuf, AgentError> {
+    let program = folder.join(format!("agent-{arch}"));
+    compile(arch, &program, &[])?;
+    check_marks(&program)?;
+    Ok(program)
+}
+
+fn compile(arch: Arch, program: &Path, warnings: &[&str]) -> Result<(), AgentError> {
+    let sources =
+        tempfile::tempdir().map_err(|source| AgentError::File { path: std::env::temp_dir(), source })?;
+    write_sources(sources.path())?;
+    let program = std::path::absolute(program)
+        .map_err(|source| AgentError::File { path: program.to_owned(), source })?;
+    let (compiler, output) = run_compiler(arch, |compiler| {
+        let mut command = Command::new(compiler);
+        command.current_dir(sources.path()).args(flags(arch)).args(warnings);
+        command.args(SOURCES.iter().map(|(path, _)| path).filter(|path| path.ends_with(".c")));
+        command.arg("-o").arg(&program);
+        command
+    })?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let stderr = String::from_utf8_lossy(&output.stderr).trim_end().to_owned();
+    Err(AgentError::Compile { program: compiler.to_owned(), status: output.status, stderr })
+}
+
+fn write_sources(folder: &Path) -> Result<(), AgentError> {
+    let at = |path: PathBuf| |source| AgentError::File { path, source };
+    let arch = folder.join("arch");
+    fs::create_dir(&arch).map_err(at(arch))?;
+    for (path, text) in SOURCES {
+        let path = folder.join(path);
+        fs::write(&path, text).map_err(at(path))?;
+    }
+    Ok(())
+}
+
+fn flags(arch: Arch) -> Vec<String> {
+    let common = "-std=gnu11 -O2 -I. -nostdlib -static -ffreestanding -fno-stack-protector -fno-pic -no-pie \
+                  -fno-asynchronous-unwind-tables -Wl,--build-id=none -Wl,-z,noexecstack";
+    let mut flags: Vec<String> = common.split_whitespace().map(str::to_owned).collect();
+    flags.push(format!("-Wl,--section-start=.marks={MARKS_ADDRESS:#x}"));
+    flags.push(format!("-Wl,-Ttext-segment={PROGRAM_ADDRESS:#x}"));
+    if arch == Arch::X86 {
+        // A call of a mark writes the return address where leaf functions would keep variables.
+        flags.push("-mno-red-zone".to_owned());
+    }
+    flags
+}
+
+/// Runs the first compiler there is.
+fn run_compiler(arch: Arch, command: impl Fn(&str) -> Command) -> Result<(String, Output), AgentError> {
+    let compilers = compilers(arch);
+    for compiler in &compilers {
+        match command(compiler).output() {
+            Ok(output) => return Ok((compiler.clone(), output)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(source) => return Err(AgentError::Start { program: compiler.clone(), source }),
+        }
+    }
+    Err(AgentError::NoCompiler { arch, tried: compilers.join(", "), package: package(arch) })
+}
+
+fn compilers(arch: Arch) -> Vec<String> {
+    let cross = format!("{}-gcc", arch.gnu());
+    if is_host(arch) { vec![cross, "cc".to_owned()] } else { vec![cross] }
+}
+
+fn package(arch: Arch) -> &'static str {
+    match arch {
+        _ if is_host(arch) => "gcc",
+        Arch::X86 => "gcc-x86-64-linux-gnu",
+        Arch::Arm => "gcc-aarch64-linux-gnu",
+        Arch::Ppc => "gcc-powerpc64le-linux-gnu",
+    }
+}
+
+/// Whether this program itself runs on that architecture.
+fn is_host(arch: Arch) -> bool {
+    match arch {
+        Arch::X86 => cfg!(target_arch = "x86_64"),
+        Arch::Arm => cfg!(all(target_arch = "aarch64", target_endian = "little")),
+        Arch::Ppc => cfg!(all(target_arch = "powerpc64", target_endian = "little")),
+    }
+}
+
+fn check_marks(program: &Path) -> Result<(), AgentError> {
+    let bytes = fs::read(program).map_err(|source| AgentError::File { path: program.to_owned(), source })?;
+    let object = object::File::parse(&*bytes)
+        .map_err(|source| AgentError::Object { path: program.to_owned(), source })?;
+    match object.section_by_name(".marks").map(|section| section.address()) {
+        Some(MARKS_ADDRESS) => Ok(()),
+        found => Err(AgentError::Marks { path: program.to_owned(), found }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+    use super::*;
+    use object::Architecture;
+    use tempfile::TempDir;
+
+    /// Those of a compiler that is there: the host's own at least.
+    fn buildable() -> Vec<Arch> {
+        let there = |arch: &Arch| {
+            is_host(*arch)
+                || run_compiler(*arch, |compiler| {
+                    let mut command = Command::new(compiler);
+                    command.arg("--version");
+                    command
+                })
+                .is_ok()
+        };
+        Arch::ALL.into_iter().filter(there).collect()
+    }
+
+    #[test]
+    fn every_source_is_built_in() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("agent");
+        let mut found = Vec::new();
+        for sub in ["", "arch"] {
+            for entry in fs::read_dir(folder.join(sub)).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_file() {
+                    found.push(path.strip_prefix(&folder).unwrap().to_str().unwrap().to_owned());
+                }
+            }
+        }
+        found.sort();
+        assert_eq!(found, SOURCES.iter().map(|(path, _)| (*path).to_owned()).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn the_marks_are_where_they_are_looked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        for arch in buildable() {
+            let bytes = fs::read(build(arch, folder.path()).unwrap()).unwrap();
+            let object = object::File::parse(&*bytes).unwrap();
+            let expected = match arch {
+                Arch::X86 => Architecture::X86_64,
+                Arch::Arm => Architecture::Aarch64,
+                Arch::Ppc => Architecture::PowerPc64,
+            };
+            assert_eq!((object.architecture(), object.is_little_endian()), (expected, true));
+            let marks = object.section_by_name(".marks").unwrap().data().unwrap().to_owned();
+            assert_eq!(marks.len().div_ceil(16), 9, "{arch}");
+            let body = if arch == Arch::X86 { 2 } else { 8 };
+            for mark in marks.chunks(16) {
+                assert_eq!(mark[..body], marks[..body], "{arch}");
+            }
+        }
+    }
+
+    #[test]
+    fn compilers_have_nothing_to_warn_of() {
+        let folder = tempfile::tempdir().unwrap();
+        for arch in buildable() {
+            compile(arch, &folder.path().join("agent"), &["-Wall", "-Wextra", "-Wno-main", "-Werror"])
+                .unwrap();
+        }
+    }
+
+    #[test]
+    fn what_a_compiler_says_is_kept() {
+        let arch = buildable()[0];
+        let folder = tempfile::tempdir().unwrap();
+        let error = compile(arch, &folder.path().join("agent"), &["-include", "nowhere.h"]).unwrap_err();
+        assert!(error.to_string().contains("nowhere.h: No such file"), "{error}");
+    }
+
+    #[test]
+    fn a_program_without_marks_is_refused() {
+        let this = std::env::current_exe().unwrap();
+        let error = check_marks(&this).unwrap_err();
+        assert!(
+            error.to_string().ends_with("section .marks is missing; expected it at 0x70000000"),
+            "{error}"
+        );
+    }
+
+    /// The program for this machine, and a file it can open for direct I/O. Beside the test itself: many
+    /// systems' temporary folders are in memory, where direct I/O may be refused.
+    struct Native {
+        folder: TempDir,
+        program: PathBuf,
+        disk: PathBuf,
+    }
+
+    impl Native {
+        fn new() -> Option<Self> {
+            let arch = Arch::ALL.into_iter().find(|arch| is_host(*arch))?;
+            let beside = std::env::current_exe().unwrap().parent().unwrap().to_owned();
+            let folder = tempfile::tempdir_in(beside).unwrap();
+            let program = build(arch, folder.path()).unwrap();
+            let disk = folder.path().join("disk");
+            fs::write(&disk, vec![7; 4 << 20]).unwrap();
+            Some(Self { folder, program, disk })
+        }
+
+        /// Standard output, standard error and exit status; `DISK` stands for the file.
+        fn run(&self, arguments: &str) -> (String, String, Option<i32>) {
+            let arguments = arguments.replace("DISK", "disk");
+            let output = Command::new(&self.program)
+                .args(arguments.split_whitespace())
+                .current_dir(self.folder.path())
+                .output()
+                .unwrap();
+            let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+            (text(output.stdout), text(output.stderr), output.status.code())
+        }
+
+        fn check(&self, arguments: &str, stdout: &str, stderr: &str, status: i32) {
+            let expected = (stdout.to_owned(), stderr.to_owned(), Some(status));
+            assert_eq!(self.run(arguments), expected, "{arguments}");
+        }
+    }
+
+    #[test]
+    fn workloads_run_here_too() {
+        let Some(native) = Native::new() else { return };
+        native.check("arm", "done arm n=1\n", "", 0);
+        native.check("loop 1 1000 10", "done loop n=10\n", "", 0);
+        native.check("read 2 DISK 4096 100", "done read n=100\n", "", 0);
+        native.check("read 2 DISK 65536 10 0", "done read n=10\n", "", 0);
+        native.check("many 3 DISK 4096 50 1", "done many n=50\n", "", 0);
+        native.check("disarm", "done disarm n=1\n", "", 0);
+    }
+
+    #[test]
+    fn writes_reach_the_file() {
+        let Some(native) = Native::new() else { return };
+        native.check("write 1 DISK 4096 10", "done write n=10\n", "", 0);
+        let written = fs::read(&native.disk).unwrap();
+        // 64 to warm up and 10 in windows, one behind the other.
+        assert!(written[..74 * 4096].iter().all(|byte| *byte == 0x5a));
+        assert!(written[74 * 4096..].iter().all(|byte| *byte == 7));
+    }
+
+    #[test]
+    fn batches_run_where_the_kernel_has_io_uring() {
+        let Some(native) = Native::new() else { return };
+        for how in ["plain read", "plain write", "registered read", "registered write"] {
+            let (stdout, stderr, status) = native.run(&format!("uring 1 DISK 4096 20 8 {how}"));
+            let absent = status == Some(3) && stdout.starts_with("absent uring ");
+            assert!(
+                absent || (stdout == "done uring n=20\n" && status == Some(0)),
+                "{how}: {stdout}{stderr}"
+            );
+        }
+    }
+
+    #[test]
+    fn failures_say_what_failed() {
+        let Some(native) = Native::new() else { return };
+        native.check("", "", "agent: no command given: errno 22\n", 1);
+        native.check("dance", "", "agent: no command dance: errno 22\n", 1);
+        native.check("read 1 DISK 4096", "", "agent: number of words after read: returned 3\n", 1);
+        native.check("read 1 nowhere 4096 1", "", "agent: open nowhere: errno 2\n", 1);
+        native.check("read 1 DISK 4k 1", "", "agent: SIZE 4k: errno 22\n", 1);
+        native.check(
+            "read 1 DISK 8388608 1",
+            "",
+            "agent: size of DISK: returned 4194304\n".replace("DISK", "disk").as_str(),
+            1,
+        );
+        native.check("uring 1 DISK 4096 1 1 plain erase", "", "agent: read|write: erase: errno 22\n", 1);
+        native.check(
+            "scheduler nothing none",
+            "",
+            "agent: none /sys/block/nothing/queue/scheduler: errno 2\n",
+            1,
+        );
+    }
+}
