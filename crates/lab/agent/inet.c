@@ -30,7 +30,7 @@ static void set(i64 socket, u64 level, u64 option, const void *value, u64 bytes)
 	i64 result = system_call(NR_setsockopt, socket, level, option, (u64)value, bytes, 0);
 
 	if (result < 0)
-		fail("setsockopt", "", result);
+		fail("setsockopt", "on a socket", result);
 }
 
 static void configure(i64 socket, enum transport transport)
@@ -50,7 +50,7 @@ i64 inet_socket(enum transport transport)
 	i64 fd = system_call(NR_socket, AF_INET, transport, 0, 0, 0, 0);
 
 	if (fd < 0)
-		fail("socket", "", fd);
+		fail("socket", "AF_INET", fd);
 	configure(fd, transport);
 	return fd;
 }
@@ -63,7 +63,7 @@ i64 inet_server(enum transport transport, struct inet_address address)
 	if (result < 0)
 		fail("bind", "the server", result);
 	if (transport == TCP && (result = system_call(NR_listen, fd, 1, 0, 0, 0, 0)) < 0)
-		fail("listen", "", result);
+		fail("listen", "at the far end", result);
 	return fd;
 }
 
@@ -82,7 +82,7 @@ i64 inet_accept(i64 server)
 	i64 fd = system_call(NR_accept, server, 0, 0, 0, 0, 0);
 
 	if (fd < 0)
-		fail("accept", "", fd);
+		fail("accept", "at the far end", fd);
 	configure(fd, TCP);
 	return fd;
 }

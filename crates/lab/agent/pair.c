@@ -53,7 +53,7 @@ static void start_child(struct pair *pair, const struct service *service)
 	i64 result = sys_pipe(ends);
 
 	if (result < 0)
-		fail("pipe2", "", result);
+		fail("pipe2", "from the far end", result);
 	pair->news = ends[0];
 	pair->child = spawn();
 	if (pair->child == 0)

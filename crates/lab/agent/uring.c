@@ -125,7 +125,7 @@ static void ring_open(struct ring *ring, u64 depth)
 	if (ring->fd == -ENOSYS || ring->fd == -EPERM)
 		absent("uring", ring->fd);
 	if (ring->fd < 0)
-		fail("io_uring_setup", "", ring->fd);
+		fail("io_uring_setup", "a ring", ring->fd);
 	ring_map(ring, &params);
 }
 
