@@ -17,6 +17,8 @@ pub(crate) struct Arguments {
     pub(crate) disk: Option<PathBuf>,
     /// What the names of regions with a disk's doorbells begin with.
     pub(crate) doorbell: Option<String>,
+    /// Where the kernel maps memory one to one: stores elsewhere are not recorded.
+    pub(crate) linear_maps: Vec<std::ops::Range<u64>>,
     /// How long devices get to begin what a register write asked of them.
     pub(crate) settle: Duration,
     /// The process without which this one is to end.
@@ -30,7 +32,7 @@ impl Arguments {
     /// Reads `key=value` words.
     pub(crate) fn read<'a>(words: impl Iterator<Item = &'a str>) -> Result<Self, String> {
         let (mut out, mut log, mut parent) = (None, None, None);
-        let (mut disk, mut doorbell) = (None, None);
+        let (mut disk, mut doorbell, mut linear_maps) = (None, None, Vec::new());
         let (mut started, mut finished, mut settle) = (Vec::new(), Vec::new(), SETTLE_DEFAULT);
         for word in words {
             let (key, value) = word.split_once('=').ok_or_else(|| format!("{word}: expected key=value"))?;
@@ -41,6 +43,7 @@ impl Arguments {
                 "finished" => finished.push(value.to_owned()),
                 "disk" => disk = Some(PathBuf::from(value)),
                 "doorbell" => doorbell = Some(value.to_owned()),
+                "linear" => linear_maps.push(range(key, value)?),
                 "settle_us" => settle = Duration::from_micros(number(key, value)?),
                 "parent" => parent = Some(number(key, value)?),
                 _ => return Err(format!("{key}: no such argument")),
@@ -48,10 +51,17 @@ impl Arguments {
         }
         let out = out.ok_or("out=FILE is missing")?;
         let log = log.ok_or("log=FILE is missing")?;
-        Ok(Self { out, log, started, finished, disk, doorbell, settle, parent })
+        Ok(Self { out, log, started, finished, disk, doorbell, linear_maps, settle, parent })
     }
 }
 
 fn number<T: std::str::FromStr>(key: &str, value: &str) -> Result<T, String> {
     value.parse().map_err(|_| format!("{key}={value}: expected a number"))
+}
+
+/// `START-END`, hexadecimal, the end not included.
+fn range(key: &str, value: &str) -> Result<std::ops::Range<u64>, String> {
+    let bound = |text| u64::from_str_radix(text, 16).ok();
+    let read = value.split_once('-').and_then(|(start, end)| Some(bound(start)?..bound(end)?));
+    read.ok_or_else(|| format!("{key}={value}: expected START-END in hexadecimal"))
 }

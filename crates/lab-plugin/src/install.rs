@@ -52,11 +52,12 @@ fn install(id: Id, info: &Info, words: &[String]) -> Result<(), String> {
     let record =
         Record::create(&arguments.out).map_err(|why| format!("{}: {why}", arguments.out.display()))?;
     let shown = arguments.log.display().to_string();
+    let linear_maps = arguments.linear_maps.clone();
     let quiet = Quiet::follow(arguments).map_err(|why| format!("{shown}, or the disk: {why}"))?;
     // SAFETY: a string that QEMU owns.
     let target = unsafe { CStr::from_ptr(info.target_name) };
     TARGET_IS_X86.store(matches!(target.to_bytes(), b"x86_64" | b"i386"), Relaxed);
-    let recorder = Recorder::new(record, quiet, usize::try_from(info.vcpus).unwrap_or(1));
+    let recorder = Recorder::new(record, quiet, linear_maps, usize::try_from(info.vcpus).unwrap_or(1));
     *RECORDER.lock().map_err(|why| why.to_string())? = Some(recorder);
     PLUGIN.store(id, Relaxed);
     register(id);

@@ -14,7 +14,7 @@
 //! | 7 | region, size shift, write | address (2) | access to a device's registers, at a physical address |
 //! | 8 | region | n, n words of text | a region's name, padded with zeros |
 //! | 9 | | n | the last string instruction repeated n times more |
-//! | 10 | size shift | address (2) | store of the kernel to memory, at a virtual address |
+//! | 10 | | | store of 8 bytes to the kernel's linear map |
 //! | 11 | | milliseconds | gave up waiting for devices |
 //! | 15 | | blocks | the end: a record without it is not whole |
 //!
@@ -83,8 +83,8 @@ impl Record {
         self.words(9, 0, &[times]);
     }
 
-    pub(crate) fn store(&mut self, size_shift: u32, address: u64) {
-        self.words(10, size_shift, &halves(address));
+    pub(crate) fn store(&mut self) {
+        self.word(10, 0);
     }
 
     pub(crate) fn gave_up(&mut self, milliseconds: u32) {

@@ -4,6 +4,7 @@ use crate::mark::Mark;
 use crate::quiet::{Quiet, Word};
 use crate::record::Record;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
@@ -66,6 +67,7 @@ struct Place {
 pub(crate) struct Recorder {
     record: Record,
     quiet: Quiet,
+    linear_maps: Vec<Range<u64>>,
     pub(crate) watch: Watch,
     blocks: Vec<Block>,
     strings: Vec<StringInstruction>,
@@ -83,10 +85,11 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    pub(crate) fn new(record: Record, quiet: Quiet, vcpus: usize) -> Self {
+    pub(crate) fn new(record: Record, quiet: Quiet, linear_maps: Vec<Range<u64>>, vcpus: usize) -> Self {
         Self {
             record,
             quiet,
+            linear_maps,
             watch: Watch::Marks,
             blocks: Vec::new(),
             strings: Vec::new(),
@@ -199,10 +202,11 @@ impl Recorder {
     }
 
     /// The kernel stored to memory. In the record this comes before the block it was made in.
-    pub(crate) fn store(&mut self, vcpu: usize, access: Access) {
-        if self.places[vcpu].in_window {
+    pub(crate) fn store(&mut self, vcpu: usize, address: u64) {
+        let is_linear = self.linear_maps.iter().any(|map| map.contains(&address));
+        if is_linear && self.places[vcpu].in_window {
             self.on(vcpu);
-            self.record.store(access.size_shift, access.address);
+            self.record.store();
         }
     }
 

@@ -178,8 +178,6 @@ extern "C" fn on_mark(vcpu: c_uint, index: *mut c_void) {
     }
 }
 
-/// The kernel is in the upper half of the address space, on all architectures of the lab.
-const KERNEL_BIT: u32 = 63;
 /// Of entries of translation tables.
 const ENTRY_SIZE_SHIFT: u32 = 3;
 
@@ -199,7 +197,7 @@ extern "C" fn on_access(vcpu: c_uint, info: u32, address: u64, _: *mut c_void) {
         };
         let access = Access { size_shift, write, address: physical };
         recorder::with(|recorder| recorder.device_access(vcpu, name, access));
-    } else if write && size_shift == ENTRY_SIZE_SHIFT && address >> KERNEL_BIT == 1 {
-        recorder::with(|recorder| recorder.store(vcpu, Access { size_shift, write, address }));
+    } else if write && size_shift == ENTRY_SIZE_SHIFT {
+        recorder::with(|recorder| recorder.store(vcpu, address));
     }
 }

@@ -3,6 +3,7 @@
 use crate::Arch;
 use crate::preset::{Adapter, Preset};
 use crate::trace;
+use crate::window::Layout;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -162,6 +163,9 @@ impl Arguments {
         plugin.push(with_path(",log=", &files.log));
         plugin.push(with_path(",disk=", &files.disk_control));
         plugin.push(",doorbell=nvme");
+        for (start, end) in Layout::of(arch).linear_maps {
+            plugin.push(format!(",linear={start:x}-{end:x}"));
+        }
         for event in trace::STARTED {
             plugin.push(format!(",started={event}"));
         }

@@ -66,11 +66,8 @@ pub enum Step {
     Units(u64),
     /// A device's registers were written or read, in the block that comes next.
     Device(DeviceAccess),
-    /// The kernel stored a number of 8 bytes at a virtual address, in the block that comes next.
-    Store {
-        /// The virtual address.
-        address: u64,
-    },
+    /// The kernel stored a number of 8 bytes in its linear map, in the block that comes next.
+    Store,
     /// The plugin gave up waiting for devices, after so many milliseconds.
     GaveUp(u32),
 }
@@ -141,7 +138,7 @@ impl<R: Read> Record<R> {
                 return Ok(None);
             }
             9 => Step::Repeated(self.word()?),
-            10 => Step::Store { address: self.double()? },
+            10 => Step::Store,
             11 => Step::GaveUp(self.word()?),
             15 => {
                 self.end(word)?;
