@@ -9,20 +9,31 @@ pub(crate) struct Arguments {
     pub(crate) out: PathBuf,
     /// QEMU's log, in which trace events appear.
     pub(crate) log: PathBuf,
-    /// Trace events that begin a request of a device.
-    pub(crate) started: Vec<String>,
-    /// Trace events that end one.
-    pub(crate) finished: Vec<String>,
+    /// Trace events to follow.
+    pub(crate) events: Events,
     /// The socket of the disk that answers when told to.
     pub(crate) disk: Option<PathBuf>,
-    /// What the names of regions with a disk's doorbells begin with.
-    pub(crate) doorbell: Option<String>,
     /// Where the kernel maps memory one to one: stores elsewhere are not recorded.
     pub(crate) linear_maps: Vec<std::ops::Range<u64>>,
     /// How long devices get to begin what a register write asked of them.
     pub(crate) settle: Duration,
     /// The process without which this one is to end.
     pub(crate) parent: Option<u32>,
+}
+
+/// Names of QEMU's trace events that tell how far the requests of disks are.
+#[derive(Default)]
+pub(crate) struct Events {
+    /// A doorbell was rung.
+    pub(crate) rung: Vec<String>,
+    /// A request was begun.
+    pub(crate) started: Vec<String>,
+    /// Words in the event of a request that is not meant to end.
+    pub(crate) lasting: Vec<String>,
+    /// A request was ended.
+    pub(crate) finished: Vec<String>,
+    /// An interrupt was raised.
+    pub(crate) raised: Vec<String>,
 }
 
 /// How long devices get to begin, unless told.
@@ -32,17 +43,19 @@ impl Arguments {
     /// Reads `key=value` words.
     pub(crate) fn read<'a>(words: impl Iterator<Item = &'a str>) -> Result<Self, String> {
         let (mut out, mut log, mut parent) = (None, None, None);
-        let (mut disk, mut doorbell, mut linear_maps) = (None, None, Vec::new());
-        let (mut started, mut finished, mut settle) = (Vec::new(), Vec::new(), SETTLE_DEFAULT);
+        let (mut disk, mut linear_maps) = (None, Vec::new());
+        let (mut events, mut settle) = (Events::default(), SETTLE_DEFAULT);
         for word in words {
             let (key, value) = word.split_once('=').ok_or_else(|| format!("{word}: expected key=value"))?;
             match key {
                 "out" => out = Some(PathBuf::from(value)),
                 "log" => log = Some(PathBuf::from(value)),
-                "started" => started.push(value.to_owned()),
-                "finished" => finished.push(value.to_owned()),
+                "rung" => events.rung.push(value.to_owned()),
+                "started" => events.started.push(value.to_owned()),
+                "lasting" => events.lasting.push(value.to_owned()),
+                "finished" => events.finished.push(value.to_owned()),
+                "raised" => events.raised.push(value.to_owned()),
                 "disk" => disk = Some(PathBuf::from(value)),
-                "doorbell" => doorbell = Some(value.to_owned()),
                 "linear" => linear_maps.push(range(key, value)?),
                 "settle_us" => settle = Duration::from_micros(number(key, value)?),
                 "parent" => parent = Some(number(key, value)?),
@@ -51,7 +64,7 @@ impl Arguments {
         }
         let out = out.ok_or("out=FILE is missing")?;
         let log = log.ok_or("log=FILE is missing")?;
-        Ok(Self { out, log, started, finished, disk, doorbell, linear_maps, settle, parent })
+        Ok(Self { out, log, events, disk, linear_maps, settle, parent })
     }
 }
 

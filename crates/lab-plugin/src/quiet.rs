@@ -6,7 +6,7 @@
 //! idle: nothing leaps, and the answer comes first, always. The disk, for its part, answers only when it is
 //! told to, so that no answer comes before the guest idles.
 
-use crate::argument::Arguments;
+use crate::argument::{Arguments, Events};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::net::UnixDatagram;
@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 const LOOK_AGAIN: Duration = Duration::from_micros(100);
 /// A device that has not begun or answered by then never will, or the machine is hopelessly busy.
 const WAIT_MAX: Duration = Duration::from_secs(5);
+/// Interrupts that are not raised by then are off.
+const RAISE_MAX: Duration = Duration::from_millis(20);
 const CHUNK_BYTES: usize = 64 << 10;
 
 /// What is said to the disk, a byte each.
@@ -34,21 +36,21 @@ pub(crate) struct Quiet {
     log: File,
     /// The begun last line, until its end is written.
     partial: Vec<u8>,
-    started: Vec<String>,
-    finished: Vec<String>,
+    events: Events,
     disk: Option<UnixDatagram>,
-    doorbell: Option<String>,
-    /// Requests begun and not ended.
-    in_flight: i64,
     /// Doorbells rung whose requests have not begun.
     rung: i64,
+    /// Requests begun and not ended.
+    in_flight: i64,
+    /// A request has ended since the last interrupt was raised.
+    unraised: bool,
     settle: Duration,
 }
 
 impl Quiet {
     /// Follows the log from here on. QEMU makes the file before it loads plugins.
     pub(crate) fn follow(arguments: Arguments) -> io::Result<Self> {
-        let Arguments { log, started, finished, disk, doorbell, settle, .. } = arguments;
+        let Arguments { log, events, disk, settle, .. } = arguments;
         let disk = disk.map(|path| {
             let socket = UnixDatagram::unbound()?;
             socket.connect(path)?;
@@ -57,12 +59,11 @@ impl Quiet {
         Ok(Self {
             log: File::options().create(true).append(true).read(true).open(log)?,
             partial: Vec::new(),
-            started,
-            finished,
+            events,
             disk: disk.transpose()?,
-            doorbell,
-            in_flight: 0,
             rung: 0,
+            in_flight: 0,
+            unraised: false,
             settle,
         })
     }
@@ -75,32 +76,18 @@ impl Quiet {
         }
     }
 
-    /// Recording begins: what was begun before has ended or never will.
-    pub(crate) fn start(&mut self) {
-        self.read_on();
-        (self.in_flight, self.rung) = (0, 0);
-        self.tell(Word::Hold);
-    }
-
-    /// Takes note of a write to a device's registers.
-    pub(crate) fn written(&mut self, region: &[u8], address: u64) {
-        let is_disk = self.doorbell.as_ref().is_some_and(|doorbell| region.starts_with(doorbell.as_bytes()));
-        self.rung += i64::from(is_disk && rings_submission(address));
-    }
-
     /// Waits until no request is in flight. If that never comes, says how long it waited.
     pub(crate) fn wait(&mut self) -> Result<(), Duration> {
         let since = Instant::now();
         sleep(self.settle);
         loop {
             self.read_on();
-            if self.in_flight <= 0 && self.rung <= 0 {
-                // The last answer's interrupt is raised a moment after its trace event.
-                sleep(LOOK_AGAIN);
+            if self.rung <= 0 && self.in_flight <= 0 {
+                self.wait_for_interrupt();
                 return Ok(());
             }
             if since.elapsed() > WAIT_MAX {
-                (self.in_flight, self.rung) = (0, 0);
+                (self.rung, self.in_flight) = (0, 0);
                 return Err(since.elapsed());
             }
             if self.rung <= 0 {
@@ -108,6 +95,17 @@ impl Quiet {
             }
             sleep(LOOK_AGAIN);
         }
+    }
+
+    /// The interrupt of the last answer is raised a moment after it, or never if interrupts are off.
+    fn wait_for_interrupt(&mut self) {
+        let since = Instant::now();
+        while std::mem::take(&mut self.unraised) && since.elapsed() < RAISE_MAX {
+            sleep(LOOK_AGAIN);
+            self.unraised = true;
+            self.read_on();
+        }
+        sleep(LOOK_AGAIN);
     }
 
     fn read_on(&mut self) {
@@ -126,23 +124,29 @@ impl Quiet {
         let Some(end) = self.partial.iter().rposition(|byte| *byte == b'\n') else { return };
         let lines: Vec<u8> = self.partial.drain(..=end).collect();
         for line in lines.split(|byte| *byte == b'\n') {
-            let event = line.split(|byte| *byte == b' ').next().unwrap_or(line);
-            let is = |names: &[String]| names.iter().any(|name| name.as_bytes() == event);
-            if is(&self.started) {
-                self.in_flight += 1;
-                // One doorbell may begin several requests.
-                self.rung = (self.rung - 1).max(0);
-            }
-            self.in_flight -= i64::from(is(&self.finished));
+            self.take_line(line);
+        }
+    }
+
+    fn take_line(&mut self, line: &[u8]) {
+        let event = line.split(|byte| *byte == b' ').next().unwrap_or(line);
+        let is = |names: &[String]| names.iter().any(|name| name.as_bytes() == event);
+        if is(&self.events.rung) {
+            self.rung += 1;
+        } else if is(&self.events.started) {
+            // One doorbell may begin several requests.
+            self.rung = (self.rung - 1).max(0);
+            let lasts = self.events.lasting.iter().any(|word| contains(line, word.as_bytes()));
+            self.in_flight += i64::from(!lasts);
+        } else if is(&self.events.finished) {
+            self.in_flight -= 1;
+            self.unraised = true;
+        } else if is(&self.events.raised) {
+            self.unraised = false;
         }
     }
 }
 
-/// Whether a register of an NVMe controller is a submission queue's doorbell, at a stride of 4 bytes (NVMe base
-/// specification 2.0, NVMe over PCIe transport 1.0, 3.1.2: from 0x1000 on, submission and completion in turn).
-fn rings_submission(address: u64) -> bool {
-    const REGISTERS_BYTES: u64 = 0x4000;
-    const DOORBELLS: u64 = 0x1000;
-    const COMPLETION: u64 = 4;
-    address % REGISTERS_BYTES >= DOORBELLS && address & COMPLETION == 0
+fn contains(line: &[u8], word: &[u8]) -> bool {
+    !word.is_empty() && line.windows(word.len()).any(|part| part == word)
 }

@@ -108,7 +108,7 @@ impl Recorder {
     pub(crate) fn mark(&mut self, vcpu: usize, mark: Mark) {
         match mark {
             Mark::Arm => {
-                self.quiet.start();
+                self.quiet.tell(Word::Hold);
                 self.watch = Watch::All;
             }
             Mark::Disarm => {
@@ -189,10 +189,7 @@ impl Recorder {
 
     /// A virtual CPU accessed a device's registers. In the record this comes before the block it was made in.
     pub(crate) fn device_access(&mut self, vcpu: usize, region: &[u8], access: Access) {
-        if access.write {
-            self.asked = true;
-            self.quiet.written(region, access.address);
-        }
+        self.asked |= access.write;
         if !self.places[vcpu].in_window {
             return;
         }

@@ -92,6 +92,10 @@ pub fn arguments(preset: &Preset, vcpus: u32, files: &Files) -> Vec<OsString> {
     arguments.add("-smp", vcpus.to_string());
     arguments.add("-m", format!("{MEMORY_MIB}M"));
     arguments.clock();
+    if preset.arch == Arch::X86 {
+        // Else the firmware drives the disks too, and waits for them in loops whose turns nobody can foresee.
+        arguments.add("-boot", "strict=on");
+    }
     arguments.quiet(&files.console);
     arguments.add("-kernel", &files.kernel);
     arguments.add("-initrd", &files.initramfs);
@@ -162,16 +166,13 @@ impl Arguments {
         plugin.push(with_path(",out=", &files.record));
         plugin.push(with_path(",log=", &files.log));
         plugin.push(with_path(",disk=", &files.disk_control));
-        plugin.push(",doorbell=nvme");
         for (start, end) in Layout::of(arch).linear_maps {
             plugin.push(format!(",linear={start:x}-{end:x}"));
         }
-        for event in trace::STARTED {
-            plugin.push(format!(",started={event}"));
+        for (role, event) in trace::REQUESTS {
+            plugin.push(format!(",{role}={event}"));
         }
-        for event in trace::FINISHED {
-            plugin.push(format!(",finished={event}"));
-        }
+        plugin.push(format!(",lasting={}", trace::LASTING));
         plugin.push(format!(",parent={}", std::process::id()));
         self.add("-plugin", plugin);
         self.add("-d", "plugin");

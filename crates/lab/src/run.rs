@@ -1,7 +1,7 @@
 //! From a preset to its toll sheet.
 
 use crate::disk::Disk;
-use crate::guest::init::{self, DONE, ENDED, FOUND};
+use crate::guest::init::{self, DONE, ENDED, Errand, FOUND};
 use crate::guest::{Initramfs, InitramfsError, PlacedFile, agent};
 use crate::kernel::{Kernel, ModuleError, ModuleTree};
 use crate::machine::{self, Files};
@@ -230,11 +230,14 @@ impl Boot<'_> {
 
     fn initramfs(&self, scratch: &Path) -> Result<Vec<u8>, RunError> {
         let arch = self.plan.preset.arch;
-        let modules = ModuleTree::of_kernel(self.plan.kernel)?.order(&self.modules())?.load;
+        let tree = ModuleTree::of_kernel(self.plan.kernel)?;
+        let early: Vec<&str> = self.plan.preset.modules.iter().map(String::as_str).collect();
+        let early = tree.order(&early)?.load.len();
+        let modules = tree.order(&self.modules())?.load;
         let program = agent::build(arch, scratch)?;
         let program = io(&program, "read", fs::read(&program))?;
         let busybox = io(self.plan.busybox, "read", fs::read(self.plan.busybox))?;
-        let script = init::script(arch, &modules, self.workloads);
+        let script = init::script(Errand { arch, modules: &modules, early, workloads: self.workloads });
         let files = [PlacedFile { path: init::AGENT, permissions: 0o755, bytes: &program }];
         let release = &self.plan.kernel.release;
         let initramfs =

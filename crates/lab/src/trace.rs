@@ -9,10 +9,18 @@ use std::collections::BTreeMap;
 use std::io::BufRead;
 use toll::Event;
 
-/// The events that begin and end the requests of disks.
-pub const STARTED: [&str; 2] = ["pci_nvme_read", "pci_nvme_write"];
-/// The event that ends one.
-pub const FINISHED: [&str; 1] = ["pci_nvme_rw_complete_cb"];
+/// The events that tell how far the requests of disks are, with what each means to the plugin.
+pub const REQUESTS: [(&str, &str); 7] = [
+    ("rung", "pci_nvme_mmio_doorbell_sq"),
+    ("started", "pci_nvme_admin_cmd"),
+    ("started", "pci_nvme_io_cmd"),
+    ("finished", "pci_nvme_enqueue_req_completion"),
+    ("raised", "pci_nvme_irq_msix"),
+    ("raised", "pci_nvme_irq_pin"),
+    ("raised", "pci_nvme_irq_masked"),
+];
+/// In the event of a request that waits for something to happen (NVMe base specification 2.0, 5.2).
+pub const LASTING: &str = "ASYNC_EV_REQ";
 
 /// What one line of the log adds to a window.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,7 +84,7 @@ pub fn events(arch: Arch) -> Vec<&'static str> {
             "spapr_iommu_ddw_reset",
         ],
     };
-    own.iter().chain(&STARTED).chain(&FINISHED).copied().collect()
+    own.iter().copied().chain(REQUESTS.iter().map(|(_, event)| *event)).collect()
 }
 
 /// Reads a log. Windows come in the order of their ends, as in the plugin's record.

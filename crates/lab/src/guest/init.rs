@@ -32,9 +32,13 @@ mount -t proc proc /proc
 mount -t sysfs sysfs /sys
 mount -t devtmpfs devtmpfs /dev
 echo
+bind() {
+    [ -e /sys/bus/pci/devices/$2/driver ] || echo $2 > /sys/bus/pci/drivers/$1/bind || fail "$1 does not take $2"
+}
 wait_for() { tries=0; while [ ! -e "$1" ] && [ $tries -lt 100 ]; do usleep 20000; tries=$((tries + 1)); done; [ -e "$1" ]; }
 fail() { echo "lab: failed: $*"; poweroff -f; }
 disk() {
+    bind nvme $1
     wait_for /sys/bus/pci/devices/$1/nvme || fail "no NVMe controller at $1"
     controller=$(ls /sys/bus/pci/devices/$1/nvme)
     wait_for /sys/block/${controller}n1 || fail "no namespace on $controller"
@@ -43,6 +47,7 @@ disk() {
     echo /dev/${controller}n1
 }
 interface() {
+    bind $2 $1
     for net in /sys/bus/pci/devices/$1/net /sys/bus/pci/devices/$1/virtio*/net; do
         wait_for $net && ls $net && return
     done
@@ -50,37 +55,33 @@ interface() {
 }
 "#;
 
+/// What a guest is to do.
+#[derive(Debug, Clone, Copy)]
+pub struct Errand<'a> {
+    /// Its architecture.
+    pub arch: crate::Arch,
+    /// Modules in the order in which they load.
+    pub modules: &'a [Module],
+    /// How many of them, from the first, take their devices as they find them.
+    pub early: usize,
+    /// What runs, each with its number.
+    pub workloads: &'a [(u64, Workload)],
+}
+
 /// The script.
-pub fn script(arch: crate::Arch, modules: &[Module], workloads: &[(u64, Workload)]) -> String {
+pub fn script(errand: Errand<'_>) -> String {
     let mut script = BEGIN.to_owned();
-    for (position, module) in modules.iter().enumerate() {
-        let path = super::initramfs::module_path(position, module);
-        line(&mut script, &format!("insmod {path} || fail 'module {} does not load'", module.name));
-    }
+    load(&mut script, errand);
     line(&mut script, &format!("disk=$(disk {DISK_SLOT}); symbols=$(disk {SYMBOLS_SLOT})"));
-    line(&mut script, "for device in /sys/bus/pci/devices/*; do");
-    line(&mut script, "    [ -e $device/driver ] || continue");
-    line(
-        &mut script,
-        "    type=none; [ -e $device/iommu_group/type ] && type=$(cat $device/iommu_group/type)",
-    );
-    line(
-        &mut script,
-        &format!(r#"    echo "{FOUND} ${{device##*/}} $(readlink $device/driver | sed 's|.*/||') $type""#),
-    );
-    line(&mut script, "done");
     for adapter in [Adapter::E1000e, Adapter::E1000, Adapter::VirtioNet] {
-        if workloads.iter().any(|(_, workload)| workload.adapter == adapter) {
-            let [first, second] = network_slots(adapter).unwrap_or_default();
-            let name = adapter.driver();
-            line(
-                &mut script,
-                &format!("{name}_first=$(interface {first}); {name}_second=$(interface {second})"),
-            );
+        if errand.workloads.iter().any(|(_, workload)| workload.adapter == adapter) {
+            interfaces(&mut script, adapter);
         }
     }
-    line(&mut script, &format!("{AGENT} arm {} || fail arm", idle_function(arch).unwrap_or_default()));
-    for (phase, workload) in workloads {
+    script.push_str(&tell_roads());
+    let idle = idle_function(errand.arch).unwrap_or_default();
+    line(&mut script, &format!("{AGENT} arm {idle} || fail arm"));
+    for (phase, workload) in errand.workloads {
         let command = command(workload, *phase);
         line(&mut script, &format!(r#"{AGENT} {command}; echo "{ENDED} {} $?""#, workload.name));
     }
@@ -89,6 +90,38 @@ pub fn script(arch: crate::Arch, modules: &[Module], workloads: &[(u64, Workload
     line(&mut script, &format!("echo; echo '{DONE}'"));
     line(&mut script, "poweroff -f");
     script
+}
+
+/// Loads modules. Adapters are bound later and one by one: two that initialise at the same time get their answers
+/// in an order that nobody can foresee.
+fn load(script: &mut String, errand: Errand<'_>) {
+    for (position, module) in errand.modules.iter().enumerate() {
+        if position == errand.early {
+            line(script, "echo 0 > /sys/bus/pci/drivers_autoprobe");
+        }
+        let path = super::initramfs::module_path(position, module);
+        line(script, &format!("insmod {path} || fail 'module {} does not load'", module.name));
+    }
+}
+
+fn interfaces(script: &mut String, adapter: Adapter) {
+    let [first, second] = network_slots(adapter).unwrap_or_default();
+    let name = adapter.driver();
+    let bus_driver = if adapter == Adapter::VirtioNet { "virtio-pci" } else { name };
+    for (end, slot) in [("first", first), ("second", second)] {
+        line(script, &format!("{name}_{end}=$(interface {slot} {bus_driver})"));
+    }
+}
+
+fn tell_roads() -> String {
+    format!(
+        r#"for device in /sys/bus/pci/devices/*; do
+    [ -e $device/driver ] || continue
+    type=none; [ -e $device/iommu_group/type ] && type=$(cat $device/iommu_group/type)
+    echo "{FOUND} ${{device##*/}} $(readlink $device/driver | sed 's|.*/||') $type"
+done
+"#
+    )
 }
 
 fn command(workload: &Workload, phase: u64) -> String {
