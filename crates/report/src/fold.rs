@@ -6,7 +6,7 @@ use host::judge::Finding;
 use std::collections::HashMap;
 
 /// A finding and all addresses that it holds for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Folded<'i> {
     /// The finding of the first address; texts name that one.
     pub(crate) finding: &'i Finding,
@@ -110,6 +110,7 @@ mod tests {
             risk: String::new(),
             verify: String::new(),
             gain: None,
+            predicted: Vec::new(),
         }
     }
 
