@@ -2,8 +2,12 @@
 
 use crate::plain::plain;
 use host::Bdf;
-use host::judge::Finding;
+use host::judge::{Finding, Prediction};
 use std::collections::HashMap;
+
+/// What predictions are, said once.
+pub(crate) const TOLL: &str = "Tolls are per I/O, in instructions and events counted on emulated machines; they \
+                               predict what goes away, not how long it took.";
 
 /// A finding and all addresses that it holds for.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,6 +16,8 @@ pub(crate) struct Folded<'i> {
     pub(crate) finding: &'i Finding,
     /// All addresses, in the order found; empty if it is the host's.
     pub(crate) addresses: Vec<Bdf>,
+    /// What is predicted for any of them, each once: adapters of other classes and drivers have other I/Os.
+    pub(crate) predicted: Vec<&'i Prediction>,
     /// Whether the texts differ by address, so that they have to be read with another in its place.
     pub(crate) differs: bool,
 }
@@ -30,6 +36,7 @@ pub(crate) fn fold<'i>(findings: impl IntoIterator<Item = &'i Finding>) -> Vec<F
             None => folded.push(Folded {
                 finding,
                 addresses: finding.address.into_iter().collect(),
+                predicted: finding.predicted.iter().collect(),
                 differs: false,
             }),
         }
@@ -37,9 +44,12 @@ pub(crate) fn fold<'i>(findings: impl IntoIterator<Item = &'i Finding>) -> Vec<F
     folded
 }
 
-impl Folded<'_> {
-    fn add(&mut self, other: &Finding) {
+impl<'i> Folded<'i> {
+    fn add(&mut self, other: &'i Finding) {
         self.addresses.extend(other.address);
+        let new = other.predicted.iter().filter(|one| !self.predicted.contains(one));
+        let new: Vec<&Prediction> = new.collect();
+        self.predicted.extend(new);
         self.differs |= self.finding.what != other.what || self.finding.fix != other.fix;
     }
 

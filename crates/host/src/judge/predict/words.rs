@@ -114,7 +114,7 @@ fn listed(parts: &[String]) -> String {
 fn sheets(pair: &Pair<'_>, place: &Place<'_>) -> String {
     let (now, then) = (pair.now.sheet, pair.then.sheet);
     let made = format!(
-        "toll sheets {} and {} (Linux {}, {}, driver {}, in QEMU)",
+        "toll sheets {} and {} (Linux {}, {}, driver {}) in QEMU",
         now.preset,
         then.preset,
         now.kernel.release,
@@ -123,7 +123,7 @@ fn sheets(pair: &Pair<'_>, place: &Place<'_>) -> String {
     );
     let differs = differences(pair, place);
     match differs.is_empty() {
-        true => format!("{made}, as on this host"),
+        true => format!("{made}; this host has the same IOMMU, driver and release of Linux"),
         false => format!("{made}; this host has {}", listed(&differs)),
     }
 }
@@ -136,9 +136,9 @@ fn differences(pair: &Pair<'_>, place: &Place<'_>) -> Vec<String> {
         (None, None) => "no IOMMU".to_owned(),
     };
     let calls = || match place.tce_calls {
-        Some(TceCalls::Single) => "one hypercall for each entry",
-        Some(TceCalls::Multi) => "hypercalls for many entries",
-        None => "hypercalls that were not read",
+        Some(TceCalls::Single) => "one TCE hypercall for each entry",
+        Some(TceCalls::Multi) => "TCE hypercalls for many entries",
+        None => "TCE hypercalls of a kind that was not read",
     };
     let driver =
         || place.driver.map_or("a driver that was not read".to_owned(), |name| format!("driver {name}"));
