@@ -16,7 +16,8 @@ pub(crate) struct Folded<'i> {
     pub(crate) finding: &'i Finding,
     /// All addresses, in the order found; empty if it is the host's.
     pub(crate) addresses: Vec<Bdf>,
-    /// What is predicted for any of them, each once: adapters of other classes and drivers have other I/Os.
+    /// What is predicted for any of them, each once: adapters of other classes and drivers have other I/Os,
+    /// or are judged by the same sheet.
     pub(crate) predicted: Vec<&'i Prediction>,
     /// Whether the texts differ by address, so that they have to be read with another in its place.
     pub(crate) differs: bool,
@@ -47,9 +48,11 @@ pub(crate) fn fold<'i>(findings: impl IntoIterator<Item = &'i Finding>) -> Vec<F
 impl<'i> Folded<'i> {
     fn add(&mut self, other: &'i Finding) {
         self.addresses.extend(other.address);
-        let new = other.predicted.iter().filter(|one| !self.predicted.contains(one));
-        let new: Vec<&Prediction> = new.collect();
-        self.predicted.extend(new);
+        for prediction in &other.predicted {
+            if !self.predicted.iter().any(|known| known.what == prediction.what) {
+                self.predicted.push(prediction);
+            }
+        }
         self.differs |= self.finding.what != other.what || self.finding.fix != other.fix;
     }
 
@@ -122,6 +125,41 @@ mod tests {
             gain: None,
             predicted: Vec::new(),
         }
+    }
+
+    fn prediction(what: &str) -> Prediction {
+        let pays = || host::judge::Pays {
+            preset: String::new(),
+            road: toll::Road::TceWindow,
+            instructions: 1.0,
+            events: Default::default(),
+        };
+        Prediction {
+            what: what.to_owned(),
+            sheets: String::new(),
+            workload: String::new(),
+            driver: String::new(),
+            now: pays(),
+            then: pays(),
+            distance: host::judge::Distance {
+                other_iommu: false,
+                other_tce_calls: false,
+                other_driver: false,
+                kernel_releases: None,
+            },
+            evidence: toll::Evidence::Assumed { why: "made up".to_owned() },
+        }
+    }
+
+    #[test]
+    fn adapters_of_all_classes_are_predicted_for_once() {
+        let mut found = ["01:00.0", "02:00.0", "03:00.0"].map(|address| finding(address, "iommu.strict=0"));
+        for (finding, what) in found.iter_mut().zip(["a read", "a request", "a read"]) {
+            finding.predicted.push(prediction(what));
+        }
+        let folded = fold(&found);
+        let told: Vec<&str> = folded[0].predicted.iter().map(|one| one.what.as_str()).collect();
+        assert_eq!((folded.len(), told), (1, vec!["a read", "a request"]));
     }
 
     #[test]
