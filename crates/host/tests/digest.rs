@@ -23,9 +23,11 @@ fn sheets() -> Vec<TollSheet> {
         |path: &PathBuf| path.extension().is_some_and(|end| end == "json") && !path.ends_with("schema.json");
     let mut sheets: Vec<PathBuf> = paths.filter(is_sheet).collect();
     sheets.sort();
-    let read =
-        |path: &PathBuf| TollSheet::read(&fs::read_to_string(path).unwrap(), &path.display().to_string());
-    sheets.iter().map(|path| read(path).unwrap()).collect()
+    let read = |path: &PathBuf| {
+        let text = fs::read_to_string(path).unwrap();
+        TollSheet::read(&text, &path.display().to_string()).unwrap()
+    };
+    sheets.iter().map(read).collect()
 }
 
 #[test]
