@@ -5,6 +5,7 @@
 
 pub mod bdf;
 pub mod citation;
+pub mod digest;
 pub mod facts;
 pub mod judge;
 pub mod kernel;
@@ -15,6 +16,7 @@ pub mod tree;
 
 pub use bdf::Bdf;
 pub use citation::{Citation, Cited, Text};
+pub use digest::Digest;
 pub use facts::Host;
 pub use judge::Inspection;
 pub use tree::Tree;

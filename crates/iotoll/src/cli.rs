@@ -55,8 +55,12 @@ pub(crate) struct Inspect {
     /// Also write a self-contained HTML page
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) html: Option<PathBuf>,
+    /// Toll sheets to predict from, all *.json of a folder as `iotoll lab run -o` writes them
+    /// [default: a digest of Debian's kernels in QEMU]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) tolls: Option<PathBuf>,
     /// The effective memory type of physical addresses BASE to END, both included (x86)
-    #[arg(long, value_name = "BASE-END", conflicts_with_all = ["html", "adapter"])]
+    #[arg(long, value_name = "BASE-END", conflicts_with_all = ["html", "adapter", "tolls"])]
     pub(crate) range: Option<PhysRange>,
     /// Only this adapter, in full: 0000:3b:00.0 or 3b:00.0
     #[arg(value_name = "ADAPTER")]

@@ -3,6 +3,7 @@
 use crate::cli::Inspect;
 use crate::document::Document;
 use crate::output::{self, Outcome};
+use crate::tolls;
 use anyhow::{Context, bail};
 use host::memory::PhysRange;
 use host::{Bdf, Host, Inspection, Tree};
@@ -13,7 +14,10 @@ pub(crate) fn run(args: &Inspect) -> anyhow::Result<Outcome> {
     if let Some(range) = args.range {
         return memory_type(&host, range, args.json);
     }
-    let inspection = Inspection::of(host);
+    let inspection = match &args.tolls {
+        Some(folder) => Inspection::with_tolls(host, &tolls::read(folder)?),
+        None => Inspection::of(host),
+    };
     if let Some(file) = &args.html {
         output::file(file, report::page(&inspection, made_by()).as_bytes())?;
         output::say(&format!("{} written", file.display()));

@@ -10,6 +10,7 @@ mod inspect;
 mod lab;
 mod mtrr;
 mod output;
+mod tolls;
 
 use clap::Parser;
 use cli::{Cli, Command, Mtrr};

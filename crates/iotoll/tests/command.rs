@@ -113,7 +113,9 @@ fn roads_of_the_captured_kernels() {
 #[test]
 fn documents_of_the_captured_kernels() {
     for name in CAPTURES {
-        let mut document = json(&["inspect", "--json", "--from", capture(name).to_str().unwrap()]);
+        // Sheets of another architecture than most: what new measurements say is no part of the document's shape.
+        let (path, tolls) = (capture(name), made_up_tolls());
+        let mut document = json(&["inspect", "--json", "--from", path.to_str().unwrap(), "--tolls", &tolls]);
         document["source"]["path"] = "CAPTURE".into();
         insta::assert_json_snapshot!(name, document);
     }
@@ -142,6 +144,76 @@ fn a_finding_names_disable_ddw_and_the_way_out() {
         assert!(!finding[field].as_str().unwrap().is_empty(), "{field}");
     }
     assert_eq!(finding["gain"]["evidence"]["kind"], "published");
+    let of_disk = |finding: &&serde_json::Value| finding["address"] == "0000:00:03.0";
+    let predicted = &document["findings"].as_array().unwrap().iter().find(of_disk).unwrap()["predicted"][0];
+    assert_eq!(
+        (&predicted["now"]["road"], &predicted["then"]["road"]),
+        (&"tce-window".into(), &"direct-window".into())
+    );
+    assert_eq!(predicted["evidence"]["kind"], "measured");
+    assert!(predicted["now"]["instructions"].as_f64().unwrap() > 0.0);
+}
+
+/// Made-up toll sheets of x86.
+fn made_up_tolls() -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../toll/tests/sheets");
+    folder.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn predictions_are_made_from_the_users_own_sheets() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = folder.path().join("host");
+    let file = |name: &str, text: &str| {
+        let path = host.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    let link = |name: &str, target: &str| {
+        fs::create_dir_all(host.join(name).parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(target, host.join(name)).unwrap();
+    };
+    file("proc/version", "Linux version 6.1.0-18-amd64 (x@y) #1 SMP\n");
+    file("sys/class/iommu/dmar0/name", "dmar0\n");
+    link("sys/bus/pci/devices/0000:00:01.0", "../../../devices/pci0000:00/0000:00:01.0");
+    for (name, value) in [("vendor", "0x144d"), ("device", "0xa80a"), ("class", "0x010802")] {
+        file(&format!("sys/devices/pci0000:00/0000:00:01.0/{name}"), value);
+    }
+    link("sys/devices/pci0000:00/0000:00:01.0/driver", "../../../bus/pci/drivers/nvme");
+    link("sys/devices/pci0000:00/0000:00:01.0/iommu_group", "../../../kernel/iommu_groups/1");
+    file("sys/kernel/iommu_groups/1/type", "DMA\n");
+    let host = host.to_str().unwrap();
+    let document = json(&["inspect", "--json", "--from", host, "--tolls", &made_up_tolls()]);
+    let predicted = &document["findings"][0]["predicted"];
+    // Other figures than those of the sheets that the program carries.
+    assert_eq!(predicted[0]["now"]["instructions"], 21613.0, "{predicted}");
+    assert_eq!(predicted.as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn toll_sheets_that_are_none_are_errors_that_name_the_file() {
+    let path = capture("ppc-noddw").to_str().unwrap().to_owned();
+    let refused = |folder: &Path| refused(&["inspect", "--from", &path, "--tolls", folder.to_str().unwrap()]);
+    let check = |name: &str, bytes: &[u8], words: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join(name), bytes).unwrap();
+        let error = refused(folder.path());
+        assert!(error.contains(words), "{error}");
+    };
+    check("a.json", b"no sheet", "a.json:1:2: no toll sheet: ");
+    check("a.json", &[0xa5; 300], "a.json: stream did not contain valid UTF-8");
+    check("a.json", b"{\"schema\": \"iotoll.inspect/1\"}", "a.json: schema is `iotoll.inspect/1`, expected");
+    check("a.json", b"[]", "a.json");
+    check("schema.json", b"{}", "no toll sheet in it, expected *.json");
+    check("a.txt", b"{}", "no toll sheet in it, expected *.json");
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("a.json")).unwrap();
+    assert!(refused(folder.path()).contains("a.json: not a regular file"));
+    assert!(refused(&folder.path().join("none")).contains("can't list toll sheets of "));
+    let huge = folder.path().join("huge");
+    fs::create_dir(&huge).unwrap();
+    fs::File::create(huge.join("a.json")).unwrap().set_len((64 << 20) + 1).unwrap();
+    assert!(refused(&huge).contains("a.json: larger than 64 MiB"));
 }
 
 #[test]

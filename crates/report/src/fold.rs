@@ -2,16 +2,23 @@
 
 use crate::plain::plain;
 use host::Bdf;
-use host::judge::Finding;
+use host::judge::{Finding, Prediction};
 use std::collections::HashMap;
 
+/// What predictions are, said once.
+pub(crate) const TOLL: &str = "Tolls are per I/O, in instructions and events counted on emulated machines; they \
+                               predict what goes away, not how long it took.";
+
 /// A finding and all addresses that it holds for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Folded<'i> {
     /// The finding of the first address; texts name that one.
     pub(crate) finding: &'i Finding,
     /// All addresses, in the order found; empty if it is the host's.
     pub(crate) addresses: Vec<Bdf>,
+    /// What is predicted for any of them, each once: adapters of other classes and drivers have other I/Os,
+    /// or are judged by the same sheet.
+    pub(crate) predicted: Vec<&'i Prediction>,
     /// Whether the texts differ by address, so that they have to be read with another in its place.
     pub(crate) differs: bool,
 }
@@ -30,6 +37,7 @@ pub(crate) fn fold<'i>(findings: impl IntoIterator<Item = &'i Finding>) -> Vec<F
             None => folded.push(Folded {
                 finding,
                 addresses: finding.address.into_iter().collect(),
+                predicted: finding.predicted.iter().collect(),
                 differs: false,
             }),
         }
@@ -37,9 +45,14 @@ pub(crate) fn fold<'i>(findings: impl IntoIterator<Item = &'i Finding>) -> Vec<F
     folded
 }
 
-impl Folded<'_> {
-    fn add(&mut self, other: &Finding) {
+impl<'i> Folded<'i> {
+    fn add(&mut self, other: &'i Finding) {
         self.addresses.extend(other.address);
+        for prediction in &other.predicted {
+            if !self.predicted.iter().any(|known| known.what == prediction.what) {
+                self.predicted.push(prediction);
+            }
+        }
         self.differs |= self.finding.what != other.what || self.finding.fix != other.fix;
     }
 
@@ -110,7 +123,43 @@ mod tests {
             risk: String::new(),
             verify: String::new(),
             gain: None,
+            predicted: Vec::new(),
         }
+    }
+
+    fn prediction(what: &str) -> Prediction {
+        let pays = || host::judge::Pays {
+            preset: String::new(),
+            road: toll::Road::TceWindow,
+            instructions: 1.0,
+            events: Default::default(),
+        };
+        Prediction {
+            what: what.to_owned(),
+            sheets: String::new(),
+            workload: String::new(),
+            driver: String::new(),
+            now: pays(),
+            then: pays(),
+            distance: host::judge::Distance {
+                other_iommu: false,
+                other_tce_calls: false,
+                other_driver: false,
+                kernel_releases: None,
+            },
+            evidence: toll::Evidence::Assumed { why: "made up".to_owned() },
+        }
+    }
+
+    #[test]
+    fn adapters_of_all_classes_are_predicted_for_once() {
+        let mut found = ["01:00.0", "02:00.0", "03:00.0"].map(|address| finding(address, "iommu.strict=0"));
+        for (finding, what) in found.iter_mut().zip(["a read", "a request", "a read"]) {
+            finding.predicted.push(prediction(what));
+        }
+        let folded = fold(&found);
+        let told: Vec<&str> = folded[0].predicted.iter().map(|one| one.what.as_str()).collect();
+        assert_eq!((folded.len(), told), (1, vec!["a read", "a request"]));
     }
 
     #[test]

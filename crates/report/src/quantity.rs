@@ -1,5 +1,7 @@
 //! Amounts in words.
 
+pub(crate) use toll::grouped;
+
 /// Bytes with a unit: `1.9 GiB`.
 pub(crate) fn bytes(bytes: u64) -> String {
     const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
@@ -20,20 +22,6 @@ pub(crate) fn count(number: usize, noun: &str) -> String {
         1 => format!("1 {noun}"),
         _ => format!("{} {noun}s", grouped(number as u64)),
     }
-}
-
-/// A number with its thousands apart: `12,345`.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let lead = digits.len() % 3;
-    let mut shown = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && index % 3 == lead {
-            shown.push(',');
-        }
-        shown.push(digit);
-    }
-    shown
 }
 
 /// What one I/O has of something: whole where it is whole, and never more exact than it is read.
@@ -81,8 +69,6 @@ mod tests {
         assert_eq!(bytes(u64::MAX), "15.9 EiB");
         assert_eq!(count(1, "finding"), "1 finding");
         assert_eq!(count(1000, "adapter"), "1,000 adapters");
-        assert_eq!(grouped(1_234_567), "1,234,567");
-        assert_eq!(grouped(999), "999");
     }
 
     #[test]

@@ -87,3 +87,13 @@ fn the_verdict_stands_on_top() {
     assert!(page.contains("<h1>All 5 adapters pay a hypercall for each mapping; 5 findings.</h1>"));
     assert!(page.contains("Made by iotoll 0.1.0 from a capture"));
 }
+
+#[test]
+fn predictions_name_their_sheets_and_are_explained_once() {
+    let page = report::page(&capture("ppc-noddw"), "test");
+    assert!(page.contains("900 of 16,800 instructions (5.4 %), 2 hypercalls and 2 table entries less"));
+    assert!(page.contains("toll sheets ppc-tce-window and ppc-direct-window (Linux 6.1.0-50-powerpc64le"));
+    assert_eq!(page.matches("Tolls are per I/O").count(), 1);
+    let nothing = report::page(&capture("x86-no-iommu"), "test");
+    assert!(!nothing.contains("Tolls are per I/O"), "where nothing is predicted, nothing is explained");
+}

@@ -10,6 +10,7 @@
 //!
 //! Nothing here opens a file, and nothing measures.
 
+mod amount;
 mod compare;
 mod count;
 mod difference;
@@ -27,6 +28,7 @@ mod spread;
 mod stage;
 mod toll;
 
+pub use amount::grouped;
 pub use compare::{Change, Changed, Side, compare, grew};
 pub use count::{Average, Count};
 pub use difference::{Difference, EventDifference, toll_over, untranslated};

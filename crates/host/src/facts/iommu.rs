@@ -4,13 +4,13 @@
 //! (`iommu_group_show_type`), drivers/iommu/iommu-sysfs.c.
 
 use crate::{Bdf, Cited, Tree};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 use super::numa::numbered;
 
 /// What hardware or hypervisor translates.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// Intel VT-d (`dmar<n>`).
@@ -27,6 +27,20 @@ pub enum Kind {
     Tce,
     /// Another driver's.
     Other,
+}
+
+impl std::fmt::Display for Kind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::VtD => "VT-d",
+            Self::AmdVi => "AMD-Vi",
+            Self::SmmuV3 => "SMMUv3",
+            Self::Smmu => "an SMMU before version 3",
+            Self::VirtioIommu => "virtio-iommu",
+            Self::Tce => "POWER's tables",
+            Self::Other => "an IOMMU of another kind",
+        })
+    }
 }
 
 /// One IOMMU.

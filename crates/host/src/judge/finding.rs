@@ -1,5 +1,6 @@
 //! Something that is wrong or costs more than it must, with its remedy.
 
+use super::prediction::Prediction;
 use crate::{Bdf, Citation};
 use serde::Serialize;
 use toll::Gain;
@@ -127,7 +128,7 @@ impl Serialize for Id {
 }
 
 /// A finding.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Finding {
     /// What kind.
     pub id: Id,
@@ -145,6 +146,9 @@ pub struct Finding {
     pub risk: String,
     /// How to see that it worked.
     pub verify: String,
-    /// What it is expected to give, where a figure fits.
+    /// What it gave somebody, where a published figure fits.
     pub gain: Option<Gain>,
+    /// What an I/O is predicted to pay less, or more, where the remedy leads to another road and toll sheets
+    /// fit. One for each workload. Rules leave it empty: the road tells.
+    pub predicted: Vec<Prediction>,
 }

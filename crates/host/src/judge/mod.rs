@@ -5,16 +5,19 @@
 mod decide;
 pub mod finding;
 mod power_road;
+mod predict;
+mod prediction;
 mod published;
 mod rules;
 mod verdict;
 
 pub use finding::{Finding, Id, Severity};
+pub use prediction::{Distance, Pays, Prediction};
 pub use toll::Road;
 pub use verdict::Verdict;
 
-use crate::Citation;
 use crate::facts::{Adapter, Host};
+use crate::{Citation, Digest};
 use std::collections::HashSet;
 
 /// A host with its roads and findings.
@@ -29,11 +32,22 @@ pub struct Inspection {
 }
 
 impl Inspection {
-    /// Judges a host.
+    /// Judges a host, with the toll sheets that the program carries.
     pub fn of(host: Host) -> Self {
+        Self::judged(host, None)
+    }
+
+    /// Judges a host, with these toll sheets.
+    pub fn with_tolls(host: Host, tolls: &Digest) -> Self {
+        Self::judged(host, Some(tolls))
+    }
+
+    fn judged(host: Host, tolls: Option<&Digest>) -> Self {
         let roads: Vec<Verdict> =
             host.adapters.iter().map(|adapter| decide::decide(&host, adapter)).collect();
-        let mut findings = rules::find(&Case { host: &host, roads: &roads });
+        let case = Case { host: &host, roads: &roads };
+        let mut findings = rules::find(&case);
+        predict::add(&mut findings, &case, tolls);
         findings.iter_mut().for_each(|finding| keep_first(&mut finding.evidence));
         findings.sort_by_key(|finding| (std::cmp::Reverse(finding.severity), finding.id, finding.address));
         Self { host, roads, findings }

@@ -1,6 +1,6 @@
 //! Findings in the page.
 
-use crate::fold::{Folded, evidence_lines, fold};
+use crate::fold::{Folded, TOLL, evidence_lines, fold};
 use crate::plain::plain;
 use crate::{quantity, svg};
 use host::judge::Finding;
@@ -17,6 +17,7 @@ pub(super) fn section(findings: &[Finding]) -> Markup {
             @if folded.is_empty() { p { "None: nothing that was read speaks against what is set up here." } }
             @if folded.len() > 3 { (overview(&folded)) }
             @for (number, one) in (1..).zip(&folded) { (detail(number, one)) }
+            @if folded.iter().any(|one| !one.predicted.is_empty()) { p.remark { (TOLL) } }
         }
     }
 }
@@ -61,8 +62,28 @@ fn detail(number: usize, one: &Folded<'_>) -> Markup {
                 @if let Some(gain) = &finding.gain {
                     div { dt { "Gain" } dd { (plain(&gain.what)) br; span.absent { (plain(&gain.evidence.to_string())) } } }
                 }
+                (predicted(one))
             }
             (evidence(finding))
+        }
+    }
+}
+
+/// Sheets are named once for all that was predicted from the same.
+fn predicted(one: &Folded<'_>) -> Markup {
+    let last =
+        |index: usize, sheets: &str| one.predicted.get(index + 1).is_none_or(|next| next.sheets != sheets);
+    html! {
+        @if !one.predicted.is_empty() {
+            div {
+                dt { "Toll" }
+                dd {
+                    @for (index, prediction) in one.predicted.iter().enumerate() {
+                        (plain(&prediction.what)) br;
+                        @if last(index, &prediction.sheets) { span.absent { (plain(&prediction.sheets)) } br; }
+                    }
+                }
+            }
         }
     }
 }

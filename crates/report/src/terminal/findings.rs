@@ -1,7 +1,7 @@
 //! Findings: each in a line, then each in full.
 
 use super::page::Page;
-use crate::fold::{Folded, evidence_lines, fold};
+use crate::fold::{Folded, TOLL, evidence_lines, fold};
 use crate::plain::plain;
 use crate::quantity;
 use crate::style::Ink;
@@ -16,6 +16,8 @@ const EVIDENCE_MAX: usize = 8;
 const ADDRESSES_MAX: usize = 32;
 /// Up to this many stand beside the finding's name.
 const ADDRESSES_FEW: usize = 4;
+/// Predictions shown of one finding.
+const PREDICTIONS_MAX: usize = 3;
 /// Where the texts of a finding begin.
 const LABEL_WIDTH: usize = 9;
 
@@ -36,6 +38,10 @@ pub(super) fn show<'i>(page: &mut Page, findings: impl IntoIterator<Item = &'i F
     for (number, one) in (1..).zip(&folded) {
         page.blank();
         detail(page, number, one);
+    }
+    if folded.iter().any(|one| !one.predicted.is_empty()) {
+        page.blank();
+        page.prose(TOLL, 0);
     }
 }
 
@@ -91,7 +97,24 @@ fn detail(page: &mut Page, number: usize, one: &Folded<'_>) {
         field(page, "gain", &gain.what, indent);
         field(page, "", &gain.evidence.to_string(), indent);
     }
+    predicted(page, one, indent);
     evidence(page, finding, indent);
+}
+
+/// Sheets are named once for all that was predicted from the same.
+fn predicted(page: &mut Page, one: &Folded<'_>, indent: usize) {
+    let mut name = "toll";
+    let mut shown = one.predicted.iter().take(PREDICTIONS_MAX).peekable();
+    while let Some(prediction) = shown.next() {
+        field(page, name, &prediction.what, indent);
+        name = "";
+        if shown.peek().is_none_or(|next| next.sheets != prediction.sheets) {
+            field(page, name, &prediction.sheets, indent);
+        }
+    }
+    if let Some(more @ 1..) = one.predicted.len().checked_sub(PREDICTIONS_MAX) {
+        field(page, "", &format!("and {more} more, with other drivers"), indent);
+    }
 }
 
 fn field(page: &mut Page, name: &str, text: &str, indent: usize) {

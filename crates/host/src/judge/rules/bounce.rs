@@ -68,6 +68,7 @@ fn mask(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Finding> {
             adapter.function.address
         ),
         gain: None,
+        predicted: Vec::new(),
     })
 }
 
@@ -105,6 +106,7 @@ fn forced(case: &Case<'_>) -> Option<Finding> {
         risk,
         verify: verify.to_owned(),
         gain: None,
+        predicted: Vec::new(),
     })
 }
 
@@ -169,6 +171,7 @@ fn pool_finding(
         risk: "the pool is taken from memory at boot, on x86 from below 4 GiB".to_owned(),
         verify: "/sys/kernel/debug/swiotlb/io_tlb_used against io_tlb_nslabs under load".to_owned(),
         gain: None,
+        predicted: Vec::new(),
     }
 }
 
@@ -194,5 +197,6 @@ fn overflows(host: &Host) -> Option<Finding> {
         risk: "the pool takes 64 MiB (or 128 MiB with 65536 slots) of memory, on x86 below 4 GiB".to_owned(),
         verify: "`dmesg` shows `software IO TLB: mapped` and no `overflow` line".to_owned(),
         gain: None,
+        predicted: Vec::new(),
     })
 }

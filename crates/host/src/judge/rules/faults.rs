@@ -56,5 +56,6 @@ fn finding(address: Option<Bdf>, faults: &[&Fault], is_power: bool) -> Finding {
         risk: if is_power { RISK_OF_EEH } else { RISK_OF_IOMMU }.to_owned(),
         verify: "no new fault lines in `dmesg` under the load that showed them".to_owned(),
         gain: None,
+        predicted: Vec::new(),
     }
 }

@@ -55,6 +55,7 @@ fn strict_on_fast(host: &Host, adapter: &Adapter, verdict: &Verdict, asked: Opti
         risk: LAZY_RISK.to_owned(),
         verify,
         gain: gain(host),
+        predicted: Vec::new(),
     }
 }
 
@@ -146,6 +147,7 @@ fn strict_against_request(host: &Host, adapter: &Adapter, verdict: &Verdict, ask
         risk: LAZY_RISK.to_owned(),
         verify,
         gain: gain(host),
+        predicted: Vec::new(),
     }
 }
 
@@ -164,6 +166,7 @@ fn lazy_against_request(host: &Host, adapter: &Adapter, verdict: &Verdict, asked
             .to_owned(),
         verify,
         gain: None,
+        predicted: Vec::new(),
     }
 }
 

@@ -71,6 +71,7 @@ fn degraded(adapter: &Adapter, upper: &Function, lower: &Function, hop: &HopJudg
                 source: "PCI Express Base Specification 6.0: rates and encodings".to_owned(),
             },
         }),
+        predicted: Vec::new(),
     }
 }
 
@@ -106,6 +107,7 @@ fn said_at_boot(host: &Host, adapter: &Adapter, told: &BTreeSet<Bdf>) -> Option<
         risk: "moving the card changes its address and so names derived from it".to_owned(),
         verify: "the line `available PCIe bandwidth` no longer says `limited by`".to_owned(),
         gain: None,
+        predicted: Vec::new(),
     })
 }
 
@@ -175,5 +177,6 @@ fn payload(host: &Host, adapter: &Adapter) -> Option<Finding> {
             .to_owned(),
         verify: format!("lspci -vvs {} | grep MaxPayload, and of each port above it", adapter.function.address),
         gain: None,
+        predicted: Vec::new(),
     })
 }

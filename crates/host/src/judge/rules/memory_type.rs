@@ -101,6 +101,7 @@ fn uncached(
         verify: "iotoll inspect --range BASE-END, and /sys/kernel/debug/x86/pat_memtype_list with the driver loaded"
             .to_owned(),
         gain: Some(published::uncached_to_dma_api()),
+        predicted: Vec::new(),
     }
 }
 
@@ -141,6 +142,7 @@ fn incoherent(
         risk: "uncachable, the CPUs' accesses take about twenty times as long".to_owned(),
         verify: "a transfer test that compares the data, not only the throughput".to_owned(),
         gain: None,
+        predicted: Vec::new(),
     }
 }
 
@@ -177,6 +179,7 @@ fn still_memory(memory: &MemoryTypes, area: &MemmapArea, range: PhysRange) -> Op
         risk: "mem= takes all memory above the area away too: put the area at the end of memory".to_owned(),
         verify: "/proc/iomem shows no System RAM over the area after the reboot".to_owned(),
         gain: None,
+        predicted: Vec::new(),
     })
 }
 
@@ -199,6 +202,7 @@ fn tracked_as_cached(memory: &MemoryTypes, area: &MemmapArea, range: PhysRange) 
         risk: "none".to_owned(),
         verify: "a transfer test that compares the data".to_owned(),
         gain: None,
+        predicted: Vec::new(),
     })
 }
 
@@ -236,6 +240,7 @@ fn split(effective: &Effective, area: &MemmapArea) -> Option<Finding> {
                 .to_owned(),
         verify: "cat /proc/mtrr, and iotoll inspect --range BASE-END".to_owned(),
         gain: None,
+        predicted: Vec::new(),
     })
 }
 
@@ -258,5 +263,6 @@ fn conflicts(lines: &[Citation]) -> Option<Finding> {
         risk: "with the other type it may be slower; the conflict itself was refused or degraded to uncached".to_owned(),
         verify: "no new such line in `dmesg`".to_owned(),
         gain: None,
+        predicted: Vec::new(),
     })
 }

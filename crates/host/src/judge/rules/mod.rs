@@ -83,14 +83,14 @@ fn without_word(argument: &str, word: &str) -> String {
 
 /// Whose IOMMU the machine has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Maker {
+pub(super) enum Maker {
     Intel,
     Amd,
     Unknown,
 }
 
 /// By the processor, or where that was not read, by the firmware's table.
-fn maker(host: &Host) -> Maker {
+pub(super) fn maker(host: &Host) -> Maker {
     let table = host.log.iommu_tables.as_ref().map_or("", |at| at.text.as_str());
     match host.platform.cpu_vendor.as_ref().map(|cited| &cited.value) {
         Some(CpuVendor::Intel) => Maker::Intel,

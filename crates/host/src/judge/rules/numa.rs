@@ -93,5 +93,6 @@ fn finding(adapter: &Adapter, what: String, evidence: Vec<Citation>, fix: String
         risk: "the chosen CPUs get all of its interrupt load".to_owned(),
         verify: format!("/proc/interrupts: the adapter's counts grow under CPUs of {near}"),
         gain: None,
+        predicted: Vec::new(),
     }
 }

@@ -85,5 +85,6 @@ fn finding(
                 .to_owned(),
         verify: "after the reboot, `iotoll inspect` shows the roads that the option was to bring".to_owned(),
         gain: None,
+        predicted: Vec::new(),
     }
 }

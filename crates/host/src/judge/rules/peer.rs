@@ -66,6 +66,7 @@ fn redirected(host: &Host, adapter: &Adapter) -> Option<Finding> {
             .to_owned(),
         verify: format!("lspci -vvs {} | grep ACSCtl shows ReqRedir-", first.address),
         gain: None,
+        predicted: Vec::new(),
     })
 }
 
@@ -118,5 +119,6 @@ fn ats_off(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Finding>
             .to_owned(),
         verify: format!("lspci -vvs {} | grep ATSCtl shows Enable+", adapter.function.address),
         gain: None,
+        predicted: Vec::new(),
     })
 }

@@ -70,6 +70,7 @@ fn default_window(host: &Host, partition: &Partition, adapter: &Adapter, verdict
         risk: cause.risk,
         verify: if bare_metal { VERIFY_BARE_METAL } else { VERIFY }.to_owned(),
         gain: Some(published::tce_to_direct_window()),
+        predicted: Vec::new(),
     }
 }
 
@@ -398,6 +399,7 @@ fn too_small(host: &Host, partition: &Partition, adapter: &Adapter, verdict: &Ve
         risk: "memory can then be added while running only up to the new maximum".to_owned(),
         verify: VERIFY.to_owned(),
         gain: Some(published::tce_to_direct_window()),
+        predicted: Vec::new(),
     }
 }
 
@@ -420,6 +422,7 @@ fn beyond_mask(host: &Host, adapter: &Adapter) -> Option<Finding> {
         risk: "without the window every adapter of the partition pays for its mappings".to_owned(),
         verify: "`iotoll inspect` shows tce-window for it, and its driver works".to_owned(),
         gain: None,
+        predicted: Vec::new(),
     })
 }
 
@@ -448,5 +451,6 @@ fn article_limit(case: &Case<'_>, partition: &Partition) -> Option<Finding> {
         risk: "memory can then be added while running only up to the new maximum".to_owned(),
         verify: VERIFY.to_owned(),
         gain: None,
+        predicted: Vec::new(),
     })
 }

@@ -39,6 +39,7 @@ fn exposed(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Finding>
         risk: "each I/O then pays for a mapping; untrusted devices are also run strict and bounced".to_owned(),
         verify: "`iotoll inspect` shows it translated-strict or translated-lazy".to_owned(),
         gain: None,
+        predicted: Vec::new(),
     })
 }
 
@@ -97,6 +98,7 @@ fn user_without_iommu(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Opti
             .to_owned(),
         verify: format!("readlink /sys/bus/pci/devices/{}/driver ends in vfio-pci, and an iommu_group is there", adapter.function.address),
         gain: None,
+        predicted: Vec::new(),
     })
 }
 
@@ -143,6 +145,7 @@ fn shared_group(host: &Host, group: &Group) -> Option<Finding> {
             .to_owned(),
         verify: format!("ls /sys/kernel/iommu_groups/{}/devices lists one card", group.number),
         gain: None,
+        predicted: Vec::new(),
     })
 }
 
@@ -175,6 +178,7 @@ fn iommu_off(case: &Case<'_>) -> Option<Finding> {
                 .to_owned(),
         verify: "/sys/class/iommu lists an IOMMU after the reboot".to_owned(),
         gain: None,
+        predicted: Vec::new(),
     })
 }
 

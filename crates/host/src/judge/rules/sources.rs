@@ -32,6 +32,7 @@ fn finding(
         risk: "none: it only settles which source is right".to_owned(),
         verify: "`iotoll inspect` no longer shows this finding".to_owned(),
         gain: None,
+        predicted: Vec::new(),
     }
 }
 

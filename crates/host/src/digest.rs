@@ -1,0 +1,195 @@
+//! What inspections keep of toll sheets: the workloads that a host's adapters are compared with, without
+//! functions and without the stages that no road changes.
+//!
+//! A sheet is some hundred KiB, and the program carries what was kept of all of them: `data/tolls/digest.toml`
+//! is made from the sheets beside it (test `digest`). Users' own sheets are digested when they are read.
+
+use crate::facts::iommu::Kind;
+use crate::kernel::Architecture;
+use crate::power::hypercalls::TceCalls;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::sync::LazyLock;
+use toll::{Event, Evidence, KernelId, Occurrence, Road, Stage, Toll, TollSheet};
+
+/// The workloads that are kept, by the end of their names: before it stands the adapter.
+pub const WORKLOADS: [&str; 3] = ["-read-4k", "-udp-64", "-tcp-16k"];
+
+/// The stages that belong to mapping for DMA.
+const STAGES: [Stage; 6] =
+    [Stage::DmaMap, Stage::Iova, Stage::TableWrite, Stage::Invalidation, Stage::DmaUnmap, Stage::Bounce];
+
+/// The events that a road decides about.
+const EVENTS: [Event; 4] =
+    [Event::Hypercalls, Event::Invalidations, Event::TableEntries, Event::StringIterations];
+
+/// What was kept of some sheets.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Digest {
+    /// One of each sheet.
+    pub sheets: Vec<SheetDigest>,
+}
+
+/// What was kept of a sheet.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SheetDigest {
+    /// The preset.
+    pub preset: String,
+    /// The road that its adapters took.
+    pub road: Road,
+    /// The machine's architecture in the lab's words: `x86`, `arm`, `ppc`.
+    pub arch: String,
+    /// The CPU model, as QEMU names it.
+    pub cpu: String,
+    /// What translates, if anything does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub iommu: Option<Kind>,
+    /// The version that QEMU says it is.
+    pub qemu_version: String,
+    /// The day it was measured, YYYY-MM-DD.
+    pub measured_on: String,
+    /// The kernel.
+    pub kernel: KernelId,
+    /// What was kept of its tolls.
+    pub tolls: Vec<TollDigest>,
+}
+
+/// What was kept of a toll. Counts are per window.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TollDigest {
+    /// The workload's name.
+    pub workload: String,
+    /// What it does, in words.
+    pub what: String,
+    /// The kernel's driver of the adapter.
+    pub driver: String,
+    /// Bytes that one I/O moves.
+    pub bytes_per_io: u64,
+    /// I/Os in a window.
+    pub ios_per_window: NonZeroU32,
+    /// Windows that were counted.
+    pub windows: NonZeroU32,
+    /// Instructions of the median window.
+    pub instructions: u64,
+    /// Instructions of the median window in the stages of DMA.
+    pub stages: BTreeMap<Stage, u64>,
+    /// Events that a road decides about. A kind that is not here was not counted.
+    pub events: BTreeMap<Event, Occurrence>,
+    /// How it was obtained, and on what.
+    pub evidence: Evidence,
+}
+
+impl Digest {
+    /// The one that the program carries.
+    pub fn builtin() -> &'static Self {
+        // That it can be read is held by a test: without it there would be no predictions, and no harm.
+        static BUILTIN: LazyLock<Digest> = LazyLock::new(|| {
+            Digest::parse(include_str!("../../../data/tolls/digest.toml")).unwrap_or_default()
+        });
+        &BUILTIN
+    }
+
+    /// Reads one from TOML.
+    ///
+    /// # Errors
+    /// If it is not TOML, or has fields missing, unknown or of another type.
+    pub fn parse(text: &str) -> Result<Self, toml::de::Error> {
+        toml::from_str(text)
+    }
+
+    /// Keeps what is needed of a sheet.
+    pub fn add(&mut self, sheet: &TollSheet) {
+        self.sheets.push(SheetDigest::of(sheet));
+    }
+}
+
+impl SheetDigest {
+    fn of(sheet: &TollSheet) -> Self {
+        let kept = |toll: &&Toll| WORKLOADS.iter().any(|end| toll.workload.ends_with(end));
+        Self {
+            preset: sheet.preset.clone(),
+            road: sheet.road,
+            arch: sheet.machine.arch.clone(),
+            cpu: sheet.machine.cpu.clone(),
+            iommu: iommu(&sheet.machine.arch, &sheet.machine.command_line),
+            qemu_version: sheet.machine.qemu_version.clone(),
+            measured_on: sheet.measured_on.clone(),
+            kernel: sheet.kernel.clone(),
+            tolls: sheet.tolls.iter().filter(kept).map(TollDigest::of).collect(),
+        }
+    }
+
+    /// Whether it was measured on this architecture. A sheet of 64-bit little-endian POWER says nothing of
+    /// the big-endian kernels, which are other programs.
+    pub fn is_of(&self, architecture: &Architecture) -> bool {
+        match self.arch.as_str() {
+            "x86" => *architecture == Architecture::X86_64,
+            "arm" => *architecture == Architecture::Aarch64,
+            "ppc" => *architecture == Architecture::Ppc64le,
+            _ => false,
+        }
+    }
+
+    /// How its kernel writes translation entries: QEMU's machines offer calls for many at once.
+    pub fn tce_calls(&self) -> Option<TceCalls> {
+        (self.iommu == Some(Kind::Tce)).then(|| TceCalls::of(&["hcall-multi-tce"], &self.kernel.command_line))
+    }
+
+    /// The toll of a workload with a driver.
+    pub fn toll(&self, workload: &str, driver: &str) -> Option<&TollDigest> {
+        self.tolls.iter().find(|toll| toll.workload == workload && toll.driver == driver)
+    }
+}
+
+impl TollDigest {
+    fn of(toll: &Toll) -> Self {
+        let stages = STAGES.iter().filter_map(|stage| Some((*stage, *toll.stages.get(stage)?)));
+        let events = EVENTS.iter().filter_map(|event| Some((*event, toll.events.get(event)?.all)));
+        Self {
+            workload: toll.workload.clone(),
+            what: toll.what.clone(),
+            driver: toll.driver.clone(),
+            bytes_per_io: toll.bytes_per_io,
+            ios_per_window: toll.ios_per_window,
+            windows: toll.windows,
+            instructions: toll.instructions.median,
+            stages: stages.collect(),
+            events: events.collect(),
+            evidence: toll.evidence.clone(),
+        }
+    }
+
+    /// Instructions per I/O, by the median.
+    pub fn instructions_per_io(&self) -> f64 {
+        self.instructions as f64 / f64::from(self.ios_per_window.get())
+    }
+
+    /// Events of a kind per I/O, by the mean, which shows what is rare; `None` if they were not counted.
+    pub fn events_per_io(&self, event: Event) -> Option<f64> {
+        let total = self.events.get(&event)?.total;
+        let writes_entries =
+            self.stages.get(&Stage::TableWrite).is_some_and(|instructions| *instructions > 0);
+        // Entries that are written, and of which none was counted, were not to be seen.
+        if event == Event::TableEntries && total == 0 && writes_entries {
+            return None;
+        }
+        let ios = f64::from(self.ios_per_window.get()) * f64::from(self.windows.get());
+        Some(total as f64 / ios)
+    }
+}
+
+/// What translates on a machine, by the words of QEMU's command line. POWER machines always do.
+fn iommu(arch: &str, command_line: &[String]) -> Option<Kind> {
+    let kind = |word: &String| match word.split(',').next().unwrap_or_default() {
+        "intel-iommu" => Some(Kind::VtD),
+        "amd-iommu" => Some(Kind::AmdVi),
+        "virtio-iommu-pci" => Some(Kind::VirtioIommu),
+        _ if word.split(',').any(|part| part == "iommu=smmuv3") => Some(Kind::SmmuV3),
+        _ => None,
+    };
+    if arch == "ppc" { Some(Kind::Tce) } else { command_line.iter().find_map(kind) }
+}

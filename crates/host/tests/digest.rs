@@ -1,0 +1,63 @@
+//! `data/tolls/digest.toml` is made from the toll sheets beside it, and this keeps it true.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+use host::Digest;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+use toll::TollSheet;
+
+const HEAD: &str = "\
+# What inspections keep of the toll sheets beside this file. It is made from them:
+# IOTOLL_UPDATE=1 cargo test -p host --test digest
+
+";
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/tolls")
+}
+
+fn sheets() -> Vec<TollSheet> {
+    let paths = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path());
+    let is_sheet =
+        |path: &PathBuf| path.extension().is_some_and(|end| end == "json") && !path.ends_with("schema.json");
+    let mut sheets: Vec<PathBuf> = paths.filter(is_sheet).collect();
+    sheets.sort();
+    let read = |path: &PathBuf| {
+        let text = fs::read_to_string(path).unwrap();
+        TollSheet::read(&text, &path.display().to_string()).unwrap()
+    };
+    sheets.iter().map(read).collect()
+}
+
+#[test]
+fn the_digest_is_made_from_the_sheets() {
+    let sheets = sheets();
+    if sheets.is_empty() {
+        // Sheets are large, and a source package may leave them out; the digest is then what was released.
+        return;
+    }
+    let mut digest = Digest::default();
+    sheets.iter().for_each(|sheet| digest.add(sheet));
+    let made = format!("{HEAD}{}", toml::to_string(&digest).unwrap());
+    let file = folder().join("digest.toml");
+    if env::var_os("IOTOLL_UPDATE").is_some() {
+        fs::write(&file, &made).unwrap();
+    }
+    assert!(
+        fs::read_to_string(&file).unwrap_or_default() == made,
+        "data/tolls/digest.toml is out of date: IOTOLL_UPDATE=1 cargo test -p host --test digest"
+    );
+}
+
+#[test]
+fn the_digest_that_the_program_carries_can_be_used() {
+    let text = fs::read_to_string(folder().join("digest.toml")).unwrap();
+    let digest = Digest::parse(&text).unwrap();
+    assert!(!digest.sheets.is_empty() && !Digest::builtin().sheets.is_empty());
+    for sheet in &digest.sheets {
+        assert!(!sheet.tolls.is_empty(), "{}: no workload that inspections ask for", sheet.preset);
+        let translates = sheet.road.is_translated() || sheet.road == toll::Road::Identity;
+        assert!(!translates || sheet.iommu.is_some(), "{}: {} without an IOMMU", sheet.preset, sheet.road);
+    }
+}

@@ -1,0 +1,172 @@
+//! Which toll sheets predictions are made from, and how far they are said to be from the host.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+#[allow(dead_code, reason = "each test uses its part of the reader")]
+mod fixture;
+
+use fixture::tolls;
+use host::facts::iommu::Kind;
+use host::judge::Prediction;
+use host::tree::Memory;
+use host::{Digest, Host, Inspection, Tree};
+use proptest::prelude::*;
+use toll::Road;
+
+const NVME: (&str, &str) = ("nvme", "0x010802");
+const VTD: &str = "dmar0";
+const AMD_VI: &str = "ivhd0";
+const SMMU: &str = "smmu3.0x0000000009050000";
+
+/// A host with one adapter in a group of type DMA: translated and strict on kernels that tell.
+fn strict(release: &str, iommu: &str, (driver, class): (&str, &str)) -> Host {
+    let mut files = Memory::default();
+    files.file("proc/version", format!("Linux version {release} (x@y) #1 SMP\n"));
+    files.file("proc/cmdline", "iommu.strict=1\n");
+    files.file(&format!("sys/class/iommu/{iommu}/name"), "x\n");
+    let folder = "sys/devices/pci0000:00/0000:00:01.0";
+    files.link("sys/bus/pci/devices/0000:00:01.0", "../../../devices/pci0000:00/0000:00:01.0");
+    for (name, value) in [("vendor", "0x144d"), ("device", "0xa80a"), ("class", class)] {
+        files.file(&format!("{folder}/{name}"), format!("{value}\n"));
+    }
+    files.link(&format!("{folder}/driver"), &format!("../../../bus/pci/drivers/{driver}"));
+    files.link(&format!("{folder}/iommu_group"), "../../../kernel/iommu_groups/1");
+    files.file("sys/kernel/iommu_groups/1/type", "DMA\n");
+    files.folder("sys/kernel/iommu_groups/1/devices/0000:00:01.0");
+    Host::read(&Tree::of_memory(files))
+}
+
+/// What is predicted of a strict host; the rule must have spoken.
+fn predicted(host: Host, tolls: &Digest) -> Vec<Prediction> {
+    let inspection = Inspection::with_tolls(host, tolls);
+    assert_eq!(inspection.roads[0].road, Road::TranslatedStrict);
+    let found = inspection.findings.into_iter().find(|finding| finding.id.word() == "strict-on-fast-adapter");
+    found.unwrap().predicted
+}
+
+fn presets(predictions: &[Prediction]) -> Vec<String> {
+    predictions.iter().map(|one| format!("{} {}", one.now.preset, one.workload)).collect()
+}
+
+#[test]
+fn the_nearest_kernel_is_taken_and_its_distance_said() {
+    let check = |release: &str, preset: &str, releases: u32, words: &str| {
+        let predicted = predicted(strict(release, VTD, NVME), &tolls());
+        assert_eq!(presets(&predicted), [format!("{preset} nvme-read-4k")], "{release}");
+        assert_eq!(predicted[0].distance.kernel_releases, Some(releases), "{release}");
+        assert!(predicted[0].sheets.contains(words), "{}", predicted[0].sheets);
+    };
+    check("6.1.76-x86_64", "x86-vtd-strict", 0, "this host has the same IOMMU and release");
+    check("6.12.3-x86_64", "x86-6.12-vtd-strict", 0, "this host has the same IOMMU and release");
+    check("6.8.0-31-x86_64", "x86-6.12-vtd-strict", 4, "Linux 6.8.0-31-x86_64, 4 releases before it");
+    check("7.2.0-x86_64", "x86-6.12-vtd-strict", 10, "Linux 7.2.0-x86_64, 10 releases after it");
+    let rhel = "5.14.0-427.13.1.el9_4.x86_64";
+    check(rhel, "x86-vtd-strict", 7, "7 releases before it by its number, with newer code taken in");
+}
+
+#[test]
+fn another_iommu_is_worse_than_another_kernel() {
+    let near = predicted(strict("6.12.3-x86_64", AMD_VI, NVME), &tolls());
+    assert_eq!(presets(&near), ["x86-amdvi-strict nvme-read-4k"]);
+    assert!(!near[0].distance.other_iommu);
+    // Of AMD-Vi there is no network sheet.
+    let far = predicted(strict("6.1.76-x86_64", AMD_VI, ("e1000e", "0x020000")), &tolls());
+    assert_eq!(presets(&far), ["x86-vtd-strict e1000e-udp-64", "x86-vtd-strict e1000e-tcp-16k"]);
+    assert!(far[0].distance.other_iommu && far[0].sheets.ends_with("; this host has AMD-Vi"));
+}
+
+#[test]
+fn a_driver_without_a_sheet_is_stood_in_for_by_one_of_its_class() {
+    let of = |driver: &str, class: &str| predicted(strict("6.1.76-x86_64", VTD, (driver, class)), &tolls());
+    let card = of("mlx5_core", "0x020000");
+    assert_eq!(presets(&card), ["x86-vtd-strict e1000e-udp-64", "x86-vtd-strict e1000e-tcp-16k"]);
+    assert!(card[0].distance.other_driver && card[0].sheets.ends_with("; this host has driver mlx5_core"));
+    assert!(!of("e1000e", "0x020000")[0].distance.other_driver);
+    assert_eq!(presets(&of("virtio_net", "0x020000"))[0], "x86-vtd-strict virtio-net-udp-64");
+    let sas = of("mpt3sas", "0x010700");
+    assert!(sas[0].distance.other_driver && sas[0].driver == "nvme");
+    assert!(of("nvidia", "0x030200").is_empty(), "a GPU is like no sheet");
+}
+
+#[test]
+fn the_difference_is_told_in_both_directions() {
+    let card = predicted(strict("6.1.76-x86_64", VTD, ("e1000e", "0x020000")), &tolls());
+    // The lazy sheet writes entries and shows none for nvme-read-4k: there they are no difference.
+    let read = predicted(strict("6.1.76-x86_64", VTD, NVME), &tolls());
+    let head = "synchronous O_DIRECT read of 4 KiB";
+    assert_eq!(
+        read[0].what,
+        format!("{head}: 500 of 13,000 instructions (3.8 %) and 0.99 IOTLB invalidations less")
+    );
+    // Four messages are one window.
+    assert_eq!(
+        card[1].what,
+        "TCP stream of 16384-byte messages: 7.98 IOTLB invalidations less; 2,000 instructions (4.3 %) more"
+    );
+    assert_eq!((card[1].now.instructions, card[1].then.instructions), (46000.0, 48000.0));
+    let evidence = card[1].evidence.to_string();
+    assert_eq!(
+        evidence,
+        "measured: iotoll lab run x86-vtd-strict, iotoll lab run x86-vtd-lazy, on a machine made up"
+    );
+}
+
+#[test]
+fn without_sheets_of_its_architecture_nothing_is_predicted() {
+    let arm = || strict("6.1.0-18-arm64", SMMU, NVME);
+    assert!(predicted(arm(), &tolls()).is_empty(), "one road can be compared with nothing");
+    assert!(predicted(arm(), &Digest::default()).is_empty());
+    let mut others = tolls();
+    others.sheets.retain(|sheet| sheet.arch != "arm");
+    assert!(predicted(arm(), &others).is_empty());
+    others.sheets.iter_mut().for_each(|sheet| sheet.arch = "arm".to_owned());
+    assert!(!predicted(arm(), &others).is_empty(), "the architecture alone kept them out");
+}
+
+/// Sheets of the made-up ones with other machines and roads under the same tolls. Presets are numbers.
+fn shuffled() -> impl Strategy<Value = Digest> {
+    let known = tolls().sheets;
+    let sheet = (
+        0..known.len(),
+        prop::sample::select(vec!["x86", "arm", "ppc", "riscv", ""]),
+        prop::sample::select(vec!["6.1.0-56-amd64", "6.12.1", "5.10.0", "not a release"]),
+        prop::option::of(prop::sample::select(vec![Kind::VtD, Kind::AmdVi, Kind::SmmuV3])),
+        prop::sample::select(vec![Road::TranslatedStrict, Road::TranslatedLazy, Road::Identity]),
+    );
+    prop::collection::vec(sheet, 0..24).prop_map(move |sheets| {
+        let mut digest = Digest::default();
+        for (index, arch, release, iommu, road) in sheets {
+            let mut sheet = known[index].clone();
+            sheet.preset = digest.sheets.len().to_string();
+            (sheet.arch, sheet.cpu, sheet.iommu, sheet.road) =
+                (arch.to_owned(), "max".to_owned(), iommu, road);
+            sheet.kernel.release = release.to_owned();
+            digest.sheets.push(sheet);
+        }
+        digest
+    })
+}
+
+proptest! {
+    #[test]
+    fn sheets_are_of_the_hosts_architecture_and_of_one_machine(
+        digest in shuffled(),
+        (release, iommu) in prop::sample::select(vec![("6.1.0-1-amd64", VTD), ("6.9.0-arm64", SMMU)]),
+        adapter in prop::sample::select(vec![NVME, ("e1000e", "0x020000"), ("mlx5_core", "0x020000")]),
+    ) {
+        let host = || strict(release, iommu, adapter);
+        let architecture = host().platform.architecture.unwrap();
+        let predictions = predicted(host(), &digest);
+        for prediction in &predictions {
+            let sheet = |preset: &str| digest.sheets.iter().find(|sheet| sheet.preset == preset).unwrap();
+            let (now, then) = (sheet(&prediction.now.preset), sheet(&prediction.then.preset));
+            prop_assert!(now.is_of(&architecture) && then.is_of(&architecture));
+            prop_assert_eq!((now.road, then.road), (Road::TranslatedStrict, Road::TranslatedLazy));
+            prop_assert_eq!(&now.kernel.release, &then.kernel.release);
+            prop_assert!(now.iommu.is_none() || then.iommu.is_none() || now.iommu == then.iommu);
+        }
+        let mut reversed = digest.clone();
+        reversed.sheets.reverse();
+        prop_assert_eq!(predicted(host(), &reversed), predictions, "the order of sheets decides nothing");
+    }
+}
