@@ -10,6 +10,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("toll", &[]),
     ("host", &["toll"]),
     ("report", &["toll", "host"]),
+    ("lab-plugin", &[]),
     ("lab", &["toll"]),
     ("iotoll", &["toll", "host", "report", "lab"]),
 ];

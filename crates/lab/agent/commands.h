@@ -20,5 +20,6 @@ void command_tcp(char **words);
 void command_loop(char **words);
 void command_symbols(char **words);
 void command_scheduler(char **words);
+void command_bind(char **words);
 
 #endif

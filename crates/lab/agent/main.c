@@ -27,6 +27,7 @@ static const struct command commands[] = {
 	{"loop", command_loop, 3, 3},
 	{"symbols", command_symbols, 1, 1},
 	{"scheduler", command_scheduler, 2, 2},
+	{"bind", command_bind, 2, 2},
 };
 
 static const struct command *find(const char *name)

@@ -1,5 +1,6 @@
 /* Synchronous direct reads from many CPUs at once, each with its own windows: PHASE DEV SIZE WINDOWS CPUS. */
 #include "argument.h"
+#include "calm.h"
 #include "commands.h"
 #include "disk.h"
 #include "mark.h"
@@ -113,6 +114,7 @@ void command_many(char **words)
 		if (spawn() == 0)
 			child(&task, cpu);
 	wait_ready(&task);
+	come_to_rest();
 	mark_phase(phase, 1);
 	raise(&task.barrier->open);
 	/* Any of them: the first that fails must not wait for the others, who wait for it. */

@@ -32,6 +32,10 @@
 #define SIGCHLD 17
 #define WNOHANG 1
 
+/* include/uapi/linux/time.h */
+#define CLOCK_MONOTONIC 1
+#define TIMER_ABSTIME 1
+
 /* include/uapi/linux/time_types.h: both struct __kernel_timespec and the old 64-bit timeval fit */
 struct time {
 	i64 seconds;
@@ -112,6 +116,16 @@ static inline i64 sys_die_with_parent(void)
 static inline void sys_yield(void)
 {
 	system_call(NR_sched_yield, 0, 0, 0, 0, 0, 0);
+}
+
+static inline i64 sys_monotonic_time(struct time *now)
+{
+	return system_call(NR_clock_gettime, CLOCK_MONOTONIC, (u64)now, 0, 0, 0, 0);
+}
+
+static inline i64 sys_sleep_until(const struct time *then)
+{
+	return system_call(NR_clock_nanosleep, CLOCK_MONOTONIC, TIMER_ABSTIME, (u64)then, 0, 0, 0);
 }
 
 static inline void sys_sleep(const struct time *time)

@@ -5,6 +5,7 @@
  * acknowledged in another. Both ends are in this machine: a window has the toll of sender and receiver.
  */
 #include "argument.h"
+#include "calm.h"
 #include "commands.h"
 #include "mark.h"
 #include "memory.h"
@@ -94,6 +95,7 @@ void command_tcp(char **words)
 
 	pair_start(&pair, words[1], words[2], &service);
 	struct stream stream = {pair_connect(&service), buffer(bytes), bytes, messages};
+	come_to_rest();
 	for (u64 i = 0; i < WARM_UP; i++)
 		check(&stream, window(&stream));
 	mark_phase(phase, messages);

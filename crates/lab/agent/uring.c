@@ -5,6 +5,7 @@
  * instructions and would change with the compiler.
  */
 #include "argument.h"
+#include "calm.h"
 #include "commands.h"
 #include "disk.h"
 #include "mark.h"
@@ -252,6 +253,7 @@ void command_uring(char **words)
 	batch.data = buffers(depth, bytes, &batch.stride);
 	if (batch.preparation == REGISTERED)
 		register_all(&ring, &batch);
+	come_to_rest();
 	warm_up(&ring, &batch);
 	mark_phase(phase, depth);
 	measure(&ring, &batch, windows);

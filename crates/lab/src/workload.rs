@@ -1,5 +1,6 @@
 //! Workloads: what the program in the guest does between its marks.
 
+use crate::Arch;
 use crate::preset::{Adapter, Preset};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -23,6 +24,9 @@ pub struct Workload {
     pub bytes_per_io: u64,
     /// Virtual CPUs of the machine.
     pub vcpus: u32,
+    /// The architectures that it runs on; all if there are none.
+    #[serde(default)]
+    pub archs: Vec<Arch>,
 }
 
 /// There is no workload of a name that fits.
@@ -52,7 +56,8 @@ impl Workload {
     pub fn of(preset: &Preset, patterns: &[String]) -> Result<Vec<Self>, WorkloadError> {
         let has = |adapter| adapter == Adapter::None || preset.adapters.contains(&adapter);
         let mut possible = Self::all();
-        possible.retain(|workload| has(workload.adapter));
+        let runs_on = |archs: &[Arch]| archs.is_empty() || archs.contains(&preset.arch);
+        possible.retain(|workload| has(workload.adapter) && runs_on(&workload.archs));
         for pattern in patterns {
             if !possible.iter().any(|workload| fits(pattern, &workload.name)) {
                 let (preset, pattern) = (preset.name.clone(), pattern.clone());

@@ -61,6 +61,8 @@ enum {
 	NR_exit_group = 94,
 	NR_unshare = 97,
 	NR_nanosleep = 101,
+	NR_clock_gettime = 113,
+	NR_clock_nanosleep = 115,
 	NR_sched_setaffinity = 122,
 	NR_sched_yield = 124,
 	NR_prctl = 167,

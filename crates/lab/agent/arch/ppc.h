@@ -75,6 +75,8 @@ enum {
 	NR_madvise = 205,
 	NR_sched_setaffinity = 222,
 	NR_exit_group = 234,
+	NR_clock_gettime = 246,
+	NR_clock_nanosleep = 248,
 	NR_unshare = 282,
 	NR_openat = 286,
 	NR_pipe2 = 317,

@@ -68,6 +68,8 @@ enum {
 	NR_fsync = 74,
 	NR_prctl = 157,
 	NR_sched_setaffinity = 203,
+	NR_clock_gettime = 228,
+	NR_clock_nanosleep = 230,
 	NR_exit_group = 231,
 	NR_openat = 257,
 	NR_unshare = 272,

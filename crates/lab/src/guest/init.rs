@@ -33,7 +33,7 @@ mount -t sysfs sysfs /sys
 mount -t devtmpfs devtmpfs /dev
 echo
 bind() {
-    [ -e /sys/bus/pci/devices/$2/driver ] || echo $2 > /sys/bus/pci/drivers/$1/bind || fail "$1 does not take $2"
+    [ -e /sys/bus/pci/devices/$2/driver ] || agent bind $1 $2 >&2 || fail "$1 does not take $2"
 }
 wait_for() { tries=0; while [ ! -e "$1" ] && [ $tries -lt 100 ]; do usleep 20000; tries=$((tries + 1)); done; [ -e "$1" ]; }
 fail() { echo "lab: failed: $*"; poweroff -f; }

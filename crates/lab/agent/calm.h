@@ -1,0 +1,12 @@
+/* Coming to rest before a workload. */
+#ifndef CALM_H
+#define CALM_H
+
+/*
+ * Sleeps until the guest's clock shows a whole multiple of some seconds. Load averages have decayed by then, timers
+ * stand where they always stand, and what ran before, or how long the boot took, no longer shows in what comes. In a
+ * guest whose clock leaps over idle time this takes next to no time.
+ */
+void come_to_rest(void);
+
+#endif
