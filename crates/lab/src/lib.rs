@@ -9,13 +9,16 @@
 //! repeat on a loaded machine. It needs neither root nor a changed system.
 
 pub mod arch;
+pub mod flame;
 pub mod guest;
 pub mod kernel;
 pub mod machine;
 pub mod preset;
 pub mod qemu;
 pub mod record;
+pub mod replay;
 pub mod run;
+pub mod stack;
 pub mod stage;
 pub mod symbols;
 pub mod tolls;
