@@ -4,7 +4,7 @@ use crate::stack::Folded;
 use crate::stage::Stages;
 use crate::symbols::{Code, Symbols};
 use inferno::flamegraph::color::{BackgroundColor, Color, PaletteMap};
-use inferno::flamegraph::{self, Options};
+use inferno::flamegraph::{self, Options, TextTruncateDirection};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use toll::Stage;
@@ -91,6 +91,7 @@ impl Flame {
         options.palette_map = Some(&mut colours);
         options.bgcolors = Some(BackgroundColor::Flat(rgb(0xffffff)));
         options.min_width = WIDTH_MIN;
+        options.text_truncate_direction = TextTruncateDirection::Right;
         let folded = self.folded();
         let mut svg = Vec::new();
         let drawn = flamegraph::from_lines(&mut options, folded.lines(), &mut svg);
@@ -111,6 +112,10 @@ impl Flame {
 
     fn colours(&self) -> PaletteMap {
         let mut colours = PaletteMap::default();
+        // The row on which all stand; without a colour of its own it gets one by chance.
+        for all in ["", "all"] {
+            colours.insert(all, SERVANT);
+        }
         for (name, stage) in &self.stages {
             colours.insert(name, stage.map_or(SERVANT, colour));
         }
@@ -188,4 +193,90 @@ fn grouped(number: u64) -> String {
         grouped.push(digit);
     }
     grouped
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+    use super::*;
+    use crate::stage::StageTable;
+
+    const TEXT: &str = "\
+ffffffff81000000 vfs_read
+ffffffff81000100 vfs_read.cold
+ffffffff81000200 __domain_mapping
+ffffffff81000300 _raw_spin_lock
+";
+
+    fn flame(folded: &[(&[u64], u64)]) -> Flame {
+        let symbols = Symbols::read(TEXT).unwrap();
+        let stages = StageTable::built_in().stages(&symbols);
+        let code = |function: &u64| match function {
+            9 => Code::User,
+            at => symbols.code(0xffff_ffff_8100_0000 + at * 0x100),
+        };
+        let stacks = folded.iter().map(|(stack, n)| (stack.iter().map(code).collect(), *n)).collect();
+        let heading = Heading {
+            preset: "x86-<strict>".to_owned(),
+            workload: "nvme-read-4k".to_owned(),
+            kernel: "6.1.0".to_owned(),
+            ios: 1,
+        };
+        Flame::new(heading, &stacks, &symbols, &stages)
+    }
+
+    fn some() -> Flame {
+        flame(&[(&[9], 5), (&[0], 1000), (&[1], 10), (&[0, 2], 300), (&[0, 2, 3], 20)])
+    }
+
+    #[test]
+    fn the_text_has_a_line_for_each_stack() {
+        let expected = "(user) 5\nvfs_read 1000\nvfs_read;__domain_mapping 300\n\
+                        vfs_read;__domain_mapping;_raw_spin_lock 20\nvfs_read.cold 10\n";
+        assert_eq!(some().folded(), expected);
+        assert_eq!(some().instructions(), 1335);
+    }
+
+    #[test]
+    fn the_drawing_is_whole_and_asks_for_nothing() {
+        let svg = some().svg().unwrap();
+        assert_eq!(svg, some().svg().unwrap(), "nothing is left to chance");
+        assert!(svg.trim_end().ends_with("</svg>"));
+        assert!(
+            svg.contains("nvme-read-4k on x86-&lt;strict&gt;, Linux 6.1.0: 1,335 instructions<"),
+            "{svg}"
+        );
+        for remote in ["src=", "href=\"", "url(http", "@import"] {
+            assert!(!svg.contains(remote), "{remote}");
+        }
+        assert_eq!(svg.matches("<title>vfs_read (1,320 instructions").count(), 1, "one frame, in one piece");
+    }
+
+    #[test]
+    fn frames_have_their_stages_colours_and_the_legend_says_which() {
+        let svg = some().svg().unwrap();
+        let Color { r, g, b } = colour(Stage::TableWrite);
+        let fill = format!("rgb({r},{g},{b})");
+        assert_eq!(svg.matches(&fill).count(), 2, "a frame and the legend");
+        assert!(svg.contains("table-write") && !svg.contains("invalidation") && !svg.contains(LEGEND_PLACE));
+    }
+
+    #[test]
+    fn no_two_stages_look_the_same() {
+        let colours: BTreeSet<[u8; 3]> = Stage::ALL.into_iter().map(|stage| colour(stage).into()).collect();
+        assert_eq!(colours.len(), Stage::ALL.len());
+    }
+
+    #[test]
+    fn nothing_can_t_be_drawn() {
+        assert!(flame(&[]).svg().unwrap_err().to_string().contains("x86-<strict>"));
+    }
+
+    #[test]
+    fn digits_come_in_threes() {
+        for (number, expected) in [(0, "0"), (999, "999"), (1000, "1,000"), (12_345_678, "12,345,678")] {
+            assert_eq!(grouped(number), expected);
+        }
+    }
 }

@@ -115,3 +115,78 @@ impl Replay<'_> {
         Some(Stretch { whole, addresses: run.iter().map(|(_, address)| *address).collect() })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+    use super::*;
+    use crate::Arch;
+    use crate::stage::StageTable;
+    use crate::window::{Folder, Window, linear_map};
+    use proptest::prelude::*;
+
+    const TEXT: &str = "\
+ffffffff81000000 vfs_read
+ffffffff81000008 nvme_queue_rq
+ffffffff81000100 __domain_mapping
+";
+    /// Blocks 0: vfs_read and on into nvme_queue_rq; 1: __domain_mapping; 2: user.
+    const BLOCKS: [&[u32]; 3] = [
+        &[2 << 28, 0x8100_0000, 0xffff_ffff, 3, 0, 4, 8],
+        &[2 << 28 | 1, 0x8100_0100, 0xffff_ffff, 2, 0, 4],
+        &[2 << 28 | 2, 0x7000_0010, 0, 1, 0],
+    ];
+    const END: [u32; 2] = [15 << 28, 3];
+
+    /// What both readings say of the windows of a record.
+    fn both(ran: &[u32]) -> (Vec<Window>, BTreeMap<u64, Folded>) {
+        let words = [&BLOCKS.concat(), ran, &END].concat();
+        let bytes: Vec<u8> =
+            b"IOTOLLR1".iter().copied().chain(words.iter().flat_map(|word| word.to_le_bytes())).collect();
+        let symbols = Symbols::read(TEXT).unwrap();
+        let stages = StageTable::built_in().stages(&symbols);
+        let record = || Record::new(bytes.as_slice()).unwrap();
+        let windows = Folder::new(&symbols, &stages, linear_map(Arch::X86)).fold(&mut record()).unwrap();
+        let numbers = windows.iter().map(|window| window.number).collect();
+        let landmarks = Landmarks::new(&symbols, Arch::X86);
+        let stacks = stacks(&mut record(), &symbols, &landmarks, &numbers).unwrap();
+        (windows, stacks)
+    }
+
+    #[test]
+    fn a_block_falls_from_one_function_into_the_next() {
+        let (_, stacks) = both(&[4 << 28, 2, 0, 1 << 28, 2, 4 << 28 | 1]);
+        let lengths: Vec<_> = stacks[&0].iter().map(|(stack, n)| (stack.len(), *n)).collect();
+        assert_eq!(lengths, [(1, 1), (1, 2), (2, 1), (3, 2)]);
+    }
+
+    #[test]
+    fn only_the_windows_asked_for_are_kept() {
+        let symbols = Symbols::read(TEXT).unwrap();
+        let landmarks = Landmarks::new(&symbols, Arch::X86);
+        let ran = [4 << 28, 0, 4 << 28 | 1, 4 << 28, 1, 4 << 28 | 1];
+        let words = [&BLOCKS.concat(), &ran[..], &END].concat();
+        let bytes: Vec<u8> =
+            b"IOTOLLR1".iter().copied().chain(words.iter().flat_map(|word| word.to_le_bytes())).collect();
+        let record = &mut Record::new(bytes.as_slice()).unwrap();
+        let stacks = stacks(record, &symbols, &landmarks, &BTreeSet::from([1])).unwrap();
+        assert_eq!(stacks.keys().collect::<Vec<_>>(), [&1]);
+        assert_eq!(stacks[&1].values().sum::<u64>(), 2);
+    }
+
+    proptest! {
+        #[test]
+        fn both_readings_count_the_same(steps in proptest::collection::vec(0_usize..10, 0..200)) {
+            let words: [&[u32]; 10] = [
+                &[0], &[1], &[2], &[1 << 28, 2], &[1 << 28, 0], &[1 << 28 | 1, 1],
+                &[4 << 28], &[4 << 28 | 1], &[3 << 28], &[3 << 28 | 1],
+            ];
+            let ran: Vec<u32> = steps.iter().flat_map(|step| words[*step].iter().copied()).collect();
+            let (windows, stacks) = both(&ran);
+            for window in &windows {
+                prop_assert_eq!(stacks[&window.number].values().sum::<u64>(), window.instructions);
+            }
+        }
+    }
+}

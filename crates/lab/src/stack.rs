@@ -23,11 +23,12 @@
 //!
 //! - A tail call stands on its caller, though its return skips that: the graph says who asked for it.
 //! - Direct recursion is one frame, and so is a loop back to a function's first instruction.
-//! - Trampolines (`__x86_indirect_thunk_*`, `__SCT__*`) and what was jumped into (a `.cold` part, a stub between
-//!   module and kernel) make way for what they call: the graph shows that under the real caller.
+//! - Trampolines (`__x86_indirect_thunk_*`, `__SCT__*`) and what was jumped into (a stub between module and kernel)
+//!   make way for what they call: the graph shows that under the real caller. Not so `.cold` parts of functions.
 //! - On POWER a function has two entries: its first instruction, and the one 8 bytes later for callers with the
 //!   same table of contents (64-bit ELF V2 ABI, 2.3.2.1).
-//! - An interrupt is a root of its own, because what it interrupted did not ask for it.
+//! - An interrupt is a root of its own, because what it interrupted did not ask for it. Tables of entries
+//!   (`irq_entries_start`, `vectors`) make way for the entry they lead to.
 //!
 //! A switch of tasks is the hard part: the record does not say to which task. What runs next is in the middle of
 //! the scheduler on a stack of unknown depth, and its callers show only as it returns to them:
@@ -65,12 +66,17 @@ pub type Folded = BTreeMap<Vec<Code>, u64>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Landmark {
     None,
+    /// Entered at its first instruction.
     InterruptEntry,
+    /// Many entries in one symbol.
+    InterruptTable,
     /// Only returns from an interrupt, and calls nobody.
     InterruptExit,
     /// Leaves on the stack of another task.
     Switch,
     Trampoline,
+    /// A part of a function that is seldom run, put elsewhere by the compiler and jumped to.
+    Cold,
 }
 
 /// The functions that stacks turn on, of some symbols.
@@ -92,6 +98,10 @@ impl Landmarks {
         symbols.entry(address).is_some() || local.is_some_and(|global| symbols.entry(global).is_some())
     }
 
+    fn takes_interrupts(&self, code: Code) -> bool {
+        matches!(self.at(code), Landmark::InterruptEntry | Landmark::InterruptTable)
+    }
+
     fn at(&self, code: Code) -> Landmark {
         match code {
             Code::Kernel(id) => self.of.get(id.0).copied().unwrap_or(Landmark::None),
@@ -105,11 +115,9 @@ fn landmark(name: &str) -> Landmark {
     match name {
         // arch/x86/entry/entry_64.S, arch/arm64/kernel/entry.S, arch/powerpc/kernel/entry_64.S
         "__switch_to_asm" | "cpu_switch_to" | "_switch" => Landmark::Switch,
-        "irq_entries_start"
-        | "spurious_entries_start"
-        | "asm_common_interrupt"
-        | "asm_spurious_interrupt" => Landmark::InterruptEntry,
-        "vectors" | "tramp_vectors" | "__bp_harden_el1_vectors" => Landmark::InterruptEntry,
+        "irq_entries_start" | "spurious_entries_start" => Landmark::InterruptTable,
+        "vectors" | "tramp_vectors" | "__bp_harden_el1_vectors" => Landmark::InterruptTable,
+        "asm_common_interrupt" | "asm_spurious_interrupt" => Landmark::InterruptEntry,
         "restore_regs_and_return_to_kernel" | "native_irq_return_iret" | "native_iret" => {
             Landmark::InterruptExit
         }
@@ -117,6 +125,7 @@ fn landmark(name: &str) -> Landmark {
         // arch/powerpc/kernel/exceptions-64s.S names the vectors by their offset.
         _ if begins(&["asm_sysvec_", "asm_exc_", "exc_real_0x", "exc_virt_0x"]) => Landmark::InterruptEntry,
         _ if begins(&["__x86_indirect_", "__SCT__"]) => Landmark::Trampoline,
+        _ if name.ends_with(".cold") => Landmark::Cold,
         _ => Landmark::None,
     }
 }
@@ -246,19 +255,26 @@ impl<'a> Walker<'a> {
     /// Makes the piece's function the top.
     fn arrive(&mut self, piece: Piece) {
         let Some(top) = self.frames.last().copied() else { return self.begin(piece) };
-        let entry = |code, address| {
-            let real_mode = code == Code::Unknown && address < KERNEL_START;
-            real_mode || self.landmarks.at(code) == Landmark::InterruptEntry
-        };
         match (top.code, piece.code) {
             (before, now) if before == now => {}
             (_, Code::User) | (Code::User, _) => self.root(piece),
-            (before, now) if entry(now, piece.first) && !entry(before, top.site) => self.interrupt(piece),
+            (before, _) if self.interrupts(piece) && !self.landmarks.takes_interrupts(before) => {
+                self.interrupt(piece);
+            }
             (before, _) if self.landmarks.at(before) == Landmark::InterruptExit && self.resume() => {
                 self.arrive(piece);
             }
+            (before, _) if self.landmarks.at(before) == Landmark::InterruptTable => self.replace(piece),
             _ if piece.arrival == Arrival::Entry => self.call(piece),
             _ => self.land(piece),
+        }
+    }
+
+    fn interrupts(&self, piece: Piece) -> bool {
+        match (self.landmarks.at(piece.code), piece.arrival) {
+            (Landmark::InterruptTable, _) | (Landmark::InterruptEntry, Arrival::Entry) => true,
+            // POWER's vectors with translation off.
+            _ => piece.code == Code::Unknown && piece.first < KERNEL_START,
         }
     }
 
@@ -276,6 +292,12 @@ impl<'a> Walker<'a> {
     fn interrupt(&mut self, piece: Piece) {
         self.make_room();
         self.push(piece, None, Entered::Interrupting);
+    }
+
+    /// A table of entries leads to one: that is the root.
+    fn replace(&mut self, piece: Piece) {
+        let entered = self.frames.pop().map_or(Entered::Called, |table| table.entered);
+        self.push(piece, None, entered);
     }
 
     fn call(&mut self, piece: Piece) {
@@ -300,6 +322,7 @@ impl<'a> Walker<'a> {
             (_, Some(at)) => self.frames.truncate(at + 1),
             (_, None) => match self.resumed(0..level, piece) {
                 Some(at) => self.frames.truncate(at + 1),
+                None if self.landmarks.at(piece.code) == Landmark::Cold => self.put(piece, Entered::Called),
                 None if self.is_bottom_near() => self.find(piece),
                 None => self.put(piece, Entered::Jumped),
             },
@@ -357,8 +380,7 @@ impl<'a> Walker<'a> {
         }
         found.push(Found { code: piece.code, address: piece.first, node });
         // What an interrupt interrupted did not call it.
-        if let Some(lowest) = below.filter(|below| self.landmarks.at(below.code) != Landmark::InterruptEntry)
-        {
+        if let Some(lowest) = below.filter(|below| !self.landmarks.takes_interrupts(below.code)) {
             self.nodes[lowest.node].parent = Some(node);
         }
     }
@@ -419,4 +441,249 @@ fn same_frames(stack: &[Frame], found: &[Found]) -> Option<Vec<usize>> {
         places.push((0..above).rev().find(is_same).filter(|at| !places.is_empty() || at + 1 == stack.len())?);
     }
     (!places.is_empty()).then_some(places)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Functions of 0x100 bytes, in this order from the kernel's begin.
+    const NAMES: [&str; 18] = [
+        "entry_SYSCALL_64",
+        "vfs_read",
+        "schedule",
+        "__schedule",
+        "__switch_to_asm",
+        "__switch_to",
+        "do_idle",
+        "schedule_idle",
+        "irq_entries_start",
+        "asm_common_interrupt",
+        "native_irq_return_iret",
+        "nvme_irq",
+        "__x86_indirect_thunk_rax",
+        "worker_thread",
+        "printk",
+        "vfs_read.cold",
+        "vectors",
+        "exc_virt_0x4500_hardware_interrupt",
+    ];
+    const FUNCTION_BYTES: u64 = 0x100;
+
+    fn symbols() -> Symbols {
+        let line = |(at, name): (u64, &&str)| format!("{:x} {name}\n", KERNEL_START + at * FUNCTION_BYTES);
+        let text: String = (0..).zip(NAMES.iter()).map(line).collect();
+        Symbols::read(&text).unwrap()
+    }
+
+    /// A piece from words like `vfs_read+10`: two instructions from there on, so that a return lands 9 later.
+    fn piece(text: &str, symbols: &Symbols, landmarks: &Landmarks) -> Piece {
+        let (name, offset) = text.split_once('+').unwrap_or((text, "0"));
+        let offset = u64::from_str_radix(offset, 16).unwrap();
+        let first = match NAMES.iter().position(|known| *known == name) {
+            Some(at) => KERNEL_START + at as u64 * FUNCTION_BYTES + offset,
+            None => 0x70_0000 + offset,
+        };
+        let is_entry = landmarks.is_entry(symbols, first);
+        let arrival = if is_entry { Arrival::Entry } else { Arrival::Middle };
+        Piece { code: symbols.code(first), arrival, first, last: first + 4, instructions: 2 }
+    }
+
+    fn folded(steps: &str, arch: Arch) -> Vec<String> {
+        let symbols = symbols();
+        let landmarks = Landmarks::new(&symbols, arch);
+        let mut walker = Walker::new(&landmarks);
+        steps.split_whitespace().for_each(|step| walker.ran(piece(step, &symbols, &landmarks)));
+        let name = |code: &Code| match code {
+            Code::User => "(user)",
+            Code::Unknown => "(unknown)",
+            Code::Kernel(id) => symbols.function(*id).name.as_str(),
+        };
+        let line = |(stack, count): (&Vec<Code>, &u64)| {
+            format!("{} {count}", stack.iter().map(name).collect::<Vec<_>>().join(";"))
+        };
+        let mut lines: Vec<String> = walker.finish().iter().map(line).collect();
+        lines.sort();
+        lines
+    }
+
+    fn check(steps: &str, expected: &[&str]) {
+        assert_eq!(folded(steps, Arch::X86), expected, "{steps}");
+    }
+
+    #[test]
+    fn calls_and_returns() {
+        check(
+            "user entry_SYSCALL_64 vfs_read printk vfs_read+9 entry_SYSCALL_64+9 user+8",
+            &[
+                "(user) 4",
+                "entry_SYSCALL_64 4",
+                "entry_SYSCALL_64;vfs_read 4",
+                "entry_SYSCALL_64;vfs_read;printk 2",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_tail_call_stands_on_its_caller_and_returns_past_it() {
+        check(
+            "user entry_SYSCALL_64 vfs_read printk entry_SYSCALL_64+9 schedule",
+            &[
+                "(user) 2",
+                "entry_SYSCALL_64 4",
+                "entry_SYSCALL_64;schedule 2",
+                "entry_SYSCALL_64;vfs_read 2",
+                "entry_SYSCALL_64;vfs_read;printk 2",
+            ],
+        );
+    }
+
+    #[test]
+    fn trampolines_make_way_and_cold_parts_stay() {
+        check(
+            "user entry_SYSCALL_64 vfs_read __x86_indirect_thunk_rax schedule vfs_read+9 vfs_read.cold+20 printk \
+             vfs_read.cold+29 vfs_read+40",
+            &[
+                "(user) 2",
+                "entry_SYSCALL_64 2",
+                "entry_SYSCALL_64;vfs_read 6",
+                "entry_SYSCALL_64;vfs_read;__x86_indirect_thunk_rax 2",
+                "entry_SYSCALL_64;vfs_read;schedule 2",
+                "entry_SYSCALL_64;vfs_read;vfs_read.cold 4",
+                "entry_SYSCALL_64;vfs_read;vfs_read.cold;printk 2",
+            ],
+        );
+    }
+
+    #[test]
+    fn an_interrupt_is_a_root_and_returns_to_what_it_interrupted() {
+        check(
+            "user entry_SYSCALL_64 vfs_read irq_entries_start+38 asm_common_interrupt nvme_irq \
+             asm_common_interrupt+9 native_irq_return_iret vfs_read+9 entry_SYSCALL_64+9",
+            &[
+                "(user) 2",
+                "asm_common_interrupt 4",
+                "asm_common_interrupt;native_irq_return_iret 2",
+                "asm_common_interrupt;nvme_irq 2",
+                "entry_SYSCALL_64 4",
+                "entry_SYSCALL_64;vfs_read 4",
+                "irq_entries_start 2",
+            ],
+        );
+    }
+
+    #[test]
+    fn an_interrupt_between_a_call_and_its_first_instruction() {
+        check(
+            "user entry_SYSCALL_64 asm_common_interrupt native_irq_return_iret vfs_read entry_SYSCALL_64+9",
+            &[
+                "(user) 2",
+                "asm_common_interrupt 2",
+                "asm_common_interrupt;native_irq_return_iret 2",
+                "entry_SYSCALL_64 4",
+                "entry_SYSCALL_64;vfs_read 2",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_task_that_was_switched_away_comes_back_to_its_own_stack() {
+        check(
+            "user entry_SYSCALL_64 vfs_read schedule __schedule __switch_to_asm __switch_to \
+             __schedule+9 schedule_idle+9 do_idle+9 schedule_idle __schedule __switch_to_asm __switch_to \
+             __schedule+9 schedule+9 vfs_read+9 printk vfs_read+12 entry_SYSCALL_64+9 user+8",
+            &[
+                "(user) 4",
+                "do_idle 2",
+                "do_idle;schedule_idle 4",
+                "do_idle;schedule_idle;__schedule 4",
+                "do_idle;schedule_idle;__schedule;__switch_to_asm 2",
+                "do_idle;schedule_idle;__schedule;__switch_to_asm;__switch_to 2",
+                "entry_SYSCALL_64 4",
+                "entry_SYSCALL_64;vfs_read 6",
+                "entry_SYSCALL_64;vfs_read;printk 2",
+                "entry_SYSCALL_64;vfs_read;schedule 4",
+                "entry_SYSCALL_64;vfs_read;schedule;__schedule 4",
+                "entry_SYSCALL_64;vfs_read;schedule;__schedule;__switch_to_asm 2",
+                "entry_SYSCALL_64;vfs_read;schedule;__schedule;__switch_to_asm;__switch_to 2",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_task_not_seen_before_is_not_taken_for_another() {
+        check(
+            "user entry_SYSCALL_64 schedule __schedule __switch_to_asm __schedule+9 schedule+9 worker_thread+9 printk",
+            &[
+                "(user) 2",
+                "entry_SYSCALL_64 2",
+                "entry_SYSCALL_64;schedule 2",
+                "entry_SYSCALL_64;schedule;__schedule 2",
+                "entry_SYSCALL_64;schedule;__schedule;__switch_to_asm 2",
+                "worker_thread 2",
+                "worker_thread;printk 2",
+                "worker_thread;schedule 2",
+                "worker_thread;schedule;__schedule 2",
+            ],
+        );
+    }
+
+    #[test]
+    fn recursion_of_a_function_with_itself_is_one_frame() {
+        check(
+            "user entry_SYSCALL_64 vfs_read vfs_read vfs_read+9 entry_SYSCALL_64+9",
+            &["(user) 2", "entry_SYSCALL_64 4", "entry_SYSCALL_64;vfs_read 6"],
+        );
+    }
+
+    #[test]
+    fn power_s_functions_have_two_entries() {
+        let steps = "user exc_virt_0x4500_hardware_interrupt nvme_irq+8 exc_virt_0x4500_hardware_interrupt+9";
+        let root = "exc_virt_0x4500_hardware_interrupt";
+        assert_eq!(
+            folded(steps, Arch::Ppc),
+            ["(user) 2", &format!("{root} 4"), &format!("{root};nvme_irq 2")]
+        );
+    }
+
+    #[test]
+    fn calls_without_end_stay_bounded() {
+        let steps = "vfs_read printk ".repeat(10 * DEPTH_MAX);
+        let lines = folded(&format!("user entry_SYSCALL_64 {steps}"), Arch::X86);
+        assert!(lines.iter().all(|line| line.matches(';').count() < DEPTH_MAX));
+    }
+
+    fn any_piece() -> impl Strategy<Value = Piece> {
+        let place = (0..NAMES.len() as u64 + 2, 0..4_u64, 0..6_u64);
+        place.prop_map(|(function, offset, instructions)| {
+            let symbols = symbols();
+            let first = match function.checked_sub(NAMES.len() as u64) {
+                Some(0) => 0x70_0000 + offset,
+                Some(_) => 0x500 + offset,
+                None => KERNEL_START + function * FUNCTION_BYTES + offset * 8,
+            };
+            let arrival = if offset == 0 { Arrival::Entry } else { Arrival::Middle };
+            let last = first + instructions.saturating_sub(1);
+            Piece { code: symbols.code(first), arrival, first, last, instructions }
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn stacks_add_up_and_stay_bounded(pieces in proptest::collection::vec(any_piece(), 0..600)) {
+            let symbols = symbols();
+            let landmarks = Landmarks::new(&symbols, Arch::X86);
+            let mut walker = Walker::new(&landmarks);
+            pieces.iter().for_each(|piece| walker.ran(*piece));
+            let folded = walker.finish();
+            let ran: u64 = pieces.iter().map(|piece| piece.instructions).sum();
+            prop_assert_eq!(folded.values().sum::<u64>(), ran);
+            prop_assert!(folded.keys().all(|stack| !stack.is_empty() && stack.len() <= 2 * DEPTH_MAX));
+            let of_user = folded.iter().filter(|(stack, _)| stack.last() == Some(&Code::User));
+            prop_assert!(of_user.map(|(stack, _)| stack.len()).all(|length| length == 1));
+        }
+    }
 }
