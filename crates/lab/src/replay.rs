@@ -158,7 +158,7 @@ ffffffff81000100 __domain_mapping
     fn a_block_falls_from_one_function_into_the_next() {
         let (_, stacks) = both(&[4 << 28, 2, 0, 1 << 28, 2, 4 << 28 | 1]);
         let lengths: Vec<_> = stacks[&0].iter().map(|(stack, n)| (stack.len(), *n)).collect();
-        assert_eq!(lengths, [(1, 1), (1, 2), (2, 1), (3, 2)]);
+        assert_eq!(lengths, [(1, 1), (1, 2), (1, 1), (2, 2)]);
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //!   ------------------------------------------------   -------------------   -----------------------------
 //!   in the function on top                             a loop or a jump      nothing
 //!   at a function's first instruction                  a call                pushed
+//!   there, behind the last instruction that ran        falling into it       takes the place of the top
 //!   behind the last instruction of one on the stack    a return              popped to it
 //!   in the middle of another one on the stack          an odd return         popped to it
 //!   in the middle of one that is not on the stack      a jump                pushed, gives way to calls
@@ -54,8 +55,8 @@ use std::collections::{BTreeMap, HashMap};
 const DEPTH_MAX: usize = 256;
 /// More tasks than take turns in one I/O: the oldest is forgotten.
 const TASKS_MAX: usize = 64;
-/// A return address is at most so far behind its call: the longest instruction of x86.
-const CALL_BYTES_MAX: u64 = 15;
+/// The longest instruction, of x86: a return address is at most so far behind its call.
+const INSTRUCTION_BYTES_MAX: u64 = 15;
 /// From a function's global to its local entry on POWER.
 const LOCAL_ENTRY_BYTES: u64 = 8;
 
@@ -180,9 +181,13 @@ struct Frame {
 
 impl Frame {
     fn is_returned_to(&self, code: Code, address: u64) -> bool {
-        let behind = address.wrapping_sub(self.site);
-        self.code == code && (1..=CALL_BYTES_MAX).contains(&behind)
+        self.code == code && is_behind(self.site, address)
     }
+}
+
+/// Whether an address can be that of the instruction behind another.
+fn is_behind(instruction: u64, address: u64) -> bool {
+    (1..=INSTRUCTION_BYTES_MAX).contains(&address.wrapping_sub(instruction))
 }
 
 /// What is below the lowest frame.
@@ -264,7 +269,10 @@ impl<'a> Walker<'a> {
             (before, _) if self.landmarks.at(before) == Landmark::InterruptExit && self.resume() => {
                 self.arrive(piece);
             }
-            (before, _) if self.landmarks.at(before) == Landmark::InterruptTable => self.replace(piece),
+            (before, _) if self.landmarks.at(before) == Landmark::InterruptTable => self.replace(piece, None),
+            _ if piece.arrival == Arrival::Entry && is_behind(top.site, piece.first) => {
+                self.replace(piece, self.nodes[top.node].parent);
+            }
             _ if piece.arrival == Arrival::Entry => self.call(piece),
             _ => self.land(piece),
         }
@@ -294,10 +302,10 @@ impl<'a> Walker<'a> {
         self.push(piece, None, Entered::Interrupting);
     }
 
-    /// A table of entries leads to one: that is the root.
-    fn replace(&mut self, piece: Piece) {
-        let entered = self.frames.pop().map_or(Entered::Called, |table| table.entered);
-        self.push(piece, None, entered);
+    /// Takes the place of the top.
+    fn replace(&mut self, piece: Piece, parent: Option<usize>) {
+        let entered = self.frames.pop().map_or(Entered::Called, |top| top.entered);
+        self.push(piece, parent, entered);
     }
 
     fn call(&mut self, piece: Piece) {
@@ -628,6 +636,14 @@ mod tests {
                 "worker_thread;schedule 2",
                 "worker_thread;schedule;__schedule 2",
             ],
+        );
+    }
+
+    #[test]
+    fn what_falls_into_the_next_function_is_that_one_from_then_on() {
+        check(
+            "user entry_SYSCALL_64+f8 vfs_read schedule vfs_read+9 user+8",
+            &["(user) 4", "entry_SYSCALL_64 2", "vfs_read 4", "vfs_read;schedule 2"],
         );
     }
 
