@@ -119,10 +119,8 @@ fn landmark(name: &str) -> Landmark {
         "irq_entries_start" | "spurious_entries_start" => Landmark::InterruptTable,
         "vectors" | "tramp_vectors" | "__bp_harden_el1_vectors" => Landmark::InterruptTable,
         "asm_common_interrupt" | "asm_spurious_interrupt" => Landmark::InterruptEntry,
-        "restore_regs_and_return_to_kernel" | "native_irq_return_iret" | "native_iret" => {
-            Landmark::InterruptExit
-        }
-        "ret_to_kernel" => Landmark::InterruptExit,
+        // `iretq` and `eret`
+        "native_irq_return_iret" | "ret_to_kernel" => Landmark::InterruptExit,
         // arch/powerpc/kernel/exceptions-64s.S names the vectors by their offset.
         _ if begins(&["asm_sysvec_", "asm_exc_", "exc_real_0x", "exc_virt_0x"]) => Landmark::InterruptEntry,
         _ if begins(&["__x86_indirect_", "__SCT__"]) => Landmark::Trampoline,
@@ -266,13 +264,13 @@ impl<'a> Walker<'a> {
             (before, _) if self.interrupts(piece) && !self.landmarks.takes_interrupts(before) => {
                 self.interrupt(piece);
             }
+            _ if piece.arrival == Arrival::Entry && is_behind(top.site, piece.first) => {
+                self.replace(piece, self.nodes[top.node].parent);
+            }
             (before, _) if self.landmarks.at(before) == Landmark::InterruptExit && self.resume() => {
                 self.arrive(piece);
             }
             (before, _) if self.landmarks.at(before) == Landmark::InterruptTable => self.replace(piece, None),
-            _ if piece.arrival == Arrival::Entry && is_behind(top.site, piece.first) => {
-                self.replace(piece, self.nodes[top.node].parent);
-            }
             _ if piece.arrival == Arrival::Entry => self.call(piece),
             _ => self.land(piece),
         }
@@ -579,6 +577,29 @@ mod tests {
                 "entry_SYSCALL_64 4",
                 "entry_SYSCALL_64;vfs_read 4",
                 "irq_entries_start 2",
+            ],
+        );
+    }
+
+    #[test]
+    fn an_interrupt_of_an_interrupt_returns_to_that() {
+        // The exit falls into its last part; the third comes before anything of what the second interrupted ran.
+        let exit = "asm_common_interrupt+f8 native_irq_return_iret";
+        check(
+            &format!(
+                "user entry_SYSCALL_64 vfs_read asm_common_interrupt nvme_irq irq_entries_start+8 \
+                 asm_common_interrupt {exit} irq_entries_start+10 asm_common_interrupt {exit} nvme_irq+9 printk \
+                 nvme_irq+12 asm_common_interrupt+9 {exit} vfs_read+9 entry_SYSCALL_64+9"
+            ),
+            &[
+                "(user) 2",
+                "asm_common_interrupt 14",
+                "asm_common_interrupt;nvme_irq 6",
+                "asm_common_interrupt;nvme_irq;printk 2",
+                "entry_SYSCALL_64 4",
+                "entry_SYSCALL_64;vfs_read 4",
+                "irq_entries_start 4",
+                "native_irq_return_iret 6",
             ],
         );
     }
