@@ -1,5 +1,6 @@
 //! The command line: what may be typed, with its help. Man pages and completions come from here too.
 
+use crate::lab::FlameFile;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use host::Bdf;
 use host::memory::plan::Wish;
@@ -186,6 +187,7 @@ pub(crate) struct LabFetch {
 #[command(after_help = "\
 Examples:
   iotoll lab run x86-vtd-strict --workload 'nvme-read-*'
+  iotoll lab run x86-vtd-strict --workload nvme-read-4k --flame read.svg
   iotoll lab run --all -o tolls              every preset, a toll sheet each
   iotoll lab run arm-smmu-lazy --kernel Image --modules lib/modules/6.9.0 -o mine
 
@@ -203,6 +205,13 @@ pub(crate) struct LabRun {
     /// Write each sheet to DIR/PRESET.json
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) output: Option<PathBuf>,
+    /// Draw where the median I/O's instructions go, by call stack: FILE.svg, or FILE.folded as text
+    ///
+    /// Of several presets or workloads each gets a file of its own: for read.svg they are named
+    /// read-PRESET-WORKLOAD.svg. The drawing needs no other file: a browser zooms into a frame that is
+    /// clicked, and searches with Ctrl-F. The text is a line for each stack, as flame graph programs read.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) flame: Option<FlameFile>,
     /// Run each preset N times and compare the counts
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) repeat: u32,

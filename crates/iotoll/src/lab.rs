@@ -2,9 +2,12 @@
 
 mod diff;
 mod fetch;
+mod flame;
 mod list;
 mod run;
 mod show;
+
+pub(crate) use flame::FlameFile;
 
 use crate::cli::Lab;
 use crate::output::Outcome;

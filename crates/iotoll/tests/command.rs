@@ -376,6 +376,7 @@ fn help_shows_examples_and_shells_complete() {
         &["inspect", "--help"],
         &["capture", "--help"],
         &["mtrr", "plan", "--help"],
+        &["lab", "run", "--help"],
         &["lab", "show", "--help"],
         &["lab", "diff", "--help"],
     ] {

@@ -120,6 +120,14 @@ fn refused(args: &[&str]) -> String {
 }
 
 #[test]
+fn a_flame_of_no_known_form_is_refused_before_anything_runs() {
+    let error = refused(&["run", "x86-no-iommu", "--flame", "read.png"]);
+    for words in ["read.png", ".svg", ".folded"] {
+        assert!(error.contains(words), "{words}: {error}");
+    }
+}
+
+#[test]
 fn broken_sheets_are_errors_that_name_the_file_and_the_place() {
     let folder = tempfile::tempdir().unwrap();
     let good = sheet("x86-vtd-strict");

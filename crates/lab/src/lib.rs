@@ -10,13 +10,16 @@
 
 pub mod arch;
 pub mod disk;
+pub mod flame;
 pub mod guest;
 pub mod kernel;
 pub mod machine;
 pub mod preset;
 pub mod qemu;
 pub mod record;
+pub mod replay;
 pub mod run;
+pub mod stack;
 pub mod stage;
 pub mod symbols;
 pub mod tolls;

@@ -1,6 +1,7 @@
 //! From a preset to its toll sheet.
 
 use crate::disk::Disk;
+use crate::flame::{Flame, Heading};
 use crate::guest::init::{self, DONE, ENDED, Errand, FOUND};
 use crate::guest::{Initramfs, InitramfsError, PlacedFile, agent};
 use crate::kernel::{Kernel, ModuleError, ModuleTree};
@@ -8,16 +9,19 @@ use crate::machine::{self, Files};
 use crate::preset::{Adapter, Preset};
 use crate::qemu::{self, Limits, QemuError};
 use crate::record::{Record, RecordError};
+use crate::replay;
+use crate::stack::Landmarks;
 use crate::stage::StageTable;
 use crate::symbols::{Symbols, SymbolsError};
-use crate::tolls::{Assay, Seen};
+use crate::tolls::{Assay, Seen, typical};
 use crate::trace::{self, Happenings, TraceError};
 use crate::window::{Folder, Layout, Window};
 use crate::workload::Workload;
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
-use toll::{Evidence, KernelId, Machine, Road, SheetSchema, Toll, TollSheet};
+use toll::{Evidence, KernelId, Machine, Road, SheetSchema, TollSheet};
 
 /// Room for a kernel's symbols.
 const SYMBOLS_BYTES: u64 = 32 << 20;
@@ -105,8 +109,19 @@ pub struct Plan<'a> {
     pub scratch: &'a Path,
     /// The day, YYYY-MM-DD.
     pub today: &'a str,
+    /// What is wanted.
+    pub detail: Detail,
     /// Time, and the user's wish to stop.
     pub limits: Limits<'a>,
+}
+
+/// What is wanted of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// The toll sheet.
+    Tolls,
+    /// Also a flame of each workload, for which the record is read twice.
+    Flames,
 }
 
 /// What a run is doing.
@@ -130,6 +145,8 @@ pub enum Progress<'a> {
 pub struct Measured {
     /// The toll sheet.
     pub sheet: TollSheet,
+    /// The typical window of each workload by call stack, if wanted.
+    pub flames: Vec<Flame>,
     /// Workloads that did not run, each with why.
     pub absent: Vec<(String, String)>,
     /// Times that waiting for devices was given up: the counts may then depend on the machine's load.
@@ -141,7 +158,8 @@ pub struct Measured {
 /// # Errors
 /// [`RunError`]; nothing is left running.
 pub fn run(plan: Plan<'_>, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Measured, RunError> {
-    let mut measured = Measured { sheet: empty_sheet(plan)?, absent: Vec::new(), gave_up: 0 };
+    let mut measured =
+        Measured { sheet: empty_sheet(plan)?, flames: Vec::new(), absent: Vec::new(), gave_up: 0 };
     let mut vcpus: Vec<u32> = plan.workloads.iter().map(|workload| workload.vcpus).collect();
     vcpus.sort_unstable();
     vcpus.dedup();
@@ -306,28 +324,69 @@ impl Boot<'_> {
             return Err(RunError::Windows { record: windows.len(), log: happenings.len() });
         }
         let evidence = self.evidence(&measured.sheet);
+        let mut typical_windows = BTreeMap::new();
         for (phase, workload) in self.workloads {
             let assay =
                 Assay { arch: self.plan.preset.arch, symbols: &symbols, workload, evidence: &evidence };
+            let seen = seen(*phase, &windows, &happenings);
             match ended(console, &workload.name) {
-                Some("0") => measured.sheet.tolls.extend(toll(assay, *phase, &windows, &happenings)),
+                Some("0") => {
+                    measured.sheet.tolls.extend(assay.toll(&seen));
+                    typical_windows
+                        .extend(typical(&seen).map(|window| (window.number, (workload, window.units))));
+                }
                 other => measured.absent.push((workload.name.clone(), absence(console, other))),
             }
+        }
+        if self.plan.detail == Detail::Flames {
+            measured.flames.extend(self.flames(files, &symbols, &typical_windows)?);
         }
         Ok(())
     }
 
-    fn windows(&self, files: &Files, symbols: &Symbols) -> Result<(Vec<Window>, usize), RunError> {
-        let record = io(&files.record, "read", File::open(&files.record))?;
-        let no_good = |problem| RunError::Record {
-            problem,
-            qemu: qemu::last_lines(&files.console.with_extension("qemu")),
+    /// The flames of some windows, by their numbers.
+    fn flames(
+        &self,
+        files: &Files,
+        symbols: &Symbols,
+        windows: &BTreeMap<u64, (&Workload, u64)>,
+    ) -> Result<Vec<Flame>, RunError> {
+        let landmarks = Landmarks::new(symbols, self.plan.preset.arch);
+        let numbers = windows.keys().copied().collect();
+        let stacks = self.read(files, |record| replay::stacks(record, symbols, &landmarks, &numbers))?;
+        let stages = StageTable::built_in().stages(symbols);
+        let flame = |(number, folded): (&u64, _)| {
+            let (workload, ios) = *windows.get(number)?;
+            let heading = Heading {
+                preset: self.plan.preset.name.clone(),
+                workload: workload.name.clone(),
+                kernel: self.plan.kernel.release.clone(),
+                ios,
+            };
+            Some(Flame::new(heading, folded, symbols, &stages))
         };
+        Ok(stacks.iter().filter_map(flame).collect())
+    }
+
+    fn windows(&self, files: &Files, symbols: &Symbols) -> Result<(Vec<Window>, usize), RunError> {
         let stages = StageTable::built_in().stages(symbols);
         let mut folder = Folder::new(symbols, &stages, Layout::of(self.plan.preset.arch));
-        let mut record = Record::new(BufReader::with_capacity(1 << 20, record)).map_err(no_good)?;
-        let windows = folder.fold(&mut record).map_err(no_good)?;
+        let windows = self.read(files, |record| folder.fold(record))?;
         Ok((windows, folder.gave_up.len()))
+    }
+
+    /// Reads the record from its begin.
+    fn read<T>(
+        &self,
+        files: &Files,
+        read: impl FnOnce(&mut Record<BufReader<File>>) -> Result<T, RecordError>,
+    ) -> Result<T, RunError> {
+        let record = io(&files.record, "read", File::open(&files.record))?;
+        let read = Record::new(BufReader::with_capacity(1 << 20, record)).and_then(|mut it| read(&mut it));
+        read.map_err(|problem| RunError::Record {
+            problem,
+            qemu: qemu::last_lines(&files.console.with_extension("qemu")),
+        })
     }
 
     fn evidence(&self, sheet: &TollSheet) -> Evidence {
@@ -341,10 +400,9 @@ impl Boot<'_> {
     }
 }
 
-fn toll(assay: Assay<'_>, phase: u64, windows: &[Window], happenings: &[Happenings]) -> Option<Toll> {
+fn seen<'a>(phase: u64, windows: &'a [Window], happenings: &'a [Happenings]) -> Vec<Seen<'a>> {
     let pairs = windows.iter().zip(happenings).filter(|(window, _)| window.phase == phase);
-    let seen: Vec<Seen<'_>> = pairs.map(|(window, happenings)| Seen { window, happenings }).collect();
-    assay.toll(&seen)
+    pairs.map(|(window, happenings)| Seen { window, happenings }).collect()
 }
 
 /// What the kernel calls the type of the IOMMU group of adapters on a road (`Documentation/ABI/testing/

@@ -101,6 +101,19 @@ impl Stages {
         matches!(code, Some(Code::Kernel(id)) if self.verdicts[id.0] == Verdict::Is(Stage::TableWrite))
     }
 
+    /// The stage of code by its own name; none for servants, which count for who called them.
+    pub fn own(&self, code: Code) -> Option<Stage> {
+        match code {
+            Code::User => Some(Stage::User),
+            Code::Unknown => Some(Stage::Unattributed),
+            Code::Kernel(function) => match self.verdicts[function.0] {
+                Verdict::Is(stage) => Some(stage),
+                Verdict::Copies => Some(Stage::Copy),
+                Verdict::Same => None,
+            },
+        }
+    }
+
     /// The stage of the next code that runs, on one virtual CPU.
     pub fn next(&self, code: Code, follower: &mut Follower) -> Stage {
         let function = match code {
@@ -166,6 +179,16 @@ mod tests {
         let stages = StageTable::built_in().stages(&Symbols::default());
         assert_eq!(stages.next(Code::User, &mut Follower::default()), Stage::User);
         assert_eq!(stages.next(Code::Unknown, &mut Follower::default()), Stage::Unattributed);
+        assert_eq!(stages.own(Code::Unknown), Some(Stage::Unattributed));
+    }
+
+    #[test]
+    fn servants_have_no_stage_of_their_own() {
+        let text = "ffffffff81000000 _raw_spin_lock\nffffffff81000100 nvme_queue_rq\n";
+        let symbols = Symbols::read(text).unwrap();
+        let stages = StageTable::built_in().stages(&symbols);
+        assert_eq!(stages.own(symbols.code(0xffff_ffff_8100_0000)), None);
+        assert_eq!(stages.own(symbols.code(0xffff_ffff_8100_0100)), Some(Stage::Driver));
     }
 
     #[test]

@@ -132,13 +132,12 @@ impl Symbols {
     }
 }
 
-/// Prefers a name people know over those that the compiler and the linker add at the same address.
+/// Prefers a name people know over the aliases that the compiler and the linker add, and over marks of where a
+/// section begins (`__sched_text_start` is where `__switch_to` may be).
 fn rank(name: &str) -> (bool, &str) {
-    let marks_a_section = name.starts_with("__") && name.ends_with("_start");
-    (
-        marks_a_section || name.starts_with("__pfx_") || name.starts_with("__cfi_") || name.starts_with('.'),
-        name,
-    )
+    let of_compiler = ["__pfx_", "__cfi_", "."].iter().any(|front| name.starts_with(front));
+    let of_section = name.starts_with("__") && (name.ends_with("_start") || name.ends_with("_end"));
+    (of_compiler || of_section, name)
 }
 
 /// A line's symbol. `Some(None)` is a symbol that is no code.
@@ -193,6 +192,15 @@ ffffffffc0001000 t nvme_irq\t[nvme]
         let entry = symbols.entry(0xffff_ffff_c000_1000).unwrap();
         assert_eq!(symbols.function(entry).module.as_deref(), Some("nvme"));
         assert_eq!(symbols.entry(0xffff_ffff_c000_1004), None);
+    }
+
+    #[test]
+    fn a_section_s_begin_is_no_function_s_name() {
+        let text = "ffffffff81000000 __sched_text_start\nffffffff81000000 __switch_to\n\
+                    ffffffff81000100 __indirect_thunk_start\nffffffff81000100 __x86_indirect_thunk_rax\n";
+        let symbols = Symbols::read(text).unwrap();
+        assert_eq!(name(&symbols, 0xffff_ffff_8100_0010), Some("__switch_to"));
+        assert_eq!(name(&symbols, 0xffff_ffff_8100_0110), Some("__x86_indirect_thunk_rax"));
     }
 
     #[test]

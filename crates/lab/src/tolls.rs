@@ -40,7 +40,7 @@ impl Assay<'_> {
         let windows = NonZeroU32::new(u32::try_from(seen.len()).ok()?)?;
         let units = u32::try_from(seen.first()?.window.units).ok()?;
         let instructions = spread(seen.iter().map(|seen| seen.window.instructions).collect())?;
-        let typical = typical(seen, instructions.median)?;
+        let typical = typical(seen)?;
         Some(Toll {
             workload: self.workload.name.clone(),
             what: self.workload.what.clone(),
@@ -172,8 +172,10 @@ fn spread(mut counts: Vec<u64>) -> Option<Spread> {
     })
 }
 
-/// Of the windows with the median count the one whose functions most of them share; the first of equals.
-fn typical<'a>(seen: &[Seen<'a>], median: u64) -> Option<&'a Window> {
+/// Of the windows with the median count the one whose functions most of them share; the first of equals. None if
+/// there are no windows.
+pub fn typical<'a>(seen: &[Seen<'a>]) -> Option<&'a Window> {
+    let median = spread(seen.iter().map(|seen| seen.window.instructions).collect())?.median;
     let mut alike: HashMap<&BTreeMap<Code, u64>, (usize, &'a Window)> = HashMap::new();
     let mut order = Vec::new();
     for window in seen.iter().map(|seen| seen.window).filter(|window| window.instructions == median) {
@@ -205,7 +207,7 @@ mod tests {
         let happenings = Happenings::default();
         let seen: Vec<Seen<'_>> =
             windows.iter().map(|window| Seen { window, happenings: &happenings }).collect();
-        assert_eq!(typical(&seen, 10).unwrap().user(), 2);
+        assert_eq!(typical(&seen).unwrap().user(), 2);
         let spread = spread(windows.iter().map(|window| window.instructions).collect()).unwrap();
         assert_eq!(spread, Spread { median: 10, min: 9, p99: 30, max: 30, at_median: 3 });
     }

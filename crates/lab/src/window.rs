@@ -10,6 +10,8 @@ use toll::Stage;
 /// What one window counted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Window {
+    /// Which of the record's windows it is: they are numbered from 0 as they begin.
+    pub number: u64,
     /// The workload's number.
     pub phase: u64,
     /// I/Os in it.
@@ -56,6 +58,8 @@ pub struct Folder<'a> {
     units: u64,
     vcpu: u32,
     open: BTreeMap<u32, Open>,
+    /// Windows begun so far.
+    begun: u64,
     /// Milliseconds that the plugin waited for devices in vain, each time.
     pub gave_up: Vec<u32>,
 }
@@ -80,6 +84,7 @@ impl<'a> Folder<'a> {
             units: 1,
             vcpu: 0,
             open: BTreeMap::new(),
+            begun: 0,
             gave_up: Vec::new(),
         }
     }
@@ -125,7 +130,9 @@ impl<'a> Folder<'a> {
     }
 
     fn begin(&mut self) {
-        let window = Window { phase: self.phase, units: self.units, vcpu: self.vcpu, ..Window::default() };
+        let (number, phase, units, vcpu) = (self.begun, self.phase, self.units, self.vcpu);
+        let window = Window { number, phase, units, vcpu, ..Window::default() };
+        self.begun += 1;
         self.open.insert(self.vcpu, Open { window, ..Open::default() });
     }
 

@@ -1,13 +1,15 @@
 //! `iotoll lab run`: presets to toll sheets.
 
+use super::flame::{FlameFile, FlameFiles};
 use crate::cli::LabRun;
 use crate::output::{self, Outcome};
 use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
+use lab::flame::Flame;
 use lab::kernel::{Cache, Kernel, busybox};
 use lab::preset::{Preset, Presets};
 use lab::qemu::{self, Limits};
-use lab::run::{Measured, Plan, Progress};
+use lab::run::{Detail, Measured, Plan, Progress};
 use lab::workload::Workload;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,12 +24,16 @@ pub(super) fn run(args: &LabRun) -> anyhow::Result<Outcome> {
         false => args.names.iter().map(|name| presets.get(name)).collect::<Result<_, _>>()?,
     };
     let session = Session::new(args)?;
+    let flames = args.flame.as_ref().map(|file| session.flame_files(file, &chosen)).transpose()?;
     let mut sheets = Vec::new();
     let mut differing = 0;
     for preset in chosen {
         let repeated = session.repeat(preset)?;
         differing += usize::from(!repeated.same);
         session.keep_sheet(&repeated.sheet)?;
+        if let Some(files) = &flames {
+            repeated.flames.iter().try_for_each(|flame| files.write(flame))?;
+        }
         sheets.push(repeated.sheet);
     }
     super::show::print(&sheets, args.json)?;
@@ -46,6 +52,8 @@ struct Session<'a> {
 /// A preset's sheet, after all its repeats.
 struct Repeated {
     sheet: TollSheet,
+    /// Of the first run.
+    flames: Vec<Flame>,
     /// Whether all repeats counted the same.
     same: bool,
 }
@@ -64,10 +72,11 @@ impl<'a> Session<'a> {
     }
 
     fn repeat(&self, preset: &Preset) -> anyhow::Result<Repeated> {
-        let mut sheet = self.once(preset)?;
+        let detail = if self.args.flame.is_some() { Detail::Flames } else { Detail::Tolls };
+        let Measured { mut sheet, flames, .. } = self.once(preset, detail)?;
         let mut same = true;
         for repeat in 2..=self.args.repeat {
-            let again = self.once(preset)?;
+            let again = self.once(preset, Detail::Tolls)?.sheet;
             let changes = compare(&sheet, &again, Limit::default());
             if !changes.is_empty() {
                 same = false;
@@ -82,10 +91,10 @@ impl<'a> Session<'a> {
             }
             sheet.repeats = repeat;
         }
-        Ok(Repeated { sheet, same })
+        Ok(Repeated { sheet, flames, same })
     }
 
-    fn once(&self, preset: &Preset) -> anyhow::Result<TollSheet> {
+    fn once(&self, preset: &Preset, detail: Detail) -> anyhow::Result<Measured> {
         let (kernel, busybox) = (self.kernel(preset)?, busybox(&self.cache, preset.arch)?);
         let scratch = Scratch::new(self.args.keep.as_deref(), &preset.name)?;
         let workloads = Workload::of(preset, &self.args.workloads)?;
@@ -97,6 +106,7 @@ impl<'a> Session<'a> {
             plugin: &self.plugin,
             scratch: scratch.path(),
             today: &self.today,
+            detail,
             limits: Limits { time: Duration::from_secs(self.args.timeout), stop: &self.stop },
         };
         let bar = spinner(&preset.name)?;
@@ -105,7 +115,7 @@ impl<'a> Session<'a> {
         bar.finish_and_clear();
         let measured = measured?;
         warn(preset, &measured);
-        Ok(measured.sheet)
+        Ok(measured)
     }
 
     fn kernel(&self, preset: &Preset) -> anyhow::Result<Kernel> {
@@ -113,6 +123,13 @@ impl<'a> Session<'a> {
             (Some(image), Some(modules)) => Kernel::of_user(preset.arch, image, modules)?,
             _ => Kernel::newest(&self.cache, super::choice(preset)?)?,
         })
+    }
+
+    /// Where flames go; one file if there is but one.
+    fn flame_files(&self, file: &FlameFile, presets: &[&Preset]) -> anyhow::Result<FlameFiles> {
+        let of = |preset: &&Preset| Workload::of(preset, &self.args.workloads).map(|all| all.len());
+        let flames: usize = presets.iter().map(of).sum::<Result<_, _>>()?;
+        FlameFiles::new(file.clone(), flames)
     }
 
     fn keep_sheet(&self, sheet: &TollSheet) -> anyhow::Result<()> {
