@@ -110,11 +110,12 @@ void command_many(char **words)
 		.barrier = shared(sizeof(struct barrier)),
 	};
 
+	/* Before the children are there: they wait for each other without sleeping. */
+	come_to_rest();
 	for (u64 cpu = 0; cpu < task.cpus; cpu++)
 		if (spawn() == 0)
 			child(&task, cpu);
 	wait_ready(&task);
-	come_to_rest();
 	mark_phase(phase, 1);
 	raise(&task.barrier->open);
 	/* Any of them: the first that fails must not wait for the others, who wait for it. */

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
     use crate::Arch;
     use crate::stage::StageTable;
-    use crate::window::{Folder, Window, linear_map};
+    use crate::window::{Folder, Layout, Window};
     use proptest::prelude::*;
 
     const TEXT: &str = "\
@@ -147,7 +147,7 @@ ffffffff81000100 __domain_mapping
         let symbols = Symbols::read(TEXT).unwrap();
         let stages = StageTable::built_in().stages(&symbols);
         let record = || Record::new(bytes.as_slice()).unwrap();
-        let windows = Folder::new(&symbols, &stages, linear_map(Arch::X86)).fold(&mut record()).unwrap();
+        let windows = Folder::new(&symbols, &stages, Layout::of(Arch::X86)).fold(&mut record()).unwrap();
         let numbers = windows.iter().map(|window| window.number).collect();
         let landmarks = Landmarks::new(&symbols, Arch::X86);
         let stacks = stacks(&mut record(), &symbols, &landmarks, &numbers).unwrap();

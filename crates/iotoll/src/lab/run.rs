@@ -13,7 +13,7 @@ use lab::run::{Detail, Measured, Plan, Progress};
 use lab::workload::Workload;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use toll::{Limit, TollSheet, compare};
 
@@ -25,10 +25,18 @@ pub(super) fn run(args: &LabRun) -> anyhow::Result<Outcome> {
     };
     let session = Session::new(args)?;
     let flames = args.flame.as_ref().map(|file| session.flame_files(file, &chosen)).transpose()?;
-    let mut sheets = Vec::new();
+    let (mut sheets, mut failed) = (Vec::new(), Vec::new());
     let mut differing = 0;
-    for preset in chosen {
-        let repeated = session.repeat(preset)?;
+    for preset in &chosen {
+        let repeated = match session.repeat(preset) {
+            Ok(repeated) => repeated,
+            Err(why) if chosen.len() == 1 || session.stop.load(Relaxed) => return Err(why),
+            Err(why) => {
+                output::say(&format!("iotoll: {why:#}"));
+                failed.push(preset.name.as_str());
+                continue;
+            }
+        };
         differing += usize::from(!repeated.same);
         session.keep_sheet(&repeated.sheet)?;
         if let Some(files) = &flames {
@@ -37,6 +45,9 @@ pub(super) fn run(args: &LabRun) -> anyhow::Result<Outcome> {
         sheets.push(repeated.sheet);
     }
     super::show::print(&sheets, args.json)?;
+    if !failed.is_empty() {
+        bail!("{} of {} presets failed: {}", failed.len(), chosen.len(), failed.join(", "));
+    }
     Ok(Outcome::of(differing))
 }
 

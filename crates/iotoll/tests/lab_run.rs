@@ -1,0 +1,116 @@
+//! Real kernels in QEMU, one preset of each architecture: what is counted agrees with arithmetic.
+//!
+//! Needs QEMU, cross compilers, the plugin (`cargo build -p lab-plugin`) and the kernels (`iotoll lab fetch`), all of
+//! which `./check` brings. Without them the tests fail and say what is missing, unless IOTOLL_KERNEL_TESTS is off.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+use assert_cmd::Command;
+use std::path::Path;
+use toll::{Event, Road, Stage, Toll, TollSheet};
+
+fn iotoll() -> Command {
+    Command::cargo_bin("iotoll").unwrap()
+}
+
+fn is_off() -> bool {
+    let off = std::env::var("IOTOLL_KERNEL_TESTS").is_ok_and(|value| value == "off");
+    if off {
+        eprintln!("skipped: IOTOLL_KERNEL_TESTS is off");
+    }
+    off
+}
+
+fn run(preset: &str, workloads: &[&str], folder: &Path) -> TollSheet {
+    let mut command = iotoll();
+    command.args(["lab", "run", preset, "-o"]).arg(folder);
+    for workload in workloads {
+        command.args(["--workload", workload]);
+    }
+    command.assert().success();
+    let path = folder.join(format!("{preset}.json"));
+    TollSheet::read(&std::fs::read_to_string(&path).unwrap(), preset).unwrap()
+}
+
+/// What `crates/lab/agent/loop.c` documents: 2 n + 3 instructions for n turns.
+const LOOP: u64 = 2 * 1000 + 3;
+
+fn check_loop(sheet: &TollSheet) {
+    let toll = sheet.toll("loop").unwrap();
+    assert_eq!((toll.instructions.median, toll.user, toll.kernel), (LOOP, LOOP, 0));
+    assert_eq!((toll.instructions.min, toll.instructions.max), (LOOP, LOOP));
+}
+
+fn times(toll: &Toll, event: Event) -> u64 {
+    toll.events[&event].all.median
+}
+
+#[test]
+fn x86_strict_pays_an_invalidation_and_two_entries() {
+    if is_off() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let sheet = run("x86-vtd-strict", &["loop", "nvme-read-4k"], folder.path());
+    check_loop(&sheet);
+    let read = sheet.toll("nvme-read-4k").unwrap();
+    assert_eq!((times(read, Event::Invalidations), times(read, Event::TableEntries)), (1, 2));
+    // One for the command, one for its completion, one for the invalidation.
+    assert_eq!((times(read, Event::Doorbells), times(read, Event::Interrupts)), (3, 1));
+    assert!(read.stages[&Stage::Invalidation] > 0);
+    assert!(!read.stages.contains_key(&Stage::Unattributed), "{:?}", read.stages);
+}
+
+#[test]
+fn arm_strict_pays_an_invalidation_and_two_entries() {
+    if is_off() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let sheet = run("arm-smmu-strict", &["loop", "nvme-read-4k"], folder.path());
+    check_loop(&sheet);
+    let read = sheet.toll("nvme-read-4k").unwrap();
+    assert_eq!((times(read, Event::Invalidations), times(read, Event::TableEntries)), (1, 2));
+}
+
+#[test]
+fn power_pays_two_hypercalls_in_the_default_window_and_none_in_the_direct_one() {
+    if is_off() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let tce = run("ppc-tce-window", &["loop", "nvme-read-4k"], folder.path());
+    check_loop(&tce);
+    let read = tce.toll("nvme-read-4k").unwrap();
+    assert_eq!((times(read, Event::Hypercalls), times(read, Event::TableEntries)), (2, 2));
+    let direct = run("ppc-direct-window", &["nvme-read-4k"], folder.path());
+    assert_eq!(direct.road, Road::DirectWindow);
+    assert_eq!(times(direct.toll("nvme-read-4k").unwrap(), Event::Hypercalls), 0);
+    let sheet = |preset: &str| folder.path().join(format!("{preset}.json"));
+    // The gate: a longer path is caught, the same one is not.
+    let diff = |a: &str, b: &str| iotoll().args(["lab", "diff"]).arg(sheet(a)).arg(sheet(b)).assert();
+    diff("ppc-direct-window", "ppc-tce-window").code(1);
+    diff("ppc-direct-window", "ppc-direct-window").code(0);
+}
+
+#[test]
+fn repeats_count_the_same() {
+    if is_off() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = iotoll();
+    command.args(["lab", "run", "arm-smmu-strict", "--workload", "nvme-read-4k", "--repeat", "2", "-o"]);
+    command.arg(folder.path()).assert().code(0);
+}
+
+#[test]
+fn what_is_missing_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = iotoll();
+    command.env("IOTOLL_CACHE", folder.path()).args(["lab", "run", "x86-no-iommu"]);
+    command.args(["--plugin", env!("CARGO_MANIFEST_DIR")]);
+    let output = command.assert().code(2).get_output().clone();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("cargo build --release -p lab-plugin"), "{said}");
+}
