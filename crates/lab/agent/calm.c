@@ -3,8 +3,11 @@
 #include "report.h"
 #include "system.h"
 
-/* The half-life of load averages is 32 ms (kernel/sched/pelt.c): nothing is left of them after this. */
-#define REST_SECONDS 8
+/*
+ * The half-life of load averages is 32 ms (kernel/sched/pelt.c): nothing is left of them after this. Twice as long is
+ * still less than what a server of ours waits for a request.
+ */
+#define REST_SECONDS 2
 
 void come_to_rest(void)
 {

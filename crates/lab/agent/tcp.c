@@ -13,6 +13,8 @@
 #include "report.h"
 #include "system.h"
 
+/* A window of short messages is a thousand of them. */
+#define WARM_UP_WINDOWS 4
 #define WINDOW_BYTES (64ul << 10)
 #define MESSAGE_BYTES_MAX (16ul << 20)
 
@@ -90,13 +92,13 @@ void command_tcp(char **words)
 	u64 bytes = number("SIZE", words[3], 1, MESSAGE_BYTES_MAX);
 	u64 windows = number("WINDOWS", words[4], 1, WINDOWS_MAX);
 	u64 messages = messages_in_window(bytes);
-	struct service service = {TCP, receive, messages * bytes, WARM_UP + windows};
+	struct service service = {TCP, receive, messages * bytes, WARM_UP_WINDOWS + windows};
 	struct pair pair;
 
 	pair_start(&pair, words[1], words[2], &service);
 	struct stream stream = {pair_connect(&service), buffer(bytes), bytes, messages};
 	come_to_rest();
-	for (u64 i = 0; i < WARM_UP; i++)
+	for (u64 i = 0; i < WARM_UP_WINDOWS; i++)
 		check(&stream, window(&stream));
 	mark_phase(phase, messages);
 	measure(&stream, windows);

@@ -12,6 +12,8 @@
 #include "system.h"
 
 /* The longest payload of an IPv4 datagram */
+/* Fills caches of neighbours, routes and pages. */
+#define WARM_UP_EXCHANGES 16
 #define DATAGRAM_BYTES_MAX 65507ul
 
 static void echo(i64 socket, const struct service *service)
@@ -40,7 +42,7 @@ static void check(i64 sent, i64 got, u64 bytes)
 
 static void warm_up(i64 socket, u8 *data, u64 bytes)
 {
-	for (u64 i = 0; i < WARM_UP; i++) {
+	for (u64 i = 0; i < WARM_UP_EXCHANGES; i++) {
 		i64 sent = inet_send(socket, data, bytes);
 		check(sent, inet_receive(socket, data, bytes), bytes);
 	}
@@ -62,7 +64,7 @@ void command_udp(char **words)
 	u64 phase = number("PHASE", words[0], 0, PHASE_MAX);
 	u64 bytes = number("SIZE", words[3], 1, DATAGRAM_BYTES_MAX);
 	u64 windows = number("WINDOWS", words[4], 1, WINDOWS_MAX);
-	struct service service = {UDP, echo, bytes, WARM_UP + windows};
+	struct service service = {UDP, echo, bytes, WARM_UP_EXCHANGES + windows};
 	struct pair pair;
 
 	pair_start(&pair, words[1], words[2], &service);
