@@ -128,7 +128,10 @@ pub fn last_lines(path: &Path) -> String {
     let text = std::fs::read(path).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
-    lines[lines.len().saturating_sub(LAST_LINES)..].join("\n")
+    // A panic says why it is one in its first line, and where in the many that follow.
+    let panic = lines.iter().position(|line| line.contains("Kernel panic"));
+    let from = panic.unwrap_or(lines.len().saturating_sub(LAST_LINES));
+    lines.iter().skip(from).take(LAST_LINES).copied().collect::<Vec<_>>().join("\n")
 }
 
 /// A running QEMU, ended at the latest when this goes.

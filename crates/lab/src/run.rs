@@ -64,8 +64,13 @@ pub enum RunError {
     #[error(transparent)]
     Symbols(#[from] SymbolsError),
     /// The guest says that something failed.
-    #[error("in the guest: {0}")]
-    Guest(String),
+    #[error("in the guest: {what}{}", said(.qemu))]
+    Guest {
+        /// What failed.
+        what: String,
+        /// What QEMU and the plugin said.
+        qemu: String,
+    },
     /// The adapters took another road than the preset says.
     #[error("{preset} is to take the road {wanted}, but the kernel gave {address} the domain `{found}`")]
     Road {
@@ -282,7 +287,8 @@ impl Boot<'_> {
     /// Whether the guest did everything, on the road it should.
     fn check(&self, console: &str, files: &Files) -> Result<(), RunError> {
         if let Some(failed) = console.lines().find_map(|line| line.split_once("lab: failed: ")) {
-            return Err(RunError::Guest(failed.1.to_owned()));
+            let qemu = qemu::last_lines(&files.console.with_extension("qemu"));
+            return Err(RunError::Guest { what: failed.1.to_owned(), qemu });
         }
         if !console.lines().any(|line| line == DONE) {
             let console = qemu::last_lines(&files.console);

@@ -1,0 +1,87 @@
+//! The page of all committed toll sheets, `docs/tolls.md`, is what the sheets say.
+//!
+//! `IOTOLL_UPDATE=1 cargo test -p report --test tolls_page` writes it anew.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::{fs, path::Path};
+use toll::{Event, Toll, TollSheet, grouped};
+
+const HEAD: &str = "\
+# What an I/O pays
+
+Instructions per I/O, median, of each workload on each preset; in brackets, per I/O, hypercalls (h), IOTLB invalidations
+(i) and entries of translation tables written (e), where there are any; ~ is a mean where the median is another. Made from
+the sheets in `data/tolls` by `IOTOLL_UPDATE=1 cargo test -p report --test tolls_page`; the sheets by `iotoll lab run --all
+-o data/tolls`. How, and what it is worth: [lab.md](lab.md).
+";
+
+fn sheets() -> Vec<TollSheet> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/tolls");
+    let mut sheets = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let is_sheet = path.extension().is_some_and(|end| end == "json") && !path.ends_with("schema.json");
+        if is_sheet {
+            let text = fs::read_to_string(&path).unwrap();
+            sheets.push(TollSheet::read(&text, &path.display().to_string()).unwrap());
+        }
+    }
+    sheets.sort_by(|a, b| a.preset.cmp(&b.preset));
+    sheets
+}
+
+fn cell(toll: &Toll) -> String {
+    let mut cell = grouped(toll.per_io(toll.instructions.median).round() as u64);
+    let marks = [(Event::Hypercalls, 'h'), (Event::Invalidations, 'i'), (Event::TableEntries, 'e')];
+    let events: Vec<String> = marks.iter().filter_map(|(event, mark)| times(toll, *event, *mark)).collect();
+    if !events.is_empty() {
+        write!(cell, " ({})", events.join(" ")).unwrap();
+    }
+    cell
+}
+
+fn times(toll: &Toll, event: Event, mark: char) -> Option<String> {
+    let all = toll.events.get(&event)?.all;
+    let (median, mean) = (toll.per_io(all.median), toll.mean_per_io(all.total));
+    match (median, mean) {
+        (_, 0.0) => None,
+        (0.0, mean) => Some(format!("{mark}~{mean:.2}")),
+        (median, _) if median.fract() == 0.0 => Some(format!("{mark}{median}")),
+        (median, _) => Some(format!("{mark}{median:.2}")),
+    }
+}
+
+fn page() -> String {
+    let sheets = sheets();
+    let mut platforms: BTreeMap<String, Vec<&TollSheet>> = BTreeMap::new();
+    for sheet in &sheets {
+        let platform = format!("{}, Linux {}", sheet.machine.arch, sheet.kernel.release);
+        platforms.entry(platform).or_default().push(sheet);
+    }
+    let mut page = HEAD.to_owned();
+    for (platform, sheets) in platforms {
+        write!(page, "\n## {platform}\n\n| workload |").unwrap();
+        sheets.iter().for_each(|sheet| write!(page, " {} |", sheet.preset).unwrap());
+        writeln!(page, "\n|---|{}", "---:|".repeat(sheets.len())).unwrap();
+        let workloads: BTreeSet<&str> =
+            sheets.iter().flat_map(|sheet| &sheet.tolls).map(|toll| toll.workload.as_str()).collect();
+        for workload in workloads {
+            let cells = sheets.iter().map(|sheet| sheet.toll(workload).map(cell).unwrap_or_default());
+            writeln!(page, "| {workload} | {} |", cells.collect::<Vec<_>>().join(" | ")).unwrap();
+        }
+    }
+    page
+}
+
+#[test]
+fn the_page_is_what_the_sheets_say() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tolls.md");
+    let page = page();
+    if std::env::var_os("IOTOLL_UPDATE").is_some() {
+        fs::write(&path, &page).unwrap();
+    }
+    assert!(fs::read_to_string(&path).unwrap() == page, "docs/tolls.md is stale; see the head of this test");
+}
