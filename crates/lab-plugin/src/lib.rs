@@ -1,12 +1,12 @@
 //! A QEMU TCG plugin that records what a guest executes between marks.
 //!
 //! It decides nothing: it writes a record, and whoever reads the record counts. The guest's workload
-//! program executes marks, tiny functions at a known address ([`mark`]), which cost the guest nothing but
+//! program executes marks, tiny functions at a known address (`mark`), which cost the guest nothing but
 //! themselves. Until the first of them the plugin watches nothing else, so that the guest boots at full
 //! speed; then every instruction begun, every access to a device's registers and every 8-byte store of the
-//! kernel inside a window is written down ([`record`]).
+//! kernel inside a window is written down (`record`).
 //!
-//! At the guest's idle instruction the plugin holds the virtual CPU until the devices are quiet ([`quiet`]):
+//! At the guest's idle instruction the plugin holds the virtual CPU until the devices are quiet (`quiet`):
 //! the instruction clock stands meanwhile, and what comes after no longer depends on how busy the machine is
 //! that QEMU runs on.
 //!
