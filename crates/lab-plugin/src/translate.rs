@@ -2,7 +2,7 @@
 
 use crate::log;
 use crate::mark::Mark;
-use crate::qemu::{self, Block, Id, Instruction};
+use crate::qemu::{self, Block, Instruction};
 use crate::recorder::{self, Access, BEGUN, Recorder, Watch};
 use std::ffi::{CStr, c_uint, c_void};
 use std::sync::atomic::Ordering::Relaxed;
@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 const INSTRUCTION_BYTES_MAX: usize = 16;
 
 /// Called for each block, before it runs for the first time.
-pub(crate) extern "C" fn on_translate(_id: Id, block: *mut Block) {
+pub(crate) fn watch(block: *mut Block) {
     recorder::with(|recorder| {
         if recorder.watch == Watch::All {
             watch_all(recorder, block);
