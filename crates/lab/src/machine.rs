@@ -70,8 +70,12 @@ fn machine(preset: &Preset) -> String {
 /// The kernel's command line.
 pub fn kernel_command_line(preset: &Preset) -> String {
     // Randomised places would change the path from run to run; the idle states of firmware are not of interest
-    // here, and would choose by the time that the last idling took.
-    let own = format!("console={} nokaslr cpuidle.off=1 panic=-1 ipv6.disable=1", console(preset.arch));
+    // here, and would choose by the time that the last idling took. QEMU 10.0's NVMe controllers say that
+    // they may be one of several to a namespace, for which the kernel puts a multipath disk in front of the disk.
+    let own = format!(
+        "console={} nokaslr cpuidle.off=1 panic=-1 ipv6.disable=1 nvme_core.multipath=N",
+        console(preset.arch)
+    );
     [own.as_str(), preset.append.as_str()].join(" ").trim_end().to_owned()
 }
 
