@@ -3,7 +3,7 @@
 use crate::Arch;
 use std::ffi::OsString;
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -161,28 +161,4 @@ impl Drop for Guest {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
-}
-
-/// The plugin, if it is where cargo and packages put it: beside the program, or given.
-///
-/// # Errors
-/// [`PluginError`] with the command that builds it.
-pub fn plugin(given: Option<&Path>) -> Result<PathBuf, PluginError> {
-    const NAME: &str = "liblab_plugin.so";
-    let path = match given {
-        Some(path) => path.to_owned(),
-        None => {
-            let program = std::env::current_exe().unwrap_or_default();
-            program.parent().unwrap_or(Path::new("")).join(NAME)
-        }
-    };
-    // QEMU looks for a name without a slash elsewhere.
-    std::path::absolute(&path).ok().filter(|path| path.is_file()).ok_or(PluginError { path })
-}
-
-/// There is no plugin.
-#[derive(Debug, thiserror::Error)]
-#[error("no plugin at {path}; build it with: cargo build --release -p lab-plugin")]
-pub struct PluginError {
-    path: PathBuf,
 }
