@@ -4,7 +4,8 @@
 //! for several lie beside each other: `liblab_plugin.so`, which cargo makes, and `liblab_plugin-api-N.so`, to
 //! which the build for version N is renamed or copied. The first that fits the QEMU at hand is taken.
 
-use crate::{Arch, qemu};
+use crate::Arch;
+use crate::qemu::{self, Release};
 use object::{Object, ObjectSection, ObjectSymbol};
 use std::fs::File;
 use std::io::{self, Read};
@@ -25,10 +26,6 @@ impl std::fmt::Display for Interface {
         write!(f, "interface {}", self.0)
     }
 }
-
-/// A release of QEMU: major and minor number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Release(u32, u32);
 
 /// Since which release QEMU takes plugins built for which versions of the interface.
 ///
@@ -150,7 +147,7 @@ struct Qemu {
 
 impl Qemu {
     fn of(program: &'static str, version: &str) -> Result<Self, PluginError> {
-        let takes = release(version).and_then(takes);
+        let takes = Release::read(version).and_then(takes);
         let takes = takes.ok_or_else(|| PluginError::Version { program, version: version.to_owned() })?;
         let version = version.split_whitespace().next().unwrap_or(version).to_owned();
         Ok(Self { version, takes })
@@ -197,12 +194,6 @@ impl Qemu {
         };
         format!("cargo build --release -p lab-plugin{features}")
     }
-}
-
-/// Reads `7.2.22 (Debian ...)`.
-fn release(version: &str) -> Option<Release> {
-    let mut numbers = version.split(|c: char| !c.is_ascii_digit());
-    Some(Release(numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
 fn takes(release: Release) -> Option<RangeInclusive<u32>> {
@@ -417,7 +408,7 @@ mod tests {
 
         #[test]
         fn any_version_is_read_or_refused(text in "[ -~]{0,20}") {
-            let _ = release(&text).and_then(takes);
+            let _ = Release::read(&text).and_then(takes);
         }
     }
 }

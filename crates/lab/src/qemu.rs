@@ -97,6 +97,18 @@ pub fn version(arch: Arch) -> Result<String, QemuError> {
     Ok(first.strip_prefix("QEMU emulator version ").unwrap_or(first).to_owned())
 }
 
+/// A release of QEMU: major and minor number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Release(pub u32, pub u32);
+
+impl Release {
+    /// Reads [`version`]'s words: `7.2.22 (Debian ...)`.
+    pub fn read(version: &str) -> Option<Self> {
+        let mut numbers = version.split(|c: char| !c.is_ascii_digit());
+        Some(Self(numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+    }
+}
+
 fn start_error(arch: Arch, source: std::io::Error) -> QemuError {
     match source.kind() {
         std::io::ErrorKind::NotFound => QemuError::Missing { program: arch.qemu(), package: package(arch) },
