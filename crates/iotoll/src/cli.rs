@@ -224,7 +224,8 @@ pub(crate) struct LabRun {
     /// A file of presets, besides those built in
     #[arg(long, value_name = "FILE.toml", value_hint = ValueHint::FilePath)]
     pub(crate) presets: Option<PathBuf>,
-    /// The QEMU plugin [default: liblab_plugin.so beside this program]
+    /// The QEMU plugin [default: liblab_plugin.so beside this program, or liblab_plugin-api-N.so, whichever QEMU
+    /// takes]
     #[arg(long, value_name = "FILE.so", value_hint = ValueHint::FilePath)]
     pub(crate) plugin: Option<PathBuf>,
     /// End a guest that takes longer

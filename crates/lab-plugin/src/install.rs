@@ -1,13 +1,13 @@
 //! Coming and going: what QEMU calls when it loads the plugin and when it ends.
 
 use crate::argument::Arguments;
-use crate::qemu::{self, Id, Info};
+use crate::callback;
+use crate::qemu::{Id, Info};
 use crate::quiet::Quiet;
 use crate::record::Record;
-use crate::recorder::{self, RECORDER, Recorder, TARGET_IS_X86};
-use crate::translate::on_translate;
+use crate::recorder::{RECORDER, Recorder, TARGET_IS_X86};
 use rustix::process::{Pid, Signal};
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 static PLUGIN: AtomicU64 = AtomicU64::new(0);
@@ -60,7 +60,7 @@ fn install(id: Id, info: &Info, words: &[String]) -> Result<(), String> {
     let recorder = Recorder::new(record, quiet, linear_maps, usize::try_from(info.vcpus).unwrap_or(1));
     *RECORDER.lock().map_err(|why| why.to_string())? = Some(recorder);
     PLUGIN.store(id, Relaxed);
-    register(id);
+    register();
     Ok(())
 }
 
@@ -74,22 +74,12 @@ fn end_with(parent: u32) -> Result<(), String> {
     Ok(())
 }
 
-extern "C" fn register(id: Id) {
-    // SAFETY: the id is this plugin's, and the callbacks are functions of this library, which stays loaded.
-    unsafe {
-        qemu::qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate);
-        qemu::qemu_plugin_register_atexit_cb(id, on_exit, std::ptr::null_mut());
-    }
-}
-
 /// Has QEMU translate everything anew: what is watched has changed.
 pub(crate) fn translate_anew() {
-    // SAFETY: as in `register`, which QEMU calls when no virtual CPU runs and all callbacks are forgotten.
-    unsafe { qemu::qemu_plugin_reset(PLUGIN.load(Relaxed), register) }
+    callback::reset(PLUGIN.load(Relaxed));
 }
 
-extern "C" fn on_exit(_: Id, _: *mut c_void) {
-    if let Some(Err(why)) = recorder::with(Recorder::finish) {
-        eprintln!("lab plugin: can't write the record: {why}");
-    }
+/// Asks QEMU for all callbacks, at the start and when it has forgotten them.
+pub(crate) fn register() {
+    callback::register(PLUGIN.load(Relaxed));
 }

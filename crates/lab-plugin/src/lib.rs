@@ -19,6 +19,7 @@
 //! instruction of x86 with a repeat prefix counts once; how often it repeated is recorded apart.
 
 mod argument;
+mod callback;
 mod install;
 mod log;
 mod mark;

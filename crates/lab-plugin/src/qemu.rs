@@ -1,8 +1,9 @@
 //! QEMU's plugin interface, as far as it is used here (QEMU's `include/qemu/qemu-plugin.h`).
 //!
-//! QEMU refuses a plugin whose version is out of the range it supports: 1 up to QEMU 8.2, 2 in 9.0, 3 in 9.1,
-//! 4 in 9.2 and 10.0, 5 and 6 later. Of what is used here only reading an instruction's bytes changed, in
-//! version 3; the rest is the same in all of them.
+//! QEMU refuses a plugin whose version is out of the range it supports; the table of ranges is with whoever
+//! starts QEMU (crate `lab`, `plugin`). Of what is used here two things changed: version 3 copies an
+//! instruction's bytes into a buffer instead of lending them, and version 7 calls back without the plugin's id
+//! and with user data everywhere ([`crate::callback`]). The rest is the same in all of them.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
@@ -43,15 +44,30 @@ pub(crate) const NO_REGISTERS: c_int = 0;
 /// Loads and stores: `QEMU_PLUGIN_MEM_RW`.
 pub(crate) const LOADS_AND_STORES: c_int = 3;
 
-pub(crate) type OnSimple = extern "C" fn(Id);
+#[cfg(not(feature = "api-7"))]
+pub(crate) type OnReset = extern "C" fn(Id);
+#[cfg(feature = "api-7")]
+pub(crate) type OnReset = extern "C" fn(*mut c_void);
+#[cfg(not(feature = "api-7"))]
 pub(crate) type OnTranslate = extern "C" fn(Id, *mut Block);
+#[cfg(feature = "api-7")]
+pub(crate) type OnTranslate = extern "C" fn(*mut Block, *mut c_void);
 pub(crate) type OnInstruction = extern "C" fn(c_uint, *mut c_void);
 pub(crate) type OnAccess = extern "C" fn(c_uint, u32, u64, *mut c_void);
+#[cfg(not(feature = "api-7"))]
 pub(crate) type OnExit = extern "C" fn(Id, *mut c_void);
+#[cfg(feature = "api-7")]
+pub(crate) type OnExit = extern "C" fn(*mut c_void);
 
 unsafe extern "C" {
-    pub(crate) fn qemu_plugin_reset(id: Id, then: OnSimple);
+    #[cfg(not(feature = "api-7"))]
+    pub(crate) fn qemu_plugin_reset(id: Id, then: OnReset);
+    #[cfg(feature = "api-7")]
+    pub(crate) fn qemu_plugin_reset(id: Id, then: OnReset, userdata: *mut c_void);
+    #[cfg(not(feature = "api-7"))]
     pub(crate) fn qemu_plugin_register_vcpu_tb_trans_cb(id: Id, callback: OnTranslate);
+    #[cfg(feature = "api-7")]
+    pub(crate) fn qemu_plugin_register_vcpu_tb_trans_cb(id: Id, callback: OnTranslate, userdata: *mut c_void);
     pub(crate) fn qemu_plugin_register_vcpu_insn_exec_cb(
         instruction: *mut Instruction,
         callback: OnInstruction,
@@ -95,4 +111,5 @@ pub(crate) static qemu_plugin_version: c_int = 1
     + cfg!(feature = "api-3") as c_int
     + cfg!(feature = "api-4") as c_int
     + cfg!(feature = "api-5") as c_int
-    + cfg!(feature = "api-6") as c_int;
+    + cfg!(feature = "api-6") as c_int
+    + cfg!(feature = "api-7") as c_int;

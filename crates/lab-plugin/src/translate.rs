@@ -2,7 +2,7 @@
 
 use crate::log;
 use crate::mark::Mark;
-use crate::qemu::{self, Block, Id, Instruction};
+use crate::qemu::{self, Block, Instruction};
 use crate::recorder::{self, Access, BEGUN, Recorder, Watch};
 use std::ffi::{CStr, c_uint, c_void};
 use std::sync::atomic::Ordering::Relaxed;
@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 const INSTRUCTION_BYTES_MAX: usize = 16;
 
 /// Called for each block, before it runs for the first time.
-pub(crate) extern "C" fn on_translate(_id: Id, block: *mut Block) {
+pub(crate) fn watch(block: *mut Block) {
     recorder::with(|recorder| {
         if recorder.watch == Watch::All {
             watch_all(recorder, block);
@@ -165,16 +165,15 @@ extern "C" fn on_idle(vcpu: c_uint, _: *mut c_void) {
 
 extern "C" fn on_mark(vcpu: c_uint, index: *mut c_void) {
     let Some(mark) = Mark::of_index(index as usize) else { return };
-    let before = recorder::with(|recorder| recorder.watch);
     recorder::with(|recorder| recorder.mark(vcpu as usize, mark));
     match mark {
         Mark::Begin => log::tell("begin", vcpu as usize),
         Mark::End => log::tell("end", vcpu as usize),
         Mark::Phase => log::tell("phase", vcpu as usize),
-        Mark::Arm | Mark::Zero | Mark::One | Mark::Idle | Mark::Disarm | Mark::Units => {}
-    }
-    if before != recorder::with(|recorder| recorder.watch) {
-        crate::install::translate_anew();
+        // Never at the end of recording: QEMU 7.2 may go on using the lists of memory callbacks that
+        // translating anew frees, and outside of windows nothing is written down anyway.
+        Mark::Arm => crate::install::translate_anew(),
+        Mark::Zero | Mark::One | Mark::Idle | Mark::Disarm | Mark::Units => {}
     }
 }
 

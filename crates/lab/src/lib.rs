@@ -14,6 +14,7 @@ pub mod flame;
 pub mod guest;
 pub mod kernel;
 pub mod machine;
+pub mod plugin;
 pub mod preset;
 pub mod qemu;
 pub mod record;

@@ -2,6 +2,7 @@
 
 use crate::Arch;
 use crate::preset::{Adapter, Preset};
+use crate::qemu::Release;
 use crate::trace;
 use crate::window::Layout;
 use std::ffi::OsString;
@@ -70,8 +71,12 @@ fn machine(preset: &Preset) -> String {
 /// The kernel's command line.
 pub fn kernel_command_line(preset: &Preset) -> String {
     // Randomised places would change the path from run to run; the idle states of firmware are not of interest
-    // here, and would choose by the time that the last idling took.
-    let own = format!("console={} nokaslr cpuidle.off=1 panic=-1 ipv6.disable=1", console(preset.arch));
+    // here, and would choose by the time that the last idling took. QEMU 10.0's NVMe controllers say that
+    // they may be one of several to a namespace, for which the kernel puts a multipath disk in front of the disk.
+    let own = format!(
+        "console={} nokaslr cpuidle.off=1 panic=-1 ipv6.disable=1 nvme_core.multipath=N",
+        console(preset.arch)
+    );
     [own.as_str(), preset.append.as_str()].join(" ").trim_end().to_owned()
 }
 
@@ -84,8 +89,19 @@ pub fn network_slots(adapter: Adapter) -> Option<[&'static str; 2]> {
     }
 }
 
+/// A preset's device with what this release of QEMU has to be told of it.
+fn of_release(device: &str, release: Release) -> String {
+    /// The first with the property, by the source of 10.2.0. In 10.0 the emulated AMD-Vi takes hold of adapters' DMA
+    /// and interrupts without translating them right, and nothing can be told it: guests don't boot.
+    const DMA_REMAP: Release = Release(10, 2);
+    match device.split(',').next() {
+        Some("amd-iommu") if release >= DMA_REMAP => format!("{device},dma-remap=on"),
+        _ => device.to_owned(),
+    }
+}
+
 /// QEMU's arguments.
-pub fn arguments(preset: &Preset, vcpus: u32, files: &Files) -> Vec<OsString> {
+pub fn arguments(preset: &Preset, vcpus: u32, files: &Files, release: Release) -> Vec<OsString> {
     let mut arguments = Arguments::default();
     arguments.add("-machine", machine(preset));
     arguments.add("-cpu", cpu(preset.arch));
@@ -101,7 +117,7 @@ pub fn arguments(preset: &Preset, vcpus: u32, files: &Files) -> Vec<OsString> {
     arguments.add("-initrd", &files.initramfs);
     arguments.add("-append", kernel_command_line(preset));
     for device in &preset.devices {
-        arguments.add("-device", device);
+        arguments.add("-device", of_release(device, release));
     }
     arguments.disks(&files.disk, &files.symbols);
     for adapter in &preset.adapters {
@@ -196,4 +212,19 @@ fn with_path(option: &str, path: &Path) -> OsString {
 /// `04.0` of `0000:00:04.0`.
 fn on_bus(slot: &str) -> &str {
     slot.rsplit(':').next().unwrap_or(slot)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_by_release() {
+        let check = |device: &str, release: Release, expected: &str| {
+            assert_eq!(of_release(device, release), expected, "{release:?}");
+        };
+        check("amd-iommu", Release(7, 2), "amd-iommu");
+        check("amd-iommu,xtsup=on", Release(11, 1), "amd-iommu,xtsup=on,dma-remap=on");
+        check("intel-iommu,intremap=on", Release(11, 1), "intel-iommu,intremap=on");
+    }
 }

@@ -3,7 +3,7 @@
 use crate::Arch;
 use std::ffi::OsString;
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -97,6 +97,18 @@ pub fn version(arch: Arch) -> Result<String, QemuError> {
     Ok(first.strip_prefix("QEMU emulator version ").unwrap_or(first).to_owned())
 }
 
+/// A release of QEMU: major and minor number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Release(pub u32, pub u32);
+
+impl Release {
+    /// Reads [`version`]'s words: `7.2.22 (Debian ...)`.
+    pub fn read(version: &str) -> Option<Self> {
+        let mut numbers = version.split(|c: char| !c.is_ascii_digit());
+        Some(Self(numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+    }
+}
+
 fn start_error(arch: Arch, source: std::io::Error) -> QemuError {
     match source.kind() {
         std::io::ErrorKind::NotFound => QemuError::Missing { program: arch.qemu(), package: package(arch) },
@@ -164,28 +176,4 @@ impl Drop for Guest {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
-}
-
-/// The plugin, if it is where cargo and packages put it: beside the program, or given.
-///
-/// # Errors
-/// [`PluginError`] with the command that builds it.
-pub fn plugin(given: Option<&Path>) -> Result<PathBuf, PluginError> {
-    const NAME: &str = "liblab_plugin.so";
-    let path = match given {
-        Some(path) => path.to_owned(),
-        None => {
-            let program = std::env::current_exe().unwrap_or_default();
-            program.parent().unwrap_or(Path::new("")).join(NAME)
-        }
-    };
-    // QEMU looks for a name without a slash elsewhere.
-    std::path::absolute(&path).ok().filter(|path| path.is_file()).ok_or(PluginError { path })
-}
-
-/// There is no plugin.
-#[derive(Debug, thiserror::Error)]
-#[error("no plugin at {path}; build it with: cargo build --release -p lab-plugin")]
-pub struct PluginError {
-    path: PathBuf,
 }

@@ -7,7 +7,7 @@ use crate::guest::{Initramfs, InitramfsError, PlacedFile, agent};
 use crate::kernel::{Kernel, ModuleError, ModuleTree};
 use crate::machine::{self, Files};
 use crate::preset::{Adapter, Preset};
-use crate::qemu::{self, Limits, QemuError};
+use crate::qemu::{self, Limits, QemuError, Release};
 use crate::record::{Record, RecordError};
 use crate::replay;
 use crate::stack::Landmarks;
@@ -216,7 +216,9 @@ impl Boot<'_> {
         let disk = disk.map_err(|source| RunError::Io { what: "can't serve a disk".to_owned(), source })?;
         let files = self.files(&disk)?;
         let arch = self.plan.preset.arch;
-        let arguments = machine::arguments(self.plan.preset, self.vcpus, &files);
+        // A release that can't be read is taken for an old one: it is told nothing special.
+        let release = Release::read(&measured.sheet.machine.qemu_version).unwrap_or(Release(0, 0));
+        let arguments = machine::arguments(self.plan.preset, self.vcpus, &files, release);
         qemu::run(arch, &arguments, &files.console, self.plan.limits)?;
         let console = console(&files.console)?;
         self.check(&console, &files)?;

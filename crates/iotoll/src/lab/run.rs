@@ -7,8 +7,9 @@ use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use lab::flame::Flame;
 use lab::kernel::{Cache, Kernel, busybox};
+use lab::plugin;
 use lab::preset::{Preset, Presets};
-use lab::qemu::{self, Limits};
+use lab::qemu::Limits;
 use lab::run::{Detail, Measured, Plan, Progress};
 use lab::workload::Workload;
 use std::path::{Path, PathBuf};
@@ -55,7 +56,6 @@ pub(super) fn run(args: &LabRun) -> anyhow::Result<Outcome> {
 struct Session<'a> {
     args: &'a LabRun,
     cache: Cache,
-    plugin: PathBuf,
     today: String,
     stop: Arc<AtomicBool>,
 }
@@ -78,8 +78,7 @@ impl<'a> Session<'a> {
         if let Some(folder) = &args.output {
             std::fs::create_dir_all(folder).with_context(|| format!("can't make {}", folder.display()))?;
         }
-        let plugin = qemu::plugin(args.plugin.as_deref())?;
-        Ok(Self { args, cache: Cache::of_environment()?, plugin, today: today()?, stop })
+        Ok(Self { args, cache: Cache::of_environment()?, today: today()?, stop })
     }
 
     fn repeat(&self, preset: &Preset) -> anyhow::Result<Repeated> {
@@ -106,6 +105,7 @@ impl<'a> Session<'a> {
     }
 
     fn once(&self, preset: &Preset, detail: Detail) -> anyhow::Result<Measured> {
+        let plugin = plugin::find(preset.arch, self.args.plugin.as_deref())?;
         let (kernel, busybox) = (self.kernel(preset)?, busybox(&self.cache, preset.arch)?);
         let scratch = Scratch::new(self.args.keep.as_deref(), &preset.name)?;
         let workloads = Workload::of(preset, &self.args.workloads)?;
@@ -114,7 +114,7 @@ impl<'a> Session<'a> {
             workloads: &workloads,
             kernel: &kernel,
             busybox: &busybox,
-            plugin: &self.plugin,
+            plugin: &plugin,
             scratch: scratch.path(),
             today: &self.today,
             detail,

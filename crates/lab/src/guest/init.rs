@@ -37,6 +37,11 @@ bind() {
 }
 wait_for() { tries=0; while [ ! -e "$1" ] && [ $tries -lt 100 ]; do usleep 20000; tries=$((tries + 1)); done; [ -e "$1" ]; }
 fail() { echo "lab: failed: $*"; poweroff -f; }
+parameters() {
+    for word in $(cat /proc/cmdline); do
+        case $word in "$1".*) echo ${word#*.};; esac
+    done
+}
 disk() {
     bind nvme $1
     wait_for /sys/bus/pci/devices/$1/nvme || fail "no NVMe controller at $1"
@@ -100,7 +105,9 @@ fn load(script: &mut String, errand: Errand<'_>) {
             line(script, "echo 0 > /sys/bus/pci/drivers_autoprobe");
         }
         let path = super::initramfs::module_path(position, module);
-        line(script, &format!("insmod {path} || fail 'module {} does not load'", module.name));
+        let name = &module.name;
+        // What the kernel's command line says to a module, insmod has to be told.
+        line(script, &format!("insmod {path} $(parameters {name}) || fail 'module {name} does not load'"));
     }
 }
 
