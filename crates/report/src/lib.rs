@@ -1,7 +1,7 @@
 //! Results for people: terminal tables and one self-contained HTML page.
 //!
 //! What both say is put into words once, in the modules named for it (`headline`, `summary`, `row`,
-//! `fold`, `sheet`, `topology`); `terminal` and `html` only lay it out. Nothing here opens a file or
+//! `fold`, `sheet`, `topology`; for toll sheets `platform`, `toll_text`); `terminal` and `html` only lay it out. Nothing here opens a file or
 //! draws a conclusion: the facts and verdicts are `host`'s.
 //!
 //! Text that comes from a host is hostile until shown otherwise: the module `plain` takes control
@@ -18,6 +18,7 @@ mod memory_range;
 mod memory_types;
 mod mtrr_plan;
 mod plain;
+mod platform;
 mod quantity;
 mod row;
 mod sheet;
@@ -25,6 +26,7 @@ mod style;
 mod summary;
 mod svg;
 mod terminal;
+mod toll_text;
 mod topology;
 mod wrap;
 
