@@ -189,6 +189,7 @@ Examples:
   iotoll lab run x86-vtd-strict --workload 'nvme-read-*'
   iotoll lab run x86-vtd-strict --workload nvme-read-4k --flame read.svg
   iotoll lab run --all -o tolls              every preset, a toll sheet each
+  iotoll lab run --all --html tolls.html     and all of them drawn, in a browser
   iotoll lab run arm-smmu-lazy --kernel Image --modules lib/modules/6.9.0 -o mine
 
 Exit status: 1 if repeats of a preset differ; 0 if not; 2 on errors.")]
@@ -234,6 +235,9 @@ pub(crate) struct LabRun {
     /// Keep the run's files in this folder: record, log, console, symbols
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) keep: Option<PathBuf>,
+    /// Also write a self-contained HTML page: what each road adds to an I/O, drawn
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) html: Option<PathBuf>,
     /// Print the sheets as one JSON document with schema iotoll.toll-sheets/1
     #[arg(long)]
     pub(crate) json: bool,
@@ -245,11 +249,15 @@ pub(crate) struct LabRun {
 Examples:
   iotoll lab show x86-vtd-strict.json                     what an I/O of each workload pays
   iotoll lab show x86-*.json                              and each workload on all roads, side by side
+  iotoll lab show x86-*.json --html tolls.html            the same to look at, in a browser
   iotoll lab show --json x86-*.json | jq .over_untranslated")]
 pub(crate) struct LabShow {
     /// Toll sheets; a road's toll is told against an untranslated one of the same machine and kernel
     #[arg(value_name = "SHEET.json", required = true, value_hint = ValueHint::FilePath)]
     pub(crate) sheets: Vec<PathBuf>,
+    /// Also write a self-contained HTML page: what each road adds to an I/O, drawn
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) html: Option<PathBuf>,
     /// Print one JSON document with schema iotoll.toll-sheets/1
     #[arg(long)]
     pub(crate) json: bool,

@@ -10,7 +10,8 @@ mod show;
 pub(crate) use flame::FlameFile;
 
 use crate::cli::Lab;
-use crate::output::Outcome;
+use crate::inspect::made_by;
+use crate::output::{self, Outcome};
 use anyhow::Context;
 use lab::kernel::{KernelChoice, Series};
 use lab::preset::Preset;
@@ -31,6 +32,14 @@ pub(crate) fn run(command: &Lab) -> anyhow::Result<Outcome> {
 fn choice(preset: &Preset) -> anyhow::Result<KernelChoice> {
     let series: Series = preset.series.parse().with_context(|| format!("preset {}", preset.name))?;
     Ok(KernelChoice { arch: preset.arch, series })
+}
+
+/// Writes the page of toll sheets, if one is wanted.
+fn page(sheets: &[TollSheet], file: Option<&Path>) -> anyhow::Result<()> {
+    let Some(file) = file else { return Ok(()) };
+    output::file(file, report::toll_page(sheets, made_by()).as_bytes())?;
+    output::say(&format!("{} written", file.display()));
+    Ok(())
 }
 
 /// Reads a toll sheet.

@@ -187,3 +187,21 @@ fn limits_are_amounts() {
     assert!(refused(&["show"]).contains("SHEET.json"));
     assert!(refused(&["diff", &good]).contains("B.json"));
 }
+
+#[test]
+fn a_page_to_look_at_is_written_beside_the_tables() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tolls.html");
+    let (strict, base) = (sheet("x86-vtd-strict"), sheet("x86-no-iommu"));
+    let output = lab(&["show", &base, &strict, "--html", file.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stderr), format!("{} written\n", file.display()));
+    assert_eq!(text(&output.stdout), printed(&["show", &base, &strict], 0));
+    let page = fs::read_to_string(&file).unwrap();
+    assert!(page.contains("<h1>Translated-strict adds 14.3 % to an I/O"), "{page}");
+    assert!(page.contains(concat!("Made by iotoll ", env!("CARGO_PKG_VERSION"))));
+    let nowhere = folder.path().join("none/tolls.html");
+    let failed = lab(&["show", &base, "--html", nowhere.to_str().unwrap()]);
+    assert_eq!(failed.status.code(), Some(2));
+    assert!(text(&failed.stderr).contains("can't write"), "{}", text(&failed.stderr));
+}

@@ -1,4 +1,4 @@
-//! Results for people: terminal tables and one self-contained HTML page.
+//! Results for people: terminal tables and self-contained HTML pages.
 //!
 //! What both say is put into words once, in the modules named for it (`headline`, `summary`, `row`,
 //! `fold`, `sheet`, `topology`; for toll sheets `platform`, `toll_text`); `terminal` and `html` only lay it out. Nothing here opens a file or
@@ -30,7 +30,7 @@ mod toll_text;
 mod topology;
 mod wrap;
 
-pub use html::page;
+pub use html::{page, toll_page};
 pub use memory_range::memory_range;
 pub use mtrr_plan::mtrr_plan;
 pub use style::Style;

@@ -75,13 +75,21 @@ impl<'s> Line<'s> {
         (without > 0.0).then(|| over.instructions / without)
     }
 
-    /// Whether the windows of the two vary by less than they differ: from the smallest to the 99th
-    /// percentile they have nothing in common.
+    /// Whether the two differ by more than their windows vary: from the smallest to the 99th percentile they
+    /// have nothing in common.
     pub(crate) fn stands_apart(&self) -> bool {
-        let span = |toll: &Toll| (toll.per_io(toll.instructions.min), toll.per_io(toll.instructions.p99));
-        self.base.is_some_and(|(_, base)| {
-            let ((low, high), (base_low, base_high)) = (span(self.toll), span(base));
-            low > base_high || high < base_low
-        })
+        self.base.is_some_and(|(_, base)| least(self.toll, base) > 0.0 || least(base, self.toll) > 0.0)
     }
+
+    /// What the road adds as a part, for certain: its smallest window against the 99th percentile without it.
+    pub(crate) fn surely_added(&self) -> Option<f64> {
+        let (added, base) = (self.added()?, self.base?.1);
+        let certain = least(self.toll, base) / base.per_io(base.instructions.median);
+        (certain > 0.0).then(|| certain.min(added))
+    }
+}
+
+/// How far the smallest window of one is above the 99th percentile of the other, per I/O.
+fn least(one: &Toll, other: &Toll) -> f64 {
+    one.per_io(one.instructions.min) - other.per_io(other.instructions.p99)
 }

@@ -24,6 +24,7 @@ struct Over<'a> {
 
 pub(super) fn run(args: &LabShow) -> anyhow::Result<Outcome> {
     let sheets = args.sheets.iter().map(|path| super::sheet(path)).collect::<anyhow::Result<Vec<_>>>()?;
+    super::page(&sheets, args.html.as_deref())?;
     print(&sheets, args.json)?;
     Ok(Outcome::Fine)
 }
