@@ -198,7 +198,7 @@ fn a_page_to_look_at_is_written_beside_the_tables() {
     assert_eq!(text(&output.stderr), format!("{} written\n", file.display()));
     assert_eq!(text(&output.stdout), printed(&["show", &base, &strict], 0));
     let page = fs::read_to_string(&file).unwrap();
-    assert!(page.contains("<h1>Translated-strict adds 14.3 % to an I/O"), "{page}");
+    assert!(page.contains("<h1>Translated-strict adds 14.3 % to an I/O's instructions"), "{page}");
     assert!(page.contains(concat!("Made by iotoll ", env!("CARGO_PKG_VERSION"))));
     let nowhere = folder.path().join("none/tolls.html");
     let failed = lab(&["show", &base, "--html", nowhere.to_str().unwrap()]);

@@ -147,9 +147,9 @@ fn stages_have_their_numbers_and_those_that_did_not_run_are_left_out() {
 #[test]
 fn the_dearest_road_stands_on_top() {
     let page = page(&three());
-    assert!(
-        page.contains("<h1>Translated-strict adds 14.3 % to an I/O: nvme-read-4k on x86-vtd-strict.</h1>")
-    );
+    assert!(page.contains(
+        "<h1>Translated-strict adds 14.3 % to an I/O's instructions: nvme-read-4k on x86-vtd-strict.</h1>"
+    ));
     assert!(page.contains("+2,709 <b>+14.3 %</b>"));
     assert!(page.contains("compared with this"));
 }

@@ -46,7 +46,7 @@ fn headline(sheets: &[TollSheet], families: &[Family]) -> String {
         .max_by(|(_, one, _), (_, other, _)| one.total_cmp(other));
     match dearest {
         Some((line, _, added)) => format!(
-            "{} adds {} to an I/O: {} on {}.",
+            "{} adds {} to an I/O's instructions: {} on {}.",
             super::capitalised(line.sheet.road.word()),
             quantity::signed_percent(added).trim_start_matches('+'),
             plain(&line.toll.workload),
@@ -88,6 +88,7 @@ fn reading(sheets: &[TollSheet], families: &[Family]) -> Markup {
                  on any road; colour is mapping and translation. The dashed line is where the untranslated road \
                  of the same machine and kernel ends. Bars of one chart have one scale."
             }
+            p.remark { "Events are those of the median window; ~ is the mean of all windows, where it is another." }
             @if strings {
                 p.remark {
                     "A string instruction of x86 counts as one; its repetitions, of 1 to 8 bytes each, are a column of \

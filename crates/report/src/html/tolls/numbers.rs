@@ -16,7 +16,7 @@ pub(super) fn table(chart: &Chart) -> Markup {
     html! {
         div.scroll {
             table.exact {
-                caption { "Per I/O; after a sign, what it is over the untranslated road. ~ is the mean of all windows, where it is not the median." }
+                caption { "Per I/O; after a sign, how much that is over the untranslated road." }
                 thead {
                     tr {
                         th scope="col" { "count" }

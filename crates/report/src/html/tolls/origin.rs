@@ -11,8 +11,8 @@ pub(super) fn footer(sheets: &[TollSheet], made_by: &str) -> Markup {
         footer #origin {
             h2 { "Evidence" }
             p {
-                "Made by " (made_by) ". Counts are of real kernels on emulated machines: instructions and events, \
-                 not time. Caches, waiting for a real IOMMU and uncached reads have no price here."
+                "Made by " (made_by) ". Counts are instructions and events, not time: caches, waiting for a real IOMMU and \
+                 uncached reads have no price here. How each was obtained stands with its sheet."
             }
             @for (number, sheet) in (1..).zip(sheets) {
                 details #(format!("sheet-{number}")) {
