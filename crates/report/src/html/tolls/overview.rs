@@ -122,7 +122,7 @@ fn row(row: &Row, columns: &[Column]) -> Markup {
 
 fn cell(column: &Column, chart: &Chart, added: f64, sure: bool) -> Markup {
     // Twice the instructions are as dark as it gets.
-    let heat = if sure { (added.clamp(0.0, 1.0) * 75.0).round() } else { 0.0 };
+    let heat = if sure { (added.clamp(0.0, 1.0) * 55.0).round() } else { 0.0 };
     let shown = quantity::signed_percent(added);
     let shown = shown.trim_end_matches(" %");
     let nothing = matches!(shown, "+0.0" | "-0.0");
