@@ -1,7 +1,7 @@
 //! The guest's first program: a script that loads modules, runs workloads and says how they ended.
 
 use crate::kernel::Module;
-use crate::machine::{DISK_SLOT, SYMBOLS_SLOT, network_slots};
+use crate::machine::{DISK_SLOT, SYMBOLS_SLOT, network_slots, starts_alone};
 use crate::preset::Adapter;
 use crate::workload::Workload;
 use std::fmt::Write;
@@ -67,7 +67,9 @@ pub struct Errand<'a> {
     pub arch: crate::Arch,
     /// Modules in the order in which they load.
     pub modules: &'a [Module],
-    /// How many of them, from the first, take their devices as they find them.
+    /// Virtual CPUs.
+    pub vcpus: u32,
+    /// How many of the modules, from the first, take their devices as they find them.
     pub early: usize,
     /// What runs, each with its number.
     pub workloads: &'a [(u64, Workload)],
@@ -76,6 +78,10 @@ pub struct Errand<'a> {
 /// The script.
 pub fn script(errand: Errand<'_>) -> String {
     let mut script = BEGIN.to_owned();
+    // Before any driver decides how many queues it needs.
+    for cpu in starts_alone(errand.arch).then_some(1..errand.vcpus).into_iter().flatten() {
+        line(&mut script, &format!("{AGENT} online cpu{cpu} || fail cpu{cpu}"));
+    }
     load(&mut script, errand);
     line(&mut script, &format!("disk=$(disk {DISK_SLOT}); symbols=$(disk {SYMBOLS_SLOT})"));
     for adapter in [Adapter::E1000e, Adapter::E1000, Adapter::VirtioNet] {
