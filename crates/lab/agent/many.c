@@ -15,7 +15,6 @@ struct progress {
 	u32 finished;
 };
 
-
 struct task {
 	const char *path;
 	u64 bytes;
@@ -75,7 +74,7 @@ _Noreturn static void child(const struct task *task, u64 cpu)
 	for (u64 i = 0; i < WARM_UP; i++)
 		read_plainly(&disk, data);
 	raise(&progress->ready);
-	/* Asleep, not in a loop: this CPU would not be idle, and the machine would take the others' turns for it. */
+	/* Asleep until then, and each woken by its own timer: nobody waits in a loop, and nobody calls another CPU. */
 	rest_until(&task->begin);
 	for (u64 i = 0; i < task->windows; i++)
 		read_in_window(&disk, data);
@@ -96,8 +95,14 @@ static void wait_ready(const struct task *task)
 				fail("a child of", "many ended early", ended < 0 ? ended : status);
 			sleep_ms(1);
 		}
+}
+
+/* Windows that begin before their phase is announced would be another's. */
+static void check_early(const struct task *task)
+{
 	struct time now;
 	i64 result = sys_monotonic_time(&now);
+
 	if (result != 0 || now.seconds >= task->begin.seconds)
 		fail("warming up", "took longer than the rest", result);
 }
@@ -119,6 +124,7 @@ void command_many(char **words)
 			child(&task, cpu);
 	wait_ready(&task);
 	mark_phase(phase, 1);
+	check_early(&task);
 	/* Any of them: the first that fails must not wait for the others, who wait for it. */
 	for (u64 cpu = 0; cpu < task.cpus; cpu++)
 		join(-1, "many");

@@ -83,7 +83,8 @@ pub fn kernel_command_line(preset: &Preset, vcpus: u32) -> String {
         "console={} nokaslr cpuidle.off=1 panic=-1 ipv6.disable=1 nvme_core.multipath=N",
         console(preset.arch)
     );
-    let alone = if vcpus > 1 && starts_alone(preset.arch) { "maxcpus=1" } else { "" };
+    // Of several, emulated time-stamp counters pass for unsynchronised, and the kernel would read a slow clock.
+    let alone = if vcpus > 1 && starts_alone(preset.arch) { "maxcpus=1 tsc=reliable" } else { "" };
     let words = [own.as_str(), preset.append.as_str(), alone];
     words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
@@ -224,7 +225,18 @@ fn on_bus(slot: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
     use super::*;
+    use crate::preset::Presets;
+
+    #[test]
+    fn x86_leaves_its_other_cpus_to_the_program() {
+        let presets = Presets::with_file(None).unwrap();
+        let line = |preset: &str, vcpus| kernel_command_line(presets.get(preset).unwrap(), vcpus);
+        assert_eq!(line("x86-vtd-strict", 2), line("x86-vtd-strict", 1) + " maxcpus=1 tsc=reliable");
+        assert_eq!(line("arm-smmu-strict", 2), line("arm-smmu-strict", 1));
+    }
 
     #[test]
     fn devices_by_release() {

@@ -78,10 +78,7 @@ pub struct Errand<'a> {
 /// The script.
 pub fn script(errand: Errand<'_>) -> String {
     let mut script = BEGIN.to_owned();
-    // Before any driver decides how many queues it needs.
-    for cpu in starts_alone(errand.arch).then_some(1..errand.vcpus).into_iter().flatten() {
-        line(&mut script, &format!("{AGENT} online cpu{cpu} || fail cpu{cpu}"));
-    }
+    bring_up(&mut script, errand);
     load(&mut script, errand);
     line(&mut script, &format!("disk=$(disk {DISK_SLOT}); symbols=$(disk {SYMBOLS_SLOT})"));
     for adapter in [Adapter::E1000e, Adapter::E1000, Adapter::VirtioNet] {
@@ -101,6 +98,15 @@ pub fn script(errand: Errand<'_>) -> String {
     line(&mut script, &format!("echo; echo '{DONE}'"));
     line(&mut script, "poweroff -f");
     script
+}
+
+/// Brings up the virtual CPUs that the kernel left, before any driver decides how many queues it needs.
+fn bring_up(script: &mut String, errand: Errand<'_>) {
+    if starts_alone(errand.arch) {
+        for cpu in 1..errand.vcpus {
+            line(script, &format!("{AGENT} online cpu{cpu} || fail \"cpu{cpu} does not come up\""));
+        }
+    }
 }
 
 /// Loads modules. Adapters are bound later and one by one: two that initialise at the same time get their answers
