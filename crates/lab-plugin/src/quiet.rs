@@ -7,6 +7,7 @@
 //! told to, so that no answer comes before the guest idles.
 
 use crate::argument::{Arguments, Events};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::net::UnixDatagram;
@@ -42,8 +43,8 @@ pub(crate) struct Quiet {
     rung: i64,
     /// Requests begun and not ended.
     in_flight: i64,
-    /// A request has ended since the last interrupt was raised.
-    unraised: bool,
+    /// Queues in which a request has ended since their last interrupt was raised.
+    unraised: BTreeSet<u32>,
     settle: Duration,
 }
 
@@ -63,7 +64,7 @@ impl Quiet {
             disk: disk.transpose()?,
             rung: 0,
             in_flight: 0,
-            unraised: false,
+            unraised: BTreeSet::new(),
             settle,
         })
     }
@@ -100,11 +101,11 @@ impl Quiet {
     /// The interrupt of the last answer is raised a moment after it, or never if interrupts are off.
     fn wait_for_interrupt(&mut self) {
         let since = Instant::now();
-        while std::mem::take(&mut self.unraised) && since.elapsed() < RAISE_MAX {
+        while !self.unraised.is_empty() && since.elapsed() < RAISE_MAX {
             sleep(LOOK_AGAIN);
-            self.unraised = true;
             self.read_on();
         }
+        self.unraised.clear();
         sleep(LOOK_AGAIN);
     }
 
@@ -140,11 +141,24 @@ impl Quiet {
             self.in_flight += i64::from(!lasts);
         } else if is(&self.events.finished) {
             self.in_flight -= 1;
-            self.unraised = true;
+            self.unraised.insert(number_after(line, b" cqid ").unwrap_or_default());
         } else if is(&self.events.raised) {
-            self.unraised = false;
+            self.raise(number_after(line, b" vector "));
         }
     }
+
+    /// An interrupt was raised. Drivers give each queue its own vector, of the same number, or all of them one.
+    fn raise(&mut self, vector: Option<u32>) {
+        if !vector.is_some_and(|vector| self.unraised.remove(&vector)) {
+            self.unraised.clear();
+        }
+    }
+}
+
+fn number_after(line: &[u8], label: &[u8]) -> Option<u32> {
+    let at = line.windows(label.len()).position(|part| part == label)? + label.len();
+    let mut digits = line[at..].iter().take_while(|byte| byte.is_ascii_digit());
+    digits.try_fold(0_u32, |number, digit| number.checked_mul(10)?.checked_add(u32::from(digit - b'0')))
 }
 
 fn contains(line: &[u8], word: &[u8]) -> bool {

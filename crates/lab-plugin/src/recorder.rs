@@ -228,9 +228,12 @@ impl Recorder {
     pub(crate) fn idle(&mut self, vcpu: usize) {
         self.places[vcpu].idle = true;
         let all_idle = self.places[..self.vcpus].iter().all(|place| place.idle);
+        if !all_idle {
+            return;
+        }
         // Without watching accesses nobody knows whether a device was asked for something.
         let asked = std::mem::take(&mut self.asked) || self.watch == Watch::Marks;
-        if !all_idle || !asked {
+        if !asked {
             return;
         }
         if let Err(waited) = self.quiet.wait() {

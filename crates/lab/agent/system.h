@@ -113,11 +113,6 @@ static inline i64 sys_die_with_parent(void)
 	return system_call(NR_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0, 0);
 }
 
-static inline void sys_yield(void)
-{
-	system_call(NR_sched_yield, 0, 0, 0, 0, 0, 0);
-}
-
 static inline i64 sys_monotonic_time(struct time *now)
 {
 	return system_call(NR_clock_gettime, CLOCK_MONOTONIC, (u64)now, 0, 0, 0, 0);

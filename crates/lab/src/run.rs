@@ -195,7 +195,7 @@ fn empty_sheet(plan: Plan<'_>) -> Result<TollSheet, RunError> {
         kernel: KernelId {
             release: plan.kernel.release.clone(),
             package: plan.kernel.package.as_ref().map(ToString::to_string),
-            command_line: machine::kernel_command_line(plan.preset),
+            command_line: machine::kernel_command_line(plan.preset, 1),
         },
         measured_on: plan.today.to_owned(),
         repeats: 1,
@@ -262,7 +262,13 @@ impl Boot<'_> {
         let program = agent::build(arch, scratch)?;
         let program = io(&program, "read", fs::read(&program))?;
         let busybox = io(self.plan.busybox, "read", fs::read(self.plan.busybox))?;
-        let script = init::script(Errand { arch, modules: &modules, early, workloads: self.workloads });
+        let script = init::script(Errand {
+            arch,
+            vcpus: self.vcpus,
+            modules: &modules,
+            early,
+            workloads: self.workloads,
+        });
         let files = [PlacedFile { path: init::AGENT, permissions: 0o755, bytes: &program }];
         let release = &self.plan.kernel.release;
         let initramfs =

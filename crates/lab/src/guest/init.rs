@@ -1,7 +1,7 @@
 //! The guest's first program: a script that loads modules, runs workloads and says how they ended.
 
 use crate::kernel::Module;
-use crate::machine::{DISK_SLOT, SYMBOLS_SLOT, network_slots};
+use crate::machine::{DISK_SLOT, SYMBOLS_SLOT, network_slots, starts_alone};
 use crate::preset::Adapter;
 use crate::workload::Workload;
 use std::fmt::Write;
@@ -67,7 +67,9 @@ pub struct Errand<'a> {
     pub arch: crate::Arch,
     /// Modules in the order in which they load.
     pub modules: &'a [Module],
-    /// How many of them, from the first, take their devices as they find them.
+    /// Virtual CPUs.
+    pub vcpus: u32,
+    /// How many of the modules, from the first, take their devices as they find them.
     pub early: usize,
     /// What runs, each with its number.
     pub workloads: &'a [(u64, Workload)],
@@ -76,6 +78,7 @@ pub struct Errand<'a> {
 /// The script.
 pub fn script(errand: Errand<'_>) -> String {
     let mut script = BEGIN.to_owned();
+    bring_up(&mut script, errand);
     load(&mut script, errand);
     line(&mut script, &format!("disk=$(disk {DISK_SLOT}); symbols=$(disk {SYMBOLS_SLOT})"));
     for adapter in [Adapter::E1000e, Adapter::E1000, Adapter::VirtioNet] {
@@ -95,6 +98,15 @@ pub fn script(errand: Errand<'_>) -> String {
     line(&mut script, &format!("echo; echo '{DONE}'"));
     line(&mut script, "poweroff -f");
     script
+}
+
+/// Brings up the virtual CPUs that the kernel left, before any driver decides how many queues it needs.
+fn bring_up(script: &mut String, errand: Errand<'_>) {
+    if starts_alone(errand.arch) {
+        for cpu in 1..errand.vcpus {
+            line(script, &format!("{AGENT} online cpu{cpu} || fail \"cpu{cpu} does not come up\""));
+        }
+    }
 }
 
 /// Loads modules. Adapters are bound later and one by one: two that initialise at the same time get their answers
