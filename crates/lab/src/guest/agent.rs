@@ -64,6 +64,8 @@ const SOURCES: &[(&str, &str)] = sources![
     "memory.c",
     "memory.h",
     "number.h",
+    "pages.c",
+    "pages.h",
     "pair.c",
     "pair.h",
     "processor.c",
