@@ -116,8 +116,11 @@ fn repeats_count_the_same() {
     }
     let folder = tempfile::tempdir().unwrap();
     let mut command = iotoll();
-    command.args(["lab", "run", "arm-smmu-strict", "--workload", "nvme-read-4k", "--repeat", "2", "-o"]);
-    command.arg(folder.path()).assert().code(0);
+    command.args(["lab", "run", "arm-smmu-strict", "--repeat", "2", "-o"]).arg(folder.path());
+    for workload in ["nvme-read-4k", "nvme-read-1m", "virtio-net-udp-64"] {
+        command.args(["--workload", workload]);
+    }
+    command.assert().code(0);
 }
 
 #[test]

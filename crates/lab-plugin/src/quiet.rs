@@ -4,7 +4,8 @@
 //! leaps to the next timer as soon as all virtual CPUs are idle. Whether a disk's answer or a timer comes
 //! first would depend on the machine QEMU runs on. Held before its idle instruction, a virtual CPU is not
 //! idle: nothing leaps, and the answer comes first, always. The disk, for its part, answers only when it is
-//! told to, so that no answer comes before the guest idles.
+//! told to, so that no answer comes before the guest idles. What the device answers by itself is awaited where its
+//! doorbell is rung.
 
 use crate::argument::{Arguments, Events};
 use std::collections::BTreeSet;
@@ -17,6 +18,8 @@ use std::time::{Duration, Instant};
 const LOOK_AGAIN: Duration = Duration::from_micros(100);
 /// A device that has not begun or answered by then never will, or the machine is hopelessly busy.
 const WAIT_MAX: Duration = Duration::from_secs(5);
+/// An answer of the disk that is not there by then is not the only one that its request waits for.
+const ANSWER_MAX: Duration = Duration::from_millis(200);
 /// Interrupts that are not raised by then are off.
 const RAISE_MAX: Duration = Duration::from_millis(20);
 const CHUNK_BYTES: usize = 64 << 10;
@@ -26,7 +29,7 @@ const CHUNK_BYTES: usize = 64 << 10;
 pub(crate) enum Word {
     /// Keep requests from now on.
     Hold = b'H' as isize,
-    /// Answer what is kept.
+    /// Answer the oldest that is kept, or the next that comes.
     Answer = b'A' as isize,
     /// Answer at once from now on.
     Free = b'F' as isize,
@@ -43,9 +46,25 @@ pub(crate) struct Quiet {
     rung: i64,
     /// Requests begun and not ended.
     in_flight: i64,
+    /// Of these, requests that the device answers by itself, and soon.
+    prompt: i64,
     /// Queues in which a request has ended since their last interrupt was raised.
     unraised: BTreeSet<u32>,
     settle: Duration,
+}
+
+/// When the disk was last asked for an answer.
+struct Asked {
+    /// Requests in flight then.
+    in_flight: i64,
+    when: Instant,
+}
+
+impl Asked {
+    /// Whether the answer came, or never will: a request of the guest's may be several to the disk.
+    fn is_over(&self, in_flight: i64) -> bool {
+        in_flight < self.in_flight || self.when.elapsed() > ANSWER_MAX
+    }
 }
 
 impl Quiet {
@@ -64,6 +83,7 @@ impl Quiet {
             disk: disk.transpose()?,
             rung: 0,
             in_flight: 0,
+            prompt: 0,
             unraised: BTreeSet::new(),
             settle,
         })
@@ -77,9 +97,30 @@ impl Quiet {
         }
     }
 
+    /// After a device's register was written: waits until what a doorbell announced has begun, and is answered if it is
+    /// not the disk that answers. If that never comes, says how long it waited.
+    pub(crate) fn wait_for_prompt(&mut self) -> Result<(), Duration> {
+        self.read_on();
+        if self.rung <= 0 {
+            return Ok(());
+        }
+        let since = Instant::now();
+        while self.rung > 0 || self.prompt > 0 {
+            if since.elapsed() > WAIT_MAX {
+                (self.rung, self.prompt) = (0, 0);
+                return Err(since.elapsed());
+            }
+            sleep(LOOK_AGAIN);
+            self.read_on();
+        }
+        self.wait_for_interrupt();
+        Ok(())
+    }
+
     /// Waits until no request is in flight. If that never comes, says how long it waited.
     pub(crate) fn wait(&mut self) -> Result<(), Duration> {
         let since = Instant::now();
+        let mut asked = None;
         sleep(self.settle);
         loop {
             self.read_on();
@@ -88,13 +129,25 @@ impl Quiet {
                 return Ok(());
             }
             if since.elapsed() > WAIT_MAX {
-                (self.rung, self.in_flight) = (0, 0);
+                (self.rung, self.in_flight, self.prompt) = (0, 0, 0);
                 return Err(since.elapsed());
             }
             if self.rung <= 0 {
-                self.tell(Word::Answer);
+                self.ask(&mut asked);
             }
             sleep(LOOK_AGAIN);
+        }
+    }
+
+    /// Asks the disk for an answer, one at a time: whether two answers share an interrupt would be chance.
+    fn ask(&mut self, asked: &mut Option<Asked>) {
+        let is_due = asked.as_ref().is_none_or(|asked| asked.is_over(self.in_flight));
+        if is_due {
+            self.wait_for_interrupt();
+        }
+        if is_due && self.in_flight > self.prompt {
+            self.tell(Word::Answer);
+            *asked = Some(Asked { in_flight: self.in_flight, when: Instant::now() });
         }
     }
 
@@ -129,18 +182,27 @@ impl Quiet {
         }
     }
 
+    fn begin(&mut self) {
+        // One doorbell may begin several requests.
+        self.rung = (self.rung - 1).max(0);
+        self.in_flight += 1;
+    }
+
     fn take_line(&mut self, line: &[u8]) {
         let event = line.split(|byte| *byte == b' ').next().unwrap_or(line);
         let is = |names: &[String]| names.iter().any(|name| name.as_bytes() == event);
         if is(&self.events.rung) {
             self.rung += 1;
         } else if is(&self.events.started) {
-            // One doorbell may begin several requests.
-            self.rung = (self.rung - 1).max(0);
+            self.begin();
+        } else if is(&self.events.prompt) {
+            self.begin();
             let lasts = self.events.lasting.iter().any(|word| contains(line, word.as_bytes()));
-            self.in_flight += i64::from(!lasts);
+            self.in_flight -= i64::from(lasts);
+            self.prompt += i64::from(!lasts);
         } else if is(&self.events.finished) {
             self.in_flight -= 1;
+            self.prompt = (self.prompt - 1).max(0);
             self.unraised.insert(number_after(line, b" cqid ").unwrap_or_default());
         } else if is(&self.events.raised) {
             self.raise(number_after(line, b" vector "));

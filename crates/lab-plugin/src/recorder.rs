@@ -190,6 +190,11 @@ impl Recorder {
     /// A virtual CPU accessed a device's registers. In the record this comes before the block it was made in.
     pub(crate) fn device_access(&mut self, vcpu: usize, region: &[u8], access: Access) {
         self.asked |= access.write;
+        if access.write
+            && let Err(waited) = self.quiet.wait_for_prompt()
+        {
+            self.record.gave_up(waited.as_millis() as u32);
+        }
         if !self.places[vcpu].in_window {
             return;
         }

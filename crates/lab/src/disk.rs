@@ -2,12 +2,13 @@
 //!
 //! A disk that answers in its own time makes a guest's path depend on the machine that QEMU runs on: the answer
 //! comes before the guest idles, or after. This one is served to QEMU over the NBD protocol (`proto.md` of
-//! NetworkBlockDevice/nbd: fixed newstyle negotiation, simple replies) and keeps requests until the plugin, holding
+//! NetworkBlockDevice/nbd: fixed newstyle negotiation, holes as structured replies) and keeps requests until the plugin, holding
 //! the idle guest, asks for the answers. Until recording begins, and after it ended, it answers at once.
 //!
 //! Reads give zeros and writes are forgotten: the data do not matter to who counts instructions.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::path::PathBuf;
@@ -24,6 +25,9 @@ const NEGOTIATION: &[u8] = b"NBDMAGICIHAVEOPT";
 const OPTION_MAGIC: &[u8; 8] = b"IHAVEOPT";
 const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
 const REQUEST_MAGIC: u32 = 0x2560_9513;
+const CHUNK_MAGIC: u32 = 0x668e_33ef;
+const CHUNK_DONE: u16 = 1;
+const CHUNK_HOLE: u16 = 2;
 const REPLY_MAGIC: u32 = 0x6744_6698;
 /// Fixed newstyle, and no padding.
 const HANDSHAKE_FLAGS: u16 = 0b11;
@@ -34,6 +38,7 @@ const OPTION_EXPORT_NAME: u32 = 1;
 const OPTION_ABORT: u32 = 2;
 const OPTION_INFO: u32 = 6;
 const OPTION_GO: u32 = 7;
+const OPTION_STRUCTURED_REPLY: u32 = 8;
 const REPLY_ACK: u32 = 1;
 const REPLY_INFO: u32 = 3;
 const REPLY_UNSUPPORTED: u32 = 1 << 31 | 1;
@@ -47,7 +52,7 @@ const COMMAND_DISCONNECT: u16 = 2;
 mod word {
     /// Keep requests from now on.
     pub(super) const HOLD: u8 = b'H';
-    /// Answer what is kept.
+    /// Answer the oldest that is kept, or the next that comes.
     pub(super) const ANSWER: u8 = b'A';
     /// Answer at once from now on.
     pub(super) const FREE: u8 = b'F';
@@ -96,7 +101,8 @@ impl Drop for Disk {
 
 fn accept(listener: &UnixListener, control: &UnixDatagram) -> io::Result<()> {
     let (stream, _) = listener.accept()?;
-    let mut session = Session { stream, held: Vec::new(), holds: false };
+    let mut session =
+        Session { stream, held: VecDeque::new(), holds: false, owes: false, tells_holes: false };
     session.negotiate()?;
     session.serve(control)
 }
@@ -104,6 +110,7 @@ fn accept(listener: &UnixListener, control: &UnixDatagram) -> io::Result<()> {
 /// A request that waits for its answer.
 struct Request {
     cookie: u64,
+    offset: u64,
     /// Bytes to answer with.
     data_bytes: u32,
 }
@@ -116,8 +123,13 @@ enum Next {
 
 struct Session {
     stream: UnixStream,
-    held: Vec<Request>,
+    held: VecDeque<Request>,
     holds: bool,
+    /// An answer was asked for when none was kept.
+    owes: bool,
+    /// The other side understands that what it reads is all zeros, without being sent them. QEMU does; from one that
+    /// is being sent more than a socket takes at a time, the answer may come only with the next one.
+    tells_holes: bool,
 }
 
 impl Session {
@@ -151,6 +163,11 @@ impl Session {
                 self.option_reply(option, REPLY_ACK, &[])?;
                 Ok(if option == OPTION_GO { Next::Over } else { Next::More })
             }
+            OPTION_STRUCTURED_REPLY => {
+                self.tells_holes = true;
+                self.option_reply(option, REPLY_ACK, &[])?;
+                Ok(Next::More)
+            }
             OPTION_ABORT => {
                 self.option_reply(option, REPLY_ACK, &[])?;
                 Err(io::ErrorKind::ConnectionAborted.into())
@@ -175,7 +192,7 @@ impl Session {
         loop {
             let (asked, told) = self.wait(control)?;
             if !asked && !told {
-                self.answer()?;
+                self.answer_all()?;
             }
             if told {
                 self.obey(control)?;
@@ -201,14 +218,27 @@ impl Session {
         control.set_nonblocking(true)?;
         let mut said = [0];
         while let Ok(1) = control.recv(&mut said) {
-            self.holds = match said[0] {
-                word::HOLD => true,
-                word::FREE => false,
-                _ => self.holds,
-            };
-            if matches!(said[0], word::ANSWER | word::FREE) {
-                self.answer()?;
+            match said[0] {
+                word::HOLD => self.holds = true,
+                word::ANSWER => self.owes = true,
+                word::FREE => self.holds = false,
+                _ => {}
             }
+        }
+        self.pay()
+    }
+
+    /// Answers what is due.
+    fn pay(&mut self) -> io::Result<()> {
+        if !self.holds {
+            self.owes = false;
+            return self.answer_all();
+        }
+        if self.owes
+            && let Some(request) = self.held.pop_front()
+        {
+            self.owes = false;
+            return self.answer(&request);
         }
         Ok(())
     }
@@ -221,35 +251,45 @@ impl Session {
         }
         let field =
             |from: usize, to: usize| header[from..to].iter().fold(0, |n, byte| n << 8 | u64::from(*byte));
-        let (magic, command, cookie, bytes) =
-            (field(0, 4) as u32, field(6, 8) as u16, field(8, 16), field(24, 28) as u32);
+        let (magic, command, bytes) = (field(0, 4) as u32, field(6, 8) as u16, field(24, 28) as u32);
+        let (cookie, offset) = (field(8, 16), field(16, 24));
         if magic != REQUEST_MAGIC || bytes > REQUEST_BYTES_MAX {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "no NBD request"));
         }
         match command {
             COMMAND_DISCONNECT => return Ok(Next::Over),
-            COMMAND_READ => self.held.push(Request { cookie, data_bytes: bytes }),
+            COMMAND_READ => self.held.push_back(Request { cookie, offset, data_bytes: bytes }),
             COMMAND_WRITE => {
                 io::copy(&mut (&self.stream).take(bytes.into()), &mut io::sink())?;
-                self.held.push(Request { cookie, data_bytes: 0 });
+                self.held.push_back(Request { cookie, offset, data_bytes: 0 });
             }
-            _ => self.held.push(Request { cookie, data_bytes: 0 }),
+            _ => self.held.push_back(Request { cookie, offset, data_bytes: 0 }),
         }
-        if !self.holds {
-            self.answer()?;
-        }
+        self.pay()?;
         Ok(Next::More)
     }
 
-    fn answer(&mut self) -> io::Result<()> {
-        for Request { cookie, data_bytes } in std::mem::take(&mut self.held) {
-            let mut reply = REPLY_MAGIC.to_be_bytes().to_vec();
+    fn answer_all(&mut self) -> io::Result<()> {
+        std::mem::take(&mut self.held).iter().try_for_each(|request| self.answer(request))
+    }
+
+    fn answer(&mut self, &Request { cookie, offset, data_bytes }: &Request) -> io::Result<()> {
+        let mut reply = Vec::new();
+        if self.tells_holes && data_bytes > 0 {
+            reply.extend(CHUNK_MAGIC.to_be_bytes());
+            reply.extend(CHUNK_DONE.to_be_bytes());
+            reply.extend(CHUNK_HOLE.to_be_bytes());
+            reply.extend(cookie.to_be_bytes());
+            reply.extend(12_u32.to_be_bytes());
+            reply.extend(offset.to_be_bytes());
+            reply.extend(data_bytes.to_be_bytes());
+        } else {
+            reply.extend(REPLY_MAGIC.to_be_bytes());
             reply.extend(0_u32.to_be_bytes());
             reply.extend(cookie.to_be_bytes());
             reply.resize(reply.len() + data_bytes as usize, 0);
-            self.stream.write_all(&reply)?;
         }
-        Ok(())
+        self.stream.write_all(&reply)
     }
 
     fn u32(&mut self) -> io::Result<u32> {
@@ -311,7 +351,13 @@ mod tests {
         assert_eq!(answered(&mut stream, 512), None, "held");
         plugin.send_to(&[word::ANSWER], disk.control()).unwrap();
         assert_eq!(answered(&mut stream, 512), Some(8));
+        assert_eq!(answered(&mut stream, 512), None, "one at a time");
+        plugin.send_to(&[word::ANSWER], disk.control()).unwrap();
         assert_eq!(answered(&mut stream, 512), Some(9));
+        plugin.send_to(&[word::ANSWER], disk.control()).unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        ask(&mut stream, 10, 512);
+        assert_eq!(answered(&mut stream, 512), Some(10), "asked for before it came");
     }
 
     #[test]

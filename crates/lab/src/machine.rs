@@ -177,12 +177,17 @@ impl Arguments {
 
     fn network(&mut self, adapter: Adapter) {
         let (Some(device), Some(slots)) = (adapter.network_device(), network_slots(adapter)) else { return };
+        // What is to be sent is else taken by another thread, in its own time: how much each time would be chance.
+        let in_guest_time = if adapter == Adapter::VirtioNet { ",ioeventfd=off,tx=timer" } else { "" };
         let hub = adapter as usize;
         for (end, slot) in slots.iter().enumerate() {
             let id = format!("hub{hub}end{end}");
             self.add("-netdev", format!("hubport,id={id},hubid={hub}"));
             let mac = format!("52:54:00:00:{hub:02x}:{end:02x}");
-            self.add("-device", format!("{device},netdev={id},mac={mac},romfile=,addr={}", on_bus(slot)));
+            self.add(
+                "-device",
+                format!("{device}{in_guest_time},netdev={id},mac={mac},romfile=,addr={}", on_bus(slot)),
+            );
         }
     }
 

@@ -67,6 +67,8 @@ const SOURCES: &[(&str, &str)] = sources![
     "memory.h",
     "number.h",
     "online.c",
+    "pages.c",
+    "pages.h",
     "pair.c",
     "pair.h",
     "processor.c",
