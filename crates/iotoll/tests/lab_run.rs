@@ -170,6 +170,55 @@ fn a_lengthened_path_is_caught_and_the_same_is_not() {
     diff(&audited, &short, "0", 0);
 }
 
+/// Guests that come to no good end, and a machine whose adapter goes through another window than the preset says.
+const FAILING: &str = r#"
+[panics]
+arch = "arm"
+road = "no-iommu"
+what = "no first program"
+series = "6.1"
+append = "rdinit=/none"
+adapters = ["nvme"]
+
+[lacks-driver]
+arch = "arm"
+road = "no-iommu"
+what = "the driver is forbidden"
+series = "6.1"
+append = "module_blacklist=nvme"
+adapters = ["nvme"]
+
+[astray]
+arch = "ppc"
+road = "direct-window"
+what = "no direct window"
+series = "6.1"
+append = "disable_ddw"
+adapters = ["nvme"]
+"#;
+
+#[test]
+fn guests_that_fail_say_why() {
+    if is_off() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let presets = folder.path().join("presets.toml");
+    std::fs::write(&presets, FAILING).unwrap();
+    let check = |preset: &str, words: &[&str]| {
+        let mut command = iotoll();
+        command.args(["lab", "run", preset, "--workload", "nvme-read-4k", "--presets"]).arg(&presets);
+        let output = command.assert().code(2).get_output().clone();
+        let said = String::from_utf8(output.stderr).unwrap();
+        for word in words {
+            assert!(said.contains(word), "{preset}, {word}: {said}");
+        }
+    };
+    check("panics", &["ended before it was done", "Kernel panic - not syncing"]);
+    check("lacks-driver", &["in the guest: module nvme does not load"]);
+    check("astray", &["to take the road direct-window, but in its guest 0000:00:04.0", "ibm,dma-window"]);
+}
+
 #[test]
 fn repeats_count_the_same() {
     if is_off() {
