@@ -14,8 +14,6 @@ use crate::output::Outcome;
 use anyhow::Context;
 use lab::kernel::{KernelChoice, Series};
 use lab::preset::Preset;
-use std::path::Path;
-use toll::TollSheet;
 
 pub(crate) fn run(command: &Lab) -> anyhow::Result<Outcome> {
     match command {
@@ -31,11 +29,4 @@ pub(crate) fn run(command: &Lab) -> anyhow::Result<Outcome> {
 fn choice(preset: &Preset) -> anyhow::Result<KernelChoice> {
     let series: Series = preset.series.parse().with_context(|| format!("preset {}", preset.name))?;
     Ok(KernelChoice { arch: preset.arch, series })
-}
-
-/// Reads a toll sheet.
-fn sheet(path: &Path) -> anyhow::Result<TollSheet> {
-    let file = path.display().to_string();
-    let text = std::fs::read_to_string(path).with_context(|| format!("can't read toll sheet {file}"))?;
-    Ok(TollSheet::read(&text, &file)?)
 }

@@ -190,6 +190,43 @@ fn broken_sheets_are_errors_that_name_the_file_and_the_place() {
 }
 
 #[test]
+fn hostile_sheets_are_errors_with_their_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let good = sheet("x86-vtd-strict");
+    let whole = fs::read_to_string(&good).unwrap();
+    let path = folder.path().join("hostile.json");
+    let path = path.to_str().unwrap();
+    let check = |text: &str, words: &str| {
+        fs::write(path, text).unwrap();
+        for args in [&["show", path][..], &["diff", &good, path], &["diff", path, &good]] {
+            let error = refused(args);
+            assert!(error.contains(path) && error.contains(words), "{words}: {error}");
+        }
+    };
+    let changed = |from: &str, to: &str| {
+        assert!(whole.contains(from), "{from}");
+        whole.replacen(from, to, 1)
+    };
+    check("", ":1:0: no toll sheet: EOF while parsing");
+    check("null", ":1:");
+    check(&format!("{{\"schema\": {}", "[".repeat(100_000)), ":1:");
+    check(&format!("{{\"x\": {}", "[".repeat(100_000)), "EOF while parsing a list");
+    check(&format!("\u{feff}{whole}"), ":1:1:");
+    check(&changed("\"kernel\": 21589", "\"kernel\": 18446744073709551616"), "expected u64");
+    check(
+        &changed("\"kernel\": 21589", "\"kernel\": 18446744073709551615"),
+        "add up to 18446744073709551639",
+    );
+    check(&changed("\"kernel\": 21589", "\"kernel\": -1"), "expected u64");
+    check(&changed("\"kernel\": 21589", "\"kernel\": 21589, \"kernel\": 21589"), "duplicate field `kernel`");
+    check(&changed("\"windows\": ", "\"windows\": 0, \"window\": "), "expected a nonzero u32");
+    check(&changed("udp-send-64", "nvme-read-4k"), "nvme-read-4k");
+    // What never ends is not read to its end.
+    let error = refused(&["show", "/dev/zero"]);
+    assert!(error.contains("/dev/zero: larger than 64 MiB"), "{error}");
+}
+
+#[test]
 fn limits_are_amounts() {
     let good = sheet("x86-vtd-strict");
     for (flag, amount) in

@@ -2,6 +2,7 @@
 
 use crate::cli::LabDiff;
 use crate::output::{self, Outcome};
+use crate::tolls::sheet;
 use anyhow::bail;
 use serde::Serialize;
 use std::path::Path;
@@ -34,7 +35,7 @@ impl<'a> Source<'a> {
 }
 
 pub(super) fn run(args: &LabDiff) -> anyhow::Result<Outcome> {
-    let (a, b) = (super::sheet(&args.a)?, super::sheet(&args.b)?);
+    let (a, b) = (sheet(&args.a)?, sheet(&args.b)?);
     if !a.tolls.iter().any(|toll| b.toll(&toll.workload).is_some()) {
         let (a, b) = (args.a.display(), args.b.display());
         bail!("{a} and {b} have no workload in common: there is nothing to compare");
