@@ -285,6 +285,18 @@ fn an_interrupted_run_takes_qemu_along() {
 }
 
 #[test]
+fn an_interrupt_is_heard_when_the_run_s_files_are_gone() {
+    let room = Room::new();
+    let child = room.hanging("exec sleep 60");
+    for name in names(&room.path("tmp")) {
+        fs::remove_dir_all(room.path("tmp").join(name)).unwrap();
+    }
+    signal("INT", &child.id().to_string());
+    let said = room.failed(&child.wait_with_output().unwrap());
+    check_words(&said, &["preset x86-no-iommu: interrupted"]);
+}
+
+#[test]
 fn a_terminal_s_interrupt_reaches_qemu_too_and_is_still_one() {
     let room = Room::new();
     // As QEMU does: it ends well.

@@ -452,7 +452,7 @@ fn absence(console: &str, workload: &str, status: Option<&str>) -> String {
     }
     let own = |line: &&str| line.starts_with("agent: ") || line.starts_with("absent ");
     let said: Vec<&str> = words.iter().copied().filter(own).collect();
-    let last = || words.iter().copied().filter(|line| !line.is_empty()).next_back().map(|line| vec![line]);
+    let last = || words.iter().copied().rfind(|line| !line.is_empty()).map(|line| vec![line]);
     let said = if said.is_empty() { last().unwrap_or_default() } else { said };
     format!(
         "exit status {status}: {}",
