@@ -41,10 +41,3 @@ fn page(sheets: &[TollSheet], file: Option<&Path>) -> anyhow::Result<()> {
     output::say(&format!("{} written", file.display()));
     Ok(())
 }
-
-/// Reads a toll sheet.
-fn sheet(path: &Path) -> anyhow::Result<TollSheet> {
-    let file = path.display().to_string();
-    let text = std::fs::read_to_string(path).with_context(|| format!("can't read toll sheet {file}"))?;
-    Ok(TollSheet::read(&text, &file)?)
-}

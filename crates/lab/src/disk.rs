@@ -92,8 +92,9 @@ impl Disk {
 impl Drop for Disk {
     fn drop(&mut self) {
         // QEMU is gone by now; if it never came, a caller that leaves at once ends the waiting.
-        let _ = UnixStream::connect(self.socket());
-        if let Some(server) = self.server.take() {
+        let woken = UnixStream::connect(self.socket()).is_ok();
+        // Whoever tidies temporary folders may have taken the socket: then nothing wakes it but the program's end.
+        if let Some(server) = self.server.take().filter(|_| woken) {
             let _ = server.join();
         }
     }
