@@ -28,6 +28,8 @@ pub(crate) struct Events {
     pub(crate) rung: Vec<String>,
     /// A request was begun.
     pub(crate) started: Vec<String>,
+    /// How many bytes the request has that was begun last.
+    pub(crate) sized: Vec<String>,
     /// A request was begun that the device answers by itself.
     pub(crate) prompt: Vec<String>,
     /// Words in the event of a request that is not meant to end.
@@ -54,6 +56,7 @@ impl Arguments {
                 "log" => log = Some(PathBuf::from(value)),
                 "rung" => events.rung.push(value.to_owned()),
                 "started" => events.started.push(value.to_owned()),
+                "sized" => events.sized.push(value.to_owned()),
                 "prompt" => events.prompt.push(value.to_owned()),
                 "lasting" => events.lasting.push(value.to_owned()),
                 "finished" => events.finished.push(value.to_owned()),

@@ -8,7 +8,7 @@
 //! doorbell is rung.
 
 use crate::argument::{Arguments, Events};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::net::UnixDatagram;
@@ -18,18 +18,20 @@ use std::time::{Duration, Instant};
 const LOOK_AGAIN: Duration = Duration::from_micros(100);
 /// A device that has not begun or answered by then never will, or the machine is hopelessly busy.
 const WAIT_MAX: Duration = Duration::from_secs(5);
-/// An answer of the disk that is not there by then is not the only one that its request waits for.
-const ANSWER_MAX: Duration = Duration::from_millis(200);
+/// An answer that did not reach the guest by then never will without the next: QEMU 7.2 may keep that of a write until
+/// then, when several were asked for.
+const ANSWER_MAX: Duration = Duration::from_millis(50);
 /// Interrupts that are not raised by then are off.
 const RAISE_MAX: Duration = Duration::from_millis(20);
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// What is said to the disk, a byte each.
+/// What is said to the disk: a byte, for answers followed by four of how many bytes.
 #[derive(Clone, Copy)]
 pub(crate) enum Word {
     /// Keep requests from now on.
     Hold = b'H' as isize,
-    /// Answer the oldest that is kept, or the next that comes.
+    /// Answer the oldest that is kept, or the next that comes, and those after it that belong to the same request of the
+    /// guest's.
     Answer = b'A' as isize,
     /// Answer at once from now on.
     Free = b'F' as isize,
@@ -48,6 +50,8 @@ pub(crate) struct Quiet {
     in_flight: i64,
     /// Of these, requests that the device answers by itself, and soon.
     prompt: i64,
+    /// Bytes of the requests that the disk was not yet asked to answer, oldest first.
+    unanswered_bytes: VecDeque<u32>,
     /// Queues in which a request has ended since their last interrupt was raised.
     unraised: BTreeSet<u32>,
     settle: Duration,
@@ -84,6 +88,7 @@ impl Quiet {
             rung: 0,
             in_flight: 0,
             prompt: 0,
+            unanswered_bytes: VecDeque::new(),
             unraised: BTreeSet::new(),
             settle,
         })
@@ -94,6 +99,13 @@ impl Quiet {
         if let Some(disk) = &self.disk {
             // A disk that is gone is QEMU's to complain of.
             let _ = disk.send(&[word as u8]);
+        }
+    }
+
+    fn ask_for(&self, bytes: u32) {
+        if let Some(disk) = &self.disk {
+            let [a, b, c, d] = bytes.to_le_bytes();
+            let _ = disk.send(&[Word::Answer as u8, a, b, c, d]);
         }
     }
 
@@ -146,7 +158,8 @@ impl Quiet {
             self.wait_for_interrupt();
         }
         if is_due && self.in_flight > self.prompt {
-            self.tell(Word::Answer);
+            let bytes = self.unanswered_bytes.pop_front().unwrap_or_default();
+            self.ask_for(bytes);
             *asked = Some(Asked { in_flight: self.in_flight, when: Instant::now() });
         }
     }
@@ -195,6 +208,11 @@ impl Quiet {
             self.rung += 1;
         } else if is(&self.events.started) {
             self.begin();
+            self.unanswered_bytes.push_back(0);
+        } else if is(&self.events.sized) {
+            let bytes = number_after(line, b" count ").unwrap_or_default();
+            self.unanswered_bytes.pop_back();
+            self.unanswered_bytes.push_back(bytes);
         } else if is(&self.events.prompt) {
             self.begin();
             let lasts = self.events.lasting.iter().any(|word| contains(line, word.as_bytes()));
@@ -203,6 +221,9 @@ impl Quiet {
         } else if is(&self.events.finished) {
             self.in_flight -= 1;
             self.prompt = (self.prompt - 1).max(0);
+            if self.in_flight <= self.prompt {
+                self.unanswered_bytes.clear();
+            }
             self.unraised.insert(number_after(line, b" cqid ").unwrap_or_default());
         } else if is(&self.events.raised) {
             self.raise(number_after(line, b" vector "));

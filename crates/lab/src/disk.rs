@@ -27,6 +27,7 @@ const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
 const REQUEST_MAGIC: u32 = 0x2560_9513;
 const CHUNK_MAGIC: u32 = 0x668e_33ef;
 const CHUNK_DONE: u16 = 1;
+const CHUNK_NOTHING: u16 = 0;
 const CHUNK_HOLE: u16 = 2;
 const REPLY_MAGIC: u32 = 0x6744_6698;
 /// Fixed newstyle, and no padding.
@@ -52,7 +53,8 @@ const COMMAND_DISCONNECT: u16 = 2;
 mod word {
     /// Keep requests from now on.
     pub(super) const HOLD: u8 = b'H';
-    /// Answer the oldest that is kept, or the next that comes.
+    /// Answer the oldest that is kept, or the next that comes, and those after it until as many bytes are answered as
+    /// the four bytes after this one say: QEMU may make several requests of one of the guest's.
     pub(super) const ANSWER: u8 = b'A';
     /// Answer at once from now on.
     pub(super) const FREE: u8 = b'F';
@@ -103,7 +105,7 @@ impl Drop for Disk {
 fn accept(listener: &UnixListener, control: &UnixDatagram) -> io::Result<()> {
     let (stream, _) = listener.accept()?;
     let mut session =
-        Session { stream, held: VecDeque::new(), holds: false, owes: false, tells_holes: false };
+        Session { stream, held: VecDeque::new(), holds: false, owed_bytes: 0, tells_holes: false };
     session.negotiate()?;
     session.serve(control)
 }
@@ -112,7 +114,8 @@ fn accept(listener: &UnixListener, control: &UnixDatagram) -> io::Result<()> {
 struct Request {
     cookie: u64,
     offset: u64,
-    /// Bytes to answer with.
+    bytes: u32,
+    /// Of these, bytes to answer with.
     data_bytes: u32,
 }
 
@@ -126,8 +129,8 @@ struct Session {
     stream: UnixStream,
     held: VecDeque<Request>,
     holds: bool,
-    /// An answer was asked for when none was kept.
-    owes: bool,
+    /// Bytes whose answer was asked for and that are not answered; a request without any counts as one.
+    owed_bytes: u64,
     /// The other side understands that what it reads is all zeros, without being sent them. QEMU does; from one that
     /// is being sent more than a socket takes at a time, the answer may come only with the next one.
     tells_holes: bool,
@@ -217,11 +220,13 @@ impl Session {
 
     fn obey(&mut self, control: &UnixDatagram) -> io::Result<()> {
         control.set_nonblocking(true)?;
-        let mut said = [0];
-        while let Ok(1) = control.recv(&mut said) {
-            match said[0] {
+        loop {
+            let mut said = [0; 5];
+            let Ok(1..) = control.recv(&mut said) else { break };
+            let [word, bytes @ ..] = said;
+            match word {
                 word::HOLD => self.holds = true,
-                word::ANSWER => self.owes = true,
+                word::ANSWER => self.owed_bytes = u64::from(u32::from_le_bytes(bytes)).max(1),
                 word::FREE => self.holds = false,
                 _ => {}
             }
@@ -232,14 +237,14 @@ impl Session {
     /// Answers what is due.
     fn pay(&mut self) -> io::Result<()> {
         if !self.holds {
-            self.owes = false;
+            self.owed_bytes = 0;
             return self.answer_all();
         }
-        if self.owes
+        while self.owed_bytes > 0
             && let Some(request) = self.held.pop_front()
         {
-            self.owes = false;
-            return self.answer(&request);
+            self.owed_bytes = self.owed_bytes.saturating_sub(u64::from(request.bytes).max(1));
+            self.answer(&request)?;
         }
         Ok(())
     }
@@ -259,12 +264,12 @@ impl Session {
         }
         match command {
             COMMAND_DISCONNECT => return Ok(Next::Over),
-            COMMAND_READ => self.held.push_back(Request { cookie, offset, data_bytes: bytes }),
+            COMMAND_READ => self.held.push_back(Request { cookie, offset, bytes, data_bytes: bytes }),
             COMMAND_WRITE => {
                 io::copy(&mut (&self.stream).take(bytes.into()), &mut io::sink())?;
-                self.held.push_back(Request { cookie, offset, data_bytes: 0 });
+                self.held.push_back(Request { cookie, offset, bytes, data_bytes: 0 });
             }
-            _ => self.held.push_back(Request { cookie, offset, data_bytes: 0 }),
+            _ => self.held.push_back(Request { cookie, offset, bytes: 0, data_bytes: 0 }),
         }
         self.pay()?;
         Ok(Next::More)
@@ -274,16 +279,23 @@ impl Session {
         std::mem::take(&mut self.held).iter().try_for_each(|request| self.answer(request))
     }
 
-    fn answer(&mut self, &Request { cookie, offset, data_bytes }: &Request) -> io::Result<()> {
+    fn answer(&mut self, &Request { cookie, offset, data_bytes, .. }: &Request) -> io::Result<()> {
         let mut reply = Vec::new();
         if self.tells_holes && data_bytes > 0 {
             reply.extend(CHUNK_MAGIC.to_be_bytes());
-            reply.extend(CHUNK_DONE.to_be_bytes());
+            // In two chunks: of one that says that it is the last, QEMU 7.2 may tell the guest only when the answer to
+            // another request comes.
+            reply.extend(0_u16.to_be_bytes());
             reply.extend(CHUNK_HOLE.to_be_bytes());
             reply.extend(cookie.to_be_bytes());
             reply.extend(12_u32.to_be_bytes());
             reply.extend(offset.to_be_bytes());
             reply.extend(data_bytes.to_be_bytes());
+            reply.extend(CHUNK_MAGIC.to_be_bytes());
+            reply.extend(CHUNK_DONE.to_be_bytes());
+            reply.extend(CHUNK_NOTHING.to_be_bytes());
+            reply.extend(cookie.to_be_bytes());
+            reply.extend(0_u32.to_be_bytes());
         } else {
             reply.extend(REPLY_MAGIC.to_be_bytes());
             reply.extend(0_u32.to_be_bytes());
@@ -359,6 +371,13 @@ mod tests {
         std::thread::sleep(Duration::from_millis(50));
         ask(&mut stream, 10, 512);
         assert_eq!(answered(&mut stream, 512), Some(10), "asked for before it came");
+        ask(&mut stream, 11, 512);
+        plugin.send_to(&[word::ANSWER, 0, 4, 0, 0], disk.control()).unwrap();
+        assert_eq!(answered(&mut stream, 512), Some(11));
+        ask(&mut stream, 12, 512);
+        ask(&mut stream, 13, 512);
+        assert_eq!(answered(&mut stream, 512), Some(12), "the rest of 1,024 bytes");
+        assert_eq!(answered(&mut stream, 512), None);
     }
 
     #[test]
