@@ -8,6 +8,7 @@ use std::{collections::BTreeMap, fs, path::Path};
 /// test: a new room needs its place on the map.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("toll", &[]),
+    ("iova", &[]),
     ("host", &["toll"]),
     ("report", &["toll", "host"]),
     ("lab-plugin", &[]),
