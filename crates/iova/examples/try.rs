@@ -22,5 +22,8 @@ fn main() {
         for h in hs { h.join().unwrap(); }
         t.elapsed()
     });
+    let ru = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let f: Vec<&str> = ru.rsplit(')').next().unwrap().split_whitespace().collect();
+    print!("utime {} ticks ", f[11]);
     println!("threads {threads} held {held}: {:.2} ns/pair {:.1} Mpairs/s {:?}", t.as_nanos() as f64 / ops as f64, (ops * threads as u64) as f64 / t.as_secs_f64() / 1e6, al.usage());
 }

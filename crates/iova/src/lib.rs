@@ -17,6 +17,8 @@ mod usage;
 
 pub use allocator::{AllocateError, Allocator, FreeError};
 pub use direct::Direct;
+#[cfg(all(feature = "std", not(loom)))]
+pub use percpu::Host;
 pub use percpu::{Cpus, Percpu, Sharded};
 #[cfg(all(feature = "std", target_os = "linux", target_arch = "x86_64", not(loom)))]
 pub use percpu::Rseq;

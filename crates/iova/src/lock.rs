@@ -1,43 +1,28 @@
-//! A lock around data: one that sleeps where there are threads, else one that spins.
+//! A lock around data: one that sleeps where there are threads, else one that spins; loom's where orders are tried.
 
-#[cfg(feature = "std")]
-pub(crate) use sleeping::Lock;
-#[cfg(not(feature = "std"))]
-pub(crate) use spinning::Lock;
+#[cfg(loom)]
+type Mutex<T> = loom::sync::Mutex<T>;
+#[cfg(all(feature = "std", not(loom)))]
+type Mutex<T> = std::sync::Mutex<T>;
+#[cfg(not(any(feature = "std", loom)))]
+type Mutex<T> = spin::Mutex<T>;
 
-#[cfg(feature = "std")]
-mod sleeping {
-    use std::sync::{Mutex, MutexGuard, PoisonError};
+#[derive(Debug, Default)]
+pub(crate) struct Lock<T>(Mutex<T>);
 
-    #[derive(Debug, Default)]
-    pub(crate) struct Lock<T>(Mutex<T>);
-
-    impl<T> Lock<T> {
-        pub(crate) fn new(data: T) -> Self {
-            Self(Mutex::new(data))
-        }
-
-        /// Nothing that holds one of these panics half-way through a change, so that poison means nothing.
-        pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner)
-        }
+impl<T> Lock<T> {
+    pub(crate) fn new(data: T) -> Self {
+        Self(Mutex::new(data))
     }
-}
 
-#[cfg(not(feature = "std"))]
-mod spinning {
-    use spin::{Mutex, MutexGuard};
+    /// Nothing that holds one of these panics half-way through a change, so that poison means nothing.
+    #[cfg(any(feature = "std", loom))]
+    pub(crate) fn lock(&self) -> impl core::ops::DerefMut<Target = T> + '_ {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
 
-    #[derive(Debug, Default)]
-    pub(crate) struct Lock<T>(Mutex<T>);
-
-    impl<T> Lock<T> {
-        pub(crate) fn new(data: T) -> Self {
-            Self(Mutex::new(data))
-        }
-
-        pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
-            self.0.lock()
-        }
+    #[cfg(not(any(feature = "std", loom)))]
+    pub(crate) fn lock(&self) -> impl core::ops::DerefMut<Target = T> + '_ {
+        self.0.lock()
     }
 }

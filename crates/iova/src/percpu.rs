@@ -22,6 +22,8 @@
 
 mod central;
 mod cpus;
+#[cfg(all(feature = "std", not(loom)))]
+mod host;
 #[cfg(all(feature = "std", target_os = "linux", target_arch = "x86_64", not(loom)))]
 mod rseq;
 mod shape;
@@ -30,7 +32,9 @@ mod slot;
 mod table;
 mod unit;
 
-pub use cpus::{Cpus, Exchange};
+pub use cpus::{Cpus, Exchange, NOT_DONE};
+#[cfg(all(feature = "std", not(loom)))]
+pub use host::Host;
 #[cfg(all(feature = "std", target_os = "linux", target_arch = "x86_64", not(loom)))]
 pub use rseq::Rseq;
 pub use sharded::Sharded;
@@ -55,8 +59,8 @@ const ATTEMPTS: usize = 64;
 pub struct Percpu<C> {
     cpus: C,
     shape: Shape,
-    /// By CPU.
-    slots: Box<[Slots]>,
+    /// By CPU, zone and class.
+    slots: Box<[Slot]>,
     /// Pages from here up are those of the second zone.
     boundary: u64,
     zones: [Zone; 2],
@@ -64,11 +68,6 @@ pub struct Percpu<C> {
     /// Held by the thread that takes blocks from others.
     reclaiming: Lock<()>,
 }
-
-/// The slots of a CPU, by zone and class.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-struct Slots([[Slot; CLASSES]; 2]);
 
 /// A part of the space with its own blocks, so that requests for low addresses find some however many others there are.
 #[derive(Debug)]
@@ -113,12 +112,19 @@ impl<C: Cpus> Percpu<C> {
         let [low, high] = centrals;
         let zones = [zone(low, space.first), zone(high, space.first.max(boundary))];
         let shape = Shape::new(pages.max(1), cpus.count());
-        let slots = (0..cpus.count().min(Owner::CPUS_MAX)).map(|_| Slots::default()).collect();
+        let slots = (0..cpus.count().min(Owner::CPUS_MAX) * slot::PER_CPU).map(|_| Slot::default()).collect();
         Ok(Self { cpus, shape, slots, boundary, zones, pages, reclaiming: Lock::new(()) })
     }
 
-    fn slot(&self, cpu: usize, item: &Item) -> &Slot {
-        &self.slots[cpu].0[item.zone][item.class]
+    /// How many CPUs have slots.
+    fn cpus(&self) -> usize {
+        self.slots.len() / slot::PER_CPU
+    }
+
+    /// Nothing for a CPU that is not supposed to exist.
+    #[inline(always)]
+    fn slot(&self, cpu: usize, zone: usize, class: usize) -> Option<&Slot> {
+        self.slots.get(slot::place(cpu, zone, class))
     }
 
     fn unit(&self, item: &Item) -> Option<&Unit> {
@@ -150,7 +156,7 @@ impl<C: Cpus> Percpu<C> {
     fn allocate_from_block(&self, request: &Request, class: usize, zone: usize) -> Option<Range> {
         for _ in 0..ATTEMPTS {
             let cpu = self.cpus.current();
-            let slot = &self.slots.get(cpu)?.0[zone][class];
+            let slot = self.slot(cpu, zone, class)?;
             let base = slot.active.load(Ordering::Acquire);
             if base == NO_PAGE || slot.free.load(Ordering::Relaxed) == 0 {
                 if !self.refill(cpu, zone, class) {
@@ -171,7 +177,7 @@ impl<C: Cpus> Percpu<C> {
 
     /// Gives a CPU an active block with free items. False if there is none.
     fn refill(&self, cpu: usize, zone: usize, class: usize) -> bool {
-        let slot = &self.slots[cpu].0[zone][class];
+        let Some(slot) = self.slot(cpu, zone, class) else { return false };
         let mut list = slot.list.lock();
         let base = slot.active.load(Ordering::Relaxed);
         if base != NO_PAGE {
@@ -288,13 +294,14 @@ impl<C: Cpus> Percpu<C> {
 
     /// Dissolves all blocks with free items, and says how many pages became free.
     fn reclaim(&self, limit: u64) -> u64 {
-        let from_zone = |zone| (0..self.slots.len()).map(|cpu| self.reclaim_from(cpu, zone)).sum::<u64>();
+        let from_zone = |zone| (0..self.cpus()).map(|cpu| self.reclaim_from(cpu, zone)).sum::<u64>();
         self.zones_below(limit).map(from_zone).sum()
     }
 
     fn reclaim_from(&self, cpu: usize, number: usize) -> u64 {
         let zone = &self.zones[number];
-        let mut lists: Vec<_> = self.slots[cpu].0[number].iter().map(|slot| (slot, slot.list.lock())).collect();
+        let slots = (0..CLASSES).filter_map(|class| self.slot(cpu, number, class));
+        let mut lists: Vec<_> = slots.map(|slot| (slot, slot.list.lock())).collect();
         if lists.iter().all(|(slot, list)| slot.active.load(Ordering::Relaxed) == NO_PAGE && list.head == NO_UNIT) {
             return 0;
         }
@@ -338,7 +345,21 @@ impl<C: Cpus> Percpu<C> {
         pages
     }
 
+    /// Frees an item of a block in this CPU's list, if that is what it is and nobody else freed some of it: the common case of
+    /// [`Self::free_elsewhere`].
+    #[inline(always)]
+    fn free_listed(&self, first: u64, zone: usize, class: usize, cpu: usize) -> Option<Result<(), FreeError>> {
+        let at = first & self.shape.span_mask(class);
+        let unit = self.zones[zone].unit(first - at)?;
+        let owner = Owner::listed(class, cpu);
+        if unit.owner.load(Ordering::Acquire) != owner.0 || at & ((1 << class) - 1) != 0 {
+            return None;
+        }
+        self.free_here(unit, owner, &Item { zone, class, base: first - at, bit: 1 << (at >> class) })
+    }
+
     /// Frees what is not in the CPU's active block.
+    #[cold]
     fn free_elsewhere(&self, range: Range, class: usize) -> Result<(), FreeError> {
         let zone = usize::from(range.first >= self.boundary);
         let span_mask = if class < CLASSES { self.shape.span_mask(class) } else { 0 };
@@ -368,8 +389,9 @@ impl<C: Cpus> Percpu<C> {
 
     /// Takes a full block for this CPU, with the item that is being freed. False if someone else was faster.
     fn adopt(&self, unit: &Unit, owner: Owner, item: &Item) -> bool {
-        let cpu = self.cpus.current().min(self.slots.len() - 1);
-        let mut list = self.slot(cpu, item).list.lock();
+        let cpu = self.cpus.current().min(self.cpus() - 1);
+        let Some(slot) = self.slot(cpu, item.zone, item.class) else { return false };
+        let mut list = slot.list.lock();
         let listed = Owner::listed(item.class, cpu).with_returned(item.bit);
         let taken = unit.owner.compare_exchange(owner.0, listed.0, Ordering::SeqCst, Ordering::Relaxed).is_ok();
         if taken && let Some(number) = self.zones[item.zone].number(item.base) {
@@ -379,11 +401,15 @@ impl<C: Cpus> Percpu<C> {
     }
 
     /// Into a block in this CPU's list. Nothing if the step was interrupted.
+    #[inline(always)]
     fn free_here(&self, unit: &Unit, owner: Owner, item: &Item) -> Option<Result<(), FreeError>> {
         if owner.returned() & item.bit != 0 {
             return Some(Err(not_allocated(item)));
         }
-        let free = self.cpus.put(owner.cpu(), &unit.owner, owner.0, &unit.free, item.bit)?;
+        let free = self.cpus.put(owner.cpu(), &unit.owner, owner.0, &unit.free, item.bit);
+        if free == NOT_DONE {
+            return None;
+        }
         if free & item.bit != 0 {
             return Some(Err(not_allocated(item)));
         }
@@ -395,7 +421,7 @@ impl<C: Cpus> Percpu<C> {
 
     /// Into a block that another CPU has. Nothing if its owner changed meanwhile.
     fn free_there(&self, unit: &Unit, owner: Owner, item: &Item) -> Option<Result<(), FreeError>> {
-        let slot = self.slot(owner.cpu(), item);
+        let slot = self.slot(owner.cpu(), item.zone, item.class)?;
         let free = match owner.kind() {
             Kind::Active if slot.active.load(Ordering::Acquire) == item.base => slot.free.load(Ordering::Relaxed),
             _ => unit.free.load(Ordering::Relaxed),
@@ -418,13 +444,15 @@ impl<C: Cpus> Percpu<C> {
     }
 
     /// Gives a listed block whose items are all free back to the central tree, if it still is.
+    #[cold]
     fn give_up(&self, unit: &Unit, item: &Item) {
         let owner = Owner(unit.owner.load(Ordering::Acquire));
-        if owner.kind() != Kind::Listed || !owner.is_of(item.class) || owner.cpu() >= self.slots.len() {
+        if owner.kind() != Kind::Listed || !owner.is_of(item.class) {
             return;
         }
         let zone = &self.zones[item.zone];
-        let mut list = self.slot(owner.cpu(), item).list.lock();
+        let Some(slot) = self.slot(owner.cpu(), item.zone, item.class) else { return };
+        let mut list = slot.list.lock();
         let is_whole = |now: u64| {
             let free = unit.free.load(Ordering::Relaxed) | Owner(now).returned();
             let same = Owner(now).without_returned() == Owner::listed(item.class, owner.cpu());
@@ -512,8 +540,7 @@ impl<C: Cpus> Allocator for Percpu<C> {
         if class < CLASSES && alignment_mask < 1 << class && request.alignment_pages & alignment_mask == 0 {
             let zone = usize::from(request.limit >= self.boundary);
             let cpu = self.cpus.current();
-            if let Some(slots) = self.slots.get(cpu) {
-                let slot = &slots.0[zone][class];
+            if let Some(slot) = self.slot(cpu, zone, class) {
                 let base = slot.active.load(Ordering::Acquire);
                 if base <= request.limit.saturating_sub(self.shape.span_mask(class)) {
                     let free = self.cpus.take(cpu, &slot.active, base, &slot.free);
@@ -532,19 +559,21 @@ impl<C: Cpus> Allocator for Percpu<C> {
         if class < CLASSES {
             let zone = usize::from(range.first >= self.boundary);
             let cpu = self.cpus.current();
-            if let Some(slots) = self.slots.get(cpu) {
-                let slot = &slots.0[zone][class];
+            if let Some(slot) = self.slot(cpu, zone, class) {
                 let base = slot.active.load(Ordering::Acquire);
                 let at = range.first.wrapping_sub(base);
                 let is_item = at <= self.shape.span_mask(class) && at & ((1 << class) - 1) == 0;
                 if is_item && slot.returned.load(Ordering::Relaxed) == 0 && base != NO_PAGE {
                     let bit = 1 << (at >> class);
-                    if let Some(free) = self.cpus.put(cpu, &slot.active, base, &slot.free, bit) {
+                    let free = self.cpus.put(cpu, &slot.active, base, &slot.free, bit);
+                    if free != NOT_DONE {
                         return match free & bit {
                             0 => Ok(()),
                             _ => Err(FreeError::NotAllocated { first: range.first }),
                         };
                     }
+                } else if let Some(freed) = self.free_listed(range.first, zone, class, cpu) {
+                    return freed;
                 }
             }
         }
@@ -554,10 +583,8 @@ impl<C: Cpus> Allocator for Percpu<C> {
     fn usage(&self) -> Usage {
         let mut usage = Usage { memory_bytes: size_of_val(&*self.slots) as u64, ..Usage::default() };
         for (number, zone) in self.zones.iter().enumerate() {
-            for slots in &self.slots {
-                for (class, slot) in slots.0[number].iter().enumerate() {
-                    usage.cached_pages += zone.cached(slot) << class;
-                }
+            for (cpu, class) in (0..self.cpus()).flat_map(|cpu| (0..CLASSES).map(move |class| (cpu, class))) {
+                usage.cached_pages += self.slot(cpu, number, class).map_or(0, |slot| zone.cached(slot)) << class;
             }
             let central = zone.central.lock();
             usage.free_pages += central.gaps.pages();

@@ -13,6 +13,9 @@ pub enum Exchange {
     Elsewhere,
 }
 
+/// What [`Cpus::put`] returns when nothing was done. No word of the allocator has all bits.
+pub const NOT_DONE: u64 = u64::MAX;
+
 /// CPUs, and short steps that happen on one of them at once: no other step of the same CPU comes between their beginning and
 /// their end. They need not be atomic towards other CPUs, which keep off the words of these steps until a
 /// [`fence`](Cpus::fence).
@@ -30,9 +33,9 @@ pub trait Cpus: Sync {
     /// if it had no bit, if the guard differs, if the step was interrupted, or if the caller isn't on `cpu`.
     fn take(&self, cpu: usize, guard: &AtomicU64, guard_is: u64, word: &AtomicU64) -> u64;
 
-    /// In one step on `cpu`, if `guard` is `guard_is`: puts `bits` into `word`. Returns what `word` was, or nothing if
-    /// nothing was done.
-    fn put(&self, cpu: usize, guard: &AtomicU64, guard_is: u64, word: &AtomicU64, bits: u64) -> Option<u64>;
+    /// In one step on `cpu`, if `guard` is `guard_is`: puts `bits` into `word`. Returns what `word` was, or
+    /// [`NOT_DONE`].
+    fn put(&self, cpu: usize, guard: &AtomicU64, guard_is: u64, word: &AtomicU64, bits: u64) -> u64;
 
     /// In one step on `cpu`, atomic also towards other CPUs: `word` becomes `new` if it is `old`.
     fn exchange(&self, cpu: usize, word: &AtomicU64, old: u64, new: u64) -> Exchange;

@@ -160,14 +160,13 @@ impl Cpus for Rseq {
     }
 
     #[inline(always)]
-    fn put(&self, cpu: usize, guard: &AtomicU64, guard_is: u64, word: &AtomicU64, bits: u64) -> Option<u64> {
-        let (old, done): (u64, u32);
+    fn put(&self, cpu: usize, guard: &AtomicU64, guard_is: u64, word: &AtomicU64, bits: u64) -> u64 {
+        let old;
         // SAFETY: as in `take`.
         unsafe {
             asm!(
                 descriptor!(),
                 "lea {rest}, [rip + 9b]",
-                "xor {done:e}, {done:e}",
                 "mov fs:[{area} + 8], {rest}",
                 "3:",
                 "cmp fs:[{area} + 4], {cpu:e}",
@@ -179,13 +178,14 @@ impl Cpus for Rseq {
                 "or {rest}, {bits}",
                 "mov qword ptr [{word}], {rest}",
                 "4:",
-                "inc {done:e}",
-                "5:",
                 ".pushsection __rseq_failure, \"ax\", @progbits",
                 abort_signature!(),
                 "7:",
-                "jmp 5b",
+                "5:",
+                "mov {old}, -1",
+                "jmp 6f",
                 ".popsection",
+                "6:",
                 area = in(reg) self.area,
                 cpu = in(reg) cpu,
                 guard = in(reg) guard.as_ptr(),
@@ -193,12 +193,11 @@ impl Cpus for Rseq {
                 word = in(reg) word.as_ptr(),
                 bits = in(reg) bits,
                 old = out(reg) old,
-                done = out(reg) done,
                 rest = out(reg) _,
                 options(nostack)
             );
         }
-        (done != 0).then_some(old)
+        old
     }
 
     fn exchange(&self, cpu: usize, word: &AtomicU64, old: u64, new: u64) -> Exchange {

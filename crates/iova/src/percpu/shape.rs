@@ -1,9 +1,10 @@
 //! Size classes: what a block of each is made of.
 
 /// Sizes that CPUs keep blocks of: 1, 2, 4 ... 1,024 pages. Larger ranges come from the central tree one by one.
-pub(crate) const CLASSES: usize = 11;
+pub(crate) const CLASSES: usize = if cfg!(loom) { 1 } else { 11 };
 /// Items of a block at most: bits of half a word, the other half of which says whose the block is.
-pub(crate) const ITEMS_MAX: u32 = 32;
+/// Under loom, as few as show every way in which threads can meet.
+pub(crate) const ITEMS_MAX: u32 = if cfg!(loom) { 4 } else { 32 };
 /// Pages that a unit of the table stands for. No block spans less, so that no unit belongs to two.
 pub(crate) const UNIT_PAGES: u64 = ITEMS_MAX as u64;
 /// Pages that a block spans at most, and the least of a block that is worth having.
@@ -55,7 +56,7 @@ impl Shape {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

@@ -1,6 +1,6 @@
 //! Steps on a CPU by locks: where restartable sequences are not to be had.
 
-use super::cpus::{Cpus, Exchange};
+use super::cpus::{Cpus, Exchange, NOT_DONE};
 use crate::lock::Lock;
 use crate::sync::{AtomicU64, Ordering};
 use alloc::boxed::Box;
@@ -43,14 +43,14 @@ impl Cpus for Sharded {
         old
     }
 
-    fn put(&self, cpu: usize, guard: &AtomicU64, guard_is: u64, word: &AtomicU64, bits: u64) -> Option<u64> {
+    fn put(&self, cpu: usize, guard: &AtomicU64, guard_is: u64, word: &AtomicU64, bits: u64) -> u64 {
         let _step = self.shards[cpu].0.lock();
         if guard.load(Ordering::Acquire) != guard_is {
-            return None;
+            return NOT_DONE;
         }
         let old = word.load(Ordering::Relaxed);
         word.store(old | bits, Ordering::Relaxed);
-        Some(old)
+        old
     }
 
     fn exchange(&self, cpu: usize, word: &AtomicU64, old: u64, new: u64) -> Exchange {

@@ -1,8 +1,21 @@
 //! What a CPU keeps for a size class.
 
+use super::shape::CLASSES;
 use super::unit::NO_UNIT;
 use crate::lock::Lock;
 use crate::sync::AtomicU64;
+
+/// Slots of a CPU: a power of two for each dimension, so that finding one takes shifts alone.
+pub(crate) const PER_CPU: usize = 32;
+const PER_ZONE: usize = 16;
+
+const _: () = assert!(CLASSES <= PER_ZONE);
+
+/// Where the slot of a CPU is for a zone (0 or 1) and a class.
+#[inline(always)]
+pub(crate) fn place(cpu: usize, zone: usize, class: usize) -> usize {
+    cpu * PER_CPU + zone * PER_ZONE + class
+}
 
 /// No block.
 pub(crate) const NO_PAGE: u64 = u64::MAX;
