@@ -5,15 +5,22 @@
 extern crate alloc;
 
 mod allocator;
+mod bitmap;
+mod bits;
 mod direct;
 mod lock;
+mod pool;
 mod range;
 mod request;
 mod space;
+mod starts;
+mod table;
 mod usage;
 
 pub use allocator::{AllocateError, Allocator, FreeError};
+pub use bitmap::Bitmap;
 pub use direct::Direct;
+pub use pool::Pools;
 pub use range::Range;
 pub use request::Request;
 pub use space::{PAGE_MAX, Space, SpaceError};
