@@ -5,6 +5,7 @@
 extern crate alloc;
 
 mod allocator;
+mod bit_tree;
 mod bitmap;
 mod bits;
 mod direct;
@@ -23,6 +24,7 @@ mod tree;
 mod usage;
 
 pub use allocator::{AllocateError, Allocator, FreeError};
+pub use bit_tree::BitTree;
 pub use bitmap::Bitmap;
 pub use direct::Direct;
 pub use magazine::{Depot, Magazines};
