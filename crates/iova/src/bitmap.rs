@@ -13,7 +13,8 @@
 //! which is the same where the table begins at an aligned page.
 //!
 //! What it can't do: hand out the table's last page, or the page of the limit itself where the limit is within the table;
-//! and scale, as all threads take its one lock.
+//! find room for a small range across the two halves, or on the last page of the lower one, unless a limit within the table
+//! lifts the halves; and scale, as all threads take its one lock.
 
 use crate::lock::Lock;
 use crate::table::{Table, check_size};

@@ -14,9 +14,9 @@
 //! holds makes it be searched; else O(n) in the ranges taken at worst, near O(log n) where sizes are alike. Memory is a
 //! node per range in or under the magazines, 1 KiB per magazine, and the ledger below.
 //!
-//! What it can't do: hand out 33 pages to those who ask for 20 and have 31 left, since 20 take 32; find room below 4 GiB
-//! for a size that has once failed there, even for a narrower limit, until something below 4 GiB goes back to the tree. A
-//! request that fails costs every CPU its magazines.
+//! What it can't do: find room for 20 pages where fewer than 32 aligned ones are free in a row, since 20 take 32; find room
+//! below 4 GiB for a size that has once failed there, even for a narrower limit, until something below 4 GiB goes back to
+//! the tree. A request that fails costs every CPU its magazines.
 //!
 //! Otherwise than in Linux: wrong frees are found by a [`Ledger`] of one byte per page, written once by an allocation and
 //! changed by one atomic instruction by a free, which Linux does without; the trimming of the depot, in Linux every 100 ms
