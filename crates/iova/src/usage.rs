@@ -18,6 +18,13 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// Counts a free range outside caches.
+    pub(crate) fn add_free(&mut self, pages: u64) {
+        self.free_pages += pages;
+        self.free_ranges += 1;
+        self.largest_free_pages = self.largest_free_pages.max(pages);
+    }
+
     /// How much of the free space outside caches a request for all of it would not get: 0 in one piece, close to 1 in crumbs.
     pub fn fragmentation(&self) -> f64 {
         match self.free_pages - self.cached_pages.min(self.free_pages) {
