@@ -14,7 +14,9 @@ pub enum AllocateError {
         limit: u64,
     },
     /// No pages, or an alignment that is no power of two.
-    #[error("a request for {pages} pages aligned to {alignment_pages}; expected one page or more, and a power of two")]
+    #[error(
+        "a request for {pages} pages aligned to {alignment_pages}; expected one page or more, and a power of two"
+    )]
     Senseless {
         /// How many were asked for.
         pages: u64,

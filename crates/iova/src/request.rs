@@ -22,7 +22,10 @@ impl Request {
     /// `pages`, aligned to their number rounded up to a power of two, as Linux's DMA layer asks
     /// (`drivers/iommu/dma-iommu.c`).
     pub fn size_aligned(pages: u64, limit: u64) -> Self {
-        Self { alignment_pages: pages.checked_next_power_of_two().unwrap_or(1 << 63), ..Self::new(pages, limit) }
+        Self {
+            alignment_pages: pages.checked_next_power_of_two().unwrap_or(1 << 63),
+            ..Self::new(pages, limit)
+        }
     }
 
     /// Whether it can be asked at all.

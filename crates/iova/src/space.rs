@@ -67,7 +67,8 @@ impl Space {
         if self.first > self.last {
             return Err(SpaceError::Empty { first: self.first, last: self.last });
         }
-        let mut reserved: Vec<Range> = self.reserved.iter().filter(|range| range.pages > 0).copied().collect();
+        let mut reserved: Vec<Range> =
+            self.reserved.iter().filter(|range| range.pages > 0).copied().collect();
         reserved.sort_unstable();
         let mut free = Vec::new();
         let mut next = self.first;
