@@ -83,7 +83,7 @@ fn free_all(allocator: &dyn Allocator, out: &mut BTreeMap<u64, Range>) -> Result
 
 fn placed(space: &Space, request: &Request, range: Range) -> Result<(), CheckError> {
     let inside = range.first >= space.first && range.last() <= request.limit && range.pages == request.pages;
-    match inside && range.first % request.alignment_pages == 0 {
+    match inside && range.first.is_multiple_of(request.alignment_pages) {
         true => Ok(()),
         false => Err(CheckError::Misplaced {
             pages: request.pages,
