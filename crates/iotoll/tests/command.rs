@@ -379,6 +379,7 @@ fn help_shows_examples_and_shells_complete() {
         &["lab", "run", "--help"],
         &["lab", "show", "--help"],
         &["lab", "diff", "--help"],
+        &["bench", "iova", "--help"],
     ] {
         let help = text(&iotoll(command).stdout);
         let examples = help.split("Examples:").nth(1).unwrap_or_else(|| panic!("{command:?}: no examples"));
