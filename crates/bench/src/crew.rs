@@ -1,6 +1,6 @@
 //! Threads that begin together, and what their work took.
 
-use crate::caller::{Caller, Counted};
+use crate::caller::{Caller, Counts, Samples};
 use crate::clock::TickClock;
 use crate::scenario::Hand;
 use iova::Allocator;
@@ -44,10 +44,10 @@ pub(crate) struct Shift {
     pub(crate) wall_ns: u64,
     /// CPU time of all threads.
     pub(crate) cpu_ns: u64,
-    /// Calls of all threads.
-    pub(crate) calls: u64,
-    /// What each thread counted.
-    pub(crate) counted: Vec<Counted>,
+    /// What all threads counted.
+    pub(crate) counts: Counts,
+    /// What each thread timed.
+    pub(crate) samples: Vec<Samples>,
 }
 
 /// Lets all hands work for one round, each in a thread of its own. Thread `n` runs on the `n`th of `cpus`, and begins
@@ -68,10 +68,12 @@ pub(crate) fn work(
             let gate = &gate;
             let task = move || {
                 let ready = cpu.map_or(Ok(()), pin);
-                let mut caller = Caller::sampling(allocator, clock, thread, 2 * pairs);
+                let mut samples = Samples::of_calls(2 * pairs, clock);
                 let go = gate.wait();
                 ready?;
-                Ok(if go { timed(hand.as_mut(), &mut caller, pairs) } else { Done::nothing() })
+                let caller = Caller::new(allocator, &mut samples, thread);
+                let time = if go { timed(hand.as_mut(), caller, pairs) } else { Time::nothing() };
+                Ok(Done { time, samples })
             };
             match Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, task) {
                 Ok(handle) => running.push(handle),
@@ -91,40 +93,44 @@ pub(crate) fn work(
     Ok(Shift::of(done))
 }
 
-/// What one thread's work took.
+/// What one thread did.
 struct Done {
+    time: Time,
+    samples: Samples,
+}
+
+/// What it took.
+struct Time {
     start: Instant,
     end: Instant,
     cpu_ns: u64,
-    calls: u64,
-    counted: Counted,
+    counts: Counts,
 }
 
-impl Done {
+impl Time {
     fn nothing() -> Self {
         let now = Instant::now();
-        Self { start: now, end: now, cpu_ns: 0, calls: 0, counted: Counted::default() }
+        Self { start: now, end: now, cpu_ns: 0, counts: Counts::default() }
     }
 }
 
-fn timed(hand: &mut dyn Hand, caller: &mut Caller<'_>, pairs: u64) -> Done {
+fn timed(hand: &mut dyn Hand, caller: Caller<'_>, pairs: u64) -> Time {
     let (start, cpu_start_ns) = (Instant::now(), thread_cpu_ns());
-    let calls = hand.work(caller, pairs);
+    let counts = hand.work(caller, pairs);
     let (cpu_end_ns, end) = (thread_cpu_ns(), Instant::now());
-    let counted = std::mem::take(&mut caller.counted);
-    Done { start, end, cpu_ns: cpu_end_ns.saturating_sub(cpu_start_ns), calls, counted }
+    Time { start, end, cpu_ns: cpu_end_ns.saturating_sub(cpu_start_ns), counts }
 }
 
 impl Shift {
     fn of(done: Vec<Done>) -> Self {
-        let start = done.iter().map(|done| done.start).min();
-        let end = done.iter().map(|done| done.end).max();
+        let start = done.iter().map(|done| done.time.start).min();
+        let end = done.iter().map(|done| done.time.end).max();
         let wall = start.zip(end).map_or(0, |(start, end)| (end - start).as_nanos());
         Self {
             wall_ns: u64::try_from(wall).unwrap_or(u64::MAX).max(1),
-            cpu_ns: done.iter().map(|done| done.cpu_ns).sum(),
-            calls: done.iter().map(|done| done.calls).sum(),
-            counted: done.into_iter().map(|done| done.counted).collect(),
+            cpu_ns: done.iter().map(|done| done.time.cpu_ns).sum(),
+            counts: done.iter().map(|done| done.time.counts).fold(Counts::default(), Counts::plus),
+            samples: done.into_iter().map(|done| done.samples).collect(),
         }
     }
 }

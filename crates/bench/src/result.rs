@@ -153,6 +153,8 @@ pub struct Measured {
     pub pairs_per_second: Summary,
     /// Time over that of the baseline, round by round.
     pub over_baseline: Option<Summary>,
+    /// CPU time over that of the baseline, round by round: what holds where others use the CPUs too.
+    pub cpu_over_baseline: Option<Summary>,
     /// How long allocations took.
     pub allocate: Latency,
     /// How long frees took.

@@ -1,6 +1,6 @@
 //! Contestants take turns, round by round.
 
-use crate::caller::{Caller, Counted, SAMPLE_EVERY};
+use crate::caller::{Caller, Counts, SAMPLE_EVERY, Samples};
 use crate::check::{CheckError, check};
 use crate::clock::TickClock;
 use crate::contestant::{Contestant, DIRECT, UnknownContestant, baseline, ours};
@@ -199,8 +199,7 @@ impl Plan<'_> {
     fn told(&self, scenario: Scenario, setup: &Setup, lanes: &[Lane<'_>], queue: Option<&Lane<'_>>) -> Case {
         let cpus = self.cpus.len().max(1);
         let used = setup.threads.min(cpus);
-        let base =
-            lanes.iter().find(|lane| lane.contestant.name == self.baseline).map(|lane| lane.times(used));
+        let base = lanes.iter().find(|lane| lane.contestant.name == self.baseline);
         let queue = queue.and_then(|queue| Summary::of(queue.times(used)));
         Case {
             scenario,
@@ -209,7 +208,7 @@ impl Plan<'_> {
             threads: setup.threads,
             cpus,
             queue_ns_per_pair: queue.map(|queue| queue.median),
-            entries: lanes.iter().map(|lane| lane.entry(used, base.as_deref())).collect(),
+            entries: lanes.iter().map(|lane| lane.entry(used, base)).collect(),
         }
     }
 
@@ -225,10 +224,10 @@ impl Plan<'_> {
             Err(why) => lane.absent = Some(why),
             Ok(allocator) => {
                 let mut hands = scenario.hands(setup).unwrap_or_default();
-                let mut caller = Caller::untimed(allocator.as_ref(), self.clock);
+                let mut unused = Samples::of_calls(0, self.clock);
+                let mut caller = Caller::new(allocator.as_ref(), &mut unused, 0);
                 hands.iter_mut().for_each(|hand| hand.fill(&mut caller));
-                let filled = std::mem::take(&mut caller.counted);
-                lane.count(&filled);
+                lane.counts = caller.done(0);
                 let mut stand = Stand { allocator, hands, pairs: FIRST_PAIRS };
                 lane.warm(self, &mut stand)?;
                 lane.stand = Some(stand);
@@ -255,8 +254,8 @@ struct Lane<'c> {
     rounds: Vec<Round>,
     allocations: Latencies,
     frees: Latencies,
-    failed: u64,
-    refused: u64,
+    /// Of filling, warming up and all rounds.
+    counts: Counts,
 }
 
 /// Its allocator, and the threads' parts with what they hold.
@@ -282,14 +281,8 @@ impl<'c> Lane<'c> {
             rounds: Vec::new(),
             allocations: Latencies::new(),
             frees: Latencies::new(),
-            failed: 0,
-            refused: 0,
+            counts: Counts::default(),
         }
-    }
-
-    fn count(&mut self, counted: &Counted) {
-        self.failed += counted.failed;
-        self.refused += counted.refused;
     }
 
     /// Works until caches are warm and a round takes its time.
@@ -297,13 +290,13 @@ impl<'c> Lane<'c> {
         let threads = stand.hands.len().max(1);
         if let Some(pairs) = plan.settings.pairs {
             stand.pairs = (pairs / threads as u64).max(1);
-            stand.work(plan)?.counted.iter().for_each(|counted| self.count(counted));
+            self.counts = self.counts.plus(stand.work(plan)?.counts);
             return Ok(());
         }
         let wanted_ns = plan.round_ns(threads);
         loop {
             let shift = stand.work(plan)?;
-            shift.counted.iter().for_each(|counted| self.count(counted));
+            self.counts = self.counts.plus(shift.counts);
             let short = wanted_ns / shift.wall_ns as f64;
             let is_long_enough = short * LONG_ENOUGH <= 1.0;
             stand.pairs = ((stand.pairs as f64 * short.min(GROWTH_MAX)) as u64).max(1);
@@ -317,16 +310,16 @@ impl<'c> Lane<'c> {
         let Some(stand) = &mut self.stand else { return Ok(()) };
         let shift = stand.work(plan)?;
         let cached = self.contestant.tells_caches().then(|| stand.allocator.usage().cached_pages);
-        for counted in &shift.counted {
-            self.allocations.record(&counted.allocations_ticks, &plan.clock);
-            self.frees.record(&counted.frees_ticks, &plan.clock);
+        for samples in &shift.samples {
+            self.allocations.record(&samples.allocations_ticks, &plan.clock);
+            self.frees.record(&samples.frees_ticks, &plan.clock);
         }
-        shift.counted.iter().for_each(|counted| self.count(counted));
+        self.counts = self.counts.plus(shift.counts);
         self.rounds.push(Round {
-            pairs: shift.calls / 2,
+            pairs: shift.counts.calls / 2,
             wall_ns: shift.wall_ns,
             cpu_ns: shift.cpu_ns,
-            failed: shift.counted.iter().map(|counted| counted.failed).sum(),
+            failed: shift.counts.failed,
             cached_pages: cached,
         });
         Ok(())
@@ -337,27 +330,34 @@ impl<'c> Lane<'c> {
         self.rounds.iter().map(|round| round.ns_per_pair(cpus)).collect()
     }
 
-    fn entry(&self, cpus: usize, base: Option<&[f64]>) -> Entry {
+    fn cpu_times(&self) -> Vec<f64> {
+        self.rounds.iter().map(|round| round.cpu_ns as f64 / round.pairs.max(1) as f64).collect()
+    }
+
+    fn entry(&self, cpus: usize, base: Option<&Lane<'_>>) -> Entry {
         let contestant = self.contestant.name.clone();
         Entry { contestant, absent: self.absent.clone(), measured: self.measured(cpus, base) }
     }
 
-    fn measured(&self, cpus: usize, base: Option<&[f64]>) -> Option<Measured> {
+    fn measured(&self, cpus: usize, base: Option<&Lane<'_>>) -> Option<Measured> {
         let stand = self.stand.as_ref()?;
         let of = |value: &dyn Fn(&Round) -> f64| Summary::of(self.rounds.iter().map(value));
         let usage = stand.allocator.usage();
-        let ratios = base.map(|base| self.times(cpus).into_iter().zip(base).map(|(ours, base)| ours / base));
+        let over = |ours: Vec<f64>, base: Vec<f64>| {
+            Summary::of(ours.iter().zip(base).map(|(ours, base)| ours / base))
+        };
         Some(Measured {
             ns_per_pair: of(&|round| round.ns_per_pair(cpus))?,
-            cpu_ns_per_pair: of(&|round| round.cpu_ns as f64 / round.pairs.max(1) as f64)?,
+            cpu_ns_per_pair: Summary::of(self.cpu_times())?,
             pairs_per_second: of(&|round| round.pairs as f64 * 1e9 / round.wall_ns as f64)?,
-            over_baseline: ratios.and_then(Summary::of),
+            over_baseline: base.and_then(|base| over(self.times(cpus), base.times(cpus))),
+            cpu_over_baseline: base.and_then(|base| over(self.cpu_times(), base.cpu_times())),
             allocate: self.allocations.told(),
             free: self.frees.told(),
             memory_bytes: self.contestant.tells_memory().then_some(usage.memory_bytes),
             cached_pages: self.contestant.tells_caches().then_some(usage.cached_pages),
-            failed: self.failed,
-            refused: self.refused,
+            failed: self.counts.failed,
+            refused: self.counts.refused,
             pairs_per_thread: stand.pairs,
             rounds: self.rounds.clone(),
         })

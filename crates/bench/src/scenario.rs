@@ -6,7 +6,7 @@ mod handoff;
 mod pairs;
 mod ring;
 
-use crate::caller::Caller;
+use crate::caller::{Caller, Counts};
 use crate::sizes::Sizes;
 use iova::Space;
 use serde::Serialize;
@@ -194,6 +194,6 @@ pub(crate) trait Hand: Send {
     /// Brings the allocator into the state that rounds begin with. Not timed.
     fn fill(&mut self, _caller: &mut Caller<'_>) {}
 
-    /// Allocates and frees about `pairs` times; returns the number of calls. Timed.
-    fn work(&mut self, caller: &mut Caller<'_>, pairs: u64) -> u64;
+    /// Allocates and frees about `pairs` times. Timed.
+    fn work(&mut self, caller: Caller<'_>, pairs: u64) -> Counts;
 }

@@ -2,7 +2,7 @@
 
 use crate::plain::plain;
 use crate::quantity;
-use bench::{Benchmark, Case, Entry, Measured, Scenario};
+use bench::{Benchmark, Case, Entry, Measured, Scenario, Summary};
 
 /// Digits that a figure deserves: three, but whole where it is large.
 pub(crate) fn figure(value: f64) -> String {
@@ -32,9 +32,13 @@ pub(crate) fn threads(number: usize) -> String {
 /// Time of a pair with its spread, and over the baseline's.
 pub(crate) fn pair(measured: &Measured) -> String {
     let spread = (measured.ns_per_pair.spread() * 50.0).round();
-    let ratio = measured.over_baseline.map(|over| format!(" ({})", figure(over.median))).unwrap_or_default();
+    let ratio = ratio(measured.over_baseline);
     let failed = if measured.failed + measured.refused > 0 { "FAILED " } else { "" };
     format!("{failed}{} ±{spread} %{ratio}", figure(measured.ns_per_pair.median))
+}
+
+fn ratio(over: Option<Summary>) -> String {
+    over.map(|over| format!(" ({})", figure(over.median))).unwrap_or_default()
 }
 
 /// What the figures of a pair are.
@@ -57,7 +61,7 @@ pub(crate) fn details(measured: &Measured) -> Vec<String> {
     let (allocate, free) = (&measured.allocate, &measured.free);
     vec![
         figure(measured.pairs_per_second.median / 1e6),
-        figure(measured.cpu_ns_per_pair.median),
+        figure(measured.cpu_ns_per_pair.median) + &ratio(measured.cpu_over_baseline),
         ns(allocate.p50_ns),
         ns(allocate.p99_ns),
         ns(allocate.p99_99_ns),

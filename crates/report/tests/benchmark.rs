@@ -39,6 +39,7 @@ fn measured(ns: f64, base: f64, cpus: usize) -> Measured {
         cpu_ns_per_pair: summary(ns * 0.98),
         pairs_per_second: summary(1e9 * cpus as f64 / ns),
         over_baseline: Some(summary(ns / base)),
+        cpu_over_baseline: Some(summary(ns / base)),
         allocate: latency(ns as u64 / 2),
         free: latency(ns as u64 / 3),
         memory_bytes: Some(70_000),

@@ -1,7 +1,7 @@
 //! Allocate many, then free them all.
 
 use super::{Hand, Setup};
-use crate::caller::Caller;
+use crate::caller::{Caller, Counts};
 use iova::{Range, Request};
 
 pub(super) struct Bursts {
@@ -18,7 +18,7 @@ impl Bursts {
 }
 
 impl Hand for Bursts {
-    fn work(&mut self, caller: &mut Caller<'_>, pairs: u64) -> u64 {
+    fn work(&mut self, mut caller: Caller<'_>, pairs: u64) -> Counts {
         let bursts = pairs.div_ceil(self.burst);
         for _ in 0..bursts {
             for _ in 0..self.burst {
@@ -26,6 +26,6 @@ impl Hand for Bursts {
             }
             self.out.drain(..).for_each(|range| caller.free(range));
         }
-        2 * bursts * self.burst
+        caller.done(2 * bursts * self.burst)
     }
 }

@@ -4,7 +4,7 @@
 //! are free ones always: a request that fails, failed wrongly.
 
 use super::{Hand, Setup};
-use crate::caller::Caller;
+use crate::caller::{Caller, Counts};
 use crate::random::Random;
 use iova::{Range, Request};
 
@@ -43,9 +43,9 @@ impl Full {
     /// what is left: that is no fault.
     fn long(&self, caller: &mut Caller<'_>, ranges: u64) -> u64 {
         let request = Request { pages: LONG_PAGES, alignment_pages: LONG_PAGES, ..self.request };
-        let failed = caller.counted.failed;
+        let failed = caller.failed;
         let long: Vec<Range> = (0..ranges).map_while(|_| caller.allocate(&request)).collect();
-        caller.counted.failed = failed;
+        caller.failed = failed;
         long.iter().skip(1).step_by(2).for_each(|range| caller.free(*range));
         long.len().div_ceil(2) as u64
     }
@@ -67,10 +67,10 @@ impl Hand for Full {
         let (guaranteed, most) = (share(IN_USE), share(IN_USE_FIRST));
         let mut used = self.long(caller, share(LONG_FIRST) / LONG_PAGES) * LONG_PAGES;
         while used < most {
-            let failed = caller.counted.failed;
+            let failed = caller.failed;
             let Some(page) = caller.allocate(&self.request) else {
                 if used >= guaranteed {
-                    caller.counted.failed = failed;
+                    caller.failed = failed;
                 }
                 break;
             };
@@ -84,10 +84,10 @@ impl Hand for Full {
         }
     }
 
-    fn work(&mut self, caller: &mut Caller<'_>, pairs: u64) -> u64 {
+    fn work(&mut self, mut caller: Caller<'_>, pairs: u64) -> Counts {
         for done in 0..pairs {
             let place = self.choose();
-            let Some(page) = self.single.get_mut(place) else { return 2 * done };
+            let Some(page) = self.single.get_mut(place) else { return caller.done(2 * done) };
             caller.free(*page);
             match caller.allocate(&self.request) {
                 Some(range) => *page = range,
@@ -96,6 +96,6 @@ impl Hand for Full {
                 }
             }
         }
-        2 * pairs
+        caller.done(2 * pairs)
     }
 }

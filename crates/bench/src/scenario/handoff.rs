@@ -2,7 +2,7 @@
 
 use super::ring::Requests;
 use super::{Hand, Setup, USED_MAX_INVERSE};
-use crate::caller::Caller;
+use crate::caller::{Caller, Counts};
 use crate::sizes::Sizes;
 use crate::spsc::Spsc;
 use iova::Range;
@@ -99,7 +99,7 @@ struct Producer {
 }
 
 impl Hand for Producer {
-    fn work(&mut self, caller: &mut Caller<'_>, pairs: u64) -> u64 {
+    fn work(&mut self, mut caller: Caller<'_>, pairs: u64) -> Counts {
         let (allocated, _) = self.tide.turn(pairs);
         let mut left = allocated;
         while left > 0 {
@@ -109,7 +109,7 @@ impl Hand for Producer {
             self.batch.clear();
             left -= batch;
         }
-        allocated
+        caller.done(allocated)
     }
 }
 
@@ -119,7 +119,7 @@ struct Consumer {
 }
 
 impl Hand for Consumer {
-    fn work(&mut self, caller: &mut Caller<'_>, pairs: u64) -> u64 {
+    fn work(&mut self, mut caller: Caller<'_>, pairs: u64) -> Counts {
         let (_, freed) = self.tide.turn(pairs);
         let mut left = freed as usize;
         let mut batch = [NONE; BATCH];
@@ -129,7 +129,7 @@ impl Hand for Consumer {
             part.iter().filter(|range| **range != NONE).for_each(|range| caller.free(*range));
             left -= part.len();
         }
-        freed
+        caller.done(freed)
     }
 }
 

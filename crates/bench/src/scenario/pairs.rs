@@ -1,7 +1,7 @@
 //! Allocate a page, free it.
 
 use super::{Hand, Setup};
-use crate::caller::Caller;
+use crate::caller::{Caller, Counts};
 use iova::Request;
 
 pub(super) struct Pairs {
@@ -15,12 +15,12 @@ impl Pairs {
 }
 
 impl Hand for Pairs {
-    fn work(&mut self, caller: &mut Caller<'_>, pairs: u64) -> u64 {
+    fn work(&mut self, mut caller: Caller<'_>, pairs: u64) -> Counts {
         for _ in 0..pairs {
             if let Some(range) = caller.allocate(&self.request) {
                 caller.free(range);
             }
         }
-        2 * pairs
+        caller.done(2 * pairs)
     }
 }

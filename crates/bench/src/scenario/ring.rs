@@ -1,7 +1,7 @@
 //! Ranges held: free the oldest, allocate the newest.
 
 use super::{Hand, Setup};
-use crate::caller::Caller;
+use crate::caller::{Caller, Counts};
 use crate::random::Random;
 use crate::sizes::Sizes;
 use iova::{Range, Request};
@@ -52,7 +52,7 @@ impl Hand for Ring {
         }
     }
 
-    fn work(&mut self, caller: &mut Caller<'_>, pairs: u64) -> u64 {
+    fn work(&mut self, mut caller: Caller<'_>, pairs: u64) -> Counts {
         for _ in 0..pairs {
             let slot = &mut self.held[self.oldest];
             if let Some(range) = slot.take() {
@@ -61,6 +61,6 @@ impl Hand for Ring {
             *slot = caller.allocate(&self.requests.next());
             self.oldest = if self.oldest + 1 == self.held.len() { 0 } else { self.oldest + 1 };
         }
-        2 * pairs
+        caller.done(2 * pairs)
     }
 }
