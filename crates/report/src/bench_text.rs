@@ -10,7 +10,9 @@ pub(crate) fn figure(value: f64) -> String {
         _ if !value.is_finite() => "?".to_owned(),
         100.0.. => quantity::grouped(value.round() as u64),
         10.0.. => format!("{value:.1}"),
-        _ => format!("{value:.2}"),
+        0.01.. => format!("{value:.2}"),
+        0.0 => "0".to_owned(),
+        _ => format!("{value:.0e}"),
     }
 }
 
@@ -52,8 +54,8 @@ pub(crate) fn legend(benchmark: &Benchmark) -> String {
 }
 
 /// Titles of what is told in more detail about one case.
-pub(crate) const DETAILS: [&str; 10] =
-    ["M pairs/s", "CPU ns", "alloc p50", "p99", "p99.99", "max", "free p50", "p99.99", "memory", "failed"];
+pub(crate) const DETAILS: [&str; 9] =
+    ["M pairs/s", "CPU ns", "alloc p50", "p99", "p99.99", "max", "free p50", "p99.99", "memory"];
 
 /// A contestant in detail, a text for each title.
 pub(crate) fn details(measured: &Measured) -> Vec<String> {
@@ -69,7 +71,6 @@ pub(crate) fn details(measured: &Measured) -> Vec<String> {
         ns(free.p50_ns),
         ns(free.p99_99_ns),
         measured.memory_bytes.map(quantity::bytes).unwrap_or_default(),
-        quantity::grouped(measured.failed + measured.refused),
     ]
 }
 
@@ -157,7 +158,7 @@ mod tests {
 
     #[test]
     fn figures() {
-        assert_eq!([0.5, 13.24, 99.96, 1234.4].map(figure), ["0.50", "13.2", "100.0", "1,234"]);
+        assert_eq!([0.0, 0.000_07, 0.5, 13.24, 1234.4].map(figure), ["0", "7e-5", "0.50", "13.2", "1,234"]);
         assert_eq!([13.24, 1050.0, 2.5e6, 3e9].map(time), ["13.2 ns", "1.05 µs", "2.50 ms", "3.00 s"]);
     }
 }

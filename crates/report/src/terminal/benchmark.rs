@@ -58,6 +58,7 @@ fn scenario(page: &mut Page, scenario: Scenario, cases: &[&Case]) {
         drift(page, case);
     }
     page.blank();
+    page.prose(&format!("In detail, {}:", bench_text::threads(case.threads)), 2);
     details(case).show(page);
 }
 
@@ -87,7 +88,7 @@ fn details(case: &Case) -> Grid {
         cells: bench_text::details(measured),
     };
     Grid {
-        names: "in detail",
+        names: "allocator",
         titles: DETAILS.map(str::to_owned).to_vec(),
         rows: measured(case).map(row).collect(),
     }
