@@ -66,7 +66,7 @@ pub struct Settings {
     pub scenarios: Vec<Scenario>,
     /// How many threads, one case each.
     pub threads: Vec<usize>,
-    /// Rounds that count.
+    /// Rounds that count; of the scenario `drift` 16 at least.
     pub rounds: usize,
     /// How long a round is to take; with many threads it is longer.
     pub round_ms: u64,

@@ -17,7 +17,7 @@ use toll::Evidence;
 /// Bits of an address within a page of 4 KiB, in which ranges are counted.
 const PAGE_BITS: u32 = 12;
 /// The first try of finding out how many pairs take a round's time.
-const FIRST_PAIRS: u64 = 32;
+const FIRST_PAIRS: u64 = 4;
 /// Growth from one try to the next at most: the first ones pay for cold caches.
 const GROWTH_MAX: f64 = 16.0;
 /// A round may be this much shorter than asked.
@@ -143,8 +143,10 @@ impl Plan<'_> {
             |scenario: &Scenario| self.settings.threads.iter().map(|threads| (*scenario, *threads)).collect();
         let asked: Vec<(Scenario, usize)> =
             self.settings.scenarios.iter().flat_map(|scenario| -> Vec<_> { asked(scenario) }).collect();
-        let turns = (self.settings.rounds + 1) * self.contestants.len();
-        let (mut done, steps) = (0, turns * asked.len());
+        let turns = |(scenario, _): &(Scenario, usize)| {
+            (scenario.rounds(self.settings.rounds) + 1) * self.contestants.len()
+        };
+        let (mut done, steps) = (0, asked.iter().map(turns).sum());
         let mut cases = Vec::new();
         for (scenario, threads) in asked {
             let mut step = |contestant: &str| {
@@ -183,7 +185,7 @@ impl Plan<'_> {
         let ours = ours();
         let direct = ours.iter().find(|one| one.name == DIRECT && scenario.hands_over());
         let mut queue = direct.map(|direct| self.lane(direct, scenario, &setup)).transpose()?;
-        for round in 0..settings.rounds {
+        for round in 0..scenario.rounds(settings.rounds) {
             // Each begins once in a while: none has always the same one before it.
             let first = round % lanes.len().max(1);
             for place in 0..lanes.len() {

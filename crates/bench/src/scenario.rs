@@ -87,6 +87,11 @@ impl Scenario {
         matches!(self, Self::Handoff | Self::Drift)
     }
 
+    /// How many rounds it takes: where something goes up and down, once at least.
+    pub(crate) fn rounds(self, asked: usize) -> usize {
+        if self == Self::Drift { asked.max(handoff::CYCLE_ROUNDS as usize) } else { asked }
+    }
+
     /// What is done, in a sentence.
     pub(crate) fn what(self, setup: &Setup) -> String {
         let held = setup.held(self.sizes());
@@ -101,10 +106,12 @@ impl Scenario {
                 handoff::CAPACITY
             ),
             Self::Full => format!(
-                "{} of a window of {} pages in use, in ranges of 1 and {} pages: free any single page, allocate one",
+                "{} of a window of {} pages in use, in ranges of 1 and {} pages: free up to {} of the single pages at \
+                 random, allocate as many",
                 percent(full::IN_USE),
                 setup.space.pages(),
-                full::LONG_PAGES
+                full::LONG_PAGES,
+                full::BATCH_MAX
             ),
             Self::Bursts => format!("allocate {} pages one by one, free them all", setup.burst),
             Self::Drift => format!(

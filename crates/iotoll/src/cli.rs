@@ -326,7 +326,7 @@ pub(crate) struct BenchIova {
     /// A run of seconds: fewer, shorter rounds, two numbers of threads
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Rounds that count, after warming up [default: 11, quick 5]
+    /// Rounds that count, after warming up; of drift 16 at least [default: 11, quick 5]
     #[arg(long, value_name = "N", value_parser = at_least_1::<usize>)]
     pub(crate) rounds: Option<usize>,
     /// How long a round takes; with hundreds of threads it is longer [default: 50, quick 4]

@@ -17,6 +17,9 @@ pub(super) const LONG_PAGES: u64 = 8;
 /// Of the window, this much is first filled with such ranges, of which every second goes again: single pages come into
 /// the holes.
 const LONG_FIRST: f64 = 0.8;
+/// Single pages that are freed, one after another, before as many are allocated: at most so many, at random. More than two
+/// of Linux's magazines hold, so that caches fill up and run dry.
+pub(super) const BATCH_MAX: usize = 512;
 /// Choices drawn in advance.
 const CHOICES: usize = 4096;
 
@@ -25,7 +28,7 @@ pub(super) struct Full {
     /// The thread's share of the window.
     pages: u64,
     single: Vec<Range>,
-    /// Which of the single pages is freed next, in 2^-32 of their number.
+    /// What is drawn next, in 2^-32 of all that can be.
     choices: Vec<u32>,
     next: usize,
 }
@@ -50,14 +53,21 @@ impl Full {
         long.len().div_ceil(2) as u64
     }
 
-    /// The place of a random single page.
+    /// A random number below `end`.
     #[inline]
-    fn choose(&mut self) -> usize {
+    fn draw(&mut self, end: usize) -> usize {
         // Each time through the choices they are turned, or the same places would be freed again and again.
         let turn = (self.next / CHOICES) as u32;
         let choice = self.choices[self.next % CHOICES].wrapping_add(turn.wrapping_mul(0x9e37_79b9));
         self.next += 1;
-        ((u64::from(choice) * self.single.len() as u64) >> 32) as usize
+        ((u64::from(choice) * end as u64) >> 32) as usize
+    }
+
+    /// Frees any of the single pages.
+    #[inline]
+    fn free(&mut self, caller: &mut Caller<'_>) {
+        let place = self.draw(self.single.len());
+        caller.free(self.single.swap_remove(place));
     }
 }
 
@@ -78,24 +88,19 @@ impl Hand for Full {
             used += 1;
         }
         while used > guaranteed && self.single.len() > 1 {
-            let place = self.choose();
-            caller.free(self.single.swap_remove(place));
+            self.free(caller);
             used -= 1;
         }
     }
 
     fn work(&mut self, mut caller: Caller<'_>, pairs: u64) -> Counts {
-        for done in 0..pairs {
-            let place = self.choose();
-            let Some(page) = self.single.get_mut(place) else { return caller.done(2 * done) };
-            caller.free(*page);
-            match caller.allocate(&self.request) {
-                Some(range) => *page = range,
-                None => {
-                    self.single.swap_remove(place);
-                }
-            }
+        let mut left = pairs;
+        while left > 0 && !self.single.is_empty() {
+            let batch = (1 + self.draw(BATCH_MAX) as u64).min(left).min(self.single.len() as u64);
+            (0..batch).for_each(|_| self.free(&mut caller));
+            self.single.extend((0..batch).filter_map(|_| caller.allocate(&self.request)));
+            left -= batch;
         }
-        caller.done(2 * pairs)
+        caller.done(2 * (pairs - left))
     }
 }
