@@ -2,7 +2,7 @@
 
 mod iova;
 
-pub(crate) use iova::PeerFile;
+pub(crate) use iova::{PeerFile, short};
 
 use crate::cli::Bench;
 use crate::output::Outcome;

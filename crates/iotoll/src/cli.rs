@@ -12,7 +12,7 @@ use toll::Tolerance;
 
 const AFTER_HELP: &str = "\
 Examples:
-  iotoll                                everything about this host, and report.html
+  iotoll                                everything about this host, a short bench, and report.html
   iotoll inspect --from sosreport.tar.xz 0000:3b:00.0
 
 Exit status: 0 fine, 1 findings, 2 error. No command needs root; what stays unseen without it is said.";

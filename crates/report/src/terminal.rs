@@ -10,7 +10,7 @@ mod toll_difference;
 mod toll_sheet;
 mod toll_table;
 
-pub use benchmark::benchmark;
+pub use benchmark::{benchmark, benchmark_brief};
 pub use lab_list::{LabPreset, lab_list};
 pub use toll_difference::toll_difference;
 pub use toll_sheet::toll_sheet;

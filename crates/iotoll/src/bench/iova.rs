@@ -5,7 +5,7 @@ use crate::date::today;
 use crate::inspect::made_by;
 use crate::output::{self, Outcome};
 use anyhow::bail;
-use bench::{Benchmark, Contestant, Machine, Origin, Peer, Progress, Settings, ours, select};
+use bench::{Benchmark, Contestant, Machine, Origin, Peer, Progress, Scenario, Settings, ours, select};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -14,6 +14,9 @@ use std::str::FromStr;
 const THREADS_PER_CPU: usize = 4;
 /// The scenario `full` fills its window, which takes long for a large one.
 const FULL_BITS_MAX: u32 = 32;
+
+/// A round where everything else is waiting for it.
+const SHORT_ROUND_MS: u64 = 10;
 
 /// A library with an allocator, and the name it is to have.
 #[derive(Debug, Clone)]
@@ -36,14 +39,7 @@ impl FromStr for PeerFile {
 }
 
 pub(super) fn run(args: &BenchIova) -> anyhow::Result<Outcome> {
-    let contestants = contestants(args)?;
-    let origin =
-        Origin { made_by: made_by().to_owned(), command: std::env::args().collect(), date: today()? };
-    let bar = bar()?;
-    let baseline = args.baseline.as_deref();
-    let measured = bench::run(&contestants, baseline, settings(args), origin, &mut |step| show(&bar, step));
-    bar.finish_and_clear();
-    let benchmark = measured?;
+    let benchmark = measure(&contestants(args)?, args.baseline.as_deref(), settings(args))?;
     if let Some(path) = &args.html {
         output::file(path, report::benchmark_page(&benchmark).as_bytes())?;
     }
@@ -52,6 +48,25 @@ pub(super) fn run(args: &BenchIova) -> anyhow::Result<Outcome> {
         false => output::data(&report::benchmark(&benchmark, output::width(), output::style()))?,
     }
     Ok(Outcome::of(failures(&benchmark)))
+}
+
+/// The plainest scenario, for about two seconds.
+pub(crate) fn short() -> anyhow::Result<Benchmark> {
+    let quick = Settings { scenarios: vec![Scenario::Pairs], threads: threads(true), ..Settings::default() };
+    measure(&ours(), None, Settings { round_ms: SHORT_ROUND_MS, ..quick.quick() })
+}
+
+fn measure(
+    contestants: &[Contestant],
+    baseline: Option<&str>,
+    settings: Settings,
+) -> anyhow::Result<Benchmark> {
+    let origin =
+        Origin { made_by: made_by().to_owned(), command: std::env::args().collect(), date: today()? };
+    let bar = bar()?;
+    let benchmark = bench::run(contestants, baseline, settings, origin, &mut |step| show(&bar, step));
+    bar.finish_and_clear();
+    Ok(benchmark?)
 }
 
 /// Ours and the peers, or those of them that are asked for.
