@@ -127,4 +127,5 @@ fn on_a_page() {
     assert_eq!(page.matches("<circle class=\"point").count(), 2 * 3 + 2);
     assert!(page.contains("FAILED 6.00 ±4 %"), "{page}");
     assert!(page.contains("No small: the space has too many pages."));
+    assert!(page.contains("pages in caches: 128 16,384"), "drift is told round by round");
 }

@@ -68,7 +68,10 @@ fn scenario(scenario: Scenario, cases: &[&Case]) -> Markup {
             div.scroll { (plot(scenario, cases)) }
             (times(cases))
             @for (who, why) in bench_text::absent(cases) { p.remark { "No " (plain(who)) ": " (plain(why)) "." } }
-            @if let Some(case) = bench_text::detailed(cases) { (details(case)) }
+            @if let Some(case) = bench_text::detailed(cases) {
+                (details(case))
+                @if scenario == Scenario::Drift { (by_round(case)) }
+            }
         }
     }
 }
@@ -116,6 +119,21 @@ fn times(cases: &[&Case]) -> Markup {
                 }
             }
         } }
+    }
+}
+
+fn by_round(case: &Case) -> Markup {
+    let measured = case.entries.iter().filter_map(|entry| Some((entry, entry.measured.as_ref()?)));
+    html! {
+        dl {
+            @for (entry, measured) in measured {
+                @let (times, cached) = bench_text::by_round(case, measured);
+                div { dt { (plain(&entry.contestant)) } dd { "ns per pair by round: " (times.join(" ")) } }
+                @if cached.iter().any(|pages| pages != "0") {
+                    div { dt {} dd { "pages in caches: " (cached.join(" ")) } }
+                }
+            }
+        }
     }
 }
 
