@@ -10,10 +10,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("toll", &[]),
     ("iova", &[]),
     ("host", &["toll"]),
-    ("report", &["toll", "host"]),
+    ("bench", &["toll", "iova"]),
+    ("report", &["toll", "host", "bench"]),
     ("lab-plugin", &[]),
     ("lab", &["toll"]),
-    ("iotoll", &["toll", "host", "report", "lab"]),
+    ("iotoll", &["toll", "host", "bench", "report", "lab"]),
 ];
 
 /// Libraries that only one crate may know.
@@ -24,6 +25,8 @@ const KNOWN_TO_ONE: &[(&str, &str)] = &[
     ("anyhow", "iotoll"),
     ("maud", "report"),
     ("comfy-table", "report"),
+    ("hdrhistogram", "bench"),
+    ("libloading", "bench"),
 ];
 
 fn manifests() -> BTreeMap<String, toml::Table> {

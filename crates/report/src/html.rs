@@ -1,7 +1,10 @@
 //! An inspection as one self-contained page: no script, and nothing loaded from anywhere.
 
 mod adapters;
+mod bench;
 mod findings;
+
+pub use self::bench::benchmark_page;
 
 use crate::fact::{Fact, Section, Value};
 use crate::plain::plain;
