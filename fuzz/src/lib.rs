@@ -1,4 +1,4 @@
-//! What fuzzing drives: the parsers of `host`, fed with bytes that nobody meant for them.
+//! What fuzzing drives: the parsers of `host`, `lab` and `toll`, fed with bytes that nobody meant for them.
 //!
 //! A capture comes from somebody else's machine, and a kernel's own files have changed for thirty
 //! years; whatever they hold, a parser may answer "nothing", and may not panic, hang or fill memory.
@@ -17,23 +17,27 @@
 
 mod archive;
 mod bytes;
+mod lab;
 mod mtrr;
 mod power;
 mod text;
+mod toll_sheet;
 mod whole_host;
 
 pub use archive::archive;
 pub use bytes::{config_space, proc_bus_pci_and_names};
+pub use lab::{lab_module, lab_presets, lab_record, lab_symbols, lab_trace};
 pub use mtrr::{memmap_wish_range, mtrr_pat_iomem, mtrr_plan};
 pub use power::{ddw, device_tree};
 pub use text::{command_line, interrupts_numa, kernel_log, lspci_text, version_cpuinfo};
+pub use toll_sheet::toll_sheet;
 pub use whole_host::whole_host;
 
 /// One target: its name, which is also that of its corpus, and its body.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 14] = [
+pub const TARGETS: [Target; 20] = [
     ("archive", archive),
     ("command_line", command_line),
     ("config_space", config_space),
@@ -41,11 +45,17 @@ pub const TARGETS: [Target; 14] = [
     ("device_tree", device_tree),
     ("interrupts_numa", interrupts_numa),
     ("kernel_log", kernel_log),
+    ("lab_module", lab_module),
+    ("lab_presets", lab_presets),
+    ("lab_record", lab_record),
+    ("lab_symbols", lab_symbols),
+    ("lab_trace", lab_trace),
     ("lspci_text", lspci_text),
     ("memmap_wish_range", memmap_wish_range),
     ("mtrr_pat_iomem", mtrr_pat_iomem),
     ("mtrr_plan", mtrr_plan),
     ("proc_bus_pci_and_names", proc_bus_pci_and_names),
+    ("toll_sheet", toll_sheet),
     ("version_cpuinfo", version_cpuinfo),
     ("whole_host", whole_host),
 ];

@@ -1,17 +1,63 @@
 //! Who takes part.
 
 use crate::peer::Peer;
-use iova::{Allocator, Direct, Space};
-use std::sync::Arc;
+use iova::{
+    Allocator, BitTree, Bitmap, Cpus, Depot, Direct, GapTree, Host, Magazines, Percpu, Pools, Rbtree, Space,
+};
+use std::sync::{Arc, LazyLock};
 
 /// Makes an allocator of a space; if it can't have that space, why.
 type Make = fn(&Space) -> Result<Box<dyn Allocator>, String>;
 
 /// The allocators of `iova`: name, what it is, constructor.
-const OURS: &[(&str, &str, Make)] =
-    &[(DIRECT, "direct mapping: nothing to allocate, what the loop and the call cost", |_| {
+const OURS: &[(&str, &str, Make)] = &[
+    (DIRECT, "direct mapping: nothing to allocate, what the loop and the call cost", |_| {
         Ok(Box::new(Direct::new(0)))
-    })];
+    }),
+    ("percpu", "ours: blocks of items, steps on a CPU without atomic instructions", |space| {
+        made(Percpu::new(space, PAGE_4GIB, Host::new()))
+    }),
+    ("percpu-locks", "the same by locks, as where there are no restartable sequences", |space| {
+        made(Percpu::new(space, PAGE_4GIB, Host::sharded()))
+    }),
+    (MAGAZINE, "Linux 6.12: red-black tree, per-CPU magazines, unlimited depot", |space| {
+        made(Magazines::new(space, PAGE_4GIB - 1, cpus(), cpu, Depot::Unbounded))
+    }),
+    ("magazine-6.1", "Linux 6.1: the same with a depot of 32 magazines", |space| {
+        made(Magazines::new(space, PAGE_4GIB - 1, cpus(), cpu, Depot::Bounded))
+    }),
+    ("pool", "powerpc since Linux 3.6: bitmap in pools, a lock for each", |space| {
+        made(Pools::new(space, GRANULE_BYTES, cpu))
+    }),
+    ("bitmap", "powerpc before: one bitmap, one lock", |space| made(Bitmap::new(space))),
+    ("rbtree", "Linux before 4.7: red-black tree, one lock, search from the last found", |space| {
+        made(Rbtree::new(space, PAGE_4GIB - 1))
+    }),
+    ("gap-tree", "a tree of free ranges that knows the largest below each node, one lock", |space| {
+        made(GapTree::new(space))
+    }),
+    ("bit-tree", "a tree of words, 64 ways at each level, one lock", |space| made(BitTree::new(space))),
+];
+
+/// Pages are of the size that IOMMUs have in common.
+const GRANULE_BYTES: u64 = 4096;
+/// The first page above 4 GiB.
+const PAGE_4GIB: u64 = (4 << 30) / GRANULE_BYTES;
+
+fn made<A: Allocator + 'static, E: ToString>(allocator: Result<A, E>) -> Result<Box<dyn Allocator>, String> {
+    allocator.map(|allocator| Box::new(allocator) as Box<dyn Allocator>).map_err(|why| why.to_string())
+}
+
+/// The machine's CPUs, for allocators that want to know which a thread is on.
+static HOST: LazyLock<Host> = LazyLock::new(Host::new);
+
+fn cpus() -> u32 {
+    HOST.count() as u32
+}
+
+fn cpu() -> u32 {
+    HOST.current() as u32
+}
 
 /// The one with nothing to allocate, which shows what everything around an allocator costs.
 pub(crate) const DIRECT: &str = "direct";

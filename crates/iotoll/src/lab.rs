@@ -10,7 +10,8 @@ mod show;
 pub(crate) use flame::FlameFile;
 
 use crate::cli::Lab;
-use crate::output::Outcome;
+use crate::inspect::made_by;
+use crate::output::{self, Outcome};
 use anyhow::Context;
 use lab::kernel::{KernelChoice, Series};
 use lab::preset::Preset;
@@ -33,9 +34,10 @@ fn choice(preset: &Preset) -> anyhow::Result<KernelChoice> {
     Ok(KernelChoice { arch: preset.arch, series })
 }
 
-/// Reads a toll sheet.
-fn sheet(path: &Path) -> anyhow::Result<TollSheet> {
-    let file = path.display().to_string();
-    let text = std::fs::read_to_string(path).with_context(|| format!("can't read toll sheet {file}"))?;
-    Ok(TollSheet::read(&text, &file)?)
+/// Writes the page of toll sheets, if one is wanted.
+fn page(sheets: &[TollSheet], file: Option<&Path>) -> anyhow::Result<()> {
+    let Some(file) = file else { return Ok(()) };
+    output::file(file, report::toll_page(sheets, made_by()).as_bytes())?;
+    output::say(&format!("{} written", file.display()));
+    Ok(())
 }

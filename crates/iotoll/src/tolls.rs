@@ -16,8 +16,12 @@ const NOT_A_SHEET: &str = "schema.json";
 pub(crate) fn read(folder: &Path) -> anyhow::Result<Digest> {
     let mut digest = Digest::default();
     for path in sheets(folder)? {
-        let file = path.display().to_string();
-        digest.add(&TollSheet::read(&text(&path, &file)?, &file)?);
+        let file = path.display();
+        // Opening a pipe that somebody left there would wait for its writer.
+        if !fs::metadata(&path).with_context(|| format!("can't read toll sheet {file}"))?.is_file() {
+            bail!("{file}: not a regular file, expected a toll sheet");
+        }
+        digest.add(&sheet(&path)?);
     }
     if digest.sheets.is_empty() {
         bail!(
@@ -41,17 +45,15 @@ fn sheets(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(sheets)
 }
 
-fn text(path: &Path, file: &str) -> anyhow::Result<String> {
+/// Reads a toll sheet, from a file or a pipe.
+pub(crate) fn sheet(path: &Path) -> anyhow::Result<TollSheet> {
+    let file = path.display().to_string();
     let unreadable = || format!("can't read toll sheet {file}");
-    // Opening a pipe would wait for its writer.
-    if !fs::metadata(path).with_context(unreadable)?.is_file() {
-        bail!("{file}: not a regular file, expected a toll sheet");
-    }
     let mut text = String::new();
     let bytes = File::open(path).with_context(unreadable)?.take(SHEET_BYTES_MAX + 1);
     let read = { bytes }.read_to_string(&mut text).with_context(unreadable)?;
     if read as u64 > SHEET_BYTES_MAX {
         bail!("{file}: larger than {} MiB, expected a toll sheet of less", SHEET_BYTES_MAX >> 20);
     }
-    Ok(text)
+    Ok(TollSheet::read(&text, &file)?)
 }

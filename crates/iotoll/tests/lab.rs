@@ -37,11 +37,13 @@ fn json(args: &[&str], exit: i32) -> serde_json::Value {
 fn growth_is_exit_one_and_its_reasons() {
     let (lazy, strict) = (sheet("x86-vtd-lazy"), sheet("x86-vtd-strict"));
     let shown = printed(&["diff", &lazy, &strict], 1);
-    for words in ["counts grew beyond the limit", "+719", "qi_submit_sync", "invalidation"] {
+    let grown = "nvme-read-4k grew: instructions +719, invalidations +1\n";
+    let told = "only B's kernel was told iommu.strict=1";
+    for words in ["5 counts grew beyond the limit, in 2 of 2 workloads", grown, told, "qi_submit_sync"] {
         assert!(shown.contains(words), "{words}: {shown}");
     }
     assert!(printed(&["diff", &strict, &lazy], 0).starts_with("No count grew"));
-    assert_eq!(printed(&["diff", &lazy, &lazy], 0).lines().next(), Some("No count differs"));
+    assert_eq!(printed(&["diff", &lazy, &lazy], 0).lines().next(), Some("No count differs in 2 workloads"));
 }
 
 #[test]
@@ -54,11 +56,12 @@ fn limits_decide_the_exit_code_alone() {
         assert_eq!(document["changes"].as_array().unwrap().len(), 12, "{limit:?}");
     };
     check(&[], 1);
-    check(&["--more-than", "718.5"], 1);
-    check(&["--more-than", "719"], 0);
-    check(&["--more-than", "719", "--more-than-percent", "1"], 0);
-    // Any event that was not there before is more than a percentage of nothing.
-    check(&["--more-than-percent", "50"], 1);
+    check(&["--more-than", "718.5", "--more-events-than", "1"], 1);
+    check(&["--more-than", "719", "--more-events-than", "1"], 0);
+    check(&["--more-than-percent", "4", "--more-events-than", "1"], 0);
+    // No tolerance of instructions hides an event.
+    check(&["--more-than", "719", "--more-than-percent", "100"], 1);
+    check(&["--more-than", "719", "--more-events-than", "0.5"], 1);
 }
 
 #[test]
@@ -120,6 +123,18 @@ fn refused(args: &[&str]) -> String {
 }
 
 #[test]
+fn sheets_without_a_common_workload_are_no_comparison() {
+    let folder = tempfile::tempdir().unwrap();
+    let good = sheet("x86-vtd-strict");
+    let text = fs::read_to_string(&good).unwrap();
+    let other = folder.path().join("other.json");
+    fs::write(&other, text.replace("nvme-read-4k", "nvme-read-8k").replace("udp-send-64", "udp-send-65"))
+        .unwrap();
+    let error = refused(&["diff", &good, other.to_str().unwrap()]);
+    assert!(error.contains("no workload in common") && error.contains("other.json"), "{error}");
+}
+
+#[test]
 fn a_flame_of_no_known_form_is_refused_before_anything_runs() {
     let error = refused(&["run", "x86-no-iommu", "--flame", "read.png"]);
     for words in ["read.png", ".svg", ".folded"] {
@@ -175,9 +190,48 @@ fn broken_sheets_are_errors_that_name_the_file_and_the_place() {
 }
 
 #[test]
+fn hostile_sheets_are_errors_with_their_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let good = sheet("x86-vtd-strict");
+    let whole = fs::read_to_string(&good).unwrap();
+    let path = folder.path().join("hostile.json");
+    let path = path.to_str().unwrap();
+    let check = |text: &str, words: &str| {
+        fs::write(path, text).unwrap();
+        for args in [&["show", path][..], &["diff", &good, path], &["diff", path, &good]] {
+            let error = refused(args);
+            assert!(error.contains(path) && error.contains(words), "{words}: {error}");
+        }
+    };
+    let changed = |from: &str, to: &str| {
+        assert!(whole.contains(from), "{from}");
+        whole.replacen(from, to, 1)
+    };
+    check("", ":1:0: no toll sheet: EOF while parsing");
+    check("null", ":1:");
+    check(&format!("{{\"schema\": {}", "[".repeat(100_000)), ":1:");
+    check(&format!("{{\"x\": {}", "[".repeat(100_000)), "EOF while parsing a list");
+    check(&format!("\u{feff}{whole}"), ":1:1:");
+    check(&changed("\"kernel\": 21589", "\"kernel\": 18446744073709551616"), "expected u64");
+    check(
+        &changed("\"kernel\": 21589", "\"kernel\": 18446744073709551615"),
+        "add up to 18446744073709551639",
+    );
+    check(&changed("\"kernel\": 21589", "\"kernel\": -1"), "expected u64");
+    check(&changed("\"kernel\": 21589", "\"kernel\": 21589, \"kernel\": 21589"), "duplicate field `kernel`");
+    check(&changed("\"windows\": ", "\"windows\": 0, \"window\": "), "expected a nonzero u32");
+    check(&changed("udp-send-64", "nvme-read-4k"), "nvme-read-4k");
+    // What never ends is not read to its end.
+    let error = refused(&["show", "/dev/zero"]);
+    assert!(error.contains("/dev/zero: larger than 64 MiB"), "{error}");
+}
+
+#[test]
 fn limits_are_amounts() {
     let good = sheet("x86-vtd-strict");
-    for (flag, amount) in [("--more-than", "-1"), ("--more-than", "many"), ("--more-than-percent", "nan")] {
+    for (flag, amount) in
+        [("--more-than", "-1"), ("--more-events-than", "many"), ("--more-than-percent", "nan")]
+    {
         let error = refused(&["diff", &good, &good, flag, amount]);
         assert!(
             error.contains(&format!("`{amount}` is no tolerance; expected a number, zero or more")),
@@ -186,4 +240,22 @@ fn limits_are_amounts() {
     }
     assert!(refused(&["show"]).contains("SHEET.json"));
     assert!(refused(&["diff", &good]).contains("B.json"));
+}
+
+#[test]
+fn a_page_to_look_at_is_written_beside_the_tables() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tolls.html");
+    let (strict, base) = (sheet("x86-vtd-strict"), sheet("x86-no-iommu"));
+    let output = lab(&["show", &base, &strict, "--html", file.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stderr), format!("{} written\n", file.display()));
+    assert_eq!(text(&output.stdout), printed(&["show", &base, &strict], 0));
+    let page = fs::read_to_string(&file).unwrap();
+    assert!(page.contains("<h1>Translated-strict adds 14.3 % to an I/O's instructions"), "{page}");
+    assert!(page.contains(concat!("Made by iotoll ", env!("CARGO_PKG_VERSION"))));
+    let nowhere = folder.path().join("none/tolls.html");
+    let failed = lab(&["show", &base, "--html", nowhere.to_str().unwrap()]);
+    assert_eq!(failed.status.code(), Some(2));
+    assert!(text(&failed.stderr).contains("can't write"), "{}", text(&failed.stderr));
 }

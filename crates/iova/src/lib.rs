@@ -32,12 +32,12 @@ pub use bit_tree::BitTree;
 pub use bitmap::Bitmap;
 pub use direct::Direct;
 pub use gap_tree::GapTree;
+pub use magazine::{Depot, Magazines};
 #[cfg(all(feature = "std", not(loom)))]
 pub use percpu::Host;
-pub use percpu::{Cpus, Percpu, Sharded};
 #[cfg(all(feature = "std", target_os = "linux", target_arch = "x86_64", not(loom)))]
 pub use percpu::Rseq;
-pub use magazine::{Depot, Magazines};
+pub use percpu::{Cpus, Percpu, Sharded};
 pub use pool::Pools;
 pub use range::Range;
 pub use rbtree::Rbtree;

@@ -287,9 +287,8 @@ impl<C: Cpus> Percpu<C> {
 
     fn allocate_central(&self, request: &Request) -> Result<Range, AllocateError> {
         let full = Err(AllocateError::full(request));
-        self.zones_below(request.limit).fold(full, |found, zone| {
-            found.or_else(|_| self.zones[zone].central.lock().allocate(request))
-        })
+        self.zones_below(request.limit)
+            .fold(full, |found, zone| found.or_else(|_| self.zones[zone].central.lock().allocate(request)))
     }
 
     /// Dissolves all blocks with free items, and says how many pages became free.
@@ -302,7 +301,10 @@ impl<C: Cpus> Percpu<C> {
         let zone = &self.zones[number];
         let slots = (0..CLASSES).filter_map(|class| self.slot(cpu, number, class));
         let mut lists: Vec<_> = slots.map(|slot| (slot, slot.list.lock())).collect();
-        if lists.iter().all(|(slot, list)| slot.active.load(Ordering::Relaxed) == NO_PAGE && list.head == NO_UNIT) {
+        if lists
+            .iter()
+            .all(|(slot, list)| slot.active.load(Ordering::Relaxed) == NO_PAGE && list.head == NO_UNIT)
+        {
             return 0;
         }
         // Those who free an item of a block that is just being dissolved wait for this lock.
@@ -348,7 +350,13 @@ impl<C: Cpus> Percpu<C> {
     /// Frees an item of a block in this CPU's list, if that is what it is and nobody else freed some of it: the common case of
     /// [`Self::free_elsewhere`].
     #[inline(always)]
-    fn free_listed(&self, first: u64, zone: usize, class: usize, cpu: usize) -> Option<Result<(), FreeError>> {
+    fn free_listed(
+        &self,
+        first: u64,
+        zone: usize,
+        class: usize,
+        cpu: usize,
+    ) -> Option<Result<(), FreeError>> {
         let at = first & self.shape.span_mask(class);
         let unit = self.zones[zone].unit(first - at)?;
         let owner = Owner::listed(class, cpu);
@@ -365,7 +373,8 @@ impl<C: Cpus> Percpu<C> {
         let span_mask = if class < CLASSES { self.shape.span_mask(class) } else { 0 };
         let at = range.first & span_mask;
         let is_item = span_mask != 0 && at.trailing_zeros() >= class as u32;
-        let item = Item { zone, class, base: range.first - at, bit: if is_item { 1 << (at >> class) } else { 0 } };
+        let item =
+            Item { zone, class, base: range.first - at, bit: if is_item { 1 << (at >> class) } else { 0 } };
         let Some(unit) = self.unit(&item).filter(|_| is_item) else {
             return self.zones[zone].central.lock().free(range);
         };
@@ -393,7 +402,8 @@ impl<C: Cpus> Percpu<C> {
         let Some(slot) = self.slot(cpu, item.zone, item.class) else { return false };
         let mut list = slot.list.lock();
         let listed = Owner::listed(item.class, cpu).with_returned(item.bit);
-        let taken = unit.owner.compare_exchange(owner.0, listed.0, Ordering::SeqCst, Ordering::Relaxed).is_ok();
+        let taken =
+            unit.owner.compare_exchange(owner.0, listed.0, Ordering::SeqCst, Ordering::Relaxed).is_ok();
         if taken && let Some(number) = self.zones[item.zone].number(item.base) {
             self.zones[item.zone].link(&mut list, number);
         }
@@ -423,7 +433,9 @@ impl<C: Cpus> Percpu<C> {
     fn free_there(&self, unit: &Unit, owner: Owner, item: &Item) -> Option<Result<(), FreeError>> {
         let slot = self.slot(owner.cpu(), item.zone, item.class)?;
         let free = match owner.kind() {
-            Kind::Active if slot.active.load(Ordering::Acquire) == item.base => slot.free.load(Ordering::Relaxed),
+            Kind::Active if slot.active.load(Ordering::Acquire) == item.base => {
+                slot.free.load(Ordering::Relaxed)
+            }
             _ => unit.free.load(Ordering::Relaxed),
         };
         if (free | owner.returned()) & item.bit != 0 {
@@ -584,7 +596,8 @@ impl<C: Cpus> Allocator for Percpu<C> {
         let mut usage = Usage { memory_bytes: size_of_val(&*self.slots) as u64, ..Usage::default() };
         for (number, zone) in self.zones.iter().enumerate() {
             for (cpu, class) in (0..self.cpus()).flat_map(|cpu| (0..CLASSES).map(move |class| (cpu, class))) {
-                usage.cached_pages += self.slot(cpu, number, class).map_or(0, |slot| zone.cached(slot)) << class;
+                usage.cached_pages +=
+                    self.slot(cpu, number, class).map_or(0, |slot| zone.cached(slot)) << class;
             }
             let central = zone.central.lock();
             usage.free_pages += central.gaps.pages();

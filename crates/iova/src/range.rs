@@ -13,11 +13,13 @@ pub struct Range {
 
 impl Range {
     /// The pages from `first` to `last`, both in it.
+    #[inline]
     pub fn between(first: u64, last: u64) -> Self {
         Self { first, pages: last.saturating_sub(first).saturating_add(1) }
     }
 
     /// The last page, saturating where a nonsensical range would overflow.
+    #[inline]
     pub fn last(&self) -> u64 {
         self.first.saturating_add(self.pages.max(1) - 1)
     }

@@ -15,12 +15,14 @@ pub struct Request {
 
 impl Request {
     /// `pages` anywhere up to page `limit`.
+    #[inline]
     pub fn new(pages: u64, limit: u64) -> Self {
         Self { pages, alignment_pages: 1, limit, memory: 0 }
     }
 
     /// `pages`, aligned to their number rounded up to a power of two, as Linux's DMA layer asks
     /// (`drivers/iommu/dma-iommu.c`).
+    #[inline]
     pub fn size_aligned(pages: u64, limit: u64) -> Self {
         Self {
             alignment_pages: pages.checked_next_power_of_two().unwrap_or(1 << 63),

@@ -5,8 +5,8 @@
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 use iova::{
-    AllocateError, Allocator, BitTree, Bitmap, Depot, FreeError, Magazines, Pools, Range, Rbtree, Request,
-    Space,
+    AllocateError, Allocator, BitTree, Bitmap, Depot, FreeError, GapTree, Magazines, Pools, Range, Rbtree,
+    Request, Space,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -29,17 +29,6 @@ fn bitmap() {
 #[test]
 fn gap_tree() {
     check(GapTree::new, EXACT);
-}
-
-/// Restartable sequences where the machine has them.
-#[test]
-fn percpu() {
-    check(|space| Percpu::new(space, 0, Host::new()), Contract { takes: powers_of_two_with_blocks, ..EXACT });
-}
-
-#[test]
-fn percpu_by_locks() {
-    check(|space| Percpu::new(space, 0, Host::sharded()), Contract { takes: powers_of_two_with_blocks, ..EXACT });
 }
 
 #[test]

@@ -48,7 +48,9 @@ impl Model {
             let range = Range { first, pages: request.pages };
             let crosses = first < self.boundary && range.last() >= self.boundary;
             let taken = self.out.iter().map(taken_up).chain(self.space.reserved.iter().copied());
-            range.last() <= request.limit.min(self.space.last) && !crosses && !{ taken }.any(|out| out.overlaps(&range))
+            range.last() <= request.limit.min(self.space.last)
+                && !crosses
+                && !{ taken }.any(|out| out.overlaps(&range))
         };
         let begin = self.space.first.next_multiple_of(request.alignment_pages);
         (begin..=self.space.last).step_by(request.alignment_pages as usize).any(fits)
@@ -58,7 +60,10 @@ impl Model {
         assert_eq!(range.pages, request.pages);
         assert_eq!(range.first % request.alignment_pages, 0);
         assert!(range.first >= self.space.first && range.last() <= request.limit.min(self.space.last));
-        assert!(!self.out.iter().chain(&self.space.reserved).any(|other| other.overlaps(range)), "{range} overlaps");
+        assert!(
+            !self.out.iter().chain(&self.space.reserved).any(|other| other.overlaps(range)),
+            "{range} overlaps"
+        );
     }
 }
 
@@ -71,13 +76,16 @@ fn check(last: u64, boundary: u64, reserved: Vec<Range>, steps: Vec<(usize, Step
         CPU.set(cpu);
         match step {
             Step::Allocate { pages, aligned, limit } => {
-                let request = if aligned { Request::size_aligned(pages, limit) } else { Request::new(pages, limit) };
+                let request =
+                    if aligned { Request::size_aligned(pages, limit) } else { Request::new(pages, limit) };
                 match allocator.allocate(&request) {
                     Ok(range) => {
                         model.check_new(&request, &range);
                         model.out.push(range);
                     }
-                    Err(error) => assert!(!model.has_room(&request), "{error}, but there is room: {:?}", model.out),
+                    Err(error) => {
+                        assert!(!model.has_room(&request), "{error}, but there is room: {:?}", model.out)
+                    }
                 }
             }
             Step::Free { which } if !model.out.is_empty() => {
@@ -109,7 +117,9 @@ fn check(last: u64, boundary: u64, reserved: Vec<Range>, steps: Vec<(usize, Step
     }
     // All is free, and nothing keeps it from being one piece again.
     let largest = model.space.free_ranges().unwrap().into_iter().map(|range| match boundary {
-        boundary if range.first < boundary && range.last() >= boundary => (boundary - range.first).max(range.last() + 1 - boundary),
+        boundary if range.first < boundary && range.last() >= boundary => {
+            (boundary - range.first).max(range.last() + 1 - boundary)
+        }
         _ => range.pages,
     });
     let largest = largest.max().unwrap_or(0);

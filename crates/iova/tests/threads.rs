@@ -4,7 +4,9 @@
 
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
-use iova::{Allocator, BitTree, Bitmap, Depot, Magazines, Pools, Range, Rbtree, Request, Space};
+use iova::{
+    Allocator, BitTree, Bitmap, Depot, GapTree, Host, Magazines, Percpu, Pools, Range, Rbtree, Request, Space,
+};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Barrier, Mutex};

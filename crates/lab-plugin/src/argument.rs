@@ -28,6 +28,10 @@ pub(crate) struct Events {
     pub(crate) rung: Vec<String>,
     /// A request was begun.
     pub(crate) started: Vec<String>,
+    /// How many bytes the request has that was begun last.
+    pub(crate) sized: Vec<String>,
+    /// A request was begun that the device answers by itself.
+    pub(crate) prompt: Vec<String>,
     /// Words in the event of a request that is not meant to end.
     pub(crate) lasting: Vec<String>,
     /// A request was ended.
@@ -52,6 +56,8 @@ impl Arguments {
                 "log" => log = Some(PathBuf::from(value)),
                 "rung" => events.rung.push(value.to_owned()),
                 "started" => events.started.push(value.to_owned()),
+                "sized" => events.sized.push(value.to_owned()),
+                "prompt" => events.prompt.push(value.to_owned()),
                 "lasting" => events.lasting.push(value.to_owned()),
                 "finished" => events.finished.push(value.to_owned()),
                 "raised" => events.raised.push(value.to_owned()),

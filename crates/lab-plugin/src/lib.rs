@@ -11,9 +11,10 @@
 //! that QEMU runs on.
 //!
 //! Arguments: `out=FILE` (the record), `log=FILE` (QEMU's own log, given to it with `-D`), `rung=`, `started=`,
-//! `finished=` and `raised=EVENT` (trace events of disks' requests), `lasting=WORD` (in the event of a request that is
-//! not meant to end), `disk=SOCKET` (of a disk that answers when told to), `linear=START-END` (the kernel's linear
-//! map), `settle_us=N`, `parent=PID`.
+//! `sized=`, `prompt=`, `finished=` and `raised=EVENT` (trace events of disks' requests; prompt ones the device answers by
+//! itself),
+//! `lasting=WORD` (in the event of a request that is not meant to end), `disk=SOCKET` (of a disk that answers when told
+//! to), `linear=START-END` (the kernel's linear map), `settle_us=N`, `parent=PID`.
 //!
 //! Instructions count when they begin: one that faults and is started again counts twice. A string
 //! instruction of x86 with a repeat prefix counts once; how often it repeated is recorded apart.

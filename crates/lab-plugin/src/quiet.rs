@@ -4,9 +4,11 @@
 //! leaps to the next timer as soon as all virtual CPUs are idle. Whether a disk's answer or a timer comes
 //! first would depend on the machine QEMU runs on. Held before its idle instruction, a virtual CPU is not
 //! idle: nothing leaps, and the answer comes first, always. The disk, for its part, answers only when it is
-//! told to, so that no answer comes before the guest idles.
+//! told to, so that no answer comes before the guest idles. What the device answers by itself is awaited where its
+//! doorbell is rung.
 
 use crate::argument::{Arguments, Events};
+use std::collections::{BTreeSet, VecDeque};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::net::UnixDatagram;
@@ -16,16 +18,20 @@ use std::time::{Duration, Instant};
 const LOOK_AGAIN: Duration = Duration::from_micros(100);
 /// A device that has not begun or answered by then never will, or the machine is hopelessly busy.
 const WAIT_MAX: Duration = Duration::from_secs(5);
+/// An answer that did not reach the guest by then never will without the next: QEMU 7.2 may keep that of a write until
+/// then, when several were asked for.
+const ANSWER_MAX: Duration = Duration::from_millis(50);
 /// Interrupts that are not raised by then are off.
 const RAISE_MAX: Duration = Duration::from_millis(20);
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// What is said to the disk, a byte each.
+/// What is said to the disk: a byte, for answers followed by four of how many bytes.
 #[derive(Clone, Copy)]
 pub(crate) enum Word {
     /// Keep requests from now on.
     Hold = b'H' as isize,
-    /// Answer what is kept.
+    /// Answer the oldest that is kept, or the next that comes, and those after it that belong to the same request of the
+    /// guest's.
     Answer = b'A' as isize,
     /// Answer at once from now on.
     Free = b'F' as isize,
@@ -42,9 +48,27 @@ pub(crate) struct Quiet {
     rung: i64,
     /// Requests begun and not ended.
     in_flight: i64,
-    /// A request has ended since the last interrupt was raised.
-    unraised: bool,
+    /// Of these, requests that the device answers by itself, and soon.
+    prompt: i64,
+    /// Bytes of the requests that the disk was not yet asked to answer, oldest first.
+    unanswered_bytes: VecDeque<u32>,
+    /// Queues in which a request has ended since their last interrupt was raised.
+    unraised: BTreeSet<u32>,
     settle: Duration,
+}
+
+/// When the disk was last asked for an answer.
+struct Asked {
+    /// Requests in flight then.
+    in_flight: i64,
+    when: Instant,
+}
+
+impl Asked {
+    /// Whether the answer came, or never will: a request of the guest's may be several to the disk.
+    fn is_over(&self, in_flight: i64) -> bool {
+        in_flight < self.in_flight || self.when.elapsed() > ANSWER_MAX
+    }
 }
 
 impl Quiet {
@@ -63,7 +87,9 @@ impl Quiet {
             disk: disk.transpose()?,
             rung: 0,
             in_flight: 0,
-            unraised: false,
+            prompt: 0,
+            unanswered_bytes: VecDeque::new(),
+            unraised: BTreeSet::new(),
             settle,
         })
     }
@@ -76,9 +102,37 @@ impl Quiet {
         }
     }
 
+    fn ask_for(&self, bytes: u32) {
+        if let Some(disk) = &self.disk {
+            let [a, b, c, d] = bytes.to_le_bytes();
+            let _ = disk.send(&[Word::Answer as u8, a, b, c, d]);
+        }
+    }
+
+    /// After a device's register was written: waits until what a doorbell announced has begun, and is answered if it is
+    /// not the disk that answers. If that never comes, says how long it waited.
+    pub(crate) fn wait_for_prompt(&mut self) -> Result<(), Duration> {
+        self.read_on();
+        if self.rung <= 0 {
+            return Ok(());
+        }
+        let since = Instant::now();
+        while self.rung > 0 || self.prompt > 0 {
+            if since.elapsed() > WAIT_MAX {
+                (self.rung, self.prompt) = (0, 0);
+                return Err(since.elapsed());
+            }
+            sleep(LOOK_AGAIN);
+            self.read_on();
+        }
+        self.wait_for_interrupt();
+        Ok(())
+    }
+
     /// Waits until no request is in flight. If that never comes, says how long it waited.
     pub(crate) fn wait(&mut self) -> Result<(), Duration> {
         let since = Instant::now();
+        let mut asked = None;
         sleep(self.settle);
         loop {
             self.read_on();
@@ -87,24 +141,37 @@ impl Quiet {
                 return Ok(());
             }
             if since.elapsed() > WAIT_MAX {
-                (self.rung, self.in_flight) = (0, 0);
+                (self.rung, self.in_flight, self.prompt) = (0, 0, 0);
                 return Err(since.elapsed());
             }
             if self.rung <= 0 {
-                self.tell(Word::Answer);
+                self.ask(&mut asked);
             }
             sleep(LOOK_AGAIN);
+        }
+    }
+
+    /// Asks the disk for an answer, one at a time: whether two answers share an interrupt would be chance.
+    fn ask(&mut self, asked: &mut Option<Asked>) {
+        let is_due = asked.as_ref().is_none_or(|asked| asked.is_over(self.in_flight));
+        if is_due {
+            self.wait_for_interrupt();
+        }
+        if is_due && self.in_flight > self.prompt {
+            let bytes = self.unanswered_bytes.pop_front().unwrap_or_default();
+            self.ask_for(bytes);
+            *asked = Some(Asked { in_flight: self.in_flight, when: Instant::now() });
         }
     }
 
     /// The interrupt of the last answer is raised a moment after it, or never if interrupts are off.
     fn wait_for_interrupt(&mut self) {
         let since = Instant::now();
-        while std::mem::take(&mut self.unraised) && since.elapsed() < RAISE_MAX {
+        while !self.unraised.is_empty() && since.elapsed() < RAISE_MAX {
             sleep(LOOK_AGAIN);
-            self.unraised = true;
             self.read_on();
         }
+        self.unraised.clear();
         sleep(LOOK_AGAIN);
     }
 
@@ -128,23 +195,53 @@ impl Quiet {
         }
     }
 
+    fn begin(&mut self) {
+        // One doorbell may begin several requests.
+        self.rung = (self.rung - 1).max(0);
+        self.in_flight += 1;
+    }
+
     fn take_line(&mut self, line: &[u8]) {
         let event = line.split(|byte| *byte == b' ').next().unwrap_or(line);
         let is = |names: &[String]| names.iter().any(|name| name.as_bytes() == event);
         if is(&self.events.rung) {
             self.rung += 1;
         } else if is(&self.events.started) {
-            // One doorbell may begin several requests.
-            self.rung = (self.rung - 1).max(0);
+            self.begin();
+            self.unanswered_bytes.push_back(0);
+        } else if is(&self.events.sized) {
+            let bytes = number_after(line, b" count ").unwrap_or_default();
+            self.unanswered_bytes.pop_back();
+            self.unanswered_bytes.push_back(bytes);
+        } else if is(&self.events.prompt) {
+            self.begin();
             let lasts = self.events.lasting.iter().any(|word| contains(line, word.as_bytes()));
-            self.in_flight += i64::from(!lasts);
+            self.in_flight -= i64::from(lasts);
+            self.prompt += i64::from(!lasts);
         } else if is(&self.events.finished) {
             self.in_flight -= 1;
-            self.unraised = true;
+            self.prompt = (self.prompt - 1).max(0);
+            if self.in_flight <= self.prompt {
+                self.unanswered_bytes.clear();
+            }
+            self.unraised.insert(number_after(line, b" cqid ").unwrap_or_default());
         } else if is(&self.events.raised) {
-            self.unraised = false;
+            self.raise(number_after(line, b" vector "));
         }
     }
+
+    /// An interrupt was raised. Drivers give each queue its own vector, of the same number, or all of them one.
+    fn raise(&mut self, vector: Option<u32>) {
+        if !vector.is_some_and(|vector| self.unraised.remove(&vector)) {
+            self.unraised.clear();
+        }
+    }
+}
+
+fn number_after(line: &[u8], label: &[u8]) -> Option<u32> {
+    let at = line.windows(label.len()).position(|part| part == label)? + label.len();
+    let mut digits = line[at..].iter().take_while(|byte| byte.is_ascii_digit());
+    digits.try_fold(0_u32, |number, digit| number.checked_mul(10)?.checked_add(u32::from(digit - b'0')))
 }
 
 fn contains(line: &[u8], word: &[u8]) -> bool {

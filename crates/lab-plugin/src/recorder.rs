@@ -190,6 +190,11 @@ impl Recorder {
     /// A virtual CPU accessed a device's registers. In the record this comes before the block it was made in.
     pub(crate) fn device_access(&mut self, vcpu: usize, region: &[u8], access: Access) {
         self.asked |= access.write;
+        if access.write
+            && let Err(waited) = self.quiet.wait_for_prompt()
+        {
+            self.record.gave_up(waited.as_millis() as u32);
+        }
         if !self.places[vcpu].in_window {
             return;
         }
@@ -228,9 +233,12 @@ impl Recorder {
     pub(crate) fn idle(&mut self, vcpu: usize) {
         self.places[vcpu].idle = true;
         let all_idle = self.places[..self.vcpus].iter().all(|place| place.idle);
+        if !all_idle {
+            return;
+        }
         // Without watching accesses nobody knows whether a device was asked for something.
         let asked = std::mem::take(&mut self.asked) || self.watch == Watch::Marks;
-        if !all_idle || !asked {
+        if !asked {
             return;
         }
         if let Err(waited) = self.quiet.wait() {

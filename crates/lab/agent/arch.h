@@ -6,6 +6,7 @@
  *   O_DIRECT, SO_* values that architectures do not share
  *   MARK_*         the text of a mark and of a call to one
  *   LOOP_WINDOW    a window of a known number of instructions
+ *   PAUSE          the text of the instruction that lets another processor go first
  */
 #ifndef ARCH_H
 #define ARCH_H

@@ -9,15 +9,27 @@
  */
 #define REST_SECONDS 2
 
-void come_to_rest(void)
+struct time rest_end(void)
 {
 	struct time now;
 	i64 result = sys_monotonic_time(&now);
 
 	if (result != 0)
 		fail("reading", "the clock", result);
-	struct time then = {.seconds = (now.seconds / REST_SECONDS + 2) * REST_SECONDS};
-	result = sys_sleep_until(&then);
+	return (struct time){.seconds = (now.seconds / REST_SECONDS + 2) * REST_SECONDS};
+}
+
+void rest_until(const struct time *end)
+{
+	i64 result = sys_sleep_until(end);
+
 	if (result != 0)
 		fail("sleeping until", "a whole time", result);
+}
+
+void come_to_rest(void)
+{
+	struct time end = rest_end();
+
+	rest_until(&end);
 }

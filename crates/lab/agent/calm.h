@@ -2,11 +2,19 @@
 #ifndef CALM_H
 #define CALM_H
 
+#include "system.h"
+
 /*
  * Sleeps until the guest's clock shows a whole multiple of some seconds. Load averages have decayed by then, timers
  * stand where they always stand, and what ran before, or how long the boot took, no longer shows in what comes. In a
  * guest whose clock leaps over idle time this takes next to no time.
  */
 void come_to_rest(void);
+
+/* The whole multiple that a rest which begins now lasts until: several programs can end theirs together. */
+struct time rest_end(void);
+
+/* Rests until then. */
+void rest_until(const struct time *end);
 
 #endif

@@ -21,5 +21,6 @@ void command_loop(char **words);
 void command_symbols(char **words);
 void command_scheduler(char **words);
 void command_bind(char **words);
+void command_online(char **words);
 
 #endif

@@ -28,6 +28,7 @@ static const struct command commands[] = {
 	{"symbols", command_symbols, 1, 1},
 	{"scheduler", command_scheduler, 2, 2},
 	{"bind", command_bind, 2, 2},
+	{"online", command_online, 1, 1},
 };
 
 static const struct command *find(const char *name)

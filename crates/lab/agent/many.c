@@ -15,17 +15,15 @@ struct progress {
 	u32 finished;
 };
 
-struct barrier {
-	u32 open;
-	struct progress children[CPUS_MAX];
-};
-
 struct task {
 	const char *path;
 	u64 bytes;
 	u64 windows;
 	u64 cpus;
-	struct barrier *barrier;
+	/* When all begin. */
+	struct time begin;
+	/* Of each child. */
+	struct progress *progress;
 };
 
 /* Release and acquire: who sees the word also sees what was done before it was written. */
@@ -42,7 +40,7 @@ static u32 raised(const u32 *word)
 static u32 all_finished(const struct task *task)
 {
 	for (u64 cpu = 0; cpu < task->cpus; cpu++)
-		if (!raised(&task->barrier->children[cpu].finished))
+		if (!raised(&task->progress[cpu].finished))
 			return 0;
 	return 1;
 }
@@ -66,7 +64,7 @@ static void read_in_window(struct disk *disk, u8 *data)
 
 _Noreturn static void child(const struct task *task, u64 cpu)
 {
-	struct progress *progress = &task->barrier->children[cpu];
+	struct progress *progress = &task->progress[cpu];
 	struct disk disk;
 
 	pin(cpu);
@@ -76,8 +74,8 @@ _Noreturn static void child(const struct task *task, u64 cpu)
 	for (u64 i = 0; i < WARM_UP; i++)
 		read_plainly(&disk, data);
 	raise(&progress->ready);
-	while (!raised(&task->barrier->open))
-		sys_yield();
+	/* Asleep until then, and each woken by its own timer: nobody waits in a loop, and nobody calls another CPU. */
+	rest_until(&task->begin);
 	for (u64 i = 0; i < task->windows; i++)
 		read_in_window(&disk, data);
 	raise(&progress->finished);
@@ -90,13 +88,23 @@ _Noreturn static void child(const struct task *task, u64 cpu)
 static void wait_ready(const struct task *task)
 {
 	for (u64 cpu = 0; cpu < task->cpus; cpu++)
-		while (!raised(&task->barrier->children[cpu].ready)) {
+		while (!raised(&task->progress[cpu].ready)) {
 			i32 status = 0;
 			i64 ended = sys_wait(-1, &status, WNOHANG);
 			if (ended != 0)
 				fail("a child of", "many ended early", ended < 0 ? ended : status);
 			sleep_ms(1);
 		}
+}
+
+/* Windows that begin before their phase is announced would be another's. */
+static void check_early(const struct task *task)
+{
+	struct time now;
+	i64 result = sys_monotonic_time(&now);
+
+	if (result != 0 || now.seconds >= task->begin.seconds)
+		fail("warming up", "took longer than the rest", result);
 }
 
 void command_many(char **words)
@@ -107,17 +115,16 @@ void command_many(char **words)
 		.bytes = number("SIZE", words[2], 1, IO_BYTES_MAX),
 		.windows = number("WINDOWS", words[3], 1, WINDOWS_MAX),
 		.cpus = number("CPUS", words[4], 1, CPUS_MAX),
-		.barrier = shared(sizeof(struct barrier)),
+		.begin = rest_end(),
+		.progress = shared(CPUS_MAX * sizeof(struct progress)),
 	};
 
-	/* Before the children are there: they wait for each other without sleeping. */
-	come_to_rest();
 	for (u64 cpu = 0; cpu < task.cpus; cpu++)
 		if (spawn() == 0)
 			child(&task, cpu);
 	wait_ready(&task);
 	mark_phase(phase, 1);
-	raise(&task.barrier->open);
+	check_early(&task);
 	/* Any of them: the first that fails must not wait for the others, who wait for it. */
 	for (u64 cpu = 0; cpu < task.cpus; cpu++)
 		join(-1, "many");

@@ -1,5 +1,6 @@
 #include "memory.h"
 
+#include "pages.h"
 #include "report.h"
 #include "system.h"
 
@@ -39,6 +40,7 @@ u8 *buffers(u64 count, u64 bytes, u64 *stride)
 	if (advised < 0 && advised != -EINVAL)
 		fail("madvise", "buffers", advised);
 	memset(first, 0x5a, total);
+	scatter(first, total);
 	return first;
 }
 

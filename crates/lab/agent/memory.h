@@ -9,7 +9,8 @@
 
 /*
  * `count` buffers of `bytes` in one mapping, each aligned, all touched; *stride is the distance between two.
- * Huge pages are declined: whether the guest just then has one free would decide how many segments an I/O has.
+ * Huge pages are declined, and no page follows its predecessor in physical memory: what the guest just then has free
+ * would decide how many segments an I/O has.
  */
 u8 *buffers(u64 count, u64 bytes, u64 *stride);
 

@@ -17,11 +17,14 @@
 #define MAP_SHARED 0x01
 #define MAP_PRIVATE 0x02
 #define MAP_ANONYMOUS 0x20
+#define MADV_DONTNEED 4
 #define MADV_NOHUGEPAGE 15
 
 /* include/uapi/asm-generic/errno-base.h, errno.h */
 #define EPERM 1
 #define ENOENT 2
+#define EAGAIN 11
+#define ENOMEM 12
 #define EINVAL 22
 #define ENOSYS 38
 
@@ -111,11 +114,6 @@ static inline i64 sys_unshare(u64 flags)
 static inline i64 sys_die_with_parent(void)
 {
 	return system_call(NR_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0, 0);
-}
-
-static inline void sys_yield(void)
-{
-	system_call(NR_sched_yield, 0, 0, 0, 0, 0, 0);
 }
 
 static inline i64 sys_monotonic_time(struct time *now)

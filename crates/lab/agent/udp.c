@@ -11,9 +11,9 @@
 #include "report.h"
 #include "system.h"
 
-/* The longest payload of an IPv4 datagram */
 /* Fills caches of neighbours, routes and pages. */
 #define WARM_UP_EXCHANGES 16
+/* The longest payload of an IPv4 datagram */
 #define DATAGRAM_BYTES_MAX 65507ul
 
 static void echo(i64 socket, const struct service *service)

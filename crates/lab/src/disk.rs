@@ -2,12 +2,13 @@
 //!
 //! A disk that answers in its own time makes a guest's path depend on the machine that QEMU runs on: the answer
 //! comes before the guest idles, or after. This one is served to QEMU over the NBD protocol (`proto.md` of
-//! NetworkBlockDevice/nbd: fixed newstyle negotiation, simple replies) and keeps requests until the plugin, holding
+//! NetworkBlockDevice/nbd: fixed newstyle negotiation, holes as structured replies) and keeps requests until the plugin, holding
 //! the idle guest, asks for the answers. Until recording begins, and after it ended, it answers at once.
 //!
 //! Reads give zeros and writes are forgotten: the data do not matter to who counts instructions.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::path::PathBuf;
@@ -24,6 +25,10 @@ const NEGOTIATION: &[u8] = b"NBDMAGICIHAVEOPT";
 const OPTION_MAGIC: &[u8; 8] = b"IHAVEOPT";
 const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
 const REQUEST_MAGIC: u32 = 0x2560_9513;
+const CHUNK_MAGIC: u32 = 0x668e_33ef;
+const CHUNK_DONE: u16 = 1;
+const CHUNK_NOTHING: u16 = 0;
+const CHUNK_HOLE: u16 = 2;
 const REPLY_MAGIC: u32 = 0x6744_6698;
 /// Fixed newstyle, and no padding.
 const HANDSHAKE_FLAGS: u16 = 0b11;
@@ -34,6 +39,7 @@ const OPTION_EXPORT_NAME: u32 = 1;
 const OPTION_ABORT: u32 = 2;
 const OPTION_INFO: u32 = 6;
 const OPTION_GO: u32 = 7;
+const OPTION_STRUCTURED_REPLY: u32 = 8;
 const REPLY_ACK: u32 = 1;
 const REPLY_INFO: u32 = 3;
 const REPLY_UNSUPPORTED: u32 = 1 << 31 | 1;
@@ -47,7 +53,8 @@ const COMMAND_DISCONNECT: u16 = 2;
 mod word {
     /// Keep requests from now on.
     pub(super) const HOLD: u8 = b'H';
-    /// Answer what is kept.
+    /// Answer the oldest that is kept, or the next that comes, and those after it until as many bytes are answered as
+    /// the four bytes after this one say: QEMU may make several requests of one of the guest's.
     pub(super) const ANSWER: u8 = b'A';
     /// Answer at once from now on.
     pub(super) const FREE: u8 = b'F';
@@ -87,8 +94,9 @@ impl Disk {
 impl Drop for Disk {
     fn drop(&mut self) {
         // QEMU is gone by now; if it never came, a caller that leaves at once ends the waiting.
-        let _ = UnixStream::connect(self.socket());
-        if let Some(server) = self.server.take() {
+        let woken = UnixStream::connect(self.socket()).is_ok();
+        // Whoever tidies temporary folders may have taken the socket: then nothing wakes it but the program's end.
+        if let Some(server) = self.server.take().filter(|_| woken) {
             let _ = server.join();
         }
     }
@@ -96,7 +104,8 @@ impl Drop for Disk {
 
 fn accept(listener: &UnixListener, control: &UnixDatagram) -> io::Result<()> {
     let (stream, _) = listener.accept()?;
-    let mut session = Session { stream, held: Vec::new(), holds: false };
+    let mut session =
+        Session { stream, held: VecDeque::new(), holds: false, owed_bytes: 0, tells_holes: false };
     session.negotiate()?;
     session.serve(control)
 }
@@ -104,7 +113,9 @@ fn accept(listener: &UnixListener, control: &UnixDatagram) -> io::Result<()> {
 /// A request that waits for its answer.
 struct Request {
     cookie: u64,
-    /// Bytes to answer with.
+    offset: u64,
+    bytes: u32,
+    /// Of these, bytes to answer with.
     data_bytes: u32,
 }
 
@@ -116,8 +127,13 @@ enum Next {
 
 struct Session {
     stream: UnixStream,
-    held: Vec<Request>,
+    held: VecDeque<Request>,
     holds: bool,
+    /// Bytes whose answer was asked for and that are not answered; a request without any counts as one.
+    owed_bytes: u64,
+    /// The other side understands that what it reads is all zeros, without being sent them. QEMU does; from one that
+    /// is being sent more than a socket takes at a time, the answer may come only with the next one.
+    tells_holes: bool,
 }
 
 impl Session {
@@ -151,6 +167,11 @@ impl Session {
                 self.option_reply(option, REPLY_ACK, &[])?;
                 Ok(if option == OPTION_GO { Next::Over } else { Next::More })
             }
+            OPTION_STRUCTURED_REPLY => {
+                self.tells_holes = true;
+                self.option_reply(option, REPLY_ACK, &[])?;
+                Ok(Next::More)
+            }
             OPTION_ABORT => {
                 self.option_reply(option, REPLY_ACK, &[])?;
                 Err(io::ErrorKind::ConnectionAborted.into())
@@ -175,7 +196,7 @@ impl Session {
         loop {
             let (asked, told) = self.wait(control)?;
             if !asked && !told {
-                self.answer()?;
+                self.answer_all()?;
             }
             if told {
                 self.obey(control)?;
@@ -199,16 +220,31 @@ impl Session {
 
     fn obey(&mut self, control: &UnixDatagram) -> io::Result<()> {
         control.set_nonblocking(true)?;
-        let mut said = [0];
-        while let Ok(1) = control.recv(&mut said) {
-            self.holds = match said[0] {
-                word::HOLD => true,
-                word::FREE => false,
-                _ => self.holds,
-            };
-            if matches!(said[0], word::ANSWER | word::FREE) {
-                self.answer()?;
+        loop {
+            let mut said = [0; 5];
+            let Ok(1..) = control.recv(&mut said) else { break };
+            let [word, bytes @ ..] = said;
+            match word {
+                word::HOLD => self.holds = true,
+                word::ANSWER => self.owed_bytes = u64::from(u32::from_le_bytes(bytes)).max(1),
+                word::FREE => self.holds = false,
+                _ => {}
             }
+        }
+        self.pay()
+    }
+
+    /// Answers what is due.
+    fn pay(&mut self) -> io::Result<()> {
+        if !self.holds {
+            self.owed_bytes = 0;
+            return self.answer_all();
+        }
+        while self.owed_bytes > 0
+            && let Some(request) = self.held.pop_front()
+        {
+            self.owed_bytes = self.owed_bytes.saturating_sub(u64::from(request.bytes).max(1));
+            self.answer(&request)?;
         }
         Ok(())
     }
@@ -221,35 +257,52 @@ impl Session {
         }
         let field =
             |from: usize, to: usize| header[from..to].iter().fold(0, |n, byte| n << 8 | u64::from(*byte));
-        let (magic, command, cookie, bytes) =
-            (field(0, 4) as u32, field(6, 8) as u16, field(8, 16), field(24, 28) as u32);
+        let (magic, command, bytes) = (field(0, 4) as u32, field(6, 8) as u16, field(24, 28) as u32);
+        let (cookie, offset) = (field(8, 16), field(16, 24));
         if magic != REQUEST_MAGIC || bytes > REQUEST_BYTES_MAX {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "no NBD request"));
         }
         match command {
             COMMAND_DISCONNECT => return Ok(Next::Over),
-            COMMAND_READ => self.held.push(Request { cookie, data_bytes: bytes }),
+            COMMAND_READ => self.held.push_back(Request { cookie, offset, bytes, data_bytes: bytes }),
             COMMAND_WRITE => {
                 io::copy(&mut (&self.stream).take(bytes.into()), &mut io::sink())?;
-                self.held.push(Request { cookie, data_bytes: 0 });
+                self.held.push_back(Request { cookie, offset, bytes, data_bytes: 0 });
             }
-            _ => self.held.push(Request { cookie, data_bytes: 0 }),
+            _ => self.held.push_back(Request { cookie, offset, bytes: 0, data_bytes: 0 }),
         }
-        if !self.holds {
-            self.answer()?;
-        }
+        self.pay()?;
         Ok(Next::More)
     }
 
-    fn answer(&mut self) -> io::Result<()> {
-        for Request { cookie, data_bytes } in std::mem::take(&mut self.held) {
-            let mut reply = REPLY_MAGIC.to_be_bytes().to_vec();
+    fn answer_all(&mut self) -> io::Result<()> {
+        std::mem::take(&mut self.held).iter().try_for_each(|request| self.answer(request))
+    }
+
+    fn answer(&mut self, &Request { cookie, offset, data_bytes, .. }: &Request) -> io::Result<()> {
+        let mut reply = Vec::new();
+        if self.tells_holes && data_bytes > 0 {
+            reply.extend(CHUNK_MAGIC.to_be_bytes());
+            // In two chunks: of one that says that it is the last, QEMU 7.2 may tell the guest only when the answer to
+            // another request comes.
+            reply.extend(0_u16.to_be_bytes());
+            reply.extend(CHUNK_HOLE.to_be_bytes());
+            reply.extend(cookie.to_be_bytes());
+            reply.extend(12_u32.to_be_bytes());
+            reply.extend(offset.to_be_bytes());
+            reply.extend(data_bytes.to_be_bytes());
+            reply.extend(CHUNK_MAGIC.to_be_bytes());
+            reply.extend(CHUNK_DONE.to_be_bytes());
+            reply.extend(CHUNK_NOTHING.to_be_bytes());
+            reply.extend(cookie.to_be_bytes());
+            reply.extend(0_u32.to_be_bytes());
+        } else {
+            reply.extend(REPLY_MAGIC.to_be_bytes());
             reply.extend(0_u32.to_be_bytes());
             reply.extend(cookie.to_be_bytes());
             reply.resize(reply.len() + data_bytes as usize, 0);
-            self.stream.write_all(&reply)?;
         }
-        Ok(())
+        self.stream.write_all(&reply)
     }
 
     fn u32(&mut self) -> io::Result<u32> {
@@ -311,7 +364,20 @@ mod tests {
         assert_eq!(answered(&mut stream, 512), None, "held");
         plugin.send_to(&[word::ANSWER], disk.control()).unwrap();
         assert_eq!(answered(&mut stream, 512), Some(8));
+        assert_eq!(answered(&mut stream, 512), None, "one at a time");
+        plugin.send_to(&[word::ANSWER], disk.control()).unwrap();
         assert_eq!(answered(&mut stream, 512), Some(9));
+        plugin.send_to(&[word::ANSWER], disk.control()).unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        ask(&mut stream, 10, 512);
+        assert_eq!(answered(&mut stream, 512), Some(10), "asked for before it came");
+        ask(&mut stream, 11, 512);
+        plugin.send_to(&[word::ANSWER, 0, 4, 0, 0], disk.control()).unwrap();
+        assert_eq!(answered(&mut stream, 512), Some(11));
+        ask(&mut stream, 12, 512);
+        ask(&mut stream, 13, 512);
+        assert_eq!(answered(&mut stream, 512), Some(12), "the rest of 1,024 bytes");
+        assert_eq!(answered(&mut stream, 512), None);
     }
 
     #[test]

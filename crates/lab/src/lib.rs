@@ -19,6 +19,7 @@ pub mod preset;
 pub mod qemu;
 pub mod record;
 pub mod replay;
+mod road;
 pub mod run;
 pub mod stack;
 pub mod stage;

@@ -68,8 +68,14 @@ fn machine(preset: &Preset) -> String {
     }
 }
 
+/// Whether the kernel boots with one virtual CPU and the guest's program brings up the others. x86 waits for each of
+/// them in a loop that in QEMU 7.2 leaves them no turn: see the program's `online`.
+pub fn starts_alone(arch: Arch) -> bool {
+    arch == Arch::X86
+}
+
 /// The kernel's command line.
-pub fn kernel_command_line(preset: &Preset) -> String {
+pub fn kernel_command_line(preset: &Preset, vcpus: u32) -> String {
     // Randomised places would change the path from run to run; the idle states of firmware are not of interest
     // here, and would choose by the time that the last idling took. QEMU 10.0's NVMe controllers say that
     // they may be one of several to a namespace, for which the kernel puts a multipath disk in front of the disk.
@@ -77,7 +83,10 @@ pub fn kernel_command_line(preset: &Preset) -> String {
         "console={} nokaslr cpuidle.off=1 panic=-1 ipv6.disable=1 nvme_core.multipath=N",
         console(preset.arch)
     );
-    [own.as_str(), preset.append.as_str()].join(" ").trim_end().to_owned()
+    // Of several, emulated time-stamp counters pass for unsynchronised, and the kernel would read a slow clock.
+    let alone = if vcpus > 1 && starts_alone(preset.arch) { "maxcpus=1 tsc=reliable" } else { "" };
+    let words = [own.as_str(), preset.append.as_str(), alone];
+    words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 /// The slots of the network adapters of a kind, which a hub joins.
@@ -115,7 +124,7 @@ pub fn arguments(preset: &Preset, vcpus: u32, files: &Files, release: Release) -
     arguments.quiet(&files.console);
     arguments.add("-kernel", &files.kernel);
     arguments.add("-initrd", &files.initramfs);
-    arguments.add("-append", kernel_command_line(preset));
+    arguments.add("-append", kernel_command_line(preset, vcpus));
     for device in &preset.devices {
         arguments.add("-device", of_release(device, release));
     }
@@ -168,12 +177,17 @@ impl Arguments {
 
     fn network(&mut self, adapter: Adapter) {
         let (Some(device), Some(slots)) = (adapter.network_device(), network_slots(adapter)) else { return };
+        // What is to be sent is else taken by another thread, in its own time: how much each time would be chance.
+        let in_guest_time = if adapter == Adapter::VirtioNet { ",ioeventfd=off,tx=timer" } else { "" };
         let hub = adapter as usize;
         for (end, slot) in slots.iter().enumerate() {
             let id = format!("hub{hub}end{end}");
             self.add("-netdev", format!("hubport,id={id},hubid={hub}"));
             let mac = format!("52:54:00:00:{hub:02x}:{end:02x}");
-            self.add("-device", format!("{device},netdev={id},mac={mac},romfile=,addr={}", on_bus(slot)));
+            self.add(
+                "-device",
+                format!("{device}{in_guest_time},netdev={id},mac={mac},romfile=,addr={}", on_bus(slot)),
+            );
         }
     }
 
@@ -216,7 +230,18 @@ fn on_bus(slot: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
     use super::*;
+    use crate::preset::Presets;
+
+    #[test]
+    fn x86_leaves_its_other_cpus_to_the_program() {
+        let presets = Presets::with_file(None).unwrap();
+        let line = |preset: &str, vcpus| kernel_command_line(presets.get(preset).unwrap(), vcpus);
+        assert_eq!(line("x86-vtd-strict", 2), line("x86-vtd-strict", 1) + " maxcpus=1 tsc=reliable");
+        assert_eq!(line("arm-smmu-strict", 2), line("arm-smmu-strict", 1));
+    }
 
     #[test]
     fn devices_by_release() {

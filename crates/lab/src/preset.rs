@@ -3,10 +3,14 @@
 use crate::Arch;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use toll::Road;
 
 const BUILT_IN: &str = include_str!("../../../data/lab/presets.toml");
+/// More than any file of presets has.
+const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// The adapters that machines of the lab can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
@@ -120,12 +124,34 @@ impl Presets {
     /// # Errors
     /// [`PresetError`] naming the file and the place.
     pub fn with_file(path: Option<&Path>) -> Result<Self, PresetError> {
-        let mut presets = parse(BUILT_IN, "presets built in")?;
+        let mut presets = Self::read(BUILT_IN, "presets built in")?;
         if let Some(path) = path {
             let shown = path.display().to_string();
-            let text = std::fs::read_to_string(path)
-                .map_err(|source| PresetError::Read { path: shown.clone(), source })?;
-            presets.extend(parse(&text, &shown)?);
+            let mut text = String::new();
+            let read =
+                File::open(path).and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text));
+            let read = read.map_err(|source| PresetError::Read { path: shown.clone(), source })?;
+            if read as u64 > FILE_BYTES_MAX {
+                let problem = format!("larger than {} MiB, expected presets", FILE_BYTES_MAX >> 20);
+                return Err(PresetError::Syntax { path: shown, problem });
+            }
+            presets.0.extend(Self::read(&text, &shown)?.0);
+        }
+        Ok(presets)
+    }
+
+    /// Those of a text alone; the name of its file is for errors only.
+    ///
+    /// # Errors
+    /// [`PresetError::Syntax`] naming the file and the place.
+    pub fn read(text: &str, file: &str) -> Result<Self, PresetError> {
+        let syntax = |why: toml::de::Error| PresetError::Syntax {
+            path: file.to_owned(),
+            problem: why.to_string().trim_end().to_owned(),
+        };
+        let mut presets: BTreeMap<String, Preset> = toml::from_str(text).map_err(syntax)?;
+        for (name, preset) in &mut presets {
+            preset.name.clone_from(name);
         }
         Ok(Self(presets))
     }
@@ -146,18 +172,6 @@ impl Presets {
             PresetError::Unknown { name: name.to_owned(), nearest }
         })
     }
-}
-
-fn parse(text: &str, path: &str) -> Result<BTreeMap<String, Preset>, PresetError> {
-    let syntax = |why: toml::de::Error| PresetError::Syntax {
-        path: path.to_owned(),
-        problem: why.to_string().trim_end().to_owned(),
-    };
-    let mut presets: BTreeMap<String, Preset> = toml::from_str(text).map_err(syntax)?;
-    for (name, preset) in &mut presets {
-        preset.name.clone_from(name);
-    }
-    Ok(presets)
 }
 
 /// How many letters two words have in common from the front, then from the back.

@@ -156,11 +156,12 @@ impl Guest {
             let status = self.0.try_wait();
             let status =
                 status.map_err(|source| QemuError::Io { what: "can't wait for QEMU".to_owned(), source })?;
-            if let Some(status) = status {
-                return Ok(status);
-            }
+            // First: a terminal's Ctrl-C reaches QEMU too, which then comes to what looks like a good end.
             if limits.stop.load(Relaxed) {
                 return Err(QemuError::Interrupted);
+            }
+            if let Some(status) = status {
+                return Ok(status);
             }
             if since.elapsed() > limits.time {
                 return Err(QemuError::TimedOut { limit: limits.time, console: last_lines(console) });

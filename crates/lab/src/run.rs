@@ -2,7 +2,7 @@
 
 use crate::disk::Disk;
 use crate::flame::{Flame, Heading};
-use crate::guest::init::{self, DONE, ENDED, Errand, FOUND};
+use crate::guest::init::{self, DONE, ENDED, Errand};
 use crate::guest::{Initramfs, InitramfsError, PlacedFile, agent};
 use crate::kernel::{Kernel, ModuleError, ModuleTree};
 use crate::machine::{self, Files};
@@ -10,6 +10,7 @@ use crate::preset::{Adapter, Preset};
 use crate::qemu::{self, Limits, QemuError, Release};
 use crate::record::{Record, RecordError};
 use crate::replay;
+use crate::road::Found;
 use crate::stack::Landmarks;
 use crate::stage::StageTable;
 use crate::symbols::{Symbols, SymbolsError};
@@ -72,16 +73,20 @@ pub enum RunError {
         qemu: String,
     },
     /// The adapters took another road than the preset says.
-    #[error("{preset} is to take the road {wanted}, but the kernel gave {address} the domain `{found}`")]
+    #[error("its adapters are to take the road {wanted}, but in its guest {address} {found}")]
     Road {
-        /// The preset.
-        preset: String,
-        /// Its road.
+        /// The preset's road.
         wanted: Road,
         /// The adapter.
         address: String,
-        /// The type of its IOMMU group, or what windows it has.
+        /// What it has instead, in words.
         found: String,
+    },
+    /// No workload ran.
+    #[error("none of its workloads ran: {}", told(.absent))]
+    NoToll {
+        /// Each with why.
+        absent: Vec<(String, String)>,
     },
     /// Windows in the record and in the log are not the same.
     #[error("the record has {record} windows and QEMU's log {log}: one of them is not whole")]
@@ -95,6 +100,11 @@ pub enum RunError {
 
 fn said(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("; QEMU said: {text}") }
+}
+
+fn told(absent: &[(String, String)]) -> String {
+    let each: Vec<String> = absent.iter().map(|(workload, why)| format!("{workload} ({why})")).collect();
+    each.join(", ")
 }
 
 /// What is to be run.
@@ -175,6 +185,9 @@ pub fn run(plan: Plan<'_>, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Mea
         let boot = Boot { plan, vcpus, workloads: &own };
         boot.run(&mut measured, progress)?;
     }
+    if measured.sheet.tolls.is_empty() {
+        return Err(RunError::NoToll { absent: measured.absent });
+    }
     measured.sheet.tolls.sort_by(|a, b| a.workload.cmp(&b.workload));
     Ok(measured)
 }
@@ -195,7 +208,7 @@ fn empty_sheet(plan: Plan<'_>) -> Result<TollSheet, RunError> {
         kernel: KernelId {
             release: plan.kernel.release.clone(),
             package: plan.kernel.package.as_ref().map(ToString::to_string),
-            command_line: machine::kernel_command_line(plan.preset),
+            command_line: machine::kernel_command_line(plan.preset, 1),
         },
         measured_on: plan.today.to_owned(),
         repeats: 1,
@@ -262,7 +275,13 @@ impl Boot<'_> {
         let program = agent::build(arch, scratch)?;
         let program = io(&program, "read", fs::read(&program))?;
         let busybox = io(self.plan.busybox, "read", fs::read(self.plan.busybox))?;
-        let script = init::script(Errand { arch, modules: &modules, early, workloads: self.workloads });
+        let script = init::script(Errand {
+            arch,
+            vcpus: self.vcpus,
+            modules: &modules,
+            early,
+            workloads: self.workloads,
+        });
         let files = [PlacedFile { path: init::AGENT, permissions: 0o755, bytes: &program }];
         let release = &self.plan.kernel.release;
         let initramfs =
@@ -296,30 +315,31 @@ impl Boot<'_> {
             let console = qemu::last_lines(&files.console);
             return Err(QemuError::GuestFailed { console }.into());
         }
-        let Some(wanted) = group_type(self.plan.preset.road) else { return Ok(()) };
-        for (address, found) in console.lines().filter_map(|line| self.adapter(line)) {
-            if found != wanted {
-                let (preset, wanted) = (self.plan.preset.name.clone(), self.plan.preset.road);
-                return Err(RunError::Road {
-                    preset,
-                    wanted,
-                    address: address.to_owned(),
-                    found: found.to_owned(),
-                });
-            }
-        }
-        Ok(())
+        self.check_road(console)
     }
 
-    /// Address and group type of an adapter that the workloads use, from the guest's line about it.
-    fn adapter<'l>(&self, line: &'l str) -> Option<(&'l str, &'l str)> {
-        let mut words = line.strip_prefix(FOUND)?.split_ascii_whitespace();
-        let (address, _, found) = (words.next()?, words.next()?, words.next()?);
-        let slots = self.workloads.iter().flat_map(|(_, workload)| match workload.adapter {
+    fn check_road(&self, console: &str) -> Result<(), RunError> {
+        let wanted = self.plan.preset.road;
+        let used = self.slots();
+        let mut adapters =
+            console.lines().filter_map(Found::read).filter(|found| used.contains(&found.address));
+        match adapters.find(|found| !found.is_on(wanted)) {
+            None => Ok(()),
+            Some(astray) => Err(RunError::Road {
+                wanted,
+                address: astray.address.to_owned(),
+                found: astray.given(wanted),
+            }),
+        }
+    }
+
+    /// Where the adapters are that the workloads use.
+    fn slots(&self) -> Vec<&'static str> {
+        let of = |adapter| match adapter {
             Adapter::Nvme => vec![machine::DISK_SLOT],
             other => machine::network_slots(other).map(Vec::from).unwrap_or_default(),
-        });
-        slots.into_iter().any(|slot| slot == address).then_some((address, found))
+        };
+        self.workloads.iter().flat_map(|(_, workload)| of(workload.adapter)).collect()
     }
 
     fn fold(&self, console: &str, files: &Files, measured: &mut Measured) -> Result<(), RunError> {
@@ -337,14 +357,18 @@ impl Boot<'_> {
             let assay =
                 Assay { arch: self.plan.preset.arch, symbols: &symbols, workload, evidence: &evidence };
             let seen = seen(*phase, &windows, &happenings);
-            match ended(console, &workload.name) {
-                Some("0") => {
-                    measured.sheet.tolls.extend(assay.toll(&seen));
-                    typical_windows
-                        .extend(typical(&seen).map(|window| (window.number, (workload, window.units))));
+            let toll = match ended(console, &workload.name) {
+                Some("0") => assay.toll(&seen).ok_or_else(|| "it marked no window".to_owned()),
+                other => Err(absence(console, &workload.name, other)),
+            };
+            match toll {
+                Ok(toll) => measured.sheet.tolls.push(toll),
+                Err(why) => {
+                    measured.absent.push((workload.name.clone(), why));
+                    continue;
                 }
-                other => measured.absent.push((workload.name.clone(), absence(console, other))),
             }
+            typical_windows.extend(typical(&seen).map(|window| (window.number, (workload, window.units))));
         }
         if self.plan.detail == Detail::Flames {
             measured.flames.extend(self.flames(files, &symbols, &typical_windows)?);
@@ -413,18 +437,6 @@ fn seen<'a>(phase: u64, windows: &'a [Window], happenings: &'a [Happenings]) -> 
     pairs.map(|(window, happenings)| Seen { window, happenings }).collect()
 }
 
-/// What the kernel calls the type of the IOMMU group of adapters on a road (`Documentation/ABI/testing/
-/// sysfs-kernel-iommu_groups`); none where groups don't tell.
-fn group_type(road: Road) -> Option<&'static str> {
-    match road {
-        Road::NoIommu | Road::Bounce => Some("none"),
-        Road::Identity => Some("identity"),
-        Road::TranslatedLazy => Some("DMA-FQ"),
-        Road::TranslatedStrict => Some("DMA"),
-        _ => None,
-    }
-}
-
 fn ended<'c>(console: &'c str, workload: &str) -> Option<&'c str> {
     let statuses = console.lines().filter_map(|line| line.trim_end().strip_prefix(ENDED));
     statuses
@@ -433,14 +445,25 @@ fn ended<'c>(console: &'c str, workload: &str) -> Option<&'c str> {
         .map(|(_, status)| status)
 }
 
-/// The guest's own words on why a workload did not run.
-fn absence(console: &str, status: Option<&str>) -> String {
-    let words = console.lines().filter(|line| line.starts_with("absent ") || line.starts_with("failed "));
-    let words: Vec<&str> = words.collect();
-    match status {
-        None => "the guest did not get to it".to_owned(),
-        Some(status) => format!("exit status {status} ({})", words.join("; ")),
+/// Why a workload did not run: in the words of the guest's program, and if it has none, what the console had last.
+fn absence(console: &str, workload: &str, status: Option<&str>) -> String {
+    let Some(status) = status else { return "the guest did not get to it".to_owned() };
+    let mut words: Vec<&str> = Vec::new();
+    for line in console.lines().map(str::trim_end) {
+        match line.strip_prefix(ENDED).map(|rest| rest.trim_start().split(' ').next()) {
+            Some(ended) if ended == Some(workload) => break,
+            Some(_) => words.clear(),
+            None => words.push(line),
+        }
     }
+    let own = |line: &&str| line.starts_with("agent: ") || line.starts_with("absent ");
+    let said: Vec<&str> = words.iter().copied().filter(own).collect();
+    let last = || words.iter().copied().rfind(|line| !line.is_empty()).map(|line| vec![line]);
+    let said = if said.is_empty() { last().unwrap_or_default() } else { said };
+    format!(
+        "exit status {status}: {}",
+        if said.is_empty() { "it said nothing".to_owned() } else { said.join("; ") }
+    )
 }
 
 fn console(path: &Path) -> Result<String, RunError> {
@@ -480,4 +503,25 @@ fn base_name(path: &str) -> String {
 
 fn io<T>(path: &Path, what: &str, result: std::io::Result<T>) -> Result<T, RunError> {
     result.map_err(|source| RunError::Io { what: format!("can't {what} {}", path.display()), source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn why_a_workload_did_not_run_is_in_its_own_words() {
+        let console = "agent: of another time\nlab: ended a 1\nabsent uring 38\n[    1.0] noise\nlab: ended b 3\n\
+                       Segmentation fault\n\nlab: ended c 139\nlab: ended d 9\nagent: open /dev/x: errno 6\n\
+                       lab: ended bb 1\n";
+        let check = |workload: &str, expected: &str| {
+            assert_eq!(absence(console, workload, ended(console, workload)), expected);
+        };
+        check("a", "exit status 1: agent: of another time");
+        check("b", "exit status 3: absent uring 38");
+        check("c", "exit status 139: Segmentation fault");
+        check("d", "exit status 9: it said nothing");
+        check("bb", "exit status 1: agent: open /dev/x: errno 6");
+        check("e", "the guest did not get to it");
+    }
 }

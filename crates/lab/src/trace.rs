@@ -9,11 +9,14 @@ use std::collections::BTreeMap;
 use std::io::BufRead;
 use toll::Event;
 
-/// The events that tell how far the requests of disks are, with what each means to the plugin.
-pub const REQUESTS: [(&str, &str); 7] = [
+/// The events that tell how far the requests of disks are, with what each means to the plugin: `prompt` is
+/// a request that the controller answers without the disk.
+pub const REQUESTS: [(&str, &str); 9] = [
     ("rung", "pci_nvme_mmio_doorbell_sq"),
-    ("started", "pci_nvme_admin_cmd"),
+    ("prompt", "pci_nvme_admin_cmd"),
     ("started", "pci_nvme_io_cmd"),
+    ("sized", "pci_nvme_read"),
+    ("sized", "pci_nvme_write"),
     ("finished", "pci_nvme_enqueue_req_completion"),
     ("raised", "pci_nvme_irq_msix"),
     ("raised", "pci_nvme_irq_pin"),

@@ -1,58 +1,46 @@
-//! An inspection as one self-contained page: no script, and nothing loaded from anywhere.
+//! Results as self-contained pages; here, an inspection.
 
 mod adapters;
 mod bench;
+mod document;
 mod findings;
+mod tolls;
 
 pub use self::bench::benchmark_page;
+pub use tolls::toll_page;
 
 use crate::fact::{Fact, Section, Value};
 use crate::plain::plain;
 use crate::row::Row;
 use crate::{batch, headline, memory_types, quantity, row, summary, svg, topology};
+use document::document;
 use host::Host;
 use host::facts::numa::Node;
 use host::judge::Inspection;
 use host::tree::Reach;
-use maud::{DOCTYPE, Markup, PreEscaped, html};
-
-const STYLE: &str = include_str!("html/style.css");
+use maud::{Markup, html};
 
 /// The page of a host; `made_by` names the program and its version.
 pub fn page(inspection: &Inspection, made_by: &str) -> String {
     let rows = row::rows(inspection);
     let verdict = headline::sentence(&rows, &inspection.findings);
     let host = &inspection.host;
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                // Nothing may be loaded, whatever a text of the host might smuggle in.
-                meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { "iotoll: " (title(host)) }
-                style { (PreEscaped(STYLE)) }
-            }
-            body {
-                header {
-                    p.kicker { "iotoll · what each I/O pays on " (title(host)) }
-                    h1 { (capitalised(&verdict)) "." }
-                    (contents(inspection))
-                }
-                main {
-                    (the_host(host))
-                    (roads(inspection, &rows))
-                    (adapters::section(inspection, &rows))
-                    (findings::section(&inspection.findings))
-                    (unseen(host))
-                    (origin(host, made_by))
-                }
-            }
+    let body = html! {
+        header {
+            p.kicker { "iotoll · what each I/O pays on " (title(host)) }
+            h1 { (capitalised(&verdict)) "." }
+            (contents(inspection))
+        }
+        main {
+            (the_host(host))
+            (roads(inspection, &rows))
+            (adapters::section(inspection, &rows))
+            (findings::section(&inspection.findings))
+            (unseen(host))
+            (origin(host, made_by))
         }
     };
-    page.into_string()
+    document(&title(host), "", &body)
 }
 
 fn title(host: &Host) -> String {

@@ -1,7 +1,7 @@
-//! Results for people: terminal tables and one self-contained HTML page.
+//! Results for people: terminal tables and self-contained HTML pages.
 //!
 //! What both say is put into words once, in the modules named for it (`headline`, `summary`, `row`,
-//! `fold`, `sheet`, `topology`); `terminal` and `html` only lay it out. Nothing here opens a file or
+//! `fold`, `sheet`, `topology`; for toll sheets `platform`, `toll_text`); `terminal` and `html` only lay it out. Nothing here opens a file or
 //! draws a conclusion: the facts and verdicts are `host`'s.
 //!
 //! Text that comes from a host is hostile until shown otherwise: the module `plain` takes control
@@ -19,6 +19,7 @@ mod memory_range;
 mod memory_types;
 mod mtrr_plan;
 mod plain;
+mod platform;
 mod plot;
 mod quantity;
 mod row;
@@ -27,10 +28,11 @@ mod style;
 mod summary;
 mod svg;
 mod terminal;
+mod toll_text;
 mod topology;
 mod wrap;
 
-pub use html::{benchmark_page, page};
+pub use html::{benchmark_page, page, toll_page};
 pub use memory_range::memory_range;
 pub use mtrr_plan::mtrr_plan;
 pub use style::Style;

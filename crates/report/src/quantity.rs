@@ -47,12 +47,20 @@ pub(crate) fn change(amount: f64) -> String {
 
 /// A change in percent of what was there; nothing if nothing was.
 pub(crate) fn percent(from: f64, to: f64) -> String {
-    let percent = (to - from) / from * 100.0;
-    match percent {
-        _ if from == 0.0 => String::new(),
-        1000.0.. => format!("{percent:+.0} %"),
-        _ => format!("{percent:+.1} %"),
+    if from == 0.0 { String::new() } else { signed_percent((to - from) / from) }
+}
+
+/// A part in percent, with its sign.
+pub(crate) fn signed_percent(part: f64) -> String {
+    match part * 100.0 {
+        percent @ 1000.0.. => format!("{percent:+.0} %"),
+        percent => format!("{percent:+.1} %"),
     }
+}
+
+/// A part of a whole, in brackets: ` (12.5 %)`; nothing if there is no whole.
+pub(crate) fn share(part: f64, whole: f64) -> String {
+    if whole > 0.0 { format!(" ({:.1} %)", part / whole * 100.0) } else { String::new() }
 }
 
 #[cfg(test)]

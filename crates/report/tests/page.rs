@@ -2,32 +2,21 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+#[path = "support/markup.rs"]
+mod markup;
 mod support;
 
+use markup::values;
 use support::{CAPTURES, capture, crowd};
 
 const HOSTILE: &str = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>";
-
-/// Values of all attributes of this name.
-fn values<'p>(page: &'p str, attribute: &str) -> Vec<&'p str> {
-    let mark = format!(" {attribute}=\"");
-    page.split(mark.as_str()).skip(1).filter_map(|rest| rest.split('"').next()).collect()
-}
 
 #[test]
 fn nothing_is_loaded_from_anywhere() {
     let hosts = CAPTURES.iter().map(|name| capture(name)).chain([crowd(40, HOSTILE)]);
     for host in hosts {
         let page = report::page(&host, "test");
-        assert!(values(&page, "src").is_empty() && values(&page, "srcset").is_empty());
-        assert!(values(&page, "href").iter().all(|href| href.starts_with('#')));
-        for loader in [
-            "<script", "<link", "<iframe", "<object", "<img", "<base", "<use", "@import", "url(", "http:",
-            "https:",
-        ] {
-            assert!(!page.contains(loader), "{loader}");
-        }
-        assert!(page.contains("default-src 'none'"));
+        markup::assert_loads_nothing(&page);
     }
 }
 
@@ -42,33 +31,13 @@ fn text_of_the_host_is_only_text() {
 
 #[test]
 fn tags_are_balanced() {
-    const VOID: [&str; 3] = ["meta", "br", "!DOCTYPE"];
-    let page = report::page(&crowd(40, "nvme"), "test");
-    let mut open = Vec::new();
-    let body = page.replace(page.split("<style>").nth(1).unwrap().split("</style>").next().unwrap(), "");
-    for tag in body.split('<').skip(1).filter_map(|rest| rest.split('>').next()) {
-        match tag.strip_prefix('/') {
-            Some(name) => assert_eq!(open.pop(), Some(name)),
-            None => {
-                let name = tag.split(' ').next().unwrap();
-                open.extend((!VOID.contains(&name)).then_some(name));
-            }
-        }
-    }
-    assert_eq!(open, Vec::<&str>::new());
+    markup::assert_balanced(&report::page(&crowd(40, "nvme"), "test"));
 }
 
 #[test]
 fn links_inside_the_page_lead_somewhere() {
     for name in CAPTURES {
-        let page = report::page(&capture(name), "test");
-        let ids = values(&page, "id");
-        for href in values(&page, "href") {
-            assert!(ids.contains(&href.trim_start_matches('#')), "{href}");
-        }
-        for by in values(&page, "aria-labelledby") {
-            assert!(ids.contains(&by), "{by}");
-        }
+        markup::assert_links_lead_somewhere(&report::page(&capture(name), "test"));
     }
 }
 

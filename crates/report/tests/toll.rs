@@ -63,7 +63,8 @@ fn machines_and_kernels_are_kept_apart() {
 fn what_grew_with_the_stages_and_functions_that_explain_it() {
     let (lazy, strict) = (sheet("x86-vtd-lazy"), sheet("x86-vtd-strict"));
     insta::assert_snapshot!("difference", difference(&lazy, &strict, Limit::default(), 100));
-    let limit = Limit { per_io: "1000".parse().unwrap(), ..Limit::default() };
+    let limit =
+        Limit { instructions: "1000".parse().unwrap(), events: "1".parse().unwrap(), ..Limit::default() };
     insta::assert_snapshot!("within-limit", difference(&lazy, &strict, limit, 100));
 }
 
@@ -75,7 +76,7 @@ fn remarks_on_what_can_not_be_compared() {
     b.tolls[0].bytes_per_io = 512;
     b.tolls[0].events.remove(&Event::Invalidations);
     insta::assert_snapshot!("remarks", difference(&a, &b, Limit::default(), 100));
-    assert!(difference(&a, &a, Limit::default(), 100).starts_with("No count differs\n"));
+    assert!(difference(&a, &a, Limit::default(), 100).starts_with("No count differs in 2 workloads\n"));
 }
 
 #[test]

@@ -102,7 +102,7 @@ fn of_workload(a: &Toll, b: &Toll, limit: Limit) -> Vec<Change> {
         changed.push(Changed::BytesPerIo { a: a.bytes_per_io, b: b.bytes_per_io });
     }
     changed.extend(unequal(a, b).into_iter().map(|(count, a, b)| {
-        let grew = count.is_whole() && limit.is_exceeded(a, b);
+        let grew = limit.is_exceeded(&count, a, b);
         Changed::Count { count, a, b, grew }
     }));
     changed.extend(uncounted(a, b, Side::A));

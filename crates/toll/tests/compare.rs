@@ -75,7 +75,7 @@ proptest! {
     #[test]
     fn growth_is_what_the_wholes_say(a in any_sheet(), b in any_sheet()) {
         let changes = compare(&a, &b, Limit::default());
-        let expect = counts(&changes).iter().any(|(_, count, a, b)| count.is_whole() && b > a);
+        let expect = counts(&changes).iter().any(|(_, count, a, b)| Limit::default().is_exceeded(count, *a, *b));
         prop_assert_eq!(grew(&changes), expect);
     }
 }
@@ -116,9 +116,10 @@ fn growth_within_the_limit_is_shown_but_is_none() {
     let mut b = sheet(LAZY);
     let toll = &mut b.tolls[0];
     toll.instructions.median += 10;
-    let limit = |per_io: &str, percent: &str| Limit {
-        per_io: per_io.parse().unwrap(),
-        percent: percent.parse().unwrap(),
+    let limit = |instructions: &str, percent: &str| Limit {
+        instructions: instructions.parse().unwrap(),
+        instructions_percent: percent.parse().unwrap(),
+        ..Limit::default()
     };
     let check = |limit: Limit, expect: bool| {
         let changes = compare(&sheet(LAZY), &b, limit);
@@ -129,6 +130,26 @@ fn growth_within_the_limit_is_shown_but_is_none() {
     check(limit("10", "0"), false);
     check(limit("0", "0.1"), false);
     check(limit("0", "0.01"), true);
+}
+
+#[test]
+fn a_tolerance_of_instructions_hides_no_event() {
+    let mut b = sheet(LAZY);
+    let toll = &mut b.tolls[0];
+    let doorbells = &mut toll.events.get_mut(&Event::Doorbells).unwrap().all;
+    doorbells.median += 1;
+    doorbells.total += u64::from(toll.windows.get());
+    let check = |instructions: &str, events: &str, expect: bool| {
+        let limit = Limit {
+            instructions: instructions.parse().unwrap(),
+            instructions_percent: "100".parse().unwrap(),
+            events: events.parse().unwrap(),
+        };
+        assert_eq!(grew(&compare(&sheet(LAZY), &b, limit)), expect, "{limit:?}");
+    };
+    check("30", "0", true);
+    check("30", "0.5", true);
+    check("30", "1", false);
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use crate::cli::LabDiff;
 use crate::output::{self, Outcome};
+use crate::tolls::sheet;
+use anyhow::bail;
 use serde::Serialize;
 use std::path::Path;
 use toll::{Change, KernelId, Limit, Road, TollSheet, compare, grew};
@@ -33,8 +35,16 @@ impl<'a> Source<'a> {
 }
 
 pub(super) fn run(args: &LabDiff) -> anyhow::Result<Outcome> {
-    let (a, b) = (super::sheet(&args.a)?, super::sheet(&args.b)?);
-    let limit = Limit { per_io: args.more_than, percent: args.more_than_percent };
+    let (a, b) = (sheet(&args.a)?, sheet(&args.b)?);
+    if !a.tolls.iter().any(|toll| b.toll(&toll.workload).is_some()) {
+        let (a, b) = (args.a.display(), args.b.display());
+        bail!("{a} and {b} have no workload in common: there is nothing to compare");
+    }
+    let limit = Limit {
+        instructions: args.more_than,
+        instructions_percent: args.more_than_percent,
+        events: args.more_events_than,
+    };
     let changes = compare(&a, &b, limit);
     let grew = grew(&changes);
     match args.json {

@@ -47,6 +47,7 @@ pub(super) fn run(args: &LabRun) -> anyhow::Result<Outcome> {
         sheets.push(repeated.sheet);
     }
     super::show::print(&sheets, args.json)?;
+    super::page(&sheets, args.html.as_deref())?;
     if !failed.is_empty() {
         bail!("{} of {} presets failed: {}", failed.len(), chosen.len(), failed.join(", "));
     }

@@ -2,6 +2,7 @@
 
 use crate::cli::LabShow;
 use crate::output::{self, Outcome};
+use crate::tolls::sheet;
 use serde::Serialize;
 use toll::{Difference, TollSheet, toll_over, untranslated};
 
@@ -23,7 +24,8 @@ struct Over<'a> {
 }
 
 pub(super) fn run(args: &LabShow) -> anyhow::Result<Outcome> {
-    let sheets = args.sheets.iter().map(|path| super::sheet(path)).collect::<anyhow::Result<Vec<_>>>()?;
+    let sheets = args.sheets.iter().map(|path| sheet(path)).collect::<anyhow::Result<Vec<_>>>()?;
+    super::page(&sheets, args.html.as_deref())?;
     print(&sheets, args.json)?;
     Ok(Outcome::Fine)
 }

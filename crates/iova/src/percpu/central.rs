@@ -1,8 +1,8 @@
 //! The part of the space that is in no block.
 
+use super::shape::class_of;
 use crate::gaps::Gaps;
 use crate::{AllocateError, FreeError, Range, Request};
-use super::shape::class_of;
 use alloc::collections::BTreeMap;
 
 /// Free ranges, and allocated ranges that are items of no block: large ones, and those allocated when blocks were not to be
@@ -16,9 +16,13 @@ pub(crate) struct Central {
 /// An allocated range that is in no block.
 #[derive(Debug, Clone, Copy)]
 enum Loose {
-    Exact { pages: u64 },
+    Exact {
+        pages: u64,
+    },
     /// Of a block that was dissolved, which knew only the class.
-    Item { class: usize },
+    Item {
+        class: usize,
+    },
 }
 
 impl Central {
@@ -33,7 +37,9 @@ impl Central {
         let loose = self.loose.get(&range.first).ok_or(FreeError::NotAllocated { first: range.first })?;
         let whole = match *loose {
             Loose::Exact { pages } if pages == range.pages => range,
-            Loose::Item { class } if class == class_of(range.pages) => Range { first: range.first, pages: 1 << class },
+            Loose::Item { class } if class == class_of(range.pages) => {
+                Range { first: range.first, pages: 1 << class }
+            }
             _ => return Err(FreeError::OtherSize { first: range.first, pages: range.pages }),
         };
         self.loose.remove(&range.first);

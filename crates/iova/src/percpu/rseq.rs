@@ -10,7 +10,9 @@
 use super::cpus::{Cpus, Exchange};
 use crate::sync::{AtomicU64, Ordering};
 use core::arch::asm;
-use rustix::thread::{Cpuid, MembarrierCommand, MembarrierQuery, membarrier, membarrier_cpu, membarrier_query};
+use rustix::thread::{
+    Cpuid, MembarrierCommand, MembarrierQuery, membarrier, membarrier_cpu, membarrier_query,
+};
 
 /// What the kernel wants before the address where an interrupted sequence goes on. The C library chose it, and
 /// disassemblers take it with the bytes before it for an instruction that never executes.

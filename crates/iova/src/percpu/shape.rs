@@ -70,7 +70,8 @@ mod tests {
     fn blocks_shrink_with_the_space() {
         let items = |pages: u64, cpus: usize| {
             let shape = Shape::new(pages, cpus);
-            [0, 5, 10].map(|class| if shape.span_mask(class) == 0 { 0 } else { shape.items(class).count_ones() })
+            [0, 5, 10]
+                .map(|class| if shape.span_mask(class) == 0 { 0 } else { shape.items(class).count_ones() })
         };
         assert_eq!(items(1 << 36, 2), [32, 32, 4]);
         assert_eq!(items(1 << 20, 2), [32, 32, 4]);

@@ -30,12 +30,14 @@ impl Table {
     /// A unit, made if need be. Nothing if there are more units than any space has.
     pub(crate) fn reach(&self, number: u64) -> Option<&Unit> {
         let (bucket, at) = place(number);
-        let units = self.buckets.get(bucket)?.call_once(|| (0..FIRST << bucket).map(|_| Unit::default()).collect());
+        let units =
+            self.buckets.get(bucket)?.call_once(|| (0..FIRST << bucket).map(|_| Unit::default()).collect());
         units.get(at)
     }
 
     pub(crate) fn memory_bytes(&self) -> u64 {
-        let units: usize = self.buckets.iter().filter_map(|bucket| bucket.get()).map(|units| units.len()).sum();
+        let units: usize =
+            self.buckets.iter().filter_map(|bucket| bucket.get()).map(|units| units.len()).sum();
         (units * size_of::<Unit>()) as u64
     }
 }

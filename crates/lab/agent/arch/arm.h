@@ -30,6 +30,8 @@
 			     : "cc", MARK_CLOBBERS);                                                           \
 	})
 
+#define PAUSE "yield"
+
 static inline i64 system_call(i64 number, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f)
 {
 	register i64 x8 asm("x8") = number;
@@ -64,7 +66,6 @@ enum {
 	NR_clock_gettime = 113,
 	NR_clock_nanosleep = 115,
 	NR_sched_setaffinity = 122,
-	NR_sched_yield = 124,
 	NR_prctl = 167,
 	NR_socket = 198,
 	NR_bind = 200,

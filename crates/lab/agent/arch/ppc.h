@@ -36,6 +36,8 @@
 			     : "cr0", "xer", MARK_CLOBBERS);                                                   \
 	})
 
+#define PAUSE "or 27, 27, 27"
+
 static inline i64 system_call(i64 number, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f)
 {
 	register i64 r0 asm("r0") = number;
@@ -67,7 +69,6 @@ enum {
 	NR_wait4 = 114,
 	NR_fsync = 118,
 	NR_clone = 120,
-	NR_sched_yield = 158,
 	NR_nanosleep = 162,
 	NR_prctl = 171,
 	NR_pread64 = 179,

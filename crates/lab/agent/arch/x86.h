@@ -29,6 +29,8 @@
 			     : "cc", MARK_CLOBBERS);                                                           \
 	})
 
+#define PAUSE "pause"
+
 static inline i64 system_call(i64 number, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f)
 {
 	register u64 r10 asm("r10") = d;
@@ -52,7 +54,6 @@ enum {
 	NR_ioctl = 16,
 	NR_pread64 = 17,
 	NR_pwrite64 = 18,
-	NR_sched_yield = 24,
 	NR_madvise = 28,
 	NR_nanosleep = 35,
 	NR_socket = 41,

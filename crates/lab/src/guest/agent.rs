@@ -13,6 +13,8 @@
 //! agent loop PHASE N WINDOWS                       windows of exactly 2 N + 3 instructions
 //! agent symbols DEV                                the kernel's functions, onto a block device
 //! agent scheduler DEV NAME                         an I/O scheduler, for /sys/block/DEV
+//! agent bind DRIVER ADDRESS                        an adapter to its driver
+//! agent online CPU                                 another processor, as in /sys/devices/system/cpu
 //! ```
 //!
 //! It exits with 0 after a line `done NAME n=COUNT` on standard output, with 3 after `absent NAME ERRNO` where
@@ -64,6 +66,9 @@ const SOURCES: &[(&str, &str)] = sources![
     "memory.c",
     "memory.h",
     "number.h",
+    "online.c",
+    "pages.c",
+    "pages.h",
     "pair.c",
     "pair.h",
     "processor.c",

@@ -1,8 +1,9 @@
 //! The guest's first program: a script that loads modules, runs workloads and says how they ended.
 
 use crate::kernel::Module;
-use crate::machine::{DISK_SLOT, SYMBOLS_SLOT, network_slots};
+use crate::machine::{DISK_SLOT, SYMBOLS_SLOT, network_slots, starts_alone};
 use crate::preset::Adapter;
+use crate::road::{DEFAULT_WINDOW, DIRECT_WINDOW, DYNAMIC_WINDOW};
 use crate::workload::Workload;
 use std::fmt::Write;
 
@@ -12,7 +13,7 @@ pub const AGENT: &str = "/lab/agent";
 pub const DONE: &str = "lab: done";
 /// What a guest prints before each workload's name and exit status.
 pub const ENDED: &str = "lab: ended";
-/// What a guest prints before each adapter's address and driver.
+/// What a guest prints before each adapter's address, driver and road.
 pub const FOUND: &str = "lab: found";
 
 /// The kernel's function that gives a virtual CPU up, where that is a hypercall.
@@ -67,7 +68,9 @@ pub struct Errand<'a> {
     pub arch: crate::Arch,
     /// Modules in the order in which they load.
     pub modules: &'a [Module],
-    /// How many of them, from the first, take their devices as they find them.
+    /// Virtual CPUs.
+    pub vcpus: u32,
+    /// How many of the modules, from the first, take their devices as they find them.
     pub early: usize,
     /// What runs, each with its number.
     pub workloads: &'a [(u64, Workload)],
@@ -76,25 +79,39 @@ pub struct Errand<'a> {
 /// The script.
 pub fn script(errand: Errand<'_>) -> String {
     let mut script = BEGIN.to_owned();
+    bring_up(&mut script, errand);
     load(&mut script, errand);
-    line(&mut script, &format!("disk=$(disk {DISK_SLOT}); symbols=$(disk {SYMBOLS_SLOT})"));
     for adapter in [Adapter::E1000e, Adapter::E1000, Adapter::VirtioNet] {
         if errand.workloads.iter().any(|(_, workload)| workload.adapter == adapter) {
             interfaces(&mut script, adapter);
         }
     }
-    script.push_str(&tell_roads());
+    // The plugin makes a disk's answers come at the same instruction in each boot, from here on; network adapters need
+    // no such help, and some wait in loops that would take long while all is watched.
     let idle = idle_function(errand.arch).unwrap_or_default();
     line(&mut script, &format!("{AGENT} arm {idle} || fail arm"));
+    line(&mut script, &format!("disk=$(disk {DISK_SLOT})"));
+    script.push_str(&tell_roads());
     for (phase, workload) in errand.workloads {
         let command = command(workload, *phase);
         line(&mut script, &format!(r#"{AGENT} {command}; echo "{ENDED} {} $?""#, workload.name));
     }
     line(&mut script, &format!("{AGENT} disarm"));
+    // Nobody holds this disk's answers: it comes when nothing is counted any more.
+    line(&mut script, &format!("symbols=$(disk {SYMBOLS_SLOT})"));
     line(&mut script, &format!("{AGENT} symbols $symbols || fail symbols"));
     line(&mut script, &format!("echo; echo '{DONE}'"));
     line(&mut script, "poweroff -f");
     script
+}
+
+/// Brings up the virtual CPUs that the kernel left, before any driver decides how many queues it needs.
+fn bring_up(script: &mut String, errand: Errand<'_>) {
+    if starts_alone(errand.arch) {
+        for cpu in 1..errand.vcpus {
+            line(script, &format!("{AGENT} online cpu{cpu} || fail \"cpu{cpu} does not come up\""));
+        }
+    }
 }
 
 /// Loads modules. Adapters are bound later and one by one: two that initialise at the same time get their answers
@@ -120,12 +137,27 @@ fn interfaces(script: &mut String, adapter: Adapter) {
     }
 }
 
+/// Of each adapter with a driver: what its road shows in. With as few processes as can be: under load, what they
+/// leave behind was seen to shift counts by a few instructions from run to run.
 fn tell_roads() -> String {
+    let windows = [DIRECT_WINDOW, DYNAMIC_WINDOW, DEFAULT_WINDOW].join(" ");
     format!(
-        r#"for device in /sys/bus/pci/devices/*; do
+        r#"windows() {{
+    windows=
+    [ -e $1/of_node ] || return
+    node=$(readlink -f $1/of_node)
+    while [ -n "$node" ]; do
+        for window in {windows}; do [ -e $node/$window ] && windows="$windows $window"; done
+        node=${{node%/*}}
+    done
+}}
+for device in /sys/bus/pci/devices/*; do
     [ -e $device/driver ] || continue
-    type=none; [ -e $device/iommu_group/type ] && type=$(cat $device/iommu_group/type)
-    echo "{FOUND} ${{device##*/}} $(readlink $device/driver | sed 's|.*/||') $type"
+    type=none; [ -e $device/iommu_group/type ] && read -r type < $device/iommu_group/type
+    read -r mask < $device/dma_mask_bits
+    driver=$(readlink $device/driver)
+    windows $device
+    echo "{FOUND} ${{device##*/}} ${{driver##*/}} $type $mask$windows"
 done
 "#
     )

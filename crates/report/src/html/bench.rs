@@ -1,32 +1,18 @@
 //! A benchmark as a page: time against threads for each scenario.
 
+use super::document::document;
 use crate::bench_text::{self, DETAILS};
 use crate::plain::plain;
 use crate::plot::{Line, Plot};
 use crate::quantity;
 use bench::{Benchmark, Case, Scenario};
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{Markup, html};
 
 const STYLE: &str = include_str!("bench.css");
 
 /// The page of a benchmark.
 pub fn benchmark_page(benchmark: &Benchmark) -> String {
-    let title = "iotoll: allocators of I/O virtual addresses";
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { (title) }
-                style { (PreEscaped(super::STYLE)) (PreEscaped(STYLE)) }
-            }
-            body { (body(benchmark)) }
-        }
-    };
-    page.into_string()
+    document("allocators of I/O virtual addresses", STYLE, &body(benchmark))
 }
 
 fn body(benchmark: &Benchmark) -> Markup {

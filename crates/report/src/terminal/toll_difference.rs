@@ -6,13 +6,13 @@ use crate::fact::Fact;
 use crate::plain::plain;
 use crate::quantity;
 use crate::style::{Ink, Style};
-use toll::{Change, Changed, Count, TollSheet};
+use toll::{Change, Changed, Count, Machine, Side, TollSheet};
 
 /// Functions that are listed; of the others, the sum is told.
 const FUNCTIONS_MAX: usize = 20;
 
 /// What grew and what shrank from `a` to `b`: instructions and events, then the stages and the functions
-/// that explain them, the largest change first.
+/// that explain them, the largest change first. Workloads that grew come before the others.
 pub fn toll_difference(
     a: &TollSheet,
     b: &TollSheet,
@@ -21,46 +21,135 @@ pub fn toll_difference(
     style: Style,
 ) -> String {
     let mut page = Page::new(width, style);
-    page.title(&headline(changes));
+    let mut workloads: Vec<Workload> = workloads(changes);
+    workloads.sort_by_key(|workload| !workload.grew());
+    page.title(&headline(&workloads, shared(a, b)));
     for (side, sheet) in [("A", a), ("B", b)] {
         let words = format!("{} · {} · Linux {}", sheet.preset, sheet.road, sheet.kernel.release);
         page.fact(&Fact::known(side, &words), 3);
     }
-    for workload in workloads(changes) {
-        page.heading(&plain(workload));
-        let of: Vec<&Changed> =
-            changes.iter().filter(|change| change.workload == workload).map(|change| &change.what).collect();
-        remarks(&mut page, &of);
-        counts(&mut page, &of);
+    for words in circumstances(a, b) {
+        page.item("- ", &plain(&words), 2);
     }
+    for workload in workloads.iter().filter(|workload| workload.only_in().is_none()) {
+        page.heading(&workload.heading());
+        remarks(&mut page, &workload.changes);
+        counts(&mut page, &workload.changes);
+    }
+    alone(&mut page, &workloads);
     page.done()
 }
 
-fn headline(changes: &[Change]) -> String {
-    let grew = |change: &&Change| matches!(change.what, Changed::Count { grew: true, .. });
-    match changes.iter().filter(grew).count() {
-        0 if changes.is_empty() => "No count differs".to_owned(),
-        0 => "No count grew beyond the limit".to_owned(),
-        count => format!("{} grew beyond the limit", quantity::count(count, "count")),
+/// A workload with all that changed in it.
+struct Workload<'c> {
+    name: &'c str,
+    changes: Vec<&'c Changed>,
+}
+
+impl<'c> Workload<'c> {
+    fn growths(&self) -> impl Iterator<Item = Moved<'c>> {
+        self.changes.iter().filter_map(|change| Moved::of(change)).filter(|moved| moved.grew)
+    }
+
+    /// The sheet that alone has it.
+    fn only_in(&self) -> Option<Side> {
+        self.changes.iter().find_map(|change| match change {
+            Changed::Workload { only_in } => Some(*only_in),
+            _ => None,
+        })
+    }
+
+    fn grew(&self) -> bool {
+        self.growths().next().is_some()
+    }
+
+    /// Its name, and what grew: enough for a line that a log is searched for.
+    fn heading(&self) -> String {
+        let name = plain(self.name);
+        let grown: Vec<Moved> = self.growths().collect();
+        // A mean is news where the median stayed.
+        let told = |one: &&Moved| match one.count.median() {
+            Some(median) => grown.iter().all(|other| *other.count != median),
+            None => true,
+        };
+        let words = |one: &Moved| format!("{} {}", plain(&one.count.to_string()), quantity::change(one.by()));
+        let grown: Vec<String> = grown.iter().filter(told).map(words).collect();
+        if grown.is_empty() { name } else { format!("{name} grew: {}", grown.join(", ")) }
     }
 }
 
 /// Workloads in the order in which they first appear.
-fn workloads(changes: &[Change]) -> Vec<&str> {
-    let mut names: Vec<&str> = Vec::new();
+fn workloads(changes: &[Change]) -> Vec<Workload<'_>> {
+    let mut workloads: Vec<Workload> = Vec::new();
     for change in changes {
-        if !names.contains(&change.workload.as_str()) {
-            names.push(&change.workload);
+        match workloads.iter_mut().find(|workload| workload.name == change.workload) {
+            Some(workload) => workload.changes.push(&change.what),
+            None => workloads.push(Workload { name: &change.workload, changes: vec![&change.what] }),
         }
     }
-    names
+    workloads
+}
+
+/// Workloads that both sheets have.
+fn shared(a: &TollSheet, b: &TollSheet) -> usize {
+    a.tolls.iter().filter(|toll| b.toll(&toll.workload).is_some()).count()
+}
+
+fn headline(changed: &[Workload], shared: usize) -> String {
+    let compared = quantity::count(shared, "workload");
+    let (mut counts, mut workloads) = (0, 0);
+    for workload in changed.iter().filter(|workload| workload.grew()) {
+        (counts, workloads) = (counts + workload.growths().count(), workloads + 1);
+    }
+    match counts {
+        0 if changed.is_empty() => format!("No count differs in {compared}"),
+        0 => format!("No count grew beyond the limit in {compared}"),
+        _ => format!(
+            "{} grew beyond the limit, in {workloads} of {compared}",
+            quantity::count(counts, "count")
+        ),
+    }
+}
+
+/// What else is not the same in the two sheets and may be why counts are not.
+fn circumstances(a: &TollSheet, b: &TollSheet) -> Vec<String> {
+    let mut words = Vec::new();
+    for (side, sheet, other) in [("A", a, b), ("B", b, a)] {
+        let others: Vec<&str> = other.kernel.command_line.split_ascii_whitespace().collect();
+        let own = sheet.kernel.command_line.split_ascii_whitespace().filter(|word| !others.contains(word));
+        let own: Vec<&str> = own.collect();
+        if !own.is_empty() {
+            words.push(format!("only {side}'s kernel was told {}", own.join(" ")));
+        }
+    }
+    let machine = |sheet: &TollSheet| {
+        let machine = &sheet.machine;
+        let Machine { arch, cpu, vcpus, memory_mib, qemu_version, .. } = machine;
+        format!("{arch} {cpu}, {vcpus} CPU, {memory_mib} MiB, QEMU {qemu_version}")
+    };
+    let (of_a, of_b) = (machine(a), machine(b));
+    if of_a != of_b {
+        words.push(format!("A ran on {of_a}, B on {of_b}"));
+    }
+    words
+}
+
+/// Workloads that one sheet alone has.
+fn alone(page: &mut Page, workloads: &[Workload]) {
+    for side in [Side::A, Side::B] {
+        let names = workloads.iter().filter(|workload| workload.only_in() == Some(side));
+        let names: Vec<String> = names.map(|workload| plain(workload.name)).collect();
+        if !names.is_empty() {
+            page.heading(&format!("Only in {side}"));
+            page.prose(&format!("{}: nothing to compare with", names.join(", ")), 2);
+        }
+    }
 }
 
 /// What is no count.
 fn remarks(page: &mut Page, changes: &[&Changed]) {
     for change in changes {
         let words = match change {
-            Changed::Workload { only_in } => format!("only in {only_in}: nothing to compare it with"),
             Changed::BytesPerIo { a, b } => {
                 format!(
                     "an I/O moves {} in A, {} in B: their tolls are not of the same",
@@ -74,7 +163,7 @@ fn remarks(page: &mut Page, changes: &[&Changed]) {
                     "{event} were counted in {only_in} alone, where there are {mean} per I/O: growth can't be told"
                 )
             }
-            Changed::Count { .. } => continue,
+            Changed::Count { .. } | Changed::Workload { .. } => continue,
         };
         page.item("- ", &words, 2);
     }

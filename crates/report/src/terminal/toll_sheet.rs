@@ -3,10 +3,10 @@
 use super::grid::{Grid, Row};
 use super::page::Page;
 use crate::cost::Cost;
-use crate::fact::Fact;
 use crate::plain::plain;
 use crate::quantity;
 use crate::style::{Ink, Style};
+use crate::toll_text::{self, happened};
 use crate::wrap::shorten;
 use toll::{Event, Stage, Toll, TollSheet};
 use unicode_width::UnicodeWidthStr;
@@ -20,7 +20,7 @@ const ALWAYS: [Event; 4] = [Event::Hypercalls, Event::Invalidations, Event::Door
 pub fn toll_sheet(sheet: &TollSheet, width: usize, style: Style) -> String {
     let mut page = Page::new(width, style);
     page.title(&format!("{} · {}", plain(&sheet.preset), sheet.road));
-    for fact in facts(sheet) {
+    for fact in toll_text::facts(sheet) {
         page.fact(&fact, 10);
     }
     if sheet.tolls.is_empty() {
@@ -40,24 +40,6 @@ pub fn toll_sheet(sheet: &TollSheet, width: usize, style: Style) -> String {
         workload(&mut page, toll);
     }
     page.done()
-}
-
-fn facts(sheet: &TollSheet) -> Vec<Fact> {
-    let (machine, kernel) = (&sheet.machine, &sheet.kernel);
-    let cpus = quantity::count(machine.vcpus as usize, "CPU");
-    let memory = quantity::bytes(machine.memory_mib.saturating_mul(1 << 20));
-    let package = kernel.package.as_ref().map(|package| format!(" ({package})")).unwrap_or_default();
-    let times = quantity::count(sheet.repeats as usize, "time");
-    vec![
-        Fact::known("pays", sheet.road.toll()),
-        Fact::known(
-            "machine",
-            &format!("{} {}, {cpus}, {memory}, QEMU {}", machine.arch, machine.cpu, machine.qemu_version),
-        ),
-        Fact::known("kernel", &format!("Linux {}{package}", kernel.release)),
-        Fact::known("options", &kernel.command_line),
-        Fact::known("measured", &format!("{}, {times}", sheet.measured_on)),
-    ]
 }
 
 type Column<'s> = (String, Box<dyn Fn(&Toll) -> String + 's>);
@@ -108,15 +90,6 @@ fn events(sheet: &TollSheet) -> impl Iterator<Item = Column<'_>> {
     columns.map(|event| -> Column { (event.to_string(), Box::new(move |toll| happened(toll, event))) })
 }
 
-/// How often something happened per I/O, by the median, and by the mean where that says more. Nothing if
-/// it was not counted.
-pub(super) fn happened(toll: &Toll, event: Event) -> String {
-    let Some(tally) = toll.events.get(&event) else { return String::new() };
-    let (median, mean) = (toll.per_io(tally.all.median), toll.mean_per_io(tally.all.total));
-    let typical = quantity::per_io(median);
-    if median == mean { typical } else { format!("{typical} ~{}", quantity::per_io(mean)) }
-}
-
 fn has_means(sheet: &TollSheet) -> bool {
     let differs = |toll: &Toll| {
         let mut tallies = toll.events.values();
@@ -128,16 +101,7 @@ fn has_means(sheet: &TollSheet) -> bool {
 fn workload(page: &mut Page, toll: &Toll) {
     let name = shorten(&plain(&toll.workload), page.width / 3);
     let lead = format!("{}: ", page.style.paint(Ink::Strong, &name));
-    let words = format!(
-        "{}; driver {}, {} per I/O, {} per window; {} of {} at the median; {}",
-        toll.what,
-        toll.driver,
-        quantity::bytes(toll.bytes_per_io),
-        quantity::count(toll.ios_per_window.get() as usize, "I/O"),
-        quantity::grouped(u64::from(toll.instructions.at_median)),
-        quantity::count(toll.windows.get() as usize, "window"),
-        toll.evidence,
-    );
+    let words = toll_text::workload(toll);
     page.led(&lead, name.width() + 2, &plain(&words), 2);
 }
 

@@ -1,0 +1,123 @@
+//! The road that an adapter took, by what its guest says of it.
+//!
+//! On x86 and Arm the type of its IOMMU group tells (kernel: `Documentation/ABI/testing/sysfs-kernel-iommu_groups`). POWER's
+//! groups have none. There the kernel writes each window it made into the device tree, where the default window stands too
+//! (`arch/powerpc/platforms/pseries/iommu.c`), and an adapter goes through the large one if its DMA mask reaches there.
+
+use crate::guest::init::FOUND;
+use toll::Road;
+
+/// The window that maps all memory.
+pub(crate) const DIRECT_WINDOW: &str = "linux,direct64-ddr-window-info";
+/// The large window whose entries are written per mapping.
+pub(crate) const DYNAMIC_WINDOW: &str = "linux,dma64-ddr-window-info";
+/// The default window.
+pub(crate) const DEFAULT_WINDOW: &str = "ibm,dma-window";
+
+/// The windows of 64 bits begin far above what smaller masks reach.
+const MASK_BITS: &str = "64";
+
+/// What a guest says of an adapter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Found<'l> {
+    /// Its address on the PCI bus.
+    pub(crate) address: &'l str,
+    group_type: &'l str,
+    mask_bits: &'l str,
+    windows: Vec<&'l str>,
+}
+
+impl<'l> Found<'l> {
+    /// Reads a line of the guest's console: address, driver, group's type, mask's bits, windows.
+    pub(crate) fn read(line: &'l str) -> Option<Self> {
+        let mut words = line.strip_prefix(FOUND)?.split_ascii_whitespace();
+        let (address, _, group_type, mask_bits) =
+            (words.next()?, words.next()?, words.next()?, words.next()?);
+        Some(Self { address, group_type, mask_bits, windows: words.collect() })
+    }
+
+    /// Whether it is on a road. Of roads that nothing tells, it is believed.
+    pub(crate) fn is_on(&self, road: Road) -> bool {
+        match road {
+            Road::NoIommu | Road::Bounce => self.group_type == "none",
+            Road::Identity => self.group_type == "identity",
+            Road::TranslatedLazy => self.group_type == "DMA-FQ",
+            Road::TranslatedStrict => self.group_type == "DMA",
+            Road::DirectWindow | Road::DynamicWindow | Road::TceWindow => self.window() == Some(road),
+            Road::User | Road::Unbound | Road::Unknown => true,
+        }
+    }
+
+    /// The window that its DMA goes through.
+    fn window(&self) -> Option<Road> {
+        let has = |window| self.windows.contains(&window);
+        let reaches = self.mask_bits == MASK_BITS;
+        match () {
+            () if has(DIRECT_WINDOW) && reaches => Some(Road::DirectWindow),
+            () if has(DYNAMIC_WINDOW) && reaches => Some(Road::DynamicWindow),
+            () if has(DEFAULT_WINDOW) => Some(Road::TceWindow),
+            () => None,
+        }
+    }
+
+    /// What it was given, in words.
+    pub(crate) fn given(&self, road: Road) -> String {
+        match road {
+            Road::DirectWindow | Road::DynamicWindow | Road::TceWindow => {
+                let windows =
+                    if self.windows.is_empty() { "none".to_owned() } else { self.windows.join(" ") };
+                format!("has a DMA mask of {} bits, and of windows: {windows}", self.mask_bits)
+            }
+            _ => format!("has an IOMMU domain of the type `{}`", self.group_type),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+    use super::*;
+
+    fn check(rest: &str, expected: &[Road]) {
+        let line = format!("lab: found 0000:00:04.0 nvme {rest}");
+        let found = Found::read(&line).unwrap();
+        assert_eq!(found.address, "0000:00:04.0");
+        let told = Road::ALL
+            .into_iter()
+            .filter(|road| !matches!(road, Road::User | Road::Unbound | Road::Unknown) && found.is_on(*road));
+        assert_eq!(told.collect::<Vec<_>>(), expected, "{rest}");
+    }
+
+    #[test]
+    fn groups_tell() {
+        check("none 64", &[Road::NoIommu, Road::Bounce]);
+        check("identity 64", &[Road::Identity]);
+        check("DMA 64", &[Road::TranslatedStrict]);
+        check("DMA-FQ 32", &[Road::TranslatedLazy]);
+    }
+
+    #[test]
+    fn windows_tell_with_the_mask() {
+        let on = |windows: &str, expected: Road| check(&format!("unmanaged {windows}"), &[expected]);
+        on("64 ibm,dma-window", Road::TceWindow);
+        on("64 linux,direct64-ddr-window-info ibm,dma-window", Road::DirectWindow);
+        on("64 linux,direct64-ddr-window-info", Road::DirectWindow);
+        on("64 linux,dma64-ddr-window-info ibm,dma-window", Road::DynamicWindow);
+        // Another adapter's window is of no use to one that can't reach it.
+        on("32 linux,direct64-ddr-window-info ibm,dma-window", Road::TceWindow);
+        check("unmanaged 32 linux,direct64-ddr-window-info", &[]);
+        check("unmanaged 64", &[]);
+    }
+
+    #[test]
+    fn what_was_given_is_told_in_the_road_s_terms() {
+        let found = Found::read("lab: found 0000:00:04.0 nvme none 64 ibm,dma-window").unwrap();
+        assert_eq!(
+            found.given(Road::DirectWindow),
+            "has a DMA mask of 64 bits, and of windows: ibm,dma-window"
+        );
+        assert_eq!(found.given(Road::Identity), "has an IOMMU domain of the type `none`");
+        assert_eq!(Found::read("lab: ended loop 0"), None);
+    }
+}

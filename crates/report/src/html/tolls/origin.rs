@@ -1,0 +1,39 @@
+//! Where the numbers of the page come from.
+
+use crate::html::definitions;
+use crate::plain::plain;
+use crate::toll_text;
+use maud::{Markup, html};
+use toll::TollSheet;
+
+pub(super) fn footer(sheets: &[TollSheet], made_by: &str) -> Markup {
+    html! {
+        footer #origin {
+            h2 { "Evidence" }
+            p {
+                "Made by " (made_by) ". Counts are instructions and events, not time: caches, waiting for a real IOMMU and \
+                 uncached reads have no price here. How each was obtained stands with its sheet."
+            }
+            @for (number, sheet) in (1..).zip(sheets) {
+                details #(format!("sheet-{number}")) {
+                    summary { b { (plain(&sheet.preset)) } (sheet.road) ", Linux " (plain(&sheet.kernel.release)) }
+                    div.evidence-of-sheet { (evidence(sheet)) }
+                }
+            }
+        }
+    }
+}
+
+fn evidence(sheet: &TollSheet) -> Markup {
+    html! {
+        (definitions(&toll_text::facts(sheet)))
+        h4 { "QEMU's command line" }
+        p.command { code { (plain(&sheet.machine.command_line.join(" "))) } }
+        h4 { "Workloads" }
+        dl {
+            @for toll in &sheet.tolls {
+                div { dt { (plain(&toll.workload)) } dd { (plain(&toll_text::workload(toll))) } }
+            }
+        }
+    }
+}

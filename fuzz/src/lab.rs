@@ -1,0 +1,83 @@
+//! What the lab reads: records, QEMU's log, symbols, modules, presets.
+
+use lab::Arch;
+use lab::kernel::ModInfo;
+use lab::preset::Presets;
+use lab::record::Record;
+use lab::stack::Landmarks;
+use lab::stage::StageTable;
+use lab::symbols::Symbols;
+use lab::window::{Folder, Layout};
+use lab::workload::Workload;
+use lab::{machine, replay, trace};
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+/// Symbols of three addresses that the records kept here run at.
+const SYMBOLS: &str = "\
+ffffffff81000000 T entry_SYSCALL_64
+ffffffff81000100 T iommu_dma_map_page
+ffffffff81000200 t asm_common_interrupt
+ffffffff81000300 T _etext
+ffffffffc0001000 t nvme_irq [nvme]
+";
+
+/// Read once: it is as large as all inputs together.
+static TABLE: LazyLock<StageTable> = LazyLock::new(StageTable::built_in);
+
+/// The plugin's record, folded into windows and read again for their stacks. The bytes come after the magic, which
+/// nothing survives without.
+pub fn lab_record(data: &[u8]) {
+    let bytes = [b"IOTOLLR1", data].concat();
+    let Ok(symbols) = Symbols::read(SYMBOLS) else { return };
+    let stages = TABLE.stages(&symbols);
+    let mut folder = Folder::new(&symbols, &stages, Layout::of(Arch::X86));
+    let Ok(windows) = Record::new(bytes.as_slice()).and_then(|mut record| folder.fold(&mut record)) else {
+        return;
+    };
+    for window in &windows {
+        // Every instruction is in one function and in one stage, also where nobody meant the record.
+        assert_eq!(window.functions.values().sum::<u64>(), window.instructions);
+        assert_eq!(window.stages.values().sum::<u64>(), window.instructions);
+    }
+    let landmarks = Landmarks::new(&symbols, Arch::X86);
+    let numbers: BTreeSet<u64> = windows.iter().map(|window| window.number).collect();
+    let stacks = Record::new(bytes.as_slice())
+        .and_then(|mut record| replay::stacks(&mut record, &symbols, &landmarks, &numbers));
+    assert!(stacks.is_ok(), "a record that was read once is read again");
+}
+
+/// QEMU's log.
+pub fn lab_trace(data: &[u8]) {
+    let _ = trace::read(data);
+}
+
+/// The guest's symbols, and the stage of each.
+pub fn lab_symbols(data: &[u8]) {
+    let Ok(symbols) = Symbols::read(&String::from_utf8_lossy(data)) else { return };
+    let stages = TABLE.stages(&symbols);
+    for address in [0, 0x900, 0x7000_0000, 0xffff_ffff_8100_0010, u64::MAX] {
+        let _ = stages.own(symbols.code(address));
+        let _ = symbols.entry(address);
+    }
+    for arch in [Arch::X86, Arch::Arm, Arch::Ppc] {
+        let _ = Landmarks::new(&symbols, arch);
+    }
+}
+
+/// A kernel module's description, in its file and by itself.
+pub fn lab_module(data: &[u8]) {
+    let _ = ModInfo::of_module(data).map(|info| info.release().map(str::len));
+    let _ = ModInfo::of_section(data);
+}
+
+/// A user's presets, what runs on them, and their kernels' command lines.
+pub fn lab_presets(data: &[u8]) {
+    let Ok(presets) = Presets::read(&String::from_utf8_lossy(data), "mine.toml") else { return };
+    for preset in presets.iter() {
+        let _ = Workload::of(preset, &[preset.what.clone()]);
+        let _ = machine::kernel_command_line(preset);
+        let _ = preset.series.parse::<lab::kernel::Series>();
+        let _ = presets.get(&preset.what);
+    }
+}
