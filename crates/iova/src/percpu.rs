@@ -16,6 +16,10 @@
 //! when its active block runs out. When the central tree can't satisfy a request, blocks with free items are dissolved
 //! into it, those of other CPUs too: no free page is out of reach.
 //!
+//! What is not noticed: a range freed twice, where the second call begins before the first has ended, or while the owner takes
+//! up what others freed of the same block. Then an item may be handed out twice, as in any allocator that trusts its
+//! callers. One call after the other is always noticed.
+//!
 //! Blocks of fixed-size items are Bonwick's slabs ("The Slab Allocator", 1994); a block's two sets of free items, one
 //! without atomics, are Leijen, Zorn and de Moura's ("Mimalloc: Free List Sharding in Action", 2019); per-CPU data
 //! changed by restartable sequences come from Turner and Hunter (2013) and Desnoyers (Linux 4.18, 2018).
