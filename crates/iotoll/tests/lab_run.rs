@@ -59,6 +59,7 @@ fn x86_strict_pays_an_invalidation_and_two_entries() {
     check_loop(&sheet);
     let read = sheet.toll("nvme-read-4k").unwrap();
     assert_eq!((times(read, Event::Invalidations), times(read, Event::TableEntries)), (1, 2));
+    assert_eq!(times(read, Event::Mappings), 1, "one I/O, one mapping");
     // One for the command, one for its completion, one for the invalidation.
     assert_eq!((times(read, Event::Doorbells), times(read, Event::Interrupts)), (3, 1));
     assert!(read.stages[&Stage::Invalidation] > 0);

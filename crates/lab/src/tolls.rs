@@ -1,7 +1,7 @@
 //! From windows to the toll of a workload.
 
 use crate::Arch;
-use crate::symbols::{Code, FunctionId, Symbols};
+use crate::symbols::{Code, Symbols};
 use crate::trace::Happenings;
 use crate::window::Window;
 use crate::workload::Workload;
@@ -11,6 +11,10 @@ use toll::{Event, Evidence, Occurrence, Spread, Tally, Toll};
 
 /// Regions of interrupt controllers: their registers are part of taking an interrupt, and no adapter's.
 const INTERRUPT_CONTROLLERS: [&str; 8] = ["apic", "ioapic", "kvm-apic", "gic", "xive", "xics", "pic", "its"];
+
+/// The functions of the kernel's DMA layer with which drivers map memory (`kernel/dma/mapping.c`).
+const DMA_MAPS: [&str; 4] =
+    ["dma_map_page_attrs", "dma_map_sg_attrs", "dma_map_sgtable", "dma_map_resource"];
 
 /// A window with what its trace events say.
 #[derive(Debug, Clone, Copy)]
@@ -87,14 +91,16 @@ impl Assay<'_> {
             Event::TableEntries => one("stored by the kernel", window.table_stores),
             Event::Doorbells => adapters(&window.device_writes),
             Event::DeviceReads => adapters(&window.device_reads),
-            Event::Interrupts => self.interrupts(&window.calls),
+            Event::Mappings => self.calls(window, |name| DMA_MAPS.contains(&name)),
+            Event::Interrupts => self.calls(window, |name| takes_interrupts(name, self.arch)),
             Event::StringIterations => one("beyond the first", window.repeats),
         }
     }
 
-    fn interrupts(&self, calls: &BTreeMap<FunctionId, u64>) -> BTreeMap<String, u64> {
-        let named = calls.iter().map(|(id, times)| (self.symbols.function(*id).name.clone(), *times));
-        named.filter(|(name, _)| takes_interrupts(name, self.arch)).collect()
+    /// Calls of the functions that are meant.
+    fn calls(&self, window: &Window, is_meant: impl Fn(&str) -> bool) -> BTreeMap<String, u64> {
+        let named = window.calls.iter().map(|(id, times)| (self.symbols.function(*id).name.as_str(), *times));
+        named.filter(|(name, _)| is_meant(name)).map(|(name, times)| (name.to_owned(), times)).collect()
     }
 }
 
@@ -132,7 +138,9 @@ fn is_visible(event: Event, arch: Arch) -> bool {
         Event::Invalidations => arch != Arch::Ppc,
         Event::WindowOperations => arch == Arch::Ppc,
         Event::StringIterations => arch == Arch::X86,
-        Event::TableEntries | Event::Doorbells | Event::DeviceReads | Event::Interrupts => true,
+        Event::TableEntries | Event::Mappings | Event::Doorbells | Event::DeviceReads | Event::Interrupts => {
+            true
+        }
     }
 }
 

@@ -54,6 +54,53 @@ fn times(toll: &Toll, event: Event, mark: char) -> Option<String> {
     }
 }
 
+/// Pairs of sheets whose difference is told function by function.
+const EXPLAINED: &[(&str, &str)] = &[
+    ("ppc-direct-window", "ppc-tce-window"),
+    ("ppc-tce-window", "ppc-tce-window-single"),
+    ("x86-no-iommu", "x86-vtd-identity"),
+    ("x86-vtd-identity", "x86-vtd-lazy"),
+    ("x86-vtd-lazy", "x86-vtd-strict"),
+    ("arm-smmu-identity", "arm-smmu-lazy"),
+    ("arm-smmu-lazy", "arm-smmu-strict"),
+];
+const EXPLAINED_WORKLOAD: &str = "nvme-read-4k";
+/// Functions that are named, of each pair.
+const NAMED: usize = 16;
+
+/// What one sheet's I/O executes more than another's, by function: the most first.
+fn explanation(from: &Toll, to: &Toll) -> String {
+    let names: BTreeSet<&String> = from.functions.keys().chain(to.functions.keys()).collect();
+    let of = |toll: &Toll, name: &String| toll.functions.get(name).map_or(0, |count| *count as i64);
+    let mut changes: Vec<(&String, i64)> = names
+        .into_iter()
+        .map(|name| (name, of(to, name) - of(from, name)))
+        .filter(|change| change.1 != 0)
+        .collect();
+    changes.sort_by_key(|change| std::cmp::Reverse(change.1.abs()));
+    let named = changes.iter().take(NAMED).map(|(name, more)| format!("`{name}` {more:+}"));
+    let others: i64 = changes.iter().skip(NAMED).map(|change| change.1).sum();
+    let rest = changes.len().saturating_sub(NAMED);
+    let whole: i64 = changes.iter().map(|change| change.1).sum();
+    let medians = to.instructions.median as i64 - from.instructions.median as i64;
+    assert_eq!(whole, medians, "functions add up to the difference of {}", from.workload);
+    let named: Vec<String> = named.collect();
+    format!("{}, {rest} others {others:+}", named.join(", "))
+}
+
+fn explanations(sheets: &[TollSheet]) -> String {
+    let toll = |preset: &str| sheets.iter().find(|sheet| sheet.preset == preset)?.toll(EXPLAINED_WORKLOAD);
+    let mut text = format!(
+        "\n## Where the difference lies\n\nInstructions of one `{EXPLAINED_WORKLOAD}`, function by function.\n\n| from | to | more | in |\n|---|---|---:|---|\n"
+    );
+    for (a, b) in EXPLAINED {
+        let (from, to) = (toll(a).unwrap(), toll(b).unwrap());
+        let more = to.instructions.median as i64 - from.instructions.median as i64;
+        writeln!(text, "| {a} | {b} | {more:+} | {} |", explanation(from, to)).unwrap();
+    }
+    text
+}
+
 fn page() -> String {
     let sheets = sheets();
     let mut platforms: BTreeMap<String, Vec<&TollSheet>> = BTreeMap::new();
@@ -62,7 +109,7 @@ fn page() -> String {
         platforms.entry(platform).or_default().push(sheet);
     }
     let mut page = HEAD.to_owned();
-    for (platform, sheets) in platforms {
+    for (platform, sheets) in &platforms {
         write!(page, "\n## {platform}\n\n| workload |").unwrap();
         sheets.iter().for_each(|sheet| write!(page, " {} |", sheet.preset).unwrap());
         writeln!(page, "\n|---|{}", "---:|".repeat(sheets.len())).unwrap();
@@ -73,7 +120,7 @@ fn page() -> String {
             writeln!(page, "| {workload} | {} |", cells.collect::<Vec<_>>().join(" | ")).unwrap();
         }
     }
-    page
+    page + &explanations(&sheets)
 }
 
 #[test]

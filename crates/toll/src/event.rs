@@ -17,6 +17,9 @@ pub enum Event {
     TableEntries,
     /// DMA windows created, removed or asked about.
     WindowOperations,
+    /// Mappings asked of the kernel's DMA layer: its functions that map memory, called. A driver that keeps its buffers
+    /// mapped has none.
+    Mappings,
     /// Writes to device registers.
     Doorbells,
     /// Reads of device registers: each waits for the adapter.
@@ -29,11 +32,12 @@ pub enum Event {
 
 impl Event {
     /// All kinds.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Hypercalls,
         Self::Invalidations,
         Self::TableEntries,
         Self::WindowOperations,
+        Self::Mappings,
         Self::Doorbells,
         Self::DeviceReads,
         Self::Interrupts,
@@ -47,6 +51,7 @@ impl Event {
             Self::Invalidations => "invalidations",
             Self::TableEntries => "table-entries",
             Self::WindowOperations => "window-operations",
+            Self::Mappings => "mappings",
             Self::Doorbells => "doorbells",
             Self::DeviceReads => "device-reads",
             Self::Interrupts => "interrupts",
