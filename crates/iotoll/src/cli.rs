@@ -1,6 +1,8 @@
 //! The command line: what may be typed, with its help. Man pages and completions come from here too.
 
+use crate::bench::PeerFile;
 use crate::lab::FlameFile;
+use bench::Scenario;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use host::Bdf;
 use host::memory::plan::Wish;
@@ -10,7 +12,7 @@ use toll::Tolerance;
 
 const AFTER_HELP: &str = "\
 Examples:
-  iotoll                                everything about this host, and report.html
+  iotoll                                everything about this host, a short bench, and report.html
   iotoll inspect --from sosreport.tar.xz 0000:3b:00.0
 
 Exit status: 0 fine, 1 findings, 2 error. No command needs root; what stays unseen without it is said.";
@@ -34,6 +36,9 @@ pub(crate) enum Command {
     /// What I/Os pay, counted on real kernels: toll sheets
     #[command(subcommand)]
     Lab(Lab),
+    /// What allocators take on this machine
+    #[command(subcommand)]
+    Bench(Bench),
     Complete(Complete),
     #[command(hide = true)]
     Man(Man),
@@ -294,6 +299,90 @@ pub(crate) struct LabDiff {
     /// Print one JSON document with schema iotoll.toll-diff/1
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Bench {
+    Iova(BenchIova),
+}
+
+/// Measure allocators of I/O virtual addresses with real threads
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  iotoll bench iova --quick
+  iotoll bench iova --scenario pairs --threads 1,2,4,8,16,32,64 --html pairs.html
+  iotoll bench iova --peer mine=./libmine.so --baseline mine --json > mine.json
+
+Contestants take turns round by round in one process: ratios hold on a noisy machine, times less so.
+Scenarios: pairs, held, handoff, network, storage, full, bursts, drift. Other allocators join through
+the C interface of crates/bench/include/iotoll_iova_peer.h.
+
+Exit status: 1 if an allocator failed although there was room; 0 if none; 2 on errors.")]
+pub(crate) struct BenchIova {
+    /// What threads do; several with commas [default: all]
+    #[arg(long = "scenario", value_name = "NAME", value_delimiter = ',')]
+    pub(crate) scenarios: Vec<Scenario>,
+    /// How many threads, each number by itself [default: 1, 2, 4 ... to 4 for each CPU]
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = threads)]
+    pub(crate) threads: Vec<usize>,
+    /// Only these allocators, ours or peers; several with commas [default: all]
+    #[arg(long = "contestant", value_name = "NAME", value_delimiter = ',')]
+    pub(crate) contestants: Vec<String>,
+    /// Let a library with an allocator of its own take part under this name
+    #[arg(long = "peer", value_name = "NAME=LIB.so", value_hint = ValueHint::FilePath)]
+    pub(crate) peers: Vec<PeerFile>,
+    /// Whom to measure the others against [default: a peer named linux, else magazine, else the first]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) baseline: Option<String>,
+    /// A run of seconds: fewer, shorter rounds, two numbers of threads
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Rounds that count, after warming up; of drift 16 at least [default: 11, quick 5]
+    #[arg(long, value_name = "N", value_parser = at_least_1::<usize>)]
+    pub(crate) rounds: Option<usize>,
+    /// How long a round takes; with hundreds of threads it is longer [default: 50, quick 4]
+    #[arg(long, value_name = "MS", value_parser = at_least_1::<u64>)]
+    pub(crate) round_ms: Option<u64>,
+    /// Pairs that a round has in all, instead of a time: 1000000 as in Cascardo's talk of 2013
+    #[arg(long, value_name = "N", conflicts_with = "round_ms", value_parser = at_least_1::<u64>)]
+    pub(crate) pairs: Option<u64>,
+    /// Ranges that a thread holds, where a scenario holds any and there is room [default: 256]
+    #[arg(long, value_name = "N", value_parser = at_least_1::<u64>)]
+    pub(crate) held: Option<u64>,
+    /// Pages of a burst [default: 64]
+    #[arg(long, value_name = "N", value_parser = at_least_1::<u64>)]
+    pub(crate) burst: Option<u64>,
+    /// Bits of an I/O address: the window's size
+    #[arg(long, value_name = "BITS", default_value = "32", value_parser = clap::value_parser!(u32).range(28..=64))]
+    pub(crate) bits: u32,
+    /// Keep each thread on one CPU
+    #[arg(long)]
+    pub(crate) pin: bool,
+    /// Of all random choices
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub(crate) seed: u64,
+    /// Print one JSON document with schema iotoll.bench/1, all rounds in it
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Also write a self-contained HTML page that plots time against threads
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) html: Option<PathBuf>,
+}
+
+/// More threads than this are nobody's.
+const THREADS_MAX: usize = 1024;
+
+fn threads(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(threads @ 1..=THREADS_MAX) => Ok(threads),
+        _ => Err(format!("expected 1 to {THREADS_MAX}")),
+    }
+}
+
+fn at_least_1<T: std::str::FromStr + PartialOrd + From<u8>>(text: &str) -> Result<T, String> {
+    let number = text.parse().ok().filter(|number: &T| *number >= T::from(1));
+    number.ok_or_else(|| "expected 1 or more".to_owned())
 }
 
 /// Print completions for a shell

@@ -1,5 +1,6 @@
-//! `iotoll` without arguments: everything at once for this host, and report.html.
+//! `iotoll` without arguments: everything at once for this host, a short bench, and report.html.
 
+use crate::bench::short;
 use crate::inspect::made_by;
 use crate::output::{self, Outcome};
 use host::{Host, Inspection, Tree};
@@ -12,6 +13,13 @@ pub(crate) fn run() -> anyhow::Result<Outcome> {
     let inspection = Inspection::of(Host::read(&Tree::live()));
     output::data(&report::inspection(&inspection, output::width(), output::style()))?;
     output::file(Path::new(PAGE), report::page(&inspection, made_by()).as_bytes())?;
+    // What was found is said already: that nothing could be measured takes nothing away.
+    match short() {
+        Ok(benchmark) => {
+            output::data(&report::benchmark_brief(&benchmark, output::width(), output::style()))?
+        }
+        Err(why) => output::say(&format!("iotoll: no bench: {why:#}")),
+    }
     output::say(&format!(
         "The same with a map of the adapters: {PAGE}. One adapter in full: iotoll inspect ADDRESS"
     ));

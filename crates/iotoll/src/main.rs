@@ -1,9 +1,11 @@
 //! iotoll: what toll does every I/O pay between a PCIe adapter and host memory, and how to stop
 //! paying it.
 
+mod bench;
 mod capture;
 mod cli;
 mod complete;
+mod date;
 mod document;
 mod everything;
 mod inspect;
@@ -25,6 +27,7 @@ fn main() -> ExitCode {
         Some(Command::Capture(args)) => capture::run(&args),
         Some(Command::Mtrr(Mtrr::Plan(args))) => mtrr::run(&args),
         Some(Command::Lab(command)) => lab::run(&command),
+        Some(Command::Bench(command)) => bench::run(&command),
         Some(Command::Complete(args)) => complete::completions(&args),
         Some(Command::Man(args)) => complete::manual(&args),
     };

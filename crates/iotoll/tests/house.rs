@@ -8,11 +8,13 @@ use std::{collections::BTreeMap, fs, path::Path};
 /// test: a new room needs its place on the map.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("toll", &[]),
+    ("iova", &[]),
     ("host", &["toll"]),
-    ("report", &["toll", "host"]),
+    ("bench", &["toll", "iova"]),
+    ("report", &["toll", "host", "bench"]),
     ("lab-plugin", &[]),
     ("lab", &["toll"]),
-    ("iotoll", &["toll", "host", "report", "lab"]),
+    ("iotoll", &["toll", "host", "bench", "report", "lab"]),
 ];
 
 /// Libraries that only one crate may know.
@@ -23,6 +25,8 @@ const KNOWN_TO_ONE: &[(&str, &str)] = &[
     ("anyhow", "iotoll"),
     ("maud", "report"),
     ("comfy-table", "report"),
+    ("hdrhistogram", "bench"),
+    ("libloading", "bench"),
 ];
 
 fn manifests() -> BTreeMap<String, toml::Table> {

@@ -1,10 +1,12 @@
 //! Results as self-contained pages; here, an inspection.
 
 mod adapters;
+mod bench;
 mod document;
 mod findings;
 mod tolls;
 
+pub use self::bench::benchmark_page;
 pub use tolls::toll_page;
 
 use crate::fact::{Fact, Section, Value};

@@ -8,6 +8,7 @@
 //! characters out of it before a terminal sees them, and maud escapes it for HTML.
 
 mod batch;
+mod bench_text;
 mod cost;
 mod fact;
 mod fold;
@@ -19,6 +20,7 @@ mod memory_types;
 mod mtrr_plan;
 mod plain;
 mod platform;
+mod plot;
 mod quantity;
 mod row;
 mod sheet;
@@ -30,8 +32,11 @@ mod toll_text;
 mod topology;
 mod wrap;
 
-pub use html::{page, toll_page};
+pub use html::{benchmark_page, page, toll_page};
 pub use memory_range::memory_range;
 pub use mtrr_plan::mtrr_plan;
 pub use style::Style;
-pub use terminal::{LabPreset, adapter, inspection, lab_list, toll_difference, toll_sheet, toll_table};
+pub use terminal::{
+    LabPreset, adapter, benchmark, benchmark_brief, inspection, lab_list, toll_difference, toll_sheet,
+    toll_table,
+};

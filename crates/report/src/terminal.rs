@@ -1,5 +1,6 @@
 //! An inspection on a terminal.
 
+mod benchmark;
 mod findings;
 mod grid;
 mod lab_list;
@@ -9,6 +10,7 @@ mod toll_difference;
 mod toll_sheet;
 mod toll_table;
 
+pub use benchmark::{benchmark, benchmark_brief};
 pub use lab_list::{LabPreset, lab_list};
 pub use toll_difference::toll_difference;
 pub use toll_sheet::toll_sheet;

@@ -2,6 +2,7 @@
 
 use super::flame::{FlameFile, FlameFiles};
 use crate::cli::LabRun;
+use crate::date::today;
 use crate::output::{self, Outcome};
 use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -15,7 +16,7 @@ use lab::workload::Workload;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use toll::{Limit, TollSheet, compare};
 
 pub(super) fn run(args: &LabRun) -> anyhow::Result<Outcome> {
@@ -209,45 +210,5 @@ fn show(bar: &ProgressBar, progress: Progress<'_>) {
         }
         Progress::Ended(workload) => bar.set_message(format!("{workload} ended")),
         Progress::Fold => bar.set_message("counting"),
-    }
-}
-
-/// The day in UTC, YYYY-MM-DD.
-fn today() -> anyhow::Result<String> {
-    const DAY_SECONDS: u64 = 86_400;
-    let Ok(since) = SystemTime::now().duration_since(UNIX_EPOCH) else { bail!("the clock is before 1970") };
-    Ok(date(since.as_secs() / DAY_SECONDS))
-}
-
-/// The date of a day, counted from 1970-01-01. Years begin in March, so that the leap day is their last.
-fn date(days: u64) -> String {
-    const ERA_DAYS: u64 = 146_097;
-    let days = days + 719_468;
-    let (era, day) = (days / ERA_DAYS, days % ERA_DAYS);
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let of_year = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let (month, carry) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    format!("{:04}-{month:02}-{day:02}", era * 400 + year + carry)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::date;
-
-    #[test]
-    fn dates() {
-        for (days, expected) in [
-            (0, "1970-01-01"),
-            (58, "1970-02-28"),
-            (59, "1970-03-01"),
-            (11_016, "2000-02-29"),
-            (11_017, "2000-03-01"),
-            (20_453, "2025-12-31"),
-            (20_454, "2026-01-01"),
-        ] {
-            assert_eq!(date(days), expected);
-        }
     }
 }

@@ -1,0 +1,120 @@
+//! A thread's calls into an allocator: counted, and some of them timed.
+
+use crate::clock::TickClock;
+use iova::{AllocateError, Allocator, FreeError, Range, Request};
+
+/// One call in this many is timed: a prime, so that no batch size is met at the same place each time.
+pub(crate) const SAMPLE_EVERY: u32 = 61;
+
+/// Calls an allocator for one thread.
+///
+/// Handed on by value, and what is timed lies elsewhere: so that the compiler keeps all of it in registers. What a call
+/// costs beside the allocator's own work is in every figure.
+pub(crate) struct Caller<'a> {
+    allocator: &'a dyn Allocator,
+    samples: &'a mut Samples,
+    /// Calls until the next one that is timed.
+    left: u32,
+    /// Allocations that got nothing.
+    pub(crate) failed: u64,
+    /// Frees that were not taken.
+    refused: u64,
+}
+
+/// Ticks of the calls that were timed.
+#[derive(Debug)]
+pub(crate) struct Samples {
+    clock: TickClock,
+    pub(crate) allocations_ticks: Vec<u64>,
+    pub(crate) frees_ticks: Vec<u64>,
+}
+
+/// What was counted of a thread's calls.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Counts {
+    /// All calls.
+    pub(crate) calls: u64,
+    /// Allocations that got nothing.
+    pub(crate) failed: u64,
+    /// Frees that were not taken.
+    pub(crate) refused: u64,
+}
+
+impl Counts {
+    /// Of both.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            calls: self.calls + other.calls,
+            failed: self.failed + other.failed,
+            refused: self.refused + other.refused,
+        }
+    }
+}
+
+impl Samples {
+    /// Room for what is timed of `calls` calls.
+    pub(crate) fn of_calls(calls: u64, clock: TickClock) -> Self {
+        let room = usize::try_from(calls / u64::from(SAMPLE_EVERY)).unwrap_or(0) + 2;
+        Self { clock, allocations_ticks: Vec::with_capacity(room), frees_ticks: Vec::with_capacity(room) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn allocate(&mut self, allocator: &dyn Allocator, request: &Request) -> Result<Range, AllocateError> {
+        let start = self.clock.now();
+        let answer = allocator.allocate(request);
+        self.allocations_ticks.push(self.clock.now().saturating_sub(start));
+        answer
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn free(&mut self, allocator: &dyn Allocator, range: Range) -> Result<(), FreeError> {
+        let start = self.clock.now();
+        let answer = allocator.free(range);
+        self.frees_ticks.push(self.clock.now().saturating_sub(start));
+        answer
+    }
+}
+
+impl<'a> Caller<'a> {
+    /// Threads begin at different places of the period.
+    pub(crate) fn new(allocator: &'a dyn Allocator, samples: &'a mut Samples, thread: usize) -> Self {
+        Self { allocator, samples, left: (thread as u32 * 17) % SAMPLE_EVERY, failed: 0, refused: 0 }
+    }
+
+    #[inline(always)]
+    pub(crate) fn allocate(&mut self, request: &Request) -> Option<Range> {
+        let answer = match self.is_next_timed() {
+            false => self.allocator.allocate(request),
+            true => self.samples.allocate(self.allocator, request),
+        };
+        if answer.is_err() {
+            self.failed += 1;
+        }
+        answer.ok()
+    }
+
+    #[inline(always)]
+    pub(crate) fn free(&mut self, range: Range) {
+        let answer = match self.is_next_timed() {
+            false => self.allocator.free(range),
+            true => self.samples.free(self.allocator, range),
+        };
+        if answer.is_err() {
+            self.refused += 1;
+        }
+    }
+
+    #[inline(always)]
+    fn is_next_timed(&mut self) -> bool {
+        let now = self.left == 0;
+        self.left = if now { SAMPLE_EVERY - 1 } else { self.left - 1 };
+        now
+    }
+
+    /// What was counted, of so many calls.
+    pub(crate) fn done(self, calls: u64) -> Counts {
+        Counts { calls, failed: self.failed, refused: self.refused }
+    }
+}

@@ -1,0 +1,31 @@
+//! Allocate many, then free them all.
+
+use super::{Hand, Setup};
+use crate::caller::{Caller, Counts};
+use iova::{Range, Request};
+
+pub(super) struct Bursts {
+    request: Request,
+    burst: u64,
+    out: Vec<Range>,
+}
+
+impl Bursts {
+    pub(super) fn new(setup: &Setup, thread: usize) -> Self {
+        let request = Request { memory: setup.memory(thread), ..Request::size_aligned(1, setup.limit()) };
+        Self { request, burst: setup.burst, out: Vec::with_capacity(setup.burst as usize) }
+    }
+}
+
+impl Hand for Bursts {
+    fn work(&mut self, mut caller: Caller<'_>, pairs: u64) -> Counts {
+        let bursts = pairs.div_ceil(self.burst);
+        for _ in 0..bursts {
+            for _ in 0..self.burst {
+                self.out.extend(caller.allocate(&self.request));
+            }
+            self.out.drain(..).for_each(|range| caller.free(range));
+        }
+        caller.done(2 * bursts * self.burst)
+    }
+}

@@ -1,0 +1,106 @@
+//! A window of which hardly anything is free, in crumbs.
+//!
+//! Ranges of some pages stay for ever, single pages among them come and go. Any free page does for a request, and there
+//! are free ones always: a request that fails, failed wrongly.
+
+use super::{Hand, Setup};
+use crate::caller::{Caller, Counts};
+use crate::random::Random;
+use iova::{Range, Request};
+
+/// Of the window, this much is in use.
+pub(super) const IN_USE: f64 = 0.99;
+/// Before single pages are freed at random, so that what is free lies all over the window.
+const IN_USE_FIRST: f64 = 0.999;
+/// Of the ranges that stay.
+pub(super) const LONG_PAGES: u64 = 8;
+/// Of the window, this much is first filled with such ranges, of which every second goes again: single pages come into
+/// the holes.
+const LONG_FIRST: f64 = 0.8;
+/// Single pages that are freed, one after another, before as many are allocated: at most so many, at random. More than two
+/// of Linux's magazines hold, so that caches fill up and run dry.
+pub(super) const BATCH_MAX: usize = 512;
+/// Choices drawn in advance.
+const CHOICES: usize = 4096;
+
+pub(super) struct Full {
+    request: Request,
+    /// The thread's share of the window.
+    pages: u64,
+    single: Vec<Range>,
+    /// What is drawn next, in 2^-32 of all that can be.
+    choices: Vec<u32>,
+    next: usize,
+}
+
+impl Full {
+    pub(super) fn new(setup: &Setup, thread: usize) -> Self {
+        let mut random = Random::of_thread(setup.seed, thread);
+        let choices = (0..CHOICES).map(|_| random.below(1 << 32) as u32).collect();
+        let request = Request { memory: setup.memory(thread), ..Request::size_aligned(1, setup.limit()) };
+        let pages = setup.space.pages() / setup.threads as u64;
+        Self { request, pages, single: Vec::new(), choices, next: 0 }
+    }
+
+    /// Ranges that stay, with holes between them; returns how many. Where there is no room for so many, single pages take
+    /// what is left: that is no fault.
+    fn long(&self, caller: &mut Caller<'_>, ranges: u64) -> u64 {
+        let request = Request { pages: LONG_PAGES, alignment_pages: LONG_PAGES, ..self.request };
+        let failed = caller.failed;
+        let long: Vec<Range> = (0..ranges).map_while(|_| caller.allocate(&request)).collect();
+        caller.failed = failed;
+        long.iter().skip(1).step_by(2).for_each(|range| caller.free(*range));
+        long.len().div_ceil(2) as u64
+    }
+
+    /// A random number below `end`.
+    #[inline]
+    fn draw(&mut self, end: usize) -> usize {
+        // Each time through the choices they are turned, or the same places would be freed again and again.
+        let turn = (self.next / CHOICES) as u32;
+        let choice = self.choices[self.next % CHOICES].wrapping_add(turn.wrapping_mul(0x9e37_79b9));
+        self.next += 1;
+        ((u64::from(choice) * end as u64) >> 32) as usize
+    }
+
+    /// Frees any of the single pages.
+    #[inline]
+    fn free(&mut self, caller: &mut Caller<'_>) {
+        let place = self.draw(self.single.len());
+        caller.free(self.single.swap_remove(place));
+    }
+}
+
+impl Hand for Full {
+    fn fill(&mut self, caller: &mut Caller<'_>) {
+        let share = |of: f64| (self.pages as f64 * of) as u64;
+        let (guaranteed, most) = (share(IN_USE), share(IN_USE_FIRST));
+        let mut used = self.long(caller, share(LONG_FIRST) / LONG_PAGES) * LONG_PAGES;
+        while used < most {
+            let failed = caller.failed;
+            let Some(page) = caller.allocate(&self.request) else {
+                if used >= guaranteed {
+                    caller.failed = failed;
+                }
+                break;
+            };
+            self.single.push(page);
+            used += 1;
+        }
+        while used > guaranteed && self.single.len() > 1 {
+            self.free(caller);
+            used -= 1;
+        }
+    }
+
+    fn work(&mut self, mut caller: Caller<'_>, pairs: u64) -> Counts {
+        let mut left = pairs;
+        while left > 0 && !self.single.is_empty() {
+            let batch = (1 + self.draw(BATCH_MAX) as u64).min(left).min(self.single.len() as u64);
+            (0..batch).for_each(|_| self.free(&mut caller));
+            self.single.extend((0..batch).filter_map(|_| caller.allocate(&self.request)));
+            left -= batch;
+        }
+        caller.done(2 * (pairs - left))
+    }
+}

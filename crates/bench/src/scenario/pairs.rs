@@ -1,0 +1,26 @@
+//! Allocate a page, free it.
+
+use super::{Hand, Setup};
+use crate::caller::{Caller, Counts};
+use iova::Request;
+
+pub(super) struct Pairs {
+    request: Request,
+}
+
+impl Pairs {
+    pub(super) fn new(setup: &Setup, thread: usize) -> Self {
+        Self { request: Request { memory: setup.memory(thread), ..Request::size_aligned(1, setup.limit()) } }
+    }
+}
+
+impl Hand for Pairs {
+    fn work(&mut self, mut caller: Caller<'_>, pairs: u64) -> Counts {
+        for _ in 0..pairs {
+            if let Some(range) = caller.allocate(&self.request) {
+                caller.free(range);
+            }
+        }
+        caller.done(2 * pairs)
+    }
+}

@@ -1,0 +1,66 @@
+//! Ranges held: free the oldest, allocate the newest.
+
+use super::{Hand, Setup};
+use crate::caller::{Caller, Counts};
+use crate::random::Random;
+use crate::sizes::Sizes;
+use iova::{Range, Request};
+
+/// Sizes drawn in advance, and used again and again: many, but few enough for the CPU's first cache.
+const SIZES: usize = 4096;
+
+/// The requests of a thread, one after another.
+pub(super) struct Requests {
+    pages: Vec<u16>,
+    next: usize,
+    memory: u64,
+    limit: u64,
+}
+
+impl Requests {
+    pub(super) fn new(setup: &Setup, sizes: Sizes, thread: usize) -> Self {
+        let mut random = Random::of_thread(setup.seed, thread);
+        let pages = (0..SIZES).map(|_| sizes.choose(&mut random) as u16).collect();
+        Self { pages, next: 0, memory: setup.memory(thread), limit: setup.limit() }
+    }
+
+    #[inline]
+    pub(super) fn next(&mut self) -> Request {
+        let pages = self.pages[self.next % SIZES];
+        self.next += 1;
+        Request { memory: self.memory, ..Request::size_aligned(u64::from(pages), self.limit) }
+    }
+}
+
+pub(super) struct Ring {
+    held: Vec<Option<Range>>,
+    oldest: usize,
+    requests: Requests,
+}
+
+impl Ring {
+    pub(super) fn new(setup: &Setup, sizes: Sizes, thread: usize) -> Self {
+        let held = vec![None; setup.held(sizes) as usize];
+        Self { held, oldest: 0, requests: Requests::new(setup, sizes, thread) }
+    }
+}
+
+impl Hand for Ring {
+    fn fill(&mut self, caller: &mut Caller<'_>) {
+        for slot in &mut self.held {
+            *slot = caller.allocate(&self.requests.next());
+        }
+    }
+
+    fn work(&mut self, mut caller: Caller<'_>, pairs: u64) -> Counts {
+        for _ in 0..pairs {
+            let slot = &mut self.held[self.oldest];
+            if let Some(range) = slot.take() {
+                caller.free(range);
+            }
+            *slot = caller.allocate(&self.requests.next());
+            self.oldest = if self.oldest + 1 == self.held.len() { 0 } else { self.oldest + 1 };
+        }
+        caller.done(2 * pairs)
+    }
+}

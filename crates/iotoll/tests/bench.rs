@@ -1,0 +1,82 @@
+//! `iotoll bench` on the command line: documents, pages, and how it ends.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+use assert_cmd::Command;
+use std::process::Output;
+
+fn bench(args: &[&str]) -> Output {
+    let mut command = Command::cargo_bin("iotoll").unwrap();
+    command.env("COLUMNS", "100").env("NO_COLOR", "1").args(["bench", "iova"]).args(args).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+const TINY: [&str; 6] = ["--rounds", "2", "--pairs", "200", "--threads", "1,2"];
+
+#[test]
+fn a_document_and_a_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("bench.html");
+    let own =
+        ["--scenario", "pairs,handoff", "--contestant", "direct", "--json", "--html", page.to_str().unwrap()];
+    let output = bench(&[&TINY[..], &own].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(output.stderr.is_empty(), "no progress where nobody watches: {}", text(&output.stderr));
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["schema"], "iotoll.bench/1");
+    assert_eq!(document["baseline"], "direct");
+    assert_eq!(document["settings"]["pairs"], 200);
+    let cases: Vec<String> = document["cases"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|case| format!("{} {}", case["scenario"].as_str().unwrap(), case["threads"]))
+        .collect();
+    assert_eq!(cases, ["pairs 1", "pairs 2", "handoff 2"]);
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.starts_with("<!DOCTYPE html>"));
+    assert_eq!(page.matches("<svg class=\"plot\"").count(), 2);
+    for outside in ["<script", "src=", "http://", "https://", "url("] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+}
+
+#[test]
+fn tables_say_where_figures_come_from() {
+    let output = bench(&[&TINY[..], &["--scenario", "held"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let shown = text(&output.stdout);
+    for words in [
+        "machine",
+        "clock",
+        "held: each thread holds 256 ranges",
+        "1 thread",
+        "2 threads",
+        "alloc p50",
+        "seed 1",
+    ] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+}
+
+#[test]
+fn what_can_not_be_measured_is_exit_two_and_says_why() {
+    let check = |args: &[&str], expected: &str| {
+        let output = bench(args);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
+        assert!(said.contains(expected), "{args:?}: {said}");
+        assert!(output.stdout.is_empty(), "{args:?}");
+    };
+    check(&["--contestant", "nobody"], r#"there is no contestant "nobody"; there are direct"#);
+    check(&["--baseline", "nobody"], r#"there is no contestant "nobody""#);
+    check(&["--scenario", "naps"], "there are pairs, held, handoff");
+    check(&["--threads", "0"], "expected 1 to 1024");
+    check(&["--rounds", "0"], "expected 1 or more");
+    check(&["--peer", "lib.so"], "expected NAME=LIB.so");
+    check(&["--peer", "mine=/nowhere/lib.so"], "can't load the peer /nowhere/lib.so");
+    check(&["--peer", "direct=/nowhere/lib.so"], r#"there is a contestant "direct" already"#);
+}

@@ -1,0 +1,257 @@
+//! Trees of bits, 64 to a node: the lowest aligned block of a power of two of pages in a few steps.
+//!
+//! For each order k, one bit for each aligned block of 2^k pages says whether something in it is taken. Over these bits
+//! lie levels of words, in which a bit says that all 64 bits below it are set. The lowest clear bit of an order, thus the
+//! lowest wholly free block, is found from the top level down, one word each: six levels for 2^32 blocks. It is the
+//! structure of P. van Emde Boas, R. Kaas, E. Zijlstra, "Design and implementation of an efficient priority queue", 1977,
+//! with the machine's words in place of its recursion, over the blocks of K. Knowlton's "A fast storage allocator", 1965
+//! (buddies, but that orders know all their free blocks, so that nothing is split or merged).
+//!
+//! A request takes the lowest free block of its size, or its alignment if that is more, rounded up to a power of two; of
+//! the block it takes only the pages that it asked for, and the others stay free. If there is no such block below the limit,
+//! the pages themselves are searched for a run at any place that fits: so it is exact for all sizes and alignments, and
+//! fails only if nothing fits.
+//!
+//! Allocating is O(log64 n) to find a block and O(log n) words to mark it in all orders, for blocks of up to 64 pages; for
+//! larger ones O(pages / 64). Marking ends at the first order that knew already, mostly soon. The second search is O(n / 64).
+//! Freeing is O(log n) in the same way and finds wrong frees. Memory is about three bits per page, of which only what
+//! was ever touched takes memory of the machine.
+//!
+//! What it can't do: spaces of more than 2^32 pages; and scale, as all threads take its one lock.
+
+use crate::bits::Bits;
+use crate::lock::Lock;
+use crate::starts::Starts;
+use crate::table::check_size;
+use crate::{AllocateError, Allocator, FreeError, Range, Request, Space, SpaceError, Usage};
+use alloc::vec::Vec;
+
+/// A tree of bits for each order of blocks, under one lock: the lowest block that is free.
+#[derive(Debug)]
+pub struct BitTree(Lock<State>);
+
+#[derive(Debug)]
+struct State {
+    /// By order. Bit 0 of all is at a page that is a multiple of the largest order's blocks.
+    orders: Vec<Order>,
+    starts: Starts,
+}
+
+/// Blocks of one size: bits set where something in the block is taken, and over them levels of words that are full.
+#[derive(Debug)]
+struct Order {
+    levels: Vec<Bits>,
+}
+
+impl BitTree {
+    /// All of `space` but what it reserves.
+    ///
+    /// # Errors
+    /// If the space is wrong or has more than 2^32 pages.
+    pub fn new(space: &Space) -> Result<Self, SpaceError> {
+        let free = space.free_ranges()?;
+        check_size(space)?;
+        let largest = space.pages().next_power_of_two();
+        let offset = space.first & !(largest - 1);
+        let pages = space.last + 1 - offset;
+        let orders = (0..=largest.trailing_zeros()).map(|order| Order::new(pages.div_ceil(1 << order)));
+        let mut state = State { orders: orders.collect(), starts: Starts::new(offset, pages, &free) };
+        for &(first, last) in state.starts.reserved() {
+            mark_taken(&mut state.orders, first, last);
+        }
+        state.mark_blocks_beyond(pages);
+        Ok(Self(Lock::new(state)))
+    }
+}
+
+impl State {
+    /// Marks the last block of each order that has pages from `end` on, where there are none.
+    fn mark_blocks_beyond(&mut self, end: u64) {
+        for (order, blocks) in self.orders.iter_mut().enumerate() {
+            if !end.is_multiple_of(1 << order) {
+                blocks.set(end >> order, end >> order);
+            }
+        }
+    }
+
+    fn allocate(&mut self, request: &Request) -> Option<Range> {
+        let first = self.lowest_block(request).or_else(|| self.lowest_run(request))?;
+        mark_taken(&mut self.orders, first, first + request.pages - 1);
+        self.starts.begin(first);
+        Some(Range { first: first + self.starts.offset(), pages: request.pages })
+    }
+
+    fn lowest_block(&self, request: &Request) -> Option<u64> {
+        let block = request.pages.checked_next_power_of_two()?.max(request.alignment_pages);
+        let order = block.trailing_zeros();
+        let first = self.orders.get(order as usize)?.first_clear()? << order;
+        (first + self.starts.offset() + request.pages - 1 <= request.limit).then_some(first)
+    }
+
+    fn lowest_run(&self, request: &Request) -> Option<u64> {
+        let offset = self.starts.offset();
+        let end = (request.limit.checked_sub(offset)?).saturating_add(1).min(self.pages().len());
+        self.pages().clear_run(0, end, request.pages, request.alignment_pages, offset)
+    }
+
+    /// The pages, set where taken.
+    fn pages(&self) -> &Bits {
+        &self.orders[0].levels[0]
+    }
+
+    fn free(&mut self, range: Range) -> Result<(), FreeError> {
+        let (first, last) = self.starts.end(&self.orders[0].levels[0], range)?;
+        mark_free(&mut self.orders, first, last);
+        Ok(())
+    }
+}
+
+/// Sets the blocks of all orders that hold one of pages `first` to `last`.
+fn mark_taken(orders: &mut [Order], mut first: u64, mut last: u64) {
+    for order in orders {
+        if order.levels[0].are_all_set(first, last) {
+            return;
+        }
+        order.set(first, last);
+        (first, last) = (first / 2, last / 2);
+    }
+}
+
+/// Clears the blocks of all orders that pages `first` to `last`, now free, were the last taken ones of.
+fn mark_free(orders: &mut [Order], mut first: u64, mut last: u64) {
+    for order in orders {
+        order.clear(first, last);
+        let lower_buddy_taken = !first.is_multiple_of(2) && order.is_taken(first - 1);
+        let upper_buddy_taken = last.is_multiple_of(2) && order.is_taken(last + 1);
+        let (from, end) =
+            (first / 2 + u64::from(lower_buddy_taken), last / 2 + u64::from(!upper_buddy_taken));
+        if from >= end {
+            return;
+        }
+        (first, last) = (from, end - 1);
+    }
+}
+
+impl Order {
+    fn new(blocks: u64) -> Self {
+        let mut levels = alloc::vec![Bits::new(blocks)];
+        let mut len = blocks;
+        while len > 64 {
+            len = len.div_ceil(64);
+            levels.push(Bits::new(len));
+        }
+        let mut order = Self { levels };
+        order.fill_last_words();
+        order
+    }
+
+    /// Sets the bits beyond the end of each level, so that its last word can be full.
+    fn fill_last_words(&mut self) {
+        for level in 0..self.levels.len() {
+            let len = self.levels[level].len();
+            if !len.is_multiple_of(64) {
+                self.levels[level].set(len, len | 63);
+            }
+        }
+    }
+
+    /// Blocks that reach beyond the end count as taken.
+    fn is_taken(&self, block: u64) -> bool {
+        block >= self.levels[0].len() || self.levels[0].is_set(block)
+    }
+
+    fn set(&mut self, mut first: u64, mut last: u64) {
+        for level in &mut self.levels {
+            level.set(first, last);
+            let is_full = |word: u64| level.word(word) == u64::MAX;
+            let (from, end) =
+                (first / 64 + u64::from(!is_full(first / 64)), last / 64 + u64::from(is_full(last / 64)));
+            if from >= end {
+                return;
+            }
+            (first, last) = (from, end - 1);
+        }
+    }
+
+    fn clear(&mut self, mut first: u64, mut last: u64) {
+        for level in &mut self.levels {
+            level.clear(first, last);
+            (first, last) = (first / 64, last / 64);
+        }
+    }
+
+    fn first_clear(&self) -> Option<u64> {
+        let mut word = 0;
+        for level in self.levels.iter().rev() {
+            let clear = !level.word(word);
+            if clear == 0 {
+                return None;
+            }
+            word = 64 * word + u64::from(clear.trailing_zeros());
+        }
+        Some(word)
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.levels.iter().map(Bits::memory_bytes).sum()
+    }
+}
+
+impl Allocator for BitTree {
+    fn allocate(&self, request: &Request) -> Result<Range, AllocateError> {
+        if !request.is_sensible() {
+            return Err(AllocateError::senseless(request));
+        }
+        self.0.lock().allocate(request).ok_or(AllocateError::full(request))
+    }
+
+    fn free(&self, range: Range) -> Result<(), FreeError> {
+        self.0.lock().free(range)
+    }
+
+    fn usage(&self) -> Usage {
+        let state = self.0.lock();
+        let memory_bytes: u64 = state.orders.iter().map(Order::memory_bytes).sum();
+        let pages = state.pages();
+        let taken = pages.len() - pages.clear_lengths(pages.len()).sum::<u64>();
+        let mut usage = Usage {
+            allocated_pages: taken - state.starts.reserved_pages(),
+            memory_bytes: memory_bytes + state.starts.memory_bytes(),
+            ..Usage::default()
+        };
+        pages.clear_lengths(pages.len()).for_each(|pages| usage.add_free(pages));
+        usage
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lowest_block_is_found_and_its_rest_stays_free() {
+        let tree = BitTree::new(&Space::new(1, 0xfffff)).unwrap();
+        let first = |pages| tree.allocate(&Request::size_aligned(pages, u64::MAX)).unwrap().first;
+        assert_eq!([first(1), first(5), first(1), first(3), first(2), first(3)], [1, 8, 2, 4, 14, 16]);
+    }
+
+    #[test]
+    fn a_run_across_blocks_is_found_when_no_block_is_free() {
+        let tree = BitTree::new(&Space::new(0, 199)).unwrap();
+        let whole = tree.allocate(&Request::new(200, 199)).unwrap();
+        tree.free(whole).unwrap();
+        let ranges: Vec<Range> = (0..200).map(|_| tree.allocate(&Request::new(1, 199)).unwrap()).collect();
+        ranges[61..68].iter().for_each(|&range| tree.free(range).unwrap());
+        assert_eq!(tree.allocate(&Request::new(7, 199)).unwrap(), Range { first: 61, pages: 7 });
+        assert_eq!(tree.allocate(&Request::new(1, 199)), Err(AllocateError::Full { pages: 1, limit: 199 }));
+    }
+
+    /// A space of the largest size takes no memory for what is not touched.
+    #[test]
+    fn a_44_bit_bus_is_described() {
+        let tree = BitTree::new(&Space::new(1, (1 << 32) - 1)).unwrap();
+        let request = Request::size_aligned(1 << 20, u64::MAX);
+        assert_eq!(tree.allocate(&request).unwrap().first, 1 << 20);
+        assert!(BitTree::new(&Space::new(0, 1 << 32)).is_err());
+    }
+}

@@ -1,0 +1,357 @@
+//! The free ranges of a space in order of address, searched by size and alignment.
+
+use crate::Range;
+use alloc::vec::Vec;
+
+/// No node.
+const NONE: u32 = u32::MAX;
+
+/// A free range, and what the subtree below it holds.
+#[derive(Debug, Clone, Copy)]
+struct Gap {
+    first: u64,
+    pages: u64,
+    /// Pages of the largest range of the subtree.
+    pages_max: u64,
+    left: u32,
+    right: u32,
+    /// A heap in this, by which the tree keeps its balance: a hash of where the range began when it was made.
+    priority: u32,
+    /// The largest order of the subtree.
+    order_max: u8,
+}
+
+/// Disjoint ranges, none next to another, in a treap whose nodes know the largest range and the largest aligned power of
+/// two below them (Seidel and Aragon, "Randomized Search Trees", 1996; the augmentation as in Linux's
+/// `lib/rbtree_augmented`).
+///
+/// Adding and taking cost O(log n) expected. Searches descend only where the size fits; for unaligned requests and for
+/// powers of two aligned to their size that is one descent. For others (33 pages aligned to 64) subtrees may be entered in
+/// vain: those with a range large enough that lies badly.
+#[derive(Debug)]
+pub(crate) struct Gaps {
+    nodes: Vec<Gap>,
+    /// Nodes not in use, linked by `left`.
+    unused: u32,
+    root: u32,
+    len: u64,
+    pages: u64,
+}
+
+/// What is searched for.
+#[derive(Debug, Clone, Copy)]
+struct Wanted {
+    pages: u64,
+    alignment: u64,
+    limit: u64,
+    /// No range of a smaller order holds it.
+    order: u8,
+}
+
+/// The order of the largest power of two that lies in the range, aligned to itself.
+fn order(first: u64, pages: u64) -> u8 {
+    let end = first + pages;
+    // The address in the range with the most trailing zeros splits it; the block lies on one side of it.
+    let log2 = |value: u64| (63 - value.leading_zeros()) as u8;
+    match first {
+        0 => log2(end),
+        _ => {
+            let top = 63 - ((first - 1) ^ end).leading_zeros();
+            let middle = end >> top << top;
+            let after = end - middle;
+            let before = middle - first;
+            let fits = |pages: u64| if pages == 0 { 0 } else { log2(pages) };
+            let aligned = |at: u64| at.trailing_zeros().min(63) as u8;
+            // `middle` is the best aligned address that the range touches, so both sides are limited by size alone.
+            fits(after).min(aligned(middle)).max(fits(before))
+        }
+    }
+}
+
+impl Wanted {
+    /// Where it would begin in a range, if it fits.
+    fn place(&self, first: u64, pages: u64) -> Option<u64> {
+        let at = first.checked_next_multiple_of(self.alignment)?;
+        let last = at.checked_add(self.pages - 1)?;
+        (last < first + pages && last <= self.limit).then_some(at)
+    }
+}
+
+impl Default for Gaps {
+    fn default() -> Self {
+        Self { nodes: Vec::new(), unused: NONE, root: NONE, len: 0, pages: 0 }
+    }
+}
+
+impl Gaps {
+    /// How many ranges there are.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Pages in all of them.
+    pub(crate) fn pages(&self) -> u64 {
+        self.pages
+    }
+
+    /// Pages of the largest.
+    pub(crate) fn largest_pages(&self) -> u64 {
+        if self.root == NONE { 0 } else { self.node(self.root).pages_max }
+    }
+
+    /// Memory of the nodes.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        (self.nodes.capacity() * size_of::<Gap>()) as u64
+    }
+
+    /// Adds pages, which must not be in it, and joins them to their neighbours.
+    pub(crate) fn add(&mut self, range: Range) {
+        let (below, above) = self.split(self.root, range.first);
+        let (below, previous) = self.cut_last(below);
+        let (next, above) = self.cut_first(above);
+        let mut whole = range;
+        let mut below = below;
+        let mut above = above;
+        if let Some(previous) = previous {
+            let gap = *self.node(previous);
+            debug_assert!(gap.first + gap.pages <= range.first, "pages added twice");
+            if gap.first + gap.pages == range.first {
+                whole = Range { first: gap.first, pages: gap.pages + whole.pages };
+                self.discard(previous);
+            } else {
+                below = self.merge(below, previous);
+            }
+        }
+        if let Some(next) = next {
+            let gap = *self.node(next);
+            debug_assert!(range.first + range.pages <= gap.first, "pages added twice");
+            if range.first + range.pages == gap.first {
+                whole.pages += gap.pages;
+                self.discard(next);
+            } else {
+                above = self.merge(next, above);
+            }
+        }
+        let node = self.make(whole);
+        let below = self.merge(below, node);
+        self.root = self.merge(below, above);
+        self.pages += range.pages;
+    }
+
+    /// Takes the lowest fit out. `alignment` is a power of two.
+    pub(crate) fn take(&mut self, pages: u64, alignment: u64, limit: u64) -> Option<Range> {
+        let log2 = |value: u64| (63 - value.leading_zeros()) as u8;
+        let wanted = Wanted { pages, alignment, limit, order: log2(alignment).min(log2(pages)) };
+        let (node, first) = self.find(self.root, &wanted)?;
+        let gap = *self.node(node);
+        let (below, rest) = self.split(self.root, gap.first);
+        let (_, above) = self.cut_first(rest);
+        self.discard(node);
+        let mut root = below;
+        if first > gap.first {
+            let before = self.make(Range { first: gap.first, pages: first - gap.first });
+            root = self.merge(root, before);
+        }
+        let end = gap.first + gap.pages;
+        if first + pages < end {
+            let after = self.make(Range { first: first + pages, pages: end - first - pages });
+            root = self.merge(root, after);
+        }
+        self.root = self.merge(root, above);
+        self.pages -= pages;
+        Some(Range { first, pages })
+    }
+
+    /// The node of the lowest fit below `at`, and where it begins.
+    fn find(&self, at: u32, wanted: &Wanted) -> Option<(u32, u64)> {
+        if at == NONE {
+            return None;
+        }
+        let gap = self.node(at);
+        if gap.pages_max < wanted.pages || gap.order_max < wanted.order {
+            return None;
+        }
+        if let Some(found) = self.find(gap.left, wanted) {
+            return Some(found);
+        }
+        if gap.first > wanted.limit {
+            return None;
+        }
+        if let Some(first) = wanted.place(gap.first, gap.pages) {
+            return Some((at, first));
+        }
+        self.find(gap.right, wanted)
+    }
+
+    fn node(&self, at: u32) -> &Gap {
+        &self.nodes[at as usize]
+    }
+
+    fn make(&mut self, range: Range) -> u32 {
+        // Fibonacci hashing, folded: neighbours get unlike priorities, and the same run makes the same tree.
+        let hash = range.first.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let gap = Gap {
+            first: range.first,
+            pages: range.pages,
+            pages_max: range.pages,
+            left: NONE,
+            right: NONE,
+            priority: (hash ^ (hash >> 29)) as u32,
+            order_max: order(range.first, range.pages),
+        };
+        self.len += 1;
+        match self.unused {
+            NONE => {
+                self.nodes.push(gap);
+                (self.nodes.len() - 1) as u32
+            }
+            at => {
+                self.unused = self.node(at).left;
+                self.nodes[at as usize] = gap;
+                at
+            }
+        }
+    }
+
+    fn discard(&mut self, at: u32) {
+        self.nodes[at as usize].left = self.unused;
+        self.unused = at;
+        self.len -= 1;
+    }
+
+    /// Recomputes what a node says of its subtree.
+    fn sum_up(&mut self, at: u32) {
+        let gap = *self.node(at);
+        let (mut pages_max, mut order_max) = (gap.pages, order(gap.first, gap.pages));
+        for child in [gap.left, gap.right] {
+            if child != NONE {
+                let child = self.node(child);
+                pages_max = pages_max.max(child.pages_max);
+                order_max = order_max.max(child.order_max);
+            }
+        }
+        let gap = &mut self.nodes[at as usize];
+        (gap.pages_max, gap.order_max) = (pages_max, order_max);
+    }
+
+    /// Those that begin below `first`, and the others.
+    fn split(&mut self, at: u32, first: u64) -> (u32, u32) {
+        if at == NONE {
+            return (NONE, NONE);
+        }
+        let gap = *self.node(at);
+        if gap.first < first {
+            let (left, right) = self.split(gap.right, first);
+            self.nodes[at as usize].right = left;
+            self.sum_up(at);
+            (at, right)
+        } else {
+            let (left, right) = self.split(gap.left, first);
+            self.nodes[at as usize].left = right;
+            self.sum_up(at);
+            (left, at)
+        }
+    }
+
+    /// All of both, those of `left` being below those of `right`.
+    fn merge(&mut self, left: u32, right: u32) -> u32 {
+        match (left, right) {
+            (NONE, other) | (other, NONE) => other,
+            _ if self.node(left).priority >= self.node(right).priority => {
+                let merged = self.merge(self.node(left).right, right);
+                self.nodes[left as usize].right = merged;
+                self.sum_up(left);
+                left
+            }
+            _ => {
+                let merged = self.merge(left, self.node(right).left);
+                self.nodes[right as usize].left = merged;
+                self.sum_up(right);
+                right
+            }
+        }
+    }
+
+    /// The tree without its lowest range, after it.
+    fn cut_first(&mut self, at: u32) -> (Option<u32>, u32) {
+        if at == NONE {
+            return (None, NONE);
+        }
+        let gap = *self.node(at);
+        if gap.left == NONE {
+            self.nodes[at as usize].right = NONE;
+            self.sum_up(at);
+            return (Some(at), gap.right);
+        }
+        let (cut, left) = self.cut_first(gap.left);
+        self.nodes[at as usize].left = left;
+        self.sum_up(at);
+        (cut, at)
+    }
+
+    /// The tree without its highest range, before it.
+    fn cut_last(&mut self, at: u32) -> (u32, Option<u32>) {
+        if at == NONE {
+            return (NONE, None);
+        }
+        let gap = *self.node(at);
+        if gap.right == NONE {
+            self.nodes[at as usize].left = NONE;
+            self.sum_up(at);
+            return (gap.left, Some(at));
+        }
+        let (right, cut) = self.cut_last(gap.right);
+        self.nodes[at as usize].right = right;
+        self.sum_up(at);
+        (at, cut)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::collections::BTreeSet;
+    use proptest::prelude::*;
+
+    fn order_by_trying(first: u64, pages: u64) -> u8 {
+        let fits = |order: u8| first.next_multiple_of(1 << order) + (1 << order) <= first + pages;
+        (0..63).rev().find(|order| fits(*order)).unwrap_or(0)
+    }
+
+    proptest! {
+        #[test]
+        fn the_order_is_the_largest_that_fits(first in 0_u64..5000, pages in 1_u64..5000) {
+            prop_assert_eq!(order(first, pages), order_by_trying(first, pages));
+        }
+
+        /// Against a set of pages: the lowest fit is found, whatever was taken and added before.
+        #[test]
+        fn the_lowest_fit_is_found(
+            steps in prop::collection::vec((1_u64..40, 0_u32..7, 0_u64..300, any::<bool>(), any::<prop::sample::Index>()), 1..150)
+        ) {
+            let mut gaps = Gaps::default();
+            gaps.add(Range { first: 3, pages: 253 });
+            let mut free: BTreeSet<u64> = (3..256).collect();
+            let mut out: Vec<Range> = Vec::new();
+            for (pages, align, limit, give, which) in steps {
+                if give && !out.is_empty() {
+                    let range = out.swap_remove(which.index(out.len()));
+                    gaps.add(range);
+                    free.extend(range.first..=range.last());
+                } else {
+                    let fits = |first: &u64| first + pages - 1 <= limit && (*first..first + pages).all(|page| free.contains(&page));
+                    let expected = (0..256).step_by(1 << align).find(fits);
+                    let taken = gaps.take(pages, 1 << align, limit);
+                    prop_assert_eq!(taken.map(|range| range.first), expected);
+                    if let Some(range) = taken {
+                        (range.first..=range.last()).for_each(|page| { free.remove(&page); });
+                        out.push(range);
+                    }
+                }
+                prop_assert_eq!(gaps.pages(), free.len() as u64);
+                let starts = free.iter().filter(|page| !free.contains(&(*page - 1))).count();
+                prop_assert_eq!(gaps.len(), starts as u64);
+            }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! The best that this machine has for steps on a CPU.
+
+use super::cpus::{Cpus, Exchange};
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+use super::rseq::Rseq;
+use super::sharded::Sharded;
+use crate::sync::AtomicU64;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Restartable sequences where kernel, C library and architecture have them, else locks.
+#[derive(Debug)]
+pub enum Host {
+    /// See [`Rseq`].
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    Rseq(Rseq),
+    /// See [`Sharded`].
+    Sharded(Sharded),
+}
+
+impl Host {
+    /// Looks at the machine.
+    pub fn new() -> Self {
+        #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+        if let Some(rseq) = Rseq::new() {
+            return Self::Rseq(rseq);
+        }
+        Self::sharded()
+    }
+
+    /// Locks, whatever the machine has.
+    pub fn sharded() -> Self {
+        let shards = std::thread::available_parallelism().map_or(1, usize::from);
+        Self::Sharded(Sharded::new(shards, thread_number))
+    }
+}
+
+impl Default for Host {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Threads in order of their first call: shards are shared evenly.
+fn thread_number() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static NUMBER: usize = NEXT.fetch_add(1, Ordering::Relaxed);
+    }
+    NUMBER.with(|number| *number)
+}
+
+/// The same of whichever it is.
+macro_rules! either {
+    ($host:expr, $cpus:ident => $result:expr) => {
+        match $host {
+            #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+            Host::Rseq($cpus) => $result,
+            Host::Sharded($cpus) => $result,
+        }
+    };
+}
+
+impl Cpus for Host {
+    fn count(&self) -> usize {
+        either!(self, cpus => cpus.count())
+    }
+
+    #[inline(always)]
+    fn current(&self) -> usize {
+        either!(self, cpus => cpus.current())
+    }
+
+    #[inline(always)]
+    fn take(&self, cpu: usize, guard: &AtomicU64, guard_is: u64, word: &AtomicU64) -> u64 {
+        either!(self, cpus => cpus.take(cpu, guard, guard_is, word))
+    }
+
+    #[inline(always)]
+    fn put(&self, cpu: usize, guard: &AtomicU64, guard_is: u64, word: &AtomicU64, bits: u64) -> u64 {
+        either!(self, cpus => cpus.put(cpu, guard, guard_is, word, bits))
+    }
+
+    fn exchange(&self, cpu: usize, word: &AtomicU64, old: u64, new: u64) -> Exchange {
+        either!(self, cpus => cpus.exchange(cpu, word, old, new))
+    }
+
+    fn fence(&self, cpu: usize) {
+        either!(self, cpus => cpus.fence(cpu))
+    }
+}

@@ -1,0 +1,185 @@
+//! The pools of powerpc since Linux 3.6: a table cut into pieces, each with its own lock and hint.
+//!
+//! From 1 GiB of bus on, three quarters of the table are cut into four pools and the top quarter is the large pool; smaller
+//! tables have one pool beside it. A CPU is hashed to a pool, so that few CPUs meet at one lock. Requests of up to 15
+//! pages search their pool from its hint, which is where the last one ended (rounded up to 16 entries: a cache line of
+//! table entries), then from its start, then the other pools and their own once more, and at last the large pool. Larger
+//! requests begin at the large pool and go on to the others. Freeing moves no hint.
+//!
+//! Source: `arch/powerpc/kernel/iommu.c` of Linux 6.1, after "powerpc/iommu: Implement IOMMU pools to improve multiqueue
+//! adapter performance" (Anton Blanchard, 2012); the hash is `hash_32` of `include/linux/hash.h` with the
+//! multiplier of 4.9 and later.
+//!
+//! Allocating is O(n) in the entries of the pools that it has to search, 64 of them a step, and short where there is room
+//! behind the hint. Freeing is O(pages). Memory is two bits per page, the second to tell wrong frees from right ones
+//! ([`Bitmap`](crate::Bitmap) has the same).
+//!
+//! What it can't do: hand out the last page of any pool, or the page of a limit that cuts a pool; hand out a range that
+//! crosses from one pool into the next; or page 0. Alignment is of the page, in Linux of the entry.
+//!
+//! Where a limit cuts the table, Linux searches from the first pool's start up to the limit, across the other pools, with
+//! only the first one's lock held. Here each pool keeps its words to itself: the pools are searched one by one, each up to
+//! the limit, which finds all that Linux's search would but for ranges across pools.
+
+use crate::bitmap::{SMALL_PAGES_MAX, next_hint};
+use crate::lock::Lock;
+use crate::table::{Table, check_size};
+use crate::{AllocateError, Allocator, FreeError, Range, Request, Space, SpaceError, Usage};
+use alloc::vec::Vec;
+
+/// Pools of a table of 1 GiB or more (`IOMMU_NR_POOLS`), as bits of the hash.
+const POOLS_BITS: u32 = 2;
+
+/// Tables of less bus than this have one pool.
+const POOLS_BYTES_MIN: u64 = 1 << 30;
+
+/// 2^32 over the golden ratio, roughly (`GOLDEN_RATIO_32`).
+const GOLDEN_RATIO_32: u32 = 0x61c8_8647;
+
+/// A table in pools that CPUs are hashed to: powerpc since Linux 3.6.
+#[derive(Debug)]
+pub struct Pools {
+    /// The small ones, then the large one.
+    pools: Vec<Lock<Pool>>,
+    first: u64,
+    /// Entries of a small pool.
+    pool_pages: u64,
+    cpu: fn() -> u32,
+}
+
+/// Its entries are numbered from its own start.
+#[derive(Debug)]
+struct Pool {
+    table: Table,
+    hint: u64,
+}
+
+impl Pools {
+    /// All of `space` but what it reserves and page 0, in pages of `granule_bytes`, for threads that `cpu` names a CPU of.
+    /// It may name a wrong one: any thread may use any pool.
+    ///
+    /// # Errors
+    /// If the space is wrong or has more than 2^32 pages.
+    pub fn new(space: &Space, granule_bytes: u64, cpu: fn() -> u32) -> Result<Self, SpaceError> {
+        let mut space = space.clone();
+        space.reserved.push(Range { first: 0, pages: 1 });
+        let free = space.free_ranges()?;
+        check_size(&space)?;
+        let pages = space.pages();
+        let count = if pages.saturating_mul(granule_bytes) >= POOLS_BYTES_MIN { 1 << POOLS_BITS } else { 1 };
+        let pool_pages = pages * 3 / 4 / count;
+        let pool = |first, pages| {
+            let table = Table::new(Range { first: space.first + first, pages }, &free);
+            Lock::new(Pool { table, hint: 0 })
+        };
+        let mut pools: Vec<_> = (0..count).map(|index| pool(index * pool_pages, pool_pages)).collect();
+        pools.push(pool(count * pool_pages, pages - count * pool_pages));
+        Ok(Self { pools, first: space.first, pool_pages, cpu })
+    }
+
+    fn large(&self) -> usize {
+        self.pools.len() - 1
+    }
+
+    /// The small pool of the CPU that this thread runs on.
+    fn own(&self) -> usize {
+        let hash = (self.cpu)().wrapping_mul(GOLDEN_RATIO_32) >> (32 - POOLS_BITS);
+        hash as usize & (self.large() - 1)
+    }
+
+    fn search(&self, request: &Request) -> Option<Range> {
+        let (own, large) = (self.own(), self.large());
+        let home = if request.pages > SMALL_PAGES_MAX { large } else { own };
+        let others = (1..=large).map(|step| (own + step) & (large - 1));
+        // Not in one chain: the lock would be held on to the end of it, and the own pool comes up once more.
+        let at_home = self.pools[home].lock().take_from_hint(request);
+        let elsewhere = || others.chain([large]).find_map(|index| self.pools[index].lock().take(request));
+        Some(Range { first: at_home.or_else(elsewhere)?, pages: request.pages })
+    }
+
+    /// The pool that a page is of.
+    fn pool_of(&self, page: u64) -> &Lock<Pool> {
+        let entry = page.saturating_sub(self.first);
+        let index = entry.checked_div(self.pool_pages).map_or(self.large(), |index| index as usize);
+        &self.pools[index.min(self.large())]
+    }
+}
+
+impl Pool {
+    /// From the hint to the end, then all of it.
+    fn take_from_hint(&mut self, request: &Request) -> Option<u64> {
+        let hint = if self.hint < self.table.entries() { self.hint } else { 0 };
+        self.take_from(request, hint).or_else(|| self.take(request))
+    }
+
+    /// From the start, which becomes the hint if there is nothing.
+    fn take(&mut self, request: &Request) -> Option<u64> {
+        self.hint = 0;
+        self.take_from(request, 0)
+    }
+
+    fn take_from(&mut self, request: &Request, from: u64) -> Option<u64> {
+        let end = self.table.end(request.limit, self.table.entries());
+        let first = self.table.take(request, from, end)?;
+        self.hint = next_hint(request, first + request.pages);
+        Some(self.table.page(first))
+    }
+}
+
+impl Allocator for Pools {
+    fn allocate(&self, request: &Request) -> Result<Range, AllocateError> {
+        if !request.is_sensible() {
+            return Err(AllocateError::senseless(request));
+        }
+        self.search(request).ok_or(AllocateError::full(request))
+    }
+
+    fn free(&self, range: Range) -> Result<(), FreeError> {
+        self.pool_of(range.first).lock().table.free(range)
+    }
+
+    fn usage(&self) -> Usage {
+        let mut usage = Usage::default();
+        self.pools.iter().for_each(|pool| pool.lock().table.count(&mut usage));
+        usage
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::sync::atomic::{AtomicU32, Ordering};
+
+    /// The pools of CPUs 0 to 15 with this multiplier, worked out by hand.
+    const POOLS: [u64; 16] = [0, 1, 3, 0, 2, 3, 1, 2, 0, 1, 3, 0, 2, 3, 1, 2];
+
+    #[test]
+    fn cpus_are_hashed_to_pools_and_large_requests_to_the_top() {
+        static CPU: AtomicU32 = AtomicU32::new(0);
+        // 2 GiB in pages of 4 KiB: four pools of 98,304 pages and a large one of 131,072.
+        let space = Space::new(0, (1 << 19) - 1);
+        let pools = Pools::new(&space, 4096, || CPU.load(Ordering::Relaxed)).unwrap();
+        for (cpu, &pool) in (0..).zip(&POOLS) {
+            CPU.store(cpu, Ordering::Relaxed);
+            let small = pools.allocate(&Request::new(15, u64::MAX)).unwrap();
+            assert_eq!(small.first / 98_304, pool, "CPU {cpu}");
+        }
+        assert_eq!(pools.allocate(&Request::new(16, u64::MAX)).unwrap().first, 4 * 98_304);
+    }
+
+    #[test]
+    fn small_ranges_begin_a_cache_line_of_entries_apart() {
+        let pools = Pools::new(&Space::new(0, 1023), 4096, || 0).unwrap();
+        let firsts = [3, 1, 15, 1].map(|pages| pools.allocate(&Request::new(pages, 1023)).unwrap().first);
+        assert_eq!(firsts, [1, 16, 32, 48]);
+    }
+
+    #[test]
+    fn freed_pages_wait_until_the_search_comes_round() {
+        let pools = Pools::new(&Space::new(0, 1023), 4096, || 0).unwrap();
+        let request = Request::new(1, 1023);
+        let range = pools.allocate(&request).unwrap();
+        pools.free(range).unwrap();
+        assert_eq!(pools.allocate(&request).unwrap().first, 16);
+    }
+}

@@ -1,0 +1,120 @@
+//! All orders in which few threads can meet in the per-CPU allocator, with blocks of four items.
+//!
+//! `RUSTFLAGS="--cfg loom" cargo test --release -p iova --test loom`. Steps on a CPU are modelled by a lock for each CPU, as in
+//! [`Sharded`]: towards other steps of their CPU they happen at once, towards other CPUs they don't.
+
+#![cfg(loom)]
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+use iova::{Allocator, Percpu, Range, Request, Sharded, Space};
+use loom::sync::Arc;
+use loom::thread;
+use std::cell::Cell;
+
+loom::thread_local! {
+    static CPU: Cell<usize> = Cell::new(0);
+}
+
+fn on(cpu: usize) {
+    CPU.with(|current| current.set(cpu));
+}
+
+fn allocator(last: u64) -> Percpu<Sharded> {
+    Percpu::new(&Space::new(0, last), 0, Sharded::new(2, || CPU.with(Cell::get))).unwrap()
+}
+
+fn one(allocator: &Percpu<Sharded>) -> Option<Range> {
+    allocator.allocate(&Request::new(1, 100)).ok()
+}
+
+/// Everything can be allocated once, and nothing twice.
+fn check_whole(allocator: &Percpu<Sharded>, out: &[Range], pages: usize) {
+    let mut all: Vec<u64> = out.iter().map(|range| range.first).collect();
+    while let Some(range) = one(allocator) {
+        all.push(range.first);
+    }
+    all.sort_unstable();
+    assert_eq!(all, (0..pages as u64).collect::<Vec<_>>());
+}
+
+fn model(check: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(check);
+}
+
+#[test]
+fn freed_on_another_cpu_while_the_owner_allocates() {
+    model(|| {
+        let allocator = Arc::new(allocator(7));
+        let first: Vec<Range> = (0..4).map(|_| one(&allocator).unwrap()).collect();
+        let freed = first[1];
+        let other = thread::spawn({
+            let allocator = Arc::clone(&allocator);
+            move || {
+                on(1);
+                allocator.free(freed).unwrap();
+            }
+        });
+        let next = one(&allocator).unwrap();
+        other.join().unwrap();
+        check_whole(&allocator, &[first[0], first[2], first[3], next], 8);
+    });
+}
+
+#[test]
+fn the_last_items_freed_on_two_cpus() {
+    model(|| {
+        let allocator = Arc::new(allocator(7));
+        let first: Vec<Range> = (0..5).map(|_| one(&allocator).unwrap()).collect();
+        let (here, there) = (first[0], first[1]);
+        let other = thread::spawn({
+            let allocator = Arc::clone(&allocator);
+            move || {
+                on(1);
+                allocator.free(there).unwrap();
+            }
+        });
+        allocator.free(here).unwrap();
+        other.join().unwrap();
+        check_whole(&allocator, &first[2..], 8);
+    });
+}
+
+#[test]
+fn collecting_from_a_cpu_that_frees() {
+    model(|| {
+        let allocator = Arc::new(allocator(3));
+        let out: Vec<Range> = (0..3).map(|_| one(&allocator).unwrap()).collect();
+        let freed = out[0];
+        let other = thread::spawn({
+            let allocator = Arc::clone(&allocator);
+            move || {
+                on(1);
+                // The last free page is in the other's block.
+                one(&allocator).unwrap()
+            }
+        });
+        allocator.free(freed).unwrap();
+        let taken = other.join().unwrap();
+        check_whole(&allocator, &[out[1], out[2], taken], 4);
+    });
+}
+
+#[test]
+fn both_collect_at_once() {
+    model(|| {
+        let allocator = Arc::new(allocator(3));
+        let out: Vec<Range> = (0..2).map(|_| one(&allocator).unwrap()).collect();
+        let other = thread::spawn({
+            let allocator = Arc::clone(&allocator);
+            move || {
+                on(1);
+                one(&allocator).unwrap()
+            }
+        });
+        let mine = one(&allocator).unwrap();
+        let taken = other.join().unwrap();
+        check_whole(&allocator, &[out[0], out[1], mine, taken], 4);
+    });
+}

@@ -1,0 +1,145 @@
+//! The per-CPU allocator on CPUs that the test chooses, against a plain model.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+use iova::{Allocator, FreeError, Percpu, Range, Request, Sharded, Space};
+use proptest::prelude::*;
+use std::cell::Cell;
+
+thread_local! {
+    static CPU: Cell<usize> = const { Cell::new(0) };
+}
+
+const CPUS: usize = 3;
+
+#[derive(Debug, Clone)]
+enum Step {
+    Allocate { pages: u64, aligned: bool, limit: u64 },
+    Free { which: prop::sample::Index },
+    FreeTwice { which: prop::sample::Index },
+    FreeForeign { first: u64, pages: u64 },
+}
+
+fn step(last: u64) -> impl Strategy<Value = Step> {
+    let pages = prop_oneof![6 => Just(1_u64), 3 => 1_u64..9, 1 => 1_u64..100];
+    let limit = prop_oneof![4 => Just(last), 1 => 0..last];
+    prop_oneof![
+        8 => (pages, any::<bool>(), limit).prop_map(|(pages, aligned, limit)| Step::Allocate { pages, aligned, limit }),
+        6 => any::<prop::sample::Index>().prop_map(|which| Step::Free { which }),
+        1 => any::<prop::sample::Index>().prop_map(|which| Step::FreeTwice { which }),
+        1 => (0..last, 1_u64..9).prop_map(|(first, pages)| Step::FreeForeign { first, pages }),
+    ]
+}
+
+/// What is out, each with the pages that it may take up: its size rounded up to a power of two, where it has a class.
+struct Model {
+    space: Space,
+    out: Vec<Range>,
+    boundary: u64,
+}
+
+fn taken_up(range: &Range) -> Range {
+    Range { pages: if range.pages <= 1024 { range.pages.next_power_of_two() } else { range.pages }, ..*range }
+}
+
+impl Model {
+    fn has_room(&self, request: &Request) -> bool {
+        let fits = |first: u64| {
+            let range = Range { first, pages: request.pages };
+            let crosses = first < self.boundary && range.last() >= self.boundary;
+            let taken = self.out.iter().map(taken_up).chain(self.space.reserved.iter().copied());
+            range.last() <= request.limit.min(self.space.last)
+                && !crosses
+                && !{ taken }.any(|out| out.overlaps(&range))
+        };
+        let begin = self.space.first.next_multiple_of(request.alignment_pages);
+        (begin..=self.space.last).step_by(request.alignment_pages as usize).any(fits)
+    }
+
+    fn check_new(&self, request: &Request, range: &Range) {
+        assert_eq!(range.pages, request.pages);
+        assert_eq!(range.first % request.alignment_pages, 0);
+        assert!(range.first >= self.space.first && range.last() <= request.limit.min(self.space.last));
+        assert!(
+            !self.out.iter().chain(&self.space.reserved).any(|other| other.overlaps(range)),
+            "{range} overlaps"
+        );
+    }
+}
+
+fn check(last: u64, boundary: u64, reserved: Vec<Range>, steps: Vec<(usize, Step)>) {
+    let space = Space { first: 1, last, reserved };
+    let cpus = Sharded::new(CPUS, || CPU.get());
+    let allocator = Percpu::new(&space, boundary, cpus).unwrap();
+    let mut model = Model { space, out: Vec::new(), boundary };
+    for (cpu, step) in steps {
+        CPU.set(cpu);
+        match step {
+            Step::Allocate { pages, aligned, limit } => {
+                let request =
+                    if aligned { Request::size_aligned(pages, limit) } else { Request::new(pages, limit) };
+                match allocator.allocate(&request) {
+                    Ok(range) => {
+                        model.check_new(&request, &range);
+                        model.out.push(range);
+                    }
+                    Err(error) => {
+                        assert!(!model.has_room(&request), "{error}, but there is room: {:?}", model.out)
+                    }
+                }
+            }
+            Step::Free { which } if !model.out.is_empty() => {
+                let range = model.out.swap_remove(which.index(model.out.len()));
+                assert_eq!(allocator.free(range), Ok(()), "{range}");
+            }
+            Step::FreeTwice { which } if !model.out.is_empty() => {
+                let range = model.out.swap_remove(which.index(model.out.len()));
+                assert_eq!(allocator.free(range), Ok(()), "{range}");
+                CPU.set((cpu + 1) % CPUS);
+                assert!(allocator.free(range).is_err(), "{range} freed twice");
+                CPU.set(cpu);
+                assert!(allocator.free(range).is_err(), "{range} freed thrice");
+            }
+            Step::FreeForeign { first, pages } if !model.out.iter().any(|range| range.first == first) => {
+                let freed = allocator.free(Range { first, pages });
+                assert_eq!(freed, Err(FreeError::NotAllocated { first }));
+            }
+            _ => {}
+        }
+        let usage = allocator.usage();
+        let least: u64 = model.out.iter().map(|range| range.pages).sum();
+        let most: u64 = model.out.iter().map(|range| taken_up(range).pages).sum();
+        assert!((least..=most).contains(&usage.allocated_pages), "{usage:?}, out {least} to {most}");
+    }
+    for range in model.out.drain(..) {
+        CPU.set(range.first as usize % CPUS);
+        assert_eq!(allocator.free(range), Ok(()), "{range}");
+    }
+    // All is free, and nothing keeps it from being one piece again.
+    let largest = model.space.free_ranges().unwrap().into_iter().map(|range| match boundary {
+        boundary if range.first < boundary && range.last() >= boundary => {
+            (boundary - range.first).max(range.last() + 1 - boundary)
+        }
+        _ => range.pages,
+    });
+    let largest = largest.max().unwrap_or(0);
+    assert_eq!(allocator.allocate(&Request::new(largest, last)).map(|range| range.pages), Ok(largest));
+}
+
+fn cases() -> ProptestConfig {
+    ProptestConfig { max_shrink_iters: 20_000, ..ProptestConfig::with_cases(256) }
+}
+
+proptest! {
+    #![proptest_config(cases())]
+
+    #[test]
+    fn a_small_space_that_is_often_full(steps in prop::collection::vec((0..CPUS, step(300)), 1..400)) {
+        check(300, 128, vec![Range { first: 200, pages: 7 }], steps);
+    }
+
+    #[test]
+    fn a_space_with_blocks_of_all_classes(steps in prop::collection::vec((0..CPUS, step(1 << 16)), 1..200)) {
+        check(1 << 16, 0, vec![Range { first: 5000, pages: 1 }], steps);
+    }
+}

@@ -1,0 +1,178 @@
+//! Many threads at one allocator, and a bit for each page that finds two owners.
+//!
+//! `IOTOLL_THREADS=1024 cargo test --release -p iova --test threads` for as many threads.
+
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
+
+use iova::{
+    Allocator, BitTree, Bitmap, Depot, GapTree, Host, Magazines, Percpu, Pools, Range, Rbtree, Request, Space,
+};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Barrier, Mutex};
+
+/// Pages of the space.
+const PAGES: u64 = 1 << 16;
+
+/// What all threads do together, beside a few of each.
+const OPERATIONS: u64 = 1 << 16;
+
+/// Ranges that a thread keeps at most.
+const HELD_MAX: usize = 32;
+
+#[test]
+fn bit_tree() {
+    check(&BitTree::new(&space()).unwrap());
+}
+
+#[test]
+fn bitmap() {
+    check(&Bitmap::new(&space()).unwrap());
+}
+
+#[test]
+fn gap_tree() {
+    check(&GapTree::new(&space()).unwrap());
+}
+
+#[test]
+fn percpu() {
+    check(&Percpu::new(&space(), PAGES / 2, Host::new()).unwrap());
+}
+
+#[test]
+fn percpu_by_locks() {
+    check(&Percpu::new(&space(), PAGES / 2, Host::sharded()).unwrap());
+}
+
+#[test]
+fn pools() {
+    check(&Pools::new(&space(), 1 << 30, cpu).unwrap());
+}
+
+#[test]
+fn rbtree() {
+    check(&Rbtree::new(&space(), PAGES / 2).unwrap());
+}
+
+#[test]
+fn magazines_of_6_1() {
+    check(&Magazines::new(&space(), PAGES / 2, 4, cpu, Depot::Bounded).unwrap());
+}
+
+#[test]
+fn magazines_of_6_12() {
+    check(&Magazines::new(&space(), PAGES / 2, 4, cpu, Depot::Unbounded).unwrap());
+}
+
+fn space() -> Space {
+    Space { reserved: vec![Range { first: 1000, pages: 24 }], ..Space::new(1, PAGES) }
+}
+
+thread_local! {
+    static CPU: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Threads are CPUs here.
+fn cpu() -> u32 {
+    CPU.get()
+}
+
+/// Threads allocate, and free what they or others have allocated; no page has two owners, and none is lost.
+fn check(allocator: &impl Allocator) {
+    let threads: u32 = std::env::var("IOTOLL_THREADS").map_or(4, |threads| threads.parse().unwrap());
+    let before = allocator.usage();
+    let owners = Owners::new();
+    let passed_on = Mutex::new(Vec::new());
+    let start = Barrier::new(threads as usize);
+    std::thread::scope(|scope| {
+        let operations = OPERATIONS / u64::from(threads) + 400;
+        for thread in 0..threads {
+            let (owners, passed_on, start) = (&owners, &passed_on, &start);
+            let work = move || {
+                CPU.set(thread);
+                start.wait();
+                Worker { allocator, owners, passed_on, state: u64::from(thread) + 1 }.work(operations);
+            };
+            std::thread::Builder::new().stack_size(256 << 10).spawn_scoped(scope, work).unwrap();
+        }
+    });
+    for range in passed_on.into_inner().unwrap() {
+        owners.leave(range);
+        allocator.free(range).unwrap();
+    }
+    let after = allocator.usage();
+    assert_eq!((after.allocated_pages, after.free_pages), (0, before.free_pages));
+}
+
+/// One bit per page: somebody has it.
+struct Owners(Vec<AtomicU64>);
+
+impl Owners {
+    fn new() -> Self {
+        Self((0..=PAGES / 64).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    fn enter(&self, range: Range) {
+        for page in range.first..=range.last() {
+            let before = self.0[(page / 64) as usize].fetch_or(1 << (page % 64), Ordering::AcqRel);
+            assert_eq!(before & 1 << (page % 64), 0, "page {page:#x} of {range} has an owner already");
+        }
+    }
+
+    fn leave(&self, range: Range) {
+        for page in range.first..=range.last() {
+            let before = self.0[(page / 64) as usize].fetch_and(!(1 << (page % 64)), Ordering::AcqRel);
+            assert_ne!(before & 1 << (page % 64), 0, "page {page:#x} of {range} has no owner");
+        }
+    }
+}
+
+struct Worker<'a, A> {
+    allocator: &'a A,
+    owners: &'a Owners,
+    /// Ranges for any other thread to free.
+    passed_on: &'a Mutex<Vec<Range>>,
+    state: u64,
+}
+
+impl<A: Allocator> Worker<'_, A> {
+    fn work(mut self, operations: u64) {
+        let mut held = Vec::new();
+        for _ in 0..operations {
+            match self.below(8) {
+                0..4 if held.len() < HELD_MAX => held.extend(self.allocate()),
+                4 => self.passed_on.lock().unwrap().extend(held.pop()),
+                5 => held.extend(self.passed_on.lock().unwrap().pop()),
+                _ => {
+                    if !held.is_empty() {
+                        let index = self.below(held.len() as u64) as usize;
+                        self.free(held.swap_remove(index));
+                    }
+                }
+            }
+        }
+        held.into_iter().for_each(|range| self.free(range));
+    }
+
+    fn allocate(&mut self) -> Option<Range> {
+        let pages = if self.below(16) == 0 { 1 + self.below(100) } else { 1 + self.below(8) };
+        let limit = [u64::MAX, PAGES / 2, PAGES / 3][self.below(3) as usize];
+        let range = self.allocator.allocate(&Request::size_aligned(pages, limit)).ok()?;
+        assert!(range.pages == pages && range.last() <= limit, "{range}");
+        self.owners.enter(range);
+        Some(range)
+    }
+
+    fn free(&self, range: Range) {
+        self.owners.leave(range);
+        self.allocator.free(range).unwrap();
+    }
+
+    /// A number below `end`, by a linear congruential generator.
+    fn below(&mut self, end: u64) -> u64 {
+        self.state =
+            self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.state >> 33) % end
+    }
+}

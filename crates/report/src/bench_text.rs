@@ -1,0 +1,164 @@
+//! A benchmark's figures in words, the same on terminals and pages.
+
+use crate::plain::plain;
+use crate::quantity;
+use bench::{Benchmark, Case, Entry, Measured, Scenario, Summary};
+
+/// Digits that a figure deserves: three, but whole where it is large.
+pub(crate) fn figure(value: f64) -> String {
+    match value {
+        _ if !value.is_finite() => "?".to_owned(),
+        100.0.. => quantity::grouped(value.round() as u64),
+        10.0.. => format!("{value:.1}"),
+        0.01.. => format!("{value:.2}"),
+        0.0 => "0".to_owned(),
+        _ => format!("{value:.0e}"),
+    }
+}
+
+/// Nanoseconds in the unit that suits them: `13.2 ns`, `1.05 ms`.
+pub(crate) fn time(ns: f64) -> String {
+    match ns {
+        1e9.. => format!("{} s", figure(ns / 1e9)),
+        1e6.. => format!("{} ms", figure(ns / 1e6)),
+        1e3.. => format!("{} µs", figure(ns / 1e3)),
+        _ => format!("{} ns", figure(ns)),
+    }
+}
+
+/// A number of threads.
+pub(crate) fn threads(number: usize) -> String {
+    quantity::count(number, "thread")
+}
+
+/// Time of a pair with its spread, and over the baseline's.
+pub(crate) fn pair(measured: &Measured) -> String {
+    let spread = (measured.ns_per_pair.spread() * 50.0).round();
+    let ratio = ratio(measured.over_baseline);
+    let failed = if measured.failed + measured.refused > 0 { "FAILED " } else { "" };
+    format!("{failed}{} ±{spread} %{ratio}", figure(measured.ns_per_pair.median))
+}
+
+fn ratio(over: Option<Summary>) -> String {
+    over.map(|over| format!(" ({})", figure(over.median))).unwrap_or_default()
+}
+
+/// What the figures of a pair are.
+pub(crate) fn legend(benchmark: &Benchmark) -> String {
+    format!(
+        "Nanoseconds of a CPU per allocation and free: elapsed time x CPUs in use / pairs, median of {} rounds; ± is half of \
+         what lies between the quartiles. In brackets: over {}, the median of each round's ratio.",
+        benchmark.settings.rounds,
+        plain(&benchmark.baseline)
+    )
+}
+
+/// Titles of what is told in more detail about one case.
+pub(crate) const DETAILS: [&str; 9] =
+    ["M pairs/s", "CPU ns", "alloc p50", "p99", "p99.99", "max", "free p50", "p99.99", "memory"];
+
+/// A contestant in detail, a text for each title.
+pub(crate) fn details(measured: &Measured) -> Vec<String> {
+    let ns = |value: Option<u64>| value.map(|ns| time(ns as f64)).unwrap_or_default();
+    let (allocate, free) = (&measured.allocate, &measured.free);
+    vec![
+        figure(measured.pairs_per_second.median / 1e6),
+        figure(measured.cpu_ns_per_pair.median) + &ratio(measured.cpu_over_baseline),
+        ns(allocate.p50_ns),
+        ns(allocate.p99_ns),
+        ns(allocate.p99_99_ns),
+        ns(allocate.max_ns),
+        ns(free.p50_ns),
+        ns(free.p99_99_ns),
+        measured.memory_bytes.map(quantity::bytes).unwrap_or_default(),
+    ]
+}
+
+/// A scenario's cases.
+pub(crate) fn of_scenario(benchmark: &Benchmark, scenario: Scenario) -> Vec<&Case> {
+    benchmark.cases.iter().filter(|case| case.scenario == scenario).collect()
+}
+
+/// The case to tell more of: that with most threads, but no more than CPUs.
+pub(crate) fn detailed<'c>(cases: &[&'c Case]) -> Option<&'c Case> {
+    let fitting = cases.iter().rev().find(|case| case.threads <= case.cpus);
+    fitting.or(cases.first()).copied()
+}
+
+/// Nanoseconds of a pair and, where they are told, pages in caches, round by round.
+pub(crate) fn by_round(case: &Case, measured: &Measured) -> (Vec<String>, Vec<String>) {
+    let rounds = &measured.rounds;
+    let times = rounds.iter().map(|round| figure(round.ns_per_pair(case.cpus_used())));
+    let cached = rounds.iter().filter_map(|round| round.cached_pages).map(quantity::grouped);
+    (times.collect(), cached.collect())
+}
+
+/// Who was not measured in a scenario, and why; each once.
+pub(crate) fn absent<'c>(cases: &[&'c Case]) -> Vec<(&'c str, &'c str)> {
+    let of = |entry: &'c Entry| entry.absent.as_deref().map(|why| (entry.contestant.as_str(), why));
+    let mut absent: Vec<_> = cases.iter().flat_map(|case| case.entries.iter().filter_map(of)).collect();
+    absent.dedup();
+    absent.sort_unstable();
+    absent.dedup();
+    absent
+}
+
+/// The machine, the clock and the settings as names and values.
+pub(crate) fn facts(benchmark: &Benchmark) -> Vec<(&'static str, String)> {
+    let machine = &benchmark.machine;
+    let known = |text: &Option<String>| text.as_deref().map_or_else(|| "unknown".to_owned(), plain);
+    let virtual_ = if machine.is_virtual == Some(true) { ", virtual" } else { "" };
+    let settings = &benchmark.settings;
+    let length = match settings.pairs {
+        Some(pairs) => format!("{} pairs", quantity::grouped(pairs)),
+        None => format!("about {} ms", settings.round_ms),
+    };
+    let pinned = if settings.pin { "pinned to a CPU each" } else { "not pinned" };
+    let clock = &benchmark.clock;
+    vec![
+        (
+            "machine",
+            format!(
+                "{}, {}{virtual_}, {}",
+                known(&machine.cpu),
+                quantity::count(machine.cpus, "CPU"),
+                machine.architecture
+            ),
+        ),
+        ("system", format!("Linux {}, governor {}", known(&machine.kernel), known(&machine.governor))),
+        (
+            "rounds",
+            format!(
+                "{} of {length} for each, taking turns; threads {pinned}; window of {} bits; seed {}",
+                settings.rounds, settings.bits, settings.seed
+            ),
+        ),
+        (
+            "clock",
+            format!(
+                "{}, adds {:.0} ns to each latency; one call in {} timed",
+                clock.name, clock.overhead_ns, clock.sample_every
+            ),
+        ),
+        (
+            "made by",
+            format!(
+                "{}, {}: {}",
+                plain(&benchmark.made_by),
+                benchmark.date,
+                plain(&benchmark.command.join(" "))
+            ),
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures() {
+        assert_eq!([0.0, 0.000_07, 0.5, 13.24, 1234.4].map(figure), ["0", "7e-5", "0.50", "13.2", "1,234"]);
+        assert_eq!([13.24, 1050.0, 2.5e6, 3e9].map(time), ["13.2 ns", "1.05 µs", "2.50 ms", "3.00 s"]);
+    }
+}
