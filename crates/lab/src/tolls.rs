@@ -13,8 +13,7 @@ use toll::{Event, Evidence, Occurrence, Spread, Tally, Toll};
 const INTERRUPT_CONTROLLERS: [&str; 8] = ["apic", "ioapic", "kvm-apic", "gic", "xive", "xics", "pic", "its"];
 
 /// The functions of the kernel's DMA layer with which drivers map memory (`kernel/dma/mapping.c`).
-const DMA_MAPS: [&str; 4] =
-    ["dma_map_page_attrs", "dma_map_sg_attrs", "dma_map_sgtable", "dma_map_resource"];
+const DMA_MAPS: [&str; 4] = ["dma_map_page_attrs", "dma_map_sg_attrs", "dma_map_sgtable", "dma_map_resource"];
 
 /// A window with what its trace events say.
 #[derive(Debug, Clone, Copy)]
