@@ -97,7 +97,7 @@ static void move_apart(struct pages *pages)
 void scatter(u8 *first, u64 bytes)
 {
 	u64 bytes_per_page = page_bytes();
-	struct pages pages = {first, bytes / bytes_per_page, bytes_per_page};
+	struct pages pages = {.first = first, .number = bytes / bytes_per_page, .bytes_per_page = bytes_per_page};
 
 	if (pages.number < 2)
 		return;
