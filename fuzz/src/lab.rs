@@ -76,7 +76,7 @@ pub fn lab_presets(data: &[u8]) {
     let Ok(presets) = Presets::read(&String::from_utf8_lossy(data), "mine.toml") else { return };
     for preset in presets.iter() {
         let _ = Workload::of(preset, &[preset.what.clone()]);
-        let _ = machine::kernel_command_line(preset);
+        let _ = machine::kernel_command_line(preset, 2);
         let _ = preset.series.parse::<lab::kernel::Series>();
         let _ = presets.get(&preset.what);
     }
