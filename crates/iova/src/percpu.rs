@@ -231,7 +231,7 @@ impl<C: Cpus> Percpu<C> {
     fn unlist(&self, cpu: usize, list: &mut List, zone: usize, class: usize) -> Option<(u64, u64)> {
         let zone = &self.zones[zone];
         let number = list.head;
-        let unit = zone.table.get(u64::from(number)).filter(|_| number != NO_UNIT)?;
+        let unit = zone.neighbour(number)?;
         let owner = self.revoke(cpu, &unit.owner, |_| Some(Owner::active(class, cpu).0));
         zone.unlink(list, number);
         let free = unit.free.load(Ordering::Relaxed) | Owner(owner).returned();
@@ -323,7 +323,7 @@ impl<C: Cpus> Percpu<C> {
                 let owner = Owner(unit.owner.swap(Owner::NONE.0, Ordering::SeqCst));
                 taken.push((class, active, unit, owner.returned()));
             }
-            while let Some(unit) = zone.table.get(u64::from(list.head)).filter(|_| list.head != NO_UNIT) {
+            while let Some(unit) = zone.neighbour(list.head) {
                 let owner = Owner(unit.owner.swap(Owner::NONE.0, Ordering::SeqCst));
                 taken.push((class, zone.page(list.head), unit, owner.returned()));
                 let head = list.head;
@@ -521,6 +521,7 @@ impl Zone {
         self.table.get(page.checked_sub(self.origin)? / UNIT_PAGES)
     }
 
+    /// The unit that a link names, if it names one.
     fn neighbour(&self, number: u32) -> Option<&Unit> {
         self.table.get(u64::from(number)).filter(|_| number != NO_UNIT)
     }
@@ -545,6 +546,20 @@ impl Zone {
         if let Some(after) = self.neighbour(next) {
             after.previous.store(previous, Ordering::Relaxed);
         }
+    }
+
+    /// Free items of a CPU's blocks.
+    fn cached(&self, slot: &Slot) -> u64 {
+        let list = slot.list.lock();
+        let returned = |unit: &Unit| Owner(unit.owner.load(Ordering::Relaxed)).returned();
+        let active = self.unit(slot.active.load(Ordering::Relaxed)).map_or(0, returned);
+        let mut items = (slot.free.load(Ordering::Relaxed) | active).count_ones();
+        let mut next = list.head;
+        while let Some(unit) = self.neighbour(next) {
+            items += (unit.free.load(Ordering::Relaxed) | returned(unit)).count_ones();
+            next = unit.next.load(Ordering::Relaxed);
+        }
+        u64::from(items)
     }
 }
 
@@ -612,21 +627,5 @@ impl<C: Cpus> Allocator for Percpu<C> {
         usage.free_pages += usage.cached_pages;
         usage.allocated_pages = self.pages.saturating_sub(usage.free_pages);
         usage
-    }
-}
-
-impl Zone {
-    /// Free items of a CPU's blocks.
-    fn cached(&self, slot: &Slot) -> u64 {
-        let list = slot.list.lock();
-        let returned = |unit: &Unit| Owner(unit.owner.load(Ordering::Relaxed)).returned();
-        let active = self.unit(slot.active.load(Ordering::Relaxed)).map_or(0, returned);
-        let mut items = (slot.free.load(Ordering::Relaxed) | active).count_ones();
-        let mut next = list.head;
-        while let Some(unit) = self.neighbour(next) {
-            items += (unit.free.load(Ordering::Relaxed) | returned(unit)).count_ones();
-            next = unit.next.load(Ordering::Relaxed);
-        }
-        u64::from(items)
     }
 }

@@ -14,16 +14,9 @@ use rustix::thread::{
     Cpuid, MembarrierCommand, MembarrierQuery, membarrier, membarrier_cpu, membarrier_query,
 };
 
-/// What the kernel wants before the address where an interrupted sequence goes on. The C library chose it, and
-/// disassemblers take it with the bytes before it for an instruction that never executes.
-macro_rules! abort_signature {
-    () => {
-        ".byte 0x0f, 0xb9, 0x3d\n.long 0x53053053"
-    };
-}
-
-/// The descriptor of the sequence between the labels 3 and 4 that gives up at 7 (`struct rseq_cs`), at label 9.
-macro_rules! descriptor {
+/// Begins a sequence, from label 3 on, which gives up at 7 when interrupted and goes to 5 on another CPU than `cpu`: its
+/// descriptor (`struct rseq_cs`, at label 9), and the store that makes the kernel look at it.
+macro_rules! begin {
     () => {
         concat!(
             ".pushsection __rseq_cs, \"aw\", @progbits\n",
@@ -31,7 +24,40 @@ macro_rules! descriptor {
             "9:\n",
             ".long 0, 0\n",
             ".quad 3f, 4f - 3f, 7f\n",
-            ".popsection"
+            ".popsection\n",
+            "lea {rest}, [rip + 9b]\n",
+            "mov fs:[{area} + 8], {rest}\n",
+            "3:\n",
+            "cmp fs:[{area} + 4], {cpu:e}\n",
+            "jne 5f"
+        )
+    };
+}
+
+/// Goes to 5 unless `guard` is `guard_is`.
+macro_rules! guarded {
+    () => {
+        "cmp qword ptr [{guard}], {guard_is}\njne 5f"
+    };
+}
+
+/// Ends a sequence, behind its last store. One that gives up goes on behind this, after it did what is given.
+///
+/// The kernel wants a signature before the address where an interrupted sequence goes on. The C library chose it, and
+/// disassemblers take it with the bytes before it for an instruction that never executes.
+macro_rules! end {
+    ($given_up:literal) => {
+        concat!(
+            "4:\n",
+            ".pushsection __rseq_failure, \"ax\", @progbits\n",
+            ".byte 0x0f, 0xb9, 0x3d\n",
+            ".long 0x53053053\n",
+            "7:\n",
+            "5:\n",
+            $given_up,
+            "\njmp 6f\n",
+            ".popsection\n",
+            "6:"
         )
     };
 }
@@ -127,27 +153,13 @@ impl Cpus for Rseq {
         // of relaxed atomics on this architecture: aligned 8-byte loads and stores.
         unsafe {
             asm!(
-                descriptor!(),
-                "lea {rest}, [rip + 9b]",
-                "mov fs:[{area} + 8], {rest}",
-                "3:",
-                "cmp fs:[{area} + 4], {cpu:e}",
-                "jne 5f",
-                "cmp qword ptr [{guard}], {guard_is}",
-                "jne 5f",
+                begin!(),
+                guarded!(),
                 "mov {old}, qword ptr [{word}]",
                 "lea {rest}, [{old} - 1]",
                 "and {rest}, {old}",
                 "mov qword ptr [{word}], {rest}",
-                "4:",
-                ".pushsection __rseq_failure, \"ax\", @progbits",
-                abort_signature!(),
-                "7:",
-                "5:",
-                "xor {old:e}, {old:e}",
-                "jmp 6f",
-                ".popsection",
-                "6:",
+                end!("xor {old:e}, {old:e}"),
                 area = in(reg) self.area,
                 cpu = in(reg) cpu,
                 guard = in(reg) guard.as_ptr(),
@@ -167,27 +179,13 @@ impl Cpus for Rseq {
         // SAFETY: as in `take`.
         unsafe {
             asm!(
-                descriptor!(),
-                "lea {rest}, [rip + 9b]",
-                "mov fs:[{area} + 8], {rest}",
-                "3:",
-                "cmp fs:[{area} + 4], {cpu:e}",
-                "jne 5f",
-                "cmp qword ptr [{guard}], {guard_is}",
-                "jne 5f",
+                begin!(),
+                guarded!(),
                 "mov {old}, qword ptr [{word}]",
                 "mov {rest}, {old}",
                 "or {rest}, {bits}",
                 "mov qword ptr [{word}], {rest}",
-                "4:",
-                ".pushsection __rseq_failure, \"ax\", @progbits",
-                abort_signature!(),
-                "7:",
-                "5:",
-                "mov {old}, -1",
-                "jmp 6f",
-                ".popsection",
-                "6:",
+                end!("mov {old}, -1"),
                 area = in(reg) self.area,
                 cpu = in(reg) cpu,
                 guard = in(reg) guard.as_ptr(),
@@ -207,22 +205,10 @@ impl Cpus for Rseq {
         // SAFETY: as in `take`; the last instruction is an atomic exchange.
         unsafe {
             asm!(
-                descriptor!(),
-                "lea {rest}, [rip + 9b]",
-                "xor {state:e}, {state:e}",
-                "mov fs:[{area} + 8], {rest}",
-                "3:",
-                "cmp fs:[{area} + 4], {cpu:e}",
-                "jne 5f",
+                "mov {state:e}, 1",
+                begin!(),
                 "lock cmpxchg qword ptr [{word}], {new}",
-                "4:",
-                "inc {state:e}",
-                "5:",
-                ".pushsection __rseq_failure, \"ax\", @progbits",
-                abort_signature!(),
-                "7:",
-                "jmp 5b",
-                ".popsection",
+                end!("xor {state:e}, {state:e}"),
                 area = in(reg) self.area,
                 cpu = in(reg) cpu,
                 word = in(reg) word.as_ptr(),
