@@ -27,8 +27,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let allocator = contestant.allocator(&space)?;
     let request = Request { memory: 512, ..Request::size_aligned(1, space.last) };
     for _ in 0..count.parse()? {
-        let range = allocator.allocate(black_box(&request))?;
-        allocator.free(black_box(range))?;
+        let first = allocator.allocate(black_box(&request))?;
+        allocator.free(request.range(black_box(first)))?;
     }
     Ok(())
 }

@@ -60,7 +60,7 @@ impl Samples {
 
     #[cold]
     #[inline(never)]
-    fn allocate(&mut self, allocator: &dyn Allocator, request: &Request) -> Result<Range, AllocateError> {
+    fn allocate(&mut self, allocator: &dyn Allocator, request: &Request) -> Result<u64, AllocateError> {
         let start = self.clock.now();
         let answer = allocator.allocate(request);
         self.allocations_ticks.push(self.clock.now().saturating_sub(start));
@@ -92,7 +92,7 @@ impl<'a> Caller<'a> {
         if answer.is_err() {
             self.failed += 1;
         }
-        answer.ok()
+        answer.ok().map(|first| request.range(first))
     }
 
     #[inline(always)]

@@ -14,9 +14,7 @@ const OURS: &[(&str, &str, Make)] = &[
     (DIRECT, "direct mapping: nothing to allocate, what the loop and the call cost", |_| {
         Ok(Box::new(Direct::new(0)))
     }),
-    ("percpu", "ours: blocks of items, steps on a CPU without atomic instructions", |space| {
-        made(Percpu::new(space, PAGE_4GIB, Host::new()))
-    }),
+    ("percpu", "ours: blocks of items, steps on a CPU without atomic instructions", |space| percpu(space)),
     ("percpu-locks", "the same by locks, as where there are no restartable sequences", |space| {
         made(Percpu::new(space, PAGE_4GIB, Host::sharded()))
     }),
@@ -43,6 +41,15 @@ const OURS: &[(&str, &str, Make)] = &[
 const GRANULE_BYTES: u64 = 4096;
 /// The first page above 4 GiB.
 const PAGE_4GIB: u64 = (4 << 30) / GRANULE_BYTES;
+
+/// Without a look at what the machine has in each call.
+fn percpu(space: &Space) -> Result<Box<dyn Allocator>, String> {
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    if let Some(rseq) = iova::Rseq::new() {
+        return made(Percpu::new(space, PAGE_4GIB, rseq));
+    }
+    made(Percpu::new(space, PAGE_4GIB, Host::sharded()))
+}
 
 fn made<A: Allocator + 'static, E: ToString>(allocator: Result<A, E>) -> Result<Box<dyn Allocator>, String> {
     allocator.map(|allocator| Box::new(allocator) as Box<dyn Allocator>).map_err(|why| why.to_string())

@@ -150,12 +150,12 @@ unsafe impl Sync for PeerAllocator {}
 
 impl Allocator for PeerAllocator {
     #[inline]
-    fn allocate(&self, request: &Request) -> Result<Range, AllocateError> {
-        let Request { pages, alignment_pages, limit, .. } = *request;
+    fn allocate(&self, request: &Request) -> Result<u64, AllocateError> {
+        let Request { pages, limit, .. } = *request;
         // SAFETY: the handle is the library's, and alive until `self` is dropped.
-        match unsafe { (self.allocate)(self.handle, pages, alignment_pages, limit) } {
-            NONE => Err(AllocateError::Full { pages, limit }),
-            first => Ok(Range { first, pages }),
+        match unsafe { (self.allocate)(self.handle, pages, request.alignment_pages(), limit) } {
+            NONE => Err(AllocateError::Full),
+            first => Ok(first),
         }
     }
 

@@ -123,7 +123,7 @@ struct Plan<'a> {
 
 impl Plan<'_> {
     fn space(&self, scenario: Scenario) -> Space {
-        let bits = if scenario == Scenario::Full { self.settings.full_bits } else { self.settings.bits };
+        let bits = if scenario.is_full() { self.settings.full_bits } else { self.settings.bits };
         Space::new(1, (1 << (bits - PAGE_BITS)) - 1)
     }
 

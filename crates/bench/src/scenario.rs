@@ -29,6 +29,8 @@ pub enum Scenario {
     Storage,
     /// A window of which hardly anything is free, in crumbs.
     Full,
+    /// The same with ranges larger than caches take.
+    FullLarge,
     /// Allocate many, then free them all.
     Bursts,
     /// As `handoff`, while the ranges in flight grow and shrink.
@@ -44,13 +46,14 @@ pub struct UnknownScenario {
 
 impl Scenario {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Pairs,
         Self::Held,
         Self::Handoff,
         Self::Network,
         Self::Storage,
         Self::Full,
+        Self::FullLarge,
         Self::Bursts,
         Self::Drift,
     ];
@@ -64,6 +67,7 @@ impl Scenario {
             Self::Network => "network",
             Self::Storage => "storage",
             Self::Full => "full",
+            Self::FullLarge => "full-large",
             Self::Bursts => "bursts",
             Self::Drift => "drift",
         }
@@ -78,8 +82,15 @@ impl Scenario {
         match self {
             Self::Network => Sizes::Network,
             Self::Storage | Self::Drift => Sizes::Storage,
-            Self::Pairs | Self::Held | Self::Handoff | Self::Full | Self::Bursts => Sizes::One,
+            Self::Pairs | Self::Held | Self::Handoff | Self::Full | Self::FullLarge | Self::Bursts => {
+                Sizes::One
+            }
         }
+    }
+
+    /// Whether it is played in a window that is nearly full.
+    pub(crate) fn is_full(self) -> bool {
+        matches!(self, Self::Full | Self::FullLarge)
     }
 
     /// Whether half of the threads allocate and the others free.
@@ -113,6 +124,14 @@ impl Scenario {
                 full::LONG_PAGES,
                 full::BATCH_MAX
             ),
+            Self::FullLarge => format!(
+                "{} of a window of {} pages in use, half in single pages that stay, half in ranges of {} pages: free up to {} \
+                 of those at random, allocate as many",
+                percent(full::IN_USE),
+                setup.space.pages(),
+                full::LARGE_PAGES,
+                full::LARGE_BATCH_MAX
+            ),
             Self::Bursts => format!("allocate {} pages one by one, free them all", setup.burst),
             Self::Drift => format!(
                 "as handoff, mixed sizes, while the ranges in flight of each two threads go from {} to {} and back within \
@@ -133,7 +152,8 @@ impl Scenario {
             Self::Held | Self::Network | Self::Storage => {
                 each(&|thread| Box::new(ring::Ring::new(setup, self.sizes(), thread)))
             }
-            Self::Full => each(&|thread| Box::new(full::Full::new(setup, thread))),
+            Self::Full => each(&|thread| Box::new(full::Full::singles(setup, thread))),
+            Self::FullLarge => each(&|thread| Box::new(full::Full::large(setup, thread))),
             Self::Bursts => each(&|thread| Box::new(bursts::Bursts::new(setup, thread))),
             Self::Handoff | Self::Drift if !setup.threads.is_multiple_of(2) => None,
             Self::Handoff => Some(handoff::hands(setup, handoff::Flight::Level)),

@@ -61,7 +61,7 @@ fn all_scenarios_with_all_contestants() {
     contestants.push(peer(&folder, "bitmap-in-c", BITMAP));
     let benchmark = measure(&contestants, tiny()).unwrap();
     // Handing over takes two threads.
-    assert_eq!(benchmark.cases.len(), 6 * 3 + 2 * 2);
+    assert_eq!(benchmark.cases.len(), 7 * 3 + 2 * 2);
     for case in &benchmark.cases {
         let at = format!("{} with {} threads", case.scenario, case.threads);
         assert_eq!(case.entries.len(), contestants.len(), "{at}");

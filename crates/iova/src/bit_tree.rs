@@ -74,15 +74,15 @@ impl State {
         }
     }
 
-    fn allocate(&mut self, request: &Request) -> Option<Range> {
+    fn allocate(&mut self, request: &Request) -> Option<u64> {
         let first = self.lowest_block(request).or_else(|| self.lowest_run(request))?;
         mark_taken(&mut self.orders, first, first + request.pages - 1);
         self.starts.begin(first);
-        Some(Range { first: first + self.starts.offset(), pages: request.pages })
+        Some(first + self.starts.offset())
     }
 
     fn lowest_block(&self, request: &Request) -> Option<u64> {
-        let block = request.pages.checked_next_power_of_two()?.max(request.alignment_pages);
+        let block = request.pages.checked_next_power_of_two()?.max(request.alignment_pages());
         let order = block.trailing_zeros();
         let first = self.orders.get(order as usize)?.first_clear()? << order;
         (first + self.starts.offset() + request.pages - 1 <= request.limit).then_some(first)
@@ -91,7 +91,7 @@ impl State {
     fn lowest_run(&self, request: &Request) -> Option<u64> {
         let offset = self.starts.offset();
         let end = (request.limit.checked_sub(offset)?).saturating_add(1).min(self.pages().len());
-        self.pages().clear_run(0, end, request.pages, request.alignment_pages, offset)
+        self.pages().clear_run(0, end, request.pages, request.alignment_pages(), offset)
     }
 
     /// The pages, set where taken.
@@ -198,11 +198,11 @@ impl Order {
 }
 
 impl Allocator for BitTree {
-    fn allocate(&self, request: &Request) -> Result<Range, AllocateError> {
+    fn allocate(&self, request: &Request) -> Result<u64, AllocateError> {
         if !request.is_sensible() {
-            return Err(AllocateError::senseless(request));
+            return Err(AllocateError::Senseless);
         }
-        self.0.lock().allocate(request).ok_or(AllocateError::full(request))
+        self.0.lock().allocate(request).ok_or(AllocateError::Full)
     }
 
     fn free(&self, range: Range) -> Result<(), FreeError> {
@@ -231,19 +231,20 @@ mod tests {
     #[test]
     fn the_lowest_block_is_found_and_its_rest_stays_free() {
         let tree = BitTree::new(&Space::new(1, 0xfffff)).unwrap();
-        let first = |pages| tree.allocate(&Request::size_aligned(pages, u64::MAX)).unwrap().first;
+        let first = |pages| tree.allocate(&Request::size_aligned(pages, u64::MAX)).unwrap();
         assert_eq!([first(1), first(5), first(1), first(3), first(2), first(3)], [1, 8, 2, 4, 14, 16]);
     }
 
     #[test]
     fn a_run_across_blocks_is_found_when_no_block_is_free() {
         let tree = BitTree::new(&Space::new(0, 199)).unwrap();
-        let whole = tree.allocate(&Request::new(200, 199)).unwrap();
-        tree.free(whole).unwrap();
-        let ranges: Vec<Range> = (0..200).map(|_| tree.allocate(&Request::new(1, 199)).unwrap()).collect();
-        ranges[61..68].iter().for_each(|&range| tree.free(range).unwrap());
-        assert_eq!(tree.allocate(&Request::new(7, 199)).unwrap(), Range { first: 61, pages: 7 });
-        assert_eq!(tree.allocate(&Request::new(1, 199)), Err(AllocateError::Full { pages: 1, limit: 199 }));
+        let whole = Request::new(200, 199);
+        tree.free(whole.range(tree.allocate(&whole).unwrap())).unwrap();
+        let page = Request::new(1, 199);
+        let firsts: Vec<u64> = (0..200).map(|_| tree.allocate(&page).unwrap()).collect();
+        firsts[61..68].iter().for_each(|&first| tree.free(page.range(first)).unwrap());
+        assert_eq!(tree.allocate(&Request::new(7, 199)), Ok(61));
+        assert_eq!(tree.allocate(&page), Err(AllocateError::Full));
     }
 
     /// A space of the largest size takes no memory for what is not touched.
@@ -251,7 +252,7 @@ mod tests {
     fn a_44_bit_bus_is_described() {
         let tree = BitTree::new(&Space::new(1, (1 << 32) - 1)).unwrap();
         let request = Request::size_aligned(1 << 20, u64::MAX);
-        assert_eq!(tree.allocate(&request).unwrap().first, 1 << 20);
+        assert_eq!(tree.allocate(&request).unwrap(), 1 << 20);
         assert!(BitTree::new(&Space::new(0, 1 << 32)).is_err());
     }
 }

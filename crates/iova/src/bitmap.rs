@@ -94,13 +94,13 @@ impl State {
 }
 
 impl Allocator for Bitmap {
-    fn allocate(&self, request: &Request) -> Result<Range, AllocateError> {
+    fn allocate(&self, request: &Request) -> Result<u64, AllocateError> {
         if !request.is_sensible() {
-            return Err(AllocateError::senseless(request));
+            return Err(AllocateError::Senseless);
         }
         let mut state = self.0.lock();
-        let first = state.allocate(request).ok_or(AllocateError::full(request))?;
-        Ok(Range { first: state.table.page(first), pages: request.pages })
+        let entry = state.allocate(request).ok_or(AllocateError::Full)?;
+        Ok(state.table.page(entry))
     }
 
     fn free(&self, range: Range) -> Result<(), FreeError> {

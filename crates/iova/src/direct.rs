@@ -19,11 +19,11 @@ impl Direct {
 
 impl Allocator for Direct {
     #[inline]
-    fn allocate(&self, request: &Request) -> Result<Range, AllocateError> {
-        let range = Range { first: request.memory.wrapping_add(self.offset), pages: request.pages };
-        match range.last() <= request.limit {
-            true => Ok(range),
-            false => Err(AllocateError::full(request)),
+    fn allocate(&self, request: &Request) -> Result<u64, AllocateError> {
+        let first = request.memory.wrapping_add(self.offset);
+        match request.range(first).last() <= request.limit {
+            true => Ok(first),
+            false => Err(AllocateError::Full),
         }
     }
 

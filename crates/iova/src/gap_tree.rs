@@ -36,24 +36,22 @@ impl GapTree {
 }
 
 impl Allocator for GapTree {
-    fn allocate(&self, request: &Request) -> Result<Range, AllocateError> {
+    fn allocate(&self, request: &Request) -> Result<u64, AllocateError> {
         if !request.is_sensible() {
-            return Err(AllocateError::senseless(request));
+            return Err(AllocateError::Senseless);
         }
         let mut ranges = self.ranges.lock();
-        let range = ranges.gaps.take(request.pages, request.alignment_pages, request.limit);
-        let range = range.ok_or_else(|| AllocateError::full(request))?;
+        let range = ranges.gaps.take(request.pages, request.alignment_pages(), request.limit);
+        let range = range.ok_or(AllocateError::Full)?;
         ranges.out.insert(range.first, range.pages);
-        Ok(range)
+        Ok(range.first)
     }
 
     fn free(&self, range: Range) -> Result<(), FreeError> {
         let mut ranges = self.ranges.lock();
         match ranges.out.get(&range.first) {
-            None => Err(FreeError::NotAllocated { first: range.first }),
-            Some(pages) if *pages != range.pages => {
-                Err(FreeError::OtherSize { first: range.first, pages: range.pages })
-            }
+            None => Err(FreeError::NotAllocated),
+            Some(pages) if *pages != range.pages => Err(FreeError::OtherSize),
             Some(_) => {
                 ranges.out.remove(&range.first);
                 ranges.gaps.add(range);

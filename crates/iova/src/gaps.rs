@@ -94,6 +94,15 @@ impl Gaps {
         self.pages
     }
 
+    /// The lowest page of all.
+    pub(crate) fn first(&self) -> Option<u64> {
+        let mut at = self.root;
+        while at != NONE && self.node(at).left != NONE {
+            at = self.node(at).left;
+        }
+        (at != NONE).then(|| self.node(at).first)
+    }
+
     /// Pages of the largest.
     pub(crate) fn largest_pages(&self) -> u64 {
         if self.root == NONE { 0 } else { self.node(self.root).pages_max }

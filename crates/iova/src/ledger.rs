@@ -52,12 +52,12 @@ impl Ledger {
 
     /// A range is given back: of two threads that give back the same, one is told so.
     pub(crate) fn strike(&self, range: Range) -> Result<(), FreeError> {
-        let unknown = FreeError::NotAllocated { first: range.first };
+        let unknown = FreeError::NotAllocated;
         let entry = self.entry(range.first).ok_or(unknown)?;
         match entry.compare_exchange(told(range.pages), 0, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(0) | Err(0) => Err(unknown),
             Ok(_) => Ok(()),
-            Err(_) => Err(FreeError::OtherSize { first: range.first, pages: range.pages }),
+            Err(_) => Err(FreeError::OtherSize),
         }
     }
 

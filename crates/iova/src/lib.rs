@@ -6,7 +6,7 @@
 //! | | allocates and frees in | finds what fits | space |
 //! |---|---|---|---|
 //! | [`Direct`] | nothing: memory moved by an offset | | all |
-//! | [`Percpu`] | steps on a CPU without atomic instructions; every 32nd takes locks; O(log n) for more than 1,024 pages and in a nearly full space | everything, where a size up to 1,024 pages may take the next power of two | all |
+//! | [`Percpu`] | steps on a CPU without atomic instructions, up to 1,024 pages; locks for a batch of 64 where a CPU has none or too many; O(log n) for larger ranges and in a nearly full space | everything, where a size up to 1,024 pages may take the next power of two | all |
 //! | [`Magazines`] | a lock per CPU up to 32 pages, else one lock and a walk (Linux 6) | see there | 2^40 pages |
 //! | [`Pools`] | a lock per pool, linear search of a bitmap (powerpc) | see there | 2^32 pages |
 //! | [`Bitmap`] | one lock, linear search (powerpc before 3.6) | see there | 2^32 pages |
@@ -15,8 +15,8 @@
 //! | [`BitTree`] | one lock, O(log64 of the space) | everything | 2^32 pages |
 //!
 //! All of them: what is out at the same time doesn't overlap, holds no reserved page, and respects limit and alignment; a
-//! range freed twice, or never allocated, is an error that changes nothing. ([`Percpu`] tells by size class: the 3
-//! pages of a range may be freed as 4. A range freed twice at the very same moment on two CPUs may pass; see
+//! range freed twice, never allocated, or of another size is an error that changes nothing. ([`Percpu`] tells sizes of 241 to
+//! 1,024 pages apart by powers of two only. A range freed twice at the very same moment on two CPUs may pass; see
 //! [`percpu`].)
 //!
 //! It is not for use from signal handlers, which may interrupt a thread that holds a lock, and it maps nothing: it only says
@@ -31,10 +31,11 @@
 //! let four_gib = 1 << 20;
 //! let addresses = Percpu::new(&space, four_gib, Host::new())?;
 //!
-//! let buffer = addresses.allocate(&Request::size_aligned(32, space.last))?;
+//! let request = Request::size_aligned(32, space.last);
+//! let buffer = request.range(addresses.allocate(&request)?);
 //! // For an adapter with a 32-bit mask:
 //! let low = addresses.allocate(&Request::new(1, four_gib - 1))?;
-//! assert!(low.last() < four_gib && buffer.first % 32 == 0);
+//! assert!(low < four_gib && buffer.first % 32 == 0);
 //! addresses.free(buffer)?;
 //! assert!(addresses.free(buffer).is_err());
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -126,14 +126,14 @@ impl Magazines {
 
     fn take(&self, request: &Request) -> Option<u64> {
         let Some(size) = size_of_pages(request.pages) else {
-            return self.take_from_tree(request.pages, request.alignment_pages, request.limit);
+            return self.take_from_tree(request.pages, request.alignment_pages(), request.limit);
         };
         let pages = 1 << size;
-        let first = match request.alignment_pages <= pages {
+        let first = match request.alignment_pages() <= pages {
             true => self.pop(size, request.limit),
             false => None,
         };
-        first.or_else(|| self.take_from_tree(pages, request.alignment_pages.max(pages), request.limit))
+        first.or_else(|| self.take_from_tree(pages, request.alignment_pages().max(pages), request.limit))
     }
 
     fn take_from_tree(&self, pages: u64, alignment_pages: u64, limit: u64) -> Option<u64> {
@@ -215,7 +215,7 @@ impl Magazines {
         if self.ledger.pages_at(range.first) > CACHED_PAGES_MAX
             && domain.find(range.first) != Some(range.pages)
         {
-            return Err(FreeError::OtherSize { first: range.first, pages: range.pages });
+            return Err(FreeError::OtherSize);
         }
         self.ledger.strike(range)?;
         domain.free(range)
@@ -268,14 +268,13 @@ impl Magazine {
 }
 
 impl Allocator for Magazines {
-    fn allocate(&self, request: &Request) -> Result<Range, AllocateError> {
+    fn allocate(&self, request: &Request) -> Result<u64, AllocateError> {
         if !request.is_sensible() {
-            return Err(AllocateError::senseless(request));
+            return Err(AllocateError::Senseless);
         }
-        let first = self.take(request).ok_or(AllocateError::full(request))?;
-        let range = Range { first, pages: request.pages };
-        self.ledger.enter(range);
-        Ok(range)
+        let first = self.take(request).ok_or(AllocateError::Full)?;
+        self.ledger.enter(request.range(first));
+        Ok(first)
     }
 
     fn free(&self, range: Range) -> Result<(), FreeError> {
@@ -308,7 +307,8 @@ mod tests {
     use core::sync::atomic::{AtomicU32, Ordering};
 
     fn take(magazines: &Magazines, pages: u64) -> Range {
-        magazines.allocate(&Request::new(pages, u64::MAX)).unwrap()
+        let request = Request::new(pages, u64::MAX);
+        request.range(magazines.allocate(&request).unwrap())
     }
 
     #[test]
@@ -332,7 +332,7 @@ mod tests {
         let ranges = [take(&magazines, 1), take(&magazines, 1), take(&magazines, 1)];
         assert_eq!(ranges.map(|range| range.first), [999, 998, 997]);
         ranges.iter().rev().for_each(|&range| magazines.free(range).unwrap());
-        assert_eq!(magazines.allocate(&Request::new(1, 998)).unwrap().first, 998);
+        assert_eq!(magazines.allocate(&Request::new(1, 998)).unwrap(), 998);
         assert_eq!(take(&magazines, 1).first, 999);
     }
 

@@ -1,28 +1,25 @@
 //! An allocator whose CPUs keep out of each other's way.
 //!
-//! Pages are handed out from *blocks*: up to 32 items of one size, a bit for each. A CPU allocates from its active block by
-//! taking a bit out of a word of its own, and frees into blocks that it has by putting one in: in steps on its CPU
-//! ([`Cpus`]), without lock or atomic instruction. All else is rarer by the number of items:
+//! Each CPU has a stack of free ranges for each size: 1, 2, 4 ... 1,024 pages. A range is allocated by taking the topmost and
+//! freed by putting it on top, in steps on that CPU ([`Cpus`]), without lock or atomic instruction, wherever it
+//! came from. A number for each page says what is out, so that a range freed twice, or as one of another size, is noticed.
 //!
 //! ```text
-//!                    no free item left                 an item is freed: the CPU
-//!                 +--------------------> full --------------------------+  that frees it
-//!                 |                                                     v  takes the block
-//!   central -> active (one per CPU and class) <---------------------- listed -> central
-//!    tree              the active block has none left: the next          all items free
+//!    allocate, free                 half a stack at a time                what the depot doesn't hold
+//!   <---------------> stack of a CPU <---------------> depot of the class <-----------------> central tree
 //! ```
 //!
-//! An item freed on another CPU than the owner's goes into the owner word with one atomic exchange, and the owner takes it up
-//! when its active block runs out. When the central tree can't satisfy a request, blocks with free items are dissolved
-//! into it, those of other CPUs too: no free page is out of reach.
+//! A stack that runs dry or over exchanges half of itself with the depot of its size, which all CPUs share. What the depot has
+//! no room for goes back to the central tree of free ranges, where neighbours become one; where the depot is empty, the
+//! CPU gets a piece of that tree. When the tree can't satisfy a request, all stacks and depots are emptied into it, those of
+//! other CPUs too: no free page is out of reach.
 //!
-//! What is not noticed: a range freed twice, where the second call begins before the first has ended, or while the owner takes
-//! up what others freed of the same block. Then an item may be handed out twice, as in any allocator that trusts its
-//! callers. One call after the other is always noticed.
+//! What is not noticed: a range freed twice, where the second call begins before the first has ended. Then it may be handed
+//! out twice, as in any allocator that trusts its callers. One call after the other is always noticed.
 //!
-//! Blocks of fixed-size items are Bonwick's slabs ("The Slab Allocator", 1994); a block's two sets of free items, one
-//! without atomics, are Leijen, Zorn and de Moura's ("Mimalloc: Free List Sharding in Action", 2019); per-CPU data
-//! changed by restartable sequences come from Turner and Hunter (2013) and Desnoyers (Linux 4.18, 2018).
+//! Stacks of objects by CPU that exchange batches with a depot are Bonwick and Adams's magazines ("Magazines and Vmem", 2001),
+//! which Linux keeps of I/O addresses under a lock (Leizarovich, Morrison and Tsafrir, "Utilizing the IOMMU Scalably", 2015);
+//! per-CPU data changed by restartable sequences come from Turner and Hunter (2013) and Desnoyers (Linux 4.18, 2018).
 
 mod central;
 mod cpus;
@@ -33,30 +30,34 @@ mod rseq;
 mod shape;
 mod sharded;
 mod slot;
+mod stack;
 mod table;
-mod unit;
 
-pub use cpus::{Cpus, Exchange, NOT_DONE};
+pub use cpus::Cpus;
 #[cfg(all(feature = "std", not(loom)))]
 pub use host::Host;
 #[cfg(all(feature = "std", target_os = "linux", target_arch = "x86_64", not(loom)))]
 pub use rseq::Rseq;
 pub use sharded::Sharded;
+pub use stack::Stack;
 
+use crate::gaps::Gaps;
 use crate::lock::Lock;
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use crate::{AllocateError, Allocator, FreeError, Range, Request, Space, SpaceError, Usage};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use central::Central;
-use shape::{CLASSES, Shape, UNIT_PAGES, class_of};
-use slot::{List, NO_PAGE, Slot};
+use shape::{CLASSES, KEPT_MAX, Shape, class_of};
+use slot::Slot;
+use stack::{CLOSED, Closed, NO_PAGE};
 use table::Table;
-use unit::{Kind, NO_UNIT, Owner, Unit};
 
-/// Steps that fail in a row before a thread goes to the central tree: one that the kernel never registered for
-/// restartable sequences, say, would fail for ever.
-const ATTEMPTS: usize = 64;
+/// Times that what CPUs keep is collected for one request: others may allocate what was collected, and free it where it
+/// was collected before.
+const COLLECTIONS_MAX: usize = 4;
+/// A CPU takes no more than this part of what is free.
+const FREE_PARTS: u64 = if cfg!(loom) { 1 } else { 4 };
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -68,29 +69,33 @@ pub struct Percpu<C> {
     /// Pages from here up are those of the second zone.
     boundary: u64,
     zones: [Zone; 2],
+    /// By page: [`FREE`], or what is out and begins there.
+    marks: Table,
     pages: u64,
-    /// Held by the thread that takes blocks from others.
-    reclaiming: Lock<()>,
+    /// Held by the thread that collects what CPUs keep.
+    alone: Lock<()>,
+    /// While that thread is at it, CPUs take what they need at once and no more.
+    is_collecting: AtomicBool,
 }
 
-/// A part of the space with its own blocks, so that requests for low addresses find some however many others there are.
+/// A part of the space with its own ranges, so that requests for low addresses find some however many others there are.
 #[derive(Debug)]
 struct Zone {
-    /// The first unit of the table stands for these pages and those after them.
-    origin: u64,
-    table: Table,
+    depots: Box<[Depot]>,
     central: Lock<Central>,
 }
 
-/// A block as a step sees it.
-#[derive(Clone, Copy)]
-struct Item {
-    zone: usize,
-    class: usize,
-    /// The block's first page.
-    base: u64,
-    bit: u64,
-}
+/// First pages of free ranges of one class.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Depot(Lock<Vec<u64>>);
+
+/// Nothing begins at this page, or it is free. Another number up to [`KEPT_MAX`] is that of the pages of a range of a class.
+const FREE: u16 = 0;
+/// A range of no class, whose size the central tree knows.
+const LOOSE: u16 = u16::MAX;
+
+const _: () = assert!(KEPT_MAX < LOOSE as u64);
 
 impl<C: Cpus> Percpu<C> {
     /// An allocator of the space. No range crosses `boundary`, and requests whose limit is above it get pages below only
@@ -99,30 +104,21 @@ impl<C: Cpus> Percpu<C> {
     /// # Errors
     /// If the space has no page, or some that no bus has.
     pub fn new(space: &Space, boundary: u64, cpus: C) -> Result<Self, SpaceError> {
-        let mut centrals = [Central::default(), Central::default()];
         let boundary = if space.last < boundary { 0 } else { boundary };
-        let mut pages = 0;
+        let (mut low, mut high) = (Gaps::default(), Gaps::default());
         for range in space.free_ranges()? {
-            pages += range.pages;
-            for part in parts(range, boundary) {
-                centrals[usize::from(part.first >= boundary)].gaps.add(part);
-            }
+            let (below, above) = parts(range, boundary);
+            below.into_iter().for_each(|part| low.add(part));
+            above.into_iter().for_each(|part| high.add(part));
         }
-        let zone = |central: Central, first: u64| Zone {
-            origin: first / UNIT_PAGES * UNIT_PAGES,
-            table: Table::new(),
-            central: Lock::new(central),
-        };
-        let [low, high] = centrals;
-        let zones = [zone(low, space.first), zone(high, space.first.max(boundary))];
-        let shape = Shape::new(pages.max(1), cpus.count());
-        let slots = (0..cpus.count().min(Owner::CPUS_MAX) * slot::PER_CPU).map(|_| Slot::default()).collect();
-        Ok(Self { cpus, shape, slots, boundary, zones, pages, reclaiming: Lock::new(()) })
-    }
-
-    /// How many CPUs have slots.
-    fn cpus(&self) -> usize {
-        self.slots.len() / slot::PER_CPU
+        let pages = low.pages() + high.pages();
+        let zones = [Zone::new(low), Zone::new(high)];
+        let shape = Shape::new(pages, cpus.count());
+        let capacity = |place| shape.stack(slot::class(place));
+        let slots = (0..cpus.count() * slot::PER_CPU).map(|place| Slot::new(capacity(place))).collect();
+        let marks = Table::new(space.first, space.last);
+        let (alone, is_collecting) = (Lock::new(()), AtomicBool::new(false));
+        Ok(Self { cpus, shape, slots, boundary, zones, marks, pages, alone, is_collecting })
     }
 
     /// Nothing for a CPU that is not supposed to exist.
@@ -131,24 +127,9 @@ impl<C: Cpus> Percpu<C> {
         self.slots.get(slot::place(cpu, zone, class))
     }
 
-    fn unit(&self, item: &Item) -> Option<&Unit> {
-        self.zones[item.zone].unit(item.base)
-    }
-
-    /// The slow part of an allocation.
-    #[cold]
-    fn allocate_slowly(&self, request: &Request) -> Result<Range, AllocateError> {
-        if !request.is_sensible() {
-            return Err(AllocateError::senseless(request));
-        }
-        let class = class_of(request.pages);
-        let blocks = class < CLASSES
-            && self.shape.span_mask(class) != 0
-            && request.alignment_pages <= 1 << class
-            && request.limit >= self.shape.span_mask(class);
-        let from_block = |zone| self.allocate_from_block(request, class, zone);
-        let range = if blocks { self.zones_below(request.limit).find_map(from_block) } else { None };
-        range.map_or_else(|| self.allocate_loose(request), Ok)
+    #[inline(always)]
+    fn zone_of(&self, page: u64) -> usize {
+        usize::from(page >= self.boundary)
     }
 
     /// The zones that have pages below a limit, in the order in which they are searched.
@@ -156,429 +137,279 @@ impl<C: Cpus> Percpu<C> {
         (limit >= self.boundary).then_some(1).into_iter().chain([0])
     }
 
-    /// From the CPU's active block, after as many refills as it takes; nothing if no block ends below the limit.
-    fn allocate_from_block(&self, request: &Request, class: usize, zone: usize) -> Option<Range> {
-        for _ in 0..ATTEMPTS {
-            let cpu = self.cpus.current();
-            let slot = self.slot(cpu, zone, class)?;
-            let base = slot.active.load(Ordering::Acquire);
-            if base == NO_PAGE || slot.free.load(Ordering::Relaxed) == 0 {
-                if !self.refill(cpu, zone, class) {
-                    return None;
-                }
-                continue;
-            }
-            if base + self.shape.span_mask(class) > request.limit {
-                return None;
-            }
-            let free = self.cpus.take(cpu, &slot.active, base, &slot.free);
-            if free != 0 {
-                return Some(item_range(base, class, free, request.pages));
-            }
-        }
-        None
+    /// Every class of every CPU.
+    fn kept(&self) -> impl Iterator<Item = (usize, usize)> {
+        (0..self.slots.len() / slot::PER_CPU).flat_map(|cpu| (0..CLASSES).map(move |class| (cpu, class)))
     }
 
-    /// Gives a CPU an active block with free items. False if there is none.
-    fn refill(&self, cpu: usize, zone: usize, class: usize) -> bool {
-        let Some(slot) = self.slot(cpu, zone, class) else { return false };
-        let mut list = slot.list.lock();
-        let base = slot.active.load(Ordering::Relaxed);
-        if base != NO_PAGE {
-            if slot.free.load(Ordering::Relaxed) != 0 {
-                return true;
-            }
-            if self.take_up(cpu, slot, &Item { zone, class, base, bit: 0 }) {
-                return true;
-            }
+    /// An allocation for which the CPU's stack did not do.
+    #[cold]
+    fn allocate_slowly(&self, request: &Request) -> Result<u64, AllocateError> {
+        if !request.is_sensible() {
+            return Err(AllocateError::Senseless);
         }
-        let block = self.unlist(cpu, &mut list, zone, class).or_else(|| self.carve(cpu, zone, class));
-        let Some((base, free)) = block else { return false };
-        slot.free.store(free, Ordering::Relaxed);
-        // With the acquiring load of those who guard a step with it.
-        slot.active.store(base, Ordering::Release);
-        true
+        let is_kept =
+            |class: &usize| self.shape.stack(*class) > 0 && request.alignment_order as usize <= *class;
+        let class = class_of(request.pages).filter(is_kept);
+        let first = class.and_then(|class| {
+            let mut zones = self.zones_below(request.limit);
+            zones.find_map(|zone| self.allocate_kept(request, class, zone))
+        });
+        first.or_else(|| self.allocate_loose(request)).ok_or(AllocateError::Full)
     }
 
-    /// Takes what others freed into the active block; or, if that is nothing, lets go of the block. The list is locked.
-    fn take_up(&self, cpu: usize, slot: &Slot, item: &Item) -> bool {
-        let Some(unit) = self.unit(item) else { return false };
-        self.revoke(cpu, &slot.active, |active| (active == item.base).then_some(NO_PAGE));
-        // No step on `free` is under way any more.
-        let free = slot.free.load(Ordering::Relaxed);
-        // Before the items are taken up: who returns one later sets it again.
-        slot.returned.store(0, Ordering::SeqCst);
-        slot.free.store(0, Ordering::Relaxed);
-        loop {
-            let owner = Owner(unit.owner.load(Ordering::Relaxed));
-            let free = free | owner.returned();
-            let next = match free {
-                0 => Owner::full(item.class),
-                _ => Owner::active(item.class, cpu),
-            };
-            if unit.owner.compare_exchange(owner.0, next.0, Ordering::SeqCst, Ordering::Relaxed).is_ok() {
-                if free == 0 {
-                    return false;
-                }
-                slot.free.store(free, Ordering::Relaxed);
-                slot.active.store(item.base, Ordering::Release);
-                return true;
-            }
-        }
-    }
-
-    /// Takes a block out of the CPU's list.
-    fn unlist(&self, cpu: usize, list: &mut List, zone: usize, class: usize) -> Option<(u64, u64)> {
+    /// From the CPU's stack, filled if it is empty. Nothing if its topmost is above the limit, or there are none to fill it with.
+    fn allocate_kept(&self, request: &Request, class: usize, zone: usize) -> Option<u64> {
+        let cpu = self.cpus.current();
+        let slot = self.slot(cpu, zone, class)?;
         let zone = &self.zones[zone];
-        let number = list.head;
-        let unit = zone.neighbour(number)?;
-        let owner = self.revoke(cpu, &unit.owner, |_| Some(Owner::active(class, cpu).0));
-        zone.unlink(list, number);
-        let free = unit.free.load(Ordering::Relaxed) | Owner(owner).returned();
-        unit.free.store(0, Ordering::Relaxed);
-        Some((zone.page(number), free))
+        let _closing = slot.closing.lock();
+        let mut stack = self.close(cpu, slot);
+        if stack.is_empty() {
+            self.fill(&mut stack, zone, class);
+        }
+        let first = stack.pop(request.pages, request.limit)?;
+        self.mark(first, request.pages as u16);
+        Some(first)
     }
 
-    /// Makes a block.
-    fn carve(&self, cpu: usize, zone: usize, class: usize) -> Option<(u64, u64)> {
-        let span = self.shape.span_pages(class);
-        let zone = &self.zones[zone];
-        let mut central = zone.central.lock();
-        let block = central.gaps.take(span, span, u64::MAX)?;
-        let unit = zone.number(block.first).and_then(|number| zone.table.reach(u64::from(number)));
-        let Some(unit) = unit else {
-            central.gaps.add(block);
-            return None;
+    /// Frees a range for which the CPU's stack had no room.
+    #[cold]
+    #[inline(never)]
+    fn free_slowly(&self, first: u64, class: usize) -> Result<(), FreeError> {
+        let cpu = self.cpus.current();
+        let number = self.zone_of(first);
+        let zone = &self.zones[number];
+        let Some(slot) = self.slot(cpu, number, class) else {
+            zone.central.lock().take_back(class, [first]);
+            return Ok(());
         };
-        unit.free.store(0, Ordering::Relaxed);
-        // The lock of `central` orders it before those who get its items.
-        unit.owner.store(Owner::active(class, cpu).0, Ordering::SeqCst);
-        Some((block.first, self.shape.items(class)))
+        let _closing = slot.closing.lock();
+        let mut stack = self.close(cpu, slot);
+        if stack.is_full() {
+            self.empty(&mut stack, zone, class);
+        }
+        stack.push(first);
+        Ok(())
     }
 
-    /// Changes a word that guards steps on a CPU, to what `next` makes of it, and returns what it was. When it is done, no
-    /// step that saw the old guard is under way.
-    fn revoke(&self, cpu: usize, guard: &AtomicU64, next: impl Fn(u64) -> Option<u64>) -> u64 {
+    /// Takes a stack from its CPU. Its slot is locked.
+    fn close<'a>(&self, cpu: usize, slot: &'a Slot) -> Closed<'a> {
+        let count = &slot.stack.count;
+        let count = self.cpus.close(cpu, &slot.stack).unwrap_or_else(|| self.close_from_afar(cpu, count));
+        slot.stack.closed(count)
+    }
+
+    /// Closes a stack's count, or its top, from another CPU, and says what it was.
+    fn close_from_afar(&self, cpu: usize, word: &AtomicU64) -> u64 {
         loop {
-            let old = guard.load(Ordering::Relaxed);
-            let Some(new) = next(old) else { return old };
-            match self.cpus.exchange(cpu, guard, old, new) {
-                Exchange::Done => return old,
-                Exchange::Changed => {}
-                Exchange::Elsewhere => {
-                    if guard.compare_exchange(old, new, Ordering::SeqCst, Ordering::Relaxed).is_ok() {
-                        self.cpus.fence(cpu);
-                        return old;
-                    }
-                }
+            let was = word.swap(CLOSED, Ordering::SeqCst);
+            self.cpus.fence(cpu);
+            // A step that had begun before may have opened it again by its store; those since then found it closed.
+            if word.load(Ordering::SeqCst) == CLOSED {
+                return was;
             }
         }
     }
 
-    /// From the central tree; if need be with what CPUs have in their blocks.
-    fn allocate_loose(&self, request: &Request) -> Result<Range, AllocateError> {
-        self.allocate_central(request).or_else(|_| {
-            // One at a time: what another is just collecting isn't gone, only on its way.
-            let _alone = self.reclaiming.lock();
-            loop {
-                let found = self.allocate_central(request);
-                if found.is_ok() || self.reclaim(request.limit) == 0 {
-                    return found.or_else(|_| self.allocate_central(request));
+    /// Puts ranges into an empty stack: from the depot, else from the central tree.
+    fn fill(&self, stack: &mut Closed<'_>, zone: &Zone, class: usize) {
+        let wanted = if self.is_collecting.load(Ordering::Relaxed) { 1 } else { stack.batch() };
+        let mut depot = zone.depots[class].0.lock();
+        let from = depot.len().saturating_sub(wanted);
+        depot.drain(from..).for_each(|first| stack.push(first));
+        drop(depot);
+        if stack.is_empty() {
+            self.carve(stack, zone, class, wanted as u64);
+        }
+    }
+
+    /// Puts pieces of the central tree into an empty stack, in as few runs as can be had.
+    fn carve(&self, stack: &mut Closed<'_>, zone: &Zone, class: usize, wanted: u64) {
+        let mut central = zone.central.lock();
+        let fair = (central.gaps().pages() >> class) / FREE_PARTS;
+        let mut left = wanted.min(fair).max(1);
+        let mut run = 1 << left.ilog2();
+        while left > 0 {
+            run = run.min(1 << left.ilog2());
+            let pages = run << class;
+            match central.take(&Request::size_aligned(pages, u64::MAX)) {
+                Some(range) => {
+                    // So that the lowest is the next one that is allocated.
+                    let firsts = (0..run).rev().map(|place| range.first + (place << class));
+                    for first in firsts {
+                        self.mark(first, FREE);
+                        stack.push(first);
+                    }
+                    left -= run;
                 }
+                None if run == 1 => break,
+                None => run /= 2,
             }
+        }
+    }
+
+    /// Takes half of the ranges out of a full stack.
+    fn empty(&self, stack: &mut Closed<'_>, zone: &Zone, class: usize) {
+        let batch = stack.batch();
+        let mut depot = zone.depots[class].0.lock();
+        if depot.len() + batch <= self.shape.depot(class) {
+            depot.extend(stack.take(batch));
+        } else {
+            drop(depot);
+            let firsts: Vec<u64> = stack.take(batch).collect();
+            zone.central.lock().take_back(class, firsts);
+        }
+    }
+
+    /// From the central tree; if need be with what CPUs and depots have.
+    fn allocate_loose(&self, request: &Request) -> Option<u64> {
+        if let Some(first) = self.allocate_central(request) {
+            return Some(first);
+        }
+        // One at a time: what another is just collecting isn't gone, only on its way.
+        let _alone = self.alone.lock();
+        for _ in 0..COLLECTIONS_MAX {
+            if let Some(first) = self.allocate_central(request) {
+                return Some(first);
+            }
+            if self.collect(request.limit) == 0 {
+                break;
+            }
+        }
+        self.allocate_central(request)
+    }
+
+    fn allocate_central(&self, request: &Request) -> Option<u64> {
+        self.zones_below(request.limit).map(|zone| &self.zones[zone]).find_map(|zone| {
+            let first = zone.central.lock().allocate(request)?;
+            self.mark(first, LOOSE);
+            Some(first)
         })
     }
 
-    fn allocate_central(&self, request: &Request) -> Result<Range, AllocateError> {
-        let full = Err(AllocateError::full(request));
-        self.zones_below(request.limit)
-            .fold(full, |found, zone| found.or_else(|_| self.zones[zone].central.lock().allocate(request)))
-    }
-
-    /// Dissolves all blocks with free items, and says how many pages became free.
-    fn reclaim(&self, limit: u64) -> u64 {
-        let from_zone = |zone| (0..self.cpus()).map(|cpu| self.reclaim_from(cpu, zone)).sum::<u64>();
-        self.zones_below(limit).map(from_zone).sum()
-    }
-
-    fn reclaim_from(&self, cpu: usize, number: usize) -> u64 {
-        let zone = &self.zones[number];
-        let slots = (0..CLASSES).filter_map(|class| self.slot(cpu, number, class));
-        let mut lists: Vec<_> = slots.map(|slot| (slot, slot.list.lock())).collect();
-        if lists
-            .iter()
-            .all(|(slot, list)| slot.active.load(Ordering::Relaxed) == NO_PAGE && list.head == NO_UNIT)
-        {
-            return 0;
-        }
-        // Those who free an item of a block that is just being dissolved wait for this lock.
-        let mut central = zone.central.lock();
-        // Blocks, each with the items that others gave back.
-        let mut taken: Vec<(usize, u64, &Unit, u64)> = Vec::new();
-        for (class, (slot, list)) in lists.iter_mut().enumerate() {
-            let active = slot.active.swap(NO_PAGE, Ordering::SeqCst);
-            if active != NO_PAGE
-                && let Some(unit) = zone.unit(active)
-            {
-                let owner = Owner(unit.owner.swap(Owner::NONE.0, Ordering::SeqCst));
-                taken.push((class, active, unit, owner.returned()));
-            }
-            while let Some(unit) = zone.neighbour(list.head) {
-                let owner = Owner(unit.owner.swap(Owner::NONE.0, Ordering::SeqCst));
-                taken.push((class, zone.page(list.head), unit, owner.returned()));
-                let head = list.head;
-                zone.unlink(list, head);
-            }
-        }
-        self.cpus.fence(cpu);
-        for (class, (slot, _)) in lists.iter().enumerate() {
-            // The active block's free items go where those of listed blocks are.
-            let free = slot.free.swap(0, Ordering::Relaxed);
-            if let Some((.., unit, _)) = taken.iter().find(|block| block.0 == class).filter(|_| free != 0) {
-                unit.free.fetch_or(free, Ordering::Relaxed);
-            }
-        }
-        let mut pages = 0;
-        for (class, base, unit, returned) in taken {
-            let free = unit.free.swap(0, Ordering::Relaxed) | returned;
-            if free == 0 {
-                unit.owner.store(Owner::full(class).0, Ordering::SeqCst);
-            } else {
-                central.dissolve(base, class, free, self.shape.items(class));
-                pages += u64::from(free.count_ones()) << class;
-            }
-        }
+    /// Moves what CPUs and depots keep to the central tree, and says how many pages that is.
+    fn collect(&self, limit: u64) -> u64 {
+        self.is_collecting.store(true, Ordering::Relaxed);
+        let pages = self.zones_below(limit).map(|zone| self.collect_zone(zone)).sum();
+        self.is_collecting.store(false, Ordering::Relaxed);
         pages
     }
 
-    /// Frees an item of a block in this CPU's list, if that is what it is and nobody else freed some of it: the common case of
-    /// [`Self::free_elsewhere`].
+    /// The depots come last: a stack that was not yet emptied may run over into one, and none is filled from there meanwhile.
+    fn collect_zone(&self, number: usize) -> u64 {
+        let zone = &self.zones[number];
+        let stacks: u64 = self.kept().map(|(cpu, class)| self.collect_stack(cpu, number, class)).sum();
+        let depots = zone.depots.iter().enumerate().map(|(class, depot)| {
+            let firsts = core::mem::take(&mut *depot.0.lock());
+            zone.central.lock().take_back(class, firsts)
+        });
+        stacks + depots.sum::<u64>()
+    }
+
+    fn collect_stack(&self, cpu: usize, number: usize, class: usize) -> u64 {
+        let Some(slot) = self.slot(cpu, number, class) else { return 0 };
+        let _closing = slot.closing.lock();
+        if slot.stack.len() == 0 {
+            return 0;
+        }
+        let mut firsts: Vec<u64> = self.close(cpu, slot).take(usize::MAX).collect();
+        if slot.stack.top.load(Ordering::Relaxed) < CLOSED {
+            firsts.extend(Some(self.close_from_afar(cpu, &slot.stack.top)).filter(|top| *top != NO_PAGE));
+            slot.stack.top.store(NO_PAGE, Ordering::Release);
+        }
+        self.zones[number].central.lock().take_back(class, firsts)
+    }
+
+    /// Frees what has the mark of its size into the CPU's stack.
     #[inline(always)]
-    fn free_listed(
-        &self,
-        first: u64,
-        zone: usize,
-        class: usize,
-        cpu: usize,
-    ) -> Option<Result<(), FreeError>> {
-        let at = first & self.shape.span_mask(class);
-        let unit = self.zones[zone].unit(first - at)?;
-        let owner = Owner::listed(class, cpu);
-        if unit.owner.load(Ordering::Acquire) != owner.0 || at & ((1 << class) - 1) != 0 {
-            return None;
-        }
-        self.free_here(unit, owner, &Item { zone, class, base: first - at, bit: 1 << (at >> class) })
-    }
-
-    /// Frees what is not in the CPU's active block.
-    #[cold]
-    fn free_elsewhere(&self, range: Range, class: usize) -> Result<(), FreeError> {
-        let zone = usize::from(range.first >= self.boundary);
-        let span_mask = if class < CLASSES { self.shape.span_mask(class) } else { 0 };
-        let at = range.first & span_mask;
-        let is_item = span_mask != 0 && at.trailing_zeros() >= class as u32;
-        let item =
-            Item { zone, class, base: range.first - at, bit: if is_item { 1 << (at >> class) } else { 0 } };
-        let Some(unit) = self.unit(&item).filter(|_| is_item) else {
-            return self.zones[zone].central.lock().free(range);
-        };
-        loop {
-            let owner = Owner(unit.owner.load(Ordering::Acquire));
-            let freed = match owner.kind() {
-                _ if !owner.is_of(class) => match self.zones[zone].central.lock().free(range) {
-                    // A block that was being dissolved may have turned out to be full.
-                    Err(_) if unit.owner.load(Ordering::Acquire) != owner.0 => None,
-                    freed => Some(freed),
-                },
-                Kind::Full => self.adopt(unit, owner, &item).then_some(Ok(())),
-                Kind::Listed if owner.cpu() == self.cpus.current() => self.free_here(unit, owner, &item),
-                _ => self.free_there(unit, owner, &item),
-            };
-            if let Some(freed) = freed {
-                return freed;
+    fn free_marked(&self, mark: &AtomicU16, range: Range) -> Result<(), FreeError> {
+        match class_of(range.pages) {
+            Some(class) if mark.load(Ordering::Relaxed) == range.pages as u16 => {
+                // Before anyone else can have it.
+                mark.store(FREE, Ordering::Relaxed);
+                let cpu = self.cpus.current();
+                let slot = self.slot(cpu, self.zone_of(range.first), class);
+                match slot.is_some_and(|slot| self.cpus.push(cpu, &slot.stack, range.first)) {
+                    true => Ok(()),
+                    false => self.free_slowly(range.first, class),
+                }
             }
+            _ => self.free_loose(range),
         }
     }
 
-    /// Takes a full block for this CPU, with the item that is being freed. False if someone else was faster.
-    fn adopt(&self, unit: &Unit, owner: Owner, item: &Item) -> bool {
-        let cpu = self.cpus.current().min(self.cpus() - 1);
-        let Some(slot) = self.slot(cpu, item.zone, item.class) else { return false };
-        let mut list = slot.list.lock();
-        let listed = Owner::listed(item.class, cpu).with_returned(item.bit);
-        let taken =
-            unit.owner.compare_exchange(owner.0, listed.0, Ordering::SeqCst, Ordering::Relaxed).is_ok();
-        if taken && let Some(number) = self.zones[item.zone].number(item.base) {
-            self.zones[item.zone].link(&mut list, number);
-        }
-        taken
-    }
-
-    /// Into a block in this CPU's list. Nothing if the step was interrupted.
-    #[inline(always)]
-    fn free_here(&self, unit: &Unit, owner: Owner, item: &Item) -> Option<Result<(), FreeError>> {
-        if owner.returned() & item.bit != 0 {
-            return Some(Err(not_allocated(item)));
-        }
-        let free = self.cpus.put(owner.cpu(), &unit.owner, owner.0, &unit.free, item.bit);
-        if free == NOT_DONE {
-            return None;
-        }
-        if free & item.bit != 0 {
-            return Some(Err(not_allocated(item)));
-        }
-        if free | item.bit | owner.returned() == self.shape.items(item.class) {
-            self.give_up(unit, item);
-        }
-        Some(Ok(()))
-    }
-
-    /// Into a block that another CPU has. Nothing if its owner changed meanwhile.
-    fn free_there(&self, unit: &Unit, owner: Owner, item: &Item) -> Option<Result<(), FreeError>> {
-        let slot = self.slot(owner.cpu(), item.zone, item.class)?;
-        let free = match owner.kind() {
-            Kind::Active if slot.active.load(Ordering::Acquire) == item.base => {
-                slot.free.load(Ordering::Relaxed)
-            }
-            _ => unit.free.load(Ordering::Relaxed),
-        };
-        if (free | owner.returned()) & item.bit != 0 {
-            // The owner may just have moved them: only if it is still the owner is it true.
-            let is_same = unit.owner.load(Ordering::SeqCst) == owner.0;
-            return is_same.then(|| Err(not_allocated(item)));
-        }
-        let next = owner.with_returned(item.bit);
-        unit.owner.compare_exchange(owner.0, next.0, Ordering::SeqCst, Ordering::Relaxed).ok()?;
-        if owner.kind() == Kind::Active && slot.returned.load(Ordering::Relaxed) == 0 {
-            slot.returned.store(1, Ordering::SeqCst);
-        }
-        let free = unit.free.load(Ordering::Relaxed);
-        if owner.kind() == Kind::Listed && free | next.returned() == self.shape.items(item.class) {
-            self.give_up(unit, item);
-        }
-        Some(Ok(()))
-    }
-
-    /// Gives a listed block whose items are all free back to the central tree, if it still is.
+    /// The same, and what comes after an allocation, where the mark is not near.
     #[cold]
-    fn give_up(&self, unit: &Unit, item: &Item) {
-        let owner = Owner(unit.owner.load(Ordering::Acquire));
-        if owner.kind() != Kind::Listed || !owner.is_of(item.class) {
-            return;
+    #[inline(never)]
+    fn free_far(&self, range: Range) -> Result<(), FreeError> {
+        self.marks.get(range.first).map_or(Err(FreeError::NotAllocated), |mark| self.free_marked(mark, range))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn allocated_far(&self, first: u64, pages: u64) -> Result<u64, AllocateError> {
+        self.mark(first, pages as u16);
+        Ok(first)
+    }
+
+    /// Says what begins at a page.
+    fn mark(&self, first: u64, mark: u16) {
+        if let Some(place) = self.marks.reach(first) {
+            place.store(mark, Ordering::Relaxed);
         }
-        let zone = &self.zones[item.zone];
-        let Some(slot) = self.slot(owner.cpu(), item.zone, item.class) else { return };
-        let mut list = slot.list.lock();
-        let is_whole = |now: u64| {
-            let free = unit.free.load(Ordering::Relaxed) | Owner(now).returned();
-            let same = Owner(now).without_returned() == Owner::listed(item.class, owner.cpu());
-            same && free == self.shape.items(item.class)
-        };
-        let last = self.revoke(owner.cpu(), &unit.owner, |now| is_whole(now).then_some(Owner::NONE.0));
-        if !is_whole(last) {
-            return;
+    }
+
+    /// Frees what has no mark of the class it is said to be of.
+    #[cold]
+    #[inline(never)]
+    fn free_loose(&self, range: Range) -> Result<(), FreeError> {
+        let zone = &self.zones[self.zone_of(range.first)];
+        let mark = self.marks.get(range.first).ok_or(FreeError::NotAllocated)?;
+        match mark.load(Ordering::Relaxed) {
+            FREE => Err(FreeError::NotAllocated),
+            LOOSE => {
+                let mut central = zone.central.lock();
+                central.free(range)?;
+                mark.store(FREE, Ordering::Relaxed);
+                Ok(())
+            }
+            _ => Err(FreeError::OtherSize),
         }
-        if let Some(number) = zone.number(item.base) {
-            zone.unlink(&mut list, number);
-        }
-        unit.free.store(0, Ordering::Relaxed);
-        drop(list);
-        let pages = self.shape.span_pages(item.class);
-        zone.central.lock().gaps.add(Range { first: item.base, pages });
     }
 }
 
-fn not_allocated(item: &Item) -> FreeError {
-    FreeError::NotAllocated { first: item.base + (u64::from(item.bit.trailing_zeros()) << item.class) }
-}
-
-/// The range on both sides of a boundary.
-fn parts(range: Range, boundary: u64) -> impl Iterator<Item = Range> {
-    let low = range.first < boundary;
-    let high = range.last() >= boundary;
+/// What of a range is below a boundary, and what is not.
+fn parts(range: Range, boundary: u64) -> (Option<Range>, Option<Range>) {
     let below = Range::between(range.first, range.last().min(boundary.wrapping_sub(1)));
     let above = Range::between(range.first.max(boundary), range.last());
-    [low.then_some(below), high.then_some(above)].into_iter().flatten()
-}
-
-/// The lowest free item of a block.
-#[inline(always)]
-fn item_range(base: u64, class: usize, free: u64, pages: u64) -> Range {
-    Range { first: base + (u64::from(free.trailing_zeros()) << class), pages }
+    ((range.first < boundary).then_some(below), (range.last() >= boundary).then_some(above))
 }
 
 impl Zone {
-    fn number(&self, page: u64) -> Option<u32> {
-        u32::try_from(page.checked_sub(self.origin)? / UNIT_PAGES).ok().filter(|number| *number != NO_UNIT)
-    }
-
-    fn page(&self, number: u32) -> u64 {
-        self.origin + u64::from(number) * UNIT_PAGES
-    }
-
-    #[inline(always)]
-    fn unit(&self, page: u64) -> Option<&Unit> {
-        self.table.get(page.checked_sub(self.origin)? / UNIT_PAGES)
-    }
-
-    /// The unit that a link names, if it names one.
-    fn neighbour(&self, number: u32) -> Option<&Unit> {
-        self.table.get(u64::from(number)).filter(|_| number != NO_UNIT)
-    }
-
-    fn link(&self, list: &mut List, number: u32) {
-        let Some(unit) = self.neighbour(number) else { return };
-        unit.previous.store(NO_UNIT, Ordering::Relaxed);
-        unit.next.store(list.head, Ordering::Relaxed);
-        if let Some(next) = self.neighbour(list.head) {
-            next.previous.store(number, Ordering::Relaxed);
-        }
-        list.head = number;
-    }
-
-    fn unlink(&self, list: &mut List, number: u32) {
-        let Some(unit) = self.neighbour(number) else { return };
-        let (previous, next) = (unit.previous.load(Ordering::Relaxed), unit.next.load(Ordering::Relaxed));
-        match self.neighbour(previous) {
-            Some(before) => before.next.store(next, Ordering::Relaxed),
-            None => list.head = next,
-        }
-        if let Some(after) = self.neighbour(next) {
-            after.previous.store(previous, Ordering::Relaxed);
-        }
-    }
-
-    /// Free items of a CPU's blocks.
-    fn cached(&self, slot: &Slot) -> u64 {
-        let list = slot.list.lock();
-        let returned = |unit: &Unit| Owner(unit.owner.load(Ordering::Relaxed)).returned();
-        let active = self.unit(slot.active.load(Ordering::Relaxed)).map_or(0, returned);
-        let mut items = (slot.free.load(Ordering::Relaxed) | active).count_ones();
-        let mut next = list.head;
-        while let Some(unit) = self.neighbour(next) {
-            items += (unit.free.load(Ordering::Relaxed) | returned(unit)).count_ones();
-            next = unit.next.load(Ordering::Relaxed);
-        }
-        u64::from(items)
+    fn new(gaps: Gaps) -> Self {
+        let depots = (0..CLASSES).map(|_| Depot::default()).collect();
+        Self { depots, central: Lock::new(Central::new(gaps)) }
     }
 }
 
 impl<C: Cpus> Allocator for Percpu<C> {
     #[inline]
-    fn allocate(&self, request: &Request) -> Result<Range, AllocateError> {
-        let class = class_of(request.pages);
-        let alignment_mask = request.alignment_pages.wrapping_sub(1);
-        if class < CLASSES && alignment_mask < 1 << class && request.alignment_pages & alignment_mask == 0 {
-            let zone = usize::from(request.limit >= self.boundary);
+    fn allocate(&self, request: &Request) -> Result<u64, AllocateError> {
+        if let Some(class) = class_of(request.pages)
+            && request.alignment_order as usize <= class
+        {
             let cpu = self.cpus.current();
-            if let Some(slot) = self.slot(cpu, zone, class) {
-                let base = slot.active.load(Ordering::Acquire);
-                if base <= request.limit.saturating_sub(self.shape.span_mask(class)) {
-                    let free = self.cpus.take(cpu, &slot.active, base, &slot.free);
-                    if free != 0 {
-                        return Ok(item_range(base, class, free, request.pages));
+            if let Some(slot) = self.slot(cpu, self.zone_of(request.limit), class)
+                && let Some(first) = self.cpus.pop(cpu, &slot.stack, request.pages - 1, request.limit)
+            {
+                return match self.marks.near(first) {
+                    Some(mark) => {
+                        mark.store(request.pages as u16, Ordering::Relaxed);
+                        Ok(first)
                     }
-                }
+                    None => self.allocated_far(first, request.pages),
+                };
             }
         }
         self.allocate_slowly(request)
@@ -586,46 +417,83 @@ impl<C: Cpus> Allocator for Percpu<C> {
 
     #[inline]
     fn free(&self, range: Range) -> Result<(), FreeError> {
-        let class = class_of(range.pages);
-        if class < CLASSES {
-            let zone = usize::from(range.first >= self.boundary);
-            let cpu = self.cpus.current();
-            if let Some(slot) = self.slot(cpu, zone, class) {
-                let base = slot.active.load(Ordering::Acquire);
-                let at = range.first.wrapping_sub(base);
-                let is_item = at <= self.shape.span_mask(class) && at & ((1 << class) - 1) == 0;
-                if is_item && slot.returned.load(Ordering::Relaxed) == 0 && base != NO_PAGE {
-                    let bit = 1 << (at >> class);
-                    let free = self.cpus.put(cpu, &slot.active, base, &slot.free, bit);
-                    if free != NOT_DONE {
-                        return match free & bit {
-                            0 => Ok(()),
-                            _ => Err(FreeError::NotAllocated { first: range.first }),
-                        };
-                    }
-                } else if let Some(freed) = self.free_listed(range.first, zone, class, cpu) {
-                    return freed;
-                }
-            }
+        match self.marks.near(range.first) {
+            Some(mark) => self.free_marked(mark, range),
+            None => self.free_far(range),
         }
-        self.free_elsewhere(range, class)
     }
 
     fn usage(&self) -> Usage {
-        let mut usage = Usage { memory_bytes: size_of_val(&*self.slots) as u64, ..Usage::default() };
+        let slots = size_of_val(&*self.slots) as u64;
+        let mut usage = Usage { memory_bytes: slots, ..Usage::default() };
         for (number, zone) in self.zones.iter().enumerate() {
-            for (cpu, class) in (0..self.cpus()).flat_map(|cpu| (0..CLASSES).map(move |class| (cpu, class))) {
-                usage.cached_pages +=
-                    self.slot(cpu, number, class).map_or(0, |slot| zone.cached(slot)) << class;
+            for (cpu, class) in self.kept() {
+                let Some(slot) = self.slot(cpu, number, class) else { continue };
+                let _closing = slot.closing.lock();
+                usage.cached_pages += slot.stack.len() << class;
+                usage.memory_bytes += size_of_val(&*slot.stack.pages) as u64;
+            }
+            for (class, depot) in zone.depots.iter().enumerate() {
+                let depot = depot.0.lock();
+                usage.cached_pages += (depot.len() as u64) << class;
+                usage.memory_bytes += (depot.capacity() * size_of::<u64>()) as u64;
             }
             let central = zone.central.lock();
-            usage.free_pages += central.gaps.pages();
-            usage.free_ranges += central.gaps.len();
-            usage.largest_free_pages = usage.largest_free_pages.max(central.gaps.largest_pages());
-            usage.memory_bytes += central.memory_bytes() + zone.table.memory_bytes();
+            let gaps = central.gaps();
+            usage.free_pages += gaps.pages();
+            usage.free_ranges += gaps.len();
+            usage.largest_free_pages = usage.largest_free_pages.max(gaps.largest_pages());
+            let marks = central.reached_pages() * size_of::<AtomicU16>() as u64;
+            usage.memory_bytes += central.memory_bytes() + marks;
         }
         usage.free_pages += usage.cached_pages;
         usage.allocated_pages = self.pages.saturating_sub(usage.free_pages);
         usage
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// A CPU on which steps that were under way end when someone waits for it.
+    struct Late<'a> {
+        word: &'a AtomicU64,
+        stores: Lock<Vec<u64>>,
+    }
+
+    impl Cpus for Late<'_> {
+        fn count(&self) -> usize {
+            1
+        }
+
+        fn current(&self) -> usize {
+            0
+        }
+
+        fn pop(&self, _cpu: usize, _stack: &Stack, _more: u64, _limit: u64) -> Option<u64> {
+            None
+        }
+
+        fn push(&self, _cpu: usize, _stack: &Stack, _page: u64) -> bool {
+            false
+        }
+
+        fn close(&self, _cpu: usize, _stack: &Stack) -> Option<u64> {
+            None
+        }
+
+        fn fence(&self, _cpu: usize) {
+            self.stores.lock().pop().into_iter().for_each(|store| self.word.store(store, Ordering::SeqCst));
+        }
+    }
+
+    #[test]
+    fn a_step_that_opens_what_is_being_closed_is_not_lost() {
+        let word = AtomicU64::new(5);
+        let cpus = Late { word: &word, stores: Lock::new([7, 6].into()) };
+        let allocator = Percpu::new(&Space::new(0, 9), 0, cpus).unwrap();
+        assert_eq!(allocator.close_from_afar(0, &word), 7);
+        assert_eq!(word.load(Ordering::SeqCst), CLOSED);
     }
 }

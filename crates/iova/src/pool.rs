@@ -87,14 +87,14 @@ impl Pools {
         hash as usize & (self.large() - 1)
     }
 
-    fn search(&self, request: &Request) -> Option<Range> {
+    fn search(&self, request: &Request) -> Option<u64> {
         let (own, large) = (self.own(), self.large());
         let home = if request.pages > SMALL_PAGES_MAX { large } else { own };
         let others = (1..=large).map(|step| (own + step) & (large - 1));
         // Not in one chain: the lock would be held on to the end of it, and the own pool comes up once more.
         let at_home = self.pools[home].lock().take_from_hint(request);
         let elsewhere = || others.chain([large]).find_map(|index| self.pools[index].lock().take(request));
-        Some(Range { first: at_home.or_else(elsewhere)?, pages: request.pages })
+        at_home.or_else(elsewhere)
     }
 
     /// The pool that a page is of.
@@ -127,11 +127,11 @@ impl Pool {
 }
 
 impl Allocator for Pools {
-    fn allocate(&self, request: &Request) -> Result<Range, AllocateError> {
+    fn allocate(&self, request: &Request) -> Result<u64, AllocateError> {
         if !request.is_sensible() {
-            return Err(AllocateError::senseless(request));
+            return Err(AllocateError::Senseless);
         }
-        self.search(request).ok_or(AllocateError::full(request))
+        self.search(request).ok_or(AllocateError::Full)
     }
 
     fn free(&self, range: Range) -> Result<(), FreeError> {
@@ -162,15 +162,15 @@ mod tests {
         for (cpu, &pool) in (0..).zip(&POOLS) {
             CPU.store(cpu, Ordering::Relaxed);
             let small = pools.allocate(&Request::new(15, u64::MAX)).unwrap();
-            assert_eq!(small.first / 98_304, pool, "CPU {cpu}");
+            assert_eq!(small / 98_304, pool, "CPU {cpu}");
         }
-        assert_eq!(pools.allocate(&Request::new(16, u64::MAX)).unwrap().first, 4 * 98_304);
+        assert_eq!(pools.allocate(&Request::new(16, u64::MAX)).unwrap(), 4 * 98_304);
     }
 
     #[test]
     fn small_ranges_begin_a_cache_line_of_entries_apart() {
         let pools = Pools::new(&Space::new(0, 1023), 4096, || 0).unwrap();
-        let firsts = [3, 1, 15, 1].map(|pages| pools.allocate(&Request::new(pages, 1023)).unwrap().first);
+        let firsts = [3, 1, 15, 1].map(|pages| pools.allocate(&Request::new(pages, 1023)).unwrap());
         assert_eq!(firsts, [1, 16, 32, 48]);
     }
 
@@ -178,8 +178,8 @@ mod tests {
     fn freed_pages_wait_until_the_search_comes_round() {
         let pools = Pools::new(&Space::new(0, 1023), 4096, || 0).unwrap();
         let request = Request::new(1, 1023);
-        let range = pools.allocate(&request).unwrap();
+        let range = request.range(pools.allocate(&request).unwrap());
         pools.free(range).unwrap();
-        assert_eq!(pools.allocate(&request).unwrap().first, 16);
+        assert_eq!(pools.allocate(&request).unwrap(), 16);
     }
 }

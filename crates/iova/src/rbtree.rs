@@ -127,27 +127,27 @@ impl State {
 /// The pages of a request, with those above it that stay free so that it is aligned, if its end is to be at `limit` or
 /// below.
 fn padded(request: &Request, limit: u64) -> Option<u64> {
-    let pad = (limit + 1).wrapping_sub(request.pages) & (request.alignment_pages - 1);
+    let pad = (limit + 1).wrapping_sub(request.pages) & (request.alignment_pages() - 1);
     request.pages.checked_add(pad)
 }
 
 /// The node of an allocated range.
 pub(crate) fn find_allocated(tree: &Tree, range: Range) -> Result<Index, FreeError> {
     match tree.find(range.first).filter(|&node| !tree.is_reserved(node)) {
-        None => Err(FreeError::NotAllocated { first: range.first }),
+        None => Err(FreeError::NotAllocated),
         Some(node) if range.pages > 0 && tree.last(node) == range.last() => Ok(node),
-        Some(_) => Err(FreeError::OtherSize { first: range.first, pages: range.pages }),
+        Some(_) => Err(FreeError::OtherSize),
     }
 }
 
 impl Allocator for Rbtree {
-    fn allocate(&self, request: &Request) -> Result<Range, AllocateError> {
+    fn allocate(&self, request: &Request) -> Result<u64, AllocateError> {
         if !request.is_sensible() {
-            return Err(AllocateError::senseless(request));
+            return Err(AllocateError::Senseless);
         }
         let limit = self.limit(request);
         let first = self.state.lock().allocate(request, limit, self.lowest, self.page_32bit);
-        Ok(Range { first: first.ok_or(AllocateError::full(request))?, pages: request.pages })
+        first.ok_or(AllocateError::Full)
     }
 
     fn free(&self, range: Range) -> Result<(), FreeError> {
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     fn firsts(allocator: &Rbtree, requests: &[Request]) -> Vec<Option<u64>> {
-        requests.iter().map(|request| allocator.allocate(request).ok().map(|range| range.first)).collect()
+        requests.iter().map(|request| allocator.allocate(request).ok()).collect()
     }
 
     #[test]
@@ -188,7 +188,7 @@ mod tests {
     fn a_32_bit_request_misses_gaps_above_the_cached_range() {
         let allocator = Rbtree::new(&Space::new(1, 99), 99).unwrap();
         // The first leaves pages 97 to 99 free above it, the second takes the rest.
-        let requests = [Request { alignment_pages: 32, ..Request::new(1, 99) }, Request::new(94, 99)];
+        let requests = [Request { alignment_order: 5, ..Request::new(1, 99) }, Request::new(94, 99)];
         assert_eq!(firsts(&allocator, &requests), [Some(96), Some(2)]);
         assert_eq!(firsts(&allocator, &[Request::new(1, 99)]), [None], "though three pages are free");
         assert_eq!(firsts(&allocator, &[Request::new(1, 98)]), [Some(98)], "another limit begins at the top");

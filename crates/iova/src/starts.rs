@@ -55,9 +55,9 @@ impl Starts {
 
     /// Forgets a range that is to be freed, and says its first and last bit; or what is wrong with it.
     pub(crate) fn end(&mut self, taken: &Bits, range: Range) -> Result<(u64, u64), FreeError> {
-        let first = self.find(range.first).ok_or(FreeError::NotAllocated { first: range.first })?;
+        let first = self.find(range.first).ok_or(FreeError::NotAllocated)?;
         if !self.is_extent(taken, first, range.pages) {
-            return Err(FreeError::OtherSize { first: range.first, pages: range.pages });
+            return Err(FreeError::OtherSize);
         }
         self.bits.clear(first, first);
         Ok((first, first + range.pages - 1))

@@ -58,7 +58,7 @@ impl Table {
     /// Takes the lowest run that fits among the entries from `from` to the last but one before `end`, and says its first
     /// entry.
     pub(crate) fn take(&mut self, request: &Request, from: u64, end: u64) -> Option<u64> {
-        let (pages, alignment, offset) = (request.pages, request.alignment_pages, self.starts.offset());
+        let (pages, alignment, offset) = (request.pages, request.alignment_pages(), self.starts.offset());
         let first = self.taken.clear_run(from, end.saturating_sub(1), pages, alignment, offset)?;
         self.taken.set(first, first + pages - 1);
         self.starts.begin(first);

@@ -1,4 +1,4 @@
-//! All orders in which few threads can meet in the per-CPU allocator, with blocks of four items.
+//! All orders in which few threads can meet in the per-CPU allocator, with stacks of four pages.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test --release -p iova --test loom`. Steps on a CPU are modelled by a lock for each CPU, as in
 //! [`Sharded`]: towards other steps of their CPU they happen at once, towards other CPUs they don't.
@@ -24,7 +24,8 @@ fn allocator(last: u64) -> Percpu<Sharded> {
 }
 
 fn one(allocator: &Percpu<Sharded>) -> Option<Range> {
-    allocator.allocate(&Request::new(1, 100)).ok()
+    let request = Request::new(1, 100);
+    allocator.allocate(&request).ok().map(|first| request.range(first))
 }
 
 /// Everything can be allocated once, and nothing twice.
@@ -63,21 +64,28 @@ fn freed_on_another_cpu_while_the_owner_allocates() {
 }
 
 #[test]
-fn the_last_items_freed_on_two_cpus() {
+fn collecting_while_another_takes_from_the_depot() {
     model(|| {
         let allocator = Arc::new(allocator(7));
-        let first: Vec<Range> = (0..5).map(|_| one(&allocator).unwrap()).collect();
-        let (here, there) = (first[0], first[1]);
+        let mut out: Vec<Range> = (0..8).map(|_| one(&allocator).unwrap()).collect();
+        // The sixth runs over: two go to the depot. The others are allocated again.
+        out.drain(..6).rev().for_each(|range| allocator.free(range).unwrap());
+        out.extend((0..4).map(|_| one(&allocator).unwrap()));
+        let free: Vec<u64> = (0..8).filter(|page| out.iter().all(|range| range.first != *page)).collect();
+        assert!(free.len() == 2 && free.iter().any(|page| page % 2 == 0), "{free:?} in the depot");
         let other = thread::spawn({
             let allocator = Arc::clone(&allocator);
             move || {
                 on(1);
-                allocator.free(there).unwrap();
+                let even = Request { alignment_order: 1, ..Request::new(1, 100) };
+                allocator.allocate(&even).ok()
             }
         });
-        allocator.free(here).unwrap();
-        other.join().unwrap();
-        check_whole(&allocator, &first[2..], 8);
+        let mine = one(&allocator).unwrap();
+        match other.join().unwrap() {
+            Some(first) => assert!(first % 2 == 0 && first != mine.first),
+            None => assert_eq!(mine.first % 2, 0, "an even page was free all the time"),
+        }
     });
 }
 
@@ -98,6 +106,29 @@ fn collecting_from_a_cpu_that_frees() {
         allocator.free(freed).unwrap();
         let taken = other.join().unwrap();
         check_whole(&allocator, &[out[1], out[2], taken], 4);
+    });
+}
+
+#[test]
+fn collecting_from_a_cpu_that_allocates_and_frees() {
+    model(|| {
+        let allocator = Arc::new(allocator(4));
+        let mut out: Vec<Range> = (0..5).map(|_| one(&allocator).unwrap()).collect();
+        // Three in the stack of the first CPU, one of them on top.
+        out.drain(..3).for_each(|range| allocator.free(range).unwrap());
+        let other = thread::spawn({
+            let allocator = Arc::clone(&allocator);
+            move || {
+                on(1);
+                one(&allocator).unwrap()
+            }
+        });
+        let mine = one(&allocator).unwrap();
+        allocator.free(mine).unwrap();
+        out.extend(one(&allocator));
+        out.push(other.join().unwrap());
+        assert_eq!(out.len(), 4);
+        check_whole(&allocator, &out, 5);
     });
 }
 

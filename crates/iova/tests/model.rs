@@ -114,7 +114,7 @@ fn powers_of_two(request: &Request) -> Request {
     match request.pages {
         pages @ ..=32 => {
             let pages = pages.next_power_of_two();
-            Request { pages, alignment_pages: request.alignment_pages.max(pages), ..*request }
+            Request { pages, alignment_order: request.alignment_order.max(pages.ilog2()), ..*request }
         }
         _ => *request,
     }
@@ -212,12 +212,12 @@ impl Dice {
             8..12 => PAGE_32BIT,
             _ => self.below(800),
         };
-        let aligned = |alignment_pages| Request { alignment_pages, ..Request::new(pages, limit) };
+        let aligned = |alignment_order| Request { alignment_order, ..Request::new(pages, limit) };
         match self.below(16) {
             0..8 => Request::size_aligned(pages, limit),
             8..12 => Request::new(pages, limit),
-            12..15 => aligned(1 << self.below(8)),
-            _ => aligned([1 << 63, 0, 3][self.below(3) as usize]),
+            12..15 => aligned(self.below(8) as u32),
+            _ => aligned([63, 64, u32::MAX][self.below(3) as usize]),
         }
     }
 }
@@ -266,23 +266,21 @@ impl<'a> Model<'a> {
 
     fn allocate(&mut self, allocator: &impl Allocator, request: &Request) {
         let answer = allocator.allocate(request);
-        let Request { pages, alignment_pages, limit, .. } = *request;
-        if pages == 0 || !alignment_pages.is_power_of_two() {
-            assert_eq!(answer, Err(AllocateError::Senseless { pages, alignment_pages }));
+        if request.pages == 0 || request.alignment_order > 63 {
+            assert_eq!(answer, Err(AllocateError::Senseless));
             return;
         }
         match answer {
-            Ok(range) => self.take(request, range),
+            Ok(first) => self.take(request, request.range(first)),
             Err(error) => {
-                assert_eq!(error, AllocateError::Full { pages, limit });
+                assert_eq!(error, AllocateError::Full);
                 assert_eq!(self.fit(request), None, "{request:?} was refused");
             }
         }
     }
 
     fn take(&mut self, request: &Request, range: Range) {
-        assert_eq!(range.pages, request.pages);
-        assert_eq!(range.first % request.alignment_pages, 0, "{range} for {request:?}");
+        assert_eq!(range.first % request.alignment_pages(), 0, "{range} for {request:?}");
         let took = Range { pages: (self.contract.takes)(request).pages, ..range };
         assert!(
             range.first >= self.space.first && took.last() <= self.space.last.min(request.limit),
@@ -299,10 +297,10 @@ impl<'a> Model<'a> {
     }
 
     fn free(&mut self, allocator: &impl Allocator, range: Range) {
-        let Range { first, pages } = range;
+        let first = range.first;
         let expected = match self.out.get(&first) {
-            None => Err(FreeError::NotAllocated { first }),
-            Some((out, _)) if *out != range => Err(FreeError::OtherSize { first, pages }),
+            None => Err(FreeError::NotAllocated),
+            Some((out, _)) if *out != range => Err(FreeError::OtherSize),
             Some(_) => Ok(()),
         };
         assert_eq!(allocator.free(range), expected, "{range}");
@@ -333,7 +331,7 @@ impl<'a> Model<'a> {
     fn fit(&self, request: &Request) -> Option<Range> {
         let takes = (self.contract.takes)(request);
         let fits = |range: &Range| {
-            range.first.is_multiple_of(takes.alignment_pages)
+            range.first.is_multiple_of(takes.alignment_pages())
                 && self.taken[self.pages(*range)].iter().all(|taken| !taken)
         };
         let within = |stretch: Range| {

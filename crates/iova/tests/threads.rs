@@ -7,7 +7,11 @@
 use iova::{
     Allocator, BitTree, Bitmap, Depot, GapTree, Host, Magazines, Percpu, Pools, Range, Rbtree, Request, Space,
 };
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+use iova::{Cpus, Rseq};
 use std::cell::Cell;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Barrier, Mutex};
 
@@ -38,6 +42,29 @@ fn gap_tree() {
 #[test]
 fn percpu() {
     check(&Percpu::new(&space(), PAGES / 2, Host::new()).unwrap());
+}
+
+/// A thread that wakes up on another CPU than the one where it began a step.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[test]
+fn percpu_while_threads_are_moved() {
+    let Some(rseq) = Rseq::new() else { return };
+    let allocator = Percpu::new(&space(), PAGES / 2, rseq).unwrap();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let mover = scope.spawn(|| movers::move_all_until(&done));
+        check(&allocator);
+        done.store(true, Ordering::Relaxed);
+        assert!(mover.join().unwrap() > 0, "nothing was moved");
+    });
+}
+
+/// A thread that never is where it believes to be: no step succeeds.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[test]
+fn percpu_by_steps_from_afar() {
+    let Some(rseq) = Rseq::new().filter(|rseq| rseq.count() > 1) else { return };
+    check(&Percpu::new(&space(), PAGES / 2, movers::Mistaken(rseq)).unwrap());
 }
 
 #[test]
@@ -158,8 +185,9 @@ impl<A: Allocator> Worker<'_, A> {
     fn allocate(&mut self) -> Option<Range> {
         let pages = if self.below(16) == 0 { 1 + self.below(100) } else { 1 + self.below(8) };
         let limit = [u64::MAX, PAGES / 2, PAGES / 3][self.below(3) as usize];
-        let range = self.allocator.allocate(&Request::size_aligned(pages, limit)).ok()?;
-        assert!(range.pages == pages && range.last() <= limit, "{range}");
+        let request = Request::size_aligned(pages, limit);
+        let range = request.range(self.allocator.allocate(&request).ok()?);
+        assert!(range.last() <= limit, "{range}");
         self.owners.enter(range);
         Some(range)
     }
@@ -174,5 +202,67 @@ impl<A: Allocator> Worker<'_, A> {
         self.state =
             self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.state >> 33) % end
+    }
+}
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod movers {
+    use super::*;
+    use iova::percpu::Stack;
+    use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
+
+    /// Puts each thread of this process on one CPU after the other, and says how often.
+    pub(crate) fn move_all_until(done: &AtomicBool) -> u64 {
+        let all = sched_getaffinity(None).unwrap();
+        let cpus: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|cpu| all.is_set(*cpu)).collect();
+        let mut moves = 0;
+        for turn in 0.. {
+            let last = done.load(Ordering::Relaxed);
+            for (place, thread) in threads().into_iter().enumerate() {
+                let mut one = CpuSet::new();
+                one.set(cpus[(turn + place) % cpus.len()]);
+                // It may have ended meanwhile.
+                moves += u64::from(sched_setaffinity(thread, if last { &all } else { &one }).is_ok());
+            }
+            if last {
+                break;
+            }
+        }
+        moves
+    }
+
+    fn threads() -> Vec<Option<Pid>> {
+        let folder = std::fs::read_dir("/proc/self/task").unwrap();
+        let numbers = folder.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+        numbers.map(Pid::from_raw).collect()
+    }
+
+    /// Names the CPU next to the one where the caller is.
+    pub(crate) struct Mistaken(pub(crate) Rseq);
+
+    impl Cpus for Mistaken {
+        fn count(&self) -> usize {
+            self.0.count()
+        }
+
+        fn current(&self) -> usize {
+            (self.0.current() + 1) % self.0.count()
+        }
+
+        fn pop(&self, cpu: usize, stack: &Stack, more: u64, limit: u64) -> Option<u64> {
+            self.0.pop(cpu, stack, more, limit)
+        }
+
+        fn push(&self, cpu: usize, stack: &Stack, page: u64) -> bool {
+            self.0.push(cpu, stack, page)
+        }
+
+        fn close(&self, cpu: usize, stack: &Stack) -> Option<u64> {
+            self.0.close(cpu, stack)
+        }
+
+        fn fence(&self, cpu: usize) {
+            self.0.fence(cpu);
+        }
     }
 }

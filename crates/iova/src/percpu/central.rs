@@ -1,71 +1,76 @@
-//! The part of the space that is in no block.
+//! The part of the space that nobody keeps, and what is allocated of it piece by piece.
 
-use super::shape::class_of;
 use crate::gaps::Gaps;
-use crate::{AllocateError, FreeError, Range, Request};
+use crate::{FreeError, Range, Request};
 use alloc::collections::BTreeMap;
 
-/// Free ranges, and allocated ranges that are items of no block: large ones, and those allocated when blocks were not to be
-/// had.
+/// Free ranges, and allocated ranges that are of no class: large ones, and those allocated when the CPUs' were not to be had.
 #[derive(Debug, Default)]
 pub(crate) struct Central {
-    pub(crate) gaps: Gaps,
-    loose: BTreeMap<u64, Loose>,
-}
-
-/// An allocated range that is in no block.
-#[derive(Debug, Clone, Copy)]
-enum Loose {
-    Exact {
-        pages: u64,
-    },
-    /// Of a block that was dissolved, which knew only the class.
-    Item {
-        class: usize,
-    },
+    gaps: Gaps,
+    /// Pages by first page.
+    loose: BTreeMap<u64, u64>,
+    /// The lowest page, and the one above the highest that ever was taken.
+    first: u64,
+    end: u64,
 }
 
 impl Central {
-    pub(crate) fn allocate(&mut self, request: &Request) -> Result<Range, AllocateError> {
-        let range = self.gaps.take(request.pages, request.alignment_pages, request.limit);
-        let range = range.ok_or_else(|| AllocateError::full(request))?;
-        self.loose.insert(range.first, Loose::Exact { pages: range.pages });
-        Ok(range)
+    pub(crate) fn new(gaps: Gaps) -> Self {
+        let first = gaps.first().unwrap_or(0);
+        Self { gaps, loose: BTreeMap::new(), first, end: first }
     }
 
+    pub(crate) fn gaps(&self) -> &Gaps {
+        &self.gaps
+    }
+
+    /// Takes the lowest fit out.
+    pub(crate) fn take(&mut self, request: &Request) -> Option<Range> {
+        let range = self.gaps.take(request.pages, request.alignment_pages(), request.limit)?;
+        self.end = self.end.max(range.first + range.pages);
+        Some(range)
+    }
+
+    /// The same for a range of no class.
+    pub(crate) fn allocate(&mut self, request: &Request) -> Option<u64> {
+        let range = self.take(request)?;
+        self.loose.insert(range.first, range.pages);
+        Some(range.first)
+    }
+
+    /// Takes back a range of no class. Its first page can be handed out again as soon as the lock is free.
     pub(crate) fn free(&mut self, range: Range) -> Result<(), FreeError> {
-        let loose = self.loose.get(&range.first).ok_or(FreeError::NotAllocated { first: range.first })?;
-        let whole = match *loose {
-            Loose::Exact { pages } if pages == range.pages => range,
-            Loose::Item { class } if class == class_of(range.pages) => {
-                Range { first: range.first, pages: 1 << class }
-            }
-            _ => return Err(FreeError::OtherSize { first: range.first, pages: range.pages }),
-        };
-        self.loose.remove(&range.first);
-        self.gaps.add(whole);
-        Ok(())
-    }
-
-    /// Takes apart a block that begins at `first`: its `free` items, out of all `items`, become free ranges, the others
-    /// allocated ones.
-    pub(crate) fn dissolve(&mut self, first: u64, class: usize, free: u64, items: u64) {
-        let mut at = 0;
-        while items >> at != 0 {
-            if free >> at & 1 == 0 {
-                self.loose.insert(first + (at << class), Loose::Item { class });
-                at += 1;
-            } else {
-                let run = u64::from((!(free >> at)).trailing_zeros());
-                self.gaps.add(Range { first: first + (at << class), pages: run << class });
-                at += run;
+        match self.loose.get(&range.first) {
+            None => Err(FreeError::NotAllocated),
+            Some(pages) if *pages != range.pages => Err(FreeError::OtherSize),
+            Some(_) => {
+                self.loose.remove(&range.first);
+                self.gaps.add(range);
+                Ok(())
             }
         }
     }
 
+    /// Takes back ranges of one class by their first pages, and says how many pages they have.
+    pub(crate) fn take_back(&mut self, class: usize, mut firsts: impl AsMut<[u64]>) -> u64 {
+        let firsts = firsts.as_mut();
+        // Those that lie side by side are joined here rather than in the tree.
+        firsts.sort_unstable();
+        for run in firsts.chunk_by(|one, next| one + (1 << class) == *next) {
+            self.gaps.add(Range { first: run[0], pages: (run.len() as u64) << class });
+        }
+        (firsts.len() as u64) << class
+    }
+
+    /// Pages from the lowest to the highest that ever was taken.
+    pub(crate) fn reached_pages(&self) -> u64 {
+        self.end - self.first
+    }
+
     pub(crate) fn memory_bytes(&self) -> u64 {
         // A B-tree's nodes are two thirds full on average (Yao, "On random 2-3 trees", 1978).
-        let entry = size_of::<(u64, Loose)>() as u64;
+        let entry = size_of::<(u64, u64)>() as u64;
         self.gaps.memory_bytes() + self.loose.len() as u64 * entry * 3 / 2
     }
 }

@@ -1,10 +1,10 @@
 //! The best that this machine has for steps on a CPU.
 
-use super::cpus::{Cpus, Exchange};
+use super::cpus::Cpus;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 use super::rseq::Rseq;
 use super::sharded::Sharded;
-use crate::sync::AtomicU64;
+use super::stack::Stack;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Restartable sequences where kernel, C library and architecture have them, else locks.
@@ -71,17 +71,17 @@ impl Cpus for Host {
     }
 
     #[inline(always)]
-    fn take(&self, cpu: usize, guard: &AtomicU64, guard_is: u64, word: &AtomicU64) -> u64 {
-        either!(self, cpus => cpus.take(cpu, guard, guard_is, word))
+    fn pop(&self, cpu: usize, stack: &Stack, more: u64, limit: u64) -> Option<u64> {
+        either!(self, cpus => cpus.pop(cpu, stack, more, limit))
     }
 
     #[inline(always)]
-    fn put(&self, cpu: usize, guard: &AtomicU64, guard_is: u64, word: &AtomicU64, bits: u64) -> u64 {
-        either!(self, cpus => cpus.put(cpu, guard, guard_is, word, bits))
+    fn push(&self, cpu: usize, stack: &Stack, page: u64) -> bool {
+        either!(self, cpus => cpus.push(cpu, stack, page))
     }
 
-    fn exchange(&self, cpu: usize, word: &AtomicU64, old: u64, new: u64) -> Exchange {
-        either!(self, cpus => cpus.exchange(cpu, word, old, new))
+    fn close(&self, cpu: usize, stack: &Stack) -> Option<u64> {
+        either!(self, cpus => cpus.close(cpu, stack))
     }
 
     fn fence(&self, cpu: usize) {

@@ -3,12 +3,13 @@
 //! A thread writes the address of a descriptor into the area that the C library registered for it (`struct rseq`, Linux's
 //! `include/uapi/linux/rseq.h`; glibc since 2.35). If the kernel preempts it, migrates it or delivers it a signal between
 //! the two addresses in the descriptor, it goes on at a third, where the step gives up. The last instruction of a
-//! sequence is its only store: a step is done wholly or not at all.
+//! sequence is the store that counts: a step is done wholly or not at all.
 
 #![allow(unsafe_code, reason = "restartable sequences are addresses of instructions")]
 
-use super::cpus::{Cpus, Exchange};
-use crate::sync::{AtomicU64, Ordering};
+use super::cpus::Cpus;
+use super::stack::{CLOSED, NO_PAGE, Stack};
+use crate::sync::Ordering;
 use core::arch::asm;
 use rustix::thread::{
     Cpuid, MembarrierCommand, MembarrierQuery, membarrier, membarrier_cpu, membarrier_query,
@@ -34,19 +35,12 @@ macro_rules! begin {
     };
 }
 
-/// Goes to 5 unless `guard` is `guard_is`.
-macro_rules! guarded {
-    () => {
-        "cmp qword ptr [{guard}], {guard_is}\njne 5f"
-    };
-}
-
-/// Ends a sequence, behind its last store. One that gives up goes on behind this, after it did what is given.
+/// Ends a sequence, behind its last store. One that gives up does what is given and goes where is given.
 ///
 /// The kernel wants a signature before the address where an interrupted sequence goes on. The C library chose it, and
 /// disassemblers take it with the bytes before it for an instruction that never executes.
 macro_rules! end {
-    ($given_up:literal) => {
+    ($given_up:literal, $to:literal) => {
         concat!(
             "4:\n",
             ".pushsection __rseq_failure, \"ax\", @progbits\n",
@@ -55,12 +49,16 @@ macro_rules! end {
             "7:\n",
             "5:\n",
             $given_up,
-            "\njmp 6f\n",
-            ".popsection\n",
+            "\njmp ",
+            $to,
+            "\n.popsection\n",
             "6:"
         )
     };
 }
+
+const _: () =
+    assert!(NO_PAGE == -1_i64 as u64 && CLOSED == -2_i64 as u64, "they are written so in the sequences");
 
 /// Restartable sequences of this process.
 #[derive(Debug)]
@@ -127,6 +125,69 @@ fn possible_cpus() -> Option<usize> {
     Some(highest + 1)
 }
 
+impl Rseq {
+    /// Takes the topmost page but for the top.
+    #[inline]
+    fn pop_below(&self, cpu: usize, stack: &Stack, more: u64, limit: u64) -> Option<u64> {
+        let page: u64;
+        // SAFETY: as in `pop`. A count is CLOSED, with which it reads no page, or at most that of the pages (`Stack`).
+        unsafe {
+            asm!(
+                begin!(),
+                "mov {left}, qword ptr [{count}]",
+                "sub {left}, 1",
+                "js 5f",
+                "mov {page}, qword ptr [{pages} + 8 * {left}]",
+                "lea {rest}, [{page} + {more}]",
+                "cmp {rest}, {limit}",
+                "ja 5f",
+                "mov qword ptr [{count}], {left}",
+                end!("mov {page}, -1", "6f"),
+                area = in(reg) self.area,
+                cpu = in(reg) cpu,
+                count = in(reg) stack.count.as_ptr(),
+                pages = in(reg) stack.pages.as_ptr(),
+                more = in(reg) more,
+                limit = in(reg) limit,
+                left = out(reg) _,
+                page = out(reg) page,
+                rest = out(reg) _,
+                options(nostack)
+            );
+        }
+        (page != NO_PAGE).then_some(page)
+    }
+
+    /// Adds a page below the top.
+    #[inline]
+    fn push_below(&self, cpu: usize, stack: &Stack, page: u64) -> bool {
+        // SAFETY: as in `pop_below`. The store before the last one is to a place above the count, where nobody reads: a
+        // sequence that is interrupted after it has done nothing.
+        unsafe {
+            asm!(
+                begin!(),
+                "mov {rest}, qword ptr [{count}]",
+                "cmp {rest}, {capacity}",
+                "jae 5f",
+                "mov qword ptr [{pages} + 8 * {rest}], {page}",
+                "add {rest}, 1",
+                "mov qword ptr [{count}], {rest}",
+                end!("", "{given_up}"),
+                area = in(reg) self.area,
+                cpu = in(reg) cpu,
+                count = in(reg) stack.count.as_ptr(),
+                pages = in(reg) stack.pages.as_ptr(),
+                capacity = in(reg) stack.pages.len(),
+                page = in(reg) page,
+                rest = out(reg) _,
+                given_up = label { return false },
+                options(nostack)
+            );
+        }
+        true
+    }
+}
+
 impl Cpus for Rseq {
     fn count(&self) -> usize {
         self.cpus
@@ -144,87 +205,78 @@ impl Cpus for Rseq {
     }
 
     #[inline(always)]
-    fn take(&self, cpu: usize, guard: &AtomicU64, guard_is: u64, word: &AtomicU64) -> u64 {
-        let old;
-        // SAFETY: the sequence from 3 to 4 reads this thread's `struct rseq` and two atomics and stores to one of them as
-        // its last instruction, all valid as they are borrowed. It neither calls nor touches the stack. Interrupted, it
-        // goes on at 7, which the signature precedes, with the same registers, of which only `old` and `rest` are
-        // written; both are outputs. The descriptor has the program's lifetime. Another CPU's concurrent access is that
-        // of relaxed atomics on this architecture: aligned 8-byte loads and stores.
+    fn pop(&self, cpu: usize, stack: &Stack, more: u64, limit: u64) -> Option<u64> {
+        let page: u64;
+        // SAFETY: the sequence from 3 to 4 reads this thread's `struct rseq` and an atomic, borrowed and so valid, to which it
+        // stores as its last instruction. It neither calls nor touches the stack. Interrupted, it goes on at 7, which the
+        // signature precedes, with the same registers, of which only outputs are written. The descriptor has the
+        // program's lifetime. Another CPU's concurrent access is that of relaxed atomics on this architecture: aligned
+        // 8-byte loads and stores, which it sees in the order in which they were made.
         unsafe {
             asm!(
                 begin!(),
-                guarded!(),
-                "mov {old}, qword ptr [{word}]",
-                "lea {rest}, [{old} - 1]",
-                "and {rest}, {old}",
-                "mov qword ptr [{word}], {rest}",
-                end!("xor {old:e}, {old:e}"),
+                "mov {page}, qword ptr [{top}]",
+                "test {page}, {page}",
+                "js 5f",
+                "lea {rest}, [{page} + {more}]",
+                "cmp {rest}, {limit}",
+                "ja 5f",
+                "mov qword ptr [{top}], -1",
+                end!("mov {page}, -1", "6f"),
                 area = in(reg) self.area,
                 cpu = in(reg) cpu,
-                guard = in(reg) guard.as_ptr(),
-                guard_is = in(reg) guard_is,
-                word = in(reg) word.as_ptr(),
-                old = out(reg) old,
+                top = in(reg) stack.top.as_ptr(),
+                more = in(reg) more,
+                limit = in(reg) limit,
+                page = out(reg) page,
                 rest = out(reg) _,
                 options(nostack)
             );
         }
-        old
+        if page != NO_PAGE { Some(page) } else { self.pop_below(cpu, stack, more, limit) }
     }
 
     #[inline(always)]
-    fn put(&self, cpu: usize, guard: &AtomicU64, guard_is: u64, word: &AtomicU64, bits: u64) -> u64 {
-        let old;
-        // SAFETY: as in `take`.
+    fn push(&self, cpu: usize, stack: &Stack, page: u64) -> bool {
+        // SAFETY: as in `pop`.
         unsafe {
             asm!(
                 begin!(),
-                guarded!(),
-                "mov {old}, qword ptr [{word}]",
-                "mov {rest}, {old}",
-                "or {rest}, {bits}",
-                "mov qword ptr [{word}], {rest}",
-                end!("mov {old}, -1"),
+                "cmp qword ptr [{top}], -1",
+                "jne 5f",
+                "mov qword ptr [{top}], {page}",
+                end!("", "{given_up}"),
                 area = in(reg) self.area,
                 cpu = in(reg) cpu,
-                guard = in(reg) guard.as_ptr(),
-                guard_is = in(reg) guard_is,
-                word = in(reg) word.as_ptr(),
-                bits = in(reg) bits,
-                old = out(reg) old,
+                top = in(reg) stack.top.as_ptr(),
+                page = in(reg) page,
                 rest = out(reg) _,
+                given_up = label { return self.push_below(cpu, stack, page) },
                 options(nostack)
             );
         }
-        old
+        true
     }
 
-    fn exchange(&self, cpu: usize, word: &AtomicU64, old: u64, new: u64) -> Exchange {
-        let (mut state, found): (u32, u64);
-        // SAFETY: as in `take`; the last instruction is an atomic exchange.
+    fn close(&self, cpu: usize, stack: &Stack) -> Option<u64> {
+        let count: u64;
+        // SAFETY: as in `pop`.
         unsafe {
             asm!(
-                "mov {state:e}, 1",
                 begin!(),
-                "lock cmpxchg qword ptr [{word}], {new}",
-                end!("xor {state:e}, {state:e}"),
+                "mov {count}, qword ptr [{count_at}]",
+                "mov qword ptr [{count_at}], -2",
+                end!("mov {count}, -2", "6f"),
                 area = in(reg) self.area,
                 cpu = in(reg) cpu,
-                word = in(reg) word.as_ptr(),
-                new = in(reg) new,
-                state = out(reg) state,
+                count_at = in(reg) stack.count.as_ptr(),
+                count = out(reg) count,
                 rest = out(reg) _,
-                inout("rax") old => found,
                 options(nostack)
             );
         }
-        state += u32::from(state == 1 && found != old);
-        match state {
-            0 => Exchange::Elsewhere,
-            1 => Exchange::Done,
-            _ => Exchange::Changed,
-        }
+        // It is open: who closes it holds its lock.
+        (count != CLOSED).then_some(count)
     }
 
     fn fence(&self, cpu: usize) {

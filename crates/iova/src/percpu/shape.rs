@@ -1,58 +1,69 @@
-//! Size classes: what a block of each is made of.
+//! Size classes: how much of each is kept where.
 
-/// Sizes that CPUs keep blocks of: 1, 2, 4 ... 1,024 pages. Larger ranges come from the central tree one by one.
+/// Sizes that CPUs keep ranges of: 1, 2, 4 ... 1,024 pages. Larger ones come from the central tree.
 pub(crate) const CLASSES: usize = if cfg!(loom) { 1 } else { 11 };
-/// Items of a block at most: bits of half a word, the other half of which says whose the block is.
-/// Under loom, as few as show every way in which threads can meet.
-pub(crate) const ITEMS_MAX: u32 = if cfg!(loom) { 4 } else { 32 };
-/// Pages that a unit of the table stands for. No block spans less, so that no unit belongs to two.
-pub(crate) const UNIT_PAGES: u64 = ITEMS_MAX as u64;
-/// Pages that a block spans at most, and the least of a block that is worth having.
-const SPAN_PAGES_MAX: u64 = 4096;
-const ITEMS_MIN: u64 = 4;
-/// No more of the space than this part is to lie in the blocks of one class that CPUs have open.
-const SPACE_PARTS: u64 = 64;
+/// Ranges of a size that a CPU keeps at most. Under loom, as few as show every way in which threads can meet.
+const STACK_MAX: u64 = if cfg!(loom) { 4 } else { 128 };
+/// A CPU keeps no sizes of which it could have fewer than this.
+const STACK_MIN: u64 = 2;
+/// Pages that a CPU may keep of one size: at most, and in the smallest space.
+const KEPT_PAGES_MAX: u64 = 1 << 14;
+const KEPT_PAGES_MIN: u64 = 8;
+/// No more of the space than this part is to be kept of one size, by all CPUs, nor in the depot of that size.
+const SPACE_PARTS: u64 = if cfg!(loom) { 2 } else { 64 };
+/// Ranges in a depot at most.
+const DEPOT_MAX: u64 = 1 << 14;
 
-/// The class of ranges of `pages` pages: the smallest power of two that holds them. Above [`CLASSES`] for large ones.
+/// Pages of the largest size.
+pub(crate) const KEPT_MAX: u64 = 1 << (CLASSES - 1);
+
+/// The class of ranges of `pages` pages: the smallest power of two that holds them. Nothing for none, and for more than
+/// [`KEPT_MAX`].
 #[inline(always)]
-pub(crate) fn class_of(pages: u64) -> usize {
-    (u64::BITS - pages.wrapping_sub(1).leading_zeros()) as usize
+pub(crate) fn class_of(pages: u64) -> Option<usize> {
+    CLASS_OF.get(pages.wrapping_sub(1) as usize).map(|class| usize::from(*class))
 }
 
-/// Blocks by class, for a space and a number of CPUs.
+/// By pages, less one. Without the instruction LZCNT, which not every x86-64 has, the logarithm costs more than a look here.
+static CLASS_OF: [u8; KEPT_MAX as usize] = class_table();
+
+const fn class_table() -> [u8; KEPT_MAX as usize] {
+    let mut classes = [0; KEPT_MAX as usize];
+    let mut pages = 2;
+    while pages <= KEPT_MAX {
+        classes[pages as usize - 1] = (pages - 1).ilog2() as u8 + 1;
+        pages += 1;
+    }
+    classes
+}
+
+/// How much is kept of each class, for a space and a number of CPUs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shape {
-    /// Pages of a block of each class, less one: powers of two less one. 0 for a class without blocks.
-    span_masks: [u64; CLASSES],
+    /// Pages that a CPU may keep of one class.
+    kept_pages: u64,
+    /// Pages that a depot may.
+    depot_pages: u64,
 }
 
 impl Shape {
     pub(crate) fn new(space_pages: u64, cpus: usize) -> Self {
-        let fair = space_pages / (SPACE_PARTS * cpus as u64);
-        let span_max = match fair {
-            0 => UNIT_PAGES,
-            fair => (1 << fair.ilog2()).clamp(UNIT_PAGES, SPAN_PAGES_MAX),
-        };
-        let span_masks = core::array::from_fn(|class| {
-            let span = (u64::from(ITEMS_MAX) << class).min(span_max);
-            if span >> class >= ITEMS_MIN { span - 1 } else { 0 }
-        });
-        Self { span_masks }
+        let depot_pages = space_pages / SPACE_PARTS;
+        let kept_pages = (depot_pages / cpus as u64).clamp(KEPT_PAGES_MIN, KEPT_PAGES_MAX);
+        Self { kept_pages, depot_pages }
     }
 
-    /// Pages of a block, less one; 0 if there are no blocks of the class.
-    #[inline(always)]
-    pub(crate) fn span_mask(&self, class: usize) -> u64 {
-        self.span_masks[class]
+    /// Ranges of a class that a CPU keeps at most; 0 for one that it doesn't keep.
+    pub(crate) fn stack(&self, class: usize) -> usize {
+        match (self.kept_pages >> class).min(STACK_MAX) {
+            ..STACK_MIN => 0,
+            ranges => ranges as usize,
+        }
     }
 
-    pub(crate) fn span_pages(&self, class: usize) -> u64 {
-        self.span_masks[class] + 1
-    }
-
-    /// A bit for each item of a block.
-    pub(crate) fn items(&self, class: usize) -> u64 {
-        (1 << (self.span_pages(class) >> class)) - 1
+    /// Ranges of a class that its depot holds at most.
+    pub(crate) fn depot(&self, class: usize) -> usize {
+        (self.depot_pages >> class).min(DEPOT_MAX) as usize
     }
 }
 
@@ -62,20 +73,21 @@ mod tests {
 
     #[test]
     fn classes_are_powers_of_two() {
-        let classes = [1, 2, 3, 4, 5, 32, 33, 64, 1024, 1025].map(class_of);
-        assert_eq!(classes, [0, 1, 2, 2, 3, 5, 6, 6, 10, 11]);
+        let classes = [1, 2, 3, 4, 5, 32, 33, 64, 1024].map(class_of);
+        assert_eq!(classes, [0, 1, 2, 2, 3, 5, 6, 6, 10].map(Some));
+        assert_eq!([0, 1025, (1 << 63) + 1, u64::MAX].map(class_of), [None; 4]);
     }
 
     #[test]
-    fn blocks_shrink_with_the_space() {
-        let items = |pages: u64, cpus: usize| {
-            let shape = Shape::new(pages, cpus);
-            [0, 5, 10]
-                .map(|class| if shape.span_mask(class) == 0 { 0 } else { shape.items(class).count_ones() })
-        };
-        assert_eq!(items(1 << 36, 2), [32, 32, 4]);
-        assert_eq!(items(1 << 20, 2), [32, 32, 4]);
-        assert_eq!(items(1 << 20, 256), [32, 0, 0]);
-        assert_eq!(items(100, 2), [32, 0, 0]);
+    fn less_is_kept_of_a_smaller_space() {
+        let kept = |pages: u64, cpus: usize| [0, 5, 10].map(|class| Shape::new(pages, cpus).stack(class));
+        assert_eq!(kept(1 << 36, 2), [128, 128, 16]);
+        assert_eq!(kept(1 << 20, 2), [128, 128, 8]);
+        assert_eq!(kept(1 << 20, 256), [64, 2, 0]);
+        assert_eq!(kept(100, 2), [8, 0, 0]);
+        let depot = |pages: u64| [0, 5, 10].map(|class| Shape::new(pages, 2).depot(class));
+        assert_eq!(depot(1 << 36), [1 << 14, 1 << 14, 1 << 14]);
+        assert_eq!(depot(1 << 20), [1 << 14, 512, 16]);
+        assert_eq!(depot(100), [1, 0, 0]);
     }
 }

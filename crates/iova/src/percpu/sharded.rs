@@ -1,6 +1,7 @@
 //! Steps on a CPU by locks: where restartable sequences are not to be had.
 
-use super::cpus::{Cpus, Exchange, NOT_DONE};
+use super::cpus::Cpus;
+use super::stack::{CLOSED, NO_PAGE, Stack};
 use crate::lock::Lock;
 use crate::sync::{AtomicU64, Ordering};
 use alloc::boxed::Box;
@@ -33,35 +34,46 @@ impl Cpus for Sharded {
         (self.current)() % self.shards.len()
     }
 
-    fn take(&self, cpu: usize, guard: &AtomicU64, guard_is: u64, word: &AtomicU64) -> u64 {
+    fn pop(&self, cpu: usize, stack: &Stack, more: u64, limit: u64) -> Option<u64> {
         let _step = self.shards[cpu].0.lock();
-        if guard.load(Ordering::Acquire) != guard_is {
-            return 0;
+        let top = stack.top.load(Ordering::Acquire);
+        if top < CLOSED && top + more <= limit && changed(&stack.top, top, NO_PAGE) {
+            return Some(top);
         }
-        let old = word.load(Ordering::Relaxed);
-        word.store(old & old.wrapping_sub(1), Ordering::Relaxed);
-        old
+        let count = stack.count.load(Ordering::Acquire);
+        let below = count.checked_sub(1)?;
+        let page = stack.pages.get(usize::try_from(below).ok()?)?.load(Ordering::Relaxed);
+        (page + more <= limit && changed(&stack.count, count, below)).then_some(page)
     }
 
-    fn put(&self, cpu: usize, guard: &AtomicU64, guard_is: u64, word: &AtomicU64, bits: u64) -> u64 {
+    fn push(&self, cpu: usize, stack: &Stack, page: u64) -> bool {
         let _step = self.shards[cpu].0.lock();
-        if guard.load(Ordering::Acquire) != guard_is {
-            return NOT_DONE;
+        if changed(&stack.top, NO_PAGE, page) {
+            return true;
         }
-        let old = word.load(Ordering::Relaxed);
-        word.store(old | bits, Ordering::Relaxed);
-        old
+        let count = stack.count.load(Ordering::Acquire);
+        let Some(place) = usize::try_from(count).ok().and_then(|count| stack.pages.get(count)) else {
+            return false;
+        };
+        place.store(page, Ordering::Relaxed);
+        changed(&stack.count, count, count + 1)
     }
 
-    fn exchange(&self, cpu: usize, word: &AtomicU64, old: u64, new: u64) -> Exchange {
-        let _step = self.shards[cpu].0.lock();
-        match word.compare_exchange(old, new, Ordering::SeqCst, Ordering::SeqCst) {
-            Ok(_) => Exchange::Done,
-            Err(_) => Exchange::Changed,
+    fn close(&self, cpu: usize, stack: &Stack) -> Option<u64> {
+        if self.current() != cpu {
+            return None;
         }
+        let _step = self.shards[cpu].0.lock();
+        let count = stack.count.load(Ordering::Acquire);
+        changed(&stack.count, count, CLOSED).then_some(count)
     }
 
     fn fence(&self, cpu: usize) {
         drop(self.shards[cpu].0.lock());
     }
+}
+
+/// A thread of another shard, which closes the stack, takes no part in the lock.
+fn changed(word: &AtomicU64, from: u64, to: u64) -> bool {
+    word.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
 }

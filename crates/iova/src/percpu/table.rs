@@ -1,65 +1,90 @@
-//! The units of a zone, made as the space is used.
+//! Which ranges are out: a number for each page.
 
-use super::unit::Unit;
+#![allow(unsafe_code, reason = "memory that is zero when it comes is not written to make it so")]
+
+use crate::sync::AtomicU16;
 use alloc::boxed::Box;
 use spin::Once;
 
-/// Units of the first bucket.
-const FIRST: u64 = if cfg!(loom) { 4 } else { 512 };
-/// Each bucket is as large as all before it, so that units are at most twice as many as ever were reached.
-const BUCKETS: usize = 40;
+/// Pages of the near part at most: those of the first 8 GiB, 4 MiB of memory of which only what is used is touched.
+const NEAR: u64 = if cfg!(loom) { 16 } else { 1 << 21 };
+/// Each far part is as large as all before it: enough for the largest space.
+const FAR_PARTS: usize = 31;
 
-/// Units by number. They never move, and are there until the table is dropped.
+/// Numbers by page, 0 at first. They never move, and are there until the table is dropped.
 #[derive(Debug)]
 pub(crate) struct Table {
-    buckets: [Once<Box<[Unit]>>; BUCKETS],
+    origin: u64,
+    near: Box<[AtomicU16]>,
+    /// Made as the space is used, from low to high.
+    far: [Once<Box<[AtomicU16]>>; FAR_PARTS],
 }
 
 impl Table {
-    pub(crate) fn new() -> Self {
-        Self { buckets: core::array::from_fn(|_| Once::new()) }
+    /// For pages from `first` to `last`.
+    pub(crate) fn new(first: u64, last: u64) -> Self {
+        let near = NEAR.min(last - first + 1);
+        Self { origin: first, near: zeros(near), far: core::array::from_fn(|_| Once::new()) }
     }
 
-    /// A unit, if any so far up was ever reached.
+    /// The number of a page that is near.
     #[inline(always)]
-    pub(crate) fn get(&self, number: u64) -> Option<&Unit> {
-        let (bucket, at) = place(number);
-        self.buckets.get(bucket)?.get()?.get(at)
+    pub(crate) fn near(&self, page: u64) -> Option<&AtomicU16> {
+        self.near.get(page.wrapping_sub(self.origin) as usize)
     }
 
-    /// A unit, made if need be. Nothing if there are more units than any space has.
-    pub(crate) fn reach(&self, number: u64) -> Option<&Unit> {
-        let (bucket, at) = place(number);
-        let units =
-            self.buckets.get(bucket)?.call_once(|| (0..FIRST << bucket).map(|_| Unit::default()).collect());
-        units.get(at)
+    /// A page's number, if any so far up was ever reached.
+    pub(crate) fn get(&self, page: u64) -> Option<&AtomicU16> {
+        self.near(page).or_else(|| {
+            let (part, at) = far_place(page.checked_sub(self.origin)?)?;
+            self.far.get(part)?.get()?.get(at)
+        })
     }
 
-    pub(crate) fn memory_bytes(&self) -> u64 {
-        let units: usize =
-            self.buckets.iter().filter_map(|bucket| bucket.get()).map(|units| units.len()).sum();
-        (units * size_of::<Unit>()) as u64
+    /// A page's number, made if need be. Nothing outside the space.
+    pub(crate) fn reach(&self, page: u64) -> Option<&AtomicU16> {
+        self.get(page).or_else(|| {
+            let (part, at) = far_place(page.checked_sub(self.origin)?)?;
+            self.far.get(part)?.call_once(|| zeros(NEAR << part)).get(at)
+        })
     }
 }
 
-#[inline(always)]
-fn place(number: u64) -> (usize, usize) {
-    let shifted = number + FIRST;
-    let bucket = (shifted.ilog2() - FIRST.ilog2()) as usize;
-    (bucket, (shifted - (FIRST << bucket)) as usize)
+/// The part, and the place in it; nothing for what is near.
+fn far_place(place: u64) -> Option<(usize, usize)> {
+    let part = (place / NEAR).checked_ilog2()?;
+    Some((part as usize, (place - (NEAR << part)) as usize))
+}
+
+#[cfg(not(loom))]
+fn zeros(count: u64) -> Box<[AtomicU16]> {
+    let zeros = Box::into_raw(alloc::vec![0_u16; count as usize].into_boxed_slice());
+    // SAFETY: `AtomicU16` has the size, the alignment and the bits of `u16`, and nobody else has the box.
+    unsafe { Box::from_raw(zeros as *mut [AtomicU16]) }
+}
+
+#[cfg(loom)]
+fn zeros(count: u64) -> Box<[AtomicU16]> {
+    (0..count).map(|_| AtomicU16::new(0)).collect()
 }
 
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::PAGE_MAX;
 
     #[test]
-    fn units_are_apart() {
-        assert_eq!([0, 511, 512, 1535, 1536].map(place), [(0, 0), (0, 511), (1, 0), (1, 1023), (2, 0)]);
-        let table = Table::new();
-        assert!(table.get(600).is_none());
-        let unit: *const Unit = table.reach(600).unwrap();
-        assert!(core::ptr::eq(unit, table.get(600).unwrap()));
-        assert!(table.get(0).is_none());
+    fn numbers_are_apart() {
+        let places = [NEAR - 1, NEAR, 2 * NEAR - 1, 2 * NEAR, 5 * NEAR].map(far_place);
+        let last = NEAR as usize - 1;
+        assert_eq!(places, [None, Some((0, 0)), Some((0, last)), Some((1, 0)), Some((2, NEAR as usize))]);
+        assert!(far_place(PAGE_MAX).unwrap().0 < FAR_PARTS);
+        let table = Table::new(7, PAGE_MAX);
+        assert!(table.get(6).is_none() && table.get(0).is_none(), "below");
+        assert!(table.get(7).is_some() && table.get(NEAR + 6).is_some());
+        assert!(table.get(NEAR + 7).is_none(), "not yet");
+        let far: *const AtomicU16 = table.reach(NEAR + 7).unwrap();
+        assert!(core::ptr::eq(far, table.get(NEAR + 7).unwrap()));
+        assert!(Table::new(0, 9).get(10).is_none());
     }
 }
