@@ -108,11 +108,11 @@ impl Hand for Full {
         let single = Request { memory: self.request.memory, ..Request::size_aligned(1, self.request.limit) };
         let mut used =
             if each == 1 { self.long(caller, share(LONG_FIRST) / LONG_PAGES) * LONG_PAGES } else { 0 };
-        while used < most && self.add(caller, used < guaranteed) {
-            used += each;
-            if each > 1 {
-                used += (0..each).filter(|_| caller.allocate(&single).is_some()).count() as u64;
-            }
+        let stay = if each == 1 { 0 } else { each };
+        // Where large ranges fit in the end depends on where the single pages went: nobody has to find room for the last.
+        let must_fit = |used: u64| each == 1 && used < guaranteed;
+        while used + each + stay <= most && self.add(caller, must_fit(used)) {
+            used += each + (0..stay).filter(|_| caller.allocate(&single).is_some()).count() as u64;
         }
         while used > guaranteed && self.out.len() > 1 {
             self.free(caller);
