@@ -6,10 +6,13 @@
 //! The difference of two counts is the allocator's alone (`bench/iova_instructions.py`).
 
 use bench::{Contestant, Peer, ours, select};
-use iova::{Request, Space};
+use iova::{Allocator, Request, Space};
 use std::error::Error;
 use std::hint::black_box;
 use std::path::Path;
+
+/// Under this name the per-CPU allocator is counted: only under valgrind.
+const COUNTED: &str = "percpu-counted";
 
 fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -19,16 +22,36 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         return Err("usage: pairs NAME|NAME=LIB.so COUNT; these are the names".into());
     };
+    let space = Space::new(1, 0xf_ffff);
+    if name == COUNTED {
+        return pairs(counted(&space)?.as_ref(), count.parse()?);
+    }
     let contestant = match name.split_once('=') {
         Some((name, library)) => Contestant::peer(name, &Peer::load(Path::new(library))?),
         None => select(&ours(), std::slice::from_ref(name))?.remove(0),
     };
-    let space = Space::new(1, 0xf_ffff);
-    let allocator = contestant.allocator(&space)?;
-    let request = Request { memory: 512, ..Request::size_aligned(1, space.last) };
-    for _ in 0..count.parse()? {
+    pairs(contestant.allocator(&space)?.as_ref(), count.parse()?)
+}
+
+fn pairs(allocator: &dyn Allocator, count: u64) -> Result<(), Box<dyn Error>> {
+    let request = Request { memory: 512, ..Request::size_aligned(1, 0xf_ffff) };
+    for _ in 0..count {
         let first = allocator.allocate(black_box(&request))?;
         allocator.free(request.range(black_box(first)))?;
     }
     Ok(())
+}
+
+/// The per-CPU allocator as where there are restartable sequences.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[allow(unsafe_code, reason = "valgrind has none, but executes them all the same")]
+fn counted(space: &Space) -> Result<Box<dyn Allocator>, Box<dyn Error>> {
+    // SAFETY: this program has one thread, and valgrind registers none with the kernel.
+    let cpus = unsafe { iova::Rseq::unregistered() }.ok_or("the C library has no restartable sequences")?;
+    Ok(Box::new(iova::Percpu::new(space, 1 << 20, cpus)?))
+}
+
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+fn counted(_space: &Space) -> Result<Box<dyn Allocator>, Box<dyn Error>> {
+    Err("no restartable sequences on this architecture".into())
 }

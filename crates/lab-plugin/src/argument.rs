@@ -28,8 +28,10 @@ pub(crate) struct Events {
     pub(crate) rung: Vec<String>,
     /// A request was begun.
     pub(crate) started: Vec<String>,
-    /// How many bytes the request has that was begun last.
+    /// How many bytes the request has that was begun last, and that the disk gives.
     pub(crate) sized: Vec<String>,
+    /// The same where the disk gets them.
+    pub(crate) sent: Vec<String>,
     /// A request was begun that the device answers by itself.
     pub(crate) prompt: Vec<String>,
     /// Words in the event of a request that is not meant to end.
@@ -57,6 +59,7 @@ impl Arguments {
                 "rung" => events.rung.push(value.to_owned()),
                 "started" => events.started.push(value.to_owned()),
                 "sized" => events.sized.push(value.to_owned()),
+                "sent" => events.sent.push(value.to_owned()),
                 "prompt" => events.prompt.push(value.to_owned()),
                 "lasting" => events.lasting.push(value.to_owned()),
                 "finished" => events.finished.push(value.to_owned()),

@@ -11,7 +11,7 @@
 //! that QEMU runs on.
 //!
 //! Arguments: `out=FILE` (the record), `log=FILE` (QEMU's own log, given to it with `-D`), `rung=`, `started=`,
-//! `sized=`, `prompt=`, `finished=` and `raised=EVENT` (trace events of disks' requests; prompt ones the device answers by
+//! `sized=`, `sent=`, `prompt=`, `finished=` and `raised=EVENT` (trace events of disks' requests; prompt ones the device answers by
 //! itself),
 //! `lasting=WORD` (in the event of a request that is not meant to end), `disk=SOCKET` (of a disk that answers when told
 //! to), `linear=START-END` (the kernel's linear map), `settle_us=N`, `parent=PID`.

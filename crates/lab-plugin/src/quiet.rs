@@ -18,12 +18,14 @@ use std::time::{Duration, Instant};
 const LOOK_AGAIN: Duration = Duration::from_micros(100);
 /// A device that has not begun or answered by then never will, or the machine is hopelessly busy.
 const WAIT_MAX: Duration = Duration::from_secs(5);
-/// An answer that did not reach the guest by then never will without the next: QEMU 7.2 may keep that of a write until
-/// then, when several were asked for.
+/// An answer that did not reach the guest by then never will without the next.
 const ANSWER_MAX: Duration = Duration::from_millis(50);
 /// Interrupts that are not raised by then are off.
 const RAISE_MAX: Duration = Duration::from_millis(20);
 const CHUNK_BYTES: usize = 64 << 10;
+/// What a socket of Linux's takes at once (`net.core.wmem_default`). While QEMU 7.2 sends a disk more than that, it keeps
+/// the answers that come, until the next one does.
+const SENT_AT_ONCE_BYTES: u32 = 212_992;
 
 /// What is said to the disk: a byte, for answers followed by four of how many bytes.
 #[derive(Clone, Copy)]
@@ -50,11 +52,19 @@ pub(crate) struct Quiet {
     in_flight: i64,
     /// Of these, requests that the device answers by itself, and soon.
     prompt: i64,
-    /// Bytes of the requests that the disk was not yet asked to answer, oldest first.
-    unanswered_bytes: VecDeque<u32>,
+    /// Requests that the disk was not yet asked to answer, oldest first.
+    unanswered: VecDeque<Unanswered>,
     /// Queues in which a request has ended since their last interrupt was raised.
     unraised: BTreeSet<u32>,
     settle: Duration,
+}
+
+/// A request that the disk has.
+#[derive(Clone, Copy, Default)]
+struct Unanswered {
+    bytes: u32,
+    /// The disk gets these bytes, and more than are sent to it at once.
+    is_long_to_send: bool,
 }
 
 /// When the disk was last asked for an answer.
@@ -88,7 +98,7 @@ impl Quiet {
             rung: 0,
             in_flight: 0,
             prompt: 0,
-            unanswered_bytes: VecDeque::new(),
+            unanswered: VecDeque::new(),
             unraised: BTreeSet::new(),
             settle,
         })
@@ -151,14 +161,18 @@ impl Quiet {
         }
     }
 
-    /// Asks the disk for an answer, one at a time: whether two answers share an interrupt would be chance.
+    /// Asks the disk for an answer, one at a time: whether two answers share an interrupt would be chance. Of requests that
+    /// are long to send, all, for the same reason.
     fn ask(&mut self, asked: &mut Option<Asked>) {
         let is_due = asked.as_ref().is_none_or(|asked| asked.is_over(self.in_flight));
         if is_due {
             self.wait_for_interrupt();
         }
         if is_due && self.in_flight > self.prompt {
-            let bytes = self.unanswered_bytes.pop_front().unwrap_or_default();
+            let Unanswered { mut bytes, is_long_to_send } = self.unanswered.pop_front().unwrap_or_default();
+            while is_long_to_send && let Some(next) = self.unanswered.pop_front() {
+                bytes += next.bytes;
+            }
             self.ask_for(bytes);
             *asked = Some(Asked { in_flight: self.in_flight, when: Instant::now() });
         }
@@ -208,11 +222,12 @@ impl Quiet {
             self.rung += 1;
         } else if is(&self.events.started) {
             self.begin();
-            self.unanswered_bytes.push_back(0);
-        } else if is(&self.events.sized) {
+            self.unanswered.push_back(Unanswered::default());
+        } else if is(&self.events.sized) || is(&self.events.sent) {
             let bytes = number_after(line, b" count ").unwrap_or_default();
-            self.unanswered_bytes.pop_back();
-            self.unanswered_bytes.push_back(bytes);
+            let is_long_to_send = is(&self.events.sent) && bytes > SENT_AT_ONCE_BYTES;
+            self.unanswered.pop_back();
+            self.unanswered.push_back(Unanswered { bytes, is_long_to_send });
         } else if is(&self.events.prompt) {
             self.begin();
             let lasts = self.events.lasting.iter().any(|word| contains(line, word.as_bytes()));
@@ -222,7 +237,7 @@ impl Quiet {
             self.in_flight -= 1;
             self.prompt = (self.prompt - 1).max(0);
             if self.in_flight <= self.prompt {
-                self.unanswered_bytes.clear();
+                self.unanswered.clear();
             }
             self.unraised.insert(number_after(line, b" cqid ").unwrap_or_default());
         } else if is(&self.events.raised) {

@@ -240,13 +240,14 @@ impl Session {
             self.owed_bytes = 0;
             return self.answer_all();
         }
+        let mut due = Vec::new();
         while self.owed_bytes > 0
             && let Some(request) = self.held.pop_front()
         {
             self.owed_bytes = self.owed_bytes.saturating_sub(u64::from(request.bytes).max(1));
-            self.answer(&request)?;
+            due.push(request);
         }
-        Ok(())
+        self.answer(&due)
     }
 
     fn request(&mut self) -> io::Result<Next> {
@@ -276,10 +277,17 @@ impl Session {
     }
 
     fn answer_all(&mut self) -> io::Result<()> {
-        std::mem::take(&mut self.held).iter().try_for_each(|request| self.answer(request))
+        let held: Vec<Request> = std::mem::take(&mut self.held).into();
+        self.answer(&held)
     }
 
-    fn answer(&mut self, &Request { cookie, offset, data_bytes, .. }: &Request) -> io::Result<()> {
+    /// In one piece, so that what comes together is seen together.
+    fn answer(&mut self, requests: &[Request]) -> io::Result<()> {
+        let replies: Vec<u8> = requests.iter().flat_map(|request| self.reply(request)).collect();
+        self.stream.write_all(&replies)
+    }
+
+    fn reply(&self, &Request { cookie, offset, data_bytes, .. }: &Request) -> Vec<u8> {
         let mut reply = Vec::new();
         if self.tells_holes && data_bytes > 0 {
             reply.extend(CHUNK_MAGIC.to_be_bytes());
@@ -302,7 +310,7 @@ impl Session {
             reply.extend(cookie.to_be_bytes());
             reply.resize(reply.len() + data_bytes as usize, 0);
         }
-        self.stream.write_all(&reply)
+        reply
     }
 
     fn u32(&mut self) -> io::Result<u32> {

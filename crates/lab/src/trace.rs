@@ -16,7 +16,7 @@ pub const REQUESTS: [(&str, &str); 9] = [
     ("prompt", "pci_nvme_admin_cmd"),
     ("started", "pci_nvme_io_cmd"),
     ("sized", "pci_nvme_read"),
-    ("sized", "pci_nvme_write"),
+    ("sent", "pci_nvme_write"),
     ("finished", "pci_nvme_enqueue_req_completion"),
     ("raised", "pci_nvme_irq_msix"),
     ("raised", "pci_nvme_irq_pin"),

@@ -83,6 +83,22 @@ impl Rseq {
         Some(ours)
     }
 
+    /// For counting instructions in an emulator that has no such sequences, as valgrind: they are executed, and nothing would
+    /// interrupt them. Nothing if the C library has no place for them.
+    ///
+    /// # Safety
+    /// No other thread may use what is made with it, and the kernel must not have registered this one.
+    pub unsafe fn unregistered() -> Option<Self> {
+        let area = place()?;
+        // SAFETY: `area` is where the C library keeps a `struct rseq` for each thread, of which the kernel, as the caller
+        // says, knows nothing. This thread is on the only CPU, number 0, by `cpu_id_start` and `cpu_id`.
+        unsafe {
+            asm!("mov dword ptr fs:[{area}], 0", "mov dword ptr fs:[{area} + 4], 0", area = in(reg) area,
+                options(nostack, preserves_flags));
+        }
+        Some(Self { area, cpus: 1 })
+    }
+
     /// `cpu_id` of this thread: above all CPUs where the thread is not registered.
     fn cpu_id(&self) -> u32 {
         let cpu;
@@ -97,25 +113,27 @@ impl Rseq {
 
 /// Where threads have their `struct rseq`, if the C library registers it.
 fn area() -> Option<isize> {
-    let (offset, size): (*const isize, *const u32);
-    // SAFETY: weak symbols, whose addresses the linker resolves or leaves 0. Nothing is read but those addresses.
+    let size: *const u32;
+    // SAFETY: a weak symbol, whose address the linker resolves or leaves 0. Nothing is read but that address.
     unsafe {
-        asm!(
-            ".weak __rseq_offset",
-            ".weak __rseq_size",
-            "mov {offset}, [rip + __rseq_offset@GOTPCREL]",
-            "mov {size}, [rip + __rseq_size@GOTPCREL]",
-            offset = out(reg) offset,
-            size = out(reg) size,
-            options(nostack, preserves_flags, readonly)
-        );
+        asm!(".weak __rseq_size", "mov {size}, [rip + __rseq_size@GOTPCREL]", size = out(reg) size,
+            options(nostack, preserves_flags, readonly));
     }
-    if offset.is_null() || size.is_null() {
-        return None;
+    // SAFETY: if it is there, glibc (manual, "Restartable Sequences") declares it so: a constant of the process.
+    let is_registered = !size.is_null() && unsafe { *size } > 0;
+    if is_registered { place() } else { None }
+}
+
+/// Where the C library has a place for each thread's `struct rseq`.
+fn place() -> Option<isize> {
+    let offset: *const isize;
+    // SAFETY: as in `area`.
+    unsafe {
+        asm!(".weak __rseq_offset", "mov {offset}, [rip + __rseq_offset@GOTPCREL]", offset = out(reg) offset,
+            options(nostack, preserves_flags, readonly));
     }
-    // SAFETY: they are there, and glibc (manual, "Restartable Sequences") declares them so: constants of the process.
-    let (offset, size) = unsafe { (*offset, *size) };
-    (size > 0).then_some(offset)
+    // SAFETY: as in `area`.
+    (!offset.is_null()).then(|| unsafe { *offset })
 }
 
 /// Linux may number CPUs up to the highest that it could ever have, with holes.
