@@ -142,6 +142,30 @@ impl<C: Cpus> Percpu<C> {
         (0..self.slots.len() / slot::PER_CPU).flat_map(|cpu| (0..CLASSES).map(move |class| (cpu, class)))
     }
 
+    /// From below the top of the CPU's stack.
+    #[inline(never)]
+    fn allocate_below(&self, request: &Request, class: usize) -> Result<u64, AllocateError> {
+        let cpu = self.cpus.current();
+        let slot = self.slot(cpu, self.zone_of(request.limit), class);
+        let pop = |slot: &Slot| self.cpus.pop(cpu, &slot.stack, request.pages - 1, request.limit);
+        match slot.and_then(pop) {
+            Some(first) => self.allocated(first, request.pages),
+            None => self.allocate_slowly(request),
+        }
+    }
+
+    /// Marks what came from a stack.
+    #[inline(always)]
+    fn allocated(&self, first: u64, pages: u64) -> Result<u64, AllocateError> {
+        match self.marks.near(first) {
+            Some(mark) => {
+                mark.store(pages as u16, Ordering::Relaxed);
+                Ok(first)
+            }
+            None => self.allocated_far(first, pages),
+        }
+    }
+
     /// An allocation for which the CPU's stack did not do.
     #[cold]
     fn allocate_slowly(&self, request: &Request) -> Result<u64, AllocateError> {
@@ -330,16 +354,27 @@ impl<C: Cpus> Percpu<C> {
                 mark.store(FREE, Ordering::Relaxed);
                 let cpu = self.cpus.current();
                 let slot = self.slot(cpu, self.zone_of(range.first), class);
-                match slot.is_some_and(|slot| self.cpus.push(cpu, &slot.stack, range.first)) {
+                match slot.is_some_and(|slot| self.cpus.put_top(cpu, &slot.stack, range.first)) {
                     true => Ok(()),
-                    false => self.free_slowly(range.first, class),
+                    false => self.free_below(range.first, class),
                 }
             }
             _ => self.free_loose(range),
         }
     }
 
-    /// The same, and what comes after an allocation, where the mark is not near.
+    /// Below the top of the CPU's stack.
+    #[inline(never)]
+    fn free_below(&self, first: u64, class: usize) -> Result<(), FreeError> {
+        let cpu = self.cpus.current();
+        let slot = self.slot(cpu, self.zone_of(first), class);
+        match slot.is_some_and(|slot| self.cpus.push(cpu, &slot.stack, first)) {
+            true => Ok(()),
+            false => self.free_slowly(first, class),
+        }
+    }
+
+    /// Frees, and marks what was allocated, where the mark is not near.
     #[cold]
     #[inline(never)]
     fn free_far(&self, range: Range) -> Result<(), FreeError> {
@@ -401,16 +436,11 @@ impl<C: Cpus> Allocator for Percpu<C> {
         {
             let cpu = self.cpus.current();
             if let Some(slot) = self.slot(cpu, self.zone_of(request.limit), class)
-                && let Some(first) = self.cpus.pop(cpu, &slot.stack, request.pages - 1, request.limit)
+                && let Some(first) = self.cpus.take_top(cpu, &slot.stack, request.pages - 1, request.limit)
             {
-                return match self.marks.near(first) {
-                    Some(mark) => {
-                        mark.store(request.pages as u16, Ordering::Relaxed);
-                        Ok(first)
-                    }
-                    None => self.allocated_far(first, request.pages),
-                };
+                return self.allocated(first, request.pages);
             }
+            return self.allocate_below(request, class);
         }
         self.allocate_slowly(request)
     }
@@ -469,6 +499,14 @@ mod tests {
 
         fn current(&self) -> usize {
             0
+        }
+
+        fn take_top(&self, _cpu: usize, _stack: &Stack, _more: u64, _limit: u64) -> Option<u64> {
+            None
+        }
+
+        fn put_top(&self, _cpu: usize, _stack: &Stack, _page: u64) -> bool {
+            false
         }
 
         fn pop(&self, _cpu: usize, _stack: &Stack, _more: u64, _limit: u64) -> Option<u64> {

@@ -249,6 +249,14 @@ mod movers {
             (self.0.current() + 1) % self.0.count()
         }
 
+        fn take_top(&self, cpu: usize, stack: &Stack, more: u64, limit: u64) -> Option<u64> {
+            self.0.take_top(cpu, stack, more, limit)
+        }
+
+        fn put_top(&self, cpu: usize, stack: &Stack, page: u64) -> bool {
+            self.0.put_top(cpu, stack, page)
+        }
+
         fn pop(&self, cpu: usize, stack: &Stack, more: u64, limit: u64) -> Option<u64> {
             self.0.pop(cpu, stack, more, limit)
         }

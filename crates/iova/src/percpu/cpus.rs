@@ -14,11 +14,17 @@ pub trait Cpus: Sync {
     /// The CPU the caller is on, or was a moment ago.
     fn current(&self) -> usize;
 
-    /// In one step on `cpu`: takes the topmost page of an open stack, if that page + `more` is `limit` at most. Nothing also if the
-    /// step was interrupted, or if the caller isn't on `cpu`.
+    /// In one step on `cpu`: takes the page on top of a stack, if there is one and that page + `more` is `limit` at most. Nothing
+    /// also if the step was interrupted, or if the caller isn't on `cpu`.
+    fn take_top(&self, cpu: usize, stack: &Stack, more: u64, limit: u64) -> Option<u64>;
+
+    /// In one step on `cpu`: puts a page on top of a stack where there is none. False if there is one, and as above.
+    fn put_top(&self, cpu: usize, stack: &Stack, page: u64) -> bool;
+
+    /// As [`take_top`](Self::take_top), the topmost page below the top of an open stack.
     fn pop(&self, cpu: usize, stack: &Stack, more: u64, limit: u64) -> Option<u64>;
 
-    /// In one step on `cpu`: adds a page to an open stack. False if there was no room, and as above.
+    /// As [`put_top`](Self::put_top), to an open stack below its top. False if there is no room.
     fn push(&self, cpu: usize, stack: &Stack, page: u64) -> bool;
 
     /// In one step on `cpu`: closes an open stack but for its top, and says how many pages it has. Nothing if the step was interrupted or the

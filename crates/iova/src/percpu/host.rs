@@ -71,11 +71,21 @@ impl Cpus for Host {
     }
 
     #[inline(always)]
+    fn take_top(&self, cpu: usize, stack: &Stack, more: u64, limit: u64) -> Option<u64> {
+        either!(self, cpus => cpus.take_top(cpu, stack, more, limit))
+    }
+
+    #[inline(always)]
+    fn put_top(&self, cpu: usize, stack: &Stack, page: u64) -> bool {
+        either!(self, cpus => cpus.put_top(cpu, stack, page))
+    }
+
+    #[inline]
     fn pop(&self, cpu: usize, stack: &Stack, more: u64, limit: u64) -> Option<u64> {
         either!(self, cpus => cpus.pop(cpu, stack, more, limit))
     }
 
-    #[inline(always)]
+    #[inline]
     fn push(&self, cpu: usize, stack: &Stack, page: u64) -> bool {
         either!(self, cpus => cpus.push(cpu, stack, page))
     }

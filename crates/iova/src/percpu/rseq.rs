@@ -143,69 +143,6 @@ fn possible_cpus() -> Option<usize> {
     Some(highest + 1)
 }
 
-impl Rseq {
-    /// Takes the topmost page but for the top.
-    #[inline]
-    fn pop_below(&self, cpu: usize, stack: &Stack, more: u64, limit: u64) -> Option<u64> {
-        let page: u64;
-        // SAFETY: as in `pop`. A count is CLOSED, with which it reads no page, or at most that of the pages (`Stack`).
-        unsafe {
-            asm!(
-                begin!(),
-                "mov {left}, qword ptr [{count}]",
-                "sub {left}, 1",
-                "js 5f",
-                "mov {page}, qword ptr [{pages} + 8 * {left}]",
-                "lea {rest}, [{page} + {more}]",
-                "cmp {rest}, {limit}",
-                "ja 5f",
-                "mov qword ptr [{count}], {left}",
-                end!("mov {page}, -1", "6f"),
-                area = in(reg) self.area,
-                cpu = in(reg) cpu,
-                count = in(reg) stack.count.as_ptr(),
-                pages = in(reg) stack.pages.as_ptr(),
-                more = in(reg) more,
-                limit = in(reg) limit,
-                left = out(reg) _,
-                page = out(reg) page,
-                rest = out(reg) _,
-                options(nostack)
-            );
-        }
-        (page != NO_PAGE).then_some(page)
-    }
-
-    /// Adds a page below the top.
-    #[inline]
-    fn push_below(&self, cpu: usize, stack: &Stack, page: u64) -> bool {
-        // SAFETY: as in `pop_below`. The store before the last one is to a place above the count, where nobody reads: a
-        // sequence that is interrupted after it has done nothing.
-        unsafe {
-            asm!(
-                begin!(),
-                "mov {rest}, qword ptr [{count}]",
-                "cmp {rest}, {capacity}",
-                "jae 5f",
-                "mov qword ptr [{pages} + 8 * {rest}], {page}",
-                "add {rest}, 1",
-                "mov qword ptr [{count}], {rest}",
-                end!("", "{given_up}"),
-                area = in(reg) self.area,
-                cpu = in(reg) cpu,
-                count = in(reg) stack.count.as_ptr(),
-                pages = in(reg) stack.pages.as_ptr(),
-                capacity = in(reg) stack.pages.len(),
-                page = in(reg) page,
-                rest = out(reg) _,
-                given_up = label { return false },
-                options(nostack)
-            );
-        }
-        true
-    }
-}
-
 impl Cpus for Rseq {
     fn count(&self) -> usize {
         self.cpus
@@ -213,17 +150,18 @@ impl Cpus for Rseq {
 
     #[inline(always)]
     fn current(&self) -> usize {
-        let cpu: u32;
+        // 32 bits are read, the others are 0 then.
+        let cpu;
         // SAFETY: as in `cpu_id`. This field, `cpu_id_start`, is always the number of a CPU, or 0.
         unsafe {
             asm!("mov {cpu:e}, fs:[{area}]", cpu = out(reg) cpu, area = in(reg) self.area,
                 options(nostack, preserves_flags, readonly));
         }
-        cpu as usize
+        cpu
     }
 
     #[inline(always)]
-    fn pop(&self, cpu: usize, stack: &Stack, more: u64, limit: u64) -> Option<u64> {
+    fn take_top(&self, cpu: usize, stack: &Stack, more: u64, limit: u64) -> Option<u64> {
         let page: u64;
         // SAFETY: the sequence from 3 to 4 reads this thread's `struct rseq` and an atomic, borrowed and so valid, to which it
         // stores as its last instruction. It neither calls nor touches the stack. Interrupted, it goes on at 7, which the
@@ -251,12 +189,12 @@ impl Cpus for Rseq {
                 options(nostack)
             );
         }
-        if page != NO_PAGE { Some(page) } else { self.pop_below(cpu, stack, more, limit) }
+        (page != NO_PAGE).then_some(page)
     }
 
     #[inline(always)]
-    fn push(&self, cpu: usize, stack: &Stack, page: u64) -> bool {
-        // SAFETY: as in `pop`.
+    fn put_top(&self, cpu: usize, stack: &Stack, page: u64) -> bool {
+        // SAFETY: as in `take_top`.
         unsafe {
             asm!(
                 begin!(),
@@ -269,7 +207,66 @@ impl Cpus for Rseq {
                 top = in(reg) stack.top.as_ptr(),
                 page = in(reg) page,
                 rest = out(reg) _,
-                given_up = label { return self.push_below(cpu, stack, page) },
+                given_up = label { return false },
+                options(nostack)
+            );
+        }
+        true
+    }
+
+    #[inline]
+    fn pop(&self, cpu: usize, stack: &Stack, more: u64, limit: u64) -> Option<u64> {
+        let page: u64;
+        // SAFETY: as in `take_top`. A count is CLOSED, with which it reads no page, or at most that of the pages (`Stack`).
+        unsafe {
+            asm!(
+                begin!(),
+                "mov {left}, qword ptr [{count}]",
+                "sub {left}, 1",
+                "js 5f",
+                "mov {page}, qword ptr [{pages} + 8 * {left}]",
+                "lea {rest}, [{page} + {more}]",
+                "cmp {rest}, {limit}",
+                "ja 5f",
+                "mov qword ptr [{count}], {left}",
+                end!("mov {page}, -1", "6f"),
+                area = in(reg) self.area,
+                cpu = in(reg) cpu,
+                count = in(reg) stack.count.as_ptr(),
+                pages = in(reg) stack.pages.as_ptr(),
+                more = in(reg) more,
+                limit = in(reg) limit,
+                left = out(reg) _,
+                page = out(reg) page,
+                rest = out(reg) _,
+                options(nostack)
+            );
+        }
+        (page != NO_PAGE).then_some(page)
+    }
+
+    #[inline]
+    fn push(&self, cpu: usize, stack: &Stack, page: u64) -> bool {
+        // SAFETY: as in `pop`. The store before the last one is to a place above the count, where nobody reads: a
+        // sequence that is interrupted after it has done nothing.
+        unsafe {
+            asm!(
+                begin!(),
+                "mov {rest}, qword ptr [{count}]",
+                "cmp {rest}, {capacity}",
+                "jae 5f",
+                "mov qword ptr [{pages} + 8 * {rest}], {page}",
+                "add {rest}, 1",
+                "mov qword ptr [{count}], {rest}",
+                end!("", "{given_up}"),
+                area = in(reg) self.area,
+                cpu = in(reg) cpu,
+                count = in(reg) stack.count.as_ptr(),
+                pages = in(reg) stack.pages.as_ptr(),
+                capacity = in(reg) stack.pages.len(),
+                page = in(reg) page,
+                rest = out(reg) _,
+                given_up = label { return false },
                 options(nostack)
             );
         }
@@ -278,7 +275,7 @@ impl Cpus for Rseq {
 
     fn close(&self, cpu: usize, stack: &Stack) -> Option<u64> {
         let count: u64;
-        // SAFETY: as in `pop`.
+        // SAFETY: as in `take_top`.
         unsafe {
             asm!(
                 begin!(),

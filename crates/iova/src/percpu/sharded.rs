@@ -34,12 +34,19 @@ impl Cpus for Sharded {
         (self.current)() % self.shards.len()
     }
 
-    fn pop(&self, cpu: usize, stack: &Stack, more: u64, limit: u64) -> Option<u64> {
+    fn take_top(&self, cpu: usize, stack: &Stack, more: u64, limit: u64) -> Option<u64> {
         let _step = self.shards[cpu].0.lock();
         let top = stack.top.load(Ordering::Acquire);
-        if top < CLOSED && top + more <= limit && changed(&stack.top, top, NO_PAGE) {
-            return Some(top);
-        }
+        (top < CLOSED && top + more <= limit && changed(&stack.top, top, NO_PAGE)).then_some(top)
+    }
+
+    fn put_top(&self, cpu: usize, stack: &Stack, page: u64) -> bool {
+        let _step = self.shards[cpu].0.lock();
+        changed(&stack.top, NO_PAGE, page)
+    }
+
+    fn pop(&self, cpu: usize, stack: &Stack, more: u64, limit: u64) -> Option<u64> {
+        let _step = self.shards[cpu].0.lock();
         let count = stack.count.load(Ordering::Acquire);
         let below = count.checked_sub(1)?;
         let page = stack.pages.get(usize::try_from(below).ok()?)?.load(Ordering::Relaxed);
@@ -48,9 +55,6 @@ impl Cpus for Sharded {
 
     fn push(&self, cpu: usize, stack: &Stack, page: u64) -> bool {
         let _step = self.shards[cpu].0.lock();
-        if changed(&stack.top, NO_PAGE, page) {
-            return true;
-        }
         let count = stack.count.load(Ordering::Acquire);
         let Some(place) = usize::try_from(count).ok().and_then(|count| stack.pages.get(count)) else {
             return false;
