@@ -16,7 +16,7 @@
 //!
 //! All of them: what is out at the same time doesn't overlap, holds no reserved page, and respects limit and alignment; a
 //! range freed twice, never allocated, or of another size is an error that changes nothing. ([`Percpu`] tells sizes of 241 to
-//! 1,024 pages apart by powers of two only. A range freed twice at the very same moment on two CPUs may pass; see
+//! 1,024 pages apart by 128 pages only. A range freed twice at the very same moment on two CPUs may pass; see
 //! [`percpu`].)
 //!
 //! It is not for use from signal handlers, which may interrupt a thread that holds a lock, and it maps nothing: it only says

@@ -2,7 +2,7 @@
 //!
 //! Each CPU has a stack of free ranges for each size: 1, 2, 4 ... 1,024 pages. A range is allocated by taking the topmost and
 //! freed by putting it on top, in steps on that CPU ([`Cpus`]), without lock or atomic instruction, wherever it
-//! came from. A number for each page says what is out, so that a range freed twice, or as one of another size, is noticed.
+//! came from. A byte for each page says what is out, so that a range freed twice, or as one of another size, is noticed.
 //!
 //! ```text
 //!    allocate, free                 half a stack at a time                what the depot doesn't hold
@@ -43,7 +43,7 @@ pub use stack::Stack;
 
 use crate::gaps::Gaps;
 use crate::lock::Lock;
-use crate::sync::{AtomicBool, AtomicU16, AtomicU64, Ordering};
+use crate::sync::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use crate::{AllocateError, Allocator, FreeError, Range, Request, Space, SpaceError, Usage};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -90,12 +90,22 @@ struct Zone {
 #[repr(align(64))]
 struct Depot(Lock<Vec<u64>>);
 
-/// Nothing begins at this page, or it is free. Another number up to [`KEPT_MAX`] is that of the pages of a range of a class.
-const FREE: u16 = 0;
+/// Nothing begins at this page, or it is free.
+const FREE: u8 = 0;
 /// A range of no class, whose size the central tree knows.
-const LOOSE: u16 = u16::MAX;
+const LOOSE: u8 = u8::MAX;
+/// Sizes up to this one have a mark each.
+const TOLD_PAGES_MAX: u64 = 240;
+/// Larger ones share one with those of so many pages, as a power of two.
+const TOLD_ORDER: u32 = 7;
 
-const _: () = assert!(KEPT_MAX < LOOSE as u64);
+const _: () = assert!(TOLD_PAGES_MAX + (KEPT_MAX >> TOLD_ORDER) < LOOSE as u64);
+
+/// What is out where a range of a class begins. A byte, as what is in no cache is to be little.
+#[inline(always)]
+fn mark_of(pages: u64) -> u8 {
+    if pages <= TOLD_PAGES_MAX { pages as u8 } else { (TOLD_PAGES_MAX + ((pages - 1) >> TOLD_ORDER)) as u8 }
+}
 
 impl<C: Cpus> Percpu<C> {
     /// An allocator of the space. No range crosses `boundary`, and requests whose limit is above it get pages below only
@@ -159,7 +169,7 @@ impl<C: Cpus> Percpu<C> {
     fn allocated(&self, first: u64, pages: u64) -> Result<u64, AllocateError> {
         match self.marks.near(first) {
             Some(mark) => {
-                mark.store(pages as u16, Ordering::Relaxed);
+                mark.store(mark_of(pages), Ordering::Relaxed);
                 Ok(first)
             }
             None => self.allocated_far(first, pages),
@@ -193,7 +203,7 @@ impl<C: Cpus> Percpu<C> {
             self.fill(&mut stack, zone, class);
         }
         let first = stack.pop(request.pages, request.limit)?;
-        self.mark(first, request.pages as u16);
+        self.mark(first, mark_of(request.pages));
         Some(first)
     }
 
@@ -347,9 +357,9 @@ impl<C: Cpus> Percpu<C> {
 
     /// Frees what has the mark of its size into the CPU's stack.
     #[inline(always)]
-    fn free_marked(&self, mark: &AtomicU16, range: Range) -> Result<(), FreeError> {
+    fn free_marked(&self, mark: &AtomicU8, range: Range) -> Result<(), FreeError> {
         match class_of(range.pages) {
-            Some(class) if mark.load(Ordering::Relaxed) == range.pages as u16 => {
+            Some(class) if mark.load(Ordering::Relaxed) == mark_of(range.pages) => {
                 // Before anyone else can have it.
                 mark.store(FREE, Ordering::Relaxed);
                 let cpu = self.cpus.current();
@@ -384,12 +394,12 @@ impl<C: Cpus> Percpu<C> {
     #[cold]
     #[inline(never)]
     fn allocated_far(&self, first: u64, pages: u64) -> Result<u64, AllocateError> {
-        self.mark(first, pages as u16);
+        self.mark(first, mark_of(pages));
         Ok(first)
     }
 
     /// Says what begins at a page.
-    fn mark(&self, first: u64, mark: u16) {
+    fn mark(&self, first: u64, mark: u8) {
         if let Some(place) = self.marks.reach(first) {
             place.store(mark, Ordering::Relaxed);
         }
@@ -473,7 +483,7 @@ impl<C: Cpus> Allocator for Percpu<C> {
             usage.free_pages += gaps.pages();
             usage.free_ranges += gaps.len();
             usage.largest_free_pages = usage.largest_free_pages.max(gaps.largest_pages());
-            let marks = central.reached_pages() * size_of::<AtomicU16>() as u64;
+            let marks = central.reached_pages() * size_of::<AtomicU8>() as u64;
             usage.memory_bytes += central.memory_bytes() + marks;
         }
         usage.free_pages += usage.cached_pages;

@@ -17,16 +17,19 @@ enum Step {
     Allocate { pages: u64, aligned: bool, limit: u64 },
     Free { which: prop::sample::Index },
     FreeTwice { which: prop::sample::Index },
+    FreeResized { which: prop::sample::Index, pages: u64 },
     FreeForeign { first: u64, pages: u64 },
 }
 
 fn step(last: u64) -> impl Strategy<Value = Step> {
-    let pages = prop_oneof![6 => Just(1_u64), 3 => 1_u64..9, 1 => 1_u64..100];
+    let pages = prop_oneof![6 => Just(1_u64), 3 => 1_u64..9, 1 => 1_u64..100, 1 => 200_u64..1100];
     let limit = prop_oneof![4 => Just(last), 1 => 0..last];
     prop_oneof![
         8 => (pages, any::<bool>(), limit).prop_map(|(pages, aligned, limit)| Step::Allocate { pages, aligned, limit }),
         6 => any::<prop::sample::Index>().prop_map(|which| Step::Free { which }),
         1 => any::<prop::sample::Index>().prop_map(|which| Step::FreeTwice { which }),
+        1 => (any::<prop::sample::Index>(), prop_oneof![0_u64..9, 200_u64..2000])
+            .prop_map(|(which, pages)| Step::FreeResized { which, pages }),
         1 => (0..last, 1_u64..9).prop_map(|(first, pages)| Step::FreeForeign { first, pages }),
     ]
 }
@@ -99,6 +102,19 @@ fn check(last: u64, boundary: u64, reserved: Vec<Range>, steps: Vec<(usize, Step
                 assert!(allocator.free(range).is_err(), "{range} freed twice");
                 CPU.set(cpu);
                 assert!(allocator.free(range).is_err(), "{range} freed thrice");
+            }
+            Step::FreeResized { which, pages } if !model.out.is_empty() => {
+                let range = model.out[which.index(model.out.len())];
+                // Sizes above 240 pages, up to 1,024, are told apart by 128 pages.
+                let told =
+                    |pages: u64| if (241..=1024).contains(&pages) { 240 + (pages - 1) / 128 } else { pages };
+                if told(pages) != told(range.pages) {
+                    assert_eq!(
+                        allocator.free(Range { pages, ..range }),
+                        Err(FreeError::OtherSize),
+                        "{range} as {pages}"
+                    );
+                }
             }
             Step::FreeForeign { first, pages } if !model.out.iter().any(|range| range.first == first) => {
                 let freed = allocator.free(Range { first, pages });
