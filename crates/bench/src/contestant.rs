@@ -7,7 +7,7 @@ use iova::{
 use std::sync::{Arc, LazyLock};
 
 /// Makes an allocator of a space; if it can't have that space, why.
-type Make = fn(&Space) -> Result<Box<dyn Allocator>, String>;
+pub type Make = fn(&Space) -> Result<Box<dyn Allocator>, String>;
 
 /// The allocators of `iova`: name, what it is, constructor.
 const OURS: &[(&str, &str, Make)] = &[
@@ -85,7 +85,7 @@ pub struct Contestant {
 
 #[derive(Debug, Clone)]
 enum Origin {
-    Ours(Make),
+    Made(Make),
     Peer(Arc<Peer>),
 }
 
@@ -99,12 +99,7 @@ pub struct UnknownContestant {
 
 /// All contestants of `iova`.
 pub fn ours() -> Vec<Contestant> {
-    let contestant = |(name, what, make): &(&str, &str, Make)| Contestant {
-        name: (*name).to_owned(),
-        what: (*what).to_owned(),
-        origin: Origin::Ours(*make),
-    };
-    OURS.iter().map(contestant).collect()
+    OURS.iter().map(|(name, what, make)| Contestant::new(name, what, *make)).collect()
 }
 
 /// Those of the contestants that have these names, in the order of the names; all if there are no names.
@@ -135,6 +130,11 @@ pub(crate) fn baseline(all: &[Contestant], asked: Option<&str>) -> Result<String
 }
 
 impl Contestant {
+    /// An allocator of the caller's.
+    pub fn new(name: &str, what: &str, make: Make) -> Self {
+        Self { name: name.to_owned(), what: what.to_owned(), origin: Origin::Made(make) }
+    }
+
     /// A peer under a name of the user's choice.
     pub fn peer(name: &str, peer: &Arc<Peer>) -> Self {
         let what = peer.description().unwrap_or("a peer that does not say what it is").to_owned();
@@ -147,7 +147,7 @@ impl Contestant {
     /// If it can't have such a space.
     pub fn allocator(&self, space: &Space) -> Result<Box<dyn Allocator>, String> {
         match &self.origin {
-            Origin::Ours(make) => make(space),
+            Origin::Made(make) => make(space),
             Origin::Peer(peer) => match peer.allocator(space) {
                 Some(allocator) => Ok(Box::new(allocator)),
                 None => Err(format!(
@@ -161,13 +161,13 @@ impl Contestant {
     /// Whether its memory is known.
     pub(crate) fn tells_memory(&self) -> bool {
         match &self.origin {
-            Origin::Ours(_) => true,
+            Origin::Made(_) => true,
             Origin::Peer(peer) => peer.tells_memory(),
         }
     }
 
     /// Whether it is known what it keeps in caches.
     pub(crate) fn tells_caches(&self) -> bool {
-        matches!(self.origin, Origin::Ours(_))
+        matches!(self.origin, Origin::Made(_))
     }
 }

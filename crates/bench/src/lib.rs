@@ -26,7 +26,7 @@ mod summary;
 mod warning;
 
 pub use check::CheckError;
-pub use contestant::{Contestant, UnknownContestant, ours, select};
+pub use contestant::{Contestant, Make, UnknownContestant, ours, select};
 pub use crew::CrewError;
 pub use latency::Latency;
 pub use machine::Machine;
