@@ -38,7 +38,8 @@ impl Allocator for RustVmm {
 }
 
 fn make(space: &Space) -> Result<Box<dyn Allocator>, String> {
-    let allocator = AddressAllocator::new(space.first * PAGE_BYTES, space.pages() * PAGE_BYTES).map_err(|why| why.to_string())?;
+    let allocator = AddressAllocator::new(space.first * PAGE_BYTES, space.pages() * PAGE_BYTES)
+        .map_err(|why| why.to_string())?;
     Ok(Box::new(RustVmm(Mutex::new(allocator))))
 }
 

@@ -12,14 +12,18 @@ const PAGE: &str = "report.html";
 pub(crate) fn run() -> anyhow::Result<Outcome> {
     let inspection = Inspection::of(Host::read(&Tree::live()));
     output::data(&report::inspection(&inspection, output::width(), output::style()))?;
-    output::file(Path::new(PAGE), report::page(&inspection, made_by()).as_bytes())?;
     // What was found is said already: that nothing could be measured takes nothing away.
-    match short() {
+    let page = match short() {
         Ok(benchmark) => {
-            output::data(&report::benchmark_brief(&benchmark, output::width(), output::style()))?
+            output::data(&report::benchmark_brief(&benchmark, output::width(), output::style()))?;
+            report::page_with_benchmark(&inspection, &benchmark, made_by())
         }
-        Err(why) => output::say(&format!("iotoll: no bench: {why:#}")),
-    }
+        Err(why) => {
+            output::say(&format!("iotoll: no bench: {why:#}"));
+            report::page(&inspection, made_by())
+        }
+    };
+    output::file(Path::new(PAGE), page.as_bytes())?;
     output::say(&format!(
         "The same with a map of the adapters: {PAGE}. One adapter in full: iotoll inspect ADDRESS"
     ));

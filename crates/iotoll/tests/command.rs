@@ -251,6 +251,7 @@ fn without_arguments_everything_and_a_page() {
     assert!(text(&output.stdout).contains("Allocators of I/O addresses, measured on this machine"));
     let page = fs::read_to_string(folder.path().join("report.html")).unwrap();
     assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>"));
+    assert!(page.contains("Allocators of I/O addresses"), "the bench is on the page too");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing half-written is left");
 }
 

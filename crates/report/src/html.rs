@@ -13,6 +13,7 @@ use crate::fact::{Fact, Section, Value};
 use crate::plain::plain;
 use crate::row::Row;
 use crate::{batch, headline, memory_types, quantity, row, summary, svg, topology};
+use ::bench::Benchmark;
 use document::document;
 use host::Host;
 use host::facts::numa::Node;
@@ -22,6 +23,15 @@ use maud::{Markup, html};
 
 /// The page of a host; `made_by` names the program and its version.
 pub fn page(inspection: &Inspection, made_by: &str) -> String {
+    whole(inspection, None, made_by)
+}
+
+/// The page of a host, with what was measured on it for a moment.
+pub fn page_with_benchmark(inspection: &Inspection, benchmark: &Benchmark, made_by: &str) -> String {
+    whole(inspection, Some(benchmark), made_by)
+}
+
+fn whole(inspection: &Inspection, benchmark: Option<&Benchmark>, made_by: &str) -> String {
     let rows = row::rows(inspection);
     let verdict = headline::sentence(&rows, &inspection.findings);
     let host = &inspection.host;
@@ -29,18 +39,19 @@ pub fn page(inspection: &Inspection, made_by: &str) -> String {
         header {
             p.kicker { "iotoll · what each I/O pays on " (title(host)) }
             h1 { (capitalised(&verdict)) "." }
-            (contents(inspection))
+            (contents(inspection, benchmark.is_some()))
         }
         main {
             (the_host(host))
             (roads(inspection, &rows))
             (adapters::section(inspection, &rows))
             (findings::section(&inspection.findings))
+            @if let Some(benchmark) = benchmark { (self::bench::brief(benchmark)) }
             (unseen(host))
             (origin(host, made_by))
         }
     };
-    document(&title(host), "", &body)
+    document(&title(host), benchmark.map_or("", |_| self::bench::STYLE), &body)
 }
 
 fn title(host: &Host) -> String {
@@ -52,13 +63,14 @@ fn capitalised(sentence: &str) -> String {
     chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }
 
-fn contents(inspection: &Inspection) -> Markup {
+fn contents(inspection: &Inspection, has_benchmark: bool) -> Markup {
     let unseen = !inspection.host.unseen.is_empty();
     html! {
         nav aria-label="Contents" {
             a href="#roads" { "Roads" }
             a href="#adapters" { "Adapters" }
             a href="#findings" { (capitalised(&headline::count(&inspection.findings))) }
+            @if has_benchmark { a href="#allocators" { "Allocators" } }
             @if unseen { a href="#unseen" { "Not seen" } }
         }
     }

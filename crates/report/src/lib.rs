@@ -32,7 +32,7 @@ mod toll_text;
 mod topology;
 mod wrap;
 
-pub use html::{benchmark_page, page, toll_page};
+pub use html::{benchmark_page, page, page_with_benchmark, toll_page};
 pub use memory_range::memory_range;
 pub use mtrr_plan::mtrr_plan;
 pub use style::Style;

@@ -2,10 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+#[path = "support/made_up.rs"]
+mod made_up;
 #[path = "support/markup.rs"]
 mod markup;
 mod support;
 
+use made_up::made_up;
 use markup::values;
 use support::{CAPTURES, capture, crowd};
 
@@ -65,4 +68,14 @@ fn predictions_name_their_sheets_and_are_explained_once() {
     assert_eq!(page.matches("Tolls are per I/O").count(), 1);
     let nothing = report::page(&capture("x86-no-iommu"), "test");
     assert!(!nothing.contains("Tolls are per I/O"), "where nothing is predicted, nothing is explained");
+}
+
+#[test]
+fn what_was_measured_is_on_the_page() {
+    let page = report::page_with_benchmark(&capture("x86-no-iommu"), &made_up(), "test");
+    markup::assert_balanced(&page);
+    markup::assert_links_lead_somewhere(&page);
+    markup::assert_loads_nothing(&page);
+    assert!(page.contains("href=\"#allocators\"") && page.contains("ms for a million pairs in all"));
+    assert!(!report::page(&capture("x86-no-iommu"), "test").contains("#allocators"));
 }

@@ -8,11 +8,29 @@ use crate::quantity;
 use bench::{Benchmark, Case, Scenario};
 use maud::{Markup, html};
 
-const STYLE: &str = include_str!("bench.css");
+pub(super) const STYLE: &str = include_str!("bench.css");
 
 /// The page of a benchmark.
 pub fn benchmark_page(benchmark: &Benchmark) -> String {
     document("allocators of I/O virtual addresses", STYLE, &body(benchmark))
+}
+
+/// A benchmark of one scenario as a part of something larger.
+pub(super) fn brief(benchmark: &Benchmark) -> Markup {
+    let cases: Vec<&Case> = benchmark.cases.iter().collect();
+    let Some(first) = cases.first() else { return html! {} };
+    html! {
+        section #allocators aria-labelledby="allocators-title" {
+            h2 #allocators-title { "Allocators of I/O addresses" }
+            p { "Measured on this machine for a moment; all scenarios: " code { "iotoll bench iova" } ". Each thread: " (first.what) "." }
+            @if !benchmark.warnings.is_empty() {
+                ul.warnings { @for warning in &benchmark.warnings { li { (plain(warning)) } } }
+            }
+            @if cases.len() > 1 { div.scroll { (plot(first.scenario, &cases)) } }
+            (times(&cases))
+            p.remark { (bench_text::legend(benchmark)) }
+        }
+    }
 }
 
 fn body(benchmark: &Benchmark) -> Markup {
