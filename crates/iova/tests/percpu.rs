@@ -1,4 +1,7 @@
 //! The per-CPU allocator on CPUs that the test chooses, against a plain model.
+//!
+//! `PROPTEST_CASES=100000 cargo test --release -p iova --test percpu` for a long run, `MIRIFLAGS=-Zmiri-disable-isolation
+//! PROPTEST_CASES=2 cargo +nightly miri test -p iova --test percpu` for one that looks at each access to memory.
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
@@ -11,6 +14,8 @@ thread_local! {
 }
 
 const CPUS: usize = 3;
+/// Fewer where each takes a second.
+const STEPS_MAX: usize = if cfg!(miri) { 30 } else { 400 };
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -143,19 +148,19 @@ fn check(last: u64, boundary: u64, reserved: Vec<Range>, steps: Vec<(usize, Step
 }
 
 fn cases() -> ProptestConfig {
-    ProptestConfig { max_shrink_iters: 20_000, ..ProptestConfig::with_cases(256) }
+    ProptestConfig { max_shrink_iters: 20_000, ..ProptestConfig::default() }
 }
 
 proptest! {
     #![proptest_config(cases())]
 
     #[test]
-    fn a_small_space_that_is_often_full(steps in prop::collection::vec((0..CPUS, step(300)), 1..400)) {
+    fn a_small_space_that_is_often_full(steps in prop::collection::vec((0..CPUS, step(300)), 1..STEPS_MAX)) {
         check(300, 128, vec![Range { first: 200, pages: 7 }], steps);
     }
 
     #[test]
-    fn a_space_with_blocks_of_all_classes(steps in prop::collection::vec((0..CPUS, step(1 << 16)), 1..200)) {
+    fn a_space_with_blocks_of_all_classes(steps in prop::collection::vec((0..CPUS, step(1 << 16)), 1..STEPS_MAX / 2)) {
         check(1 << 16, 0, vec![Range { first: 5000, pages: 1 }], steps);
     }
 }

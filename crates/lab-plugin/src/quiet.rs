@@ -19,9 +19,9 @@ const LOOK_AGAIN: Duration = Duration::from_micros(100);
 /// A device that has not begun or answered by then never will, or the machine is hopelessly busy.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 /// An answer that did not reach the guest by then never will without the next.
-const ANSWER_MAX: Duration = Duration::from_millis(50);
+const ANSWER_MAX: Duration = Duration::from_secs(2);
 /// Interrupts that are not raised by then are off.
-const RAISE_MAX: Duration = Duration::from_millis(20);
+const RAISE_MAX: Duration = Duration::from_millis(200);
 const CHUNK_BYTES: usize = 64 << 10;
 /// What a socket of Linux's takes at once (`net.core.wmem_default`). While QEMU 7.2 sends a disk more than that, it keeps
 /// the answers that come, until the next one does.

@@ -7,7 +7,8 @@ use alloc::boxed::Box;
 use spin::Once;
 
 /// Pages of the near part at most: those of the first 8 GiB, 2 MiB of memory of which only what is used is touched.
-const NEAR: u64 = if cfg!(loom) { 16 } else { 1 << 21 };
+/// Few where each step of a test is dear.
+const NEAR: u64 = if cfg!(any(loom, miri)) { 1 << 8 } else { 1 << 21 };
 /// Each far part is as large as all before it: enough for the largest space.
 const FAR_PARTS: usize = 31;
 
