@@ -152,18 +152,6 @@ impl<C: Cpus> Percpu<C> {
         (0..self.slots.len() / slot::PER_CPU).flat_map(|cpu| (0..CLASSES).map(move |class| (cpu, class)))
     }
 
-    /// From below the top of the CPU's stack.
-    #[inline(never)]
-    fn allocate_below(&self, request: &Request, class: usize) -> Result<u64, AllocateError> {
-        let cpu = self.cpus.current();
-        let slot = self.slot(cpu, self.zone_of(request.limit), class);
-        let pop = |slot: &Slot| self.cpus.pop(cpu, &slot.stack, request.pages - 1, request.limit);
-        match slot.and_then(pop) {
-            Some(first) => self.allocated(first, request.pages),
-            None => self.allocate_slowly(request),
-        }
-    }
-
     /// Marks what came from a stack.
     #[inline(always)]
     fn allocated(&self, first: u64, pages: u64) -> Result<u64, AllocateError> {
@@ -364,23 +352,15 @@ impl<C: Cpus> Percpu<C> {
                 mark.store(FREE, Ordering::Relaxed);
                 let cpu = self.cpus.current();
                 let slot = self.slot(cpu, self.zone_of(range.first), class);
-                match slot.is_some_and(|slot| self.cpus.put_top(cpu, &slot.stack, range.first)) {
+                let put = |stack: &Stack| {
+                    self.cpus.put_top(cpu, stack, range.first) || self.cpus.push(cpu, stack, range.first)
+                };
+                match slot.is_some_and(|slot| put(&slot.stack)) {
                     true => Ok(()),
-                    false => self.free_below(range.first, class),
+                    false => self.free_slowly(range.first, class),
                 }
             }
             _ => self.free_loose(range),
-        }
-    }
-
-    /// Below the top of the CPU's stack.
-    #[inline(never)]
-    fn free_below(&self, first: u64, class: usize) -> Result<(), FreeError> {
-        let cpu = self.cpus.current();
-        let slot = self.slot(cpu, self.zone_of(first), class);
-        match slot.is_some_and(|slot| self.cpus.push(cpu, &slot.stack, first)) {
-            true => Ok(()),
-            false => self.free_slowly(first, class),
         }
     }
 
@@ -445,12 +425,13 @@ impl<C: Cpus> Allocator for Percpu<C> {
             && request.alignment_order as usize <= class
         {
             let cpu = self.cpus.current();
-            if let Some(slot) = self.slot(cpu, self.zone_of(request.limit), class)
-                && let Some(first) = self.cpus.take_top(cpu, &slot.stack, request.pages - 1, request.limit)
+            let (more, limit) = (request.pages - 1, request.limit);
+            if let Some(slot) = self.slot(cpu, self.zone_of(limit), class)
+                && let top = self.cpus.take_top(cpu, &slot.stack, more, limit)
+                && let Some(first) = top.or_else(|| self.cpus.pop(cpu, &slot.stack, more, limit))
             {
                 return self.allocated(first, request.pages);
             }
-            return self.allocate_below(request, class);
         }
         self.allocate_slowly(request)
     }
