@@ -19,7 +19,7 @@ const LOOK_AGAIN: Duration = Duration::from_micros(100);
 /// A device that has not begun or answered by then never will, or the machine is hopelessly busy.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 /// An answer that did not reach the guest by then never will without the next.
-const ANSWER_MAX: Duration = Duration::from_secs(2);
+const ANSWER_MAX: Duration = Duration::from_millis(500);
 /// Interrupts that are not raised by then are off.
 const RAISE_MAX: Duration = Duration::from_millis(200);
 const CHUNK_BYTES: usize = 64 << 10;
@@ -63,8 +63,8 @@ pub(crate) struct Quiet {
 #[derive(Clone, Copy, Default)]
 struct Unanswered {
     bytes: u32,
-    /// The disk gets these bytes, and more than are sent to it at once.
-    is_long_to_send: bool,
+    /// The disk gets these bytes, rather than giving them.
+    is_sent: bool,
 }
 
 /// When the disk was last asked for an answer.
@@ -162,18 +162,22 @@ impl Quiet {
     }
 
     /// Asks the disk for an answer, one at a time: whether two answers share an interrupt would be chance. Of requests that
-    /// are long to send, all, for the same reason.
+    /// together are long to send, for all, for the same reason.
     fn ask(&mut self, asked: &mut Option<Asked>) {
         let is_due = asked.as_ref().is_none_or(|asked| asked.is_over(self.in_flight));
         if is_due {
             self.wait_for_interrupt();
         }
         if is_due && self.in_flight > self.prompt {
-            let Unanswered { mut bytes, is_long_to_send } = self.unanswered.pop_front().unwrap_or_default();
-            while is_long_to_send && let Some(next) = self.unanswered.pop_front() {
-                bytes += next.bytes;
+            let sent = self.unanswered.iter().filter(|request| request.is_sent).map(|request| request.bytes);
+            let sent_bytes = sent.fold(0, u32::saturating_add);
+            match self.unanswered.pop_front().unwrap_or_default() {
+                first if first.is_sent && sent_bytes > SENT_AT_ONCE_BYTES => {
+                    self.unanswered.clear();
+                    self.ask_for(sent_bytes);
+                }
+                first => self.ask_for(first.bytes),
             }
-            self.ask_for(bytes);
             *asked = Some(Asked { in_flight: self.in_flight, when: Instant::now() });
         }
     }
@@ -225,9 +229,9 @@ impl Quiet {
             self.unanswered.push_back(Unanswered::default());
         } else if is(&self.events.sized) || is(&self.events.sent) {
             let bytes = number_after(line, b" count ").unwrap_or_default();
-            let is_long_to_send = is(&self.events.sent) && bytes > SENT_AT_ONCE_BYTES;
+            let is_sent = is(&self.events.sent);
             self.unanswered.pop_back();
-            self.unanswered.push_back(Unanswered { bytes, is_long_to_send });
+            self.unanswered.push_back(Unanswered { bytes, is_sent });
         } else if is(&self.events.prompt) {
             self.begin();
             let lasts = self.events.lasting.iter().any(|word| contains(line, word.as_bytes()));
