@@ -39,6 +39,19 @@ pub trait Allocator: Sync {
     /// [`AllocateError`]
     fn allocate(&self, request: &Request) -> Result<u64, AllocateError>;
 
+    /// Takes a range up to page `low`, and any other only if there is none: Linux's DMA layer asks for addresses of PCI devices
+    /// so, up to 4 GiB (`drivers/iommu/dma-iommu.c`), as some can't do with more whatever they say. Where the lower part is full,
+    /// each such request searches all of it in vain.
+    ///
+    /// # Errors
+    /// [`AllocateError`]
+    fn allocate_low_first(&self, request: &Request, low: u64) -> Result<u64, AllocateError> {
+        match self.allocate(&Request { limit: request.limit.min(low), ..*request }) {
+            Err(AllocateError::Full) if low < request.limit => self.allocate(request),
+            answer => answer,
+        }
+    }
+
     /// Gives back a range as it was handed out.
     ///
     /// # Errors

@@ -525,4 +525,14 @@ mod tests {
         assert_eq!(allocator.close_from_afar(0, &word), 7);
         assert_eq!(word.load(Ordering::SeqCst), CLOSED);
     }
+
+    #[test]
+    fn low_addresses_come_first_when_asked_for() {
+        let allocator = Percpu::new(&Space::new(0, 31), 16, crate::Sharded::new(1, || 0)).unwrap();
+        let request = Request::new(8, 31);
+        let firsts: Vec<u64> = (0..4).map(|_| allocator.allocate_low_first(&request, 15).unwrap()).collect();
+        assert_eq!(firsts, [0, 8, 16, 24]);
+        assert_eq!(allocator.allocate_low_first(&request, 15), Err(AllocateError::Full));
+        assert_eq!(allocator.allocate_low_first(&Request::new(0, 31), 15), Err(AllocateError::Senseless));
+    }
 }
