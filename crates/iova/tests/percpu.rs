@@ -160,7 +160,7 @@ proptest! {
     }
 
     #[test]
-    fn a_space_with_blocks_of_all_classes(steps in prop::collection::vec((0..CPUS, step(1 << 16)), 1..STEPS_MAX / 2)) {
+    fn a_space_with_ranges_of_all_classes(steps in prop::collection::vec((0..CPUS, step(1 << 16)), 1..STEPS_MAX / 2)) {
         check(1 << 16, 0, vec![Range { first: 5000, pages: 1 }], steps);
     }
 }
