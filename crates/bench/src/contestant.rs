@@ -14,9 +14,11 @@ const OURS: &[(&str, &str, Make)] = &[
     (DIRECT, "direct mapping: nothing to allocate, what the loop and the call cost", |_| {
         Ok(Box::new(Direct::new(0)))
     }),
-    ("percpu", "ours: stacks of free ranges by CPU, steps without atomic instructions", |space| {
-        percpu(space)
-    }),
+    (
+        "percpu",
+        "ours: stacks of free ranges by CPU, steps without atomic instructions (locks where there are none)",
+        |space| percpu(space),
+    ),
     ("percpu-locks", "the same by locks, as where there are no restartable sequences", |space| {
         made(Percpu::new(space, PAGE_4GIB, Host::sharded()))
     }),
