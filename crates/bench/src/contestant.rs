@@ -17,7 +17,7 @@ const OURS: &[(&str, &str, Make)] = &[
     (
         "percpu",
         "ours: stacks of free ranges by CPU, steps without atomic instructions (locks where there are none)",
-        |space| percpu(space),
+        percpu,
     ),
     ("percpu-locks", "the same by locks, as where there are no restartable sequences", |space| {
         made(Percpu::new(space, PAGE_4GIB, Host::sharded()))
@@ -48,11 +48,11 @@ const PAGE_4GIB: u64 = (4 << 30) / GRANULE_BYTES;
 
 /// Without a look at what the machine has in each call.
 fn percpu(space: &Space) -> Result<Box<dyn Allocator>, String> {
-    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-    if let Some(rseq) = iova::Rseq::new() {
-        return made(Percpu::new(space, PAGE_4GIB, rseq));
+    match Host::new() {
+        #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+        Host::Rseq(cpus) => made(Percpu::new(space, PAGE_4GIB, cpus)),
+        Host::Sharded(cpus) => made(Percpu::new(space, PAGE_4GIB, cpus)),
     }
-    made(Percpu::new(space, PAGE_4GIB, Host::sharded()))
 }
 
 fn made<A: Allocator + 'static, E: ToString>(allocator: Result<A, E>) -> Result<Box<dyn Allocator>, String> {

@@ -61,6 +61,7 @@ mod magazine;
 pub mod percpu;
 mod pool;
 mod range;
+mod ranges;
 mod rbtree;
 mod request;
 mod space;

@@ -147,9 +147,11 @@ impl<C: Cpus> Percpu<C> {
         (limit >= self.boundary).then_some(1).into_iter().chain([0])
     }
 
-    /// Every class of every CPU.
-    fn kept(&self) -> impl Iterator<Item = (usize, usize)> {
-        (0..self.slots.len() / slot::PER_CPU).flat_map(|cpu| (0..CLASSES).map(move |class| (cpu, class)))
+    /// The slots of a zone, each with its CPU and class.
+    fn slots_of(&self, zone: usize) -> impl Iterator<Item = (usize, usize, &Slot)> {
+        let cpus = 0..self.slots.len() / slot::PER_CPU;
+        let all = cpus.flat_map(|cpu| (0..CLASSES).map(move |class| (cpu, class)));
+        all.filter_map(move |(cpu, class)| Some((cpu, class, self.slot(cpu, zone, class)?)))
     }
 
     /// Marks what came from a stack.
@@ -321,7 +323,8 @@ impl<C: Cpus> Percpu<C> {
     /// The depots come last: a stack that was not yet emptied may run over into one, and none is filled from there meanwhile.
     fn collect_zone(&self, number: usize) -> u64 {
         let zone = &self.zones[number];
-        let stacks: u64 = self.kept().map(|(cpu, class)| self.collect_stack(cpu, number, class)).sum();
+        let slots = self.slots_of(number);
+        let stacks: u64 = slots.map(|(cpu, class, slot)| self.collect_stack(zone, cpu, class, slot)).sum();
         let depots = zone.depots.iter().enumerate().map(|(class, depot)| {
             let firsts = core::mem::take(&mut *depot.0.lock());
             zone.central.lock().take_back(class, firsts)
@@ -329,8 +332,7 @@ impl<C: Cpus> Percpu<C> {
         stacks + depots.sum::<u64>()
     }
 
-    fn collect_stack(&self, cpu: usize, number: usize, class: usize) -> u64 {
-        let Some(slot) = self.slot(cpu, number, class) else { return 0 };
+    fn collect_stack(&self, zone: &Zone, cpu: usize, class: usize, slot: &Slot) -> u64 {
         let _closing = slot.closing.lock();
         if slot.stack.len() == 0 {
             return 0;
@@ -340,7 +342,7 @@ impl<C: Cpus> Percpu<C> {
             firsts.extend(Some(self.close_from_afar(cpu, &slot.stack.top)).filter(|top| *top != NO_PAGE));
             slot.stack.top.store(NO_PAGE, Ordering::Release);
         }
-        self.zones[number].central.lock().take_back(class, firsts)
+        zone.central.lock().take_back(class, firsts)
     }
 
     /// Frees what has the mark of its size into the CPU's stack.
@@ -448,8 +450,7 @@ impl<C: Cpus> Allocator for Percpu<C> {
         let slots = size_of_val(&*self.slots) as u64;
         let mut usage = Usage { memory_bytes: slots, ..Usage::default() };
         for (number, zone) in self.zones.iter().enumerate() {
-            for (cpu, class) in self.kept() {
-                let Some(slot) = self.slot(cpu, number, class) else { continue };
+            for (_, class, slot) in self.slots_of(number) {
                 let _closing = slot.closing.lock();
                 usage.cached_pages += slot.stack.len() << class;
                 usage.memory_bytes += size_of_val(&*slot.stack.pages) as u64;

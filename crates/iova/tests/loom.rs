@@ -28,6 +28,15 @@ fn one(allocator: &Percpu<Sharded>) -> Option<Range> {
     allocator.allocate(&request).ok().map(|first| request.range(first))
 }
 
+/// A page for a thread of another CPU.
+fn one_elsewhere(allocator: &Arc<Percpu<Sharded>>) -> thread::JoinHandle<Range> {
+    let allocator = Arc::clone(allocator);
+    thread::spawn(move || {
+        on(1);
+        one(&allocator).unwrap()
+    })
+}
+
 /// Everything can be allocated once, and nothing twice.
 fn check_whole(allocator: &Percpu<Sharded>, out: &[Range], pages: usize) {
     let mut all: Vec<u64> = out.iter().map(|range| range.first).collect();
@@ -95,14 +104,8 @@ fn collecting_from_a_cpu_that_frees() {
         let allocator = Arc::new(allocator(3));
         let out: Vec<Range> = (0..3).map(|_| one(&allocator).unwrap()).collect();
         let freed = out[0];
-        let other = thread::spawn({
-            let allocator = Arc::clone(&allocator);
-            move || {
-                on(1);
-                // The last free page is in the other's block.
-                one(&allocator).unwrap()
-            }
-        });
+        // The last free page is in the other's stack.
+        let other = one_elsewhere(&allocator);
         allocator.free(freed).unwrap();
         let taken = other.join().unwrap();
         check_whole(&allocator, &[out[1], out[2], taken], 4);
@@ -116,13 +119,7 @@ fn collecting_from_a_cpu_that_allocates_and_frees() {
         let mut out: Vec<Range> = (0..5).map(|_| one(&allocator).unwrap()).collect();
         // Three in the stack of the first CPU, one of them on top.
         out.drain(..3).for_each(|range| allocator.free(range).unwrap());
-        let other = thread::spawn({
-            let allocator = Arc::clone(&allocator);
-            move || {
-                on(1);
-                one(&allocator).unwrap()
-            }
-        });
+        let other = one_elsewhere(&allocator);
         let mine = one(&allocator).unwrap();
         allocator.free(mine).unwrap();
         out.extend(one(&allocator));
@@ -137,13 +134,7 @@ fn both_collect_at_once() {
     model(|| {
         let allocator = Arc::new(allocator(3));
         let out: Vec<Range> = (0..2).map(|_| one(&allocator).unwrap()).collect();
-        let other = thread::spawn({
-            let allocator = Arc::clone(&allocator);
-            move || {
-                on(1);
-                one(&allocator).unwrap()
-            }
-        });
+        let other = one_elsewhere(&allocator);
         let mine = one(&allocator).unwrap();
         let taken = other.join().unwrap();
         check_whole(&allocator, &[out[0], out[1], mine, taken], 4);

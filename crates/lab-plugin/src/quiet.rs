@@ -171,12 +171,13 @@ impl Quiet {
         if is_due && self.in_flight > self.prompt {
             let sent = self.unanswered.iter().filter(|request| request.is_sent).map(|request| request.bytes);
             let sent_bytes = sent.fold(0, u32::saturating_add);
-            match self.unanswered.pop_front().unwrap_or_default() {
-                first if first.is_sent && sent_bytes > SENT_AT_ONCE_BYTES => {
-                    self.unanswered.clear();
-                    self.ask_for(sent_bytes);
-                }
-                first => self.ask_for(first.bytes),
+            // None is left of a request that was asked for and got no answer: that is asked for again, of whatever size.
+            let first = self.unanswered.pop_front().unwrap_or_default();
+            if first.is_sent && sent_bytes > SENT_AT_ONCE_BYTES {
+                self.unanswered.clear();
+                self.ask_for(sent_bytes);
+            } else {
+                self.ask_for(first.bytes);
             }
             *asked = Some(Asked { in_flight: self.in_flight, when: Instant::now() });
         }
