@@ -35,12 +35,12 @@ const GRANULE_BYTES: u64 = 4096;
 #[derive(Debug, thiserror::Error)]
 pub enum PeerError {
     /// It can't be loaded.
-    #[error("can't load the peer {file}: {why}")]
+    #[error("can't load the peer {file}")]
     Load {
         /// The library.
         file: PathBuf,
-        /// The loader's words.
-        why: String,
+        /// The loader's words are in its source.
+        source: libloading::Error,
     },
     /// It is not one of ours.
     #[error("{file}: no function {}; a peer has those of iotoll_iova_peer.h", missing.join(", "))]
@@ -75,7 +75,7 @@ impl Peer {
         let path = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
         // SAFETY: none can be given for foreign code; the user asks for this file to be run.
         let library = unsafe { Library::new(&path) }
-            .map_err(|why| PeerError::Load { file: file.to_owned(), why: why.to_string() })?;
+            .map_err(|source| PeerError::Load { file: file.to_owned(), source })?;
         // SAFETY: the types are those of the header.
         let (create, allocate, free, destroy) = unsafe {
             (

@@ -170,7 +170,7 @@ impl Plan<'_> {
             threads,
             space: self.space(scenario),
             held_max: settings.held,
-            burst: settings.burst,
+            burst_max: settings.burst,
             seed: settings.seed,
         };
         if scenario.hands(&setup).is_none() {

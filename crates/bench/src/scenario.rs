@@ -132,7 +132,9 @@ impl Scenario {
                 full::LARGE_PAGES,
                 full::LARGE_BATCH_MAX
             ),
-            Self::Bursts => format!("allocate {} pages one by one, free them all", setup.burst),
+            Self::Bursts => {
+                format!("allocate {} pages one by one, free them all", setup.burst())
+            }
             Self::Drift => format!(
                 "as handoff, mixed sizes, while the ranges in flight of each two threads go from {} to {} and back within \
                  {} rounds",
@@ -187,7 +189,8 @@ pub(crate) struct Setup {
     pub(crate) space: Space,
     /// Ranges that a thread is asked to hold.
     pub(crate) held_max: u64,
-    pub(crate) burst: u64,
+    /// Pages that a burst is asked to have.
+    pub(crate) burst_max: u64,
     pub(crate) seed: u64,
 }
 
@@ -197,8 +200,17 @@ const USED_MAX_INVERSE: u64 = 4;
 impl Setup {
     /// Ranges that each thread holds: fewer than asked where all threads together would take too much of the space.
     pub(crate) fn held(&self, sizes: Sizes) -> u64 {
-        let pages = self.space.pages() / USED_MAX_INVERSE / self.threads as u64;
-        self.held_max.min(pages / sizes.mean_pages()).max(1)
+        self.held_max.min(self.thread_pages() / sizes.mean_pages()).max(1)
+    }
+
+    /// Pages of a burst: fewer than asked where all threads' would take too much of the space.
+    fn burst(&self) -> u64 {
+        self.burst_max.min(self.thread_pages()).max(1)
+    }
+
+    /// Pages that a thread has out at most.
+    fn thread_pages(&self) -> u64 {
+        self.space.pages() / USED_MAX_INVERSE / self.threads as u64
     }
 
     /// Memory that a thread maps, in the space where it is mapped directly.

@@ -134,7 +134,9 @@ fn a_library_says_what_it_is_or_what_it_lacks() {
     let PeerError::Missing { missing, .. } = &error else { panic!("{error}") };
     assert_eq!(*missing, ["iotoll_iova_create", "iotoll_iova_allocate", "iotoll_iova_free"]);
     let error = Peer::load(Path::new("/nowhere/libnone.so")).unwrap_err();
-    assert!(error.to_string().starts_with("can't load the peer /nowhere/libnone.so: "), "{error}");
+    assert_eq!(error.to_string(), "can't load the peer /nowhere/libnone.so");
+    let PeerError::Load { source, .. } = &error else { panic!("{error}") };
+    assert!(std::error::Error::source(source).unwrap().to_string().contains("/nowhere/libnone.so"));
 }
 
 #[test]
@@ -145,4 +147,21 @@ fn unknown_contestants_and_baselines_are_errors() {
     let error = run(&ours(), Some("nobody"), tiny(), origin, &mut |_| ()).unwrap_err();
     assert!(matches!(error, RunError::Baseline(_)));
     assert!("naps".parse::<Scenario>().unwrap_err().to_string().contains("there are pairs, held, handoff"));
+}
+
+#[test]
+fn a_burst_fits_into_its_thread_s_part_of_the_window() {
+    let settings =
+        Settings { scenarios: vec![Scenario::Bursts], burst: u64::MAX, bits: 28, pairs: None, ..tiny() };
+    let ours: Vec<Contestant> = ours().into_iter().filter(|one| one.name == "percpu").collect();
+    let benchmark = measure(&ours, settings).unwrap();
+    let what: Vec<&str> = benchmark.cases.iter().map(|case| case.what.as_str()).collect();
+    // The first page is nobody's.
+    let pages = ((1 << 16) - 1) / 4;
+    for (what, threads) in what.iter().zip([1, 2, 4]) {
+        assert_eq!(*what, format!("allocate {} pages one by one, free them all", pages / threads));
+    }
+    for case in &benchmark.cases {
+        assert_eq!(case.entries[0].measured.as_ref().unwrap().failed, 0);
+    }
 }

@@ -315,8 +315,8 @@ Examples:
   iotoll bench iova --peer mine=./libmine.so --baseline mine --json > mine.json
 
 Contestants take turns round by round in one process: ratios hold on a noisy machine, times less so.
-Scenarios: pairs, held, handoff, network, storage, full, bursts, drift. Other allocators join through
-the C interface of crates/bench/include/iotoll_iova_peer.h.
+Scenarios: pairs, held, handoff, network, storage, full, full-large, bursts, drift.
+Other allocators join through the C interface of crates/bench/include/iotoll_iova_peer.h.
 
 Exit status: 1 if an allocator failed although there was room; 0 if none; 2 on errors.")]
 pub(crate) struct BenchIova {
@@ -350,7 +350,7 @@ pub(crate) struct BenchIova {
     /// Ranges that a thread holds, where a scenario holds any and there is room [default: 256]
     #[arg(long, value_name = "N", value_parser = at_least_1::<u64>)]
     pub(crate) held: Option<u64>,
-    /// Pages of a burst [default: 64]
+    /// Pages of a burst, if there is room [default: 64]
     #[arg(long, value_name = "N", value_parser = at_least_1::<u64>)]
     pub(crate) burst: Option<u64>,
     /// Bits of an I/O address: the window's size

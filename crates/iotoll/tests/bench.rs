@@ -77,6 +77,10 @@ fn what_can_not_be_measured_is_exit_two_and_says_why() {
     check(&["--threads", "0"], "expected 1 to 1024");
     check(&["--rounds", "0"], "expected 1 or more");
     check(&["--peer", "lib.so"], "expected NAME=LIB.so");
-    check(&["--peer", "mine=/nowhere/lib.so"], "can't load the peer /nowhere/lib.so");
+    check(
+        &["--peer", "mine=/nowhere/lib.so"],
+        "can't load the peer /nowhere/lib.so: dlopen failed: /nowhere/lib.so: ",
+    );
+    check(&["--html", "/nowhere/page.html"], "can't write /nowhere/page.html");
     check(&["--peer", "direct=/nowhere/lib.so"], r#"there is a contestant "direct" already"#);
 }

@@ -13,7 +13,8 @@ pub(super) struct Bursts {
 impl Bursts {
     pub(super) fn new(setup: &Setup, thread: usize) -> Self {
         let request = Request { memory: setup.memory(thread), ..Request::size_aligned(1, setup.limit()) };
-        Self { request, burst: setup.burst, out: Vec::with_capacity(setup.burst as usize) }
+        let burst = setup.burst();
+        Self { request, burst, out: Vec::with_capacity(burst as usize) }
     }
 }
 

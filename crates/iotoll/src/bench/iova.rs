@@ -39,14 +39,17 @@ impl FromStr for PeerFile {
 }
 
 pub(super) fn run(args: &BenchIova) -> anyhow::Result<Outcome> {
+    // Before minutes go by.
+    args.html.as_deref().map_or(Ok(()), output::can_make)?;
     let benchmark = measure(&contestants(args)?, args.baseline.as_deref(), settings(args))?;
-    if let Some(path) = &args.html {
-        output::file(path, report::benchmark_page(&benchmark).as_bytes())?;
-    }
+    let page = args.html.as_deref();
+    let written =
+        page.map_or(Ok(()), |path| output::file(path, report::benchmark_page(&benchmark).as_bytes()));
     match args.json {
         true => output::json(&benchmark)?,
         false => output::data(&report::benchmark(&benchmark, output::width(), output::style()))?,
     }
+    written?;
     Ok(Outcome::of(failures(&benchmark)))
 }
 
