@@ -1,0 +1,184 @@
+//! Memory that adapters and processors share: bytes at addresses, without a machine.
+
+use crate::MemoryAddress;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes of a word.
+const WORD: u64 = 8;
+
+/// A stretch of memory, which any thread may read and write. Words are read and written whole; what is longer may be seen
+/// half-way by others, as in a real machine.
+#[derive(Debug)]
+pub struct Ram {
+    base: MemoryAddress,
+    words: Box<[AtomicU64]>,
+}
+
+/// An access to addresses that this memory does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("no memory at {at}, {bytes} bytes")]
+pub struct NoMemory {
+    /// Where the access began.
+    pub at: MemoryAddress,
+    /// How long it was.
+    pub bytes: u64,
+}
+
+/// In which order the bytes of a number lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ByteOrder {
+    /// The lowest first: x86, Arm.
+    Little,
+    /// The highest first: POWER's TCEs.
+    Big,
+}
+
+impl Ram {
+    /// Zeros from `base`, a multiple of eight, for `bytes`, rounded up to a multiple of eight.
+    pub fn new(base: MemoryAddress, bytes: u64) -> Self {
+        debug_assert!(base.0.is_multiple_of(WORD));
+        Self { base, words: (0..bytes.div_ceil(WORD)).map(|_| AtomicU64::new(0)).collect() }
+    }
+
+    /// Its lowest address.
+    pub fn base(&self) -> MemoryAddress {
+        self.base
+    }
+
+    /// Its size.
+    pub fn bytes(&self) -> u64 {
+        self.words.len() as u64 * WORD
+    }
+
+    /// Copies bytes out.
+    ///
+    /// # Errors
+    /// If part of them is elsewhere; then `into` is as it was.
+    pub fn read(&self, at: MemoryAddress, into: &mut [u8]) -> Result<(), NoMemory> {
+        for (word, offset, bytes) in self.pieces(at, into.len())? {
+            let value = word.load(Ordering::Relaxed).to_le_bytes();
+            into[bytes.clone()].copy_from_slice(&value[offset..offset + bytes.len()]);
+        }
+        Ok(())
+    }
+
+    /// Copies bytes in.
+    ///
+    /// # Errors
+    /// If part of them would go elsewhere; then nothing is written.
+    pub fn write(&self, at: MemoryAddress, from: &[u8]) -> Result<(), NoMemory> {
+        for (word, offset, bytes) in self.pieces(at, from.len())? {
+            let piece = &from[bytes];
+            let change = |old: u64| {
+                let mut value = old.to_le_bytes();
+                value[offset..offset + piece.len()].copy_from_slice(piece);
+                Some(u64::from_le_bytes(value))
+            };
+            // Its neighbours in the word may be another thread's.
+            let _ = word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change);
+        }
+        Ok(())
+    }
+
+    /// A number of eight bytes at a multiple of eight.
+    ///
+    /// # Errors
+    /// If it is elsewhere, or not at such a place.
+    pub fn read_u64(&self, at: MemoryAddress, order: ByteOrder) -> Result<u64, NoMemory> {
+        let value = self.word(at)?.load(Ordering::Acquire);
+        Ok(ordered(value, order))
+    }
+
+    /// Writes such a number, at once: nobody sees half of it, nor what was written before it afterwards.
+    ///
+    /// # Errors
+    /// As for reading.
+    pub fn write_u64(&self, at: MemoryAddress, order: ByteOrder, value: u64) -> Result<(), NoMemory> {
+        self.word(at)?.store(ordered(value, order), Ordering::Release);
+        Ok(())
+    }
+
+    fn word(&self, at: MemoryAddress) -> Result<&AtomicU64, NoMemory> {
+        let none = NoMemory { at, bytes: WORD };
+        let offset = at.0.checked_sub(self.base.0).ok_or(none)?;
+        let aligned = offset.is_multiple_of(WORD).then_some((offset / WORD) as usize);
+        aligned.and_then(|place| self.words.get(place)).ok_or(none)
+    }
+
+    /// The words that an access touches, each with the first of its bytes that it touches and their places in the access.
+    fn pieces(
+        &self,
+        at: MemoryAddress,
+        bytes: usize,
+    ) -> Result<impl Iterator<Item = (&AtomicU64, usize, std::ops::Range<usize>)>, NoMemory> {
+        let none = NoMemory { at, bytes: bytes as u64 };
+        let offset = at.0.checked_sub(self.base.0).ok_or(none)?;
+        let end = offset.checked_add(bytes as u64).filter(|end| *end <= self.bytes()).ok_or(none)?;
+        let words = &self.words[(offset / WORD) as usize..end.div_ceil(WORD).max(offset / WORD) as usize];
+        let within = (offset % WORD) as usize;
+        Ok(words.iter().enumerate().map(move |(place, word)| {
+            let from = (place * WORD as usize).max(within) - within;
+            let to = ((place + 1) * WORD as usize - within).min(bytes);
+            (word, if place == 0 { within } else { 0 }, from..to)
+        }))
+    }
+}
+
+/// As it lies in memory, where words are kept with their lowest byte first.
+fn ordered(value: u64, order: ByteOrder) -> u64 {
+    match order {
+        ByteOrder::Little => value,
+        ByteOrder::Big => value.swap_bytes(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const BASE: MemoryAddress = MemoryAddress(0x1000);
+
+    proptest! {
+        #[test]
+        fn bytes_come_back(writes in prop::collection::vec((0_u64..80, prop::collection::vec(any::<u8>(), 0..24)), 0..20)) {
+            let (ram, mut model) = (Ram::new(BASE, 64), [0_u8; 64]);
+            for (offset, bytes) in writes {
+                let end = offset as usize + bytes.len();
+                let written = ram.write(MemoryAddress(BASE.0 + offset), &bytes);
+                prop_assert_eq!(written.is_ok(), end <= 64);
+                if end <= 64 {
+                    model[offset as usize..end].copy_from_slice(&bytes);
+                }
+                for (from, to) in [(0, 64), (offset.min(63) as usize, 64), (3, 4), (7, 9)] {
+                    let mut seen = vec![0; to - from];
+                    ram.read(MemoryAddress(BASE.0 + from as u64), &mut seen).unwrap();
+                    prop_assert_eq!(&seen, &model[from..to]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_lie_in_their_order() {
+        let ram = Ram::new(BASE, 16);
+        ram.write_u64(BASE, ByteOrder::Big, 0x0102).unwrap();
+        ram.write_u64(MemoryAddress(0x1008), ByteOrder::Little, 0x0102).unwrap();
+        let mut bytes = [0; 16];
+        ram.read(BASE, &mut bytes).unwrap();
+        assert_eq!(bytes, [0, 0, 0, 0, 0, 0, 1, 2, 2, 1, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(ram.read_u64(BASE, ByteOrder::Big), Ok(0x0102));
+    }
+
+    #[test]
+    fn nothing_is_beyond() {
+        let ram = Ram::new(BASE, 16);
+        let none = |at: u64| Err(NoMemory { at: MemoryAddress(at), bytes: 8 });
+        for at in [0, 0xff8, 0x1010, 0x1004, u64::MAX - 7] {
+            assert_eq!(ram.read_u64(MemoryAddress(at), ByteOrder::Little), none(at));
+        }
+        assert!(ram.read(MemoryAddress(0xfff), &mut [0; 2]).is_err());
+        assert!(ram.read(MemoryAddress(u64::MAX), &mut [0; 2]).is_err());
+        assert!(ram.read(MemoryAddress(0x1010), &mut []).is_ok());
+    }
+}
