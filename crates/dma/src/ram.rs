@@ -1,6 +1,6 @@
 //! Memory that adapters and processors share: bytes at addresses, without a machine.
 
-use crate::MemoryAddress;
+use crate::{Memory, MemoryAddress};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes of a word.
@@ -105,6 +105,11 @@ impl Ram {
         aligned.and_then(|place| self.words.get(place)).ok_or(none)
     }
 
+    /// A number of bytes that is no more than it has.
+    fn length(&self, at: MemoryAddress, bytes: u64) -> Result<usize, NoMemory> {
+        if bytes <= self.bytes() { Ok(bytes as usize) } else { Err(NoMemory { at, bytes }) }
+    }
+
     /// The words that an access touches, each with the first of its bytes that it touches and their places in the access.
     fn pieces(
         &self,
@@ -121,6 +126,18 @@ impl Ram {
             let to = ((place + 1) * WORD as usize - within).min(bytes);
             (word, if place == 0 { within } else { 0 }, from..to)
         }))
+    }
+}
+
+impl Memory for Ram {
+    fn copy(&self, from: MemoryAddress, to: MemoryAddress, bytes: u64) -> Result<(), NoMemory> {
+        let mut between = vec![0; self.length(from, bytes)?];
+        self.read(from, &mut between)?;
+        self.write(to, &between)
+    }
+
+    fn zero(&self, at: MemoryAddress, bytes: u64) -> Result<(), NoMemory> {
+        self.write(at, &vec![0; self.length(at, bytes)?])
     }
 }
 

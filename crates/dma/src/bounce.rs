@@ -1,0 +1,250 @@
+//! Bounce buffers: memory that an adapter can reach, which data is copied to and from.
+//!
+//! With the geometry of Linux's swiotlb (`kernel/dma/swiotlb.c`): slots of 2 KiB, of which one mapping takes neighbours within a
+//! segment of 128; areas with a lock each, by CPU first and round-robin then; a search from where the last one ended, which
+//! looks at the free neighbours that each slot knows to follow it.
+
+use crate::{Bill, Direction, DmaError, Element, Memory, MemoryAddress};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Bytes of a slot.
+const SLOT: u64 = 1 << 11;
+/// Slots of a segment.
+const SEGMENT: usize = 128;
+/// From this size on a buffer begins at a page.
+const PAGE: u64 = 4096;
+
+/// A pool of bounce buffers.
+pub struct Bounce {
+    memory: Arc<dyn Memory>,
+    base: MemoryAddress,
+    areas: Box<[Mutex<Area>]>,
+    area_slots: usize,
+    cpu: Box<dyn Fn() -> usize + Send + Sync>,
+}
+
+#[derive(Debug)]
+struct Area {
+    slots: Vec<Slot>,
+    /// Where the next search begins.
+    next: usize,
+    used: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    /// How many free slots of the segment begin here; 0 if this one is in use.
+    free: u8,
+    /// What it was taken for, in the first slot of a buffer.
+    taken: Option<Taken>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Taken {
+    /// What is bounced.
+    original: Element,
+    slots: usize,
+}
+
+/// A buffer in the pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    area: usize,
+    slot: usize,
+}
+
+impl Bounce {
+    /// The most that one buffer can have: a whole segment.
+    pub const BYTES_MAX: u64 = SLOT * SEGMENT as u64;
+    /// The kernel's default size.
+    pub const BYTES_DEFAULT: u64 = 64 << 20;
+
+    /// A pool of `bytes` from `base`, a multiple of 4 KiB, in `areas`, rounded up to a power of two and down to what has a segment
+    /// each; `cpu` says on which CPU it is called.
+    pub fn new(
+        memory: Arc<dyn Memory>,
+        base: MemoryAddress,
+        bytes: u64,
+        areas: usize,
+        cpu: impl Fn() -> usize + Send + Sync + 'static,
+    ) -> Self {
+        let segments = ((bytes / Self::BYTES_MAX) as usize).max(1);
+        let areas = areas.max(1).next_power_of_two().min(1 << segments.ilog2());
+        let area_slots = segments / areas * SEGMENT;
+        let areas = (0..areas).map(|_| Mutex::new(Area::new(area_slots))).collect();
+        Self { memory, base, areas, area_slots, cpu: Box::new(cpu) }
+    }
+
+    /// Slots in use.
+    pub fn slots_used(&self) -> usize {
+        (0..self.areas.len()).map(|area| self.area(area).used).sum()
+    }
+
+    /// Slots that it has.
+    pub fn slots(&self) -> usize {
+        self.areas.len() * self.area_slots
+    }
+
+    /// Whether an address is in a buffer of the pool.
+    pub(crate) fn holds(&self, at: MemoryAddress) -> bool {
+        self.taken(at).is_some()
+    }
+
+    /// Takes a buffer for the original and copies it there, whichever way it is mapped: what an adapter doesn't write would else
+    /// come back as what was there before. The bits of `kept` (one less than a power of two) are the same in both addresses, and
+    /// what the buffer doesn't fill of such a unit is zero and nobody else's.
+    pub(crate) fn take(
+        &self,
+        original: Element,
+        kept: u64,
+        bill: &mut Bill,
+    ) -> Result<MemoryAddress, DmaError> {
+        let (place, at) = self.find(original, kept).ok_or_else(|| DmaError::NoSlots {
+            bytes: original.bytes,
+            slots_used: self.slots_used(),
+            slots: self.slots(),
+            bytes_max: Self::BYTES_MAX,
+        })?;
+        let unit = kept.saturating_add(1);
+        let start = self.address(place);
+        let cleared = if kept > 0 { (at.0 - start.0 + original.bytes).next_multiple_of(unit) } else { 0 };
+        let filled = self.memory.zero(start, cleared);
+        if let Err(error) = filled.and_then(|()| self.memory.copy(original.memory, at, original.bytes)) {
+            self.area(place.area).release(place.slot);
+            return Err(error.into());
+        }
+        bill.bounce_bytes += original.bytes;
+        Ok(at)
+    }
+
+    /// Gives a buffer back, copied to the original where the adapter may have written.
+    pub(crate) fn give_back(
+        &self,
+        at: MemoryAddress,
+        direction: Direction,
+        bill: &mut Bill,
+    ) -> Result<(), DmaError> {
+        let Some((place, Taken { original, .. })) = self.taken(at) else { return Ok(()) };
+        if direction.access().writes() {
+            self.memory.copy(at, original.memory, original.bytes)?;
+            bill.bounce_bytes += original.bytes;
+        }
+        self.area(place.area).release(place.slot);
+        Ok(())
+    }
+
+    /// Copies a part of a buffer to the CPU's side, or to the adapter's. No more of it than there is.
+    pub(crate) fn sync(
+        &self,
+        at: MemoryAddress,
+        offset: u64,
+        bytes: u64,
+        to_device: bool,
+        bill: &mut Bill,
+    ) -> Result<(), DmaError> {
+        let Some((_, Taken { original, .. })) = self.taken(at) else { return Ok(()) };
+        let bytes = bytes.min(original.bytes.saturating_sub(offset));
+        let bounced = MemoryAddress(at.0.saturating_add(offset));
+        let original = MemoryAddress(original.memory.0.saturating_add(offset));
+        let (from, to) = if to_device { (original, bounced) } else { (bounced, original) };
+        self.memory.copy(from, to, bytes)?;
+        bill.bounce_bytes += bytes;
+        Ok(())
+    }
+
+    fn find(&self, original: Element, kept: u64) -> Option<(Place, MemoryAddress)> {
+        let offset = original.memory.0 & kept;
+        let unit = kept.checked_add(1)?.max(SLOT);
+        let bytes = original.bytes.checked_add(offset)?.checked_next_multiple_of(unit)?;
+        let slots = usize::try_from(bytes / SLOT).ok().filter(|slots| *slots <= SEGMENT)?;
+        let unit = if original.bytes >= PAGE { unit.max(PAGE) } else { unit };
+        let first_area = (self.cpu)() & (self.areas.len() - 1);
+        (0..self.areas.len()).find_map(|step| {
+            let area = (first_area + step) & (self.areas.len() - 1);
+            let mut locked = self.area(area);
+            let begins = |slot: usize| self.address(Place { area, slot }).0.is_multiple_of(unit);
+            let slot = locked.find(slots, begins)?;
+            locked.slots[slot].taken = Some(Taken { original, slots });
+            let place = Place { area, slot };
+            Some((place, MemoryAddress(self.address(place).0 + offset)))
+        })
+    }
+
+    fn address(&self, place: Place) -> MemoryAddress {
+        MemoryAddress(self.base.0 + (place.area * self.area_slots + place.slot) as u64 * SLOT)
+    }
+
+    /// The buffer that an address is in, with what it was taken for; nothing outside the pool, and where nothing was taken.
+    fn taken(&self, at: MemoryAddress) -> Option<(Place, Taken)> {
+        let slot = (at.0.checked_sub(self.base.0)? / SLOT) as usize;
+        let (area, slot) = (slot / self.area_slots, slot % self.area_slots);
+        if area >= self.areas.len() {
+            return None;
+        }
+        let locked = self.area(area);
+        let segment = slot - slot % SEGMENT;
+        let first = (segment..=slot).rev().find(|slot| locked.slots[*slot].taken.is_some())?;
+        let taken = locked.slots[first].taken.filter(|taken| first + taken.slots > slot)?;
+        Some((Place { area, slot: first }, taken))
+    }
+
+    fn area(&self, area: usize) -> MutexGuard<'_, Area> {
+        self.areas[area].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Area {
+    fn new(slots: usize) -> Self {
+        let slot = |place: usize| Slot { free: (SEGMENT - place % SEGMENT) as u8, taken: None };
+        Self { slots: (0..slots).map(slot).collect(), next: 0, used: 0 }
+    }
+
+    /// Takes `needed` neighbours of a segment, the first of which fits.
+    fn find(&mut self, needed: usize, fits: impl Fn(usize) -> bool) -> Option<usize> {
+        if self.used + needed > self.slots.len() {
+            return None;
+        }
+        let from = self.next % self.slots.len();
+        let found = (from..self.slots.len())
+            .chain(0..from)
+            .find(|slot| usize::from(self.slots[*slot].free) >= needed && fits(*slot))?;
+        for slot in &mut self.slots[found..found + needed] {
+            slot.free = 0;
+        }
+        self.recount(found);
+        self.used += needed;
+        self.next = found + needed;
+        Some(found)
+    }
+
+    /// Lets a buffer go that begins at a slot.
+    fn release(&mut self, first: usize) {
+        let Some(Taken { slots, .. }) = self.slots[first].taken.take() else { return };
+        let after = first + slots;
+        let mut free = if after.is_multiple_of(SEGMENT) { 0 } else { self.slots[after].free };
+        for slot in self.slots[first..after].iter_mut().rev() {
+            free += 1;
+            slot.free = free;
+        }
+        self.recount(first);
+        self.used -= slots;
+    }
+
+    /// Tells the free slots before one, in its segment, how many there are.
+    fn recount(&mut self, before: usize) {
+        let mut free = self.slots[before].free;
+        let segment = before - before % SEGMENT;
+        for slot in self.slots[segment..before].iter_mut().rev().take_while(|slot| slot.free > 0) {
+            free += 1;
+            slot.free = free;
+        }
+    }
+}
+
+impl fmt::Debug for Bounce {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (used, slots) = (self.slots_used(), self.slots());
+        formatter.debug_struct("Bounce").field("used", &used).field("slots", &slots).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,434 @@
+//! What a driver calls: the contract of the kernel's DMA API, for one adapter.
+
+use crate::ledger::{Entry, Kind, Ledger, Named};
+use crate::{
+    Access, Bill, Bounce, BusAddress, Coherent, Direction, DmaError, Domain, Element, Limits, MemoryAddress,
+    Misuse, Pool, Segment,
+};
+use std::sync::Arc;
+
+/// Maps memory for an adapter.
+///
+/// Between [`map`](Self::map) and [`unmap`](Self::unmap) a buffer is the adapter's: the CPU may touch it only after
+/// [`sync_for_cpu`](Self::sync_for_cpu), and hands it back by [`sync_for_device`](Self::sync_for_device). What is unmapped is
+/// named as it was mapped: address, size and direction. In debug builds, and where it is [asked for](Self::watched), each call
+/// is compared with what was mapped, and a broken rule is a [`Misuse`].
+#[derive(Debug)]
+pub struct Mapper {
+    limits: Limits,
+    way: Way,
+    bounce: Option<(Arc<Bounce>, Bouncing)>,
+    coherent: Option<Arc<Pool>>,
+    is_coherent: bool,
+    ledger: Option<Ledger>,
+}
+
+/// The way of an adapter's addresses to memory.
+#[derive(Debug)]
+enum Way {
+    /// Bus address = memory address + offset, wrapping: nothing translates, or a window has all memory mapped at an offset.
+    Direct {
+        offset: u64,
+    },
+    Translated(Arc<Domain>),
+}
+
+/// When data is copied to a bounce buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bouncing {
+    /// Where the adapter's mask does not reach the memory and nothing translates.
+    WhereOutOfReach,
+    /// Also where a mapping would give an adapter more of a page than the buffer: for one that is not trusted.
+    WhereUnaligned,
+    /// Always (`swiotlb=force`, guests whose memory is encrypted).
+    Always,
+}
+
+impl Mapper {
+    /// For an adapter whose bus addresses are memory addresses plus an offset: 0 where nothing translates, else that of a direct
+    /// window.
+    pub fn direct(limits: Limits, offset: u64) -> Self {
+        Self::new(limits, Way::Direct { offset })
+    }
+
+    /// For an adapter whose addresses are translated.
+    pub fn translated(limits: Limits, domain: Arc<Domain>) -> Self {
+        Self::new(limits, Way::Translated(domain))
+    }
+
+    fn new(limits: Limits, way: Way) -> Self {
+        let ledger = cfg!(debug_assertions).then(Ledger::default);
+        Self { limits, way, bounce: None, coherent: None, is_coherent: true, ledger }
+    }
+
+    /// With bounce buffers.
+    pub fn with_bounce(self, bounce: Arc<Bounce>, when: Bouncing) -> Self {
+        Self { bounce: Some((bounce, when)), ..self }
+    }
+
+    /// With memory for coherent buffers.
+    pub fn with_coherent(self, pool: Arc<Pool>) -> Self {
+        Self { coherent: Some(pool), ..self }
+    }
+
+    /// With an adapter that does not see the CPU's caches: handing over takes cache maintenance, which is counted.
+    pub fn not_coherent(self) -> Self {
+        Self { is_coherent: false, ..self }
+    }
+
+    /// With or without a comparison of each call with what was mapped.
+    pub fn watched(self, is_watched: bool) -> Self {
+        Self { ledger: is_watched.then(Ledger::default), ..self }
+    }
+
+    /// Maps a buffer, which is the adapter's from now on.
+    ///
+    /// # Errors
+    /// [`DmaError`]; then nothing is mapped.
+    pub fn map(
+        &self,
+        memory: MemoryAddress,
+        bytes: u64,
+        direction: Direction,
+        bill: &mut Bill,
+    ) -> Result<BusAddress, DmaError> {
+        let buffer = Element { memory, bytes };
+        let at = self.place(buffer, direction, bill)?;
+        self.note(at, buffer, direction, Kind::Single);
+        Ok(at)
+    }
+
+    /// Unmaps a buffer, which is the CPU's from now on.
+    ///
+    /// # Errors
+    /// [`DmaError`]
+    pub fn unmap(
+        &self,
+        at: BusAddress,
+        bytes: u64,
+        direction: Direction,
+        bill: &mut Bill,
+    ) -> Result<(), DmaError> {
+        let named = Named { at, bytes, direction, kind: Kind::Single };
+        self.check(named)?;
+        self.displace(at, bytes, direction, bill)?;
+        self.forget(named);
+        Ok(())
+    }
+
+    /// Maps a scatter list, in no more segments than it has elements.
+    ///
+    /// # Errors
+    /// [`DmaError`]; then nothing is mapped.
+    pub fn map_list(
+        &self,
+        elements: &[Element],
+        direction: Direction,
+        bill: &mut Bill,
+    ) -> Result<Vec<Segment>, DmaError> {
+        let segments = match &self.way {
+            Way::Translated(domain) if !elements.iter().any(|one| self.bounces(*one)) => {
+                let segments = domain.map_list(elements, direction.access(), &self.limits, bill)?;
+                self.maintain(bill);
+                segments
+            }
+            Way::Translated(_) | Way::Direct { .. } => self.map_apart(elements, direction, bill)?,
+        };
+        let mut left = elements.iter();
+        for segment in &segments {
+            // What the first of its elements is says where its memory begins; the ledger looks at no more.
+            let memory = left.next().map_or(MemoryAddress(0), |element| element.memory);
+            self.note(segment.at, Element { memory, bytes: segment.bytes }, direction, Kind::List);
+        }
+        Ok(segments)
+    }
+
+    /// Unmaps a scatter list, named by its elements as they were mapped and by the segments that came of it.
+    ///
+    /// # Errors
+    /// [`DmaError`]
+    pub fn unmap_list(
+        &self,
+        elements: &[Element],
+        segments: &[Segment],
+        direction: Direction,
+        bill: &mut Bill,
+    ) -> Result<(), DmaError> {
+        let named =
+            |segment: &Segment| Named { at: segment.at, bytes: segment.bytes, direction, kind: Kind::List };
+        segments.iter().try_for_each(|segment| self.check(named(segment)))?;
+        match &self.way {
+            Way::Translated(domain) if !elements.iter().any(|one| self.bounces(*one)) => {
+                self.maintain(bill);
+                domain.unmap_list(elements, segments, &self.limits, bill)?;
+            }
+            Way::Translated(_) | Way::Direct { .. } => {
+                for segment in segments {
+                    self.displace(segment.at, segment.bytes, direction, bill)?;
+                }
+            }
+        }
+        segments.iter().for_each(|segment| self.forget(named(segment)));
+        Ok(())
+    }
+
+    /// Hands a part of a mapped buffer to the CPU, to read what the adapter wrote.
+    ///
+    /// # Errors
+    /// [`DmaError::Misuse`], where calls are watched; [`DmaError::NoMemory`] if a bounce buffer's original is gone.
+    pub fn sync_for_cpu(
+        &self,
+        at: BusAddress,
+        offset: u64,
+        bytes: u64,
+        direction: Direction,
+        bill: &mut Bill,
+    ) -> Result<(), DmaError> {
+        self.watch(|ledger| ledger.hand_over(at, offset, bytes, direction, true))?;
+        self.maintain(bill);
+        match direction.access().writes() {
+            true => self.copy(at, offset, bytes, false, bill),
+            false => Ok(()),
+        }
+    }
+
+    /// Hands a part of a mapped buffer to the adapter again.
+    ///
+    /// # Errors
+    /// As for the CPU.
+    pub fn sync_for_device(
+        &self,
+        at: BusAddress,
+        offset: u64,
+        bytes: u64,
+        direction: Direction,
+        bill: &mut Bill,
+    ) -> Result<(), DmaError> {
+        self.watch(|ledger| ledger.hand_over(at, offset, bytes, direction, false))?;
+        self.maintain(bill);
+        match direction.access().reads() {
+            true => self.copy(at, offset, bytes, true, bill),
+            false => Ok(()),
+        }
+    }
+
+    /// Says that the CPU is about to touch memory: what a program that is being debugged calls before it does.
+    ///
+    /// # Errors
+    /// If the memory is the adapter's, where calls are watched.
+    pub fn touch(&self, memory: MemoryAddress, bytes: u64, access: Access) -> Result<(), Misuse> {
+        self.watch(|ledger| ledger.touch(memory, bytes, access))
+    }
+
+    /// Zeroed memory that the CPU and the adapter share, at least `bytes` of it, aligned to its pages' number rounded up to a power
+    /// of two.
+    ///
+    /// # Errors
+    /// [`DmaError`]; also if there is no [pool](Self::with_coherent).
+    pub fn allocate_coherent(&self, bytes: u64, bill: &mut Bill) -> Result<Coherent, DmaError> {
+        let none = DmaError::NoBuffer { memory: MemoryAddress(0), bytes };
+        let pool = self.coherent.as_ref().ok_or_else(|| none.clone())?;
+        let bytes = Pool::rounded(bytes).ok_or(none)?;
+        let mask = self.limits.coherent_mask;
+        let last = match &self.way {
+            Way::Direct { offset } => MemoryAddress(mask.saturating_sub(*offset)),
+            Way::Translated(_) => MemoryAddress(u64::MAX),
+        };
+        let memory = pool.take(bytes, last)?;
+        let at = match &self.way {
+            Way::Direct { offset } => {
+                bill.mappings += 1;
+                Ok(BusAddress(memory.0.wrapping_add(*offset)))
+            }
+            Way::Translated(domain) => domain.map(Element { memory, bytes }, Access::ReadWrite, mask, bill),
+        };
+        let at = at.or_else(|error| pool.give_back(memory, bytes).and(Err(error)))?;
+        self.note(at, Element { memory, bytes }, Direction::Bidirectional, Kind::Coherent);
+        Ok(Coherent { memory, at, bytes })
+    }
+
+    /// Gives such memory back.
+    ///
+    /// # Errors
+    /// [`DmaError`]
+    pub fn free_coherent(&self, coherent: Coherent, bill: &mut Bill) -> Result<(), DmaError> {
+        let Coherent { memory, at, bytes } = coherent;
+        let named = Named { at, bytes, direction: Direction::Bidirectional, kind: Kind::Coherent };
+        self.check(named)?;
+        match &self.way {
+            Way::Direct { .. } => bill.unmappings += 1,
+            Way::Translated(domain) => domain.unmap(at, bytes, bill)?,
+        }
+        self.forget(named);
+        self.coherent.as_ref().map_or(Ok(()), |pool| pool.give_back(memory, bytes))
+    }
+
+    /// Whether nothing is mapped any more, where calls are watched: what a driver asks when it lets an adapter go.
+    ///
+    /// # Errors
+    /// [`Misuse::Leaked`]
+    pub fn close(self) -> Result<(), Misuse> {
+        self.watch(Ledger::is_clean)
+    }
+}
+
+/// Without the ledger.
+impl Mapper {
+    fn place(&self, buffer: Element, direction: Direction, bill: &mut Bill) -> Result<BusAddress, DmaError> {
+        if buffer.bytes == 0 || buffer.memory.checked_add(buffer.bytes).is_none() {
+            return Err(DmaError::NoBuffer { memory: buffer.memory, bytes: buffer.bytes });
+        }
+        let at = match self.bounces(buffer).then_some(self.bounce.as_ref()).flatten() {
+            None => self.reach(buffer, direction, bill),
+            Some((bounce, _)) => {
+                let memory = bounce.take(buffer, self.kept(), bill)?;
+                let bounced = Element { memory, ..buffer };
+                let at = self.reach(bounced, direction, bill);
+                // What came to nothing was never the adapter's to write.
+                at.or_else(|error| bounce.give_back(memory, Direction::ToDevice, bill).and(Err(error)))
+            }
+        }?;
+        self.maintain(bill);
+        Ok(at)
+    }
+
+    /// Bus addresses for memory, as far as the adapter's mask goes.
+    fn reach(&self, buffer: Element, direction: Direction, bill: &mut Bill) -> Result<BusAddress, DmaError> {
+        let mask = self.limits.streaming_mask;
+        match &self.way {
+            Way::Translated(domain) => domain.map(buffer, direction.access(), mask, bill),
+            Way::Direct { offset } => {
+                let at = BusAddress(buffer.memory.0.wrapping_add(*offset));
+                if !Limits::reach(mask, at, buffer.bytes) {
+                    return Err(DmaError::BeyondMask { at, bytes: buffer.bytes, mask });
+                }
+                bill.mappings += 1;
+                Ok(at)
+            }
+        }
+    }
+
+    fn displace(
+        &self,
+        at: BusAddress,
+        bytes: u64,
+        direction: Direction,
+        bill: &mut Bill,
+    ) -> Result<(), DmaError> {
+        self.maintain(bill);
+        let bounced = self.bounced(at);
+        match &self.way {
+            Way::Direct { .. } => bill.unmappings += 1,
+            Way::Translated(domain) => domain.unmap(at, bytes, bill)?,
+        }
+        // Only now can the adapter write no more.
+        bounced.map_or(Ok(()), |(bounce, memory)| bounce.give_back(memory, direction, bill))
+    }
+
+    /// Each element by itself.
+    fn map_apart(
+        &self,
+        elements: &[Element],
+        direction: Direction,
+        bill: &mut Bill,
+    ) -> Result<Vec<Segment>, DmaError> {
+        let mut segments: Vec<Segment> = Vec::with_capacity(elements.len());
+        for element in elements {
+            match self.place(*element, direction, bill) {
+                Ok(at) => segments.push(Segment { at, bytes: element.bytes }),
+                Err(error) => {
+                    for segment in &segments {
+                        self.displace(segment.at, segment.bytes, Direction::ToDevice, bill)?;
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        Ok(segments)
+    }
+
+    fn bounces(&self, buffer: Element) -> bool {
+        let Some((_, when)) = &self.bounce else { return false };
+        let is_out_of_reach = match &self.way {
+            Way::Translated(_) => false,
+            Way::Direct { offset } => {
+                let at = BusAddress(buffer.memory.0.wrapping_add(*offset));
+                !Limits::reach(self.limits.streaming_mask, at, buffer.bytes)
+            }
+        };
+        let is_unaligned = match &self.way {
+            Way::Direct { .. } => false,
+            Way::Translated(domain) => {
+                let granule = domain.translation().window().granule_bytes;
+                !buffer.memory.0.is_multiple_of(granule) || !buffer.bytes.is_multiple_of(granule)
+            }
+        };
+        match when {
+            Bouncing::Always => true,
+            Bouncing::WhereUnaligned => is_out_of_reach || is_unaligned,
+            Bouncing::WhereOutOfReach => is_out_of_reach,
+        }
+    }
+
+    /// Bits of a buffer's address that its bounce buffer has too: those that the adapter needs, and those within a page that is
+    /// mapped as a whole.
+    fn kept(&self) -> u64 {
+        let page = match &self.way {
+            Way::Direct { .. } => 0,
+            Way::Translated(domain) => domain.translation().window().granule_bytes - 1,
+        };
+        page | self.limits.offset_mask
+    }
+
+    /// The bounce buffer that an adapter's address leads to.
+    fn bounced(&self, at: BusAddress) -> Option<(&Bounce, MemoryAddress)> {
+        let (bounce, _) = self.bounce.as_ref()?;
+        let memory = match &self.way {
+            Way::Direct { offset } => MemoryAddress(at.0.wrapping_sub(*offset)),
+            Way::Translated(domain) => domain.translation().find(at)?,
+        };
+        bounce.holds(memory).then_some((bounce, memory))
+    }
+
+    fn copy(
+        &self,
+        at: BusAddress,
+        offset: u64,
+        bytes: u64,
+        to_device: bool,
+        bill: &mut Bill,
+    ) -> Result<(), DmaError> {
+        match self.bounced(at) {
+            Some((bounce, memory)) => bounce.sync(memory, offset, bytes, to_device, bill),
+            None => Ok(()),
+        }
+    }
+
+    fn maintain(&self, bill: &mut Bill) {
+        bill.cache_syncs += u64::from(!self.is_coherent);
+    }
+}
+
+/// The ledger's part.
+impl Mapper {
+    fn note(&self, at: BusAddress, buffer: Element, direction: Direction, kind: Kind) {
+        let Element { memory, bytes } = buffer;
+        if let Some(ledger) = &self.ledger {
+            ledger.add(at, Entry { memory, bytes, direction, kind, cpu_owns: false });
+        }
+    }
+
+    fn check(&self, named: Named) -> Result<(), Misuse> {
+        self.watch(|ledger| ledger.check(named))
+    }
+
+    fn forget(&self, named: Named) {
+        if let Some(ledger) = &self.ledger {
+            ledger.remove(named);
+        }
+    }
+
+    fn watch(&self, look: impl FnOnce(&Ledger) -> Result<(), Misuse>) -> Result<(), Misuse> {
+        self.ledger.as_ref().map_or(Ok(()), look)
+    }
+}
