@@ -1,5 +1,4 @@
 //! The DMA mapping layer.
-#![forbid(unsafe_code)]
 
 mod access;
 mod address;
@@ -14,8 +13,12 @@ mod ledger;
 mod limits;
 mod mapper;
 mod memory;
+#[cfg(target_os = "linux")]
+mod pages;
 mod ram;
 mod translation;
+#[cfg(target_os = "linux")]
+pub mod vfio;
 
 pub use access::{Access, Direction};
 pub use address::{BusAddress, MemoryAddress};

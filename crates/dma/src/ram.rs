@@ -6,12 +6,33 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Bytes of a word.
 const WORD: u64 = 8;
 
-/// A stretch of memory, which any thread may read and write. Words are read and written whole; what is longer may be seen
-/// half-way by others, as in a real machine.
+/// A stretch of memory, which any thread may read and write, and an adapter too. Words are read and written whole; what is longer
+/// may be seen half-way by others, as in a real machine.
 #[derive(Debug)]
 pub struct Ram {
     base: MemoryAddress,
-    words: Box<[AtomicU64]>,
+    words: Words,
+}
+
+#[derive(Debug)]
+enum Words {
+    /// At addresses of a model's own.
+    Modelled(Box<[AtomicU64]>),
+    /// At their addresses in this process, where VFIO finds them.
+    #[cfg(target_os = "linux")]
+    Process(crate::pages::Pages),
+}
+
+impl std::ops::Deref for Words {
+    type Target = [AtomicU64];
+
+    fn deref(&self) -> &[AtomicU64] {
+        match self {
+            Self::Modelled(words) => words,
+            #[cfg(target_os = "linux")]
+            Self::Process(pages) => pages,
+        }
+    }
 }
 
 /// An access to addresses that this memory does not have.
@@ -37,7 +58,19 @@ impl Ram {
     /// Zeros from `base`, a multiple of eight, for `bytes`, rounded up to a multiple of eight.
     pub fn new(base: MemoryAddress, bytes: u64) -> Self {
         debug_assert!(base.0.is_multiple_of(WORD));
-        Self { base, words: (0..bytes.div_ceil(WORD)).map(|_| AtomicU64::new(0)).collect() }
+        let words = (0..bytes.div_ceil(WORD)).map(|_| AtomicU64::new(0)).collect();
+        Self { base, words: Words::Modelled(words) }
+    }
+
+    /// Zeroed pages of this process, at least `bytes` of them, at their own addresses: memory for real adapters. It never moves,
+    /// and no allocator knows of it.
+    ///
+    /// # Errors
+    /// If the operating system has none.
+    #[cfg(target_os = "linux")]
+    pub fn of_this_process(bytes: u64) -> std::io::Result<Self> {
+        let pages = crate::pages::Pages::new(bytes)?;
+        Ok(Self { base: MemoryAddress(pages.as_ptr().addr() as u64), words: Words::Process(pages) })
     }
 
     /// Its lowest address.
@@ -48,6 +81,12 @@ impl Ram {
     /// Its size.
     pub fn bytes(&self) -> u64 {
         self.words.len() as u64 * WORD
+    }
+
+    /// Whether all of `bytes` from `at` are in it.
+    pub fn holds(&self, at: MemoryAddress, bytes: u64) -> bool {
+        let offset = at.0.checked_sub(self.base.0);
+        offset.and_then(|offset| offset.checked_add(bytes)).is_some_and(|end| end <= self.bytes())
     }
 
     /// Copies bytes out.
@@ -69,6 +108,10 @@ impl Ram {
     pub fn write(&self, at: MemoryAddress, from: &[u8]) -> Result<(), NoMemory> {
         for (word, offset, bytes) in self.pieces(at, from.len())? {
             let piece = &from[bytes];
+            if let Ok(whole) = piece.try_into() {
+                word.store(u64::from_le_bytes(whole), Ordering::Relaxed);
+                continue;
+            }
             let change = |old: u64| {
                 let mut value = old.to_le_bytes();
                 value[offset..offset + piece.len()].copy_from_slice(piece);

@@ -15,6 +15,22 @@ pub struct Window {
     pub reserved: Vec<(BusAddress, BusAddress)>,
 }
 
+impl Window {
+    /// Whether a mapping lies in the window, in whole pages.
+    ///
+    /// # Errors
+    /// [`MapError::Unaligned`], [`MapError::Outside`]
+    pub fn check(&self, at: BusAddress, memory: MemoryAddress, bytes: u64) -> Result<(), MapError> {
+        let granule_bytes = self.granule_bytes;
+        if bytes == 0 || (at.0 | memory.0 | bytes) & (granule_bytes - 1) != 0 {
+            return Err(MapError::Unaligned { at, memory, bytes, granule_bytes });
+        }
+        let (first, last) = (self.first, self.last);
+        let is_inside = at >= first && at.checked_add(bytes - 1).is_some_and(|end| end <= last);
+        if is_inside { Ok(()) } else { Err(MapError::Outside { at, bytes, first, last }) }
+    }
+}
+
 /// Why nothing was mapped. What was is as before.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MapError {

@@ -1,0 +1,139 @@
+//! Drives QEMU's educational device (`docs/specs/edu`) through VFIO or iommufd: real DMA through a real IOMMU, and what happens
+//! beyond its mappings.
+//!
+//!     edu ADDRESS vfio|iommufd
+//!
+//! The device copies up to 4 KiB between memory and a buffer of its own at 0x40000, for which it is told both addresses. Its mask is
+//! one of 28 bits.
+
+use dma::vfio::{Device, Iommufd, Registers, Type1};
+use dma::{
+    Bill, BusAddress, Direction, Domain, Invalidation, Limits, Mapper, MemoryAddress, Ram, Translation,
+};
+use iova::{Allocator, Host, Percpu};
+use std::error::Error;
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+const MEMORY_BYTES: u64 = 64 << 10;
+const PAGE: u64 = 4096;
+const MASK_BITS: u32 = 28;
+/// Registers of the device.
+const IDENTITY: u64 = 0x00;
+const DMA_FROM: u64 = 0x80;
+const DMA_TO: u64 = 0x88;
+const DMA_BYTES: u64 = 0x90;
+const DMA_COMMAND: u64 = 0x98;
+const START: u64 = 1;
+const TO_MEMORY: u64 = 2;
+/// The device's own buffer.
+const BUFFER: u64 = 0x40000;
+const PATIENCE: Duration = Duration::from_secs(10);
+
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+fn main() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().collect();
+    let [_, adapter, way] = arguments.as_slice() else { return Err("edu ADDRESS vfio|iommufd".into()) };
+    let memory = Arc::new(Ram::of_this_process(MEMORY_BYTES)?);
+    let (translation, device) = open(adapter, way, &memory)?;
+    drive(translation, &device, &memory)?;
+    println!("edu: {way}: all as expected");
+    Ok(())
+}
+
+fn open(adapter: &str, way: &str, memory: &Arc<Ram>) -> Result<(Arc<dyn Translation>, Device)> {
+    let memory = Arc::clone(memory);
+    let (translation, devices): (Arc<dyn Translation>, Vec<Device>) = match way {
+        "vfio" => Type1::open(&[adapter], memory).map(shared)?,
+        "iommufd" => Iommufd::open(&[adapter], memory).map(shared)?,
+        other => return Err(format!("no way {other:?}: vfio or iommufd").into()),
+    };
+    let device = devices.into_iter().next().ok_or("no device")?;
+    Ok((translation, device))
+}
+
+fn shared<T: Translation + 'static>((one, devices): (T, Vec<Device>)) -> (Arc<dyn Translation>, Vec<Device>) {
+    (Arc::new(one), devices)
+}
+
+fn drive(translation: Arc<dyn Translation>, device: &Device, memory: &Ram) -> Result<()> {
+    println!("edu: window {:?}", translation.window());
+    let four_gib = (1 << 32) / PAGE;
+    let domain = Domain::new(
+        translation,
+        |space| Ok(Box::new(Percpu::new(space, four_gib, Host::new())?) as Box<dyn Allocator + Send + Sync>),
+        Invalidation::Elsewhere,
+    )?;
+    let mapper = Mapper::translated(Limits::of_bits(MASK_BITS), Arc::new(domain)).watched(true);
+    device.enable()?;
+    let registers = device.registers(0)?;
+    let identity = registers.read_u32(IDENTITY)?;
+    expect(identity & 0xffff == 0xed, "the device is the educational one")?;
+
+    let mut bill = Bill::default();
+    let (source, target) = (memory.base(), MemoryAddress(memory.base().0 + PAGE));
+    let pattern: Vec<u8> = (0..PAGE).map(|place| (place * 7 % 251) as u8).collect();
+    memory.write(source, &pattern)?;
+    let out = mapper.map(source, PAGE, Direction::ToDevice, &mut bill)?;
+    let back = mapper.map(target, PAGE, Direction::FromDevice, &mut bill)?;
+    expect(out.0 < 1 << MASK_BITS && back.0 < 1 << MASK_BITS, "addresses keep to the mask")?;
+
+    copy(&registers, out.0, BUFFER, 0)?;
+    copy(&registers, BUFFER, back.0, TO_MEMORY)?;
+    expect(read(memory, target)? == pattern, "what went to the device came back")?;
+
+    // What may only be read is not written: the IOMMU, not this program, sees to that.
+    memory.write(source, &[0xaa; PAGE as usize])?;
+    copy(&registers, BUFFER, out.0, TO_MEMORY)?;
+    expect(read(memory, source)? == vec![0xaa; PAGE as usize], "memory mapped for reading is not written")?;
+
+    // Nor is what is no longer mapped.
+    mapper.unmap(back, PAGE, Direction::FromDevice, &mut bill)?;
+    memory.write(target, &[0x55; PAGE as usize])?;
+    copy(&registers, BUFFER, back.0, TO_MEMORY)?;
+    expect(read(memory, target)? == vec![0x55; PAGE as usize], "memory that was unmapped is not written")?;
+
+    // The same address leads to other memory now.
+    let other = MemoryAddress(memory.base().0 + 2 * PAGE);
+    let again = mapper.map(other, PAGE, Direction::FromDevice, &mut bill)?;
+    copy(&registers, BUFFER, again.0, TO_MEMORY)?;
+    expect(read(memory, other)? == pattern, "the device writes where its address leads now")?;
+    expect(
+        mapper.unmap(BusAddress(0x0dea_d000), PAGE, Direction::FromDevice, &mut bill).is_err(),
+        "misuse is told",
+    )?;
+    mapper.unmap(again, PAGE, Direction::FromDevice, &mut bill)?;
+    mapper.unmap(out, PAGE, Direction::ToDevice, &mut bill)?;
+    mapper.close()?;
+    println!("edu: {bill:?}");
+    Ok(())
+}
+
+/// Has the device copy a page, and waits until it has.
+fn copy(registers: &Registers, from: u64, to: u64, direction: u64) -> Result<()> {
+    registers.write_u64(DMA_FROM, from)?;
+    registers.write_u64(DMA_TO, to)?;
+    registers.write_u64(DMA_BYTES, PAGE)?;
+    registers.write_u64(DMA_COMMAND, START | direction)?;
+    let began = Instant::now();
+    while registers.read_u64(DMA_COMMAND)? & START != 0 {
+        if began.elapsed() > PATIENCE {
+            return Err("the device does not finish".into());
+        }
+        sleep(Duration::from_millis(1));
+    }
+    Ok(())
+}
+
+fn read(memory: &Ram, at: MemoryAddress) -> Result<Vec<u8>> {
+    let mut bytes = vec![0; PAGE as usize];
+    memory.read(at, &mut bytes)?;
+    Ok(bytes)
+}
+
+fn expect(holds: bool, what: &str) -> Result<()> {
+    println!("edu: {what}: {}", if holds { "yes" } else { "NO" });
+    if holds { Ok(()) } else { Err(format!("not so: {what}").into()) }
+}

@@ -1,0 +1,31 @@
+//! Real IOMMUs, for user-space drivers: Linux's VFIO and iommufd.
+//!
+//! ```text
+//!   Device ---- in a ----> Type1     /dev/vfio/vfio, /dev/vfio/GROUP            Linux 3.6
+//!                          Spapr     the same, with POWER's windows             Linux 3.10
+//!                          Iommufd   /dev/iommu, /dev/vfio/devices/vfioN        Linux 6.6
+//! ```
+//!
+//! All of them are [`Translation`](crate::Translation)s of memory that was [given to them](crate::Ram::of_this_process): nothing
+//! else of the process can be mapped, so that no adapter writes to what Rust thinks is its own. The kernel invalidates what it
+//! unmaps before it returns ([`Invalidation::Elsewhere`](crate::Invalidation)).
+//!
+//! The adapter must be bound to `vfio-pci`, and whoever runs the program must be allowed to open its files.
+
+mod book;
+mod call;
+mod device;
+mod error;
+mod group;
+mod iommufd;
+mod ranges;
+mod registers;
+mod spapr;
+mod type1;
+
+pub use device::{Device, Region};
+pub use error::VfioError;
+pub use iommufd::Iommufd;
+pub use registers::{OutOfRegisters, Registers};
+pub use spapr::Spapr;
+pub use type1::Type1;

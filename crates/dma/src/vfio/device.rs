@@ -1,0 +1,123 @@
+//! An adapter that this process drives.
+
+use super::call;
+use super::error::VfioError;
+use super::registers::Registers;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::{pread, pwrite};
+use vfio_bindings::bindings::vfio;
+
+const RESET: u8 = 111;
+const CONFIG: u32 = vfio::VFIO_PCI_CONFIG_REGION_INDEX;
+/// The command register of configuration space, and its bits for memory space and bus mastering (PCI Local Bus Specification 3.0,
+/// 6.2.2).
+const COMMAND: u64 = 4;
+const MEMORY_SPACE: u16 = 1 << 1;
+const BUS_MASTER: u16 = 1 << 2;
+
+/// An adapter, while this process has it. It is reset when it is opened and when it is let go.
+#[derive(Debug)]
+pub struct Device {
+    file: OwnedFd,
+}
+
+/// A stretch of an adapter: a BAR, or its configuration space.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Region {
+    /// Its bytes; 0 where there is none.
+    pub bytes: u64,
+    /// It can be mapped into the process.
+    pub is_mappable: bool,
+    offset: u64,
+}
+
+impl Device {
+    pub(super) fn new(file: OwnedFd) -> Result<Self, VfioError> {
+        let argsz = size_of::<vfio::vfio_device_info>() as u32;
+        let mut info = vfio::vfio_device_info { argsz, ..Default::default() };
+        call::with(&file, &mut info).map_err(VfioError::call("VFIO_DEVICE_GET_INFO"))?;
+        let device = Self { file };
+        if info.flags & vfio::VFIO_DEVICE_FLAGS_RESET != 0 {
+            device.reset()?;
+        }
+        Ok(device)
+    }
+
+    /// Brings it into the state after power-on.
+    ///
+    /// # Errors
+    /// If the kernel can't.
+    pub fn reset(&self) -> Result<(), VfioError> {
+        call::with_number(&self.file, RESET, 0).map_err(VfioError::call("VFIO_DEVICE_RESET"))?;
+        Ok(())
+    }
+
+    /// Lets it answer at its BARs and do DMA.
+    ///
+    /// # Errors
+    /// If configuration space can't be read or written.
+    pub fn enable(&self) -> Result<(), VfioError> {
+        let mut command = [0; 2];
+        self.read_config(COMMAND, &mut command)?;
+        let command = u16::from_le_bytes(command) | MEMORY_SPACE | BUS_MASTER;
+        self.write_config(COMMAND, &command.to_le_bytes())
+    }
+
+    /// Reads configuration space.
+    ///
+    /// # Errors
+    /// If there is less of it.
+    pub fn read_config(&self, at: u64, into: &mut [u8]) -> Result<(), VfioError> {
+        let at = self.config(at, into.len())?;
+        let wanted = into.len();
+        let got = pread(&self.file, into, at).map_err(VfioError::call("read of configuration space"))?;
+        whole(got, wanted)
+    }
+
+    /// Writes configuration space. The kernel keeps some of it to itself.
+    ///
+    /// # Errors
+    /// If there is less of it.
+    pub fn write_config(&self, at: u64, from: &[u8]) -> Result<(), VfioError> {
+        let at = self.config(at, from.len())?;
+        let got = pwrite(&self.file, from, at).map_err(VfioError::call("write of configuration space"))?;
+        whole(got, from.len())
+    }
+
+    /// A BAR, 0 to 5.
+    ///
+    /// # Errors
+    /// If the kernel knows of none.
+    pub fn region(&self, index: u32) -> Result<Region, VfioError> {
+        let argsz = size_of::<vfio::vfio_region_info>() as u32;
+        let mut info = vfio::vfio_region_info { argsz, index, ..Default::default() };
+        call::with(&self.file, &mut info).map_err(VfioError::call("VFIO_DEVICE_GET_REGION_INFO"))?;
+        let is_mappable = info.flags & vfio::VFIO_REGION_INFO_FLAG_MMAP != 0;
+        Ok(Region { bytes: info.size, is_mappable, offset: info.offset })
+    }
+
+    /// The registers in a BAR.
+    ///
+    /// # Errors
+    /// If it can't be mapped.
+    pub fn registers(&self, bar: u32) -> Result<Registers, VfioError> {
+        let region = self.region(bar)?;
+        if !region.is_mappable || region.bytes == 0 {
+            return Err(VfioError::Answer { what: "mmap of a BAR", why: "there is none that can be mapped" });
+        }
+        let mapped = Registers::map(self.file.as_fd(), region.offset, region.bytes);
+        mapped.map_err(VfioError::call("mmap of a BAR"))
+    }
+
+    fn config(&self, at: u64, bytes: usize) -> Result<u64, VfioError> {
+        let region = self.region(CONFIG)?;
+        let end = at.checked_add(bytes as u64).filter(|end| *end <= region.bytes);
+        let beyond = VfioError::Answer { what: "configuration space", why: "it has not so many bytes" };
+        end.map(|_| region.offset + at).ok_or(beyond)
+    }
+}
+
+fn whole(got: usize, wanted: usize) -> Result<(), VfioError> {
+    let less = VfioError::Answer { what: "configuration space", why: "less than was asked for" };
+    if got == wanted { Ok(()) } else { Err(less) }
+}

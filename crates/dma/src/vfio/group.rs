@@ -1,0 +1,71 @@
+//! IOMMU groups: adapters that the IOMMU can't tell apart.
+
+use super::call;
+use super::error::VfioError;
+use rustix::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ffi::CString;
+use std::fs::{File, OpenOptions};
+use std::path::{Path, PathBuf};
+use vfio_bindings::bindings::vfio::{VFIO_GROUP_FLAGS_VIABLE, vfio_group_status};
+
+const SET_CONTAINER: u8 = 104;
+const GET_DEVICE_FD: u8 = 106;
+
+/// A group that this process has.
+#[derive(Debug)]
+pub(super) struct Group(File);
+
+impl Group {
+    /// The group of an adapter.
+    pub(super) fn open(adapter: &str) -> Result<Self, VfioError> {
+        let number = number(adapter)?;
+        let file = read_write(&Path::new("/dev/vfio").join(number.to_string()))?;
+        let mut status = vfio_group_status { argsz: size_of::<vfio_group_status>() as u32, flags: 0 };
+        call::with(&file, &mut status).map_err(VfioError::call("VFIO_GROUP_GET_STATUS"))?;
+        match status.flags & VFIO_GROUP_FLAGS_VIABLE {
+            0 => Err(VfioError::NotViable { group: number }),
+            _ => Ok(Self(file)),
+        }
+    }
+
+    /// Puts it into a container, whose mappings its adapters then have.
+    pub(super) fn join(&self, container: BorrowedFd<'_>) -> Result<(), VfioError> {
+        use rustix::fd::AsRawFd;
+        call::with_file(&self.0, SET_CONTAINER, container.as_raw_fd())
+            .map_err(VfioError::call("VFIO_GROUP_SET_CONTAINER"))?;
+        Ok(())
+    }
+
+    /// One of its adapters.
+    pub(super) fn device(&self, adapter: &str) -> Result<OwnedFd, VfioError> {
+        let answer = |why| VfioError::Answer { what: "VFIO_GROUP_GET_DEVICE_FD", why };
+        let name = CString::new(adapter).map_err(|_| answer("the address has a zero in it"))?;
+        let number = call::with_name(self.0.as_fd(), GET_DEVICE_FD, &name)
+            .map_err(VfioError::call("VFIO_GROUP_GET_DEVICE_FD"))?;
+        owned(number).ok_or_else(|| answer("no file descriptor"))
+    }
+}
+
+/// A file of the kernel, to be called.
+pub(super) fn read_write(path: &Path) -> Result<File, VfioError> {
+    let open = OpenOptions::new().read(true).write(true).open(path);
+    open.map_err(|source| VfioError::open(path, source))
+}
+
+/// An adapter's folder in sysfs.
+pub(super) fn sysfs(adapter: &str) -> PathBuf {
+    // A name with a slash in it would be another folder: then nothing is found there.
+    Path::new("/sys/bus/pci/devices").join(adapter.replace('/', "|"))
+}
+
+fn number(adapter: &str) -> Result<u32, VfioError> {
+    let link = std::fs::read_link(sysfs(adapter).join("iommu_group")).ok();
+    let number = link.as_deref().and_then(Path::file_name).and_then(|name| name.to_str()?.parse().ok());
+    number.ok_or_else(|| VfioError::NoGroup { adapter: adapter.to_owned() })
+}
+
+#[allow(unsafe_code, reason = "the kernel returns a file by its number")]
+fn owned(number: i32) -> Option<OwnedFd> {
+    // SAFETY: the call that returned it made it for its caller alone.
+    (number >= 0).then(|| unsafe { OwnedFd::from_raw_fd(number) })
+}

@@ -1,0 +1,152 @@
+//! The kernel's newer interface to IOMMUs (`drivers/iommu/iommufd/`).
+
+use super::book::{Book, Wanted};
+use super::device::Device;
+use super::error::VfioError;
+use super::group::{read_write, sysfs};
+use super::{call, ranges};
+use crate::{Access, Bill, BusAddress, MapError, MemoryAddress, Ram, Translation, UnmapError, Window};
+use iommufd_bindings::iommufd;
+use rustix::fd::AsRawFd;
+use rustix::io::Errno;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use vfio_bindings::bindings::vfio;
+
+/// Ranges of addresses that the kernel may tell at most.
+const RANGES_MAX: usize = 128;
+
+/// Adapters' addresses through an I/O address space of iommufd.
+#[derive(Debug)]
+pub struct Iommufd {
+    file: File,
+    space: u32,
+    book: Book,
+}
+
+impl Iommufd {
+    /// Adapters, each by its address as `0000:3b:00.0`, with one address space for them, in which `memory` can be mapped.
+    ///
+    /// # Errors
+    /// [`VfioError`]
+    pub fn open(adapters: &[&str], memory: Arc<Ram>) -> Result<(Self, Vec<Device>), VfioError> {
+        let file = read_write(Path::new("/dev/iommu"))?;
+        let mut space = iommufd::iommu_ioas_alloc {
+            size: size_of::<iommufd::iommu_ioas_alloc>() as u32,
+            ..Default::default()
+        };
+        call::with(&file, &mut space).map_err(VfioError::call("IOMMU_IOAS_ALLOC"))?;
+        let space = space.out_ioas_id;
+        let attach = |adapter: &&str| attach(adapter, &file, space);
+        let devices = adapters.iter().map(attach).collect::<Result<Vec<_>, _>>()?;
+        // Only now is it known what all of the adapters can do.
+        let window = window(&file, space)?;
+        Ok((Self { file, space, book: Book::new(memory, window) }, devices))
+    }
+
+    fn map_wanted(&self, wanted: Wanted) -> Result<i32, Errno> {
+        let Wanted { at, memory, bytes, access } = wanted;
+        let flag = |has: bool, flag: u32| if has { flag } else { 0 };
+        let mut argument = iommufd::iommu_ioas_map {
+            size: size_of::<iommufd::iommu_ioas_map>() as u32,
+            flags: iommufd::iommufd_ioas_map_flags_IOMMU_IOAS_MAP_FIXED_IOVA
+                | flag(access.reads(), iommufd::iommufd_ioas_map_flags_IOMMU_IOAS_MAP_READABLE)
+                | flag(access.writes(), iommufd::iommufd_ioas_map_flags_IOMMU_IOAS_MAP_WRITEABLE),
+            ioas_id: self.space,
+            user_va: memory.0,
+            length: bytes,
+            iova: at.0,
+            ..Default::default()
+        };
+        call::with(&self.file, &mut argument)
+    }
+
+    fn unmap_range(&self, at: BusAddress, bytes: u64) -> Result<i32, Errno> {
+        let mut argument = iommufd::iommu_ioas_unmap {
+            size: size_of::<iommufd::iommu_ioas_unmap>() as u32,
+            ioas_id: self.space,
+            iova: at.0,
+            length: bytes,
+        };
+        call::with(&self.file, &mut argument)
+    }
+}
+
+impl Translation for Iommufd {
+    fn window(&self) -> &Window {
+        self.book.window()
+    }
+
+    fn map(
+        &self,
+        at: BusAddress,
+        memory: MemoryAddress,
+        bytes: u64,
+        access: Access,
+        bill: &mut Bill,
+    ) -> Result<(), MapError> {
+        let wanted = Wanted { at, memory, bytes, access };
+        self.book.map(wanted, "IOMMU_IOAS_MAP", bill, |wanted| self.map_wanted(wanted))
+    }
+
+    fn unmap(&self, at: BusAddress, bytes: u64, bill: &mut Bill) -> Result<(), UnmapError> {
+        self.book.unmap(at, bytes, "IOMMU_IOAS_UNMAP", bill, || self.unmap_range(at, bytes))
+    }
+
+    /// Nothing: the kernel has done it when it unmapped.
+    fn invalidate(&self, _at: BusAddress, _bytes: u64, _bill: &mut Bill) {}
+
+    /// Nothing either.
+    fn invalidate_all(&self, _bill: &mut Bill) {}
+
+    fn find(&self, at: BusAddress) -> Option<MemoryAddress> {
+        self.book.find(at)
+    }
+}
+
+/// Opens an adapter by its own file, and gives it the address space.
+fn attach(adapter: &str, iommufd: &File, space: u32) -> Result<Device, VfioError> {
+    let file = read_write(&device_file(adapter)?)?;
+    let mut bind = vfio::vfio_device_bind_iommufd {
+        // Without the token of a newer kernel, which is behind these fields.
+        argsz: std::mem::offset_of!(vfio::vfio_device_bind_iommufd, token_uuid_ptr) as u32,
+        iommufd: iommufd.as_raw_fd(),
+        ..Default::default()
+    };
+    call::with(&file, &mut bind).map_err(VfioError::call("VFIO_DEVICE_BIND_IOMMUFD"))?;
+    let mut attach = vfio::vfio_device_attach_iommufd_pt {
+        argsz: std::mem::offset_of!(vfio::vfio_device_attach_iommufd_pt, pasid) as u32,
+        pt_id: space,
+        ..Default::default()
+    };
+    call::with(&file, &mut attach).map_err(VfioError::call("VFIO_DEVICE_ATTACH_IOMMUFD_PT"))?;
+    Device::new(file.into())
+}
+
+/// `/dev/vfio/devices/vfioN` of an adapter.
+fn device_file(adapter: &str) -> Result<PathBuf, VfioError> {
+    let what = "/sys/.../vfio-dev/ and /dev/vfio/devices/";
+    let none = || VfioError::NotBound { adapter: adapter.to_owned(), what, since: "6.6 (VFIO_DEVICE_CDEV)" };
+    let mut folder = std::fs::read_dir(sysfs(adapter).join("vfio-dev")).map_err(|_| none())?;
+    let name = folder.next().and_then(Result::ok).ok_or_else(none)?.file_name();
+    Ok(Path::new("/dev/vfio/devices").join(name))
+}
+
+fn window(file: &File, space: u32) -> Result<Window, VfioError> {
+    let mut allowed = vec![iommufd::iommu_iova_range::default(); RANGES_MAX];
+    let mut argument = iommufd::iommu_ioas_iova_ranges {
+        size: size_of::<iommufd::iommu_ioas_iova_ranges>() as u32,
+        ioas_id: space,
+        num_iovas: RANGES_MAX as u32,
+        allowed_iovas: allowed.as_mut_ptr().expose_provenance() as u64,
+        ..Default::default()
+    };
+    call::with(file, &mut argument).map_err(VfioError::call("IOMMU_IOAS_IOVA_RANGES"))?;
+    allowed.truncate(argument.num_iovas as usize);
+    let seen = allowed.iter().map(|range| (range.start, range.last)).collect();
+    // Whatever alignment addresses may have: it is the process's pages that are mapped.
+    let granule = argument.out_iova_alignment.next_power_of_two().max(rustix::param::page_size() as u64);
+    let none = VfioError::Answer { what: "IOMMU_IOAS_IOVA_RANGES", why: "no addresses" };
+    ranges::window(seen, granule).ok_or(none)
+}

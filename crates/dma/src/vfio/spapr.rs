@@ -1,0 +1,146 @@
+//! VFIO's interface to POWER's windows (`drivers/vfio/vfio_iommu_spapr_tce.c`).
+
+use super::book::Book;
+use super::call;
+use super::device::Device;
+use super::error::VfioError;
+use super::type1::Container;
+use crate::vfio::book::Wanted;
+use crate::{Access, Bill, BusAddress, MapError, MemoryAddress, Ram, Translation, UnmapError, Window};
+use std::fs::File;
+use std::sync::Arc;
+use vfio_bindings::bindings::vfio;
+
+/// Entries of the default window have pages of 4 KiB.
+const TCE_BYTES: u64 = 4096;
+/// Tables of tables that a window may have: one, which every kernel and firmware has.
+const LEVELS: u32 = 1;
+
+/// Adapters' addresses through a window of a POWER partition: the default one below 4 GiB, or one that was created beside it.
+#[derive(Debug)]
+pub struct Spapr {
+    container: Container,
+    book: Book,
+    /// Where a window begins that is removed in the end.
+    created: Option<u64>,
+}
+
+impl Spapr {
+    /// Adapters, each by its address as `0000:3b:00.0`, in the default window.
+    ///
+    /// # Errors
+    /// [`VfioError`]
+    pub fn open(adapters: &[&str], memory: Arc<Ram>) -> Result<(Self, Vec<Device>), VfioError> {
+        let (container, devices) = opened(adapters, &memory)?;
+        let info = info(&container.file)?;
+        let (start, bytes) = (u64::from(info.dma32_window_start), u64::from(info.dma32_window_size));
+        let window = window(start, bytes, TCE_BYTES)?;
+        Ok((Self { container, book: Book::new(memory, window), created: None }, devices))
+    }
+
+    /// The same in a window that is created: of `bytes`, with pages of `2^page_shift` bytes, which the kernel must offer.
+    ///
+    /// # Errors
+    /// [`VfioError`]
+    pub fn open_in_new_window(
+        adapters: &[&str],
+        memory: Arc<Ram>,
+        page_shift: u32,
+        bytes: u64,
+    ) -> Result<(Self, Vec<Device>), VfioError> {
+        let (container, devices) = opened(adapters, &memory)?;
+        let offered = info(&container.file)?.ddw.pgsizes;
+        if page_shift >= u64::BITS || offered & 1 << page_shift == 0 {
+            return Err(VfioError::Answer {
+                what: "VFIO_IOMMU_SPAPR_TCE_GET_INFO",
+                why: "no windows with such pages",
+            });
+        }
+        let mut create = vfio::vfio_iommu_spapr_tce_create {
+            argsz: size_of::<vfio::vfio_iommu_spapr_tce_create>() as u32,
+            page_shift,
+            window_size: bytes,
+            levels: LEVELS,
+            ..Default::default()
+        };
+        call::with(&container.file, &mut create).map_err(VfioError::call("VFIO_IOMMU_SPAPR_TCE_CREATE"))?;
+        let window = window(create.start_addr, bytes, 1 << page_shift)?;
+        let created = Some(create.start_addr);
+        Ok((Self { container, book: Book::new(memory, window), created }, devices))
+    }
+}
+
+impl Drop for Spapr {
+    fn drop(&mut self) {
+        let Some(start_addr) = self.created else { return };
+        let argsz = size_of::<vfio::vfio_iommu_spapr_tce_remove>() as u32;
+        let mut remove = vfio::vfio_iommu_spapr_tce_remove { argsz, start_addr, ..Default::default() };
+        // What fails here, the kernel does when the container is closed.
+        let _ = call::with(&self.container.file, &mut remove);
+    }
+}
+
+impl Translation for Spapr {
+    fn window(&self) -> &Window {
+        self.book.window()
+    }
+
+    fn map(
+        &self,
+        at: BusAddress,
+        memory: MemoryAddress,
+        bytes: u64,
+        access: Access,
+        bill: &mut Bill,
+    ) -> Result<(), MapError> {
+        let wanted = Wanted { at, memory, bytes, access };
+        self.book.map(wanted, "VFIO_IOMMU_MAP_DMA", bill, |wanted| self.container.map(wanted))
+    }
+
+    fn unmap(&self, at: BusAddress, bytes: u64, bill: &mut Bill) -> Result<(), UnmapError> {
+        self.book.unmap(at, bytes, "VFIO_IOMMU_UNMAP_DMA", bill, || self.container.unmap(at, bytes))
+    }
+
+    /// Nothing: the hypervisor has done it when the entries were cleared.
+    fn invalidate(&self, _at: BusAddress, _bytes: u64, _bill: &mut Bill) {}
+
+    /// Nothing either.
+    fn invalidate_all(&self, _bill: &mut Bill) {}
+
+    fn find(&self, at: BusAddress) -> Option<MemoryAddress> {
+        self.book.find(at)
+    }
+}
+
+/// Opens the adapters, and registers the memory, which pins it once and for all.
+fn opened(adapters: &[&str], memory: &Ram) -> Result<(Container, Vec<Device>), VfioError> {
+    let (kind, module) = (vfio::VFIO_SPAPR_TCE_v2_IOMMU, "vfio_iommu_spapr_tce");
+    let container = Container::new(adapters, kind, "VFIO sPAPR TCE v2 IOMMU", module)?;
+    let mut register = vfio::vfio_iommu_spapr_register_memory {
+        argsz: size_of::<vfio::vfio_iommu_spapr_register_memory>() as u32,
+        vaddr: memory.base().0,
+        size: memory.bytes(),
+        ..Default::default()
+    };
+    call::with(&container.file, &mut register)
+        .map_err(VfioError::call("VFIO_IOMMU_SPAPR_REGISTER_MEMORY"))?;
+    let devices = container.devices(adapters)?;
+    Ok((container, devices))
+}
+
+fn info(container: &File) -> Result<vfio::vfio_iommu_spapr_tce_info, VfioError> {
+    let argsz = size_of::<vfio::vfio_iommu_spapr_tce_info>() as u32;
+    let mut info = vfio::vfio_iommu_spapr_tce_info { argsz, ..Default::default() };
+    call::with(container, &mut info).map_err(VfioError::call("VFIO_IOMMU_SPAPR_TCE_GET_INFO"))?;
+    Ok(info)
+}
+
+fn window(start: u64, bytes: u64, granule_bytes: u64) -> Result<Window, VfioError> {
+    let none = VfioError::Answer { what: "VFIO_IOMMU_SPAPR_TCE_GET_INFO", why: "a window without addresses" };
+    let last = start
+        .checked_add(bytes)
+        .and_then(|beyond| beyond.checked_sub(1))
+        .filter(|_| bytes > 0)
+        .ok_or(none)?;
+    Ok(Window { first: BusAddress(start), last: BusAddress(last), granule_bytes, reserved: Vec::new() })
+}
