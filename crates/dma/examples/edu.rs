@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 
 const MEMORY_BYTES: u64 = 64 << 10;
 const PAGE: u64 = 4096;
+/// Less than the device's buffer: QEMU 7.2 takes its last byte for one too many.
+const COPIED: u64 = 2048;
 const MASK_BITS: u32 = 28;
 /// Registers of the device.
 const IDENTITY: u64 = 0x00;
@@ -74,7 +76,7 @@ fn drive(translation: Arc<dyn Translation>, device: &Device, memory: &Ram) -> Re
 
     let mut bill = Bill::default();
     let (source, target) = (memory.base(), MemoryAddress(memory.base().0 + PAGE));
-    let pattern: Vec<u8> = (0..PAGE).map(|place| (place * 7 % 251) as u8).collect();
+    let pattern: Vec<u8> = (0..COPIED).map(|place| (place * 7 % 251) as u8).collect();
     memory.write(source, &pattern)?;
     let out = mapper.map(source, PAGE, Direction::ToDevice, &mut bill)?;
     let back = mapper.map(target, PAGE, Direction::FromDevice, &mut bill)?;
@@ -85,15 +87,15 @@ fn drive(translation: Arc<dyn Translation>, device: &Device, memory: &Ram) -> Re
     expect(read(memory, target)? == pattern, "what went to the device came back")?;
 
     // What may only be read is not written: the IOMMU, not this program, sees to that.
-    memory.write(source, &[0xaa; PAGE as usize])?;
+    memory.write(source, &[0xaa; COPIED as usize])?;
     copy(&registers, BUFFER, out.0, TO_MEMORY)?;
-    expect(read(memory, source)? == vec![0xaa; PAGE as usize], "memory mapped for reading is not written")?;
+    expect(read(memory, source)? == vec![0xaa; COPIED as usize], "memory mapped for reading is not written")?;
 
     // Nor is what is no longer mapped.
     mapper.unmap(back, PAGE, Direction::FromDevice, &mut bill)?;
-    memory.write(target, &[0x55; PAGE as usize])?;
+    memory.write(target, &[0x55; COPIED as usize])?;
     copy(&registers, BUFFER, back.0, TO_MEMORY)?;
-    expect(read(memory, target)? == vec![0x55; PAGE as usize], "memory that was unmapped is not written")?;
+    expect(read(memory, target)? == vec![0x55; COPIED as usize], "memory that was unmapped is not written")?;
 
     // The same address leads to other memory now.
     let other = MemoryAddress(memory.base().0 + 2 * PAGE);
@@ -111,11 +113,11 @@ fn drive(translation: Arc<dyn Translation>, device: &Device, memory: &Ram) -> Re
     Ok(())
 }
 
-/// Has the device copy a page, and waits until it has.
+/// Has the device copy some of a page, and waits until it has.
 fn copy(registers: &Registers, from: u64, to: u64, direction: u64) -> Result<()> {
     registers.write_u64(DMA_FROM, from)?;
     registers.write_u64(DMA_TO, to)?;
-    registers.write_u64(DMA_BYTES, PAGE)?;
+    registers.write_u64(DMA_BYTES, COPIED)?;
     registers.write_u64(DMA_COMMAND, START | direction)?;
     let began = Instant::now();
     while registers.read_u64(DMA_COMMAND)? & START != 0 {
@@ -128,7 +130,7 @@ fn copy(registers: &Registers, from: u64, to: u64, direction: u64) -> Result<()>
 }
 
 fn read(memory: &Ram, at: MemoryAddress) -> Result<Vec<u8>> {
-    let mut bytes = vec![0; PAGE as usize];
+    let mut bytes = vec![0; COPIED as usize];
     memory.read(at, &mut bytes)?;
     Ok(bytes)
 }

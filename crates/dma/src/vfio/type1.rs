@@ -8,6 +8,7 @@ use super::{call, ranges};
 use crate::{Access, Bill, BusAddress, MapError, MemoryAddress, Ram, Translation, UnmapError, Window};
 use rustix::fd::AsFd;
 use std::fs::File;
+use std::mem::offset_of;
 use std::path::Path;
 use std::sync::Arc;
 use vfio_bindings::bindings::vfio;
@@ -137,18 +138,20 @@ impl Translation for Type1 {
 fn window(container: &File) -> Result<Window, VfioError> {
     let info = info(container)?;
     let answer = |why| VfioError::Answer { what: "VFIO_IOMMU_GET_INFO", why };
-    let flags = half(&info, 4).unwrap_or(0);
-    let sizes = info.get(1).copied().filter(|_| flags & vfio::VFIO_IOMMU_INFO_PGSIZES != 0);
-    let granule =
-        1 << sizes.filter(|sizes| *sizes > 0).ok_or_else(|| answer("no page sizes"))?.trailing_zeros();
+    let flags = info.u32(offset_of!(vfio::vfio_iommu_type1_info, flags)).unwrap_or(0);
+    let sizes = info.u64(offset_of!(vfio::vfio_iommu_type1_info, iova_pgsizes));
+    let sizes = sizes.filter(|sizes| flags & vfio::VFIO_IOMMU_INFO_PGSIZES != 0 && *sizes > 0);
+    let granule = 1 << sizes.ok_or_else(|| answer("no page sizes"))?.trailing_zeros();
     // Kernels before 5.4 tell no ranges: then every address is tried.
-    let seen = if flags & vfio::VFIO_IOMMU_INFO_CAPS != 0 { capability(&info) } else { None };
+    let seen = if flags & vfio::VFIO_IOMMU_INFO_CAPS != 0 { info.ranges() } else { None };
     ranges::window(seen.unwrap_or_else(|| vec![(0, u64::MAX)]), granule).ok_or_else(|| answer("no addresses"))
 }
 
-/// The kernel's answer: `struct vfio_iommu_type1_info` and capabilities behind it.
+/// The kernel's answer: `struct vfio_iommu_type1_info` and capabilities behind it, which begin at multiples of four.
+struct Info(Vec<u8>);
+
 #[allow(unsafe_code, reason = "the kernel fills as much as it is told there is")]
-fn info(container: &File) -> Result<Vec<u64>, VfioError> {
+fn info(container: &File) -> Result<Info, VfioError> {
     let mut room = vec![0_u64; INFO_WORDS];
     // Its first field, `argsz`: bytes of room.
     let bytes = (INFO_WORDS * size_of::<u64>()) as u32;
@@ -156,32 +159,39 @@ fn info(container: &File) -> Result<Vec<u64>, VfioError> {
     // SAFETY: the room begins with the structure, zeroed but for its size, and words are aligned for it.
     unsafe { call::with_room(container, GET_INFO, &mut room) }
         .map_err(VfioError::call("VFIO_IOMMU_GET_INFO"))?;
-    Ok(room)
+    Ok(Info(room.into_iter().flat_map(u64::to_ne_bytes).collect()))
 }
 
-/// The ranges of addresses among the capabilities, each of which says where the next one is.
-fn capability(info: &[u64]) -> Option<Vec<(u64, u64)>> {
-    let mut at = half(info, 16)? as usize;
-    // No more of them than there is room for, whatever they say.
-    for _ in 0..INFO_WORDS {
-        if at == 0 {
-            break;
+impl Info {
+    /// The ranges of addresses among the capabilities, each of which says where the next one is.
+    fn ranges(&self) -> Option<Vec<(u64, u64)>> {
+        let mut at = self.u32(offset_of!(vfio::vfio_iommu_type1_info, cap_offset))? as usize;
+        // No more of them than there is room for, whatever they say.
+        for _ in 0..INFO_WORDS {
+            if at == 0 {
+                break;
+            }
+            if self.u32(at)? as u16 == RANGES {
+                let count =
+                    self.u32(at + offset_of!(vfio::vfio_iommu_type1_info_cap_iova_range, nr_iovas))?;
+                let first = at + size_of::<vfio::vfio_iommu_type1_info_cap_iova_range>();
+                let range = |place: u32| first + place as usize * size_of::<vfio::vfio_iova_range>();
+                return (0..count)
+                    .map(|one| Some((self.u64(range(one))?, self.u64(range(one) + 8)?)))
+                    .collect();
+            }
+            at = self.u32(at + offset_of!(vfio::vfio_info_cap_header, next))? as usize;
         }
-        let id = half(info, at)? as u16;
-        if id == RANGES {
-            let count = half(info, at + 8)? as usize;
-            let word = |place: usize| info.get((at + 16) / 8 + place).copied();
-            return (0..count).map(|one| Some((word(2 * one)?, word(2 * one + 1)?))).collect();
-        }
-        at = half(info, at + 4)? as usize;
+        None
     }
-    None
-}
 
-/// The 32-bit number at a byte, a multiple of four.
-fn half(info: &[u64], at: usize) -> Option<u32> {
-    let bytes = info.get(at / 8)?.to_ne_bytes();
-    bytes.get(at % 8..at % 8 + 4)?.try_into().ok().map(u32::from_ne_bytes)
+    fn u32(&self, at: usize) -> Option<u32> {
+        self.0.get(at..at.checked_add(4)?)?.try_into().ok().map(u32::from_ne_bytes)
+    }
+
+    fn u64(&self, at: usize) -> Option<u64> {
+        self.0.get(at..at.checked_add(8)?)?.try_into().ok().map(u64::from_ne_bytes)
+    }
 }
 
 #[cfg(test)]
@@ -190,18 +200,22 @@ mod tests {
 
     #[test]
     fn ranges_are_found_among_capabilities() {
-        let pair = |low: u64, high: u64| low | high << 32;
-        // The structure of 24 bytes, a capability that nobody knows at 24, the ranges at 32.
-        let mut info = vec![pair(72, 3), 0x1000, pair(24, 0)];
-        info.extend([pair(9, 32)]);
-        info.extend([pair(u64::from(RANGES) | 1 << 16, 0), 2, 0, 0xfedf_ffff, 0xfef0_0000, u64::MAX >> 8]);
-        assert_eq!(capability(&info), Some(vec![(0, 0xfedf_ffff), (0xfef0_0000, u64::MAX >> 8)]));
+        let answer = |next: u32| {
+            let mut bytes = Vec::new();
+            let mut halves = |halves: &[u32]| halves.iter().for_each(|one| bytes.extend(one.to_ne_bytes()));
+            // The structure of 24 bytes, a capability of 12 that nobody knows, and the ranges.
+            halves(&[92, 3, 0x1000, 0, 24, 0]);
+            halves(&[9, next, 0]);
+            halves(&[u32::from(RANGES) | 1 << 16, 0, 2, 0]);
+            [0, 0xfedf_ffff, 0xfef0_0000, u64::MAX >> 8]
+                .iter()
+                .for_each(|one: &u64| bytes.extend(one.to_ne_bytes()));
+            Info(bytes)
+        };
+        assert_eq!(answer(36).ranges(), Some(vec![(0, 0xfedf_ffff), (0xfef0_0000, u64::MAX >> 8)]));
         // Chains that go nowhere, or for ever.
-        info[3] = pair(9, 24);
-        assert_eq!(capability(&info), None);
-        info[3] = pair(9, 4096);
-        assert_eq!(capability(&info), None);
-        info[3] = pair(9, 0);
-        assert_eq!(capability(&info), None);
+        for next in [0, 24, 4096, u32::MAX] {
+            assert_eq!(answer(next).ranges(), None);
+        }
     }
 }
