@@ -449,6 +449,7 @@ impl<C: Cpus> Allocator for Percpu<C> {
     fn usage(&self) -> Usage {
         let slots = size_of_val(&*self.slots) as u64;
         let mut usage = Usage { memory_bytes: slots, ..Usage::default() };
+        let mut reached_pages = 0;
         for (number, zone) in self.zones.iter().enumerate() {
             for (_, class, slot) in self.slots_of(number) {
                 let _closing = slot.closing.lock();
@@ -465,9 +466,10 @@ impl<C: Cpus> Allocator for Percpu<C> {
             usage.free_pages += gaps.pages();
             usage.free_ranges += gaps.len();
             usage.largest_free_pages = usage.largest_free_pages.max(gaps.largest_pages());
-            let marks = central.reached_pages() * size_of::<AtomicU8>() as u64;
-            usage.memory_bytes += central.memory_bytes() + marks;
+            usage.memory_bytes += central.memory_bytes();
+            reached_pages += central.reached_pages();
         }
+        usage.memory_bytes += self.marks.memory_bytes(reached_pages);
         usage.free_pages += usage.cached_pages;
         usage.allocated_pages = self.pages.saturating_sub(usage.free_pages);
         usage

@@ -5,7 +5,8 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
-use iova::{Allocator, FreeError, Percpu, Range, Request, Sharded, Space};
+use iova::percpu::Stack;
+use iova::{Allocator, Cpus, FreeError, PAGE_MAX, Percpu, Range, Request, Sharded, Space};
 use proptest::prelude::*;
 use std::cell::Cell;
 
@@ -149,6 +150,81 @@ fn check(last: u64, boundary: u64, reserved: Vec<Range>, steps: Vec<(usize, Step
 
 fn cases() -> ProptestConfig {
     ProptestConfig { max_shrink_iters: 20_000, ..ProptestConfig::default() }
+}
+
+/// What lies far above all else costs no memory for what is between.
+#[test]
+fn a_range_far_above_all_others() {
+    let allocator = Percpu::new(&Space::new(1, PAGE_MAX), 1 << 20, Sharded::new(CPUS, || CPU.get())).unwrap();
+    let far = Request { alignment_order: 51, ..Request::new(1, PAGE_MAX) };
+    let large = Request::new(1 << 50, PAGE_MAX);
+    let ranges = [far, large, Request::new(1, PAGE_MAX)]
+        .map(|request| request.range(allocator.allocate(&request).unwrap()));
+    assert_eq!(ranges.map(|range| range.first), [1 << 51, 1 << 20, (1 << 50) + (1 << 20)]);
+    assert!(allocator.usage().memory_bytes < 1 << 24, "{:?}", allocator.usage());
+    for range in ranges {
+        let resized = Range { pages: range.pages + 1, ..range };
+        assert_eq!(allocator.free(resized), Err(FreeError::OtherSize));
+        assert_eq!(allocator.free(range), Ok(()));
+        assert_eq!(allocator.free(range), Err(FreeError::NotAllocated));
+    }
+}
+
+/// CPUs as the test counts and names them, rightly or not.
+struct Counted {
+    cpus: Sharded,
+    count: usize,
+    current: usize,
+}
+
+impl Cpus for Counted {
+    fn count(&self) -> usize {
+        self.count
+    }
+
+    fn current(&self) -> usize {
+        self.current
+    }
+
+    fn take_top(&self, _cpu: usize, stack: &Stack, more: u64, limit: u64) -> Option<u64> {
+        self.cpus.take_top(0, stack, more, limit)
+    }
+
+    fn put_top(&self, _cpu: usize, stack: &Stack, page: u64) -> bool {
+        self.cpus.put_top(0, stack, page)
+    }
+
+    fn pop(&self, _cpu: usize, stack: &Stack, more: u64, limit: u64) -> Option<u64> {
+        self.cpus.pop(0, stack, more, limit)
+    }
+
+    fn push(&self, _cpu: usize, stack: &Stack, page: u64) -> bool {
+        self.cpus.push(0, stack, page)
+    }
+
+    fn close(&self, _cpu: usize, stack: &Stack) -> Option<u64> {
+        self.cpus.close(0, stack)
+    }
+
+    fn fence(&self, _cpu: usize) {
+        self.cpus.fence(0);
+    }
+}
+
+#[test]
+fn on_a_cpu_that_was_not_counted() {
+    for (count, current) in [(0, 0), (1, 1), (2, 9)] {
+        let cpus = Counted { cpus: Sharded::new(1, || 0), count, current };
+        let allocator = Percpu::new(&Space::new(1, 300), 100, cpus).unwrap();
+        let three = Request::new(3, PAGE_MAX);
+        let firsts: Vec<u64> = core::iter::from_fn(|| allocator.allocate(&three).ok()).collect();
+        assert_eq!(firsts.len(), 33 + 67, "{current} of {count}");
+        for first in firsts {
+            assert_eq!(allocator.free(three.range(first)), Ok(()));
+            assert_eq!(allocator.free(three.range(first)), Err(FreeError::NotAllocated));
+        }
+        assert!(allocator.allocate(&Request::new(201, PAGE_MAX)).is_ok());
+    }
 }
 
 proptest! {
