@@ -530,6 +530,16 @@ mod tests {
     }
 
     #[test]
+    fn sizes_of_two_classes_have_two_marks() {
+        for pages in 1..=KEPT_MAX {
+            assert!(![FREE, LOOSE].contains(&mark_of(pages)), "{pages}");
+            let is_told = pages <= TOLD_PAGES_MAX || pages % (1 << TOLD_ORDER) == 0;
+            assert_eq!(mark_of(pages) != mark_of(pages + 1), is_told, "{pages}");
+            assert!(class_of(pages) == class_of(pages + 1) || is_told, "{pages}");
+        }
+    }
+
+    #[test]
     fn low_addresses_come_first_when_asked_for() {
         let allocator = Percpu::new(&Space::new(0, 31), 16, crate::Sharded::new(1, || 0)).unwrap();
         let request = Request::new(8, 31);
