@@ -182,4 +182,12 @@ mod tests {
         pools.free(range).unwrap();
         assert_eq!(pools.allocate(&request).unwrap(), 16);
     }
+    #[test]
+    fn less_than_1_gib_has_one_pool_beside_the_large_one() {
+        let first = |pages: u64| {
+            let pools = Pools::new(&Space::new(0, pages - 1), 4096, || 2).unwrap();
+            pools.allocate(&Request::new(1, u64::MAX)).unwrap()
+        };
+        assert_eq!([first((1 << 18) - 1), first(1 << 18)], [1, 3 * 49_152]);
+    }
 }

@@ -309,6 +309,7 @@ impl Cpus for Rseq {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Allocator, Percpu, Request, Space};
     use rustix::thread::{CpuSet, Pid, gettid, sched_getaffinity, sched_setaffinity};
     use std::sync::atomic::{AtomicBool, AtomicU64};
     use std::sync::mpsc;
@@ -317,6 +318,7 @@ mod tests {
     /// Numbers that a thread has at first.
     const HELD: u64 = 8;
     const MOVES: usize = 2_000;
+    const COLLECTIONS: usize = 60_000;
 
     /// Takes a number from the stack of its CPU or puts one there, wherever it is, and returns those it has at the end.
     fn work(cpus: &Rseq, stacks: &[Stack], mut held: Vec<u64>, done: &AtomicBool) -> Vec<u64> {
@@ -374,5 +376,28 @@ mod tests {
         }
         all.sort_unstable();
         assert_eq!(all, (0..THREADS * HELD).collect::<Vec<_>>());
+    }
+    /// Collected as often as a CPU has anything, while a thread there takes and puts without end.
+    #[test]
+    fn what_is_taken_from_a_cpu_in_the_midst_of_its_steps_is_taken_once() {
+        let Some(cpus) = Rseq::new() else { return };
+        let space = Space::new(1, 1 << 16);
+        let allocator = Percpu::new(&space, 0, cpus).unwrap();
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let page = Request::new(1, space.last);
+                while !done.load(Ordering::Relaxed) {
+                    let firsts = [(); 3].map(|()| allocator.allocate(&page).unwrap());
+                    assert!(firsts[0] != firsts[1] && firsts[1] != firsts[2] && firsts[2] != firsts[0]);
+                    firsts.map(|first| allocator.free(page.range(first)).unwrap());
+                }
+            });
+            for _ in 0..COLLECTIONS {
+                allocator.collect(space.last);
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+        assert_eq!(allocator.allocate(&Request::new(1 << 16, space.last)), Ok(1));
     }
 }
