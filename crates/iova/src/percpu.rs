@@ -109,7 +109,8 @@ fn mark_of(pages: u64) -> u8 {
 
 impl<C: Cpus> Percpu<C> {
     /// An allocator of the space. No range crosses `boundary`, and requests whose limit is above it get pages below only
-    /// when there are none above: the page at 4 GiB where adapters with 32-bit masks share the space, else 0.
+    /// when none above are at hand, be it that other CPUs keep them: the page at 4 GiB where adapters with 32-bit masks share
+    /// the space, else 0.
     ///
     /// # Errors
     /// If the space has no page, or some that no bus has.
