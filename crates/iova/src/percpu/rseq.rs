@@ -390,7 +390,7 @@ mod tests {
                 while !done.load(Ordering::Relaxed) {
                     let firsts = [(); 3].map(|()| allocator.allocate(&page).unwrap());
                     assert!(firsts[0] != firsts[1] && firsts[1] != firsts[2] && firsts[2] != firsts[0]);
-                    firsts.map(|first| allocator.free(page.range(first)).unwrap());
+                    firsts.iter().for_each(|first| allocator.free(page.range(*first)).unwrap());
                 }
             });
             for _ in 0..COLLECTIONS {
