@@ -172,6 +172,7 @@ fn cases() -> ProptestConfig {
 
 /// What lies far above all else costs no memory for what is between.
 #[test]
+#[cfg_attr(miri, ignore = "takes it minutes")]
 fn a_range_far_above_all_others() {
     let allocator = Percpu::new(&Space::new(1, PAGE_MAX), 1 << 20, Sharded::new(CPUS, || CPU.get())).unwrap();
     let far = Request { alignment_order: 51, ..Request::new(1, PAGE_MAX) };
@@ -190,6 +191,7 @@ fn a_range_far_above_all_others() {
 
 /// Little of what was freed is kept, and what is kept is found when all is needed.
 #[test]
+#[cfg_attr(miri, ignore = "takes it minutes")]
 fn what_is_kept_is_bounded_and_not_lost() {
     let last = 1 << 16;
     let allocator = Percpu::new(&Space::new(1, last), 0, Sharded::new(CPUS, || CPU.get())).unwrap();
