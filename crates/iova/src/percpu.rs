@@ -262,10 +262,7 @@ impl<C: Cpus> Percpu<C> {
                 Some(range) => {
                     // So that the lowest is the next one that is allocated.
                     let firsts = (0..run).rev().map(|place| range.first + (place << class));
-                    for first in firsts {
-                        self.mark(first, FREE);
-                        stack.push(first);
-                    }
+                    firsts.for_each(|first| stack.push(first));
                     left -= run;
                 }
                 None if run == 1 => break,
