@@ -113,3 +113,17 @@ impl Allocator for Bitmap {
         usage
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_masks_the_hint() {
+        let bitmap = Bitmap::new(&Space::new(0, 1023)).unwrap();
+        let firsts =
+            [1023, 1023, 1023, 1023, 1023, 63].map(|limit| bitmap.allocate(&Request::new(1, limit)).unwrap());
+        assert_eq!(firsts, [0, 16, 32, 48, 64, 17], "80 masked by 63 is 16");
+        assert_eq!(bitmap.allocate(&Request::new(16, 1023)), Ok(512), "a large range in the upper half");
+    }
+}

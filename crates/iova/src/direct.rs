@@ -36,3 +36,14 @@ impl Allocator for Direct {
         Usage::default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_moved_by_the_offset_up_to_the_limit() {
+        let at = |limit| Direct::new(10).allocate(&Request { memory: 5, ..Request::new(3, limit) });
+        assert_eq!([at(16), at(17)], [Err(AllocateError::Full), Ok(15)]);
+    }
+}

@@ -163,4 +163,20 @@ mod tests {
         domain.free(Range { first: low, pages: 8 }).unwrap();
         assert_eq!(domain.allocate(16, 1, 49), Some(34));
     }
+    #[test]
+    fn searches_below_4_gib_begin_where_the_last_such_one_ended() {
+        let mut domain = Domain::new(&Space::new(1, 99), 49).unwrap();
+        assert_eq!([domain.allocate(1, 32, 49), domain.allocate(1, 1, 99)], [Some(32), Some(99)]);
+        domain.free(Range { first: 99, pages: 1 }).unwrap();
+        assert_eq!(domain.allocate(1, 1, 49), Some(31), "what is freed above leaves this be");
+        assert_eq!([domain.allocate(1, 1, 50), domain.allocate(1, 1, 99)], [Some(50), Some(49)]);
+    }
+
+    #[test]
+    fn a_range_across_4_gib_is_freed_below_too() {
+        let mut domain = Domain::new(&Space::new(1, 99), 49).unwrap();
+        assert_eq!([domain.allocate(4, 1, 51), domain.allocate(49, 1, 49)], [Some(48), None]);
+        domain.free(Range { first: 48, pages: 4 }).unwrap();
+        assert_eq!(domain.allocate(49, 1, 49), Some(1));
+    }
 }

@@ -14,7 +14,7 @@
 //! | [`GapTree`] | one lock, O(log n) | everything | all |
 //! | [`BitTree`] | one lock, O(log64 of the space) | everything | 2^32 pages |
 //!
-//! All of them: what is out at the same time doesn't overlap, holds no reserved page, and respects limit and alignment; a
+//! All but [`Direct`]: what is out at the same time doesn't overlap, holds no reserved page, and respects limit and alignment; a
 //! range freed twice, never allocated, or of another size is an error that changes nothing. ([`Percpu`] tells sizes of 241 to
 //! 1,024 pages apart by 128 pages only. A range freed twice at the very same moment on two CPUs may pass; see
 //! [`percpu`].)

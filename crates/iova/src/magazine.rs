@@ -363,9 +363,34 @@ mod tests {
 
     #[test]
     fn magazines_are_given_back_when_nothing_else_is_free() {
-        let magazines = Magazines::new(&Space::new(0, 63), 0xfffff, 1, || 0, Depot::Unbounded).unwrap();
-        let ranges: Vec<Range> = (0..64).map(|_| take(&magazines, 1)).collect();
+        let magazines = Magazines::new(&Space::new(0, 255), 0xfffff, 1, || 0, Depot::Unbounded).unwrap();
+        let ranges: Vec<Range> = (0..256).map(|_| take(&magazines, 1)).collect();
         ranges.into_iter().for_each(|range| magazines.free(range).unwrap());
-        assert_eq!(take(&magazines, 64), Range { first: 0, pages: 64 });
+        assert_eq!(take(&magazines, 256), Range { first: 0, pages: 256 });
+    }
+    #[test]
+    fn what_is_on_top_takes_the_place_of_what_a_limit_finds_below() {
+        let magazines = Magazines::new(&Space::new(1, 999), 0xfffff, 1, || 0, Depot::Bounded).unwrap();
+        let ranges = [take(&magazines, 1), take(&magazines, 1), take(&magazines, 1)];
+        ranges.iter().rev().for_each(|&range| magazines.free(range).unwrap());
+        assert_eq!(magazines.allocate(&Request::new(1, 997)).unwrap(), 997);
+        assert_eq!([take(&magazines, 1).first, take(&magazines, 1).first], [998, 999]);
+    }
+
+    #[test]
+    fn the_previous_magazine_comes_before_the_depot() {
+        let magazines = Magazines::new(&Space::new(1, 0xfffff), 0xfffff, 1, || 0, Depot::Bounded).unwrap();
+        let ranges: Vec<Range> = (0..3 * MAGAZINE_RANGES).map(|_| take(&magazines, 1)).collect();
+        ranges.iter().for_each(|&range| magazines.free(range).unwrap());
+        (0..MAGAZINE_RANGES).for_each(|_| _ = take(&magazines, 1));
+        assert_eq!(take(&magazines, 1), ranges[MAGAZINE_RANGES - 1], "the first magazine that was full");
+    }
+
+    #[test]
+    fn sizes_that_the_ledger_does_not_tell_apart_are_told_by_the_tree() {
+        let magazines = Magazines::new(&Space::new(1, 999), 0xfffff, 1, || 0, Depot::Bounded).unwrap();
+        let range = take(&magazines, 300);
+        assert_eq!(magazines.free(Range { pages: 299, ..range }), Err(FreeError::OtherSize));
+        assert_eq!(magazines.free(range), Ok(()));
     }
 }

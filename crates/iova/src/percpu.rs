@@ -109,7 +109,8 @@ fn mark_of(pages: u64) -> u8 {
 
 impl<C: Cpus> Percpu<C> {
     /// An allocator of the space. No range crosses `boundary`, and requests whose limit is above it get pages below only
-    /// when there are none above: the page at 4 GiB where adapters with 32-bit masks share the space, else 0.
+    /// when none above are at hand, be it that other CPUs keep them: the page at 4 GiB where adapters with 32-bit masks share
+    /// the space, else 0.
     ///
     /// # Errors
     /// If the space has no page, or some that no bus has.
@@ -261,10 +262,7 @@ impl<C: Cpus> Percpu<C> {
                 Some(range) => {
                     // So that the lowest is the next one that is allocated.
                     let firsts = (0..run).rev().map(|place| range.first + (place << class));
-                    for first in firsts {
-                        self.mark(first, FREE);
-                        stack.push(first);
-                    }
+                    firsts.for_each(|first| stack.push(first));
                     left -= run;
                 }
                 None if run == 1 => break,
@@ -449,6 +447,7 @@ impl<C: Cpus> Allocator for Percpu<C> {
     fn usage(&self) -> Usage {
         let slots = size_of_val(&*self.slots) as u64;
         let mut usage = Usage { memory_bytes: slots, ..Usage::default() };
+        let mut reached_pages = 0;
         for (number, zone) in self.zones.iter().enumerate() {
             for (_, class, slot) in self.slots_of(number) {
                 let _closing = slot.closing.lock();
@@ -465,9 +464,10 @@ impl<C: Cpus> Allocator for Percpu<C> {
             usage.free_pages += gaps.pages();
             usage.free_ranges += gaps.len();
             usage.largest_free_pages = usage.largest_free_pages.max(gaps.largest_pages());
-            let marks = central.reached_pages() * size_of::<AtomicU8>() as u64;
-            usage.memory_bytes += central.memory_bytes() + marks;
+            usage.memory_bytes += central.memory_bytes();
+            reached_pages += central.reached_pages();
         }
+        usage.memory_bytes += self.marks.memory_bytes(reached_pages);
         usage.free_pages += usage.cached_pages;
         usage.allocated_pages = self.pages.saturating_sub(usage.free_pages);
         usage
@@ -525,6 +525,16 @@ mod tests {
         let allocator = Percpu::new(&Space::new(0, 9), 0, cpus).unwrap();
         assert_eq!(allocator.close_from_afar(0, &word), 7);
         assert_eq!(word.load(Ordering::SeqCst), CLOSED);
+    }
+
+    #[test]
+    fn sizes_of_two_classes_have_two_marks() {
+        for pages in 1..=KEPT_MAX {
+            assert!(![FREE, LOOSE].contains(&mark_of(pages)), "{pages}");
+            let is_told = pages <= TOLD_PAGES_MAX || pages % (1 << TOLD_ORDER) == 0;
+            assert_eq!(mark_of(pages) != mark_of(pages + 1), is_told, "{pages}");
+            assert!(class_of(pages) == class_of(pages + 1) || is_told, "{pages}");
+        }
     }
 
     #[test]

@@ -182,4 +182,31 @@ mod tests {
         pools.free(range).unwrap();
         assert_eq!(pools.allocate(&request).unwrap(), 16);
     }
+    #[test]
+    fn less_than_1_gib_has_one_pool_beside_the_large_one() {
+        let first = |pages: u64| {
+            let pools = Pools::new(&Space::new(0, pages - 1), 4096, || 2).unwrap();
+            pools.allocate(&Request::new(1, u64::MAX)).unwrap()
+        };
+        assert_eq!([first((1 << 18) - 1), first(1 << 18)], [1, 3 * 49_152]);
+    }
+    #[test]
+    fn a_pool_is_searched_again_before_the_one_above_it() {
+        // Pools of 24 pages, the last of which nobody gets; CPU 4 belongs to the third.
+        let pools = Pools::new(&Space::new(0, 127), 1 << 30, || 4).unwrap();
+        let page = Request::new(1, 127);
+        pools.free(page.range(pools.allocate(&page).unwrap())).unwrap();
+        let firsts = [15, 15].map(|pages| pools.allocate(&Request::new(pages, 127)).unwrap());
+        assert_eq!(firsts, [48, 72]);
+    }
+
+    #[test]
+    fn a_search_in_vain_moves_the_hint_to_the_start() {
+        let pools = Pools::new(&Space::new(0, 1023), 4096, || 0).unwrap();
+        let page = Request::new(1, 1023);
+        let range = page.range(pools.allocate(&page).unwrap());
+        assert_eq!(pools.allocate(&Request::new(15, 5)), Err(AllocateError::Full));
+        pools.free(range).unwrap();
+        assert_eq!(pools.allocate(&page), Ok(range.first));
+    }
 }

@@ -195,4 +195,10 @@ mod tests {
         allocator.free(Range { first: 98, pages: 1 }).unwrap();
         assert_eq!(firsts(&allocator, &[Request::new(1, 99)]), [Some(99)], "a free above resets the cache");
     }
+    #[test]
+    fn only_the_32_bit_limit_moves_the_cached_range() {
+        let allocator = Rbtree::new(&Space::new(1, 99), 80).unwrap();
+        let requests = [50, 80, 80, 99].map(|limit| Request::new(1, limit));
+        assert_eq!(firsts(&allocator, &requests), [50, 80, 79, 99].map(Some));
+    }
 }

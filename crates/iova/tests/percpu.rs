@@ -5,7 +5,8 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
-use iova::{Allocator, FreeError, Percpu, Range, Request, Sharded, Space};
+use iova::percpu::Stack;
+use iova::{Allocator, Cpus, FreeError, PAGE_MAX, Percpu, Range, Request, Sharded, Space};
 use proptest::prelude::*;
 use std::cell::Cell;
 
@@ -19,18 +20,34 @@ const STEPS_MAX: usize = if cfg!(miri) { 30 } else { 400 };
 
 #[derive(Debug, Clone)]
 enum Step {
-    Allocate { pages: u64, aligned: bool, limit: u64 },
-    Free { which: prop::sample::Index },
-    FreeTwice { which: prop::sample::Index },
-    FreeResized { which: prop::sample::Index, pages: u64 },
-    FreeForeign { first: u64, pages: u64 },
+    /// Aligned to its size where no order is given.
+    Allocate {
+        pages: u64,
+        order: Option<u32>,
+        limit: u64,
+    },
+    Free {
+        which: prop::sample::Index,
+    },
+    FreeTwice {
+        which: prop::sample::Index,
+    },
+    FreeResized {
+        which: prop::sample::Index,
+        pages: u64,
+    },
+    FreeForeign {
+        first: u64,
+        pages: u64,
+    },
 }
 
-fn step(last: u64) -> impl Strategy<Value = Step> {
+fn step(last: u64, boundary: u64) -> impl Strategy<Value = Step> {
     let pages = prop_oneof![6 => Just(1_u64), 3 => 1_u64..9, 1 => 1_u64..100, 1 => 200_u64..1100];
-    let limit = prop_oneof![4 => Just(last), 1 => 0..last];
+    let order = prop_oneof![4 => Just(None), 4 => Just(Some(0)), 1 => (0_u32..10).prop_map(Some)];
+    let limit = prop_oneof![4 => Just(last), 1 => 0..last, 1 => boundary.saturating_sub(1)..boundary + 2];
     prop_oneof![
-        8 => (pages, any::<bool>(), limit).prop_map(|(pages, aligned, limit)| Step::Allocate { pages, aligned, limit }),
+        8 => (pages, order, limit).prop_map(|(pages, order, limit)| Step::Allocate { pages, order, limit }),
         6 => any::<prop::sample::Index>().prop_map(|which| Step::Free { which }),
         1 => any::<prop::sample::Index>().prop_map(|which| Step::FreeTwice { which }),
         1 => (any::<prop::sample::Index>(), prop_oneof![0_u64..9, 200_u64..2000])
@@ -82,9 +99,9 @@ fn check(last: u64, boundary: u64, reserved: Vec<Range>, steps: Vec<(usize, Step
     for (cpu, step) in steps {
         CPU.set(cpu);
         match step {
-            Step::Allocate { pages, aligned, limit } => {
-                let request =
-                    if aligned { Request::size_aligned(pages, limit) } else { Request::new(pages, limit) };
+            Step::Allocate { pages, order, limit } => {
+                let sized = Request::size_aligned(pages, limit);
+                let request = Request { alignment_order: order.unwrap_or(sized.alignment_order), ..sized };
                 match allocator.allocate(&request) {
                     Ok(first) => {
                         let range = request.range(first);
@@ -136,6 +153,8 @@ fn check(last: u64, boundary: u64, reserved: Vec<Range>, steps: Vec<(usize, Step
         CPU.set(range.first as usize % CPUS);
         assert_eq!(allocator.free(range), Ok(()), "{range}");
     }
+    let free: u64 = model.space.free_ranges().unwrap().iter().map(|range| range.pages).sum();
+    assert_eq!(allocator.usage().free_pages, free);
     // All is free, and nothing keeps it from being one piece again.
     let largest = model.space.free_ranges().unwrap().into_iter().map(|range| match boundary {
         boundary if range.first < boundary && range.last() >= boundary => {
@@ -151,16 +170,117 @@ fn cases() -> ProptestConfig {
     ProptestConfig { max_shrink_iters: 20_000, ..ProptestConfig::default() }
 }
 
+/// What lies far above all else costs no memory for what is between.
+#[test]
+#[cfg_attr(miri, ignore = "takes it minutes")]
+fn a_range_far_above_all_others() {
+    let allocator = Percpu::new(&Space::new(1, PAGE_MAX), 1 << 20, Sharded::new(CPUS, || CPU.get())).unwrap();
+    let far = Request { alignment_order: 51, ..Request::new(1, PAGE_MAX) };
+    let large = Request::new(1 << 50, PAGE_MAX);
+    let ranges = [far, large, Request::new(1, PAGE_MAX)]
+        .map(|request| request.range(allocator.allocate(&request).unwrap()));
+    assert_eq!(ranges.map(|range| range.first), [1 << 51, 1 << 20, (1 << 50) + (1 << 20)]);
+    assert!(allocator.usage().memory_bytes < 1 << 24, "{:?}", allocator.usage());
+    for range in ranges {
+        let resized = Range { pages: range.pages + 1, ..range };
+        assert_eq!(allocator.free(resized), Err(FreeError::OtherSize));
+        assert_eq!(allocator.free(range), Ok(()));
+        assert_eq!(allocator.free(range), Err(FreeError::NotAllocated));
+    }
+}
+
+/// Little of what was freed is kept, and what is kept is found when all is needed.
+#[test]
+#[cfg_attr(miri, ignore = "takes it minutes")]
+fn what_is_kept_is_bounded_and_not_lost() {
+    let last = 1 << 16;
+    let allocator = Percpu::new(&Space::new(1, last), 0, Sharded::new(CPUS, || CPU.get())).unwrap();
+    let page = Request::new(1, last);
+    let firsts: Vec<u64> = (0..4000).map(|_| allocator.allocate(&page).unwrap()).collect();
+    firsts.into_iter().for_each(|first| allocator.free(page.range(first)).unwrap());
+    // A 64th of the space in the depot, and a stack of 128 with its top.
+    let cached_pages = allocator.usage().cached_pages;
+    assert!((1000..=1024 + 129).contains(&cached_pages), "{cached_pages}");
+    assert_eq!(allocator.allocate(&Request::new(last, last)), Ok(1));
+}
+
+/// More CPUs than it counts.
+struct Miscounted {
+    cpus: Sharded,
+    count: usize,
+}
+
+impl Cpus for Miscounted {
+    fn count(&self) -> usize {
+        self.count
+    }
+
+    fn current(&self) -> usize {
+        CPU.get()
+    }
+
+    fn take_top(&self, _cpu: usize, stack: &Stack, more: u64, limit: u64) -> Option<u64> {
+        self.cpus.take_top(0, stack, more, limit)
+    }
+
+    fn put_top(&self, _cpu: usize, stack: &Stack, page: u64) -> bool {
+        self.cpus.put_top(0, stack, page)
+    }
+
+    fn pop(&self, _cpu: usize, stack: &Stack, more: u64, limit: u64) -> Option<u64> {
+        self.cpus.pop(0, stack, more, limit)
+    }
+
+    fn push(&self, _cpu: usize, stack: &Stack, page: u64) -> bool {
+        self.cpus.push(0, stack, page)
+    }
+
+    fn close(&self, _cpu: usize, stack: &Stack) -> Option<u64> {
+        self.cpus.close(0, stack)
+    }
+
+    fn fence(&self, _cpu: usize) {
+        self.cpus.fence(0);
+    }
+}
+
+#[test]
+fn on_a_cpu_that_was_not_counted() {
+    for (count, allocates, frees) in [(0, 0, 0), (1, 1, 1), (2, 9, 0), (2, 0, 9)] {
+        let cpus = Miscounted { cpus: Sharded::new(1, || 0), count };
+        let allocator = Percpu::new(&Space::new(1, 300), 100, cpus).unwrap();
+        let three = Request::new(3, PAGE_MAX);
+        CPU.set(allocates);
+        let firsts: Vec<u64> = core::iter::from_fn(|| allocator.allocate(&three).ok()).collect();
+        assert!(firsts.len() >= 24 + 50, "{} on {allocates} of {count}", firsts.len());
+        CPU.set(frees);
+        for first in firsts {
+            assert_eq!(allocator.free(three.range(first)), Ok(()));
+            assert_eq!(allocator.free(three.range(first)), Err(FreeError::NotAllocated));
+        }
+        assert!(allocator.allocate(&Request::new(201, PAGE_MAX)).is_ok());
+    }
+}
+
 proptest! {
     #![proptest_config(cases())]
 
     #[test]
-    fn a_small_space_that_is_often_full(steps in prop::collection::vec((0..CPUS, step(300)), 1..STEPS_MAX)) {
+    fn a_small_space_that_is_often_full(steps in prop::collection::vec((0..CPUS, step(300, 128)), 1..STEPS_MAX)) {
         check(300, 128, vec![Range { first: 200, pages: 7 }], steps);
     }
 
     #[test]
-    fn a_space_with_ranges_of_all_classes(steps in prop::collection::vec((0..CPUS, step(1 << 16)), 1..STEPS_MAX / 2)) {
+    fn a_space_cut_anywhere(
+        (boundary, steps) in prop_oneof![Just(1), Just(300), 0_u64..303].prop_flat_map(|boundary| {
+            (Just(boundary), prop::collection::vec((0..CPUS, step(300, boundary)), 1..STEPS_MAX / 4))
+        })
+    ) {
+        check(300, boundary, vec![Range { first: 200, pages: 7 }], steps);
+    }
+
+    #[test]
+    fn a_space_with_ranges_of_all_classes(steps in prop::collection::vec((0..CPUS, step(1 << 16, 0)), 1..STEPS_MAX / 2)) {
         check(1 << 16, 0, vec![Range { first: 5000, pages: 1 }], steps);
     }
 }

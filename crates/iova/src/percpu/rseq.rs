@@ -305,3 +305,99 @@ impl Cpus for Rseq {
         core::sync::atomic::fence(Ordering::SeqCst);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Allocator, Percpu, Request, Space};
+    use rustix::thread::{CpuSet, Pid, gettid, sched_getaffinity, sched_setaffinity};
+    use std::sync::atomic::{AtomicBool, AtomicU64};
+    use std::sync::mpsc;
+
+    const THREADS: u64 = 4;
+    /// Numbers that a thread has at first.
+    const HELD: u64 = 8;
+    const MOVES: usize = 2_000;
+    const COLLECTIONS: usize = 60_000;
+
+    /// Takes a number from the stack of its CPU or puts one there, wherever it is, and returns those it has at the end.
+    fn work(cpus: &Rseq, stacks: &[Stack], mut held: Vec<u64>, done: &AtomicBool) -> Vec<u64> {
+        for turn in 0_u64.. {
+            let cpu = cpus.current();
+            let stack = &stacks[cpu];
+            match (turn % 4, held.last()) {
+                (0, _) => held.extend(cpus.take_top(cpu, stack, 0, u64::MAX)),
+                (1, _) => held.extend(cpus.pop(cpu, stack, 0, u64::MAX)),
+                (2, Some(last)) if cpus.put_top(cpu, stack, *last) => drop(held.pop()),
+                (3, Some(last)) if cpus.push(cpu, stack, *last) => drop(held.pop()),
+                _ if done.load(Ordering::Relaxed) => break,
+                _ => {}
+            }
+        }
+        held
+    }
+
+    /// Puts threads on one CPU after the other.
+    fn move_all(threads: &[Pid]) {
+        let all = sched_getaffinity(None).unwrap();
+        let cpus: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|cpu| all.is_set(*cpu)).collect();
+        for turn in 0..MOVES {
+            let mut one = CpuSet::new();
+            one.set(cpus[turn / threads.len() % cpus.len()]);
+            sched_setaffinity(Some(threads[turn % threads.len()]), &one).unwrap();
+        }
+        threads.iter().for_each(|thread| sched_setaffinity(Some(*thread), &all).unwrap());
+    }
+
+    #[test]
+    fn a_step_of_a_thread_that_is_moved_is_done_wholly_or_not_at_all() {
+        let Some(cpus) = Rseq::new() else { return };
+        let stacks: Vec<Stack> = (0..cpus.count()).map(|_| Stack::new(64)).collect();
+        let done = AtomicBool::new(false);
+        let (sender, threads) = mpsc::channel();
+        let mut all: Vec<u64> = std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..THREADS)
+                .map(|thread| {
+                    let (sender, cpus, stacks, done) = (sender.clone(), &cpus, &stacks, &done);
+                    scope.spawn(move || {
+                        sender.send(gettid()).unwrap();
+                        work(cpus, stacks, (thread * HELD..(thread + 1) * HELD).collect(), done)
+                    })
+                })
+                .collect();
+            move_all(&threads.iter().take(THREADS as usize).collect::<Vec<_>>());
+            done.store(true, Ordering::Relaxed);
+            workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
+        });
+        for stack in &stacks {
+            let count = |word: &AtomicU64| word.load(Ordering::Relaxed);
+            all.extend(stack.closed(count(&stack.count)).take(usize::MAX));
+            all.extend(Some(count(&stack.top)).filter(|top| *top != NO_PAGE));
+        }
+        all.sort_unstable();
+        assert_eq!(all, (0..THREADS * HELD).collect::<Vec<_>>());
+    }
+    /// Collected as often as a CPU has anything, while a thread there takes and puts without end.
+    #[test]
+    fn what_is_taken_from_a_cpu_in_the_midst_of_its_steps_is_taken_once() {
+        let Some(cpus) = Rseq::new() else { return };
+        let space = Space::new(1, 1 << 16);
+        let allocator = Percpu::new(&space, 0, cpus).unwrap();
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let page = Request::new(1, space.last);
+                while !done.load(Ordering::Relaxed) {
+                    let firsts = [(); 3].map(|()| allocator.allocate(&page).unwrap());
+                    assert!(firsts[0] != firsts[1] && firsts[1] != firsts[2] && firsts[2] != firsts[0]);
+                    firsts.iter().for_each(|first| allocator.free(page.range(*first)).unwrap());
+                }
+            });
+            for _ in 0..COLLECTIONS {
+                allocator.collect(space.last);
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+        assert_eq!(allocator.allocate(&Request::new(1 << 16, space.last)), Ok(1));
+    }
+}

@@ -21,7 +21,7 @@ pub(crate) const KEPT_MAX: u64 = 1 << (CLASSES - 1);
 /// [`KEPT_MAX`].
 #[inline(always)]
 pub(crate) fn class_of(pages: u64) -> Option<usize> {
-    CLASS_OF.get(pages.wrapping_sub(1) as usize).map(|class| usize::from(*class))
+    CLASS_OF.get(usize::try_from(pages.wrapping_sub(1)).ok()?).map(|class| usize::from(*class))
 }
 
 /// By pages, less one. Without the instruction LZCNT, which not every x86-64 has, the logarithm costs more than a look here.
@@ -49,7 +49,7 @@ pub(crate) struct Shape {
 impl Shape {
     pub(crate) fn new(space_pages: u64, cpus: usize) -> Self {
         let depot_pages = space_pages / SPACE_PARTS;
-        let kept_pages = (depot_pages / cpus as u64).clamp(KEPT_PAGES_MIN, KEPT_PAGES_MAX);
+        let kept_pages = (depot_pages / cpus.max(1) as u64).clamp(KEPT_PAGES_MIN, KEPT_PAGES_MAX);
         Self { kept_pages, depot_pages }
     }
 

@@ -92,3 +92,19 @@ impl Drop for Closed<'_> {
         self.stack.count.store(self.len as u64, Ordering::Release);
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_closed_stack_gives_its_topmost_up_to_the_limit() {
+        let stack = Stack::new(3);
+        let mut closed = stack.closed(0);
+        [10, 20, 30].into_iter().for_each(|page| closed.push(page));
+        assert!(closed.is_full() && closed.batch() == 2);
+        assert_eq!((closed.pop(4, 32), closed.pop(4, 33)), (None, Some(30)));
+        assert_eq!(closed.take(5).collect::<alloc::vec::Vec<_>>(), [10, 20]);
+        assert!(closed.is_empty() && closed.pop(1, 99).is_none());
+    }
+}
