@@ -38,6 +38,11 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().collect();
     let [_, adapter, way] = arguments.as_slice() else { return Err("edu ADDRESS vfio|iommufd".into()) };
+    run(adapter, way)
+}
+
+/// Does all of it with the device at an address.
+pub fn run(adapter: &str, way: &str) -> Result<()> {
     let memory = Arc::new(Ram::of_this_process(MEMORY_BYTES)?);
     let (translation, device) = open(adapter, way, &memory)?;
     drive(translation, &device, &memory)?;
