@@ -248,3 +248,134 @@ impl fmt::Debug for Bounce {
         formatter.debug_struct("Bounce").field("used", &used).field("slots", &slots).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Ram;
+    use proptest::prelude::*;
+
+    /// Two segments of bounce buffers, and originals behind them.
+    const POOL: u64 = 2 * Bounce::BYTES_MAX;
+    const ORIGINALS: u64 = 1 << 20;
+
+    fn pool(areas: usize) -> (Arc<Ram>, Bounce) {
+        let ram = Arc::new(Ram::new(MemoryAddress(0), POOL + ORIGINALS));
+        let bounce = Bounce::new(Arc::clone(&ram) as Arc<dyn Memory>, MemoryAddress(0), POOL, areas, || 0);
+        (ram, bounce)
+    }
+
+    fn bytes(ram: &Ram, at: MemoryAddress, bytes: u64) -> Vec<u8> {
+        let mut seen = vec![0; bytes as usize];
+        ram.read(at, &mut seen).unwrap();
+        seen
+    }
+
+    #[test]
+    fn data_goes_there_and_back_the_way_it_is_mapped() {
+        for (direction, expected) in
+            [(Direction::ToDevice, 1), (Direction::FromDevice, 2), (Direction::Bidirectional, 2)]
+        {
+            let (ram, bounce) = pool(1);
+            let original = Element { memory: MemoryAddress(POOL + 0x123), bytes: 100 };
+            ram.write(original.memory, &[1; 100]).unwrap();
+            let mut bill = Bill::default();
+            let at = bounce.take(original, 0, &mut bill).unwrap();
+            assert_eq!(bytes(&ram, at, 100), [1; 100]);
+            // What the adapter wrote.
+            ram.write(at, &[2; 100]).unwrap();
+            bounce.give_back(at, direction, &mut bill).unwrap();
+            assert_eq!(bytes(&ram, original.memory, 100), [expected; 100]);
+            assert_eq!(bill.bounce_bytes, if expected == 1 { 100 } else { 200 });
+            assert_eq!(bounce.slots_used(), 0);
+        }
+    }
+
+    #[test]
+    fn a_part_is_handed_over() {
+        let (ram, bounce) = pool(1);
+        let original = Element { memory: MemoryAddress(POOL), bytes: 64 };
+        let mut bill = Bill::default();
+        let at = bounce.take(original, 0, &mut bill).unwrap();
+        ram.write(at, &[7; 64]).unwrap();
+        bounce.sync(at, 8, 16, false, &mut bill).unwrap();
+        let seen = bytes(&ram, original.memory, 64);
+        assert_eq!((&seen[..8], &seen[8..24], &seen[24..]), (&[0; 8][..], &[7; 16][..], &[0; 40][..]));
+        // No more than there is, whoever asks for it.
+        bounce.sync(at, 60, 1000, false, &mut bill).unwrap();
+        assert_eq!(bytes(&ram, MemoryAddress(POOL + 64), 8), [0; 8]);
+    }
+
+    #[test]
+    fn a_mapping_takes_a_segment_at_most_and_the_pool_ends() {
+        let (_ram, bounce) = pool(1);
+        let mut bill = Bill::default();
+        let mut take = |bytes| bounce.take(Element { memory: MemoryAddress(POOL), bytes }, 0, &mut bill);
+        assert!(matches!(
+            take(Bounce::BYTES_MAX + 1),
+            Err(DmaError::NoSlots { slots: 256, slots_used: 0, .. })
+        ));
+        take(Bounce::BYTES_MAX).unwrap();
+        take(Bounce::BYTES_MAX).unwrap();
+        assert!(matches!(take(1), Err(DmaError::NoSlots { slots_used: 256, .. })));
+    }
+
+    #[test]
+    fn what_is_mapped_as_a_page_has_nothing_else_in_it() {
+        let (ram, bounce) = pool(1);
+        ram.write(MemoryAddress(0), &[9; 8192]).unwrap();
+        let original = Element { memory: MemoryAddress(POOL + 0x9f0), bytes: 0x20 };
+        ram.write(original.memory, &[1; 0x20]).unwrap();
+        let at = bounce.take(original, 4095, &mut Bill::default()).unwrap();
+        assert_eq!(at.0 % 4096, 0x9f0);
+        let page = bytes(&ram, MemoryAddress(at.0 - 0x9f0), 4096);
+        assert!(
+            page.iter()
+                .enumerate()
+                .all(|(place, byte)| { *byte == u8::from((0x9f0..0xa10).contains(&place)) })
+        );
+        // Another buffer is in another page.
+        let other = bounce
+            .take(Element { memory: MemoryAddress(POOL), bytes: 1 }, 4095, &mut Bill::default())
+            .unwrap();
+        assert_ne!(other.0 / 4096, at.0 / 4096);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+        #[test]
+        fn buffers_do_not_overlap_and_come_back(
+            areas in 1_usize..5,
+            steps in prop::collection::vec((0_u64..300_000, 0_usize..40, prop::sample::select(vec![0, 0xfff])), 1..80),
+        ) {
+            let (ram, bounce) = pool(areas);
+            let (mut out, mut bill) = (Vec::<(MemoryAddress, Element, u8)>::new(), Bill::default());
+            for (step, (size, which, kept)) in steps.into_iter().enumerate() {
+                if which < out.len() {
+                    let (at, original, fill) = out.swap_remove(which);
+                    prop_assert!(bytes(&ram, at, original.bytes).iter().all(|byte| *byte == fill));
+                    bounce.give_back(at, Direction::ToDevice, &mut bill).unwrap();
+                    continue;
+                }
+                let fill = step as u8 | 1;
+                let original = Element { memory: MemoryAddress(POOL + size % 5000), bytes: size + 1 };
+                ram.write(original.memory, &vec![fill; original.bytes as usize]).unwrap();
+                if let Ok(at) = bounce.take(original, kept, &mut bill) {
+                    prop_assert!(at.0 + original.bytes <= POOL);
+                    prop_assert_eq!((at.0 ^ original.memory.0) & kept, 0);
+                    let end = at.0 + original.bytes;
+                    prop_assert!(out.iter().all(|(other, size, _)| end <= other.0 || other.0 + size.bytes <= at.0));
+                    out.push((at, original, fill));
+                }
+            }
+            for (at, ..) in out {
+                bounce.give_back(at, Direction::ToDevice, &mut bill).unwrap();
+            }
+            prop_assert_eq!(bounce.slots_used(), 0);
+            // All of each segment is to be had again.
+            for _ in 0..bounce.slots() / SEGMENT {
+                bounce.take(Element { memory: MemoryAddress(POOL), bytes: Bounce::BYTES_MAX }, 0, &mut bill).unwrap();
+            }
+        }
+    }
+}
