@@ -9,6 +9,7 @@ use std::{collections::BTreeMap, fs, path::Path};
 const MAY_USE: &[(&str, &[&str])] = &[
     ("toll", &[]),
     ("iova", &[]),
+    ("des", &[]),
     ("dma", &["iova"]),
     ("host", &["toll"]),
     ("bench", &["toll", "iova"]),

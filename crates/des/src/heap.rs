@@ -1,0 +1,47 @@
+//! The reference: the standard library's heap.
+
+use crate::{Entry, Queue, Time};
+use std::{cmp::Reverse, collections::BinaryHeap};
+
+/// A heap of all entries. Tests hold the [`Wheel`](crate::Wheel) against it.
+#[derive(Debug, Clone)]
+pub struct Heap<E>(BinaryHeap<Reverse<Entry<E>>>);
+
+impl<E> Heap<E> {
+    pub(crate) fn first(&self) -> Option<&Entry<E>> {
+        self.0.peek().map(|Reverse(entry)| entry)
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<Entry<E>> {
+        self.0.pop().map(|Reverse(entry)| entry)
+    }
+
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Entry<E>> {
+        self.0.drain().map(|Reverse(entry)| entry)
+    }
+}
+
+impl<E> Default for Heap<E> {
+    fn default() -> Self {
+        Self(BinaryHeap::new())
+    }
+}
+
+impl<E> Queue<E> for Heap<E> {
+    fn push(&mut self, entry: Entry<E>) {
+        self.0.push(Reverse(entry));
+    }
+
+    fn pop_until(&mut self, limit: Time) -> Option<Entry<E>> {
+        self.first().filter(|entry| entry.time <= limit)?;
+        self.pop()
+    }
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn bytes(&self) -> usize {
+        self.0.capacity() * size_of::<Reverse<Entry<E>>>()
+    }
+}

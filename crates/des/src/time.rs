@@ -1,0 +1,157 @@
+//! Virtual time, in whole picoseconds.
+
+use std::{
+    fmt,
+    ops::{Add, AddAssign},
+};
+
+const PS_PER_NS: u64 = 1_000;
+const PS_PER_US: u64 = 1_000_000;
+const PS_PER_MS: u64 = 1_000_000_000;
+/// Larger units first, each with how many picoseconds it has.
+const UNITS: [(u64, &str); 4] = [(1_000_000_000_000, "s"), (PS_PER_MS, "ms"), (PS_PER_US, "µs"), (PS_PER_NS, "ns")];
+
+/// A point of virtual time, counted from the beginning of the simulation; 213 days after it, time ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Time(u64);
+
+/// A length of virtual time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Span(u64);
+
+impl Time {
+    /// Where simulations begin.
+    pub const ZERO: Self = Self(0);
+    /// The end of time: what is scheduled beyond it happens then.
+    pub const MAX: Self = Self(u64::MAX);
+
+    /// So many picoseconds after the beginning.
+    pub const fn from_ps(ps: u64) -> Self {
+        Self(ps)
+    }
+
+    /// Picoseconds since the beginning.
+    pub const fn as_ps(self) -> u64 {
+        self.0
+    }
+
+    /// How long ago that was; `None` if it is still to come.
+    pub const fn since(self, earlier: Self) -> Option<Span> {
+        match self.0.checked_sub(earlier.0) {
+            Some(ps) => Some(Span(ps)),
+            None => None,
+        }
+    }
+}
+
+impl Span {
+    /// No time at all.
+    pub const ZERO: Self = Self(0);
+    /// As long as time lasts.
+    pub const MAX: Self = Self(u64::MAX);
+
+    /// So many picoseconds.
+    pub const fn from_ps(ps: u64) -> Self {
+        Self(ps)
+    }
+
+    /// So many nanoseconds, as far as time reaches.
+    pub const fn from_ns(ns: u64) -> Self {
+        Self(ns.saturating_mul(PS_PER_NS))
+    }
+
+    /// So many microseconds, as far as time reaches.
+    pub const fn from_us(us: u64) -> Self {
+        Self(us.saturating_mul(PS_PER_US))
+    }
+
+    /// So many milliseconds, as far as time reaches.
+    pub const fn from_ms(ms: u64) -> Self {
+        Self(ms.saturating_mul(PS_PER_MS))
+    }
+
+    /// Its picoseconds.
+    pub const fn as_ps(self) -> u64 {
+        self.0
+    }
+
+    /// Its picoseconds where fractions of them matter.
+    pub const fn as_ps_f64(self) -> f64 {
+        self.0 as f64
+    }
+
+    /// The nearest whole number of picoseconds; none for what is negative or no number, and as far as time reaches.
+    pub const fn from_ps_f64(ps: f64) -> Self {
+        Self((ps + 0.5) as u64)
+    }
+}
+
+/// Ends at [`Time::MAX`].
+impl Add<Span> for Time {
+    type Output = Self;
+
+    fn add(self, span: Span) -> Self {
+        Self(self.0.saturating_add(span.0))
+    }
+}
+
+/// Ends at [`Span::MAX`].
+impl Add for Span {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl AddAssign for Span {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Span(self.0).fmt(formatter)
+    }
+}
+
+/// In the largest unit of which there is at least one, all digits that count: `1.5 µs`.
+impl fmt::Display for Span {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some((unit, name)) = UNITS.into_iter().find(|(unit, _)| self.0 >= *unit) else {
+            return write!(formatter, "{} ps", self.0);
+        };
+        let digits = unit.ilog10() as usize;
+        let fraction = format!("{:0digits$}", self.0 % unit);
+        let (whole, fraction) = (self.0 / unit, fraction.trim_end_matches('0'));
+        if fraction.is_empty() { write!(formatter, "{whole} {name}") } else { write!(formatter, "{whole}.{fraction} {name}") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn is_told_in_the_largest_unit_that_fits() {
+        let told = [0, 999, 1_000, 1_500_000, 2_000_000_000, 1_000_000_000_001].map(|ps| Span(ps).to_string());
+        assert_eq!(told, ["0 ps", "999 ps", "1 ns", "1.5 µs", "2 ms", "1.000000000001 s"]);
+        assert_eq!(Time::from_ps(42_100).to_string(), "42.1 ns");
+    }
+
+    #[test]
+    fn ends_where_its_bits_do() {
+        assert_eq!(Time::MAX + Span::from_ns(1), Time::MAX);
+        assert_eq!(Span::from_ms(u64::MAX), Span::MAX);
+        assert_eq!(Span::from_us(3) + Span::from_ns(5), Span::from_ps(3_005_000));
+        assert_eq!(Time::from_ps(5).since(Time::from_ps(6)), None);
+        assert_eq!(Time::from_ps(7).since(Time::from_ps(5)), Some(Span::from_ps(2)));
+    }
+
+    #[test]
+    fn rounds_to_picoseconds() {
+        let rounded = [0.49, 0.5, 2.4, -3.0, f64::NAN, f64::INFINITY].map(|ps| Span::from_ps_f64(ps).as_ps());
+        assert_eq!(rounded, [0, 1, 2, 0, 0, u64::MAX]);
+    }
+}

@@ -1,0 +1,207 @@
+//! Pages of the near future, of which the first is sorted to the line, and a heap for the rest.
+
+mod occupancy;
+mod page;
+mod pages;
+mod shape;
+mod tempo;
+
+use crate::{Entry, Heap, Queue, Time};
+use page::{LINES_LOG2, Page};
+use pages::Pages;
+use shape::Shape;
+use std::cmp::Reverse;
+use tempo::Tempo;
+
+/// So many entries stay in the heap, which is as fast then.
+const HEAPED_MAX: usize = 16;
+
+/// The near future is cut into pages, and entries lie on theirs, unordered. A page that is opened is sorted to lines, by a
+/// shift of the time and a bit for each line; a line has one entry mostly, and is sorted when it has more. What pages don't
+/// take lies in a heap: what is beyond them, and what comes for a line that is over. The next entry is the first of both, so
+/// the order is exact whatever the shape of the pages. Width and number of pages follow the entries (`shape`, `tempo`).
+#[derive(Debug, Clone)]
+pub struct Wheel<E> {
+    /// The line that is being handed out, the last first.
+    line: Vec<Entry<E>>,
+    page: Page<E>,
+    pages: Pages<E>,
+    line_log2: u32,
+    heap: Heap<E>,
+    tempo: Tempo,
+    len: usize,
+}
+
+impl<E: Copy> Wheel<E> {
+    /// Puts an entry on its page, if that takes it.
+    #[inline]
+    fn put(&mut self, entry: Entry<E>) -> Result<(), Entry<E>> {
+        let line = entry.time.as_ps() >> self.line_log2;
+        let page = line >> LINES_LOG2;
+        if self.pages.has(page) {
+            self.pages.put(page, entry)
+        } else if self.page.has(line) && self.pages.count() > 0 {
+            self.page.put(line, entry)
+        } else {
+            Err(entry)
+        }
+    }
+
+    #[cold]
+    fn put_on_heap(&mut self, entry: Entry<E>) {
+        self.heap.push(entry);
+        if self.len > self.tempo.full_at() {
+            self.reshape();
+        }
+    }
+
+    /// The place of the first line with entries, on the open page or the next.
+    #[inline]
+    fn next_line(&mut self) -> Option<usize> {
+        let place = self.page.next();
+        if place.is_none() && !self.pages.is_empty() {
+            self.open_page();
+            return self.page.next();
+        }
+        place
+    }
+
+    fn open_page(&mut self) {
+        let next = self.pages.next();
+        self.page.open(next << LINES_LOG2);
+        let Self { page, pages, heap, line_log2, .. } = self;
+        pages.take(next, |entry| {
+            if let Err(entry) = page.put(entry.time.as_ps() >> *line_log2, entry) {
+                heap.push(entry);
+            }
+        });
+    }
+
+    /// The first of all, if it is alone on its line.
+    #[inline]
+    fn pop_single(&mut self, place: usize, limit: Time) -> Option<Entry<E>> {
+        let next = *self.page.single(place)?;
+        let heaped = self.heap.first().is_some_and(|heaped| heaped.key() < next.key());
+        if heaped || next.time > limit {
+            return None;
+        }
+        self.page.remove_single(place);
+        Some(next)
+    }
+
+    /// The first of all, from the heap or a line that has several.
+    fn pop_other(&mut self, place: Option<usize>, limit: Time) -> Option<Entry<E>> {
+        if let Some(place) = place {
+            self.page.take(place, &mut self.line);
+            self.line.sort_unstable_by_key(|entry| Reverse(entry.key()));
+        }
+        let heap_is_next = match (self.line.last(), self.heap.first()) {
+            (Some(lined), Some(heaped)) => heaped.key() < lined.key(),
+            (lined, _) => lined.is_none(),
+        };
+        if !heap_is_next {
+            self.line.last().filter(|next| next.time <= limit)?;
+            return self.line.pop();
+        }
+        let next = self.heap.pop_until(limit)?;
+        if self.heap.len() + 1 == self.len && self.pages.count() > 0 {
+            self.skip_to(next.time);
+        }
+        Some(next)
+    }
+
+    /// Opens the page of a time. None of the pages may have entries.
+    fn skip_to(&mut self, time: Time) {
+        let line = time.as_ps() >> self.line_log2;
+        self.page.open(line);
+        self.pages.skip_to((line >> LINES_LOG2) + 1);
+    }
+
+    /// Gives the pages the shape that fits by now, if theirs is far from it.
+    #[cold]
+    fn review(&mut self) {
+        let (entries, elapsed_ps) = self.tempo.pace();
+        let fit = Shape::fit(entries, elapsed_ps, self.len, LINES_LOG2);
+        let shape = Shape { line_log2: self.line_log2, pages: self.pages.count() };
+        if shape.is_far_from(&fit) {
+            self.reshape();
+        } else {
+            self.tempo.begin(self.len);
+        }
+    }
+
+    fn reshape(&mut self) {
+        let mut all = self.take_all();
+        let (entries, elapsed_ps) = self.tempo.pace_of(&mut all);
+        let shape = Shape::fit(entries, elapsed_ps, all.len(), LINES_LOG2);
+        self.line_log2 = shape.line_log2;
+        self.pages = Pages::new(shape.pages);
+        self.skip_to(self.tempo.last());
+        self.tempo.begin(all.len());
+        for entry in all {
+            if let Err(entry) = self.put(entry) {
+                self.heap.push(entry);
+            }
+        }
+    }
+
+    fn take_all(&mut self) -> Vec<Entry<E>> {
+        let mut all = Vec::with_capacity(self.len);
+        all.append(&mut self.line);
+        while let Some(place) = self.page.next() {
+            self.page.take(place, &mut all);
+        }
+        while !self.pages.is_empty() {
+            self.pages.take(self.pages.next(), |entry| all.push(entry));
+        }
+        all.extend(std::mem::take(&mut self.heap).drain());
+        all
+    }
+}
+
+impl<E: Copy> Default for Wheel<E> {
+    fn default() -> Self {
+        Self {
+            line: Vec::new(),
+            page: Page::default(),
+            pages: Pages::default(),
+            line_log2: 0,
+            heap: Heap::default(),
+            tempo: Tempo::new(HEAPED_MAX),
+            len: 0,
+        }
+    }
+}
+
+impl<E: Copy> Queue<E> for Wheel<E> {
+    #[inline]
+    fn push(&mut self, entry: Entry<E>) {
+        self.len += 1;
+        if let Err(entry) = self.put(entry) {
+            self.put_on_heap(entry);
+        }
+    }
+
+    #[inline]
+    fn pop_until(&mut self, limit: Time) -> Option<Entry<E>> {
+        let place = if self.line.is_empty() { self.next_line() } else { None };
+        let single = place.and_then(|place| self.pop_single(place, limit));
+        let next = match single {
+            Some(next) => next,
+            None => self.pop_other(place, limit)?,
+        };
+        self.len -= 1;
+        if self.tempo.beat(next.time) {
+            self.review();
+        }
+        Some(next)
+    }
+
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn bytes(&self) -> usize {
+        self.line.capacity() * size_of::<Entry<E>>() + self.page.bytes() + self.pages.bytes() + self.heap.bytes()
+    }
+}

@@ -1,0 +1,39 @@
+//! Which places of a ring are occupied.
+
+const WORD_BITS: usize = u64::BITS as usize;
+
+/// A bit for each place. How many places there are is a power of two, and 64 at least.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Occupancy(Vec<u64>);
+
+impl Occupancy {
+    pub(super) fn of(places: usize) -> Self {
+        Self(vec![0; places.div_ceil(WORD_BITS)])
+    }
+
+    #[inline]
+    pub(super) fn set(&mut self, place: usize) {
+        self.0[place / WORD_BITS] |= 1 << (place % WORD_BITS);
+    }
+
+    #[inline]
+    pub(super) fn clear(&mut self, place: usize) {
+        self.0[place / WORD_BITS] &= !(1 << (place % WORD_BITS));
+    }
+
+    /// The first occupied place from `start` on, round the end. One must be.
+    #[inline]
+    pub(super) fn next_from(&self, start: usize) -> usize {
+        let mut at = start / WORD_BITS;
+        let mut word = self.0[at] & (!0 << (start % WORD_BITS));
+        while word == 0 {
+            at = (at + 1) & (self.0.len() - 1);
+            word = self.0[at];
+        }
+        at * WORD_BITS + word.trailing_zeros() as usize
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.0.capacity() * size_of::<u64>()
+    }
+}

@@ -1,0 +1,140 @@
+//! The pages that are still closed.
+
+use super::occupancy::Occupancy;
+use crate::Entry;
+
+const NONE: u32 = u32::MAX;
+/// Entries lie side by side so many at a time: an open page is read from few places.
+const CHUNK: usize = 8;
+
+/// A page's entries: the chunk that is being filled, which knows the one before.
+#[derive(Debug, Clone, Copy)]
+struct Stack {
+    chunk: u32,
+    /// In that chunk. All before are full.
+    filled: u32,
+}
+
+const EMPTY: Stack = Stack { chunk: NONE, filled: CHUNK as u32 };
+
+/// Entries by page, unordered, for as many pages from `first` on as there are stacks. Pages are numbered from the beginning
+/// of time; each shares its stack with those a whole round before and after, which are not here then.
+#[derive(Debug, Clone)]
+pub(super) struct Pages<E> {
+    stacks: Vec<Stack>,
+    occupied: Occupancy,
+    /// Chunk after chunk. What is not filled has any content.
+    entries: Vec<Entry<E>>,
+    /// By chunk, the one before in its stack, or the next free one.
+    before: Vec<u32>,
+    free: u32,
+    first: u64,
+    len: usize,
+}
+
+impl<E: Copy> Pages<E> {
+    /// So many pages, a power of two, 64 at least.
+    pub(super) fn new(pages: usize) -> Self {
+        Self {
+            stacks: vec![EMPTY; pages],
+            occupied: Occupancy::of(pages),
+            entries: Vec::new(),
+            before: Vec::new(),
+            free: NONE,
+            first: 0,
+            len: 0,
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// How many pages there are.
+    pub(super) fn count(&self) -> usize {
+        self.stacks.len()
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.stacks.capacity() * size_of::<Stack>()
+            + self.occupied.bytes()
+            + self.entries.capacity() * size_of::<Entry<E>>()
+            + self.before.capacity() * size_of::<u32>()
+    }
+
+    /// Whether entries of this page are taken.
+    #[inline]
+    pub(super) fn has(&self, page: u64) -> bool {
+        // A page before the first is further than there are any, too.
+        page.wrapping_sub(self.first) < self.stacks.len() as u64
+    }
+
+    /// Takes pages from this one on. No entry may be in those before.
+    pub(super) fn skip_to(&mut self, page: u64) {
+        self.first = page;
+    }
+
+    /// Takes an entry of a page that it has, or gives it back if there are too many.
+    #[inline]
+    pub(super) fn put(&mut self, page: u64, entry: Entry<E>) -> Result<(), Entry<E>> {
+        let place = self.place(page);
+        let mut stack = self.stacks[place];
+        if stack.filled as usize == CHUNK {
+            let chunk = self.chunk(entry).ok_or(entry)?;
+            self.before[chunk as usize] = stack.chunk;
+            self.occupied.set(place);
+            stack = Stack { chunk, filled: 0 };
+        }
+        self.entries[stack.chunk as usize * CHUNK + stack.filled as usize] = entry;
+        stack.filled += 1;
+        self.stacks[place] = stack;
+        self.len += 1;
+        Ok(())
+    }
+
+    fn place(&self, page: u64) -> usize {
+        page as usize & (self.stacks.len() - 1)
+    }
+
+    fn chunk(&mut self, filler: Entry<E>) -> Option<u32> {
+        if let Some(next) = self.before.get(self.free as usize) {
+            return Some(std::mem::replace(&mut self.free, *next));
+        }
+        let chunk = u32::try_from(self.before.len()).ok().filter(|chunk| *chunk != NONE)?;
+        self.before.push(NONE);
+        self.entries.resize(self.entries.len() + CHUNK, filler);
+        Some(chunk)
+    }
+
+    /// The first page with entries, of which there must be one.
+    pub(super) fn next(&self) -> u64 {
+        let start = self.place(self.first);
+        let place = self.occupied.next_from(start);
+        self.first + (place.wrapping_sub(start) & (self.stacks.len() - 1)) as u64
+    }
+
+    /// Takes all entries of a page, and no more of it and those before from then on, which must be empty.
+    #[inline]
+    pub(super) fn take(&mut self, page: u64, mut each: impl FnMut(Entry<E>)) {
+        let place = self.place(page);
+        self.first = page + 1;
+        self.occupied.clear(place);
+        let Stack { mut chunk, mut filled } = std::mem::replace(&mut self.stacks[place], EMPTY);
+        while let Some(before) = self.before.get_mut(chunk as usize) {
+            let start = chunk as usize * CHUNK;
+            self.entries[start..start + filled as usize].iter().for_each(|entry| each(*entry));
+            self.len -= filled as usize;
+            filled = CHUNK as u32;
+            let next = std::mem::replace(before, self.free);
+            self.free = chunk;
+            chunk = next;
+        }
+    }
+}
+
+impl<E: Copy> Default for Pages<E> {
+    /// None.
+    fn default() -> Self {
+        Self::new(0)
+    }
+}
