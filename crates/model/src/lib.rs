@@ -1,10 +1,19 @@
-//! Hosts, links, IOMMUs and adapters in virtual time.
+//! Hosts, links, IOMMUs and adapters in virtual time: what was published of real ones, beside what a model says.
+//!
+//! A model takes parameters, each [with its evidence](Given), and says what figures follow from them. Those that a parameter was
+//! chosen by are [calibrated](Role), and prove nothing; the others are predictions, and stay as they come out.
+
 #![forbid(unsafe_code)]
 
+mod engine;
+mod family;
 mod given;
 mod link;
 mod reproduction;
+mod serial;
 
+pub use engine::{IommuSetup, Operation, Outcome, Setup, run};
+pub use family::{FamilyError, families, reproduce};
 pub use given::Given;
 pub use link::{Generation, Link, UnknownGeneration};
-pub use reproduction::{Figure, Parameter, Reproduction, Role, SCHEMA};
+pub use reproduction::{Curve, Parameter, Point, Reproduction, Role, SCHEMA};

@@ -15,10 +15,14 @@ pub struct Reproduction {
     pub family: String,
     /// What was asked.
     pub question: String,
+    /// How the model answers it.
+    pub method: String,
     /// What the model takes as given, each with its evidence.
     pub parameters: Vec<Parameter>,
+    /// How far off a prediction may be, as a share of what was published.
+    pub bound: f64,
     /// The figures.
-    pub figures: Vec<Figure>,
+    pub curves: Vec<Curve>,
 }
 
 /// A parameter of the model, for people.
@@ -32,6 +36,36 @@ pub struct Parameter {
     pub evidence: Evidence,
 }
 
+/// Figures of one kind.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Curve {
+    /// What they are of.
+    pub name: String,
+    /// What is varied, with its unit.
+    pub x_title: String,
+    /// What the figures are, with their unit.
+    pub y_title: String,
+    /// Where they were published.
+    pub source: String,
+    /// Why predictions are off, where they are.
+    pub remark: Option<String>,
+    /// The figures.
+    pub points: Vec<Point>,
+}
+
+/// A published figure and ours.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Point {
+    /// Where on the curve.
+    pub x: f64,
+    /// What was published.
+    pub published: f64,
+    /// What the model says.
+    pub ours: f64,
+    /// Whether the model has seen it.
+    pub role: Role,
+}
+
 /// What a published figure is to the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -42,43 +76,35 @@ pub enum Role {
     Predicted,
 }
 
-/// A published figure and ours.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Figure {
-    /// What it is of: `IVB, window 1 MiB`.
-    pub name: String,
-    /// Its unit: `Gb/s`.
-    pub unit: String,
-    /// What was published.
-    pub published: f64,
-    /// What the model says.
-    pub ours: f64,
-    /// Whether the model has seen it.
-    pub role: Role,
-    /// How far off it may be, as a share of what was published.
-    pub bound: f64,
-    /// Where it was published.
-    pub source: String,
-    /// Why it is off, where it is.
-    pub remark: Option<String>,
+impl Role {
+    /// The word used for it everywhere.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Calibrated => "calibrated",
+            Self::Predicted => "predicted",
+        }
+    }
 }
 
-impl Figure {
+impl Point {
     /// How far off ours is, as a share of what was published.
     pub fn error(&self) -> f64 {
         self.ours / self.published - 1.0
     }
 
-    /// Whether it is as near as it is to be.
-    pub fn is_within(&self) -> bool {
-        self.error().abs() <= self.bound
+    /// Whether it is a prediction that is further off than it may be.
+    pub fn misses(&self, bound: f64) -> bool {
+        // What is no number is off too.
+        self.role == Role::Predicted && !(self.error().abs() <= bound)
     }
 }
 
 impl Reproduction {
-    /// Predicted figures that are further off than they may be.
-    pub fn misses(&self) -> impl Iterator<Item = &Figure> {
-        self.figures.iter().filter(|figure| figure.role == Role::Predicted && !figure.is_within())
+    /// Predicted figures, and those of them that are further off than they may be.
+    pub fn predictions(&self) -> (usize, usize) {
+        let points = || self.curves.iter().flat_map(|curve| &curve.points);
+        let predicted = points().filter(|point| point.role == Role::Predicted).count();
+        (predicted, points().filter(|point| point.misses(self.bound)).count())
     }
 }
 
@@ -88,30 +114,11 @@ mod tests {
 
     #[test]
     fn only_predictions_can_miss() {
-        let figure = |ours, role| Figure {
-            name: "a".to_owned(),
-            unit: "ns".to_owned(),
-            published: 100.0,
-            ours,
-            role,
-            bound: 0.1,
-            source: "nobody".to_owned(),
-            remark: None,
-        };
-        let figures = vec![
-            figure(120.0, Role::Calibrated),
-            figure(109.0, Role::Predicted),
-            figure(89.0, Role::Predicted),
-        ];
-        let of = |figures| Reproduction {
-            schema: SCHEMA,
-            family: "made up".to_owned(),
-            question: String::new(),
-            parameters: Vec::new(),
-            figures,
-        };
-        let missed: Vec<f64> = of(figures).misses().map(|figure| figure.ours).collect();
-        assert_eq!(missed, [89.0]);
-        assert!((figure(89.0, Role::Predicted).error() + 0.11).abs() < 1e-9);
+        let point = |ours, role| Point { x: 1.0, published: 100.0, ours, role };
+        let misses = |ours, role| point(ours, role).misses(0.1);
+        assert!(!misses(120.0, Role::Calibrated));
+        assert!(!misses(109.0, Role::Predicted));
+        assert!(misses(89.0, Role::Predicted) && misses(f64::NAN, Role::Predicted));
+        assert!((point(89.0, Role::Predicted).error() + 0.11).abs() < 1e-9);
     }
 }

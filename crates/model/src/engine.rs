@@ -1,0 +1,283 @@
+//! An adapter's DMA engine behind an IOMMU: transfers of one size at random places of a window, as many at once as it can have.
+//!
+//! ```text
+//!   engine --requests--> link up --> IOTLB --miss--> walker --> memory --> link down --completions--> engine
+//!     at most n under way             hit ---------------------^
+//! ```
+
+use crate::link::Link;
+use crate::serial::Serial;
+use des::{Calendar, Model, Queue, Simulation, Span, Stream, Time};
+use dma::{BusAddress, DomainId, Iotlb, Leaf};
+
+/// What the engine does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// It reads memory.
+    Read,
+    /// It writes memory; done when memory has it.
+    Write,
+}
+
+/// An engine and what is between it and memory.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Setup {
+    /// What it does.
+    pub operation: Operation,
+    /// The link.
+    pub link: Link,
+    /// Bytes of a transfer.
+    pub transfer_bytes: u64,
+    /// Bytes that transfers begin at multiples of.
+    pub alignment_bytes: u64,
+    /// Bytes of the window that they fall into, whole pages.
+    pub window_bytes: u64,
+    /// Transfers under way at most.
+    pub in_flight_max: u32,
+    /// The engine begins no two transfers closer to each other.
+    pub gap: Span,
+    /// What a transfer takes besides time on the link, where the IOTLB has its page: there, at memory, and back.
+    pub path: Span,
+    /// What the engine takes for each byte of a transfer, before it calls it done.
+    pub copy_ps_per_byte: f64,
+    /// Translation; `None` without.
+    pub iommu: Option<IommuSetup>,
+    /// Of all random choices.
+    pub seed: u64,
+}
+
+/// An IOMMU.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct IommuSetup {
+    /// Entries of its IOTLB.
+    pub entries: usize,
+    /// Ways of a set.
+    pub ways: usize,
+    /// Bytes of a page that an entry holds.
+    pub page_bytes: u64,
+    /// What a walk of the table takes.
+    pub walk: Span,
+    /// It begins no two walks closer to each other.
+    pub walk_gap: Span,
+}
+
+/// What came out.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Outcome {
+    /// Mean time of a transfer.
+    pub latency_mean: Span,
+    /// Transfers in a second.
+    pub transfers_per_second: f64,
+    /// Of lookups, those that missed.
+    pub miss_share: f64,
+    /// Of the time, when requests were on the link, completions were, and walks were begun.
+    pub up_busy_share: f64,
+    /// See there.
+    pub down_busy_share: f64,
+    /// See there.
+    pub walker_busy_share: f64,
+}
+
+impl Outcome {
+    /// Payload in a second, in 10^9 bits.
+    pub fn gigabits_per_second(&self, transfer_bytes: u64) -> f64 {
+        self.transfers_per_second * transfer_bytes as f64 * 8e-9
+    }
+}
+
+/// Transfers before anything is measured: the IOTLB is as full as it gets.
+const WARM_UP: u64 = 4_000;
+/// Transfers that are measured.
+const MEASURED: u64 = 40_000;
+
+/// Runs an engine until what it does is known.
+pub fn run(setup: &Setup) -> Outcome {
+    let mut simulation = Simulation::new(Engine::new(setup.clone()));
+    simulation.calendar.schedule_in(Span::ZERO, Event::Begin);
+    while !simulation.model.is_done() && simulation.step() {}
+    simulation.model.outcome(simulation.now())
+}
+
+/// What happens. Transfers are named by their place in the list of those under way.
+#[derive(Debug, Clone, Copy)]
+enum Event {
+    /// The engine may begin a transfer.
+    Begin,
+    /// A request is at the IOMMU.
+    AtIommu(u32),
+    /// Memory has answered.
+    Answered(u32),
+    /// The engine has all of it.
+    Done(u32),
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Transfer {
+    address: u64,
+    began: Time,
+}
+
+#[derive(Debug)]
+struct Engine {
+    setup: Setup,
+    transfers: Vec<Transfer>,
+    /// Places of the list that are free.
+    free: Vec<u32>,
+    stream: Stream,
+    iotlb: Option<Iotlb>,
+    up: Serial,
+    down: Serial,
+    walker: Serial,
+    /// When the next transfer may begin, as far as the engine goes.
+    next: Time,
+    /// A `Begin` is in the calendar.
+    is_beginning: bool,
+    done: u64,
+    latency_sum: Span,
+    misses: u64,
+    measured_from: Time,
+}
+
+impl Engine {
+    fn new(setup: Setup) -> Self {
+        let places = setup.in_flight_max.max(1);
+        Self {
+            transfers: vec![Transfer::default(); places as usize],
+            free: (0..places).rev().collect(),
+            stream: Stream::new(setup.seed, 0),
+            iotlb: setup.iommu.map(|iommu| Iotlb::new(iommu.entries, iommu.ways)),
+            setup,
+            up: Serial::default(),
+            down: Serial::default(),
+            walker: Serial::default(),
+            next: Time::ZERO,
+            is_beginning: true,
+            done: 0,
+            latency_sum: Span::ZERO,
+            misses: 0,
+            measured_from: Time::ZERO,
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.done == WARM_UP + MEASURED
+    }
+
+    fn outcome(&self, now: Time) -> Outcome {
+        let elapsed = now.since(self.measured_from).unwrap_or(Span::ZERO).as_ps_f64();
+        let lookups = if self.setup.iommu.is_some() { MEASURED as f64 } else { 1.0 };
+        Outcome {
+            latency_mean: Span::from_ps_f64(self.latency_sum.as_ps_f64() / MEASURED as f64),
+            transfers_per_second: MEASURED as f64 * 1e12 / elapsed,
+            miss_share: self.misses as f64 / lookups,
+            up_busy_share: self.up.busy().as_ps_f64() / elapsed,
+            down_busy_share: self.down.busy().as_ps_f64() / elapsed,
+            walker_busy_share: self.walker.busy().as_ps_f64() / elapsed,
+        }
+    }
+
+    fn begin(&mut self, now: Time, calendar: &mut Calendar<Event, impl Queue<Event>>) {
+        self.is_beginning = false;
+        let Some(place) = self.free.pop() else { return };
+        let address = self.address();
+        self.transfers[place as usize] = Transfer { address, began: now };
+        let (link, bytes) = (&self.setup.link, self.setup.transfer_bytes);
+        let wire = match self.setup.operation {
+            Operation::Read => link.read_request_bytes(address, bytes),
+            Operation::Write => link.write_bytes(address, bytes),
+        };
+        let sent = self.up.take(now, link.time_of(wire));
+        put(calendar, sent + half(self.setup.path), Event::AtIommu(place));
+        self.next = now + self.setup.gap;
+        self.begin_next(now, calendar);
+    }
+
+    /// Lets the next transfer begin as soon as the engine and the number of those under way allow it.
+    fn begin_next(&mut self, now: Time, calendar: &mut Calendar<Event, impl Queue<Event>>) {
+        if !self.is_beginning && !self.free.is_empty() {
+            self.is_beginning = true;
+            put(calendar, self.next.max(now), Event::Begin);
+        }
+    }
+
+    fn at_iommu(&mut self, now: Time, place: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
+        let address = self.transfers[place as usize].address;
+        let translated = match (self.setup.iommu, &mut self.iotlb) {
+            (Some(iommu), Some(iotlb)) if !is_known(iotlb, address, iommu.page_bytes) => {
+                self.misses += 1;
+                // Walks begin one after the other, and go on side by side.
+                let began = self.walker.take(now, iommu.walk_gap);
+                began + Span::from_ps(iommu.walk.as_ps().saturating_sub(iommu.walk_gap.as_ps()))
+            }
+            _ => now,
+        };
+        put(calendar, translated + half(self.setup.path), Event::Answered(place));
+    }
+
+    fn answered(&mut self, now: Time, place: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
+        let (link, bytes) = (&self.setup.link, self.setup.transfer_bytes);
+        let wire = match self.setup.operation {
+            Operation::Read => link.completion_bytes(self.transfers[place as usize].address, bytes),
+            Operation::Write => 0,
+        };
+        let here = self.down.take(now, link.time_of(wire));
+        let copied = Span::from_ps_f64(self.setup.copy_ps_per_byte * bytes as f64);
+        put(calendar, here + copied, Event::Done(place));
+    }
+
+    fn done(&mut self, now: Time, place: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
+        let began = self.transfers[place as usize].began;
+        self.done += 1;
+        if self.done > WARM_UP {
+            self.latency_sum += now.since(began).unwrap_or(Span::ZERO);
+        } else if self.done == WARM_UP {
+            self.measured_from = now;
+            self.misses = 0;
+            [&mut self.up, &mut self.down, &mut self.walker].into_iter().for_each(Serial::forget);
+        }
+        self.free.push(place);
+        self.begin_next(now, calendar);
+    }
+
+    fn address(&mut self) -> u64 {
+        let unit = self.setup.alignment_bytes.max(1);
+        let room = self.setup.window_bytes.saturating_sub(self.setup.transfer_bytes) / unit;
+        self.stream.below(room + 1) * unit
+    }
+}
+
+impl Model for Engine {
+    type Event = Event;
+
+    fn handle(&mut self, now: Time, event: Event, calendar: &mut Calendar<Event, impl Queue<Event>>) {
+        match event {
+            Event::Begin => self.begin(now, calendar),
+            Event::AtIommu(place) => self.at_iommu(now, place, calendar),
+            Event::Answered(place) => self.answered(now, place, calendar),
+            Event::Done(place) => self.done(now, place, calendar),
+        }
+    }
+}
+
+/// Whether the IOTLB has the page of an address. From now on it has.
+fn is_known(iotlb: &mut Iotlb, address: u64, page_bytes: u64) -> bool {
+    let before = iotlb.statistics().misses;
+    let page = Leaf {
+        memory: dma::MemoryAddress(address - address % page_bytes),
+        page_bytes,
+        access: dma::Access::ReadWrite,
+    };
+    let walk = |_reads: &mut u64| Ok::<Leaf, std::convert::Infallible>(page);
+    let Ok(_) = iotlb.translate(DomainId(0), BusAddress(address), walk);
+    iotlb.statistics().misses == before
+}
+
+fn half(span: Span) -> Span {
+    Span::from_ps(span.as_ps() / 2)
+}
+
+/// What is scheduled here is never in the past: its time is that of an event plus a span.
+fn put(calendar: &mut Calendar<Event, impl Queue<Event>>, at: Time, event: Event) {
+    let delay = at.since(calendar.now()).unwrap_or(Span::ZERO);
+    calendar.schedule_in(delay, event);
+}

@@ -1,0 +1,254 @@
+//! An adapter's transfers against the window that they fall into: where the IOTLB ends.
+
+use super::FamilyError;
+use crate::engine::{self, IommuSetup, Operation, Setup};
+use crate::link::Link;
+use crate::{Curve, Given, Parameter, Point, Reproduction, Role, SCHEMA};
+use des::Span;
+use serde::Deserialize;
+use toll::Evidence;
+
+pub(super) const NAME: &str = "iotlb";
+const FILE: &str = "iotlb.toml";
+const TEXT: &str = include_str!("../../../../experiments/iotlb.toml");
+const KIB: f64 = 1024.0;
+const SEED: u64 = 1;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    question: String,
+    method: String,
+    bound: f64,
+    link: GivenLink,
+    parameters: Parameters,
+    curves: Vec<CurveFile>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GivenLink {
+    value: Link,
+    evidence: Evidence,
+}
+
+/// What the model takes as given.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    /// Entries of the IOTLB, any of which any page may take.
+    entries: Given,
+    /// A walk of the table.
+    walk_ns: Given,
+    /// Time between two walks' beginnings.
+    walk_gap_ns: Given,
+    /// A read of 64 bytes, alone, of memory that is in the processor's cache.
+    read_warm_ns: Given,
+    /// The same of memory that is not.
+    read_cold_ns: Given,
+    /// Reads that the adapter has under way at most.
+    reads_in_flight: Given,
+    /// Time between two reads' beginnings.
+    read_gap_ns: Given,
+    /// Time between two writes' beginnings.
+    write_gap_ns: Given,
+    /// What the adapter takes for each byte besides the link.
+    copy_ps_per_byte: Given,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CurveFile {
+    name: String,
+    source: String,
+    remark: Option<String>,
+    operation: OperationWord,
+    measure: Measure,
+    vary: Vary,
+    /// The memory is in the processor's cache.
+    is_warm: bool,
+    /// Addresses are translated, by pages of 4 KiB.
+    is_translated: bool,
+    points: Vec<PointFile>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum OperationWord {
+    Read,
+    Write,
+}
+
+/// What is measured.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Measure {
+    /// Payload in a second, with as many transfers under way as there can be.
+    Throughput,
+    /// The time of a transfer alone.
+    Latency,
+}
+
+/// What is varied.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Vary {
+    /// The window, in KiB; transfers have 64 bytes.
+    WindowKib,
+    /// The transfer, in bytes, in a window that the IOTLB holds.
+    TransferBytes,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PointFile {
+    x: f64,
+    published: f64,
+    role: Role,
+}
+
+/// Bytes of a transfer where they are not varied.
+const TRANSFER: u64 = 64;
+/// The window where it is not.
+const WINDOW: u64 = 8 << 10;
+const PAGE: u64 = 4096;
+
+pub(super) fn reproduce() -> Result<Reproduction, FamilyError> {
+    let file: File = toml::from_str(TEXT).map_err(|source| FamilyError::File { file: FILE, source })?;
+    let curves = file.curves.iter().map(|curve| file.curve(curve)).collect();
+    let parameters = file.parameters.listed(&file.link);
+    Ok(Reproduction {
+        schema: SCHEMA,
+        family: NAME.to_owned(),
+        question: file.question,
+        method: file.method,
+        parameters,
+        bound: file.bound,
+        curves,
+    })
+}
+
+impl File {
+    fn curve(&self, curve: &CurveFile) -> Curve {
+        let points = curve.points.iter().map(|point| Point {
+            x: point.x,
+            published: point.published,
+            ours: self.ours(curve, point.x),
+            role: point.role,
+        });
+        Curve {
+            name: curve.name.clone(),
+            x_title: match curve.vary {
+                Vary::WindowKib => "window, KiB".to_owned(),
+                Vary::TransferBytes => "transfer, bytes".to_owned(),
+            },
+            y_title: match curve.measure {
+                Measure::Throughput => "Gb/s".to_owned(),
+                Measure::Latency => "ns".to_owned(),
+            },
+            source: curve.source.clone(),
+            remark: curve.remark.clone(),
+            points: points.collect(),
+        }
+    }
+
+    fn ours(&self, curve: &CurveFile, x: f64) -> f64 {
+        let setup = self.setup(curve, x);
+        let outcome = engine::run(&setup);
+        match curve.measure {
+            Measure::Throughput => outcome.gigabits_per_second(setup.transfer_bytes),
+            Measure::Latency => outcome.latency_mean.as_ps_f64() / 1e3,
+        }
+    }
+
+    fn setup(&self, curve: &CurveFile, x: f64) -> Setup {
+        let given = &self.parameters;
+        let (window_bytes, transfer_bytes) = match curve.vary {
+            Vary::WindowKib => ((x * KIB) as u64, TRANSFER),
+            Vary::TransferBytes => (WINDOW, x as u64),
+        };
+        let operation = match curve.operation {
+            OperationWord::Read => Operation::Read,
+            OperationWord::Write => Operation::Write,
+        };
+        let gap = match operation {
+            Operation::Read => given.read_gap_ns.value,
+            Operation::Write => given.write_gap_ns.value,
+        };
+        let whole = if curve.is_warm { given.read_warm_ns.value } else { given.read_cold_ns.value };
+        Setup {
+            operation,
+            link: self.link.value,
+            transfer_bytes,
+            alignment_bytes: TRANSFER,
+            window_bytes,
+            in_flight_max: match curve.measure {
+                Measure::Throughput => given.reads_in_flight.value as u32,
+                Measure::Latency => 1,
+            },
+            gap: ns(gap),
+            path: ns(whole - self.on_the_link_ns()),
+            copy_ps_per_byte: given.copy_ps_per_byte.value,
+            iommu: curve.is_translated.then(|| IommuSetup {
+                entries: given.entries.value as usize,
+                ways: given.entries.value as usize,
+                page_bytes: PAGE,
+                walk: ns(given.walk_ns.value),
+                walk_gap: ns(given.walk_gap_ns.value),
+            }),
+            seed: SEED,
+        }
+    }
+
+    /// What a read of 64 bytes takes on the link and in the adapter, which is part of its latency.
+    fn on_the_link_ns(&self) -> f64 {
+        let link = &self.link.value;
+        let wire = link.read_request_bytes(0, TRANSFER) + link.completion_bytes(0, TRANSFER);
+        link.time_of(wire).as_ps_f64() / 1e3 + self.parameters.copy_ps_per_byte.value * TRANSFER as f64 / 1e3
+    }
+}
+
+impl Parameters {
+    fn listed(&self, link: &GivenLink) -> Vec<Parameter> {
+        let Self {
+            entries,
+            walk_ns,
+            walk_gap_ns,
+            read_warm_ns,
+            read_cold_ns,
+            reads_in_flight,
+            read_gap_ns,
+            write_gap_ns,
+            copy_ps_per_byte,
+        } = self;
+        let listed = [
+            ("entries", entries),
+            ("walk_ns", walk_ns),
+            ("walk_gap_ns", walk_gap_ns),
+            ("read_warm_ns", read_warm_ns),
+            ("read_cold_ns", read_cold_ns),
+            ("reads_in_flight", reads_in_flight),
+            ("read_gap_ns", read_gap_ns),
+            ("write_gap_ns", write_gap_ns),
+            ("copy_ps_per_byte", copy_ps_per_byte),
+        ];
+        let mut all: Vec<Parameter> = listed
+            .into_iter()
+            .map(|(name, given)| Parameter {
+                name: name.to_owned(),
+                value: given.value,
+                evidence: given.evidence.clone(),
+            })
+            .collect();
+        all.push(Parameter {
+            name: "link_gigabits_per_second".to_owned(),
+            value: link.value.packet_bits_per_second() / 1e9,
+            evidence: link.evidence.clone(),
+        });
+        all
+    }
+}
+
+fn ns(ns: f64) -> Span {
+    Span::from_ps_f64(ns * 1e3)
+}
