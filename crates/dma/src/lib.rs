@@ -14,8 +14,10 @@ mod ledger;
 mod limits;
 mod mapper;
 mod memory;
+mod radix;
 mod ram;
 mod translation;
+mod walk;
 
 pub use access::{Access, Direction};
 pub use address::{BusAddress, MemoryAddress};
@@ -30,5 +32,7 @@ pub use ledger::{Kind, Misuse};
 pub use limits::Limits;
 pub use mapper::{Bouncing, Mapper};
 pub use memory::Memory;
+pub use radix::{Amd, Entry, Format, Radix, Smmu, TableError, Vtd};
 pub use ram::{ByteOrder, NoMemory, Ram};
 pub use translation::{MapError, Translation, UnmapError, Window};
+pub use walk::{Leaf, Walk, WalkAmd, WalkFault, WalkSmmu, WalkVtd, Walked};

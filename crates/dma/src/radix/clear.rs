@@ -1,0 +1,104 @@
+//! Unmapping: leaves cleared, and tables taken out that hold nothing else.
+
+use super::node::Node;
+use super::span::{Span, entry_bits};
+use super::{Entry, Format, Radix};
+use crate::{Bill, BusAddress, UnmapError};
+use std::sync::atomic::Ordering;
+
+impl<F: Format> Radix<F> {
+    /// Unmaps all of a range or nothing.
+    pub(super) fn clear(&self, span: Span, bill: &mut Bill) -> Result<(), UnmapError> {
+        let not_mapped = UnmapError::NotMapped { at: BusAddress(span.at) };
+        let mut node = self.top().ok_or_else(|| not_mapped.clone())?;
+        while span.is_within_an_entry(node.level) {
+            match F::read(node.entry(span.at), node.level) {
+                Entry::Table(page) => {
+                    let below = node.level.checked_sub(1).and_then(|below| self.node(page, below));
+                    node = below.ok_or_else(|| not_mapped.clone())?;
+                }
+                Entry::Leaf { bits, .. } => return Err(cut(span.at, bits)),
+                Entry::Empty => return Err(not_mapped),
+            }
+        }
+        self.check_mapped(node, span)?;
+        self.take_out(node, span, bill);
+        Ok(())
+    }
+
+    /// The first address from the beginning of a range that nothing is mapped at; its end if there is none.
+    pub(super) fn first_hole(&self, span: Span) -> BusAddress {
+        let last = self.last().0;
+        if span.at > last {
+            return BusAddress(span.at);
+        }
+        let within = Span { bytes: (last - span.at + 1).min(span.bytes), ..span };
+        match self.top().map(|node| self.check_mapped(node, within)) {
+            Some(Err(UnmapError::NotMapped { at })) => at,
+            Some(_) => BusAddress(last.saturating_add(1)),
+            None => BusAddress(span.at),
+        }
+    }
+
+    /// Whether all of it is mapped, in pages that lie in it with all their bytes.
+    fn check_mapped(&self, node: Node<'_>, span: Span) -> Result<(), UnmapError> {
+        let mut rest = span;
+        while rest.bytes > 0 {
+            let not_mapped = UnmapError::NotMapped { at: BusAddress(rest.at) };
+            let part = rest.in_first_entry(node.level);
+            let bytes = match F::read(node.entry(rest.at), node.level) {
+                Entry::Empty => return Err(not_mapped),
+                Entry::Leaf { bits, .. } => {
+                    let page_bytes = 1 << bits;
+                    if !rest.at.is_multiple_of(page_bytes) || rest.bytes < page_bytes {
+                        return Err(cut(rest.at, bits));
+                    }
+                    page_bytes
+                }
+                Entry::Table(page) => {
+                    let below = node.level.checked_sub(1).and_then(|below| self.node(page, below));
+                    self.check_mapped(below.ok_or(not_mapped)?, part)?;
+                    part.bytes
+                }
+            };
+            rest = rest.after(bytes);
+        }
+        Ok(())
+    }
+
+    /// Takes out what was found to be mapped.
+    fn take_out(&self, node: Node<'_>, span: Span, bill: &mut Bill) {
+        let Some(below) = node.level.checked_sub(1) else { return self.clear_leaves(node, span, bill) };
+        let mut rest = span;
+        while rest.bytes > 0 {
+            let part = rest.in_first_entry(node.level);
+            let is_whole = part.bytes == 1 << entry_bits(node.level);
+            match F::read(node.entry(part.at), node.level) {
+                Entry::Table(page) if !is_whole => {
+                    if let Some(node) = self.node(page, below) {
+                        self.take_out(node, part, bill);
+                    }
+                }
+                entry => {
+                    node.slot(part.at).store(0, Ordering::Release);
+                    bill.table_entries += 1;
+                    if let Entry::Table(page) = entry {
+                        self.retire(page, below, part);
+                    }
+                }
+            }
+            rest = rest.after(part.bytes);
+        }
+    }
+
+    fn clear_leaves(&self, node: Node<'_>, span: Span, bill: &mut Bill) {
+        let slots = node.slots(span.at, span.bytes >> entry_bits(0));
+        slots.iter().for_each(|slot| slot.store(0, Ordering::Release));
+        bill.table_entries += slots.len() as u64;
+    }
+}
+
+fn cut(at: u64, bits: u32) -> UnmapError {
+    let page_bytes = 1 << bits;
+    UnmapError::CutsPage { at: BusAddress(at & !(page_bytes - 1)), page_bytes }
+}
