@@ -89,8 +89,12 @@ impl<F: Format> Radix<F> {
     /// With pages of those sizes alone that are in the mask, bit *n* for 2^*n* bytes, and of 4 KiB always: `1 << 12` is what
     /// `intel_iommu=sp_off` asks for.
     pub fn with_page_sizes(mut self, mask: u64) -> Self {
-        self.page_sizes = self.page_sizes & mask | FRAME_BYTES;
+        self.keep_page_sizes(mask);
         self
+    }
+
+    pub(crate) fn keep_page_sizes(&mut self, mask: u64) {
+        self.page_sizes = self.page_sizes & mask | FRAME_BYTES;
     }
 
     /// Where an IOMMU begins to read.

@@ -208,7 +208,7 @@ fn expected_map<F: Walked>(
     memory: u64,
 ) -> Result<(), MapError> {
     let (bus, last) = (BusAddress(at), table.last());
-    if (at | bytes | memory) % PAGE != 0 {
+    if !(at | bytes | memory).is_multiple_of(PAGE) {
         let memory = MemoryAddress(memory);
         return Err(MapError::Unaligned { at: bus, memory, bytes, granule_bytes: PAGE });
     }
@@ -226,7 +226,7 @@ fn expected_map<F: Walked>(
 }
 
 fn expected_unmap(pages: &Pages, at: u64, bytes: u64) -> Result<(), UnmapError> {
-    if (at | bytes) % PAGE != 0 {
+    if !(at | bytes).is_multiple_of(PAGE) {
         return Err(UnmapError::Unaligned { at: BusAddress(at), bytes, granule_bytes: PAGE });
     }
     let mut done = 0;

@@ -4,7 +4,7 @@ use super::node::Node;
 use super::span::{Span, entry_bits};
 use super::{Entry, Format, Radix};
 use crate::{Bill, BusAddress, UnmapError};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 impl<F: Format> Radix<F> {
     /// Unmaps all of a range or nothing.
@@ -44,26 +44,43 @@ impl<F: Format> Radix<F> {
     fn check_mapped(&self, node: Node<'_>, span: Span) -> Result<(), UnmapError> {
         let mut rest = span;
         while rest.bytes > 0 {
-            let not_mapped = UnmapError::NotMapped { at: BusAddress(rest.at) };
-            let part = rest.in_first_entry(node.level);
-            let bytes = match F::read(node.entry(rest.at), node.level) {
-                Entry::Empty => return Err(not_mapped),
-                Entry::Leaf { bits, .. } => {
-                    let page_bytes = 1 << bits;
-                    if !rest.at.is_multiple_of(page_bytes) || rest.bytes < page_bytes {
-                        return Err(cut(rest.at, bits));
-                    }
-                    page_bytes
-                }
-                Entry::Table(page) => {
-                    let below = node.level.checked_sub(1).and_then(|below| self.node(page, below));
-                    self.check_mapped(below.ok_or(not_mapped)?, part)?;
-                    part.bytes
-                }
+            let pages = self.pages_of_one_entry(node, rest);
+            let bytes = match pages {
+                0 => self.check_first_mapped(node, rest)?,
+                pages => pages << entry_bits(node.level),
             };
             rest = rest.after(bytes);
         }
         Ok(())
+    }
+
+    /// How many entries from the beginning of a range are pages of their own, as most are.
+    fn pages_of_one_entry(&self, node: Node<'_>, span: Span) -> u64 {
+        let slots = node.slots(span.at, span.whole_entries(node.level));
+        let is_page = |slot: &&AtomicU64| match F::read(slot.load(Ordering::Acquire), node.level) {
+            Entry::Leaf { bits, .. } => bits == entry_bits(node.level),
+            Entry::Empty | Entry::Table(_) => false,
+        };
+        slots.iter().take_while(is_page).count() as u64
+    }
+
+    /// Whether what a range begins with is mapped: the bytes of a page, or of a table's part of the range.
+    fn check_first_mapped(&self, node: Node<'_>, span: Span) -> Result<u64, UnmapError> {
+        let not_mapped = UnmapError::NotMapped { at: BusAddress(span.at) };
+        match F::read(node.entry(span.at), node.level) {
+            Entry::Empty => Err(not_mapped),
+            Entry::Leaf { bits, .. } => {
+                let page_bytes = 1 << bits;
+                let is_cut = !span.at.is_multiple_of(page_bytes) || span.bytes < page_bytes;
+                if is_cut { Err(cut(span.at, bits)) } else { Ok(page_bytes) }
+            }
+            Entry::Table(page) => {
+                let part = span.in_first_entry(node.level);
+                let below = node.level.checked_sub(1).and_then(|below| self.node(page, below));
+                self.check_mapped(below.ok_or(not_mapped)?, part)?;
+                Ok(part.bytes)
+            }
+        }
     }
 
     /// Takes out what was found to be mapped.

@@ -13,6 +13,11 @@ struct Run<'a> {
     piece: Piece,
 }
 
+/// Sizes of pages that a level's entries can have: of one entry, or of several but not of all.
+fn sizes_of(level: u32) -> u64 {
+    ((1 << INDEX_BITS) - 1) << entry_bits(level)
+}
+
 impl<F: Format> Radix<F> {
     /// Maps all of a piece or nothing; says whether tables gave way.
     pub(super) fn fill(&self, piece: Piece, access: Access, bill: &mut Bill) -> Result<bool, MapError> {
@@ -94,7 +99,7 @@ impl<F: Format> Radix<F> {
         let gave_way = run.level > 0 && self.retire_tables(run);
         bill.table_entries += run.slots.len() as u64;
         let bits = entry_bits(run.level);
-        let sizes = run.piece.sizes(self.page_sizes) >> bits << bits;
+        let sizes = run.piece.sizes(self.page_sizes) & sizes_of(run.level);
         if sizes == 1 << bits {
             let memory = (run.piece.memory..).step_by(1 << bits).map(MemoryAddress);
             for (slot, memory) in run.slots.iter().zip(memory) {
@@ -109,7 +114,6 @@ impl<F: Format> Radix<F> {
     /// Writes leaves of which some are in several entries.
     fn write_spread(&self, run: &Run<'_>, sizes: u64, access: Access) {
         let bits = entry_bits(run.level);
-        let sizes = sizes & ((1_u64 << bits << INDEX_BITS).wrapping_sub(1));
         let (mut slots, mut piece) = (run.slots, run.piece);
         while piece.span.bytes > 0 {
             let page_bits = piece.largest_page_bits(sizes);
