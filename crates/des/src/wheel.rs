@@ -202,6 +202,9 @@ impl<E: Copy> Queue<E> for Wheel<E> {
     }
 
     fn bytes(&self) -> usize {
-        self.line.capacity() * size_of::<Entry<E>>() + self.page.bytes() + self.pages.bytes() + self.heap.bytes()
+        self.line.capacity() * size_of::<Entry<E>>()
+            + self.page.bytes()
+            + self.pages.bytes()
+            + self.heap.bytes()
     }
 }

@@ -1,10 +1,13 @@
 //! Memory that adapters and processors share: bytes at addresses, without a machine.
 
-use crate::{Memory, MemoryAddress};
+use crate::{FRAME_BYTES, Memory, MemoryAddress};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes of a word.
 const WORD: u64 = 8;
+
+/// The entries of a page of a table, as numbers of which the lowest byte lies first.
+pub(crate) type TablePage = [AtomicU64; (FRAME_BYTES / WORD) as usize];
 
 /// A stretch of memory, which any thread may read and write, and an adapter too. Words are read and written whole; what is longer
 /// may be seen half-way by others, as in a real machine.
@@ -139,6 +142,15 @@ impl Ram {
     pub fn write_u64(&self, at: MemoryAddress, order: ByteOrder, value: u64) -> Result<(), NoMemory> {
         self.word(at)?.store(ordered(value, order), Ordering::Release);
         Ok(())
+    }
+
+    /// The words of a page of a table, which begins at a multiple of its size.
+    pub(crate) fn table_page(&self, at: MemoryAddress) -> Result<&TablePage, NoMemory> {
+        let none = NoMemory { at, bytes: FRAME_BYTES };
+        let offset = at.0.checked_sub(self.base.0).ok_or(none)?;
+        let first = (offset / WORD) as usize;
+        let words = self.words.get(first..).and_then(|words| words.first_chunk()).ok_or(none)?;
+        if at.0.is_multiple_of(FRAME_BYTES) { Ok(words) } else { Err(none) }
     }
 
     fn word(&self, at: MemoryAddress) -> Result<&AtomicU64, NoMemory> {

@@ -202,15 +202,15 @@ impl Engine {
 
     fn at_iommu(&mut self, now: Time, place: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         let address = self.transfers[place as usize].address;
-        let translated = match (self.setup.iommu, &mut self.iotlb) {
-            (Some(iommu), Some(iotlb)) if !is_known(iotlb, address, iommu.page_bytes) => {
-                self.misses += 1;
-                // Walks begin one after the other, and go on side by side.
-                let began = self.walker.take(now, iommu.walk_gap);
-                began + Span::from_ps(iommu.walk.as_ps().saturating_sub(iommu.walk_gap.as_ps()))
-            }
-            _ => now,
-        };
+        let mut translated = now;
+        if let (Some(iommu), Some(iotlb)) = (self.setup.iommu, &mut self.iotlb)
+            && !is_known(iotlb, address, iommu.page_bytes)
+        {
+            self.misses += 1;
+            // Walks begin one after the other, and go on side by side.
+            let began = self.walker.take(now, iommu.walk_gap);
+            translated = began + Span::from_ps(iommu.walk.as_ps().saturating_sub(iommu.walk_gap.as_ps()));
+        }
         put(calendar, translated + half(self.setup.path), Event::Answered(place));
     }
 

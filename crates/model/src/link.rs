@@ -178,9 +178,14 @@ mod tests {
         let gen3 = link(3, 8, 256, 1.0 - 57.88 / 63.02);
         let near = |ours: [f64; 4], theirs: [f64; 4]| {
             // Their program rounds what it prints.
-            ours.iter().zip(theirs).for_each(|(ours, theirs)| assert!((ours - theirs).abs() < 0.02, "{ours} {theirs}"));
+            ours.iter()
+                .zip(theirs)
+                .for_each(|(ours, theirs)| assert!((ours - theirs).abs() < 0.02, "{ours} {theirs}"));
         };
-        near([64, 128, 256, 512].map(|bytes| gigabits(&gen3, bytes, [gen3.write_bytes(0, bytes), 0])), [42.10, 48.75, 52.92, 52.92]);
+        near(
+            [64, 128, 256, 512].map(|bytes| gigabits(&gen3, bytes, [gen3.write_bytes(0, bytes), 0])),
+            [42.10, 48.75, 52.92, 52.92],
+        );
         let reads = [64, 128, 256, 512].map(|bytes| {
             let wire = [gen3.read_request_bytes(0, bytes), gen3.completion_bytes(0, bytes)];
             gigabits(&gen3, bytes, wire)

@@ -94,8 +94,9 @@ impl Point {
 
     /// Whether it is a prediction that is further off than it may be.
     pub fn misses(&self, bound: f64) -> bool {
+        let is_within = self.error().abs() <= bound;
         // What is no number is off too.
-        self.role == Role::Predicted && !(self.error().abs() <= bound)
+        self.role == Role::Predicted && !is_within
     }
 }
 

@@ -1,0 +1,121 @@
+//! Unmapping: leaves cleared, and tables taken out that hold nothing else.
+
+use super::node::Node;
+use super::span::{Span, entry_bits};
+use super::{Entry, Format, Radix};
+use crate::{Bill, BusAddress, UnmapError};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+impl<F: Format> Radix<F> {
+    /// Unmaps all of a range or nothing.
+    pub(super) fn clear(&self, span: Span, bill: &mut Bill) -> Result<(), UnmapError> {
+        let not_mapped = UnmapError::NotMapped { at: BusAddress(span.at) };
+        let mut node = self.top().ok_or_else(|| not_mapped.clone())?;
+        while span.is_within_an_entry(node.level) {
+            match F::read(node.entry(span.at), node.level) {
+                Entry::Table(page) => {
+                    let below = node.level.checked_sub(1).and_then(|below| self.node(page, below));
+                    node = below.ok_or_else(|| not_mapped.clone())?;
+                }
+                Entry::Leaf { bits, .. } => return Err(cut(span.at, bits)),
+                Entry::Empty => return Err(not_mapped),
+            }
+        }
+        self.check_mapped(node, span)?;
+        self.take_out(node, span, bill);
+        Ok(())
+    }
+
+    /// The first address from the beginning of a range that nothing is mapped at; its end if there is none.
+    pub(super) fn first_hole(&self, span: Span) -> BusAddress {
+        let last = self.last().0;
+        if span.at > last {
+            return BusAddress(span.at);
+        }
+        let within = Span { bytes: (last - span.at + 1).min(span.bytes), ..span };
+        match self.top().map(|node| self.check_mapped(node, within)) {
+            Some(Err(UnmapError::NotMapped { at })) => at,
+            Some(_) => BusAddress(last.saturating_add(1)),
+            None => BusAddress(span.at),
+        }
+    }
+
+    /// Whether all of it is mapped, in pages that lie in it with all their bytes.
+    fn check_mapped(&self, node: Node<'_>, span: Span) -> Result<(), UnmapError> {
+        let mut rest = span;
+        while rest.bytes > 0 {
+            let pages = self.pages_of_one_entry(node, rest);
+            let bytes = match pages {
+                0 => self.check_first_mapped(node, rest)?,
+                pages => pages << entry_bits(node.level),
+            };
+            rest = rest.after(bytes);
+        }
+        Ok(())
+    }
+
+    /// How many entries from the beginning of a range are pages of their own, as most are.
+    fn pages_of_one_entry(&self, node: Node<'_>, span: Span) -> u64 {
+        let slots = node.slots(span.at, span.whole_entries(node.level));
+        let is_page = |slot: &&AtomicU64| match F::read(slot.load(Ordering::Acquire), node.level) {
+            Entry::Leaf { bits, .. } => bits == entry_bits(node.level),
+            Entry::Empty | Entry::Table(_) => false,
+        };
+        slots.iter().take_while(is_page).count() as u64
+    }
+
+    /// Whether what a range begins with is mapped: the bytes of a page, or of a table's part of the range.
+    fn check_first_mapped(&self, node: Node<'_>, span: Span) -> Result<u64, UnmapError> {
+        let not_mapped = UnmapError::NotMapped { at: BusAddress(span.at) };
+        match F::read(node.entry(span.at), node.level) {
+            Entry::Empty => Err(not_mapped),
+            Entry::Leaf { bits, .. } => {
+                let page_bytes = 1 << bits;
+                let is_cut = !span.at.is_multiple_of(page_bytes) || span.bytes < page_bytes;
+                if is_cut { Err(cut(span.at, bits)) } else { Ok(page_bytes) }
+            }
+            Entry::Table(page) => {
+                let part = span.in_first_entry(node.level);
+                let below = node.level.checked_sub(1).and_then(|below| self.node(page, below));
+                self.check_mapped(below.ok_or(not_mapped)?, part)?;
+                Ok(part.bytes)
+            }
+        }
+    }
+
+    /// Takes out what was found to be mapped.
+    fn take_out(&self, node: Node<'_>, span: Span, bill: &mut Bill) {
+        let Some(below) = node.level.checked_sub(1) else { return self.clear_leaves(node, span, bill) };
+        let mut rest = span;
+        while rest.bytes > 0 {
+            let part = rest.in_first_entry(node.level);
+            let is_whole = part.bytes == 1 << entry_bits(node.level);
+            match F::read(node.entry(part.at), node.level) {
+                Entry::Table(page) if !is_whole => {
+                    if let Some(node) = self.node(page, below) {
+                        self.take_out(node, part, bill);
+                    }
+                }
+                entry => {
+                    node.slot(part.at).store(0, Ordering::Release);
+                    bill.table_entries += 1;
+                    if let Entry::Table(page) = entry {
+                        self.retire(page, below, part);
+                    }
+                }
+            }
+            rest = rest.after(part.bytes);
+        }
+    }
+
+    fn clear_leaves(&self, node: Node<'_>, span: Span, bill: &mut Bill) {
+        let slots = node.slots(span.at, span.bytes >> entry_bits(0));
+        slots.iter().for_each(|slot| slot.store(0, Ordering::Release));
+        bill.table_entries += slots.len() as u64;
+    }
+}
+
+fn cut(at: u64, bits: u32) -> UnmapError {
+    let page_bytes = 1 << bits;
+    UnmapError::CutsPage { at: BusAddress(at & !(page_bytes - 1)), page_bytes }
+}

@@ -1,0 +1,181 @@
+//! Mapping: tables made where there are none, and leaves written.
+
+use super::node::Node;
+use super::span::{Piece, entry_bits};
+use super::{Entry, Format, INDEX_BITS, Radix};
+use crate::{Access, Bill, BusAddress, MapError, MemoryAddress};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Neighbouring entries of a table that are to be leaves.
+struct Run<'a> {
+    slots: &'a [AtomicU64],
+    level: u32,
+    piece: Piece,
+}
+
+/// Sizes of pages that a level's entries can have: of one entry, or of several but not of all.
+fn sizes_of(level: u32) -> u64 {
+    ((1 << INDEX_BITS) - 1) << entry_bits(level)
+}
+
+impl<F: Format> Radix<F> {
+    /// Maps all of a piece or nothing; says whether tables gave way.
+    pub(super) fn fill(&self, piece: Piece, access: Access, bill: &mut Bill) -> Result<bool, MapError> {
+        let mut node = self.top().ok_or_else(|| self.lost(self.root))?;
+        while piece.span.is_within_an_entry(node.level) {
+            node = self.table_below(node, piece.span.at, bill)?;
+        }
+        self.each_run(node, piece, bill, &mut |run, _| self.check_free(&run))?;
+        let mut gave_way = false;
+        self.each_run(node, piece, bill, &mut |run, bill| {
+            gave_way |= self.write(&run, access, bill);
+            Ok(())
+        })?;
+        Ok(gave_way)
+    }
+
+    /// Visits the entries that are to be leaves of a piece, those of one table at once, from the lowest address on, and makes
+    /// tables on the way.
+    fn each_run<'a>(
+        &'a self,
+        node: Node<'a>,
+        piece: Piece,
+        bill: &mut Bill,
+        visit: &mut impl FnMut(Run<'a>, &mut Bill) -> Result<(), MapError>,
+    ) -> Result<(), MapError> {
+        let bits = entry_bits(node.level);
+        let has_leaves = piece.sizes(self.page_sizes) >> bits & 1 == 1;
+        let mut rest = piece;
+        while rest.span.bytes > 0 {
+            let entries = if has_leaves { rest.span.whole_entries(node.level) } else { 0 };
+            let part = match entries {
+                0 => rest.first(rest.span.in_first_entry(node.level).bytes),
+                entries => rest.first(entries << bits),
+            };
+            if entries > 0 {
+                let slots = node.slots(part.span.at, entries);
+                visit(Run { slots, level: node.level, piece: part }, bill)?;
+            } else {
+                let below = self.table_below(node, part.span.at, bill)?;
+                self.each_run(below, part, bill, visit)?;
+            }
+            rest = rest.after(part.span.bytes);
+        }
+        Ok(())
+    }
+
+    /// Whether nothing is mapped there. Tables with nothing in them are in nobody's way.
+    fn check_free(&self, run: &Run<'_>) -> Result<(), MapError> {
+        let taken = |slot: &AtomicU64| slot.load(Ordering::Acquire) != 0;
+        if !run.slots.iter().any(taken) {
+            return Ok(());
+        }
+        for (place, slot) in run.slots.iter().enumerate() {
+            let at = run.piece.span.at + ((place as u64) << entry_bits(run.level));
+            if let Some(at) = self.first_mapped(slot.load(Ordering::Acquire), run.level, at) {
+                return Err(MapError::Mapped { at: BusAddress(at) });
+            }
+        }
+        Ok(())
+    }
+
+    /// The first address that an entry has something mapped at, whose own first is `at`.
+    fn first_mapped(&self, entry: u64, level: u32, at: u64) -> Option<u64> {
+        match F::read(entry, level) {
+            Entry::Empty => None,
+            Entry::Leaf { .. } => Some(at),
+            Entry::Table(page) => {
+                let below = level.checked_sub(1)?;
+                let mut entries = self.node(page, below)?.entries().zip(0..);
+                entries.find_map(|(entry, place)| {
+                    self.first_mapped(entry, below, at + (place << entry_bits(below)))
+                })
+            }
+        }
+    }
+
+    /// Writes leaves; says whether tables gave way to them.
+    fn write(&self, run: &Run<'_>, access: Access, bill: &mut Bill) -> bool {
+        let gave_way = run.level > 0 && self.retire_tables(run);
+        bill.table_entries += run.slots.len() as u64;
+        let bits = entry_bits(run.level);
+        let sizes = run.piece.sizes(self.page_sizes) & sizes_of(run.level);
+        if sizes == 1 << bits {
+            let memory = (run.piece.memory..).step_by(1 << bits).map(MemoryAddress);
+            for (slot, memory) in run.slots.iter().zip(memory) {
+                slot.store(F::leaf(memory, bits, run.level, access), Ordering::Release);
+            }
+        } else {
+            self.write_spread(run, sizes, access);
+        }
+        gave_way
+    }
+
+    /// Writes leaves of which some are in several entries.
+    fn write_spread(&self, run: &Run<'_>, sizes: u64, access: Access) {
+        let bits = entry_bits(run.level);
+        let (mut slots, mut piece) = (run.slots, run.piece);
+        while piece.span.bytes > 0 {
+            let page_bits = piece.largest_page_bits(sizes);
+            let leaf = F::leaf(MemoryAddress(piece.memory), page_bits, run.level, access);
+            let (now, later) = slots.split_at(1 << (page_bits - bits));
+            now.iter().for_each(|slot| slot.store(leaf, Ordering::Release));
+            (slots, piece) = (later, piece.after(1 << page_bits));
+        }
+    }
+
+    fn retire_tables(&self, run: &Run<'_>) -> bool {
+        let mut gave_way = false;
+        for slot in run.slots {
+            if let Entry::Table(page) = F::read(slot.load(Ordering::Acquire), run.level) {
+                self.retire(page, run.level - 1, run.piece.span);
+                gave_way = true;
+            }
+        }
+        gave_way
+    }
+
+    /// The table that the entry for an address leads to, made if there is none.
+    fn table_below(&self, node: Node<'_>, at: u64, bill: &mut Bill) -> Result<Node<'_>, MapError> {
+        let entry = node.entry(at);
+        let page = match F::read(entry, node.level) {
+            Entry::Table(page) => page,
+            Entry::Empty => self.install(node, at, entry, bill)?,
+            Entry::Leaf { .. } => return Err(MapError::Mapped { at: BusAddress(at) }),
+        };
+        let below = node.level.checked_sub(1).and_then(|below| self.node(page, below));
+        below.ok_or_else(|| self.lost(page))
+    }
+
+    /// Puts a new table into an empty entry, unless another thread is faster: then it's that one's.
+    #[cold]
+    fn install(
+        &self,
+        node: Node<'_>,
+        at: u64,
+        empty: u64,
+        bill: &mut Bill,
+    ) -> Result<MemoryAddress, MapError> {
+        let frame = self.frames.take().map_err(|_| MapError::OutOfFrames)?;
+        if Node::vacated::<F>(&self.ram, frame, node.level).is_err() {
+            self.frames.give_back(frame);
+            return Err(self.lost(frame));
+        }
+        let table = F::table(frame, node.level);
+        let Err(faster) = node.slot(at).compare_exchange(empty, table, Ordering::AcqRel, Ordering::Acquire)
+        else {
+            bill.table_pages += 1;
+            bill.table_entries += 1;
+            return Ok(frame);
+        };
+        self.frames.give_back(frame);
+        match F::read(faster, node.level) {
+            Entry::Table(page) => Ok(page),
+            Entry::Leaf { .. } | Entry::Empty => Err(MapError::Mapped { at: BusAddress(at) }),
+        }
+    }
+
+    fn lost(&self, page: MemoryAddress) -> MapError {
+        MapError::Refused { what: "the table", why: format!("its page at {page} is no memory") }
+    }
+}

@@ -1,0 +1,59 @@
+//! A page of a table.
+
+use super::Format;
+use super::span::entry_bits;
+use crate::ram::TablePage;
+use crate::{FRAME_BYTES, MemoryAddress, NoMemory, Ram};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The entries of a table and its level.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Node<'a> {
+    page: &'a TablePage,
+    pub(super) level: u32,
+}
+
+impl<'a> Node<'a> {
+    pub(super) fn at(ram: &'a Ram, page: MemoryAddress, level: u32) -> Result<Self, NoMemory> {
+        Ok(Self { page: ram.table_page(page)?, level })
+    }
+
+    /// With all entries made empty, in a page that nobody else knows, and that an entry can name.
+    pub(super) fn vacated<F: Format>(
+        ram: &'a Ram,
+        page: MemoryAddress,
+        level: u32,
+    ) -> Result<Self, NoMemory> {
+        if page > F::MEMORY_LAST {
+            return Err(NoMemory { at: page, bytes: FRAME_BYTES });
+        }
+        let node = Self::at(ram, page, level)?;
+        node.page.iter().for_each(|entry| entry.store(0, Ordering::Relaxed));
+        Ok(node)
+    }
+
+    /// What is in the entry for an address.
+    pub(super) fn entry(self, at: u64) -> u64 {
+        self.slot(at).load(Ordering::Acquire)
+    }
+
+    /// The entry for an address.
+    pub(super) fn slot(self, at: u64) -> &'a AtomicU64 {
+        &self.page[self.index(at)]
+    }
+
+    /// So many entries from that for an address, as far as there are.
+    pub(super) fn slots(self, at: u64, count: u64) -> &'a [AtomicU64] {
+        let from = &self.page[self.index(at)..];
+        &from[..from.len().min(count as usize)]
+    }
+
+    /// What is in all of them.
+    pub(super) fn entries(self) -> impl Iterator<Item = u64> {
+        self.page.iter().map(|entry| entry.load(Ordering::Acquire))
+    }
+
+    fn index(self, at: u64) -> usize {
+        (at >> entry_bits(self.level)) as usize % self.page.len()
+    }
+}

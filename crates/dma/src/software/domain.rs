@@ -1,0 +1,125 @@
+//! An address space of the software's IOMMU.
+
+use super::{Context, NoDomainId, Requester, Unit};
+use crate::{
+    Access, Bill, BusAddress, DomainId, FRAME_BYTES, Frames, MapError, MemoryAddress, Radix, TableError,
+    Translation, UnmapError, Walk, Walked, Window,
+};
+use std::fmt;
+use std::sync::Arc;
+
+/// A table of the format `F`, and the IOMMU that reads it. Each invalidation is one command and one wait.
+pub struct SoftwareDomain<F: Walked> {
+    unit: Arc<Unit>,
+    id: DomainId,
+    table: Radix<F>,
+    walk: Arc<dyn Walk>,
+    window: Window,
+}
+
+/// Why there is no domain.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DomainError {
+    /// There is no table.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// There is no name for it.
+    #[error(transparent)]
+    NoDomainId(#[from] NoDomainId),
+}
+
+impl<F: Walked> SoftwareDomain<F> {
+    /// With an empty table of so many levels in the unit's memory, made of pages of `frames`.
+    ///
+    /// # Errors
+    /// [`DomainError`]
+    pub fn new(unit: Arc<Unit>, frames: Arc<Frames>, levels: u32) -> Result<Self, DomainError> {
+        let table = Radix::new(Arc::clone(unit.ram()), frames, levels)?;
+        let id = unit.take_domain_id()?;
+        let (first, last) = (BusAddress(0), table.last());
+        let window = Window { first, last, granule_bytes: FRAME_BYTES, reserved: Vec::new() };
+        Ok(Self { walk: F::walker(&table), unit, id, table, window })
+    }
+
+    /// With pages of [those sizes](Radix::with_page_sizes) alone.
+    pub fn with_page_sizes(mut self, mask: u64) -> Self {
+        self.table.keep_page_sizes(mask);
+        self
+    }
+
+    /// With addresses, first and last, that are not to be used, as 0xfee00000 to 0xfeefffff, which are interrupts on x86.
+    pub fn with_reserved(mut self, reserved: Vec<(BusAddress, BusAddress)>) -> Self {
+        self.window.reserved = reserved;
+        self
+    }
+
+    /// Leads an adapter's addresses through this table.
+    pub fn attach(&self, requester: Requester) {
+        let (domain, table) = (self.id, Arc::clone(&self.walk));
+        self.unit.attach(requester, Context::Translated { domain, table });
+    }
+
+    /// Its name to the unit.
+    pub fn id(&self) -> DomainId {
+        self.id
+    }
+
+    /// Its table.
+    pub fn table(&self) -> &Radix<F> {
+        &self.table
+    }
+}
+
+impl<F: Walked> Translation for SoftwareDomain<F> {
+    fn window(&self) -> &Window {
+        &self.window
+    }
+
+    fn map(
+        &self,
+        at: BusAddress,
+        memory: MemoryAddress,
+        bytes: u64,
+        access: Access,
+        bill: &mut Bill,
+    ) -> Result<(), MapError> {
+        if self.table.map(at, memory, bytes, access, bill)? {
+            self.invalidate(at, bytes, bill);
+        }
+        Ok(())
+    }
+
+    fn unmap(&self, at: BusAddress, bytes: u64, bill: &mut Bill) -> Result<(), UnmapError> {
+        self.table.unmap(at, bytes, bill)
+    }
+
+    fn invalidate(&self, at: BusAddress, bytes: u64, bill: &mut Bill) {
+        self.table.invalidated(at, bytes, || self.unit.invalidate_pages(self.id, at, bytes));
+        bill.invalidations += 1;
+        bill.invalidation_waits += 1;
+    }
+
+    fn invalidate_all(&self, bill: &mut Bill) {
+        self.table.all_invalidated(|| self.unit.invalidate_domain(self.id));
+        bill.invalidations += 1;
+        bill.invalidation_waits += 1;
+    }
+
+    fn find(&self, at: BusAddress) -> Option<MemoryAddress> {
+        self.table.find(at)
+    }
+}
+
+impl<F: Walked> Drop for SoftwareDomain<F> {
+    /// Adapters that are attached are so no longer. Only then does the table go.
+    fn drop(&mut self) {
+        self.unit.end_domain(self.id);
+    }
+}
+
+impl<F: Walked> fmt::Debug for SoftwareDomain<F> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (id, table) = (&self.id, &self.table);
+        formatter.debug_struct("SoftwareDomain").field("id", id).field("table", table).finish_non_exhaustive()
+    }
+}

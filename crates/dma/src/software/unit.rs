@@ -1,0 +1,160 @@
+//! The IOMMU itself.
+
+use super::domain_ids::DomainIds;
+use super::fault::FaultLog;
+use super::{Adapter, Context, Fault, Faults, NoDomainId, Reason, Requester};
+use crate::{Access, BusAddress, DomainId, Iotlb, IotlbStatistics, MemoryAddress, NoMemory, Ram};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// An IOMMU between adapters and memory.
+///
+/// An access holds its lock from the lookup to the last byte, so an invalidation that has returned has also waited for accesses
+/// under way with what it takes out, as hardware drains them.
+pub struct Unit {
+    ram: Arc<Ram>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    iotlb: Iotlb,
+    contexts: BTreeMap<Requester, Context>,
+    faults: FaultLog,
+    ids: DomainIds,
+}
+
+impl Unit {
+    /// How many faults are recorded where nothing else is said.
+    pub const FAULT_RECORDS: usize = 8;
+
+    /// In front of memory, with a cache of translations, and no adapter attached.
+    pub fn new(ram: Arc<Ram>, iotlb: Iotlb) -> Self {
+        let faults = FaultLog::new(Self::FAULT_RECORDS);
+        let state = State { iotlb, contexts: BTreeMap::new(), faults, ids: DomainIds::default() };
+        Self { ram, state: Mutex::new(state) }
+    }
+
+    /// With room for so many faults.
+    pub fn with_fault_records(self, records: usize) -> Self {
+        self.state().faults = FaultLog::new(records);
+        self
+    }
+
+    /// The memory behind it.
+    pub fn ram(&self) -> &Arc<Ram> {
+        &self.ram
+    }
+
+    /// Says how an adapter's addresses lead to memory from now on.
+    pub fn attach(&self, requester: Requester, context: Context) {
+        self.state().contexts.insert(requester, context);
+    }
+
+    /// Leads an adapter's addresses nowhere.
+    pub fn detach(&self, requester: Requester) {
+        self.state().contexts.remove(&requester);
+    }
+
+    /// What an adapter has in its hands, attached or not.
+    pub fn adapter(self: &Arc<Self>, requester: Requester) -> Adapter {
+        Adapter::new(Arc::clone(self), requester)
+    }
+
+    /// A name for a domain that no other has.
+    ///
+    /// # Errors
+    /// [`NoDomainId`]
+    pub fn take_domain_id(&self) -> Result<DomainId, NoDomainId> {
+        self.state().ids.take()
+    }
+
+    /// Ends a domain: nothing is attached to it any more, and nothing remembered of it.
+    pub fn end_domain(&self, domain: DomainId) {
+        let mut state = self.state();
+        state.contexts.retain(|_, context| context.domain() != Some(domain));
+        state.iotlb.invalidate_domain(domain);
+        state.ids.give_back(domain);
+    }
+
+    /// Forgets [at least](Iotlb::invalidate_pages) `bytes` from `at` of a domain.
+    pub fn invalidate_pages(&self, domain: DomainId, at: BusAddress, bytes: u64) {
+        self.state().iotlb.invalidate_pages(domain, at, bytes);
+    }
+
+    /// Forgets a domain.
+    pub fn invalidate_domain(&self, domain: DomainId) {
+        self.state().iotlb.invalidate_domain(domain);
+    }
+
+    /// Forgets everything.
+    pub fn invalidate_all(&self) {
+        self.state().iotlb.invalidate_all();
+    }
+
+    /// What became of lookups so far.
+    pub fn statistics(&self) -> IotlbStatistics {
+        self.state().iotlb.statistics()
+    }
+
+    /// Takes out the faults since the last time.
+    pub fn take_faults(&self) -> Faults {
+        self.state().faults.take()
+    }
+
+    /// Lets an access through to memory, or records why not. It lies within 4 KiB of bus addresses.
+    pub(super) fn access(
+        &self,
+        requester: Requester,
+        at: BusAddress,
+        access: Access,
+        transfer: impl FnOnce(&Ram, MemoryAddress) -> Result<(), NoMemory>,
+    ) -> Result<(), Fault> {
+        let mut state = self.state();
+        let memory = state.translate(&self.ram, requester, at, access);
+        let done = memory.and_then(|memory| Ok(transfer(&self.ram, memory)?));
+        done.map_err(|reason| state.record(Fault { requester, at, access, reason }))
+    }
+
+    /// Records a fault that there was no access for.
+    pub(super) fn record(&self, fault: Fault) -> Fault {
+        self.state().record(fault)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn translate(
+        &mut self,
+        ram: &Ram,
+        requester: Requester,
+        at: BusAddress,
+        access: Access,
+    ) -> Result<MemoryAddress, Reason> {
+        match self.contexts.get(&requester).ok_or(Reason::NoContext)? {
+            Context::Direct { offset } => Ok(MemoryAddress(at.0.wrapping_sub(*offset))),
+            Context::Translated { domain, table } => {
+                let leaf = self.iotlb.translate(*domain, at, |reads| table.walk(ram, at, reads))?;
+                match leaf.access.allows(access) {
+                    true => Ok(leaf.lead(at)),
+                    false => Err(Reason::Denied { allowed: leaf.access }),
+                }
+            }
+        }
+    }
+
+    fn record(&mut self, fault: Fault) -> Fault {
+        self.faults.add(fault);
+        fault
+    }
+}
+
+impl fmt::Debug for Unit {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Unit").field("statistics", &self.statistics()).finish_non_exhaustive()
+    }
+}
