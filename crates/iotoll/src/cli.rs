@@ -39,9 +39,32 @@ pub(crate) enum Command {
     /// What allocators take on this machine
     #[command(subcommand)]
     Bench(Bench),
+    Reproduce(Reproduce),
     Complete(Complete),
     #[command(hide = true)]
     Man(Man),
+}
+
+/// Published figures beside what a model of the same machine says, with errors and evidence
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  iotoll reproduce                         all families
+  iotoll reproduce iotlb --html iotlb.html one of them, with plots
+
+Of each figure it is told whether a parameter was chosen by it (calibrated) or not (predicted).
+
+Exit status: 1 if a predicted figure is further off than its family allows; 0 if none; 2 on errors.")]
+pub(crate) struct Reproduce {
+    /// Print one JSON document with schema iotoll.reproduction/1
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Also write a self-contained HTML page with plots
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) html: Option<PathBuf>,
+    /// Families of figures [default: all]
+    #[arg(value_name = "FAMILY")]
+    pub(crate) families: Vec<String>,
 }
 
 /// Say which road each adapter's DMA takes, what is wrong, and the exact fix

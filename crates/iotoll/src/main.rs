@@ -12,6 +12,7 @@ mod inspect;
 mod lab;
 mod mtrr;
 mod output;
+mod reproduce;
 mod tolls;
 
 use clap::Parser;
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         Some(Command::Mtrr(Mtrr::Plan(args))) => mtrr::run(&args),
         Some(Command::Lab(command)) => lab::run(&command),
         Some(Command::Bench(command)) => bench::run(&command),
+        Some(Command::Reproduce(args)) => reproduce::run(&args),
         Some(Command::Complete(args)) => complete::completions(&args),
         Some(Command::Man(args)) => complete::manual(&args),
     };

@@ -13,10 +13,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("dma", &["iova"]),
     ("host", &["toll"]),
     ("bench", &["toll", "iova"]),
-    ("report", &["toll", "host", "bench"]),
+    ("model", &["toll", "iova", "dma", "des"]),
+    ("report", &["toll", "host", "bench", "model"]),
     ("lab-plugin", &[]),
     ("lab", &["toll"]),
-    ("iotoll", &["toll", "host", "bench", "report", "lab"]),
+    ("iotoll", &["toll", "host", "bench", "model", "report", "lab"]),
 ];
 
 /// Libraries that only one crate may know.

@@ -1,16 +1,14 @@
-//! Published figures beside ours: the document `iotoll.reproduction/1`.
+//! Published figures beside ours: what the document `iotoll.reproduction/1` is made of.
 
 use serde::{Deserialize, Serialize};
 use toll::Evidence;
 
-/// The version of the document's layout. It grows when a field changes its meaning or goes; new fields leave it as it is.
+/// The version of these types' layout in documents. It grows when a field changes its meaning or goes; new fields leave it as it is.
 pub const SCHEMA: &str = "iotoll.reproduction/1";
 
 /// A family of published figures, each beside what a model of the same machine says.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Reproduction {
-    /// [`SCHEMA`].
-    pub schema: &'static str,
     /// The family's name: `iotlb`.
     pub family: String,
     /// What was asked.

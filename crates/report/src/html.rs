@@ -4,9 +4,11 @@ mod adapters;
 mod bench;
 mod document;
 mod findings;
+mod reproduction;
 mod tolls;
 
 pub use self::bench::benchmark_page;
+pub use reproduction::reproduction_page;
 pub use tolls::toll_page;
 
 use crate::fact::{Fact, Section, Value};

@@ -22,6 +22,7 @@ mod plain;
 mod platform;
 mod plot;
 mod quantity;
+mod reproduction_text;
 mod row;
 mod sheet;
 mod style;
@@ -32,11 +33,11 @@ mod toll_text;
 mod topology;
 mod wrap;
 
-pub use html::{benchmark_page, page, page_with_benchmark, toll_page};
+pub use html::{benchmark_page, page, page_with_benchmark, reproduction_page, toll_page};
 pub use memory_range::memory_range;
 pub use mtrr_plan::mtrr_plan;
 pub use style::Style;
 pub use terminal::{
-    LabPreset, adapter, benchmark, benchmark_brief, inspection, lab_list, toll_difference, toll_sheet,
-    toll_table,
+    LabPreset, adapter, benchmark, benchmark_brief, inspection, lab_list, reproduction, toll_difference,
+    toll_sheet, toll_table,
 };

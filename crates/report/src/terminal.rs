@@ -5,6 +5,7 @@ mod findings;
 mod grid;
 mod lab_list;
 mod page;
+mod reproduction;
 mod table;
 mod toll_difference;
 mod toll_sheet;
@@ -12,6 +13,7 @@ mod toll_table;
 
 pub use benchmark::{benchmark, benchmark_brief};
 pub use lab_list::{LabPreset, lab_list};
+pub use reproduction::reproduction;
 pub use toll_difference::toll_difference;
 pub use toll_sheet::toll_sheet;
 pub use toll_table::toll_table;

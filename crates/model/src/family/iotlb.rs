@@ -3,7 +3,7 @@
 use super::FamilyError;
 use crate::engine::{self, IommuSetup, Operation, Setup};
 use crate::link::Link;
-use crate::{Curve, Given, Parameter, Point, Reproduction, Role, SCHEMA};
+use crate::{Curve, Given, Parameter, Point, Reproduction, Role};
 use des::Span;
 use serde::Deserialize;
 use toll::Evidence;
@@ -118,7 +118,6 @@ pub(super) fn reproduce() -> Result<Reproduction, FamilyError> {
     let curves = file.curves.iter().map(|curve| file.curve(curve)).collect();
     let parameters = file.parameters.listed(&file.link);
     Ok(Reproduction {
-        schema: SCHEMA,
         family: NAME.to_owned(),
         question: file.question,
         method: file.method,

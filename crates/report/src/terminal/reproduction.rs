@@ -1,0 +1,45 @@
+//! Published figures beside ours on a terminal.
+
+use super::grid::{Grid, Row};
+use super::page::Page;
+use crate::bench_text::figure;
+use crate::fact::Fact;
+use crate::reproduction_text::{TITLES, about, cells, place, verdict};
+use crate::style::{Ink, Style};
+use model::{Curve, Reproduction};
+
+/// A reproduction: each published figure beside ours, with its error, and what the model took as given.
+pub fn reproduction(reproduction: &Reproduction, width: usize, style: Style) -> String {
+    let mut page = Page::new(width, style);
+    page.title(&format!("{}: {}", reproduction.family, verdict(reproduction)));
+    page.prose(&reproduction.question, 2);
+    page.prose(&reproduction.method, 2);
+    for curve in &reproduction.curves {
+        page.heading(&curve.name);
+        page.prose(&about(curve), 2);
+        grid(curve, reproduction.bound).show(&mut page);
+        if let Some(remark) = &curve.remark {
+            page.prose(remark, 2);
+        }
+    }
+    page.heading("What the model takes as given");
+    let widest = reproduction.parameters.iter().map(|one| one.name.len()).max().unwrap_or(0);
+    for one in &reproduction.parameters {
+        let words = format!("{}, {}", figure(one.value), one.evidence);
+        page.fact(&Fact::known(&one.name, &words), widest + 2);
+    }
+    page.done()
+}
+
+fn grid(curve: &Curve, bound: f64) -> Grid {
+    let row = |point: &model::Point| Row {
+        name: place(point),
+        ink: point.misses(bound).then_some(Ink::Severity(host::judge::Severity::Warning)),
+        cells: cells(point, bound),
+    };
+    Grid {
+        names: "at",
+        titles: TITLES.map(str::to_owned).to_vec(),
+        rows: curve.points.iter().map(row).collect(),
+    }
+}
