@@ -13,6 +13,11 @@ const LABEL: f64 = 14.0;
 /// Colours that the style sheet has; more lines begin anew, with another dash.
 const COLOURS: usize = 8;
 
+/// Ticks between powers of ten.
+const STEPS: [f64; 3] = [1.0, 2.0, 5.0];
+/// Between lines and the edges, as a power of ten.
+const ROOM: f64 = 0.02;
+
 /// A line with its name.
 pub(crate) struct Line {
     pub(crate) name: String,
@@ -61,8 +66,7 @@ impl Plot<'_> {
         let (x_low, x_high) =
             if x_high - x_low < 0.1 { (x_low - 0.3, x_high + 0.3) } else { (x_low, x_high) };
         let x = Axis { low: x_low, high: x_high, from: LEFT, to: WIDTH - RIGHT };
-        let y =
-            Axis { low: (y_low - 0.1).floor(), high: (y_high + 0.1).ceil(), from: HEIGHT - BOTTOM, to: TOP };
+        let y = Axis { low: below(y_low), high: above(y_high), from: HEIGHT - BOTTOM, to: TOP };
         Some((x, y))
     }
 
@@ -109,10 +113,12 @@ impl Plot<'_> {
 
     /// Powers of ten, and between them 2 and 5 times these.
     fn ticks(&self, axis: &Axis) -> Vec<(f64, bool)> {
-        let powers = axis.low.round() as i32..=axis.high.round() as i32;
-        let ticks =
-            powers.flat_map(|power| [1.0, 2.0, 5.0].map(|times| (times * 10f64.powi(power), times == 1.0)));
-        ticks.filter(|(value, _)| axis.holds(*value)).collect()
+        let powers = axis.low.floor() as i32..=axis.high.ceil() as i32;
+        let ticks = powers.flat_map(|power| STEPS.map(|times| (times * 10f64.powi(power), times == 1.0)));
+        let ticks: Vec<(f64, bool)> = ticks.filter(|(value, _)| axis.holds(*value)).collect();
+        // Where there are few powers, the others are named too.
+        let is_narrow = ticks.iter().filter(|(_, is_power)| *is_power).count() < 3;
+        ticks.into_iter().map(|(value, is_power)| (value, is_power || is_narrow)).collect()
     }
 
     /// Heights of the names at the ends of lines, moved apart.
@@ -133,6 +139,20 @@ impl Plot<'_> {
         }
         labels
     }
+}
+
+/// The next tick below a place on an axis, and not at it.
+fn below(place: f64) -> f64 {
+    let power = (place - ROOM).floor();
+    let steps = STEPS.map(|times| power + times.log10());
+    steps.into_iter().rev().find(|step| *step <= place - ROOM).unwrap_or(power)
+}
+
+/// The next one above.
+fn above(place: f64) -> f64 {
+    let power = (place + ROOM).floor();
+    let steps = STEPS.map(|times| power + times.log10());
+    steps.into_iter().find(|step| *step >= place + ROOM).unwrap_or(power + 1.0)
 }
 
 fn colour(index: usize) -> String {
