@@ -84,10 +84,10 @@ fn take(pair: &mut Pair, step: Step) {
         Step::Train(count, delay) => {
             (0..u64::from(count)).for_each(|car| pair.schedule_in(Span::from_ps(delay.saturating_mul(car))));
         }
-        Step::Pop(count) => (0..count).for_each(|_| drop(pair.pop())),
+        Step::Pop(count) => (0..count).for_each(|_| _ = pair.pop()),
         Step::PopUntil(count, delay) => {
             let limit = pair.wheel.now() + Span::from_ps(delay);
-            (0..count).for_each(|_| drop(pair.pop_until(limit)));
+            (0..count).for_each(|_| _ = pair.pop_until(limit));
         }
         Step::Hold(count, delay) => {
             for turn in 0..u64::from(count) {
@@ -164,7 +164,7 @@ fn the_end_of_time_is_a_time() {
     let mut pair = Pair::default();
     (0..100).for_each(|_| pair.schedule_in(Span::MAX));
     (0..100).for_each(|ps| pair.schedule_in(Span::from_ps(u64::MAX - ps)));
-    (0..150).for_each(|_| drop(pair.pop()));
+    (0..150).for_each(|_| _ = pair.pop());
     (0..50).for_each(|_| pair.schedule_in(Span::MAX));
     pair.drain();
     assert_eq!(pair.wheel.now(), Time::MAX);
