@@ -35,6 +35,7 @@ impl<E: Copy, Q: Queue<E>> Calendar<E, Q> {
     }
 
     /// Lets an event happen at a time that is not over: now is allowed, and comes after what is already scheduled for now.
+    #[inline]
     pub fn schedule(&mut self, at: Time, event: E) -> Result<(), InThePast> {
         if at < self.now {
             return Err(InThePast { at, now: self.now });
@@ -44,16 +45,19 @@ impl<E: Copy, Q: Queue<E>> Calendar<E, Q> {
     }
 
     /// Lets an event happen after a delay, which ends at [`Time::MAX`].
+    #[inline]
     pub fn schedule_in(&mut self, delay: Span, event: E) {
         self.put(self.now + delay, event);
     }
 
+    #[inline]
     fn put(&mut self, time: Time, event: E) {
         self.queue.push(Entry { time, sequence: self.scheduled, event });
         self.scheduled += 1;
     }
 
     /// What happens next. From then on it is that time.
+    #[inline]
     pub fn pop(&mut self) -> Option<Entry<E>> {
         let entry = self.queue.pop_until(Time::MAX)?;
         self.now = entry.time;
@@ -61,6 +65,7 @@ impl<E: Copy, Q: Queue<E>> Calendar<E, Q> {
     }
 
     /// What happens next, if it happens no later than `limit`; if nothing does, it is `limit` from then on.
+    #[inline]
     pub fn pop_until(&mut self, limit: Time) -> Option<Entry<E>> {
         let entry = self.queue.pop_until(limit);
         self.now = entry.as_ref().map_or(self.now.max(limit), |entry| entry.time);

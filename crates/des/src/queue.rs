@@ -5,7 +5,7 @@ use crate::{Entry, Time};
 /// Entries that come out in their order. [`Wheel`](crate::Wheel) is the one to use, [`Heap`](crate::Heap) the one that is
 /// plain enough to be believed.
 pub trait Queue<E>: Default {
-    /// Takes an entry. It is no earlier than the last one that came out, nor than the latest limit at which none did.
+    /// Takes an entry.
     fn push(&mut self, entry: Entry<E>);
 
     /// The first of all entries, if it happens no later than `limit`.

@@ -59,6 +59,7 @@ impl<M: Model, Q: Queue<M::Event>> Simulation<M, Q> {
     }
 
     /// Lets one event happen, if there is one.
+    #[inline]
     pub fn step(&mut self) -> bool {
         let Some(entry) = self.calendar.pop() else { return false };
         self.handled += 1;

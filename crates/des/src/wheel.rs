@@ -66,6 +66,7 @@ impl<E: Copy> Wheel<E> {
         place
     }
 
+    #[inline(never)]
     fn open_page(&mut self) {
         let next = self.pages.next();
         self.page.open(next << LINES_LOG2);
@@ -90,6 +91,7 @@ impl<E: Copy> Wheel<E> {
     }
 
     /// The first of all, from the heap or a line that has several.
+    #[inline(never)]
     fn pop_other(&mut self, place: Option<usize>, limit: Time) -> Option<Entry<E>> {
         if let Some(place) = place {
             self.page.take(place, &mut self.line);

@@ -5,7 +5,7 @@ use crate::Entry;
 const NONE: u32 = u32::MAX;
 const WORD_BITS: usize = u64::BITS as usize;
 /// Pages have so many lines, as a power of two.
-pub(super) const LINES_LOG2: u32 = 9;
+pub(super) const LINES_LOG2: u32 = 8;
 const LINES: usize = 1 << LINES_LOG2;
 const WORDS: usize = LINES / WORD_BITS;
 
@@ -101,7 +101,8 @@ impl<E: Copy> Page<E> {
 
     /// Takes what is at a place, the line of which takes no more from then on, nor do those before.
     pub(super) fn take(&mut self, place: usize, into: &mut Vec<Entry<E>>) {
-        self.first = (self.first & !(LINES as u64 - 1)) + place as u64 + 1;
+        // After the last line of all time comes the first, the page of which is over: then no line is taken at all.
+        self.first = (self.first & !(LINES as u64 - 1)).wrapping_add(place as u64 + 1);
         self.occupied[place / WORD_BITS] &= !(1 << (place % WORD_BITS));
         let mut slot = std::mem::replace(&mut self.heads[place], NONE);
         while let Some(taken) = self.slots.get_mut(slot as usize) {
