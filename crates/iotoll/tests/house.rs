@@ -9,8 +9,9 @@ use std::{collections::BTreeMap, fs, path::Path};
 const MAY_USE: &[(&str, &[&str])] = &[
     ("toll", &[]),
     ("iova", &[]),
+    ("ddw", &[]),
     ("dma", &["iova"]),
-    ("host", &["toll"]),
+    ("host", &["toll", "ddw"]),
     ("bench", &["toll", "iova"]),
     ("report", &["toll", "host", "bench"]),
     ("lab-plugin", &[]),
