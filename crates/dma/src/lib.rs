@@ -15,6 +15,7 @@ mod limits;
 mod mapper;
 mod memory;
 mod ram;
+pub mod tce;
 mod translation;
 
 pub use access::{Access, Direction};

@@ -10,7 +10,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("toll", &[]),
     ("iova", &[]),
     ("ddw", &[]),
-    ("dma", &["iova"]),
+    ("dma", &["iova", "ddw"]),
     ("host", &["toll", "ddw"]),
     ("bench", &["toll", "iova"]),
     ("report", &["toll", "host", "bench"]),
