@@ -273,6 +273,20 @@ pub struct Plan {
     pub usage: Usage,
 }
 
+impl Plan {
+    /// What comes of it if the firmware grants it.
+    pub fn outcome(self) -> Outcome {
+        let Self { page_shift, window_shift, usage } = self;
+        match usage {
+            Usage::Direct => Outcome::Direct { page_shift, window_shift },
+            Usage::Dynamic => Outcome::Dynamic { page_shift, window_shift },
+            Usage::Hybrid { dynamic_from_shift } => {
+                Outcome::Hybrid { page_shift, window_shift, dynamic_from_shift }
+            }
+        }
+    }
+}
+
 /// What a window is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Usage {
@@ -388,7 +402,7 @@ fn verdict(fits: bool) -> &'static str {
 
 /// The firmware's part: it refuses a window larger than the block.
 fn create(block: &Block, plan: Plan, steps: &mut Vec<String>) -> Result<Outcome, DefaultReason> {
-    let Plan { page_shift, window_shift, usage } = plan;
+    let Plan { page_shift, window_shift, .. } = plan;
     let size = size::power_of_two(window_shift);
     if !block.holds(window_shift) {
         steps.push(format!(
@@ -399,13 +413,7 @@ fn create(block: &Block, plan: Plan, steps: &mut Vec<String>) -> Result<Outcome,
         return Err(DefaultReason::CreateRefused);
     }
     steps.push(format!("window of {size} created with pages of {}", size::power_of_two(page_shift)));
-    Ok(match usage {
-        Usage::Direct => Outcome::Direct { page_shift, window_shift },
-        Usage::Dynamic => Outcome::Dynamic { page_shift, window_shift },
-        Usage::Hybrid { dynamic_from_shift } => {
-            Outcome::Hybrid { page_shift, window_shift, dynamic_from_shift }
-        }
-    })
+    Ok(plan.outcome())
 }
 
 #[cfg(test)]
@@ -589,6 +597,16 @@ mod tests {
                 limited_addressing: limited,
             };
             let prediction = predict(&request, Some(&query));
+            match plan(&request, Some(&query)) {
+                Ok(plan) => {
+                    let granted = plan.outcome();
+                    let refused = default(DefaultReason::CreateRefused);
+                    prop_assert!([granted, refused].contains(&prediction.outcome), "{:?}", prediction.outcome);
+                }
+                Err(reason) => prop_assert_eq!(prediction.outcome, default(reason)),
+            }
+            let not_asked = attempt(&request).err().map(default);
+            prop_assert!(not_asked.is_none_or(|outcome| outcome == prediction.outcome));
             // A direct window never exceeds the block, and it covers memory, if that is as much as a
             // machine can have.
             if let Outcome::Direct { page_shift, window_shift } = prediction.outcome {

@@ -148,6 +148,7 @@ impl<'a> Attempt<'a> {
 
     fn query(&mut self) -> Result<Query, NoWindow> {
         let properties = &self.slot.properties;
+        // Kernels that don't know the extension ask for five; the answer differs from 2^32 entries on.
         let mut outputs = [0; 5];
         let outputs = if properties.query_in_six { &mut outputs[..] } else { &mut outputs[..4] };
         match self.rtas(RtasCall::Query, &self.slot.address.cells(), outputs) {

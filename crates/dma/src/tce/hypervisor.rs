@@ -187,8 +187,7 @@ impl Hypervisor {
         let after = entries.iter().filter(|entry| is_set(entry)).count() as u64;
         let kept = state.mapped_bytes.saturating_sub(before * table.page_bytes());
         let mapped = kept.saturating_add(after * table.page_bytes());
-        let is_granted = after <= before || mapped <= self.entitlement_bytes;
-        is_granted.then_some(mapped).ok_or(Status::NotEnoughResources)
+        if mapped <= self.entitlement_bytes { Ok(mapped) } else { Err(Status::NotEnoughResources) }
     }
 }
 

@@ -8,8 +8,6 @@ use std::collections::BTreeMap;
 
 /// Tables begin at pages of the hypervisor's.
 const TABLE_ALIGNMENT: u64 = 4096;
-/// Windows of fewer bytes, as a shift, are no windows (LoPAR).
-const WINDOW_SHIFT_MIN: u32 = 12;
 
 #[derive(Debug, Default)]
 pub(super) struct Windows {
@@ -101,9 +99,10 @@ impl Windows {
         window_shift: u32,
     ) -> Option<(u32, BusAddress)> {
         let offer = self.offer(address)?;
-        // LoPAR does not say what becomes of a window smaller than its page; a table without an entry can't be.
+        // LoPAR forbids windows below 4 KiB, the smallest page, and does not speak of others that are smaller than their page; a
+        // table without an entry can't be.
         let is_offered = offer.page_sizes.shifts().contains(&page_shift);
-        let is_sensible = window_shift >= page_shift.max(WINDOW_SHIFT_MIN) && window_shift < u64::BITS;
+        let is_sensible = window_shift >= page_shift && window_shift < u64::BITS;
         if !is_offered || !is_sensible || self.available(address) == 0 {
             return None;
         }
