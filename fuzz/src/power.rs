@@ -2,14 +2,11 @@
 
 use crate::text;
 use arbitrary::{Arbitrary, Unstructured};
+use ddw::{Era, Hypercalls, Outcome, PageSizes, Query, Request, TceCalls, predict, tces_of};
 use host::power::distribution::Distribution;
-use host::power::enable_ddw::{Outcome, Query, Request, predict};
-use host::power::era::Era;
 use host::power::firmware::FirmwareLevel;
-use host::power::hypercalls::{Hypercalls, TceCalls, tces_of};
 use host::power::location::location_codes;
 use host::power::memory::{self, MemoryFacts, MemoryRule, maximum_memory};
-use host::power::page_sizes::PageSizes;
 use host::power::partition::{self, MachineType};
 use host::power::slots::{Placement, SlotTables};
 use host::power::window::{self, DdwKind, DmaCells};

@@ -120,7 +120,8 @@ fn agrees(means: &Moments, theory: f64, width_max: f64) {
 /// The probability that somebody has to wait, for exponential service (Erlang, 1917: Erlang C), by the recursion of Erlang B.
 fn erlang_c(servers: u64, load: f64) -> f64 {
     let offered = load * servers as f64;
-    let blocked = (1..=servers).fold(1.0, |blocked, server| offered * blocked / (server as f64 + offered * blocked));
+    let blocked =
+        (1..=servers).fold(1.0, |blocked, server| offered * blocked / (server as f64 + offered * blocked));
     blocked / (1.0 - load * (1.0 - blocked))
 }
 

@@ -19,6 +19,7 @@ mod pages;
 mod radix;
 mod ram;
 mod software;
+pub mod tce;
 mod translation;
 #[cfg(target_os = "linux")]
 pub mod vfio;

@@ -6,7 +6,7 @@
 
 use crate::facts::iommu::Kind;
 use crate::kernel::Architecture;
-use crate::power::hypercalls::TceCalls;
+use ddw::TceCalls;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;

@@ -3,13 +3,13 @@
 use crate::kernel::KernelVersion;
 use crate::power::device_tree::PropertyError;
 use crate::power::firmware::FirmwareLevel;
-use crate::power::hypercalls::TceCalls;
 use crate::power::lparcfg::Lparcfg;
 use crate::power::memory::{self, MaximumMemory, MemoryFacts, MemoryRule};
 use crate::power::partition::{self, MachineType};
 use crate::power::window::{self, Ddw, DdwApplicable, DdwExtensions, DdwKind, DefaultWindow, DmaCells};
 use crate::power::{device_tree, lparcfg};
 use crate::{Citation, Cited, Tree};
+use ddw::TceCalls;
 use serde::Serialize;
 use std::collections::BTreeMap;
 

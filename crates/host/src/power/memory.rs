@@ -4,14 +4,9 @@
 //! different properties at different times (arch/powerpc: `memory_hotplug_max` in mm/numa.c and
 //! `ddw_memory_hotplug_max` in platforms/pseries/iommu.c).
 
-use crate::{
-    Citation, Cited,
-    power::{
-        device_tree::{PropertyError, cells},
-        era::KernelVersion,
-        size,
-    },
-};
+use crate::power::device_tree::{PropertyError, cells};
+use crate::{Citation, Cited};
+use ddw::{KernelVersion, size};
 use serde::Serialize;
 
 /// Flag of a logical memory block that the partition owns (asm/drmem.h, `DRCONF_MEM_ASSIGNED`).

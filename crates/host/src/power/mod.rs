@@ -8,26 +8,22 @@
 //! The modules below decode properties and do arithmetic. They open no file: the bytes are handed in.
 //!
 //! - [`device_tree`]: raw properties to numbers and strings
-//! - [`window`], [`page_sizes`]: windows and what firmware says about them
+//! - [`window`]: windows and what firmware says about them
 //! - [`partition`], [`firmware`], [`memory`], [`lparcfg`], [`location`]: which machine, which firmware, how
 //!   much memory at most, which slot
-//! - [`era`], [`enable_ddw`], [`hypercalls`]: what a given kernel does with that, and what it costs
 //! - [`slots`], [`distribution`]: published tables of capable slots, and advice from them
+//!
+//! What a given kernel does with that, and what it costs, is crate [`ddw`]'s to say.
 //!
 //! LoPAR below is the "Linux on Power Architecture Reference" of the OpenPOWER Foundation; kernel file
 //! names are those of Linux.
 
 pub mod device_tree;
 pub mod distribution;
-pub mod enable_ddw;
-pub mod era;
 pub mod firmware;
-pub mod hypercalls;
 pub mod location;
 pub mod lparcfg;
 pub mod memory;
-pub mod page_sizes;
 pub mod partition;
-pub(crate) mod size;
 pub mod slots;
 pub mod window;

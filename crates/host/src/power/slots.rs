@@ -2,7 +2,7 @@
 //!
 //! The tables are data (`data/power/slots.toml`), each row with its evidence. They help before an adapter is
 //! moved; once it sits somewhere, the firmware's own answer decides (see
-//! [`enable_ddw`](crate::power::enable_ddw)).
+//! [`ddw`]).
 
 use crate::power::{
     distribution::Distribution, firmware::FirmwareLevel, location::LocationCode, partition::MachineType,

@@ -1,12 +1,9 @@
 //! Windows of I/O bus addresses, as the device tree describes them.
 
 use crate::power::device_tree::{PropertyError, cells};
+use ddw::DEFAULT_PAGE_SHIFT;
 use serde::Serialize;
 
-/// Bytes of one table entry (LoPAR, TCE Definition).
-pub const TCE_BYTES: u64 = 8;
-/// Page shift of the default window: always 4 KiB, whatever the CPU's pages are (LoPAR).
-pub const DEFAULT_PAGE_SHIFT: u32 = 12;
 /// The property of a window whose entries the kernel wrote once for all memory.
 pub const DIRECT_PROPERTY: &str = "linux,direct64-ddr-window-info";
 /// The property of a 64-bit window whose entries are written per mapping (Linux 6.1; 5.10 has none).

@@ -5,7 +5,7 @@ use crate::facts::{Adapter, Host};
 use crate::judge::rules::{Maker, maker};
 use crate::kernel::{Architecture, KernelVersion};
 use crate::pci;
-use crate::power::hypercalls::TceCalls;
+use ddw::TceCalls;
 
 /// The workloads that adapters of a class are compared by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

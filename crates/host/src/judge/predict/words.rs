@@ -6,7 +6,7 @@ use super::place::Place;
 use crate::digest::{SheetDigest, TollDigest};
 use crate::judge::prediction::{Pays, Prediction};
 use crate::kernel::{Family, KernelVersion};
-use crate::power::hypercalls::TceCalls;
+use ddw::TceCalls;
 use toll::{Event, Evidence, Road, grouped};
 
 /// Differences that would be shown as nothing.

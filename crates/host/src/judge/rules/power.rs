@@ -7,15 +7,12 @@ use crate::facts::{Adapter, Host};
 use crate::judge::power_road::{disabled, endpoint};
 use crate::judge::{Case, Finding, Id, Road, Severity, Verdict, published};
 use crate::power::distribution::Distribution;
-use crate::power::enable_ddw::{DefaultReason, Outcome, Prediction, Query, Request, predict};
-use crate::power::era::Era;
 use crate::power::location::LocationCode;
-use crate::power::page_sizes::PageSizes;
 use crate::power::partition::Platform;
-use crate::power::size;
 use crate::power::slots::{self, Placement, SlotTables};
 use crate::power::window::Ddw;
 use crate::{Citation, Cited};
+use ddw::{DefaultReason, Era, Outcome, PageSizes, Prediction, Query, Request, predict, size};
 
 const VERIFY: &str = "after the reboot, /proc/device-tree/.../linux,direct64-ddr-window-info is on the adapter's \
                       bridge, and `iotoll inspect` shows direct-window";
@@ -57,7 +54,7 @@ fn default_window(host: &Host, partition: &Partition, adapter: &Adapter, verdict
     evidence.dedup();
     let calls = match partition.tce_calls {
         _ if bare_metal => "",
-        Some(crate::power::hypercalls::TceCalls::Single) => " by hypercall, one hypercall for each 4 KiB",
+        Some(ddw::TceCalls::Single) => " by hypercall, one hypercall for each 4 KiB",
         _ => " by hypercall",
     };
     Finding {

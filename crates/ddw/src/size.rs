@@ -1,7 +1,7 @@
 //! Sizes in words.
 
 /// Writes bytes in the largest binary unit that divides them, so that no digit is lost: `96 GiB`.
-pub(crate) fn binary(bytes: u128) -> String {
+pub fn binary(bytes: u128) -> String {
     const UNITS: [(&str, u32); 6] =
         [("EiB", 60), ("PiB", 50), ("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
     UNITS
@@ -11,12 +11,12 @@ pub(crate) fn binary(bytes: u128) -> String {
 }
 
 /// Writes two to the power `shift` bytes.
-pub(crate) fn power_of_two(shift: u32) -> String {
+pub fn power_of_two(shift: u32) -> String {
     1u128.checked_shl(shift).map_or_else(|| format!("2^{shift} B"), binary)
 }
 
 /// The smallest power of two not below `value`, as its exponent (Linux: `order_base_2`).
-pub(crate) fn log2_ceil(value: u128) -> u32 {
+pub fn log2_ceil(value: u128) -> u32 {
     match value {
         0 | 1 => 0,
         _ => u128::BITS - (value - 1).leading_zeros(),

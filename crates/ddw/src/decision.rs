@@ -6,7 +6,7 @@
 //!
 //! No era knows a limit such as 2 TiB; the limit is always entries of the largest block times page size.
 
-use crate::power::{era::Era, page_sizes::PageSizes, size};
+use crate::{Era, PageSizes, size};
 use serde::Serialize;
 
 /// Address bits that a window must span to reach persistent memory anywhere (`MAX_PHYSMEM_BITS`).
@@ -22,8 +22,7 @@ pub struct Request {
     pub era: Era,
     /// Address bits that the driver asked for (`dma_mask_bits`).
     pub mask_bits: u32,
-    /// The most memory that the partition can have, by the kernel's own rule: see
-    /// [`maximum_memory`](crate::power::memory::maximum_memory).
+    /// The most memory that the partition can have, by the kernel's own rule.
     pub memory_max_bytes: u64,
     /// `disable_ddw` is on the kernel's command line.
     pub disable_ddw: bool,
@@ -120,16 +119,38 @@ pub struct Prediction {
     pub steps: Vec<String>,
 }
 
-/// Predicts the decision. `query` is `None` where the bridge has no `ibm,ddw-applicable`.
+/// Predicts the decision, and that the firmware grants what its answer promises. `query` is `None` where the bridge has no
+/// `ibm,ddw-applicable`.
 pub fn predict(request: &Request, query: Option<&Query>) -> Prediction {
     let mut steps = Vec::new();
-    let outcome = decide(request, query, &mut steps).unwrap_or_else(|reason| Outcome::Default { reason });
+    let outcome = decide(request, query, &mut steps)
+        .and_then(|(block, plan)| create(&block, plan, &mut steps))
+        .unwrap_or_else(|reason| Outcome::Default { reason });
     Prediction { outcome, steps }
 }
 
-type Decision = Result<Outcome, DefaultReason>;
+/// Whether the kernel asks the firmware for a window at all.
+///
+/// # Errors
+/// Why it does not.
+pub fn attempt(request: &Request) -> Result<(), DefaultReason> {
+    is_tried(request, &mut Vec::new())
+}
 
-fn decide(request: &Request, query: Option<&Query>, steps: &mut Vec<String>) -> Decision {
+/// The window that the kernel goes on to request, and what it wants it for: the kernel's part alone. Where the default window
+/// was traded in, `query` is the answer after that, but with no window available, as it was before.
+///
+/// # Errors
+/// Why it requests none.
+pub fn plan(request: &Request, query: Option<&Query>) -> Result<Plan, DefaultReason> {
+    decide(request, query, &mut Vec::new()).map(|(_, plan)| plan)
+}
+
+fn decide(
+    request: &Request,
+    query: Option<&Query>,
+    steps: &mut Vec<String>,
+) -> Result<(Block, Plan), DefaultReason> {
     is_tried(request, steps)?;
     let query = query.ok_or_else(|| {
         steps.push("no ibm,ddw-applicable above the adapter: firmware offers no 64-bit window".to_owned());
@@ -150,7 +171,7 @@ fn decide(request: &Request, query: Option<&Query>, steps: &mut Vec<String>) -> 
         Era::Rhel8 | Era::Linux61 => plan_rounded(request, &block, default_removed, steps),
         Era::Linux612 => plan_masked(request, &block, default_removed, steps),
     }?;
-    create(&block, plan, steps)
+    Ok((block, plan))
 }
 
 /// Whether the kernel attempts a window at all.
@@ -191,9 +212,7 @@ fn find_window(request: &Request, query: &Query, steps: &mut Vec<String>) -> Res
     if query.windows_available > 0 {
         return Ok(false);
     }
-    // Linux 3.6 removes the default window before it asks, so its answer of none is final.
-    let trades = matches!(request.era, Era::Linux510 | Era::Rhel8 | Era::Linux61 | Era::Linux612);
-    if trades && query.reset {
+    if request.era.trades_default_window() && query.reset {
         steps.push(
             "no window left: the kernel trades the default window in, unless mappings use it already, and \
              asks again; the block may be larger then than reckoned here"
@@ -243,16 +262,43 @@ impl std::fmt::Display for Block {
     }
 }
 
-/// The window that the kernel goes on to request.
-struct Plan {
-    window_shift: u32,
-    usage: Usage,
+/// A window that the kernel requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Plan {
+    /// Shift of its pages.
+    pub page_shift: u32,
+    /// Shift of its size.
+    pub window_shift: u32,
+    /// What for.
+    pub usage: Usage,
 }
 
-enum Usage {
+impl Plan {
+    /// What comes of it if the firmware grants it.
+    pub fn outcome(self) -> Outcome {
+        let Self { page_shift, window_shift, usage } = self;
+        match usage {
+            Usage::Direct => Outcome::Direct { page_shift, window_shift },
+            Usage::Dynamic => Outcome::Dynamic { page_shift, window_shift },
+            Usage::Hybrid { dynamic_from_shift } => {
+                Outcome::Hybrid { page_shift, window_shift, dynamic_from_shift }
+            }
+        }
+    }
+}
+
+/// What a window is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Usage {
+    /// All memory is mapped in it once.
     Direct,
+    /// Entries are written per mapping.
     Dynamic,
-    Hybrid { dynamic_from_shift: u32 },
+    /// Memory is mapped once, and above it entries are written per mapping.
+    Hybrid {
+        /// Where those begin, counted from the window's base, as a shift.
+        dynamic_from_shift: u32,
+    },
 }
 
 /// Up to 5.10 the test takes maximum memory as it is, while the request rounds it up to a power of two.
@@ -264,7 +310,7 @@ fn plan_unrounded(request: &Request, block: &Block, steps: &mut Vec<String>) -> 
     if !fits {
         return Err(DefaultReason::BlockTooSmall);
     }
-    Ok(Plan { window_shift: size::log2_ceil(max.into()), usage: Usage::Direct })
+    Ok(Plan { page_shift: block.page_shift, window_shift: size::log2_ceil(max.into()), usage: Usage::Direct })
 }
 
 /// RHEL 8 and 6.1: the test, too, is made with the rounded size; 6.1 makes use of a smaller window.
@@ -283,9 +329,14 @@ fn plan_rounded(
         return Err(DefaultReason::BlockTooSmall);
     }
     if !fits {
-        return Ok(Plan { window_shift: block.shift_ceil(), usage: Usage::Dynamic });
+        return Ok(Plan {
+            page_shift: block.page_shift,
+            window_shift: block.shift_ceil(),
+            usage: Usage::Dynamic,
+        });
     }
-    Ok(Plan { window_shift, usage: whole_use(request, default_removed, reaches_pmem, steps) })
+    let usage = whole_use(request, default_removed, reaches_pmem, steps);
+    Ok(Plan { page_shift: block.page_shift, window_shift, usage })
 }
 
 /// 6.12 and later: the block is rounded up, the device's mask bounds it, and what remains is compared.
@@ -305,11 +356,11 @@ fn plan_masked(
     let fits = reach >= window_shift;
     steps.push(rounded_memory(request, memory_shift, fits));
     if !fits {
-        return Ok(Plan { window_shift: reach, usage: Usage::Dynamic });
+        return Ok(Plan { page_shift: block.page_shift, window_shift: reach, usage: Usage::Dynamic });
     }
     let usage = whole_use(request, default_removed, reaches_pmem, steps);
     if matches!(usage, Usage::Direct) {
-        return Ok(Plan { window_shift, usage });
+        return Ok(Plan { page_shift: block.page_shift, window_shift, usage });
     }
     let room = 1u128.checked_shl(reach).unwrap_or(u128::MAX);
     let memory = 1u128.checked_shl(memory_shift).unwrap_or(u128::MAX);
@@ -318,7 +369,7 @@ fn plan_masked(
     } else {
         Usage::Dynamic
     };
-    Ok(Plan { window_shift: reach, usage })
+    Ok(Plan { page_shift: block.page_shift, window_shift: reach, usage })
 }
 
 /// How a window that holds all memory is used: dynamically if it is the only one left and persistent memory
@@ -350,8 +401,8 @@ fn verdict(fits: bool) -> &'static str {
 }
 
 /// The firmware's part: it refuses a window larger than the block.
-fn create(block: &Block, plan: Plan, steps: &mut Vec<String>) -> Decision {
-    let Plan { window_shift, usage } = plan;
+fn create(block: &Block, plan: Plan, steps: &mut Vec<String>) -> Result<Outcome, DefaultReason> {
+    let Plan { page_shift, window_shift, .. } = plan;
     let size = size::power_of_two(window_shift);
     if !block.holds(window_shift) {
         steps.push(format!(
@@ -361,15 +412,8 @@ fn create(block: &Block, plan: Plan, steps: &mut Vec<String>) -> Decision {
         ));
         return Err(DefaultReason::CreateRefused);
     }
-    let page_shift = block.page_shift;
     steps.push(format!("window of {size} created with pages of {}", size::power_of_two(page_shift)));
-    Ok(match usage {
-        Usage::Direct => Outcome::Direct { page_shift, window_shift },
-        Usage::Dynamic => Outcome::Dynamic { page_shift, window_shift },
-        Usage::Hybrid { dynamic_from_shift } => {
-            Outcome::Hybrid { page_shift, window_shift, dynamic_from_shift }
-        }
-    })
+    Ok(plan.outcome())
 }
 
 #[cfg(test)]
@@ -553,6 +597,16 @@ mod tests {
                 limited_addressing: limited,
             };
             let prediction = predict(&request, Some(&query));
+            match plan(&request, Some(&query)) {
+                Ok(plan) => {
+                    let granted = plan.outcome();
+                    let refused = default(DefaultReason::CreateRefused);
+                    prop_assert!([granted, refused].contains(&prediction.outcome), "{:?}", prediction.outcome);
+                }
+                Err(reason) => prop_assert_eq!(prediction.outcome, default(reason)),
+            }
+            let not_asked = attempt(&request).err().map(default);
+            prop_assert!(not_asked.is_none_or(|outcome| outcome == prediction.outcome));
             // A direct window never exceeds the block, and it covers memory, if that is as much as a
             // machine can have.
             if let Outcome::Direct { page_shift, window_shift } = prediction.outcome {

@@ -65,6 +65,17 @@ impl Era {
         matches!(self, Self::Rhel8 | Self::Linux61 | Self::Linux612)
     }
 
+    /// Gives the default window away before it asks for another, where firmware can restore it.
+    pub fn drops_default_window(self) -> bool {
+        self == Self::Linux36
+    }
+
+    /// Gives the default window away where there is no other left, and asks again.
+    pub fn trades_default_window(self) -> bool {
+        // Linux 3.6 has given it away by then, so that an answer of none is final.
+        matches!(self, Self::Linux510 | Self::Rhel8 | Self::Linux61 | Self::Linux612)
+    }
+
     /// The trees that this era was read in.
     pub fn read_in(self) -> &'static str {
         match self {

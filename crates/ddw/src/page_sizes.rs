@@ -1,6 +1,6 @@
 //! The I/O page sizes that firmware offers for a new window.
 
-use crate::power::{era::Era, size};
+use crate::{Era, size};
 use serde::{Serialize, Serializer, ser::SerializeStruct};
 
 /// Page shift of each bit of the mask, lowest bit first. The 2 MiB bit was added last and so stands out

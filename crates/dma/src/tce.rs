@@ -1,0 +1,96 @@
+//! POWER's windows and tables: the hypervisor's side, in bytes, and an operating system's, by hypercall.
+//!
+//! An adapter's bus addresses lie in *windows*. Each has a table of [entries](Entry) that the hypervisor keeps, and a number,
+//! its LIOBN, by which a partition names it. At boot there is a default window below 4 GiB with pages of 4 KiB; the firmware
+//! may offer more, higher up and with larger pages (dynamic DMA windows, DDW).
+//!
+//! ```text
+//!   Mapper ── Domain ── TceWindow ─┐ H_PUT_TCE, H_PUT_TCE_INDIRECT,      ┌─ Table, in Ram
+//!                                  ├ H_STUFF_TCE, H_GET_TCE ── Hypervisor┤      │
+//!   Slot::enable_ddw ── ddw::plan ─┘ ibm,query-pe-dma-windows, …         └─ windows, statuses
+//!                                                                          adapter ── TceWalk
+//! ```
+//!
+//! - [`Hypervisor`]: tables in [`Ram`](crate::Ram), the calls with their checks and statuses, and the firmware's calls for
+//!   windows ([`RtasCall`]).
+//! - [`Partition`], [`Slot`], [`TceWindow`]: Linux's side. A slot begins with its default window;
+//!   [`Slot::enable_ddw`] makes the window that the rules of crate [`ddw`] ask for.
+//! - [`TceWalk`]: the hardware's side, which reads the table's bytes and knows nothing of who wrote them.
+//!
+//! ```
+//! use dma::tce::{Endpoint, EndpointAddress, Hypervisor, Offer, Partition, Slot, Stretch, Way};
+//! use dma::{Bill, BusAddress, Direction, Frames, Limits, MemoryAddress, Ram};
+//! use std::sync::Arc;
+//!
+//! // 16 GiB of memory, of which only the last page need be there, for lists of entries; behind it the hypervisor's tables.
+//! let (page, end) = (MemoryAddress((16 << 30) - 4096), MemoryAddress(16 << 30));
+//! let tables = Stretch { start: end, bytes: 8 << 20 };
+//! let memory = Stretch { start: MemoryAddress(0), bytes: 16 << 30 };
+//! let ram = Arc::new(Ram::new(page, 4096 + tables.bytes));
+//! let hypervisor = Arc::new(Hypervisor::new(ram.clone(), [memory]));
+//! let address = EndpointAddress { config: 0x1_0000, buid: 0x8000_0002_0000_0010 };
+//! let offer = Offer {
+//!     windows_max: 2,
+//!     first: BusAddress(1 << 59),
+//!     page_sizes: ddw::PageSizes(0x103),
+//!     reset: true,
+//!     query_in_six: true,
+//! };
+//! hypervisor.add(Endpoint { address, liobn: 1, default_bytes: 2 << 30, tables, offer: Some(offer) })?;
+//!
+//! let partition = Partition::new(hypervisor, ram, Frames::new(page, 4096), vec![memory], "", || 0);
+//! let slot = Slot::new(Arc::new(partition), address)?.expect("it was added above");
+//! let request = ddw::Request {
+//!     era: ddw::Era::Linux61,
+//!     mask_bits: 64,
+//!     memory_max_bytes: memory.bytes,
+//!     disable_ddw: false,
+//!     persistent_memory: false,
+//! };
+//! let mut bill = Bill::default();
+//! let way = slot.enable_ddw(&request, &mut |_| (), &mut bill);
+//! // Pages of 2 MiB, 512 for each call.
+//! assert!(matches!(way, Way::Direct { .. }));
+//! assert_eq!((bill.table_entries, bill.hypercalls), (8192, 16));
+//!
+//! let mapper = slot.mapper(&way, Limits::of_bits(64));
+//! let at = mapper.map(MemoryAddress(0x1234), 100, Direction::ToDevice, &mut bill)?;
+//! assert_eq!((at, bill.hypercalls), (BusAddress((1 << 59) + 0x1234), 16));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Not modelled: LIOBNs below zero (several tables at once, which Linux never uses), windows low enough for masks between 33 and
+//! 63 bits (of which LoPAR's public text says too little), and secure guests. A call is carried out at once and as a whole: the
+//! hypervisor serves one after another.
+//!
+//! Sources: LoPAR ("Linux on Power Architecture Reference", OpenPOWER Foundation), chapters on the address map (TCE
+//! definition), on RTAS (DMA window calls) and on the LPAR option (TCE hypercalls); `arch/powerpc/platforms/pseries/iommu.c`
+//! and `arch/powerpc/kernel/iommu.c` of Linux 2.6.32 to 7.2.
+
+mod enable_ddw;
+mod endpoint;
+mod entry;
+mod hypervisor;
+mod marks;
+mod partition;
+mod rtas;
+mod slot;
+mod status;
+mod stretch;
+mod table;
+mod walk;
+mod window;
+mod windows;
+
+pub use enable_ddw::{Created, NoWindow, Way};
+pub use endpoint::{DefaultWindow, Endpoint, EndpointAddress, EndpointError, Offer, Properties};
+pub use entry::Entry;
+pub use hypervisor::Hypervisor;
+pub use partition::Partition;
+pub use rtas::{RtasCall, RtasStatus};
+pub use slot::Slot;
+pub use status::Status;
+pub use stretch::Stretch;
+pub use table::Table;
+pub use walk::{TceFault, TceWalk};
+pub use window::TceWindow;

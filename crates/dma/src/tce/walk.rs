@@ -1,0 +1,88 @@
+//! The hardware's side of a table: what a host bridge does with an adapter's address.
+
+use super::Table;
+use crate::{Access, BusAddress, MemoryAddress, NoMemory, Ram};
+
+/// Finds what a bus address leads to, by the bytes of the table alone. It shares no code with those who write them.
+#[derive(Debug, Clone, Copy)]
+pub struct TceWalk {
+    table: Table,
+}
+
+/// Why an access was stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum TceFault {
+    /// No window has this address.
+    #[error("{at} is outside the window")]
+    Outside {
+        /// The address.
+        at: BusAddress,
+    },
+    /// The entry does not allow it.
+    #[error("the entry of {at} does not allow to {access}")]
+    Forbidden {
+        /// The address.
+        at: BusAddress,
+        /// What was tried.
+        access: Access,
+    },
+    /// The table is not where it is said to be.
+    #[error("no table: {0}")]
+    NoTable(#[from] NoMemory),
+}
+
+impl TceWalk {
+    /// By this table.
+    pub fn new(table: Table) -> Self {
+        Self { table }
+    }
+
+    /// The memory that an address leads to, and the size of its page.
+    ///
+    /// # Errors
+    /// [`TceFault`]
+    pub fn walk(&self, ram: &Ram, at: BusAddress, access: Access) -> Result<(MemoryAddress, u64), TceFault> {
+        let Table { at: table, first, entries, page_shift } = self.table;
+        let page = at.0.wrapping_sub(first.0) >> page_shift;
+        if at < first || page >= entries {
+            return Err(TceFault::Outside { at });
+        }
+        let mut bytes = [0; 8];
+        ram.read(MemoryAddress(table.0 + 8 * page), &mut bytes)?;
+        let [.., last] = bytes;
+        let is_allowed = (!access.reads() || last & 0b01 != 0) && (!access.writes() || last & 0b10 != 0);
+        if !is_allowed {
+            return Err(TceFault::Forbidden { at, access });
+        }
+        let page_bytes = 1_u64 << page_shift;
+        let within = page_bytes - 1;
+        Ok((MemoryAddress(u64::from_be_bytes(bytes) & !within | at.0 & within), page_bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: Table =
+        Table { at: MemoryAddress(0x1000), first: BusAddress(0x4000_0000), entries: 2, page_shift: 16 };
+
+    #[test]
+    fn bytes_are_read_highest_first() {
+        let ram = Ram::new(MemoryAddress(0x1000), 16);
+        ram.write(MemoryAddress(0x1008), &[0, 0, 0, 0x12, 0x34, 0x56, 0, 0b10]).unwrap();
+        let walk = |at, access| TceWalk::new(TABLE).walk(&ram, BusAddress(at), access);
+        assert_eq!(walk(0x4001_0123, Access::Write), Ok((MemoryAddress(0x12_3456_0123), 0x1_0000)));
+        for (at, access) in
+            [(0x4001_0123, Access::ReadWrite), (0x4001_0000, Access::Read), (0x4000_0000, Access::Write)]
+        {
+            assert_eq!(walk(at, access), Err(TceFault::Forbidden { at: BusAddress(at), access }));
+        }
+        for at in [0, 0x3fff_ffff, 0x4002_0000, u64::MAX] {
+            assert_eq!(walk(at, Access::Write), Err(TceFault::Outside { at: BusAddress(at) }));
+        }
+        let lost = Table { at: MemoryAddress(0x8000), ..TABLE };
+        let fault = TceWalk::new(lost).walk(&ram, TABLE.first, Access::Read);
+        assert!(matches!(fault, Err(TceFault::NoTable(_))), "{fault:?}");
+    }
+}

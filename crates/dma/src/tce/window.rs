@@ -1,0 +1,156 @@
+//! A window that an operating system maps in.
+
+use super::marks::Marks;
+use super::partition::{Partition, Run, Stopped};
+use super::{DefaultWindow, Status};
+use crate::{
+    Access, Bill, BusAddress, Domain, Invalidation, ListRanges, MapError, MemoryAddress, Translation,
+    UnmapError, Window,
+};
+use ddw::DEFAULT_PAGE_SHIFT;
+use iova::{Pools, Space, SpaceError};
+use std::sync::Arc;
+
+/// A window, or the part of one that is not mapped once and for all. Each call sets or clears entries by hypercall, and with that
+/// it is done: the hypervisor makes the hardware forget what it knew.
+///
+/// A refused call maps nothing here. Linux takes back what it wrote only if it was told `H_NOT_ENOUGH_RESOURCES`; any other
+/// status it writes to its log, and returns an address that leads nowhere as if it were good (`tce_build_pSeriesLP`).
+#[derive(Debug)]
+pub struct TceWindow {
+    partition: Arc<Partition>,
+    liobn: u32,
+    page_shift: u32,
+    window: Window,
+    marks: Marks,
+}
+
+impl TceWindow {
+    /// The window that is there at boot, with pages of 4 KiB.
+    pub fn at_boot(partition: Arc<Partition>, window: &DefaultWindow) -> Self {
+        let last = BusAddress(window.first.0 + (window.bytes - 1));
+        Self::new(partition, window.liobn, DEFAULT_PAGE_SHIFT, window.first, last)
+    }
+
+    /// The addresses from `first` to `last` of a window, whole pages.
+    pub(super) fn new(
+        partition: Arc<Partition>,
+        liobn: u32,
+        page_shift: u32,
+        first: BusAddress,
+        last: BusAddress,
+    ) -> Self {
+        let granule_bytes = 1 << page_shift;
+        let window = Window { first, last, granule_bytes, reserved: Vec::new() };
+        let marks = Marks::new((last.0 - first.0) / granule_bytes + 1);
+        Self { partition, liobn, page_shift, window, marks }
+    }
+
+    /// Its number.
+    pub fn liobn(&self) -> u32 {
+        self.liobn
+    }
+
+    /// Whether anything is mapped.
+    pub fn is_in_use(&self) -> bool {
+        self.marks.any()
+    }
+
+    /// With its addresses allocated as Linux does: by pools that CPUs are hashed to, one range for each element of a list. But a
+    /// [`Domain`] aligns each range to its size, which Linux does for coherent memory alone.
+    ///
+    /// # Errors
+    /// If the window has too many pages for the pools.
+    pub fn domain(self: &Arc<Self>) -> Result<Domain, SpaceError> {
+        let (granule, cpu) = (self.window.granule_bytes, self.partition.cpu);
+        // Pools are cut from the table's first entry on, and keep bus address 0 to themselves.
+        let first = self.window.first.0 / granule;
+        let pools = |space: &Space| {
+            let pools = Pools::new(&Space { first, ..space.clone() }, granule, cpu)?;
+            Ok(Box::new(pools) as Box<_>)
+        };
+        let domain = Domain::new(self.clone(), pools, Invalidation::Elsewhere)?;
+        Ok(domain.with_lists(ListRanges::Each).with_any_addresses())
+    }
+
+    /// The number of a page, from which on there are so many bytes in the window.
+    fn index(&self, at: BusAddress, bytes: u64) -> Option<u64> {
+        let last = at.0.checked_add(bytes.checked_sub(1)?)?;
+        let is_within = self.window.first <= at && last <= self.window.last.0;
+        is_within.then(|| (at.0 - self.window.first.0) >> self.page_shift)
+    }
+
+    fn is_whole_pages(&self, numbers: [u64; 2], bytes: u64) -> bool {
+        let is_whole = |number: u64| number.is_multiple_of(self.window.granule_bytes);
+        bytes > 0 && is_whole(bytes) && numbers.into_iter().all(is_whole)
+    }
+
+    fn clear(&self, at: BusAddress, entries: u64, bill: &mut Bill) -> Result<(), Stopped> {
+        self.partition.clear(self.liobn, at, self.page_shift, entries, bill)
+    }
+}
+
+impl Translation for TceWindow {
+    fn window(&self) -> &Window {
+        &self.window
+    }
+
+    fn map(
+        &self,
+        at: BusAddress,
+        memory: MemoryAddress,
+        bytes: u64,
+        access: Access,
+        bill: &mut Bill,
+    ) -> Result<(), MapError> {
+        let Window { first, last, granule_bytes, .. } = self.window;
+        if !self.is_whole_pages([at.0, memory.0], bytes) {
+            return Err(MapError::Unaligned { at, memory, bytes, granule_bytes });
+        }
+        let index = self.index(at, bytes).ok_or(MapError::Outside { at, bytes, first, last })?;
+        memory.checked_add(bytes).ok_or(MapError::Unreachable { memory })?;
+        let (page_shift, entries) = (self.page_shift, bytes >> self.page_shift);
+        self.marks
+            .set(index, entries)
+            .map_err(|page| MapError::Mapped { at: BusAddress(first.0 + (page << page_shift)) })?;
+        let run = Run { liobn: self.liobn, at, memory, entries, page_shift, access };
+        self.partition.set(run, bill).map_err(|stopped| {
+            // If this is refused as well, the adapter keeps what was written; the pages stay marked then.
+            if self.clear(at, stopped.done, bill).is_ok() {
+                let _ = self.marks.clear(index, entries);
+            }
+            MapError::Refused { what: stopped.call, why: stopped.status.to_string() }
+        })
+    }
+
+    fn unmap(&self, at: BusAddress, bytes: u64, bill: &mut Bill) -> Result<(), UnmapError> {
+        if !self.is_whole_pages([at.0, 0], bytes) {
+            return Err(UnmapError::Unaligned { at, bytes, granule_bytes: self.window.granule_bytes });
+        }
+        let (first, page_shift) = (self.window.first, self.page_shift);
+        let index = self.index(at, bytes).ok_or(UnmapError::NotMapped { at })?;
+        let entries = bytes >> page_shift;
+        self.marks
+            .clear(index, entries)
+            .map_err(|page| UnmapError::NotMapped { at: BusAddress(first.0 + (page << page_shift)) })?;
+        self.clear(at, entries, bill).map_err(|stopped| {
+            // Clearing is refused where a window was taken back: it is so for all of it, and nothing is reached by it any more.
+            let _ = self.marks.set(index, entries);
+            UnmapError::Refused { what: stopped.call, why: stopped.status.to_string() }
+        })
+    }
+
+    fn invalidate(&self, _at: BusAddress, _bytes: u64, _bill: &mut Bill) {}
+
+    fn invalidate_all(&self, _bill: &mut Bill) {}
+
+    fn find(&self, at: BusAddress) -> Option<MemoryAddress> {
+        let within = self.window.granule_bytes - 1;
+        let page = BusAddress(at.0 & !within);
+        self.index(page, 1)?;
+        match self.partition.hypervisor().get_tce(self.liobn, page) {
+            (Status::Success, entry) => entry.page().map(|page| MemoryAddress(page.0 | at.0 & within)),
+            _ => None,
+        }
+    }
+}

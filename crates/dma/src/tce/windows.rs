@@ -1,0 +1,199 @@
+//! All windows and their tables: the hypervisor's books.
+
+use super::stretch::Stretches;
+use super::{Endpoint, EndpointAddress, EndpointError, Offer, Stretch, Table};
+use crate::{BusAddress, Memory, MemoryAddress, NoMemory, Ram};
+use ddw::{DEFAULT_PAGE_SHIFT, TCE_BYTES};
+use std::collections::BTreeMap;
+
+/// Tables begin at pages of the hypervisor's.
+const TABLE_ALIGNMENT: u64 = 4096;
+
+#[derive(Debug, Default)]
+pub(super) struct Windows {
+    slots: BTreeMap<EndpointAddress, Slot>,
+    tables: BTreeMap<u32, Kept>,
+}
+
+#[derive(Debug)]
+struct Slot {
+    endpoint: Endpoint,
+    /// What of the memory for tables is free.
+    free: Stretches,
+}
+
+/// A table, whose it is, and whether the partition may still name it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Kept {
+    pub(super) table: Table,
+    pub(super) is_rescinded: bool,
+    of: EndpointAddress,
+}
+
+impl Windows {
+    /// Adds an endpoint, with its default window.
+    pub(super) fn add(
+        &mut self,
+        ram: &Ram,
+        endpoint: Endpoint,
+        partition: &Stretches,
+    ) -> Result<(), EndpointError> {
+        let EndpointAddress { config, buid } = endpoint.address;
+        let Endpoint { address, liobn, default_bytes: bytes, tables, .. } = endpoint;
+        if self.slots.contains_key(&address) || self.tables.contains_key(&liobn) {
+            return Err(EndpointError::Taken { config, buid, liobn });
+        }
+        if bytes == 0 || bytes > 1 << 32 || !bytes.is_multiple_of(1 << DEFAULT_PAGE_SHIFT) {
+            return Err(EndpointError::DefaultWindow { bytes });
+        }
+        let others: Stretches = self.slots.values().map(|slot| slot.endpoint.tables).collect();
+        if partition.overlaps(tables) || others.overlaps(tables) {
+            return Err(EndpointError::Overlaps(tables));
+        }
+        let there = Stretch { start: ram.base(), bytes: ram.bytes() };
+        let is_there = [there].into_iter().collect::<Stretches>().contains(tables);
+        if !is_there || !tables.start.0.is_multiple_of(TABLE_ALIGNMENT) {
+            return Err(NoMemory { at: tables.start, bytes: tables.bytes }.into());
+        }
+        self.slots.insert(address, Slot { endpoint, free: [tables].into_iter().collect() });
+        if self.restore_default(ram, address).is_none() {
+            self.slots.remove(&address);
+            return Err(EndpointError::NoRoom { bytes: tables.bytes });
+        }
+        Ok(())
+    }
+
+    pub(super) fn endpoint(&self, address: EndpointAddress) -> Option<&Endpoint> {
+        self.slots.get(&address).map(|slot| &slot.endpoint)
+    }
+
+    pub(super) fn kept(&self, liobn: u32) -> Option<&Kept> {
+        self.tables.get(&liobn)
+    }
+
+    pub(super) fn rescind(&mut self, liobn: u32) {
+        self.tables.entry(liobn).and_modify(|kept| kept.is_rescinded = true);
+    }
+
+    pub(super) fn offer(&self, address: EndpointAddress) -> Option<Offer> {
+        self.endpoint(address)?.offer
+    }
+
+    /// How many windows it can still have.
+    pub(super) fn available(&self, address: EndpointAddress) -> u32 {
+        let used = u32::try_from(self.of(address).count()).unwrap_or(u32::MAX);
+        self.offer(address).map_or(0, |offer| offer.windows_max.saturating_sub(used))
+    }
+
+    /// Entries of the largest table that it can still have.
+    pub(super) fn largest_block(&self, address: EndpointAddress) -> u64 {
+        self.slots.get(&address).map_or(0, |slot| slot.free.largest() / TCE_BYTES)
+    }
+
+    /// A new window, empty: its LIOBN and lowest address; `None` if any rule is against it.
+    pub(super) fn create(
+        &mut self,
+        ram: &Ram,
+        address: EndpointAddress,
+        page_shift: u32,
+        window_shift: u32,
+    ) -> Option<(u32, BusAddress)> {
+        let offer = self.offer(address)?;
+        // LoPAR forbids windows below 4 KiB, the smallest page, and does not speak of others that are smaller than their page; a
+        // table without an entry can't be.
+        let is_offered = offer.page_sizes.shifts().contains(&page_shift);
+        let is_sensible = window_shift >= page_shift && window_shift < u64::BITS;
+        if !is_offered || !is_sensible || self.available(address) == 0 {
+            return None;
+        }
+        let first = self.place(address, offer.first, 1 << window_shift)?;
+        let own = self.endpoint(address)?.liobn;
+        let liobn = (own.checked_add(1)?..=u32::MAX).find(|liobn| !self.tables.contains_key(liobn))?;
+        let entries = 1 << (window_shift - page_shift);
+        self.keep(ram, address, liobn, Table { at: MemoryAddress(0), first, entries, page_shift })?;
+        Some((liobn, first))
+    }
+
+    /// Removes a window, unless an entry of it is set. With the last created one the default one comes back.
+    pub(super) fn remove(&mut self, ram: &Ram, liobn: u32) -> Option<()> {
+        let kept = *self.tables.get(&liobn)?;
+        self.offer(kept.of)?;
+        if !kept.table.is_clear(ram) {
+            return None;
+        }
+        self.drop_table(liobn);
+        let was_default = self.endpoint(kept.of)?.liobn == liobn;
+        if !was_default && self.created(kept.of).is_empty() {
+            self.restore_default(ram, kept.of);
+        }
+        Some(())
+    }
+
+    /// As at boot: no window but the default one, whose entries stay; unless an entry of another is set.
+    pub(super) fn reset(&mut self, ram: &Ram, address: EndpointAddress) -> Option<()> {
+        self.offer(address).filter(|offer| offer.reset)?;
+        let created = self.created(address);
+        let is_clear = |liobn: &u32| self.kept(*liobn).is_none_or(|kept| kept.table.is_clear(ram));
+        if !created.iter().all(is_clear) {
+            return None;
+        }
+        created.into_iter().for_each(|liobn| self.drop_table(liobn));
+        self.restore_default(ram, address)
+    }
+
+    fn of(&self, address: EndpointAddress) -> impl Iterator<Item = (u32, Table)> {
+        let is_own = move |kept: &Kept| kept.of == address;
+        self.tables.iter().filter(move |(_, kept)| is_own(kept)).map(|(liobn, kept)| (*liobn, kept.table))
+    }
+
+    /// Windows that are not the default one.
+    fn created(&self, address: EndpointAddress) -> Vec<u32> {
+        let default = self.endpoint(address).map(|endpoint| endpoint.liobn);
+        self.of(address).map(|(liobn, _)| liobn).filter(|liobn| Some(*liobn) != default).collect()
+    }
+
+    fn restore_default(&mut self, ram: &Ram, address: EndpointAddress) -> Option<()> {
+        let window = self.endpoint(address)?.default_window();
+        if self.tables.contains_key(&window.liobn) {
+            return Some(());
+        }
+        let entries = window.bytes >> DEFAULT_PAGE_SHIFT;
+        let table =
+            Table { at: MemoryAddress(0), first: window.first, entries, page_shift: DEFAULT_PAGE_SHIFT };
+        self.keep(ram, address, window.liobn, table)
+    }
+
+    /// Finds room for a table, and writes it empty.
+    fn keep(&mut self, ram: &Ram, of: EndpointAddress, liobn: u32, table: Table) -> Option<()> {
+        let free = &mut self.slots.get_mut(&of)?.free;
+        let at = free.take(table_bytes(&table))?;
+        ram.zero(at, table_bytes(&table)).ok()?;
+        self.tables.insert(liobn, Kept { table: Table { at, ..table }, is_rescinded: false, of });
+        Some(())
+    }
+
+    fn drop_table(&mut self, liobn: u32) {
+        let Some(Kept { table, of, .. }) = self.tables.remove(&liobn) else { return };
+        if let Some(slot) = self.slots.get_mut(&of) {
+            slot.free.add(Stretch { start: table.at, bytes: table_bytes(&table) });
+        }
+    }
+
+    /// The lowest place from `from` that no other window of the endpoint has, at a multiple of its size.
+    fn place(&self, address: EndpointAddress, from: BusAddress, bytes: u64) -> Option<BusAddress> {
+        let mut taken: Vec<Table> = self.of(address).map(|(_, table)| table).collect();
+        taken.sort_unstable_by_key(|table| table.first);
+        let mut first = from.0.checked_next_multiple_of(bytes)?;
+        for table in taken {
+            let last = first.checked_add(bytes - 1)?;
+            if first <= table.last().0 && table.first.0 <= last {
+                first = table.last().0.checked_add(1)?.checked_next_multiple_of(bytes)?;
+            }
+        }
+        first.checked_add(bytes).map(|_| BusAddress(first))
+    }
+}
+
+fn table_bytes(table: &Table) -> u64 {
+    (table.entries * TCE_BYTES).next_multiple_of(TABLE_ALIGNMENT)
+}
