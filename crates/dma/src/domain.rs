@@ -396,6 +396,15 @@ impl Layout {
 }
 
 impl Segment {
+    /// How many elements, from the first of those left, it is made of.
+    pub(crate) fn elements(&self, left: &[Element]) -> usize {
+        let ends = left.iter().scan(0, |end, element| {
+            *end += element.bytes;
+            Some(*end)
+        });
+        ends.take_while(|end| *end <= self.bytes).count()
+    }
+
     /// Whether what begins at `at` continues it within the limits.
     fn takes(&self, at: BusAddress, bytes: u64, limits: &Limits) -> bool {
         let follows = self.at.checked_add(self.bytes) == Some(at);
