@@ -8,7 +8,7 @@ use dma::{
     FRAME_BYTES, FlushQueue, Frames, Invalidation, Iotlb, Kind, Limits, ListRanges, Mapper, MemoryAddress,
     Misuse, Pool, Ram, Requester, Segment, Smmu, SoftwareDomain, Unit, Vtd, Walked,
 };
-use iova::GapTree;
+use iova::{Allocator, GapTree, Space, SpaceError};
 use proptest::prelude::*;
 use proptest::sample::select;
 use std::sync::Arc;
@@ -57,6 +57,10 @@ const PLAIN: Shape = Shape {
 fn unit() -> Arc<Unit> {
     let ram = Arc::new(Ram::new(MemoryAddress(RAM_BASE), ARENA + ARENA_BYTES - RAM_BASE));
     Arc::new(Unit::new(ram, Iotlb::new(32, 4)))
+}
+
+fn gap_tree(space: &Space) -> Result<Box<dyn Allocator + Send + Sync>, SpaceError> {
+    Ok(Box::new(GapTree::new(space)?))
 }
 
 fn bounce(unit: &Unit) -> Arc<Bounce> {
@@ -541,6 +545,86 @@ fn memory_that_was_got_back_is_the_drivers_alone() {
     }
     stop.store(true, Ordering::Relaxed);
     assert!(hammer.join().unwrap() > 0);
+}
+
+#[test]
+fn the_last_page_of_a_64_bit_bus_is_used() {
+    let unit = unit();
+    let frames = Arc::new(Frames::new(MemoryAddress(TABLES), TABLES_BYTES));
+    let last = u64::MAX - (PAGE - 1);
+    let all_else = vec![(BusAddress(0), BusAddress(last - 1))];
+    let translation =
+        SoftwareDomain::<Amd>::new(Arc::clone(&unit), frames, 6).unwrap().with_reserved(all_else);
+    translation.attach(CARD);
+    let domain = Domain::new(Arc::new(translation), gap_tree, Invalidation::Strict).unwrap();
+    let (mapper, mut bill) = (Mapper::translated(Limits::of_bits(64), Arc::new(domain)), Bill::default());
+    let at = mapper.map(MemoryAddress(ARENA), PAGE, Direction::FromDevice, &mut bill).unwrap();
+    assert_eq!(at, BusAddress(last));
+    unit.adapter(CARD).write(at, &[1; PAGE as usize]).unwrap();
+    assert!(unit.adapter(CARD).write(at, &[2; PAGE as usize + 1]).is_err());
+    mapper.unmap(at, PAGE, Direction::FromDevice, &mut bill).unwrap();
+    assert!(unit.adapter(CARD).write(at, &[1]).is_err());
+}
+
+#[test]
+fn what_is_out_of_reach_is_bounced_at_the_same_offset() {
+    let bouncing = Some(Bouncing::WhereOutOfReach);
+    let rig = Rig::direct(0, Shape { bouncing, ..PLAIN });
+    // The bounce buffers lie below 8 MiB, the driver's memory does not.
+    let limits = Limits { offset_mask: PAGE - 1, ..Limits::of_bits(23) };
+    let mapper = Mapper::direct(limits, 0).with_bounce(bounce(&rig.unit), Bouncing::WhereOutOfReach);
+    let (memory, mut bill) = (MemoryAddress(ARENA + 0x123), Bill::default());
+    rig.put(memory, b"there");
+    let at = mapper.map(memory, 5, Direction::Bidirectional, &mut bill).unwrap();
+    assert!(at.0 < 1 << 23 && at.0 % PAGE == 0x123);
+    let mut seen = [0; 5];
+    rig.card.read(at, &mut seen).unwrap();
+    assert_eq!(&seen, b"there");
+    rig.card.write(at, b"and b").unwrap();
+    mapper.unmap(at, 5, Direction::Bidirectional, &mut bill).unwrap();
+    assert_eq!((rig.get(memory, 5).as_slice(), bill.bounce_bytes), (b"and b".as_slice(), 10));
+    let too_large = mapper.map(memory, Bounce::BYTES_MAX + 1, Direction::ToDevice, &mut bill);
+    assert!(matches!(too_large, Err(DmaError::NoSlots { slots_used: 0, .. })));
+    let without = Mapper::direct(limits, 0).map(memory, 5, Direction::ToDevice, &mut bill);
+    assert_eq!(
+        without,
+        Err(DmaError::BeyondMask { at: BusAddress(memory.0), bytes: 5, mask: (1 << 23) - 1 })
+    );
+}
+
+#[test]
+fn threads_share_a_domain_strictly() {
+    threads_share_a_domain(PLAIN);
+}
+
+#[test]
+fn threads_share_a_domain_lazily() {
+    threads_share_a_domain(Shape { is_lazy: true, ..PLAIN });
+}
+
+/// Each with a slot of memory of its own.
+fn threads_share_a_domain(shape: Shape) {
+    let rig = Rig::translated::<Amd>(4, shape);
+    std::thread::scope(|scope| {
+        for slot in 0..SLOTS {
+            let rig = &rig;
+            scope.spawn(move || (0..300).for_each(|round| round_trip(rig, slot, round)));
+        }
+    });
+    let domain = rig.domain.as_ref().unwrap();
+    domain.flush(&mut Bill::default());
+    assert_eq!((domain.usage().allocated_pages, domain.waiting()), (0, 0));
+    rig.mapper.close().unwrap();
+}
+
+fn round_trip(rig: &Rig, slot: u64, round: u64) {
+    let (memory, mut bill) = (MemoryAddress(ARENA + slot * SLOT_BYTES), Bill::default());
+    let bytes = [100, PAGE, SLOT_BYTES, 5 * PAGE][(round % 4) as usize];
+    let at = rig.mapper.map(memory, bytes, Direction::FromDevice, &mut bill).unwrap();
+    let data = vec![(slot * 64 + round % 64) as u8; bytes as usize];
+    rig.card.write(at, &data).unwrap();
+    rig.mapper.unmap(at, bytes, Direction::FromDevice, &mut bill).unwrap();
+    assert!(rig.get(memory, bytes) == data);
 }
 
 #[test]
