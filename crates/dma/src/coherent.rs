@@ -40,8 +40,9 @@ impl Pool {
     /// Zeroed pages, aligned to their number rounded up to a power of two; their last byte is not above `last`.
     pub(crate) fn take(&self, bytes: u64, last: MemoryAddress) -> Result<MemoryAddress, DmaError> {
         let full = DmaError::NoAddresses { bytes, limit: BusAddress(last.0) };
-        let limit = last.0.checked_add(1).map_or(u64::MAX / PAGE, |beyond| beyond / PAGE).checked_sub(1);
-        let request = Request::size_aligned(bytes / PAGE, limit.ok_or_else(|| full.clone())?);
+        // The last page that ends by it.
+        let limit = last.0.checked_sub(PAGE - 1).ok_or_else(|| full.clone())? / PAGE;
+        let request = Request::size_aligned(bytes / PAGE, limit);
         let first = self.pages.allocate(&request).map_err(|_| full)?;
         let at = MemoryAddress(first * PAGE);
         self.memory.zero(at, bytes)?;

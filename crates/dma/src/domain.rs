@@ -182,9 +182,7 @@ impl Domain {
         let granule = self.granule();
         // The last page that lies below the mask with all its bytes.
         let full = DmaError::NoAddresses { bytes, limit: BusAddress(mask) };
-        let limit =
-            (mask.checked_add(1).map_or(u64::MAX / granule, |beyond| beyond / granule).checked_sub(1))
-                .ok_or_else(|| full.clone())?;
+        let limit = mask.checked_sub(granule - 1).ok_or_else(|| full.clone())? / granule;
         let request = Request { memory: memory / granule, ..Request::size_aligned(bytes / granule, limit) };
         let first = match self.low_first {
             true => self.addresses.allocate_low_first(&request, LOW_LAST / granule),
@@ -351,8 +349,10 @@ impl Flusher for Domain {
 impl Pages {
     fn around(buffer: Element, granule: u64) -> Option<Self> {
         let offset = buffer.memory.0 % granule;
-        let end = buffer.memory.0.checked_add(buffer.bytes)?.checked_next_multiple_of(granule)?;
-        (buffer.bytes > 0).then_some(Self { offset, bytes: end - (buffer.memory.0 - offset) })
+        let bytes = offset.checked_add(buffer.bytes)?.checked_next_multiple_of(granule)?;
+        // The last byte, as there may be no address behind it.
+        (buffer.memory.0 - offset).checked_add(bytes.checked_sub(1)?)?;
+        (buffer.bytes > 0).then_some(Self { offset, bytes })
     }
 }
 
@@ -396,6 +396,15 @@ impl Layout {
 }
 
 impl Segment {
+    /// How many elements, from the first of those left, it is made of.
+    pub(crate) fn elements(&self, left: &[Element]) -> usize {
+        let ends = left.iter().scan(0, |end, element| {
+            *end += element.bytes;
+            Some(*end)
+        });
+        ends.take_while(|end| *end <= self.bytes).count()
+    }
+
     /// Whether what begins at `at` continues it within the limits.
     fn takes(&self, at: BusAddress, bytes: u64, limits: &Limits) -> bool {
         let follows = self.at.checked_add(self.bytes) == Some(at);

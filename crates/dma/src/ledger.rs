@@ -1,6 +1,6 @@
 //! What a driver has mapped, and who may touch it: what the kernel's dma-debug looks after (`kernel/dma/debug.c`).
 
-use crate::{Access, BusAddress, Direction, MemoryAddress};
+use crate::{Access, BusAddress, Direction, Element, MemoryAddress};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -96,9 +96,10 @@ pub enum Misuse {
 }
 
 /// A mapping.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Entry {
-    pub(crate) memory: MemoryAddress,
+    /// Its memory, which is in one piece on the bus alone where elements of a list were merged.
+    pub(crate) pieces: Vec<Element>,
     pub(crate) bytes: u64,
     pub(crate) direction: Direction,
     pub(crate) kind: Kind,
@@ -171,7 +172,10 @@ impl Ledger {
     pub(crate) fn touch(&self, memory: MemoryAddress, bytes: u64, access: Access) -> Result<(), Misuse> {
         let end = memory.0.saturating_add(bytes);
         let forbidden = |entry: &&Entry| {
-            let overlaps = entry.memory.0 < end && memory.0 < entry.memory.0.saturating_add(entry.bytes);
+            let overlaps = entry
+                .pieces
+                .iter()
+                .any(|piece| piece.memory.0 < end && memory.0 < piece.memory.0.saturating_add(piece.bytes));
             let harmless = entry.direction == Direction::ToDevice && !access.writes();
             overlaps && !entry.cpu_owns && entry.kind != Kind::Coherent && !harmless
         };

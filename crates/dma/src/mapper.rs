@@ -94,7 +94,7 @@ impl Mapper {
     ) -> Result<BusAddress, DmaError> {
         let buffer = Element { memory, bytes };
         let at = self.place(buffer, direction, bill)?;
-        self.note(at, buffer, direction, Kind::Single);
+        self.note(at, &[buffer], direction, Kind::Single);
         Ok(at)
     }
 
@@ -126,6 +126,9 @@ impl Mapper {
         direction: Direction,
         bill: &mut Bill,
     ) -> Result<Vec<Segment>, DmaError> {
+        if elements.is_empty() {
+            return Err(DmaError::NoBuffer { memory: MemoryAddress(0), bytes: 0 });
+        }
         let segments = match &self.way {
             Way::Translated(domain) if !elements.iter().any(|one| self.bounces(*one)) => {
                 let segments = domain.map_list(elements, direction.access(), &self.limits, bill)?;
@@ -134,11 +137,11 @@ impl Mapper {
             }
             Way::Translated(_) | Way::Direct { .. } => self.map_apart(elements, direction, bill)?,
         };
-        let mut left = elements.iter();
+        let mut left = elements;
         for segment in &segments {
-            // What the first of its elements is says where its memory begins; the ledger looks at no more.
-            let memory = left.next().map_or(MemoryAddress(0), |element| element.memory);
-            self.note(segment.at, Element { memory, bytes: segment.bytes }, direction, Kind::List);
+            let (merged, rest) = left.split_at(segment.elements(left));
+            self.note(segment.at, merged, direction, Kind::List);
+            left = rest;
         }
         Ok(segments)
     }
@@ -243,7 +246,7 @@ impl Mapper {
             Way::Translated(domain) => domain.map(Element { memory, bytes }, Access::ReadWrite, mask, bill),
         };
         let at = at.or_else(|error| pool.give_back(memory, bytes).and(Err(error)))?;
-        self.note(at, Element { memory, bytes }, Direction::Bidirectional, Kind::Coherent);
+        self.note(at, &[Element { memory, bytes }], Direction::Bidirectional, Kind::Coherent);
         Ok(Coherent { memory, at, bytes })
     }
 
@@ -411,10 +414,10 @@ impl Mapper {
 
 /// The ledger's part.
 impl Mapper {
-    fn note(&self, at: BusAddress, buffer: Element, direction: Direction, kind: Kind) {
-        let Element { memory, bytes } = buffer;
+    fn note(&self, at: BusAddress, pieces: &[Element], direction: Direction, kind: Kind) {
         if let Some(ledger) = &self.ledger {
-            ledger.add(at, Entry { memory, bytes, direction, kind, cpu_owns: false });
+            let bytes = pieces.iter().map(|piece| piece.bytes).sum();
+            ledger.add(at, Entry { pieces: pieces.to_vec(), bytes, direction, kind, cpu_owns: false });
         }
     }
 

@@ -1,0 +1,97 @@
+//! Pages of tables that are taken out wait until the IOMMU has forgotten them, and what calls cost.
+
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
+
+use dma::{
+    Access, Bill, BusAddress, FRAME_BYTES, Frames, Iotlb, MemoryAddress, Radix, Ram, SoftwareDomain,
+    Translation, Unit, Vtd,
+};
+use std::sync::Arc;
+
+const PAGE: u64 = FRAME_BYTES;
+const TWO_MIB: u64 = 2 << 20;
+/// A root, a table of each level below, and one more.
+const TABLES_BYTES: u64 = 5 * PAGE;
+/// Off by one page from the bus address: no larger pages.
+const ASKEW: MemoryAddress = MemoryAddress(PAGE);
+
+fn table() -> (Arc<Frames>, Radix<Vtd>) {
+    let ram = Arc::new(Ram::new(MemoryAddress(0), TABLES_BYTES));
+    let frames = Arc::new(Frames::new(MemoryAddress(0), TABLES_BYTES));
+    let table = Radix::new(ram, Arc::clone(&frames), 4).unwrap();
+    (frames, table)
+}
+
+#[test]
+fn a_table_is_used_again_only_after_an_invalidation_of_all_of_it() {
+    let (frames, table) = table();
+    let (at, mut bill) = (BusAddress(TWO_MIB), Bill::default());
+    table.map(at, ASKEW, TWO_MIB, Access::Read, &mut bill).unwrap();
+    assert_eq!((bill.table_pages, bill.table_entries), (3, 3 + 512));
+    let mut bill = Bill::default();
+    table.unmap(at, TWO_MIB, &mut bill).unwrap();
+    assert_eq!((bill.table_entries, table.quarantined()), (1, 1));
+    let lowest_table = MemoryAddress(3 * PAGE);
+
+    table.invalidated(at, TWO_MIB - PAGE, || {});
+    table.invalidated(BusAddress(0), TWO_MIB, || {});
+    assert_eq!(table.quarantined(), 1);
+    assert_eq!(frames.take(), Ok(MemoryAddress(4 * PAGE)));
+    assert!(frames.take().is_err());
+
+    table.invalidated(at, TWO_MIB, || assert!(frames.take().is_err()));
+    assert_eq!(table.quarantined(), 0);
+    assert_eq!(frames.take(), Ok(lowest_table));
+}
+
+#[test]
+fn whatever_is_partly_unmapped_keeps_its_table() {
+    let (_, table) = table();
+    let mut bill = Bill::default();
+    table.map(BusAddress(0), ASKEW, TWO_MIB, Access::Read, &mut bill).unwrap();
+    let mut bill = Bill::default();
+    table.unmap(BusAddress(0), TWO_MIB - PAGE, &mut bill).unwrap();
+    assert_eq!((bill.table_entries, table.quarantined()), (511, 0));
+    assert_eq!(table.find(BusAddress(TWO_MIB - 1)), Some(MemoryAddress(TWO_MIB + PAGE - 1)));
+}
+
+#[test]
+fn a_table_that_gives_way_to_a_larger_page_costs_an_invalidation() {
+    let ram = Arc::new(Ram::new(MemoryAddress(0), TABLES_BYTES));
+    let frames = Arc::new(Frames::new(MemoryAddress(0), TABLES_BYTES));
+    let unit = Arc::new(Unit::new(ram, Iotlb::new(64, 4)));
+    let domain = SoftwareDomain::<Vtd>::new(unit, frames, 4).unwrap();
+    let (at, memory, mut bill) = (BusAddress(0), MemoryAddress(0), Bill::default());
+    domain.map(at, memory, PAGE, Access::Read, &mut bill).unwrap();
+    domain.unmap(at, PAGE, &mut bill).unwrap();
+    assert_eq!((bill.table_entries, bill.table_pages, bill.invalidations), (3 + 1 + 1, 3, 0));
+    let mut bill = Bill::default();
+    domain.map(at, memory, TWO_MIB, Access::Read, &mut bill).unwrap();
+    assert_eq!((bill.table_entries, bill.invalidations, bill.invalidation_waits), (1, 1, 1));
+    assert_eq!(domain.table().quarantined(), 0);
+}
+
+#[test]
+fn without_pages_for_tables_nothing_is_mapped() {
+    let (_, table) = table();
+    let mut bill = Bill::default();
+    // Two tables are left for the lowest level; three are needed.
+    let bytes = 3 * TWO_MIB;
+    let mapped = table.map(BusAddress(0), ASKEW, bytes, Access::Read, &mut bill);
+    assert_eq!(mapped, Err(dma::MapError::OutOfFrames));
+    assert!((0..bytes / PAGE).all(|page| table.find(BusAddress(page * PAGE)).is_none()));
+    table.map(BusAddress(0), ASKEW, 2 * TWO_MIB, Access::Read, &mut bill).unwrap();
+}
+
+#[test]
+fn tables_of_other_heights_are_refused() {
+    let ram = Arc::new(Ram::new(MemoryAddress(0), TABLES_BYTES));
+    let frames = Arc::new(Frames::new(MemoryAddress(0), 2 * TABLES_BYTES));
+    for levels in [0, 2, 5, 64] {
+        let refused = Radix::<Vtd>::new(Arc::clone(&ram), Arc::clone(&frames), levels).unwrap_err();
+        assert_eq!(refused.to_string(), format!("a table of {levels} levels, where the format has 3 to 4"));
+    }
+    let elsewhere = Arc::new(Frames::new(MemoryAddress(TABLES_BYTES), PAGE));
+    assert!(Radix::<Vtd>::new(ram, Arc::clone(&elsewhere), 4).is_err());
+    assert!(elsewhere.take().is_ok());
+}
