@@ -1,7 +1,10 @@
 //! The hardware's side of a table: what a host bridge does with an adapter's address.
 
 use super::Table;
-use crate::{Access, BusAddress, MemoryAddress, NoMemory, Ram};
+use crate::{Access, BusAddress, Leaf, MemoryAddress, NoMemory, Ram, Walk, WalkFault};
+
+/// A table is all of one level.
+const LEVEL: u32 = 1;
 
 /// Finds what a bus address leads to, by the bytes of the table alone. It shares no code with those who write them.
 #[derive(Debug, Clone, Copy)]
@@ -41,7 +44,16 @@ impl TceWalk {
     ///
     /// # Errors
     /// [`TceFault`]
-    pub fn walk(&self, ram: &Ram, at: BusAddress, access: Access) -> Result<(MemoryAddress, u64), TceFault> {
+    pub fn reach(&self, ram: &Ram, at: BusAddress, access: Access) -> Result<(MemoryAddress, u64), TceFault> {
+        let leaf = self.leaf(ram, at)?;
+        match leaf.filter(|leaf| leaf.access.allows(access)) {
+            Some(leaf) => Ok((leaf.lead(at), leaf.page_bytes)),
+            None => Err(TceFault::Forbidden { at, access }),
+        }
+    }
+
+    /// What the entry of an address says; nothing if it allows nothing.
+    fn leaf(&self, ram: &Ram, at: BusAddress) -> Result<Option<Leaf>, TceFault> {
         let Table { at: table, first, entries, page_shift } = self.table;
         let page = at.0.wrapping_sub(first.0) >> page_shift;
         if at < first || page >= entries {
@@ -50,13 +62,23 @@ impl TceWalk {
         let mut bytes = [0; 8];
         ram.read(MemoryAddress(table.0 + 8 * page), &mut bytes)?;
         let [.., last] = bytes;
-        let is_allowed = (!access.reads() || last & 0b01 != 0) && (!access.writes() || last & 0b10 != 0);
-        if !is_allowed {
-            return Err(TceFault::Forbidden { at, access });
-        }
         let page_bytes = 1_u64 << page_shift;
-        let within = page_bytes - 1;
-        Ok((MemoryAddress(u64::from_be_bytes(bytes) & !within | at.0 & within), page_bytes))
+        let memory = MemoryAddress(u64::from_be_bytes(bytes) & !(page_bytes - 1));
+        let access = Access::of(last & 0b01 != 0, last & 0b10 != 0);
+        Ok(access.map(|access| Leaf { memory, page_bytes, access }))
+    }
+}
+
+/// For an IOMMU in software, in which an adapter may have a table of this kind too.
+impl Walk for TceWalk {
+    fn walk(&self, ram: &Ram, at: BusAddress, reads: &mut u64) -> Result<Leaf, WalkFault> {
+        *reads += 1;
+        match self.leaf(ram, at) {
+            Ok(Some(leaf)) => Ok(leaf),
+            Ok(None) => Err(WalkFault::NotPresent { level: LEVEL }),
+            Err(TceFault::NoTable(_)) => Err(WalkFault::NoTable { level: LEVEL }),
+            Err(TceFault::Outside { .. } | TceFault::Forbidden { .. }) => Err(WalkFault::BeyondWidth),
+        }
     }
 }
 
@@ -71,7 +93,7 @@ mod tests {
     fn bytes_are_read_highest_first() {
         let ram = Ram::new(MemoryAddress(0x1000), 16);
         ram.write(MemoryAddress(0x1008), &[0, 0, 0, 0x12, 0x34, 0x56, 0, 0b10]).unwrap();
-        let walk = |at, access| TceWalk::new(TABLE).walk(&ram, BusAddress(at), access);
+        let walk = |at, access| TceWalk::new(TABLE).reach(&ram, BusAddress(at), access);
         assert_eq!(walk(0x4001_0123, Access::Write), Ok((MemoryAddress(0x12_3456_0123), 0x1_0000)));
         for (at, access) in
             [(0x4001_0123, Access::ReadWrite), (0x4001_0000, Access::Read), (0x4000_0000, Access::Write)]
@@ -82,7 +104,7 @@ mod tests {
             assert_eq!(walk(at, Access::Write), Err(TceFault::Outside { at: BusAddress(at) }));
         }
         let lost = Table { at: MemoryAddress(0x8000), ..TABLE };
-        let fault = TceWalk::new(lost).walk(&ram, TABLE.first, Access::Read);
+        let fault = TceWalk::new(lost).reach(&ram, TABLE.first, Access::Read);
         assert!(matches!(fault, Err(TceFault::NoTable(_))), "{fault:?}");
     }
 }

@@ -113,7 +113,7 @@ fn power7_keeps_its_default_window_of_2_gib_where_the_block_does_not() {
         assert_eq!((window.first, window.last), (BusAddress(0), BusAddress(2 * GIB - 1)));
         let mapper = slot.mapper(&way, Limits::of_bits(64));
         let at = mapper.map(MemoryAddress(60 * GIB), 4096, Direction::ToDevice, &mut Bill::default());
-        let found = machine.walk(DEFAULT).walk(&machine.ram, at.unwrap(), Access::Read);
+        let found = machine.walk(DEFAULT).reach(&machine.ram, at.unwrap(), Access::Read);
         assert_eq!(found, Ok((MemoryAddress(60 * GIB), 4096)), "{era:?}");
     }
 }
@@ -157,7 +157,7 @@ fn linux_6_1_uses_a_window_that_is_too_small_dynamically() {
         let at = mapper.map(MemoryAddress(63 * GIB + 5), 64 * KIB, Direction::FromDevice, &mut bill).unwrap();
         assert!(at >= HIGH);
         assert_eq!((bill.hypercalls, bill.table_entries), (1, 2), "two pages of 64 KiB in one call");
-        let walk = |at| machine.walk(window.liobn).walk(&machine.ram, at, Access::Write);
+        let walk = |at| machine.walk(window.liobn).reach(&machine.ram, at, Access::Write);
         assert_eq!(walk(at), Ok((MemoryAddress(63 * GIB + 5), 64 * KIB)));
         mapper.unmap(at, 64 * KIB, Direction::FromDevice, &mut bill).unwrap();
         assert_eq!(walk(at), Err(TceFault::Forbidden { at, access: Access::Write }));
@@ -178,7 +178,8 @@ fn linux_6_12_shares_its_only_window_with_persistent_memory() {
     assert_eq!(bill.window_operations, 4, "asked, removed, asked, created");
     assert_eq!(machine.hypervisor.table(DEFAULT), None);
     let Way::Hybrid { window, above } = &way else { panic!("{way:?}") };
-    let walk = |at| machine.walk(window.liobn).walk(&machine.ram, at, Access::ReadWrite).map(|found| found.0);
+    let walk =
+        |at| machine.walk(window.liobn).reach(&machine.ram, at, Access::ReadWrite).map(|found| found.0);
     assert_eq!(walk(BusAddress(window.first.0 + 8 * GIB - 1)), Ok(MemoryAddress(8 * GIB - 1)));
     let first = above.translation().window().first;
     assert_eq!(first, BusAddress(window.first.0 + 8 * GIB));
@@ -309,7 +310,7 @@ fn the_tail_of_memory_that_is_shorter_than_a_page_is_not_mapped() {
     let Way::Direct { window } = way else { panic!("{way:?}") };
     let walk = machine.walk(window.liobn);
     let is_mapped = |memory| {
-        let found = walk.walk(&machine.ram, BusAddress(window.first.0 + memory), Access::ReadWrite);
+        let found = walk.reach(&machine.ram, BusAddress(window.first.0 + memory), Access::ReadWrite);
         assert!(found.is_err() || found == Ok((MemoryAddress(memory), 64 * KIB)));
         found.is_ok()
     };
@@ -380,7 +381,7 @@ proptest! {
         let premapped = if bill.hypercalls == 0 { 0 } else { memory_bytes >> window.page_shift };
         prop_assert_eq!(bill.table_entries, premapped);
         for memory in (0..memory_bytes).step_by(5 * MIB as usize + 12_345) {
-            let found = walk.walk(&machine.ram, BusAddress(window.first.0 + memory), Access::ReadWrite);
+            let found = walk.reach(&machine.ram, BusAddress(window.first.0 + memory), Access::ReadWrite);
             let is_mapped = memory >> window.page_shift < premapped;
             prop_assert_eq!(found.ok(), is_mapped.then_some((MemoryAddress(memory), 1 << window.page_shift)));
         }

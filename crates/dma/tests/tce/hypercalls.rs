@@ -239,7 +239,7 @@ proptest! {
             let offset = (index * 0x1357) % (1 << page_shift);
             let bus = BusAddress(at(index).0 + offset);
             for access in [Access::Read, Access::Write, Access::ReadWrite] {
-                let seen = walk.walk(&machine.ram, bus, access);
+                let seen = walk.reach(&machine.ram, bus, access);
                 let memory = MemoryAddress((expected.0 & !3) + offset);
                 let allowed = expected.access().is_some_and(|has| has.allows(access));
                 let fault = Err(TceFault::Forbidden { at: bus, access });
@@ -247,6 +247,6 @@ proptest! {
             }
         }
         let beyond = at(ENTRIES);
-        prop_assert_eq!(walk.walk(&machine.ram, beyond, Access::Read), Err(TceFault::Outside { at: beyond }));
+        prop_assert_eq!(walk.reach(&machine.ram, beyond, Access::Read), Err(TceFault::Outside { at: beyond }));
     }
 }

@@ -66,7 +66,7 @@ fn a_page_of_a_cpu_with_64_kib_pages_is_16_entries() {
     assert_eq!((bill.hypercalls, bill.table_entries, bill.allocations), (1, 16, 1));
     let walk = machine.walk(DEFAULT);
     for offset in (0..64 * KIB).step_by(4093) {
-        let found = walk.walk(&machine.ram, BusAddress(at.0 + offset), Access::Read);
+        let found = walk.reach(&machine.ram, BusAddress(at.0 + offset), Access::Read);
         assert_eq!(found, Ok((MemoryAddress(0x12_0000 + offset), PAGE)));
     }
 }
@@ -77,7 +77,7 @@ fn what_is_to_be_written_can_be_read_too() {
     let mapper = default_mapper(&machine.slot());
     let allowed = |direction| {
         let at = mapper.map(MEMORY, PAGE, direction, &mut Bill::default()).unwrap();
-        let walk = |access| machine.walk(DEFAULT).walk(&machine.ram, at, access).is_ok();
+        let walk = |access| machine.walk(DEFAULT).reach(&machine.ram, at, access).is_ok();
         (walk(Access::Read), walk(Access::Write))
     };
     assert_eq!(allowed(Direction::ToDevice), (true, false));
@@ -248,7 +248,7 @@ fn threads_map_ranges_of_their_own() {
                         (round % 7 * PAGE + 1, MemoryAddress(thread * 256 * KIB * 8 + round * PAGE));
                     let at = mapper.map(memory, bytes, Direction::FromDevice, &mut bill).unwrap();
                     let last = BusAddress(at.0 + bytes - 1);
-                    let found = machine.walk(DEFAULT).walk(&machine.ram, last, Access::Write).unwrap();
+                    let found = machine.walk(DEFAULT).reach(&machine.ram, last, Access::Write).unwrap();
                     assert_eq!(found.0, MemoryAddress(memory.0 + bytes - 1));
                     mapper.unmap(at, bytes, Direction::FromDevice, &mut bill).unwrap();
                 }
@@ -324,9 +324,9 @@ proptest! {
             let bus = BusAddress(at(page).0 + 5);
             let expected = model.get(&page).map(|(memory, _)| MemoryAddress(memory * page_bytes + 5));
             prop_assert_eq!(translation.find(bus), expected);
-            prop_assert_eq!(walk.walk(&machine.ram, bus, Access::Read).ok().map(|found| found.0), expected);
+            prop_assert_eq!(walk.reach(&machine.ram, bus, Access::Read).ok().map(|found| found.0), expected);
             let writable = model.get(&page).is_some_and(|(_, access)| access.writes());
-            prop_assert_eq!(walk.walk(&machine.ram, bus, Access::Write).is_ok(), writable);
+            prop_assert_eq!(walk.reach(&machine.ram, bus, Access::Write).is_ok(), writable);
         }
     }
 }
