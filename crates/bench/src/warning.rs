@@ -1,5 +1,6 @@
 //! What casts doubt on figures.
 
+use crate::machine::Machine;
 use crate::result::{Benchmark, Case, Measured};
 
 /// Other work than this share of a CPU is worth a word.
@@ -16,13 +17,7 @@ pub(crate) fn of(benchmark: &Benchmark) -> Vec<String> {
         warnings.push("this program was built without optimisation: build it with --release".to_owned());
     }
     let machine = &benchmark.machine;
-    if let Some(load) = machine.load_average.filter(|load| *load > LOAD_MAX) {
-        warnings.push(format!(
-            "the machine was busy: a load of {load} on {} CPUs in the minute before; medians and ratios bear it better than \
-             maxima",
-            machine.cpus
-        ));
-    }
+    warnings.extend(of_load(machine));
     if let Some(governor) = machine.governor.as_ref().filter(|governor| *governor != "performance") {
         warnings.push(format!("the CPUs' frequency varies (governor {governor}); `performance` holds it"));
     }
@@ -37,6 +32,16 @@ pub(crate) fn of(benchmark: &Benchmark) -> Vec<String> {
         ));
     }
     warnings
+}
+
+/// Others used the machine.
+pub(crate) fn of_load(machine: &Machine) -> Option<String> {
+    let load = machine.load_average.filter(|load| *load > LOAD_MAX)?;
+    Some(format!(
+        "the machine was busy: a load of {load} on {} CPUs in the minute before; medians and ratios bear it better than \
+         maxima",
+        machine.cpus
+    ))
 }
 
 fn measured(benchmark: &Benchmark) -> impl Iterator<Item = (&Case, &str, &Measured)> {

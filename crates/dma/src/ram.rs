@@ -165,17 +165,22 @@ impl Ram {
         if bytes <= self.bytes() { Ok(bytes as usize) } else { Err(NoMemory { at, bytes }) }
     }
 
-    /// The words that an access touches, each with the first of its bytes that it touches and their places in the access.
+    /// The words that an access touches.
+    fn words(&self, at: MemoryAddress, bytes: usize) -> Result<&[AtomicU64], NoMemory> {
+        let none = NoMemory { at, bytes: bytes as u64 };
+        let offset = at.0.checked_sub(self.base.0).ok_or(none)?;
+        let end = offset.checked_add(bytes as u64).filter(|end| *end <= self.bytes()).ok_or(none)?;
+        Ok(&self.words[(offset / WORD) as usize..end.div_ceil(WORD).max(offset / WORD) as usize])
+    }
+
+    /// The same, each with the first of its bytes that it touches and their places in the access.
     fn pieces(
         &self,
         at: MemoryAddress,
         bytes: usize,
     ) -> Result<impl Iterator<Item = (&AtomicU64, usize, std::ops::Range<usize>)>, NoMemory> {
-        let none = NoMemory { at, bytes: bytes as u64 };
-        let offset = at.0.checked_sub(self.base.0).ok_or(none)?;
-        let end = offset.checked_add(bytes as u64).filter(|end| *end <= self.bytes()).ok_or(none)?;
-        let words = &self.words[(offset / WORD) as usize..end.div_ceil(WORD).max(offset / WORD) as usize];
-        let within = (offset % WORD) as usize;
+        let words = self.words(at, bytes)?;
+        let within = (at.0.wrapping_sub(self.base.0) % WORD) as usize;
         Ok(words.iter().enumerate().map(move |(place, word)| {
             let from = (place * WORD as usize).max(within) - within;
             let to = ((place + 1) * WORD as usize - within).min(bytes);
@@ -186,7 +191,16 @@ impl Ram {
 
 impl Memory for Ram {
     fn copy(&self, from: MemoryAddress, to: MemoryAddress, bytes: u64) -> Result<(), NoMemory> {
-        let mut between = vec![0; self.length(from, bytes)?];
+        let length = self.length(from, bytes)?;
+        if (from.0 | to.0 | bytes).is_multiple_of(WORD) {
+            // Both are looked at before anything is written.
+            let (from, to) = (self.words(from, length)?, self.words(to, length)?);
+            for (from, to) in from.iter().zip(to) {
+                to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+            }
+            return Ok(());
+        }
+        let mut between = vec![0; length];
         self.read(from, &mut between)?;
         self.write(to, &between)
     }

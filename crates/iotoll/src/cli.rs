@@ -2,7 +2,7 @@
 
 use crate::bench::PeerFile;
 use crate::lab::FlameFile;
-use bench::Scenario;
+use bench::{Bytes, Scenario};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use host::Bdf;
 use host::memory::plan::Wish;
@@ -36,7 +36,7 @@ pub(crate) enum Command {
     /// What I/Os pay, counted on real kernels: toll sheets
     #[command(subcommand)]
     Lab(Lab),
-    /// What allocators take on this machine
+    /// What allocators and mappings take on this machine
     #[command(subcommand)]
     Bench(Bench),
     Reproduce(Reproduce),
@@ -327,6 +327,36 @@ pub(crate) struct LabDiff {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Bench {
     Iova(BenchIova),
+    Map(BenchMap),
+}
+
+/// Measure what mapping and unmapping memory takes, by road and by size
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  iotoll bench map
+  iotoll bench map --road translated-strict,tce-window --size 4K,2M --json
+
+Roads in this process: no-iommu, direct-window, bounce, translated-lazy, translated-strict,
+translated-strict-amd, translated-strict-smmu, tce-window. Their tables are those that the hardware
+would read, and their hypervisor and invalidations are functions: what a trap and a wait take is not in it.
+The host's own IOMMU is measured with every adapter that is bound to vfio-pci and may be opened.")]
+pub(crate) struct BenchMap {
+    /// Only these roads in this process; several with commas [default: all]
+    #[arg(long = "road", value_name = "NAME", value_delimiter = ',')]
+    pub(crate) roads: Vec<String>,
+    /// Memory that is mapped at once, up to 2M; several with commas [default: 4K to 2M]
+    #[arg(long = "size", value_name = "BYTES", value_delimiter = ',')]
+    pub(crate) sizes: Vec<Bytes>,
+    /// Rounds that count, after warming up [default: 9]
+    #[arg(long, value_name = "N", value_parser = at_least_1::<usize>)]
+    pub(crate) rounds: Option<usize>,
+    /// How long a round takes [default: 5]
+    #[arg(long, value_name = "MS", value_parser = at_least_1::<u64>)]
+    pub(crate) round_ms: Option<u64>,
+    /// Print one JSON document with schema iotoll.bench-map/1
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Measure allocators of I/O virtual addresses with real threads

@@ -4,6 +4,7 @@ mod benchmark;
 mod findings;
 mod grid;
 mod lab_list;
+mod map;
 mod page;
 mod reproduction;
 mod table;
@@ -13,6 +14,7 @@ mod toll_table;
 
 pub use benchmark::{benchmark, benchmark_brief};
 pub use lab_list::{LabPreset, lab_list};
+pub use map::map_benchmark;
 pub use reproduction::reproduction;
 pub use toll_difference::toll_difference;
 pub use toll_sheet::toll_sheet;

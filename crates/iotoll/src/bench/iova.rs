@@ -1,12 +1,13 @@
 //! `iotoll bench iova`: allocators of I/O virtual addresses, with real threads.
 
+use super::{asked_or, bar};
 use crate::cli::BenchIova;
 use crate::date::today;
 use crate::inspect::made_by;
 use crate::output::{self, Outcome};
 use anyhow::bail;
 use bench::{Benchmark, Contestant, Machine, Origin, Peer, Progress, Scenario, Settings, ours, select};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -106,10 +107,6 @@ fn settings(args: &BenchIova) -> Settings {
     }
 }
 
-fn asked_or<T: Clone>(asked: &[T], usual: Vec<T>) -> Vec<T> {
-    if asked.is_empty() { usual } else { asked.to_vec() }
-}
-
 fn threads(quick: bool) -> Vec<usize> {
     let cpus = Machine::here().cpus;
     if quick {
@@ -117,12 +114,6 @@ fn threads(quick: bool) -> Vec<usize> {
     }
     let most = (cpus * THREADS_PER_CPU).next_power_of_two();
     (0..).map(|power| 1 << power).take_while(|threads| *threads <= most).collect()
-}
-
-fn bar() -> anyhow::Result<ProgressBar> {
-    let bar = ProgressBar::new(0);
-    bar.set_style(ProgressStyle::with_template("{bar:30} {percent:>3} % {elapsed} {msg}")?);
-    Ok(bar)
 }
 
 fn show(bar: &ProgressBar, step: Progress<'_>) {

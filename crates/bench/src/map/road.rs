@@ -1,0 +1,253 @@
+//! Roads that memory is mapped by.
+
+use super::{Bytes, MapError};
+use dma::tce::{Endpoint, EndpointAddress, Hypervisor, Partition, Slot, Stretch};
+use dma::{
+    Amd, Bounce, Bouncing, Domain, FlushQueue, Frames, Invalidation, Iotlb, Limits, Mapper, Memory,
+    MemoryAddress, Ram, Smmu, SoftwareDomain, Translation, Unit, Vtd, Walked,
+};
+use iova::{Allocator, Cpus, Host, Percpu, Space, SpaceError};
+use std::any::Any;
+use std::error::Error;
+use std::sync::Arc;
+
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+/// Of the memory of the roads in this process: tables, bounce buffers, and what is mapped.
+const TABLES: MemoryAddress = MemoryAddress(0);
+const TABLES_BYTES: u64 = 16 * MIB;
+const BOUNCE: MemoryAddress = MemoryAddress(TABLES.0 + TABLES_BYTES);
+const BOUNCE_BYTES: u64 = 8 * MIB;
+const MAPPED: MemoryAddress = MemoryAddress(BOUNCE.0 + BOUNCE_BYTES);
+const MEMORY_BYTES: u64 = MAPPED.0 + Bytes::MAX.0;
+/// The IOTLB of the software's IOMMU: nothing is looked up in it here, but invalidations look for what they are to take out.
+const IOTLB_ENTRIES: usize = 64;
+const IOTLB_WAYS: usize = 4;
+/// Levels of tables: 48 bits.
+const LEVELS: u32 = 4;
+/// Where 64-bit windows begin on POWER8 and later.
+const WINDOW: u64 = 1 << 59;
+/// Pages for lists of entries, which the hypervisor reads.
+const LISTS_BYTES: u64 = 16 * 4096;
+
+/// A road that is measured in this process.
+pub(super) struct Road {
+    pub(super) name: &'static str,
+    what: &'static str,
+    bytes_max: u64,
+    make: fn(&Arc<Ram>) -> Made<Mapper>,
+}
+
+type Made<T> = Result<T, Box<dyn Error>>;
+
+/// A road that is ready.
+pub(super) struct Stand {
+    pub(super) name: String,
+    pub(super) what: String,
+    pub(super) bytes_max: u64,
+    pub(super) mapper: Mapper,
+    pub(super) memory: MemoryAddress,
+    /// What must not be closed meanwhile.
+    _kept: Option<Box<dyn Any>>,
+}
+
+pub(super) const ROADS: &[Road] = &[
+    Road {
+        name: "no-iommu",
+        what: "nothing translates: the mask is looked at",
+        bytes_max: Bytes::MAX.0,
+        make: |_| Ok(Mapper::direct(Limits::of_bits(64), 0)),
+    },
+    Road {
+        name: "direct-window",
+        what: "POWER: all memory is mapped at an offset",
+        bytes_max: Bytes::MAX.0,
+        make: |_| Ok(Mapper::direct(Limits::of_bits(64), WINDOW)),
+    },
+    Road {
+        name: "bounce",
+        what: "copied to a bounce buffer and back (swiotlb=force)",
+        bytes_max: Bounce::BYTES_MAX,
+        make: bounce,
+    },
+    Road {
+        name: "translated-lazy",
+        what: "VT-d's table; invalidated when 255 unmappings wait",
+        bytes_max: Bytes::MAX.0,
+        make: |ram| translated::<Vtd>(ram, Invalidation::Lazy(flush_queue())),
+    },
+    Road {
+        name: "translated-strict",
+        what: "VT-d's table, an invalidation each, which costs next to nothing in software",
+        bytes_max: Bytes::MAX.0,
+        make: |ram| translated::<Vtd>(ram, Invalidation::Strict),
+    },
+    Road {
+        name: "translated-strict-amd",
+        what: "the same with AMD's table",
+        bytes_max: Bytes::MAX.0,
+        make: |ram| translated::<Amd>(ram, Invalidation::Strict),
+    },
+    Road {
+        name: "translated-strict-smmu",
+        what: "the same with SMMUv3's table",
+        bytes_max: Bytes::MAX.0,
+        make: |ram| translated::<Smmu>(ram, Invalidation::Strict),
+    },
+    Road {
+        name: "tce-window",
+        what: "POWER: entries of 4 KiB by hypercalls of 512, here calls of a function",
+        bytes_max: Bytes::MAX.0,
+        make: tce_window,
+    },
+];
+
+/// Those roads, and each adapter that the host's own IOMMU can be measured with.
+pub(super) fn stands(names: &[String]) -> Result<Vec<Stand>, MapError> {
+    let find = |name: &String| {
+        let known = ROADS.iter().find(|road| road.name == name);
+        known.ok_or_else(|| MapError::UnknownRoad { name: name.clone() })
+    };
+    let roads = names.iter().map(find).collect::<Result<Vec<_>, _>>()?;
+    let ready = |road: &Road| {
+        let not =
+            |why: Box<dyn Error>| MapError::NotReady { road: road.name.to_owned(), why: why.to_string() };
+        ready(road).map_err(not)
+    };
+    let mut stands = roads.into_iter().map(ready).collect::<Result<Vec<_>, _>>()?;
+    stands.extend(real::stands());
+    Ok(stands)
+}
+
+/// Why nothing of the host's own was measured.
+pub(super) fn absent(stands: &[Stand]) -> Vec<String> {
+    real::absent(stands)
+}
+
+fn ready(road: &Road) -> Made<Stand> {
+    let ram = Arc::new(Ram::new(TABLES, MEMORY_BYTES));
+    let mapper = (road.make)(&ram)?.watched(false);
+    let (name, what) = (road.name.to_owned(), road.what.to_owned());
+    Ok(Stand { name, what, bytes_max: road.bytes_max, mapper, memory: MAPPED, _kept: None })
+}
+
+fn bounce(ram: &Arc<Ram>) -> Made<Mapper> {
+    let memory = Arc::clone(ram) as Arc<dyn Memory>;
+    let bounce = Bounce::new(memory, BOUNCE, BOUNCE_BYTES, 1, || 0);
+    Ok(Mapper::direct(Limits::of_bits(64), 0).with_bounce(Arc::new(bounce), Bouncing::Always))
+}
+
+fn translated<F: Walked + 'static>(ram: &Arc<Ram>, when: Invalidation) -> Made<Mapper> {
+    let unit = Arc::new(Unit::new(Arc::clone(ram), Iotlb::new(IOTLB_ENTRIES, IOTLB_WAYS)));
+    let frames = Arc::new(Frames::new(TABLES, TABLES_BYTES));
+    let domain: SoftwareDomain<F> = SoftwareDomain::new(unit, frames, LEVELS)?;
+    let domain = Domain::new(Arc::new(domain), percpu, when)?;
+    Ok(Mapper::translated(Limits::of_bits(64), Arc::new(domain)))
+}
+
+fn tce_window(ram: &Arc<Ram>) -> Made<Mapper> {
+    // The partition's: the tables are the hypervisor's.
+    let memory = Stretch { start: BOUNCE, bytes: MEMORY_BYTES - BOUNCE.0 };
+    let hypervisor = Arc::new(Hypervisor::new(Arc::clone(ram), [memory]));
+    let address = EndpointAddress { config: 0x10000, buid: 1 };
+    let tables = Stretch { start: TABLES, bytes: TABLES_BYTES };
+    hypervisor.add(Endpoint { address, liobn: 1, default_bytes: 2 * GIB, tables, offer: None })?;
+    let lists = Frames::new(BOUNCE, LISTS_BYTES);
+    let partition = Partition::new(hypervisor, Arc::clone(ram), lists, vec![memory], "", || 0);
+    let slot = Slot::new(Arc::new(partition), address)?.ok_or("no endpoint")?;
+    Ok(slot.default_mapper(Limits::of_bits(32)))
+}
+
+/// The default allocator of this project.
+fn percpu(space: &Space) -> Result<Box<dyn Allocator + Send + Sync>, SpaceError> {
+    Ok(Box::new(Percpu::new(space, (4 * GIB) >> 12, Host::new())?))
+}
+
+fn flush_queue() -> FlushQueue {
+    let host = Host::new();
+    FlushQueue::new(host.count(), move || host.current())
+}
+
+/// The host's own IOMMU, by iommufd or else VFIO.
+#[cfg(target_os = "linux")]
+mod real {
+    use super::{
+        Arc, Bytes, Domain, Error, Invalidation, Limits, Made, Mapper, Ram, Stand, Translation, percpu,
+    };
+    use dma::vfio::{Device, Iommufd, Type1};
+
+    /// Adapters that are bound to it, by their addresses.
+    const DRIVER: &str = "/sys/bus/pci/drivers/vfio-pci";
+
+    pub(super) fn stands() -> Vec<Stand> {
+        adapters().iter().filter_map(|adapter| open(adapter).ok()).collect()
+    }
+
+    pub(super) fn absent(stands: &[Stand]) -> Vec<String> {
+        let adapters = adapters();
+        if adapters.is_empty() {
+            return vec!["the host's own IOMMU: no adapter is bound to vfio-pci".to_owned()];
+        }
+        let is_absent =
+            |adapter: &&String| !stands.iter().any(|stand| stand.name.ends_with(adapter.as_str()));
+        let absent = adapters.iter().filter(is_absent);
+        absent
+            .filter_map(|adapter| Some(format!("{adapter}: {}", words(open(adapter).err()?.as_ref()))))
+            .collect()
+    }
+
+    fn adapters() -> Vec<String> {
+        let entries = std::fs::read_dir(DRIVER).into_iter().flatten().filter_map(Result::ok);
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let mut adapters: Vec<String> = names.filter(|name| name.matches(':').count() == 2).collect();
+        adapters.sort();
+        adapters
+    }
+
+    fn open(adapter: &str) -> Made<Stand> {
+        let memory = Arc::new(Ram::of_this_process(Bytes::MAX.0)?);
+        if let Ok((translation, devices)) = Iommufd::open(&[adapter], Arc::clone(&memory)) {
+            return stand(format!("iommufd {adapter}"), translation, devices, &memory);
+        }
+        let (translation, devices) = Type1::open(&[adapter], Arc::clone(&memory))?;
+        stand(format!("vfio {adapter}"), translation, devices, &memory)
+    }
+
+    fn stand(
+        name: String,
+        translation: impl Translation + 'static,
+        devices: Vec<Device>,
+        memory: &Ram,
+    ) -> Made<Stand> {
+        let domain = Domain::new(Arc::new(translation), percpu, Invalidation::Elsewhere)?;
+        let mapper = Mapper::translated(Limits::of_bits(64), Arc::new(domain)).watched(false);
+        let what = "the host's own IOMMU, two system calls a pair".to_owned();
+        Ok(Stand {
+            name,
+            what,
+            bytes_max: Bytes::MAX.0,
+            mapper,
+            memory: memory.base(),
+            // A device that is closed takes its table along.
+            _kept: Some(Box::new(devices)),
+        })
+    }
+
+    fn words(error: &dyn Error) -> String {
+        let source = error.source().map(|source| format!(": {source}"));
+        format!("{error}{}", source.unwrap_or_default())
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod real {
+    use super::Stand;
+
+    pub(super) fn stands() -> Vec<Stand> {
+        Vec::new()
+    }
+
+    pub(super) fn absent(_stands: &[Stand]) -> Vec<String> {
+        vec!["the host's own IOMMU: only Linux has VFIO".to_owned()]
+    }
+}
