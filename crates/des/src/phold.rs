@@ -7,8 +7,6 @@ use crate::{Calendar, Model, Queue, Simulation, Span, Stream, Time};
 #[derive(Debug, Clone)]
 pub struct Phold {
     processes: Vec<Process>,
-    delay_mean: Span,
-    lookahead: Span,
 }
 
 #[derive(Debug, Clone)]
@@ -19,26 +17,30 @@ struct Process {
 
 impl Phold {
     /// The mean of the exponential delays.
-    pub const DELAY_MEAN: Span = Span::from_us(1);
+    pub const DELAY_MEAN: Span = Span::from_ms(1);
     /// What comes on top of each.
-    pub const LOOKAHEAD: Span = Span::from_ns(100);
+    pub const LOOKAHEAD: Span = Span::from_us(100);
 
     /// So many processes.
     pub fn new(processes: u32, seed: u64) -> Self {
         let process = |number| Process { stream: Stream::new(seed, u64::from(number)), received: 0 };
-        let processes = (0..processes).map(process).collect();
-        Self { processes, delay_mean: Self::DELAY_MEAN, lookahead: Self::LOOKAHEAD }
+        Self { processes: (0..processes).map(process).collect() }
     }
 
-    /// With this many messages under way, in equal parts from all processes.
+    /// With this many messages under way.
     pub fn simulation<Q: Queue<u32>>(mut self, pending: u32) -> Simulation<Self, Q> {
-        let senders = self.processes.len() as u32;
-        let first: Vec<_> = (0..pending).filter_map(|message| self.send(message % senders)).collect();
+        let first = self.first(pending);
         let mut simulation = Simulation::on(self);
         for (delay, to) in first {
             simulation.calendar.schedule_in(delay, to);
         }
         simulation
+    }
+
+    /// The first messages, in equal parts from all processes.
+    pub fn first(&mut self, pending: u32) -> Vec<(Span, u32)> {
+        let senders = self.processes.len() as u32;
+        (0..pending).filter_map(|message| self.send(message.checked_rem(senders)?)).collect()
     }
 
     /// A message arrived, and this one is sent.
@@ -53,7 +55,7 @@ impl Phold {
         let count = self.processes.len() as u64;
         let stream = &mut self.processes.get_mut(from as usize)?.stream;
         let to = stream.below(count) as u32;
-        Some((self.lookahead + stream.exponential(self.delay_mean), to))
+        Some((Self::LOOKAHEAD + stream.exponential(Self::DELAY_MEAN), to))
     }
 
     /// How many messages each process received.
