@@ -253,6 +253,19 @@ mod tests {
     }
 
     #[test]
+    fn more_than_the_largest_block_takes_the_domain() {
+        for (bytes, stays) in [(Iotlb::BLOCK_BYTES_MAX, true), (Iotlb::BLOCK_BYTES_MAX + 1, false)] {
+            let mut iotlb = Iotlb::new(8, 2);
+            let far = 1 << 40;
+            look(&mut iotlb, DOMAIN, far, 1);
+            look(&mut iotlb, OTHER, far, 2);
+            iotlb.invalidate_pages(DOMAIN, BusAddress(0), bytes);
+            assert_eq!(look(&mut iotlb, DOMAIN, far, 3), if stays { 1 } else { 3 });
+            assert_eq!(look(&mut iotlb, OTHER, far, 3), 2);
+        }
+    }
+
+    #[test]
     fn a_range_is_widened_to_an_aligned_block() {
         let block = |at, bytes| {
             let Block { first, bits } = Block::around(at, bytes);
@@ -272,7 +285,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever overlaps what is invalidated is gone, and nothing that lies outside the block of twice its size around it.
+        /// Whatever overlaps what is invalidated is gone, and nothing that lies outside the block around it.
         #[test]
         fn invalidations_reach_every_page_of_any_size(
             pages in prop::collection::vec((0_u64..1 << 22, 12_u32..24), 1..40),

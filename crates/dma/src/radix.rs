@@ -150,7 +150,7 @@ impl<F: Format> Radix<F> {
             return Err(UnmapError::Unaligned { at, bytes, granule_bytes: FRAME_BYTES });
         }
         if !span.ends_by(self.last().0) {
-            return Err(UnmapError::NotMapped { at: self.first_hole(span) });
+            return Err(self.why_not(span));
         }
         self.clear(span, bill)
     }

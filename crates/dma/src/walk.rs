@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub struct Leaf {
     /// Where the page begins in memory.
     pub memory: MemoryAddress,
-    /// Its size, a power of two; bus addresses are cut into such pages too.
+    /// Its size, a power of two and 4 KiB at least; bus addresses are cut into such pages too.
     pub page_bytes: u64,
     /// What the entries on the way allow.
     pub access: Access,

@@ -182,6 +182,8 @@ fn mapping() -> impl Strategy<Value = Mapping> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     /// An adapter that tries everything reaches what is mapped for it, and not one byte more.
     #[test]
     fn nothing_else_is_ever_touched(

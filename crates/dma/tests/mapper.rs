@@ -1,5 +1,7 @@
 //! The whole way: a driver's calls, tables, the IOMMU and an adapter behind it. What the driver maps, the adapter finds, and
 //! nothing else.
+//!
+//! `PROPTEST_CASES=5000 cargo test --release -p dma --test mapper` for a long run.
 
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
@@ -175,8 +177,14 @@ fn shape() -> impl Strategy<Value = Shape> {
     )
 }
 
+/// Fewer than usual where nothing else is said: each has a machine of its own.
+fn cases() -> ProptestConfig {
+    let asked = std::env::var_os("PROPTEST_CASES").is_some();
+    if asked { ProptestConfig::default() } else { ProptestConfig::with_cases(32) }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(cases())]
 
     #[test]
     fn data_arrives_through_vtd(shape in shape(), program in prop::collection::vec(step(), 1..30)) {

@@ -6,6 +6,7 @@ use dma::{
     Access, Amd, Bill, BusAddress, FRAME_BYTES, Frames, MemoryAddress, Radix, Ram, Smmu, Vtd, Walk,
     WalkFault, Walked,
 };
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::thread;
 
@@ -51,6 +52,39 @@ fn check<F: Walked>() {
     drop(table);
     let free = std::iter::from_fn(|| frames.take().ok()).count() as u64;
     assert_eq!(free, TABLES_BYTES / PAGE, "pages of tables that were lost");
+}
+
+/// Two threads that want the same new tables at the same moment.
+#[test]
+fn tables_are_made_once() {
+    const MEETINGS: u64 = 1500;
+    let ram = Arc::new(Ram::new(MemoryAddress(0), TABLES_BYTES));
+    let frames = Arc::new(Frames::new(MemoryAddress(0), TABLES_BYTES));
+    let table = Radix::<Vtd>::new(Arc::clone(&ram), frames, 4).unwrap();
+    let arrived = AtomicU64::new(0);
+    let pages = |side: u64| (0..MEETINGS).map(move |meeting| BusAddress((meeting << 30) + side * PAGE));
+    let made: u64 = thread::scope(|scope| {
+        let sides = [0, 1].map(|side| {
+            let (table, arrived) = (&table, &arrived);
+            scope.spawn(move || {
+                let mut bill = Bill::default();
+                for (at, meeting) in pages(side).zip(1..) {
+                    arrived.fetch_add(1, Ordering::AcqRel);
+                    while arrived.load(Ordering::Acquire) < 2 * meeting {
+                        std::hint::spin_loop();
+                    }
+                    table.map(at, MemoryAddress(at.0), PAGE, Access::Read, &mut bill).unwrap();
+                }
+                bill.table_pages
+            })
+        });
+        sides.into_iter().map(|side| side.join().unwrap()).sum()
+    });
+    // For each GiB two tables, and those of the level above them for each 512.
+    assert_eq!(made, 2 * MEETINGS + MEETINGS.div_ceil(512));
+    for at in pages(0).chain(pages(1)) {
+        assert_eq!(table.find(at), Some(MemoryAddress(at.0)));
+    }
 }
 
 struct Worker<'a, F: Walked> {

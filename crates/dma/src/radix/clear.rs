@@ -26,18 +26,13 @@ impl<F: Format> Radix<F> {
         Ok(())
     }
 
-    /// The first address from the beginning of a range that nothing is mapped at; its end if there is none.
-    pub(super) fn first_hole(&self, span: Span) -> BusAddress {
+    /// Why a range that leaves the table's addresses can't be unmapped.
+    pub(super) fn why_not(&self, span: Span) -> UnmapError {
         let last = self.last().0;
-        if span.at > last {
-            return BusAddress(span.at);
-        }
+        let not_mapped = |at: u64| UnmapError::NotMapped { at: BusAddress(at) };
+        let (Some(node), true) = (self.top(), span.at <= last) else { return not_mapped(span.at) };
         let within = Span { bytes: (last - span.at + 1).min(span.bytes), ..span };
-        match self.top().map(|node| self.check_mapped(node, within)) {
-            Some(Err(UnmapError::NotMapped { at })) => at,
-            Some(_) => BusAddress(last.saturating_add(1)),
-            None => BusAddress(span.at),
-        }
+        self.check_mapped(node, within).err().unwrap_or(not_mapped(last.saturating_add(1)))
     }
 
     /// Whether all of it is mapped, in pages that lie in it with all their bytes.

@@ -9,6 +9,41 @@ use std::fmt;
 use std::sync::Arc;
 
 /// A table of the format `F`, and the IOMMU that reads it. Each invalidation is one command and one wait.
+///
+/// ```
+/// use dma::{
+///     Bill, Direction, Domain, Frames, Invalidation, Iotlb, Limits, Mapper, MemoryAddress, Ram, Requester, SoftwareDomain,
+///     Unit, Vtd,
+/// };
+/// use std::sync::Arc;
+///
+/// // A machine of 16 MiB, of which the first is for tables, and an IOMMU with a cache of 64 translations.
+/// let ram = Arc::new(Ram::new(MemoryAddress(0), 16 << 20));
+/// let frames = Arc::new(Frames::new(MemoryAddress(0), 1 << 20));
+/// let unit = Arc::new(Unit::new(Arc::clone(&ram), Iotlb::new(64, 4)));
+///
+/// // An adapter behind a table of VT-d's, and its driver, whose unmapped buffers are out of reach at once.
+/// let translation = SoftwareDomain::<Vtd>::new(Arc::clone(&unit), frames, 4)?;
+/// let card = Requester(0x0100);
+/// translation.attach(card);
+/// let addresses = |space: &iova::Space| Ok(Box::new(iova::GapTree::new(space)?) as Box<_>);
+/// let domain = Domain::new(Arc::new(translation), addresses, Invalidation::Strict)?;
+/// let driver = Mapper::translated(Limits::of_bits(64), Arc::new(domain));
+///
+/// let (buffer, mut bill) = (MemoryAddress(0x20_0000), Bill::default());
+/// let at = driver.map(buffer, 2048, Direction::FromDevice, &mut bill)?;
+/// unit.adapter(card).write(at, b"received")?;
+/// driver.unmap(at, 2048, Direction::FromDevice, &mut bill)?;
+///
+/// let mut seen = [0; 8];
+/// ram.read(buffer, &mut seen)?;
+/// assert_eq!(&seen, b"received");
+/// assert!(unit.adapter(card).write(at, b"too late").is_err());
+/// assert_eq!(unit.take_faults().recorded[0].to_string(),
+///     format!("01:00.0: write at {at} was blocked: nothing is mapped (level 1)"));
+/// assert_eq!((bill.table_pages, bill.table_entries, bill.invalidations), (3, 3 + 1 + 1, 1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct SoftwareDomain<F: Walked> {
     unit: Arc<Unit>,
     id: DomainId,
