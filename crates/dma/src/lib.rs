@@ -1,4 +1,58 @@
-//! The DMA mapping layer.
+//! The DMA mapping layer: memory of a driver, a VMM or a model, mapped for adapters, with the contract of the kernel's DMA API
+//! (`Documentation/core-api/dma-api.rst`).
+//!
+//! ```text
+//!   driver                                                                         adapter
+//!     | map, unmap, sync                                                              | read, write
+//!     v                                                                               v
+//!   Mapper ---- its mask reaches, nothing translates: + offset ------------------> memory
+//!     |  `----- it doesn't, or the adapter is not trusted: Bounce buffers --------> memory
+//!     v
+//!   Domain ---- an allocator of addresses (iova), and when to invalidate
+//!     v
+//!   Translation   SoftwareDomain   VT-d, AMD, SMMUv3 tables, a Unit that reads them
+//!                 tce::TceWindow   POWER's tables, by hypercall
+//!                 vfio::{Type1, Iommufd, Spapr}   the host's own IOMMU
+//! ```
+//!
+//! What a driver broke of the rules is told: a wrong size, a buffer touched while it is the adapter's, what was never unmapped
+//! ([`Misuse`]). What each call did besides executing instructions, it adds to the [`Bill`] that it is given: entries written,
+//! hypercalls, invalidations, bytes copied.
+//!
+//! ```
+//! use dma::{Bill, Direction, Domain, Frames, Invalidation, Iotlb, Limits, Mapper, MemoryAddress, Ram};
+//! use dma::{Requester, SoftwareDomain, Unit, Vtd};
+//! use iova::{Host, Percpu};
+//! use std::sync::Arc;
+//!
+//! // A MiB of memory, a quarter of it for tables, and an IOMMU in software with an adapter behind it.
+//! let ram = Arc::new(Ram::new(MemoryAddress(0), 1 << 20));
+//! let frames = Arc::new(Frames::new(MemoryAddress(0), 1 << 18));
+//! let unit = Arc::new(Unit::new(Arc::clone(&ram), Iotlb::new(64, 4)));
+//! let table: SoftwareDomain<Vtd> = SoftwareDomain::new(Arc::clone(&unit), frames, 4)?;
+//! table.attach(Requester(0x0300));
+//! let adapter = unit.adapter(Requester(0x0300));
+//!
+//! let allocator = |space: &iova::Space| Ok(Box::new(Percpu::new(space, 1 << 20, Host::new())?) as Box<_>);
+//! let domain = Arc::new(Domain::new(Arc::new(table), allocator, Invalidation::Strict)?);
+//! let mapper = Mapper::translated(Limits::of_bits(64), domain);
+//!
+//! // A packet to send: the adapter may read it, and nothing else.
+//! let (packet, mut bill) = (MemoryAddress(0x8_0040), Bill::default());
+//! ram.write(packet, b"hello")?;
+//! let at = mapper.map(packet, 5, Direction::ToDevice, &mut bill)?;
+//! let mut sent = [0; 5];
+//! adapter.read(at, &mut sent)?;
+//! assert_eq!(&sent, b"hello");
+//! assert!(adapter.write(at, b"oops").is_err());
+//!
+//! mapper.unmap(at, 5, Direction::ToDevice, &mut bill)?;
+//! assert!(adapter.read(at, &mut sent).is_err());
+//! // The entry and three tables above it; the entry again.
+//! assert_eq!((bill.table_entries, bill.invalidations, bill.hypercalls), (5, 1, 0));
+//! mapper.close()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod access;
 mod address;
