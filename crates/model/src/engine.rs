@@ -281,3 +281,98 @@ fn put(calendar: &mut Calendar<Event, impl Queue<Event>>, at: Time, event: Event
     let delay = at.since(calendar.now()).unwrap_or(Span::ZERO);
     calendar.schedule_in(delay, event);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn setup() -> Setup {
+        Setup {
+            operation: Operation::Read,
+            link: Link {
+                generation: 3.try_into().unwrap(),
+                lanes: 8,
+                payload_bytes_max: 256,
+                read_request_bytes_max: 512,
+                completion_boundary_bytes: 64,
+                overhead_share: 0.0,
+            },
+            transfer_bytes: 64,
+            alignment_bytes: 64,
+            window_bytes: 1 << 20,
+            in_flight_max: 1,
+            gap: Span::ZERO,
+            path: Span::from_ns(500),
+            copy_ps_per_byte: 100.0,
+            iommu: None,
+            seed: 1,
+        }
+    }
+
+    fn with_iommu(entries: usize) -> Setup {
+        let (walk, walk_gap) = (Span::from_ns(300), Span::from_ns(50));
+        Setup {
+            iommu: Some(IommuSetup { entries, ways: entries, page_bytes: 4096, walk, walk_gap }),
+            ..setup()
+        }
+    }
+
+    #[test]
+    fn a_transfer_alone_takes_the_sum_of_its_parts_to_the_picosecond() {
+        // 24 bytes of request and 84 of completion at 7.877 bytes in a nanosecond: 3,047 and 10,664 ps.
+        let link = setup().link;
+        assert_eq!([24, 84].map(|bytes| link.time_of(bytes).as_ps()), [3_047, 10_664]);
+        assert_eq!(run(&setup()).latency_mean.as_ps(), 3_047 + 500_000 + 10_664 + 6_400);
+        let write = Setup { operation: Operation::Write, ..setup() };
+        assert_eq!(run(&write).latency_mean.as_ps(), link.time_of(64 + 24).as_ps() + 500_000 + 6_400);
+    }
+
+    #[test]
+    fn a_miss_adds_a_walk_and_nothing_else() {
+        let alone = run(&setup()).latency_mean;
+        // One entry, 256 pages: all but one in 256 miss.
+        let outcome = run(&with_iommu(1));
+        let expected = alone.as_ps_f64() + outcome.miss_share * 300_000.0;
+        assert!((outcome.latency_mean.as_ps_f64() - expected).abs() < 1.0, "{outcome:?}");
+        assert!((outcome.miss_share - 255.0 / 256.0).abs() < 0.002, "{outcome:?}");
+        // As many entries as pages: none.
+        let outcome = run(&with_iommu(256));
+        assert_eq!((outcome.miss_share, outcome.latency_mean), (0.0, alone));
+    }
+
+    #[test]
+    fn no_part_does_more_than_it_can() {
+        for in_flight_max in [1, 4, 16, 64] {
+            for base in [setup(), with_iommu(64), with_iommu(256)] {
+                let setup = Setup { in_flight_max, ..base };
+                let outcome = run(&setup);
+                // Little's law: always as many under way as there can be.
+                let under_way = outcome.transfers_per_second * outcome.latency_mean.as_ps_f64() / 1e12;
+                assert!(
+                    (under_way / f64::from(in_flight_max) - 1.0).abs() < 0.005,
+                    "{under_way} {outcome:?}"
+                );
+                let shares = [outcome.up_busy_share, outcome.down_busy_share, outcome.walker_busy_share];
+                assert!(shares.iter().all(|share| (0.0..=1.001).contains(share)), "{outcome:?}");
+                let payload = outcome.gigabits_per_second(64) * 1e9;
+                assert!(payload <= setup.link.packet_bits_per_second(), "{outcome:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_limits_is_busy_all_the_time() {
+        let busy = |setup: Setup| run(&Setup { in_flight_max: 128, ..setup });
+        assert!(busy(with_iommu(1)).walker_busy_share > 0.99);
+        assert!(busy(Setup { copy_ps_per_byte: 0.0, ..setup() }).down_busy_share > 0.99);
+        let write = Setup { operation: Operation::Write, ..setup() };
+        assert!(busy(write).up_busy_share > 0.99);
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same() {
+        let with = |seed| run(&Setup { seed, in_flight_max: 8, ..with_iommu(64) });
+        assert_eq!(with(3), with(3));
+        assert_ne!(with(3), with(4));
+    }
+}

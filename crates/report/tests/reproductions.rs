@@ -1,0 +1,91 @@
+//! The pages of reproduced figures, `docs/FAMILY.md`, are what the models say.
+//!
+//! `IOTOLL_UPDATE=1 cargo test -p report --test reproductions` writes them anew.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+use model::{Curve, Reproduction};
+use report::Style;
+use std::fmt::Write;
+use std::{fs, path::Path};
+
+fn page(one: &Reproduction) -> String {
+    let (predicted, missed) = one.predictions();
+    let mut page = format!(
+        "# {}: published figures, and ours\n\n{} {}\n\n    iotoll reproduce {0} --html {0}.html    # with plots\n\n\
+         Of {predicted} predicted figures {} are within {:.0} % of what was published; the others stay as they came out. Made by\n\
+         `IOTOLL_UPDATE=1 cargo test -p report --test reproductions` from `experiments/{0}.toml`.\n",
+        one.family,
+        one.question,
+        one.method,
+        predicted - missed,
+        one.bound * 100.0
+    );
+    for curve in &one.curves {
+        self::curve(&mut page, curve, one.bound);
+    }
+    page.push_str("\n## What the model takes as given\n\n| parameter | value | evidence |\n|---|---:|---|\n");
+    for given in &one.parameters {
+        writeln!(page, "| `{}` | {:.2} | {} |", given.name, given.value, given.evidence).unwrap();
+    }
+    page
+}
+
+fn curve(page: &mut String, curve: &Curve, bound: f64) {
+    let Curve { name, x_title, y_title, source, .. } = curve;
+    write!(page, "\n## {name}\n\nIn {y_title}; {source}.\n\n| {x_title} | published | ours | error | |\n|---:|---:|---:|---:|---|\n")
+        .unwrap();
+    for point in &curve.points {
+        let missed = if point.misses(bound) { ", missed" } else { "" };
+        writeln!(
+            page,
+            "| {} | {:.1} | {:.1} | {:+.1} % | {}{missed} |",
+            point.x,
+            point.published,
+            point.ours,
+            point.error() * 100.0,
+            point.role.word()
+        )
+        .unwrap();
+    }
+    if let Some(remark) = &curve.remark {
+        writeln!(page, "\n{remark}").unwrap();
+    }
+}
+
+#[test]
+fn pages_are_what_the_models_say() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    for family in model::families() {
+        let (made, path) = (page(&model::reproduce(family).unwrap()), docs.join(format!("{family}.md")));
+        if std::env::var_os("IOTOLL_UPDATE").is_some() {
+            fs::write(&path, &made).unwrap();
+        }
+        let kept = fs::read_to_string(&path).unwrap_or_default();
+        assert_eq!(kept, made, "docs/{family}.md is out of date: IOTOLL_UPDATE=1 writes it anew");
+    }
+}
+
+#[test]
+fn figures_are_shown_with_their_errors_and_evidence() {
+    let one = model::reproduce("iotlb").unwrap();
+    let shown = report::reproduction(&one, 100, Style::Plain);
+    assert!(shown.lines().all(|line| line.chars().count() <= 100), "{shown}");
+    for words in [
+        "iotlb: 31 of 41 predicted figures within 10 %",
+        "predicted, MISSED",
+        "calibrated against",
+        "walk_gap_ns",
+    ] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    let html = report::reproduction_page(&[one], "iotoll test");
+    assert_eq!(html.matches("<svg class=\"plot\"").count(), 9);
+    assert!(!html.contains("<script") && !html.contains("src="));
+}
+
+#[test]
+fn there_is_no_such_family() {
+    let error = model::reproduce("nobody").unwrap_err();
+    assert_eq!(error.to_string(), r#"there is no family "nobody"; there are iotlb"#);
+}
