@@ -72,6 +72,10 @@ impl Ram {
     pub fn write(&self, at: MemoryAddress, from: &[u8]) -> Result<(), NoMemory> {
         for (word, offset, bytes) in self.pieces(at, from.len())? {
             let piece = &from[bytes];
+            if let Ok(whole) = piece.try_into() {
+                word.store(u64::from_le_bytes(whole), Ordering::Relaxed);
+                continue;
+            }
             let change = |old: u64| {
                 let mut value = old.to_le_bytes();
                 value[offset..offset + piece.len()].copy_from_slice(piece);
