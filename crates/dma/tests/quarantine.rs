@@ -3,10 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 use dma::{
-    Access, Bill, BusAddress, FRAME_BYTES, Frames, Iotlb, MemoryAddress, Radix, Ram, SoftwareDomain,
-    Translation, Unit, Vtd,
+    Access, Bill, BusAddress, Context, FRAME_BYTES, Frames, Iotlb, Leaf, MemoryAddress, Radix, Ram,
+    Requester, SoftwareDomain, Translation, Unit, Vtd, Walk, WalkFault,
 };
-use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 const PAGE: u64 = FRAME_BYTES;
 const TWO_MIB: u64 = 2 << 20;
@@ -42,6 +44,50 @@ fn a_table_is_used_again_only_after_an_invalidation_of_all_of_it() {
     table.invalidated(at, TWO_MIB, || assert!(frames.take().is_err()));
     assert_eq!(table.quarantined(), 0);
     assert_eq!(frames.take(), Ok(lowest_table));
+}
+
+/// A table that takes its time to be read.
+struct Slow {
+    begun: Mutex<Sender<()>>,
+    end: Mutex<Receiver<()>>,
+}
+
+impl Walk for Slow {
+    fn walk(&self, _ram: &Ram, _at: BusAddress, _reads: &mut u64) -> Result<Leaf, WalkFault> {
+        self.begun.lock().unwrap().send(()).unwrap();
+        self.end.lock().unwrap().recv().unwrap();
+        Err(WalkFault::NotPresent { level: 1 })
+    }
+}
+
+#[test]
+fn an_invalidation_waits_for_whoever_reads_tables() {
+    let ram = Arc::new(Ram::new(MemoryAddress(0), TABLES_BYTES));
+    let frames = Arc::new(Frames::new(MemoryAddress(0), TABLES_BYTES));
+    let unit = Arc::new(Unit::new(ram, Iotlb::new(64, 4)));
+    let domain = SoftwareDomain::<Vtd>::new(Arc::clone(&unit), Arc::clone(&frames), 4).unwrap();
+    let ((begun, begins), (end, ends)) = (channel(), channel());
+    let slow = Slow { begun: Mutex::new(begun), end: Mutex::new(ends) };
+    let card = Requester(8);
+    unit.attach(card, Context::Translated { domain: unit.take_domain_id().unwrap(), table: Arc::new(slow) });
+
+    let (at, mut bill) = (BusAddress(TWO_MIB), Bill::default());
+    domain.map(at, ASKEW, TWO_MIB, Access::Read, &mut bill).unwrap();
+    domain.unmap(at, TWO_MIB, &mut bill).unwrap();
+    while frames.take().is_ok() {}
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| unit.adapter(card).read(BusAddress(0), &mut [0]));
+        begins.recv().unwrap();
+        scope.spawn(|| domain.invalidate(at, TWO_MIB, &mut Bill::default()));
+        let is_used_again = (0..20).any(|_| {
+            std::thread::sleep(Duration::from_millis(1));
+            frames.take().is_ok()
+        });
+        end.send(()).unwrap();
+        assert!(!is_used_again, "the table is used again while somebody may be in it");
+        assert!(reader.join().unwrap().is_err());
+    });
+    assert!(frames.take().is_ok());
 }
 
 #[test]

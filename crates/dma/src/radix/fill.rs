@@ -25,6 +25,12 @@ impl<F: Format> Radix<F> {
         while piece.span.is_within_an_entry(node.level) {
             node = self.table_below(node, piece.span.at, bill)?;
         }
+        if let Some(run) = self.first_run(node, piece)
+            && run.piece.span == piece.span
+        {
+            self.check_free(&run)?;
+            return Ok(self.write(&run, access, bill));
+        }
         self.each_run(node, piece, bill, &mut |run, _| self.check_free(&run))?;
         let mut gave_way = false;
         self.each_run(node, piece, bill, &mut |run, bill| {
@@ -43,25 +49,33 @@ impl<F: Format> Radix<F> {
         bill: &mut Bill,
         visit: &mut impl FnMut(Run<'a>, &mut Bill) -> Result<(), MapError>,
     ) -> Result<(), MapError> {
-        let bits = entry_bits(node.level);
-        let has_leaves = piece.sizes(self.page_sizes) >> bits & 1 == 1;
         let mut rest = piece;
         while rest.span.bytes > 0 {
-            let entries = if has_leaves { rest.span.whole_entries(node.level) } else { 0 };
-            let part = match entries {
-                0 => rest.first(rest.span.in_first_entry(node.level).bytes),
-                entries => rest.first(entries << bits),
+            let bytes = match self.first_run(node, rest) {
+                Some(run) => {
+                    let bytes = run.piece.span.bytes;
+                    visit(run, bill)?;
+                    bytes
+                }
+                None => {
+                    let part = rest.first(rest.span.in_first_entry(node.level).bytes);
+                    let below = self.table_below(node, part.span.at, bill)?;
+                    self.each_run(below, part, bill, visit)?;
+                    part.span.bytes
+                }
             };
-            if entries > 0 {
-                let slots = node.slots(part.span.at, entries);
-                visit(Run { slots, level: node.level, piece: part }, bill)?;
-            } else {
-                let below = self.table_below(node, part.span.at, bill)?;
-                self.each_run(below, part, bill, visit)?;
-            }
-            rest = rest.after(part.span.bytes);
+            rest = rest.after(bytes);
         }
         Ok(())
+    }
+
+    /// The entries of a table that a piece begins with, if they are to be leaves.
+    fn first_run<'a>(&self, node: Node<'a>, piece: Piece) -> Option<Run<'a>> {
+        let bits = entry_bits(node.level);
+        let has_leaves = piece.sizes(self.page_sizes) >> bits & 1 == 1;
+        let entries = if has_leaves { piece.span.whole_entries(node.level) } else { 0 };
+        let slots = || node.slots(piece.span.at, entries);
+        (entries > 0).then(|| Run { slots: slots(), level: node.level, piece: piece.first(entries << bits) })
     }
 
     /// Whether nothing is mapped there. Tables with nothing in them are in nobody's way.
