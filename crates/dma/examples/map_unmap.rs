@@ -2,8 +2,8 @@
 //!
 //!     cargo run --release -p dma --example map_unmap
 //!
-//! The kernel's figures beside them are those of its generic page table code on an i7-12700 (J. Gunthorpe, "Consolidate iommu page
-//! table implementations", cover letter, 2025): another machine, and code that does what this does.
+//! The kernel's figures beside them are those of its generic page table code on an i7-12700 (J. Gunthorpe, cover letter of the generic page
+//! table code, 2025): another machine, and code that does what this does.
 
 use dma::{Access, Amd, Bill, BusAddress, Format, Frames, MemoryAddress, Radix, Ram, Smmu, Vtd};
 use std::error::Error;
