@@ -16,7 +16,7 @@ use des::{Calendar, Heap, Model, Phold, Queue, Simulation, Span, Stream, Time, W
 use rustix::time::{ClockId, clock_gettime};
 use std::{env, hint::black_box, process::Command};
 
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 3;
 const PENDING: [u32; 4] = [64, 1_024, 16_384, 1_000_000];
 const PROCESSES_MAX: u32 = 1_024;
 /// So many events of our own are measured; of slower ones, fewer.
@@ -93,7 +93,11 @@ fn run_peer(peer: &Peer, pending: u32) -> Figure {
     let text = String::from_utf8(output.stdout).unwrap();
     let numbers: Vec<f64> = text.split_whitespace().map(|word| word.parse().unwrap()).collect();
     let [seconds, events, bytes] = numbers[..] else {
-        panic!("{} printed {text:?}, not three numbers: {}", peer.name, String::from_utf8_lossy(&output.stderr))
+        panic!(
+            "{} printed {text:?}, not three numbers: {}",
+            peer.name,
+            String::from_utf8_lossy(&output.stderr)
+        )
     };
     let told = pending >= PEER_BYTES_FROM;
     let bytes_per_pending = if told { bytes / f64::from(pending) } else { f64::NAN };
@@ -109,7 +113,11 @@ fn row(first: &str, names: &[&str], figures: &[Figure]) {
         print!(" {:.1} |", figures[0].per_second / figure.per_second);
     }
     for figure in &figures[..names.len()] {
-        if figure.bytes_per_pending.is_nan() { print!(" |") } else { print!(" {:.0} |", figure.bytes_per_pending) }
+        if figure.bytes_per_pending.is_nan() {
+            print!(" |")
+        } else {
+            print!(" {:.0} |", figure.bytes_per_pending)
+        }
     }
     println!();
 }
@@ -158,7 +166,10 @@ fn main() {
         for _ in 0..ROUNDS {
             figures[0].best(measure::<_, Wheel<u32>>(phold(pending).simulation(pending), EVENTS));
             figures[1].best(measure::<_, Heap<u32>>(phold(pending).simulation(pending), EVENTS_HEAP));
-            peers.iter().zip(&mut figures[2..]).for_each(|(peer, figure)| figure.best(run_peer(peer, pending)));
+            peers
+                .iter()
+                .zip(&mut figures[2..])
+                .for_each(|(peer, figure)| figure.best(run_peer(peer, pending)));
             figures[names.len()].best(without_calendar(pending));
         }
         row(&pending.to_string(), &names, &figures);

@@ -9,7 +9,8 @@ const PS_PER_NS: u64 = 1_000;
 const PS_PER_US: u64 = 1_000_000;
 const PS_PER_MS: u64 = 1_000_000_000;
 /// Larger units first, each with how many picoseconds it has.
-const UNITS: [(u64, &str); 4] = [(1_000_000_000_000, "s"), (PS_PER_MS, "ms"), (PS_PER_US, "µs"), (PS_PER_NS, "ns")];
+const UNITS: [(u64, &str); 4] =
+    [(1_000_000_000_000, "s"), (PS_PER_MS, "ms"), (PS_PER_US, "µs"), (PS_PER_NS, "ns")];
 
 /// A point of virtual time, counted from the beginning of the simulation; 213 days after it, time ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -125,7 +126,11 @@ impl fmt::Display for Span {
         let digits = unit.ilog10() as usize;
         let fraction = format!("{:0digits$}", self.0 % unit);
         let (whole, fraction) = (self.0 / unit, fraction.trim_end_matches('0'));
-        if fraction.is_empty() { write!(formatter, "{whole} {name}") } else { write!(formatter, "{whole}.{fraction} {name}") }
+        if fraction.is_empty() {
+            write!(formatter, "{whole} {name}")
+        } else {
+            write!(formatter, "{whole}.{fraction} {name}")
+        }
     }
 }
 
@@ -135,7 +140,8 @@ mod tests {
 
     #[test]
     fn is_told_in_the_largest_unit_that_fits() {
-        let told = [0, 999, 1_000, 1_500_000, 2_000_000_000, 1_000_000_000_001].map(|ps| Span(ps).to_string());
+        let told =
+            [0, 999, 1_000, 1_500_000, 2_000_000_000, 1_000_000_000_001].map(|ps| Span(ps).to_string());
         assert_eq!(told, ["0 ps", "999 ps", "1 ns", "1.5 µs", "2 ms", "1.000000000001 s"]);
         assert_eq!(Time::from_ps(42_100).to_string(), "42.1 ns");
     }

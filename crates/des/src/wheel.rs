@@ -47,14 +47,6 @@ impl<E: Copy> Wheel<E> {
         }
     }
 
-    #[cold]
-    fn put_on_heap(&mut self, entry: Entry<E>) {
-        self.heap.push(entry);
-        if self.len > self.tempo.full_at() {
-            self.reshape();
-        }
-    }
-
     /// The place of the first line with entries, on the open page or the next.
     #[inline]
     fn next_line(&mut self) -> Option<usize> {
@@ -132,11 +124,13 @@ impl<E: Copy> Wheel<E> {
         }
     }
 
+    #[cold]
     fn reshape(&mut self) {
         let mut all = self.take_all();
         let (entries, elapsed_ps) = self.tempo.pace_of(&mut all);
         let shape = Shape::fit(entries, elapsed_ps, all.len(), LINES_LOG2);
         self.line_log2 = shape.line_log2;
+        self.page = Page::default();
         self.pages = Pages::new(shape.pages);
         self.skip_to(self.tempo.last());
         self.tempo.begin(all.len());
@@ -149,7 +143,7 @@ impl<E: Copy> Wheel<E> {
 
     fn take_all(&mut self) -> Vec<Entry<E>> {
         let mut all = Vec::with_capacity(self.len);
-        all.append(&mut self.line);
+        all.append(&mut std::mem::take(&mut self.line));
         while let Some(place) = self.page.next() {
             self.page.take(place, &mut all);
         }
@@ -180,7 +174,10 @@ impl<E: Copy> Queue<E> for Wheel<E> {
     fn push(&mut self, entry: Entry<E>) {
         self.len += 1;
         if let Err(entry) = self.put(entry) {
-            self.put_on_heap(entry);
+            self.heap.push(entry);
+        }
+        if self.len > self.tempo.full_at() {
+            self.reshape();
         }
     }
 
@@ -204,6 +201,9 @@ impl<E: Copy> Queue<E> for Wheel<E> {
     }
 
     fn bytes(&self) -> usize {
-        self.line.capacity() * size_of::<Entry<E>>() + self.page.bytes() + self.pages.bytes() + self.heap.bytes()
+        self.line.capacity() * size_of::<Entry<E>>()
+            + self.page.bytes()
+            + self.pages.bytes()
+            + self.heap.bytes()
     }
 }

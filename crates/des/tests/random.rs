@@ -1,5 +1,7 @@
 //! Random numbers: which, and how they are distributed.
 
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
 use des::{BadWeights, Moments, Span, Stream, Weights};
 
 #[test]
@@ -24,16 +26,17 @@ fn entities_and_seeds_have_their_own() {
     first.dedup();
     assert_eq!(first.len(), 10_002);
     // Neighbours' bits agree half of the time.
-    let same: u32 = (0..10_000).map(|entity| {
-        (Stream::new(1, entity).bits() ^ Stream::new(1, entity + 1).bits()).count_zeros()
-    }).sum();
+    let same: u32 = (0..10_000)
+        .map(|entity| (Stream::new(1, entity).bits() ^ Stream::new(1, entity + 1).bits()).count_zeros())
+        .sum();
     let (mean, deviation) = (32.0 * 10_000.0, (16.0f64 * 10_000.0).sqrt());
     assert!((f64::from(same) - mean).abs() < 4.0 * deviation, "{same}");
 }
 
 /// Asserts that counts are as expected, by the chi-squared test: beyond the limit is less than 1 in 1,000.
 fn fits(counts: &[u64], expected: &[f64], limit: f64) {
-    let chi: f64 = counts.iter().zip(expected).map(|(count, mean)| (*count as f64 - mean).powi(2) / mean).sum();
+    let chi: f64 =
+        counts.iter().zip(expected).map(|(count, mean)| (*count as f64 - mean).powi(2) / mean).sum();
     assert!(chi < limit, "chi-squared is {chi}, counts {counts:?}, expected {expected:?}");
 }
 
@@ -77,7 +80,10 @@ fn exponential_is_exponential_up_to_its_tail() {
     }
     fits(&counts, &vec![count as f64 / classes as f64; classes], 73.0);
     let expected = count as f64 * libm::exp(-7.697_117_470_131_05);
-    assert!((tail as f64 - expected).abs() < 4.0 * expected.sqrt(), "{tail} in the tail, expected {expected}");
+    assert!(
+        (tail as f64 - expected).abs() < 4.0 * expected.sqrt(),
+        "{tail} in the tail, expected {expected}"
+    );
     assert!((moments.mean().unwrap() - 1.0).abs() < 4.0 * moments.standard_error().unwrap());
     assert!((moments.variance().unwrap() - 1.0).abs() < 0.02);
     assert_eq!(stream.exponential(Span::ZERO), Span::ZERO);

@@ -1,5 +1,7 @@
 //! Resources and locks: who goes on, what is counted, what is refused.
 
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
 use des::{Answer, Cpu, Grant, Lock, Misuse, Resource, Span, Time, TransferCost, Transfers};
 use proptest::prelude::*;
 
@@ -20,7 +22,10 @@ fn the_first_to_come_is_the_first_to_go() {
     assert_eq!((usage.arrivals, usage.completions, usage.queue_max), (4, 4, 2));
     assert_eq!((usage.busy_ps, usage.utilisation), (2 * 40, 0.4));
     assert_eq!((usage.queue_ps, usage.waited_ps, usage.queue_mean), (10 + 30, 10 + 30, 0.4));
-    assert_eq!((usage.waits_ps.count(), usage.waits_ps.mean(), usage.waits_ps.max()), (4, Some(10.0), Some(30.0)));
+    assert_eq!(
+        (usage.waits_ps.count(), usage.waits_ps.mean(), usage.waits_ps.max()),
+        (4, Some(10.0), Some(30.0))
+    );
 }
 
 #[test]

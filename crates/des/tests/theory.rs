@@ -4,6 +4,8 @@
 //! was emptier than it is in the long run. The mean of the 20 means is to lie within their 99 % confidence interval of what
 //! theory says: of 100 such tests with free seeds one would fail, so seeds are fixed. The interval is to be narrow as well.
 
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
 use des::{Answer, Calendar, Model, Moments, Queue, Resource, Simulation, Span, Stream, Time, Usage};
 
 const REPLICATIONS: u64 = 20;
@@ -120,7 +122,8 @@ fn agrees(means: &Moments, theory: f64, width_max: f64) {
 /// The probability that somebody has to wait, for exponential service (Erlang, 1917: Erlang C), by the recursion of Erlang B.
 fn erlang_c(servers: u64, load: f64) -> f64 {
     let offered = load * servers as f64;
-    let blocked = (1..=servers).fold(1.0, |blocked, server| offered * blocked / (server as f64 + offered * blocked));
+    let blocked =
+        (1..=servers).fold(1.0, |blocked, server| offered * blocked / (server as f64 + offered * blocked));
     blocked / (1.0 - load * (1.0 - blocked))
 }
 

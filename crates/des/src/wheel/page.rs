@@ -116,6 +116,13 @@ impl<E: Copy> Page<E> {
 
 impl<E> Default for Page<E> {
     fn default() -> Self {
-        Self { slots: Vec::new(), free: NONE, heads: Box::new([NONE; LINES]), occupied: [0; WORDS], word: 0, first: 0 }
+        Self {
+            slots: Vec::new(),
+            free: NONE,
+            heads: Box::new([NONE; LINES]),
+            occupied: [0; WORDS],
+            word: 0,
+            first: 0,
+        }
     }
 }
