@@ -13,9 +13,6 @@ use shape::Shape;
 use std::cmp::Reverse;
 use tempo::Tempo;
 
-/// So many entries stay in the heap, which is as fast then.
-const HEAPED_MAX: usize = 16;
-
 /// The near future is cut into pages, and entries lie on theirs, unordered. A page that is opened is sorted to lines, by a
 /// shift of the time and a bit for each line; a line has one entry mostly, and is sorted when it has more. What pages don't
 /// take lies in a heap: what is beyond them, and what comes for a line that is over. The next entry is the first of both, so
@@ -40,7 +37,7 @@ impl<E: Copy> Wheel<E> {
         let page = line >> LINES_LOG2;
         if self.pages.has(page) {
             self.pages.put(page, entry)
-        } else if self.page.has(line) && self.pages.count() > 0 {
+        } else if self.page.has(line) {
             self.page.put(line, entry)
         } else {
             Err(entry)
@@ -163,7 +160,7 @@ impl<E: Copy> Default for Wheel<E> {
             pages: Pages::default(),
             line_log2: 0,
             heap: Heap::default(),
-            tempo: Tempo::new(HEAPED_MAX),
+            tempo: Tempo::default(),
             len: 0,
         }
     }
