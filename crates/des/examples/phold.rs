@@ -16,7 +16,7 @@ use des::{Calendar, Heap, Model, Phold, Queue, Simulation, Span, Stream, Time, W
 use rustix::time::{ClockId, clock_gettime};
 use std::{env, hint::black_box, process::Command};
 
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 3;
 const PENDING: [u32; 4] = [64, 1_024, 16_384, 1_000_000];
 const PROCESSES_MAX: u32 = 1_024;
 /// So many events of our own are measured; of slower ones, fewer.

@@ -13,9 +13,6 @@ use shape::Shape;
 use std::cmp::Reverse;
 use tempo::Tempo;
 
-/// So many entries stay in the heap, which is as fast then.
-const HEAPED_MAX: usize = 16;
-
 /// The near future is cut into pages, and entries lie on theirs, unordered. A page that is opened is sorted to lines, by a
 /// shift of the time and a bit for each line; a line has one entry mostly, and is sorted when it has more. What pages don't
 /// take lies in a heap: what is beyond them, and what comes for a line that is over. The next entry is the first of both, so
@@ -40,18 +37,10 @@ impl<E: Copy> Wheel<E> {
         let page = line >> LINES_LOG2;
         if self.pages.has(page) {
             self.pages.put(page, entry)
-        } else if self.page.has(line) && self.pages.count() > 0 {
+        } else if self.page.has(line) {
             self.page.put(line, entry)
         } else {
             Err(entry)
-        }
-    }
-
-    #[cold]
-    fn put_on_heap(&mut self, entry: Entry<E>) {
-        self.heap.push(entry);
-        if self.len > self.tempo.full_at() {
-            self.reshape();
         }
     }
 
@@ -132,11 +121,13 @@ impl<E: Copy> Wheel<E> {
         }
     }
 
+    #[cold]
     fn reshape(&mut self) {
         let mut all = self.take_all();
         let (entries, elapsed_ps) = self.tempo.pace_of(&mut all);
         let shape = Shape::fit(entries, elapsed_ps, all.len(), LINES_LOG2);
         self.line_log2 = shape.line_log2;
+        self.page = Page::default();
         self.pages = Pages::new(shape.pages);
         self.skip_to(self.tempo.last());
         self.tempo.begin(all.len());
@@ -149,7 +140,7 @@ impl<E: Copy> Wheel<E> {
 
     fn take_all(&mut self) -> Vec<Entry<E>> {
         let mut all = Vec::with_capacity(self.len);
-        all.append(&mut self.line);
+        all.append(&mut std::mem::take(&mut self.line));
         while let Some(place) = self.page.next() {
             self.page.take(place, &mut all);
         }
@@ -169,7 +160,7 @@ impl<E: Copy> Default for Wheel<E> {
             pages: Pages::default(),
             line_log2: 0,
             heap: Heap::default(),
-            tempo: Tempo::new(HEAPED_MAX),
+            tempo: Tempo::default(),
             len: 0,
         }
     }
@@ -180,7 +171,10 @@ impl<E: Copy> Queue<E> for Wheel<E> {
     fn push(&mut self, entry: Entry<E>) {
         self.len += 1;
         if let Err(entry) = self.put(entry) {
-            self.put_on_heap(entry);
+            self.heap.push(entry);
+        }
+        if self.len > self.tempo.full_at() {
+            self.reshape();
         }
     }
 

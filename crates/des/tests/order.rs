@@ -1,6 +1,8 @@
 //! The order in which events happen is that of the plain heap, whatever is scheduled.
 
-use des::{Calendar, Entry, Heap, InThePast, Queue, Span, Stream, Time, Wheel};
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+use des::{Calendar, Entry, Heap, InThePast, Span, Stream, Time, Wheel};
 use proptest::prelude::*;
 
 /// Both calendars, told the same.
@@ -172,15 +174,21 @@ fn the_end_of_time_is_a_time() {
 
 #[test]
 fn memory_follows_what_is_pending() {
-    let mut wheel: Wheel<u32> = Wheel::default();
-    let (few, many) = (100, 100_000);
-    (0..many).for_each(|sequence| {
-        wheel.push(Entry { time: Time::from_ps(sequence * 977 % 1_000_003), sequence, event: 0 });
-    });
-    assert_eq!(wheel.len(), many as usize);
-    assert!(wheel.bytes() < many as usize * 120, "{} bytes", wheel.bytes());
-    while wheel.len() > few {
-        wheel.pop_until(Time::MAX);
+    let mut calendar: Calendar<u32> = Calendar::new();
+    let mut stream = Stream::new(1, 0);
+    let mut delay = || stream.exponential(Span::from_us(1));
+    (0..100_000).for_each(|event| calendar.schedule_in(delay(), event));
+    let mut hold = |calendar: &mut Calendar<u32>| {
+        for _ in 0..400_000 {
+            let event = calendar.pop().unwrap().event;
+            calendar.schedule_in(delay(), event);
+        }
+    };
+    hold(&mut calendar);
+    assert!(calendar.bytes() < 100_000 * 64, "{} bytes", calendar.bytes());
+    while calendar.pending() > 100 {
+        calendar.pop();
     }
-    assert_eq!(wheel.len(), few);
+    hold(&mut calendar);
+    assert!(calendar.bytes() < 100 * 256, "{} bytes", calendar.bytes());
 }

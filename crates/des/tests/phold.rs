@@ -1,5 +1,7 @@
 //! What happens in PHOLD, event by event.
 
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
 use des::{Calendar, Heap, Model, Phold, Queue, Simulation, Time, Wheel};
 
 /// Of the times and places of all that happened, a hash (FNV-1a).
@@ -30,7 +32,7 @@ fn is_the_same_with_the_reference() {
 
 #[test]
 fn is_the_same_on_every_platform() {
-    assert_eq!(trace::<Wheel<u32>>(256, 1, 1_024, 200_000), 0xdf26_accb_613c_9108);
+    assert_eq!(trace::<Wheel<u32>>(256, 1, 1_024, 200_000), 0xf826_d9c6_f049_9cf3);
     assert_ne!(trace::<Wheel<u32>>(256, 2, 1_024, 200_000), trace::<Wheel<u32>>(256, 1, 1_024, 200_000));
 }
 

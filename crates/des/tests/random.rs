@@ -1,5 +1,7 @@
 //! Random numbers: which, and how they are distributed.
 
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
 use des::{BadWeights, Moments, Span, Stream, Weights};
 
 #[test]

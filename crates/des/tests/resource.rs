@@ -1,5 +1,7 @@
 //! Resources and locks: who goes on, what is counted, what is refused.
 
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
 use des::{Answer, Cpu, Grant, Lock, Misuse, Resource, Span, Time, TransferCost, Transfers};
 use proptest::prelude::*;
 

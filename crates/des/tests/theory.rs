@@ -4,6 +4,8 @@
 //! was emptier than it is in the long run. The mean of the 20 means is to lie within their 99 % confidence interval of what
 //! theory says: of 100 such tests with free seeds one would fail, so seeds are fixed. The interval is to be narrow as well.
 
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
 use des::{Answer, Calendar, Model, Moments, Queue, Resource, Simulation, Span, Stream, Time, Usage};
 
 const REPLICATIONS: u64 = 20;
@@ -157,7 +159,7 @@ fn several_servers_exponential() {
 
 #[test]
 fn several_servers_general() {
-    // No exact result is known. The approximation of Lee and Longton (1959), with the variance of a sum of four exponential
+    // No exact formula is known. The approximation of Lee and Longton (1959), with the variance of a sum of four exponential
     // parts, is known to be good to some per cent; 5 % is allowed on top of the confidence interval.
     let (means, _) = measured(4, 0.8, Service::Erlang4);
     let theory = mmc_wait(4, 0.8) * (1.0 + 0.25) / 2.0;

@@ -102,6 +102,10 @@ impl<E: Copy> Pages<E> {
         }
         let chunk = u32::try_from(self.before.len()).ok().filter(|chunk| *chunk != NONE)?;
         self.before.push(NONE);
+        if self.entries.capacity() - self.entries.len() < CHUNK {
+            // By a quarter, not to twice as much: it is most of the memory.
+            self.entries.reserve_exact(CHUNK + self.entries.len() / 4);
+        }
         self.entries.resize(self.entries.len() + CHUNK, filler);
         Some(chunk)
     }

@@ -1,9 +1,12 @@
-//! How fast entries come out, and which shape of the bins fits that.
+//! How fast entries come out, and when to look at the pages' shape again.
 
 use crate::{Entry, Span, Time};
 
 /// Reviews are at least so many entries apart, and at least as many as are pending, so that they cost next to nothing.
 const BEATS_MIN: usize = 256;
+
+/// So many entries stay in the heap, which is as fast then.
+const HEAPED_MAX: usize = 16;
 
 /// The time that entries took to come out since the last review.
 #[derive(Debug, Clone)]
@@ -16,11 +19,6 @@ pub(super) struct Tempo {
 }
 
 impl Tempo {
-    /// With no bins up to so many entries.
-    pub(super) fn new(bins_from: usize) -> Self {
-        Self { beats: 0, review_at: usize::MAX, full_at: bins_from, begun: Time::ZERO, last: Time::ZERO }
-    }
-
     /// An entry came out. Whether it is time for a review.
     #[inline]
     pub(super) fn beat(&mut self, time: Time) -> bool {
@@ -34,7 +32,7 @@ impl Tempo {
         self.last
     }
 
-    /// More entries than this want more bins.
+    /// More entries than this want other pages.
     pub(super) fn full_at(&self) -> usize {
         self.full_at
     }
@@ -44,7 +42,7 @@ impl Tempo {
         self.beats = 0;
         self.begun = self.last;
         self.review_at = BEATS_MIN.max(2 * pending);
-        self.full_at = self.full_at.max(4 * pending);
+        self.full_at = HEAPED_MAX.max(4 * pending);
     }
 
     /// In which time how many entries came out since the last review.
@@ -60,5 +58,12 @@ impl Tempo {
         }
         let (_, median, _) = pending.select_nth_unstable(half);
         (half, median.time.since(self.last).map_or(0, Span::as_ps))
+    }
+}
+
+impl Default for Tempo {
+    /// Without pages there is nothing to review.
+    fn default() -> Self {
+        Self { beats: 0, review_at: usize::MAX, full_at: HEAPED_MAX, begun: Time::ZERO, last: Time::ZERO }
     }
 }
