@@ -23,9 +23,10 @@ mod registers;
 mod spapr;
 mod type1;
 
+pub use book::ByKernel;
 pub use device::{Device, Region};
 pub use error::VfioError;
-pub use iommufd::Iommufd;
+pub use iommufd::{AddressSpace, Iommufd};
 pub use registers::{OutOfRegisters, Registers};
-pub use spapr::Spapr;
-pub use type1::Type1;
+pub use spapr::{PowerWindow, Spapr};
+pub use type1::{Container, Type1};

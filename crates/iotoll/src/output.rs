@@ -75,7 +75,7 @@ pub(crate) fn file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     written.with_context(|| format!("can't write {}", path.display()))
 }
 
-/// Whether [`file`] could make a file here, as far as can be told before it has its contents.
+/// Whether [`file()`] could make a file here, as far as can be told before it has its contents.
 pub(crate) fn can_make(path: &Path) -> anyhow::Result<()> {
     let neighbour = neighbour(path);
     let made = std::fs::write(&neighbour, []).and_then(|()| std::fs::remove_file(&neighbour));

@@ -84,3 +84,67 @@ fn what_can_not_be_measured_is_exit_two_and_says_why() {
     check(&["--html", "/nowhere/page.html"], "can't write /nowhere/page.html");
     check(&["--peer", "direct=/nowhere/lib.so"], r#"there is a contestant "direct" already"#);
 }
+
+fn bench_map(args: &[&str]) -> Output {
+    let mut command = Command::cargo_bin("iotoll").unwrap();
+    command.env("COLUMNS", "100").env("NO_COLOR", "1").args([
+        "bench",
+        "map",
+        "--rounds",
+        "2",
+        "--round-ms",
+        "1",
+    ]);
+    command.args(args).output().unwrap()
+}
+
+#[test]
+fn mappings_do_by_each_road_what_the_road_is() {
+    let output = bench_map(&["--size", "4K,2M", "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["schema"], "iotoll.bench-map/1");
+    let done = |road: &str, cell: usize, what: &str| {
+        let rows = document["rows"].as_array().unwrap();
+        let row = rows.iter().find(|row| row["road"] == road).unwrap();
+        row["cells"][cell]["per_pair"][what].as_f64().unwrap()
+    };
+    for (road, cell, what, expected) in [
+        ("no-iommu", 0, "table_entries", 0.0),
+        ("direct-window", 1, "allocations", 0.0),
+        ("translated-strict", 0, "invalidations", 1.0),
+        ("translated-strict", 0, "table_entries", 2.0),
+        // One entry of 2 MiB.
+        ("translated-strict-smmu", 1, "table_entries", 2.0),
+        ("tce-window", 0, "hypercalls", 2.0),
+        // 512 entries by one call, cleared by another.
+        ("tce-window", 1, "hypercalls", 2.0),
+        ("tce-window", 1, "table_entries", 1024.0),
+        ("bounce", 0, "bounce_bytes", 8192.0),
+    ] {
+        // Of the first mapping, tables above the entry were written too.
+        let done = done(road, cell, what);
+        assert!((done - expected).abs() <= expected * 0.01 + 0.01, "{road} {cell} {what}: {done}");
+    }
+    assert!(done("translated-lazy", 0, "invalidations") < 0.01);
+    let bounced =
+        &document["rows"].as_array().unwrap().iter().find(|row| row["road"] == "bounce").unwrap()["cells"][1];
+    assert_eq!(bounced["absent"], "no more than 256 KiB at once");
+    let shown = text(&bench_map(&["--size", "64K", "--road", "bounce,no-iommu"]).stdout);
+    assert!(
+        shown.contains("Mapping and unmapping memory, by 2 roads") && shown.contains("64 KiB"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn mappings_that_can_not_be_measured_are_exit_two() {
+    for (args, expected) in [
+        (["--road", "path"], r#"there is no road "path"; there are no-iommu"#),
+        (["--size", "3M"], "expected bytes from 1 to 2M"),
+    ] {
+        let output = bench_map(&args);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(text(&output.stderr).contains(expected), "{}", text(&output.stderr));
+    }
+}

@@ -1,27 +1,85 @@
-//! What the kernel was asked to map.
+//! What the kernel was asked to map, and the translation that it makes.
 
-use crate::{Access, Bill, BusAddress, MapError, MemoryAddress, Ram, UnmapError, Window};
+use crate::{Access, Bill, BusAddress, MapError, MemoryAddress, Ram, Translation, UnmapError, Window};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// Addresses that the kernel leads to memory of this process, asked by one of its interfaces.
+#[derive(Debug)]
+pub struct ByKernel<C> {
+    pub(super) calls: C,
+    book: Book,
+}
+
+/// How the kernel is asked.
+pub trait Calls: Send + Sync {
+    /// The name of the call that maps.
+    const MAP: &'static str;
+    /// The name of the call that unmaps.
+    const UNMAP: &'static str;
+
+    /// Maps, and says what the kernel returned.
+    fn map(&self, wanted: Wanted) -> Result<i32, Errno>;
+
+    /// Unmaps.
+    fn unmap(&self, at: BusAddress, bytes: u64) -> Result<i32, Errno>;
+}
+
+impl<C> ByKernel<C> {
+    pub(super) fn new(calls: C, memory: Arc<Ram>, window: Window) -> Self {
+        Self { calls, book: Book { memory, window, mapped: Mutex::default() } }
+    }
+}
+
+impl<C: Calls> Translation for ByKernel<C> {
+    fn window(&self) -> &Window {
+        &self.book.window
+    }
+
+    fn map(
+        &self,
+        at: BusAddress,
+        memory: MemoryAddress,
+        bytes: u64,
+        access: Access,
+        bill: &mut Bill,
+    ) -> Result<(), MapError> {
+        self.book.map(Wanted { at, memory, bytes, access }, &self.calls, bill)
+    }
+
+    fn unmap(&self, at: BusAddress, bytes: u64, bill: &mut Bill) -> Result<(), UnmapError> {
+        self.book.unmap(at, bytes, &self.calls, bill)
+    }
+
+    /// Nothing: the kernel has done it when it unmapped.
+    fn invalidate(&self, _at: BusAddress, _bytes: u64, _bill: &mut Bill) {}
+
+    /// Nothing either.
+    fn invalidate_all(&self, _bill: &mut Bill) {}
+
+    fn find(&self, at: BusAddress) -> Option<MemoryAddress> {
+        self.book.find(at)
+    }
+}
+
 /// The memory that may be mapped, and what of it is: the kernel does not tell.
 #[derive(Debug)]
-pub(super) struct Book {
+struct Book {
     memory: Arc<Ram>,
     window: Window,
     mapped: Mutex<BTreeMap<u64, Mapped>>,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Mapped {
+struct Mapped {
     memory: MemoryAddress,
-    pub(super) bytes: u64,
+    bytes: u64,
 }
 
-/// What is to be mapped, checked.
+/// What is to be mapped.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Wanted {
+pub struct Wanted {
     pub(super) at: BusAddress,
     pub(super) memory: MemoryAddress,
     pub(super) bytes: u64,
@@ -29,22 +87,8 @@ pub(super) struct Wanted {
 }
 
 impl Book {
-    pub(super) fn new(memory: Arc<Ram>, window: Window) -> Self {
-        Self { memory, window, mapped: Mutex::default() }
-    }
-
-    pub(super) fn window(&self) -> &Window {
-        &self.window
-    }
-
-    /// Maps by `call`, and notes it.
-    pub(super) fn map(
-        &self,
-        wanted: Wanted,
-        what: &'static str,
-        bill: &mut Bill,
-        call: impl FnOnce(Wanted) -> Result<i32, Errno>,
-    ) -> Result<(), MapError> {
+    /// Has the kernel map, and notes it.
+    fn map<C: Calls>(&self, wanted: Wanted, calls: &C, bill: &mut Bill) -> Result<(), MapError> {
         self.window.check(wanted.at, wanted.memory, wanted.bytes)?;
         if !self.memory.holds(wanted.memory, wanted.bytes) {
             return Err(MapError::Unreachable { memory: wanted.memory });
@@ -54,19 +98,18 @@ impl Book {
             return Err(MapError::Mapped { at: BusAddress(at) });
         }
         bill.hypercalls += 1;
-        call(wanted).map_err(|error| MapError::Refused { what, why: explained(error) })?;
+        calls.map(wanted).map_err(|error| MapError::Refused { what: C::MAP, why: explained(error) })?;
         mapped.insert(wanted.at.0, Mapped { memory: wanted.memory, bytes: wanted.bytes });
         Ok(())
     }
 
-    /// Unmaps by `call` whole mappings that follow each other without a gap.
-    pub(super) fn unmap(
+    /// Has the kernel unmap whole mappings that follow each other without a gap.
+    fn unmap<C: Calls>(
         &self,
         at: BusAddress,
         bytes: u64,
-        what: &'static str,
+        calls: &C,
         bill: &mut Bill,
-        call: impl FnOnce() -> Result<i32, Errno>,
     ) -> Result<(), UnmapError> {
         let granule_bytes = self.window.granule_bytes;
         let end = at.0.checked_add(bytes).filter(|_| bytes > 0);
@@ -84,14 +127,16 @@ impl Book {
             next += whole.bytes;
         }
         bill.hypercalls += 1;
-        call().map_err(|error| UnmapError::Refused { what, why: explained(error) })?;
+        calls
+            .unmap(at, bytes)
+            .map_err(|error| UnmapError::Refused { what: C::UNMAP, why: explained(error) })?;
         while let Some((start, _)) = mapped.range(at.0..end).next().map(|(start, whole)| (*start, *whole)) {
             mapped.remove(&start);
         }
         Ok(())
     }
 
-    pub(super) fn find(&self, at: BusAddress) -> Option<MemoryAddress> {
+    fn find(&self, at: BusAddress) -> Option<MemoryAddress> {
         let mapped = self.mapped();
         let (start, whole) = covering(&mapped, at.0)?;
         whole.memory.checked_add(at.0 - start)
@@ -124,4 +169,107 @@ fn explained(error: Errno) -> String {
         _ => "",
     };
     format!("{error}{meaning}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    const PAGE: u64 = 4096;
+
+    /// A kernel that does what it is asked, or refuses.
+    #[derive(Default)]
+    struct Fake {
+        refuses: Mutex<Option<Errno>>,
+        calls: AtomicU32,
+    }
+
+    impl Fake {
+        fn answer(&self) -> Result<i32, Errno> {
+            self.calls.fetch_add(1, Ordering::Relaxed);
+            self.refuses.lock().unwrap().map_or(Ok(0), Err)
+        }
+
+        fn refuse(&self, error: Option<Errno>) {
+            *self.refuses.lock().unwrap() = error;
+        }
+    }
+
+    impl Calls for Fake {
+        const MAP: &'static str = "MAP";
+        const UNMAP: &'static str = "UNMAP";
+
+        fn map(&self, _wanted: Wanted) -> Result<i32, Errno> {
+            self.answer()
+        }
+
+        fn unmap(&self, _at: BusAddress, _bytes: u64) -> Result<i32, Errno> {
+            self.answer()
+        }
+    }
+
+    fn kernel() -> ByKernel<Fake> {
+        let memory = Arc::new(Ram::new(MemoryAddress(0x10_0000), 16 * PAGE));
+        let (first, last) = (BusAddress(PAGE), BusAddress(u64::MAX));
+        let window = Window { first, last, granule_bytes: PAGE, reserved: Vec::new() };
+        ByKernel::new(Fake::default(), memory, window)
+    }
+
+    fn map(kernel: &ByKernel<Fake>, at: u64, memory: u64, bytes: u64) -> Result<(), MapError> {
+        kernel.map(BusAddress(at), MemoryAddress(memory), bytes, Access::Read, &mut Bill::default())
+    }
+
+    fn unmap(kernel: &ByKernel<Fake>, at: u64, bytes: u64) -> Result<(), UnmapError> {
+        kernel.unmap(BusAddress(at), bytes, &mut Bill::default())
+    }
+
+    #[test]
+    fn only_memory_that_was_given_is_mapped_and_nothing_twice() {
+        let kernel = kernel();
+        map(&kernel, 0x4000, 0x10_1000, 2 * PAGE).unwrap();
+        assert_eq!(kernel.find(BusAddress(0x5123)), Some(MemoryAddress(0x10_2123)));
+        for (memory, bytes) in [(0xf_f000, PAGE), (0x11_0000, PAGE), (0x10_f000, 2 * PAGE)] {
+            let memory = MemoryAddress(memory);
+            assert_eq!(map(&kernel, 0x9000, memory.0, bytes), Err(MapError::Unreachable { memory }));
+        }
+        for (at, bytes) in [(0x4000, PAGE), (0x5000, PAGE), (0x3000, 2 * PAGE), (0x3000, 8 * PAGE)] {
+            assert_eq!(map(&kernel, at, 0x10_0000, bytes), Err(MapError::Mapped { at: BusAddress(0x4000) }));
+        }
+        assert!(matches!(map(&kernel, 0, 0x10_0000, PAGE), Err(MapError::Outside { .. })));
+        assert!(matches!(map(&kernel, 0x9001, 0x10_0000, PAGE), Err(MapError::Unaligned { .. })));
+        assert_eq!(kernel.calls.calls.load(Ordering::Relaxed), 1, "the kernel is asked for none of these");
+    }
+
+    #[test]
+    fn whole_mappings_are_unmapped_and_nothing_else() {
+        let kernel = kernel();
+        map(&kernel, 0x4000, 0x10_0000, 2 * PAGE).unwrap();
+        map(&kernel, 0x6000, 0x10_4000, PAGE).unwrap();
+        let cut = |at, page_bytes| Err(UnmapError::CutsPage { at: BusAddress(at), page_bytes });
+        let hole = |at| Err(UnmapError::NotMapped { at: BusAddress(at) });
+        assert_eq!(unmap(&kernel, 0x4000, PAGE), cut(0x4000, 2 * PAGE));
+        assert_eq!(unmap(&kernel, 0x5000, 2 * PAGE), cut(0x4000, 2 * PAGE));
+        assert_eq!(unmap(&kernel, 0x4000, 4 * PAGE), hole(0x7000));
+        assert_eq!(unmap(&kernel, 0x3000, PAGE), hole(0x3000));
+        assert!(matches!(unmap(&kernel, u64::MAX - 5, 100), Err(UnmapError::Unaligned { .. })));
+        assert!(kernel.find(BusAddress(0x6000)).is_some(), "nothing of that changed anything");
+        unmap(&kernel, 0x4000, 3 * PAGE).unwrap();
+        assert_eq!(unmap(&kernel, 0x4000, 3 * PAGE), hole(0x4000));
+    }
+
+    #[test]
+    fn what_the_kernel_refuses_is_told_with_what_it_means() {
+        let kernel = kernel();
+        kernel.calls.refuse(Some(Errno::NOMEM));
+        let error = map(&kernel, 0x4000, 0x10_0000, PAGE).unwrap_err();
+        assert!(error.to_string().starts_with("MAP was refused: "), "{error}");
+        assert!(error.to_string().contains("ulimit -l"), "{error}");
+        assert_eq!(kernel.find(BusAddress(0x4000)), None);
+        kernel.calls.refuse(None);
+        map(&kernel, 0x4000, 0x10_0000, PAGE).unwrap();
+        kernel.calls.refuse(Some(Errno::IO));
+        assert!(matches!(unmap(&kernel, 0x4000, PAGE), Err(UnmapError::Refused { what: "UNMAP", .. })));
+        assert!(kernel.find(BusAddress(0x4000)).is_some());
+    }
 }

@@ -1,11 +1,11 @@
 //! The kernel's newer interface to IOMMUs (`drivers/iommu/iommufd/`).
 
-use super::book::{Book, Wanted};
+use super::book::{ByKernel, Calls, Wanted};
 use super::device::Device;
 use super::error::VfioError;
 use super::group::{read_write, sysfs};
 use super::{call, ranges};
-use crate::{Access, Bill, BusAddress, MapError, MemoryAddress, Ram, Translation, UnmapError, Window};
+use crate::{BusAddress, Ram, Window};
 use iommufd_bindings::iommufd;
 use rustix::fd::AsRawFd;
 use rustix::io::Errno;
@@ -18,14 +18,16 @@ use vfio_bindings::bindings::vfio;
 const RANGES_MAX: usize = 128;
 
 /// Adapters' addresses through an I/O address space of iommufd.
+pub type Iommufd = ByKernel<AddressSpace>;
+
+/// `/dev/iommu`, and an address space of it.
 #[derive(Debug)]
-pub struct Iommufd {
+pub struct AddressSpace {
     file: File,
-    space: u32,
-    book: Book,
+    number: u32,
 }
 
-impl Iommufd {
+impl ByKernel<AddressSpace> {
     /// Adapters, each by its address as `0000:3b:00.0`, with one address space for them, in which `memory` can be mapped.
     ///
     /// # Errors
@@ -42,10 +44,15 @@ impl Iommufd {
         let devices = adapters.iter().map(attach).collect::<Result<Vec<_>, _>>()?;
         // Only now is it known what all of the adapters can do.
         let window = window(&file, space)?;
-        Ok((Self { file, space, book: Book::new(memory, window) }, devices))
+        Ok((Self::new(AddressSpace { file, number: space }, memory, window), devices))
     }
+}
 
-    fn map_wanted(&self, wanted: Wanted) -> Result<i32, Errno> {
+impl Calls for AddressSpace {
+    const MAP: &'static str = "IOMMU_IOAS_MAP";
+    const UNMAP: &'static str = "IOMMU_IOAS_UNMAP";
+
+    fn map(&self, wanted: Wanted) -> Result<i32, Errno> {
         let Wanted { at, memory, bytes, access } = wanted;
         let flag = |has: bool, flag: u32| if has { flag } else { 0 };
         let mut argument = iommufd::iommu_ioas_map {
@@ -53,7 +60,7 @@ impl Iommufd {
             flags: iommufd::iommufd_ioas_map_flags_IOMMU_IOAS_MAP_FIXED_IOVA
                 | flag(access.reads(), iommufd::iommufd_ioas_map_flags_IOMMU_IOAS_MAP_READABLE)
                 | flag(access.writes(), iommufd::iommufd_ioas_map_flags_IOMMU_IOAS_MAP_WRITEABLE),
-            ioas_id: self.space,
+            ioas_id: self.number,
             user_va: memory.0,
             length: bytes,
             iova: at.0,
@@ -62,46 +69,14 @@ impl Iommufd {
         call::with(&self.file, &mut argument)
     }
 
-    fn unmap_range(&self, at: BusAddress, bytes: u64) -> Result<i32, Errno> {
+    fn unmap(&self, at: BusAddress, bytes: u64) -> Result<i32, Errno> {
         let mut argument = iommufd::iommu_ioas_unmap {
             size: size_of::<iommufd::iommu_ioas_unmap>() as u32,
-            ioas_id: self.space,
+            ioas_id: self.number,
             iova: at.0,
             length: bytes,
         };
         call::with(&self.file, &mut argument)
-    }
-}
-
-impl Translation for Iommufd {
-    fn window(&self) -> &Window {
-        self.book.window()
-    }
-
-    fn map(
-        &self,
-        at: BusAddress,
-        memory: MemoryAddress,
-        bytes: u64,
-        access: Access,
-        bill: &mut Bill,
-    ) -> Result<(), MapError> {
-        let wanted = Wanted { at, memory, bytes, access };
-        self.book.map(wanted, "IOMMU_IOAS_MAP", bill, |wanted| self.map_wanted(wanted))
-    }
-
-    fn unmap(&self, at: BusAddress, bytes: u64, bill: &mut Bill) -> Result<(), UnmapError> {
-        self.book.unmap(at, bytes, "IOMMU_IOAS_UNMAP", bill, || self.unmap_range(at, bytes))
-    }
-
-    /// Nothing: the kernel has done it when it unmapped.
-    fn invalidate(&self, _at: BusAddress, _bytes: u64, _bill: &mut Bill) {}
-
-    /// Nothing either.
-    fn invalidate_all(&self, _bill: &mut Bill) {}
-
-    fn find(&self, at: BusAddress) -> Option<MemoryAddress> {
-        self.book.find(at)
     }
 }
 

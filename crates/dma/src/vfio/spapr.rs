@@ -1,12 +1,12 @@
 //! VFIO's interface to POWER's windows (`drivers/vfio/vfio_iommu_spapr_tce.c`).
 
-use super::book::Book;
+use super::book::{ByKernel, Calls, Wanted};
 use super::call;
 use super::device::Device;
 use super::error::VfioError;
 use super::type1::Container;
-use crate::vfio::book::Wanted;
-use crate::{Access, Bill, BusAddress, MapError, MemoryAddress, Ram, Translation, UnmapError, Window};
+use crate::{BusAddress, Ram, Window};
+use rustix::io::Errno;
 use std::fs::File;
 use std::sync::Arc;
 use vfio_bindings::bindings::vfio;
@@ -17,15 +17,17 @@ const TCE_BYTES: u64 = 4096;
 const LEVELS: u32 = 1;
 
 /// Adapters' addresses through a window of a POWER partition: the default one below 4 GiB, or one that was created beside it.
+pub type Spapr = ByKernel<PowerWindow>;
+
+/// A container of VFIO with a window in it.
 #[derive(Debug)]
-pub struct Spapr {
+pub struct PowerWindow {
     container: Container,
-    book: Book,
     /// Where a window begins that is removed in the end.
     created: Option<u64>,
 }
 
-impl Spapr {
+impl ByKernel<PowerWindow> {
     /// Adapters, each by its address as `0000:3b:00.0`, in the default window.
     ///
     /// # Errors
@@ -35,7 +37,7 @@ impl Spapr {
         let info = info(&container.file)?;
         let (start, bytes) = (u64::from(info.dma32_window_start), u64::from(info.dma32_window_size));
         let window = window(start, bytes, TCE_BYTES)?;
-        Ok((Self { container, book: Book::new(memory, window), created: None }, devices))
+        Ok((Self::new(PowerWindow { container, created: None }, memory, window), devices))
     }
 
     /// The same in a window that is created: of `bytes`, with pages of `2^page_shift` bytes, which the kernel must offer.
@@ -66,11 +68,11 @@ impl Spapr {
         call::with(&container.file, &mut create).map_err(VfioError::call("VFIO_IOMMU_SPAPR_TCE_CREATE"))?;
         let window = window(create.start_addr, bytes, 1 << page_shift)?;
         let created = Some(create.start_addr);
-        Ok((Self { container, book: Book::new(memory, window), created }, devices))
+        Ok((Self::new(PowerWindow { container, created }, memory, window), devices))
     }
 }
 
-impl Drop for Spapr {
+impl Drop for PowerWindow {
     fn drop(&mut self) {
         let Some(start_addr) = self.created else { return };
         let argsz = size_of::<vfio::vfio_iommu_spapr_tce_remove>() as u32;
@@ -80,35 +82,16 @@ impl Drop for Spapr {
     }
 }
 
-impl Translation for Spapr {
-    fn window(&self) -> &Window {
-        self.book.window()
+impl Calls for PowerWindow {
+    const MAP: &'static str = Container::MAP;
+    const UNMAP: &'static str = Container::UNMAP;
+
+    fn map(&self, wanted: Wanted) -> Result<i32, Errno> {
+        self.container.map(wanted)
     }
 
-    fn map(
-        &self,
-        at: BusAddress,
-        memory: MemoryAddress,
-        bytes: u64,
-        access: Access,
-        bill: &mut Bill,
-    ) -> Result<(), MapError> {
-        let wanted = Wanted { at, memory, bytes, access };
-        self.book.map(wanted, "VFIO_IOMMU_MAP_DMA", bill, |wanted| self.container.map(wanted))
-    }
-
-    fn unmap(&self, at: BusAddress, bytes: u64, bill: &mut Bill) -> Result<(), UnmapError> {
-        self.book.unmap(at, bytes, "VFIO_IOMMU_UNMAP_DMA", bill, || self.container.unmap(at, bytes))
-    }
-
-    /// Nothing: the hypervisor has done it when the entries were cleared.
-    fn invalidate(&self, _at: BusAddress, _bytes: u64, _bill: &mut Bill) {}
-
-    /// Nothing either.
-    fn invalidate_all(&self, _bill: &mut Bill) {}
-
-    fn find(&self, at: BusAddress) -> Option<MemoryAddress> {
-        self.book.find(at)
+    fn unmap(&self, at: BusAddress, bytes: u64) -> Result<i32, Errno> {
+        self.container.unmap(at, bytes)
     }
 }
 

@@ -1,12 +1,13 @@
 //! VFIO's interface to the IOMMUs of x86 and Arm (`drivers/vfio/vfio_iommu_type1.c`).
 
-use super::book::{Book, Wanted};
+use super::book::{ByKernel, Calls, Wanted};
 use super::device::Device;
 use super::error::VfioError;
 use super::group::{Group, read_write};
 use super::{call, ranges};
-use crate::{Access, Bill, BusAddress, MapError, MemoryAddress, Ram, Translation, UnmapError, Window};
+use crate::{BusAddress, Ram, Window};
 use rustix::fd::AsFd;
+use rustix::io::Errno;
 use std::fs::File;
 use std::mem::offset_of;
 use std::path::Path;
@@ -21,15 +22,11 @@ const INFO_WORDS: usize = 512;
 const RANGES: u16 = 1;
 
 /// Adapters' addresses through a container of VFIO.
-#[derive(Debug)]
-pub struct Type1 {
-    container: Container,
-    book: Book,
-}
+pub type Type1 = ByKernel<Container>;
 
 /// `/dev/vfio/vfio`, with the groups in it.
 #[derive(Debug)]
-pub(super) struct Container {
+pub struct Container {
     pub(super) file: File,
     groups: Vec<Group>,
 }
@@ -62,9 +59,14 @@ impl Container {
             .map(|(adapter, group)| Device::new(group.device(adapter)?))
             .collect()
     }
+}
 
-    /// Maps memory of this process, as all kinds of IOMMU do.
-    pub(super) fn map(&self, wanted: Wanted) -> Result<i32, rustix::io::Errno> {
+/// As all kinds of IOMMU are asked.
+impl Calls for Container {
+    const MAP: &'static str = "VFIO_IOMMU_MAP_DMA";
+    const UNMAP: &'static str = "VFIO_IOMMU_UNMAP_DMA";
+
+    fn map(&self, wanted: Wanted) -> Result<i32, Errno> {
         let Wanted { at, memory, bytes, access } = wanted;
         let flag = |has: bool, flag: u32| if has { flag } else { 0 };
         let mut argument = vfio::vfio_iommu_type1_dma_map {
@@ -78,7 +80,7 @@ impl Container {
         call::with(&self.file, &mut argument)
     }
 
-    pub(super) fn unmap(&self, at: BusAddress, bytes: u64) -> Result<i32, rustix::io::Errno> {
+    fn unmap(&self, at: BusAddress, bytes: u64) -> Result<i32, Errno> {
         let mut argument = vfio::vfio_iommu_type1_dma_unmap {
             argsz: size_of::<vfio::vfio_iommu_type1_dma_unmap>() as u32,
             iova: at.0,
@@ -89,7 +91,7 @@ impl Container {
     }
 }
 
-impl Type1 {
+impl ByKernel<Container> {
     /// Adapters, each by its address as `0000:3b:00.0`, with one address space for them, in which `memory` can be mapped.
     ///
     /// # Errors
@@ -99,39 +101,7 @@ impl Type1 {
         let container = Container::new(adapters, kind, "VFIO type 1 IOMMU", module)?;
         let window = window(&container.file)?;
         let devices = container.devices(adapters)?;
-        Ok((Self { container, book: Book::new(memory, window) }, devices))
-    }
-}
-
-impl Translation for Type1 {
-    fn window(&self) -> &Window {
-        self.book.window()
-    }
-
-    fn map(
-        &self,
-        at: BusAddress,
-        memory: MemoryAddress,
-        bytes: u64,
-        access: Access,
-        bill: &mut Bill,
-    ) -> Result<(), MapError> {
-        let wanted = Wanted { at, memory, bytes, access };
-        self.book.map(wanted, "VFIO_IOMMU_MAP_DMA", bill, |wanted| self.container.map(wanted))
-    }
-
-    fn unmap(&self, at: BusAddress, bytes: u64, bill: &mut Bill) -> Result<(), UnmapError> {
-        self.book.unmap(at, bytes, "VFIO_IOMMU_UNMAP_DMA", bill, || self.container.unmap(at, bytes))
-    }
-
-    /// Nothing: the kernel has done it when it unmapped.
-    fn invalidate(&self, _at: BusAddress, _bytes: u64, _bill: &mut Bill) {}
-
-    /// Nothing either.
-    fn invalidate_all(&self, _bill: &mut Bill) {}
-
-    fn find(&self, at: BusAddress) -> Option<MemoryAddress> {
-        self.book.find(at)
+        Ok((Self::new(container, memory, window), devices))
     }
 }
 
