@@ -39,10 +39,41 @@ pub(crate) enum Command {
     /// What allocators and mappings take on this machine
     #[command(subcommand)]
     Bench(Bench),
+    /// What follows from a machine that a file describes
+    #[command(subcommand)]
+    Model(Model),
     Reproduce(Reproduce),
     Complete(Complete),
     #[command(hide = true)]
     Man(Man),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Model {
+    Run(ModelRun),
+    /// The families of published figures that `iotoll reproduce` knows
+    #[command(after_help = "\
+Examples:
+  iotoll model list
+  iotoll model list | head -1")]
+    List,
+}
+
+/// Let a DMA engine behind a link and an IOMMU work in virtual time, and say what limits it
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  iotoll model run experiments/engine.toml
+  iotoll model run mine.toml --json
+
+The file's form is that of experiments/engine.toml, which says what each value means.")]
+pub(crate) struct ModelRun {
+    /// Print one JSON document with schema iotoll.model/1
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// What describes the machine
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
 }
 
 /// Published figures beside what a model of the same machine says, with errors and evidence

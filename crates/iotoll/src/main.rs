@@ -10,6 +10,7 @@ mod document;
 mod everything;
 mod inspect;
 mod lab;
+mod model;
 mod mtrr;
 mod output;
 mod reproduce;
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
         Some(Command::Mtrr(Mtrr::Plan(args))) => mtrr::run(&args),
         Some(Command::Lab(command)) => lab::run(&command),
         Some(Command::Bench(command)) => bench::run(&command),
+        Some(Command::Model(command)) => model::run(&command),
         Some(Command::Reproduce(args)) => reproduce::run(&args),
         Some(Command::Complete(args)) => complete::completions(&args),
         Some(Command::Man(args)) => complete::manual(&args),

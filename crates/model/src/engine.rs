@@ -9,9 +9,11 @@ use crate::link::Link;
 use crate::serial::Serial;
 use des::{Calendar, Model, Queue, Simulation, Span, Stream, Time};
 use dma::{BusAddress, DomainId, Iotlb, Leaf};
+use serde::Deserialize;
 
 /// What the engine does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Operation {
     /// It reads memory.
     Read,

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod engine;
+mod experiment;
 mod family;
 mod given;
 mod link;
@@ -13,6 +14,7 @@ mod reproduction;
 mod serial;
 
 pub use engine::{IommuSetup, Operation, Outcome, Setup, run};
+pub use experiment::{Answer, Engine, Experiment, ExperimentError, Iommu, Part};
 pub use family::{FamilyError, families, reproduce};
 pub use given::Given;
 pub use link::{Generation, Link, UnknownGeneration};

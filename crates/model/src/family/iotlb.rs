@@ -62,7 +62,7 @@ struct CurveFile {
     name: String,
     source: String,
     remark: Option<String>,
-    operation: OperationWord,
+    operation: Operation,
     measure: Measure,
     vary: Vary,
     /// The memory is in the processor's cache.
@@ -70,13 +70,6 @@ struct CurveFile {
     /// Addresses are translated, by pages of 4 KiB.
     is_translated: bool,
     points: Vec<PointFile>,
-}
-
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum OperationWord {
-    Read,
-    Write,
 }
 
 /// What is measured.
@@ -166,10 +159,7 @@ impl File {
             Vary::WindowKib => ((x * KIB) as u64, TRANSFER),
             Vary::TransferBytes => (WINDOW, x as u64),
         };
-        let operation = match curve.operation {
-            OperationWord::Read => Operation::Read,
-            OperationWord::Write => Operation::Write,
-        };
+        let operation = curve.operation;
         let gap = match operation {
             Operation::Read => given.read_gap_ns.value,
             Operation::Write => given.write_gap_ns.value,

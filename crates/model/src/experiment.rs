@@ -1,0 +1,328 @@
+//! An experiment of a user: a file that describes an engine, its link and its IOMMU.
+
+use crate::engine::{IommuSetup, Operation, Outcome, Setup, run};
+use crate::link::Link;
+use des::Span;
+use serde::{Deserialize, Serialize};
+
+/// What a file says.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Experiment {
+    /// What it is about, for people.
+    pub what: String,
+    /// The link.
+    pub link: Link,
+    /// The engine.
+    pub engine: Engine,
+    /// The IOMMU; none without.
+    pub iommu: Option<Iommu>,
+    /// Of all random choices.
+    #[serde(default = "one")]
+    pub seed: u64,
+}
+
+/// A DMA engine.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Engine {
+    /// What it does.
+    pub operation: Operation,
+    /// Bytes of a transfer.
+    pub transfer_bytes: u64,
+    /// Transfers begin at multiples of this.
+    pub alignment_bytes: u64,
+    /// The window that they fall into at random.
+    pub window_bytes: u64,
+    /// Transfers under way at most.
+    pub in_flight_max: u32,
+    /// Time between two beginnings, at least.
+    pub gap_ns: f64,
+    /// What a transfer takes besides the link, where the IOTLB has its page.
+    pub path_ns: f64,
+    /// What the engine takes for each byte.
+    #[serde(default)]
+    pub copy_ps_per_byte: f64,
+}
+
+/// An IOMMU.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Iommu {
+    /// Entries of the IOTLB.
+    pub entries: usize,
+    /// Ways of a set; as many as entries if any page may take any.
+    pub ways: usize,
+    /// Bytes of a page.
+    pub page_bytes: u64,
+    /// What a walk takes.
+    pub walk_ns: f64,
+    /// Time between two walks' beginnings.
+    pub walk_gap_ns: f64,
+}
+
+/// What is wrong with a file.
+#[derive(Debug, thiserror::Error)]
+pub enum ExperimentError {
+    /// It is not of this form.
+    #[error("{file}")]
+    Form {
+        /// The file.
+        file: String,
+        /// Where and what.
+        source: toml::de::Error,
+    },
+    /// A value that no machine has.
+    #[error("{file}: {field} is {value}; expected {expected}")]
+    Value {
+        /// The file.
+        file: String,
+        /// Which value.
+        field: &'static str,
+        /// What it is.
+        value: String,
+        /// What it should be.
+        expected: &'static str,
+    },
+}
+
+/// What came out, and what limits.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Answer {
+    /// What it is about.
+    pub what: String,
+    /// Mean time of a transfer.
+    pub latency_mean_ns: f64,
+    /// Transfers in a second.
+    pub transfers_per_second: f64,
+    /// Payload in a second.
+    pub gigabits_per_second: f64,
+    /// Of lookups, those that missed.
+    pub miss_share: f64,
+    /// How busy each part was, 0 to 1, and how many transfers were under way of those that could be.
+    pub parts: Vec<Part>,
+    /// The part that has no more to give.
+    pub limit: String,
+}
+
+/// A part of the machine.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Part {
+    /// Its name.
+    pub name: &'static str,
+    /// Of the time, when it was busy.
+    pub busy_share: f64,
+}
+
+/// Busier than this, a part is what limits.
+const LIMITS_FROM: f64 = 0.95;
+
+impl Experiment {
+    /// Reads a file's text; `file` is its name, for errors.
+    ///
+    /// # Errors
+    /// [`ExperimentError`]
+    pub fn read(text: &str, file: &str) -> Result<Self, ExperimentError> {
+        let form = |source| ExperimentError::Form { file: file.to_owned(), source };
+        let experiment: Self = toml::from_str(text).map_err(form)?;
+        experiment.check(file)?;
+        Ok(experiment)
+    }
+
+    fn check(&self, file: &str) -> Result<(), ExperimentError> {
+        let wrong = self.engine.wrong().or_else(|| self.iommu?.wrong()).or_else(|| wrong_link(&self.link));
+        match wrong {
+            None => Ok(()),
+            Some(Wrong { field, value, expected }) => {
+                Err(ExperimentError::Value { file: file.to_owned(), field, value, expected })
+            }
+        }
+    }
+
+    /// Runs it.
+    pub fn run(&self) -> Answer {
+        let setup = self.setup();
+        let outcome = run(&setup);
+        let parts = parts(&outcome, &setup);
+        let busiest = parts.iter().max_by(|a, b| a.busy_share.total_cmp(&b.busy_share));
+        let limit = busiest.filter(|part| part.busy_share >= LIMITS_FROM);
+        Answer {
+            what: self.what.clone(),
+            latency_mean_ns: outcome.latency_mean.as_ps_f64() / 1e3,
+            transfers_per_second: outcome.transfers_per_second,
+            gigabits_per_second: outcome.gigabits_per_second(setup.transfer_bytes),
+            miss_share: outcome.miss_share,
+            limit: limit.map_or("how many transfers are under way", |part| part.name).to_owned(),
+            parts,
+        }
+    }
+
+    fn setup(&self) -> Setup {
+        let engine = &self.engine;
+        Setup {
+            operation: engine.operation,
+            link: self.link,
+            transfer_bytes: engine.transfer_bytes,
+            alignment_bytes: engine.alignment_bytes,
+            window_bytes: engine.window_bytes,
+            in_flight_max: engine.in_flight_max,
+            gap: ns(engine.gap_ns),
+            path: ns(engine.path_ns),
+            copy_ps_per_byte: engine.copy_ps_per_byte,
+            iommu: self.iommu.map(|iommu| IommuSetup {
+                entries: iommu.entries,
+                ways: iommu.ways,
+                page_bytes: iommu.page_bytes,
+                walk: ns(iommu.walk_ns),
+                walk_gap: ns(iommu.walk_gap_ns),
+            }),
+            seed: self.seed,
+        }
+    }
+}
+
+const TRANSFER_MAX: u64 = 1 << 24;
+const WINDOW_MAX: u64 = 1 << 52;
+const IN_FLIGHT_MAX: u32 = 1 << 16;
+const ENTRIES_MAX: usize = 1 << 16;
+/// A second, in nanoseconds.
+const TIME_MAX: f64 = 1e9;
+
+/// A value that no machine has.
+struct Wrong {
+    field: &'static str,
+    value: String,
+    expected: &'static str,
+}
+
+impl Wrong {
+    fn unless(
+        holds: bool,
+        field: &'static str,
+        value: impl ToString,
+        expected: &'static str,
+    ) -> Option<Self> {
+        (!holds).then(|| Self { field, value: value.to_string(), expected })
+    }
+
+    fn unless_time(field: &'static str, value: f64) -> Option<Self> {
+        Self::unless((0.0..=TIME_MAX).contains(&value), field, value, "0 to 1e9")
+    }
+}
+
+impl Engine {
+    fn wrong(&self) -> Option<Wrong> {
+        let Self { transfer_bytes, alignment_bytes, window_bytes, in_flight_max, .. } = *self;
+        let is_transfer = (1..=TRANSFER_MAX).contains(&transfer_bytes);
+        let is_window = (transfer_bytes..=WINDOW_MAX).contains(&window_bytes);
+        let is_number = (1..=IN_FLIGHT_MAX).contains(&in_flight_max);
+        let wrong = [
+            Wrong::unless(is_transfer, "engine.transfer_bytes", transfer_bytes, "1 to 16777216"),
+            Wrong::unless(alignment_bytes > 0, "engine.alignment_bytes", alignment_bytes, "1 or more"),
+            Wrong::unless(is_window, "engine.window_bytes", window_bytes, "a transfer's bytes to 2^52"),
+            Wrong::unless(is_number, "engine.in_flight_max", in_flight_max, "1 to 65536"),
+            Wrong::unless_time("engine.gap_ns", self.gap_ns),
+            Wrong::unless_time("engine.path_ns", self.path_ns),
+            Wrong::unless_time("engine.copy_ps_per_byte", self.copy_ps_per_byte),
+        ];
+        wrong.into_iter().flatten().next()
+    }
+}
+
+impl Iommu {
+    fn wrong(&self) -> Option<Wrong> {
+        let Self { entries, ways, page_bytes, .. } = *self;
+        let is_page = page_bytes.is_power_of_two() && (4096..=WINDOW_MAX).contains(&page_bytes);
+        let wrong = [
+            Wrong::unless((1..=ENTRIES_MAX).contains(&entries), "iommu.entries", entries, "1 to 65536"),
+            Wrong::unless((1..=entries).contains(&ways), "iommu.ways", ways, "1 to as many as entries"),
+            Wrong::unless(is_page, "iommu.page_bytes", page_bytes, "a power of two from 4096"),
+            Wrong::unless_time("iommu.walk_ns", self.walk_ns),
+            Wrong::unless_time("iommu.walk_gap_ns", self.walk_gap_ns),
+        ];
+        wrong.into_iter().flatten().next()
+    }
+}
+
+fn wrong_link(link: &Link) -> Option<Wrong> {
+    let size = |field, bytes: u64| {
+        let is_size = bytes.is_power_of_two() && (64..=4096).contains(&bytes);
+        Wrong::unless(is_size, field, bytes, "a power of two from 64 to 4096")
+    };
+    let is_share = (0.0..=0.9).contains(&link.overhead_share);
+    let wrong = [
+        Wrong::unless((1..=32).contains(&link.lanes), "link.lanes", link.lanes, "1 to 32"),
+        size("link.payload_bytes_max", link.payload_bytes_max),
+        size("link.read_request_bytes_max", link.read_request_bytes_max),
+        size("link.completion_boundary_bytes", link.completion_boundary_bytes),
+        Wrong::unless(is_share, "link.overhead_share", link.overhead_share, "0 to 0.9"),
+    ];
+    wrong.into_iter().flatten().next()
+}
+
+fn parts(outcome: &Outcome, setup: &Setup) -> Vec<Part> {
+    let begins = outcome.transfers_per_second * setup.gap.as_ps_f64() / 1e12;
+    let mut parts = vec![
+        Part { name: "the engine's beginning of transfers", busy_share: begins },
+        Part { name: "the link towards memory", busy_share: outcome.up_busy_share },
+        Part { name: "the link from memory", busy_share: outcome.down_busy_share },
+    ];
+    if setup.iommu.is_some() {
+        parts.push(Part { name: "the walker's beginning of walks", busy_share: outcome.walker_busy_share });
+    }
+    parts
+}
+
+fn ns(ns: f64) -> Span {
+    Span::from_ps_f64(ns * 1e3)
+}
+
+fn one() -> u64 {
+    1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = include_str!("../../../experiments/engine.toml");
+
+    #[test]
+    fn the_example_is_limited_by_its_walker() {
+        let result = Experiment::read(TEXT, "engine.toml").unwrap().run();
+        assert_eq!(result.limit, "the walker's beginning of walks", "{result:?}");
+        assert_eq!(result.parts.len(), 4);
+        let without = TEXT.split("[iommu]").next().unwrap();
+        let result = Experiment::read(without, "engine.toml").unwrap().run();
+        assert_eq!(result.limit, "the engine's beginning of transfers", "{result:?}");
+        let slow = without
+            .replace("gap_ns = 16.03", "gap_ns = 0.0")
+            .replace("in_flight_max = 34", "in_flight_max = 2");
+        assert_eq!(Experiment::read(&slow, "").unwrap().run().limit, "how many transfers are under way");
+    }
+
+    #[test]
+    fn what_no_machine_has_is_told_with_its_place() {
+        let check = |from: &str, to: &str, expected: &str| {
+            assert!(TEXT.contains(from), "{from}");
+            let error = Experiment::read(&TEXT.replacen(from, to, 1), "x.toml").unwrap_err();
+            let source = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+            let told = format!("{error}: {source}");
+            assert!(told.starts_with("x.toml") && told.contains(expected), "{told}");
+        };
+        check("transfer_bytes = 64", "transfer_bytes = 0", "engine.transfer_bytes is 0; expected 1 to");
+        check("window_bytes = 1048576", "window_bytes = 63", "engine.window_bytes is 63");
+        check("in_flight_max = 34", "in_flight_max = 0", "engine.in_flight_max");
+        check("path_ns = 540.0", "path_ns = -1.0", "engine.path_ns is -1");
+        check("path_ns = 540.0", "path_ns = nan", "engine.path_ns is NaN");
+        check("walk_ns = 299.0", "walk_ns = inf", "iommu.walk_ns is inf");
+        check("ways = 126", "ways = 127", "iommu.ways is 127");
+        check("page_bytes = 4096", "page_bytes = 5000", "iommu.page_bytes is 5000");
+        check("lanes = 8", "lanes = 0", "link.lanes");
+        check("payload_bytes_max = 256", "payload_bytes_max = 100", "link.payload_bytes_max is 100");
+        check("overhead_share = 0.055", "overhead_share = 1.0", "link.overhead_share");
+        check("generation = 3", "generation = 9", "there is no PCIe generation 9");
+        check("[engine]", "[engines]", "unknown field `engines`");
+        check("what =", "", "TOML parse error");
+    }
+}

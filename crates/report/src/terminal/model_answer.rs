@@ -1,0 +1,37 @@
+//! What a model says of a machine, on a terminal.
+
+use super::page::Page;
+use crate::bench_text::{figure, time};
+use crate::fact::Fact;
+use crate::plain::plain;
+use crate::quantity;
+use crate::style::Style;
+use model::Answer;
+
+/// Columns for the names of facts.
+const NAMES: usize = 12;
+
+/// Latency, throughput, how busy each part is, and which one limits.
+pub fn model_answer(answer: &Answer, file: &str, width: usize, style: Style) -> String {
+    let mut page = Page::new(width, style);
+    page.title(&plain(&answer.what));
+    let rate = format!(
+        "{} Gb/s, {} transfers/s",
+        figure(answer.gigabits_per_second),
+        quantity::grouped(answer.transfers_per_second.round() as u64)
+    );
+    for (name, value) in [
+        ("latency", format!("{} on average", time(answer.latency_mean_ns))),
+        ("throughput", rate),
+        ("IOTLB", format!("{:.1} % of lookups miss", answer.miss_share * 100.0)),
+        ("limited by", answer.limit.clone()),
+        ("evidence", format!("calculated from {}, whose values are its author's", plain(file))),
+    ] {
+        page.fact(&Fact::known(name, &value), NAMES);
+    }
+    page.heading("How busy its parts are");
+    for part in &answer.parts {
+        page.item("- ", &format!("{}: {:.1} %", part.name, part.busy_share * 100.0), 2);
+    }
+    page.done()
+}
