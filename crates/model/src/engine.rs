@@ -87,8 +87,10 @@ impl Outcome {
     }
 }
 
-/// Transfers before anything is measured: the IOTLB is as full as it gets.
-const WARM_UP: u64 = 4_000;
+/// Transfers before anything is measured, at least; and so many for each that can be under way, and for each entry of the IOTLB,
+/// so that both are as full as they get.
+const WARM_UP_MIN: u64 = 4_000;
+const WARM_UP_TIMES: u64 = 4;
 /// Transfers that are measured.
 const MEASURED: u64 = 40_000;
 
@@ -134,15 +136,29 @@ struct Engine {
     next: Time,
     /// A `Begin` is in the calendar.
     is_beginning: bool,
+    warm_up: u64,
     done: u64,
     latency_sum: Span,
+    lookups: u64,
     misses: u64,
-    measured_from: Time,
+    /// When measuring began, and how busy each part was up to then.
+    from: Mark,
+}
+
+/// How busy the parts were up to a time.
+#[derive(Debug, Clone, Copy, Default)]
+struct Mark {
+    at: Time,
+    up: Span,
+    down: Span,
+    walker: Span,
 }
 
 impl Engine {
     fn new(setup: Setup) -> Self {
         let places = setup.in_flight_max.max(1);
+        let entries = setup.iommu.map_or(0, |iommu| iommu.entries as u64);
+        let warm_up = (entries.max(places.into()) * WARM_UP_TIMES).max(WARM_UP_MIN);
         Self {
             transfers: vec![Transfer::default(); places as usize],
             free: (0..places).rev().collect(),
@@ -154,28 +170,36 @@ impl Engine {
             walker: Serial::default(),
             next: Time::ZERO,
             is_beginning: true,
+            warm_up,
             done: 0,
             latency_sum: Span::ZERO,
+            lookups: 0,
             misses: 0,
-            measured_from: Time::ZERO,
+            from: Mark::default(),
         }
     }
 
     fn is_done(&self) -> bool {
-        self.done == WARM_UP + MEASURED
+        self.done == self.warm_up + MEASURED
     }
 
     fn outcome(&self, now: Time) -> Outcome {
-        let elapsed = now.since(self.measured_from).unwrap_or(Span::ZERO).as_ps_f64();
-        let lookups = if self.setup.iommu.is_some() { MEASURED as f64 } else { 1.0 };
+        let Mark { at, up, down, walker } = self.from;
+        let until = self.mark(now);
+        let elapsed = until.at.since(at).unwrap_or(Span::ZERO).as_ps_f64();
+        let share = |from: Span, to: Span| (to.as_ps_f64() - from.as_ps_f64()) / elapsed;
         Outcome {
             latency_mean: Span::from_ps_f64(self.latency_sum.as_ps_f64() / MEASURED as f64),
             transfers_per_second: MEASURED as f64 * 1e12 / elapsed,
-            miss_share: self.misses as f64 / lookups,
-            up_busy_share: self.up.busy().as_ps_f64() / elapsed,
-            down_busy_share: self.down.busy().as_ps_f64() / elapsed,
-            walker_busy_share: self.walker.busy().as_ps_f64() / elapsed,
+            miss_share: self.misses as f64 / self.lookups.max(1) as f64,
+            up_busy_share: share(up, until.up),
+            down_busy_share: share(down, until.down),
+            walker_busy_share: share(walker, until.walker),
         }
+    }
+
+    fn mark(&self, now: Time) -> Mark {
+        Mark { at: now, up: self.up.busy(now), down: self.down.busy(now), walker: self.walker.busy(now) }
     }
 
     fn begin(&mut self, now: Time, calendar: &mut Calendar<Event, impl Queue<Event>>) {
@@ -205,13 +229,14 @@ impl Engine {
     fn at_iommu(&mut self, now: Time, place: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         let address = self.transfers[place as usize].address;
         let mut translated = now;
-        if let (Some(iommu), Some(iotlb)) = (self.setup.iommu, &mut self.iotlb)
-            && !is_known(iotlb, address, iommu.page_bytes)
-        {
-            self.misses += 1;
-            // Walks begin one after the other, and go on side by side.
-            let began = self.walker.take(now, iommu.walk_gap);
-            translated = began + Span::from_ps(iommu.walk.as_ps().saturating_sub(iommu.walk_gap.as_ps()));
+        if let (Some(iommu), Some(iotlb)) = (self.setup.iommu, &mut self.iotlb) {
+            self.lookups += 1;
+            if !is_known(iotlb, address, iommu.page_bytes) {
+                self.misses += 1;
+                // Walks begin one after the other, and go on side by side.
+                let began = self.walker.take(now, iommu.walk_gap);
+                translated = began + Span::from_ps(iommu.walk.as_ps().saturating_sub(iommu.walk_gap.as_ps()));
+            }
         }
         put(calendar, translated + half(self.setup.path), Event::Answered(place));
     }
@@ -230,12 +255,10 @@ impl Engine {
     fn done(&mut self, now: Time, place: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         let began = self.transfers[place as usize].began;
         self.done += 1;
-        if self.done > WARM_UP {
+        if self.done > self.warm_up {
             self.latency_sum += now.since(began).unwrap_or(Span::ZERO);
-        } else if self.done == WARM_UP {
-            self.measured_from = now;
-            self.misses = 0;
-            [&mut self.up, &mut self.down, &mut self.walker].into_iter().for_each(Serial::forget);
+        } else if self.done == self.warm_up {
+            (self.lookups, self.misses, self.from) = (0, 0, self.mark(now));
         }
         self.free.push(place);
         self.begin_next(now, calendar);
@@ -344,7 +367,7 @@ mod tests {
 
     #[test]
     fn no_part_does_more_than_it_can() {
-        for in_flight_max in [1, 4, 16, 64] {
+        for in_flight_max in [1, 4, 16, 64, 4096] {
             for base in [setup(), with_iommu(64), with_iommu(256)] {
                 let setup = Setup { in_flight_max, ..base };
                 let outcome = run(&setup);

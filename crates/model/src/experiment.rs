@@ -183,7 +183,9 @@ impl Experiment {
 
 const TRANSFER_MAX: u64 = 1 << 24;
 const WINDOW_MAX: u64 = 1 << 52;
-const IN_FLIGHT_MAX: u32 = 1 << 16;
+const IN_FLIGHT_MAX: u32 = 1 << 12;
+/// Each lookup looks at all ways of a set.
+const WAYS_MAX: usize = 1 << 12;
 const ENTRIES_MAX: usize = 1 << 16;
 /// A second, in nanoseconds.
 const TIME_MAX: f64 = 1e9;
@@ -220,7 +222,7 @@ impl Engine {
             Wrong::unless(is_transfer, "engine.transfer_bytes", transfer_bytes, "1 to 16777216"),
             Wrong::unless(alignment_bytes > 0, "engine.alignment_bytes", alignment_bytes, "1 or more"),
             Wrong::unless(is_window, "engine.window_bytes", window_bytes, "a transfer's bytes to 2^52"),
-            Wrong::unless(is_number, "engine.in_flight_max", in_flight_max, "1 to 65536"),
+            Wrong::unless(is_number, "engine.in_flight_max", in_flight_max, "1 to 4096"),
             Wrong::unless_time("engine.gap_ns", self.gap_ns),
             Wrong::unless_time("engine.path_ns", self.path_ns),
             Wrong::unless_time("engine.copy_ps_per_byte", self.copy_ps_per_byte),
@@ -235,7 +237,12 @@ impl Iommu {
         let is_page = page_bytes.is_power_of_two() && (4096..=WINDOW_MAX).contains(&page_bytes);
         let wrong = [
             Wrong::unless((1..=ENTRIES_MAX).contains(&entries), "iommu.entries", entries, "1 to 65536"),
-            Wrong::unless((1..=entries).contains(&ways), "iommu.ways", ways, "1 to as many as entries"),
+            Wrong::unless(
+                (1..=entries.min(WAYS_MAX)).contains(&ways),
+                "iommu.ways",
+                ways,
+                "1 to as many as entries, and 4096",
+            ),
             Wrong::unless(is_page, "iommu.page_bytes", page_bytes, "a power of two from 4096"),
             Wrong::unless_time("iommu.walk_ns", self.walk_ns),
             Wrong::unless_time("iommu.walk_gap_ns", self.walk_gap_ns),
