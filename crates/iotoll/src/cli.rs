@@ -369,8 +369,8 @@ Examples:
   iotoll bench map --road translated-strict,tce-window --size 4K,2M --json
 
 Roads in this process: no-iommu, direct-window, bounce, translated-lazy, translated-strict,
-translated-strict-amd, translated-strict-smmu, tce-window. Their tables are those that the hardware
-would read, and their hypervisor and invalidations are functions: what a trap and a wait take is not in it.
+translated-strict-amd, translated-strict-smmu, tce-window. Their tables are what hardware would
+read; their hypervisor and invalidations are functions, without what a trap or a wait takes.
 The host's own IOMMU is measured with every adapter that is bound to vfio-pci and may be opened.")]
 pub(crate) struct BenchMap {
     /// Only these roads in this process; several with commas [default: all]
