@@ -9,10 +9,10 @@ use crate::link::Link;
 use crate::serial::Serial;
 use des::{Calendar, Model, Queue, Simulation, Span, Stream, Time};
 use dma::{BusAddress, DomainId, Iotlb, Leaf};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// What the engine does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Operation {
     /// It reads memory.
@@ -46,6 +46,8 @@ pub struct Setup {
     pub iommu: Option<IommuSetup>,
     /// Of all random choices.
     pub seed: u64,
+    /// Transfers that are measured, 10 or more. A tenth as many come before them: the IOTLB is as full as it gets.
+    pub transfers: u64,
 }
 
 /// An IOMMU.
@@ -87,10 +89,8 @@ impl Outcome {
     }
 }
 
-/// Transfers before anything is measured: the IOTLB is as full as it gets.
-const WARM_UP: u64 = 4_000;
-/// Transfers that are measured.
-const MEASURED: u64 = 40_000;
+/// Transfers that are measured where nobody says how many.
+pub const TRANSFERS: u64 = 40_000;
 
 /// Runs an engine until what it does is known.
 pub fn run(setup: &Setup) -> Outcome {
@@ -162,15 +162,20 @@ impl Engine {
     }
 
     fn is_done(&self) -> bool {
-        self.done == WARM_UP + MEASURED
+        self.done == self.warm_up() + self.setup.transfers
+    }
+
+    fn warm_up(&self) -> u64 {
+        self.setup.transfers / 10
     }
 
     fn outcome(&self, now: Time) -> Outcome {
         let elapsed = now.since(self.measured_from).unwrap_or(Span::ZERO).as_ps_f64();
-        let lookups = if self.setup.iommu.is_some() { MEASURED as f64 } else { 1.0 };
+        let measured = self.setup.transfers as f64;
+        let lookups = if self.setup.iommu.is_some() { measured } else { 1.0 };
         Outcome {
-            latency_mean: Span::from_ps_f64(self.latency_sum.as_ps_f64() / MEASURED as f64),
-            transfers_per_second: MEASURED as f64 * 1e12 / elapsed,
+            latency_mean: Span::from_ps_f64(self.latency_sum.as_ps_f64() / measured),
+            transfers_per_second: measured * 1e12 / elapsed,
             miss_share: self.misses as f64 / lookups,
             up_busy_share: self.up.busy().as_ps_f64() / elapsed,
             down_busy_share: self.down.busy().as_ps_f64() / elapsed,
@@ -230,9 +235,9 @@ impl Engine {
     fn done(&mut self, now: Time, place: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         let began = self.transfers[place as usize].began;
         self.done += 1;
-        if self.done > WARM_UP {
+        if self.done > self.warm_up() {
             self.latency_sum += now.since(began).unwrap_or(Span::ZERO);
-        } else if self.done == WARM_UP {
+        } else if self.done == self.warm_up() {
             self.measured_from = now;
             self.misses = 0;
             [&mut self.up, &mut self.down, &mut self.walker].into_iter().for_each(Serial::forget);
@@ -308,6 +313,7 @@ mod tests {
             copy_ps_per_byte: 100.0,
             iommu: None,
             seed: 1,
+            transfers: TRANSFERS,
         }
     }
 
