@@ -46,7 +46,8 @@ pub struct Setup {
     pub iommu: Option<IommuSetup>,
     /// Of all random choices.
     pub seed: u64,
-    /// Transfers that are measured, 10 or more. A tenth as many come before them: the IOTLB is as full as it gets.
+    /// Transfers that are measured, 10 or more, once the IOTLB is about as full as it gets: a tenth as many come before them, and
+    /// two for each of its entries at least.
     pub transfers: u64,
 }
 
@@ -166,7 +167,8 @@ impl Engine {
     }
 
     fn warm_up(&self) -> u64 {
-        self.setup.transfers / 10
+        let entries = self.setup.iommu.map_or(0, |iommu| iommu.entries as u64);
+        (self.setup.transfers / 10).max(2 * entries)
     }
 
     fn outcome(&self, now: Time) -> Outcome {

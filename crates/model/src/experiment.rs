@@ -20,7 +20,7 @@ pub struct Experiment {
     /// Of all random choices.
     #[serde(default = "one")]
     pub seed: u64,
-    /// Transfers that are measured, after a tenth as many.
+    /// Transfers that are measured, after those that fill the IOTLB.
     #[serde(default = "transfers")]
     pub transfers: u64,
 }
