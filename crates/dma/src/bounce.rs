@@ -61,7 +61,7 @@ impl Bounce {
     pub const BYTES_DEFAULT: u64 = 64 << 20;
 
     /// A pool of `bytes` from `base`, a multiple of 4 KiB, in `areas`, rounded up to a power of two and down to what has a segment
-    /// each; `cpu` says on which CPU it is called.
+    /// each; `cpu` says on which CPU it is called. What is less than a slot, or between areas, is not used.
     pub fn new(
         memory: Arc<dyn Memory>,
         base: MemoryAddress,
@@ -69,9 +69,10 @@ impl Bounce {
         areas: usize,
         cpu: impl Fn() -> usize + Send + Sync + 'static,
     ) -> Self {
-        let segments = ((bytes / Self::BYTES_MAX) as usize).max(1);
+        let slots = (bytes / SLOT) as usize;
+        let segments = (slots / SEGMENT).max(1);
         let areas = areas.max(1).next_power_of_two().min(1 << segments.ilog2());
-        let area_slots = segments / areas * SEGMENT;
+        let area_slots = if areas > 1 { segments / areas * SEGMENT } else { slots };
         let areas = (0..areas).map(|_| Mutex::new(Area::new(area_slots))).collect();
         Self { memory, base, areas, area_slots, cpu: Box::new(cpu) }
     }
@@ -178,7 +179,7 @@ impl Bounce {
     /// The buffer that an address is in, with what it was taken for; nothing outside the pool, and where nothing was taken.
     fn taken(&self, at: MemoryAddress) -> Option<(Place, Taken)> {
         let slot = (at.0.checked_sub(self.base.0)? / SLOT) as usize;
-        let (area, slot) = (slot / self.area_slots, slot % self.area_slots);
+        let (area, slot) = (slot.checked_div(self.area_slots)?, slot.checked_rem(self.area_slots)?);
         if area >= self.areas.len() {
             return None;
         }
@@ -196,7 +197,9 @@ impl Bounce {
 
 impl Area {
     fn new(slots: usize) -> Self {
-        let slot = |place: usize| Slot { free: (SEGMENT - place % SEGMENT) as u8, taken: None };
+        // The last segment may be cut short.
+        let free = |place: usize| (SEGMENT - place % SEGMENT).min(slots - place);
+        let slot = |place: usize| Slot { free: free(place) as u8, taken: None };
         Self { slots: (0..slots).map(slot).collect(), next: 0, used: 0 }
     }
 
@@ -222,7 +225,8 @@ impl Area {
     fn release(&mut self, first: usize) {
         let Some(Taken { slots, .. }) = self.slots[first].taken.take() else { return };
         let after = first + slots;
-        let mut free = if after.is_multiple_of(SEGMENT) { 0 } else { self.slots[after].free };
+        let next = self.slots.get(after).filter(|_| !after.is_multiple_of(SEGMENT));
+        let mut free = next.map_or(0, |next| next.free);
         for slot in self.slots[first..after].iter_mut().rev() {
             free += 1;
             slot.free = free;
@@ -318,6 +322,25 @@ mod tests {
         take(Bounce::BYTES_MAX).unwrap();
         take(Bounce::BYTES_MAX).unwrap();
         assert!(matches!(take(1), Err(DmaError::NoSlots { slots_used: 256, .. })));
+    }
+
+    #[test]
+    fn a_pool_has_no_more_than_its_memory() {
+        let ram = Arc::new(Ram::new(MemoryAddress(0), 3 * SLOT + 5 + ORIGINALS));
+        let mut bill = Bill::default();
+        let original = |bytes| Element { memory: MemoryAddress(4 * SLOT), bytes };
+        for bytes in [0, 100, SLOT, 3 * SLOT + 5] {
+            let bounce = Bounce::new(Arc::clone(&ram) as Arc<dyn Memory>, MemoryAddress(0), bytes, 8, || 3);
+            assert_eq!(bounce.slots() as u64, bytes / SLOT);
+            assert!(bounce.take(original(bytes + 1), 0, &mut bill).is_err());
+            let taken: Vec<_> = (0..4).filter_map(|_| bounce.take(original(1), 0, &mut bill).ok()).collect();
+            assert_eq!(taken.len() as u64, bytes / SLOT);
+            for at in taken {
+                bounce.give_back(at, Direction::Bidirectional, &mut bill).unwrap();
+            }
+            assert_eq!(bounce.slots_used(), 0);
+            assert_eq!(bounce.take(original(3 * SLOT), 0, &mut bill).is_ok(), bytes >= 3 * SLOT);
+        }
     }
 
     #[test]

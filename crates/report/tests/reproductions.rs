@@ -21,8 +21,8 @@ fn page(one: &Reproduction) -> String {
         predicted - missed,
         one.bound * 100.0
     );
-    for curve in &one.curves {
-        self::curve(&mut page, curve, one.bound);
+    for (number, curve) in (1..).zip(&one.curves) {
+        self::curve(&mut page, curve, one.bound, &drawing(&one.family, number));
     }
     page.push_str("\n## What the model takes as given\n\n| parameter | value | evidence |\n|---|---:|---|\n");
     for given in &one.parameters {
@@ -31,9 +31,14 @@ fn page(one: &Reproduction) -> String {
     page
 }
 
-fn curve(page: &mut String, curve: &Curve, bound: f64) {
+/// Where the drawing of a curve is, seen from the page.
+fn drawing(family: &str, number: usize) -> String {
+    format!("{family}/{number}.svg")
+}
+
+fn curve(page: &mut String, curve: &Curve, bound: f64, drawing: &str) {
     let Curve { name, x_title, y_title, source, .. } = curve;
-    write!(page, "\n## {name}\n\nIn {y_title}; {source}.\n\n| {x_title} | published | ours | error | |\n|---:|---:|---:|---:|---|\n")
+    write!(page, "\n## {name}\n\nIn {y_title}; {source}.\n\n![{name}]({drawing})\n\n| {x_title} | published | ours | error | |\n|---:|---:|---:|---:|---|\n")
         .unwrap();
     for point in &curve.points {
         let missed = if point.misses(bound) { ", missed" } else { "" };
@@ -57,12 +62,19 @@ fn curve(page: &mut String, curve: &Curve, bound: f64) {
 fn pages_are_what_the_models_say() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     for family in model::families() {
-        let (made, path) = (page(&model::reproduce(family).unwrap()), docs.join(format!("{family}.md")));
-        if std::env::var_os("IOTOLL_UPDATE").is_some() {
-            fs::write(&path, &made).unwrap();
+        let one = model::reproduce(family).unwrap();
+        let drawn = (1..)
+            .zip(&one.curves)
+            .map(|(number, curve)| (drawing(family, number), report::curve_drawing(curve)));
+        for (name, made) in drawn.chain([(format!("{family}.md"), page(&one))]) {
+            let path = docs.join(&name);
+            if std::env::var_os("IOTOLL_UPDATE").is_some() {
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(&path, &made).unwrap();
+            }
+            let kept = fs::read_to_string(&path).unwrap_or_default();
+            assert_eq!(kept, made, "docs/{name} is out of date: IOTOLL_UPDATE=1 writes it anew");
         }
-        let kept = fs::read_to_string(&path).unwrap_or_default();
-        assert_eq!(kept, made, "docs/{family}.md is out of date: IOTOLL_UPDATE=1 writes it anew");
     }
 }
 

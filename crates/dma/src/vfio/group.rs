@@ -3,6 +3,7 @@
 use super::call;
 use super::error::VfioError;
 use rustix::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::collections::BTreeSet;
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -13,34 +14,46 @@ const GET_DEVICE_FD: u8 = 106;
 
 /// A group that this process has.
 #[derive(Debug)]
-pub(super) struct Group(File);
+pub(super) struct Group {
+    number: u32,
+    file: File,
+}
 
 impl Group {
-    /// The group of an adapter.
-    pub(super) fn open(adapter: &str) -> Result<Self, VfioError> {
-        let number = number(adapter)?;
+    /// The groups of adapters, each once.
+    pub(super) fn of(adapters: &[&str]) -> Result<Vec<Self>, VfioError> {
+        let numbers = adapters.iter().map(|adapter| number(adapter)).collect::<Result<BTreeSet<_>, _>>()?;
+        numbers.into_iter().map(Self::open).collect()
+    }
+
+    fn open(number: u32) -> Result<Self, VfioError> {
         let file = read_write(&Path::new("/dev/vfio").join(number.to_string()))?;
         let mut status = vfio_group_status { argsz: size_of::<vfio_group_status>() as u32, flags: 0 };
         call::with(&file, &mut status).map_err(VfioError::call("VFIO_GROUP_GET_STATUS"))?;
         match status.flags & VFIO_GROUP_FLAGS_VIABLE {
             0 => Err(VfioError::NotViable { group: number }),
-            _ => Ok(Self(file)),
+            _ => Ok(Self { number, file }),
         }
     }
 
     /// Puts it into a container, whose mappings its adapters then have.
     pub(super) fn join(&self, container: BorrowedFd<'_>) -> Result<(), VfioError> {
         use rustix::fd::AsRawFd;
-        call::with_file(&self.0, SET_CONTAINER, container.as_raw_fd())
+        call::with_file(&self.file, SET_CONTAINER, container.as_raw_fd())
             .map_err(VfioError::call("VFIO_GROUP_SET_CONTAINER"))?;
         Ok(())
+    }
+
+    /// Whether an adapter is in it.
+    pub(super) fn has(&self, adapter: &str) -> bool {
+        number(adapter).is_ok_and(|number| number == self.number)
     }
 
     /// One of its adapters.
     pub(super) fn device(&self, adapter: &str) -> Result<OwnedFd, VfioError> {
         let answer = |why| VfioError::Answer { what: "VFIO_GROUP_GET_DEVICE_FD", why };
         let name = CString::new(adapter).map_err(|_| answer("the address has a zero in it"))?;
-        let number = call::with_name(self.0.as_fd(), GET_DEVICE_FD, &name)
+        let number = call::with_name(self.file.as_fd(), GET_DEVICE_FD, &name)
             .map_err(VfioError::call("VFIO_GROUP_GET_DEVICE_FD"))?;
         owned(number).ok_or_else(|| answer("no file descriptor"))
     }

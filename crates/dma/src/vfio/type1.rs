@@ -45,7 +45,7 @@ impl Container {
         if offers == 0 {
             return Err(VfioError::NotOffered { what, module });
         }
-        let groups = adapters.iter().map(|adapter| Group::open(adapter)).collect::<Result<Vec<_>, _>>()?;
+        let groups = Group::of(adapters)?;
         groups.iter().try_for_each(|group| group.join(file.as_fd()))?;
         call::with_number(&file, SET_IOMMU, kind as usize).map_err(VfioError::call("VFIO_SET_IOMMU"))?;
         Ok(Self { file, groups })
@@ -53,11 +53,12 @@ impl Container {
 
     /// The adapters, in the order in which they were named.
     pub(super) fn devices(&self, adapters: &[&str]) -> Result<Vec<Device>, VfioError> {
-        adapters
-            .iter()
-            .zip(&self.groups)
-            .map(|(adapter, group)| Device::new(group.device(adapter)?))
-            .collect()
+        let device = |adapter: &&str| {
+            let group = self.groups.iter().find(|group| group.has(adapter));
+            let group = group.ok_or_else(|| VfioError::NoGroup { adapter: (*adapter).to_owned() })?;
+            Device::new(group.device(adapter)?)
+        };
+        adapters.iter().map(device).collect()
     }
 }
 

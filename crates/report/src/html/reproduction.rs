@@ -7,6 +7,12 @@ use crate::reproduction_text::{TITLES, about, cells, place, verdict};
 use maud::{Markup, html};
 use model::{Curve, Point, Reproduction};
 
+/// Of the style of all pages, what a drawing by itself needs.
+const DRAWING: &str = "\
+svg { --paper: #fdfdfb; --soft: #5b636d; --line: #d9dcde; background: var(--paper); font-family: system-ui, 'DejaVu Sans', sans-serif }
+@media (prefers-color-scheme: dark) { svg { --paper: #15181c; --soft: #9aa3ad; --line: #343a41 } }
+";
+
 /// The page of reproductions.
 pub fn reproduction_page(reproductions: &[Reproduction], made_by: &str) -> String {
     let body = html! {
@@ -21,6 +27,17 @@ pub fn reproduction_page(reproductions: &[Reproduction], made_by: &str) -> Strin
         footer { p { "Made by " (made_by) "." } }
     };
     document("published figures and ours", super::bench::STYLE, &body)
+}
+
+/// The drawing of a curve as a file of its own: SVG, in light or dark as its reader's page is.
+pub fn curve_drawing(curve: &Curve) -> String {
+    let drawn = plot(curve).into_string();
+    let own =
+        format!("<svg xmlns=\"http://www.w3.org/2000/svg\"><style>{DRAWING}{}</style>", super::bench::STYLE);
+    // The drawing begins with its only tag of this name.
+    let (head, rest) = drawn.split_once('>').unwrap_or_default();
+    let (begin, style) = own.split_once('>').unwrap_or_default();
+    format!("{begin} {}>{style}{rest}\n", head.trim_start_matches("<svg").trim())
 }
 
 fn family(one: &Reproduction) -> Markup {
@@ -40,23 +57,21 @@ fn family(one: &Reproduction) -> Markup {
     }
 }
 
-fn curve(curve: &Curve, bound: f64) -> Markup {
+fn plot(curve: &Curve) -> Markup {
     let line = |name: &str, value: fn(&Point) -> f64| Line {
         name: name.to_owned(),
         points: curve.points.iter().map(|point| (point.x, value(point))).collect(),
     };
     let lines = [line("published", |point| point.published), line("ours", |point| point.ours)];
-    let plot = Plot {
-        name: &curve.name,
-        x_title: &curve.x_title,
-        y_title: &curve.y_title,
-        lines: &lines,
-        mark: None,
-    };
+    let (name, x_title, y_title) = (&curve.name, &curve.x_title, &curve.y_title);
+    Plot { name, x_title, y_title, lines: &lines, mark: None }.draw()
+}
+
+fn curve(curve: &Curve, bound: f64) -> Markup {
     html! {
         h3 { (curve.name) }
         p.remark { (about(curve)) }
-        div.scroll { (plot.draw()) }
+        div.scroll { (plot(curve)) }
         div.scroll { table {
             thead { tr { th scope="col" { (curve.x_title) } @for title in TITLES { th.number scope="col" { (title) } } } }
             tbody {
