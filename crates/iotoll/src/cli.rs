@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use host::Bdf;
 use host::memory::plan::Wish;
 use host::memory::{MemoryType, PhysRange};
+use model::sweep::Shard;
 use std::path::PathBuf;
 use toll::Tolerance;
 
@@ -42,6 +43,7 @@ pub(crate) enum Command {
     /// What follows from a machine that a file describes
     #[command(subcommand)]
     Model(Model),
+    Sweep(Sweep),
     Reproduce(Reproduce),
     Complete(Complete),
     #[command(hide = true)]
@@ -74,6 +76,31 @@ pub(crate) struct ModelRun {
     /// What describes the machine
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
+}
+
+/// Run a model at every combination of values that a plan lists, on all cores, and go on where a run was killed
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  iotoll sweep experiments/sweep.toml --out results
+  sbatch --array=0-31 --wrap 'iotoll sweep plan.toml --out results \\
+      --shard $SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT'
+
+Results are Parquet files DIR/part-*.parquet, a row for each point. Points that any part in DIR has are not run again.
+The plan's form is that of experiments/sweep.toml. Needs a build with `--features sweep`.")]
+pub(crate) struct Sweep {
+    /// Only shard I of N, counted from 0: every Nth point from the Ith
+    #[arg(long, value_name = "I/N", default_value = "0/1")]
+    pub(crate) shard: Shard,
+    /// Where results are, and go
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) out: PathBuf,
+    /// Print one JSON document with schema iotoll.sweep/1
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// What to run
+    #[arg(value_name = "PLAN", value_hint = ValueHint::FilePath)]
+    pub(crate) plan: PathBuf,
 }
 
 /// Published figures beside what a model of the same machine says, with errors and evidence

@@ -14,6 +14,8 @@ mod model;
 mod mtrr;
 mod output;
 mod reproduce;
+#[cfg(feature = "sweep")]
+mod sweep;
 mod tolls;
 
 use clap::Parser;
@@ -31,6 +33,12 @@ fn main() -> ExitCode {
         Some(Command::Lab(command)) => lab::run(&command),
         Some(Command::Bench(command)) => bench::run(&command),
         Some(Command::Model(command)) => model::run(&command),
+        #[cfg(feature = "sweep")]
+        Some(Command::Sweep(args)) => sweep::run(&args),
+        #[cfg(not(feature = "sweep"))]
+        Some(Command::Sweep(_)) => Err(anyhow::anyhow!(
+            "this iotoll was built without the feature sweep; expected one of `cargo build --release -p iotoll --features sweep`"
+        )),
         Some(Command::Reproduce(args)) => reproduce::run(&args),
         Some(Command::Complete(args)) => complete::completions(&args),
         Some(Command::Man(args)) => complete::manual(&args),

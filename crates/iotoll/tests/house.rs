@@ -27,6 +27,8 @@ const KNOWN_TO: &[(&str, &[&str])] = &[
     ("clap_complete", &["iotoll"]),
     ("clap_mangen", &["iotoll"]),
     ("anyhow", &["iotoll"]),
+    ("parquet", &["iotoll"]),
+    ("rayon", &["iotoll"]),
     ("maud", &["report"]),
     ("comfy-table", &["report"]),
     ("hdrhistogram", &["bench", "des"]),

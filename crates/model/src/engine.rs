@@ -9,10 +9,10 @@ use crate::link::Link;
 use crate::serial::Serial;
 use des::{Calendar, Model, Queue, Simulation, Span, Stream, Time};
 use dma::{BusAddress, DomainId, Iotlb, Leaf};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// What the engine does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Operation {
     /// It reads memory.
@@ -46,6 +46,9 @@ pub struct Setup {
     pub iommu: Option<IommuSetup>,
     /// Of all random choices.
     pub seed: u64,
+    /// Transfers that are measured, 10 or more, once the IOTLB is about as full as it gets: a tenth as many come before them, and
+    /// two for each of its entries at least.
+    pub transfers: u64,
 }
 
 /// An IOMMU.
@@ -87,12 +90,12 @@ impl Outcome {
     }
 }
 
-/// Transfers before anything is measured, at least; and so many for each that can be under way, and for each entry of the IOTLB,
-/// so that both are as full as they get.
-const WARM_UP_MIN: u64 = 4_000;
-const WARM_UP_TIMES: u64 = 4;
-/// Transfers that are measured.
-const MEASURED: u64 = 40_000;
+/// Transfers before anything is measured: this part of those that are, and so many for each that can be under way, and for each
+/// entry of the IOTLB, so that both are as full as they get.
+const WARM_UP_PART: u64 = 10;
+const WARM_UP_TIMES: u64 = 2;
+/// Transfers that are measured where nobody says how many.
+pub const TRANSFERS: u64 = 40_000;
 
 /// Runs an engine until what it does is known.
 pub fn run(setup: &Setup) -> Outcome {
@@ -158,7 +161,7 @@ impl Engine {
     fn new(setup: Setup) -> Self {
         let places = setup.in_flight_max.max(1);
         let entries = setup.iommu.map_or(0, |iommu| iommu.entries as u64);
-        let warm_up = (entries.max(places.into()) * WARM_UP_TIMES).max(WARM_UP_MIN);
+        let warm_up = (entries.max(places.into()) * WARM_UP_TIMES).max(setup.transfers / WARM_UP_PART);
         Self {
             transfers: vec![Transfer::default(); places as usize],
             free: (0..places).rev().collect(),
@@ -180,7 +183,7 @@ impl Engine {
     }
 
     fn is_done(&self) -> bool {
-        self.done == self.warm_up + MEASURED
+        self.done == self.warm_up + self.setup.transfers
     }
 
     fn outcome(&self, now: Time) -> Outcome {
@@ -188,9 +191,10 @@ impl Engine {
         let until = self.mark(now);
         let elapsed = until.at.since(at).unwrap_or(Span::ZERO).as_ps_f64();
         let share = |from: Span, to: Span| (to.as_ps_f64() - from.as_ps_f64()) / elapsed;
+        let measured = self.setup.transfers as f64;
         Outcome {
-            latency_mean: Span::from_ps_f64(self.latency_sum.as_ps_f64() / MEASURED as f64),
-            transfers_per_second: MEASURED as f64 * 1e12 / elapsed,
+            latency_mean: Span::from_ps_f64(self.latency_sum.as_ps_f64() / measured),
+            transfers_per_second: measured * 1e12 / elapsed,
             miss_share: self.misses as f64 / self.lookups.max(1) as f64,
             up_busy_share: share(up, until.up),
             down_busy_share: share(down, until.down),
@@ -331,6 +335,7 @@ mod tests {
             copy_ps_per_byte: 100.0,
             iommu: None,
             seed: 1,
+            transfers: TRANSFERS,
         }
     }
 

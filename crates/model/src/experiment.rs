@@ -1,12 +1,12 @@
 //! An experiment of a user: a file that describes an engine, its link and its IOMMU.
 
-use crate::engine::{IommuSetup, Operation, Outcome, Setup, run};
+use crate::engine::{IommuSetup, Operation, Outcome, Setup, TRANSFERS, run};
 use crate::link::Link;
 use des::Span;
 use serde::{Deserialize, Serialize};
 
 /// What a file says.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
     /// What it is about, for people.
@@ -20,10 +20,13 @@ pub struct Experiment {
     /// Of all random choices.
     #[serde(default = "one")]
     pub seed: u64,
+    /// Transfers that are measured, after those that fill the IOTLB.
+    #[serde(default = "transfers")]
+    pub transfers: u64,
 }
 
 /// A DMA engine.
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Engine {
     /// What it does.
@@ -46,7 +49,7 @@ pub struct Engine {
 }
 
 /// An IOMMU.
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Iommu {
     /// Entries of the IOTLB.
@@ -130,13 +133,21 @@ impl Experiment {
     }
 
     fn check(&self, file: &str) -> Result<(), ExperimentError> {
-        let wrong = self.engine.wrong().or_else(|| self.iommu?.wrong()).or_else(|| wrong_link(&self.link));
-        match wrong {
+        match self.wrong() {
             None => Ok(()),
             Some(Wrong { field, value, expected }) => {
                 Err(ExperimentError::Value { file: file.to_owned(), field, value, expected })
             }
         }
+    }
+
+    /// The first value that no machine has.
+    pub(crate) fn wrong(&self) -> Option<Wrong> {
+        let is_measured = (TRANSFERS_MIN..=TRANSFERS_MAX).contains(&self.transfers);
+        let transfers = Wrong::unless(is_measured, "transfers", self.transfers, "100 to 1000000000");
+        let machine =
+            || self.engine.wrong().or_else(|| self.iommu?.wrong()).or_else(|| wrong_link(&self.link));
+        transfers.or_else(machine)
     }
 
     /// Runs it.
@@ -177,6 +188,7 @@ impl Experiment {
                 walk_gap: ns(iommu.walk_gap_ns),
             }),
             seed: self.seed,
+            transfers: self.transfers,
         }
     }
 }
@@ -187,14 +199,16 @@ const IN_FLIGHT_MAX: u32 = 1 << 12;
 /// Each lookup looks at all ways of a set.
 const WAYS_MAX: usize = 1 << 12;
 const ENTRIES_MAX: usize = 1 << 16;
+const TRANSFERS_MIN: u64 = 100;
+const TRANSFERS_MAX: u64 = 1_000_000_000;
 /// A second, in nanoseconds.
 const TIME_MAX: f64 = 1e9;
 
 /// A value that no machine has.
-struct Wrong {
-    field: &'static str,
-    value: String,
-    expected: &'static str,
+pub(crate) struct Wrong {
+    pub(crate) field: &'static str,
+    pub(crate) value: String,
+    pub(crate) expected: &'static str,
 }
 
 impl Wrong {
@@ -288,6 +302,10 @@ fn one() -> u64 {
     1
 }
 
+fn transfers() -> u64 {
+    TRANSFERS
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -330,6 +348,7 @@ mod tests {
         check("overhead_share = 0.055", "overhead_share = 1.0", "link.overhead_share");
         check("generation = 3", "generation = 9", "there is no PCIe generation 9");
         check("[engine]", "[engines]", "unknown field `engines`");
+        check("what =", "transfers = 99\nwhat =", "transfers is 99; expected 100 to");
         check("what =", "", "TOML parse error");
     }
 }

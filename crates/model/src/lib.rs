@@ -12,8 +12,9 @@ mod given;
 mod link;
 mod reproduction;
 mod serial;
+pub mod sweep;
 
-pub use engine::{IommuSetup, Operation, Outcome, Setup, run};
+pub use engine::{IommuSetup, Operation, Outcome, Setup, TRANSFERS, run};
 pub use experiment::{Answer, Engine, Experiment, ExperimentError, Iommu, Part};
 pub use family::{FamilyError, families, reproduce};
 pub use given::Given;

@@ -5,11 +5,11 @@
 //! of 4 bytes and, by its kind, 8 or 12 more. What acknowledgements and flow control take of the link is a share of it.
 
 use des::Span;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// A generation of PCI Express.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "u8")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(try_from = "u8", into = "u8")]
 pub enum Generation {
     /// 2.5 GT/s.
     Gen1,
@@ -40,6 +40,12 @@ impl TryFrom<u8> for Generation {
     }
 }
 
+impl From<Generation> for u8 {
+    fn from(generation: Generation) -> Self {
+        generation as Self + 1
+    }
+}
+
 impl Generation {
     /// Bits in a second on one lane, without those of the line code (PCI Express Base Specification: 8b/10b, 128b/130b, 242B/256B).
     fn lane_bits_per_second(self) -> f64 {
@@ -55,7 +61,7 @@ impl Generation {
 }
 
 /// A link, with what its ends have agreed on.
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
     /// Its generation.
@@ -168,6 +174,7 @@ mod tests {
             (link(generation, lanes, 256, 0.0).raw_bits_per_second() / 1e7).round() / 100.0
         });
         assert_eq!(rates, [16.0, 32.0, 63.02, 252.06]);
+        (1..=6).for_each(|number| assert_eq!(u8::from(Generation::try_from(number).unwrap()), number));
         assert!(Generation::try_from(0).is_err() && Generation::try_from(7).is_err());
     }
 

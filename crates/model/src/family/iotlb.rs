@@ -186,6 +186,7 @@ impl File {
                 walk_gap: ns(given.walk_gap_ns.value),
             }),
             seed: SEED,
+            transfers: engine::TRANSFERS,
         }
     }
 

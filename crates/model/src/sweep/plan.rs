@@ -1,0 +1,269 @@
+//! A plan: what its file says, and the points that follow.
+
+use super::fields::{Fields, Value};
+use super::key::Key;
+use crate::experiment::{Experiment, Wrong};
+use serde::Deserialize;
+use std::collections::{BTreeMap, HashSet};
+
+/// More points than this are a mistake.
+pub const POINTS_MAX: u64 = 10_000_000;
+
+/// A machine, and the fields of it that take several values.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    what: String,
+    file: String,
+    /// An experiment's table, maybe without what the axes bring.
+    base: toml::Table,
+    axes: Vec<Axis>,
+    len: u64,
+}
+
+/// A field and the values that it takes.
+#[derive(Debug, Clone)]
+pub struct Axis {
+    /// Its dotted name.
+    pub field: String,
+    values: Vec<toml::Value>,
+}
+
+/// One combination of values.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Point {
+    /// What it is known by.
+    pub key: Key,
+    /// The axes' values, in their order.
+    pub values: Vec<Value>,
+    /// What to run.
+    pub experiment: Experiment,
+}
+
+/// What is wrong with a plan.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// It is not of this form.
+    #[error("{file}")]
+    Form {
+        /// The file.
+        file: String,
+        /// Where and what.
+        source: toml::de::Error,
+    },
+    /// What it describes is no experiment.
+    #[error("{place}")]
+    Machine {
+        /// The file and the point.
+        place: String,
+        /// What.
+        source: toml::de::Error,
+    },
+    /// A value of a point that no machine has.
+    #[error("{place}: {field} is {value}; expected {expected}")]
+    Value {
+        /// The file and the point.
+        place: String,
+        /// Which value.
+        field: &'static str,
+        /// What it is.
+        value: String,
+        /// What it should be.
+        expected: &'static str,
+    },
+    /// Axes that make no points.
+    #[error("{file}: {place} {is}; expected {expected}")]
+    Axes {
+        /// The file.
+        file: String,
+        /// Which.
+        place: String,
+        /// What is wrong.
+        is: String,
+        /// What should be.
+        expected: String,
+    },
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PlanFile {
+    what: String,
+    base: toml::Table,
+    axes: BTreeMap<String, Vec<toml::Value>>,
+}
+
+impl Plan {
+    /// Reads a file's text; `file` is its name, for errors. Each value is looked at once; which combinations no machine has,
+    /// [`Plan::point`] says.
+    ///
+    /// # Errors
+    /// [`PlanError`]
+    pub fn read(text: &str, file: &str) -> Result<Self, PlanError> {
+        let form = |source| PlanError::Form { file: file.to_owned(), source };
+        let PlanFile { what, mut base, axes } = toml::from_str(text).map_err(form)?;
+        let wrong = |place: &str, is: &str, expected: &str| axes_error(file, place, is, expected);
+        if base.insert("what".to_owned(), what.clone().into()).is_some() {
+            return Err(wrong("base.what", "is of no machine", "what above [base]"));
+        }
+        if axes.is_empty() {
+            return Err(wrong("axes", "is empty", "a field with a list of values"));
+        }
+        let axes: Vec<Axis> = axes.into_iter().map(|(field, values)| Axis { field, values }).collect();
+        axes.iter().try_for_each(|axis| axis.check(file))?;
+        let len = axes.iter().try_fold(1, |len: u64, axis| len.checked_mul(axis.values.len() as u64));
+        let Some(len) = len.filter(|len| *len <= POINTS_MAX) else {
+            return Err(wrong("axes", "make too many points", &format!("at most {POINTS_MAX}")));
+        };
+        let plan = Self { what, file: file.to_owned(), base, axes, len };
+        plan.check_values()?;
+        Ok(plan)
+    }
+
+    /// What it is about, for people.
+    pub fn what(&self) -> &str {
+        &self.what
+    }
+
+    /// The fields that vary, by name.
+    pub fn axes(&self) -> &[Axis] {
+        &self.axes
+    }
+
+    /// How many points.
+    #[expect(clippy::len_without_is_empty, reason = "no plan is empty")]
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// The point at a place below [`Plan::len`]: axes by name, the last varying fastest, values as the file lists them.
+    ///
+    /// # Errors
+    /// [`PlanError`] if no machine has these values together.
+    pub fn point(&self, position: u64) -> Result<Point, PlanError> {
+        let (experiment, fields) = self.experiment(position)?;
+        let values = self.axes.iter().filter_map(|axis| fields.get(&axis.field).cloned()).collect();
+        Ok(Point { key: fields.key(), values, experiment })
+    }
+
+    /// What all points have in common is known by this: plans whose axes differ in values alone have the same.
+    ///
+    /// # Errors
+    /// [`PlanError`] if the first point is wrong.
+    pub fn base_key(&self) -> Result<Key, PlanError> {
+        let (_, mut fields) = self.experiment(0)?;
+        self.axes.iter().for_each(|axis| fields.remove(&axis.field));
+        Ok(fields.key())
+    }
+
+    /// Whether a machine has these values together.
+    ///
+    /// # Errors
+    /// [`PlanError`] if not.
+    pub fn check(&self, position: u64) -> Result<(), PlanError> {
+        self.machine(position).map(drop)
+    }
+
+    fn experiment(&self, position: u64) -> Result<(Experiment, Fields), PlanError> {
+        let experiment = self.machine(position)?;
+        let error = |error| self.machine_error(position, serde::de::Error::custom(error));
+        let fields = Fields::of(&experiment).map_err(error)?;
+        Ok((experiment, fields))
+    }
+
+    fn machine(&self, position: u64) -> Result<Experiment, PlanError> {
+        let mut table = self.base.clone();
+        for (axis, value) in self.chosen(position) {
+            set(&mut table, &axis.field, value.clone());
+        }
+        let experiment: Experiment =
+            table.try_into().map_err(|source| self.machine_error(position, source))?;
+        if let Some(Wrong { field, value, expected }) = experiment.wrong() {
+            return Err(PlanError::Value { place: self.place(position), field, value, expected });
+        }
+        Ok(experiment)
+    }
+
+    fn machine_error(&self, position: u64, source: toml::de::Error) -> PlanError {
+        PlanError::Machine { place: self.place(position), source }
+    }
+
+    /// Each axis with its value at a place, the last first.
+    fn chosen(&self, position: u64) -> impl Iterator<Item = (&Axis, &toml::Value)> {
+        let mut rest = position;
+        self.axes.iter().rev().map(move |axis| {
+            let values = axis.values.len() as u64;
+            let value = &axis.values[(rest % values) as usize];
+            rest /= values;
+            (axis, value)
+        })
+    }
+
+    fn place(&self, position: u64) -> String {
+        let mut values: Vec<_> =
+            self.chosen(position).map(|(axis, value)| format!("{} = {value}", axis.field)).collect();
+        values.reverse();
+        format!("{}: point {position} ({})", self.file, values.join(", "))
+    }
+
+    /// Every axis is a field, and no value is there twice.
+    fn check_values(&self) -> Result<(), PlanError> {
+        let mut stride = self.len;
+        for axis in &self.axes {
+            stride /= axis.values.len() as u64;
+            let mut seen = HashSet::new();
+            for at in 0..axis.values.len() {
+                let (_, fields) = self.experiment(at as u64 * stride)?;
+                let Some(value) = fields.get(&axis.field) else {
+                    return Err(axis.wrong(
+                        &self.file,
+                        "is no field of base",
+                        "one that stands for a number or a word",
+                    ));
+                };
+                if !seen.insert(value.canonical()) {
+                    return Err(axis.wrong(&self.file, &format!("has {value} twice"), "each value once"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Axis {
+    fn check(&self, file: &str) -> Result<(), PlanError> {
+        if self.field == "what" {
+            return Err(self.wrong(file, "is of no machine", "a field of base"));
+        }
+        if self.values.is_empty() {
+            return Err(self.wrong(file, "is empty", "a list of values"));
+        }
+        match self.values.iter().find(|value| value.is_table() || value.is_array()) {
+            Some(value) => Err(self.wrong(file, &format!("has {value}"), "numbers or words")),
+            None => Ok(()),
+        }
+    }
+
+    fn wrong(&self, file: &str, is: &str, expected: &str) -> PlanError {
+        axes_error(file, &format!("axes.{:?}", self.field), is, expected)
+    }
+}
+
+fn axes_error(file: &str, place: &str, is: &str, expected: &str) -> PlanError {
+    let [file, place, is, expected] = [file, place, is, expected].map(str::to_owned);
+    PlanError::Axes { file, place, is, expected }
+}
+
+/// Sets a field by its dotted name. Where what is above it is no table, the experiment's own reading says so.
+fn set(table: &mut toml::Table, field: &str, value: toml::Value) {
+    let Some((above, below)) = field.split_once('.') else {
+        table.insert(field.to_owned(), value);
+        return;
+    };
+    let inner = table.entry(above).or_insert_with(|| toml::Table::new().into());
+    if let toml::Value::Table(inner) = inner {
+        set(inner, below, value);
+    }
+}
+
+#[cfg(test)]
+mod tests;

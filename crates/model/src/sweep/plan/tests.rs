@@ -1,0 +1,144 @@
+use super::*;
+
+const TEXT: &str = include_str!("../../../../../experiments/sweep.toml");
+
+fn read(text: &str) -> Plan {
+    Plan::read(text, "x.toml").unwrap()
+}
+
+/// Two fields on a machine.
+fn small(axes: &str) -> String {
+    format!("{}[axes]\n\"iommu.entries\" = [8]\n{axes}", TEXT.split("[axes]").next().unwrap())
+}
+
+const SMALL: &str = "\"engine.window_bytes\" = [65536, 131072]\n\"engine.in_flight_max\" = [1]\n\"iommu.walk_ns\" = [60, 70.5]";
+
+fn told(text: &str) -> String {
+    let error = Plan::read(text, "x.toml")
+        .and_then(|plan| (0..plan.len()).try_for_each(|position| plan.point(position).map(drop)))
+        .unwrap_err();
+    let source = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+    format!("{error}: {source}")
+}
+
+#[test]
+fn points_are_all_combinations_in_one_order() {
+    let plan = read(&small(SMALL));
+    let fields: Vec<_> = plan.axes().iter().map(|axis| axis.field.as_str()).collect();
+    assert_eq!(fields, ["engine.in_flight_max", "engine.window_bytes", "iommu.entries", "iommu.walk_ns"]);
+    let values: Vec<_> = (0..plan.len()).map(|at| plan.point(at).unwrap().values).collect();
+    let expected = [(65536, 60.0), (65536, 70.5), (131072, 60.0), (131072, 70.5)].map(|(window, walk)| {
+        vec![Value::Integer(1), Value::Integer(window), Value::Integer(8), Value::Float(walk)]
+    });
+    assert_eq!(values, expected);
+    let experiment = plan.point(3).unwrap().experiment;
+    assert_eq!((experiment.engine.window_bytes, experiment.iommu.unwrap().walk_ns), (131072, 70.5));
+}
+
+#[test]
+fn no_two_points_have_one_key() {
+    let plan = read(TEXT);
+    assert_eq!(plan.len(), 10_000);
+    let keys: HashSet<Key> = (0..plan.len()).map(|position| plan.point(position).unwrap().key).collect();
+    assert_eq!(keys.len(), 10_000);
+}
+
+#[test]
+fn a_key_follows_from_values_alone() {
+    let text = small(SMALL);
+    let key = |text: &str| read(text).point(0).unwrap().key;
+    // Another version of the model is the only reason for another key here.
+    assert_eq!(key(&text).to_string(), "dcc4c1b0d9e4a27ed6d0ba12fcaf99c7");
+    assert_eq!(key(&text).to_string().parse(), Ok(key(&text)));
+    for same in [
+        text.replace("reads of 64 bytes", "anything"),
+        text.replace("[60, 70.5]", "[60.0]"),
+        text.replace("generation = 3", "generation = 0x3"),
+        text.replace("[base] ", "[base]\nseed = 1\n"),
+    ] {
+        assert_ne!(same, text);
+        assert_eq!(key(&same), key(&text), "{same}");
+    }
+    for other in [
+        text.replace("[base] ", "[base]\nseed = 2\n"),
+        text.replace("[60, 70.5]", "[61]"),
+        text.replace("lanes = 8", "lanes = 4"),
+        text.replace("\"read\"", "\"write\""),
+    ] {
+        assert_ne!(key(&other), key(&text), "{other}");
+    }
+}
+
+#[test]
+fn what_points_have_in_common_is_known_by_a_key() {
+    let text = small(SMALL);
+    let key = |text: &str| read(text).base_key().unwrap();
+    assert_eq!(key(&text), key(&text.replace("[65536, 131072]", "[4096]")));
+    assert_ne!(key(&text), key(&text.replace("ways = 8", "ways = 4")));
+}
+
+#[test]
+fn the_same_fields_give_the_same_numbers() {
+    // If these change, so must the version.
+    let answer = read(TEXT).point(9_999).unwrap().experiment.run();
+    let numbers = [answer.latency_mean_ns, answer.transfers_per_second, answer.miss_share];
+    assert_eq!((super::super::VERSION, numbers), ("engine/1", [3716.398, 34432743.280071385, 0.5122438780609695]));
+}
+
+#[test]
+fn a_plan_that_is_none_is_told_with_its_place() {
+    let text = small(SMALL);
+    let check = |from: &str, to: &str, expected: &str| {
+        assert!(text.contains(from), "{from}");
+        let told = told(&text.replacen(from, to, 1));
+        assert!(told.starts_with("x.toml") && told.contains(expected), "{told}");
+    };
+    check("what =", "why =", "unknown field `why`");
+    check("[axes]", "[axis]", "unknown field `axis`");
+    check("[65536, 131072]", "[]", "axes.\"engine.window_bytes\" is empty; expected a list of values");
+    check("[65536, 131072]", "65536", "expected a sequence");
+    check("[65536, 131072]", "[[65536]]", "has [65536]; expected numbers or words");
+    check("[60, 70.5]", "[60, 60.0]", "axes.\"iommu.walk_ns\" has 60 twice");
+    check("[65536, 131072]", "[65536, \"x\"]", "point 2 (");
+    check("[65536, 131072]", "[65536, \"x\"]", "invalid type: string \"x\"");
+    check("[65536, 131072]", "[65536, -1]", "invalid value: integer `-1`");
+    check("\"engine.window_bytes\"", "\"engine.windw_bytes\"", "unknown field `windw_bytes`");
+    check("\"engine.window_bytes\"", "window_bytes", "missing field `window_bytes`\nin `engine`");
+    check("\"engine.window_bytes\"", "\"engine\"", "invalid type");
+    check("[axes]", "[axes]\n\"engine.gap_ns.x\" = [1]", "axes.\"engine.gap_ns.x\" is no field of base");
+    check("\"engine.window_bytes\"", "\"what\"", "axes.\"what\" is of no machine");
+    check("[base] ", "[base]\nwhat = \"x\" ", "base.what is of no machine");
+    check("[base.iommu]\nways = 8", "[base.iommu]", "missing field `ways`");
+    check("generation = 3", "generation = 9", "there is no PCIe generation 9");
+    check("lanes = 8", "lanes = 33", "link.lanes is 33; expected 1 to 32");
+    check("transfers = 2000", "transfers = 9", "transfers is 9; expected 100 to");
+    let axes = text.find("[axes]").unwrap() + "[axes]".len();
+    assert!(told(&text[..axes]).contains("axes is empty; expected a field"));
+}
+
+#[test]
+fn values_that_no_machine_has_together_are_found_at_their_point() {
+    let axes = "\"engine.window_bytes\" = [64, 4096]\n\"engine.in_flight_max\" = [1]\n\"engine.transfer_bytes\" = [64, 128]\n\
+                \"iommu.walk_ns\" = [1]";
+    let said = told(&small(axes).replace("transfer_bytes = 64\n", ""));
+    let expected = "point 2 (engine.in_flight_max = 1, engine.transfer_bytes = 128, engine.window_bytes = 64, iommu.entries = 8, \
+                    iommu.walk_ns = 1): engine.window_bytes is 64; expected a transfer's bytes";
+    assert!(said.contains(expected), "{said}");
+}
+
+#[test]
+fn too_many_points_are_refused_before_they_are_made() {
+    let list = |from: u64, to: u64| format!("{:?}", (from..to).collect::<Vec<_>>());
+    let axes = format!(
+        "seed = {}\n\"engine.window_bytes\" = {}\n\"engine.in_flight_max\" = {}\n\"iommu.walk_ns\" = [60]",
+        list(0, 1000),
+        list(4096, 5096),
+        list(1, 12)
+    );
+    assert!(told(&small(&axes)).contains("axes make too many points; expected at most 10000000"));
+    let all = format!(
+        "seed = {0}\n\"link.lanes\" = {0}\n\"engine.gap_ns\" = {0}\n\"engine.path_ns\" = {0}",
+        list(0, 65_536)
+    );
+    assert!(told(&small(&all)).contains("too many points"), "2^64 points are not none");
+}
