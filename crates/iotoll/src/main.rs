@@ -8,6 +8,7 @@ mod complete;
 mod date;
 mod document;
 mod everything;
+mod input;
 mod inspect;
 mod lab;
 mod model;

@@ -1,9 +1,9 @@
 //! `iotoll model`: what follows from a machine that a file describes.
 
 use crate::cli::{Model, ModelRun};
+use crate::input;
 use crate::inspect::made_by;
 use crate::output::{self, Outcome};
-use anyhow::Context;
 use model::{Answer, Experiment};
 use serde::Serialize;
 
@@ -26,7 +26,7 @@ pub(crate) fn run(command: &Model) -> anyhow::Result<Outcome> {
 
 fn experiment(args: &ModelRun) -> anyhow::Result<Outcome> {
     let file = args.file.display().to_string();
-    let text = std::fs::read_to_string(&args.file).with_context(|| format!("can't read {file}"))?;
+    let text = input::text(&args.file, input::DESCRIPTION_BYTES_MAX, "experiment")?;
     let answer = Experiment::read(&text, &file)?.run();
     if args.json {
         output::json(&Document { schema: "iotoll.model/1", made_by: made_by(), file, answer: &answer })?;

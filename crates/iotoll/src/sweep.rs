@@ -4,9 +4,9 @@ mod folder;
 mod part;
 
 use crate::cli::Sweep;
+use crate::input;
 use crate::inspect::made_by;
 use crate::output::{self, Outcome};
-use anyhow::Context;
 use folder::Folder;
 use indicatif::{ProgressBar, ProgressStyle};
 use model::sweep::{Key, Plan, Point, VERSION};
@@ -51,7 +51,7 @@ struct Counts {
 
 pub(crate) fn run(args: &Sweep) -> anyhow::Result<Outcome> {
     let file = args.plan.display().to_string();
-    let text = std::fs::read_to_string(&args.plan).with_context(|| format!("can't read {file}"))?;
+    let text = input::text(&args.plan, input::DESCRIPTION_BYTES_MAX, "plan")?;
     let plan = Plan::read(&text, &file)?;
     check(&plan)?;
     let table = Table::of(&plan)?;

@@ -1,9 +1,9 @@
 //! Toll sheets of the user's own, in a folder.
 
+use crate::input;
 use anyhow::{Context, bail};
 use host::Digest;
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs;
 use std::path::{Path, PathBuf};
 use toll::TollSheet;
 
@@ -48,12 +48,6 @@ fn sheets(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
 /// Reads a toll sheet, from a file or a pipe.
 pub(crate) fn sheet(path: &Path) -> anyhow::Result<TollSheet> {
     let file = path.display().to_string();
-    let unreadable = || format!("can't read toll sheet {file}");
-    let mut text = String::new();
-    let bytes = File::open(path).with_context(unreadable)?.take(SHEET_BYTES_MAX + 1);
-    let read = { bytes }.read_to_string(&mut text).with_context(unreadable)?;
-    if read as u64 > SHEET_BYTES_MAX {
-        bail!("{file}: larger than {} MiB, expected a toll sheet of less", SHEET_BYTES_MAX >> 20);
-    }
+    let text = input::text(path, SHEET_BYTES_MAX, "toll sheet")?;
     Ok(TollSheet::read(&text, &file)?)
 }

@@ -49,7 +49,11 @@ fn a_file_that_is_none_is_exit_two_and_says_where() {
     let example = std::fs::read_to_string(EXAMPLE).unwrap();
     check(example.replace("lanes = 8", "lanes = 33").as_bytes(), "link.lanes is 33; expected 1 to 32");
     check(&example.as_bytes()[..300], "TOML parse error");
+    // One that never ends.
+    let endless = model(&["run", "/dev/zero"]);
+    assert_eq!(endless.status.code(), Some(2));
+    assert!(text(&endless.stderr).contains("larger than 16 MiB"), "{}", text(&endless.stderr));
     let absent = model(&["run", "/nowhere/x.toml"]);
     assert_eq!(absent.status.code(), Some(2));
-    assert!(text(&absent.stderr).contains("can't read /nowhere/x.toml"));
+    assert!(text(&absent.stderr).contains("can't read experiment /nowhere/x.toml"));
 }

@@ -82,7 +82,10 @@ fn the_same_fields_give_the_same_numbers() {
     // If these change, so must the version.
     let answer = read(TEXT).point(9_999).unwrap().experiment.run();
     let numbers = [answer.latency_mean_ns, answer.transfers_per_second, answer.miss_share];
-    assert_eq!((super::super::VERSION, numbers), ("engine/1", [3716.398, 34432743.280071385, 0.5122438780609695]));
+    assert_eq!(
+        (super::super::VERSION, numbers),
+        ("engine/1", [3716.398, 34432743.280071385, 0.5122438780609695])
+    );
 }
 
 #[test]
