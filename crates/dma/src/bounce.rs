@@ -4,6 +4,7 @@
 //! segment of 128; areas with a lock each, by CPU first and round-robin then; a search from where the last one ended, which
 //! looks at the free neighbours that each slot knows to follow it.
 
+use crate::ledger::Owner;
 use crate::{Bill, Direction, DmaError, Element, Memory, MemoryAddress};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -141,14 +142,17 @@ impl Bounce {
         at: MemoryAddress,
         offset: u64,
         bytes: u64,
-        to_device: bool,
+        to: Owner,
         bill: &mut Bill,
     ) -> Result<(), DmaError> {
         let Some((_, Taken { original, .. })) = self.taken(at) else { return Ok(()) };
         let bytes = bytes.min(original.bytes.saturating_sub(offset));
         let bounced = MemoryAddress(at.0.saturating_add(offset));
         let original = MemoryAddress(original.memory.0.saturating_add(offset));
-        let (from, to) = if to_device { (original, bounced) } else { (bounced, original) };
+        let (from, to) = match to {
+            Owner::Cpu => (bounced, original),
+            Owner::Device => (original, bounced),
+        };
         self.memory.copy(from, to, bytes)?;
         bill.bounce_bytes += bytes;
         Ok(())
@@ -302,11 +306,11 @@ mod tests {
         let mut bill = Bill::default();
         let at = bounce.take(original, 0, &mut bill).unwrap();
         ram.write(at, &[7; 64]).unwrap();
-        bounce.sync(at, 8, 16, false, &mut bill).unwrap();
+        bounce.sync(at, 8, 16, Owner::Cpu, &mut bill).unwrap();
         let seen = bytes(&ram, original.memory, 64);
         assert_eq!((&seen[..8], &seen[8..24], &seen[24..]), (&[0; 8][..], &[7; 16][..], &[0; 40][..]));
         // No more than there is, whoever asks for it.
-        bounce.sync(at, 60, 1000, false, &mut bill).unwrap();
+        bounce.sync(at, 60, 1000, Owner::Cpu, &mut bill).unwrap();
         assert_eq!(bytes(&ram, MemoryAddress(POOL + 64), 8), [0; 8]);
     }
 

@@ -302,10 +302,7 @@ impl Domain {
         let mut segments: Vec<Segment> = Vec::with_capacity(elements.len());
         for (done, element) in elements.iter().enumerate() {
             match self.map(*element, access, limits.streaming_mask, bill) {
-                Ok(at) => match segments.last_mut() {
-                    Some(last) if last.takes(at, element.bytes, limits) => last.bytes += element.bytes,
-                    _ => segments.push(Segment { at, bytes: element.bytes }),
-                },
+                Ok(at) => Segment { at, bytes: element.bytes }.join(&mut segments, limits),
                 Err(error) => {
                     let undone = self.unmap_list_one_by_one(&elements[..done], &segments, bill);
                     return Err(undone.err().unwrap_or(error));
@@ -386,16 +383,21 @@ impl Layout {
         let mut segments: Vec<Segment> = Vec::with_capacity(elements.len());
         for (element, place) in elements.iter().zip(&self.places) {
             let at = BusAddress(start.0 + place.from + place.pages.offset);
-            match segments.last_mut() {
-                Some(last) if last.takes(at, element.bytes, limits) => last.bytes += element.bytes,
-                _ => segments.push(Segment { at, bytes: element.bytes }),
-            }
+            Segment { at, bytes: element.bytes }.join(&mut segments, limits);
         }
         segments
     }
 }
 
 impl Segment {
+    /// Becomes part of the last of those before it, where it continues that one, or else one of its own.
+    fn join(self, segments: &mut Vec<Self>, limits: &Limits) {
+        match segments.last_mut() {
+            Some(last) if last.takes(self.at, self.bytes, limits) => last.bytes += self.bytes,
+            _ => segments.push(self),
+        }
+    }
+
     /// How many elements, from the first of those left, it is made of.
     pub(crate) fn elements(&self, left: &[Element]) -> usize {
         let ends = left.iter().scan(0, |end, element| {

@@ -103,8 +103,27 @@ pub(crate) struct Entry {
     pub(crate) bytes: u64,
     pub(crate) direction: Direction,
     pub(crate) kind: Kind,
-    /// It was handed to the CPU, and not back yet.
-    pub(crate) cpu_owns: bool,
+    pub(crate) owner: Owner,
+}
+
+/// Who may touch a buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// The CPU, to which it was handed and from which it is not back yet.
+    Cpu,
+    /// The adapter.
+    Device,
+}
+
+/// A part of a mapping.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Part {
+    /// Where the mapping begins.
+    pub(crate) at: BusAddress,
+    /// From where in it.
+    pub(crate) offset: u64,
+    /// How much.
+    pub(crate) bytes: u64,
 }
 
 /// What is said of a mapping by whoever unmaps it.
@@ -148,14 +167,8 @@ impl Ledger {
     }
 
     /// Hands a part of a mapping to the CPU or back.
-    pub(crate) fn hand_over(
-        &self,
-        at: BusAddress,
-        offset: u64,
-        bytes: u64,
-        direction: Direction,
-        to_cpu: bool,
-    ) -> Result<(), Misuse> {
+    pub(crate) fn hand_over(&self, part: Part, direction: Direction, to: Owner) -> Result<(), Misuse> {
+        let Part { at, offset, bytes } = part;
         let mut entries = self.entries();
         let mapped = entries.get_mut(&at).ok_or(Misuse::NotMapped { at })?;
         let same = mapped.iter().position(|entry| entry.direction == direction).unwrap_or(0);
@@ -164,7 +177,7 @@ impl Ledger {
         if offset.checked_add(bytes).is_none_or(|end| end > entry.bytes) {
             return Err(Misuse::SyncOutside { at, offset, bytes, mapped_bytes: entry.bytes });
         }
-        entry.cpu_owns = to_cpu;
+        entry.owner = to;
         Ok(())
     }
 
@@ -177,7 +190,7 @@ impl Ledger {
                 .iter()
                 .any(|piece| piece.memory.0 < end && memory.0 < piece.memory.0.saturating_add(piece.bytes));
             let harmless = entry.direction == Direction::ToDevice && !access.writes();
-            overlaps && !entry.cpu_owns && entry.kind != Kind::Coherent && !harmless
+            overlaps && entry.owner == Owner::Device && entry.kind != Kind::Coherent && !harmless
         };
         let entries = self.entries();
         let mut all = entries.iter().flat_map(|(at, mapped)| mapped.iter().map(move |entry| (at, entry)));

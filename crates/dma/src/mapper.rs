@@ -1,6 +1,6 @@
 //! What a driver calls: the contract of the kernel's DMA API, for one adapter.
 
-use crate::ledger::{Entry, Kind, Ledger, Named};
+use crate::ledger::{Entry, Kind, Ledger, Named, Owner, Part};
 use crate::{
     Access, Bill, Bounce, BusAddress, Coherent, Direction, DmaError, Domain, Element, Limits, MemoryAddress,
     Misuse, Pool, Segment,
@@ -187,12 +187,7 @@ impl Mapper {
         direction: Direction,
         bill: &mut Bill,
     ) -> Result<(), DmaError> {
-        self.watch(|ledger| ledger.hand_over(at, offset, bytes, direction, true))?;
-        self.maintain(bill);
-        match direction.access().writes() {
-            true => self.copy(at, offset, bytes, false, bill),
-            false => Ok(()),
-        }
+        self.hand_over(Part { at, offset, bytes }, direction, Owner::Cpu, bill)
     }
 
     /// Hands a part of a mapped buffer to the adapter again.
@@ -207,12 +202,7 @@ impl Mapper {
         direction: Direction,
         bill: &mut Bill,
     ) -> Result<(), DmaError> {
-        self.watch(|ledger| ledger.hand_over(at, offset, bytes, direction, false))?;
-        self.maintain(bill);
-        match direction.access().reads() {
-            true => self.copy(at, offset, bytes, true, bill),
-            false => Ok(()),
-        }
+        self.hand_over(Part { at, offset, bytes }, direction, Owner::Device, bill)
     }
 
     /// Says that the CPU is about to touch memory: what a program that is being debugged calls before it does.
@@ -393,16 +383,23 @@ impl Mapper {
         bounce.holds(memory).then_some((bounce, memory))
     }
 
-    fn copy(
+    /// Hands a part over, and copies what its new owner has not seen where it is bounced.
+    fn hand_over(
         &self,
-        at: BusAddress,
-        offset: u64,
-        bytes: u64,
-        to_device: bool,
+        part: Part,
+        direction: Direction,
+        to: Owner,
         bill: &mut Bill,
     ) -> Result<(), DmaError> {
-        match self.bounced(at) {
-            Some((bounce, memory)) => bounce.sync(memory, offset, bytes, to_device, bill),
+        self.watch(|ledger| ledger.hand_over(part, direction, to))?;
+        self.maintain(bill);
+        let access = direction.access();
+        let is_news = match to {
+            Owner::Cpu => access.writes(),
+            Owner::Device => access.reads(),
+        };
+        match is_news.then(|| self.bounced(part.at)).flatten() {
+            Some((bounce, memory)) => bounce.sync(memory, part.offset, part.bytes, to, bill),
             None => Ok(()),
         }
     }
@@ -417,7 +414,7 @@ impl Mapper {
     fn note(&self, at: BusAddress, pieces: &[Element], direction: Direction, kind: Kind) {
         if let Some(ledger) = &self.ledger {
             let bytes = pieces.iter().map(|piece| piece.bytes).sum();
-            ledger.add(at, Entry { pieces: pieces.to_vec(), bytes, direction, kind, cpu_owns: false });
+            ledger.add(at, Entry { pieces: pieces.to_vec(), bytes, direction, kind, owner: Owner::Device });
         }
     }
 

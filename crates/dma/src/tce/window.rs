@@ -80,9 +80,8 @@ impl TceWindow {
         is_within.then(|| (at.0 - self.window.first.0) >> self.page_shift)
     }
 
-    fn is_whole_pages(&self, numbers: [u64; 2], bytes: u64) -> bool {
-        let is_whole = |number: u64| number.is_multiple_of(self.window.granule_bytes);
-        bytes > 0 && is_whole(bytes) && numbers.into_iter().all(is_whole)
+    fn is_whole_pages(&self, at: BusAddress, bytes: u64) -> bool {
+        bytes > 0 && (at.0 | bytes).is_multiple_of(self.window.granule_bytes)
     }
 
     fn clear(&self, at: BusAddress, entries: u64, bill: &mut Bill) -> Result<(), Stopped> {
@@ -103,10 +102,8 @@ impl Translation for TceWindow {
         access: Access,
         bill: &mut Bill,
     ) -> Result<(), MapError> {
-        let Window { first, last, granule_bytes, .. } = self.window;
-        if !self.is_whole_pages([at.0, memory.0], bytes) {
-            return Err(MapError::Unaligned { at, memory, bytes, granule_bytes });
-        }
+        self.window.check(at, memory, bytes)?;
+        let Window { first, last, .. } = self.window;
         let index = self.index(at, bytes).ok_or(MapError::Outside { at, bytes, first, last })?;
         memory.checked_add(bytes).ok_or(MapError::Unreachable { memory })?;
         let (page_shift, entries) = (self.page_shift, bytes >> self.page_shift);
@@ -124,7 +121,7 @@ impl Translation for TceWindow {
     }
 
     fn unmap(&self, at: BusAddress, bytes: u64, bill: &mut Bill) -> Result<(), UnmapError> {
-        if !self.is_whole_pages([at.0, 0], bytes) {
+        if !self.is_whole_pages(at, bytes) {
             return Err(UnmapError::Unaligned { at, bytes, granule_bytes: self.window.granule_bytes });
         }
         let (first, page_shift) = (self.window.first, self.page_shift);

@@ -125,8 +125,8 @@ struct Info(Vec<u8>);
 fn info(container: &File) -> Result<Info, VfioError> {
     let mut room = vec![0_u64; INFO_WORDS];
     // Its first field, `argsz`: bytes of room.
-    let bytes = (INFO_WORDS * size_of::<u64>()) as u32;
-    room[0] = u64::from_ne_bytes([bytes.to_ne_bytes(), [0; 4]].concat().try_into().unwrap_or_default());
+    let [a, b, c, d] = ((INFO_WORDS * size_of::<u64>()) as u32).to_ne_bytes();
+    room[0] = u64::from_ne_bytes([a, b, c, d, 0, 0, 0, 0]);
     // SAFETY: the room begins with the structure, zeroed but for its size, and words are aligned for it.
     unsafe { call::with_room(container, GET_INFO, &mut room) }
         .map_err(VfioError::call("VFIO_IOMMU_GET_INFO"))?;
