@@ -59,7 +59,7 @@ pub fn run_map(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<MapBenchmark, MapError> {
     let machine = Machine::here();
-    let stands = road::stands(&settings.roads)?;
+    let (stands, absent) = road::stands(&settings.roads)?;
     let mut lanes: Vec<Lane<'_>> =
         stands.iter().flat_map(|stand| settings.bytes.iter().map(|bytes| Lane::new(stand, *bytes))).collect();
     let steps = (settings.rounds as u64 + 1) * lanes.len() as u64;
@@ -82,7 +82,7 @@ pub fn run_map(
         date: origin.date,
         evidence: Evidence::Measured { how, on },
         warnings: warnings(&machine),
-        absent: road::absent(&stands),
+        absent,
         machine,
         settings,
         rows,

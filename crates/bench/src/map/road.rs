@@ -102,8 +102,8 @@ pub(super) const ROADS: &[Road] = &[
     },
 ];
 
-/// Those roads, and each adapter that the host's own IOMMU can be measured with.
-pub(super) fn stands(names: &[String]) -> Result<Vec<Stand>, MapError> {
+/// Those roads, and each adapter that the host's own IOMMU can be measured with; and why others can't.
+pub(super) fn stands(names: &[String]) -> Result<(Vec<Stand>, Vec<String>), MapError> {
     let find = |name: &String| {
         let known = ROADS.iter().find(|road| road.name == name);
         known.ok_or_else(|| MapError::UnknownRoad { name: name.clone() })
@@ -115,13 +115,9 @@ pub(super) fn stands(names: &[String]) -> Result<Vec<Stand>, MapError> {
         ready(road).map_err(not)
     };
     let mut stands = roads.into_iter().map(ready).collect::<Result<Vec<_>, _>>()?;
-    stands.extend(real::stands());
-    Ok(stands)
-}
-
-/// Why nothing of the host's own was measured.
-pub(super) fn absent(stands: &[Stand]) -> Vec<String> {
-    real::absent(stands)
+    let (own, absent) = real::stands();
+    stands.extend(own);
+    Ok((stands, absent))
 }
 
 fn ready(road: &Road) -> Made<Stand> {
@@ -179,21 +175,19 @@ mod real {
     /// Adapters that are bound to it, by their addresses.
     const DRIVER: &str = "/sys/bus/pci/drivers/vfio-pci";
 
-    pub(super) fn stands() -> Vec<Stand> {
-        adapters().iter().filter_map(|adapter| open(adapter).ok()).collect()
-    }
-
-    pub(super) fn absent(stands: &[Stand]) -> Vec<String> {
+    pub(super) fn stands() -> (Vec<Stand>, Vec<String>) {
         let adapters = adapters();
         if adapters.is_empty() {
-            return vec!["the host's own IOMMU: no adapter is bound to vfio-pci".to_owned()];
+            return (Vec::new(), vec!["the host's own IOMMU: no adapter is bound to vfio-pci".to_owned()]);
         }
-        let is_absent =
-            |adapter: &&String| !stands.iter().any(|stand| stand.name.ends_with(adapter.as_str()));
-        let absent = adapters.iter().filter(is_absent);
-        absent
-            .filter_map(|adapter| Some(format!("{adapter}: {}", words(open(adapter).err()?.as_ref()))))
-            .collect()
+        let (mut stands, mut absent) = (Vec::new(), Vec::new());
+        for adapter in adapters {
+            match open(&adapter) {
+                Ok(stand) => stands.push(stand),
+                Err(why) => absent.push(format!("{adapter}: {}", words(why.as_ref()))),
+            }
+        }
+        (stands, absent)
     }
 
     fn adapters() -> Vec<String> {
@@ -243,11 +237,7 @@ mod real {
 mod real {
     use super::Stand;
 
-    pub(super) fn stands() -> Vec<Stand> {
-        Vec::new()
-    }
-
-    pub(super) fn absent(_stands: &[Stand]) -> Vec<String> {
-        vec!["the host's own IOMMU: only Linux has VFIO".to_owned()]
+    pub(super) fn stands() -> (Vec<Stand>, Vec<String>) {
+        (Vec::new(), vec!["the host's own IOMMU: only Linux has VFIO".to_owned()])
     }
 }
