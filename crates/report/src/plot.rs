@@ -1,6 +1,6 @@
 //! Lines between points, both axes logarithmic.
 
-use maud::{Markup, html};
+use maud::{Markup, PreEscaped, html};
 
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 420.0;
@@ -72,10 +72,20 @@ impl Plot<'_> {
 
     /// The drawing; nothing if there is no point.
     pub(crate) fn draw(&self) -> Markup {
+        self.drawing(None)
+    }
+
+    /// The drawing as a file of its own, with its style in it.
+    pub(crate) fn file(&self, style: &str) -> Markup {
+        self.drawing(Some(style))
+    }
+
+    fn drawing(&self, style: Option<&str>) -> Markup {
         let Some((x, y)) = self.axes() else { return html! {} };
         let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
         html! {
-            svg.plot viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) width=(WIDTH) height=(HEIGHT) role="img" aria-label=(self.name) {
+            svg xmlns=[style.map(|_| "http://www.w3.org/2000/svg")] class="plot" viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) width=(WIDTH) height=(HEIGHT) role="img" aria-label=(self.name) {
+                @if let Some(style) = style { style { (PreEscaped(style)) } }
                 title { (self.name) }
                 @for (value, is_power) in self.ticks(&y) {
                     @let at = round(y.place(value));

@@ -2,23 +2,19 @@
 
 use crate::bench_text::figure;
 use crate::quantity;
-use model::{Curve, Point, Reproduction, Role};
+use model::{Curve, Point, Reproduction};
 
 /// Titles of what is told of each figure.
 pub(crate) const TITLES: [&str; 4] = ["published", "ours", "error", ""];
 
 /// A figure, a text for each title.
 pub(crate) fn cells(point: &Point, bound: f64) -> Vec<String> {
-    let role = match point.role {
-        Role::Calibrated => "calibrated",
-        Role::Predicted if point.misses(bound) => "predicted, MISSED",
-        Role::Predicted => "predicted",
-    };
+    let missed = if point.misses(bound) { ", MISSED" } else { "" };
     vec![
         figure(point.published),
         figure(point.ours),
         quantity::signed_percent(point.error()),
-        role.to_owned(),
+        point.role.word().to_owned() + missed,
     ]
 }
 

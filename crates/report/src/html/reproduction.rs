@@ -31,13 +31,7 @@ pub fn reproduction_page(reproductions: &[Reproduction], made_by: &str) -> Strin
 
 /// The drawing of a curve as a file of its own: SVG, in light or dark as its reader's page is.
 pub fn curve_drawing(curve: &Curve) -> String {
-    let drawn = plot(curve).into_string();
-    let own =
-        format!("<svg xmlns=\"http://www.w3.org/2000/svg\"><style>{DRAWING}{}</style>", super::bench::STYLE);
-    // The drawing begins with its only tag of this name.
-    let (head, rest) = drawn.split_once('>').unwrap_or_default();
-    let (begin, style) = own.split_once('>').unwrap_or_default();
-    format!("{begin} {}>{style}{rest}\n", head.trim_start_matches("<svg").trim())
+    lines(curve, |plot| plot.file(&format!("{DRAWING}{}", super::bench::STYLE))).into_string() + "\n"
 }
 
 fn family(one: &Reproduction) -> Markup {
@@ -57,21 +51,22 @@ fn family(one: &Reproduction) -> Markup {
     }
 }
 
-fn plot(curve: &Curve) -> Markup {
+/// Draws the published line and ours.
+fn lines(curve: &Curve, draw: impl FnOnce(&Plot<'_>) -> Markup) -> Markup {
     let line = |name: &str, value: fn(&Point) -> f64| Line {
         name: name.to_owned(),
         points: curve.points.iter().map(|point| (point.x, value(point))).collect(),
     };
     let lines = [line("published", |point| point.published), line("ours", |point| point.ours)];
     let (name, x_title, y_title) = (&curve.name, &curve.x_title, &curve.y_title);
-    Plot { name, x_title, y_title, lines: &lines, mark: None }.draw()
+    draw(&Plot { name, x_title, y_title, lines: &lines, mark: None })
 }
 
 fn curve(curve: &Curve, bound: f64) -> Markup {
     html! {
         h3 { (curve.name) }
         p.remark { (about(curve)) }
-        div.scroll { (plot(curve)) }
+        div.scroll { (lines(curve, |plot| plot.draw())) }
         div.scroll { table {
             thead { tr { th scope="col" { (curve.x_title) } @for title in TITLES { th.number scope="col" { (title) } } } }
             tbody {
