@@ -105,24 +105,13 @@ struct Asked {
     mapping: (u64, u64, u8),
 }
 
-const ERAS: [Era; 8] = [
-    Era::NoDdw,
-    Era::Rhel6,
-    Era::Linux36,
-    Era::Rhel7To419,
-    Era::Linux510,
-    Era::Rhel8,
-    Era::Linux61,
-    Era::Linux612,
-];
-
 /// What a kernel decides about a 64-bit window, and what mappings cost.
 pub fn ddw(data: &[u8]) {
     let Ok(asked) = Asked::arbitrary(&mut Unstructured::new(data)) else { return };
     let (major, minor, patch) = asked.kernel;
     let _ = Era::of((major.into(), minor.into(), patch.into()), asked.rhel.map(u32::from)).era.read_in();
     let request = Request {
-        era: ERAS[usize::from(asked.era) % ERAS.len()],
+        era: Era::ALL[usize::from(asked.era) % Era::ALL.len()],
         mask_bits: asked.mask_bits,
         memory_max_bytes: asked.memory_max_bytes,
         disable_ddw: asked.flags & 1 != 0,

@@ -45,6 +45,18 @@ pub struct EraOf {
 }
 
 impl Era {
+    /// All of them, the oldest code first.
+    pub const ALL: [Self; 8] = [
+        Self::NoDdw,
+        Self::Rhel6,
+        Self::Linux36,
+        Self::Rhel7To419,
+        Self::Linux510,
+        Self::Rhel8,
+        Self::Linux61,
+        Self::Linux612,
+    ];
+
     /// The era of a kernel. `rhel_major` is the major release of Red Hat's distribution or of a rebuild,
     /// whose kernels carry later code under an old version number.
     pub fn of(kernel: KernelVersion, rhel_major: Option<u32>) -> EraOf {

@@ -7,17 +7,6 @@ use dma::{Access, Bill, BusAddress, Direction, DmaError, Limits, MapError, Memor
 use proptest::prelude::*;
 use std::time::Duration;
 
-const ERAS: [Era; 8] = [
-    Era::NoDdw,
-    Era::Rhel6,
-    Era::Linux36,
-    Era::Rhel7To419,
-    Era::Linux510,
-    Era::Rhel8,
-    Era::Linux61,
-    Era::Linux612,
-];
-
 pub(crate) fn request(era: Era, memory_max_bytes: u64) -> Request {
     Request { era, mask_bits: 64, memory_max_bytes, disable_ddw: false, persistent_memory: false }
 }
@@ -349,7 +338,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
     #[test]
     fn what_is_made_is_what_was_predicted(
-        era in prop::sample::select(ERAS.to_vec()), chunks in 1..40_u64, block in 1..20_000_u64, shift in 0..4_u32,
+        era in prop::sample::select(Era::ALL.to_vec()), chunks in 1..40_u64, block in 1..20_000_u64, shift in 0..4_u32,
         page_sizes in 0..0x200_u32, windows_max in 1..3_u32, reset: bool, persistent_memory: bool,
         mask_bits in prop::sample::select(vec![32, 48, 63, 64]), has_offer in prop::bool::weighted(0.9),
     ) {
