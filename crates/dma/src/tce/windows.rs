@@ -85,9 +85,10 @@ impl Windows {
         self.offer(address).map_or(0, |offer| offer.windows_max.saturating_sub(used))
     }
 
-    /// Entries of the largest table that it can still have.
+    /// Entries of the largest table that it can still have: tables take whole multiples of their alignment.
     pub(super) fn largest_block(&self, address: EndpointAddress) -> u64 {
-        self.slots.get(&address).map_or(0, |slot| slot.free.largest() / TCE_BYTES)
+        let free_bytes = self.slots.get(&address).map_or(0, |slot| slot.free.largest());
+        free_bytes / TABLE_ALIGNMENT * (TABLE_ALIGNMENT / TCE_BYTES)
     }
 
     /// A new window, empty: its LIOBN and lowest address; `None` if any rule is against it.

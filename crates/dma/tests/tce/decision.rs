@@ -334,6 +334,19 @@ fn many_entries_are_written_one_by_one_where_that_is_asked_for() {
     assert_eq!((bill.hypercalls, bill.table_entries), (1 << 14, 1 << 14));
 }
 
+#[test]
+fn room_for_less_than_the_smallest_table_is_no_room() {
+    // One entry of 16 MiB would cover memory, but tables lie at multiples of 4 KiB.
+    let setup = Setup { default_bytes: 16 * MIB, ..Setup::new(16 * MIB, 1, 0x4) };
+    assert_eq!(setup.machine().query().1, 0);
+    check(&setup, &request(Era::Rhel6, 16 * MIB), default(DefaultReason::BlockTooSmall));
+    // 6.1 rounds the block up before it compares, and asks for that.
+    check(&setup, &request(Era::Linux61, 16 * MIB), default(DefaultReason::CreateRefused));
+    let setup = Setup { block_tces: 512, ..setup };
+    let direct = Outcome::Direct { page_shift: 24, window_shift: 24 };
+    check(&setup, &request(Era::Rhel6, 16 * MIB), direct);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
     #[test]
