@@ -17,7 +17,7 @@ pub struct Reproduction {
     pub method: String,
     /// What the model takes as given, each with its evidence.
     pub parameters: Vec<Parameter>,
-    /// How far off a prediction may be, as a share of what was published.
+    /// How far off a prediction may be, as a share of what was published; see also [`Curve::within`].
     pub bound: f64,
     /// The figures.
     pub curves: Vec<Curve>,
@@ -45,6 +45,8 @@ pub struct Curve {
     pub y_title: String,
     /// Where they were published.
     pub source: String,
+    /// How far off predictions may be, in the figures' own unit, where it is not the family's share that counts.
+    pub within: Option<f64>,
     /// Why predictions are off, where they are.
     pub remark: Option<String>,
     /// The figures.
@@ -56,8 +58,8 @@ pub struct Curve {
 pub struct Point {
     /// Where on the curve.
     pub x: f64,
-    /// What was published.
-    pub published: f64,
+    /// What was published; nothing where only the model speaks.
+    pub published: Option<f64>,
     /// What the model says.
     pub ours: f64,
     /// Whether the model has seen it.
@@ -72,6 +74,8 @@ pub enum Role {
     Calibrated,
     /// No parameter was chosen with an eye on it.
     Predicted,
+    /// No figure was published that it could be held against.
+    Modelled,
 }
 
 impl Role {
@@ -80,30 +84,43 @@ impl Role {
         match self {
             Self::Calibrated => "calibrated",
             Self::Predicted => "predicted",
+            Self::Modelled => "not published",
         }
     }
 }
 
 impl Point {
     /// How far off ours is, as a share of what was published.
-    pub fn error(&self) -> f64 {
-        self.ours / self.published - 1.0
+    pub fn error(&self) -> Option<f64> {
+        self.published.map(|published| self.ours / published - 1.0)
+    }
+}
+
+impl Curve {
+    /// Whether there is a line to draw.
+    pub fn is_line(&self) -> bool {
+        self.points.len() > 1
     }
 
-    /// Whether it is a prediction that is further off than it may be.
-    pub fn misses(&self, bound: f64) -> bool {
-        let is_within = self.error().abs() <= bound;
+    /// Whether one of its figures is a prediction that is further off than it may be, by `bound` where the curve has none of its
+    /// own.
+    pub fn misses(&self, point: &Point, bound: f64) -> bool {
         // What is no number is off too.
-        self.role == Role::Predicted && !is_within
+        let is_within = match (self.within, point.published) {
+            (Some(within), Some(published)) => (point.ours - published).abs() <= within,
+            _ => point.error().is_some_and(|error| error.abs() <= bound),
+        };
+        point.role == Role::Predicted && !is_within
     }
 }
 
 impl Reproduction {
     /// Predicted figures, and those of them that are further off than they may be.
     pub fn predictions(&self) -> (usize, usize) {
-        let points = || self.curves.iter().flat_map(|curve| &curve.points);
-        let predicted = points().filter(|point| point.role == Role::Predicted).count();
-        (predicted, points().filter(|point| point.misses(self.bound)).count())
+        let points =
+            || self.curves.iter().flat_map(|curve| curve.points.iter().map(move |point| (curve, point)));
+        let predicted = points().filter(|(_, point)| point.role == Role::Predicted).count();
+        (predicted, points().filter(|(curve, point)| curve.misses(point, self.bound)).count())
     }
 }
 
@@ -113,11 +130,24 @@ mod tests {
 
     #[test]
     fn only_predictions_can_miss() {
-        let point = |ours, role| Point { x: 1.0, published: 100.0, ours, role };
-        let misses = |ours, role| point(ours, role).misses(0.1);
+        let point = |ours, role| Point { x: 1.0, published: Some(100.0), ours, role };
+        let curve = |within| Curve {
+            name: String::new(),
+            x_title: String::new(),
+            y_title: String::new(),
+            source: String::new(),
+            within,
+            remark: None,
+            points: Vec::new(),
+        };
+        let misses = |ours, role| curve(None).misses(&point(ours, role), 0.1);
         assert!(!misses(120.0, Role::Calibrated));
         assert!(!misses(109.0, Role::Predicted));
         assert!(misses(89.0, Role::Predicted) && misses(f64::NAN, Role::Predicted));
-        assert!((point(89.0, Role::Predicted).error() + 0.11).abs() < 1e-9);
+        assert!((point(89.0, Role::Predicted).error().unwrap() + 0.11).abs() < 1e-9);
+        let modelled = Point { published: None, ..point(89.0, Role::Modelled) };
+        assert!(modelled.error().is_none() && !curve(None).misses(&modelled, 0.1));
+        let by_unit = |within| curve(Some(within)).misses(&point(97.5, Role::Predicted), 0.0);
+        assert!(by_unit(2.0) && !by_unit(3.0));
     }
 }

@@ -11,15 +11,17 @@ use std::{fs, path::Path};
 
 fn page(one: &Reproduction) -> String {
     let (predicted, missed) = one.predictions();
+    let own = one.curves.iter().find_map(|curve| curve.within);
     let mut page = format!(
         "# {}: published figures, and ours\n\n{} {}\n\n    iotoll reproduce {0} --html {0}.html    # with plots\n\n\
-         Of {predicted} predicted figures {} are within {:.0} % of what was published; the others stay as they came out. Made by\n\
+         Of {predicted} predicted figures {} are within {:.0} % of what was published{}; the others stay as they came out. Made by\n\
          `IOTOLL_UPDATE=1 cargo test -p report --test reproductions` from `experiments/{0}.toml`.\n",
         one.family,
         one.question,
         one.method,
         predicted - missed,
-        one.bound * 100.0
+        one.bound * 100.0,
+        own.map(|within| format!(" (ratios within {within})")).unwrap_or_default()
     );
     for (number, curve) in (1..).zip(&one.curves) {
         self::curve(&mut page, curve, one.bound, &drawing(&one.family, number));
@@ -38,24 +40,25 @@ fn drawing(family: &str, number: usize) -> String {
 
 fn curve(page: &mut String, curve: &Curve, bound: f64, drawing: &str) {
     let Curve { name, x_title, y_title, source, .. } = curve;
-    write!(page, "\n## {name}\n\nIn {y_title}; {source}.\n\n![{name}]({drawing})\n\n| {x_title} | published | ours | error | |\n|---:|---:|---:|---:|---|\n")
+    let drawing = if curve.is_line() { format!("![{name}]({drawing})\n\n") } else { String::new() };
+    write!(page, "\n## {name}\n\nIn {y_title}; {source}.\n\n{drawing}| {x_title} | published | ours | error | |\n|---:|---:|---:|---:|---|\n")
         .unwrap();
     for point in &curve.points {
-        let missed = if point.misses(bound) { ", missed" } else { "" };
-        writeln!(
-            page,
-            "| {} | {:.1} | {:.1} | {:+.1} % | {}{missed} |",
-            point.x,
-            point.published,
-            point.ours,
-            point.error() * 100.0,
-            point.role.word()
-        )
-        .unwrap();
+        let missed = if curve.misses(point, bound) { ", missed" } else { "" };
+        let published = point.published.map(figure).unwrap_or_default();
+        let error = point.error().map(|error| format!("{:+.1} %", error * 100.0)).unwrap_or_default();
+        let (x, ours, role) = (point.x, figure(point.ours), point.role.word());
+        writeln!(page, "| {x} | {published} | {ours} | {error} | {role}{missed} |").unwrap();
     }
     if let Some(remark) = &curve.remark {
         writeln!(page, "\n{remark}").unwrap();
     }
+}
+
+/// As many digits as tell it from its neighbours.
+fn figure(value: f64) -> String {
+    let digits = if value.abs() < 10.0 { 3 } else { 1 };
+    format!("{value:.digits$}")
 }
 
 #[test]
@@ -65,6 +68,7 @@ fn pages_are_what_the_models_say() {
         let one = model::reproduce(family).unwrap();
         let drawn = (1..)
             .zip(&one.curves)
+            .filter(|(_, curve)| curve.is_line())
             .map(|(number, curve)| (drawing(family, number), report::curve_drawing(curve)));
         for (name, made) in drawn.chain([(format!("{family}.md"), page(&one))]) {
             let path = docs.join(&name);
@@ -99,5 +103,8 @@ fn figures_are_shown_with_their_errors_and_evidence() {
 #[test]
 fn there_is_no_such_family() {
     let error = model::reproduce("nobody").unwrap_err();
-    assert_eq!(error.to_string(), r#"there is no family "nobody"; there are iotlb"#);
+    assert_eq!(
+        error.to_string(),
+        r#"there is no family "nobody"; there are power-window, dma-contention, iotlb"#
+    );
 }

@@ -124,7 +124,7 @@ impl File {
     fn curve(&self, curve: &CurveFile) -> Curve {
         let points = curve.points.iter().map(|point| Point {
             x: point.x,
-            published: point.published,
+            published: Some(point.published),
             ours: self.ours(curve, point.x),
             role: point.role,
         });
@@ -139,6 +139,7 @@ impl File {
                 Measure::Latency => "ns".to_owned(),
             },
             source: curve.source.clone(),
+            within: None,
             remark: curve.remark.clone(),
             points: points.collect(),
         }

@@ -51,13 +51,14 @@ fn family(one: &Reproduction) -> Markup {
     }
 }
 
-/// Draws the published line and ours.
+/// Draws the published line, where there is one, and ours.
 fn lines(curve: &Curve, draw: impl FnOnce(&Plot<'_>) -> Markup) -> Markup {
-    let line = |name: &str, value: fn(&Point) -> f64| Line {
+    let line = |name: &str, value: fn(&Point) -> Option<f64>| Line {
         name: name.to_owned(),
-        points: curve.points.iter().map(|point| (point.x, value(point))).collect(),
+        points: curve.points.iter().filter_map(|point| Some((point.x, value(point)?))).collect(),
     };
-    let lines = [line("published", |point| point.published), line("ours", |point| point.ours)];
+    let lines = [line("published", |point| point.published), line("ours", |point| Some(point.ours))];
+    let lines: Vec<Line> = lines.into_iter().filter(|line| !line.points.is_empty()).collect();
     let (name, x_title, y_title) = (&curve.name, &curve.x_title, &curve.y_title);
     draw(&Plot { name, x_title, y_title, lines: &lines, mark: None })
 }
@@ -66,14 +67,14 @@ fn curve(curve: &Curve, bound: f64) -> Markup {
     html! {
         h3 { (curve.name) }
         p.remark { (about(curve)) }
-        div.scroll { (lines(curve, |plot| plot.draw())) }
+        @if curve.is_line() { div.scroll { (lines(curve, |plot| plot.draw())) } }
         div.scroll { table {
             thead { tr { th scope="col" { (curve.x_title) } @for title in TITLES { th.number scope="col" { (title) } } } }
             tbody {
                 @for point in &curve.points {
                     tr {
                         th scope="row" { (place(point)) }
-                        @for text in cells(point, bound) { td.number { (text) } }
+                        @for text in cells(curve, point, bound) { td.number { (text) } }
                     }
                 }
             }

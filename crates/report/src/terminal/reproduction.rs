@@ -34,8 +34,8 @@ pub fn reproduction(reproduction: &Reproduction, width: usize, style: Style) -> 
 fn grid(curve: &Curve, bound: f64) -> Grid {
     let row = |point: &model::Point| Row {
         name: place(point),
-        ink: point.misses(bound).then_some(Ink::Severity(host::judge::Severity::Warning)),
-        cells: cells(point, bound),
+        ink: curve.misses(point, bound).then_some(Ink::Severity(host::judge::Severity::Warning)),
+        cells: cells(curve, point, bound),
     };
     Grid {
         names: "at",
