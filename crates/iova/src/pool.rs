@@ -77,14 +77,21 @@ impl Pools {
         Ok(Self { pools, first: space.first, pool_pages, cpu })
     }
 
+    /// Pools of a table of 1 GiB or more, beside the large one.
+    pub const COUNT_MAX: u32 = 1 << POOLS_BITS;
+
+    /// The pool, of so many, that a CPU is hashed to.
+    pub fn of_cpu(cpu: u32) -> u32 {
+        cpu.wrapping_mul(GOLDEN_RATIO_32) >> (32 - POOLS_BITS)
+    }
+
     fn large(&self) -> usize {
         self.pools.len() - 1
     }
 
     /// The small pool of the CPU that this thread runs on.
     fn own(&self) -> usize {
-        let hash = (self.cpu)().wrapping_mul(GOLDEN_RATIO_32) >> (32 - POOLS_BITS);
-        hash as usize & (self.large() - 1)
+        Self::of_cpu((self.cpu)()) as usize & (self.large() - 1)
     }
 
     fn search(&self, request: &Request) -> Option<u64> {
