@@ -28,7 +28,7 @@ fn the_example_runs() {
         serde_json::from_slice(&model(&["run", EXAMPLE, "--json"]).stdout).unwrap();
     assert_eq!(document["schema"], "iotoll.model/1");
     assert!(document["gigabits_per_second"].as_f64().unwrap() > 10.0);
-    assert_eq!(text(&model(&["list"]).stdout), "iotlb\n");
+    assert_eq!(text(&model(&["list"]).stdout), "power-window\ndma-contention\niotlb\n");
 }
 
 #[test]

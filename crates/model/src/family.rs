@@ -1,8 +1,14 @@
 //! Families of published figures, and what reproduces them.
 
+mod dma_contention;
 mod iotlb;
+mod parameters;
+mod power7;
+mod power_window;
 
 use crate::Reproduction;
+use crate::network::NetworkError;
+use crate::partition::PartitionError;
 
 /// Why a family can't be reproduced.
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +27,20 @@ pub enum FamilyError {
         /// Where and what.
         source: toml::de::Error,
     },
+    /// A parameter is not given.
+    #[error("experiments/{file}: no parameter {name:?}")]
+    Missing {
+        /// The file.
+        file: &'static str,
+        /// The parameter.
+        name: &'static str,
+    },
+    /// The network can't be modelled so.
+    #[error("the hosts")]
+    Network(#[from] NetworkError),
+    /// There is no such partition.
+    #[error("the partition")]
+    Partition(#[from] PartitionError),
 }
 
 /// A family.
@@ -29,7 +49,11 @@ struct Family {
     reproduce: fn() -> Result<Reproduction, FamilyError>,
 }
 
-const FAMILIES: &[Family] = &[Family { name: iotlb::NAME, reproduce: iotlb::reproduce }];
+const FAMILIES: &[Family] = &[
+    Family { name: power_window::NAME, reproduce: power_window::reproduce },
+    Family { name: dma_contention::NAME, reproduce: dma_contention::reproduce },
+    Family { name: iotlb::NAME, reproduce: iotlb::reproduce },
+];
 
 /// The names of all families.
 pub fn families() -> impl Iterator<Item = &'static str> {

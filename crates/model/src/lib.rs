@@ -10,6 +10,8 @@ mod experiment;
 mod family;
 mod given;
 mod link;
+pub mod network;
+mod partition;
 mod reproduction;
 mod serial;
 pub mod sweep;

@@ -1,0 +1,205 @@
+//! POWER7 machines with a 10 Gb/s adapter, as experiments/power7.toml has them.
+
+use super::FamilyError;
+use super::parameters::Parameters;
+use crate::link::{Generation, Link};
+use crate::network::{
+    Adapter, Cpus, Host, LineTransfer, MappingCost, Outcome, Paths, Pattern, Protocol, ReceiveBuffers, Road,
+    Setup, Wire, Work, run,
+};
+use des::Span;
+
+const TEXT: &str = include_str!("../../../../experiments/power7.toml");
+/// 10 Gb/s Ethernet.
+const WIRE_BITS_PER_SECOND: f64 = 10e9;
+const MTU_BYTES: u64 = 1500;
+/// Time before exchanges are measured, and that they are measured in: some thousands of them.
+const EXCHANGES: [Span; 2] = [Span::from_ms(1), Span::from_ms(6)];
+/// The same of streams, which fill all windows first.
+const STREAMS: [Span; 2] = [Span::from_ms(12), Span::from_ms(12)];
+const SEED: u64 = 1;
+
+/// The machines' parameters.
+#[derive(Debug)]
+pub(super) struct Power7(Parameters);
+
+/// Who sends what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Load {
+    /// Datagrams there and back.
+    UdpExchange,
+    /// The same over connections.
+    TcpExchange,
+    /// From the client to the server.
+    TcpStream,
+}
+
+/// What a driver maps for itself to receive into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Driver {
+    /// mlx4_en until 2012: each piece of each frame.
+    Pieces,
+    /// And since: whole pages, handed out in pieces.
+    Pages,
+    /// Each frame in one piece, also short ones.
+    Frames,
+}
+
+/// A host of an experiment.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Machine {
+    pub(super) cores: u32,
+    pub(super) driver: Driver,
+    pub(super) road: Road,
+}
+
+impl Power7 {
+    pub(super) fn read() -> Result<Self, FamilyError> {
+        Parameters::read("power7.toml", TEXT).map(Self)
+    }
+
+    pub(super) fn parameters(&self) -> &Parameters {
+        &self.0
+    }
+
+    /// Lets a client and a server talk.
+    pub(super) fn run(
+        &self,
+        machines: [Machine; 2],
+        load: Load,
+        message_bytes: u64,
+        instances: u32,
+    ) -> Result<Outcome, FamilyError> {
+        let [client, server] = machines;
+        let wire = Wire {
+            bits_per_second: WIRE_BITS_PER_SECOND,
+            mtu_bytes: MTU_BYTES,
+            latency: self.us("switch_us")?,
+        };
+        let work = self.work(load, message_bytes)?;
+        let [warm_up, measured] = if work.pattern == Pattern::Exchange { EXCHANGES } else { STREAMS };
+        let setup = Setup {
+            hosts: [self.host(client, load)?, self.host(server, load)?],
+            wire,
+            work,
+            instances,
+            warm_up,
+            measured,
+            seed: SEED,
+        };
+        Ok(run(&setup)?)
+    }
+
+    fn work(&self, load: Load, message_bytes: u64) -> Result<Work, FamilyError> {
+        let tcp = Protocol::Tcp { segment_bytes_max: self.kib("segment_kib")? };
+        let (pattern, protocol) = match load {
+            Load::UdpExchange => (Pattern::Exchange, Protocol::Udp),
+            Load::TcpExchange => (Pattern::Exchange, tcp),
+            Load::TcpStream => (Pattern::Stream { window_bytes: self.kib("stream_window_kib")? }, tcp),
+        };
+        Ok(Work { pattern, protocol, message_bytes })
+    }
+
+    fn host(&self, machine: Machine, load: Load) -> Result<Host, FamilyError> {
+        let capacity = ["core_capacity_2_threads", "core_capacity_3_threads", "core_capacity_4_threads"];
+        let more = capacity.into_iter().map(|name| self.0.get(name)).collect::<Result<Vec<_>, _>>()?;
+        Ok(Host {
+            cpus: Cpus {
+                cores: machine.cores,
+                cores_per_node: self.0.get("cores_per_chip")? as u32,
+                core_capacity: [1.0].into_iter().chain(more).collect(),
+                wake: self.us("wake_us")?,
+            },
+            instruction_ns: self.0.get("instruction_ns")?,
+            paths: self.paths(load)?,
+            adapter: self.adapter(machine)?,
+            road: machine.road,
+            mapping: self.mapping()?,
+        })
+    }
+
+    fn paths(&self, load: Load) -> Result<Paths, FamilyError> {
+        let [write, read, send, receive] = match load {
+            Load::UdpExchange => [
+                "udp_write_instructions",
+                "udp_read_instructions",
+                "udp_send_instructions",
+                "udp_receive_instructions",
+            ],
+            Load::TcpExchange | Load::TcpStream => [
+                "tcp_write_instructions",
+                "tcp_read_instructions",
+                "tcp_send_instructions",
+                "tcp_receive_instructions",
+            ],
+        };
+        Ok(Paths {
+            write: self.0.get(write)?,
+            send: self.0.get(send)?,
+            receive: self.0.get(receive)?,
+            read: self.0.get(read)?,
+            interrupt: self.0.get("interrupt_instructions")?,
+        })
+    }
+
+    fn adapter(&self, machine: Machine) -> Result<Adapter, FamilyError> {
+        let pieces_bytes = vec![self.0.get("piece_1_bytes")? as u64, self.0.get("piece_2_bytes")? as u64];
+        let whole = pieces_bytes.iter().sum();
+        let maps_short = machine.driver == Driver::Frames;
+        Ok(Adapter {
+            link: link(),
+            receive_rings: machine.cores.min(self.0.get("receive_rings_max")? as u32),
+            receive_entries: self.0.get("receive_ring_entries")? as u32,
+            send_rings: self.0.get("send_rings")? as u32,
+            latency: self.us("adapter_us")?,
+            inline_bytes: if maps_short { 0 } else { self.0.get("inline_bytes")? as u64 },
+            copied_bytes: if maps_short { 0 } else { self.0.get("copied_bytes")? as u64 },
+            buffers: match machine.driver {
+                Driver::Pieces => ReceiveBuffers::EachFrame { pieces_bytes },
+                Driver::Pages => ReceiveBuffers::Blocks { block_bytes: self.kib("block_kib")?, pieces_bytes },
+                Driver::Frames => ReceiveBuffers::EachFrame { pieces_bytes: vec![whole] },
+            },
+            receive_delay: self.us("receive_delay_us")?,
+            receive_frames: self.0.get("receive_delay_frames")? as u32,
+            send_delay: self.us("send_delay_us")?,
+            send_frames: self.0.get("send_delay_frames")? as u32,
+        })
+    }
+
+    fn mapping(&self) -> Result<MappingCost, FamilyError> {
+        let same_node = self.ns("line_same_chip_ns")?;
+        let other_node = Span::from_ps_f64(same_node.as_ps_f64() * self.0.get("line_other_chip_times")?);
+        Ok(MappingCost {
+            direct_instructions: self.0.get("direct_map_instructions")?,
+            window_instructions: self.0.get("window_map_instructions")?,
+            locked_instructions: self.0.get("window_locked_instructions")?,
+            hypercall: self.us("hypercall_us")?,
+            entry: self.ns("hypercall_entry_ns")?,
+            line: LineTransfer { same_node, other_node },
+        })
+    }
+
+    fn us(&self, name: &'static str) -> Result<Span, FamilyError> {
+        self.0.get(name).map(|us| Span::from_ps_f64(us * 1e6))
+    }
+
+    fn ns(&self, name: &'static str) -> Result<Span, FamilyError> {
+        self.0.get(name).map(|ns| Span::from_ps_f64(ns * 1e3))
+    }
+
+    fn kib(&self, name: &'static str) -> Result<u64, FamilyError> {
+        self.0.get(name).map(|kib| (kib * 1024.0) as u64)
+    }
+}
+
+/// PCIe 2.0 x8, which is far from full with 10 Gb/s.
+fn link() -> Link {
+    Link {
+        generation: Generation::Gen2,
+        lanes: 8,
+        payload_bytes_max: 256,
+        read_request_bytes_max: 512,
+        completion_boundary_bytes: 64,
+        overhead_share: 0.055,
+    }
+}

@@ -1,0 +1,262 @@
+//! An adapter in a slot with a 64-bit window and in one without.
+
+use super::FamilyError;
+use super::power7::{Driver, Load, Machine, Power7};
+use crate::network::{Locking, Outcome, Road};
+use crate::partition::{Partition, Windows};
+use crate::{Curve, Point, Reproduction, Role};
+use ddw::{Era, PageSizes, Request};
+use dma::tce::{Slot, Way};
+use dma::{Bill, BusAddress, Direction, Limits, MemoryAddress};
+use serde::Deserialize;
+
+pub(super) const NAME: &str = "power-window";
+const FILE: &str = "power-window.toml";
+const TEXT: &str = include_str!("../../../../experiments/power-window.toml");
+const GIB: u64 = 1 << 30;
+const TIB: u64 = 1 << 40;
+const DEFAULT_BYTES: u64 = 2 * GIB;
+/// Where Linux 2.6.32 on POWER7 finds the window: "Using 64-bit direct DMA at offset 10000000000000".
+const WINDOW: BusAddress = BusAddress(1 << 52);
+/// Pages of 16 MiB.
+const PAGE_SHIFT: u32 = 24;
+const PAGE_SIZES: PageSizes = PageSizes(0x7);
+/// Of a registration of RDMA.
+const REGISTRATION_BYTES: u64 = 1 << 20;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    question: String,
+    method: String,
+    bound: f64,
+    sizes: Sizes,
+    curves: Vec<CurveFile>,
+}
+
+/// What is varied, and how large the machines are.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Sizes {
+    udp_message_bytes: Vec<u64>,
+    udp_instances: Vec<u32>,
+    tcp_message_bytes: Vec<u64>,
+    tcp_instances: Vec<u32>,
+    cores: u32,
+    memory_gib: u64,
+    memory_max_beyond_tib: u64,
+    window_tib: u64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CurveFile {
+    figure: Figure,
+    name: String,
+    source: String,
+    published: Option<f64>,
+    within: Option<f64>,
+    remark: Option<String>,
+}
+
+/// What is asked of the model.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Figure {
+    UdpLatency,
+    TcpThroughput,
+    Registrations,
+    RegistrationsDirect,
+    BeyondWindow,
+    UdpLatencyBySize,
+    TcpThroughputBySize,
+    ClientCpuBySize,
+    ServerCpuBySize,
+}
+
+/// A slot, and the most memory that the partition may have.
+#[derive(Debug, Clone, Copy)]
+struct Seat {
+    has_window: bool,
+    memory_max_bytes: u64,
+}
+
+pub(super) fn reproduce() -> Result<Reproduction, FamilyError> {
+    let file: File = toml::from_str(TEXT).map_err(|source| FamilyError::File { file: FILE, source })?;
+    let bench = Bench { power7: Power7::read()?, sizes: file.sizes };
+    let curves = file.curves.into_iter().map(|curve| bench.curve(curve)).collect::<Result<_, _>>()?;
+    Ok(Reproduction {
+        family: NAME.to_owned(),
+        question: file.question,
+        method: file.method,
+        parameters: bench.power7.parameters().listed(),
+        bound: file.bound,
+        curves,
+    })
+}
+
+struct Bench {
+    power7: Power7,
+    sizes: Sizes,
+}
+
+impl Bench {
+    fn curve(&self, curve: CurveFile) -> Result<Curve, FamilyError> {
+        let (x_title, y_title) = curve.figure.titles();
+        let role = if curve.published.is_some() { Role::Predicted } else { Role::Modelled };
+        let ours = self.ours(curve.figure)?;
+        let point = |(x, ours)| Point { x, published: curve.published, ours, role };
+        Ok(Curve {
+            name: curve.name,
+            x_title: x_title.to_owned(),
+            y_title: y_title.to_owned(),
+            source: curve.source,
+            within: curve.within,
+            remark: curve.remark,
+            points: ours.into_iter().map(point).collect(),
+        })
+    }
+
+    fn ours(&self, figure: Figure) -> Result<Vec<(f64, f64)>, FamilyError> {
+        let Sizes { udp_message_bytes, tcp_message_bytes, .. } = &self.sizes;
+        let most = self.sizes.udp_instances.iter().copied().max().unwrap_or(1);
+        let least = self.sizes.tcp_instances.iter().copied().min().unwrap_or(1);
+        let only = |value| vec![(1.0, value)];
+        Ok(match figure {
+            Figure::UdpLatency => only(self.mean(Load::UdpExchange, self.window(), latency)?),
+            Figure::TcpThroughput => only(self.mean(Load::TcpStream, self.window(), throughput)?),
+            Figure::Registrations => only(self.registered_gib(self.standard())?),
+            Figure::RegistrationsDirect => only(self.registered_gib(self.window())?),
+            Figure::BeyondWindow => only(self.mean(Load::UdpExchange, self.beyond(), latency)?),
+            Figure::UdpLatencyBySize => self.by_size(Load::UdpExchange, udp_message_bytes, most, latency)?,
+            Figure::TcpThroughputBySize => {
+                self.by_size(Load::TcpStream, tcp_message_bytes, least, throughput)?
+            }
+            Figure::ClientCpuBySize => {
+                self.by_size(Load::UdpExchange, udp_message_bytes, most, |o| cpu(o, 0))?
+            }
+            Figure::ServerCpuBySize => {
+                self.by_size(Load::UdpExchange, udp_message_bytes, most, |o| cpu(o, 1))?
+            }
+        })
+    }
+
+    /// The mean over sizes and instances of what a slot has over the standard one.
+    fn mean(&self, load: Load, seat: Seat, of: fn(&Outcome) -> f64) -> Result<f64, FamilyError> {
+        let (sizes, instances) = match load {
+            Load::UdpExchange => (&self.sizes.udp_message_bytes, &self.sizes.udp_instances),
+            Load::TcpStream | Load::TcpExchange => (&self.sizes.tcp_message_bytes, &self.sizes.tcp_instances),
+        };
+        let all = sizes.iter().flat_map(|size| instances.iter().map(move |instances| (*size, *instances)));
+        let ratios = all.map(|(size, instances)| self.ratio(load, seat, size, instances, of));
+        let ratios = ratios.collect::<Result<Vec<f64>, _>>()?;
+        Ok(ratios.iter().sum::<f64>() / ratios.len() as f64)
+    }
+
+    fn by_size(
+        &self,
+        load: Load,
+        sizes: &[u64],
+        instances: u32,
+        of: fn(&Outcome) -> f64,
+    ) -> Result<Vec<(f64, f64)>, FamilyError> {
+        let ratio = |size: &u64| Ok((*size as f64, self.ratio(load, self.window(), *size, instances, of)?));
+        sizes.iter().map(ratio).collect()
+    }
+
+    fn ratio(
+        &self,
+        load: Load,
+        seat: Seat,
+        message_bytes: u64,
+        instances: u32,
+        of: fn(&Outcome) -> f64,
+    ) -> Result<f64, FamilyError> {
+        let measure = |seat: Seat| -> Result<f64, FamilyError> {
+            let road = self.road(seat)?;
+            let machine = Machine { cores: self.sizes.cores, driver: Driver::Pages, road };
+            Ok(of(&self.power7.run([machine; 2], load, message_bytes, instances)?))
+        };
+        Ok(measure(seat)? / measure(self.standard())?)
+    }
+
+    fn standard(&self) -> Seat {
+        Seat { has_window: false, ..self.window() }
+    }
+
+    fn window(&self) -> Seat {
+        Seat { has_window: true, memory_max_bytes: self.sizes.memory_gib * GIB }
+    }
+
+    fn beyond(&self) -> Seat {
+        Seat { has_window: true, memory_max_bytes: self.sizes.memory_max_beyond_tib * TIB }
+    }
+
+    fn slot(&self, seat: Seat) -> Result<(Slot, Way), FamilyError> {
+        let block_tces = (self.sizes.window_tib * TIB) >> PAGE_SHIFT;
+        let windows = Windows { block_tces, page_sizes: PAGE_SIZES, first: WINDOW };
+        let partition = Partition {
+            memory_bytes: self.sizes.memory_gib * GIB,
+            default_bytes: DEFAULT_BYTES,
+            offer: seat.has_window.then_some(windows),
+        };
+        let slot = partition.slot(|| 0)?;
+        let request = Request {
+            era: Era::Rhel6,
+            mask_bits: 64,
+            memory_max_bytes: seat.memory_max_bytes,
+            disable_ddw: false,
+            persistent_memory: false,
+        };
+        let way = slot.enable_ddw(&request, &mut |_| (), &mut Bill::default());
+        Ok((slot, way))
+    }
+
+    /// Registers memory piece by piece, for good, until there is no more of it or no room.
+    fn registered_gib(&self, seat: Seat) -> Result<f64, FamilyError> {
+        let (slot, way) = self.slot(seat)?;
+        let mapper = slot.mapper(&way, Limits::of_bits(64)).watched(false);
+        let register = |at: &u64| {
+            let (memory, mut bill) = (MemoryAddress(*at), Bill::default());
+            mapper.map(memory, REGISTRATION_BYTES, Direction::Bidirectional, &mut bill).is_ok()
+        };
+        let places = (0..self.sizes.memory_gib * GIB).step_by(REGISTRATION_BYTES as usize);
+        let registered = places.take_while(register).count() as u64 * REGISTRATION_BYTES;
+        Ok(registered as f64 / GIB as f64)
+    }
+
+    /// How the adapter maps: what the kernel decides when it asks for 64 bits.
+    fn road(&self, seat: Seat) -> Result<Road, FamilyError> {
+        Ok(match self.slot(seat)?.1 {
+            Way::Direct { .. } => Road::Direct,
+            _ => Road::Window { bytes: DEFAULT_BYTES, locking: Locking::Table },
+        })
+    }
+}
+
+impl Figure {
+    /// Of what is varied, and of what comes out.
+    fn titles(self) -> (&'static str, &'static str) {
+        match self {
+            Self::UdpLatency | Self::BeyondWindow => ("figure", "time over time"),
+            Self::TcpThroughput => ("figure", "throughput over throughput"),
+            Self::Registrations | Self::RegistrationsDirect => ("figure", "GiB"),
+            Self::UdpLatencyBySize => ("message, bytes", "time over time"),
+            Self::TcpThroughputBySize => ("message, bytes", "throughput over throughput"),
+            Self::ClientCpuBySize | Self::ServerCpuBySize => ("message, bytes", "CPU time over CPU time"),
+        }
+    }
+}
+
+fn latency(outcome: &Outcome) -> f64 {
+    outcome.latency_mean.as_ps_f64()
+}
+
+fn throughput(outcome: &Outcome) -> f64 {
+    outcome.gigabits_per_second
+}
+
+/// CPU time for an operation.
+fn cpu(outcome: &Outcome, host: usize) -> f64 {
+    outcome.hosts[host].busy_cpus / outcome.operations_per_second
+}

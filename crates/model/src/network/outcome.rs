@@ -1,0 +1,95 @@
+//! What came of it.
+
+use des::Span;
+use dma::Bill;
+
+/// What a CPU does with its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// Sockets, protocols, driver, interrupts, the application.
+    Stack,
+    /// The mapping layer's own instructions.
+    Mapping,
+    /// The hypervisor's, called by it.
+    Hypercall,
+    /// Waits for a lock, or for its cache line.
+    Lock,
+}
+
+impl Stage {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Stack, Self::Mapping, Self::Hypercall, Self::Lock];
+
+    /// The words used for it everywhere.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Stack => "sockets, protocols and driver",
+            Self::Mapping => "mapping",
+            Self::Hypercall => "hypercalls",
+            Self::Lock => "waiting for locks",
+        }
+    }
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// Exchanges in a second; for streams, writes of the client.
+    pub operations_per_second: f64,
+    /// Bytes of applications that were read in a second, both ways together, in 10^9 bits.
+    pub gigabits_per_second: f64,
+    /// An exchange's time, from its beginning to its end; none for streams.
+    pub latency_mean: Span,
+    /// What 99 of 100 took at most.
+    pub latency_p99: Span,
+    /// The client and the server.
+    pub hosts: [HostUsage; 2],
+    /// The busiest part and how busy it was, 0 to 1.
+    pub busiest: (String, f64),
+    /// From beginning to end, with what was under way when measuring ended brought to its end.
+    pub totals: Totals,
+}
+
+/// What went through: if all is well, what was written was read, and what was sent was received.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Totals {
+    /// Bytes that applications wrote.
+    pub written_bytes: u64,
+    /// And read.
+    pub read_bytes: u64,
+    /// Frames that went onto the wire.
+    pub sent_frames: u64,
+    /// And came to a ring.
+    pub received_frames: u64,
+    /// Mappings that are left at the end, those of buffers that frames are received into among them.
+    pub mappings_left: u64,
+    /// Buffers that frames are received into.
+    pub receive_mappings: u64,
+}
+
+/// How a host was used.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HostUsage {
+    /// Hardware threads that were busy, on average.
+    pub busy_cpus: f64,
+    /// The same by what they did, in the order of [`Stage::ALL`].
+    pub busy_cpus_by_stage: [f64; 4],
+    /// Of the time, when its locks were held: the busiest of them.
+    pub lock_busy_share: f64,
+    /// How often a lock was taken, in a second.
+    pub locked_per_second: f64,
+    /// How long each waited for one, on average.
+    pub lock_wait_mean: Span,
+    /// Of the time, when the wire from here was busy.
+    pub wire_busy_share: f64,
+    /// Of the time, when the adapter's link towards memory was.
+    pub link_up_busy_share: f64,
+    /// And from memory.
+    pub link_down_busy_share: f64,
+    /// Calls of the hypervisor in a second.
+    pub hypercalls_per_second: f64,
+    /// What its mappings did, from beginning to end of measuring.
+    pub bill: Bill,
+    /// Mappings that could not be made.
+    pub mappings_refused: u64,
+}

@@ -1,0 +1,245 @@
+//! Two hosts: exact timelines, and what must hold whatever they do.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+use des::Span;
+use model::Link;
+use model::network::{
+    Adapter, Cpus, Host, LineTransfer, Locking, MappingCost, Outcome, Paths, Pattern, Protocol,
+    ReceiveBuffers, Road, Setup, Wire, Work, run,
+};
+use proptest::prelude::*;
+
+const PIECES: [u64; 2] = [512, 1024];
+
+fn ns(ns: u64) -> Span {
+    Span::from_ns(ns)
+}
+
+fn host(road: Road) -> Host {
+    Host {
+        cpus: Cpus { cores: 4, cores_per_node: 2, core_capacity: vec![1.0, 1.5], wake: ns(1_000) },
+        instruction_ns: 0.5,
+        paths: Paths { write: 3_000.0, send: 4_000.0, receive: 6_000.0, read: 5_000.0, interrupt: 1_000.0 },
+        adapter: Adapter {
+            link: Link {
+                generation: 2.try_into().unwrap(),
+                lanes: 8,
+                payload_bytes_max: 256,
+                read_request_bytes_max: 512,
+                completion_boundary_bytes: 64,
+                overhead_share: 0.0,
+            },
+            receive_rings: 4,
+            receive_entries: 64,
+            send_rings: 2,
+            latency: ns(800),
+            inline_bytes: 104,
+            copied_bytes: 256,
+            buffers: ReceiveBuffers::EachFrame { pieces_bytes: PIECES.to_vec() },
+            receive_delay: Span::ZERO,
+            receive_frames: 16,
+            send_delay: ns(16_000),
+            send_frames: 16,
+        },
+        road,
+        mapping: MappingCost {
+            direct_instructions: 100.0,
+            window_instructions: 200.0,
+            locked_instructions: 300.0,
+            hypercall: ns(600),
+            entry: ns(10),
+            line: LineTransfer { same_node: ns(100), other_node: ns(200) },
+        },
+    }
+}
+
+fn window(locking: Locking) -> Road {
+    Road::Window { bytes: 1 << 30, locking }
+}
+
+fn setup(road: Road, pattern: Pattern, protocol: Protocol, message_bytes: u64, instances: u32) -> Setup {
+    Setup {
+        hosts: [host(road), host(road)],
+        wire: Wire { bits_per_second: 10e9, mtu_bytes: 1500, latency: ns(700) },
+        work: Work { pattern, protocol, message_bytes },
+        instances,
+        warm_up: Span::from_ms(1),
+        measured: Span::from_ms(4),
+        seed: 1,
+    }
+}
+
+const TCP: Protocol = Protocol::Tcp { segment_bytes_max: 64 << 10 };
+const STREAM: Pattern = Pattern::Stream { window_bytes: 256 << 10 };
+
+/// One instance, and nothing that comes between.
+fn alone(message_bytes: u64) -> Setup {
+    let mut setup = setup(Road::Direct, Pattern::Exchange, Protocol::Udp, message_bytes, 1);
+    for host in &mut setup.hosts {
+        // One thread a core, nothing is mapped to be sent, and so no interrupt tells that it was.
+        host.cpus.core_capacity = vec![1.0];
+        host.adapter.inline_bytes = 1514;
+        host.adapter.copied_bytes = 1514;
+    }
+    setup
+}
+
+/// Half an exchange of a frame, part by part. Link: 24 bytes of request at 4 bytes a nanosecond; 92 bytes in one completion with
+/// 20 more; the same written with 24 more. Wire: 92 + 38 bytes at 1.25 bytes a nanosecond.
+#[test]
+fn an_exchange_takes_the_sum_of_its_parts_to_the_picosecond() {
+    let instructions = (3_000 + 4_000 + 1_000 + 6_000 + 5_000) * 500;
+    let fetched = (24 + 92 + 20) * 1_000 / 4 + 800_000;
+    let wire = (92 + 38) * 8 * 100 + 700_000;
+    let written = (92 + 24) * 1_000 / 4 + 800_000;
+    let half = instructions + fetched + wire + written + 1_000_000;
+    let outcome = run(&alone(64)).unwrap();
+    assert_eq!(outcome.latency_mean.as_ps(), 2 * half);
+}
+
+/// Two frames of one message: the second is on its way while the first is received.
+#[test]
+fn two_frames_overlap_to_the_picosecond() {
+    let [first, second] = [1_472_u64 + 28, 528 + 28];
+    let link = |bytes: u64, unit: u64, header: u64| (bytes + bytes.div_ceil(unit) * header) * 1_000 / 4;
+    let wire = |bytes: u64| (bytes + 38) * 800;
+    // To the other's memory, from when its CPU hands it over; of the wire, when it is free again.
+    let there = |handed: u64, bytes: u64, free: u64| {
+        let fetched = handed + bytes.div_ceil(512) * 24 * 1_000 / 4 + link(bytes, 256, 20) + 800_000;
+        let sent = fetched.max(free) + wire(bytes);
+        (sent + 700_000 + link(bytes, 256, 24) + 800_000, sent)
+    };
+    let handed = (3_000 + 4_000) * 500;
+    let (first_at, free) = there(handed, first, 0);
+    let (second_at, _) = there(handed + 4_000 * 500, second, free);
+    let first_done = first_at + (1_000 + 6_000) * 500;
+    // It came before the first poll was over, and so without an interrupt of its own.
+    assert!(first_at < second_at && second_at < first_done);
+    let delivered = first_done + 6_000 * 500;
+    let half = delivered + 1_000_000 + 5_000 * 500;
+    assert_eq!(run(&alone(2_000)).unwrap().latency_mean.as_ps(), 2 * half);
+}
+
+/// What a mapping takes to send, in steps of one CPU: outside, lock, hypercall.
+#[test]
+fn a_mapping_adds_what_it_is_priced_at() {
+    let with = |road| {
+        let mut setup = alone(64);
+        for host in &mut setup.hosts {
+            (host.road, host.adapter.inline_bytes, host.adapter.send_delay) = (road, 0, Span::from_ms(100));
+            host.adapter.send_frames = u32::MAX;
+        }
+        run(&setup).unwrap().latency_mean.as_ps()
+    };
+    let none = run(&alone(64)).unwrap().latency_mean.as_ps();
+    assert_eq!(with(Road::Direct) - none, 2 * 100 * 500);
+    for locking in [Locking::Table, Locking::Bitmap, Locking::Pools] {
+        assert_eq!(with(window(locking)) - none, 2 * ((200 + 300) * 500 + 600_000), "{locking:?}");
+    }
+}
+
+fn holds(setup: &Setup) -> Outcome {
+    let outcome = run(setup).unwrap();
+    let totals = outcome.totals;
+    assert_eq!(totals.written_bytes, totals.read_bytes, "{outcome:?}");
+    assert_eq!(totals.sent_frames, totals.received_frames, "{outcome:?}");
+    assert_eq!(totals.mappings_left, totals.receive_mappings, "{outcome:?}");
+    assert!(totals.read_bytes > 0);
+    assert!(outcome.gigabits_per_second * 1e9 <= 2.0 * setup.wire.bits_per_second, "{outcome:?}");
+    for (usage, host) in outcome.hosts.iter().zip(&setup.hosts) {
+        let shares = [
+            usage.wire_busy_share,
+            usage.lock_busy_share,
+            usage.link_up_busy_share,
+            usage.link_down_busy_share,
+        ];
+        assert!(shares.iter().all(|share| (0.0..=1.000_001).contains(share)), "{usage:?}");
+        assert!(usage.busy_cpus <= f64::from(host.cpus.threads()) + 1e-6, "{usage:?}");
+        // A stage's time counts from when it begins: what goes on when measuring begins and ends may differ.
+        let stages: f64 = usage.busy_cpus_by_stage.iter().sum();
+        assert!((stages - usage.busy_cpus).abs() < 0.1 + 0.05 * usage.busy_cpus, "{usage:?}");
+        assert_eq!(usage.mappings_refused, 0);
+    }
+    if setup.work.pattern == Pattern::Exchange {
+        // Little's law: each instance has an exchange under way, always.
+        let under_way = outcome.operations_per_second * outcome.latency_mean.as_ps_f64() / 1e12;
+        let instances = f64::from(setup.instances);
+        assert!((under_way / instances - 1.0).abs() < 0.06, "{under_way} of {instances}");
+    }
+    outcome
+}
+
+fn roads() -> impl Strategy<Value = Road> {
+    prop_oneof![
+        Just(Road::Direct),
+        prop::sample::select(vec![Locking::Table, Locking::Bitmap, Locking::Pools]).prop_map(window),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    #[test]
+    fn whatever_they_do(
+        road in roads(), is_stream: bool, is_tcp: bool, message_bytes in 1..20_000_u64, instances in 1..40_u32,
+        receive_delay_ns in 0..40_000_u64, copied_bytes in 0..1600_u64, seed: u64,
+    ) {
+        let is_stream = is_stream && is_tcp;
+        let (pattern, protocol) =
+            (if is_stream { STREAM } else { Pattern::Exchange }, if is_tcp { TCP } else { Protocol::Udp });
+        let mut setup = setup(road, pattern, protocol, message_bytes, instances);
+        setup.seed = seed;
+        for host in &mut setup.hosts {
+            host.adapter.receive_delay = ns(receive_delay_ns);
+            host.adapter.copied_bytes = copied_bytes;
+        }
+        let blocks = ReceiveBuffers::Blocks { block_bytes: 64 << 10, pieces_bytes: PIECES.to_vec() };
+        setup.hosts[1].adapter.buffers = blocks;
+        let outcome = holds(&setup);
+        prop_assert_eq!(&outcome, &run(&setup).unwrap(), "the same seed gives the same");
+    }
+}
+
+#[test]
+fn fewer_locks_are_never_slower() {
+    let rate = |road| holds(&setup(road, Pattern::Exchange, Protocol::Udp, 1_000, 32)).operations_per_second;
+    let [table, bitmap, pools] =
+        [Locking::Table, Locking::Bitmap, Locking::Pools].map(|locking| rate(window(locking)));
+    assert!(table < bitmap && bitmap < pools && pools < rate(Road::Direct), "{table} {bitmap} {pools}");
+}
+
+#[test]
+fn a_lock_that_is_always_held_limits() {
+    let outcome = holds(&setup(window(Locking::Table), Pattern::Exchange, Protocol::Udp, 1_000, 64));
+    assert!(
+        outcome.busiest.0.starts_with("lock of the") && outcome.busiest.1 > 0.95,
+        "{:?}",
+        outcome.busiest
+    );
+    // One holds it for 300 instructions, a hypercall and the line's way; the CPUs that wait spin.
+    let usage = &outcome.hosts[0];
+    assert!(usage.locked_per_second < 1e9 / (150.0 + 600.0), "{usage:?}");
+    assert!(usage.busy_cpus_by_stage[3] > 1.0, "{usage:?}");
+}
+
+#[test]
+fn a_stream_fills_the_wire_and_no_more() {
+    let mut setup = setup(Road::Direct, STREAM, TCP, 64 << 10, 8);
+    setup.hosts[1].paths.receive = 1_000.0;
+    let outcome = holds(&setup);
+    // 1,448 bytes of each 1,538.
+    let most = 10.0 * 1_448.0 / 1_538.0;
+    assert!((0.97 * most..=1.01 * most).contains(&outcome.gigabits_per_second), "{outcome:?}");
+    assert_eq!(outcome.busiest.0, "wire from the client");
+}
+
+#[test]
+fn a_window_without_room_refuses_and_says_so() {
+    let mut setup = setup(window(Locking::Bitmap), Pattern::Exchange, Protocol::Udp, 1_000, 4);
+    for host in &mut setup.hosts {
+        host.road = Road::Window { bytes: 2 << 20, locking: Locking::Bitmap };
+    }
+    let outcome = run(&setup).unwrap();
+    assert!(outcome.hosts.iter().all(|usage| usage.mappings_refused > 0), "{outcome:?}");
+    assert_eq!(outcome.totals.written_bytes, outcome.totals.read_bytes);
+}
