@@ -20,6 +20,7 @@ mod bytes;
 mod lab;
 mod mtrr;
 mod power;
+mod price_list;
 mod text;
 mod toll_sheet;
 mod whole_host;
@@ -29,6 +30,7 @@ pub use bytes::{config_space, proc_bus_pci_and_names};
 pub use lab::{lab_module, lab_presets, lab_record, lab_symbols, lab_trace};
 pub use mtrr::{memmap_wish_range, mtrr_pat_iomem, mtrr_plan};
 pub use power::{ddw, device_tree};
+pub use price_list::price_list;
 pub use text::{command_line, interrupts_numa, kernel_log, lspci_text, version_cpuinfo};
 pub use toll_sheet::toll_sheet;
 pub use whole_host::whole_host;
@@ -37,7 +39,7 @@ pub use whole_host::whole_host;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 20] = [
+pub const TARGETS: [Target; 21] = [
     ("archive", archive),
     ("command_line", command_line),
     ("config_space", config_space),
@@ -54,6 +56,7 @@ pub const TARGETS: [Target; 20] = [
     ("memmap_wish_range", memmap_wish_range),
     ("mtrr_pat_iomem", mtrr_pat_iomem),
     ("mtrr_plan", mtrr_plan),
+    ("price_list", price_list),
     ("proc_bus_pci_and_names", proc_bus_pci_and_names),
     ("toll_sheet", toll_sheet),
     ("version_cpuinfo", version_cpuinfo),

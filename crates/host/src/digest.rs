@@ -126,12 +126,7 @@ impl SheetDigest {
     /// Whether it was measured on this architecture. A sheet of 64-bit little-endian POWER says nothing of
     /// the big-endian kernels, which are other programs.
     pub fn is_of(&self, architecture: &Architecture) -> bool {
-        match self.arch.as_str() {
-            "x86" => *architecture == Architecture::X86_64,
-            "arm" => *architecture == Architecture::Aarch64,
-            "ppc" => *architecture == Architecture::Ppc64le,
-            _ => false,
-        }
+        sheet_word(architecture) == Some(&self.arch)
     }
 
     /// How its kernel writes translation entries: QEMU's machines offer calls for many at once.
@@ -179,6 +174,16 @@ impl TollDigest {
         }
         let ios = f64::from(self.ios_per_window.get()) * f64::from(self.windows.get());
         Some(total as f64 / ios)
+    }
+}
+
+/// The word of toll sheets and price lists for an architecture; `None` where there are none.
+pub fn sheet_word(architecture: &Architecture) -> Option<&'static str> {
+    match architecture {
+        Architecture::X86_64 => Some("x86"),
+        Architecture::Aarch64 => Some("arm"),
+        Architecture::Ppc64le => Some("ppc"),
+        _ => None,
     }
 }
 

@@ -16,7 +16,7 @@ pub mod tree;
 
 pub use bdf::Bdf;
 pub use citation::{Citation, Cited, Text};
-pub use digest::Digest;
+pub use digest::{Digest, sheet_word};
 pub use facts::Host;
 pub use judge::Inspection;
 pub use tree::Tree;

@@ -7,11 +7,11 @@ mod fixture;
 
 use fixture::tolls;
 use host::facts::iommu::Kind;
-use host::judge::Prediction;
+use host::judge::{Basis, Leg, Prediction};
 use host::tree::Memory;
 use host::{Digest, Host, Inspection, Tree};
 use proptest::prelude::*;
-use toll::Road;
+use toll::{Event, Evidence, Road};
 
 const NVME: (&str, &str) = ("nvme", "0x010802");
 const VTD: &str = "dmar0";
@@ -38,7 +38,7 @@ fn strict(release: &str, iommu: &str, (driver, class): (&str, &str)) -> Host {
 
 /// What is predicted of a strict host; the rule must have spoken.
 fn predicted(host: Host, tolls: &Digest) -> Vec<Prediction> {
-    let inspection = Inspection::with_tolls(host, tolls);
+    let inspection = fixture::inspect(host, tolls);
     assert_eq!(inspection.roads[0].road, Road::TranslatedStrict);
     let found = inspection.findings.into_iter().find(|finding| finding.id.word() == "strict-on-fast-adapter");
     found.unwrap().predicted
@@ -109,6 +109,61 @@ fn the_difference_is_told_in_both_directions() {
         evidence,
         "measured: iotoll lab run x86-vtd-strict, iotoll lab run x86-vtd-lazy, on a machine made up"
     );
+}
+
+#[test]
+fn a_gain_in_time_is_the_difference_at_the_prices_of_the_platform() {
+    let read = predicted(strict("6.1.76-x86_64", VTD, NVME), &tolls());
+    let time = read[0].time.as_ref().unwrap();
+    // 13,000 and 12,500 instructions of 0.5 ns, 1 and 0.01 invalidations of 700 ns.
+    assert_eq!((time.now_ns, time.then_ns.round()), (7200.0, 6257.0));
+    assert!((time.saved.ns - 943.0).abs() < 1e-6 && (time.cpu_saved - 0.0943).abs() < 1e-9);
+    assert_eq!(
+        time.what,
+        "synchronous O_DIRECT read of 4 KiB: 943 ns of 7.20 µs less (13 %): IOTLB invalidations 693 ns, instructions 250 ns; \
+         at 100,000 a second 9.43 % of a CPU"
+    );
+    assert_eq!(
+        time.prices,
+        "prices of an x86 made up: instruction 0.50 ns (assumed: made up); \
+         IOTLB invalidation 700 ns (published: a paper made up, 2000)"
+    );
+    let published = Evidence::Published { source: "a paper made up, 2000".to_owned() };
+    assert_eq!(time.saved.charges[1].price_ns.evidence, published);
+    let card = predicted(strict("6.1.76-x86_64", VTD, ("e1000e", "0x020000")), &tolls());
+    let message = card[1].time.as_ref().unwrap();
+    assert!(message.what.contains("IOTLB invalidations 5.59 µs, instructions -1.00 µs"), "{}", message.what);
+}
+
+#[test]
+fn what_has_no_price_is_named() {
+    let mut list = fixture::prices()[0].clone();
+    list.event_ns.remove(&Event::Invalidations);
+    let (host, tolls) = (strict("6.1.76-x86_64", VTD, NVME), tolls());
+    let inspection = Inspection::on(host, Basis { tolls: Some(&tolls), prices: Some(&[list]) });
+    let finding = inspection.findings.iter().find(|one| one.id.word() == "strict-on-fast-adapter").unwrap();
+    let time = finding.predicted[0].time.as_ref().unwrap();
+    assert!(time.what.ends_with("; not priced: IOTLB invalidations"), "{}", time.what);
+    assert_eq!(inspection.outlooks[0].unpriced, [Event::Invalidations]);
+    // Prices of another architecture are no prices.
+    let power = &fixture::prices()[1..];
+    let host = strict("6.1.76-x86_64", VTD, NVME);
+    let inspection = Inspection::on(host, Basis { tolls: Some(&tolls), prices: Some(power) });
+    let predicted = inspection.findings.iter().flat_map(|finding| &finding.predicted);
+    assert!(predicted.clone().count() > 0 && predicted.clone().all(|one| one.time.is_none()));
+    assert_eq!(inspection.outlooks, []);
+}
+
+#[test]
+fn an_adapter_is_told_of_once_whatever_findings_it_has() {
+    let inspection = fixture::inspect(strict("6.1.76-x86_64", VTD, NVME), &tolls());
+    let [outlook] = inspection.outlooks.as_slice() else { panic!("{:?}", inspection.outlooks) };
+    assert_eq!((outlook.address.to_string().as_str(), outlook.io), ("0000:00:01.0", "4 KiB read"));
+    assert_eq!(outlook.today, Leg { road: Road::TranslatedStrict, ns: 7200.0 });
+    assert_eq!(outlook.after.road, Road::TranslatedLazy);
+    let mut untold = tolls();
+    untold.sheets.retain(|sheet| sheet.road == Road::TranslatedStrict);
+    assert_eq!(fixture::inspect(strict("6.1.76-x86_64", VTD, NVME), &untold).outlooks, []);
 }
 
 #[test]

@@ -131,6 +131,7 @@ pub(crate) struct Reproduce {
 Examples:
   iotoll inspect                                     this host
   iotoll inspect --from host.tar.gz --json 3b:00.0   one adapter of a captured host, for machines
+  iotoll inspect --prices mine.toml                  times at the prices of your machine (docs/prices.md)
   iotoll inspect --range 0x10000000-0x14ffffff       the memory type of a physical range (x86)")]
 pub(crate) struct Inspect {
     /// A captured host: directory, sosreport, or .tar[.gz|.xz|.zst] [default: this host]
@@ -146,8 +147,12 @@ pub(crate) struct Inspect {
     /// [default: a digest of Debian's kernels in QEMU]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) tolls: Option<PathBuf>,
+    /// What an instruction, a hypercall, an invalidation ... takes on your machine, as data/prices/*.toml say it
+    /// [default: prices of one platform of the host's architecture]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) prices: Option<PathBuf>,
     /// The effective memory type of physical addresses BASE to END, both included (x86)
-    #[arg(long, value_name = "BASE-END", conflicts_with_all = ["html", "adapter", "tolls"])]
+    #[arg(long, value_name = "BASE-END", conflicts_with_all = ["html", "adapter", "tolls", "prices"])]
     pub(crate) range: Option<PhysRange>,
     /// Only this adapter, in full: 0000:3b:00.0 or 3b:00.0
     #[arg(value_name = "ADAPTER")]

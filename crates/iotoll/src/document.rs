@@ -2,7 +2,7 @@
 //! together, and the version of that.
 
 use host::facts::{Adapter, Function, Unseen, bounce, iommu, log, memory, platform, power};
-use host::judge::{Finding, Inspection, Road, Verdict};
+use host::judge::{Finding, Inspection, Outlook, Road, Verdict};
 use host::kernel::verdict::TokenVerdict;
 use host::{Bdf, Citation, Cited};
 use serde::Serialize;
@@ -21,6 +21,7 @@ pub(crate) struct Document<'a> {
     adapters: Vec<AdapterView<'a>>,
     bridges: Vec<&'a Function>,
     findings: Vec<&'a Finding>,
+    outlooks: Vec<&'a Outlook>,
     unseen: &'a [Unseen],
 }
 
@@ -90,6 +91,7 @@ impl<'a> Document<'a> {
                 .iter()
                 .filter(|finding| finding.address.is_none_or(wanted))
                 .collect(),
+            outlooks: inspection.outlooks.iter().filter(|outlook| wanted(outlook.address)).collect(),
             unseen: &host.unseen,
         }
     }

@@ -3,8 +3,9 @@
 use crate::cli::Inspect;
 use crate::document::Document;
 use crate::output::{self, Outcome};
-use crate::tolls;
+use crate::{prices, tolls};
 use anyhow::{Context, bail};
+use host::judge::Basis;
 use host::memory::PhysRange;
 use host::{Bdf, Host, Inspection, Tree};
 use std::path::Path;
@@ -14,10 +15,10 @@ pub(crate) fn run(args: &Inspect) -> anyhow::Result<Outcome> {
     if let Some(range) = args.range {
         return memory_type(&host, range, args.json);
     }
-    let inspection = match &args.tolls {
-        Some(folder) => Inspection::with_tolls(host, &tolls::read(folder)?),
-        None => Inspection::of(host),
-    };
+    let tolls = args.tolls.as_deref().map(tolls::read).transpose()?;
+    let prices = args.prices.as_deref().map(|file| prices::read(file, &host)).transpose()?;
+    let prices = prices.as_ref().map(std::slice::from_ref);
+    let inspection = Inspection::on(host, Basis { tolls: tolls.as_ref(), prices });
     if let Some(file) = &args.html {
         output::file(file, report::page(&inspection, made_by()).as_bytes())?;
         output::say(&format!("{} written", file.display()));

@@ -14,6 +14,7 @@ mod lab;
 mod model;
 mod mtrr;
 mod output;
+mod prices;
 mod reproduce;
 #[cfg(feature = "sweep")]
 mod sweep;

@@ -188,6 +188,64 @@ fn predictions_are_made_from_the_users_own_sheets() {
     // Other figures than those of the sheets that the program carries.
     assert_eq!(predicted[0]["now"]["instructions"], 21613.0, "{predicted}");
     assert_eq!(predicted.as_array().unwrap().len(), 1);
+    // Other prices than those that the program carries: an instruction 0.5 ns, an invalidation 700.
+    let prices = made_up_prices("x86");
+    let args = ["inspect", "--json", "--from", host, "--tolls", &made_up_tolls(), "--prices", &prices];
+    let document = json(&args);
+    let time = &document["findings"][0]["predicted"][0]["time"];
+    assert_eq!(time["now_ns"], 21_613.0 * 0.5 + 700.0, "{time}");
+    assert_eq!(time["saved"]["charges"][1]["price_ns"]["evidence"]["kind"], "published");
+    assert_eq!(time["load_per_second"], 100_000);
+    let outlook = &document["outlooks"][0];
+    assert_eq!((&outlook["address"], &outlook["after"]["ns"]), (&"0000:00:01.0".into(), &time["then_ns"]));
+}
+
+fn made_up_prices(arch: &str) -> String {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../host/tests/prices/{arch}.toml"));
+    file.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn today_stands_beside_after_the_fixes_where_a_road_changes() {
+    let shown = |name: &str| {
+        let path = capture(name);
+        text(&iotoll(&["inspect", "--from", path.to_str().unwrap()]).stdout)
+    };
+    const TITLE: &str = "This host today and after the fixes";
+    assert!(shown("ppc-noddw").contains(TITLE));
+    assert!(!shown("x86-no-iommu").contains(TITLE) && !shown("x86-vtd-lazy").contains(TITLE));
+    let path = capture("ppc-noddw");
+    let document = json(&["inspect", "--json", "--from", path.to_str().unwrap(), "00:03.0"]);
+    let outlooks = document["outlooks"].as_array().unwrap();
+    assert!(!outlooks.is_empty() && outlooks.iter().all(|one| one["address"] == "0000:00:03.0"));
+    let (today, after) = (&outlooks[0]["today"], &outlooks[0]["after"]);
+    assert_eq!((&today["road"], &after["road"]), (&"tce-window".into(), &"direct-window".into()));
+    assert!(today["ns"].as_f64().unwrap() > after["ns"].as_f64().unwrap());
+}
+
+#[test]
+fn prices_that_are_none_are_errors_that_name_the_file_and_the_field() {
+    let path = capture("ppc-noddw").to_str().unwrap().to_owned();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("mine.toml");
+    let check = |bytes: &[u8], words: &str| {
+        fs::write(&file, bytes).unwrap();
+        let error = refused(&["inspect", "--from", &path, "--prices", file.to_str().unwrap()]);
+        assert!(error.contains("mine.toml") && error.contains(words), "{error}");
+    };
+    let good = fs::read_to_string(made_up_prices("ppc")).unwrap();
+    check(b"platform", "line 1");
+    check(&[0xa5; 300], "stream did not contain valid UTF-8");
+    check(good.replace("0.25", "nan").as_bytes(), "instruction_ns.value is NaN; expected a number");
+    check(good.replace("1000", "-1").as_bytes(), "event_ns.hypercalls.value is -1; expected a number");
+    check(good.replace("hypercalls", "hypercall").as_bytes(), "unknown variant `hypercall`");
+    check(good.replace("applies_to", "for").as_bytes(), "unknown field `for`");
+    check(good.replace("\"ppc\"", "\"x86\"").as_bytes(), "arch is `x86`, expected `ppc`");
+    fs::File::create(&file).unwrap().set_len((16 << 20) + 1).unwrap();
+    let huge = refused(&["inspect", "--from", &path, "--prices", file.to_str().unwrap()]);
+    assert!(huge.contains("larger than 16 MiB"), "{huge}");
+    let none = refused(&["inspect", "--prices", "/nowhere.toml", "--from", &path]);
+    assert!(none.contains("can't read price list /nowhere.toml"), "{none}");
 }
 
 #[test]

@@ -31,5 +31,8 @@ fn what_there_is_not_is_exit_two() {
     let output = reproduce(&["nobody"]);
     assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains(r#"there is no family "nobody"; there are power-window, dma-contention, iotlb"#), "{said}");
+    assert!(
+        said.contains(r#"there is no family "nobody"; there are power-window, dma-contention, iotlb"#),
+        "{said}"
+    );
 }

@@ -8,7 +8,6 @@
 mod engine;
 mod experiment;
 mod family;
-mod given;
 mod link;
 pub mod network;
 mod partition;
@@ -19,6 +18,6 @@ pub mod sweep;
 pub use engine::{IommuSetup, Operation, Outcome, Setup, TRANSFERS, run};
 pub use experiment::{Answer, Engine, Experiment, ExperimentError, Iommu, Part};
 pub use family::{FamilyError, families, reproduce};
-pub use given::Given;
 pub use link::{Generation, Link, UnknownGeneration};
 pub use reproduction::{Curve, Parameter, Point, Reproduction, Role, SCHEMA};
+pub use toll::Given;

@@ -161,10 +161,13 @@ fn holds(setup: &Setup) -> Outcome {
         assert!((stages - usage.busy_cpus).abs() < 0.1 + 0.05 * usage.busy_cpus, "{usage:?}");
         assert_eq!(usage.mappings_refused, 0);
     }
-    if setup.work.pattern == Pattern::Exchange {
+    let seconds = setup.measured.as_ps_f64() / 1e12;
+    let instances = f64::from(setup.instances);
+    // Exchanges that are under way when measuring begins and ends count little if each instance has many.
+    let has_many = outcome.operations_per_second * seconds > 40.0 * instances;
+    if setup.work.pattern == Pattern::Exchange && has_many {
         // Little's law: each instance has an exchange under way, always.
         let under_way = outcome.operations_per_second * outcome.latency_mean.as_ps_f64() / 1e12;
-        let instances = f64::from(setup.instances);
         assert!((under_way / instances - 1.0).abs() < 0.06, "{under_way} of {instances}");
     }
     outcome

@@ -2,10 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
-use model::Given;
 use std::collections::BTreeMap;
 use std::path::Path;
-use toll::{Event, Stage, Toll, TollSheet};
+use toll::{Event, Given, PriceList, Stage, Toll, TollSheet};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// Against speculation, since 2018.
@@ -70,4 +69,15 @@ fn paths_are_those_of_the_sheets() {
     let outside = [Stage::DmaMap, Stage::DmaUnmap, Stage::TableWrite];
     check("window_map_instructions", stages(mapped, &outside) / calls(mapped));
     check("window_locked_instructions", stages(mapped, &[Stage::Iova]) / calls(mapped));
+}
+
+/// What inspections price by, and what the experiments do.
+#[test]
+fn price_lists_say_the_same() {
+    let text = std::fs::read_to_string(Path::new(ROOT).join("experiments/power7.toml")).unwrap();
+    let given: BTreeMap<String, Given> = toml::from_str(&text).unwrap();
+    let prices = PriceList::builtin().iter().find(|prices| prices.arch == "ppc").unwrap();
+    assert_eq!(prices.instruction_ns, given["instruction_ns"]);
+    let hypercall = &prices.event_ns[&Event::Hypercalls];
+    assert_eq!(hypercall.value, given["hypercall_us"].value * 1e3);
 }

@@ -3,28 +3,7 @@
 use crate::plain::plain;
 use crate::quantity;
 use bench::{Benchmark, Case, Entry, Measured, Scenario, Summary};
-
-/// Digits that a figure deserves: three, but whole where it is large.
-pub(crate) fn figure(value: f64) -> String {
-    match value {
-        _ if !value.is_finite() => "?".to_owned(),
-        100.0.. => quantity::grouped(value.round() as u64),
-        10.0.. => format!("{value:.1}"),
-        0.01.. => format!("{value:.2}"),
-        0.0 => "0".to_owned(),
-        _ => format!("{value:.0e}"),
-    }
-}
-
-/// Nanoseconds in the unit that suits them: `13.2 ns`, `1.05 ms`.
-pub(crate) fn time(ns: f64) -> String {
-    match ns {
-        1e9.. => format!("{} s", figure(ns / 1e9)),
-        1e6.. => format!("{} ms", figure(ns / 1e6)),
-        1e3.. => format!("{} µs", figure(ns / 1e3)),
-        _ => format!("{} ns", figure(ns)),
-    }
-}
+pub(crate) use toll::{figure, time};
 
 /// A number of threads.
 pub(crate) fn threads(number: usize) -> String {
@@ -150,15 +129,4 @@ pub(crate) fn facts(benchmark: &Benchmark) -> Vec<(&'static str, String)> {
             ),
         ),
     ]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn figures() {
-        assert_eq!([0.0, 0.000_07, 0.5, 13.24, 1234.4].map(figure), ["0", "7e-5", "0.50", "13.2", "1,234"]);
-        assert_eq!([13.24, 1050.0, 2.5e6, 3e9].map(time), ["13.2 ns", "1.05 µs", "2.50 ms", "3.00 s"]);
-    }
 }

@@ -6,8 +6,9 @@ use host::judge::{Finding, Prediction};
 use std::collections::HashMap;
 
 /// What predictions are, said once.
-pub(crate) const TOLL: &str = "Tolls are per I/O, in instructions and events counted on emulated machines; they \
-                               predict what goes away, not how long it took.";
+pub(crate) const TOLL: &str = "Tolls are per I/O, in instructions and events counted on emulated machines. Times are \
+                               those tolls at the prices of the platform named, which were not measured here: a CPU's \
+                               time, without the adapter's.";
 
 /// A finding and all addresses that it holds for.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,6 +22,24 @@ pub(crate) struct Folded<'i> {
     pub(crate) predicted: Vec<&'i Prediction>,
     /// Whether the texts differ by address, so that they have to be read with another in its place.
     pub(crate) differs: bool,
+}
+
+/// What is predicted, and what from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sourced<'i> {
+    pub(crate) what: &'i str,
+    pub(crate) source: &'i str,
+}
+
+/// Lines to show of predictions: a source stands once, below all that are from it.
+pub(crate) fn with_sources<'i>(predicted: &[Sourced<'i>]) -> Vec<(&'i str, bool)> {
+    let alike = predicted.chunk_by(|a, b| a.source == b.source);
+    let lines = |some: &[Sourced<'i>]| {
+        let mut lines: Vec<_> = some.iter().map(|one| (one.what, false)).collect();
+        lines.extend(some.last().map(|one| (one.source, true)));
+        lines
+    };
+    alike.flat_map(lines).collect()
 }
 
 /// Folds findings that are the same but for the address, keeping their order.
@@ -54,6 +73,18 @@ impl<'i> Folded<'i> {
             }
         }
         self.differs |= self.finding.what != other.what || self.finding.fix != other.fix;
+    }
+
+    /// What is predicted in counts, each with the sheets that it is from.
+    pub(crate) fn tolls(&self) -> Vec<Sourced<'i>> {
+        let toll = |one: &&'i Prediction| Sourced { what: &one.what, source: &one.sheets };
+        self.predicted.iter().map(toll).collect()
+    }
+
+    /// What is predicted in time, each with the prices that it is at.
+    pub(crate) fn times(&self) -> Vec<Sourced<'i>> {
+        let times = self.predicted.iter().filter_map(|one| one.time.as_ref());
+        times.map(|time| Sourced { what: &time.what, source: &time.prices }).collect()
     }
 
     /// The address that the texts name.
@@ -148,6 +179,7 @@ mod tests {
                 kernel_releases: None,
             },
             evidence: toll::Evidence::Assumed { why: "made up".to_owned() },
+            time: None,
         }
     }
 

@@ -4,6 +4,7 @@ mod adapters;
 mod bench;
 mod document;
 mod findings;
+mod outlook;
 mod reproduction;
 mod tolls;
 
@@ -47,6 +48,7 @@ fn whole(inspection: &Inspection, benchmark: Option<&Benchmark>, made_by: &str) 
             (the_host(host))
             (roads(inspection, &rows))
             (adapters::section(inspection, &rows))
+            (outlook::section(&inspection.outlooks))
             (findings::section(&inspection.findings))
             @if let Some(benchmark) = benchmark { (self::bench::brief(benchmark)) }
             (unseen(host))
@@ -71,6 +73,7 @@ fn contents(inspection: &Inspection, has_benchmark: bool) -> Markup {
         nav aria-label="Contents" {
             a href="#roads" { "Roads" }
             a href="#adapters" { "Adapters" }
+            @if !inspection.outlooks.is_empty() { a href="#outlook" { "After the fixes" } }
             a href="#findings" { (capitalised(&headline::count(&inspection.findings))) }
             @if has_benchmark { a href="#allocators" { "Allocators" } }
             @if unseen { a href="#unseen" { "Not seen" } }

@@ -1,7 +1,7 @@
 //! Results for people: terminal tables and self-contained HTML pages.
 //!
 //! What both say is put into words once, in the modules named for it (`headline`, `summary`, `row`,
-//! `fold`, `sheet`, `topology`; for toll sheets `platform`, `toll_text`); `terminal` and `html` only lay it out. Nothing here opens a file or
+//! `fold`, `outlook`, `sheet`, `topology`; for toll sheets `platform`, `toll_text`); `terminal` and `html` only lay it out. Nothing here opens a file or
 //! draws a conclusion: the facts and verdicts are `host`'s.
 //!
 //! Text that comes from a host is hostile until shown otherwise: the module `plain` takes control
@@ -18,6 +18,7 @@ mod link_text;
 mod memory_range;
 mod memory_types;
 mod mtrr_plan;
+mod outlook;
 mod plain;
 mod platform;
 mod plot;

@@ -6,6 +6,7 @@ mod grid;
 mod lab_list;
 mod map;
 mod model_answer;
+mod outlook;
 mod page;
 mod reproduction;
 mod table;
@@ -44,6 +45,7 @@ pub fn inspection(inspection: &Inspection, width: usize, style: Style) -> String
     if let Some(section) = memory_types::section(&inspection.host) {
         self::section(&mut page, &section);
     }
+    outlook::show(&mut page, &inspection.outlooks);
     findings::show(&mut page, &inspection.findings);
     unseen(&mut page, &inspection.host);
     page.done()
@@ -60,6 +62,7 @@ pub fn adapter(inspection: &Inspection, address: Bdf, width: usize, style: Style
     for section in &sections {
         self::section(&mut page, section);
     }
+    outlook::show(&mut page, inspection.outlooks.iter().filter(|outlook| outlook.address == address));
     let own = inspection.findings.iter().filter(|finding| finding.address == Some(address));
     findings::show(&mut page, own);
     Some(page.done())

@@ -79,3 +79,14 @@ fn what_was_measured_is_on_the_page() {
     assert!(page.contains("href=\"#allocators\"") && page.contains("ms for a million pairs in all"));
     assert!(!report::page(&capture("x86-no-iommu"), "test").contains("#allocators"));
 }
+
+#[test]
+fn today_stands_beside_after_the_fixes_where_a_road_changes() {
+    let shown = |name: &str| report::page(&capture(name), "test");
+    let changes = shown("ppc-noddw");
+    assert!(
+        changes.contains("<a href=\"#outlook\">") && changes.contains("<td class=\"number\">-8.75 µs</td>")
+    );
+    assert!(changes.contains("<dt>Time</dt>") && changes.contains("prices of a POWER made up"));
+    assert!(!shown("x86-no-iommu").contains("outlook"));
+}

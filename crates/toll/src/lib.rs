@@ -6,7 +6,8 @@
 //! What I/Os pay on a [`Road`] is written on a [`TollSheet`], one document per preset and kernel: the
 //! instructions of each [`Stage`] and function, and every [`Event`] that instructions don't show. Sheets
 //! whose sums don't hold are refused when read. [`compare()`] says what grew from one sheet to another,
-//! [`toll_over`] what a road costs more than one without translation.
+//! [`toll_over`] what a road costs more than one without translation. A [`PriceList`] says what it comes to in
+//! time on one platform: an [`Expense`].
 //!
 //! Nothing here opens a file, and nothing measures.
 
@@ -16,10 +17,13 @@ mod count;
 mod difference;
 mod event;
 mod evidence;
+mod expense;
 mod flaw;
 mod gain;
+mod given;
 mod limit;
 mod machine;
+mod price_list;
 mod road;
 #[cfg(test)]
 mod schema;
@@ -28,16 +32,19 @@ mod spread;
 mod stage;
 mod toll;
 
-pub use amount::grouped;
+pub use amount::{figure, grouped, time};
 pub use compare::{Change, Changed, Side, compare, grew};
 pub use count::{Average, Count};
 pub use difference::{Difference, EventDifference, toll_over, untranslated};
 pub use event::{Event, Occurrence, Tally};
 pub use evidence::Evidence;
+pub use expense::{Charge, Expense};
 pub use flaw::{Flaw, Part};
 pub use gain::Gain;
+pub use given::Given;
 pub use limit::{BadTolerance, Limit, Tolerance};
 pub use machine::{KernelId, Machine};
+pub use price_list::{PriceList, PriceListError};
 pub use road::{Road, UnknownRoad};
 pub use sheet::{SheetError, SheetSchema, TollSheet};
 pub use spread::Spread;

@@ -2,8 +2,10 @@
 //!
 //! Rules look at facts only and open no file. One file per family of findings.
 
+mod basis;
 mod decide;
 pub mod finding;
+mod outlook;
 mod power_road;
 mod predict;
 mod prediction;
@@ -11,13 +13,15 @@ mod published;
 mod rules;
 mod verdict;
 
+pub use basis::Basis;
 pub use finding::{Finding, Id, Severity};
-pub use prediction::{Distance, Pays, Prediction};
+pub use outlook::{Leg, Outlook};
+pub use prediction::{Distance, LOAD_PER_SECOND, Pays, Prediction, TimeGain};
 pub use toll::Road;
 pub use verdict::Verdict;
 
+use crate::Citation;
 use crate::facts::{Adapter, Host};
-use crate::{Citation, Digest};
 use std::collections::HashSet;
 
 /// A host with its roads and findings.
@@ -29,28 +33,26 @@ pub struct Inspection {
     pub roads: Vec<Verdict>,
     /// Findings, worst first.
     pub findings: Vec<Finding>,
+    /// What an I/O takes today and after the fixes, by address, where that can be predicted and a road changes.
+    pub outlooks: Vec<Outlook>,
 }
 
 impl Inspection {
-    /// Judges a host, with the toll sheets that the program carries.
+    /// Judges a host, with the toll sheets and prices that the program carries.
     pub fn of(host: Host) -> Self {
-        Self::judged(host, None)
+        Self::on(host, Basis::default())
     }
 
-    /// Judges a host, with these toll sheets.
-    pub fn with_tolls(host: Host, tolls: &Digest) -> Self {
-        Self::judged(host, Some(tolls))
-    }
-
-    fn judged(host: Host, tolls: Option<&Digest>) -> Self {
+    /// Judges a host, with predictions on this basis.
+    pub fn on(host: Host, basis: Basis<'_>) -> Self {
         let roads: Vec<Verdict> =
             host.adapters.iter().map(|adapter| decide::decide(&host, adapter)).collect();
         let case = Case { host: &host, roads: &roads };
         let mut findings = rules::find(&case);
-        predict::add(&mut findings, &case, tolls);
-        findings.iter_mut().for_each(|finding| keep_first(&mut finding.evidence));
         findings.sort_by_key(|finding| (std::cmp::Reverse(finding.severity), finding.id, finding.address));
-        Self { host, roads, findings }
+        let outlooks = predict::add(&mut findings, &case, basis);
+        findings.iter_mut().for_each(|finding| keep_first(&mut finding.evidence));
+        Self { host, roads, findings, outlooks }
     }
 
     /// Adapters with their roads.

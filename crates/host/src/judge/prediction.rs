@@ -2,10 +2,13 @@
 
 use serde::Serialize;
 use std::collections::BTreeMap;
-use toll::{Event, Evidence, Road};
+use toll::{Event, Evidence, Expense, Road};
+
+/// The load that shares of a CPU are told for: a disk or a network queue at work, far from what one CPU can do.
+pub const LOAD_PER_SECOND: u32 = 100_000;
 
 /// The difference between two toll sheets of one machine and kernel, the nearest to the host that there
-/// are. It is in instructions and events per I/O, not in time.
+/// are: in instructions and events per I/O, and in time by a price list.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Prediction {
     /// The difference, in words.
@@ -24,6 +27,30 @@ pub struct Prediction {
     pub distance: Distance,
     /// How the sheets were obtained.
     pub evidence: Evidence,
+    /// The same in time; `None` without a price list of the sheets' architecture.
+    pub time: Option<TimeGain>,
+}
+
+/// What a change of road saves of a CPU's time, per I/O: counts at the prices of one platform. The adapter's own time
+/// is not in it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TimeGain {
+    /// The gain, in words.
+    pub what: String,
+    /// The platform, and each price that the gain rests on with where it comes from, in words.
+    pub prices: String,
+    /// The machine that the prices are of.
+    pub platform: String,
+    /// All that has a price, on the road that the adapter is on.
+    pub now_ns: f64,
+    /// The same on the road that the remedy leads to.
+    pub then_ns: f64,
+    /// What is saved, or negative, by what it is made of, each price with its evidence.
+    pub saved: Expense,
+    /// The load in I/Os a second that the next is told for.
+    pub load_per_second: u32,
+    /// Of one CPU's time, at this load.
+    pub cpu_saved: f64,
 }
 
 /// What an I/O pays on a road.

@@ -59,7 +59,9 @@ pub(super) struct Flow {
     pub(super) unread: [u64; 2],
     /// A thread waits for bytes.
     pub(super) is_reading: [bool; 2],
-    /// Bytes of a stream that were written, read, and acknowledged.
+    /// Bytes of a stream that wait to fill a frame.
+    pub(super) gathered: u64,
+    /// Bytes of a stream that were sent, read, and acknowledged.
     pub(super) written: u64,
     pub(super) read: u64,
     pub(super) acknowledged: u64,

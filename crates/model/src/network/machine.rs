@@ -14,6 +14,8 @@ const POLL_FRAMES_MAX: usize = 64;
 const HEADER_BYTES: u64 = 128;
 /// Bytes that a read takes at most, where many were written.
 const READ_BYTES_MAX: u64 = 64 << 10;
+/// System calls of a task at most: interrupts wait no longer.
+const CALLS_MAX: u64 = 16;
 /// Instances begin within this time.
 const BEGINNING: Span = Span::from_us(100);
 const CLIENT: usize = 0;
@@ -248,14 +250,14 @@ impl<'a> Machine<'a> {
     fn plan_write(&mut self, host: usize, cpu: u32, flow: u32, steps: &mut Vec<Step>) {
         let path = self.hosts[host].setup.paths.write;
         let message_bytes = self.setup.work.message_bytes;
-        let writes = self.writes_at_once();
+        let writes = self.writes_at_once(flow);
         steps.push(self.stack(host, path * writes as f64));
-        let bytes = message_bytes * writes;
-        self.totals.written_bytes += bytes;
+        let mut bytes = message_bytes * writes;
         if let Pattern::Stream { .. } = self.setup.work.pattern {
-            self.flows[flow as usize].written += bytes;
             self.operations += if self.is_measuring { writes } else { 0 };
+            bytes = self.gathered(flow, bytes);
         }
+        self.totals.written_bytes += bytes;
         match self.setup.work.protocol {
             Protocol::Udp => self.plan_datagram(host, cpu, flow, bytes, steps),
             Protocol::Tcp { segment_bytes_max } => {
@@ -265,13 +267,29 @@ impl<'a> Machine<'a> {
         steps.push(Step::Then(Effect::Written { flow }));
     }
 
-    /// A stream of messages that are shorter than a frame leaves by whole frames (Nagle's algorithm).
-    fn writes_at_once(&self) -> u64 {
+    /// Up to a frame's worth of a stream.
+    fn writes_at_once(&self, flow: u32) -> u64 {
         let work = &self.setup.work;
+        let gathered = self.flows[flow as usize].gathered;
         match work.pattern {
             Pattern::Exchange => 1,
-            Pattern::Stream { .. } => self.frame_payload().div_ceil(work.message_bytes),
+            Pattern::Stream { .. } => {
+                let left = self.frame_payload().saturating_sub(gathered);
+                left.div_ceil(work.message_bytes).clamp(1, CALLS_MAX)
+            }
         }
+    }
+
+    /// A stream of messages that are shorter than a frame leaves by whole frames (Nagle's algorithm).
+    fn gathered(&mut self, flow: u32, bytes: u64) -> u64 {
+        let payload = self.frame_payload();
+        let known = &mut self.flows[flow as usize];
+        known.gathered += bytes;
+        if known.gathered < payload {
+            return 0;
+        }
+        known.written += known.gathered;
+        std::mem::take(&mut known.gathered)
     }
 
     fn frame_payload(&self) -> u64 {
@@ -343,7 +361,7 @@ impl<'a> Machine<'a> {
         let (bytes, reads) = match self.setup.work.pattern {
             Pattern::Exchange => (message_bytes, 1),
             Pattern::Stream { .. } => {
-                let taken = (*unread).min(READ_BYTES_MAX);
+                let taken = (*unread).min(READ_BYTES_MAX).min(message_bytes * CALLS_MAX);
                 (taken, taken.div_ceil(message_bytes))
             }
         };

@@ -53,7 +53,7 @@ pub struct Outcome {
 /// What went through: if all is well, what was written was read, and what was sent was received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Totals {
-    /// Bytes that applications wrote.
+    /// Bytes that applications wrote, but for those of streams that don't fill a frame yet.
     pub written_bytes: u64,
     /// And read.
     pub read_bytes: u64,

@@ -1,6 +1,6 @@
 //! Findings in the page.
 
-use crate::fold::{Folded, TOLL, evidence_lines, fold};
+use crate::fold::{Folded, Sourced, TOLL, evidence_lines, fold, with_sources};
 use crate::plain::plain;
 use crate::{quantity, svg};
 use host::judge::Finding;
@@ -62,25 +62,23 @@ fn detail(number: usize, one: &Folded<'_>) -> Markup {
                 @if let Some(gain) = &finding.gain {
                     div { dt { "Gain" } dd { (plain(&gain.what)) br; span.absent { (plain(&gain.evidence.to_string())) } } }
                 }
-                (predicted(one))
+                (predicted("Toll", &one.tolls()))
+                (predicted("Time", &one.times()))
             }
             (evidence(finding))
         }
     }
 }
 
-/// Sheets are named once for all that was predicted from the same.
-fn predicted(one: &Folded<'_>) -> Markup {
-    let last =
-        |index: usize, sheets: &str| one.predicted.get(index + 1).is_none_or(|next| next.sheets != sheets);
+fn predicted(name: &str, predicted: &[Sourced<'_>]) -> Markup {
     html! {
-        @if !one.predicted.is_empty() {
+        @if !predicted.is_empty() {
             div {
-                dt { "Toll" }
+                dt { (name) }
                 dd {
-                    @for (index, prediction) in one.predicted.iter().enumerate() {
-                        (plain(&prediction.what)) br;
-                        @if last(index, &prediction.sheets) { span.absent { (plain(&prediction.sheets)) } br; }
+                    @for (line, is_source) in with_sources(predicted) {
+                        @if is_source { span.absent { (plain(line)) } } @else { (plain(line)) }
+                        br;
                     }
                 }
             }

@@ -1,7 +1,7 @@
 //! Findings: each in a line, then each in full.
 
 use super::page::Page;
-use crate::fold::{Folded, TOLL, evidence_lines, fold};
+use crate::fold::{Folded, TOLL, evidence_lines, fold, with_sources};
 use crate::plain::plain;
 use crate::quantity;
 use crate::style::Ink;
@@ -101,19 +101,15 @@ fn detail(page: &mut Page, number: usize, one: &Folded<'_>) {
     evidence(page, finding, indent);
 }
 
-/// Sheets are named once for all that was predicted from the same.
 fn predicted(page: &mut Page, one: &Folded<'_>, indent: usize) {
-    let mut name = "toll";
-    let mut shown = one.predicted.iter().take(PREDICTIONS_MAX).peekable();
-    while let Some(prediction) = shown.next() {
-        field(page, name, &prediction.what, indent);
-        name = "";
-        if shown.peek().is_none_or(|next| next.sheets != prediction.sheets) {
-            field(page, name, &prediction.sheets, indent);
+    for (name, predicted) in [("toll", one.tolls()), ("time", one.times())] {
+        let shown = &predicted[..predicted.len().min(PREDICTIONS_MAX)];
+        for (index, (line, _)) in with_sources(shown).into_iter().enumerate() {
+            field(page, if index == 0 { name } else { "" }, line, indent);
         }
-    }
-    if let Some(more @ 1..) = one.predicted.len().checked_sub(PREDICTIONS_MAX) {
-        field(page, "", &format!("and {more} more, with other drivers"), indent);
+        if let Some(more @ 1..) = predicted.len().checked_sub(PREDICTIONS_MAX) {
+            field(page, "", &format!("and {more} more, with other drivers"), indent);
+        }
     }
 }
 

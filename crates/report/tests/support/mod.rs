@@ -1,16 +1,23 @@
 //! Hosts to lay out: captures of real machines, and one made up to be troublesome.
 
+use host::judge::Basis;
 use host::tree::Memory;
 use host::{Digest, Host, Inspection, Tree};
 use std::path::Path;
+use toll::PriceList;
 
 pub(crate) const CAPTURES: [&str; 5] =
     ["arm-smmu-strict", "ppc-ddw", "ppc-noddw", "x86-no-iommu", "x86-vtd-lazy"];
 
-/// With toll sheets that no new measurement changes.
+/// With toll sheets and prices that no new measurement changes.
 fn judged(host: Host) -> Inspection {
     let tolls = include_str!("../../../host/tests/tolls/made-up.toml");
-    Inspection::with_tolls(host, &Digest::parse(tolls).unwrap())
+    let prices = |text| PriceList::read(text, "made up").unwrap();
+    let prices = [
+        prices(include_str!("../../../host/tests/prices/x86.toml")),
+        prices(include_str!("../../../host/tests/prices/ppc.toml")),
+    ];
+    Inspection::on(host, Basis { tolls: Some(&Digest::parse(tolls).unwrap()), prices: Some(&prices) })
 }
 
 /// What was seen in a capture.

@@ -28,6 +28,15 @@ impl Workload {
         }
     }
 
+    /// The I/O, in a few words.
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Self::Read4k => "4 KiB read",
+            Self::Udp64 => "64 B UDP exchange",
+            Self::Tcp16k => "16 KiB TCP message",
+        }
+    }
+
     /// The end of its name: one of those that digests keep.
     pub(super) fn suffix(self) -> &'static str {
         match self {

@@ -3,23 +3,31 @@
 use super::change::Change;
 use super::nearest::{Pair, Side};
 use super::place::Place;
+use super::time;
 use crate::digest::{SheetDigest, TollDigest};
 use crate::judge::prediction::{Pays, Prediction};
 use crate::kernel::{Family, KernelVersion};
 use ddw::TceCalls;
-use toll::{Event, Evidence, Road, grouped};
+use toll::{Event, Evidence, PriceList, Road, grouped};
 
 /// Differences that would be shown as nothing.
-const EVENTS_MIN: f64 = 0.005;
+pub(super) const EVENTS_MIN: f64 = 0.005;
 
 /// Puts the pair of sheets nearest to a place into words.
-pub(super) fn prediction(pair: &Pair<'_>, place: &Place<'_>, change: Change) -> Prediction {
+pub(super) fn prediction(
+    pair: &Pair<'_>,
+    place: &Place<'_>,
+    change: Change,
+    prices: Option<&PriceList>,
+) -> Prediction {
+    let io = io(&pair.now.toll.what, change.only);
     let (now, then) = (pays(pair.now, pair.then.toll, change), pays(pair.then, pair.now.toll, change));
     Prediction {
-        what: what(&pair.now.toll.what, &now, &then, change.only),
+        what: format!("{io}: {}", what(&now, &then)),
         sheets: sheets(pair, place),
         workload: pair.now.toll.workload.clone(),
         driver: pair.now.toll.driver.clone(),
+        time: prices.map(|prices| time::gain(&io, &now, &then, prices)),
         now,
         then,
         distance: pair.distance,
@@ -43,8 +51,13 @@ fn pays(side: Side<'_>, other: &TollDigest, change: Change) -> Pays {
     }
 }
 
-/// `synchronous read of 4 KiB: 430 of 13,181 instructions (3 %) and 1 IOTLB invalidation less`.
-fn what(workload: &str, now: &Pays, then: &Pays, only: Option<&str>) -> String {
+/// The I/O, and which of them where not all change.
+fn io(workload: &str, only: Option<&str>) -> String {
+    only.map_or_else(|| workload.to_owned(), |only| format!("{workload} {only}"))
+}
+
+/// `430 of 13,181 instructions (3 %) and 1 IOTLB invalidation less`.
+fn what(now: &Pays, then: &Pays) -> String {
     let (mut less, mut more) = (Vec::new(), Vec::new());
     let saved = (now.instructions - then.instructions).round();
     let whole = format!("of {} instructions ({})", count(now.instructions), percent(saved, now.instructions));
@@ -66,12 +79,17 @@ fn what(workload: &str, now: &Pays, then: &Pays, only: Option<&str>) -> String {
         .filter(|(list, _)| !list.is_empty())
         .map(|(list, direction)| format!("{} {direction}", listed(list)))
         .collect();
-    let difference = if said.is_empty() { "no difference".to_owned() } else { said.join("; ") };
-    let only = only.map_or(String::new(), |only| format!(" {only}"));
-    format!("{workload}{only}: {difference}")
+    if said.is_empty() { "no difference".to_owned() } else { said.join("; ") }
 }
 
 fn events(event: Event, amount: f64) -> String {
+    let words = count(amount);
+    let name = event_name(event, if words == "1" { 1.0 } else { amount });
+    format!("{words} {name}")
+}
+
+/// What events are called, one or many.
+pub(super) fn event_name(event: Event, amount: f64) -> &'static str {
     let (one, many) = match event {
         Event::Hypercalls => ("hypercall", "hypercalls"),
         Event::Invalidations => ("IOTLB invalidation", "IOTLB invalidations"),
@@ -81,8 +99,7 @@ fn events(event: Event, amount: f64) -> String {
         }
         _ => (event.word(), event.word()),
     };
-    let words = count(amount);
-    format!("{words} {}", if words == "1" { one } else { many })
+    if amount == 1.0 { one } else { many }
 }
 
 /// Whole from 100 on and where it is whole, else with two digits behind the point.
@@ -94,7 +111,7 @@ fn count(amount: f64) -> String {
     }
 }
 
-fn percent(part: f64, whole: f64) -> String {
+pub(super) fn percent(part: f64, whole: f64) -> String {
     let percent = part / whole * 100.0;
     match percent {
         10.0.. => format!("{percent:.0} %"),
@@ -103,7 +120,7 @@ fn percent(part: f64, whole: f64) -> String {
     }
 }
 
-fn listed(parts: &[String]) -> String {
+pub(super) fn listed(parts: &[String]) -> String {
     match parts {
         [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
         _ => parts.concat(),

@@ -1,9 +1,9 @@
-//! Parameters: values with where they come from.
+//! Values with where they come from.
 
+use crate::Evidence;
 use serde::{Deserialize, Serialize};
-use toll::Evidence;
 
-/// A parameter of a model. Its unit is in its name.
+/// A value somebody gives: a parameter of a model, a price. Its unit is in its name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Given<T = f64> {
