@@ -1,4 +1,4 @@
-//! What fuzzing drives: the parsers of `host`, `lab` and `toll`, fed with bytes that nobody meant for them.
+//! What fuzzing drives: the parsers of `host`, `lab`, `toll` and `model`, fed with bytes that nobody meant for them.
 //!
 //! A capture comes from somebody else's machine, and a kernel's own files have changed for thirty
 //! years; whatever they hold, a parser may answer "nothing", and may not panic, hang or fill memory.
@@ -22,6 +22,7 @@ mod mtrr;
 mod power;
 mod text;
 mod toll_sheet;
+mod uperf;
 mod whole_host;
 
 pub use archive::archive;
@@ -31,13 +32,14 @@ pub use mtrr::{memmap_wish_range, mtrr_pat_iomem, mtrr_plan};
 pub use power::{ddw, device_tree};
 pub use text::{command_line, interrupts_numa, kernel_log, lspci_text, version_cpuinfo};
 pub use toll_sheet::toll_sheet;
+pub use uperf::uperf_profile;
 pub use whole_host::whole_host;
 
 /// One target: its name, which is also that of its corpus, and its body.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 20] = [
+pub const TARGETS: [Target; 21] = [
     ("archive", archive),
     ("command_line", command_line),
     ("config_space", config_space),
@@ -56,6 +58,7 @@ pub const TARGETS: [Target; 20] = [
     ("mtrr_plan", mtrr_plan),
     ("proc_bus_pci_and_names", proc_bus_pci_and_names),
     ("toll_sheet", toll_sheet),
+    ("uperf_profile", uperf_profile),
     ("version_cpuinfo", version_cpuinfo),
     ("whole_host", whole_host),
 ];

@@ -13,6 +13,7 @@ mod link;
 mod reproduction;
 mod serial;
 pub mod sweep;
+pub mod uperf;
 
 pub use engine::{IommuSetup, Operation, Outcome, Setup, TRANSFERS, run};
 pub use experiment::{Answer, Engine, Experiment, ExperimentError, Iommu, Part};
