@@ -92,7 +92,7 @@ fn figures_are_shown_with_their_errors_and_evidence() {
         assert!(shown.contains(words), "{words}: {shown}");
     }
     let html = report::reproduction_page(&[one], "iotoll test");
-    assert_eq!(html.matches("<svg class=\"plot\"").count(), 27);
+    assert_eq!(html.matches("<svg class=\"plot\"").count(), 31);
     assert!(!html.contains("<script") && !html.contains("src="));
 }
 
