@@ -1,4 +1,4 @@
-//! What fuzzing drives: the parsers of `host`, `lab` and `toll`, fed with bytes that nobody meant for them.
+//! What fuzzing drives: the parsers of `host`, `lab`, `toll` and `model`, fed with bytes that nobody meant for them.
 //!
 //! A capture comes from somebody else's machine, and a kernel's own files have changed for thirty
 //! years; whatever they hold, a parser may answer "nothing", and may not panic, hang or fill memory.
@@ -23,6 +23,7 @@ mod power;
 mod price_list;
 mod text;
 mod toll_sheet;
+mod uperf;
 mod whole_host;
 
 pub use archive::archive;
@@ -33,6 +34,7 @@ pub use power::{ddw, device_tree};
 pub use price_list::price_list;
 pub use text::{command_line, interrupts_numa, kernel_log, lspci_text, version_cpuinfo};
 pub use toll_sheet::toll_sheet;
+pub use uperf::uperf_profile;
 pub use whole_host::whole_host;
 
 /// One target: its name, which is also that of its corpus, and its body.
@@ -59,6 +61,7 @@ pub const TARGETS: [Target; 21] = [
     ("price_list", price_list),
     ("proc_bus_pci_and_names", proc_bus_pci_and_names),
     ("toll_sheet", toll_sheet),
+    ("uperf_profile", uperf_profile),
     ("version_cpuinfo", version_cpuinfo),
     ("whole_host", whole_host),
 ];

@@ -30,8 +30,10 @@ pub struct Setup {
     pub link: Link,
     /// Bytes of a transfer.
     pub transfer_bytes: u64,
-    /// Bytes that transfers begin at multiples of.
+    /// Bytes that transfers begin at multiples of, but for the offset.
     pub alignment_bytes: u64,
+    /// How far behind such a multiple each begins.
+    pub offset_bytes: u64,
     /// Bytes of the window that they fall into, whole pages.
     pub window_bytes: u64,
     /// Transfers under way at most.
@@ -270,8 +272,9 @@ impl Engine {
 
     fn address(&mut self) -> u64 {
         let unit = self.setup.alignment_bytes.max(1);
-        let room = self.setup.window_bytes.saturating_sub(self.setup.transfer_bytes) / unit;
-        self.stream.below(room + 1) * unit
+        let taken = self.setup.offset_bytes + self.setup.transfer_bytes;
+        let room = self.setup.window_bytes.saturating_sub(taken) / unit;
+        self.stream.below(room + 1) * unit + self.setup.offset_bytes
     }
 }
 
@@ -330,6 +333,7 @@ mod tests {
             },
             transfer_bytes: 64,
             alignment_bytes: 64,
+            offset_bytes: 0,
             window_bytes: 1 << 20,
             in_flight_max: 1,
             gap: Span::ZERO,
@@ -399,6 +403,25 @@ mod tests {
         assert!(busy(Setup { copy_ps_per_byte: 0.0, ..setup() }).down_busy_share > 0.99);
         let write = Setup { operation: Operation::Write, ..setup() };
         assert!(busy(write).up_busy_share > 0.99);
+    }
+
+    #[test]
+    fn an_offset_costs_the_packets_that_it_cuts() {
+        let write = |offset_bytes, alignment_bytes| {
+            let setup = Setup {
+                operation: Operation::Write,
+                transfer_bytes: 256,
+                in_flight_max: 128,
+                gap: Span::ZERO,
+                alignment_bytes,
+                offset_bytes,
+                ..setup()
+            };
+            run(&setup).transfers_per_second
+        };
+        let packets = |number: f64| 256.0 + number * 24.0;
+        assert!((write(0, 256) / write(1, 256) - packets(2.0) / packets(1.0)).abs() < 1e-3);
+        assert!((write(0, 256) / write(0, 512) - 1.0).abs() < 1e-3);
     }
 
     #[test]

@@ -175,6 +175,7 @@ impl Experiment {
             link: self.link,
             transfer_bytes: engine.transfer_bytes,
             alignment_bytes: engine.alignment_bytes,
+            offset_bytes: 0,
             window_bytes: engine.window_bytes,
             in_flight_max: engine.in_flight_max,
             gap: ns(engine.gap_ns),

@@ -14,6 +14,7 @@ mod partition;
 mod reproduction;
 mod serial;
 pub mod sweep;
+pub mod uperf;
 
 pub use engine::{IommuSetup, Operation, Outcome, Setup, TRANSFERS, run};
 pub use experiment::{Answer, Engine, Experiment, ExperimentError, Iommu, Part};

@@ -88,7 +88,7 @@ fn figures_are_shown_with_their_errors_and_evidence() {
     let shown = report::reproduction(&one, 100, Style::Plain);
     assert!(shown.lines().all(|line| line.chars().count() <= 100), "{shown}");
     for words in [
-        "iotlb: 31 of 41 predicted figures within 10 %",
+        "iotlb: 81 of 134 predicted figures within 10 %",
         "predicted, MISSED",
         "calibrated against",
         "walk_gap_ns",
@@ -96,7 +96,7 @@ fn figures_are_shown_with_their_errors_and_evidence() {
         assert!(shown.contains(words), "{words}: {shown}");
     }
     let html = report::reproduction_page(&[one], "iotoll test");
-    assert_eq!(html.matches("<svg class=\"plot\"").count(), 9);
+    assert_eq!(html.matches("<svg class=\"plot\"").count(), 31);
     assert!(!html.contains("<script") && !html.contains("src="));
 }
 

@@ -67,8 +67,11 @@ struct CurveFile {
     vary: Vary,
     /// The memory is in the processor's cache.
     is_warm: bool,
-    /// Addresses are translated, by pages of 4 KiB.
-    is_translated: bool,
+    /// Addresses are translated by pages of so many KiB; not at all without.
+    page_kib: Option<u64>,
+    /// Bytes of a transfer where they are not varied.
+    #[serde(default = "line")]
+    transfer_bytes: u64,
     points: Vec<PointFile>,
 }
 
@@ -86,10 +89,12 @@ enum Measure {
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Vary {
-    /// The window, in KiB; transfers have 64 bytes.
+    /// The window, in KiB.
     WindowKib,
     /// The transfer, in bytes, in a window that the IOTLB holds.
     TransferBytes,
+    /// How far behind the beginning of a cache line transfers begin, in such a window.
+    OffsetBytes,
 }
 
 #[derive(Debug, Deserialize)]
@@ -100,11 +105,11 @@ struct PointFile {
     role: Role,
 }
 
-/// Bytes of a transfer where they are not varied.
-const TRANSFER: u64 = 64;
-/// The window where it is not.
+/// Bytes of a cache line: transfers begin at multiples of as many lines as they and their offset take, as those did that were
+/// measured.
+const LINE: u64 = 64;
+/// The window where it is not varied.
 const WINDOW: u64 = 8 << 10;
-const PAGE: u64 = 4096;
 
 pub(super) fn reproduce() -> Result<Reproduction, FamilyError> {
     let file: File = toml::from_str(TEXT).map_err(|source| FamilyError::File { file: FILE, source })?;
@@ -133,6 +138,7 @@ impl File {
             x_title: match curve.vary {
                 Vary::WindowKib => "window, KiB".to_owned(),
                 Vary::TransferBytes => "transfer, bytes".to_owned(),
+                Vary::OffsetBytes => "offset, bytes".to_owned(),
             },
             y_title: match curve.measure {
                 Measure::Throughput => "Gb/s".to_owned(),
@@ -156,9 +162,10 @@ impl File {
 
     fn setup(&self, curve: &CurveFile, x: f64) -> Setup {
         let given = &self.parameters;
-        let (window_bytes, transfer_bytes) = match curve.vary {
-            Vary::WindowKib => ((x * KIB) as u64, TRANSFER),
-            Vary::TransferBytes => (WINDOW, x as u64),
+        let (window_bytes, transfer_bytes, offset_bytes) = match curve.vary {
+            Vary::WindowKib => ((x * KIB) as u64, curve.transfer_bytes, 0),
+            Vary::TransferBytes => (WINDOW, x as u64, 0),
+            Vary::OffsetBytes => (WINDOW, curve.transfer_bytes, x as u64),
         };
         let operation = curve.operation;
         let gap = match operation {
@@ -170,7 +177,8 @@ impl File {
             operation,
             link: self.link.value,
             transfer_bytes,
-            alignment_bytes: TRANSFER,
+            alignment_bytes: (offset_bytes + transfer_bytes).next_multiple_of(LINE),
+            offset_bytes,
             window_bytes,
             in_flight_max: match curve.measure {
                 Measure::Throughput => given.reads_in_flight.value as u32,
@@ -179,10 +187,10 @@ impl File {
             gap: ns(gap),
             path: ns(whole - self.on_the_link_ns()),
             copy_ps_per_byte: given.copy_ps_per_byte.value,
-            iommu: curve.is_translated.then(|| IommuSetup {
+            iommu: curve.page_kib.map(|page_kib| IommuSetup {
                 entries: given.entries.value as usize,
                 ways: given.entries.value as usize,
-                page_bytes: PAGE,
+                page_bytes: page_kib << 10,
                 walk: ns(given.walk_ns.value),
                 walk_gap: ns(given.walk_gap_ns.value),
             }),
@@ -194,8 +202,8 @@ impl File {
     /// What a read of 64 bytes takes on the link and in the adapter, which is part of its latency.
     fn on_the_link_ns(&self) -> f64 {
         let link = &self.link.value;
-        let wire = link.read_request_bytes(0, TRANSFER) + link.completion_bytes(0, TRANSFER);
-        link.time_of(wire).as_ps_f64() / 1e3 + self.parameters.copy_ps_per_byte.value * TRANSFER as f64 / 1e3
+        let wire = link.read_request_bytes(0, LINE) + link.completion_bytes(0, LINE);
+        link.time_of(wire).as_ps_f64() / 1e3 + self.parameters.copy_ps_per_byte.value * LINE as f64 / 1e3
     }
 }
 
@@ -238,6 +246,10 @@ impl Parameters {
         });
         all
     }
+}
+
+fn line() -> u64 {
+    LINE
 }
 
 fn ns(ns: f64) -> Span {
