@@ -61,18 +61,26 @@ Examples:
     List,
 }
 
-/// Let a DMA engine behind a link and an IOMMU work in virtual time, and say what limits it
+/// Let a DMA engine, or two hosts that talk, work in virtual time, and say what limits them
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   iotoll model run experiments/engine.toml
-  iotoll model run mine.toml --json
+  iotoll model run experiments/two-hosts.toml --profile experiments/uperf/udp-rr.xml \\
+      --set n=50 --set size=1k --set h=server
 
-The file's form is that of experiments/engine.toml, which says what each value means.")]
+The file's form is that of experiments/engine.toml, for an engine behind an IOMMU, or of experiments/two-hosts.toml; they say
+what each value means.")]
 pub(crate) struct ModelRun {
     /// Print one JSON document with schema iotoll.model/1
     #[arg(long)]
     pub(crate) json: bool,
+    /// A profile of uperf that the two hosts carry out
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) profile: Option<PathBuf>,
+    /// A variable of the profile; uperf has them from its environment
+    #[arg(long = "set", value_name = "NAME=VALUE", requires = "profile", value_parser = variable)]
+    pub(crate) variables: Vec<(String, String)>,
     /// What describes the machine
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
@@ -518,4 +526,9 @@ pub(crate) struct Man {
     /// The folder
     #[arg(value_hint = ValueHint::DirPath)]
     pub(crate) folder: PathBuf,
+}
+
+fn variable(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
+    Ok((name.trim_start_matches('$').to_ascii_lowercase(), value.to_owned()))
 }

@@ -4,6 +4,7 @@ use crate::engine::{IommuSetup, Operation, Outcome, Setup, TRANSFERS, run};
 use crate::link::Link;
 use des::Span;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// What a file says.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
@@ -85,7 +86,7 @@ pub enum ExperimentError {
         /// What it is.
         value: String,
         /// What it should be.
-        expected: &'static str,
+        expected: Cow<'static, str>,
     },
 }
 
@@ -112,13 +113,19 @@ pub struct Answer {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Part {
     /// Its name.
-    pub name: &'static str,
+    pub name: String,
     /// Of the time, when it was busy.
     pub busy_share: f64,
 }
 
+impl Part {
+    pub(crate) fn new(name: impl Into<String>, busy_share: f64) -> Self {
+        Self { name: name.into(), busy_share }
+    }
+}
+
 /// Busier than this, a part is what limits.
-const LIMITS_FROM: f64 = 0.95;
+pub(crate) const LIMITS_FROM: f64 = 0.95;
 
 impl Experiment {
     /// Reads a file's text; `file` is its name, for errors.
@@ -163,7 +170,7 @@ impl Experiment {
             transfers_per_second: outcome.transfers_per_second,
             gigabits_per_second: outcome.gigabits_per_second(setup.transfer_bytes),
             miss_share: outcome.miss_share,
-            limit: limit.map_or("how many transfers are under way", |part| part.name).to_owned(),
+            limit: limit.map_or("how many transfers are under way", |part| &part.name).to_owned(),
             parts,
         }
     }
@@ -209,20 +216,20 @@ const TIME_MAX: f64 = 1e9;
 pub(crate) struct Wrong {
     pub(crate) field: &'static str,
     pub(crate) value: String,
-    pub(crate) expected: &'static str,
+    pub(crate) expected: Cow<'static, str>,
 }
 
 impl Wrong {
-    fn unless(
+    pub(crate) fn unless(
         holds: bool,
         field: &'static str,
         value: impl ToString,
         expected: &'static str,
     ) -> Option<Self> {
-        (!holds).then(|| Self { field, value: value.to_string(), expected })
+        (!holds).then(|| Self { field, value: value.to_string(), expected: expected.into() })
     }
 
-    fn unless_time(field: &'static str, value: f64) -> Option<Self> {
+    pub(crate) fn unless_time(field: &'static str, value: f64) -> Option<Self> {
         Self::unless((0.0..=TIME_MAX).contains(&value), field, value, "0 to 1e9")
     }
 }
@@ -266,7 +273,7 @@ impl Iommu {
     }
 }
 
-fn wrong_link(link: &Link) -> Option<Wrong> {
+pub(crate) fn wrong_link(link: &Link) -> Option<Wrong> {
     let size = |field, bytes: u64| {
         let is_size = bytes.is_power_of_two() && (64..=4096).contains(&bytes);
         Wrong::unless(is_size, field, bytes, "a power of two from 64 to 4096")
@@ -285,12 +292,12 @@ fn wrong_link(link: &Link) -> Option<Wrong> {
 fn parts(outcome: &Outcome, setup: &Setup) -> Vec<Part> {
     let begins = outcome.transfers_per_second * setup.gap.as_ps_f64() / 1e12;
     let mut parts = vec![
-        Part { name: "the engine's beginning of transfers", busy_share: begins },
-        Part { name: "the link towards memory", busy_share: outcome.up_busy_share },
-        Part { name: "the link from memory", busy_share: outcome.down_busy_share },
+        Part::new("the engine's beginning of transfers", begins),
+        Part::new("the link towards memory", outcome.up_busy_share),
+        Part::new("the link from memory", outcome.down_busy_share),
     ];
     if setup.iommu.is_some() {
-        parts.push(Part { name: "the walker's beginning of walks", busy_share: outcome.walker_busy_share });
+        parts.push(Part::new("the walker's beginning of walks", outcome.walker_busy_share));
     }
     parts
 }

@@ -7,8 +7,9 @@ mod power7;
 mod power_window;
 
 use crate::Reproduction;
-use crate::network::NetworkError;
+use crate::network::{NetworkError, NotModelled};
 use crate::partition::PartitionError;
+use crate::uperf::ProfileError;
 
 /// Why a family can't be reproduced.
 #[derive(Debug, thiserror::Error)]
@@ -38,6 +39,12 @@ pub enum FamilyError {
     /// The network can't be modelled so.
     #[error("the hosts")]
     Network(#[from] NetworkError),
+    /// A profile is not what it should be.
+    #[error("experiments/uperf")]
+    Profile(#[from] ProfileError),
+    /// A profile asks for what is not modelled.
+    #[error("experiments/uperf")]
+    NotModelled(#[from] NotModelled),
     /// There is no such partition.
     #[error("the partition")]
     Partition(#[from] PartitionError),

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod description;
 mod engine;
 mod experiment;
 mod family;
@@ -16,6 +17,7 @@ mod serial;
 pub mod sweep;
 pub mod uperf;
 
+pub use description::Description;
 pub use engine::{IommuSetup, Operation, Outcome, Setup, TRANSFERS, run};
 pub use experiment::{Answer, Engine, Experiment, ExperimentError, Iommu, Part};
 pub use family::{FamilyError, families, reproduce};

@@ -10,16 +10,20 @@
 
 mod adapter;
 mod cpu;
+mod experiment;
 mod flow;
 mod host;
+mod load;
 mod machine;
 mod mapping;
 mod outcome;
 
 pub use adapter::{Adapter, ReceiveBuffers};
 pub use cpu::Cpus;
+pub use experiment::{HostAnswer, HostsAnswer, HostsExperiment, StageAnswer};
 pub use flow::{Pattern, Protocol, Work};
 pub use host::{Host, Paths};
+pub use load::{Connection, Load, NotModelled};
 pub use mapping::{LineTransfer, Locking, MappingCost, Road};
 pub use outcome::{HostUsage, Outcome, Stage, Totals};
 

@@ -33,7 +33,7 @@ fn requests_and_answers() {
     let profile = read(UDP_RR);
     assert_eq!(profile.name, "udp-rr");
     let [group] = &profile.groups[..] else { panic!("{profile:?}") };
-    assert_eq!(group.strands, Strands::Threads(50));
+    assert_eq!(group.strands, Strands::Threads(8));
     let [connect, exchange, disconnect] = &group.transactions[..] else { panic!("{group:?}") };
     assert_eq!(connect.repeat, Repeat::Times(1));
     assert_eq!(connect.flowops[0].protocol, Some(Protocol::Udp));

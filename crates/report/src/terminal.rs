@@ -3,6 +3,7 @@
 mod benchmark;
 mod findings;
 mod grid;
+mod hosts_answer;
 mod lab_list;
 mod map;
 mod model_answer;
@@ -15,6 +16,7 @@ mod toll_sheet;
 mod toll_table;
 
 pub use benchmark::{benchmark, benchmark_brief};
+pub use hosts_answer::hosts_answer;
 pub use lab_list::{LabPreset, lab_list};
 pub use map::map_benchmark;
 pub use model_answer::model_answer;

@@ -1,7 +1,7 @@
 //! Drivers that map for each packet, and locks that hold up CPUs.
 
 use super::FamilyError;
-use super::power7::{Driver, Load, Machine, Power7};
+use super::power7::{Driver, Machine, Power7, Test};
 use crate::network::{Locking, Road};
 use crate::{Curve, Point, Reproduction, Role};
 use serde::Deserialize;
@@ -82,12 +82,12 @@ fn received(power7: &Power7, driver: Driver) -> Result<f64, FamilyError> {
     let sender = Machine { cores: CORES, driver: Driver::Pages, road: Road::Direct };
     let road = Road::Window { bytes: WINDOW_BYTES, locking: Locking::Table };
     let receiver = Machine { cores: CORES, driver, road };
-    Ok(power7.run([sender, receiver], Load::TcpStream, STREAM_MESSAGE_BYTES, STREAMS)?.gigabits_per_second)
+    Ok(power7.run([sender, receiver], Test::TcpStream, STREAM_MESSAGE_BYTES, STREAMS)?.gigabits_per_second)
 }
 
 fn exchanges(power7: &Power7, locking: Locking) -> Result<f64, FamilyError> {
     let road = Road::Window { bytes: WINDOW_BYTES, locking };
     let machine = Machine { cores: CORES, driver: Driver::Frames, road };
-    let outcome = power7.run([machine; 2], Load::TcpExchange, SESSION_MESSAGE_BYTES, SESSIONS)?;
+    let outcome = power7.run([machine; 2], Test::TcpExchange, SESSION_MESSAGE_BYTES, SESSIONS)?;
     Ok(outcome.operations_per_second)
 }

@@ -4,9 +4,10 @@ use super::FamilyError;
 use super::parameters::Parameters;
 use crate::link::{Generation, Link};
 use crate::network::{
-    Adapter, Cpus, Host, LineTransfer, MappingCost, Outcome, Paths, Pattern, Protocol, ReceiveBuffers, Road,
-    Setup, Wire, Work, run,
+    Adapter, Connection, Cpus, Host, LineTransfer, Load, MappingCost, Outcome, Paths, Pattern,
+    ReceiveBuffers, Road, Setup, Wire, run,
 };
+use crate::uperf::Profile;
 use des::Span;
 
 const TEXT: &str = include_str!("../../../../experiments/power7.toml");
@@ -23,9 +24,9 @@ const SEED: u64 = 1;
 #[derive(Debug)]
 pub(super) struct Power7(Parameters);
 
-/// Who sends what.
+/// A profile of uperf.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Load {
+pub(super) enum Test {
     /// Datagrams there and back.
     UdpExchange,
     /// The same over connections.
@@ -53,6 +54,18 @@ pub(super) struct Machine {
     pub(super) road: Road,
 }
 
+impl Test {
+    fn profile(self) -> (&'static str, &'static str) {
+        match self {
+            Self::UdpExchange => (include_str!("../../../../experiments/uperf/udp-rr.xml"), "udp-rr.xml"),
+            Self::TcpExchange => (include_str!("../../../../experiments/uperf/tcp-rr.xml"), "tcp-rr.xml"),
+            Self::TcpStream => {
+                (include_str!("../../../../experiments/uperf/tcp-stream.xml"), "tcp-stream.xml")
+            }
+        }
+    }
+}
+
 impl Power7 {
     pub(super) fn read() -> Result<Self, FamilyError> {
         Parameters::read("power7.toml", TEXT).map(Self)
@@ -66,7 +79,7 @@ impl Power7 {
     pub(super) fn run(
         &self,
         machines: [Machine; 2],
-        load: Load,
+        test: Test,
         message_bytes: u64,
         instances: u32,
     ) -> Result<Outcome, FamilyError> {
@@ -76,10 +89,10 @@ impl Power7 {
             mtu_bytes: MTU_BYTES,
             latency: self.us("switch_us")?,
         };
-        let work = self.work(load, message_bytes)?;
+        let Load { work, instances } = self.load(test, message_bytes, instances)?;
         let [warm_up, measured] = if work.pattern == Pattern::Exchange { EXCHANGES } else { STREAMS };
         let setup = Setup {
-            hosts: [self.host(client, load)?, self.host(server, load)?],
+            hosts: [self.host(client, test)?, self.host(server, test)?],
             wire,
             work,
             instances,
@@ -90,17 +103,18 @@ impl Power7 {
         Ok(run(&setup)?)
     }
 
-    fn work(&self, load: Load, message_bytes: u64) -> Result<Work, FamilyError> {
-        let tcp = Protocol::Tcp { segment_bytes_max: self.kib("segment_kib")? };
-        let (pattern, protocol) = match load {
-            Load::UdpExchange => (Pattern::Exchange, Protocol::Udp),
-            Load::TcpExchange => (Pattern::Exchange, tcp),
-            Load::TcpStream => (Pattern::Stream { window_bytes: self.kib("stream_window_kib")? }, tcp),
+    fn load(&self, test: Test, message_bytes: u64, instances: u32) -> Result<Load, FamilyError> {
+        let (text, file) = test.profile();
+        let [size, n] = [message_bytes.to_string(), instances.to_string()];
+        let variables = [("size", size), ("n", n), ("h", "server".to_owned())].into_iter().collect();
+        let connection = Connection {
+            window_bytes: self.kib("stream_window_kib")?,
+            segment_bytes_max: self.kib("segment_kib")?,
         };
-        Ok(Work { pattern, protocol, message_bytes })
+        Ok(Load::of(&Profile::read(text, file, &variables)?, connection)?)
     }
 
-    fn host(&self, machine: Machine, load: Load) -> Result<Host, FamilyError> {
+    fn host(&self, machine: Machine, test: Test) -> Result<Host, FamilyError> {
         let capacity = ["core_capacity_2_threads", "core_capacity_3_threads", "core_capacity_4_threads"];
         let more = capacity.into_iter().map(|name| self.0.get(name)).collect::<Result<Vec<_>, _>>()?;
         Ok(Host {
@@ -111,22 +125,22 @@ impl Power7 {
                 wake: self.us("wake_us")?,
             },
             instruction_ns: self.0.get("instruction_ns")?,
-            paths: self.paths(load)?,
+            paths: self.paths(test)?,
             adapter: self.adapter(machine)?,
             road: machine.road,
             mapping: self.mapping()?,
         })
     }
 
-    fn paths(&self, load: Load) -> Result<Paths, FamilyError> {
-        let [write, read, send, receive] = match load {
-            Load::UdpExchange => [
+    fn paths(&self, test: Test) -> Result<Paths, FamilyError> {
+        let [write, read, send, receive] = match test {
+            Test::UdpExchange => [
                 "udp_write_instructions",
                 "udp_read_instructions",
                 "udp_send_instructions",
                 "udp_receive_instructions",
             ],
-            Load::TcpExchange | Load::TcpStream => [
+            Test::TcpExchange | Test::TcpStream => [
                 "tcp_write_instructions",
                 "tcp_read_instructions",
                 "tcp_send_instructions",

@@ -1,7 +1,7 @@
 //! An adapter in a slot with a 64-bit window and in one without.
 
 use super::FamilyError;
-use super::power7::{Driver, Load, Machine, Power7};
+use super::power7::{Driver, Machine, Power7, Test};
 use crate::network::{Locking, Outcome, Road};
 use crate::partition::{Partition, Windows};
 use crate::{Curve, Point, Reproduction, Role};
@@ -123,50 +123,50 @@ impl Bench {
         let least = self.sizes.tcp_instances.iter().copied().min().unwrap_or(1);
         let only = |value| vec![(1.0, value)];
         Ok(match figure {
-            Figure::UdpLatency => only(self.mean(Load::UdpExchange, self.window(), latency)?),
-            Figure::TcpThroughput => only(self.mean(Load::TcpStream, self.window(), throughput)?),
+            Figure::UdpLatency => only(self.mean(Test::UdpExchange, self.window(), latency)?),
+            Figure::TcpThroughput => only(self.mean(Test::TcpStream, self.window(), throughput)?),
             Figure::Registrations => only(self.registered_gib(self.standard())?),
             Figure::RegistrationsDirect => only(self.registered_gib(self.window())?),
-            Figure::BeyondWindow => only(self.mean(Load::UdpExchange, self.beyond(), latency)?),
-            Figure::UdpLatencyBySize => self.by_size(Load::UdpExchange, udp_message_bytes, most, latency)?,
+            Figure::BeyondWindow => only(self.mean(Test::UdpExchange, self.beyond(), latency)?),
+            Figure::UdpLatencyBySize => self.by_size(Test::UdpExchange, udp_message_bytes, most, latency)?,
             Figure::TcpThroughputBySize => {
-                self.by_size(Load::TcpStream, tcp_message_bytes, least, throughput)?
+                self.by_size(Test::TcpStream, tcp_message_bytes, least, throughput)?
             }
             Figure::ClientCpuBySize => {
-                self.by_size(Load::UdpExchange, udp_message_bytes, most, |o| cpu(o, 0))?
+                self.by_size(Test::UdpExchange, udp_message_bytes, most, |o| cpu(o, 0))?
             }
             Figure::ServerCpuBySize => {
-                self.by_size(Load::UdpExchange, udp_message_bytes, most, |o| cpu(o, 1))?
+                self.by_size(Test::UdpExchange, udp_message_bytes, most, |o| cpu(o, 1))?
             }
         })
     }
 
     /// The mean over sizes and instances of what a slot has over the standard one.
-    fn mean(&self, load: Load, seat: Seat, of: fn(&Outcome) -> f64) -> Result<f64, FamilyError> {
-        let (sizes, instances) = match load {
-            Load::UdpExchange => (&self.sizes.udp_message_bytes, &self.sizes.udp_instances),
-            Load::TcpStream | Load::TcpExchange => (&self.sizes.tcp_message_bytes, &self.sizes.tcp_instances),
+    fn mean(&self, test: Test, seat: Seat, of: fn(&Outcome) -> f64) -> Result<f64, FamilyError> {
+        let (sizes, instances) = match test {
+            Test::UdpExchange => (&self.sizes.udp_message_bytes, &self.sizes.udp_instances),
+            Test::TcpStream | Test::TcpExchange => (&self.sizes.tcp_message_bytes, &self.sizes.tcp_instances),
         };
         let all = sizes.iter().flat_map(|size| instances.iter().map(move |instances| (*size, *instances)));
-        let ratios = all.map(|(size, instances)| self.ratio(load, seat, size, instances, of));
+        let ratios = all.map(|(size, instances)| self.ratio(test, seat, size, instances, of));
         let ratios = ratios.collect::<Result<Vec<f64>, _>>()?;
         Ok(ratios.iter().sum::<f64>() / ratios.len() as f64)
     }
 
     fn by_size(
         &self,
-        load: Load,
+        test: Test,
         sizes: &[u64],
         instances: u32,
         of: fn(&Outcome) -> f64,
     ) -> Result<Vec<(f64, f64)>, FamilyError> {
-        let ratio = |size: &u64| Ok((*size as f64, self.ratio(load, self.window(), *size, instances, of)?));
+        let ratio = |size: &u64| Ok((*size as f64, self.ratio(test, self.window(), *size, instances, of)?));
         sizes.iter().map(ratio).collect()
     }
 
     fn ratio(
         &self,
-        load: Load,
+        test: Test,
         seat: Seat,
         message_bytes: u64,
         instances: u32,
@@ -175,7 +175,7 @@ impl Bench {
         let measure = |seat: Seat| -> Result<f64, FamilyError> {
             let road = self.road(seat)?;
             let machine = Machine { cores: self.sizes.cores, driver: Driver::Pages, road };
-            Ok(of(&self.power7.run([machine; 2], load, message_bytes, instances)?))
+            Ok(of(&self.power7.run([machine; 2], test, message_bytes, instances)?))
         };
         Ok(measure(seat)? / measure(self.standard())?)
     }

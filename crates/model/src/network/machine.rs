@@ -20,7 +20,6 @@ const CALLS_MAX: u64 = 16;
 const BEGINNING: Span = Span::from_us(100);
 const CLIENT: usize = 0;
 const SERVER: usize = 1;
-const NAMES: [&str; 2] = ["client", "server"];
 
 #[derive(Debug, Clone, Copy)]
 enum Event {
@@ -751,24 +750,10 @@ impl<'a> Machine<'a> {
             gigabits_per_second: self.read_bytes as f64 * 8e-9 / seconds,
             latency_mean: Span::from_ps_f64(self.latency.mean().unwrap_or_default()),
             latency_p99: self.latencies.quantile(0.99).unwrap_or_default(),
-            busiest: busiest(&hosts, self.setup),
             hosts,
             totals: self.totals,
         }
     }
-}
-
-fn busiest(hosts: &[HostUsage; 2], setup: &Setup) -> (String, f64) {
-    let parts = hosts.iter().zip(NAMES).zip(&setup.hosts).flat_map(|((usage, name), host)| {
-        [
-            (format!("CPUs of the {name}"), usage.busy_cpus / f64::from(host.cpus.threads())),
-            (format!("lock of the {name}'s table"), usage.lock_busy_share),
-            (format!("wire from the {name}"), usage.wire_busy_share),
-            (format!("link to the {name}'s memory"), usage.link_up_busy_share),
-            (format!("link from the {name}'s memory"), usage.link_down_busy_share),
-        ]
-    });
-    parts.max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or_default()
 }
 
 /// Gives each ring its buffers, before time begins.

@@ -1,5 +1,8 @@
 //! What came of it.
 
+use super::Setup;
+use super::host::Host;
+use crate::experiment::Part;
 use des::Span;
 use dma::Bill;
 
@@ -44,8 +47,6 @@ pub struct Outcome {
     pub latency_p99: Span,
     /// The client and the server.
     pub hosts: [HostUsage; 2],
-    /// The busiest part and how busy it was, 0 to 1.
-    pub busiest: (String, f64),
     /// From beginning to end, with what was under way when measuring ended brought to its end.
     pub totals: Totals,
 }
@@ -92,4 +93,23 @@ pub struct HostUsage {
     pub bill: Bill,
     /// Mappings that could not be made.
     pub mappings_refused: u64,
+}
+
+const NAMES: [&str; 2] = ["client", "server"];
+
+impl Outcome {
+    /// How busy each part was.
+    pub fn parts(&self, setup: &Setup) -> Vec<Part> {
+        let of = |((usage, name), host): ((&HostUsage, &str), &Host)| {
+            [
+                (format!("CPUs of the {name}"), usage.busy_cpus / f64::from(host.cpus.threads())),
+                (format!("lock of the {name}'s table"), usage.lock_busy_share),
+                (format!("wire from the {name}"), usage.wire_busy_share),
+                (format!("link to the {name}'s memory"), usage.link_up_busy_share),
+                (format!("link from the {name}'s memory"), usage.link_down_busy_share),
+            ]
+        };
+        let all = self.hosts.iter().zip(NAMES).zip(&setup.hosts).flat_map(of);
+        all.map(|(name, busy_share)| Part::new(name, busy_share)).collect()
+    }
 }

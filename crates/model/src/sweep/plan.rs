@@ -68,7 +68,7 @@ pub enum PlanError {
         /// What it is.
         value: String,
         /// What it should be.
-        expected: &'static str,
+        expected: std::borrow::Cow<'static, str>,
     },
     /// Axes that make no points.
     #[error("{file}: {place} {is}; expected {expected}")]

@@ -1,0 +1,158 @@
+//! What a profile of uperf has the hosts do.
+
+use super::flow::{Pattern, Protocol, Work};
+use crate::uperf::{self, Flowop, Operation, Profile, Size, Strands};
+
+/// Work, and how many threads of the client do it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Load {
+    /// What each does.
+    pub work: Work,
+    /// How many.
+    pub instances: u32,
+}
+
+/// What uperf doesn't say of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Connection {
+    /// Bytes that may be under way, where the profile names no window.
+    pub window_bytes: u64,
+    /// Bytes that the adapter cuts into frames by itself (TSO).
+    pub segment_bytes_max: u64,
+}
+
+/// Something that a profile may say and this model can't do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("profile {profile}: {what}; two hosts are modelled with {MODELLED}")]
+pub struct NotModelled {
+    /// The profile's name.
+    profile: String,
+    /// What it says.
+    what: &'static str,
+}
+
+/// Of any experiment.
+pub(super) const INSTANCES_MAX: u32 = 4096;
+pub(super) const MESSAGE_BYTES_MAX: u64 = 1 << 24;
+
+const MODELLED: &str =
+    "one group, whose threads write and read messages of one size over UDP or TCP, or write alone over TCP";
+
+impl Load {
+    /// What a profile has them do. How long is not taken from it: virtual time runs until the rates are known.
+    ///
+    /// # Errors
+    /// [`NotModelled`]
+    pub fn of(profile: &Profile, connection: Connection) -> Result<Self, NotModelled> {
+        read(profile, connection).map_err(|what| NotModelled { profile: profile.name.clone(), what })
+    }
+}
+
+fn read(profile: &Profile, connection: Connection) -> Result<Load, &'static str> {
+    let [group] = &profile.groups[..] else { return Err("it has more groups than one, or none") };
+    let (Strands::Threads(instances) | Strands::Processes(instances)) = group.strands;
+    let flowops = || group.transactions.iter().flat_map(|transaction| &transaction.flowops);
+    let opened =
+        flowops().find(|flowop| flowop.operation == Operation::Connect).ok_or("it connects to nobody")?;
+    let protocol = match opened.protocol {
+        Some(uperf::Protocol::Udp) => Protocol::Udp,
+        Some(uperf::Protocol::Tcp) | None => {
+            Protocol::Tcp { segment_bytes_max: connection.segment_bytes_max }
+        }
+        Some(_) => return Err("it has another protocol"),
+    };
+    let is_opening = |flowop: &&Flowop| {
+        matches!(
+            flowop.operation,
+            Operation::Connect | Operation::Accept | Operation::Disconnect | Operation::Nop
+        )
+    };
+    let busy: Vec<&Flowop> = flowops().filter(|flowop| !is_opening(flowop)).collect();
+    let pattern = match &busy[..] {
+        [write] if writes(write) => {
+            let window_bytes = opened.window_bytes.map_or(connection.window_bytes, u64::from);
+            Pattern::Stream { window_bytes }
+        }
+        [write, read] if writes(write) && reads(read) && write.size == read.size => {
+            if [write, read].iter().any(|flowop| flowop.count * flowop.repeat != 1) {
+                return Err("it writes or reads several messages in a row");
+            }
+            Pattern::Exchange
+        }
+        _ => return Err("its transactions are others than a write, or a write and a read as long"),
+    };
+    if protocol == Protocol::Udp && pattern != Pattern::Exchange {
+        return Err("it writes over UDP and waits for no answer, so that nothing bounds it");
+    }
+    if !(1..=INSTANCES_MAX).contains(&instances) {
+        return Err("it has more threads than 4,096, or none");
+    }
+    let message_bytes = match busy[0].size {
+        Some(Size::Bytes(bytes)) if bytes > 0 && u64::from(bytes) <= MESSAGE_BYTES_MAX => u64::from(bytes),
+        _ => return Err("its messages have no size, more than one, or more than 16 MiB"),
+    };
+    Ok(Load { work: Work { pattern, protocol, message_bytes }, instances })
+}
+
+fn writes(flowop: &Flowop) -> bool {
+    matches!(flowop.operation, Operation::Write | Operation::Send)
+}
+
+fn reads(flowop: &Flowop) -> bool {
+    matches!(flowop.operation, Operation::Read | Operation::Receive)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::uperf::Variables;
+
+    const CONNECTION: Connection = Connection { window_bytes: 1 << 20, segment_bytes_max: 64 << 10 };
+
+    fn load(body: &str) -> Result<Load, String> {
+        let text = format!("<profile name=\"p\">{body}</profile>");
+        let profile = Profile::read(&text, "p.xml", &Variables::default()).unwrap();
+        Load::of(&profile, CONNECTION).map_err(|error| error.to_string())
+    }
+
+    fn group(connect: &str, flowops: &str) -> String {
+        format!(
+            "<group nthreads=\"4\"><transaction><flowop type=\"connect\" options=\"remotehost=h {connect}\"/></transaction>\
+             <transaction duration=\"9s\">{flowops}</transaction></group>"
+        )
+    }
+
+    const WRITE: &str = "<flowop type=\"write\" options=\"size=64k\"/>";
+    const READ: &str = "<flowop type=\"read\" options=\"size=64k\"/>";
+
+    #[test]
+    fn exchanges_and_streams() {
+        let tcp = Protocol::Tcp { segment_bytes_max: 64 << 10 };
+        let expected = |pattern, protocol| {
+            Ok(Load { work: Work { pattern, protocol, message_bytes: 64 << 10 }, instances: 4 })
+        };
+        let both = format!("{WRITE}{READ}");
+        assert_eq!(load(&group("protocol=udp", &both)), expected(Pattern::Exchange, Protocol::Udp));
+        assert_eq!(load(&group("protocol=tcp", &both)), expected(Pattern::Exchange, tcp));
+        let stream = |window_bytes| Pattern::Stream { window_bytes };
+        assert_eq!(load(&group("protocol=tcp", WRITE)), expected(stream(1 << 20), tcp));
+        assert_eq!(load(&group("protocol=tcp wndsz=128k", WRITE)), expected(stream(128 << 10), tcp));
+    }
+
+    #[test]
+    fn what_is_not_modelled_is_named() {
+        let check = |body: &str, words: &str| {
+            let told = load(body).unwrap_err();
+            assert!(told.starts_with("profile p: ") && told.contains(words), "{told}");
+        };
+        let one = group("protocol=tcp", WRITE);
+        check(&format!("{one}{one}"), "more groups");
+        check(&group("protocol=udp", WRITE), "nothing bounds it");
+        check(&group("protocol=sctp", WRITE), "another protocol");
+        check(&group("protocol=tcp", READ), "others than a write");
+        let random = "<flowop type=\"write\" options=\"size=rand(1,9)\"/>";
+        check(&group("protocol=tcp", random), "no size, more than one");
+        let three = "<flowop type=\"write\" options=\"size=64k count=3\"/>";
+        check(&group("protocol=tcp", &format!("{three}{READ}")), "several messages in a row");
+    }
+}
