@@ -1,5 +1,6 @@
 //! Families of published figures, and what reproduces them.
 
+mod dma_contention;
 mod iotlb;
 
 use crate::Reproduction;
@@ -21,6 +22,14 @@ pub enum FamilyError {
         /// Where and what.
         source: toml::de::Error,
     },
+    /// A simulation did what it must not.
+    #[error("a simulation of {family}")]
+    Simulation {
+        /// The family.
+        family: &'static str,
+        /// What it did.
+        source: des::Misuse,
+    },
 }
 
 /// A family.
@@ -29,7 +38,10 @@ struct Family {
     reproduce: fn() -> Result<Reproduction, FamilyError>,
 }
 
-const FAMILIES: &[Family] = &[Family { name: iotlb::NAME, reproduce: iotlb::reproduce }];
+const FAMILIES: &[Family] = &[
+    Family { name: iotlb::NAME, reproduce: iotlb::reproduce },
+    Family { name: dma_contention::NAME, reproduce: dma_contention::reproduce },
+];
 
 /// The names of all families.
 pub fn families() -> impl Iterator<Item = &'static str> {

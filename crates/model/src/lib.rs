@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod contention;
 mod engine;
 mod experiment;
 mod family;
@@ -19,4 +20,4 @@ pub use experiment::{Answer, Engine, Experiment, ExperimentError, Iommu, Part};
 pub use family::{FamilyError, families, reproduce};
 pub use given::Given;
 pub use link::{Generation, Link, UnknownGeneration};
-pub use reproduction::{Curve, Parameter, Point, Reproduction, Role, SCHEMA};
+pub use reproduction::{Bounds, Chart, Curve, Line, Parameter, Point, Reproduction, Role, SCHEMA};

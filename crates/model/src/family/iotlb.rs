@@ -117,6 +117,7 @@ pub(super) fn reproduce() -> Result<Reproduction, FamilyError> {
         parameters,
         bound: file.bound,
         curves,
+        charts: Vec::new(),
     })
 }
 
