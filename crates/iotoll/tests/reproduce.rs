@@ -31,5 +31,5 @@ fn what_there_is_not_is_exit_two() {
     let output = reproduce(&["nobody"]);
     assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains(r#"there is no family "nobody"; there are iotlb"#), "{said}");
+    assert!(said.contains(r#"there is no family "nobody"; there are iotlb, dma-contention"#), "{said}");
 }

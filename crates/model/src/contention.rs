@@ -14,7 +14,7 @@ mod word;
 
 pub use machine::Machine;
 
-use des::{Calendar, Lock, Misuse, Model, Queue, Simulation, Span, Stream, Time, TransferCost};
+use des::{Calendar, Lock, Misuse, Model, Queue, Simulation, Span, Stream, Time};
 use machine::Place;
 use word::Word;
 

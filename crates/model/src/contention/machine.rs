@@ -87,8 +87,11 @@ mod tests {
     use des::Span;
 
     fn machine() -> Machine {
-        let transfer =
-            TransferCost { same_cpu: Span::ZERO, same_node: Span::from_ns(50), other_node: Span::from_ns(150) };
+        let transfer = TransferCost {
+            same_cpu: Span::ZERO,
+            same_node: Span::from_ns(50),
+            other_node: Span::from_ns(150),
+        };
         Machine { cores: 16, smt_gain: vec![1.0, 1.5, 1.7, 1.9], nodes: 2, transfer }
     }
 

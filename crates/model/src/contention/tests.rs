@@ -1,11 +1,9 @@
 use super::*;
+use des::TransferCost;
 
 fn setup() -> Setup {
-    let transfer = TransferCost {
-        same_cpu: Span::ZERO,
-        same_node: Span::from_ns(50),
-        other_node: Span::from_ns(150),
-    };
+    let transfer =
+        TransferCost { same_cpu: Span::ZERO, same_node: Span::from_ns(50), other_node: Span::from_ns(150) };
     Setup {
         machine: Machine { cores: 16, smt_gain: vec![1.0, 1.5, 1.7, 1.9], nodes: 2, transfer },
         threads: 1,
@@ -58,7 +56,10 @@ fn all_that_is_begun_is_finished_once() {
                 let mut setup = Setup { threads, locks, is_random, operations: 50, ..setup() };
                 setup.steps.extend([Step::Exchange, Step::Write]);
                 let outcome = of(&setup);
-                assert_eq!((outcome.begun, outcome.finished, outcome.cpus), (50 * cpus, 50 * cpus, cpus as u32));
+                assert_eq!(
+                    (outcome.begun, outcome.finished, outcome.cpus),
+                    (50 * cpus, 50 * cpus, cpus as u32)
+                );
                 assert!(outcome.attempts >= 1.0 && (0.0..1.0).contains(&outcome.waiting_share));
             }
         }

@@ -40,3 +40,40 @@ pub(super) fn reproduce() -> Result<Reproduction, FamilyError> {
         charts,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line<'r>(one: &'r Reproduction, chart: usize, name: &str) -> &'r crate::Line {
+        one.charts[chart].lines.iter().find(|line| line.name == name).unwrap()
+    }
+
+    #[test]
+    fn schemes_come_in_the_order_of_what_their_threads_share() {
+        let one = reproduce().unwrap();
+        let names = ["direct", "magazine", "pool", "bitmap", "bitmap before 3.6"];
+        // With a thread for each hardware thread.
+        let at = |name: &str| line(&one, 0, name).points.iter().find(|point| point.0 == 64.0).unwrap().1;
+        let seconds = names.map(at);
+        assert!(seconds.is_sorted(), "{seconds:?}");
+    }
+
+    #[test]
+    fn a_thread_more_is_never_done_sooner() {
+        for line in reproduce().unwrap().charts.iter().flat_map(|chart| &chart.lines) {
+            for two in line.points.windows(2) {
+                assert!(two[1].1 > 0.97 * two[0].1, "{}: {two:?}", line.name);
+            }
+        }
+    }
+
+    #[test]
+    fn calibrated_figures_are_met() {
+        let one = reproduce().unwrap();
+        let points = one.curves.iter().flat_map(|curve| &curve.points);
+        for point in points.filter(|point| point.role == crate::Role::Calibrated) {
+            assert!(point.error().abs() < 0.03, "{point:?}");
+        }
+    }
+}

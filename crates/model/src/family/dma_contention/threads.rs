@@ -52,6 +52,8 @@ struct Parameters {
     /// Of a request and its answer between two hosts, besides mappings.
     exchange_ns: Given,
     exchange_pairs: Given,
+    /// CPUs that are at it.
+    exchange_cpus: Given,
     x86_cores: Given,
     x86_smt2_gain: Given,
     x86_tables_ns: Given,
@@ -106,6 +108,8 @@ struct PointFile {
 #[serde(deny_unknown_fields)]
 struct QueueFile {
     rates: CurveFile,
+    /// With an addition where the compare-and-exchange was.
+    additions: CurveFile,
     attempts: CurveFile,
 }
 
@@ -174,16 +178,18 @@ impl Threads {
             let ours = |x: f64| Ok(two.run(x)?.latency_mean.as_ps_f64() / 1e3);
             curves.push(two.curve.curve("a line's way, ns", "ns per pair of each thread", ours)?);
         }
-        let QueueFile { rates, attempts } = &self.queue;
-        let each = |cpus: f64| Ok(given.queue(cpus)?.per_second / cpus / 1e3);
-        curves.push(rates.curve("CPUs", "thousand pairs a second by each CPU", each)?);
-        let tries = |cpus: f64| Ok(given.queue(cpus)?.attempts);
+        let QueueFile { rates, additions, attempts } = &self.queue;
+        for (curve, take) in [(rates, Step::Exchange), (additions, Step::Write)] {
+            let each = |cpus: f64| Ok(given.queue(cpus, take)?.per_second / cpus / 1e3);
+            curves.push(curve.curve("CPUs", "thousand pairs a second by each CPU", each)?);
+        }
+        let tries = |cpus: f64| Ok(given.queue(cpus, Step::Exchange)?.attempts);
         curves.push(attempts.curve("CPUs", "compare-and-exchanges for one that succeeds", tries)?);
         for jobs in &self.jobs {
             let ours = |x: f64| Ok(given.jobs(jobs, x)?.per_second / 1e3);
             curves.push(jobs.curve.curve("jobs", "thousand I/Os a second", ours)?);
         }
-        let gain = |sessions: f64| given.pools_gain(sessions);
+        let gain = |_| given.pools_gain();
         curves.push(self.pools.curve("sessions", "exchanges a second with pools over without", gain)?);
         let charts = self.charts.iter().map(|chart| given.chart(chart)).collect::<Result<_, _>>()?;
         let parameters = listed
@@ -234,12 +240,12 @@ impl TwoCpusFile {
 }
 
 impl Parameters {
-    /// Linux's queue of commands for an SMMUv3: a CPU takes a place by compare-and-exchange of a word with both ends, and changes
-    /// that word once more when its command is done.
-    fn queue(&self, cpus: f64) -> Result<Outcome, FamilyError> {
+    /// Linux's queue of commands for an SMMUv3: a CPU takes a place by changing a word with both ends, and changes that word once
+    /// more when its command is done.
+    fn queue(&self, cpus: f64, take: Step) -> Result<Outcome, FamilyError> {
         let work = ns(self.queue_work_ns.value);
         run(Setup {
-            steps: vec![Step::Wait(work), Step::Exchange, Step::Write],
+            steps: vec![Step::Wait(work), take, Step::Write],
             access: ns(self.queue_access_ns.value),
             ..cores(cpus as u32, 0.0, cpus as u32)
         })
@@ -261,13 +267,19 @@ impl Parameters {
             }
             _ => (vec![Step::Wait(ns(whole))], Locks::Cpus),
         };
-        run(Setup { steps, locks, lines: self.lines.value as u32, crowd_share: self.crowd_share.value, ..setup })
+        run(Setup {
+            steps,
+            locks,
+            lines: self.lines.value as u32,
+            crowd_share: self.crowd_share.value,
+            ..setup
+        })
     }
 
-    /// What pools add where requests and answers go to and fro in so many sessions.
-    fn pools_gain(&self, sessions: f64) -> Result<f64, FamilyError> {
+    /// What pools add where requests and answers go to and fro.
+    fn pools_gain(&self) -> Result<f64, FamilyError> {
         let rate = |scheme| {
-            let mut setup = self.setup(Platform::Power, scheme, sessions as u32);
+            let mut setup = self.setup(Platform::Power, scheme, self.exchange_cpus.value as u32);
             let pairs = setup.steps.repeat(self.exchange_pairs.value as usize);
             setup.steps = [vec![Step::Work(ns(self.exchange_ns.value))], pairs].concat();
             Ok::<f64, FamilyError>(run(setup)?.per_second)
