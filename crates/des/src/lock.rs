@@ -85,6 +85,11 @@ impl<W> Lock<W> {
         cost
     }
 
+    /// How many wait for it.
+    pub fn waiting(&self) -> u64 {
+        self.line.waiting()
+    }
+
     /// How it was used up to now. Transfers are time in which it is held.
     pub fn usage(&self, now: Time) -> Result<Usage, Misuse> {
         self.line.usage(now)

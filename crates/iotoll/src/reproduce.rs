@@ -30,5 +30,5 @@ pub(crate) fn run(args: &Reproduce) -> anyhow::Result<Outcome> {
             reproductions.iter().map(|one| report::reproduction(one, output::width(), output::style()));
         output::data(&shown.collect::<Vec<_>>().join("\n"))?;
     }
-    Ok(Outcome::of(reproductions.iter().map(|one| one.predictions().1).sum()))
+    Ok(Outcome::of(reproductions.iter().map(Reproduction::misses).sum()))
 }

@@ -47,8 +47,10 @@ pub struct Pools {
     cpu: fn() -> u32,
 }
 
-/// Its entries are numbered from its own start.
+/// Its entries are numbered from its own start. On cache lines of its own, as in Linux: CPUs of two pools have nothing to do
+/// with each other.
 #[derive(Debug)]
+#[repr(align(128))]
 struct Pool {
     table: Table,
     hint: u64,

@@ -48,6 +48,14 @@ pub enum FamilyError {
     /// There is no such partition.
     #[error("the partition")]
     Partition(#[from] PartitionError),
+    /// A simulation did what it must not.
+    #[error("a simulation of {family}")]
+    Simulation {
+        /// The family.
+        family: &'static str,
+        /// What it did.
+        source: des::Misuse,
+    },
 }
 
 /// A family.

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod contention;
 mod description;
 mod engine;
 mod experiment;
@@ -22,5 +23,5 @@ pub use engine::{IommuSetup, Operation, Outcome, Setup, TRANSFERS, run};
 pub use experiment::{Answer, Engine, Experiment, ExperimentError, Iommu, Part};
 pub use family::{FamilyError, families, reproduce};
 pub use link::{Generation, Link, UnknownGeneration};
-pub use reproduction::{Curve, Parameter, Point, Reproduction, Role, SCHEMA};
+pub use reproduction::{Bounds, Chart, Curve, Line, Parameter, Point, Reproduction, Role, SCHEMA};
 pub use toll::Given;

@@ -21,6 +21,8 @@ pub struct Reproduction {
     pub bound: f64,
     /// The figures.
     pub curves: Vec<Curve>,
+    /// What is known of figures that were drawn and not told.
+    pub charts: Vec<Chart>,
 }
 
 /// A parameter of the model, for people.
@@ -58,12 +60,52 @@ pub struct Curve {
 pub struct Point {
     /// Where on the curve.
     pub x: f64,
-    /// What was published; nothing where only the model speaks.
-    pub published: Option<f64>,
+    /// What was published.
+    pub published: f64,
     /// What the model says.
     pub ours: f64,
     /// Whether the model has seen it.
     pub role: Role,
+}
+
+/// Our lines where no figures were published, but perhaps between what theirs lie: the ends of a drawing's axis.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Chart {
+    /// What they are of.
+    pub name: String,
+    /// What is varied, with its unit.
+    pub x_title: String,
+    /// What is drawn, with its unit.
+    pub y_title: String,
+    /// Where it was published.
+    pub source: String,
+    /// What there is to say of it.
+    pub remark: Option<String>,
+    /// The lines.
+    pub lines: Vec<Line>,
+}
+
+/// A line of ours.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Line {
+    /// Of what.
+    pub name: String,
+    /// Between what the published one lies; `None` if there is none.
+    pub bounds: Option<Bounds>,
+    /// Where, and what the model says there.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// Between what a published line lies.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bounds {
+    /// Nothing of it is below.
+    pub low: f64,
+    /// Nor above.
+    pub high: f64,
+    /// It ends here.
+    pub x_max: f64,
 }
 
 /// What a published figure is to the model.
@@ -74,8 +116,6 @@ pub enum Role {
     Calibrated,
     /// No parameter was chosen with an eye on it.
     Predicted,
-    /// No figure was published that it could be held against.
-    Modelled,
 }
 
 impl Role {
@@ -84,15 +124,14 @@ impl Role {
         match self {
             Self::Calibrated => "calibrated",
             Self::Predicted => "predicted",
-            Self::Modelled => "not published",
         }
     }
 }
 
 impl Point {
     /// How far off ours is, as a share of what was published.
-    pub fn error(&self) -> Option<f64> {
-        self.published.map(|published| self.ours / published - 1.0)
+    pub fn error(&self) -> f64 {
+        self.ours / self.published - 1.0
     }
 }
 
@@ -106,15 +145,36 @@ impl Curve {
     /// own.
     pub fn misses(&self, point: &Point, bound: f64) -> bool {
         // What is no number is off too.
-        let is_within = match (self.within, point.published) {
-            (Some(within), Some(published)) => (point.ours - published).abs() <= within,
-            _ => point.error().is_some_and(|error| error.abs() <= bound),
+        let is_within = match self.within {
+            Some(within) => (point.ours - point.published).abs() <= within,
+            None => point.error().abs() <= bound,
         };
         point.role == Role::Predicted && !is_within
     }
 }
 
+impl Line {
+    /// Whether a point of ours lies where the published line does not; `None` if that one does not come so far.
+    pub fn is_outside(&self, (x, ours): (f64, f64)) -> Option<bool> {
+        let bounds = self.bounds.filter(|bounds| x <= bounds.x_max)?;
+        Some(!(bounds.low..=bounds.high).contains(&ours))
+    }
+}
+
 impl Reproduction {
+    /// Points where there are published bounds, and those of them outside.
+    pub fn bounded(&self) -> (usize, usize) {
+        let lines = self.charts.iter().flat_map(|chart| &chart.lines);
+        let checked: Vec<bool> =
+            lines.flat_map(|line| line.points.iter().filter_map(|&point| line.is_outside(point))).collect();
+        (checked.len(), checked.into_iter().filter(|&is_outside| is_outside).count())
+    }
+
+    /// Predictions that are further off than they may be, and points outside published bounds.
+    pub fn misses(&self) -> usize {
+        self.predictions().1 + self.bounded().1
+    }
+
     /// Predicted figures, and those of them that are further off than they may be.
     pub fn predictions(&self) -> (usize, usize) {
         let points =
@@ -130,7 +190,7 @@ mod tests {
 
     #[test]
     fn only_predictions_can_miss() {
-        let point = |ours, role| Point { x: 1.0, published: Some(100.0), ours, role };
+        let point = |ours, role| Point { x: 1.0, published: 100.0, ours, role };
         let curve = |within| Curve {
             name: String::new(),
             x_title: String::new(),
@@ -144,10 +204,18 @@ mod tests {
         assert!(!misses(120.0, Role::Calibrated));
         assert!(!misses(109.0, Role::Predicted));
         assert!(misses(89.0, Role::Predicted) && misses(f64::NAN, Role::Predicted));
-        assert!((point(89.0, Role::Predicted).error().unwrap() + 0.11).abs() < 1e-9);
-        let modelled = Point { published: None, ..point(89.0, Role::Modelled) };
-        assert!(modelled.error().is_none() && !curve(None).misses(&modelled, 0.1));
+        assert!((point(89.0, Role::Predicted).error() + 0.11).abs() < 1e-9);
         let by_unit = |within| curve(Some(within)).misses(&point(97.5, Role::Predicted), 0.0);
         assert!(by_unit(2.0) && !by_unit(3.0));
+    }
+
+    #[test]
+    fn bounds_hold_as_far_as_the_published_line_goes() {
+        let bounds = Some(Bounds { low: 1.0, high: 10.0, x_max: 8.0 });
+        let points = vec![(1.0, 1.0), (8.0, 10.1), (16.0, 100.0)];
+        let line = Line { name: String::new(), bounds, points };
+        assert_eq!([0, 1, 2].map(|at| line.is_outside(line.points[at])), [Some(false), Some(true), None]);
+        assert_eq!(line.is_outside((1.0, f64::NAN)), Some(true), "what is no number is outside");
+        assert_eq!(Line { bounds: None, ..line }.is_outside((1.0, 1.0)), None);
     }
 }

@@ -9,7 +9,7 @@ mod reproduction;
 mod tolls;
 
 pub use self::bench::benchmark_page;
-pub use reproduction::{curve_drawing, reproduction_page};
+pub use reproduction::{chart_drawing, curve_drawing, reproduction_page};
 pub use tolls::toll_page;
 
 use crate::fact::{Fact, Section, Value};

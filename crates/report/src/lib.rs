@@ -34,7 +34,9 @@ mod toll_text;
 mod topology;
 mod wrap;
 
-pub use html::{benchmark_page, curve_drawing, page, page_with_benchmark, reproduction_page, toll_page};
+pub use html::{
+    benchmark_page, chart_drawing, curve_drawing, page, page_with_benchmark, reproduction_page, toll_page,
+};
 pub use memory_range::memory_range;
 pub use mtrr_plan::mtrr_plan;
 pub use style::Style;

@@ -2,7 +2,7 @@
 
 use crate::bench_text::figure;
 use crate::quantity;
-use model::{Curve, Point, Reproduction};
+use model::{Chart, Curve, Line, Point, Reproduction};
 
 /// Titles of what is told of each figure.
 pub(crate) const TITLES: [&str; 4] = ["published", "ours", "error", ""];
@@ -11,9 +11,9 @@ pub(crate) const TITLES: [&str; 4] = ["published", "ours", "error", ""];
 pub(crate) fn cells(curve: &Curve, point: &Point, bound: f64) -> Vec<String> {
     let missed = if curve.misses(point, bound) { ", MISSED" } else { "" };
     vec![
-        point.published.map(figure).unwrap_or_default(),
+        figure(point.published),
         figure(point.ours),
-        point.error().map(quantity::signed_percent).unwrap_or_default(),
+        quantity::signed_percent(point.error()),
         point.role.word().to_owned() + missed,
     ]
 }
@@ -26,18 +26,50 @@ pub(crate) fn place(point: &Point) -> String {
 /// How many predictions hold.
 pub(crate) fn verdict(reproduction: &Reproduction) -> String {
     let (predicted, missed) = reproduction.predictions();
-    format!(
+    let figures = format!(
         "{} of {} within {} of what was published{}",
         predicted - missed,
         quantity::count(predicted, "predicted figure"),
         percent(reproduction.bound),
         own_bounds(reproduction)
-    )
+    );
+    match reproduction.bounded() {
+        (0, _) => figures,
+        (points, outside) => {
+            format!("{figures}, {} of {points} points within published bounds", points - outside)
+        }
+    }
 }
 
-fn own_bounds(reproduction: &Reproduction) -> String {
-    let bound = reproduction.curves.iter().find_map(|curve| curve.within);
-    bound.map(|within| format!(", ratios within {}", figure(within))).unwrap_or_default()
+/// A chart's value in a cell.
+pub(crate) fn bounded_cell(line: &Line, point: (f64, f64)) -> String {
+    let outside = if line.is_outside(point) == Some(true) { " OUTSIDE" } else { "" };
+    figure(point.1) + outside
+}
+
+/// Where on a chart a row is.
+pub(crate) fn chart_place(chart: &Chart, row: usize) -> String {
+    chart
+        .lines
+        .first()
+        .and_then(|line| line.points.get(row))
+        .map_or_else(String::new, |point| quantity::per_io(point.0))
+}
+
+/// Between what the lines of a chart were published, as far as they were.
+pub(crate) fn bounds(chart: &Chart) -> String {
+    let one = |line: &Line| {
+        let bounds = line.bounds?;
+        let [low, high] = [bounds.low, bounds.high].map(|end| format!("{end}"));
+        Some(format!("{} {low} to {high}, as far as {}", line.name, bounds.x_max))
+    };
+    let all: Vec<String> = chart.lines.iter().filter_map(one).collect();
+    format!("Published lie between: {}.", all.join("; "))
+}
+
+/// What a chart shows, with where its bounds come from.
+pub(crate) fn about_chart(chart: &Chart) -> String {
+    format!("{} against {}; {}", chart.y_title, chart.x_title, chart.source)
 }
 
 /// What a curve's figures are, with where they come from.
@@ -45,6 +77,11 @@ pub(crate) fn about(curve: &Curve) -> String {
     let within =
         curve.within.map(|within| format!("; predicted within {}", figure(within))).unwrap_or_default();
     format!("{} against {}; {}{within}", curve.y_title, curve.x_title, curve.source)
+}
+
+fn own_bounds(reproduction: &Reproduction) -> String {
+    let bound = reproduction.curves.iter().find_map(|curve| curve.within);
+    bound.map(|within| format!(", ratios within {}", figure(within))).unwrap_or_default()
 }
 
 fn percent(share: f64) -> String {

@@ -4,18 +4,27 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
-use model::{Curve, Reproduction};
+use model::{Chart, Curve, Reproduction};
 use report::Style;
 use std::fmt::Write;
 use std::{fs, path::Path};
 
 fn page(one: &Reproduction) -> String {
     let (predicted, missed) = one.predictions();
+    let bounded = match one.bounded() {
+        (0, _) => String::new(),
+        (points, outside) => {
+            format!(
+                "\nOf {points} points where only bounds were published {} are within.\n",
+                points - outside
+            )
+        }
+    };
     let own = one.curves.iter().find_map(|curve| curve.within);
     let mut page = format!(
         "# {}: published figures, and ours\n\n{} {}\n\n    iotoll reproduce {0} --html {0}.html    # with plots\n\n\
          Of {predicted} predicted figures {} are within {:.0} % of what was published{}; the others stay as they came out. Made by\n\
-         `IOTOLL_UPDATE=1 cargo test -p report --test reproductions` from `experiments/{0}.toml`.\n",
+         `IOTOLL_UPDATE=1 cargo test -p report --test reproductions` from `experiments/{0}.toml`.\n{bounded}",
         one.family,
         one.question,
         one.method,
@@ -25,6 +34,9 @@ fn page(one: &Reproduction) -> String {
     );
     for (number, curve) in (1..).zip(&one.curves) {
         self::curve(&mut page, curve, one.bound, &drawing(&one.family, number));
+    }
+    for (number, chart) in (one.curves.len() + 1..).zip(&one.charts) {
+        self::chart(&mut page, chart, &drawing(&one.family, number));
     }
     page.push_str("\n## What the model takes as given\n\n| parameter | value | evidence |\n|---|---:|---|\n");
     for given in &one.parameters {
@@ -45,12 +57,37 @@ fn curve(page: &mut String, curve: &Curve, bound: f64, drawing: &str) {
         .unwrap();
     for point in &curve.points {
         let missed = if curve.misses(point, bound) { ", missed" } else { "" };
-        let published = point.published.map(figure).unwrap_or_default();
-        let error = point.error().map(|error| format!("{:+.1} %", error * 100.0)).unwrap_or_default();
-        let (x, ours, role) = (point.x, figure(point.ours), point.role.word());
-        writeln!(page, "| {x} | {published} | {ours} | {error} | {role}{missed} |").unwrap();
+        let [published, ours] = [point.published, point.ours].map(figure);
+        let (x, error, role) = (point.x, point.error() * 100.0, point.role.word());
+        writeln!(page, "| {x} | {published} | {ours} | {error:+.1} % | {role}{missed} |").unwrap();
     }
     if let Some(remark) = &curve.remark {
+        writeln!(page, "\n{remark}").unwrap();
+    }
+}
+
+fn chart(page: &mut String, chart: &Chart, drawing: &str) {
+    let Chart { name, x_title, y_title, source, .. } = chart;
+    let names = chart.lines.iter().map(|line| line.name.as_str()).collect::<Vec<_>>().join(" | ");
+    let rule = "---:|".repeat(chart.lines.len());
+    write!(page, "\n## {name}\n\nIn {y_title}, ours; {source}.\n\n![{name}]({drawing})\n\n| {x_title} | {names} |\n|---:|{rule}\n")
+        .unwrap();
+    for row in 0..chart.lines.iter().map(|line| line.points.len()).max().unwrap_or(0) {
+        let cell = |line: &model::Line| {
+            let outside = if line.is_outside(line.points[row]) == Some(true) { ", outside" } else { "" };
+            format!("{:.2}{outside}", line.points[row].1)
+        };
+        let cells = chart.lines.iter().map(cell).collect::<Vec<_>>().join(" | ");
+        writeln!(page, "| {} | {cells} |", chart.lines[0].points[row].0).unwrap();
+    }
+    page.push_str("\nPublished lie between:\n\n");
+    for line in &chart.lines {
+        if let Some(bounds) = line.bounds {
+            writeln!(page, "- {}: {} to {}, as far as {}", line.name, bounds.low, bounds.high, bounds.x_max)
+                .unwrap();
+        }
+    }
+    if let Some(remark) = &chart.remark {
         writeln!(page, "\n{remark}").unwrap();
     }
 }
@@ -66,10 +103,9 @@ fn pages_are_what_the_models_say() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     for family in model::families() {
         let one = model::reproduce(family).unwrap();
-        let drawn = (1..)
-            .zip(&one.curves)
-            .filter(|(_, curve)| curve.is_line())
-            .map(|(number, curve)| (drawing(family, number), report::curve_drawing(curve)));
+        let drawings = one.curves.iter().map(|curve| curve.is_line().then(|| report::curve_drawing(curve)));
+        let drawings = drawings.chain(one.charts.iter().map(|chart| Some(report::chart_drawing(chart))));
+        let drawn = (1..).zip(drawings).filter_map(|(number, made)| Some((drawing(family, number), made?)));
         for (name, made) in drawn.chain([(format!("{family}.md"), page(&one))]) {
             let path = docs.join(&name);
             if std::env::var_os("IOTOLL_UPDATE").is_some() {
@@ -98,6 +134,20 @@ fn figures_are_shown_with_their_errors_and_evidence() {
     let html = report::reproduction_page(&[one], "iotoll test");
     assert_eq!(html.matches("<svg class=\"plot\"").count(), 31);
     assert!(!html.contains("<script") && !html.contains("src="));
+}
+
+#[test]
+fn bounds_are_shown_with_what_is_outside_them() {
+    let one = model::reproduce("dma-contention").unwrap();
+    let shown = report::reproduction(&one, 120, Style::Plain);
+    assert!(shown.lines().all(|line| line.chars().count() <= 120), "{shown}");
+    for words in ["points within published bounds", "OUTSIDE", "tree 1 to 450, as far as 8"] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    let html = report::reproduction_page(std::slice::from_ref(&one), "iotoll test");
+    let lines = one.curves.iter().filter(|curve| curve.is_line()).count();
+    assert_eq!(html.matches("<svg class=\"plot\"").count(), lines + one.charts.len());
+    assert_eq!(html.matches(" OUTSIDE<").count(), one.bounded().1);
 }
 
 #[test]

@@ -1,21 +1,15 @@
-//! Drivers that map for each packet, and locks that hold up CPUs.
+//! What DMA mappings cost where many ask for them at once: Cascardo's talk of 2013, and what others published since.
+
+mod hosts;
+mod threads;
 
 use super::FamilyError;
-use super::power7::{Driver, Machine, Power7, Test};
-use crate::network::{Locking, Road};
-use crate::{Curve, Point, Reproduction, Role};
+use crate::{Chart, Curve, Parameter, Reproduction};
 use serde::Deserialize;
 
 pub(super) const NAME: &str = "dma-contention";
 const FILE: &str = "dma-contention.toml";
 const TEXT: &str = include_str!("../../../../experiments/dma-contention.toml");
-const WINDOW_BYTES: u64 = 2 << 30;
-/// Of both machines.
-const CORES: u32 = 8;
-const STREAMS: u32 = 16;
-const STREAM_MESSAGE_BYTES: u64 = 64 << 10;
-const SESSIONS: u32 = 100;
-const SESSION_MESSAGE_BYTES: u64 = 1 << 10;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -23,71 +17,85 @@ struct File {
     question: String,
     method: String,
     bound: f64,
-    curves: Vec<CurveFile>,
+    hosts: Vec<hosts::Figure>,
+    threads: threads::Threads,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct CurveFile {
-    figure: Figure,
-    name: String,
-    source: String,
-    published: f64,
-    role: Role,
+/// What a model says, of all those that the family has.
+#[derive(Debug, Default)]
+struct Told {
+    parameters: Vec<Parameter>,
+    curves: Vec<Curve>,
+    charts: Vec<Chart>,
 }
 
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Figure {
-    Pieces,
-    Pages,
-    Pools,
+impl Told {
+    fn and(mut self, other: Self) -> Self {
+        self.parameters.extend(other.parameters);
+        self.curves.extend(other.curves);
+        self.charts.extend(other.charts);
+        self
+    }
 }
 
 pub(super) fn reproduce() -> Result<Reproduction, FamilyError> {
     let file: File = toml::from_str(TEXT).map_err(|source| FamilyError::File { file: FILE, source })?;
-    let power7 = Power7::read()?;
-    let curves = file.curves.into_iter().map(|curve| self::curve(&power7, curve));
+    let Told { parameters, curves, charts } = hosts::told(file.hosts)?.and(file.threads.told()?);
     Ok(Reproduction {
         family: NAME.to_owned(),
         question: file.question,
         method: file.method,
-        parameters: power7.parameters().listed(),
+        parameters,
         bound: file.bound,
-        curves: curves.collect::<Result<_, _>>()?,
+        curves,
+        charts,
     })
 }
 
-fn curve(power7: &Power7, curve: CurveFile) -> Result<Curve, FamilyError> {
-    let (ours, y_title) = match curve.figure {
-        Figure::Pieces => (received(power7, Driver::Pieces)?, "Gb/s"),
-        Figure::Pages => (received(power7, Driver::Pages)?, "Gb/s"),
-        Figure::Pools => {
-            (exchanges(power7, Locking::Pools)? / exchanges(power7, Locking::Bitmap)?, "rate over rate")
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line<'r>(one: &'r Reproduction, chart: usize, name: &str) -> &'r crate::Line {
+        one.charts[chart].lines.iter().find(|line| line.name == name).unwrap()
+    }
+
+    #[test]
+    fn schemes_come_in_the_order_of_what_their_threads_share() {
+        let one = reproduce().unwrap();
+        let names = ["direct", "magazine", "pool", "bitmap", "bitmap before 3.6"];
+        // With a thread for each hardware thread.
+        let at = |name: &str| line(&one, 0, name).points.iter().find(|point| point.0 == 64.0).unwrap().1;
+        let seconds = names.map(at);
+        assert!(seconds.is_sorted(), "{seconds:?}");
+    }
+
+    #[test]
+    fn a_thread_more_is_never_done_sooner() {
+        for line in reproduce().unwrap().charts.iter().flat_map(|chart| &chart.lines) {
+            for two in line.points.windows(2) {
+                assert!(two[1].1 > 0.97 * two[0].1, "{}: {two:?}", line.name);
+            }
         }
-    };
-    Ok(Curve {
-        name: curve.name,
-        x_title: "figure".to_owned(),
-        y_title: y_title.to_owned(),
-        source: curve.source,
-        within: None,
-        remark: None,
-        points: vec![Point { x: 1.0, published: Some(curve.published), ours, role: curve.role }],
-    })
-}
+    }
 
-/// What a driver receives in a second, from a sender that nothing holds up.
-fn received(power7: &Power7, driver: Driver) -> Result<f64, FamilyError> {
-    let sender = Machine { cores: CORES, driver: Driver::Pages, road: Road::Direct };
-    let road = Road::Window { bytes: WINDOW_BYTES, locking: Locking::Table };
-    let receiver = Machine { cores: CORES, driver, road };
-    Ok(power7.run([sender, receiver], Test::TcpStream, STREAM_MESSAGE_BYTES, STREAMS)?.gigabits_per_second)
-}
+    #[test]
+    fn both_models_have_the_same_machines() {
+        let given = |name: &str| {
+            let parameters = reproduce().unwrap().parameters;
+            parameters.into_iter().find(|one| one.name == name).unwrap().value
+        };
+        assert_eq!(given("power_ns_per_instruction"), given("instruction_ns"));
+        assert_eq!(given("power_hypercalls_ns"), 2.0 * given("hypercall_us") * 1e3);
+        assert_eq!(given("power_smt4_gain"), given("core_capacity_4_threads"));
+    }
 
-fn exchanges(power7: &Power7, locking: Locking) -> Result<f64, FamilyError> {
-    let road = Road::Window { bytes: WINDOW_BYTES, locking };
-    let machine = Machine { cores: CORES, driver: Driver::Frames, road };
-    let outcome = power7.run([machine; 2], Test::TcpExchange, SESSION_MESSAGE_BYTES, SESSIONS)?;
-    Ok(outcome.operations_per_second)
+    #[test]
+    fn calibrated_figures_are_met() {
+        let one = reproduce().unwrap();
+        let points = one.curves.iter().flat_map(|curve| &curve.points);
+        for point in points.filter(|point| point.role == crate::Role::Calibrated) {
+            assert!(point.error().abs() < 0.03, "{point:?}");
+        }
+    }
 }

@@ -122,6 +122,7 @@ pub(super) fn reproduce() -> Result<Reproduction, FamilyError> {
         parameters,
         bound: file.bound,
         curves,
+        charts: Vec::new(),
     })
 }
 
@@ -129,7 +130,7 @@ impl File {
     fn curve(&self, curve: &CurveFile) -> Curve {
         let points = curve.points.iter().map(|point| Point {
             x: point.x,
-            published: Some(point.published),
+            published: point.published,
             ours: self.ours(curve, point.x),
             role: point.role,
         });

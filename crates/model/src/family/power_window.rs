@@ -4,7 +4,7 @@ use super::FamilyError;
 use super::power7::{Driver, Machine, Power7, Test};
 use crate::network::{Locking, Outcome, Road};
 use crate::partition::{Partition, Windows};
-use crate::{Curve, Point, Reproduction, Role};
+use crate::{Chart, Curve, Line, Point, Reproduction, Role};
 use ddw::{Era, PageSizes, Request};
 use dma::tce::{Slot, Way};
 use dma::{Bill, BusAddress, Direction, Limits, MemoryAddress};
@@ -32,6 +32,7 @@ struct File {
     bound: f64,
     sizes: Sizes,
     curves: Vec<CurveFile>,
+    charts: Vec<ChartFile>,
 }
 
 /// What is varied, and how large the machines are.
@@ -54,8 +55,17 @@ struct CurveFile {
     figure: Figure,
     name: String,
     source: String,
-    published: Option<f64>,
+    published: f64,
     within: Option<f64>,
+    remark: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ChartFile {
+    figure: Drawing,
+    name: String,
+    source: String,
     remark: Option<String>,
 }
 
@@ -68,10 +78,14 @@ enum Figure {
     Registrations,
     RegistrationsDirect,
     BeyondWindow,
-    UdpLatencyBySize,
-    TcpThroughputBySize,
-    ClientCpuBySize,
-    ServerCpuBySize,
+}
+
+/// What is asked of the model by message size.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Drawing {
+    UdpBySize,
+    TcpBySize,
 }
 
 /// A slot, and the most memory that the partition may have.
@@ -84,14 +98,14 @@ struct Seat {
 pub(super) fn reproduce() -> Result<Reproduction, FamilyError> {
     let file: File = toml::from_str(TEXT).map_err(|source| FamilyError::File { file: FILE, source })?;
     let bench = Bench { power7: Power7::read()?, sizes: file.sizes };
-    let curves = file.curves.into_iter().map(|curve| bench.curve(curve)).collect::<Result<_, _>>()?;
     Ok(Reproduction {
         family: NAME.to_owned(),
         question: file.question,
         method: file.method,
         parameters: bench.power7.parameters().listed(),
         bound: file.bound,
-        curves,
+        curves: file.curves.into_iter().map(|curve| bench.curve(curve)).collect::<Result<_, _>>()?,
+        charts: file.charts.into_iter().map(|chart| bench.chart(chart)).collect::<Result<_, _>>()?,
     })
 }
 
@@ -102,42 +116,48 @@ struct Bench {
 
 impl Bench {
     fn curve(&self, curve: CurveFile) -> Result<Curve, FamilyError> {
-        let (x_title, y_title) = curve.figure.titles();
-        let role = if curve.published.is_some() { Role::Predicted } else { Role::Modelled };
-        let ours = self.ours(curve.figure)?;
-        let point = |(x, ours)| Point { x, published: curve.published, ours, role };
+        let ours = match curve.figure {
+            Figure::UdpLatency => self.mean(Test::UdpExchange, self.window(), latency)?,
+            Figure::TcpThroughput => self.mean(Test::TcpStream, self.window(), throughput)?,
+            Figure::Registrations => self.registered_gib(self.standard())?,
+            Figure::RegistrationsDirect => self.registered_gib(self.window())?,
+            Figure::BeyondWindow => self.mean(Test::UdpExchange, self.beyond(), latency)?,
+        };
+        let point = Point { x: 1.0, published: curve.published, ours, role: Role::Predicted };
         Ok(Curve {
             name: curve.name,
-            x_title: x_title.to_owned(),
-            y_title: y_title.to_owned(),
+            x_title: "figure".to_owned(),
+            y_title: curve.figure.title().to_owned(),
             source: curve.source,
             within: curve.within,
             remark: curve.remark,
-            points: ours.into_iter().map(point).collect(),
+            points: vec![point],
         })
     }
 
-    fn ours(&self, figure: Figure) -> Result<Vec<(f64, f64)>, FamilyError> {
-        let Sizes { udp_message_bytes, tcp_message_bytes, .. } = &self.sizes;
-        let most = self.sizes.udp_instances.iter().copied().max().unwrap_or(1);
-        let least = self.sizes.tcp_instances.iter().copied().min().unwrap_or(1);
-        let only = |value| vec![(1.0, value)];
-        Ok(match figure {
-            Figure::UdpLatency => only(self.mean(Test::UdpExchange, self.window(), latency)?),
-            Figure::TcpThroughput => only(self.mean(Test::TcpStream, self.window(), throughput)?),
-            Figure::Registrations => only(self.registered_gib(self.standard())?),
-            Figure::RegistrationsDirect => only(self.registered_gib(self.window())?),
-            Figure::BeyondWindow => only(self.mean(Test::UdpExchange, self.beyond(), latency)?),
-            Figure::UdpLatencyBySize => self.by_size(Test::UdpExchange, udp_message_bytes, most, latency)?,
-            Figure::TcpThroughputBySize => {
-                self.by_size(Test::TcpStream, tcp_message_bytes, least, throughput)?
-            }
-            Figure::ClientCpuBySize => {
-                self.by_size(Test::UdpExchange, udp_message_bytes, most, |o| cpu(o, 0))?
-            }
-            Figure::ServerCpuBySize => {
-                self.by_size(Test::UdpExchange, udp_message_bytes, most, |o| cpu(o, 1))?
-            }
+    fn chart(&self, chart: ChartFile) -> Result<Chart, FamilyError> {
+        let Sizes { udp_message_bytes, udp_instances, tcp_message_bytes, tcp_instances, .. } = &self.sizes;
+        let most = udp_instances.iter().copied().max().unwrap_or(1);
+        let udp = |name: &str, of| self.line(name, Test::UdpExchange, udp_message_bytes, most, of);
+        let tcp = |instances: &u32| {
+            let name = format!("{instances} instances");
+            self.line(&name, Test::TcpStream, tcp_message_bytes, *instances, throughput)
+        };
+        let lines = match chart.figure {
+            Drawing::UdpBySize => vec![
+                udp("time", latency)?,
+                udp("CPU time of the client", client_cpu)?,
+                udp("CPU time of the server", server_cpu)?,
+            ],
+            Drawing::TcpBySize => tcp_instances.iter().map(tcp).collect::<Result<_, _>>()?,
+        };
+        Ok(Chart {
+            name: chart.name,
+            x_title: "message, bytes".to_owned(),
+            y_title: "64-bit slot over standard slot".to_owned(),
+            source: chart.source,
+            remark: chart.remark,
+            lines,
         })
     }
 
@@ -153,15 +173,17 @@ impl Bench {
         Ok(ratios.iter().sum::<f64>() / ratios.len() as f64)
     }
 
-    fn by_size(
+    fn line(
         &self,
+        name: &str,
         test: Test,
         sizes: &[u64],
         instances: u32,
         of: fn(&Outcome) -> f64,
-    ) -> Result<Vec<(f64, f64)>, FamilyError> {
+    ) -> Result<Line, FamilyError> {
         let ratio = |size: &u64| Ok((*size as f64, self.ratio(test, self.window(), *size, instances, of)?));
-        sizes.iter().map(ratio).collect()
+        let points = sizes.iter().map(ratio).collect::<Result<_, FamilyError>>()?;
+        Ok(Line { name: name.to_owned(), bounds: None, points })
     }
 
     fn ratio(
@@ -235,15 +257,12 @@ impl Bench {
 }
 
 impl Figure {
-    /// Of what is varied, and of what comes out.
-    fn titles(self) -> (&'static str, &'static str) {
+    /// Of what comes out.
+    fn title(self) -> &'static str {
         match self {
-            Self::UdpLatency | Self::BeyondWindow => ("figure", "time over time"),
-            Self::TcpThroughput => ("figure", "throughput over throughput"),
-            Self::Registrations | Self::RegistrationsDirect => ("figure", "GiB"),
-            Self::UdpLatencyBySize => ("message, bytes", "time over time"),
-            Self::TcpThroughputBySize => ("message, bytes", "throughput over throughput"),
-            Self::ClientCpuBySize | Self::ServerCpuBySize => ("message, bytes", "CPU time over CPU time"),
+            Self::UdpLatency | Self::BeyondWindow => "time over time",
+            Self::TcpThroughput => "throughput over throughput",
+            Self::Registrations | Self::RegistrationsDirect => "GiB",
         }
     }
 }
@@ -256,7 +275,10 @@ fn throughput(outcome: &Outcome) -> f64 {
     outcome.gigabits_per_second
 }
 
-/// CPU time for an operation.
-fn cpu(outcome: &Outcome, host: usize) -> f64 {
-    outcome.hosts[host].busy_cpus / outcome.operations_per_second
+fn client_cpu(outcome: &Outcome) -> f64 {
+    outcome.hosts[0].busy_cpus / outcome.operations_per_second
+}
+
+fn server_cpu(outcome: &Outcome) -> f64 {
+    outcome.hosts[1].busy_cpus / outcome.operations_per_second
 }

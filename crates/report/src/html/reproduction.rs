@@ -3,9 +3,11 @@
 use super::document::document;
 use crate::bench_text::figure;
 use crate::plot::{Line, Plot};
-use crate::reproduction_text::{TITLES, about, cells, place, verdict};
+use crate::reproduction_text::{
+    TITLES, about, about_chart, bounded_cell, bounds, cells, chart_place, place, verdict,
+};
 use maud::{Markup, html};
-use model::{Curve, Point, Reproduction};
+use model::{Chart, Curve, Point, Reproduction};
 
 /// Of the style of all pages, what a drawing by itself needs.
 const DRAWING: &str = "\
@@ -34,6 +36,11 @@ pub fn curve_drawing(curve: &Curve) -> String {
     lines(curve, |plot| plot.file(&format!("{DRAWING}{}", super::bench::STYLE))).into_string() + "\n"
 }
 
+/// The drawing of a chart as a file of its own, likewise.
+pub fn chart_drawing(chart: &Chart) -> String {
+    chart_lines(chart, |plot| plot.file(&format!("{DRAWING}{}", super::bench::STYLE))).into_string() + "\n"
+}
+
 fn family(one: &Reproduction) -> Markup {
     html! {
         section id=(one.family) {
@@ -41,6 +48,7 @@ fn family(one: &Reproduction) -> Markup {
             p { (one.question) }
             p.remark { (one.method) }
             @for curve in &one.curves { (self::curve(curve, one.bound)) }
+            @for chart in &one.charts { (self::chart(chart)) }
             h3 { "What the model takes as given" }
             dl {
                 @for given in &one.parameters {
@@ -51,14 +59,13 @@ fn family(one: &Reproduction) -> Markup {
     }
 }
 
-/// Draws the published line, where there is one, and ours.
+/// Draws the published line and ours.
 fn lines(curve: &Curve, draw: impl FnOnce(&Plot<'_>) -> Markup) -> Markup {
-    let line = |name: &str, value: fn(&Point) -> Option<f64>| Line {
+    let line = |name: &str, value: fn(&Point) -> f64| Line {
         name: name.to_owned(),
-        points: curve.points.iter().filter_map(|point| Some((point.x, value(point)?))).collect(),
+        points: curve.points.iter().map(|point| (point.x, value(point))).collect(),
     };
-    let lines = [line("published", |point| point.published), line("ours", |point| Some(point.ours))];
-    let lines: Vec<Line> = lines.into_iter().filter(|line| !line.points.is_empty()).collect();
+    let lines = [line("published", |point| point.published), line("ours", |point| point.ours)];
     let (name, x_title, y_title) = (&curve.name, &curve.x_title, &curve.y_title);
     draw(&Plot { name, x_title, y_title, lines: &lines, mark: None })
 }
@@ -80,5 +87,35 @@ fn curve(curve: &Curve, bound: f64) -> Markup {
             }
         } }
         @if let Some(remark) = &curve.remark { p.remark { (remark) } }
+    }
+}
+
+/// Draws our lines.
+fn chart_lines(chart: &Chart, draw: impl FnOnce(&Plot<'_>) -> Markup) -> Markup {
+    let line = |line: &model::Line| Line { name: line.name.clone(), points: line.points.clone() };
+    let lines: Vec<Line> = chart.lines.iter().map(line).collect();
+    let (name, x_title, y_title) = (&chart.name, &chart.x_title, &chart.y_title);
+    draw(&Plot { name, x_title, y_title, lines: &lines, mark: None })
+}
+
+fn chart(chart: &Chart) -> Markup {
+    let rows = chart.lines.iter().map(|line| line.points.len()).max().unwrap_or(0);
+    html! {
+        h3 { (chart.name) }
+        p.remark { (about_chart(chart)) }
+        div.scroll { (chart_lines(chart, |plot| plot.draw())) }
+        div.scroll { table {
+            thead { tr { th scope="col" { (chart.x_title) } @for line in &chart.lines { th.number scope="col" { (line.name) } } } }
+            tbody {
+                @for row in 0..rows {
+                    tr {
+                        th scope="row" { (chart_place(chart, row)) }
+                        @for line in &chart.lines { td.number { @if let Some(&point) = line.points.get(row) { (bounded_cell(line, point)) } } }
+                    }
+                }
+            }
+        } }
+        p.remark { (bounds(chart)) }
+        @if let Some(remark) = &chart.remark { p.remark { (remark) } }
     }
 }

@@ -4,9 +4,11 @@ use super::grid::{Grid, Row};
 use super::page::Page;
 use crate::bench_text::figure;
 use crate::fact::Fact;
-use crate::reproduction_text::{TITLES, about, cells, place, verdict};
+use crate::reproduction_text::{
+    TITLES, about, about_chart, bounded_cell, bounds, cells, chart_place, place, verdict,
+};
 use crate::style::{Ink, Style};
-use model::{Curve, Reproduction};
+use model::{Chart, Curve, Reproduction};
 
 /// A reproduction: each published figure beside ours, with its error, and what the model took as given.
 pub fn reproduction(reproduction: &Reproduction, width: usize, style: Style) -> String {
@@ -19,6 +21,15 @@ pub fn reproduction(reproduction: &Reproduction, width: usize, style: Style) -> 
         page.prose(&about(curve), 2);
         grid(curve, reproduction.bound).show(&mut page);
         if let Some(remark) = &curve.remark {
+            page.prose(remark, 2);
+        }
+    }
+    for chart in &reproduction.charts {
+        page.heading(&chart.name);
+        page.prose(&about_chart(chart), 2);
+        chart_grid(chart).show(&mut page);
+        page.prose(&bounds(chart), 2);
+        if let Some(remark) = &chart.remark {
             page.prose(remark, 2);
         }
     }
@@ -41,5 +52,23 @@ fn grid(curve: &Curve, bound: f64) -> Grid {
         names: "at",
         titles: TITLES.map(str::to_owned).to_vec(),
         rows: curve.points.iter().map(row).collect(),
+    }
+}
+
+fn chart_grid(chart: &Chart) -> Grid {
+    let row = |index: usize| {
+        let points = || chart.lines.iter().filter_map(|line| Some((line, *line.points.get(index)?)));
+        let is_outside = points().any(|(line, point)| line.is_outside(point) == Some(true));
+        Row {
+            name: chart_place(chart, index),
+            ink: is_outside.then_some(Ink::Severity(host::judge::Severity::Warning)),
+            cells: points().map(|(line, point)| bounded_cell(line, point)).collect(),
+        }
+    };
+    let rows = chart.lines.iter().map(|line| line.points.len()).max().unwrap_or(0);
+    Grid {
+        names: "at",
+        titles: chart.lines.iter().map(|line| line.name.clone()).collect(),
+        rows: (0..rows).map(row).collect(),
     }
 }
