@@ -56,15 +56,15 @@ pub(crate) fn chart_place(chart: &Chart, row: usize) -> String {
         .map_or_else(String::new, |point| quantity::per_io(point.0))
 }
 
-/// Between what the lines of a chart were published, as far as they were.
-pub(crate) fn bounds(chart: &Chart) -> String {
+/// Between what the lines of a chart were published, as far as any were.
+pub(crate) fn bounds(chart: &Chart) -> Option<String> {
     let one = |line: &Line| {
         let bounds = line.bounds?;
         let [low, high] = [bounds.low, bounds.high].map(|end| format!("{end}"));
         Some(format!("{} {low} to {high}, as far as {}", line.name, bounds.x_max))
     };
     let all: Vec<String> = chart.lines.iter().filter_map(one).collect();
-    format!("Published lie between: {}.", all.join("; "))
+    (!all.is_empty()).then(|| format!("Published lie between: {}.", all.join("; ")))
 }
 
 /// What a chart shows, with where its bounds come from.
@@ -74,16 +74,18 @@ pub(crate) fn about_chart(chart: &Chart) -> String {
 
 /// What a curve's figures are, with where they come from.
 pub(crate) fn about(curve: &Curve) -> String {
-    let within =
-        curve.within.map(|within| format!("; predicted within {}", figure(within))).unwrap_or_default();
+    let within = curve.within.map(|within| format!("; asked for is {within}")).unwrap_or_default();
+    if !curve.is_line() {
+        return format!("{}; {}{within}", curve.y_title, curve.source);
+    }
     format!("{} against {}; {}{within}", curve.y_title, curve.x_title, curve.source)
 }
 
 fn own_bounds(reproduction: &Reproduction) -> String {
     let bound = reproduction.curves.iter().find_map(|curve| curve.within);
-    bound.map(|within| format!(", ratios within {}", figure(within))).unwrap_or_default()
+    bound.map(|within| format!(", ratios within {within}")).unwrap_or_default()
 }
 
 fn percent(share: f64) -> String {
-    format!("{} %", figure(share * 100.0).trim_end_matches(".0"))
+    format!("{} %", (share * 1e4).round() / 100.0)
 }

@@ -80,7 +80,9 @@ fn chart(page: &mut String, chart: &Chart, drawing: &str) {
         let cells = chart.lines.iter().map(cell).collect::<Vec<_>>().join(" | ");
         writeln!(page, "| {} | {cells} |", chart.lines[0].points[row].0).unwrap();
     }
-    page.push_str("\nPublished lie between:\n\n");
+    if chart.lines.iter().any(|line| line.bounds.is_some()) {
+        page.push_str("\nPublished lie between:\n\n");
+    }
     for line in &chart.lines {
         if let Some(bounds) = line.bounds {
             writeln!(page, "- {}: {} to {}, as far as {}", line.name, bounds.low, bounds.high, bounds.x_max)

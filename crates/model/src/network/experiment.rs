@@ -223,7 +223,8 @@ impl HostsExperiment {
         };
         let message_bytes = work.message_bytes;
         let work = WorkFile { pattern, protocol, message_bytes, instances, window_bytes, segment_bytes_max };
-        Ok(Self { work, ..self })
+        let what = format!("profile {} of uperf on: {}", profile.name, self.what);
+        Ok(Self { what, work, ..self })
     }
 
     /// Runs it.

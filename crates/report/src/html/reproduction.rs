@@ -115,7 +115,7 @@ fn chart(chart: &Chart) -> Markup {
                 }
             }
         } }
-        p.remark { (bounds(chart)) }
+        @if let Some(bounds) = bounds(chart) { p.remark { (bounds) } }
         @if let Some(remark) = &chart.remark { p.remark { (remark) } }
     }
 }

@@ -28,7 +28,9 @@ pub fn reproduction(reproduction: &Reproduction, width: usize, style: Style) -> 
         page.heading(&chart.name);
         page.prose(&about_chart(chart), 2);
         chart_grid(chart).show(&mut page);
-        page.prose(&bounds(chart), 2);
+        if let Some(bounds) = bounds(chart) {
+            page.prose(&bounds, 2);
+        }
         if let Some(remark) = &chart.remark {
             page.prose(remark, 2);
         }
