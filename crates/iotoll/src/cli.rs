@@ -117,6 +117,8 @@ pub(crate) struct Sweep {
 Examples:
   iotoll reproduce                         all families
   iotoll reproduce iotlb --html iotlb.html one of them, with plots
+  iotoll reproduce power-window --set instruction_ns=0.4
+                                           what follows if an assumption is another
 
 Of each figure it is told whether a parameter was chosen by it (calibrated) or not (predicted).
 
@@ -128,6 +130,9 @@ pub(crate) struct Reproduce {
     /// Also write a self-contained HTML page with plots
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) html: Option<PathBuf>,
+    /// Another value for a parameter of the families named, from half to twice of what it is
+    #[arg(long = "set", value_name = "NAME=VALUE", requires = "families", value_parser = parameter)]
+    pub(crate) changes: Vec<(String, f64)>,
     /// Families of figures [default: all]
     #[arg(value_name = "FAMILY")]
     pub(crate) families: Vec<String>,
@@ -531,4 +536,10 @@ pub(crate) struct Man {
 fn variable(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
     Ok((name.trim_start_matches('$').to_ascii_lowercase(), value.to_owned()))
+}
+
+fn parameter(text: &str) -> Result<(String, f64), String> {
+    let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
+    let value = value.parse().map_err(|_| format!("{value:?} is no number"))?;
+    Ok((name.to_owned(), value))
 }

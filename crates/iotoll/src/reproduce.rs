@@ -17,8 +17,11 @@ struct Document<'a> {
 pub(crate) fn run(args: &Reproduce) -> anyhow::Result<Outcome> {
     let all: Vec<String> = model::families().map(str::to_owned).collect();
     let wanted = if args.families.is_empty() { &all } else { &args.families };
-    let reproductions: Vec<Reproduction> =
-        wanted.iter().map(|family| model::reproduce(family)).collect::<Result<_, FamilyError>>()?;
+    let changes = args.changes.iter().cloned().collect();
+    let reproductions: Vec<Reproduction> = wanted
+        .iter()
+        .map(|family| model::reproduce_with(family, &changes))
+        .collect::<Result<_, FamilyError>>()?;
     if let Some(path) = &args.html {
         output::file(path, report::reproduction_page(&reproductions, made_by()).as_bytes())?;
     }

@@ -36,3 +36,27 @@ fn what_there_is_not_is_exit_two() {
         "{said}"
     );
 }
+
+#[test]
+fn an_assumption_can_be_another() {
+    let ours = |args: &[&str]| {
+        let output = reproduce(&[&["dma-contention", "--json"], args].concat());
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        document["reproductions"][0]["curves"][0]["points"][0]["ours"].as_f64().unwrap()
+    };
+    // The lock is held for a hypercall, and for a third as long besides.
+    let gained = ours(&["--set", "hypercall_us=0.31"]) / ours(&[]);
+    assert!((1.2..1.7).contains(&gained), "{gained}");
+    for (args, words) in [
+        (&["dma-contention", "--set", "hypercalls=1"][..], r#"has no parameter "hypercalls""#),
+        (&["dma-contention", "--set", "hypercall_us=9"], "hypercall_us is 9; expected 0.31 to 1.24"),
+        (&["dma-contention", "--set", "hypercall_us=nan"], "hypercall_us is NaN"),
+        (&["dma-contention", "--set", "hypercall_us"], "expected NAME=VALUE"),
+        (&["dma-contention", "--set", "hypercall_us=much"], "is no number"),
+        (&["--set", "hypercall_us=0.5"], "FAMILY"),
+    ] {
+        let output = reproduce(args);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && said.contains(words), "{said}");
+    }
+}

@@ -1,10 +1,13 @@
 //! Families of published figures, and what reproduces them.
 
+mod changes;
 mod dma_contention;
 mod iotlb;
 mod parameters;
 mod power7;
 mod power_window;
+
+pub use changes::Changes;
 
 use crate::Reproduction;
 use crate::network::{NetworkError, NotModelled};
@@ -27,6 +30,26 @@ pub enum FamilyError {
         file: &'static str,
         /// Where and what.
         source: toml::de::Error,
+    },
+    /// A family has no parameter of this name.
+    #[error("the family {family} has no parameter {name:?}; `iotoll reproduce {family}` lists them")]
+    UnknownParameter {
+        /// The family.
+        family: String,
+        /// What was asked for.
+        name: String,
+    },
+    /// A parameter would be another machine's.
+    #[error("{name} is {value}; expected {low} to {high}, half to twice of what is given")]
+    ChangedTooFar {
+        /// The parameter.
+        name: String,
+        /// What was asked for.
+        value: f64,
+        /// The least.
+        low: f64,
+        /// The most.
+        high: f64,
     },
     /// A parameter is not given.
     #[error("experiments/{file}: no parameter {name:?}")]
@@ -61,7 +84,7 @@ pub enum FamilyError {
 /// A family.
 struct Family {
     name: &'static str,
-    reproduce: fn() -> Result<Reproduction, FamilyError>,
+    reproduce: fn(&Changes) -> Result<Reproduction, FamilyError>,
 }
 
 const FAMILIES: &[Family] = &[
@@ -84,7 +107,17 @@ fn names() -> String {
 /// # Errors
 /// [`FamilyError`]
 pub fn reproduce(name: &str) -> Result<Reproduction, FamilyError> {
+    reproduce_with(name, &Changes::default())
+}
+
+/// Runs the models of a family with other parameters.
+///
+/// # Errors
+/// [`FamilyError`], also where it has no such parameter.
+pub fn reproduce_with(name: &str, changes: &Changes) -> Result<Reproduction, FamilyError> {
     let family = FAMILIES.iter().find(|family| family.name == name);
     let family = family.ok_or_else(|| FamilyError::Unknown { name: name.to_owned() })?;
-    (family.reproduce)()
+    let one = (family.reproduce)(changes)?;
+    changes.check(&one)?;
+    Ok(one)
 }

@@ -21,7 +21,7 @@ pub mod uperf;
 pub use description::Description;
 pub use engine::{IommuSetup, Operation, Outcome, Setup, TRANSFERS, run};
 pub use experiment::{Answer, Engine, Experiment, ExperimentError, Iommu, Part};
-pub use family::{FamilyError, families, reproduce};
+pub use family::{Changes, FamilyError, families, reproduce, reproduce_with};
 pub use link::{Generation, Link, UnknownGeneration};
 pub use reproduction::{Bounds, Chart, Curve, Line, Parameter, Point, Reproduction, Role, SCHEMA};
 pub use toll::Given;

@@ -81,6 +81,14 @@ pub fn run(setup: &Setup) -> Result<Outcome, NetworkError> {
     machine::run(setup)
 }
 
+/// The same on the reference calendar, a plain heap: slower, with the same outcome.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_on_heap(setup: &Setup) -> Result<Outcome, NetworkError> {
+    machine::run_on_heap(setup)
+}
+
 /// What is wrong with a setup.
 #[derive(Debug, thiserror::Error)]
 pub enum NetworkError {

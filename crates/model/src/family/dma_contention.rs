@@ -3,7 +3,7 @@
 mod hosts;
 mod threads;
 
-use super::FamilyError;
+use super::{Changes, FamilyError};
 use crate::{Chart, Curve, Parameter, Reproduction};
 use serde::Deserialize;
 
@@ -38,9 +38,10 @@ impl Told {
     }
 }
 
-pub(super) fn reproduce() -> Result<Reproduction, FamilyError> {
-    let file: File = toml::from_str(TEXT).map_err(|source| FamilyError::File { file: FILE, source })?;
-    let Told { parameters, curves, charts } = hosts::told(file.hosts)?.and(file.threads.told()?);
+pub(super) fn reproduce(changes: &Changes) -> Result<Reproduction, FamilyError> {
+    let table = changes.read(FILE, TEXT, &["threads", "parameters"])?;
+    let file: File = table.try_into().map_err(|source| FamilyError::File { file: FILE, source })?;
+    let Told { parameters, curves, charts } = hosts::told(file.hosts, changes)?.and(file.threads.told()?);
     Ok(Reproduction {
         family: NAME.to_owned(),
         question: file.question,
@@ -55,6 +56,10 @@ pub(super) fn reproduce() -> Result<Reproduction, FamilyError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn reproduce() -> Result<Reproduction, FamilyError> {
+        super::reproduce(&Changes::default())
+    }
 
     fn line<'r>(one: &'r Reproduction, chart: usize, name: &str) -> &'r crate::Line {
         one.charts[chart].lines.iter().find(|line| line.name == name).unwrap()

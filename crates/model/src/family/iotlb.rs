@@ -1,6 +1,6 @@
 //! An adapter's transfers against the window that they fall into: where the IOTLB ends.
 
-use super::FamilyError;
+use super::{Changes, FamilyError};
 use crate::engine::{self, IommuSetup, Operation, Setup};
 use crate::link::Link;
 use crate::{Curve, Given, Parameter, Point, Reproduction, Role};
@@ -111,8 +111,9 @@ const LINE: u64 = 64;
 /// The window where it is not varied.
 const WINDOW: u64 = 8 << 10;
 
-pub(super) fn reproduce() -> Result<Reproduction, FamilyError> {
-    let file: File = toml::from_str(TEXT).map_err(|source| FamilyError::File { file: FILE, source })?;
+pub(super) fn reproduce(changes: &Changes) -> Result<Reproduction, FamilyError> {
+    let table = changes.read(FILE, TEXT, &["parameters"])?;
+    let file: File = table.try_into().map_err(|source| FamilyError::File { file: FILE, source })?;
     let curves = file.curves.iter().map(|curve| file.curve(curve)).collect();
     let parameters = file.parameters.listed(&file.link);
     Ok(Reproduction {

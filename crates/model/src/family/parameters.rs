@@ -1,6 +1,6 @@
 //! Parameters of a family by name, each with its evidence.
 
-use super::FamilyError;
+use super::{Changes, FamilyError};
 use crate::{Given, Parameter};
 use std::collections::BTreeMap;
 
@@ -13,8 +13,9 @@ pub(super) struct Parameters {
 
 impl Parameters {
     /// Reads a file that has nothing but parameters: a table for each.
-    pub(super) fn read(file: &'static str, text: &str) -> Result<Self, FamilyError> {
-        let given = toml::from_str(text).map_err(|source| FamilyError::File { file, source })?;
+    pub(super) fn read(file: &'static str, text: &str, changes: &Changes) -> Result<Self, FamilyError> {
+        let table = changes.read(file, text, &[])?;
+        let given = table.try_into().map_err(|source| FamilyError::File { file, source })?;
         Ok(Self { file, given })
     }
 

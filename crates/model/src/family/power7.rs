@@ -1,7 +1,7 @@
 //! POWER7 machines with a 10 Gb/s adapter, as experiments/power7.toml has them.
 
-use super::FamilyError;
 use super::parameters::Parameters;
+use super::{Changes, FamilyError};
 use crate::link::{Generation, Link};
 use crate::network::{
     Adapter, Connection, Cpus, Host, LineTransfer, Load, MappingCost, Outcome, Paths, Pattern,
@@ -67,8 +67,8 @@ impl Test {
 }
 
 impl Power7 {
-    pub(super) fn read() -> Result<Self, FamilyError> {
-        Parameters::read("power7.toml", TEXT).map(Self)
+    pub(super) fn read(changes: &Changes) -> Result<Self, FamilyError> {
+        Parameters::read("power7.toml", TEXT, changes).map(Self)
     }
 
     pub(super) fn parameters(&self) -> &Parameters {

@@ -1,7 +1,7 @@
 //! An adapter in a slot with a 64-bit window and in one without.
 
-use super::FamilyError;
 use super::power7::{Driver, Machine, Power7, Test};
+use super::{Changes, FamilyError};
 use crate::network::{Locking, Outcome, Road};
 use crate::partition::{Partition, Windows};
 use crate::{Chart, Curve, Line, Point, Reproduction, Role};
@@ -95,9 +95,9 @@ struct Seat {
     memory_max_bytes: u64,
 }
 
-pub(super) fn reproduce() -> Result<Reproduction, FamilyError> {
+pub(super) fn reproduce(changes: &Changes) -> Result<Reproduction, FamilyError> {
     let file: File = toml::from_str(TEXT).map_err(|source| FamilyError::File { file: FILE, source })?;
-    let bench = Bench { power7: Power7::read()?, sizes: file.sizes };
+    let bench = Bench { power7: Power7::read(changes)?, sizes: file.sizes };
     Ok(Reproduction {
         family: NAME.to_owned(),
         question: file.question,
@@ -146,8 +146,8 @@ impl Bench {
         let lines = match chart.figure {
             Drawing::UdpBySize => vec![
                 udp("time", latency)?,
-                udp("CPU time of the client", client_cpu)?,
-                udp("CPU time of the server", server_cpu)?,
+                udp("client's CPUs", client_cpu)?,
+                udp("server's CPUs", server_cpu)?,
             ],
             Drawing::TcpBySize => tcp_instances.iter().map(tcp).collect::<Result<_, _>>()?,
         };

@@ -253,7 +253,8 @@ impl HostsExperiment {
         })
     }
 
-    fn setup(&self) -> Setup {
+    /// What runs.
+    pub fn setup(&self) -> Setup {
         let WorkFile { message_bytes, instances, window_bytes, segment_bytes_max, .. } = self.work;
         let work = Work {
             pattern: match self.work.pattern {

@@ -6,7 +6,7 @@ use super::flow::{Flow, Pattern, Protocol, TCP_HEADER_BYTES};
 use super::host::{State, ring_of_flow};
 use super::outcome::{HostUsage, Outcome, Stage, Totals};
 use super::{NetworkError, Setup};
-use des::{Calendar, Model, Moments, Queue, Simulation, Span, SpanHistogram, Stream, Time};
+use des::{Calendar, Heap, Model, Moments, Queue, Simulation, Span, SpanHistogram, Stream, Time, Wheel};
 
 /// Frames that a poll takes at most (`NAPI_POLL_WEIGHT`).
 const POLL_FRAMES_MAX: usize = 64;
@@ -44,10 +44,19 @@ enum Event {
 }
 
 pub(super) fn run(setup: &Setup) -> Result<Outcome, NetworkError> {
-    let mut simulation = Simulation::new(Machine::new(setup)?);
+    run_on::<Wheel<Event>>(setup)
+}
+
+pub(super) fn run_on_heap(setup: &Setup) -> Result<Outcome, NetworkError> {
+    run_on::<Heap<Event>>(setup)
+}
+
+fn run_on<Q: Queue<Event>>(setup: &Setup) -> Result<Outcome, NetworkError> {
+    let mut simulation = Simulation::<_, Q>::on(Machine::new(setup)?);
     simulation.model.begin(&mut simulation.calendar);
     simulation.run();
-    Ok(simulation.model.outcome())
+    let events = simulation.handled();
+    Ok(simulation.model.outcome(events))
 }
 
 #[derive(Debug)]
@@ -735,7 +744,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    fn outcome(mut self) -> Outcome {
+    fn outcome(mut self, events: u64) -> Outcome {
         let seconds = self.setup.measured.as_ps_f64() / 1e12;
         let now = Time::ZERO + self.setup.warm_up + self.setup.measured;
         for state in &self.hosts {
@@ -752,6 +761,7 @@ impl<'a> Machine<'a> {
             latency_p99: self.latencies.quantile(0.99).unwrap_or_default(),
             hosts,
             totals: self.totals,
+            events,
         }
     }
 }

@@ -49,6 +49,8 @@ pub struct Outcome {
     pub hosts: [HostUsage; 2],
     /// From beginning to end, with what was under way when measuring ended brought to its end.
     pub totals: Totals,
+    /// Events of the simulation.
+    pub events: u64,
 }
 
 /// What went through: if all is well, what was written was read, and what was sent was received.

@@ -50,12 +50,25 @@ fn family(one: &Reproduction) -> Markup {
             @for curve in &one.curves { (self::curve(curve, one.bound)) }
             @for chart in &one.charts { (self::chart(chart)) }
             h3 { "What the model takes as given" }
-            dl {
+            (parameters(one))
+        }
+    }
+}
+
+fn parameters(one: &Reproduction) -> Markup {
+    html! {
+        div.scroll { table {
+            thead { tr { th scope="col" { "parameter" } th.number scope="col" { "value" } th scope="col" { "evidence" } } }
+            tbody {
                 @for given in &one.parameters {
-                    div { dt { (given.name) } dd { (figure(given.value)) ", " (given.evidence) } }
+                    tr {
+                        th scope="row" { (given.name) }
+                        td.number { (figure(given.value)) }
+                        td { (given.evidence) }
+                    }
                 }
             }
-        }
+        } }
     }
 }
 

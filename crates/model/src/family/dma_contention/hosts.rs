@@ -1,8 +1,8 @@
 //! Two hosts whose drivers map for each packet, or seldom.
 
 use super::Told;
-use crate::family::FamilyError;
 use crate::family::power7::{Driver, Machine, Power7, Test};
+use crate::family::{Changes, FamilyError};
 use crate::network::{Locking, Road};
 use crate::{Curve, Point, Role};
 use serde::Deserialize;
@@ -35,8 +35,8 @@ enum Which {
     Pools,
 }
 
-pub(super) fn told(figures: Vec<Figure>) -> Result<Told, FamilyError> {
-    let power7 = Power7::read()?;
+pub(super) fn told(figures: Vec<Figure>, changes: &Changes) -> Result<Told, FamilyError> {
+    let power7 = Power7::read(changes)?;
     let curves = figures.into_iter().map(|figure| curve(&power7, figure)).collect::<Result<_, _>>()?;
     Ok(Told { parameters: power7.parameters().listed(), curves, charts: Vec::new() })
 }
