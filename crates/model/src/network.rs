@@ -24,7 +24,7 @@ pub use experiment::{HostAnswer, HostsAnswer, HostsExperiment, StageAnswer};
 pub use flow::{Pattern, Protocol, Work};
 pub use host::{Host, Paths};
 pub use load::{Connection, Load, NotModelled};
-pub use mapping::{LineTransfer, Locking, MappingCost, Road};
+pub use mapping::{Forgets, LineTransfer, Locking, MappingCost, Road};
 pub use outcome::{HostUsage, Outcome, Stage, Totals};
 
 use crate::partition::PartitionError;
@@ -95,6 +95,9 @@ pub enum NetworkError {
     /// A partition that can't be had.
     #[error("the partition of a host")]
     Partition(#[from] PartitionError),
+    /// An IOMMU's tables that can't be had.
+    #[error("the IOMMU of a host")]
+    Domain(#[from] dma::DomainError),
     /// A number of servers that makes no sense.
     #[error("a part of a host")]
     Part(#[from] des::Misuse),

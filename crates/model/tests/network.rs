@@ -5,8 +5,8 @@
 use des::Span;
 use model::Link;
 use model::network::{
-    Adapter, Cpus, Host, LineTransfer, Locking, MappingCost, Outcome, Paths, Pattern, Protocol,
-    ReceiveBuffers, Road, Setup, Wire, Work, run, run_on_heap,
+    Adapter, Cpus, Forgets, Host, LineTransfer, Locking, MappingCost, Outcome, Paths, Pattern, Protocol,
+    ReceiveBuffers, Road, Setup, Stage, Wire, Work, run, run_on_heap,
 };
 use proptest::prelude::*;
 
@@ -47,11 +47,18 @@ fn host(road: Road) -> Host {
             direct_instructions: 100.0,
             window_instructions: 200.0,
             locked_instructions: 300.0,
+            translated_instructions: 400.0,
+            submit_instructions: 200.0,
+            invalidation: ns(700),
             hypercall: ns(600),
             entry: ns(10),
             line: LineTransfer { same_node: ns(100), other_node: ns(200) },
         },
     }
+}
+
+fn translated(forgets: Forgets) -> Road {
+    Road::Translated { forgets }
 }
 
 fn window(locking: Locking) -> Road {
@@ -139,6 +146,26 @@ fn a_mapping_adds_what_it_is_priced_at() {
     }
 }
 
+/// An unmapping waits for its own invalidation, or one in some hundred does for all of them.
+#[test]
+fn lazily_one_waits_for_many() {
+    let outcome = |forgets| {
+        let setup = setup(translated(forgets), Pattern::Exchange, Protocol::Udp, 1_000, 16);
+        let outcome = run(&setup).unwrap();
+        // A frame sent and one received, in two pieces, on each host for each exchange.
+        (outcome.hosts[0].invalidations_per_second / outcome.operations_per_second, outcome)
+    };
+    let (strict, strictly) = outcome(Forgets::AtOnce);
+    let (lazy, lazily) = outcome(Forgets::Later);
+    assert!((strict - 3.0).abs() < 0.1, "{strict}");
+    // When one CPU's ring of 255 is full, what waits on the others is forgotten too.
+    assert!((255.0..16.0 * 255.0).contains(&(strict / lazy)), "{strict} {lazy}");
+    assert!(lazily.operations_per_second > 1.1 * strictly.operations_per_second);
+    // Each holds the queue's lock for 200 instructions and 700 ns.
+    assert!(strictly.hosts[0].invalidations_per_second < 1e9 / 800.0);
+    assert!(strictly.hosts[0].busy_cpus_by_stage[Stage::Invalidation as usize] > 0.5);
+}
+
 fn holds(setup: &Setup) -> Outcome {
     let outcome = run(setup).unwrap();
     let totals = outcome.totals;
@@ -183,6 +210,7 @@ fn busiest(outcome: &Outcome, setup: &Setup) -> String {
 fn roads() -> impl Strategy<Value = Road> {
     prop_oneof![
         Just(Road::Direct),
+        prop::sample::select(vec![Forgets::AtOnce, Forgets::Later]).prop_map(translated),
         prop::sample::select(vec![Locking::Table, Locking::Bitmap, Locking::Pools]).prop_map(window),
     ]
 }
@@ -226,7 +254,7 @@ fn a_lock_that_is_always_held_limits() {
     // One holds it for 300 instructions, a hypercall and the line's way; the CPUs that wait spin.
     let usage = &outcome.hosts[0];
     assert!(usage.locked_per_second < 1e9 / (150.0 + 600.0), "{usage:?}");
-    assert!(usage.busy_cpus_by_stage[3] > 1.0, "{usage:?}");
+    assert!(usage.busy_cpus_by_stage[Stage::Lock as usize] > 1.0, "{usage:?}");
 }
 
 #[test]

@@ -187,6 +187,10 @@ impl Power7 {
             direct_instructions: self.0.get("direct_map_instructions")?,
             window_instructions: self.0.get("window_map_instructions")?,
             locked_instructions: self.0.get("window_locked_instructions")?,
+            // These machines have no tables in memory.
+            translated_instructions: 0.0,
+            submit_instructions: 0.0,
+            invalidation: Span::ZERO,
             hypercall: self.us("hypercall_us")?,
             entry: self.ns("hypercall_entry_ns")?,
             line: LineTransfer { same_node, other_node },

@@ -5,7 +5,7 @@ use super::cpu::Cpus;
 use super::flow::{Pattern, Protocol, Work};
 use super::host::{Host, Paths};
 use super::load::{Connection, INSTANCES_MAX, Load, MESSAGE_BYTES_MAX, NotModelled};
-use super::mapping::{LineTransfer, Locking, MappingCost, Road};
+use super::mapping::{Forgets, LineTransfer, Locking, MappingCost, Road};
 use super::outcome::{HostUsage, Stage};
 use super::{NetworkError, Setup, Wire, run};
 use crate::experiment::{ExperimentError, LIMITS_FROM, Part, Wrong, wrong_link};
@@ -125,6 +125,9 @@ struct MappingFile {
     direct_instructions: f64,
     window_instructions: f64,
     locked_instructions: f64,
+    translated_instructions: f64,
+    submit_instructions: f64,
+    invalidation_ns: f64,
     hypercall_ns: f64,
     entry_ns: f64,
     line_same_node_ns: f64,
@@ -138,6 +141,8 @@ enum RoadFile {
     TableLock,
     BitmapLock,
     Pools,
+    TranslatedStrict,
+    TranslatedLazy,
 }
 
 /// What came out, and what limits.
@@ -170,6 +175,8 @@ pub struct HostAnswer {
     pub stages: Vec<StageAnswer>,
     /// Calls of the hypervisor in a second.
     pub hypercalls_per_second: f64,
+    /// Invalidations that were waited for in a second.
+    pub invalidations_per_second: f64,
     /// How long each waited for a lock of the mapping layer, on average.
     pub lock_wait_mean_ns: f64,
     /// Mappings that could not be made.
@@ -434,6 +441,8 @@ impl MappingFile {
             RoadFile::TableLock => Road::Window { bytes, locking: Locking::Table },
             RoadFile::BitmapLock => Road::Window { bytes, locking: Locking::Bitmap },
             RoadFile::Pools => Road::Window { bytes, locking: Locking::Pools },
+            RoadFile::TranslatedStrict => Road::Translated { forgets: Forgets::AtOnce },
+            RoadFile::TranslatedLazy => Road::Translated { forgets: Forgets::Later },
         }
     }
 
@@ -442,6 +451,9 @@ impl MappingFile {
             direct_instructions: self.direct_instructions,
             window_instructions: self.window_instructions,
             locked_instructions: self.locked_instructions,
+            translated_instructions: self.translated_instructions,
+            submit_instructions: self.submit_instructions,
+            invalidation: ns(self.invalidation_ns),
             hypercall: ns(self.hypercall_ns),
             entry: ns(self.entry_ns),
             line: LineTransfer {
@@ -459,6 +471,9 @@ impl MappingFile {
             Wrong::unless_instructions("mapping.direct_instructions", self.direct_instructions),
             Wrong::unless_instructions("mapping.window_instructions", self.window_instructions),
             Wrong::unless_instructions("mapping.locked_instructions", self.locked_instructions),
+            Wrong::unless_instructions("mapping.translated_instructions", self.translated_instructions),
+            Wrong::unless_instructions("mapping.submit_instructions", self.submit_instructions),
+            Wrong::unless_time("mapping.invalidation_ns", self.invalidation_ns),
             Wrong::unless_time("mapping.hypercall_ns", self.hypercall_ns),
             Wrong::unless_time("mapping.entry_ns", self.entry_ns),
             Wrong::unless_time("mapping.line_same_node_ns", self.line_same_node_ns),
@@ -486,6 +501,7 @@ impl HostAnswer {
             busy_cpus: usage.busy_cpus,
             stages: stages.map(|(stage, busy_cpus)| StageAnswer { name: stage.words(), busy_cpus }).collect(),
             hypercalls_per_second: usage.hypercalls_per_second,
+            invalidations_per_second: usage.invalidations_per_second,
             lock_wait_mean_ns: usage.lock_wait_mean.as_ps_f64() / 1e3,
             mappings_refused: usage.mappings_refused,
         }

@@ -49,17 +49,17 @@ pub(super) struct State {
     /// Hardware threads of each core that are busy.
     pub(super) busy_in_core: Vec<u32>,
     /// Time by stage.
-    pub(super) stages: [Span; 4],
+    pub(super) stages: [Span; 5],
 }
 
 impl State {
     pub(super) fn new(setup: &Host) -> Result<Self, NetworkError> {
         Ok(Self {
             cpus: (0..setup.cpus.threads()).map(|_| Cpu::default()).collect(),
-            mapping: Mapping::new(setup.road, setup.mapping, setup.instruction_ns)?,
+            mapping: Mapping::new(setup.road, setup.mapping, setup.instruction_ns, setup.cpus.threads())?,
             rings: Rings::new(&setup.adapter),
             busy_in_core: vec![0; setup.cpus.cores as usize],
-            stages: [Span::ZERO; 4],
+            stages: [Span::ZERO; 5],
             setup: setup.clone(),
         })
     }

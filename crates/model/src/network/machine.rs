@@ -83,7 +83,7 @@ struct Machine<'a> {
 struct Counts {
     at: Time,
     busy: Span,
-    stages: [Span; 4],
+    stages: [Span; 5],
     wire: Span,
     up: Span,
     down: Span,
@@ -251,7 +251,7 @@ impl<'a> Machine<'a> {
             Task::Write { flow } => self.plan_write(host, cpu, flow, steps),
             Task::Read { flow } => self.plan_read(host, flow, steps),
             Task::Poll { ring, by_interrupt } => self.plan_poll(host, cpu, ring, by_interrupt, steps),
-            Task::Reap { ring } => self.plan_reap(host, ring, steps),
+            Task::Reap { ring } => self.plan_reap(host, cpu, ring, steps),
         }
     }
 
@@ -391,7 +391,7 @@ impl<'a> Machine<'a> {
             match frame.what {
                 What::Data => {
                     steps.push(self.stack(host, paths.receive));
-                    self.plan_buffers(host, ring, frame.ethernet_bytes(), &mut new, steps);
+                    self.plan_buffers(host, cpu, ring, frame.ethernet_bytes(), &mut new, steps);
                     steps.push(Step::Then(Effect::Deliver { flow, bytes }));
                 }
                 // What that costs is part of the path of the frame that it acknowledges.
@@ -412,6 +412,7 @@ impl<'a> Machine<'a> {
     fn plan_buffers(
         &mut self,
         host: usize,
+        cpu: u32,
         ring: u32,
         bytes: u64,
         new: &mut Vec<usize>,
@@ -428,7 +429,7 @@ impl<'a> Machine<'a> {
             }
             pieces.used = 0;
             if let Some(mapped) = pieces.mapped.pop_front() {
-                state.mapping.unmap(mapped, steps);
+                state.mapping.unmap(cpu, mapped, steps);
             }
             new.push(kind);
         }
@@ -456,14 +457,14 @@ impl<'a> Machine<'a> {
         }
     }
 
-    fn plan_reap(&mut self, host: usize, ring: u32, steps: &mut Vec<Step>) {
+    fn plan_reap(&mut self, host: usize, cpu: u32, ring: u32, steps: &mut Vec<Step>) {
         let interrupt = self.hosts[host].setup.paths.interrupt;
         steps.push(self.stack(host, interrupt));
         let state = &mut self.hosts[host];
         let sent = std::mem::take(&mut state.rings.send[ring as usize].sent);
         for burst in sent {
             for mapped in state.rings.take(burst).mapped {
-                state.mapping.unmap(mapped, steps);
+                state.mapping.unmap(cpu, mapped, steps);
             }
         }
         steps.push(Step::Then(Effect::Reaped { ring }));
@@ -739,6 +740,9 @@ impl<'a> Machine<'a> {
             link_up_busy_share: share(from.up, to.up),
             link_down_busy_share: share(from.down, to.down),
             hypercalls_per_second: (to.bill.hypercalls - from.bill.hypercalls) as f64 * 1e12 / elapsed,
+            invalidations_per_second: (to.bill.invalidation_waits - from.bill.invalidation_waits) as f64
+                * 1e12
+                / elapsed,
             bill: self.hosts[host].mapping.bill,
             mappings_refused: self.hosts[host].mapping.refused,
         }

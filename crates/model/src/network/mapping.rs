@@ -5,8 +5,11 @@ use super::cpu::Step;
 use super::outcome::Stage;
 use crate::partition::{Partition, PartitionError};
 use des::{Lock, Span, TransferCost};
-use dma::{Bill, BusAddress, Direction, Domain, Invalidation, Limits, Mapper, MemoryAddress};
-use iova::{Bitmap, Pools, Space};
+use dma::{
+    Bill, BusAddress, Direction, Domain, FlushQueue, Frames, Invalidation, Iotlb, Limits, Mapper,
+    MemoryAddress, Ram, SoftwareDomain, Unit, Vtd,
+};
+use iova::{Bitmap, Depot, Magazines, Pools, Space};
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -22,6 +25,20 @@ pub enum Road {
         /// What holds whom up.
         locking: Locking,
     },
+    /// An IOMMU that reads tables in memory (VT-d's, with Linux's allocator of addresses).
+    Translated {
+        /// When it is made to forget what was unmapped.
+        forgets: Forgets,
+    },
+}
+
+/// When an IOMMU is made to forget what was unmapped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Forgets {
+    /// At once: each unmapping waits for an invalidation.
+    AtOnce,
+    /// When a CPU has unmapped some hundred ranges: one invalidation for all of them.
+    Later,
 }
 
 /// The locks of a window.
@@ -48,6 +65,12 @@ pub struct MappingCost {
     pub hypercall: Span,
     /// Each further entry of a call.
     pub entry: Span,
+    /// Instructions to map or unmap, each, where an IOMMU reads tables in memory.
+    pub translated_instructions: f64,
+    /// Instructions of an invalidation, with the queue's lock held.
+    pub submit_instructions: f64,
+    /// How long an invalidation is waited for, with that lock held.
+    pub invalidation: Span,
     /// A lock's cache line on its way.
     pub line: LineTransfer,
 }
@@ -74,7 +97,7 @@ pub(super) struct Mapped {
 pub(super) struct Mapping {
     mapper: Mapper,
     pub(super) locks: Vec<Lock<u32>>,
-    locking: Option<Locking>,
+    road: Road,
     cost: MappingCost,
     instruction_ns: f64,
     /// Where the next buffer lies.
@@ -88,6 +111,12 @@ const BUFFERS_BYTES: u64 = 512 << 20;
 const MEMORY_BYTES: u64 = 1 << 30;
 /// A buffer begins at a multiple of this, or of its size.
 const ALIGNMENT_BYTES: u64 = 2048;
+/// Where an IOMMU's tables lie; they have four levels.
+const TABLES: MemoryAddress = MemoryAddress(MEMORY_BYTES);
+const TABLES_BYTES: u64 = 32 << 20;
+const LEVELS: u32 = 4;
+/// Below 4 GiB.
+const LAST_LOW_PAGE: u64 = 0xf_ffff;
 /// Bits of the adapter's addresses, in a window and without.
 const WINDOW_BITS: u32 = 32;
 const ALL_BITS: u32 = 64;
@@ -102,32 +131,36 @@ fn cpu() -> u32 {
 }
 
 impl Mapping {
-    pub(super) fn new(road: Road, cost: MappingCost, instruction_ns: f64) -> Result<Self, NetworkError> {
-        let (mapper, locking) = match road {
-            Road::Direct => (Mapper::direct(Limits::of_bits(ALL_BITS), 0), None),
-            Road::Window { bytes, locking } => (window(bytes, locking)?, Some(locking)),
+    pub(super) fn new(
+        road: Road,
+        cost: MappingCost,
+        instruction_ns: f64,
+        cpus: u32,
+    ) -> Result<Self, NetworkError> {
+        let (mapper, locks) = match road {
+            Road::Direct => (Mapper::direct(Limits::of_bits(ALL_BITS), 0), 0),
+            Road::Window { bytes, locking: Locking::Pools } => {
+                (window(bytes, Locking::Pools)?, Pools::COUNT_MAX)
+            }
+            Road::Window { bytes, locking } => (window(bytes, locking)?, 1),
+            Road::Translated { forgets } => (translated(forgets, cpus)?, 1),
         };
         let line = TransferCost {
             same_cpu: Span::ZERO,
             same_node: cost.line.same_node,
             other_node: cost.line.other_node,
         };
-        let locks = match locking {
-            None => 0,
-            Some(Locking::Table | Locking::Bitmap) => 1,
-            Some(Locking::Pools) => Pools::COUNT_MAX,
-        };
         let locks = (0..locks).map(|_| Lock::new(line)).collect::<Result<_, _>>()?;
         let mapper = mapper.watched(false);
         let (bill, next, refused) = (Bill::default(), 0, 0);
-        Ok(Self { mapper, locks, locking, cost, instruction_ns, next, bill, refused })
+        Ok(Self { mapper, locks, road, cost, instruction_ns, next, bill, refused })
     }
 
     /// Maps a buffer of this CPU; the steps to it go behind `steps`.
     pub(super) fn map(&mut self, on: u32, bytes: u64, steps: &mut Vec<Step>) -> Option<Mapped> {
         CPU.set(on);
-        let lock = match self.locking {
-            Some(Locking::Pools) => Pools::of_cpu(on),
+        let lock = match self.road {
+            Road::Window { locking: Locking::Pools, .. } => Pools::of_cpu(on),
             _ => 0,
         };
         let memory = MemoryAddress(self.place(bytes));
@@ -144,7 +177,8 @@ impl Mapping {
     }
 
     /// Unmaps it.
-    pub(super) fn unmap(&mut self, mapped: Mapped, steps: &mut Vec<Step>) {
+    pub(super) fn unmap(&mut self, on: u32, mapped: Mapped, steps: &mut Vec<Step>) {
+        CPU.set(on);
         let Mapped { at, bytes, lock } = mapped;
         let mut bill = Bill::default();
         if self.mapper.unmap(at, bytes, Direction::Bidirectional, &mut bill).is_err() {
@@ -164,10 +198,28 @@ impl Mapping {
     /// What a call did becomes steps of its CPU.
     fn pay(&mut self, lock: u32, bill: Bill, order: Order, steps: &mut Vec<Step>) {
         self.bill += bill;
-        let Some(locking) = self.locking else {
-            steps.push(self.work(self.cost.direct_instructions));
-            return;
-        };
+        match self.road {
+            Road::Direct => steps.push(self.work(self.cost.direct_instructions)),
+            Road::Window { locking, .. } => self.pay_window(lock, locking, bill, order, steps),
+            Road::Translated { .. } => self.pay_translated(lock, bill, steps),
+        }
+    }
+
+    fn pay_translated(&self, lock: u32, bill: Bill, steps: &mut Vec<Step>) {
+        steps.push(self.work(self.cost.translated_instructions));
+        if bill.invalidation_waits > 0 {
+            let waits = self.cost.invalidation.as_ps_f64() * bill.invalidation_waits as f64;
+            let waited = Step::Work(Span::from_ps_f64(waits), Stage::Invalidation);
+            steps.extend([
+                Step::Acquire(lock),
+                self.work(self.cost.submit_instructions),
+                waited,
+                Step::Release(lock),
+            ]);
+        }
+    }
+
+    fn pay_window(&self, lock: u32, locking: Locking, bill: Bill, order: Order, steps: &mut Vec<Step>) {
         steps.push(self.work(self.cost.window_instructions));
         let search = self.work(self.cost.locked_instructions);
         let calls = Step::Work(self.hypercalls(bill), Stage::Hypercall);
@@ -208,4 +260,22 @@ fn window(bytes: u64, locking: Locking) -> Result<Mapper, NetworkError> {
     let domain = Domain::new(slot.default_window().clone(), one, Invalidation::Elsewhere)
         .map_err(PartitionError::Space)?;
     Ok(Mapper::translated(limits, Arc::new(domain.with_any_addresses())))
+}
+
+/// Tables, an IOMMU that nobody asks, and Linux's per-CPU allocator over them.
+fn translated(forgets: Forgets, cpus: u32) -> Result<Mapper, NetworkError> {
+    let ram = Arc::new(Ram::new(TABLES, TABLES_BYTES));
+    let unit = Arc::new(Unit::new(Arc::clone(&ram), Iotlb::new(1, 1)));
+    let frames = Arc::new(Frames::new(TABLES, TABLES_BYTES));
+    let tables: SoftwareDomain<Vtd> = SoftwareDomain::new(unit, frames, LEVELS)?;
+    let invalidation = match forgets {
+        Forgets::AtOnce => Invalidation::Strict,
+        Forgets::Later => Invalidation::Lazy(FlushQueue::new(cpus as usize, || cpu() as usize)),
+    };
+    let magazines = |space: &Space| {
+        let magazines = Magazines::new(space, LAST_LOW_PAGE, cpus, cpu, Depot::Bounded)?;
+        Ok(Box::new(magazines) as Box<_>)
+    };
+    let domain = Domain::new(Arc::new(tables), magazines, invalidation).map_err(PartitionError::Space)?;
+    Ok(Mapper::translated(Limits::of_bits(ALL_BITS), Arc::new(domain)))
 }

@@ -15,13 +15,15 @@ pub enum Stage {
     Mapping,
     /// The hypervisor's, called by it.
     Hypercall,
+    /// Waits for the IOMMU to forget.
+    Invalidation,
     /// Waits for a lock, or for its cache line.
     Lock,
 }
 
 impl Stage {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Stack, Self::Mapping, Self::Hypercall, Self::Lock];
+    pub const ALL: [Self; 5] = [Self::Stack, Self::Mapping, Self::Hypercall, Self::Invalidation, Self::Lock];
 
     /// The words used for it everywhere.
     pub fn words(self) -> &'static str {
@@ -29,6 +31,7 @@ impl Stage {
             Self::Stack => "sockets, protocols and driver",
             Self::Mapping => "mapping",
             Self::Hypercall => "hypercalls",
+            Self::Invalidation => "waiting for invalidations",
             Self::Lock => "waiting for locks",
         }
     }
@@ -76,7 +79,7 @@ pub struct HostUsage {
     /// Hardware threads that were busy, on average.
     pub busy_cpus: f64,
     /// The same by what they did, in the order of [`Stage::ALL`].
-    pub busy_cpus_by_stage: [f64; 4],
+    pub busy_cpus_by_stage: [f64; 5],
     /// Of the time, when its locks were held: the busiest of them.
     pub lock_busy_share: f64,
     /// How often a lock was taken, in a second.
@@ -91,6 +94,8 @@ pub struct HostUsage {
     pub link_down_busy_share: f64,
     /// Calls of the hypervisor in a second.
     pub hypercalls_per_second: f64,
+    /// Invalidations that were waited for in a second.
+    pub invalidations_per_second: f64,
     /// What its mappings did, from beginning to end of measuring.
     pub bill: Bill,
     /// Mappings that could not be made.
@@ -105,7 +110,7 @@ impl Outcome {
         let of = |((usage, name), host): ((&HostUsage, &str), &Host)| {
             [
                 (format!("CPUs of the {name}"), usage.busy_cpus / f64::from(host.cpus.threads())),
-                (format!("lock of the {name}'s table"), usage.lock_busy_share),
+                (format!("lock of the {name}'s mappings"), usage.lock_busy_share),
                 (format!("wire from the {name}"), usage.wire_busy_share),
                 (format!("link to the {name}'s memory"), usage.link_up_busy_share),
                 (format!("link from the {name}'s memory"), usage.link_down_busy_share),

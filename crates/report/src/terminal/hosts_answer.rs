@@ -44,9 +44,13 @@ fn cpus(host: &HostAnswer) -> String {
     let stages = host.stages.iter().filter(|stage| stage.busy_cpus > 0.0);
     let stages: Vec<String> = stages.map(|stage| format!("{} {:.2}", stage.name, stage.busy_cpus)).collect();
     let mut words = format!("{:.2} hardware threads busy ({})", host.busy_cpus, stages.join(", "));
-    if host.hypercalls_per_second > 0.0 {
-        let calls = quantity::grouped(host.hypercalls_per_second.round() as u64);
-        words.push_str(&format!("; {calls} hypercalls/s; {} wait for a lock", time(host.lock_wait_mean_ns)));
+    for (rate, what) in
+        [(host.hypercalls_per_second, "hypercalls"), (host.invalidations_per_second, "invalidations")]
+    {
+        if rate > 0.0 {
+            let rate = quantity::grouped(rate.round() as u64);
+            words.push_str(&format!("; {rate} {what}/s; {} wait for a lock", time(host.lock_wait_mean_ns)));
+        }
     }
     if host.mappings_refused > 0 {
         let refused = quantity::grouped(host.mappings_refused);
