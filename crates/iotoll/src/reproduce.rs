@@ -3,7 +3,8 @@
 use crate::cli::Reproduce;
 use crate::inspect::made_by;
 use crate::output::{self, Outcome};
-use model::{FamilyError, Reproduction};
+use indicatif::ProgressBar;
+use model::{Changes, FamilyError, Reproduction};
 use serde::Serialize;
 
 /// The document.
@@ -18,10 +19,7 @@ pub(crate) fn run(args: &Reproduce) -> anyhow::Result<Outcome> {
     let all: Vec<String> = model::families().map(str::to_owned).collect();
     let wanted = if args.families.is_empty() { &all } else { &args.families };
     let changes = args.changes.iter().cloned().collect();
-    let reproductions: Vec<Reproduction> = wanted
-        .iter()
-        .map(|family| model::reproduce_with(family, &changes))
-        .collect::<Result<_, FamilyError>>()?;
+    let reproductions = reproduce(wanted, &changes)?;
     if let Some(path) = &args.html {
         output::file(path, report::reproduction_page(&reproductions, made_by()).as_bytes())?;
     }
@@ -34,4 +32,24 @@ pub(crate) fn run(args: &Reproduce) -> anyhow::Result<Outcome> {
         output::data(&shown.collect::<Vec<_>>().join("\n"))?;
     }
     Ok(Outcome::of(reproductions.iter().map(Reproduction::misses).sum()))
+}
+
+/// Runs the families side by side; they share nothing.
+fn reproduce(wanted: &[String], changes: &Changes) -> Result<Vec<Reproduction>, FamilyError> {
+    let bar = ProgressBar::new(wanted.len() as u64).with_message("families, a few seconds each");
+    bar.tick();
+    let family = |name| {
+        let one = model::reproduce_with(name, changes);
+        bar.inc(1);
+        one
+    };
+    let all = std::thread::scope(|scope| {
+        let running: Vec<_> = wanted.iter().map(|name| scope.spawn(|| family(name))).collect();
+        let ended = running
+            .into_iter()
+            .map(|one| one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        ended.collect()
+    });
+    bar.finish_and_clear();
+    all
 }
