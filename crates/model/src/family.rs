@@ -1,5 +1,6 @@
 //! Families of published figures, and what reproduces them.
 
+mod about;
 mod changes;
 mod dma_contention;
 mod iotlb;

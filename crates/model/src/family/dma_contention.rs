@@ -3,8 +3,9 @@
 mod hosts;
 mod threads;
 
+use super::about::{About, Told};
 use super::{Changes, FamilyError};
-use crate::{Chart, Curve, Parameter, Reproduction};
+use crate::Reproduction;
 use serde::Deserialize;
 
 pub(super) const NAME: &str = "dma-contention";
@@ -14,43 +15,16 @@ const TEXT: &str = include_str!("../../../../experiments/dma-contention.toml");
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    question: String,
-    method: String,
-    bound: f64,
+    about: About,
     hosts: Vec<hosts::Figure>,
     threads: threads::Threads,
-}
-
-/// What a model says, of all those that the family has.
-#[derive(Debug, Default)]
-struct Told {
-    parameters: Vec<Parameter>,
-    curves: Vec<Curve>,
-    charts: Vec<Chart>,
-}
-
-impl Told {
-    fn and(mut self, other: Self) -> Self {
-        self.parameters.extend(other.parameters);
-        self.curves.extend(other.curves);
-        self.charts.extend(other.charts);
-        self
-    }
 }
 
 pub(super) fn reproduce(changes: &Changes) -> Result<Reproduction, FamilyError> {
     let table = changes.read(FILE, TEXT, &["threads", "parameters"])?;
     let file: File = table.try_into().map_err(|source| FamilyError::File { file: FILE, source })?;
-    let Told { parameters, curves, charts } = hosts::told(file.hosts, changes)?.and(file.threads.told()?);
-    Ok(Reproduction {
-        family: NAME.to_owned(),
-        question: file.question,
-        method: file.method,
-        parameters,
-        bound: file.bound,
-        curves,
-        charts,
-    })
+    let told = hosts::told(file.hosts, changes)?.and(file.threads.told()?);
+    Ok(file.about.with(NAME, told))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! An adapter's transfers against the window that they fall into: where the IOTLB ends.
 
+use super::about::{About, Told};
 use super::{Changes, FamilyError};
 use crate::engine::{self, IommuSetup, Operation, Setup};
 use crate::link::Link;
@@ -17,9 +18,7 @@ const SEED: u64 = 1;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    question: String,
-    method: String,
-    bound: f64,
+    about: About,
     link: GivenLink,
     parameters: Parameters,
     curves: Vec<CurveFile>,
@@ -116,15 +115,7 @@ pub(super) fn reproduce(changes: &Changes) -> Result<Reproduction, FamilyError> 
     let file: File = table.try_into().map_err(|source| FamilyError::File { file: FILE, source })?;
     let curves = file.curves.iter().map(|curve| file.curve(curve)).collect();
     let parameters = file.parameters.listed(&file.link);
-    Ok(Reproduction {
-        family: NAME.to_owned(),
-        question: file.question,
-        method: file.method,
-        parameters,
-        bound: file.bound,
-        curves,
-        charts: Vec::new(),
-    })
+    Ok(file.about.with(NAME, Told { parameters, curves, charts: Vec::new() }))
 }
 
 impl File {

@@ -1,5 +1,6 @@
 //! An adapter in a slot with a 64-bit window and in one without.
 
+use super::about::{About, Told};
 use super::power7::{Driver, Machine, Power7, Test};
 use super::{Changes, FamilyError};
 use crate::network::{Locking, Outcome, Road};
@@ -27,9 +28,7 @@ const REGISTRATION_BYTES: u64 = 1 << 20;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    question: String,
-    method: String,
-    bound: f64,
+    about: About,
     sizes: Sizes,
     curves: Vec<CurveFile>,
     charts: Vec<ChartFile>,
@@ -98,15 +97,10 @@ struct Seat {
 pub(super) fn reproduce(changes: &Changes) -> Result<Reproduction, FamilyError> {
     let file: File = toml::from_str(TEXT).map_err(|source| FamilyError::File { file: FILE, source })?;
     let bench = Bench { power7: Power7::read(changes)?, sizes: file.sizes };
-    Ok(Reproduction {
-        family: NAME.to_owned(),
-        question: file.question,
-        method: file.method,
-        parameters: bench.power7.parameters().listed(),
-        bound: file.bound,
-        curves: file.curves.into_iter().map(|curve| bench.curve(curve)).collect::<Result<_, _>>()?,
-        charts: file.charts.into_iter().map(|chart| bench.chart(chart)).collect::<Result<_, _>>()?,
-    })
+    let curves = file.curves.into_iter().map(|curve| bench.curve(curve)).collect::<Result<_, _>>()?;
+    let charts = file.charts.into_iter().map(|chart| bench.chart(chart)).collect::<Result<_, _>>()?;
+    let parameters = bench.power7.parameters().listed();
+    Ok(file.about.with(NAME, Told { parameters, curves, charts }))
 }
 
 struct Bench {

@@ -1,6 +1,6 @@
 //! Two hosts whose drivers map for each packet, or seldom.
 
-use super::Told;
+use crate::family::about::Told;
 use crate::family::power7::{Driver, Machine, Power7, Test};
 use crate::family::{Changes, FamilyError};
 use crate::network::{Locking, Road};

@@ -1,0 +1,39 @@
+//! What a family is about.
+
+use crate::{Chart, Curve, Parameter, Reproduction};
+use serde::Deserialize;
+
+/// The head of a family's file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct About {
+    question: String,
+    method: String,
+    bound: f64,
+}
+
+/// What models say.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    pub(super) parameters: Vec<Parameter>,
+    pub(super) curves: Vec<Curve>,
+    pub(super) charts: Vec<Chart>,
+}
+
+impl About {
+    pub(super) fn with(self, family: &str, told: Told) -> Reproduction {
+        let Told { parameters, curves, charts } = told;
+        let Self { question, method, bound } = self;
+        Reproduction { family: family.to_owned(), question, method, parameters, bound, curves, charts }
+    }
+}
+
+impl Told {
+    /// What another model says, behind it.
+    pub(super) fn and(mut self, other: Self) -> Self {
+        self.parameters.extend(other.parameters);
+        self.curves.extend(other.curves);
+        self.charts.extend(other.charts);
+        self
+    }
+}
