@@ -17,6 +17,7 @@
 
 mod archive;
 mod bytes;
+mod experiment;
 mod lab;
 mod mtrr;
 mod power;
@@ -28,6 +29,7 @@ mod whole_host;
 
 pub use archive::archive;
 pub use bytes::{config_space, proc_bus_pci_and_names};
+pub use experiment::experiment;
 pub use lab::{lab_module, lab_presets, lab_record, lab_symbols, lab_trace};
 pub use mtrr::{memmap_wish_range, mtrr_pat_iomem, mtrr_plan};
 pub use power::{ddw, device_tree};
@@ -41,12 +43,13 @@ pub use whole_host::whole_host;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 21] = [
+pub const TARGETS: [Target; 23] = [
     ("archive", archive),
     ("command_line", command_line),
     ("config_space", config_space),
     ("ddw", ddw),
     ("device_tree", device_tree),
+    ("experiment", experiment),
     ("interrupts_numa", interrupts_numa),
     ("kernel_log", kernel_log),
     ("lab_module", lab_module),
