@@ -279,3 +279,19 @@ fn the_first_exchange_counts_from_its_own_beginning() {
     setup.measured = Span::from_us(100 + settled.div_ceil(1_000_000));
     assert_eq!(run(&setup).unwrap().latency_mean.as_ps(), settled);
 }
+
+/// A window of less than 1 GiB has one small pool; larger requests than 15 pages have one lock in any.
+#[test]
+fn pools_are_those_that_the_window_has() {
+    let rate = |bytes, locking, block_bytes| {
+        let mut setup = setup(window(locking), Pattern::Exchange, Protocol::Udp, 1_000, 32);
+        for host in &mut setup.hosts {
+            (host.road, host.mapping.locked_instructions) = (Road::Window { bytes, locking }, 5_000.0);
+            host.adapter.buffers = ReceiveBuffers::EachFrame { pieces_bytes: vec![block_bytes] };
+        }
+        holds(&setup).operations_per_second
+    };
+    let four = rate(1 << 30, Locking::Pools, 2048);
+    assert!(rate(512 << 20, Locking::Pools, 2048) < 0.9 * four);
+    assert!(rate(1 << 30, Locking::Pools, 64 << 10) < 0.97 * four);
+}

@@ -31,7 +31,7 @@ pub enum Locking {
     Table,
     /// One, held while its bitmap is searched.
     Bitmap,
-    /// One for each of the pools that the bitmap is cut into: Linux since 3.6.
+    /// One for each of the pools that the bitmap is cut into, the one for large requests among them: Linux since 3.6.
     Pools,
 }
 
@@ -75,6 +75,7 @@ pub(super) struct Mapping {
     mapper: Mapper,
     pub(super) locks: Vec<Lock<u32>>,
     locking: Option<Locking>,
+    window_pages: u64,
     cost: MappingCost,
     instruction_ns: f64,
     /// Where the next buffer lies.
@@ -103,9 +104,11 @@ fn cpu() -> u32 {
 
 impl Mapping {
     pub(super) fn new(road: Road, cost: MappingCost, instruction_ns: f64) -> Result<Self, NetworkError> {
-        let (mapper, locking) = match road {
-            Road::Direct => (Mapper::direct(Limits::of_bits(ALL_BITS), 0), None),
-            Road::Window { bytes, locking } => (window(bytes, locking)?, Some(locking)),
+        let (mapper, locking, window_pages) = match road {
+            Road::Direct => (Mapper::direct(Limits::of_bits(ALL_BITS), 0), None, 0),
+            Road::Window { bytes, locking } => {
+                (window(bytes, locking)?, Some(locking), bytes >> ddw::DEFAULT_PAGE_SHIFT)
+            }
         };
         let line = TransferCost {
             same_cpu: Span::ZERO,
@@ -115,24 +118,21 @@ impl Mapping {
         let locks = match locking {
             None => 0,
             Some(Locking::Table | Locking::Bitmap) => 1,
-            Some(Locking::Pools) => Pools::COUNT_MAX,
+            Some(Locking::Pools) => Pools::COUNT_MAX + 1,
         };
         let locks = (0..locks).map(|_| Lock::new(line)).collect::<Result<_, _>>()?;
         let mapper = mapper.watched(false);
         let (bill, next, refused) = (Bill::default(), 0, 0);
-        Ok(Self { mapper, locks, locking, cost, instruction_ns, next, bill, refused })
+        Ok(Self { mapper, locks, locking, window_pages, cost, instruction_ns, next, bill, refused })
     }
 
     /// Maps a buffer of this CPU; the steps to it go behind `steps`.
     pub(super) fn map(&mut self, on: u32, bytes: u64, steps: &mut Vec<Step>) -> Option<Mapped> {
         CPU.set(on);
-        let lock = match self.locking {
-            Some(Locking::Pools) => Pools::of_cpu(on),
-            _ => 0,
-        };
         let memory = MemoryAddress(self.place(bytes));
         let mut bill = Bill::default();
         let mapped = self.mapper.map(memory, bytes, Direction::Bidirectional, &mut bill);
+        let lock = self.lock_of(mapped.as_ref().ok());
         self.pay(lock, bill, Order::LockFirst, steps);
         match mapped {
             Ok(at) => Some(Mapped { at, bytes, lock }),
@@ -141,6 +141,15 @@ impl Mapping {
                 None
             }
         }
+    }
+
+    /// The lock of the pool that an address came from; where there was none, of the pool that was searched last.
+    fn lock_of(&self, at: Option<&BusAddress>) -> u32 {
+        if self.locking != Some(Locking::Pools) {
+            return 0;
+        }
+        let entry = at.map_or(self.window_pages, |at| at.0 >> ddw::DEFAULT_PAGE_SHIFT);
+        Pools::of_entry(self.window_pages, 1 << ddw::DEFAULT_PAGE_SHIFT, entry)
     }
 
     /// Unmaps it.
