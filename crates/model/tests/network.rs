@@ -280,6 +280,39 @@ fn the_first_exchange_counts_from_its_own_beginning() {
     assert_eq!(run(&setup).unwrap().latency_mean.as_ps(), settled);
 }
 
+#[test]
+fn what_no_host_has_is_told_with_its_place() {
+    let text = include_str!("../../../experiments/two-hosts.toml");
+    let check = |from: &str, to: &str, expected: &str| {
+        assert!(text.contains(from), "{from}");
+        let told = HostsExperiment::read(&text.replacen(from, to, 1), "x.toml").unwrap_err().to_string();
+        assert_eq!(told, format!("x.toml: {expected}"));
+    };
+    check(
+        "message_bytes = 1024",
+        "message_bytes = 65508",
+        "work.message_bytes is 65508; expected 1 to 65507",
+    );
+    check(
+        "block_bytes = 65536",
+        "block_bytes = 1023",
+        "adapter.block_bytes is 1023; expected the largest of adapter.pieces_bytes or more",
+    );
+    check("mtu_bytes = 1500", "mtu_bytes = 575", "wire.mtu_bytes is 575; expected 576 to 65535");
+    check("wake_ns = 1000", "wake_ns = nan", "cpus.wake_ns is NaN; expected 0 to 1e9");
+}
+
+#[test]
+fn where_no_exchange_ended_none_has_a_time() {
+    let text =
+        include_str!("../../../experiments/two-hosts.toml").replace("measured_us = 6000", "measured_us = 1");
+    let answer = HostsExperiment::read(&text, "x.toml").unwrap().run().unwrap();
+    assert_eq!(
+        (answer.operations_per_second, answer.latency_mean_ns, answer.latency_p99_ns),
+        (0.0, None, None)
+    );
+}
+
 /// A window of less than 1 GiB has one small pool; larger requests than 15 pages have one lock in any.
 #[test]
 fn pools_are_those_that_the_window_has() {
