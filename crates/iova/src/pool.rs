@@ -68,8 +68,7 @@ impl Pools {
         let free = space.free_ranges()?;
         check_size(&space)?;
         let pages = space.pages();
-        let count = if pages.saturating_mul(granule_bytes) >= POOLS_BYTES_MIN { 1 << POOLS_BITS } else { 1 };
-        let pool_pages = pages * 3 / 4 / count;
+        let (count, pool_pages) = cut(pages, granule_bytes);
         let pool = |first, pages| {
             let table = Table::new(Range { first: space.first + first, pages }, &free);
             Lock::new(Pool { table, hint: 0 })
@@ -85,6 +84,13 @@ impl Pools {
     /// The pool, of so many, that a CPU is hashed to.
     pub fn of_cpu(cpu: u32) -> u32 {
         cpu.wrapping_mul(GOLDEN_RATIO_32) >> (32 - POOLS_BITS)
+    }
+
+    /// The pool that an entry is of, in a table of so many pages: from 0, the large one last, which is at most
+    /// [`COUNT_MAX`](Self::COUNT_MAX).
+    pub fn of_entry(pages: u64, granule_bytes: u64, entry: u64) -> u32 {
+        let (count, pool_pages) = cut(pages, granule_bytes);
+        entry.checked_div(pool_pages).unwrap_or(count).min(count) as u32
     }
 
     fn large(&self) -> usize {
@@ -112,6 +118,12 @@ impl Pools {
         let index = entry.checked_div(self.pool_pages).map_or(self.large(), |index| index as usize);
         &self.pools[index.min(self.large())]
     }
+}
+
+/// Small pools of a table, and pages of each.
+fn cut(pages: u64, granule_bytes: u64) -> (u64, u64) {
+    let count = if pages.saturating_mul(granule_bytes) >= POOLS_BYTES_MIN { 1 << POOLS_BITS } else { 1 };
+    (count, pages * 3 / 4 / count)
 }
 
 impl Pool {
@@ -174,6 +186,9 @@ mod tests {
             assert_eq!(small / 98_304, pool, "CPU {cpu}");
         }
         assert_eq!(pools.allocate(&Request::new(16, u64::MAX)).unwrap(), 4 * 98_304);
+        let entries = [0, 98_303, 98_304, 4 * 98_304 - 1, 4 * 98_304, (1 << 19) - 1];
+        assert_eq!(entries.map(|entry| Pools::of_entry(1 << 19, 4096, entry)), [0, 0, 1, 3, 4, 4]);
+        assert_eq!([0, 767, 768].map(|entry| Pools::of_entry(1024, 4096, entry)), [0, 0, 1]);
     }
 
     #[test]

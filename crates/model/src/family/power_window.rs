@@ -191,7 +191,7 @@ impl Bench {
         let measure = |seat: Seat| -> Result<f64, FamilyError> {
             let road = self.road(seat)?;
             let machine = Machine { cores: self.sizes.cores, driver: Driver::Pages, road };
-            Ok(of(&self.power7.run([machine; 2], test, message_bytes, instances)?))
+            self.power7.run([machine; 2], test, message_bytes, instances, of)
         };
         Ok(measure(seat)? / measure(self.standard())?)
     }

@@ -50,7 +50,7 @@ pub(super) enum Task {
     /// Takes received frames from a ring.
     Poll { ring: u32, by_interrupt: bool },
     /// Takes back what was sent.
-    Reap { ring: u32 },
+    Reap { ring: u32, by_interrupt: bool },
     /// An application's thread writes.
     Write { flow: u32 },
     /// It reads.
@@ -106,8 +106,8 @@ pub(super) struct Cpu {
     /// What is left of its task, last first.
     pub(super) steps: Vec<Step>,
     pub(super) is_busy: bool,
-    /// Since when it waits for a lock.
-    pub(super) spins_since: Time,
+    /// What it does, and since when.
+    doing: Option<(Stage, Time)>,
     busy_since: Time,
     busy: Span,
 }
@@ -119,6 +119,18 @@ impl Cpu {
 
     pub(super) fn pop(&mut self) -> Option<Task> {
         self.lines.iter_mut().find_map(VecDeque::pop_front)
+    }
+
+    /// What it did up to now; from now on it does this.
+    pub(super) fn set_doing(&mut self, now: Time, stage: Option<Stage>) -> Option<(Stage, Span)> {
+        let done = self.done_until(now);
+        self.doing = stage.map(|stage| (stage, now));
+        done
+    }
+
+    /// How long it does what it does now.
+    pub(super) fn done_until(&self, now: Time) -> Option<(Stage, Span)> {
+        self.doing.map(|(stage, since)| (stage, now.since(since).unwrap_or_default()))
     }
 
     pub(super) fn set_busy(&mut self, now: Time, is_busy: bool) {

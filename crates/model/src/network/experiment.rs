@@ -4,7 +4,7 @@ use super::adapter::{Adapter, ReceiveBuffers};
 use super::cpu::Cpus;
 use super::flow::{Pattern, Protocol, Work};
 use super::host::{Host, Paths};
-use super::load::{Connection, INSTANCES_MAX, Load, MESSAGE_BYTES_MAX, NotModelled};
+use super::load::{Connection, DATAGRAM_BYTES_MAX, INSTANCES_MAX, Load, MESSAGE_BYTES_MAX, NotModelled};
 use super::mapping::{Forgets, LineTransfer, Locking, MappingCost, Road};
 use super::outcome::{HostUsage, Stage};
 use super::{NetworkError, Setup, Wire, run};
@@ -154,7 +154,7 @@ pub struct HostsAnswer {
     pub operations_per_second: f64,
     /// Bytes of applications, both ways together, in 10^9 bits a second.
     pub gigabits_per_second: f64,
-    /// Mean time of an exchange; nothing for streams.
+    /// Mean time of an exchange; nothing for streams, or where none ended.
     pub latency_mean_ns: Option<f64>,
     /// What 99 of 100 took at most.
     pub latency_p99_ns: Option<f64>,
@@ -246,8 +246,8 @@ impl HostsExperiment {
         let limit = busiest.filter(|part| part.busy_share >= LIMITS_FROM);
         let limit =
             limit.map_or_else(|| "the time of each exchange or window".to_owned(), |part| part.name.clone());
-        let is_exchange = setup.work.pattern == Pattern::Exchange;
-        let ns = |span: Span| is_exchange.then(|| span.as_ps_f64() / 1e3);
+        let has_ended = setup.work.pattern == Pattern::Exchange && outcome.operations_per_second > 0.0;
+        let ns = |span: Span| has_ended.then(|| span.as_ps_f64() / 1e3);
         Ok(HostsAnswer {
             what: self.what.clone(),
             operations_per_second: outcome.operations_per_second,
@@ -295,6 +295,10 @@ impl HostsExperiment {
         let is_rate = (0.001..=10_000.0).contains(&gigabits_per_second);
         let is_time = |us: f64| (1.0..=TIME_MAX_US).contains(&us);
         let no_stream = self.work.pattern == PatternFile::Stream && self.work.protocol == ProtocolFile::Udp;
+        let message_bytes_max = match self.work.protocol {
+            ProtocolFile::Udp => DATAGRAM_BYTES_MAX,
+            ProtocolFile::Tcp => MESSAGE_BYTES_MAX,
+        };
         let own = [
             Wrong::unless(is_rate, "wire.gigabits_per_second", gigabits_per_second, "0.001 to 10000"),
             Wrong::unless((576..=65_535).contains(&mtu_bytes), "wire.mtu_bytes", mtu_bytes, "576 to 65535"),
@@ -302,7 +306,7 @@ impl HostsExperiment {
             Wrong::unless(is_time(self.warm_up_us), "warm_up_us", self.warm_up_us, "1 to 1e7"),
             Wrong::unless(is_time(self.measured_us), "measured_us", self.measured_us, "1 to 1e7"),
             Wrong::unless(!no_stream, "work.pattern", "stream", "exchange over UDP: nothing bounds a stream"),
-            Wrong::unless_count("work.message_bytes", self.work.message_bytes, MESSAGE_BYTES_MAX),
+            Wrong::unless_count("work.message_bytes", self.work.message_bytes, message_bytes_max),
             Wrong::unless_count("work.instances", self.work.instances.into(), INSTANCES_MAX.into()),
             Wrong::unless_count("work.window_bytes", self.work.window_bytes, 1 << 30),
             Wrong::unless_count("work.segment_bytes_max", self.work.segment_bytes_max, 1 << 20),
@@ -424,6 +428,12 @@ impl AdapterFile {
                 "up to 16, each 64 to 1048576",
             ),
             Wrong::unless_count("adapter.block_bytes", self.block_bytes.unwrap_or(1), 1 << 24),
+            Wrong::unless(
+                self.block_bytes.is_none_or(|bytes| self.pieces_bytes.iter().all(|piece| *piece <= bytes)),
+                "adapter.block_bytes",
+                self.block_bytes.unwrap_or_default(),
+                "the largest of adapter.pieces_bytes or more",
+            ),
             Wrong::unless_time("adapter.receive_delay_ns", self.receive_delay_ns),
             Wrong::unless_count("adapter.receive_frames", self.receive_frames.into(), 1 << 16),
             Wrong::unless_time("adapter.send_delay_ns", self.send_delay_ns),

@@ -5,7 +5,7 @@ use super::cpu::{Cpu, Cpus};
 use super::mapping::{Mapping, MappingCost, Road};
 use super::outcome::Stage;
 use super::{NetworkError, Setup};
-use des::Span;
+use des::{Span, Time};
 
 /// A host.
 #[derive(Debug, Clone)]
@@ -48,8 +48,8 @@ pub(super) struct State {
     pub(super) rings: Rings,
     /// Hardware threads of each core that are busy.
     pub(super) busy_in_core: Vec<u32>,
-    /// Time by stage.
-    pub(super) stages: [Span; 5],
+    /// Time by stage, of what is over.
+    stages: [Span; 5],
 }
 
 impl State {
@@ -90,8 +90,20 @@ impl State {
         cpus.number(flow % cpus.cores, thread)
     }
 
-    pub(super) fn spent(&mut self, stage: Stage, span: Span) {
-        self.stages[stage as usize] += span;
+    /// From now on a CPU does this.
+    pub(super) fn set_doing(&mut self, now: Time, cpu: u32, stage: Option<Stage>) {
+        if let Some((stage, span)) = self.cpus[cpu as usize].set_doing(now, stage) {
+            self.stages[stage as usize] += span;
+        }
+    }
+
+    /// Time by stage, with what goes on now as far as it is.
+    pub(super) fn stages_until(&self, now: Time) -> [Span; 5] {
+        let mut stages = self.stages;
+        for (stage, span) in self.cpus.iter().filter_map(|cpu| cpu.done_until(now)) {
+            stages[stage as usize] += span;
+        }
+        stages
     }
 }
 

@@ -34,6 +34,8 @@ pub struct NotModelled {
 /// Of any experiment.
 pub(super) const INSTANCES_MAX: u32 = 4096;
 pub(super) const MESSAGE_BYTES_MAX: u64 = 1 << 24;
+/// Of a datagram, with 28 bytes of headers before them.
+pub(super) const DATAGRAM_BYTES_MAX: u64 = 65_507;
 
 const MODELLED: &str =
     "one group, whose threads write and read messages of one size over UDP or TCP, or write alone over TCP";
@@ -91,6 +93,9 @@ fn read(profile: &Profile, connection: Connection) -> Result<Load, &'static str>
         Some(Size::Bytes(bytes)) if bytes > 0 && u64::from(bytes) <= MESSAGE_BYTES_MAX => u64::from(bytes),
         _ => return Err("its messages have no size, more than one, or more than 16 MiB"),
     };
+    if protocol == Protocol::Udp && message_bytes > DATAGRAM_BYTES_MAX {
+        return Err("its messages are longer than a datagram, 65,507 bytes");
+    }
     Ok(Load { work: Work { pattern, protocol, message_bytes }, instances })
 }
 
@@ -122,14 +127,14 @@ mod tests {
         )
     }
 
-    const WRITE: &str = "<flowop type=\"write\" options=\"size=64k\"/>";
-    const READ: &str = "<flowop type=\"read\" options=\"size=64k\"/>";
+    const WRITE: &str = "<flowop type=\"write\" options=\"size=32k\"/>";
+    const READ: &str = "<flowop type=\"read\" options=\"size=32k\"/>";
 
     #[test]
     fn exchanges_and_streams() {
         let tcp = Protocol::Tcp { segment_bytes_max: 64 << 10 };
         let expected = |pattern, protocol| {
-            Ok(Load { work: Work { pattern, protocol, message_bytes: 64 << 10 }, instances: 4 })
+            Ok(Load { work: Work { pattern, protocol, message_bytes: 32 << 10 }, instances: 4 })
         };
         let both = format!("{WRITE}{READ}");
         assert_eq!(load(&group("protocol=udp", &both)), expected(Pattern::Exchange, Protocol::Udp));
@@ -150,9 +155,11 @@ mod tests {
         check(&group("protocol=udp", WRITE), "nothing bounds it");
         check(&group("protocol=sctp", WRITE), "another protocol");
         check(&group("protocol=tcp", READ), "others than a write");
+        let both = format!("{WRITE}{READ}").replace("32k", "65508");
+        check(&group("protocol=udp", &both), "longer than a datagram");
         let random = "<flowop type=\"write\" options=\"size=rand(1,9)\"/>";
         check(&group("protocol=tcp", random), "no size, more than one");
-        let three = "<flowop type=\"write\" options=\"size=64k count=3\"/>";
+        let three = "<flowop type=\"write\" options=\"size=32k count=3\"/>";
         check(&group("protocol=tcp", &format!("{three}{READ}")), "several messages in a row");
     }
 }

@@ -10,6 +10,8 @@ use des::{Calendar, Heap, Model, Moments, Queue, Simulation, Span, SpanHistogram
 
 /// Frames that a poll takes at most (`NAPI_POLL_WEIGHT`).
 const POLL_FRAMES_MAX: usize = 64;
+/// What was sent that is taken back at once, at most: as long as there is more, rings of the same CPU come in between.
+const REAP_BURSTS_MAX: usize = 64;
 /// Bytes of a header that is mapped for itself, in front of a stream's bytes.
 const HEADER_BYTES: u64 = 128;
 /// Bytes that a read takes at most, where many were written.
@@ -23,6 +25,8 @@ const SERVER: usize = 1;
 
 #[derive(Debug, Clone, Copy)]
 enum Event {
+    /// An instance begins.
+    Open { flow: u32 },
     /// A CPU may have something to do.
     Begin { host: u8, cpu: u32 },
     /// A CPU's step is over.
@@ -131,9 +135,7 @@ impl<'a> Machine<'a> {
             let mut stream = Stream::new(self.setup.seed, u64::from(flow) + (1 << 32));
             let at = Span::from_ps(stream.below(BEGINNING.as_ps()));
             self.flows[flow as usize].is_reading = [false, true];
-            let cpu = self.hosts[CLIENT].cpu_of_flow(flow);
-            self.hosts[CLIENT].cpus[cpu as usize].push(Task::Write { flow });
-            calendar.schedule_in(at, Event::Begin { host: CLIENT as u8, cpu });
+            calendar.schedule_in(at, Event::Open { flow });
         }
         calendar.schedule_in(self.setup.warm_up, Event::Mark);
         calendar.schedule_in(self.setup.warm_up + self.setup.measured, Event::End);
@@ -148,6 +150,18 @@ impl<'a> Machine<'a> {
             let is_thread = matches!(task, Task::Write { .. } | Task::Read { .. });
             let delay = if is_thread { state.setup.cpus.wake } else { Span::ZERO };
             calendar.schedule_in(delay, Event::Begin { host: host as u8, cpu });
+        }
+    }
+
+    fn begin_if_idle(
+        &mut self,
+        now: Time,
+        host: usize,
+        cpu: u32,
+        calendar: &mut Calendar<Event, impl Queue<Event>>,
+    ) {
+        if !self.hosts[host].cpus[cpu as usize].is_busy {
+            self.begin_task(now, host, cpu, calendar);
         }
     }
 
@@ -182,6 +196,7 @@ impl<'a> Machine<'a> {
 
     /// Does what takes no time, up to the next step that does.
     fn go_on(&mut self, now: Time, host: usize, cpu: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
+        self.hosts[host].set_doing(now, cpu, None);
         loop {
             let Some(step) = self.hosts[host].cpus[cpu as usize].steps.pop() else {
                 return self.begin_task(now, host, cpu, calendar);
@@ -190,7 +205,7 @@ impl<'a> Machine<'a> {
                 Step::Work(span, stage) => {
                     let state = &mut self.hosts[host];
                     let takes = Span::from_ps_f64(span.as_ps_f64() * state.slowness(cpu));
-                    state.spent(stage, takes);
+                    state.set_doing(now, cpu, Some(stage));
                     return calendar.schedule_in(takes, Event::Step { host: host as u8, cpu });
                 }
                 Step::Acquire(lock) => {
@@ -215,17 +230,17 @@ impl<'a> Machine<'a> {
     ) -> bool {
         let state = &mut self.hosts[host];
         let holder = state.setup.cpus.holder(cpu);
+        state.set_doing(now, cpu, Some(Stage::Lock));
         match state.mapping.locks[lock as usize].acquire(now, holder, cpu) {
             Ok(Some(transfer)) if transfer > Span::ZERO => {
-                state.spent(Stage::Lock, transfer);
                 calendar.schedule_in(transfer, Event::Step { host: host as u8, cpu });
                 false
             }
-            Ok(None) => {
-                state.cpus[cpu as usize].spins_since = now;
-                false
+            Ok(None) => false,
+            Ok(Some(_)) | Err(_) => {
+                state.set_doing(now, cpu, None);
+                true
             }
-            Ok(Some(_)) | Err(_) => true,
         }
     }
 
@@ -238,10 +253,7 @@ impl<'a> Machine<'a> {
     ) {
         let state = &mut self.hosts[host];
         if let Ok(Some(grant)) = state.mapping.locks[lock as usize].release(now) {
-            let cpu = grant.who;
-            let waited = now.since(state.cpus[cpu as usize].spins_since).unwrap_or_default();
-            state.spent(Stage::Lock, waited + grant.transfer);
-            calendar.schedule_in(grant.transfer, Event::Step { host: host as u8, cpu });
+            calendar.schedule_in(grant.transfer, Event::Step { host: host as u8, cpu: grant.who });
         }
     }
 
@@ -251,7 +263,7 @@ impl<'a> Machine<'a> {
             Task::Write { flow } => self.plan_write(host, cpu, flow, steps),
             Task::Read { flow } => self.plan_read(host, flow, steps),
             Task::Poll { ring, by_interrupt } => self.plan_poll(host, cpu, ring, by_interrupt, steps),
-            Task::Reap { ring } => self.plan_reap(host, cpu, ring, steps),
+            Task::Reap { ring, by_interrupt } => self.plan_reap(host, cpu, ring, by_interrupt, steps),
         }
     }
 
@@ -457,12 +469,15 @@ impl<'a> Machine<'a> {
         }
     }
 
-    fn plan_reap(&mut self, host: usize, cpu: u32, ring: u32, steps: &mut Vec<Step>) {
-        let interrupt = self.hosts[host].setup.paths.interrupt;
-        steps.push(self.stack(host, interrupt));
+    fn plan_reap(&mut self, host: usize, cpu: u32, ring: u32, by_interrupt: bool, steps: &mut Vec<Step>) {
+        if by_interrupt {
+            let interrupt = self.hosts[host].setup.paths.interrupt;
+            steps.push(self.stack(host, interrupt));
+        }
         let state = &mut self.hosts[host];
-        let sent = std::mem::take(&mut state.rings.send[ring as usize].sent);
-        for burst in sent {
+        let sent = &mut state.rings.send[ring as usize].sent;
+        let taken: Vec<u32> = sent.drain(..sent.len().min(REAP_BURSTS_MAX)).collect();
+        for burst in taken {
             for mapped in state.rings.take(burst).mapped {
                 state.mapping.unmap(cpu, mapped, steps);
             }
@@ -611,12 +626,18 @@ impl<'a> Machine<'a> {
         if !known.is_reaped && !known.sent.is_empty() {
             known.is_reaped = true;
             let cpu = self.hosts[host].cpu_of_ring(ring);
-            self.push(host, cpu, Task::Reap { ring }, calendar);
+            self.push(host, cpu, Task::Reap { ring, by_interrupt: true }, calendar);
         }
     }
 
+    /// As long as there is a task's worth, it is taken back without an interrupt.
     fn reaped(&mut self, host: usize, ring: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
-        self.hosts[host].rings.send[ring as usize].is_reaped = false;
+        let known = &mut self.hosts[host].rings.send[ring as usize];
+        known.is_reaped = known.sent.len() >= REAP_BURSTS_MAX;
+        if known.is_reaped {
+            let cpu = self.hosts[host].cpu_of_ring(ring);
+            return self.push(host, cpu, Task::Reap { ring, by_interrupt: false }, calendar);
+        }
         self.reap_when_due(host, ring, calendar);
     }
 
@@ -712,7 +733,7 @@ impl<'a> Machine<'a> {
         Counts {
             at: now,
             busy: state.cpus.iter().map(busy).fold(Span::ZERO, |sum, busy| sum + busy),
-            stages: state.stages,
+            stages: state.stages_until(now),
             wire: state.rings.wire.busy(now),
             up: state.rings.up.busy(now),
             down: state.rings.down.busy(now),
@@ -794,12 +815,13 @@ impl Model for Machine<'_> {
 
     fn handle(&mut self, now: Time, event: Event, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         match event {
-            Event::Begin { host, cpu } => {
-                let host = usize::from(host);
-                if !self.hosts[host].cpus[cpu as usize].is_busy {
-                    self.begin_task(now, host, cpu, calendar);
-                }
+            Event::Open { flow } => {
+                self.flows[flow as usize].began = now;
+                let cpu = self.hosts[CLIENT].cpu_of_flow(flow);
+                self.hosts[CLIENT].cpus[cpu as usize].push(Task::Write { flow });
+                self.begin_if_idle(now, CLIENT, cpu, calendar);
             }
+            Event::Begin { host, cpu } => self.begin_if_idle(now, host.into(), cpu, calendar),
             Event::Step { host, cpu } => self.go_on(now, host.into(), cpu, calendar),
             Event::Arrived { host, frame } => self.arrived(now, host.into(), frame, calendar),
             Event::Received { host, frame } => self.received(host.into(), frame, calendar),

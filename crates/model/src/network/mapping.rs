@@ -48,7 +48,7 @@ pub enum Locking {
     Table,
     /// One, held while its bitmap is searched.
     Bitmap,
-    /// One for each of the pools that the bitmap is cut into: Linux since 3.6.
+    /// One for each of the pools that the bitmap is cut into, the one for large requests among them: Linux since 3.6.
     Pools,
 }
 
@@ -98,6 +98,7 @@ pub(super) struct Mapping {
     mapper: Mapper,
     pub(super) locks: Vec<Lock<u32>>,
     road: Road,
+    window_pages: u64,
     cost: MappingCost,
     instruction_ns: f64,
     /// Where the next buffer lies.
@@ -137,13 +138,14 @@ impl Mapping {
         instruction_ns: f64,
         cpus: u32,
     ) -> Result<Self, NetworkError> {
-        let (mapper, locks) = match road {
-            Road::Direct => (Mapper::direct(Limits::of_bits(ALL_BITS), 0), 0),
-            Road::Window { bytes, locking: Locking::Pools } => {
-                (window(bytes, Locking::Pools)?, Pools::COUNT_MAX)
+        let (mapper, locks, window_pages) = match road {
+            Road::Direct => (Mapper::direct(Limits::of_bits(ALL_BITS), 0), 0, 0),
+            Road::Window { bytes, locking } => {
+                // Of pools, those that CPUs are hashed to and the large one.
+                let locks = if locking == Locking::Pools { Pools::COUNT_MAX + 1 } else { 1 };
+                (window(bytes, locking)?, locks, bytes >> ddw::DEFAULT_PAGE_SHIFT)
             }
-            Road::Window { bytes, locking } => (window(bytes, locking)?, 1),
-            Road::Translated { forgets } => (translated(forgets, cpus)?, 1),
+            Road::Translated { forgets } => (translated(forgets, cpus)?, 1, 0),
         };
         let line = TransferCost {
             same_cpu: Span::ZERO,
@@ -153,19 +155,16 @@ impl Mapping {
         let locks = (0..locks).map(|_| Lock::new(line)).collect::<Result<_, _>>()?;
         let mapper = mapper.watched(false);
         let (bill, next, refused) = (Bill::default(), 0, 0);
-        Ok(Self { mapper, locks, road, cost, instruction_ns, next, bill, refused })
+        Ok(Self { mapper, locks, road, window_pages, cost, instruction_ns, next, bill, refused })
     }
 
     /// Maps a buffer of this CPU; the steps to it go behind `steps`.
     pub(super) fn map(&mut self, on: u32, bytes: u64, steps: &mut Vec<Step>) -> Option<Mapped> {
         CPU.set(on);
-        let lock = match self.road {
-            Road::Window { locking: Locking::Pools, .. } => Pools::of_cpu(on),
-            _ => 0,
-        };
         let memory = MemoryAddress(self.place(bytes));
         let mut bill = Bill::default();
         let mapped = self.mapper.map(memory, bytes, Direction::Bidirectional, &mut bill);
+        let lock = self.lock_of(mapped.as_ref().ok());
         self.pay(lock, bill, Order::LockFirst, steps);
         match mapped {
             Ok(at) => Some(Mapped { at, bytes, lock }),
@@ -174,6 +173,15 @@ impl Mapping {
                 None
             }
         }
+    }
+
+    /// The lock of the pool that an address came from; where there was none, of the pool that was searched last.
+    fn lock_of(&self, at: Option<&BusAddress>) -> u32 {
+        if !matches!(self.road, Road::Window { locking: Locking::Pools, .. }) {
+            return 0;
+        }
+        let entry = at.map_or(self.window_pages, |at| at.0 >> ddw::DEFAULT_PAGE_SHIFT);
+        Pools::of_entry(self.window_pages, 1 << ddw::DEFAULT_PAGE_SHIFT, entry)
     }
 
     /// Unmaps it.

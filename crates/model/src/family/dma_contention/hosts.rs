@@ -3,7 +3,7 @@
 use crate::family::about::Told;
 use crate::family::power7::{Driver, Machine, Power7, Test};
 use crate::family::{Changes, FamilyError};
-use crate::network::{Locking, Road};
+use crate::network::{Locking, Outcome, Road};
 use crate::{Curve, Point, Role};
 use serde::Deserialize;
 
@@ -65,12 +65,13 @@ fn received(power7: &Power7, driver: Driver) -> Result<f64, FamilyError> {
     let sender = Machine { cores: CORES, driver: Driver::Pages, road: Road::Direct };
     let road = Road::Window { bytes: WINDOW_BYTES, locking: Locking::Table };
     let receiver = Machine { cores: CORES, driver, road };
-    Ok(power7.run([sender, receiver], Test::TcpStream, STREAM_MESSAGE_BYTES, STREAMS)?.gigabits_per_second)
+    let rate = |outcome: &Outcome| outcome.gigabits_per_second;
+    power7.run([sender, receiver], Test::TcpStream, STREAM_MESSAGE_BYTES, STREAMS, rate)
 }
 
 fn exchanges(power7: &Power7, locking: Locking) -> Result<f64, FamilyError> {
     let road = Road::Window { bytes: WINDOW_BYTES, locking };
     let machine = Machine { cores: CORES, driver: Driver::Frames, road };
-    let outcome = power7.run([machine; 2], Test::TcpExchange, SESSION_MESSAGE_BYTES, SESSIONS)?;
-    Ok(outcome.operations_per_second)
+    let rate = |outcome: &Outcome| outcome.operations_per_second;
+    power7.run([machine; 2], Test::TcpExchange, SESSION_MESSAGE_BYTES, SESSIONS, rate)
 }
