@@ -1,0 +1,268 @@
+//! The steps of each task.
+
+use super::{CALLS_MAX, HEADER_BYTES, Machine, POLL_FRAMES_MAX, READ_BYTES_MAX, REAP_BURSTS_MAX};
+use crate::network::adapter::{Burst, Frame, What};
+use crate::network::cpu::{Effect, Step, Task};
+use crate::network::flow::{Pattern, Protocol, TCP_HEADER_BYTES};
+use crate::network::outcome::Stage;
+
+impl Machine<'_> {
+    /// The steps of a task.
+    pub(super) fn plan(&mut self, host: usize, cpu: u32, task: Task, steps: &mut Vec<Step>) {
+        match task {
+            Task::Write { flow } => self.plan_write(host, cpu, flow, steps),
+            Task::Read { flow } => self.plan_read(host, flow, steps),
+            Task::Poll { ring, by_interrupt } => self.plan_poll(host, cpu, ring, by_interrupt, steps),
+            Task::Reap { ring, by_interrupt } => self.plan_reap(host, cpu, ring, by_interrupt, steps),
+        }
+    }
+
+    pub(super) fn plan_write(&mut self, host: usize, cpu: u32, flow: u32, steps: &mut Vec<Step>) {
+        let path = self.hosts[host].setup.paths.write;
+        let message_bytes = self.setup.work.message_bytes;
+        let writes = self.writes_at_once(flow);
+        steps.push(self.stack(host, path * writes as f64));
+        let mut bytes = message_bytes * writes;
+        if let Pattern::Stream { .. } = self.setup.work.pattern {
+            self.operations += if self.is_measuring { writes } else { 0 };
+            bytes = self.gathered(flow, bytes);
+        }
+        self.totals.written_bytes += bytes;
+        match self.setup.work.protocol {
+            Protocol::Udp => self.plan_datagram(host, cpu, flow, bytes, steps),
+            Protocol::Tcp { segment_bytes_max } => {
+                self.plan_segments(host, cpu, flow, bytes, segment_bytes_max, steps);
+            }
+        }
+        steps.push(Step::Then(Effect::Written { flow }));
+    }
+
+    /// Up to a frame's worth of a stream.
+    pub(super) fn writes_at_once(&self, flow: u32) -> u64 {
+        let work = &self.setup.work;
+        let gathered = self.flows[flow as usize].gathered;
+        match work.pattern {
+            Pattern::Exchange => 1,
+            Pattern::Stream { .. } => {
+                let left = self.frame_payload().saturating_sub(gathered);
+                left.div_ceil(work.message_bytes).clamp(1, CALLS_MAX)
+            }
+        }
+    }
+
+    /// A stream of messages that are shorter than a frame leaves by whole frames (Nagle's algorithm).
+    pub(super) fn gathered(&mut self, flow: u32, bytes: u64) -> u64 {
+        let payload = self.frame_payload();
+        let known = &mut self.flows[flow as usize];
+        known.gathered += bytes;
+        if known.gathered < payload {
+            return 0;
+        }
+        known.written += known.gathered;
+        std::mem::take(&mut known.gathered)
+    }
+
+    pub(super) fn frame_payload(&self) -> u64 {
+        self.setup.wire.mtu_bytes - self.setup.work.protocol.header_bytes()
+    }
+
+    pub(super) fn plan_datagram(
+        &mut self,
+        host: usize,
+        cpu: u32,
+        flow: u32,
+        bytes: u64,
+        steps: &mut Vec<Step>,
+    ) {
+        let path = self.hosts[host].setup.paths.send;
+        for frame in self.frames(flow, bytes) {
+            steps.push(self.stack(host, path));
+            let is_inline = frame.ethernet_bytes() <= self.hosts[host].setup.adapter.inline_bytes;
+            let mapped = if is_inline { &[][..] } else { &[frame.ethernet_bytes()] };
+            self.plan_burst(host, cpu, vec![frame], mapped, steps);
+        }
+    }
+
+    pub(super) fn plan_segments(
+        &mut self,
+        host: usize,
+        cpu: u32,
+        flow: u32,
+        bytes: u64,
+        most: u64,
+        steps: &mut Vec<Step>,
+    ) {
+        let path = self.hosts[host].setup.paths.send;
+        for from in (0..bytes).step_by(most as usize) {
+            let segment = (bytes - from).min(most);
+            let frames = self.frames(flow, segment);
+            steps.push(self.stack(host, path * frames.len() as f64));
+            let is_inline = frames.len() == 1
+                && frames[0].ethernet_bytes() <= self.hosts[host].setup.adapter.inline_bytes;
+            let mapped = if is_inline { &[][..] } else { &[HEADER_BYTES, segment] };
+            self.plan_burst(host, cpu, frames, mapped, steps);
+        }
+    }
+
+    /// Cuts bytes into frames.
+    pub(super) fn frames(&self, flow: u32, bytes: u64) -> Vec<Frame> {
+        let (payload, headers) = (self.frame_payload(), self.setup.work.protocol.header_bytes());
+        let frame = |bytes: u64| Frame {
+            flow,
+            bytes: bytes as u32,
+            ip_bytes: (bytes + headers) as u32,
+            what: What::Data,
+        };
+        (0..bytes).step_by(payload as usize).map(|from| frame((bytes - from).min(payload))).collect()
+    }
+
+    /// Maps what is sent together, and hands it to the adapter.
+    pub(super) fn plan_burst(
+        &mut self,
+        host: usize,
+        cpu: u32,
+        frames: Vec<Frame>,
+        mapped_bytes: &[u64],
+        steps: &mut Vec<Step>,
+    ) {
+        let state = &mut self.hosts[host];
+        let mapped = mapped_bytes.iter().filter_map(|bytes| state.mapping.map(cpu, *bytes, steps)).collect();
+        let burst = state.rings.put(Burst { frames, mapped });
+        steps.push(Step::Then(Effect::Send { burst }));
+    }
+
+    pub(super) fn plan_read(&mut self, host: usize, flow: u32, steps: &mut Vec<Step>) {
+        let path = self.hosts[host].setup.paths.read;
+        let unread = &mut self.flows[flow as usize].unread[host];
+        let message_bytes = self.setup.work.message_bytes;
+        let (bytes, reads) = match self.setup.work.pattern {
+            Pattern::Exchange => (message_bytes, 1),
+            Pattern::Stream { .. } => {
+                let taken = (*unread).min(READ_BYTES_MAX).min(message_bytes * CALLS_MAX);
+                (taken, taken.div_ceil(message_bytes))
+            }
+        };
+        *unread -= bytes;
+        steps.push(self.stack(host, path * reads as f64));
+        steps.push(Step::Then(Effect::Read { flow, bytes }));
+    }
+
+    pub(super) fn plan_poll(
+        &mut self,
+        host: usize,
+        cpu: u32,
+        ring: u32,
+        by_interrupt: bool,
+        steps: &mut Vec<Step>,
+    ) {
+        let paths = self.hosts[host].setup.paths;
+        if by_interrupt {
+            steps.push(self.stack(host, paths.interrupt));
+        }
+        let waiting = &mut self.hosts[host].rings.receive[ring as usize].frames;
+        let taken: Vec<Frame> = waiting.drain(..waiting.len().min(POLL_FRAMES_MAX)).collect();
+        let mut new = Vec::new();
+        for frame in &taken {
+            let Frame { flow, bytes, .. } = *frame;
+            match frame.what {
+                What::Data => {
+                    steps.push(self.stack(host, paths.receive));
+                    self.plan_buffers(host, cpu, ring, frame.ethernet_bytes(), &mut new, steps);
+                    steps.push(Step::Then(Effect::Deliver { flow, bytes }));
+                }
+                // What that costs is part of the path of the frame that it acknowledges.
+                What::Acknowledgement => steps.push(Step::Then(Effect::Acknowledged { flow, bytes })),
+            }
+        }
+        self.plan_acknowledgements(host, cpu, &taken, steps);
+        for kind in new {
+            let state = &mut self.hosts[host];
+            let bytes = state.rings.receive[ring as usize].pieces[kind].mapping_bytes;
+            let mapped = state.mapping.map(cpu, bytes, steps);
+            state.rings.receive[ring as usize].pieces[kind].mapped.extend(mapped);
+        }
+        steps.push(Step::Then(Effect::Polled { ring }));
+    }
+
+    /// Unmaps a frame's buffers, as far as it was the last in them, and notes which kinds are to be mapped anew.
+    pub(super) fn plan_buffers(
+        &mut self,
+        host: usize,
+        cpu: u32,
+        ring: u32,
+        bytes: u64,
+        new: &mut Vec<usize>,
+        steps: &mut Vec<Step>,
+    ) {
+        let state = &mut self.hosts[host];
+        if bytes <= state.setup.adapter.copied_bytes {
+            return;
+        }
+        for (kind, pieces) in state.rings.receive[ring as usize].pieces.iter_mut().enumerate() {
+            pieces.used += 1;
+            if pieces.used < pieces.frames_per_mapping {
+                continue;
+            }
+            pieces.used = 0;
+            if let Some(mapped) = pieces.mapped.pop_front() {
+                state.mapping.unmap(cpu, mapped, steps);
+            }
+            new.push(kind);
+        }
+    }
+
+    /// Each stream is told once what came of it in a poll.
+    pub(super) fn plan_acknowledgements(
+        &mut self,
+        host: usize,
+        cpu: u32,
+        taken: &[Frame],
+        steps: &mut Vec<Step>,
+    ) {
+        if self.setup.work.pattern == Pattern::Exchange {
+            return;
+        }
+        let data = || taken.iter().filter(|frame| frame.what == What::Data);
+        for frame in data() {
+            self.flows[frame.flow as usize].to_acknowledge += u64::from(frame.bytes);
+        }
+        for flow in data().map(|frame| frame.flow) {
+            let bytes = std::mem::take(&mut self.flows[flow as usize].to_acknowledge) as u32;
+            if bytes == 0 {
+                continue;
+            }
+            let ip_bytes = TCP_HEADER_BYTES as u32;
+            let frame = Frame { flow, bytes, ip_bytes, what: What::Acknowledgement };
+            let is_inline = frame.ethernet_bytes() <= self.hosts[host].setup.adapter.inline_bytes;
+            let mapped = if is_inline { &[][..] } else { &[frame.ethernet_bytes()] };
+            self.plan_burst(host, cpu, vec![frame], mapped, steps);
+        }
+    }
+
+    pub(super) fn plan_reap(
+        &mut self,
+        host: usize,
+        cpu: u32,
+        ring: u32,
+        by_interrupt: bool,
+        steps: &mut Vec<Step>,
+    ) {
+        if by_interrupt {
+            let interrupt = self.hosts[host].setup.paths.interrupt;
+            steps.push(self.stack(host, interrupt));
+        }
+        let state = &mut self.hosts[host];
+        let sent = &mut state.rings.send[ring as usize].sent;
+        let taken: Vec<u32> = sent.drain(..sent.len().min(REAP_BURSTS_MAX)).collect();
+        for burst in taken {
+            for mapped in state.rings.take(burst).mapped {
+                state.mapping.unmap(cpu, mapped, steps);
+            }
+        }
+        steps.push(Step::Then(Effect::Reaped { ring }));
+    }
+
+    pub(super) fn stack(&self, host: usize, instructions: f64) -> Step {
+        Step::Work(self.hosts[host].time_of(instructions), Stage::Stack)
+    }
+}
