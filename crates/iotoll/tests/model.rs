@@ -80,12 +80,17 @@ fn a_file_that_is_none_is_exit_two_and_says_where() {
     check(&example.as_bytes()[..300], "TOML parse error");
     let hosts = std::fs::read_to_string(HOSTS).unwrap();
     for (from, to, expected) in [
-        ("cores = 16", "cores = 0", "cpus.cores is 0; expected 1 to 4096"),
+        ("cores = 16", "cores = 0", "client.cpus.cores is 0; expected 1 to 4096"),
         ("core_capacity = [1.0, 1.4, 1.6, 1.8]", "core_capacity = []", "cpus.core_capacity is 0"),
         ("core_capacity = [1.0,", "core_capacity = [nan,", "cpus.core_capacity"),
         ("window_bytes = 2147483648", "window_bytes = 4096", "mapping.window_bytes is 4096"),
         ("mtu_bytes = 1500", "mtu_bytes = 50", "wire.mtu_bytes is 50"),
-        ("pieces_bytes = [512, 1024]", "pieces_bytes = [0]", "adapter.pieces_bytes"),
+        ("pieces_bytes = [512, 1024]", "pieces_bytes = [0]", "client.adapter.pieces_bytes"),
+        (
+            "link = { generation = 2, lanes = 8",
+            "link = { generation = 2, lanes = 99",
+            "client.adapter.link.lanes is 99",
+        ),
         ("measured_us = 6000", "measured_us = inf", "measured_us is inf"),
         (r#"pattern = "exchange""#, r#"pattern = "stream""#, "nothing bounds a stream"),
         (r#"road = "table-lock""#, r#"road = "motorway""#, "unknown variant `motorway`"),

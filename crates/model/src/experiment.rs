@@ -82,7 +82,7 @@ pub enum ExperimentError {
         /// The file.
         file: String,
         /// Which value.
-        field: &'static str,
+        field: Cow<'static, str>,
         /// What it is.
         value: String,
         /// What it should be.
@@ -214,7 +214,7 @@ const TIME_MAX: f64 = 1e9;
 
 /// A value that no machine has.
 pub(crate) struct Wrong {
-    pub(crate) field: &'static str,
+    pub(crate) field: Cow<'static, str>,
     pub(crate) value: String,
     pub(crate) expected: Cow<'static, str>,
 }
@@ -226,7 +226,7 @@ impl Wrong {
         value: impl ToString,
         expected: &'static str,
     ) -> Option<Self> {
-        (!holds).then(|| Self { field, value: value.to_string(), expected: expected.into() })
+        (!holds).then(|| Self { field: field.into(), value: value.to_string(), expected: expected.into() })
     }
 
     pub(crate) fn unless_time(field: &'static str, value: f64) -> Option<Self> {

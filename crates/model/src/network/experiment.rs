@@ -314,8 +314,8 @@ impl HostsExperiment {
         own.into_iter()
             .flatten()
             .next()
-            .or_else(|| self.client.wrong())
-            .or_else(|| self.server.as_ref()?.wrong())
+            .or_else(|| self.client.wrong().map(|wrong| wrong.of("client")))
+            .or_else(|| self.server.as_ref()?.wrong().map(|wrong| wrong.of("server")))
     }
 }
 
@@ -439,7 +439,7 @@ impl AdapterFile {
             Wrong::unless_time("adapter.send_delay_ns", self.send_delay_ns),
             Wrong::unless_count("adapter.send_frames", self.send_frames.into(), 1 << 16),
         ];
-        wrong.into_iter().flatten().next().or_else(|| wrong_link(&self.link))
+        wrong.into_iter().flatten().next().or_else(|| wrong_link(&self.link).map(|wrong| wrong.of("adapter")))
     }
 }
 
@@ -494,9 +494,18 @@ impl MappingFile {
 }
 
 impl Wrong {
+    /// The same of this host.
+    fn of(self, host: &str) -> Self {
+        Self { field: format!("{host}.{}", self.field).into(), ..self }
+    }
+
     fn unless_count(field: &'static str, value: u64, most: u64) -> Option<Self> {
         let is_count = (1..=most).contains(&value);
-        (!is_count).then(|| Self { field, value: value.to_string(), expected: format!("1 to {most}").into() })
+        (!is_count).then(|| Self {
+            field: field.into(),
+            value: value.to_string(),
+            expected: format!("1 to {most}").into(),
+        })
     }
 
     fn unless_instructions(field: &'static str, value: f64) -> Option<Self> {

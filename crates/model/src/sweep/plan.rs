@@ -64,7 +64,7 @@ pub enum PlanError {
         /// The file and the point.
         place: String,
         /// Which value.
-        field: &'static str,
+        field: std::borrow::Cow<'static, str>,
         /// What it is.
         value: String,
         /// What it should be.
