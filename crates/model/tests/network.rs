@@ -324,10 +324,10 @@ fn what_no_host_has_is_told_with_its_place() {
     check(
         "block_bytes = 65536",
         "block_bytes = 1023",
-        "adapter.block_bytes is 1023; expected the largest of adapter.pieces_bytes or more",
+        "client.adapter.block_bytes is 1023; expected the largest of adapter.pieces_bytes or more",
     );
     check("mtu_bytes = 1500", "mtu_bytes = 575", "wire.mtu_bytes is 575; expected 576 to 65535");
-    check("wake_ns = 1000", "wake_ns = nan", "cpus.wake_ns is NaN; expected 0 to 1e9");
+    check("wake_ns = 1000", "wake_ns = nan", "client.cpus.wake_ns is NaN; expected 0 to 1e9");
 }
 
 #[test]
