@@ -18,24 +18,28 @@
 mod archive;
 mod bytes;
 mod experiment;
+mod fio;
 mod lab;
 mod mtrr;
 mod power;
 mod price_list;
 mod text;
 mod toll_sheet;
+mod trace;
 mod uperf;
 mod whole_host;
 
 pub use archive::archive;
 pub use bytes::{config_space, proc_bus_pci_and_names};
 pub use experiment::experiment;
+pub use fio::fio_jobs;
 pub use lab::{lab_module, lab_presets, lab_record, lab_symbols, lab_trace};
 pub use mtrr::{memmap_wish_range, mtrr_pat_iomem, mtrr_plan};
 pub use power::{ddw, device_tree};
 pub use price_list::price_list;
 pub use text::{command_line, interrupts_numa, kernel_log, lspci_text, version_cpuinfo};
 pub use toll_sheet::toll_sheet;
+pub use trace::trace;
 pub use uperf::uperf_profile;
 pub use whole_host::whole_host;
 
@@ -43,13 +47,14 @@ pub use whole_host::whole_host;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 23] = [
+pub const TARGETS: [Target; 25] = [
     ("archive", archive),
     ("command_line", command_line),
     ("config_space", config_space),
     ("ddw", ddw),
     ("device_tree", device_tree),
     ("experiment", experiment),
+    ("fio_jobs", fio_jobs),
     ("interrupts_numa", interrupts_numa),
     ("kernel_log", kernel_log),
     ("lab_module", lab_module),
@@ -64,6 +69,7 @@ pub const TARGETS: [Target; 23] = [
     ("price_list", price_list),
     ("proc_bus_pci_and_names", proc_bus_pci_and_names),
     ("toll_sheet", toll_sheet),
+    ("trace", trace),
     ("uperf_profile", uperf_profile),
     ("version_cpuinfo", version_cpuinfo),
     ("whole_host", whole_host),

@@ -8,14 +8,18 @@
 //! Every contestant is called through the same table of functions; what that and the loop around it cost is what
 //! `direct` takes, which has nothing to allocate.
 
+mod bytes;
 mod caller;
 mod check;
 mod clock;
 mod contestant;
 mod crew;
+mod head;
 mod latency;
 mod machine;
 mod map;
+mod memtype;
+mod pace;
 mod peer;
 mod random;
 mod result;
@@ -26,15 +30,21 @@ mod spsc;
 mod summary;
 mod warning;
 
+pub use bytes::{BadBytes, Bytes};
 pub use check::CheckError;
 pub use contestant::{Contestant, Make, UnknownContestant, ours, select};
 pub use crew::CrewError;
+pub use head::{Head, Origin};
 pub use latency::Latency;
 pub use machine::Machine;
-pub use map::{Bytes, Cell, MAP_SCHEMA, MapBenchmark, MapError, MapSettings, PerPair, Row, roads, run_map};
+pub use map::{Cell, MAP_SCHEMA, MapBenchmark, MapError, MapSettings, PerPair, Row, roads, run_map};
+pub use memtype::{
+    Access, Area, AreaKind, BarError, MEMTYPE_SCHEMA, MemtypeBenchmark, MemtypeCell, MemtypeError,
+    MemtypeRow, MemtypeSettings, run_memtype,
+};
 pub use peer::{Peer, PeerError};
 pub use result::{Benchmark, Case, Clock, Entry, Measured, Named, Round, SCHEMA, Settings};
-pub use run::{Origin, Progress, RunError, run};
+pub use run::{Progress, RunError, run};
 pub use scenario::{Scenario, UnknownScenario};
 pub use sizes::Sizes;
 pub use summary::Summary;

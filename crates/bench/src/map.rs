@@ -3,17 +3,19 @@
 mod result;
 mod road;
 
-pub use result::{Bytes, Cell, MAP_SCHEMA, MapBenchmark, MapSettings, PerPair, Row};
+pub use result::{Cell, MAP_SCHEMA, MapBenchmark, MapSettings, PerPair, Row};
 
-use crate::{Machine, Origin, Summary};
+use crate::bytes::Bytes;
+use crate::head::{Head, Origin};
+use crate::pace::Pace;
+use crate::{Machine, warning};
 use dma::{Bill, Direction, DmaError, Mapper, MemoryAddress};
 use road::Stand;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
-use toll::Evidence;
 
-/// Pairs of the first attempt to find out how many a round takes.
-const FIRST_PAIRS: u64 = 16;
+/// The most that is mapped at once.
+const BYTES_MAX: Bytes = Bytes(2 << 20);
 
 /// Why nothing was measured.
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +26,9 @@ pub enum MapError {
         /// What was asked for.
         name: String,
     },
+    /// More memory than roads are made for.
+    #[error("{0} are too much to be mapped at once; expected 2 MiB or less")]
+    TooMuch(Bytes),
     /// A road can't be made.
     #[error("{road} can't be made: {why}")]
     NotReady {
@@ -58,6 +63,9 @@ pub fn run_map(
     origin: Origin,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<MapBenchmark, MapError> {
+    if let Some(bytes) = settings.bytes.iter().find(|bytes| **bytes > BYTES_MAX) {
+        return Err(MapError::TooMuch(*bytes));
+    }
     let machine = Machine::here();
     let (stands, absent) = road::stands(&settings.roads)?;
     let mut lanes: Vec<Lane<'_>> =
@@ -73,28 +81,16 @@ pub fn run_map(
         }
     }
     let rows = stands.iter().map(|stand| row(stand, &lanes)).collect();
-    let how = origin.command.join(" ");
-    let on = machine.cpu.clone().unwrap_or_else(|| machine.architecture.clone());
-    Ok(MapBenchmark {
-        schema: MAP_SCHEMA,
-        made_by: origin.made_by,
-        command: origin.command,
-        date: origin.date,
-        evidence: Evidence::Measured { how, on },
-        warnings: warnings(&machine),
-        absent,
-        machine,
-        settings,
-        rows,
-    })
+    let mut head = Head::new(MAP_SCHEMA, origin, machine);
+    head.warnings = warning::of_any(&head.machine);
+    Ok(MapBenchmark { head, absent, settings, rows })
 }
 
 /// A road with a size.
 struct Lane<'a> {
     stand: &'a Stand,
     bytes: Bytes,
-    pairs: u64,
-    times_ns: Vec<f64>,
+    pace: Pace,
     bill: Bill,
     absent: Option<String>,
 }
@@ -103,48 +99,42 @@ impl<'a> Lane<'a> {
     fn new(stand: &'a Stand, bytes: Bytes) -> Self {
         let absent =
             (bytes.0 > stand.bytes_max).then(|| format!("no more than {} at once", Bytes(stand.bytes_max)));
-        Self { stand, bytes, pairs: FIRST_PAIRS, times_ns: Vec::new(), bill: Bill::default(), absent }
+        Self { stand, bytes, pace: Pace::new(), bill: Bill::default(), absent }
     }
 
-    /// Works until a round takes its time.
     fn warm(&mut self, round_ms: u64) -> Result<(), MapError> {
-        let wanted = Duration::from_millis(round_ms);
-        while self.absent.is_none() {
-            let took = self.work()?;
-            if took >= wanted / 2 {
-                break;
-            }
-            let more = wanted.as_nanos() as u64 / (took.as_nanos() as u64 / self.pairs).max(1);
-            self.pairs = more.clamp(self.pairs * 2, self.pairs * 64);
+        if self.absent.is_none() {
+            let Self { stand, bytes, pace, bill, .. } = self;
+            pace.warm(round_ms, |pairs| work(stand, *bytes, pairs, bill))?;
         }
         self.bill = Bill::default();
         Ok(())
     }
 
     fn round(&mut self) -> Result<(), MapError> {
-        if self.absent.is_none() {
-            let took = self.work()?;
-            self.times_ns.push(took.as_nanos() as f64 / self.pairs as f64);
+        if self.absent.is_some() {
+            return Ok(());
         }
-        Ok(())
-    }
-
-    fn work(&mut self) -> Result<Duration, MapError> {
-        let Stand { mapper, memory, .. } = self.stand;
-        let start = Instant::now();
-        let done = (0..self.pairs).try_for_each(|_| pair(mapper, *memory, self.bytes.0, &mut self.bill));
-        done.map_err(|source| MapError::Road { road: self.stand.name.clone(), bytes: self.bytes, source })?;
-        Ok(start.elapsed())
+        let Self { stand, bytes, pace, bill, .. } = self;
+        pace.round(|pairs| work(stand, *bytes, pairs, bill))
     }
 
     fn cell(&self) -> Cell {
         Cell {
             bytes: self.bytes,
             absent: self.absent.clone(),
-            ns_per_pair: Summary::of(self.times_ns.iter().copied()),
+            ns_per_pair: self.pace.each_ns(1.0),
             per_pair: PerPair::of(&self.bill),
         }
     }
+}
+
+fn work(stand: &Stand, bytes: Bytes, pairs: u64, bill: &mut Bill) -> Result<Duration, MapError> {
+    let Stand { mapper, memory, .. } = stand;
+    let start = Instant::now();
+    let done = (0..pairs).try_for_each(|_| pair(mapper, *memory, bytes.0, bill));
+    done.map_err(|source| MapError::Road { road: stand.name.clone(), bytes, source })?;
+    Ok(start.elapsed())
 }
 
 /// What a receive buffer costs: mapped for the adapter to write, unmapped.
@@ -157,10 +147,4 @@ fn pair(mapper: &Mapper, memory: MemoryAddress, bytes: u64, bill: &mut Bill) -> 
 fn row(stand: &Stand, lanes: &[Lane<'_>]) -> Row {
     let mine = lanes.iter().filter(|lane| lane.stand.name == stand.name);
     Row { road: stand.name.clone(), what: stand.what.clone(), cells: mine.map(Lane::cell).collect() }
-}
-
-fn warnings(machine: &Machine) -> Vec<String> {
-    let built = cfg!(debug_assertions)
-        .then(|| "this program was built without optimisation: build it with --release".to_owned());
-    built.into_iter().chain(crate::warning::of_load(machine)).collect()
 }

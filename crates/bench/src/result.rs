@@ -1,11 +1,10 @@
 //! What a run found out: the document `iotoll.bench/1`.
 
+use crate::head::Head;
 use crate::latency::Latency;
-use crate::machine::Machine;
 use crate::scenario::Scenario;
 use crate::summary::Summary;
 use serde::Serialize;
-use toll::Evidence;
 
 /// The version of the document's layout. It grows when a field changes its meaning or goes; new fields leave it as it is.
 pub const SCHEMA: &str = "iotoll.bench/1";
@@ -13,18 +12,9 @@ pub const SCHEMA: &str = "iotoll.bench/1";
 /// A run with all its rounds.
 #[derive(Debug, Clone, Serialize)]
 pub struct Benchmark {
-    /// [`SCHEMA`].
-    pub schema: &'static str,
-    /// The program and its version.
-    pub made_by: String,
-    /// The command line.
-    pub command: Vec<String>,
-    /// The day, YYYY-MM-DD.
-    pub date: String,
-    /// Where all figures come from.
-    pub evidence: Evidence,
-    /// What was measured on.
-    pub machine: Machine,
+    /// What it is, of [`SCHEMA`].
+    #[serde(flatten)]
+    pub head: Head,
     /// What single calls were timed with.
     pub clock: Clock,
     /// What was asked for.
@@ -35,8 +25,6 @@ pub struct Benchmark {
     pub contestants: Vec<Named>,
     /// Each scenario with each number of threads.
     pub cases: Vec<Case>,
-    /// What casts doubt on the figures.
-    pub warnings: Vec<String>,
 }
 
 /// A name and what is meant by it.

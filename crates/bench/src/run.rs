@@ -5,6 +5,7 @@ use crate::check::{CheckError, check};
 use crate::clock::TickClock;
 use crate::contestant::{Contestant, DIRECT, UnknownContestant, baseline, ours};
 use crate::crew::{self, CrewError, Shift, allowed_cpus};
+use crate::head::{Head, Origin};
 use crate::latency::Latencies;
 use crate::machine::Machine;
 use crate::result::{Benchmark, Case, Clock, Entry, Measured, Named, Round, SCHEMA, Settings};
@@ -12,7 +13,6 @@ use crate::scenario::{Hand, Scenario, Setup};
 use crate::summary::Summary;
 use crate::warning;
 use iova::{Allocator, Space};
-use toll::Evidence;
 
 /// Bits of an address within a page of 4 KiB, in which ranges are counted.
 const PAGE_BITS: u32 = 12;
@@ -59,17 +59,6 @@ pub struct Progress<'a> {
     pub contestant: &'a str,
 }
 
-/// Who measures: what a document says of its origin.
-#[derive(Debug, Clone)]
-pub struct Origin {
-    /// The program and its version.
-    pub made_by: String,
-    /// The command line.
-    pub command: Vec<String>,
-    /// The day, YYYY-MM-DD.
-    pub date: String,
-}
-
 /// Measures all contestants in all cases.
 ///
 /// # Errors
@@ -87,14 +76,8 @@ pub fn run(
     let plan = Plan { contestants, baseline: &baseline, settings: &settings, clock, cpus: allowed_cpus() };
     plan.check()?;
     let cases = plan.cases(progress)?;
-    let on = format!("{}, Linux {}", known(&machine.cpu), known(&machine.kernel));
     let mut benchmark = Benchmark {
-        schema: SCHEMA,
-        made_by: origin.made_by,
-        evidence: Evidence::Measured { how: origin.command.join(" "), on },
-        command: origin.command,
-        date: origin.date,
-        machine,
+        head: Head::new(SCHEMA, origin, machine),
         clock: Clock { name: clock.name(), overhead_ns: clock.overhead_ns(), sample_every: SAMPLE_EVERY },
         settings,
         baseline,
@@ -103,14 +86,9 @@ pub fn run(
             .map(|one| Named { name: one.name.clone(), what: one.what.clone() })
             .collect(),
         cases,
-        warnings: Vec::new(),
     };
-    benchmark.warnings = warning::of(&benchmark);
+    benchmark.head.warnings = warning::of(&benchmark);
     Ok(benchmark)
-}
-
-fn known(text: &Option<String>) -> &str {
-    text.as_deref().unwrap_or("unknown")
 }
 
 struct Plan<'a> {

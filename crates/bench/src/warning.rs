@@ -13,11 +13,8 @@ const CPU_SHARE_MIN: f64 = 0.9;
 /// All that is to be said, the gravest first.
 pub(crate) fn of(benchmark: &Benchmark) -> Vec<String> {
     let mut warnings = failures(benchmark);
-    if cfg!(debug_assertions) {
-        warnings.push("this program was built without optimisation: build it with --release".to_owned());
-    }
-    let machine = &benchmark.machine;
-    warnings.extend(of_load(machine));
+    let machine = &benchmark.head.machine;
+    warnings.extend(of_any(machine));
     if let Some(governor) = machine.governor.as_ref().filter(|governor| *governor != "performance") {
         warnings.push(format!("the CPUs' frequency varies (governor {governor}); `performance` holds it"));
     }
@@ -34,8 +31,15 @@ pub(crate) fn of(benchmark: &Benchmark) -> Vec<String> {
     warnings
 }
 
+/// What casts doubt on any measurement.
+pub(crate) fn of_any(machine: &Machine) -> Vec<String> {
+    let built = cfg!(debug_assertions)
+        .then(|| "this program was built without optimisation: build it with --release".to_owned());
+    built.into_iter().chain(of_load(machine)).collect()
+}
+
 /// Others used the machine.
-pub(crate) fn of_load(machine: &Machine) -> Option<String> {
+fn of_load(machine: &Machine) -> Option<String> {
     let load = machine.load_average.filter(|load| *load > LOAD_MAX)?;
     Some(format!(
         "the machine was busy: a load of {load} on {} CPUs in the minute before; medians and ratios bear it better than \

@@ -115,7 +115,11 @@ fn an_allocator_that_runs_out_of_room_is_loudly_at_fault() {
     let settings = Settings { scenarios: vec![Scenario::Full], threads: vec![1], ..tiny() };
     let benchmark = measure(&contestants, settings).unwrap();
     assert!(benchmark.cases[0].entries[0].measured.as_ref().unwrap().failed > 0);
-    assert!(benchmark.warnings[0].contains("FAILED although there was room"), "{:?}", benchmark.warnings);
+    assert!(
+        benchmark.head.warnings[0].contains("FAILED although there was room"),
+        "{:?}",
+        benchmark.head.warnings
+    );
 }
 
 #[test]

@@ -22,6 +22,21 @@ impl Moments {
         self.max = self.max.max(value);
     }
 
+    /// With so many zeros besides (Chan, Golub and LeVeque, 1979): what adding them one by one comes to, but for rounding.
+    pub(crate) fn with_zeros(self, zeros: u64) -> Self {
+        if zeros == 0 {
+            return self;
+        }
+        let share = self.count as f64 / (self.count + zeros) as f64;
+        Self {
+            count: self.count + zeros,
+            mean: self.mean * share,
+            squares: self.squares + self.mean * self.mean * zeros as f64 * share,
+            min: self.min.min(0.0),
+            max: self.max.max(0.0),
+        }
+    }
+
     /// How many there were.
     pub fn count(&self) -> u64 {
         self.count
@@ -74,5 +89,27 @@ mod tests {
         assert!((variance / (32.0 / 7.0) - 1.0).abs() < 1e-7, "{variance}");
         assert_eq!((moments.min(), moments.max()), (Some(1e9 + 2.0), Some(1e9 + 9.0)));
         assert_eq!(moments.standard_error(), Some((variance / 8.0).sqrt()));
+    }
+
+    #[test]
+    fn take_zeros_all_at_once() {
+        for others in [&[][..], &[3.0], &[3.0, 8.0, 5.5]] {
+            for zeros in [0, 1, 7] {
+                let (mut all, mut some) = (Moments::default(), Moments::default());
+                (0..zeros).for_each(|_| all.add(0.0));
+                others
+                    .iter()
+                    .for_each(|other| [&mut all, &mut some].into_iter().for_each(|to| to.add(*other)));
+                let some = some.with_zeros(zeros);
+                let exact = |moments: &Moments| (moments.count(), moments.min(), moments.max());
+                assert_eq!(exact(&some), exact(&all));
+                let near = |a: Option<f64>, b: Option<f64>| match (a, b) {
+                    (Some(a), Some(b)) => (a - b).abs() < 1e-12,
+                    (a, b) => a == b,
+                };
+                assert!(near(some.mean(), all.mean()), "{some:?}, {all:?}");
+                assert!(near(some.variance(), all.variance()), "{some:?}, {all:?}");
+            }
+        }
     }
 }

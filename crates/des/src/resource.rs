@@ -14,6 +14,7 @@ pub struct Resource<W> {
     queue: TimeAverage,
     arrivals: u64,
     completions: u64,
+    /// Of those who waited until served; the others are known by their number.
     waits: Moments,
     /// Of those who wait no more.
     waited_ps: u128,
@@ -86,12 +87,12 @@ impl<W> Resource<W> {
     }
 
     /// Somebody of this level wants a server.
+    #[inline]
     pub fn request_at(&mut self, now: Time, level: usize, who: W) -> Result<Answer, Misuse> {
         let levels = self.lines.len();
         let line = self.lines.get_mut(level).ok_or(Misuse::NoSuchLevel { level, levels })?;
         let answer = if self.busy.level() < self.servers {
             self.busy.set(now, self.busy.level() + 1)?;
-            self.waits.add(0.0);
             Answer::Goes
         } else {
             // As long as all servers are busy, this is also when they last changed hands.
@@ -105,6 +106,7 @@ impl<W> Resource<W> {
     }
 
     /// Somebody is done. Who is told here goes on in their place.
+    #[inline]
     pub fn release(&mut self, now: Time) -> Result<Option<W>, Misuse> {
         if self.busy.level() == 0 {
             return Err(Misuse::NobodyServed);
@@ -136,6 +138,7 @@ impl<W> Resource<W> {
     /// How it was used up to now.
     pub fn usage(&self, now: Time) -> Result<Usage, Misuse> {
         let waiting = self.lines.iter().flatten().filter_map(|waiting| now.since(waiting.since));
+        let went_at_once = self.arrivals - self.waits.count() - self.queue.level();
         Ok(Usage {
             arrivals: self.arrivals,
             completions: self.completions,
@@ -145,7 +148,7 @@ impl<W> Resource<W> {
             queue_max: self.queue.max(),
             queue_ps: self.queue.integral_ps(now)?,
             waited_ps: self.waited_ps + waiting.map(|span| u128::from(span.as_ps())).sum::<u128>(),
-            waits_ps: self.waits,
+            waits_ps: self.waits.with_zeros(went_at_once),
         })
     }
 }

@@ -85,6 +85,16 @@ impl Span {
     pub const fn from_ps_f64(ps: f64) -> Self {
         Self((ps + 0.5) as u64)
     }
+
+    /// The same of nanoseconds.
+    pub const fn from_ns_f64(ns: f64) -> Self {
+        Self::from_ps_f64(ns * PS_PER_NS as f64)
+    }
+
+    /// Its nanoseconds, with fractions.
+    pub const fn as_ns_f64(self) -> f64 {
+        self.as_ps_f64() / PS_PER_NS as f64
+    }
 }
 
 /// Ends at [`Time::MAX`].
@@ -159,5 +169,7 @@ mod tests {
     fn rounds_to_picoseconds() {
         let rounded = [0.49, 0.5, 2.4, -3.0, f64::NAN, f64::INFINITY].map(|ps| Span::from_ps_f64(ps).as_ps());
         assert_eq!(rounded, [0, 1, 2, 0, 0, u64::MAX]);
+        assert_eq!(Span::from_ns_f64(1.2344), Span::from_ps(1_234));
+        assert_eq!(Span::from_ps(1_234).as_ns_f64(), 1.234);
     }
 }

@@ -13,6 +13,7 @@ pub struct TimeAverage {
 
 impl TimeAverage {
     /// It is at this level from now on.
+    #[inline]
     pub fn set(&mut self, now: Time, level: u64) -> Result<(), Misuse> {
         self.integral_ps = self.integral_ps(now)?;
         self.last = now;
@@ -22,6 +23,7 @@ impl TimeAverage {
     }
 
     /// Where it is.
+    #[inline]
     pub fn level(&self) -> u64 {
         self.level
     }
@@ -32,6 +34,7 @@ impl TimeAverage {
     }
 
     /// The level times how long it was there, in picoseconds, since the beginning of time. Exact.
+    #[inline]
     pub fn integral_ps(&self, now: Time) -> Result<u128, Misuse> {
         let since = now.since(self.last).ok_or(Misuse::TimeWentBack { now, last: self.last })?;
         Ok(self.integral_ps + u128::from(self.level) * u128::from(since.as_ps()))

@@ -16,7 +16,8 @@ use tempo::Tempo;
 /// The near future is cut into pages, and entries lie on theirs, unordered. A page that is opened is sorted to lines, by a
 /// shift of the time and a bit for each line; a line has one entry mostly, and is sorted when it has more. What pages don't
 /// take lies in a heap: what is beyond them, and what comes for a line that is over. The next entry is the first of both, so
-/// the order is exact whatever the shape of the pages. Width and number of pages follow the entries (`shape`, `tempo`).
+/// the order is exact whatever the shape of the pages. Width and number of pages follow the entries (`shape`, `tempo`). As long
+/// as there are only a few entries, there are no pages, and one line has them all.
 #[derive(Debug, Clone)]
 pub struct Wheel<E> {
     /// The line that is being handed out, the last first.
@@ -44,6 +45,13 @@ impl<E: Copy> Wheel<E> {
         }
     }
 
+    /// Puts an entry in its place on the line. Most are due soon, so that the search begins with the first of all.
+    #[inline]
+    fn line_up(&mut self, entry: Entry<E>) {
+        let later = self.line.iter().rposition(|other| other.key() > entry.key());
+        self.line.insert(later.map_or(0, |place| place + 1), entry);
+    }
+
     /// The place of the first line with entries, on the open page or the next.
     #[inline]
     fn next_line(&mut self) -> Option<usize> {
@@ -65,6 +73,17 @@ impl<E: Copy> Wheel<E> {
                 heap.push(entry);
             }
         });
+    }
+
+    /// The first of all, if it is the next on the line that is being handed out.
+    #[inline]
+    fn pop_lined(&mut self, limit: Time) -> Option<Entry<E>> {
+        let next = self.line.last()?;
+        let heaped = self.heap.first().is_some_and(|heaped| heaped.key() < next.key());
+        if heaped || next.time > limit {
+            return None;
+        }
+        self.line.pop()
     }
 
     /// The first of all, if it is alone on its line.
@@ -170,7 +189,9 @@ impl<E: Copy> Queue<E> for Wheel<E> {
     #[inline]
     fn push(&mut self, entry: Entry<E>) {
         self.len += 1;
-        if let Err(entry) = self.put(entry) {
+        if self.pages.count() == 0 {
+            self.line_up(entry);
+        } else if let Err(entry) = self.put(entry) {
             self.heap.push(entry);
         }
         if self.len > self.tempo.full_at() {
@@ -181,8 +202,11 @@ impl<E: Copy> Queue<E> for Wheel<E> {
     #[inline]
     fn pop_until(&mut self, limit: Time) -> Option<Entry<E>> {
         let place = if self.line.is_empty() { self.next_line() } else { None };
-        let single = place.and_then(|place| self.pop_single(place, limit));
-        let next = match single {
+        let quick = match place {
+            Some(place) => self.pop_single(place, limit),
+            None => self.pop_lined(limit),
+        };
+        let next = match quick {
             Some(next) => next,
             None => self.pop_other(place, limit)?,
         };

@@ -97,7 +97,7 @@ pub use radix::{Amd, Entry, Format, Radix, Smmu, TableError, Vtd};
 pub use ram::{ByteOrder, NoMemory, Ram};
 pub use software::{
     Adapter, Context, DomainError, Fault, Faults, NoDomainId, Reason, Requester, SoftwareDomain, Stopped,
-    Unit,
+    Translated, Unit,
 };
 pub use translation::{MapError, Translation, UnmapError, Window};
 pub use walk::{Leaf, Walk, WalkAmd, WalkFault, WalkSmmu, WalkVtd, Walked};

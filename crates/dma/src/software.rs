@@ -8,7 +8,7 @@ mod domain_ids;
 mod fault;
 mod unit;
 
-pub use adapter::{Adapter, Stopped};
+pub use adapter::{Adapter, Stopped, Translated};
 pub use context::{Context, Requester};
 pub use domain::{DomainError, SoftwareDomain};
 pub use domain_ids::NoDomainId;

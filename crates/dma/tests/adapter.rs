@@ -57,6 +57,29 @@ fn data_goes_where_the_table_says() {
 }
 
 #[test]
+fn an_address_is_walked_to_once_until_it_is_forgotten() {
+    let unit = unit();
+    let (domain, card, mut bill) = (domain::<Vtd>(&unit), unit.adapter(CARD), Bill::default());
+    let at = BusAddress(0x10000);
+    domain.map(at, page(9), PAGE, Access::Read, &mut bill).unwrap();
+    let look = |bytes| {
+        card.translate(BusAddress(at.0 + bytes), Access::Read).map(|found| (found.memory, found.is_walked))
+    };
+    assert_eq!(look(8), Ok((MemoryAddress(page(9).0 + 8), true)));
+    assert_eq!(look(16), Ok((MemoryAddress(page(9).0 + 16), false)));
+    assert_eq!(
+        card.translate(at, Access::Write).unwrap_err().reason,
+        Reason::Denied { allowed: Access::Read }
+    );
+    // Unmapped, and not yet forgotten.
+    domain.unmap(at, PAGE, &mut bill).unwrap();
+    assert_eq!(look(8), Ok((MemoryAddress(page(9).0 + 8), false)));
+    domain.invalidate(at, PAGE, &mut bill);
+    assert!(matches!(look(8).unwrap_err().reason, Reason::Walk(WalkFault::NotPresent { .. })));
+    assert_eq!(unit.take_faults().recorded.len(), 2);
+}
+
+#[test]
 fn a_transfer_stops_at_the_first_fault() {
     let unit = unit();
     let (domain, card, mut bill) = (domain::<Vtd>(&unit), unit.adapter(CARD), Bill::default());

@@ -140,7 +140,7 @@ fn what_has_no_price_is_named() {
     let mut list = fixture::prices()[0].clone();
     list.event_ns.remove(&Event::Invalidations);
     let (host, tolls) = (strict("6.1.76-x86_64", VTD, NVME), tolls());
-    let inspection = Inspection::on(host, Basis { tolls: Some(&tolls), prices: Some(&[list]) });
+    let inspection = Inspection::on(host, Basis { tolls: Some(&tolls), prices: Some(&[list]), areas: &[] });
     let finding = inspection.findings.iter().find(|one| one.id.word() == "strict-on-fast-adapter").unwrap();
     let time = finding.predicted[0].time.as_ref().unwrap();
     assert!(time.what.ends_with("; not priced: IOTLB invalidations"), "{}", time.what);
@@ -148,7 +148,7 @@ fn what_has_no_price_is_named() {
     // Prices of another architecture are no prices.
     let power = &fixture::prices()[1..];
     let host = strict("6.1.76-x86_64", VTD, NVME);
-    let inspection = Inspection::on(host, Basis { tolls: Some(&tolls), prices: Some(power) });
+    let inspection = Inspection::on(host, Basis { tolls: Some(&tolls), prices: Some(power), areas: &[] });
     let predicted = inspection.findings.iter().flat_map(|finding| &finding.predicted);
     assert!(predicted.clone().count() > 0 && predicted.clone().all(|one| one.time.is_none()));
     assert_eq!(inspection.outlooks, []);

@@ -61,16 +61,18 @@ Examples:
     List,
 }
 
-/// Let a DMA engine, or two hosts that talk, work in virtual time, and say what limits them
+/// Let a machine that a file describes work in virtual time, and say what limits it
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  iotoll model run experiments/engine.toml
+  iotoll model run experiments/nvme.toml --jobs experiments/fio/mixed.fio
   iotoll model run experiments/two-hosts.toml --profile experiments/uperf/udp-rr.xml \\
       --set n=50 --set size=1k --set h=server
+  iotoll model run experiments/infiniband.toml
 
-The file's form is that of experiments/engine.toml, for an engine behind an IOMMU, or of experiments/two-hosts.toml; they say
-what each value means.")]
+The file's form is that of experiments/engine.toml, for an engine behind an IOMMU, of experiments/two-hosts.toml, or of
+experiments/nvme.toml, for a host with a disk, of experiments/memory-types.toml, for memory of memmap= beside that of
+the DMA API, or of experiments/infiniband.toml, for adapters with and without memory; they say what each value means.")]
 pub(crate) struct ModelRun {
     /// Print one JSON document with schema iotoll.model/1
     #[arg(long)]
@@ -81,6 +83,12 @@ pub(crate) struct ModelRun {
     /// A variable of the profile; uperf has them from its environment
     #[arg(long = "set", value_name = "NAME=VALUE", requires = "profile", value_parser = variable)]
     pub(crate) variables: Vec<(String, String)>,
+    /// A job file of fio that the host with a disk runs
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "profile")]
+    pub(crate) jobs: Option<PathBuf>,
+    /// What processes with InfiniBand adapters do, in place of a benchmark (docs/infiniband.md)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) trace: Option<PathBuf>,
     /// What describes the machine
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
@@ -404,6 +412,49 @@ pub(crate) struct LabDiff {
 pub(crate) enum Bench {
     Iova(BenchIova),
     Map(BenchMap),
+    Memtype(BenchMemtype),
+}
+
+/// How often and how long is measured.
+#[derive(Debug, Args)]
+pub(crate) struct Pace {
+    /// Rounds that count, after warming up [default: 9]
+    #[arg(long, value_name = "N", value_parser = at_least_1::<usize>)]
+    pub(crate) rounds: Option<usize>,
+    /// How long a round takes [default: 5]
+    #[arg(long, value_name = "MS", value_parser = at_least_1::<u64>)]
+    pub(crate) round_ms: Option<u64>,
+}
+
+/// Measure what accesses to memory take: cached, flushed, non-temporal; and an adapter's memory
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  iotoll bench memtype
+  sudo iotoll bench memtype --bar /sys/bus/pci/devices/0000:3b:00.0/resource2 \\
+                            --bar /sys/bus/pci/devices/0000:3b:00.0/resource2_wc
+
+The process's own memory is write-back; its lines are flushed as software does that keeps a buffer
+coherent by hand. An adapter's memory is uncached by resourceN and write-combining by resourceN_wc,
+which there is of prefetchable BARs. Loads may change an adapter's registers: name BARs of memory.")]
+pub(crate) struct BenchMemtype {
+    /// Memory that is walked through, up to 1024M; several with commas [default: 16K to 64M]
+    #[arg(long = "size", value_name = "BYTES", value_delimiter = ',')]
+    pub(crate) sizes: Vec<Bytes>,
+    /// Also an adapter's memory, its first 64 KiB: a file resourceN or resourceN_wc; may be repeated
+    #[arg(long = "bar", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) bars: Vec<PathBuf>,
+    /// Also write to it, over what the adapter has there
+    #[arg(long, requires = "bars")]
+    pub(crate) bar_stores: bool,
+    /// Read it although a driver works with it
+    #[arg(long, requires = "bars", conflicts_with = "bar_stores")]
+    pub(crate) in_use: bool,
+    #[command(flatten)]
+    pub(crate) pace: Pace,
+    /// Print one JSON document with schema iotoll.bench-memtype/1
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Measure what mapping and unmapping memory takes, by road and by size
@@ -424,12 +475,8 @@ pub(crate) struct BenchMap {
     /// Memory that is mapped at once, up to 2M; several with commas [default: 4K to 2M]
     #[arg(long = "size", value_name = "BYTES", value_delimiter = ',')]
     pub(crate) sizes: Vec<Bytes>,
-    /// Rounds that count, after warming up [default: 9]
-    #[arg(long, value_name = "N", value_parser = at_least_1::<usize>)]
-    pub(crate) rounds: Option<usize>,
-    /// How long a round takes [default: 5]
-    #[arg(long, value_name = "MS", value_parser = at_least_1::<u64>)]
-    pub(crate) round_ms: Option<u64>,
+    #[command(flatten)]
+    pub(crate) pace: Pace,
     /// Print one JSON document with schema iotoll.bench-map/1
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,8 +1,10 @@
 //! `iotoll` without arguments: everything at once for this host, a short bench, and report.html.
 
+use crate::areas;
 use crate::bench::short;
 use crate::inspect::made_by;
 use crate::output::{self, Outcome};
+use host::judge::Basis;
 use host::{Host, Inspection, Tree};
 use std::path::Path;
 
@@ -10,7 +12,9 @@ use std::path::Path;
 const PAGE: &str = "report.html";
 
 pub(crate) fn run() -> anyhow::Result<Outcome> {
-    let inspection = Inspection::of(Host::read(&Tree::live()));
+    let host = Host::read(&Tree::live());
+    let areas = areas::forecasts(&host)?;
+    let inspection = Inspection::on(host, Basis { areas: &areas, ..Basis::default() });
     output::data(&report::inspection(&inspection, output::width(), output::style()))?;
     // What was found is said already: that nothing could be measured takes nothing away.
     let page = match short() {

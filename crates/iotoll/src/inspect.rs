@@ -3,7 +3,7 @@
 use crate::cli::Inspect;
 use crate::document::Document;
 use crate::output::{self, Outcome};
-use crate::{prices, tolls};
+use crate::{areas, prices, tolls};
 use anyhow::{Context, bail};
 use host::judge::Basis;
 use host::memory::PhysRange;
@@ -18,7 +18,8 @@ pub(crate) fn run(args: &Inspect) -> anyhow::Result<Outcome> {
     let tolls = args.tolls.as_deref().map(tolls::read).transpose()?;
     let prices = args.prices.as_deref().map(|file| prices::read(file, &host)).transpose()?;
     let prices = prices.as_ref().map(std::slice::from_ref);
-    let inspection = Inspection::on(host, Basis { tolls: tolls.as_ref(), prices });
+    let areas = areas::forecasts(&host)?;
+    let inspection = Inspection::on(host, Basis { tolls: tolls.as_ref(), prices, areas: &areas });
     if let Some(file) = &args.html {
         output::file(file, report::page(&inspection, made_by()).as_bytes())?;
         output::say(&format!("{} written", file.display()));

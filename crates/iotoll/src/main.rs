@@ -1,6 +1,7 @@
 //! iotoll: what toll does every I/O pay between a PCIe adapter and host memory, and how to stop
 //! paying it.
 
+mod areas;
 mod bench;
 mod capture;
 mod cli;

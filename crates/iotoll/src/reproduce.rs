@@ -18,7 +18,7 @@ struct Document<'a> {
 pub(crate) fn run(args: &Reproduce) -> anyhow::Result<Outcome> {
     let all: Vec<String> = model::families().map(str::to_owned).collect();
     let wanted = if args.families.is_empty() { &all } else { &args.families };
-    let changes = args.changes.iter().cloned().collect();
+    let changes = Changes::new(args.changes.iter().cloned())?;
     let reproductions = reproduce(wanted, &changes)?;
     if let Some(path) = &args.html {
         output::file(path, report::reproduction_page(&reproductions, made_by()).as_bytes())?;

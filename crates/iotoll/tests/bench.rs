@@ -141,9 +141,46 @@ fn mappings_do_by_each_road_what_the_road_is() {
 fn mappings_that_can_not_be_measured_are_exit_two() {
     for (args, expected) in [
         (["--road", "path"], r#"there is no road "path"; there are no-iommu"#),
-        (["--size", "3M"], "expected bytes from 1 to 2M"),
+        (["--size", "3M"], "3 MiB are too much to be mapped at once; expected 2 MiB or less"),
     ] {
         let output = bench_map(&args);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(text(&output.stderr).contains(expected), "{}", text(&output.stderr));
+    }
+}
+
+fn bench_memtype(args: &[&str]) -> Output {
+    let mut command = Command::cargo_bin("iotoll").unwrap();
+    command.env("COLUMNS", "100").env("NO_COLOR", "1").args(["bench", "memtype", "--rounds", "2"]);
+    command.args(["--round-ms", "1"]).args(args).output().unwrap()
+}
+
+#[test]
+fn accesses_are_measured_with_their_evidence() {
+    let output = bench_memtype(&["--size", "4K,64K", "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["schema"], "iotoll.bench-memtype/1");
+    assert_eq!(document["evidence"]["kind"], "measured");
+    assert_eq!(document["areas"][0]["kind"], "write-back");
+    let cells = document["areas"][0]["rows"][0]["cells"].as_array().unwrap();
+    assert!(
+        cells.len() == 2 && cells.iter().all(|cell| cell["ns_per_access"]["median"].as_f64() > Some(0.0))
+    );
+    let shown = text(&bench_memtype(&["--size", "4K"]).stdout);
+    assert!(shown.contains("memory: ordinary memory of this process: write-back"), "{shown}");
+}
+
+#[test]
+fn memory_that_can_not_be_measured_is_exit_two() {
+    for (args, expected) in [
+        (&["--size", "100"][..], "100 B are no whole number of cache lines"),
+        (&["--size", "2048M"], "expected bytes from 1 to 1024M"),
+        (&["--bar", "/sys/nowhere/resource0"], "/sys/nowhere/resource: No such file"),
+        (&["--bar", "/etc/passwd"], "expected resourceN or resourceN_wc"),
+        (&["--bar-stores"], "--bar <FILE>"),
+    ] {
+        let output = bench_memtype(args);
         assert_eq!(output.status.code(), Some(2));
         assert!(text(&output.stderr).contains(expected), "{}", text(&output.stderr));
     }

@@ -428,6 +428,51 @@ reg06: base=0xc0000000 (3072MB), size=1024MB: uncachable, count=1
     assert!(script.starts_with("#!/bin/sh"));
 }
 
+/// A host with an area of 80 MiB that is set aside under a write-back register, and this kernel.
+fn host_with_an_area(kernel: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("proc")).unwrap();
+    for (file, body) in [
+        ("version", format!("Linux version {kernel} (builder@host) #1 SMP x86_64\n")),
+        ("cmdline", "ro memmap=80M$256M\n".to_owned()),
+        ("meminfo", "MemTotal:       67108864 kB\n".to_owned()),
+        (
+            "cpuinfo",
+            "processor\t: 0\nvendor_id\t: GenuineIntel\naddress sizes\t: 46 bits physical\n".to_owned(),
+        ),
+        ("mtrr", "reg00: base=0x00000000 (   0MB), size=32768MB: write-back, count=1\n".to_owned()),
+        ("iomem", "00100000-0fffffff : System RAM\n10000000-14ffffff : reserved\n".to_owned()),
+    ] {
+        fs::write(folder.path().join("proc").join(file), body).unwrap();
+    }
+    folder
+}
+
+#[test]
+fn a_finding_about_an_area_says_what_the_model_expects_of_it() {
+    for (kernel, id, words, rate) in [
+        ("2.6.32-642.el6.x86_64", "memmap-uncached", "no data is corrupted, whether", 80e6..90e6),
+        ("2.6.18-348.el5", "memmap-incoherent", "if they do not, 100 % of the words miscompare", 1e9..2e9),
+    ] {
+        let folder = host_with_an_area(kernel);
+        let page = folder.path().join("page.html");
+        let from = ["inspect", "--from", folder.path().to_str().unwrap()];
+        let document = json(&[&from[..], &["--json", "--html", page.to_str().unwrap()]].concat());
+        let findings = document["findings"].as_array().unwrap();
+        let finding = findings.iter().find(|finding| finding["id"] == id).unwrap();
+        let forecast = &finding["forecast"];
+        assert_eq!(forecast["area"], "0x10000000-0x14ffffff");
+        assert!(rate.contains(&forecast["to_card_bytes_per_second"].as_f64().unwrap()), "{forecast}");
+        assert!(forecast["what"].as_str().unwrap().contains(words), "{forecast}");
+        assert_eq!(forecast["rests_on"][0]["evidence"]["kind"], "calibrated", "{forecast}");
+        let others = findings.iter().filter(|finding| finding["id"] != id);
+        assert!(others.into_iter().all(|finding| finding.get("forecast").is_none()));
+        let shown = text(&iotoll(&from).stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(shown.contains(words) && shown.contains("model of `iotoll reproduce memmap`"), "{shown}");
+        assert!(fs::read_to_string(page).unwrap().contains(words));
+    }
+}
+
 #[test]
 fn help_shows_examples_and_shells_complete() {
     for command in [

@@ -14,7 +14,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("dma", &["iova", "ddw"]),
     ("host", &["toll", "ddw"]),
     ("bench", &["toll", "iova", "dma"]),
-    ("model", &["toll", "iova", "ddw", "dma", "des"]),
+    ("model", &["toll", "iova", "ddw", "dma", "des", "host"]),
     ("report", &["toll", "host", "bench", "model"]),
     ("lab-plugin", &[]),
     ("lab", &["toll"]),

@@ -28,7 +28,8 @@ fn the_example_runs() {
         serde_json::from_slice(&model(&["run", EXAMPLE, "--json"]).stdout).unwrap();
     assert_eq!(document["schema"], "iotoll.model/1");
     assert!(document["gigabits_per_second"].as_f64().unwrap() > 10.0);
-    assert_eq!(text(&model(&["list"]).stdout), "power-window\ndma-contention\niotlb\n");
+    let families: String = model::families().map(|family| format!("{family}\n")).collect();
+    assert_eq!(text(&model(&["list"]).stdout), families);
 }
 
 const HOSTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/two-hosts.toml");
@@ -56,8 +57,125 @@ fn two_hosts_talk_and_carry_out_a_profile() {
     };
     refused(&run(&["--set", "n=8", "--set", "h=server"]), "size");
     refused(&run(&["--set", "n"]), "expected NAME=VALUE");
-    refused(&model(&["run", EXAMPLE, "--profile", &profile]), "carries out no profile");
+    refused(&model(&["run", EXAMPLE, "--profile", &profile]), "no profile can be carried out");
     refused(&model(&["run", HOSTS, "--profile", "/nowhere/p.xml"]), "can't read profile /nowhere/p.xml");
+}
+
+const DISK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/nvme.toml");
+const JOBS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/fio/mixed.fio");
+
+#[test]
+fn a_host_with_a_disk_runs_jobs() {
+    let output = model(&["run", DISK]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let shown = text(&output.stdout);
+    for words in
+        ["latency", "999 of 1,000", "limited by  link to memory", "invalidations/s", "busiest CPU", "GB/s"]
+    {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    let output = model(&["run", DISK, "--jobs", JOBS]);
+    let shown = text(&output.stdout);
+    for words in ["table", "log", "set aside   runtime (line 4), time_based (line 5)"] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    let output = model(&["run", DISK, "--jobs", JOBS, "--json"]);
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (&document["schema"], &document["jobs"][1]["name"]),
+        (&"iotoll.model/1".into(), &"log".into())
+    );
+    assert!(document["operations_per_second"].as_f64().unwrap() > 10e3, "{document}");
+    assert!(document["jobs"][1]["latency_p99_9_ns"].as_f64().unwrap() > 10e3, "{document}");
+}
+
+#[test]
+fn jobs_that_no_disk_has_are_exit_two_and_say_where() {
+    let refused = |output: &Output, words: &str| {
+        let said = text(&output.stderr);
+        assert!(
+            output.status.code() == Some(2) && said.contains(words) && output.stdout.is_empty(),
+            "{said}"
+        );
+    };
+    refused(&model(&["run", EXAMPLE, "--jobs", JOBS]), "an engine, and no jobs can be run");
+    refused(&model(&["run", HOSTS, "--jobs", JOBS]), "two hosts, and no jobs can be run");
+    refused(&model(&["run", DISK, "--profile", JOBS]), "a host with a disk, and no profile");
+    refused(&model(&["run", DISK, "--jobs", JOBS, "--profile", JOBS]), "cannot be used with");
+    refused(&model(&["run", DISK, "--jobs", "/nowhere/x.fio"]), "can't read job file /nowhere/x.fio");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("mine.fio");
+    let check = |contents: &str, words: &str| {
+        std::fs::write(&file, contents).unwrap();
+        let output = model(&["run", DISK, "--jobs", file.to_str().unwrap()]);
+        refused(&output, &format!("mine.fio{words}"));
+    };
+    check("[a]\nrw=read\n", ":1: job a goes through the page cache");
+    check("[a]\ndirect=1\nrate=1m\n", ":3: rate is not modelled");
+    check(
+        "[a]\ndirect=1\nioengine=libaio\niodepth=2000\n",
+        ": a queue of the adapter has up to 2000 commands",
+    );
+}
+
+const ADAPTERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/infiniband.toml");
+const TRACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/traces/ring.trace");
+
+#[test]
+fn adapters_run_with_and_without_memory_and_carry_out_a_trace() {
+    let output = model(&["run", ADAPTERS]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let shown = text(&output.stdout);
+    for words in ["memory-less", "with memory", "% without memory", "KiB for contexts", "bus to host memory"]
+    {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    let document = |args: &[&str]| -> serde_json::Value {
+        let output = model(&[&["run", "--json"], args].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let scatter = document(&[ADAPTERS]);
+    assert_eq!(scatter["schema"], "iotoll.model/1");
+    assert!(scatter["cost_share"].as_f64().unwrap() > 0.1, "{scatter}");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("mine.toml");
+    let example = std::fs::read_to_string(ADAPTERS).unwrap();
+    let machine = example.split("[verbs]").next().unwrap();
+    let processes = "[processes]\nper_node = 2\neager_bytes_max = 8192\ncopy_ps_per_byte = 500\ncall_ns = 200\nshared_ns = 500\n";
+    let mine = file.to_str().unwrap();
+    std::fs::write(&file, format!("{machine}{processes}")).unwrap();
+    let ring = document(&[mine, "--trace", TRACE]);
+    assert!(ring["memory_less"]["latency_mean_ns"].as_f64().unwrap() > 20_000.0, "{ring}");
+    let refused = |args: &[&str], words: &str| {
+        let output = model(&[&["run"], args].concat());
+        let said = text(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.contains(words), "{said}");
+    };
+    refused(&[mine], "[processes] without a benchmark; expected one, or --trace FILE");
+    refused(&[ADAPTERS, "--trace", TRACE], "has no [processes], which carry out a trace");
+    refused(&[EXAMPLE, "--trace", TRACE], "no trace can be carried out");
+    refused(&[mine, "--trace", EXAMPLE], "engine.toml, line 4: \"what = ");
+    std::fs::write(&file, format!("{machine}{processes}benchmark = \"lu\"\noperations_per_second = 1e9\n"))
+        .unwrap();
+    assert!(document(&[mine])["with_memory"]["messages_per_second"].as_f64().unwrap() > 1000.0);
+    for (from, to, expected) in [
+        ("kib = 32", "kib = 33", "adapter.cache.kib is 33; expected a power of two of sets"),
+        ("ways = 8", "ways = 0", "adapter.cache.ways is 0"),
+        ("mtu_bytes = 2048", "mtu_bytes = 1500", "wire.mtu_bytes is 1500"),
+        ("lanes = 8", "lanes = 0", "host.pcie.lanes is 0"),
+        ("read_ns = 500", "read_ns = nan", "host.read_ns is NaN"),
+        ("connections = 128", "connections = 0", "verbs.connections is 0; expected 1 to 200000"),
+        ("pattern = \"scatter\"", "pattern = \"gather\"", "unknown variant `gather`"),
+        ("[verbs]", "[words]", "unknown field `words`"),
+        ("[host.pcie]", "[host.pcie2]", "unknown field `pcie2`"),
+    ] {
+        assert!(example.contains(from), "{from}");
+        std::fs::write(&file, example.replacen(from, to, 1)).unwrap();
+        refused(&[mine], expected);
+    }
+    std::fs::write(&file, machine).unwrap();
+    refused(&[mine], "what is done is 0; expected one of [verbs] and [processes]");
 }
 
 #[test]
@@ -106,4 +224,31 @@ fn a_file_that_is_none_is_exit_two_and_says_where() {
     let absent = model(&["run", "/nowhere/x.toml"]);
     assert_eq!(absent.status.code(), Some(2));
     assert!(text(&absent.stderr).contains("can't read experiment /nowhere/x.toml"));
+}
+
+#[test]
+fn memory_types_are_told_with_what_they_cost_and_corrupt() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/memory-types.toml");
+    let output = model(&["run", file]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let shown = text(&output.stdout);
+    for words in [
+        "Memory set aside by memmap=, 0x10000000-0x14ffffff",
+        "CORRUPT: 262,144 of 262,144 words miscompare",
+        "in a dirty line that was",
+        "right: none of 262,144 words miscompares",
+    ] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    let document: serde_json::Value =
+        serde_json::from_slice(&model(&["run", file, "--json"]).stdout).unwrap();
+    assert_eq!(document["schema"], "iotoll.model/1");
+    let [area, dma] = [0, 1].map(|number| &document["memories"][number]);
+    assert_eq!((&area["memory"], &area["parts"][0]["type"]), (&"static".into(), &"write-back".into()));
+    assert_eq!((&area["snoop"], &dma["snoop"]), (&"unsnooped".into(), &"snooped".into()));
+    let first = &area["test"]["comparison"]["stale"][0]["first"];
+    assert_eq!((&first["address"], &first["missed"]["by"]), (&0x1000_0000.into(), &"cpu".into()));
+    assert_eq!(dma["test"]["comparison"]["miscompares"], 0);
+    let profile = model(&["run", file, "--profile", "x.xml"]);
+    assert!(profile.status.code() == Some(2) && text(&profile.stderr).contains("describes memory types"));
 }

@@ -31,10 +31,8 @@ fn what_there_is_not_is_exit_two() {
     let output = reproduce(&["nobody"]);
     assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(
-        said.contains(r#"there is no family "nobody"; there are power-window, dma-contention, iotlb"#),
-        "{said}"
-    );
+    let families = model::families().collect::<Vec<_>>().join(", ");
+    assert!(said.contains(&format!(r#"there is no family "nobody"; there are {families}"#)), "{said}");
 }
 
 #[test]
@@ -44,6 +42,12 @@ fn an_assumption_can_be_another() {
         let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         document["reproductions"][0]["curves"][0]["points"][0]["ours"].as_f64().unwrap()
     };
+    let roles = |args: &[&str]| {
+        let said = String::from_utf8(reproduce(&[&["iotlb", "--json"], args].concat()).stdout).unwrap();
+        said.matches(r#""role": "calibrated""#).count()
+    };
+    assert!(roles(&[]) > 0);
+    assert_eq!(roles(&["--set", "walk_ns=300"]), 0, "what is not as given was not calibrated");
     // The lock is held for a hypercall, and for a third as long besides.
     let gained = ours(&["--set", "hypercall_us=0.31"]) / ours(&[]);
     assert!((1.2..1.7).contains(&gained), "{gained}");
@@ -53,6 +57,13 @@ fn an_assumption_can_be_another() {
         (&["dma-contention", "--set", "hypercall_us=nan"], "hypercall_us is NaN"),
         (&["dma-contention", "--set", "hypercall_us"], "expected NAME=VALUE"),
         (&["dma-contention", "--set", "hypercall_us=much"], "is no number"),
+        (
+            &["dma-contention", "--set", "hypercall_us=0.5", "--set", "hypercall_us=0.6"],
+            "hypercall_us is set twice",
+        ),
+        (&["dma-contention", "--set", "send_rings=5.6"], "send_rings is 5.6; expected a whole number"),
+        (&["iotlb", "--set", "entries=100.5"], "entries is 100.5; expected a whole number"),
+        (&["power-window", "--set", "receive_delay_us=0"], "receive_delay_us is given as 0"),
         (&["--set", "hypercall_us=0.5"], "FAMILY"),
     ] {
         let output = reproduce(args);

@@ -1,7 +1,11 @@
-//! A user's file: of an engine, or of two hosts.
+//! A user's file: of an engine, two hosts, a host with a disk, memory types, or InfiniBand adapters.
 
-use crate::experiment::{Experiment, ExperimentError};
+use crate::block::BlockExperiment;
+use crate::experiment::Experiment;
+use crate::infiniband::AdaptersExperiment;
+use crate::memory_type::MemoryExperiment;
 use crate::network::HostsExperiment;
+use crate::user_file::ExperimentError;
 
 /// What a file describes.
 #[derive(Debug, Clone, PartialEq)]
@@ -10,6 +14,12 @@ pub enum Description {
     Engine(Box<Experiment>),
     /// Two hosts that talk: what has a client.
     Hosts(Box<HostsExperiment>),
+    /// A host under block jobs: what has jobs.
+    Block(Box<BlockExperiment>),
+    /// Memory that a driver shares with a card: what has registers.
+    Memory(Box<MemoryExperiment>),
+    /// InfiniBand adapters with and without memory: what has an adapter.
+    Adapters(Box<AdaptersExperiment>),
 }
 
 impl Description {
@@ -22,6 +32,15 @@ impl Description {
         let table: toml::Table = toml::from_str(text).map_err(form)?;
         if table.contains_key("client") {
             return HostsExperiment::read(text, file).map(Box::new).map(Self::Hosts);
+        }
+        if table.contains_key("jobs") {
+            return BlockExperiment::read(text, file).map(Box::new).map(Self::Block);
+        }
+        if table.contains_key("mtrr") {
+            return MemoryExperiment::read(text, file).map(Box::new).map(Self::Memory);
+        }
+        if table.contains_key("adapter") {
+            return AdaptersExperiment::read(text, file).map(Box::new).map(Self::Adapters);
         }
         Experiment::read(text, file).map(Box::new).map(Self::Engine)
     }

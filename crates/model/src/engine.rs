@@ -5,8 +5,9 @@
 //!     at most n under way             hit ---------------------^
 //! ```
 
+use crate::iommu::{Hardware, Walker};
 use crate::link::Link;
-use crate::serial::Serial;
+use crate::serial::{Serial, put};
 use des::{Calendar, Model, Queue, Simulation, Span, Stream, Time};
 use dma::{BusAddress, DomainId, Iotlb, Leaf};
 use serde::{Deserialize, Serialize};
@@ -56,16 +57,10 @@ pub struct Setup {
 /// An IOMMU.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct IommuSetup {
-    /// Entries of its IOTLB.
-    pub entries: usize,
-    /// Ways of a set.
-    pub ways: usize,
+    /// What it remembers and how it walks.
+    pub hardware: Hardware,
     /// Bytes of a page that an entry holds.
     pub page_bytes: u64,
-    /// What a walk of the table takes.
-    pub walk: Span,
-    /// It begins no two walks closer to each other.
-    pub walk_gap: Span,
 }
 
 /// What came out.
@@ -133,10 +128,9 @@ struct Engine {
     /// Places of the list that are free.
     free: Vec<u32>,
     stream: Stream,
-    iotlb: Option<Iotlb>,
+    iommu: Option<Translator>,
     up: Serial,
     down: Serial,
-    walker: Serial,
     /// When the next transfer may begin, as far as the engine goes.
     next: Time,
     /// A `Begin` is in the calendar.
@@ -148,6 +142,14 @@ struct Engine {
     misses: u64,
     /// When measuring began, and how busy each part was up to then.
     from: Mark,
+}
+
+/// What translates by pages of one size, each of which is mapped.
+#[derive(Debug)]
+struct Translator {
+    iotlb: Iotlb,
+    walker: Walker,
+    page_bytes: u64,
 }
 
 /// How busy the parts were up to a time.
@@ -162,17 +164,16 @@ struct Mark {
 impl Engine {
     fn new(setup: Setup) -> Self {
         let places = setup.in_flight_max.max(1);
-        let entries = setup.iommu.map_or(0, |iommu| iommu.entries as u64);
+        let entries = setup.iommu.map_or(0, |iommu| iommu.hardware.entries as u64);
         let warm_up = (entries.max(places.into()) * WARM_UP_TIMES).max(setup.transfers / WARM_UP_PART);
         Self {
             transfers: vec![Transfer::default(); places as usize],
             free: (0..places).rev().collect(),
             stream: Stream::new(setup.seed, 0),
-            iotlb: setup.iommu.map(|iommu| Iotlb::new(iommu.entries, iommu.ways)),
+            iommu: setup.iommu.as_ref().map(Translator::new),
             setup,
             up: Serial::default(),
             down: Serial::default(),
-            walker: Serial::default(),
             next: Time::ZERO,
             is_beginning: true,
             warm_up,
@@ -205,7 +206,8 @@ impl Engine {
     }
 
     fn mark(&self, now: Time) -> Mark {
-        Mark { at: now, up: self.up.busy(now), down: self.down.busy(now), walker: self.walker.busy(now) }
+        let walker = self.iommu.as_ref().map_or(Span::ZERO, |iommu| iommu.walker.busy(now));
+        Mark { at: now, up: self.up.busy(now), down: self.down.busy(now), walker }
     }
 
     fn begin(&mut self, now: Time, calendar: &mut Calendar<Event, impl Queue<Event>>) {
@@ -235,13 +237,11 @@ impl Engine {
     fn at_iommu(&mut self, now: Time, place: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         let address = self.transfers[place as usize].address;
         let mut translated = now;
-        if let (Some(iommu), Some(iotlb)) = (self.setup.iommu, &mut self.iotlb) {
+        if let Some(iommu) = &mut self.iommu {
             self.lookups += 1;
-            if !is_known(iotlb, address, iommu.page_bytes) {
+            if !iommu.remembers(address) {
                 self.misses += 1;
-                // Walks begin one after the other, and go on side by side.
-                let began = self.walker.take(now, iommu.walk_gap);
-                translated = began + Span::from_ps(iommu.walk.as_ps().saturating_sub(iommu.walk_gap.as_ps()));
+                translated = iommu.walker.walk(now);
             }
         }
         put(calendar, translated + half(self.setup.path), Event::Answered(place));
@@ -291,29 +291,31 @@ impl Model for Engine {
     }
 }
 
-/// Whether the IOTLB has the page of an address. From now on it has.
-fn is_known(iotlb: &mut Iotlb, address: u64, page_bytes: u64) -> bool {
-    let mut is_known = true;
-    let walk = |_reads: &mut u64| {
-        is_known = false;
-        Ok::<Leaf, std::convert::Infallible>(Leaf {
-            memory: dma::MemoryAddress(address - address % page_bytes),
-            page_bytes,
-            access: dma::Access::ReadWrite,
-        })
-    };
-    let Ok(_) = iotlb.translate(DomainId(0), BusAddress(address), walk);
-    is_known
+impl Translator {
+    fn new(setup: &IommuSetup) -> Self {
+        let IommuSetup { hardware, page_bytes } = setup;
+        Self { iotlb: hardware.iotlb(), walker: Walker::new(hardware), page_bytes: *page_bytes }
+    }
+
+    /// Whether the IOTLB has the page of an address. From now on it has.
+    fn remembers(&mut self, address: u64) -> bool {
+        let page_bytes = self.page_bytes;
+        let mut is_known = true;
+        let walk = |_reads: &mut u64| {
+            is_known = false;
+            Ok::<Leaf, std::convert::Infallible>(Leaf {
+                memory: dma::MemoryAddress(address - address % page_bytes),
+                page_bytes,
+                access: dma::Access::ReadWrite,
+            })
+        };
+        let Ok(_) = self.iotlb.translate(DomainId(0), BusAddress(address), walk);
+        is_known
+    }
 }
 
 fn half(span: Span) -> Span {
     Span::from_ps(span.as_ps() / 2)
-}
-
-/// What is scheduled here is never in the past: its time is that of an event plus a span.
-fn put(calendar: &mut Calendar<Event, impl Queue<Event>>, at: Time, event: Event) {
-    let delay = at.since(calendar.now()).unwrap_or(Span::ZERO);
-    calendar.schedule_in(delay, event);
 }
 
 #[cfg(test)]
@@ -348,7 +350,10 @@ mod tests {
     fn with_iommu(entries: usize) -> Setup {
         let (walk, walk_gap) = (Span::from_ns(300), Span::from_ns(50));
         Setup {
-            iommu: Some(IommuSetup { entries, ways: entries, page_bytes: 4096, walk, walk_gap }),
+            iommu: Some(IommuSetup {
+                hardware: Hardware { entries, ways: entries, walk, walk_gap },
+                page_bytes: 4096,
+            }),
             ..setup()
         }
     }

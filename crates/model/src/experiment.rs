@@ -1,10 +1,12 @@
 //! An experiment of a user: a file that describes an engine, its link and its IOMMU.
 
 use crate::engine::{IommuSetup, Operation, Outcome, Setup, TRANSFERS, run};
+use crate::iommu::Hardware;
 use crate::link::Link;
+use crate::part::Part;
+use crate::user_file::{self, ExperimentError, Wrong, wrong_link};
 use des::Span;
 use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
 
 /// What a file says.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
@@ -65,31 +67,6 @@ pub struct Iommu {
     pub walk_gap_ns: f64,
 }
 
-/// What is wrong with a file.
-#[derive(Debug, thiserror::Error)]
-pub enum ExperimentError {
-    /// It is not of this form.
-    #[error("{file}")]
-    Form {
-        /// The file.
-        file: String,
-        /// Where and what.
-        source: toml::de::Error,
-    },
-    /// A value that no machine has.
-    #[error("{file}: {field} is {value}; expected {expected}")]
-    Value {
-        /// The file.
-        file: String,
-        /// Which value.
-        field: Cow<'static, str>,
-        /// What it is.
-        value: String,
-        /// What it should be.
-        expected: Cow<'static, str>,
-    },
-}
-
 /// What came out, and what limits.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Answer {
@@ -109,43 +86,13 @@ pub struct Answer {
     pub limit: String,
 }
 
-/// A part of the machine.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Part {
-    /// Its name.
-    pub name: String,
-    /// Of the time, when it was busy.
-    pub busy_share: f64,
-}
-
-impl Part {
-    pub(crate) fn new(name: impl Into<String>, busy_share: f64) -> Self {
-        Self { name: name.into(), busy_share }
-    }
-}
-
-/// Busier than this, a part is what limits.
-pub(crate) const LIMITS_FROM: f64 = 0.95;
-
 impl Experiment {
     /// Reads a file's text; `file` is its name, for errors.
     ///
     /// # Errors
     /// [`ExperimentError`]
     pub fn read(text: &str, file: &str) -> Result<Self, ExperimentError> {
-        let form = |source| ExperimentError::Form { file: file.to_owned(), source };
-        let experiment: Self = toml::from_str(text).map_err(form)?;
-        experiment.check(file)?;
-        Ok(experiment)
-    }
-
-    fn check(&self, file: &str) -> Result<(), ExperimentError> {
-        match self.wrong() {
-            None => Ok(()),
-            Some(Wrong { field, value, expected }) => {
-                Err(ExperimentError::Value { file: file.to_owned(), field, value, expected })
-            }
-        }
+        user_file::read(text, file, Self::wrong)
     }
 
     /// The first value that no machine has.
@@ -162,15 +109,13 @@ impl Experiment {
         let setup = self.setup();
         let outcome = run(&setup);
         let parts = parts(&outcome, &setup);
-        let busiest = parts.iter().max_by(|a, b| a.busy_share.total_cmp(&b.busy_share));
-        let limit = busiest.filter(|part| part.busy_share >= LIMITS_FROM);
         Answer {
             what: self.what.clone(),
-            latency_mean_ns: outcome.latency_mean.as_ps_f64() / 1e3,
+            latency_mean_ns: outcome.latency_mean.as_ns_f64(),
             transfers_per_second: outcome.transfers_per_second,
             gigabits_per_second: outcome.gigabits_per_second(setup.transfer_bytes),
             miss_share: outcome.miss_share,
-            limit: limit.map_or("how many transfers are under way", |part| &part.name).to_owned(),
+            limit: Part::limiting(&parts).unwrap_or_else(|| "how many transfers are under way".to_owned()),
             parts,
         }
     }
@@ -185,15 +130,17 @@ impl Experiment {
             offset_bytes: 0,
             window_bytes: engine.window_bytes,
             in_flight_max: engine.in_flight_max,
-            gap: ns(engine.gap_ns),
-            path: ns(engine.path_ns),
+            gap: Span::from_ns_f64(engine.gap_ns),
+            path: Span::from_ns_f64(engine.path_ns),
             copy_ps_per_byte: engine.copy_ps_per_byte,
             iommu: self.iommu.map(|iommu| IommuSetup {
-                entries: iommu.entries,
-                ways: iommu.ways,
+                hardware: Hardware {
+                    entries: iommu.entries,
+                    ways: iommu.ways,
+                    walk: Span::from_ns_f64(iommu.walk_ns),
+                    walk_gap: Span::from_ns_f64(iommu.walk_gap_ns),
+                },
                 page_bytes: iommu.page_bytes,
-                walk: ns(iommu.walk_ns),
-                walk_gap: ns(iommu.walk_gap_ns),
             }),
             seed: self.seed,
             transfers: self.transfers,
@@ -204,35 +151,8 @@ impl Experiment {
 const TRANSFER_MAX: u64 = 1 << 24;
 const WINDOW_MAX: u64 = 1 << 52;
 const IN_FLIGHT_MAX: u32 = 1 << 12;
-/// Each lookup looks at all ways of a set.
-const WAYS_MAX: usize = 1 << 12;
-const ENTRIES_MAX: usize = 1 << 16;
 const TRANSFERS_MIN: u64 = 100;
 const TRANSFERS_MAX: u64 = 1_000_000_000;
-/// A second, in nanoseconds.
-const TIME_MAX: f64 = 1e9;
-
-/// A value that no machine has.
-pub(crate) struct Wrong {
-    pub(crate) field: Cow<'static, str>,
-    pub(crate) value: String,
-    pub(crate) expected: Cow<'static, str>,
-}
-
-impl Wrong {
-    pub(crate) fn unless(
-        holds: bool,
-        field: &'static str,
-        value: impl ToString,
-        expected: &'static str,
-    ) -> Option<Self> {
-        (!holds).then(|| Self { field: field.into(), value: value.to_string(), expected: expected.into() })
-    }
-
-    pub(crate) fn unless_time(field: &'static str, value: f64) -> Option<Self> {
-        Self::unless((0.0..=TIME_MAX).contains(&value), field, value, "0 to 1e9")
-    }
-}
 
 impl Engine {
     fn wrong(&self) -> Option<Wrong> {
@@ -255,38 +175,11 @@ impl Engine {
 
 impl Iommu {
     fn wrong(&self) -> Option<Wrong> {
-        let Self { entries, ways, page_bytes, .. } = *self;
+        let Self { entries, ways, page_bytes, walk_ns, walk_gap_ns } = *self;
         let is_page = page_bytes.is_power_of_two() && (4096..=WINDOW_MAX).contains(&page_bytes);
-        let wrong = [
-            Wrong::unless((1..=ENTRIES_MAX).contains(&entries), "iommu.entries", entries, "1 to 65536"),
-            Wrong::unless(
-                (1..=entries.min(WAYS_MAX)).contains(&ways),
-                "iommu.ways",
-                ways,
-                "1 to as many as entries, and 4096",
-            ),
-            Wrong::unless(is_page, "iommu.page_bytes", page_bytes, "a power of two from 4096"),
-            Wrong::unless_time("iommu.walk_ns", self.walk_ns),
-            Wrong::unless_time("iommu.walk_gap_ns", self.walk_gap_ns),
-        ];
-        wrong.into_iter().flatten().next()
+        let page = Wrong::unless(is_page, "iommu.page_bytes", page_bytes, "a power of two from 4096");
+        Hardware::wrong(entries, ways, walk_ns, walk_gap_ns).or(page)
     }
-}
-
-pub(crate) fn wrong_link(link: &Link) -> Option<Wrong> {
-    let size = |field, bytes: u64| {
-        let is_size = bytes.is_power_of_two() && (64..=4096).contains(&bytes);
-        Wrong::unless(is_size, field, bytes, "a power of two from 64 to 4096")
-    };
-    let is_share = (0.0..=0.9).contains(&link.overhead_share);
-    let wrong = [
-        Wrong::unless((1..=32).contains(&link.lanes), "link.lanes", link.lanes, "1 to 32"),
-        size("link.payload_bytes_max", link.payload_bytes_max),
-        size("link.read_request_bytes_max", link.read_request_bytes_max),
-        size("link.completion_boundary_bytes", link.completion_boundary_bytes),
-        Wrong::unless(is_share, "link.overhead_share", link.overhead_share, "0 to 0.9"),
-    ];
-    wrong.into_iter().flatten().next()
 }
 
 fn parts(outcome: &Outcome, setup: &Setup) -> Vec<Part> {
@@ -300,10 +193,6 @@ fn parts(outcome: &Outcome, setup: &Setup) -> Vec<Part> {
         parts.push(Part::new("the walker's beginning of walks", outcome.walker_busy_share));
     }
     parts
-}
-
-fn ns(ns: f64) -> Span {
-    Span::from_ps_f64(ns * 1e3)
 }
 
 fn one() -> u64 {

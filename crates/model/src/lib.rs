@@ -5,23 +5,37 @@
 
 #![forbid(unsafe_code)]
 
+pub mod block;
 pub mod contention;
 mod description;
 mod engine;
 mod experiment;
 mod family;
+pub mod fio;
+pub mod host;
+pub mod infiniband;
+mod iommu;
 mod link;
+pub mod memory_type;
 pub mod network;
+mod part;
 mod partition;
 mod reproduction;
 mod serial;
+mod slab;
 pub mod sweep;
 pub mod uperf;
+mod user_file;
 
 pub use description::Description;
 pub use engine::{IommuSetup, Operation, Outcome, Setup, TRANSFERS, run};
-pub use experiment::{Answer, Engine, Experiment, ExperimentError, Iommu, Part};
-pub use family::{Changes, FamilyError, families, reproduce, reproduce_with};
+pub use experiment::{Answer, Engine, Experiment, Iommu};
+pub use family::{
+    AreaExpectation, Changes, FamilyError, expect_of_area, families, reproduce, reproduce_with,
+};
+pub use iommu::Hardware;
 pub use link::{Generation, Link, UnknownGeneration};
+pub use part::Part;
 pub use reproduction::{Bounds, Chart, Curve, Line, Parameter, Point, Reproduction, Role, SCHEMA};
 pub use toll::Given;
+pub use user_file::ExperimentError;

@@ -9,25 +9,22 @@
 //! and what it did is priced. A CPU that waits for a lock spins.
 
 mod adapter;
-mod cpu;
 mod experiment;
 mod flow;
 mod host;
 mod load;
 mod machine;
-mod mapping;
 mod outcome;
+mod task;
 
 pub use adapter::{Adapter, ReceiveBuffers};
-pub use cpu::Cpus;
-pub use experiment::{HostAnswer, HostsAnswer, HostsExperiment, StageAnswer};
+pub use experiment::{HostsAnswer, HostsExperiment};
 pub use flow::{Pattern, Protocol, Work};
 pub use host::{Host, Paths};
 pub use load::{Connection, Load, NotModelled};
-pub use mapping::{Forgets, LineTransfer, Locking, MappingCost, Road};
-pub use outcome::{HostUsage, Outcome, Stage, Totals};
+pub use outcome::{HostUsage, Outcome, Totals};
 
-use crate::partition::PartitionError;
+use crate::host::HostError;
 use des::Span;
 
 /// Two hosts that talk to each other.
@@ -77,7 +74,7 @@ impl Wire {
 ///
 /// # Errors
 /// What can't be mapped or built that way.
-pub fn run(setup: &Setup) -> Result<Outcome, NetworkError> {
+pub fn run(setup: &Setup) -> Result<Outcome, HostError> {
     machine::run(setup)
 }
 
@@ -85,20 +82,6 @@ pub fn run(setup: &Setup) -> Result<Outcome, NetworkError> {
 ///
 /// # Errors
 /// As [`run`].
-pub fn run_on_heap(setup: &Setup) -> Result<Outcome, NetworkError> {
+pub fn run_on_heap(setup: &Setup) -> Result<Outcome, HostError> {
     machine::run_on_heap(setup)
-}
-
-/// What is wrong with a setup.
-#[derive(Debug, thiserror::Error)]
-pub enum NetworkError {
-    /// A partition that can't be had.
-    #[error("the partition of a host")]
-    Partition(#[from] PartitionError),
-    /// An IOMMU's tables that can't be had.
-    #[error("the IOMMU of a host")]
-    Domain(#[from] dma::DomainError),
-    /// A number of servers that makes no sense.
-    #[error("a part of a host")]
-    Part(#[from] des::Misuse),
 }

@@ -1,6 +1,6 @@
 //! Something that does one thing after another.
 
-use des::{Span, Time};
+use des::{Calendar, Queue, Span, Time};
 
 /// A link's direction, an engine, a pipeline's entrance: what comes while it is busy waits, in order.
 #[derive(Debug, Clone, Copy, Default)]
@@ -22,6 +22,12 @@ impl Serial {
         let waiting = self.free_at.since(now).unwrap_or(Span::ZERO);
         Span::from_ps(self.taken.as_ps().saturating_sub(waiting.as_ps()))
     }
+}
+
+/// Schedules what is never in the past: its time is that of an event plus a span.
+pub(crate) fn put<E: Copy>(calendar: &mut Calendar<E, impl Queue<E>>, at: Time, event: E) {
+    let delay = at.since(calendar.now()).unwrap_or_default();
+    calendar.schedule_in(delay, event);
 }
 
 #[cfg(test)]

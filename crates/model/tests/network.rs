@@ -3,11 +3,14 @@
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 use des::Span;
-use model::Link;
-use model::network::{
-    Adapter, Cpus, Forgets, Host, HostsExperiment, LineTransfer, Locking, MappingCost, Outcome, Paths,
-    Pattern, Protocol, ReceiveBuffers, Road, Setup, Stage, Wire, Work, run, run_on_heap,
+use model::host::{
+    Cpus, Forgets, InvalidationQueue, IommuSetup, LineTransfer, Locking, MappingCost, Memory, Road, Stage,
 };
+use model::network::{
+    Adapter, Host, HostsExperiment, Outcome, Paths, Pattern, Protocol, ReceiveBuffers, Setup, Wire, Work,
+    run, run_on_heap,
+};
+use model::{Hardware, Link};
 use proptest::prelude::*;
 
 const PIECES: [u64; 2] = [512, 1024];
@@ -18,8 +21,14 @@ fn ns(ns: u64) -> Span {
 
 fn host(road: Road) -> Host {
     Host {
-        cpus: Cpus { cores: 4, cores_per_node: 2, core_capacity: vec![1.0, 1.5], wake: ns(1_000) },
-        instruction_ns: 0.5,
+        cpus: Cpus {
+            cores: 4,
+            cores_per_node: 2,
+            core_capacity: vec![1.0, 1.5],
+            instruction_ns: 0.5,
+            wake: ns(1_000),
+            line: LineTransfer { same_node: ns(100), other_node: ns(200) },
+        },
         paths: Paths { write: 3_000.0, send: 4_000.0, receive: 6_000.0, read: 5_000.0, interrupt: 1_000.0 },
         adapter: Adapter {
             link: Link {
@@ -35,6 +44,7 @@ fn host(road: Road) -> Host {
             send_rings: 2,
             latency: ns(800),
             inline_bytes: 104,
+            fragment_bytes: None,
             copied_bytes: 256,
             buffers: ReceiveBuffers::EachFrame { pieces_bytes: PIECES.to_vec() },
             receive_delay: Span::ZERO,
@@ -52,8 +62,9 @@ fn host(road: Road) -> Host {
             invalidation: ns(700),
             hypercall: ns(600),
             entry: ns(10),
-            line: LineTransfer { same_node: ns(100), other_node: ns(200) },
         },
+        iommu: None,
+        memory: None,
     }
 }
 
@@ -146,6 +157,153 @@ fn a_mapping_adds_what_it_is_priced_at() {
     }
 }
 
+const WALK_NS: u64 = 300;
+
+fn iommu(entries: usize) -> IommuSetup {
+    let hardware = Hardware { entries, ways: entries, walk: ns(WALK_NS), walk_gap: ns(50) };
+    IommuSetup { hardware, forgets_domains: false, queue: None }
+}
+
+fn queue(slots: u32, waits_with_lock: bool) -> Option<InvalidationQueue> {
+    Some(InvalidationQueue { slots, flush: ns(900), poll: Span::ZERO, waits_with_lock })
+}
+
+/// A seed that has the only instance use these rings, of four.
+fn seed_of_ring(ring: u64) -> u64 {
+    (0..).find(|seed| des::Stream::new(*seed, 0).below(4) == ring).unwrap()
+}
+
+/// One instance whose frames are mapped to be sent, and unmapped at once by a CPU that has nothing else to do then.
+fn alone_by(road: Road, iommu: Option<IommuSetup>) -> Setup {
+    let mut setup = alone(64);
+    setup.seed = seed_of_ring(3);
+    for host in &mut setup.hosts {
+        (host.road, host.iommu) = (road, iommu);
+        host.adapter.inline_bytes = 0;
+        (host.adapter.send_rings, host.adapter.send_delay) = (4, Span::ZERO);
+    }
+    setup
+}
+
+/// Descriptors and the buffer that is received into, which is copied out of, stay known; what is sent was unmapped since, and is
+/// walked for: a lookup of four.
+#[test]
+fn what_was_unmapped_is_walked_for_once() {
+    for road in [translated(Forgets::AtOnce), window(Locking::Bitmap), window(Locking::Pools)] {
+        let without = run(&alone_by(road, None)).unwrap().latency_mean.as_ps();
+        let outcome = run(&alone_by(road, Some(iommu(64)))).unwrap();
+        assert_eq!(outcome.latency_mean.as_ps(), without + 2 * WALK_NS * 1_000, "{road:?}");
+        for usage in outcome.hosts {
+            let usage = usage.cpus.iommu.unwrap();
+            assert!((usage.miss_share - 0.25).abs() < 0.01, "{usage:?}");
+            let lookups = usage.lookups_per_second / outcome.operations_per_second;
+            assert!((lookups - 4.0).abs() < 0.05 && usage.queue_busy_share.is_none(), "{usage:?}");
+        }
+    }
+    let strict = run(&alone_by(translated(Forgets::AtOnce), None)).unwrap().latency_mean.as_ps();
+    let none = run(&alone_by(Road::Direct, Some(iommu(64)))).unwrap();
+    assert_eq!(strict - none.latency_mean.as_ps(), 2 * (400 - 100) * 500);
+    assert_eq!(none.hosts[0].cpus.iommu, None);
+}
+
+/// Where an invalidation takes out all of the domain, nothing is known any more: descriptor and frame one after the other, and what
+/// is written side by side but for the time between two walks.
+#[test]
+fn what_forgets_all_walks_for_all() {
+    let all = IommuSetup { forgets_domains: true, ..iommu(64) };
+    let road = translated(Forgets::AtOnce);
+    let without = run(&alone_by(road, None)).unwrap().latency_mean.as_ps();
+    let outcome = run(&alone_by(road, Some(all))).unwrap();
+    assert_eq!(outcome.latency_mean.as_ps(), without + 2 * (3 * WALK_NS + 50) * 1_000);
+    assert!(outcome.hosts[0].cpus.iommu.unwrap().miss_share > 0.99, "{outcome:?}");
+}
+
+/// The adapter is on the application's node, its ring on the other: what is received crosses twice, to the ring's memory and, a line
+/// of 64 bytes, to the reader.
+#[test]
+fn memory_of_another_node_adds_its_way_to_the_picosecond() {
+    let with = |ring, memory| {
+        let mut setup = Setup { seed: seed_of_ring(ring), ..alone(64) };
+        setup.hosts.iter_mut().for_each(|host| host.memory = memory);
+        run(&setup).unwrap().latency_mean.as_ps()
+    };
+    let memory = Memory {
+        adapter_node: 0,
+        remote_dma: ns(130),
+        line_bytes: 64,
+        remote_line: ns(20),
+        copy_ps_per_byte: 100.0,
+    };
+    let none = with(3, None);
+    // Written, copied out of its buffer with 42 bytes of headers, read.
+    let copied = (64 + 106 + 64) * 100;
+    assert_eq!(with(3, Some(memory)), none + 2 * (copied + 130_000 + 20_000));
+    assert_eq!(with(1, Some(memory)), none + 2 * copied);
+    let other = Memory { adapter_node: 1, ..memory };
+    assert_eq!(with(3, Some(other)), none + 2 * (copied + 20_000));
+}
+
+/// One instance waits for nobody: by a queue as long as before, and longer where it looks seldom.
+#[test]
+fn an_empty_queue_is_waited_for_as_before() {
+    let busy = |queue: Option<InvalidationQueue>| {
+        let usage =
+            run(&alone_by(translated(Forgets::AtOnce), Some(IommuSetup { queue, ..iommu(64) }))).unwrap();
+        let waiting = Stage::Invalidation as usize;
+        usage.hosts[0].cpus.busy_cpus_by_stage[waiting] * 1e9 / usage.operations_per_second
+    };
+    let seldom = queue(256, true).map(|queue| InvalidationQueue { poll: ns(1_000), ..queue });
+    for (queue, expected) in
+        [(None, 700.0), (queue(256, true), 700.0), (queue(2, false), 700.0), (seldom, 1_000.0)]
+    {
+        let waited = busy(queue);
+        assert!((waited / expected - 1.0).abs() < 0.01, "{waited} of {expected}: {queue:?}");
+    }
+}
+
+/// With the lock held through the wait, the lock limits; without, the IOMMU, which is then always busy, and CPUs wait the longer
+/// the more there are.
+#[test]
+fn a_queue_that_many_wait_for_limits() {
+    let with = |queue| {
+        let mut setup = setup(translated(Forgets::AtOnce), Pattern::Exchange, Protocol::Udp, 1_000, 64);
+        for host in &mut setup.hosts {
+            // So fast that nothing else limits.
+            (host.cpus.instruction_ns, host.iommu) = (0.1, Some(IommuSetup { queue, ..iommu(64) }));
+        }
+        let outcome = holds(&setup);
+        (busiest(&outcome, &setup), outcome)
+    };
+    let (held, lock) = with(queue(256, true));
+    let (dropped, all) = with(queue(256, false));
+    assert!(
+        held.starts_with("lock of the") && dropped.starts_with("invalidation queue of the"),
+        "{held} {dropped}"
+    );
+    assert!(all.operations_per_second > 1.1 * lock.operations_per_second, "{all:?}");
+    let rate = all.hosts[0].cpus.invalidations_per_second;
+    assert!(rate * 700e-9 < 1.001, "{rate}");
+    // Room for one alone: the next waits for it with the lock held.
+    let (_, one) = with(queue(2, false));
+    let held = [&one, &all].map(|outcome| outcome.hosts[1].cpus.lock_busy_share());
+    assert!(held[0] > 0.95 && held[1] < 0.5, "{held:?}");
+}
+
+/// Of a block of 2 MiB the IOTLB needs one entry, of one of 64 KiB sixteen.
+#[test]
+fn superpages_reach_further() {
+    let missed = |block_bytes| {
+        let mut setup = setup(translated(Forgets::Later), STREAM, TCP, 64 << 10, 8);
+        for host in &mut setup.hosts {
+            host.adapter.buffers = ReceiveBuffers::Blocks { block_bytes, pieces_bytes: vec![4096] };
+            host.iommu = Some(iommu(32));
+        }
+        holds(&setup).hosts[1].cpus.iommu.unwrap().miss_share
+    };
+    let [small, large] = [64 << 10, 2 << 20].map(missed);
+    assert!(large < 0.5 * small, "{large} {small}");
+}
+
 /// An unmapping waits for its own invalidation, or one in some hundred does for all of them.
 #[test]
 fn lazily_one_waits_for_many() {
@@ -153,7 +311,7 @@ fn lazily_one_waits_for_many() {
         let setup = setup(translated(forgets), Pattern::Exchange, Protocol::Udp, 1_000, 16);
         let outcome = run(&setup).unwrap();
         // A frame sent and one received, in two pieces, on each host for each exchange.
-        (outcome.hosts[0].invalidations_per_second / outcome.operations_per_second, outcome)
+        (outcome.hosts[0].cpus.invalidations_per_second / outcome.operations_per_second, outcome)
     };
     let (strict, strictly) = outcome(Forgets::AtOnce);
     let (lazy, lazily) = outcome(Forgets::Later);
@@ -162,8 +320,8 @@ fn lazily_one_waits_for_many() {
     assert!((255.0..16.0 * 255.0).contains(&(strict / lazy)), "{strict} {lazy}");
     assert!(lazily.operations_per_second > 1.1 * strictly.operations_per_second);
     // Each holds the queue's lock for 200 instructions and 700 ns.
-    assert!(strictly.hosts[0].invalidations_per_second < 1e9 / 800.0);
-    assert!(strictly.hosts[0].busy_cpus_by_stage[Stage::Invalidation as usize] > 0.5);
+    assert!(strictly.hosts[0].cpus.invalidations_per_second < 1e9 / 800.0);
+    assert!(strictly.hosts[0].cpus.busy_cpus_by_stage[Stage::Invalidation as usize] > 0.5);
 }
 
 fn holds(setup: &Setup) -> Outcome {
@@ -177,15 +335,23 @@ fn holds(setup: &Setup) -> Outcome {
     for (usage, host) in outcome.hosts.iter().zip(&setup.hosts) {
         let shares = [
             usage.wire_busy_share,
-            usage.lock_busy_share,
+            usage.cpus.lock_busy_share(),
             usage.link_up_busy_share,
             usage.link_down_busy_share,
         ];
         assert!(shares.iter().all(|share| (0.0..=1.000_001).contains(share)), "{usage:?}");
-        assert!(usage.busy_cpus <= f64::from(host.cpus.threads()) + 1e-6, "{usage:?}");
-        let stages: f64 = usage.busy_cpus_by_stage.iter().sum();
-        assert!((stages - usage.busy_cpus).abs() < 1e-6, "{usage:?}");
-        assert_eq!(usage.mappings_refused, 0);
+        if let Some(iommu) = usage.cpus.iommu {
+            let shares =
+                [iommu.miss_share, iommu.walker_busy_share, iommu.queue_busy_share.unwrap_or_default()];
+            assert!(shares.iter().all(|share| (0.0..=1.000_001).contains(share)), "{usage:?}");
+            // The adapter reaches for nothing that is not mapped, so nothing can lead it astray.
+            assert_eq!((iommu.stale_uses, iommu.blocked), (0, 0), "{usage:?}");
+            assert!(iommu.lookups_per_second > 0.0, "{usage:?}");
+        }
+        assert!(usage.cpus.busy_cpus <= f64::from(host.cpus.threads()) + 1e-6, "{usage:?}");
+        let stages: f64 = usage.cpus.busy_cpus_by_stage.iter().sum();
+        assert!((stages - usage.cpus.busy_cpus).abs() < 1e-6, "{usage:?}");
+        assert_eq!(usage.cpus.mappings_refused, 0);
     }
     let seconds = setup.measured.as_ps_f64() / 1e12;
     let instances = f64::from(setup.instances);
@@ -202,7 +368,7 @@ fn holds(setup: &Setup) -> Outcome {
 fn busiest(outcome: &Outcome, setup: &Setup) -> String {
     let busiest =
         outcome.parts(setup).into_iter().max_by(|a, b| a.busy_share.total_cmp(&b.busy_share)).unwrap();
-    assert!(busiest.busy_share > 0.95);
+    assert!(busiest.busy_share > 0.95, "{busiest:?} {outcome:?}");
     busiest.name
 }
 
@@ -214,12 +380,44 @@ fn roads() -> impl Strategy<Value = Road> {
     ]
 }
 
+fn iommus() -> impl Strategy<Value = Option<IommuSetup>> {
+    let queue = (2..64_u32, 0..2_000_u64, 0..1_500_u64, any::<bool>()).prop_map(
+        |(slots, flush, poll, waits_with_lock)| InvalidationQueue {
+            slots,
+            flush: ns(flush),
+            poll: ns(poll),
+            waits_with_lock,
+        },
+    );
+    let hardware =
+        (1..200_usize, 1..9_usize, 0..500_u64, 0..200_u64).prop_map(|(sets, ways, walk, walk_gap)| {
+            Hardware { entries: sets * ways, ways, walk: ns(walk), walk_gap: ns(walk_gap) }
+        });
+    let setup = (hardware, any::<bool>(), prop::option::of(queue))
+        .prop_map(|(hardware, forgets_domains, queue)| IommuSetup { hardware, forgets_domains, queue });
+    prop::option::of(setup)
+}
+
+fn memories() -> impl Strategy<Value = Option<Memory>> {
+    let memory = (0..2_u32, 0..500_u64, 0..50_u64, 0.0..300.0).prop_map(
+        |(adapter_node, remote_dma, remote_line, copy_ps_per_byte)| Memory {
+            adapter_node,
+            remote_dma: ns(remote_dma),
+            line_bytes: 64,
+            remote_line: ns(remote_line),
+            copy_ps_per_byte,
+        },
+    );
+    prop::option::of(memory)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
     fn whatever_they_do(
         road in roads(), is_stream: bool, is_tcp: bool, message_bytes in 1..20_000_u64, instances in 1..40_u32,
         receive_delay_ns in 0..40_000_u64, copied_bytes in 0..1600_u64, seed: u64,
+        iommu in iommus(), memory in memories(), fragment_bytes in prop::option::of(512..70_000_u64),
     ) {
         let is_stream = is_stream && is_tcp;
         let (pattern, protocol) =
@@ -229,6 +427,8 @@ proptest! {
         for host in &mut setup.hosts {
             host.adapter.receive_delay = ns(receive_delay_ns);
             host.adapter.copied_bytes = copied_bytes;
+            host.adapter.fragment_bytes = fragment_bytes;
+            (host.iommu, host.memory) = (iommu, memory);
         }
         let blocks = ReceiveBuffers::Blocks { block_bytes: 64 << 10, pieces_bytes: PIECES.to_vec() };
         setup.hosts[1].adapter.buffers = blocks;
@@ -252,8 +452,8 @@ fn a_lock_that_is_always_held_limits() {
     assert!(busiest(&outcome, &setup).starts_with("lock of the"), "{outcome:?}");
     // One holds it for 300 instructions, a hypercall and the line's way; the CPUs that wait spin.
     let usage = &outcome.hosts[0];
-    assert!(usage.locked_per_second < 1e9 / (150.0 + 600.0), "{usage:?}");
-    assert!(usage.busy_cpus_by_stage[Stage::Lock as usize] > 1.0, "{usage:?}");
+    assert!(usage.cpus.locked_per_second < 1e9 / (150.0 + 600.0), "{usage:?}");
+    assert!(usage.cpus.busy_cpus_by_stage[Stage::Lock as usize] > 1.0, "{usage:?}");
 }
 
 #[test]
@@ -274,7 +474,7 @@ fn a_window_without_room_refuses_and_says_so() {
         host.road = Road::Window { bytes: 2 << 20, locking: Locking::Bitmap };
     }
     let outcome = run(&setup).unwrap();
-    assert!(outcome.hosts.iter().all(|usage| usage.mappings_refused > 0), "{outcome:?}");
+    assert!(outcome.hosts.iter().all(|usage| usage.cpus.mappings_refused > 0), "{outcome:?}");
     assert_eq!(outcome.totals.written_bytes, outcome.totals.read_bytes);
 }
 
@@ -296,7 +496,7 @@ fn steps_longer_than_the_measured_time_are_counted_as_far_as_they_go() {
     setup.hosts[0].paths.write = 1e9;
     (setup.warm_up, setup.measured) = (Span::from_ms(1), Span::from_us(10));
     let usage = &run(&setup).unwrap().hosts[0];
-    assert_eq!((usage.busy_cpus, usage.busy_cpus_by_stage), (1.0, [1.0, 0.0, 0.0, 0.0, 0.0]));
+    assert_eq!((usage.cpus.busy_cpus, usage.cpus.busy_cpus_by_stage), (1.0, [1.0, 0.0, 0.0, 0.0, 0.0]));
 }
 
 #[test]
@@ -325,6 +525,30 @@ fn what_no_host_has_is_told_with_its_place() {
         "block_bytes = 65536",
         "block_bytes = 1023",
         "client.adapter.block_bytes is 1023; expected the largest of adapter.pieces_bytes or more",
+    );
+    let memory = "[client.memory]\nadapter_node = 2\nremote_dma_ns = 100\nline_bytes = 128\nremote_line_ns = 30\ncopy_ps_per_byte = 0\n\n[client.cpus]";
+    check(
+        "[client.cpus]",
+        memory,
+        "client.memory.adapter_node is 2; expected a node: less than cpus.cores over cpus.cores_per_node",
+    );
+    check(
+        "[client.cpus]",
+        &memory.replace("node = 2", "node = 1").replace("line_bytes = 128", "line_bytes = 100"),
+        "client.memory.line_bytes is 100; expected a power of two from 16 to 4096",
+    );
+    let iommu = "[client.iommu]\nentries = 64\nways = 65\nwalk_ns = 300\nwalk_gap_ns = 50\n\n[client.cpus]";
+    check("[client.cpus]", iommu, "client.iommu.ways is 65; expected 1 to as many as entries, and 4096");
+    let queue = "queue = { slots = 1, flush_ns = 700, poll_ns = 0, waits_with_lock = true }\n\n[client.cpus]";
+    check(
+        "[client.cpus]",
+        &iommu.replace("ways = 65", "ways = 64").replace("\n[client.cpus]", queue),
+        "client.iommu.queue.slots is 1; expected 2 to 65536",
+    );
+    check(
+        "inline_bytes = 104",
+        "inline_bytes = 104\nfragment_bytes = 511",
+        "client.adapter.fragment_bytes is 511; expected 512 to 16777216",
     );
     check("mtu_bytes = 1500", "mtu_bytes = 575", "wire.mtu_bytes is 575; expected 576 to 65535");
     check("wake_ns = 1000", "wake_ns = nan", "client.cpus.wake_ns is NaN; expected 0 to 1e9");

@@ -1,4 +1,4 @@
-//! Path lengths in experiments/power7.toml are those of the toll sheets, by the rule that is told there.
+//! Path lengths in experiments/power7.toml and protection-mode.toml are those of the toll sheets, by the rule that is told there.
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
@@ -69,6 +69,38 @@ fn paths_are_those_of_the_sheets() {
     let outside = [Stage::DmaMap, Stage::DmaUnmap, Stage::TableWrite];
     check("window_map_instructions", stages(mapped, &outside) / calls(mapped));
     check("window_locked_instructions", stages(mapped, &[Stage::Iova]) / calls(mapped));
+}
+
+/// The same rule; this kernel writes the tables itself, and waits for its IOMMU.
+#[test]
+fn paths_of_an_amd_machine_are_those_of_its_sheet() {
+    let text = std::fs::read_to_string(Path::new(ROOT).join("experiments/protection-mode.toml")).unwrap();
+    let all: toml::Table = toml::from_str(&text).unwrap();
+    let given: BTreeMap<String, Given> = all["parameters"].clone().try_into().unwrap();
+    let check = |name: &str, counted: f64| {
+        let value = given[name].value;
+        assert!((value - counted).abs() <= 1.0, "{name} is {value}, the sheet says {counted:.1}");
+    };
+    let strict = sheet("x86-amdvi-strict");
+    let own = |workload| {
+        let toll = strict.toll(workload).unwrap();
+        path(&strict, workload) - stages(toll, &[Stage::Iova, Stage::TableWrite, Stage::Invalidation])
+    };
+    let (short, long) = (own("e1000e-tcp-64"), own("e1000e-tcp-64k"));
+    let frame = (long - short) / ((65_536.0 - 64.0) / TCP_PAYLOAD);
+    let message = short - frame * 64.0 / TCP_PAYLOAD;
+    check("write_instructions", message / 2.0);
+    check("read_instructions", message / 2.0);
+    check("send_instructions", frame / 4.0);
+    check("receive_instructions", frame * 3.0 / 4.0);
+    let toll = strict.toll("e1000e-udp-64").unwrap();
+    let interrupts = toll.per_io(toll.events[&Event::Interrupts].all.median);
+    check("interrupt_instructions", stages(toll, &[Stage::Interrupt]) / interrupts);
+    let toll = strict.toll("e1000e-tcp-64k").unwrap();
+    let counted = |event: Event| toll.per_io(toll.events[&event].all.median);
+    let calls = stages(toll, &[Stage::DmaMap, Stage::DmaUnmap, Stage::Iova]);
+    check("call_instructions", calls / (2.0 * counted(Event::Mappings)));
+    check("submit_instructions", stages(toll, &[Stage::Invalidation]) / counted(Event::Invalidations));
 }
 
 /// What inspections price by, and what the experiments do.

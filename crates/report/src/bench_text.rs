@@ -84,7 +84,7 @@ pub(crate) fn absent<'c>(cases: &[&'c Case]) -> Vec<(&'c str, &'c str)> {
 
 /// The machine, the clock and the settings as names and values.
 pub(crate) fn facts(benchmark: &Benchmark) -> Vec<(&'static str, String)> {
-    let machine = &benchmark.machine;
+    let machine = &benchmark.head.machine;
     let known = |text: &Option<String>| text.as_deref().map_or_else(|| "unknown".to_owned(), plain);
     let virtual_ = if machine.is_virtual == Some(true) { ", virtual" } else { "" };
     let settings = &benchmark.settings;
@@ -123,9 +123,9 @@ pub(crate) fn facts(benchmark: &Benchmark) -> Vec<(&'static str, String)> {
             "made by",
             format!(
                 "{}, {}: {}",
-                plain(&benchmark.made_by),
-                benchmark.date,
-                plain(&benchmark.command.join(" "))
+                plain(&benchmark.head.made_by),
+                benchmark.head.date,
+                plain(&benchmark.head.command.join(" "))
             ),
         ),
     ]

@@ -155,6 +155,7 @@ mod tests {
             verify: String::new(),
             gain: None,
             predicted: Vec::new(),
+            forecast: None,
         }
     }
 

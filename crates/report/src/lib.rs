@@ -41,6 +41,7 @@ pub use memory_range::memory_range;
 pub use mtrr_plan::mtrr_plan;
 pub use style::Style;
 pub use terminal::{
-    LabPreset, adapter, benchmark, benchmark_brief, hosts_answer, inspection, lab_list, map_benchmark,
-    model_answer, reproduction, toll_difference, toll_sheet, toll_table,
+    LabPreset, adapter, adapters_answer, benchmark, benchmark_brief, block_answer, hosts_answer, inspection,
+    lab_list, map_benchmark, memory_answer, memtype_benchmark, model_answer, reproduction, toll_difference,
+    toll_sheet, toll_table,
 };

@@ -1,4 +1,4 @@
-//! Lines between points, both axes logarithmic.
+//! Lines between points, both axes logarithmic. What is zero lies on an axis's beginning, a power of ten below all others.
 
 use maud::{Markup, PreEscaped, html};
 
@@ -21,7 +21,7 @@ const ROOM: f64 = 0.02;
 /// A line with its name.
 pub(crate) struct Line {
     pub(crate) name: String,
-    /// Both greater than 0; in order of the first.
+    /// None of them negative; in order of the first.
     pub(crate) points: Vec<(f64, f64)>,
 }
 
@@ -46,7 +46,7 @@ struct Axis {
 
 impl Axis {
     fn place(&self, value: f64) -> f64 {
-        self.from + (value.log10() - self.low) / (self.high - self.low) * (self.to - self.from)
+        self.from + (value.log10().max(self.low) - self.low) / (self.high - self.low) * (self.to - self.from)
     }
 
     fn holds(&self, value: f64) -> bool {
@@ -57,11 +57,8 @@ impl Axis {
 impl Plot<'_> {
     fn axes(&self) -> Option<(Axis, Axis)> {
         let all = || self.lines.iter().flat_map(|line| &line.points);
-        let bounds = |value: fn(&(f64, f64)) -> f64| {
-            let low = all().map(value).min_by(f64::total_cmp)?.log10();
-            Some((low, all().map(value).max_by(f64::total_cmp)?.log10()))
-        };
-        let ((x_low, x_high), (y_low, y_high)) = (bounds(|point| point.0)?, bounds(|point| point.1)?);
+        let ((x_low, x_high), (y_low, y_high)) =
+            (powers(all().map(|point| point.0))?, powers(all().map(|point| point.1))?);
         // A single place on an axis is in its middle.
         let (x_low, x_high) =
             if x_high - x_low < 0.1 { (x_low - 0.3, x_high + 0.3) } else { (x_low, x_high) };
@@ -101,6 +98,9 @@ impl Plot<'_> {
                     @let at = round(x.place(*value));
                     path.frontier d=(format!("M{at} {TOP}V{bottom}")) {}
                     text.tick x=(at + 5.0) y=(TOP + 12.0) { (words) }
+                }
+                @if self.lines.iter().any(|line| line.points.iter().any(|point| point.1 == 0.0)) {
+                    text.tick x=(LEFT - 8.0) y=(bottom + 4.0) text-anchor="end" { "0" }
                 }
                 text.axis x=((LEFT + right) / 2.0) y=(HEIGHT - 8.0) text-anchor="middle" { (self.x_title) }
                 text.axis transform=(format!("translate(14 {}) rotate(-90)", (TOP + bottom) / 2.0)) text-anchor="middle" { (self.y_title) }
@@ -148,6 +148,18 @@ impl Plot<'_> {
             highest = *at;
         }
         labels
+    }
+}
+
+/// The powers between which values lie; `None` without values. Where some are zero there is room for them below.
+fn powers(values: impl Iterator<Item = f64> + Clone) -> Option<(f64, f64)> {
+    let above_zero = || values.clone().filter(|value| *value > 0.0).map(f64::log10);
+    let has_zero = values.clone().any(|value| value == 0.0);
+    let bounds = above_zero().min_by(f64::total_cmp).zip(above_zero().max_by(f64::total_cmp));
+    match bounds {
+        Some((low, high)) if has_zero => Some((low.floor() - 1.0, high)),
+        Some(bounds) => Some(bounds),
+        None => has_zero.then_some((-1.0, 0.0)),
     }
 }
 
@@ -205,6 +217,21 @@ mod tests {
         assert_eq!(labels.len(), 5);
         assert!(labels.windows(2).all(|two| two[1].1 - two[0].1 >= LABEL - 1e-9), "{labels:?}");
         assert!(labels.iter().all(|(_, at)| (TOP..=HEIGHT - BOTTOM).contains(at)), "{labels:?}");
+    }
+
+    #[test]
+    fn nothing_lies_below_all_powers() {
+        let lines = [
+            Line { name: "some".to_owned(), points: vec![(0.0, 100.0), (6.0, 3.0)] },
+            Line { name: "none".to_owned(), points: vec![(0.0, 0.0), (6.0, 0.0)] },
+        ];
+        let plot = Plot { name: "", x_title: "x", y_title: "y", lines: &lines, mark: None };
+        let (x, y) = plot.axes().unwrap();
+        assert_eq!(x.place(0.0), LEFT);
+        assert!(y.place(0.0) > y.place(0.9) && y.place(0.0) <= HEIGHT - BOTTOM, "{}", y.place(0.0));
+        assert!(plot.ticks(&y).len() < 20);
+        let zeros = Plot { lines: &lines[1..], ..plot };
+        assert!(!zeros.draw().into_string().contains("NaN"));
     }
 
     #[test]

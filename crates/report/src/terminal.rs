@@ -1,11 +1,15 @@
 //! An inspection on a terminal.
 
+mod adapters_answer;
 mod benchmark;
+mod block_answer;
 mod findings;
 mod grid;
 mod hosts_answer;
 mod lab_list;
 mod map;
+mod memory_answer;
+mod memtype;
 mod model_answer;
 mod outlook;
 mod page;
@@ -15,10 +19,14 @@ mod toll_difference;
 mod toll_sheet;
 mod toll_table;
 
+pub use adapters_answer::adapters_answer;
 pub use benchmark::{benchmark, benchmark_brief};
+pub use block_answer::block_answer;
 pub use hosts_answer::hosts_answer;
 pub use lab_list::{LabPreset, lab_list};
 pub use map::map_benchmark;
+pub use memory_answer::memory_answer;
+pub use memtype::memtype_benchmark;
 pub use model_answer::model_answer;
 pub use reproduction::reproduction;
 pub use toll_difference::toll_difference;

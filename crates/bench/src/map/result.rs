@@ -1,53 +1,13 @@
 //! What a run found out: the document `iotoll.bench-map/1`.
 
-use crate::{Machine, Summary};
+use crate::Summary;
+use crate::bytes::Bytes;
+use crate::head::Head;
 use dma::Bill;
 use serde::Serialize;
-use std::fmt;
-use std::str::FromStr;
-use toll::Evidence;
 
 /// The version of the document's layout. It grows when a field changes its meaning or goes; new fields leave it as it is.
 pub const MAP_SCHEMA: &str = "iotoll.bench-map/1";
-
-/// An amount of memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(transparent)]
-pub struct Bytes(pub u64);
-
-/// Something else than an amount of memory.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("expected bytes from 1 to 2M, as 4096, 64K or 2M")]
-pub struct BadBytes;
-
-impl Bytes {
-    /// The most that is mapped at once.
-    pub const MAX: Self = Self(2 << 20);
-}
-
-impl FromStr for Bytes {
-    type Err = BadBytes;
-
-    fn from_str(text: &str) -> Result<Self, BadBytes> {
-        let (digits, shift) = match text.strip_suffix(['k', 'K']) {
-            Some(digits) => (digits, 10),
-            None => text.strip_suffix(['m', 'M']).map_or((text, 0), |digits| (digits, 20)),
-        };
-        let number: u64 = digits.parse().map_err(|_| BadBytes)?;
-        let bytes = number.checked_mul(1 << shift).filter(|bytes| (1..=Self::MAX.0).contains(bytes));
-        bytes.map(Self).ok_or(BadBytes)
-    }
-}
-
-impl fmt::Display for Bytes {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            bytes if bytes.is_multiple_of(1 << 20) => write!(formatter, "{} MiB", bytes >> 20),
-            bytes if bytes.is_multiple_of(1 << 10) => write!(formatter, "{} KiB", bytes >> 10),
-            bytes => write!(formatter, "{bytes} B"),
-        }
-    }
-}
 
 /// What is measured, and how long.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -77,26 +37,15 @@ impl Default for MapSettings {
 /// A run.
 #[derive(Debug, Clone, Serialize)]
 pub struct MapBenchmark {
-    /// [`MAP_SCHEMA`].
-    pub schema: &'static str,
-    /// The program and its version.
-    pub made_by: String,
-    /// The command line.
-    pub command: Vec<String>,
-    /// The day, YYYY-MM-DD.
-    pub date: String,
-    /// Where all figures come from.
-    pub evidence: Evidence,
-    /// What was measured on.
-    pub machine: Machine,
+    /// What it is, of [`MAP_SCHEMA`].
+    #[serde(flatten)]
+    pub head: Head,
     /// What was asked for.
     pub settings: MapSettings,
     /// Each road.
     pub rows: Vec<Row>,
     /// Why the host's own IOMMU was not measured.
     pub absent: Vec<String>,
-    /// What casts doubt on the figures.
-    pub warnings: Vec<String>,
 }
 
 /// A road.
@@ -147,27 +96,6 @@ impl PerPair {
             hypercalls: each(bill.hypercalls),
             invalidations: each(bill.invalidations),
             bounce_bytes: each(bill.bounce_bytes),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn amounts_are_read_and_told() {
-        for (text, bytes, told) in [
-            ("4096", 4096, "4 KiB"),
-            ("64K", 65536, "64 KiB"),
-            ("2m", 2 << 20, "2 MiB"),
-            ("100", 100, "100 B"),
-        ] {
-            let read: Bytes = text.parse().unwrap();
-            assert_eq!((read.0, read.to_string().as_str()), (bytes, told));
-        }
-        for text in ["", "K", "0", "-1", "3M", "99999999999999999999", "18446744073709551615K", "4G"] {
-            assert_eq!(text.parse::<Bytes>(), Err(BadBytes), "{text}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Roads that memory is mapped by.
 
-use super::{Bytes, MapError};
+use super::{BYTES_MAX, MapError};
 use dma::tce::{Endpoint, EndpointAddress, Hypervisor, Partition, Slot, Stretch};
 use dma::{
     Amd, Bounce, Bouncing, Domain, FlushQueue, Frames, Invalidation, Iotlb, Limits, Mapper, Memory,
@@ -19,7 +19,7 @@ const TABLES_BYTES: u64 = 16 * MIB;
 const BOUNCE: MemoryAddress = MemoryAddress(TABLES.0 + TABLES_BYTES);
 const BOUNCE_BYTES: u64 = 8 * MIB;
 const MAPPED: MemoryAddress = MemoryAddress(BOUNCE.0 + BOUNCE_BYTES);
-const MEMORY_BYTES: u64 = MAPPED.0 + Bytes::MAX.0;
+const MEMORY_BYTES: u64 = MAPPED.0 + BYTES_MAX.0;
 /// The IOTLB of the software's IOMMU: nothing is looked up in it here, but invalidations look for what they are to take out.
 const IOTLB_ENTRIES: usize = 64;
 const IOTLB_WAYS: usize = 4;
@@ -55,13 +55,13 @@ pub(super) const ROADS: &[Road] = &[
     Road {
         name: "no-iommu",
         what: "nothing translates: the mask is looked at",
-        bytes_max: Bytes::MAX.0,
+        bytes_max: BYTES_MAX.0,
         make: |_| Ok(Mapper::direct(Limits::of_bits(64), 0)),
     },
     Road {
         name: "direct-window",
         what: "POWER: all memory is mapped at an offset",
-        bytes_max: Bytes::MAX.0,
+        bytes_max: BYTES_MAX.0,
         make: |_| Ok(Mapper::direct(Limits::of_bits(64), WINDOW)),
     },
     Road {
@@ -73,31 +73,31 @@ pub(super) const ROADS: &[Road] = &[
     Road {
         name: "translated-lazy",
         what: "VT-d's table; invalidated when 255 unmappings wait",
-        bytes_max: Bytes::MAX.0,
+        bytes_max: BYTES_MAX.0,
         make: |ram| translated::<Vtd>(ram, Invalidation::Lazy(flush_queue())),
     },
     Road {
         name: "translated-strict",
         what: "VT-d's table, an invalidation each, which costs next to nothing in software",
-        bytes_max: Bytes::MAX.0,
+        bytes_max: BYTES_MAX.0,
         make: |ram| translated::<Vtd>(ram, Invalidation::Strict),
     },
     Road {
         name: "translated-strict-amd",
         what: "the same with AMD's table",
-        bytes_max: Bytes::MAX.0,
+        bytes_max: BYTES_MAX.0,
         make: |ram| translated::<Amd>(ram, Invalidation::Strict),
     },
     Road {
         name: "translated-strict-smmu",
         what: "the same with SMMUv3's table",
-        bytes_max: Bytes::MAX.0,
+        bytes_max: BYTES_MAX.0,
         make: |ram| translated::<Smmu>(ram, Invalidation::Strict),
     },
     Road {
         name: "tce-window",
         what: "POWER: entries of 4 KiB by hypercalls of 512, here calls of a function",
-        bytes_max: Bytes::MAX.0,
+        bytes_max: BYTES_MAX.0,
         make: tce_window,
     },
 ];
@@ -168,7 +168,7 @@ fn flush_queue() -> FlushQueue {
 #[cfg(target_os = "linux")]
 mod real {
     use super::{
-        Arc, Bytes, Domain, Error, Invalidation, Limits, Made, Mapper, Ram, Stand, Translation, percpu,
+        Arc, BYTES_MAX, Domain, Error, Invalidation, Limits, Made, Mapper, Ram, Stand, Translation, percpu,
     };
     use dma::vfio::{Device, Iommufd, Type1};
 
@@ -199,7 +199,7 @@ mod real {
     }
 
     fn open(adapter: &str) -> Made<Stand> {
-        let memory = Arc::new(Ram::of_this_process(Bytes::MAX.0)?);
+        let memory = Arc::new(Ram::of_this_process(BYTES_MAX.0)?);
         if let Ok((translation, devices)) = Iommufd::open(&[adapter], Arc::clone(&memory)) {
             return stand(format!("iommufd {adapter}"), translation, devices, &memory);
         }
@@ -219,7 +219,7 @@ mod real {
         Ok(Stand {
             name,
             what,
-            bytes_max: Bytes::MAX.0,
+            bytes_max: BYTES_MAX.0,
             mapper,
             memory: memory.base(),
             // A device that is closed takes its table along.

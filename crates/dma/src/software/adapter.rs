@@ -1,7 +1,7 @@
 //! An adapter's hands: reads and writes on the bus.
 
 use super::{Fault, Reason, Requester, Unit};
-use crate::{Access, BusAddress};
+use crate::{Access, BusAddress, MemoryAddress};
 use std::sync::Arc;
 
 /// No request of PCIe crosses a multiple of this.
@@ -12,6 +12,15 @@ const REQUEST_BYTES: u64 = 4096;
 pub struct Adapter {
     unit: Arc<Unit>,
     requester: Requester,
+}
+
+/// What an access is led to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Translated {
+    /// The memory.
+    pub memory: MemoryAddress,
+    /// The table was read for it, since the IOMMU did not remember it.
+    pub is_walked: bool,
 }
 
 /// A transfer that was stopped by a fault. What came before it is done.
@@ -53,6 +62,14 @@ impl Adapter {
             written.map_err(|fault| Stopped { done_bytes, fault })?;
         }
         Ok(())
+    }
+
+    /// Has an address translated as for an access that transfers nothing: what is walked to is remembered.
+    ///
+    /// # Errors
+    /// [`Fault`]
+    pub fn translate(&self, at: BusAddress, access: Access) -> Result<Translated, Fault> {
+        self.unit.translate(self.requester, at, access)
     }
 
     fn access(

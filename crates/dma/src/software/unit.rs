@@ -2,7 +2,7 @@
 
 use super::domain_ids::DomainIds;
 use super::fault::FaultLog;
-use super::{Adapter, Context, Fault, Faults, NoDomainId, Reason, Requester};
+use super::{Adapter, Context, Fault, Faults, NoDomainId, Reason, Requester, Translated};
 use crate::{Access, BusAddress, DomainId, Iotlb, IotlbStatistics, MemoryAddress, NoMemory, Ram};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -112,9 +112,21 @@ impl Unit {
         transfer: impl FnOnce(&Ram, MemoryAddress) -> Result<(), NoMemory>,
     ) -> Result<(), Fault> {
         let mut state = self.state();
-        let memory = state.translate(&self.ram, requester, at, access);
+        let memory = state.translate(&self.ram, requester, at, access).map(|found| found.memory);
         let done = memory.and_then(|memory| Ok(transfer(&self.ram, memory)?));
         done.map_err(|reason| state.record(Fault { requester, at, access, reason }))
+    }
+
+    /// Translates an address as for an access, or records why not.
+    pub(super) fn translate(
+        &self,
+        requester: Requester,
+        at: BusAddress,
+        access: Access,
+    ) -> Result<Translated, Fault> {
+        let mut state = self.state();
+        let found = state.translate(&self.ram, requester, at, access);
+        found.map_err(|reason| state.record(Fault { requester, at, access, reason }))
     }
 
     /// Records a fault that there was no access for.
@@ -134,13 +146,19 @@ impl State {
         requester: Requester,
         at: BusAddress,
         access: Access,
-    ) -> Result<MemoryAddress, Reason> {
+    ) -> Result<Translated, Reason> {
         match self.contexts.get(&requester).ok_or(Reason::NoContext)? {
-            Context::Direct { offset } => Ok(MemoryAddress(at.0.wrapping_sub(*offset))),
+            Context::Direct { offset } => {
+                Ok(Translated { memory: MemoryAddress(at.0.wrapping_sub(*offset)), is_walked: false })
+            }
             Context::Translated { domain, table } => {
-                let leaf = self.iotlb.translate(*domain, at, |reads| table.walk(ram, at, reads))?;
+                let mut is_walked = false;
+                let leaf = self.iotlb.translate(*domain, at, |reads| {
+                    is_walked = true;
+                    table.walk(ram, at, reads)
+                })?;
                 match leaf.access.allows(access) {
-                    true => Ok(leaf.lead(at)),
+                    true => Ok(Translated { memory: leaf.lead(at), is_walked }),
                     false => Err(Reason::Denied { allowed: leaf.access }),
                 }
             }

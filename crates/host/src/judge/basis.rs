@@ -1,20 +1,28 @@
 //! What predictions are made from.
 
+use super::AreaForecast;
 use crate::Digest;
+use crate::memory::PhysRange;
 use toll::PriceList;
 
-/// Toll sheets and prices to predict from: those that the program carries, or others in their place.
+/// Toll sheets and prices to predict from, those that the program carries or others in their place; and what models say.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Basis<'b> {
     /// Toll sheets.
     pub tolls: Option<&'b Digest>,
     /// Prices, by the architecture of the sheets. Sheets of others stay without.
     pub prices: Option<&'b [PriceList]>,
+    /// What a model expects of the host's areas of `memmap=`; the program carries none.
+    pub areas: &'b [AreaForecast],
 }
 
 impl<'b> Basis<'b> {
     pub(super) fn tolls(self) -> &'b Digest {
         self.tolls.unwrap_or_else(|| Digest::builtin())
+    }
+
+    pub(super) fn area(self, range: PhysRange) -> Option<AreaForecast> {
+        self.areas.iter().find(|forecast| forecast.area == range).cloned()
     }
 
     pub(super) fn prices(self, arch: &str) -> Option<&'b PriceList> {

@@ -1,5 +1,6 @@
 //! Something that is wrong or costs more than it must, with its remedy.
 
+use super::forecast::AreaForecast;
 use super::prediction::Prediction;
 use crate::{Bdf, Citation};
 use serde::Serialize;
@@ -151,4 +152,7 @@ pub struct Finding {
     /// What an I/O is predicted to pay less, or more, where the remedy leads to another road and toll sheets
     /// fit. One for each workload. Rules leave it empty: the road tells.
     pub predicted: Vec<Prediction>,
+    /// What transfers with the area of `memmap=` that it is about are expected to do, by a model of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forecast: Option<AreaForecast>,
 }

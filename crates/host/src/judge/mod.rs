@@ -5,6 +5,7 @@
 mod basis;
 mod decide;
 pub mod finding;
+mod forecast;
 mod outlook;
 mod power_road;
 mod predict;
@@ -15,6 +16,7 @@ mod verdict;
 
 pub use basis::Basis;
 pub use finding::{Finding, Id, Severity};
+pub use forecast::{AreaForecast, Rest};
 pub use outlook::{Leg, Outlook};
 pub use prediction::{Distance, LOAD_PER_SECOND, Pays, Prediction, TimeGain};
 pub use toll::Road;
@@ -47,10 +49,10 @@ impl Inspection {
     pub fn on(host: Host, basis: Basis<'_>) -> Self {
         let roads: Vec<Verdict> =
             host.adapters.iter().map(|adapter| decide::decide(&host, adapter)).collect();
-        let case = Case { host: &host, roads: &roads };
+        let case = Case { host: &host, roads: &roads, basis };
         let mut findings = rules::find(&case);
         findings.sort_by_key(|finding| (std::cmp::Reverse(finding.severity), finding.id, finding.address));
-        let outlooks = predict::add(&mut findings, &case, basis);
+        let outlooks = predict::add(&mut findings, &case);
         findings.iter_mut().for_each(|finding| keep_first(&mut finding.evidence));
         Self { host, roads, findings, outlooks }
     }
@@ -71,6 +73,8 @@ fn keep_first(lines: &mut Vec<Citation>) {
 struct Case<'h> {
     host: &'h Host,
     roads: &'h [Verdict],
+    /// What a finding may take along.
+    basis: Basis<'h>,
 }
 
 impl<'h> Case<'h> {

@@ -17,7 +17,7 @@ use super::{
     range::{PhysRange, split_at},
 };
 use crate::citation::{Citation, Cited};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// `ioremap` asks for UC- instead of WB from here on, and mappings are tracked.
 const UNCACHED_BY_DEFAULT: KernelVersion = (2, 6, 25);
@@ -78,7 +78,7 @@ pub struct Part {
 }
 
 /// A way to map physical addresses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Call {
     /// `ioremap`.
@@ -195,6 +195,13 @@ pub struct Effective {
     pub mappings: Vec<Mapping>,
     /// What could not be seen or is not certain.
     pub doubts: Vec<String>,
+}
+
+impl Effective {
+    /// The mapping that a call gives, if it gives one.
+    pub fn mapped_by(&self, call: Call) -> Option<&Mapping> {
+        self.mappings.iter().find(|mapping| mapping.call == call).filter(|mapping| !mapping.parts.is_empty())
+    }
 }
 
 /// Works out the types of `range` and of every kind of mapping of the whole of it.

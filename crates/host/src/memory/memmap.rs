@@ -116,6 +116,16 @@ pub struct MemmapArea {
     pub at: Citation,
 }
 
+impl MemmapArea {
+    /// The range, where it is kept from the kernel for a device.
+    pub fn set_aside(&self) -> Option<PhysRange> {
+        match (self.request, self.effect) {
+            (MemmapRequest::Reserved { range }, effect) if effect != MemmapEffect::Ignored => Some(range),
+            _ => None,
+        }
+    }
+}
+
 /// Ranges that a kernel's memory map has room for: those of the firmware and three for each of 1,024 NUMA
 /// nodes (arch/x86/include/asm/e820/types.h, `E820_MAX_ENTRIES`). It ignores what comes after.
 const AREAS_MAX: usize = 128 + 3 * 1024;

@@ -2,11 +2,9 @@
 
 use super::{asked_or, bar};
 use crate::cli::BenchIova;
-use crate::date::today;
-use crate::inspect::made_by;
 use crate::output::{self, Outcome};
 use anyhow::bail;
-use bench::{Benchmark, Contestant, Machine, Origin, Peer, Progress, Scenario, Settings, ours, select};
+use bench::{Benchmark, Contestant, Machine, Peer, Progress, Scenario, Settings, ours, select};
 use indicatif::ProgressBar;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -65,8 +63,7 @@ fn measure(
     baseline: Option<&str>,
     settings: Settings,
 ) -> anyhow::Result<Benchmark> {
-    let origin =
-        Origin { made_by: made_by().to_owned(), command: std::env::args().collect(), date: today()? };
+    let origin = super::origin()?;
     let bar = bar()?;
     let benchmark = bench::run(contestants, baseline, settings, origin, &mut |step| show(&bar, step));
     bar.finish_and_clear();

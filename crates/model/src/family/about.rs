@@ -1,6 +1,6 @@
 //! What a family is about.
 
-use crate::{Chart, Curve, Parameter, Reproduction};
+use crate::{Chart, Curve, Parameter, Point, Reproduction, Role};
 use serde::Deserialize;
 
 /// The head of a family's file.
@@ -10,6 +10,23 @@ pub(super) struct About {
     question: String,
     method: String,
     bound: f64,
+}
+
+/// A published figure of a curve, and what it is for.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PointFile {
+    pub(super) x: f64,
+    pub(super) published: f64,
+    pub(super) role: Role,
+}
+
+impl PointFile {
+    /// With what the model says.
+    pub(super) fn beside(&self, ours: f64) -> Point {
+        let Self { x, published, role } = *self;
+        Point { x, published, ours, role }
+    }
 }
 
 /// What models say.

@@ -2,6 +2,7 @@
 
 use super::FamilyError;
 use crate::Reproduction;
+use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use toll::Evidence;
 
@@ -13,28 +14,40 @@ pub struct Changes(BTreeMap<String, f64>);
 const FACTORS: (f64, f64) = (0.5, 2.0);
 
 impl Changes {
+    /// # Errors
+    /// [`FamilyError::ChangedTwice`]
+    pub fn new(all: impl IntoIterator<Item = (String, f64)>) -> Result<Self, FamilyError> {
+        let mut changes = BTreeMap::new();
+        for (name, value) in all {
+            if changes.insert(name.clone(), value).is_some() {
+                return Err(FamilyError::ChangedTwice { name });
+            }
+        }
+        Ok(Self(changes))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// A file's parameters with the changes that are of them. `path` leads to the table that has them.
-    pub(super) fn read(
+    pub(super) fn read<File: DeserializeOwned>(
         &self,
         file: &'static str,
         text: &str,
         path: &[&str],
-    ) -> Result<toml::Table, FamilyError> {
-        let mut all: toml::Table =
-            toml::from_str(text).map_err(|source| FamilyError::File { file, source })?;
-        let mut table = &mut all;
-        for name in path {
-            let Some(within) = table.get_mut(*name).and_then(toml::Value::as_table_mut) else {
-                return Ok(all);
-            };
-            table = within;
-        }
-        for (name, value) in &self.0 {
-            if let Some(given) = table.get_mut(name).and_then(toml::Value::as_table_mut) {
-                change(name, given, *value)?;
+    ) -> Result<File, FamilyError> {
+        let of_file = |source| FamilyError::File { file, source };
+        let mut all: toml::Table = toml::from_str(text).map_err(of_file)?;
+        let within = |table, name: &&str| toml::Table::get_mut(table, *name)?.as_table_mut();
+        if let Some(table) = path.iter().try_fold(&mut all, within) {
+            for (name, value) in &self.0 {
+                if let Some(given) = table.get_mut(name).and_then(toml::Value::as_table_mut) {
+                    change(name, given, *value)?;
+                }
             }
         }
-        Ok(all)
+        all.try_into().map_err(of_file)
     }
 
     /// Refuses changes of parameters that there are not.
@@ -54,6 +67,9 @@ fn change(name: &str, given: &mut toml::Table, value: f64) -> Result<(), FamilyE
         .get("value")
         .and_then(|value| value.as_float().or(value.as_integer().map(|value| value as f64)));
     let known = known.unwrap_or_default();
+    if known == 0.0 {
+        return Err(FamilyError::GivenAsZero { name: name.to_owned() });
+    }
     let (low, high) = (known * FACTORS.0, known * FACTORS.1);
     if !(low..=high).contains(&value) {
         return Err(FamilyError::ChangedTooFar { name: name.to_owned(), value, low, high });
@@ -63,10 +79,4 @@ fn change(name: &str, given: &mut toml::Table, value: f64) -> Result<(), FamilyE
     given.insert("value".to_owned(), value.into());
     given.insert("evidence".to_owned(), evidence);
     Ok(())
-}
-
-impl FromIterator<(String, f64)> for Changes {
-    fn from_iter<All: IntoIterator<Item = (String, f64)>>(all: All) -> Self {
-        Self(all.into_iter().collect())
-    }
 }

@@ -4,6 +4,7 @@ mod hosts;
 mod threads;
 
 use super::about::{About, Told};
+use super::power7::Power7;
 use super::{Changes, FamilyError};
 use crate::Reproduction;
 use serde::Deserialize;
@@ -21,9 +22,9 @@ struct File {
 }
 
 pub(super) fn reproduce(changes: &Changes) -> Result<Reproduction, FamilyError> {
-    let table = changes.read(FILE, TEXT, &["threads", "parameters"])?;
-    let file: File = table.try_into().map_err(|source| FamilyError::File { file: FILE, source })?;
-    let told = hosts::told(file.hosts, changes)?.and(file.threads.told()?);
+    let file: File = changes.read(FILE, TEXT, &["threads", "parameters"])?;
+    let power7 = Power7::read(changes)?;
+    let told = hosts::told(file.hosts, &power7)?.and(file.threads.told(&power7)?);
     Ok(file.about.with(NAME, told))
 }
 
@@ -56,17 +57,6 @@ mod tests {
                 assert!(two[1].1 > 0.97 * two[0].1, "{}: {two:?}", line.name);
             }
         }
-    }
-
-    #[test]
-    fn both_models_have_the_same_machines() {
-        let given = |name: &str| {
-            let parameters = reproduce().unwrap().parameters;
-            parameters.into_iter().find(|one| one.name == name).unwrap().value
-        };
-        assert_eq!(given("power_ns_per_instruction"), given("instruction_ns"));
-        assert_eq!(given("power_hypercalls_ns"), 2.0 * given("hypercall_us") * 1e3);
-        assert_eq!(given("power_smt4_gain"), given("core_capacity_4_threads"));
     }
 
     #[test]

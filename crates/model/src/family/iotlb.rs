@@ -1,10 +1,12 @@
 //! An adapter's transfers against the window that they fall into: where the IOTLB ends.
 
-use super::about::{About, Told};
+use super::about::{About, PointFile, Told};
+use super::parameters::whole;
 use super::{Changes, FamilyError};
 use crate::engine::{self, IommuSetup, Operation, Setup};
+use crate::iommu::Hardware;
 use crate::link::Link;
-use crate::{Curve, Given, Parameter, Point, Reproduction, Role};
+use crate::{Curve, Given, Parameter, Reproduction};
 use des::Span;
 use serde::Deserialize;
 use toll::Evidence;
@@ -96,14 +98,6 @@ enum Vary {
     OffsetBytes,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PointFile {
-    x: f64,
-    published: f64,
-    role: Role,
-}
-
 /// Bytes of a cache line: transfers begin at multiples of as many lines as they and their offset take, as those did that were
 /// measured.
 const LINE: u64 = 64;
@@ -111,22 +105,16 @@ const LINE: u64 = 64;
 const WINDOW: u64 = 8 << 10;
 
 pub(super) fn reproduce(changes: &Changes) -> Result<Reproduction, FamilyError> {
-    let table = changes.read(FILE, TEXT, &["parameters"])?;
-    let file: File = table.try_into().map_err(|source| FamilyError::File { file: FILE, source })?;
-    let curves = file.curves.iter().map(|curve| file.curve(curve)).collect();
+    let file: File = changes.read(FILE, TEXT, &["parameters"])?;
+    let curves = file.curves.iter().map(|curve| file.curve(curve)).collect::<Result<_, _>>()?;
     let parameters = file.parameters.listed(&file.link);
     Ok(file.about.with(NAME, Told { parameters, curves, charts: Vec::new() }))
 }
 
 impl File {
-    fn curve(&self, curve: &CurveFile) -> Curve {
-        let points = curve.points.iter().map(|point| Point {
-            x: point.x,
-            published: point.published,
-            ours: self.ours(curve, point.x),
-            role: point.role,
-        });
-        Curve {
+    fn curve(&self, curve: &CurveFile) -> Result<Curve, FamilyError> {
+        let point = |point: &PointFile| Ok(point.beside(self.ours(curve, point.x)?));
+        Ok(Curve {
             name: curve.name.clone(),
             x_title: match curve.vary {
                 Vary::WindowKib => "window, KiB".to_owned(),
@@ -140,20 +128,20 @@ impl File {
             source: curve.source.clone(),
             within: None,
             remark: curve.remark.clone(),
-            points: points.collect(),
-        }
+            points: curve.points.iter().map(point).collect::<Result<_, FamilyError>>()?,
+        })
     }
 
-    fn ours(&self, curve: &CurveFile, x: f64) -> f64 {
-        let setup = self.setup(curve, x);
+    fn ours(&self, curve: &CurveFile, x: f64) -> Result<f64, FamilyError> {
+        let setup = self.setup(curve, x)?;
         let outcome = engine::run(&setup);
-        match curve.measure {
+        Ok(match curve.measure {
             Measure::Throughput => outcome.gigabits_per_second(setup.transfer_bytes),
-            Measure::Latency => outcome.latency_mean.as_ps_f64() / 1e3,
-        }
+            Measure::Latency => outcome.latency_mean.as_ns_f64(),
+        })
     }
 
-    fn setup(&self, curve: &CurveFile, x: f64) -> Setup {
+    fn setup(&self, curve: &CurveFile, x: f64) -> Result<Setup, FamilyError> {
         let given = &self.parameters;
         let (window_bytes, transfer_bytes, offset_bytes) = match curve.vary {
             Vary::WindowKib => ((x * KIB) as u64, curve.transfer_bytes, 0),
@@ -165,8 +153,9 @@ impl File {
             Operation::Read => given.read_gap_ns.value,
             Operation::Write => given.write_gap_ns.value,
         };
-        let whole = if curve.is_warm { given.read_warm_ns.value } else { given.read_cold_ns.value };
-        Setup {
+        let path_ns = if curve.is_warm { given.read_warm_ns.value } else { given.read_cold_ns.value };
+        let entries = whole("entries", given.entries.value)?;
+        Ok(Setup {
             operation,
             link: self.link.value,
             transfer_bytes,
@@ -174,29 +163,31 @@ impl File {
             offset_bytes,
             window_bytes,
             in_flight_max: match curve.measure {
-                Measure::Throughput => given.reads_in_flight.value as u32,
+                Measure::Throughput => whole("reads_in_flight", given.reads_in_flight.value)?,
                 Measure::Latency => 1,
             },
-            gap: ns(gap),
-            path: ns(whole - self.on_the_link_ns()),
+            gap: Span::from_ns_f64(gap),
+            path: Span::from_ns_f64(path_ns - self.on_the_link_ns()),
             copy_ps_per_byte: given.copy_ps_per_byte.value,
             iommu: curve.page_kib.map(|page_kib| IommuSetup {
-                entries: given.entries.value as usize,
-                ways: given.entries.value as usize,
+                hardware: Hardware {
+                    entries,
+                    ways: entries,
+                    walk: Span::from_ns_f64(given.walk_ns.value),
+                    walk_gap: Span::from_ns_f64(given.walk_gap_ns.value),
+                },
                 page_bytes: page_kib << 10,
-                walk: ns(given.walk_ns.value),
-                walk_gap: ns(given.walk_gap_ns.value),
             }),
             seed: SEED,
             transfers: engine::TRANSFERS,
-        }
+        })
     }
 
     /// What a read of 64 bytes takes on the link and in the adapter, which is part of its latency.
     fn on_the_link_ns(&self) -> f64 {
         let link = &self.link.value;
         let wire = link.read_request_bytes(0, LINE) + link.completion_bytes(0, LINE);
-        link.time_of(wire).as_ps_f64() / 1e3 + self.parameters.copy_ps_per_byte.value * LINE as f64 / 1e3
+        link.time_of(wire).as_ns_f64() + self.parameters.copy_ps_per_byte.value * LINE as f64 / 1e3
     }
 }
 
@@ -243,8 +234,4 @@ impl Parameters {
 
 fn line() -> u64 {
     LINE
-}
-
-fn ns(ns: f64) -> Span {
-    Span::from_ps_f64(ns * 1e3)
 }

@@ -2,10 +2,10 @@
 
 use super::parameters::Parameters;
 use super::{Changes, FamilyError};
+use crate::host::{Cpus, LineTransfer, MappingCost, Road};
 use crate::link::{Generation, Link};
 use crate::network::{
-    Adapter, Connection, Cpus, Host, LineTransfer, Load, MappingCost, Outcome, Paths, Pattern,
-    ReceiveBuffers, Road, Setup, Wire, run,
+    self, Adapter, Connection, Host, Load, Outcome, Paths, Pattern, ReceiveBuffers, Setup, Wire,
 };
 use crate::uperf::Profile;
 use des::Span;
@@ -26,7 +26,7 @@ const SEEDS: std::ops::RangeInclusive<u64> = 1..=4;
 pub(super) struct Power7(Parameters);
 
 /// A profile of uperf.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Test {
     /// Datagrams there and back.
     UdpExchange,
@@ -37,7 +37,7 @@ pub(super) enum Test {
 }
 
 /// What a driver maps for itself to receive into.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Driver {
     /// mlx4_en until 2012: each piece of each frame.
     Pieces,
@@ -48,11 +48,35 @@ pub(super) enum Driver {
 }
 
 /// A host of an experiment.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Machine {
     pub(super) cores: u32,
     pub(super) driver: Driver,
     pub(super) road: Road,
+}
+
+/// How fast its CPUs are, and its hypervisor.
+#[derive(Debug)]
+pub(super) struct Speeds {
+    /// What a core gets done with 1, 2, ... threads at work.
+    pub(super) core_capacity: Vec<f64>,
+    pub(super) instruction_ns: f64,
+    pub(super) hypercall: Span,
+}
+
+/// A load of two of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Run {
+    /// The client and the server.
+    pub(super) machines: [Machine; 2],
+    pub(super) test: Test,
+    pub(super) message_bytes: u64,
+    pub(super) instances: u32,
+}
+
+/// The mean of a figure over draws.
+pub(super) fn mean(outcomes: &[Outcome], of: fn(&Outcome) -> f64) -> f64 {
+    outcomes.iter().map(of).sum::<f64>() / outcomes.len() as f64
 }
 
 impl Test {
@@ -76,20 +100,13 @@ impl Power7 {
         &self.0
     }
 
-    /// Lets a client and a server talk, and takes the mean of a figure over draws of rings.
-    pub(super) fn run(
-        &self,
-        machines: [Machine; 2],
-        test: Test,
-        message_bytes: u64,
-        instances: u32,
-        of: fn(&Outcome) -> f64,
-    ) -> Result<f64, FamilyError> {
-        let [client, server] = machines;
+    /// Lets a client and a server talk, once for each draw of rings.
+    pub(super) fn run(&self, run: &Run) -> Result<Vec<Outcome>, FamilyError> {
+        let Run { machines: [client, server], test, message_bytes, instances } = *run;
         let wire = Wire {
             bits_per_second: WIRE_BITS_PER_SECOND,
             mtu_bytes: MTU_BYTES,
-            latency: self.us("switch_us")?,
+            latency: self.0.us("switch_us")?,
         };
         let Load { work, instances } = self.load(test, message_bytes, instances)?;
         let [warm_up, measured] = if work.pattern == Pattern::Exchange { EXCHANGES } else { STREAMS };
@@ -102,12 +119,11 @@ impl Power7 {
             measured,
             seed: 0,
         };
-        let mut sum = 0.0;
-        for seed in SEEDS {
+        let draw = |seed| {
             setup.seed = seed;
-            sum += of(&run(&setup)?);
-        }
-        Ok(sum / SEEDS.count() as f64)
+            Ok(network::run(&setup)?)
+        };
+        SEEDS.map(draw).collect()
     }
 
     fn load(&self, test: Test, message_bytes: u64, instances: u32) -> Result<Load, FamilyError> {
@@ -115,27 +131,42 @@ impl Power7 {
         let [size, n] = [message_bytes.to_string(), instances.to_string()];
         let variables = [("size", size), ("n", n), ("h", "server".to_owned())].into_iter().collect();
         let connection = Connection {
-            window_bytes: self.kib("stream_window_kib")?,
-            segment_bytes_max: self.kib("segment_kib")?,
+            window_bytes: self.0.kib("stream_window_kib")?,
+            segment_bytes_max: self.0.kib("segment_kib")?,
         };
         Ok(Load::of(&Profile::read(text, file, &variables)?, connection)?)
     }
 
-    fn host(&self, machine: Machine, test: Test) -> Result<Host, FamilyError> {
+    pub(super) fn speeds(&self) -> Result<Speeds, FamilyError> {
         let capacity = ["core_capacity_2_threads", "core_capacity_3_threads", "core_capacity_4_threads"];
         let more = capacity.into_iter().map(|name| self.0.get(name)).collect::<Result<Vec<_>, _>>()?;
+        Ok(Speeds {
+            core_capacity: [1.0].into_iter().chain(more).collect(),
+            instruction_ns: self.0.get("instruction_ns")?,
+            hypercall: self.0.us("hypercall_us")?,
+        })
+    }
+
+    fn host(&self, machine: Machine, test: Test) -> Result<Host, FamilyError> {
+        let Speeds { core_capacity, instruction_ns, .. } = self.speeds()?;
+        let same_node = self.0.ns("line_same_chip_ns")?;
+        let other_node = Span::from_ps_f64(same_node.as_ps_f64() * self.0.get("line_other_chip_times")?);
         Ok(Host {
             cpus: Cpus {
                 cores: machine.cores,
-                cores_per_node: self.0.get("cores_per_chip")? as u32,
-                core_capacity: [1.0].into_iter().chain(more).collect(),
-                wake: self.us("wake_us")?,
+                cores_per_node: self.0.count("cores_per_chip")?,
+                core_capacity,
+                instruction_ns,
+                wake: self.0.us("wake_us")?,
+                line: LineTransfer { same_node, other_node },
             },
-            instruction_ns: self.0.get("instruction_ns")?,
             paths: self.paths(test)?,
             adapter: self.adapter(machine)?,
             road: machine.road,
             mapping: self.mapping()?,
+            // What their bridges and their memory take of it is not known.
+            iommu: None,
+            memory: None,
         })
     }
 
@@ -164,32 +195,33 @@ impl Power7 {
     }
 
     fn adapter(&self, machine: Machine) -> Result<Adapter, FamilyError> {
-        let pieces_bytes = vec![self.0.get("piece_1_bytes")? as u64, self.0.get("piece_2_bytes")? as u64];
+        let pieces_bytes = vec![self.0.count("piece_1_bytes")?, self.0.count("piece_2_bytes")?];
         let whole = pieces_bytes.iter().sum();
         let maps_short = machine.driver == Driver::Frames;
         Ok(Adapter {
             link: link(),
-            receive_rings: machine.cores.min(self.0.get("receive_rings_max")? as u32),
-            receive_entries: self.0.get("receive_ring_entries")? as u32,
-            send_rings: self.0.get("send_rings")? as u32,
-            latency: self.us("adapter_us")?,
-            inline_bytes: if maps_short { 0 } else { self.0.get("inline_bytes")? as u64 },
-            copied_bytes: if maps_short { 0 } else { self.0.get("copied_bytes")? as u64 },
+            receive_rings: machine.cores.min(self.0.count("receive_rings_max")?),
+            receive_entries: self.0.count("receive_ring_entries")?,
+            send_rings: self.0.count("send_rings")?,
+            latency: self.0.us("adapter_us")?,
+            inline_bytes: if maps_short { 0 } else { self.0.count("inline_bytes")? },
+            fragment_bytes: None,
+            copied_bytes: if maps_short { 0 } else { self.0.count("copied_bytes")? },
             buffers: match machine.driver {
                 Driver::Pieces => ReceiveBuffers::EachFrame { pieces_bytes },
-                Driver::Pages => ReceiveBuffers::Blocks { block_bytes: self.kib("block_kib")?, pieces_bytes },
+                Driver::Pages => {
+                    ReceiveBuffers::Blocks { block_bytes: self.0.kib("block_kib")?, pieces_bytes }
+                }
                 Driver::Frames => ReceiveBuffers::EachFrame { pieces_bytes: vec![whole] },
             },
-            receive_delay: self.us("receive_delay_us")?,
-            receive_frames: self.0.get("receive_delay_frames")? as u32,
-            send_delay: self.us("send_delay_us")?,
-            send_frames: self.0.get("send_delay_frames")? as u32,
+            receive_delay: self.0.us("receive_delay_us")?,
+            receive_frames: self.0.count("receive_delay_frames")?,
+            send_delay: self.0.us("send_delay_us")?,
+            send_frames: self.0.count("send_delay_frames")?,
         })
     }
 
     fn mapping(&self) -> Result<MappingCost, FamilyError> {
-        let same_node = self.ns("line_same_chip_ns")?;
-        let other_node = Span::from_ps_f64(same_node.as_ps_f64() * self.0.get("line_other_chip_times")?);
         Ok(MappingCost {
             direct_instructions: self.0.get("direct_map_instructions")?,
             window_instructions: self.0.get("window_map_instructions")?,
@@ -198,22 +230,9 @@ impl Power7 {
             translated_instructions: 0.0,
             submit_instructions: 0.0,
             invalidation: Span::ZERO,
-            hypercall: self.us("hypercall_us")?,
-            entry: self.ns("hypercall_entry_ns")?,
-            line: LineTransfer { same_node, other_node },
+            hypercall: self.0.us("hypercall_us")?,
+            entry: self.0.ns("hypercall_entry_ns")?,
         })
-    }
-
-    fn us(&self, name: &'static str) -> Result<Span, FamilyError> {
-        self.0.get(name).map(|us| Span::from_ps_f64(us * 1e6))
-    }
-
-    fn ns(&self, name: &'static str) -> Result<Span, FamilyError> {
-        self.0.get(name).map(|ns| Span::from_ps_f64(ns * 1e3))
-    }
-
-    fn kib(&self, name: &'static str) -> Result<u64, FamilyError> {
-        self.0.get(name).map(|kib| (kib * 1024.0) as u64)
     }
 }
 

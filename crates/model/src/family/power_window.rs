@@ -1,15 +1,19 @@
 //! An adapter in a slot with a 64-bit window and in one without.
 
 use super::about::{About, Told};
-use super::power7::{Driver, Machine, Power7, Test};
+use super::power7::{Driver, Machine, Power7, Run, Test, mean};
 use super::{Changes, FamilyError};
-use crate::network::{Locking, Outcome, Road};
+use crate::host::{Locking, Road};
+use crate::network::Outcome;
 use crate::partition::{Partition, Windows};
 use crate::{Chart, Curve, Line, Point, Reproduction, Role};
 use ddw::{Era, PageSizes, Request};
 use dma::tce::{Slot, Way};
 use dma::{Bill, BusAddress, Direction, Limits, MemoryAddress};
 use serde::Deserialize;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
 
 pub(super) const NAME: &str = "power-window";
 const FILE: &str = "power-window.toml";
@@ -96,7 +100,7 @@ struct Seat {
 
 pub(super) fn reproduce(changes: &Changes) -> Result<Reproduction, FamilyError> {
     let file: File = toml::from_str(TEXT).map_err(|source| FamilyError::File { file: FILE, source })?;
-    let bench = Bench { power7: Power7::read(changes)?, sizes: file.sizes };
+    let bench = Bench { power7: Power7::read(changes)?, sizes: file.sizes, known: RefCell::default() };
     let curves = file.curves.into_iter().map(|curve| bench.curve(curve)).collect::<Result<_, _>>()?;
     let charts = file.charts.into_iter().map(|chart| bench.chart(chart)).collect::<Result<_, _>>()?;
     let parameters = bench.power7.parameters().listed();
@@ -106,16 +110,18 @@ pub(super) fn reproduce(changes: &Changes) -> Result<Reproduction, FamilyError> 
 struct Bench {
     power7: Power7,
     sizes: Sizes,
+    /// What came of loads that several figures are of.
+    known: RefCell<HashMap<Run, Rc<[Outcome]>>>,
 }
 
 impl Bench {
     fn curve(&self, curve: CurveFile) -> Result<Curve, FamilyError> {
         let ours = match curve.figure {
-            Figure::UdpLatency => self.mean(Test::UdpExchange, self.window(), latency)?,
-            Figure::TcpThroughput => self.mean(Test::TcpStream, self.window(), throughput)?,
+            Figure::UdpLatency => self.mean_ratio(Test::UdpExchange, self.window(), latency)?,
+            Figure::TcpThroughput => self.mean_ratio(Test::TcpStream, self.window(), throughput)?,
             Figure::Registrations => self.registered_gib(self.standard())?,
             Figure::RegistrationsDirect => self.registered_gib(self.window())?,
-            Figure::BeyondWindow => self.mean(Test::UdpExchange, self.beyond(), latency)?,
+            Figure::BeyondWindow => self.mean_ratio(Test::UdpExchange, self.beyond(), latency)?,
         };
         let point = Point { x: 1.0, published: curve.published, ours, role: Role::Predicted };
         Ok(Curve {
@@ -156,7 +162,7 @@ impl Bench {
     }
 
     /// The mean over sizes and instances of what a slot has over the standard one.
-    fn mean(&self, test: Test, seat: Seat, of: fn(&Outcome) -> f64) -> Result<f64, FamilyError> {
+    fn mean_ratio(&self, test: Test, seat: Seat, of: fn(&Outcome) -> f64) -> Result<f64, FamilyError> {
         let (sizes, instances) = match test {
             Test::UdpExchange => (&self.sizes.udp_message_bytes, &self.sizes.udp_instances),
             Test::TcpStream | Test::TcpExchange => (&self.sizes.tcp_message_bytes, &self.sizes.tcp_instances),
@@ -189,11 +195,20 @@ impl Bench {
         of: fn(&Outcome) -> f64,
     ) -> Result<f64, FamilyError> {
         let measure = |seat: Seat| -> Result<f64, FamilyError> {
-            let road = self.road(seat)?;
-            let machine = Machine { cores: self.sizes.cores, driver: Driver::Pages, road };
-            self.power7.run([machine; 2], test, message_bytes, instances, of)
+            let machine = Machine { cores: self.sizes.cores, driver: Driver::Pages, road: self.road(seat)? };
+            let run = Run { machines: [machine; 2], test, message_bytes, instances };
+            Ok(mean(&self.outcomes(run)?, of))
         };
         Ok(measure(seat)? / measure(self.standard())?)
+    }
+
+    fn outcomes(&self, run: Run) -> Result<Rc<[Outcome]>, FamilyError> {
+        if let Some(known) = self.known.borrow().get(&run) {
+            return Ok(Rc::clone(known));
+        }
+        let outcomes: Rc<[Outcome]> = self.power7.run(&run)?.into();
+        self.known.borrow_mut().insert(run, Rc::clone(&outcomes));
+        Ok(outcomes)
     }
 
     fn standard(&self) -> Seat {
@@ -270,9 +285,9 @@ fn throughput(outcome: &Outcome) -> f64 {
 }
 
 fn client_cpu(outcome: &Outcome) -> f64 {
-    outcome.hosts[0].busy_cpus / outcome.operations_per_second
+    outcome.hosts[0].cpus.busy_cpus / outcome.operations_per_second
 }
 
 fn server_cpu(outcome: &Outcome) -> f64 {
-    outcome.hosts[1].busy_cpus / outcome.operations_per_second
+    outcome.hosts[1].cpus.busy_cpus / outcome.operations_per_second
 }

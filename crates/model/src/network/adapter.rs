@@ -1,9 +1,10 @@
 //! An adapter's rings.
 
-use super::mapping::Mapped;
+use crate::host::Mapped;
 use crate::link::Link;
 use crate::serial::Serial;
-use des::Span;
+use crate::slab::Slab;
+use des::{Span, Time};
 use std::collections::VecDeque;
 
 /// A network adapter.
@@ -21,6 +22,8 @@ pub struct Adapter {
     pub latency: Span,
     /// A frame up to this long, with its Ethernet header, is part of the descriptor that sends it, and is not mapped.
     pub inline_bytes: u64,
+    /// Bytes of each piece of memory that a stream's bytes are sent from, mapped for itself; a segment is one piece without.
+    pub fragment_bytes: Option<u64>,
     /// A received frame up to this long, with that header, is copied out of its buffer, which goes back to the ring mapped.
     pub copied_bytes: u64,
     /// How received frames' buffers are mapped.
@@ -99,6 +102,27 @@ pub(super) struct Burst {
     pub(super) mapped: Vec<Mapped>,
 }
 
+impl Burst {
+    /// The parts of its mappings that a frame is read from: which, from where, and how much. `from` is where its bytes of the
+    /// application begin in the burst.
+    pub(super) fn parts(&self, frame: &Frame, from: u64) -> impl Iterator<Item = (Mapped, u64, u64)> {
+        // Headers in front, for themselves, and read once; or all of a frame in one.
+        let whole = frame.ethernet_bytes();
+        let (first, others) =
+            self.mapped.split_first().map_or((None, &[][..]), |(first, others)| (Some(first), others));
+        let is_read = from == 0 || others.is_empty();
+        let front = first.filter(|_| is_read).map(|first| (*first, 0, whole));
+        let (mut start, bytes) = (0, u64::from(frame.bytes));
+        let rest = others.iter().map(move |mapped| {
+            let (begin, end) = (start, start + mapped.bytes());
+            start = end;
+            let (low, high) = (from.clamp(begin, end), (from + bytes).clamp(begin, end));
+            (*mapped, low - begin, high - low)
+        });
+        front.into_iter().chain(rest)
+    }
+}
+
 #[derive(Debug, Default)]
 pub(super) struct ReceiveRing {
     /// Frames that no poll has seen.
@@ -109,7 +133,29 @@ pub(super) struct ReceiveRing {
     pub(super) is_delayed: bool,
     /// Buffers, oldest first, for each kind of piece.
     pub(super) pieces: Vec<Pieces>,
+    /// Frames that the adapter has put into buffers, or is putting, and no poll has taken.
+    pub(super) taken: u64,
+    pub(super) descriptors: Descriptors,
 }
+
+/// What an adapter and its driver tell each other by, where an IOMMU translates it.
+#[derive(Debug, Default)]
+pub(super) struct Descriptors {
+    pub(super) shared: Option<Mapped>,
+    next: u64,
+}
+
+impl Descriptors {
+    /// Where the next one begins.
+    pub(super) fn next(&mut self, bytes: u64) -> u64 {
+        let at = self.next;
+        self.next = (at + DESCRIPTOR_BYTES) % bytes.max(DESCRIPTOR_BYTES);
+        at
+    }
+}
+
+/// What many adapters take: an address, a length and flags.
+pub(super) const DESCRIPTOR_BYTES: u64 = 16;
 
 /// Buffers of a ring of one kind.
 #[derive(Debug)]
@@ -121,8 +167,27 @@ pub(super) struct Pieces {
     pub(super) mapped: VecDeque<Mapped>,
 }
 
+impl ReceiveRing {
+    /// The parts of buffers that the next frame is written to: which, from where, and how much.
+    pub(super) fn parts(&mut self, frame: &Frame) -> Vec<(Mapped, u64, u64)> {
+        let mut left = frame.ethernet_bytes();
+        let ahead = self.taken;
+        self.taken += 1;
+        let part = |pieces: &Pieces| {
+            let place = pieces.used + ahead;
+            let piece_bytes = pieces.mapping_bytes / pieces.frames_per_mapping;
+            let number = (place / pieces.frames_per_mapping) as usize % pieces.mapped.len().max(1);
+            let bytes = left.min(piece_bytes);
+            left -= bytes;
+            Some((*pieces.mapped.get(number)?, place % pieces.frames_per_mapping * piece_bytes, bytes))
+        };
+        self.pieces.iter().filter_map(part).collect()
+    }
+}
+
 #[derive(Debug, Default)]
 pub(super) struct SendRing {
+    pub(super) descriptors: Descriptors,
     /// What was sent, and not yet taken back.
     pub(super) sent: VecDeque<u32>,
     pub(super) is_reaped: bool,
@@ -134,13 +199,14 @@ pub(super) struct SendRing {
 pub(super) struct Rings {
     pub(super) receive: Vec<ReceiveRing>,
     pub(super) send: Vec<SendRing>,
-    pub(super) bursts: Vec<Burst>,
-    pub(super) free: Vec<u32>,
+    pub(super) bursts: Slab<Burst>,
     /// The link towards memory, and from it.
     pub(super) up: Serial,
     pub(super) down: Serial,
     /// The wire, from here.
     pub(super) wire: Serial,
+    /// When all that was received is in memory, where that takes time.
+    pub(super) written: Time,
 }
 
 impl Rings {
@@ -158,27 +224,11 @@ impl Rings {
         Self {
             receive: (0..adapter.receive_rings).map(ring).collect(),
             send: (0..adapter.send_rings).map(|_| SendRing::default()).collect(),
-            bursts: Vec::new(),
-            free: Vec::new(),
+            bursts: Slab::default(),
             up: Serial::default(),
             down: Serial::default(),
             wire: Serial::default(),
+            written: Time::ZERO,
         }
-    }
-
-    /// A place for a burst.
-    pub(super) fn put(&mut self, burst: Burst) -> u32 {
-        if let Some(place) = self.free.pop() {
-            self.bursts[place as usize] = burst;
-            return place;
-        }
-        self.bursts.push(burst);
-        (self.bursts.len() - 1) as u32
-    }
-
-    /// A burst that is over.
-    pub(super) fn take(&mut self, place: u32) -> Burst {
-        self.free.push(place);
-        std::mem::take(&mut self.bursts[place as usize])
     }
 }

@@ -1,16 +1,15 @@
 //! Two hosts as a user's file describes them.
 
 use super::adapter::{Adapter, ReceiveBuffers};
-use super::cpu::Cpus;
 use super::flow::{Pattern, Protocol, Work};
 use super::host::{Host, Paths};
 use super::load::{Connection, DATAGRAM_BYTES_MAX, INSTANCES_MAX, Load, MESSAGE_BYTES_MAX, NotModelled};
-use super::mapping::{Forgets, LineTransfer, Locking, MappingCost, Road};
-use super::outcome::{HostUsage, Stage};
-use super::{NetworkError, Setup, Wire, run};
-use crate::experiment::{ExperimentError, LIMITS_FROM, Part, Wrong, wrong_link};
+use super::{Setup, Wire, run};
+use crate::host::{CpusAnswer, CpusFile, HostError, IommuFile, MappingFile, MemoryFile};
 use crate::link::Link;
+use crate::part::Part;
 use crate::uperf::Profile;
+use crate::user_file::{self, ExperimentError, Wrong, wrong_link};
 use des::Span;
 use serde::{Deserialize, Serialize};
 
@@ -77,16 +76,8 @@ struct HostFile {
     paths: PathsFile,
     adapter: AdapterFile,
     mapping: MappingFile,
-}
-
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct CpusFile {
-    cores: u32,
-    cores_per_node: u32,
-    core_capacity: Vec<f64>,
-    instruction_ns: f64,
-    wake_ns: f64,
+    iommu: Option<IommuFile>,
+    memory: Option<MemoryFile>,
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -108,6 +99,7 @@ struct AdapterFile {
     send_rings: u32,
     latency_ns: f64,
     inline_bytes: u64,
+    fragment_bytes: Option<u64>,
     copied_bytes: u64,
     pieces_bytes: Vec<u64>,
     block_bytes: Option<u64>,
@@ -115,34 +107,6 @@ struct AdapterFile {
     receive_frames: u32,
     send_delay_ns: f64,
     send_frames: u32,
-}
-
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct MappingFile {
-    road: RoadFile,
-    window_bytes: u64,
-    direct_instructions: f64,
-    window_instructions: f64,
-    locked_instructions: f64,
-    translated_instructions: f64,
-    submit_instructions: f64,
-    invalidation_ns: f64,
-    hypercall_ns: f64,
-    entry_ns: f64,
-    line_same_node_ns: f64,
-    line_other_node_ns: f64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum RoadFile {
-    Direct,
-    TableLock,
-    BitmapLock,
-    Pools,
-    TranslatedStrict,
-    TranslatedLazy,
 }
 
 /// What came out, and what limits.
@@ -159,43 +123,19 @@ pub struct HostsAnswer {
     /// What 99 of 100 took at most.
     pub latency_p99_ns: Option<f64>,
     /// The client and the server.
-    pub hosts: [HostAnswer; 2],
+    pub hosts: [CpusAnswer; 2],
     /// How busy each part was, 0 to 1.
     pub parts: Vec<Part>,
     /// The part that has no more to give.
     pub limit: String,
 }
 
-/// How a host was used.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct HostAnswer {
-    /// Hardware threads that were busy, on average.
-    pub busy_cpus: f64,
-    /// The same by what they did.
-    pub stages: Vec<StageAnswer>,
-    /// Calls of the hypervisor in a second.
-    pub hypercalls_per_second: f64,
-    /// Invalidations that were waited for in a second.
-    pub invalidations_per_second: f64,
-    /// How long each waited for a lock of the mapping layer, on average.
-    pub lock_wait_mean_ns: f64,
-    /// Mappings that could not be made.
-    pub mappings_refused: u64,
-}
-
-/// What CPUs did.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct StageAnswer {
-    /// What.
-    pub name: &'static str,
-    /// Hardware threads that did it, on average.
-    pub busy_cpus: f64,
-}
-
 /// Simulated time of the largest experiment, in microseconds: ten seconds.
 const TIME_MAX_US: f64 = 1e7;
-const NS_MAX: f64 = 1e9;
-const INSTRUCTIONS_MAX: f64 = 1e9;
+/// The least that TCP cuts a stream into (RFC 879).
+const SEGMENT_BYTES_MIN: u64 = 536;
+/// Buffers of an adapter, each of which is mapped.
+const BUFFERS_MAX: u64 = 1 << 22;
 
 impl HostsExperiment {
     /// Reads a file's text; `file` is its name, for errors.
@@ -203,14 +143,7 @@ impl HostsExperiment {
     /// # Errors
     /// [`ExperimentError`]
     pub fn read(text: &str, file: &str) -> Result<Self, ExperimentError> {
-        let form = |source| ExperimentError::Form { file: file.to_owned(), source };
-        let experiment: Self = toml::from_str(text).map_err(form)?;
-        match experiment.wrong() {
-            None => Ok(experiment),
-            Some(Wrong { field, value, expected }) => {
-                Err(ExperimentError::Value { file: file.to_owned(), field, value, expected })
-            }
-        }
+        user_file::read(text, file, Self::wrong)
     }
 
     /// The same with the load of a profile.
@@ -237,24 +170,22 @@ impl HostsExperiment {
     /// Runs it.
     ///
     /// # Errors
-    /// [`NetworkError`]
-    pub fn run(&self) -> Result<HostsAnswer, NetworkError> {
+    /// [`HostError`]
+    pub fn run(&self) -> Result<HostsAnswer, HostError> {
         let setup = self.setup();
         let outcome = run(&setup)?;
         let parts = outcome.parts(&setup);
-        let busiest = parts.iter().max_by(|a, b| a.busy_share.total_cmp(&b.busy_share));
-        let limit = busiest.filter(|part| part.busy_share >= LIMITS_FROM);
         let limit =
-            limit.map_or_else(|| "the time of each exchange or window".to_owned(), |part| part.name.clone());
+            Part::limiting(&parts).unwrap_or_else(|| "the time of each exchange or window".to_owned());
         let has_ended = setup.work.pattern == Pattern::Exchange && outcome.operations_per_second > 0.0;
-        let ns = |span: Span| has_ended.then(|| span.as_ps_f64() / 1e3);
+        let ns = |span: Span| has_ended.then(|| span.as_ns_f64());
         Ok(HostsAnswer {
             what: self.what.clone(),
             operations_per_second: outcome.operations_per_second,
             gigabits_per_second: outcome.gigabits_per_second,
             latency_mean_ns: ns(outcome.latency_mean),
             latency_p99_ns: ns(outcome.latency_p99),
-            hosts: outcome.hosts.each_ref().map(HostAnswer::of),
+            hosts: outcome.hosts.each_ref().map(|host| CpusAnswer::from(&host.cpus)),
             parts,
             limit,
         })
@@ -279,12 +210,12 @@ impl HostsExperiment {
             wire: Wire {
                 bits_per_second: self.wire.gigabits_per_second * 1e9,
                 mtu_bytes: self.wire.mtu_bytes,
-                latency: ns(self.wire.latency_ns),
+                latency: Span::from_ns_f64(self.wire.latency_ns),
             },
             work,
             instances,
-            warm_up: ns(self.warm_up_us * 1e3),
-            measured: ns(self.measured_us * 1e3),
+            warm_up: Span::from_ns_f64(self.warm_up_us * 1e3),
+            measured: Span::from_ns_f64(self.measured_us * 1e3),
             seed: self.seed,
         }
     }
@@ -309,7 +240,12 @@ impl HostsExperiment {
             Wrong::unless_count("work.message_bytes", self.work.message_bytes, message_bytes_max),
             Wrong::unless_count("work.instances", self.work.instances.into(), INSTANCES_MAX.into()),
             Wrong::unless_count("work.window_bytes", self.work.window_bytes, 1 << 30),
-            Wrong::unless_count("work.segment_bytes_max", self.work.segment_bytes_max, 1 << 20),
+            Wrong::unless(
+                (SEGMENT_BYTES_MIN..=1 << 20).contains(&self.work.segment_bytes_max),
+                "work.segment_bytes_max",
+                self.work.segment_bytes_max,
+                "536 to 1048576",
+            ),
         ];
         own.into_iter()
             .flatten()
@@ -321,10 +257,8 @@ impl HostsExperiment {
 
 impl HostFile {
     fn host(&self) -> Host {
-        let CpusFile { cores, cores_per_node, ref core_capacity, instruction_ns, wake_ns } = self.cpus;
         Host {
-            cpus: Cpus { cores, cores_per_node, core_capacity: core_capacity.clone(), wake: ns(wake_ns) },
-            instruction_ns,
+            cpus: self.cpus.cpus(),
             paths: Paths {
                 write: self.paths.write_instructions,
                 send: self.paths.send_instructions,
@@ -335,6 +269,8 @@ impl HostFile {
             adapter: self.adapter.adapter(),
             road: self.mapping.road(),
             mapping: self.mapping.cost(),
+            iommu: self.iommu.as_ref().map(IommuFile::iommu),
+            memory: self.memory.as_ref().map(MemoryFile::memory),
         }
     }
 
@@ -344,37 +280,8 @@ impl HostFile {
             .or_else(|| self.paths.wrong())
             .or_else(|| self.adapter.wrong())
             .or_else(|| self.mapping.wrong())
-    }
-}
-
-impl CpusFile {
-    fn wrong(&self) -> Option<Wrong> {
-        let threads = self.core_capacity.len();
-        let is_capacity = self.core_capacity.iter().all(|capacity| (0.01..=64.0).contains(capacity));
-        let wrong = [
-            Wrong::unless_count("cpus.cores", self.cores.into(), 4096),
-            Wrong::unless_count("cpus.cores_per_node", self.cores_per_node.into(), 4096),
-            Wrong::unless(
-                (1..=8).contains(&threads),
-                "cpus.core_capacity",
-                threads,
-                "a number for each of 1 to 8 threads",
-            ),
-            Wrong::unless(
-                is_capacity,
-                "cpus.core_capacity",
-                format!("{:?}", self.core_capacity),
-                "each 0.01 to 64",
-            ),
-            Wrong::unless(
-                (0.001..=1e3).contains(&self.instruction_ns),
-                "cpus.instruction_ns",
-                self.instruction_ns,
-                "0.001 to 1000",
-            ),
-            Wrong::unless_time("cpus.wake_ns", self.wake_ns),
-        ];
-        wrong.into_iter().flatten().next()
+            .or_else(|| self.iommu.as_ref()?.wrong())
+            .or_else(|| self.memory.as_ref()?.wrong(&self.cpus))
     }
 }
 
@@ -392,6 +299,11 @@ impl PathsFile {
 }
 
 impl AdapterFile {
+    /// That frames are received into.
+    fn buffers(&self) -> u64 {
+        u64::from(self.receive_rings) * u64::from(self.receive_entries) * self.pieces_bytes.len() as u64
+    }
+
     fn adapter(&self) -> Adapter {
         let pieces_bytes = self.pieces_bytes.clone();
         Adapter {
@@ -399,16 +311,17 @@ impl AdapterFile {
             receive_rings: self.receive_rings,
             receive_entries: self.receive_entries,
             send_rings: self.send_rings,
-            latency: ns(self.latency_ns),
+            latency: Span::from_ns_f64(self.latency_ns),
             inline_bytes: self.inline_bytes,
+            fragment_bytes: self.fragment_bytes,
             copied_bytes: self.copied_bytes,
             buffers: match self.block_bytes {
                 None => ReceiveBuffers::EachFrame { pieces_bytes },
                 Some(block_bytes) => ReceiveBuffers::Blocks { block_bytes, pieces_bytes },
             },
-            receive_delay: ns(self.receive_delay_ns),
+            receive_delay: Span::from_ns_f64(self.receive_delay_ns),
             receive_frames: self.receive_frames,
-            send_delay: ns(self.send_delay_ns),
+            send_delay: Span::from_ns_f64(self.send_delay_ns),
             send_frames: self.send_frames,
         }
     }
@@ -419,8 +332,20 @@ impl AdapterFile {
         let wrong = [
             Wrong::unless_count("adapter.receive_rings", self.receive_rings.into(), 1024),
             Wrong::unless_count("adapter.receive_entries", self.receive_entries.into(), 1 << 16),
+            Wrong::unless(
+                self.buffers() <= BUFFERS_MAX,
+                "adapter.receive_entries",
+                self.receive_entries,
+                "at most 4194304 buffers of all rings, with adapter.receive_rings and adapter.pieces_bytes",
+            ),
             Wrong::unless_count("adapter.send_rings", self.send_rings.into(), 1024),
             Wrong::unless_time("adapter.latency_ns", self.latency_ns),
+            Wrong::unless(
+                self.fragment_bytes.is_none_or(|bytes| (512..=1 << 24).contains(&bytes)),
+                "adapter.fragment_bytes",
+                self.fragment_bytes.unwrap_or_default(),
+                "512 to 16777216",
+            ),
             Wrong::unless(
                 are_pieces,
                 "adapter.pieces_bytes",
@@ -441,92 +366,4 @@ impl AdapterFile {
         ];
         wrong.into_iter().flatten().next().or_else(|| wrong_link(&self.link).map(|wrong| wrong.of("adapter")))
     }
-}
-
-impl MappingFile {
-    fn road(&self) -> Road {
-        let bytes = self.window_bytes;
-        match self.road {
-            RoadFile::Direct => Road::Direct,
-            RoadFile::TableLock => Road::Window { bytes, locking: Locking::Table },
-            RoadFile::BitmapLock => Road::Window { bytes, locking: Locking::Bitmap },
-            RoadFile::Pools => Road::Window { bytes, locking: Locking::Pools },
-            RoadFile::TranslatedStrict => Road::Translated { forgets: Forgets::AtOnce },
-            RoadFile::TranslatedLazy => Road::Translated { forgets: Forgets::Later },
-        }
-    }
-
-    fn cost(&self) -> MappingCost {
-        MappingCost {
-            direct_instructions: self.direct_instructions,
-            window_instructions: self.window_instructions,
-            locked_instructions: self.locked_instructions,
-            translated_instructions: self.translated_instructions,
-            submit_instructions: self.submit_instructions,
-            invalidation: ns(self.invalidation_ns),
-            hypercall: ns(self.hypercall_ns),
-            entry: ns(self.entry_ns),
-            line: LineTransfer {
-                same_node: ns(self.line_same_node_ns),
-                other_node: ns(self.line_other_node_ns),
-            },
-        }
-    }
-
-    fn wrong(&self) -> Option<Wrong> {
-        let bytes = self.window_bytes;
-        let is_window = bytes.is_power_of_two() && (2 << 20..=4 << 30).contains(&bytes);
-        let wrong = [
-            Wrong::unless(is_window, "mapping.window_bytes", bytes, "a power of two from 2 MiB to 4 GiB"),
-            Wrong::unless_instructions("mapping.direct_instructions", self.direct_instructions),
-            Wrong::unless_instructions("mapping.window_instructions", self.window_instructions),
-            Wrong::unless_instructions("mapping.locked_instructions", self.locked_instructions),
-            Wrong::unless_instructions("mapping.translated_instructions", self.translated_instructions),
-            Wrong::unless_instructions("mapping.submit_instructions", self.submit_instructions),
-            Wrong::unless_time("mapping.invalidation_ns", self.invalidation_ns),
-            Wrong::unless_time("mapping.hypercall_ns", self.hypercall_ns),
-            Wrong::unless_time("mapping.entry_ns", self.entry_ns),
-            Wrong::unless_time("mapping.line_same_node_ns", self.line_same_node_ns),
-            Wrong::unless_time("mapping.line_other_node_ns", self.line_other_node_ns),
-        ];
-        wrong.into_iter().flatten().next()
-    }
-}
-
-impl Wrong {
-    /// The same of this host.
-    fn of(self, host: &str) -> Self {
-        Self { field: format!("{host}.{}", self.field).into(), ..self }
-    }
-
-    fn unless_count(field: &'static str, value: u64, most: u64) -> Option<Self> {
-        let is_count = (1..=most).contains(&value);
-        (!is_count).then(|| Self {
-            field: field.into(),
-            value: value.to_string(),
-            expected: format!("1 to {most}").into(),
-        })
-    }
-
-    fn unless_instructions(field: &'static str, value: f64) -> Option<Self> {
-        Self::unless((0.0..=INSTRUCTIONS_MAX).contains(&value), field, value, "0 to 1e9")
-    }
-}
-
-impl HostAnswer {
-    fn of(usage: &HostUsage) -> Self {
-        let stages = Stage::ALL.iter().zip(usage.busy_cpus_by_stage);
-        Self {
-            busy_cpus: usage.busy_cpus,
-            stages: stages.map(|(stage, busy_cpus)| StageAnswer { name: stage.words(), busy_cpus }).collect(),
-            hypercalls_per_second: usage.hypercalls_per_second,
-            invalidations_per_second: usage.invalidations_per_second,
-            lock_wait_mean_ns: usage.lock_wait_mean.as_ps_f64() / 1e3,
-            mappings_refused: usage.mappings_refused,
-        }
-    }
-}
-
-fn ns(ns: f64) -> Span {
-    Span::from_ps_f64(ns.clamp(0.0, NS_MAX * 1e4) * 1e3)
 }

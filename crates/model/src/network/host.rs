@@ -1,19 +1,16 @@
 //! A host: its CPUs, paths and adapter.
 
+use super::Setup;
 use super::adapter::{Adapter, Rings};
-use super::cpu::{Cpu, Cpus};
-use super::mapping::{Mapping, MappingCost, Road};
-use super::outcome::Stage;
-use super::{NetworkError, Setup};
-use des::{Span, Time};
+use super::task::{Effect, Task};
+use crate::host::{Cpus, HostError, IommuSetup, Mapping, MappingCost, Memory, Processors, Road};
+use des::Span;
 
 /// A host.
 #[derive(Debug, Clone)]
 pub struct Host {
     /// Its CPUs.
     pub cpus: Cpus,
-    /// What an instruction takes, on a core that does nothing else.
-    pub instruction_ns: f64,
     /// What it executes.
     pub paths: Paths,
     /// Its adapter.
@@ -22,6 +19,10 @@ pub struct Host {
     pub road: Road,
     /// What that costs.
     pub mapping: MappingCost,
+    /// The hardware's side of its IOMMU; without, it costs nothing but what the mapping layer does.
+    pub iommu: Option<IommuSetup>,
+    /// Where its memory lies; without, all of it is as near, and copying it is in the paths alone.
+    pub memory: Option<Memory>,
 }
 
 /// Instructions, without those of mapping.
@@ -42,68 +43,42 @@ pub struct Paths {
 /// A host at work.
 #[derive(Debug)]
 pub(super) struct State {
-    pub(super) setup: Host,
-    pub(super) cpus: Vec<Cpu>,
+    pub(super) processors: Processors<Task, Effect>,
     pub(super) mapping: Mapping,
+    pub(super) memory: Option<Memory>,
+    pub(super) paths: Paths,
+    pub(super) adapter: Adapter,
     pub(super) rings: Rings,
-    /// Hardware threads of each core that are busy.
-    pub(super) busy_in_core: Vec<u32>,
-    /// Time by stage, of what is over.
-    stages: [Span; 5],
 }
 
 impl State {
-    pub(super) fn new(setup: &Host) -> Result<Self, NetworkError> {
+    pub(super) fn new(setup: &Host) -> Result<Self, HostError> {
+        let Host { cpus, paths, adapter, road, mapping, iommu, memory } = setup;
+        let queue = iommu.and_then(|iommu| iommu.queue);
+        let mapping = Mapping::new(*road, *mapping, cpus)?.with_iommu(iommu.as_ref())?;
         Ok(Self {
-            cpus: (0..setup.cpus.threads()).map(|_| Cpu::default()).collect(),
-            mapping: Mapping::new(setup.road, setup.mapping, setup.instruction_ns, setup.cpus.threads())?,
-            rings: Rings::new(&setup.adapter),
-            busy_in_core: vec![0; setup.cpus.cores as usize],
-            stages: [Span::ZERO; 5],
-            setup: setup.clone(),
+            processors: Processors::new(cpus, road.locks())?.with_queue(queue),
+            mapping: mapping.with_memory(*memory),
+            memory: *memory,
+            paths: *paths,
+            rings: Rings::new(adapter),
+            adapter: adapter.clone(),
         })
     }
 
-    /// How long some instructions take on a core that does nothing else.
-    pub(super) fn time_of(&self, instructions: f64) -> Span {
-        Span::from_ps_f64(instructions * self.setup.instruction_ns * 1e3)
-    }
-
-    /// How much longer anything takes on this CPU, with what else its core does now.
-    pub(super) fn slowness(&self, cpu: u32) -> f64 {
-        let busy = self.busy_in_core[self.setup.cpus.core(cpu) as usize].max(1);
-        let capacity = self.setup.cpus.core_capacity[busy as usize - 1];
-        f64::from(busy) / capacity
-    }
-
-    /// Interrupts of a ring: on the first thread of a core of its own, as far as there are cores.
     pub(super) fn cpu_of_ring(&self, ring: u32) -> u32 {
-        let cpus = &self.setup.cpus;
-        cpus.number(ring % cpus.cores, 0)
+        self.processors.setup.of_queue(ring)
     }
 
-    /// An instance's thread: on another thread of a core, as long as there are any.
+    /// What a CPU takes to copy bytes that were allocated on another, or on itself, besides its path.
+    pub(super) fn copy(&self, cpu: u32, allocated_on: u32, bytes: u64) -> Option<Span> {
+        let cpus = &self.processors.setup;
+        let span = self.memory?.copy(cpus, cpu, cpus.node(allocated_on), bytes);
+        (span > Span::ZERO).then_some(span)
+    }
+
     pub(super) fn cpu_of_flow(&self, flow: u32) -> u32 {
-        let cpus = &self.setup.cpus;
-        let others = (cpus.threads_per_core() - 1).max(1);
-        let thread = (flow / cpus.cores) % others + u32::from(cpus.threads_per_core() > 1);
-        cpus.number(flow % cpus.cores, thread)
-    }
-
-    /// From now on a CPU does this.
-    pub(super) fn set_doing(&mut self, now: Time, cpu: u32, stage: Option<Stage>) {
-        if let Some((stage, span)) = self.cpus[cpu as usize].set_doing(now, stage) {
-            self.stages[stage as usize] += span;
-        }
-    }
-
-    /// Time by stage, with what goes on now as far as it is.
-    pub(super) fn stages_until(&self, now: Time) -> [Span; 5] {
-        let mut stages = self.stages;
-        for (stage, span) in self.cpus.iter().filter_map(|cpu| cpu.done_until(now)) {
-            stages[stage as usize] += span;
-        }
-        stages
+        self.processors.setup.of_thread(flow)
     }
 }
 

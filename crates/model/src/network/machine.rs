@@ -6,12 +6,13 @@ mod rings;
 mod threads;
 mod usage;
 
-use super::adapter::Frame;
-use super::cpu::{Effect, Task};
+use super::Setup;
+use super::adapter::{DESCRIPTOR_BYTES, Frame};
 use super::flow::Flow;
 use super::host::{State, ring_of_flow};
-use super::outcome::{HostUsage, Outcome, Totals};
-use super::{NetworkError, Setup};
+use super::outcome::{Outcome, Totals};
+use super::task::{Effect, Task};
+use crate::host::{HostError, Level};
 use des::{Calendar, Heap, Model, Moments, Queue, Simulation, Span, SpanHistogram, Stream, Time, Wheel};
 use usage::Counts;
 
@@ -28,7 +29,6 @@ const CALLS_MAX: u64 = 16;
 /// Instances begin within this time.
 const BEGINNING: Span = Span::from_us(100);
 const CLIENT: usize = 0;
-const SERVER: usize = 1;
 
 #[derive(Debug, Clone, Copy)]
 enum Event {
@@ -54,15 +54,15 @@ enum Event {
     End,
 }
 
-pub(super) fn run(setup: &Setup) -> Result<Outcome, NetworkError> {
+pub(super) fn run(setup: &Setup) -> Result<Outcome, HostError> {
     run_on::<Wheel<Event>>(setup)
 }
 
-pub(super) fn run_on_heap(setup: &Setup) -> Result<Outcome, NetworkError> {
+pub(super) fn run_on_heap(setup: &Setup) -> Result<Outcome, HostError> {
     run_on::<Heap<Event>>(setup)
 }
 
-fn run_on<Q: Queue<Event>>(setup: &Setup) -> Result<Outcome, NetworkError> {
+fn run_on<Q: Queue<Event>>(setup: &Setup) -> Result<Outcome, HostError> {
     let mut simulation = Simulation::<_, Q>::on(Machine::new(setup)?);
     simulation.model.begin(&mut simulation.calendar);
     simulation.run();
@@ -84,13 +84,13 @@ struct Machine<'a> {
     latencies: SpanHistogram,
     latency: Moments,
     totals: Totals,
-    /// What was before measuring began, and the difference when it ended.
+    /// What was spent before measuring began, and when it ended.
     before: [Counts; 2],
-    usage: Option<[HostUsage; 2]>,
+    after: [Counts; 2],
 }
 
 impl<'a> Machine<'a> {
-    fn new(setup: &'a Setup) -> Result<Self, NetworkError> {
+    fn new(setup: &'a Setup) -> Result<Self, HostError> {
         let [client, server] = &setup.hosts;
         let rings_of = |flow| {
             setup.hosts.each_ref().map(|host| {
@@ -98,9 +98,12 @@ impl<'a> Machine<'a> {
                 [ring(host.adapter.receive_rings), ring(host.adapter.send_rings)]
             })
         };
+        let hosts = [State::new(client)?, State::new(server)?];
+        let spent = || hosts.each_ref().map(|host| Counts::of(host, Time::ZERO));
         let mut machine = Self {
             setup,
-            hosts: [State::new(client)?, State::new(server)?],
+            before: spent(),
+            after: spent(),
             flows: vec![Flow::default(); setup.instances as usize],
             rings: (0..setup.instances).map(rings_of).collect(),
             is_measuring: false,
@@ -110,8 +113,7 @@ impl<'a> Machine<'a> {
             latencies: SpanHistogram::new(3)?,
             latency: Moments::default(),
             totals: Totals::default(),
-            before: Default::default(),
-            usage: None,
+            hosts,
         };
         machine.hosts.iter_mut().for_each(fill_rings);
         Ok(machine)
@@ -153,23 +155,23 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// Gives each ring its buffers, before time begins.
+/// Gives each ring its buffers and descriptors, before time begins. Those of a ring that is sent from are as many as of others.
 fn fill_rings(state: &mut State) {
+    let bytes = u64::from(state.adapter.receive_entries) * DESCRIPTOR_BYTES;
+    let receive = state.rings.receive.iter_mut().map(|ring| &mut ring.descriptors);
+    let send = state.rings.send.iter_mut().map(|ring| &mut ring.descriptors);
+    for descriptors in receive.chain(send) {
+        descriptors.shared = state.mapping.share(bytes);
+    }
     for ring in 0..state.rings.receive.len() {
         let cpu = state.cpu_of_ring(ring as u32);
         for pieces in &mut state.rings.receive[ring].pieces {
-            let entries = u64::from(state.setup.adapter.receive_entries);
+            let entries = u64::from(state.adapter.receive_entries);
             let mappings = entries.div_ceil(pieces.frames_per_mapping);
-            let map = |_| state.mapping.map(cpu, pieces.mapping_bytes, &mut Vec::new());
+            let map = |_| state.mapping.map::<Effect>(cpu, pieces.mapping_bytes, &mut Vec::new());
             pieces.mapped = (0..mappings).filter_map(map).collect();
         }
     }
-}
-
-/// What is scheduled here is never in the past: its time is that of an event plus a span.
-fn put(calendar: &mut Calendar<Event, impl Queue<Event>>, at: Time, event: Event) {
-    let delay = at.since(calendar.now()).unwrap_or_default();
-    calendar.schedule_in(delay, event);
 }
 
 impl Model for Machine<'_> {
@@ -180,7 +182,7 @@ impl Model for Machine<'_> {
             Event::Open { flow } => {
                 self.flows[flow as usize].began = now;
                 let cpu = self.hosts[CLIENT].cpu_of_flow(flow);
-                self.hosts[CLIENT].cpus[cpu as usize].push(Task::Write { flow });
+                self.hosts[CLIENT].processors.push(cpu, Task::Write { flow }, Level::Thread);
                 self.begin_if_idle(now, CLIENT, cpu, calendar);
             }
             Event::Begin { host, cpu } => self.begin_if_idle(now, host.into(), cpu, calendar),
@@ -198,11 +200,11 @@ impl Model for Machine<'_> {
             }
             Event::Mark => {
                 self.is_measuring = true;
-                self.before = [CLIENT, SERVER].map(|host| self.counts(host, now));
+                self.before = self.hosts.each_ref().map(|host| Counts::of(host, now));
             }
             Event::End => {
                 (self.is_measuring, self.is_over) = (false, true);
-                self.usage = Some([CLIENT, SERVER].map(|host| self.usage_until(host, now)));
+                self.after = self.hosts.each_ref().map(|host| Counts::of(host, now));
             }
         }
     }

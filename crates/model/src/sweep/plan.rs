@@ -2,7 +2,8 @@
 
 use super::fields::{Fields, Value};
 use super::key::Key;
-use crate::experiment::{Experiment, Wrong};
+use crate::experiment::Experiment;
+use crate::user_file::Wrong;
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashSet};
 

@@ -23,8 +23,8 @@ pub(super) fn brief(benchmark: &Benchmark) -> Markup {
         section #allocators aria-labelledby="allocators-title" {
             h2 #allocators-title { "Allocators of I/O addresses" }
             p { "Measured on this machine for a moment; all scenarios: " code { "iotoll bench iova" } ". Each thread: " (first.what) "." }
-            @if !benchmark.warnings.is_empty() {
-                ul.warnings { @for warning in &benchmark.warnings { li { (plain(warning)) } } }
+            @if !benchmark.head.warnings.is_empty() {
+                ul.warnings { @for warning in &benchmark.head.warnings { li { (plain(warning)) } } }
             }
             @if cases.len() > 1 { div.scroll { (plot(first.scenario, &cases)) } }
             (times(&cases))
@@ -45,9 +45,9 @@ fn body(benchmark: &Benchmark) -> Markup {
         }
         main {
             section {
-                @if !benchmark.warnings.is_empty() {
+                @if !benchmark.head.warnings.is_empty() {
                     h2 { "Doubts" }
-                    ul.warnings { @for warning in &benchmark.warnings { li { (plain(warning)) } } }
+                    ul.warnings { @for warning in &benchmark.head.warnings { li { (plain(warning)) } } }
                 }
                 h2 { "How it was measured" }
                 dl { @for (name, value) in bench_text::facts(benchmark) { div { dt { (name) } dd { (value) } } } }

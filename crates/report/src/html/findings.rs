@@ -64,6 +64,9 @@ fn detail(number: usize, one: &Folded<'_>) -> Markup {
                 }
                 (predicted("Toll", &one.tolls()))
                 (predicted("Time", &one.times()))
+                @if let Some(forecast) = &finding.forecast {
+                    div { dt { "Model" } dd { (plain(&forecast.what)) br; span.absent { (plain(&forecast.basis)) } } }
+                }
             }
             (evidence(finding))
         }

@@ -14,7 +14,7 @@ pub fn benchmark(benchmark: &Benchmark, width: usize, style: Style) -> String {
     let mut page = Page::new(width, style);
     let who = quantity::count(benchmark.contestants.len(), "allocator");
     page.title(&format!("{who} of I/O virtual addresses, against {}", plain(&benchmark.baseline)));
-    warnings(&mut page, benchmark);
+    page.warnings(&benchmark.head.warnings);
     for (name, value) in bench_text::facts(benchmark) {
         page.fact(&Fact::known(name, &value), 9);
     }
@@ -38,16 +38,9 @@ pub fn benchmark_brief(benchmark: &Benchmark, width: usize, style: Style) -> Str
     let cases: Vec<&Case> = benchmark.cases.iter().collect();
     grid(&cases).show(&mut page);
     page.prose(&bench_text::legend(benchmark), 2);
-    warnings(&mut page, benchmark);
+    page.warnings(&benchmark.head.warnings);
     page.prose("More, and all scenarios: iotoll bench iova", 2);
     page.done()
-}
-
-fn warnings(page: &mut Page, benchmark: &Benchmark) {
-    for warning in &benchmark.warnings {
-        let mark = page.style.paint(Ink::Severity(host::judge::Severity::Warning), "warning ");
-        page.led(&mark, "warning ".len(), &plain(warning), 2);
-    }
 }
 
 fn scenario(page: &mut Page, scenario: Scenario, cases: &[&Case]) {

@@ -98,6 +98,10 @@ fn detail(page: &mut Page, number: usize, one: &Folded<'_>) {
         field(page, "", &gain.evidence.to_string(), indent);
     }
     predicted(page, one, indent);
+    if let Some(forecast) = &finding.forecast {
+        field(page, "model", &forecast.what, indent);
+        field(page, "", &forecast.basis, indent);
+    }
     evidence(page, finding, indent);
 }
 

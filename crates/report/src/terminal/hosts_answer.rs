@@ -1,12 +1,14 @@
 //! What a model says of two hosts, on a terminal.
 
+use super::model_answer::calculated_from;
 use super::page::Page;
 use crate::bench_text::{figure, time};
 use crate::fact::Fact;
 use crate::plain::plain;
 use crate::quantity;
 use crate::style::Style;
-use model::network::{HostAnswer, HostsAnswer};
+use model::host::CpusAnswer;
+use model::network::HostsAnswer;
 
 /// Columns for the names of facts.
 const NAMES: usize = 12;
@@ -25,7 +27,7 @@ pub fn hosts_answer(answer: &HostsAnswer, file: &str, width: usize, style: Style
     for (name, value) in [
         ("throughput", format!("{rate} operations/s, {} Gb/s", figure(answer.gigabits_per_second))),
         ("limited by", answer.limit.clone()),
-        ("evidence", format!("calculated from {}, whose values are its author's", plain(file))),
+        ("evidence", calculated_from(file)),
     ] {
         page.fact(&Fact::known(name, &value), NAMES);
     }
@@ -33,14 +35,12 @@ pub fn hosts_answer(answer: &HostsAnswer, file: &str, width: usize, style: Style
     for (name, host) in ["client", "server"].iter().zip(&answer.hosts) {
         page.item("- ", &format!("{name}: {}", cpus(host)), 2);
     }
-    page.heading("How busy the parts are");
-    for part in &answer.parts {
-        page.item("- ", &format!("{}: {:.1} %", part.name, part.busy_share * 100.0), 2);
-    }
+    page.parts("How busy the parts are", &answer.parts);
     page.done()
 }
 
-fn cpus(host: &HostAnswer) -> String {
+/// What a host's CPUs do, in words.
+pub(super) fn cpus(host: &CpusAnswer) -> String {
     let stages = host.stages.iter().filter(|stage| stage.busy_cpus > 0.0);
     let stages: Vec<String> = stages.map(|stage| format!("{} {:.2}", stage.name, stage.busy_cpus)).collect();
     let mut words = format!("{:.2} hardware threads busy ({})", host.busy_cpus, stages.join(", "));
@@ -50,6 +50,14 @@ fn cpus(host: &HostAnswer) -> String {
         if rate > 0.0 {
             let rate = quantity::grouped(rate.round() as u64);
             words.push_str(&format!("; {rate} {what}/s; {} wait for a lock", time(host.lock_wait_mean_ns)));
+        }
+    }
+    if let Some(iommu) = host.iommu {
+        let lookups = quantity::grouped(iommu.lookups_per_second.round() as u64);
+        let missed = iommu.miss_share * 100.0;
+        words.push_str(&format!("; {lookups} lookups/s in the IOTLB, {missed:.1} % not found"));
+        if iommu.stale_uses > 0 {
+            words.push_str(&format!("; {} led by what is stale", quantity::grouped(iommu.stale_uses)));
         }
     }
     if host.mappings_refused > 0 {

@@ -6,7 +6,7 @@ use crate::bench_text::time;
 use crate::fact::Fact;
 use crate::plain::plain;
 use crate::quantity;
-use crate::style::{Ink, Style};
+use crate::style::Style;
 use bench::{Cell, MapBenchmark, PerPair};
 
 /// What each road takes for each size, and what a mapping does on it besides executing instructions.
@@ -16,10 +16,7 @@ pub fn map_benchmark(benchmark: &MapBenchmark, width: usize, style: Style) -> St
         "Mapping and unmapping memory, by {}",
         quantity::count(benchmark.rows.len(), "road")
     ));
-    for warning in &benchmark.warnings {
-        let mark = style.paint(Ink::Severity(host::judge::Severity::Warning), "warning ");
-        page.led(&mark, "warning ".len(), &plain(warning), 2);
-    }
+    page.warnings(&benchmark.head.warnings);
     for why in &benchmark.absent {
         page.item("not measured ", &plain(why), 2);
     }

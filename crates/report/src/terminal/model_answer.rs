@@ -25,13 +25,15 @@ pub fn model_answer(answer: &Answer, file: &str, width: usize, style: Style) -> 
         ("throughput", rate),
         ("IOTLB", format!("{:.1} % of lookups miss", answer.miss_share * 100.0)),
         ("limited by", answer.limit.clone()),
-        ("evidence", format!("calculated from {}, whose values are its author's", plain(file))),
+        ("evidence", calculated_from(file)),
     ] {
         page.fact(&Fact::known(name, &value), NAMES);
     }
-    page.heading("How busy its parts are");
-    for part in &answer.parts {
-        page.item("- ", &format!("{}: {:.1} %", part.name, part.busy_share * 100.0), 2);
-    }
+    page.parts("How busy its parts are", &answer.parts);
     page.done()
+}
+
+/// The evidence of what follows from a user's file.
+pub(super) fn calculated_from(file: &str) -> String {
+    format!("calculated from {}, whose values are its author's", plain(file))
 }

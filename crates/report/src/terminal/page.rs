@@ -1,8 +1,11 @@
 //! Lines of a terminal, built from the top.
 
 use crate::fact::Fact;
+use crate::plain::plain;
 use crate::style::{Ink, Style};
 use crate::wrap::wrap;
+use host::judge::Severity;
+use model::Part;
 
 /// Prose wider than this is hard to read, however wide the terminal.
 const PROSE_MAX: usize = 120;
@@ -84,6 +87,22 @@ impl Page {
                 _ => format!("{}{painted}", " ".repeat(indent + lead_width)),
             };
             self.line(&line);
+        }
+    }
+
+    /// How busy parts of a model's machine are.
+    pub(super) fn parts(&mut self, title: &str, parts: &[Part]) {
+        self.heading(title);
+        for part in parts {
+            self.item("- ", &format!("{}: {:.1} %", part.name, part.busy_share * 100.0), 2);
+        }
+    }
+
+    /// What casts doubt on what follows.
+    pub(super) fn warnings(&mut self, warnings: &[String]) {
+        for warning in warnings {
+            let mark = self.style.paint(Ink::Severity(Severity::Warning), "warning ");
+            self.led(&mark, "warning ".len(), &plain(warning), 2);
         }
     }
 

@@ -1,8 +1,8 @@
 //! A benchmark of made-up figures.
 
 use bench::{
-    Benchmark, Case, Clock, Entry, Latency, Machine, Measured, Named, Round, SCHEMA, Scenario, Settings,
-    Summary,
+    Benchmark, Case, Clock, Entry, Head, Latency, Machine, Measured, Named, Round, SCHEMA, Scenario,
+    Settings, Summary,
 };
 use toll::Evidence;
 
@@ -82,19 +82,22 @@ pub(crate) fn made_up() -> Benchmark {
     ];
     cases[2].entries[0].measured.as_mut().unwrap().failed = 7;
     Benchmark {
-        schema: SCHEMA,
-        made_by: "iotoll 0.0.0".to_owned(),
-        command: ["iotoll", "bench", "iova\u{1b}[2J"].map(str::to_owned).to_vec(),
-        date: "2000-01-01".to_owned(),
-        evidence: Evidence::Measured { how: "iotoll bench iova".to_owned(), on: "a CPU".to_owned() },
-        machine: Machine {
-            cpu: Some("A CPU <b>".to_owned()),
-            cpus: 4,
-            architecture: "x86_64".to_owned(),
-            kernel: None,
-            governor: None,
-            is_virtual: Some(true),
-            load_average: Some(0.0),
+        head: Head {
+            schema: SCHEMA,
+            made_by: "iotoll 0.0.0".to_owned(),
+            command: ["iotoll", "bench", "iova\u{1b}[2J"].map(str::to_owned).to_vec(),
+            date: "2000-01-01".to_owned(),
+            evidence: Evidence::Measured { how: "iotoll bench iova".to_owned(), on: "a CPU".to_owned() },
+            machine: Machine {
+                cpu: Some("A CPU <b>".to_owned()),
+                cpus: 4,
+                architecture: "x86_64".to_owned(),
+                kernel: None,
+                governor: None,
+                is_virtual: Some(true),
+                load_average: Some(0.0),
+            },
+            warnings: vec!["fast, pairs, 8 threads: 7 allocations FAILED".to_owned()],
         },
         clock: Clock { name: "time stamp counter", overhead_ns: 12.3, sample_every: 61 },
         settings: Settings {
@@ -104,6 +107,5 @@ pub(crate) fn made_up() -> Benchmark {
         baseline: "linux".to_owned(),
         contestants: ["fast", "linux", "small"].map(named).to_vec(),
         cases,
-        warnings: vec!["fast, pairs, 8 threads: 7 allocations FAILED".to_owned()],
     }
 }

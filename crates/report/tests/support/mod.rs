@@ -17,7 +17,10 @@ fn judged(host: Host) -> Inspection {
         prices(include_str!("../../../host/tests/prices/x86.toml")),
         prices(include_str!("../../../host/tests/prices/ppc.toml")),
     ];
-    Inspection::on(host, Basis { tolls: Some(&Digest::parse(tolls).unwrap()), prices: Some(&prices) })
+    Inspection::on(
+        host,
+        Basis { tolls: Some(&Digest::parse(tolls).unwrap()), prices: Some(&prices), areas: &[] },
+    )
 }
 
 /// What was seen in a capture.

@@ -21,13 +21,13 @@ use std::collections::{BTreeMap, HashMap};
 const PREDICTIONS_MAX: usize = 2;
 
 /// Adds predictions to findings, and says what they come to for each adapter.
-pub(super) fn add(findings: &mut [Finding], case: &Case<'_>, basis: Basis<'_>) -> Vec<Outlook> {
+pub(super) fn add(findings: &mut [Finding], case: &Case<'_>) -> Vec<Outlook> {
     let working: Working<'_> = case.working().map(|it| (it.0.function.address, it)).collect();
     let mut known = Known::default();
     let mut outlooks: BTreeMap<Bdf, Vec<Outlook>> = BTreeMap::new();
     for finding in findings {
         for (adapter, change) in change::of(case.host, &working, finding) {
-            let predictions = known.predictions(case.host, basis, adapter, change);
+            let predictions = known.predictions(case.host, case.basis, adapter, change);
             for (_, prediction) in &predictions {
                 let told = finding.predicted.iter().any(|other| other.what == prediction.what);
                 if !told && finding.predicted.len() < PREDICTIONS_MAX {

@@ -69,6 +69,7 @@ fn mask(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Finding> {
         ),
         gain: None,
         predicted: Vec::new(),
+        forecast: None,
     })
 }
 
@@ -107,6 +108,7 @@ fn forced(case: &Case<'_>) -> Option<Finding> {
         verify: verify.to_owned(),
         gain: None,
         predicted: Vec::new(),
+        forecast: None,
     })
 }
 
@@ -172,6 +174,7 @@ fn pool_finding(
         verify: "/sys/kernel/debug/swiotlb/io_tlb_used against io_tlb_nslabs under load".to_owned(),
         gain: None,
         predicted: Vec::new(),
+        forecast: None,
     }
 }
 
@@ -198,5 +201,6 @@ fn overflows(host: &Host) -> Option<Finding> {
         verify: "`dmesg` shows `software IO TLB: mapped` and no `overflow` line".to_owned(),
         gain: None,
         predicted: Vec::new(),
+        forecast: None,
     })
 }

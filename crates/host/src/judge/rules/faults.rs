@@ -57,5 +57,6 @@ fn finding(address: Option<Bdf>, faults: &[&Fault], is_power: bool) -> Finding {
         verify: "no new fault lines in `dmesg` under the load that showed them".to_owned(),
         gain: None,
         predicted: Vec::new(),
+        forecast: None,
     }
 }

@@ -56,6 +56,7 @@ fn strict_on_fast(host: &Host, adapter: &Adapter, verdict: &Verdict, asked: Opti
         verify,
         gain: gain(host),
         predicted: Vec::new(),
+        forecast: None,
     }
 }
 
@@ -148,6 +149,7 @@ fn strict_against_request(host: &Host, adapter: &Adapter, verdict: &Verdict, ask
         verify,
         gain: gain(host),
         predicted: Vec::new(),
+        forecast: None,
     }
 }
 
@@ -167,6 +169,7 @@ fn lazy_against_request(host: &Host, adapter: &Adapter, verdict: &Verdict, asked
         verify,
         gain: None,
         predicted: Vec::new(),
+        forecast: None,
     }
 }
 

@@ -72,6 +72,7 @@ fn degraded(adapter: &Adapter, upper: &Function, lower: &Function, hop: &HopJudg
             },
         }),
         predicted: Vec::new(),
+        forecast: None,
     }
 }
 
@@ -108,6 +109,7 @@ fn said_at_boot(host: &Host, adapter: &Adapter, told: &BTreeSet<Bdf>) -> Option<
         verify: "the line `available PCIe bandwidth` no longer says `limited by`".to_owned(),
         gain: None,
         predicted: Vec::new(),
+        forecast: None,
     })
 }
 
@@ -178,5 +180,6 @@ fn payload(host: &Host, adapter: &Adapter) -> Option<Finding> {
         verify: format!("lspci -vvs {} | grep MaxPayload, and of each port above it", adapter.function.address),
         gain: None,
         predicted: Vec::new(),
+        forecast: None,
     })
 }

@@ -9,9 +9,9 @@ use super::counted;
 use crate::Citation;
 use crate::facts::memory::MemoryTypes;
 use crate::judge::{Case, Finding, Id, Severity, published};
-use crate::memory::effective::{Answer, Call, Effective, Mapping};
+use crate::memory::effective::{Call, Effective, Mapping};
 use crate::memory::mtrr::MtrrEffect;
-use crate::memory::{MemmapArea, MemmapEffect, MemmapRequest, MemoryType, PhysRange};
+use crate::memory::{MemmapArea, MemmapEffect, MemoryType, PhysRange};
 
 /// Messages quoted.
 const LINES_QUOTED_MAX: usize = 4;
@@ -32,40 +32,27 @@ fn cached_call(memory: &MemoryTypes) -> &'static str {
 
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     let Some(memory) = &case.host.memory else { return Vec::new() };
-    let areas = memory.memmap.iter().filter_map(|area| reserved(area).map(|range| (area, range)));
-    let mut findings: Vec<Finding> = areas.flat_map(|(area, range)| of_area(memory, area, range)).collect();
+    let areas = memory.memmap.iter().filter_map(|area| area.set_aside().map(|range| (area, range)));
+    let mut findings: Vec<Finding> =
+        areas.flat_map(|(area, range)| of_area(case, memory, area, range)).collect();
     findings.extend(conflicts(&case.host.log.memory_type_conflicts));
     findings
 }
 
-/// The range of an area that is kept from the kernel for a device.
-fn reserved(area: &MemmapArea) -> Option<PhysRange> {
-    match (area.request, area.effect) {
-        (MemmapRequest::Reserved { range }, effect) if effect != MemmapEffect::Ignored => Some(range),
-        _ => None,
-    }
-}
-
-fn of_area(memory: &MemoryTypes, area: &MemmapArea, range: PhysRange) -> Vec<Finding> {
+fn of_area(case: &Case<'_>, memory: &MemoryTypes, area: &MemmapArea, range: PhysRange) -> Vec<Finding> {
     let effective = memory.effective(range);
     let mut findings = Vec::new();
-    if let Some(mapping) = mapped_as(&effective, Call::Ioremap) {
-        findings.push(match mapping.parts.iter().all(|part| part.kind.is_cacheable()) {
+    if let Some(mapping) = effective.mapped_by(Call::Ioremap) {
+        let finding = match mapping.parts.iter().all(|part| part.kind.is_cacheable()) {
             true => incoherent(memory, area, range, &effective, mapping),
             false => uncached(memory, area, range, &effective, mapping),
-        });
+        };
+        findings.push(Finding { forecast: case.basis.area(range), ..finding });
     }
     findings.extend(still_memory(memory, area, range));
     findings.extend(tracked_as_cached(memory, area, range));
     findings.extend(split(&effective, area));
     findings
-}
-
-/// The mapping that a call gives, if it gives one.
-fn mapped_as(effective: &Effective, call: Call) -> Option<&Mapping> {
-    let granted =
-        |mapping: &&Mapping| mapping.call == call && matches!(mapping.answer, Answer::Granted { .. });
-    effective.mappings.iter().find(granted).filter(|mapping| !mapping.parts.is_empty())
 }
 
 fn evidence(area: &MemmapArea, effective: &Effective, mapping: &Mapping) -> Vec<Citation> {
@@ -102,6 +89,7 @@ fn uncached(
             .to_owned(),
         gain: Some(published::uncached_to_dma_api()),
         predicted: Vec::new(),
+        forecast: None,
     }
 }
 
@@ -143,6 +131,7 @@ fn incoherent(
         verify: "a transfer test that compares the data, not only the throughput".to_owned(),
         gain: None,
         predicted: Vec::new(),
+        forecast: None,
     }
 }
 
@@ -180,6 +169,7 @@ fn still_memory(memory: &MemoryTypes, area: &MemmapArea, range: PhysRange) -> Op
         verify: "/proc/iomem shows no System RAM over the area after the reboot".to_owned(),
         gain: None,
         predicted: Vec::new(),
+        forecast: None,
     })
 }
 
@@ -203,6 +193,7 @@ fn tracked_as_cached(memory: &MemoryTypes, area: &MemmapArea, range: PhysRange) 
         verify: "a transfer test that compares the data".to_owned(),
         gain: None,
         predicted: Vec::new(),
+        forecast: None,
     })
 }
 
@@ -241,6 +232,7 @@ fn split(effective: &Effective, area: &MemmapArea) -> Option<Finding> {
         verify: "cat /proc/mtrr, and iotoll inspect --range BASE-END".to_owned(),
         gain: None,
         predicted: Vec::new(),
+        forecast: None,
     })
 }
 
@@ -264,5 +256,6 @@ fn conflicts(lines: &[Citation]) -> Option<Finding> {
         verify: "no new such line in `dmesg`".to_owned(),
         gain: None,
         predicted: Vec::new(),
+        forecast: None,
     })
 }

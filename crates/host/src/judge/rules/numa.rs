@@ -94,5 +94,6 @@ fn finding(adapter: &Adapter, what: String, evidence: Vec<Citation>, fix: String
         verify: format!("/proc/interrupts: the adapter's counts grow under CPUs of {near}"),
         gain: None,
         predicted: Vec::new(),
+        forecast: None,
     }
 }

@@ -86,5 +86,6 @@ fn finding(
         verify: "after the reboot, `iotoll inspect` shows the roads that the option was to bring".to_owned(),
         gain: None,
         predicted: Vec::new(),
+        forecast: None,
     }
 }

@@ -67,6 +67,7 @@ fn redirected(host: &Host, adapter: &Adapter) -> Option<Finding> {
         verify: format!("lspci -vvs {} | grep ACSCtl shows ReqRedir-", first.address),
         gain: None,
         predicted: Vec::new(),
+        forecast: None,
     })
 }
 
@@ -120,5 +121,6 @@ fn ats_off(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Finding>
         verify: format!("lspci -vvs {} | grep ATSCtl shows Enable+", adapter.function.address),
         gain: None,
         predicted: Vec::new(),
+        forecast: None,
     })
 }

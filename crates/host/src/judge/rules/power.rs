@@ -68,6 +68,7 @@ fn default_window(host: &Host, partition: &Partition, adapter: &Adapter, verdict
         verify: if bare_metal { VERIFY_BARE_METAL } else { VERIFY }.to_owned(),
         gain: Some(published::tce_to_direct_window()),
         predicted: Vec::new(),
+        forecast: None,
     }
 }
 
@@ -397,6 +398,7 @@ fn too_small(host: &Host, partition: &Partition, adapter: &Adapter, verdict: &Ve
         verify: VERIFY.to_owned(),
         gain: Some(published::tce_to_direct_window()),
         predicted: Vec::new(),
+        forecast: None,
     }
 }
 
@@ -420,6 +422,7 @@ fn beyond_mask(host: &Host, adapter: &Adapter) -> Option<Finding> {
         verify: "`iotoll inspect` shows tce-window for it, and its driver works".to_owned(),
         gain: None,
         predicted: Vec::new(),
+        forecast: None,
     })
 }
 
@@ -449,5 +452,6 @@ fn article_limit(case: &Case<'_>, partition: &Partition) -> Option<Finding> {
         verify: VERIFY.to_owned(),
         gain: None,
         predicted: Vec::new(),
+        forecast: None,
     })
 }

@@ -40,6 +40,7 @@ fn exposed(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Finding>
         verify: "`iotoll inspect` shows it translated-strict or translated-lazy".to_owned(),
         gain: None,
         predicted: Vec::new(),
+        forecast: None,
     })
 }
 
@@ -99,6 +100,7 @@ fn user_without_iommu(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Opti
         verify: format!("readlink /sys/bus/pci/devices/{}/driver ends in vfio-pci, and an iommu_group is there", adapter.function.address),
         gain: None,
         predicted: Vec::new(),
+        forecast: None,
     })
 }
 
@@ -146,6 +148,7 @@ fn shared_group(host: &Host, group: &Group) -> Option<Finding> {
         verify: format!("ls /sys/kernel/iommu_groups/{}/devices lists one card", group.number),
         gain: None,
         predicted: Vec::new(),
+        forecast: None,
     })
 }
 
@@ -179,6 +182,7 @@ fn iommu_off(case: &Case<'_>) -> Option<Finding> {
         verify: "/sys/class/iommu lists an IOMMU after the reboot".to_owned(),
         gain: None,
         predicted: Vec::new(),
+        forecast: None,
     })
 }
 

@@ -33,6 +33,7 @@ fn finding(
         verify: "`iotoll inspect` no longer shows this finding".to_owned(),
         gain: None,
         predicted: Vec::new(),
+        forecast: None,
     }
 }
 

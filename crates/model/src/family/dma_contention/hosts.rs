@@ -1,9 +1,10 @@
 //! Two hosts whose drivers map for each packet, or seldom.
 
+use crate::family::FamilyError;
 use crate::family::about::Told;
-use crate::family::power7::{Driver, Machine, Power7, Test};
-use crate::family::{Changes, FamilyError};
-use crate::network::{Locking, Outcome, Road};
+use crate::family::power7::{Driver, Machine, Power7, Run, Test, mean};
+use crate::host::{Locking, Road};
+use crate::network::Outcome;
 use crate::{Curve, Point, Role};
 use serde::Deserialize;
 
@@ -35,9 +36,8 @@ enum Which {
     Pools,
 }
 
-pub(super) fn told(figures: Vec<Figure>, changes: &Changes) -> Result<Told, FamilyError> {
-    let power7 = Power7::read(changes)?;
-    let curves = figures.into_iter().map(|figure| curve(&power7, figure)).collect::<Result<_, _>>()?;
+pub(super) fn told(figures: Vec<Figure>, power7: &Power7) -> Result<Told, FamilyError> {
+    let curves = figures.into_iter().map(|figure| curve(power7, figure)).collect::<Result<_, _>>()?;
     Ok(Told { parameters: power7.parameters().listed(), curves, charts: Vec::new() })
 }
 
@@ -66,12 +66,24 @@ fn received(power7: &Power7, driver: Driver) -> Result<f64, FamilyError> {
     let road = Road::Window { bytes: WINDOW_BYTES, locking: Locking::Table };
     let receiver = Machine { cores: CORES, driver, road };
     let rate = |outcome: &Outcome| outcome.gigabits_per_second;
-    power7.run([sender, receiver], Test::TcpStream, STREAM_MESSAGE_BYTES, STREAMS, rate)
+    let run = Run {
+        machines: [sender, receiver],
+        test: Test::TcpStream,
+        message_bytes: STREAM_MESSAGE_BYTES,
+        instances: STREAMS,
+    };
+    Ok(mean(&power7.run(&run)?, rate))
 }
 
 fn exchanges(power7: &Power7, locking: Locking) -> Result<f64, FamilyError> {
     let road = Road::Window { bytes: WINDOW_BYTES, locking };
     let machine = Machine { cores: CORES, driver: Driver::Frames, road };
     let rate = |outcome: &Outcome| outcome.operations_per_second;
-    power7.run([machine; 2], Test::TcpExchange, SESSION_MESSAGE_BYTES, SESSIONS, rate)
+    let run = Run {
+        machines: [machine; 2],
+        test: Test::TcpExchange,
+        message_bytes: SESSION_MESSAGE_BYTES,
+        instances: SESSIONS,
+    };
+    Ok(mean(&power7.run(&run)?, rate))
 }

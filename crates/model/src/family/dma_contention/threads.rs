@@ -3,7 +3,10 @@
 use super::{FILE, NAME, Told};
 use crate::contention::{self, Locks, Machine, Outcome, Setup, Step};
 use crate::family::FamilyError;
-use crate::{Bounds, Chart, Curve, Given, Line, Parameter, Point, Role};
+use crate::family::about::PointFile;
+use crate::family::parameters::whole;
+use crate::family::power7::{Power7, Speeds};
+use crate::{Bounds, Chart, Curve, Given, Line, Parameter};
 use des::{Span, TransferCost};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -36,13 +39,8 @@ struct Parameters {
     crowd_share: Given,
     power_cores: Given,
     power_nodes: Given,
-    power_smt2_gain: Given,
-    power_smt3_gain: Given,
-    power_smt4_gain: Given,
     power_line_near_ns: Given,
     power_line_far_ns: Given,
-    power_ns_per_instruction: Given,
-    power_hypercalls_ns: Given,
     direct_instructions: Given,
     bitmap_instructions: Given,
     pool_instructions: Given,
@@ -58,6 +56,12 @@ struct Parameters {
     x86_tree_ns: Given,
     queue_work_ns: Given,
     queue_access_ns: Given,
+}
+
+/// What is known of both machines.
+struct Model {
+    own: Parameters,
+    power7: Speeds,
 }
 
 /// What hands out addresses.
@@ -87,14 +91,6 @@ struct CurveFile {
     source: String,
     remark: Option<String>,
     points: Vec<PointFile>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PointFile {
-    x: f64,
-    published: f64,
-    role: Role,
 }
 
 /// CPUs that put commands into one queue.
@@ -163,13 +159,14 @@ struct LineFile {
 }
 
 impl Threads {
-    pub(super) fn told(self) -> Result<Told, FamilyError> {
+    pub(super) fn told(self, power7: &Power7) -> Result<Told, FamilyError> {
         let of_file = |source| FamilyError::File { file: FILE, source };
-        let given: Parameters = self.parameters.clone().try_into().map_err(of_file)?;
+        let own: Parameters = self.parameters.clone().try_into().map_err(of_file)?;
+        let given = Model { own, power7: power7.speeds()? };
         let listed: BTreeMap<String, Given> = self.parameters.try_into().map_err(of_file)?;
         let mut curves = Vec::new();
         for two in &self.two_cpus {
-            let ours = |x: f64| Ok(two.run(x)?.latency_mean.as_ps_f64() / 1e3);
+            let ours = |x: f64| Ok(two.run(x)?.latency_mean.as_ns_f64());
             curves.push(two.curve.curve("a line's way, ns", "ns per pair of each thread", ours)?);
         }
         let QueueFile { rates, additions, attempts } = &self.queue;
@@ -199,10 +196,7 @@ impl CurveFile {
         y_title: &str,
         ours: impl Fn(f64) -> Result<f64, FamilyError>,
     ) -> Result<Curve, FamilyError> {
-        let point = |point: &PointFile| {
-            let PointFile { x, published, role } = *point;
-            Ok(Point { x, published, ours: ours(x)?, role })
-        };
+        let point = |point: &PointFile| Ok(point.beside(ours(point.x)?));
         Ok(Curve {
             name: self.name.clone(),
             x_title: x_title.to_owned(),
@@ -217,7 +211,7 @@ impl CurveFile {
 
 impl TwoCpusFile {
     fn run(&self, line_ns: f64) -> Result<Outcome, FamilyError> {
-        let half = ns(self.pair_ns / 2.0);
+        let half = Span::from_ns_f64(self.pair_ns / 2.0);
         let locks = match self.locks {
             LocksFile::One => Locks::One,
             LocksFile::Cpus => Locks::Cpus,
@@ -232,46 +226,50 @@ impl TwoCpusFile {
     }
 }
 
-impl Parameters {
+impl Model {
     /// Linux's queue of commands for an SMMUv3: a CPU takes a place by changing a word with both ends, and changes that word once
     /// more when its command is done.
     fn queue(&self, cpus: f64, take: Step) -> Result<Outcome, FamilyError> {
-        let work = ns(self.queue_work_ns.value);
+        let work = Span::from_ns_f64(self.own.queue_work_ns.value);
         run(Setup {
             steps: vec![Step::Wait(work), take, Step::Write],
-            access: ns(self.queue_access_ns.value),
+            access: Span::from_ns_f64(self.own.queue_access_ns.value),
             ..cores(cpus as u32, 0.0, cpus as u32)
         })
     }
 
     /// A job waits for its own I/Os alone: what it takes by itself is known, and what of that is under a lock.
     fn jobs(&self, jobs: &JobsFile, count: f64) -> Result<Outcome, FamilyError> {
-        let whole = 1e6 / jobs.alone_kiops;
-        let line = self.x86_line_ns.value;
+        let alone_ns = 1e6 / jobs.alone_kiops;
+        let line = self.own.x86_line_ns.value;
         let setup = cores(count as u32, line, count as u32);
         let (steps, locks) = match jobs.scheme {
             Scheme::Tree => {
-                let held = whole - 1e6 / jobs.unlocked_kiops + self.x86_magazine_ns.value;
-                (vec![Step::Wait(ns(whole - held)), hold(held / 2.0), hold(held / 2.0)], Locks::One)
+                let held = alone_ns - 1e6 / jobs.unlocked_kiops + self.own.x86_magazine_ns.value;
+                (
+                    vec![Step::Wait(Span::from_ns_f64(alone_ns - held)), hold(held / 2.0), hold(held / 2.0)],
+                    Locks::One,
+                )
             }
             // Two words are changed, each read before.
-            Scheme::Bitmap => {
-                (vec![Step::Wait(ns(whole - 4.0 * line)), Step::Exchange, Step::Exchange], Locks::Cpus)
-            }
-            _ => (vec![Step::Wait(ns(whole))], Locks::Cpus),
+            Scheme::Bitmap => (
+                vec![Step::Wait(Span::from_ns_f64(alone_ns - 4.0 * line)), Step::Exchange, Step::Exchange],
+                Locks::Cpus,
+            ),
+            _ => (vec![Step::Wait(Span::from_ns_f64(alone_ns))], Locks::Cpus),
         };
         run(Setup {
             steps,
             locks,
-            lines: self.lines.value as u32,
-            crowd_share: self.crowd_share.value,
+            lines: whole("lines", self.own.lines.value)?,
+            crowd_share: self.own.crowd_share.value,
             ..setup
         })
     }
 
     fn chart(&self, chart: &ChartFile) -> Result<Chart, FamilyError> {
         let point = |scheme: Scheme, threads: u32| {
-            let outcome = run(self.setup(chart.platform, scheme, threads))?;
+            let outcome = run(self.setup(chart.platform, scheme, threads)?)?;
             Ok((f64::from(threads), outcome.seconds(MILLION * f64::from(threads))))
         };
         let line = |line: &LineFile| {
@@ -293,12 +291,12 @@ impl Parameters {
     }
 
     /// Threads that do nothing but map and unmap.
-    fn setup(&self, platform: Platform, scheme: Scheme, threads: u32) -> Setup {
-        let machine = self.machine(platform);
-        let call = ns(self.direct_ns(platform));
+    fn setup(&self, platform: Platform, scheme: Scheme, threads: u32) -> Result<Setup, FamilyError> {
+        let machine = self.machine(platform)?;
+        let call = Span::from_ns_f64(self.direct_ns(platform));
         let table = self.table_ns(platform) / 2.0;
         let half = self.allocator_ns(platform, scheme) / 2.0;
-        let (write, clear) = (Step::Work(ns(table)), Step::Work(ns(table)));
+        let (write, clear) = (Step::Work(Span::from_ns_f64(table)), Step::Work(Span::from_ns_f64(table)));
         let steps = match scheme {
             Scheme::Direct => vec![Step::Work(call)],
             Scheme::TableOnly => vec![write, clear],
@@ -310,62 +308,57 @@ impl Parameters {
             Scheme::Direct | Scheme::TableOnly | Scheme::Magazine => Locks::Cpus,
             Scheme::Bitmap | Scheme::BitmapOverHypercalls | Scheme::Tree => Locks::One,
         };
-        Setup {
+        Ok(Setup {
             machine,
             threads,
             steps,
             locks,
-            lines: self.lines.value as u32,
-            crowd_share: self.crowd_share.value,
+            lines: whole("lines", self.own.lines.value)?,
+            crowd_share: self.own.crowd_share.value,
             access: Span::ZERO,
             operations: operations(threads),
             is_random: true,
             seed: SEED,
-        }
+        })
     }
 
-    fn machine(&self, platform: Platform) -> Machine {
-        match platform {
+    fn machine(&self, platform: Platform) -> Result<Machine, FamilyError> {
+        Ok(match platform {
             Platform::Power => Machine {
-                cores: self.power_cores.value as u32,
-                smt_gain: vec![
-                    1.0,
-                    self.power_smt2_gain.value,
-                    self.power_smt3_gain.value,
-                    self.power_smt4_gain.value,
-                ],
-                nodes: self.power_nodes.value as u32,
-                transfer: transfer(self.power_line_near_ns.value, self.power_line_far_ns.value),
+                cores: whole("power_cores", self.own.power_cores.value)?,
+                smt_gain: self.power7.core_capacity.clone(),
+                nodes: whole("power_nodes", self.own.power_nodes.value)?,
+                transfer: transfer(self.own.power_line_near_ns.value, self.own.power_line_far_ns.value),
             },
             Platform::X86 => Machine {
-                cores: self.x86_cores.value as u32,
-                smt_gain: vec![1.0, self.x86_smt2_gain.value],
+                cores: whole("x86_cores", self.own.x86_cores.value)?,
+                smt_gain: vec![1.0, self.own.x86_smt2_gain.value],
                 nodes: 1,
-                transfer: transfer(self.x86_line_ns.value, self.x86_line_ns.value),
+                transfer: transfer(self.own.x86_line_ns.value, self.own.x86_line_ns.value),
             },
-        }
+        })
     }
 
     /// What a pair takes of the table, both ways.
     fn table_ns(&self, platform: Platform) -> f64 {
         match platform {
-            Platform::Power => self.power_hypercalls_ns.value,
-            Platform::X86 => self.x86_tables_ns.value + self.x86_invalidation_ns.value,
+            Platform::Power => 2.0 * self.power7.hypercall.as_ns_f64(),
+            Platform::X86 => self.own.x86_tables_ns.value + self.own.x86_invalidation_ns.value,
         }
     }
 
     fn direct_ns(&self, platform: Platform) -> f64 {
-        self.direct_instructions.value * self.ns_per_instruction(platform)
+        self.own.direct_instructions.value * self.ns_per_instruction(platform)
     }
 
     /// What an allocation and its end take.
     fn allocator_ns(&self, platform: Platform, scheme: Scheme) -> f64 {
         let instructions = match scheme {
             Scheme::Direct | Scheme::TableOnly => 0.0,
-            Scheme::Bitmap | Scheme::BitmapOverHypercalls => self.bitmap_instructions.value,
-            Scheme::Pool => self.pool_instructions.value,
-            Scheme::Tree => self.tree_instructions.value,
-            Scheme::Magazine => self.magazine_instructions.value,
+            Scheme::Bitmap | Scheme::BitmapOverHypercalls => self.own.bitmap_instructions.value,
+            Scheme::Pool => self.own.pool_instructions.value,
+            Scheme::Tree => self.own.tree_instructions.value,
+            Scheme::Magazine => self.own.magazine_instructions.value,
         };
         instructions * self.ns_per_instruction(platform)
     }
@@ -373,8 +366,8 @@ impl Parameters {
     /// On x86, as of the tree, which was measured both ways.
     fn ns_per_instruction(&self, platform: Platform) -> f64 {
         match platform {
-            Platform::Power => self.power_ns_per_instruction.value,
-            Platform::X86 => self.x86_tree_ns.value / self.tree_instructions.value,
+            Platform::Power => self.power7.instruction_ns,
+            Platform::X86 => self.own.x86_tree_ns.value / self.own.tree_instructions.value,
         }
     }
 }
@@ -388,7 +381,7 @@ fn cores(threads: u32, line_ns: f64, cores: u32) -> Setup {
         locks: Locks::Cpus,
         lines: 1,
         crowd_share: 0.0,
-        access: ns(line_ns),
+        access: Span::from_ns_f64(line_ns),
         operations: operations(threads),
         is_random: true,
         seed: SEED,
@@ -400,7 +393,11 @@ fn operations(threads: u32) -> u64 {
 }
 
 fn transfer(near_ns: f64, far_ns: f64) -> TransferCost {
-    TransferCost { same_cpu: Span::ZERO, same_node: ns(near_ns), other_node: ns(far_ns) }
+    TransferCost {
+        same_cpu: Span::ZERO,
+        same_node: Span::from_ns_f64(near_ns),
+        other_node: Span::from_ns_f64(far_ns),
+    }
 }
 
 fn run(setup: Setup) -> Result<Outcome, FamilyError> {
@@ -408,9 +405,5 @@ fn run(setup: Setup) -> Result<Outcome, FamilyError> {
 }
 
 fn hold(span_ns: f64) -> Step {
-    Step::Hold(ns(span_ns))
-}
-
-fn ns(ns: f64) -> Span {
-    Span::from_ps_f64(ns * 1e3)
+    Step::Hold(Span::from_ns_f64(span_ns))
 }

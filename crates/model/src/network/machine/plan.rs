@@ -1,28 +1,29 @@
 //! The steps of each task.
 
 use super::{CALLS_MAX, HEADER_BYTES, Machine, POLL_FRAMES_MAX, READ_BYTES_MAX, REAP_BURSTS_MAX};
+use crate::host::{Stage, Step};
 use crate::network::adapter::{Burst, Frame, What};
-use crate::network::cpu::{Effect, Step, Task};
 use crate::network::flow::{Pattern, Protocol, TCP_HEADER_BYTES};
-use crate::network::outcome::Stage;
+use crate::network::task::{Effect, Task};
 
 impl Machine<'_> {
     /// The steps of a task.
-    pub(super) fn plan(&mut self, host: usize, cpu: u32, task: Task, steps: &mut Vec<Step>) {
+    pub(super) fn plan(&mut self, host: usize, cpu: u32, task: Task, steps: &mut Vec<Step<Effect>>) {
         match task {
             Task::Write { flow } => self.plan_write(host, cpu, flow, steps),
-            Task::Read { flow } => self.plan_read(host, flow, steps),
+            Task::Read { flow } => self.plan_read(host, cpu, flow, steps),
             Task::Poll { ring, by_interrupt } => self.plan_poll(host, cpu, ring, by_interrupt, steps),
             Task::Reap { ring, by_interrupt } => self.plan_reap(host, cpu, ring, by_interrupt, steps),
         }
     }
 
-    pub(super) fn plan_write(&mut self, host: usize, cpu: u32, flow: u32, steps: &mut Vec<Step>) {
-        let path = self.hosts[host].setup.paths.write;
+    fn plan_write(&mut self, host: usize, cpu: u32, flow: u32, steps: &mut Vec<Step<Effect>>) {
+        let path = self.hosts[host].paths.write;
         let message_bytes = self.setup.work.message_bytes;
         let writes = self.writes_at_once(flow);
         steps.push(self.stack(host, path * writes as f64));
         let mut bytes = message_bytes * writes;
+        self.plan_copy(host, [cpu, cpu], bytes, steps);
         if let Pattern::Stream { .. } = self.setup.work.pattern {
             self.operations += if self.is_measuring { writes } else { 0 };
             bytes = self.gathered(flow, bytes);
@@ -38,7 +39,7 @@ impl Machine<'_> {
     }
 
     /// Up to a frame's worth of a stream.
-    pub(super) fn writes_at_once(&self, flow: u32) -> u64 {
+    fn writes_at_once(&self, flow: u32) -> u64 {
         let work = &self.setup.work;
         let gathered = self.flows[flow as usize].gathered;
         match work.pattern {
@@ -51,7 +52,7 @@ impl Machine<'_> {
     }
 
     /// A stream of messages that are shorter than a frame leaves by whole frames (Nagle's algorithm).
-    pub(super) fn gathered(&mut self, flow: u32, bytes: u64) -> u64 {
+    fn gathered(&mut self, flow: u32, bytes: u64) -> u64 {
         let payload = self.frame_payload();
         let known = &mut self.flows[flow as usize];
         known.gathered += bytes;
@@ -62,50 +63,47 @@ impl Machine<'_> {
         std::mem::take(&mut known.gathered)
     }
 
-    pub(super) fn frame_payload(&self) -> u64 {
+    fn frame_payload(&self) -> u64 {
         self.setup.wire.mtu_bytes - self.setup.work.protocol.header_bytes()
     }
 
-    pub(super) fn plan_datagram(
-        &mut self,
-        host: usize,
-        cpu: u32,
-        flow: u32,
-        bytes: u64,
-        steps: &mut Vec<Step>,
-    ) {
-        let path = self.hosts[host].setup.paths.send;
+    fn plan_datagram(&mut self, host: usize, cpu: u32, flow: u32, bytes: u64, steps: &mut Vec<Step<Effect>>) {
+        let path = self.hosts[host].paths.send;
         for frame in self.frames(flow, bytes) {
             steps.push(self.stack(host, path));
-            let is_inline = frame.ethernet_bytes() <= self.hosts[host].setup.adapter.inline_bytes;
-            let mapped = if is_inline { &[][..] } else { &[frame.ethernet_bytes()] };
-            self.plan_burst(host, cpu, vec![frame], mapped, steps);
+            self.plan_frame(host, cpu, frame, steps);
         }
     }
 
-    pub(super) fn plan_segments(
+    fn plan_segments(
         &mut self,
         host: usize,
         cpu: u32,
         flow: u32,
         bytes: u64,
         most: u64,
-        steps: &mut Vec<Step>,
+        steps: &mut Vec<Step<Effect>>,
     ) {
-        let path = self.hosts[host].setup.paths.send;
+        let path = self.hosts[host].paths.send;
         for from in (0..bytes).step_by(most as usize) {
             let segment = (bytes - from).min(most);
             let frames = self.frames(flow, segment);
             steps.push(self.stack(host, path * frames.len() as f64));
-            let is_inline = frames.len() == 1
-                && frames[0].ethernet_bytes() <= self.hosts[host].setup.adapter.inline_bytes;
-            let mapped = if is_inline { &[][..] } else { &[HEADER_BYTES, segment] };
-            self.plan_burst(host, cpu, frames, mapped, steps);
+            let is_inline = frames.len() == 1 && self.is_inline(host, &frames[0]);
+            let mapped = if is_inline { Vec::new() } else { self.segment_pieces(host, segment) };
+            self.plan_burst(host, cpu, frames, &mapped, steps);
         }
     }
 
+    /// What is mapped of a segment: its headers, and its bytes as they lie in memory.
+    fn segment_pieces(&self, host: usize, segment: u64) -> Vec<u64> {
+        let most = self.hosts[host].adapter.fragment_bytes.unwrap_or(segment);
+        let pieces = (0..segment).step_by(most as usize).map(|from| (segment - from).min(most));
+        std::iter::once(HEADER_BYTES).chain(pieces).collect()
+    }
+
     /// Cuts bytes into frames.
-    pub(super) fn frames(&self, flow: u32, bytes: u64) -> Vec<Frame> {
+    fn frames(&self, flow: u32, bytes: u64) -> Vec<Frame> {
         let (payload, headers) = (self.frame_payload(), self.setup.work.protocol.header_bytes());
         let frame = |bytes: u64| Frame {
             flow,
@@ -116,23 +114,35 @@ impl Machine<'_> {
         (0..bytes).step_by(payload as usize).map(|from| frame((bytes - from).min(payload))).collect()
     }
 
+    /// A frame of one mapping, or none.
+    fn plan_frame(&mut self, host: usize, cpu: u32, frame: Frame, steps: &mut Vec<Step<Effect>>) {
+        let whole = [frame.ethernet_bytes()];
+        let mapped = if self.is_inline(host, &frame) { &[][..] } else { &whole };
+        self.plan_burst(host, cpu, vec![frame], mapped, steps);
+    }
+
+    /// Whether the adapter takes a frame with the descriptor that sends it.
+    fn is_inline(&self, host: usize, frame: &Frame) -> bool {
+        frame.ethernet_bytes() <= self.hosts[host].adapter.inline_bytes
+    }
+
     /// Maps what is sent together, and hands it to the adapter.
-    pub(super) fn plan_burst(
+    fn plan_burst(
         &mut self,
         host: usize,
         cpu: u32,
         frames: Vec<Frame>,
         mapped_bytes: &[u64],
-        steps: &mut Vec<Step>,
+        steps: &mut Vec<Step<Effect>>,
     ) {
         let state = &mut self.hosts[host];
         let mapped = mapped_bytes.iter().filter_map(|bytes| state.mapping.map(cpu, *bytes, steps)).collect();
-        let burst = state.rings.put(Burst { frames, mapped });
+        let burst = state.rings.bursts.put(Burst { frames, mapped });
         steps.push(Step::Then(Effect::Send { burst }));
     }
 
-    pub(super) fn plan_read(&mut self, host: usize, flow: u32, steps: &mut Vec<Step>) {
-        let path = self.hosts[host].setup.paths.read;
+    fn plan_read(&mut self, host: usize, cpu: u32, flow: u32, steps: &mut Vec<Step<Effect>>) {
+        let path = self.hosts[host].paths.read;
         let unread = &mut self.flows[flow as usize].unread[host];
         let message_bytes = self.setup.work.message_bytes;
         let (bytes, reads) = match self.setup.work.pattern {
@@ -144,24 +154,28 @@ impl Machine<'_> {
         };
         *unread -= bytes;
         steps.push(self.stack(host, path * reads as f64));
+        let received_on = self.hosts[host].cpu_of_ring(self.rings[flow as usize][host][0]);
+        self.plan_copy(host, [cpu, received_on], bytes, steps);
         steps.push(Step::Then(Effect::Read { flow, bytes }));
     }
 
-    pub(super) fn plan_poll(
+    fn plan_poll(
         &mut self,
         host: usize,
         cpu: u32,
         ring: u32,
         by_interrupt: bool,
-        steps: &mut Vec<Step>,
+        steps: &mut Vec<Step<Effect>>,
     ) {
-        let paths = self.hosts[host].setup.paths;
+        let paths = self.hosts[host].paths;
         if by_interrupt {
             steps.push(self.stack(host, paths.interrupt));
         }
         let waiting = &mut self.hosts[host].rings.receive[ring as usize].frames;
         let taken: Vec<Frame> = waiting.drain(..waiting.len().min(POLL_FRAMES_MAX)).collect();
         let mut new = Vec::new();
+        let known = &mut self.hosts[host].rings.receive[ring as usize];
+        known.taken = known.taken.saturating_sub(taken.len() as u64);
         for frame in &taken {
             let Frame { flow, bytes, .. } = *frame;
             match frame.what {
@@ -185,19 +199,19 @@ impl Machine<'_> {
     }
 
     /// Unmaps a frame's buffers, as far as it was the last in them, and notes which kinds are to be mapped anew.
-    pub(super) fn plan_buffers(
+    fn plan_buffers(
         &mut self,
         host: usize,
         cpu: u32,
         ring: u32,
         bytes: u64,
         new: &mut Vec<usize>,
-        steps: &mut Vec<Step>,
+        steps: &mut Vec<Step<Effect>>,
     ) {
-        let state = &mut self.hosts[host];
-        if bytes <= state.setup.adapter.copied_bytes {
-            return;
+        if bytes <= self.hosts[host].adapter.copied_bytes {
+            return self.plan_copy(host, [cpu, cpu], bytes, steps);
         }
+        let state = &mut self.hosts[host];
         for (kind, pieces) in state.rings.receive[ring as usize].pieces.iter_mut().enumerate() {
             pieces.used += 1;
             if pieces.used < pieces.frames_per_mapping {
@@ -212,12 +226,12 @@ impl Machine<'_> {
     }
 
     /// Each stream is told once what came of it in a poll.
-    pub(super) fn plan_acknowledgements(
+    fn plan_acknowledgements(
         &mut self,
         host: usize,
         cpu: u32,
         taken: &[Frame],
-        steps: &mut Vec<Step>,
+        steps: &mut Vec<Step<Effect>>,
     ) {
         if self.setup.work.pattern == Pattern::Exchange {
             return;
@@ -233,36 +247,40 @@ impl Machine<'_> {
             }
             let ip_bytes = TCP_HEADER_BYTES as u32;
             let frame = Frame { flow, bytes, ip_bytes, what: What::Acknowledgement };
-            let is_inline = frame.ethernet_bytes() <= self.hosts[host].setup.adapter.inline_bytes;
-            let mapped = if is_inline { &[][..] } else { &[frame.ethernet_bytes()] };
-            self.plan_burst(host, cpu, vec![frame], mapped, steps);
+            self.plan_frame(host, cpu, frame, steps);
         }
     }
 
-    pub(super) fn plan_reap(
+    fn plan_reap(
         &mut self,
         host: usize,
         cpu: u32,
         ring: u32,
         by_interrupt: bool,
-        steps: &mut Vec<Step>,
+        steps: &mut Vec<Step<Effect>>,
     ) {
         if by_interrupt {
-            let interrupt = self.hosts[host].setup.paths.interrupt;
+            let interrupt = self.hosts[host].paths.interrupt;
             steps.push(self.stack(host, interrupt));
         }
         let state = &mut self.hosts[host];
         let sent = &mut state.rings.send[ring as usize].sent;
         let taken: Vec<u32> = sent.drain(..sent.len().min(REAP_BURSTS_MAX)).collect();
         for burst in taken {
-            for mapped in state.rings.take(burst).mapped {
+            for mapped in state.rings.bursts.take(burst).mapped {
                 state.mapping.unmap(cpu, mapped, steps);
             }
         }
         steps.push(Step::Then(Effect::Reaped { ring }));
     }
 
-    pub(super) fn stack(&self, host: usize, instructions: f64) -> Step {
-        Step::Work(self.hosts[host].time_of(instructions), Stage::Stack)
+    /// Bytes that the one of both CPUs copies, which the other allocated.
+    fn plan_copy(&self, host: usize, [by, of]: [u32; 2], bytes: u64, steps: &mut Vec<Step<Effect>>) {
+        let span = self.hosts[host].copy(by, of, bytes);
+        steps.extend(span.map(|span| Step::Work(span, Stage::Stack)));
+    }
+
+    fn stack(&self, host: usize, instructions: f64) -> Step<Effect> {
+        Step::Work(self.hosts[host].processors.setup.time_of(instructions), Stage::Stack)
     }
 }

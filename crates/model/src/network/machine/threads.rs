@@ -1,8 +1,8 @@
 //! The applications' threads: what they do next, and what wakes them.
 
 use super::{CLIENT, Event, Machine};
-use crate::network::cpu::Task;
 use crate::network::flow::Pattern;
+use crate::network::task::Task;
 use des::{Calendar, Queue, Time};
 
 impl Machine<'_> {
@@ -57,7 +57,7 @@ impl Machine<'_> {
     }
 
     /// An exchange ends, and the next begins.
-    pub(super) fn exchanged(&mut self, now: Time, flow: u32) {
+    fn exchanged(&mut self, now: Time, flow: u32) {
         let began = std::mem::replace(&mut self.flows[flow as usize].began, now);
         if self.is_measuring {
             let took = now.since(began).unwrap_or_default();

@@ -1,0 +1,77 @@
+//! What a model expects of a host's areas of `memmap=`, for the findings about them.
+
+use host::Host;
+use host::judge::{AreaForecast, Rest};
+use host::memory::PhysRange;
+use host::memory::effective::Call;
+use model::AreaExpectation;
+use model::memory_type::{Comparison, Limit, Throughput};
+
+/// Areas that are modelled: no host of a person has more.
+const AREAS_MAX: usize = 16;
+
+/// Asks the model about each area as `ioremap` maps it, which is what the findings are about.
+pub(crate) fn forecasts(host: &Host) -> anyhow::Result<Vec<AreaForecast>> {
+    let Some(memory) = &host.memory else { return Ok(Vec::new()) };
+    let mut forecasts = Vec::new();
+    for area in memory.memmap.iter().filter_map(|area| area.set_aside()).take(AREAS_MAX) {
+        let effective = memory.effective(area);
+        let Some(mapping) = effective.mapped_by(Call::Ioremap) else { continue };
+        forecasts.extend(model::expect_of_area(mapping, area)?.map(|expected| forecast(area, expected)));
+    }
+    Ok(forecasts)
+}
+
+fn forecast(area: PhysRange, expected: AreaExpectation) -> AreaForecast {
+    let rest = |parameter: model::Parameter| Rest {
+        name: parameter.name,
+        value: parameter.value,
+        evidence: parameter.evidence,
+    };
+    let link = expected.parameters.iter().find(|parameter| parameter.name == "link_gigabits_per_second");
+    let link = link.map_or("unknown".to_owned(), |link| link.value.to_string());
+    AreaForecast {
+        area,
+        what: format!(
+            "{} to a card, and {} with memory of the DMA API; {}",
+            throughput(&expected.to_card),
+            throughput(&expected.dma_api),
+            corruption(&expected.snooped, &expected.unsnooped)
+        ),
+        basis: format!(
+            "the model of `iotoll reproduce memmap`, with a processor of 2010 and a link of {link} Gb/s; an uncached store is \
+             calibrated, the link assumed, and that page and the JSON document say what each value rests on"
+        ),
+        to_card_bytes_per_second: expected.to_card.bytes_per_second,
+        dma_api_bytes_per_second: expected.dma_api.bytes_per_second,
+        miscompare_share_snooped: expected.snooped.share(),
+        miscompare_share_unsnooped: expected.unsnooped.share(),
+        rests_on: expected.parameters.into_iter().map(rest).collect(),
+    }
+}
+
+fn throughput(one: &Throughput) -> String {
+    let limit = match one.limit {
+        Limit::Cpu => "the CPU's stores rule",
+        Limit::Link => "the link rules",
+    };
+    format!("{:.0} MB/s ({limit})", one.bytes_per_second / 1e6)
+}
+
+fn corruption(snooped: &Comparison, unsnooped: &Comparison) -> String {
+    let wrong = |one: &Comparison| {
+        format!("{:.0} % of the words miscompare in a buffer that the caches hold", one.share() * 100.0)
+    };
+    match (snooped.miscompares, unsnooped.miscompares) {
+        (0, 0) => "no data is corrupted, whether the card's accesses snoop or not".to_owned(),
+        (0, _) => {
+            let causes: Vec<&str> = unsnooped.stale.iter().map(|one| one.why).collect();
+            format!(
+                "no data is corrupted if the card's accesses snoop; if they do not, {}: {}",
+                wrong(unsnooped),
+                causes.join("; ")
+            )
+        }
+        _ => format!("{} even if the card's accesses snoop", wrong(snooped)),
+    }
+}

@@ -1,0 +1,130 @@
+//! A guest that runs this test program itself, with the libraries that it was linked with: its one test that is ignored elsewhere.
+
+use lab::{
+    guest::{Initramfs, PlacedFile, initramfs::module_path},
+    kernel::{Cache, Kernel, Module, ModuleTree, busybox},
+    qemu::{self, Limits, QemuError},
+};
+use std::{
+    collections::BTreeMap,
+    env,
+    ffi::OsString,
+    fs,
+    io::{self, Write},
+    path::Path,
+    process::Command,
+    sync::atomic::AtomicBool,
+    time::Duration,
+};
+
+/// A guest under emulation boots in seconds; a busy machine takes some more.
+const BOOT_TIME_MAX: Duration = Duration::from_secs(240);
+
+/// What is in the guest, and done there.
+pub(crate) struct Guest<'a> {
+    /// Modules that are loaded, before `before`.
+    pub(crate) modules: &'a [&'a str],
+    /// Lines of a script that come before the program.
+    pub(crate) before: String,
+    /// Values of the variable `IOTOLL_WAY` that it is run with, one after the other.
+    pub(crate) ways: &'a [&'a str],
+    /// Lines that come after it.
+    pub(crate) after: &'a str,
+    /// QEMU's arguments for its devices.
+    pub(crate) devices: &'a str,
+    /// The kernel's.
+    pub(crate) command_line: &'a str,
+}
+
+/// In the guest: which way to go.
+pub(crate) const WAY: &str = "IOTOLL_WAY";
+
+#[allow(clippy::explicit_write, reason = "what eprintln writes is captured")]
+pub(crate) fn skip(why: &str) {
+    writeln!(io::stderr(), "SKIPPED: {why}").unwrap();
+}
+
+/// Where kernels are; `None` where no guests are to be booted.
+pub(crate) fn cache() -> Option<Cache> {
+    if env::var("IOTOLL_KERNEL_TESTS").is_ok_and(|value| value == "off") {
+        skip("IOTOLL_KERNEL_TESTS=off, no guest was booted");
+        return None;
+    }
+    Some(Cache::of_environment().unwrap())
+}
+
+impl Guest<'_> {
+    /// Boots it, and returns what was written on its console; `None` without QEMU.
+    pub(crate) fn run(&self, cache: &Cache, kernel: &Kernel) -> Option<String> {
+        let modules = ModuleTree::of_kernel(kernel).unwrap().order(self.modules).unwrap().load;
+        let busybox = fs::read(busybox(cache, kernel.arch).unwrap()).unwrap();
+        let program = env::current_exe().unwrap();
+        let files: BTreeMap<String, Vec<u8>> = libraries(&program)
+            .into_iter()
+            .chain([program.to_str().unwrap().to_owned()])
+            .map(|path| (path.clone(), fs::read(path).unwrap()))
+            .collect();
+        let placed: Vec<PlacedFile<'_>> = files
+            .iter()
+            .map(|(path, bytes)| PlacedFile {
+                path: path.as_str(),
+                permissions: 0o755,
+                bytes: bytes.as_slice(),
+            })
+            .collect();
+        let init = self.init(&modules, &program);
+        let initramfs = Initramfs {
+            release: &kernel.release,
+            busybox: &busybox,
+            modules: &modules,
+            init: &init,
+            files: &placed,
+        };
+        let console = self.boot(kernel, &initramfs.build().unwrap());
+        if console.is_none() {
+            skip(&format!("no {} here, {} was not booted", kernel.arch.qemu(), kernel.release));
+        }
+        console
+    }
+
+    fn init(&self, modules: &[Module], program: &Path) -> String {
+        let mut script = "#!/bin/sh\n".to_owned();
+        for (kind, place) in [("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev")] {
+            script += &format!("busybox mount -t {kind} {kind} {place}\n");
+        }
+        for (position, module) in modules.iter().enumerate() {
+            script += &format!("busybox insmod {}\n", module_path(position, module));
+        }
+        script += &self.before;
+        for way in self.ways {
+            let program = program.display();
+            script += &format!("{WAY}={way} {program} --ignored --exact in_the_guest --nocapture\n");
+        }
+        script + self.after + "busybox poweroff -f\n"
+    }
+
+    fn boot(&self, kernel: &Kernel, archive: &[u8]) -> Option<String> {
+        let folder = tempfile::tempdir().unwrap();
+        let [guest, console] = ["guest", "console"].map(|name| folder.path().join(name));
+        fs::write(&guest, archive).unwrap();
+        let machine = "-machine q35,kernel-irqchip=split -cpu max -m 1G -accel tcg -nodefaults -display none -no-reboot";
+        let arguments = format!("{machine} {} -serial file:{}", self.devices, console.display());
+        let mut arguments: Vec<OsString> = arguments.split(' ').map(OsString::from).collect();
+        arguments.extend(["-kernel".into(), kernel.image.clone().into(), "-initrd".into(), guest.into()]);
+        let command_line = format!("console=ttyS0 {} panic=-1 quiet", self.command_line);
+        arguments.extend(["-append".into(), command_line.into()]);
+        let limits = Limits { time: BOOT_TIME_MAX, stop: &AtomicBool::new(false) };
+        match qemu::run(kernel.arch, &arguments, &console, limits) {
+            Ok(()) => Some(String::from_utf8_lossy(&fs::read(console).unwrap()).into_owned()),
+            Err(QemuError::Missing { .. }) => None,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// Shared libraries of a program, by their paths.
+fn libraries(program: &Path) -> Vec<String> {
+    let output = Command::new("ldd").arg(program).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.split_whitespace().filter(|word| word.starts_with('/')).map(str::to_owned).collect()
+}

@@ -1,0 +1,119 @@
+//! The steps of each task.
+
+use super::command::Command;
+use super::threads::Request;
+use super::{COMPLETIONS_MAX, Machine};
+use crate::block::adapter::pages;
+use crate::block::task::Effect;
+use crate::host::{Mapped, Road, Stage, Step};
+use des::Time;
+
+impl Machine<'_> {
+    /// A thread takes what is done, and asks for one more; or it sleeps. Interrupts come between such steps, and so do other threads.
+    pub(super) fn plan_go(&mut self, cpu: u32, thread: u32, is_woken: bool, steps: &mut Vec<Step<Effect>>) {
+        let paths = self.setup.host.paths;
+        if is_woken {
+            steps.push(self.stack(paths.wake));
+        }
+        let known = &mut self.threads[thread as usize];
+        let done = std::mem::take(&mut known.done);
+        known.under_way -= done.len() as u32;
+        steps.extend(done.into_iter().map(|request| Step::Then(Effect::Taken { request })));
+        if self.may_ask(thread) {
+            self.plan_request(cpu, thread, steps);
+        }
+        if self.may_ask(thread) {
+            steps.push(Step::Then(Effect::Asked { thread }));
+        } else {
+            steps.push(self.stack(paths.sleep));
+            steps.push(Step::Then(Effect::Slept { thread }));
+        }
+    }
+
+    fn may_ask(&self, thread: u32) -> bool {
+        let known = &self.threads[thread as usize];
+        !self.is_over && known.under_way < self.setup.jobs[known.job as usize].depth
+    }
+
+    fn plan_request(&mut self, cpu: u32, thread: u32, steps: &mut Vec<Step<Effect>>) {
+        let paths = self.setup.host.paths;
+        let job = &self.setup.jobs[self.threads[thread as usize].job as usize];
+        let is_write = self.threads[thread as usize].draw_write(job.access);
+        let bytes = job.block_bytes;
+        let bytes_max = self.adapter().transfer_bytes_max;
+        let commands = bytes.div_ceil(bytes_max) as u32;
+        self.threads[thread as usize].under_way += 1;
+        let request = self.requests.put(Request { thread, began: Time::ZERO, commands });
+        steps.push(Step::Then(Effect::Begun { request }));
+        steps.push(self.stack(paths.submit + paths.submit_page * (pages(bytes) - 1) as f64));
+        let mut die = self.first_die(thread, bytes, job.is_random);
+        for from in (0..bytes).step_by(bytes_max as usize) {
+            let bytes = (bytes - from).min(bytes_max);
+            let command = Command { request, bytes, is_write, die, ..self.new_command(cpu) };
+            die = self.die_after(die, bytes);
+            self.plan_command(cpu, command, steps);
+        }
+    }
+
+    /// Maps a command's data, and puts it into the queue.
+    fn plan_command(&mut self, cpu: u32, command: Command, steps: &mut Vec<Step<Effect>>) {
+        let lock = self.setup.host.road.locks() + command.queue;
+        let mapped =
+            self.plan_entries(steps, |machine, steps| machine.mapping.map(cpu, command.bytes, steps));
+        let command = self.commands.put(Command { mapped, ..command });
+        steps.extend([
+            Step::Acquire(lock),
+            self.stack(self.setup.host.paths.queue),
+            Step::Then(Effect::Rung { command }),
+            Step::Release(lock),
+        ]);
+    }
+
+    pub(super) fn plan_complete(
+        &mut self,
+        cpu: u32,
+        queue: u32,
+        by_interrupt: bool,
+        steps: &mut Vec<Step<Effect>>,
+    ) {
+        let paths = self.setup.host.paths;
+        if by_interrupt {
+            steps.push(self.stack(paths.interrupt));
+        }
+        for command in self.queues[queue as usize].take(COMPLETIONS_MAX) {
+            let Command { bytes, mapped, .. } = self.commands[command];
+            steps.push(self.stack(paths.complete + paths.complete_page * (pages(bytes) - 1) as f64));
+            if let Some(mapped) = mapped {
+                self.plan_unmap(cpu, mapped, steps);
+            }
+            steps.push(Step::Then(Effect::Completed { command }));
+        }
+        steps.push(Step::Then(Effect::Reaped { queue }));
+    }
+
+    fn plan_unmap(&mut self, cpu: u32, mapped: Mapped, steps: &mut Vec<Step<Effect>>) {
+        self.plan_entries(steps, |machine, steps| machine.mapping.unmap(cpu, mapped, steps));
+    }
+
+    /// Maps or unmaps, with what entries beyond the first take: the price of a call is that of one page.
+    fn plan_entries<Done>(
+        &mut self,
+        steps: &mut Vec<Step<Effect>>,
+        call: impl FnOnce(&mut Self, &mut Vec<Step<Effect>>) -> Done,
+    ) -> Done {
+        let entries = self.mapping.bill.table_entries;
+        let host = &self.setup.host;
+        let place = steps.len();
+        let done = call(self, steps);
+        let further = (self.mapping.bill.table_entries - entries).saturating_sub(1);
+        if matches!(host.road, Road::Translated { .. }) && further > 0 {
+            let span = host.cpus.time_of(host.entry_instructions * further as f64);
+            steps.insert(place, Step::Work(span, Stage::Mapping));
+        }
+        done
+    }
+
+    fn stack(&self, instructions: f64) -> Step<Effect> {
+        Step::Work(self.setup.host.cpus.time_of(instructions), Stage::Stack)
+    }
+}

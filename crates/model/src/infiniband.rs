@@ -1,0 +1,34 @@
+//! InfiniBand adapters that keep their contexts in memory of their own or in the host's, and what talks over them.
+//!
+//! ```text
+//!   process --doorbell--> adapter: QP context, WQE, translations --packets--> port --switch--> port --> adapter --> memory
+//!                            |  cache of contexts                                              ACK, completion
+//!                            +--miss--> adapter memory, or host memory behind the bus
+//! ```
+//!
+//! Contexts and translations lie in tables as the mthca driver lays them out ([`icm`]); every one that an adapter needs is looked
+//! up in its [`cache`](CacheShape), and what is not there is fetched from where the tables are. Everything else, queues and
+//! buffers, is in host memory.
+
+mod adapter;
+mod bus;
+mod cache;
+mod experiment;
+pub mod icm;
+mod machine;
+mod message;
+pub mod mpi;
+pub mod nas;
+mod outcome;
+pub mod trace;
+mod verbs;
+mod wire;
+
+pub use adapter::{Adapter, Host, Setup};
+pub use bus::{Bus, PciX};
+pub use cache::{CacheShape, Replacement};
+pub use experiment::{AdaptersAnswer, AdaptersExperiment, PlacedAnswer};
+pub use message::{Place, Verb};
+pub use outcome::{NodeUsage, Outcome, Totals};
+pub use verbs::{Load, Measured, Pattern, run, run_on_heap};
+pub use wire::Wire;

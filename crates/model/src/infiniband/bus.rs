@@ -1,0 +1,134 @@
+//! The bus between an adapter and host memory: PCI Express, or PCI-X, which both directions share.
+
+use crate::link::Link;
+use crate::serial::Serial;
+use des::{Span, Time};
+
+/// A bus.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Bus {
+    /// Two directions of packets.
+    Pcie(Link),
+    /// One set of wires for all.
+    PciX(PciX),
+}
+
+/// PCI-X: a shared bus on which a read is two transactions, a request and later its split completion, and everything else waits
+/// while one is on it (PCI-X Addendum to the PCI Local Bus Specification, revision 1.0a, 2000).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PciX {
+    /// Clocks in a second.
+    pub clock_hz: f64,
+    /// Bytes that go over it in a clock.
+    pub bytes_per_clock: u64,
+    /// Clocks of a transaction without its data: arbitration, address, attributes, the target's answer, turning the bus around.
+    pub overhead_clocks: u64,
+    /// Bytes of a transaction at most: longer ones are cut at multiples of it.
+    pub burst_bytes_max: u64,
+}
+
+impl PciX {
+    /// What data takes in transactions of its own.
+    fn data(&self, address: u64, bytes: u64) -> Span {
+        let unit = self.burst_bytes_max.max(1);
+        let pieces = (address % unit + bytes).div_ceil(unit);
+        self.clocks(pieces * self.overhead_clocks + bytes.div_ceil(self.bytes_per_clock.max(1)))
+    }
+
+    /// What the requests for it take.
+    fn requests(&self, address: u64, bytes: u64) -> Span {
+        let unit = self.burst_bytes_max.max(1);
+        self.clocks((address % unit + bytes).div_ceil(unit) * self.overhead_clocks)
+    }
+
+    fn clocks(&self, clocks: u64) -> Span {
+        Span::from_ps_f64(clocks as f64 * 1e12 / self.clock_hz)
+    }
+}
+
+impl Bus {
+    /// Bytes in a second at most, one way, packets' or transactions' overheads among them.
+    pub fn bytes_per_second(&self) -> f64 {
+        match self {
+            Self::Pcie(link) => link.packet_bits_per_second() / 8.0,
+            Self::PciX(bus) => bus.clock_hz * bus.bytes_per_clock as f64,
+        }
+    }
+}
+
+/// A bus in use.
+#[derive(Debug, Clone)]
+pub(super) struct Lanes {
+    bus: Bus,
+    /// Towards memory; of PCI-X both ways.
+    up: Serial,
+    down: Serial,
+}
+
+impl Lanes {
+    pub(super) fn new(bus: Bus) -> Self {
+        Self { bus, up: Serial::default(), down: Serial::default() }
+    }
+
+    /// Requests of a read go to memory.
+    pub(super) fn request(&mut self, now: Time, address: u64, bytes: u64) -> Time {
+        match &self.bus {
+            Bus::Pcie(link) => self.up.take(now, link.time_of(link.read_request_bytes(address, bytes))),
+            Bus::PciX(bus) => self.up.take(now, bus.requests(address, bytes)),
+        }
+    }
+
+    /// What was read comes from there.
+    pub(super) fn completion(&mut self, now: Time, address: u64, bytes: u64) -> Time {
+        match &self.bus {
+            Bus::Pcie(link) => self.down.take(now, link.time_of(link.completion_bytes(address, bytes))),
+            Bus::PciX(bus) => self.up.take(now, bus.data(address, bytes)),
+        }
+    }
+
+    /// The adapter writes to memory.
+    pub(super) fn write(&mut self, now: Time, address: u64, bytes: u64) -> Time {
+        match &self.bus {
+            Bus::Pcie(link) => self.up.take(now, link.time_of(link.write_bytes(address, bytes))),
+            Bus::PciX(bus) => self.up.take(now, bus.data(address, bytes)),
+        }
+    }
+
+    /// A CPU writes to the adapter.
+    pub(super) fn doorbell(&mut self, now: Time, bytes: u64) -> Time {
+        match &self.bus {
+            Bus::Pcie(link) => self.down.take(now, link.time_of(link.write_bytes(0, bytes))),
+            Bus::PciX(bus) => self.up.take(now, bus.data(0, bytes)),
+        }
+    }
+
+    /// How long it was busy, to memory and from there; PCI-X both ways together, twice.
+    pub(super) fn busy(&self, now: Time) -> [Span; 2] {
+        match &self.bus {
+            Bus::Pcie(_) => [self.up.busy(now), self.down.busy(now)],
+            Bus::PciX(_) => [self.up.busy(now); 2],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pcix() -> Bus {
+        Bus::PciX(PciX { clock_hz: 125e6, bytes_per_clock: 8, overhead_clocks: 8, burst_bytes_max: 512 })
+    }
+
+    #[test]
+    fn a_shared_bus_carries_one_thing_after_another() {
+        // Clocks of 8 ns.
+        let mut lanes = Lanes::new(pcix());
+        let at = Time::from_ps;
+        assert_eq!(lanes.request(at(0), 0, 1024), at(2 * 8 * 8_000));
+        assert_eq!(lanes.completion(at(0), 0, 1024), at((2 * 8 + 2 * 8 + 128) * 8_000));
+        assert_eq!(lanes.write(at(0), 504, 16), at((160 + 2 * 8 + 2) * 8_000));
+        assert_eq!(lanes.doorbell(at(0), 8), at((178 + 9) * 8_000));
+        assert_eq!(lanes.busy(at(187 * 8_000)).map(|span| span.as_ps()), [187 * 8_000; 2]);
+        assert!((pcix().bytes_per_second() - 1e9).abs() < 1.0);
+    }
+}

@@ -1,0 +1,583 @@
+//! InfiniBand adapters as a user's file describes them: with their contexts in the host's memory, and beside it in their own.
+
+use super::icm::{Chunks, Profile, doorbell_bytes};
+use super::mpi::{Library, Program, ProgramError, run_program};
+use super::nas::{Kernel, PROCESSES};
+use super::{
+    Adapter, Bus, CacheShape, Host, Load, Outcome, Pattern, PciX, Place, Replacement, Setup, Verb, Wire, run,
+};
+use crate::link::Link;
+use crate::part::Part;
+use crate::user_file::{self, ExperimentError, Wrong, wrong_link};
+use des::Span;
+use serde::{Deserialize, Serialize};
+
+/// What a file says.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AdaptersExperiment {
+    /// What it is about, for people.
+    what: String,
+    host: HostFile,
+    adapter: AdapterFile,
+    wire: WireFile,
+    /// What two processes do over verbs; or else `processes`.
+    verbs: Option<VerbsFile>,
+    /// What processes do that pass messages.
+    processes: Option<ProcessesFile>,
+    /// Of all random choices.
+    #[serde(default)]
+    seed: u64,
+    /// A trace in place of a benchmark.
+    #[serde(skip)]
+    trace: Option<Program>,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct HostFile {
+    pcie: Option<Link>,
+    pcix: Option<PciXFile>,
+    read_ns: f64,
+    post_ns: f64,
+    poll_ns: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PciXFile {
+    clock_mhz: f64,
+    bytes_per_clock: u64,
+    overhead_clocks: u64,
+    burst_bytes_max: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AdapterFile {
+    send_ns: f64,
+    send_gap_ns: f64,
+    receive_ns: f64,
+    receive_gap_ns: f64,
+    works_max: u32,
+    packets_max: u32,
+    fetches_max: u32,
+    memory_ns: f64,
+    memory_gigabytes_per_second: f64,
+    qp_bytes: u64,
+    cache: CacheFile,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CacheFile {
+    kib: u64,
+    line_bytes: u64,
+    ways: u32,
+    replacement: Replacement,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WireFile {
+    gigabits_per_second: f64,
+    overhead_share: f64,
+    mtu_bytes: u64,
+    latency_ns: f64,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct VerbsFile {
+    pattern: PatternFile,
+    verb: Verb,
+    message_bytes: u64,
+    connections: u32,
+    messages: u64,
+    #[serde(default = "one")]
+    window: u32,
+    #[serde(default = "hundred")]
+    reuse_percent: u32,
+    #[serde(default)]
+    both_ways: bool,
+    #[serde(default)]
+    is_loop: bool,
+    #[serde(default = "host")]
+    buffers: Place,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum PatternFile {
+    Alone,
+    PingPong,
+    Scatter,
+    Stream,
+    Random,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ProcessesFile {
+    /// A trace replaces it.
+    benchmark: Option<Kernel>,
+    #[serde(default = "million")]
+    operations_per_second: f64,
+    #[serde(default = "one")]
+    rounds: u32,
+    per_node: u16,
+    eager_bytes_max: u64,
+    copy_ps_per_byte: f64,
+    call_ns: f64,
+    shared_ns: f64,
+}
+
+/// What came out.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AdaptersAnswer {
+    /// What it is about.
+    pub what: String,
+    /// With contexts in the host's memory.
+    pub memory_less: PlacedAnswer,
+    /// With contexts in the adapter's.
+    pub with_memory: PlacedAnswer,
+    /// What an adapter without memory takes more time, as a share.
+    pub cost_share: f64,
+    /// Host memory that contexts take without memory of their own, for the connections of one adapter.
+    pub host_memory_bytes: u64,
+}
+
+/// What was measured of one placement.
+#[derive(Debug, Default)]
+struct Times {
+    mean: Span,
+    p99: Option<Span>,
+    /// Where only a part of all messages was measured.
+    messages_per_second: Option<f64>,
+}
+
+/// What came out of one placement.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PlacedAnswer {
+    /// Mean time of a message, of a scatter, or of a round of processes.
+    pub latency_mean_ns: f64,
+    /// What 99 of 100 messages or scatters took at most.
+    pub latency_p99_ns: Option<f64>,
+    /// Messages in a second.
+    pub messages_per_second: f64,
+    /// Bytes of messages in a second, in 10^9 bits.
+    pub gigabits_per_second: f64,
+    /// Of look-ups of contexts, those that missed.
+    pub miss_share: f64,
+    /// Bytes of contexts that were fetched for each message.
+    pub fetched_bytes_per_message: f64,
+    /// How busy each part of the first node was, 0 to 1.
+    pub parts: Vec<Part>,
+}
+
+const MESSAGE_BYTES_MAX: u64 = 16 << 20;
+const CONNECTIONS_MAX: u32 = 200_000;
+const MESSAGES_MAX: u64 = 10_000_000;
+const WINDOW_MAX: u32 = 1 << 16;
+
+impl AdaptersExperiment {
+    /// Reads a file's text; `file` is its name, for errors.
+    ///
+    /// # Errors
+    /// [`ExperimentError`]
+    pub fn read(text: &str, file: &str) -> Result<Self, ExperimentError> {
+        user_file::read(text, file, Self::wrong)
+    }
+
+    /// The same with a trace in place of a benchmark; nothing for a file without processes.
+    pub fn with_trace(self, trace: Program) -> Option<Self> {
+        self.processes.as_ref()?;
+        Some(Self { trace: Some(trace), ..self })
+    }
+
+    /// Whether there is something to do: processes without a benchmark want a trace.
+    pub fn wants_trace(&self) -> bool {
+        let has_benchmark = |processes: &ProcessesFile| processes.benchmark.is_some();
+        self.trace.is_none() && self.processes.as_ref().is_some_and(|processes| !has_benchmark(processes))
+    }
+
+    /// Runs it with both placements.
+    ///
+    /// # Errors
+    /// [`ProgramError`]
+    pub fn run(&self) -> Result<AdaptersAnswer, ProgramError> {
+        let [memory_less, with_memory] = [Place::Host, Place::Adapter].map(|place| self.placed(place));
+        let (memory_less, with_memory) = (memory_less?, with_memory?);
+        let cost_share = self.cost(&memory_less, &with_memory);
+        let connections = self.connections();
+        let mut chunks = Chunks::new(self.profile());
+        (0..connections).for_each(|number| chunks.connect(number));
+        Ok(AdaptersAnswer {
+            what: self.what.clone(),
+            memory_less,
+            with_memory,
+            cost_share,
+            host_memory_bytes: chunks.bytes() + doorbell_bytes(connections),
+        })
+    }
+
+    /// Runs it without memory, and says how many events that took.
+    ///
+    /// # Errors
+    /// [`ProgramError`]
+    pub fn events(&self) -> Result<u64, ProgramError> {
+        self.outcome(Place::Host).map(|(_, outcome)| outcome.events)
+    }
+
+    /// Where as much as possible is sent it is the rate that counts, else the time of each.
+    fn cost(&self, memory_less: &PlacedAnswer, with_memory: &PlacedAnswer) -> f64 {
+        let is_full = |verbs: &VerbsFile| matches!(verbs.pattern, PatternFile::Stream | PatternFile::Random);
+        let (more, less) = if self.verbs.as_ref().is_some_and(is_full) {
+            (with_memory.messages_per_second, memory_less.messages_per_second)
+        } else {
+            (memory_less.latency_mean_ns, with_memory.latency_mean_ns)
+        };
+        // What takes no time in either costs nothing.
+        if more == less { 0.0 } else { more / less - 1.0 }
+    }
+
+    /// What was measured, where messages have a time each, and everything else.
+    fn outcome(&self, contexts: Place) -> Result<(Times, Outcome), ProgramError> {
+        let setup = self.setup(contexts);
+        if let Some(verbs) = &self.verbs {
+            let measured = run(&setup, &verbs.load())?;
+            let times = Times {
+                mean: measured.latency_mean,
+                p99: Some(measured.latency_p99),
+                messages_per_second: Some(measured.messages_per_second),
+            };
+            return Ok((times, measured.outcome));
+        }
+        let Some(processes) = &self.processes else { return Ok(Default::default()) };
+        let ran = run_program(&setup, &processes.library(), &self.program(processes))?;
+        Ok((Times { mean: ran.round, p99: None, messages_per_second: None }, ran.outcome))
+    }
+
+    fn placed(&self, contexts: Place) -> Result<PlacedAnswer, ProgramError> {
+        let (times, outcome) = self.outcome(contexts)?;
+        let bytes = outcome.totals.delivered_bytes as f64 / outcome.totals.delivered.max(1) as f64;
+        let answer = PlacedAnswer::of(&outcome);
+        let messages_per_second = times.messages_per_second.unwrap_or(answer.messages_per_second);
+        Ok(PlacedAnswer {
+            latency_mean_ns: times.mean.as_ns_f64(),
+            latency_p99_ns: times.p99.map(Span::as_ns_f64),
+            messages_per_second,
+            gigabits_per_second: messages_per_second * bytes * 8e-9,
+            ..answer
+        })
+    }
+
+    fn program(&self, processes: &ProcessesFile) -> Program {
+        let benchmark = || {
+            let kernel = processes.benchmark?;
+            Some(kernel.program(processes.operations_per_second, processes.rounds))
+        };
+        self.trace.clone().or_else(benchmark).unwrap_or_default()
+    }
+
+    /// Connections of one adapter.
+    fn connections(&self) -> u64 {
+        let of_processes = |processes: &ProcessesFile| {
+            let all = self.trace.as_ref().map_or(u64::from(PROCESSES), |trace| trace.ops.len() as u64);
+            let near = u64::from(processes.per_node).min(all);
+            near * (all - near)
+        };
+        let of_verbs =
+            self.verbs.as_ref().map(|verbs| u64::from(verbs.connections) * if verbs.is_loop { 2 } else { 1 });
+        of_verbs.or_else(|| self.processes.as_ref().map(of_processes)).unwrap_or_default()
+    }
+
+    /// Tables as large as the driver's defaults, or as the connections need.
+    fn profile(&self) -> Profile {
+        let needed = (self.connections() + 16).next_power_of_two();
+        let default = Profile::default();
+        Profile {
+            qps: default.qps.max(needed),
+            cqs: default.cqs.max(needed),
+            regions: default.regions.max(2 * needed),
+            segments: default.segments,
+            qp_bytes: self.adapter.qp_bytes,
+            extended_qp_bytes: default.extended_qp_bytes,
+        }
+    }
+
+    fn setup(&self, contexts: Place) -> Setup {
+        let (host, adapter, wire) = (&self.host, &self.adapter, &self.wire);
+        Setup {
+            host: Host {
+                bus: host.bus(),
+                read: Span::from_ns_f64(host.read_ns),
+                post: Span::from_ns_f64(host.post_ns),
+                poll: Span::from_ns_f64(host.poll_ns),
+            },
+            adapter: Adapter {
+                send: Span::from_ns_f64(adapter.send_ns),
+                send_gap: Span::from_ns_f64(adapter.send_gap_ns),
+                receive: Span::from_ns_f64(adapter.receive_ns),
+                receive_gap: Span::from_ns_f64(adapter.receive_gap_ns),
+                works_max: adapter.works_max,
+                packets_max: adapter.packets_max,
+                fetches_max: adapter.fetches_max,
+                cache: adapter.cache.shape(),
+                profile: self.profile(),
+                memory: Span::from_ns_f64(adapter.memory_ns),
+                memory_bytes_per_second: adapter.memory_gigabytes_per_second * 1e9,
+            },
+            contexts,
+            wire: Wire {
+                bits_per_second: wire.gigabits_per_second * 1e9,
+                overhead_share: wire.overhead_share,
+                mtu_bytes: wire.mtu_bytes,
+                latency: Span::from_ns_f64(wire.latency_ns),
+            },
+            seed: self.seed,
+        }
+    }
+
+    /// The first value that no machine has.
+    fn wrong(&self) -> Option<Wrong> {
+        let loads = usize::from(self.verbs.is_some()) + usize::from(self.processes.is_some());
+        Wrong::unless(loads == 1, "what is done", loads, "one of [verbs] and [processes]")
+            .or_else(|| self.host.wrong())
+            .or_else(|| self.adapter.wrong())
+            .or_else(|| self.wire.wrong())
+            .or_else(|| self.verbs.as_ref()?.wrong())
+            .or_else(|| self.processes.as_ref()?.wrong())
+    }
+}
+
+impl PlacedAnswer {
+    fn of(outcome: &Outcome) -> Self {
+        let seconds = outcome.elapsed.as_ps_f64() / 1e12;
+        let per_second = |number: u64| if seconds > 0.0 { number as f64 / seconds } else { 0.0 };
+        let totals = &outcome.totals;
+        let fetched: u64 = outcome.nodes.iter().map(|node| node.fetched_bytes).sum();
+        Self {
+            latency_mean_ns: 0.0,
+            latency_p99_ns: None,
+            messages_per_second: per_second(totals.delivered),
+            gigabits_per_second: per_second(totals.delivered_bytes) * 8e-9,
+            miss_share: outcome.miss_share(),
+            fetched_bytes_per_message: fetched as f64 / totals.delivered.max(1) as f64,
+            parts: outcome.parts(),
+        }
+    }
+}
+
+impl HostFile {
+    fn bus(&self) -> Bus {
+        match (self.pcix, self.pcie) {
+            (Some(PciXFile { clock_mhz, bytes_per_clock, overhead_clocks, burst_bytes_max }), _) => {
+                Bus::PciX(PciX {
+                    clock_hz: clock_mhz * 1e6,
+                    bytes_per_clock,
+                    overhead_clocks,
+                    burst_bytes_max,
+                })
+            }
+            (None, Some(link)) => Bus::Pcie(link),
+            // Refused before.
+            (None, None) => {
+                Bus::PciX(PciX { clock_hz: 1.0, bytes_per_clock: 1, overhead_clocks: 1, burst_bytes_max: 1 })
+            }
+        }
+    }
+
+    fn wrong(&self) -> Option<Wrong> {
+        let buses = usize::from(self.pcie.is_some()) + usize::from(self.pcix.is_some());
+        let wrong = [
+            Wrong::unless(buses == 1, "host", format!("{buses} buses"), "one of [host.pcie] and [host.pcix]"),
+            Wrong::unless_time("host.read_ns", self.read_ns),
+            Wrong::unless_time("host.post_ns", self.post_ns),
+            Wrong::unless_time("host.poll_ns", self.poll_ns),
+        ];
+        let link = || {
+            let wrong = wrong_link(self.pcie.as_ref()?)?;
+            Some(Wrong { field: wrong.field.replacen("link", "host.pcie", 1).into(), ..wrong })
+        };
+        wrong.into_iter().flatten().next().or_else(link).or_else(|| self.pcix?.wrong())
+    }
+}
+
+impl PciXFile {
+    fn wrong(&self) -> Option<Wrong> {
+        let is_burst = self.burst_bytes_max.is_power_of_two() && (64..=4096).contains(&self.burst_bytes_max);
+        let wrong = [
+            Wrong::unless(
+                (1.0..=1e4).contains(&self.clock_mhz),
+                "host.pcix.clock_mhz",
+                self.clock_mhz,
+                "1 to 10000",
+            ),
+            Wrong::unless_count("host.pcix.bytes_per_clock", self.bytes_per_clock, 64),
+            Wrong::unless_count("host.pcix.overhead_clocks", self.overhead_clocks, 1000),
+            Wrong::unless(
+                is_burst,
+                "host.pcix.burst_bytes_max",
+                self.burst_bytes_max,
+                "a power of two from 64 to 4096",
+            ),
+        ];
+        wrong.into_iter().flatten().next()
+    }
+}
+
+impl AdapterFile {
+    fn wrong(&self) -> Option<Wrong> {
+        let is_context = self.qp_bytes.is_power_of_two() && (64..=4096).contains(&self.qp_bytes);
+        let wrong = [
+            Wrong::unless_time("adapter.send_ns", self.send_ns),
+            Wrong::unless_time("adapter.send_gap_ns", self.send_gap_ns),
+            Wrong::unless_time("adapter.receive_ns", self.receive_ns),
+            Wrong::unless_time("adapter.receive_gap_ns", self.receive_gap_ns),
+            Wrong::unless_count("adapter.works_max", self.works_max.into(), 1 << 16),
+            Wrong::unless_count("adapter.packets_max", self.packets_max.into(), 1 << 16),
+            Wrong::unless_count("adapter.fetches_max", self.fetches_max.into(), 1 << 16),
+            Wrong::unless_time("adapter.memory_ns", self.memory_ns),
+            Wrong::unless(
+                (0.001..=1e5).contains(&self.memory_gigabytes_per_second),
+                "adapter.memory_gigabytes_per_second",
+                self.memory_gigabytes_per_second,
+                "0.001 to 100000",
+            ),
+            Wrong::unless(is_context, "adapter.qp_bytes", self.qp_bytes, "a power of two from 64 to 4096"),
+        ];
+        wrong.into_iter().flatten().next().or_else(|| self.cache.wrong())
+    }
+}
+
+impl CacheFile {
+    fn shape(&self) -> CacheShape {
+        let Self { kib, line_bytes, ways, replacement } = *self;
+        CacheShape { bytes: kib << 10, line_bytes, ways, replacement }
+    }
+
+    fn wrong(&self) -> Option<Wrong> {
+        let is_line = self.line_bytes.is_power_of_two() && (8..=4096).contains(&self.line_bytes);
+        let sets = |set_bytes: u64| (self.kib << 10) / set_bytes;
+        let is_whole =
+            |set_bytes: u64| (self.kib << 10).is_multiple_of(set_bytes) && sets(set_bytes).is_power_of_two();
+        Wrong::unless_count("adapter.cache.kib", self.kib, 1 << 18)
+            .or_else(|| Wrong::unless_count("adapter.cache.ways", self.ways.into(), 1 << 12))
+            .or_else(|| {
+                let expected = "a power of two from 8 to 4096";
+                Wrong::unless(is_line, "adapter.cache.line_bytes", self.line_bytes, expected)
+            })
+            .or_else(|| {
+                let set_bytes = self.line_bytes * u64::from(self.ways);
+                let expected = "a power of two of sets, of so many ways each";
+                Wrong::unless(is_whole(set_bytes), "adapter.cache.kib", self.kib, expected)
+            })
+    }
+}
+
+impl WireFile {
+    fn wrong(&self) -> Option<Wrong> {
+        let Self { gigabits_per_second, overhead_share, mtu_bytes, latency_ns } = *self;
+        let is_mtu = matches!(mtu_bytes, 256 | 512 | 1024 | 2048 | 4096);
+        let is_rate = (0.001..=100_000.0).contains(&gigabits_per_second);
+        let wrong = [
+            Wrong::unless(is_rate, "wire.gigabits_per_second", gigabits_per_second, "0.001 to 100000"),
+            Wrong::unless(
+                (0.0..=0.9).contains(&overhead_share),
+                "wire.overhead_share",
+                overhead_share,
+                "0 to 0.9",
+            ),
+            Wrong::unless(is_mtu, "wire.mtu_bytes", mtu_bytes, "256, 512, 1024, 2048 or 4096"),
+            Wrong::unless_time("wire.latency_ns", latency_ns),
+        ];
+        wrong.into_iter().flatten().next()
+    }
+}
+
+impl VerbsFile {
+    fn load(&self) -> Load {
+        let Self { window, reuse_percent, both_ways, .. } = *self;
+        Load {
+            pattern: match self.pattern {
+                PatternFile::Alone => Pattern::Alone,
+                PatternFile::PingPong => Pattern::PingPong,
+                PatternFile::Scatter => Pattern::Scatter,
+                PatternFile::Stream => Pattern::Stream { window, reuse_percent, both_ways },
+                PatternFile::Random => Pattern::Random { window },
+            },
+            verb: self.verb,
+            message_bytes: self.message_bytes,
+            connections: self.connections,
+            is_loop: self.is_loop,
+            buffers: self.buffers,
+            messages: self.messages,
+        }
+    }
+
+    fn wrong(&self) -> Option<Wrong> {
+        let no_answer = self.pattern == PatternFile::PingPong && self.verb == Verb::Read;
+        let wrong = [
+            Wrong::unless(
+                self.message_bytes <= MESSAGE_BYTES_MAX,
+                "verbs.message_bytes",
+                self.message_bytes,
+                "0 to 16777216",
+            ),
+            Wrong::unless_count("verbs.connections", self.connections.into(), CONNECTIONS_MAX.into()),
+            Wrong::unless_count("verbs.messages", self.messages, MESSAGES_MAX),
+            Wrong::unless_count("verbs.window", self.window.into(), WINDOW_MAX.into()),
+            Wrong::unless(self.reuse_percent <= 100, "verbs.reuse_percent", self.reuse_percent, "0 to 100"),
+            Wrong::unless(!no_answer, "verbs.verb", "read", "send or write: the other side sees no read"),
+        ];
+        wrong.into_iter().flatten().next()
+    }
+}
+
+impl ProcessesFile {
+    fn library(&self) -> Library {
+        Library {
+            processes_per_node: self.per_node,
+            eager_bytes_max: self.eager_bytes_max,
+            copy_ps_per_byte: self.copy_ps_per_byte,
+            call: Span::from_ns_f64(self.call_ns),
+            shared: Span::from_ns_f64(self.shared_ns),
+        }
+    }
+
+    fn wrong(&self) -> Option<Wrong> {
+        let is_rate = (1e3..=1e15).contains(&self.operations_per_second);
+        let wrong = [
+            Wrong::unless(
+                is_rate,
+                "processes.operations_per_second",
+                self.operations_per_second,
+                "1e3 to 1e15",
+            ),
+            Wrong::unless_count("processes.rounds", self.rounds.into(), 1000),
+            Wrong::unless_count("processes.per_node", self.per_node.into(), 256),
+            Wrong::unless_count("processes.eager_bytes_max", self.eager_bytes_max, 1 << 20),
+            Wrong::unless_time("processes.copy_ps_per_byte", self.copy_ps_per_byte),
+            Wrong::unless_time("processes.call_ns", self.call_ns),
+            Wrong::unless_time("processes.shared_ns", self.shared_ns),
+        ];
+        wrong.into_iter().flatten().next()
+    }
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn hundred() -> u32 {
+    100
+}
+
+fn million() -> f64 {
+    1e6
+}
+
+fn host() -> Place {
+    Place::Host
+}

@@ -1,0 +1,241 @@
+//! Looking up contexts, and fetching those that are not there.
+
+use super::{Application, Event, Fetch, Job, Machine, NONE, Place, Stage, put};
+use crate::infiniband::adapter::{Qp, object};
+use crate::infiniband::cache::Found;
+use crate::infiniband::icm::{PAGE_BYTES, Table};
+use crate::infiniband::message::{Buffer, Verb};
+use des::{Calendar, Queue, Span, Time};
+
+/// An object of the tables.
+struct Object {
+    address: u64,
+    bytes: u64,
+    /// It is changed.
+    writes: bool,
+}
+
+impl<A: Application> Machine<A> {
+    /// Goes on with a job, as far as its contexts are there.
+    pub(super) fn advance(&mut self, now: Time, job: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
+        while let Some(Object { address, bytes, writes }) = self.needed(&self.jobs[job]) {
+            let node = self.jobs[job].node;
+            let fetch = Fetch { node, address, bytes, missing: 0, first: job, last: job };
+            let fetch = self.fetches.put(fetch);
+            let found = self.nodes[usize::from(node)].cache.look_up(address, bytes, writes, fetch);
+            match found {
+                Found::Here => {
+                    self.fetches.free(fetch);
+                    self.jobs[job].step += 1;
+                }
+                Found::Coming(other) => {
+                    self.fetches.free(fetch);
+                    return self.wait_for(job, other);
+                }
+                Found::Missing { lines, written_back } => {
+                    let line_bytes = self.setup.adapter.cache.line_bytes;
+                    self.fetches[fetch].missing = lines * line_bytes;
+                    self.write_back(now, node, written_back * line_bytes);
+                    let job = &mut self.jobs[job];
+                    (job.is_owner, job.next) = (true, NONE);
+                    return self.fetch_when_allowed(now, fetch, calendar);
+                }
+            }
+        }
+        self.has_contexts(now, job, calendar);
+    }
+
+    /// A job waits behind others for a fetch.
+    fn wait_for(&mut self, job: u32, fetch: u32) {
+        let waiting = &mut self.jobs[job];
+        (waiting.is_owner, waiting.next) = (false, NONE);
+        let last = std::mem::replace(&mut self.fetches[fetch].last, job);
+        self.jobs[last].next = job;
+    }
+
+    /// Lines that gave way go back to where the tables are.
+    fn write_back(&mut self, now: Time, node: u16, bytes: u64) {
+        if bytes > 0 {
+            self.nodes[usize::from(node)].written_back_bytes += bytes;
+            self.write_memory(now, node, self.setup.contexts, 0, bytes);
+        }
+    }
+
+    fn fetch_when_allowed(
+        &mut self,
+        now: Time,
+        fetch: u32,
+        calendar: &mut Calendar<Event, impl Queue<Event>>,
+    ) {
+        let node = &mut self.nodes[usize::from(self.fetches[fetch].node)];
+        if node.fetching < self.setup.adapter.fetches_max {
+            node.fetching += 1;
+            self.fetch(now, fetch, calendar);
+        } else {
+            node.waiting_fetches.push_back(fetch);
+        }
+    }
+
+    fn fetch(&mut self, now: Time, number: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
+        let fetch = self.fetches[number];
+        let node = &mut self.nodes[usize::from(fetch.node)];
+        node.fetched_bytes += fetch.missing;
+        match self.setup.contexts {
+            Place::Host => {
+                let requested = node.lanes.request(now, 0, fetch.missing);
+                put(calendar, requested + self.setup.host.read, Event::FetchAnswered(number));
+            }
+            Place::Adapter => {
+                let taken = self.setup.adapter.transfer(fetch.missing);
+                put(
+                    calendar,
+                    node.memory.take(now, taken) + self.setup.adapter.memory,
+                    Event::Fetched(number),
+                );
+            }
+        }
+    }
+
+    pub(super) fn fetch_answered(
+        &mut self,
+        now: Time,
+        number: u32,
+        calendar: &mut Calendar<Event, impl Queue<Event>>,
+    ) {
+        let fetch = self.fetches[number];
+        let here = self.nodes[usize::from(fetch.node)].lanes.completion(now, 0, fetch.missing);
+        put(calendar, here, Event::Fetched(number));
+    }
+
+    /// Who waited goes on, in order.
+    pub(super) fn fetched(
+        &mut self,
+        now: Time,
+        number: u32,
+        calendar: &mut Calendar<Event, impl Queue<Event>>,
+    ) {
+        let Fetch { node, address, bytes, first, .. } = self.fetches[number];
+        let at = &mut self.nodes[usize::from(node)];
+        at.cache.arrived(address, bytes, number);
+        at.fetching -= 1;
+        if let Some(waiting) = at.waiting_fetches.pop_front() {
+            at.fetching += 1;
+            self.fetch(now, waiting, calendar);
+        }
+        self.fetches.free(number);
+        let mut next = first;
+        while next != NONE {
+            let job = next;
+            let waiting = &mut self.jobs[job];
+            next = std::mem::replace(&mut waiting.next, NONE);
+            // Of others' fetches it may need less or more than came.
+            waiting.step += u32::from(std::mem::take(&mut waiting.is_owner));
+            self.advance(now, job, calendar);
+        }
+    }
+
+    /// Occupies the engine, if a job needs one now, or does its work at once.
+    fn has_contexts(&mut self, now: Time, job: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
+        let adapter = &self.setup.adapter;
+        let Job { stage, node, .. } = self.jobs[job];
+        let node = &mut self.nodes[usize::from(node)];
+        let worked = match stage {
+            Stage::Begin => {
+                Some(node.send.take(now, adapter.send_gap) + rest(adapter.send, adapter.send_gap))
+            }
+            Stage::Request | Stage::Place => {
+                Some(node.receive.take(now, adapter.receive_gap) + rest(adapter.receive, adapter.receive_gap))
+            }
+            Stage::Packet | Stage::Accept | Stage::Notify | Stage::Complete => None,
+        };
+        match worked {
+            Some(worked) => put(calendar, worked, Event::Worked(job)),
+            None => self.worked(now, job, calendar),
+        }
+    }
+
+    /// The next object that a job needs; nothing once it has all.
+    fn needed(&self, job: &Job) -> Option<Object> {
+        let [asking, other] = self.ends(job.message);
+        let work = &self.messages[job.message].work;
+        match job.stage {
+            Stage::Begin => match job.step {
+                0 => Some(self.context(Table::Qp, asking.number.into(), true)),
+                step => self.queue(asking.node, asking.region, step - 1),
+            },
+            Stage::Request => match job.step {
+                0 => Some(self.context(Table::Qp, other.number.into(), true)),
+                1 => Some(self.context(Table::ReadBuffer, other.number.into(), true)),
+                _ => None,
+            },
+            Stage::Packet => {
+                let from = if work.verb == Verb::Read { work.remote } else { work.local };
+                self.pages(job, from, job.step)
+            }
+            Stage::Accept => match job.step {
+                0 => Some(self.context(Table::Qp, other.number.into(), true)),
+                step => self.queue(other.node, other.region, step - 1),
+            },
+            Stage::Place => {
+                let [_, to] = self.data_ends(job.message);
+                let into = if work.verb == Verb::Read { work.local } else { work.remote };
+                match job.step {
+                    0 => Some(self.context(Table::Qp, to.number.into(), true)),
+                    step => self.pages(job, into, step - 1),
+                }
+            }
+            Stage::Notify => self.completion_queue(other, job.step),
+            Stage::Complete => match job.step {
+                0 => Some(self.context(Table::Qp, asking.number.into(), true)),
+                step => self.completion_queue(asking, step - 1),
+            },
+        }
+    }
+
+    fn context(&self, table: Table, number: u64, writes: bool) -> Object {
+        let (address, bytes) = object(&self.layout, &self.setup.adapter.profile, table, number);
+        Object { address, bytes, writes }
+    }
+
+    /// What is needed for a buffer of queues: its region and one translation.
+    fn queue(&self, node: u16, region: u32, step: u32) -> Option<Object> {
+        let region = self.nodes[usize::from(node)].regions[region as usize];
+        match step {
+            0 => Some(self.context(Table::Region, region.context, false)),
+            1 => Some(self.translation(region.segment, 0)),
+            _ => None,
+        }
+    }
+
+    fn completion_queue(&self, qp: Qp, step: u32) -> Option<Object> {
+        match step {
+            0 => Some(self.context(Table::Cq, qp.cq.into(), true)),
+            step => {
+                let cq = self.nodes[usize::from(qp.node)].cqs[qp.cq as usize];
+                self.queue(qp.node, cq.region, step - 1)
+            }
+        }
+    }
+
+    /// What is needed for a packet's bytes of a buffer: its region, and a translation for each page.
+    fn pages(&self, job: &Job, buffer: Buffer, step: u32) -> Option<Object> {
+        let region = self.nodes[usize::from(job.node)].regions[buffer.region as usize];
+        let Some(page) = step.checked_sub(1) else {
+            return Some(self.context(Table::Region, region.context, false));
+        };
+        let first = buffer.offset + job.offset;
+        let page = first / PAGE_BYTES + u64::from(page);
+        let last = (first + job.bytes.max(1) - 1) / PAGE_BYTES;
+        (page <= last).then(|| self.translation(region.segment, page))
+    }
+
+    fn translation(&self, segment: u64, page: u64) -> Object {
+        let address = self.layout.translation(segment, page);
+        Object { address, bytes: self.layout.translation_bytes(), writes: false }
+    }
+}
+
+/// What is left of a time once a part of it is over.
+fn rest(all: Span, part: Span) -> Span {
+    Span::from_ps(all.as_ps().saturating_sub(part.as_ps()))
+}

@@ -1,0 +1,246 @@
+//! From a doorbell to the wire.
+
+use super::{Application, Event, Job, Machine, NONE, Place, Stage, put};
+use crate::infiniband::adapter::WQE_BYTES;
+use crate::infiniband::message::{Buffer, Verb};
+use des::{Calendar, Queue, Span, Time};
+
+impl<A: Application> Machine<A> {
+    /// Begins what doorbells were rung for, as long as the adapter has room for it.
+    pub(super) fn begin_works(
+        &mut self,
+        now: Time,
+        number: u16,
+        calendar: &mut Calendar<Event, impl Queue<Event>>,
+    ) {
+        loop {
+            let node = &mut self.nodes[usize::from(number)];
+            if node.beginning >= self.setup.adapter.works_max {
+                return;
+            }
+            let Some(message) = node.doorbells.pop_front() else { return };
+            node.beginning += 1;
+            self.start(now, Stage::Begin, message, number, calendar);
+        }
+    }
+
+    /// One has its descriptor.
+    fn has_begun(&mut self, now: Time, number: u16, calendar: &mut Calendar<Event, impl Queue<Event>>) {
+        self.nodes[usize::from(number)].beginning -= 1;
+        self.begin_works(now, number, calendar);
+    }
+
+    /// A job has its contexts, and its engine has worked on it.
+    pub(super) fn worked(
+        &mut self,
+        now: Time,
+        number: u32,
+        calendar: &mut Calendar<Event, impl Queue<Event>>,
+    ) {
+        let job = self.jobs[number];
+        match job.stage {
+            // The descriptor is read from the queue, which is in host memory.
+            Stage::Begin | Stage::Accept => {
+                self.read_memory(now, number, Place::Host, 0, WQE_BYTES, calendar);
+            }
+            Stage::Request => {
+                self.jobs.free(number);
+                let asking = self.messages[job.message].work.qp;
+                self.queue_data(now, self.qps[asking as usize].peer, job.message, calendar);
+            }
+            Stage::Packet => {
+                let from = self.source(&job);
+                self.read_memory(now, number, from.place, from.offset + job.offset, job.bytes, calendar);
+            }
+            Stage::Place => self.place(now, number, calendar),
+            Stage::Notify => self.notify(now, number, calendar),
+            Stage::Complete => self.complete(now, number, calendar),
+        }
+    }
+
+    /// Host memory has what a job reads.
+    pub(super) fn answered(
+        &mut self,
+        now: Time,
+        number: u32,
+        calendar: &mut Calendar<Event, impl Queue<Event>>,
+    ) {
+        let job = self.jobs[number];
+        let (address, bytes) = match job.stage {
+            Stage::Packet => (self.source(&job).offset + job.offset, job.bytes),
+            _ => (0, WQE_BYTES),
+        };
+        let here = self.nodes[usize::from(job.node)].lanes.completion(now, address, bytes);
+        put(calendar, here, Event::Read(number));
+    }
+
+    /// The adapter has what a job reads.
+    pub(super) fn read(&mut self, now: Time, number: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
+        let job = self.jobs[number];
+        let work = self.messages[job.message].work;
+        match job.stage {
+            Stage::Begin if work.verb == Verb::Read => {
+                let bytes = self.setup.wire.request_bytes();
+                self.transmit(now, number, Stage::Request, bytes, calendar);
+                self.has_begun(now, job.node, calendar);
+            }
+            Stage::Begin => {
+                self.jobs.free(number);
+                self.queue_data(now, work.qp, job.message, calendar);
+                self.has_begun(now, job.node, calendar);
+            }
+            Stage::Packet => {
+                let is_first_of_rdma = job.offset == 0 && work.verb == Verb::Write;
+                let bytes = self.setup.wire.data_bytes(job.bytes, is_first_of_rdma);
+                self.transmit(now, number, Stage::Packet, bytes, calendar);
+            }
+            Stage::Accept => {
+                let job = &mut self.jobs[number];
+                // Its queue pair it has already.
+                (job.stage, job.step) = (Stage::Place, 1);
+                self.advance(now, number, calendar);
+            }
+            Stage::Request | Stage::Place | Stage::Notify | Stage::Complete => {}
+        }
+    }
+
+    /// A message's data waits in its queue pair's queue.
+    fn queue_data(
+        &mut self,
+        now: Time,
+        qp: u32,
+        message: u32,
+        calendar: &mut Calendar<Event, impl Queue<Event>>,
+    ) {
+        let queue = &mut self.qps[qp as usize];
+        let (node, last) = (queue.node, std::mem::replace(&mut queue.last, message));
+        if last == NONE {
+            queue.first = message;
+        } else {
+            self.messages[last].next = message;
+        }
+        self.line_up(qp);
+        self.begin_packets(now, node, calendar);
+    }
+
+    fn line_up(&mut self, qp: u32) {
+        let queue = &mut self.qps[qp as usize];
+        if !std::mem::replace(&mut queue.is_in_line, true) {
+            self.nodes[usize::from(queue.node)].line.push_back(qp);
+        }
+    }
+
+    /// Begins packets, of queue pairs in turn, as long as the adapter has room for them.
+    fn begin_packets(&mut self, now: Time, node: u16, calendar: &mut Calendar<Event, impl Queue<Event>>) {
+        loop {
+            let at = &mut self.nodes[usize::from(node)];
+            if at.packets >= self.setup.adapter.packets_max {
+                return;
+            }
+            let Some(qp) = at.line.pop_front() else { return };
+            at.packets += 1;
+            self.begin_packet(now, qp, calendar);
+        }
+    }
+
+    fn begin_packet(&mut self, now: Time, qp: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
+        let queue = &mut self.qps[qp as usize];
+        queue.is_in_line = false;
+        let (node, number) = (queue.node, queue.first);
+        let message = &mut self.messages[number];
+        let (offset, left) = (message.begun, message.work.bytes - message.begun);
+        let bytes = left.min(self.setup.wire.mtu_bytes);
+        message.begun += bytes;
+        if bytes == left {
+            queue.first = std::mem::replace(&mut message.next, NONE);
+            if queue.first == NONE {
+                queue.last = NONE;
+            }
+        }
+        if queue.first != NONE {
+            self.line_up(qp);
+        }
+        let job = Job {
+            stage: Stage::Packet,
+            message: number,
+            node,
+            step: 0,
+            is_owner: false,
+            next: NONE,
+            offset,
+            bytes,
+        };
+        let job = self.jobs.put(job);
+        self.advance(now, job, calendar);
+    }
+
+    /// Puts a job's packet onto the wire; within a node it only goes round.
+    pub(super) fn transmit(
+        &mut self,
+        now: Time,
+        number: u32,
+        stage: Stage,
+        bytes: u64,
+        calendar: &mut Calendar<Event, impl Queue<Event>>,
+    ) {
+        let job = &mut self.jobs[number];
+        (job.stage, job.step) = (stage, 0);
+        let taken = if self.is_loop(number) { Span::ZERO } else { self.setup.wire.time_of(bytes) };
+        let sent = self.nodes[usize::from(self.jobs[number].node)].port.take(now, taken);
+        put(calendar, sent, Event::Sent(number));
+    }
+
+    /// The last byte of a packet is on the wire. The switch lets it through as it comes, once nothing else goes the same way.
+    pub(super) fn sent(&mut self, now: Time, number: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
+        let job = self.jobs[number];
+        let is_loop = self.is_loop(number);
+        let to = self.destination(&job);
+        let bytes = self.wire_bytes(&job);
+        self.totals.sent_bytes += if is_loop { 0 } else { bytes };
+        let mut arrived = now;
+        if !is_loop {
+            let wire = &self.setup.wire;
+            let taken = wire.time_of(bytes);
+            // Its first byte was there a packet's length before.
+            let first = Time::from_ps((now + wire.latency).as_ps().saturating_sub(taken.as_ps()));
+            arrived = self.nodes[usize::from(to)].egress.take(first, taken);
+        }
+        self.jobs[number].node = to;
+        put(calendar, arrived, Event::Arrived(number));
+        if job.stage == Stage::Packet {
+            self.nodes[usize::from(job.node)].packets -= 1;
+            self.begin_packets(now, job.node, calendar);
+        }
+    }
+
+    fn wire_bytes(&self, job: &Job) -> u64 {
+        let wire = &self.setup.wire;
+        let verb = self.messages[job.message].work.verb;
+        match job.stage {
+            Stage::Request => wire.request_bytes(),
+            Stage::Packet => wire.data_bytes(job.bytes, job.offset == 0 && verb == Verb::Write),
+            _ => wire.acknowledgement_bytes(),
+        }
+    }
+
+    /// Where a job's packet goes.
+    fn destination(&self, job: &Job) -> u16 {
+        let [asking, other] = self.ends(job.message);
+        match job.stage {
+            Stage::Packet => self.data_ends(job.message)[1].node,
+            Stage::Complete => asking.node,
+            _ => other.node,
+        }
+    }
+
+    fn is_loop(&self, number: u32) -> bool {
+        let [asking, other] = self.ends(self.jobs[number].message);
+        asking.node == other.node
+    }
+
+    /// Where a packet's bytes come from.
+    fn source(&self, job: &Job) -> Buffer {
+        let work = self.messages[job.message].work;
+        if work.verb == Verb::Read { work.remote } else { work.local }
+    }
+}

@@ -1,0 +1,129 @@
+//! A CPU's cache: sets of lines, of which the one that was not used for longest goes.
+
+use super::line::{LINE_BYTES, Line};
+use std::num::NonZeroUsize;
+
+/// A line in the cache.
+#[derive(Debug, Clone)]
+pub(super) struct Cached {
+    /// Where it is of.
+    pub(super) address: u64,
+    pub(super) line: Line,
+    /// It holds what memory does not: it goes back when it is evicted.
+    pub(super) is_dirty: bool,
+    /// The access that brought it in.
+    pub(super) filled_at: u64,
+}
+
+/// Lines of one set. Their addresses lie together, apart from their bytes: most looks end there.
+#[derive(Debug, Clone, Default)]
+struct Set {
+    addresses: Vec<u64>,
+    /// When each was used last.
+    used: Vec<u64>,
+    lines: Vec<Cached>,
+}
+
+/// The cache. A physical address says the set; this is the last level, which has all that the others have.
+#[derive(Debug, Clone)]
+pub(super) struct Cache {
+    sets: Vec<Set>,
+    ways: usize,
+    /// Uses so far.
+    uses: u64,
+}
+
+impl Cache {
+    pub(super) fn new(sets: NonZeroUsize, ways: NonZeroUsize) -> Self {
+        Self { sets: vec![Set::default(); sets.get()], ways: ways.get(), uses: 0 }
+    }
+
+    fn set(&self, address: u64) -> usize {
+        // The number of sets fits memory, and the remainder that of sets.
+        (address / LINE_BYTES % self.sets.len() as u64) as usize
+    }
+
+    /// A line, without using it.
+    pub(super) fn peek(&self, address: u64) -> Option<&Cached> {
+        let set = &self.sets[self.set(address)];
+        set.place(address).map(|place| &set.lines[place])
+    }
+
+    /// A line, to be changed without using it.
+    pub(super) fn peek_mut(&mut self, address: u64) -> Option<&mut Cached> {
+        let number = self.set(address);
+        let set = &mut self.sets[number];
+        set.place(address).map(|place| &mut set.lines[place])
+    }
+
+    /// A line that is used now.
+    pub(super) fn touch(&mut self, address: u64) -> Option<&mut Cached> {
+        self.uses += 1;
+        let number = self.set(address);
+        let set = &mut self.sets[number];
+        let place = set.place(address)?;
+        set.used[place] = self.uses;
+        Some(&mut set.lines[place])
+    }
+
+    /// Takes a line out.
+    pub(super) fn take(&mut self, address: u64) -> Option<Cached> {
+        let number = self.set(address);
+        let set = &mut self.sets[number];
+        set.place(address).map(|place| set.take(place))
+    }
+
+    /// What has to go before a line of this address can come.
+    pub(super) fn make_room(&mut self, address: u64) -> Option<Cached> {
+        let number = self.set(address);
+        let set = &mut self.sets[number];
+        let (place, _) = set.used.iter().enumerate().min_by_key(|(_, used)| **used)?;
+        (set.lines.len() >= self.ways).then(|| set.take(place))
+    }
+
+    /// Brings a line in, for which there is room.
+    pub(super) fn put(&mut self, cached: Cached) {
+        self.uses += 1;
+        let number = self.set(cached.address);
+        let set = &mut self.sets[number];
+        set.addresses.push(cached.address);
+        set.used.push(self.uses);
+        set.lines.push(cached);
+    }
+}
+
+impl Set {
+    fn place(&self, address: u64) -> Option<usize> {
+        self.addresses.iter().position(|one| *one == address)
+    }
+
+    fn take(&mut self, place: usize) -> Cached {
+        self.addresses.swap_remove(place);
+        self.used.swap_remove(place);
+        self.lines.swap_remove(place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cached(address: u64) -> Cached {
+        Cached { address, line: Line::BLANK, is_dirty: false, filled_at: 0 }
+    }
+
+    #[test]
+    fn the_line_that_was_not_used_for_longest_goes() {
+        let two = NonZeroUsize::MIN.saturating_add(1);
+        let mut cache = Cache::new(two, two);
+        for address in [0, 128] {
+            assert!(cache.make_room(address).is_none());
+            cache.put(cached(address));
+        }
+        assert!(cache.make_room(64).is_none(), "another set");
+        assert!(cache.touch(0).is_some() && cache.peek(128).is_some());
+        assert_eq!(cache.make_room(256).unwrap().address, 128);
+        cache.put(cached(256));
+        assert_eq!(cache.make_room(384).unwrap().address, 0);
+    }
+}

@@ -1,0 +1,73 @@
+//! A CPU's write-combining buffers: stores gathered by line until they are drained. Nothing snoops them (Intel SDM vol. 3,
+//! section 11.3.1 "Buffering of Write Combining Memory Locations").
+
+use super::line::{Line, Piece, Version};
+use std::collections::VecDeque;
+
+/// Stores to a line that memory does not have yet.
+#[derive(Debug, Clone)]
+pub(super) struct Gathered {
+    /// Where the line begins.
+    pub(super) address: u64,
+    pub(super) line: Line,
+    /// A bit for each byte that was stored.
+    pub(super) stored: u64,
+}
+
+impl Gathered {
+    pub(super) fn has(&self, byte: usize) -> bool {
+        self.stored >> byte & 1 != 0
+    }
+
+    /// Every byte was stored: one burst takes it.
+    pub(super) fn is_full(&self) -> bool {
+        self.stored == u64::MAX
+    }
+}
+
+/// The buffers, from the one that was opened first.
+#[derive(Debug, Clone)]
+pub(super) struct Buffers {
+    open: VecDeque<Gathered>,
+    count: usize,
+}
+
+impl Buffers {
+    pub(super) fn new(count: usize) -> Self {
+        Self { open: VecDeque::new(), count: count.max(1) }
+    }
+
+    pub(super) fn find(&self, address: u64) -> Option<&Gathered> {
+        self.open.iter().find(|gathered| gathered.address == address)
+    }
+
+    /// Takes one out to drain it.
+    pub(super) fn take(&mut self, address: u64) -> Option<Gathered> {
+        let place = self.open.iter().position(|gathered| gathered.address == address)?;
+        self.open.remove(place)
+    }
+
+    /// Takes the first out.
+    pub(super) fn take_first(&mut self) -> Option<Gathered> {
+        self.open.pop_front()
+    }
+
+    /// What has to be drained before a store to a line can be gathered.
+    pub(super) fn make_room(&mut self, address: u64) -> Option<Gathered> {
+        let must = self.find(address).is_none() && self.open.len() >= self.count;
+        must.then(|| self.open.pop_front()).flatten()
+    }
+
+    /// Gathers a store, and gives the buffer back once it is full.
+    pub(super) fn put(&mut self, piece: Piece, bytes: &[u8], version: Version) -> Option<Gathered> {
+        if self.find(piece.line).is_none() {
+            self.open.push_back(Gathered { address: piece.line, line: Line::BLANK, stored: 0 });
+        }
+        let gathered = self.open.iter_mut().find(|gathered| gathered.address == piece.line)?;
+        gathered.line.put(piece.offset, bytes, version);
+        let ones = u64::MAX.checked_shr(64 - piece.bytes as u32).unwrap_or(0);
+        gathered.stored |= ones << piece.offset;
+        let is_full = gathered.is_full();
+        is_full.then(|| self.take(piece.line)).flatten()
+    }
+}

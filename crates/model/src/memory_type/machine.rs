@@ -1,0 +1,380 @@
+//! A CPU with its cache and its write-combining buffers, memory, and a device: each access moves its bytes, and takes its time.
+//!
+//! | type | load | store |
+//! |---|---|---|
+//! | UC, UC- | drains all buffers, goes to memory | the same |
+//! | WC | drains the line's buffer, goes to memory | gathered in a buffer |
+//! | WT | through the cache | to memory, and to the line if it is cached |
+//! | WP | through the cache | to memory; the line leaves the cache |
+//! | WB | through the cache | to the line in the cache, which is brought in |
+//!
+//! Uncached accesses look into the CPU's own cache first: a line that another mapping left there goes back (self-snooping, Intel
+//! SDM vol. 3, section 11.12.4 "Programming the PAT"). So a CPU never misses its own stores; what it may miss are a device's that
+//! did not snoop. What is read from a device's place is compared, byte by byte, with the last write in the program's order.
+
+use super::cache::{Cache, Cached};
+use super::combining::{Buffers, Gathered};
+use super::line::{LINE_BYTES, Line, Piece, Version, pieces};
+use super::price::Prices;
+use super::ram::{Ram, Slot};
+use super::stale::{Cause, Over, Party, Stale, Write};
+use crate::link::Link;
+use des::{Span, Time};
+use host::memory::MemoryType;
+use serde::{Deserialize, Serialize};
+use std::num::NonZeroUsize;
+
+/// What a CPU has between itself and memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cpu {
+    /// Bytes of its last level of cache.
+    pub cache_bytes: u64,
+    /// Lines of a set.
+    pub ways: NonZeroUsize,
+    /// Write-combining buffers.
+    pub combining_buffers: usize,
+}
+
+/// Whether a device's access looks into the CPU's cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Snoop {
+    /// It does: the device is coherent with the cache.
+    Snooped,
+    /// It does not: the access carries the attribute No Snoop.
+    Unsnooped,
+}
+
+/// The machine.
+#[derive(Debug, Clone)]
+pub struct Machine {
+    cache: Cache,
+    buffers: Buffers,
+    ram: Ram,
+    prices: Prices,
+    link: Link,
+    writes: Vec<Write>,
+    /// Accesses so far.
+    access: u64,
+    filled: Option<u64>,
+    cpu_busy: Span,
+    link_busy: Span,
+}
+
+impl Machine {
+    /// A machine whose memory is zeros, with nothing in its cache.
+    pub fn new(cpu: Cpu, prices: Prices, link: Link) -> Self {
+        let lines = usize::try_from(cpu.cache_bytes / LINE_BYTES).unwrap_or(usize::MAX);
+        let sets = NonZeroUsize::new(lines / cpu.ways).unwrap_or(NonZeroUsize::MIN);
+        Self {
+            cache: Cache::new(sets, cpu.ways),
+            buffers: Buffers::new(cpu.combining_buffers),
+            ram: Ram::default(),
+            prices,
+            link,
+            writes: vec![Write::NONE],
+            access: 0,
+            filled: None,
+            cpu_busy: Span::ZERO,
+            link_busy: Span::ZERO,
+        }
+    }
+
+    /// When the next access begins: all that came before, one after the other.
+    pub fn now(&self) -> Time {
+        Time::ZERO + self.cpu_busy + self.link_busy
+    }
+
+    /// What the CPU's accesses took.
+    pub fn cpu_busy(&self) -> Span {
+        self.cpu_busy
+    }
+
+    /// What the device's accesses took of the link.
+    pub fn link_busy(&self) -> Span {
+        self.link_busy
+    }
+
+    /// Accesses so far, which are numbered from 1.
+    pub fn accesses(&self) -> u64 {
+        self.access
+    }
+
+    /// The CPU loads from memory that it has mapped as `kind`; what it reads comes into `into`, and what of it was stale is told.
+    pub fn load(&mut self, address: u64, into: &mut [u8], kind: MemoryType) -> Vec<Stale> {
+        self.access += 1;
+        let mut reading = self.reading(Party::Cpu, into);
+        for piece in pieces(address, reading.into.len()) {
+            if kind.is_cacheable() {
+                self.bring_in(piece);
+            } else {
+                self.go_past_the_cache(piece, kind);
+            }
+            self.read(piece, &mut reading);
+        }
+        reading.stale
+    }
+
+    /// The CPU stores to memory that it has mapped as `kind`.
+    pub fn store(&mut self, address: u64, bytes: &[u8], kind: MemoryType) {
+        let version = self.begin_write(Party::Cpu);
+        for piece in pieces(address, bytes.len()) {
+            let new = &bytes[piece.at..piece.at + piece.bytes];
+            match kind {
+                MemoryType::WriteBack => self.store_back(piece, new, version),
+                MemoryType::WriteThrough => self.store_through(piece, new, version),
+                MemoryType::WriteProtect => {
+                    self.drain_line(piece.line);
+                    self.leave_cache(piece.line, Over::SelfSnoop);
+                    self.store_to_memory(piece, new, version);
+                }
+                MemoryType::WriteCombining => self.store_combined(piece, new, version),
+                MemoryType::Uncacheable | MemoryType::UncachedMinus => {
+                    self.leave_cache(piece.line, Over::SelfSnoop);
+                    self.drain_all();
+                    self.store_to_memory(piece, new, version);
+                }
+            }
+            self.ram.slot(piece.line).note(version, piece.offset, piece.bytes);
+        }
+    }
+
+    /// The CPU flushes the line that an address is in (`CLFLUSH`): what is dirty goes to memory, and the line leaves the cache.
+    pub fn flush(&mut self, address: u64) {
+        self.access += 1;
+        self.cpu_busy += self.prices.hits(1);
+        self.leave_cache(address - address % LINE_BYTES, Over::Flush);
+    }
+
+    /// The CPU waits until its write-combining buffers are drained (`SFENCE`, or an uncached access such as that to a doorbell).
+    pub fn fence(&mut self) {
+        self.access += 1;
+        self.drain_all();
+    }
+
+    /// The device writes to memory.
+    pub fn device_write(&mut self, address: u64, bytes: &[u8], snoop: Snoop) {
+        let version = self.begin_write(Party::Device);
+        for piece in pieces(address, bytes.len()) {
+            if snoop == Snoop::Snooped {
+                self.leave_cache(piece.line, Over::Snoop);
+            }
+            let slot = self.ram.slot(piece.line);
+            slot.line.put(piece.offset, &bytes[piece.at..piece.at + piece.bytes], version);
+            slot.note(version, piece.offset, piece.bytes);
+        }
+        self.link_busy += self.link.time_of(self.link.write_bytes(address, bytes.len() as u64));
+    }
+
+    /// The device reads memory, and what of it was stale is told.
+    pub fn device_read(&mut self, address: u64, into: &mut [u8], snoop: Snoop) -> Vec<Stale> {
+        self.access += 1;
+        let mut reading = self.reading(Party::Device, into);
+        let bytes = reading.into.len();
+        for piece in pieces(address, bytes) {
+            if snoop == Snoop::Snooped {
+                self.clean(piece.line);
+            }
+            self.read(piece, &mut reading);
+        }
+        let bytes = bytes as u64;
+        let wire =
+            self.link.completion_bytes(address, bytes).max(self.link.read_request_bytes(address, bytes));
+        self.link_busy += self.link.time_of(wire);
+        reading.stale
+    }
+
+    fn begin_write(&mut self, by: Party) -> Version {
+        self.access += 1;
+        self.writes.push(Write { access: self.access, by: Some(by), at: self.now() });
+        // Far fewer accesses than 2^32 fit a run.
+        Version::try_from(self.writes.len() - 1).unwrap_or(Version::MAX)
+    }
+
+    /// Makes memory hold what the CPU knows of a line, for a load from there.
+    fn go_past_the_cache(&mut self, piece: Piece, kind: MemoryType) {
+        self.leave_cache(piece.line, Over::SelfSnoop);
+        match kind {
+            MemoryType::WriteCombining => self.drain_line(piece.line),
+            _ => self.drain_all(),
+        }
+        self.cpu_busy += self.prices.uncached_loads(piece.bytes);
+    }
+
+    /// Brings the line of a piece into the cache, if it is not there.
+    fn bring_in(&mut self, piece: Piece) {
+        self.drain_line(piece.line);
+        self.cpu_busy += self.prices.hits(piece.bytes);
+        if self.cache.touch(piece.line).is_none() {
+            self.fill(piece.line);
+        }
+    }
+
+    fn fill(&mut self, address: u64) {
+        if let Some(evicted) = self.cache.make_room(address)
+            && evicted.is_dirty
+        {
+            self.write_back(&evicted, Over::Eviction);
+        }
+        self.cpu_busy += self.prices.fill(address, self.filled.replace(address));
+        let line = self.ram.peek(address).line;
+        self.cache.put(Cached { address, line, is_dirty: false, filled_at: self.access });
+    }
+
+    fn store_back(&mut self, piece: Piece, new: &[u8], version: Version) {
+        self.bring_in(piece);
+        if let Some(cached) = self.cache.peek_mut(piece.line) {
+            cached.line.put(piece.offset, new, version);
+            cached.is_dirty = true;
+        }
+    }
+
+    fn store_through(&mut self, piece: Piece, new: &[u8], version: Version) {
+        self.drain_line(piece.line);
+        if let Some(cached) = self.cache.touch(piece.line) {
+            cached.line.put(piece.offset, new, version);
+        }
+        self.store_to_memory(piece, new, version);
+    }
+
+    fn store_combined(&mut self, piece: Piece, new: &[u8], version: Version) {
+        self.leave_cache(piece.line, Over::SelfSnoop);
+        if let Some(gathered) = self.buffers.make_room(piece.line) {
+            self.drain(&gathered);
+        }
+        self.cpu_busy += self.prices.hits(piece.bytes);
+        if let Some(gathered) = self.buffers.put(piece, new, version) {
+            self.drain(&gathered);
+        }
+    }
+
+    fn store_to_memory(&mut self, piece: Piece, new: &[u8], version: Version) {
+        self.cpu_busy += self.prices.uncached_stores(piece.bytes);
+        self.ram.slot(piece.line).line.put(piece.offset, new, version);
+    }
+
+    /// A line leaves the cache, and what is dirty goes to memory.
+    fn leave_cache(&mut self, line: u64, by: Over) {
+        if let Some(cached) = self.cache.take(line)
+            && cached.is_dirty
+        {
+            self.write_back(&cached, by);
+        }
+    }
+
+    /// A snooped read: a dirty line goes to memory, and stays.
+    fn clean(&mut self, line: u64) {
+        let Some(cached) = self.cache.peek_mut(line) else { return };
+        if std::mem::take(&mut cached.is_dirty) {
+            let cached = cached.clone();
+            self.write_back(&cached, Over::Snoop);
+        }
+    }
+
+    fn write_back(&mut self, cached: &Cached, by: Over) {
+        if matches!(by, Over::Eviction | Over::Flush | Over::SelfSnoop) {
+            self.cpu_busy += self.prices.write_back();
+        }
+        self.ram.slot(cached.address).overwrite(&cached.line, |_| true, by, self.access);
+    }
+
+    fn drain_line(&mut self, line: u64) {
+        if let Some(gathered) = self.buffers.take(line) {
+            self.drain(&gathered);
+        }
+    }
+
+    fn drain_all(&mut self) {
+        while let Some(gathered) = self.buffers.take_first() {
+            self.drain(&gathered);
+        }
+    }
+
+    fn drain(&mut self, gathered: &Gathered) {
+        self.cpu_busy += self.prices.drain(gathered.stored);
+        let slot = self.ram.slot(gathered.address);
+        slot.overwrite(&gathered.line, |byte| gathered.has(byte), Over::Drain, self.access);
+    }
+
+    fn reading<'a>(&self, reader: Party, into: &'a mut [u8]) -> Reading<'a> {
+        Reading { reader, at: self.now(), into, stale: Vec::new() }
+    }
+
+    /// Reads a piece: the CPU from its cache, if that has the line, and the device from memory. What is read is compared with the
+    /// last writes.
+    fn read(&self, piece: Piece, reading: &mut Reading<'_>) {
+        let slot = self.ram.peek(piece.line);
+        let cached = self.cache.peek(piece.line).filter(|_| reading.reader == Party::Cpu);
+        let line = cached.map_or(&slot.line, |cached| &cached.line);
+        let places = piece.offset..piece.offset + piece.bytes;
+        reading.into[piece.at..piece.at + piece.bytes].copy_from_slice(&line.bytes[places.clone()]);
+        if line.versions[places.clone()] == slot.last[places.clone()] {
+            return;
+        }
+        let kept = cached.map_or_else(|| self.kept_back(piece.line), |cached| Kept::Cached(cached.filled_at));
+        for byte in places.filter(|byte| line.versions[*byte] != slot.last[*byte]) {
+            let (seen, last) = (line.versions[byte], slot.last[byte]);
+            reading.tell(Stale {
+                address: piece.line + byte as u64,
+                bytes: 1,
+                reader: reading.reader,
+                access: self.access,
+                at: reading.at,
+                seen: self.written(seen),
+                missed: self.written(slot.next_after(seen, byte).unwrap_or(last)),
+                cause: kept.cause(slot, byte),
+            });
+        }
+    }
+
+    /// What the CPU has of a line that memory does not have.
+    fn kept_back(&self, line: u64) -> Kept<'_> {
+        match self.cache.peek(line).filter(|cached| cached.is_dirty) {
+            Some(dirty) => Kept::Dirty(&dirty.line),
+            None => Kept::Gathered,
+        }
+    }
+
+    fn written(&self, version: Version) -> Write {
+        self.writes.get(version as usize).copied().unwrap_or(Write::NONE)
+    }
+}
+
+/// Where the CPU may have a line that memory has otherwise.
+enum Kept<'a> {
+    /// The CPU reads it from its cache, where it is since that access.
+    Cached(u64),
+    /// It is dirty.
+    Dirty(&'a Line),
+    /// It is in a write-combining buffer.
+    Gathered,
+}
+
+impl Kept<'_> {
+    fn cause(&self, slot: &Slot, byte: usize) -> Cause {
+        match (slot.loss(byte), self) {
+            (Some(loss), _) => Cause::WrittenOver { by: loss.by, access: loss.access },
+            (None, Self::Cached(filled_at)) => Cause::CachedBefore { filled_at: *filled_at },
+            (None, Self::Dirty(line)) if line.versions[byte] == slot.last[byte] => Cause::NotWrittenBack,
+            (None, Self::Dirty(_) | Self::Gathered) => Cause::NotDrained,
+        }
+    }
+}
+
+/// A read under way.
+struct Reading<'a> {
+    reader: Party,
+    at: Time,
+    into: &'a mut [u8],
+    stale: Vec<Stale>,
+}
+
+impl Reading<'_> {
+    fn tell(&mut self, one: Stale) {
+        match self.stale.last_mut() {
+            Some(known) if known.goes_on(&one) => known.bytes += 1,
+            _ => self.stale.push(one),
+        }
+    }
+}

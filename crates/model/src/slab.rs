@@ -1,0 +1,55 @@
+//! Things that are known by a number as long as they are there; numbers are used again.
+
+use std::ops::{Index, IndexMut};
+
+/// Things by number.
+#[derive(Debug)]
+pub(crate) struct Slab<Thing> {
+    all: Vec<Thing>,
+    free: Vec<u32>,
+}
+
+impl<Thing> Default for Slab<Thing> {
+    fn default() -> Self {
+        Self { all: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<Thing> Slab<Thing> {
+    pub(crate) fn put(&mut self, thing: Thing) -> u32 {
+        if let Some(place) = self.free.pop() {
+            self.all[place as usize] = thing;
+            return place;
+        }
+        self.all.push(thing);
+        (self.all.len() - 1) as u32
+    }
+
+    /// Its number is for another; it stays until then.
+    pub(crate) fn free(&mut self, place: u32) {
+        self.free.push(place);
+    }
+
+    /// Takes it out.
+    pub(crate) fn take(&mut self, place: u32) -> Thing
+    where
+        Thing: Default,
+    {
+        self.free(place);
+        std::mem::take(&mut self[place])
+    }
+}
+
+impl<Thing> Index<u32> for Slab<Thing> {
+    type Output = Thing;
+
+    fn index(&self, place: u32) -> &Thing {
+        &self.all[place as usize]
+    }
+}
+
+impl<Thing> IndexMut<u32> for Slab<Thing> {
+    fn index_mut(&mut self, place: u32) -> &mut Thing {
+        &mut self.all[place as usize]
+    }
+}

@@ -1,0 +1,110 @@
+//! A user's file: how it is read, and what may be wrong with it.
+
+use crate::link::Link;
+use serde::de::DeserializeOwned;
+use std::borrow::Cow;
+
+/// What is wrong with a file.
+#[derive(Debug, thiserror::Error)]
+pub enum ExperimentError {
+    /// It is not of this form.
+    #[error("{file}")]
+    Form {
+        /// The file.
+        file: String,
+        /// Where and what.
+        source: toml::de::Error,
+    },
+    /// A value that no machine has.
+    #[error("{file}: {field} is {value}; expected {expected}")]
+    Value {
+        /// The file.
+        file: String,
+        /// Which value.
+        field: Cow<'static, str>,
+        /// What it is.
+        value: String,
+        /// What it should be.
+        expected: Cow<'static, str>,
+    },
+}
+
+/// Reads a file's text; `file` is its name, for errors, and `wrong` finds the first value in it that no machine has.
+///
+/// # Errors
+/// [`ExperimentError`]
+pub(crate) fn read<T: DeserializeOwned>(
+    text: &str,
+    file: &str,
+    wrong: impl Fn(&T) -> Option<Wrong>,
+) -> Result<T, ExperimentError> {
+    let form = |source| ExperimentError::Form { file: file.to_owned(), source };
+    let read: T = toml::from_str(text).map_err(form)?;
+    match wrong(&read) {
+        None => Ok(read),
+        Some(Wrong { field, value, expected }) => {
+            Err(ExperimentError::Value { file: file.to_owned(), field, value, expected })
+        }
+    }
+}
+
+/// A second, in nanoseconds.
+const TIME_MAX_NS: f64 = 1e9;
+const INSTRUCTIONS_MAX: f64 = 1e9;
+
+/// A value that no machine has.
+pub(crate) struct Wrong {
+    pub(crate) field: Cow<'static, str>,
+    pub(crate) value: String,
+    pub(crate) expected: Cow<'static, str>,
+}
+
+impl Wrong {
+    pub(crate) fn unless(
+        holds: bool,
+        field: &'static str,
+        value: impl ToString,
+        expected: &'static str,
+    ) -> Option<Self> {
+        (!holds).then(|| Self { field: field.into(), value: value.to_string(), expected: expected.into() })
+    }
+
+    pub(crate) fn unless_time(field: &'static str, value: f64) -> Option<Self> {
+        Self::unless((0.0..=TIME_MAX_NS).contains(&value), field, value, "0 to 1e9")
+    }
+
+    pub(crate) fn unless_count(field: &'static str, value: u64, most: u64) -> Option<Self> {
+        let is_count = (1..=most).contains(&value);
+        (!is_count).then(|| Self {
+            field: field.into(),
+            value: value.to_string(),
+            expected: format!("1 to {most}").into(),
+        })
+    }
+
+    pub(crate) fn unless_instructions(field: &'static str, value: f64) -> Option<Self> {
+        Self::unless((0.0..=INSTRUCTIONS_MAX).contains(&value), field, value, "0 to 1e9")
+    }
+
+    /// The same of the table `of`.
+    pub(crate) fn of(self, of: &str) -> Self {
+        Self { field: format!("{of}.{}", self.field).into(), ..self }
+    }
+}
+
+/// What no link has.
+pub(crate) fn wrong_link(link: &Link) -> Option<Wrong> {
+    let size = |field, bytes: u64| {
+        let is_size = bytes.is_power_of_two() && (64..=4096).contains(&bytes);
+        Wrong::unless(is_size, field, bytes, "a power of two from 64 to 4096")
+    };
+    let is_share = (0.0..=0.9).contains(&link.overhead_share);
+    let wrong = [
+        Wrong::unless((1..=32).contains(&link.lanes), "link.lanes", link.lanes, "1 to 32"),
+        size("link.payload_bytes_max", link.payload_bytes_max),
+        size("link.read_request_bytes_max", link.read_request_bytes_max),
+        size("link.completion_boundary_bytes", link.completion_boundary_bytes),
+        Wrong::unless(is_share, "link.overhead_share", link.overhead_share, "0 to 0.9"),
+    ];
+    wrong.into_iter().flatten().next()
+}

@@ -1,0 +1,279 @@
+//! InfiniBand adapters: what must hold whatever they do.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+use des::Span;
+use model::Link;
+use model::infiniband::icm::{Layout, Profile};
+use model::infiniband::mpi::{Library, Op, Program, run_program, run_program_on_heap};
+use model::infiniband::nas::Kernel;
+use model::infiniband::{
+    Adapter, Bus, CacheShape, Host, Load, Measured, Pattern, PciX, Place, Replacement, Setup, Verb, Wire,
+    run, run_on_heap,
+};
+use proptest::prelude::*;
+
+fn link(generation: u8) -> Bus {
+    Bus::Pcie(Link {
+        generation: generation.try_into().unwrap(),
+        lanes: 8,
+        payload_bytes_max: 128,
+        read_request_bytes_max: 512,
+        completion_boundary_bytes: 64,
+        overhead_share: 0.1,
+    })
+}
+
+fn pcix() -> Bus {
+    Bus::PciX(PciX { clock_hz: 133.33e6, bytes_per_clock: 8, overhead_clocks: 8, burst_bytes_max: 512 })
+}
+
+fn setup(bus: Bus, contexts: Place, cache_bytes: u64) -> Setup {
+    let ns = Span::from_ns;
+    Setup {
+        host: Host { bus, read: ns(500), post: ns(300), poll: ns(100) },
+        adapter: Adapter {
+            send: ns(800),
+            send_gap: ns(300),
+            receive: ns(700),
+            receive_gap: ns(300),
+            works_max: 8,
+            packets_max: 8,
+            fetches_max: 4,
+            cache: CacheShape { bytes: cache_bytes, line_bytes: 64, ways: 4, replacement: Replacement::Lru },
+            profile: Profile::default(),
+            memory: ns(200),
+            memory_bytes_per_second: 2.6e9,
+        },
+        contexts,
+        wire: Wire { bits_per_second: 8e9, overhead_share: 0.02, mtu_bytes: 2048, latency: ns(200) },
+        seed: 1,
+    }
+}
+
+fn load(pattern: Pattern, message_bytes: u64, connections: u32) -> Load {
+    Load {
+        pattern,
+        verb: Verb::Write,
+        message_bytes,
+        connections,
+        is_loop: false,
+        buffers: Place::Host,
+        messages: 400,
+    }
+}
+
+fn check(setup: &Setup, load: &Load, measured: &Measured) {
+    let outcome = &measured.outcome;
+    let totals = &outcome.totals;
+    assert_eq!((totals.posted, totals.posted, 0), (totals.delivered, totals.completed, totals.left));
+    assert_eq!(totals.delivered_bytes, totals.posted * load.message_bytes);
+    assert_eq!(totals.under_way_ps, totals.stayed_ps, "Little's law");
+    if load.is_loop {
+        assert_eq!(totals.sent_bytes, 0);
+    } else {
+        assert!(totals.sent_bytes > totals.delivered_bytes);
+    }
+    for node in &outcome.nodes {
+        let shares = [
+            node.up_busy_share,
+            node.down_busy_share,
+            node.port_busy_share,
+            node.egress_busy_share,
+            node.memory_busy_share,
+            node.send_busy_share,
+            node.receive_busy_share,
+        ];
+        assert!(shares.iter().all(|share| (0.0..=1.0).contains(share)), "{node:?}");
+        assert!(node.missed <= node.looked_up && node.fetched_bytes >= 64 * node.missed);
+    }
+    // Over all the time: of what was begun before measuring, much may come in a short time.
+    let rate = totals.delivered_bytes as f64 * 1e12 / outcome.elapsed.as_ps_f64();
+    let both_ways = if matches!(load.pattern, Pattern::Stream { both_ways: true, .. }) { 2.0 } else { 1.0 };
+    if load.buffers == Place::Host {
+        assert!(rate <= both_ways * setup.host.bus.bytes_per_second(), "{measured:?}");
+    }
+    if !load.is_loop {
+        assert!(rate <= both_ways * setup.wire.bits_per_second / 8.0, "{measured:?}");
+    }
+}
+
+fn any_pattern() -> impl Strategy<Value = Pattern> {
+    prop_oneof![
+        Just(Pattern::Alone),
+        Just(Pattern::PingPong),
+        Just(Pattern::Scatter),
+        (1_u32..40, 0_u32..=100, any::<bool>()).prop_map(|(window, reuse_percent, both_ways)| {
+            Pattern::Stream { window, reuse_percent, both_ways }
+        }),
+        (1_u32..40).prop_map(|window| Pattern::Random { window }),
+    ]
+}
+
+prop_compose! {
+    fn any_setup()(
+        bus in prop_oneof![Just(link(1)), Just(link(4)), Just(pcix())],
+        contexts in prop_oneof![Just(Place::Host), Just(Place::Adapter)],
+        cache_lines in 0_u32..12,
+        ways in 1_u32..5,
+        replacement in prop_oneof![Just(Replacement::Lru), Just(Replacement::Random)],
+        fetches_max in 1_u32..5,
+        packets_max in 1_u32..9,
+        works_max in 1_u32..9,
+        seed in 0_u64..1000,
+    ) -> Setup {
+        let mut setup = setup(bus, contexts, (64 * u64::from(ways)) << cache_lines);
+        (setup.adapter.cache.ways, setup.adapter.cache.replacement) = (ways, replacement);
+        setup.adapter.works_max = works_max;
+        (setup.adapter.fetches_max, setup.adapter.packets_max, setup.seed) = (fetches_max, packets_max, seed);
+        setup
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    /// Whatever two processes do: nothing is lost, nothing is faster than it can be, and the calendar makes no difference.
+    #[test]
+    fn what_is_posted_is_delivered_and_completed(
+        setup in any_setup(),
+        pattern in any_pattern(),
+        message_bytes in prop_oneof![0_u64..200, 1_u64..20_000],
+        connections in 1_u32..40,
+        verb in prop_oneof![Just(Verb::Send), Just(Verb::Write), Just(Verb::Read)],
+        is_loop in any::<bool>(),
+        buffers in prop_oneof![Just(Place::Host), Just(Place::Adapter)],
+    ) {
+        let verb = if pattern == Pattern::PingPong && verb == Verb::Read { Verb::Write } else { verb };
+        let load = Load { verb, is_loop, buffers, messages: 60, ..load(pattern, message_bytes, connections) };
+        let measured = run(&setup, &load).unwrap();
+        check(&setup, &load, &measured);
+        prop_assert_eq!(measured, run_on_heap(&setup, &load).unwrap());
+    }
+}
+
+/// With a cache that holds everything, it does not matter where the rest is.
+#[test]
+fn an_unlimited_cache_makes_both_placements_one() {
+    let all = Layout::new(Profile::default()).bytes().next_power_of_two();
+    for pattern in [Pattern::Alone, Pattern::PingPong, Pattern::Scatter] {
+        for connections in [1, 64] {
+            let load = load(pattern, 1000, connections);
+            let [one, other] =
+                [Place::Host, Place::Adapter].map(|place| run(&setup(link(1), place, all), &load).unwrap());
+            assert_eq!(one.latency_mean, other.latency_mean, "{pattern:?}");
+            assert_eq!(one.outcome.nodes[0].missed, other.outcome.nodes[0].missed);
+        }
+    }
+}
+
+#[test]
+fn more_connections_than_the_cache_holds_cost_more_where_memory_is_farther() {
+    let latency = |contexts, connections| {
+        let load = load(Pattern::PingPong, 4, connections);
+        run(&setup(link(1), contexts, 16 << 10), &load).unwrap().latency_mean
+    };
+    let [host, adapter] = [Place::Host, Place::Adapter].map(|place| latency(place, 1));
+    assert_eq!(host, adapter);
+    assert!(latency(Place::Adapter, 128) > adapter);
+    assert!(latency(Place::Host, 128) > latency(Place::Adapter, 128));
+}
+
+#[test]
+fn a_stream_is_limited_by_what_is_slowest() {
+    let stream = Pattern::Stream { window: 16, reuse_percent: 100, both_ways: false };
+    let rate =
+        |bus| run(&setup(bus, Place::Host, 1 << 20), &load(stream, 65_536, 1)).unwrap().bytes_per_second;
+    // 2,048 of 2,076 bytes, and 2 % for what is not packets.
+    let wire = 1e9 * 0.98 * 2048.0 / 2076.0;
+    assert!((rate(link(1)) / wire - 1.0).abs() < 0.01, "{}", rate(link(1)));
+    // PCI-X carries requests and data on the same wires: 512 bytes in 64 clocks and twice 8 more.
+    let shared = 133.33e6 * 512.0 / 80.0;
+    assert!((rate(pcix()) / shared - 1.0).abs() < 0.01, "{}", rate(pcix()));
+}
+
+fn library() -> Library {
+    Library {
+        processes_per_node: 2,
+        eager_bytes_max: 8192,
+        copy_ps_per_byte: 500.0,
+        call: Span::from_ns(200),
+        shared: Span::from_ns(500),
+    }
+}
+
+/// Programs of pairs of operations that are bound to meet.
+fn any_program() -> impl Strategy<Value = Program> {
+    let pair = (0_u16..6, 0_u16..6, prop_oneof![0_u64..100, 1_u64..60_000], any::<bool>(), 0_u64..3000);
+    prop::collection::vec(pair, 1..30).prop_map(|pairs| {
+        let mut ops = vec![Vec::new(); 6];
+        for (from, to, bytes, is_waited_for, ns) in pairs {
+            ops[usize::from(from)].push(Op::Compute(Span::from_ns(ns)));
+            ops[usize::from(to)].push(Op::BeginReceive { from });
+            ops[usize::from(from)].push(Op::BeginSend { to, bytes });
+            if is_waited_for {
+                ops[usize::from(from)].push(Op::WaitAll);
+                ops[usize::from(to)].push(Op::WaitAll);
+            }
+        }
+        ops.iter_mut().for_each(|ops| ops.push(Op::WaitAll));
+        Program { ops, rounds: 2 }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    /// Messages that have both ends arrive, in whatever order they are asked for, and the calendar makes no difference.
+    #[test]
+    fn programs_that_fit_together_end(setup in any_setup(), program in any_program()) {
+        let library = library();
+        let ran = run_program(&setup, &library, &program).unwrap();
+        let totals = ran.outcome.totals;
+        prop_assert_eq!((totals.posted, totals.posted, 0), (totals.delivered, totals.completed, totals.left));
+        prop_assert_eq!(totals.under_way_ps, totals.stayed_ps);
+        prop_assert_eq!(ran, run_program_on_heap(&setup, &library, &program).unwrap());
+    }
+}
+
+#[test]
+fn who_waits_for_nothing_is_told_apart() {
+    let setup = setup(link(1), Place::Host, 1 << 20);
+    let ops = vec![vec![], vec![], vec![], vec![Op::Compute(Span::from_ns(1)), Op::Receive { from: 0 }]];
+    let error = run_program(&setup, &library(), &Program { ops, rounds: 1 }).unwrap_err();
+    assert_eq!(error.to_string(), "process 3 waits for ever in its operation 2");
+}
+
+/// A long message is announced, answered, sent and ended: four times as many.
+#[test]
+fn long_messages_are_announced() {
+    let setup = setup(link(1), Place::Host, 1 << 20);
+    let round = |bytes| {
+        let ops = vec![
+            vec![Op::Send { to: 2, bytes }, Op::Receive { from: 2 }],
+            vec![],
+            vec![Op::Receive { from: 0 }, Op::Send { to: 0, bytes }],
+            vec![],
+        ];
+        run_program(&setup, &library(), &Program { ops, rounds: 4 }).unwrap()
+    };
+    let (eager, announced) = (round(8192), round(8193));
+    assert_eq!(eager.outcome.totals.posted, 10);
+    assert_eq!(announced.outcome.totals.posted, 40);
+    // Copying 8 KiB twice takes longer than saying so.
+    assert!(announced.round < eager.round);
+}
+
+/// Whether adapters have memory makes no difference to what four benchmarks say, but to when.
+#[test]
+fn benchmarks_send_the_same_wherever_contexts_are() {
+    for kernel in Kernel::ALL {
+        let program = kernel.program(1e9, 1);
+        let [host, adapter] = [Place::Host, Place::Adapter]
+            .map(|place| run_program(&setup(link(1), place, 32 << 10), &library(), &program).unwrap());
+        let [one, other] =
+            [&host, &adapter].map(|ran| (ran.outcome.totals.posted, ran.outcome.totals.sent_bytes));
+        assert_eq!(one, other);
+        assert!(host.round >= adapter.round, "{kernel:?}");
+    }
+}
