@@ -18,11 +18,8 @@ pub(super) use none::{
 #[allow(unsafe_code, reason = "instructions of the CPU, which no safe function gives")]
 mod x86_64 {
     use super::Line;
-    use std::arch::x86_64::{
-        __m128i, _mm_clflush, _mm_mfence, _mm_setzero_si128, _mm_stream_load_si128, _mm_stream_si64,
-        _mm_xor_si128,
-    };
-    use std::hint::black_box;
+    use std::arch::asm;
+    use std::arch::x86_64::{_mm_clflush, _mm_mfence};
 
     const SSE4: &str = "this CPU has no SSE4.1";
 
@@ -52,35 +49,48 @@ mod x86_64 {
         unsafe { _mm_mfence() }
     }
 
+    /// Loads lines sixteen bytes at a time (MOVNTDQA).
     pub(in super::super) fn load_non_temporal(lines: &[Line]) {
         if without_non_temporal_load().is_none() {
-            // SAFETY: the CPU has SSE4.1.
-            unsafe { load_sse4(lines) }
+            lines.iter().for_each(load_line);
         }
     }
 
-    #[target_feature(enable = "sse4.1")]
-    fn load_sse4(lines: &[Line]) {
-        let mut sum = _mm_setzero_si128();
-        for line in lines {
-            let quarters: *const __m128i = std::ptr::from_ref(line).cast();
-            for place in 0..4 {
-                // SAFETY: a line has four quarters and is aligned. Words that somebody else changes meanwhile are allowed to be torn:
-                // nobody looks at them.
-                let quarter = unsafe { _mm_stream_load_si128(quarters.add(place)) };
-                sum = _mm_xor_si128(sum, quarter);
-            }
+    /// Of a CPU with SSE4.1. Written out, since the intrinsic is a plain load to the compiler, and somebody else may change the line.
+    #[inline]
+    fn load_line(line: &Line) {
+        let at = std::ptr::from_ref(line);
+        // SAFETY: a line has four quarters and is aligned; what is loaded is looked at by nobody, and so may be torn.
+        unsafe {
+            asm!(
+                "movntdqa {first}, [{at}]",
+                "movntdqa {second}, [{at} + 16]",
+                "movntdqa {third}, [{at} + 32]",
+                "movntdqa {fourth}, [{at} + 48]",
+                at = in(reg) at,
+                first = out(xmm_reg) _,
+                second = out(xmm_reg) _,
+                third = out(xmm_reg) _,
+                fourth = out(xmm_reg) _,
+                options(nostack, preserves_flags, readonly),
+            );
         }
-        black_box(sum);
     }
 
-    /// Fills a line past the caches (MOVNTI).
+    /// Fills a line past the caches (MOVNTI). Written out, since the intrinsic is a plain store to the compiler, and others may look.
     #[inline]
     pub(in super::super) fn store_non_temporal(line: &Line) {
-        let words: *mut i64 = std::ptr::from_ref(line).cast_mut().cast();
+        let words = std::ptr::from_ref(line).cast::<u64>();
         for place in 0..8 {
-            // SAFETY: a line has eight words, which are atomic and may be changed by whom they are shared with.
-            unsafe { _mm_stream_si64(words.add(place), place as i64) }
+            // SAFETY: a line has eight words, which are atomic; each is stored at once.
+            unsafe {
+                asm!(
+                    "movnti [{at}], {word}",
+                    at = in(reg) words.add(place),
+                    word = in(reg) place as u64,
+                    options(nostack, preserves_flags),
+                );
+            }
         }
     }
 }
