@@ -7,7 +7,8 @@ use crate::output::{self, Outcome};
 use anyhow::{Context, bail};
 use model::Description;
 use model::block::BlockExperiment;
-use model::infiniband::{AdaptersExperiment, trace};
+use model::infiniband::AdaptersExperiment;
+use model::infiniband::trace::Trace;
 use model::network::HostsExperiment;
 use model::uperf::Profile;
 use serde::Serialize;
@@ -103,7 +104,7 @@ fn with_trace(
         return Ok(adapters);
     };
     let text = input::text(path, input::DESCRIPTION_BYTES_MAX, "trace")?;
-    let trace = trace::read(&text, &path.display().to_string())?;
+    let trace = Trace::read(&text, &path.display().to_string())?;
     let with_trace = adapters.with_trace(trace);
     with_trace.with_context(|| format!("{file} has no [processes], which carry out a trace"))
 }

@@ -7,9 +7,10 @@ use model::Link;
 use model::infiniband::icm::{Layout, Profile};
 use model::infiniband::mpi::{Library, Op, Program, run_program, run_program_on_heap};
 use model::infiniband::nas::Kernel;
+use model::infiniband::trace::Trace;
 use model::infiniband::{
-    Adapter, Bus, CacheShape, Host, Load, Measured, Pattern, PciX, Place, Replacement, Setup, Verb, Wire,
-    run, run_on_heap,
+    Adapter, AdaptersExperiment, Bus, CacheShape, Host, Load, Measured, Pattern, PciX, Place, Replacement,
+    Setup, Verb, Wire, run, run_on_heap,
 };
 use proptest::prelude::*;
 
@@ -242,6 +243,70 @@ fn who_waits_for_nothing_is_told_apart() {
     let ops = vec![vec![], vec![], vec![], vec![Op::Compute(Span::from_ns(1)), Op::Receive { from: 0 }]];
     let error = run_program(&setup, &library(), &Program { ops, rounds: 1 }).unwrap_err();
     assert_eq!(error.to_string(), "process 3 waits for ever in its operation 2");
+}
+
+/// Process 0 sends to process 2 of another node; both are in a node with another each.
+fn two(sends: Vec<Op>, receives: Vec<Op>, rounds: u32) -> Program {
+    Program { ops: vec![sends, vec![], receives, vec![]], rounds }
+}
+
+/// Of 40 short messages to a process that computes, 32 go into its buffers and 8 are announced, answered, sent and ended.
+#[test]
+fn short_messages_without_a_buffer_are_announced() {
+    let setup = setup(link(1), Place::Host, 1 << 20);
+    let bytes = 64;
+    let sends = [vec![Op::BeginSend { to: 2, bytes }; 40], vec![Op::WaitAll, Op::Receive { from: 2 }]];
+    let receives = [
+        vec![Op::Compute(Span::from_ms(1))],
+        vec![Op::Receive { from: 0 }; 40],
+        vec![Op::Send { to: 0, bytes }],
+    ];
+    let (sends, receives) = (sends.concat(), receives.concat());
+    let ran = run_program(&setup, &library(), &two(sends, receives, 1)).unwrap();
+    assert_eq!((ran.outcome.totals.posted, ran.unreceived), (2 * (32 + 8 * 4 + 1), 0));
+}
+
+#[test]
+fn what_nobody_could_wait_for_is_refused() {
+    let setup = setup(link(1), Place::Host, 1 << 20);
+    let told = |program| run_program(&setup, &library(), &program).unwrap_err().to_string();
+    let send = |bytes| vec![Op::BeginSend { to: 2, bytes }];
+    let said = told(two(send(64), vec![Op::Compute(Span::from_ns(1))], 1 << 20));
+    let full = "process 0 sends with its operation 1 what is one of more than 262144 messages under way";
+    assert_eq!(said, full);
+    let said = told(two(send(1 << 30), vec![Op::Receive { from: 0 }], 99_999));
+    assert_eq!(said, "its messages have 52428800000 packets; at most 67108864 are carried out");
+    let said = told(two(vec![Op::Compute(Span::from_ms(1_000_000))], vec![], 20_000));
+    assert!(said.starts_with("it lasts longer than 100 days"), "{said}");
+}
+
+#[test]
+fn messages_that_nobody_receives_are_counted() {
+    let setup = setup(link(1), Place::Host, 1 << 20);
+    for bytes in [64, 1 << 20] {
+        let sends = vec![Op::BeginSend { to: 2, bytes }, Op::BeginSend { to: 1, bytes }, Op::WaitAll];
+        let ran = run_program(&setup, &library(), &two(sends, vec![Op::Receive { from: 0 }], 3)).unwrap();
+        assert_eq!(ran.unreceived, 4, "those to process 1");
+    }
+}
+
+#[test]
+fn a_trace_that_sticks_is_told_with_its_line() {
+    let file = include_str!("../../../experiments/infiniband.toml");
+    let [verbs, processes] = ["[verbs]", "# [processes]"].map(|table| file.find(table).unwrap());
+    let processes: Vec<&str> = file[processes..].lines().filter_map(|line| line.strip_prefix("# ")).collect();
+    let text = format!("{}{}", &file[..verbs], processes.join("\n"));
+    let with = |trace: &str| {
+        let trace = Trace::read(trace, "my.trace").unwrap();
+        AdaptersExperiment::read(&text, "x.toml").unwrap().with_trace(trace).unwrap().run()
+    };
+    let head = "iotoll-trace 1\nprocesses 4\n\n";
+    let told = with(&format!("{head}0 send 2 64\n2 receive 0\n2 receive 0 # never\n")).unwrap_err();
+    // In the second round: the first takes both messages.
+    assert_eq!(told.to_string(), "my.trace, line 5: process 2 waits for ever in its operation 1");
+    let answer = with(&format!("{head}0 send 2 64\n0 begin-send 3 64\n2 receive 0\n")).unwrap();
+    assert!(answer.what.starts_with("trace my.trace on: "), "{}", answer.what);
+    assert_eq!(answer.memory_less.unreceived, 2);
 }
 
 /// A long message is announced, answered, sent and ended: four times as many.

@@ -6,7 +6,6 @@ mod testbed;
 use super::about::{About, PointFile, Told};
 use super::parameters::Parameters;
 use super::{Changes, FamilyError};
-use crate::infiniband::nas::Kernel;
 use crate::infiniband::{Pattern, Place};
 use crate::link::Link;
 use crate::{Bounds, Chart, Curve, Given, Parameter, Reproduction};
@@ -73,12 +72,7 @@ enum Figure {
     Bandwidth,
     ReuseMemory,
     ReuseMemoryLess,
-    Growth,
     Chunk,
-    Is,
-    Mg,
-    Lu,
-    Cg,
 }
 
 impl Figure {
@@ -88,9 +82,7 @@ impl Figure {
             Self::PcieLatency | Self::PcixLatency => ["figure", "us"],
             Self::Bandwidth => ["ways", "10^6 bytes/s"],
             Self::ReuseMemory | Self::ReuseMemoryLess => ["buffers used again, %", "2^20 bytes/s"],
-            Self::Growth => ["connections", "growth over growth"],
             Self::Chunk => ["figure", "KiB"],
-            Self::Is | Self::Mg | Self::Lu | Self::Cg => ["figure", "time over time"],
         }
     }
 }
@@ -140,18 +132,7 @@ fn ours(testbed: &Testbed, figure: Figure, x: f64) -> Result<f64, FamilyError> {
         Figure::Bandwidth => Ok(testbed.bytes_per_second(Place::Adapter, 100.0, x > 1.0)? / 1e6),
         Figure::ReuseMemory => Ok(testbed.bytes_per_second(Place::Adapter, x, false)? / f64::from(1 << 20)),
         Figure::ReuseMemoryLess => Ok(testbed.bytes_per_second(Place::Host, x, false)? / f64::from(1 << 20)),
-        Figure::Growth => {
-            let growth = |contexts| -> Result<f64, FamilyError> {
-                let of = |connections| latency_us(testbed, Slot::Pcie, contexts, connections);
-                Ok(of(x as u32)? - of(1)?)
-            };
-            Ok(growth(Place::Host)? / growth(Place::Adapter)?)
-        }
         Figure::Chunk => Ok(drawings::step_bytes() as f64 / 1024.0),
-        Figure::Is => testbed.slowdown(Kernel::Is),
-        Figure::Mg => testbed.slowdown(Kernel::Mg),
-        Figure::Lu => testbed.slowdown(Kernel::Lu),
-        Figure::Cg => testbed.slowdown(Kernel::Cg),
     }
 }
 
@@ -165,6 +146,7 @@ fn latency_us(testbed: &Testbed, slot: Slot, contexts: Place, connections: u32) 
 mod tests {
     use super::*;
     use crate::Role;
+    use crate::infiniband::nas::Kernel;
 
     fn testbed(changes: &[(&str, f64)]) -> Testbed {
         let changes = changes.iter().map(|(name, value)| ((*name).to_owned(), *value));

@@ -1,8 +1,9 @@
 //! InfiniBand adapters as a user's file describes them: with their contexts in the host's memory, and beside it in their own.
 
 use super::icm::{Chunks, Profile, doorbell_bytes};
-use super::mpi::{Library, Program, ProgramError, run_program};
+use super::mpi::{Library, PACKETS_MAX, Program, ProgramError, Ran, run_program};
 use super::nas::{Kernel, PROCESSES};
+use super::trace::{Trace, TraceError};
 use super::{
     Adapter, Bus, CacheShape, Host, Load, Outcome, Pattern, PciX, Place, Replacement, Setup, Verb, Wire, run,
 };
@@ -30,7 +31,7 @@ pub struct AdaptersExperiment {
     seed: u64,
     /// A trace in place of a benchmark.
     #[serde(skip)]
-    trace: Option<Program>,
+    trace: Option<Trace>,
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -132,6 +133,17 @@ struct ProcessesFile {
     shared_ns: f64,
 }
 
+/// Why nothing came out.
+#[derive(Debug, thiserror::Error)]
+pub enum AdaptersError {
+    /// A trace's line.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// No line's fault.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+}
+
 /// What came out.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AdaptersAnswer {
@@ -154,6 +166,7 @@ struct Times {
     p99: Option<Span>,
     /// Where only a part of all messages was measured.
     messages_per_second: Option<f64>,
+    unreceived: u64,
 }
 
 /// What came out of one placement.
@@ -165,6 +178,8 @@ pub struct PlacedAnswer {
     pub latency_p99_ns: Option<f64>,
     /// Messages in a second.
     pub messages_per_second: f64,
+    /// Messages that were sent and that nobody received.
+    pub unreceived: u64,
     /// Bytes of messages in a second, in 10^9 bits.
     pub gigabits_per_second: f64,
     /// Of look-ups of contexts, those that missed.
@@ -190,9 +205,10 @@ impl AdaptersExperiment {
     }
 
     /// The same with a trace in place of a benchmark; nothing for a file without processes.
-    pub fn with_trace(self, trace: Program) -> Option<Self> {
+    pub fn with_trace(self, trace: Trace) -> Option<Self> {
         self.processes.as_ref()?;
-        Some(Self { trace: Some(trace), ..self })
+        let what = format!("trace {} on: {}", trace.file, self.what);
+        Some(Self { what, trace: Some(trace), ..self })
     }
 
     /// Whether there is something to do: processes without a benchmark want a trace.
@@ -204,8 +220,8 @@ impl AdaptersExperiment {
     /// Runs it with both placements.
     ///
     /// # Errors
-    /// [`ProgramError`]
-    pub fn run(&self) -> Result<AdaptersAnswer, ProgramError> {
+    /// [`AdaptersError`]
+    pub fn run(&self) -> Result<AdaptersAnswer, AdaptersError> {
         let [memory_less, with_memory] = [Place::Host, Place::Adapter].map(|place| self.placed(place));
         let (memory_less, with_memory) = (memory_less?, with_memory?);
         let cost_share = self.cost(&memory_less, &with_memory);
@@ -224,8 +240,8 @@ impl AdaptersExperiment {
     /// Runs it without memory, and says how many events that took.
     ///
     /// # Errors
-    /// [`ProgramError`]
-    pub fn events(&self) -> Result<u64, ProgramError> {
+    /// [`AdaptersError`]
+    pub fn events(&self) -> Result<u64, AdaptersError> {
         self.outcome(Place::Host).map(|(_, outcome)| outcome.events)
     }
 
@@ -242,23 +258,28 @@ impl AdaptersExperiment {
     }
 
     /// What was measured, where messages have a time each, and everything else.
-    fn outcome(&self, contexts: Place) -> Result<(Times, Outcome), ProgramError> {
+    fn outcome(&self, contexts: Place) -> Result<(Times, Outcome), AdaptersError> {
         let setup = self.setup(contexts);
         if let Some(verbs) = &self.verbs {
-            let measured = run(&setup, &verbs.load())?;
+            let measured = run(&setup, &verbs.load()).map_err(ProgramError::from)?;
             let times = Times {
                 mean: measured.latency_mean,
                 p99: Some(measured.latency_p99),
                 messages_per_second: Some(measured.messages_per_second),
+                unreceived: 0,
             };
             return Ok((times, measured.outcome));
         }
         let Some(processes) = &self.processes else { return Ok(Default::default()) };
-        let ran = run_program(&setup, &processes.library(), &self.program(processes))?;
-        Ok((Times { mean: ran.round, p99: None, messages_per_second: None }, ran.outcome))
+        let ran = run_program(&setup, &processes.library(), &self.program(processes)).map_err(|error| {
+            let place = self.trace.as_ref().and_then(|trace| trace.place(&error));
+            place.map_or_else(|| AdaptersError::from(error), AdaptersError::from)
+        })?;
+        let Ran { round, unreceived, outcome } = ran;
+        Ok((Times { mean: round, p99: None, messages_per_second: None, unreceived }, outcome))
     }
 
-    fn placed(&self, contexts: Place) -> Result<PlacedAnswer, ProgramError> {
+    fn placed(&self, contexts: Place) -> Result<PlacedAnswer, AdaptersError> {
         let (times, outcome) = self.outcome(contexts)?;
         let bytes = outcome.totals.delivered_bytes as f64 / outcome.totals.delivered.max(1) as f64;
         let answer = PlacedAnswer::of(&outcome);
@@ -267,6 +288,7 @@ impl AdaptersExperiment {
             latency_mean_ns: times.mean.as_ns_f64(),
             latency_p99_ns: times.p99.map(Span::as_ns_f64),
             messages_per_second,
+            unreceived: times.unreceived,
             gigabits_per_second: messages_per_second * bytes * 8e-9,
             ..answer
         })
@@ -277,13 +299,15 @@ impl AdaptersExperiment {
             let kernel = processes.benchmark?;
             Some(kernel.program(processes.operations_per_second, processes.rounds))
         };
-        self.trace.clone().or_else(benchmark).unwrap_or_default()
+        let of_trace = self.trace.as_ref().map(|trace| trace.program.clone());
+        of_trace.or_else(benchmark).unwrap_or_default()
     }
 
     /// Connections of one adapter.
     fn connections(&self) -> u64 {
         let of_processes = |processes: &ProcessesFile| {
-            let all = self.trace.as_ref().map_or(u64::from(PROCESSES), |trace| trace.ops.len() as u64);
+            let all =
+                self.trace.as_ref().map_or(u64::from(PROCESSES), |trace| trace.program.ops.len() as u64);
             let near = u64::from(processes.per_node).min(all);
             near * (all - near)
         };
@@ -346,7 +370,7 @@ impl AdaptersExperiment {
             .or_else(|| self.host.wrong())
             .or_else(|| self.adapter.wrong())
             .or_else(|| self.wire.wrong())
-            .or_else(|| self.verbs.as_ref()?.wrong())
+            .or_else(|| self.verbs.as_ref()?.wrong(self.wire.mtu_bytes))
             .or_else(|| self.processes.as_ref()?.wrong())
     }
 }
@@ -361,6 +385,7 @@ impl PlacedAnswer {
             latency_mean_ns: 0.0,
             latency_p99_ns: None,
             messages_per_second: per_second(totals.delivered),
+            unreceived: 0,
             gigabits_per_second: per_second(totals.delivered_bytes) * 8e-9,
             miss_share: outcome.miss_share(),
             fetched_bytes_per_message: fetched as f64 / totals.delivered.max(1) as f64,
@@ -516,7 +541,8 @@ impl VerbsFile {
         }
     }
 
-    fn wrong(&self) -> Option<Wrong> {
+    fn wrong(&self, mtu_bytes: u64) -> Option<Wrong> {
+        let packets = self.messages.saturating_mul(self.message_bytes.div_ceil(mtu_bytes));
         let no_answer = self.pattern == PatternFile::PingPong && self.verb == Verb::Read;
         let wrong = [
             Wrong::unless(
@@ -527,6 +553,12 @@ impl VerbsFile {
             ),
             Wrong::unless_count("verbs.connections", self.connections.into(), CONNECTIONS_MAX.into()),
             Wrong::unless_count("verbs.messages", self.messages, MESSAGES_MAX),
+            Wrong::unless(
+                packets <= PACKETS_MAX,
+                "verbs.messages",
+                self.messages,
+                "67108864 packets of wire.mtu_bytes in all at most, with verbs.message_bytes",
+            ),
             Wrong::unless_count("verbs.window", self.window.into(), WINDOW_MAX.into()),
             Wrong::unless(self.reuse_percent <= 100, "verbs.reuse_percent", self.reuse_percent, "0 to 100"),
             Wrong::unless(!no_answer, "verbs.verb", "read", "send or write: the other side sees no read"),

@@ -11,9 +11,12 @@ mod sending;
 use super::adapter::{DOORBELL_BYTES, Node, Qp, Setup};
 use super::icm::Layout;
 use super::message::{Message, NONE, Place, Verb, Work};
-use super::outcome::{NodeUsage, Outcome, Totals};
+use super::outcome::{NodeUsage, Outcome, RunError, Totals};
 use crate::slab::Slab;
 use des::{Calendar, Misuse, Model, Queue, Simulation, Span, Time, TimeAverage};
+
+/// 100 days, of the 213 that there is room for.
+const TIME_MAX_PS: u64 = 100 * 24 * 3600 * 1_000_000_000_000;
 
 /// What uses adapters. What it wants done it puts into the hands that it is given.
 pub(super) trait Application {
@@ -191,11 +194,18 @@ impl<A: Application> Machine<A> {
     }
 
     /// Lets it run until nothing is left to do, after the application was woken with token 0.
-    pub(super) fn run<Q: Queue<Event>>(self) -> Result<(A, Outcome), Misuse> {
+    ///
+    /// # Errors
+    /// [`RunError`]
+    pub(super) fn run<Q: Queue<Event>>(self) -> Result<(A, Outcome), RunError> {
         let mut simulation = Simulation::<_, Q>::on(self);
         simulation.calendar.schedule_in(Span::ZERO, Event::Woken(0));
         simulation.run();
         let (now, events) = (simulation.now(), simulation.handled());
+        // Times that have no room are at the end of all that has, and so is the last event then.
+        if now.as_ps() > TIME_MAX_PS {
+            return Err(RunError::TooLong);
+        }
         let outcome = simulation.model.outcome(now, events)?;
         Ok((simulation.model.application, outcome))
     }

@@ -2,15 +2,17 @@
 //!
 //! Short messages are copied to buffers that both sides have registered before, and written into the receiver's by RDMA. Longer ones
 //! are announced; once the receiver, inside the library, has a place for one, the sender writes it there and tells so (Liu, Wu and
-//! Panda, "High performance RDMA-based MPI implementation over InfiniBand", 2003). Processes of a node copy through shared memory.
-//! Messages from one process to another are received in the order in which they are sent.
+//! Panda, "High performance RDMA-based MPI implementation over InfiniBand", 2003). So are short ones for which no buffer is free.
+//! Processes of a node copy through shared memory. Messages from one process to another are received in the order in which they are
+//! sent.
 
 use super::adapter::Setup;
 use super::icm::PAGE_BYTES;
 use super::machine::{Application, Event, Hands, Machine, Nodes};
 use super::message::{Buffer, NONE, Place, Verb, Work};
-use super::outcome::Outcome;
-use des::{Heap, Misuse, Queue, Span, Time, Wheel};
+use super::outcome::{Outcome, RunError};
+use crate::slab::Slab;
+use des::{Heap, Queue, Span, Time, Wheel};
 use std::collections::VecDeque;
 
 /// What a process does next.
@@ -75,6 +77,8 @@ pub struct Library {
 pub struct Ran {
     /// How long a round took, on average.
     pub round: Span,
+    /// Messages that were sent and that nobody has received, or has a place for.
+    pub unreceived: u64,
     /// Everything else.
     pub outcome: Outcome,
 }
@@ -90,10 +94,43 @@ pub enum ProgramError {
         /// Counted from 1.
         operation: u64,
     },
-    /// A fault of this model.
-    #[error("a statistic")]
-    Misuse(#[from] Misuse),
+    /// It sends faster than anybody receives.
+    #[error(
+        "process {process} sends with its operation {operation} what is one of more than {UNDER_WAY_MAX} messages under way"
+    )]
+    Full {
+        /// Which process.
+        process: u16,
+        /// Counted from 1.
+        operation: u64,
+    },
+    /// Nobody would see its end.
+    #[error("its messages have {packets} packets; at most {PACKETS_MAX} are carried out")]
+    TooMuch {
+        /// Of all rounds.
+        packets: u64,
+    },
+    /// See there.
+    #[error(transparent)]
+    Run(#[from] RunError),
 }
+
+impl ProgramError {
+    /// The process that it is about, and which of its operations, counted from 1.
+    pub fn operation(&self) -> Option<(u16, u64)> {
+        match self {
+            Self::Stuck { process, operation } | Self::Full { process, operation } => {
+                Some((*process, *operation))
+            }
+            Self::TooMuch { .. } | Self::Run(_) => None,
+        }
+    }
+}
+
+/// Messages under way, of all processes together.
+const UNDER_WAY_MAX: u32 = 1 << 18;
+/// Packets that a run carries out at most, which take some minutes.
+pub(super) const PACKETS_MAX: u64 = 1 << 26;
 
 /// Bytes of what only says something: an announcement, its answer, the end.
 const CONTROL_BYTES: u64 = 64;
@@ -119,19 +156,29 @@ pub fn run_program_on_heap(setup: &Setup, library: &Library, program: &Program) 
 }
 
 fn run_on<Q: Queue<Event>>(setup: &Setup, library: &Library, program: &Program) -> Result<Ran, ProgramError> {
+    let packets = packets(program, setup.wire.mtu_bytes);
+    if packets > PACKETS_MAX {
+        return Err(ProgramError::TooMuch { packets });
+    }
     let mut world = World::new(setup, library, program);
     let nodes = world.connect(setup);
     let (world, outcome) = Machine::new(nodes, world).run::<Q>()?;
     world.ran(outcome)
 }
 
-/// Bytes of the longest message.
-fn longest(program: &Program) -> u64 {
-    let bytes = |op: &Op| match op {
-        Op::Send { bytes, .. } | Op::BeginSend { bytes, .. } => *bytes,
-        Op::Compute(_) | Op::Receive { .. } | Op::BeginReceive { .. } | Op::WaitAll => 0,
-    };
-    program.ops.iter().flatten().map(bytes).max().unwrap_or_default()
+/// Bytes of each message of a round.
+fn messages(program: &Program) -> impl Iterator<Item = u64> {
+    program.ops.iter().flatten().filter_map(|op| match op {
+        Op::Send { bytes, .. } | Op::BeginSend { bytes, .. } => Some(*bytes),
+        Op::Compute(_) | Op::Receive { .. } | Op::BeginReceive { .. } | Op::WaitAll => None,
+    })
+}
+
+/// Packets of all rounds.
+fn packets(program: &Program, mtu_bytes: u64) -> u64 {
+    let in_round = messages(program).map(|bytes| bytes.div_ceil(mtu_bytes.max(1)).max(1));
+    let in_round = in_round.fold(0, u64::saturating_add);
+    in_round.saturating_mul(u64::from(program.rounds) + 1)
 }
 
 /// A process.
@@ -176,6 +223,11 @@ struct Pair {
 }
 
 impl Pair {
+    /// Whether there is a buffer for another short message: others have been received, as if that were known at once.
+    fn has_buffer(&self) -> bool {
+        u64::from(self.sent - self.come.min(self.asked).min(self.sent)) < BUFFERS_PER_PEER
+    }
+
     /// A message has come.
     fn arrived(&mut self, number: u32) {
         let ahead = (number - self.come) as usize;
@@ -197,6 +249,10 @@ struct Sending {
     to: u16,
     bytes: u64,
     number: u32,
+    /// Short enough for a buffer, and copied out of it.
+    is_copied: bool,
+    /// Ends that are not done with it: the one that receives, and the one that waits for its memory.
+    open: u8,
 }
 
 /// What a message between adapters is.
@@ -212,12 +268,12 @@ enum Kind {
 impl Kind {
     const ALL: [Self; 5] = [Self::Eager, Self::Announce, Self::Answer, Self::Data, Self::End];
 
-    fn tag(self, sending: usize) -> u64 {
-        (sending as u64) << 3 | self as u64
+    fn tag(self, sending: u32) -> u64 {
+        u64::from(sending) << 3 | self as u64
     }
 
-    fn of(tag: u64) -> (Self, usize) {
-        (Self::ALL[(tag & 7) as usize % Self::ALL.len()], (tag >> 3) as usize)
+    fn of(tag: u64) -> (Self, u32) {
+        (Self::ALL[(tag & 7) as usize % Self::ALL.len()], (tag >> 3) as u32)
     }
 }
 
@@ -233,9 +289,12 @@ struct World<'a> {
     pairs: Vec<Pair>,
     /// From each process to each other.
     qps: Vec<u32>,
-    sendings: Vec<Sending>,
+    sendings: Slab<Sending>,
+    under_way: u32,
     /// Announcements and answers that a process has not seen, by process.
-    unseen: Vec<Vec<(Kind, usize)>>,
+    unseen: Vec<Vec<(Kind, u32)>>,
+    /// Nothing goes on after that.
+    fault: Option<ProgramError>,
     /// When all had done a round.
     first_round: Time,
     last_round: Time,
@@ -260,11 +319,17 @@ impl<'a> World<'a> {
             program,
             post: setup.host.post,
             poll: setup.host.poll,
-            own_bytes: longest(program).next_multiple_of(PAGE_BYTES).max(OWN_BYTES_PER_PEER),
+            own_bytes: messages(program)
+                .max()
+                .unwrap_or(0)
+                .next_multiple_of(PAGE_BYTES)
+                .max(OWN_BYTES_PER_PEER),
             processes: (0..number).map(process).collect(),
             pairs: vec![Pair::default(); number * number],
             qps: vec![NONE; number * number],
-            sendings: Vec::new(),
+            sendings: Slab::default(),
+            under_way: 0,
+            fault: None,
             unseen: vec![Vec::new(); number],
             first_round: Time::ZERO,
             last_round: Time::ZERO,
@@ -301,13 +366,17 @@ impl<'a> World<'a> {
     }
 
     fn ran(self, outcome: Outcome) -> Result<Ran, ProgramError> {
+        if let Some(fault) = self.fault {
+            return Err(fault);
+        }
         if let Some(process) = self.processes.iter().position(|process| !process.is_done) {
             let operation = self.processes[process].at as u64;
             return Err(ProgramError::Stuck { process: process as u16, operation });
         }
         let measured = self.last_round.since(self.first_round).unwrap_or_default();
         let round = Span::from_ps(measured.as_ps() / u64::from(self.program.rounds.max(1)));
-        Ok(Ran { round, outcome })
+        let unreceived = self.pairs.iter().map(|pair| u64::from(pair.sent.saturating_sub(pair.asked))).sum();
+        Ok(Ran { round, unreceived, outcome })
     }
 
     fn pair(&mut self, from: u16, to: u16) -> &mut Pair {
@@ -319,7 +388,7 @@ impl<'a> World<'a> {
     fn go_on(&mut self, now: Time, process: u16, hands: &mut Hands) {
         let at = usize::from(process);
         let mut time = self.processes[at].free_at.max(now);
-        loop {
+        while self.fault.is_none() {
             let Some(op) = self.program.ops[at].get(self.processes[at].at).copied() else {
                 if !self.next_round(time, at) {
                     return;
@@ -408,7 +477,7 @@ impl<'a> World<'a> {
     /// Something came: a process that waits looks whether that was it.
     fn came(&mut self, now: Time, process: u16, hands: &mut Hands) {
         let at = usize::from(process);
-        let Some(wait) = self.processes[at].waits else { return };
+        let Some(wait) = self.processes[at].waits.filter(|_| self.fault.is_none()) else { return };
         let time = self.see((now + self.poll).max(self.processes[at].free_at), process, hands);
         self.processes[at].free_at = time;
         if self.is_over(process, wait) {
@@ -428,7 +497,7 @@ impl<'a> World<'a> {
         let unseen = std::mem::take(&mut self.unseen[usize::from(process)]);
         let mut left = Vec::new();
         for (kind, sending) in unseen {
-            let Sending { from, to, bytes, number } = self.sendings[sending];
+            let Sending { from, to, bytes, number, .. } = self.sendings[sending];
             match kind {
                 Kind::Announce if self.pair(from, to).asked > number => {
                     time = self.post(time, Kind::Answer, sending, [to, from], CONTROL_BYTES, hands);
@@ -446,17 +515,24 @@ impl<'a> World<'a> {
 
     /// Begins a message, and says when the process is free again.
     fn send(&mut self, now: Time, from: u16, to: u16, bytes: u64, hands: &mut Hands) -> Time {
-        let pair = self.pair(from, to);
-        let number = pair.sent;
-        pair.sent += 1;
-        let sending = self.sendings.len();
-        self.sendings.push(Sending { from, to, bytes, number });
+        if self.under_way == UNDER_WAY_MAX {
+            let operation = self.processes[usize::from(from)].at as u64;
+            self.fault = Some(ProgramError::Full { process: from, operation });
+            return now;
+        }
+        self.under_way += 1;
+        let eager_bytes_max = self.library.eager_bytes_max;
         let is_near = self.processes[usize::from(from)].node == self.processes[usize::from(to)].node;
+        let pair = self.pair(from, to);
+        let is_copied = is_near || bytes <= eager_bytes_max && pair.has_buffer();
+        let (number, open) = (pair.sent, if is_copied { 1 } else { 2 });
+        pair.sent += 1;
+        let sending = self.sendings.put(Sending { from, to, bytes, number, is_copied, open });
         if is_near {
             let copied = now + self.copying(bytes);
-            hands.wake(copied + self.library.shared, (1 + self.processes.len() + sending) as u32);
+            hands.wake(copied + self.library.shared, 1 + self.processes.len() as u32 + sending);
             copied
-        } else if bytes <= self.library.eager_bytes_max {
+        } else if is_copied {
             let copied = now + self.copying(bytes);
             self.post(copied, Kind::Eager, sending, [from, to], bytes + CONTROL_BYTES, hands)
         } else {
@@ -465,12 +541,22 @@ impl<'a> World<'a> {
         }
     }
 
+    /// An end is done with a message.
+    fn close(&mut self, sending: u32) {
+        let known = &mut self.sendings[sending];
+        known.open -= 1;
+        if known.open == 0 {
+            self.sendings.free(sending);
+            self.under_way -= 1;
+        }
+    }
+
     /// Puts a message for the adapter into its queue.
     fn post(
         &mut self,
         now: Time,
         kind: Kind,
-        sending: usize,
+        sending: u32,
         [from, to]: [u16; 2],
         bytes: u64,
         hands: &mut Hands,
@@ -499,8 +585,9 @@ impl<'a> World<'a> {
     }
 
     /// A message is where it belongs, or in a buffer that it has to be copied from.
-    fn arrived(&mut self, now: Time, sending: usize, is_copied: bool, hands: &mut Hands) {
-        let Sending { from, to, bytes, number } = self.sendings[sending];
+    fn arrived(&mut self, now: Time, sending: u32, hands: &mut Hands) {
+        let Sending { from, to, bytes, number, is_copied, .. } = self.sendings[sending];
+        self.close(sending);
         if is_copied {
             self.processes[usize::from(to)].uncopied += bytes;
         }
@@ -514,8 +601,7 @@ impl Application for World<'_> {
         let (kind, sending) = Kind::of(work.tag);
         let Sending { from, to, .. } = self.sendings[sending];
         match kind {
-            Kind::Eager => self.arrived(now, sending, true, hands),
-            Kind::End => self.arrived(now, sending, false, hands),
+            Kind::Eager | Kind::End => self.arrived(now, sending, hands),
             Kind::Data => {}
             Kind::Announce | Kind::Answer => {
                 let process = if kind == Kind::Announce { to } else { from };
@@ -530,6 +616,7 @@ impl Application for World<'_> {
         if kind == Kind::Data {
             let from = self.sendings[sending].from;
             self.processes[usize::from(from)].open -= 1;
+            self.close(sending);
             self.came(now, from, hands);
         }
     }
@@ -539,7 +626,7 @@ impl Application for World<'_> {
         match token {
             0 => (0..number as u16).for_each(|process| self.go_on(now, process, hands)),
             token if token <= number => self.go_on(now, (token - 1) as u16, hands),
-            token => self.arrived(now, (token - 1 - number) as usize, true, hands),
+            token => self.arrived(now, token - 1 - number, hands),
         }
     }
 }

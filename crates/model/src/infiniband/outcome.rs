@@ -1,7 +1,18 @@
 //! What came of it.
 
 use crate::part::Part;
-use des::Span;
+use des::{Misuse, Span};
+
+/// Why there is no outcome.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+pub enum RunError {
+    /// Times here have no room for it.
+    #[error("it lasts longer than 100 days of virtual time, which times here do not hold")]
+    TooLong,
+    /// A fault of this model.
+    #[error("a statistic")]
+    Misuse(#[from] Misuse),
+}
 
 /// What came of it, from the beginning to when nothing was left to do.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -16,7 +16,7 @@
 //! Words are apart by blanks, `#` begins a comment, empty lines say nothing. Lines of a process are in its order; lines of different
 //! processes may come in any.
 
-use super::mpi::{Op, Program};
+use super::mpi::{Op, Program, ProgramError};
 use des::Span;
 
 /// More processes than this are a mistake.
@@ -40,42 +40,65 @@ pub struct TraceError {
     pub what: String,
 }
 
-/// Reads a trace; `file` is its name, for errors.
-///
-/// # Errors
-/// [`TraceError`]
-pub fn read(text: &str, file: &str) -> Result<Program, TraceError> {
-    let mut reader = Reader::default();
-    let mut number = 0;
-    let error = |line, what| TraceError { file: file.to_owned(), line, what };
-    for line in text.lines() {
-        number += 1;
-        let words: Vec<&str> = line.split('#').next().unwrap_or_default().split_whitespace().collect();
-        if !words.is_empty() {
-            reader.line(&words).map_err(|what| error(number, what))?;
+/// What a trace says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trace {
+    /// The file.
+    pub file: String,
+    /// What its processes do.
+    pub program: Program,
+    /// The lines that say so, by process and operation.
+    lines: Vec<Vec<u64>>,
+}
+
+impl Trace {
+    /// Reads a trace; `file` is its name, for errors.
+    ///
+    /// # Errors
+    /// [`TraceError`]
+    pub fn read(text: &str, file: &str) -> Result<Self, TraceError> {
+        let mut reader = Reader::default();
+        let mut number = 0;
+        let error = |line, what| TraceError { file: file.to_owned(), line, what };
+        for line in text.lines() {
+            number += 1;
+            let words: Vec<&str> = line.split('#').next().unwrap_or_default().split_whitespace().collect();
+            if !words.is_empty() {
+                reader.line(number, &words).map_err(|what| error(number, what))?;
+            }
         }
+        let (program, lines) = reader.done().map_err(|what| error(number + 1, what))?;
+        Ok(Self { file: file.to_owned(), program, lines })
     }
-    reader.program().map_err(|what| error(number + 1, what))
+
+    /// Where it says what a run failed at, as far as that is one of its lines.
+    pub(super) fn place(&self, error: &ProgramError) -> Option<TraceError> {
+        let (process, operation) = error.operation()?;
+        let line =
+            *self.lines.get(usize::from(process))?.get(usize::try_from(operation).ok()?.checked_sub(1)?)?;
+        Some(TraceError { file: self.file.clone(), line, what: error.to_string() })
+    }
 }
 
 #[derive(Debug, Default)]
 struct Reader {
     has_version: bool,
     ops: Option<Vec<Vec<Op>>>,
+    lines: Vec<Vec<u64>>,
     rounds: Option<u32>,
     operations: u64,
 }
 
 impl Reader {
-    fn line(&mut self, words: &[&str]) -> Result<(), String> {
+    fn line(&mut self, number: u64, words: &[&str]) -> Result<(), String> {
         if !self.has_version {
             self.has_version = words == ["iotoll-trace", "1"];
             return if self.has_version { Ok(()) } else { Err(wrong(words, "iotoll-trace 1")) };
         }
         let Some(ops) = &mut self.ops else {
-            let ["processes", number] = words else { return Err(wrong(words, "processes NUMBER")) };
-            let number = whole(number, 1, PROCESSES_MAX.into())?;
-            self.ops = Some(vec![Vec::new(); number as usize]);
+            let ["processes", processes] = words else { return Err(wrong(words, "processes NUMBER")) };
+            let processes = whole(processes, 1, PROCESSES_MAX.into())? as usize;
+            (self.ops, self.lines) = (Some(vec![Vec::new(); processes]), vec![Vec::new(); processes]);
             return Ok(());
         };
         if let ["rounds", rounds] = words {
@@ -93,12 +116,15 @@ impl Reader {
             return Err(format!("more than {OPERATIONS_MAX} operations in all rounds"));
         }
         ops[usize::from(process)].push(op);
+        self.lines[usize::from(process)].push(number);
         Ok(())
     }
 
-    fn program(self) -> Result<Program, String> {
+    fn done(self) -> Result<(Program, Vec<Vec<u64>>), String> {
         match self.ops {
-            Some(ops) if self.operations > 0 => Ok(Program { ops, rounds: self.rounds.unwrap_or(1) }),
+            Some(ops) if self.operations > 0 => {
+                Ok((Program { ops, rounds: self.rounds.unwrap_or(1) }, self.lines))
+            }
             Some(_) => Err("no process does anything".to_owned()),
             None if self.has_version => Err("expected processes NUMBER".to_owned()),
             None => Err("expected iotoll-trace 1".to_owned()),
@@ -171,6 +197,10 @@ pub fn write(program: &Program) -> String {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    fn read(text: &str, file: &str) -> Result<Program, TraceError> {
+        Trace::read(text, file).map(|trace| trace.program)
+    }
 
     const HEAD: &str = "iotoll-trace 1\nprocesses 3\n";
 

@@ -3,7 +3,7 @@
 use super::adapter::Setup;
 use super::machine::{Application, Event, Hands, Machine, Nodes};
 use super::message::{Buffer, Place, Verb, Work};
-use super::outcome::Outcome;
+use super::outcome::{Outcome, RunError};
 use des::{Heap, Misuse, Moments, Queue, Span, SpanHistogram, Stream, Time, Wheel};
 use serde::Deserialize;
 
@@ -76,8 +76,8 @@ const WARM_UP_PER_CONNECTION: u64 = 3;
 /// Runs a load.
 ///
 /// # Errors
-/// [`Misuse`] of a statistic, which would be a fault of this model.
-pub fn run(setup: &Setup, load: &Load) -> Result<Measured, Misuse> {
+/// [`RunError`]
+pub fn run(setup: &Setup, load: &Load) -> Result<Measured, RunError> {
     run_on::<Wheel<Event>>(setup, load)
 }
 
@@ -85,11 +85,11 @@ pub fn run(setup: &Setup, load: &Load) -> Result<Measured, Misuse> {
 ///
 /// # Errors
 /// As [`run`].
-pub fn run_on_heap(setup: &Setup, load: &Load) -> Result<Measured, Misuse> {
+pub fn run_on_heap(setup: &Setup, load: &Load) -> Result<Measured, RunError> {
     run_on::<Heap<Event>>(setup, load)
 }
 
-fn run_on<Q: Queue<Event>>(setup: &Setup, load: &Load) -> Result<Measured, Misuse> {
+fn run_on<Q: Queue<Event>>(setup: &Setup, load: &Load) -> Result<Measured, RunError> {
     let far: u16 = if load.is_loop { 0 } else { 1 };
     let mut nodes = Nodes::new(setup, far + 1);
     let regions = [0, far].map(|node| nodes.node(node).register(FRESH_BYTES));

@@ -26,12 +26,19 @@ pub fn adapters_answer(answer: &AdaptersAnswer, file: &str, width: usize, style:
     ] {
         page.fact(&Fact::known(name, &value), NAMES);
     }
+    page.warnings(&unreceived(answer.memory_less.unreceived));
     page.heading("How busy the parts of the first node are, without memory and with it");
     for (less, with) in answer.memory_less.parts.iter().zip(&answer.with_memory.parts) {
         let shares = [less, with].map(|part| format!("{:.1} %", part.busy_share * 100.0));
         page.item("- ", &format!("{}: {}", less.name, shares.join(", ")), 2);
     }
     page.done()
+}
+
+/// What is said of messages that nobody received.
+fn unreceived(messages: u64) -> Vec<String> {
+    let told = |messages| format!("{} messages were sent that nobody receives", quantity::grouped(messages));
+    (messages > 0).then(|| told(messages)).into_iter().collect()
 }
 
 fn told(placed: &PlacedAnswer) -> String {

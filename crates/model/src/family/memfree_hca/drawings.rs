@@ -3,6 +3,7 @@
 use super::testbed::{Slot, Testbed, measured};
 use super::{CONNECTIONS, FamilyError, SMALL_BYTES, latency_us};
 use crate::infiniband::icm::{Chunks, Profile, doorbell_bytes};
+use crate::infiniband::nas::{Kernel, PROCESSES};
 use crate::infiniband::{self, Adapter, Bus, CacheShape, Host, Load, Pattern, Place, Setup, Wire};
 use crate::link::Link;
 use crate::{Bounds, Line};
@@ -17,6 +18,8 @@ pub(super) enum Drawing {
     AccessRatio,
     PingPong,
     Scatter,
+    Growth,
+    Nas,
     Memory,
     MapSmall,
     MapLarge,
@@ -34,6 +37,8 @@ impl Drawing {
             Self::Access => ["message, bytes", "us"],
             Self::PingPong => ["connections", "us"],
             Self::Scatter => ["message, bytes", "time over time"],
+            Self::Growth => ["connections", "growth over growth"],
+            Self::Nas => ["processes", "time over time"],
             Self::Memory => ["connections", "MiB"],
             Self::AccessRatio => ["message, bytes", "time over time"],
             Self::MapSmall | Self::MapLarge => {
@@ -49,6 +54,10 @@ impl Drawing {
             Self::AccessRatio => access_ratio(testbed)?,
             Self::PingPong => ping_pong(testbed)?,
             Self::Scatter => vec![scatter(testbed)?],
+            Self::Growth => vec![growth(testbed)?],
+            Self::Nas => {
+                Kernel::ALL.into_iter().map(|kernel| nas(testbed, kernel)).collect::<Result<_, _>>()?
+            }
             Self::Memory => vec![memory()],
             Self::MapSmall => map(testbed, testbed.given.get("today_message_bytes")? as u64)?,
             Self::MapLarge => map(testbed, LARGE_BYTES)?,
@@ -114,6 +123,21 @@ fn scatter(testbed: &Testbed) -> Result<Line, FamilyError> {
     };
     let points = SCATTER_BYTES.iter().map(point).collect::<Result<_, _>>()?;
     Ok(line("without over with memory".to_owned(), points))
+}
+
+/// What a message takes more on many connections in turn than on one, without memory over with memory.
+fn growth(testbed: &Testbed) -> Result<Line, FamilyError> {
+    let of = |place| -> Result<f64, FamilyError> {
+        let took = |connections| latency_us(testbed, Slot::Pcie, place, connections);
+        Ok(took(CONNECTIONS)? - took(1)?)
+    };
+    let point = (f64::from(CONNECTIONS), of(Place::Host)? / of(Place::Adapter)?);
+    Ok(line("without over with memory".to_owned(), vec![point]))
+}
+
+fn nas(testbed: &Testbed, kernel: Kernel) -> Result<Line, FamilyError> {
+    let points = vec![(f64::from(PROCESSES), testbed.slowdown(kernel)?)];
+    Ok(line(kernel.name().to_owned(), points))
 }
 
 /// Bytes of host memory by connections, one after the other.

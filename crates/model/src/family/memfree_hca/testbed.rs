@@ -1,16 +1,16 @@
 //! The published machines, by their parameters.
 
-use super::{FamilyError, NAME};
+use super::FamilyError;
 use crate::family::parameters::Parameters;
 use crate::infiniband::icm::Profile;
 use crate::infiniband::mpi::{Library, run_program};
 use crate::infiniband::nas::Kernel;
 use crate::infiniband::{
-    self, Adapter, Bus, CacheShape, Host, Load, Measured, Pattern, PciX, Place, Replacement, Setup, Verb,
-    Wire,
+    self, Adapter, Bus, CacheShape, Host, Load, Measured, Pattern, PciX, Place, Replacement, RunError, Setup,
+    Verb, Wire,
 };
 use crate::link::Link;
-use des::{Misuse, Span};
+use des::Span;
 
 /// What the adapter is plugged into.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -163,6 +163,6 @@ impl Testbed {
     }
 }
 
-pub(super) fn measured(run: Result<Measured, Misuse>) -> Result<Measured, FamilyError> {
-    run.map_err(|source| FamilyError::Simulation { family: NAME, source })
+pub(super) fn measured(run: Result<Measured, RunError>) -> Result<Measured, FamilyError> {
+    run.map_err(|error| FamilyError::Program(error.into()))
 }
