@@ -17,6 +17,7 @@ pub mod infiniband;
 mod iommu;
 mod link;
 pub mod memory_type;
+mod moderation;
 pub mod network;
 mod part;
 mod partition;

@@ -58,7 +58,7 @@ fn what_is_not_said_is_as_fio_has_it() {
 
 #[test]
 fn jobs_have_what_the_global_sections_above_them_say() {
-    let text = "[global]\ndirect=1\nbs=8k\n[a]\n[b]\nbs=16k\n[global]\niodepth=4\nioengine=libaio\n[c]\n[a]\nbs=512\n";
+    let text = "[global]\ndirect=1\nbs=8k\n[a]\n[b]\nbs=16k\n[globally]\niodepth=4\nioengine=libaio\n[c]\n[a]\nbs=512\n";
     let jobs: Vec<_> =
         read(text).jobs.into_iter().map(|job| (job.name, job.block_bytes, job.depth)).collect();
     let expected = [("a", 8192, 1), ("b", 16384, 1), ("c", 8192, 4), ("a", 512, 4)];

@@ -46,6 +46,7 @@ fn host(road: Road) -> Host {
             inline_bytes: 104,
             fragment_bytes: None,
             copied_bytes: 256,
+            keeps_buffers: false,
             buffers: ReceiveBuffers::EachFrame { pieces_bytes: PIECES.to_vec() },
             receive_delay: Span::ZERO,
             receive_frames: 16,
@@ -206,6 +207,59 @@ fn what_was_unmapped_is_walked_for_once() {
     assert_eq!(none.hosts[0].cpus.iommu, None);
 }
 
+/// Walks of 50 us go on side by side, as many as there are frames on their way: an exchange takes two of them, besides what the same
+/// takes without, however many there are.
+#[test]
+fn walks_hold_nobody_up_but_who_waits_for_them() {
+    let long = |instances| {
+        let hardware = Hardware { entries: 1, ways: 1, walk: ns(50_000), walk_gap: Span::ZERO };
+        let iommu = Some(IommuSetup { hardware, forgets_domains: false, queue: None });
+        let mut setup = setup(translated(Forgets::Later), Pattern::Exchange, Protocol::Udp, 1_000, instances);
+        for host in &mut setup.hosts {
+            // Each flow has rings and CPUs of its own, nearly.
+            host.cpus.cores = 64;
+            (host.adapter.receive_rings, host.adapter.send_rings) = (64, 64);
+            host.iommu = iommu;
+        }
+        holds(&setup).latency_mean.as_ns_f64()
+    };
+    let (one, many) = (long(1), long(16));
+    assert!(many < 1.5 * one, "{one} {many}");
+}
+
+/// A CPU waits for the IOMMU as long, whatever the other thread of its core does.
+#[test]
+fn a_wait_for_an_invalidation_is_no_work_of_the_core() {
+    let mut setup = alone_by(translated(Forgets::AtOnce), None);
+    setup.instances = 2;
+    for host in &mut setup.hosts {
+        (host.cpus.cores, host.cpus.cores_per_node, host.cpus.core_capacity) = (1, 1, vec![1.0, 1.0]);
+    }
+    let outcome = holds(&setup);
+    for usage in outcome.hosts.map(|host| host.cpus) {
+        let waited = usage.busy_cpus_by_stage[Stage::Invalidation as usize] * 1e9;
+        let each = waited / usage.invalidations_per_second;
+        assert!((each / 700.0 - 1.0).abs() < 0.01, "{each}: {usage:?}");
+    }
+}
+
+/// Buffers that are kept are mapped once, however much is received into them.
+#[test]
+fn buffers_that_are_kept_are_not_unmapped() {
+    let blocks = ReceiveBuffers::Blocks { block_bytes: 64 << 10, pieces_bytes: PIECES.to_vec() };
+    for buffers in [ReceiveBuffers::EachFrame { pieces_bytes: PIECES.to_vec() }, blocks] {
+        let mut setup = setup(translated(Forgets::AtOnce), STREAM, TCP, 64 << 10, 4);
+        let receiver = &mut setup.hosts[1].adapter;
+        (receiver.keeps_buffers, receiver.buffers) = (true, buffers);
+        // Nor are acknowledgements.
+        receiver.inline_bytes = 104;
+        let outcome = holds(&setup);
+        let rates = outcome.hosts.each_ref().map(|host| host.cpus.invalidations_per_second);
+        assert!(rates[0] > 1e3 && rates[1] == 0.0, "{rates:?}");
+        assert!(outcome.totals.received_frames > 4 * 64, "each of 4 rings is gone round: {outcome:?}");
+    }
+}
+
 /// Where an invalidation takes out all of the domain, nothing is known any more: descriptor and frame one after the other, and what
 /// is written side by side but for the time between two walks.
 #[test]
@@ -282,7 +336,8 @@ fn a_queue_that_many_wait_for_limits() {
     );
     assert!(all.operations_per_second > 1.1 * lock.operations_per_second, "{all:?}");
     let rate = all.hosts[0].cpus.invalidations_per_second;
-    assert!(rate * 700e-9 < 1.001, "{rate}");
+    // They are counted when a task begins that makes them, up to 64 at once.
+    assert!(rate * 700e-9 < 1.01, "{rate}");
     // Room for one alone: the next waits for it with the lock held.
     let (_, one) = with(queue(2, false));
     let held = [&one, &all].map(|outcome| outcome.hosts[1].cpus.lock_busy_share());
@@ -417,7 +472,7 @@ proptest! {
     fn whatever_they_do(
         road in roads(), is_stream: bool, is_tcp: bool, message_bytes in 1..20_000_u64, instances in 1..40_u32,
         receive_delay_ns in 0..40_000_u64, copied_bytes in 0..1600_u64, seed: u64,
-        iommu in iommus(), memory in memories(), fragment_bytes in prop::option::of(512..70_000_u64),
+        keeps_buffers: bool, iommu in iommus(), memory in memories(), fragment_bytes in prop::option::of(512..70_000_u64),
     ) {
         let is_stream = is_stream && is_tcp;
         let (pattern, protocol) =
@@ -426,7 +481,7 @@ proptest! {
         setup.seed = seed;
         for host in &mut setup.hosts {
             host.adapter.receive_delay = ns(receive_delay_ns);
-            host.adapter.copied_bytes = copied_bytes;
+            (host.adapter.copied_bytes, host.adapter.keeps_buffers) = (copied_bytes, keeps_buffers);
             host.adapter.fragment_bytes = fragment_bytes;
             (host.iommu, host.memory) = (iommu, memory);
         }
@@ -558,6 +613,7 @@ fn what_no_host_has_is_told_with_its_place() {
 fn where_no_exchange_ended_none_has_a_time() {
     let text =
         include_str!("../../../experiments/two-hosts.toml").replace("measured_us = 6000", "measured_us = 1");
+    let text = text.replace("warm_up_us = 1000", "warm_up_us = 1");
     let answer = HostsExperiment::read(&text, "x.toml").unwrap().run().unwrap();
     assert_eq!(
         (answer.operations_per_second, answer.latency_mean_ns, answer.latency_p99_ns),

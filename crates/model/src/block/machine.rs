@@ -53,7 +53,7 @@ enum Event {
     /// A completion is in memory.
     Posted { command: u32 },
     /// Completions were held back for long enough.
-    Due { queue: u32 },
+    Due { queue: u32, timer: u32 },
     /// An interrupt is at its CPU.
     Interrupt { queue: u32 },
     /// Measuring begins.
@@ -178,7 +178,7 @@ impl Model for Machine<'_> {
             Event::Carried { to, die } => self.carried(now, to, die, calendar),
             Event::Programmed { to } => self.programmed(now, to, calendar),
             Event::Posted { command } => self.posted(now, command, calendar),
-            Event::Due { queue } => self.due(now, queue, calendar),
+            Event::Due { queue, timer } => self.due(now, queue, timer, calendar),
             Event::Interrupt { queue } => self.interrupt(queue, calendar),
             Event::Mark => {
                 self.is_measuring = true;

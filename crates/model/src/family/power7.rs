@@ -206,6 +206,7 @@ impl Power7 {
             latency: self.0.us("adapter_us")?,
             inline_bytes: if maps_short { 0 } else { self.0.count("inline_bytes")? },
             fragment_bytes: None,
+            keeps_buffers: false,
             copied_bytes: if maps_short { 0 } else { self.0.count("copied_bytes")? },
             buffers: match machine.driver {
                 Driver::Pieces => ReceiveBuffers::EachFrame { pieces_bytes },

@@ -26,8 +26,6 @@ const SPANS: [Span; 2] = [Span::from_ms(5), Span::from_ms(8)];
 const SLOW_SPANS: [Span; 2] = [Span::from_ms(120), Span::from_ms(60)];
 /// Each draws other rings for streams.
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=4;
-/// Received frames of any length leave their buffers mapped: the driver uses pages again.
-const ALL_FRAMES_BYTES: u64 = 1 << 16;
 const LINE_BYTES: u64 = 64;
 
 #[derive(Debug, Deserialize)]
@@ -212,7 +210,8 @@ impl Machines {
             latency: given.us("adapter_us")?,
             inline_bytes: 0,
             fragment_bytes: Some(given.kib("fragment_kib")?),
-            copied_bytes: ALL_FRAMES_BYTES,
+            copied_bytes: 0,
+            keeps_buffers: true,
             buffers: ReceiveBuffers::EachFrame { pieces_bytes: vec![4096; 3] },
             receive_delay: delay,
             receive_frames: u32::MAX,
@@ -292,6 +291,7 @@ mod tests {
         }
         // The lock limits the last: a mapping of 4 KiB in 4 us and what goes with it.
         let least = lines[2].points[2].1;
-        assert!(least < 4096.0 * 8.0 / 4000.0, "{least}");
+        let most = 4096.0 * 8.0 / 4000.0;
+        assert!((0.8 * most..most).contains(&least), "{least} of {most}");
     }
 }

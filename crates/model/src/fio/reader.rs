@@ -6,8 +6,9 @@ use super::options::{Options, Taken};
 
 /// fio's own examples have a few KiB.
 const BYTES_MAX: usize = 64 << 10;
-/// Sections besides `[global]`.
+/// Sections of jobs.
 const JOBS_MAX: usize = 256;
+/// What the name of a section for all others begins with.
 const GLOBAL: &str = "global";
 
 impl JobFile {
@@ -81,7 +82,7 @@ impl Reader {
     /// What a section said holds for the jobs below it, or is a job.
     fn close(&mut self) -> Result<(), (u32, Problem)> {
         let Some(Section { name, line, options }) = self.section.take() else { return Ok(()) };
-        if name == GLOBAL {
+        if name.starts_with(GLOBAL) {
             self.global = options;
             return Ok(());
         }

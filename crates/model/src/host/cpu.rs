@@ -18,6 +18,8 @@ pub(crate) enum Level {
 pub(crate) enum Step<E> {
     /// So long, if the core has nothing else to do.
     Work(Span, Stage),
+    /// So long, whatever the core does: it waits for somebody else, and spins.
+    Wait(Span, Stage),
     /// A lock is taken.
     Acquire(u32),
     /// It is given back.
@@ -58,6 +60,11 @@ impl<T, E> Cpu<T, E> {
 
     pub(super) fn push(&mut self, task: T, level: Level) {
         self.lines[level as usize].push_back(task);
+    }
+
+    /// Whether it has nothing to do, and nothing waits for it.
+    pub(super) fn is_idle(&self) -> bool {
+        !self.is_busy && self.lines.iter().all(VecDeque::is_empty)
     }
 
     pub(super) fn pop(&mut self) -> Option<T> {

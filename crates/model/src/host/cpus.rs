@@ -68,10 +68,39 @@ impl Cpus {
         self.number(queue % self.cores, 0)
     }
 
-    /// An application's thread: on another hardware thread of a core, as long as there are any.
+    /// All of them, from this one's core on: those of its node, and then others; of cores the threads that take no interrupts first.
+    pub(super) fn near(&self, cpu: u32) -> impl Iterator<Item = u32> {
+        let (core, node) = (self.core(cpu), self.node(cpu));
+        let (cores, threads) = (self.cores, self.threads_per_core());
+        let is_near = move |other: &u32| other / self.cores_per_node.max(1) == node;
+        let all = move || (core..cores).chain(0..core);
+        let in_order = all().filter(is_near).chain(all().filter(move |other| !is_near(other)));
+        in_order.flat_map(move |core| (1..=threads).map(move |place| self.number(core, place % threads)))
+    }
+
+    /// An application's thread when it begins: a hardware thread of each core after the other, and last those that take interrupts.
     pub(crate) fn of_thread(&self, thread: u32) -> u32 {
-        let others = (self.threads_per_core() - 1).max(1);
-        let place = (thread / self.cores) % others + u32::from(self.threads_per_core() > 1);
+        let place = (thread / self.cores + 1) % self.threads_per_core();
         self.number(thread % self.cores, place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_take_what_interrupts_leave_first() {
+        let line = LineTransfer { same_node: Span::ZERO, other_node: Span::ZERO };
+        let (core_capacity, wake) = (vec![1.0, 1.2, 1.3], Span::ZERO);
+        let cpus = Cpus { cores: 2, cores_per_node: 2, core_capacity, instruction_ns: 1.0, wake, line };
+        let places: Vec<u32> = (0..7).map(|thread| cpus.of_thread(thread)).collect();
+        assert_eq!(places, [1, 4, 2, 5, 0, 3, 1]);
+        assert_eq!([0, 1, 2].map(|queue| cpus.of_queue(queue)), [0, 3, 0]);
+        assert_eq!(cpus.near(4).collect::<Vec<_>>(), [4, 5, 3, 1, 2, 0]);
+        let apart = Cpus { cores: 4, core_capacity: vec![1.0], ..cpus.clone() };
+        assert_eq!(apart.near(1).collect::<Vec<_>>(), [1, 0, 2, 3]);
+        let single = Cpus { core_capacity: vec![1.0], ..cpus };
+        assert_eq!([0, 1, 2].map(|thread| single.of_thread(thread)), [0, 1, 0]);
     }
 }

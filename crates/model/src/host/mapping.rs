@@ -290,7 +290,7 @@ impl Mapping {
         let submit = self.work(self.cost.submit_instructions);
         match self.queued {
             None => {
-                let waited = Step::Work(waits(self.cost.invalidation), Stage::Invalidation);
+                let waited = Step::Wait(waits(self.cost.invalidation), Stage::Invalidation);
                 steps.extend([acquire, submit, waited, release]);
             }
             Some((takes, true)) => {

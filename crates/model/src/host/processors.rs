@@ -74,6 +74,16 @@ impl<T, E> Processors<T, E> {
         self.cpus[cpu as usize].is_busy
     }
 
+    /// Where a thread that was on a CPU goes on once it is woken: there, unless there is more to do and another CPU is idle, of its
+    /// core, its node, or any.
+    pub(crate) fn place(&self, cpu: u32) -> u32 {
+        if self.cpus[cpu as usize].is_idle() {
+            return cpu;
+        }
+        let is_free = |other: &u32| self.cpus[*other as usize].is_idle();
+        self.setup.near(cpu).find(is_free).unwrap_or(cpu)
+    }
+
     /// An empty list for the steps of a task that begins.
     pub(crate) fn take_steps(&mut self, cpu: u32) -> Vec<Step<E>> {
         std::mem::take(&mut self.cpus[cpu as usize].steps)
@@ -96,6 +106,10 @@ impl<T, E> Processors<T, E> {
                 Step::Work(span, stage) => {
                     self.set_doing(now, cpu, Some(stage));
                     return Next::After(Span::from_ps_f64(span.as_ps_f64() * self.slowness(cpu)));
+                }
+                Step::Wait(span, stage) => {
+                    self.set_doing(now, cpu, Some(stage));
+                    return Next::After(span);
                 }
                 Step::Acquire(lock) => {
                     if let Some(next) = self.acquire(now, cpu, lock) {

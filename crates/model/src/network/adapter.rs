@@ -2,6 +2,7 @@
 
 use crate::host::Mapped;
 use crate::link::Link;
+use crate::moderation::Moderation;
 use crate::serial::Serial;
 use crate::slab::Slab;
 use des::{Span, Time};
@@ -28,6 +29,8 @@ pub struct Adapter {
     pub copied_bytes: u64,
     /// How received frames' buffers are mapped.
     pub buffers: ReceiveBuffers,
+    /// They stay mapped, and go back to the ring once their frames were read, whatever these are long.
+    pub keeps_buffers: bool,
     /// An interrupt comes so long after the first frame that it tells of,
     pub receive_delay: Span,
     /// or with this many.
@@ -103,9 +106,16 @@ pub(super) struct Burst {
 }
 
 impl Burst {
-    /// The parts of its mappings that a frame is read from: which, from where, and how much. `from` is where its bytes of the
-    /// application begin in the burst.
-    pub(super) fn parts(&self, frame: &Frame, from: u64) -> impl Iterator<Item = (Mapped, u64, u64)> {
+    /// The flow that its frames are of.
+    pub(super) fn flow(&self) -> u32 {
+        self.frames.first().map_or(0, |frame| frame.flow)
+    }
+
+    /// The parts of its mappings that one of its frames is read from: which, from where, and how much.
+    pub(super) fn parts(&self, place: usize) -> impl Iterator<Item = (Mapped, u64, u64)> {
+        let frame = &self.frames[place];
+        // All of them but the last are as long.
+        let from = place as u64 * u64::from(self.frames[0].bytes);
         // Headers in front, for themselves, and read once; or all of a frame in one.
         let whole = frame.ethernet_bytes();
         let (first, others) =
@@ -129,8 +139,7 @@ pub(super) struct ReceiveRing {
     pub(super) frames: VecDeque<Frame>,
     /// An interrupt was raised, and what it led to goes on.
     pub(super) is_polled: bool,
-    /// One is on its way.
-    pub(super) is_delayed: bool,
+    pub(super) moderation: Moderation,
     /// Buffers, oldest first, for each kind of piece.
     pub(super) pieces: Vec<Pieces>,
     /// Frames that the adapter has put into buffers, or is putting, and no poll has taken.
@@ -168,6 +177,14 @@ pub(super) struct Pieces {
 }
 
 impl ReceiveRing {
+    /// Buffers of a frame go to the back of the ring, mapped.
+    pub(super) fn keep(&mut self) {
+        for pieces in &mut self.pieces {
+            let all = pieces.frames_per_mapping * pieces.mapped.len() as u64;
+            pieces.used = (pieces.used + 1) % all.max(1);
+        }
+    }
+
     /// The parts of buffers that the next frame is written to: which, from where, and how much.
     pub(super) fn parts(&mut self, frame: &Frame) -> Vec<(Mapped, u64, u64)> {
         let mut left = frame.ethernet_bytes();
@@ -191,7 +208,10 @@ pub(super) struct SendRing {
     /// What was sent, and not yet taken back.
     pub(super) sent: VecDeque<u32>,
     pub(super) is_reaped: bool,
-    pub(super) is_delayed: bool,
+    pub(super) moderation: Moderation,
+    /// When the adapter knows of its bursts so far, and has reached their frames: none passes another.
+    pub(super) told: Time,
+    pub(super) reached: Time,
 }
 
 /// An adapter at work.

@@ -103,6 +103,8 @@ struct AdapterFile {
     copied_bytes: u64,
     pieces_bytes: Vec<u64>,
     block_bytes: Option<u64>,
+    #[serde(default)]
+    keeps_buffers: bool,
     receive_delay_ns: f64,
     receive_frames: u32,
     send_delay_ns: f64,
@@ -319,6 +321,7 @@ impl AdapterFile {
                 None => ReceiveBuffers::EachFrame { pieces_bytes },
                 Some(block_bytes) => ReceiveBuffers::Blocks { block_bytes, pieces_bytes },
             },
+            keeps_buffers: self.keeps_buffers,
             receive_delay: Span::from_ns_f64(self.receive_delay_ns),
             receive_frames: self.receive_frames,
             send_delay: Span::from_ns_f64(self.send_delay_ns),

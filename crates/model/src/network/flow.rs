@@ -55,6 +55,8 @@ pub(super) const TCP_HEADER_BYTES: u64 = 52;
 pub(super) struct Flow {
     /// When the exchange began.
     pub(super) began: Time,
+    /// Where its threads are, at the client and at the server.
+    pub(super) cpus: [u32; 2],
     /// Bytes that came and were not read, at the client and at the server.
     pub(super) unread: [u64; 2],
     /// A thread waits for bytes.

@@ -76,10 +76,6 @@ impl State {
         let span = self.memory?.copy(cpus, cpu, cpus.node(allocated_on), bytes);
         (span > Span::ZERO).then_some(span)
     }
-
-    pub(super) fn cpu_of_flow(&self, flow: u32) -> u32 {
-        self.processors.setup.of_thread(flow)
-    }
 }
 
 /// Rings by flow: as hashes of addresses do it, each flow has its own place in the order of rings.

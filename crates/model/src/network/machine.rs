@@ -14,6 +14,7 @@ use super::outcome::{Outcome, Totals};
 use super::task::{Effect, Task};
 use crate::host::{HostError, Level};
 use des::{Calendar, Heap, Model, Moments, Queue, Simulation, Span, SpanHistogram, Stream, Time, Wheel};
+use threads::Resumed;
 use usage::Counts;
 
 /// Frames that a poll takes at most (`NAPI_POLL_WEIGHT`).
@@ -38,16 +39,24 @@ enum Event {
     Begin { host: u8, cpu: u32 },
     /// A CPU's step is over.
     Step { host: u8, cpu: u32 },
+    /// The adapter knows of a burst.
+    Told { host: u8, burst: u32 },
+    /// Its requests for a frame are with the host.
+    Asked { host: u8, burst: u32, frame: u32 },
+    /// They have found their memory.
+    Reached { host: u8, burst: u32, frame: u32 },
     /// A frame is at the adapter.
     Arrived { host: u8, frame: Frame },
+    /// It is with the host.
+    Crossed { host: u8, frame: Frame },
     /// It is in memory.
     Received { host: u8, frame: Frame },
     /// The last frame of a burst is on the wire.
     Sent { host: u8, burst: u32 },
     /// Received frames were waited for long enough.
-    ReceiveDue { host: u8, ring: u32 },
+    ReceiveDue { host: u8, ring: u32, timer: u32 },
     /// Or sent ones.
-    SendDue { host: u8, ring: u32 },
+    SendDue { host: u8, ring: u32, timer: u32 },
     /// Measuring begins.
     Mark,
     /// It ends, and nothing new is begun.
@@ -99,12 +108,16 @@ impl<'a> Machine<'a> {
             })
         };
         let hosts = [State::new(client)?, State::new(server)?];
+        let begun = |flow| Flow {
+            cpus: setup.hosts.each_ref().map(|host| host.cpus.of_thread(flow)),
+            ..Flow::default()
+        };
         let spent = || hosts.each_ref().map(|host| Counts::of(host, Time::ZERO));
         let mut machine = Self {
             setup,
             before: spent(),
             after: spent(),
-            flows: vec![Flow::default(); setup.instances as usize],
+            flows: (0..setup.instances).map(begun).collect(),
             rings: (0..setup.instances).map(rings_of).collect(),
             is_measuring: false,
             is_over: false,
@@ -141,11 +154,11 @@ impl<'a> Machine<'a> {
             Effect::Send { burst } => self.send(now, host, burst, calendar),
             Effect::Deliver { flow, bytes } => {
                 self.flows[flow as usize].unread[host] += u64::from(bytes);
-                self.wake_reader(host, flow, calendar);
+                self.read_next(host, flow, Resumed::Woken, calendar);
             }
             Effect::Acknowledged { flow, bytes } => {
                 self.flows[flow as usize].acknowledged += u64::from(bytes);
-                self.wake_writer(flow, calendar);
+                self.write_next(flow, Resumed::Woken, calendar);
             }
             Effect::Polled { ring } => self.polled(host, ring, calendar),
             Effect::Reaped { ring } => self.reaped(host, ring, calendar),
@@ -181,22 +194,28 @@ impl Model for Machine<'_> {
         match event {
             Event::Open { flow } => {
                 self.flows[flow as usize].began = now;
-                let cpu = self.hosts[CLIENT].cpu_of_flow(flow);
+                let cpu = self.flows[flow as usize].cpus[CLIENT];
                 self.hosts[CLIENT].processors.push(cpu, Task::Write { flow }, Level::Thread);
                 self.begin_if_idle(now, CLIENT, cpu, calendar);
             }
             Event::Begin { host, cpu } => self.begin_if_idle(now, host.into(), cpu, calendar),
             Event::Step { host, cpu } => self.go_on(now, host.into(), cpu, calendar),
+            Event::Told { host, burst } => self.told(now, host.into(), burst, calendar),
+            Event::Asked { host, burst, frame } => self.asked(now, host.into(), burst, frame, calendar),
+            Event::Reached { host, burst, frame } => self.fetched(now, host.into(), burst, frame, calendar),
+            Event::Crossed { host, frame } => self.crossed(now, host.into(), frame, calendar),
             Event::Arrived { host, frame } => self.arrived(now, host.into(), frame, calendar),
             Event::Received { host, frame } => self.received(host.into(), frame, calendar),
             Event::Sent { host, burst } => self.sent(host.into(), burst, calendar),
-            Event::ReceiveDue { host, ring } => {
-                self.hosts[usize::from(host)].rings.receive[ring as usize].is_delayed = false;
-                self.interrupt(host.into(), ring, calendar);
+            Event::ReceiveDue { host, ring, timer } => {
+                if self.hosts[usize::from(host)].rings.receive[ring as usize].moderation.is_over(timer) {
+                    self.interrupt(host.into(), ring, calendar);
+                }
             }
-            Event::SendDue { host, ring } => {
-                self.hosts[usize::from(host)].rings.send[ring as usize].is_delayed = false;
-                self.reap(host.into(), ring, calendar);
+            Event::SendDue { host, ring, timer } => {
+                if self.hosts[usize::from(host)].rings.send[ring as usize].moderation.is_over(timer) {
+                    self.reap(host.into(), ring, calendar);
+                }
             }
             Event::Mark => {
                 self.is_measuring = true;

@@ -3,6 +3,7 @@
 use super::{Event, Machine};
 use crate::block::adapter::WORD_BYTES;
 use crate::block::task::Task;
+use crate::moderation::Moderation;
 use crate::serial::put;
 use des::{Calendar, Queue, Span, Time};
 use std::collections::VecDeque;
@@ -14,8 +15,7 @@ pub(super) struct CompletionQueue {
     done: VecDeque<u32>,
     /// An interrupt was raised, and what it led to goes on.
     is_taken: bool,
-    /// Completions are held back.
-    is_delayed: bool,
+    moderation: Moderation,
 }
 
 impl CompletionQueue {
@@ -43,16 +43,19 @@ impl Machine<'_> {
         let is_enough = known.done.len() >= adapter.coalesced as usize;
         if is_enough || adapter.coalescing == Span::ZERO {
             self.raise(now, queue, calendar);
-        } else if !known.is_delayed {
-            known.is_delayed = true;
-            calendar.schedule_in(adapter.coalescing, Event::Due { queue });
+        } else if let Some(timer) = known.moderation.begin() {
+            calendar.schedule_in(adapter.coalescing, Event::Due { queue, timer });
         }
     }
 
-    pub(super) fn due(&mut self, now: Time, queue: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
-        let known = &mut self.queues[queue as usize];
-        known.is_delayed = false;
-        if !known.is_taken && !known.done.is_empty() {
+    pub(super) fn due(
+        &mut self,
+        now: Time,
+        queue: u32,
+        timer: u32,
+        calendar: &mut Calendar<Event, impl Queue<Event>>,
+    ) {
+        if self.queues[queue as usize].moderation.is_over(timer) {
             self.raise(now, queue, calendar);
         }
     }
@@ -60,7 +63,9 @@ impl Machine<'_> {
     /// The adapter writes the message that interrupts a CPU.
     fn raise(&mut self, now: Time, queue: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         let adapter = self.adapter();
-        self.queues[queue as usize].is_taken = true;
+        let known = &mut self.queues[queue as usize];
+        known.is_taken = true;
+        known.moderation.end();
         self.interrupts += 1;
         let written = self.up.take(now, adapter.link.time_of(adapter.link.write_bytes(0, WORD_BYTES)));
         put(calendar, written + adapter.posted, Event::Interrupt { queue });

@@ -212,6 +212,9 @@ impl Machine<'_> {
             return self.plan_copy(host, [cpu, cpu], bytes, steps);
         }
         let state = &mut self.hosts[host];
+        if state.adapter.keeps_buffers {
+            return state.rings.receive[ring as usize].keep();
+        }
         for (kind, pieces) in state.rings.receive[ring as usize].pieces.iter_mut().enumerate() {
             pieces.used += 1;
             if pieces.used < pieces.frames_per_mapping {

@@ -9,7 +9,7 @@ use crate::serial::put;
 use des::{Calendar, Queue, Span, Time};
 
 impl Machine<'_> {
-    /// The adapter fetches frames and puts them on the wire.
+    /// The adapter reads the descriptor of a burst, whose translation it may have to wait for.
     pub(super) fn send(
         &mut self,
         now: Time,
@@ -17,37 +17,93 @@ impl Machine<'_> {
         burst: u32,
         calendar: &mut Calendar<Event, impl Queue<Event>>,
     ) {
-        let wire = self.setup.wire;
-        let told = self.told(now, host, burst);
-        let state = &mut self.hosts[host];
-        let adapter = &state.adapter;
-        let rings = &mut state.rings;
-        let burst_sent = &rings.bursts[burst];
-        let (mut sent, mut from) = (now, 0);
-        for frame in &burst_sent.frames {
-            let bytes = u64::from(frame.ip_bytes);
-            let asked = rings.up.take(told, adapter.link.time_of(adapter.link.read_request_bytes(0, bytes)));
-            let reached = reach(&mut state.mapping, asked, || burst_sent.parts(frame, from));
-            from += u64::from(frame.bytes);
-            let fetched =
-                rings.down.take(reached, adapter.link.time_of(adapter.link.completion_bytes(0, bytes)));
-            sent = rings.wire.take(fetched + adapter.latency, wire.time_of(bytes));
-            self.totals.sent_frames += 1;
-            let peer = 1 - host as u8;
-            put(calendar, sent + wire.latency, Event::Arrived { host: peer, frame: *frame });
+        if self.hosts[host].mapping.is_at_hand() {
+            return self.fetch_at_hand(now, host, burst, calendar);
         }
-        put(calendar, sent, Event::Sent { host: host as u8, burst });
+        let ring = self.ring_of_burst(host, burst);
+        let State { mapping, rings, .. } = &mut self.hosts[host];
+        let ring = &mut rings.send[ring as usize];
+        ring.told = ring.told.max(reach_next(mapping, now, &mut ring.descriptors));
+        put(calendar, ring.told, Event::Told { host: host as u8, burst });
     }
 
-    /// When the adapter knows of a burst: it has read the descriptor, whose translation it may have had to wait for.
-    fn told(&mut self, now: Time, host: usize, burst: u32) -> Time {
-        let state = &mut self.hosts[host];
-        if state.mapping.is_at_hand() {
-            return now;
+    fn ring_of_burst(&self, host: usize, burst: u32) -> u32 {
+        self.rings[self.hosts[host].rings.bursts[burst].flow() as usize][host][1]
+    }
+
+    /// Where all is at hand, each frame's way is known when it begins: none can pass another.
+    fn fetch_at_hand(
+        &mut self,
+        now: Time,
+        host: usize,
+        burst: u32,
+        calendar: &mut Calendar<Event, impl Queue<Event>>,
+    ) {
+        for frame in 0..self.hosts[host].rings.bursts[burst].frames.len() as u32 {
+            let asked = self.ask(now, host, burst, frame);
+            self.fetched(asked, host, burst, frame, calendar);
         }
-        let Some(frame) = state.rings.bursts[burst].frames.first() else { return now };
-        let ring = self.rings[frame.flow as usize][host][1];
-        reach_next(&mut state.mapping, now, &mut state.rings.send[ring as usize].descriptors)
+    }
+
+    /// The adapter knows of a burst, and asks for its frames.
+    pub(super) fn told(
+        &mut self,
+        now: Time,
+        host: usize,
+        burst: u32,
+        calendar: &mut Calendar<Event, impl Queue<Event>>,
+    ) {
+        for frame in 0..self.hosts[host].rings.bursts[burst].frames.len() as u32 {
+            let asked = self.ask(now, host, burst, frame);
+            put(calendar, asked, Event::Asked { host: host as u8, burst, frame });
+        }
+    }
+
+    /// When the requests for a frame are with its host.
+    fn ask(&mut self, now: Time, host: usize, burst: u32, frame: u32) -> Time {
+        let State { adapter, rings, .. } = &mut self.hosts[host];
+        let bytes = u64::from(rings.bursts[burst].frames[frame as usize].ip_bytes);
+        rings.up.take(now, adapter.link.time_of(adapter.link.read_request_bytes(0, bytes)))
+    }
+
+    /// They are translated, and find their memory.
+    pub(super) fn asked(
+        &mut self,
+        now: Time,
+        host: usize,
+        burst: u32,
+        frame: u32,
+        calendar: &mut Calendar<Event, impl Queue<Event>>,
+    ) {
+        let ring = self.ring_of_burst(host, burst);
+        let State { mapping, rings, .. } = &mut self.hosts[host];
+        let reached = reach(mapping, now, rings.bursts[burst].parts(frame as usize));
+        let ring = &mut rings.send[ring as usize];
+        ring.reached = ring.reached.max(reached);
+        put(calendar, ring.reached, Event::Reached { host: host as u8, burst, frame });
+    }
+
+    /// A frame comes over the link, and leaves by the wire.
+    pub(super) fn fetched(
+        &mut self,
+        reached: Time,
+        host: usize,
+        burst: u32,
+        frame: u32,
+        calendar: &mut Calendar<Event, impl Queue<Event>>,
+    ) {
+        let wire = self.setup.wire;
+        let State { adapter, rings, .. } = &mut self.hosts[host];
+        let frames = &rings.bursts[burst].frames;
+        let (sent, is_last) = (frames[frame as usize], frame as usize + 1 == frames.len());
+        let bytes = u64::from(sent.ip_bytes);
+        let fetched = rings.down.take(reached, adapter.link.time_of(adapter.link.completion_bytes(0, bytes)));
+        let over = rings.wire.take(fetched + adapter.latency, wire.time_of(bytes));
+        self.totals.sent_frames += 1;
+        put(calendar, over + wire.latency, Event::Arrived { host: 1 - host as u8, frame: sent });
+        if is_last {
+            put(calendar, over, Event::Sent { host: host as u8, burst });
+        }
     }
 
     pub(super) fn arrived(
@@ -57,27 +113,33 @@ impl Machine<'_> {
         frame: Frame,
         calendar: &mut Calendar<Event, impl Queue<Event>>,
     ) {
-        let state = &mut self.hosts[host];
-        let adapter = &state.adapter;
+        let State { adapter, rings, mapping, .. } = &mut self.hosts[host];
         let written = adapter.link.write_bytes(0, u64::from(frame.ip_bytes));
-        let there = state.rings.up.take(now, adapter.link.time_of(written));
-        let latency = adapter.latency;
-        let there = self.in_memory(there, host, &frame);
-        put(calendar, there + latency, Event::Received { host: host as u8, frame });
+        let there = rings.up.take(now, adapter.link.time_of(written));
+        let host = host as u8;
+        if mapping.is_at_hand() {
+            put(calendar, there + adapter.latency, Event::Received { host, frame });
+        } else {
+            put(calendar, there, Event::Crossed { host, frame });
+        }
     }
 
-    /// When a frame and the descriptor that tells of it are in memory, once they are at the host.
-    fn in_memory(&mut self, now: Time, host: usize, frame: &Frame) -> Time {
-        let State { mapping, rings, .. } = &mut self.hosts[host];
-        if mapping.is_at_hand() {
-            return now;
-        }
-        let ring = &mut rings.receive[self.rings[frame.flow as usize][host][0] as usize];
-        let written = reach(mapping, now, || ring.parts(frame));
+    /// A frame, and the descriptor that tells of it, are with the host, and find their memory.
+    pub(super) fn crossed(
+        &mut self,
+        now: Time,
+        host: usize,
+        frame: Frame,
+        calendar: &mut Calendar<Event, impl Queue<Event>>,
+    ) {
+        let ring = self.rings[frame.flow as usize][host][0];
+        let State { adapter, rings, mapping, .. } = &mut self.hosts[host];
+        let ring = &mut rings.receive[ring as usize];
+        let reached = reach(mapping, now, ring.parts(&frame));
         let told = reach_next(mapping, now, &mut ring.descriptors);
         // No write passes another.
-        rings.written = rings.written.max(written).max(told);
-        rings.written
+        rings.written = rings.written.max(reached).max(told);
+        put(calendar, rings.written + adapter.latency, Event::Received { host: host as u8, frame });
     }
 
     pub(super) fn received(
@@ -98,9 +160,8 @@ impl Machine<'_> {
         let is_enough = known.frames.len() >= adapter.receive_frames as usize;
         if is_enough || adapter.receive_delay == Span::ZERO {
             self.interrupt(host, ring, calendar);
-        } else if !known.is_delayed {
-            known.is_delayed = true;
-            calendar.schedule_in(adapter.receive_delay, Event::ReceiveDue { host: host as u8, ring });
+        } else if let Some(timer) = known.moderation.begin() {
+            calendar.schedule_in(adapter.receive_delay, Event::ReceiveDue { host: host as u8, ring, timer });
         }
     }
 
@@ -113,6 +174,7 @@ impl Machine<'_> {
         let known = &mut self.hosts[host].rings.receive[ring as usize];
         if !known.is_polled && !known.frames.is_empty() {
             known.is_polled = true;
+            known.moderation.end();
             let cpu = self.hosts[host].cpu_of_ring(ring);
             self.push(host, cpu, Task::Poll { ring, by_interrupt: true }, calendar);
         }
@@ -162,9 +224,8 @@ impl Machine<'_> {
         }
         if known.sent.len() >= adapter.send_frames as usize || adapter.send_delay == Span::ZERO {
             self.reap(host, ring, calendar);
-        } else if !known.is_delayed {
-            known.is_delayed = true;
-            calendar.schedule_in(adapter.send_delay, Event::SendDue { host: host as u8, ring });
+        } else if let Some(timer) = known.moderation.begin() {
+            calendar.schedule_in(adapter.send_delay, Event::SendDue { host: host as u8, ring, timer });
         }
     }
 
@@ -172,6 +233,7 @@ impl Machine<'_> {
         let known = &mut self.hosts[host].rings.send[ring as usize];
         if !known.is_reaped && !known.sent.is_empty() {
             known.is_reaped = true;
+            known.moderation.end();
             let cpu = self.hosts[host].cpu_of_ring(ring);
             self.push(host, cpu, Task::Reap { ring, by_interrupt: true }, calendar);
         }
@@ -195,16 +257,9 @@ impl Machine<'_> {
 }
 
 /// When an adapter has reached all parts of what is mapped.
-fn reach<Parts: IntoIterator<Item = (Mapped, u64, u64)>>(
-    mapping: &mut Mapping,
-    now: Time,
-    parts: impl FnOnce() -> Parts,
-) -> Time {
-    if mapping.is_at_hand() {
-        return now;
-    }
+fn reach(mapping: &mut Mapping, now: Time, parts: impl IntoIterator<Item = (Mapped, u64, u64)>) -> Time {
     let reach = |(mapped, from, bytes)| mapping.reach(now, &mapped, from, bytes);
-    parts().into_iter().map(reach).fold(now, Time::max)
+    parts.into_iter().map(reach).fold(now, Time::max)
 }
 
 /// When it has reached the next descriptor of a ring.

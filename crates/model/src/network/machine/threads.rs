@@ -5,6 +5,15 @@ use crate::network::flow::Pattern;
 use crate::network::task::Task;
 use des::{Calendar, Queue, Time};
 
+/// How a thread comes to do more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Resumed {
+    /// By itself.
+    GoesOn,
+    /// It slept.
+    Woken,
+}
+
 impl Machine<'_> {
     pub(super) fn written(
         &mut self,
@@ -15,11 +24,11 @@ impl Machine<'_> {
         match self.setup.work.pattern {
             Pattern::Exchange => {
                 self.flows[flow as usize].is_reading[host] = true;
-                self.wake_reader(host, flow, calendar);
+                self.read_next(host, flow, Resumed::GoesOn, calendar);
             }
             Pattern::Stream { .. } => {
                 self.flows[flow as usize].is_blocked = true;
-                self.wake_writer(flow, calendar);
+                self.write_next(flow, Resumed::GoesOn, calendar);
             }
         }
     }
@@ -44,14 +53,13 @@ impl Machine<'_> {
                         return;
                     }
                 }
-                let cpu = self.hosts[host].cpu_of_flow(flow);
-                self.push(host, cpu, Task::Write { flow }, calendar);
+                self.resume(host, Task::Write { flow }, flow, Resumed::GoesOn, calendar);
             }
             Pattern::Stream { .. } => {
                 self.flows[flow as usize].read += bytes;
                 self.flows[flow as usize].is_reading[host] = true;
-                self.wake_reader(host, flow, calendar);
-                self.wake_writer(flow, calendar);
+                self.read_next(host, flow, Resumed::GoesOn, calendar);
+                self.write_next(flow, Resumed::Woken, calendar);
             }
         }
     }
@@ -67,10 +75,12 @@ impl Machine<'_> {
         }
     }
 
-    pub(super) fn wake_reader(
+    /// A thread reads once there is enough.
+    pub(super) fn read_next(
         &mut self,
         host: usize,
         flow: u32,
+        resumed: Resumed,
         calendar: &mut Calendar<Event, impl Queue<Event>>,
     ) {
         let enough = match self.setup.work.pattern {
@@ -80,20 +90,41 @@ impl Machine<'_> {
         let known = &mut self.flows[flow as usize];
         if known.is_reading[host] && known.unread[host] >= enough {
             known.is_reading[host] = false;
-            let cpu = self.hosts[host].cpu_of_flow(flow);
-            self.push(host, cpu, Task::Read { flow }, calendar);
+            self.resume(host, Task::Read { flow }, flow, resumed, calendar);
         }
     }
 
-    pub(super) fn wake_writer(&mut self, flow: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
+    /// The client of a stream writes once there is room.
+    pub(super) fn write_next(
+        &mut self,
+        flow: u32,
+        resumed: Resumed,
+        calendar: &mut Calendar<Event, impl Queue<Event>>,
+    ) {
         let Pattern::Stream { window_bytes } = self.setup.work.pattern else { return };
         let bytes = self.setup.work.message_bytes;
         let known = &mut self.flows[flow as usize];
         let has_room = known.under_way() == 0 || known.under_way() + bytes <= window_bytes;
         if known.is_blocked && has_room && !self.is_over {
             known.is_blocked = false;
-            let cpu = self.hosts[CLIENT].cpu_of_flow(flow);
-            self.push(CLIENT, cpu, Task::Write { flow }, calendar);
+            self.resume(CLIENT, Task::Write { flow }, flow, resumed, calendar);
         }
+    }
+
+    /// A thread goes on where it is, or where it is put.
+    fn resume(
+        &mut self,
+        host: usize,
+        task: Task,
+        flow: u32,
+        resumed: Resumed,
+        calendar: &mut Calendar<Event, impl Queue<Event>>,
+    ) {
+        let cpu = &mut self.flows[flow as usize].cpus[host];
+        if resumed == Resumed::Woken {
+            *cpu = self.hosts[host].processors.place(*cpu);
+        }
+        let cpu = *cpu;
+        self.push(host, cpu, task, calendar);
     }
 }
