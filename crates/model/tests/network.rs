@@ -207,12 +207,12 @@ fn what_was_unmapped_is_walked_for_once() {
     assert_eq!(none.hosts[0].cpus.iommu, None);
 }
 
-/// Walks of 50 us go on side by side, as many as there are frames on their way: an exchange takes two of them, besides what the same
-/// takes without, however many there are.
+/// Walks of 50 us go on side by side, as many as there are frames on their way: half an exchange takes three of them one after the
+/// other, of a descriptor, its frame, and the buffer and its descriptor together, however many exchanges there are.
 #[test]
-fn walks_hold_nobody_up_but_who_waits_for_them() {
-    let long = |instances| {
-        let hardware = Hardware { entries: 1, ways: 1, walk: ns(50_000), walk_gap: Span::ZERO };
+fn walks_of_one_ring_hold_no_other_up() {
+    let long = |instances, walk_ns| {
+        let hardware = Hardware { entries: 1, ways: 1, walk: ns(walk_ns), walk_gap: Span::ZERO };
         let iommu = Some(IommuSetup { hardware, forgets_domains: false, queue: None });
         let mut setup = setup(translated(Forgets::Later), Pattern::Exchange, Protocol::Udp, 1_000, instances);
         for host in &mut setup.hosts {
@@ -223,7 +223,8 @@ fn walks_hold_nobody_up_but_who_waits_for_them() {
         }
         holds(&setup).latency_mean.as_ns_f64()
     };
-    let (one, many) = (long(1), long(16));
+    let (without, one, many) = (long(1, 0), long(1, 50_000), long(16, 50_000));
+    assert!((one / (without + 6.0 * 50_000.0) - 1.0).abs() < 0.01, "{without} {one}");
     assert!(many < 1.5 * one, "{one} {many}");
 }
 
@@ -240,6 +241,23 @@ fn a_wait_for_an_invalidation_is_no_work_of_the_core() {
         let waited = usage.busy_cpus_by_stage[Stage::Invalidation as usize] * 1e9;
         let each = waited / usage.invalidations_per_second;
         assert!((each / 700.0 - 1.0).abs() < 0.01, "{each}: {usage:?}");
+    }
+}
+
+/// However long an adapter takes, and however short it is looked at, no part is busy for longer than that.
+#[test]
+fn parts_that_are_taken_ahead_are_busy_when_they_are() {
+    for (latency, warm_up, measured) in [
+        (ns(3_000_000), Span::from_ms(7), Span::from_ms(4)),
+        (ns(800), Span::from_us(1_001), Span::from_us(1)),
+    ] {
+        let mut setup = setup(Road::Direct, STREAM, TCP, 64 << 10, 8);
+        setup.hosts.iter_mut().for_each(|host| host.adapter.latency = latency);
+        (setup.warm_up, setup.measured) = (warm_up, measured);
+        for usage in run(&setup).unwrap().hosts {
+            let shares = [usage.wire_busy_share, usage.link_up_busy_share, usage.link_down_busy_share];
+            assert!(shares.iter().all(|share| (0.0..=1.0).contains(share)), "{shares:?}");
+        }
     }
 }
 

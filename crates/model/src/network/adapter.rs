@@ -29,7 +29,7 @@ pub struct Adapter {
     pub copied_bytes: u64,
     /// How received frames' buffers are mapped.
     pub buffers: ReceiveBuffers,
-    /// They stay mapped, and go back to the ring once their frames were read, whatever these are long.
+    /// They stay mapped, and go to the back of the ring when a poll has taken their frames.
     pub keeps_buffers: bool,
     /// An interrupt comes so long after the first frame that it tells of,
     pub receive_delay: Span,

@@ -202,7 +202,9 @@ impl Model for Machine<'_> {
             Event::Step { host, cpu } => self.go_on(now, host.into(), cpu, calendar),
             Event::Told { host, burst } => self.told(now, host.into(), burst, calendar),
             Event::Asked { host, burst, frame } => self.asked(now, host.into(), burst, frame, calendar),
-            Event::Reached { host, burst, frame } => self.fetched(now, host.into(), burst, frame, calendar),
+            Event::Reached { host, burst, frame } => {
+                self.fetched(now, now, host.into(), burst, frame, calendar);
+            }
             Event::Crossed { host, frame } => self.crossed(now, host.into(), frame, calendar),
             Event::Arrived { host, frame } => self.arrived(now, host.into(), frame, calendar),
             Event::Received { host, frame } => self.received(host.into(), frame, calendar),

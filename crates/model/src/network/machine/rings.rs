@@ -41,7 +41,7 @@ impl Machine<'_> {
     ) {
         for frame in 0..self.hosts[host].rings.bursts[burst].frames.len() as u32 {
             let asked = self.ask(now, host, burst, frame);
-            self.fetched(asked, host, burst, frame, calendar);
+            self.fetched(now, asked, host, burst, frame, calendar);
         }
     }
 
@@ -83,9 +83,10 @@ impl Machine<'_> {
         put(calendar, ring.reached, Event::Reached { host: host as u8, burst, frame });
     }
 
-    /// A frame comes over the link, and leaves by the wire.
+    /// A frame comes over the link once its memory is reached, and leaves by the wire.
     pub(super) fn fetched(
         &mut self,
+        now: Time,
         reached: Time,
         host: usize,
         burst: u32,
@@ -97,8 +98,9 @@ impl Machine<'_> {
         let frames = &rings.bursts[burst].frames;
         let (sent, is_last) = (frames[frame as usize], frame as usize + 1 == frames.len());
         let bytes = u64::from(sent.ip_bytes);
-        let fetched = rings.down.take(reached, adapter.link.time_of(adapter.link.completion_bytes(0, bytes)));
-        let over = rings.wire.take(fetched + adapter.latency, wire.time_of(bytes));
+        let carried = adapter.link.time_of(adapter.link.completion_bytes(0, bytes));
+        let fetched = rings.down.take_at(now, reached, carried);
+        let over = rings.wire.take_at(now, fetched + adapter.latency, wire.time_of(bytes));
         self.totals.sent_frames += 1;
         put(calendar, over + wire.latency, Event::Arrived { host: 1 - host as u8, frame: sent });
         if is_last {
