@@ -266,6 +266,61 @@ fn short_messages_without_a_buffer_are_announced() {
     assert_eq!((ran.outcome.totals.posted, ran.unreceived), (2 * (32 + 8 * 4 + 1), 0));
 }
 
+/// Buffers are free again while a process goes on sending, whether or not it computes in between.
+#[test]
+fn a_process_does_not_run_ahead_of_time() {
+    let setup = setup(link(1), Place::Host, 1 << 20);
+    let round = |between: &[Op]| {
+        let sends = [&[Op::BeginSend { to: 2, bytes: 64 }][..], between].concat();
+        let sends = [sends.repeat(200), vec![Op::WaitAll]].concat();
+        let receives = vec![Op::Receive { from: 0 }; 200];
+        let ran = run_program(&setup, &library(), &two(sends, receives, 4)).unwrap();
+        (ran.round, ran.outcome.totals.posted)
+    };
+    assert_eq!(round(&[]), round(&[Op::Compute(Span::ZERO)]));
+}
+
+/// A short message goes on although a long one that was begun before it is not taken.
+#[test]
+fn a_send_waits_for_its_own_memory_alone() {
+    let setup = setup(link(1), Place::Host, 1 << 20);
+    let sends = vec![Op::BeginSend { to: 2, bytes: 1 << 16 }, Op::Send { to: 3, bytes: 8 }, Op::WaitAll];
+    let ops = vec![
+        sends,
+        vec![],
+        vec![Op::Receive { from: 3 }, Op::Receive { from: 0 }],
+        vec![Op::Receive { from: 0 }, Op::Send { to: 2, bytes: 8 }],
+    ];
+    assert!(run_program(&setup, &library(), &Program { ops, rounds: 2 }).is_ok());
+}
+
+/// A word that is looked up at once does not tell of bytes whose translations are still fetched, here for a millisecond each.
+#[test]
+fn no_message_is_received_before_its_bytes_are_there() {
+    let mut setup = setup(link(1), Place::Adapter, 1 << 20);
+    setup.adapter.memory = Span::from_ms(1);
+    let bytes = 36 << 10;
+    let at_once = vec![Op::Send { to: 2, bytes }, Op::Receive { from: 2 }];
+    let answers = vec![Op::Receive { from: 0 }, Op::Send { to: 0, bytes: 8 }];
+    let ran = run_program(&setup, &library(), &two(at_once, answers, 1)).unwrap();
+    assert_eq!((ran.messages, ran.bytes), (2, bytes + 8));
+    let begun = vec![Op::WaitAll, Op::BeginSend { to: 2, bytes }, Op::Receive { from: 2 }, Op::WaitAll];
+    let answers = vec![Op::Receive { from: 0 }, Op::Send { to: 0, bytes: 8 }];
+    let other = run_program(&setup, &library(), &two(begun, answers, 1)).unwrap();
+    let [one, other] = [ran.round, other.round].map(Span::as_ns_f64);
+    assert!((one / other - 1.0).abs() < 0.05, "{one} {other}");
+}
+
+/// However many are announced, none is looked at but those there is a place for.
+#[test]
+fn many_announcements_take_no_longer_each() {
+    let setup = setup(link(1), Place::Host, 1 << 20);
+    let sends = [vec![Op::BeginSend { to: 2, bytes: 1 << 14 }; 20_000], vec![Op::WaitAll]].concat();
+    let receives = [vec![Op::Compute(Span::from_ms(100))], vec![Op::Receive { from: 0 }; 20_000]].concat();
+    let ran = run_program(&setup, &library(), &two(sends, receives, 1)).unwrap();
+    assert_eq!((ran.unreceived, ran.outcome.totals.posted), (0, 2 * 4 * 20_000));
+}
+
 #[test]
 fn what_nobody_could_wait_for_is_refused() {
     let setup = setup(link(1), Place::Host, 1 << 20);
@@ -339,6 +394,8 @@ fn benchmarks_send_the_same_wherever_contexts_are() {
         let [one, other] =
             [&host, &adapter].map(|ran| (ran.outcome.totals.posted, ran.outcome.totals.sent_bytes));
         assert_eq!(one, other);
-        assert!(host.round >= adapter.round, "{kernel:?}");
+        // Which of two messages comes first may turn round.
+        let ratio = host.round.as_ps_f64() / adapter.round.as_ps_f64();
+        assert!(ratio > 0.998, "{kernel:?} {ratio}");
     }
 }

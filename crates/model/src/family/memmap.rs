@@ -37,6 +37,7 @@ struct File {
     memset: Memset,
     throughput: Vec<ThroughputFile>,
     miscompares: Miscompares,
+    grid: Grid,
     links: Links,
     payloads: Payloads,
 }
@@ -118,6 +119,25 @@ struct LineFile {
     bounds: Option<Bounds>,
 }
 
+/// All that memory, registers, card and release can be together.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Grid {
+    throughput: String,
+    miscompares: String,
+    source: String,
+    remark: String,
+    buffer_kib: u32,
+    releases: Vec<Release>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Release {
+    number: u32,
+    kernel: String,
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Links {
@@ -141,7 +161,8 @@ pub(super) fn reproduce(changes: &Changes) -> Result<Reproduction, FamilyError> 
     let file: File = changes.read(FILE, TEXT, &["parameters"])?;
     let mut curves = vec![file.memset()];
     curves.extend(file.throughput.iter().map(|one| file.throughput(one)));
-    let charts = vec![file.miscompares(), file.links(), file.payloads()];
+    let [throughput, wrong] = file.grid();
+    let charts = vec![file.miscompares(), throughput, wrong, file.links(), file.payloads()];
     let parameters = file.parameters();
     Ok(file.about.with(NAME, Told { parameters, curves, charts }))
 }
@@ -318,6 +339,43 @@ impl File {
         transfer.map_or(f64::NAN, |transfer| transfer.compare(passes).share())
     }
 
+    /// Throughput and miscompares of every combination.
+    fn grid(&self) -> [Chart; 2] {
+        let Grid { throughput, miscompares, source, remark, buffer_kib, releases } = &self.grid;
+        let lines = |y: &dyn Fn(&LineFile) -> f64| -> Vec<Line> {
+            let line = |(memory, mtrr, no_snoop): (Memory, Registers, Option<NoSnoop>)| {
+                let one = |release: &Release| LineFile {
+                    name: name(memory, mtrr, no_snoop),
+                    kernel: release.kernel.clone(),
+                    mtrr,
+                    memory,
+                    no_snoop,
+                    bounds: None,
+                };
+                let points = releases.iter().map(|release| (f64::from(release.number), y(&one(release))));
+                Line { name: name(memory, mtrr, no_snoop), bounds: None, points: points.collect() }
+            };
+            combinations().map(line).collect()
+        };
+        let chart = |name: &str, y_title: &str, lines| Chart {
+            name: name.to_owned(),
+            x_title: "RHEL".to_owned(),
+            y_title: y_title.to_owned(),
+            source: source.clone(),
+            remark: Some(remark.clone()),
+            lines,
+        };
+        let bytes = u64::from(*buffer_kib) << 10;
+        let of_link = |line: &LineFile| {
+            self.of_link(line.mtrr, &line.kernel, line.memory, self.link.value, Direction::ToCard)
+        };
+        let wrong = |line: &LineFile| self.wrong_share(line, bytes, self.miscompares.passes) * 100.0;
+        [
+            chart(throughput, "% of the link", lines(&of_link)),
+            chart(miscompares, "% of the words", lines(&wrong)),
+        ]
+    }
+
     fn links(&self) -> Chart {
         let Links { name, source, remark, lanes, generations } = &self.links;
         let line = |generation: &crate::Generation| {
@@ -397,6 +455,20 @@ impl File {
         all.push(one("card_snoops_dma_api", f64::from(u8::from(snoops)), &self.card.evidence));
         all
     }
+}
+
+/// The area or memory of the DMA API, by what the registers say, with the card as it is and with one whose accesses all snoop.
+fn combinations() -> impl Iterator<Item = (Memory, Registers, Option<NoSnoop>)> {
+    let registers = [Registers::WriteBack, Registers::Uncachable];
+    let cards = [None, Some(NoSnoop::Never)];
+    let of = move |memory| registers.into_iter().flat_map(move |mtrr| cards.map(|card| (memory, mtrr, card)));
+    [Memory::Static, Memory::DmaApi].into_iter().flat_map(of)
+}
+
+fn name(memory: Memory, mtrr: Registers, no_snoop: Option<NoSnoop>) -> String {
+    let memory = if memory == Memory::Static { "area" } else { "DMA API" };
+    let mtrr = if matches!(mtrr, Registers::WriteBack) { "WB" } else { "UC" };
+    format!("{memory}, {mtrr}{}", if no_snoop.is_some() { ", coherent" } else { "" })
 }
 
 impl Parameters {

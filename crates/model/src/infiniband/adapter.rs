@@ -167,6 +167,11 @@ impl Node {
         (self.regions.len() - 1) as u32
     }
 
+    /// Segments of translations that are taken.
+    pub(super) fn segments(&self) -> u64 {
+        self.segments
+    }
+
     /// Makes a completion queue.
     pub(super) fn completion_queue(&mut self) -> u32 {
         let region = self.register(QUEUE_BYTES);

@@ -4,6 +4,7 @@ use super::icm::{Chunks, Profile, doorbell_bytes};
 use super::mpi::{Library, PACKETS_MAX, Program, ProgramError, Ran, run_program};
 use super::nas::{Kernel, PROCESSES};
 use super::trace::{Trace, TraceError};
+use super::verbs;
 use super::{
     Adapter, Bus, CacheShape, Host, Load, Outcome, Pattern, PciX, Place, Replacement, Setup, Verb, Wire, run,
 };
@@ -155,7 +156,8 @@ pub struct AdaptersAnswer {
     pub with_memory: PlacedAnswer,
     /// What an adapter without memory takes more time, as a share.
     pub cost_share: f64,
-    /// Host memory that contexts take without memory of their own, for the connections of one adapter.
+    /// Host memory that contexts take without memory of their own, for the connections of one adapter; translations of buffers
+    /// come to it.
     pub host_memory_bytes: u64,
 }
 
@@ -164,8 +166,11 @@ pub struct AdaptersAnswer {
 struct Times {
     mean: Span,
     p99: Option<Span>,
-    /// Where only a part of all messages was measured.
-    messages_per_second: Option<f64>,
+    messages_per_second: f64,
+    /// Bytes of a message, on average.
+    bytes_per_message: f64,
+    /// All messages, also those that were not measured.
+    messages: u64,
     unreceived: u64,
 }
 
@@ -194,6 +199,8 @@ const MESSAGE_BYTES_MAX: u64 = 16 << 20;
 const CONNECTIONS_MAX: u32 = 200_000;
 const MESSAGES_MAX: u64 = 10_000_000;
 const WINDOW_MAX: u32 = 1 << 16;
+/// Lines of a cache.
+const LINES_MAX: u64 = 1 << 18;
 
 impl AdaptersExperiment {
     /// Reads a file's text; `file` is its name, for errors.
@@ -265,7 +272,9 @@ impl AdaptersExperiment {
             let times = Times {
                 mean: measured.latency_mean,
                 p99: Some(measured.latency_p99),
-                messages_per_second: Some(measured.messages_per_second),
+                messages_per_second: measured.messages_per_second,
+                bytes_per_message: verbs.message_bytes as f64,
+                messages: measured.outcome.totals.delivered,
                 unreceived: 0,
             };
             return Ok((times, measured.outcome));
@@ -275,22 +284,32 @@ impl AdaptersExperiment {
             let place = self.trace.as_ref().and_then(|trace| trace.place(&error));
             place.map_or_else(|| AdaptersError::from(error), AdaptersError::from)
         })?;
-        let Ran { round, unreceived, outcome } = ran;
-        Ok((Times { mean: round, p99: None, messages_per_second: None, unreceived }, outcome))
+        let Ran { round, messages, bytes, unreceived, outcome } = ran;
+        let seconds = round.as_ps_f64() / 1e12;
+        let times = Times {
+            mean: round,
+            p99: None,
+            messages_per_second: if seconds > 0.0 { messages as f64 / seconds } else { 0.0 },
+            bytes_per_message: bytes as f64 / messages.max(1) as f64,
+            // And the round before those that are measured.
+            messages: messages * (u64::from(self.program(processes).rounds) + 1),
+            unreceived,
+        };
+        Ok((times, outcome))
     }
 
     fn placed(&self, contexts: Place) -> Result<PlacedAnswer, AdaptersError> {
         let (times, outcome) = self.outcome(contexts)?;
-        let bytes = outcome.totals.delivered_bytes as f64 / outcome.totals.delivered.max(1) as f64;
-        let answer = PlacedAnswer::of(&outcome);
-        let messages_per_second = times.messages_per_second.unwrap_or(answer.messages_per_second);
+        let fetched: u64 = outcome.nodes.iter().map(|node| node.fetched_bytes).sum();
         Ok(PlacedAnswer {
             latency_mean_ns: times.mean.as_ns_f64(),
             latency_p99_ns: times.p99.map(Span::as_ns_f64),
-            messages_per_second,
+            messages_per_second: times.messages_per_second,
             unreceived: times.unreceived,
-            gigabits_per_second: messages_per_second * bytes * 8e-9,
-            ..answer
+            gigabits_per_second: times.messages_per_second * times.bytes_per_message * 8e-9,
+            miss_share: outcome.miss_share(),
+            fetched_bytes_per_message: fetched as f64 / times.messages.max(1) as f64,
+            parts: outcome.parts(),
         })
     }
 
@@ -372,25 +391,6 @@ impl AdaptersExperiment {
             .or_else(|| self.wire.wrong())
             .or_else(|| self.verbs.as_ref()?.wrong(self.wire.mtu_bytes))
             .or_else(|| self.processes.as_ref()?.wrong())
-    }
-}
-
-impl PlacedAnswer {
-    fn of(outcome: &Outcome) -> Self {
-        let seconds = outcome.elapsed.as_ps_f64() / 1e12;
-        let per_second = |number: u64| if seconds > 0.0 { number as f64 / seconds } else { 0.0 };
-        let totals = &outcome.totals;
-        let fetched: u64 = outcome.nodes.iter().map(|node| node.fetched_bytes).sum();
-        Self {
-            latency_mean_ns: 0.0,
-            latency_p99_ns: None,
-            messages_per_second: per_second(totals.delivered),
-            unreceived: 0,
-            gigabits_per_second: per_second(totals.delivered_bytes) * 8e-9,
-            miss_share: outcome.miss_share(),
-            fetched_bytes_per_message: fetched as f64 / totals.delivered.max(1) as f64,
-            parts: outcome.parts(),
-        }
     }
 }
 
@@ -494,6 +494,10 @@ impl CacheFile {
                 Wrong::unless(is_line, "adapter.cache.line_bytes", self.line_bytes, expected)
             })
             .or_else(|| {
+                let lines = (self.kib << 10) / self.line_bytes;
+                Wrong::unless(lines <= LINES_MAX, "adapter.cache.kib", self.kib, "262144 lines at most")
+            })
+            .or_else(|| {
                 let set_bytes = self.line_bytes * u64::from(self.ways);
                 let expected = "a power of two of sets, of so many ways each";
                 Wrong::unless(is_whole(set_bytes), "adapter.cache.kib", self.kib, expected)
@@ -542,7 +546,8 @@ impl VerbsFile {
     }
 
     fn wrong(&self, mtu_bytes: u64) -> Option<Wrong> {
-        let packets = self.messages.saturating_mul(self.message_bytes.div_ceil(mtu_bytes));
+        let messages = verbs::messages(self.messages, self.connections, self.window);
+        let packets = messages.saturating_mul(self.message_bytes.div_ceil(mtu_bytes));
         let no_answer = self.pattern == PatternFile::PingPong && self.verb == Verb::Read;
         let wrong = [
             Wrong::unless(
@@ -557,7 +562,7 @@ impl VerbsFile {
                 packets <= PACKETS_MAX,
                 "verbs.messages",
                 self.messages,
-                "67108864 packets of wire.mtu_bytes in all at most, with verbs.message_bytes",
+                "67108864 packets of wire.mtu_bytes in all at most, with those before the measured ones, by verbs.message_bytes and verbs.connections",
             ),
             Wrong::unless_count("verbs.window", self.window.into(), WINDOW_MAX.into()),
             Wrong::unless(self.reuse_percent <= 100, "verbs.reuse_percent", self.reuse_percent, "0 to 100"),

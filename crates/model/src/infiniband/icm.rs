@@ -9,7 +9,7 @@ pub const CHUNK_BYTES: u64 = 256 << 10;
 /// A table takes a page at least, and pages are what buffers are translated by.
 pub const PAGE_BYTES: u64 = 4096;
 /// Pages that a segment of the MTT translates, 8 bytes each.
-const PAGES_PER_SEGMENT: u64 = 8;
+pub(super) const PAGES_PER_SEGMENT: u64 = 8;
 const TRANSLATION_BYTES: u64 = 8;
 /// A doorbell record (`MTHCA_DB_REC_PER_PAGE` of them in a page).
 const DOORBELL_BYTES: u64 = 8;

@@ -162,6 +162,11 @@ impl Nodes {
         &mut self.nodes[usize::from(node)]
     }
 
+    /// Segments of translations that are taken, of the node with the most.
+    pub(super) fn segments_max(&self) -> u64 {
+        self.nodes.iter().map(Node::segments).max().unwrap_or_default()
+    }
+
     /// Connects two nodes, which may be one, by a queue pair each, with these completion queues: the first node's is returned, the
     /// other's comes right behind it.
     pub(super) fn connect(&mut self, nodes: [u16; 2], cqs: [u32; 2]) -> u32 {

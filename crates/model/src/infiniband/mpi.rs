@@ -7,13 +7,13 @@
 //! sent.
 
 use super::adapter::Setup;
-use super::icm::PAGE_BYTES;
+use super::icm::{PAGE_BYTES, PAGES_PER_SEGMENT};
 use super::machine::{Application, Event, Hands, Machine, Nodes};
 use super::message::{Buffer, NONE, Place, Verb, Work};
 use super::outcome::{Outcome, RunError};
 use crate::slab::Slab;
 use des::{Heap, Queue, Span, Time, Wheel};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// What a process does next.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -77,6 +77,10 @@ pub struct Library {
 pub struct Ran {
     /// How long a round took, on average.
     pub round: Span,
+    /// Messages of a round, and their bytes.
+    pub messages: u64,
+    /// See there.
+    pub bytes: u64,
     /// Messages that were sent and that nobody has received, or has a place for.
     pub unreceived: u64,
     /// Everything else.
@@ -104,6 +108,16 @@ pub enum ProgramError {
         /// Counted from 1.
         operation: u64,
     },
+    /// Its buffers have more pages than there are translations of.
+    #[error(
+        "the buffers of a node's processes have {pages} pages; an adapter has translations of {pages_max}"
+    )]
+    Memory {
+        /// Of all its processes.
+        pages: u64,
+        /// In the adapter's tables.
+        pages_max: u64,
+    },
     /// Nobody would see its end.
     #[error("its messages have {packets} packets; at most {PACKETS_MAX} are carried out")]
     TooMuch {
@@ -122,7 +136,7 @@ impl ProgramError {
             Self::Stuck { process, operation } | Self::Full { process, operation } => {
                 Some((*process, *operation))
             }
-            Self::TooMuch { .. } | Self::Run(_) => None,
+            Self::Memory { .. } | Self::TooMuch { .. } | Self::Run(_) => None,
         }
     }
 }
@@ -162,6 +176,11 @@ fn run_on<Q: Queue<Event>>(setup: &Setup, library: &Library, program: &Program) 
     }
     let mut world = World::new(setup, library, program);
     let nodes = world.connect(setup);
+    let [pages, pages_max] =
+        [nodes.segments_max(), setup.adapter.profile.segments].map(|segments| segments * PAGES_PER_SEGMENT);
+    if pages > pages_max {
+        return Err(ProgramError::Memory { pages, pages_max });
+    }
     let (world, outcome) = Machine::new(nodes, world).run::<Q>()?;
     world.ran(outcome)
 }
@@ -202,8 +221,10 @@ struct Process {
 /// What a process waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wait {
-    /// All that it sends.
-    Sends,
+    /// Its memory, which a message comes from.
+    Sent(u32),
+    /// Nothing any more.
+    Nothing,
     /// What it has asked of a process.
     From(u16),
     /// Everything.
@@ -220,6 +241,8 @@ struct Pair {
     come: u32,
     /// Of those behind, which have.
     ahead: VecDeque<bool>,
+    /// Announced ones for which there is no place, by their number.
+    announced: BTreeMap<u32, u32>,
 }
 
 impl Pair {
@@ -251,8 +274,10 @@ struct Sending {
     number: u32,
     /// Short enough for a buffer, and copied out of it.
     is_copied: bool,
-    /// Ends that are not done with it: the one that receives, and the one that waits for its memory.
+    /// What is still to come of it: its bytes; the word that all is there, of an announced one; and that its memory is free again.
     open: u8,
+    /// The same at the end that receives.
+    left: u8,
 }
 
 /// What a message between adapters is.
@@ -291,7 +316,8 @@ struct World<'a> {
     qps: Vec<u32>,
     sendings: Slab<Sending>,
     under_way: u32,
-    /// Announcements and answers that a process has not seen, by process.
+    /// What a process does about messages once it is inside the library, by process: it answers announcements for which it has a
+    /// place, and sends what was answered.
     unseen: Vec<Vec<(Kind, u32)>>,
     /// Nothing goes on after that.
     fault: Option<ProgramError>,
@@ -376,7 +402,8 @@ impl<'a> World<'a> {
         let measured = self.last_round.since(self.first_round).unwrap_or_default();
         let round = Span::from_ps(measured.as_ps() / u64::from(self.program.rounds.max(1)));
         let unreceived = self.pairs.iter().map(|pair| u64::from(pair.sent.saturating_sub(pair.asked))).sum();
-        Ok(Ran { round, unreceived, outcome })
+        let count = messages(self.program).count() as u64;
+        Ok(Ran { round, messages: count, bytes: messages(self.program).sum(), unreceived, outcome })
     }
 
     fn pair(&mut self, from: u16, to: u16) -> &mut Pair {
@@ -404,21 +431,20 @@ impl<'a> World<'a> {
             let waits = match op {
                 Op::Compute(_) => None,
                 Op::BeginReceive { from } => {
-                    self.pair(from, process).asked += 1;
-                    time = self.see_again(time, process, hands);
+                    time = self.ask(time, process, from, hands);
                     None
                 }
                 Op::BeginSend { to, bytes } => {
-                    time = self.send(time, process, to, bytes, hands);
+                    time = self.send(time, process, to, bytes, hands).0;
                     None
                 }
                 Op::Send { to, bytes } => {
-                    time = self.send(time, process, to, bytes, hands);
-                    Some(Wait::Sends)
+                    let (posted, waits) = self.send(time, process, to, bytes, hands);
+                    time = posted;
+                    waits
                 }
                 Op::Receive { from } => {
-                    self.pair(from, process).asked += 1;
-                    time = self.see_again(time, process, hands);
+                    time = self.ask(time, process, from, hands);
                     Some(Wait::From(from))
                 }
                 Op::WaitAll => Some(Wait::All),
@@ -429,7 +455,20 @@ impl<'a> World<'a> {
                 return;
             }
             time = self.copy(time, at);
+            if time > now {
+                // What others do meanwhile counts for its next call.
+                return hands.wake(time, 1 + u32::from(process));
+            }
         }
+    }
+
+    /// A process has a place for another message of one.
+    fn ask(&mut self, now: Time, process: u16, from: u16, hands: &mut Hands) -> Time {
+        let pair = self.pair(from, process);
+        pair.asked += 1;
+        let answered = pair.announced.remove(&(pair.asked - 1));
+        self.unseen[usize::from(process)].extend(answered.map(|sending| (Kind::Announce, sending)));
+        self.see(now, process, hands)
     }
 
     /// The program begins anew; not once it was done often enough.
@@ -468,7 +507,8 @@ impl<'a> World<'a> {
         };
         let is_sent = self.processes[usize::from(process)].open == 0;
         match wait {
-            Wait::Sends => is_sent,
+            Wait::Sent(_) => false,
+            Wait::Nothing => true,
             Wait::From(from) => has_come(usize::from(from)),
             Wait::All => is_sent && (0..number).all(has_come),
         }
@@ -489,59 +529,50 @@ impl<'a> World<'a> {
 
     /// Inside the library, a process answers what was announced and has a place, and sends what was answered.
     fn see(&mut self, now: Time, process: u16, hands: &mut Hands) -> Time {
-        if self.unseen[usize::from(process)].is_empty() { now } else { self.see_again(now, process, hands) }
-    }
-
-    fn see_again(&mut self, now: Time, process: u16, hands: &mut Hands) -> Time {
         let mut time = now;
-        let unseen = std::mem::take(&mut self.unseen[usize::from(process)]);
-        let mut left = Vec::new();
-        for (kind, sending) in unseen {
-            let Sending { from, to, bytes, number, .. } = self.sendings[sending];
-            match kind {
-                Kind::Announce if self.pair(from, to).asked > number => {
-                    time = self.post(time, Kind::Answer, sending, [to, from], CONTROL_BYTES, hands);
-                }
-                Kind::Answer => {
-                    time = self.post(time, Kind::Data, sending, [from, to], bytes, hands);
-                    time = self.post(time, Kind::End, sending, [from, to], CONTROL_BYTES, hands);
-                }
-                kind => left.push((kind, sending)),
+        for (kind, sending) in std::mem::take(&mut self.unseen[usize::from(process)]) {
+            let Sending { from, to, bytes, .. } = self.sendings[sending];
+            if kind == Kind::Announce {
+                time = self.post(time, Kind::Answer, sending, [to, from], CONTROL_BYTES, hands);
+            } else {
+                time = self.post(time, Kind::Data, sending, [from, to], bytes, hands);
+                time = self.post(time, Kind::End, sending, [from, to], CONTROL_BYTES, hands);
             }
         }
-        self.unseen[usize::from(process)].extend(left);
         time
     }
 
-    /// Begins a message, and says when the process is free again.
-    fn send(&mut self, now: Time, from: u16, to: u16, bytes: u64, hands: &mut Hands) -> Time {
+    /// Begins a message, and says when the process is free again, and what it waits for if it wants its memory.
+    fn send(&mut self, now: Time, from: u16, to: u16, bytes: u64, hands: &mut Hands) -> (Time, Option<Wait>) {
         if self.under_way == UNDER_WAY_MAX {
             let operation = self.processes[usize::from(from)].at as u64;
             self.fault = Some(ProgramError::Full { process: from, operation });
-            return now;
+            return (now, None);
         }
         self.under_way += 1;
         let eager_bytes_max = self.library.eager_bytes_max;
         let is_near = self.processes[usize::from(from)].node == self.processes[usize::from(to)].node;
         let pair = self.pair(from, to);
         let is_copied = is_near || bytes <= eager_bytes_max && pair.has_buffer();
-        let (number, open) = (pair.sent, if is_copied { 1 } else { 2 });
+        let number = pair.sent;
+        let [open, left] = if is_copied { [1, 1] } else { [3, 2] };
         pair.sent += 1;
-        let sending = self.sendings.put(Sending { from, to, bytes, number, is_copied, open });
+        let sending = self.sendings.put(Sending { from, to, bytes, number, is_copied, open, left });
         if is_near {
             let copied = now + self.copying(bytes);
             hands.wake(copied + self.library.shared, 1 + self.processes.len() as u32 + sending);
-            copied
+            (copied, None)
         } else if is_copied {
             let copied = now + self.copying(bytes);
-            self.post(copied, Kind::Eager, sending, [from, to], bytes + CONTROL_BYTES, hands)
+            (self.post(copied, Kind::Eager, sending, [from, to], bytes + CONTROL_BYTES, hands), None)
         } else {
             self.processes[usize::from(from)].open += 1;
-            self.post(now, Kind::Announce, sending, [from, to], CONTROL_BYTES, hands)
+            let posted = self.post(now, Kind::Announce, sending, [from, to], CONTROL_BYTES, hands);
+            (posted, Some(Wait::Sent(sending)))
         }
     }
 
-    /// An end is done with a message.
+    /// Something that was to come of a message has come.
     fn close(&mut self, sending: u32) {
         let known = &mut self.sendings[sending];
         known.open -= 1;
@@ -584,10 +615,15 @@ impl<'a> World<'a> {
         posted
     }
 
-    /// A message is where it belongs, or in a buffer that it has to be copied from.
+    /// A message is where it belongs, or in a buffer that it has to be copied from; of an announced one both its bytes and the word
+    /// that they are there, whichever comes first.
     fn arrived(&mut self, now: Time, sending: u32, hands: &mut Hands) {
-        let Sending { from, to, bytes, number, is_copied, .. } = self.sendings[sending];
+        self.sendings[sending].left -= 1;
+        let Sending { from, to, bytes, number, is_copied, left, .. } = self.sendings[sending];
         self.close(sending);
+        if left > 0 {
+            return;
+        }
         if is_copied {
             self.processes[usize::from(to)].uncopied += bytes;
         }
@@ -599,14 +635,21 @@ impl<'a> World<'a> {
 impl Application for World<'_> {
     fn delivered(&mut self, now: Time, work: &Work, hands: &mut Hands) {
         let (kind, sending) = Kind::of(work.tag);
-        let Sending { from, to, .. } = self.sendings[sending];
+        let Sending { from, to, number, .. } = self.sendings[sending];
         match kind {
-            Kind::Eager | Kind::End => self.arrived(now, sending, hands),
-            Kind::Data => {}
-            Kind::Announce | Kind::Answer => {
-                let process = if kind == Kind::Announce { to } else { from };
-                self.unseen[usize::from(process)].push((kind, sending));
-                self.came(now, process, hands);
+            Kind::Eager | Kind::Data | Kind::End => self.arrived(now, sending, hands),
+            Kind::Announce => {
+                let pair = self.pair(from, to);
+                if pair.asked > number {
+                    self.unseen[usize::from(to)].push((kind, sending));
+                } else {
+                    pair.announced.insert(number, sending);
+                }
+                self.came(now, to, hands);
+            }
+            Kind::Answer => {
+                self.unseen[usize::from(from)].push((kind, sending));
+                self.came(now, from, hands);
             }
         }
     }
@@ -615,7 +658,11 @@ impl Application for World<'_> {
         let (kind, sending) = Kind::of(work.tag);
         if kind == Kind::Data {
             let from = self.sendings[sending].from;
-            self.processes[usize::from(from)].open -= 1;
+            let process = &mut self.processes[usize::from(from)];
+            process.open -= 1;
+            if process.waits == Some(Wait::Sent(sending)) {
+                process.waits = Some(Wait::Nothing);
+            }
             self.close(sending);
             self.came(now, from, hands);
         }

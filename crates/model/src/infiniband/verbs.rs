@@ -73,6 +73,12 @@ const FRESH_BYTES: u64 = 64 << 20;
 const WARM_UP_PART: u64 = 4;
 const WARM_UP_PER_CONNECTION: u64 = 3;
 
+/// Messages of a load, with those before the measured ones, or a few more.
+pub(super) fn messages(measured: u64, connections: u32, window: u32) -> u64 {
+    let once = u64::from(connections);
+    measured + measured / WARM_UP_PART + (WARM_UP_PER_CONNECTION + 1) * once + u64::from(window)
+}
+
 /// Runs a load.
 ///
 /// # Errors

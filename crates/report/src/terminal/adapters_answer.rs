@@ -16,7 +16,10 @@ const NAMES: usize = 14;
 pub fn adapters_answer(answer: &AdaptersAnswer, file: &str, width: usize, style: Style) -> String {
     let mut page = Page::new(width, style);
     page.title(&plain(&answer.what));
-    let memory = format!("{} KiB for contexts", quantity::grouped(answer.host_memory_bytes.div_ceil(1024)));
+    let memory = format!(
+        "{} KiB for contexts of connections, without translations of buffers",
+        quantity::grouped(answer.host_memory_bytes.div_ceil(1024))
+    );
     for (name, value) in [
         ("memory-less", told(&answer.memory_less)),
         ("with memory", told(&answer.with_memory)),
@@ -37,7 +40,9 @@ pub fn adapters_answer(answer: &AdaptersAnswer, file: &str, width: usize, style:
 
 /// What is said of messages that nobody received.
 fn unreceived(messages: u64) -> Vec<String> {
-    let told = |messages| format!("{} messages were sent that nobody receives", quantity::grouped(messages));
+    let told = |messages| {
+        format!("{} messages of all rounds were sent that nobody receives", quantity::grouped(messages))
+    };
     (messages > 0).then(|| told(messages)).into_iter().collect()
 }
 

@@ -58,7 +58,7 @@ impl Drawing {
             Self::Nas => {
                 Kernel::ALL.into_iter().map(|kernel| nas(testbed, kernel)).collect::<Result<_, _>>()?
             }
-            Self::Memory => vec![memory()],
+            Self::Memory => vec![memory(testbed.profile()?)],
             Self::MapSmall => map(testbed, testbed.given.get("today_message_bytes")? as u64)?,
             Self::MapLarge => map(testbed, LARGE_BYTES)?,
             Self::Connections => connections(testbed)?,
@@ -141,16 +141,16 @@ fn nas(testbed: &Testbed, kernel: Kernel) -> Result<Line, FamilyError> {
 }
 
 /// Bytes of host memory by connections, one after the other.
-fn grown() -> impl Iterator<Item = (u64, u64)> {
-    let mut chunks = Chunks::new(Profile::default());
-    (1..=Profile::default().qps).map(move |connections| {
+fn grown(profile: Profile) -> impl Iterator<Item = (u64, u64)> {
+    let mut chunks = Chunks::new(profile);
+    (1..=profile.qps).map(move |connections| {
         chunks.connect(connections - 1);
         (connections, chunks.bytes())
     })
 }
 
-fn memory() -> Line {
-    let wanted = grown().filter(|(connections, _)| GROWN.contains(connections));
+fn memory(profile: Profile) -> Line {
+    let wanted = grown(profile).filter(|(connections, _)| GROWN.contains(connections));
     let mib = |(connections, bytes): (u64, u64)| {
         (connections as f64, (bytes + doorbell_bytes(connections)) as f64 / f64::from(1 << 20))
     };
@@ -158,8 +158,8 @@ fn memory() -> Line {
 }
 
 /// The smallest step by which tables grow.
-pub(super) fn step_bytes() -> u64 {
-    let all: Vec<u64> = grown().map(|(_, bytes)| bytes).collect();
+pub(super) fn step_bytes(profile: Profile) -> u64 {
+    let all: Vec<u64> = grown(profile).map(|(_, bytes)| bytes).collect();
     all.windows(2).map(|two| two[1] - two[0]).filter(|step| *step > 0).min().unwrap_or_default()
 }
 
@@ -229,7 +229,7 @@ fn today(
 ) -> Result<Setup, FamilyError> {
     let engine = testbed.ns("today_engine_ns")?;
     let gap = testbed.ns("today_engine_gap_ns")?;
-    let profile = Profile { qps: 1 << 18, regions: 1 << 19, ..Profile::default() };
+    let profile = Profile { qps: 1 << 18, regions: 1 << 19, ..testbed.profile()? };
     Ok(Setup {
         // A message has a CPU of its own.
         host: Host { bus: Bus::Pcie(link), read: host_read, post: Span::ZERO, poll: Span::ZERO },

@@ -58,7 +58,7 @@ impl Testbed {
                 packets_max: self.given.get("packets_max")? as u32,
                 fetches_max: self.given.get("fetches_max")? as u32,
                 cache: self.cache()?,
-                profile: Profile::default(),
+                profile: self.profile()?,
                 memory: self.ns("adapter_memory_ns")?,
                 memory_bytes_per_second: self.given.get("adapter_memory_mb_per_second")? * 1e6,
             },
@@ -71,6 +71,11 @@ impl Testbed {
             },
             seed: SEED,
         })
+    }
+
+    /// The driver's tables, with contexts of the given size.
+    pub(super) fn profile(&self) -> Result<Profile, FamilyError> {
+        Ok(Profile { qp_bytes: self.given.get("qp_bytes")? as u64, ..Profile::default() })
     }
 
     fn bus(&self, slot: Slot) -> Result<Bus, FamilyError> {
