@@ -12,6 +12,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("des", &[]),
     ("ddw", &[]),
     ("dma", &["iova", "ddw"]),
+    ("nvme", &["dma"]),
     ("host", &["toll", "ddw"]),
     ("bench", &["toll", "iova", "dma"]),
     ("model", &["toll", "iova", "ddw", "dma", "des", "host"]),

@@ -1,0 +1,109 @@
+//! A real kernel's VFIO and a controller of QEMU's: a program in the guest drives the disk by itself, and the kernel's driver gets it
+//! back.
+//!
+//! As in `real_iommu`, this program goes into the guest itself.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+#[path = "../../nvme/examples/verify.rs"]
+#[allow(dead_code, unreachable_pub, reason = "an example, whose main is not called here")]
+mod verify;
+
+#[path = "support/mod.rs"]
+mod support;
+
+use lab::{
+    Arch,
+    kernel::{Cache, Kernel, KernelChoice, Series},
+};
+use std::{env, fs};
+use support::{Guest, WAY, cache, skip};
+
+/// Where the controller is.
+const ADAPTER: &str = "0000:00:05.0";
+const BLOCK_BYTES: usize = 512;
+const DISK_BYTES: usize = 32 << 20;
+const GUARD_BYTES: usize = 64 * BLOCK_BYTES;
+/// What nobody is to write over.
+const UNTOUCHED: u8 = 0xee;
+
+#[test]
+#[ignore = "only in a guest that has the controller"]
+fn in_the_guest() {
+    verify::run(ADAPTER, &env::var(WAY).unwrap()).unwrap();
+}
+
+#[test]
+fn a_disk_is_written_through_vfio_and_given_back() {
+    let Some(cache) = cache() else { return };
+    let choice = KernelChoice { arch: Arch::X86, series: Series::V6_1 };
+    match Kernel::newest(&cache, choice) {
+        Ok(kernel) => check(&cache, &kernel, &["vfio_pci", "vfio_iommu_type1", "nvme"], &["vfio"]),
+        Err(why) => skip(&why.to_string()),
+    }
+}
+
+#[test]
+fn a_disk_is_written_through_iommufd() {
+    let Some(cache) = cache() else { return };
+    let folder = cache.root().join("ubuntu");
+    if !folder.join("modules").exists() {
+        return skip("no kernel with iommufd; crates/lab/tests/kernel/fetch_ubuntu.sh fetches one");
+    }
+    let kernel = Kernel::of_user(Arch::X86, &folder.join("vmlinuz"), &folder.join("modules")).unwrap();
+    check(&cache, &kernel, &["vfio_pci", "vfio_iommu_type1", "iommufd", "nvme"], &["iommufd"]);
+}
+
+fn check(cache: &Cache, kernel: &Kernel, modules: &[&str], ways: &[&str]) {
+    let folder = tempfile::tempdir().unwrap();
+    let disk = folder.path().join("disk");
+    fs::write(&disk, vec![UNTOUCHED; DISK_BYTES]).unwrap();
+    let device = format!("/sys/bus/pci/devices/{ADAPTER}");
+    // The kernel's driver has it first, as on any host.
+    let to = |driver: &str| {
+        format!(
+            "echo {ADAPTER} > {device}/driver/unbind\n\
+             echo {driver} > {device}/driver_override\n\
+             echo {ADAPTER} > /sys/bus/pci/drivers_probe\n"
+        )
+    };
+    let after = format!(
+        "{}busybox sleep 2\nbusybox dd if=/dev/nvme0n1 bs=512 skip=64 count=1 | busybox hexdump -C\n\
+         busybox dmesg | busybox grep -e DMAR -e nvme\n",
+        to("nvme")
+    );
+    let guest = Guest {
+        modules,
+        before: format!("busybox sleep 1\n{}", to("vfio-pci")),
+        ways,
+        after: &after,
+        devices: &format!(
+            "-device intel-iommu,intremap=on -drive file={},if=none,format=raw,id=disk \
+             -device nvme,serial=iotoll,drive=disk,addr=5",
+            disk.display()
+        )
+        .replace("  ", " "),
+        command_line: "intel_iommu=on",
+    };
+    let Some(console) = guest.run(cache, kernel) else { return };
+    for way in ways {
+        assert!(console.contains(&format!("verify: {way}: all as expected")), "{way}: {console}");
+    }
+    assert!(
+        !console.contains("[DMA Read") && !console.contains("[DMA Write"),
+        "nothing was blocked: {console}"
+    );
+    // Block 64 by the kernel's own driver: its number in the third byte of each word.
+    assert!(console.contains("00000000  00 00 40 00 00 00 00 00  08 00 40 00"), "{console}");
+    let bytes = fs::read(&disk).unwrap();
+    let is_untouched = |bytes: &[u8]| bytes.iter().all(|byte| *byte == UNTOUCHED);
+    assert!(is_untouched(&bytes[..GUARD_BYTES]), "blocks before the first are as they were");
+    let chunk = verify::pattern(0, BLOCK_BYTES as u64).len();
+    let written = (DISK_BYTES - 2 * GUARD_BYTES) / chunk * chunk;
+    let end = GUARD_BYTES + written;
+    assert!(is_untouched(&bytes[end..]), "and behind the last");
+    for (number, on_disk) in bytes[GUARD_BYTES..end].chunks_exact(chunk).enumerate() {
+        let first = (GUARD_BYTES + number * chunk) / BLOCK_BYTES;
+        assert!(on_disk == verify::pattern(first as u64, BLOCK_BYTES as u64), "blocks from {first}");
+    }
+}

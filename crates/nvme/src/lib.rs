@@ -1,0 +1,32 @@
+//! NVMe controllers driven by a process of its own: queues in memory that is mapped once, polled without a system call.
+//!
+//! ```text
+//!   Controller   brings it up by its Registers, asks what it is (admin queue), maps memory with dma's Mapper
+//!     | queue_pair()
+//!     v
+//!   QueuePair    of one thread: read, write, flush ... -> Tag;   ring();   poll() -> Done
+//!     | entries of 64 and 16 bytes in rings, a doorbell
+//!     v
+//!   a controller: a real one through VFIO, or one in this process (emulated)
+//! ```
+//!
+//! [`spec`] is what hosts and controllers tell each other, as bytes; [`prp`] and [`sgl`] say where a command's data is, and [`walk`] is
+//! how a controller finds it from there.
+
+#![forbid(unsafe_code)]
+
+mod blocks;
+mod controller;
+pub mod emulated;
+pub mod prp;
+mod queue_pair;
+mod registers;
+mod ring;
+pub mod sgl;
+pub mod spec;
+pub mod walk;
+
+pub use blocks::BlockError;
+pub use controller::{Buffer, Controller, Namespace, NvmeError, PAGE_BYTES};
+pub use queue_pair::{Done, QueueError, QueuePair, Tag};
+pub use registers::Registers;

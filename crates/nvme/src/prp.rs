@@ -1,0 +1,228 @@
+//! Where a command's data is, by physical region pages (Base, 4.1.1): the address of its first byte, and of each further page.
+
+use dma::BusAddress;
+
+/// A piece of a buffer on the bus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Piece {
+    /// Where it begins.
+    pub at: BusAddress,
+    /// Its bytes.
+    pub bytes: u64,
+}
+
+/// Why data can't be told so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PrpError {
+    /// Nothing is to be transferred.
+    #[error("a buffer without bytes")]
+    Empty,
+    /// It begins within a word.
+    #[error("a buffer that begins at {0}; expected a multiple of 4")]
+    Unaligned(BusAddress),
+    /// Its pages do not follow each other whole.
+    #[error(
+        "piece {piece} of a buffer begins or ends within a page of {page_bytes} bytes, and others are before or behind it"
+    )]
+    Gap {
+        /// Counted from 0.
+        piece: usize,
+        /// Of the controller's memory pages.
+        page_bytes: u64,
+    },
+    /// There is no room for the list of its pages.
+    #[error("a list of {entries} pages; there is room for {room}")]
+    Room {
+        /// With pointers to further pages of the list.
+        entries: usize,
+        /// Entries that fit.
+        room: usize,
+    },
+    /// It is beyond the last address.
+    #[error("a buffer that ends beyond the last address")]
+    Beyond,
+}
+
+/// Bytes of an entry.
+pub const ENTRY_BYTES: u64 = 8;
+
+/// The two entries of a command. Pages that do not fit there go into `list`, in the order in which they lie in memory from
+/// `list_at`, which begins a page and has room for as many entries as `list` has; how many there are is told too.
+///
+/// `page_bytes` is the controller's, a power of two.
+///
+/// # Errors
+/// [`PrpError`]; then nothing of `list` counts.
+pub fn tell(
+    pieces: &[Piece],
+    page_bytes: u64,
+    list_at: BusAddress,
+    list: &mut [u64],
+) -> Result<([u64; 2], usize), PrpError> {
+    let first = pieces.first().ok_or(PrpError::Empty)?;
+    if !first.at.0.is_multiple_of(4) {
+        return Err(PrpError::Unaligned(first.at));
+    }
+    check(pieces, page_bytes)?;
+    let pages = pieces.iter().flat_map(|piece| {
+        let begin = piece.at.0 - piece.at.0 % page_bytes;
+        (begin..piece.at.0 + piece.bytes).step_by(page_bytes as usize)
+    });
+    let number =
+        pieces.iter().map(|piece| (piece.at.0 % page_bytes + piece.bytes).div_ceil(page_bytes)).sum::<u64>();
+    let mut further = pages.skip(1);
+    match number {
+        1 => return Ok(([first.at.0, 0], 0)),
+        2 => return Ok(([first.at.0, further.next().unwrap_or_default()], 0)),
+        _ => {}
+    }
+    let entries = with_pointers(number as usize - 1, page_bytes);
+    if entries > list.len() {
+        return Err(PrpError::Room { entries, room: list.len() });
+    }
+    let per_page = (page_bytes / ENTRY_BYTES) as usize;
+    for (place, entry) in list[..entries].iter_mut().enumerate() {
+        // The last of a page of the list points to the next, unless it is the last of all.
+        let is_pointer = place % per_page == per_page - 1 && place + 1 < entries;
+        *entry = if is_pointer {
+            list_at.0 + (place as u64 + 1) * ENTRY_BYTES
+        } else {
+            further.next().unwrap_or_default()
+        };
+    }
+    Ok(([first.at.0, list_at.0], entries))
+}
+
+/// Entries of a list of so many pages, with the pointers from each of its own pages to the next.
+pub fn with_pointers(pages: usize, page_bytes: u64) -> usize {
+    let per_page = (page_bytes / ENTRY_BYTES) as usize;
+    // All pages of the list but the last have one entry less for pages of data; the last has room for one more.
+    pages + pages.saturating_sub(2) / (per_page - 1)
+}
+
+/// All pieces but the first begin a page, and all but the last end one.
+fn check(pieces: &[Piece], page_bytes: u64) -> Result<(), PrpError> {
+    for (place, piece) in pieces.iter().enumerate() {
+        let end = piece.at.0.checked_add(piece.bytes).ok_or(PrpError::Beyond)?;
+        if piece.bytes == 0 {
+            return Err(PrpError::Empty);
+        }
+        let begins = place == 0 || piece.at.0.is_multiple_of(page_bytes);
+        let ends = place + 1 == pieces.len() || end.is_multiple_of(page_bytes);
+        if !begins || !ends {
+            return Err(PrpError::Gap { piece: place, page_bytes });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::walk;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    const PAGE: u64 = 4096;
+
+    /// What a controller makes of it: pieces that follow each other joined.
+    fn told(pieces: &[Piece], page_bytes: u64) -> Result<Vec<Piece>, PrpError> {
+        let at = BusAddress(1 << 50);
+        let mut list = vec![u64::MAX; 4096];
+        let (entries, number) = tell(pieces, page_bytes, at, &mut list)?;
+        let memory: BTreeMap<u64, u64> = (at.0..).step_by(8).zip(list[..number].iter().copied()).collect();
+        let bytes = pieces.iter().map(|piece| piece.bytes).sum();
+        let pages = walk::prp(entries, bytes, page_bytes, |at| memory.get(&at.0).copied()).unwrap();
+        Ok(joined(&pages))
+    }
+
+    fn joined(pieces: &[Piece]) -> Vec<Piece> {
+        let mut all: Vec<Piece> = Vec::new();
+        for piece in pieces {
+            match all.last_mut() {
+                Some(last) if last.at.0 + last.bytes == piece.at.0 => last.bytes += piece.bytes,
+                _ => all.push(*piece),
+            }
+        }
+        all
+    }
+
+    fn piece(at: u64, bytes: u64) -> Piece {
+        Piece { at: BusAddress(at), bytes }
+    }
+
+    #[test]
+    fn up_to_two_pages_are_in_the_command() {
+        let check = |pieces: &[Piece], expected: [u64; 2]| {
+            assert_eq!(tell(pieces, PAGE, BusAddress(0), &mut []), Ok((expected, 0)));
+        };
+        check(&[piece(0x5000, 512)], [0x5000, 0]);
+        check(&[piece(0x5e00, 512)], [0x5e00, 0]);
+        check(&[piece(0x5e00, 516)], [0x5e00, 0x6000]);
+        check(&[piece(0x5000, 8192)], [0x5000, 0x6000]);
+        check(&[piece(0x5800, 2048), piece(0x9000, 4)], [0x5800, 0x9000]);
+    }
+
+    #[test]
+    fn a_list_goes_on_in_its_next_page() {
+        let list_at = BusAddress(0x10_0000);
+        for (pages, entries, pointers) in
+            [(3, 2, 0), (513, 512, 0), (514, 514, 1), (1024, 1024, 1), (1025, 1026, 2)]
+        {
+            let mut list = vec![0; 2048];
+            let buffer = [piece(0x4000_0000, pages * PAGE)];
+            let (command, number) = tell(&buffer, PAGE, list_at, &mut list).unwrap();
+            assert_eq!((command, number), ([0x4000_0000, list_at.0], entries), "{pages}");
+            let pointing = list[..number].iter().filter(|entry| **entry < 0x4000_0000).count();
+            assert_eq!(pointing, pointers);
+            assert_eq!(
+                tell(&buffer, PAGE, list_at, &mut list[..entries - 1]).unwrap_err(),
+                PrpError::Room { entries, room: entries - 1 }
+            );
+        }
+    }
+
+    #[test]
+    fn what_has_gaps_is_refused() {
+        let check = |pieces: &[Piece], expected: PrpError| {
+            assert_eq!(tell(pieces, PAGE, BusAddress(0), &mut [0; 8]), Err(expected));
+        };
+        check(&[], PrpError::Empty);
+        check(&[piece(0x1000, 0)], PrpError::Empty);
+        check(&[piece(0x1002, 8)], PrpError::Unaligned(BusAddress(0x1002)));
+        check(&[piece(0x1000, 512), piece(0x2000, 512)], PrpError::Gap { piece: 0, page_bytes: PAGE });
+        check(&[piece(0x1000, 4096), piece(0x2200, 512)], PrpError::Gap { piece: 1, page_bytes: PAGE });
+        check(&[piece(u64::MAX - 3, 8)], PrpError::Beyond);
+    }
+
+    fn buffers() -> impl Strategy<Value = (Vec<Piece>, u64)> {
+        let pages = prop::collection::vec((0_u64..1 << 20, 1_u64..700), 1..6);
+        (pages, 0_u64..1024, 1_u64..=4096, 0_u32..3).prop_map(|(runs, offset, last, shift)| {
+            let page_bytes = PAGE << shift;
+            let mut pieces: Vec<Piece> =
+                runs.iter().map(|(page, pages)| piece(page * page_bytes, pages * page_bytes)).collect();
+            let offset = offset * 4 % page_bytes;
+            pieces[0].at.0 += offset;
+            pieces[0].bytes -= offset;
+            let end = pieces.last_mut().unwrap();
+            end.bytes = end.bytes - page_bytes + last.min(page_bytes).min(end.bytes);
+            (pieces, page_bytes)
+        })
+    }
+
+    proptest! {
+        /// A controller that goes by the specification finds the same bytes in the same order.
+        #[test]
+        fn what_is_told_is_found((pieces, page_bytes) in buffers()) {
+            prop_assume!(pieces.iter().all(|piece| piece.bytes > 0 && piece.bytes < 1 << 40));
+            prop_assert_eq!(told(&pieces, page_bytes).unwrap(), joined(&pieces));
+        }
+
+        /// Whatever pieces there are, they are told or refused.
+        #[test]
+        fn any_pieces_are_told_or_refused(pieces in prop::collection::vec((any::<u64>(), 0_u64..1 << 22), 0..5)) {
+            let pieces: Vec<Piece> = pieces.into_iter().map(|(at, bytes)| piece(at, bytes)).collect();
+            let _ = tell(&pieces, PAGE, BusAddress(0), &mut [0; 64]);
+        }
+    }
+}

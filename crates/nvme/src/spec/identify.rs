@@ -1,0 +1,214 @@
+//! What controllers and namespaces are (Base, 5.17.2; NVM, 4.1.5).
+
+/// Bytes of each structure.
+pub const STRUCTURE_BYTES: usize = 4096;
+
+/// A structure, as a controller has written it.
+pub type Structure = [u8; STRUCTURE_BYTES];
+
+/// What a controller says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Controller {
+    /// Its maker's number on the bus.
+    pub vendor: u16,
+    /// Serial number.
+    pub serial: String,
+    /// Model.
+    pub model: String,
+    /// Revision of its firmware.
+    pub firmware: String,
+    /// Bytes of one command's data at most, in units of its smallest memory page, by their power of two; 0 for any number (`MDTS`).
+    pub transfer_pages_shift: u8,
+    /// Namespaces have numbers up to this.
+    pub namespaces_max: u32,
+    /// Blocks can be deallocated.
+    pub can_deallocate: bool,
+    /// Blocks can be made zero without data.
+    pub can_write_zeroes: bool,
+    /// What was written may be lost without a flush: there is a volatile write cache.
+    pub has_write_cache: bool,
+    /// Data can be told by SGL, at any byte or at words.
+    pub has_sgl: bool,
+    /// Commands under way that can be asked to be aborted, at most.
+    pub aborts_max: u16,
+    /// Entries of the error log.
+    pub error_log_entries: u16,
+}
+
+impl Controller {
+    /// Reads the structure.
+    pub fn read(bytes: &Structure) -> Self {
+        let commands = u16_at(bytes, 520);
+        Self {
+            vendor: u16_at(bytes, 0),
+            serial: text(&bytes[4..24]),
+            model: text(&bytes[24..64]),
+            firmware: text(&bytes[64..72]),
+            transfer_pages_shift: bytes[77],
+            namespaces_max: u32_at(bytes, 516),
+            can_deallocate: commands >> 2 & 1 == 1,
+            can_write_zeroes: commands >> 3 & 1 == 1,
+            has_write_cache: bytes[525] & 1 == 1,
+            has_sgl: matches!(u32_at(bytes, 536) & 3, 1 | 2),
+            aborts_max: u16::from(bytes[258]) + 1,
+            error_log_entries: u16::from(bytes[262]) + 1,
+        }
+    }
+
+    /// Writes the structure, as a controller does.
+    pub fn write(&self) -> Structure {
+        let mut bytes = [0; STRUCTURE_BYTES];
+        bytes[..2].copy_from_slice(&self.vendor.to_le_bytes());
+        padded(&mut bytes[4..24], &self.serial);
+        padded(&mut bytes[24..64], &self.model);
+        padded(&mut bytes[64..72], &self.firmware);
+        bytes[77] = self.transfer_pages_shift;
+        bytes[258] = self.aborts_max.saturating_sub(1) as u8;
+        bytes[262] = self.error_log_entries.saturating_sub(1) as u8;
+        // Entries of 64 and of 16 bytes, neither less nor more.
+        (bytes[512], bytes[513]) = (0x66, 0x44);
+        bytes[516..520].copy_from_slice(&self.namespaces_max.to_le_bytes());
+        let commands = u16::from(self.can_deallocate) << 2 | u16::from(self.can_write_zeroes) << 3;
+        bytes[520..522].copy_from_slice(&commands.to_le_bytes());
+        bytes[525] = self.has_write_cache.into();
+        bytes[536] = self.has_sgl.into();
+        bytes
+    }
+}
+
+/// What a controller says of a namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Namespace {
+    /// Its logical blocks.
+    pub blocks: u64,
+    /// Bytes of a block, by their power of two.
+    pub block_shift: u8,
+    /// Bytes of metadata with each block.
+    pub metadata_bytes: u16,
+}
+
+/// Blocks have 512 bytes to 64 KiB here; what is beyond is a controller's mistake.
+const BLOCK_SHIFTS: std::ops::RangeInclusive<u8> = 9..=16;
+
+impl Namespace {
+    /// Reads the structure; nothing if there is no such namespace, or its blocks have a size that there is not.
+    pub fn read(bytes: &Structure) -> Option<Self> {
+        let chosen = usize::from(bytes[26] & 0xf | bytes[26] >> 1 & 0x30);
+        let format = u32_at(bytes, 128 + 4 * chosen);
+        let namespace = Self {
+            blocks: u64_at(bytes, 0),
+            block_shift: (format >> 16) as u8,
+            metadata_bytes: format as u16,
+        };
+        let is_there = namespace.blocks > 0 && BLOCK_SHIFTS.contains(&namespace.block_shift);
+        (is_there && namespace.blocks.checked_mul(namespace.block_bytes()).is_some()).then_some(namespace)
+    }
+
+    /// Writes the structure, with this format alone.
+    pub fn write(&self) -> Structure {
+        let mut bytes = [0; STRUCTURE_BYTES];
+        for place in [0, 8, 16] {
+            bytes[place..place + 8].copy_from_slice(&self.blocks.to_le_bytes());
+        }
+        let format = u32::from(self.metadata_bytes) | u32::from(self.block_shift) << 16;
+        bytes[128..132].copy_from_slice(&format.to_le_bytes());
+        bytes
+    }
+
+    /// Bytes of a block.
+    pub fn block_bytes(&self) -> u64 {
+        1 << self.block_shift
+    }
+
+    /// All of its bytes.
+    pub fn bytes(&self) -> u64 {
+        self.blocks * self.block_bytes()
+    }
+}
+
+/// Numbers of active namespaces, as a controller lists them.
+pub fn active_namespaces(bytes: &Structure) -> impl Iterator<Item = u32> {
+    let numbers = bytes.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
+    numbers.take_while(|number| *number != 0)
+}
+
+/// ASCII with blanks behind it; what is not is left out.
+fn text(bytes: &[u8]) -> String {
+    let printable = bytes.iter().filter(|byte| (b' '..=b'~').contains(byte));
+    printable.map(|byte| char::from(*byte)).collect::<String>().trim().to_owned()
+}
+
+fn padded(into: &mut [u8], text: &str) {
+    into.fill(b' ');
+    into.iter_mut().zip(text.bytes()).for_each(|(into, byte)| *into = byte);
+}
+
+fn u16_at(bytes: &Structure, at: usize) -> u16 {
+    u16::from_le_bytes([bytes[at], bytes[at + 1]])
+}
+
+fn u32_at(bytes: &Structure, at: usize) -> u32 {
+    u32::from(u16_at(bytes, at)) | u32::from(u16_at(bytes, at + 2)) << 16
+}
+
+fn u64_at(bytes: &Structure, at: usize) -> u64 {
+    u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(
+            blocks in 1_u64..1 << 40, block_shift in 9_u8..=16, metadata_bytes: u16,
+            names in prop::array::uniform3("[!-~][ -~]{0,6}[!-~]"), numbers: (u16, u8, u32), flags: [bool; 4],
+            few: (u8, u8),
+        ) {
+            let namespace = Namespace { blocks, block_shift, metadata_bytes };
+            prop_assert_eq!(Namespace::read(&namespace.write()), Some(namespace));
+            let [serial, model, firmware] = names;
+            let [can_deallocate, can_write_zeroes, has_write_cache, has_sgl] = flags;
+            let controller = Controller {
+                vendor: numbers.0,
+                serial,
+                model,
+                firmware,
+                transfer_pages_shift: numbers.1,
+                namespaces_max: numbers.2,
+                can_deallocate,
+                can_write_zeroes,
+                has_write_cache,
+                has_sgl,
+                aborts_max: u16::from(few.0) + 1,
+                error_log_entries: u16::from(few.1) + 1,
+            };
+            prop_assert_eq!(Controller::read(&controller.write()), controller);
+        }
+
+        /// Whatever a controller says, it is read, and no namespace has a size that does not fit.
+        #[test]
+        fn any_bytes_are_read(words in prop::collection::vec(any::<u8>(), 256), byte: u8) {
+            let mut bytes = [byte; STRUCTURE_BYTES];
+            bytes[..256].copy_from_slice(&words);
+            Controller::read(&bytes);
+            if let Some(namespace) = Namespace::read(&bytes) {
+                prop_assert!(namespace.bytes() >= 512);
+            }
+            prop_assert!(active_namespaces(&bytes).count() <= 1024);
+        }
+    }
+
+    #[test]
+    fn a_format_beyond_the_first_sixteen_is_found() {
+        let mut bytes = Namespace { blocks: 9, block_shift: 9, metadata_bytes: 0 }.write();
+        // Format 17: low bits in 3:0, high ones in 6:5.
+        bytes[26] = 1 | 1 << 5;
+        bytes[128 + 4 * 17 + 2] = 12;
+        assert_eq!(Namespace::read(&bytes).map(|namespace| namespace.block_bytes()), Some(4096));
+        bytes[128 + 4 * 17 + 2] = 8;
+        assert_eq!(Namespace::read(&bytes), None);
+    }
+}

@@ -1,0 +1,150 @@
+//! How commands went (Base, 3.3.3.2.1; NVM, 3.1.3.3).
+
+use std::fmt;
+
+/// A completion's status field, without the phase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Status(pub u16);
+
+/// Its type and its code, and what these mean.
+const MEANINGS: &[(u8, u8, &str)] = &[
+    (0, 0x00, "successful completion"),
+    (0, 0x01, "invalid command opcode"),
+    (0, 0x02, "invalid field in command"),
+    (0, 0x03, "command ID conflict"),
+    (0, 0x04, "data transfer error"),
+    (0, 0x05, "aborted due to power loss notification"),
+    (0, 0x06, "internal error"),
+    (0, 0x07, "abort requested"),
+    (0, 0x08, "aborted due to submission queue deletion"),
+    (0, 0x0b, "invalid namespace or format"),
+    (0, 0x0c, "command sequence error"),
+    (0, 0x0d, "invalid SGL segment descriptor"),
+    (0, 0x0e, "invalid number of SGL descriptors"),
+    (0, 0x0f, "data SGL length invalid"),
+    (0, 0x11, "SGL descriptor type invalid"),
+    (0, 0x13, "PRP offset invalid"),
+    (0, 0x1c, "sanitize failed"),
+    (0, 0x1d, "sanitize in progress"),
+    (0, 0x20, "namespace is write protected"),
+    (0, 0x21, "command interrupted"),
+    (0, 0x22, "transient transport error"),
+    (0, 0x80, "LBA out of range"),
+    (0, 0x81, "capacity exceeded"),
+    (0, 0x82, "namespace not ready"),
+    (0, 0x83, "reservation conflict"),
+    (0, 0x84, "format in progress"),
+    (1, 0x00, "completion queue invalid"),
+    (1, 0x01, "invalid queue identifier"),
+    (1, 0x02, "invalid queue size"),
+    (1, 0x03, "abort command limit exceeded"),
+    (1, 0x08, "invalid interrupt vector"),
+    (1, 0x0c, "invalid queue deletion"),
+    (1, 0x80, "conflicting attributes"),
+    (1, 0x82, "attempted write to read only range"),
+    (2, 0x80, "write fault"),
+    (2, 0x81, "unrecovered read error"),
+    (2, 0x82, "end-to-end guard check error"),
+    (2, 0x85, "compare failure"),
+    (2, 0x86, "access denied"),
+    (2, 0x87, "deallocated or unwritten logical block"),
+    (3, 0x00, "internal path error"),
+    (3, 0x02, "asymmetric access inaccessible"),
+    (3, 0x70, "host pathing error"),
+    (3, 0x71, "command aborted by host"),
+];
+
+impl Status {
+    /// It went well.
+    pub const SUCCESS: Self = Self(0);
+    /// The command has a value that it must not have.
+    pub const INVALID_FIELD: Self = Self::of(0, 0x02);
+    /// There is no such command.
+    pub const INVALID_OPCODE: Self = Self::of(0, 0x01);
+    /// Data could not be read or written where the command says.
+    pub const DATA_TRANSFER: Self = Self::of(0, 0x04);
+    /// Somebody asked to abort it.
+    pub const ABORTED: Self = Self::of(0, 0x07);
+    /// There is no such namespace.
+    pub const INVALID_NAMESPACE: Self = Self::of(0, 0x0b);
+    /// A PRP entry that has to begin a page doesn't.
+    pub const INVALID_PRP_OFFSET: Self = Self::of(0, 0x13);
+    /// Blocks beyond the namespace's last.
+    pub const LBA_OUT_OF_RANGE: Self = Self::of(0, 0x80);
+    /// There is no such queue, or there is already.
+    pub const INVALID_QUEUE: Self = Self::of(1, 0x01);
+    /// What was read is lost.
+    pub const UNRECOVERED_READ: Self = Self::of(2, 0x81);
+    /// What was written did not stay.
+    pub const WRITE_FAULT: Self = Self::of(2, 0x80);
+
+    /// By its type and its code.
+    pub const fn of(kind: u8, code: u8) -> Self {
+        Self((kind as u16 & 7) << 8 | code as u16)
+    }
+
+    /// The same, and it will not go better another time.
+    #[must_use]
+    pub fn for_good(self) -> Self {
+        Self(self.0 | 1 << 14)
+    }
+
+    /// Its type: 0 generic, 1 of the command, 2 of media, 3 of paths, 7 the maker's own.
+    pub fn kind(self) -> u8 {
+        (self.0 >> 8 & 7) as u8
+    }
+
+    /// Its code, within the type.
+    pub fn code(self) -> u8 {
+        self.0 as u8
+    }
+
+    /// Whether it went well.
+    pub fn is_success(self) -> bool {
+        self.0 & 0x7ff == 0
+    }
+
+    /// Whether it may go well another time (`DNR` is clear).
+    pub fn may_retry(self) -> bool {
+        self.0 >> 14 & 1 == 0
+    }
+
+    /// What the specification calls it.
+    pub fn meaning(self) -> Option<&'static str> {
+        let is_it = |row: &&(u8, u8, &str)| (row.0, row.1) == (self.kind(), self.code());
+        MEANINGS.iter().find(is_it).map(|row| row.2)
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let meaning = self.meaning().unwrap_or("a status without a name here");
+        write!(formatter, "{meaning} (type {:#x}, code {:#04x})", self.kind(), self.code())?;
+        if !self.is_success() && !self.may_retry() {
+            formatter.write_str(", not to be tried again")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn meanings_are_sorted_and_told_once() {
+        let keys: Vec<(u8, u8)> = MEANINGS.iter().map(|row| (row.0, row.1)).collect();
+        assert!(keys.windows(2).all(|two| two[0] < two[1]));
+    }
+
+    #[test]
+    fn statuses_are_told_in_words() {
+        let check = |status: Status, expected: &str| assert_eq!(status.to_string(), expected);
+        check(Status::SUCCESS, "successful completion (type 0x0, code 0x00)");
+        check(Status::UNRECOVERED_READ, "unrecovered read error (type 0x2, code 0x81)");
+        let out = Status::LBA_OUT_OF_RANGE.for_good();
+        check(out, "LBA out of range (type 0x0, code 0x80), not to be tried again");
+        check(Status::of(7, 3), "a status without a name here (type 0x7, code 0x03)");
+        assert!(!out.may_retry() && !out.is_success() && Status(1 << 13).is_success());
+    }
+}

@@ -1,0 +1,263 @@
+//! The driver against an emulated controller behind an IOMMU in software.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+use dma::{
+    Domain, Frames, Invalidation, Iotlb, Limits, Mapper, MemoryAddress, Pool, Ram, Requester, SoftwareDomain,
+    Unit, Vtd,
+};
+use iova::{GapTree, Space};
+use nvme::emulated::{Emulated, Fault};
+use nvme::prp::Piece;
+use nvme::spec::status::Status;
+use nvme::{BlockError, Buffer, Controller, Done, Namespace, NvmeError, QueueError, QueuePair, Tag};
+use proptest::prelude::*;
+use std::sync::Arc;
+
+const BLOCKS: u64 = 512;
+const BLOCK_BYTES: u64 = 512;
+const RAM_BYTES: u64 = 16 << 20;
+const TABLES_BYTES: u64 = 2 << 20;
+const ADAPTER: Requester = Requester(0x0300);
+
+struct Bench {
+    ram: Arc<Ram>,
+    emulated: Arc<Emulated>,
+    controller: Controller,
+}
+
+/// Memory of 16 MiB, tables in its first part, coherent memory in the rest, and a controller that reaches nothing but what is mapped.
+fn bench() -> Bench {
+    let ram = Arc::new(Ram::new(MemoryAddress(0), RAM_BYTES));
+    let frames = Arc::new(Frames::new(MemoryAddress(0), TABLES_BYTES));
+    let unit = Arc::new(Unit::new(Arc::clone(&ram), Iotlb::new(64, 4)));
+    let table: SoftwareDomain<Vtd> = SoftwareDomain::new(Arc::clone(&unit), frames, 4).unwrap();
+    table.attach(ADAPTER);
+    let allocator = |space: &Space| Ok(Box::new(GapTree::new(space)?) as Box<_>);
+    let domain = Domain::new(Arc::new(table), allocator, Invalidation::Strict).unwrap();
+    let pool = Pool::new(ram.clone(), MemoryAddress(TABLES_BYTES), RAM_BYTES - TABLES_BYTES).unwrap();
+    let mapper = Mapper::translated(Limits::of_bits(64), Arc::new(domain)).with_coherent(Arc::new(pool));
+    let emulated = Arc::new(Emulated::new(unit.adapter(ADAPTER), BLOCKS, 9));
+    let controller = Controller::open(emulated.clone(), mapper, Arc::clone(&ram)).unwrap();
+    Bench { ram, emulated, controller }
+}
+
+/// All that is completed now.
+fn poll(queue: &mut QueuePair) -> Vec<Done> {
+    let mut all = Vec::new();
+    queue.poll(usize::MAX, |done| all.push(done)).unwrap();
+    all
+}
+
+fn one(queue: &mut QueuePair, tag: Tag) -> Status {
+    queue.ring();
+    let done = poll(queue);
+    assert_eq!((done.len(), done[0].tag), (1, tag));
+    done[0].status
+}
+
+fn fill(bench: &Bench, buffer: &Buffer, byte: u8) {
+    bench.ram.write(buffer.memory(), &vec![byte; buffer.bytes() as usize]).unwrap();
+}
+
+fn bytes(bench: &Bench, buffer: &Buffer) -> Vec<u8> {
+    let mut bytes = vec![0; buffer.bytes() as usize];
+    bench.ram.read(buffer.memory(), &mut bytes).unwrap();
+    bytes
+}
+
+fn disk(bench: &Bench) -> Namespace {
+    bench.controller.namespaces()[0]
+}
+
+#[test]
+fn a_controller_says_what_it_is() {
+    let mut bench = bench();
+    let identity = bench.controller.identity();
+    assert_eq!((identity.model.as_str(), identity.has_sgl), ("iotoll emulated controller", true));
+    let [namespace] = bench.controller.namespaces() else { panic!("{:?}", bench.controller) };
+    assert_eq!((namespace.number, namespace.is.bytes()), (1, BLOCKS * BLOCK_BYTES));
+    assert_eq!(namespace.transfer_bytes_max, 512 << 10);
+    for _ in 0..nvme::emulated::QUEUES_MAX {
+        bench.controller.queue_pair(8).unwrap();
+    }
+    let error = bench.controller.queue_pair(8).unwrap_err();
+    assert_eq!(error.to_string(), "the controller has no further I/O queue");
+    bench.controller.shut_down().unwrap();
+}
+
+#[test]
+fn what_is_written_is_read_and_nothing_is_mapped_for_it() {
+    let mut bench = bench();
+    let (mut queue, disk) = (bench.controller.queue_pair(16).unwrap(), disk(&bench));
+    let [from, into] = [0, 1].map(|_| bench.controller.allocate(256 << 10).unwrap());
+    let before = bench.controller.bill();
+    fill(&bench, &from, 0xa5);
+    // 128 pages: a list. It begins within a page.
+    let whole = from.piece(512, (256 << 10) - 512).unwrap();
+    let tag = queue.write(&disk, 1, &[whole]).unwrap();
+    assert_eq!(one(&mut queue, tag), Status::SUCCESS);
+    let tag = queue.read(&disk, 1, &[into.piece(512, whole.bytes).unwrap()]).unwrap();
+    assert_eq!(one(&mut queue, tag), Status::SUCCESS);
+    let read = bytes(&bench, &into);
+    assert!(read[..512].iter().all(|byte| *byte == 0) && read[512..].iter().all(|byte| *byte == 0xa5));
+    let on_disk = bench.emulated.disk();
+    assert!(on_disk[..512].iter().all(|byte| *byte == 0) && on_disk[512] == 0xa5);
+    assert_eq!(bench.controller.bill(), before);
+}
+
+/// A ring of 4 has 3 commands under way; it goes round many times, and the doorbell is rung once for each batch.
+#[test]
+fn rings_go_round() {
+    let mut bench = bench();
+    let (mut queue, disk) = (bench.controller.queue_pair(4).unwrap(), disk(&bench));
+    let buffer = bench.controller.allocate(4096).unwrap();
+    for round in 0..50 {
+        let tags: Vec<Tag> = (0..3)
+            .map(|place| queue.read(&disk, round + place, &[buffer.piece(0, 512).unwrap()]).unwrap())
+            .collect();
+        assert_eq!(queue.flush(&disk), Err(QueueError::Full(3)));
+        assert_eq!((queue.room(), queue.under_way()), (0, 3));
+        assert!(poll(&mut queue).is_empty(), "nothing begins before the doorbell");
+        queue.ring();
+        assert_eq!(poll(&mut queue).iter().map(|done| done.tag).collect::<Vec<_>>(), tags);
+    }
+    assert_eq!(bench.emulated.commands(), 150);
+}
+
+#[test]
+fn what_can_not_be_is_refused_before_it_is_sent() {
+    let mut bench = bench();
+    let (mut queue, disk) = (bench.controller.queue_pair(4).unwrap(), disk(&bench));
+    let buffer = bench.controller.allocate(1 << 20).unwrap();
+    let piece = |from, bytes| buffer.piece(from, bytes).unwrap();
+    let told = |result: Result<Tag, BlockError>| result.unwrap_err().to_string();
+    assert_eq!(told(queue.read(&disk, 0, &[piece(0, 100)])), "100 bytes; expected 1 or more blocks of 512");
+    assert_eq!(told(queue.read(&disk, 0, &[])), "0 bytes; expected 1 or more blocks of 512");
+    assert_eq!(told(queue.read(&disk, 511, &[piece(0, 1024)])), "blocks 511 to 513; the namespace has 512");
+    assert_eq!(
+        told(queue.write_zeroes(&disk, u64::MAX, 2)),
+        "blocks 18446744073709551615 to 18446744073709551615; the namespace has 512"
+    );
+    let large = Namespace { is: nvme::spec::identify::Namespace { blocks: 1 << 20, ..disk.is }, ..disk };
+    let long = "1048576 bytes in one command; the controller takes 524288 at most";
+    assert_eq!(told(queue.read(&large, 0, &[piece(0, 1 << 20)])), long);
+    assert!(told(queue.read(&disk, 0, &[piece(0, 512), piece(512, 512)])).contains("piece 0 of a buffer"));
+    assert!(buffer.piece(1 << 20, 1).is_err() && buffer.piece(u64::MAX, 2).is_err());
+    assert_eq!((queue.room(), bench.emulated.commands()), (3, 0));
+}
+
+/// The controller reaches only what is mapped: an address that is not, is a transfer that fails, and nothing is written.
+#[test]
+fn memory_that_is_not_mapped_is_not_reached() {
+    let mut bench = bench();
+    let (mut queue, disk) = (bench.controller.queue_pair(4).unwrap(), disk(&bench));
+    let buffer = bench.controller.allocate(4096).unwrap();
+    let at = buffer.piece(0, 512).unwrap();
+    bench.controller.free(buffer).unwrap();
+    for piece in [at, Piece { at: dma::BusAddress(0x7fff_0000), bytes: 512 }] {
+        let tag = queue.write(&disk, 0, &[piece]).unwrap();
+        assert_eq!(one(&mut queue, tag), Status::DATA_TRANSFER);
+    }
+    assert!(bench.emulated.disk().iter().all(|byte| *byte == 0));
+}
+
+#[test]
+fn faults_are_told() {
+    let mut bench = bench();
+    let (mut queue, disk) = (bench.controller.queue_pair(8).unwrap(), disk(&bench));
+    let buffer = bench.controller.allocate(4096).unwrap();
+    let piece = [buffer.piece(0, 4096).unwrap()];
+    fill(&bench, &buffer, 7);
+    let fail = |number, fault| bench.emulated.fail(number, fault);
+    fail(0, Fault::Status(Status::WRITE_FAULT));
+    let tag = queue.write(&disk, 0, &piece).unwrap();
+    assert_eq!(one(&mut queue, tag), Status::WRITE_FAULT);
+    assert!(bench.emulated.disk().iter().all(|byte| *byte == 0), "what failed is not on the disk");
+    fail(1, Fault::LostCompletion);
+    queue.write(&disk, 0, &piece).unwrap();
+    queue.ring();
+    assert!(poll(&mut queue).is_empty() && queue.under_way() == 1);
+    fail(2, Fault::WrongIdentifier);
+    queue.flush(&disk).unwrap();
+    queue.ring();
+    assert!(matches!(queue.poll(9, |_| {}), Err(QueueError::Unknown(_))));
+}
+
+#[test]
+fn a_controller_that_fails_or_is_gone_is_told_apart() {
+    for (fault, words) in [(Fault::Fatal, "has failed (CSTS.CFS)"), (Fault::Gone, "the adapter is gone")] {
+        let mut bench = bench();
+        let (mut queue, disk) = (bench.controller.queue_pair(8).unwrap(), disk(&bench));
+        bench.emulated.fail(0, fault);
+        queue.flush(&disk).unwrap();
+        queue.ring();
+        assert!(poll(&mut queue).is_empty());
+        let error = bench.controller.queue_pair(8).unwrap_err();
+        assert!(error.to_string().contains(words), "{error}");
+        assert!(matches!(bench.controller.shut_down(), Err(NvmeError::Fatal | NvmeError::Gone)));
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Write { first: u64, blocks: u64, offset: u64, byte: u8 },
+    Read { first: u64, blocks: u64, offset: u64 },
+    Zero { first: u64, blocks: u64 },
+    Flush,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let range = (0..BLOCKS, 1..100_u64, 0..16_u64)
+        .prop_map(|(first, blocks, offset)| (first, blocks.min(BLOCKS - first), offset * BLOCK_BYTES));
+    let step = (range, any::<u8>(), 0..4_u8).prop_map(|((first, blocks, offset), byte, kind)| match kind {
+        0 => Step::Write { first, blocks, offset, byte },
+        1 => Step::Read { first, blocks, offset },
+        2 => Step::Zero { first, blocks },
+        _ => Step::Flush,
+    });
+    prop::collection::vec(step, 1..60)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    /// Whatever is read and written, the disk is what an array would be, and no byte of memory beside what was asked for changes.
+    #[test]
+    fn disks_are_arrays(steps in steps(), entries in 2_u16..20) {
+        let mut bench = bench();
+        let (mut queue, disk) = (bench.controller.queue_pair(entries).unwrap(), disk(&bench));
+        let buffer = bench.controller.allocate(64 << 10).unwrap();
+        let mut expected = vec![0_u8; (BLOCKS * BLOCK_BYTES) as usize];
+        for step in steps {
+            let place = |first: u64, blocks: u64| {
+                (first * BLOCK_BYTES) as usize..((first + blocks) * BLOCK_BYTES) as usize
+            };
+            let (tag, read) = match step {
+                Step::Write { first, blocks, offset, byte } => {
+                    fill(&bench, &buffer, byte);
+                    expected[place(first, blocks)].fill(byte);
+                    let piece = buffer.piece(offset, blocks * BLOCK_BYTES).unwrap();
+                    (queue.write(&disk, first, &[piece]).unwrap(), None)
+                }
+                Step::Read { first, blocks, offset } => {
+                    fill(&bench, &buffer, 0x5a);
+                    let piece = buffer.piece(offset, blocks * BLOCK_BYTES).unwrap();
+                    (queue.read(&disk, first, &[piece]).unwrap(), Some((offset as usize, place(first, blocks))))
+                }
+                Step::Zero { first, blocks } => {
+                    expected[place(first, blocks)].fill(0);
+                    (queue.write_zeroes(&disk, first, blocks).unwrap(), None)
+                }
+                Step::Flush => (queue.flush(&disk).unwrap(), None),
+            };
+            prop_assert_eq!(one(&mut queue, tag), Status::SUCCESS);
+            if let Some((offset, place)) = read {
+                let bytes = bytes(&bench, &buffer);
+                let end = offset + place.len();
+                prop_assert_eq!(&bytes[offset..end], &expected[place]);
+                prop_assert!(bytes[..offset].iter().chain(&bytes[end..]).all(|byte| *byte == 0x5a));
+            }
+        }
+        prop_assert_eq!(bench.emulated.disk(), expected);
+    }
+}
