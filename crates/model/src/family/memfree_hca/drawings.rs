@@ -4,7 +4,9 @@ use super::testbed::{Slot, Testbed, measured};
 use super::{CONNECTIONS, FamilyError, SMALL_BYTES, latency_us};
 use crate::infiniband::icm::{Chunks, Profile, doorbell_bytes};
 use crate::infiniband::nas::{Kernel, PROCESSES};
-use crate::infiniband::{self, Adapter, Bus, CacheShape, Host, Load, Pattern, Place, Setup, Wire};
+use crate::infiniband::{
+    self, Adapter, Bus, CacheShape, Host, Load, Pattern, Place, Replacement, Setup, Wire,
+};
 use crate::link::Link;
 use crate::{Bounds, Line};
 use des::Span;
@@ -19,6 +21,8 @@ pub(super) enum Drawing {
     PingPong,
     Scatter,
     Growth,
+    Shapes,
+    ContextBytes,
     Nas,
     Memory,
     MapSmall,
@@ -38,6 +42,8 @@ impl Drawing {
             Self::PingPong => ["connections", "us"],
             Self::Scatter => ["message, bytes", "time over time"],
             Self::Growth => ["connections", "growth over growth"],
+            Self::Shapes => ["ways", "growth over growth"],
+            Self::ContextBytes => ["connections", "us"],
             Self::Nas => ["processes", "time over time"],
             Self::Memory => ["connections", "MiB"],
             Self::AccessRatio => ["message, bytes", "time over time"],
@@ -55,6 +61,8 @@ impl Drawing {
             Self::PingPong => ping_pong(testbed)?,
             Self::Scatter => vec![scatter(testbed)?],
             Self::Growth => vec![growth(testbed)?],
+            Self::Shapes => shapes(testbed)?,
+            Self::ContextBytes => context_bytes(testbed)?,
             Self::Nas => {
                 Kernel::ALL.into_iter().map(|kernel| nas(testbed, kernel)).collect::<Result<_, _>>()?
             }
@@ -125,14 +133,61 @@ fn scatter(testbed: &Testbed) -> Result<Line, FamilyError> {
     Ok(line("without over with memory".to_owned(), points))
 }
 
-/// What a message takes more on many connections in turn than on one, without memory over with memory.
 fn growth(testbed: &Testbed) -> Result<Line, FamilyError> {
+    let point = (f64::from(CONNECTIONS), growth_with(testbed, |_| {})?);
+    Ok(line("without over with memory".to_owned(), vec![point]))
+}
+
+/// What a message takes more on many connections in turn than on one, without memory over with memory, of another adapter.
+fn growth_with(testbed: &Testbed, change: impl Fn(&mut Adapter)) -> Result<f64, FamilyError> {
     let of = |place| -> Result<f64, FamilyError> {
-        let took = |connections| latency_us(testbed, Slot::Pcie, place, connections);
+        let took = |connections| latency_with(testbed, place, connections, &change);
         Ok(took(CONNECTIONS)? - took(1)?)
     };
-    let point = (f64::from(CONNECTIONS), of(Place::Host)? / of(Place::Adapter)?);
-    Ok(line("without over with memory".to_owned(), vec![point]))
+    Ok(of(Place::Host)? / of(Place::Adapter)?)
+}
+
+fn latency_with(
+    testbed: &Testbed,
+    place: Place,
+    connections: u32,
+    change: &impl Fn(&mut Adapter),
+) -> Result<f64, FamilyError> {
+    let mut setup = testbed.setup(Slot::Pcie, place)?;
+    change(&mut setup.adapter);
+    let load = testbed.load(Pattern::PingPong, SMALL_BYTES, connections);
+    Ok(measured(infiniband::run(&setup, &load))?.latency_mean.as_ps_f64() / 1e6)
+}
+
+const WAYS: [u32; 5] = [2, 4, 8, 16, 32];
+const SHAPES: [(u64, Replacement); 4] =
+    [(32, Replacement::Lru), (64, Replacement::Lru), (128, Replacement::Lru), (64, Replacement::Random)];
+
+/// The same growth with caches that are made otherwise, as large as the given one.
+fn shapes(testbed: &Testbed) -> Result<Vec<Line>, FamilyError> {
+    let of = |(line_bytes, replacement): (u64, Replacement)| {
+        let point = |ways: &u32| {
+            let shaped = |adapter: &mut Adapter| {
+                adapter.cache = CacheShape { line_bytes, ways: *ways, replacement, ..adapter.cache };
+            };
+            Ok((f64::from(*ways), growth_with(testbed, shaped)?))
+        };
+        let points = WAYS.iter().map(point).collect::<Result<_, FamilyError>>()?;
+        let random = if replacement == Replacement::Random { ", random" } else { "" };
+        Ok(line(format!("lines of {line_bytes}{random}"), points))
+    };
+    SHAPES.into_iter().map(of).collect()
+}
+
+/// By how long the context of a queue pair is.
+fn context_bytes(testbed: &Testbed) -> Result<Vec<Line>, FamilyError> {
+    let of = |qp_bytes: u64, place: Place| {
+        let longer = |adapter: &mut Adapter| adapter.profile.qp_bytes = qp_bytes;
+        let point = |turns: &u32| Ok((f64::from(*turns), latency_with(testbed, place, *turns, &longer)?));
+        let points = TURNS.iter().map(point).collect::<Result<_, FamilyError>>()?;
+        Ok(line(format!("{}, {qp_bytes} bytes", name(place)), points))
+    };
+    [256, 512].into_iter().flat_map(|qp_bytes| PLACES.map(|place| of(qp_bytes, place))).collect()
 }
 
 fn nas(testbed: &Testbed, kernel: Kernel) -> Result<Line, FamilyError> {
