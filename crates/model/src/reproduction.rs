@@ -108,6 +108,13 @@ pub struct Bounds {
     pub x_max: f64,
 }
 
+impl Bounds {
+    /// Whether they are within a hundredth of each other: what is held against them wants more digits.
+    pub fn is_narrow(&self) -> bool {
+        self.high - self.low < 0.01 * self.high.abs()
+    }
+}
+
 /// What a published figure is to the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

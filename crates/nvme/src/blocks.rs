@@ -1,7 +1,6 @@
 //! Blocks of a namespace, read and written by a queue pair.
 
-use crate::controller::Namespace;
-use crate::controller::PAGE_BYTES;
+use crate::controller::{Namespace, PAGE_BYTES};
 use crate::prp::{self, Piece, PrpError};
 use crate::queue_pair::{LIST_BYTES, QueueError, QueuePair, Tag};
 use crate::spec::command::Command;

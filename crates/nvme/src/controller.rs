@@ -126,10 +126,9 @@ impl Controller {
         disable(&*registers, capabilities)?;
         let (mut bill, mut mapped) = (Bill::default(), Vec::new());
         let place = allocate(&mapper, ADMIN_ENTRIES, 0, capabilities, &mut mapped, &mut bill)?;
-        let [submissions, completions] = [mapped[0].at, mapped[1].at];
         registers.write_u32(register::ADMIN_QUEUES, register::admin_queues(ADMIN_ENTRIES, ADMIN_ENTRIES));
-        registers.write_u64(register::ADMIN_SUBMISSION_QUEUE, submissions.0);
-        registers.write_u64(register::ADMIN_COMPLETION_QUEUE, completions.0);
+        registers.write_u64(register::ADMIN_SUBMISSION_QUEUE, place.submissions.1.0);
+        registers.write_u64(register::ADMIN_COMPLETION_QUEUE, place.completions.1.0);
         registers.write_u32(register::CONFIGURATION, Configuration::enabled(PAGE_BYTES).0);
         wait_until(&*registers, capabilities, "become ready", register::Status::is_ready)?;
         let admin = QueuePair::new(Arc::clone(&registers), Arc::clone(&ram), place);
@@ -241,13 +240,11 @@ impl Controller {
         }
         let entries_max = self.capabilities.queue_entries_max().min(u16::MAX.into()) as u16;
         let (number, entries) = (created + 1, entries.clamp(2, entries_max));
-        let first = self.mapped.len();
         let place =
             allocate(&self.mapper, entries, number, self.capabilities, &mut self.mapped, &mut self.bill)?;
-        let [submissions, completions] = [first, first + 1].map(|ring| self.mapped[ring].at.0);
-        let command = Command::create_completion_queue(number, entries, completions, None);
+        let command = Command::create_completion_queue(number, entries, place.completions.1.0, None);
         self.administer("creating a completion queue", command)?;
-        let command = Command::create_submission_queue(number, entries, submissions, number);
+        let command = Command::create_submission_queue(number, entries, place.submissions.1.0, number);
         self.administer("creating a submission queue", command)?;
         self.queues[1] = number;
         Ok(QueuePair::new(Arc::clone(&self.registers), Arc::clone(&self.ram), place))
@@ -362,7 +359,7 @@ pub(crate) fn wait_for(
     }
 }
 
-/// Memory for both rings of a queue, and for the lists of its commands; the rings are the first two that are mapped.
+/// Memory for both rings of a queue, and for the lists of its commands.
 fn allocate(
     mapper: &Mapper,
     entries: u16,
@@ -371,18 +368,17 @@ fn allocate(
     mapped: &mut Vec<Coherent>,
     bill: &mut Bill,
 ) -> Result<Place, NvmeError> {
-    let entry_bytes = [COMMAND_BYTES as u64, COMPLETION_BYTES as u64, LIST_BYTES];
-    for bytes in entry_bytes {
-        mapped.push(mapper.allocate_coherent(u64::from(entries) * bytes, bill)?);
-    }
-    let [.., submissions, completions, lists] = &mapped[..] else {
-        return Err(NvmeError::Lacks("memory for queues"));
+    let mut of_each = |entry_bytes: u64| -> Result<_, NvmeError> {
+        let coherent = mapper.allocate_coherent(u64::from(entries) * entry_bytes, bill)?;
+        let place = (coherent.memory, coherent.at);
+        mapped.push(coherent);
+        Ok(place)
     };
     Ok(Place {
-        submissions: submissions.memory,
-        completions: completions.memory,
+        submissions: of_each(COMMAND_BYTES as u64)?,
+        completions: of_each(COMPLETION_BYTES as u64)?,
         entries,
         doorbells: [capabilities.submission_doorbell(number), capabilities.completion_doorbell(number)],
-        lists: (lists.memory, lists.at),
+        lists: of_each(LIST_BYTES)?,
     })
 }

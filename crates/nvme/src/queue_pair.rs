@@ -42,8 +42,8 @@ pub enum QueueError {
 /// Where a queue pair lies: rings, as the CPU and as the controller find them, and doorbells.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
-    pub(crate) submissions: MemoryAddress,
-    pub(crate) completions: MemoryAddress,
+    pub(crate) submissions: (MemoryAddress, BusAddress),
+    pub(crate) completions: (MemoryAddress, BusAddress),
     /// Entries of either.
     pub(crate) entries: u16,
     /// Of the submission queue's tail, and the completion queue's head.
@@ -74,8 +74,8 @@ impl QueuePair {
         // One entry stays free, by which a full ring is told from an empty one.
         let room = place.entries.saturating_sub(1);
         Self {
-            submissions: Submissions::new(Arc::clone(&ram), place.submissions, place.entries),
-            completions: Completions::new(Arc::clone(&ram), place.completions, place.entries),
+            submissions: Submissions::new(Arc::clone(&ram), place.submissions.0, place.entries),
+            completions: Completions::new(Arc::clone(&ram), place.completions.0, place.entries),
             registers,
             ram,
             place,

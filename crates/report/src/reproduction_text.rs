@@ -44,8 +44,7 @@ pub(crate) fn verdict(reproduction: &Reproduction) -> String {
 /// A chart's value in a cell.
 pub(crate) fn bounded_cell(line: &Line, point: (f64, f64)) -> String {
     let outside = if line.is_outside(point) == Some(true) { " OUTSIDE" } else { "" };
-    // As exact as what it is held against.
-    let is_narrow = line.bounds.is_some_and(|bounds| bounds.high - bounds.low < 0.01 * bounds.high.abs());
+    let is_narrow = line.bounds.is_some_and(|bounds| bounds.is_narrow());
     let value = if is_narrow { format!("{:.5}", point.1) } else { figure(point.1) };
     value + outside
 }

@@ -79,10 +79,7 @@ fn chart(page: &mut String, chart: &Chart, drawing: &str) {
     for row in 0..chart.lines.iter().map(|line| line.points.len()).max().unwrap_or(0) {
         let cell = |line: &model::Line| {
             let outside = if line.is_outside(line.points[row]) == Some(true) { ", outside" } else { "" };
-            // As exact as what it is held against.
-            let is_narrow =
-                line.bounds.is_some_and(|bounds| bounds.high - bounds.low < 0.01 * bounds.high.abs());
-            let digits = if is_narrow { 5 } else { 2 };
+            let digits = if line.bounds.is_some_and(|bounds| bounds.is_narrow()) { 5 } else { 2 };
             format!("{:.digits$}{outside}", line.points[row].1)
         };
         let cells = chart.lines.iter().map(cell).collect::<Vec<_>>().join(" | ");

@@ -6,13 +6,13 @@ mod testbed;
 use super::about::{About, PointFile, Told};
 use super::parameters::Parameters;
 use super::{Changes, FamilyError};
-use crate::infiniband::{Pattern, Place};
+use crate::infiniband::{self, Adapter, Pattern, Place};
 use crate::link::Link;
 use crate::{Bounds, Chart, Curve, Given, Parameter, Reproduction};
 use drawings::Drawing;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use testbed::{Slot, Testbed};
+use testbed::{Slot, Testbed, measured};
 use toll::Evidence;
 
 pub(super) const NAME: &str = "memfree-hca";
@@ -138,8 +138,21 @@ fn ours(testbed: &Testbed, figure: Figure, x: f64) -> Result<f64, FamilyError> {
 
 /// A small message there and back on connections in turn, halved.
 fn latency_us(testbed: &Testbed, slot: Slot, contexts: Place, connections: u32) -> Result<f64, FamilyError> {
+    latency_with(testbed, slot, contexts, connections, &|_| {})
+}
+
+/// The same of another adapter.
+fn latency_with(
+    testbed: &Testbed,
+    slot: Slot,
+    contexts: Place,
+    connections: u32,
+    change: &impl Fn(&mut Adapter),
+) -> Result<f64, FamilyError> {
+    let mut setup = testbed.setup(slot, contexts)?;
+    change(&mut setup.adapter);
     let load = testbed.load(Pattern::PingPong, SMALL_BYTES, connections);
-    Ok(testbed.run(slot, contexts, &load)?.latency_mean.as_ps_f64() / 1e6)
+    Ok(measured(infiniband::run(&setup, &load))?.latency_mean.as_ps_f64() / 1e6)
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use crate::part::Part;
 use crate::user_file::{self, ExperimentError, Wrong, wrong_link};
 use des::Span;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// What a file says.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -280,7 +281,8 @@ impl AdaptersExperiment {
             return Ok((times, measured.outcome));
         }
         let Some(processes) = &self.processes else { return Ok(Default::default()) };
-        let ran = run_program(&setup, &processes.library(), &self.program(processes)).map_err(|error| {
+        let program = self.program(processes);
+        let ran = run_program(&setup, &processes.library(), &program).map_err(|error| {
             let place = self.trace.as_ref().and_then(|trace| trace.place(&error));
             place.map_or_else(|| AdaptersError::from(error), AdaptersError::from)
         })?;
@@ -292,7 +294,7 @@ impl AdaptersExperiment {
             messages_per_second: if seconds > 0.0 { messages as f64 / seconds } else { 0.0 },
             bytes_per_message: bytes as f64 / messages.max(1) as f64,
             // And the round before those that are measured.
-            messages: messages * (u64::from(self.program(processes).rounds) + 1),
+            messages: messages * (u64::from(program.rounds) + 1),
             unreceived,
         };
         Ok((times, outcome))
@@ -313,12 +315,13 @@ impl AdaptersExperiment {
         })
     }
 
-    fn program(&self, processes: &ProcessesFile) -> Program {
+    /// A trace may be long, and is not copied.
+    fn program(&self, processes: &ProcessesFile) -> Cow<'_, Program> {
         let benchmark = || {
             let kernel = processes.benchmark?;
-            Some(kernel.program(processes.operations_per_second, processes.rounds))
+            Some(Cow::Owned(kernel.program(processes.operations_per_second, processes.rounds)))
         };
-        let of_trace = self.trace.as_ref().map(|trace| trace.program.clone());
+        let of_trace = self.trace.as_ref().map(|trace| Cow::Borrowed(&trace.program));
         of_trace.or_else(benchmark).unwrap_or_default()
     }
 

@@ -12,6 +12,7 @@ use super::adapter::{DOORBELL_BYTES, Node, Qp, Setup};
 use super::icm::Layout;
 use super::message::{Message, NONE, Place, Verb, Work};
 use super::outcome::{NodeUsage, Outcome, RunError, Totals};
+use crate::serial::put;
 use crate::slab::Slab;
 use des::{Calendar, Misuse, Model, Queue, Simulation, Span, Time, TimeAverage};
 
@@ -376,12 +377,6 @@ fn half(span: Span) -> Span {
 
 fn since_begin(now: Time) -> Span {
     now.since(Time::ZERO).unwrap_or_default()
-}
-
-/// What is scheduled here is never in the past: its time is that of an event plus a span.
-fn put(calendar: &mut Calendar<Event, impl Queue<Event>>, at: Time, event: Event) {
-    let delay = at.since(calendar.now()).unwrap_or_default();
-    calendar.schedule_in(delay, event);
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Lines without published figures, and the map of where memory of its own is worth something to an adapter.
 
 use super::testbed::{Slot, Testbed, measured};
-use super::{CONNECTIONS, FamilyError, SMALL_BYTES, latency_us};
+use super::{CONNECTIONS, FamilyError, SMALL_BYTES, latency_us, latency_with};
 use crate::infiniband::icm::{Chunks, Profile, doorbell_bytes};
 use crate::infiniband::nas::{Kernel, PROCESSES};
 use crate::infiniband::{
@@ -141,22 +141,10 @@ fn growth(testbed: &Testbed) -> Result<Line, FamilyError> {
 /// What a message takes more on many connections in turn than on one, without memory over with memory, of another adapter.
 fn growth_with(testbed: &Testbed, change: impl Fn(&mut Adapter)) -> Result<f64, FamilyError> {
     let of = |place| -> Result<f64, FamilyError> {
-        let took = |connections| latency_with(testbed, place, connections, &change);
+        let took = |connections| latency_with(testbed, Slot::Pcie, place, connections, &change);
         Ok(took(CONNECTIONS)? - took(1)?)
     };
     Ok(of(Place::Host)? / of(Place::Adapter)?)
-}
-
-fn latency_with(
-    testbed: &Testbed,
-    place: Place,
-    connections: u32,
-    change: &impl Fn(&mut Adapter),
-) -> Result<f64, FamilyError> {
-    let mut setup = testbed.setup(Slot::Pcie, place)?;
-    change(&mut setup.adapter);
-    let load = testbed.load(Pattern::PingPong, SMALL_BYTES, connections);
-    Ok(measured(infiniband::run(&setup, &load))?.latency_mean.as_ps_f64() / 1e6)
 }
 
 const WAYS: [u32; 5] = [2, 4, 8, 16, 32];
@@ -183,7 +171,8 @@ fn shapes(testbed: &Testbed) -> Result<Vec<Line>, FamilyError> {
 fn context_bytes(testbed: &Testbed) -> Result<Vec<Line>, FamilyError> {
     let of = |qp_bytes: u64, place: Place| {
         let longer = |adapter: &mut Adapter| adapter.profile.qp_bytes = qp_bytes;
-        let point = |turns: &u32| Ok((f64::from(*turns), latency_with(testbed, place, *turns, &longer)?));
+        let point =
+            |turns: &u32| Ok((f64::from(*turns), latency_with(testbed, Slot::Pcie, place, *turns, &longer)?));
         let points = TURNS.iter().map(point).collect::<Result<_, FamilyError>>()?;
         Ok(line(format!("{}, {qp_bytes} bytes", name(place)), points))
     };
@@ -282,8 +271,8 @@ fn today(
     host_read: Span,
     contexts: Place,
 ) -> Result<Setup, FamilyError> {
-    let engine = testbed.ns("today_engine_ns")?;
-    let gap = testbed.ns("today_engine_gap_ns")?;
+    let engine = testbed.given.ns("today_engine_ns")?;
+    let gap = testbed.given.ns("today_engine_gap_ns")?;
     let profile = Profile { qps: 1 << 18, regions: 1 << 19, ..testbed.profile()? };
     Ok(Setup {
         // A message has a CPU of its own.
@@ -298,7 +287,7 @@ fn today(
             fetches_max: testbed.given.get("today_fetches_max")? as u32,
             cache: cache(cache_bytes),
             profile,
-            memory: testbed.ns("today_adapter_memory_ns")?,
+            memory: testbed.given.ns("today_adapter_memory_ns")?,
             memory_bytes_per_second: 100e9,
         },
         contexts,
@@ -365,7 +354,7 @@ fn connections(testbed: &Testbed) -> Result<Vec<Line>, FamilyError> {
     let Some(link) = link(&Slotted { generation: 5, lanes: 16 }) else { return Ok(Vec::new()) };
     let bytes = testbed.given.get("today_message_bytes")? as u64;
     let of = |kib: u64, contexts: Place| {
-        let setup = today(testbed, link, kib << 10, testbed.ns("today_host_read_ns")?, contexts)?;
+        let setup = today(testbed, link, kib << 10, testbed.given.ns("today_host_read_ns")?, contexts)?;
         let point = |connections: &u32| {
             let rate = messages_per_second(testbed, &setup, bytes, *connections)?;
             Ok((f64::from(*connections), rate / 1e6))

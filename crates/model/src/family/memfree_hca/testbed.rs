@@ -10,7 +10,6 @@ use crate::infiniband::{
     Verb, Wire,
 };
 use crate::link::Link;
-use des::Span;
 
 /// What the adapter is plugged into.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -37,17 +36,17 @@ const ROUNDS: u32 = 2;
 
 impl Testbed {
     pub(super) fn setup(&self, slot: Slot, contexts: Place) -> Result<Setup, FamilyError> {
-        let engine = self.ns("engine_ns")?;
-        let gap = self.ns("engine_gap_ns")?;
+        let engine = self.given.ns("engine_ns")?;
+        let gap = self.given.ns("engine_gap_ns")?;
         Ok(Setup {
             host: Host {
                 bus: self.bus(slot)?,
                 read: match slot {
-                    Slot::Pcie => self.ns("host_read_ns")?,
-                    Slot::PciX => self.ns("pcix_host_read_ns")?,
+                    Slot::Pcie => self.given.ns("host_read_ns")?,
+                    Slot::PciX => self.given.ns("pcix_host_read_ns")?,
                 },
-                post: self.ns("post_ns")?,
-                poll: self.ns("poll_ns")?,
+                post: self.given.ns("post_ns")?,
+                poll: self.given.ns("poll_ns")?,
             },
             adapter: Adapter {
                 send: engine,
@@ -59,7 +58,7 @@ impl Testbed {
                 fetches_max: self.given.get("fetches_max")? as u32,
                 cache: self.cache()?,
                 profile: self.profile()?,
-                memory: self.ns("adapter_memory_ns")?,
+                memory: self.given.ns("adapter_memory_ns")?,
                 memory_bytes_per_second: self.given.get("adapter_memory_mb_per_second")? * 1e6,
             },
             contexts,
@@ -67,7 +66,7 @@ impl Testbed {
                 bits_per_second: WIRE_BITS_PER_SECOND,
                 overhead_share: self.given.get("wire_overhead_share")?,
                 mtu_bytes: MTU_BYTES,
-                latency: self.ns("switch_ns")?,
+                latency: self.given.ns("switch_ns")?,
             },
             seed: SEED,
         })
@@ -135,7 +134,7 @@ impl Testbed {
         both_ways: bool,
     ) -> Result<f64, FamilyError> {
         let window = self.given.get("stream_window")? as u32;
-        let bytes = (self.given.get("stream_message_kib")? * 1024.0) as u64;
+        let bytes = self.given.kib("stream_message_kib")?;
         let pattern = Pattern::Stream { window, reuse_percent: reuse_percent as u32, both_ways };
         let load = self.load(pattern, bytes, 1);
         Ok(self.run(Slot::Pcie, contexts, &Load { messages: 4 * MESSAGES, ..load })?.bytes_per_second)
@@ -145,10 +144,10 @@ impl Testbed {
     pub(super) fn slowdown(&self, kernel: Kernel) -> Result<f64, FamilyError> {
         let library = Library {
             processes_per_node: PROCESSES_PER_NODE,
-            eager_bytes_max: (self.given.get("mpi_eager_kib")? * 1024.0) as u64,
+            eager_bytes_max: self.given.kib("mpi_eager_kib")?,
             copy_ps_per_byte: self.given.get("mpi_copy_ps_per_byte")?,
-            call: self.ns("mpi_call_ns")?,
-            shared: self.ns("mpi_shared_ns")?,
+            call: self.given.ns("mpi_call_ns")?,
+            shared: self.given.ns("mpi_shared_ns")?,
         };
         let rate = self.given.get(match kernel {
             Kernel::Is => "nas_is_mops",
@@ -161,10 +160,6 @@ impl Testbed {
             Ok(run_program(&self.setup(Slot::Pcie, contexts)?, &library, &program)?.round.as_ps_f64())
         };
         Ok(round(Place::Host)? / round(Place::Adapter)?)
-    }
-
-    pub(super) fn ns(&self, name: &'static str) -> Result<Span, FamilyError> {
-        self.given.get(name).map(|ns| Span::from_ps_f64(ns * 1e3))
     }
 }
 

@@ -209,11 +209,8 @@ impl Machine<'_> {
             state.rings.bursts.take(burst);
             return;
         }
-        let Some(flow) = state.rings.bursts[burst].frames.first().map(|frame| frame.flow) else {
-            return;
-        };
-        let ring = self.rings[flow as usize][host][1];
-        state.rings.send[ring as usize].sent.push_back(burst);
+        let ring = self.ring_of_burst(host, burst);
+        self.hosts[host].rings.send[ring as usize].sent.push_back(burst);
         self.reap_when_due(host, ring, calendar);
     }
 
