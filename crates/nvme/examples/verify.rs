@@ -5,7 +5,7 @@
 //!
 //! The kernel's driver must have left the adapter to vfio-pci before.
 
-use dma::vfio::{Device, Iommufd, Type1};
+use dma::vfio;
 use dma::{Domain, Invalidation, Limits, Mapper, MemoryAddress, Pool, Ram, Translation};
 use iova::{Allocator, Host, Percpu};
 use nvme::{Buffer, Controller, Done, Namespace, QueuePair};
@@ -32,7 +32,7 @@ fn main() -> Result<()> {
 /// Does all of it with the controller at an address.
 pub fn run(adapter: &str, way: &str) -> Result<()> {
     let memory = Arc::new(Ram::of_this_process(MEMORY_BYTES)?);
-    let (translation, device) = open(adapter, way, &memory)?;
+    let (translation, device) = vfio::open(adapter, way.parse()?, Arc::clone(&memory))?;
     device.enable()?;
     let registers = Arc::new(device.registers(0)?);
     let mapper = mapper(translation, &memory)?;
@@ -65,20 +65,6 @@ pub fn run(adapter: &str, way: &str) -> Result<()> {
     controller.shut_down()?;
     println!("verify: {way}: all as expected");
     Ok(())
-}
-
-fn open(adapter: &str, way: &str, memory: &Arc<Ram>) -> Result<(Arc<dyn Translation>, Device)> {
-    let memory = Arc::clone(memory);
-    let (translation, devices): (Arc<dyn Translation>, Vec<Device>) = match way {
-        "vfio" => Type1::open(&[adapter], memory).map(shared)?,
-        "iommufd" => Iommufd::open(&[adapter], memory).map(shared)?,
-        other => return Err(format!("no way {other:?}: vfio or iommufd").into()),
-    };
-    Ok((translation, devices.into_iter().next().ok_or("no device")?))
-}
-
-fn shared<T: Translation + 'static>((one, devices): (T, Vec<Device>)) -> (Arc<dyn Translation>, Vec<Device>) {
-    (Arc::new(one), devices)
 }
 
 fn mapper(translation: Arc<dyn Translation>, memory: &Arc<Ram>) -> Result<Mapper> {

@@ -16,10 +16,14 @@
 #![forbid(unsafe_code)]
 
 mod blocks;
+mod bring_up;
+pub mod chunk;
 mod controller;
 pub mod emulated;
+mod link;
 pub mod prp;
 mod queue_pair;
+mod recovery;
 mod registers;
 mod ring;
 pub mod sgl;
@@ -27,6 +31,6 @@ pub mod spec;
 pub mod walk;
 
 pub use blocks::BlockError;
-pub use controller::{Buffer, Controller, Namespace, NvmeError, PAGE_BYTES};
+pub use controller::{Buffer, Controller, Namespace, NvmeError, PAGE_BYTES, QueueOptions};
 pub use queue_pair::{Done, QueueError, QueuePair, Tag};
 pub use registers::Registers;
