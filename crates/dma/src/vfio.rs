@@ -33,4 +33,4 @@ pub use iommufd::{AddressSpace, Iommufd};
 pub use registers::{OutOfRegisters, Registers};
 pub use spapr::{PowerWindow, Spapr};
 pub use type1::{Container, Type1};
-pub use way::{Way, open};
+pub use way::{NoWay, Way, mapper, open};

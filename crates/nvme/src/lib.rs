@@ -15,6 +15,8 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(target_os = "linux")]
+mod adapter;
 mod blocks;
 mod bring_up;
 pub mod chunk;
@@ -28,8 +30,12 @@ mod registers;
 mod ring;
 pub mod sgl;
 pub mod spec;
+#[cfg(target_os = "linux")]
+pub mod takeover;
 pub mod walk;
 
+#[cfg(target_os = "linux")]
+pub use adapter::{Adapter, AdapterError};
 pub use blocks::BlockError;
 pub use controller::{Buffer, Controller, Namespace, NvmeError, PAGE_BYTES, QueueOptions};
 pub use queue_pair::{Done, QueueError, QueuePair, Tag};

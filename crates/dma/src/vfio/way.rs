@@ -3,7 +3,8 @@
 use super::device::Device;
 use super::error::VfioError;
 use super::{Iommufd, Type1};
-use crate::{Ram, Translation};
+use crate::{Domain, Invalidation, Limits, Mapper, Pool, Ram, Translation};
+use iova::{Allocator, GapTree, Space};
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
@@ -66,4 +67,15 @@ pub fn open(adapter: &str, way: Way, memory: Arc<Ram>) -> Result<(Arc<dyn Transl
     };
     let none = VfioError::NoGroup { adapter: adapter.to_owned() };
     devices.into_iter().next().map(|device| (translation, device)).ok_or(none)
+}
+
+/// What maps memory of this process for such an adapter, mostly once: coherent memory comes from all of `memory`.
+///
+/// # Errors
+/// [`VfioError::Space`], if there is no address or no page.
+pub fn mapper(translation: Arc<dyn Translation>, memory: &Arc<Ram>) -> Result<Mapper, VfioError> {
+    let allocator = |space: &Space| Ok(Box::new(GapTree::new(space)?) as Box<dyn Allocator + Send + Sync>);
+    let domain = Domain::new(translation, allocator, Invalidation::Elsewhere)?;
+    let pool = Pool::new(Arc::clone(memory) as _, memory.base(), memory.bytes())?;
+    Ok(Mapper::translated(Limits::of_bits(64), Arc::new(domain)).with_coherent(Arc::new(pool)))
 }
