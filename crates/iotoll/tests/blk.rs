@@ -83,7 +83,7 @@ fn controllers_of_a_tree_are_listed_with_what_speaks_against_them() {
     fs::write(device.join("nvme/nvme0/model"), "A \u{1b}[31mred\u{1b}[0m disk\n").unwrap();
     let (data, _, status) = iotoll(&["blk", "list", "--root", word(folder.path())]);
     assert_eq!(status, 0);
-    assert!(data.contains("0000:03:00.0  A ") && !data.contains('\u{1b}'), "{data}");
+    assert!(data.contains("0000:03:00.0 A ") && !data.contains('\u{1b}'), "{data}");
     assert!(data.contains("not driven: 0000:03:00.0 is in no IOMMU group"), "{data}");
     let (data, _, _) = iotoll(&["blk", "list", "--root", word(folder.path()), "--json"]);
     let document: serde_json::Value = serde_json::from_str(&data).unwrap();
