@@ -95,6 +95,11 @@ impl QueuePair {
         self.is_under_way.len() - self.free.len()
     }
 
+    /// Completions that have arrived and are not yet taken.
+    pub fn arrived(&self) -> usize {
+        self.completions.arrived()
+    }
+
     /// A tag for a command to come, with the memory of its list. It has to be [submitted](Self::submit_as) or [put back](Self::put_back).
     pub(crate) fn take(&mut self) -> Result<Tag, QueueError> {
         if self.submissions.is_full() {

@@ -86,6 +86,21 @@ impl Completions {
         Ok(Some(completion))
     }
 
+    /// Completions that are there, from the head on.
+    pub(crate) fn arrived(&self) -> usize {
+        let is_new = |place: u16| {
+            // Behind the ring's end entries of the next round begin, whose phase is the other.
+            let (index, phase) = match place.checked_sub(self.entries - self.head) {
+                None => (self.head + place, self.phase),
+                Some(index) => (index, !self.phase),
+            };
+            let at = self.at.0 + u64::from(index) * COMPLETION_BYTES as u64;
+            let last = self.ram.read_u64(MemoryAddress(at + 8), ByteOrder::Little);
+            last.is_ok_and(|last| Completion([0, last]).phase() == phase)
+        };
+        (0..self.entries).take_while(|place| is_new(*place)).count()
+    }
+
     pub(crate) fn head(&self) -> u16 {
         self.head
     }
