@@ -15,6 +15,9 @@ const INTERRUPT_CONTROLLERS: [&str; 8] = ["apic", "ioapic", "kvm-apic", "gic", "
 /// The functions of the kernel's DMA layer with which drivers map memory (`kernel/dma/mapping.c`).
 const DMA_MAPS: [&str; 4] = ["dma_map_page_attrs", "dma_map_sg_attrs", "dma_map_sgtable", "dma_map_resource"];
 
+/// The function with which the kernel looks whether an NVMe controller has completed something (`drivers/nvme/host/pci.c`).
+pub(crate) const POLL_FUNCTION: &str = "nvme_poll";
+
 /// A window with what its trace events say.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen<'a> {
@@ -93,7 +96,15 @@ impl Assay<'_> {
             Event::Mappings => self.calls(window, |name| DMA_MAPS.contains(&name)),
             Event::Interrupts => self.calls(window, |name| takes_interrupts(name, self.arch)),
             Event::StringIterations => one("beyond the first", window.repeats),
+            Event::Polls => self.polls(window),
         }
+    }
+
+    /// Looks of the kernel, and of programs.
+    fn polls(&self, window: &Window) -> BTreeMap<String, u64> {
+        let mut polls = self.calls(window, |name| name == POLL_FUNCTION);
+        polls.insert("in user mode".to_owned(), window.looks);
+        polls
     }
 
     /// Calls of the functions that are meant.
@@ -137,9 +148,12 @@ fn is_visible(event: Event, arch: Arch) -> bool {
         Event::Invalidations => arch != Arch::Ppc,
         Event::WindowOperations => arch == Arch::Ppc,
         Event::StringIterations => arch == Arch::X86,
-        Event::TableEntries | Event::Mappings | Event::Doorbells | Event::DeviceReads | Event::Interrupts => {
-            true
-        }
+        Event::TableEntries
+        | Event::Mappings
+        | Event::Doorbells
+        | Event::DeviceReads
+        | Event::Interrupts
+        | Event::Polls => true,
     }
 }
 
