@@ -7,7 +7,8 @@
 //! agent arm [SYMBOL]                               begin recording; SYMBOL gives the CPU up by a hypercall
 //! agent disarm                                     end recording
 //! agent read|write PHASE DEV SIZE WINDOWS [CPU]    synchronous direct I/O
-//! agent uring PHASE DEV SIZE WINDOWS DEPTH plain|registered read|write
+//! agent uring PHASE DEV SIZE WINDOWS DEPTH plain|registered|polled|passthru read|write|scattered
+//! agent passthru PHASE DEV SIZE WINDOWS            synchronous reads by the NVMe driver's ioctl
 //! agent many PHASE DEV SIZE WINDOWS CPUS           synchronous direct reads on CPUs 0 to CPUS-1 at once
 //! agent udp|tcp PHASE IF_A IF_B SIZE WINDOWS       traffic between two interfaces on one wire
 //! agent loop PHASE N WINDOWS                       windows of exactly 2 N + 3 instructions
@@ -66,11 +67,14 @@ const SOURCES: &[(&str, &str)] = sources![
     "memory.c",
     "memory.h",
     "number.h",
+    "nvme.c",
+    "nvme.h",
     "online.c",
     "pages.c",
     "pages.h",
     "pair.c",
     "pair.h",
+    "passthru.c",
     "processor.c",
     "processor.h",
     "recording.c",
@@ -394,7 +398,7 @@ mod tests {
     #[test]
     fn batches_run_where_the_kernel_has_io_uring() {
         let Some(native) = Native::new() else { return };
-        for how in ["plain read", "plain write", "registered read", "registered write"] {
+        for how in ["plain read", "plain write", "plain scattered", "registered read", "registered write"] {
             let (stdout, stderr, status) = native.run(&format!("uring 1 DISK 4096 20 8 {how}"));
             let absent = status == Some(3) && stdout.starts_with("absent uring ");
             assert!(
@@ -418,7 +422,14 @@ mod tests {
             "agent: size of DISK: returned 4194304\n".replace("DISK", "disk").as_str(),
             1,
         );
-        native.check("uring 1 DISK 4096 1 1 plain erase", "", "agent: read|write: erase: errno 22\n", 1);
+        let directions = "agent: read|write|scattered: erase: errno 22\n";
+        native.check("uring 1 DISK 4096 1 1 plain erase", "", directions, 1);
+        let preparations = "agent: plain|registered|polled|passthru: raw: errno 22\n";
+        native.check("uring 1 DISK 4096 1 1 raw read", "", preparations, 1);
+        let written = "agent: passthru only reads: write: errno 22\n";
+        native.check("uring 1 DISK 4096 1 1 passthru write", "", written, 1);
+        // ENOTTY: a file is no NVMe disk.
+        native.check("passthru 1 DISK 4096 1", "", "agent: NVME_IOCTL_IO_CMD disk: errno 25\n", 1);
         native.check(
             "scheduler nothing none",
             "",
