@@ -1,4 +1,4 @@
-//! The record: little-endian 32-bit words after the magic `IOTOLLR1`.
+//! The record: little-endian 32-bit words after the magic `IOTOLLR2`.
 //!
 //! A word's top four bits are its kind, the rest its value; some kinds are followed by more words:
 //!
@@ -25,7 +25,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-const MAGIC: &[u8; 8] = b"IOTOLLR1";
+const MAGIC: &[u8; 8] = b"IOTOLLR2";
 const BUFFER_BYTES: usize = 1 << 20;
 
 /// A moment of a window.

@@ -5,7 +5,7 @@
 
 use std::io::Read;
 
-const MAGIC: &[u8; 8] = b"IOTOLLR1";
+const MAGIC: &[u8; 8] = b"IOTOLLR2";
 /// No block that QEMU translates is longer.
 const INSTRUCTIONS_MAX: u32 = 1 << 16;
 /// No region's name is longer.

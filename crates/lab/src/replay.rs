@@ -160,7 +160,7 @@ ffffffff81000100 __domain_mapping
     fn both(ran: &[u32]) -> (Vec<Window>, BTreeMap<u64, Folded>) {
         let words = [&BLOCKS.concat(), ran, &END].concat();
         let bytes: Vec<u8> =
-            b"IOTOLLR1".iter().copied().chain(words.iter().flat_map(|word| word.to_le_bytes())).collect();
+            b"IOTOLLR2".iter().copied().chain(words.iter().flat_map(|word| word.to_le_bytes())).collect();
         let symbols = Symbols::read(TEXT).unwrap();
         let stages = StageTable::built_in().stages(&symbols);
         let record = || Record::new(bytes.as_slice()).unwrap();
@@ -192,7 +192,7 @@ ffffffff81000100 __domain_mapping
         let ran = [4 << 28, 0, 4 << 28 | 1, 4 << 28, 1, 4 << 28 | 1];
         let words = [&BLOCKS.concat(), &ran[..], &END].concat();
         let bytes: Vec<u8> =
-            b"IOTOLLR1".iter().copied().chain(words.iter().flat_map(|word| word.to_le_bytes())).collect();
+            b"IOTOLLR2".iter().copied().chain(words.iter().flat_map(|word| word.to_le_bytes())).collect();
         let record = &mut Record::new(bytes.as_slice()).unwrap();
         let stacks = stacks(record, &symbols, &landmarks, &BTreeSet::from([1])).unwrap();
         assert_eq!(stacks.keys().collect::<Vec<_>>(), [&1]);

@@ -50,7 +50,7 @@ impl Assay<'_> {
         Some(Toll {
             workload: self.workload.name.clone(),
             what: self.workload.what.clone(),
-            driver: self.workload.adapter.driver().to_owned(),
+            driver: self.workload.driver().to_owned(),
             bytes_per_io: self.workload.bytes_per_io,
             ios_per_window: NonZeroU32::new(units)?,
             windows,
@@ -67,12 +67,7 @@ impl Assay<'_> {
     fn functions(&self, window: &Window) -> BTreeMap<String, u64> {
         let mut named = BTreeMap::new();
         for (code, instructions) in &window.functions {
-            let name = match code {
-                Code::User => "(user)",
-                Code::Unknown => "(unknown)",
-                Code::Kernel(id) => &self.symbols.function(*id).name,
-            };
-            *named.entry(name.to_owned()).or_default() += instructions;
+            *named.entry(self.symbols.name(*code).to_owned()).or_default() += instructions;
         }
         named
     }

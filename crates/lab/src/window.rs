@@ -195,7 +195,8 @@ impl Window {
 
     /// Instructions in user mode.
     pub fn user(&self) -> u64 {
-        self.functions.get(&Code::User).copied().unwrap_or_default()
+        let of_user = self.functions.iter().filter(|(code, _)| code.is_user());
+        of_user.map(|(_, instructions)| instructions).sum()
     }
 }
 
@@ -252,7 +253,7 @@ ffffffff81000100 __domain_mapping
         let symbols = Symbols::read(TEXT).unwrap();
         let stages = StageTable::built_in().stages(&symbols);
         let bytes: Vec<u8> =
-            b"IOTOLLR1".iter().copied().chain(words.iter().flat_map(|word| word.to_le_bytes())).collect();
+            b"IOTOLLR2".iter().copied().chain(words.iter().flat_map(|word| word.to_le_bytes())).collect();
         let layout = Layout::of(crate::Arch::X86);
         Folder::new(&symbols, &stages, layout).fold(&mut Record::new(bytes.as_slice()).unwrap()).unwrap()
     }

@@ -221,28 +221,20 @@ fn run_compiler(arch: Arch, command: impl Fn(&str) -> Command) -> Result<(String
 
 fn compilers(arch: Arch) -> Vec<String> {
     let cross = format!("{}-gcc", arch.gnu());
-    if is_host(arch) { vec![cross, "cc".to_owned()] } else { vec![cross] }
+    if arch.is_host() { vec![cross, "cc".to_owned()] } else { vec![cross] }
 }
 
 fn package(arch: Arch) -> &'static str {
     match arch {
-        _ if is_host(arch) => "gcc",
+        _ if arch.is_host() => "gcc",
         Arch::X86 => "gcc-x86-64-linux-gnu",
         Arch::Arm => "gcc-aarch64-linux-gnu",
         Arch::Ppc => "gcc-powerpc64le-linux-gnu",
     }
 }
 
-/// Whether this program itself runs on that architecture.
-fn is_host(arch: Arch) -> bool {
-    match arch {
-        Arch::X86 => cfg!(target_arch = "x86_64"),
-        Arch::Arm => cfg!(all(target_arch = "aarch64", target_endian = "little")),
-        Arch::Ppc => cfg!(all(target_arch = "powerpc64", target_endian = "little")),
-    }
-}
-
-fn check_marks(program: &Path) -> Result<(), AgentError> {
+/// Whether a program's marks are where the plugin looks for them.
+pub(super) fn check_marks(program: &Path) -> Result<(), AgentError> {
     let bytes = fs::read(program).map_err(|source| AgentError::File { path: program.to_owned(), source })?;
     let object = object::File::parse(&*bytes)
         .map_err(|source| AgentError::Object { path: program.to_owned(), source })?;
@@ -263,7 +255,7 @@ mod tests {
     /// Those of a compiler that is there: the host's own at least.
     fn buildable() -> Vec<Arch> {
         let there = |arch: &Arch| {
-            is_host(*arch)
+            arch.is_host()
                 || run_compiler(*arch, |compiler| {
                     let mut command = Command::new(compiler);
                     command.arg("--version");
@@ -347,7 +339,7 @@ mod tests {
 
     impl Native {
         fn new() -> Option<Self> {
-            let arch = Arch::ALL.into_iter().find(|arch| is_host(*arch))?;
+            let arch = Arch::ALL.into_iter().find(|arch| arch.is_host())?;
             let beside = std::env::current_exe().unwrap().parent().unwrap().to_owned();
             let folder = tempfile::tempdir_in(beside).unwrap();
             let program = build(arch, folder.path()).unwrap();
