@@ -31,7 +31,9 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(why) => {
-            eprintln!("lab-guest: {why}");
+            let causes = std::iter::successors(why.source(), |cause| cause.source());
+            let causes: String = causes.map(|cause| format!(": {cause}")).collect();
+            eprintln!("lab-guest: {why}{causes}");
             ExitCode::FAILURE
         }
     }

@@ -48,5 +48,6 @@ fn what_it_can_t_do_is_said() {
     let (status, words) = said(&["read", "1", "0000:ff:1f.7", "4096", "30", "0"]);
     assert_eq!((status, words.as_str()), (Some(1), "lab-guest: DEPTH: expected 1 to 1023\n"));
     let (status, words) = said(&["read", "1", "0000:ff:1f.7", "4096", "30", "32"]);
-    assert!(status == Some(1) && words.contains("0000:ff:1f.7"), "{words}");
+    // Without VFIO, or without such an adapter.
+    assert!(status == Some(1) && words.starts_with("lab-guest: "), "{words}");
 }

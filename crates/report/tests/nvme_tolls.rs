@@ -128,7 +128,7 @@ fn aims(sheets: &[TollSheet]) -> String {
     let is_met = |met| if met { "met" } else { "not met yet" };
     format!(
         "\n**Aims.** A read of the library's takes at most {INSTRUCTIONS_MAX} instructions: {}, with {:.0}. It takes {TIMES_LESS} times \
-         less than `pread`: {}, with {less:.1}. Nothing is invalidated, no entry of a table written, and no hypervisor called for it: {}.\n",
+         less than\n`pread`: {}, with {less:.1}. Nothing is invalidated, no entry of a table written, and no hypervisor called for it: {}.\n",
         is_met(of(library) <= INSTRUCTIONS_MAX),
         of(library),
         is_met(less >= TIMES_LESS),
