@@ -28,7 +28,7 @@ static TABLE: LazyLock<StageTable> = LazyLock::new(StageTable::built_in);
 /// The plugin's record, folded into windows and read again for their stacks. The bytes come after the magic, which
 /// nothing survives without.
 pub fn lab_record(data: &[u8]) {
-    let bytes = [b"IOTOLLR1", data].concat();
+    let bytes = [b"IOTOLLR2", data].concat();
     let Ok(symbols) = Symbols::read(SYMBOLS) else { return };
     let stages = TABLE.stages(&symbols);
     let mut folder = Folder::new(&symbols, &stages, Layout::of(Arch::X86));

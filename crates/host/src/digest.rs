@@ -101,9 +101,12 @@ impl Digest {
         toml::from_str(text)
     }
 
-    /// Keeps what is needed of a sheet.
+    /// Keeps what is needed of a sheet: nothing of one that has none of the workloads.
     pub fn add(&mut self, sheet: &TollSheet) {
-        self.sheets.push(SheetDigest::of(sheet));
+        let digest = SheetDigest::of(sheet);
+        if !digest.tolls.is_empty() {
+            self.sheets.push(digest);
+        }
     }
 }
 

@@ -25,7 +25,7 @@ pub(crate) fn read(folder: &Path) -> anyhow::Result<Digest> {
     }
     if digest.sheets.is_empty() {
         bail!(
-            "{}: no toll sheet in it, expected *.json as `iotoll lab run -o` writes them",
+            "{}: no toll sheet in it, expected *.json as `iotoll lab run -o` writes them, one with a workload that inspections ask for",
             folder.display()
         );
     }

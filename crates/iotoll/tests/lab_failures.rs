@@ -120,7 +120,7 @@ fn record() -> Vec<u8> {
     let window = [4 << 28, 0, 4 << 28 | 1];
     let end = [15 << 28, 1_u32];
     let words = block.iter().chain(&phase_and_units).chain(&window).chain(&end);
-    b"IOTOLLR1".iter().copied().chain(words.flat_map(|word| word.to_le_bytes())).collect()
+    b"IOTOLLR2".iter().copied().chain(words.flat_map(|word| word.to_le_bytes())).collect()
 }
 
 /// What a guest does that comes to a good end, after it ended its workloads.

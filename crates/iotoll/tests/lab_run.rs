@@ -1,6 +1,6 @@
 //! Real kernels in QEMU, one preset of each architecture: what is counted agrees with arithmetic.
 //!
-//! Needs QEMU, cross compilers, the plugin (`cargo build -p lab-plugin`) and the kernels (`iotoll lab fetch`), all of
+//! Needs QEMU, cross compilers, the plugin and the program in guests (`cargo build -p lab-plugin -p lab-guest`) and the kernels (`iotoll lab fetch`), all of
 //! which `./check` brings. Without them the tests fail and say what is missing, unless IOTOLL_KERNEL_TESTS is off.
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
@@ -49,6 +49,9 @@ fn times(toll: &Toll, event: Event) -> u64 {
     toll.events[&event].all.median
 }
 
+/// More than a read of the library's takes, if it takes no detour.
+const USER_INSTRUCTIONS_MAX: f64 = 900.0;
+
 #[test]
 fn x86_strict_pays_an_invalidation_and_two_entries() {
     if is_off() {
@@ -64,6 +67,48 @@ fn x86_strict_pays_an_invalidation_and_two_entries() {
     assert_eq!((times(read, Event::Doorbells), times(read, Event::Interrupts)), (3, 1));
     assert!(read.stages[&Stage::Invalidation] > 0);
     assert!(!read.stages.contains_key(&Stage::Unattributed), "{:?}", read.stages);
+}
+
+#[test]
+fn a_program_with_the_disk_pays_neither_kernel_nor_iommu() {
+    if is_off() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let flames = folder.path().join("flame.folded");
+    let workloads = ["loop", "nvme-read-4k-user", "nvme-read-4k-user-32"];
+    let sheet = run_with(&["--flame", flames.to_str().unwrap()], "x86-vtd-user", &workloads, folder.path());
+    assert_eq!(sheet.road, Road::User);
+    check_loop(&sheet);
+    for (workload, reads) in [("nvme-read-4k-user", 1), ("nvme-read-4k-user-32", 32)] {
+        let read = sheet.toll(workload).unwrap();
+        assert_eq!((read.ios_per_window.get(), read.driver.as_str(), read.kernel), (reads, "vfio-pci", 0));
+        assert!(read.per_io(read.user) <= USER_INSTRUCTIONS_MAX, "{workload}: {}", read.per_io(read.user));
+        for event in
+            [Event::Hypercalls, Event::Invalidations, Event::TableEntries, Event::Mappings, Event::Interrupts]
+        {
+            assert_eq!(read.events[&event].all.total, 0, "{workload}: {event}");
+        }
+        // One for all commands, one for all completions; and one look, since the window pauses until they are there.
+        assert_eq!((times(read, Event::Doorbells), times(read, Event::Polls)), (2, 1));
+        assert!(read.functions.keys().any(|name| name.contains("QueuePair")), "{:?}", read.functions);
+        let flame = folder.path().join(format!("flame-x86-vtd-user-{workload}.folded"));
+        let flame = std::fs::read_to_string(flame).unwrap();
+        assert!(flame.contains(";nvme::queue_pair::QueuePair::"), "{flame}");
+    }
+}
+
+#[test]
+fn a_kernel_that_polls_takes_no_interrupt() {
+    if is_off() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let workload = "nvme-uring-scattered-read-4k-polled";
+    let sheet = run("x86-vtd-strict-ways", &[workload], folder.path());
+    let read = sheet.toll(workload).unwrap();
+    assert_eq!((times(read, Event::Interrupts), times(read, Event::Polls)), (0, 1));
+    assert_eq!(times(read, Event::TableEntries), 2 * 32, "each read is a command");
 }
 
 #[test]

@@ -8,7 +8,8 @@
 //!
 //! At the guest's idle instruction the plugin holds the virtual CPU until the devices are quiet (`quiet`):
 //! the instruction clock stands meanwhile, and what comes after no longer depends on how busy the machine is
-//! that QEMU runs on.
+//! that QEMU runs on. So it does where a window pauses, and at the first instruction of the kernel's function that polls a
+//! device: whoever polls finds all answers at the first look.
 //!
 //! Arguments: `out=FILE` (the record), `log=FILE` (QEMU's own log, given to it with `-D`), `rung=`, `started=`,
 //! `sized=`, `sent=`, `prompt=`, `finished=` and `raised=EVENT` (trace events of disks' requests; prompt ones the device answers by

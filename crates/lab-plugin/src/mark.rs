@@ -26,10 +26,18 @@ pub(crate) enum Mark {
     Disarm,
     /// The value is the number of I/Os in a window.
     Units,
+    /// A window pauses: this virtual CPU waits for devices, whose answers come now.
+    Pause,
+    /// It goes on.
+    GoOn,
+    /// One look at whether devices have answered.
+    Look,
+    /// The value is the address of the kernel's function that polls a device.
+    Poll,
 }
 
 impl Mark {
-    const TABLE: [Self; 9] = [
+    const TABLE: [Self; 13] = [
         Self::Arm,
         Self::Begin,
         Self::End,
@@ -39,6 +47,10 @@ impl Mark {
         Self::Idle,
         Self::Disarm,
         Self::Units,
+        Self::Pause,
+        Self::GoOn,
+        Self::Look,
+        Self::Poll,
     ];
 
     /// The mark whose first instruction is at an address.

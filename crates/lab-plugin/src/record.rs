@@ -1,4 +1,4 @@
-//! The record: little-endian 32-bit words after the magic `IOTOLLR1`.
+//! The record: little-endian 32-bit words after the magic `IOTOLLR2`.
 //!
 //! A word's top four bits are its kind, the rest its value; some kinds are followed by more words:
 //!
@@ -8,7 +8,7 @@
 //! | 1 | block | n | its first n only |
 //! | 2 | block | address (2), n, n offsets | a block and where its instructions are |
 //! | 3 | virtual CPU | | what follows was on this one |
-//! | 4 | 0 or 1 | | a window begins or ends |
+//! | 4 | 0 to 4 | | a window begins, ends, pauses, goes on; a look at whether devices have answered |
 //! | 5 | | number (2) | a workload begins |
 //! | 6 | | number (2) | I/Os per window, until the next workload |
 //! | 7 | region, size shift, write | address (2) | access to a device's registers, at a physical address |
@@ -25,8 +25,19 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-const MAGIC: &[u8; 8] = b"IOTOLLR1";
+const MAGIC: &[u8; 8] = b"IOTOLLR2";
 const BUFFER_BYTES: usize = 1 << 20;
+
+/// A moment of a window.
+#[derive(Clone, Copy)]
+pub(crate) enum Moment {
+    Begin,
+    End,
+    Pause,
+    GoOn,
+    /// Somebody looks whether devices have answered.
+    Look,
+}
 
 /// Writes a record.
 pub(crate) struct Record {
@@ -57,8 +68,8 @@ impl Record {
         self.word(3, vcpu);
     }
 
-    pub(crate) fn window(&mut self, end: u32) {
-        self.word(4, end);
+    pub(crate) fn window(&mut self, moment: Moment) {
+        self.word(4, moment as u32);
     }
 
     pub(crate) fn phase(&mut self, number: u64) {

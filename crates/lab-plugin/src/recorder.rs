@@ -2,7 +2,7 @@
 
 use crate::mark::Mark;
 use crate::quiet::{Quiet, Word};
-use crate::record::Record;
+use crate::record::{Moment, Record};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Mutex;
@@ -82,6 +82,7 @@ pub(crate) struct Recorder {
     asked: bool,
     value: u64,
     idle_function: Option<u64>,
+    poll_function: Option<u64>,
 }
 
 impl Recorder {
@@ -101,6 +102,7 @@ impl Recorder {
             asked: false,
             value: 0,
             idle_function: None,
+            poll_function: None,
         }
     }
 
@@ -115,8 +117,20 @@ impl Recorder {
                 self.quiet.tell(Word::Free);
                 self.watch = Watch::Marks;
             }
-            Mark::Begin => self.window(vcpu, true),
-            Mark::End => self.window(vcpu, false),
+            Mark::Begin => {
+                self.window(vcpu, Moment::Begin);
+                self.places[vcpu].in_window = true;
+            }
+            Mark::End => {
+                self.window(vcpu, Moment::End);
+                self.places[vcpu].in_window = false;
+            }
+            Mark::Pause => {
+                self.window(vcpu, Moment::Pause);
+                self.wait_for_devices();
+            }
+            Mark::GoOn => self.window(vcpu, Moment::GoOn),
+            Mark::Look => self.window(vcpu, Moment::Look),
             Mark::Zero => self.value <<= 1,
             Mark::One => self.value = self.value << 1 | 1,
             Mark::Phase => {
@@ -128,14 +142,14 @@ impl Recorder {
                 self.record.units(number);
             }
             Mark::Idle => self.idle_function = Some(std::mem::take(&mut self.value)),
+            Mark::Poll => self.poll_function = Some(std::mem::take(&mut self.value)),
         }
     }
 
-    fn window(&mut self, vcpu: usize, begins: bool) {
+    fn window(&mut self, vcpu: usize, moment: Moment) {
         self.write_place(vcpu);
         self.on(vcpu);
-        self.record.window(u32::from(!begins));
-        self.places[vcpu].in_window = begins;
+        self.record.window(moment);
     }
 
     /// Names a block. Blocks translated again get a new number.
@@ -229,13 +243,22 @@ impl Recorder {
         self.idle_function.is_some_and(|start| (start..start + FUNCTION_BYTES).contains(&address))
     }
 
+    /// Whether the function at an address is the one that polls a device.
+    pub(crate) fn is_poll_function(&self, address: u64) -> bool {
+        self.poll_function == Some(address)
+    }
+
     /// A virtual CPU is about to give itself up: the last to do so waits for the devices.
     pub(crate) fn idle(&mut self, vcpu: usize) {
         self.places[vcpu].idle = true;
         let all_idle = self.places[..self.vcpus].iter().all(|place| place.idle);
-        if !all_idle {
-            return;
+        if all_idle {
+            self.wait_for_devices();
         }
+    }
+
+    /// A virtual CPU can do nothing but wait, idle or looking again and again: it is held until the devices have answered.
+    pub(crate) fn wait_for_devices(&mut self) {
         // Without watching accesses nobody knows whether a device was asked for something.
         let asked = std::mem::take(&mut self.asked) || self.watch == Watch::Marks;
         if !asked {

@@ -41,8 +41,12 @@ fn watch_marks(block: *mut Block) {
     }
 }
 
+/// Where a virtual CPU gives itself up, or asks a device over and over.
 fn watch_idle(recorder: &Recorder, block: *mut Block) {
     for instruction in instructions(block) {
+        if recorder.is_poll_function(address(instruction)) {
+            call(instruction, on_poll, 0);
+        }
         if gives_up(recorder, code(instruction).bytes(), address(instruction)) {
             call(instruction, on_idle, 0);
         }
@@ -163,6 +167,10 @@ extern "C" fn on_idle(vcpu: c_uint, _: *mut c_void) {
     recorder::with(|recorder| recorder.idle(vcpu as usize));
 }
 
+extern "C" fn on_poll(_: c_uint, _: *mut c_void) {
+    recorder::with(Recorder::wait_for_devices);
+}
+
 extern "C" fn on_mark(vcpu: c_uint, index: *mut c_void) {
     let Some(mark) = Mark::of_index(index as usize) else { return };
     recorder::with(|recorder| recorder.mark(vcpu as usize, mark));
@@ -173,7 +181,15 @@ extern "C" fn on_mark(vcpu: c_uint, index: *mut c_void) {
         // Never at the end of recording: QEMU 7.2 may go on using the lists of memory callbacks that
         // translating anew frees, and outside of windows nothing is written down anyway.
         Mark::Arm => crate::install::translate_anew(),
-        Mark::Zero | Mark::One | Mark::Idle | Mark::Disarm | Mark::Units => {}
+        Mark::Pause
+        | Mark::GoOn
+        | Mark::Look
+        | Mark::Zero
+        | Mark::One
+        | Mark::Idle
+        | Mark::Poll
+        | Mark::Disarm
+        | Mark::Units => {}
     }
 }
 

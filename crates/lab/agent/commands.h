@@ -15,6 +15,7 @@ void command_read(char **words);
 void command_write(char **words);
 void command_many(char **words);
 void command_uring(char **words);
+void command_passthru(char **words);
 void command_udp(char **words);
 void command_tcp(char **words);
 void command_loop(char **words);

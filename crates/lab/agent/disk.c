@@ -15,16 +15,34 @@ void disk_open(struct disk *disk, const char *path, enum direction direction, u6
 		fail("size of", path, size);
 	u64 span = (u64)size < SPAN_BYTES_MAX ? (u64)size : SPAN_BYTES_MAX;
 	disk->io_bytes = io_bytes;
+	disk->step_bytes = io_bytes;
 	disk->span_bytes = span - span % io_bytes;
 	disk->next = 0;
+}
+
+void disk_open_character(struct disk *disk, const char *path, u64 io_bytes)
+{
+	disk->path = path;
+	disk->fd = sys_open(path, O_RDONLY);
+	if (disk->fd < 0)
+		fail("open", path, disk->fd);
+	disk->io_bytes = io_bytes;
+	disk->step_bytes = io_bytes;
+	disk->span_bytes = SPAN_BYTES_MAX - SPAN_BYTES_MAX % io_bytes;
+	disk->next = 0;
+}
+
+void disk_scatter(struct disk *disk)
+{
+	disk->step_bytes = 2 * disk->io_bytes;
 }
 
 u64 disk_advance(struct disk *disk)
 {
 	u64 offset = disk->next;
 
-	disk->next += disk->io_bytes;
-	if (disk->next == disk->span_bytes)
+	disk->next += disk->step_bytes;
+	if (disk->next >= disk->span_bytes)
 		disk->next = 0;
 	return offset;
 }

@@ -12,6 +12,7 @@ struct disk {
 	const char *path;
 	i64 fd;
 	u64 io_bytes;
+	u64 step_bytes; /* from one I/O to the next */
 	u64 span_bytes; /* a multiple of io_bytes */
 	u64 next;
 };
@@ -19,6 +20,12 @@ struct disk {
 enum direction { READ, WRITE };
 
 void disk_open(struct disk *disk, const char *path, enum direction direction, u64 io_bytes);
+
+/* The same of a namespace's character device, which has no size: it is taken to have what is used of it. */
+void disk_open_character(struct disk *disk, const char *path, u64 io_bytes);
+
+/* From here on no I/O is beside another, of which the kernel would make one command. */
+void disk_scatter(struct disk *disk);
 
 /* The offset of the next I/O. */
 u64 disk_advance(struct disk *disk);

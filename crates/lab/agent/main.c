@@ -21,6 +21,7 @@ static const struct command commands[] = {
 	{"read", command_read, 4, 5},
 	{"write", command_write, 4, 5},
 	{"uring", command_uring, 7, 7},
+	{"passthru", command_passthru, 4, 4},
 	{"many", command_many, 5, 5},
 	{"udp", command_udp, 5, 5},
 	{"tcp", command_tcp, 5, 5},

@@ -18,6 +18,10 @@ enum mark {
 	MARK_IDLE,   /* value is the address of the kernel function that gives the CPU up */
 	MARK_DISARM, /* end of recording */
 	MARK_UNITS,  /* value is the number of I/Os in each window of this phase */
+	MARK_PAUSE,  /* a window pauses: from here on this CPU waits for devices, whose answers come now */
+	MARK_GO_ON,  /* and goes on */
+	MARK_LOOK,   /* one look at whether devices have answered */
+	MARK_POLL,   /* value is the address of the kernel function that polls a device */
 	MARKS,
 };
 

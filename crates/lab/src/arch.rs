@@ -54,6 +54,15 @@ impl Arch {
         }
     }
 
+    /// Whether this program itself runs on it.
+    pub fn is_host(self) -> bool {
+        match self {
+            Self::X86 => cfg!(target_arch = "x86_64"),
+            Self::Arm => cfg!(all(target_arch = "aarch64", target_endian = "little")),
+            Self::Ppc => cfg!(all(target_arch = "powerpc64", target_endian = "little")),
+        }
+    }
+
     /// The QEMU program that emulates it.
     pub fn qemu(self) -> &'static str {
         match self {

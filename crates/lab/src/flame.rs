@@ -149,12 +149,8 @@ impl Flame {
 }
 
 fn name(code: Code, symbols: &Symbols) -> String {
-    match code {
-        Code::User => "(user)".to_owned(),
-        Code::Unknown => "(unknown)".to_owned(),
-        // What parts the text form is in no name of a function; a list of symbols could still have it.
-        Code::Kernel(id) => symbols.function(id).name.replace([';', ' '], "_"),
-    }
+    // What parts the text form is in names of Rust's functions, and a list of symbols could have it too.
+    symbols.name(code).replace([';', ' '], "_")
 }
 
 /// The price of translation stands out: its stages are strong, the rest of the way pale.

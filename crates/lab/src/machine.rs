@@ -85,7 +85,11 @@ pub fn kernel_command_line(preset: &Preset, vcpus: u32) -> String {
     );
     // Of several, emulated time-stamp counters pass for unsynchronised, and the kernel would read a slow clock.
     let alone = if vcpus > 1 && starts_alone(preset.arch) { "maxcpus=1 tsc=reliable" } else { "" };
-    let words = [own.as_str(), preset.append.as_str(), alone];
+    let polled = match preset.poll_queues {
+        0 => String::new(),
+        queues => format!("nvme.poll_queues={queues}"),
+    };
+    let words = [own.as_str(), preset.append.as_str(), &polled, alone];
     words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
@@ -241,6 +245,13 @@ mod tests {
         let line = |preset: &str, vcpus| kernel_command_line(presets.get(preset).unwrap(), vcpus);
         assert_eq!(line("x86-vtd-strict", 2), line("x86-vtd-strict", 1) + " maxcpus=1 tsc=reliable");
         assert_eq!(line("arm-smmu-strict", 2), line("arm-smmu-strict", 1));
+    }
+
+    #[test]
+    fn queues_that_are_polled_are_asked_for() {
+        let presets = Presets::with_file(None).unwrap();
+        let line = |preset: &str| kernel_command_line(presets.get(preset).unwrap(), 1);
+        assert_eq!(line("x86-vtd-strict-ways"), line("x86-vtd-strict") + " nvme.poll_queues=1");
     }
 
     #[test]

@@ -52,6 +52,19 @@ impl Adapter {
     }
 }
 
+/// How programs reach a machine's disks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Access {
+    /// Through the kernel's driver, as most programs do.
+    #[default]
+    Kernel,
+    /// By all other ways that the kernel's driver has, of which some take queues without interrupts.
+    Ways,
+    /// By a driver of their own.
+    User,
+}
+
 /// A preset.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -81,8 +94,22 @@ pub struct Preset {
     /// Kernel modules to load before those of the adapters.
     #[serde(default)]
     pub modules: Vec<String>,
+    /// Queues of a disk that the kernel polls.
+    #[serde(default)]
+    pub poll_queues: u32,
     /// The preset of the same machine and kernel without translation.
     pub untranslated: Option<String>,
+}
+
+impl Preset {
+    /// How programs reach its disks.
+    pub fn access(&self) -> Access {
+        match self.road {
+            Road::User => Access::User,
+            _ if self.poll_queues > 0 => Access::Ways,
+            _ => Access::Kernel,
+        }
+    }
 }
 
 /// What is wrong with a file of presets, or with a name.

@@ -5,7 +5,7 @@
 
 use std::io::Read;
 
-const MAGIC: &[u8; 8] = b"IOTOLLR1";
+const MAGIC: &[u8; 8] = b"IOTOLLR2";
 /// No block that QEMU translates is longer.
 const INSTRUCTIONS_MAX: u32 = 1 << 16;
 /// No region's name is longer.
@@ -60,6 +60,12 @@ pub enum Step {
     Begin,
     /// It ends.
     End,
+    /// It pauses: what runs until it goes on is waiting, and not counted.
+    Pause,
+    /// It goes on.
+    GoOn,
+    /// Somebody looks whether devices have answered.
+    Look,
     /// A workload begins, by its number.
     Phase(u64),
     /// The I/Os in each window of this workload.
@@ -128,8 +134,7 @@ impl<R: Read> Record<R> {
             2 => self.block(value, word)?,
             3 if value < VCPUS_MAX => Step::Vcpu(value),
             3 => return Err(self.wrong(word, "expected a virtual CPU's number")),
-            4 if value == 0 => Step::Begin,
-            4 => Step::End,
+            4 => self.moment(value, word)?,
             5 => Step::Phase(self.double()?),
             6 => Step::Units(self.double()?),
             7 => Step::Device(self.device_access(value, word)?),
@@ -177,6 +182,17 @@ impl<R: Read> Record<R> {
             addresses.push(start.wrapping_add(u64::from(self.word()?)));
         }
         Ok(Step::Block { addresses })
+    }
+
+    fn moment(&self, value: u32, word: u32) -> Result<Step, RecordError> {
+        match value {
+            0 => Ok(Step::Begin),
+            1 => Ok(Step::End),
+            2 => Ok(Step::Pause),
+            3 => Ok(Step::GoOn),
+            4 => Ok(Step::Look),
+            _ => Err(self.wrong(word, "expected a moment of a window, 0 to 4")),
+        }
     }
 
     fn device_access(&mut self, value: u32, word: u32) -> Result<DeviceAccess, RecordError> {
@@ -259,13 +275,16 @@ mod tests {
 
     #[test]
     fn a_window() {
-        let words = [4 << 28, 0, 1 << 28, 1, 4 << 28 | 1];
+        let words = [4 << 28, 0, 1 << 28, 1, 4 << 28 | 2, 4 << 28 | 4, 4 << 28 | 3, 4 << 28 | 1];
         let read = steps(&with_block(&words)).unwrap();
         let expected = [
             Step::Block { addresses: vec![0xffff_ffff_8100_0000, 0xffff_ffff_8100_0004] },
             Step::Begin,
             Step::Ran { block: 0, begun: 2 },
             Step::Ran { block: 0, begun: 1 },
+            Step::Pause,
+            Step::Look,
+            Step::GoOn,
             Step::End,
         ];
         assert_eq!(read, expected);
@@ -297,6 +316,7 @@ mod tests {
             &[2 << 28 | 5],
             &[7 << 28, 0, 0],
             &[13 << 28],
+            &[4 << 28 | 5],
             &[3 << 28 | VCPUS_MAX],
         ] {
             let read = steps(&with_block(words));

@@ -45,9 +45,16 @@ struct Replay<'a> {
     /// Windows begun so far.
     begun: u64,
     vcpu: u32,
-    /// By virtual CPU, with the window's number.
-    open: BTreeMap<u32, (u64, Walker<'a>)>,
+    /// By virtual CPU.
+    open: BTreeMap<u32, Open<'a>>,
     ended: BTreeMap<u64, Folded>,
+}
+
+struct Open<'a> {
+    /// The window's.
+    number: u64,
+    walker: Walker<'a>,
+    pauses: bool,
 }
 
 /// A piece of a block, and where its instructions are.
@@ -72,12 +79,15 @@ impl Replay<'_> {
             Step::Begin => self.begin(),
             Step::End => {
                 let ended = self.open.remove(&self.vcpu);
-                self.ended.extend(ended.map(|(number, walker)| (number, walker.finish())));
+                self.ended.extend(ended.map(|open| (open.number, open.walker.finish())));
             }
+            Step::Pause => self.pause(true),
+            Step::GoOn => self.pause(false),
             Step::Ran { block, begun } => self.ran(block, begun),
             Step::Phase(_)
             | Step::Units(_)
             | Step::GaveUp(_)
+            | Step::Look
             | Step::Repeated(_)
             | Step::Device(_)
             | Step::Store => {}
@@ -87,18 +97,25 @@ impl Replay<'_> {
     fn begin(&mut self) {
         self.open.remove(&self.vcpu);
         if self.windows.contains(&self.begun) {
-            self.open.insert(self.vcpu, (self.begun, Walker::new(self.landmarks)));
+            let walker = Walker::new(self.landmarks);
+            self.open.insert(self.vcpu, Open { number: self.begun, walker, pauses: false });
         }
         self.begun += 1;
     }
 
+    fn pause(&mut self, pauses: bool) {
+        if let Some(open) = self.open.get_mut(&self.vcpu) {
+            open.pauses = pauses;
+        }
+    }
+
     fn ran(&mut self, block: u32, begun: u32) {
-        let Some((_, walker)) = self.open.get_mut(&self.vcpu) else { return };
+        let Some(open) = self.open.get_mut(&self.vcpu).filter(|open| !open.pauses) else { return };
         let mut left = begun as usize;
         for stretch in &self.blocks[block as usize] {
             let Some(piece) = stretch.first(left) else { break };
             left -= piece.instructions as usize;
-            walker.ran(piece);
+            open.walker.ran(piece);
         }
     }
 
@@ -143,7 +160,7 @@ ffffffff81000100 __domain_mapping
     fn both(ran: &[u32]) -> (Vec<Window>, BTreeMap<u64, Folded>) {
         let words = [&BLOCKS.concat(), ran, &END].concat();
         let bytes: Vec<u8> =
-            b"IOTOLLR1".iter().copied().chain(words.iter().flat_map(|word| word.to_le_bytes())).collect();
+            b"IOTOLLR2".iter().copied().chain(words.iter().flat_map(|word| word.to_le_bytes())).collect();
         let symbols = Symbols::read(TEXT).unwrap();
         let stages = StageTable::built_in().stages(&symbols);
         let record = || Record::new(bytes.as_slice()).unwrap();
@@ -162,13 +179,20 @@ ffffffff81000100 __domain_mapping
     }
 
     #[test]
+    fn what_runs_while_a_window_pauses_is_on_no_stack() {
+        let (windows, stacks) =
+            both(&[4 << 28, 2, 4 << 28 | 2, 0, 1, 4 << 28 | 4, 4 << 28 | 3, 1, 4 << 28 | 1]);
+        assert_eq!((windows[0].instructions, stacks[&0].values().sum::<u64>()), (3, 3));
+    }
+
+    #[test]
     fn only_the_windows_asked_for_are_kept() {
         let symbols = Symbols::read(TEXT).unwrap();
         let landmarks = Landmarks::new(&symbols, Arch::X86);
         let ran = [4 << 28, 0, 4 << 28 | 1, 4 << 28, 1, 4 << 28 | 1];
         let words = [&BLOCKS.concat(), &ran[..], &END].concat();
         let bytes: Vec<u8> =
-            b"IOTOLLR1".iter().copied().chain(words.iter().flat_map(|word| word.to_le_bytes())).collect();
+            b"IOTOLLR2".iter().copied().chain(words.iter().flat_map(|word| word.to_le_bytes())).collect();
         let record = &mut Record::new(bytes.as_slice()).unwrap();
         let stacks = stacks(record, &symbols, &landmarks, &BTreeSet::from([1])).unwrap();
         assert_eq!(stacks.keys().collect::<Vec<_>>(), [&1]);
@@ -177,10 +201,10 @@ ffffffff81000100 __domain_mapping
 
     proptest! {
         #[test]
-        fn both_readings_count_the_same(steps in proptest::collection::vec(0_usize..10, 0..200)) {
-            let words: [&[u32]; 10] = [
+        fn both_readings_count_the_same(steps in proptest::collection::vec(0_usize..12, 0..200)) {
+            let words: [&[u32]; 12] = [
                 &[0], &[1], &[2], &[1 << 28, 2], &[1 << 28, 0], &[1 << 28 | 1, 1],
-                &[4 << 28], &[4 << 28 | 1], &[3 << 28], &[3 << 28 | 1],
+                &[4 << 28], &[4 << 28 | 1], &[4 << 28 | 2], &[4 << 28 | 3], &[3 << 28], &[3 << 28 | 1],
             ];
             let ran: Vec<u32> = steps.iter().flat_map(|step| words[*step].iter().copied()).collect();
             let (windows, stacks) = both(&ran);

@@ -5,6 +5,7 @@
 //! (`arch/powerpc/platforms/pseries/iommu.c`), and an adapter goes through the large one if its DMA mask reaches there.
 
 use crate::guest::init::FOUND;
+use crate::workload::USER_DRIVER;
 use toll::Road;
 
 /// The window that maps all memory.
@@ -22,6 +23,7 @@ const MASK_BITS: &str = "64";
 pub(crate) struct Found<'l> {
     /// Its address on the PCI bus.
     pub(crate) address: &'l str,
+    driver: &'l str,
     group_type: &'l str,
     mask_bits: &'l str,
     windows: Vec<&'l str>,
@@ -31,9 +33,9 @@ impl<'l> Found<'l> {
     /// Reads a line of the guest's console: address, driver, group's type, mask's bits, windows.
     pub(crate) fn read(line: &'l str) -> Option<Self> {
         let mut words = line.strip_prefix(FOUND)?.split_ascii_whitespace();
-        let (address, _, group_type, mask_bits) =
+        let (address, driver, group_type, mask_bits) =
             (words.next()?, words.next()?, words.next()?, words.next()?);
-        Some(Self { address, group_type, mask_bits, windows: words.collect() })
+        Some(Self { address, driver, group_type, mask_bits, windows: words.collect() })
     }
 
     /// Whether it is on a road. Of roads that nothing tells, it is believed.
@@ -44,7 +46,9 @@ impl<'l> Found<'l> {
             Road::TranslatedLazy => self.group_type == "DMA-FQ",
             Road::TranslatedStrict => self.group_type == "DMA",
             Road::DirectWindow | Road::DynamicWindow | Road::TceWindow => self.window() == Some(road),
-            Road::User | Road::Unbound | Road::Unknown => true,
+            // A group without an IOMMU is VFIO's too, if it is told that this is unsafe.
+            Road::User => self.driver == USER_DRIVER && self.group_type != "none",
+            Road::Unbound | Road::Unknown => true,
         }
     }
 
@@ -67,6 +71,12 @@ impl<'l> Found<'l> {
                 let windows =
                     if self.windows.is_empty() { "none".to_owned() } else { self.windows.join(" ") };
                 format!("has a DMA mask of {} bits, and of windows: {windows}", self.mask_bits)
+            }
+            Road::User => {
+                format!(
+                    "has the driver `{}` and an IOMMU group of the type `{}`",
+                    self.driver, self.group_type
+                )
             }
             _ => format!("has an IOMMU domain of the type `{}`", self.group_type),
         }
@@ -108,6 +118,16 @@ mod tests {
         on("32 linux,direct64-ddr-window-info ibm,dma-window", Road::TceWindow);
         check("unmanaged 32 linux,direct64-ddr-window-info", &[]);
         check("unmanaged 64", &[]);
+    }
+
+    #[test]
+    fn a_program_s_adapter_is_vfio_s_behind_an_iommu() {
+        let is_user = |line: &str| Found::read(line).unwrap().is_on(Road::User);
+        assert!(is_user("lab: found 0000:00:04.0 vfio-pci DMA 64"));
+        assert!(!is_user("lab: found 0000:00:04.0 vfio-pci none 64"));
+        assert!(!is_user("lab: found 0000:00:04.0 nvme DMA 64"));
+        let astray = Found::read("lab: found 0000:00:04.0 nvme DMA 64").unwrap().given(Road::User);
+        assert_eq!(astray, "has the driver `nvme` and an IOMMU group of the type `DMA`");
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use crate::disk::Disk;
 use crate::flame::{Flame, Heading};
 use crate::guest::init::{self, DONE, ENDED, Errand};
-use crate::guest::{Initramfs, InitramfsError, PlacedFile, agent};
+use crate::guest::program::Program;
+use crate::guest::{Initramfs, InitramfsError, PlacedFile, agent, program};
 use crate::kernel::{Kernel, ModuleError, ModuleTree};
 use crate::machine::{self, Files};
 use crate::preset::{Adapter, Preset};
@@ -120,6 +121,8 @@ pub struct Plan<'a> {
     pub busybox: &'a Path,
     /// The plugin.
     pub plugin: &'a Path,
+    /// The program that drives adapters by itself, for presets of that road.
+    pub program: Option<&'a Program>,
     /// An empty folder for the run's files.
     pub scratch: &'a Path,
     /// The day, YYYY-MM-DD.
@@ -278,11 +281,14 @@ impl Boot<'_> {
         let script = init::script(Errand {
             arch,
             vcpus: self.vcpus,
+            access: self.plan.preset.access(),
             modules: &modules,
             early,
             workloads: self.workloads,
         });
-        let files = [PlacedFile { path: init::AGENT, permissions: 0o755, bytes: &program }];
+        let mut files = vec![PlacedFile { path: init::AGENT, permissions: 0o755, bytes: &program }];
+        let of_program = self.plan.program.iter().flat_map(|program| &program.files);
+        files.extend(of_program.map(|(path, bytes)| PlacedFile { path, permissions: 0o755, bytes }));
         let release = &self.plan.kernel.release;
         let initramfs =
             Initramfs { release, busybox: &busybox, modules: &modules, init: &script, files: &files };
@@ -343,7 +349,8 @@ impl Boot<'_> {
     }
 
     fn fold(&self, console: &str, files: &Files, measured: &mut Measured) -> Result<(), RunError> {
-        let symbols = Symbols::read(&symbols_text(&files.symbols)?)?;
+        let functions = self.plan.program.map(|program| program.functions.clone()).unwrap_or_default();
+        let symbols = Symbols::read(&symbols_text(&files.symbols)?)?.with_program(functions);
         let (windows, gave_up) = self.windows(files, &symbols)?;
         measured.gave_up += gave_up;
         let log = io(&files.log, "read", File::open(&files.log))?;
@@ -456,7 +463,10 @@ fn absence(console: &str, workload: &str, status: Option<&str>) -> String {
             None => words.push(line),
         }
     }
-    let own = |line: &&str| line.starts_with("agent: ") || line.starts_with("absent ");
+    let own = |line: &&str| {
+        let speaker = line.split_once(": ").map(|(speaker, _)| speaker);
+        speaker == Some("agent") || speaker == Some(program::NAME) || line.starts_with("absent ")
+    };
     let said: Vec<&str> = words.iter().copied().filter(own).collect();
     let last = || words.iter().copied().rfind(|line| !line.is_empty()).map(|line| vec![line]);
     let said = if said.is_empty() { last().unwrap_or_default() } else { said };

@@ -15,7 +15,7 @@
 //!   at an interrupt's entry, from the kernel           an interrupt          set on top as a new root
 //!   below such a root                                  its return            popped to what it interrupted
 //!   outside `__switch_to_asm` and its like             a switch of tasks     set aside, another one begins
-//!   in a program                                       a return to it        emptied: the root is (user)
+//!   in a program                                       a return to it        emptied: that is the root
 //!   in the kernel, from a program                      system call or        emptied: what is entered is
 //!                                                      interrupt             the root
 //! ```
@@ -106,7 +106,7 @@ impl Landmarks {
     fn at(&self, code: Code) -> Landmark {
         match code {
             Code::Kernel(id) => self.of.get(id.0).copied().unwrap_or(Landmark::None),
-            Code::User | Code::Unknown => Landmark::None,
+            Code::User | Code::Program(_) | Code::Unknown => Landmark::None,
         }
     }
 }
@@ -260,7 +260,9 @@ impl<'a> Walker<'a> {
         let Some(top) = self.frames.last().copied() else { return self.begin(piece) };
         match (top.code, piece.code) {
             (before, now) if before == now => {}
-            (_, Code::User) | (Code::User, _) => self.root(piece),
+            (before, now) if before.is_user() != now.is_user() => self.root(piece),
+            // Of a program without symbols nothing is known but that it was called.
+            (_, Code::User) => self.put(piece, Entered::Called),
             (before, _) if self.interrupts(piece) && !self.landmarks.takes_interrupts(before) => {
                 self.interrupt(piece);
             }
@@ -286,7 +288,7 @@ impl<'a> Walker<'a> {
 
     /// The first that runs on a stack.
     fn begin(&mut self, piece: Piece) {
-        if piece.code == Code::User { self.root(piece) } else { self.find(piece) }
+        if piece.code.is_user() { self.root(piece) } else { self.find(piece) }
     }
 
     fn root(&mut self, piece: Piece) {
@@ -454,6 +456,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
     use super::*;
+    use crate::guest::program::ProgramFunction;
     use proptest::prelude::*;
 
     /// Functions of 0x100 bytes, in this order from the kernel's begin.
@@ -479,19 +482,30 @@ mod tests {
     ];
     const FUNCTION_BYTES: u64 = 0x100;
 
+    /// Functions of a program, of as many bytes each, in this order from here on.
+    const PROGRAM: [&str; 3] = ["main", "poll", "pop"];
+    const PROGRAM_START: u64 = 0x40_0000;
+
     fn symbols() -> Symbols {
         let line = |(at, name): (u64, &&str)| format!("{:x} {name}\n", KERNEL_START + at * FUNCTION_BYTES);
         let text: String = (0..).zip(NAMES.iter()).map(line).collect();
-        Symbols::read(&text).unwrap()
+        let function = |(at, name): (u64, &&str)| {
+            let start = PROGRAM_START + at * FUNCTION_BYTES;
+            ProgramFunction { name: (*name).to_owned(), addresses: start..start + FUNCTION_BYTES }
+        };
+        let program = (0..).zip(PROGRAM.iter()).map(function).collect();
+        Symbols::read(&text).unwrap().with_program(program)
     }
 
     /// A piece from words like `vfs_read+10`: two instructions from there on, so that a return lands 9 later.
     fn piece(text: &str, symbols: &Symbols, landmarks: &Landmarks) -> Piece {
         let (name, offset) = text.split_once('+').unwrap_or((text, "0"));
         let offset = u64::from_str_radix(offset, 16).unwrap();
-        let first = match NAMES.iter().position(|known| *known == name) {
-            Some(at) => KERNEL_START + at as u64 * FUNCTION_BYTES + offset,
-            None => 0x70_0000 + offset,
+        let place = |names: &[&str]| names.iter().position(|known| *known == name).map(|at| at as u64);
+        let first = match (place(&NAMES), place(&PROGRAM)) {
+            (Some(at), _) => KERNEL_START + at * FUNCTION_BYTES + offset,
+            (None, Some(at)) => PROGRAM_START + at * FUNCTION_BYTES + offset,
+            (None, None) => 0x70_0000 + offset,
         };
         let is_entry = landmarks.is_entry(symbols, first);
         let arrival = if is_entry { Arrival::Entry } else { Arrival::Middle };
@@ -503,11 +517,7 @@ mod tests {
         let landmarks = Landmarks::new(&symbols, arch);
         let mut walker = Walker::new(&landmarks);
         steps.split_whitespace().for_each(|step| walker.ran(piece(step, &symbols, &landmarks)));
-        let name = |code: &Code| match code {
-            Code::User => "(user)",
-            Code::Unknown => "(unknown)",
-            Code::Kernel(id) => symbols.function(*id).name.as_str(),
-        };
+        let name = |code: &Code| symbols.name(*code);
         let line = |(stack, count): (&Vec<Code>, &u64)| {
             format!("{} {count}", stack.iter().map(name).collect::<Vec<_>>().join(";"))
         };
@@ -530,6 +540,14 @@ mod tests {
                 "entry_SYSCALL_64;vfs_read 4",
                 "entry_SYSCALL_64;vfs_read;printk 2",
             ],
+        );
+    }
+
+    #[test]
+    fn a_program_s_functions_call_each_other_and_what_has_no_symbol() {
+        check(
+            "main+9 poll pop user poll+9 pop poll+9 main+12 entry_SYSCALL_64 main+20",
+            &["entry_SYSCALL_64 2", "main 6", "main;poll 6", "main;poll;pop 4", "main;poll;pop;(user) 2"],
         );
     }
 
@@ -694,12 +712,13 @@ mod tests {
     }
 
     fn any_piece() -> impl Strategy<Value = Piece> {
-        let place = (0..NAMES.len() as u64 + 2, 0..4_u64, 0..6_u64);
+        let place = (0..(NAMES.len() + 2 + PROGRAM.len()) as u64, 0..4_u64, 0..6_u64);
         place.prop_map(|(function, offset, instructions)| {
             let symbols = symbols();
             let first = match function.checked_sub(NAMES.len() as u64) {
                 Some(0) => 0x70_0000 + offset,
-                Some(_) => 0x500 + offset,
+                Some(1) => 0x500 + offset,
+                Some(function) => PROGRAM_START + (function - 2) * FUNCTION_BYTES + offset * 8,
                 None => KERNEL_START + function * FUNCTION_BYTES + offset * 8,
             };
             let arrival = if offset == 0 { Arrival::Entry } else { Arrival::Middle };
@@ -719,8 +738,8 @@ mod tests {
             let ran: u64 = pieces.iter().map(|piece| piece.instructions).sum();
             prop_assert_eq!(folded.values().sum::<u64>(), ran);
             prop_assert!(folded.keys().all(|stack| !stack.is_empty() && stack.len() <= 2 * DEPTH_MAX));
-            let of_user = folded.iter().filter(|(stack, _)| stack.last() == Some(&Code::User));
-            prop_assert!(of_user.map(|(stack, _)| stack.len()).all(|length| length == 1));
+            let is_apart = |stack: &Vec<Code>| stack.iter().all(|code| code.is_user() == stack[0].is_user());
+            prop_assert!(folded.keys().all(is_apart), "a program does not call the kernel's functions, nor is called");
         }
     }
 }

@@ -104,7 +104,7 @@ impl Stages {
     /// The stage of code by its own name; none for servants, which count for who called them.
     pub fn own(&self, code: Code) -> Option<Stage> {
         match code {
-            Code::User => Some(Stage::User),
+            Code::User | Code::Program(_) => Some(Stage::User),
             Code::Unknown => Some(Stage::Unattributed),
             Code::Kernel(function) => match self.verdicts[function.0] {
                 Verdict::Is(stage) => Some(stage),
@@ -117,7 +117,7 @@ impl Stages {
     /// The stage of the next code that runs, on one virtual CPU.
     pub fn next(&self, code: Code, follower: &mut Follower) -> Stage {
         let function = match code {
-            Code::User => return Stage::User,
+            Code::User | Code::Program(_) => return Stage::User,
             Code::Unknown => return Stage::Unattributed,
             Code::Kernel(function) => function,
         };

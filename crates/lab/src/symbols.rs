@@ -1,6 +1,8 @@
 //! Which function an address of the kernel is in.
 
+use crate::guest::program::ProgramFunction;
 use std::collections::HashMap;
+use std::ops::Range;
 
 /// The lowest address of the kernel's half, on all architectures of the lab.
 pub const KERNEL_START: u64 = 1 << 63;
@@ -27,16 +29,26 @@ pub struct FunctionId(pub usize);
 pub enum Code {
     /// A program's.
     User,
+    /// A function of the program whose symbols are known.
+    Program(FunctionId),
     /// A function of the kernel.
     Kernel(FunctionId),
     /// The kernel's, in no known function.
     Unknown,
 }
 
-/// The kernel's symbols of code, by address.
+impl Code {
+    /// Whether it runs in user mode.
+    pub fn is_user(self) -> bool {
+        matches!(self, Self::User | Self::Program(_))
+    }
+}
+
+/// Symbols of code, by address: the kernel's, and those of one program.
 #[derive(Debug, Clone, Default)]
 pub struct Symbols {
     starts: Vec<(u64, FunctionId)>,
+    program: Vec<(Range<u64>, FunctionId)>,
     functions: Vec<Function>,
 }
 
@@ -95,11 +107,33 @@ impl Symbols {
         symbols
     }
 
+    /// The same with the functions of a program, in the order of their addresses.
+    #[must_use]
+    pub fn with_program(mut self, functions: Vec<ProgramFunction>) -> Self {
+        for ProgramFunction { name, addresses } in functions {
+            self.program.push((addresses, FunctionId(self.functions.len())));
+            self.functions.push(Function { name, module: None });
+        }
+        self
+    }
+
     /// Whose code is at an address.
     pub fn code(&self, address: u64) -> Code {
-        if address < KERNEL_START {
-            return if address < VECTORS_END { Code::Unknown } else { Code::User };
+        match address {
+            0..VECTORS_END => Code::Unknown,
+            VECTORS_END..KERNEL_START => self.program_code(address).map_or(Code::User, Code::Program),
+            KERNEL_START.. => self.kernel_code(address),
         }
+    }
+
+    /// The function of the program that an address is in.
+    fn program_code(&self, address: u64) -> Option<FunctionId> {
+        let after = self.program.partition_point(|(addresses, _)| addresses.start <= address);
+        let (addresses, id) = self.program.get(after.checked_sub(1)?)?;
+        addresses.contains(&address).then_some(*id)
+    }
+
+    fn kernel_code(&self, address: u64) -> Code {
         let after = self.starts.partition_point(|(start, _)| *start <= address);
         let Some((_, id)) = after.checked_sub(1).and_then(|index| self.starts.get(index)) else {
             return Code::Unknown;
@@ -109,6 +143,10 @@ impl Symbols {
 
     /// The function that begins at an address.
     pub fn entry(&self, address: u64) -> Option<FunctionId> {
+        if address < KERNEL_START {
+            let index = self.program.binary_search_by_key(&address, |(addresses, _)| addresses.start).ok()?;
+            return Some(self.program[index].1);
+        }
         let index = self.starts.binary_search_by_key(&address, |(start, _)| *start).ok()?;
         Some(self.starts[index].1)
     }
@@ -119,6 +157,15 @@ impl Symbols {
     /// If the number is of other symbols.
     pub fn function(&self, id: FunctionId) -> &Function {
         &self.functions[id.0]
+    }
+
+    /// What code is called.
+    pub fn name(&self, code: Code) -> &str {
+        match code {
+            Code::User => "(user)",
+            Code::Unknown => "(unknown)",
+            Code::Program(id) | Code::Kernel(id) => &self.function(id).name,
+        }
     }
 
     /// How many functions there are: numbers are below.
@@ -175,8 +222,29 @@ ffffffffc0001000 t nvme_irq\t[nvme]
     fn name(symbols: &Symbols, address: u64) -> Option<&str> {
         match symbols.code(address) {
             Code::Kernel(id) => Some(&symbols.function(id).name),
-            Code::User | Code::Unknown => None,
+            Code::User | Code::Program(_) | Code::Unknown => None,
         }
+    }
+
+    #[test]
+    fn a_program_s_functions_are_where_they_say() {
+        let function =
+            |name: &str, addresses: Range<u64>| ProgramFunction { name: name.to_owned(), addresses };
+        let symbols = Symbols::read(TEXT).unwrap().with_program(vec![
+            function("main", 0x40_1000..0x40_1010),
+            function("poll", 0x40_1020..0x40_1040),
+        ]);
+        let at = |address| symbols.name(symbols.code(address));
+        assert_eq!(
+            [at(0x40_0fff), at(0x40_1000), at(0x40_100f), at(0x40_1010)],
+            ["(user)", "main", "main", "(user)"]
+        );
+        assert_eq!(
+            [at(0x40_103f), at(0x7000_0000), at(0xffff_ffff_8100_0100)],
+            ["poll", "(user)", "vfs_read"]
+        );
+        assert!(symbols.code(0x40_1020).is_user() && symbols.entry(0x40_1020).is_some());
+        assert_eq!(symbols.entry(0x40_1021), None);
     }
 
     #[test]

@@ -15,6 +15,9 @@ const INTERRUPT_CONTROLLERS: [&str; 8] = ["apic", "ioapic", "kvm-apic", "gic", "
 /// The functions of the kernel's DMA layer with which drivers map memory (`kernel/dma/mapping.c`).
 const DMA_MAPS: [&str; 4] = ["dma_map_page_attrs", "dma_map_sg_attrs", "dma_map_sgtable", "dma_map_resource"];
 
+/// The function with which the kernel looks whether an NVMe controller has completed something (`drivers/nvme/host/pci.c`).
+pub(crate) const POLL_FUNCTION: &str = "nvme_poll";
+
 /// A window with what its trace events say.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen<'a> {
@@ -47,7 +50,7 @@ impl Assay<'_> {
         Some(Toll {
             workload: self.workload.name.clone(),
             what: self.workload.what.clone(),
-            driver: self.workload.adapter.driver().to_owned(),
+            driver: self.workload.driver().to_owned(),
             bytes_per_io: self.workload.bytes_per_io,
             ios_per_window: NonZeroU32::new(units)?,
             windows,
@@ -64,12 +67,7 @@ impl Assay<'_> {
     fn functions(&self, window: &Window) -> BTreeMap<String, u64> {
         let mut named = BTreeMap::new();
         for (code, instructions) in &window.functions {
-            let name = match code {
-                Code::User => "(user)",
-                Code::Unknown => "(unknown)",
-                Code::Kernel(id) => &self.symbols.function(*id).name,
-            };
-            *named.entry(name.to_owned()).or_default() += instructions;
+            *named.entry(self.symbols.name(*code).to_owned()).or_default() += instructions;
         }
         named
     }
@@ -93,7 +91,15 @@ impl Assay<'_> {
             Event::Mappings => self.calls(window, |name| DMA_MAPS.contains(&name)),
             Event::Interrupts => self.calls(window, |name| takes_interrupts(name, self.arch)),
             Event::StringIterations => one("beyond the first", window.repeats),
+            Event::Polls => self.polls(window),
         }
+    }
+
+    /// Looks of the kernel, and of programs.
+    fn polls(&self, window: &Window) -> BTreeMap<String, u64> {
+        let mut polls = self.calls(window, |name| name == POLL_FUNCTION);
+        polls.insert("in user mode".to_owned(), window.looks);
+        polls
     }
 
     /// Calls of the functions that are meant.
@@ -137,9 +143,12 @@ fn is_visible(event: Event, arch: Arch) -> bool {
         Event::Invalidations => arch != Arch::Ppc,
         Event::WindowOperations => arch == Arch::Ppc,
         Event::StringIterations => arch == Arch::X86,
-        Event::TableEntries | Event::Mappings | Event::Doorbells | Event::DeviceReads | Event::Interrupts => {
-            true
-        }
+        Event::TableEntries
+        | Event::Mappings
+        | Event::Doorbells
+        | Event::DeviceReads
+        | Event::Interrupts
+        | Event::Polls => true,
     }
 }
 

@@ -34,6 +34,8 @@ pub struct Window {
     pub device_reads: BTreeMap<String, u64>,
     /// Stores of 8 bytes to the kernel's linear map by functions of the stage `table-write`.
     pub table_stores: u64,
+    /// Looks of a program at whether devices have answered.
+    pub looks: u64,
 }
 
 /// A part of a block that is one function's.
@@ -70,6 +72,8 @@ struct Open {
     follower: Follower,
     /// Stores made by the block that comes next.
     stores: u64,
+    /// Whoever runs waits, which is not counted. What adapters are told meanwhile is.
+    pauses: bool,
 }
 
 impl<'a> Folder<'a> {
@@ -112,19 +116,28 @@ impl<'a> Folder<'a> {
             Step::Begin => self.begin(),
             Step::End => return self.open.remove(&self.vcpu).map(|open| open.window),
             Step::Ran { block, begun } => {
-                if let Some(open) = self.open.get_mut(&self.vcpu) {
+                if let Some(open) = self.open.get_mut(&self.vcpu).filter(|open| !open.pauses) {
                     open.ran(&self.blocks[block as usize], begun, self.stages);
                 }
             }
-            Step::Repeated(times) => self.now(|open| open.window.repeats += u64::from(times)),
+            Step::Pause => self.now(|open| open.pauses = true),
+            Step::GoOn => self.now(|open| open.pauses = false),
+            Step::Look => self.now(|open| open.window.looks += 1),
+            Step::Repeated(times) => self.unless_paused(|open| open.window.repeats += u64::from(times)),
             Step::Device(access) => self.now(|open| open.window.device(access)),
-            Step::Store => self.now(|open| open.stores += 1),
+            Step::Store => self.unless_paused(|open| open.stores += 1),
         }
         None
     }
 
     fn now(&mut self, change: impl FnOnce(&mut Open)) {
         if let Some(open) = self.open.get_mut(&self.vcpu) {
+            change(open);
+        }
+    }
+
+    fn unless_paused(&mut self, change: impl FnOnce(&mut Open)) {
+        if let Some(open) = self.open.get_mut(&self.vcpu).filter(|open| !open.pauses) {
             change(open);
         }
     }
@@ -182,7 +195,8 @@ impl Window {
 
     /// Instructions in user mode.
     pub fn user(&self) -> u64 {
-        self.functions.get(&Code::User).copied().unwrap_or_default()
+        let of_user = self.functions.iter().filter(|(code, _)| code.is_user());
+        of_user.map(|(_, instructions)| instructions).sum()
     }
 }
 
@@ -239,7 +253,7 @@ ffffffff81000100 __domain_mapping
         let symbols = Symbols::read(TEXT).unwrap();
         let stages = StageTable::built_in().stages(&symbols);
         let bytes: Vec<u8> =
-            b"IOTOLLR1".iter().copied().chain(words.iter().flat_map(|word| word.to_le_bytes())).collect();
+            b"IOTOLLR2".iter().copied().chain(words.iter().flat_map(|word| word.to_le_bytes())).collect();
         let layout = Layout::of(crate::Arch::X86);
         Folder::new(&symbols, &stages, layout).fold(&mut Record::new(bytes.as_slice()).unwrap()).unwrap()
     }
@@ -283,6 +297,30 @@ ffffffff81000100 __domain_mapping
         let ran = [4 << 28, 10 << 28, 1, 10 << 28, 0, 4 << 28 | 1];
         let window = windows(&[&BLOCKS[..], &ran, &END].concat()).pop().unwrap();
         assert_eq!(window.table_stores, 1);
+    }
+
+    #[test]
+    fn what_runs_while_a_window_pauses_is_not_counted() {
+        const REGION: [u32; 3] = [8 << 28, 1, u32::from_le_bytes(*b"nvme")];
+        let (pause, go_on, look) = (4 << 28 | 2, 4 << 28 | 3, 4 << 28 | 4);
+        let written = [7 << 28 | 1 << 20, 0x1008, 0];
+        let waits = [pause, 0, 10 << 28, 1, 9 << 28, 5, look, 2, look, go_on];
+        let ran = [&REGION[..], &[4 << 28, 2], &waits, &written, &[1, 4 << 28 | 1]].concat();
+        let window = windows(&[&BLOCKS[..], &ran, &END].concat()).pop().unwrap();
+        assert_eq!((window.instructions, window.user(), window.looks), (1 + 2, 1, 2));
+        assert_eq!((window.table_stores, window.repeats), (0, 0));
+        assert_eq!(window.calls.values().sum::<u64>(), 1);
+        // What adapters are told belongs to the I/O, whenever that is.
+        let ran = [&REGION[..], &[4 << 28, pause], &written, &[2, go_on, 4 << 28 | 1]].concat();
+        let window = windows(&[&BLOCKS[..], &ran, &END].concat()).pop().unwrap();
+        assert_eq!((window.instructions, window.device_writes["nvme"]), (0, 1));
+    }
+
+    #[test]
+    fn a_pause_ends_with_its_window() {
+        let ran = [4 << 28, 4 << 28 | 2, 4 << 28 | 1, 4 << 28, 2, 4 << 28 | 1];
+        let windows = windows(&[&BLOCKS[..], &ran, &END].concat());
+        assert_eq!(windows.iter().map(|window| window.instructions).collect::<Vec<_>>(), [0, 1]);
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! Workloads: what the program in the guest does between its marks.
 
 use crate::Arch;
-use crate::preset::{Adapter, Preset};
+use crate::preset::{Access, Adapter, Preset};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
 const BUILT_IN: &str = include_str!("../../../data/lab/workloads.toml");
+
+/// The kernel's driver of adapters that programs drive.
+pub(crate) const USER_DRIVER: &str = "vfio-pci";
 
 /// A workload.
 #[derive(Debug, Clone, Deserialize)]
@@ -27,6 +30,9 @@ pub struct Workload {
     /// The architectures that it runs on; all if there are none.
     #[serde(default)]
     pub archs: Vec<Arch>,
+    /// How it reaches its adapter, which the machine must allow for.
+    #[serde(default)]
+    pub access: Access,
 }
 
 /// There is no workload of a name that fits.
@@ -48,16 +54,27 @@ impl Workload {
         table.into_iter().map(|(name, workload)| Self { name, ..workload }).collect()
     }
 
+    /// The driver that the kernel has bound to its adapter.
+    pub fn driver(&self) -> &'static str {
+        match self.access {
+            Access::Kernel | Access::Ways => self.adapter.driver(),
+            Access::User => USER_DRIVER,
+        }
+    }
+
     /// Those that a preset's adapters can run, and of these those whose name fits one of some patterns, in
     /// which `*` stands for anything. No pattern takes all.
     ///
     /// # Errors
     /// [`WorkloadError`] for a pattern that nothing fits.
     pub fn of(preset: &Preset, patterns: &[String]) -> Result<Vec<Self>, WorkloadError> {
-        let has = |adapter| adapter == Adapter::None || preset.adapters.contains(&adapter);
+        let has = |workload: &Self| match workload.adapter {
+            Adapter::None => true,
+            adapter => preset.adapters.contains(&adapter) && workload.access == preset.access(),
+        };
         let mut possible = Self::all();
         let runs_on = |archs: &[Arch]| archs.is_empty() || archs.contains(&preset.arch);
-        possible.retain(|workload| has(workload.adapter) && runs_on(&workload.archs));
+        possible.retain(|workload| has(workload) && runs_on(&workload.archs));
         for pattern in patterns {
             if !possible.iter().any(|workload| fits(pattern, &workload.name)) {
                 let (preset, pattern) = (preset.name.clone(), pattern.clone());
@@ -94,6 +111,19 @@ mod tests {
         let all = Workload::of(presets.get("ppc-tce-window-32bit").unwrap(), &[]).unwrap();
         assert!(all.iter().all(|workload| matches!(workload.adapter, Adapter::E1000 | Adapter::None)));
         assert!(all.len() > 4);
+    }
+
+    #[test]
+    fn a_preset_runs_what_reaches_its_disks() {
+        let presets = Presets::with_file(None).unwrap();
+        let accesses = |preset: &str| {
+            let all = Workload::of(presets.get(preset).unwrap(), &[]).unwrap();
+            let of_disks = all.iter().filter(|workload| workload.adapter == Adapter::Nvme);
+            of_disks.map(|workload| workload.access).collect::<std::collections::BTreeSet<_>>()
+        };
+        assert_eq!(accesses("x86-vtd-strict"), [Access::Kernel].into());
+        assert_eq!(accesses("x86-vtd-strict-ways"), [Access::Ways].into());
+        assert_eq!(accesses("x86-vtd-user"), [Access::User].into());
     }
 
     #[test]

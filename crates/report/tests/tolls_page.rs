@@ -4,6 +4,10 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+#[path = "support/sheets.rs"]
+mod sheets;
+
+use sheets::sheets;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::{fs, path::Path};
@@ -17,21 +21,6 @@ Instructions per I/O, median, of each workload on each preset; in brackets, per 
 the sheets in `data/tolls` by `IOTOLL_UPDATE=1 cargo test -p report --test tolls_page`; the sheets by `iotoll lab run --all
 -o data/tolls`. How, and what it is worth: [lab.md](lab.md).
 ";
-
-fn sheets() -> Vec<TollSheet> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/tolls");
-    let mut sheets = Vec::new();
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        let is_sheet = path.extension().is_some_and(|end| end == "json") && !path.ends_with("schema.json");
-        if is_sheet {
-            let text = fs::read_to_string(&path).unwrap();
-            sheets.push(TollSheet::read(&text, &path.display().to_string()).unwrap());
-        }
-    }
-    sheets.sort_by(|a, b| a.preset.cmp(&b.preset));
-    sheets
-}
 
 fn cell(toll: &Toll) -> String {
     let mut cell = grouped(toll.per_io(toll.instructions.median).round() as u64);

@@ -28,11 +28,14 @@ pub enum Event {
     Interrupts,
     /// Repetitions of string instructions, which an instruction count takes for one.
     StringIterations,
+    /// Looks at whether an adapter has completed something, where no interrupt tells. Where windows pause for the wait, its
+    /// instructions are not counted, but its looks are.
+    Polls,
 }
 
 impl Event {
     /// All kinds.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Hypercalls,
         Self::Invalidations,
         Self::TableEntries,
@@ -42,6 +45,7 @@ impl Event {
         Self::DeviceReads,
         Self::Interrupts,
         Self::StringIterations,
+        Self::Polls,
     ];
 
     /// The word used for it everywhere.
@@ -56,6 +60,7 @@ impl Event {
             Self::DeviceReads => "device-reads",
             Self::Interrupts => "interrupts",
             Self::StringIterations => "string-iterations",
+            Self::Polls => "polls",
         }
     }
 }

@@ -7,9 +7,10 @@ use crate::output::{self, Outcome};
 use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use lab::flame::Flame;
+use lab::guest::program::Program;
 use lab::kernel::{Cache, Kernel, busybox};
 use lab::plugin;
-use lab::preset::{Preset, Presets};
+use lab::preset::{Access, Preset, Presets};
 use lab::qemu::Limits;
 use lab::run::{Detail, Measured, Plan, Progress};
 use lab::workload::Workload;
@@ -111,12 +112,17 @@ impl<'a> Session<'a> {
         let (kernel, busybox) = (self.kernel(preset)?, busybox(&self.cache, preset.arch)?);
         let scratch = Scratch::new(self.args.keep.as_deref(), &preset.name)?;
         let workloads = Workload::of(preset, &self.args.workloads)?;
+        let program = match preset.access() {
+            Access::User => Some(Program::find(preset.arch)?),
+            Access::Kernel | Access::Ways => None,
+        };
         let plan = Plan {
             preset,
             workloads: &workloads,
             kernel: &kernel,
             busybox: &busybox,
             plugin: &plugin,
+            program: program.as_ref(),
             scratch: scratch.path(),
             today: &self.today,
             detail,

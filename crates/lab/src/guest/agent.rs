@@ -7,7 +7,8 @@
 //! agent arm [SYMBOL]                               begin recording; SYMBOL gives the CPU up by a hypercall
 //! agent disarm                                     end recording
 //! agent read|write PHASE DEV SIZE WINDOWS [CPU]    synchronous direct I/O
-//! agent uring PHASE DEV SIZE WINDOWS DEPTH plain|registered read|write
+//! agent uring PHASE DEV SIZE WINDOWS DEPTH plain|registered|polled|passthru read|write|scattered
+//! agent passthru PHASE DEV SIZE WINDOWS            synchronous reads by the NVMe driver's ioctl
 //! agent many PHASE DEV SIZE WINDOWS CPUS           synchronous direct reads on CPUs 0 to CPUS-1 at once
 //! agent udp|tcp PHASE IF_A IF_B SIZE WINDOWS       traffic between two interfaces on one wire
 //! agent loop PHASE N WINDOWS                       windows of exactly 2 N + 3 instructions
@@ -66,11 +67,14 @@ const SOURCES: &[(&str, &str)] = sources![
     "memory.c",
     "memory.h",
     "number.h",
+    "nvme.c",
+    "nvme.h",
     "online.c",
     "pages.c",
     "pages.h",
     "pair.c",
     "pair.h",
+    "passthru.c",
     "processor.c",
     "processor.h",
     "recording.c",
@@ -217,28 +221,20 @@ fn run_compiler(arch: Arch, command: impl Fn(&str) -> Command) -> Result<(String
 
 fn compilers(arch: Arch) -> Vec<String> {
     let cross = format!("{}-gcc", arch.gnu());
-    if is_host(arch) { vec![cross, "cc".to_owned()] } else { vec![cross] }
+    if arch.is_host() { vec![cross, "cc".to_owned()] } else { vec![cross] }
 }
 
 fn package(arch: Arch) -> &'static str {
     match arch {
-        _ if is_host(arch) => "gcc",
+        _ if arch.is_host() => "gcc",
         Arch::X86 => "gcc-x86-64-linux-gnu",
         Arch::Arm => "gcc-aarch64-linux-gnu",
         Arch::Ppc => "gcc-powerpc64le-linux-gnu",
     }
 }
 
-/// Whether this program itself runs on that architecture.
-fn is_host(arch: Arch) -> bool {
-    match arch {
-        Arch::X86 => cfg!(target_arch = "x86_64"),
-        Arch::Arm => cfg!(all(target_arch = "aarch64", target_endian = "little")),
-        Arch::Ppc => cfg!(all(target_arch = "powerpc64", target_endian = "little")),
-    }
-}
-
-fn check_marks(program: &Path) -> Result<(), AgentError> {
+/// Whether a program's marks are where the plugin looks for them.
+pub(super) fn check_marks(program: &Path) -> Result<(), AgentError> {
     let bytes = fs::read(program).map_err(|source| AgentError::File { path: program.to_owned(), source })?;
     let object = object::File::parse(&*bytes)
         .map_err(|source| AgentError::Object { path: program.to_owned(), source })?;
@@ -259,7 +255,7 @@ mod tests {
     /// Those of a compiler that is there: the host's own at least.
     fn buildable() -> Vec<Arch> {
         let there = |arch: &Arch| {
-            is_host(*arch)
+            arch.is_host()
                 || run_compiler(*arch, |compiler| {
                     let mut command = Command::new(compiler);
                     command.arg("--version");
@@ -299,7 +295,7 @@ mod tests {
             };
             assert_eq!((object.architecture(), object.is_little_endian()), (expected, true));
             let marks = object.section_by_name(".marks").unwrap().data().unwrap().to_owned();
-            assert_eq!(marks.len().div_ceil(16), 9, "{arch}");
+            assert_eq!(marks.len().div_ceil(16), 13, "{arch}");
             let body = if arch == Arch::X86 { 2 } else { 8 };
             for mark in marks.chunks(16) {
                 assert_eq!(mark[..body], marks[..body], "{arch}");
@@ -343,7 +339,7 @@ mod tests {
 
     impl Native {
         fn new() -> Option<Self> {
-            let arch = Arch::ALL.into_iter().find(|arch| is_host(*arch))?;
+            let arch = Arch::ALL.into_iter().find(|arch| arch.is_host())?;
             let beside = std::env::current_exe().unwrap().parent().unwrap().to_owned();
             let folder = tempfile::tempdir_in(beside).unwrap();
             let program = build(arch, folder.path()).unwrap();
@@ -394,7 +390,7 @@ mod tests {
     #[test]
     fn batches_run_where_the_kernel_has_io_uring() {
         let Some(native) = Native::new() else { return };
-        for how in ["plain read", "plain write", "registered read", "registered write"] {
+        for how in ["plain read", "plain write", "plain scattered", "registered read", "registered write"] {
             let (stdout, stderr, status) = native.run(&format!("uring 1 DISK 4096 20 8 {how}"));
             let absent = status == Some(3) && stdout.starts_with("absent uring ");
             assert!(
@@ -418,7 +414,14 @@ mod tests {
             "agent: size of DISK: returned 4194304\n".replace("DISK", "disk").as_str(),
             1,
         );
-        native.check("uring 1 DISK 4096 1 1 plain erase", "", "agent: read|write: erase: errno 22\n", 1);
+        let directions = "agent: read|write|scattered: erase: errno 22\n";
+        native.check("uring 1 DISK 4096 1 1 plain erase", "", directions, 1);
+        let preparations = "agent: plain|registered|polled|passthru: raw: errno 22\n";
+        native.check("uring 1 DISK 4096 1 1 raw read", "", preparations, 1);
+        let written = "agent: passthru only reads: write: errno 22\n";
+        native.check("uring 1 DISK 4096 1 1 passthru write", "", written, 1);
+        // ENOTTY: a file is no NVMe disk.
+        native.check("passthru 1 DISK 4096 1", "", "agent: NVME_IOCTL_IO_CMD disk: errno 25\n", 1);
         native.check(
             "scheduler nothing none",
             "",

@@ -1,10 +1,11 @@
 //! The guest's first program: a script that loads modules, runs workloads and says how they ended.
 
+use super::program;
 use crate::kernel::Module;
 use crate::machine::{DISK_SLOT, SYMBOLS_SLOT, network_slots, starts_alone};
-use crate::preset::Adapter;
+use crate::preset::{Access, Adapter};
 use crate::road::{DEFAULT_WINDOW, DIRECT_WINDOW, DYNAMIC_WINDOW};
-use crate::workload::Workload;
+use crate::workload::{USER_DRIVER, Workload};
 use std::fmt::Write;
 
 /// Where the workload program is in the guest.
@@ -23,6 +24,9 @@ pub fn idle_function(arch: crate::Arch) -> Option<&'static str> {
         crate::Arch::X86 | crate::Arch::Arm => None,
     }
 }
+
+/// In a workload's command: the character device of the measured disk's namespace.
+const GENERIC: &str = "{generic}";
 
 /// The part that is the same for all: devices by the address on their bus, never by the order in which the
 /// kernel found them.
@@ -61,6 +65,14 @@ interface() {
 }
 "#;
 
+/// Takes the adapter at an address from the kernel's own drivers.
+const GIVE_AWAY: &str = r#"give_away() {
+    echo $1 > /sys/bus/pci/devices/$2/driver_override
+    bind $1 $2
+    echo $2
+}
+"#;
+
 /// What a guest is to do.
 #[derive(Debug, Clone, Copy)]
 pub struct Errand<'a> {
@@ -70,6 +82,8 @@ pub struct Errand<'a> {
     pub modules: &'a [Module],
     /// Virtual CPUs.
     pub vcpus: u32,
+    /// How workloads reach the measured disk.
+    pub access: Access,
     /// How many of the modules, from the first, take their devices as they find them.
     pub early: usize,
     /// What runs, each with its number.
@@ -90,11 +104,11 @@ pub fn script(errand: Errand<'_>) -> String {
     // no such help, and some wait in loops that would take long while all is watched.
     let idle = idle_function(errand.arch).unwrap_or_default();
     line(&mut script, &format!("{AGENT} arm {idle} || fail arm"));
-    line(&mut script, &format!("disk=$(disk {DISK_SLOT})"));
+    measured_disk(&mut script, errand);
     script.push_str(&tell_roads());
     for (phase, workload) in errand.workloads {
-        let command = command(workload, *phase);
-        line(&mut script, &format!(r#"{AGENT} {command}; echo "{ENDED} {} $?""#, workload.name));
+        let (program, command) = (program(workload), command(workload, *phase));
+        line(&mut script, &format!(r#"{program} {command}; echo "{ENDED} {} $?""#, workload.name));
     }
     line(&mut script, &format!("{AGENT} disarm"));
     // Nobody holds this disk's answers: it comes when nothing is counted any more.
@@ -103,6 +117,29 @@ pub fn script(errand: Errand<'_>) -> String {
     line(&mut script, &format!("echo; echo '{DONE}'"));
     line(&mut script, "poweroff -f");
     script
+}
+
+/// Makes the measured disk ready for those who use it, and keeps where they find it.
+fn measured_disk(script: &mut String, errand: Errand<'_>) {
+    if errand.access == Access::User {
+        script.push_str(GIVE_AWAY);
+        line(script, &format!("disk=$(give_away {USER_DRIVER} {DISK_SLOT})"));
+        return;
+    }
+    line(script, &format!("disk=$(disk {DISK_SLOT})"));
+    if errand.workloads.iter().any(|(_, workload)| workload.command.contains(GENERIC)) {
+        // The namespace's character device (kernel: drivers/nvme/host/core.c, nvme_add_ns_cdev).
+        line(script, r#"generic=/dev/ng${disk#/dev/nvme}"#);
+        line(script, r#"wait_for $generic || fail "no character device beside $disk""#);
+    }
+}
+
+/// Who carries out a workload.
+fn program(workload: &Workload) -> &'static str {
+    match workload.access {
+        Access::Kernel | Access::Ways => AGENT,
+        Access::User => program::PLACE,
+    }
 }
 
 /// Brings up the virtual CPUs that the kernel left, before any driver decides how many queues it needs.
@@ -169,6 +206,7 @@ fn command(workload: &Workload, phase: u64) -> String {
         .command
         .replace("{phase}", &phase.to_string())
         .replace("{disk}", "$disk")
+        .replace(GENERIC, "$generic")
         .replace("{first}", &format!("${driver}_first"))
         .replace("{second}", &format!("${driver}_second"))
 }

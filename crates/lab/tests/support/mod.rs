@@ -1,7 +1,7 @@
 //! A guest that runs this test program itself, with the libraries that it was linked with: its one test that is ignored elsewhere.
 
 use lab::{
-    guest::{Initramfs, PlacedFile, initramfs::module_path},
+    guest::{Initramfs, PlacedFile, initramfs::module_path, libraries::libraries},
     kernel::{Cache, Kernel, Module, ModuleTree, busybox},
     qemu::{self, Limits, QemuError},
 };
@@ -12,7 +12,6 @@ use std::{
     fs,
     io::{self, Write},
     path::Path,
-    process::Command,
     sync::atomic::AtomicBool,
     time::Duration,
 };
@@ -60,9 +59,10 @@ impl Guest<'_> {
         let busybox = fs::read(busybox(cache, kernel.arch).unwrap()).unwrap();
         let program = env::current_exe().unwrap();
         let files: BTreeMap<String, Vec<u8>> = libraries(&program)
+            .unwrap()
             .into_iter()
-            .chain([program.to_str().unwrap().to_owned()])
-            .map(|path| (path.clone(), fs::read(path).unwrap()))
+            .chain([program.clone()])
+            .map(|path| (path.to_str().unwrap().to_owned(), fs::read(path).unwrap()))
             .collect();
         let placed: Vec<PlacedFile<'_>> = files
             .iter()
@@ -120,11 +120,4 @@ impl Guest<'_> {
             Err(error) => panic!("{error}"),
         }
     }
-}
-
-/// Shared libraries of a program, by their paths.
-fn libraries(program: &Path) -> Vec<String> {
-    let output = Command::new("ldd").arg(program).output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    text.split_whitespace().filter(|word| word.starts_with('/')).map(str::to_owned).collect()
 }

@@ -1,0 +1,53 @@
+//! An NVMe controller that vfio-pci has, with memory that stays mapped and a queue pair.
+
+use crate::error::Result;
+use dma::Bill;
+use dma::vfio::Way;
+use nvme::{Buffer, Controller, Namespace, QueuePair};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+const MEMORY_BYTES: u64 = 8 << 20;
+
+/// A controller with one queue pair.
+pub(crate) struct Adapter {
+    /// Keeps the controller and what is mapped for it.
+    adapter: nvme::Adapter,
+    controller: Arc<Mutex<Controller>>,
+    pub(crate) disk: Namespace,
+    pub(crate) queue: QueuePair,
+}
+
+impl Adapter {
+    /// Brings up the controller at an address of the PCI bus, with room for `depth` commands at a time.
+    pub(crate) fn open(address: &str, depth: u16) -> Result<Self> {
+        let adapter = nvme::Adapter::open(address, Way::Type1, MEMORY_BYTES)?;
+        let controller = adapter.controller();
+        let mut guard = lock(&controller)?;
+        let disk = *guard.namespaces().first().ok_or("the controller has no namespace")?;
+        // One entry stays free, by which a full ring is told from an empty one.
+        let queue = guard.queue_pair(depth + 1)?;
+        drop(guard);
+        Ok(Self { adapter, controller, disk, queue })
+    }
+
+    /// Memory that stays mapped.
+    pub(crate) fn buffer(&mut self, bytes: u64) -> Result<Buffer> {
+        Ok(lock(&self.controller)?.allocate(bytes)?)
+    }
+
+    /// What has been mapped for it.
+    pub(crate) fn bill(&self) -> Result<Bill> {
+        Ok(lock(&self.controller)?.bill())
+    }
+
+    /// Lets it go.
+    pub(crate) fn shut_down(self) -> Result<()> {
+        let Self { adapter, controller, queue, .. } = self;
+        drop((controller, queue));
+        Ok(adapter.shut_down()?)
+    }
+}
+
+fn lock(controller: &Mutex<Controller>) -> Result<MutexGuard<'_, Controller>> {
+    controller.lock().map_err(|_| "a thread of this program panicked".into())
+}

@@ -1,0 +1,64 @@
+//! The program in the lab's guests that drives an NVMe controller by itself, with our libraries, and marks where each I/O begins and
+//! ends. The plugin counts the instructions between the marks as it does for the kernel's own ways.
+//!
+//! ```text
+//! lab-guest read PHASE ADDRESS SIZE WINDOWS DEPTH    reads of SIZE bytes, DEPTH to a doorbell, by the controller at ADDRESS
+//! ```
+//!
+//! vfio-pci must have the controller. It exits with 0 after a line `done read n=WINDOWS`, and else with 1 after a line on standard
+//! error.
+
+#[cfg(target_os = "linux")]
+mod adapter;
+#[cfg(target_os = "linux")]
+mod calm;
+#[cfg(target_os = "linux")]
+mod error;
+#[cfg(target_os = "linux")]
+mod mark;
+#[cfg(target_os = "linux")]
+mod read;
+
+use std::process::ExitCode;
+
+#[cfg(target_os = "linux")]
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match run(&words) {
+        Ok(windows) => {
+            println!("done read n={windows}");
+            ExitCode::SUCCESS
+        }
+        Err(why) => {
+            let causes = std::iter::successors(why.source(), |cause| cause.source());
+            let causes: String = causes.map(|cause| format!(": {cause}")).collect();
+            eprintln!("lab-guest: {why}{causes}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn run(words: &[&str]) -> error::Result<u64> {
+    let &["read", phase, address, bytes, windows, depth] = words else {
+        return Err("expected: read PHASE ADDRESS SIZE WINDOWS DEPTH".into());
+    };
+    let (phase, windows) = (number("PHASE", phase)?, number("WINDOWS", windows)?);
+    let depth = u16::try_from(number("DEPTH", depth)?).ok().filter(|depth| (1..1024).contains(depth));
+    let bytes = number("SIZE", bytes)?;
+    let depth = depth.ok_or("DEPTH: expected 1 to 1023")?;
+    read::Reads { phase, address, bytes, windows, depth }.run()?;
+    Ok(windows)
+}
+
+#[cfg(target_os = "linux")]
+fn number(name: &str, word: &str) -> error::Result<u64> {
+    word.parse().map_err(|_| format!("{name}: `{word}`, expected a number").into())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn main() -> ExitCode {
+    eprintln!("lab-guest: it runs in the lab's guests, which have Linux");
+    ExitCode::FAILURE
+}

@@ -1,0 +1,112 @@
+//! Reads by a queue of this program's own: PHASE ADDRESS SIZE WINDOWS DEPTH.
+//!
+//! One window is DEPTH reads, with one write of each doorbell for all of them. It pauses from the doorbell of the submission queue
+//! until all have arrived in the completion queue: how often this program looks for them meanwhile is its looks, not its
+//! instructions.
+
+use crate::adapter::Adapter;
+use crate::calm::come_to_rest;
+use crate::error::Result;
+use crate::mark;
+use nvme::prp::Piece;
+use std::hint::spin_loop;
+
+/// Reads before those that are counted.
+const WARM_UP: u64 = 64;
+/// What is read, from the disk's first block on, over and over.
+const SPAN_BYTES_MAX: u64 = 256 << 20;
+
+/// What is asked for.
+pub(crate) struct Reads<'a> {
+    pub(crate) phase: u64,
+    /// The controller, on the PCI bus.
+    pub(crate) address: &'a str,
+    pub(crate) bytes: u64,
+    pub(crate) windows: u64,
+    pub(crate) depth: u16,
+}
+
+impl Reads<'_> {
+    pub(crate) fn run(&self) -> Result<()> {
+        let mut adapter = Adapter::open(self.address, self.depth)?;
+        let buffer = adapter.buffer(u64::from(self.depth) * self.bytes)?;
+        let piece = |index| buffer.piece(index * self.bytes, self.bytes);
+        let pieces = (0..self.depth.into()).map(piece).collect::<std::result::Result<Vec<Piece>, _>>()?;
+        let mut place = Place::of(&adapter, self.bytes);
+        let before = adapter.bill()?;
+        come_to_rest();
+        for _ in 0..WARM_UP.div_ceil(self.depth.into()) {
+            batch(&mut adapter, &mut place, &pieces)?;
+        }
+        mark::phase(self.phase, self.depth.into());
+        for _ in 0..self.windows {
+            mark::begin();
+            let read = batch(&mut adapter, &mut place, &pieces);
+            mark::end();
+            read?;
+        }
+        if adapter.bill()? != before {
+            return Err("reads of mapped memory have mapped, unmapped or invalidated something".into());
+        }
+        adapter.shut_down()
+    }
+}
+
+/// Where the next read begins.
+struct Place {
+    block: u64,
+    blocks_per_read: u64,
+    end: u64,
+}
+
+impl Place {
+    fn of(adapter: &Adapter, bytes: u64) -> Self {
+        let block_bytes = adapter.disk.is.block_bytes();
+        let blocks_per_read = bytes / block_bytes;
+        let span = adapter.disk.is.blocks.min(SPAN_BYTES_MAX / block_bytes);
+        Self { block: 0, blocks_per_read, end: span / blocks_per_read * blocks_per_read }
+    }
+
+    fn advance(&mut self) -> u64 {
+        let block = self.block;
+        self.block += self.blocks_per_read;
+        if self.block >= self.end {
+            self.block = 0;
+        }
+        block
+    }
+}
+
+/// One read into each piece, all submitted together.
+fn batch(adapter: &mut Adapter, place: &mut Place, pieces: &[Piece]) -> Result<()> {
+    for piece in pieces {
+        adapter.queue.read(&adapter.disk, place.advance(), std::slice::from_ref(piece))?;
+    }
+    adapter.queue.ring();
+    await_all(adapter, pieces.len());
+    let mut failed = None;
+    let taken = adapter.queue.poll(pieces.len(), |done| {
+        if !done.status.is_success() {
+            failed = Some(done.status);
+        }
+    })?;
+    match failed {
+        Some(status) => Err(format!("a read failed: {status}").into()),
+        None if taken < pieces.len() => Err(format!("{taken} of {} reads came back", pieces.len()).into()),
+        None => Ok(()),
+    }
+}
+
+/// Waits until as many completions have arrived.
+#[inline(always)]
+fn await_all(adapter: &Adapter, reads: usize) {
+    mark::pause();
+    loop {
+        mark::look();
+        if adapter.queue.arrived() >= reads {
+            break;
+        }
+        spin_loop();
+    }
+    mark::go_on();
+}

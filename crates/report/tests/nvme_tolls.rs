@@ -1,0 +1,171 @@
+//! The page that holds ways to an NVMe disk against each other, `docs/nvme-tolls.md`, is what the toll sheets say.
+//!
+//! `IOTOLL_UPDATE=1 cargo test -p report --test nvme_tolls` writes it anew.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+#[path = "support/sheets.rs"]
+mod sheets;
+
+use sheets::sheets;
+use std::fmt::Write;
+use std::{fs, path::Path};
+use toll::{Event, Toll, TollSheet, grouped};
+
+/// Ways to read 4 KiB: words, workload.
+const USUAL: [(&str, &str); 3] = [
+    ("`pread`, one at a time", SYNCHRONOUS),
+    ("io_uring, side by side", "nvme-uring-read-4k-plain"),
+    ("io_uring, registered, side by side", "nvme-uring-read-4k-registered"),
+];
+const OTHERS: [(&str, &str); 6] = [
+    ("io_uring, registered and polled, side by side", "nvme-uring-read-4k-polled"),
+    ("`NVME_IOCTL_IO_CMD`, one at a time", "nvme-read-4k-passthru"),
+    ("io_uring", "nvme-uring-scattered-read-4k-plain"),
+    ("io_uring, registered", "nvme-uring-scattered-read-4k-registered"),
+    ("io_uring, registered and polled", "nvme-uring-scattered-read-4k-polled"),
+    ("io_uring, commands of NVMe's", "nvme-uring-read-4k-passthru"),
+];
+const LIBRARYS: [(&str, &str); 2] =
+    [("our library, one at a time", "nvme-read-4k-user"), ("our library", BATCHED)];
+const SYNCHRONOUS: &str = "nvme-read-4k";
+const BATCHED: &str = "nvme-read-4k-user-32";
+
+/// The road that all ways are held against each other on: each invalidation waited for.
+const STRICT: &str = "x86-vtd-strict";
+const USER: &str = "x86-vtd-user";
+/// Roads that the kernel's ways are held against each other on.
+const ROADS: [&str; 4] = ["x86-no-iommu", "x86-vtd-identity", "x86-vtd-lazy", STRICT];
+
+/// The kernel's ways on a road: words, preset, workload.
+fn of_the_kernel(road: &str) -> impl Iterator<Item = (&'static str, String, &'static str)> {
+    let on = |preset: String| move |(words, workload)| (words, preset.clone(), workload);
+    USUAL.into_iter().map(on(road.to_owned())).chain(OTHERS.into_iter().map(on(format!("{road}-ways"))))
+}
+
+/// What an I/O of the library's is to take at most, and how many times less than `pread`.
+const INSTRUCTIONS_MAX: f64 = 300.0;
+const TIMES_LESS: f64 = 12.0;
+
+const HEAD: &str = "\
+# What ways to an NVMe disk cost
+
+**Question.** What does the CPU pay for one read of 4 KiB from an NVMe disk behind an IOMMU: through the kernel's system calls, through
+io_uring, past the block layer, and with a driver in the process itself?
+
+**Method.** As for [all toll sheets](lab.md): a stock kernel in QEMU, instructions and events between marks, the same plugin for all ways.
+The library [`nvme`](nvme.md) runs in a program in the guest (`lab-guest`), over VFIO, with VT-d on and the disk taken from the kernel's
+driver. Batches are 32 reads. Counted are, of the kernel's ways, the system call: what fills io_uring's entries and takes its completions is
+the program's and left out. Of the library's, all: commands built and submitted, the doorbell, completions taken, their doorbell.
+
+Waiting is not counted, and polls are counted apart. The library's window pauses from the doorbell until all completions are there; the disk
+answers then, so one look finds them. The kernel that polls is held at its first look for the same reason. How often either would look
+at a disk that takes its time, is the disk's affair. Ways with interrupts idle meanwhile.
+
+Of reads side by side the block layer makes one command of 128 KiB; elsewhere here each read is a command. Commands of NVMe's are never
+merged.
+
+    iotoll lab run x86-vtd-user x86-vtd-strict x86-vtd-strict-ways -o data/tolls
+    IOTOLL_UPDATE=1 cargo test -p report --test nvme_tolls                   # this page, from the sheets
+    iotoll lab run x86-vtd-user --workload nvme-read-4k-user-32 --flame user.svg
+
+**Result.** Per read, medians: instructions, and how often each event happened.
+
+";
+
+const LIMITS: &str = "
+**Limits.** Instructions, not time: see [lab.md](lab.md). The library's counts are those of this program's own build (release) and of rustc's
+inlining; a sheet tells them by function. A process that polls keeps its CPU busy while it waits, which a process that sleeps does not. libvfn, a
+library of the same kind in C, took 511 instructions in user mode for a read, in batches of 32 and counted the same way; no sheet of that is
+kept here.
+";
+
+fn toll<'s>(sheets: &'s [TollSheet], preset: &str, workload: &str) -> Option<&'s Toll> {
+    sheets.iter().find(|sheet| sheet.preset == preset)?.toll(workload)
+}
+
+fn per_io(toll: &Toll, count: u64) -> String {
+    grouped(toll.per_io(count).round() as u64)
+}
+
+fn times(toll: &Toll, event: Event) -> String {
+    let Some(tally) = toll.events.get(&event) else { return "not counted".to_owned() };
+    match toll.per_io(tally.all.median) {
+        whole if whole.fract() == 0.0 => format!("{whole}"),
+        part => format!("{part:.2}"),
+    }
+}
+
+fn ways(sheets: &[TollSheet]) -> String {
+    let events = [
+        Event::Hypercalls,
+        Event::Invalidations,
+        Event::TableEntries,
+        Event::Doorbells,
+        Event::Interrupts,
+        Event::Polls,
+    ];
+    let mut table = "| way | instructions | kernel | user |".to_owned();
+    events.iter().for_each(|event| write!(table, " {event} |").unwrap());
+    write!(table, "\n|---|{}\n", "---:|".repeat(3 + events.len())).unwrap();
+    let librarys = LIBRARYS.into_iter().map(|(words, workload)| (words, USER.to_owned(), workload));
+    for (words, preset, workload) in of_the_kernel(STRICT).chain(librarys) {
+        let toll = toll(sheets, &preset, workload).unwrap();
+        write!(table, "| {words} |").unwrap();
+        [toll.instructions.median, toll.kernel, toll.user]
+            .iter()
+            .for_each(|count| write!(table, " {} |", per_io(toll, *count)).unwrap());
+        events.iter().for_each(|event| write!(table, " {} |", times(toll, *event)).unwrap());
+        table.push('\n');
+    }
+    table
+}
+
+fn aims(sheets: &[TollSheet]) -> String {
+    let (read, library) = (toll(sheets, STRICT, SYNCHRONOUS).unwrap(), toll(sheets, USER, BATCHED).unwrap());
+    let of = |toll: &Toll| toll.per_io(toll.instructions.median);
+    let less = of(read) / of(library);
+    let is_met = |met| if met { "met" } else { "not met yet" };
+    format!(
+        "\n**Aims.** A read of the library's takes at most {INSTRUCTIONS_MAX} instructions: {}, with {:.0}. It takes {TIMES_LESS} times \
+         less than\n`pread`: {}, with {less:.1}. Nothing is invalidated, no entry of a table written, and no hypervisor called for it: {}.\n",
+        is_met(of(library) <= INSTRUCTIONS_MAX),
+        of(library),
+        is_met(less >= TIMES_LESS),
+        is_met(
+            [Event::Invalidations, Event::TableEntries, Event::Hypercalls]
+                .iter()
+                .all(|event| library.events.get(event).is_some_and(|tally| tally.all.total == 0))
+        ),
+    )
+}
+
+/// Instructions of the kernel's ways, by road.
+fn roads(sheets: &[TollSheet]) -> String {
+    let mut table = format!(
+        "\nInstructions of the same ways on other roads.\n\n| way | {} |\n|---|{}\n",
+        ROADS.join(" | "),
+        "---:|".repeat(ROADS.len())
+    );
+    let of_roads = ROADS.map(|road| of_the_kernel(road).collect::<Vec<_>>());
+    for (at, (words, ..)) in of_roads[0].iter().enumerate() {
+        let cell = |ways: &Vec<(&str, String, &str)>| {
+            let toll = toll(sheets, &ways[at].1, ways[at].2).unwrap();
+            per_io(toll, toll.instructions.median)
+        };
+        writeln!(table, "| {words} | {} |", of_roads.each_ref().map(cell).join(" | ")).unwrap();
+    }
+    table
+}
+
+#[test]
+fn the_page_is_what_the_sheets_say() {
+    let sheets = sheets();
+    let page = format!("{HEAD}{}{}{}{LIMITS}", ways(&sheets), aims(&sheets), roads(&sheets));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/nvme-tolls.md");
+    if std::env::var_os("IOTOLL_UPDATE").is_some() {
+        fs::write(&path, &page).unwrap();
+    }
+    let kept = fs::read_to_string(&path).unwrap_or_default();
+    assert!(kept == page, "docs/nvme-tolls.md is stale; see the head of this test");
+}
