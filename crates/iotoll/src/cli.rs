@@ -500,6 +500,9 @@ pub(crate) struct BlkTarget {
     /// Take the adapter from the kernel's driver for as long as this runs
     #[arg(long)]
     pub(crate) take: bool,
+    /// A command that takes longer is aborted; after as long again the controller is reset
+    #[arg(long, value_name = "MS", default_value_t = 30_000, value_parser = at_least_1::<u64>)]
+    pub(crate) timeout_ms: u64,
 }
 
 impl BlkTarget {

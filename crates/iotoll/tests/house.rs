@@ -18,7 +18,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("model", &["toll", "iova", "ddw", "dma", "des", "host"]),
     ("report", &["toll", "host", "bench", "model"]),
     ("lab-plugin", &[]),
-    ("lab-guest", &["iova", "dma", "nvme"]),
+    ("lab-guest", &["dma", "nvme"]),
     ("lab", &["toll"]),
     ("iotoll", &["toll", "host", "dma", "nvme", "bench", "model", "report", "lab"]),
 ];

@@ -71,6 +71,7 @@ fn an_adapters_memory_has_the_types_that_are_told() {
     };
     let guest = Guest {
         modules: &[],
+        programs: &[],
         before: "busybox mount -t debugfs debugfs /sys/kernel/debug\n".to_owned(),
         ways: &["sysfs"],
         after: "",

@@ -53,6 +53,7 @@ fn an_adapter_does_dma_through_iommufd_and_vfio_of_a_newer_kernel() {
 fn check(cache: &Cache, kernel: &Kernel, modules: &[&str], ways: &[&str]) {
     let guest = Guest {
         modules,
+        programs: &[],
         before: format!(
             "echo vfio-pci > /sys/bus/pci/devices/{ADAPTER}/driver_override\n\
              echo {ADAPTER} > /sys/bus/pci/drivers_probe\n"

@@ -9,6 +9,10 @@
 #[allow(dead_code, unreachable_pub, reason = "an example, whose main is not called here")]
 mod verify;
 
+#[path = "../../nvme/examples/safety.rs"]
+#[allow(dead_code, unreachable_pub, reason = "an example, whose main is not called here")]
+mod safety;
+
 #[path = "support/mod.rs"]
 mod support;
 
@@ -23,6 +27,8 @@ use support::{Guest, WAY, cache, skip};
 const ADAPTER: &str = "0000:00:05.0";
 const BLOCK_BYTES: usize = 512;
 const DISK_BYTES: usize = 32 << 20;
+/// Of the disk that is written again and again.
+const KILLED_DISK_BYTES: usize = 8 << 20;
 const GUARD_BYTES: usize = 64 * BLOCK_BYTES;
 /// What nobody is to write over.
 const UNTOUCHED: u8 = 0xee;
@@ -30,7 +36,11 @@ const UNTOUCHED: u8 = 0xee;
 #[test]
 #[ignore = "only in a guest that has the controller"]
 fn in_the_guest() {
-    verify::run(ADAPTER, &env::var(WAY).unwrap()).unwrap();
+    let way = env::var(WAY).unwrap();
+    match way.strip_prefix("safety ") {
+        Some(words) => safety::run(&words.split(' ').collect::<Vec<_>>()).unwrap(),
+        None => verify::run(ADAPTER, &way).unwrap(),
+    }
 }
 
 #[test]
@@ -54,19 +64,80 @@ fn a_disk_is_written_through_iommufd() {
     check(&cache, &kernel, &["vfio_pci", "vfio_iommu_type1", "iommufd", "nvme"], &["iommufd"]);
 }
 
+/// A program that writes is killed again and again; what it had said to be on the disk is there, and what it had not is old or new.
+#[test]
+fn what_was_acknowledged_stays_when_the_program_is_killed() {
+    let Some(cache) = cache() else { return };
+    let choice = KernelChoice { arch: Arch::X86, series: Series::V6_1 };
+    let kernel = match Kernel::newest(&cache, choice) {
+        Ok(kernel) => kernel,
+        Err(why) => return skip(&why.to_string()),
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let disk = folder.path().join("disk");
+    fs::write(&disk, vec![UNTOUCHED; KILLED_DISK_BYTES]).unwrap();
+    let program = env::current_exe().unwrap();
+    let run = format!("{} --ignored --exact in_the_guest --nocapture", program.display());
+    let safety = |words: &str, to: &str| format!("{WAY}=\"safety {ADAPTER} {words}\" {run} {to}");
+    // All of round 1, and then rounds that are killed while they write.
+    let mut after = format!("{}\n", safety("write 1", "> /tmp/all; busybox tail -n 3 /tmp/all"));
+    for round in 2..5 {
+        after += &format!(
+            "{} &\nwriter=$!\nuntil busybox grep -q 'acknowledged {round} {}' /tmp/acks{round}; do busybox usleep 20000; done\n\
+             kill -9 $writer\nwait $writer\necho \"killed: $?\"\n\
+             last=$(busybox grep acknowledged /tmp/acks{round} | busybox tail -n 1)\necho \"last: $last\"\n{}\n",
+            safety(&format!("write {round}"), &format!("> /tmp/acks{round}")),
+            round * 20,
+            safety(&format!("check {round} ${{last##* }}"), ""),
+        );
+        // The next round begins with all of this one.
+        after += &format!("{}\n", safety(&format!("write {round}"), "> /tmp/all"));
+    }
+    let guest = Guest {
+        modules: &["vfio_pci", "vfio_iommu_type1", "nvme"],
+        programs: &[],
+        before: format!("busybox sleep 1\n{}", to("vfio-pci")),
+        ways: &[],
+        after: &format!(
+            "{after}{}busybox sleep 2\nbusybox dmesg | busybox grep -e DMAR -e nvme\n",
+            to("nvme")
+        ),
+        devices: &devices(&disk),
+        command_line: "intel_iommu=on",
+    };
+    let Some(console) = guest.run(&cache, &kernel) else { return };
+    assert_eq!(console.matches("killed: 137").count(), 3, "{console}");
+    assert_eq!(console.matches("safety: check: all as expected").count(), 3, "{console}");
+    assert!(!console.contains("[DMA Read") && !console.contains("[DMA Write"), "{console}");
+    assert!(console.contains("nvme nvme"), "the kernel's driver has it again: {console}");
+    let bytes = fs::read(&disk).unwrap();
+    let is_untouched = |bytes: &[u8]| bytes.iter().all(|byte| *byte == UNTOUCHED);
+    assert!(is_untouched(&bytes[..GUARD_BYTES]) && is_untouched(&bytes[KILLED_DISK_BYTES - GUARD_BYTES..]));
+}
+
+/// Lines by which the adapter goes to a driver.
+fn to(driver: &str) -> String {
+    let device = format!("/sys/bus/pci/devices/{ADAPTER}");
+    format!(
+        "echo {ADAPTER} > {device}/driver/unbind\n\
+         echo {driver} > {device}/driver_override\n\
+         echo {ADAPTER} > /sys/bus/pci/drivers_probe\n"
+    )
+}
+
+/// QEMU's arguments for it, with an IOMMU.
+fn devices(disk: &std::path::Path) -> String {
+    format!(
+        "-device intel-iommu,intremap=on -drive file={},if=none,format=raw,cache=unsafe,id=disk -device nvme,serial=iotoll,drive=disk,addr=5",
+        disk.display()
+    )
+}
+
 fn check(cache: &Cache, kernel: &Kernel, modules: &[&str], ways: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     let disk = folder.path().join("disk");
     fs::write(&disk, vec![UNTOUCHED; DISK_BYTES]).unwrap();
-    let device = format!("/sys/bus/pci/devices/{ADAPTER}");
     // The kernel's driver has it first, as on any host.
-    let to = |driver: &str| {
-        format!(
-            "echo {ADAPTER} > {device}/driver/unbind\n\
-             echo {driver} > {device}/driver_override\n\
-             echo {ADAPTER} > /sys/bus/pci/drivers_probe\n"
-        )
-    };
     let after = format!(
         "{}busybox sleep 2\nbusybox dd if=/dev/nvme0n1 bs=512 skip=64 count=1 | busybox hexdump -C\n\
          busybox dmesg | busybox grep -e DMAR -e nvme\n",
@@ -74,15 +145,11 @@ fn check(cache: &Cache, kernel: &Kernel, modules: &[&str], ways: &[&str]) {
     );
     let guest = Guest {
         modules,
+        programs: &[],
         before: format!("busybox sleep 1\n{}", to("vfio-pci")),
         ways,
         after: &after,
-        devices: &format!(
-            "-device intel-iommu,intremap=on -drive file={},if=none,format=raw,id=disk \
-             -device nvme,serial=iotoll,drive=disk,addr=5",
-            disk.display()
-        )
-        .replace("  ", " "),
+        devices: &devices(&disk),
         command_line: "intel_iommu=on",
     };
     let Some(console) = guest.run(cache, kernel) else { return };

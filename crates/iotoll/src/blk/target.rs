@@ -10,6 +10,7 @@ use nvme::takeover::{Accepted, Candidate, Refusal, Root, Takeover};
 use nvme::{Adapter, Namespace};
 use std::path::Path;
 use std::sync::PoisonError;
+use std::time::Duration;
 
 /// Memory for queues and buffers.
 const MEMORY_BYTES: u64 = 32 << 20;
@@ -109,7 +110,8 @@ impl Target {
         let taken = Taken::of(&asked.target, Accepted { takeover: asked.take })?;
         let namespace = taken.namespace(asked.namespace)?;
         let controller = taken.adapter.controller();
-        let (waiting, patience) = (Waiting::Polling, Patience::default());
+        let timeout = Duration::from_millis(asked.timeout_ms);
+        let (waiting, patience) = (Waiting::Polling, Patience { timeout, ..Patience::default() });
         let drive = Drive::open(controller, namespace, REQUESTS, REQUEST_BYTES, waiting, patience)?;
         Ok(Self { chunk: drive.into(), taken: Some(taken) })
     }

@@ -23,6 +23,8 @@ const BOOT_TIME_MAX: Duration = Duration::from_secs(240);
 pub(crate) struct Guest<'a> {
     /// Modules that are loaded, before `before`.
     pub(crate) modules: &'a [&'a str],
+    /// Programs of this machine that it has too, by the same paths, besides this one.
+    pub(crate) programs: &'a [&'a Path],
     /// Lines of a script that come before the program.
     pub(crate) before: String,
     /// Values of the variable `IOTOLL_WAY` that it is run with, one after the other.
@@ -58,10 +60,13 @@ impl Guest<'_> {
         let modules = ModuleTree::of_kernel(kernel).unwrap().order(self.modules).unwrap().load;
         let busybox = fs::read(busybox(cache, kernel.arch).unwrap()).unwrap();
         let program = env::current_exe().unwrap();
-        let files: BTreeMap<String, Vec<u8>> = libraries(&program)
-            .unwrap()
-            .into_iter()
-            .chain([program.clone()])
+        let this = if self.ways.is_empty() && !self.programs.is_empty() { None } else { Some(&*program) };
+        let files: BTreeMap<String, Vec<u8>> = self
+            .programs
+            .iter()
+            .copied()
+            .chain(this)
+            .flat_map(|program| libraries(program).unwrap().into_iter().chain([program.to_owned()]))
             .map(|path| (path.to_str().unwrap().to_owned(), fs::read(path).unwrap()))
             .collect();
         let placed: Vec<PlacedFile<'_>> = files

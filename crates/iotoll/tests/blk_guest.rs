@@ -1,0 +1,264 @@
+//! `iotoll blk` on a real kernel: what it refuses, that it gives disks back however it ends, and what it does when they fail.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+#[path = "../../lab/tests/support/mod.rs"]
+#[allow(dead_code, unreachable_pub, reason = "other tests use more of it")]
+mod support;
+
+use lab::Arch;
+use lab::kernel::{Kernel, KernelChoice, Series};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use support::{Guest, cache, skip};
+
+const DISK_BYTES: usize = 16 << 20;
+const UNTOUCHED: u8 = 0xee;
+/// Blocks before the first that is written.
+const FIRST: usize = 64;
+const WRITTEN_BYTES: usize = 8 << 20;
+
+/// A disk of the guest's: its slot, and what QEMU does with it besides.
+struct Disk<'a> {
+    slot: u32,
+    file: PathBuf,
+    manner: &'a str,
+}
+
+impl Disk<'_> {
+    fn device(&self) -> String {
+        let Self { slot, file, manner } = self;
+        let file = file.display();
+        let backend = if manner.starts_with("driver=blkdebug") {
+            // Errors come between the device and the file.
+            format!(
+                "-blockdev {manner},node-name=disk{slot},image.driver=file,image.cache.no-flush=on,image.filename={file}"
+            )
+        } else {
+            format!("-drive file={file},if=none,format=raw,cache=unsafe,id=disk{slot}{manner}")
+        };
+        format!("{backend} -device nvme,serial=disk{slot},drive=disk{slot},addr={slot}")
+    }
+}
+
+/// Without what debuggers want: the guest unpacks it into memory.
+fn stripped(folder: &Path) -> PathBuf {
+    let program = folder.join("iotoll");
+    let mut strip = Command::new("strip");
+    strip.args(["--strip-debug", "-o"]).arg(&program).arg(env!("CARGO_BIN_EXE_iotoll"));
+    assert!(strip.status().unwrap().success());
+    program
+}
+
+fn kernel() -> Option<(lab::kernel::Cache, Kernel)> {
+    let cache = cache()?;
+    match Kernel::newest(&cache, KernelChoice { arch: Arch::X86, series: Series::V6_1 }) {
+        Ok(kernel) => Some((cache, kernel)),
+        Err(why) => {
+            skip(&why.to_string());
+            None
+        }
+    }
+}
+
+/// What was said between a case's name and the next.
+fn case<'a>(console: &'a str, name: &str) -> &'a str {
+    let begin =
+        console.find(&format!("case: {name}\n")).unwrap_or_else(|| panic!("{name} is not in {console}"));
+    let rest = &console[begin..];
+    rest[1..].find("case: ").map_or(rest, |end| &rest[..=end])
+}
+
+fn expect(console: &str, name: &str, words: &[&str]) {
+    let said = case(console, name);
+    for word in words {
+        assert!(said.contains(word), "{name}: {word:?} is not in\n{said}");
+    }
+}
+
+/// The script's beginning: short names.
+fn head(program: &Path) -> String {
+    format!(
+        "export PATH=/bin:/sbin NO_COLOR=1\nbusybox mkdir -p /sbin /mnt /etc\necho 'nobody:x:65534:65534::/:/bin/sh' > /etc/passwd\n\
+         for tool in $(busybox --list); do [ -e /bin/$tool ] || busybox ln -s busybox /bin/$tool; done\n\
+         iotoll() {{ {} \"$@\"; echo \"status $?\"; }}\n\
+         driver() {{ basename $(readlink /sys/bus/pci/devices/$1/driver); }}\n\
+         disk() {{ echo /dev/$(ls /sys/bus/pci/devices/$1/nvme/nvme*/ | grep -x 'nvme[0-9]*n1'); }}\n\
+         back() {{ while [ \"$(driver $1)\" != nvme ] || [ ! -e \"$(disk $1)\" ]; do usleep 20000; done; echo \"back with $(driver $1)\"; }}\n",
+        program.display()
+    )
+}
+
+const A: &str = "0000:00:05.0";
+const FAILING: &str = "0000:00:06.0";
+const SLOW: &str = "0000:00:07.0";
+const SHARED: &str = "0000:00:08.0";
+
+#[test]
+fn disks_are_refused_driven_and_given_back() {
+    let Some((cache, kernel)) = kernel() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let program = stripped(folder.path());
+    let file = |name: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, vec![UNTOUCHED; DISK_BYTES]).unwrap();
+        path
+    };
+    // Once an error that goes away, for ever one at a place each, and once a flush that fails.
+    let errors = "driver=blkdebug,inject-error.0.event=none,inject-error.0.iotype=read,inject-error.0.once=on,inject-error.0.sector=900,\
+                  inject-error.1.event=none,inject-error.1.iotype=read,inject-error.1.sector=2000,\
+                  inject-error.2.event=none,inject-error.2.iotype=write,inject-error.2.sector=4000,\
+                  inject-error.3.event=none,inject-error.3.iotype=flush,inject-error.3.once=on";
+    let a = Disk { slot: 5, file: file("a"), manner: "" };
+    let failing = Disk { slot: 6, file: file("failing"), manner: errors };
+    let slow = Disk { slot: 7, file: file("slow"), manner: ",throttling.iops-total=40" };
+    let shared = Disk { slot: 8, file: file("shared"), manner: "" };
+    let devices = [&a, &failing, &slow].map(Disk::device).join(" ");
+    let shared_device = shared.device().replace("addr=8", "addr=8.0,multifunction=on");
+    let devices =
+        format!("-device intel-iommu,intremap=on {devices} {shared_device} -device e1000e,addr=8.1");
+    let script = format!(
+        r#"about() {{ echo "case: $1"; }}
+head -c {WRITTEN_BYTES} /dev/urandom > /tmp/data
+sleep 2
+about list
+ls /sys/bus/pci/devices/*/iommu_group/devices
+readlink /sys/bus/pci/devices/*/driver
+iotoll blk list
+about mounted
+mke2fs -q $(disk {A}) > /dev/null 2>&1
+mount -t ext4 $(disk {A}) /mnt || echo NOT MOUNTED
+iotoll blk read {A} --take --blocks 1
+iotoll bench blk {A} --take
+umount /mnt
+about swap
+mkswap $(disk {A}) > /dev/null
+swapon $(disk {A})
+iotoll blk read {A} --take --blocks 1
+swapoff $(disk {A})
+about consent
+iotoll blk read {A} --blocks 1
+driver {A}
+about permission
+su -s /bin/sh nobody -c '{program} blk read {A} --take --blocks 1; echo "status $?"'
+about group
+iotoll blk read {SHARED} --take --blocks 1
+about write
+iotoll blk write {A} --take --first {FIRST} -i /tmp/data
+back {A}
+dd if=$(disk {A}) bs=512 skip={FIRST} count={blocks} 2>/dev/null | cmp - /tmp/data && echo the kernel reads the same
+about log
+iotoll blk log {A} --take
+about killed
+back {A}
+for delay in 1 2; do
+    {program} blk write {SLOW} --take --first {FIRST} -i /tmp/data &
+    writer=$!
+    while [ "$(driver {SLOW})" != vfio-pci ]; do usleep 20000; done
+    sleep $delay
+    kill -9 $writer; wait $writer; echo "killed $?"
+    back {SLOW}
+done
+about "errors that go away"
+iotoll blk read {FAILING} --take --first 896 --blocks 8 -o /dev/null
+about "errors that stay"
+iotoll blk read {FAILING} --take --first 1900 --blocks 200 -o /tmp/nothing
+ls /tmp/nothing
+iotoll blk write {FAILING} --take --first 3900 -i /tmp/data
+about timeouts
+iotoll blk write {SLOW} --take --first {FIRST} -i /tmp/data --timeout-ms 400
+back {SLOW}
+dd if=$(disk {SLOW}) bs=512 skip={FIRST} count={blocks} 2>/dev/null | cmp - /tmp/data && echo the kernel reads the same
+about bench
+iotoll bench blk {A} --take --depth 1,8 --rounds 2 --round-ms 100
+about end
+dmesg | grep -e 'DMAR: .DMA' && echo BLOCKED
+"#,
+        blocks = WRITTEN_BYTES / 512,
+        program = program.display(),
+    );
+    let guest = Guest {
+        modules: &["vfio_pci", "vfio_iommu_type1", "ext4", "e1000e", "nvme"],
+        programs: &[&program],
+        before: String::new(),
+        ways: &[],
+        after: &format!("{}{script}", head(&program)),
+        devices: &devices,
+        command_line: "intel_iommu=on",
+    };
+    let Some(console) = guest.run(&cache, &kernel) else { return };
+    let console = console.replace('\r', "");
+    expect(&console, "list", &[A, "can be driven  yes", "QEMU NVMe Ctrl", "shares IOMMU group"]);
+    expect(&console, "mounted", &["is mounted at /mnt; it is not taken away", "status 2\niotoll"]);
+    expect(&console, "swap", &["the kernel swaps to /dev/nvme", "status 2"]);
+    expect(&console, "consent", &["`--take` lets it be taken", "/driver/unbind", "status 2\nnvme\n"]);
+    expect(&console, "permission", &["no permission to write", "run it as root", "status 2"]);
+    expect(&console, "group", &["0000:00:08.1 (e1000e): whoever drives one", "status 2"]);
+    let written = "16384 blocks written, flushed, and read again as they were written";
+    expect(
+        &console,
+        "write",
+        &[written, "is nvme's again", "status 0", "back with nvme", "the kernel reads the same"],
+    );
+    expect(
+        &console,
+        "log",
+        &["QEMU NVMe Ctrl, serial number disk5", "namespace 1: 32768 blocks of 512 bytes"],
+    );
+    assert_eq!(case(&console, "killed").matches("killed 137").count(), 2, "{console}");
+    assert_eq!(case(&console, "killed").matches("back with nvme").count(), 3, "{console}");
+    expect(&console, "errors that go away", &["1 commands tried again", "8 blocks read", "status 0"]);
+    expect(
+        &console,
+        "errors that stay",
+        &["unrecovered read error", "write fault", "No such file", "status 2"],
+    );
+    expect(
+        &console,
+        "timeouts",
+        &["aborted", "resets of the controller", written, "status 0", "the kernel reads the same"],
+    );
+    expect(&console, "bench", &["pread", "io_uring registered", "nvme  ", "Reads in a second", "status 0"]);
+    assert!(!console.contains("BLOCKED"), "{console}");
+    for disk in [&a, &slow] {
+        let bytes = fs::read(&disk.file).unwrap();
+        let is_untouched = |bytes: &[u8]| bytes.iter().all(|byte| *byte == UNTOUCHED);
+        // The first disk had a file system before, in its beginning.
+        assert!(disk.slot == 5 || is_untouched(&bytes[..FIRST * 512]), "blocks before the first");
+        assert!(
+            disk.slot == 5 || is_untouched(&bytes[FIRST * 512 + WRITTEN_BYTES..]),
+            "blocks behind the last"
+        );
+    }
+    let shared = fs::read(&shared.file).unwrap();
+    assert!(shared.iter().all(|byte| *byte == UNTOUCHED), "what was refused is as it was");
+}
+
+#[test]
+fn without_an_iommu_nothing_is_driven() {
+    let Some((cache, kernel)) = kernel() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let program = stripped(folder.path());
+    let file = folder.path().join("disk");
+    fs::write(&file, vec![UNTOUCHED; DISK_BYTES]).unwrap();
+    let disk = Disk { slot: 5, file, manner: "" };
+    let script = format!(
+        "sleep 2\necho 'case: none'\niotoll blk read {A} --take --blocks 1\ndriver {A}\necho 'case: end'\n"
+    );
+    let guest = Guest {
+        modules: &["vfio_pci", "nvme"],
+        programs: &[&program],
+        before: String::new(),
+        ways: &[],
+        after: &format!("{}{script}", head(&program)),
+        devices: &disk.device(),
+        command_line: "quiet",
+    };
+    let Some(console) = guest.run(&cache, &kernel) else { return };
+    expect(
+        &console.replace('\r', ""),
+        "none",
+        &["is in no IOMMU group", "reaches all memory", "status 2\nnvme\n"],
+    );
+}
