@@ -8,6 +8,7 @@
 //! Every contestant is called through the same table of functions; what that and the loop around it cost is what
 //! `direct` takes, which has nothing to allocate.
 
+mod blk;
 mod bytes;
 mod caller;
 mod check;
@@ -30,6 +31,10 @@ mod spsc;
 mod summary;
 mod warning;
 
+pub use blk::{
+    BLK_SCHEMA, BlkBenchmark, BlkCell, BlkError, BlkRow, BlkSettings, blk_benchmark, past_the_kernel,
+    through_the_kernel,
+};
 pub use bytes::{BadBytes, Bytes};
 pub use check::CheckError;
 pub use contestant::{Contestant, Make, UnknownContestant, ours, select};

@@ -6,7 +6,7 @@
 //! The device copies up to 4 KiB between memory and a buffer of its own at 0x40000, for which it is told both addresses. Its mask is
 //! one of 28 bits.
 
-use dma::vfio::{Device, Iommufd, Registers, Type1};
+use dma::vfio::{self, Device, Registers};
 use dma::{
     Bill, BusAddress, Direction, Domain, Invalidation, Limits, Mapper, MemoryAddress, Ram, Translation,
 };
@@ -44,25 +44,10 @@ fn main() -> Result<()> {
 /// Does all of it with the device at an address.
 pub fn run(adapter: &str, way: &str) -> Result<()> {
     let memory = Arc::new(Ram::of_this_process(MEMORY_BYTES)?);
-    let (translation, device) = open(adapter, way, &memory)?;
+    let (translation, device) = vfio::open(adapter, way.parse()?, Arc::clone(&memory))?;
     drive(translation, &device, &memory)?;
     println!("edu: {way}: all as expected");
     Ok(())
-}
-
-fn open(adapter: &str, way: &str, memory: &Arc<Ram>) -> Result<(Arc<dyn Translation>, Device)> {
-    let memory = Arc::clone(memory);
-    let (translation, devices): (Arc<dyn Translation>, Vec<Device>) = match way {
-        "vfio" => Type1::open(&[adapter], memory).map(shared)?,
-        "iommufd" => Iommufd::open(&[adapter], memory).map(shared)?,
-        other => return Err(format!("no way {other:?}: vfio or iommufd").into()),
-    };
-    let device = devices.into_iter().next().ok_or("no device")?;
-    Ok((translation, device))
-}
-
-fn shared<T: Translation + 'static>((one, devices): (T, Vec<Device>)) -> (Arc<dyn Translation>, Vec<Device>) {
-    (Arc::new(one), devices)
 }
 
 fn drive(translation: Arc<dyn Translation>, device: &Device, memory: &Ram) -> Result<()> {

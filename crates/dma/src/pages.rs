@@ -37,6 +37,7 @@ impl Pages {
 impl Deref for Pages {
     type Target = [AtomicU64];
 
+    #[inline]
     fn deref(&self) -> &[AtomicU64] {
         // SAFETY: so many words were mapped there, zeroed and aligned to a page, and stay until this is dropped. Adapters may
         // change them at any time, which atomic words allow for.

@@ -29,6 +29,7 @@ enum Words {
 impl std::ops::Deref for Words {
     type Target = [AtomicU64];
 
+    #[inline]
     fn deref(&self) -> &[AtomicU64] {
         match self {
             Self::Modelled(words) => words,
@@ -126,6 +127,21 @@ impl Ram {
         Ok(())
     }
 
+    /// So many words from a multiple of eight on, of which the lowest byte lies first only where the host's does (`to_le`): for what is
+    /// read and written so often that each access should be a load or a store and no more.
+    ///
+    /// # Errors
+    /// If part of them is elsewhere, or they don't begin at such a place.
+    #[inline]
+    pub fn words_at<const N: usize>(&self, at: MemoryAddress) -> Result<&[AtomicU64; N], NoMemory> {
+        let none = NoMemory { at, bytes: N as u64 * WORD };
+        let offset = at.0.wrapping_sub(self.base.0);
+        // Below the base the offset is beyond all that there can be.
+        let first = usize::try_from(offset / WORD).map_err(|_| none)?;
+        let words = self.words.get(first..).and_then(|words| words.first_chunk()).ok_or(none)?;
+        if offset.is_multiple_of(WORD) { Ok(words) } else { Err(none) }
+    }
+
     /// A number of eight bytes at a multiple of eight.
     ///
     /// # Errors
@@ -146,18 +162,15 @@ impl Ram {
 
     /// The words of a page of a table, which begins at a multiple of its size.
     pub(crate) fn table_page(&self, at: MemoryAddress) -> Result<&TablePage, NoMemory> {
-        let none = NoMemory { at, bytes: FRAME_BYTES };
-        let offset = at.0.checked_sub(self.base.0).ok_or(none)?;
-        let first = (offset / WORD) as usize;
-        let words = self.words.get(first..).and_then(|words| words.first_chunk()).ok_or(none)?;
-        if at.0.is_multiple_of(FRAME_BYTES) { Ok(words) } else { Err(none) }
+        if !at.0.is_multiple_of(FRAME_BYTES) {
+            return Err(NoMemory { at, bytes: FRAME_BYTES });
+        }
+        self.words_at(at)
     }
 
+    #[inline]
     fn word(&self, at: MemoryAddress) -> Result<&AtomicU64, NoMemory> {
-        let none = NoMemory { at, bytes: WORD };
-        let offset = at.0.checked_sub(self.base.0).ok_or(none)?;
-        let aligned = offset.is_multiple_of(WORD).then_some((offset / WORD) as usize);
-        aligned.and_then(|place| self.words.get(place)).ok_or(none)
+        self.words_at::<1>(at).map(|[word]| word)
     }
 
     /// A number of bytes that is no more than it has.

@@ -1,5 +1,6 @@
-//! `iotoll bench`: what allocators, mappings and accesses to memory take on this machine.
+//! `iotoll bench`: what allocators, mappings, accesses to memory and reads of a disk take on this machine.
 
+mod blk;
 mod iova;
 mod map;
 mod memtype;
@@ -15,6 +16,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 pub(crate) fn run(command: &Bench) -> anyhow::Result<Outcome> {
     match command {
+        Bench::Blk(args) => blk::run(args),
         Bench::Iova(args) => iova::run(args),
         Bench::Map(args) => map::run(args),
         Bench::Memtype(args) => memtype::run(args),

@@ -37,9 +37,12 @@ pub(crate) enum Command {
     /// What I/Os pay, counted on real kernels: toll sheets
     #[command(subcommand)]
     Lab(Lab),
-    /// What allocators and mappings take on this machine
+    /// What allocators, mappings, accesses to memory and reads of a disk take on this machine
     #[command(subcommand)]
     Bench(Bench),
+    /// Disks driven from this process, past the kernel
+    #[command(subcommand)]
+    Blk(Blk),
     /// What follows from a machine that a file describes
     #[command(subcommand)]
     Model(Model),
@@ -410,6 +413,7 @@ pub(crate) struct LabDiff {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Bench {
+    Blk(BenchBlk),
     Iova(BenchIova),
     Map(BenchMap),
     Memtype(BenchMemtype),
@@ -424,6 +428,160 @@ pub(crate) struct Pace {
     /// How long a round takes [default: 5]
     #[arg(long, value_name = "MS", value_parser = at_least_1::<u64>)]
     pub(crate) round_ms: Option<u64>,
+}
+
+/// Read a disk through the kernel and past it, in one run: time of each read, reads in a second, and of a CPU
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  iotoll blk list
+  sudo iotoll bench blk 0000:3b:00.0 --take
+  sudo iotoll bench blk 0000:3b:00.0 --take --depth 1,8,32 --size 4K --json
+
+Nothing is written. The kernel's ways (pread, io_uring, io_uring with registered buffers, io_uring polled) come first, while the
+kernel's driver has the disk; then it is taken, read by iotoll's own driver, and given back, also if iotoll is killed.")]
+pub(crate) struct BenchBlk {
+    /// The controller's address (`iotoll blk list`)
+    #[arg(value_name = "ADDRESS")]
+    pub(crate) address: String,
+    /// Take the adapter from the kernel's driver for as long as this runs
+    #[arg(long)]
+    pub(crate) take: bool,
+    /// Number of the namespace [default: the first]
+    #[arg(long, value_name = "N")]
+    pub(crate) namespace: Option<u32>,
+    /// Reads under way at once; several with commas [default: 1,8,32]
+    #[arg(long = "depth", value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) depths: Vec<u16>,
+    /// Of each read [default: 4K]
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) size: Option<Bytes>,
+    #[command(flatten)]
+    pub(crate) pace: Pace,
+    /// Print one JSON document with schema iotoll.bench-blk/1
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Blk {
+    List(BlkList),
+    Read(BlkRead),
+    Write(BlkWrite),
+    Log(BlkLog),
+    #[command(hide = true)]
+    GiveBack(BlkGiveBack),
+}
+
+/// NVMe controllers of this host, with their disks, and what speaks against driving each
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  iotoll blk list
+  iotoll blk list --json")]
+pub(crate) struct BlkList {
+    /// Where /sys, /proc and /dev are, if they are another host's
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) root: Option<PathBuf>,
+    /// Print one JSON document with schema iotoll.blk-list/1
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// A disk to read or write.
+#[derive(Debug, Args)]
+pub(crate) struct BlkTarget {
+    /// The controller's address (`iotoll blk list`), or a file whose bytes are blocks of 4 KiB
+    #[arg(value_name = "ADDRESS|FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) target: String,
+    /// Number of the namespace [default: the first]
+    #[arg(long, value_name = "N")]
+    pub(crate) namespace: Option<u32>,
+    /// Take the adapter from the kernel's driver for as long as this runs
+    #[arg(long)]
+    pub(crate) take: bool,
+}
+
+impl BlkTarget {
+    /// Addresses have no slash in them, and are not the names of files here.
+    pub(crate) fn is_file(&self) -> bool {
+        self.target.contains('/') || std::path::Path::new(&self.target).exists()
+    }
+}
+
+/// Read blocks past the kernel
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  sudo iotoll blk read 0000:3b:00.0 --take --first 0 --blocks 8 | hexdump -C
+  iotoll blk read ./disk.img --blocks 1 -o block.bin
+
+Without --take it is told what would be done to take the adapter from the kernel's driver, and nothing is done. A disk that is
+mounted, swapped to, or part of another device is never taken.")]
+pub(crate) struct BlkRead {
+    #[command(flatten)]
+    pub(crate) target: BlkTarget,
+    /// The first block
+    #[arg(long, value_name = "BLOCK", default_value_t = 0)]
+    pub(crate) first: u64,
+    /// How many [default: to the end]
+    #[arg(long, value_name = "N")]
+    pub(crate) blocks: Option<u64>,
+    /// Where they go [default: standard output]
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// Write a file's bytes to blocks past the kernel, flush, and read them again
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  sudo iotoll blk write 0000:3b:00.0 --take --first 1024 -i image.bin
+  iotoll blk write ./disk.img --first 0 -i block.bin
+
+What the blocks had is lost.")]
+pub(crate) struct BlkWrite {
+    #[command(flatten)]
+    pub(crate) target: BlkTarget,
+    /// The first block
+    #[arg(long, value_name = "BLOCK")]
+    pub(crate) first: u64,
+    /// What is written, whole blocks
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) input: PathBuf,
+}
+
+/// What a controller is, and its error log
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  sudo iotoll blk log 0000:3b:00.0 --take
+  sudo iotoll blk log 0000:3b:00.0 --take --json
+
+Exit status: 1 if the log has entries, 0 if it has none, 2 on errors.")]
+pub(crate) struct BlkLog {
+    /// The controller's address (`iotoll blk list`)
+    #[arg(value_name = "ADDRESS")]
+    pub(crate) address: String,
+    /// Take the adapter from the kernel's driver for as long as this runs
+    #[arg(long)]
+    pub(crate) take: bool,
+    /// Print one JSON document with schema iotoll.blk-log/1
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Wait until standard input ends, and give an adapter back to the driver that had it
+#[derive(Debug, Args)]
+pub(crate) struct BlkGiveBack {
+    /// Its address
+    pub(crate) address: String,
+    /// The driver, a hyphen for none
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) driver: String,
+    /// Its driver_override, a hyphen for none
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) driver_override: String,
 }
 
 /// Measure what accesses to memory take: cached, flushed, non-temporal; and an adapter's memory

@@ -3,6 +3,7 @@
 
 mod areas;
 mod bench;
+mod blk;
 mod capture;
 mod cli;
 mod complete;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         Some(Command::Mtrr(Mtrr::Plan(args))) => mtrr::run(&args),
         Some(Command::Lab(command)) => lab::run(&command),
         Some(Command::Bench(command)) => bench::run(&command),
+        Some(Command::Blk(command)) => blk::run(&command),
         Some(Command::Model(command)) => model::run(&command),
         #[cfg(feature = "sweep")]
         Some(Command::Sweep(args)) => sweep::run(&args),

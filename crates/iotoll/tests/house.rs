@@ -14,13 +14,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("dma", &["iova", "ddw"]),
     ("nvme", &["dma"]),
     ("host", &["toll", "ddw"]),
-    ("bench", &["toll", "iova", "dma"]),
+    ("bench", &["toll", "iova", "dma", "nvme"]),
     ("model", &["toll", "iova", "ddw", "dma", "des", "host"]),
     ("report", &["toll", "host", "bench", "model"]),
     ("lab-plugin", &[]),
     ("lab-guest", &["iova", "dma", "nvme"]),
     ("lab", &["toll"]),
-    ("iotoll", &["toll", "host", "bench", "model", "report", "lab"]),
+    ("iotoll", &["toll", "host", "dma", "nvme", "bench", "model", "report", "lab"]),
 ];
 
 /// Libraries that only some crates may know.
@@ -33,6 +33,7 @@ const KNOWN_TO: &[(&str, &[&str])] = &[
     ("rayon", &["iotoll"]),
     ("maud", &["report"]),
     ("comfy-table", &["report"]),
+    ("io-uring", &["bench"]),
     ("hdrhistogram", &["bench", "des"]),
     ("libloading", &["bench"]),
 ];

@@ -1,18 +1,18 @@
-//! An NVMe controller that vfio-pci has: its IOMMU's translations, memory that stays mapped, and a queue pair.
+//! An NVMe controller that vfio-pci has, with memory that stays mapped and a queue pair.
 
 use crate::error::Result;
-use dma::vfio::Type1;
-use dma::{Domain, Invalidation, Limits, Mapper, Pool, Ram};
-use iova::{Allocator, Host, Percpu};
+use dma::Bill;
+use dma::vfio::Way;
 use nvme::{Buffer, Controller, Namespace, QueuePair};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 const MEMORY_BYTES: u64 = 8 << 20;
 
 /// A controller with one queue pair.
 pub(crate) struct Adapter {
     /// Keeps the controller and what is mapped for it.
-    pub(crate) controller: Controller,
+    adapter: nvme::Adapter,
+    controller: Arc<Mutex<Controller>>,
     pub(crate) disk: Namespace,
     pub(crate) queue: QueuePair,
 }
@@ -20,31 +20,34 @@ pub(crate) struct Adapter {
 impl Adapter {
     /// Brings up the controller at an address of the PCI bus, with room for `depth` commands at a time.
     pub(crate) fn open(address: &str, depth: u16) -> Result<Self> {
-        let memory = Arc::new(Ram::of_this_process(MEMORY_BYTES)?);
-        let (translation, devices) = Type1::open(&[address], Arc::clone(&memory))?;
-        let device = devices.into_iter().next().ok_or("VFIO gave no device")?;
-        device.enable()?;
-        let registers = Arc::new(device.registers(0)?);
-        let mapper = mapper(translation, &memory)?;
-        let mut controller = Controller::open(registers, mapper, memory)?;
-        let disk = *controller.namespaces().first().ok_or("the controller has no namespace")?;
+        let adapter = nvme::Adapter::open(address, Way::Type1, MEMORY_BYTES)?;
+        let controller = adapter.controller();
+        let mut guard = lock(&controller)?;
+        let disk = *guard.namespaces().first().ok_or("the controller has no namespace")?;
         // One entry stays free, by which a full ring is told from an empty one.
-        let queue = controller.queue_pair(depth + 1)?;
-        Ok(Self { controller, disk, queue })
+        let queue = guard.queue_pair(depth + 1)?;
+        drop(guard);
+        Ok(Self { adapter, controller, disk, queue })
     }
 
     /// Memory that stays mapped.
     pub(crate) fn buffer(&mut self, bytes: u64) -> Result<Buffer> {
-        Ok(self.controller.allocate(bytes)?)
+        Ok(lock(&self.controller)?.allocate(bytes)?)
+    }
+
+    /// What has been mapped for it.
+    pub(crate) fn bill(&self) -> Result<Bill> {
+        Ok(lock(&self.controller)?.bill())
+    }
+
+    /// Lets it go.
+    pub(crate) fn shut_down(self) -> Result<()> {
+        let Self { adapter, controller, queue, .. } = self;
+        drop((controller, queue));
+        Ok(adapter.shut_down()?)
     }
 }
 
-fn mapper(translation: Type1, memory: &Arc<Ram>) -> Result<Mapper> {
-    let pages = (1 << 32) / 4096;
-    let allocator = |space: &iova::Space| {
-        Ok(Box::new(Percpu::new(space, pages, Host::new())?) as Box<dyn Allocator + Send + Sync>)
-    };
-    let domain = Domain::new(Arc::new(translation), allocator, Invalidation::Elsewhere)?;
-    let pool = Pool::new(memory.clone(), memory.base(), memory.bytes())?;
-    Ok(Mapper::translated(Limits::of_bits(64), Arc::new(domain)).with_coherent(Arc::new(pool)))
+fn lock(controller: &Mutex<Controller>) -> Result<MutexGuard<'_, Controller>> {
+    controller.lock().map_err(|_| "a thread of this program panicked".into())
 }

@@ -33,7 +33,7 @@ impl Reads<'_> {
         let piece = |index| buffer.piece(index * self.bytes, self.bytes);
         let pieces = (0..self.depth.into()).map(piece).collect::<std::result::Result<Vec<Piece>, _>>()?;
         let mut place = Place::of(&adapter, self.bytes);
-        let before = adapter.controller.bill();
+        let before = adapter.bill()?;
         come_to_rest();
         for _ in 0..WARM_UP.div_ceil(self.depth.into()) {
             batch(&mut adapter, &mut place, &pieces)?;
@@ -45,11 +45,10 @@ impl Reads<'_> {
             mark::end();
             read?;
         }
-        if adapter.controller.bill() != before {
+        if adapter.bill()? != before {
             return Err("reads of mapped memory have mapped, unmapped or invalidated something".into());
         }
-        adapter.controller.free(buffer)?;
-        Ok(adapter.controller.shut_down()?)
+        adapter.shut_down()
     }
 }
 

@@ -5,12 +5,9 @@
 //!
 //! The kernel's driver must have left the adapter to vfio-pci before.
 
-use dma::vfio::{Device, Iommufd, Type1};
-use dma::{Domain, Invalidation, Limits, Mapper, MemoryAddress, Pool, Ram, Translation};
-use iova::{Allocator, Host, Percpu};
-use nvme::{Buffer, Controller, Done, Namespace, QueuePair};
+use dma::{MemoryAddress, Ram};
+use nvme::{Adapter, Buffer, Done, Namespace, QueuePair};
 use std::error::Error;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const MEMORY_BYTES: u64 = 8 << 20;
@@ -31,12 +28,10 @@ fn main() -> Result<()> {
 
 /// Does all of it with the controller at an address.
 pub fn run(adapter: &str, way: &str) -> Result<()> {
-    let memory = Arc::new(Ram::of_this_process(MEMORY_BYTES)?);
-    let (translation, device) = open(adapter, way, &memory)?;
-    device.enable()?;
-    let registers = Arc::new(device.registers(0)?);
-    let mapper = mapper(translation, &memory)?;
-    let mut controller = Controller::open(registers, mapper, Arc::clone(&memory))?;
+    let adapter = Adapter::open(adapter, way.parse()?, MEMORY_BYTES)?;
+    let shared = adapter.controller();
+    let mut controller = shared.lock().map_err(|_| "the lock is poisoned")?;
+    let memory = controller.ram();
     println!("verify: {:?}", controller.identity());
     let disk = *controller.namespaces().first().ok_or("no namespace")?;
     println!("verify: {disk:?}");
@@ -62,33 +57,11 @@ pub fn run(adapter: &str, way: &str) -> Result<()> {
     println!("verify: beyond the end: {}", done[0].status);
     expect(done[0].tag == beyond && !done[0].status.is_success(), "the controller refuses what is beyond")?;
     controller.free(buffer)?;
-    controller.shut_down()?;
+    drop(controller);
+    drop(shared);
+    adapter.shut_down()?;
     println!("verify: {way}: all as expected");
     Ok(())
-}
-
-fn open(adapter: &str, way: &str, memory: &Arc<Ram>) -> Result<(Arc<dyn Translation>, Device)> {
-    let memory = Arc::clone(memory);
-    let (translation, devices): (Arc<dyn Translation>, Vec<Device>) = match way {
-        "vfio" => Type1::open(&[adapter], memory).map(shared)?,
-        "iommufd" => Iommufd::open(&[adapter], memory).map(shared)?,
-        other => return Err(format!("no way {other:?}: vfio or iommufd").into()),
-    };
-    Ok((translation, devices.into_iter().next().ok_or("no device")?))
-}
-
-fn shared<T: Translation + 'static>((one, devices): (T, Vec<Device>)) -> (Arc<dyn Translation>, Vec<Device>) {
-    (Arc::new(one), devices)
-}
-
-fn mapper(translation: Arc<dyn Translation>, memory: &Arc<Ram>) -> Result<Mapper> {
-    let pages = (1 << 32) / 4096;
-    let allocator = |space: &iova::Space| {
-        Ok(Box::new(Percpu::new(space, pages, Host::new())?) as Box<dyn Allocator + Send + Sync>)
-    };
-    let domain = Domain::new(translation, allocator, Invalidation::Elsewhere)?;
-    let pool = Pool::new(memory.clone(), memory.base(), memory.bytes())?;
-    Ok(Mapper::translated(Limits::of_bits(64), Arc::new(domain)).with_coherent(Arc::new(pool)))
 }
 
 /// A disk that is written or read from one end to the other.

@@ -1,7 +1,9 @@
 //! A controller that this process drives: brought up, asked what it is, and given queues.
 
+use crate::bring_up::{disable, wait_for, wait_until};
+use crate::link::Link;
 use crate::prp::Piece;
-use crate::queue_pair::{Done, LIST_BYTES, Place, QueueError, QueuePair, Tag};
+use crate::queue_pair::{COMMANDS_MAX, Done, LIST_BYTES, Place, QueueError, QueuePair};
 use crate::registers::Registers;
 use crate::spec::command::{COMMAND_BYTES, Command, Identify};
 use crate::spec::completion::COMPLETION_BYTES;
@@ -9,9 +11,9 @@ use crate::spec::identify::{self, STRUCTURE_BYTES, Structure};
 use crate::spec::registers::{self as register, Capabilities, Configuration};
 use crate::spec::status::Status;
 use dma::{Bill, Coherent, DmaError, Mapper, MemoryAddress, NoMemory, Ram};
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Why a controller can't be driven, or has not done what it was asked for.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +24,17 @@ pub enum NvmeError {
     /// It has failed, and wants a reset.
     #[error("the controller has failed (CSTS.CFS), and wants a reset")]
     Fatal,
+    /// It was reset by somebody else, or by its link, and wants to be brought up again.
+    #[error(
+        "the controller has stopped (CSTS.RDY is clear): it, or its link, was reset, and it wants to be brought up again"
+    )]
+    Stopped,
+    /// It is another one after a reset.
+    #[error("{what} is not what it was before the reset")]
+    Changed {
+        /// What of it.
+        what: &'static str,
+    },
     /// It has not done something in time.
     #[error("the controller has not {what} within {} ms", limit.as_millis())]
     Late {
@@ -57,8 +70,6 @@ pub const PAGE_BYTES: u64 = 4096;
 const ADMIN_ENTRIES: u16 = 32;
 /// An admin command takes no longer, as Linux has it (`admin_timeout`).
 const ADMIN_LIMIT: Duration = Duration::from_secs(60);
-/// Between two looks at what takes long.
-const LOOK: Duration = Duration::from_micros(50);
 
 /// A namespace: a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +80,8 @@ pub struct Namespace {
     pub is: identify::Namespace,
     /// Bytes of one command at most.
     pub transfer_bytes_max: u64,
+    /// Its controller takes scatter-gather lists.
+    pub has_sgl: bool,
 }
 
 /// Memory that stays mapped for the controller until it is [freed](Controller::free): no command that uses it maps anything.
@@ -98,21 +111,31 @@ impl Buffer {
     }
 }
 
+/// A queue pair that is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueOptions {
+    /// Entries of its rings: as many commands, less one, can be under way. A controller may have fewer.
+    pub entries: u16,
+    /// The MSI-X vector by which completions interrupt; without one the queue is polled.
+    pub vector: Option<u16>,
+}
+
 /// A controller.
 #[derive(Debug)]
 pub struct Controller {
-    registers: Arc<dyn Registers>,
+    pub(crate) link: Arc<Link>,
     mapper: Mapper,
     ram: Arc<Ram>,
-    capabilities: Capabilities,
-    admin: QueuePair,
+    pub(crate) capabilities: Capabilities,
+    pub(crate) admin: QueuePair,
     identity: identify::Controller,
     namespaces: Vec<Namespace>,
-    /// I/O queue pairs that it has, and that were created.
-    queues: [u16; 2],
-    /// Memory of queues, which is the controller's until it is shut down.
-    mapped: Vec<Coherent>,
+    /// I/O queue pairs that it has.
+    pairs_max: u16,
+    /// Memory of queues by their numbers, which is the controller's until it has deleted them.
+    mapped: BTreeMap<u16, Vec<Coherent>>,
     bill: Bill,
+    admin_limit: Duration,
 }
 
 impl Controller {
@@ -124,67 +147,83 @@ impl Controller {
         let capabilities = Capabilities(registers.read_u64(register::CAPABILITIES));
         check(capabilities)?;
         disable(&*registers, capabilities)?;
-        let (mut bill, mut mapped) = (Bill::default(), Vec::new());
-        let place = allocate(&mapper, ADMIN_ENTRIES, 0, capabilities, &mut mapped, &mut bill)?;
-        registers.write_u32(register::ADMIN_QUEUES, register::admin_queues(ADMIN_ENTRIES, ADMIN_ENTRIES));
-        registers.write_u64(register::ADMIN_SUBMISSION_QUEUE, place.submissions.1.0);
-        registers.write_u64(register::ADMIN_COMPLETION_QUEUE, place.completions.1.0);
-        registers.write_u32(register::CONFIGURATION, Configuration::enabled(PAGE_BYTES).0);
-        wait_until(&*registers, capabilities, "become ready", register::Status::is_ready)?;
-        let admin = QueuePair::new(Arc::clone(&registers), Arc::clone(&ram), place);
-        let unknown = identify::Controller::read(&[0; STRUCTURE_BYTES]);
-        let (namespaces, queues) = (Vec::new(), [0; 2]);
+        let mut bill = Bill::default();
+        let options = QueueOptions { entries: ADMIN_ENTRIES, vector: None };
+        let (place, memory) = allocate(&mapper, options, 0, capabilities, &mut bill)?;
+        let link = Arc::new(Link::new(registers));
         let mut controller = Self {
-            registers,
+            admin: QueuePair::new(Arc::clone(&link), Arc::clone(&ram), place),
+            link,
             mapper,
             ram,
             capabilities,
-            admin,
-            identity: unknown,
-            namespaces,
-            queues,
-            mapped,
+            identity: identify::Controller::read(&[0; STRUCTURE_BYTES]),
+            namespaces: Vec::new(),
+            pairs_max: 0,
+            mapped: BTreeMap::from([(0, memory)]),
             bill,
+            admin_limit: ADMIN_LIMIT,
         };
-        controller.ask()?;
+        controller.enable()?;
+        (controller.identity, controller.namespaces) = controller.ask()?;
         Ok(controller)
     }
 
+    /// Brings it up with its admin queue.
+    pub(crate) fn enable(&mut self) -> Result<(), NvmeError> {
+        let (registers, place) = (self.link.registers(), self.admin.place);
+        registers.write_u32(register::ADMIN_QUEUES, register::admin_queues(place.entries, place.entries));
+        registers.write_u64(register::ADMIN_SUBMISSION_QUEUE, place.submissions.1.0);
+        registers.write_u64(register::ADMIN_COMPLETION_QUEUE, place.completions.1.0);
+        registers.write_u32(register::CONFIGURATION, Configuration::enabled(PAGE_BYTES).0);
+        wait_until(registers, self.capabilities, "become ready", register::Status::is_ready)
+    }
+
     /// Asks what it is, how many queues it has, and which namespaces.
-    fn ask(&mut self) -> Result<(), NvmeError> {
-        self.identity = identify::Controller::read(&self.identify(Identify::Controller)?);
+    pub(crate) fn ask(&mut self) -> Result<(identify::Controller, Vec<Namespace>), NvmeError> {
+        let identity = identify::Controller::read(&self.identify(Identify::Controller)?);
         let granted = self.administer("asking for queues", Command::set_queues(u16::MAX, u16::MAX))?;
         let less_one = [granted.result as u16, (granted.result >> 16) as u16];
-        self.queues[0] = less_one[0].min(less_one[1]).saturating_add(1);
-        let transfer_bytes_max = self.transfer_bytes_max();
+        self.pairs_max = less_one[0].min(less_one[1]).saturating_add(1);
+        let transfer_bytes_max = self.transfer_bytes_max(identity.transfer_pages_shift);
         let list = self.identify(Identify::NamespacesAfter(0))?;
+        let mut namespaces = Vec::new();
         for number in identify::active_namespaces(&list) {
             let structure = self.identify(Identify::Namespace(number))?;
             if let Some(is) = identify::Namespace::read(&structure) {
-                self.namespaces.push(Namespace { number, is, transfer_bytes_max });
+                let has_sgl = identity.has_sgl;
+                namespaces.push(Namespace { number, is, transfer_bytes_max, has_sgl });
             }
         }
-        Ok(())
+        Ok((identity, namespaces))
     }
 
     /// By what the controller says, and by what a command's list has room for.
-    fn transfer_bytes_max(&self) -> u64 {
+    fn transfer_bytes_max(&self, shift: u8) -> u64 {
         // The first entry is in the command.
         let listed = (LIST_BYTES / crate::prp::ENTRY_BYTES) * PAGE_BYTES;
-        let pages = 1_u64.checked_shl(self.identity.transfer_pages_shift.into()).unwrap_or(u64::MAX);
-        match self.identity.transfer_pages_shift {
+        let pages = 1_u64.checked_shl(shift.into()).unwrap_or(u64::MAX);
+        match shift {
             0 => listed,
             _ => pages.saturating_mul(self.capabilities.page_bytes()[0]).min(listed),
         }
     }
 
     fn identify(&mut self, what: Identify) -> Result<Structure, NvmeError> {
+        self.told_by("identifying", |data| Command::identify(what, data))
+    }
+
+    /// Carries out a command that writes a page, and reads that.
+    pub(crate) fn told_by(
+        &mut self,
+        what: &'static str,
+        command: impl FnOnce([u64; 2]) -> Command,
+    ) -> Result<Structure, NvmeError> {
         let buffer = self.allocate(STRUCTURE_BYTES as u64)?;
         let mut structure = [0; STRUCTURE_BYTES];
-        let command = Command::identify(what, [buffer.0.at.0, 0]);
-        let done = self.administer("identifying", command);
+        let done = self.administer(what, command([buffer.0.at.0, 0]));
         // A controller that may still write keeps its memory.
-        if !matches!(done, Err(NvmeError::Late { .. })) {
+        if matches!(done, Ok(_) | Err(NvmeError::Refused { .. })) {
             self.ram.read(buffer.memory(), &mut structure)?;
             self.free(buffer)?;
         }
@@ -192,10 +231,10 @@ impl Controller {
     }
 
     /// Carries out an admin command, and waits for it.
-    fn administer(&mut self, what: &'static str, command: Command) -> Result<Done, NvmeError> {
+    pub(crate) fn administer(&mut self, what: &'static str, command: Command) -> Result<Done, NvmeError> {
         let tag = self.admin.submit(command)?;
         self.admin.ring();
-        let done = wait_for(&mut self.admin, &*self.registers, tag, ADMIN_LIMIT)?;
+        let done = wait_for(&mut self.admin, self.link.registers(), tag, self.admin_limit)?;
         if done.status.is_success() {
             Ok(done)
         } else {
@@ -234,20 +273,61 @@ impl Controller {
     /// # Errors
     /// [`NvmeError`]; also if it has no further queue.
     pub fn queue_pair(&mut self, entries: u16) -> Result<QueuePair, NvmeError> {
-        let [most, created] = self.queues;
-        if created == most {
-            return Err(NvmeError::Lacks("further I/O queue"));
-        }
-        let entries_max = self.capabilities.queue_entries_max().min(u16::MAX.into()) as u16;
-        let (number, entries) = (created + 1, entries.clamp(2, entries_max));
-        let place =
-            allocate(&self.mapper, entries, number, self.capabilities, &mut self.mapped, &mut self.bill)?;
-        let command = Command::create_completion_queue(number, entries, place.completions.1.0, None);
+        self.queue_pair_with(QueueOptions { entries, vector: None })
+    }
+
+    /// A queue pair of its own for a thread, by what is wanted of it.
+    ///
+    /// # Errors
+    /// As of [`queue_pair`](Self::queue_pair).
+    pub fn queue_pair_with(&mut self, options: QueueOptions) -> Result<QueuePair, NvmeError> {
+        let number = (1..=self.pairs_max).find(|number| !self.mapped.contains_key(number));
+        let number = number.ok_or(NvmeError::Lacks("further I/O queue"))?;
+        let entries_max = self.capabilities.queue_entries_max().min(u32::from(COMMANDS_MAX) + 1) as u16;
+        let options = QueueOptions { entries: options.entries.clamp(2, entries_max), ..options };
+        let (place, memory) = allocate(&self.mapper, options, number, self.capabilities, &mut self.bill)?;
+        // From here on it may be the controller's, whatever it answers.
+        self.mapped.insert(number, memory);
+        self.create(place)?;
+        Ok(QueuePair::new(Arc::clone(&self.link), Arc::clone(&self.ram), place))
+    }
+
+    /// Has the controller take a queue pair.
+    pub(crate) fn create(&mut self, place: Place) -> Result<(), NvmeError> {
+        let Place { number, entries, vector, .. } = place;
+        let command = Command::create_completion_queue(number, entries, place.completions.1.0, vector);
         self.administer("creating a completion queue", command)?;
         let command = Command::create_submission_queue(number, entries, place.submissions.1.0, number);
-        self.administer("creating a submission queue", command)?;
-        self.queues[1] = number;
-        Ok(QueuePair::new(Arc::clone(&self.registers), Arc::clone(&self.ram), place))
+        self.administer("creating a submission queue", command).map(|_| ())
+    }
+
+    /// Has the controller let a queue pair go, with all that is under way in it, and takes its memory back.
+    ///
+    /// # Errors
+    /// [`NvmeError`]; then its memory stays the controller's.
+    pub fn delete(&mut self, queue: QueuePair) -> Result<(), NvmeError> {
+        let number = queue.place.number;
+        self.administer("deleting a submission queue", Command::delete_submission_queue(number))?;
+        self.administer("deleting a completion queue", Command::delete_completion_queue(number))?;
+        drop(queue);
+        self.give_back(number)
+    }
+
+    fn give_back(&mut self, number: u16) -> Result<(), NvmeError> {
+        for coherent in self.mapped.remove(&number).unwrap_or_default() {
+            self.mapper.free_coherent(coherent, &mut self.bill)?;
+        }
+        Ok(())
+    }
+
+    /// The memory that it shares with this process.
+    pub fn ram(&self) -> Arc<Ram> {
+        Arc::clone(&self.ram)
+    }
+
+    /// From now on admin commands have so long; it is 60 s otherwise.
+    pub fn wait_at_most(&mut self, limit: Duration) {
+        self.admin_limit = limit;
     }
 
     /// What has been mapped for it, and what that cost.
@@ -260,15 +340,15 @@ impl Controller {
     /// # Errors
     /// [`NvmeError`]; then their memory stays the controller's.
     pub fn shut_down(mut self) -> Result<(), NvmeError> {
-        let configuration = Configuration(self.registers.read_u32(register::CONFIGURATION));
-        self.registers.write_u32(register::CONFIGURATION, configuration.shutting_down().0);
+        let registers = self.link.registers();
+        let configuration = Configuration(registers.read_u32(register::CONFIGURATION));
+        registers.write_u32(register::CONFIGURATION, configuration.shutting_down().0);
         let is_down = register::Status::is_shut_down;
-        wait_until(&*self.registers, self.capabilities, "shut down", is_down)?;
-        disable(&*self.registers, self.capabilities)?;
-        for coherent in std::mem::take(&mut self.mapped) {
-            self.mapper.free_coherent(coherent, &mut self.bill)?;
-        }
-        Ok(())
+        wait_until(registers, self.capabilities, "shut down", is_down)?;
+        self.link.forget();
+        disable(self.link.registers(), self.capabilities)?;
+        let numbers: Vec<u16> = self.mapped.keys().copied().collect();
+        numbers.into_iter().try_for_each(|number| self.give_back(number))
     }
 }
 
@@ -284,101 +364,30 @@ fn check(capabilities: Capabilities) -> Result<(), NvmeError> {
     }
 }
 
-/// Takes a controller out of work, so that it forgets all queues.
-fn disable(registers: &dyn Registers, capabilities: Capabilities) -> Result<(), NvmeError> {
-    registers.write_u32(register::CONFIGURATION, 0);
-    wait_for_status(registers, capabilities, "stopped", |status| !status.is_ready())
-}
-
-/// Waits for a status of a controller that has not failed.
-fn wait_until(
-    registers: &dyn Registers,
-    capabilities: Capabilities,
-    what: &'static str,
-    holds: impl Fn(register::Status) -> bool,
-) -> Result<(), NvmeError> {
-    wait_for_status(registers, capabilities, what, |status| status.is_fatal() || holds(status))?;
-    working(registers)
-}
-
-fn wait_for_status(
-    registers: &dyn Registers,
-    capabilities: Capabilities,
-    what: &'static str,
-    holds: impl Fn(register::Status) -> bool,
-) -> Result<(), NvmeError> {
-    let limit = Duration::from_millis(capabilities.timeout_ms().max(500));
-    let begin = Instant::now();
-    loop {
-        let status = register::Status(registers.read_u32(register::STATUS));
-        if status == register::Status::GONE {
-            return Err(NvmeError::Gone);
-        }
-        if holds(status) {
-            return Ok(());
-        }
-        if begin.elapsed() > limit {
-            return Err(NvmeError::Late { what, limit });
-        }
-        thread::sleep(LOOK);
-    }
-}
-
-/// Whether a controller is there and has not failed.
-pub(crate) fn working(registers: &dyn Registers) -> Result<(), NvmeError> {
-    match register::Status(registers.read_u32(register::STATUS)) {
-        register::Status::GONE => Err(NvmeError::Gone),
-        status if status.is_fatal() => Err(NvmeError::Fatal),
-        _ => Ok(()),
-    }
-}
-
-/// Waits for one command of a queue that has no other under way.
-pub(crate) fn wait_for(
-    queue: &mut QueuePair,
-    registers: &dyn Registers,
-    tag: Tag,
-    limit: Duration,
-) -> Result<Done, NvmeError> {
-    let begin = Instant::now();
-    let mut found = None;
-    loop {
-        queue.poll(usize::MAX, |done| {
-            if done.tag == tag {
-                found = Some(done);
-            }
-        })?;
-        if let Some(done) = found {
-            return Ok(done);
-        }
-        working(registers)?;
-        if begin.elapsed() > limit {
-            return Err(NvmeError::Late { what: "completed a command", limit });
-        }
-        thread::sleep(LOOK);
-    }
-}
-
 /// Memory for both rings of a queue, and for the lists of its commands.
 fn allocate(
     mapper: &Mapper,
-    entries: u16,
+    options: QueueOptions,
     number: u16,
     capabilities: Capabilities,
-    mapped: &mut Vec<Coherent>,
     bill: &mut Bill,
-) -> Result<Place, NvmeError> {
+) -> Result<(Place, Vec<Coherent>), NvmeError> {
+    let QueueOptions { entries, vector } = options;
+    let mut memory = Vec::new();
     let mut of_each = |entry_bytes: u64| -> Result<_, NvmeError> {
         let coherent = mapper.allocate_coherent(u64::from(entries) * entry_bytes, bill)?;
         let place = (coherent.memory, coherent.at);
-        mapped.push(coherent);
+        memory.push(coherent);
         Ok(place)
     };
-    Ok(Place {
+    let place = Place {
+        number,
         submissions: of_each(COMMAND_BYTES as u64)?,
         completions: of_each(COMPLETION_BYTES as u64)?,
         entries,
+        vector,
         doorbells: [capabilities.submission_doorbell(number), capabilities.completion_doorbell(number)],
         lists: of_each(LIST_BYTES)?,
-    })
+    };
+    Ok((place, memory))
 }

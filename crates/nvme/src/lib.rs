@@ -15,18 +15,28 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(target_os = "linux")]
+mod adapter;
 mod blocks;
+mod bring_up;
+pub mod chunk;
 mod controller;
 pub mod emulated;
+mod link;
 pub mod prp;
 mod queue_pair;
+mod recovery;
 mod registers;
 mod ring;
 pub mod sgl;
 pub mod spec;
+#[cfg(target_os = "linux")]
+pub mod takeover;
 pub mod walk;
 
+#[cfg(target_os = "linux")]
+pub use adapter::{Adapter, AdapterError};
 pub use blocks::BlockError;
-pub use controller::{Buffer, Controller, Namespace, NvmeError, PAGE_BYTES};
+pub use controller::{Buffer, Controller, Namespace, NvmeError, PAGE_BYTES, QueueOptions};
 pub use queue_pair::{Done, QueueError, QueuePair, Tag};
 pub use registers::Registers;

@@ -2,54 +2,47 @@
 
 use crate::spec::command::{COMMAND_BYTES, Command};
 use crate::spec::completion::{COMPLETION_BYTES, Completion};
-use dma::{ByteOrder, MemoryAddress, NoMemory, Ram};
+use dma::{MemoryAddress, NoMemory, Ram};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// A submission queue, from the host's side.
+///
+/// It does not ask how far the controller has read it: with fewer commands under way than it has entries, the place of the next was read.
+/// Either its command of the round before is completed, or one that was submitted behind that is, and commands are read in their order.
 #[derive(Debug)]
 pub(crate) struct Submissions {
     ram: Arc<Ram>,
     at: MemoryAddress,
     entries: u16,
     tail: u16,
-    /// How far the controller has read it, as far as it has told.
-    head: u16,
 }
 
 impl Submissions {
     pub(crate) fn new(ram: Arc<Ram>, at: MemoryAddress, entries: u16) -> Self {
-        Self { ram, at, entries, tail: 0, head: 0 }
+        Self { ram, at, entries, tail: 0 }
     }
 
-    pub(crate) fn is_full(&self) -> bool {
-        self.after(self.tail) == self.head
-    }
-
-    /// Puts a command behind the others. The controller is not told.
+    /// Puts a command behind the others. The controller is not told: the doorbell, which is written behind a barrier, tells it.
+    #[inline]
     pub(crate) fn push(&mut self, command: &Command) -> Result<(), NoMemory> {
-        let at = self.at.0 + u64::from(self.tail) * COMMAND_BYTES as u64;
-        for (offset, word) in (0..).step_by(8).zip(&command.0) {
-            self.ram.write_u64(MemoryAddress(at + offset), ByteOrder::Little, *word)?;
+        let at = MemoryAddress(self.at.0 + u64::from(self.tail) * COMMAND_BYTES as u64);
+        let entry = self.ram.words_at::<{ COMMAND_BYTES / 8 }>(at)?;
+        for (into, word) in entry.iter().zip(&command.0) {
+            into.store(word.to_le(), Ordering::Relaxed);
         }
-        self.tail = self.after(self.tail);
+        self.tail = if self.tail + 1 == self.entries { 0 } else { self.tail + 1 };
         Ok(())
     }
 
+    #[inline]
     pub(crate) fn tail(&self) -> u16 {
         self.tail
     }
 
-    /// A completion has told how far the controller has read; `false` if that is nowhere in the queue.
-    pub(crate) fn read_up_to(&mut self, head: u16) -> bool {
-        let is_there = head < self.entries;
-        if is_there {
-            self.head = head;
-        }
-        is_there
-    }
-
-    fn after(&self, place: u16) -> u16 {
-        if place + 1 == self.entries { 0 } else { place + 1 }
+    /// Empty, as when it was made.
+    pub(crate) fn clear(&mut self) {
+        self.tail = 0;
     }
 }
 
@@ -70,38 +63,57 @@ impl Completions {
     }
 
     /// The next completion, if it is there. The controller is not told that its place is free.
+    #[inline]
     pub(crate) fn pop(&mut self) -> Result<Option<Completion>, NoMemory> {
-        let at = self.at.0 + u64::from(self.head) * COMPLETION_BYTES as u64;
-        let read = |at| self.ram.read_u64(MemoryAddress(at), ByteOrder::Little);
+        let completion = self.look(self.head, self.phase)?;
+        if completion.is_some() {
+            (self.head, self.phase) = self.after(self.head, self.phase);
+        }
+        Ok(completion)
+    }
+
+    /// Completions that are there.
+    pub(crate) fn arrived(&self) -> Result<usize, NoMemory> {
+        let (mut head, mut phase, mut arrived) = (self.head, self.phase, 0);
+        while arrived < usize::from(self.entries) && self.look(head, phase)?.is_some() {
+            (head, phase) = self.after(head, phase);
+            arrived += 1;
+        }
+        Ok(arrived)
+    }
+
+    /// What is at a place, if it is new.
+    #[inline]
+    fn look(&self, place: u16, phase: bool) -> Result<Option<Completion>, NoMemory> {
+        let at = MemoryAddress(self.at.0 + u64::from(place) * COMPLETION_BYTES as u64);
+        let [first, last] = self.ram.words_at(at)?;
         // The word with the phase first: what lies beside it was written before.
-        let last = read(at + 8)?;
-        if Completion([0, last]).phase() != self.phase {
+        let last = u64::from_le(last.load(Ordering::Acquire));
+        if Completion([0, last]).phase() != phase {
             return Ok(None);
         }
-        let completion = Completion([read(at)?, last]);
-        self.head += 1;
-        if self.head == self.entries {
-            (self.head, self.phase) = (0, !self.phase);
-        }
-        Ok(Some(completion))
+        Ok(Some(Completion([u64::from_le(first.load(Ordering::Relaxed)), last])))
     }
 
-    /// Completions that are there, from the head on.
-    pub(crate) fn arrived(&self) -> usize {
-        let is_new = |place: u16| {
-            // Behind the ring's end entries of the next round begin, whose phase is the other.
-            let (index, phase) = match place.checked_sub(self.entries - self.head) {
-                None => (self.head + place, self.phase),
-                Some(index) => (index, !self.phase),
-            };
-            let at = self.at.0 + u64::from(index) * COMPLETION_BYTES as u64;
-            let last = self.ram.read_u64(MemoryAddress(at + 8), ByteOrder::Little);
-            last.is_ok_and(|last| Completion([0, last]).phase() == phase)
-        };
-        (0..self.entries).take_while(|place| is_new(*place)).count()
+    #[inline]
+    fn after(&self, place: u16, phase: bool) -> (u16, bool) {
+        if place + 1 == self.entries { (0, !phase) } else { (place + 1, phase) }
     }
 
+    #[inline]
     pub(crate) fn head(&self) -> u16 {
         self.head
+    }
+
+    /// Empty, as when it was made: whatever is in it is no completion of the first round.
+    pub(crate) fn clear(&mut self) -> Result<(), NoMemory> {
+        for place in 0..self.entries {
+            let at = MemoryAddress(self.at.0 + u64::from(place) * COMPLETION_BYTES as u64);
+            for word in self.ram.words_at::<{ COMPLETION_BYTES / 8 }>(at)? {
+                word.store(0, Ordering::Relaxed);
+            }
+        }
+        (self.head, self.phase) = (0, true);
+        Ok(())
     }
 }

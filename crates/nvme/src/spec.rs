@@ -5,6 +5,7 @@
 
 pub mod command;
 pub mod completion;
+pub mod error_log;
 pub mod identify;
 pub mod registers;
 pub mod status;

@@ -2,45 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
-use dma::{
-    Domain, Frames, Invalidation, Iotlb, Limits, Mapper, MemoryAddress, Pool, Ram, Requester, SoftwareDomain,
-    Unit, Vtd,
-};
-use iova::{GapTree, Space};
-use nvme::emulated::{Emulated, Fault};
+#[path = "support/mod.rs"]
+mod support;
+
+use nvme::emulated::Fault;
 use nvme::prp::Piece;
 use nvme::spec::status::Status;
-use nvme::{BlockError, Buffer, Controller, Done, Namespace, NvmeError, QueueError, QueuePair, Tag};
+use nvme::{BlockError, Done, Namespace, NvmeError, QueueError, QueuePair, Tag};
 use proptest::prelude::*;
-use std::sync::Arc;
-
-const BLOCKS: u64 = 512;
-const BLOCK_BYTES: u64 = 512;
-const RAM_BYTES: u64 = 16 << 20;
-const TABLES_BYTES: u64 = 2 << 20;
-const ADAPTER: Requester = Requester(0x0300);
-
-struct Bench {
-    ram: Arc<Ram>,
-    emulated: Arc<Emulated>,
-    controller: Controller,
-}
-
-/// Memory of 16 MiB, tables in its first part, coherent memory in the rest, and a controller that reaches nothing but what is mapped.
-fn bench() -> Bench {
-    let ram = Arc::new(Ram::new(MemoryAddress(0), RAM_BYTES));
-    let frames = Arc::new(Frames::new(MemoryAddress(0), TABLES_BYTES));
-    let unit = Arc::new(Unit::new(Arc::clone(&ram), Iotlb::new(64, 4)));
-    let table: SoftwareDomain<Vtd> = SoftwareDomain::new(Arc::clone(&unit), frames, 4).unwrap();
-    table.attach(ADAPTER);
-    let allocator = |space: &Space| Ok(Box::new(GapTree::new(space)?) as Box<_>);
-    let domain = Domain::new(Arc::new(table), allocator, Invalidation::Strict).unwrap();
-    let pool = Pool::new(ram.clone(), MemoryAddress(TABLES_BYTES), RAM_BYTES - TABLES_BYTES).unwrap();
-    let mapper = Mapper::translated(Limits::of_bits(64), Arc::new(domain)).with_coherent(Arc::new(pool));
-    let emulated = Arc::new(Emulated::new(unit.adapter(ADAPTER), BLOCKS, 9));
-    let controller = Controller::open(emulated.clone(), mapper, Arc::clone(&ram)).unwrap();
-    Bench { ram, emulated, controller }
-}
+use support::{BLOCK_BYTES, BLOCKS, bench, bytes, disk, fill};
 
 /// All that is completed now.
 fn poll(queue: &mut QueuePair) -> Vec<Done> {
@@ -54,20 +24,6 @@ fn one(queue: &mut QueuePair, tag: Tag) -> Status {
     let done = poll(queue);
     assert_eq!((done.len(), done[0].tag), (1, tag));
     done[0].status
-}
-
-fn fill(bench: &Bench, buffer: &Buffer, byte: u8) {
-    bench.ram.write(buffer.memory(), &vec![byte; buffer.bytes() as usize]).unwrap();
-}
-
-fn bytes(bench: &Bench, buffer: &Buffer) -> Vec<u8> {
-    let mut bytes = vec![0; buffer.bytes() as usize];
-    bench.ram.read(buffer.memory(), &mut bytes).unwrap();
-    bytes
-}
-
-fn disk(bench: &Bench) -> Namespace {
-    bench.controller.namespaces()[0]
 }
 
 #[test]
@@ -142,7 +98,9 @@ fn what_can_not_be_is_refused_before_it_is_sent() {
     let large = Namespace { is: nvme::spec::identify::Namespace { blocks: 1 << 20, ..disk.is }, ..disk };
     let long = "1048576 bytes in one command; the controller takes 524288 at most";
     assert_eq!(told(queue.read(&large, 0, &[piece(0, 1 << 20)])), long);
-    assert!(told(queue.read(&disk, 0, &[piece(0, 512), piece(512, 512)])).contains("piece 0 of a buffer"));
+    let without_sgl = Namespace { has_sgl: false, ..disk };
+    let apart = [piece(0, 512), piece(512, 512)];
+    assert!(told(queue.read(&without_sgl, 0, &apart)).contains("piece 0 of a buffer"));
     assert!(buffer.piece(1 << 20, 1).is_err() && buffer.piece(u64::MAX, 2).is_err());
     assert_eq!((queue.room(), bench.emulated.commands()), (3, 0));
 }

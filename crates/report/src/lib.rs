@@ -41,7 +41,8 @@ pub use memory_range::memory_range;
 pub use mtrr_plan::mtrr_plan;
 pub use style::Style;
 pub use terminal::{
-    LabPreset, adapter, adapters_answer, benchmark, benchmark_brief, block_answer, hosts_answer, inspection,
+    BlockAdapter, BlockDisk, ControllerLog, LabPreset, LogEntry, adapter, adapters_answer, benchmark,
+    benchmark_brief, blk_benchmark, block_adapters, block_answer, controller_log, hosts_answer, inspection,
     lab_list, map_benchmark, memory_answer, memtype_benchmark, model_answer, reproduction, toll_difference,
     toll_sheet, toll_table,
 };

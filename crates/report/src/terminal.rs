@@ -2,6 +2,8 @@
 
 mod adapters_answer;
 mod benchmark;
+mod blk;
+mod blk_benchmark;
 mod block_answer;
 mod findings;
 mod grid;
@@ -21,6 +23,8 @@ mod toll_table;
 
 pub use adapters_answer::adapters_answer;
 pub use benchmark::{benchmark, benchmark_brief};
+pub use blk::{BlockAdapter, BlockDisk, ControllerLog, LogEntry, block_adapters, controller_log};
+pub use blk_benchmark::blk_benchmark;
 pub use block_answer::block_answer;
 pub use hosts_answer::hosts_answer;
 pub use lab_list::{LabPreset, lab_list};

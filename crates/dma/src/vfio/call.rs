@@ -60,6 +60,7 @@ arguments! {
     vfio::vfio_group_status: 103;
     vfio::vfio_device_info: 107;
     vfio::vfio_region_info: 108;
+    vfio::vfio_irq_info: 109;
     vfio::vfio_iommu_type1_dma_map: 113;
     vfio::vfio_iommu_type1_dma_unmap: 114;
     vfio::vfio_iommu_spapr_tce_info: 112;

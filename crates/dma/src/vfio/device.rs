@@ -3,7 +3,7 @@
 use super::call;
 use super::error::VfioError;
 use super::registers::Registers;
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{pread, pwrite};
 use vfio_bindings::bindings::vfio;
 
@@ -41,6 +41,11 @@ impl Device {
             device.reset()?;
         }
         Ok(device)
+    }
+
+    /// Its file, for calls.
+    pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
     }
 
     /// Brings it into the state after power-on.

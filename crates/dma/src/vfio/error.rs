@@ -45,6 +45,9 @@ pub enum VfioError {
         /// The first kernel that has it.
         since: &'static str,
     },
+    /// Its bus addresses, or the memory for it, can't be managed.
+    #[error("its bus addresses, or memory for it")]
+    Space(#[from] iova::SpaceError),
     /// A call failed.
     #[error("{what} failed")]
     Call {

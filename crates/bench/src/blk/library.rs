@@ -1,0 +1,92 @@
+//! Reads by a queue pair of this process's own.
+
+use super::BlkError;
+use super::reader::Reader;
+use nvme::{Buffer, Controller, Namespace, QueuePair};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Looks between two at the clock.
+const LOOKS: u32 = 1 << 16;
+
+pub(super) struct Library {
+    controller: Arc<Mutex<Controller>>,
+    queue: QueuePair,
+    namespace: Namespace,
+    buffer: Buffer,
+    bytes: u64,
+    /// By a tag's place.
+    slots: Vec<u16>,
+}
+
+impl Library {
+    pub(super) fn open(
+        controller: Arc<Mutex<Controller>>,
+        namespace: Namespace,
+        depth: u16,
+        bytes: u64,
+    ) -> Result<Self, BlkError> {
+        let bytes_max = namespace.transfer_bytes_max.min(namespace.is.bytes());
+        if !bytes.is_multiple_of(namespace.is.block_bytes()) || bytes == 0 || bytes > bytes_max {
+            return Err(BlkError::Size { bytes, bytes_max });
+        }
+        let mut guard = lock(&controller);
+        let queue = guard.queue_pair(depth.saturating_add(1))?;
+        if queue.room() < depth.into() {
+            return Err(nvme::NvmeError::Lacks("room for so many commands").into());
+        }
+        // Each begins a page, so that most need no list.
+        let buffer = guard.allocate(u64::from(depth) * bytes.next_multiple_of(nvme::PAGE_BYTES))?;
+        drop(guard);
+        let slots = vec![0; queue.room()];
+        Ok(Self { controller, queue, namespace, buffer, bytes, slots })
+    }
+
+    pub(super) fn close(self) -> Result<(), BlkError> {
+        let mut controller = lock(&self.controller);
+        controller.delete(self.queue)?;
+        Ok(controller.free(self.buffer)?)
+    }
+}
+
+fn lock(controller: &Mutex<Controller>) -> MutexGuard<'_, Controller> {
+    controller.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Reader for Library {
+    fn places(&self) -> u64 {
+        self.namespace.is.bytes() / self.bytes
+    }
+
+    fn begin(&mut self, slot: u16, place: u64) -> Result<(), BlkError> {
+        let from = u64::from(slot) * self.bytes.next_multiple_of(nvme::PAGE_BYTES);
+        let piece = self.buffer.piece(from, self.bytes).map_err(nvme::QueueError::from)?;
+        let first = place * (self.bytes >> self.namespace.is.block_shift);
+        let tag = self.queue.read(&self.namespace, first, &[piece])?;
+        self.slots[tag.place()] = slot;
+        Ok(())
+    }
+
+    fn wait(&mut self, ended: &mut Vec<u16>) -> Result<(), BlkError> {
+        self.queue.ring();
+        let (mut failed, mut begin) = (None, None);
+        let slots = &self.slots;
+        loop {
+            for _ in 0..LOOKS {
+                let taken = self.queue.poll(usize::MAX, |done| {
+                    ended.push(slots[done.tag.place()]);
+                    failed = failed.or((!done.status.is_success()).then_some(done.status));
+                })?;
+                match failed {
+                    Some(status) => return Err(BlkError::Status(status)),
+                    None if taken > 0 => return Ok(()),
+                    None => std::hint::spin_loop(),
+                }
+            }
+            if begin.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
+                return Err(BlkError::Late { limit: PATIENCE });
+            }
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What a run found out: the document `iotoll.bench-blk/1`.
+
+use crate::head::Head;
+use crate::latency::Latency;
+use crate::summary::Summary;
+use serde::Serialize;
+
+/// The version of the document's layout. It grows when a field changes its meaning or goes; new fields leave it as it is.
+pub const BLK_SCHEMA: &str = "iotoll.bench-blk/1";
+
+/// What is measured, and how long.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BlkSettings {
+    /// Reads under way at once, one column each.
+    pub depths: Vec<u16>,
+    /// Of each read.
+    pub bytes: u64,
+    /// Rounds that count.
+    pub rounds: usize,
+    /// How long each takes.
+    pub round_ms: u64,
+}
+
+impl Default for BlkSettings {
+    /// 4 KiB, alone and many at once.
+    fn default() -> Self {
+        Self { depths: vec![1, 8, 32], bytes: 4096, rounds: 9, round_ms: 200 }
+    }
+}
+
+/// A run.
+#[derive(Debug, Clone, Serialize)]
+pub struct BlkBenchmark {
+    /// What it is, of [`BLK_SCHEMA`].
+    #[serde(flatten)]
+    pub head: Head,
+    /// What was asked for.
+    pub settings: BlkSettings,
+    /// What was read.
+    pub disk: String,
+    /// Each way.
+    pub rows: Vec<BlkRow>,
+}
+
+/// A way to the disk.
+#[derive(Debug, Clone, Serialize)]
+pub struct BlkRow {
+    /// Its name.
+    pub way: String,
+    /// What it is.
+    pub what: String,
+    /// Each depth.
+    pub cells: Vec<BlkCell>,
+}
+
+/// A way with so many reads under way.
+#[derive(Debug, Clone, Serialize)]
+pub struct BlkCell {
+    /// Reads under way at once.
+    pub depth: u16,
+    /// Why it was not measured.
+    pub absent: Option<String>,
+    /// Over rounds.
+    pub reads_per_second: Option<Summary>,
+    /// In a second of a CPU that the reading thread had; what interrupts take elsewhere is not in it.
+    pub reads_per_cpu_second: Option<Summary>,
+    /// From beginning a read to having its data.
+    pub latency: Option<Latency>,
+}
+
+impl BlkCell {
+    pub(super) fn absent(depth: u16, why: String) -> Self {
+        Self { depth, absent: Some(why), reads_per_second: None, reads_per_cpu_second: None, latency: None }
+    }
+}

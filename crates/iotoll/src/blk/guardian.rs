@@ -1,0 +1,45 @@
+//! A process that gives an adapter back when this one ends, however it ends.
+
+use anyhow::{Context, bail};
+use nvme::takeover::Takeover;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdin, Command, Stdio};
+
+/// It waits for the end of its standard input, which this process has the other end of.
+pub(super) struct Guardian {
+    child: Child,
+    pipe: Option<ChildStdin>,
+}
+
+impl Guardian {
+    /// Starts it, before anything is taken.
+    pub(super) fn of(takeover: &Takeover) -> anyhow::Result<Self> {
+        let program = std::env::current_exe().context("can't find this program's own file")?;
+        let mut command = Command::new(program);
+        command.args(["blk", "give-back"]).args(takeover.previous());
+        // In a group of its own: what is typed at the terminal to end this process does not end it.
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).process_group(0);
+        let mut child = command.spawn().context("can't start the process that gives the adapter back")?;
+        let pipe = child.stdin.take();
+        Ok(Self { child, pipe })
+    }
+
+    /// Has it give the adapter back, and waits.
+    pub(super) fn give_back(&mut self) -> anyhow::Result<()> {
+        if self.pipe.take().is_none() {
+            return Ok(());
+        }
+        let status = self.child.wait().context("can't wait for the process that gives the adapter back")?;
+        if !status.success() {
+            bail!("the adapter was not given back (exit status {})", status.code().unwrap_or(-1));
+        }
+        Ok(())
+    }
+}
+
+/// What was not waited for is given back all the same: errors are told by the process itself.
+impl Drop for Guardian {
+    fn drop(&mut self) {
+        let _ = self.give_back();
+    }
+}

@@ -1,0 +1,366 @@
+//! Requests by a queue pair of a controller, and what is done when it fails.
+
+use super::{Asked, ChunkError, Wait};
+use crate::controller::{Buffer, Controller, Namespace, NvmeError, PAGE_BYTES, QueueOptions};
+use crate::queue_pair::{QueueError, QueuePair, Tag};
+use crate::spec::status::Status;
+use dma::{MemoryAddress, Ram};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long a controller has, and how often it is tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience {
+    /// A command that has not come back after so long is aborted; after as long again the controller is reset. Linux has 30 s
+    /// (`nvme_core.io_timeout`).
+    pub timeout: Duration,
+    /// A command that failed for a time is tried so often again. Linux has 5 (`nvme_core.max_retries`).
+    pub retries: u32,
+    /// Resets one after the other, without a completion between them, after which it is given up.
+    pub resets: u32,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self { timeout: Duration::from_secs(30), retries: 5, resets: 3 }
+    }
+}
+
+/// How a thread waits for completions.
+#[derive(Debug)]
+pub enum Waiting {
+    /// It looks again and again, and its CPU does nothing else.
+    Polling,
+    /// It sleeps until the controller interrupts by this vector.
+    #[cfg(target_os = "linux")]
+    Interrupt {
+        /// Of the queue's completions.
+        vector: u16,
+        /// The vector's.
+        interrupt: Arc<dma::vfio::Interrupt>,
+    },
+}
+
+/// What was done about failures.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Events {
+    /// Commands that failed for a time and were sent again.
+    pub retries: u64,
+    /// Commands whose abortion was asked for.
+    pub aborts: u64,
+    /// Resets of the controller by this thread.
+    pub resets: u64,
+    /// Commands that began once more after a reset, by whomever.
+    pub begun_again: u64,
+}
+
+/// Ticks of a queue in a timeout.
+const TICKS: u32 = 8;
+/// Between two looks at whether a controller that completes nothing still works.
+const LOOK: Duration = Duration::from_millis(10);
+/// Polls between two looks at the clock.
+const POLLS: u32 = 64;
+
+/// A command of a slot.
+#[derive(Debug, Clone, Copy)]
+struct Sent {
+    slot: u16,
+    asked: Asked,
+    retries: u32,
+    was_aborted: bool,
+}
+
+/// A queue pair of a controller, with a buffer for each of its requests.
+#[derive(Debug)]
+pub struct Drive {
+    controller: Arc<Mutex<Controller>>,
+    queue: QueuePair,
+    namespace: Namespace,
+    ram: Arc<Ram>,
+    buffer: Buffer,
+    request_bytes: usize,
+    /// By tag.
+    sent: Vec<Option<Sent>>,
+    patience: Patience,
+    waiting: Waiting,
+    events: Events,
+    /// Since a command was completed.
+    resets_in_vain: u32,
+    /// It was given up: what was under way may still reach its buffers.
+    is_given_up: bool,
+    /// What was completed; kept so that polling asks for no memory.
+    done: Vec<(Sent, Status)>,
+    next_tick: Instant,
+}
+
+impl Drive {
+    /// A queue pair of its own for a namespace of a controller that others may use too, with room for so many requests, each with a buffer of at least so many
+    /// bytes, or as many as the controller takes.
+    ///
+    /// # Errors
+    /// [`ChunkError::Nvme`]
+    pub fn open(
+        controller: Arc<Mutex<Controller>>,
+        namespace: Namespace,
+        requests: u16,
+        request_bytes: u64,
+        waiting: Waiting,
+        patience: Patience,
+    ) -> Result<Self, ChunkError> {
+        let requests = requests.clamp(1, u16::MAX - 1);
+        let request_bytes = request_bytes.min(namespace.transfer_bytes_max).max(namespace.is.block_bytes());
+        let request_bytes = request_bytes.next_multiple_of(PAGE_BYTES.max(namespace.is.block_bytes()));
+        let vector = match &waiting {
+            Waiting::Polling => None,
+            #[cfg(target_os = "linux")]
+            Waiting::Interrupt { vector, .. } => Some(*vector),
+        };
+        let mut guard = lock(&controller);
+        let queue = guard.queue_pair_with(QueueOptions { entries: requests + 1, vector })?;
+        let buffer = guard.allocate(queue.room() as u64 * request_bytes)?;
+        let ram = guard.ram();
+        drop(guard);
+        let tick = patience.timeout / TICKS;
+        Ok(Self {
+            sent: vec![None; queue.room()],
+            controller,
+            queue,
+            namespace,
+            ram,
+            buffer,
+            request_bytes: request_bytes as usize,
+            patience,
+            waiting,
+            events: Events::default(),
+            resets_in_vain: 0,
+            is_given_up: false,
+            done: Vec::new(),
+            next_tick: Instant::now() + tick,
+        })
+    }
+
+    /// What it reads and writes.
+    pub fn namespace(&self) -> Namespace {
+        self.namespace
+    }
+
+    pub(super) fn requests(&self) -> u16 {
+        self.sent.len() as u16
+    }
+
+    pub(super) fn request_bytes(&self) -> usize {
+        self.request_bytes
+    }
+
+    pub(super) fn events(&self) -> Events {
+        self.events
+    }
+
+    /// Puts a request into the queue, and rings.
+    pub(super) fn begin(&mut self, slot: u16, asked: Asked, from: &[u8]) -> Result<(), ChunkError> {
+        if self.is_given_up {
+            return Err(ChunkError::GaveUp { resets: self.resets_in_vain });
+        }
+        if !from.is_empty() {
+            self.ram.write(self.memory(slot), from)?;
+        }
+        self.send(Sent { slot, asked, retries: 0, was_aborted: false })?;
+        self.queue.ring();
+        Ok(())
+    }
+
+    fn send(&mut self, sent: Sent) -> Result<(), ChunkError> {
+        let of = &self.namespace;
+        let at = u64::from(sent.slot) * self.request_bytes as u64;
+        let tag = match sent.asked {
+            Asked::Read { first, blocks } => {
+                let piece = self.buffer.piece(at, blocks << of.is.block_shift)?;
+                self.queue.read(of, first, &[piece])?
+            }
+            Asked::Write { first, blocks } => {
+                let piece = self.buffer.piece(at, blocks << of.is.block_shift)?;
+                self.queue.write(of, first, &[piece])?
+            }
+            Asked::WriteZeroes { first, blocks } => self.queue.write_zeroes(of, first, blocks)?,
+            Asked::Deallocate { first, blocks } => {
+                let range = first..first + blocks;
+                self.queue.deallocate(of, std::slice::from_ref(&range))?
+            }
+            Asked::Flush => self.queue.flush(of)?,
+        };
+        self.sent[tag.place()] = Some(sent);
+        Ok(())
+    }
+
+    pub(super) fn copy_out(&self, slot: u16, into: &mut [u8]) -> Result<(), ChunkError> {
+        Ok(self.ram.read(self.memory(slot), into)?)
+    }
+
+    fn memory(&self, slot: u16) -> MemoryAddress {
+        MemoryAddress(self.buffer.memory().0 + u64::from(slot) * self.request_bytes as u64)
+    }
+
+    /// Takes what is completed, and does what is to be done about the rest; if it is waited for, until a request has ended.
+    pub(super) fn attend(&mut self, wait: Wait, ended: &mut impl FnMut(u16, Result<(), ChunkError>)) {
+        let mut looked = Instant::now();
+        loop {
+            let result = self.take(ended).and_then(|taken| {
+                if taken == 0 {
+                    self.see_to(&mut looked)?;
+                }
+                Ok(taken)
+            });
+            match result {
+                Ok(0) if wait == Wait::Yes && self.queue.under_way() > 0 => self.rest(),
+                Ok(_) => return,
+                // Nothing of what is under way will end any more.
+                Err(error) => return self.give_up(error, ended),
+            }
+        }
+    }
+
+    /// Takes what is completed; says how many requests have ended.
+    fn take(&mut self, ended: &mut impl FnMut(u16, Result<(), ChunkError>)) -> Result<usize, ChunkError> {
+        let mut done = std::mem::take(&mut self.done);
+        // A tag that has come back may be the next command's at once: whose it was is looked up first.
+        let sent = &mut self.sent;
+        let polled = self.queue.poll(usize::MAX, |one| {
+            done.extend(sent[one.tag.place()].take().map(|sent| (sent, one.status)));
+        });
+        let (mut taken, mut is_sent) = (0, false);
+        for (sent, status) in done.drain(..) {
+            self.resets_in_vain = 0;
+            if !status.is_success() && status.may_retry() && sent.retries < self.patience.retries {
+                let again = self.send(Sent { retries: sent.retries + 1, was_aborted: false, ..sent });
+                self.events.retries += 1;
+                is_sent = true;
+                let Err(error) = again else { continue };
+                ended(sent.slot, Err(error));
+            } else {
+                let result = if status.is_success() { Ok(()) } else { Err(ChunkError::Status(status)) };
+                ended(sent.slot, result);
+            }
+            taken += 1;
+        }
+        self.done = done;
+        if is_sent {
+            self.queue.ring();
+        }
+        match polled {
+            Ok(_) => {}
+            Err(QueueError::Forgotten) => self.renew()?,
+            // What it says makes no sense.
+            Err(QueueError::Unknown(_)) => self.reset()?,
+            Err(error) => return Err(error.into()),
+        }
+        Ok(taken)
+    }
+
+    /// Looks now and then at whether the controller works, and at what has been under way for long.
+    fn see_to(&mut self, looked: &mut Instant) -> Result<(), ChunkError> {
+        let now = Instant::now();
+        if now.duration_since(*looked) >= LOOK.min(self.patience.timeout / TICKS) {
+            *looked = now;
+            let working = lock(&self.controller).working();
+            match working {
+                Err(NvmeError::Gone) => return Err(NvmeError::Gone.into()),
+                Err(_) => self.reset()?,
+                Ok(()) => {}
+            }
+        }
+        if now < self.next_tick {
+            return Ok(());
+        }
+        self.next_tick = now + self.patience.timeout / TICKS;
+        self.queue.tick();
+        let overdue: Vec<Tag> = self.queue.overdue(TICKS).collect();
+        for tag in overdue {
+            let sent = self.sent[tag.place()].as_mut();
+            let Some(sent) = sent.filter(|sent| !sent.was_aborted) else { continue };
+            sent.was_aborted = true;
+            self.events.aborts += 1;
+            let asked = lock(&self.controller).abort(&self.queue, tag);
+            // One that does not even abort wants a reset.
+            if asked.is_err() {
+                return self.reset();
+            }
+        }
+        if self.queue.overdue(2 * TICKS).next().is_some() { self.reset() } else { Ok(()) }
+    }
+
+    /// Resets the controller, unless another thread did so meanwhile, and takes the queue up again.
+    fn reset(&mut self) -> Result<(), ChunkError> {
+        let controller = Arc::clone(&self.controller);
+        let mut controller = lock(&controller);
+        let is_forgotten = matches!(self.queue.poll(0, |_| {}), Err(QueueError::Forgotten));
+        while !is_forgotten || controller.working().is_err() {
+            if self.resets_in_vain == self.patience.resets {
+                return Err(ChunkError::GaveUp { resets: self.resets_in_vain });
+            }
+            self.resets_in_vain += 1;
+            self.events.resets += 1;
+            match controller.reset() {
+                Ok(()) => break,
+                Err(NvmeError::Gone) => return Err(NvmeError::Gone.into()),
+                Err(error @ NvmeError::Changed { .. }) => return Err(error.into()),
+                Err(_) => {}
+            }
+        }
+        self.renew_on(&mut controller)
+    }
+
+    /// Takes the queue up again after another thread's reset.
+    fn renew(&mut self) -> Result<(), ChunkError> {
+        let controller = Arc::clone(&self.controller);
+        let mut controller = lock(&controller);
+        self.renew_on(&mut controller)
+    }
+
+    fn renew_on(&mut self, controller: &mut Controller) -> Result<(), ChunkError> {
+        let begun_again = controller.renew(&mut self.queue)?;
+        self.events.begun_again += begun_again as u64;
+        self.sent.iter_mut().flatten().for_each(|sent| sent.was_aborted = false);
+        Ok(())
+    }
+
+    /// All that is under way ends so.
+    fn give_up(&mut self, error: ChunkError, ended: &mut impl FnMut(u16, Result<(), ChunkError>)) {
+        self.is_given_up = true;
+        self.queue.abandon();
+        let mut first = Some(error);
+        for sent in self.sent.iter_mut().filter_map(Option::take) {
+            let resets = self.resets_in_vain;
+            ended(sent.slot, Err(first.take().unwrap_or(ChunkError::GaveUp { resets })));
+        }
+    }
+
+    /// Waits for a moment.
+    fn rest(&self) {
+        match &self.waiting {
+            Waiting::Polling => {
+                for _ in 0..POLLS {
+                    if self.queue.arrived() > 0 {
+                        return;
+                    }
+                    std::hint::spin_loop();
+                }
+            }
+            #[cfg(target_os = "linux")]
+            Waiting::Interrupt { interrupt, .. } => {
+                // One that can't be waited for is polled.
+                let _ = interrupt.wait(LOOK.min(self.patience.timeout / TICKS));
+            }
+        }
+    }
+
+    pub(super) fn close(self) -> Result<(), ChunkError> {
+        let mut controller = lock(&self.controller);
+        controller.delete(self.queue)?;
+        Ok(controller.free(self.buffer)?)
+    }
+}
+
+/// A controller whose user has panicked is looked at all the same: what it does is in its own registers.
+fn lock(controller: &Mutex<Controller>) -> MutexGuard<'_, Controller> {
+    controller.lock().unwrap_or_else(PoisonError::into_inner)
+}

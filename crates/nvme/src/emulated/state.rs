@@ -1,0 +1,449 @@
+//! What the emulated controller is doing: its registers, queues, and admin commands.
+
+use super::Fault;
+use super::media::{Media, TRANSFER_PAGES_SHIFT, data, first_block, give};
+use crate::spec::command::{COMMAND_BYTES, Command, admin};
+use crate::spec::completion::{COMPLETION_BYTES, Completion};
+use crate::spec::error_log::{ENTRY_BYTES, ErrorEntry};
+use crate::spec::identify::{self, STRUCTURE_BYTES, Structure};
+use crate::spec::registers::{self as register, Capabilities, Configuration};
+use crate::spec::status::Status;
+use dma::{Adapter, BusAddress};
+use std::collections::{BTreeMap, VecDeque};
+
+/// The only namespace's number.
+pub const NAMESPACE: u32 = 1;
+/// I/O queues of either kind.
+pub const QUEUES_MAX: u16 = 16;
+const QUEUE_ENTRIES_MAX: u64 = 1024;
+/// Commands of a queue that are done for one doorbell at most: as many as it can have.
+const COMMANDS_MAX: u64 = QUEUE_ENTRIES_MAX;
+const ERROR_LOG_ENTRIES: usize = 8;
+
+pub(super) struct State {
+    pub(super) media: Media,
+    pub(super) configuration: Configuration,
+    pub(super) status: u32,
+    pub(super) admin_entries: u32,
+    pub(super) admin_at: [u64; 2],
+    submissions: BTreeMap<u16, Submissions>,
+    completions: BTreeMap<u16, Completions>,
+    pub(super) faults: BTreeMap<u64, Fault>,
+    /// Commands that are not done until somebody asks to abort them.
+    stuck: Vec<Origin>,
+    /// The newest errors, the newest first.
+    errors: VecDeque<ErrorEntry>,
+    /// I/O commands so far.
+    pub(super) commands: u64,
+    pub(super) signal: Option<Box<dyn Fn(u16) + Send>>,
+    pub(super) is_gone: bool,
+}
+
+/// Where a command came from, as its completion says.
+#[derive(Debug, Clone, Copy)]
+struct Origin {
+    queue: u16,
+    identifier: u16,
+    /// Where its completion goes.
+    completions: u16,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Submissions {
+    at: u64,
+    entries: u16,
+    head: u16,
+    tail: u16,
+    completions: u16,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Completions {
+    at: u64,
+    entries: u16,
+    tail: u16,
+    head: u16,
+    phase: bool,
+    vector: Option<u16>,
+}
+
+pub(super) fn capabilities() -> Capabilities {
+    // Contiguous queues, two seconds, the NVM command set, pages of 4 KiB alone.
+    Capabilities((QUEUE_ENTRIES_MAX - 1) | 1 << 16 | 4 << 24 | 1 << 37)
+}
+
+const READY: u32 = 1;
+const FATAL: u32 = 1 << 1;
+const SHUT_DOWN: u32 = 2 << 2;
+
+impl State {
+    pub(super) fn new(media: Media) -> Self {
+        Self {
+            media,
+            configuration: Configuration::default(),
+            status: 0,
+            admin_entries: 0,
+            admin_at: [0; 2],
+            submissions: BTreeMap::new(),
+            completions: BTreeMap::new(),
+            faults: BTreeMap::new(),
+            stuck: Vec::new(),
+            errors: VecDeque::new(),
+            commands: 0,
+            signal: None,
+            is_gone: false,
+        }
+    }
+
+    pub(super) fn configure(&mut self, configuration: Configuration) {
+        let was_enabled = self.configuration.is_enabled();
+        self.configuration = configuration;
+        if configuration.is_shutting_down() {
+            self.status |= SHUT_DOWN;
+        }
+        match (was_enabled, configuration.is_enabled()) {
+            (false, true) => self.enable(),
+            (true, false) => self.forget(),
+            _ => {}
+        }
+    }
+
+    /// As after power-on, but for what is on the disk and what the log says.
+    fn forget(&mut self) {
+        self.submissions.clear();
+        self.completions.clear();
+        self.stuck.clear();
+        self.status = 0;
+    }
+
+    fn enable(&mut self) {
+        let entries = [0, 16].map(|bit| (self.admin_entries >> bit & 0xfff) as u16 + 1);
+        let [submissions, completions] = self.admin_at;
+        let queue = Submissions { at: submissions, entries: entries[0], head: 0, tail: 0, completions: 0 };
+        self.submissions.insert(0, queue);
+        self.completions.insert(0, Completions::new(completions, entries[1], Some(0)));
+        self.status = READY;
+    }
+
+    fn is_working(&self) -> bool {
+        self.status & (READY | FATAL) == READY && !self.is_gone
+    }
+
+    pub(super) fn rung(&mut self, adapter: &Adapter, at: u64, value: u32) {
+        let number = (at - register::DOORBELLS) / capabilities().doorbell_stride();
+        let (queue, value) = ((number / 2) as u16, value as u16);
+        if !self.is_working() {
+            return;
+        }
+        if number % 2 == 1 {
+            if let Some(known) = self.completions.get_mut(&queue).filter(|known| value < known.entries) {
+                known.head = value;
+            }
+        } else if let Some(known) = self.submissions.get_mut(&queue).filter(|known| value < known.entries) {
+            known.tail = value;
+        }
+        // Room for completions may let any queue go on.
+        let queues: Vec<u16> = self.submissions.keys().copied().collect();
+        for queue in queues {
+            for _ in 0..COMMANDS_MAX {
+                if !self.is_working() || !self.go_on(adapter, queue) {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Does the next command of a queue, if there is one and room for what comes of it.
+    fn go_on(&mut self, adapter: &Adapter, queue: u16) -> bool {
+        let Some(known) = self.submissions.get(&queue).copied().filter(|known| known.head != known.tail)
+        else {
+            return false;
+        };
+        if self.completions.get(&known.completions).is_none_or(Completions::is_full) {
+            return false;
+        }
+        let mut bytes = [0; COMMAND_BYTES];
+        if adapter
+            .read(BusAddress(known.at + u64::from(known.head) * COMMAND_BYTES as u64), &mut bytes)
+            .is_err()
+        {
+            self.status |= FATAL;
+            return false;
+        }
+        let head = if known.head + 1 == known.entries { 0 } else { known.head + 1 };
+        if let Some(known) = self.submissions.get_mut(&queue) {
+            known.head = head;
+        }
+        let command = Command(words(&bytes));
+        let origin = Origin { queue, identifier: command.identifier(), completions: known.completions };
+        if queue == 0 {
+            let (status, result) = self.administer(adapter, &command);
+            return self.complete(adapter, origin, status, result, &command);
+        }
+        let fault = self.next_fault();
+        self.carry_out(adapter, origin, &command, fault)
+    }
+
+    /// An I/O command, and what goes wrong with it.
+    fn carry_out(
+        &mut self,
+        adapter: &Adapter,
+        origin: Origin,
+        command: &Command,
+        fault: Option<Fault>,
+    ) -> bool {
+        let status = match fault {
+            Some(Fault::Gone) => {
+                self.is_gone = true;
+                return false;
+            }
+            Some(Fault::Fatal) => {
+                self.status |= FATAL;
+                return false;
+            }
+            Some(Fault::LinkReset) => {
+                self.configuration = Configuration::default();
+                self.forget();
+                return false;
+            }
+            Some(Fault::Stuck) => {
+                self.stuck.push(origin);
+                return true;
+            }
+            Some(Fault::Status(status)) => status,
+            _ => self.media.transfer(adapter, command),
+        };
+        match fault {
+            Some(Fault::LostCompletion) => true,
+            Some(Fault::WrongIdentifier) => {
+                let origin = Origin { identifier: origin.identifier ^ 0x8000, ..origin };
+                self.complete(adapter, origin, status, 0, command)
+            }
+            Some(Fault::WrongPhase) => self
+                .write_completion(adapter, origin, |phase, head| completion(origin, status, 0, head, !phase)),
+            Some(Fault::Twice) => {
+                self.complete(adapter, origin, status, 0, command)
+                    && self.complete(adapter, origin, status, 0, command)
+            }
+            _ => self.complete(adapter, origin, status, 0, command),
+        }
+    }
+
+    fn next_fault(&mut self) -> Option<Fault> {
+        let number = self.commands;
+        self.commands += 1;
+        self.faults.remove(&number)
+    }
+
+    /// Tells that a command is completed, and keeps in the log what went wrong.
+    fn complete(
+        &mut self,
+        adapter: &Adapter,
+        origin: Origin,
+        status: Status,
+        result: u32,
+        command: &Command,
+    ) -> bool {
+        if !status.is_success() {
+            let count = self.errors.front().map_or(0, |newest| newest.count) + 1;
+            self.errors.push_front(ErrorEntry {
+                count,
+                queue: origin.queue,
+                identifier: origin.identifier,
+                status,
+                block: first_block(command),
+                namespace: command.namespace(),
+            });
+            self.errors.truncate(ERROR_LOG_ENTRIES);
+        }
+        self.write_completion(adapter, origin, |phase, head| completion(origin, status, result, head, phase))
+    }
+
+    fn write_completion(
+        &mut self,
+        adapter: &Adapter,
+        origin: Origin,
+        completion: impl FnOnce(bool, u16) -> Completion,
+    ) -> bool {
+        let Some(known) = self.completions.get_mut(&origin.completions).filter(|known| !known.is_full())
+        else {
+            return false;
+        };
+        // How far its queue is read by now.
+        let head = self.submissions.get(&origin.queue).map_or(0, |queue| queue.head);
+        let completion = completion(known.phase, head);
+        let at = known.at.wrapping_add(u64::from(known.tail) * COMPLETION_BYTES as u64);
+        known.tail += 1;
+        if known.tail == known.entries {
+            (known.tail, known.phase) = (0, !known.phase);
+        }
+        // The word with the phase last.
+        let written = [0, 1].map(|word| {
+            let at = BusAddress(at.wrapping_add(8 * word));
+            adapter.write(at, &completion.0[word as usize].to_le_bytes()).is_ok()
+        });
+        if written != [true; 2] {
+            self.status |= FATAL;
+        }
+        if let (Some(signal), Some(vector)) = (&self.signal, known.vector) {
+            signal(vector);
+        }
+        written == [true; 2]
+    }
+
+    fn administer(&mut self, adapter: &Adapter, command: &Command) -> (Status, u32) {
+        let [low, high] = [command.word(10) as u16, (command.word(10) >> 16) as u16];
+        let status = match command.opcode() {
+            admin::IDENTIFY => self.identify(adapter, command),
+            admin::CREATE_COMPLETION_QUEUE => self.create_completions(command, low, high),
+            admin::CREATE_SUBMISSION_QUEUE => self.create_submissions(command, low, high),
+            admin::DELETE_SUBMISSION_QUEUE => match self.submissions.remove(&low).filter(|_| low != 0) {
+                Some(_) => Status::SUCCESS,
+                None => Status::INVALID_QUEUE,
+            },
+            admin::DELETE_COMPLETION_QUEUE => {
+                let is_used = self.submissions.values().any(|queue| queue.completions == low);
+                match self.completions.get(&low) {
+                    Some(_) if is_used => Status::of(1, 0x0c),
+                    Some(_) if low != 0 => {
+                        self.completions.remove(&low);
+                        Status::SUCCESS
+                    }
+                    _ => Status::INVALID_QUEUE,
+                }
+            }
+            admin::SET_FEATURES if command.word(10) as u8 == 7 => {
+                let granted = |wanted: u32| u32::from(QUEUES_MAX - 1).min(wanted);
+                let [submissions, completions] = [0, 16].map(|bit| granted(command.word(11) >> bit & 0xffff));
+                return (Status::SUCCESS, submissions | completions << 16);
+            }
+            admin::GET_LOG_PAGE => self.log_page(adapter, command),
+            admin::ABORT => return (Status::SUCCESS, u32::from(!self.abort(adapter, low, high, command))),
+            _ => Status::INVALID_OPCODE.for_good(),
+        };
+        (status, 0)
+    }
+
+    /// What is not stuck is done before anybody can ask.
+    fn abort(&mut self, adapter: &Adapter, queue: u16, identifier: u16, command: &Command) -> bool {
+        let is_it = |stuck: &Origin| (stuck.queue, stuck.identifier) == (queue, identifier);
+        let Some(place) = self.stuck.iter().position(is_it) else { return false };
+        let origin = self.stuck.swap_remove(place);
+        self.complete(adapter, origin, Status::ABORTED, 0, command)
+    }
+
+    fn log_page(&self, adapter: &Adapter, command: &Command) -> Status {
+        let words = u64::from(command.word(10) >> 16) + 1;
+        if command.word(10) as u8 != 1 || command.word(11) != 0 || words * 4 > STRUCTURE_BYTES as u64 {
+            return Status::INVALID_FIELD.for_good();
+        }
+        let mut page = [0; STRUCTURE_BYTES];
+        for (into, entry) in page.chunks_exact_mut(ENTRY_BYTES).zip(&self.errors) {
+            into.copy_from_slice(&entry.write());
+        }
+        match data(adapter, command, words * 4) {
+            Ok(pieces) => give(adapter, &pieces, &page[..words as usize * 4]),
+            Err(status) => status,
+        }
+    }
+
+    fn create_completions(&mut self, command: &Command, queue: u16, entries_less_one: u16) -> Status {
+        let is_number = (1..=QUEUES_MAX).contains(&queue) && !self.completions.contains_key(&queue);
+        if let Some(status) = wrong_queue(command, is_number, entries_less_one) {
+            return status;
+        }
+        let vector = (command.word(11) >> 1 & 1 == 1).then_some((command.word(11) >> 16) as u16);
+        self.completions.insert(queue, Completions::new(command.data()[0], entries_less_one + 1, vector));
+        Status::SUCCESS
+    }
+
+    fn create_submissions(&mut self, command: &Command, queue: u16, entries_less_one: u16) -> Status {
+        let is_number = (1..=QUEUES_MAX).contains(&queue) && !self.submissions.contains_key(&queue);
+        if let Some(status) = wrong_queue(command, is_number, entries_less_one) {
+            return status;
+        }
+        let completions = (command.word(11) >> 16) as u16;
+        if completions == 0 || !self.completions.contains_key(&completions) {
+            return Status::of(1, 0x00);
+        }
+        let (at, entries) = (command.data()[0], entries_less_one + 1);
+        self.submissions.insert(queue, Submissions { at, entries, head: 0, tail: 0, completions });
+        Status::SUCCESS
+    }
+
+    fn identify(&self, adapter: &Adapter, command: &Command) -> Status {
+        let structure: Structure = match command.word(10) as u8 {
+            0 if command.namespace() == NAMESPACE => self.media.namespace.write(),
+            0 => return Status::INVALID_NAMESPACE.for_good(),
+            1 => controller().write(),
+            2 => {
+                let mut bytes = [0; STRUCTURE_BYTES];
+                if command.namespace() < NAMESPACE {
+                    bytes[..4].copy_from_slice(&NAMESPACE.to_le_bytes());
+                }
+                bytes
+            }
+            _ => return Status::INVALID_FIELD.for_good(),
+        };
+        match data(adapter, command, STRUCTURE_BYTES as u64) {
+            Ok(pieces) => give(adapter, &pieces, &structure),
+            Err(status) => status,
+        }
+    }
+}
+
+impl Completions {
+    fn new(at: u64, entries: u16, vector: Option<u16>) -> Self {
+        Self { at, entries, tail: 0, head: 0, phase: true, vector }
+    }
+
+    fn is_full(&self) -> bool {
+        (self.tail + 1) % self.entries == self.head
+    }
+}
+
+fn completion(origin: Origin, status: Status, result: u32, head: u16, phase: bool) -> Completion {
+    Completion::new(origin.identifier, status, result, origin.queue, head, phase)
+}
+
+fn controller() -> identify::Controller {
+    identify::Controller {
+        vendor: 0x1b36,
+        serial: "emulated".to_owned(),
+        model: "iotoll emulated controller".to_owned(),
+        firmware: "1".to_owned(),
+        transfer_pages_shift: TRANSFER_PAGES_SHIFT,
+        namespaces_max: NAMESPACE,
+        can_deallocate: true,
+        can_write_zeroes: true,
+        has_write_cache: true,
+        has_sgl: true,
+        aborts_max: 4,
+        error_log_entries: ERROR_LOG_ENTRIES as u16,
+    }
+}
+
+/// What is wrong with a queue that is to be created.
+fn wrong_queue(command: &Command, is_number: bool, entries_less_one: u16) -> Option<Status> {
+    let is_size = (1..QUEUE_ENTRIES_MAX).contains(&entries_less_one.into());
+    let is_contiguous = command.word(11) & 1 == 1 && command.data()[0].is_multiple_of(4096);
+    match (is_number, is_size, is_contiguous) {
+        (false, ..) => Some(Status::INVALID_QUEUE),
+        (_, false, _) => Some(Status::of(1, 0x02)),
+        (.., false) => Some(Status::INVALID_FIELD),
+        _ => None,
+    }
+}
+
+fn words(bytes: &[u8; COMMAND_BYTES]) -> [u64; COMMAND_BYTES / 8] {
+    std::array::from_fn(|place| {
+        let [low, high, ..] = number4(&bytes[8 * place..]);
+        u64::from(low) | u64::from(high) << 32
+    })
+}
+
+/// The first four numbers of four bytes each, zeros where there are fewer.
+pub(super) fn number4(bytes: &[u8]) -> [u32; 4] {
+    let number = |place: usize| bytes.get(4 * place..4 * place + 4)?.try_into().ok().map(u32::from_le_bytes);
+    std::array::from_fn(|place| number(place).unwrap_or_default())
+}

@@ -1,0 +1,74 @@
+//! What is done about commands that don't come back, and controllers that have failed.
+
+use crate::bring_up::{disable, working};
+use crate::controller::{Controller, NvmeError};
+use crate::queue_pair::{QueuePair, Tag};
+use crate::spec::command::Command;
+use crate::spec::error_log::{self, ErrorEntry};
+
+impl Controller {
+    /// Whether it is there and works.
+    ///
+    /// # Errors
+    /// [`NvmeError::Gone`], [`NvmeError::Fatal`], or [`NvmeError::Stopped`].
+    pub fn working(&self) -> Result<(), NvmeError> {
+        working(self.link.registers())
+    }
+
+    /// Asks it to abort a command that takes long (Base, 5.1). An aborted command is completed, with a status that says so.
+    /// Says whether it was aborted; it may have been completed meanwhile, or the controller does not find it.
+    ///
+    /// # Errors
+    /// [`NvmeError`]
+    pub fn abort(&mut self, queue: &QueuePair, tag: Tag) -> Result<bool, NvmeError> {
+        let done = self.administer("aborting a command", Command::abort(queue.number(), tag.0))?;
+        Ok(done.result & 1 == 0)
+    }
+
+    /// Resets it and brings it up again (Base, 3.7.2). It reaches no memory in between, and has forgotten all queues but its own: each
+    /// has to be [renewed](Self::renew). Mapped memory stays mapped.
+    ///
+    /// # Errors
+    /// [`NvmeError`]; also if another controller, or other namespaces, are there afterwards.
+    pub fn reset(&mut self) -> Result<(), NvmeError> {
+        self.link.forget();
+        disable(self.link.registers(), self.capabilities)?;
+        self.admin.abandon();
+        self.admin.clear()?;
+        self.admin.begin_again()?;
+        self.enable()?;
+        let (identity, namespaces) = self.ask()?;
+        let changed = |what| Err(NvmeError::Changed { what });
+        match () {
+            () if (&identity.serial, &identity.model)
+                != (&self.identity().serial, &self.identity().model) =>
+            {
+                changed("the controller")
+            }
+            () if namespaces != self.namespaces() => changed("its list of namespaces"),
+            () => Ok(()),
+        }
+    }
+
+    /// Gives a queue pair that was forgotten by a [reset](Self::reset) to the controller again, and begins all commands once more that
+    /// were under way. Says how many.
+    ///
+    /// # Errors
+    /// [`NvmeError`]
+    pub fn renew(&mut self, queue: &mut QueuePair) -> Result<usize, NvmeError> {
+        queue.clear()?;
+        self.create(queue.place)?;
+        Ok(queue.begin_again()?)
+    }
+
+    /// The newest entries of its error log, the newest first (Base, 5.16.1.2).
+    ///
+    /// # Errors
+    /// [`NvmeError`]
+    pub fn error_log(&mut self) -> Result<Vec<ErrorEntry>, NvmeError> {
+        let entries = self.identity().error_log_entries.min(error_log::ENTRIES_MAX);
+        let command = |data| Command::error_log(entries as u8, data);
+        let page = self.told_by("reading the error log", command)?;
+        Ok(error_log::entries(&page[..usize::from(entries) * error_log::ENTRY_BYTES]).collect())
+    }
+}

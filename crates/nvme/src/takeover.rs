@@ -1,0 +1,85 @@
+//! Adapters of this host that a process could drive: which, who uses their disks, what speaks against it, and the way from the kernel's driver
+//! to `vfio-pci` and back.
+//!
+//! Nothing here is done to a disk that anybody uses, and nothing at all before its steps can be [shown](Takeover::steps).
+
+mod candidate;
+mod refusal;
+mod steps;
+mod usage;
+
+pub use candidate::{Candidate, KernelDisk};
+pub use refusal::{Accepted, Refusal};
+pub use steps::{Step, Takeover, TakeoverError};
+pub use usage::Usage;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Where a host's `/sys`, `/proc` and `/dev` are: `/`, or a tree that looks like one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Root(PathBuf);
+
+impl Default for Root {
+    fn default() -> Self {
+        Self(PathBuf::from("/"))
+    }
+}
+
+impl Root {
+    /// A tree.
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self(path.into())
+    }
+
+    fn path(&self, inside: &str) -> PathBuf {
+        self.0.join(inside)
+    }
+
+    /// The folder of a PCIe function.
+    fn device(&self, address: &str) -> PathBuf {
+        // A name with a slash in it would be another folder: then nothing is found there.
+        self.path("sys/bus/pci/devices").join(address.replace('/', "|"))
+    }
+}
+
+/// A file that can't be read.
+#[derive(Debug, thiserror::Error)]
+#[error("can't read {}", file.display())]
+pub struct Unreadable {
+    /// Which.
+    pub file: PathBuf,
+    /// Why.
+    pub source: io::Error,
+}
+
+/// What a file says, without the white space around it; nothing if there is no such file.
+fn text(file: &Path) -> Result<Option<String>, Unreadable> {
+    match fs::read(file) {
+        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).trim().to_owned())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(Unreadable { file: file.to_owned(), source }),
+    }
+}
+
+/// Names in a folder, sorted; none if there is no such folder.
+fn names(folder: &Path) -> Result<Vec<String>, Unreadable> {
+    let unreadable = |source| Unreadable { file: folder.to_owned(), source };
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(unreadable(error)),
+    };
+    let name = |entry: io::Result<fs::DirEntry>| {
+        entry.map(|entry| entry.file_name().to_string_lossy().into_owned()).map_err(unreadable)
+    };
+    let mut names = entries.map(name).collect::<Result<Vec<_>, _>>()?;
+    names.sort();
+    Ok(names)
+}
+
+/// The last part of where a link leads; nothing if there is no link.
+fn link_name(link: &Path) -> Option<String> {
+    fs::read_link(link).ok()?.file_name().map(|name| name.to_string_lossy().into_owned())
+}

@@ -1,0 +1,136 @@
+//! An NVMe controller of this host, with its disks as the kernel has them.
+
+use super::usage::{self, Usage};
+use super::{Root, Unreadable, link_name, names, text};
+
+/// Class, subclass and interface of an NVMe controller (PCI Code and ID Assignment Specification, 1.2.2).
+const NVME_CLASS: &str = "0x010802";
+/// Class of PCI-to-PCI bridges: they may be in the group of what is behind them.
+const BRIDGE_CLASS: &str = "0x0604";
+/// The kernel's block devices count in these, whatever a disk's blocks have.
+const SECTOR_BYTES: u64 = 512;
+
+/// A disk of the kernel's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KernelDisk {
+    /// Its name in `/dev`.
+    pub name: String,
+    /// Its bytes.
+    pub bytes: u64,
+    /// Who uses it.
+    pub usages: Vec<Usage>,
+}
+
+/// An NVMe controller.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    /// Its address, as `0000:3b:00.0`.
+    pub address: String,
+    /// What it says of itself, where the kernel's driver has asked.
+    pub model: Option<String>,
+    /// The driver that has it.
+    pub driver: Option<String>,
+    /// Which driver it is to have, if that was said.
+    pub driver_override: Option<String>,
+    /// Its IOMMU group.
+    pub group: Option<u32>,
+    /// Others in the group, but bridges, each with its driver.
+    pub mates: Vec<(String, Option<String>)>,
+    /// Disks that the kernel has on it.
+    pub disks: Vec<KernelDisk>,
+}
+
+impl Candidate {
+    /// All of a host, by address.
+    ///
+    /// # Errors
+    /// [`Unreadable`]
+    pub fn all(root: &Root) -> Result<Vec<Self>, Unreadable> {
+        let usages = usage::of_host(root)?;
+        let mut all = Vec::new();
+        for address in names(&root.path("sys/bus/pci/devices"))? {
+            if text(&root.device(&address).join("class"))?.as_deref() == Some(NVME_CLASS) {
+                all.push(Self::read(root, &address, &usages)?);
+            }
+        }
+        Ok(all)
+    }
+
+    /// The controller at an address; nothing if there is none.
+    ///
+    /// # Errors
+    /// [`Unreadable`]
+    pub fn at(root: &Root, address: &str) -> Result<Option<Self>, Unreadable> {
+        let class = text(&root.device(address).join("class"))?;
+        if class.as_deref() != Some(NVME_CLASS) {
+            return Ok(None);
+        }
+        Self::read(root, address, &usage::of_host(root)?).map(Some)
+    }
+
+    fn read(root: &Root, address: &str, usages: &usage::Found) -> Result<Self, Unreadable> {
+        let folder = root.device(address);
+        let group = link_name(&folder.join("iommu_group")).and_then(|name| name.parse().ok());
+        let driver_override =
+            text(&folder.join("driver_override"))?.filter(|text| text != "(null)" && !text.is_empty());
+        let mut candidate = Self {
+            address: address.to_owned(),
+            model: None,
+            driver: link_name(&folder.join("driver")),
+            driver_override,
+            group,
+            mates: Vec::new(),
+            disks: Vec::new(),
+        };
+        for mate in names(&folder.join("iommu_group/devices"))? {
+            let class = text(&root.device(&mate).join("class"))?.unwrap_or_default();
+            if mate != address && !class.starts_with(BRIDGE_CLASS) {
+                let driver = link_name(&root.device(&mate).join("driver"));
+                candidate.mates.push((mate, driver));
+            }
+        }
+        for controller in names(&folder.join("nvme"))? {
+            let folder = folder.join("nvme").join(&controller);
+            candidate.model = text(&folder.join("model"))?.or(candidate.model);
+            for name in names(&folder)?.iter().filter_map(|name| disk_name(name)) {
+                candidate.disks.push(disk(root, name, usages)?);
+            }
+        }
+        Ok(candidate)
+    }
+
+    /// All of its disks' users.
+    pub fn usages(&self) -> impl Iterator<Item = (&str, &Usage)> {
+        self.disks.iter().flat_map(|disk| disk.usages.iter().map(|usage| (disk.name.as_str(), usage)))
+    }
+}
+
+/// `nvme0n1`, and the same for `nvme0c1n1`, the path of a disk that several controllers have.
+fn disk_name(name: &str) -> Option<String> {
+    let (controller, namespace) = name.strip_prefix("nvme")?.rsplit_once('n')?;
+    let head = controller.split_once('c').map_or(controller, |(head, _)| head);
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number(head) && is_number(namespace)).then(|| format!("nvme{head}n{namespace}"))
+}
+
+fn disk(root: &Root, name: String, usages: &usage::Found) -> Result<KernelDisk, Unreadable> {
+    let folder = root.path("sys/block").join(&name);
+    let sectors: u64 = text(&folder.join("size"))?.and_then(|text| text.parse().ok()).unwrap_or_default();
+    let usages = usages.of_disk(root, &name)?;
+    Ok(KernelDisk { name, bytes: sectors.saturating_mul(SECTOR_BYTES), usages })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn disks_are_told_from_other_things_beside_them() {
+        let check = |name: &str, expected: Option<&str>| assert_eq!(disk_name(name).as_deref(), expected);
+        check("nvme0n1", Some("nvme0n1"));
+        check("nvme12c3n4", Some("nvme12n4"));
+        for name in ["power", "nvme0", "ng0n1", "nvme0n1p1", "nvmen1", "nvmeXn1", "nvme0nn", "hwmon0"] {
+            check(name, None);
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! What speaks against driving an adapter from a process.
+
+use super::{Candidate, Root};
+use std::path::PathBuf;
+
+/// The kernel's driver of NVMe controllers.
+const KERNEL_DRIVER: &str = "nvme";
+/// The driver that lends adapters to processes.
+pub(super) const LENDER: &str = "vfio-pci";
+
+/// What somebody has said yes to, knowing what may come of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Accepted {
+    /// The adapter is taken from the kernel's driver, and its disks go from `/dev` until it is given back.
+    pub takeover: bool,
+}
+
+/// Why an adapter is not driven.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// There is no NVMe controller.
+    #[error("{address} is no NVMe controller of this host; `iotoll blk list` names them")]
+    NoController {
+        /// What was asked for.
+        address: String,
+    },
+    /// A disk of it is in use.
+    #[error("{address} is in use: {usage}; it is not taken away from that, whoever asks")]
+    InUse {
+        /// Its address.
+        address: String,
+        /// By whom.
+        usage: String,
+    },
+    /// It is in no IOMMU group.
+    #[error(
+        "{address} is in no IOMMU group: there is no IOMMU, or it is off (intel_iommu=on, amd_iommu=on, iommu.passthrough=0). Without one an \
+         adapter reaches all memory, and one wrong address in a command writes over anything of this host: iotoll drives none so"
+    )]
+    NoIommu {
+        /// Its address.
+        address: String,
+    },
+    /// Other adapters are in its group.
+    #[error(
+        "{address} shares IOMMU group {group} with {mates}: whoever drives one can reach what the others do. Bind all of them to vfio-pci, or put \
+         the adapter where the root port has ACS"
+    )]
+    SharedGroup {
+        /// Its address.
+        address: String,
+        /// The group.
+        group: u32,
+        /// The others, and who has them.
+        mates: String,
+    },
+    /// Another driver than the kernel's for NVMe has it.
+    #[error("{address} has the driver {driver}; it is taken from nvme alone")]
+    OtherDriver {
+        /// Its address.
+        address: String,
+        /// The driver.
+        driver: String,
+    },
+    /// The kernel has no `vfio-pci`.
+    #[error("this kernel has no driver vfio-pci; `modprobe vfio-pci` loads it")]
+    NoLender,
+    /// The kernel's driver has it, and nobody has said that it may be taken.
+    #[error(
+        "{address} belongs to the kernel's driver ({driver}); `--take` lets it be taken for as long as this runs:{steps}"
+    )]
+    NotAsked {
+        /// Its address.
+        address: String,
+        /// The driver.
+        driver: String,
+        /// What would be done, one line each.
+        steps: String,
+    },
+    /// A file that has to be written may not be.
+    #[error("no permission to write {}; run it as root{hint}", file.display())]
+    NoPermission {
+        /// The file.
+        file: PathBuf,
+        /// Another way, where there is one.
+        hint: &'static str,
+    },
+}
+
+impl Candidate {
+    /// Everything that speaks against driving it, with what was accepted; nothing if it can be tried.
+    pub fn refusals(&self, root: &Root, accepted: Accepted) -> Vec<Refusal> {
+        let address = || self.address.clone();
+        let mut all: Vec<Refusal> = self
+            .usages()
+            .map(|(_, usage)| Refusal::InUse { address: address(), usage: usage.to_string() })
+            .collect();
+        let Some(group) = self.group else {
+            all.push(Refusal::NoIommu { address: address() });
+            return all;
+        };
+        let strangers = self.mates.iter().filter(|(_, driver)| {
+            // Those that no driver has can't be reached, and those that were lent are this host's owner's doing.
+            driver.as_deref().is_some_and(|driver| driver != LENDER)
+        });
+        let mates: Vec<String> = strangers
+            .map(|(mate, driver)| format!("{mate} ({})", driver.as_deref().unwrap_or("no driver")))
+            .collect();
+        if !mates.is_empty() {
+            all.push(Refusal::SharedGroup { address: address(), group, mates: mates.join(", ") });
+        }
+        match self.driver.as_deref() {
+            Some(LENDER) => all.extend(missing_right(root.path(&format!("dev/vfio/{group}")), GROUP_HINT)),
+            other => all.extend(self.against_takeover(root, accepted, other)),
+        }
+        all
+    }
+
+    fn against_takeover(&self, root: &Root, accepted: Accepted, driver: Option<&str>) -> Vec<Refusal> {
+        let mut all = Vec::new();
+        if let Some(driver) = driver.filter(|driver| *driver != KERNEL_DRIVER) {
+            all.push(Refusal::OtherDriver { address: self.address.clone(), driver: driver.to_owned() });
+        }
+        if !root.path("sys/bus/pci/drivers").join(LENDER).exists() {
+            all.push(Refusal::NoLender);
+        }
+        if !accepted.takeover {
+            let steps = super::Takeover::steps(root, self);
+            all.push(Refusal::NotAsked {
+                address: self.address.clone(),
+                driver: driver.unwrap_or("none").to_owned(),
+                steps: steps.iter().map(|step| format!("\n  {step}")).collect(),
+            });
+        } else {
+            all.extend(missing_right(root.device(&self.address).join("driver_override"), ""));
+        }
+        all
+    }
+}
+
+const GROUP_HINT: &str = ", or have root give you the group's file (chown)";
+
+fn missing_right(file: PathBuf, hint: &'static str) -> Option<Refusal> {
+    use rustix::fs::{Access, access};
+    match access(&file, Access::WRITE_OK) {
+        Ok(()) => None,
+        Err(_) => Some(Refusal::NoPermission { file, hint }),
+    }
+}

@@ -1,0 +1,207 @@
+//! The way of an adapter from the kernel's driver to `vfio-pci`, and back.
+
+use super::refusal::LENDER;
+use super::{Candidate, Root, link_name};
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The kernel's driver lets go, or takes, within this.
+const PATIENCE: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_millis(20);
+/// What an adapter's `driver_override` is to be to have none (`Documentation/ABI/testing/sysfs-bus-pci`).
+const NONE: &str = "\n";
+
+/// Something that is written to a file of the kernel's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// The file.
+    pub file: PathBuf,
+    /// What is written.
+    pub text: String,
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "echo {:?} > {}", self.text.trim_end(), self.file.display())
+    }
+}
+
+/// Why an adapter was not taken, or not given back.
+#[derive(Debug, thiserror::Error)]
+pub enum TakeoverError {
+    /// A step failed.
+    #[error("can't write {text:?} to {}", file.display())]
+    Step {
+        /// The file.
+        file: PathBuf,
+        /// What was to be written.
+        text: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// Somebody has a disk of it open for himself.
+    #[error("/dev/{device} is in use by somebody who has it for himself; it is not taken away from that")]
+    Busy {
+        /// The disk or its partition.
+        device: String,
+    },
+    /// It can't be said whether somebody has a disk of it open.
+    #[error("can't look whether /dev/{device} is in use")]
+    Look {
+        /// The disk or its partition.
+        device: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// It has another driver than it should afterwards.
+    #[error("{address} has {found} afterwards; expected {expected}")]
+    Driver {
+        /// Its address.
+        address: String,
+        /// What it has.
+        found: String,
+        /// What it should have.
+        expected: String,
+    },
+}
+
+/// An adapter that was taken from the kernel's driver. It is not given back by itself: [`give_back`](Self::give_back) does that, in this process or,
+/// since this one may die, in another that was told [where from](Self::previous).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Takeover {
+    address: String,
+    /// The driver that had it.
+    previous: Option<String>,
+    /// Its `driver_override`.
+    previous_override: Option<String>,
+}
+
+impl Takeover {
+    /// What taking it does, step by step.
+    pub fn steps(root: &Root, candidate: &Candidate) -> Vec<Step> {
+        let device = root.device(&candidate.address);
+        let step = |file: PathBuf, text: &str| Step { file, text: text.to_owned() };
+        let mut steps = vec![step(device.join("driver_override"), LENDER)];
+        if candidate.driver.is_some() {
+            steps.push(step(device.join("driver/unbind"), &candidate.address));
+        }
+        steps.push(step(root.path("sys/bus/pci/drivers_probe"), &candidate.address));
+        steps
+    }
+
+    /// What was there before, for another process that is to give it back.
+    pub fn of(candidate: &Candidate) -> Self {
+        Self {
+            address: candidate.address.clone(),
+            previous: candidate.driver.clone(),
+            previous_override: candidate.driver_override.clone(),
+        }
+    }
+
+    /// As three words: address, driver, override, with a hyphen for none.
+    pub fn previous(&self) -> [String; 3] {
+        let word = |word: &Option<String>| word.clone().unwrap_or_else(|| "-".to_owned());
+        [self.address.clone(), word(&self.previous), word(&self.previous_override)]
+    }
+
+    /// Of such words.
+    pub fn from_previous([address, driver, driver_override]: [&str; 3]) -> Self {
+        let word = |word: &str| (word != "-").then(|| word.to_owned());
+        Self { address: address.to_owned(), previous: word(driver), previous_override: word(driver_override) }
+    }
+
+    /// Takes an adapter against which [nothing speaks](Candidate::refusals). What was done is undone if a step fails.
+    ///
+    /// # Errors
+    /// [`TakeoverError`]
+    pub fn take(root: &Root, candidate: &Candidate) -> Result<Self, TakeoverError> {
+        // The kernel knows best: a disk that somebody has for himself can't be opened so.
+        let claims = claims(root, candidate)?;
+        let takeover = Self::of(candidate);
+        let done = Self::steps(root, candidate).iter().try_for_each(|step| write(&step.file, &step.text));
+        drop(claims);
+        let done = done.and_then(|()| expect(root, &candidate.address, Some(LENDER)));
+        match done {
+            Ok(()) => Ok(takeover),
+            Err(error) => {
+                // The first error says more than what else may go wrong.
+                let _ = takeover.give_back(root);
+                Err(error)
+            }
+        }
+    }
+
+    /// Gives it back to the driver that had it.
+    ///
+    /// # Errors
+    /// [`TakeoverError`]
+    pub fn give_back(&self, root: &Root) -> Result<(), TakeoverError> {
+        let device = root.device(&self.address);
+        write(&device.join("driver_override"), self.previous_override.as_deref().unwrap_or(NONE))?;
+        let driver = link_name(&device.join("driver"));
+        if driver.is_some() && driver != self.previous {
+            write(&device.join("driver/unbind"), &self.address)?;
+        }
+        if let Some(previous) = &self.previous {
+            if driver != self.previous {
+                write(&root.path("sys/bus/pci/drivers").join(previous).join("bind"), &self.address)?;
+            }
+            expect(root, &self.address, Some(previous))?;
+        }
+        Ok(())
+    }
+}
+
+/// Files of its disks and their partitions, each opened for this process alone: nobody mounts them meanwhile.
+fn claims(root: &Root, candidate: &Candidate) -> Result<Vec<File>, TakeoverError> {
+    let mut claims = Vec::new();
+    for disk in &candidate.disks {
+        let device = disk.name.clone();
+        let file = root.path("dev").join(&disk.name);
+        // Of a disk that is opened so, no partition is mounted or held (fs: bd_prepare_to_claim).
+        match OpenOptions::new().read(true).custom_flags(rustix::fs::OFlags::EXCL.bits() as i32).open(&file) {
+            Ok(claim) => claims.push(claim),
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                return Err(TakeoverError::Busy { device });
+            }
+            // A disk whose last path is gone has no file any more.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(source) => return Err(TakeoverError::Look { device, source }),
+        }
+    }
+    Ok(claims)
+}
+
+fn write(file: &Path, text: &str) -> Result<(), TakeoverError> {
+    let opened = OpenOptions::new().write(true).open(file);
+    opened.and_then(|mut open| open.write_all(text.as_bytes())).map_err(|source| TakeoverError::Step {
+        file: file.to_owned(),
+        text: text.trim_end().to_owned(),
+        source,
+    })
+}
+
+/// Waits until it has a driver.
+fn expect(root: &Root, address: &str, driver: Option<&str>) -> Result<(), TakeoverError> {
+    let link = root.device(address).join("driver");
+    let begin = Instant::now();
+    loop {
+        let found = link_name(&link);
+        if found.as_deref() == driver {
+            return Ok(());
+        }
+        if begin.elapsed() > PATIENCE {
+            let word = |driver: Option<&str>| {
+                driver.map_or("no driver".to_owned(), |driver| format!("the driver {driver}"))
+            };
+            let (found, expected) = (word(found.as_deref()), word(driver));
+            return Err(TakeoverError::Driver { address: address.to_owned(), found, expected });
+        }
+        thread::sleep(LOOK);
+    }
+}

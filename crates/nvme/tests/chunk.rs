@@ -1,0 +1,274 @@
+//! Requests by their results: a controller that fails in every way there is, and a file.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+#[path = "support/mod.rs"]
+mod support;
+
+use nvme::NvmeError;
+use nvme::chunk::{Backing, Chunk, ChunkError, Drive, Item, Patience, Wait, Waiting};
+use nvme::emulated::{Emulated, Fault};
+use nvme::spec::status::Status;
+use proptest::prelude::*;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use support::{BLOCK_BYTES, BLOCKS, Bench, bench};
+
+const BLOCK: usize = BLOCK_BYTES as usize;
+
+fn patience() -> Patience {
+    Patience { timeout: Duration::from_millis(16), retries: 2, resets: 2 }
+}
+
+fn shared(bench: Bench) -> (Arc<Mutex<nvme::Controller>>, Arc<Emulated>) {
+    let Bench { mut controller, emulated, .. } = bench;
+    controller.wait_at_most(Duration::from_millis(50));
+    (Arc::new(Mutex::new(controller)), emulated)
+}
+
+fn chunk_of(controller: &Arc<Mutex<nvme::Controller>>, requests: u16) -> Chunk {
+    let namespace = controller.lock().unwrap().namespaces()[0];
+    let controller = Arc::clone(controller);
+    Drive::open(controller, namespace, requests, 8192, Waiting::Polling, patience()).unwrap().into()
+}
+
+fn chunk() -> (Chunk, Arc<Emulated>) {
+    let (controller, emulated) = shared(bench());
+    (chunk_of(&controller, 4), emulated)
+}
+
+fn file(blocks: usize) -> (Chunk, tempfile::NamedTempFile) {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    file.as_file().set_len((blocks * BLOCK) as u64).unwrap();
+    (Backing::open(file.path(), 9, 4, 8192).unwrap().into(), file)
+}
+
+#[test]
+fn results_come_by_request() {
+    let (on_file, _file) = file(BLOCKS as usize);
+    for mut chunk in [chunk().0, on_file] {
+        assert_eq!((chunk.blocks(), chunk.block_bytes(), chunk.requests()), (BLOCKS, BLOCK, 4));
+        let mut read = vec![0; 2 * BLOCK];
+        let write = chunk.awrite(3, &[1; BLOCK]).unwrap();
+        assert_eq!(chunk.aresult(write, &mut [], Wait::Yes).unwrap(), Some(0));
+        let reads = [0; 4].map(|_| chunk.aread(3, 2).unwrap());
+        let full = chunk.aread(3, 2).unwrap_err();
+        assert_eq!(full.to_string(), "all 4 requests are under way, or their results were not fetched");
+        for request in reads {
+            assert_eq!(chunk.aresult(request, &mut read, Wait::Yes).unwrap(), Some(2 * BLOCK));
+            assert!(
+                read[..BLOCK].iter().all(|byte| *byte == 1) && read[BLOCK..].iter().all(|byte| *byte == 0)
+            );
+            assert!(matches!(chunk.aresult(request, &mut read, Wait::Yes), Err(ChunkError::NoRequest)));
+        }
+        chunk.write_zeroes(0, 100).unwrap();
+        chunk.deallocate(0, BLOCKS).unwrap();
+        chunk.flush().unwrap();
+        chunk.close().unwrap();
+    }
+}
+
+#[test]
+fn lists_are_of_any_length() {
+    let (on_file, _file) = file(BLOCKS as usize);
+    for mut chunk in [chunk().0, on_file] {
+        // 256 blocks: sixteen requests, four at a time.
+        let data: Vec<u8> = (0..256 * BLOCK).map(|place| (place / BLOCK) as u8).collect();
+        chunk.write(100, &data).unwrap();
+        let (mut all, mut last) = (vec![0; data.len()], vec![0; BLOCK]);
+        let results = chunk.listio(&mut [
+            Item::Read { first: 100, into: &mut all },
+            Item::Write { first: 600, from: &[0; BLOCK] },
+            Item::Read { first: 0, into: &mut [0; 7] },
+            Item::Read { first: 355, into: &mut last },
+        ]);
+        assert!(results[0].is_ok() && results[3].is_ok());
+        assert!(matches!(results[1], Err(ChunkError::Beyond { first: 600, .. })));
+        assert!(matches!(results[2], Err(ChunkError::Blocks { bytes: 7, .. })));
+        assert!(all == data && last == data[255 * BLOCK..]);
+    }
+}
+
+#[test]
+fn what_can_not_be_is_refused() {
+    let (mut chunk, emulated) = chunk();
+    assert!(matches!(chunk.aread(0, 17), Err(ChunkError::Long { bytes: 8704, bytes_max: 8192 })));
+    assert!(matches!(chunk.aread(u64::MAX, 2), Err(ChunkError::Beyond { .. })));
+    assert!(matches!(chunk.aread(0, 0), Err(ChunkError::Beyond { .. })));
+    assert!(matches!(chunk.write(0, &[]), Err(ChunkError::Blocks { .. })));
+    assert!(matches!(chunk.write_zeroes(512, 1), Err(ChunkError::Beyond { .. })));
+    assert_eq!(emulated.commands(), 0);
+    assert!(
+        Backing::open(std::path::Path::new("/no/such/file"), 9, 1, 1)
+            .unwrap_err()
+            .to_string()
+            .contains("/no/such")
+    );
+}
+
+/// Each kind of fault: the write is answered without an error and on the disk, or the error is told.
+#[test]
+fn every_fault_is_survived_or_told() {
+    let survived = [
+        Fault::LostCompletion,
+        Fault::WrongPhase,
+        Fault::WrongIdentifier,
+        Fault::Twice,
+        Fault::Stuck,
+        Fault::Fatal,
+        Fault::LinkReset,
+        Fault::Status(Status::of(0, 0x22)),
+    ];
+    for fault in survived {
+        let (mut chunk, emulated) = chunk();
+        emulated.fail(1, fault);
+        for round in 0..4 {
+            chunk
+                .write(round * 100, &[round as u8 + 1; BLOCK])
+                .unwrap_or_else(|error| panic!("{fault:?}: {error}"));
+        }
+        let disk = emulated.disk();
+        for round in 0..4 {
+            assert_eq!(disk[round * 100 * BLOCK], round as u8 + 1, "{fault:?}");
+        }
+        assert!(chunk.events() != nvme::chunk::Events::default(), "{fault:?}");
+        chunk.close().unwrap();
+    }
+}
+
+#[test]
+fn what_is_not_survived_is_told() {
+    let (mut chunk, emulated) = chunk();
+    emulated.fail(0, Fault::Status(Status::WRITE_FAULT.for_good()));
+    let error = chunk.write(0, &[1; BLOCK]).unwrap_err();
+    assert!(error.to_string().contains("write fault"), "{error}");
+    // One that may go better is tried three times.
+    (1..4).for_each(|number| emulated.fail(number, Fault::Status(Status::UNRECOVERED_READ)));
+    let error = chunk.read(0, &mut [0; BLOCK]).unwrap_err();
+    assert!(error.to_string().contains("unrecovered read error"), "{error}");
+    assert_eq!((chunk.events().retries, emulated.commands()), (2, 4));
+    emulated.fail(4, Fault::Gone);
+    assert!(matches!(chunk.flush(), Err(ChunkError::Nvme(NvmeError::Gone))));
+    // It does not come back.
+    assert!(matches!(chunk.flush(), Err(ChunkError::GaveUp { .. })));
+}
+
+#[test]
+fn a_controller_that_always_fails_is_given_up() {
+    let (mut chunk, emulated) = chunk();
+    (0..100).for_each(|number| emulated.fail(number, Fault::Fatal));
+    let error = chunk.write(0, &[1; BLOCK]).unwrap_err();
+    assert_eq!(error.to_string(), "the controller was reset 2 times, and has completed nothing since");
+}
+
+/// Two threads with queues of their own; one's failures reset the controller, and the other goes on.
+#[test]
+fn a_reset_by_one_thread_is_survived_by_others() {
+    let (controller, emulated) = shared(bench());
+    (0..20).for_each(|number| {
+        emulated.fail(number * 37, if number % 2 == 0 { Fault::Fatal } else { Fault::LostCompletion })
+    });
+    std::thread::scope(|scope| {
+        for thread in 0..3_u64 {
+            let controller = &controller;
+            scope.spawn(move || {
+                let mut chunk = chunk_of(controller, 3);
+                for round in 0..100_u64 {
+                    let first = thread * 150 + round;
+                    chunk.write(first, &[(round + thread) as u8 | 1; BLOCK]).unwrap();
+                    let mut read = [0; BLOCK];
+                    chunk.read(first, &mut read).unwrap();
+                    assert_eq!(read, [(round + thread) as u8 | 1; BLOCK]);
+                }
+                chunk.close().unwrap();
+            });
+        }
+    });
+    for thread in 0..3_u64 {
+        for round in 0..100_u64 {
+            let block = (thread * 150 + round) as usize;
+            assert_eq!(emulated.disk()[block * BLOCK], (round + thread) as u8 | 1);
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Write { first: u64, blocks: u64, byte: u8 },
+    Zero { first: u64, blocks: u64 },
+    Read { first: u64, blocks: u64 },
+    Flush,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let range = (0..BLOCKS, 1..40_u64).prop_map(|(first, blocks)| (first, blocks.min(BLOCKS - first)));
+    (range, 1..=255_u8, 0..4_u8).prop_map(|((first, blocks), byte, kind)| match kind {
+        0 => Step::Write { first, blocks, byte },
+        1 => Step::Zero { first, blocks },
+        2 => Step::Read { first, blocks },
+        _ => Step::Flush,
+    })
+}
+
+fn fault() -> impl Strategy<Value = Fault> {
+    prop_oneof![
+        Just(Fault::LostCompletion),
+        Just(Fault::WrongPhase),
+        Just(Fault::WrongIdentifier),
+        Just(Fault::Twice),
+        Just(Fault::Stuck),
+        Just(Fault::Fatal),
+        Just(Fault::LinkReset),
+        (0..4_u8, 1..=255_u8, any::<bool>()).prop_map(|(kind, code, is_for_good)| {
+            let status = Status::of(kind, code);
+            Fault::Status(if is_for_good { status.for_good() } else { status })
+        }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    /// Whatever fails and when: what was answered without an error is on the disk and is read, a block whose write failed is old or new, and no other
+    /// block changes.
+    #[test]
+    fn nothing_that_was_answered_is_lost(
+        steps in prop::collection::vec(step(), 1..25),
+        faults in prop::collection::btree_map(0..60_u64, fault(), 0..6),
+    ) {
+        let (mut chunk, emulated) = chunk();
+        faults.into_iter().for_each(|(number, fault)| emulated.fail(number, fault));
+        // What each block may be.
+        let mut allowed: Vec<Vec<u8>> = vec![vec![0]; BLOCKS as usize];
+        for step in steps {
+            let (range, byte, result) = match step {
+                Step::Write { first, blocks, byte } => {
+                    let data = vec![byte; blocks as usize * BLOCK];
+                    (first..first + blocks, byte, chunk.write(first, &data))
+                }
+                Step::Zero { first, blocks } => (first..first + blocks, 0, chunk.write_zeroes(first, blocks)),
+                Step::Read { first, blocks } => {
+                    let mut data = vec![0; blocks as usize * BLOCK];
+                    if chunk.read(first, &mut data).is_ok() {
+                        for (block, data) in (first as usize..).zip(data.chunks(BLOCK)) {
+                            prop_assert!(allowed[block].contains(&data[0]) && data.iter().all(|byte| *byte == data[0]));
+                        }
+                    }
+                    continue;
+                }
+                Step::Flush => {
+                    let _ = chunk.flush();
+                    continue;
+                }
+            };
+            for block in range {
+                match result {
+                    Ok(()) => allowed[block as usize] = vec![byte],
+                    Err(_) => allowed[block as usize].push(byte),
+                }
+            }
+        }
+        for (allowed, data) in allowed.iter().zip(emulated.disk().chunks(BLOCK)) {
+            prop_assert!(allowed.contains(&data[0]) && data.iter().all(|byte| *byte == data[0]));
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! What is done about commands that don't come back and controllers that fail, by hand.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+#[path = "support/mod.rs"]
+mod support;
+
+use nvme::emulated::Fault;
+use nvme::prp::Piece;
+use nvme::spec::status::Status;
+use nvme::{Done, NvmeError, QueueError, QueueOptions, QueuePair};
+use std::sync::{Arc, Mutex};
+use support::{BLOCK_BYTES, bench, bench_with, bytes, disk, fill};
+
+fn poll(queue: &mut QueuePair) -> Vec<Done> {
+    let mut all = Vec::new();
+    queue.poll(usize::MAX, |done| all.push(done)).unwrap();
+    all
+}
+
+#[test]
+fn a_stuck_command_is_aborted() {
+    let mut bench = bench();
+    let (mut queue, disk) = (bench.controller.queue_pair(4).unwrap(), disk(&bench));
+    bench.emulated.fail(0, Fault::Stuck);
+    let tag = queue.write_zeroes(&disk, 0, 8).unwrap();
+    queue.ring();
+    assert!(poll(&mut queue).is_empty());
+    queue.tick();
+    assert_eq!(queue.overdue(2).count(), 0);
+    queue.tick();
+    assert_eq!(queue.overdue(2).collect::<Vec<_>>(), [tag]);
+    assert!(bench.controller.abort(&queue, tag).unwrap());
+    let [done] = poll(&mut queue)[..] else { panic!() };
+    assert_eq!((done.tag, done.status), (tag, Status::ABORTED));
+    assert!(!bench.controller.abort(&queue, tag).unwrap(), "it is no longer there");
+}
+
+/// Whatever became of it, the command is done in the end, and the one behind it too.
+#[test]
+fn a_reset_begins_again_what_was_under_way() {
+    let faults = [
+        Fault::LostCompletion,
+        Fault::WrongPhase,
+        Fault::WrongIdentifier,
+        Fault::Stuck,
+        Fault::Fatal,
+        Fault::LinkReset,
+    ];
+    for fault in faults {
+        let mut bench = bench();
+        let (mut queue, disk) = (bench.controller.queue_pair(4).unwrap(), disk(&bench));
+        let buffer = bench.controller.allocate(4096).unwrap();
+        fill(&bench, &buffer, 0x77);
+        bench.emulated.fail(0, fault);
+        let tags = [0, 8].map(|first| queue.write(&disk, first, &[buffer.piece(0, 4096).unwrap()]).unwrap());
+        queue.ring();
+        let mut seen: Vec<Done> = Vec::new();
+        let _ = queue.poll(usize::MAX, |done| seen.push(done));
+        bench.controller.reset().unwrap();
+        assert_eq!(queue.poll(9, |_| {}), Err(QueueError::Forgotten));
+        assert_eq!(bench.controller.renew(&mut queue).unwrap(), 2 - seen.len(), "{fault:?}");
+        seen.extend(poll(&mut queue));
+        let mut done: Vec<_> = seen.iter().map(|done| (done.tag.place(), done.status)).collect();
+        done.sort_by_key(|done| done.0);
+        assert_eq!(done, tags.map(|tag| (tag.place(), Status::SUCCESS)), "{fault:?}");
+        let on_disk = bench.emulated.disk();
+        let written = 16 * BLOCK_BYTES as usize;
+        assert!(on_disk[..written].iter().all(|byte| *byte == 0x77), "{fault:?}");
+        assert!(on_disk[written..].iter().all(|byte| *byte == 0), "{fault:?}");
+        bench.controller.shut_down().unwrap();
+    }
+}
+
+#[test]
+fn a_link_that_was_reset_is_told() {
+    let mut bench = bench();
+    let (mut queue, disk) = (bench.controller.queue_pair(4).unwrap(), disk(&bench));
+    bench.emulated.fail(0, Fault::LinkReset);
+    queue.flush(&disk).unwrap();
+    queue.ring();
+    assert!(matches!(bench.controller.working(), Err(NvmeError::Stopped)));
+}
+
+#[test]
+fn what_goes_wrong_is_in_the_log() {
+    let mut bench = bench();
+    assert_eq!(bench.controller.error_log().unwrap(), []);
+    let (mut queue, disk) = (bench.controller.queue_pair(4).unwrap(), disk(&bench));
+    bench.emulated.fail(0, Fault::Status(Status::UNRECOVERED_READ));
+    let buffer = bench.controller.allocate(4096).unwrap();
+    let tag = queue.read(&disk, 40, &[buffer.piece(0, 512).unwrap()]).unwrap();
+    queue.ring();
+    poll(&mut queue);
+    let [entry] = bench.controller.error_log().unwrap()[..] else { panic!() };
+    assert_eq!((entry.count, entry.queue, entry.identifier), (1, queue.number(), tag.0));
+    assert_eq!((entry.status, entry.block, entry.namespace), (Status::UNRECOVERED_READ, 40, 1));
+}
+
+#[test]
+fn a_completion_that_comes_twice_is_no_other_command_s() {
+    let mut bench = bench();
+    let (mut queue, disk) = (bench.controller.queue_pair(3).unwrap(), disk(&bench));
+    bench.emulated.fail(0, Fault::Twice);
+    let first = queue.flush(&disk).unwrap();
+    queue.ring();
+    let taken = queue.poll(1, |done| assert_eq!(done.tag, first)).unwrap();
+    assert_eq!(taken, 1);
+    // It has the same place, and is not done.
+    bench.emulated.fail(1, Fault::Stuck);
+    let second = queue.flush(&disk).unwrap();
+    assert_eq!((first.place(), first == second), (second.place(), false));
+    queue.ring();
+    assert_eq!(queue.poll(9, |_| {}), Err(QueueError::Unknown(first.0)));
+}
+
+#[test]
+fn a_queue_that_is_deleted_makes_room() {
+    let mut bench = bench();
+    let disk = disk(&bench);
+    for _ in 0..200 {
+        let mut queue = bench.controller.queue_pair(64).unwrap();
+        assert_eq!(queue.number(), 1);
+        queue.flush(&disk).unwrap();
+        queue.ring();
+        assert_eq!(poll(&mut queue).len(), 1);
+        bench.controller.delete(queue).unwrap();
+    }
+}
+
+#[test]
+fn completions_interrupt_where_it_is_wanted() {
+    let mut bench = bench();
+    let vectors = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&vectors);
+    bench.emulated.on_interrupt(move |vector| seen.lock().unwrap().push(vector));
+    let disk = disk(&bench);
+    let mut polled = bench.controller.queue_pair(4).unwrap();
+    let mut woken = bench.controller.queue_pair_with(QueueOptions { entries: 4, vector: Some(3) }).unwrap();
+    vectors.lock().unwrap().clear();
+    for queue in [&mut polled, &mut woken] {
+        queue.flush(&disk).unwrap();
+        queue.ring();
+        assert_eq!(poll(queue).len(), 1);
+    }
+    assert_eq!(*vectors.lock().unwrap(), [3]);
+}
+
+#[test]
+fn ranges_are_forgotten() {
+    let mut bench = bench();
+    let (mut queue, disk) = (bench.controller.queue_pair(4).unwrap(), disk(&bench));
+    let buffer = bench.controller.allocate(4096).unwrap();
+    fill(&bench, &buffer, 9);
+    queue.write(&disk, 0, &[buffer.piece(0, 4096).unwrap()]).unwrap();
+    queue.deallocate(&disk, &[1..2, 4..7]).unwrap();
+    queue.ring();
+    assert!(poll(&mut queue).iter().all(|done| done.status.is_success()));
+    let block = |block: usize| bench.emulated.disk()[block * 512];
+    assert_eq!([0, 1, 2, 3, 4, 5, 6, 7].map(block), [9, 0, 9, 9, 0, 0, 0, 9]);
+    for ranges in [Vec::new(), vec![5_u64..5; 1], vec![511_u64..513; 1]] {
+        queue.deallocate(&disk, &ranges).unwrap_err();
+    }
+    assert_eq!(queue.room(), 3);
+}
+
+/// Blocks of 4 KiB, and pieces that no PRP list can tell.
+#[test]
+fn pieces_of_any_shape_go_by_scatter_gather_list() {
+    let mut bench = bench_with(64, 12);
+    let (mut queue, disk) = (bench.controller.queue_pair(4).unwrap(), disk(&bench));
+    assert_eq!(disk.is.block_bytes(), 4096);
+    let [from, into] = [0, 1].map(|_| bench.controller.allocate(8192).unwrap());
+    let pattern: Vec<u8> = (0..8192_u32).map(|place| (place % 251) as u8).collect();
+    bench.ram.write(from.memory(), &pattern).unwrap();
+    let pieces = |buffer: &nvme::Buffer, parts: &[(u64, u64)]| -> Vec<Piece> {
+        parts.iter().map(|(from, bytes)| buffer.piece(*from, *bytes).unwrap()).collect()
+    };
+    let scattered = pieces(&from, &[(5000, 96), (0, 3000), (3000, 1000)]);
+    queue.write(&disk, 7, &scattered).unwrap();
+    queue.ring();
+    assert_eq!(poll(&mut queue)[0].status, Status::SUCCESS);
+    let expected = [&pattern[5000..5096], &pattern[..4000]].concat();
+    assert_eq!(bench.emulated.disk()[7 * 4096..8 * 4096], expected);
+    queue.read(&disk, 7, &pieces(&into, &[(8, 4088), (4100, 8)])).unwrap();
+    queue.ring();
+    assert_eq!(poll(&mut queue)[0].status, Status::SUCCESS);
+    let read = bytes(&bench, &into);
+    assert_eq!([&read[8..4096], &read[4100..4108]].concat(), expected);
+    assert!(read[..8].iter().chain(&read[4096..4100]).chain(&read[4108..]).all(|byte| *byte == 0));
+}

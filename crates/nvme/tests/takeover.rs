@@ -1,0 +1,225 @@
+//! What speaks against driving a disk, on trees that look like hosts.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+#![cfg(target_os = "linux")]
+
+use nvme::takeover::{Accepted, Candidate, Refusal, Root, Takeover, TakeoverError, Usage};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+const ADDRESS: &str = "0000:03:00.0";
+const TAKEN: Accepted = Accepted { takeover: true };
+
+/// A host with one controller, its disk and a partition, and a bridge in the same group.
+struct Tree {
+    folder: TempDir,
+}
+
+impl Tree {
+    fn new() -> Self {
+        let tree = Self { folder: tempfile::tempdir().unwrap() };
+        tree.file("proc/self/mountinfo", "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n");
+        tree.file("proc/swaps", "Filename Type Size Used Priority\n/dev/sda2 partition 1 0 -2\n");
+        tree.file("sys/bus/pci/drivers_probe", "");
+        for driver in ["nvme", "vfio-pci"] {
+            tree.file(&format!("sys/bus/pci/drivers/{driver}/bind"), "");
+        }
+        tree.adapter(ADDRESS, "0x010802", Some("nvme"));
+        tree.adapter("0000:00:01.0", "0x060400", Some("pcieport"));
+        tree.group(&[ADDRESS, "0000:00:01.0"]);
+        tree.file(&format!("sys/bus/pci/devices/{ADDRESS}/nvme/nvme0/model"), "Disk of Test  \n");
+        tree.file(&format!("sys/bus/pci/devices/{ADDRESS}/nvme/nvme0/nvme0n1/uevent"), "");
+        tree.file("sys/block/nvme0n1/size", "2048\n");
+        tree.file("sys/block/nvme0n1/dev", "259:0\n");
+        tree.file("sys/block/nvme0n1/nvme0n1p1/dev", "259:1\n");
+        tree.file("sys/block/nvme0n1/nvme0n1p1/partition", "1\n");
+        tree.file("dev/nvme0n1", "");
+        tree
+    }
+
+    fn path(&self, inside: &str) -> PathBuf {
+        self.folder.path().join(inside)
+    }
+
+    fn file(&self, inside: &str, text: &str) {
+        let path = self.path(inside);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn link(&self, inside: &str, to: &Path) {
+        let path = self.path(inside);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let _ = fs::remove_file(&path);
+        symlink(to, path).unwrap();
+    }
+
+    fn adapter(&self, address: &str, class: &str, driver: Option<&str>) {
+        let folder = format!("sys/bus/pci/devices/{address}");
+        self.file(&format!("{folder}/class"), class);
+        self.file(&format!("{folder}/driver_override"), "(null)\n");
+        if let Some(driver) = driver {
+            self.file(&format!("sys/bus/pci/drivers/{driver}/unbind"), "");
+            self.link(&format!("{folder}/driver"), &self.path(&format!("sys/bus/pci/drivers/{driver}")));
+        }
+    }
+
+    fn group(&self, addresses: &[&str]) {
+        let group = self.path("sys/kernel/iommu_groups/7");
+        for address in addresses {
+            self.file(&format!("sys/kernel/iommu_groups/7/devices/{address}"), "");
+            self.link(&format!("sys/bus/pci/devices/{address}/iommu_group"), &group);
+        }
+    }
+
+    fn root(&self) -> Root {
+        Root::at(self.folder.path())
+    }
+
+    fn candidate(&self) -> Candidate {
+        Candidate::at(&self.root(), ADDRESS).unwrap().unwrap()
+    }
+
+    fn refusals(&self, accepted: Accepted) -> Vec<Refusal> {
+        self.candidate().refusals(&self.root(), accepted)
+    }
+}
+
+#[test]
+fn a_disk_that_nobody_uses_can_be_taken() {
+    let tree = Tree::new();
+    let candidate = tree.candidate();
+    assert_eq!(Candidate::all(&tree.root()).unwrap(), std::slice::from_ref(&candidate));
+    assert_eq!((candidate.model.as_deref(), candidate.group), (Some("Disk of Test"), Some(7)));
+    assert_eq!((candidate.disks[0].name.as_str(), candidate.disks[0].bytes), ("nvme0n1", 1 << 20));
+    assert_eq!((candidate.mates.len(), candidate.driver_override), (0, None));
+    assert_eq!(tree.refusals(TAKEN), []);
+    assert_eq!(Candidate::at(&tree.root(), "0000:00:01.0").unwrap(), None);
+    assert_eq!(Candidate::at(&tree.root(), "../../../../etc").unwrap(), None);
+    assert_eq!(Candidate::all(&Root::at("/no/such/tree")).unwrap(), []);
+}
+
+#[test]
+fn without_consent_it_is_told_what_would_be_done() {
+    let tree = Tree::new();
+    let [refusal] = &tree.refusals(Accepted::default())[..] else { panic!() };
+    let told = refusal.to_string().replace(tree.folder.path().to_str().unwrap(), "");
+    let device = format!("/sys/bus/pci/devices/{ADDRESS}");
+    let expected = format!(
+        "{ADDRESS} belongs to the kernel's driver (nvme); `--take` lets it be taken for as long as this runs:\n  \
+         echo \"vfio-pci\" > {device}/driver_override\n  echo \"{ADDRESS}\" > {device}/driver/unbind\n  \
+         echo \"{ADDRESS}\" > /sys/bus/pci/drivers_probe"
+    );
+    assert_eq!(told, expected);
+}
+
+/// Consent or not.
+#[test]
+fn a_disk_in_use_is_never_taken() {
+    let check = |change: &dyn Fn(&Tree), expected: Usage, words: &str| {
+        let tree = Tree::new();
+        change(&tree);
+        assert_eq!(tree.candidate().disks[0].usages, std::slice::from_ref(&expected));
+        let refusals = tree.refusals(TAKEN);
+        assert!(matches!(&refusals[..], [Refusal::InUse { .. }]), "{refusals:?}");
+        assert!(refusals[0].to_string().contains(words), "{}", refusals[0]);
+    };
+    let mounted = |device: &str, at: &str| Usage::Mounted { device: device.to_owned(), at: at.to_owned() };
+    check(
+        &|tree| tree.file("proc/self/mountinfo", "36 22 259:1 / /data rw shared:1 - ext4 /dev/root rw\n"),
+        mounted("nvme0n1p1", "/data"),
+        "/dev/nvme0n1p1 is mounted at /data",
+    );
+    // A file system with a number of its own.
+    check(
+        &|tree| tree.file("proc/self/mountinfo", "36 22 0:45 /@ /b\\040c rw - btrfs /dev/nvme0n1 rw\n"),
+        mounted("nvme0n1", "/b c"),
+        "/dev/nvme0n1 is mounted at /b c",
+    );
+    check(
+        &|tree| tree.file("proc/swaps", "Filename\n/dev/nvme0n1p1 partition 1 0 -2\n"),
+        Usage::Swap { device: "nvme0n1p1".to_owned() },
+        "the kernel swaps to /dev/nvme0n1p1",
+    );
+    check(
+        &|tree| tree.file("sys/block/nvme0n1/nvme0n1p1/holders/dm-3", ""),
+        Usage::Holder { device: "nvme0n1p1".to_owned(), holder: "dm-3".to_owned() },
+        "/dev/dm-3 is made of /dev/nvme0n1p1",
+    );
+    check(
+        &|tree| tree.file("sys/block/nvme0n1/holders/md0", ""),
+        Usage::Holder { device: "nvme0n1".to_owned(), holder: "md0".to_owned() },
+        "/dev/md0 is made of /dev/nvme0n1",
+    );
+}
+
+/// The disk of several controllers has a name of its own, and its users count for each of them.
+#[test]
+fn a_disk_with_several_paths_is_found_by_its_own_name() {
+    let tree = Tree::new();
+    let folder = tree.path(&format!("sys/bus/pci/devices/{ADDRESS}/nvme/nvme0"));
+    fs::rename(folder.join("nvme0n1"), folder.join("nvme0c4n1")).unwrap();
+    tree.file("proc/swaps", "Filename\n/dev/nvme0n1 partition 1 0 -2\n");
+    assert!(matches!(tree.refusals(TAKEN)[..], [Refusal::InUse { .. }]));
+}
+
+#[test]
+fn what_else_speaks_against_it_is_told() {
+    let tree = Tree::new();
+    fs::remove_file(tree.path(&format!("sys/bus/pci/devices/{ADDRESS}/iommu_group"))).unwrap();
+    let [refusal] = &tree.refusals(TAKEN)[..] else { panic!() };
+    assert!(refusal.to_string().contains("is in no IOMMU group"), "{refusal}");
+
+    let tree = Tree::new();
+    tree.adapter("0000:03:00.1", "0x020000", Some("e1000e"));
+    tree.adapter("0000:03:00.2", "0x020000", None);
+    tree.group(&["0000:03:00.1", "0000:03:00.2"]);
+    let [refusal] = &tree.refusals(TAKEN)[..] else { panic!() };
+    assert!(refusal.to_string().contains("shares IOMMU group 7 with 0000:03:00.1 (e1000e):"), "{refusal}");
+
+    let tree = Tree::new();
+    fs::remove_dir_all(tree.path("sys/bus/pci/drivers/vfio-pci")).unwrap();
+    assert_eq!(tree.refusals(TAKEN), [Refusal::NoLender]);
+
+    let tree = Tree::new();
+    tree.adapter(ADDRESS, "0x010802", Some("uio_pci_generic"));
+    assert!(
+        matches!(&tree.refusals(TAKEN)[..], [Refusal::OtherDriver { driver, .. }] if driver == "uio_pci_generic")
+    );
+
+    // It is vfio-pci's already, whose file somebody else may open.
+    let tree = Tree::new();
+    tree.adapter(ADDRESS, "0x010802", Some("vfio-pci"));
+    let refusals = tree.refusals(Accepted::default());
+    assert!(
+        matches!(&refusals[..], [Refusal::NoPermission { file, .. }] if file.ends_with("dev/vfio/7")),
+        "{refusals:?}"
+    );
+    tree.file("dev/vfio/7", "");
+    assert_eq!(tree.refusals(Accepted::default()), []);
+}
+
+/// A step that fails is told, and what was done before it is undone.
+#[test]
+fn a_takeover_that_fails_is_undone() {
+    let tree = Tree::new();
+    let (root, candidate) = (tree.root(), tree.candidate());
+    fs::remove_file(tree.path("sys/bus/pci/drivers_probe")).unwrap();
+    let error = Takeover::take(&root, &candidate).unwrap_err();
+    assert!(matches!(error, TakeoverError::Step { .. }), "{error}");
+    let driver_override =
+        fs::read_to_string(tree.path(&format!("sys/bus/pci/devices/{ADDRESS}/driver_override")));
+    // Of what is no file of the kernel's the rest stays.
+    assert!(driver_override.unwrap().starts_with('\n'));
+}
+
+#[test]
+fn what_was_there_before_goes_through_words() {
+    let tree = Tree::new();
+    let takeover = Takeover::of(&tree.candidate());
+    let words = takeover.previous();
+    assert_eq!(words, [ADDRESS, "nvme", "-"].map(str::to_owned));
+    assert_eq!(Takeover::from_previous(words.each_ref().map(String::as_str)), takeover);
+}
