@@ -191,8 +191,13 @@ impl Reader for Uring {
         } else {
             opcode::Read::new(types::Fd(self.base.file.as_raw_fd()), at, length).offset(offset).build()
         };
+        let entry = entry.user_data(slot.into());
+        // The kernel may take fewer at a time than there are.
+        if self.ring.submission().is_full() {
+            self.ring.submit().map_err(|error| self.base.failed(error))?;
+        }
         // SAFETY: the slot's buffer has so many bytes, stays until the ring is gone, and has no other read under way.
-        let pushed = unsafe { self.ring.submission().push(&entry.user_data(slot.into())) };
+        let pushed = unsafe { self.ring.submission().push(&entry) };
         pushed.map_err(|error| self.base.failed(io::Error::other(error)))?;
         self.under_way += 1;
         Ok(())
