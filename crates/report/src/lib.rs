@@ -7,6 +7,7 @@
 //! Text that comes from a host is hostile until shown otherwise: the module `plain` takes control
 //! characters out of it before a terminal sees them, and maud escapes it for HTML.
 
+mod bars;
 mod batch;
 mod bench_text;
 mod cost;
