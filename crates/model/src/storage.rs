@@ -13,6 +13,7 @@
 
 mod adapter;
 mod array;
+mod experiment;
 mod fault;
 mod load;
 mod lock;
@@ -26,6 +27,7 @@ mod task;
 
 pub use adapter::Adapter;
 pub use array::{Array, SECTOR_BYTES, Service};
+pub use experiment::{LockAnswer, LogAnswer, StorageAnswer, StorageExperiment, StorageServed};
 pub use fault::{Change, Fault};
 pub use load::{Job, Way};
 pub use lock::LockKind;

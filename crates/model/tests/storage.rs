@@ -6,9 +6,11 @@ use des::Span;
 use model::host::{Cpus, LineTransfer, Locking, MappingCost, Road};
 use model::storage::{
     Adapter, Array, Change, Fault, Job, Library, LockKind, Module, Multipath, Outcome, PathId, Policy,
-    SECTOR_BYTES, Service, Setup, Stack, StorageError, Translation, Way, What, run, run_on_heap,
+    SECTOR_BYTES, Service, Setup, Stack, StorageError, StorageExperiment, Translation, Way, What, run,
+    run_on_heap,
 };
 use proptest::prelude::*;
+use std::error::Error;
 
 fn ns(ns: u64) -> Span {
     Span::from_ns(ns)
@@ -336,4 +338,82 @@ proptest! {
         setup.warm_up = Span::from_us(110);
         let _ = run(&setup);
     }
+}
+
+const FILE: &str = include_str!("../../../experiments/flash-array.toml");
+
+#[test]
+fn the_example_loses_nothing_and_uses_its_cable_again() {
+    let experiment = StorageExperiment::read(FILE, "x.toml").unwrap();
+    holds(&experiment.setup());
+    let answer = experiment.run().unwrap();
+    let log: Vec<_> = answer.log.iter().map(|entry| (entry.what, entry.path)).collect();
+    assert_eq!((log, answer.waiting), (vec![("failed", 1), ("recovered", 1)], 0));
+}
+
+/// With what it says of Fibre Channel, it is the family's machine.
+#[test]
+fn what_the_example_says_of_fibre_channel_is_one() {
+    let text = FILE.replace("# protocol =", "protocol =").replace("kernel_queues = 8", "kernel_queues = 1");
+    let text =
+        text.replace("queues_max = 508", "queues_max = 1").replace("memory_ns = 1500", "memory_ns = 550");
+    let text = text.replace(
+        "submit_instructions = 653.1, complete_instructions = 279.9",
+        "submit_instructions = 1023, complete_instructions = 438.5",
+    );
+    let (head, tail) = text.split_once("# [mapping]\n").unwrap();
+    let (mapping, tail) = tail.split_once("\n\n").unwrap();
+    let mapping = mapping.replace("# ", "");
+    let text = format!("{head}[mapping]\n{mapping}\n\n{tail}").replace("read_share = 0.7", "read_share = 1");
+    let (text, _) = text.split_once("[[faults]]").unwrap();
+    let answer = StorageExperiment::read(text, "x.toml").unwrap().run().unwrap();
+    assert!(
+        (answer.all.operations_per_second / 358.5e3 - 1.0).abs() < 0.02,
+        "{}",
+        answer.all.operations_per_second
+    );
+    assert_eq!(answer.limit, "a queue's lock");
+}
+
+/// An error with those behind it, as it is told to people.
+fn chain(error: &dyn Error) -> String {
+    let behind = error.source().map(|source| format!(": {}", chain(source)));
+    format!("{error}{}", behind.unwrap_or_default())
+}
+
+#[test]
+fn what_no_host_has_is_told_with_its_place() {
+    let check = |from: &str, to: &str, expected: &str| {
+        assert!(FILE.contains(from), "{from}");
+        let told = chain(&StorageExperiment::read(&FILE.replacen(from, to, 1), "x.toml").unwrap_err());
+        assert!(told.starts_with(&format!("x.toml: {expected}")), "{told}");
+    };
+    check("cores = 24", "cores = 0", "cpus.cores is 0; expected 1 to 4096");
+    check("kernel_queues = 8", "kernel_queues = 509", "adapter.kernel_queues is 509; expected 1 to 508");
+    check("locked_share = 0.5", "locked_share = 1.5", "stack.disk.locked_share is 1.5; expected 0 to 1");
+    check(
+        "poll_instructions = 100",
+        "poll_instructions = 0",
+        "library.poll_instructions is 0; expected 10 to 1e9",
+    );
+    check(
+        "port_megabytes_per_second = 800",
+        "port_megabytes_per_second = nan",
+        "adapter.port_megabytes_per_second is NaN",
+    );
+    check(
+        "reads_per_second = 1100000",
+        "reads_per_second = -1",
+        "array.reads_per_second is -1; expected 1 to 1e12",
+    );
+    check(
+        "health_check_us = 500",
+        "health_check_us = 0",
+        "multipath.health_check_us is 0; expected 1 to 1e7",
+    );
+    check("io_bytes = 4096", "io_bytes = 4097", "loads.io_bytes is 4097; expected a multiple of 4096");
+    check("read_share = 0.7", "read_share = 7", "loads.read_share is 7; expected 0 to 1");
+    check("path = 1", "path = 4", "faults.path is 4; expected less than adapter.count times adapter.ports");
+    check("change = \"pulled\"", "change = \"cut\"", "TOML parse error at line 86");
+    check("disks = 32", "discs = 32", "TOML parse error at line");
 }

@@ -43,6 +43,6 @@ pub use mtrr_plan::mtrr_plan;
 pub use style::Style;
 pub use terminal::{
     LabPreset, adapter, adapters_answer, benchmark, benchmark_brief, block_answer, hosts_answer, inspection,
-    lab_list, map_benchmark, memory_answer, memtype_benchmark, model_answer, reproduction, toll_difference,
-    toll_sheet, toll_table,
+    lab_list, map_benchmark, memory_answer, memtype_benchmark, model_answer, reproduction, storage_answer,
+    toll_difference, toll_sheet, toll_table,
 };

@@ -46,7 +46,7 @@ impl Locks {
         let window_locks = setup.translation.map_or(0, |translation| translation.road.locks());
         Self {
             disks: setup.disks,
-            ports: setup.paths(),
+            ports: if setup.stack.protocol.is_some() { setup.paths() } else { 0 },
             queues: setup.kernel_queues(),
             windows: if setup.translation.is_some() { setup.adapters } else { 0 },
             window_locks,

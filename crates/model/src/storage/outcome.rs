@@ -23,7 +23,7 @@ pub struct Outcome {
     pub cores_used: f64,
     /// Instructions in a second, of the partition and of its hypervisor, without those that spin.
     pub instructions_per_second: [f64; 2],
-    /// The locks, by kind.
+    /// The locks, by kind, of which there are any.
     pub locks: Vec<LockUsage>,
     /// Of the time, when the busiest CPU was busy.
     pub busiest_cpu_share: f64,

@@ -111,7 +111,7 @@ impl Machine<'_> {
         end.since(&begin)
     }
 
-    /// The busiest lock of each kind, and who waits for any.
+    /// The busiest lock of each kind that there is, and who waits for any.
     fn lock_usage(&self, cpus: &host::CpuUsage) -> Vec<LockUsage> {
         let mut first = 0;
         let mut of_kind = |(kind, count): (LockKind, u32)| {
@@ -120,7 +120,7 @@ impl Machine<'_> {
             let busy_share = cpus.lock_busy_shares[range.clone()].iter().copied().fold(0.0, f64::max);
             LockUsage { kind, busy_share, waiting_cpus: cpus.lock_waiting_cpus[range].iter().sum() }
         };
-        self.locks.counts().into_iter().map(&mut of_kind).collect()
+        self.locks.counts().into_iter().filter(|(_, count)| *count > 0).map(&mut of_kind).collect()
     }
 
     fn totals_at_end(&self) -> Totals {
