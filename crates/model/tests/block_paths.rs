@@ -144,7 +144,7 @@ fn paths_to_an_array_are_those_of_the_sheet() {
         [Stage::BlockLayer, Stage::Interrupt, Stage::Schedule].map(|stage| stages(read, &[stage]));
     check("system_call_instructions", call);
     check("disk_instructions", disk);
-    check("interrupt_instructions", interrupt);
+    check("disk_interrupt_instructions", interrupt);
     for name in ["sleep_instructions", "wake_instructions"] {
         check(name, schedule / 2.0);
     }

@@ -186,6 +186,17 @@ mod tests {
         }
     }
 
+    /// Else one change would be of both.
+    #[test]
+    fn no_parameter_has_a_name_of_the_shared_file() {
+        let (testbed, _) = testbed(&[]);
+        let names: Vec<String> = testbed.listed().into_iter().map(|parameter| parameter.name).collect();
+        let own: Vec<String> = testbed.given.listed().into_iter().map(|parameter| parameter.name).collect();
+        let shared = Power7::read(&Changes::default()).unwrap().parameters().listed();
+        assert!(shared.iter().all(|parameter| !own.contains(&parameter.name)), "{own:?}");
+        assert_eq!(names.len(), own.len() + 8);
+    }
+
     /// What the remarks say limits whom.
     #[test]
     fn the_queue_limits_fibre_channel_and_cables_limit_capi() {

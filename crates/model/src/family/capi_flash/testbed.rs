@@ -197,13 +197,14 @@ impl Testbed {
 
     fn cpus(&self) -> Result<Cpus, FamilyError> {
         let (given, shared) = (&self.given, self.power7.parameters());
-        let capacity = ["core_capacity_2_threads", "core_capacity_3_threads", "core_capacity_4_threads"];
+        let capacity =
+            ["power8_capacity_2_threads", "power8_capacity_3_threads", "power8_capacity_4_threads"];
         let more = capacity.into_iter().map(|name| given.get(name)).collect::<Result<Vec<_>, _>>()?;
         let same_node = shared.ns("line_same_chip_ns")?;
         let other_node = Span::from_ps_f64(same_node.as_ps_f64() * shared.get("line_other_chip_times")?);
         Ok(Cpus {
             cores: given.count("cores")?,
-            cores_per_node: given.count("cores_per_chip")?,
+            cores_per_node: given.count("power8_cores_per_chip")?,
             core_capacity: [1.0].into_iter().chain(more).collect(),
             instruction_ns: shared.get("instruction_ns")?,
             wake: shared.us("wake_us")?,
@@ -226,7 +227,7 @@ impl Testbed {
             disk: self.module(given.get("disk_instructions")?)?,
             protocol,
             adapter: self.module(adapter)?,
-            interrupt: given.get("interrupt_instructions")?,
+            interrupt: given.get("disk_interrupt_instructions")?,
             sleep: given.get("sleep_instructions")?,
             wake: given.get("wake_instructions")?,
         })
@@ -274,7 +275,7 @@ impl Testbed {
             ports: given.count("ports")?,
             kernel_queues,
             queues_max,
-            latency: given.us("adapter_us")?,
+            latency: given.us("command_us")?,
             memory,
             posted: given.us("posted_us")?,
             bus_bytes_per_second: given.get("bus_mb_per_second")? * 1e6,
