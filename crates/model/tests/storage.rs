@@ -214,6 +214,21 @@ fn without_a_path_everything_waits_for_one() {
     }
 }
 
+/// A cable is out for a microsecond, while the array has all commands: their answers have no link to come by.
+#[test]
+fn what_went_by_a_link_is_lost_with_it() {
+    let faults = pulled(0, 2_000, Some(2_001));
+    let mut setup = Setup { adapters: 1, faults, ..setup(vec![job(Way::Kernel, 8, 1)]) };
+    setup.adapter.ports = 1;
+    setup.array.read.latency = Span::from_ms(1);
+    let outcome = holds(&setup);
+    assert_eq!((outcome.totals.given_up, outcome.totals.waiting), (8, 0));
+    assert_eq!(
+        outcome.log.iter().map(|entry| entry.what).collect::<Vec<_>>(),
+        [What::Failed, What::Recovered]
+    );
+}
+
 #[test]
 fn a_path_that_failed_carries_again_once_it_is_back() {
     let busy = |faults| {
