@@ -19,7 +19,7 @@ use super::task::{Effect, Task};
 use crate::host::{HostError, Mapping, Processors};
 use crate::serial::Serial;
 use crate::slab::Slab;
-use command::{Command, Way};
+use command::{Command, Place};
 use des::{Calendar, Heap, Model, Queue, Simulation, Span, Stream, Time, TimeAverage, Wheel};
 use queues::CompletionQueue;
 use threads::{Request, Thread};
@@ -39,7 +39,7 @@ enum Event {
     /// A CPU's step is over.
     Step { cpu: u32 },
     /// A command has come to a place on its way.
-    At { command: u32, place: Way },
+    At { command: u32, place: Place },
     /// Something happens to a cable.
     Fault { fault: u32 },
     /// A path that failed is tried.

@@ -25,7 +25,7 @@ pub(super) struct Command {
 
 /// Where a command is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum Place {
     /// The adapter knows of it.
     Told,
     /// It has read it from memory.
@@ -58,31 +58,31 @@ impl Command {
 impl Machine<'_> {
     pub(super) fn rung(&mut self, command: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         self.totals.commands += 1;
-        after(self.adapter().posted, command, Way::Told, calendar);
+        after(self.adapter().posted, command, Place::Told, calendar);
     }
 
     pub(super) fn at(
         &mut self,
         now: Time,
         command: u32,
-        place: Way,
+        place: Place,
         calendar: &mut Calendar<Event, impl Queue<Event>>,
     ) {
         let adapter = self.adapter();
         match place {
-            Way::Told => after(adapter.latency + adapter.memory, command, Way::Fetched, calendar),
-            Way::Fetched if self.commands[command].is_write => {
-                after(adapter.memory, command, Way::Answered, calendar)
+            Place::Told => after(adapter.latency + adapter.memory, command, Place::Fetched, calendar),
+            Place::Fetched if self.commands[command].is_write => {
+                after(adapter.memory, command, Place::Answered, calendar)
             }
-            Way::Answered => {
+            Place::Answered => {
                 let there = self.carry(now, command, 1);
-                put(calendar, there, Event::At { command, place: Way::Ready });
+                put(calendar, there, Event::At { command, place: Place::Ready });
             }
-            Way::Fetched | Way::Ready => self.send(now, command, calendar),
-            Way::Array => self.serve(now, command, calendar),
-            Way::Served => self.answer(now, command, calendar),
-            Way::Returned => self.back(now, command, calendar),
-            Way::Posted => self.posted(command, calendar),
+            Place::Fetched | Place::Ready => self.send(now, command, calendar),
+            Place::Array => self.serve(now, command, calendar),
+            Place::Served => self.answer(now, command, calendar),
+            Place::Returned => self.back(now, command, calendar),
+            Place::Posted => self.posted(command, calendar),
         }
     }
 
@@ -100,7 +100,7 @@ impl Machine<'_> {
         let Some(link) = cable.link() else { return self.lose(command, calendar) };
         known.link = link;
         let sent = cable.send(now, known.data()[0], adapter);
-        put(calendar, sent + adapter.wire, Event::At { command, place: Way::Array });
+        put(calendar, sent + adapter.wire, Event::At { command, place: Place::Array });
     }
 
     /// Whether the link that a command went by is there no more.
@@ -115,7 +115,7 @@ impl Machine<'_> {
         }
         let known = self.commands[command];
         let served = self.modules.serve(now, known.bytes, known.is_write);
-        put(calendar, served, Event::At { command, place: Way::Served });
+        put(calendar, served, Event::At { command, place: Place::Served });
     }
 
     fn answer(&mut self, now: Time, command: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
@@ -125,7 +125,7 @@ impl Machine<'_> {
         let adapter = self.adapter();
         let known = &self.commands[command];
         let sent = self.cables[known.path.0 as usize].receive(now, known.data()[1], adapter);
-        put(calendar, sent + adapter.wire, Event::At { command, place: Way::Returned });
+        put(calendar, sent + adapter.wire, Event::At { command, place: Place::Returned });
     }
 
     fn back(&mut self, now: Time, command: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
@@ -134,7 +134,7 @@ impl Machine<'_> {
         }
         self.totals.answered += 1;
         let there = if self.commands[command].is_write { now } else { self.carry(now, command, 0) };
-        put(calendar, there + self.adapter().posted, Event::At { command, place: Way::Posted });
+        put(calendar, there + self.adapter().posted, Event::At { command, place: Place::Posted });
     }
 
     /// Nothing will come: the adapter says so in a while.
@@ -142,10 +142,10 @@ impl Machine<'_> {
         self.commands[command].is_lost = true;
         self.totals.given_up += 1;
         let adapter = self.adapter();
-        after(adapter.detection + adapter.posted, command, Way::Posted, calendar);
+        after(adapter.detection + adapter.posted, command, Place::Posted, calendar);
     }
 }
 
-fn after(span: Span, command: u32, place: Way, calendar: &mut Calendar<Event, impl Queue<Event>>) {
+fn after(span: Span, command: u32, place: Place, calendar: &mut Calendar<Event, impl Queue<Event>>) {
     calendar.schedule_in(span, Event::At { command, place });
 }
