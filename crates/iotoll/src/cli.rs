@@ -74,8 +74,9 @@ Examples:
   iotoll model run experiments/infiniband.toml
 
 The file's form is that of experiments/engine.toml, for an engine behind an IOMMU, of experiments/two-hosts.toml, or of
-experiments/nvme.toml, for a host with a disk, of experiments/memory-types.toml, for memory of memmap= beside that of
-the DMA API, or of experiments/infiniband.toml, for adapters with and without memory; they say what each value means.")]
+experiments/nvme.toml, for a host with a disk, of experiments/flash-array.toml, for one with an array, of
+experiments/memory-types.toml, for memory of memmap= beside that of the DMA API, or of experiments/infiniband.toml, for
+adapters with and without memory; they say what each value means.")]
 pub(crate) struct ModelRun {
     /// Print one JSON document with schema iotoll.model/1
     #[arg(long)]

@@ -55,6 +55,10 @@ fn experiment(args: &ModelRun) -> anyhow::Result<Outcome> {
             let answer = with_jobs(*host, args)?.run()?;
             show(args, &file, &answer, || report::block_answer(&answer, &file, width, style))
         }
+        Description::Storage(host) => {
+            let answer = host.run().with_context(|| file.clone())?;
+            show(args, &file, &answer, || report::storage_answer(&answer, &file, width, style))
+        }
         Description::Adapters(adapters) => {
             let answer = with_trace(*adapters, args, &file)?.run()?;
             show(args, &file, &answer, || report::adapters_answer(&answer, &file, width, style))
@@ -68,6 +72,7 @@ fn misfit(description: &Description, args: &ModelRun) -> Option<String> {
         Description::Engine(_) => "an engine",
         Description::Hosts(_) => "two hosts",
         Description::Block(_) => "a host with a disk",
+        Description::Storage(_) => "a host with an array",
         Description::Memory(_) => "memory types",
         Description::Adapters(_) => "InfiniBand adapters",
     };

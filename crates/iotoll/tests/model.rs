@@ -89,6 +89,39 @@ fn a_host_with_a_disk_runs_jobs() {
     assert!(document["jobs"][1]["latency_p99_9_ns"].as_f64().unwrap() > 10e3, "{document}");
 }
 
+const ARRAY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/flash-array.toml");
+
+#[test]
+fn a_host_with_an_array_runs_loads_and_logs_what_fails() {
+    let output = model(&["run", ARRAY]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let shown = text(&output.stdout);
+    for words in [
+        "99 of 100",
+        "path length",
+        "cores used",
+        "a queue's lock",
+        "path 1 failed, ",
+        "path 1 recovered, 0 I/Os",
+    ] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    let document: serde_json::Value =
+        serde_json::from_slice(&model(&["run", ARRAY, "--json"]).stdout).unwrap();
+    assert_eq!((&document["schema"], &document["waiting"]), (&"iotoll.model/1".into(), &0.into()));
+    assert_eq!(document["log"][0]["what"], "failed");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("mine.toml");
+    let users = std::fs::read_to_string(ARRAY).unwrap().replace("way = \"kernel\"", "way = \"user\"");
+    std::fs::write(&file, users.replace("threads = 192", "threads = 1001")).unwrap();
+    let output = model(&["run", file.to_str().unwrap()]);
+    let said = text(&output.stderr);
+    assert!(
+        output.status.code() == Some(2) && said.contains("mine.toml: 1001 threads want a queue"),
+        "{said}"
+    );
+}
+
 #[test]
 fn jobs_that_no_disk_has_are_exit_two_and_say_where() {
     let refused = |output: &Output, words: &str| {

@@ -1,10 +1,11 @@
-//! A user's file: of an engine, two hosts, a host with a disk, memory types, or InfiniBand adapters.
+//! A user's file: of an engine, two hosts, a host with a disk or an array, memory types, or InfiniBand adapters.
 
 use crate::block::BlockExperiment;
 use crate::experiment::Experiment;
 use crate::infiniband::AdaptersExperiment;
 use crate::memory_type::MemoryExperiment;
 use crate::network::HostsExperiment;
+use crate::storage::StorageExperiment;
 use crate::user_file::ExperimentError;
 
 /// What a file describes.
@@ -16,6 +17,8 @@ pub enum Description {
     Hosts(Box<HostsExperiment>),
     /// A host under block jobs: what has jobs.
     Block(Box<BlockExperiment>),
+    /// A host with an array of flash: what has an array.
+    Storage(Box<StorageExperiment>),
     /// Memory that a driver shares with a card: what has registers.
     Memory(Box<MemoryExperiment>),
     /// InfiniBand adapters with and without memory: what has an adapter.
@@ -35,6 +38,9 @@ impl Description {
         }
         if table.contains_key("jobs") {
             return BlockExperiment::read(text, file).map(Box::new).map(Self::Block);
+        }
+        if table.contains_key("array") {
+            return StorageExperiment::read(text, file).map(Box::new).map(Self::Storage);
         }
         if table.contains_key("mtrr") {
             return MemoryExperiment::read(text, file).map(Box::new).map(Self::Memory);

@@ -1,6 +1,7 @@
 //! Families of published figures, and what reproduces them.
 
 mod about;
+mod capi_flash;
 mod changes;
 mod dma_contention;
 mod iotlb;
@@ -19,6 +20,7 @@ use crate::host::HostError;
 use crate::infiniband::mpi::ProgramError;
 use crate::network::NotModelled;
 use crate::partition::PartitionError;
+use crate::storage::StorageError;
 use crate::uperf::ProfileError;
 use crate::{Reproduction, Role};
 
@@ -99,6 +101,9 @@ pub enum FamilyError {
     /// There is no such partition.
     #[error("the partition")]
     Partition(#[from] PartitionError),
+    /// A host with an array can't be modelled so.
+    #[error("the host and its array")]
+    Storage(#[from] StorageError),
     /// A benchmark has no end.
     #[error("a benchmark")]
     Program(#[from] ProgramError),
@@ -126,6 +131,7 @@ const FAMILIES: &[Family] = &[
     Family { name: premapped::NAME, reproduce: premapped::reproduce },
     Family { name: memmap::NAME, reproduce: memmap::reproduce },
     Family { name: memfree_hca::NAME, reproduce: memfree_hca::reproduce },
+    Family { name: capi_flash::NAME, reproduce: capi_flash::reproduce },
 ];
 
 /// The names of all families.

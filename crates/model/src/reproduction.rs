@@ -81,6 +81,9 @@ pub struct Chart {
     pub source: String,
     /// What there is to say of it.
     pub remark: Option<String>,
+    /// Names of what is varied, where it has no numbers: at 1, 2, ... Then there are bars in place of lines.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub categories: Vec<String>,
     /// The lines.
     pub lines: Vec<Line>,
 }

@@ -127,3 +127,29 @@ fn paths_of_premapped_buffers_are_those_of_the_sheet() {
     check("driver_instructions", SHORT, &[Stage::Driver]);
     check("map_and_unmap_instructions", SHORT, &[Stage::DmaMap, Stage::DmaUnmap]);
 }
+
+#[test]
+fn paths_to_an_array_are_those_of_the_sheet() {
+    let file: toml::Table = toml::from_str(&text("experiments/capi-flash.toml")).unwrap();
+    let given: BTreeMap<String, Given> = file["parameters"].clone().try_into().unwrap();
+    let power7: BTreeMap<String, Given> = toml::from_str(&text("experiments/power7.toml")).unwrap();
+    let sheet = sheet("ppc-direct-window");
+    let read = sheet.toll(SHORT).unwrap();
+    let check = |name: &str, counted: f64| {
+        let value = given[name].value;
+        assert!((value - counted).abs() <= 0.5, "{name} is {value}, the sheet says {counted:.1}");
+    };
+    let call = stages(read, &[Stage::User, Stage::SystemCall, Stage::Memory, Stage::Other]);
+    let [disk, interrupt, schedule] =
+        [Stage::BlockLayer, Stage::Interrupt, Stage::Schedule].map(|stage| stages(read, &[stage]));
+    check("system_call_instructions", call);
+    check("disk_instructions", disk);
+    check("disk_interrupt_instructions", interrupt);
+    for name in ["sleep_instructions", "wake_instructions"] {
+        check(name, schedule / 2.0);
+    }
+    // Of 19,000 in all, what these and a page's mapping and unmapping leave.
+    let mapping =
+        2.0 * (power7["window_map_instructions"].value + power7["window_locked_instructions"].value);
+    check("fc_module_instructions", 19_000.0 - call - disk - interrupt - schedule - mapping);
+}

@@ -7,6 +7,7 @@
 //! Text that comes from a host is hostile until shown otherwise: the module `plain` takes control
 //! characters out of it before a terminal sees them, and maud escapes it for HTML.
 
+mod bars;
 mod batch;
 mod bench_text;
 mod cost;
@@ -43,6 +44,6 @@ pub use style::Style;
 pub use terminal::{
     BlockAdapter, BlockDisk, ControllerLog, LabPreset, LogEntry, adapter, adapters_answer, benchmark,
     benchmark_brief, blk_benchmark, block_adapters, block_answer, controller_log, hosts_answer, inspection,
-    lab_list, map_benchmark, memory_answer, memtype_benchmark, model_answer, reproduction, toll_difference,
-    toll_sheet, toll_table,
+    lab_list, map_benchmark, memory_answer, memtype_benchmark, model_answer, reproduction, storage_answer,
+    toll_difference, toll_sheet, toll_table,
 };

@@ -2,19 +2,19 @@
 
 use maud::{Markup, PreEscaped, html};
 
-const WIDTH: f64 = 760.0;
-const HEIGHT: f64 = 420.0;
-const LEFT: f64 = 70.0;
-const RIGHT: f64 = 150.0;
-const TOP: f64 = 16.0;
-const BOTTOM: f64 = 48.0;
+pub(crate) const WIDTH: f64 = 760.0;
+pub(crate) const HEIGHT: f64 = 420.0;
+pub(crate) const LEFT: f64 = 70.0;
+pub(crate) const RIGHT: f64 = 150.0;
+pub(crate) const TOP: f64 = 16.0;
+pub(crate) const BOTTOM: f64 = 48.0;
 /// Lines of text need so much.
-const LABEL: f64 = 14.0;
+pub(crate) const LABEL: f64 = 14.0;
 /// Colours that the style sheet has; more lines begin anew, with another dash.
 const COLOURS: usize = 8;
 
 /// Ticks between powers of ten.
-const STEPS: [f64; 3] = [1.0, 2.0, 5.0];
+pub(crate) const STEPS: [f64; 3] = [1.0, 2.0, 5.0];
 /// Between lines and the edges, as a power of ten.
 const ROOM: f64 = 0.02;
 
@@ -80,10 +80,7 @@ impl Plot<'_> {
     fn drawing(&self, style: Option<&str>) -> Markup {
         let Some((x, y)) = self.axes() else { return html! {} };
         let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
-        html! {
-            svg xmlns=[style.map(|_| "http://www.w3.org/2000/svg")] class="plot" viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) width=(WIDTH) height=(HEIGHT) role="img" aria-label=(self.name) {
-                @if let Some(style) = style { style { (PreEscaped(style)) } }
-                title { (self.name) }
+        let content = html! {
                 @for (value, is_power) in self.ticks(&y) {
                     @let at = round(y.place(value));
                     path.grid.minor[!is_power] d=(format!("M{LEFT} {at}H{right}")) {}
@@ -108,8 +105,8 @@ impl Plot<'_> {
                 @for (index, at) in self.labels(&y) {
                     text.label.(colour(index)) x=(right + 12.0) y=(round(at + 4.0)) { (self.lines[index].name) }
                 }
-            }
-        }
+        };
+        shell(self.name, style, &content)
     }
 
     /// Places on the first axis that any line has.
@@ -177,8 +174,19 @@ fn above(place: f64) -> f64 {
     steps.into_iter().find(|step| *step >= place + ROOM).unwrap_or(power + 1.0)
 }
 
-fn colour(index: usize) -> String {
+pub(crate) fn colour(index: usize) -> String {
     format!("line{}", index % COLOURS)
+}
+
+/// A drawing of the plots' size; with a style it is a file of its own.
+pub(crate) fn shell(name: &str, style: Option<&str>, content: &Markup) -> Markup {
+    html! {
+        svg xmlns=[style.map(|_| "http://www.w3.org/2000/svg")] class="plot" viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) width=(WIDTH) height=(HEIGHT) role="img" aria-label=(name) {
+            @if let Some(style) = style { style { (PreEscaped(style)) } }
+            title { (name) }
+            (content)
+        }
+    }
 }
 
 fn drawn(line: &Line, index: usize, x: &Axis, y: &Axis) -> Markup {
@@ -194,7 +202,8 @@ fn drawn(line: &Line, index: usize, x: &Axis, y: &Axis) -> Markup {
     }
 }
 
-fn round(value: f64) -> f64 {
+/// Places to a tenth.
+pub(crate) fn round(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
 }
 

@@ -51,6 +51,9 @@ pub(crate) fn bounded_cell(line: &Line, point: (f64, f64)) -> String {
 
 /// Where on a chart a row is.
 pub(crate) fn chart_place(chart: &Chart, row: usize) -> String {
+    if let Some(name) = chart.categories.get(row) {
+        return name.clone();
+    }
     chart
         .lines
         .first()

@@ -83,7 +83,9 @@ fn chart(page: &mut String, chart: &Chart, drawing: &str) {
             format!("{:.digits$}{outside}", line.points[row].1)
         };
         let cells = chart.lines.iter().map(cell).collect::<Vec<_>>().join(" | ");
-        writeln!(page, "| {} | {cells} |", chart.lines[0].points[row].0).unwrap();
+        let place = chart.categories.get(row).cloned();
+        let place = place.unwrap_or_else(|| chart.lines[0].points[row].0.to_string());
+        writeln!(page, "| {place} | {cells} |").unwrap();
     }
     if chart.lines.iter().any(|line| line.bounds.is_some()) {
         page.push_str("\nPublished lie between:\n\n");

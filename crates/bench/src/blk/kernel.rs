@@ -71,14 +71,21 @@ impl Way {
         let Kind::Uring { is_registered, is_polled } = self.kind else {
             return Ok(Ok(Box::new(Pread { base, ended: Vec::new() })));
         };
+        if is_polled && !has_polled_queues(disk) {
+            return Ok(Err("the disk has no queue that is polled (nvme.poll_queues)".to_owned()));
+        }
         match Uring::new(base, depth, is_registered, is_polled) {
-            Ok(mut uring) => match is_polled.then(|| uring.try_one()) {
-                Some(Err(error)) => Ok(Err(format!("the disk is not polled: {error}"))),
-                _ => Ok(Ok(Box::new(uring))),
-            },
+            Ok(uring) => Ok(Ok(Box::new(uring))),
             Err(error) => Ok(Err(format!("io_uring: {error}"))),
         }
     }
+}
+
+/// A disk without them completes by interrupts, whatever it is asked for (`Documentation/ABI/stable/sysfs-block`, `io_poll`).
+fn has_polled_queues(disk: &Path) -> bool {
+    let name = disk.file_name().unwrap_or_default();
+    let told = std::fs::read_to_string(Path::new("/sys/class/block").join(name).join("queue/io_poll"));
+    told.is_ok_and(|text| text.trim() == "1")
 }
 
 /// A page-aligned buffer for each slot.
@@ -169,12 +176,6 @@ impl Uring {
             unsafe { ring.submitter().register_buffers(&vectors) }?;
         }
         Ok(Self { ring, base, is_registered, under_way: 0 })
-    }
-
-    /// Whether a read comes back without an error.
-    fn try_one(&mut self) -> Result<(), BlkError> {
-        self.begin(0, 0)?;
-        self.wait(&mut Vec::new())
     }
 }
 

@@ -122,7 +122,8 @@ fn curve(testbed: &Testbed, curve: CurveFile) -> Result<Curve, FamilyError> {
 fn chart(testbed: &Testbed, chart: ChartFile) -> Result<Chart, FamilyError> {
     let [x_title, y_title] = chart.figure.titles().map(str::to_owned);
     let lines = chart.figure.lines(testbed, &chart.bounds)?;
-    Ok(Chart { name: chart.name, x_title, y_title, source: chart.source, remark: chart.remark, lines })
+    let (name, source, remark) = (chart.name, chart.source, chart.remark);
+    Ok(Chart { name, x_title, y_title, source, remark, categories: Vec::new(), lines })
 }
 
 fn ours(testbed: &Testbed, figure: Figure, x: f64) -> Result<f64, FamilyError> {

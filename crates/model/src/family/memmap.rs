@@ -322,6 +322,7 @@ impl File {
             }
         };
         Chart {
+            categories: Vec::new(),
             name: name.clone(),
             x_title: "buffer, KiB".to_owned(),
             y_title: "% of the words".to_owned(),
@@ -358,6 +359,7 @@ impl File {
             combinations().map(line).collect()
         };
         let chart = |name: &str, y_title: &str, lines| Chart {
+            categories: Vec::new(),
             name: name.to_owned(),
             x_title: "RHEL".to_owned(),
             y_title: y_title.to_owned(),
@@ -392,6 +394,7 @@ impl File {
             }
         };
         Chart {
+            categories: Vec::new(),
             name: name.clone(),
             x_title: "lanes".to_owned(),
             y_title: "% of the link".to_owned(),
@@ -415,6 +418,7 @@ impl File {
         };
         let lines = [("to the card", Direction::ToCard), ("from the card", Direction::FromCard)];
         Chart {
+            categories: Vec::new(),
             name: name.clone(),
             x_title: "payload at most, bytes".to_owned(),
             y_title: "% of the link".to_owned(),

@@ -152,6 +152,7 @@ impl Bench {
             Drawing::TcpBySize => tcp_instances.iter().map(tcp).collect::<Result<_, _>>()?,
         };
         Ok(Chart {
+            categories: Vec::new(),
             name: chart.name,
             x_title: "message, bytes".to_owned(),
             y_title: "64-bit slot over standard slot".to_owned(),

@@ -114,6 +114,7 @@ impl Machines {
         };
         let lines = asked.fragments_kib.iter().map(|kib| line(*kib)).collect::<Result<_, FamilyError>>()?;
         Ok(Chart {
+            categories: Vec::new(),
             name: asked.name,
             x_title: "an invalidation, us".to_owned(),
             y_title: "Gb/s".to_owned(),

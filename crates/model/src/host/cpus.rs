@@ -39,6 +39,13 @@ impl Cpus {
         self.cores * self.threads_per_core()
     }
 
+    /// Cores that are used where so many have 0, 1, ... busy hardware threads: each by what these get done of what all do, which is how AIX
+    /// tells a core's use since POWER7.
+    pub(crate) fn cores_used(&self, by_busy: &[f64]) -> f64 {
+        let most = self.core_capacity.last().copied().unwrap_or(1.0);
+        by_busy.iter().skip(1).zip(&self.core_capacity).map(|(cores, capacity)| cores * capacity / most).sum()
+    }
+
     /// The hardware thread with this place in a core. They are numbered core by core, as Linux does on POWER.
     fn number(&self, core: u32, thread: u32) -> u32 {
         core * self.threads_per_core() + thread

@@ -114,6 +114,8 @@ pub(crate) struct Mapping {
     queued: Option<(Span, bool)>,
     translator: Option<Translator>,
     memory: Option<Memory>,
+    /// The first of its locks, among those of its host.
+    first_lock: u32,
     /// Where the next buffer lies.
     next: u64,
     pub(crate) bill: Bill,
@@ -158,6 +160,7 @@ impl Mapping {
             queued: None,
             translator: None,
             memory: None,
+            first_lock: 0,
             next: 0,
             bill: Bill::default(),
             refused: 0,
@@ -178,6 +181,11 @@ impl Mapping {
             self.queued = Some((takes, queue.waits_with_lock));
         }
         Ok(self)
+    }
+
+    /// One of several of its host: its locks are those from this one on.
+    pub(crate) fn with_locks_from(self, first_lock: u32) -> Self {
+        Self { first_lock, ..self }
     }
 
     /// With memory of several nodes.
@@ -204,10 +212,10 @@ impl Mapping {
 
     /// The lock of the pool that an address came from; where there was none, of the pool that was searched last.
     fn lock_of(&self, at: Option<&BusAddress>) -> u32 {
-        let Road::Window { bytes, locking: Locking::Pools } = self.road else { return 0 };
+        let Road::Window { bytes, locking: Locking::Pools } = self.road else { return self.first_lock };
         let page = |bytes: u64| bytes >> ddw::DEFAULT_PAGE_SHIFT;
         let entry = page(at.map_or(bytes, |at| at.0));
-        Pools::of_entry(page(bytes), 1 << ddw::DEFAULT_PAGE_SHIFT, entry)
+        self.first_lock + Pools::of_entry(page(bytes), 1 << ddw::DEFAULT_PAGE_SHIFT, entry)
     }
 
     /// Unmaps it.

@@ -6,7 +6,8 @@ use super::invalidation_queue::{Commands, InvalidationQueue};
 use super::mapping::Mapping;
 use super::stage::Stage;
 use super::usage::Counts;
-use des::{Lock, Misuse, Span, Time, TransferCost};
+use des::{Lock, Misuse, Span, Time, TimeAverage, TransferCost};
+use dma::Bill;
 
 /// The CPUs of a host, and the locks that they take.
 #[derive(Debug)]
@@ -18,6 +19,8 @@ pub(crate) struct Processors<T, E> {
     commands: Option<Commands>,
     /// Hardware threads of each core that are busy.
     busy_in_core: Vec<u32>,
+    /// Cores of which 0, 1, ... hardware threads are busy.
+    cores_by_busy: Vec<TimeAverage>,
     /// Time by stage, of what is over.
     stages: [Span; 5],
 }
@@ -38,20 +41,36 @@ pub(crate) enum Next<T, E> {
 }
 
 impl<T, E> Processors<T, E> {
+    /// With so many locks, each on a cache line of its own.
+    ///
     /// # Errors
     /// [`Misuse`]: a lock that can't be had.
     pub(crate) fn new(setup: &Cpus, locks: u32) -> Result<Self, Misuse> {
-        let line = TransferCost {
-            same_cpu: Span::ZERO,
-            same_node: setup.line.same_node,
-            other_node: setup.line.other_node,
+        Self::with_locks(setup, std::iter::repeat_n(1.0, locks as usize))
+    }
+
+    /// With a lock for each of these: so many cache lines go with it, its own and those of what it guards.
+    ///
+    /// # Errors
+    /// [`Misuse`]: a lock that can't be had.
+    pub(crate) fn with_locks(setup: &Cpus, lines: impl Iterator<Item = f64>) -> Result<Self, Misuse> {
+        let times = |span: Span, lines: f64| Span::from_ps_f64(span.as_ps_f64() * lines);
+        let lock = |lines: f64| {
+            Lock::new(TransferCost {
+                same_cpu: Span::ZERO,
+                same_node: times(setup.line.same_node, lines),
+                other_node: times(setup.line.other_node, lines),
+            })
         };
+        let mut cores_by_busy = vec![TimeAverage::default(); setup.threads_per_core() as usize + 1];
+        cores_by_busy[0].set(Time::ZERO, setup.cores.into())?;
         Ok(Self {
             setup: setup.clone(),
             cpus: (0..setup.threads()).map(|_| Cpu::new()).collect(),
-            locks: (0..locks).map(|_| Lock::new(line)).collect::<Result<_, _>>()?,
+            locks: lines.map(lock).collect::<Result<_, _>>()?,
             commands: None,
             busy_in_core: vec![0; setup.cores as usize],
+            cores_by_busy,
             stages: [Span::ZERO; 5],
         })
     }
@@ -145,12 +164,23 @@ impl<T, E> Processors<T, E> {
         let was_busy = known.is_busy;
         let task = known.pop();
         known.set_busy(now, task.is_some());
+        let busy = self.busy_in_core[core];
         match (was_busy, task.is_some()) {
-            (false, true) => self.busy_in_core[core] += 1,
-            (true, false) => self.busy_in_core[core] -= 1,
+            (false, true) => self.set_busy_in_core(now, core, busy + 1),
+            (true, false) => self.set_busy_in_core(now, core, busy - 1),
             _ => {}
         }
         task.map_or(Next::Waits, Next::Begins)
+    }
+
+    fn set_busy_in_core(&mut self, now: Time, core: usize, busy: u32) {
+        let before = std::mem::replace(&mut self.busy_in_core[core], busy);
+        let [left, joined] = [before, busy].map(|busy| busy as usize);
+        // Time never goes back.
+        let level = self.cores_by_busy[left].level();
+        let _ = self.cores_by_busy[left].set(now, level - 1);
+        let level = self.cores_by_busy[joined].level();
+        let _ = self.cores_by_busy[joined].set(now, level + 1);
     }
 
     /// Nothing if the CPU has the lock at once. If not, its step ends when it has.
@@ -204,16 +234,31 @@ impl<T, E> Processors<T, E> {
 
     /// What they have spent up to now, with what mapping has done.
     pub(crate) fn counts(&self, now: Time, mapping: &Mapping) -> Counts {
+        Counts {
+            lookups: mapping.lookups(now),
+            bill: mapping.bill,
+            refused: mapping.refused,
+            ..self.spent(now)
+        }
+    }
+
+    /// What they have spent up to now, with none of what mapping has done.
+    pub(crate) fn spent(&self, now: Time) -> Counts {
         let busy = self.cpus.iter().map(|cpu| cpu.busy_until(now));
         Counts {
             at: now,
             busy: busy.fold(Span::ZERO, |sum, busy| sum + busy),
             stages: self.stages_until(now),
             locks: self.locks.iter().filter_map(|lock| lock.usage(now).ok()).collect(),
-            lookups: mapping.lookups(now),
+            cores_by_busy_ps: self
+                .cores_by_busy
+                .iter()
+                .filter_map(|cores| cores.integral_ps(now).ok())
+                .collect(),
+            lookups: None,
             commands: self.commands.as_ref().map(|commands| commands.busy(now)),
-            bill: mapping.bill,
-            refused: mapping.refused,
+            bill: Bill::default(),
+            refused: 0,
         }
     }
 }

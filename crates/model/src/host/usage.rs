@@ -13,6 +13,8 @@ pub(crate) struct Counts {
     pub(super) busy: Span,
     pub(super) stages: [Span; 5],
     pub(super) locks: Vec<Usage>,
+    /// Cores of which 0, 1, ... hardware threads are busy, times how long.
+    pub(super) cores_by_busy_ps: Vec<u128>,
     pub(super) lookups: Option<Lookups>,
     /// How long the IOMMU was busy with commands of its queue.
     pub(super) commands: Option<Span>,
@@ -27,8 +29,12 @@ pub struct CpuUsage {
     pub busy_cpus: f64,
     /// The same by what they did, in the order of [`Stage::ALL`].
     pub busy_cpus_by_stage: [f64; 5],
+    /// Cores of which 0, 1, ... hardware threads were busy, on average.
+    pub cores_by_busy_threads: Vec<f64>,
     /// Of the time, when each lock was held.
     pub lock_busy_shares: Vec<f64>,
+    /// Hardware threads that waited for each lock, on average.
+    pub lock_waiting_cpus: Vec<f64>,
     /// How often a lock was taken, in a second.
     pub locked_per_second: f64,
     /// How long each waited for one, on average.
@@ -110,10 +116,14 @@ impl Counts {
         let taken: u64 = locks().map(|(from, to)| to.arrivals - from.arrivals).sum();
         let waited: u128 = locks().map(|(from, to)| to.waited_ps - from.waited_ps).sum();
         let held = locks().map(|(from, to)| (to.busy_ps - from.busy_ps) as f64 / elapsed);
+        let waiting = locks().map(|(from, to)| (to.queue_ps - from.queue_ps) as f64 / elapsed);
+        let cores = from.cores_by_busy_ps.iter().zip(&self.cores_by_busy_ps);
         CpuUsage {
             busy_cpus: share(from.busy, self.busy),
             busy_cpus_by_stage: std::array::from_fn(|stage| share(from.stages[stage], self.stages[stage])),
+            cores_by_busy_threads: cores.map(|(from, to)| (to - from) as f64 / elapsed).collect(),
             lock_busy_shares: held.collect(),
+            lock_waiting_cpus: waiting.collect(),
             locked_per_second: per_second(0, taken),
             lock_wait_mean: Span::from_ps_f64(waited as f64 / taken.max(1) as f64),
             hypercalls_per_second: per_second(from.bill.hypercalls, self.bill.hypercalls),
@@ -129,6 +139,11 @@ impl Counts {
                 blocked: lookups.blocked,
             }),
         }
+    }
+
+    /// The same with what several mappings have done.
+    pub(crate) fn with(self, bill: Bill, refused: u64) -> Self {
+        Self { bill, refused, ..self }
     }
 
     /// Of the time since then, how much a part was busy for this long.

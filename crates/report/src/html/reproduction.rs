@@ -1,6 +1,7 @@
 //! Published figures beside ours as a page: a plot and a table for each curve.
 
 use super::document::document;
+use crate::bars::Bars;
 use crate::bench_text::figure;
 use crate::plot::{Line, Plot};
 use crate::reproduction_text::{
@@ -38,7 +39,7 @@ pub fn curve_drawing(curve: &Curve) -> String {
 
 /// The drawing of a chart as a file of its own, likewise.
 pub fn chart_drawing(chart: &Chart) -> String {
-    chart_lines(chart, |plot| plot.file(&format!("{DRAWING}{}", super::bench::STYLE))).into_string() + "\n"
+    chart_lines(chart, Some(&format!("{DRAWING}{}", super::bench::STYLE))).into_string() + "\n"
 }
 
 fn family(one: &Reproduction) -> Markup {
@@ -103,12 +104,16 @@ fn curve(curve: &Curve, bound: f64) -> Markup {
     }
 }
 
-/// Draws our lines.
-fn chart_lines(chart: &Chart, draw: impl FnOnce(&Plot<'_>) -> Markup) -> Markup {
+/// Draws our lines, or bars; with a style as a file of its own.
+fn chart_lines(chart: &Chart, style: Option<&str>) -> Markup {
     let line = |line: &model::Line| Line { name: line.name.clone(), points: line.points.clone() };
     let lines: Vec<Line> = chart.lines.iter().map(line).collect();
     let (name, x_title, y_title) = (&chart.name, &chart.x_title, &chart.y_title);
-    draw(&Plot { name, x_title, y_title, lines: &lines, mark: None })
+    if !chart.categories.is_empty() {
+        return Bars { name, y_title, categories: &chart.categories, lines: &lines }.drawing(style);
+    }
+    let plot = Plot { name, x_title, y_title, lines: &lines, mark: None };
+    style.map_or_else(|| plot.draw(), |style| plot.file(style))
 }
 
 fn chart(chart: &Chart) -> Markup {
@@ -116,7 +121,7 @@ fn chart(chart: &Chart) -> Markup {
     html! {
         h3 { (chart.name) }
         p.remark { (about_chart(chart)) }
-        div.scroll { (chart_lines(chart, |plot| plot.draw())) }
+        div.scroll { (chart_lines(chart, None)) }
         div.scroll { table {
             thead { tr { th scope="col" { (chart.x_title) } @for line in &chart.lines { th.number scope="col" { (line.name) } } } }
             tbody {

@@ -3,19 +3,14 @@
 use super::Machine;
 use crate::block::outcome::{Outcome, Served, Totals};
 use crate::host::{self, HostError};
-use des::{Moments, Span, SpanHistogram, Time};
+use crate::latencies::Latencies;
+use des::{Span, Time};
 
 /// Reads and writes of each job, and of all.
 #[derive(Debug)]
 pub(super) struct Measured {
     jobs: Vec<Latencies>,
     all: Latencies,
-}
-
-#[derive(Debug)]
-struct Latencies {
-    histogram: SpanHistogram,
-    moments: Moments,
 }
 
 /// What was spent up to a time.
@@ -56,28 +51,20 @@ impl Measured {
 
     pub(super) fn record(&mut self, job: u32, latency: Span) {
         for of in [&mut self.jobs[job as usize], &mut self.all] {
-            of.histogram.record(latency);
-            of.moments.add(latency.as_ps_f64());
+            of.record(latency);
         }
     }
 }
 
-impl Latencies {
-    fn new() -> Result<Self, HostError> {
-        Ok(Self { histogram: SpanHistogram::new(3)?, moments: Moments::default() })
-    }
-
-    fn served(&self, bytes_each: f64, seconds: f64) -> Served {
-        let per_second = self.moments.count() as f64 / seconds;
-        let quantile = |share| self.histogram.quantile(share).unwrap_or_default();
-        Served {
-            per_second,
-            gigabytes_per_second: per_second * bytes_each / 1e9,
-            latency_mean: Span::from_ps_f64(self.moments.mean().unwrap_or_default()),
-            latency_p50: quantile(0.5),
-            latency_p99: quantile(0.99),
-            latency_p99_9: quantile(0.999),
-        }
+fn served(of: &Latencies, bytes_each: f64, seconds: f64) -> Served {
+    let per_second = of.per_second(seconds);
+    Served {
+        per_second,
+        gigabytes_per_second: per_second * bytes_each / 1e9,
+        latency_mean: of.mean(),
+        latency_p50: of.quantile(0.5),
+        latency_p99: of.quantile(0.99),
+        latency_p99_9: of.quantile(0.999),
     }
 }
 
@@ -126,9 +113,9 @@ impl Machine<'_> {
     fn served_by_job(&self) -> (Served, Vec<Served>) {
         let seconds = self.setup.measured.as_ps_f64() / 1e12;
         let jobs = self.setup.jobs.iter().zip(&self.measured.jobs);
-        let jobs: Vec<Served> = jobs.map(|(job, of)| of.served(job.block_bytes as f64, seconds)).collect();
+        let jobs: Vec<Served> = jobs.map(|(job, of)| served(of, job.block_bytes as f64, seconds)).collect();
         let gigabytes_per_second = jobs.iter().map(|served| served.gigabytes_per_second).sum();
-        (Served { gigabytes_per_second, ..self.measured.all.served(0.0, seconds) }, jobs)
+        (Served { gigabytes_per_second, ..served(&self.measured.all, 0.0, seconds) }, jobs)
     }
 
     fn totals_at_end(&self) -> Totals {

@@ -281,6 +281,7 @@ impl Model {
             })
         };
         Ok(Chart {
+            categories: Vec::new(),
             name: chart.name.clone(),
             x_title: "threads".to_owned(),
             y_title: "seconds for a million pairs by each thread".to_owned(),
