@@ -171,6 +171,10 @@ iotoll blk write {SLOW} --take --first {FIRST} -i /tmp/data --timeout-ms 400
 back {SLOW}
 dd if=$(disk {SLOW}) bs=512 skip={FIRST} count={blocks} 2>/dev/null | cmp - /tmp/data && echo the kernel reads the same
 about bench
+echo 1 > /sys/module/nvme/parameters/poll_queues
+echo {A} > /sys/bus/pci/drivers/nvme/unbind
+echo {A} > /sys/bus/pci/drivers/nvme/bind
+back {A}
 iotoll bench blk {A} --take --depth 1,8 --rounds 2 --round-ms 100 2> /tmp/told; cat /tmp/told
 about end
 dmesg | grep -e 'DMAR: .DMA' && echo BLOCKED
@@ -220,6 +224,7 @@ dmesg | grep -e 'DMAR: .DMA' && echo BLOCKED
         &["aborted", "resets of the controller", written, "status 0", "the kernel reads the same"],
     );
     expect(&console, "bench", &["pread", "io_uring registered", "nvme  ", "Reads in a second", "status 0"]);
+    assert!(!case(&console, "bench").contains("not measured"), "{console}");
     assert!(!console.contains("BLOCKED"), "{console}");
     for disk in [&a, &slow] {
         let bytes = fs::read(&disk.file).unwrap();
