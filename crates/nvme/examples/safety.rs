@@ -1,5 +1,5 @@
 //! Shows that what was acknowledged stays: writes a disk through VFIO stretch by stretch, and says so of each after a flush, until it is done or killed;
-//! and looks, in another run, whether each stretch is what it may be. EVERYTHING ON THE DISK IS LOST, but for 64 blocks at either end.
+//! and looks, in another run, sleeping until interrupts come, whether each stretch is what it may be. EVERYTHING ON THE DISK IS LOST, but for 64 blocks at either end.
 //!
 //!     safety ADDRESS write ROUND              prints `acknowledged ROUND N` for stretch N, counted from 0
 //!     safety ADDRESS check ROUND N            stretches to N are of that round, others of it or of the round before
@@ -11,6 +11,7 @@ use nvme::Adapter;
 use nvme::chunk::{Chunk, Drive, Patience, Waiting};
 use std::error::Error;
 use std::io::Write;
+use std::sync::Arc;
 use std::time::Duration;
 
 const MEMORY_BYTES: u64 = 8 << 20;
@@ -34,7 +35,14 @@ pub fn run(words: &[&str]) -> Result<()> {
     let controller = adapter.controller();
     let disk = *controller.lock().map_err(|_| "poisoned")?.namespaces().first().ok_or("no namespace")?;
     let patience = Patience { timeout: Duration::from_secs(5), ..Patience::default() };
-    let drive = Drive::open(controller, disk, REQUESTS, STRETCH_BYTES as u64, Waiting::Polling, patience)?;
+    let waiting = match *what {
+        "check" => {
+            let interrupt = adapter.interrupts(2)?.pop().ok_or("no interrupt")?;
+            Waiting::Interrupt { vector: 1, interrupt: Arc::new(interrupt) }
+        }
+        _ => Waiting::Polling,
+    };
+    let drive = Drive::open(controller, disk, REQUESTS, STRETCH_BYTES as u64, waiting, patience)?;
     let mut chunk = Chunk::from(drive);
     match (*what, rest) {
         ("write", [round]) => write(&mut chunk, round.parse()?)?,
