@@ -74,7 +74,10 @@ impl Ram {
     #[cfg(target_os = "linux")]
     pub fn of_this_process(bytes: u64) -> std::io::Result<Self> {
         let pages = crate::pages::Pages::new(bytes)?;
-        Ok(Self { base: MemoryAddress(pages.as_ptr().addr() as u64), words: Words::Process(pages) })
+        Ok(Self {
+            base: MemoryAddress(pages.as_ptr().expose_provenance() as u64),
+            words: Words::Process(pages),
+        })
     }
 
     /// Its lowest address.

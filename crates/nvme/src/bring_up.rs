@@ -13,27 +13,31 @@ const LOOK: Duration = Duration::from_micros(50);
 /// Takes a controller out of work, so that it forgets all queues and reaches no memory.
 pub(crate) fn disable(registers: &dyn Registers, capabilities: Capabilities) -> Result<(), NvmeError> {
     registers.write_u32(register::CONFIGURATION, 0);
-    wait_for_status(registers, capabilities, "stopped", |status| !status.is_ready())
+    wait_for_status(registers, limit_of(capabilities), "stopped", |status| !status.is_ready())
+}
+
+/// How long it may take to be ready, or no longer so.
+pub(crate) fn limit_of(capabilities: Capabilities) -> Duration {
+    Duration::from_millis(capabilities.timeout_ms().max(500))
 }
 
 /// Waits for a status of a controller that has not failed.
 pub(crate) fn wait_until(
     registers: &dyn Registers,
-    capabilities: Capabilities,
+    limit: Duration,
     what: &'static str,
     holds: impl Fn(Status) -> bool,
 ) -> Result<(), NvmeError> {
-    wait_for_status(registers, capabilities, what, |status| status.is_fatal() || holds(status))?;
+    wait_for_status(registers, limit, what, |status| status.is_fatal() || holds(status))?;
     if Status(registers.read_u32(register::STATUS)).is_fatal() { Err(NvmeError::Fatal) } else { Ok(()) }
 }
 
 fn wait_for_status(
     registers: &dyn Registers,
-    capabilities: Capabilities,
+    limit: Duration,
     what: &'static str,
     holds: impl Fn(Status) -> bool,
 ) -> Result<(), NvmeError> {
-    let limit = Duration::from_millis(capabilities.timeout_ms().max(500));
     let begin = Instant::now();
     loop {
         let status = Status(registers.read_u32(register::STATUS));

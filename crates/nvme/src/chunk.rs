@@ -323,8 +323,10 @@ impl Chunk {
             Item::Read { into, .. } => &mut into[part.from..part.from + part.bytes],
             Item::Write { .. } => &mut [],
         };
-        if let Err(error) = self.aresult(request, into, Wait::Yes) {
-            results[part.item] = Err(error);
+        let ended = self.aresult(request, into, Wait::Yes).map(|_| ());
+        // The first error says more than those that follow from it.
+        if results[part.item].is_ok() {
+            results[part.item] = ended;
         }
     }
 

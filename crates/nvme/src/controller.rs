@@ -1,6 +1,6 @@
 //! A controller that this process drives: brought up, asked what it is, and given queues.
 
-use crate::bring_up::{disable, wait_for, wait_until};
+use crate::bring_up::{disable, limit_of, wait_for, wait_until};
 use crate::link::Link;
 use crate::prp::Piece;
 use crate::queue_pair::{COMMANDS_MAX, Done, LIST_BYTES, Place, QueueError, QueuePair};
@@ -68,6 +68,8 @@ pub enum NvmeError {
 /// Bytes of the controller's memory pages here, which every controller has had so far.
 pub const PAGE_BYTES: u64 = 4096;
 const ADMIN_ENTRIES: u16 = 32;
+/// What was written may have to go to flash first; Linux has 5 s and more (`shutdown_timeout`, `RTD3E`).
+const SHUTDOWN_LIMIT: Duration = Duration::from_secs(30);
 /// An admin command takes no longer, as Linux has it (`admin_timeout`).
 const ADMIN_LIMIT: Duration = Duration::from_secs(60);
 
@@ -176,7 +178,7 @@ impl Controller {
         registers.write_u64(register::ADMIN_SUBMISSION_QUEUE, place.submissions.1.0);
         registers.write_u64(register::ADMIN_COMPLETION_QUEUE, place.completions.1.0);
         registers.write_u32(register::CONFIGURATION, Configuration::enabled(PAGE_BYTES).0);
-        wait_until(registers, self.capabilities, "become ready", register::Status::is_ready)
+        wait_until(registers, limit_of(self.capabilities), "become ready", register::Status::is_ready)
     }
 
     /// Asks what it is, how many queues it has, and which namespaces.
@@ -190,7 +192,8 @@ impl Controller {
         let mut namespaces = Vec::new();
         for number in identify::active_namespaces(&list) {
             let structure = self.identify(Identify::Namespace(number))?;
-            if let Some(is) = identify::Namespace::read(&structure) {
+            // Blocks with metadata are not what their size says, and protection information would have to be made.
+            if let Some(is) = identify::Namespace::read(&structure).filter(|is| is.metadata_bytes == 0) {
                 let has_sgl = identity.has_sgl;
                 namespaces.push(Namespace { number, is, transfer_bytes_max, has_sgl });
             }
@@ -247,7 +250,7 @@ impl Controller {
         &self.identity
     }
 
-    /// Its active namespaces.
+    /// Its active namespaces, but those whose blocks have metadata.
     pub fn namespaces(&self) -> &[Namespace] {
         &self.namespaces
     }
@@ -344,7 +347,7 @@ impl Controller {
         let configuration = Configuration(registers.read_u32(register::CONFIGURATION));
         registers.write_u32(register::CONFIGURATION, configuration.shutting_down().0);
         let is_down = register::Status::is_shut_down;
-        wait_until(registers, self.capabilities, "shut down", is_down)?;
+        wait_until(registers, SHUTDOWN_LIMIT, "shut down", is_down)?;
         self.link.forget();
         disable(self.link.registers(), self.capabilities)?;
         let numbers: Vec<u16> = self.mapped.keys().copied().collect();
@@ -373,21 +376,25 @@ fn allocate(
     bill: &mut Bill,
 ) -> Result<(Place, Vec<Coherent>), NvmeError> {
     let QueueOptions { entries, vector } = options;
-    let mut memory = Vec::new();
-    let mut of_each = |entry_bytes: u64| -> Result<_, NvmeError> {
-        let coherent = mapper.allocate_coherent(u64::from(entries) * entry_bytes, bill)?;
-        let place = (coherent.memory, coherent.at);
-        memory.push(coherent);
-        Ok(place)
-    };
+    let mut memory: Vec<Coherent> = Vec::new();
+    for entry_bytes in [COMMAND_BYTES as u64, COMPLETION_BYTES as u64, LIST_BYTES] {
+        match mapper.allocate_coherent(u64::from(entries) * entry_bytes, bill) {
+            Ok(coherent) => memory.push(coherent),
+            Err(error) => {
+                memory.into_iter().try_for_each(|coherent| mapper.free_coherent(coherent, bill))?;
+                return Err(error.into());
+            }
+        }
+    }
+    let of_each = |place: usize| (memory[place].memory, memory[place].at);
     let place = Place {
         number,
-        submissions: of_each(COMMAND_BYTES as u64)?,
-        completions: of_each(COMPLETION_BYTES as u64)?,
+        submissions: of_each(0),
+        completions: of_each(1),
         entries,
         vector,
         doorbells: [capabilities.submission_doorbell(number), capabilities.completion_doorbell(number)],
-        lists: of_each(LIST_BYTES)?,
+        lists: of_each(2),
     };
     Ok((place, memory))
 }

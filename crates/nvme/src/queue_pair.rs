@@ -242,7 +242,7 @@ impl QueuePair {
 
     /// Whether the controller was reset since it was given this queue.
     #[inline]
-    fn is_forgotten(&self) -> bool {
+    pub(crate) fn is_forgotten(&self) -> bool {
         self.generation != self.link.generation()
     }
 
@@ -269,8 +269,13 @@ impl QueuePair {
 
     /// Forgets all that is under way: nobody waits for it any more.
     pub(crate) fn abandon(&mut self) {
-        for slot in self.slots.iter_mut().filter(|slot| slot.is_under_way) {
-            slot.is_under_way = false;
+        (0..self.slots.len()).for_each(|place| self.abandon_at(place));
+    }
+
+    /// Forgets the command that has a place, if it is under way.
+    pub(crate) fn abandon_at(&mut self, place: usize) {
+        let slot = &mut self.slots[place];
+        if std::mem::take(&mut slot.is_under_way) {
             self.free.push(Tag(slot.command.identifier()).next());
         }
     }

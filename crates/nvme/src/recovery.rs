@@ -29,23 +29,33 @@ impl Controller {
     /// has to be [renewed](Self::renew). Mapped memory stays mapped.
     ///
     /// # Errors
-    /// [`NvmeError`]; also if another controller, or other namespaces, are there afterwards.
+    /// [`NvmeError`]; also if another controller, or other namespaces, are there afterwards. Then it stays out of work.
     pub fn reset(&mut self) -> Result<(), NvmeError> {
         self.link.forget();
         disable(self.link.registers(), self.capabilities)?;
         self.admin.abandon();
         self.admin.clear()?;
         self.admin.begin_again()?;
-        self.enable()?;
+        let again = self.enable().and_then(|()| self.expect_the_same());
+        if again.is_err() {
+            // Nobody is to write to what may be another disk: it stays out of work, and its admin queue forgotten. Why is told already.
+            self.link.forget();
+            let _ = disable(self.link.registers(), self.capabilities);
+        }
+        again
+    }
+
+    /// That it has the disks that it had.
+    fn expect_the_same(&mut self) -> Result<(), NvmeError> {
         let (identity, namespaces) = self.ask()?;
-        let changed = |what| Err(NvmeError::Changed { what });
+        let known = self.identity();
         match () {
-            () if (&identity.serial, &identity.model)
-                != (&self.identity().serial, &self.identity().model) =>
-            {
-                changed("the controller")
+            () if (&identity.serial, &identity.model) != (&known.serial, &known.model) => {
+                Err(NvmeError::Changed { what: "the controller" })
             }
-            () if namespaces != self.namespaces() => changed("its list of namespaces"),
+            () if namespaces != self.namespaces() => {
+                Err(NvmeError::Changed { what: "its list of namespaces" })
+            }
             () => Ok(()),
         }
     }

@@ -3,8 +3,11 @@
 use super::{Asked, ChunkError};
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+/// `O_EXCL` of Linux, which for a device means nobody else's.
+const EXCLUSIVE: i32 = 0o200;
 
 /// A file whose bytes are blocks. Requests end before they return.
 #[derive(Debug)]
@@ -31,7 +34,11 @@ impl Backing {
     ) -> Result<Self, ChunkError> {
         let failed = |source| ChunkError::File { file: path.to_owned(), source };
         let block_shift = block_shift.clamp(9, 16);
-        let mut file = OpenOptions::new().read(true).write(true).open(path).map_err(failed)?;
+        // A device that is mounted, or part of another one, is in use: the kernel refuses it then.
+        let is_device = std::fs::metadata(path).map_err(failed)?.file_type().is_block_device();
+        let flags = if is_device { EXCLUSIVE } else { 0 };
+        let mut file =
+            OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).map_err(failed)?;
         // A block device has no length of its own to tell.
         let bytes = io::Seek::seek(&mut file, io::SeekFrom::End(0)).map_err(failed)?;
         let request_bytes = request_bytes.next_multiple_of(1 << block_shift).max(1 << block_shift);

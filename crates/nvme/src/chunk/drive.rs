@@ -67,6 +67,8 @@ struct Sent {
     slot: u16,
     asked: Asked,
     retries: u32,
+    /// Resets after which it began once more.
+    resets: u32,
     was_aborted: bool,
 }
 
@@ -86,8 +88,11 @@ pub struct Drive {
     events: Events,
     /// Since a command was completed.
     resets_in_vain: u32,
-    /// It was given up: what was under way may still reach its buffers.
-    is_given_up: bool,
+    /// Why it was given up: what was under way may still reach its buffers.
+    given_up: Option<String>,
+    /// Slots whose requests have begun as often as they may.
+    spent: Vec<u16>,
+    looked: Instant,
     /// What was completed; kept so that polling asks for no memory.
     done: Vec<(Sent, Status)>,
     next_tick: Instant,
@@ -117,7 +122,13 @@ impl Drive {
         };
         let mut guard = lock(&controller);
         let queue = guard.queue_pair_with(QueueOptions { entries: requests + 1, vector })?;
-        let buffer = guard.allocate(queue.room() as u64 * request_bytes)?;
+        let buffer = match guard.allocate(queue.room() as u64 * request_bytes) {
+            Ok(buffer) => buffer,
+            Err(error) => {
+                guard.delete(queue)?;
+                return Err(error.into());
+            }
+        };
         let ram = guard.ram();
         drop(guard);
         let tick = patience.timeout / TICKS;
@@ -133,7 +144,9 @@ impl Drive {
             waiting,
             events: Events::default(),
             resets_in_vain: 0,
-            is_given_up: false,
+            given_up: None,
+            spent: Vec::new(),
+            looked: Instant::now(),
             done: Vec::new(),
             next_tick: Instant::now() + tick,
         })
@@ -158,13 +171,13 @@ impl Drive {
 
     /// Puts a request into the queue, and rings.
     pub(super) fn begin(&mut self, slot: u16, asked: Asked, from: &[u8]) -> Result<(), ChunkError> {
-        if self.is_given_up {
-            return Err(ChunkError::GaveUp { resets: self.resets_in_vain });
+        if let Some(why) = &self.given_up {
+            return Err(ChunkError::GivenUp { why: why.clone() });
         }
         if !from.is_empty() {
             self.ram.write(self.memory(slot), from)?;
         }
-        self.send(Sent { slot, asked, retries: 0, was_aborted: false })?;
+        self.send(Sent { slot, asked, retries: 0, resets: 0, was_aborted: false })?;
         self.queue.ring();
         Ok(())
     }
@@ -202,11 +215,10 @@ impl Drive {
 
     /// Takes what is completed, and does what is to be done about the rest; if it is waited for, until a request has ended.
     pub(super) fn attend(&mut self, wait: Wait, ended: &mut impl FnMut(u16, Result<(), ChunkError>)) {
-        let mut looked = Instant::now();
         loop {
             let result = self.take(ended).and_then(|taken| {
                 if taken == 0 {
-                    self.see_to(&mut looked)?;
+                    self.see_to()?;
                 }
                 Ok(taken)
             });
@@ -227,7 +239,10 @@ impl Drive {
         let polled = self.queue.poll(usize::MAX, |one| {
             done.extend(sent[one.tag.place()].take().map(|sent| (sent, one.status)));
         });
-        let (mut taken, mut is_sent) = (0, false);
+        let (mut taken, mut is_sent) = (self.spent.len(), false);
+        for slot in self.spent.drain(..) {
+            ended(slot, Err(ChunkError::GaveUp { resets: self.patience.resets }));
+        }
         for (sent, status) in done.drain(..) {
             self.resets_in_vain = 0;
             if !status.is_success() && status.may_retry() && sent.retries < self.patience.retries {
@@ -248,19 +263,18 @@ impl Drive {
         }
         match polled {
             Ok(_) => {}
-            Err(QueueError::Forgotten) => self.renew()?,
-            // What it says makes no sense.
-            Err(QueueError::Unknown(_)) => self.reset()?,
+            // Another thread has reset it, or what it says makes no sense.
+            Err(QueueError::Forgotten | QueueError::Unknown(_)) => self.reset()?,
             Err(error) => return Err(error.into()),
         }
         Ok(taken)
     }
 
     /// Looks now and then at whether the controller works, and at what has been under way for long.
-    fn see_to(&mut self, looked: &mut Instant) -> Result<(), ChunkError> {
+    fn see_to(&mut self) -> Result<(), ChunkError> {
         let now = Instant::now();
-        if now.duration_since(*looked) >= LOOK.min(self.patience.timeout / TICKS) {
-            *looked = now;
+        if now.duration_since(self.looked) >= LOOK.min(self.patience.timeout / TICKS) {
+            self.looked = now;
             let working = lock(&self.controller).working();
             match working {
                 Err(NvmeError::Gone) => return Err(NvmeError::Gone.into()),
@@ -292,46 +306,54 @@ impl Drive {
     fn reset(&mut self) -> Result<(), ChunkError> {
         let controller = Arc::clone(&self.controller);
         let mut controller = lock(&controller);
-        let is_forgotten = matches!(self.queue.poll(0, |_| {}), Err(QueueError::Forgotten));
-        while !is_forgotten || controller.working().is_err() {
-            if self.resets_in_vain == self.patience.resets {
-                return Err(ChunkError::GaveUp { resets: self.resets_in_vain });
-            }
-            self.resets_in_vain += 1;
-            self.events.resets += 1;
-            match controller.reset() {
-                Ok(()) => break,
-                Err(NvmeError::Gone) => return Err(NvmeError::Gone.into()),
-                Err(error @ NvmeError::Changed { .. }) => return Err(error.into()),
-                Err(_) => {}
+        let mut wants_reset = !self.queue.is_forgotten();
+        loop {
+            let result = if wants_reset || controller.working().is_err() {
+                if self.resets_in_vain == self.patience.resets {
+                    return Err(ChunkError::GaveUp { resets: self.resets_in_vain });
+                }
+                self.resets_in_vain += 1;
+                self.events.resets += 1;
+                controller.reset()
+            } else {
+                Ok(())
+            };
+            match result.and_then(|()| self.renew(&mut controller)) {
+                Ok(()) => return Ok(()),
+                Err(error @ (NvmeError::Gone | NvmeError::Changed { .. })) => return Err(error.into()),
+                Err(_) => wants_reset = true,
             }
         }
-        self.renew_on(&mut controller)
     }
 
-    /// Takes the queue up again after another thread's reset.
-    fn renew(&mut self) -> Result<(), ChunkError> {
-        let controller = Arc::clone(&self.controller);
-        let mut controller = lock(&controller);
-        self.renew_on(&mut controller)
-    }
-
-    fn renew_on(&mut self, controller: &mut Controller) -> Result<(), ChunkError> {
+    /// Takes the queue up again on a controller that has forgotten it, and so reaches no buffer.
+    fn renew(&mut self, controller: &mut Controller) -> Result<(), NvmeError> {
+        for (place, sent) in self.sent.iter_mut().enumerate() {
+            // One that brings it down each time is not begun for ever.
+            if let Some(spent) = sent.take_if(|sent| sent.resets == self.patience.resets) {
+                self.queue.abandon_at(place);
+                self.spent.push(spent.slot);
+            }
+        }
         let begun_again = controller.renew(&mut self.queue)?;
         self.events.begun_again += begun_again as u64;
-        self.sent.iter_mut().flatten().for_each(|sent| sent.was_aborted = false);
+        for sent in self.sent.iter_mut().flatten() {
+            sent.was_aborted = false;
+            sent.resets += 1;
+        }
         Ok(())
     }
 
     /// All that is under way ends so.
     fn give_up(&mut self, error: ChunkError, ended: &mut impl FnMut(u16, Result<(), ChunkError>)) {
-        self.is_given_up = true;
+        let why = error.to_string();
         self.queue.abandon();
         let mut first = Some(error);
-        for sent in self.sent.iter_mut().filter_map(Option::take) {
-            let resets = self.resets_in_vain;
-            ended(sent.slot, Err(first.take().unwrap_or(ChunkError::GaveUp { resets })));
+        let slots = self.sent.iter_mut().filter_map(Option::take).map(|sent| sent.slot);
+        for slot in slots.chain(self.spent.drain(..)) {
+            ended(slot, Err(first.take().unwrap_or_else(|| ChunkError::GivenUp { why: why.clone() })));
         }
+        self.given_up = Some(why);
     }
 
     /// Waits for a moment.
@@ -353,8 +375,13 @@ impl Drive {
         }
     }
 
-    pub(super) fn close(self) -> Result<(), ChunkError> {
+    pub(super) fn close(mut self) -> Result<(), ChunkError> {
         let mut controller = lock(&self.controller);
+        if self.queue.is_forgotten() {
+            // It is deleted where it is known, so that nothing of it can be in use afterwards.
+            self.queue.abandon();
+            controller.renew(&mut self.queue)?;
+        }
         controller.delete(self.queue)?;
         Ok(controller.free(self.buffer)?)
     }

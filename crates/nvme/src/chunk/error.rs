@@ -49,11 +49,17 @@ pub enum ChunkError {
     /// The controller has completed it with an error, after it was tried as often as it may be.
     #[error("the command failed: {0}")]
     Status(Status),
-    /// Nothing comes from the controller, however often it was reset.
-    #[error("the controller was reset {resets} times, and has completed nothing since")]
+    /// It does not come from the controller, however often that was reset.
+    #[error("the controller was reset {resets} times, and has not completed it")]
     GaveUp {
         /// One after the other.
         resets: u32,
+    },
+    /// It was given up before.
+    #[error("the disk was given up before: {why}")]
+    GivenUp {
+        /// The first error.
+        why: String,
     },
     /// The controller can't go on.
     #[error(transparent)]
