@@ -62,6 +62,16 @@ impl Emulated {
         self.state().faults.insert(number, fault);
     }
 
+    /// Every command that begins with this block fails so.
+    pub fn fail_block(&self, block: u64, fault: Fault) {
+        self.state().block_faults.insert(block, fault);
+    }
+
+    /// From now on it says that it is another controller, with other disks.
+    pub fn become_another(&self) {
+        self.state().is_another = true;
+    }
+
     /// What is done when a completion queue interrupts, with its vector. It must not reach for this controller.
     pub fn on_interrupt(&self, signal: impl Fn(u16) + Send + 'static) {
         self.state().signal = Some(Box::new(signal));

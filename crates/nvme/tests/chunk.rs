@@ -276,3 +276,45 @@ proptest! {
         }
     }
 }
+
+/// A disk that is another one after a reset is written by nobody, whichever thread finds out.
+#[test]
+fn another_disk_is_not_written() {
+    let (controller, emulated) = shared(bench());
+    let [mut one, mut other] = [0; 2].map(|_| chunk_of(&controller, 2));
+    one.write(0, &[1; BLOCK]).unwrap();
+    emulated.fail(1, Fault::Fatal);
+    emulated.become_another();
+    assert!(matches!(one.write(3, &[2; BLOCK]), Err(ChunkError::Nvme(NvmeError::Changed { .. }))));
+    other.write(3, &[3; BLOCK]).unwrap_err();
+    other.write(3, &[3; BLOCK]).unwrap_err();
+    assert!(emulated.disk()[BLOCK..].iter().all(|byte| *byte == 0));
+}
+
+/// A request that brings the controller down each time ends with an error, and others go on.
+#[test]
+fn a_request_that_always_fails_does_not_go_on_for_ever() {
+    let (controller, emulated) = shared(bench());
+    let mut chunk = chunk_of(&controller, 4);
+    emulated.fail_block(77, Fault::Fatal);
+    let results = chunk.listio(&mut [
+        Item::Write { first: 0, from: &[1; BLOCK] },
+        Item::Write { first: 77, from: &[1; BLOCK] },
+    ]);
+    assert!(results[0].is_ok() || results[1].is_err());
+    assert!(matches!(results[1], Err(ChunkError::GaveUp { .. })), "{results:?}");
+    assert!(chunk.events().resets <= 4, "{:?}", chunk.events());
+}
+
+/// Queues that another thread's reset has made the controller forget are given back all the same.
+#[test]
+fn a_forgotten_queue_is_closed() {
+    let (controller, emulated) = shared(bench());
+    for round in 0..40 {
+        let [mut one, idle] = [0; 2].map(|_| chunk_of(&controller, 2));
+        emulated.fail(round * 2, Fault::Fatal);
+        one.flush().unwrap();
+        idle.close().unwrap();
+        one.close().unwrap();
+    }
+}

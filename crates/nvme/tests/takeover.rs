@@ -109,7 +109,7 @@ fn without_consent_it_is_told_what_would_be_done() {
     let device = format!("/sys/bus/pci/devices/{ADDRESS}");
     let expected = format!(
         "{ADDRESS} belongs to the kernel's driver (nvme); `--take` lets it be taken for as long as this runs:\n  \
-         echo \"vfio-pci\" > {device}/driver_override\n  echo \"{ADDRESS}\" > {device}/driver/unbind\n  \
+         echo \"vfio-pci\" > {device}/driver_override\n  echo \"{ADDRESS}\" > /sys/bus/pci/drivers/nvme/unbind\n  \
          echo \"{ADDRESS}\" > /sys/bus/pci/drivers_probe"
     );
     assert_eq!(told, expected);
@@ -153,6 +153,67 @@ fn a_disk_in_use_is_never_taken() {
         Usage::Holder { device: "nvme0n1".to_owned(), holder: "md0".to_owned() },
         "/dev/md0 is made of /dev/nvme0n1",
     );
+}
+
+/// What keeps nobody else from a disk is a use all the same.
+#[test]
+fn what_has_a_disk_open_is_seen() {
+    let check = |change: &dyn Fn(&Tree), by: &str| {
+        let tree = Tree::new();
+        change(&tree);
+        let expected = Usage::Open { device: "nvme0n1p1".to_owned(), by: by.to_owned() };
+        assert_eq!(tree.candidate().disks[0].usages, [expected]);
+    };
+    check(
+        &|tree| {
+            tree.file("proc/77/comm", "qemu-system-x86\n");
+            tree.link("proc/77/fd/3", Path::new("/dev/nvme0n1p1"));
+        },
+        "process 77 (qemu-system-x86)",
+    );
+    check(&|tree| tree.file("sys/block/loop3/loop/backing_file", "/dev/nvme0n1p1\n"), "/dev/loop3");
+    check(
+        &|tree| {
+            let file = "sys/kernel/config/nvmet/subsystems/nqn.a/namespaces/1/device_path";
+            tree.file(file, "/dev/nvme0n1p1\n");
+        },
+        "the NVMe target nqn.a",
+    );
+}
+
+/// Another controller may lead to the same disks.
+#[test]
+fn a_subsystem_with_several_controllers_is_left_alone() {
+    let tree = Tree::new();
+    tree.file(&format!("sys/bus/pci/devices/{ADDRESS}/nvme/nvme0/subsysnqn"), "nqn.a\n");
+    tree.file("sys/class/nvme/nvme0/subsysnqn", "nqn.a\n");
+    tree.file("sys/class/nvme/nvme1/subsysnqn", "nqn.b\n");
+    assert_eq!(tree.refusals(TAKEN), []);
+    tree.file("sys/class/nvme/nvme1/subsysnqn", "nqn.a\n");
+    let [refusal] = &tree.refusals(TAKEN)[..] else { panic!() };
+    assert!(refusal.to_string().contains("leads to the same subsystem as nvme1"), "{refusal}");
+}
+
+/// Between the look and the first step.
+#[test]
+fn what_changes_meanwhile_is_not_taken() {
+    let check = |change: &dyn Fn(&Tree)| {
+        let tree = Tree::new();
+        let candidate = tree.candidate();
+        change(&tree);
+        let error =
+            Takeover::take(&tree.root(), &candidate, || panic!("nothing is to be given back")).unwrap_err();
+        let driver_override = tree.path(&format!("sys/bus/pci/devices/{ADDRESS}/driver_override"));
+        assert_eq!(fs::read_to_string(driver_override).unwrap(), "(null)\n", "{error}");
+    };
+    // Another disk, a mount, another run that has taken it, and a disk whose file is elsewhere.
+    check(&|tree| {
+        tree.file(&format!("sys/bus/pci/devices/{ADDRESS}/nvme/nvme0/nvme0n2/uevent"), "");
+        tree.file("sys/block/nvme0n2/dev", "259:9\n");
+    });
+    check(&|tree| tree.file("proc/self/mountinfo", "36 22 259:1 / /data rw - ext4 /dev/root rw\n"));
+    check(&|tree| tree.adapter(ADDRESS, "0x010802", Some("vfio-pci")));
+    check(&|tree| fs::remove_file(tree.path("dev/nvme0n1")).unwrap());
 }
 
 /// The disk of several controllers has a name of its own, and its users count for each of them.
@@ -207,7 +268,7 @@ fn a_takeover_that_fails_is_undone() {
     let tree = Tree::new();
     let (root, candidate) = (tree.root(), tree.candidate());
     fs::remove_file(tree.path("sys/bus/pci/drivers_probe")).unwrap();
-    let error = Takeover::take(&root, &candidate).unwrap_err();
+    let error = Takeover::take(&root, &candidate, || Ok(())).unwrap_err();
     assert!(matches!(error, TakeoverError::Step { .. }), "{error}");
     let driver_override =
         fs::read_to_string(tree.path(&format!("sys/bus/pci/devices/{ADDRESS}/driver_override")));

@@ -68,6 +68,9 @@ impl Way {
         }
         let buffers = Buffers::new(depth, bytes).map_err(failed)?;
         let base = Base { file, path: disk.to_owned(), places: disk_bytes / bytes, buffers };
+        if self.kind == Kind::Pread && depth > 1 {
+            return Ok(Err("one read at a time".to_owned()));
+        }
         let Kind::Uring { is_registered, is_polled } = self.kind else {
             return Ok(Ok(Box::new(Pread { base, ended: Vec::new() })));
         };
@@ -120,7 +123,7 @@ impl Base {
     }
 }
 
-/// One after the other, whatever the depth.
+/// One after the other.
 struct Pread {
     base: Base,
     ended: Vec<u16>,

@@ -28,8 +28,9 @@ pub(super) fn run(args: &BenchBlk) -> anyhow::Result<Outcome> {
     };
     let taken = Taken::of(&args.address, Accepted { takeover: args.take })?;
     let past = past_the_kernel(args, &settings, &taken);
-    taken.let_go()?;
+    let let_go = taken.let_go();
     rows.push(past?);
+    let_go?;
     let benchmark = bench::blk_benchmark(settings, origin, args.address.clone(), rows);
     match args.json {
         true => output::json(&benchmark)?,
@@ -43,10 +44,10 @@ fn kernel_disk(args: &BenchBlk) -> anyhow::Result<Option<PathBuf>> {
     let candidate = Candidate::at(&Root::default(), &args.address)?;
     let disks = candidate.map(|candidate| candidate.disks).unwrap_or_default();
     let Some(number) = args.namespace else {
-        return Ok(disks.first().map(|disk| Path::new("/dev").join(&disk.name)));
+        let first = disks.iter().min_by_key(|disk| disk.namespace);
+        return Ok(first.map(|disk| Path::new("/dev").join(&disk.name)));
     };
-    let ending = format!("n{number}");
-    let disk = disks.iter().find(|disk| disks.is_empty() || disk.name.ends_with(&ending));
+    let disk = disks.iter().find(|disk| disk.namespace == Some(number));
     let disk = disk.with_context(|| format!("the kernel has no disk of namespace {number}"))?;
     Ok(Some(Path::new("/dev").join(&disk.name)))
 }

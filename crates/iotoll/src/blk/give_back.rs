@@ -19,7 +19,12 @@ pub(super) fn run(args: &BlkGiveBack) -> anyhow::Result<Outcome> {
             .context("can't set signals aside")?;
     }
     // Whatever ends it: nobody is there any more.
-    let _ = std::io::stdin().read_to_end(&mut Vec::new());
+    let mut said = Vec::new();
+    let _ = std::io::stdin().read_to_end(&mut said);
+    if said.is_empty() {
+        // Nothing was taken.
+        return Ok(Outcome::Fine);
+    }
     let takeover = Takeover::from_previous([&args.address, &args.driver, &args.driver_override]);
     takeover.give_back(&Root::default()).with_context(|| format!("{} was not given back", args.address))?;
     if args.driver != "-" {

@@ -2,6 +2,7 @@
 
 use anyhow::{Context, bail};
 use nvme::takeover::Takeover;
+use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
@@ -22,6 +23,12 @@ impl Guardian {
         let mut child = command.spawn().context("can't start the process that gives the adapter back")?;
         let pipe = child.stdin.take();
         Ok(Self { child, pipe })
+    }
+
+    /// From now on there is something to be given back.
+    pub(super) fn watch(&mut self) -> io::Result<()> {
+        let mut pipe = self.pipe.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
+        pipe.write_all(b"taken\n")
     }
 
     /// Has it give the adapter back, and waits.

@@ -11,8 +11,9 @@ use std::sync::PoisonError;
 pub(super) fn run(args: &BlkLog) -> anyhow::Result<Outcome> {
     let taken = Taken::of(&args.address, Accepted { takeover: args.take })?;
     let log = read(&taken);
-    taken.let_go()?;
+    let let_go = taken.let_go();
     let log = log?;
+    let_go?;
     match args.json {
         true => output::json(&document(&log))?,
         false => output::data(&report::controller_log(&log, output::width(), output::style()))?,

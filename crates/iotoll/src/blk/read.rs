@@ -16,8 +16,10 @@ pub(super) fn run(args: &BlkRead) -> anyhow::Result<Outcome> {
     args.output.as_deref().map_or(Ok(()), output::can_make)?;
     let mut target = Target::open(&args.target)?;
     let read = read(args, &mut target);
-    target.close()?;
+    let closed = target.close();
+    // Why it failed says more than what follows from that.
     let blocks = read?;
+    closed?;
     output::say(&format!("{blocks} blocks read"));
     Ok(Outcome::Fine)
 }

@@ -41,11 +41,12 @@ impl Taken {
         let guardian = if candidate.driver.as_deref() == Some("vfio-pci") {
             None
         } else {
-            let guardian = Guardian::of(&Takeover::of(&candidate))?;
-            for step in Takeover::steps(&root, &candidate) {
-                output::say(&step.to_string());
-            }
-            Takeover::take(&root, &candidate)?;
+            let mut guardian = Guardian::of(&Takeover::of(&candidate))?;
+            Takeover::take(&root, &candidate, || {
+                let steps = Takeover::steps(&root, &candidate);
+                steps.iter().for_each(|step| output::say(&step.to_string()));
+                guardian.watch()
+            })?;
             Some(guardian)
         };
         let adapter = Adapter::open(address, Way::of_this_host(address), MEMORY_BYTES)

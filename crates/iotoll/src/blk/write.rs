@@ -12,8 +12,10 @@ pub(super) fn run(args: &BlkWrite) -> anyhow::Result<Outcome> {
     let bytes = std::fs::read(&args.input).with_context(|| format!("can't read {}", args.input.display()))?;
     let mut target = Target::open(&args.target)?;
     let written = write(args, &mut target, &bytes);
-    target.close()?;
+    let closed = target.close();
+    // Why it failed says more than what follows from that.
     let blocks = written?;
+    closed?;
     output::say(&format!("{blocks} blocks written, flushed, and read again as they were written"));
     Ok(Outcome::Fine)
 }

@@ -29,6 +29,9 @@ pub(super) struct State {
     submissions: BTreeMap<u16, Submissions>,
     completions: BTreeMap<u16, Completions>,
     pub(super) faults: BTreeMap<u64, Fault>,
+    /// By the block with which a command begins.
+    pub(super) block_faults: BTreeMap<u64, Fault>,
+    pub(super) is_another: bool,
     /// Commands that are not done until somebody asks to abort them.
     stuck: Vec<Origin>,
     /// The newest errors, the newest first.
@@ -87,6 +90,8 @@ impl State {
             submissions: BTreeMap::new(),
             completions: BTreeMap::new(),
             faults: BTreeMap::new(),
+            block_faults: BTreeMap::new(),
+            is_another: false,
             stuck: Vec::new(),
             errors: VecDeque::new(),
             commands: 0,
@@ -180,7 +185,7 @@ impl State {
             let (status, result) = self.administer(adapter, &command);
             return self.complete(adapter, origin, status, result, &command);
         }
-        let fault = self.next_fault();
+        let fault = self.next_fault().or(self.block_faults.get(&first_block(&command)).copied());
         self.carry_out(adapter, origin, &command, fault)
     }
 
@@ -375,7 +380,7 @@ impl State {
         let structure: Structure = match command.word(10) as u8 {
             0 if command.namespace() == NAMESPACE => self.media.namespace.write(),
             0 => return Status::INVALID_NAMESPACE.for_good(),
-            1 => controller().write(),
+            1 => controller(self.is_another).write(),
             2 => {
                 let mut bytes = [0; STRUCTURE_BYTES];
                 if command.namespace() < NAMESPACE {
@@ -406,10 +411,10 @@ fn completion(origin: Origin, status: Status, result: u32, head: u16, phase: boo
     Completion::new(origin.identifier, status, result, origin.queue, head, phase)
 }
 
-fn controller() -> identify::Controller {
+fn controller(is_another: bool) -> identify::Controller {
     identify::Controller {
         vendor: 0x1b36,
-        serial: "emulated".to_owned(),
+        serial: if is_another { "another" } else { "emulated" }.to_owned(),
         model: "iotoll emulated controller".to_owned(),
         firmware: "1".to_owned(),
         transfer_pages_shift: TRANSFER_PAGES_SHIFT,

@@ -15,6 +15,8 @@ const SECTOR_BYTES: u64 = 512;
 pub struct KernelDisk {
     /// Its name in `/dev`.
     pub name: String,
+    /// Its namespace's number.
+    pub namespace: Option<u32>,
     /// Its bytes.
     pub bytes: u64,
     /// Who uses it.
@@ -36,6 +38,8 @@ pub struct Candidate {
     pub group: Option<u32>,
     /// Others in the group, but bridges, each with its driver.
     pub mates: Vec<(String, Option<String>)>,
+    /// Other controllers of this host that lead to the same subsystem, and so perhaps to the same disks.
+    pub siblings: Vec<String>,
     /// Disks that the kernel has on it.
     pub disks: Vec<KernelDisk>,
 }
@@ -80,6 +84,7 @@ impl Candidate {
             driver_override,
             group,
             mates: Vec::new(),
+            siblings: Vec::new(),
             disks: Vec::new(),
         };
         for mate in names(&folder.join("iommu_group/devices"))? {
@@ -92,6 +97,8 @@ impl Candidate {
         for controller in names(&folder.join("nvme"))? {
             let folder = folder.join("nvme").join(&controller);
             candidate.model = text(&folder.join("model"))?.or(candidate.model);
+            let subsystem = text(&folder.join("subsysnqn"))?.filter(|name| !name.is_empty());
+            candidate.siblings.extend(siblings(root, &controller, subsystem.as_deref())?);
             for name in names(&folder)?.iter().filter_map(|name| disk_name(name)) {
                 candidate.disks.push(disk(root, name, usages)?);
             }
@@ -103,6 +110,21 @@ impl Candidate {
     pub fn usages(&self) -> impl Iterator<Item = (&str, &Usage)> {
         self.disks.iter().flat_map(|disk| disk.usages.iter().map(|usage| (disk.name.as_str(), usage)))
     }
+}
+
+/// Controllers of the same subsystem, by their names.
+fn siblings(root: &Root, controller: &str, subsystem: Option<&str>) -> Result<Vec<String>, Unreadable> {
+    let all = root.path("sys/class/nvme");
+    let mut siblings = names(&all)?;
+    siblings.retain(|name| name != controller);
+    let mut same = Vec::new();
+    for name in siblings {
+        let other = text(&all.join(&name).join("subsysnqn"))?;
+        if subsystem.is_some() && other.as_deref() == subsystem {
+            same.push(name);
+        }
+    }
+    Ok(same)
 }
 
 /// `nvme0n1`, and the same for `nvme0c1n1`, the path of a disk that several controllers have.
@@ -117,7 +139,8 @@ fn disk(root: &Root, name: String, usages: &usage::Found) -> Result<KernelDisk, 
     let folder = root.path("sys/block").join(&name);
     let sectors: u64 = text(&folder.join("size"))?.and_then(|text| text.parse().ok()).unwrap_or_default();
     let usages = usages.of_disk(root, &name)?;
-    Ok(KernelDisk { name, bytes: sectors.saturating_mul(SECTOR_BYTES), usages })
+    let namespace = text(&folder.join("nsid"))?.and_then(|text| text.parse().ok());
+    Ok(KernelDisk { name, namespace, bytes: sectors.saturating_mul(SECTOR_BYTES), usages })
 }
 
 #[cfg(test)]

@@ -32,6 +32,14 @@ pub enum Refusal {
         /// By whom.
         usage: String,
     },
+    /// Its disks are another controller's too.
+    #[error("{address} leads to the same subsystem as {others}: its disks may be in use through that")]
+    SharedSubsystem {
+        /// Its address.
+        address: String,
+        /// The other controllers.
+        others: String,
+    },
     /// It is in no IOMMU group.
     #[error(
         "{address} is in no IOMMU group: there is no IOMMU, or it is off (intel_iommu=on, amd_iommu=on, iommu.passthrough=0). Without one an \
@@ -95,6 +103,9 @@ impl Candidate {
             .usages()
             .map(|(_, usage)| Refusal::InUse { address: address(), usage: usage.to_string() })
             .collect();
+        if !self.siblings.is_empty() {
+            all.push(Refusal::SharedSubsystem { address: address(), others: self.siblings.join(", ") });
+        }
         let Some(group) = self.group else {
             all.push(Refusal::NoIommu { address: address() });
             return all;
@@ -110,10 +121,19 @@ impl Candidate {
             all.push(Refusal::SharedGroup { address: address(), group, mates: mates.join(", ") });
         }
         match self.driver.as_deref() {
-            Some(LENDER) => all.extend(missing_right(root.path(&format!("dev/vfio/{group}")), GROUP_HINT)),
+            Some(LENDER) => all.extend(missing_right(self.lender_file(root, group), GROUP_HINT)),
             other => all.extend(self.against_takeover(root, accepted, other)),
         }
         all
+    }
+
+    /// What opens it: iommufd's file of it where the kernel has that, or its group's.
+    fn lender_file(&self, root: &Root, group: u32) -> PathBuf {
+        let own = super::names(&root.device(&self.address).join("vfio-dev")).unwrap_or_default();
+        match own.first().filter(|_| root.path("dev/iommu").exists()) {
+            Some(name) => root.path("dev/vfio/devices").join(name),
+            None => root.path(&format!("dev/vfio/{group}")),
+        }
     }
 
     fn against_takeover(&self, root: &Root, accepted: Accepted, driver: Option<&str>) -> Vec<Refusal> {
@@ -138,7 +158,7 @@ impl Candidate {
     }
 }
 
-const GROUP_HINT: &str = ", or have root give you the group's file (chown)";
+const GROUP_HINT: &str = ", or have root give you that file (chown), and /dev/iommu where there is one";
 
 fn missing_right(file: PathBuf, hint: &'static str) -> Option<Refusal> {
     use rustix::fs::{Access, access};

@@ -58,6 +58,17 @@ pub enum TakeoverError {
         /// Why.
         source: io::Error,
     },
+    /// It is not what it was when it was looked at.
+    #[error("{address} has changed since it was looked at: {what}; nothing was done")]
+    Changed {
+        /// Its address.
+        address: String,
+        /// What is new.
+        what: String,
+    },
+    /// Whoever is to give it back was not told.
+    #[error("can't tell who is to give it back")]
+    Tell(#[source] io::Error),
     /// It has another driver than it should afterwards.
     #[error("{address} has {found} afterwards; expected {expected}")]
     Driver {
@@ -87,8 +98,10 @@ impl Takeover {
         let device = root.device(&candidate.address);
         let step = |file: PathBuf, text: &str| Step { file, text: text.to_owned() };
         let mut steps = vec![step(device.join("driver_override"), LENDER)];
-        if candidate.driver.is_some() {
-            steps.push(step(device.join("driver/unbind"), &candidate.address));
+        if let Some(driver) = &candidate.driver {
+            // By the driver's name: what another one has meanwhile is not taken from that.
+            let unbind = root.path("sys/bus/pci/drivers").join(driver).join("unbind");
+            steps.push(step(unbind, &candidate.address));
         }
         steps.push(step(root.path("sys/bus/pci/drivers_probe"), &candidate.address));
         steps
@@ -115,13 +128,20 @@ impl Takeover {
         Self { address: address.to_owned(), previous: word(driver), previous_override: word(driver_override) }
     }
 
-    /// Takes an adapter against which [nothing speaks](Candidate::refusals). What was done is undone if a step fails.
+    /// Takes an adapter against which [nothing speaks](Candidate::refusals), and still does not. `tell` is called before the first step: from then on it has to be
+    /// given back. What was done is undone if a step fails.
     ///
     /// # Errors
     /// [`TakeoverError`]
-    pub fn take(root: &Root, candidate: &Candidate) -> Result<Self, TakeoverError> {
+    pub fn take(
+        root: &Root,
+        candidate: &Candidate,
+        tell: impl FnOnce() -> io::Result<()>,
+    ) -> Result<Self, TakeoverError> {
         // The kernel knows best: a disk that somebody has for himself can't be opened so.
         let claims = claims(root, candidate)?;
+        expect_the_same(root, candidate)?;
+        tell().map_err(TakeoverError::Tell)?;
         let takeover = Self::of(candidate);
         let done = Self::steps(root, candidate).iter().try_for_each(|step| write(&step.file, &step.text));
         drop(claims);
@@ -144,8 +164,8 @@ impl Takeover {
         let device = root.device(&self.address);
         write(&device.join("driver_override"), self.previous_override.as_deref().unwrap_or(NONE))?;
         let driver = link_name(&device.join("driver"));
-        if driver.is_some() && driver != self.previous {
-            write(&device.join("driver/unbind"), &self.address)?;
+        if let Some(driver) = driver.as_deref().filter(|driver| Some(*driver) != self.previous.as_deref()) {
+            write(&root.path("sys/bus/pci/drivers").join(driver).join("unbind"), &self.address)?;
         }
         if let Some(previous) = &self.previous {
             if driver != self.previous {
@@ -169,12 +189,29 @@ fn claims(root: &Root, candidate: &Candidate) -> Result<Vec<File>, TakeoverError
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
                 return Err(TakeoverError::Busy { device });
             }
-            // A disk whose last path is gone has no file any more.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            // A disk that is gone has no file any more. One that is there may have its file, and its users, where this process does not see them.
+            Err(error)
+                if error.kind() == io::ErrorKind::NotFound
+                    && !root.path("sys/block").join(&disk.name).exists() => {}
             Err(source) => return Err(TakeoverError::Look { device, source }),
         }
     }
     Ok(claims)
+}
+
+/// That nothing has come to it since it was looked at: disks are found, and used, at any time until they are claimed.
+fn expect_the_same(root: &Root, candidate: &Candidate) -> Result<(), TakeoverError> {
+    let address = candidate.address.clone();
+    let now = Candidate::at(root, &address).ok().flatten();
+    let what = match now {
+        None => "it is gone, or can't be read".to_owned(),
+        Some(now) => match now.usages().next() {
+            Some((_, usage)) => usage.to_string(),
+            None if now != *candidate => "its driver, its group or its disks".to_owned(),
+            None => return Ok(()),
+        },
+    };
+    Err(TakeoverError::Changed { address, what })
 }
 
 fn write(file: &Path, text: &str) -> Result<(), TakeoverError> {

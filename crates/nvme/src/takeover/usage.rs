@@ -25,6 +25,13 @@ pub enum Usage {
         /// The other device.
         holder: String,
     },
+    /// Something has it open, or serves it to others, without keeping anybody else from it.
+    Open {
+        /// The disk or its partition.
+        device: String,
+        /// Who, in words.
+        by: String,
+    },
 }
 
 impl fmt::Display for Usage {
@@ -32,6 +39,7 @@ impl fmt::Display for Usage {
         match self {
             Self::Mounted { device, at } => write!(formatter, "/dev/{device} is mounted at {at}"),
             Self::Swap { device } => write!(formatter, "the kernel swaps to /dev/{device}"),
+            Self::Open { device, by } => write!(formatter, "{by} has /dev/{device} open"),
             Self::Holder { device, holder } => write!(formatter, "/dev/{holder} is made of /dev/{device}"),
         }
     }
@@ -43,6 +51,8 @@ pub(super) struct Found {
     mounts: Vec<Mount>,
     /// Devices by their files.
     swaps: Vec<String>,
+    /// Files that are open, each with who has it in words.
+    open: Vec<(String, String)>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -59,7 +69,56 @@ pub(super) fn of_host(root: &Root) -> Result<Found, Unreadable> {
     let swaps = text(&root.path("proc/swaps"))?.unwrap_or_default();
     // The first line says what the columns are.
     let swaps = swaps.lines().skip(1).filter_map(|line| line.split_whitespace().next()).map(unescaped);
-    Ok(Found { mounts: mounts.lines().filter_map(mount).collect(), swaps: swaps.collect() })
+    let open = processes(root)?.into_iter().chain(loops(root)?).chain(targets(root)?).collect();
+    Ok(Found { mounts: mounts.lines().filter_map(mount).collect(), swaps: swaps.collect(), open })
+}
+
+/// Devices that processes have open, as far as this one may look: of others' only root sees them.
+fn processes(root: &Root) -> Result<Vec<(String, String)>, Unreadable> {
+    let mut open = Vec::new();
+    let all = root.path("proc");
+    // This one has claims on what it is about to take.
+    let own = std::process::id().to_string();
+    let is_process = |name: &String| name.bytes().all(|byte| byte.is_ascii_digit()) && *name != own;
+    for process in names(&all)?.into_iter().filter(is_process) {
+        let folder = all.join(&process);
+        // A process that has ended meanwhile, or may not be looked at.
+        for file in names(&folder.join("fd")).unwrap_or_default() {
+            let target = std::fs::read_link(folder.join("fd").join(file)).unwrap_or_default();
+            let target = target.to_string_lossy().into_owned();
+            if target.starts_with("/dev/nvme") {
+                let name = text(&folder.join("comm")).ok().flatten().unwrap_or_default();
+                open.push((target, format!("process {process} ({name})")));
+            }
+        }
+    }
+    Ok(open)
+}
+
+/// Devices behind loop devices.
+fn loops(root: &Root) -> Result<Vec<(String, String)>, Unreadable> {
+    let blocks = root.path("sys/block");
+    let mut open = Vec::new();
+    for name in names(&blocks)?.into_iter().filter(|name| name.starts_with("loop")) {
+        if let Some(file) = text(&blocks.join(&name).join("loop/backing_file"))? {
+            open.push((file, format!("/dev/{name}")));
+        }
+    }
+    Ok(open)
+}
+
+/// Devices that this host serves to others as an NVMe target.
+fn targets(root: &Root) -> Result<Vec<(String, String)>, Unreadable> {
+    let subsystems = root.path("sys/kernel/config/nvmet/subsystems");
+    let mut open = Vec::new();
+    for subsystem in names(&subsystems).unwrap_or_default() {
+        let namespaces = subsystems.join(&subsystem).join("namespaces");
+        for namespace in names(&namespaces).unwrap_or_default() {
+            let file = text(&namespaces.join(&namespace).join("device_path")).ok().flatten();
+            open.extend(file.map(|file| (file, format!("the NVMe target {subsystem}"))));
+        }
+    }
+    Ok(open)
 }
 
 /// A line of `mountinfo` (`Documentation/filesystems/proc.rst`, 3.5). Optional fields end with a hyphen.
@@ -104,6 +163,8 @@ impl Found {
             if self.swaps.contains(&file) {
                 usages.push(Usage::Swap { device: device.clone() });
             }
+            let open = self.open.iter().filter(|(open, _)| *open == file);
+            usages.extend(open.map(|(_, by)| Usage::Open { device: device.clone(), by: by.clone() }));
             let holders = names(&folder.join("holders"))?.into_iter();
             usages.extend(holders.map(|holder| Usage::Holder { device: device.clone(), holder }));
         }
