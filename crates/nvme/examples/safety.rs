@@ -63,7 +63,7 @@ fn firsts(chunk: &Chunk) -> Vec<u64> {
 
 /// Of each word its stretch, the round, and its place.
 fn pattern(stretch: usize, round: u64) -> Vec<u8> {
-    let word = |place: u64| (stretch as u64) << 32 | round << 16 | place % 8192;
+    let word = |place: u64| (stretch as u64) << 32 | round << 16 | (place % 8192);
     (0..STRETCH_BYTES as u64 / 8).flat_map(|place| word(place).to_le_bytes()).collect()
 }
 
