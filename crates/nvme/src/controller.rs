@@ -310,8 +310,18 @@ impl Controller {
     /// [`NvmeError`]; then its memory stays the controller's.
     pub fn delete(&mut self, queue: QueuePair) -> Result<(), NvmeError> {
         let number = queue.place.number;
-        self.administer("deleting a submission queue", Command::delete_submission_queue(number))?;
-        self.administer("deleting a completion queue", Command::delete_completion_queue(number))?;
+        let commands = [
+            ("deleting a submission queue", Command::delete_submission_queue(number)),
+            ("deleting a completion queue", Command::delete_completion_queue(number)),
+        ];
+        for (what, command) in commands {
+            match self.administer(what, command) {
+                Ok(_) => {}
+                // It was reset since, and has no such queue any more.
+                Err(NvmeError::Refused { status, .. }) if is_no_queue(status) => {}
+                Err(error) => return Err(error),
+            }
+        }
         drop(queue);
         self.give_back(number)
     }
@@ -355,6 +365,11 @@ impl Controller {
     }
 }
 
+/// Whether a controller has said that there is no such queue, whatever it says of trying again.
+fn is_no_queue(status: Status) -> bool {
+    (status.kind(), status.code()) == (Status::INVALID_QUEUE.kind(), Status::INVALID_QUEUE.code())
+}
+
 fn check(capabilities: Capabilities) -> Result<(), NvmeError> {
     if capabilities.0 == u64::MAX {
         return Err(NvmeError::Gone);
@@ -362,6 +377,8 @@ fn check(capabilities: Capabilities) -> Result<(), NvmeError> {
     let [low, high] = capabilities.page_bytes();
     match capabilities {
         _ if !(low..=high).contains(&PAGE_BYTES) => Err(NvmeError::Lacks("memory pages of 4 KiB")),
+        // One entry stays free: the least that a controller may have is two (Base, 3.1.3.1).
+        _ if capabilities.queue_entries_max() < 2 => Err(NvmeError::Lacks("queues of two entries")),
         _ if !capabilities.has_nvm_commands() => Err(NvmeError::Lacks("NVM command set")),
         _ => Ok(()),
     }

@@ -5,11 +5,14 @@
 #[path = "support/mod.rs"]
 mod support;
 
+use dma::{MemoryAddress, Ram};
 use nvme::emulated::Fault;
 use nvme::prp::Piece;
+use nvme::spec::registers as register;
 use nvme::spec::status::Status;
-use nvme::{BlockError, Done, Namespace, NvmeError, QueueError, QueuePair, Tag};
+use nvme::{BlockError, Controller, Done, Namespace, NvmeError, QueueError, QueuePair, Registers, Tag};
 use proptest::prelude::*;
+use std::sync::Arc;
 use support::{BLOCK_BYTES, BLOCKS, bench, bytes, disk, fill};
 
 /// All that is completed now.
@@ -155,6 +158,37 @@ fn a_controller_that_fails_or_is_gone_is_told_apart() {
         assert!(error.to_string().contains(words), "{error}");
         assert!(matches!(bench.controller.shut_down(), Err(NvmeError::Fatal | NvmeError::Gone)));
     }
+}
+
+/// The doorbells of 65,536 queues further are nobody's, and no admin queue's.
+#[test]
+fn doorbells_beyond_the_last_queue_are_nobody_s() {
+    let mut bench = bench();
+    let queue = bench.controller.queue_pair(4).unwrap();
+    bench.emulated.write_u32(register::DOORBELLS + 8 * (65_536 + u64::from(queue.number())), 3);
+    assert_eq!(bench.emulated.commands(), 0);
+}
+
+/// Queues have two entries at least; one that says less is refused before anything is asked of it.
+#[test]
+fn a_controller_with_queues_of_one_entry_is_refused() {
+    /// All bits of its capabilities but those of its queues' entries.
+    #[derive(Debug)]
+    struct OneEntry;
+    impl Registers for OneEntry {
+        fn read_u32(&self, _: u64) -> u32 {
+            0
+        }
+        fn read_u64(&self, _: u64) -> u64 {
+            1 << 37
+        }
+        fn write_u32(&self, _: u64, _: u32) {}
+        fn write_u64(&self, _: u64, _: u64) {}
+    }
+    let mapper = dma::Mapper::direct(dma::Limits::of_bits(64), 0);
+    let ram = Arc::new(Ram::new(MemoryAddress(0), 4096));
+    let error = Controller::open(Arc::new(OneEntry), mapper, ram).unwrap_err();
+    assert_eq!(error.to_string(), "the controller has no queues of two entries");
 }
 
 #[derive(Debug, Clone)]

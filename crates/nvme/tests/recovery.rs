@@ -7,8 +7,11 @@ mod support;
 
 use nvme::emulated::Fault;
 use nvme::prp::Piece;
+use nvme::spec::command::Command;
+use nvme::spec::completion::Completion;
+use nvme::spec::registers as register;
 use nvme::spec::status::Status;
-use nvme::{Done, NvmeError, QueueError, QueueOptions, QueuePair};
+use nvme::{Done, NvmeError, QueueError, QueueOptions, QueuePair, Registers};
 use std::sync::{Arc, Mutex};
 use support::{BLOCK_BYTES, bench, bench_with, bytes, disk, fill};
 
@@ -126,6 +129,66 @@ fn a_queue_that_is_deleted_makes_room() {
         assert_eq!(poll(&mut queue).len(), 1);
         bench.controller.delete(queue).unwrap();
     }
+}
+
+/// A queue that the controller has forgotten is let go: what it has of memory comes back, and its number.
+#[test]
+fn a_queue_that_was_forgotten_is_deleted() {
+    let mut bench = bench();
+    let queues = [0; 2].map(|_| bench.controller.queue_pair(4).unwrap());
+    let before = bench.controller.bill();
+    bench.controller.reset().unwrap();
+    for queue in queues {
+        bench.controller.delete(queue).unwrap();
+    }
+    let after = bench.controller.bill();
+    // Three pieces of memory of each queue; the rest is what the reset asked for and gave back.
+    assert_eq!((after.unmappings - before.unmappings) - (after.mappings - before.mappings), 6);
+    assert_eq!(bench.controller.queue_pair(4).unwrap().number(), 1);
+}
+
+/// What is stuck in a queue goes with it, and is no command of a queue that gets its number.
+#[test]
+fn what_is_stuck_goes_with_its_queue() {
+    let mut bench = bench();
+    let disk = disk(&bench);
+    let mut first = bench.controller.queue_pair(4).unwrap();
+    bench.emulated.fail(0, Fault::Stuck);
+    let stuck = first.flush(&disk).unwrap();
+    first.ring();
+    bench.controller.delete(first).unwrap();
+    let mut second = bench.controller.queue_pair(4).unwrap();
+    bench.emulated.fail(1, Fault::LostCompletion);
+    let lost = second.flush(&disk).unwrap();
+    second.ring();
+    assert_eq!((second.number(), lost), (1, stuck));
+    assert!(!bench.controller.abort(&second, lost).unwrap(), "it was done, and nobody was told");
+    assert!(poll(&mut second).is_empty());
+}
+
+/// The admin queue is no I/O queue: who asks to delete it is refused, and it goes on.
+#[test]
+fn the_admin_queue_can_not_be_deleted() {
+    let mut bench = bench();
+    let rings = [0; 2].map(|_| bench.controller.allocate(4096).unwrap());
+    let [submissions, completions] = rings.each_ref().map(|ring| ring.piece(0, 4096).unwrap().at.0);
+    let emulated = &bench.emulated;
+    emulated.write_u32(register::CONFIGURATION, 0);
+    emulated.write_u32(register::ADMIN_QUEUES, register::admin_queues(8, 8));
+    emulated.write_u64(register::ADMIN_SUBMISSION_QUEUE, submissions);
+    emulated.write_u64(register::ADMIN_COMPLETION_QUEUE, completions);
+    emulated.write_u32(register::CONFIGURATION, register::Configuration::enabled(4096).0);
+    let commands = [Command::delete_submission_queue(0), Command::set_queues(2, 2)];
+    let entries: Vec<u8> = commands.iter().flat_map(|command| command.0).flat_map(u64::to_le_bytes).collect();
+    bench.ram.write(rings[0].memory(), &entries).unwrap();
+    emulated.write_u32(register::DOORBELLS, 2);
+    let entries = bytes(&bench, &rings[1]);
+    let status = |place: usize| {
+        let words = entries[16 * place..].as_chunks().0;
+        let completion = Completion([words[0], words[1]].map(u64::from_le_bytes));
+        (completion.phase(), completion.status())
+    };
+    assert_eq!([0, 1].map(status), [(true, Status::INVALID_QUEUE), (true, Status::SUCCESS)]);
 }
 
 #[test]

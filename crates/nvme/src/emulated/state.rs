@@ -136,10 +136,8 @@ impl State {
 
     pub(super) fn rung(&mut self, adapter: &Adapter, at: u64, value: u32) {
         let number = (at - register::DOORBELLS) / capabilities().doorbell_stride();
-        let (queue, value) = ((number / 2) as u16, value as u16);
-        if !self.is_working() {
-            return;
-        }
+        let value = value as u16;
+        let Some(queue) = u16::try_from(number / 2).ok().filter(|_| self.is_working()) else { return };
         if number % 2 == 1 {
             if let Some(known) = self.completions.get_mut(&queue).filter(|known| value < known.entries) {
                 known.head = value;
@@ -169,7 +167,7 @@ impl State {
         }
         let mut bytes = [0; COMMAND_BYTES];
         if adapter
-            .read(BusAddress(known.at + u64::from(known.head) * COMMAND_BYTES as u64), &mut bytes)
+            .read(BusAddress(known.at.wrapping_add(u64::from(known.head) * COMMAND_BYTES as u64)), &mut bytes)
             .is_err()
         {
             self.status |= FATAL;
@@ -302,10 +300,11 @@ impl State {
             admin::IDENTIFY => self.identify(adapter, command),
             admin::CREATE_COMPLETION_QUEUE => self.create_completions(command, low, high),
             admin::CREATE_SUBMISSION_QUEUE => self.create_submissions(command, low, high),
-            admin::DELETE_SUBMISSION_QUEUE => match self.submissions.remove(&low).filter(|_| low != 0) {
-                Some(_) => Status::SUCCESS,
-                None => Status::INVALID_QUEUE,
-            },
+            admin::DELETE_SUBMISSION_QUEUE if low != 0 && self.submissions.remove(&low).is_some() => {
+                self.stuck.retain(|stuck| stuck.queue != low);
+                Status::SUCCESS
+            }
+            admin::DELETE_SUBMISSION_QUEUE => Status::INVALID_QUEUE,
             admin::DELETE_COMPLETION_QUEUE => {
                 let is_used = self.submissions.values().any(|queue| queue.completions == low);
                 match self.completions.get(&low) {
