@@ -172,11 +172,11 @@ fn a_reset_by_one_thread_is_survived_by_others() {
     (0..20).for_each(|number| {
         emulated.fail(number * 37, if number % 2 == 0 { Fault::Fatal } else { Fault::LostCompletion })
     });
+    // Nobody opens one while another thread's failure is still to be mended.
+    let chunks = [0_u64, 1, 2].map(|thread| (thread, chunk_of(&controller, 3)));
     std::thread::scope(|scope| {
-        for thread in 0..3_u64 {
-            let controller = &controller;
+        for (thread, mut chunk) in chunks {
             scope.spawn(move || {
-                let mut chunk = chunk_of(controller, 3);
                 for round in 0..100_u64 {
                     let first = thread * 150 + round;
                     chunk.write(first, &[(round + thread) as u8 | 1; BLOCK]).unwrap();
@@ -194,6 +194,24 @@ fn a_reset_by_one_thread_is_survived_by_others() {
             assert_eq!(emulated.disk()[block * BLOCK], (round + thread) as u8 | 1);
         }
     }
+}
+
+/// One thread resets the controller and has it fail once more before another takes up its queue: that one resets it again.
+#[test]
+fn a_failure_behind_another_one_s_reset_is_survived() {
+    let (controller, emulated) = shared(bench());
+    let [mut one, mut other] = [0; 2].map(|_| chunk_of(&controller, 3));
+    emulated.fail(0, Fault::LostCompletion);
+    emulated.fail(1, Fault::Fatal);
+    emulated.fail(3, Fault::Fatal);
+    let first = other.awrite(0, &[1; BLOCK]).unwrap();
+    one.write(1, &[2; BLOCK]).unwrap();
+    let last = one.awrite(2, &[3; BLOCK]).unwrap();
+    assert_eq!((one.events().resets, emulated.commands()), (1, 4));
+    assert_eq!(other.aresult(first, &mut [], Wait::Yes).unwrap(), Some(0));
+    assert_eq!(one.aresult(last, &mut [], Wait::Yes).unwrap(), Some(0));
+    assert_eq!((one.events().resets, other.events().resets), (1, 1));
+    assert_eq!([0, 1, 2].map(|block| emulated.disk()[block * BLOCK]), [1, 2, 3]);
 }
 
 #[derive(Debug, Clone)]

@@ -375,13 +375,8 @@ impl Drive {
         }
     }
 
-    pub(super) fn close(mut self) -> Result<(), ChunkError> {
+    pub(super) fn close(self) -> Result<(), ChunkError> {
         let mut controller = lock(&self.controller);
-        if self.queue.is_forgotten() {
-            // It is deleted where it is known, so that nothing of it can be in use afterwards.
-            self.queue.abandon();
-            controller.renew(&mut self.queue)?;
-        }
         controller.delete(self.queue)?;
         Ok(controller.free(self.buffer)?)
     }
