@@ -89,5 +89,5 @@ fn controllers_of_a_tree_are_listed_with_what_speaks_against_them() {
     let document: serde_json::Value = serde_json::from_str(&data).unwrap();
     assert_eq!(document["schema"], "iotoll.blk-list/1");
     assert_eq!(document["adapters"][0]["disks"][0]["name"], "nvme0n1");
-    assert_eq!(document["adapters"][0]["refusals"].as_array().unwrap().len(), 3);
+    assert_eq!(document["adapters"][0]["refusals"].as_array().unwrap().len(), 1);
 }
