@@ -147,6 +147,17 @@ fn a_queue_that_was_forgotten_is_deleted() {
     assert_eq!(bench.controller.queue_pair(4).unwrap().number(), 1);
 }
 
+/// A queue for which there is no memory takes none.
+#[test]
+fn a_queue_without_memory_takes_none() {
+    let mut bench = bench();
+    while bench.controller.queue_pair(1024).is_ok() {}
+    for _ in 0..100 {
+        assert!(matches!(bench.controller.queue_pair(1024), Err(NvmeError::Dma(_))));
+    }
+    bench.controller.queue_pair(8).unwrap();
+}
+
 /// What is stuck in a queue goes with it, and is no command of a queue that gets its number.
 #[test]
 fn what_is_stuck_goes_with_its_queue() {
