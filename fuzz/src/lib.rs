@@ -1,4 +1,5 @@
-//! What fuzzing drives: the parsers of `host`, `lab`, `toll` and `model`, fed with bytes that nobody meant for them.
+//! What fuzzing drives: the parsers of `host`, `lab`, `toll` and `model`, fed with bytes that nobody meant for them, and `nvme`'s
+//! driver and controller, each with a hostile one on the other side.
 //!
 //! A capture comes from somebody else's machine, and a kernel's own files have changed for thirty
 //! years; whatever they hold, a parser may answer "nothing", and may not panic, hang or fill memory.
@@ -21,6 +22,7 @@ mod experiment;
 mod fio;
 mod lab;
 mod mtrr;
+mod nvme;
 mod power;
 mod price_list;
 mod text;
@@ -35,6 +37,7 @@ pub use experiment::experiment;
 pub use fio::fio_jobs;
 pub use lab::{lab_module, lab_presets, lab_record, lab_symbols, lab_trace};
 pub use mtrr::{memmap_wish_range, mtrr_pat_iomem, mtrr_plan};
+pub use nvme::{nvme_completions, nvme_controller, nvme_driver};
 pub use power::{ddw, device_tree};
 pub use price_list::price_list;
 pub use text::{command_line, interrupts_numa, kernel_log, lspci_text, version_cpuinfo};
@@ -47,7 +50,7 @@ pub use whole_host::whole_host;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 25] = [
+pub const TARGETS: [Target; 28] = [
     ("archive", archive),
     ("command_line", command_line),
     ("config_space", config_space),
@@ -66,6 +69,9 @@ pub const TARGETS: [Target; 25] = [
     ("memmap_wish_range", memmap_wish_range),
     ("mtrr_pat_iomem", mtrr_pat_iomem),
     ("mtrr_plan", mtrr_plan),
+    ("nvme_completions", nvme_completions),
+    ("nvme_controller", nvme_controller),
+    ("nvme_driver", nvme_driver),
     ("price_list", price_list),
     ("proc_bus_pci_and_names", proc_bus_pci_and_names),
     ("toll_sheet", toll_sheet),
