@@ -229,6 +229,22 @@ fn what_went_by_a_link_is_lost_with_it() {
     );
 }
 
+/// What was on a full cable comes late, and is not held against the path again.
+#[test]
+fn a_full_cable_that_is_out_for_a_moment_fails_once() {
+    let writes = Job { read_share: 0.0, ..job(Way::Kernel, 192, 8) };
+    let faults = pulled(0, 2_000, Some(2_200));
+    let mut setup = Setup { adapters: 1, faults, ..setup(vec![writes]) };
+    (setup.adapter.ports, setup.cpus.cores) = (1, 24);
+    (setup.warm_up, setup.measured) = (Span::from_us(3_000), Span::from_ms(10));
+    let outcome = holds(&setup);
+    let log: Vec<_> = outcome.log.iter().map(|entry| entry.what).collect();
+    assert_eq!(log, [What::Failed, What::Recovered]);
+    assert_eq!(outcome.log[0].ios, outcome.totals.given_up);
+    let cable = 1e9 / 4096.0;
+    assert!((outcome.all.per_second / cable - 1.0).abs() < 0.02, "{}", outcome.all.per_second);
+}
+
 #[test]
 fn a_path_that_failed_carries_again_once_it_is_back() {
     let busy = |faults| {

@@ -160,11 +160,11 @@ impl<'a> Machine<'a> {
         }
     }
 
-    fn fault(&mut self, fault: u32) {
+    fn fault(&mut self, now: Time, fault: u32) {
         let known = self.setup.faults[fault as usize];
         let cable = &mut self.cables[known.path.0 as usize];
         match known.change {
-            Change::Pulled => cable.pull(),
+            Change::Pulled => cable.pull(now),
             Change::Plugged => cable.plug(),
         }
     }
@@ -206,7 +206,7 @@ impl Model for Machine<'_> {
             Event::Begin { cpu } => self.begin_if_idle(now, cpu, calendar),
             Event::Step { cpu } => self.go_on(now, cpu, calendar),
             Event::At { command, place } => self.at(now, command, place, calendar),
-            Event::Fault { fault } => self.fault(fault),
+            Event::Fault { fault } => self.fault(now, fault),
             Event::Check { path } => self.check(now, path, calendar),
             Event::Mark => {
                 self.is_measuring = true;

@@ -65,7 +65,7 @@ impl Machine<'_> {
         if !known.is_lost {
             return self.give(known.request, calendar);
         }
-        if self.paths.failed(now, known.path) {
+        if self.paths.failed(now, known.path, known.link) {
             calendar.schedule_in(self.setup.multipath.health_check, Event::Check { path: known.path });
         }
         self.send_again(known.request, cpu, calendar);
