@@ -146,6 +146,19 @@ fn a_process_pays_no_kernel_and_finds_its_answer_when_it_looks() {
     assert!((outcome.cores_used - 1.0).abs() < 1e-9, "it looks all the time");
 }
 
+/// Hundreds of thousands of looks in vain are counted, and aren't events.
+#[test]
+fn looks_in_vain_take_instructions_and_no_events() {
+    let mut setup = alone(setup(vec![job(Way::User, 1, 1)]));
+    setup.array.read.latency = Span::from_ms(20);
+    let outcome = holds(&setup);
+    assert!(outcome.events < 100, "{}", outcome.events);
+    let each_second = 1e9 / 0.5;
+    let [partition, _] = outcome.instructions_per_second;
+    assert!((partition / each_second - 1.0).abs() < 1e-3, "{partition}");
+    assert!((outcome.cores_used - 1.0).abs() < 1e-9);
+}
+
 #[test]
 fn cables_carry_what_they_can_and_no_more() {
     let mut setup = setup(vec![job(Way::User, 8, 64)]);
