@@ -29,6 +29,13 @@ impl Serial {
         self.take(at, span)
     }
 
+    /// Whatever it was taken for and has not done, it never does: it is free.
+    pub(crate) fn stop(&mut self, now: Time) {
+        self.taken = self.busy(now);
+        self.free_at = self.free_at.min(now);
+        self.gaps.clear();
+    }
+
     /// How long it was busy up to now: without what waits.
     pub(crate) fn busy(&self, now: Time) -> Span {
         let from_now = |[begin, end]: &[Time; 2]| end.since((*begin).max(now)).unwrap_or_default();
@@ -57,6 +64,17 @@ mod tests {
         assert_eq!([10, 12, 20, 35, 99].map(|now| serial.busy(at(now)).as_ps()), [0, 2, 10, 25, 25]);
         assert_eq!(serial.take(at(100), Span::from_ps(1)), at(101));
         assert_eq!(serial.busy(at(101)).as_ps(), 26);
+    }
+
+    #[test]
+    fn what_was_not_done_is_not_busy() {
+        let mut serial = Serial::default();
+        let at = Time::from_ps;
+        serial.take(at(10), Span::from_ps(100));
+        serial.stop(at(30));
+        assert_eq!(serial.busy(at(50)).as_ps(), 20);
+        assert_eq!(serial.take(at(50), Span::from_ps(5)), at(55));
+        assert_eq!(serial.busy(at(60)).as_ps(), 25);
     }
 
     #[test]

@@ -146,6 +146,19 @@ fn a_process_pays_no_kernel_and_finds_its_answer_when_it_looks() {
     assert!((outcome.cores_used - 1.0).abs() < 1e-9, "it looks all the time");
 }
 
+/// Hundreds of thousands of looks in vain are counted, and aren't events.
+#[test]
+fn looks_in_vain_take_instructions_and_no_events() {
+    let mut setup = alone(setup(vec![job(Way::User, 1, 1)]));
+    setup.array.read.latency = Span::from_ms(20);
+    let outcome = holds(&setup);
+    assert!(outcome.events < 100, "{}", outcome.events);
+    let each_second = 1e9 / 0.5;
+    let [partition, _] = outcome.instructions_per_second;
+    assert!((partition / each_second - 1.0).abs() < 1e-3, "{partition}");
+    assert!((outcome.cores_used - 1.0).abs() < 1e-9);
+}
+
 #[test]
 fn cables_carry_what_they_can_and_no_more() {
     let mut setup = setup(vec![job(Way::User, 8, 64)]);
@@ -227,6 +240,22 @@ fn what_went_by_a_link_is_lost_with_it() {
         outcome.log.iter().map(|entry| entry.what).collect::<Vec<_>>(),
         [What::Failed, What::Recovered]
     );
+}
+
+/// What was on a full cable comes late, and is not held against the path again.
+#[test]
+fn a_full_cable_that_is_out_for_a_moment_fails_once() {
+    let writes = Job { read_share: 0.0, ..job(Way::Kernel, 192, 8) };
+    let faults = pulled(0, 2_000, Some(2_200));
+    let mut setup = Setup { adapters: 1, faults, ..setup(vec![writes]) };
+    (setup.adapter.ports, setup.cpus.cores) = (1, 24);
+    (setup.warm_up, setup.measured) = (Span::from_us(3_000), Span::from_ms(10));
+    let outcome = holds(&setup);
+    let log: Vec<_> = outcome.log.iter().map(|entry| entry.what).collect();
+    assert_eq!(log, [What::Failed, What::Recovered]);
+    assert_eq!(outcome.log[0].ios, outcome.totals.given_up);
+    let cable = 1e9 / 4096.0;
+    assert!((outcome.all.per_second / cable - 1.0).abs() < 0.02, "{}", outcome.all.per_second);
 }
 
 #[test]

@@ -71,7 +71,6 @@ enum Figure {
     Mix,
     PerCore,
     BlockioDeep,
-    BlockioAlone,
     BlockioLong,
     FlashgtReads,
     FlashgtWrites,
@@ -87,8 +86,7 @@ impl Figure {
             Self::Instructions | Self::Reads | Self::Writes | Self::Mix | Self::PerCore => {
                 "CAPI over Fibre Channel"
             }
-            Self::BlockioDeep | Self::BlockioAlone | Self::BlockioLong => "a second",
-            Self::FlashgtReads | Self::FlashgtWrites => "a second",
+            Self::BlockioDeep | Self::BlockioLong | Self::FlashgtReads | Self::FlashgtWrites => "a second",
         }
     }
 }
@@ -146,7 +144,6 @@ fn ours(testbed: &Testbed, figure: Figure) -> Result<f64, FamilyError> {
             Ok(capi.per_core() / fc.per_core())
         }
         Figure::BlockioDeep => testbed.blockio_per_second(2, Job { depth: 300, ..own_reads() }),
-        Figure::BlockioAlone => testbed.blockio_per_second(1, Job { read_share: 0.7, ..own_reads() }),
         Figure::BlockioLong => {
             let io_bytes = LONG_SECTORS * SECTOR_BYTES;
             testbed.blockio_per_second(1, Job { depth: 10, io_bytes, ..own_reads() })
@@ -194,7 +191,7 @@ mod tests {
         let own: Vec<String> = testbed.given.listed().into_iter().map(|parameter| parameter.name).collect();
         let shared = Power7::read(&Changes::default()).unwrap().parameters().listed();
         assert!(shared.iter().all(|parameter| !own.contains(&parameter.name)), "{own:?}");
-        assert_eq!(names.len(), own.len() + 8);
+        assert_eq!(names.len(), own.len() + 7);
     }
 
     /// What the remarks say limits whom.

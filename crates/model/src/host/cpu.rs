@@ -64,7 +64,11 @@ impl<T, E> Cpu<T, E> {
 
     /// Whether it has nothing to do, and nothing waits for it.
     pub(super) fn is_idle(&self) -> bool {
-        !self.is_busy && self.lines.iter().all(VecDeque::is_empty)
+        !self.is_busy && !self.has_next()
+    }
+
+    pub(super) fn has_next(&self) -> bool {
+        self.lines.iter().any(|line| !line.is_empty())
     }
 
     pub(super) fn pop(&mut self) -> Option<T> {

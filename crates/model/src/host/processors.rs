@@ -93,6 +93,17 @@ impl<T, E> Processors<T, E> {
         self.cpus[cpu as usize].is_busy
     }
 
+    /// Whether more waits for a CPU than what it does.
+    pub(crate) fn has_next(&self, cpu: u32) -> bool {
+        self.cpus[cpu as usize].has_next()
+    }
+
+    /// Has a CPU do the same over and over until it is asked to go on: how long it takes each time, with what else its core does now.
+    pub(crate) fn spin(&mut self, now: Time, cpu: u32, span: Span, stage: Stage) -> Span {
+        self.set_doing(now, cpu, Some(stage));
+        Span::from_ps_f64(span.as_ps_f64() * self.slowness(cpu))
+    }
+
     /// Where a thread that was on a CPU goes on once it is woken: there, unless there is more to do and another CPU is idle, of its
     /// core, its node, or any.
     pub(crate) fn place(&self, cpu: u32) -> u32 {
@@ -123,8 +134,7 @@ impl<T, E> Processors<T, E> {
             };
             match step {
                 Step::Work(span, stage) => {
-                    self.set_doing(now, cpu, Some(stage));
-                    return Next::After(Span::from_ps_f64(span.as_ps_f64() * self.slowness(cpu)));
+                    return Next::After(self.spin(now, cpu, span, stage));
                 }
                 Step::Wait(span, stage) => {
                     self.set_doing(now, cpu, Some(stage));

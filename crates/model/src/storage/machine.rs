@@ -1,6 +1,7 @@
 //! A host, its adapters and its array, event by event.
 
 mod command;
+mod looks;
 mod plan;
 mod processor;
 mod queues;
@@ -21,6 +22,7 @@ use crate::serial::Serial;
 use crate::slab::Slab;
 use command::{Command, Place};
 use des::{Calendar, Heap, Model, Queue, Simulation, Span, Stream, Time, TimeAverage, Wheel};
+use looks::Looks;
 use queues::CompletionQueue;
 use threads::{Request, Thread};
 use usage::{Counts, Measured};
@@ -75,6 +77,8 @@ struct Machine<'a> {
     /// Of each adapter, where it has a table.
     mappings: Vec<Mapping>,
     threads: Vec<Thread>,
+    /// Of each CPU, where a thread looks and finds nothing.
+    looks: Vec<Option<Looks>>,
     requests: Slab<Request>,
     commands: Slab<Command>,
     /// The kernel's of all adapters, and then one for each thread that has its own.
@@ -114,6 +118,7 @@ impl<'a> Machine<'a> {
             cables: (0..setup.paths()).map(|_| Cable::default()).collect(),
             buses: (0..setup.adapters).map(|_| <[Serial; 2]>::default()).collect(),
             modules: Modules::new(&setup.array, setup.seed),
+            looks: vec![None; setup.cpus.threads() as usize],
             interrupts: 0,
             instructions: [0.0; 2],
             under_way: TimeAverage::default(),
@@ -153,6 +158,8 @@ impl<'a> Machine<'a> {
             Effect::Rung { command } => self.rung(command, calendar),
             Effect::Waits { request, cpu } => self.waits(request, cpu, calendar),
             Effect::Taken { request } => self.taken(now, request),
+            // The CPU goes on looking: it is not asked for another step.
+            Effect::Looks { .. } => {}
             Effect::Goes { thread } => self.goes(thread, calendar),
             Effect::Slept { thread } => self.slept(thread, calendar),
             Effect::Reaped { queue } => self.reaped(queue, calendar),
@@ -160,11 +167,11 @@ impl<'a> Machine<'a> {
         }
     }
 
-    fn fault(&mut self, fault: u32) {
+    fn fault(&mut self, now: Time, fault: u32) {
         let known = self.setup.faults[fault as usize];
         let cable = &mut self.cables[known.path.0 as usize];
         match known.change {
-            Change::Pulled => cable.pull(),
+            Change::Pulled => cable.pull(now),
             Change::Plugged => cable.plug(),
         }
     }
@@ -206,7 +213,7 @@ impl Model for Machine<'_> {
             Event::Begin { cpu } => self.begin_if_idle(now, cpu, calendar),
             Event::Step { cpu } => self.go_on(now, cpu, calendar),
             Event::At { command, place } => self.at(now, command, place, calendar),
-            Event::Fault { fault } => self.fault(fault),
+            Event::Fault { fault } => self.fault(now, fault),
             Event::Check { path } => self.check(now, path, calendar),
             Event::Mark => {
                 self.is_measuring = true;

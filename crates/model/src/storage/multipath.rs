@@ -61,8 +61,17 @@ pub(super) struct Paths {
 #[derive(Debug, Clone, Copy, Default)]
 struct Known {
     under_way: u32,
-    /// The log's entry of its failure.
-    failure: Option<usize>,
+    is_failed: bool,
+    /// Its last failure.
+    failure: Option<Failure>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Failure {
+    /// Its entry in the log.
+    entry: usize,
+    /// The last link that was lost: what it carried may come late, when the path is used again, and says nothing of it then.
+    link: u32,
 }
 
 impl Paths {
@@ -84,7 +93,7 @@ impl Paths {
             Policy::RoundRobin | Policy::ShortestQueue => self.turn % count,
         };
         let in_turn = (0..count).map(|step| of.start + (first + step) % count);
-        let mut usable = in_turn.filter(|path| self.known[*path as usize].failure.is_none());
+        let mut usable = in_turn.filter(|path| !self.known[*path as usize].is_failed);
         let chosen = match self.policy {
             Policy::FailOver | Policy::RoundRobin => usable.next(),
             Policy::ShortestQueue => usable.min_by_key(|path| self.known[*path as usize].under_way),
@@ -96,7 +105,7 @@ impl Paths {
 
     /// Whether there is a path for a command, of these.
     pub(super) fn is_any_usable(&self, of: Range<u32>) -> bool {
-        self.known[of.start as usize..of.end as usize].iter().any(|known| known.failure.is_none())
+        self.known[of.start as usize..of.end as usize].iter().any(|known| !known.is_failed)
     }
 
     /// A command is back.
@@ -104,14 +113,18 @@ impl Paths {
         self.known[path.0 as usize].under_way -= 1;
     }
 
-    /// A command was not answered. Whether the path was used until now.
-    pub(super) fn failed(&mut self, at: Time, path: PathId) -> bool {
+    /// A command was not answered, which went by a link. Whether the path was used until now, and is not any more.
+    pub(super) fn failed(&mut self, at: Time, path: PathId, link: u32) -> bool {
         let known = &mut self.known[path.0 as usize];
-        if let Some(entry) = known.failure {
-            self.log[entry].ios += 1;
+        if let Some(failure) =
+            known.failure.as_mut().filter(|failure| known.is_failed || link <= failure.link)
+        {
+            failure.link = failure.link.max(link);
+            self.log[failure.entry].ios += 1;
             return false;
         }
-        known.failure = Some(self.log.len());
+        known.is_failed = true;
+        known.failure = Some(Failure { entry: self.log.len(), link });
         self.log.push(LogEntry { at, path, what: What::Failed, ios: 1 });
         true
     }
@@ -123,7 +136,7 @@ impl Paths {
 
     /// A path may be used again; who waited for one goes on.
     pub(super) fn recovered(&mut self, at: Time, path: PathId) -> Vec<u32> {
-        self.known[path.0 as usize].failure = None;
+        self.known[path.0 as usize].is_failed = false;
         let waited = std::mem::take(&mut self.waiting);
         self.log.push(LogEntry { at, path, what: What::Recovered, ios: waited.len() as u64 });
         waited
@@ -163,13 +176,14 @@ mod tests {
         assert_eq!(chosen(&mut shortest, 1), [2]);
         for policy in [Policy::FailOver, Policy::RoundRobin, Policy::ShortestQueue] {
             let mut paths = of(policy);
-            assert!(paths.failed(Time::ZERO, PathId(0)) && !paths.failed(Time::ZERO, PathId(0)));
+            assert!(paths.failed(Time::ZERO, PathId(0), 0) && !paths.failed(Time::ZERO, PathId(0), 0));
             assert!(!chosen(&mut paths, 9).contains(&0), "{policy:?}");
             paths.wait(7);
             assert_eq!(paths.recovered(Time::ZERO, PathId(0)), [7]);
+            assert!(!paths.failed(Time::ZERO, PathId(0), 0), "of the link that is known to be lost");
             assert!(chosen(&mut paths, 9).contains(&0), "{policy:?}");
             let log: Vec<_> = paths.into_log().iter().map(|entry| (entry.what, entry.ios)).collect();
-            assert_eq!(log, [(What::Failed, 2), (What::Recovered, 1)]);
+            assert_eq!(log, [(What::Failed, 3), (What::Recovered, 1)]);
         }
     }
 
@@ -177,7 +191,7 @@ mod tests {
     fn where_none_may_be_used_there_is_none() {
         let mut paths = Paths::new(Policy::ShortestQueue, 2);
         for path in [0, 1] {
-            paths.failed(Time::ZERO, PathId(path));
+            paths.failed(Time::ZERO, PathId(path), 0);
         }
         assert_eq!(paths.choose(0..2), None);
     }

@@ -14,8 +14,10 @@ pub(super) struct Cable {
     out: Serial,
     home: Serial,
     is_down: bool,
-    /// Links that there were: what one carried is lost with it.
+    /// Links that there were before: what one carried is lost with it.
     link: u32,
+    /// When the last was.
+    lost_at: Time,
 }
 
 impl Cable {
@@ -34,11 +36,27 @@ impl Cable {
         (!self.is_down).then_some(self.link)
     }
 
-    pub(super) fn pull(&mut self) {
-        (self.is_down, self.link) = (true, self.link + 1);
+    /// The link that there is, or was last.
+    pub(super) fn last_link(&self) -> u32 {
+        self.link
+    }
+
+    pub(super) fn lost_at(&self) -> Time {
+        self.lost_at
+    }
+
+    /// What it had to carry still it never does.
+    pub(super) fn pull(&mut self, now: Time) {
+        if self.is_down {
+            return;
+        }
+        (self.is_down, self.lost_at) = (true, now);
+        self.out.stop(now);
+        self.home.stop(now);
     }
 
     pub(super) fn plug(&mut self) {
+        self.link += u32::from(self.is_down);
         self.is_down = false;
     }
 

@@ -37,6 +37,8 @@ pub(super) enum Effect {
     Taken { request: u32 },
     /// A thread may do more.
     Goes { thread: u32 },
+    /// It has found nothing, and looks again and again.
+    Looks { thread: u32 },
     /// It sleeps.
     Slept { thread: u32 },
     /// All that was taken of a queue is out of it.

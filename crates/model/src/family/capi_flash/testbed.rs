@@ -16,9 +16,8 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 /// Of what other families have of POWER, what this one takes.
-const SHARED: [&str; 8] = [
+const SHARED: [&str; 7] = [
     "hypercall_us",
-    "hypercall_entry_ns",
     "instruction_ns",
     "line_same_chip_ns",
     "line_other_chip_times",
@@ -26,8 +25,6 @@ const SHARED: [&str; 8] = [
     "window_locked_instructions",
     "window_map_instructions",
 ];
-/// A slot's default window.
-const WINDOW_BYTES: u64 = 2 << 30;
 /// No cable is pulled in these figures.
 const HEALTH_CHECK: Span = Span::from_ms(1_000);
 const DETECTION: Span = Span::from_ms(1_000);
@@ -40,8 +37,6 @@ const PROCESS: [Span; 2] = [Span::from_ms(1), Span::from_ms(60)];
 /// Of what any number of threads gets.
 const ENOUGH: f64 = 0.99;
 const SEED: u64 = 1;
-/// A FlashGT's flash is on the adapter.
-const FLASHGT_PER_SECOND: f64 = 1e6;
 
 /// How disks are reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -153,7 +148,8 @@ impl Testbed {
     /// Of another adapter, which has its flash on it.
     pub(super) fn flashgt_per_second(&self, job: Job) -> Result<f64, FamilyError> {
         let mut setup = self.process(job)?;
-        let service = |latency| Service { latency, per_second: FLASHGT_PER_SECOND };
+        let per_second = self.given.get("flashgt_thousand_per_second")? * 1e3;
+        let service = |latency| Service { latency, per_second };
         setup.array = Array {
             modules: 1,
             read: service(self.given.us("flashgt_read_us")?),
@@ -246,13 +242,16 @@ impl Testbed {
     fn translation(&self) -> Result<Translation, FamilyError> {
         let shared = self.power7.parameters();
         Ok(Translation {
-            road: MappingRoad::Window { bytes: WINDOW_BYTES, locking: Locking::Bitmap },
+            road: MappingRoad::Window {
+                bytes: u64::from(self.given.count::<u32>("fc_window_gib")?) << 30,
+                locking: Locking::Bitmap,
+            },
             cost: MappingCost {
                 window_instructions: shared.get("window_map_instructions")?,
                 locked_instructions: shared.get("window_locked_instructions")?,
                 hypercall: shared.us("hypercall_us")?,
-                entry: shared.ns("hypercall_entry_ns")?,
-                // No other road is taken.
+                // Single pages are mapped, and no other road is taken.
+                entry: Span::ZERO,
                 direct_instructions: 0.0,
                 translated_instructions: 0.0,
                 submit_instructions: 0.0,

@@ -17,7 +17,7 @@ pub(super) struct Command {
     pub(super) bytes: u64,
     pub(super) is_write: bool,
     pub(super) mapped: Option<Mapped>,
-    /// The link that it went by.
+    /// The link that it went by, or would have.
     pub(super) link: u32,
     /// It is not answered, and given up.
     pub(super) is_lost: bool,
@@ -97,8 +97,10 @@ impl Machine<'_> {
         let adapter = self.adapter();
         let known = &mut self.commands[command];
         let cable = &mut self.cables[known.path.0 as usize];
-        let Some(link) = cable.link() else { return self.lose(command, calendar) };
-        known.link = link;
+        known.link = cable.last_link();
+        if cable.link().is_none() {
+            return self.lose(now, command, calendar);
+        }
         let sent = cable.send(now, known.data()[0], adapter);
         put(calendar, sent + adapter.wire, Event::At { command, place: Place::Array });
     }
@@ -111,7 +113,7 @@ impl Machine<'_> {
 
     fn serve(&mut self, now: Time, command: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         if self.is_cut(command) {
-            return self.lose(command, calendar);
+            return self.lose(now, command, calendar);
         }
         let known = self.commands[command];
         let served = self.modules.serve(now, known.bytes, known.is_write);
@@ -120,7 +122,7 @@ impl Machine<'_> {
 
     fn answer(&mut self, now: Time, command: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         if self.is_cut(command) {
-            return self.lose(command, calendar);
+            return self.lose(now, command, calendar);
         }
         let adapter = self.adapter();
         let known = &self.commands[command];
@@ -130,19 +132,21 @@ impl Machine<'_> {
 
     fn back(&mut self, now: Time, command: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         if self.is_cut(command) {
-            return self.lose(command, calendar);
+            return self.lose(now, command, calendar);
         }
         self.totals.answered += 1;
         let there = if self.commands[command].is_write { now } else { self.carry(now, command, 0) };
         put(calendar, there + self.adapter().posted, Event::At { command, place: Place::Posted });
     }
 
-    /// Nothing will come: the adapter says so in a while.
-    fn lose(&mut self, command: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
+    /// Nothing will come: the adapter says so some time after the link was lost.
+    fn lose(&mut self, now: Time, command: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         self.commands[command].is_lost = true;
         self.totals.given_up += 1;
         let adapter = self.adapter();
-        after(adapter.detection + adapter.posted, command, Place::Posted, calendar);
+        let cable = &self.cables[self.commands[command].path.0 as usize];
+        let noticed = now.max(cable.lost_at() + adapter.detection);
+        put(calendar, noticed + adapter.posted, Event::At { command, place: Place::Posted });
     }
 }
 

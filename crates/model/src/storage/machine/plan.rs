@@ -114,12 +114,16 @@ impl Machine<'_> {
             let request = self.plan_begun(thread, steps);
             self.plan_own(cpu, queue, request, steps);
         }
-        if steps.len() == before {
-            steps.push(self.work(library.poll));
-        }
+        let has_found = steps.len() > before;
         let known = &self.threads[thread as usize];
         let waiting = || self.paths.waiting_where(|request| self.requests[request].thread == thread);
         let is_done = self.is_over && known.under_way == waiting();
+        if !has_found {
+            if !is_done && !self.processors.has_next(cpu) {
+                return steps.push(Step::Then(Effect::Looks { thread }));
+            }
+            steps.push(self.work(library.poll));
+        }
         let then = if is_done { Effect::Slept { thread } } else { Effect::Goes { thread } };
         steps.push(Step::Then(then));
     }

@@ -11,6 +11,7 @@ impl Machine<'_> {
         if let Some(delay) = self.processors.push(cpu, task, task.level()) {
             calendar.schedule_in(delay, Event::Begin { cpu });
         }
+        self.look_up(cpu, calendar);
     }
 
     pub(super) fn begin_if_idle(
@@ -31,6 +32,7 @@ impl Machine<'_> {
                 Next::Waits => return,
                 Next::After(span) => return calendar.schedule_in(span, Event::Step { cpu }),
                 Next::Granted { cpu, after } => calendar.schedule_in(after, Event::Step { cpu }),
+                Next::Then(Effect::Looks { thread }) => return self.look_on(now, cpu, thread),
                 Next::Then(effect) => self.lead_to(now, effect, calendar),
                 Next::Begins(task) => self.plan(cpu, task),
             }

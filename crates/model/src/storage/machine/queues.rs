@@ -27,7 +27,10 @@ impl Machine<'_> {
     pub(super) fn posted(&mut self, command: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         let queue = self.commands[command].queue;
         self.queues[queue as usize].done.push_back(command);
-        if queue < self.setup.kernel_queues() && !self.queues[queue as usize].is_taken {
+        if queue >= self.setup.kernel_queues() {
+            let thread = self.requests[self.commands[command].request].thread;
+            self.look_up(self.threads[thread as usize].cpu, calendar);
+        } else if !self.queues[queue as usize].is_taken {
             self.interrupt(queue, calendar);
         }
     }
@@ -65,7 +68,7 @@ impl Machine<'_> {
         if !known.is_lost {
             return self.give(known.request, calendar);
         }
-        if self.paths.failed(now, known.path) {
+        if self.paths.failed(now, known.path, known.link) {
             calendar.schedule_in(self.setup.multipath.health_check, Event::Check { path: known.path });
         }
         self.send_again(known.request, cpu, calendar);

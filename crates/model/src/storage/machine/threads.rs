@@ -81,7 +81,8 @@ impl Machine<'_> {
     fn wake(&mut self, thread: u32, is_woken: bool, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         let known = &mut self.threads[thread as usize];
         if !std::mem::take(&mut known.is_asleep) {
-            return;
+            let cpu = known.cpu;
+            return self.look_up(cpu, calendar);
         }
         if known.queue.is_some() {
             let cpu = known.cpu;

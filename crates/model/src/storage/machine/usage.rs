@@ -64,7 +64,7 @@ impl Machine<'_> {
             cables: self.cables.iter().map(|cable| cable.busy(now)).collect(),
             modules: self.modules.busy(now),
             interrupts: self.interrupts,
-            instructions: self.instructions,
+            instructions: [self.instructions[0] + self.looks_instructions(now), self.instructions[1]],
             // Time never goes back.
             under_way_ps: self.under_way.integral_ps(now).unwrap_or_default(),
         }
