@@ -4,7 +4,7 @@ use crate::error::Result;
 use dma::Bill;
 use dma::vfio::Way;
 use nvme::{Buffer, Controller, Namespace, QueuePair};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 const MEMORY_BYTES: u64 = 8 << 20;
 
@@ -22,7 +22,7 @@ impl Adapter {
     pub(crate) fn open(address: &str, depth: u16) -> Result<Self> {
         let adapter = nvme::Adapter::open(address, Way::Type1, MEMORY_BYTES)?;
         let controller = adapter.controller();
-        let mut guard = lock(&controller)?;
+        let mut guard = Controller::lock(&controller);
         let disk = *guard.namespaces().first().ok_or("the controller has no namespace")?;
         // One entry stays free, by which a full ring is told from an empty one.
         let queue = guard.queue_pair(depth + 1)?;
@@ -32,12 +32,12 @@ impl Adapter {
 
     /// Memory that stays mapped.
     pub(crate) fn buffer(&mut self, bytes: u64) -> Result<Buffer> {
-        Ok(lock(&self.controller)?.allocate(bytes)?)
+        Ok(Controller::lock(&self.controller).allocate(bytes)?)
     }
 
     /// What has been mapped for it.
-    pub(crate) fn bill(&self) -> Result<Bill> {
-        Ok(lock(&self.controller)?.bill())
+    pub(crate) fn bill(&self) -> Bill {
+        Controller::lock(&self.controller).bill()
     }
 
     /// Lets it go.
@@ -46,8 +46,4 @@ impl Adapter {
         drop((controller, queue));
         Ok(adapter.shut_down()?)
     }
-}
-
-fn lock(controller: &Mutex<Controller>) -> Result<MutexGuard<'_, Controller>> {
-    controller.lock().map_err(|_| "a thread of this program panicked".into())
 }

@@ -206,8 +206,9 @@ impl Chunk {
     /// # Errors
     /// [`ChunkError`]; then nothing is begun.
     pub fn aread(&mut self, first: u64, blocks: u64) -> Result<Request, ChunkError> {
-        let bytes = self.check_request(first, blocks)?;
-        self.begin(Asked::Read { first, blocks }, &[], bytes)
+        let request = self.begin_read(first, blocks)?;
+        self.ring();
+        Ok(request)
     }
 
     /// Begins to write blocks. The caller's memory is free again when this returns.
@@ -215,9 +216,9 @@ impl Chunk {
     /// # Errors
     /// [`ChunkError`]; then nothing is begun.
     pub fn awrite(&mut self, first: u64, from: &[u8]) -> Result<Request, ChunkError> {
-        let blocks = self.whole_blocks(from.len())?;
-        self.check_request(first, blocks)?;
-        self.begin(Asked::Write { first, blocks }, from, 0)
+        let request = self.begin_write(first, from)?;
+        self.ring();
+        Ok(request)
     }
 
     /// The result of a request, once: bytes that were read, which are in `into` then, as far as they fit. Nothing if it is still under way and was not
@@ -246,10 +247,9 @@ impl Chunk {
                     return Ok(Some(bytes));
                 }
             }
-            let has_waited = wait == Wait::No;
             self.attend(wait);
             let is_under_way = matches!(self.slots[usize::from(request.slot)].state, State::UnderWay);
-            if has_waited && is_under_way {
+            if wait == Wait::No && is_under_way {
                 return Ok(None);
             }
         }
@@ -293,8 +293,10 @@ impl Chunk {
                     parts.pop_front();
                     continue;
                 }
-                Item::Read { .. } => self.aread(part.first, (part.bytes >> self.block_shift) as u64),
-                Item::Write { from, .. } => self.awrite(part.first, &from[part.from..part.from + part.bytes]),
+                Item::Read { .. } => self.begin_read(part.first, (part.bytes >> self.block_shift) as u64),
+                Item::Write { from, .. } => {
+                    self.begin_write(part.first, &from[part.from..part.from + part.bytes])
+                }
             };
             match begun {
                 Ok(request) => under_way.push_back((part, request)),
@@ -335,6 +337,26 @@ impl Chunk {
         self.aresult(request, &mut [], Wait::Yes).map(|_| ())
     }
 
+    fn begin_read(&mut self, first: u64, blocks: u64) -> Result<Request, ChunkError> {
+        let bytes = self.check_request(first, blocks)?;
+        self.begin(Asked::Read { first, blocks }, &[], bytes)
+    }
+
+    fn begin_write(&mut self, first: u64, from: &[u8]) -> Result<Request, ChunkError> {
+        let blocks = self.whole_blocks(from.len())?;
+        self.check_request(first, blocks)?;
+        self.begin(Asked::Write { first, blocks }, from, 0)
+    }
+
+    /// Tells a controller of what was begun since the last time.
+    fn ring(&mut self) {
+        if let Disk::Drive(drive) = &mut self.disk {
+            drive.ring();
+        }
+    }
+
+    /// Puts a request behind the others. A controller hears of it with the next [`ring`](Self::ring), or when it is next attended to: once, of
+    /// however many.
     fn begin(&mut self, asked: Asked, from: &[u8], read_bytes: usize) -> Result<Request, ChunkError> {
         let is_free = |slot: &Slot| matches!(slot.state, State::Free);
         let place = self.slots.iter().position(is_free);

@@ -12,7 +12,7 @@ use crate::spec::registers::{self as register, Capabilities, Configuration};
 use crate::spec::status::Status;
 use dma::{Bill, Coherent, DmaError, Mapper, MemoryAddress, NoMemory, Ram};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Why a controller can't be driven, or has not done what it was asked for.
@@ -341,6 +341,11 @@ impl Controller {
     /// From now on admin commands have so long; it is 60 s otherwise.
     pub fn wait_at_most(&mut self, limit: Duration) {
         self.admin_limit = limit;
+    }
+
+    /// One that threads share. What a thread that has panicked was doing with it is looked at all the same: how it is, its own registers say.
+    pub fn lock(shared: &Mutex<Self>) -> MutexGuard<'_, Self> {
+        shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What has been mapped for it, and what that cost.

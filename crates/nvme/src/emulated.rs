@@ -82,6 +82,11 @@ impl Emulated {
         self.state().commands
     }
 
+    /// Writes of doorbells, of submissions and completions.
+    pub fn doorbells(&self) -> u64 {
+        self.state().doorbells
+    }
+
     /// What is on the disk.
     pub fn disk(&self) -> Vec<u8> {
         self.state().media.bytes().to_vec()

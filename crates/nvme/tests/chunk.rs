@@ -336,3 +336,15 @@ fn a_forgotten_queue_is_closed() {
         one.close().unwrap();
     }
 }
+
+/// A controller hears once of a list, however long, as long as there is room.
+#[test]
+fn a_list_is_told_at_once() {
+    let (mut chunk, emulated) = chunk();
+    let data = [1; BLOCK];
+    let mut items = [0, 1, 2, 3].map(|first| Item::Write { first, from: &data });
+    let before = emulated.doorbells();
+    assert!(chunk.listio(&mut items).iter().all(Result::is_ok));
+    // Of submissions and of completions.
+    assert_eq!((emulated.doorbells() - before, emulated.commands()), (2, 4));
+}

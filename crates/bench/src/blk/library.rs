@@ -3,7 +3,7 @@
 use super::BlkError;
 use super::reader::Reader;
 use nvme::{Buffer, Controller, Namespace, QueuePair};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -31,7 +31,7 @@ impl Library {
         if !bytes.is_multiple_of(namespace.is.block_bytes()) || bytes == 0 || bytes > bytes_max {
             return Err(BlkError::Size { bytes, bytes_max });
         }
-        let mut guard = lock(&controller);
+        let mut guard = Controller::lock(&controller);
         let queue = guard.queue_pair(depth.saturating_add(1))?;
         if queue.room() < depth.into() {
             return Err(nvme::NvmeError::Lacks("room for so many commands").into());
@@ -44,14 +44,10 @@ impl Library {
     }
 
     pub(super) fn close(self) -> Result<(), BlkError> {
-        let mut controller = lock(&self.controller);
+        let mut controller = Controller::lock(&self.controller);
         controller.delete(self.queue)?;
         Ok(controller.free(self.buffer)?)
     }
-}
-
-fn lock(controller: &Mutex<Controller>) -> MutexGuard<'_, Controller> {
-    controller.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Reader for Library {

@@ -5,7 +5,6 @@ use super::error::VfioError;
 use super::{Iommufd, Type1};
 use crate::{Domain, Invalidation, Limits, Mapper, Pool, Ram, Translation};
 use iova::{Allocator, GapTree, Space};
-use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -33,15 +32,6 @@ impl FromStr for Way {
             "iommufd" => Ok(Self::Iommufd),
             other => Err(NoWay(other.to_owned())),
         }
-    }
-}
-
-impl fmt::Display for Way {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Type1 => "vfio",
-            Self::Iommufd => "iommufd",
-        })
     }
 }
 

@@ -3,10 +3,10 @@
 use super::target::Taken;
 use crate::cli::BlkLog;
 use crate::output::{self, Outcome};
+use nvme::Controller;
 use nvme::takeover::Accepted;
 use report::{ControllerLog, LogEntry};
 use serde_json::{Value, json};
-use std::sync::PoisonError;
 
 pub(super) fn run(args: &BlkLog) -> anyhow::Result<Outcome> {
     let taken = Taken::of(&args.address, Accepted { takeover: args.take })?;
@@ -23,7 +23,7 @@ pub(super) fn run(args: &BlkLog) -> anyhow::Result<Outcome> {
 
 fn read(taken: &Taken) -> anyhow::Result<ControllerLog> {
     let controller = taken.adapter.controller();
-    let mut controller = controller.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut controller = Controller::lock(&controller);
     let entry = |entry: nvme::spec::error_log::ErrorEntry| LogEntry {
         count: entry.count,
         queue: entry.queue,

@@ -7,9 +7,8 @@ use anyhow::{Context, bail};
 use dma::vfio::Way;
 use nvme::chunk::{Backing, Chunk, Drive, Patience, Waiting};
 use nvme::takeover::{Accepted, Candidate, Refusal, Root, Takeover};
-use nvme::{Adapter, Namespace};
+use nvme::{Adapter, Controller, Namespace};
 use std::path::Path;
-use std::sync::PoisonError;
 use std::time::Duration;
 
 /// Memory for queues and buffers.
@@ -57,7 +56,7 @@ impl Taken {
     /// Its namespace of a number.
     pub(crate) fn namespace(&self, number: Option<u32>) -> anyhow::Result<Namespace> {
         let controller = self.adapter.controller();
-        let controller = controller.lock().unwrap_or_else(PoisonError::into_inner);
+        let controller = Controller::lock(&controller);
         let all = controller.namespaces();
         match number {
             Some(number) => all.iter().find(|namespace| namespace.number == number).with_context(|| {

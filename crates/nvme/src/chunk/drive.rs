@@ -5,7 +5,7 @@ use crate::controller::{Buffer, Controller, Namespace, NvmeError, PAGE_BYTES, Qu
 use crate::queue_pair::{QueueError, QueuePair, Tag};
 use crate::spec::status::Status;
 use dma::{MemoryAddress, Ram};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// How long a controller has, and how often it is tried.
@@ -120,7 +120,7 @@ impl Drive {
             #[cfg(target_os = "linux")]
             Waiting::Interrupt { vector, .. } => Some(*vector),
         };
-        let mut guard = lock(&controller);
+        let mut guard = Controller::lock(&controller);
         let queue = guard.queue_pair_with(QueueOptions { entries: requests + 1, vector })?;
         let buffer = match guard.allocate(queue.room() as u64 * request_bytes) {
             Ok(buffer) => buffer,
@@ -169,7 +169,7 @@ impl Drive {
         self.events
     }
 
-    /// Puts a request into the queue, and rings.
+    /// Puts a request into the queue, of which the controller hears with the next [`ring`](Self::ring).
     pub(super) fn begin(&mut self, slot: u16, asked: Asked, from: &[u8]) -> Result<(), ChunkError> {
         if let Some(why) = &self.given_up {
             return Err(ChunkError::GivenUp { why: why.clone() });
@@ -177,9 +177,11 @@ impl Drive {
         if !from.is_empty() {
             self.ram.write(self.memory(slot), from)?;
         }
-        self.send(Sent { slot, asked, retries: 0, resets: 0, was_aborted: false })?;
+        self.send(Sent { slot, asked, retries: 0, resets: 0, was_aborted: false })
+    }
+
+    pub(super) fn ring(&mut self) {
         self.queue.ring();
-        Ok(())
     }
 
     fn send(&mut self, sent: Sent) -> Result<(), ChunkError> {
@@ -215,6 +217,7 @@ impl Drive {
 
     /// Takes what is completed, and does what is to be done about the rest; if it is waited for, until a request has ended.
     pub(super) fn attend(&mut self, wait: Wait, ended: &mut impl FnMut(u16, Result<(), ChunkError>)) {
+        self.ring();
         loop {
             let result = self.take(ended).and_then(|taken| {
                 if taken == 0 {
@@ -275,7 +278,7 @@ impl Drive {
         let now = Instant::now();
         if now.duration_since(self.looked) >= LOOK.min(self.patience.timeout / TICKS) {
             self.looked = now;
-            let working = lock(&self.controller).working();
+            let working = Controller::lock(&self.controller).working();
             match working {
                 Err(NvmeError::Gone) => return Err(NvmeError::Gone.into()),
                 Err(_) => self.reset()?,
@@ -293,7 +296,7 @@ impl Drive {
             let Some(sent) = sent.filter(|sent| !sent.was_aborted) else { continue };
             sent.was_aborted = true;
             self.events.aborts += 1;
-            let asked = lock(&self.controller).abort(&self.queue, tag);
+            let asked = Controller::lock(&self.controller).abort(&self.queue, tag);
             // One that does not even abort wants a reset.
             if asked.is_err() {
                 return self.reset();
@@ -305,7 +308,7 @@ impl Drive {
     /// Resets the controller, unless another thread did so meanwhile, and takes the queue up again.
     fn reset(&mut self) -> Result<(), ChunkError> {
         let controller = Arc::clone(&self.controller);
-        let mut controller = lock(&controller);
+        let mut controller = Controller::lock(&controller);
         let mut wants_reset = !self.queue.is_forgotten();
         loop {
             let result = if wants_reset || controller.working().is_err() {
@@ -376,13 +379,8 @@ impl Drive {
     }
 
     pub(super) fn close(self) -> Result<(), ChunkError> {
-        let mut controller = lock(&self.controller);
+        let mut controller = Controller::lock(&self.controller);
         controller.delete(self.queue)?;
         Ok(controller.free(self.buffer)?)
     }
-}
-
-/// A controller whose user has panicked is looked at all the same: what it does is in its own registers.
-fn lock(controller: &Mutex<Controller>) -> MutexGuard<'_, Controller> {
-    controller.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -38,6 +38,7 @@ pub(super) struct State {
     errors: VecDeque<ErrorEntry>,
     /// I/O commands so far.
     pub(super) commands: u64,
+    pub(super) doorbells: u64,
     pub(super) signal: Option<Box<dyn Fn(u16) + Send>>,
     pub(super) is_gone: bool,
 }
@@ -95,6 +96,7 @@ impl State {
             stuck: Vec::new(),
             errors: VecDeque::new(),
             commands: 0,
+            doorbells: 0,
             signal: None,
             is_gone: false,
         }
@@ -135,6 +137,7 @@ impl State {
     }
 
     pub(super) fn rung(&mut self, adapter: &Adapter, at: u64, value: u32) {
+        self.doorbells += 1;
         let number = (at - register::DOORBELLS) / capabilities().doorbell_stride();
         let value = value as u16;
         let Some(queue) = u16::try_from(number / 2).ok().filter(|_| self.is_working()) else { return };
