@@ -33,3 +33,21 @@ void come_to_rest(void)
 
 	rest_until(&end);
 }
+
+static i64 last_tick(void)
+{
+	struct time tick;
+	i64 result = sys_tick_time(&tick);
+
+	if (result != 0)
+		fail("reading", "the time of the last tick", result);
+	return tick.seconds * 1000000000 + tick.fraction;
+}
+
+void outlast_tick(void)
+{
+	i64 before = last_tick();
+
+	while (last_tick() == before)
+		;
+}

@@ -17,4 +17,10 @@ struct time rest_end(void);
 /* Rests until then. */
 void rest_until(const struct time *end);
 
+/*
+ * Keeps looking at the clock until the kernel's next tick is over: a millisecond at least is then undisturbed by ticks,
+ * whose place among the seconds depends on how long the boot took.
+ */
+void outlast_tick(void);
+
 #endif

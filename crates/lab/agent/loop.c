@@ -4,6 +4,7 @@
  * architecture (arch/ says which).
  */
 #include "argument.h"
+#include "calm.h"
 #include "commands.h"
 #include "mark.h"
 #include "report.h"
@@ -17,6 +18,7 @@ void command_loop(char **words)
 	u64 windows = number("WINDOWS", words[2], 1, WINDOWS_MAX);
 
 	mark_phase(phase, 1);
+	outlast_tick();
 	for (u64 i = 0; i < windows; i++)
 		LOOP_WINDOW(n);
 	done("loop", windows);

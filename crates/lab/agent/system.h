@@ -37,6 +37,7 @@
 
 /* include/uapi/linux/time.h */
 #define CLOCK_MONOTONIC 1
+#define CLOCK_MONOTONIC_COARSE 6
 #define TIMER_ABSTIME 1
 
 /* include/uapi/linux/time_types.h: both struct __kernel_timespec and the old 64-bit timeval fit */
@@ -119,6 +120,12 @@ static inline i64 sys_die_with_parent(void)
 static inline i64 sys_monotonic_time(struct time *now)
 {
 	return system_call(NR_clock_gettime, CLOCK_MONOTONIC, (u64)now, 0, 0, 0, 0);
+}
+
+/* The time of the kernel's last tick. */
+static inline i64 sys_tick_time(struct time *tick)
+{
+	return system_call(NR_clock_gettime, CLOCK_MONOTONIC_COARSE, (u64)tick, 0, 0, 0, 0);
 }
 
 static inline i64 sys_sleep_until(const struct time *then)
