@@ -105,7 +105,7 @@ pub fn past_the_kernel(
         reader.close()?;
         cells.push(cell);
     }
-    let what = "iotoll's own driver through the IOMMU: memory mapped once, queues polled, no system call";
+    let what = "iotoll's own driver past the kernel: memory mapped once, queues polled, no system call";
     Ok(BlkRow { way: "nvme".to_owned(), what: what.to_owned(), cells })
 }
 

@@ -70,6 +70,8 @@ mod mapper;
 mod memory;
 #[cfg(target_os = "linux")]
 mod pages;
+#[cfg(target_os = "linux")]
+mod pinned;
 mod radix;
 mod ram;
 mod software;
@@ -93,6 +95,8 @@ pub use ledger::{Kind, Misuse};
 pub use limits::Limits;
 pub use mapper::{Bouncing, Mapper};
 pub use memory::Memory;
+#[cfg(target_os = "linux")]
+pub use pinned::PinError;
 pub use radix::{Amd, Entry, Format, Radix, Smmu, TableError, Vtd};
 pub use ram::{ByteOrder, NoMemory, Ram};
 pub use software::{

@@ -2,7 +2,9 @@
 
 #![allow(unsafe_code, reason = "memory is asked of the operating system, and adapters write to it")]
 
+use crate::pinned::Pin;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use std::ffi::c_void;
 use std::io;
 use std::ops::Deref;
 use std::ptr::{NonNull, null_mut};
@@ -13,6 +15,8 @@ use std::sync::atomic::AtomicU64;
 pub(crate) struct Pages {
     first: NonNull<AtomicU64>,
     words: usize,
+    /// What keeps them where they are in memory. It is let go after them.
+    pin: Option<Pin>,
 }
 
 // SAFETY: the pages are this value's alone, wherever it goes; what is in them are atomic words.
@@ -29,8 +33,22 @@ impl Pages {
         let rights = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: the kernel chooses a place where nothing is.
         let first = unsafe { mmap_anonymous(null_mut(), bytes, rights, MapFlags::PRIVATE) }?;
-        let first = NonNull::new(first.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { first, words: bytes / size_of::<AtomicU64>() })
+        Ok(Self::at(first, bytes).ok_or(io::ErrorKind::OutOfMemory)?)
+    }
+
+    /// Zeroed pages that were just mapped, which are this value's from now on.
+    pub(crate) fn at(first: *mut c_void, bytes: usize) -> Option<Self> {
+        Some(Self { first: NonNull::new(first.cast())?, words: bytes / size_of::<AtomicU64>(), pin: None })
+    }
+
+    /// Keeps what keeps them in their place.
+    pub(crate) fn hold(&mut self, pin: Pin) {
+        self.pin = Some(pin);
+    }
+
+    /// What keeps them in their place, if anything does.
+    pub(crate) fn pin(&self) -> Option<&Pin> {
+        self.pin.as_ref()
     }
 }
 

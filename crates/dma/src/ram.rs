@@ -80,6 +80,27 @@ impl Ram {
         })
     }
 
+    /// Zeroed huge pages of this process, at least `bytes` of them, at the addresses that they have in memory, side by side and pinned there:
+    /// for adapters that nothing translates for. x86-64 only, for processes that are told where their pages lie (CAP_SYS_ADMIN).
+    ///
+    /// # Errors
+    /// [`PinError`](crate::PinError)
+    #[cfg(target_os = "linux")]
+    pub fn pinned(bytes: u64) -> Result<Self, crate::PinError> {
+        let (pages, base) = crate::pinned::pinned(bytes)?;
+        Ok(Self { base, words: Words::Process(pages) })
+    }
+
+    /// Files that keep pinned memory in its place and out of others' hands, as long as any process has them; none if it is not pinned.
+    /// When a process dies, its memory goes before its adapters are let go: another process that has these outlives that.
+    #[cfg(target_os = "linux")]
+    pub fn pins(&self) -> Option<[std::os::fd::BorrowedFd<'_>; 2]> {
+        match &self.words {
+            Words::Process(pages) => pages.pin().map(crate::pinned::Pin::files),
+            Words::Modelled(_) => None,
+        }
+    }
+
     /// Its lowest address.
     pub fn base(&self) -> MemoryAddress {
         self.base

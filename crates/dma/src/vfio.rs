@@ -10,6 +10,9 @@
 //! else of the process can be mapped, so that no adapter writes to what Rust thinks is its own. The kernel invalidates what it
 //! unmaps before it returns ([`Invalidation::Elsewhere`](crate::Invalidation)).
 //!
+//! Where there is no IOMMU, and that is accepted, VFIO lends an adapter all the same ([`open_without_iommu`]): it then reads and writes memory that was
+//! [pinned](crate::Ram::pinned) at the addresses that it has.
+//!
 //! The adapter must be bound to `vfio-pci`, and whoever runs the program must be allowed to open its files.
 
 mod book;
@@ -19,6 +22,7 @@ mod error;
 mod group;
 mod interrupt;
 mod iommufd;
+mod no_iommu;
 mod ranges;
 mod registers;
 mod spapr;
@@ -30,6 +34,7 @@ pub use device::{Device, Region};
 pub use error::VfioError;
 pub use interrupt::Interrupt;
 pub use iommufd::{AddressSpace, Iommufd};
+pub use no_iommu::open_without_iommu;
 pub use registers::{OutOfRegisters, Registers};
 pub use spapr::{PowerWindow, Spapr};
 pub use type1::{Container, Type1};

@@ -8,6 +8,7 @@ use host::Bdf;
 use host::memory::plan::Wish;
 use host::memory::{MemoryType, PhysRange};
 use model::sweep::Shard;
+use nvme::takeover::Accepted;
 use std::path::PathBuf;
 use toll::Tolerance;
 
@@ -445,9 +446,8 @@ pub(crate) struct BenchBlk {
     /// The controller's address (`iotoll blk list`)
     #[arg(value_name = "ADDRESS")]
     pub(crate) address: String,
-    /// Take the adapter from the kernel's driver for as long as this runs
-    #[arg(long)]
-    pub(crate) take: bool,
+    #[command(flatten)]
+    pub(crate) consent: Consent,
     /// Number of the namespace [default: the first]
     #[arg(long, value_name = "N")]
     pub(crate) namespace: Option<u32>,
@@ -498,12 +498,28 @@ pub(crate) struct BlkTarget {
     /// Number of the namespace [default: the first]
     #[arg(long, value_name = "N")]
     pub(crate) namespace: Option<u32>,
-    /// Take the adapter from the kernel's driver for as long as this runs
-    #[arg(long)]
-    pub(crate) take: bool,
+    #[command(flatten)]
+    pub(crate) consent: Consent,
     /// A command that takes longer is aborted; after as long again the controller is reset
     #[arg(long, value_name = "MS", default_value_t = 30_000, value_parser = at_least_1::<u64>)]
     pub(crate) timeout_ms: u64,
+}
+
+/// What is said yes to, knowing what may come of it.
+#[derive(Debug, Args)]
+pub(crate) struct Consent {
+    /// Take the adapter from the kernel's driver for as long as this runs
+    #[arg(long)]
+    pub(crate) take: bool,
+    /// Drive it even if there is no IOMMU: a wrong address then writes over anything of this host
+    #[arg(long)]
+    pub(crate) accept_no_iommu: bool,
+}
+
+impl Consent {
+    pub(crate) fn accepted(&self) -> Accepted {
+        Accepted { takeover: self.take, no_iommu: self.accept_no_iommu }
+    }
 }
 
 impl BlkTarget {
@@ -567,9 +583,8 @@ pub(crate) struct BlkLog {
     /// The controller's address (`iotoll blk list`)
     #[arg(value_name = "ADDRESS")]
     pub(crate) address: String,
-    /// Take the adapter from the kernel's driver for as long as this runs
-    #[arg(long)]
-    pub(crate) take: bool,
+    #[command(flatten)]
+    pub(crate) consent: Consent,
     /// Print one JSON document with schema iotoll.blk-log/1
     #[arg(long)]
     pub(crate) json: bool,

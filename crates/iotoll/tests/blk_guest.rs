@@ -240,6 +240,7 @@ dmesg | grep -e 'DMAR: .DMA' && echo BLOCKED
     assert!(shared.iter().all(|byte| *byte == UNTOUCHED), "what was refused is as it was");
 }
 
+/// Kernels without VFIO's no-IOMMU mode, as Debian's, drive none whatever is accepted.
 #[test]
 fn without_an_iommu_nothing_is_driven() {
     let Some((cache, kernel)) = kernel() else { return };
@@ -249,7 +250,8 @@ fn without_an_iommu_nothing_is_driven() {
     fs::write(&file, vec![UNTOUCHED; DISK_BYTES]).unwrap();
     let disk = Disk { slot: 5, file, manner: "" };
     let script = format!(
-        "sleep 2\necho 'case: none'\niotoll blk read {A} --take --blocks 1\ndriver {A}\necho 'case: end'\n"
+        "about() {{ echo \"case: $1\"; }}\nsleep 2\nabout none\niotoll blk read {A} --take --blocks 1\ndriver {A}\n\
+         about accepted\niotoll blk read {A} --take --accept-no-iommu --blocks 1\ndriver {A}\nabout end\n"
     );
     let guest = Guest {
         modules: &["vfio_pci", "nvme"],
@@ -261,9 +263,162 @@ fn without_an_iommu_nothing_is_driven() {
         command_line: "quiet",
     };
     let Some(console) = guest.run(&cache, &kernel) else { return };
+    let console = console.replace('\r', "");
     expect(
-        &console.replace('\r', ""),
+        &console,
         "none",
-        &["is in no IOMMU group", "reaches all memory", "status 2\nnvme\n"],
+        &["is in no IOMMU group", "reaches all memory", "--accept-no-iommu", "status 2\nnvme\n"],
     );
+    expect(&console, "accepted", &["CONFIG_VFIO_NOIOMMU", "status 2\nnvme\n"]);
+}
+
+/// A kernel that has the mode: what it still takes, that the disk is driven then, and that neither disk nor memory is lost.
+#[test]
+fn without_an_iommu_a_disk_is_driven_if_that_is_accepted() {
+    let Some(cache) = cache() else { return };
+    let ubuntu = cache.root().join("ubuntu");
+    if !ubuntu.join("modules").exists() {
+        return skip("no kernel with no-IOMMU mode; crates/lab/tests/kernel/fetch_ubuntu.sh fetches one");
+    }
+    let kernel = Kernel::of_user(Arch::X86, &ubuntu.join("vmlinuz"), &ubuntu.join("modules")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let program = stripped(folder.path());
+    let file = |name: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, vec![UNTOUCHED; DISK_BYTES]).unwrap();
+        path
+    };
+    let a = Disk { slot: 5, file: file("a"), manner: "" };
+    let slow = Disk { slot: 7, file: file("slow"), manner: ",throttling.iops-total=40" };
+    let script = format!(
+        r#"about() {{ echo "case: $1"; }}
+free() {{ grep HugePages_Free /proc/meminfo; }}
+all_free() {{ until free | grep -q 20; do usleep 20000; done; echo all are free; }}
+bound() {{ basename $(readlink /sys/bus/pci/devices/$1/driver || echo none); }}
+lend() {{
+    echo vfio-pci > /sys/bus/pci/devices/$1/driver_override
+    echo $1 > /sys/bus/pci/drivers/nvme/unbind
+    echo $1 > /sys/bus/pci/drivers_probe
+}}
+head -c {WRITTEN_BYTES} /dev/urandom > /tmp/data
+sleep 2
+about off
+iotoll blk read {A} --take --accept-no-iommu --blocks 1
+driver {A}
+echo Y > /sys/module/vfio/parameters/enable_unsafe_noiommu_mode
+about "not accepted"
+iotoll blk read {A} --take --blocks 1
+driver {A}
+about "no memory"
+iotoll blk read {A} --take --accept-no-iommu --blocks 1
+driver {A}
+echo 20 > /proc/sys/vm/nr_hugepages
+about "no right"
+su -s /bin/sh nobody -c '{program} blk read {A} --take --accept-no-iommu --blocks 1; echo "status $?"'
+driver {A}
+about "no pin"
+echo 2 > /proc/sys/kernel/io_uring_disabled
+iotoll blk read {A} --take --accept-no-iommu --blocks 1
+echo 0 > /proc/sys/kernel/io_uring_disabled
+driver {A}
+about write
+iotoll blk write {A} --take --accept-no-iommu --first {FIRST} -i /tmp/data
+back {A}
+dd if=$(disk {A}) bs=512 skip={FIRST} count={blocks} 2>/dev/null | cmp - /tmp/data && echo the kernel reads the same
+all_free
+about killed
+for delay in 1 2; do
+    {program} blk write {SLOW} --take --accept-no-iommu --first {FIRST} -i /tmp/data &
+    writer=$!
+    while [ "$(bound {SLOW})" != vfio-pci ]; do usleep 20000; done
+    sleep $delay
+    kill -9 $writer; wait $writer; echo "killed $?"
+    back {SLOW}
+    all_free
+done
+about kept
+mkdir /frozen && mount -t cgroup2 none /frozen && mkdir /frozen/keeper
+{program} blk write {SLOW} --take --accept-no-iommu --first {FIRST} -i /tmp/data &
+writer=$!
+while [ "$(bound {SLOW})" != vfio-pci ]; do usleep 20000; done
+sleep 1
+keeper=$(cd /proc; for process in [0-9]*; do grep -q give-back $process/cmdline 2>/dev/null && echo $process; done)
+echo $keeper > /frozen/keeper/cgroup.procs
+echo 1 > /frozen/keeper/cgroup.freeze
+kill -9 $writer; wait $writer; echo "killed $?"
+sleep 1
+bound {SLOW}
+free
+echo 0 > /frozen/keeper/cgroup.freeze
+back {SLOW}
+all_free
+about lent
+lend {A}
+iotoll blk read {A} --blocks 1
+iotoll blk read {A} --accept-no-iommu --first {FIRST} --blocks {blocks} -o /tmp/read
+cmp /tmp/read /tmp/data && echo it reads the same
+driver {A}
+all_free
+lend {SLOW}
+{program} blk read {SLOW} --accept-no-iommu -o /dev/null &
+reader=$!
+sleep 1
+kill -9 $reader; wait $reader; echo "killed $?"
+all_free
+until [ "$(bound {SLOW})" = vfio-pci ]; do usleep 20000; done
+echo let go
+about measured
+iotoll bench blk {A} --accept-no-iommu --depth 1,8 --rounds 2 --round-ms 100 2> /tmp/told; cat /tmp/told
+about end
+"#,
+        blocks = WRITTEN_BYTES / 512,
+        program = program.display(),
+    );
+    let guest = Guest {
+        modules: &["vfio_pci", "nvme"],
+        programs: &[&program],
+        before: String::new(),
+        ways: &[],
+        after: &format!("{}{script}", head(&program)),
+        devices: &[&a, &slow].map(Disk::device).join(" "),
+        command_line: "",
+    };
+    let Some(console) = guest.run(&cache, &kernel) else { return };
+    let console = console.replace('\r', "");
+    expect(&console, "off", &["no-IOMMU mode is off", "status 2\nnvme\n"]);
+    expect(&console, "not accepted", &["reaches all memory", "status 2\nnvme\n"]);
+    expect(&console, "no memory", &["left alone", "no 4 huge pages of 2 MiB are free", "status 2\nnvme\n"]);
+    expect(&console, "no right", &["no permission to write", "status 2\nnvme\n"]);
+    expect(&console, "no pin", &["io_uring", "status 2\nnvme\n"]);
+    let written = "16384 blocks written, flushed, and read again as they were written";
+    let all_free = "all are free";
+    expect(
+        &console,
+        "write",
+        &[
+            "has no IOMMU: until",
+            written,
+            "status 0",
+            "back with nvme",
+            "the kernel reads the same",
+            all_free,
+        ],
+    );
+    for (words, times) in [("killed 137", 2), ("back with nvme", 2), (all_free, 2)] {
+        assert_eq!(case(&console, "killed").matches(words).count(), times, "{words}: {console}");
+    }
+    // Frozen, since the kernel wakes a stopped process whose parent dies. Four pages are neither the dead program's nor anybody else's, as long as the adapter may reach them.
+    expect(&console, "kept", &["killed 137\nvfio-pci\nHugePages_Free:       16", "back with nvme", all_free]);
+    expect(
+        &console,
+        "lent",
+        &["reaches all memory", "it reads the same\nvfio-pci", all_free, "killed 137", "let go"],
+    );
+    expect(&console, "measured", &["Reads in a second", "status 0"]);
+    for disk in [&a, &slow] {
+        let bytes = fs::read(&disk.file).unwrap();
+        let is_untouched = |bytes: &[u8]| bytes.iter().all(|byte| *byte == UNTOUCHED);
+        assert!(is_untouched(&bytes[..FIRST * 512]), "blocks before the first");
+        assert!(is_untouched(&bytes[FIRST * 512 + WRITTEN_BYTES..]), "blocks behind the last");
+    }
 }

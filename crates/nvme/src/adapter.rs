@@ -1,8 +1,8 @@
-//! An NVMe adapter of this host, driven through VFIO or iommufd.
+//! An NVMe adapter of this host, driven through VFIO or iommufd, or through VFIO where nothing translates.
 
 use crate::controller::{Controller, NvmeError};
-use dma::Ram;
 use dma::vfio::{self, Device, Interrupt, VfioError, Way};
+use dma::{Mapper, Ram};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -31,6 +31,8 @@ pub struct Adapter {
     /// Dropped before the device is let go.
     controller: Arc<Mutex<Controller>>,
     device: Device,
+    /// Dropped after it: without an IOMMU the device reaches it for as long as it has its last commands.
+    memory: Arc<Ram>,
 }
 
 impl Adapter {
@@ -43,11 +45,33 @@ impl Adapter {
         let memory = memory.map_err(|source| AdapterError::Memory { bytes: memory_bytes, source })?;
         let memory = Arc::new(memory);
         let (translation, device) = vfio::open(address, way, Arc::clone(&memory))?;
+        let mapper = vfio::mapper(translation, &memory)?;
+        Self::bring_up(mapper, device, memory)
+    }
+
+    /// The adapter at an address that nothing translates for, with [pinned](Ram::pinned) memory. It reaches all memory of the host: whoever opens one so
+    /// has been told, and trusts the adapter and this driver. When this process dies the adapter may write for a moment more, so
+    /// another process should have the memory's [files](Ram::pins) until the adapter has been let go.
+    ///
+    /// # Errors
+    /// [`AdapterError`]
+    pub fn open_without_iommu(address: &str, memory: Arc<Ram>) -> Result<Self, AdapterError> {
+        let (mapper, device) = vfio::open_without_iommu(address, &memory)?;
+        Self::bring_up(mapper, device, memory)
+    }
+
+    fn bring_up(mapper: Mapper, device: Device, memory: Arc<Ram>) -> Result<Self, AdapterError> {
         device.enable()?;
         let registers = Arc::new(device.registers(0)?);
-        let mapper = vfio::mapper(translation, &memory)?;
-        let controller = Controller::open(registers, mapper, memory)?;
-        Ok(Self { controller: Arc::new(Mutex::new(controller)), device })
+        match Controller::open(registers, mapper, Arc::clone(&memory)) {
+            Ok(controller) => Ok(Self { controller: Arc::new(Mutex::new(controller)), device, memory }),
+            Err(error) => {
+                // In this order, as for one that came up.
+                drop(device);
+                drop(memory);
+                Err(error.into())
+            }
+        }
     }
 
     /// Its controller, which threads share to ask for queues.
@@ -68,12 +92,14 @@ impl Adapter {
     /// # Errors
     /// [`AdapterError::Nvme`]; it is let go all the same, and reset by the kernel.
     pub fn shut_down(self) -> Result<(), AdapterError> {
-        match Arc::try_unwrap(self.controller) {
-            Ok(controller) => {
-                Ok(controller.into_inner().unwrap_or_else(PoisonError::into_inner).shut_down()?)
-            }
+        let Self { controller, device, memory } = self;
+        let shut_down = match Arc::try_unwrap(controller) {
+            Ok(controller) => controller.into_inner().unwrap_or_else(PoisonError::into_inner).shut_down(),
             // Somebody has a queue, and may be using it.
-            Err(_) => Err(NvmeError::Lacks("right to be shut down: queues of it are in use").into()),
-        }
+            Err(_) => Err(NvmeError::Lacks("right to be shut down: queues of it are in use")),
+        };
+        drop(device);
+        drop(memory);
+        Ok(shut_down?)
     }
 }

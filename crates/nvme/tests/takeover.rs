@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 const ADDRESS: &str = "0000:03:00.0";
-const TAKEN: Accepted = Accepted { takeover: true };
+const TAKEN: Accepted = Accepted { takeover: true, no_iommu: false };
 
 /// A host with one controller, its disk and a partition, and a bridge in the same group.
 struct Tree {
@@ -232,6 +232,7 @@ fn what_else_speaks_against_it_is_told() {
     fs::remove_file(tree.path(&format!("sys/bus/pci/devices/{ADDRESS}/iommu_group"))).unwrap();
     let [refusal] = &tree.refusals(TAKEN)[..] else { panic!() };
     assert!(refusal.to_string().contains("is in no IOMMU group"), "{refusal}");
+    assert!(refusal.to_string().contains("`--accept-no-iommu`"), "{refusal}");
 
     let tree = Tree::new();
     tree.adapter("0000:03:00.1", "0x020000", Some("e1000e"));
@@ -283,4 +284,69 @@ fn what_was_there_before_goes_through_words() {
     let words = takeover.previous();
     assert_eq!(words, [ADDRESS, "nvme", "-"].map(str::to_owned));
     assert_eq!(Takeover::from_previous(words.each_ref().map(String::as_str)), takeover);
+}
+
+/// What was accepted is not all: the kernel has to lend such adapters.
+#[test]
+fn without_an_iommu_the_kernel_has_to_be_willing() {
+    let accepted = Accepted { no_iommu: true, ..TAKEN };
+    let without_group = || {
+        let tree = Tree::new();
+        fs::remove_file(tree.path(&format!("sys/bus/pci/devices/{ADDRESS}/iommu_group"))).unwrap();
+        tree
+    };
+    let mode = "sys/module/vfio/parameters/enable_unsafe_noiommu_mode";
+    let check = |change: &dyn Fn(&Tree), expected: Option<&str>| {
+        let tree = without_group();
+        change(&tree);
+        let refusals: Vec<String> = tree.refusals(accepted).iter().map(ToString::to_string).collect();
+        assert_eq!(refusals.len(), usize::from(expected.is_some()), "{refusals:?}");
+        assert!(refusals.iter().all(|refusal| refusal.contains(expected.unwrap())), "{refusals:?}");
+        // What was not accepted is refused before anything else of this.
+        assert!(matches!(&tree.refusals(TAKEN)[..], [Refusal::NoIommu { .. }]));
+    };
+    check(&|_| (), Some("modprobe vfio enable_unsafe_noiommu_mode=1"));
+    check(&|tree| tree.file("sys/module/vfio/uevent", ""), Some("CONFIG_VFIO_NOIOMMU"));
+    check(&|tree| tree.file(mode, "N\n"), Some("echo Y >"));
+    check(&|tree| tree.file(mode, "Y\n"), None);
+    let lent = |tree: &Tree| {
+        tree.file(mode, "Y\n");
+        tree.adapter(ADDRESS, "0x010802", Some("vfio-pci"));
+    };
+    check(&lent, Some("unbind it and bind it again"));
+    let made_up = |tree: &Tree| {
+        lent(tree);
+        tree.group(&[ADDRESS]);
+        tree.file("sys/kernel/iommu_groups/7/name", "vfio-noiommu\n");
+        tree.file("dev/vfio/noiommu-7", "");
+        let candidate = tree.candidate();
+        assert_eq!((candidate.group, candidate.made_up_group), (None, Some(7)));
+    };
+    check(&made_up, None);
+    check(
+        &|tree| {
+            made_up(tree);
+            fs::remove_file(tree.path("dev/vfio/noiommu-7")).unwrap();
+        },
+        Some("dev/vfio/noiommu-7"),
+    );
+}
+
+/// An adapter that was lent before goes back to the lender by the way that waits until nobody has it.
+#[test]
+fn what_was_lent_is_given_back_to_the_lender() {
+    let tree = Tree::new();
+    tree.adapter(ADDRESS, "0x010802", Some("vfio-pci"));
+    Takeover::of(&tree.candidate()).give_back(&tree.root()).unwrap();
+    for file in ["unbind", "bind"] {
+        let written = fs::read_to_string(tree.path(&format!("sys/bus/pci/drivers/vfio-pci/{file}"))).unwrap();
+        assert_eq!(written, ADDRESS, "{file}");
+    }
+    let tree = Tree::new();
+    Takeover::of(&tree.candidate()).give_back(&tree.root()).unwrap();
+    assert_eq!(
+        fs::read_to_string(tree.path("sys/bus/pci/drivers/nvme/unbind")).unwrap(),
+        "",
+        "it has it still"
+    );
 }

@@ -21,6 +21,18 @@ pub enum VfioError {
         /// Its address.
         adapter: String,
     },
+    /// VFIO has made up no group for the adapter.
+    #[error(
+        "{adapter} has no group of VFIO's own: either there is an IOMMU, or it was bound to vfio-pci before no-IOMMU mode was on \
+         (/sys/module/vfio/parameters/enable_unsafe_noiommu_mode)"
+    )]
+    NoMadeUpGroup {
+        /// Its address.
+        adapter: String,
+    },
+    /// Memory for an adapter that nothing translates for is not pinned.
+    #[error("an adapter that nothing translates for can only have memory that is pinned")]
+    NotPinned,
     /// Another adapter of the group has a driver of the kernel.
     #[error("IOMMU group {group} is not viable: bind all of its adapters to vfio-pci, or to no driver")]
     NotViable {

@@ -12,6 +12,9 @@ use vfio_bindings::bindings::vfio::{VFIO_GROUP_FLAGS_VIABLE, vfio_group_status};
 const SET_CONTAINER: u8 = 104;
 const GET_DEVICE_FD: u8 = 106;
 
+/// The name of groups that VFIO makes up (`drivers/vfio/group.c`).
+const MADE_UP: &str = "vfio-noiommu";
+
 /// A group that this process has.
 #[derive(Debug)]
 pub(super) struct Group {
@@ -23,11 +26,21 @@ impl Group {
     /// The groups of adapters, each once.
     pub(super) fn of(adapters: &[&str]) -> Result<Vec<Self>, VfioError> {
         let numbers = adapters.iter().map(|adapter| number(adapter)).collect::<Result<BTreeSet<_>, _>>()?;
-        numbers.into_iter().map(Self::open).collect()
+        numbers.into_iter().map(|number| Self::open(number, &number.to_string())).collect()
     }
 
-    fn open(number: u32) -> Result<Self, VfioError> {
-        let file = read_write(&Path::new("/dev/vfio").join(number.to_string()))?;
+    /// The group that VFIO makes up for an adapter without an IOMMU, if the kernel was told to (`enable_unsafe_noiommu_mode`).
+    pub(super) fn made_up(adapter: &str) -> Result<Self, VfioError> {
+        let name = std::fs::read_to_string(sysfs(adapter).join("iommu_group/name")).unwrap_or_default();
+        if name.trim() != MADE_UP {
+            return Err(VfioError::NoMadeUpGroup { adapter: adapter.to_owned() });
+        }
+        let number = number(adapter)?;
+        Self::open(number, &format!("noiommu-{number}"))
+    }
+
+    fn open(number: u32, name: &str) -> Result<Self, VfioError> {
+        let file = read_write(&Path::new("/dev/vfio").join(name))?;
         let mut status = vfio_group_status { argsz: size_of::<vfio_group_status>() as u32, flags: 0 };
         call::with(&file, &mut status).map_err(VfioError::call("VFIO_GROUP_GET_STATUS"))?;
         match status.flags & VFIO_GROUP_FLAGS_VIABLE {

@@ -39,13 +39,23 @@ impl Container {
         what: &'static str,
         module: &'static str,
     ) -> Result<Self, VfioError> {
+        Self::with_groups(|| Group::of(adapters), kind, what, module)
+    }
+
+    /// With groups that are opened once the kernel has said that it offers this kind.
+    pub(super) fn with_groups(
+        groups: impl FnOnce() -> Result<Vec<Group>, VfioError>,
+        kind: u32,
+        what: &'static str,
+        module: &'static str,
+    ) -> Result<Self, VfioError> {
         let file = read_write(Path::new("/dev/vfio/vfio"))?;
         let offers = call::with_number(&file, CHECK_EXTENSION, kind as usize)
             .map_err(VfioError::call("VFIO_CHECK_EXTENSION"))?;
         if offers == 0 {
             return Err(VfioError::NotOffered { what, module });
         }
-        let groups = Group::of(adapters)?;
+        let groups = groups()?;
         groups.iter().try_for_each(|group| group.join(file.as_fd()))?;
         call::with_number(&file, SET_IOMMU, kind as usize).map_err(VfioError::call("VFIO_SET_IOMMU"))?;
         Ok(Self { file, groups })

@@ -5,7 +5,7 @@ use crate::cli::BenchBlk;
 use crate::output::{self, Outcome};
 use anyhow::Context;
 use bench::{BlkRow, BlkSettings};
-use nvme::takeover::{Accepted, Candidate, Root};
+use nvme::takeover::{Candidate, Root};
 use std::path::{Path, PathBuf};
 
 pub(super) fn run(args: &BenchBlk) -> anyhow::Result<Outcome> {
@@ -18,7 +18,7 @@ pub(super) fn run(args: &BenchBlk) -> anyhow::Result<Outcome> {
     };
     let origin = super::origin()?;
     // While the kernel's driver has the disk. What speaks against taking it is told before anything is measured.
-    Taken::check(&args.address, Accepted { takeover: args.take })?;
+    Taken::check(&args.address, args.consent.accepted())?;
     let mut rows = match kernel_disk(args)? {
         Some(disk) => super::shown(|progress| bench::through_the_kernel(&settings, &disk, progress))?,
         None => {
@@ -26,7 +26,7 @@ pub(super) fn run(args: &BenchBlk) -> anyhow::Result<Outcome> {
             Vec::new()
         }
     };
-    let taken = Taken::of(&args.address, Accepted { takeover: args.take })?;
+    let taken = Taken::of(&args.address, args.consent.accepted())?;
     let past = past_the_kernel(args, &settings, &taken);
     let let_go = taken.let_go();
     rows.push(past?);

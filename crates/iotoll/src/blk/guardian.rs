@@ -2,7 +2,9 @@
 
 use anyhow::{Context, bail};
 use nvme::takeover::Takeover;
+use rustix::io::dup;
 use std::io::{self, Write};
+use std::os::fd::BorrowedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
@@ -13,14 +15,18 @@ pub(super) struct Guardian {
 }
 
 impl Guardian {
-    /// Starts it, before anything is taken.
-    pub(super) fn of(takeover: &Takeover) -> anyhow::Result<Self> {
+    /// Starts it, before anything is taken. It has the `files` too, until the adapter is given back.
+    pub(super) fn of(takeover: &Takeover, files: &[BorrowedFd<'_>]) -> anyhow::Result<Self> {
         let program = std::env::current_exe().context("can't find this program's own file")?;
         let mut command = Command::new(program);
         command.args(["blk", "give-back"]).args(takeover.previous());
         // In a group of its own: what is typed at the terminal to end this process does not end it.
         command.stdin(Stdio::piped()).stdout(Stdio::null()).process_group(0);
+        // Copies, which unlike their originals are there in a program that is started.
+        let inherited =
+            files.iter().map(dup).collect::<Result<Vec<_>, _>>().context("can't copy a file's number")?;
         let mut child = command.spawn().context("can't start the process that gives the adapter back")?;
+        drop(inherited);
         let pipe = child.stdin.take();
         Ok(Self { child, pipe })
     }

@@ -4,12 +4,11 @@ use super::target::Taken;
 use crate::cli::BlkLog;
 use crate::output::{self, Outcome};
 use nvme::Controller;
-use nvme::takeover::Accepted;
 use report::{ControllerLog, LogEntry};
 use serde_json::{Value, json};
 
 pub(super) fn run(args: &BlkLog) -> anyhow::Result<Outcome> {
-    let taken = Taken::of(&args.address, Accepted { takeover: args.take })?;
+    let taken = Taken::of(&args.address, args.consent.accepted())?;
     let log = read(&taken);
     let let_go = taken.let_go();
     let log = log?;

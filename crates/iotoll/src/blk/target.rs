@@ -4,15 +4,20 @@ use super::guardian::Guardian;
 use crate::cli::BlkTarget;
 use crate::output;
 use anyhow::{Context, bail};
+use dma::Ram;
 use dma::vfio::Way;
 use nvme::chunk::{Backing, Chunk, Drive, Patience, Waiting};
 use nvme::takeover::{Accepted, Candidate, Refusal, Root, Takeover};
 use nvme::{Adapter, Controller, Namespace};
+use std::os::fd::BorrowedFd;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Memory for queues and buffers.
 const MEMORY_BYTES: u64 = 32 << 20;
+/// Where it has to lie side by side in huge pages, of which few may be free: what [`REQUESTS`] and their queues take, and some.
+const PINNED_BYTES: u64 = 8 << 20;
 /// Of the buffer of each request.
 const REQUEST_BYTES: u64 = 128 << 10;
 /// Of a file's blocks.
@@ -37,20 +42,29 @@ impl Taken {
         let root = Root::default();
         let candidate = candidate(&root, address)?;
         refuse(&candidate.refusals(&root, accepted))?;
-        let guardian = if candidate.driver.as_deref() == Some("vfio-pci") {
-            None
+        // Before anything is taken: there may be none.
+        let pinned = candidate.group.is_none().then(|| pinned(address)).transpose()?;
+        let is_lent = candidate.driver.as_deref() == Some("vfio-pci");
+        let files: Vec<BorrowedFd<'_>> = pinned.iter().filter_map(|memory| memory.pins()).flatten().collect();
+        let mut guardian = match is_lent && files.is_empty() {
+            true => None,
+            false => Some(Guardian::of(&Takeover::of(&candidate), &files)?),
+        };
+        let mut watch = || guardian.as_mut().map_or(Ok(()), Guardian::watch);
+        if is_lent {
+            watch()?;
         } else {
-            let mut guardian = Guardian::of(&Takeover::of(&candidate))?;
             Takeover::take(&root, &candidate, || {
                 let steps = Takeover::steps(&root, &candidate);
                 steps.iter().for_each(|step| output::say(&step.to_string()));
-                guardian.watch()
+                watch()
             })?;
-            Some(guardian)
+        }
+        let adapter = match pinned {
+            Some(memory) => Adapter::open_without_iommu(address, memory),
+            None => Adapter::open(address, Way::of_this_host(address), MEMORY_BYTES),
         };
-        let adapter = Adapter::open(address, Way::of_this_host(address), MEMORY_BYTES)
-            .with_context(|| format!("can't drive {address}"))?;
-        Ok(Self { adapter, guardian })
+        Ok(Self { adapter: adapter.with_context(|| format!("can't drive {address}"))?, guardian })
     }
 
     /// Its namespace of a number.
@@ -74,6 +88,15 @@ impl Taken {
         let given_back = guardian.map_or(Ok(()), |mut guardian| guardian.give_back());
         shut_down.and(given_back)
     }
+}
+
+/// Memory for an adapter that nothing translates for, with word of what that means.
+fn pinned(address: &str) -> anyhow::Result<Arc<Ram>> {
+    output::say(&format!(
+        "{address} has no IOMMU: until it is given back, a wrong address in a command would write over anything of this host"
+    ));
+    let memory = Ram::pinned(PINNED_BYTES);
+    Ok(Arc::new(memory.with_context(|| format!("no memory for {address}, which was left alone"))?))
 }
 
 fn numbers(all: &[Namespace]) -> String {
@@ -107,7 +130,7 @@ impl Target {
                 Backing::open(Path::new(&asked.target), FILE_BLOCK_SHIFT, REQUESTS, REQUEST_BYTES as usize)?;
             return Ok(Self { chunk: file.into(), taken: None });
         }
-        let taken = Taken::of(&asked.target, Accepted { takeover: asked.take })?;
+        let taken = Taken::of(&asked.target, asked.consent.accepted())?;
         let namespace = taken.namespace(asked.namespace)?;
         let controller = taken.adapter.controller();
         let timeout = Duration::from_millis(asked.timeout_ms);

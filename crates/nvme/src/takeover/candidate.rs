@@ -7,6 +7,8 @@ use super::{Root, Unreadable, link_name, names, text};
 const NVME_CLASS: &str = "0x010802";
 /// Class of PCI-to-PCI bridges: they may be in the group of what is behind them.
 const BRIDGE_CLASS: &str = "0x0604";
+/// The name of groups that VFIO makes up (kernel: `drivers/vfio/group.c`).
+const MADE_UP: &str = "vfio-noiommu";
 /// The kernel's block devices count in these, whatever a disk's blocks have.
 const SECTOR_BYTES: u64 = 512;
 
@@ -36,6 +38,8 @@ pub struct Candidate {
     pub driver_override: Option<String>,
     /// Its IOMMU group.
     pub group: Option<u32>,
+    /// The group that VFIO has made up for it, since it has none.
+    pub made_up_group: Option<u32>,
     /// Others in the group, but bridges, each with its driver.
     pub mates: Vec<(String, Option<String>)>,
     /// Other controllers of this host that lead to the same subsystem, and so perhaps to the same disks.
@@ -74,7 +78,9 @@ impl Candidate {
 
     fn read(root: &Root, address: &str, usages: &usage::Found) -> Result<Self, Unreadable> {
         let folder = root.device(address);
-        let group = link_name(&folder.join("iommu_group")).and_then(|name| name.parse().ok());
+        let number = link_name(&folder.join("iommu_group")).and_then(|name| name.parse().ok());
+        let is_made_up = text(&folder.join("iommu_group/name"))?.as_deref() == Some(MADE_UP);
+        let (group, made_up_group) = if is_made_up { (None, number) } else { (number, None) };
         let driver_override =
             text(&folder.join("driver_override"))?.filter(|text| text != "(null)" && !text.is_empty());
         let mut candidate = Self {
@@ -83,6 +89,7 @@ impl Candidate {
             driver: link_name(&folder.join("driver")),
             driver_override,
             group,
+            made_up_group,
             mates: Vec::new(),
             siblings: Vec::new(),
             disks: Vec::new(),

@@ -13,6 +13,8 @@ pub(super) const LENDER: &str = "vfio-pci";
 pub struct Accepted {
     /// The adapter is taken from the kernel's driver, and its disks go from `/dev` until it is given back.
     pub takeover: bool,
+    /// If there is no IOMMU, the adapter reaches all memory of the host, and one wrong address in a command writes over anything.
+    pub no_iommu: bool,
 }
 
 /// Why an adapter is not driven.
@@ -42,12 +44,20 @@ pub enum Refusal {
     },
     /// It is in no IOMMU group.
     #[error(
-        "{address} is in no IOMMU group: there is no IOMMU, or it is off (intel_iommu=on, amd_iommu=on, iommu.passthrough=0). Without one an \
-         adapter reaches all memory, and one wrong address in a command writes over anything of this host: iotoll drives none so"
+        "{address} is in no IOMMU group: there is no IOMMU, or it is off (intel_iommu=on, amd_iommu=on). Without one an adapter reaches all \
+         memory, and one wrong address in a command writes over anything of this host; `--accept-no-iommu` says that this is understood"
     )]
     NoIommu {
         /// Its address.
         address: String,
+    },
+    /// It is in none, which was accepted, but the kernel does not lend such adapters.
+    #[error("{address} is in no IOMMU group, and this kernel lends no such adapter: {why}")]
+    NotLent {
+        /// Its address.
+        address: String,
+        /// What it would take.
+        why: &'static str,
     },
     /// Other adapters are in its group.
     #[error(
@@ -106,10 +116,25 @@ impl Candidate {
         if !self.siblings.is_empty() {
             all.push(Refusal::SharedSubsystem { address: address(), others: self.siblings.join(", ") });
         }
-        let Some(group) = self.group else {
-            all.push(Refusal::NoIommu { address: address() });
-            return all;
-        };
+        match self.group {
+            Some(group) => all.extend(self.shared(group)),
+            None if !accepted.no_iommu => {
+                all.push(Refusal::NoIommu { address: address() });
+                return all;
+            }
+            None => all.extend(self.against_lending(root)),
+        }
+        match self.driver.as_deref() {
+            Some(LENDER) => {
+                all.extend(self.lender_file(root).and_then(|file| missing_right(file, GROUP_HINT)));
+            }
+            other => all.extend(self.against_takeover(root, accepted, other)),
+        }
+        all
+    }
+
+    /// Whether others are in its group.
+    fn shared(&self, group: u32) -> Option<Refusal> {
         let strangers = self.mates.iter().filter(|(_, driver)| {
             // Those that no driver has can't be reached, and those that were lent are this host's owner's doing.
             driver.as_deref().is_some_and(|driver| driver != LENDER)
@@ -117,23 +142,36 @@ impl Candidate {
         let mates: Vec<String> = strangers
             .map(|(mate, driver)| format!("{mate} ({})", driver.as_deref().unwrap_or("no driver")))
             .collect();
-        if !mates.is_empty() {
-            all.push(Refusal::SharedGroup { address: address(), group, mates: mates.join(", ") });
-        }
-        match self.driver.as_deref() {
-            Some(LENDER) => all.extend(missing_right(self.lender_file(root, group), GROUP_HINT)),
-            other => all.extend(self.against_takeover(root, accepted, other)),
-        }
-        all
+        let address = self.address.clone();
+        (!mates.is_empty()).then(|| Refusal::SharedGroup { address, group, mates: mates.join(", ") })
+    }
+
+    /// Why VFIO does not lend an adapter without an IOMMU.
+    fn against_lending(&self, root: &Root) -> Option<Refusal> {
+        let module = root.path("sys/module/vfio");
+        let mode = std::fs::read_to_string(module.join("parameters/enable_unsafe_noiommu_mode"));
+        let why = match mode.as_deref().map(str::trim) {
+            Ok("Y") if self.driver.as_deref() != Some(LENDER) || self.made_up_group.is_some() => return None,
+            Ok("Y") => "vfio-pci has had it since before no-IOMMU mode was on; unbind it and bind it again",
+            Ok(_) => {
+                "no-IOMMU mode is off, `echo Y > /sys/module/vfio/parameters/enable_unsafe_noiommu_mode`"
+            }
+            Err(_) if !module.exists() => "there is no VFIO, `modprobe vfio enable_unsafe_noiommu_mode=1`",
+            Err(_) => "its VFIO has no no-IOMMU mode (CONFIG_VFIO_NOIOMMU)",
+        };
+        Some(Refusal::NotLent { address: self.address.clone(), why })
     }
 
     /// What opens it: iommufd's file of it where the kernel has that, or its group's.
-    fn lender_file(&self, root: &Root, group: u32) -> PathBuf {
+    fn lender_file(&self, root: &Root) -> Option<PathBuf> {
+        let Some(group) = self.group else {
+            return self.made_up_group.map(|group| root.path(&format!("dev/vfio/noiommu-{group}")));
+        };
         let own = super::names(&root.device(&self.address).join("vfio-dev")).unwrap_or_default();
-        match own.first().filter(|_| root.path("dev/iommu").exists()) {
+        Some(match own.first().filter(|_| root.path("dev/iommu").exists()) {
             Some(name) => root.path("dev/vfio/devices").join(name),
             None => root.path(&format!("dev/vfio/{group}")),
-        }
+        })
     }
 
     fn against_takeover(&self, root: &Root, accepted: Accepted, driver: Option<&str>) -> Vec<Refusal> {

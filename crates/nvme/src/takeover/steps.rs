@@ -156,7 +156,7 @@ impl Takeover {
         }
     }
 
-    /// Gives it back to the driver that had it.
+    /// Gives it back to the driver that had it, when nobody has it any more: also to `vfio-pci`, where another process waits for that.
     ///
     /// # Errors
     /// [`TakeoverError`]
@@ -164,11 +164,13 @@ impl Takeover {
         let device = root.device(&self.address);
         write(&device.join("driver_override"), self.previous_override.as_deref().unwrap_or(NONE))?;
         let driver = link_name(&device.join("driver"));
-        if let Some(driver) = driver.as_deref().filter(|driver| Some(*driver) != self.previous.as_deref()) {
+        // The lender takes until the adapter has been let go, and reset.
+        let is_unbound = driver.as_deref() == Some(LENDER) || driver != self.previous;
+        if let Some(driver) = driver.as_deref().filter(|_| is_unbound) {
             write(&root.path("sys/bus/pci/drivers").join(driver).join("unbind"), &self.address)?;
         }
         if let Some(previous) = &self.previous {
-            if driver != self.previous {
+            if is_unbound {
                 write(&root.path("sys/bus/pci/drivers").join(previous).join("bind"), &self.address)?;
             }
             expect(root, &self.address, Some(previous))?;
