@@ -510,6 +510,25 @@ proptest! {
     }
 }
 
+/// A CPU that interrupts never leave alone loses its thread to one that is idle: all instances have an exchange under way, and each ends some.
+#[test]
+fn no_thread_waits_for_interrupts_for_ever() {
+    let mut setup = setup(translated(Forgets::AtOnce), Pattern::Exchange, TCP, 1_449, 15);
+    setup.seed = 7_501_899_675_420_661_090;
+    setup.measured = Span::from_ms(100);
+    let hardware = Hardware { entries: 1, ways: 1, walk: Span::ZERO, walk_gap: ns(38) };
+    let queue = InvalidationQueue { slots: 2, flush: Span::ZERO, poll: ns(286), waits_with_lock: false };
+    for host in &mut setup.hosts {
+        (host.adapter.receive_delay, host.adapter.copied_bytes) = (ns(2_777), 0);
+        host.iommu = Some(IommuSetup { hardware, forgets_domains: false, queue: Some(queue) });
+    }
+    let outcome = holds(&setup);
+    let instances = f64::from(setup.instances);
+    let under_way = outcome.operations_per_second * outcome.latency_mean.as_ps_f64() / 1e12;
+    // One that never ended an exchange would be one less under way.
+    assert!((under_way - instances).abs() < 0.1, "{under_way}");
+}
+
 #[test]
 fn fewer_locks_are_never_slower() {
     let rate = |road| holds(&setup(road, Pattern::Exchange, Protocol::Udp, 1_000, 32)).operations_per_second;

@@ -71,8 +71,16 @@ impl<T, E> Cpu<T, E> {
         self.lines.iter().any(|line| !line.is_empty())
     }
 
-    pub(super) fn pop(&mut self) -> Option<T> {
-        self.lines.iter_mut().find_map(VecDeque::pop_front)
+    /// What goes first, by its level.
+    pub(super) fn pop(&mut self) -> Option<(T, Level)> {
+        [Level::Interrupt, Level::Thread]
+            .into_iter()
+            .find_map(|level| Some((self.lines[level as usize].pop_front()?, level)))
+    }
+
+    /// Takes away what waits for it to be done with something else, and could as well be done elsewhere.
+    pub(super) fn pop_waiting_thread(&mut self) -> Option<T> {
+        if self.is_busy { self.lines[Level::Thread as usize].pop_front() } else { None }
     }
 
     /// What it did up to now; from now on it does this.

@@ -14,6 +14,8 @@ use dma::Bill;
 pub(crate) struct Processors<T, E> {
     pub(crate) setup: Cpus,
     cpus: Vec<Cpu<T, E>>,
+    /// Of what waits on them, how much is of threads.
+    waiting_threads: usize,
     locks: Vec<Lock<u32>>,
     /// What they put invalidations into.
     commands: Option<Commands>,
@@ -67,6 +69,7 @@ impl<T, E> Processors<T, E> {
         Ok(Self {
             setup: setup.clone(),
             cpus: (0..setup.threads()).map(|_| Cpu::new()).collect(),
+            waiting_threads: 0,
             locks: lines.map(lock).collect::<Result<_, _>>()?,
             commands: None,
             busy_in_core: vec![0; setup.cores as usize],
@@ -85,6 +88,7 @@ impl<T, E> Processors<T, E> {
     pub(crate) fn push(&mut self, cpu: u32, task: T, level: Level) -> Option<Span> {
         let known = &mut self.cpus[cpu as usize];
         known.push(task, level);
+        self.waiting_threads += usize::from(level == Level::Thread);
         let delay = if level == Level::Thread { self.setup.wake } else { Span::ZERO };
         (!known.is_busy).then_some(delay)
     }
@@ -112,6 +116,18 @@ impl<T, E> Processors<T, E> {
         }
         let is_free = |other: &u32| self.cpus[*other as usize].is_idle();
         self.setup.near(cpu).find(is_free).unwrap_or(cpu)
+    }
+
+    /// What an idle CPU takes over of those that have more to do, of its core, its node, or any: a thread, of which the scheduler makes
+    /// sure that it does not wait for interrupts of others for ever (`kernel/sched/fair.c`, `newidle_balance`).
+    pub(crate) fn pull(&mut self, cpu: u32) -> Option<T> {
+        if self.waiting_threads == 0 || !self.cpus[cpu as usize].is_idle() {
+            return None;
+        }
+        let Self { setup, cpus, .. } = self;
+        let task = setup.near(cpu).find_map(|other| cpus[other as usize].pop_waiting_thread())?;
+        self.waiting_threads -= 1;
+        Some(task)
     }
 
     /// An empty list for the steps of a task that begins.
@@ -172,7 +188,9 @@ impl<T, E> Processors<T, E> {
         let core = self.setup.core(cpu) as usize;
         let known = &mut self.cpus[cpu as usize];
         let was_busy = known.is_busy;
-        let task = known.pop();
+        let popped = known.pop();
+        self.waiting_threads -= usize::from(matches!(popped, Some((_, Level::Thread))));
+        let task = popped.map(|(task, _)| task);
         known.set_busy(now, task.is_some());
         let busy = self.busy_in_core[core];
         match (was_busy, task.is_some()) {

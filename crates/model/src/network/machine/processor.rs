@@ -42,11 +42,17 @@ impl Machine<'_> {
         let step = |cpu| Event::Step { host: host as u8, cpu };
         loop {
             match self.hosts[host].processors.next(now, cpu) {
-                Next::Waits => return,
+                Next::Waits => match self.hosts[host].processors.pull(cpu) {
+                    Some(task) => return self.push(host, cpu, task, calendar),
+                    None => return,
+                },
                 Next::After(span) => return calendar.schedule_in(span, step(cpu)),
                 Next::Granted { cpu, after } => calendar.schedule_in(after, step(cpu)),
                 Next::Then(effect) => self.lead_to(now, host, effect, calendar),
                 Next::Begins(task) => {
+                    if let Task::Write { flow } | Task::Read { flow } = task {
+                        self.flows[flow as usize].cpus[host] = cpu;
+                    }
                     let mut steps = self.hosts[host].processors.take_steps(cpu);
                     self.plan(host, cpu, task, &mut steps);
                     self.hosts[host].processors.give_steps(cpu, steps);
