@@ -21,7 +21,7 @@ use std::ptr::null_mut;
 const HUGE_BYTES: usize = 2 << 20;
 const PAGE_BYTES: u64 = 4096;
 /// How many pages are taken for a start, as multiples of what is wanted: free ones need not lie side by side.
-const TRIES: [usize; 3] = [1, 4, 16];
+const TRIES: [usize; 5] = [1, 2, 4, 8, 16];
 /// io_uring takes no larger buffer (`io_uring/rsrc.c`).
 const BYTES_MAX: u64 = 1 << 30;
 
@@ -93,7 +93,7 @@ pub(crate) fn pinned(bytes: u64) -> Result<(Pages, MemoryAddress), PinError> {
         return Err(PinError::OtherArchitecture);
     }
     let words = |file: &str| read_to_string(file).map_err(system("reading what the machine is"));
-    if let Some(how) = encryption(&words("/proc/cpuinfo")?, &words("/proc/cmdline")?) {
+    if let Some(how) = encryption(&words("/proc/cpuinfo")?, secure(), &words("/proc/cmdline")?) {
         return Err(PinError::Encrypted(how));
     }
     if !(1..=BYTES_MAX).contains(&bytes) {
@@ -232,18 +232,37 @@ fn run(places: &[u64], wanted: usize) -> Option<Vec<usize>> {
     Some(run.iter().map(|(_, page)| *page).collect())
 }
 
-/// How memory is encrypted, where that is known: by the CPU's flags and the kernel's command line.
-fn encryption(cpuinfo: &str, command_line: &str) -> Option<&'static str> {
+/// How memory is encrypted, by the CPU's flags, what it says of encryption (`CPUID` 8000001Fh, EAX), and the kernel's command line.
+fn encryption(cpuinfo: &str, secure: u32, command_line: &str) -> Option<&'static str> {
     let flags = cpuinfo.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
     let has = |flag: &str| flags.split_whitespace().any(|word| word == flag);
-    if has("tdx_guest") {
-        return Some("TDX");
+    let said = |setting: &str| command_line.split_whitespace().any(|word| word == setting);
+    match () {
+        () if has("tdx_guest") => Some("TDX"),
+        // Hosts of such guests have these too. The kernel's own flags a guest's kernel may have cleared.
+        () if has("hypervisor") && secure & SEV != 0 => Some("SEV"),
+        // Linux has the flag since 5.18 only while it encrypts; before, on all that could.
+        () if said("mem_encrypt=on") || has("sme") && !said("mem_encrypt=off") => {
+            Some("SME; mem_encrypt=off on the kernel's command line says that it is not")
+        }
+        () => None,
     }
-    // The host of such guests has these flags too.
-    if has("hypervisor") && ["sev", "sev_es", "sev_snp"].into_iter().any(has) {
-        return Some("SEV");
-    }
-    command_line.split_whitespace().any(|word| word == "mem_encrypt=on").then_some("mem_encrypt=on")
+}
+
+/// SEV, SEV-ES and SEV-SNP (AMD64 Architecture Programmer's Manual 3, appendix E.4.17).
+const SEV: u32 = 1 << 1 | 1 << 3 | 1 << 4;
+
+#[cfg(target_arch = "x86_64")]
+fn secure() -> u32 {
+    use std::arch::x86_64::__cpuid;
+    const LEAVES: u32 = 0x8000_0000;
+    const ENCRYPTED_MEMORY: u32 = 0x8000_001f;
+    if __cpuid(LEAVES).eax < ENCRYPTED_MEMORY { 0 } else { __cpuid(ENCRYPTED_MEMORY).eax }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn secure() -> u32 {
+    0
 }
 
 #[cfg(test)]
@@ -288,12 +307,19 @@ mod tests {
 
     #[test]
     fn encrypted_memory_is_known_by_its_signs() {
-        let flags = |flags: &str| format!("processor\t: 0\nflags\t\t: fpu {flags}\nbugs\t\t: sev\n");
-        assert_eq!(encryption(&flags("sme sev sev_es"), "quiet"), None, "a host that could");
-        assert_eq!(encryption(&flags("sme"), "quiet mem_encrypt=on"), Some("mem_encrypt=on"));
-        assert_eq!(encryption(&flags("hypervisor sev"), ""), Some("SEV"));
-        assert_eq!(encryption(&flags("hypervisor tdx_guest"), ""), Some("TDX"));
-        assert_eq!(encryption("", ""), None);
+        let check = |flags: &str, secure: u32, command_line: &str, expected: Option<&str>| {
+            let cpuinfo = format!("processor\t: 0\nflags\t\t: fpu {flags}\nbugs\t\t: tdx_guest\n");
+            let found = encryption(&cpuinfo, secure, command_line);
+            assert_eq!(found.map(|how| how.split(';').next().unwrap()), expected, "{flags} {command_line}");
+        };
+        check("sev sev_es", 0x1f, "quiet", None);
+        check("hypervisor", 0, "", None);
+        check("hypervisor", 1 << 1, "", Some("SEV"));
+        check("hypervisor", 1 << 4, "", Some("SEV"));
+        check("hypervisor tdx_guest", 0, "", Some("TDX"));
+        check("sme", 1, "quiet", Some("SME"));
+        check("sme", 1, "quiet mem_encrypt=off", None);
+        check("", 1, "mem_encrypt=on", Some("SME"));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::cli::Capture;
 use crate::inspect::open;
 use crate::output::{self, Outcome};
+use crate::whole_file::WholeFile;
 use anyhow::Context;
 use host::Host;
 use std::io::Write;
@@ -14,7 +15,7 @@ pub(crate) fn run(args: &Capture) -> anyhow::Result<Outcome> {
     let files = tree.save(&mut archive).context("can't put the archive together")?;
     match args.output.as_os_str() == "-" {
         true => std::io::stdout().lock().write_all(&archive)?,
-        false => output::file(&args.output, &archive)?,
+        false => WholeFile::write(&args.output, &archive)?,
     }
     output::say(&format!(
         "{files} files of {} adapters, {} KiB, in {}",

@@ -601,6 +601,8 @@ pub(crate) struct BlkGiveBack {
     /// Its driver_override, a hyphen for none
     #[arg(allow_hyphen_values = true)]
     pub(crate) driver_override: String,
+    /// The process that has it, its parent
+    pub(crate) of: u32,
 }
 
 /// Measure what accesses to memory take: cached, flushed, non-temporal; and an adapter's memory

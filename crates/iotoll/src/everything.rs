@@ -4,6 +4,7 @@ use crate::areas;
 use crate::bench::short;
 use crate::inspect::made_by;
 use crate::output::{self, Outcome};
+use crate::whole_file::WholeFile;
 use host::judge::Basis;
 use host::{Host, Inspection, Tree};
 use std::path::Path;
@@ -27,7 +28,7 @@ pub(crate) fn run() -> anyhow::Result<Outcome> {
             report::page(&inspection, made_by())
         }
     };
-    output::file(Path::new(PAGE), page.as_bytes())?;
+    WholeFile::write(Path::new(PAGE), page.as_bytes())?;
     output::say(&format!(
         "The same with a map of the adapters: {PAGE}. One adapter in full: iotoll inspect ADDRESS"
     ));

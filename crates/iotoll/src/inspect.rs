@@ -3,6 +3,7 @@
 use crate::cli::Inspect;
 use crate::document::Document;
 use crate::output::{self, Outcome};
+use crate::whole_file::WholeFile;
 use crate::{areas, prices, tolls};
 use anyhow::{Context, bail};
 use host::judge::Basis;
@@ -21,7 +22,7 @@ pub(crate) fn run(args: &Inspect) -> anyhow::Result<Outcome> {
     let areas = areas::forecasts(&host)?;
     let inspection = Inspection::on(host, Basis { tolls: tolls.as_ref(), prices, areas: &areas });
     if let Some(file) = &args.html {
-        output::file(file, report::page(&inspection, made_by()).as_bytes())?;
+        WholeFile::write(file, report::page(&inspection, made_by()).as_bytes())?;
         output::say(&format!("{} written", file.display()));
     }
     match (args.json, args.adapter) {

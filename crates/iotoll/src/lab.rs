@@ -12,6 +12,7 @@ pub(crate) use flame::FlameFile;
 use crate::cli::Lab;
 use crate::inspect::made_by;
 use crate::output::{self, Outcome};
+use crate::whole_file::WholeFile;
 use anyhow::Context;
 use lab::kernel::{KernelChoice, Series};
 use lab::preset::Preset;
@@ -37,7 +38,7 @@ fn choice(preset: &Preset) -> anyhow::Result<KernelChoice> {
 /// Writes the page of toll sheets, if one is wanted.
 fn page(sheets: &[TollSheet], file: Option<&Path>) -> anyhow::Result<()> {
     let Some(file) = file else { return Ok(()) };
-    output::file(file, report::toll_page(sheets, made_by()).as_bytes())?;
+    WholeFile::write(file, report::toll_page(sheets, made_by()).as_bytes())?;
     output::say(&format!("{} written", file.display()));
     Ok(())
 }

@@ -21,6 +21,7 @@ mod reproduce;
 #[cfg(feature = "sweep")]
 mod sweep;
 mod tolls;
+mod whole_file;
 
 use clap::Parser;
 use cli::{Cli, Command, Mtrr};

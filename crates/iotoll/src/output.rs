@@ -5,7 +5,6 @@ use anyhow::Context;
 use report::Style;
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
-use std::path::{Path, PathBuf};
 
 /// How a command ended, when not in an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,31 +61,6 @@ pub(crate) fn json(document: &impl Serialize) -> anyhow::Result<()> {
 /// Talks to whoever started the command. If nobody listens, nothing is lost.
 pub(crate) fn say(words: &str) {
     let _ = writeln!(anstream::stderr(), "{words}");
-}
-
-/// Writes a file whole or not at all: to a neighbour first, then renamed into place.
-pub(crate) fn file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    let neighbour = neighbour(path);
-    let written = std::fs::write(&neighbour, bytes).and_then(|()| std::fs::rename(&neighbour, path));
-    if written.is_err() {
-        // Best effort: the error that matters is the one above.
-        let _ = std::fs::remove_file(&neighbour);
-    }
-    written.with_context(|| format!("can't write {}", path.display()))
-}
-
-/// Whether [`file()`] could make a file here, as far as can be told before it has its contents.
-pub(crate) fn can_make(path: &Path) -> anyhow::Result<()> {
-    let neighbour = neighbour(path);
-    let made = std::fs::write(&neighbour, []).and_then(|()| std::fs::remove_file(&neighbour));
-    made.with_context(|| format!("can't write {}", path.display()))
-}
-
-/// Where a file is made that takes its place when it is whole.
-fn neighbour(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".part{}", std::process::id()));
-    name.into()
 }
 
 /// A reader that closes the pipe early has seen enough: no error.

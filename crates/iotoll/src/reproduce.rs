@@ -3,6 +3,7 @@
 use crate::cli::Reproduce;
 use crate::inspect::made_by;
 use crate::output::{self, Outcome};
+use crate::whole_file::WholeFile;
 use indicatif::ProgressBar;
 use model::{Changes, FamilyError, Reproduction};
 use serde::Serialize;
@@ -21,7 +22,7 @@ pub(crate) fn run(args: &Reproduce) -> anyhow::Result<Outcome> {
     let changes = Changes::new(args.changes.iter().cloned())?;
     let reproductions = reproduce(wanted, &changes)?;
     if let Some(path) = &args.html {
-        output::file(path, report::reproduction_page(&reproductions, made_by()).as_bytes())?;
+        WholeFile::write(path, report::reproduction_page(&reproductions, made_by()).as_bytes())?;
     }
     if args.json {
         let (schema, made_by) = (model::SCHEMA, made_by());

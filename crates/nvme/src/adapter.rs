@@ -31,8 +31,6 @@ pub struct Adapter {
     /// Dropped before the device is let go.
     controller: Arc<Mutex<Controller>>,
     device: Device,
-    /// Dropped after it: without an IOMMU the device reaches it for as long as it has its last commands.
-    memory: Arc<Ram>,
 }
 
 impl Adapter {
@@ -63,15 +61,8 @@ impl Adapter {
     fn bring_up(mapper: Mapper, device: Device, memory: Arc<Ram>) -> Result<Self, AdapterError> {
         device.enable()?;
         let registers = Arc::new(device.registers(0)?);
-        match Controller::open(registers, mapper, Arc::clone(&memory)) {
-            Ok(controller) => Ok(Self { controller: Arc::new(Mutex::new(controller)), device, memory }),
-            Err(error) => {
-                // In this order, as for one that came up.
-                drop(device);
-                drop(memory);
-                Err(error.into())
-            }
-        }
+        let controller = Controller::open(registers, mapper, memory)?;
+        Ok(Self { controller: Arc::new(Mutex::new(controller)), device })
     }
 
     /// Its controller, which threads share to ask for queues.
@@ -92,14 +83,12 @@ impl Adapter {
     /// # Errors
     /// [`AdapterError::Nvme`]; it is let go all the same, and reset by the kernel.
     pub fn shut_down(self) -> Result<(), AdapterError> {
-        let Self { controller, device, memory } = self;
-        let shut_down = match Arc::try_unwrap(controller) {
-            Ok(controller) => controller.into_inner().unwrap_or_else(PoisonError::into_inner).shut_down(),
+        match Arc::try_unwrap(self.controller) {
+            Ok(controller) => {
+                Ok(controller.into_inner().unwrap_or_else(PoisonError::into_inner).shut_down()?)
+            }
             // Somebody has a queue, and may be using it.
-            Err(_) => Err(NvmeError::Lacks("right to be shut down: queues of it are in use")),
-        };
-        drop(device);
-        drop(memory);
-        Ok(shut_down?)
+            Err(_) => Err(NvmeError::Lacks("right to be shut down: queues of it are in use").into()),
+        }
     }
 }

@@ -235,9 +235,19 @@ impl Controller {
 
     /// Carries out an admin command, and waits for it.
     pub(crate) fn administer(&mut self, what: &'static str, command: Command) -> Result<Done, NvmeError> {
+        self.administer_within(self.admin_limit, what, command)
+    }
+
+    /// The same for so long at most.
+    pub(crate) fn administer_within(
+        &mut self,
+        limit: Duration,
+        what: &'static str,
+        command: Command,
+    ) -> Result<Done, NvmeError> {
         let tag = self.admin.submit(command)?;
         self.admin.ring();
-        let done = wait_for(&mut self.admin, self.link.registers(), tag, self.admin_limit)?;
+        let done = wait_for(&mut self.admin, self.link.registers(), tag, limit)?;
         if done.status.is_success() {
             Ok(done)
         } else {

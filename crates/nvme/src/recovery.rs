@@ -5,6 +5,7 @@ use crate::controller::{Controller, NvmeError};
 use crate::queue_pair::{QueuePair, Tag};
 use crate::spec::command::Command;
 use crate::spec::error_log::{self, ErrorEntry};
+use std::time::Duration;
 
 impl Controller {
     /// Whether it is there and works.
@@ -19,9 +20,10 @@ impl Controller {
     /// Says whether it was aborted; it may have been completed meanwhile, or the controller does not find it.
     ///
     /// # Errors
-    /// [`NvmeError`]
-    pub fn abort(&mut self, queue: &QueuePair, tag: Tag) -> Result<bool, NvmeError> {
-        let done = self.administer("aborting a command", Command::abort(queue.number(), tag.0))?;
+    /// [`NvmeError`]; also if it does not answer `within` that time, and wants a reset.
+    pub fn abort(&mut self, queue: &QueuePair, tag: Tag, within: Duration) -> Result<bool, NvmeError> {
+        let command = Command::abort(queue.number(), tag.0);
+        let done = self.administer_within(within, "aborting a command", command)?;
         Ok(done.result & 1 == 0)
     }
 

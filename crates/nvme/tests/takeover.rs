@@ -332,21 +332,17 @@ fn without_an_iommu_the_kernel_has_to_be_willing() {
     );
 }
 
-/// An adapter that was lent before goes back to the lender by the way that waits until nobody has it.
+/// What was not taken, since a step before that failed, is not touched.
 #[test]
-fn what_was_lent_is_given_back_to_the_lender() {
-    let tree = Tree::new();
-    tree.adapter(ADDRESS, "0x010802", Some("vfio-pci"));
-    Takeover::of(&tree.candidate()).give_back(&tree.root()).unwrap();
-    for file in ["unbind", "bind"] {
-        let written = fs::read_to_string(tree.path(&format!("sys/bus/pci/drivers/vfio-pci/{file}"))).unwrap();
-        assert_eq!(written, ADDRESS, "{file}");
+fn what_has_its_driver_keeps_it() {
+    for driver in ["nvme", "vfio-pci"] {
+        let tree = Tree::new();
+        tree.adapter(ADDRESS, "0x010802", Some(driver));
+        Takeover::of(&tree.candidate()).give_back(&tree.root()).unwrap();
+        for file in ["unbind", "bind"] {
+            let written =
+                fs::read_to_string(tree.path(&format!("sys/bus/pci/drivers/{driver}/{file}"))).unwrap();
+            assert_eq!(written, "", "{driver}/{file}");
+        }
     }
-    let tree = Tree::new();
-    Takeover::of(&tree.candidate()).give_back(&tree.root()).unwrap();
-    assert_eq!(
-        fs::read_to_string(tree.path("sys/bus/pci/drivers/nvme/unbind")).unwrap(),
-        "",
-        "it has it still"
-    );
 }

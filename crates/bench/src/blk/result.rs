@@ -28,6 +28,22 @@ impl Default for BlkSettings {
     }
 }
 
+/// For queues, and whatever else is small.
+const SMALL_BYTES: u64 = 2 << 20;
+
+impl BlkSettings {
+    /// Memory for queues and buffers that the way past the kernel takes. Each part begins at a multiple of its size, before which as much may be left
+    /// over.
+    pub fn memory_bytes(&self) -> u64 {
+        let reads = u64::from(self.depths.iter().copied().max().unwrap_or_default());
+        let part =
+            |each: u64| (reads + 2).saturating_mul(each).checked_next_power_of_two().unwrap_or(u64::MAX);
+        let buffers = part(self.bytes.max(1).checked_next_multiple_of(nvme::PAGE_BYTES).unwrap_or(u64::MAX));
+        let lists = part(nvme::PAGE_BYTES);
+        buffers.saturating_add(lists).saturating_mul(2).saturating_add(SMALL_BYTES)
+    }
+}
+
 /// A run.
 #[derive(Debug, Clone, Serialize)]
 pub struct BlkBenchmark {

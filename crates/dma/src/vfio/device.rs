@@ -3,8 +3,10 @@
 use super::call;
 use super::error::VfioError;
 use super::registers::Registers;
+use crate::Ram;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{pread, pwrite};
+use std::sync::Arc;
 use vfio_bindings::bindings::vfio;
 
 const RESET: u8 = 111;
@@ -19,6 +21,8 @@ const BUS_MASTER: u16 = 1 << 2;
 #[derive(Debug)]
 pub struct Device {
     file: OwnedFd,
+    /// What it reaches without an IOMMU, for as long as it is open.
+    reaches: Option<Arc<Ram>>,
 }
 
 /// A stretch of an adapter: a BAR, or its configuration space.
@@ -36,11 +40,16 @@ impl Device {
         let argsz = size_of::<vfio::vfio_device_info>() as u32;
         let mut info = vfio::vfio_device_info { argsz, ..Default::default() };
         call::with(&file, &mut info).map_err(VfioError::call("VFIO_DEVICE_GET_INFO"))?;
-        let device = Self { file };
+        let device = Self { file, reaches: None };
         if info.flags & vfio::VFIO_DEVICE_FLAGS_RESET != 0 {
             device.reset()?;
         }
         Ok(device)
+    }
+
+    /// With memory that stays for as long as it is open, by this or by [its registers](Self::registers).
+    pub(super) fn reaching(self, memory: Arc<Ram>) -> Self {
+        Self { reaches: Some(memory), ..self }
     }
 
     /// Its file, for calls.
@@ -110,7 +119,7 @@ impl Device {
         if !region.is_mappable || region.bytes == 0 {
             return Err(VfioError::Answer { what: "mmap of a BAR", why: "there is none that can be mapped" });
         }
-        let mapped = Registers::map(self.file.as_fd(), region.offset, region.bytes);
+        let mapped = Registers::map(self.file.as_fd(), region.offset, region.bytes, self.reaches.clone());
         mapped.map_err(VfioError::call("mmap of a BAR"))
     }
 

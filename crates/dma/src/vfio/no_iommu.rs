@@ -25,5 +25,6 @@ pub fn open_without_iommu(adapter: &str, memory: &Arc<Ram>) -> Result<(Mapper, D
     let device = container.devices(&[adapter])?.into_iter().next();
     let device = device.ok_or_else(|| VfioError::NoGroup { adapter: adapter.to_owned() })?;
     let pool = Pool::new(Arc::clone(memory) as _, memory.base(), memory.bytes())?;
-    Ok((Mapper::direct(Limits::of_bits(64), 0).with_coherent(Arc::new(pool)), device))
+    let mapper = Mapper::direct(Limits::of_bits(64), 0).with_coherent(Arc::new(pool));
+    Ok((mapper, device.reaching(Arc::clone(memory))))
 }

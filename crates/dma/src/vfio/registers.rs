@@ -2,16 +2,20 @@
 
 #![allow(unsafe_code, reason = "registers are memory that the adapter answers for")]
 
+use crate::Ram;
 use rustix::fd::BorrowedFd;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::io;
 use std::ptr::{NonNull, null_mut};
+use std::sync::Arc;
 
 /// A BAR of an adapter, mapped into this process.
 #[derive(Debug)]
 pub struct Registers {
     first: NonNull<u8>,
     bytes: usize,
+    /// What the adapter reaches without an IOMMU: the mapping keeps the adapter open.
+    _reaches: Option<Arc<Ram>>,
 }
 
 /// There is no such register.
@@ -34,12 +38,19 @@ unsafe impl Send for Registers {}
 unsafe impl Sync for Registers {}
 
 impl Registers {
-    pub(super) fn map(device: BorrowedFd<'_>, offset: u64, bytes: u64) -> rustix::io::Result<Self> {
+    pub(super) fn map(
+        device: BorrowedFd<'_>,
+        offset: u64,
+        bytes: u64,
+        reaches: Option<Arc<Ram>>,
+    ) -> rustix::io::Result<Self> {
         let bytes = usize::try_from(bytes).map_err(|_| rustix::io::Errno::OVERFLOW)?;
         let rights = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: the kernel chooses a place where nothing is.
         let first = unsafe { mmap(null_mut(), bytes, rights, MapFlags::SHARED, device, offset) }?;
-        NonNull::new(first.cast()).map(|first| Self { first, bytes }).ok_or(rustix::io::Errno::NOMEM)
+        NonNull::new(first.cast())
+            .map(|first| Self { first, bytes, _reaches: reaches })
+            .ok_or(rustix::io::Errno::NOMEM)
     }
 
     /// Reads a register, and waits for the adapter.

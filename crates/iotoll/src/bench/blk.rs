@@ -26,7 +26,7 @@ pub(super) fn run(args: &BenchBlk) -> anyhow::Result<Outcome> {
             Vec::new()
         }
     };
-    let taken = Taken::of(&args.address, args.consent.accepted())?;
+    let taken = Taken::of(&args.address, args.consent.accepted(), settings.memory_bytes())?;
     let past = past_the_kernel(args, &settings, &taken);
     let let_go = taken.let_go();
     rows.push(past?);

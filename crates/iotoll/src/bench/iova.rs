@@ -3,6 +3,7 @@
 use super::{asked_or, bar};
 use crate::cli::BenchIova;
 use crate::output::{self, Outcome};
+use crate::whole_file::WholeFile;
 use anyhow::bail;
 use bench::{Benchmark, Contestant, Machine, Peer, Progress, Scenario, Settings, ours, select};
 use indicatif::ProgressBar;
@@ -39,11 +40,11 @@ impl FromStr for PeerFile {
 
 pub(super) fn run(args: &BenchIova) -> anyhow::Result<Outcome> {
     // Before minutes go by.
-    args.html.as_deref().map_or(Ok(()), output::can_make)?;
+    args.html.as_deref().map_or(Ok(()), |path| WholeFile::create(path).map(drop))?;
     let benchmark = measure(&contestants(args)?, args.baseline.as_deref(), settings(args))?;
     let page = args.html.as_deref();
     let written =
-        page.map_or(Ok(()), |path| output::file(path, report::benchmark_page(&benchmark).as_bytes()));
+        page.map_or(Ok(()), |path| WholeFile::write(path, report::benchmark_page(&benchmark).as_bytes()));
     match args.json {
         true => output::json(&benchmark)?,
         false => output::data(&report::benchmark(&benchmark, output::width(), output::style()))?,

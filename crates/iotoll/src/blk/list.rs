@@ -2,11 +2,15 @@
 
 use crate::cli::BlkList;
 use crate::output::{self, Outcome};
+use anyhow::bail;
 use nvme::takeover::{Accepted, Candidate, Root};
 use report::{BlockAdapter, BlockDisk};
 use serde_json::{Value, json};
 
 pub(super) fn run(args: &BlkList) -> anyhow::Result<Outcome> {
+    if let Some(root) = args.root.as_deref().filter(|root| !root.is_dir()) {
+        bail!("no folder {}", root.display());
+    }
     let root = args.root.clone().map_or_else(Root::default, Root::at);
     let adapters: Vec<BlockAdapter> = Candidate::all(&root)?.iter().map(|one| row(&root, one)).collect();
     match args.json {

@@ -1,6 +1,6 @@
 //! `iotoll blk log`: what a controller is, and what it says went wrong.
 
-use super::target::Taken;
+use super::target::{MEMORY_BYTES, Taken};
 use crate::cli::BlkLog;
 use crate::output::{self, Outcome};
 use nvme::Controller;
@@ -8,7 +8,7 @@ use report::{ControllerLog, LogEntry};
 use serde_json::{Value, json};
 
 pub(super) fn run(args: &BlkLog) -> anyhow::Result<Outcome> {
-    let taken = Taken::of(&args.address, args.consent.accepted())?;
+    let taken = Taken::of(&args.address, args.consent.accepted(), MEMORY_BYTES)?;
     let log = read(&taken);
     let let_go = taken.let_go();
     let log = log?;

@@ -3,7 +3,8 @@
 use super::target::Target;
 use crate::cli::BlkRead;
 use crate::output::{self, Outcome};
-use anyhow::{Context, ensure};
+use crate::whole_file::WholeFile;
+use anyhow::{bail, ensure};
 use nvme::chunk::Chunk;
 use std::io::{self, Write};
 use std::path::Path;
@@ -12,34 +13,41 @@ use std::path::Path;
 const STRETCH_BYTES: usize = 4 << 20;
 
 pub(super) fn run(args: &BlkRead) -> anyhow::Result<Outcome> {
+    if args.target.is_file()
+        && args.output.as_deref().is_some_and(|output| is_same(output, Path::new(&args.target.target)))
+    {
+        bail!("{} is what is read from", args.target.target);
+    }
     // Whether the file can be made is better known before anything is taken.
-    args.output.as_deref().map_or(Ok(()), output::can_make)?;
+    let mut file = args.output.as_deref().map(WholeFile::create).transpose()?;
     let mut target = Target::open(&args.target)?;
-    let read = read(args, &mut target);
+    let read = match &mut file {
+        Some(file) => read(args, &mut target, file),
+        None => read(args, &mut target, &mut io::stdout().lock()),
+    };
     let closed = target.close();
-    // Why it failed says more than what follows from that.
+    // Why it failed says more than what follows from that; that nobody reads any more says less.
+    if read.as_ref().err().is_none_or(output::is_broken_pipe) {
+        closed?;
+    }
     let blocks = read?;
-    closed?;
+    file.map_or(Ok(()), WholeFile::keep)?;
     output::say(&format!("{blocks} blocks read"));
     Ok(Outcome::Fine)
 }
 
-fn read(args: &BlkRead, target: &mut Target) -> anyhow::Result<u64> {
+fn is_same(one: &Path, other: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().ok();
+    real(one).is_some_and(|path| real(other) == Some(path))
+}
+
+fn read(args: &BlkRead, target: &mut Target, to: &mut impl Write) -> anyhow::Result<u64> {
     let chunk = &mut target.chunk;
-    ensure!(args.first < chunk.blocks(), "block {}; the disk has {}", args.first, chunk.blocks());
-    let blocks = args.blocks.unwrap_or(chunk.blocks() - args.first);
-    match &args.output {
-        Some(path) => {
-            // A neighbour, which takes the file's place when it is whole.
-            let folder =
-                path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            let mut neighbour = tempfile::NamedTempFile::new_in(folder)
-                .with_context(|| format!("can't write {}", path.display()))?;
-            copy(chunk, args.first, blocks, &mut neighbour)?;
-            neighbour.persist(path).with_context(|| format!("can't write {}", path.display()))?;
-        }
-        None => copy(chunk, args.first, blocks, &mut io::stdout().lock())?,
-    }
+    let (first, all) = (args.first, chunk.blocks());
+    ensure!(first < all, "block {first}; the disk has {all}");
+    let blocks = args.blocks.unwrap_or(all - first);
+    ensure!(blocks <= all - first, "{blocks} blocks from {first}; the disk has {all}");
+    copy(chunk, first, blocks, to)?;
     Ok(blocks)
 }
 

@@ -3,23 +3,24 @@
 use super::guardian::Guardian;
 use crate::cli::BlkTarget;
 use crate::output;
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use dma::Ram;
 use dma::vfio::Way;
 use nvme::chunk::{Backing, Chunk, Drive, Patience, Waiting};
-use nvme::takeover::{Accepted, Candidate, Refusal, Root, Takeover};
+use nvme::takeover::{Accepted, Candidate, Refusal, Root, Takeover, TakeoverError};
 use nvme::{Adapter, Controller, Namespace};
+use std::io;
 use std::os::fd::BorrowedFd;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Memory for queues and buffers.
-const MEMORY_BYTES: u64 = 32 << 20;
-/// Where it has to lie side by side in huge pages, of which few may be free: what [`REQUESTS`] and their queues take, and some.
-const PINNED_BYTES: u64 = 8 << 20;
+/// Memory for queues and buffers: what [`REQUESTS`] take, as much again since they begin at a multiple of that, and some. Not more: huge pages that lie side
+/// by side are few.
+pub(super) const MEMORY_BYTES: u64 = 6 << 20;
 /// Of the buffer of each request.
-const REQUEST_BYTES: u64 = 128 << 10;
+const REQUEST_BYTES: u64 = 64 << 10;
 /// Of a file's blocks.
 const FILE_BLOCK_SHIFT: u8 = 12;
 const REQUESTS: u16 = 32;
@@ -37,22 +38,22 @@ impl Taken {
         refuse(&candidate(&root, address)?.refusals(&root, accepted))
     }
 
-    /// Takes a controller of this host against which nothing speaks.
-    pub(crate) fn of(address: &str, accepted: Accepted) -> anyhow::Result<Self> {
+    /// Takes a controller of this host against which nothing speaks, with so much memory for queues and buffers.
+    pub(crate) fn of(address: &str, accepted: Accepted, memory_bytes: u64) -> anyhow::Result<Self> {
         let root = Root::default();
         let candidate = candidate(&root, address)?;
         refuse(&candidate.refusals(&root, accepted))?;
         // Before anything is taken: there may be none.
-        let pinned = candidate.group.is_none().then(|| pinned(address)).transpose()?;
+        let pinned = candidate.group.is_none().then(|| pinned(address, memory_bytes)).transpose()?;
         let is_lent = candidate.driver.as_deref() == Some("vfio-pci");
         let files: Vec<BorrowedFd<'_>> = pinned.iter().filter_map(|memory| memory.pins()).flatten().collect();
         let mut guardian = match is_lent && files.is_empty() {
             true => None,
-            false => Some(Guardian::of(&Takeover::of(&candidate), &files)?),
+            false => Some(Guardian::of(Takeover::of(&candidate), &files)?),
         };
         let mut watch = || guardian.as_mut().map_or(Ok(()), Guardian::watch);
         if is_lent {
-            watch()?;
+            watch().map_err(TakeoverError::Tell)?;
         } else {
             Takeover::take(&root, &candidate, || {
                 let steps = Takeover::steps(&root, &candidate);
@@ -62,7 +63,7 @@ impl Taken {
         }
         let adapter = match pinned {
             Some(memory) => Adapter::open_without_iommu(address, memory),
-            None => Adapter::open(address, Way::of_this_host(address), MEMORY_BYTES),
+            None => Adapter::open(address, Way::of_this_host(address), memory_bytes),
         };
         Ok(Self { adapter: adapter.with_context(|| format!("can't drive {address}"))?, guardian })
     }
@@ -91,11 +92,11 @@ impl Taken {
 }
 
 /// Memory for an adapter that nothing translates for, with word of what that means.
-fn pinned(address: &str) -> anyhow::Result<Arc<Ram>> {
+fn pinned(address: &str, bytes: u64) -> anyhow::Result<Arc<Ram>> {
     output::say(&format!(
         "{address} has no IOMMU: until it is given back, a wrong address in a command would write over anything of this host"
     ));
-    let memory = Ram::pinned(PINNED_BYTES);
+    let memory = Ram::pinned(bytes);
     Ok(Arc::new(memory.with_context(|| format!("no memory for {address}, which was left alone"))?))
 }
 
@@ -116,6 +117,15 @@ fn refuse(refusals: &[Refusal]) -> anyhow::Result<()> {
     bail!("{first}{others}")
 }
 
+/// Of a device of the kernel's its own, by which its controller counts too.
+fn block_shift(path: &Path) -> io::Result<u8> {
+    if !path.metadata()?.file_type().is_block_device() {
+        return Ok(FILE_BLOCK_SHIFT);
+    }
+    let bytes = rustix::fs::ioctl_blksszget(std::fs::File::open(path)?)?;
+    Ok(bytes.trailing_zeros() as u8)
+}
+
 /// A disk to read and write.
 pub(super) struct Target {
     pub(super) chunk: Chunk,
@@ -126,17 +136,40 @@ impl Target {
     /// Opens what was asked for.
     pub(super) fn open(asked: &BlkTarget) -> anyhow::Result<Self> {
         if asked.is_file() {
-            let file =
-                Backing::open(Path::new(&asked.target), FILE_BLOCK_SHIFT, REQUESTS, REQUEST_BYTES as usize)?;
-            return Ok(Self { chunk: file.into(), taken: None });
+            return Self::of_file(asked, Path::new(&asked.target));
         }
-        let taken = Taken::of(&asked.target, asked.consent.accepted())?;
+        if asked.target.parse::<host::Bdf>().is_err() {
+            bail!(
+                "there is no file {}, and it is no address as 0000:3b:00.0 (`iotoll blk list`)",
+                asked.target
+            );
+        }
+        let taken = Taken::of(&asked.target, asked.consent.accepted(), MEMORY_BYTES)?;
         let namespace = taken.namespace(asked.namespace)?;
         let controller = taken.adapter.controller();
         let timeout = Duration::from_millis(asked.timeout_ms);
         let (waiting, patience) = (Waiting::Polling, Patience { timeout, ..Patience::default() });
         let drive = Drive::open(controller, namespace, REQUESTS, REQUEST_BYTES, waiting, patience)?;
         Ok(Self { chunk: drive.into(), taken: Some(taken) })
+    }
+
+    fn of_file(asked: &BlkTarget, path: &Path) -> anyhow::Result<Self> {
+        if asked.consent.accepted() != Accepted::default() || asked.namespace.is_some() {
+            bail!(
+                "{} is a file: only an adapter is taken (--take, --accept-no-iommu) or has a --namespace",
+                path.display()
+            );
+        }
+        let shift = block_shift(path).with_context(|| format!("can't read {}", path.display()))?;
+        let file = Backing::open(path, shift, REQUESTS, REQUEST_BYTES as usize)?;
+        let chunk = Chunk::from(file);
+        ensure!(
+            chunk.blocks() > 0,
+            "{} is shorter than one block of {} bytes",
+            path.display(),
+            1_u32 << shift
+        );
+        Ok(Self { chunk, taken: None })
     }
 
     /// Lets it go, with word of what had to be done to get there.

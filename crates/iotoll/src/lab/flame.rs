@@ -1,6 +1,7 @@
 //! `--flame FILE`: which files the flame graphs of a run go to, and in which form.
 
 use crate::output;
+use crate::whole_file::WholeFile;
 use anyhow::{Context, bail, ensure};
 use lab::flame::{Flame, Heading};
 use std::ffi::OsStr;
@@ -58,7 +59,7 @@ impl FlameFiles {
             Form::Folded => flame.folded(),
         };
         let path = self.path(&flame.heading);
-        output::file(&path, text.as_bytes()).context("the flame graph is lost")?;
+        WholeFile::write(&path, text.as_bytes()).context("the flame graph is lost")?;
         output::say(&format!("wrote {}", path.display()));
         Ok(())
     }

@@ -4,6 +4,7 @@ use super::flame::{FlameFile, FlameFiles};
 use crate::cli::LabRun;
 use crate::date::today;
 use crate::output::{self, Outcome};
+use crate::whole_file::WholeFile;
 use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use lab::flame::Flame;
@@ -157,7 +158,7 @@ impl<'a> Session<'a> {
         let mut text = serde_json::to_string(sheet)?;
         text.push('\n');
         let path = folder.join(format!("{}.json", sheet.preset));
-        output::file(&path, text.as_bytes())?;
+        WholeFile::write(&path, text.as_bytes())?;
         output::say(&format!("wrote {}", path.display()));
         Ok(())
     }

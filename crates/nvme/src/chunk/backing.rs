@@ -22,7 +22,7 @@ pub struct Backing {
 
 impl Backing {
     /// An existing file, or block device, as blocks of `1 << block_shift` bytes, with room for so many requests of so many bytes at most. What does not
-    /// fill a block at its end is left alone.
+    /// fill a block at its end is left alone. What this process may only read is read, and not written.
     ///
     /// # Errors
     /// [`ChunkError::File`]
@@ -37,8 +37,13 @@ impl Backing {
         // A device that is mounted, or part of another one, is in use: the kernel refuses it then.
         let is_device = std::fs::metadata(path).map_err(failed)?.file_type().is_block_device();
         let flags = if is_device { EXCLUSIVE } else { 0 };
-        let mut file =
-            OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).map_err(failed)?;
+        let open = |writes| OpenOptions::new().read(true).write(writes).custom_flags(flags).open(path);
+        // What may be read only is read; its writes fail.
+        let opened = open(true).or_else(|error| match error.kind() {
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => open(false),
+            _ => Err(error),
+        });
+        let mut file = opened.map_err(failed)?;
         // A block device has no length of its own to tell.
         let bytes = io::Seek::seek(&mut file, io::SeekFrom::End(0)).map_err(failed)?;
         let request_bytes = request_bytes.next_multiple_of(1 << block_shift).max(1 << block_shift);

@@ -296,7 +296,7 @@ impl Drive {
             let Some(sent) = sent.filter(|sent| !sent.was_aborted) else { continue };
             sent.was_aborted = true;
             self.events.aborts += 1;
-            let asked = Controller::lock(&self.controller).abort(&self.queue, tag);
+            let asked = Controller::lock(&self.controller).abort(&self.queue, tag, self.patience.timeout);
             // One that does not even abort wants a reset.
             if asked.is_err() {
                 return self.reset();

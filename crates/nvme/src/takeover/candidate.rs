@@ -81,8 +81,7 @@ impl Candidate {
         let number = link_name(&folder.join("iommu_group")).and_then(|name| name.parse().ok());
         let is_made_up = text(&folder.join("iommu_group/name"))?.as_deref() == Some(MADE_UP);
         let (group, made_up_group) = if is_made_up { (None, number) } else { (number, None) };
-        let driver_override =
-            text(&folder.join("driver_override"))?.filter(|text| text != "(null)" && !text.is_empty());
+        let driver_override = preferred(root, address)?;
         let mut candidate = Self {
             address: address.to_owned(),
             model: None,
@@ -117,6 +116,12 @@ impl Candidate {
     pub fn usages(&self) -> impl Iterator<Item = (&str, &Usage)> {
         self.disks.iter().flat_map(|disk| disk.usages.iter().map(|usage| (disk.name.as_str(), usage)))
     }
+}
+
+/// Its `driver_override`.
+pub(super) fn preferred(root: &Root, address: &str) -> Result<Option<String>, Unreadable> {
+    let text = text(&root.device(address).join("driver_override"))?;
+    Ok(text.filter(|text| text != "(null)" && !text.is_empty()))
 }
 
 /// Controllers of the same subsystem, by their names.

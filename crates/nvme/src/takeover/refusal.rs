@@ -84,14 +84,12 @@ pub enum Refusal {
     #[error("this kernel has no driver vfio-pci; `modprobe vfio-pci` loads it")]
     NoLender,
     /// The kernel's driver has it, and nobody has said that it may be taken.
-    #[error(
-        "{address} belongs to the kernel's driver ({driver}); `--take` lets it be taken for as long as this runs:{steps}"
-    )]
+    #[error("{address} {owner}; `--take` lets it be taken for as long as this runs:{steps}")]
     NotAsked {
         /// Its address.
         address: String,
-        /// The driver.
-        driver: String,
+        /// Who has it, in words.
+        owner: String,
         /// What would be done, one line each.
         steps: String,
     },
@@ -186,7 +184,9 @@ impl Candidate {
             let steps = super::Takeover::steps(root, self);
             all.push(Refusal::NotAsked {
                 address: self.address.clone(),
-                driver: driver.unwrap_or("none").to_owned(),
+                owner: driver.map_or("has no driver".to_owned(), |driver| {
+                    format!("belongs to the kernel's driver ({driver})")
+                }),
                 steps: steps.iter().map(|step| format!("\n  {step}")).collect(),
             });
         } else {

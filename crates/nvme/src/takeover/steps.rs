@@ -1,5 +1,6 @@
 //! The way of an adapter from the kernel's driver to `vfio-pci`, and back.
 
+use super::candidate::preferred;
 use super::refusal::LENDER;
 use super::{Candidate, Root, link_name};
 use std::fmt;
@@ -156,26 +157,44 @@ impl Takeover {
         }
     }
 
-    /// Gives it back to the driver that had it, when nobody has it any more: also to `vfio-pci`, where another process waits for that.
+    /// Gives it back to the driver that had it. Whoever has it must have let it go: the kernel resets no adapter that is waited for.
     ///
     /// # Errors
     /// [`TakeoverError`]
     pub fn give_back(&self, root: &Root) -> Result<(), TakeoverError> {
-        let device = root.device(&self.address);
-        write(&device.join("driver_override"), self.previous_override.as_deref().unwrap_or(NONE))?;
-        let driver = link_name(&device.join("driver"));
-        // The lender takes until the adapter has been let go, and reset.
-        let is_unbound = driver.as_deref() == Some(LENDER) || driver != self.previous;
-        if let Some(driver) = driver.as_deref().filter(|_| is_unbound) {
-            write(&root.path("sys/bus/pci/drivers").join(driver).join("unbind"), &self.address)?;
+        let driver = link_name(&root.device(&self.address).join("driver"));
+        let bound = if driver == self.previous { Ok(()) } else { self.bind_again(root, driver.as_deref()) };
+        let restored = self.prefer(root, self.previous_override.as_deref());
+        bound.and(restored)
+    }
+
+    fn bind_again(&self, root: &Root, driver: Option<&str>) -> Result<(), TakeoverError> {
+        // Only a driver that is preferred, or none is, can be bound: the one that had it may have got it before another was preferred.
+        self.prefer(root, self.previous.as_deref())?;
+        driver.map_or(Ok(()), |driver| self.unbind(root, driver))?;
+        let Some(previous) = &self.previous else { return Ok(()) };
+        write(&root.path("sys/bus/pci/drivers").join(previous).join("bind"), &self.address)?;
+        expect(root, &self.address, Some(previous))
+    }
+
+    /// Sets its `driver_override`, if it is another.
+    fn prefer(&self, root: &Root, driver: Option<&str>) -> Result<(), TakeoverError> {
+        let file = root.device(&self.address).join("driver_override");
+        match preferred(root, &self.address) {
+            Ok(now) if now.as_deref() == driver => Ok(()),
+            _ => write(&file, driver.unwrap_or(NONE)),
         }
-        if let Some(previous) = &self.previous {
-            if is_unbound {
-                write(&root.path("sys/bus/pci/drivers").join(previous).join("bind"), &self.address)?;
+    }
+
+    fn unbind(&self, root: &Root, driver: &str) -> Result<(), TakeoverError> {
+        let unbound = write(&root.path("sys/bus/pci/drivers").join(driver).join("unbind"), &self.address);
+        match unbound {
+            // Somebody has just done that.
+            Err(_) if link_name(&root.device(&self.address).join("driver")).as_deref() != Some(driver) => {
+                Ok(())
             }
-            expect(root, &self.address, Some(previous))?;
+            unbound => unbound,
         }
-        Ok(())
     }
 }
 
