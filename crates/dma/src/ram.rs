@@ -1,6 +1,7 @@
 //! Memory that adapters and processors share: bytes at addresses, without a machine.
 
 use crate::{FRAME_BYTES, Memory, MemoryAddress};
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes of a word.
@@ -11,17 +12,22 @@ pub(crate) type TablePage = [AtomicU64; (FRAME_BYTES / WORD) as usize];
 
 /// A stretch of memory, which any thread may read and write, and an adapter too. Words are read and written whole; what is longer
 /// may be seen half-way by others, as in a real machine.
-#[derive(Debug)]
 pub struct Ram {
     base: MemoryAddress,
     words: Words,
 }
 
-#[derive(Debug)]
+/// Where it is, not what is in it.
+impl fmt::Debug for Ram {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Ram").field("base", &self.base).field("bytes", &self.bytes()).finish()
+    }
+}
+
 enum Words {
     /// At addresses of a model's own.
     Modelled(Box<[AtomicU64]>),
-    /// At their addresses in this process, where VFIO finds them.
+    /// At their addresses in this process, where VFIO finds them, or in the machine.
     #[cfg(target_os = "linux")]
     Process(crate::pages::Pages),
 }

@@ -65,6 +65,12 @@ fn what_can_not_be_is_told_and_nothing_is_written() {
     check(&["blk", "read", word(&disk), "--first", "4"], "block 4; the disk has 4");
     check(&["blk", "read", word(&disk), "--first", "3", "--blocks", "2"], "2 blocks from 3; the disk has 4");
     check(&["blk", "read", "/no/such/disk"], "/no/such/disk");
+    check(&["blk", "read", "nosuch"], "no file nosuch, and it is no address");
+    check(&["blk", "read", word(&odd)], "is shorter than one block of 4096 bytes");
+    check(&["blk", "read", word(&disk), "--take"], "is a file: only an adapter is taken");
+    check(&["blk", "read", word(&disk), "-o", word(&disk)], "is what is read from");
+    check(&["blk", "read", word(&disk), "-o", word(folder.path())], "it is a folder");
+    check(&["blk", "list", "--root", "/no/such/tree"], "no folder /no/such/tree");
     check(&["blk", "read", word(&disk), "-o", "/no/such/folder/file"], "can't write /no/such/folder/file");
     let none = "0000:77:00.0 is no NVMe controller of this host; `iotoll blk list` names them";
     check(&["blk", "read", "0000:77:00.0", "--take"], none);

@@ -136,6 +136,8 @@ pub struct Controller {
     pairs_max: u16,
     /// Memory of queues by their numbers, which is the controller's until it has deleted them.
     mapped: BTreeMap<u16, Vec<Coherent>>,
+    /// Memory and queues, by their numbers, that commands which have not ended well left with the controller. It lets go of them when it is reset.
+    left: (Vec<Buffer>, Vec<u16>),
     bill: Bill,
     admin_limit: Duration,
 }
@@ -163,6 +165,7 @@ impl Controller {
             namespaces: Vec::new(),
             pairs_max: 0,
             mapped: BTreeMap::from([(0, memory)]),
+            left: (Vec::new(), Vec::new()),
             bill,
             admin_limit: ADMIN_LIMIT,
         };
@@ -225,12 +228,21 @@ impl Controller {
         let buffer = self.allocate(STRUCTURE_BYTES as u64)?;
         let mut structure = [0; STRUCTURE_BYTES];
         let done = self.administer(what, command([buffer.0.at.0, 0]));
-        // A controller that may still write keeps its memory.
         if matches!(done, Ok(_) | Err(NvmeError::Refused { .. })) {
             self.ram.read(buffer.memory(), &mut structure)?;
             self.free(buffer)?;
+        } else {
+            // It may still write.
+            self.left.0.push(buffer);
         }
         done.map(|_| structure)
+    }
+
+    /// Takes back what was left with the controller, which reaches nothing any more.
+    pub(crate) fn take_back_what_was_left(&mut self) -> Result<(), NvmeError> {
+        let (buffers, queues) = std::mem::take(&mut self.left);
+        buffers.into_iter().try_for_each(|buffer| self.free(buffer))?;
+        queues.into_iter().try_for_each(|number| self.give_back(number))
     }
 
     /// Carries out an admin command, and waits for it.
@@ -301,7 +313,10 @@ impl Controller {
         let (place, memory) = allocate(&self.mapper, options, number, self.capabilities, &mut self.bill)?;
         // From here on it may be the controller's, whatever it answers.
         self.mapped.insert(number, memory);
-        self.create(place)?;
+        if let Err(error) = self.create(place) {
+            self.left.1.push(number);
+            return Err(error);
+        }
         Ok(QueuePair::new(Arc::clone(&self.link), Arc::clone(&self.ram), place))
     }
 
@@ -317,7 +332,7 @@ impl Controller {
     /// Has the controller let a queue pair go, with all that is under way in it, and takes its memory back.
     ///
     /// # Errors
-    /// [`NvmeError`]; then its memory stays the controller's.
+    /// [`NvmeError`]; then its memory stays the controller's until that is reset.
     pub fn delete(&mut self, queue: QueuePair) -> Result<(), NvmeError> {
         let number = queue.place.number;
         let commands = [
@@ -329,7 +344,10 @@ impl Controller {
                 Ok(_) => {}
                 // It was reset since, and has no such queue any more.
                 Err(NvmeError::Refused { status, .. }) if is_no_queue(status) => {}
-                Err(error) => return Err(error),
+                Err(error) => {
+                    self.left.1.push(number);
+                    return Err(error);
+                }
             }
         }
         drop(queue);

@@ -35,6 +35,7 @@ impl Controller {
     pub fn reset(&mut self) -> Result<(), NvmeError> {
         self.link.forget();
         disable(self.link.registers(), self.capabilities)?;
+        self.take_back_what_was_left()?;
         self.admin.abandon();
         self.admin.clear()?;
         self.admin.begin_again()?;

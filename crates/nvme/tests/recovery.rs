@@ -151,6 +151,34 @@ fn a_queue_that_was_forgotten_is_deleted() {
     assert_eq!(bench.controller.queue_pair(4).unwrap().number(), 1);
 }
 
+/// Commands that a failed controller does not answer leave memory with it, and numbers of queues: a reset brings them back.
+#[test]
+fn what_a_failed_controller_has_comes_back_with_a_reset() {
+    let mut bench = bench();
+    let disk = disk(&bench);
+    let held = |bench: &support::Bench| bench.controller.bill().mappings - bench.controller.bill().unmappings;
+    let [mut queue, other] = [0; 2].map(|_| bench.controller.queue_pair(4).unwrap());
+    let before = held(&bench);
+    for _ in 0..3 {
+        bench.emulated.fail(bench.emulated.commands(), Fault::Fatal);
+        queue.flush(&disk).unwrap();
+        queue.ring();
+        assert!(bench.controller.queue_pair(4).is_err());
+        bench.controller.error_log().unwrap_err();
+        assert!(held(&bench) > before);
+        bench.controller.reset().unwrap();
+        assert_eq!(bench.controller.renew(&mut queue).unwrap(), 1);
+        assert_eq!(poll(&mut queue).len(), 1);
+        assert_eq!(held(&bench), before);
+    }
+    bench.emulated.fail(bench.emulated.commands(), Fault::Fatal);
+    queue.flush(&disk).unwrap();
+    queue.ring();
+    bench.controller.delete(other).unwrap_err();
+    bench.controller.reset().unwrap();
+    assert_eq!(bench.controller.queue_pair(4).unwrap().number(), 2);
+}
+
 /// A queue for which there is no memory takes none.
 #[test]
 fn a_queue_without_memory_takes_none() {
