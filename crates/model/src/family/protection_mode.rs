@@ -290,9 +290,9 @@ mod tests {
             let pairs = two[0].points.iter().zip(&two[1].points);
             assert!(pairs.into_iter().all(|(large, small)| small.1 < 1.01 * large.1), "{two:?}");
         }
-        // The lock limits the last: a mapping of 4 KiB in 4 us and what goes with it.
+        // The lock limits the last: a mapping of 4 KiB in 4 us and what goes with it. What is sent may be a little ahead of what is taken back.
         let least = lines[2].points[2].1;
         let most = 4096.0 * 8.0 / 4000.0;
-        assert!((0.8 * most..most).contains(&least), "{least} of {most}");
+        assert!((0.8 * most..1.03 * most).contains(&least), "{least} of {most}");
     }
 }
