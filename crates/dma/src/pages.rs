@@ -2,7 +2,6 @@
 
 #![allow(unsafe_code, reason = "memory is asked of the operating system, and adapters write to it")]
 
-use crate::pinned::Pin;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use std::ffi::c_void;
 use std::io;
@@ -15,8 +14,6 @@ use std::sync::atomic::AtomicU64;
 pub(crate) struct Pages {
     first: NonNull<AtomicU64>,
     words: usize,
-    /// What keeps them where they are in memory. It is let go after them.
-    pin: Option<Pin>,
 }
 
 // SAFETY: the pages are this value's alone, wherever it goes; what is in them are atomic words.
@@ -38,17 +35,7 @@ impl Pages {
 
     /// Zeroed pages that were just mapped, which are this value's from now on.
     pub(crate) fn at(first: *mut c_void, bytes: usize) -> Option<Self> {
-        Some(Self { first: NonNull::new(first.cast())?, words: bytes / size_of::<AtomicU64>(), pin: None })
-    }
-
-    /// Keeps what keeps them in their place.
-    pub(crate) fn hold(&mut self, pin: Pin) {
-        self.pin = Some(pin);
-    }
-
-    /// What keeps them in their place, if anything does.
-    pub(crate) fn pin(&self) -> Option<&Pin> {
-        self.pin.as_ref()
+        Some(Self { first: NonNull::new(first.cast())?, words: bytes / size_of::<AtomicU64>() })
     }
 }
 

@@ -87,8 +87,8 @@ impl Pin {
     }
 }
 
-/// At least `bytes`, and where they begin in memory.
-pub(crate) fn pinned(bytes: u64) -> Result<(Pages, MemoryAddress), PinError> {
+/// At least `bytes`, where they begin in memory, and what keeps them there.
+pub(crate) fn pinned(bytes: u64) -> Result<(Pages, MemoryAddress, Pin), PinError> {
     if !cfg!(target_arch = "x86_64") {
         return Err(PinError::OtherArchitecture);
     }
@@ -138,14 +138,14 @@ impl Huge {
     }
 
     /// Maps some of the pages one after the other, pins them, and frees the others.
-    fn keep(self, run: &[usize]) -> Result<(Pages, MemoryAddress), PinError> {
+    fn keep(self, run: &[usize]) -> Result<(Pages, MemoryAddress, Pin), PinError> {
         let pages = self.mapping.len() * size_of::<u64>() / HUGE_BYTES;
         for page in (0..pages).filter(|page| !run.contains(page)) {
             let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
             fallocate(&self.file, hole, (page * HUGE_BYTES) as u64, HUGE_BYTES as u64)
                 .map_err(system("freeing huge pages"))?;
         }
-        let mut kept = in_order(&self.file, run).map_err(system("mapping huge pages"))?;
+        let kept = in_order(&self.file, run).map_err(system("mapping huge pages"))?;
         drop(self.mapping);
         let ring = pin(&kept).map_err(PinError::Unpinned)?;
         // Only from now on do they stay: to be pinned, a page may have been moved.
@@ -153,8 +153,7 @@ impl Huge {
         let follow = |pair: &[u64]| pair[0] + HUGE_BYTES as u64 == pair[1];
         let first = places.first().filter(|_| places.windows(2).all(follow));
         let first = MemoryAddress(*first.ok_or(PinError::Scattered { pages: run.len() })?);
-        kept.hold(Pin { files: [self.file, ring] });
-        Ok((kept, first))
+        Ok((kept, first, Pin { files: [self.file, ring] }))
     }
 }
 

@@ -9,7 +9,8 @@ mod sheets;
 
 use sheets::sheets;
 use std::fmt::Write;
-use std::{fs, path::Path};
+use std::fs;
+use std::path::{Path, PathBuf};
 use toll::{Event, Toll, TollSheet, grouped};
 
 /// Ways to read 4 KiB: words, workload.
@@ -71,7 +72,7 @@ merged.
 
     iotoll lab run x86-vtd-user x86-vtd-strict x86-vtd-strict-ways -o data/tolls
     IOTOLL_UPDATE=1 cargo test -p report --test nvme_tolls                   # this page, from the sheets
-    iotoll lab run x86-vtd-user --workload nvme-read-4k-user-32 --flame user.svg
+    iotoll lab run x86-vtd-user --flame docs/nvme-tolls/flame.svg            # without the loop's
 
 **Result.** Per read, medians: instructions, and how often each event happened.
 
@@ -151,6 +152,27 @@ fn aims(sheets: &[TollSheet]) -> String {
     )
 }
 
+/// Where the library's instructions are, as one run drew it.
+fn flames(sheets: &[TollSheet]) -> String {
+    let mut text = "\nWhere the library's instructions are, one at a time and of a batch. rustc puts most functions into those that call them; what is left is\n\
+                    `batch`, the loop that submits and takes what is done.\n"
+        .to_owned();
+    for (words, workload) in LIBRARYS {
+        let file = format!("nvme-tolls/flame-{USER}-{workload}.svg");
+        let drawn = fs::read_to_string(docs().join(&file)).unwrap();
+        let toll = toll(sheets, USER, workload).unwrap();
+        let title = format!("{workload} on {USER}, Linux 6.1");
+        let instructions = format!(": {} instructions", grouped(toll.instructions.median));
+        assert!(drawn.contains(&title) && drawn.contains(&instructions), "{file} is stale");
+        writeln!(text, "\n![{words}, by function]({file})").unwrap();
+    }
+    text
+}
+
+fn docs() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
+}
+
 /// Instructions of the kernel's ways, by road.
 fn roads(sheets: &[TollSheet]) -> String {
     let mut table = format!(
@@ -172,8 +194,9 @@ fn roads(sheets: &[TollSheet]) -> String {
 #[test]
 fn the_page_is_what_the_sheets_say() {
     let sheets = sheets();
-    let page = format!("{HEAD}{}{}{}{LIMITS}", ways(&sheets), aims(&sheets), roads(&sheets));
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/nvme-tolls.md");
+    let page =
+        format!("{HEAD}{}{}{}{}{LIMITS}", ways(&sheets), aims(&sheets), flames(&sheets), roads(&sheets));
+    let path = docs().join("nvme-tolls.md");
     if std::env::var_os("IOTOLL_UPDATE").is_some() {
         fs::write(&path, &page).unwrap();
     }
