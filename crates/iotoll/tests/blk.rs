@@ -97,3 +97,22 @@ fn controllers_of_a_tree_are_listed_with_what_speaks_against_them() {
     assert_eq!(document["adapters"][0]["disks"][0]["name"], "nvme0n1");
     assert_eq!(document["adapters"][0]["refusals"].as_array().unwrap().len(), 1);
 }
+
+/// What waits to give an adapter back acts only on what was taken, and when who has it has let it go or is dead.
+#[test]
+fn only_what_was_taken_is_given_back() {
+    let give_back = |said: &'static str, parent: u32| {
+        let words = ["blk", "give-back", "0000:77:00.0", "nvme", "-", &parent.to_string()].map(str::to_owned);
+        let output = Command::cargo_bin("iotoll").unwrap().args(words).write_stdin(said).output().unwrap();
+        (String::from_utf8_lossy(&output.stderr).into_owned(), output.status.code())
+    };
+    let here = std::process::id();
+    for said in ["", "let go\n"] {
+        assert_eq!(give_back(said, here), (String::new(), Some(0)));
+    }
+    // There is no such adapter, so that it can't succeed. A parent that is another process by now has died.
+    for (said, parent) in [("taken\nlet go\n", here), ("taken\n", 1 << 22)] {
+        let (told, status) = give_back(said, parent);
+        assert!(told.contains("0000:77:00.0 was not given back") && status == Some(2), "{told}");
+    }
+}

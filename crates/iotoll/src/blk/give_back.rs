@@ -1,7 +1,7 @@
 //! `iotoll blk give-back`: waits until its standard input ends, and gives an adapter back to the kernel's driver. The end comes when who started
 //! it closes it, or dies.
 
-use super::guardian::LET_GO;
+use super::guardian::{LET_GO, TAKEN};
 use crate::cli::BlkGiveBack;
 use crate::output::{self, Outcome};
 use anyhow::Context;
@@ -28,8 +28,8 @@ pub(super) fn run(args: &BlkGiveBack) -> anyhow::Result<Outcome> {
     let _ = std::fs::write("/proc/self/oom_score_adj", "-1000");
     let mut said = String::new();
     let _ = std::io::stdin().read_to_string(&mut said);
-    if said.is_empty() {
-        // Nothing was taken.
+    if !said.starts_with(TAKEN) {
+        // Nothing was.
         return Ok(Outcome::Fine);
     }
     if !said.ends_with(LET_GO) {
