@@ -11,7 +11,7 @@ use lab::kernel::{Kernel, KernelChoice, Series};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::{Guest, cache, skip};
+use support::{Guest, cache, skip, ubuntu_kernel};
 
 const DISK_BYTES: usize = 16 << 20;
 const UNTOUCHED: u8 = 0xee;
@@ -40,6 +40,12 @@ impl Disk<'_> {
         };
         format!("{backend} -device nvme,serial=disk{slot},drive=disk{slot},addr={slot}")
     }
+}
+
+fn disk_file(folder: &Path, name: &str) -> PathBuf {
+    let path = folder.join(name);
+    fs::write(&path, vec![UNTOUCHED; DISK_BYTES]).unwrap();
+    path
 }
 
 /// Without what debuggers want: the guest unpacks it into memory.
@@ -101,11 +107,7 @@ fn disks_are_refused_driven_and_given_back() {
     let Some((cache, kernel)) = kernel() else { return };
     let folder = tempfile::tempdir().unwrap();
     let program = stripped(folder.path());
-    let file = |name: &str| {
-        let path = folder.path().join(name);
-        fs::write(&path, vec![UNTOUCHED; DISK_BYTES]).unwrap();
-        path
-    };
+    let file = |name: &str| disk_file(folder.path(), name);
     // Once an error that goes away, for ever one at a place each, and once a flush that fails.
     let errors = "driver=blkdebug,inject-error.0.event=none,inject-error.0.iotype=read,inject-error.0.once=on,inject-error.0.sector=900,\
                   inject-error.1.event=none,inject-error.1.iotype=read,inject-error.1.sector=2000,\
@@ -269,9 +271,7 @@ fn without_an_iommu_nothing_is_driven() {
     let Some((cache, kernel)) = kernel() else { return };
     let folder = tempfile::tempdir().unwrap();
     let program = stripped(folder.path());
-    let file = folder.path().join("disk");
-    fs::write(&file, vec![UNTOUCHED; DISK_BYTES]).unwrap();
-    let disk = Disk { slot: 5, file, manner: "" };
+    let disk = Disk { slot: 5, file: disk_file(folder.path(), "disk"), manner: "" };
     let script = format!(
         "about() {{ echo \"case: $1\"; }}\nsleep 2\nabout none\niotoll blk read {A} --take --blocks 1\ndriver {A}\n\
          about accepted\niotoll blk read {A} --take --accept-no-iommu --blocks 1\ndriver {A}\nabout end\n"
@@ -299,18 +299,10 @@ fn without_an_iommu_nothing_is_driven() {
 #[test]
 fn without_an_iommu_a_disk_is_driven_if_that_is_accepted() {
     let Some(cache) = cache() else { return };
-    let ubuntu = cache.root().join("ubuntu");
-    if !ubuntu.join("modules").exists() {
-        return skip("no kernel with no-IOMMU mode; crates/lab/tests/kernel/fetch_ubuntu.sh fetches one");
-    }
-    let kernel = Kernel::of_user(Arch::X86, &ubuntu.join("vmlinuz"), &ubuntu.join("modules")).unwrap();
+    let Some(kernel) = ubuntu_kernel(&cache, "no-IOMMU mode") else { return };
     let folder = tempfile::tempdir().unwrap();
     let program = stripped(folder.path());
-    let file = |name: &str| {
-        let path = folder.path().join(name);
-        fs::write(&path, vec![UNTOUCHED; DISK_BYTES]).unwrap();
-        path
-    };
+    let file = |name: &str| disk_file(folder.path(), name);
     let a = Disk { slot: 5, file: file("a"), manner: "" };
     let slow = Disk { slot: 7, file: file("slow"), manner: ",throttling.iops-total=50" };
     let script = format!(

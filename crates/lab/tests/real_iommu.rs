@@ -18,7 +18,7 @@ use lab::{
     kernel::{Cache, Kernel, KernelChoice, Series},
 };
 use std::env;
-use support::{Guest, WAY, cache, skip};
+use support::{Guest, WAY, cache, skip, ubuntu_kernel};
 
 /// Where the educational device is.
 const ADAPTER: &str = "0000:00:04.0";
@@ -42,11 +42,7 @@ fn an_adapter_does_dma_through_vfio() {
 #[test]
 fn an_adapter_does_dma_through_iommufd_and_vfio_of_a_newer_kernel() {
     let Some(cache) = cache() else { return };
-    let folder = cache.root().join("ubuntu");
-    if !folder.join("modules").exists() {
-        return skip("no kernel with iommufd; crates/lab/tests/kernel/fetch_ubuntu.sh fetches one");
-    }
-    let kernel = Kernel::of_user(Arch::X86, &folder.join("vmlinuz"), &folder.join("modules")).unwrap();
+    let Some(kernel) = ubuntu_kernel(&cache, "iommufd") else { return };
     check(&cache, &kernel, &["vfio_pci", "vfio_iommu_type1", "iommufd"], &["vfio", "iommufd"]);
 }
 

@@ -21,7 +21,7 @@ use lab::{
     kernel::{Cache, Kernel, KernelChoice, Series},
 };
 use std::{env, fs};
-use support::{Guest, WAY, cache, skip};
+use support::{Guest, WAY, cache, skip, ubuntu_kernel};
 
 /// Where the controller is.
 const ADAPTER: &str = "0000:00:05.0";
@@ -56,11 +56,7 @@ fn a_disk_is_written_through_vfio_and_given_back() {
 #[test]
 fn a_disk_is_written_through_iommufd() {
     let Some(cache) = cache() else { return };
-    let folder = cache.root().join("ubuntu");
-    if !folder.join("modules").exists() {
-        return skip("no kernel with iommufd; crates/lab/tests/kernel/fetch_ubuntu.sh fetches one");
-    }
-    let kernel = Kernel::of_user(Arch::X86, &folder.join("vmlinuz"), &folder.join("modules")).unwrap();
+    let Some(kernel) = ubuntu_kernel(&cache, "iommufd") else { return };
     check(&cache, &kernel, &["vfio_pci", "vfio_iommu_type1", "iommufd", "nvme"], &["iommufd"]);
 }
 

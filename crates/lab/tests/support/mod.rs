@@ -1,6 +1,7 @@
 //! A guest that runs this test program itself, with the libraries that it was linked with: its one test that is ignored elsewhere.
 
 use lab::{
+    Arch,
     guest::{Initramfs, PlacedFile, initramfs::module_path, libraries::libraries},
     kernel::{Cache, Kernel, Module, ModuleTree, busybox},
     qemu::{self, Limits, QemuError},
@@ -52,6 +53,17 @@ pub(crate) fn cache() -> Option<Cache> {
         return None;
     }
     Some(Cache::of_environment().unwrap())
+}
+
+/// Ubuntu's kernel, which has of VFIO what Debian's leaves out; without one it is said that `what` was not looked at.
+#[allow(dead_code, reason = "not all who have guests want it")]
+pub(crate) fn ubuntu_kernel(cache: &Cache, what: &str) -> Option<Kernel> {
+    let folder = cache.root().join("ubuntu");
+    if !folder.join("modules").exists() {
+        skip(&format!("no kernel with {what}; crates/lab/tests/kernel/fetch_ubuntu.sh fetches one"));
+        return None;
+    }
+    Some(Kernel::of_user(Arch::X86, &folder.join("vmlinuz"), &folder.join("modules")).unwrap())
 }
 
 impl Guest<'_> {
