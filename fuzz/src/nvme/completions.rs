@@ -16,6 +16,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 const STEPS_MAX: usize = 64;
+/// That an admin command has.
+const LIMIT: Duration = Duration::from_millis(2);
 /// The adapter is gone after so many looks at its status: nobody waits for it longer.
 const LOOKS_MAX: u32 = 300;
 /// And after so many commands.
@@ -31,7 +33,7 @@ pub fn nvme_completions(data: &[u8]) {
     let Some(room) = Room::new() else { return };
     let liar = Arc::new(Liar::new(room.adapter, lies));
     let Ok(mut controller) = Controller::open(liar, room.mapper, room.ram) else { return };
-    controller.wait_at_most(Duration::from_millis(2));
+    controller.wait_at_most(LIMIT);
     let mut input = Unstructured::new(steps);
     let mut driver = Driver {
         controller: Arc::new(Mutex::new(controller)),
@@ -81,7 +83,7 @@ impl Driver {
                 pair.tick();
                 if let Some(tag) = pair.overdue(1).next() {
                     let mut controller = self.controller.lock().unwrap_or_else(PoisonError::into_inner);
-                    let _ = controller.abort(pair, tag);
+                    let _ = controller.abort(pair, tag, LIMIT);
                 }
             }
             5 => {
