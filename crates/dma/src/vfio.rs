@@ -32,6 +32,7 @@ mod way;
 pub use book::ByKernel;
 pub use device::{Device, Region};
 pub use error::VfioError;
+pub use group::MADE_UP_GROUP;
 pub use interrupt::Interrupt;
 pub use iommufd::{AddressSpace, Iommufd};
 pub use no_iommu::open_without_iommu;

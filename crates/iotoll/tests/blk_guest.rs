@@ -88,12 +88,18 @@ fn head(program: &Path) -> String {
     format!(
         "export PATH=/bin:/sbin NO_COLOR=1\nbusybox mkdir -p /sbin /mnt /etc\necho 'nobody:x:65534:65534::/:/bin/sh' > /etc/passwd\n\
          for tool in $(busybox --list); do [ -e /bin/$tool ] || busybox ln -s busybox /bin/$tool; done\n\
-         iotoll() {{ {} \"$@\"; echo \"status $?\"; }}\n\
-         driver() {{ basename $(readlink /sys/bus/pci/devices/$1/driver); }}\n\
+         iotoll() {{ {program} \"$@\"; echo \"status $?\"; }}\n\
+         about() {{ echo \"case: $1\"; }}\n\
+         driver() {{ basename $(readlink /sys/bus/pci/devices/$1/driver || echo none); }}\n\
          disk() {{ echo /dev/$(ls /sys/bus/pci/devices/$1/nvme/nvme*/ | grep -x 'nvme[0-9]*n1'); }}\n\
+         lent() {{ while [ \"$(driver $1)\" != vfio-pci ]; do usleep 20000; done; }}\n\
+         killed() {{ slot=$1; delay=$2; shift 2; {program} blk write $slot \"$@\" --first {FIRST} -i /tmp/data & writer=$!; lent $slot; sleep $delay; \
+         kill -9 $writer; wait $writer; echo \"killed $?\"; }}\n\
+         same() {{ dd if=$(disk $1) bs=512 skip={FIRST} count={blocks} 2>/dev/null | cmp - /tmp/data && echo the kernel reads the same; }}\n\
          keeper() {{ (cd /proc; for process in [0-9]*; do grep -q give-back $process/cmdline 2>/dev/null && echo $process; done); }}\n\
          back() {{ while [ \"$(driver $1)\" != nvme ] || [ ! -e \"$(disk $1)\" ]; do usleep 20000; done; echo \"back with $(driver $1)\"; }}\n",
-        program.display()
+        program = program.display(),
+        blocks = WRITTEN_BYTES / 512,
     )
 }
 
@@ -124,8 +130,7 @@ fn disks_are_refused_driven_and_given_back() {
         "-device intel-iommu,intremap=on {devices} -device pcie-root-port,id=root_port,addr=8 {shared_device} -device e1000e,bus=root_port,addr=0.1"
     );
     let script = format!(
-        r#"about() {{ echo "case: $1"; }}
-head -c {WRITTEN_BYTES} /dev/urandom > /tmp/data
+        r#"head -c {WRITTEN_BYTES} /dev/urandom > /tmp/data
 sleep 2
 about list
 iotoll blk list
@@ -150,17 +155,13 @@ iotoll blk read {SHARED} --take --blocks 1
 about write
 iotoll blk write {A} --take --first {FIRST} -i /tmp/data
 back {A}
-dd if=$(disk {A}) bs=512 skip={FIRST} count={blocks} 2>/dev/null | cmp - /tmp/data && echo the kernel reads the same
+same {A}
 about log
 iotoll blk log {A} --take
 about killed
 back {A}
 for delay in 1 2; do
-    {program} blk write {SLOW} --take --first {FIRST} -i /tmp/data &
-    writer=$!
-    while [ "$(driver {SLOW})" != vfio-pci ]; do usleep 20000; done
-    sleep $delay
-    kill -9 $writer; wait $writer; echo "killed $?"
+    killed {SLOW} $delay --take
     back {SLOW}
 done
 about preferred
@@ -173,7 +174,7 @@ back {A}
 about "nobody to give it back"
 (iotoll blk write {SLOW} --take --first {FIRST} -i /tmp/data) &
 writer=$!
-while [ "$(driver {SLOW})" != vfio-pci ]; do usleep 20000; done
+lent {SLOW}
 kill -9 $(keeper); wait $writer
 back {SLOW}
 about "errors that go away"
@@ -185,7 +186,7 @@ iotoll blk write {FAILING} --take --first 3900 -i /tmp/data
 about timeouts
 iotoll blk write {SLOW} --take --first {FIRST} -i /tmp/data --timeout-ms 400
 back {SLOW}
-dd if=$(disk {SLOW}) bs=512 skip={FIRST} count={blocks} 2>/dev/null | cmp - /tmp/data && echo the kernel reads the same
+same {SLOW}
 about resets
 head -c 1572864 /tmp/data > /tmp/some
 iotoll blk write {SLOW} --take --first {FIRST} -i /tmp/some --timeout-ms 200
@@ -199,7 +200,6 @@ iotoll bench blk {A} --take --depth 1,8 --rounds 2 --round-ms 100 2> /tmp/told; 
 about end
 dmesg | grep -e 'DMAR: .DMA' && echo BLOCKED
 "#,
-        blocks = WRITTEN_BYTES / 512,
         program = program.display(),
     );
     let guest = Guest {
@@ -273,7 +273,7 @@ fn without_an_iommu_nothing_is_driven() {
     let program = stripped(folder.path());
     let disk = Disk { slot: 5, file: disk_file(folder.path(), "disk"), manner: "" };
     let script = format!(
-        "about() {{ echo \"case: $1\"; }}\nsleep 2\nabout none\niotoll blk read {A} --take --blocks 1\ndriver {A}\n\
+        "sleep 2\nabout none\niotoll blk read {A} --take --blocks 1\ndriver {A}\n\
          about accepted\niotoll blk read {A} --take --accept-no-iommu --blocks 1\ndriver {A}\nabout end\n"
     );
     let guest = Guest {
@@ -306,10 +306,8 @@ fn without_an_iommu_a_disk_is_driven_if_that_is_accepted() {
     let a = Disk { slot: 5, file: file("a"), manner: "" };
     let slow = Disk { slot: 7, file: file("slow"), manner: ",throttling.iops-total=50" };
     let script = format!(
-        r#"about() {{ echo "case: $1"; }}
-free() {{ grep HugePages_Free /proc/meminfo; }}
+        r#"free() {{ grep HugePages_Free /proc/meminfo; }}
 all_free() {{ until free | grep -q 20; do usleep 20000; done; echo all are free; }}
-bound() {{ basename $(readlink /sys/bus/pci/devices/$1/driver || echo none); }}
 lend() {{
     echo vfio-pci > /sys/bus/pci/devices/$1/driver_override
     echo $1 > /sys/bus/pci/drivers/nvme/unbind
@@ -339,15 +337,11 @@ driver {A}
 about write
 iotoll blk write {A} --take --accept-no-iommu --first {FIRST} -i /tmp/data
 back {A}
-dd if=$(disk {A}) bs=512 skip={FIRST} count={blocks} 2>/dev/null | cmp - /tmp/data && echo the kernel reads the same
+same {A}
 all_free
 about killed
 for delay in 1 2; do
-    {program} blk write {SLOW} --take --accept-no-iommu --first {FIRST} -i /tmp/data &
-    writer=$!
-    while [ "$(bound {SLOW})" != vfio-pci ]; do usleep 20000; done
-    sleep $delay
-    kill -9 $writer; wait $writer; echo "killed $?"
+    killed {SLOW} $delay --take --accept-no-iommu
     back {SLOW}
     all_free
 done
@@ -355,13 +349,13 @@ about kept
 mkdir /frozen && mount -t cgroup2 none /frozen && mkdir /frozen/keeper
 {program} blk write {SLOW} --take --accept-no-iommu --first {FIRST} -i /tmp/data &
 writer=$!
-while [ "$(bound {SLOW})" != vfio-pci ]; do usleep 20000; done
+lent {SLOW}
 sleep 1
 echo $(keeper) > /frozen/keeper/cgroup.procs
 echo 1 > /frozen/keeper/cgroup.freeze
 kill -9 $writer; wait $writer; echo "killed $?"
 sleep 1
-bound {SLOW}
+driver {SLOW}
 free
 echo 0 > /frozen/keeper/cgroup.freeze
 back {SLOW}
@@ -369,7 +363,7 @@ all_free
 about shared
 (iotoll blk write {SLOW} --take --accept-no-iommu --first {FIRST} -i /tmp/data) &
 writer=$!
-while [ "$(bound {SLOW})" != vfio-pci ]; do usleep 20000; done
+lent {SLOW}
 sleep 1
 iotoll blk read {SLOW} --accept-no-iommu --blocks 1
 wait $writer
@@ -387,7 +381,7 @@ reader=$!
 sleep 1
 kill -9 $reader; wait $reader; echo "killed $?"
 all_free
-until [ "$(bound {SLOW})" = vfio-pci ]; do usleep 20000; done
+lent {SLOW}
 echo let go
 about measured
 iotoll bench blk {A} --accept-no-iommu --depth 1,8 --rounds 2 --round-ms 100 2> /tmp/told; cat /tmp/told

@@ -12,8 +12,8 @@ use vfio_bindings::bindings::vfio::{VFIO_GROUP_FLAGS_VIABLE, vfio_group_status};
 const SET_CONTAINER: u8 = 104;
 const GET_DEVICE_FD: u8 = 106;
 
-/// The name of groups that VFIO makes up (`drivers/vfio/group.c`).
-const MADE_UP: &str = "vfio-noiommu";
+/// The name of groups that VFIO makes up for adapters without an IOMMU (`drivers/vfio/group.c`).
+pub const MADE_UP_GROUP: &str = "vfio-noiommu";
 
 /// A group that this process has.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl Group {
     /// The group that VFIO makes up for an adapter without an IOMMU, if the kernel was told to (`enable_unsafe_noiommu_mode`).
     pub(super) fn made_up(adapter: &str) -> Result<Self, VfioError> {
         let name = std::fs::read_to_string(sysfs(adapter).join("iommu_group/name")).unwrap_or_default();
-        if name.trim() != MADE_UP {
+        if name.trim() != MADE_UP_GROUP {
             return Err(VfioError::NoMadeUpGroup { adapter: adapter.to_owned() });
         }
         let number = number(adapter)?;

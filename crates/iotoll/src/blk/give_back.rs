@@ -37,8 +37,8 @@ pub(super) fn run(args: &BlkGiveBack) -> anyhow::Result<Outcome> {
     }
     let takeover = Takeover::from_previous([&args.address, &args.driver, &args.driver_override]);
     takeover.give_back(&Root::default()).with_context(|| format!("{} was not given back", args.address))?;
-    if args.driver != "-" && args.driver != "vfio-pci" {
-        output::say(&format!("{} is {}'s again", args.address, args.driver));
+    if let Some(driver) = takeover.taken_from() {
+        output::say(&format!("{} is {driver}'s again", args.address));
     }
     Ok(Outcome::Fine)
 }

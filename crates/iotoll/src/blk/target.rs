@@ -45,14 +45,13 @@ impl Taken {
         refuse(&candidate.refusals(&root, accepted))?;
         // Before anything is taken: there may be none.
         let pinned = candidate.group.is_none().then(|| pinned(address, memory_bytes)).transpose()?;
-        let is_lent = candidate.driver.as_deref() == Some("vfio-pci");
         let files: Vec<BorrowedFd<'_>> = pinned.iter().filter_map(|memory| memory.pins()).flatten().collect();
-        let mut guardian = match is_lent && files.is_empty() {
+        let mut guardian = match candidate.is_lent() && files.is_empty() {
             true => None,
             false => Some(Guardian::of(Takeover::of(&candidate), &files)?),
         };
         let mut watch = || guardian.as_mut().map_or(Ok(()), Guardian::watch);
-        if is_lent {
+        if candidate.is_lent() {
             watch().map_err(TakeoverError::Tell)?;
         } else {
             Takeover::take(&root, &candidate, || {

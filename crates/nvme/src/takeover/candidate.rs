@@ -1,14 +1,14 @@
 //! An NVMe controller of this host, with its disks as the kernel has them.
 
+use super::refusal::LENDER;
 use super::usage::{self, Usage};
 use super::{Root, Unreadable, link_name, names, text};
+use dma::vfio::MADE_UP_GROUP;
 
 /// Class, subclass and interface of an NVMe controller (PCI Code and ID Assignment Specification, 1.2.2).
 const NVME_CLASS: &str = "0x010802";
 /// Class of PCI-to-PCI bridges: they may be in the group of what is behind them.
 const BRIDGE_CLASS: &str = "0x0604";
-/// The name of groups that VFIO makes up (kernel: `drivers/vfio/group.c`).
-const MADE_UP: &str = "vfio-noiommu";
 /// The kernel's block devices count in these, whatever a disk's blocks have.
 const SECTOR_BYTES: u64 = 512;
 
@@ -79,7 +79,7 @@ impl Candidate {
     fn read(root: &Root, address: &str, usages: &usage::Found) -> Result<Self, Unreadable> {
         let folder = root.device(address);
         let number = link_name(&folder.join("iommu_group")).and_then(|name| name.parse().ok());
-        let is_made_up = text(&folder.join("iommu_group/name"))?.as_deref() == Some(MADE_UP);
+        let is_made_up = text(&folder.join("iommu_group/name"))?.as_deref() == Some(MADE_UP_GROUP);
         let (group, made_up_group) = if is_made_up { (None, number) } else { (number, None) };
         let driver_override = preferred(root, address)?;
         let mut candidate = Self {
@@ -110,6 +110,11 @@ impl Candidate {
             }
         }
         Ok(candidate)
+    }
+
+    /// Whether it was lent to processes before anybody here took it.
+    pub fn is_lent(&self) -> bool {
+        self.driver.as_deref() == Some(LENDER)
     }
 
     /// All of its disks' users.

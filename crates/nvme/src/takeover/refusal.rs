@@ -149,7 +149,7 @@ impl Candidate {
         let module = root.path("sys/module/vfio");
         let mode = std::fs::read_to_string(module.join("parameters/enable_unsafe_noiommu_mode"));
         let why = match mode.as_deref().map(str::trim) {
-            Ok("Y") if self.driver.as_deref() != Some(LENDER) || self.made_up_group.is_some() => return None,
+            Ok("Y") if !self.is_lent() || self.made_up_group.is_some() => return None,
             Ok("Y") => "vfio-pci has had it since before no-IOMMU mode was on; unbind it and bind it again",
             Ok(_) => {
                 "no-IOMMU mode is off, `echo Y > /sys/module/vfio/parameters/enable_unsafe_noiommu_mode`"

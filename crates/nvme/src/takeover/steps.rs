@@ -117,6 +117,11 @@ impl Takeover {
         }
     }
 
+    /// The driver that it was taken from; none if it had none, or was lent before.
+    pub fn taken_from(&self) -> Option<&str> {
+        self.previous.as_deref().filter(|driver| *driver != LENDER)
+    }
+
     /// As three words: address, driver, override, with a hyphen for none.
     pub fn previous(&self) -> [String; 3] {
         let word = |word: &Option<String>| word.clone().unwrap_or_else(|| "-".to_owned());
