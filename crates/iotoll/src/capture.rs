@@ -15,7 +15,7 @@ pub(crate) fn run(args: &Capture) -> anyhow::Result<Outcome> {
     let files = tree.save(&mut archive).context("can't put the archive together")?;
     match args.output.as_os_str() == "-" {
         true => std::io::stdout().lock().write_all(&archive)?,
-        false => WholeFile::write(&args.output, &archive)?,
+        false => WholeFile::write_private(&args.output, &archive)?,
     }
     output::say(&format!(
         "{files} files of {} adapters, {} KiB, in {}",

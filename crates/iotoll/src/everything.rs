@@ -7,10 +7,19 @@ use crate::output::{self, Outcome};
 use crate::whole_file::WholeFile;
 use host::judge::Basis;
 use host::{Host, Inspection, Tree};
-use std::path::Path;
+use std::path::PathBuf;
 
-/// Where the page goes.
-const PAGE: &str = "report.html";
+/// Pages that one folder holds before an older one has to go.
+const PAGES_MAX: u32 = 1000;
+
+/// Where the page goes: never in place of another file.
+fn pages() -> impl Iterator<Item = PathBuf> {
+    let numbered = |number| match number {
+        1 => "report.html".into(),
+        number => format!("report-{number}.html").into(),
+    };
+    (1..=PAGES_MAX).map(numbered)
+}
 
 pub(crate) fn run() -> anyhow::Result<Outcome> {
     let host = Host::read(&Tree::live());
@@ -28,9 +37,10 @@ pub(crate) fn run() -> anyhow::Result<Outcome> {
             report::page(&inspection, made_by())
         }
     };
-    WholeFile::write(Path::new(PAGE), page.as_bytes())?;
+    let page = WholeFile::write_new(pages(), page.as_bytes())?;
     output::say(&format!(
-        "The same with a map of the adapters: {PAGE}. One adapter in full: iotoll inspect ADDRESS"
+        "The same with a map of the adapters: {}. One adapter in full: iotoll inspect ADDRESS",
+        page.display()
     ));
     Ok(Outcome::of(inspection.findings.len()))
 }

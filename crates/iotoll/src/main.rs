@@ -12,12 +12,17 @@ mod document;
 mod everything;
 mod input;
 mod inspect;
+mod interrupt;
 mod lab;
 mod model;
 mod mtrr;
 mod output;
+mod pending_file;
 mod prices;
 mod reproduce;
+#[cfg(test)]
+#[path = "../../../tests/skip.rs"]
+mod skip;
 #[cfg(feature = "sweep")]
 mod sweep;
 mod tolls;

@@ -5,7 +5,11 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+#[path = "../../../tests/skip.rs"]
+mod skip;
+
 use assert_cmd::Command;
+use skip::skip;
 use std::path::Path;
 use toll::{Event, Road, Stage, Toll, TollSheet};
 
@@ -16,7 +20,7 @@ fn iotoll() -> Command {
 fn is_off() -> bool {
     let off = std::env::var("IOTOLL_KERNEL_TESTS").is_ok_and(|value| value == "off");
     if off {
-        eprintln!("skipped: IOTOLL_KERNEL_TESTS is off");
+        skip("IOTOLL_KERNEL_TESTS=off, no guest was booted");
     }
     off
 }

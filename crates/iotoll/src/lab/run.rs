@@ -3,6 +3,7 @@
 use super::flame::{FlameFile, FlameFiles};
 use crate::cli::LabRun;
 use crate::date::today;
+use crate::interrupt;
 use crate::output::{self, Outcome};
 use crate::whole_file::WholeFile;
 use anyhow::{Context, bail};
@@ -75,10 +76,8 @@ struct Repeated {
 
 impl<'a> Session<'a> {
     fn new(args: &'a LabRun) -> anyhow::Result<Self> {
-        let stop = Arc::new(AtomicBool::new(false));
-        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-            signal_hook::flag::register(signal, Arc::clone(&stop)).context("can't wait for Ctrl-C")?;
-        }
+        // Guests are ended before the program.
+        let stop = interrupt::stop_flag().context("can't wait for Ctrl-C")?;
         if let Some(folder) = &args.output {
             std::fs::create_dir_all(folder).with_context(|| format!("can't make {}", folder.display()))?;
         }

@@ -1,34 +1,28 @@
-//! Where a sweep's parts are: whole ones under names that follow from their bytes, and at most one for each shard that is not
-//! whole yet, under a name that does not count.
+//! Where a sweep's parts are, under names that follow from their bytes.
 
+use crate::pending_file::PendingFile;
+use crate::whole_file::usual_mode;
 use anyhow::{Context, bail};
 use model::sweep::Shard;
 use sha2::{Digest, Sha256};
-use std::fs::{self, File, TryLockError};
-use std::io::{ErrorKind, Write};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// A folder in which this process alone works on its shard.
 pub(super) struct Folder {
     path: PathBuf,
-    unfinished: PathBuf,
     /// Held until the process ends, however it ends.
     _lock: File,
 }
 
 impl Folder {
-    /// Makes it, locks the shard in it, and removes what a dead run left of a part.
+    /// Makes it, and locks the shard in it.
     pub(super) fn open(path: &Path, shard: Shard) -> anyhow::Result<Self> {
         fs::create_dir_all(path).with_context(|| format!("can't make {}", path.display()))?;
         let name = format!("shard-{}", shard.to_string().replace('/', "-of-"));
         let lock = lock(&path.join(format!("{name}.lock")))?;
-        let unfinished = path.join(format!(".{name}.unfinished"));
-        match fs::remove_file(&unfinished) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                Err(error).with_context(|| format!("can't remove {}", unfinished.display()))
-            }
-            _ => Ok(Self { path: path.to_owned(), unfinished, _lock: lock }),
-        }
+        Ok(Self { path: path.to_owned(), _lock: lock })
     }
 
     /// All parts, of whatever shard, in the order of their names.
@@ -49,10 +43,9 @@ impl Folder {
     pub(super) fn put(&self, bytes: &[u8]) -> anyhow::Result<()> {
         let path = self.path.join(name(bytes));
         let write = || {
-            let mut file = File::create(&self.unfinished)?;
+            let mut file = PendingFile::in_folder(&self.path)?;
             file.write_all(bytes)?;
-            file.sync_all()?;
-            fs::rename(&self.unfinished, &path)
+            file.replace(&path, usual_mode())
         };
         write().with_context(|| format!("can't write {}", path.display()))
     }
@@ -79,7 +72,8 @@ fn name(bytes: &[u8]) -> String {
 
 fn lock(path: &Path) -> anyhow::Result<File> {
     let cant = || format!("can't lock {}", path.display());
-    let file = File::create(path).with_context(cant)?;
+    // Nothing is ever written to it: whatever a link leads to stays as it is.
+    let file = OpenOptions::new().write(true).create(true).truncate(false).open(path).with_context(cant)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => {

@@ -206,7 +206,9 @@ fn config_path(release: &str) -> String {
 
 /// Locks a file, and says so if another has it.
 fn lock(path: &Path, waiting: impl FnOnce()) -> Result<File, FetchError> {
-    let file = File::create(path).map_err(on(path))?;
+    // Nothing is ever written to it: whatever a link leads to stays as it is.
+    let opened = fs::OpenOptions::new().write(true).create(true).truncate(false).open(path);
+    let file = opened.map_err(on(path))?;
     match file.try_lock() {
         Ok(()) => return Ok(file),
         Err(fs::TryLockError::WouldBlock) => waiting(),
@@ -256,6 +258,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
     use super::*;
+    use crate::skip::skip;
     use std::process::Command;
 
     fn package() -> Package {
@@ -285,7 +288,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let files = ["boot/vmlinuz-1", "boot/System.map-1", "usr/lib/modules/1/kernel/a.ko"];
         let Some(file) = deb(root.path(), &files) else {
-            eprintln!("skipped: no program dpkg-deb here to build a package with");
+            skip("no program dpkg-deb here to build a package with");
             return;
         };
         let [unpacked, kept, place] =
