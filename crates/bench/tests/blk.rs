@@ -2,7 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+#[path = "../../../tests/skip.rs"]
+mod skip;
+
 use bench::{BlkError, BlkSettings, through_the_kernel};
+use skip::skip;
 use std::path::PathBuf;
 
 fn settings() -> BlkSettings {
@@ -23,7 +27,7 @@ fn each_way_is_measured_or_says_why_not() {
     let (_folder, file) = file(1 << 20);
     let rows = match through_the_kernel(&settings(), &file, &mut |_, _| {}) {
         Ok(rows) => rows,
-        Err(BlkError::Disk { source, .. }) => return eprintln!("SKIPPED: no direct I/O here: {source}"),
+        Err(BlkError::Disk { source, .. }) => return skip(&format!("no direct I/O here: {source}")),
         Err(error) => panic!("{error}"),
     };
     assert_eq!(rows.len(), 4);

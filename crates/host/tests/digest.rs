@@ -2,7 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+#[path = "../../../tests/skip.rs"]
+mod skip;
+
 use host::Digest;
+use skip::skip;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 use toll::TollSheet;
@@ -35,7 +39,7 @@ fn the_digest_is_made_from_the_sheets() {
     let sheets = sheets();
     if sheets.is_empty() {
         // Sheets are large, and a source package may leave them out; the digest is then what was released.
-        return;
+        return skip("no toll sheets here");
     }
     let mut digest = Digest::default();
     sheets.iter().for_each(|sheet| digest.add(sheet));

@@ -4,9 +4,13 @@
 //! Needs `lspci`; the variable `LSPCI` names another one than the system's. Versions before 3.8 print less,
 //! but must not contradict. Without any, the test says that it did not run.
 
+#[path = "../../../tests/skip.rs"]
+mod skip;
+
 use host::Text;
 use host::pci::lspci::{self, Record};
 use host::pci::{Capabilities, ConfigSpace, Header};
+use skip::skip;
 use std::io::ErrorKind;
 use std::process::Command;
 use toml::Value;
@@ -67,7 +71,7 @@ fn check(images: &[Vec<u8>]) {
     let program = std::env::var("LSPCI").unwrap_or_else(|_| "lspci".to_owned());
     for detail in ["-nnvvv", "-nnv", "-nvvD", "-xxxx"] {
         let Some(listing) = lspci_text(&program, detail, images) else {
-            eprintln!("not compared: lspci (pciutils) is not installed");
+            skip("lspci (pciutils) is not installed");
             return;
         };
         let records = lspci::parse(&Text::new("lspci", listing.as_str()));

@@ -9,6 +9,8 @@
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 mod mtrr_machine;
+#[path = "../../../tests/skip.rs"]
+mod skip;
 
 use cpio::{NewcBuilder, write_cpio};
 use host::{
@@ -19,6 +21,7 @@ use host::{
     },
 };
 use mtrr_machine::{KEYWORDS, Mtrrs, Reg};
+use skip::skip;
 use std::{
     collections::HashSet,
     env, fs,
@@ -233,7 +236,7 @@ impl Guest {
     /// Fails with instructions where something is missing; `None` if these tests are switched off.
     fn find() -> Option<Self> {
         if env::var("IOTOLL_KERNEL_TESTS").is_ok_and(|value| value == "off") {
-            eprintln!("SKIPPED: IOTOLL_KERNEL_TESTS=off, no plan was carried out by a kernel");
+            skip("IOTOLL_KERNEL_TESTS=off, no plan was carried out by a kernel");
             return None;
         }
         let how = "or set IOTOLL_KERNEL_TESTS=off to do without";

@@ -21,6 +21,9 @@ pub mod record;
 pub mod replay;
 mod road;
 pub mod run;
+#[cfg(test)]
+#[path = "../../../tests/skip.rs"]
+mod skip;
 pub mod stack;
 pub mod stage;
 pub mod symbols;

@@ -6,6 +6,9 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+#[path = "../../../tests/skip.rs"]
+mod skip;
+
 use lab::{
     Arch,
     guest::{Initramfs, PlacedFile, initramfs::module_path},
@@ -14,10 +17,10 @@ use lab::{
         ModuleOrder, ModuleTree, Package, Progress, Series, busybox, fetch,
     },
 };
+use skip::{skip, skip_part};
 use std::{
     collections::BTreeSet,
     env, fs,
-    io::{self, Write},
     path::Path,
     process::{Command, Stdio},
     time::{Duration, Instant},
@@ -26,17 +29,11 @@ use std::{
 /// A guest under emulation boots in seconds; a busy machine takes some more.
 const BOOT_SECONDS_MAX: u64 = 240;
 
-/// Says it past the test harness, which would keep it to itself.
-#[allow(clippy::explicit_write, reason = "what eprintln writes is captured")]
-fn skip(why: &str) {
-    writeln!(io::stderr(), "SKIPPED: {why}").unwrap();
-}
-
 fn fetched(cache: &Cache) -> Vec<Kernel> {
     let found = KernelChoice::ALL.into_iter().filter_map(|choice| match Kernel::newest(cache, choice) {
         Ok(kernel) => Some(kernel),
         Err(error @ KernelError::NotFetched { .. }) => {
-            skip(&error.to_string());
+            skip_part(&error.to_string());
             None
         }
         Err(error) => panic!("{error}"),
@@ -178,7 +175,7 @@ fn guests_boot_and_load_their_modules() {
         let (release, init) = (kernel.release.as_str(), init(&modules));
         let guest = Initramfs { release, busybox: &busybox, modules: &modules, init: &init, files: &[hello] };
         let Some(console) = boot(&kernel, &guest.build().unwrap()) else {
-            skip(&format!("no {} here, {release} was not booted", kernel.arch.qemu()));
+            skip_part(&format!("no {} here, {release} was not booted", kernel.arch.qemu()));
             continue;
         };
         for module in &modules {

@@ -210,6 +210,7 @@ mod tests {
 
     use super::*;
     use crate::kernel::ModuleName;
+    use crate::skip::skip;
     use cpio::newc::Reader;
     use std::{
         io::Read,
@@ -297,7 +298,7 @@ mod tests {
         let mut command = Command::new("cpio");
         command.arg("-t").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let Ok(mut cpio) = command.spawn() else {
-            eprintln!("skipped: no program cpio here to list the archive with");
+            skip("no program cpio here to list the archive with");
             return;
         };
         let archive = build(&[AGENT, DATA]).unwrap();

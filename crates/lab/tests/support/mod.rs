@@ -1,5 +1,8 @@
 //! A guest that runs this test program itself, with the libraries that it was linked with: its one test that is ignored elsewhere.
 
+#[path = "../../../../tests/skip.rs"]
+mod skip;
+
 use lab::{
     Arch,
     guest::{Initramfs, PlacedFile, initramfs::module_path, libraries::libraries},
@@ -7,14 +10,7 @@ use lab::{
     qemu::{self, Limits, QemuError},
 };
 use std::{
-    collections::BTreeMap,
-    env,
-    ffi::OsString,
-    fs,
-    io::{self, Write},
-    path::Path,
-    sync::atomic::AtomicBool,
-    time::Duration,
+    collections::BTreeMap, env, ffi::OsString, fs, path::Path, sync::atomic::AtomicBool, time::Duration,
 };
 
 /// A guest under emulation boots in seconds; a busy machine takes some more.
@@ -38,13 +34,11 @@ pub(crate) struct Guest<'a> {
     pub(crate) command_line: &'a str,
 }
 
+#[allow(unused_imports, reason = "not all who have guests say so themselves")]
+pub(crate) use skip::skip;
+
 /// In the guest: which way to go.
 pub(crate) const WAY: &str = "IOTOLL_WAY";
-
-#[allow(clippy::explicit_write, reason = "what eprintln writes is captured")]
-pub(crate) fn skip(why: &str) {
-    writeln!(io::stderr(), "SKIPPED: {why}").unwrap();
-}
 
 /// Where kernels are; `None` where no guests are to be booted.
 pub(crate) fn cache() -> Option<Cache> {
