@@ -12,6 +12,7 @@ pub mod kernel;
 pub mod memory;
 pub mod pci;
 pub mod power;
+pub mod redact;
 pub mod tree;
 
 pub use bdf::Bdf;

@@ -185,15 +185,35 @@ pub(crate) struct Inspect {
     pub(crate) adapter: Option<Bdf>,
 }
 
-/// Save what an inspection would read, to look at elsewhere
-#[derive(Debug, Args)]
-#[command(after_help = "\
+const CAPTURE_EXAMPLES: &str = "\
 Examples:
   iotoll capture -o host.tar.gz
   sudo iotoll capture -o - | ssh me@desk 'cat > host.tar.gz'
+  iotoll capture --from sosreport.tar.xz -o host.tar.gz";
 
-Holds no user data: kernel log, kernel command line, memory map, PCI and IOMMU attributes, interrupt
-counts. Names of network interfaces and serial numbers inside location codes are among them.")]
+/// What `capture --help` and the manual page say after the options.
+fn capture_help() -> String {
+    format!(
+        "{CAPTURE_EXAMPLES}
+
+The file has mode 0600. Redacted by default:
+  secrets       passwords, keys, tokens and user names on the kernel command line and in the log; always
+  identifiers   MAC and IP addresses, serial numbers, WWNs, GUIDs, UUIDs, names of hosts and users, and where the host boots from
+
+Identifiers become pseudonyms of the same form. They depend on a random key, which stays on this host, in
+/var/lib/iotoll/capture.key (root) or ~/.local/state/iotoll/capture.key (others): two captures of one host match, and nobody without
+the key can find an address by trying. Names of interfaces and disks, and what programs wrote into the log in words of their own,
+stay: read the log in the archive before you publish it (docs/capture.md).
+
+What is read of this host, and nothing else is in the file:
+{}",
+        host::redact::manual()
+    )
+}
+
+/// Save what an inspection would read, without secrets and identifiers, to look at elsewhere
+#[derive(Debug, Args)]
+#[command(after_help = CAPTURE_EXAMPLES, after_long_help = capture_help())]
 pub(crate) struct Capture {
     /// Where to write the gzip-compressed tar archive; - for standard output
     #[arg(short, long, value_name = "FILE.tar.gz", value_hint = ValueHint::FilePath)]
@@ -201,6 +221,12 @@ pub(crate) struct Capture {
     /// Capture from a captured host instead of this one: makes a small archive of a sosreport
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) from: Option<PathBuf>,
+    /// Keep MAC addresses, serial numbers, names of hosts and other identifiers; secrets are redacted all the same
+    #[arg(long)]
+    pub(crate) with_identifiers: bool,
+    /// The key of pseudonyms, 32 random bytes in a file of mode 0600; made if it is not there
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "with_identifiers")]
+    pub(crate) key: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -95,7 +95,7 @@ pub fn same_name(one: &str, other: &str) -> bool {
 }
 
 /// The next argument and its offset, as lib/cmdline.c `next_arg` cuts it: at a space outside quotes.
-fn next_argument<'t>(words: &'t str, rest: &mut &'t str) -> Option<(usize, &'t str)> {
+pub(crate) fn next_argument<'t>(words: &'t str, rest: &mut &'t str) -> Option<(usize, &'t str)> {
     let start = rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '\0');
     if start.is_empty() {
         return None;

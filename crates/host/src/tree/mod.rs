@@ -32,7 +32,7 @@ pub use ledger::{Ledger, Miss};
 pub use memory::Memory;
 pub use source::{Node, Refusal};
 
-use crate::Text;
+use crate::{Text, redact};
 use disk::Disk;
 use source::Source;
 use std::collections::{HashMap, HashSet};
@@ -142,12 +142,13 @@ impl Tree {
     }
 
     /// The text of a file; `None` if it is not there, `None` and a line in the ledger if it can't be
-    /// read. Bytes that are not UTF-8 become replacement characters.
+    /// read. Bytes that are not UTF-8 become replacement characters, and secrets on command lines and in logs
+    /// the word `redacted`.
     pub fn text(&self, path: &str) -> Option<Text> {
         let bytes = self.bytes(path)?;
         let body = String::from_utf8(bytes)
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
-        Some(Text::new(path, body))
+        Some(Text::new(path, redact::without_secrets(path, body)))
     }
 
     /// The first line of a file without surrounding blanks: the value of a sysfs attribute.
@@ -184,7 +185,7 @@ impl Tree {
             Reach::Live => self.note(kmsg::PATH, kmsg::read()),
             Reach::Capture => None,
         };
-        live.map(|body| Text::new(kmsg::PATH, body))
+        live.map(|body| Text::new(kmsg::PATH, redact::without_secrets(kmsg::PATH, body)))
             .or_else(|| layout::KERNEL_LOGS.iter().find_map(|path| self.text(path)))
     }
 

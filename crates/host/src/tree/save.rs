@@ -4,6 +4,7 @@
 //! listed. Attributes that nobody asked for are not touched: reading some of them acts on the device.
 
 use super::{Node, Tree, kmsg};
+use crate::redact::Redactor;
 use flate2::{Compression, write::GzEncoder};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -19,12 +20,12 @@ enum Saved {
 }
 
 impl Tree {
-    /// Writes a gzip-compressed tar archive of everything read so far; gives the number of its members.
+    /// Writes a gzip-compressed tar archive of everything read so far, redacted; gives the number of its members.
     ///
     /// # Errors
     /// When `out` can't be written to.
-    pub fn save(&self, out: impl Write) -> io::Result<usize> {
-        let members = self.members();
+    pub fn save(&self, out: impl Write, redactor: &mut Redactor) -> io::Result<usize> {
+        let members = redacted(self.members(), redactor);
         let mut builder = Builder::new(GzEncoder::new(out, Compression::default()));
         for (path, saved) in &members {
             append(&mut builder, path, saved)?;
@@ -77,6 +78,24 @@ impl Tree {
             members.entry(format!("{real}/{name}")).or_insert(saved);
         }
     }
+}
+
+/// Contents, names and targets of links as they may leave the host. What is learnt of one file counts in all.
+fn redacted(members: BTreeMap<String, Saved>, redactor: &mut Redactor) -> BTreeMap<String, Saved> {
+    for (path, saved) in &members {
+        if let Saved::File(bytes) = saved {
+            redactor.learn(path, bytes);
+        }
+    }
+    let redacted = members.into_iter().map(|(path, saved)| {
+        let saved = match saved {
+            Saved::File(bytes) => Saved::File(redactor.file(&path, bytes)),
+            Saved::Folder => Saved::Folder,
+            Saved::Link(target) => Saved::Link(redactor.path(&target)),
+        };
+        (redactor.path(&path), saved)
+    });
+    redacted.collect()
 }
 
 fn append(builder: &mut Builder<impl Write>, path: &str, saved: &Saved) -> io::Result<()> {

@@ -1,0 +1,278 @@
+//! What leaves a host and should not: secrets, and identifiers of the host and its devices.
+//!
+//! Two things call this. `iotoll capture` passes every file and path through a [`Redactor`] before it writes them. And [`Tree`]
+//! passes command lines and logs through [`without_secrets`] when it reads them, so that no document, page or terminal shows a
+//! password: lines and their numbers stay, so evidence still cites them.
+//!
+//! ```
+//! use host::redact::{Key, Redactor};
+//! let mut redactor = Redactor::new(Key::new([7; Key::BYTES]));
+//! let file = redactor.file("proc/cmdline", b"intel_iommu=on rd.iscsi.password=x ip=10.0.0.1:::::eth0:off\n".to_vec());
+//! let words = String::from_utf8_lossy(&file);
+//! assert!(words.starts_with("intel_iommu=on rd.iscsi.password=redacted ip=redacted-"));
+//! assert_eq!(redactor.counts().to_string(), "1 secret, 1 boot source");
+//! ```
+//!
+//! Pitfalls:
+//! - Options that verdicts read are never touched (`kernel/options.rs` is the table), so that a redacted capture gives the same
+//!   verdicts (test `redact`).
+//! - A pseudonym is recognised by its mark and left as it is. So who makes a capture by hand can have up to 40 bits of
+//!   its own data pass unchanged, by giving them a pseudonym's form; it cannot make another's data pass.
+//! - Names of interfaces and disks, file systems and drivers stay: they are how users know their adapters.
+//!
+//! [`Tree`]: crate::Tree
+
+mod arguments;
+mod boot;
+mod config;
+mod kind;
+mod log;
+mod pseudonym;
+mod reads;
+mod rules;
+mod secrets;
+
+pub use kind::{Counts, Kind};
+pub use pseudonym::Key;
+pub use reads::{Content, READS, Read, content_of, manual, row_of};
+
+use secrets::Found;
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+/// Names shorter than this are left alone outside the places where names of hosts stand: too many words look like them.
+const HOST_CHARS_MIN: usize = 6;
+/// Names that many hosts have, and that stand in logs for other reasons.
+const COMMON_HOSTS: [&str; 12] = [
+    "localhost", "debian", "ubuntu", "fedora", "centos", "archlinux", "raspberrypi", "proxmox", "kernel", "systemd", "opensuse",
+    "manjaro",
+];
+
+/// Redacts the files and paths of one host.
+#[derive(Clone)]
+pub struct Redactor {
+    /// `None`: identifiers are kept, only secrets go.
+    key: Option<Key>,
+    secrets: Found,
+    hosts: BTreeSet<String>,
+    counts: Counts,
+}
+
+impl Redactor {
+    /// Redacts secrets and identifiers; pseudonyms depend on the key.
+    pub fn new(key: Key) -> Self {
+        Self { key: Some(key), ..Self::of_secrets() }
+    }
+
+    /// Redacts secrets alone.
+    pub fn of_secrets() -> Self {
+        Self { key: None, secrets: Found::default(), hosts: BTreeSet::new(), counts: Counts::default() }
+    }
+
+    /// How many places were redacted so far.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// Looks for secrets and the host's name in a file. Those found are redacted in every file afterwards, wherever they stand.
+    pub fn learn(&mut self, path: &str, bytes: &[u8]) {
+        let counts = self.counts.clone();
+        let text = String::from_utf8_lossy(bytes);
+        match content_of(path) {
+            Content::CommandLine => {
+                self.command_line(&text);
+            }
+            Content::Log => {
+                for line in text.lines() {
+                    self.hosts.extend(log::host_of(line).filter(|host| is_own_name(host)).map(str::to_owned));
+                }
+                self.log(&text);
+            }
+            Content::Uname => {
+                let host = text.split_whitespace().nth(1).filter(|host| is_own_name(host));
+                self.hosts.extend(host.map(str::to_owned));
+            }
+            _ => {}
+        }
+        self.counts = counts;
+    }
+
+    /// A file's bytes as they may leave the host.
+    pub fn file(&mut self, path: &str, bytes: Vec<u8>) -> Vec<u8> {
+        let content = content_of(path);
+        match content {
+            Content::CommandLine | Content::Log | Content::Text => {
+                // As the tree reads them: bytes that are not UTF-8 could cut a secret in two.
+                let text = String::from_utf8_lossy(&bytes);
+                match content {
+                    Content::CommandLine => self.command_line(&text),
+                    Content::Log => self.log(&text),
+                    _ => self.table(&text),
+                }
+                .into_bytes()
+            }
+            Content::Listing => self.listing(&String::from_utf8_lossy(&bytes)).into_bytes(),
+            Content::Uname => self.uname(&String::from_utf8_lossy(&bytes)).into_bytes(),
+            Content::Partition => self.partition(&String::from_utf8_lossy(&bytes)).into_bytes(),
+            Content::Property => match String::from_utf8(bytes) {
+                Ok(text) => self.table(&text).into_bytes(),
+                Err(binary) => binary.into_bytes(),
+            },
+            Content::Config => self.config(bytes),
+            Content::Public => bytes,
+        }
+    }
+
+    /// A path, or the target of a link: names may hold MAC addresses, UUIDs and location codes.
+    pub fn path(&self, path: &str) -> String {
+        match &self.key {
+            Some(key) => rules::forms(key, path, &mut Counts::default()).text,
+            None => path.to_owned(),
+        }
+    }
+
+    /// One argument's value.
+    fn argument(&mut self, name: &str, value: &str) -> String {
+        let value = self.argument_without_secrets(name, value);
+        let Some(key) = self.key.clone() else { return value };
+        let value = match secrets::is_understood(name) {
+            true => value,
+            false => self.known_values(&value),
+        };
+        boot::without_identifiers(&key, name, &value, &mut self.counts)
+    }
+
+    fn argument_without_secrets(&mut self, name: &str, value: &str) -> String {
+        let masked = secrets::without_secrets(name, value, &mut self.secrets);
+        if masked != value {
+            self.count_secret();
+        }
+        masked
+    }
+
+    fn count_secret(&mut self) {
+        self.counts.add(Kind::Secret);
+    }
+
+    /// A table or a single value.
+    fn table(&mut self, text: &str) -> String {
+        let Some(key) = &self.key else { return text.to_owned() };
+        let text = rules::forms(key, text, &mut self.counts).text;
+        let text = rules::contexts(key, &text, &mut self.counts).text;
+        self.known_values(&text)
+    }
+
+    /// lspci's text.
+    fn listing(&mut self, text: &str) -> String {
+        let Some(key) = &self.key else { return text.to_owned() };
+        let text = config::redact_dumps(key, text, &mut self.counts);
+        self.table(&text)
+    }
+
+    /// `uname -a`: the second word is the host's name.
+    fn uname(&mut self, text: &str) -> String {
+        let mut words = text.split_whitespace();
+        let host = words.next().filter(|first| *first == "Linux").and_then(|_| words.next());
+        let at = host.and_then(|host| text.find(&format!(" {host} ")).map(|at| at + 1..at + 1 + host.len()));
+        let text = match at {
+            Some(range) => self.replace_host(text, range),
+            None => text.to_owned(),
+        };
+        self.table(&text)
+    }
+
+    /// `/proc/powerpc/lparcfg`: `name=value` lines.
+    fn partition(&mut self, text: &str) -> String {
+        const OWN: [&str; 5] = ["serial_number", "partition_name", "system_id", "group_name", "host_serial"];
+        let Some(key) = self.key.clone() else { return text.to_owned() };
+        let line = |line: &str| match line.trim_end().split_once('=') {
+            Some((name, value)) if OWN.contains(&name) && !value.is_empty() => {
+                let word = key.word(value);
+                if word != value {
+                    self.counts.add(if name == "partition_name" { Kind::Name } else { Kind::SerialNumber });
+                }
+                format!("{name}={word}{}", &line[line.trim_end().len()..])
+            }
+            _ => line.to_owned(),
+        };
+        text.split_inclusive('\n').map(line).collect()
+    }
+
+    fn config(&mut self, mut bytes: Vec<u8>) -> Vec<u8> {
+        if let Some(key) = &self.key {
+            config::redact(key, &mut bytes, &mut self.counts);
+        }
+        bytes
+    }
+
+    fn replace_host(&mut self, text: &str, range: Range<usize>) -> String {
+        let Some(key) = &self.key else { return text.to_owned() };
+        let host = &text[range.clone()];
+        let pseudonym = match host {
+            "(none)" | "localhost" => host.to_owned(),
+            host => key.host(host),
+        };
+        if pseudonym != host {
+            self.counts.add(Kind::Name);
+        }
+        format!("{}{pseudonym}{}", &text[..range.start], &text[range.end..])
+    }
+
+    /// Secrets and names that were learnt, where they stand as words of their own.
+    fn known_values(&mut self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for secret in self.secrets.longest_first() {
+            if let Some(without) = replace_word(&text, secret, |_| pseudonym::REDACTED.to_owned()) {
+                text = without;
+                self.counts.add(Kind::Secret);
+            }
+        }
+        let Some(key) = &self.key else { return text };
+        for host in self.hosts.iter().rev() {
+            if let Some(without) = replace_word(&text, host, |host| key.host(host)) {
+                text = without;
+                self.counts.add(Kind::Name);
+            }
+        }
+        text
+    }
+}
+
+/// Whether a host's name is rare enough to be redacted wherever it stands. One of hexadecimal digits could be part of an address.
+fn is_own_name(host: &str) -> bool {
+    let lower = host.to_ascii_lowercase();
+    host.len() >= HOST_CHARS_MIN
+        && !pseudonym::is_word(host)
+        && !COMMON_HOSTS.contains(&lower.as_str())
+        && lower.bytes().any(|byte| matches!(byte, b'g'..=b'z'))
+        && !secrets::is_understood(host)
+}
+
+/// Replaces a word where neither side is a letter or digit; `None` if it is not there.
+fn replace_word(text: &str, word: &str, pseudonym: impl Fn(&str) -> String) -> Option<String> {
+    let mut out = String::new();
+    let mut copied = 0;
+    let is_inside = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+    for (at, found) in text.match_indices(word) {
+        let end = at + found.len();
+        if is_inside(text[..at].chars().next_back()) || is_inside(text[end..].chars().next()) {
+            continue;
+        }
+        out.push_str(&text[copied..at]);
+        out.push_str(&pseudonym(found));
+        copied = end;
+    }
+    (copied > 0).then(|| {
+        out.push_str(&text[copied..]);
+        out
+    })
+}
+
+/// A text of this path without its secrets: what every reader of a host sees. Only command lines and logs have any.
+pub(crate) fn without_secrets(path: &str, text: String) -> String {
+    match content_of(path) {
+        Content::CommandLine => Redactor::of_secrets().command_line(&text),
+        Content::Log => Redactor::of_secrets().log(&text),
+        _ => text,
+    }
+}

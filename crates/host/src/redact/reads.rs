@@ -1,0 +1,143 @@
+//! The files that an inspection reads and a capture holds: one table, which is also in the manual page.
+//!
+//! Test `redact` compares it with what is read of every committed capture.
+
+/// What a file holds, as far as redaction is concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content {
+    /// The kernel's command line.
+    CommandLine,
+    /// A kernel log.
+    Log,
+    /// lspci's text.
+    Listing,
+    /// `uname -a`.
+    Uname,
+    /// Facts of a POWER partition.
+    Partition,
+    /// A property of the device tree: text or numbers.
+    Property,
+    /// A PCI configuration space.
+    Config,
+    /// A table or a single value, or the names in a folder.
+    Text,
+    /// What is the same on every host.
+    Public,
+}
+
+/// A row: files by their path, and what they are.
+#[derive(Debug, Clone, Copy)]
+pub struct Read {
+    /// Path from the root; `*` stands for anything but a slash, `**` at the end for anything.
+    pub pattern: &'static str,
+    /// What it holds.
+    pub content: Content,
+    /// What is read in it, for users.
+    pub what: &'static str,
+}
+
+const fn read(pattern: &'static str, content: Content, what: &'static str) -> Read {
+    Read { pattern, content, what }
+}
+
+/// What is read; the first row that fits counts.
+pub const READS: &[Read] = &[
+    read("proc/cmdline", Content::CommandLine, "kernel command line"),
+    read("dev/kmsg", Content::Log, "kernel log (stored as var/log/dmesg)"),
+    read("var/log/*", Content::Log, "kernel log: dmesg, dmesg.log, kern.log, boot.msg; of captures only"),
+    read("sos_commands/kernel/uname_-a", Content::Uname, "kernel version, in sosreports"),
+    read("sos_commands/kernel/*", Content::Log, "kernel log, in sosreports"),
+    read("sos_commands/general/*", Content::Log, "kernel log, in sosreports"),
+    read("sos_commands/logs/*", Content::Log, "kernel log, in sosreports"),
+    read("dmesg", Content::Log, "kernel log, of captures only"),
+    read("uname", Content::Uname, "kernel version, of captures only"),
+    read("sos_commands/pci/*", Content::Listing, "lspci, in sosreports"),
+    read("sos_commands/hardware/*", Content::Listing, "lspci, in sosreports"),
+    read("lspci", Content::Listing, "lspci, of captures only"),
+    read("lspci.txt", Content::Listing, "lspci, of captures only"),
+    read("proc/version", Content::Log, "kernel version"),
+    read("proc/cpuinfo", Content::Text, "processors"),
+    read("proc/meminfo", Content::Text, "memory"),
+    read("proc/iomem", Content::Text, "map of physical addresses"),
+    read("proc/mtrr", Content::Text, "memory type registers"),
+    read("proc/interrupts", Content::Text, "interrupt counts"),
+    read("proc/irq/*/*", Content::Text, "affinity of interrupts"),
+    read("proc/bus/pci/devices", Content::Text, "PCI functions, in sosreports"),
+    read("proc/bus/pci/*/*", Content::Config, "PCI configuration space, in sosreports"),
+    read("proc/powerpc/lparcfg", Content::Partition, "POWER partition"),
+    read("proc/ppc64/lparcfg", Content::Partition, "POWER partition"),
+    read("proc/device-tree/**", Content::Property, "model, firmware, memory and DMA windows, on POWER and Arm"),
+    read("sys/firmware/devicetree/base/**", Content::Property, "model, firmware, memory and DMA windows, on POWER and Arm"),
+    read("proc/xen/capabilities", Content::Text, "Xen"),
+    read("sys/hypervisor/type", Content::Text, "Xen"),
+    read("etc/os-release", Content::Text, "distribution"),
+    read("etc/redhat-release", Content::Text, "distribution"),
+    read("etc/SuSE-release", Content::Text, "distribution"),
+    read("etc/debian_version", Content::Text, "distribution"),
+    read("usr/share/hwdata/pci.ids", Content::Public, "names of PCI devices"),
+    read("usr/share/misc/pci.ids", Content::Public, "names of PCI devices"),
+    read("sys/class/dmi/id/product_name", Content::Text, "the machine's model"),
+    read("sys/class/dmi/id/sys_vendor", Content::Text, "the machine's maker"),
+    read("sys/class/*", Content::Text, "names of network interfaces, disks, InfiniBand devices, hosts of disks, graphics cards, IOMMUs"),
+    read("sys/bus/pci/devices", Content::Text, "PCI functions"),
+    read("sys/bus/pci/devices/*", Content::Text, "names of a PCI function's attributes"),
+    read("sys/bus/pci/devices/*/config", Content::Config, "PCI configuration space"),
+    read("sys/bus/pci/devices/*/of_node/**", Content::Property, "location code and DMA windows, on POWER"),
+    read("sys/bus/pci/devices/*/**", Content::Text, "vendor, device, class, link, NUMA node, DMA mask, driver, interrupts, virtual functions"),
+    read("sys/bus/pci/slots", Content::Text, "names of slots"),
+    read("sys/bus/pci/slots/*/address", Content::Text, "addresses of slots"),
+    read("sys/devices/system/node/**", Content::Text, "NUMA nodes: CPUs, memory, distances"),
+    read("sys/devices/system/memory", Content::Text, "memory blocks"),
+    read("sys/devices/system/memory/block_size_bytes", Content::Text, "size of a memory block"),
+    read("sys/kernel/iommu_groups/**", Content::Text, "IOMMU groups: type, devices, reserved regions, name"),
+    read("sys/kernel/debug/x86/pat_memtype_list", Content::Text, "memory types that drivers asked for"),
+    read("sys/kernel/debug/swiotlb/*", Content::Text, "use of bounce buffers"),
+];
+
+/// The row of a path.
+pub fn row_of(path: &str) -> Option<&'static Read> {
+    READS.iter().find(|row| fits(row.pattern, path))
+}
+
+/// What a path holds. A file that no row knows is redacted as a log is, which looks for most.
+pub fn content_of(path: &str) -> Content {
+    row_of(path).map_or(Content::Log, |row| row.content)
+}
+
+fn fits(pattern: &str, path: &str) -> bool {
+    let (mut names, mut rest) = (pattern.split('/'), path.split('/'));
+    loop {
+        match (names.next(), rest.next()) {
+            (Some("**"), Some(_)) | (None, None) => return true,
+            (Some("*"), Some(_)) => {}
+            (Some(pattern), Some(name)) if pattern == name => {}
+            _ => return false,
+        }
+    }
+}
+
+/// The table for the manual page: a path and what it is on each line.
+pub fn manual() -> String {
+    let width = READS.iter().map(|row| row.pattern.len()).max().unwrap_or_default() + 1;
+    READS.iter().map(|row| format!("  /{:width$} {}\n", row.pattern, row.what)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns() {
+        assert_eq!(content_of("proc/cmdline"), Content::CommandLine);
+        assert_eq!(content_of("sys/bus/pci/devices/0000:3b:00.0/config"), Content::Config);
+        assert_eq!(content_of("sys/bus/pci/devices/0000:3b:00.0/of_node/ibm,loc-code"), Content::Property);
+        assert_eq!(content_of("sys/bus/pci/devices/0000:3b:00.0/msi_irqs/24"), Content::Text);
+        assert_eq!(content_of("proc/bus/pci/3b/00.0"), Content::Config);
+        assert_eq!(content_of("etc/shadow"), Content::Log);
+        assert_eq!(row_of("sys/class/net/eth0").map(|row| row.pattern), None);
+        for (at, row) in READS.iter().enumerate() {
+            let earlier = READS[..at].iter().find(|earlier| earlier.pattern == row.pattern);
+            assert!(earlier.is_none(), "{} stands twice", row.pattern);
+        }
+    }
+}

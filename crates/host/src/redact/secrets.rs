@@ -1,0 +1,258 @@
+//! Which kernel and initramfs arguments carry a secret, and what of a value is one.
+//!
+//! The kernel hands every argument that it does not know to the initramfs and to installers, and anyone may add new ones. So a
+//! name counts by its words (`password`, `token`, `key` ...), not by a list: too much is redacted rather than too little. Options
+//! that verdicts are made from are exempt; their values are words and numbers from a table.
+
+use super::pseudonym::REDACTED;
+use crate::kernel::options;
+use std::collections::BTreeSet;
+
+/// Parts of names that mean a secret wherever they stand.
+const ANYWHERE: [&str; 13] = [
+    "passw", "passphrase", "secret", "token", "credential", "cookie", "apikey", "privkey", "private", "chap", "username",
+    "keyfile", "signature",
+];
+/// Ends of one word of a name.
+const WORD_ENDS: [&str; 9] = ["key", "keys", "pw", "pwd", "pass", "psk", "auth", "creds", "cred"];
+/// Words that count only as the last one.
+const LAST_WORDS: [&str; 7] = ["user", "login", "pin", "otp", "uid_secret", "sid", "authtok"];
+/// Names that the rules above catch, and that say nothing secret.
+const HARMLESS: [&str; 8] = [
+    "spectre_v2_user", "user_debug", "bypass", "hotkey", "sysrq_key", "trusted_key", "kvm_intel.vmentry_l1d_flush",
+    "no_user_key",
+];
+/// Tables of device mapper targets, in which keys of dm-crypt stand.
+const TABLES: [&str; 3] = ["dm_mod.create", "dm", "dm_crypt"];
+/// Options whose value may have an `@` between a size and an address.
+const SIZES_AT_ADDRESSES: [&str; 12] = [
+    "crashkernel", "efi_fake_mem", "mtdparts", "cma", "mem", "reserve_mem", "phram.phram", "ramoops.mem_address", "hugetlb_cma",
+    "netconsole", "kgdboe", "memmap",
+];
+/// Digests of images that anyone may know.
+const PUBLIC_DIGESTS: [&str; 4] = ["ostree", "roothash", "usrhash", "boot_image"];
+/// Shorter than this, random letters are hard to tell from words.
+const TOKEN_CHARS_MIN: usize = 20;
+/// Hexadecimal digits of 160 bits: longer than any identifier that has a form of its own.
+const HEX_TOKEN_CHARS_MIN: usize = 40;
+/// A secret shorter than this would be found inside words that have nothing to do with it.
+const LEARNT_CHARS_MIN: usize = 6;
+
+/// Secrets that were seen. Their values are redacted wherever else they stand.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Found(BTreeSet<String>);
+
+impl Found {
+    fn add(&mut self, value: &str) {
+        let value = value.trim_matches(['"', '\'']);
+        if value.chars().count() >= LEARNT_CHARS_MIN && !value.contains(REDACTED) && !is_word_of_options(value) {
+            self.0.insert(value.to_owned());
+        }
+    }
+
+    /// Longest first: one may contain another.
+    pub(super) fn longest_first(&self) -> Vec<&str> {
+        let mut values: Vec<&str> = self.0.iter().map(String::as_str).collect();
+        values.sort_by_key(|value| std::cmp::Reverse(value.len()));
+        values
+    }
+}
+
+/// A password that is also a word of an option must not take the option with it.
+fn is_word_of_options(value: &str) -> bool {
+    let value = value.to_ascii_lowercase();
+    let names = options::OPTIONS.iter().map(|option| option.name).chain(options::UNRELATED.iter().copied());
+    names.into_iter().any(|name| name.to_ascii_lowercase().contains(&value))
+}
+
+/// Whether verdicts are made from this option.
+pub(super) fn is_understood(name: &str) -> bool {
+    options::named(name).next().is_some()
+}
+
+/// Whether the whole value of this option is a secret.
+pub(super) fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase().replace('-', "_");
+    if is_understood(&name) || HARMLESS.contains(&name.as_str()) {
+        return false;
+    }
+    if TABLES.contains(&name.as_str()) || ANYWHERE.iter().any(|part| name.contains(part)) {
+        return true;
+    }
+    let mut words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    words.clone().any(|word| WORD_ENDS.iter().any(|end| word.ends_with(end)) && !HARMLESS.contains(&word))
+        || words.next_back().is_some_and(|word| LAST_WORDS.contains(&word))
+}
+
+/// The value of an argument without its secrets. `name` is empty for a bare argument.
+pub(super) fn without_secrets(name: &str, value: &str, found: &mut Found) -> String {
+    if is_understood(name) || value.is_empty() || value == REDACTED {
+        return value.to_owned();
+    }
+    if is_secret(name) {
+        found.add(value);
+        return REDACTED.to_owned();
+    }
+    let value = without_secret_parts(value, found);
+    let value = if is_size_at_address(name, &value) { value } else { without_user_info(&value, found) };
+    let value = without_query(&value, found);
+    match PUBLIC_DIGESTS.contains(&name.to_ascii_lowercase().as_str()) {
+        true => value,
+        false => without_tokens(&value, found),
+    }
+}
+
+/// `vers=3,password=x,y` and `systemd.setenv=PASSWORD=x`: parts with a name of their own. What follows a secret up to the next
+/// `name=` may belong to it.
+fn without_secret_parts(value: &str, found: &mut Found) -> String {
+    let mut out = String::with_capacity(value.len());
+    let mut inside = false;
+    for part in value.split_inclusive([',', ';', '&', '?', ' ']) {
+        let (part, separator) = match part.char_indices().next_back() {
+            Some((at, ',' | ';' | '&' | '?' | ' ')) => part.split_at(at),
+            _ => (part, ""),
+        };
+        match part.split_once('=') {
+            Some((name, secret)) if is_secret(name.rsplit(['=', ':']).next().unwrap_or(name)) => {
+                inside = true;
+                found.add(secret);
+                out.extend([name, "=", if secret.is_empty() { "" } else { REDACTED }, separator]);
+            }
+            // `a=PASSWORD=x`
+            Some((_, rest)) if rest.contains('=') => {
+                inside = false;
+                let kept = &part[..part.len() - rest.len()];
+                out.extend([kept, &without_secret_parts(rest, found), separator]);
+            }
+            None if inside => found.add(part),
+            _ => {
+                inside = false;
+                out.extend([part, separator]);
+            }
+        }
+    }
+    out
+}
+
+/// `http://user:password@host` and `iscsi:user:password@host`: everything between the scheme and the last `@`.
+fn without_user_info(value: &str, found: &mut Found) -> String {
+    const SCHEMES: [&str; 10] =
+        ["iscsi:", "nfs:", "nfs4:", "cifs:", "nbd:", "live:", "fcoe:", "sshfs:", "ftp:", "http:"];
+    let Some(end) = value.rfind('@') else { return value.to_owned() };
+    let before = &value[..end];
+    let start = match before.find("://") {
+        Some(at) => at + 3,
+        None => SCHEMES.iter().find(|scheme| before.starts_with(**scheme)).map_or(0, |scheme| scheme.len()),
+    };
+    let user_info = &before[start.min(end)..];
+    if user_info.is_empty() || user_info == REDACTED {
+        return value.to_owned();
+    }
+    let (_, password) = user_info.split_once(':').unwrap_or((user_info, user_info));
+    found.add(password);
+    format!("{}{REDACTED}{}", &value[..start.min(end)], &value[end..])
+}
+
+/// `64M@16M`, `512M-2G:64M,2G-:128M@16M`, `6665@10.0.0.1/eth0`: digits, sizes and ranges, in an option that takes them.
+fn is_size_at_address(name: &str, value: &str) -> bool {
+    let name = name.to_ascii_lowercase().replace('-', "_");
+    let before = value.rsplit_once('@').map_or("", |(before, _)| before);
+    SIZES_AT_ADDRESSES.contains(&name.as_str()) && !before.contains("://")
+}
+
+/// What follows a `?` or `#` of a URL: signatures, tokens.
+fn without_query(value: &str, found: &mut Found) -> String {
+    let Some(scheme) = value.find("://") else { return value.to_owned() };
+    let Some(at) = value[scheme..].find(['?', '#']).map(|at| scheme + at + 1) else { return value.to_owned() };
+    let query = &value[at..];
+    if query.is_empty() || query == REDACTED {
+        return value.to_owned();
+    }
+    found.add(query);
+    format!("{}{REDACTED}", &value[..at])
+}
+
+/// Parts that look random: long, of mixed letters and digits, or a hash of a password.
+fn without_tokens(value: &str, found: &mut Found) -> String {
+    if ["$1$", "$2a$", "$2b$", "$2y$", "$5$", "$6$", "$y$", "$argon2"].iter().any(|mark| value.contains(mark)) {
+        found.add(value);
+        return REDACTED.to_owned();
+    }
+    let mut out = String::with_capacity(value.len());
+    for part in value.split_inclusive(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '+') {
+        let end = part.trim_end_matches(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '+').len();
+        let (word, separator) = part.split_at(end);
+        if is_token(word) {
+            found.add(word);
+            out.push_str(REDACTED);
+        } else {
+            out.push_str(word);
+        }
+        out.push_str(separator);
+    }
+    out
+}
+
+fn is_token(word: &str) -> bool {
+    let has = |is: fn(&char) -> bool| word.chars().any(|c| is(&c));
+    let mixed = has(char::is_ascii_digit) && has(char::is_ascii_uppercase) && has(char::is_ascii_lowercase);
+    let long_hex = word.len() >= HEX_TOKEN_CHARS_MIN && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    long_hex || (mixed && word.len() >= TOKEN_CHARS_MIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_secrets() {
+        for name in [
+            "rd.iscsi.password", "rd.iscsi.in.username", "inst.vncpassword", "inst.sshpw", "rootpw", "rd.luks.key", "cryptkey",
+            "passwd/root-password", "passwd/user-password-crypted", "systemd.set_credential", "TOKEN", "k3os.token",
+            "coreos.auth", "wpa-psk", "API_KEY", "cifspass", "rd.iscsi.chap", "db_pwd", "ssh.authorized_keys", "user", "dm-mod.create",
+        ] {
+            assert!(is_secret(name), "{name}");
+        }
+        for name in [
+            "iommu.passthrough", "intel_iommu", "root", "quiet", "crashkernel", "rd.vconsole.keymap", "vconsole.keymap",
+            "spectre_v2_user", "user_namespace.enable", "console", "keep_bootcon", "module.sig_enforce", "usbcore.autosuspend",
+            "vfio_iommu_type1.allow_unsafe_interrupts", "pci", "nvme_core.default_ps_max_latency_us",
+        ] {
+            assert!(!is_secret(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn no_option_of_the_table_is_a_secret() {
+        for option in options::OPTIONS {
+            assert!(!is_secret(option.name), "{}", option.name);
+            assert_eq!(without_secrets(option.name, "a:b@c", &mut Found::default()), "a:b@c");
+        }
+    }
+
+    #[test]
+    fn secrets_within_values() {
+        for (name, value, expect) in [
+            ("ks", "http://jo:pw@boot/ks.cfg", "http://redacted@boot/ks.cfg"),
+            ("ks", "http://jo:p@w/x@boot/ks.cfg", "http://redacted@boot/ks.cfg"),
+            ("netroot", "iscsi:jo:pw:in:pw2@10.0.0.1::3260::iqn.x", "iscsi:redacted@10.0.0.1::3260::iqn.x"),
+            ("nfsroot", "jo:pw@host:/srv,vers=3", "redacted@host:/srv,vers=3"),
+            ("cifsroot", "//srv/share,username=jo,password=a,b,vers=3.0", "//srv/share,username=redacted,password=redacted,vers=3.0"),
+            ("systemd.setenv", "DB_PASSWORD=x", "DB_PASSWORD=redacted"),
+            ("systemd.setenv", "A=TOKEN=x", "A=TOKEN=redacted"),
+            ("ignition.config.url", "https://s3/x?sig=abc&t=1", "https://s3/x?redacted"),
+            ("crashkernel", "512M-2G:64M,2G-:128M@16M", "512M-2G:64M,2G-:128M@16M"),
+            ("mem", "4G@0x100000000", "4G@0x100000000"),
+            ("foo", "Zm9vYmFyYmF6cXV4MTIzNDU2", "redacted"),
+            ("foo", "$6$salt$hash", "redacted"),
+            ("BOOT_IMAGE", "(hd0,gpt2)/boot/vmlinuz-6.1.0-13-amd64", "(hd0,gpt2)/boot/vmlinuz-6.1.0-13-amd64"),
+            ("console", "ttyS0,115200n8", "ttyS0,115200n8"),
+            ("", "jo:pw@host", "redacted@host"),
+        ] {
+            let mut found = Found::default();
+            let once = without_secrets(name, value, &mut found);
+            assert_eq!(once, expect, "{name}={value}");
+            assert_eq!(without_secrets(name, &once, &mut found), once, "{name}={value} twice");
+        }
+    }
+}
