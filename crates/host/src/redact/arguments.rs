@@ -22,24 +22,28 @@ pub(super) fn rewrite(words: &str, each: &mut EachValue<'_>) -> String {
 /// Quotes stand round the whole argument or round its value (lib/cmdline.c `next_arg`); the last one may be missing.
 fn rewrite_one(argument: &str, out: &mut String, each: &mut EachValue<'_>) {
     let (open, inner, close) = unquoted(argument);
+    let (name, value) = inner.split_once('=').unwrap_or(("", inner));
+    let (value_open, value, value_close) = if inner == value { ("", value, "") } else { unquoted(value) };
+    let new = each(name, value);
     out.push_str(open);
-    match inner.split_once('=') {
-        None => out.push_str(&each("", inner)),
-        Some((name, value)) => {
-            let (value_open, value, value_close) = unquoted(value);
-            out.extend([name, "=", value_open, &each(name, value), value_close]);
-        }
+    out.push_str(&inner[..inner.len() - value_open.len() - value.len() - value_close.len()]);
+    out.extend([value_open, &new, value_close]);
+    // A quote less would enclose the arguments that follow.
+    if quotes(&new) % 2 != quotes(value) % 2 {
+        out.push('"');
     }
     out.push_str(close);
 }
 
-/// The opening quote, what it encloses, and the closing quote.
+fn quotes(text: &str) -> usize {
+    text.bytes().filter(|byte| *byte == b'"').count()
+}
+
+/// The opening quote, what it encloses, and the closing quote; either may be missing.
 fn unquoted(text: &str) -> (&str, &str, &str) {
-    let Some(inner) = text.strip_prefix('"') else { return ("", text, "") };
-    match inner.strip_suffix('"') {
-        Some(inner) => ("\"", inner, "\""),
-        None => ("\"", inner, ""),
-    }
+    let (open, inner) = text.split_at(usize::from(text.starts_with('"')));
+    let (inner, close) = inner.split_at(inner.len() - usize::from(inner.ends_with('"')));
+    (open, inner, close)
 }
 
 #[cfg(test)]
@@ -57,6 +61,9 @@ mod tests {
             ("a -- pw=1", "a -- pw=x"),
             ("pw=\"open a b", "pw=\"x"),
             ("pw=a\"b c\"d e", "pw=x e"),
+            ("x\"pw=1 2\" b", "x\"pw=1 2\" b"),
+            ("pw=\"a\"b c", "pw=\"x\" c"),
+            ("a\"pw=b\" pw=1", "a\"pw=b\" pw=x"),
         ] {
             assert_eq!(rewrite(words, &mut each), expect, "{words}");
         }

@@ -6,28 +6,144 @@ use super::{rules, secrets};
 
 /// Options whose whole value says where something lies on a network. A dot at the end: any option that begins so.
 const SOURCES: [&str; 55] = [
-    "ip", "ip6", "nameserver", "rd.route", "rd.peerdns_server", "netroot", "nfsroot", "nfsaddrs", "cifsroot", "ks", "kickstart",
-    "method", "repo", "url", "preseed/url", "ds", "autoinstall", "autoyast", "autoyast2", "install", "netboot", "fetch",
-    "cloud_config_url", "netconsole", "kgdboe", "rd.znet", "rd.zfcp", "zfcp.device", "ignition.", "coreos.inst.", "inst.ks",
-    "inst.ks.", "inst.repo", "inst.stage2", "inst.addrepo", "inst.updates", "inst.dd", "inst.proxy", "inst.remotelog", "inst.syslog",
-    "inst.vncconnect", "proxy", "http_proxy", "https_proxy", "rd.iscsi.", "rd.nvmf.", "rd.fcoe", "fcoe", "rd.nfs.domain", "domain",
-    "search", "netcfg/", "nfs.nfs4_unique_id", "talos.", "systemd.pull",
+    "ip",
+    "ip6",
+    "nameserver",
+    "rd.route",
+    "rd.peerdns_server",
+    "netroot",
+    "nfsroot",
+    "nfsaddrs",
+    "cifsroot",
+    "ks",
+    "kickstart",
+    "method",
+    "repo",
+    "url",
+    "preseed/url",
+    "ds",
+    "autoinstall",
+    "autoyast",
+    "autoyast2",
+    "install",
+    "netboot",
+    "fetch",
+    "cloud_config_url",
+    "netconsole",
+    "kgdboe",
+    "rd.znet",
+    "rd.zfcp",
+    "zfcp.device",
+    "ignition.",
+    "coreos.inst.",
+    "inst.ks",
+    "inst.ks.",
+    "inst.repo",
+    "inst.stage2",
+    "inst.addrepo",
+    "inst.updates",
+    "inst.dd",
+    "inst.proxy",
+    "inst.remotelog",
+    "inst.syslog",
+    "inst.vncconnect",
+    "proxy",
+    "http_proxy",
+    "https_proxy",
+    "rd.iscsi.",
+    "rd.nvmf.",
+    "rd.fcoe",
+    "fcoe",
+    "rd.nfs.domain",
+    "domain",
+    "search",
+    "netcfg/",
+    "nfs.nfs4_unique_id",
+    "talos.",
+    "systemd.pull",
 ];
 /// Options that name a volume: by UUID, label, or the name of a volume group, which installers make of the host's name.
 const VOLUMES: [&str; 18] = [
-    "root", "resume", "real_root", "crypt_root", "boot", "usr", "mount.usr", "cryptdevice", "cryptopts", "zfs", "bootfs", "swap",
-    "rd.lvm.", "rd.md.", "rd.luks.", "luks.", "rd.live.overlay", "systemd.verity_root_data",
+    "root",
+    "resume",
+    "real_root",
+    "crypt_root",
+    "boot",
+    "usr",
+    "mount.usr",
+    "cryptdevice",
+    "cryptopts",
+    "zfs",
+    "bootfs",
+    "swap",
+    "rd.lvm.",
+    "rd.md.",
+    "rd.luks.",
+    "luks.",
+    "rd.live.overlay",
+    "systemd.verity_root_data",
 ];
 /// Last words of names whose value is one device's or one host's.
 const OWN: [&str; 30] = [
-    "mac", "macaddr", "macaddress", "btmacaddr", "hwaddr", "ethaddr", "bootif", "ifname", "serial", "serialno", "serialnumber", "sn",
-    "hostname", "host", "fqdn", "uuid", "guid", "machine_id", "wwid", "wwn", "wwpn", "wwnn", "initiator", "iqn", "nqn", "hostnqn",
-    "hostid", "asset_tag", "instance_id", "client_id",
+    "mac",
+    "macaddr",
+    "macaddress",
+    "btmacaddr",
+    "hwaddr",
+    "ethaddr",
+    "bootif",
+    "ifname",
+    "serial",
+    "serialno",
+    "serialnumber",
+    "sn",
+    "hostname",
+    "host",
+    "fqdn",
+    "uuid",
+    "guid",
+    "machine_id",
+    "wwid",
+    "wwn",
+    "wwpn",
+    "wwnn",
+    "initiator",
+    "iqn",
+    "nqn",
+    "hostnqn",
+    "hostid",
+    "asset_tag",
+    "instance_id",
+    "client_id",
 ];
 /// Values that say how, not where.
 const WORDS: [&str; 26] = [
-    "dhcp", "dhcp6", "dhcpv6", "single-dhcp", "auto", "auto6", "either6", "link6", "link-local", "ibft", "on", "off", "any", "none",
-    "yes", "no", "true", "false", "both", "rarp", "bootp", "nfs", "cdrom", "nowait", "gpt", REDACTED,
+    "dhcp",
+    "dhcp6",
+    "dhcpv6",
+    "single-dhcp",
+    "auto",
+    "auto6",
+    "either6",
+    "link6",
+    "link-local",
+    "ibft",
+    "on",
+    "off",
+    "any",
+    "none",
+    "yes",
+    "no",
+    "true",
+    "false",
+    "both",
+    "rarp",
+    "bootp",
+    "nfs",
+    "cdrom",
+    "nowait",
+    "gpt",
+    REDACTED,
 ];
 
 /// The value of an argument without identifiers. `name` is empty for a bare argument.
@@ -46,11 +162,18 @@ pub(super) fn without_identifiers(key: &Key, name: &str, value: &str, counts: &m
     let addressed = rules::addresses(key, &formed.text, counts);
     let text = urls(key, &rules::contexts(key, &addressed.text, counts).text, counts);
     let last_word = name.rsplit(['.', '/', ':']).next().unwrap_or_default();
-    let is_own = OWN.iter().any(|own| last_word == *own || last_word.strip_suffix(own).is_some_and(|rest| rest.ends_with('_')));
+    let is_own = OWN
+        .iter()
+        .any(|own| last_word == *own || last_word.strip_suffix(own).is_some_and(|rest| rest.ends_with('_')));
     match is_own && formed.found + addressed.found == 0 && text == value {
         true => whole(key, value, Kind::SerialNumber, counts),
         false => text,
     }
+}
+
+/// Whether the whole value of this option says where something lies on a network.
+pub(super) fn is_source(name: &str) -> bool {
+    is_listed(&SOURCES, &name.to_ascii_lowercase().replace('-', "_"))
 }
 
 fn is_listed(list: &[&str], name: &str) -> bool {
@@ -81,15 +204,24 @@ fn volume(key: &Key, value: &str, counts: &mut Counts) -> String {
         ["sd", "hd", "vd", "xvd", "nvme", "mmcblk", "md", "pmem", "dasd", "ram", "loop", "sr", "vda"];
     if let Some(node) = value.strip_prefix("/dev/")
         && !node.contains('/')
-        && NODES.iter().any(|kind| node.strip_prefix(kind).is_some_and(|rest| rest.len() <= 8 && !rest.contains('-')))
+        && NODES
+            .iter()
+            .any(|kind| node.strip_prefix(kind).is_some_and(|rest| rest.len() <= 8 && !rest.contains('-')))
     {
         return value.to_owned();
     }
     let kept = value.rfind('=').map(|at| at + 1).or_else(|| {
-        ["/dev/mapper/", "/dev/disk/by-uuid/", "/dev/disk/by-label/", "/dev/disk/by-id/", "/dev/disk/by-path/", "/dev/"]
-            .iter()
-            .find(|prefix| value.starts_with(**prefix))
-            .map(|prefix| prefix.len())
+        [
+            "/dev/mapper/",
+            "/dev/disk/by-uuid/",
+            "/dev/disk/by-label/",
+            "/dev/disk/by-id/",
+            "/dev/disk/by-path/",
+            "/dev/",
+        ]
+        .iter()
+        .find(|prefix| value.starts_with(**prefix))
+        .map(|prefix| prefix.len())
     });
     let (prefix, name) = value.split_at(kept.unwrap_or(0));
     if name.is_empty() || is_plain(name) {

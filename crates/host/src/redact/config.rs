@@ -33,7 +33,9 @@ fn serial_numbers(bytes: &[u8]) -> Vec<usize> {
     let mut found = Vec::new();
     let mut at = EXTENDED_START;
     for _ in 0..(CONFIG_BYTES_MAX - EXTENDED_START) / 4 {
-        let Some(header) = bytes.get(at..at + 4).and_then(|header| header.try_into().ok()).map(u32::from_le_bytes) else {
+        let Some(header) =
+            bytes.get(at..at + 4).and_then(|header| header.try_into().ok()).map(u32::from_le_bytes)
+        else {
             break;
         };
         if (header & 0xffff) == u32::from(SERIAL_NUMBER) {

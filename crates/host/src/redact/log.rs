@@ -2,7 +2,7 @@
 
 use super::pseudonym::REDACTED;
 use super::secrets::{self, Found};
-use super::{Redactor, arguments, rules};
+use super::{Redactor, arguments, boot, rules};
 use regex_lite::Regex;
 use std::sync::LazyLock;
 
@@ -40,21 +40,23 @@ impl Redactor {
     fn log_line(&mut self, line: &str) -> String {
         let end = line.trim_end_matches(['\r', '\n']).len();
         let (line, line_end) = line.split_at(end);
-        let (head, tail) = self.head_and_arguments(line);
-        format!("{}{tail}{line_end}", self.message(head))
+        let (message, mark, arguments) = self.message_and_arguments(line);
+        // The mark stays as it is: it must be found again in a capture of this capture.
+        format!("{}{mark}{arguments}{line_end}", self.message(message))
     }
 
-    /// Splits before the arguments that a line ends with, and redacts those.
-    fn head_and_arguments<'l>(&mut self, line: &'l str) -> (&'l str, String) {
-        let after = |mark: &str| line.find(mark).map(|at| at + mark.len());
-        if let Some(at) = after(UNKNOWN_MARK) {
-            let (list, tail) = line[at..].rsplit_once('"').unwrap_or((&line[at..], ""));
-            let quote = if tail.is_empty() { "" } else { "\"" };
-            return (&line[..at], format!("{}{quote}{tail}", self.unquoted_arguments(list)));
+    /// Splits at the mark before the arguments that a line ends with, and redacts those.
+    fn message_and_arguments<'l>(&mut self, line: &'l str) -> (&'l str, &'l str, String) {
+        let at = |mark: &str| line.find(mark).map(|at| (at, at + mark.len()));
+        if let Some((start, end)) = at(UNKNOWN_MARK) {
+            let (list, tail) = line[end..].rsplit_once('"').unwrap_or((&line[end..], ""));
+            let quote = &line[end + list.len()..line.len() - tail.len()];
+            let list = self.unquoted_arguments(list);
+            return (&line[..start], &line[start..end], format!("{list}{quote}{tail}"));
         }
-        match COMMAND_LINE_MARKS.iter().find_map(|mark| after(mark)) {
-            Some(at) => (&line[..at], self.command_line(&line[at..])),
-            None => (line, String::new()),
+        match COMMAND_LINE_MARKS.iter().find_map(|mark| at(mark)) {
+            Some((start, end)) => (&line[..start], &line[start..end], self.command_line(&line[end..])),
+            None => (line, "", String::new()),
         }
     }
 
@@ -63,22 +65,25 @@ impl Redactor {
         arguments::rewrite(words, &mut |name, value| self.argument(name, value))
     }
 
-    /// Arguments whose quotes are lost: after a secret, words without `=` may belong to it. Flags that verdicts read stay.
+    /// Arguments whose quotes are lost: words without `=` may belong to the secret or the source before them. Flags that verdicts
+    /// read stay.
     fn unquoted_arguments(&mut self, list: &str) -> String {
         let mut kept: Vec<String> = Vec::new();
-        let mut after_secret = false;
-        for word in list.split(' ') {
-            match word.split_once('=') {
-                Some((name, value)) => {
-                    after_secret = secrets::is_secret(name);
-                    kept.push(format!("{name}={}", self.argument(name, value)));
-                }
-                None if after_secret && !secrets::is_understood(word) => {}
-                None => {
-                    after_secret = false;
-                    kept.push(self.argument("", word));
+        let mut words = list.split(' ').peekable();
+        while let Some(word) = words.next() {
+            let Some((name, value)) = word.split_once('=') else {
+                kept.push(self.argument("", word));
+                continue;
+            };
+            let mut value = value.to_owned();
+            if secrets::is_secret(name) || boot::is_source(name) || value.contains("://") {
+                while let Some(more) =
+                    words.next_if(|word| !word.contains('=') && !secrets::is_understood(word))
+                {
+                    value = format!("{value} {more}");
                 }
             }
+            kept.push(format!("{name}={}", self.argument(name, &value)));
         }
         kept.join(" ")
     }
@@ -120,24 +125,38 @@ impl Redactor {
             self.count_secret();
             copied = equals + 1 + value.len();
         }
-        // `Booting kernel: `VALUE' invalid for parameter `NAME''
-        if let Some((_, rest)) = words.split_once("' invalid for parameter `")
-            && secrets::is_secret(rest.trim_end_matches(['\'', '`']))
-            && let Some((before, _)) = words.split_once('`')
-        {
-            self.count_secret();
-            return format!("{before}`{REDACTED}' invalid for parameter `{rest}");
-        }
         out.push_str(&words[copied..]);
-        self.colons(out)
+        let words = self.colons(out);
+        self.refused_value(words)
+    }
+
+    /// ``Booting kernel: `VALUE' invalid for parameter `NAME'``
+    fn refused_value(&mut self, words: String) -> String {
+        let parts = words.split_once("' invalid for parameter `").and_then(|(before, name)| {
+            let (before, value) = before.split_once('`')?;
+            let is_secret = secrets::is_secret(name.trim_end_matches(['\'', '`', ' ']));
+            (is_secret && value != REDACTED)
+                .then(|| format!("{before}`{REDACTED}' invalid for parameter `{name}"))
+        });
+        match parts {
+            Some(without) => {
+                self.count_secret();
+                without
+            }
+            None => words,
+        }
     }
 
     /// `password: secret`.
     fn colons(&mut self, words: String) -> String {
         static PATTERN: LazyLock<Option<Regex>> = LazyLock::new(|| {
-            Regex::new(r"(?i)\b(?:password|passwd|passphrase|secret|token|psk|vncpassword)(?: is)?: *([^ ].*)$").ok()
+            Regex::new(
+                r"(?i)\b(?:password|passwd|passphrase|secret|token|psk|vncpassword)(?: is)?: *([^ ].*)$",
+            )
+            .ok()
         });
-        let value = PATTERN.as_ref().and_then(|pattern| pattern.captures(&words)?.get(1).map(|value| value.start()));
+        let value =
+            PATTERN.as_ref().and_then(|pattern| pattern.captures(&words)?.get(1).map(|value| value.start()));
         match value {
             Some(at) if &words[at..] != REDACTED => {
                 self.count_secret();
@@ -156,7 +175,9 @@ impl Redactor {
         let part = |part: &str| {
             let word = part.trim_end_matches(is_end);
             match word.contains("://") {
-                true => format!("{}{}", self.argument_without_secrets("url_in_log", word), &part[word.len()..]),
+                true => {
+                    format!("{}{}", self.argument_without_secrets("url_in_log", word), &part[word.len()..])
+                }
                 false => part.to_owned(),
             }
         };
@@ -187,7 +208,11 @@ fn value_after(words: &str, at: usize, name_bytes: usize) -> &str {
             Some(quote) if c == quote => open = None,
             Some(_) => {}
             None if c.is_whitespace() => return &rest[..index],
-            None if matches!((enclosing, c), (Some('"'), '"') | (Some('\'' | '`'), '\'') | (Some('('), ')')) => {
+            None if matches!(
+                (enclosing, c),
+                (Some('"'), '"') | (Some('\'' | '`'), '\'') | (Some('('), ')')
+            ) =>
+            {
                 return &rest[..index];
             }
             None if matches!(c, '"' | '\'') => open = Some(c),

@@ -44,7 +44,17 @@ use std::ops::Range;
 const HOST_CHARS_MIN: usize = 6;
 /// Names that many hosts have, and that stand in logs for other reasons.
 const COMMON_HOSTS: [&str; 12] = [
-    "localhost", "debian", "ubuntu", "fedora", "centos", "archlinux", "raspberrypi", "proxmox", "kernel", "systemd", "opensuse",
+    "localhost",
+    "debian",
+    "ubuntu",
+    "fedora",
+    "centos",
+    "archlinux",
+    "raspberrypi",
+    "proxmox",
+    "kernel",
+    "systemd",
+    "opensuse",
     "manjaro",
 ];
 
@@ -89,8 +99,7 @@ impl Redactor {
                 self.log(&text);
             }
             Content::Uname => {
-                let host = text.split_whitespace().nth(1).filter(|host| is_own_name(host));
-                self.hosts.extend(host.map(str::to_owned));
+                self.hosts.extend(node_of(&text).filter(|host| is_own_name(host)).map(str::to_owned));
             }
             _ => {}
         }
@@ -171,9 +180,8 @@ impl Redactor {
 
     /// `uname -a`: the second word is the host's name.
     fn uname(&mut self, text: &str) -> String {
-        let mut words = text.split_whitespace();
-        let host = words.next().filter(|first| *first == "Linux").and_then(|_| words.next());
-        let at = host.and_then(|host| text.find(&format!(" {host} ")).map(|at| at + 1..at + 1 + host.len()));
+        let at = node_of(text)
+            .and_then(|host| text.find(&format!(" {host} ")).map(|at| at + 1..at + 1 + host.len()));
         let text = match at {
             Some(range) => self.replace_host(text, range),
             None => text.to_owned(),
@@ -236,6 +244,12 @@ impl Redactor {
         }
         text
     }
+}
+
+/// The host's name in the output of `uname -a`.
+fn node_of(text: &str) -> Option<&str> {
+    let mut words = text.split_whitespace();
+    words.next().filter(|first| *first == "Linux").and_then(|_| words.next())
 }
 
 /// Whether a host's name is rare enough to be redacted wherever it stands. One of hexadecimal digits could be part of an address.

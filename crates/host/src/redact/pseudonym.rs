@@ -95,7 +95,8 @@ impl Key {
     /// A longer identifier's of octets, as long.
     pub(super) fn octets(&self, octets: &[u8]) -> Vec<u8> {
         let mark = [LOCAL, MARK[0], MARK[1]];
-        if is_uniform(octets) || octets.starts_with(&mark) {
+        // 32 digits without dashes may have been taken for a UUID.
+        if is_uniform(octets) || octets.starts_with(&mark) || octets.starts_with(b"ioto") {
             return octets.to_vec();
         }
         let hash = self.hash("octets", octets);
@@ -104,7 +105,7 @@ impl Key {
 
     /// A UUID's, of its 32 digits in lower case; as 32 digits.
     pub(super) fn uuid(&self, digits: &str) -> String {
-        if digits.starts_with(UUID_MARK) || is_uniform(digits.as_bytes()) {
+        if digits.starts_with(UUID_MARK) || digits.starts_with("02696f") || is_uniform(digits.as_bytes()) {
             return digits.to_owned();
         }
         let hash = self.hex("uuid", digits.as_bytes(), 24);
@@ -159,7 +160,8 @@ impl Key {
             return serial.to_owned();
         }
         let hash = self.hash("location", serial.as_bytes());
-        let digit = |byte: &u8| char::from_digit(u32::from(byte % 36), 36).unwrap_or('0').to_ascii_uppercase();
+        let digit =
+            |byte: &u8| char::from_digit(u32::from(byte % 36), 36).unwrap_or('0').to_ascii_uppercase();
         format!("{LOCATION_MARK}{}", hash.iter().take(4).map(digit).collect::<String>())
     }
 

@@ -28,7 +28,7 @@ pub enum Content {
 /// A row: files by their path, and what they are.
 #[derive(Debug, Clone, Copy)]
 pub struct Read {
-    /// Path from the root; `*` stands for anything but a slash, `**` at the end for anything.
+    /// Path from the root; `*` stands for anything but a slash, `**` at the end for anything or nothing.
     pub pattern: &'static str,
     /// What it holds.
     pub content: Content,
@@ -66,8 +66,16 @@ pub const READS: &[Read] = &[
     read("proc/bus/pci/*/*", Content::Config, "PCI configuration space, in sosreports"),
     read("proc/powerpc/lparcfg", Content::Partition, "POWER partition"),
     read("proc/ppc64/lparcfg", Content::Partition, "POWER partition"),
-    read("proc/device-tree/**", Content::Property, "model, firmware, memory and DMA windows, on POWER and Arm"),
-    read("sys/firmware/devicetree/base/**", Content::Property, "model, firmware, memory and DMA windows, on POWER and Arm"),
+    read(
+        "proc/device-tree/**",
+        Content::Property,
+        "model, firmware, memory and DMA windows, on POWER and Arm",
+    ),
+    read(
+        "sys/firmware/devicetree/base/**",
+        Content::Property,
+        "model, firmware, memory and DMA windows, on POWER and Arm",
+    ),
     read("proc/xen/capabilities", Content::Text, "Xen"),
     read("sys/hypervisor/type", Content::Text, "Xen"),
     read("etc/os-release", Content::Text, "distribution"),
@@ -78,12 +86,20 @@ pub const READS: &[Read] = &[
     read("usr/share/misc/pci.ids", Content::Public, "names of PCI devices"),
     read("sys/class/dmi/id/product_name", Content::Text, "the machine's model"),
     read("sys/class/dmi/id/sys_vendor", Content::Text, "the machine's maker"),
-    read("sys/class/*", Content::Text, "names of network interfaces, disks, InfiniBand devices, hosts of disks, graphics cards, IOMMUs"),
+    read(
+        "sys/class/*",
+        Content::Text,
+        "names of network interfaces, disks, InfiniBand devices, hosts of disks, graphics cards, IOMMUs",
+    ),
     read("sys/bus/pci/devices", Content::Text, "PCI functions"),
     read("sys/bus/pci/devices/*", Content::Text, "names of a PCI function's attributes"),
     read("sys/bus/pci/devices/*/config", Content::Config, "PCI configuration space"),
     read("sys/bus/pci/devices/*/of_node/**", Content::Property, "location code and DMA windows, on POWER"),
-    read("sys/bus/pci/devices/*/**", Content::Text, "vendor, device, class, link, NUMA node, DMA mask, driver, interrupts, virtual functions"),
+    read(
+        "sys/bus/pci/devices/*/**",
+        Content::Text,
+        "vendor, device, class, link, NUMA node, DMA mask, driver, interrupts, virtual functions",
+    ),
     read("sys/bus/pci/slots", Content::Text, "names of slots"),
     read("sys/bus/pci/slots/*/address", Content::Text, "addresses of slots"),
     read("sys/devices/system/node/**", Content::Text, "NUMA nodes: CPUs, memory, distances"),
@@ -108,7 +124,7 @@ fn fits(pattern: &str, path: &str) -> bool {
     let (mut names, mut rest) = (pattern.split('/'), path.split('/'));
     loop {
         match (names.next(), rest.next()) {
-            (Some("**"), Some(_)) | (None, None) => return true,
+            (Some("**"), _) | (None, None) => return true,
             (Some("*"), Some(_)) => {}
             (Some(pattern), Some(name)) if pattern == name => {}
             _ => return false,

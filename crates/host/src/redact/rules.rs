@@ -29,21 +29,13 @@ static ADDRESSES: LazyLock<Vec<Rule>> = LazyLock::new(|| compile(ADDRESS_ROWS));
 static CONTEXTS: LazyLock<Vec<Rule>> = LazyLock::new(|| compile(CONTEXT_ROWS));
 
 const FORM_ROWS: &[Row] = &[
-    Row(
-        r#"((?:nqn|iqn)\.[0-9]{4}[-.][0-9]{2}\.[^\s"',;()<>]+)"#,
-        Kind::SerialNumber,
-        qualified_name,
-    ),
+    Row(r#"((?:nqn|iqn)\.[0-9]{4}[-.][0-9]{2}\.[^\s"',;()<>]+)"#, Kind::SerialNumber, qualified_name),
     Row(
         r"(?:^|[^0-9A-Za-z])([0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12})(?:[^0-9A-Za-z]|$)",
         Kind::Uuid,
         uuid,
     ),
-    Row(
-        r"(?:^|[^0-9A-Za-z:])([0-9a-fA-F]{8}(?::[0-9a-fA-F]{8}){3})(?:[^0-9A-Za-z:]|$)",
-        Kind::Uuid,
-        uuid,
-    ),
+    Row(r"(?:^|[^0-9A-Za-z:])([0-9a-fA-F]{8}(?::[0-9a-fA-F]{8}){3})(?:[^0-9A-Za-z:]|$)", Kind::Uuid, uuid),
     Row(r"(?:^|[^0-9A-Za-z])([0-9a-fA-F]{32})(?:[^0-9A-Za-z]|$)", Kind::Uuid, uuid),
     Row(
         r"(?:^|[^0-9A-Za-z])([0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5,})(?:[^0-9A-Za-z]|$)",
@@ -79,31 +71,25 @@ const ADDRESS_ROWS: &[Row] = &[
         Kind::IpAddress,
         ipv6,
     ),
-    Row(
-        r"(?:^|[^0-9A-Za-z.])([0-9]{1,3}(?:\.[0-9]{1,3}){3})(?:[^0-9A-Za-z]|$)",
-        Kind::IpAddress,
-        ipv4,
-    ),
+    Row(r"(?:^|[^0-9A-Za-z.])([0-9]{1,3}(?:\.[0-9]{1,3}){3})(?:[^0-9A-Za-z]|$)", Kind::IpAddress, ipv4),
 ];
 
 const CONTEXT_ROWS: &[Row] = &[
     // drivers/usb/core/hub.c announce_device: whatever the device says, blanks included.
     Row(r"SerialNumber: ?([^\r\n]*[^\s])", Kind::SerialNumber, word),
     // lspci's text of vital product data, where makers put what they like.
+    Row(r"\[(?:SN|V[0-9A-Z]|Y[0-9A-Z]|RW)\] [A-Za-z ]+: ([^\r\n]*[^\s])", Kind::SerialNumber, word),
     Row(
-        r"\[(?:SN|V[0-9A-Z]|Y[0-9A-Z]|RW)\] [A-Za-z ]+: ([^\r\n]*[^\s])",
-        Kind::SerialNumber,
-        word,
-    ),
-    Row(
-        r#"(?i)\b(?:serial[ _-]?(?:number|num|no\.?|#)|s/n)(?: is)?[ \t]*[:=(]?[ \t]*"?([0-9A-Za-z][0-9A-Za-z_.+/-]{2,})"#,
+        r#"(?i)\b(?:serial[ _-]?(?:number|num|no\.?|#)|s/n)(?: is)?(?:[ \t]*[:=(]+[ \t]*|[ \t]+)"?([0-9A-Za-z][0-9A-Za-z_.+/-]{2,})"#,
         Kind::SerialNumber,
         word,
     ),
     Row(
         r#"(?i)\b(?:serial|sn)[ \t]?[:=][ \t]*"?([0-9A-Za-z_.+-]*[0-9][0-9A-Za-z_.+-]*)"#,
         Kind::SerialNumber,
-        |key, before, value| (value.len() > 3 && !value.starts_with("8250")).then(|| word(key, before, value))?,
+        |key, before, value| {
+            (value.len() > 3 && !value.starts_with("8250")).then(|| word(key, before, value))?
+        },
     ),
     Row(
         r#"(?i)(?:wwn|wwpn|wwnn|wwid|sas_?addr(?:ess)?|sas address|device_name|device name|logical[ _]id|host_add|port_?name|node_?name|port name|node name|guid|eui64|eui|nguid|fabric_?name)[ \t]*[:=(#"]{0,2}[ \t]*"?(?:0x)?([0-9a-fA-F]{12}|[0-9a-fA-F]{16}|[0-9a-fA-F]{32})(?:[^0-9A-Za-z]|$)"#,
@@ -120,11 +106,7 @@ const CONTEXT_ROWS: &[Row] = &[
         Kind::MacAddress,
         bare_octets,
     ),
-    Row(
-        r"(?:Set hostname to|Hostname set to) <([^>\r\n]+)>",
-        Kind::Name,
-        host,
-    ),
+    Row(r"(?:Set hostname to|Hostname set to) <([^>\r\n]+)>", Kind::Name, host),
     // ibmvscsi names the partition that serves the disk.
     Row(r"host partition ([^\s,()]+)", Kind::Name, host),
     Row(r#"(?i)\b(?:hostname|nodename)[ \t]?[:=][ \t]*"?([0-9A-Za-z][0-9A-Za-z_.-]*)"#, Kind::Name, host),
@@ -139,8 +121,9 @@ const CONTEXT_ROWS: &[Row] = &[
 ];
 
 fn compile(rows: &[Row]) -> Vec<Rule> {
-    let rule =
-        |Row(source, kind, pseudonym): &Row| Some(Rule { pattern: Regex::new(source).ok()?, kind: *kind, pseudonym: *pseudonym });
+    let rule = |Row(source, kind, pseudonym): &Row| {
+        Some(Rule { pattern: Regex::new(source).ok()?, kind: *kind, pseudonym: *pseudonym })
+    };
     rows.iter().filter_map(rule).collect()
 }
 
@@ -184,7 +167,9 @@ impl Rule {
             let Some(value) = captures.get(1) else { break };
             // The pattern may end with one character more, which may begin the next match.
             at = value.end();
-            let Some(pseudonym) = (self.pseudonym)(key, &text[..value.start()], value.as_str()) else { continue };
+            let Some(pseudonym) = (self.pseudonym)(key, &text[..value.start()], value.as_str()) else {
+                continue;
+            };
             *found += 1;
             if pseudonym != value.as_str() {
                 counts.add(self.kind);
@@ -219,7 +204,9 @@ fn disk_link(key: &Key, before: &str, value: &str) -> Option<String> {
 fn is_marked(value: &str) -> bool {
     let bare: String = value.chars().filter(char::is_ascii_alphanumeric).collect();
     let bare = bare.to_ascii_lowercase();
-    is_word(value) || ["02696f", "696f746f"].iter().any(|mark| bare.starts_with(mark)) || value.contains(":redacted-")
+    is_word(value)
+        || ["02696f", "696f746f"].iter().any(|mark| bare.starts_with(mark))
+        || value.contains(":redacted-")
 }
 
 fn qualified_name(key: &Key, _before: &str, name: &str) -> Option<String> {
@@ -251,13 +238,16 @@ fn bare_octets(key: &Key, _before: &str, value: &str) -> Option<String> {
         .chunks(2)
         .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
         .collect::<Option<Vec<u8>>>()?;
-    let pseudonym: String = pseudonym_of_octets(key, &octets).iter().map(|octet| format!("{octet:02x}")).collect();
+    let pseudonym: String =
+        pseudonym_of_octets(key, &octets).iter().map(|octet| format!("{octet:02x}")).collect();
     regroup(value, &pseudonym, &digits)
 }
 
 fn pseudonym_of_octets(key: &Key, octets: &[u8]) -> Vec<u8> {
-    let mac = |octets: &[u8]| <[u8; 6]>::try_from(octets).map(|mac| key.mac(mac).to_vec()).unwrap_or_default();
-    let eui64 = |octets: &[u8]| <[u8; 8]>::try_from(octets).map(|eui| key.eui64(eui).to_vec()).unwrap_or_default();
+    let mac =
+        |octets: &[u8]| <[u8; 6]>::try_from(octets).map(|mac| key.mac(mac).to_vec()).unwrap_or_default();
+    let eui64 =
+        |octets: &[u8]| <[u8; 8]>::try_from(octets).map(|eui| key.eui64(eui).to_vec()).unwrap_or_default();
     match octets.len() {
         6 => mac(octets),
         // A DHCP client identifier or PXE's BOOTIF=: the hardware's type, then its address.
@@ -311,8 +301,9 @@ fn ipv4(key: &Key, before: &str, value: &str) -> Option<String> {
 
 /// Versions of drivers and firmware often have four numbers, too.
 fn follows_version_word(before: &str) -> bool {
-    const WORDS: [&str; 12] =
-        ["version", "ver", "v", "fw", "firmware", "rev", "revision", "release", "driver", "bios", "nvm", "api"];
+    const WORDS: [&str; 12] = [
+        "version", "ver", "v", "fw", "firmware", "rev", "revision", "release", "driver", "bios", "nvm", "api",
+    ];
     let before = before.trim_end_matches([' ', ':', '=', '(', '[', '<', '.', '"', '\'', ',']);
     let last = before.rsplit(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
     WORDS.iter().any(|word| last.eq_ignore_ascii_case(word))
@@ -379,8 +370,14 @@ mod tests {
         check("sas_addr(0x500304801f2a0f01), phy(1)", "sas_addr(0x02696f??????????), phy(1)");
         check("Node GUID: 0x0002c90300a1b2c3", "Node GUID: 0x02696f??????????");
         check("node_guid = 0002:c903:00a1:b2c3", "node_guid = 0269:6f??:????:????");
-        check("ctrl: NQN \"nqn.2014-08.org.nvmexpress:uuid:3f5ad593\", addr", "ctrl: NQN \"nqn.2000-01.redacted:????????\", addr");
-        check("MAC=90:b1:1c:0a:0b:0c:90:b1:1c:0a:0b:0d:08:00 S", "MAC=02:69:6f:??:??:??:02:69:6f:??:??:??:08:00 S");
+        check(
+            "ctrl: NQN \"nqn.2014-08.org.nvmexpress:uuid:3f5ad593\", addr",
+            "ctrl: NQN \"nqn.2000-01.redacted:????????\", addr",
+        );
+        check(
+            "MAC=90:b1:1c:0a:0b:0c:90:b1:1c:0a:0b:0d:08:00 S",
+            "MAC=02:69:6f:??:??:??:02:69:6f:??:??:??:08:00 S",
+        );
         check(
             "80:00:02:08:fe:80:00:00:00:00:00:00:f4:52:14:03:00:7b:cb:a1",
             "80:00:02:08:fe:80:00:00:00:00:00:00:02:69:6f:??:??:??:??:??",

@@ -10,8 +10,19 @@ use std::collections::BTreeSet;
 
 /// Parts of names that mean a secret wherever they stand.
 const ANYWHERE: [&str; 13] = [
-    "passw", "passphrase", "secret", "token", "credential", "cookie", "apikey", "privkey", "private", "chap", "username",
-    "keyfile", "signature",
+    "passw",
+    "passphrase",
+    "secret",
+    "token",
+    "credential",
+    "cookie",
+    "apikey",
+    "privkey",
+    "private",
+    "chap",
+    "username",
+    "keyfile",
+    "signature",
 ];
 /// Ends of one word of a name.
 const WORD_ENDS: [&str; 9] = ["key", "keys", "pw", "pwd", "pass", "psk", "auth", "creds", "cred"];
@@ -19,15 +30,31 @@ const WORD_ENDS: [&str; 9] = ["key", "keys", "pw", "pwd", "pass", "psk", "auth",
 const LAST_WORDS: [&str; 7] = ["user", "login", "pin", "otp", "uid_secret", "sid", "authtok"];
 /// Names that the rules above catch, and that say nothing secret.
 const HARMLESS: [&str; 8] = [
-    "spectre_v2_user", "user_debug", "bypass", "hotkey", "sysrq_key", "trusted_key", "kvm_intel.vmentry_l1d_flush",
+    "spectre_v2_user",
+    "user_debug",
+    "bypass",
+    "hotkey",
+    "sysrq_key",
+    "trusted_key",
+    "kvm_intel.vmentry_l1d_flush",
     "no_user_key",
 ];
 /// Tables of device mapper targets, in which keys of dm-crypt stand.
 const TABLES: [&str; 3] = ["dm_mod.create", "dm", "dm_crypt"];
 /// Options whose value may have an `@` between a size and an address.
 const SIZES_AT_ADDRESSES: [&str; 12] = [
-    "crashkernel", "efi_fake_mem", "mtdparts", "cma", "mem", "reserve_mem", "phram.phram", "ramoops.mem_address", "hugetlb_cma",
-    "netconsole", "kgdboe", "memmap",
+    "crashkernel",
+    "efi_fake_mem",
+    "mtdparts",
+    "cma",
+    "mem",
+    "reserve_mem",
+    "phram.phram",
+    "ramoops.mem_address",
+    "hugetlb_cma",
+    "netconsole",
+    "kgdboe",
+    "memmap",
 ];
 /// Digests of images that anyone may know.
 const PUBLIC_DIGESTS: [&str; 4] = ["ostree", "roothash", "usrhash", "boot_image"];
@@ -45,7 +72,10 @@ pub(super) struct Found(BTreeSet<String>);
 impl Found {
     fn add(&mut self, value: &str) {
         let value = value.trim_matches(['"', '\'']);
-        if value.chars().count() >= LEARNT_CHARS_MIN && !value.contains(REDACTED) && !is_word_of_options(value) {
+        if value.chars().count() >= LEARNT_CHARS_MIN
+            && !value.contains(REDACTED)
+            && !is_word_of_options(value)
+        {
             self.0.insert(value.to_owned());
         }
     }
@@ -163,7 +193,9 @@ fn is_size_at_address(name: &str, value: &str) -> bool {
 /// What follows a `?` or `#` of a URL: signatures, tokens.
 fn without_query(value: &str, found: &mut Found) -> String {
     let Some(scheme) = value.find("://") else { return value.to_owned() };
-    let Some(at) = value[scheme..].find(['?', '#']).map(|at| scheme + at + 1) else { return value.to_owned() };
+    let Some(at) = value[scheme..].find(['?', '#']).map(|at| scheme + at + 1) else {
+        return value.to_owned();
+    };
     let query = &value[at..];
     if query.is_empty() || query == REDACTED {
         return value.to_owned();
@@ -174,7 +206,8 @@ fn without_query(value: &str, found: &mut Found) -> String {
 
 /// Parts that look random: long, of mixed letters and digits, or a hash of a password.
 fn without_tokens(value: &str, found: &mut Found) -> String {
-    if ["$1$", "$2a$", "$2b$", "$2y$", "$5$", "$6$", "$y$", "$argon2"].iter().any(|mark| value.contains(mark)) {
+    if ["$1$", "$2a$", "$2b$", "$2y$", "$5$", "$6$", "$y$", "$argon2"].iter().any(|mark| value.contains(mark))
+    {
         found.add(value);
         return REDACTED.to_owned();
     }
@@ -207,16 +240,47 @@ mod tests {
     #[test]
     fn names_of_secrets() {
         for name in [
-            "rd.iscsi.password", "rd.iscsi.in.username", "inst.vncpassword", "inst.sshpw", "rootpw", "rd.luks.key", "cryptkey",
-            "passwd/root-password", "passwd/user-password-crypted", "systemd.set_credential", "TOKEN", "k3os.token",
-            "coreos.auth", "wpa-psk", "API_KEY", "cifspass", "rd.iscsi.chap", "db_pwd", "ssh.authorized_keys", "user", "dm-mod.create",
+            "rd.iscsi.password",
+            "rd.iscsi.in.username",
+            "inst.vncpassword",
+            "inst.sshpw",
+            "rootpw",
+            "rd.luks.key",
+            "cryptkey",
+            "passwd/root-password",
+            "passwd/user-password-crypted",
+            "systemd.set_credential",
+            "TOKEN",
+            "k3os.token",
+            "coreos.auth",
+            "wpa-psk",
+            "API_KEY",
+            "cifspass",
+            "rd.iscsi.chap",
+            "db_pwd",
+            "ssh.authorized_keys",
+            "user",
+            "dm-mod.create",
         ] {
             assert!(is_secret(name), "{name}");
         }
         for name in [
-            "iommu.passthrough", "intel_iommu", "root", "quiet", "crashkernel", "rd.vconsole.keymap", "vconsole.keymap",
-            "spectre_v2_user", "user_namespace.enable", "console", "keep_bootcon", "module.sig_enforce", "usbcore.autosuspend",
-            "vfio_iommu_type1.allow_unsafe_interrupts", "pci", "nvme_core.default_ps_max_latency_us",
+            "iommu.passthrough",
+            "intel_iommu",
+            "root",
+            "quiet",
+            "crashkernel",
+            "rd.vconsole.keymap",
+            "vconsole.keymap",
+            "spectre_v2_user",
+            "user_namespace.enable",
+            "console",
+            "keep_bootcon",
+            "module.sig_enforce",
+            "usbcore.autosuspend",
+            "vfio_iommu_type1.allow_unsafe_interrupts",
+            "pci",
+            "nvme_core.default_ps_max_latency_us",
         ] {
             assert!(!is_secret(name), "{name}");
         }
@@ -237,7 +301,11 @@ mod tests {
             ("ks", "http://jo:p@w/x@boot/ks.cfg", "http://redacted@boot/ks.cfg"),
             ("netroot", "iscsi:jo:pw:in:pw2@10.0.0.1::3260::iqn.x", "iscsi:redacted@10.0.0.1::3260::iqn.x"),
             ("nfsroot", "jo:pw@host:/srv,vers=3", "redacted@host:/srv,vers=3"),
-            ("cifsroot", "//srv/share,username=jo,password=a,b,vers=3.0", "//srv/share,username=redacted,password=redacted,vers=3.0"),
+            (
+                "cifsroot",
+                "//srv/share,username=jo,password=a,b,vers=3.0",
+                "//srv/share,username=redacted,password=redacted,vers=3.0",
+            ),
             ("systemd.setenv", "DB_PASSWORD=x", "DB_PASSWORD=redacted"),
             ("systemd.setenv", "A=TOKEN=x", "A=TOKEN=redacted"),
             ("ignition.config.url", "https://s3/x?sig=abc&t=1", "https://s3/x?redacted"),
@@ -245,7 +313,11 @@ mod tests {
             ("mem", "4G@0x100000000", "4G@0x100000000"),
             ("foo", "Zm9vYmFyYmF6cXV4MTIzNDU2", "redacted"),
             ("foo", "$6$salt$hash", "redacted"),
-            ("BOOT_IMAGE", "(hd0,gpt2)/boot/vmlinuz-6.1.0-13-amd64", "(hd0,gpt2)/boot/vmlinuz-6.1.0-13-amd64"),
+            (
+                "BOOT_IMAGE",
+                "(hd0,gpt2)/boot/vmlinuz-6.1.0-13-amd64",
+                "(hd0,gpt2)/boot/vmlinuz-6.1.0-13-amd64",
+            ),
             ("console", "ttyS0,115200n8", "ttyS0,115200n8"),
             ("", "jo:pw@host", "redacted@host"),
         ] {

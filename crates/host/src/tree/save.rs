@@ -14,7 +14,11 @@ use tar::{Builder, EntryType, Header};
 const LOG_PATH: &str = "var/log/dmesg";
 
 enum Saved {
-    File(Vec<u8>),
+    /// With the path by which it was asked for: that says what it holds, the real one may not.
+    File {
+        asked: String,
+        bytes: Vec<u8>,
+    },
     Folder,
     Link(String),
 }
@@ -43,20 +47,20 @@ impl Tree {
         for path in ledger.files() {
             if path == kmsg::PATH {
                 let log = self.kernel_log().map_or_else(Vec::new, |text| text.body().as_bytes().to_vec());
-                members.insert(LOG_PATH.to_owned(), Saved::File(log));
+                members.insert(LOG_PATH.to_owned(), Saved::File { asked: path.to_owned(), bytes: log });
             } else if let Some(real) = self.real_path(path) {
-                self.save_path(&real, &mut members);
+                self.save_path(path, &real, &mut members);
             }
         }
         members
     }
 
-    fn save_path(&self, real: &str, members: &mut BTreeMap<String, Saved>) {
+    fn save_path(&self, asked: &str, real: &str, members: &mut BTreeMap<String, Saved>) {
         let stored = format!("{}{real}", self.prefix);
         match self.source.node(&stored) {
             Ok(Node::File) => {
                 if let Ok(bytes) = self.source.read(&stored) {
-                    members.insert(real.to_owned(), Saved::File(bytes));
+                    members.insert(real.to_owned(), Saved::File { asked: asked.to_owned(), bytes });
                 }
             }
             Ok(Node::Folder) => self.save_names(real, &stored, members),
@@ -72,7 +76,9 @@ impl Tree {
             let saved = match self.source.node(&format!("{stored}/{name}")) {
                 Ok(Node::Link(target)) => Saved::Link(target),
                 Ok(Node::Folder) => Saved::Folder,
-                Ok(Node::File) if name.bytes().all(|byte| byte.is_ascii_digit()) => Saved::File(Vec::new()),
+                Ok(Node::File) if name.bytes().all(|byte| byte.is_ascii_digit()) => {
+                    Saved::File { asked: real.to_owned(), bytes: Vec::new() }
+                }
                 _ => continue,
             };
             members.entry(format!("{real}/{name}")).or_insert(saved);
@@ -82,14 +88,17 @@ impl Tree {
 
 /// Contents, names and targets of links as they may leave the host. What is learnt of one file counts in all.
 fn redacted(members: BTreeMap<String, Saved>, redactor: &mut Redactor) -> BTreeMap<String, Saved> {
-    for (path, saved) in &members {
-        if let Saved::File(bytes) = saved {
-            redactor.learn(path, bytes);
+    for saved in members.values() {
+        if let Saved::File { asked, bytes } = saved {
+            redactor.learn(asked, bytes);
         }
     }
     let redacted = members.into_iter().map(|(path, saved)| {
         let saved = match saved {
-            Saved::File(bytes) => Saved::File(redactor.file(&path, bytes)),
+            Saved::File { asked, bytes } => {
+                let bytes = redactor.file(&asked, bytes);
+                Saved::File { asked, bytes }
+            }
             Saved::Folder => Saved::Folder,
             Saved::Link(target) => Saved::Link(redactor.path(&target)),
         };
@@ -103,7 +112,7 @@ fn append(builder: &mut Builder<impl Write>, path: &str, saved: &Saved) -> io::R
     header.set_mode(0o644);
     header.set_size(0);
     match saved {
-        Saved::File(bytes) => {
+        Saved::File { bytes, .. } => {
             header.set_size(bytes.len() as u64);
             builder.append_data(&mut header, path, bytes.as_slice())
         }
