@@ -46,7 +46,9 @@ fn redactor(args: &Capture) -> anyhow::Result<Redactor> {
         None => key::of_this_host()?,
     };
     if let Some(why) = kept.why_not {
-        output::say(&format!("pseudonyms of this capture match no other capture's, their key could not be kept: {why}"));
+        output::say(&format!(
+            "pseudonyms of this capture match no other capture's, their key could not be kept: {why}"
+        ));
     }
     Ok(Redactor::new(kept.key))
 }

@@ -27,7 +27,10 @@ pub(super) fn in_file(path: &Path) -> anyhow::Result<Kept> {
 /// The key in the usual place, or one for this run alone.
 pub(super) fn of_this_host() -> anyhow::Result<Kept> {
     let Some(folder) = folder() else {
-        return Ok(Kept { key: random()?, why_not: Some("neither XDG_STATE_HOME nor HOME is set".to_owned()) });
+        return Ok(Kept {
+            key: random()?,
+            why_not: Some("neither XDG_STATE_HOME nor HOME is set".to_owned()),
+        });
     };
     let made = make_folder(&folder).and_then(|()| read_or_make(&folder.join(NAME)));
     match made {
