@@ -5,6 +5,7 @@
 
 use super::kind::{Counts, Kind};
 use super::pseudonym::{Key, REDACTED, is_word};
+use crate::Bdf;
 use regex_lite::Regex;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;
@@ -34,6 +35,12 @@ const FORM_ROWS: &[Row] = &[
         r"(?:^|[^0-9A-Za-z])([0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12})(?:[^0-9A-Za-z]|$)",
         Kind::Uuid,
         uuid,
+    ),
+    // Names of systemd's units escape dashes, and /dev/kmsg escapes the backslash.
+    Row(
+        r"(?:^|[^0-9A-Za-z])([0-9a-fA-F]{8}(?:\\(?:x5c)?x2d[0-9a-fA-F]{4}){3}\\(?:x5c)?x2d[0-9a-fA-F]{12})(?:[^0-9A-Za-z]|$)",
+        Kind::Uuid,
+        escaped_uuid,
     ),
     Row(r"(?:^|[^0-9A-Za-z:])([0-9a-fA-F]{8}(?::[0-9a-fA-F]{8}){3})(?:[^0-9A-Za-z:]|$)", Kind::Uuid, uuid),
     Row(r"(?:^|[^0-9A-Za-z])([0-9a-fA-F]{32})(?:[^0-9A-Za-z]|$)", Kind::Uuid, uuid),
@@ -80,12 +87,12 @@ const CONTEXT_ROWS: &[Row] = &[
     // lspci's text of vital product data, where makers put what they like.
     Row(r"\[(?:SN|V[0-9A-Z]|Y[0-9A-Z]|RW)\] [A-Za-z ]+: ([^\r\n]*[^\s])", Kind::SerialNumber, word),
     Row(
-        r#"(?i)\b(?:serial[ _-]?(?:number|num|no\.?|#)|s/n)(?: is)?(?:[ \t]*[:=(]+[ \t]*|[ \t]+)"?([0-9A-Za-z][0-9A-Za-z_.+/-]{2,})"#,
+        r#"(?i)\b(?:serial[ _-]?(?:number|num|no\.?|#)|s/n)(?: is)?(?:[ \t]*[:=(]+[ \t]*|[ \t]+)"?([0-9A-Za-z][0-9A-Za-z_.+/:-]{2,})"#,
         Kind::SerialNumber,
         word,
     ),
     Row(
-        r#"(?i)\b(?:serial|sn)[ \t]?[:=][ \t]*"?([0-9A-Za-z_.+-]*[0-9][0-9A-Za-z_.+-]*)"#,
+        r#"(?i)(?:^|[^0-9A-Za-z._-])(?:serial|sn)[ \t]?[:=][ \t]*"?([0-9A-Za-z_.+-]*[0-9][0-9A-Za-z_.+-]*)"#,
         Kind::SerialNumber,
         |key, before, value| {
             (value.len() > 3 && !value.starts_with("8250")).then(|| word(key, before, value))?
@@ -115,7 +122,16 @@ const CONTEXT_ROWS: &[Row] = &[
     Row(r#"/home/([^/\s"'<>]+)"#, Kind::Name, word),
     Row(r#"(?:^|[\s"'(])(?://|\\\\)([^/\\\s"']+[/\\][^\s"']+)"#, Kind::BootSource, word),
     Row(r"device label ([^\s]+)", Kind::BootSource, word),
-    Row(r#"/dev/disk/by-(?:id|label|partlabel|path)/([^\s"',;)]+)"#, Kind::BootSource, disk_link),
+    Row(
+        r#"/dev/disk/by-(?:id|label|partlabel|path|uuid|partuuid)/([^\s"',;)]+)"#,
+        Kind::BootSource,
+        disk_link,
+    ),
+    Row(
+        r"dev-(?:mapper|disk-by\\(?:x5c)?x2d(?:id|label|partlabel|uuid|partuuid))-([^\s]+?)\.(?:device|swap)",
+        Kind::BootSource,
+        word,
+    ),
     // Who built a kernel by hand: user@host of a private machine.
     Row(r"Linux version [^ ]+ \(([^()\s@]+@[^()\s]+)\)", Kind::Name, builder),
 ];
@@ -187,7 +203,9 @@ impl Rule {
 }
 
 fn word(key: &Key, _before: &str, value: &str) -> Option<String> {
-    Some(if is_marked(value) { value.to_owned() } else { key.word(value) })
+    // The serial number of a USB host controller is its PCI address.
+    let is_known = is_marked(value) || value.parse::<Bdf>().is_ok();
+    Some(if is_known { value.to_owned() } else { key.word(value) })
 }
 
 fn host(key: &Key, _before: &str, value: &str) -> Option<String> {
@@ -225,12 +243,20 @@ fn uuid(key: &Key, _before: &str, value: &str) -> Option<String> {
     regroup(value, &key.uuid(&digits.to_ascii_lowercase()), &digits)
 }
 
-/// Octets with colons or dashes: a MAC address, alone or inside something longer.
-fn octets(key: &Key, _before: &str, value: &str) -> Option<String> {
-    bare_octets(key, _before, value)
+fn escaped_uuid(key: &Key, before: &str, value: &str) -> Option<String> {
+    let escape = if value.contains(r"\x5cx2d") { r"\x5cx2d" } else { r"\x2d" };
+    uuid(key, before, &value.replace(escape, "-")).map(|pseudonym| pseudonym.replace('-', escape))
 }
 
-/// The same without separators, or with others.
+/// Octets with colons or dashes: a MAC address, alone or inside something longer. libata prints registers of a disk alike:
+/// `ACPI cmd ef/10:03:00:00:00:a0`.
+fn octets(key: &Key, before: &str, value: &str) -> Option<String> {
+    let registers = before.strip_suffix('/').and_then(|before| before.get(before.len().checked_sub(6)?..));
+    let is_command = registers.is_some_and(|words| words.starts_with("cmd ") || words.starts_with("res "));
+    (!is_command).then(|| bare_octets(key, before, value))?
+}
+
+/// The same without separators, or with others, where words tell what they are.
 fn bare_octets(key: &Key, _before: &str, value: &str) -> Option<String> {
     let digits: String = value.chars().filter(char::is_ascii_hexdigit).collect();
     let octets = digits
@@ -367,6 +393,11 @@ mod tests {
         check("(3f5ad593-4546-4a94-a374-bcfb68aa11f7)", "(696f746f-????-8???-8???-????????????)");
         check("U78D2.001.WZS0A1B-P1-C6", "U78D2.001.IOT????-P1-C6");
         check("usb 1-1: SerialNumber: A B 12 ", "usb 1-1: SerialNumber: redacted-???????? ");
+        check(
+            r"dev-disk-by\x2duuid-3f5ad593\x2d4546\x2d4a94\x2da374\x2dbcfb68aa11f7.device",
+            r"dev-disk-by\x2duuid-696f746f\x2d????\x2d8???\x2d8???\x2d????????????.device",
+        );
+        check(r"dev-mapper-rhel_web01\x2droot.device - /dev", "dev-mapper-redacted-????????.device - /dev");
         check("sas_addr(0x500304801f2a0f01), phy(1)", "sas_addr(0x02696f??????????), phy(1)");
         check("Node GUID: 0x0002c90300a1b2c3", "Node GUID: 0x02696f??????????");
         check("node_guid = 0002:c903:00a1:b2c3", "node_guid = 0269:6f??:????:????");
@@ -399,6 +430,9 @@ mod tests {
             "lpfc: Emulex LightPulse Fibre Channel SCSI driver 14.2.0.14",
             "mpt3sas version 43.100.00.00 loaded",
             "usb 1-1: New USB device strings: Mfr=1, Product=2, SerialNumber=3",
+            "usb usb1: SerialNumber: 0000:00:14.0",
+            "44e09000.serial: ttyO0 at MMIO 0x44e09000 (irq = 72) is a OMAP UART0",
+            "ata3.00: ACPI cmd ef/10:03:00:00:00:a0 (SET FEATURES) succeeded",
             "Serial: 8250/16550 driver, 32 ports, IRQ sharing enabled",
             "00:00:00:00:00:00 ff:ff:ff:ff:ff:ff",
             "TLP Header: 04000001 0000220f 01070000 9eece789",
