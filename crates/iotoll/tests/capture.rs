@@ -2,13 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
-use assert_cmd::Command;
 use flate2::read::GzDecoder;
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Output;
+use std::process::{Command, Output};
 use tempfile::TempDir;
 
 const COMMAND_LINE: &str = "BOOT_IMAGE=/vmlinuz intel_iommu=on rd.iscsi.password=\"Canary1x Canary2x\" \
@@ -33,8 +32,11 @@ fn host() -> TempDir {
     folder
 }
 
+/// Runs the program as most shells would: files are for all to read unless it says otherwise.
 fn iotoll(folder: &Path, args: &[&str]) -> Output {
-    let mut command = Command::cargo_bin("iotoll").unwrap();
+    let program = assert_cmd::cargo::cargo_bin("iotoll");
+    let mut command = Command::new("sh");
+    command.args(["-c", "umask 022; exec \"$0\" \"$@\""]).arg(program);
     command.current_dir(folder).env("COLUMNS", "400").env("NO_COLOR", "1").args(args).output().unwrap()
 }
 

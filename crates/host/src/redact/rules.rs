@@ -331,6 +331,7 @@ fn follows_version_word(before: &str) -> bool {
         "version", "ver", "v", "fw", "firmware", "rev", "revision", "release", "driver", "bios", "nvm", "api",
     ];
     let before = before.trim_end_matches([' ', ':', '=', '(', '[', '<', '.', '"', '\'', ',']);
+    let before = before.strip_suffix(" is").unwrap_or(before);
     let last = before.rsplit(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
     WORDS.iter().any(|word| last.eq_ignore_ascii_case(word))
 }
@@ -429,6 +430,7 @@ mod tests {
             "BIOS-e820: [mem 0x0000000000000000-0x000000000009ffff] usable",
             "lpfc: Emulex LightPulse Fibre Channel SCSI driver 14.2.0.14",
             "mpt3sas version 43.100.00.00 loaded",
+            "be2net 0045:01:00.1: be2net version is 11.1.215.0",
             "usb 1-1: New USB device strings: Mfr=1, Product=2, SerialNumber=3",
             "usb usb1: SerialNumber: 0000:00:14.0",
             "44e09000.serial: ttyO0 at MMIO 0x44e09000 (irq = 72) is a OMAP UART0",
