@@ -279,7 +279,8 @@ fn a_capture_of_a_capture_reads_the_same() {
     let folder = tempfile::tempdir().unwrap();
     for name in CAPTURES {
         let copy = folder.path().join(format!("{name}.tar.gz"));
-        let [from, to] = [&capture(name), &copy].map(|path| path.to_str().unwrap());
+        let original = capture(name);
+        let [from, to] = [&original, &copy].map(|path| path.to_str().unwrap());
         // Redacted captures have a test of their own.
         let made = iotoll(&["capture", "--with-identifiers", "--from", from, "-o", to]);
         assert_eq!(made.status.code(), Some(0), "{}", text(&made.stderr));
