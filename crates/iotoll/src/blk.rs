@@ -2,13 +2,15 @@
 
 mod give_back;
 mod guardian;
+mod input;
 mod list;
 mod log;
+mod loss;
 mod read;
 mod target;
 mod write;
 
-pub(crate) use target::Taken;
+pub(crate) use target::{Taken, choose};
 
 use crate::cli::Blk;
 use crate::output::Outcome;

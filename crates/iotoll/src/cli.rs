@@ -474,7 +474,7 @@ pub(crate) struct BenchBlk {
     pub(crate) address: String,
     #[command(flatten)]
     pub(crate) consent: Consent,
-    /// Number of the namespace [default: the first]
+    /// Number of the namespace; needed where the controller has several
     #[arg(long, value_name = "N")]
     pub(crate) namespace: Option<u32>,
     /// Reads under way at once; several with commas [default: 1,8,32]
@@ -521,7 +521,7 @@ pub(crate) struct BlkTarget {
     /// The controller's address (`iotoll blk list`), or a file whose bytes are blocks of 4 KiB
     #[arg(value_name = "ADDRESS|FILE", value_hint = ValueHint::FilePath)]
     pub(crate) target: String,
-    /// Number of the namespace [default: the first]
+    /// Number of the namespace; needed where the controller has several
     #[arg(long, value_name = "N")]
     pub(crate) namespace: Option<u32>,
     #[command(flatten)]
@@ -578,21 +578,43 @@ pub(crate) struct BlkRead {
     pub(crate) output: Option<PathBuf>,
 }
 
+/// What may be overwritten, named by who knows it.
+#[derive(Debug, Args)]
+pub(crate) struct Overwrite {
+    /// The disk whose blocks may be overwritten: the controller's serial number (`iotoll blk list`), or the file's path
+    #[arg(long, value_name = "SERIAL|PATH")]
+    pub(crate) overwrite: Option<String>,
+    /// Types of everything that is on it, with commas, as the refusal without this lists them: gpt,ext4
+    #[arg(long, value_name = "TYPES", value_delimiter = ',')]
+    pub(crate) wipe: Vec<String>,
+    /// Write even if another controller or another host may have the same namespace
+    #[arg(long)]
+    pub(crate) accept_shared: bool,
+}
+
 /// Write a file's bytes to blocks past the kernel, flush, and read them again
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  sudo iotoll blk write 0000:3b:00.0 --take --first 1024 -i image.bin
-  iotoll blk write ./disk.img --first 0 -i block.bin
+  sudo iotoll blk write 0000:3b:00.0 --take --overwrite S4EVNX0R123456 --wipe gpt,ext4 --first 0 -i image.bin
+  zstd -dc image.zst | iotoll blk write ./disk.img --overwrite ./disk.img --first 0 -i -
 
-What the blocks had is lost.")]
+What the blocks had is lost. Without --overwrite nothing is written: it is told what is on the disk, and what to type. The disk is never
+written while anything uses it: mounted in any mount namespace, swapped to, behind a loop device, part of another device (md, dm), open
+exclusively, locked by another program, or open for writing. The input is read in pieces of 4 MiB; a pipe is written until it ends, or as
+many blocks as --blocks says.")]
 pub(crate) struct BlkWrite {
     #[command(flatten)]
     pub(crate) target: BlkTarget,
+    #[command(flatten)]
+    pub(crate) overwrite: Overwrite,
     /// The first block
     #[arg(long, value_name = "BLOCK")]
     pub(crate) first: u64,
-    /// What is written, whole blocks
+    /// How many [default: as many as the input has]
+    #[arg(long, value_name = "N", value_parser = at_least_1::<u64>)]
+    pub(crate) blocks: Option<u64>,
+    /// What is written, whole blocks; a hyphen for standard input
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) input: PathBuf,
 }

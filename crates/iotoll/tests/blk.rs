@@ -4,6 +4,8 @@
 
 use assert_cmd::Command;
 use std::fs;
+use std::io::Read;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 fn iotoll(arguments: &[&str]) -> (String, String, i32) {
@@ -23,7 +25,8 @@ fn a_file_is_read_and_written_like_a_disk() {
     // 100 blocks of 4 KiB, and a bit that is none.
     fs::write(&disk, vec![7; 100 * 4096 + 5]).unwrap();
     fs::write(&two, vec![9; 2 * 4096]).unwrap();
-    let (_, told, status) = iotoll(&["blk", "write", word(&disk), "--first", "50", "-i", word(&two)]);
+    let (_, told, status) =
+        iotoll(&["blk", "write", word(&disk), "--overwrite", word(&disk), "--first", "50", "-i", word(&two)]);
     assert_eq!(
         (told.as_str(), status),
         ("2 blocks written, flushed, and read again as they were written\n", 0)
@@ -96,6 +99,237 @@ fn controllers_of_a_tree_are_listed_with_what_speaks_against_them() {
     assert_eq!(document["schema"], "iotoll.blk-list/1");
     assert_eq!(document["adapters"][0]["disks"][0]["name"], "nvme0n1");
     assert_eq!(document["adapters"][0]["refusals"].as_array().unwrap().len(), 1);
+}
+
+const BLOCK: usize = 4096;
+
+/// A disk's image of 2 MiB without a signature, and one block to write.
+struct Disk {
+    folder: tempfile::TempDir,
+    path: String,
+    block: String,
+}
+
+impl Disk {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, block] = ["disk", "block"].map(|name| word(&folder.path().join(name)).to_owned());
+        fs::write(&path, vec![7; 512 * BLOCK]).unwrap();
+        fs::write(&block, [9; BLOCK]).unwrap();
+        Self { folder, path, block }
+    }
+
+    /// Puts bytes there before it is written.
+    fn put(&self, at: u64, bytes: &[u8]) {
+        fs::File::options().write(true).open(&self.path).unwrap().write_all_at(bytes, at).unwrap();
+    }
+
+    /// With the consent that a disk without a signature wants, and these words.
+    fn write(&self, words: &[&str]) -> (String, i32) {
+        self.write_without_consent(&[&["--overwrite", self.path.as_str()], words].concat())
+    }
+
+    fn write_without_consent(&self, words: &[&str]) -> (String, i32) {
+        let arguments = ["blk", "write", &self.path, "--first", "9", "-i", &self.block];
+        let (data, told, status) = iotoll(&[&arguments, words].concat());
+        assert_eq!(data, "");
+        (told, status)
+    }
+
+    /// Refused with these words, with the disk as it was.
+    fn expect_refusal(&self, (told, status): (String, i32), words: &[&str]) {
+        for word in words {
+            assert!(told.contains(word), "{word:?} is not in {told}");
+        }
+        assert_eq!(status, 2, "{told}");
+        assert!(!self.is_written(), "{told}");
+    }
+
+    fn is_written(&self) -> bool {
+        fs::read(&self.path).unwrap()[9 * BLOCK..10 * BLOCK].iter().all(|byte| *byte == 9)
+    }
+}
+
+#[test]
+fn nothing_is_written_to_what_nobody_named() {
+    let disk = Disk::new();
+    let refused = disk.write_without_consent(&[]);
+    let typed = format!("add: --overwrite {}", disk.path);
+    let there = "no known signature, but it is not empty: byte 0 is not zero";
+    disk.expect_refusal(refused, &["--overwrite does not name it", "2.00 MiB", there, &typed]);
+    // Another file of this host, and one that is none.
+    for name in [disk.block.as_str(), "S4EVNX0R123456", ""] {
+        let refused = disk.write_without_consent(&["--overwrite", name]);
+        disk.expect_refusal(refused, &[&format!("--overwrite {name:?} is not its name"), &typed]);
+    }
+    // By another name of the same file.
+    let link = disk.folder.path().join("link");
+    std::os::unix::fs::symlink(&disk.path, &link).unwrap();
+    let (told, status) = disk.write_without_consent(&["--overwrite", word(&link)]);
+    assert!(status == 0 && disk.is_written(), "{told}");
+}
+
+#[test]
+fn what_is_on_a_disk_has_to_be_named() {
+    let check = |at: u64, bytes: &[u8], name: &str, words: &str| {
+        let disk = Disk::new();
+        disk.put(at, bytes);
+        let typed = format!("--overwrite {} --wipe {name}", disk.path);
+        let missing = format!("--wipe does not name what is on it ({name})");
+        disk.expect_refusal(disk.write(&[]), &[&missing, words, &typed]);
+        disk.expect_refusal(disk.write(&["--wipe", "xfs"]), &[&missing, "names what is not on it (xfs)"]);
+        let (told, status) = disk.write(&["--wipe", name]);
+        assert!(status == 0 && disk.is_written(), "{told}");
+    };
+    let luks = [&b"LUKS\xba\xbe"[..], &[0; 18], b"secrets\x1b]0;x\x07", &[0; 200]].concat();
+    // A label is shown, and nothing of it is carried out.
+    check(0, &luks, "crypto_LUKS", r#"encrypted volume at byte 0, label "secrets\u{1b}]0;x\u{7}""#);
+    let md = [&[0xfc, 0x4e, 0x2b, 0xa9, 1, 0, 0, 0][..], &[0; 300]].concat();
+    check((2 << 20) - 8192, &md, "linux_raid_member", "RAID or pool member at byte 2088960");
+    check(131_072, &0x00ba_b10c_u64.to_le_bytes(), "zfs_member", "zfs_member: RAID or pool member");
+    check(512, b"LABELONE\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0LVM2 001", "LVM2_member", "LVM2_member: volume");
+    check(4096 - 10, b"SWAPSPACE2", "swap", "swap: swap area");
+    check((2 << 20) - 512, b"EFI PART", "gpt", "gpt: partition table");
+    check(0, b"QFI\xfb", "qcow2", "qcow2: disk image");
+}
+
+/// All that is found has to be named, and nothing that is not.
+#[test]
+fn what_was_expected_elsewhere_is_not_overwritten_here() {
+    let disk = Disk::new();
+    disk.put(0, b"LUKS\xba\xbe");
+    disk.put((2 << 20) - 512, b"EFI PART");
+    disk.expect_refusal(disk.write(&["--wipe", "gpt"]), &["(crypto_LUKS)", "--wipe crypto_LUKS,gpt"]);
+    let refused = disk.write(&["--wipe", "gpt,crypto_LUKS,ext4"]);
+    disk.expect_refusal(refused, &["--wipe names what is not on it (ext4)"]);
+    assert_eq!(disk.write(&["--wipe", "gpt,crypto_LUKS"]).1, 0);
+}
+
+#[test]
+fn what_is_locked_or_open_for_writing_is_not_written() {
+    let disk = Disk::new();
+    let file = fs::File::options().read(true).write(true).open(&disk.path).unwrap();
+    // This test has it open for writing.
+    disk.expect_refusal(disk.write(&[]), &["process ", "has ", " open"]);
+    drop(file);
+    // Whoever only reads it may lock it, as with util-linux's flock(1).
+    let file = fs::File::open(&disk.path).unwrap();
+    assert_eq!(disk.write(&[]).1, 0);
+    disk.put(9 * BLOCK as u64, &[7; BLOCK]);
+    file.lock_shared().unwrap();
+    disk.expect_refusal(disk.write(&[]), &["a program has locked it"]);
+    drop(file);
+    assert_eq!(disk.write(&[]).1, 0);
+}
+
+/// QEMU's own locks, on its bytes 100 and on, and the same with an image that it only reads.
+#[test]
+fn the_image_of_a_running_machine_is_not_written() {
+    let check = |options: &str| {
+        let disk = Disk::new();
+        let drive =
+            format!("driver=raw,node-name=disk,{options}file.driver=file,file.filename={}", disk.path);
+        let machine = ["-machine", "none", "-display", "none", "-monitor", "none", "-nodefaults", "-S"];
+        let mut qemu = std::process::Command::new("qemu-system-x86_64");
+        let qemu = qemu.args(machine).args(["-qmp", "stdio", "-blockdev", &drive]);
+        let piped = std::process::Stdio::piped;
+        let Ok(mut qemu) = qemu.stdin(piped()).stdout(piped()).spawn() else {
+            eprintln!("SKIPPED: no QEMU, whose locks are not looked at");
+            return;
+        };
+        // It greets when its disks are open.
+        let mut greeting = [0; 8];
+        qemu.stdout.as_mut().unwrap().read_exact(&mut greeting).unwrap();
+        let refused = disk.write(&[]);
+        qemu.kill().unwrap();
+        qemu.wait().unwrap();
+        disk.expect_refusal(refused, &["in use: "]);
+        assert_eq!(disk.write(&[]).1, 0);
+    };
+    check("");
+    check("read-only=on,file.locking=on,");
+}
+
+#[test]
+fn what_can_not_be_written_is_told() {
+    let disk = Disk::new();
+    let arguments = |target: &str, input: &str| {
+        let words = ["blk", "write", target, "--overwrite", target, "--first", "0", "-i", input];
+        words.map(str::to_owned)
+    };
+    let check = |target: &str, input: &str, words: &str| {
+        let arguments = arguments(target, input);
+        let (_, told, status) = iotoll(&arguments.each_ref().map(String::as_str));
+        assert!(told.contains(words) && status == 2, "{told}");
+    };
+    check("/dev/null", &disk.block, "neither a file nor a block device");
+    check(word(disk.folder.path()), &disk.block, "neither a file nor a block device");
+    check(&disk.path, &disk.path, "is what is written to");
+    // By another name.
+    let link = disk.folder.path().join("hard");
+    fs::hard_link(&disk.path, &link).unwrap();
+    check(&disk.path, word(&link), "is what is written to");
+    check(&disk.path, word(disk.folder.path()), "it is a folder");
+    assert!(!disk.is_written());
+}
+
+fn piped(disk: &Disk, words: &[&str], bytes: Vec<u8>) -> (String, i32) {
+    let arguments = ["blk", "write", &disk.path, "--overwrite", &disk.path, "--first", "9", "-i", "-"];
+    let mut command = Command::cargo_bin("iotoll").unwrap();
+    let output = command.args(arguments).args(words).write_stdin(bytes).output().unwrap();
+    (String::from_utf8_lossy(&output.stderr).into_owned(), output.status.code().unwrap())
+}
+
+#[test]
+fn a_pipe_is_written_until_it_ends() {
+    let disk = Disk::new();
+    let (told, status) = piped(&disk, &[], vec![9; 3 * BLOCK]);
+    assert_eq!(
+        (told.as_str(), status),
+        ("3 blocks written, flushed, and read again as they were written\n", 0)
+    );
+    let bytes = fs::read(&disk.path).unwrap();
+    assert!(bytes[9 * BLOCK..12 * BLOCK].iter().all(|byte| *byte == 9));
+    assert!(bytes[..9 * BLOCK].iter().chain(&bytes[12 * BLOCK..]).all(|byte| *byte == 7));
+    let check = |words: &[&str], bytes: usize, expected: &str| {
+        let disk = Disk::new();
+        disk.expect_refusal(piped(&disk, words, vec![9; bytes]), &[expected]);
+    };
+    check(&[], 0, "standard input has 0 bytes; expected 1 block of 4096 or more");
+    check(
+        &[],
+        BLOCK + 5,
+        "standard input ends after 4101 bytes, in blocks of 4096; expected a multiple of that",
+    );
+    check(
+        &["--blocks", "2"],
+        BLOCK,
+        "standard input ends after 4096 bytes, in blocks of 4096; expected 2 of them",
+    );
+    check(&["--blocks", "600"], BLOCK, "600 blocks from 9; the disk has 512");
+    check(&[], 504 * BLOCK, "standard input has more than 503 blocks");
+    // Of more than is wanted, the rest is left alone.
+    let disk = Disk::new();
+    assert_eq!(piped(&disk, &["--blocks", "1"], vec![9; 2 * BLOCK]).1, 0);
+    assert_eq!(fs::read(&disk.path).unwrap()[10 * BLOCK], 7);
+}
+
+/// An input larger than the memory that this may have: only a few MiB of it are held at a time.
+#[test]
+fn a_large_input_takes_little_memory() {
+    const MIB: u64 = 1 << 20;
+    let folder = tempfile::tempdir().unwrap();
+    let [disk, input] = ["disk", "input"].map(|name| folder.path().join(name));
+    for path in [&disk, &input] {
+        fs::File::create(path).unwrap().set_len(768 * MIB).unwrap();
+    }
+    let script = r#"ulimit -v 400000; exec "$0" blk write "$1" --overwrite "$1" --first 0 -i "$2""#;
+    let program = env!("CARGO_BIN_EXE_iotoll");
+    let output =
+        std::process::Command::new("sh").args(["-c", script, program]).args([&disk, &input]).output();
+    let output = output.unwrap();
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() && told.contains("196608 blocks written"), "{told}");
 }
 
 /// What waits to give an adapter back acts only on what was taken, and when who has it has let it go or is dead.

@@ -53,7 +53,7 @@ impl fmt::Debug for Emulated {
 impl Emulated {
     /// A controller whose disk has so many blocks of `1 << block_shift` bytes, all zero, and which reaches memory by these hands.
     pub fn new(adapter: Adapter, blocks: u64, block_shift: u8) -> Self {
-        let media = Media::new(Namespace { blocks, block_shift, metadata_bytes: 0 });
+        let media = Media::new(Namespace { blocks, block_shift, metadata_bytes: 0, is_shared: false });
         Self { adapter, state: Mutex::new(State::new(media)) }
     }
 

@@ -13,8 +13,6 @@
 //! [`spec`] is what hosts and controllers tell each other, as bytes; [`prp`] and [`sgl`] say where a command's data is, and [`walk`] is
 //! how a controller finds it from there.
 
-#![forbid(unsafe_code)]
-
 #[cfg(target_os = "linux")]
 mod adapter;
 mod blocks;
@@ -29,6 +27,7 @@ mod recovery;
 mod registers;
 mod ring;
 pub mod sgl;
+pub mod signature;
 pub mod spec;
 #[cfg(target_os = "linux")]
 pub mod takeover;

@@ -1,14 +1,22 @@
 //! Adapters of this host that a process could drive: which, who uses their disks, what speaks against it, and the way from the kernel's driver
 //! to `vfio-pci` and back.
 //!
-//! Nothing here is done to a disk that anybody uses, and nothing at all before its steps can be [shown](Takeover::steps).
+//! Nothing here is done to a disk that anybody uses, and nothing at all before its steps can be [shown](Takeover::steps). A file or a block device that
+//! is written in an adapter's place is [claimed](Claim), by the same rules.
 
 mod candidate;
+mod claim;
+mod identity;
+mod loop_device;
+mod mounts;
+mod openers;
 mod refusal;
 mod steps;
 mod usage;
 
 pub use candidate::{Candidate, KernelDisk};
+pub use claim::{Claim, ClaimError, DiskNames};
+pub use identity::Identity;
 pub use refusal::{Accepted, Refusal};
 pub use steps::{Step, Takeover, TakeoverError};
 pub use usage::Usage;
@@ -33,7 +41,8 @@ impl Root {
         Self(path.into())
     }
 
-    fn path(&self, inside: &str) -> PathBuf {
+    /// The path of something inside it, told without the slash at the beginning.
+    pub fn path(&self, inside: &str) -> PathBuf {
         self.0.join(inside)
     }
 
@@ -77,6 +86,11 @@ fn names(folder: &Path) -> Result<Vec<String>, Unreadable> {
     let mut names = entries.map(name).collect::<Result<Vec<_>, _>>()?;
     names.sort();
     Ok(names)
+}
+
+/// Whether a name is a process's.
+fn is_number(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// The last part of where a link leads; nothing if there is no link.

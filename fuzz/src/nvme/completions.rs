@@ -510,7 +510,7 @@ impl State {
 /// What is told of the controller, its namespace, and the list of that one.
 fn structure(what: u8) -> Structure {
     match what {
-        0 => identify::Namespace { blocks: 256, block_shift: 9, metadata_bytes: 0 }.write(),
+        0 => identify::Namespace { blocks: 256, block_shift: 9, metadata_bytes: 0, is_shared: false }.write(),
         1 => identify::Controller {
             vendor: 0x1b36,
             serial: "liar".to_owned(),

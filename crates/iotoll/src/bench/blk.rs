@@ -1,6 +1,6 @@
 //! `iotoll bench blk`: reads of a disk through the kernel and past it.
 
-use crate::blk::Taken;
+use crate::blk::{Taken, choose};
 use crate::cli::BenchBlk;
 use crate::output::{self, Outcome};
 use anyhow::Context;
@@ -43,10 +43,11 @@ pub(super) fn run(args: &BenchBlk) -> anyhow::Result<Outcome> {
 fn kernel_disk(args: &BenchBlk) -> anyhow::Result<Option<PathBuf>> {
     let candidate = Candidate::at(&Root::default(), &args.address)?;
     let disks = candidate.map(|candidate| candidate.disks).unwrap_or_default();
-    let Some(number) = args.namespace else {
-        let first = disks.iter().min_by_key(|disk| disk.namespace);
-        return Ok(first.map(|disk| Path::new("/dev").join(&disk.name)));
-    };
+    let numbers: Vec<u32> = disks.iter().filter_map(|disk| disk.namespace).collect();
+    if disks.is_empty() && args.namespace.is_none() {
+        return Ok(None);
+    }
+    let number = choose(args.namespace, &numbers)?;
     let disk = disks.iter().find(|disk| disk.namespace == Some(number));
     let disk = disk.with_context(|| format!("the kernel has no disk of namespace {number}"))?;
     Ok(Some(Path::new("/dev").join(&disk.name)))

@@ -1,14 +1,18 @@
 //! What is read and written: a controller of this host, or a file in its place.
 
 use super::guardian::Guardian;
-use crate::cli::BlkTarget;
+use super::input::Input;
+use super::loss::{Blocks, Loss};
+use super::write;
+use crate::cli::{BlkTarget, BlkWrite};
 use crate::output;
 use anyhow::{Context, bail, ensure};
 use dma::Ram;
 use dma::vfio::Way;
 use nvme::chunk::{Backing, Chunk, Drive, Patience, Waiting};
-use nvme::takeover::{Accepted, Candidate, Refusal, Root, Takeover, TakeoverError};
+use nvme::takeover::{Accepted, Candidate, Claim, Refusal, Root, Takeover, TakeoverError};
 use nvme::{Adapter, Controller, Namespace};
+use std::fmt::Display;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::os::unix::fs::FileTypeExt;
@@ -43,20 +47,25 @@ impl Taken {
         let root = Root::default();
         let candidate = candidate(&root, address)?;
         refuse(&candidate.refusals(&root, accepted))?;
+        Self::of_candidate(&root, &candidate, memory_bytes)
+    }
+
+    fn of_candidate(root: &Root, candidate: &Candidate, memory_bytes: u64) -> anyhow::Result<Self> {
+        let address = candidate.address.as_str();
         // Before anything is taken: there may be none.
         let pinned = candidate.group.is_none().then(|| pinned(address, memory_bytes)).transpose()?;
         let files: Vec<BorrowedFd<'_>> = pinned.iter().filter_map(|memory| memory.pins()).flatten().collect();
         let mut guardian = match candidate.is_lent() && files.is_empty() {
             true => None,
-            false => Some(Guardian::of(Takeover::of(&candidate), &files)?),
+            false => Some(Guardian::of(Takeover::of(candidate), &files)?),
         };
         let mut watch = || guardian.as_mut().map_or(Ok(()), Guardian::watch);
         if candidate.is_lent() {
             watch().map_err(TakeoverError::Tell)?;
         } else {
-            Takeover::take(&root, &candidate, || {
-                let steps = Takeover::steps(&root, &candidate);
-                steps.iter().for_each(|step| output::say(&step.to_string()));
+            Takeover::take(root, candidate, || {
+                Takeover::steps(root, candidate).iter().for_each(|step| output::say(&step.to_string()));
+                say_way_back(root, candidate);
                 watch()
             })?;
         }
@@ -67,18 +76,15 @@ impl Taken {
         Ok(Self { adapter: adapter.with_context(|| format!("can't drive {address}"))?, guardian })
     }
 
-    /// Its namespace of a number.
+    /// Its namespace of a number, or its only one.
     pub(crate) fn namespace(&self, number: Option<u32>) -> anyhow::Result<Namespace> {
         let controller = self.adapter.controller();
         let controller = Controller::lock(&controller);
         let all = controller.namespaces();
-        match number {
-            Some(number) => all.iter().find(|namespace| namespace.number == number).with_context(|| {
-                format!("the controller has no namespace {number}; it has {}", numbers(all))
-            }),
-            None => all.first().context("the controller has no namespace that can be read"),
-        }
-        .copied()
+        let numbers: Vec<u32> = all.iter().map(|namespace| namespace.number).collect();
+        let chosen = choose(number, &numbers)?;
+        let found = all.iter().find(|namespace| namespace.number == chosen);
+        found.copied().with_context(|| none(chosen, &numbers))
     }
 
     /// Shuts the controller down, and gives the adapter back.
@@ -90,6 +96,40 @@ impl Taken {
     }
 }
 
+/// What to type if nobody is left who gives it back.
+fn say_way_back(root: &Root, candidate: &Candidate) {
+    output::say(&format!(
+        "{} is given back when this ends, also if it is killed. If the process that does that (`iotoll blk give-back`) is killed too, type as root:",
+        candidate.address
+    ));
+    let steps = Takeover::steps_by_hand(root, candidate);
+    steps.iter().for_each(|step| output::say(&format!("  {step}")));
+}
+
+/// The namespace that was asked for, or the only one there is.
+pub(crate) fn choose(number: Option<u32>, all: &[u32]) -> anyhow::Result<u32> {
+    match (number, all) {
+        (Some(number), _) if all.contains(&number) => Ok(number),
+        (Some(number), _) => bail!(none(number, all)),
+        (None, [only]) => Ok(*only),
+        (None, []) => bail!("the controller has no namespace that can be read"),
+        (None, _) => bail!(
+            "the controller has {} namespaces: {}; `--namespace N` says which one",
+            all.len(),
+            numbers(all)
+        ),
+    }
+}
+
+/// Of the namespaces that the kernel has disks of.
+fn numbers_of_kernel(candidate: &Candidate) -> Vec<u32> {
+    candidate.disks.iter().filter_map(|disk| disk.namespace).collect()
+}
+
+fn none(number: u32, all: &[u32]) -> String {
+    format!("the controller has no namespace {number}; it has {}", numbers(all))
+}
+
 /// Memory for an adapter that nothing translates for, with word of what that means.
 fn pinned(address: &str, bytes: u64) -> anyhow::Result<Arc<Ram>> {
     output::say(&format!(
@@ -99,9 +139,8 @@ fn pinned(address: &str, bytes: u64) -> anyhow::Result<Arc<Ram>> {
     Ok(Arc::new(memory.with_context(|| format!("no memory for {address}, which was left alone"))?))
 }
 
-fn numbers(all: &[Namespace]) -> String {
-    let numbers: Vec<String> = all.iter().map(|namespace| namespace.number.to_string()).collect();
-    numbers.join(", ")
+fn numbers(all: &[u32]) -> String {
+    all.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
 }
 
 fn candidate(root: &Root, address: &str) -> anyhow::Result<Candidate> {
@@ -110,7 +149,7 @@ fn candidate(root: &Root, address: &str) -> anyhow::Result<Candidate> {
 }
 
 /// The first is told with those behind it.
-fn refuse(refusals: &[Refusal]) -> anyhow::Result<()> {
+fn refuse(refusals: &[impl Display]) -> anyhow::Result<()> {
     let Some((first, others)) = refusals.split_first() else { return Ok(()) };
     let others: String = others.iter().map(|refusal| format!("\niotoll: also: {refusal}")).collect();
     bail!("{first}{others}")
@@ -125,6 +164,80 @@ fn block_shift(path: &Path) -> io::Result<u8> {
     Ok(bytes.trailing_zeros() as u8)
 }
 
+fn expect_address(asked: &BlkTarget) -> anyhow::Result<()> {
+    ensure!(
+        asked.target.parse::<host::Bdf>().is_ok(),
+        "there is no file {}, and it is no address as 0000:3b:00.0 (`iotoll blk list`)",
+        asked.target
+    );
+    Ok(())
+}
+
+fn expect_no_adapter_options(asked: &BlkTarget) -> anyhow::Result<()> {
+    ensure!(
+        asked.consent.accepted() == Accepted::default() && asked.namespace.is_none(),
+        "{} is a file: only an adapter is taken (--take, --accept-no-iommu) or has a --namespace",
+        asked.target
+    );
+    Ok(())
+}
+
+fn expect_blocks(chunk: &Chunk, path: &Path) -> anyhow::Result<()> {
+    let block_bytes = chunk.block_bytes();
+    ensure!(chunk.blocks() > 0, "{} is shorter than one block of {block_bytes} bytes", path.display());
+    Ok(())
+}
+
+/// That what is written has its place, before a part of it is written.
+fn expect_room(args: &BlkWrite, input: &Input, chunk: &Chunk) -> anyhow::Result<Blocks> {
+    let blocks = write::blocks(args, input, chunk.block_bytes())?;
+    let (first, all) = (blocks.first, chunk.blocks());
+    ensure!(
+        first.checked_add(blocks.count.unwrap_or(1)).is_some_and(|end| end <= all),
+        "{} blocks from {first}; the disk has {all}",
+        blocks.count.map_or("some".to_owned(), |count| count.to_string())
+    );
+    Ok(blocks)
+}
+
+/// Everything that speaks against writing to an adapter's disk, as the kernel sees it.
+fn against_writing(
+    root: &Root,
+    candidate: &Candidate,
+    args: &BlkWrite,
+    input: &Input,
+) -> anyhow::Result<Vec<String>> {
+    let accepted = args.target.consent.accepted();
+    let mut against: Vec<String> =
+        candidate.refusals(root, accepted).iter().map(ToString::to_string).collect();
+    for disk in &candidate.disks {
+        if input.identity().is_of_disk(root, &disk.name) {
+            against.push(format!("{} is what is written to", input.name()));
+        }
+    }
+    // Without a driver of the kernel's nothing is known of its disks before it has been taken.
+    let numbers = numbers_of_kernel(candidate);
+    if numbers.is_empty() {
+        return Ok(against);
+    }
+    let chosen = match choose(args.target.namespace, &numbers) {
+        Ok(chosen) => chosen,
+        Err(error) => {
+            against.push(error.to_string());
+            return Ok(against);
+        }
+    };
+    let disk = candidate.disks.iter().find(|disk| disk.namespace == Some(chosen));
+    let blocks = Blocks { first: args.first, count: args.blocks };
+    match disk.map(|disk| Loss::of_kernel_disk(candidate, disk, blocks)) {
+        Some(Ok(loss)) => against.extend(args.overwrite.against(&loss)),
+        // What was found before says why.
+        Some(Err(error)) if against.is_empty() => return Err(error),
+        Some(Err(_)) | None => {}
+    }
+    Ok(against)
+}
+
 /// A disk to read and write.
 pub(super) struct Target {
     pub(super) chunk: Chunk,
@@ -132,19 +245,25 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// Opens what was asked for.
+    /// Opens what is to be read.
     pub(super) fn open(asked: &BlkTarget) -> anyhow::Result<Self> {
         if asked.is_file() {
             return Self::of_file(asked, Path::new(&asked.target));
         }
-        if asked.target.parse::<host::Bdf>().is_err() {
-            bail!(
-                "there is no file {}, and it is no address as 0000:3b:00.0 (`iotoll blk list`)",
-                asked.target
-            );
+        expect_address(asked)?;
+        let root = Root::default();
+        let candidate = candidate(&root, &asked.target)?;
+        refuse(&candidate.refusals(&root, asked.consent.accepted()))?;
+        let numbers = numbers_of_kernel(&candidate);
+        if !numbers.is_empty() {
+            choose(asked.namespace, &numbers)?;
         }
-        let taken = Taken::of(&asked.target, asked.consent.accepted(), MEMORY_BYTES)?;
+        let taken = Taken::of_candidate(&root, &candidate, MEMORY_BYTES)?;
         let namespace = taken.namespace(asked.namespace)?;
+        Self::of_namespace(asked, taken, namespace)
+    }
+
+    fn of_namespace(asked: &BlkTarget, taken: Taken, namespace: Namespace) -> anyhow::Result<Self> {
         let controller = taken.adapter.controller();
         let timeout = Duration::from_millis(asked.timeout_ms);
         let (waiting, patience) = (Waiting::Polling, Patience { timeout, ..Patience::default() });
@@ -153,22 +272,66 @@ impl Target {
     }
 
     fn of_file(asked: &BlkTarget, path: &Path) -> anyhow::Result<Self> {
-        if asked.consent.accepted() != Accepted::default() || asked.namespace.is_some() {
-            bail!(
-                "{} is a file: only an adapter is taken (--take, --accept-no-iommu) or has a --namespace",
-                path.display()
-            );
-        }
+        expect_no_adapter_options(asked)?;
         let shift = block_shift(path).with_context(|| format!("can't read {}", path.display()))?;
         let file = Backing::open(path, shift, REQUESTS, REQUEST_BYTES as usize)?;
         let chunk = Chunk::from(file);
-        ensure!(
-            chunk.blocks() > 0,
-            "{} is shorter than one block of {} bytes",
-            path.display(),
-            1_u32 << shift
-        );
+        expect_blocks(&chunk, path)?;
         Ok(Self { chunk, taken: None })
+    }
+
+    /// Opens what is to be written, if whoever asks for that has named what is lost.
+    pub(super) fn open_to_write(args: &BlkWrite, input: &Input) -> anyhow::Result<Self> {
+        let asked = &args.target;
+        match asked.is_file() {
+            true => Self::of_file_to_write(args, input, Path::new(&asked.target)),
+            false => Self::of_adapter_to_write(args, input),
+        }
+    }
+
+    fn of_file_to_write(args: &BlkWrite, input: &Input, path: &Path) -> anyhow::Result<Self> {
+        let root = Root::default();
+        expect_no_adapter_options(&args.target)?;
+        let shift = block_shift(path).with_context(|| format!("can't read {}", path.display()))?;
+        let claim = Claim::of(&root, path)?;
+        let (identity, names) = (claim.identity(), claim.disk_names(&root)?);
+        ensure!(!identity.overlaps(&root, input.identity()), "{} is what is written to", input.name());
+        let (path, file) = claim.into_parts();
+        let backing = Backing::of(path.clone(), file, shift, REQUESTS, REQUEST_BYTES as usize)?;
+        let mut chunk = Chunk::from(backing);
+        expect_blocks(&chunk, &path)?;
+        let blocks = expect_room(args, input, &chunk)?;
+        let loss = Loss::of_file(&path, identity, names, blocks, &mut chunk);
+        match args.overwrite.against(&loss) {
+            Some(refusal) => bail!(refusal),
+            None => Ok(Self { chunk, taken: None }),
+        }
+    }
+
+    /// Whoever uses a disk, and what is on it, is found out before it is taken from the kernel's driver, and what is on it again after that: from then on
+    /// nobody else has it.
+    fn of_adapter_to_write(args: &BlkWrite, input: &Input) -> anyhow::Result<Self> {
+        let asked = &args.target;
+        expect_address(asked)?;
+        let root = Root::default();
+        let candidate = candidate(&root, &asked.target)?;
+        refuse(&against_writing(&root, &candidate, args, input)?)?;
+        let taken = Taken::of_candidate(&root, &candidate, MEMORY_BYTES)?;
+        let namespace = taken.namespace(asked.namespace)?;
+        let identity = Controller::lock(&taken.adapter.controller()).identity().clone();
+        let mut target = Self::of_namespace(asked, taken, namespace)?;
+        let refusal = expect_room(args, input, &target.chunk).map(|blocks| {
+            let loss = Loss::of_drive(&asked.target, &identity, namespace, blocks, &mut target.chunk);
+            args.overwrite.against(&loss)
+        });
+        match refusal {
+            Ok(None) => Ok(target),
+            refused => {
+                // It says more than what else may go wrong.
+                let _ = target.close();
+                bail!(refused?.unwrap_or_default())
+            }
+        }
     }
 
     /// Lets it go, with word of what had to be done to get there.

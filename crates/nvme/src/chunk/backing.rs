@@ -33,7 +33,6 @@ impl Backing {
         request_bytes: usize,
     ) -> Result<Self, ChunkError> {
         let failed = |source| ChunkError::File { file: path.to_owned(), source };
-        let block_shift = block_shift.clamp(9, 16);
         // A device that is mounted, or part of another one, is in use: the kernel refuses it then.
         let is_device = std::fs::metadata(path).map_err(failed)?.file_type().is_block_device();
         let flags = if is_device { EXCLUSIVE } else { 0 };
@@ -43,12 +42,28 @@ impl Backing {
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => open(false),
             _ => Err(error),
         });
-        let mut file = opened.map_err(failed)?;
+        let file = opened.map_err(failed)?;
+        Self::of(path.to_owned(), file, block_shift, requests, request_bytes)
+    }
+
+    /// A file that is open, or a block device, likewise.
+    ///
+    /// # Errors
+    /// [`ChunkError::File`]
+    pub fn of(
+        path: PathBuf,
+        mut file: File,
+        block_shift: u8,
+        requests: u16,
+        request_bytes: usize,
+    ) -> Result<Self, ChunkError> {
+        let block_shift = block_shift.clamp(9, 16);
         // A block device has no length of its own to tell.
-        let bytes = io::Seek::seek(&mut file, io::SeekFrom::End(0)).map_err(failed)?;
+        let bytes = io::Seek::seek(&mut file, io::SeekFrom::End(0))
+            .map_err(|source| ChunkError::File { file: path.clone(), source })?;
         let request_bytes = request_bytes.next_multiple_of(1 << block_shift).max(1 << block_shift);
         Ok(Self {
-            path: path.to_owned(),
+            path,
             file,
             blocks: bytes >> block_shift,
             block_shift,

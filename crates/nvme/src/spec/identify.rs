@@ -85,6 +85,8 @@ pub struct Namespace {
     pub block_shift: u8,
     /// Bytes of metadata with each block.
     pub metadata_bytes: u16,
+    /// Two controllers or more may have it at once, of this host or of others (`NMIC`, bit 0).
+    pub is_shared: bool,
 }
 
 /// Blocks have 512 bytes to 64 KiB here; what is beyond is a controller's mistake.
@@ -99,6 +101,7 @@ impl Namespace {
             blocks: u64_at(bytes, 0),
             block_shift: (format >> 16) as u8,
             metadata_bytes: format as u16,
+            is_shared: bytes[30] & 1 == 1,
         };
         let is_there = namespace.blocks > 0 && BLOCK_SHIFTS.contains(&namespace.block_shift);
         (is_there && namespace.blocks.checked_mul(namespace.block_bytes()).is_some()).then_some(namespace)
@@ -110,6 +113,7 @@ impl Namespace {
         for place in [0, 8, 16] {
             bytes[place..place + 8].copy_from_slice(&self.blocks.to_le_bytes());
         }
+        bytes[30] = self.is_shared.into();
         let format = u32::from(self.metadata_bytes) | u32::from(self.block_shift) << 16;
         bytes[128..132].copy_from_slice(&format.to_le_bytes());
         bytes
@@ -163,11 +167,11 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_written_is_read(
-            blocks in 1_u64..1 << 40, block_shift in 9_u8..=16, metadata_bytes: u16,
+            blocks in 1_u64..1 << 40, block_shift in 9_u8..=16, metadata_bytes: u16, is_shared: bool,
             names in prop::array::uniform3("[!-~][ -~]{0,6}[!-~]"), numbers: (u16, u8, u32), flags: [bool; 4],
             few: (u8, u8),
         ) {
-            let namespace = Namespace { blocks, block_shift, metadata_bytes };
+            let namespace = Namespace { blocks, block_shift, metadata_bytes, is_shared };
             prop_assert_eq!(Namespace::read(&namespace.write()), Some(namespace));
             let [serial, model, firmware] = names;
             let [can_deallocate, can_write_zeroes, has_write_cache, has_sgl] = flags;
@@ -203,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_format_beyond_the_first_sixteen_is_found() {
-        let mut bytes = Namespace { blocks: 9, block_shift: 9, metadata_bytes: 0 }.write();
+        let mut bytes = Namespace { blocks: 9, block_shift: 9, metadata_bytes: 0, is_shared: false }.write();
         // Format 17: low bits in 3:0, high ones in 6:5.
         bytes[26] = 1 | 1 << 5;
         bytes[128 + 4 * 17 + 2] = 12;

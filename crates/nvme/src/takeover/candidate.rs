@@ -32,6 +32,8 @@ pub struct Candidate {
     pub address: String,
     /// What it says of itself, where the kernel's driver has asked.
     pub model: Option<String>,
+    /// Its serial number, likewise.
+    pub serial: Option<String>,
     /// The driver that has it.
     pub driver: Option<String>,
     /// Which driver it is to have, if that was said.
@@ -85,6 +87,7 @@ impl Candidate {
         let mut candidate = Self {
             address: address.to_owned(),
             model: None,
+            serial: None,
             driver: link_name(&folder.join("driver")),
             driver_override,
             group,
@@ -103,6 +106,7 @@ impl Candidate {
         for controller in names(&folder.join("nvme"))? {
             let folder = folder.join("nvme").join(&controller);
             candidate.model = text(&folder.join("model"))?.or(candidate.model);
+            candidate.serial = text(&folder.join("serial"))?.or(candidate.serial);
             let subsystem = text(&folder.join("subsysnqn"))?.filter(|name| !name.is_empty());
             candidate.siblings.extend(siblings(root, &controller, subsystem.as_deref())?);
             for name in names(&folder)?.iter().filter_map(|name| disk_name(name)) {
@@ -145,7 +149,7 @@ fn siblings(root: &Root, controller: &str, subsystem: Option<&str>) -> Result<Ve
 }
 
 /// `nvme0n1`, and the same for `nvme0c1n1`, the path of a disk that several controllers have.
-fn disk_name(name: &str) -> Option<String> {
+pub(super) fn disk_name(name: &str) -> Option<String> {
     let (controller, namespace) = name.strip_prefix("nvme")?.rsplit_once('n')?;
     let head = controller.split_once('c').map_or(controller, |(head, _)| head);
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

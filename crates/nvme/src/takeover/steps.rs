@@ -108,6 +108,21 @@ impl Takeover {
         steps
     }
 
+    /// How somebody gives it back by hand if nobody is left to do it, step by step: the way of [`give_back`](Self::give_back).
+    pub fn steps_by_hand(root: &Root, candidate: &Candidate) -> Vec<Step> {
+        let device = root.device(&candidate.address);
+        let drivers = root.path("sys/bus/pci/drivers");
+        let step = |file: PathBuf, text: &str| Step { file, text: text.to_owned() };
+        let preference = |driver: Option<&str>| step(device.join("driver_override"), driver.unwrap_or(NONE));
+        let mut steps = vec![step(drivers.join(LENDER).join("unbind"), &candidate.address)];
+        if let Some(driver) = candidate.driver.as_deref() {
+            steps.push(preference(Some(driver)));
+            steps.push(step(drivers.join(driver).join("bind"), &candidate.address));
+        }
+        steps.push(preference(candidate.driver_override.as_deref()));
+        steps
+    }
+
     /// What was there before, for another process that is to give it back.
     pub fn of(candidate: &Candidate) -> Self {
         Self {

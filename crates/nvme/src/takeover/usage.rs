@@ -1,200 +1,184 @@
-//! Who uses a disk of the kernel's, or a part of it.
+//! Who uses a disk of the kernel's, a part of it, or a file in a disk's place.
 
-use super::{Root, Unreadable, names, text};
+use super::mounts::{self, Mount, unescaped};
+use super::openers::{self, Opener};
+use super::{Identity, Root, Unreadable, names, text};
 use std::fmt;
+use std::path::{Path, PathBuf};
 
-/// A use that a disk is not to be taken away from.
+/// A use that a disk is not to be taken away from. Of each, `device` is the name in `/dev` of the disk or its partition, or a file's path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Usage {
     /// A file system on it is mounted.
     Mounted {
-        /// The disk or its partition.
+        /// The disk, its partition or the file.
         device: String,
         /// Where.
         at: String,
     },
     /// The kernel swaps to it.
     Swap {
-        /// The disk or its partition.
+        /// The disk, its partition or the file.
         device: String,
     },
     /// Another device of the kernel's is made of it: RAID, LVM, encryption, a cache.
     Holder {
-        /// The disk or its partition.
+        /// The disk, its partition or the file.
         device: String,
         /// The other device.
         holder: String,
     },
     /// Something has it open, or serves it to others, without keeping anybody else from it.
     Open {
-        /// The disk or its partition.
+        /// The disk, its partition or the file.
         device: String,
         /// Who, in words.
         by: String,
+    },
+    /// Something may have it open under a name that leads nowhere in this mount namespace.
+    Perhaps {
+        /// The disk, its partition or the file.
+        device: String,
+        /// Who, in words.
+        by: String,
+        /// That name.
+        file: PathBuf,
     },
 }
 
 impl fmt::Display for Usage {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = |device: &str| Path::new("/dev").join(device).display().to_string();
         match self {
-            Self::Mounted { device, at } => write!(formatter, "/dev/{device} is mounted at {at}"),
-            Self::Swap { device } => write!(formatter, "the kernel swaps to /dev/{device}"),
-            Self::Open { device, by } => write!(formatter, "{by} has /dev/{device} open"),
-            Self::Holder { device, holder } => write!(formatter, "/dev/{holder} is made of /dev/{device}"),
-        }
-    }
-}
-
-/// What of a host is mounted, and swapped to.
-#[derive(Debug, Default)]
-pub(super) struct Found {
-    mounts: Vec<Mount>,
-    /// Devices by their files.
-    swaps: Vec<String>,
-    /// Files that are open, each with who has it in words.
-    open: Vec<(String, String)>,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-struct Mount {
-    /// `259:0`, by which the kernel knows the device.
-    number: String,
-    source: String,
-    at: String,
-}
-
-/// Reads what this process sees of it.
-pub(super) fn of_host(root: &Root) -> Result<Found, Unreadable> {
-    let mounts = text(&root.path("proc/self/mountinfo"))?.unwrap_or_default();
-    let swaps = text(&root.path("proc/swaps"))?.unwrap_or_default();
-    // The first line says what the columns are.
-    let swaps = swaps.lines().skip(1).filter_map(|line| line.split_whitespace().next()).map(unescaped);
-    let open = processes(root)?.into_iter().chain(loops(root)?).chain(targets(root)?).collect();
-    Ok(Found { mounts: mounts.lines().filter_map(mount).collect(), swaps: swaps.collect(), open })
-}
-
-/// Devices that processes have open, as far as this one may look: of others' only root sees them.
-fn processes(root: &Root) -> Result<Vec<(String, String)>, Unreadable> {
-    let mut open = Vec::new();
-    let all = root.path("proc");
-    // This one has claims on what it is about to take.
-    let own = std::process::id().to_string();
-    let is_process = |name: &String| name.bytes().all(|byte| byte.is_ascii_digit()) && *name != own;
-    for process in names(&all)?.into_iter().filter(is_process) {
-        let folder = all.join(&process);
-        // A process that has ended meanwhile, or may not be looked at.
-        for file in names(&folder.join("fd")).unwrap_or_default() {
-            let target = std::fs::read_link(folder.join("fd").join(file)).unwrap_or_default();
-            let target = target.to_string_lossy().into_owned();
-            if target.starts_with("/dev/nvme") {
-                let name = text(&folder.join("comm")).ok().flatten().unwrap_or_default();
-                open.push((target, format!("process {process} ({name})")));
+            Self::Mounted { device, at } => write!(formatter, "{} is mounted at {at}", path(device)),
+            Self::Swap { device } => write!(formatter, "the kernel swaps to {}", path(device)),
+            Self::Open { device, by } => write!(formatter, "{by} has {} open", path(device)),
+            Self::Holder { device, holder } => {
+                write!(formatter, "/dev/{holder} is made of {}", path(device))
+            }
+            Self::Perhaps { device, by, file } => {
+                write!(formatter, "{by} has {:?} open, which may be {}", file, path(device))
             }
         }
     }
-    Ok(open)
 }
 
-/// Devices behind loop devices.
-fn loops(root: &Root) -> Result<Vec<(String, String)>, Unreadable> {
-    let blocks = root.path("sys/block");
-    let mut open = Vec::new();
-    for name in names(&blocks)?.into_iter().filter(|name| name.starts_with("loop")) {
-        if let Some(file) = text(&blocks.join(&name).join("loop/backing_file"))? {
-            open.push((file, format!("/dev/{name}")));
+/// What of a host is mounted, swapped to, and open.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    mounts: Vec<Mount>,
+    /// Devices and files.
+    swaps: Vec<Swap>,
+    open: Vec<Opener>,
+}
+
+#[derive(Debug)]
+struct Swap {
+    path: PathBuf,
+    identity: Option<Identity>,
+}
+
+/// Reads what this process sees of it, of processes that have a block device open.
+pub(super) fn of_host(root: &Root) -> Result<Found, Unreadable> {
+    let is_device = |path: &Path, identity: Option<Identity>| {
+        path.to_string_lossy().starts_with("/dev/nvme") || matches!(identity, Some(Identity::Device { .. }))
+    };
+    let processes = openers::processes(root, is_device)?;
+    let open = processes.into_iter().chain(openers::of_kernel(root)?).collect();
+    Ok(Found { mounts: mounts::all(root)?, swaps: swaps(root)?, open })
+}
+
+/// What of it speaks against writing to a file or a block device that is named by its path. Who only reads it does not.
+pub(super) fn of_file(
+    root: &Root,
+    path: &Path,
+    identity: Identity,
+    bytes: u64,
+) -> Result<Vec<Usage>, Unreadable> {
+    if let Some(number) = identity.number() {
+        return of_device(root, &number);
+    }
+    let name = path.display().to_string();
+    let writers = openers::processes(root, |_, open| open == Some(identity))?;
+    let mut usages: Vec<Usage> = Vec::new();
+    if swaps(root)?.iter().any(|swap| swap.identity == Some(identity)) {
+        usages.push(Usage::Swap { device: name.clone() });
+    }
+    for opener in writers.into_iter().chain(openers::of_kernel(root)?).filter(|opener| opener.writes) {
+        if opener.identity == Some(identity) {
+            usages.push(Usage::Open { device: name.clone(), by: opener.by });
+        } else if opener.bytes_min.is_some_and(|least| least <= bytes) {
+            usages.push(Usage::Perhaps { device: name.clone(), by: opener.by, file: opener.path });
         }
     }
-    Ok(open)
+    Ok(usages)
 }
 
-/// Devices that this host serves to others as an NVMe target.
-fn targets(root: &Root) -> Result<Vec<(String, String)>, Unreadable> {
-    let subsystems = root.path("sys/kernel/config/nvmet/subsystems");
-    let mut open = Vec::new();
-    for subsystem in names(&subsystems).unwrap_or_default() {
-        let namespaces = subsystems.join(&subsystem).join("namespaces");
-        for namespace in names(&namespaces).unwrap_or_default() {
-            let file = text(&namespaces.join(&namespace).join("device_path")).ok().flatten();
-            open.extend(file.map(|file| (file, format!("the NVMe target {subsystem}"))));
+/// Of a block device by its number: itself with its partitions, or the disk that it is a part of.
+fn of_device(root: &Root, number: &str) -> Result<Vec<Usage>, Unreadable> {
+    let found = of_host(root)?;
+    let Ok(folder) = root.path("sys/dev/block").join(number).canonicalize() else { return Ok(Vec::new()) };
+    let name = |folder: &Path| folder.file_name().map(|name| name.to_string_lossy().into_owned());
+    let Some(device) = name(&folder) else { return Ok(Vec::new()) };
+    let mut usages = match folder.parent().filter(|_| folder.join("partition").exists()) {
+        Some(disk) => {
+            let mut usages = found.of_part(disk, &name(disk).unwrap_or_default())?;
+            usages.extend(found.of_part(&folder, &device)?);
+            usages
         }
-    }
-    Ok(open)
+        None => found.of_folder(&folder, &device)?,
+    };
+    // Whoever only reads it goes on reading.
+    let readers: Vec<&str> =
+        found.open.iter().filter(|opener| !opener.writes).map(|opener| opener.by.as_str()).collect();
+    usages.retain(|usage| !matches!(usage, Usage::Open { by, .. } if readers.contains(&by.as_str())));
+    Ok(usages)
 }
 
-/// A line of `mountinfo` (`Documentation/filesystems/proc.rst`, 3.5). Optional fields end with a hyphen.
-fn mount(line: &str) -> Option<Mount> {
-    let mut words = line.split(' ');
-    let number = words.nth(2)?.to_owned();
-    let at = unescaped(words.nth(1)?);
-    let source = unescaped(words.skip_while(|word| *word != "-").nth(2)?);
-    Some(Mount { number, source, at })
-}
-
-/// Blanks and such are told by three octal digits behind a backslash.
-fn unescaped(word: &str) -> String {
-    let mut bytes = Vec::with_capacity(word.len());
-    let mut rest = word.as_bytes();
-    while let Some((&byte, behind)) = rest.split_first() {
-        let octal = behind
-            .get(..3)
-            .filter(|digits| byte == b'\\' && digits.iter().all(|digit| (b'0'..=b'7').contains(digit)));
-        let value = octal
-            .map(|digits| digits.iter().fold(0_u16, |value, digit| value << 3 | u16::from(digit - b'0')));
-        bytes.push(value.map_or(byte, |value| value as u8));
-        rest = if octal.is_some() { &behind[3..] } else { behind };
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+fn swaps(root: &Root) -> Result<Vec<Swap>, Unreadable> {
+    let lines = text(&root.path("proc/swaps"))?.unwrap_or_default();
+    // The first line says what the columns are.
+    let paths = lines.lines().skip(1).filter_map(|line| line.split_whitespace().next()).map(unescaped);
+    let swap = |path: String| Swap {
+        identity: Identity::of_path(&root.path(path.trim_start_matches('/'))).ok(),
+        path: path.into(),
+    };
+    Ok(paths.map(swap).collect())
 }
 
 impl Found {
     /// Uses of a disk and its partitions.
     pub(super) fn of_disk(&self, root: &Root, disk: &str) -> Result<Vec<Usage>, Unreadable> {
-        let folder = root.path("sys/block").join(disk);
-        let mut usages = Vec::new();
-        let is_part = |name: &String| folder.join(name).join("partition").exists();
-        let parts = names(&folder)?.into_iter().filter(is_part).map(|part| (folder.join(&part), part));
-        for (folder, device) in [(folder.clone(), disk.to_owned())].into_iter().chain(parts) {
-            let number = text(&folder.join("dev"))?.unwrap_or_default();
-            // A file system of several devices, as btrfs, has a number of its own, and tells one of them by its file.
-            let file = format!("/dev/{device}");
-            let mounts = self.mounts.iter().filter(|mount| mount.number == number || mount.source == file);
-            usages
-                .extend(mounts.map(|mount| Usage::Mounted { device: device.clone(), at: mount.at.clone() }));
-            if self.swaps.contains(&file) {
-                usages.push(Usage::Swap { device: device.clone() });
-            }
-            let open = self.open.iter().filter(|(open, _)| *open == file);
-            usages.extend(open.map(|(_, by)| Usage::Open { device: device.clone(), by: by.clone() }));
-            let holders = names(&folder.join("holders"))?.into_iter();
-            usages.extend(holders.map(|holder| Usage::Holder { device: device.clone(), holder }));
+        self.of_folder(&root.path("sys/block").join(disk), disk)
+    }
+
+    fn of_folder(&self, folder: &Path, disk: &str) -> Result<Vec<Usage>, Unreadable> {
+        let mut usages = self.of_part(folder, disk)?;
+        for part in names(folder)?.into_iter().filter(|name| folder.join(name).join("partition").exists()) {
+            usages.extend(self.of_part(&folder.join(&part), &part)?);
         }
         Ok(usages)
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn mounts_are_read_with_their_blanks() {
-        let line = r"36 35 259:3 / /mnt/a\040b rw,noatime shared:1 master:2 - ext4 /dev/nvme0n1p3 rw";
-        let expected = Mount {
-            number: "259:3".to_owned(),
-            source: "/dev/nvme0n1p3".to_owned(),
-            at: "/mnt/a b".to_owned(),
+    /// Uses of a disk without its partitions, or of a partition.
+    fn of_part(&self, folder: &Path, name: &str) -> Result<Vec<Usage>, Unreadable> {
+        let number = text(&folder.join("dev"))?.unwrap_or_default();
+        let device = Path::new("/dev").join(name);
+        let is_it = |path: &Path, identity: Option<Identity>| {
+            path == device || identity.and_then(Identity::number).is_some_and(|one| one == number)
         };
-        assert_eq!(mount(line), Some(expected));
-        assert_eq!(mount("36 35 259:3 / /mnt rw"), None);
-        assert_eq!(unescaped(r"a\\0401\134\08"), r"a\ 1\\08");
-    }
-
-    proptest! {
-        #[test]
-        fn any_line_is_read_or_not(line in ".*", word in r"[\\0-9a]*") {
-            let _ = mount(&line);
-            prop_assert!(unescaped(&word).len() <= 3 * word.len());
+        let mut usages = Vec::new();
+        // A file system of several devices, as btrfs, has a number of its own, and tells one of them by its file.
+        let mounts =
+            self.mounts.iter().filter(|mount| mount.number == number || Path::new(&mount.source) == device);
+        usages.extend(mounts.map(|mount| Usage::Mounted { device: name.to_owned(), at: mount.at.clone() }));
+        if self.swaps.iter().any(|swap| is_it(&swap.path, swap.identity)) {
+            usages.push(Usage::Swap { device: name.to_owned() });
         }
+        let open = self.open.iter().filter(|opener| is_it(&opener.path, opener.identity));
+        usages.extend(open.map(|opener| Usage::Open { device: name.to_owned(), by: opener.by.clone() }));
+        let holders = names(&folder.join("holders"))?.into_iter();
+        usages.extend(holders.map(|holder| Usage::Holder { device: name.to_owned(), holder }));
+        Ok(usages)
     }
 }
