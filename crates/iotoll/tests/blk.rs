@@ -222,16 +222,15 @@ fn what_is_locked_or_open_for_writing_is_not_written() {
     assert_eq!(disk.write(&[]).1, 0);
 }
 
-/// QEMU's own locks, on its bytes 100 and on, and the same with an image that it only reads.
+/// An image that QEMU writes, and one that it only reads: the second is kept by QEMU's locks alone.
 #[test]
 fn the_image_of_a_running_machine_is_not_written() {
     let check = |options: &str| {
         let disk = Disk::new();
-        let drive =
-            format!("driver=raw,node-name=disk,{options}file.driver=file,file.filename={}", disk.path);
-        let machine = ["-machine", "none", "-display", "none", "-monitor", "none", "-nodefaults", "-S"];
+        let drive = format!("format=raw,if=virtio,file={}{options}", disk.path);
+        let machine = "-machine q35 -accel tcg -m 64 -display none -monitor none -serial none -nodefaults -S";
         let mut qemu = std::process::Command::new("qemu-system-x86_64");
-        let qemu = qemu.args(machine).args(["-qmp", "stdio", "-blockdev", &drive]);
+        let qemu = qemu.args(machine.split(' ')).args(["-qmp", "stdio", "-drive", &drive]);
         let piped = std::process::Stdio::piped;
         let Ok(mut qemu) = qemu.stdin(piped()).stdout(piped()).spawn() else {
             eprintln!("SKIPPED: no QEMU, whose locks are not looked at");
@@ -247,7 +246,7 @@ fn the_image_of_a_running_machine_is_not_written() {
         assert_eq!(disk.write(&[]).1, 0);
     };
     check("");
-    check("read-only=on,file.locking=on,");
+    check(",readonly=on");
 }
 
 #[test]
@@ -321,15 +320,15 @@ fn a_large_input_takes_little_memory() {
     let folder = tempfile::tempdir().unwrap();
     let [disk, input] = ["disk", "input"].map(|name| folder.path().join(name));
     for path in [&disk, &input] {
-        fs::File::create(path).unwrap().set_len(768 * MIB).unwrap();
+        fs::File::create(path).unwrap().set_len(448 * MIB).unwrap();
     }
-    let script = r#"ulimit -v 400000; exec "$0" blk write "$1" --overwrite "$1" --first 0 -i "$2""#;
+    let script = r#"ulimit -v 300000; exec "$0" blk write "$1" --overwrite "$1" --first 0 -i "$2""#;
     let program = env!("CARGO_BIN_EXE_iotoll");
     let output =
         std::process::Command::new("sh").args(["-c", script, program]).args([&disk, &input]).output();
     let output = output.unwrap();
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success() && told.contains("196608 blocks written"), "{told}");
+    assert!(output.status.success() && told.contains("114688 blocks written"), "{told}");
 }
 
 /// What waits to give an adapter back acts only on what was taken, and when who has it has let it go or is dead.

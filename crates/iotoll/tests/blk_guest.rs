@@ -153,7 +153,7 @@ su -s /bin/sh nobody -c '{program} blk read {A} --take --blocks 1; echo "status 
 about group
 iotoll blk read {SHARED} --take --blocks 1
 about write
-iotoll blk write {A} --take --first {FIRST} -i /tmp/data
+iotoll blk write {A} --take --overwrite disk5 --wipe swap --first {FIRST} -i /tmp/data
 back {A}
 same {A}
 about log
@@ -161,7 +161,7 @@ iotoll blk log {A} --take
 about killed
 back {A}
 for delay in 1 2; do
-    killed {SLOW} $delay --take
+    killed {SLOW} $delay --take --overwrite disk7
     back {SLOW}
 done
 about preferred
@@ -172,7 +172,7 @@ cat /sys/bus/pci/devices/{A}/driver_override
 echo > /sys/bus/pci/devices/{A}/driver_override
 back {A}
 about "nobody to give it back"
-(iotoll blk write {SLOW} --take --first {FIRST} -i /tmp/data) &
+(iotoll blk write {SLOW} --take --overwrite disk7 --first {FIRST} -i /tmp/data) &
 writer=$!
 lent {SLOW}
 kill -9 $(keeper); wait $writer
@@ -182,14 +182,15 @@ iotoll blk read {FAILING} --take --first 896 --blocks 8 -o /dev/null
 about "errors that stay"
 iotoll blk read {FAILING} --take --first 1900 --blocks 200 -o /tmp/nothing
 ls /tmp/nothing
-iotoll blk write {FAILING} --take --first 3900 -i /tmp/data
+iotoll blk write {FAILING} --take --overwrite disk6 --first 3900 -i /tmp/data
+iotoll blk write {FAILING} --take --overwrite disk6 --wipe unreadable --first 3900 -i /tmp/data
 about timeouts
-iotoll blk write {SLOW} --take --first {FIRST} -i /tmp/data --timeout-ms 400
+iotoll blk write {SLOW} --take --overwrite disk7 --first {FIRST} -i /tmp/data --timeout-ms 400
 back {SLOW}
 same {SLOW}
 about resets
 head -c 1572864 /tmp/data > /tmp/some
-iotoll blk write {SLOW} --take --first {FIRST} -i /tmp/some --timeout-ms 200
+iotoll blk write {SLOW} --take --overwrite disk7 --first {FIRST} -i /tmp/some --timeout-ms 200
 back {SLOW}
 about bench
 echo 1 > /sys/module/nvme/parameters/poll_queues
@@ -242,7 +243,13 @@ dmesg | grep -e 'DMAR: .DMA' && echo BLOCKED
     expect(
         &console,
         "errors that stay",
-        &["unrecovered read error", "write fault", "No such file", "status 2"],
+        &[
+            "unrecovered read error",
+            "No such file",
+            "--wipe does not name what is on it (unreadable)",
+            "write fault",
+            "status 2",
+        ],
     );
     expect(&console, "timeouts", &[" aborted", written, "status 0", "the kernel reads the same"]);
     expect(&console, "resets", &[" aborted", "3072 blocks written, flushed, and read again", "status 0"]);
@@ -263,6 +270,329 @@ dmesg | grep -e 'DMAR: .DMA' && echo BLOCKED
     }
     let shared = fs::read(&shared.file).unwrap();
     assert!(shared.iter().all(|byte| *byte == UNTOUCHED), "what was refused is as it was");
+}
+
+const TWO: &str = "0000:00:06.0";
+const SUBSYSTEM: &str = "0000:00:07.0";
+const KILLED: &str = "0000:00:09.0";
+
+/// A program of this machine for the guest, where it is installed.
+fn tool(name: &str) -> Option<PathBuf> {
+    let found = ["/usr/sbin", "/sbin", "/usr/bin"].map(|folder| Path::new(folder).join(name));
+    let found = found.into_iter().find(|path| path.exists());
+    if found.is_none() {
+        skip(&format!("no {name} here, which is not run in the guest"));
+    }
+    found
+}
+
+/// Whatever keeps a disk from being overwritten, on a real kernel: an adapter that is to be taken, and the same disk by the kernel's device.
+#[test]
+fn what_is_used_or_not_named_is_not_overwritten() {
+    let Some((cache, kernel)) = kernel() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let program = stripped(folder.path());
+    let file = |name: &str| disk_file(folder.path(), name);
+    let a = Disk { slot: 5, file: folder.path().join("a"), manner: "" };
+    fs::File::create(&a.file).unwrap().set_len(64 << 20).unwrap();
+    let slow = Disk { slot: 9, file: file("slow"), manner: ",throttling.iops-total=50" };
+    let drive =
+        |id: &str| format!("-drive file={},if=none,format=raw,cache=unsafe,id={id}", file(id).display());
+    let devices = [
+        "-device intel-iommu,intremap=on".to_owned(),
+        a.device(),
+        slow.device(),
+        format!("{} {} -device nvme,id=two,serial=two,addr=6", drive("first"), drive("second")),
+        "-device nvme-ns,drive=first,bus=two,nsid=1 -device nvme-ns,drive=second,bus=two,nsid=2".to_owned(),
+        "-device nvme-subsys,id=subsystem,nqn=shared".to_owned(),
+        format!("{} -device nvme,id=one,serial=shared,subsys=subsystem,addr=7", drive("shared")),
+        "-device nvme-ns,drive=shared,bus=one,nsid=1,shared=on".to_owned(),
+    ];
+    let tools: Vec<PathBuf> =
+        ["mdadm", "lvm", "cryptsetup", "wipefs"].iter().filter_map(|name| tool(name)).collect();
+    let has = |name: &str| tools.iter().any(|path| path.ends_with(name));
+    let (md, lvm, luks) = (has("mdadm"), has("lvm"), has("cryptsetup"));
+    let script = format!(
+        r#"export PATH=$PATH:/usr/sbin:/usr/bin
+head -c 65536 /dev/urandom > /tmp/data
+mkdir -p /run/lock /run/mdadm /run/cryptsetup /run/lvm /etc/lvm
+sleep 2
+D=$(disk {A})
+adapter() {{ echo "to the adapter"; iotoll blk write {A} --take --first {FIRST} -i /tmp/data "$@"; driver {A}; }}
+device() {{ echo "to the device"; iotoll blk write $D --first {FIRST} -i /tmp/data "$@"; }}
+both() {{ adapter --overwrite disk5 "$@"; device --overwrite $D "$@"; }}
+types() {{ wipefs --no-act --noheadings -o TYPE $D | sort -u | sed 's/^/wipefs: /'; }}
+clean() {{ dd if=/dev/zero of=$D bs=1M 2>/dev/null; }}
+about "not named"
+adapter
+device
+about "wrong name"
+adapter --overwrite disk6
+device --overwrite /dev/zero
+about "mounted"
+mke2fs -q $D > /dev/null 2>&1
+mount -t ext4 $D /mnt || echo NOT MOUNTED
+both --wipe ext2
+about "swap file"
+dd if=/dev/zero of=/mnt/swap bs=64k count=32 2>/dev/null; chmod 600 /mnt/swap; mkswap /mnt/swap > /dev/null
+ln /mnt/swap /mnt/link
+swapon /mnt/swap || echo NO SWAP
+iotoll blk write /mnt/link --overwrite /mnt/link --wipe swap --first 0 -i /tmp/data
+swapoff /mnt/swap
+about "unmounted"
+umount /mnt
+both
+about "wrong type"
+both --wipe ext4
+about "another mount namespace"
+unshare -m sh -c "mount -t ext4 $D /mnt && touch /tmp/mounted; sleep 1000" &
+until [ -e /tmp/mounted ]; do usleep 20000; done
+grep -q /mnt /proc/mounts && echo MOUNTED HERE
+both --wipe ext2
+kill $!; killall sleep
+sleep 1
+about "swap"
+mkswap $D > /dev/null
+swapon $D || echo NO SWAP
+both --wipe swap
+swapoff $D
+both
+about "loop on the device"
+losetup /dev/loop1 $D
+both --wipe swap
+losetup -d /dev/loop1
+clean
+about "loop on a file"
+dd if=/dev/zero of=/tmp/image bs=1M count=8 2>/dev/null
+losetup -o 1048576 /dev/loop0 /tmp/image
+mke2fs -q /dev/loop0 > /dev/null 2>&1
+iotoll blk write /tmp/image --overwrite /tmp/image --first 0 -i /tmp/data
+mount -t ext4 /dev/loop0 /mnt || echo NOT MOUNTED
+ln /tmp/image /tmp/link
+mv /tmp/link /tmp/moved
+rm /tmp/image
+iotoll blk write /tmp/moved --overwrite /tmp/moved --first 0 -i /tmp/data
+umount /mnt
+losetup -d /dev/loop0
+about "loop is gone"
+iotoll blk write /tmp/moved --overwrite /tmp/moved --first 0 -i /tmp/data
+about "exclusive"
+{program} blk read $D | sleep 1000 &
+sleep 1
+both
+about "exclusive and not seen"
+echo 'mount -t proc proc /proc' > /tmp/both
+echo '{program} blk write {A} --take --overwrite disk5 --first {FIRST} -i /tmp/data; echo "status $?"' >> /tmp/both
+echo "{program} blk write $D --overwrite $D --first {FIRST} -i /tmp/data; echo \"status \$?\"" >> /tmp/both
+unshare -p -f -m sh /tmp/both
+driver {A}
+killall sleep
+sleep 1
+about "read-only"
+blockdev --setro $D
+device --overwrite $D
+blockdev --setrw $D
+if {md}; then
+for version in 0.90 1.0 1.1 1.2; do
+about "md $version"
+clean
+mdadm --create /dev/md7 --level=1 --raid-devices=2 --metadata=$version --run --assume-clean --quiet $D missing
+both --wipe linux_raid_member
+mdadm --stop --quiet /dev/md7
+about "md $version stopped"
+types
+both
+done
+fi
+if {lvm}; then
+about lvm
+clean
+config='devices {{ use_devicesfile=0 }} activation {{ udev_sync=0 udev_rules=0 }} global {{ event_activation=0 }}'
+lvm pvcreate --config "$config" -q -y $D 2>&1
+lvm vgcreate --config "$config" -q -y group $D 2>&1
+lvm lvcreate --config "$config" -q -y -Zn -Wn -L 8M -n volume group 2>&1
+both --wipe LVM2_member
+lvm vgchange --config "$config" -q -an group 2>&1
+about "lvm stopped"
+types
+both
+fi
+if {luks}; then
+about luks
+clean
+echo secret > /tmp/secret
+cryptsetup luksFormat -q --type luks2 --pbkdf pbkdf2 --pbkdf-force-iterations 1000 $D /tmp/secret 2>&1
+cryptsetup open --key-file /tmp/secret $D opened 2>&1
+both --wipe crypto_LUKS
+cryptsetup close opened 2>&1
+about "luks closed"
+types
+both
+fi
+about zfs
+clean
+for label in 0 262144 66584576 66846720; do
+    for block in 0 1 2 3 4 5 6 7; do
+        printf '\014\261\272\0\0\0\0\0' | dd of=$D bs=1024 seek=$(((label + 131072) / 1024 + block)) conv=notrunc 2>/dev/null
+    done
+done
+types
+both
+about "two namespaces"
+iotoll blk write {TWO} --take --overwrite two --first {FIRST} -i /tmp/data
+iotoll blk read {TWO} --take --blocks 1
+driver {TWO}
+iotoll blk write {TWO} --take --overwrite two --namespace 2 --first {FIRST} -i /tmp/data
+about shared
+iotoll blk write {SUBSYSTEM} --take --overwrite shared --first {FIRST} -i /tmp/data
+back {SUBSYSTEM}
+iotoll blk write $(disk {SUBSYSTEM}) --overwrite $(disk {SUBSYSTEM}) --first {FIRST} -i /tmp/data
+iotoll blk write {SUBSYSTEM} --take --overwrite shared --accept-shared --first {FIRST} -i /tmp/data
+about lent
+echo vfio-pci > /sys/bus/pci/devices/{A}/driver_override
+echo {A} > /sys/bus/pci/drivers/nvme/unbind
+echo {A} > /sys/bus/pci/drivers_probe
+iotoll blk write {A} --overwrite disk5 --first {FIRST} -i /tmp/data
+iotoll blk write {A} --overwrite disk5 --wipe zfs_member --first {FIRST} -i /tmp/data
+echo {A} > /sys/bus/pci/drivers/vfio-pci/unbind
+echo > /sys/bus/pci/devices/{A}/driver_override
+echo {A} > /sys/bus/pci/drivers/nvme/bind
+back {A}
+about "written"
+both --wipe zfs_member
+about "both killed"
+{program} blk write {KILLED} --take --overwrite disk9 --first {FIRST} -i /tmp/data 2> /tmp/told &
+writer=$!
+lent {KILLED}
+kill -9 $(keeper) $writer; wait $writer
+sleep 1
+driver {KILLED}
+grep '^  echo' /tmp/told | sed 's/^  //' > /tmp/recipe
+cat /tmp/recipe
+sh /tmp/recipe
+back {KILLED}
+cat /sys/bus/pci/devices/{KILLED}/driver_override
+about end
+"#,
+        program = program.display(),
+    );
+    let programs: Vec<&Path> =
+        std::iter::once(program.as_path()).chain(tools.iter().map(PathBuf::as_path)).collect();
+    let guest = Guest {
+        modules: &[
+            "vfio_pci",
+            "vfio_iommu_type1",
+            "crc32c_generic",
+            "ext4",
+            "nvme",
+            "loop",
+            "raid1",
+            "dm_mod",
+            "dm_crypt",
+            "xts",
+            "algif_skcipher",
+            "sha256_generic",
+        ],
+        programs: &programs,
+        before: String::new(),
+        ways: &[],
+        after: &format!("{}{script}", head(&program)),
+        devices: &devices.join(" "),
+        command_line: "intel_iommu=on",
+    };
+    let Some(console) = guest.run(&cache, &kernel) else { return };
+    let console = console.replace('\r', "");
+    if let Some(file) = std::env::var_os("IOTOLL_CONSOLE") {
+        fs::write(file, &console).unwrap();
+    }
+    // Each of them: what is said to whoever writes to the adapter, and to the kernel's device of the same disk.
+    let refused = |name: &str, adapter: &[&str], device: &[&str]| {
+        let said = case(&console, name);
+        let begin = said.find("to the device\n").unwrap_or_else(|| panic!("{name}: {said}"));
+        let (to_adapter, to_device) = said.split_at(begin);
+        for (said, words) in [(to_adapter, adapter), (to_device, device)] {
+            words.iter().for_each(|word| assert!(said.contains(word), "{name}: {word:?} is not in\n{said}"));
+            assert!(said.contains("status 2") && !said.contains("blocks written"), "{name}: {said}");
+        }
+        // Nothing was taken for it.
+        let was_left = to_adapter.contains("status 2\nnvme\n") && !to_adapter.contains("nvme's again");
+        assert!(was_left, "{name}: {to_adapter}");
+    };
+    let named = |name: &str, words: &[&str]| refused(name, words, words);
+    refused(
+        "not named",
+        &["--overwrite does not name it", "serial number disk5", "add: --overwrite disk5\n"],
+        &["--overwrite does not name it", "add: --overwrite /dev/nvme", "zeros where it was looked at"],
+    );
+    named("wrong name", &["is not its name"]);
+    named("mounted", &["is mounted at /mnt"]);
+    expect(&console, "swap file", &["the kernel swaps to /mnt/link", "status 2"]);
+    named("unmounted", &["--wipe does not name what is on it (ext2)", "ext2: file system at byte 1080"]);
+    named("wrong type", &["(ext2)", "--wipe names what is not on it (ext4)"]);
+    named("another mount namespace", &["is mounted at /mnt (in the mount namespace of process "]);
+    assert!(!case(&console, "another mount namespace").contains("MOUNTED HERE"), "{console}");
+    let swap = case(&console, "swap");
+    assert_eq!(swap.matches("the kernel swaps to /dev/nvme").count(), 2, "{swap}");
+    assert_eq!(swap.matches("--wipe does not name what is on it (swap)").count(), 2, "{swap}");
+    named("loop on the device", &["/dev/loop1 has /dev/nvme"]);
+    expect(
+        &console,
+        "loop on a file",
+        &["/dev/loop0 has /tmp/image open\nstatus 2", "/dev/loop0 has /tmp/moved open\nstatus 2"],
+    );
+    // Its file system begins behind the first MiB.
+    expect(&console, "loop is gone", &["16 blocks written", "status 0"]);
+    named("exclusive", &["process ", "(iotoll) has /dev/nvme"]);
+    let unseen = case(&console, "exclusive and not seen");
+    for words in ["is in use by somebody who has it for himself", "the kernel refuses to open it exclusively"]
+    {
+        assert!(unseen.contains(words), "{words}: {unseen}");
+    }
+    assert!(unseen.matches("status 2").count() == 2 && unseen.contains("\nnvme\n"), "{unseen}");
+    expect(&console, "read-only", &["is read-only", "status 2"]);
+    let stopped = |name: &str, word: &str| {
+        named(name, &[&format!("--wipe does not name what is on it ({word})")]);
+        if has("wipefs") {
+            expect(&console, name, &[&format!("wipefs: {word}\nto the adapter")]);
+        }
+    };
+    if md {
+        for version in ["0.90", "1.0", "1.1", "1.2"] {
+            named(&format!("md {version}"), &["/dev/md7 is made of /dev/nvme"]);
+            stopped(&format!("md {version} stopped"), "linux_raid_member");
+        }
+    }
+    if lvm {
+        named("lvm", &["/dev/dm-0 is made of /dev/nvme"]);
+        stopped("lvm stopped", "LVM2_member");
+    }
+    if luks {
+        named("luks", &["/dev/dm-0 is made of /dev/nvme"]);
+        stopped("luks closed", "crypto_LUKS");
+    }
+    stopped("zfs", "zfs_member");
+    let several = "the controller has 2 namespaces: 1, 2; `--namespace N` says which one";
+    let two = case(&console, "two namespaces");
+    assert_eq!(two.matches(several).count(), 2, "{two}");
+    assert!(two.contains("status 2\nnvme\n") && two.contains("128 blocks written"), "{two}");
+    let shared = case(&console, "shared");
+    let may_be = "another controller or another host may use it at the same time";
+    assert_eq!(shared.matches(may_be).count(), 2, "{shared}");
+    assert_eq!(shared.matches("--overwrite shared --accept-shared").count(), 1, "{shared}");
+    assert!(shared.contains("back with nvme") && shared.ends_with("status 0\n"), "{shared}");
+    // The disk is read by this program's own driver.
+    let lent = case(&console, "lent");
+    assert!(lent.contains("--wipe does not name what is on it (zfs_member)"), "{lent}");
+    assert_eq!(lent.matches("128 blocks written").count(), 1, "{lent}");
+    let written = case(&console, "written");
+    assert!(written.contains("128 blocks written") && written.contains("16 blocks written"), "{written}");
+    let killed = case(&console, "both killed");
+    assert!(killed.contains("\nvfio-pci\necho ") && killed.contains("back with nvme\n(null)"), "{killed}");
+    // The namespace that was not asked for, and what is before the first block of the other one.
+    let is_untouched = |bytes: &[u8]| bytes.iter().all(|byte| *byte == UNTOUCHED);
+    assert!(is_untouched(&fs::read(folder.path().join("first")).unwrap()));
+    let second = fs::read(folder.path().join("second")).unwrap();
+    assert!(!is_untouched(&second) && is_untouched(&second[..FIRST * 512]));
 }
 
 /// Kernels without VFIO's no-IOMMU mode, as Debian's, drive none whatever is accepted.
@@ -335,19 +665,19 @@ iotoll blk read {A} --take --accept-no-iommu --blocks 1
 echo 0 > /proc/sys/kernel/io_uring_disabled
 driver {A}
 about write
-iotoll blk write {A} --take --accept-no-iommu --first {FIRST} -i /tmp/data
+iotoll blk write {A} --take --accept-no-iommu --overwrite disk5 --first {FIRST} -i /tmp/data
 back {A}
 same {A}
 all_free
 about killed
 for delay in 1 2; do
-    killed {SLOW} $delay --take --accept-no-iommu
+    killed {SLOW} $delay --take --accept-no-iommu --overwrite disk7
     back {SLOW}
     all_free
 done
 about kept
 mkdir /frozen && mount -t cgroup2 none /frozen && mkdir /frozen/keeper
-{program} blk write {SLOW} --take --accept-no-iommu --first {FIRST} -i /tmp/data &
+{program} blk write {SLOW} --take --accept-no-iommu --overwrite disk7 --first {FIRST} -i /tmp/data &
 writer=$!
 lent {SLOW}
 sleep 1
@@ -361,7 +691,7 @@ echo 0 > /frozen/keeper/cgroup.freeze
 back {SLOW}
 all_free
 about shared
-(iotoll blk write {SLOW} --take --accept-no-iommu --first {FIRST} -i /tmp/data) &
+(iotoll blk write {SLOW} --take --accept-no-iommu --overwrite disk7 --first {FIRST} -i /tmp/data) &
 writer=$!
 lent {SLOW}
 sleep 1

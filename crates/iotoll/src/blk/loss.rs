@@ -196,16 +196,16 @@ impl Loss {
             Names::Serial(serial) => serial.clone(),
             Names::Path { path, .. } => path.display().to_string(),
         };
-        let mut words = vec!["--overwrite".to_owned(), name];
+        let name = shlex::try_quote(&name).map_or_else(|_| format!("{name:?}"), Into::into);
+        let mut words = vec![format!("--overwrite {name}")];
         let wipe = self.words();
         if !wipe.is_empty() {
-            words.extend(["--wipe".to_owned(), wipe.join(",")]);
+            words.push(format!("--wipe {}", wipe.join(",")));
         }
         if self.is_shared {
             words.push("--accept-shared".to_owned());
         }
-        let quoted = |word: &String| shlex::try_quote(word).map_or_else(|_| format!("{word:?}"), Into::into);
-        words.iter().map(quoted).collect::<Vec<_>>().join(" ")
+        words.join(" ")
     }
 
     /// One line for each thing, as this disk has it.
