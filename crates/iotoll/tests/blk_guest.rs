@@ -321,7 +321,7 @@ D=$(disk {A})
 adapter() {{ echo "to the adapter"; iotoll blk write {A} --take --first {FIRST} -i /tmp/data "$@"; driver {A}; }}
 device() {{ echo "to the device"; iotoll blk write $D --first {FIRST} -i /tmp/data "$@"; }}
 both() {{ adapter --overwrite disk5 "$@"; device --overwrite $D "$@"; }}
-types() {{ wipefs --no-act --noheadings -o TYPE $D | sort -u | sed 's/^/wipefs: /'; }}
+types() {{ wipefs --no-act --noheadings -O TYPE $D | sort -u | sed 's/^/wipefs: /'; }}
 clean() {{ dd if=/dev/zero of=$D bs=1M 2>/dev/null; }}
 about "not named"
 adapter
@@ -446,7 +446,8 @@ iotoll blk write {TWO} --take --overwrite two --namespace 2 --first {FIRST} -i /
 about shared
 iotoll blk write {SUBSYSTEM} --take --overwrite shared --first {FIRST} -i /tmp/data
 back {SUBSYSTEM}
-iotoll blk write $(disk {SUBSYSTEM}) --overwrite $(disk {SUBSYSTEM}) --first {FIRST} -i /tmp/data
+S=/dev/$(ls /sys/bus/pci/devices/{SUBSYSTEM}/nvme/nvme*/ | sed -n 's/^\(nvme[0-9]*\)c[0-9]*n1$/\1n1/p')
+iotoll blk write $S --overwrite $S --first {FIRST} -i /tmp/data
 iotoll blk write {SUBSYSTEM} --take --overwrite shared --accept-shared --first {FIRST} -i /tmp/data
 about lent
 echo vfio-pci > /sys/bus/pci/devices/{A}/driver_override
@@ -461,6 +462,7 @@ back {A}
 about "written"
 both --wipe zfs_member
 about "both killed"
+head -c {WRITTEN_BYTES} /dev/urandom > /tmp/data
 {program} blk write {KILLED} --take --overwrite disk9 --first {FIRST} -i /tmp/data 2> /tmp/told &
 writer=$!
 lent {KILLED}

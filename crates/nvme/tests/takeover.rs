@@ -346,3 +346,52 @@ fn what_has_its_driver_keeps_it() {
         }
     }
 }
+
+/// Of every mount namespace that a process is in, once each.
+#[test]
+fn mounts_of_other_namespaces_are_seen() {
+    let line = "36 22 259:1 / /data rw - ext4 /dev/nvme0n1p1 rw\n";
+    let tree = Tree::new();
+    tree.link("proc/self/ns/mnt", Path::new("mnt:[1]"));
+    for (process, namespace) in [("70", "mnt:[1]"), ("77", "mnt:[2]"), ("78", "mnt:[2]")] {
+        tree.link(&format!("proc/{process}/ns/mnt"), Path::new(namespace));
+    }
+    // This process's own namespace is read as its own alone.
+    tree.file("proc/70/mountinfo", line);
+    assert_eq!(tree.refusals(TAKEN), []);
+    tree.file("proc/77/mountinfo", line);
+    tree.file("proc/78/mountinfo", line);
+    let [refusal] = &tree.refusals(TAKEN)[..] else { panic!() };
+    let words = "/dev/nvme0n1p1 is mounted at /data (in the mount namespace of process 77)";
+    assert!(refusal.to_string().contains(words), "{refusal}");
+    // One whose namespace is not told is looked into all the same.
+    fs::remove_file(tree.path("proc/70/ns/mnt")).unwrap();
+    assert!(tree.refusals(TAKEN)[0].to_string().contains("of process 70"), "{:?}", tree.refusals(TAKEN));
+}
+
+/// What a person types if nobody is left who gives it back, and what the controller is called.
+#[test]
+fn the_way_back_is_told_step_by_step() {
+    let check = |change: &dyn Fn(&Tree), steps: &[(&str, &str)]| {
+        let tree = Tree::new();
+        change(&tree);
+        let device = format!("sys/bus/pci/devices/{ADDRESS}/driver_override");
+        let told = Takeover::steps_by_hand(&tree.root(), &tree.candidate());
+        let told: Vec<(PathBuf, &str)> =
+            told.iter().map(|step| (step.file.clone(), step.text.trim())).collect();
+        let expected = steps.iter().map(|(file, text)| {
+            (tree.path(&file.replace("OVERRIDE", &device).replace("DRIVERS", "sys/bus/pci/drivers")), *text)
+        });
+        assert_eq!(told, expected.collect::<Vec<_>>());
+    };
+    let unbind = ("DRIVERS/vfio-pci/unbind", ADDRESS);
+    let (prefer, bind) = (("OVERRIDE", "nvme"), ("DRIVERS/nvme/bind", ADDRESS));
+    check(&|_| (), &[unbind, prefer, bind, ("OVERRIDE", "")]);
+    let file = format!("sys/bus/pci/devices/{ADDRESS}/driver_override");
+    check(&|tree| tree.file(&file, "mine\n"), &[unbind, prefer, bind, ("OVERRIDE", "mine")]);
+    let driver = format!("sys/bus/pci/devices/{ADDRESS}/driver");
+    check(&|tree| fs::remove_file(tree.path(&driver)).unwrap(), &[unbind, ("OVERRIDE", "")]);
+    let tree = Tree::new();
+    tree.file(&format!("sys/bus/pci/devices/{ADDRESS}/nvme/nvme0/serial"), "S4EVNX0R123456      \n");
+    assert_eq!(tree.candidate().serial.as_deref(), Some("S4EVNX0R123456"));
+}
