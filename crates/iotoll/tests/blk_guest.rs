@@ -19,7 +19,8 @@ const UNTOUCHED: u8 = 0xee;
 const FIRST: usize = 64;
 const WRITTEN_BYTES: usize = 8 << 20;
 
-/// With interrupts remapped. The kernel's test of its timer, which counts ticks in real time, fails now and then on a busy machine.
+/// The kernel's test of its timer counts ticks in real time, and fails now and then on a busy machine.
+const UNTIMED: &str = "no_timer_check";
 const REMAPPED: &str = "intel_iommu=on no_timer_check";
 
 /// A disk of the guest's: its slot, and what QEMU does with it besides.
@@ -192,7 +193,7 @@ iotoll blk write {SLOW} --take --overwrite disk7 --first {FIRST} -i /tmp/data --
 back {SLOW}
 same {SLOW}
 about resets
-head -c 1572864 /tmp/data > /tmp/some
+head -c 2097152 /tmp/data > /tmp/some
 iotoll blk write {SLOW} --take --overwrite disk7 --first {FIRST} -i /tmp/some --timeout-ms 200
 back {SLOW}
 about bench
@@ -255,7 +256,7 @@ dmesg | grep -e 'DMAR: .DMA' && echo BLOCKED
         ],
     );
     expect(&console, "timeouts", &[" aborted", written, "status 0", "the kernel reads the same"]);
-    expect(&console, "resets", &[" aborted", "3072 blocks written, flushed, and read again", "status 0"]);
+    expect(&console, "resets", &[" aborted", "4096 blocks written, flushed, and read again", "status 0"]);
     assert!(!case(&console, "timeouts").contains(" 0 aborted"), "{console}");
     assert!(!case(&console, "resets").contains(" 0 resets"), "{console}");
     expect(&console, "bench", &["pread", "io_uring registered", "nvme  ", "Reads in a second", "status 0"]);
@@ -400,7 +401,7 @@ for version in 0.90 1.0 1.1 1.2; do
 about "md $version"
 clean
 mdadm --create /dev/md7 --level=1 --raid-devices=2 --metadata=$version --run --assume-clean --quiet $D missing
-both --wipe linux_raid_member
+[ $version != 1.2 ] || both --wipe linux_raid_member
 mdadm --stop --quiet /dev/md7
 about "md $version stopped"
 types
@@ -559,8 +560,8 @@ about end
         }
     };
     if md {
+        named("md 1.2", &["/dev/md7 is made of /dev/nvme"]);
         for version in ["0.90", "1.0", "1.1", "1.2"] {
-            named(&format!("md {version}"), &["/dev/md7 is made of /dev/nvme"]);
             stopped(&format!("md {version} stopped"), "linux_raid_member");
         }
     }
@@ -587,7 +588,7 @@ about end
     assert!(lent.contains("--wipe does not name what is on it (zfs_member)"), "{lent}");
     assert_eq!(lent.matches("128 blocks written").count(), 1, "{lent}");
     let written = case(&console, "written");
-    assert!(written.contains("128 blocks written") && written.contains("16 blocks written"), "{written}");
+    assert_eq!(written.matches("128 blocks written").count(), 2, "{written}");
     let killed = case(&console, "both killed");
     assert!(killed.contains("\nvfio-pci\necho ") && killed.contains("back with nvme\n(null)"), "{killed}");
     // The namespace that was not asked for, and what is before the first block of the other one.
@@ -615,7 +616,7 @@ fn without_an_iommu_nothing_is_driven() {
         ways: &[],
         after: &format!("{}{script}", head(&program)),
         devices: &disk.device(),
-        command_line: "quiet",
+        command_line: UNTIMED,
     };
     let Some(console) = guest.run(&cache, &kernel) else { return };
     let console = console.replace('\r', "");
@@ -729,7 +730,7 @@ about end
         ways: &[],
         after: &format!("{}{script}", head(&program)),
         devices: &[&a, &slow].map(Disk::device).join(" "),
-        command_line: "",
+        command_line: UNTIMED,
     };
     let Some(console) = guest.run(&cache, &kernel) else { return };
     let console = console.replace('\r', "");

@@ -37,7 +37,7 @@ impl Input {
             true => Some(left(&mut file).with_context(unreadable)?),
             false => None,
         };
-        let identity = Identity::of_file(&file).map_err(io::Error::from).with_context(unreadable)?;
+        let identity = Identity::of_file(&file).with_context(unreadable)?;
         Ok(Self { file, name, bytes, identity })
     }
 

@@ -14,7 +14,7 @@ use super::target::Target;
 use crate::cli::BlkWrite;
 use crate::output::{self, Outcome};
 use anyhow::{Context, bail, ensure};
-use indicatif::{BinaryBytes, ProgressBar, ProgressStyle};
+use indicatif::{BinaryBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use nvme::chunk::Chunk;
 use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, IsTerminal};
@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 
 /// Read, written and compared at a time.
 const STRETCH_BYTES: usize = 4 << 20;
+const BAR_AFTER: Duration = Duration::from_secs(1);
 /// Between two lines about how far it is, where no terminal shows a bar.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
@@ -72,7 +73,10 @@ fn write(args: &BlkWrite, chunk: &mut Chunk, input: &mut Input) -> anyhow::Resul
     match copied {
         Ok(()) => Ok(copy.done),
         Err(error) if copy.done == 0 => Err(error),
-        Err(error) => Err(error.context(format!("after {} blocks from {first} were overwritten", copy.done))),
+        Err(error) => {
+            let last = first + copy.done - 1;
+            Err(error.context(format!("blocks {first} to {last} may be overwritten")))
+        }
     }
 }
 
@@ -158,9 +162,10 @@ fn hash(bytes: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// A bar on a terminal, else a line now and then.
+/// A bar on a terminal once it takes longer than a second, else a line now and then.
 struct Progress {
     bar: ProgressBar,
+    begun: Instant,
     bytes: Option<u64>,
     done: u64,
     said: Instant,
@@ -175,7 +180,8 @@ impl Progress {
             None => (ProgressBar::no_length(), "{spinner} {bytes} {msg} {bytes_per_sec}"),
         };
         bar.set_style(ProgressStyle::with_template(style)?);
-        Ok(Self { bar, bytes, done: 0, said: Instant::now() })
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+        Ok(Self { bar, begun: Instant::now(), bytes, done: 0, said: Instant::now() })
     }
 
     fn begin_again(&mut self, bytes: u64) {
@@ -186,6 +192,9 @@ impl Progress {
 
     fn show(&mut self, what: &'static str, bytes: usize) {
         self.done += bytes as u64;
+        if self.bar.is_hidden() && io::stderr().is_terminal() && self.begun.elapsed() >= BAR_AFTER {
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
         self.bar.set_message(what);
         self.bar.set_position(self.done);
         if !io::stderr().is_terminal() && self.said.elapsed() >= LINE_EVERY {
