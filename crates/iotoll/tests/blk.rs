@@ -2,7 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+#[path = "../../../tests/skip.rs"]
+mod skip;
+
 use assert_cmd::Command;
+use skip::skip;
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::FileExt;
@@ -233,8 +237,7 @@ fn the_image_of_a_running_machine_is_not_written() {
         let qemu = qemu.args(machine.split(' ')).args(["-qmp", "stdio", "-drive", &drive]);
         let piped = std::process::Stdio::piped;
         let Ok(mut qemu) = qemu.stdin(piped()).stdout(piped()).spawn() else {
-            eprintln!("SKIPPED: no QEMU, whose locks are not looked at");
-            return;
+            return skip("no QEMU, whose locks are not looked at");
         };
         // It greets when its disks are open.
         let mut greeting = [0; 8];

@@ -11,7 +11,7 @@ use lab::kernel::{Kernel, KernelChoice, Series};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::{Guest, cache, skip, ubuntu_kernel};
+use support::{Guest, cache, skip, skip_part, ubuntu_kernel};
 
 const DISK_BYTES: usize = 16 << 20;
 const UNTOUCHED: u8 = 0xee;
@@ -285,7 +285,7 @@ fn tool(name: &str) -> Option<PathBuf> {
     let found = ["/usr/sbin", "/sbin", "/usr/bin"].map(|folder| Path::new(folder).join(name));
     let found = found.into_iter().find(|path| path.exists());
     if found.is_none() {
-        skip(&format!("no {name} here, which is not run in the guest"));
+        skip_part(&format!("no {name} here, which is not run in the guest"));
     }
     found
 }

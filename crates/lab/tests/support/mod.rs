@@ -35,7 +35,7 @@ pub(crate) struct Guest<'a> {
 }
 
 #[allow(unused_imports, reason = "not all who have guests say so themselves")]
-pub(crate) use skip::skip;
+pub(crate) use skip::{skip, skip_part};
 
 /// In the guest: which way to go.
 pub(crate) const WAY: &str = "IOTOLL_WAY";
