@@ -223,3 +223,49 @@ fn lock(file: &File, path: &Path) -> Result<(), ClaimError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn disks_are_called_by_their_serial_numbers_and_partitions_are_not() {
+        let check = |files: &[(&str, &str)], expected: [Option<&str>; 2], may_be_shared: bool| {
+            let folder = tempfile::tempdir().unwrap();
+            let file = |inside: &str, text: &str| {
+                let path = folder.path().join(inside);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, text).unwrap();
+            };
+            file("sys/block/nvme0n1/nvme0n1p1/partition", "1\n");
+            files.iter().for_each(|(inside, text)| file(inside, text));
+            fs::create_dir_all(folder.path().join("sys/dev/block")).unwrap();
+            for (number, to) in [("259:0", "nvme0n1"), ("259:1", "nvme0n1/nvme0n1p1")] {
+                let link = folder.path().join("sys/dev/block").join(number);
+                symlink(Path::new("../../block").join(to), link).unwrap();
+            }
+            let names = |minor: u32| {
+                DiskNames::of(&Root::at(folder.path()), Identity::Device { major: 259, minor }).unwrap()
+            };
+            let [serial, model] = expected.map(|name| name.map(str::to_owned));
+            assert_eq!(names(0), DiskNames { serial, model: model.clone(), may_be_shared });
+            assert_eq!(names(1), DiskNames { serial: None, model, may_be_shared });
+        };
+        check(&[], [None, None], false);
+        let nvme =
+            [("sys/block/nvme0n1/device/serial", "S4EV  \n"), ("sys/block/nvme0n1/device/model", "Disk\n")];
+        check(&nvme, [Some("S4EV"), Some("Disk")], false);
+        check(&[("sys/block/nvme0n1/serial", "virtio-1")], [Some("virtio-1"), None], false);
+        check(
+            &[("sys/block/nvme0n1/device/vpd_pg80", "\0\u{1}\0\u{8}  Z1D2  ")],
+            [Some("Z1D2"), None],
+            false,
+        );
+        check(&[("sys/class/nvme/nvme1/nvme0c1n1/uevent", "")], [None, None], true);
+        check(&[("sys/class/nvme/nvme0/nvme0n1/uevent", "")], [None, None], false);
+    }
+}

@@ -182,3 +182,96 @@ impl Found {
         Ok(usages)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    /// A host with a disk `sda`, 8:0, and its partitions.
+    struct Tree(tempfile::TempDir);
+
+    impl Tree {
+        fn new() -> Self {
+            let tree = Self(tempfile::tempdir().unwrap());
+            for (number, folder) in [("8:0", "sda"), ("8:1", "sda/sda1"), ("8:2", "sda/sda2")] {
+                tree.file(&format!("sys/block/{folder}/dev"), &format!("{number}\n"));
+                fs::create_dir_all(tree.path("sys/dev/block")).unwrap();
+                let link = tree.path("sys/dev/block").join(number);
+                symlink(Path::new("../../block").join(folder), link).unwrap();
+            }
+            for part in ["sda1", "sda2"] {
+                tree.file(&format!("sys/block/sda/{part}/partition"), "1\n");
+            }
+            tree
+        }
+
+        fn path(&self, inside: &str) -> PathBuf {
+            self.0.path().join(inside)
+        }
+
+        fn file(&self, inside: &str, text: &str) {
+            fs::create_dir_all(self.path(inside).parent().unwrap()).unwrap();
+            fs::write(self.path(inside), text).unwrap();
+        }
+
+        fn usages(&self, number: &str) -> Vec<String> {
+            let usages = of_device(&Root::at(self.0.path()), number).unwrap();
+            usages.iter().map(ToString::to_string).collect()
+        }
+    }
+
+    /// A use of a disk counts for its partitions and the other way round, but not from one partition to the other.
+    #[test]
+    fn uses_count_for_whatever_they_overlap() {
+        let check = |change: &dyn Fn(&Tree), words: &str, of: [bool; 3]| {
+            let tree = Tree::new();
+            change(&tree);
+            for (number, is_used) in ["8:0", "8:1", "8:2"].into_iter().zip(of) {
+                let expected: Vec<String> = is_used.then(|| words.to_owned()).into_iter().collect();
+                assert_eq!(tree.usages(number), expected, "{number}");
+            }
+        };
+        let (whole, first) = ([true; 3], [true, true, false]);
+        let mounts = "proc/self/mountinfo";
+        check(&|_| (), "", [false; 3]);
+        check(
+            &|tree| tree.file(mounts, "9 1 8:0 / /a rw - xfs /dev/sda rw\n"),
+            "/dev/sda is mounted at /a",
+            whole,
+        );
+        check(&|tree| tree.file(mounts, "9 1 8:1 / /a rw - xfs x rw\n"), "/dev/sda1 is mounted at /a", first);
+        check(
+            &|tree| tree.file("proc/swaps", "Filename\n/dev/sda1 partition 1 0 -2\n"),
+            "the kernel swaps to /dev/sda1",
+            first,
+        );
+        check(
+            &|tree| tree.file("sys/block/sda/sda1/holders/md0", ""),
+            "/dev/md0 is made of /dev/sda1",
+            first,
+        );
+        check(&|tree| tree.file("sys/block/sda/holders/dm-0", ""), "/dev/dm-0 is made of /dev/sda", whole);
+        check(
+            &|tree| tree.file("sys/block/loop0/loop/backing_file", "/dev/sda1\n"),
+            "/dev/loop0 has /dev/sda1 open",
+            first,
+        );
+        let other = "9 1 8:1 / /a rw - xfs x rw\n";
+        let words = "/dev/sda1 is mounted at /a (in the mount namespace of process 77)";
+        check(&|tree| tree.file("proc/77/mountinfo", other), words, first);
+    }
+
+    #[test]
+    fn partitions_overlap_their_disk_alone() {
+        let tree = Tree::new();
+        let root = Root::at(tree.0.path());
+        let [disk, first, second] = [0, 1, 2].map(|minor| Identity::Device { major: 8, minor });
+        assert!(disk.overlaps(&root, first) && first.overlaps(&root, disk) && first.overlaps(&root, first));
+        assert!(!first.overlaps(&root, second));
+        assert!(first.is_of_disk(&root, "sda") && !first.is_of_disk(&root, "sdb"));
+    }
+}
