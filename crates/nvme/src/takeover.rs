@@ -41,8 +41,7 @@ impl Root {
         Self(path.into())
     }
 
-    /// The path of something inside it, told without the slash at the beginning.
-    pub fn path(&self, inside: &str) -> PathBuf {
+    fn path(&self, inside: &str) -> PathBuf {
         self.0.join(inside)
     }
 
