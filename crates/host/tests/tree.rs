@@ -212,3 +212,24 @@ fn a_missing_capture_names_itself() {
     assert!(matches!(error, OpenError::Io { .. }));
     assert!(error.to_string().starts_with("/nowhere/capture.tar: "));
 }
+
+#[test]
+fn a_link_without_a_target_does_not_stop_a_capture() {
+    let mut memory = host();
+    for (name, target) in
+        [("a", ""), ("b", "/"), ("c", "."), ("d", "//"), ("e", "x\0y"), ("f", "../.."), ("g\0h", "f")]
+    {
+        memory.link(&format!("sys/bus/pci/devices/{name}"), target);
+    }
+    let tree = Tree::of_memory(memory);
+    assert_eq!(tree.names("sys/bus/pci/devices").len(), 8);
+    assert!(tree.text("proc/cmdline").is_some());
+    let mut archive = Vec::new();
+    let report = tree.save(&mut archive).unwrap();
+    let left_out: Vec<&str> = report.left_out.iter().map(|path| path.rsplit('/').next().unwrap()).collect();
+    assert_eq!(left_out, ["a", "e", "g\0h"]);
+    let dir = tempfile::tempdir().unwrap();
+    let again = Tree::open(&saved(dir.path(), "a.tar.gz", &archive)).unwrap();
+    assert_eq!(again.value("proc/cmdline").unwrap().value, "quiet");
+    assert_eq!(again.names("sys/bus/pci/devices").len(), 5);
+}

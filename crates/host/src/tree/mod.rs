@@ -30,6 +30,7 @@ mod source;
 pub use archive::ArchiveError;
 pub use ledger::{Ledger, Miss};
 pub use memory::Memory;
+pub use save::SaveReport;
 pub use source::{Node, Refusal};
 
 use crate::{Text, redact};
