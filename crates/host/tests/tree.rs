@@ -132,13 +132,13 @@ fn hostile_archives_are_refused_with_a_reason() {
 
     let mut huge = header("proc/cmdline", tar::EntryType::Regular, 4 << 30).as_bytes().to_vec();
     huge.extend([0; 4096]);
-    assert_eq!(refusal(&huge), "member `proc/cmdline` has 4294967296 bytes; at most 1073741824 are accepted");
+    assert!(refusal(&huge).starts_with("damaged after 0 members"), "too large to keep, and cut off");
 
     let whole = gzip(&tar(|b| member(b, "proc/cmdline", &[b'x'; 100_000])));
     assert!(refusal(&whole[..whole.len() / 2]).starts_with("damaged after "));
     assert!(refusal(b"").contains("it is empty"));
     assert!(refusal(b"BZh91AY").contains("it is bzip2"));
-    assert!(refusal(&[7; 2000]).contains("first bytes are of no archive"));
+    assert!(refusal(&[7; 2000]).contains("it is no tar, and no line of it is of a kernel log or of lspci"));
     assert!(refusal(&tar(|b| member(b, "readme", b"x"))).starts_with("neither `proc` nor `sys`"));
 }
 

@@ -3,8 +3,8 @@
 mod key;
 
 use crate::cli::Capture;
-use crate::inspect::open;
 use crate::output::{self, Outcome};
+use crate::source::open;
 use crate::whole_file::WholeFile;
 use anyhow::Context;
 use host::Host;
@@ -17,6 +17,8 @@ pub(crate) fn run(args: &Capture) -> anyhow::Result<Outcome> {
     let mut redactor = redactor(args)?;
     let mut archive = Vec::new();
     let saved = tree.save(&mut archive, &mut redactor).context("can't put the archive together")?;
+    // With it goes a line about progress.
+    drop(tree);
     match args.output.as_os_str() == "-" {
         true => std::io::stdout().lock().write_all(&archive)?,
         false => WholeFile::write_private(&args.output, &archive)?,

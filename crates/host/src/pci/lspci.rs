@@ -101,6 +101,11 @@ pub fn parse(text: &Text) -> Vec<Record> {
     records
 }
 
+/// Whether a line of the text is the first of a record.
+pub fn starts_record(text: &str) -> bool {
+    text.lines().any(|line| Heading::parse(line).is_some())
+}
+
 /// A row of a dump: `40: 11 80 40 80`. Rows that do not continue the dump are not part of it.
 fn append_dump_row(line: &str, dump: &mut Vec<u8>) {
     let Some((offset, row)) = line.split_once(": ") else { return };
