@@ -13,8 +13,13 @@ const DOUBTS_MAX: usize = 2;
 
 /// `2 of 5 adapters pay a hypercall for each mapping; 3 findings, 1 of them critical`.
 pub(crate) fn sentence(rows: &[Row], inspection: &Inspection) -> String {
-    let said = format!("{}; {}", roads(rows), count(&inspection.findings));
-    match doubts(&inspection.host) {
+    let host = &inspection.host;
+    let roads = match host.adapters.is_empty() && host.bridges.is_empty() {
+        true => "what was read names no PCI function".to_owned(),
+        false => roads(rows),
+    };
+    let said = format!("{roads}; {}", count(&inspection.findings));
+    match doubts(host) {
         Some(doubts) => format!("{said}; {doubts}"),
         None => said,
     }
