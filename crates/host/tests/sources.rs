@@ -398,3 +398,29 @@ fn hostile_folders_without_end_are_bounded() {
     let host = inspected(memory).host;
     assert!(host.unread.values().all(|why| *why == Refusal::LinkLoop) && !host.unread.is_empty());
 }
+
+#[test]
+fn more_than_a_host_has_is_refused_and_told() {
+    let told = |text: String, what: &str| {
+        let host = Host::read(&from_bytes(text.as_bytes()).unwrap());
+        let doubts: Vec<String> = host.doubts().collect();
+        assert!(host.adapters.is_empty() && doubts.iter().any(|doubt| doubt.contains(what)), "{doubts:?}");
+    };
+    let function = |n: u32| {
+        let (domain, bus, device, function) = (n >> 16, n >> 8 & 255, n >> 3 & 31, n & 7);
+        format!("{domain:04x}:{bus:02x}:{device:02x}.{function} Class 0108: 8086:0953\n")
+    };
+    told((0..65_537).map(function).collect(), "lspci could not be read (more than the 65536 PCI functions");
+    told(
+        format!("{LOG}{}", "\n".repeat(4_000_000)),
+        "var/log/dmesg could not be read (more than the 4000000 lines",
+    );
+
+    let mut memory = host();
+    for n in 1 << 16..(2 << 16) + 1 {
+        memory.folder(&format!("sys/bus/pci/devices/{}", function(n).split(' ').next().unwrap()));
+    }
+    let host = Host::read(&Tree::of_memory(memory));
+    assert!(host.adapters.is_empty());
+    assert!(host.doubts().any(|doubt| doubt.starts_with("sys/bus/pci/devices could not be read (more than")));
+}

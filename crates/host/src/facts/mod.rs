@@ -241,5 +241,7 @@ fn lspci_text(tree: &Tree) -> Option<crate::Text> {
         "lspci",
         "lspci.txt",
     ];
-    PLACES.iter().find_map(|path| tree.text(path))
+    let text = PLACES.iter().find_map(|path| tree.text(path))?;
+    let functions = lspci::first_lines(text.body());
+    function::are_not_too_many(tree, text.file(), functions).then_some(text)
 }

@@ -131,7 +131,7 @@ fn remedy(file: &str, reason: &Refusal, reach: Reach) -> String {
         (Refusal::UnknownMember { .. }, _) => {
             "the same archive written again by tar --format=pax, or a folder".to_owned()
         }
-        (Refusal::TooManyNames { .. } | Refusal::BudgetSpent { .. }, _) => {
+        (Refusal::TooMany { .. } | Refusal::BudgetSpent { .. }, _) => {
             "a capture of no more than one host has".to_owned()
         }
         (Refusal::Absent | Refusal::Other { .. }, _) => "what the system's words ask for".to_owned(),

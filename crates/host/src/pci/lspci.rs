@@ -101,9 +101,9 @@ pub fn parse(text: &Text) -> Vec<Record> {
     records
 }
 
-/// Whether a line of the text is the first of a record.
-pub fn starts_record(text: &str) -> bool {
-    text.lines().any(|line| Heading::parse(line).is_some())
+/// The first lines of records.
+pub fn first_lines(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter(|line| Heading::parse(line).is_some())
 }
 
 /// A row of a dump: `40: 11 80 40 80`. Rows that do not continue the dump are not part of it.

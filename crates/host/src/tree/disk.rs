@@ -75,7 +75,7 @@ impl Source for Disk {
                 names.push(name);
             }
             if names.len() > NAMES_MAX {
-                return Err(Refusal::TooManyNames { names_max: NAMES_MAX });
+                return Err(Refusal::TooMany { what: "names of one folder", max: NAMES_MAX });
             }
         }
         Ok(names)

@@ -115,7 +115,7 @@ impl Source for Memory {
             };
             names.push(name.to_owned());
             if names.len() > NAMES_MAX {
-                return Err(Refusal::TooManyNames { names_max: NAMES_MAX });
+                return Err(Refusal::TooMany { what: "names of one folder", max: NAMES_MAX });
             }
         }
         names.sort_unstable();

@@ -55,6 +55,8 @@ const STEPS_MAX: u32 = 512;
 const READ_BYTES_MAX: u64 = 1 << 30;
 /// Files, folders and links asked for of one host: some 60 for each function.
 const READS_MAX: u64 = 4_000_000;
+/// Lines of a text; a kernel log of 64 MiB has less than a million.
+const LINES_MAX: usize = 4_000_000;
 /// Bytes of a sysfs attribute; the kernel gives a page, which has at most 64 KiB.
 const VALUE_BYTES_MAX: u64 = 64 << 10;
 /// Bytes of paths remembered so as not to resolve them again.
@@ -122,6 +124,7 @@ pub struct Tree {
     cached_bytes: Cell<usize>,
     ledger: RefCell<Ledger>,
     spent: Cell<Spent>,
+    told_of_budget: Cell<bool>,
     watcher: Watcher,
 }
 
@@ -204,6 +207,7 @@ impl Tree {
             cached_bytes: Cell::default(),
             ledger: RefCell::default(),
             spent: Cell::default(),
+            told_of_budget: Cell::default(),
             watcher,
         }
     }
@@ -218,6 +222,9 @@ impl Tree {
     /// the word `redacted`.
     pub fn text(&self, path: &str) -> Option<Text> {
         let bytes = self.bytes(path)?;
+        if memchr::memchr_iter(b'\n', &bytes).take(LINES_MAX + 1).count() > LINES_MAX {
+            return self.miss(path, Refusal::TooMany { what: "lines of one file", max: LINES_MAX });
+        }
         let body = String::from_utf8(bytes)
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
         Some(Text::new(path, redact::without_secrets(path, body)))
@@ -349,7 +356,18 @@ impl Tree {
         }
     }
 
+    /// Notes that a file was read and holds more than is used of one.
+    pub fn refuse(&self, path: &str, why: Refusal) {
+        self.miss::<()>(path, why);
+    }
+
     fn miss<T>(&self, path: &str, why: Refusal) -> Option<T> {
+        // Without end, there would be no end of them: the first says it.
+        if let Refusal::BudgetSpent { .. } = why
+            && self.told_of_budget.replace(true)
+        {
+            return None;
+        }
         self.ledger.borrow_mut().miss(path, why);
         None
     }

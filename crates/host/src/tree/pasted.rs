@@ -23,7 +23,7 @@ pub(super) fn host(bytes: Vec<u8>) -> Option<Memory> {
 fn place(text: &str) -> Option<&'static str> {
     let start: String = text.split_inclusive('\n').take(LINES_MAX).collect();
     let text = Text::new(LOG, start);
-    let is_listing = || lspci::starts_record(text.body());
+    let is_listing = || lspci::first_lines(text.body()).next().is_some();
     match () {
         // A log may quote lspci, a listing quotes no log.
         () if has_prefixes(&text) => Some(LOG),

@@ -35,11 +35,13 @@ pub enum Refusal {
     /// A device, pipe, socket, or a folder where a file was expected.
     #[error("not a regular file")]
     NotAFile,
-    /// A folder with more names than are read of one.
-    #[error("a folder of more than {names_max} names")]
-    TooManyNames {
+    /// More of something than is read: names in a folder, lines of a file, PCI functions.
+    #[error("more than the {max} {what} that are read")]
+    TooMany {
+        /// Of what.
+        what: &'static str,
         /// The limit.
-        names_max: usize,
+        max: usize,
     },
     /// A member of an archive whose type is not read here.
     #[error("a tar member of type `{flag}`, which is not read")]
