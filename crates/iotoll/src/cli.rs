@@ -166,8 +166,8 @@ Examples:
 Exit status: 0 no findings, and all was read that is there and that verdicts rest on; 1 findings, or something of that
 could not be read (\"complete\": false in the JSON document, and named under \"Not seen\"); 2 error.
 
-Of a source outside at most this is read: 64 MiB of one file or text, 1,048,576 names of one folder, 4,000,000 files and
-1 GiB in all; of an archive 1,000,000 members, 8 GiB unpacked, and 256 MiB plus 200 times its size, of which 512 MiB are
+Of a source outside at most this is read: 64 MiB and 4,000,000 lines of one file or text, 1,048,576 names of one folder,
+65,536 PCI functions, 4,000,000 files and 1 GiB in all; of an archive 1,000,000 members, 8 GiB unpacked, and 256 MiB plus 200 times its size, of which 512 MiB are
 kept in memory. What exceeds a limit of one file is not seen; what exceeds one of an archive is an error
 (docs/limits.md).")]
 pub(crate) struct Inspect {

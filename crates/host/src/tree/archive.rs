@@ -269,13 +269,17 @@ impl Shelf {
     ) -> Result<(), ArchiveError> {
         let map = match map {
             Ok(map) => map,
-            Err(error) => return Ok(self.memory.refused(path, broken_map(*error))),
+            Err(error) => {
+                self.memory.refused(path, broken_map(*error));
+                return Ok(());
+            }
         };
         if !self.takes(path, map.real_bytes)? {
             return Ok(());
         }
         if let Err(error) = map.check(members.stored_bytes()) {
-            return Ok(self.memory.refused(path, broken_map(error)));
+            self.memory.refused(path, broken_map(error));
+            return Ok(());
         }
         match map.expand(members.body()) {
             Ok(bytes) => self.memory.file(path, bytes),
