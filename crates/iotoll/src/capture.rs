@@ -3,8 +3,8 @@
 mod key;
 
 use crate::cli::Capture;
-use crate::inspect::open;
 use crate::output::{self, Outcome};
+use crate::source::open;
 use crate::whole_file::WholeFile;
 use anyhow::Context;
 use host::Host;
@@ -16,13 +16,16 @@ pub(crate) fn run(args: &Capture) -> anyhow::Result<Outcome> {
     let host = Host::read(&tree);
     let mut redactor = redactor(args)?;
     let mut archive = Vec::new();
-    let files = tree.save(&mut archive, &mut redactor).context("can't put the archive together")?;
+    let saved = tree.save(&mut archive, &mut redactor).context("can't put the archive together")?;
+    // With it goes a line about progress.
+    drop(tree);
     match args.output.as_os_str() == "-" {
         true => std::io::stdout().lock().write_all(&archive)?,
         false => WholeFile::write_private(&args.output, &archive)?,
     }
     output::say(&format!(
-        "{files} files of {} adapters, {} KiB, in {}",
+        "{} files of {} adapters, {} KiB, in {}",
+        saved.members,
         host.adapters.len(),
         archive.len().div_ceil(1024),
         args.output.display()
@@ -30,6 +33,13 @@ pub(crate) fn run(args: &Capture) -> anyhow::Result<Outcome> {
     output::say(&format!("redacted: {}", redactor.counts()));
     if args.with_identifiers {
         output::say("kept as asked: MAC addresses, serial numbers, UUIDs, names of hosts, IP addresses");
+    }
+    if let Some(first) = saved.left_out.first() {
+        output::say(&format!(
+            "not in it: {} links or names that a tar archive can't hold, the first is {}",
+            saved.left_out.len(),
+            first.escape_debug()
+        ));
     }
     for unseen in &host.unseen {
         output::say(&format!("not in it: {}; {} would show it", unseen.what, unseen.remedy));

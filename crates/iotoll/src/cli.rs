@@ -17,7 +17,9 @@ Examples:
   iotoll                                everything about this host, a short bench, and report.html
   iotoll inspect --from sosreport.tar.xz 0000:3b:00.0
 
-Exit status: 0 fine, 1 findings, 2 error. No command needs root; what stays unseen without it is said.";
+Exit status: 0 fine, 1 findings, 2 error. An inspection also ends with 1 where something that it rests on was there and
+could not be read, as the kernel's log without root: 0 says that everything needed was seen. No command needs root;
+what stays unseen without it is said.";
 
 /// What toll does every I/O pay between a PCIe adapter and host memory, and how to stop paying it.
 #[derive(Debug, Parser)]
@@ -158,9 +160,19 @@ Examples:
   iotoll inspect                                     this host
   iotoll inspect --from host.tar.gz --json 3b:00.0   one adapter of a captured host, for machines
   iotoll inspect --prices mine.toml                  times at the prices of your machine (docs/prices.md)
-  iotoll inspect --range 0x10000000-0x14ffffff       the memory type of a physical range (x86)")]
+  iotoll inspect --range 0x10000000-0x14ffffff       the memory type of a physical range (x86)
+  dmesg | iotoll inspect --from -                    what a kernel log alone says
+
+Exit status: 0 no findings, and all was read that is there and that verdicts rest on; 1 findings, or something of that
+could not be read (\"complete\": false in the JSON document, and named under \"Not seen\"); 2 error.
+
+Of a source outside at most this is read: 64 MiB and 4,000,000 lines of one file or text, 1,048,576 names of one folder,
+65,536 PCI functions, 4,000,000 files and 1 GiB in all; of an archive 1,000,000 members, 8 GiB unpacked, and 256 MiB plus 200 times its size, of which 512 MiB are
+kept in memory. What exceeds a limit of one file is not seen; what exceeds one of an archive is an error
+(docs/limits.md).")]
 pub(crate) struct Inspect {
-    /// A captured host: directory, sosreport, or .tar[.gz|.xz|.zst] [default: this host]
+    /// A captured host: directory, sosreport, .tar[.gz|.xz|.zst], or the text of a kernel log or of lspci;
+    /// - for standard input [default: this host]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) from: Option<PathBuf>,
     /// Print one JSON document with schema iotoll.inspect/1
@@ -218,7 +230,8 @@ pub(crate) struct Capture {
     /// Where to write the gzip-compressed tar archive; - for standard output
     #[arg(short, long, value_name = "FILE.tar.gz", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
-    /// Capture from a captured host instead of this one: makes a small archive of a sosreport
+    /// Capture from a captured host instead of this one, - for standard input: makes a small archive of a
+    /// sosreport, within the limits of iotoll inspect
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) from: Option<PathBuf>,
     /// Keep MAC addresses, serial numbers, names of hosts and other identifiers; secrets are redacted all the same
@@ -254,7 +267,8 @@ Examples:
 
 Nothing is changed: applying the steps is yours to do.")]
 pub(crate) struct Plan {
-    /// A captured host: directory, sosreport, or .tar[.gz|.xz|.zst] [default: this host]
+    /// A captured host: directory, sosreport, .tar[.gz|.xz|.zst], or the text of a kernel log or of lspci;
+    /// - for standard input [default: this host]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) from: Option<PathBuf>,
     /// A range and its type: uncachable (uc), write-combining (wc), write-through (wt),

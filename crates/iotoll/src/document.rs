@@ -22,6 +22,10 @@ pub(crate) struct Document<'a> {
     bridges: Vec<&'a Function>,
     findings: Vec<&'a Finding>,
     outlooks: Vec<&'a Outlook>,
+    /// Whether everything was read that is there and that verdicts and findings rest on.
+    complete: bool,
+    /// Why verdicts and findings may be wrong, where not.
+    doubts: Vec<String>,
     unseen: &'a [Unseen],
 }
 
@@ -92,6 +96,8 @@ impl<'a> Document<'a> {
                 .filter(|finding| finding.address.is_none_or(wanted))
                 .collect(),
             outlooks: inspection.outlooks.iter().filter(|outlook| wanted(outlook.address)).collect(),
+            complete: host.doubts().next().is_none(),
+            doubts: host.doubts().collect(),
             unseen: &host.unseen,
         }
     }

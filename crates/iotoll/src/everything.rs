@@ -42,5 +42,5 @@ pub(crate) fn run() -> anyhow::Result<Outcome> {
         "The same with a map of the adapters: {}. One adapter in full: iotoll inspect ADDRESS",
         page.display()
     ));
-    Ok(Outcome::of(inspection.findings.len()))
+    Ok(Outcome::of_inspection(&inspection.host, inspection.findings.len()))
 }

@@ -3,12 +3,13 @@
 use crate::cli::Inspect;
 use crate::document::Document;
 use crate::output::{self, Outcome};
+use crate::source::open;
 use crate::whole_file::WholeFile;
 use crate::{areas, prices, tolls};
 use anyhow::{Context, bail};
 use host::judge::Basis;
 use host::memory::PhysRange;
-use host::{Bdf, Host, Inspection, Tree};
+use host::{Bdf, Host, Inspection};
 use std::path::Path;
 
 pub(crate) fn run(args: &Inspect) -> anyhow::Result<Outcome> {
@@ -39,7 +40,7 @@ pub(crate) fn run(args: &Inspect) -> anyhow::Result<Outcome> {
     let concerns =
         |address: Option<Bdf>| args.adapter.is_none() || address.is_none() || address == args.adapter;
     let findings = inspection.findings.iter().filter(|finding| concerns(finding.address)).count();
-    Ok(Outcome::of(findings))
+    Ok(Outcome::of_inspection(&inspection.host, findings))
 }
 
 /// Name and version, as they stand in reports.
@@ -47,19 +48,13 @@ pub(crate) fn made_by() -> &'static str {
     concat!("iotoll ", env!("CARGO_PKG_VERSION"))
 }
 
-/// Opens the live host or a capture.
-pub(crate) fn open(from: Option<&Path>) -> anyhow::Result<Tree> {
-    match from {
-        Some(path) => Ok(Tree::open(path)?),
-        None => Ok(Tree::live()),
-    }
-}
-
 fn read(from: Option<&Path>) -> anyhow::Result<Host> {
     let host = Host::read(&open(from)?);
-    if host.adapters.is_empty() && host.bridges.is_empty() && host.platform.kernel.is_none() {
+    let says_nothing = host.platform.kernel.is_none() && host.log.file.is_empty();
+    if host.adapters.is_empty() && host.bridges.is_empty() && says_nothing {
         let what = from.map_or("this host".to_owned(), |path| path.display().to_string());
-        bail!("{what}: neither a kernel version nor a PCI function was found in it");
+        let doubts: String = host.doubts().map(|doubt| format!("; {doubt}")).collect();
+        bail!("{what}: neither a kernel version nor a PCI function was found in it{doubts}");
     }
     Ok(host)
 }
@@ -83,15 +78,23 @@ fn one(inspection: &Inspection, address: Bdf) -> anyhow::Result<String> {
 }
 
 fn memory_type(host: &Host, range: PhysRange, json: bool) -> anyhow::Result<Outcome> {
+    let doubts: Vec<String> = host.doubts().collect();
     let Some(memory) = &host.memory else {
-        bail!("memory types are known of x86 hosts only, by MTRR and PAT; this host is none");
+        let unknown = if host.platform.architecture.is_none() { " that is known of" } else { "" };
+        let doubts: String = doubts.iter().map(|doubt| format!("; {doubt}")).collect();
+        bail!(
+            "memory types are known of x86 hosts only, by MTRR and PAT; this host is none{unknown}{doubts}"
+        );
     };
     let effective = memory.effective(range);
     match json {
         true => output::json(&Range { schema: "iotoll.range/1", effective: &effective })?,
         false => output::data(&report::memory_range(&effective, output::width()))?,
     }
-    Ok(Outcome::Fine)
+    for doubt in &doubts {
+        output::say(&format!("may be wrong: {doubt}"));
+    }
+    Ok(Outcome::of_inspection(host, 0))
 }
 
 #[derive(serde::Serialize)]

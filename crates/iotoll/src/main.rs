@@ -19,10 +19,12 @@ mod mtrr;
 mod output;
 mod pending_file;
 mod prices;
+mod progress;
 mod reproduce;
 #[cfg(test)]
 #[path = "../../../tests/skip.rs"]
 mod skip;
+mod source;
 #[cfg(feature = "sweep")]
 mod sweep;
 mod tolls;

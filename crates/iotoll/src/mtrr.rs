@@ -1,8 +1,8 @@
 //! `iotoll mtrr plan`: the writes to `/proc/mtrr` that give ranges the wanted types.
 
 use crate::cli::{Order, Plan as Args};
-use crate::inspect::open;
 use crate::output::{self, Outcome};
+use crate::source::open;
 use anyhow::{Context, bail};
 use host::memory::plan::{self, Machine, Plan, Wish, assume_register_count};
 use host::memory::{DefaultType, TableLayout};
@@ -48,10 +48,23 @@ fn order(order: Order) -> plan::Order {
     }
 }
 
+fn after(doubts: &[String]) -> String {
+    doubts.iter().map(|doubt| format!("; {doubt}")).collect()
+}
+
 fn machine(tree: &Tree, args: &Args) -> anyhow::Result<(Machine, Evidence)> {
     let host = Host::read(tree);
-    let Some(memory) = &host.memory else { bail!("MTRRs are registers of x86 CPUs; this host is none") };
+    let doubts: Vec<String> = host.doubts().collect();
+    let Some(memory) = &host.memory else {
+        bail!("MTRRs are registers of x86 CPUs; this host is none{}", after(&doubts))
+    };
+    for doubt in &doubts {
+        output::say(&format!("the plan may be wrong: {doubt}"));
+    }
     let Some(table) = &memory.mtrr else {
+        if let Some(why) = host.unread.get("proc/mtrr") {
+            bail!("/proc/mtrr could not be read: {why}");
+        }
         bail!("/proc/mtrr is not there: this kernel or virtual machine has no MTRRs to plan with")
     };
     if let Some(problem) = memory.problems.iter().find(|problem| problem.at.file.as_ref() == "proc/mtrr") {

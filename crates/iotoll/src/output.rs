@@ -2,6 +2,7 @@
 //! how a command ended.
 
 use anyhow::Context;
+use host::Host;
 use report::Style;
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
@@ -11,13 +12,19 @@ use std::io::{self, IsTerminal, Write};
 pub(crate) enum Outcome {
     /// Nothing to complain of.
     Fine,
-    /// There are findings.
+    /// There are findings, or something that they rest on could not be read: a script that goes on after exit
+    /// status 0 expects that everything was looked at.
     Findings,
 }
 
 impl Outcome {
     pub(crate) fn of(findings: usize) -> Self {
         if findings == 0 { Self::Fine } else { Self::Findings }
+    }
+
+    /// What an inspection comes to, by the findings that concern the user.
+    pub(crate) fn of_inspection(host: &Host, findings: usize) -> Self {
+        if host.doubts().next().is_some() { Self::Findings } else { Self::of(findings) }
     }
 }
 

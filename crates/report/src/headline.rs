@@ -1,14 +1,41 @@
 //! The verdict in one sentence.
 
+use crate::plain::plain;
 use crate::{batch, quantity, row::Row};
-use host::judge::{Finding, Road, Severity};
+use host::Host;
+use host::judge::{Finding, Inspection, Road, Severity};
 
 /// Roads named in the sentence; what pays most comes first.
 const ROADS_MAX: usize = 2;
 
+/// Doubts named in the sentence; all of them stand below it, under what was not seen.
+const DOUBTS_MAX: usize = 2;
+
 /// `2 of 5 adapters pay a hypercall for each mapping; 3 findings, 1 of them critical`.
-pub(crate) fn sentence(rows: &[Row], findings: &[Finding]) -> String {
-    format!("{}; {}", roads(rows), count(findings))
+pub(crate) fn sentence(rows: &[Row], inspection: &Inspection) -> String {
+    let host = &inspection.host;
+    let roads = match host.adapters.is_empty() && host.bridges.is_empty() {
+        true => "what was read names no PCI function".to_owned(),
+        false => roads(rows),
+    };
+    let said = format!("{roads}; {}", count(&inspection.findings));
+    match doubts(host) {
+        Some(doubts) => format!("{said}; {doubts}"),
+        None => said,
+    }
+}
+
+/// `may be wrong: proc/cmdline could not be read (permission denied)`; `None` where all was read that decides.
+pub(crate) fn doubts(host: &Host) -> Option<String> {
+    let all: Vec<String> = host.doubts().map(|doubt| plain(&doubt)).collect();
+    let shown = all.get(..all.len().min(DOUBTS_MAX))?;
+    let rest = all.len() - shown.len();
+    let more = if rest > 0 {
+        format!("; and {} more, see \"Not seen\"", quantity::grouped(rest as u64))
+    } else {
+        String::new()
+    };
+    (!all.is_empty()).then(|| format!("may be wrong: {}{more}", shown.join("; ")))
 }
 
 fn roads(rows: &[Row]) -> String {

@@ -36,7 +36,7 @@ pub fn page_with_benchmark(inspection: &Inspection, benchmark: &Benchmark, made_
 
 fn whole(inspection: &Inspection, benchmark: Option<&Benchmark>, made_by: &str) -> String {
     let rows = row::rows(inspection);
-    let verdict = headline::sentence(&rows, &inspection.findings);
+    let verdict = headline::sentence(&rows, inspection);
     let host = &inspection.host;
     let body = html! {
         header {

@@ -43,8 +43,9 @@ use crate::fact::{Fact, Section, Value};
 use crate::plain::plain;
 use crate::style::{Ink, Style};
 use crate::{batch, cost, headline, memory_types, quantity, row, sheet, summary};
+use host::Bdf;
+use host::facts::Unseen;
 use host::judge::{Inspection, Verdict};
-use host::{Bdf, Host};
 use page::Page;
 
 /// A whole host: what it is, the road of each adapter, what was found, what was not seen.
@@ -53,7 +54,7 @@ use page::Page;
 pub fn inspection(inspection: &Inspection, width: usize, style: Style) -> String {
     let rows = row::rows(inspection);
     let mut page = Page::new(width, style);
-    page.title(&capitalised(&headline::sentence(&rows, &inspection.findings)));
+    page.title(&capitalised(&headline::sentence(&rows, inspection)));
     for fact in summary::facts(&inspection.host) {
         page.fact(&fact, 9);
     }
@@ -63,7 +64,7 @@ pub fn inspection(inspection: &Inspection, width: usize, style: Style) -> String
     }
     outlook::show(&mut page, &inspection.outlooks);
     findings::show(&mut page, &inspection.findings);
-    unseen(&mut page, &inspection.host);
+    unseen(&mut page, &inspection.host.unseen);
     page.done()
 }
 
@@ -75,12 +76,16 @@ pub fn adapter(inspection: &Inspection, address: Bdf, width: usize, style: Style
     let device = adapter.names.device.as_deref().unwrap_or("no name known");
     page.title(&format!("{address} · {}", plain(device)));
     toll(&mut page, verdict);
+    if let Some(doubts) = headline::doubts(&inspection.host) {
+        page.warnings(&[doubts]);
+    }
     for section in &sections {
         self::section(&mut page, section);
     }
     outlook::show(&mut page, inspection.outlooks.iter().filter(|outlook| outlook.address == address));
     let own = inspection.findings.iter().filter(|finding| finding.address == Some(address));
     findings::show(&mut page, own);
+    unseen(&mut page, inspection.host.unseen.iter().filter(|one| one.decisive));
     Some(page.done())
 }
 
@@ -122,12 +127,13 @@ fn adapters(page: &mut Page, inspection: &Inspection, rows: &[row::Row]) {
     }
 }
 
-fn unseen(page: &mut Page, host: &Host) {
-    if host.unseen.is_empty() {
+fn unseen<'i>(page: &mut Page, unseen: impl IntoIterator<Item = &'i Unseen>) {
+    let mut unseen = unseen.into_iter().peekable();
+    if unseen.peek().is_none() {
         return;
     }
     page.heading("Not seen");
-    for one in &host.unseen {
+    for one in unseen {
         page.item("- ", &plain(&one.what), 0);
         page.fact(&Fact::known("  why", &one.why), 11);
         page.fact(&Fact::known("  to see", &one.remedy), 11);

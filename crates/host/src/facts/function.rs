@@ -86,9 +86,24 @@ pub(super) fn folder(address: Bdf) -> String {
     format!("{FOLDER}/{address}")
 }
 
+/// Functions read of a host: as many as one PCI segment has addresses. Each takes some KiB of memory.
+const FUNCTIONS_MAX: usize = 1 << 16;
+
+/// Whether a source has no more functions than are read; if it has, that is noted, and none of them is read.
+pub(super) fn are_not_too_many<T>(tree: &Tree, source: &str, functions: impl Iterator<Item = T>) -> bool {
+    let fits = functions.take(FUNCTIONS_MAX + 1).count() <= FUNCTIONS_MAX;
+    if !fits {
+        tree.refuse(source, tree::Refusal::TooMany { what: "PCI functions", max: FUNCTIONS_MAX });
+    }
+    fits
+}
+
 fn of_sysfs(tree: &Tree) -> Vec<Function> {
-    let addresses = tree.names(FOLDER).into_iter().filter_map(|name| name.parse().ok());
-    addresses.map(|address| of_folder(tree, address)).collect()
+    let addresses: Vec<Bdf> = tree.names(FOLDER).into_iter().filter_map(|name| name.parse().ok()).collect();
+    match are_not_too_many(tree, FOLDER, addresses.iter()) {
+        true => addresses.into_iter().map(|address| of_folder(tree, address)).collect(),
+        false => Vec::new(),
+    }
 }
 
 fn of_folder(tree: &Tree, address: Bdf) -> Function {
@@ -158,6 +173,9 @@ fn of_record(record: &Record, upstream: Vec<Bdf>) -> Function {
 /// list that names drivers. It knows no domains, so a host with several can't be told apart.
 fn of_proc(tree: &Tree) -> Vec<Function> {
     let Some(text) = tree.text("proc/bus/pci/devices") else { return Vec::new() };
+    if !are_not_too_many(tree, text.file(), text.lines()) {
+        return Vec::new();
+    }
     let lines = proc_bus_pci::parse(&text);
     let read: Vec<(Bdf, Config, String)> = lines
         .iter()

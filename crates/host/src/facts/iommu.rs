@@ -110,7 +110,7 @@ pub struct Iommus {
     pub instances: Vec<Instance>,
     /// Groups by number.
     pub groups: BTreeMap<u32, Group>,
-    /// Whether sysfs was there to show IOMMUs at all: an empty list means nothing otherwise.
+    /// Whether sysfs was there and could be read to show IOMMUs at all: an empty list means nothing otherwise.
     pub visible: bool,
 }
 
@@ -128,7 +128,8 @@ pub fn read(tree: &Tree) -> Iommus {
     };
     // The kernel makes iommu_groups whenever it has IOMMU support; captures may leave it out, and a
     // kernel without any IOMMU too. What other folders a capture holds tells which.
-    let visible = has_groups || tree.exists("sys/class/iommu") || tree.exists("sys/bus/pci/devices");
+    let shows = has_groups || tree.exists("sys/class/iommu") || tree.exists("sys/bus/pci/devices");
+    let visible = shows && !tree.is_unread(folder) && !tree.is_unread("sys/class/iommu");
     Iommus { instances, groups, visible }
 }
 

@@ -13,6 +13,7 @@ pub mod memory;
 pub mod numa;
 pub mod platform;
 pub mod power;
+mod source;
 pub mod unseen;
 
 pub use adapter::Adapter;
@@ -22,7 +23,7 @@ pub use unseen::Unseen;
 use crate::kernel::verdict::{self, TokenVerdict};
 use crate::kernel::{CommandLine, CpuVendor, KernelVersion, Requests};
 use crate::pci::lspci;
-use crate::tree::Reach;
+use crate::tree::{Reach, Refusal};
 use crate::{Bdf, Citation, Cited, Tree};
 use std::collections::BTreeMap;
 
@@ -55,6 +56,8 @@ pub struct Host {
     pub adapters: Vec<Adapter>,
     /// Whether the source shows drivers: where it does not, a missing one means nothing.
     pub shows_drivers: bool,
+    /// Files that were there and were not read, by path, with the reason.
+    pub unread: BTreeMap<String, Refusal>,
     /// What could not be seen, and which privilege or file would show it.
     pub unseen: Vec<Unseen>,
 }
@@ -120,10 +123,19 @@ impl Host {
             bridges: bridges.into_iter().map(|bridge| (bridge.address, bridge)).collect(),
             adapters,
             shows_drivers,
+            unread: BTreeMap::new(),
             unseen: Vec::new(),
         };
+        // Last, when all has been asked for.
+        host.unread = tree.unread();
         host.unseen = unseen::list(tree, &host);
         host
+    }
+
+    /// Why verdicts and findings may be wrong: sources that decide were there and were not read. None if all
+    /// was read that was there.
+    pub fn doubts(&self) -> impl Iterator<Item = String> {
+        self.unseen.iter().filter_map(Unseen::doubt)
     }
 
     /// The kernel's version.
@@ -229,5 +241,7 @@ fn lspci_text(tree: &Tree) -> Option<crate::Text> {
         "lspci",
         "lspci.txt",
     ];
-    PLACES.iter().find_map(|path| tree.text(path))
+    let text = PLACES.iter().find_map(|path| tree.text(path))?;
+    let functions = lspci::first_lines(text.body());
+    function::are_not_too_many(tree, text.file(), functions).then_some(text)
 }

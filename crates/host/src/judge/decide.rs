@@ -35,6 +35,9 @@ pub(super) fn unknown(reason: &str, evidence: Vec<Citation>) -> Verdict {
 /// Adapters that the kernel does no DMA for.
 fn owner(host: &Host, adapter: &Adapter) -> Option<Verdict> {
     let Some(driver) = &adapter.function.driver else {
+        if let Some(unread) = unread(host, adapter, "driver") {
+            return Some(unread);
+        }
         // lspci without -k and some captures say nothing of drivers: silence is not absence.
         return Some(match host.shows_drivers {
             true => {
@@ -52,6 +55,13 @@ fn owner(host: &Host, adapter: &Adapter) -> Option<Verdict> {
     let by_user =
         driver.value.contains("vfio") || USER_DRIVERS.iter().any(|prefix| driver.value.starts_with(prefix));
     by_user.then(|| verdict(Road::User, None, vec![driver.at.clone()]))
+}
+
+/// What a link of an adapter says is not known if it is there and was not read.
+fn unread(host: &Host, adapter: &Adapter, link: &str) -> Option<Verdict> {
+    let file = format!("{}/{link}", adapter.function.source);
+    let why = host.unread.get(&file)?;
+    Some(unknown(&format!("{file} could not be read: {why}"), Vec::new()))
 }
 
 /// A virtio device without `VIRTIO_F_ACCESS_PLATFORM` is handed physical addresses by the driver
@@ -114,7 +124,9 @@ fn without_domain_type(host: &Host, adapter: &Adapter) -> Verdict {
         };
     }
     match (group, active) {
-        (None, None) => no_translation_seen(host, adapter),
+        (None, None) => {
+            unread(host, adapter, "iommu_group").unwrap_or_else(|| no_translation_seen(host, adapter))
+        }
         (None, Some(active)) if host.iommus.visible && host.has_groups() => {
             // Functions outside every group on a host that has groups: their IOMMU, if any, is none
             // that this kernel drives for them.

@@ -101,6 +101,11 @@ pub fn parse(text: &Text) -> Vec<Record> {
     records
 }
 
+/// The first lines of records.
+pub fn first_lines(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter(|line| Heading::parse(line).is_some())
+}
+
 /// A row of a dump: `40: 11 80 40 80`. Rows that do not continue the dump are not part of it.
 fn append_dump_row(line: &str, dump: &mut Vec<u8>) {
     let Some((offset, row)) = line.split_once(": ") else { return };

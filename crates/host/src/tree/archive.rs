@@ -1,35 +1,39 @@
 //! Unpacks a tar archive into memory, keeping what an inspection may ask for.
 //!
 //! Nothing is written to disk, so a hostile name can't overwrite anything; still, `..` in a name is
-//! refused because no honest capture holds one. Sizes and counts are bounded, so that a small file
-//! which unpacks to terabytes ends in an error and not in a full machine.
+//! refused because no honest capture holds one. Sizes and counts are bounded (docs/limits.md), so that a
+//! small file which unpacks to terabytes ends in an error and not in a full machine. A file that is in the
+//! archive and is not kept is remembered with the reason: it is no absent file.
 
-use super::{disk::FILE_BYTES_MAX, memory::Memory, source::Refusal};
-use std::{
-    fs::File,
-    io::{self, BufReader, Read, Seek},
+mod bounded;
+mod members;
+mod sparse;
+
+use super::{
+    disk::FILE_BYTES_MAX, layout::is_wanted, memory::Memory, pasted, progress::Watcher, source::Refusal,
 };
-use tar::{Archive, Entry, EntryType, PaxExtensions};
+use bounded::{Bounded, Counted, Excess, Meter, UNPACKED_BYTES_MAX, peek};
+use members::{Kind, Member, Members};
+use sparse::{MapError, SparseMap};
+use std::io::{self, Read};
 
 /// Members an archive may hold; sosreports of large hosts hold about a hundred thousand.
 const MEMBERS_MAX: u64 = 1_000_000;
-/// Largest member that is passed over rather than refused.
-const MEMBER_BYTES_MAX: u64 = 1 << 30;
-/// Bytes an archive may unpack to.
-const UNPACKED_BYTES_MAX: u64 = 8 << 30;
-/// Bytes held in memory.
-const KEPT_BYTES_MAX: u64 = 1 << 30;
+/// Bytes held in memory: contents, names and what keeping them takes.
+const KEPT_BYTES_MAX: u64 = 512 << 20;
 /// Longest name, as long as Linux's paths (`PATH_MAX`).
 const NAME_BYTES_MAX: usize = 4096;
-
-/// Bytes of extended attributes read for one member.
-const PAX_BYTES_MAX: u64 = 64 << 10;
+/// Memory for a decompressor of xz; `xz -9` needs 65 MiB.
+const XZ_BYTES_MAX: u64 = 256 << 20;
 
 /// What is wrong with an archive.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
-    /// Neither tar nor one of the compressions known here.
-    #[error("not an archive that can be read here ({found}); expected .tar, .tar.gz, .tar.xz or .tar.zst")]
+    /// Neither tar nor one of the compressions known here, nor text that is known.
+    #[error(
+        "not an archive that can be read here ({found}); expected .tar, .tar.gz, .tar.xz or .tar.zst, or the text \
+         of a kernel log or of lspci"
+    )]
     UnknownFormat {
         /// What its first bytes look like.
         found: &'static str,
@@ -50,13 +54,23 @@ pub enum ArchiveError {
         /// The name, shortened.
         name: String,
     },
-    /// A member larger than any file of a host that matters here.
-    #[error("member `{name}` has {bytes} bytes; at most {MEMBER_BYTES_MAX} are accepted")]
-    MemberTooLarge {
-        /// The name, shortened.
-        name: String,
-        /// Its size.
+    /// A name longer than Linux's paths.
+    #[error("member {number} has a name of {bytes} bytes; expected at most {NAME_BYTES_MAX}")]
+    NameTooLong {
+        /// Counted from 1.
+        number: u64,
+        /// Its length.
+        bytes: usize,
+    },
+    /// A long name, or pax records, larger than any that are of use.
+    #[error("member {number} is a header of {bytes} bytes; expected at most {bytes_max}")]
+    HeaderTooLarge {
+        /// Counted from 1.
+        number: u64,
+        /// Its length.
         bytes: u64,
+        /// The limit.
+        bytes_max: u64,
     },
     /// More members than a host has files.
     #[error("more than {MEMBERS_MAX} members; unpack it and point --from at the folder")]
@@ -67,34 +81,84 @@ pub enum ArchiveError {
         /// The limit that was hit.
         bytes_max: u64,
     },
+    /// Shrunk further than archives of hosts are: made to fill a machine.
+    #[error(
+        "the first {bytes_in} bytes unpack to {bytes_unpacked}, more than those of any host; if you trust it, \
+         unpack it and point --from at the folder"
+    )]
+    RatioTooHigh {
+        /// Compressed bytes taken.
+        bytes_in: u64,
+        /// Bytes that came out.
+        bytes_unpacked: u64,
+    },
+    /// A text larger than what is read of one file.
+    #[error("a text of more than {bytes_max} bytes; expected a kernel log or the output of lspci of less")]
+    TextTooLarge {
+        /// The limit.
+        bytes_max: u64,
+    },
 }
 
-/// Unpacks an archive of a host.
+/// What a file or pipe held.
+pub(super) enum Unpacked {
+    /// An archive.
+    Archive(Memory),
+    /// One text.
+    Text(Memory),
+}
+
+/// Reads an archive of a host, or a text that is all that there is of one.
 ///
 /// # Errors
-/// If it is no archive, is damaged, or exceeds the limits above.
-pub(super) fn unpack(mut file: File) -> Result<Memory, ArchiveError> {
-    let mut magic = [0; 512];
-    let start = read_start(&mut file, &mut magic).map_err(damaged(0))?;
-    let file = BufReader::with_capacity(1 << 16, file);
-    match Format::of(start)? {
-        Format::Tar => unpack_tar(file),
-        Format::Gzip => unpack_tar(flate2::bufread::MultiGzDecoder::new(file)),
-        Format::Xz => unpack_tar(liblzma::bufread::XzDecoder::new_multi_decoder(file)),
-        Format::Zstd => unpack_tar(zstd::stream::read::Decoder::with_buffer(file).map_err(damaged(0))?),
+/// If it is neither, is damaged, or exceeds the limits above.
+pub(super) fn unpack(reader: impl Read, watcher: &Watcher) -> Result<Unpacked, ArchiveError> {
+    let meter = Meter::new(watcher.clone());
+    let (start, reader) =
+        peek(Counted { reader, meter: meter.clone() }).map_err(|error| damaged(0, error))?;
+    match Format::of(&start) {
+        Format::Gzip => unpacked(flate2::bufread::MultiGzDecoder::new(reader), meter),
+        Format::Xz => {
+            let decoder =
+                liblzma::stream::Stream::new_stream_decoder(XZ_BYTES_MAX, liblzma::stream::CONCATENATED)
+                    .map_err(|error| damaged(0, error.into()))?;
+            unpacked(liblzma::bufread::XzDecoder::new_stream(reader, decoder), meter)
+        }
+        Format::Zstd => {
+            let decoder =
+                zstd::stream::read::Decoder::with_buffer(reader).map_err(|error| damaged(0, error))?;
+            unpacked(decoder, meter)
+        }
+        Format::Bzip2 => Err(ArchiveError::UnknownFormat { found: "it is bzip2" }),
+        Format::Zip => Err(ArchiveError::UnknownFormat { found: "it is zip" }),
+        Format::Empty => Err(ArchiveError::UnknownFormat { found: "it is empty" }),
+        Format::Tar | Format::Other => plain(&start, Bounded { reader, meter: meter.clone() }, &meter),
     }
 }
 
-fn read_start<'a>(file: &mut File, magic: &'a mut [u8; 512]) -> io::Result<&'a [u8]> {
-    let mut length = 0;
-    while length < magic.len() {
-        match file.read(&mut magic[length..])? {
-            0 => break,
-            more => length += more,
-        }
+fn unpacked(decoder: impl Read, meter: Meter) -> Result<Unpacked, ArchiveError> {
+    let bounded = Bounded { reader: decoder, meter: meter.clone() };
+    let (start, reader) = peek(bounded).map_err(|error| damaged(0, error))?;
+    plain(&start, reader, &meter)
+}
+
+fn plain(start: &[u8], reader: impl Read, meter: &Meter) -> Result<Unpacked, ArchiveError> {
+    match Format::of(start) {
+        Format::Tar => unpack_tar(reader, meter).map(Unpacked::Archive),
+        _ => text(reader).map(Unpacked::Text),
     }
-    file.rewind()?;
-    Ok(&magic[..length])
+}
+
+/// A log or a listing that somebody saved or pasted.
+fn text(reader: impl Read) -> Result<Memory, ArchiveError> {
+    let mut bytes = Vec::new();
+    reader.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|error| damaged(0, error))?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        return Err(ArchiveError::TextTooLarge { bytes_max: FILE_BYTES_MAX });
+    }
+    pasted::host(bytes).ok_or(ArchiveError::UnknownFormat {
+        found: "it is no tar, and no line of it is of a kernel log or of lspci",
+    })
 }
 
 enum Format {
@@ -102,42 +166,46 @@ enum Format {
     Gzip,
     Xz,
     Zstd,
+    Bzip2,
+    Zip,
+    Empty,
+    Other,
 }
 
 impl Format {
-    fn of(start: &[u8]) -> Result<Self, ArchiveError> {
+    fn of(start: &[u8]) -> Self {
         match start {
-            [0x1f, 0x8b, ..] => Ok(Self::Gzip),
-            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Ok(Self::Xz),
-            [0x28, 0xb5, 0x2f, 0xfd, ..] => Ok(Self::Zstd),
-            [b'B', b'Z', b'h', ..] => Err(ArchiveError::UnknownFormat { found: "it is bzip2" }),
-            [b'P', b'K', 3, 4, ..] => Err(ArchiveError::UnknownFormat { found: "it is zip" }),
-            [] => Err(ArchiveError::UnknownFormat { found: "it is empty" }),
-            start if start.get(257..262) == Some(b"ustar") => Ok(Self::Tar),
-            _ => Err(ArchiveError::UnknownFormat { found: "its first bytes are of no archive" }),
+            [0x1f, 0x8b, ..] => Self::Gzip,
+            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Self::Xz,
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Self::Zstd,
+            [b'B', b'Z', b'h', ..] => Self::Bzip2,
+            [b'P', b'K', 3, 4, ..] => Self::Zip,
+            [] => Self::Empty,
+            start if members::is_header(start) || start.iter().all(|byte| *byte == 0) => Self::Tar,
+            _ => Self::Other,
         }
     }
 }
 
-fn damaged(members: u64) -> impl Fn(io::Error) -> ArchiveError {
-    move |source| match source.get_ref().and_then(|inner| inner.downcast_ref::<UnpackedTooMuch>()) {
-        Some(_) => ArchiveError::TooLarge { bytes_max: UNPACKED_BYTES_MAX },
+fn damaged(members: u64, source: io::Error) -> ArchiveError {
+    match source.get_ref().and_then(|inner| inner.downcast_ref::<Excess>()) {
+        Some(Excess::Amount) => ArchiveError::TooLarge { bytes_max: UNPACKED_BYTES_MAX },
+        Some(&Excess::Ratio { bytes_in, bytes_unpacked }) => {
+            ArchiveError::RatioTooHigh { bytes_in, bytes_unpacked }
+        }
         None => ArchiveError::Damaged { members, source },
     }
 }
 
-fn unpack_tar(reader: impl Read) -> Result<Memory, ArchiveError> {
-    let mut archive = Archive::new(Bounded { reader, bytes_left: UNPACKED_BYTES_MAX });
+fn unpack_tar(reader: impl Read, meter: &Meter) -> Result<Memory, ArchiveError> {
+    let mut members = Members::new(reader);
     let mut shelf = Shelf::default();
-    let mut members = 0;
-    // Raw, because the library would collect a long name of any length in memory.
-    for entry in archive.entries().map_err(damaged(0))?.raw(true) {
-        let entry = entry.map_err(damaged(members))?;
-        members += 1;
-        if members > MEMBERS_MAX {
+    while let Some(member) = members.next()? {
+        if member.number > MEMBERS_MAX {
             return Err(ArchiveError::TooManyMembers);
         }
-        shelf.put(entry, members)?;
+        meter.add(|amounts| amounts.members = member.number);
+        shelf.put(&member, &mut members)?;
     }
     Ok(shelf.memory)
 }
@@ -147,150 +215,122 @@ fn unpack_tar(reader: impl Read) -> Result<Memory, ArchiveError> {
 struct Shelf {
     memory: Memory,
     bytes: u64,
-    /// From a header before the member it is for.
-    long: LongNames,
-}
-
-/// Names too long for a member's own header, which come in a member before it.
-#[derive(Default)]
-struct LongNames {
-    name: Option<String>,
-    target: Option<String>,
-}
-
-impl LongNames {
-    /// Reads a name that stands as a member's content (GNU).
-    fn gnu(mut entry: impl Read, number: u64) -> Result<Option<String>, ArchiveError> {
-        let mut bytes = Vec::new();
-        entry.by_ref().take(NAME_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(damaged(number))?;
-        let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-        Ok(Some(String::from_utf8_lossy(&bytes[..end]).into_owned()))
-    }
-
-    /// Reads names from extended attributes (POSIX.1-2001 pax).
-    fn pax(&mut self, mut entry: impl Read, number: u64) -> Result<(), ArchiveError> {
-        let mut bytes = Vec::new();
-        entry.by_ref().take(PAX_BYTES_MAX).read_to_end(&mut bytes).map_err(damaged(number))?;
-        for extension in PaxExtensions::new(&bytes).flatten() {
-            let value = || Some(String::from_utf8_lossy(extension.value_bytes()).into_owned());
-            match extension.key_bytes() {
-                b"path" => self.name = value(),
-                b"linkpath" => self.target = value(),
-                _ => {}
-            }
-        }
-        Ok(())
-    }
 }
 
 impl Shelf {
-    fn put(&mut self, entry: Entry<'_, impl Read>, number: u64) -> Result<(), ArchiveError> {
-        match entry.header().entry_type() {
-            EntryType::GNULongName => self.long.name = LongNames::gnu(entry, number)?,
-            EntryType::GNULongLink => self.long.target = LongNames::gnu(entry, number)?,
-            EntryType::XHeader => self.long.pax(entry, number)?,
-            _ => self.put_member(entry, number)?,
+    fn put(&mut self, member: &Member, members: &mut Members<impl Read>) -> Result<(), ArchiveError> {
+        let Member { name, target, kind, number } = member;
+        if name.len() > NAME_BYTES_MAX {
+            return Err(ArchiveError::NameTooLong { number: *number, bytes: name.len() });
         }
-        Ok(())
-    }
-
-    fn put_member(&mut self, entry: Entry<'_, impl Read>, number: u64) -> Result<(), ArchiveError> {
-        let LongNames { name, target } = std::mem::take(&mut self.long);
-        let name = name.unwrap_or_else(|| String::from_utf8_lossy(&entry.path_bytes()).into_owned());
-        let target = target.unwrap_or_else(|| own_target(&entry));
-        if name.split('/').any(|part| part == "..") || name.len() > NAME_BYTES_MAX {
-            return Err(ArchiveError::NameLeadsOut { number, name: shorten(&name) });
+        if name.split('/').any(|part| part == "..") {
+            return Err(ArchiveError::NameLeadsOut { number: *number, name: shorten(name) });
         }
-        if entry.size() > MEMBER_BYTES_MAX {
-            return Err(ArchiveError::MemberTooLarge { name: shorten(&name), bytes: entry.size() });
-        }
-        let path = plain(&name);
+        let path = plain_path(name);
         if !is_wanted(&path) {
             return Ok(());
         }
         self.has_room()?;
-        match entry.header().entry_type() {
-            EntryType::Regular | EntryType::Continuous => self.put_file(entry, &path, number)?,
-            EntryType::Directory => self.memory.folder(&path),
-            EntryType::Symlink => self.memory.link(&path, &target),
-            // A hard link names another member from the archive's top.
-            EntryType::Link => self.put_hard_link(&path, &target),
-            EntryType::Char | EntryType::Block | EntryType::Fifo => self.memory.special(&path),
-            _ => {}
+        match kind {
+            Kind::File => self.put_file(&path, members)?,
+            Kind::Sparse(map) => self.put_sparse(&path, map, members)?,
+            Kind::Folder => self.memory.folder(&path),
+            Kind::Link => self.put_link(&path, target),
+            Kind::HardLink => self.put_hard_link(&path, target),
+            Kind::Special => self.memory.special(&path),
+            Kind::Other(flag) => {
+                let flag = char::from(*flag).escape_default().to_string();
+                self.memory.refused(&path, Refusal::UnknownMember { flag });
+            }
         }
         Ok(())
     }
 
-    fn put_file(&mut self, entry: Entry<'_, impl Read>, path: &str, number: u64) -> Result<(), ArchiveError> {
-        if entry.size() > FILE_BYTES_MAX {
-            self.memory.refused(path, Refusal::TooLarge { bytes_max: FILE_BYTES_MAX });
+    fn put_file(&mut self, path: &str, members: &mut Members<impl Read>) -> Result<(), ArchiveError> {
+        let length = members.stored_bytes();
+        if !self.takes(path, length)? {
             return Ok(());
         }
-        self.bytes += entry.size();
-        self.has_room()?;
         let mut bytes = Vec::new();
-        entry.take(FILE_BYTES_MAX).read_to_end(&mut bytes).map_err(damaged(number))?;
-        self.memory.file(path, bytes);
+        let read = members.body().read_to_end(&mut bytes);
+        match read {
+            Ok(_) if bytes.len() as u64 == length => self.memory.file(path, bytes),
+            Ok(_) => return Err(members.damaged(io::ErrorKind::UnexpectedEof.into())),
+            Err(error) => return Err(members.damaged(error)),
+        }
         Ok(())
+    }
+
+    fn put_sparse(
+        &mut self,
+        path: &str,
+        map: &Result<SparseMap, MapError>,
+        members: &mut Members<impl Read>,
+    ) -> Result<(), ArchiveError> {
+        let map = match map {
+            Ok(map) => map,
+            Err(error) => {
+                self.memory.refused(path, broken_map(*error));
+                return Ok(());
+            }
+        };
+        if !self.takes(path, map.real_bytes)? {
+            return Ok(());
+        }
+        if let Err(error) = map.check(members.stored_bytes()) {
+            self.memory.refused(path, broken_map(error));
+            return Ok(());
+        }
+        match map.expand(members.body()) {
+            Ok(bytes) => self.memory.file(path, bytes),
+            Err(error) => return Err(members.damaged(error)),
+        }
+        Ok(())
+    }
+
+    /// Whether a file of this size is kept; one that is too large is remembered as such.
+    fn takes(&mut self, path: &str, bytes: u64) -> Result<bool, ArchiveError> {
+        if bytes > FILE_BYTES_MAX {
+            self.memory.refused(path, Refusal::TooLarge { bytes_max: FILE_BYTES_MAX });
+            return Ok(false);
+        }
+        self.bytes += bytes;
+        self.has_room()?;
+        Ok(true)
     }
 
     fn has_room(&self) -> Result<(), ArchiveError> {
-        match self.bytes + self.memory.words_bytes() {
+        match self.bytes + self.memory.keeping_bytes() {
             ..=KEPT_BYTES_MAX => Ok(()),
             _ => Err(ArchiveError::TooLarge { bytes_max: KEPT_BYTES_MAX }),
         }
     }
 
+    fn put_link(&mut self, path: &str, target: &str) {
+        match target.len() {
+            ..=NAME_BYTES_MAX => self.memory.link(path, target),
+            length => {
+                let message = format!("a symbolic link of {length} bytes, expected at most {NAME_BYTES_MAX}");
+                self.memory.refused(path, Refusal::Other { message });
+            }
+        }
+    }
+
+    /// A hard link names another member from the archive's top.
     fn put_hard_link(&mut self, path: &str, target: &str) {
         let up = "../".repeat(path.matches('/').count());
-        self.memory.link(path, &format!("{up}{}", plain(target)));
+        self.put_link(path, &format!("{up}{}", plain_path(target)));
     }
 }
 
-fn own_target(entry: &Entry<'_, impl Read>) -> String {
-    entry.link_name_bytes().map(|name| String::from_utf8_lossy(&name).into_owned()).unwrap_or_default()
+fn broken_map(error: MapError) -> Refusal {
+    Refusal::Other { message: error.to_string() }
 }
 
-fn plain(name: &str) -> String {
+fn plain_path(name: &str) -> String {
     name.split('/').filter(|part| !part.is_empty() && *part != ".").collect::<Vec<_>>().join("/")
 }
 
 fn shorten(name: &str) -> String {
     name.chars().take(80).collect()
-}
-
-/// Whether an inspection may ask for it. Archives of hosts are mostly logs and package lists, which
-/// would only fill the memory.
-fn is_wanted(path: &str) -> bool {
-    let in_host = |path: &str| {
-        let mut parts = path.split('/');
-        match parts.next() {
-            Some("proc") => !parts.next().is_some_and(|part| part.bytes().all(|b| b.is_ascii_digit())),
-            Some("sys" | "sos_commands" | "usr" | "dev") => true,
-            Some("etc") => path.ends_with("release") || path.matches('/').count() == 0,
-            Some("var") => path.len() <= "var/log".len() || path.starts_with("var/log/"),
-            _ => false,
-        }
-    };
-    let below = path.split_once('/').map_or("", |(_, rest)| rest);
-    in_host(path) || in_host(below) || path.matches('/').count() <= 1
-}
-
-/// A reader that stops with an error when too much comes out of it.
-struct Bounded<R> {
-    reader: R,
-    bytes_left: u64,
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("unpacks to more than {UNPACKED_BYTES_MAX} bytes")]
-struct UnpackedTooMuch;
-
-impl<R: Read> Read for Bounded<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let length = self.reader.read(buffer)?;
-        self.bytes_left =
-            self.bytes_left.checked_sub(length as u64).ok_or_else(|| io::Error::other(UnpackedTooMuch))?;
-        Ok(length)
-    }
 }

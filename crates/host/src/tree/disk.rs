@@ -1,6 +1,6 @@
 //! Files on a disk below a root: the live machine or an unpacked capture.
 
-use super::source::{Node, Refusal, Source};
+use super::source::{NAMES_MAX, Node, Refusal, Source};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use std::{
     fs::File,
@@ -73,6 +73,9 @@ impl Source for Disk {
             // A name that is not UTF-8 is none of the kernel's: nothing we ask for has one.
             if let Ok(name) = entry?.file_name().into_string() {
                 names.push(name);
+            }
+            if names.len() > NAMES_MAX {
+                return Err(Refusal::TooMany { what: "names of one folder", max: NAMES_MAX });
             }
         }
         Ok(names)

@@ -1,6 +1,6 @@
 //! Where captures keep things: the folder of the host's root, and the kernel's log.
 
-use super::source::{Node, Source};
+use super::source::{Node, Refusal, Source};
 
 /// Places of the kernel's log, best first. sosreports name the file after the command.
 pub(super) const KERNEL_LOGS: &[&str] = &[
@@ -24,19 +24,53 @@ const SIGNS: &[&str] = &["proc", "sys", "sos_commands"];
 const FOLDERS_MAX: usize = 64;
 
 /// The folder that holds the host's root: the top itself (empty), or one below it (`name/`), as in
-/// archives of sosreports.
-pub(super) fn host_root(source: &dyn Source) -> Option<String> {
+/// archives of sosreports. `None` if there is none, or more than one.
+///
+/// # Errors
+/// If the top can't be listed.
+pub(super) fn host_root(source: &dyn Source) -> Result<Option<String>, Refusal> {
     if is_host(source, "") {
-        return Some(String::new());
+        return Ok(Some(String::new()));
     }
-    let mut names = source.names("").ok()?;
+    let mut names = source.names("")?;
     names.sort_unstable();
     let mut hosts = names.iter().take(FOLDERS_MAX).filter(|name| is_host(source, &format!("{name}/")));
-    let host = hosts.next()?;
+    let Some(host) = hosts.next() else { return Ok(None) };
     // Two hosts side by side: choosing one would answer for the wrong machine.
-    hosts.next().is_none().then(|| format!("{host}/"))
+    Ok(hosts.next().is_none().then(|| format!("{host}/")))
 }
 
 fn is_host(source: &dyn Source, prefix: &str) -> bool {
-    SIGNS.iter().any(|sign| matches!(source.node(&format!("{prefix}{sign}")), Ok(Node::Folder)))
+    let node = |path: &&str| source.node(&format!("{prefix}{path}"));
+    let has_log = || KERNEL_LOGS.iter().filter(|log| log.contains('/')).any(|log| node(log).is_ok());
+    SIGNS.iter().any(|sign| matches!(node(sign), Ok(Node::Folder))) || has_log()
+}
+
+/// Folders of a sosreport's commands whose output is read.
+const SOS_FOLDERS: &[&str] = &["kernel", "general", "pci", "hardware", "logs"];
+
+/// Whether an inspection may ask for a path of an archive, whose host lies at its top or one folder below.
+/// Archives of hosts are mostly logs and package lists, which would only fill the memory.
+pub(super) fn is_wanted(path: &str) -> bool {
+    let below = path.split_once('/').map_or("", |(_, rest)| rest);
+    is_wanted_of_host(path) || is_wanted_of_host(below) || path.matches('/').count() <= 1
+}
+
+fn is_wanted_of_host(path: &str) -> bool {
+    let (top, rest) = path.split_once('/').unwrap_or((path, ""));
+    let second = rest.split('/').next().unwrap_or_default();
+    match top {
+        "proc" => second.is_empty() || !second.bytes().all(|byte| byte.is_ascii_digit()),
+        "sys" => true,
+        "sos_commands" => second.is_empty() || SOS_FOLDERS.contains(&second),
+        "usr" => ["pci.ids", "release"].iter().any(|end| rest.ends_with(end)),
+        "etc" => rest.is_empty() || ["release", "_version"].iter().any(|end| rest.ends_with(end)),
+        "var" => matches!(rest, "" | "log") || rest.strip_prefix("log/").is_some_and(is_log_name),
+        _ => false,
+    }
+}
+
+/// Kernel logs, and what links of these names lead to.
+fn is_log_name(name: &str) -> bool {
+    ["dmesg", "kern", "boot"].iter().any(|start| name.starts_with(start))
 }

@@ -31,7 +31,7 @@ impl Ledger {
     }
 
     /// Absence is no miss: most hosts lack most of what is asked for.
-    pub(super) fn missed(&mut self, path: &str, why: Refusal) {
+    pub(super) fn miss(&mut self, path: &str, why: Refusal) {
         if why != Refusal::Absent {
             self.missed.insert(path.to_owned(), why);
         }
@@ -50,6 +50,10 @@ impl Ledger {
     /// Everything that was there but could not be read.
     pub fn unreadable(&self) -> Vec<Miss> {
         self.missed.iter().map(|(file, why)| Miss { file: file.clone(), why: why.clone() }).collect()
+    }
+
+    pub(super) fn missed(&self) -> &BTreeMap<String, Refusal> {
+        &self.missed
     }
 
     /// Why `path` could not be read, if it was asked for, is there and could not.

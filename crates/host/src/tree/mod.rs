@@ -24,22 +24,43 @@ mod kmsg;
 mod layout;
 mod ledger;
 mod memory;
+mod pasted;
+mod progress;
 mod save;
 mod source;
 
 pub use archive::ArchiveError;
 pub use ledger::{Ledger, Miss};
 pub use memory::Memory;
+pub use progress::{Progress, Watcher};
+pub use save::SaveReport;
 pub use source::{Node, Refusal};
 
 use crate::{Text, redact};
+use archive::Unpacked;
 use disk::Disk;
 use source::Source;
+use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
-use std::{cell::RefCell, io, path::Path};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
 
 /// Symbolic links followed on the way to one file, as many as Linux follows (`MAXSYMLINKS`).
 const LINKS_MAX: u32 = 40;
+/// Names walked on the way to one file, those of links included. Devices of sysfs lie below some 30 folders.
+const STEPS_MAX: u32 = 512;
+/// Bytes read of one host, all files together. Configuration space of 65,536 functions has 256 MiB.
+const READ_BYTES_MAX: u64 = 1 << 30;
+/// Files, folders and links asked for of one host: some 60 for each function.
+const READS_MAX: u64 = 4_000_000;
+/// Lines of a text; a kernel log of 64 MiB has less than a million.
+const LINES_MAX: usize = 4_000_000;
+/// Bytes of a sysfs attribute; the kernel gives a page, which has at most 64 KiB.
+const VALUE_BYTES_MAX: u64 = 64 << 10;
+/// Bytes of paths remembered so as not to resolve them again.
+const CACHE_BYTES_MAX: usize = 64 << 20;
 
 /// How the host is reached; decides what may be said about "now" and about privileges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -70,6 +91,14 @@ pub enum OpenError {
         /// What is wrong with it, and where.
         source: ArchiveError,
     },
+    /// A named pipe, socket or device: reading it could wait for ever, or act on the device.
+    #[error("{path}: {kind}; expected a directory, an archive or a log; `-` reads standard input")]
+    NotAFile {
+        /// The path that was given.
+        path: String,
+        /// What it is.
+        kind: &'static str,
+    },
     /// Nothing in it looks like a Linux host.
     #[error(
         "{path}: neither `proc` nor `sys` nor `sos_commands` found at its top or one folder below; \
@@ -87,52 +116,99 @@ pub struct Tree {
     reach: Reach,
     /// Folder of the capture in which the host's root lies; empty, or ending in a slash.
     prefix: String,
-    /// Folders already resolved: as asked to as stored.
-    folders: RefCell<HashMap<String, String>>,
+    /// Folders already looked for: as asked, and as stored or why not.
+    folders: RefCell<HashMap<String, Result<String, Refusal>>>,
     /// Stored paths already seen to be folders and no links: all devices lie below the same few.
     plain_folders: RefCell<HashSet<String>>,
+    /// Bytes that both of them hold.
+    cached_bytes: Cell<usize>,
     ledger: RefCell<Ledger>,
+    spent: Cell<Spent>,
+    told_of_budget: Cell<bool>,
+    watcher: Watcher,
+}
+
+/// What reading has taken so far.
+#[derive(Debug, Clone, Copy, Default)]
+struct Spent {
+    bytes: u64,
+    reads: u64,
 }
 
 impl Tree {
     /// The machine under this program.
     pub fn live() -> Self {
-        Self::over(Box::new(Disk::new(Path::new("/"))), Reach::Live, String::new())
+        Self::over(Box::new(Disk::new(Path::new("/"))), Reach::Live, String::new(), progress::nobody())
     }
 
-    /// A capture: a directory, or an archive (`.tar`, also compressed with gzip, xz or zstd).
+    /// A capture: a directory, an archive (`.tar`, also compressed with gzip, xz or zstd), or the text of a
+    /// kernel log or of lspci alone.
     ///
     /// # Errors
     /// When the path can't be read, the archive is damaged or hostile, or it holds no host.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
+        Self::open_watched(path, progress::nobody())
+    }
+
+    /// The same, with somebody who is told how far it has come, here and in what is read of it later.
+    ///
+    /// # Errors
+    /// As [`Tree::open`].
+    pub fn open_watched(path: &Path, watcher: Watcher) -> Result<Self, OpenError> {
         let shown = path.display().to_string();
         let io = |source| OpenError::Io { path: shown.clone(), source };
-        let source: Box<dyn Source> = if std::fs::metadata(path).map_err(io)?.is_dir() {
-            Box::new(Disk::new(path))
-        } else {
-            let file = std::fs::File::open(path).map_err(io)?;
-            let memory =
-                archive::unpack(file).map_err(|source| OpenError::Archive { path: shown.clone(), source })?;
-            Box::new(memory)
-        };
-        let prefix = layout::host_root(source.as_ref()).ok_or(OpenError::NotAHost { path: shown })?;
-        Ok(Self::over(source, Reach::Capture, prefix))
+        let kind = std::fs::metadata(path).map_err(io)?.file_type();
+        if kind.is_dir() {
+            return Self::rooted(Box::new(Disk::new(path)), &shown, watcher);
+        }
+        if !kind.is_file() && !is_descriptor(path) {
+            return Err(OpenError::NotAFile { path: shown, kind: name_of(kind) });
+        }
+        Self::from_reader(File::open(path).map_err(io)?, &shown, watcher)
+    }
+
+    /// A capture that comes out of a pipe; `shown` is what errors call it.
+    ///
+    /// # Errors
+    /// As [`Tree::open`].
+    pub fn from_reader(reader: impl Read, shown: &str, watcher: Watcher) -> Result<Self, OpenError> {
+        let unpacked = archive::unpack(reader, &watcher);
+        match unpacked.map_err(|source| OpenError::Archive { path: shown.to_owned(), source })? {
+            Unpacked::Archive(memory) => Self::rooted(Box::new(memory), shown, watcher),
+            Unpacked::Text(memory) => {
+                Ok(Self::over(Box::new(memory), Reach::Capture, String::new(), watcher))
+            }
+        }
     }
 
     /// A capture held in memory; what tests and fuzzers use.
     pub fn of_memory(memory: Memory) -> Self {
-        let prefix = layout::host_root(&memory).unwrap_or_default();
-        Self::over(Box::new(memory), Reach::Capture, prefix)
+        let prefix = layout::host_root(&memory).ok().flatten().unwrap_or_default();
+        Self::over(Box::new(memory), Reach::Capture, prefix, progress::nobody())
     }
 
-    fn over(source: Box<dyn Source>, reach: Reach, prefix: String) -> Self {
+    fn rooted(source: Box<dyn Source>, shown: &str, watcher: Watcher) -> Result<Self, OpenError> {
+        let refused = |refusal: Refusal| OpenError::Io {
+            path: shown.to_owned(),
+            source: io::Error::other(refusal.to_string()),
+        };
+        let root = layout::host_root(source.as_ref()).map_err(refused)?;
+        let prefix = root.ok_or_else(|| OpenError::NotAHost { path: shown.to_owned() })?;
+        Ok(Self::over(source, Reach::Capture, prefix, watcher))
+    }
+
+    fn over(source: Box<dyn Source>, reach: Reach, prefix: String, watcher: Watcher) -> Self {
         Self {
             source,
             reach,
             prefix,
             folders: RefCell::default(),
             plain_folders: RefCell::default(),
+            cached_bytes: Cell::default(),
             ledger: RefCell::default(),
+            spent: Cell::default(),
+            told_of_budget: Cell::default(),
+            watcher,
         }
     }
 
@@ -146,6 +222,9 @@ impl Tree {
     /// the word `redacted`.
     pub fn text(&self, path: &str) -> Option<Text> {
         let bytes = self.bytes(path)?;
+        if memchr::memchr_iter(b'\n', &bytes).take(LINES_MAX + 1).count() > LINES_MAX {
+            return self.miss(path, Refusal::TooMany { what: "lines of one file", max: LINES_MAX });
+        }
         let body = String::from_utf8(bytes)
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
         Some(Text::new(path, redact::without_secrets(path, body)))
@@ -154,13 +233,17 @@ impl Tree {
     /// The first line of a file without surrounding blanks: the value of a sysfs attribute.
     pub fn value(&self, path: &str) -> Option<crate::Cited<String>> {
         let text = self.text(path)?;
+        if text.body().len() as u64 > VALUE_BYTES_MAX {
+            return self.note(path, Err(Refusal::TooLarge { bytes_max: VALUE_BYTES_MAX }));
+        }
         let value = text.body().lines().next().unwrap_or_default().trim().to_owned();
         Some(crate::Cited::new(value, text.cite_value()))
     }
 
     /// The bytes of a file; `None` as for [`Tree::text`].
     pub fn bytes(&self, path: &str) -> Option<Vec<u8>> {
-        let read = self.read_through(path, |stored| self.source.read(stored));
+        let read = self.spend().and_then(|()| self.read_through(path, |stored| self.source.read(stored)));
+        self.spend_bytes(read.as_ref().map_or(0, Vec::len));
         self.note(path, read)
     }
 
@@ -175,7 +258,10 @@ impl Tree {
     /// At most `length` bytes of a file from `offset`, for files whose every byte costs.
     pub fn bytes_at(&self, path: &str, offset: usize, length: usize) -> Option<Vec<u8>> {
         let offset = u64::try_from(offset).ok()?;
-        let read = self.read_through(path, |stored| self.source.read_at(stored, offset, length));
+        let read = self
+            .spend()
+            .and_then(|()| self.read_through(path, |stored| self.source.read_at(stored, offset, length)));
+        self.spend_bytes(read.as_ref().map_or(0, Vec::len));
         self.note(path, read)
     }
 
@@ -191,7 +277,8 @@ impl Tree {
 
     /// The names in a folder, sorted; empty if it can't be listed.
     pub fn names(&self, path: &str) -> Vec<String> {
-        let listed = self.resolve(path).and_then(|resolved| self.source.names(&resolved));
+        let listed = self.spend().and_then(|()| self.resolve(path));
+        let listed = listed.and_then(|resolved| self.source.names(&resolved));
         let mut names = self.note(path, listed).unwrap_or_default();
         names.sort_unstable();
         names
@@ -207,25 +294,36 @@ impl Tree {
 
     /// A symbolic link's target as it is written.
     pub fn link(&self, path: &str) -> Option<String> {
-        let resolved = self.resolve_folder_of(path).ok()?;
-        match self.source.node(&resolved) {
-            Ok(Node::Link(target)) => {
+        let resolved = self.spend().and_then(|()| self.resolve_folder_of(path));
+        let node = resolved.and_then(|resolved| Ok((self.source.node(&resolved)?, resolved)));
+        match node {
+            Ok((Node::Link(target), resolved)) => {
                 self.ledger.borrow_mut().saw_link(self.below_root(&resolved), &target);
                 Some(target)
             }
-            _ => None,
+            Ok(_) => None,
+            Err(refusal) => self.miss(path, refusal),
         }
     }
 
-    /// Whether a file, folder or link to one is there.
+    /// Whether a file, folder or link to one is there. One that can't be looked at is not, with a line in the
+    /// ledger.
     pub fn exists(&self, path: &str) -> bool {
-        self.resolve(path).is_ok()
+        self.find(path).is_some()
     }
 
     /// Where a path ends after all symbolic links, from the host's root.
     pub fn real_path(&self, path: &str) -> Option<String> {
-        let resolved = self.resolve(path).ok()?;
+        let resolved = self.find(path)?;
         Some(self.below_root(&resolved).to_owned())
+    }
+
+    /// Where a path ends; `None` if nothing is there, `None` and a line in the ledger if it can't be seen.
+    fn find(&self, path: &str) -> Option<String> {
+        match self.spend().and_then(|()| self.resolve(path)) {
+            Ok(resolved) => Some(resolved),
+            Err(refusal) => self.miss(path, refusal),
+        }
     }
 
     /// A stored path as seen from the host's root.
@@ -238,18 +336,56 @@ impl Tree {
         self.ledger.borrow().clone()
     }
 
+    /// Files that were there and were not read, by path.
+    pub fn unread(&self) -> std::collections::BTreeMap<String, Refusal> {
+        self.ledger.borrow().missed().clone()
+    }
+
+    /// Whether `path` was asked for, is there, and was not read.
+    pub fn is_unread(&self, path: &str) -> bool {
+        self.ledger.borrow().why_missed(path).is_some()
+    }
+
     fn note<T>(&self, path: &str, outcome: Result<T, Refusal>) -> Option<T> {
-        let mut ledger = self.ledger.borrow_mut();
         match outcome {
             Ok(value) => {
-                ledger.read(path);
+                self.ledger.borrow_mut().read(path);
                 Some(value)
             }
-            Err(refusal) => {
-                ledger.missed(path, refusal);
-                None
-            }
+            Err(refusal) => self.miss(path, refusal),
         }
+    }
+
+    /// Notes that a file was read and holds more than is used of one.
+    pub fn refuse(&self, path: &str, why: Refusal) {
+        self.miss::<()>(path, why);
+    }
+
+    fn miss<T>(&self, path: &str, why: Refusal) -> Option<T> {
+        // Without end, there would be no end of them: the first says it.
+        if let Refusal::BudgetSpent { .. } = why
+            && self.told_of_budget.replace(true)
+        {
+            return None;
+        }
+        self.ledger.borrow_mut().miss(path, why);
+        None
+    }
+
+    /// Takes one read off what is read of one host.
+    fn spend(&self) -> Result<(), Refusal> {
+        let spent = self.spent.get();
+        if spent.bytes > READ_BYTES_MAX || spent.reads >= READS_MAX {
+            return Err(Refusal::BudgetSpent { bytes_max: READ_BYTES_MAX, reads_max: READS_MAX });
+        }
+        self.spent.set(Spent { reads: spent.reads + 1, ..spent });
+        (self.watcher)(Progress { files: spent.reads + 1, ..Progress::default() });
+        Ok(())
+    }
+
+    fn spend_bytes(&self, bytes: usize) {
+        let spent = self.spent.get();
+        self.spent.set(Spent { bytes: spent.bytes.saturating_add(bytes as u64), ..spent });
     }
 
     /// Follows every link, the last one included.
@@ -258,7 +394,7 @@ impl Tree {
         match self.source.node(&path)? {
             Node::Link(target) => {
                 self.ledger.borrow_mut().saw_link(self.below_root(&path), &target);
-                self.resolve_target(&path, &target, &mut { LINKS_MAX })
+                self.resolve_target(&path, &target, &mut Allowance::default())
             }
             Node::File | Node::Folder => Ok(path),
             Node::Special => Err(Refusal::NotAFile),
@@ -272,31 +408,31 @@ impl Tree {
             return Ok(format!("{}{path}", self.prefix));
         };
         let known = self.folders.borrow().get(folder).cloned();
-        let folder = match known {
-            Some(known) => known,
-            None => {
-                let resolved = self.walk(&self.prefix, folder, &mut { LINKS_MAX })?;
+        let folder = known.unwrap_or_else(|| {
+            let resolved = self.walk(&self.prefix, folder, &mut Allowance::default());
+            if self.may_cache(folder.len() + resolved.as_ref().map_or(0, String::len)) {
                 self.folders.borrow_mut().insert(folder.to_owned(), resolved.clone());
-                resolved
             }
-        };
+            resolved
+        })?;
         Ok(join(&folder, name))
     }
 
-    fn resolve_target(&self, link: &str, target: &str, links_left: &mut u32) -> Result<String, Refusal> {
+    fn resolve_target(&self, link: &str, target: &str, left: &mut Allowance) -> Result<String, Refusal> {
         let start = match target.starts_with('/') {
             true => self.prefix.trim_end_matches('/'),
             false => link.rsplit_once('/').map_or("", |(folder, _)| folder),
         };
-        self.walk(start, target, links_left)
+        self.walk(start, target, left)
     }
 
     /// Walks `path` from the resolved folder `start`, following the links it meets. All links on
     /// the way draw on one allowance: links that each name two others would double it otherwise.
-    fn walk(&self, start: &str, path: &str, links_left: &mut u32) -> Result<String, Refusal> {
+    fn walk(&self, start: &str, path: &str, left: &mut Allowance) -> Result<String, Refusal> {
         let root = self.prefix.trim_end_matches('/');
         let mut at = start.trim_end_matches('/').to_owned();
         for name in path.split('/') {
+            left.steps = left.steps.checked_sub(1).ok_or(Refusal::LinkLoop)?;
             match name {
                 "" | "." => continue,
                 ".." if at == root => continue,
@@ -310,16 +446,52 @@ impl Tree {
                 continue;
             }
             let node = self.source.node(&at)?;
-            if node == Node::Folder {
+            if node == Node::Folder && self.may_cache(at.len()) {
                 self.plain_folders.borrow_mut().insert(at.clone());
             }
             if let Node::Link(target) = node {
                 self.ledger.borrow_mut().saw_link(self.below_root(&at), &target);
-                *links_left = links_left.checked_sub(1).ok_or(Refusal::LinkLoop)?;
-                at = self.resolve_target(&at, &target, links_left)?;
+                left.links = left.links.checked_sub(1).ok_or(Refusal::LinkLoop)?;
+                at = self.resolve_target(&at, &target, left)?;
             }
         }
         Ok(at)
+    }
+
+    /// Whether so many bytes more may be remembered: a hostile capture has folders without end.
+    fn may_cache(&self, bytes: usize) -> bool {
+        let held = self.cached_bytes.get().saturating_add(bytes);
+        let fits = held <= CACHE_BYTES_MAX;
+        if fits {
+            self.cached_bytes.set(held);
+        }
+        fits
+    }
+}
+
+/// What may still be followed on the way to one file.
+struct Allowance {
+    links: u32,
+    steps: u32,
+}
+
+impl Default for Allowance {
+    fn default() -> Self {
+        Self { links: LINKS_MAX, steps: STEPS_MAX }
+    }
+}
+
+/// Whether a path names an open file of this process: what a shell gives for `<(...)`, and `/dev/stdin`.
+fn is_descriptor(path: &Path) -> bool {
+    path == Path::new("/dev/stdin")
+        || ["/dev/fd", "/proc/self/fd"].iter().any(|folder| path.starts_with(folder))
+}
+
+fn name_of(kind: std::fs::FileType) -> &'static str {
+    match () {
+        () if kind.is_fifo() => "a named pipe",
+        () if kind.is_socket() => "a socket",
+        () => "a device",
     }
 }
 

@@ -23,19 +23,34 @@ enum Saved {
     Link(String),
 }
 
+/// What became of a host's files in an archive.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SaveReport {
+    /// Members written.
+    pub members: usize,
+    /// What a tar archive can't hold, by path from the host's root: links with an empty target, and names or
+    /// targets with a NUL.
+    pub left_out: Vec<String>,
+}
+
 impl Tree {
-    /// Writes a gzip-compressed tar archive of everything read so far, redacted; gives the number of its members.
+    /// Writes a gzip-compressed tar archive of everything read so far, redacted.
     ///
     /// # Errors
     /// When `out` can't be written to.
-    pub fn save(&self, out: impl Write, redactor: &mut Redactor) -> io::Result<usize> {
-        let members = redacted(self.members(), redactor);
+    pub fn save(&self, out: impl Write, redactor: &mut Redactor) -> io::Result<SaveReport> {
+        let mut report = SaveReport::default();
         let mut builder = Builder::new(GzEncoder::new(out, Compression::default()));
-        for (path, saved) in &members {
-            append(&mut builder, path, saved)?;
+        for (path, saved) in redacted(self.members(), redactor) {
+            if !fits_tar(&path, &saved) {
+                report.left_out.push(path);
+                continue;
+            }
+            append(&mut builder, &path, &saved)?;
+            report.members += 1;
         }
         builder.into_inner()?.finish()?.flush()?;
-        Ok(members.len())
+        Ok(report)
     }
 
     fn members(&self) -> BTreeMap<String, Saved> {
@@ -105,6 +120,15 @@ fn redacted(members: BTreeMap<String, Saved>, redactor: &mut Redactor) -> BTreeM
         (redactor.path(&path), saved)
     });
     redacted.collect()
+}
+
+/// Archives from elsewhere hold links and names that no file system would.
+fn fits_tar(path: &str, saved: &Saved) -> bool {
+    let target_fits = match saved {
+        Saved::Link(target) => !target.is_empty() && !target.contains('\0'),
+        Saved::File { .. } | Saved::Folder => true,
+    };
+    target_fits && !path.contains('\0')
 }
 
 fn append(builder: &mut Builder<impl Write>, path: &str, saved: &Saved) -> io::Result<()> {

@@ -35,6 +35,28 @@ pub enum Refusal {
     /// A device, pipe, socket, or a folder where a file was expected.
     #[error("not a regular file")]
     NotAFile,
+    /// More of something than is read: names in a folder, lines of a file, PCI functions.
+    #[error("more than the {max} {what} that are read")]
+    TooMany {
+        /// Of what.
+        what: &'static str,
+        /// The limit.
+        max: usize,
+    },
+    /// A member of an archive whose type is not read here.
+    #[error("a tar member of type `{flag}`, which is not read")]
+    UnknownMember {
+        /// The type's character.
+        flag: String,
+    },
+    /// Enough was read of this host before: an honest one is smaller.
+    #[error("the {bytes_max} bytes and {reads_max} files that are read of one host were spent before")]
+    BudgetSpent {
+        /// Bytes that are read of one host.
+        bytes_max: u64,
+        /// Files and folders that are.
+        reads_max: u64,
+    },
     /// Anything else, in the system's words.
     #[error("{message}")]
     Other {
@@ -57,6 +79,16 @@ impl From<std::io::Error> for Refusal {
         }
     }
 }
+
+impl Refusal {
+    /// Whether this program declined to read it; otherwise the system did.
+    pub fn is_by_us(&self) -> bool {
+        !matches!(self, Self::Absent | Self::NoPermission | Self::Other { .. })
+    }
+}
+
+/// Names read of one folder. Most that Linux makes are the memory blocks of a machine with some hundred TiB.
+pub(super) const NAMES_MAX: usize = 1 << 20;
 
 /// Files by path. Implemented by the disk and by an unpacked archive.
 pub(crate) trait Source {

@@ -1,0 +1,304 @@
+//! The members of a tar archive, one after the other, with what stands before them: long names, pax records
+//! and sparse maps.
+//!
+//! The library's own iterator either collects a long name of any length in memory, or hands members out raw;
+//! then it knows neither sizes in pax records nor the blocks that follow the header of a sparse member, and
+//! loses its place behind one. Here every part has a bound.
+
+use super::ArchiveError;
+use super::sparse::{MapError, SparseMap};
+use std::io::{self, Read};
+use tar::{EntryType, Header, PaxExtensions};
+
+pub(super) const BLOCK_BYTES: usize = 512;
+/// Longest name, as long as Linux's paths (`PATH_MAX`).
+const NAME_BYTES_MAX: u64 = 4096;
+/// Bytes of pax records of one member; the map of a sparse file may be among them.
+const PAX_BYTES_MAX: u64 = 2 << 20;
+
+/// What a member is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A file, stored whole.
+    File,
+    /// A file with holes.
+    Sparse(Result<SparseMap, MapError>),
+    Folder,
+    Link,
+    /// The same file as another member, which its target names from the archive's top.
+    HardLink,
+    /// A device or pipe.
+    Special,
+    /// Of a type that is not read here.
+    Other(u8),
+}
+
+/// A member, without its data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Member {
+    /// Its name as it is written.
+    pub(super) name: String,
+    /// What a link leads to.
+    pub(super) target: String,
+    pub(super) kind: Kind,
+    /// Counted from 1.
+    pub(super) number: u64,
+}
+
+/// A tar archive.
+pub(super) struct Members<R> {
+    reader: R,
+    /// Bytes of the member at hand that have not been taken.
+    body_left: u64,
+    /// And of what fills its last block.
+    padding: u64,
+    /// Members met so far.
+    number: u64,
+}
+
+impl<R: Read> Members<R> {
+    pub(super) fn new(reader: R) -> Self {
+        Self { reader, body_left: 0, padding: 0, number: 0 }
+    }
+
+    /// The next member; `None` at the archive's end.
+    pub(super) fn next(&mut self) -> Result<Option<Member>, ArchiveError> {
+        let mut before = Before::default();
+        while let Some(header) = self.header()? {
+            self.number += 1;
+            let kind = header.entry_type();
+            match kind {
+                EntryType::GNULongName => before.name = Some(self.long_name()?),
+                EntryType::GNULongLink => before.target = Some(self.long_name()?),
+                EntryType::XHeader => before.pax(&self.bounded_body(PAX_BYTES_MAX)?),
+                // Records for all members: none that matter here.
+                EntryType::XGlobalHeader => {}
+                _ => return self.member(&header, before).map(Some),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Bytes of the member at hand that are stored in the archive.
+    pub(super) fn stored_bytes(&self) -> u64 {
+        self.body_left
+    }
+
+    /// The data of the member at hand. What is not read is passed over.
+    pub(super) fn body(&mut self) -> Body<'_, R> {
+        Body(self)
+    }
+
+    /// An error behind the members met so far.
+    pub(super) fn damaged(&self, source: io::Error) -> ArchiveError {
+        super::damaged(self.number.saturating_sub(1), source)
+    }
+
+    fn member(&mut self, header: &Header, before: Before) -> Result<Member, ArchiveError> {
+        let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let name = match before.sparse.name.clone().or(before.name.clone()) {
+            Some(name) => name,
+            None => lossy(&header.path_bytes()),
+        };
+        let target = before
+            .target
+            .clone()
+            .unwrap_or_else(|| header.link_name_bytes().map_or_else(String::new, |target| lossy(&target)));
+        if let Some(bytes) = before.size_bytes {
+            self.take_size(bytes);
+        }
+        let number = self.number;
+        let kind = match header.entry_type() {
+            // Before POSIX there was no type for folders.
+            EntryType::Regular if name.ends_with('/') => Kind::Folder,
+            EntryType::Regular | EntryType::Continuous => self.file(before.sparse)?,
+            EntryType::GNUSparse => match header.as_gnu() {
+                Some(gnu) => {
+                    Kind::Sparse(SparseMap::of_gnu(gnu, || self.block()).map_err(|e| self.damaged(e))?)
+                }
+                None => Kind::Other(b'S'),
+            },
+            EntryType::Directory => Kind::Folder,
+            EntryType::Symlink => Kind::Link,
+            EntryType::Link => {
+                // GNU tar gives the size of the other member here, and no data.
+                self.take_size(0);
+                Kind::HardLink
+            }
+            EntryType::Char | EntryType::Block | EntryType::Fifo => Kind::Special,
+            other => match other.as_byte() {
+                // A folder with the names in it (tar --incremental).
+                b'D' => Kind::Folder,
+                flag => Kind::Other(flag),
+            },
+        };
+        Ok(Member { name, target, kind, number })
+    }
+
+    fn file(&mut self, sparse: PaxSparse) -> Result<Kind, ArchiveError> {
+        let Some(real_bytes) = sparse.real_bytes else { return Ok(Kind::File) };
+        if sparse.is_bad {
+            return Ok(Kind::Sparse(Err(MapError::NotANumber)));
+        }
+        if !sparse.map_in_body {
+            return Ok(Kind::Sparse(SparseMap::of_numbers(real_bytes, &sparse.numbers)));
+        }
+        let map = SparseMap::of_body(real_bytes, &mut self.body()).map_err(|error| self.damaged(error))?;
+        Ok(Kind::Sparse(map))
+    }
+
+    /// The next header whose checksum fits; the body before it is passed over.
+    fn header(&mut self) -> Result<Option<Header>, ArchiveError> {
+        let rest = self.body_left.saturating_add(self.padding);
+        let passed = io::copy(&mut self.reader.by_ref().take(rest), &mut io::sink());
+        let passed = passed.map_err(|error| self.damaged(error))?;
+        if passed < rest {
+            return Err(self.damaged(io::ErrorKind::UnexpectedEof.into()));
+        }
+        let mut bytes = Vec::with_capacity(BLOCK_BYTES);
+        let read = self.reader.by_ref().take(BLOCK_BYTES as u64).read_to_end(&mut bytes);
+        read.map_err(|error| super::damaged(self.number, error))?;
+        (self.body_left, self.padding) = (0, 0);
+        if bytes.iter().all(|byte| *byte == 0) && matches!(bytes.len(), 0 | BLOCK_BYTES) {
+            return Ok(None);
+        }
+        let broken = |words: &str| super::damaged(self.number, io::Error::other(words.to_owned()));
+        let block = <[u8; BLOCK_BYTES]>::try_from(bytes).map_err(|_| broken("it ends inside a header"))?;
+        let mut header = Header::new_old();
+        header.as_mut_bytes().copy_from_slice(&block);
+        if !checksum_fits(&header) {
+            return Err(broken("the checksum of a header does not fit it"));
+        }
+        let size = header.entry_size().map_err(|error| super::damaged(self.number, error))?;
+        self.take_size(size);
+        Ok(Some(header))
+    }
+
+    fn take_size(&mut self, bytes: u64) {
+        self.body_left = bytes;
+        let block = BLOCK_BYTES as u64;
+        self.padding = (block - bytes % block) % block;
+    }
+
+    fn block(&mut self) -> io::Result<[u8; BLOCK_BYTES]> {
+        let mut block = [0; BLOCK_BYTES];
+        self.reader.read_exact(&mut block)?;
+        Ok(block)
+    }
+
+    /// A name that stands as a member's data (GNU).
+    fn long_name(&mut self) -> Result<String, ArchiveError> {
+        let bytes = self.bounded_body(NAME_BYTES_MAX)?;
+        let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+        Ok(String::from_utf8_lossy(&bytes[..end]).into_owned())
+    }
+
+    fn bounded_body(&mut self, bytes_max: u64) -> Result<Vec<u8>, ArchiveError> {
+        let bytes_claimed = self.body_left;
+        // A name ends in a NUL, which is not part of it.
+        if bytes_claimed > bytes_max + 1 {
+            return Err(ArchiveError::HeaderTooLarge {
+                number: self.number,
+                bytes: bytes_claimed,
+                bytes_max,
+            });
+        }
+        let mut bytes = Vec::new();
+        let read = self.body().read_to_end(&mut bytes);
+        read.map_err(|error| self.damaged(error))?;
+        if (bytes.len() as u64) < bytes_claimed {
+            return Err(self.damaged(io::ErrorKind::UnexpectedEof.into()));
+        }
+        Ok(bytes)
+    }
+}
+
+/// The data of a member.
+pub(super) struct Body<'m, R>(&'m mut Members<R>);
+
+impl<R: Read> Read for Body<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.0.reader.by_ref().take(self.0.body_left).read(buffer)?;
+        self.0.body_left -= length as u64;
+        Ok(length)
+    }
+}
+
+/// What headers before a member say of it.
+#[derive(Debug, Default)]
+struct Before {
+    name: Option<String>,
+    target: Option<String>,
+    size_bytes: Option<u64>,
+    sparse: PaxSparse,
+}
+
+/// GNU tar's records about a sparse file.
+#[derive(Debug, Default)]
+struct PaxSparse {
+    /// The file's own name: the member's is made up, for programs that know nothing of sparse files.
+    name: Option<String>,
+    real_bytes: Option<u64>,
+    /// Version 1.0.
+    map_in_body: bool,
+    numbers: Vec<u64>,
+    is_bad: bool,
+}
+
+impl Before {
+    /// Reads pax records (POSIX.1-2001).
+    fn pax(&mut self, bytes: &[u8]) {
+        for extension in PaxExtensions::new(bytes).flatten() {
+            let words = || String::from_utf8_lossy(extension.value_bytes()).into_owned();
+            let number = || words().parse::<u64>().ok();
+            match extension.key_bytes() {
+                b"path" => self.name = Some(words()),
+                b"linkpath" => self.target = Some(words()),
+                b"size" => self.size_bytes = number(),
+                b"GNU.sparse.name" => self.sparse.name = Some(words()),
+                b"GNU.sparse.major" => self.sparse.map_in_body = extension.value_bytes() == b"1",
+                b"GNU.sparse.size" | b"GNU.sparse.realsize" => {
+                    self.sparse.is_bad |= number().is_none();
+                    self.sparse.real_bytes = number().or(Some(0));
+                }
+                b"GNU.sparse.offset" | b"GNU.sparse.numbytes" => self.sparse.push(number()),
+                b"GNU.sparse.map" => {
+                    for part in words().split(',').filter(|part| !part.is_empty()) {
+                        self.sparse.push(part.parse().ok());
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+impl PaxSparse {
+    fn push(&mut self, number: Option<u64>) {
+        match number {
+            Some(number) => self.numbers.push(number),
+            None => self.is_bad = true,
+        }
+    }
+}
+
+/// Whether a header's checksum is the sum of its bytes, taken as unsigned or, as some old programs did, as
+/// signed ones.
+fn checksum_fits(header: &Header) -> bool {
+    let Ok(expected) = header.cksum() else { return false };
+    let (mut unsigned, mut signed) = (0_i64, 0_i64);
+    for (at, byte) in header.as_bytes().iter().enumerate() {
+        let byte = if (148..156).contains(&at) { b' ' } else { *byte };
+        unsigned += i64::from(byte);
+        signed += i64::from(byte.cast_signed());
+    }
+    [unsigned, signed].contains(&i64::from(expected))
+}
+
+/// Whether bytes begin with the header of a member: of a tar archive from before POSIX, too.
+pub(super) fn is_header(start: &[u8]) -> bool {
+    let Ok(block) = <[u8; BLOCK_BYTES]>::try_from(start) else { return false };
+    let mut header = Header::new_old();
+    header.as_mut_bytes().copy_from_slice(&block);
+    block.get(257..262) == Some(b"ustar") || checksum_fits(&header)
+}
