@@ -56,9 +56,9 @@ fn detail(number: usize, one: &Folded<'_>) -> Markup {
                 p.remark { "As told for " code { (one.short_first()) } "; the others with addresses and groups of their own." }
             }
             dl {
-                (field("Fix", &finding.fix))
+                (field("Fix", &finding.fix.to_string()))
                 (field("Risk", &finding.risk))
-                (field("Verify", &finding.verify))
+                (field("Verify", &finding.verify.to_string()))
                 @if let Some(gain) = &finding.gain {
                     div { dt { "Gain" } dd { (plain(&gain.what)) br; span.absent { (plain(&gain.evidence.to_string())) } } }
                 }

@@ -90,9 +90,9 @@ fn detail(page: &mut Page, number: usize, one: &Folded<'_>) {
             indent,
         );
     }
-    field(page, "fix", &finding.fix, indent);
+    field(page, "fix", &finding.fix.to_string(), indent);
     field(page, "risk", &finding.risk, indent);
-    field(page, "verify", &finding.verify, indent);
+    field(page, "verify", &finding.verify.to_string(), indent);
     if let Some(gain) = &finding.gain {
         field(page, "gain", &gain.what, indent);
         field(page, "", &gain.evidence.to_string(), indent);

@@ -1,9 +1,10 @@
 //! Kernel options that don't do what they say.
 
 use crate::facts::Host;
-use crate::judge::{Case, Finding, Id, Severity};
+use crate::judge::{Advice, Case, Finding, Id, Severity};
 use crate::kernel::verdict::{TokenVerdict, Verdict};
 use crate::{Citation, Cited};
+use escape::terminal::plain;
 
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     let host = case.host;
@@ -70,8 +71,12 @@ fn finding(
     evidence: Vec<Citation>,
 ) -> Finding {
     let fix = match suggestion {
-        Some(suggestion) => format!("replace `{part}` on the kernel command line: {suggestion}"),
-        None => format!("take `{part}` off the kernel command line: it only misleads readers"),
+        Some(suggestion) => Advice::say("replace ")
+            .and_argument(part)
+            .and_say(format!(" on the kernel command line: {}", plain(suggestion))),
+        None => Advice::say("take ")
+            .and_argument(part)
+            .and_say(" off the kernel command line: it only misleads readers"),
     };
     Finding {
         id: Id::KernelOptionInvalid,
@@ -83,7 +88,7 @@ fn finding(
         risk:
             "none in removing it; what replaces it takes effect for the first time, so read its meaning first"
                 .to_owned(),
-        verify: "after the reboot, `iotoll inspect` shows the roads that the option was to bring".to_owned(),
+        verify: "after the reboot, `iotoll inspect` shows the roads that the option was to bring".into(),
         gain: None,
         predicted: Vec::new(),
         forecast: None,
