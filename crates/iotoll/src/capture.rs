@@ -14,7 +14,7 @@ pub(crate) fn run(args: &Capture) -> anyhow::Result<Outcome> {
     let mut archive = Vec::new();
     let files = tree.save(&mut archive).context("can't put the archive together")?;
     match args.output.as_os_str() == "-" {
-        true => std::io::stdout().lock().write_all(&archive)?,
+        true => output::bytes()?.write_all(&archive)?,
         false => WholeFile::write(&args.output, &archive)?,
     }
     output::say(&format!(

@@ -21,7 +21,7 @@ Exit status: 0 fine, 1 findings, 2 error. No command needs root; what stays unse
 
 /// What toll does every I/O pay between a PCIe adapter and host memory, and how to stop paying it.
 #[derive(Debug, Parser)]
-#[command(name = "iotoll", version, about, after_help = AFTER_HELP, propagate_version = true)]
+#[command(name = "iotoll", bin_name = "iotoll", version, about, after_help = AFTER_HELP, propagate_version = true)]
 pub(crate) struct Cli {
     /// What to do; everything at once for this host if absent
     #[command(subcommand)]

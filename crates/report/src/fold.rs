@@ -1,6 +1,6 @@
 //! The same finding on several adapters, told once.
 
-use crate::plain::plain;
+use escape::terminal::plain;
 use host::Bdf;
 use host::judge::{Finding, Prediction};
 use std::collections::HashMap;

@@ -13,11 +13,11 @@ pub use reproduction::{chart_drawing, curve_drawing, reproduction_page};
 pub use tolls::toll_page;
 
 use crate::fact::{Fact, Section, Value};
-use crate::plain::plain;
 use crate::row::Row;
 use crate::{batch, headline, memory_types, quantity, row, summary, svg, topology};
 use ::bench::Benchmark;
 use document::document;
+use escape::terminal::plain;
 use host::Host;
 use host::facts::numa::Node;
 use host::judge::Inspection;

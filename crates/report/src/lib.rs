@@ -4,8 +4,8 @@
 //! `fold`, `outlook`, `sheet`, `topology`; for toll sheets `platform`, `toll_text`); `terminal` and `html` only lay it out. Nothing here opens a file or
 //! draws a conclusion: the facts and verdicts are `host`'s.
 //!
-//! Text that comes from a host is hostile until shown otherwise: the module `plain` takes control
-//! characters out of it before a terminal sees them, and maud escapes it for HTML.
+//! Text that comes from a host is hostile until shown otherwise: `escape::terminal::plain` takes control characters
+//! out of it before it is painted, and maud escapes it for HTML.
 
 mod bars;
 mod batch;
@@ -20,7 +20,6 @@ mod memory_range;
 mod memory_types;
 mod mtrr_plan;
 mod outlook;
-mod plain;
 mod platform;
 mod plot;
 mod quantity;

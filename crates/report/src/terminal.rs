@@ -40,9 +40,9 @@ pub use toll_sheet::toll_sheet;
 pub use toll_table::toll_table;
 
 use crate::fact::{Fact, Section, Value};
-use crate::plain::plain;
 use crate::style::{Ink, Style};
 use crate::{batch, cost, headline, memory_types, quantity, row, sheet, summary};
+use escape::terminal::plain;
 use host::judge::{Inspection, Verdict};
 use host::{Bdf, Host};
 use page::Page;

@@ -117,7 +117,7 @@ fn threads(quick: bool) -> Vec<usize> {
 fn show(bar: &ProgressBar, step: Progress<'_>) {
     bar.set_length(step.steps as u64);
     bar.set_position(step.done as u64);
-    bar.set_message(format!("{} {} threads {}", step.scenario, step.threads, step.contestant));
+    output::show_progress(bar, &format!("{} {} threads {}", step.scenario, step.threads, step.contestant));
 }
 
 /// Contestants that failed in a case.

@@ -173,13 +173,7 @@ impl MemoryExperiment {
     /// # Errors
     /// [`ExperimentError`] where the file could not have been read.
     pub fn run(&self) -> Result<MemoryAnswer, ExperimentError> {
-        let value = |Wrong { field, value, expected }| ExperimentError::Value {
-            file: self.what.clone(),
-            field,
-            value,
-            expected,
-        };
-        let ground = self.ground().map_err(value)?;
+        let ground = self.ground().map_err(|wrong| wrong.at("", &self.what))?;
         let area = ground.area().into_iter().map(|area| (ground.static_area(area, self.call), area));
         let dma = self.dma_range().into_iter().map(|range| (ground.dma_memory(range), range));
         Ok(MemoryAnswer {

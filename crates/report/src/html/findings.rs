@@ -1,8 +1,8 @@
 //! Findings in the page.
 
 use crate::fold::{Folded, Sourced, TOLL, evidence_lines, fold, with_sources};
-use crate::plain::plain;
 use crate::{quantity, svg};
+use escape::terminal::plain;
 use host::judge::Finding;
 use maud::{Markup, html};
 

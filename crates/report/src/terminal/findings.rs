@@ -2,10 +2,10 @@
 
 use super::page::Page;
 use crate::fold::{Folded, TOLL, evidence_lines, fold, with_sources};
-use crate::plain::plain;
 use crate::quantity;
 use crate::style::Ink;
 use crate::wrap::shorten;
+use escape::terminal::plain;
 use host::judge::Finding;
 
 /// From this many on, a list of one line each comes first.

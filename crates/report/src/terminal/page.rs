@@ -1,9 +1,9 @@
 //! Lines of a terminal, built from the top.
 
 use crate::fact::Fact;
-use crate::plain::plain;
 use crate::style::{Ink, Style};
 use crate::wrap::wrap;
+use escape::terminal::plain;
 use host::judge::Severity;
 use model::Part;
 
