@@ -58,7 +58,7 @@ impl Wrong {
     /// As the error of a file, with the line of the field.
     pub(crate) fn at(self, text: &str, file: &str) -> ExperimentError {
         let Self { field, value, expected } = self;
-        let line = TomlText::new(text, file).line_of(&field);
+        let line = TomlText::new(text, file).line_of_value(&field, &value);
         ExperimentError::Value { file: file.to_owned(), line, field, value, expected }
     }
 

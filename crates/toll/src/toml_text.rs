@@ -1,6 +1,7 @@
 //! TOML files of the user's: read with the line of whatever is wrong in them.
 
 use serde::de::DeserializeOwned;
+use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 
 /// A TOML file's text.
@@ -62,26 +63,67 @@ impl<'t> TomlText<'t> {
 
     /// The same by names that may have dots in them.
     pub fn line_of_names(self, names: &[&str]) -> usize {
+        self.search(names, |_| true)
+    }
+
+    /// The line of a field with this value, which tells apart the tables of an array.
+    pub fn line_of_value(self, field: &str, value: &str) -> usize {
+        let names: Vec<&str> = field.split('.').collect();
+        let number = |text: &str| text.replace('_', "").parse::<f64>().ok();
+        self.search(&names, |written| {
+            let written = written.trim_matches(['"', '\'']);
+            written == value || number(written).is_some_and(|written| Some(written) == number(value))
+        })
+    }
+
+    fn search(self, names: &[&str], is_it: impl Fn(&str) -> bool) -> usize {
         let Ok(table) = DeTable::parse(self.text) else { return 1 };
-        let mut at = 0;
-        let mut table = Some(table.get_ref());
-        for name in names {
-            let entries = table.into_iter().flat_map(DeTable::iter);
-            let Some((key, value)) = entries.into_iter().find(|(key, _)| key.get_ref() == name) else {
-                break;
-            };
-            at = key.span().start;
-            table = match value.get_ref() {
-                DeValue::Table(inner) => Some(inner),
-                _ => None,
-            };
-        }
+        let is_it = |span: Range<usize>| self.text.get(span).is_some_and(&is_it);
+        let at = match within(table.get_ref(), names, &is_it) {
+            Some(Found::Whole(at) | Found::Part(at)) => at,
+            None => 0,
+        };
         self.line_at(at)
     }
 
     fn line_at(self, byte: usize) -> usize {
         let before = self.text.as_bytes().iter().take(byte);
         1 + before.filter(|byte| **byte == b'\n').count()
+    }
+}
+
+/// How much of a field's name was found, and where.
+enum Found {
+    Whole(usize),
+    Part(usize),
+}
+
+/// Looks for a field in a table; of an array's tables, in the first that has it with the value that is looked for.
+fn within(table: &DeTable<'_>, names: &[&str], is_it: &dyn Fn(Range<usize>) -> bool) -> Option<Found> {
+    let (name, rest) = names.split_first()?;
+    let (key, value) = table.iter().find(|(key, _)| key.get_ref() == name)?;
+    let at = key.span().start;
+    let inner = match value.get_ref() {
+        _ if rest.is_empty() => return Some(Found::Whole(at)),
+        DeValue::Table(inner) => within(inner, rest, is_it),
+        DeValue::Array(elements) => elements.iter().find_map(|element| {
+            let DeValue::Table(inner) = element.get_ref() else { return None };
+            within(inner, rest, is_it)
+                .filter(|found| matches!(found, Found::Whole(_)) && has_value(inner, rest, is_it))
+        }),
+        _ => None,
+    };
+    Some(inner.unwrap_or(Found::Part(at)))
+}
+
+/// Whether a field of a table has the value that is looked for.
+fn has_value(table: &DeTable<'_>, names: &[&str], is_it: &dyn Fn(Range<usize>) -> bool) -> bool {
+    let Some((name, rest)) = names.split_first() else { return false };
+    let Some((_, value)) = table.iter().find(|(key, _)| key.get_ref() == name) else { return false };
+    match value.get_ref() {
+        _ if rest.is_empty() => is_it(value.span()),
+        DeValue::Table(inner) => has_value(inner, rest, is_it),
+        _ => false,
     }
 }
 
@@ -109,6 +151,22 @@ mod tests {
         }
         assert_eq!(text.line_of_names(&["axes", "a.b"]), 11);
         assert_eq!(TomlText::new("a = [", "x").line_of("a"), 1);
+    }
+
+    #[test]
+    fn an_array_s_tables_are_told_apart_by_the_value() {
+        let text = TomlText::new(
+            "[[loads]]\nshare = 0.5\n[[loads]]\nshare = 7\n[loads.sizes]\nio = 4_097\n",
+            "x.toml",
+        );
+        assert_eq!(
+            (text.line_of_value("loads.share", "7"), text.line_of_value("loads.sizes.io", "4097")),
+            (4, 6)
+        );
+        assert_eq!(
+            (text.line_of_value("loads.share", "0.5"), text.line_of_value("loads.share", "9")),
+            (2, 1)
+        );
     }
 
     #[test]

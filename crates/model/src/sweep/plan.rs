@@ -180,7 +180,7 @@ impl Plan {
         }
         let experiment: Experiment = table
             .try_into()
-            .map_err(|error: toml::de::Error| self.machine_error(position, error.message()))?;
+            .map_err(|error: toml::de::Error| self.machine_error(position, &error.to_string()))?;
         if let Some(Wrong { field, value, expected }) = experiment.wrong() {
             let place = self.place(position, &field);
             return Err(PlanError::Value { place, field, value, expected });
