@@ -26,6 +26,10 @@ pub(crate) struct Cli {
     /// What to do; everything at once for this host if absent
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
+
+    /// Reports of any length: at most 1,900 lines are shown without it
+    #[arg(long, global = true)]
+    pub(crate) full: bool,
 }
 
 #[derive(Debug, Subcommand)]

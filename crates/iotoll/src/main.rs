@@ -26,6 +26,7 @@ mod whole_file;
 
 use cli::{Command, Mtrr};
 use output::Outcome;
+use report::Length;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(status) => return status,
     };
+    output::set_length(if cli.full { Length::Full } else { Length::Folded });
     let outcome = match cli.command {
         None => everything::run(),
         Some(Command::Inspect(args)) => inspect::run(&args),

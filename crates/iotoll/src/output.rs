@@ -5,9 +5,10 @@
 use anyhow::{Context, ensure};
 use escape::terminal;
 use indicatif::ProgressBar;
-use report::Style;
+use report::{Length, Style};
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
+use std::sync::OnceLock;
 
 /// How a command ended, when not in an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +55,25 @@ pub(crate) fn data(text: &str) -> anyhow::Result<()> {
         stdout.write_all(b"\n")?;
     }
     Ok(stdout.flush()?)
+}
+
+/// Writes a report of lines, no more of them than anybody reads unless all were asked for.
+pub(crate) fn report(text: String) -> anyhow::Result<()> {
+    data(&length().of_report(text))
+}
+
+/// Whether all of each report was asked for.
+static LENGTH: OnceLock<Length> = OnceLock::new();
+
+/// Sets how long reports are, once.
+pub(crate) fn set_length(length: Length) {
+    // A second time would be a mistake of ours that harms nobody.
+    let _ = LENGTH.set(length);
+}
+
+/// How long reports are.
+pub(crate) fn length() -> Length {
+    LENGTH.get().copied().unwrap_or(Length::Folded)
 }
 
 /// Writes one JSON document.

@@ -15,6 +15,7 @@ mod fact;
 mod fold;
 mod headline;
 mod html;
+mod length;
 mod link_text;
 mod memory_range;
 mod memory_types;
@@ -37,6 +38,7 @@ mod wrap;
 pub use html::{
     benchmark_page, chart_drawing, curve_drawing, page, page_with_benchmark, reproduction_page, toll_page,
 };
+pub use length::{LINES_MAX, Length};
 pub use memory_range::memory_range;
 pub use mtrr_plan::mtrr_plan;
 pub use style::Style;

@@ -11,9 +11,12 @@ use std::fmt;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Advice(Vec<Part>);
 
+/// A part of advice.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Part {
+pub enum Part {
+    /// Words; what stands in backticks there is typed or printed literally.
     Prose(Cow<'static, str>),
+    /// A command to paste.
     Command(Command),
 }
 
@@ -49,6 +52,17 @@ impl Advice {
     /// With a kernel argument of the host's after it, as it stands there.
     pub fn and_argument(self, argument: &str) -> Self {
         self.and_say(shown_argument(argument))
+    }
+
+    /// With text of the host's after it, such as a line of its log: no backtick in it makes a part of it look like
+    /// something to type.
+    pub fn and_text(self, text: &str) -> Self {
+        self.and_say(plain(text).replace('`', "'"))
+    }
+
+    /// Its parts, in their order.
+    pub fn parts(&self) -> impl Iterator<Item = &Part> {
+        self.0.iter()
     }
 
     /// The commands in it, in their order.
@@ -92,13 +106,13 @@ pub(super) fn shown_argument(argument: &str) -> String {
     }
 }
 
-/// Whether a kernel argument can be given to grubby, and be written into `/etc/default/grub`, which a shell reads.
+/// Whether a kernel argument can, quoted, be given to grubby, and be written into `/etc/default/grub`, which a shell reads.
 pub(super) fn is_inert_argument(argument: &str) -> bool {
-    !argument.is_empty() && argument.chars().all(is_inert)
+    !argument.is_empty() && argument.chars().all(|c| is_inert(c) || c == ';')
 }
 
-fn is_inert(c: char) -> bool {
-    c.is_ascii_alphanumeric() || "=,.:_-/@+;".contains(c)
+pub(super) fn is_inert(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "=,.:_-/@+".contains(c)
 }
 
 impl fmt::Display for Advice {

@@ -47,7 +47,7 @@ pub(super) fn run(args: &BenchIova) -> anyhow::Result<Outcome> {
         page.map_or(Ok(()), |path| WholeFile::write(path, report::benchmark_page(&benchmark).as_bytes()));
     match args.json {
         true => output::json(&benchmark)?,
-        false => output::data(&report::benchmark(&benchmark, output::width(), output::style()))?,
+        false => output::report(report::benchmark(&benchmark, output::width(), output::style()))?,
     }
     written?;
     Ok(Outcome::of(failures(&benchmark)))

@@ -6,7 +6,6 @@ use crate::judge::{Advice, Case, Finding, Id, Road, Severity, Verdict, published
 use crate::kernel::{self, Architecture, Effect};
 use crate::{Citation, Cited};
 use escape::shell::Command;
-use escape::terminal::plain;
 use toll::Gain;
 
 const LAZY_RISK: &str = "after an unmap the device can reach the old buffer until the next batch is flushed, up to \
@@ -65,10 +64,9 @@ fn strict_on_fast(host: &Host, adapter: &Adapter, verdict: &Verdict, asked: Opti
 /// The fix at hand: the group's own switch where the kernel has one, else the command line.
 fn remedy(host: &Host, adapter: &Adapter) -> (Advice, Advice) {
     if let Some(at) = &host.log.batching_disallowed {
-        let fix = Advice::say(format!(
-            "the kernel does not batch on a virtual IOMMU ({}); in the guest, ",
-            plain(&at.text)
-        ));
+        let fix = Advice::say("the kernel does not batch on a virtual IOMMU (")
+            .and_text(&at.text)
+            .and_say("); in the guest, ");
         let fix = fix.and(kernel_argument("iommu=pt"));
         return (fix, "`dmesg` shows `iommu: Default domain type: Passthrough` after the reboot".into());
     }

@@ -124,17 +124,18 @@ fn incoherent(
         evidence: evidence(area, effective, mapping),
         fix: Advice::say(dma_api(memory))
             .and_say("; where the area must stay, make it uncachable by MTRR: ")
-            .and_run(Command::new("iotoll").args(&["mtrr", "plan", "--want"]).arg(format!(
-                "{:#x}:{}:uncachable",
-                range.base(),
-                size(range.size_bytes())
-            ))),
+            .and_run(plan(range, "uncachable")),
         risk: "uncachable, the CPUs' accesses take about twenty times as long".to_owned(),
         verify: "a transfer test that compares the data, not only the throughput".into(),
         gain: None,
         predicted: Vec::new(),
         forecast: None,
     }
+}
+
+fn plan(range: PhysRange, kind: &str) -> Command {
+    let wish = format!("{:#x}:{}:{kind}", range.base(), size(range.size_bytes()));
+    Command::new("iotoll").args(&["mtrr", "plan", "--want"]).arg(wish)
 }
 
 /// A size as the planner and the kernel take it.
@@ -224,12 +225,9 @@ fn split(effective: &Effective, area: &MemmapArea) -> Option<Finding> {
             differs.range.base()
         ),
         evidence,
-        fix: format!(
-            "put the area within one register's range, or give it one type: iotoll mtrr plan --want {:#x}:{}:<type>",
-            effective.range.base(),
-            size(effective.range.size_bytes())
-        )
-        .into(),
+        fix: Advice::say("put the area within one register's range, or give it one type: ")
+            .and_run(plan(effective.range, "TYPE"))
+            .and_say(", TYPE being the one that its device needs"),
         risk:
             "changing MTRRs on a running machine changes the type of memory in use: read the plan's warnings"
                 .to_owned(),

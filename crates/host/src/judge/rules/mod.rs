@@ -20,7 +20,6 @@ use crate::facts::iommu::DomainType;
 use crate::facts::{Adapter, Host};
 use crate::kernel::CpuVendor;
 use escape::shell::Command;
-use escape::terminal::plain;
 
 /// All findings, in no particular order.
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
@@ -78,8 +77,11 @@ fn without_word(argument: &str, word: &str) -> Advice {
     if kept.is_empty() || kept.len() == value.split(',').count() {
         return without_kernel_argument(argument);
     }
-    let take =
-        format!("take `{}` out of {} on the kernel command line", plain(word), shown_argument(argument));
+    let take = format!(
+        "take {} out of {} on the kernel command line",
+        shown_argument(word),
+        shown_argument(argument)
+    );
     if !is_inert_argument(argument) {
         return Advice::say(take + BY_HAND);
     }

@@ -1,10 +1,10 @@
 //! Kernel options that don't do what they say.
 
 use crate::facts::Host;
+use crate::judge::advice::is_inert;
 use crate::judge::{Advice, Case, Finding, Id, Severity};
 use crate::kernel::verdict::{TokenVerdict, Verdict};
 use crate::{Citation, Cited};
-use escape::terminal::plain;
 
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     let host = case.host;
@@ -63,6 +63,16 @@ fn refused_by_kernel(host: &Host) -> Vec<Finding> {
         .collect()
 }
 
+/// A suggestion with the argument's own value (`iommu.passthrough=1` for a misspelled name) is typed by whoever reads it.
+fn shown_suggestion(suggestion: &str) -> String {
+    let (argument, rest) = suggestion.split_once(' ').unwrap_or((suggestion, ""));
+    let end = argument.find(|c: char| !is_inert(c)).unwrap_or(argument.len());
+    match end == argument.len() || argument.ends_with(':') {
+        true => suggestion.to_owned(),
+        false => format!("{}… {rest}", &argument[..end]).trim_end().to_owned(),
+    }
+}
+
 fn finding(
     severity: Severity,
     part: &str,
@@ -73,7 +83,8 @@ fn finding(
     let fix = match suggestion {
         Some(suggestion) => Advice::say("replace ")
             .and_argument(part)
-            .and_say(format!(" on the kernel command line: {}", plain(suggestion))),
+            .and_say(" on the kernel command line: ")
+            .and_text(&shown_suggestion(suggestion)),
         None => Advice::say("take ")
             .and_argument(part)
             .and_say(" off the kernel command line: it only misleads readers"),
