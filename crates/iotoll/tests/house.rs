@@ -95,7 +95,8 @@ fn sources(folder: &Path) -> Vec<(String, String)> {
 /// What is written past `output` is written past the sanitizer.
 #[test]
 fn only_output_writes_to_a_terminal() {
-    let ways = ["stdout()", "stderr()", "println!", "print!", "eprint", "set_message(", ".exit()", "Cli::parse()"];
+    let ways =
+        ["io::stdout()", "io::stderr()", "println!", "print!", "eprint", "set_message(", ".exit()", "Cli::parse()"];
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut wrong = Vec::new();
     for (path, text) in sources(&folder).iter().filter(|(path, _)| !path.ends_with("src/output.rs")) {
@@ -114,9 +115,15 @@ fn errors_do_not_say_their_sources() {
             let (words, rest) = text[at..].split_once(")]").unwrap_or_default();
             // Until the next variant's words.
             let variant = rest.split("#[error(").next().unwrap_or_default();
-            let first_field = variant.split_once('{').map_or("", |(_, fields)| fields).split('}').next().unwrap_or_default();
+            let first_field = variant
+                .split_once('{')
+                .map_or("", |(_, fields)| fields)
+                .split('}')
+                .next()
+                .unwrap_or_default();
             let is_tuple = variant.trim_start().split('\n').next().is_some_and(|line| line.contains("(#["));
-            let says_field = words.contains("{source}") && (first_field.contains("source:") || first_field.contains("#[source]"));
+            let says_field = words.contains("{source}")
+                && (first_field.contains("source:") || first_field.contains("#[source]"));
             let says_tuple = is_tuple && words.contains("{0}");
             if says_field || says_tuple {
                 wrong.push(format!("{path}: {words}"));
