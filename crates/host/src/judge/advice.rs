@@ -67,11 +67,13 @@ impl Advice {
 
     /// The commands in it, in their order.
     pub fn commands(&self) -> Vec<&Command> {
-        let command = |part| match part {
-            &Part::Command(ref command) => Some(command),
-            Part::Prose(_) => None,
-        };
-        self.0.iter().filter_map(command).collect()
+        let mut commands = Vec::new();
+        for part in self.parts() {
+            if let Part::Command(command) = part {
+                commands.push(command);
+            }
+        }
+        commands
     }
 
     /// As the fields `fix` and `commands` of a finding.
