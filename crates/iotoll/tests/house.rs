@@ -95,8 +95,16 @@ fn sources(folder: &Path) -> Vec<(String, String)> {
 /// What is written past `output` is written past the sanitizer.
 #[test]
 fn only_output_writes_to_a_terminal() {
-    let ways =
-        ["io::stdout()", "io::stderr()", "println!", "print!", "eprint", "set_message(", ".exit()", "Cli::parse()"];
+    let ways = [
+        "io::stdout()",
+        "io::stderr()",
+        "println!",
+        "print!",
+        "eprint",
+        "set_message(",
+        ".exit()",
+        "Cli::parse()",
+    ];
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut wrong = Vec::new();
     for (path, text) in sources(&folder).iter().filter(|(path, _)| !path.ends_with("src/output.rs")) {
