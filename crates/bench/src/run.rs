@@ -32,7 +32,7 @@ pub enum RunError {
     #[error(transparent)]
     Baseline(#[from] UnknownContestant),
     /// An allocator that is none.
-    #[error("{contestant} is no allocator: {source}")]
+    #[error("{contestant} is no allocator")]
     Check {
         /// Its name.
         contestant: String,

@@ -20,7 +20,7 @@ pub(crate) fn run(args: &Capture) -> anyhow::Result<Outcome> {
     // With it goes a line about progress.
     drop(tree);
     match args.output.as_os_str() == "-" {
-        true => std::io::stdout().lock().write_all(&archive)?,
+        true => output::bytes()?.write_all(&archive)?,
         false => WholeFile::write_private(&args.output, &archive)?,
     }
     output::say(&format!(

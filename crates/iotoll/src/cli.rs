@@ -23,11 +23,15 @@ what stays unseen without it is said.";
 
 /// What toll does every I/O pay between a PCIe adapter and host memory, and how to stop paying it.
 #[derive(Debug, Parser)]
-#[command(name = "iotoll", version, about, after_help = AFTER_HELP, propagate_version = true)]
+#[command(name = "iotoll", bin_name = "iotoll", version, about, after_help = AFTER_HELP, propagate_version = true)]
 pub(crate) struct Cli {
     /// What to do; everything at once for this host if absent
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
+
+    /// Reports of any length: at most 1,900 lines are shown without it
+    #[arg(long, global = true)]
+    pub(crate) full: bool,
 }
 
 #[derive(Debug, Subcommand)]

@@ -25,11 +25,11 @@ pub(crate) fn run() -> anyhow::Result<Outcome> {
     let host = Host::read(&Tree::live());
     let areas = areas::forecasts(&host)?;
     let inspection = Inspection::on(host, Basis { areas: &areas, ..Basis::default() });
-    output::data(&report::inspection(&inspection, output::width(), output::style()))?;
+    output::data(&report::inspection(&inspection, output::width(), output::style(), output::length()))?;
     // What was found is said already: that nothing could be measured takes nothing away.
     let page = match short() {
         Ok(benchmark) => {
-            output::data(&report::benchmark_brief(&benchmark, output::width(), output::style()))?;
+            output::report(report::benchmark_brief(&benchmark, output::width(), output::style()))?;
             report::page_with_benchmark(&inspection, &benchmark, made_by())
         }
         Err(why) => {

@@ -34,7 +34,12 @@ pub(crate) fn run(args: &Inspect) -> anyhow::Result<Outcome> {
             let path = args.from.as_deref().map_or("/".to_owned(), |path| path.display().to_string());
             output::json(&Document::new(&inspection, &path, only))?;
         }
-        (false, None) => output::data(&report::inspection(&inspection, output::width(), output::style()))?,
+        (false, None) => output::data(&report::inspection(
+            &inspection,
+            output::width(),
+            output::style(),
+            output::length(),
+        ))?,
         (false, Some(address)) => output::data(&one(&inspection, address)?)?,
     }
     let concerns =
@@ -73,7 +78,7 @@ fn known(inspection: &Inspection, address: Bdf) -> anyhow::Result<()> {
 
 fn one(inspection: &Inspection, address: Bdf) -> anyhow::Result<String> {
     known(inspection, address)?;
-    report::adapter(inspection, address, output::width(), output::style())
+    report::adapter(inspection, address, output::width(), output::style(), output::length())
         .with_context(|| format!("no adapter {address}"))
 }
 
@@ -89,7 +94,7 @@ fn memory_type(host: &Host, range: PhysRange, json: bool) -> anyhow::Result<Outc
     let effective = memory.effective(range);
     match json {
         true => output::json(&Range { schema: "iotoll.range/1", effective: &effective })?,
-        false => output::data(&report::memory_range(&effective, output::width()))?,
+        false => output::report(report::memory_range(&effective, output::width()))?,
     }
     for doubt in &doubts {
         output::say(&format!("may be wrong: {doubt}"));

@@ -28,15 +28,20 @@ mod source;
 #[cfg(feature = "sweep")]
 mod sweep;
 mod tolls;
+mod usage;
 mod whole_file;
 
-use clap::Parser;
-use cli::{Cli, Command, Mtrr};
+use cli::{Command, Mtrr};
 use output::Outcome;
+use report::Length;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match usage::arguments() {
+        Ok(cli) => cli,
+        Err(status) => return status,
+    };
+    output::set_length(if cli.full { Length::Full } else { Length::Folded });
     let outcome = match cli.command {
         None => everything::run(),
         Some(Command::Inspect(args)) => inspect::run(&args),
@@ -61,7 +66,7 @@ fn main() -> ExitCode {
         Ok(Outcome::Findings) => ExitCode::from(1),
         Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            output::say(&format!("iotoll: {error:#}"));
+            output::complain(&error);
             ExitCode::from(2)
         }
     }

@@ -131,7 +131,7 @@ fn show(
     if args.json {
         output::json(&Document { schema: "iotoll.model/1", made_by: made_by(), file, answer })?;
     } else {
-        output::data(&words())?;
+        output::report(words())?;
     }
     Ok(Outcome::Fine)
 }

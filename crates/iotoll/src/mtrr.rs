@@ -30,7 +30,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             plan: &plan,
         })?,
         (false, true) => output::data(&plan.script())?,
-        (false, false) => output::data(&report::mtrr_plan(&plan, &machine, &evidence, output::width()))?,
+        (false, false) => output::report(report::mtrr_plan(&plan, &machine, &evidence, output::width()))?,
     }
     Ok(Outcome::Fine)
 }

@@ -1,11 +1,15 @@
-//! The one way out: data to standard output, talk to standard error, what the terminal can show, and
-//! how a command ended.
+//! The one way out: data to standard output, talk to standard error, what the terminal can show, and how a command
+//! ended. Nothing else of the program writes to a terminal (test `house`), so that what files and arguments hold is
+//! shown here and never obeyed.
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
+use escape::terminal;
 use host::Host;
-use report::Style;
+use indicatif::ProgressBar;
+use report::{Length, Style};
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
+use std::sync::OnceLock;
 
 /// How a command ended, when not in an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,24 +54,69 @@ pub(crate) fn style() -> Style {
     }
 }
 
-/// Writes data.
+/// Writes text: a report with its colours, or a document.
 pub(crate) fn data(text: &str) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();
-    stdout.write_all(text.as_bytes())?;
+    stdout.write_all(terminal::screen(text).as_bytes())?;
     if !text.ends_with('\n') {
         stdout.write_all(b"\n")?;
     }
     Ok(stdout.flush()?)
 }
 
-/// Writes one JSON document.
-pub(crate) fn json(document: &impl Serialize) -> anyhow::Result<()> {
-    data(&serde_json::to_string_pretty(document).context("can't write the document as JSON")?)
+/// Writes a report of lines, no more of them than anybody reads unless all were asked for.
+pub(crate) fn report(text: String) -> anyhow::Result<()> {
+    data(&length().of_report(text))
 }
 
-/// Talks to whoever started the command. If nobody listens, nothing is lost.
+/// Whether all of each report was asked for.
+static LENGTH: OnceLock<Length> = OnceLock::new();
+
+/// Sets how long reports are, once.
+pub(crate) fn set_length(length: Length) {
+    // A second time would be a mistake of ours that harms nobody.
+    let _ = LENGTH.set(length);
+}
+
+/// How long reports are.
+pub(crate) fn length() -> Length {
+    LENGTH.get().copied().unwrap_or(Length::Folded)
+}
+
+/// Writes one JSON document.
+pub(crate) fn json(document: &impl Serialize) -> anyhow::Result<()> {
+    let text = serde_json::to_string_pretty(document).context("can't write the document as JSON")?;
+    data(&escape::json::ascii_controls(&text))
+}
+
+/// Standard output for bytes that are no text, which a terminal would obey.
+pub(crate) fn bytes() -> anyhow::Result<io::StdoutLock<'static>> {
+    let stdout = io::stdout();
+    ensure!(
+        !stdout.is_terminal(),
+        "standard output is a terminal, and what would be written is no text; expected -o FILE, or a pipe as in `| hexdump -C`"
+    );
+    Ok(stdout.lock())
+}
+
+/// Talks to whoever started the command, in one line. If nobody listens, nothing is lost.
 pub(crate) fn say(words: &str) {
-    let _ = writeln!(anstream::stderr(), "{words}");
+    let _ = writeln!(io::stderr(), "{}", terminal::plain(words));
+}
+
+/// The same with a report of several lines.
+pub(crate) fn say_report(report: &str) {
+    let _ = writeln!(io::stderr(), "{}", terminal::screen(report));
+}
+
+/// Says why something failed: each cause once, in one line.
+pub(crate) fn complain(error: &anyhow::Error) {
+    say(&format!("iotoll: {error:#}"));
+}
+
+/// Shows what a bar is about.
+pub(crate) fn show_progress(bar: &ProgressBar, what: &str) {
+    bar.set_message(terminal::plain(what));
 }
 
 /// A reader that closes the pipe early has seen enough: no error.

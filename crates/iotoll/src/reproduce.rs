@@ -30,7 +30,7 @@ pub(crate) fn run(args: &Reproduce) -> anyhow::Result<Outcome> {
     } else {
         let shown =
             reproductions.iter().map(|one| report::reproduction(one, output::width(), output::style()));
-        output::data(&shown.collect::<Vec<_>>().join("\n"))?;
+        output::report(shown.collect::<Vec<_>>().join("\n"))?;
     }
     Ok(Outcome::of(reproductions.iter().map(Reproduction::misses).sum()))
 }

@@ -234,7 +234,7 @@ fn prices_that_are_none_are_errors_that_name_the_file_and_the_field() {
         assert!(error.contains("mine.toml") && error.contains(words), "{error}");
     };
     let good = fs::read_to_string(made_up_prices("ppc")).unwrap();
-    check(b"platform", "line 1");
+    check(b"platform", ":1: ");
     check(&[0xa5; 300], "stream did not contain valid UTF-8");
     check(good.replace("0.25", "nan").as_bytes(), "instruction_ns.value is NaN; expected a number");
     check(good.replace("1000", "-1").as_bytes(), "event_ns.hypercalls.value is -1; expected a number");

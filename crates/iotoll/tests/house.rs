@@ -7,20 +7,21 @@ use std::{collections::BTreeMap, fs, path::Path};
 /// The crates, lowest first, each with those of ours that it may use. A crate missing here fails the
 /// test: a new room needs its place on the map.
 const MAY_USE: &[(&str, &[&str])] = &[
+    ("escape", &[]),
     ("toll", &[]),
     ("iova", &[]),
     ("des", &[]),
     ("ddw", &[]),
     ("dma", &["iova", "ddw"]),
-    ("nvme", &["dma"]),
-    ("host", &["toll", "ddw"]),
+    ("nvme", &["escape", "dma"]),
+    ("host", &["escape", "toll", "ddw"]),
     ("bench", &["toll", "iova", "dma", "nvme"]),
     ("model", &["toll", "iova", "ddw", "dma", "des", "host"]),
-    ("report", &["toll", "host", "bench", "model"]),
+    ("report", &["escape", "toll", "host", "bench", "model"]),
     ("lab-plugin", &[]),
     ("lab-guest", &["dma", "nvme"]),
     ("lab", &["toll"]),
-    ("iotoll", &["toll", "host", "dma", "nvme", "bench", "model", "report", "lab"]),
+    ("iotoll", &["escape", "toll", "host", "dma", "nvme", "bench", "model", "report", "lab"]),
 ];
 
 /// Libraries that only some crates may know.
@@ -76,6 +77,68 @@ fn folders_are_named_for_their_crates() {
     for (folder, manifest) in manifests() {
         assert_eq!(manifest["package"]["name"].as_str().unwrap(), folder);
     }
+}
+
+/// Sources of crates with their paths.
+fn sources(folder: &Path) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        if entry.is_dir() {
+            found.extend(sources(&entry));
+        } else if entry.extension().is_some_and(|end| end == "rs") {
+            found.push((entry.display().to_string(), fs::read_to_string(&entry).unwrap()));
+        }
+    }
+    found
+}
+
+/// What is written past `output` is written past the sanitizer.
+#[test]
+fn only_output_writes_to_a_terminal() {
+    let ways = [
+        "io::stdout()",
+        "io::stderr()",
+        "println!",
+        "print!",
+        "eprint",
+        "set_message(",
+        ".exit()",
+        "Cli::parse()",
+    ];
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut wrong = Vec::new();
+    for (path, text) in sources(&folder).iter().filter(|(path, _)| !path.ends_with("src/output.rs")) {
+        wrong.extend(ways.iter().filter(|way| text.contains(**way)).map(|way| format!("{path}: {way}")));
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// A cause that an error's own words hold is printed twice, since causes are printed after it.
+#[test]
+fn errors_do_not_say_their_sources() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut wrong = Vec::new();
+    for (path, text) in manifests().keys().flat_map(|name| sources(&crates.join(name).join("src"))) {
+        for (at, _) in text.match_indices("#[error(") {
+            let (words, rest) = text[at..].split_once(")]").unwrap_or_default();
+            // Until the next variant's words.
+            let variant = rest.split("#[error(").next().unwrap_or_default();
+            let first_field = variant
+                .split_once('{')
+                .map_or("", |(_, fields)| fields)
+                .split('}')
+                .next()
+                .unwrap_or_default();
+            let is_tuple = variant.trim_start().split('\n').next().is_some_and(|line| line.contains("(#["));
+            let says_field = words.contains("{source}")
+                && (first_field.contains("source:") || first_field.contains("#[source]"));
+            let says_tuple = is_tuple && words.contains("{0}");
+            if says_field || says_tuple {
+                wrong.push(format!("{path}: {words}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 #[test]

@@ -226,7 +226,7 @@ fn a_plan_that_is_none_is_exit_two_before_anything_is_made() {
     check("[8, 16]", "[]", "axes.\"iommu.entries\" is empty");
     check("\"iommu.entries\"", "\"iommu.entrys\"", "unknown field `entrys`");
     check("\"write\"", "\"erase\"", "unknown variant `erase`");
-    check("what =", "what", "TOML parse error");
+    check("what =", "what", "small.toml:4: key with no value, expected `=`");
     let bad_shard = sweep(&plan, &out, &["--shard", "3/3"]).output().unwrap();
     assert_eq!(bad_shard.status.code(), Some(2));
     assert!(text(&bad_shard.stderr).contains("I from 0 to N - 1"));

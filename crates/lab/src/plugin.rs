@@ -56,7 +56,7 @@ pub enum PluginError {
         build: String,
     },
     /// The file can't be read.
-    #[error("can't read the plugin {path}: {source}")]
+    #[error("can't read the plugin {path}")]
     Read {
         /// The file.
         path: PathBuf,
@@ -102,7 +102,7 @@ pub enum PluginError {
 #[derive(Debug, thiserror::Error)]
 pub enum Flaw {
     /// Not an object file, or a broken one.
-    #[error("expected a shared library: {0}")]
+    #[error("expected a shared library")]
     Object(#[from] object::Error),
     /// A library of some other kind.
     #[error("expected it to export {SYMBOL}")]

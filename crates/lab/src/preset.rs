@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-use toll::Road;
+use toll::{Road, TomlProblem, TomlText};
 
 const BUILT_IN: &str = include_str!("../../../data/lab/presets.toml");
 /// More than any file of presets has.
@@ -124,12 +124,13 @@ pub enum PresetError {
         source: std::io::Error,
     },
     /// It is not what it should be.
-    #[error("{path}: {problem}")]
-    Syntax {
+    #[error(transparent)]
+    Syntax(#[from] TomlProblem),
+    /// It is larger than presets are.
+    #[error("{path}: larger than {} MiB, expected presets", FILE_BYTES_MAX >> 20)]
+    TooLarge {
         /// The file.
         path: String,
-        /// The place, and what was expected.
-        problem: String,
     },
     /// There is none of that name.
     #[error("no preset `{name}`; `iotoll lab list` names them, the nearest is `{nearest}`")]
@@ -159,8 +160,7 @@ impl Presets {
                 File::open(path).and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text));
             let read = read.map_err(|source| PresetError::Read { path: shown.clone(), source })?;
             if read as u64 > FILE_BYTES_MAX {
-                let problem = format!("larger than {} MiB, expected presets", FILE_BYTES_MAX >> 20);
-                return Err(PresetError::Syntax { path: shown, problem });
+                return Err(PresetError::TooLarge { path: shown });
             }
             presets.0.extend(Self::read(&text, &shown)?.0);
         }
@@ -172,11 +172,7 @@ impl Presets {
     /// # Errors
     /// [`PresetError::Syntax`] naming the file and the place.
     pub fn read(text: &str, file: &str) -> Result<Self, PresetError> {
-        let syntax = |why: toml::de::Error| PresetError::Syntax {
-            path: file.to_owned(),
-            problem: why.to_string().trim_end().to_owned(),
-        };
-        let mut presets: BTreeMap<String, Preset> = toml::from_str(text).map_err(syntax)?;
+        let mut presets: BTreeMap<String, Preset> = TomlText::new(text, file).read()?;
         for (name, preset) in &mut presets {
             preset.name.clone_from(name);
         }

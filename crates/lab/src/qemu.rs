@@ -24,7 +24,7 @@ pub enum QemuError {
         package: &'static str,
     },
     /// It can't be started, or a file of the run not be made.
-    #[error("{what}: {source}")]
+    #[error("{what}")]
     Io {
         /// What was tried.
         what: String,

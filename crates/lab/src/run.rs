@@ -32,7 +32,7 @@ const SYMBOLS_BYTES: u64 = 32 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// A file of the run can't be made or read.
-    #[error("{what}: {source}")]
+    #[error("{what}")]
     Io {
         /// What was tried.
         what: String,

@@ -7,6 +7,7 @@ use crate::memory_type::MemoryExperiment;
 use crate::network::HostsExperiment;
 use crate::storage::StorageExperiment;
 use crate::user_file::ExperimentError;
+use toll::TomlText;
 
 /// What a file describes.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,8 +32,7 @@ impl Description {
     /// # Errors
     /// [`ExperimentError`]
     pub fn read(text: &str, file: &str) -> Result<Self, ExperimentError> {
-        let form = |source| ExperimentError::Form { file: file.to_owned(), source };
-        let table: toml::Table = toml::from_str(text).map_err(form)?;
+        let table: toml::Table = TomlText::new(text, file).read()?;
         if table.contains_key("client") {
             return HostsExperiment::read(text, file).map(Box::new).map(Self::Hosts);
         }

@@ -3,23 +3,21 @@
 use crate::link::Link;
 use serde::de::DeserializeOwned;
 use std::borrow::Cow;
+use toll::{TomlProblem, TomlText};
 
 /// What is wrong with a file.
 #[derive(Debug, thiserror::Error)]
 pub enum ExperimentError {
     /// It is not of this form.
-    #[error("{file}")]
-    Form {
-        /// The file.
-        file: String,
-        /// Where and what.
-        source: toml::de::Error,
-    },
+    #[error(transparent)]
+    Form(#[from] TomlProblem),
     /// A value that no machine has.
-    #[error("{file}: {field} is {value}; expected {expected}")]
+    #[error("{file}:{line}: {field} is {value}; expected {expected}")]
     Value {
         /// The file.
         file: String,
+        /// The line, from 1.
+        line: usize,
         /// Which value.
         field: Cow<'static, str>,
         /// What it is.
@@ -38,13 +36,10 @@ pub(crate) fn read<T: DeserializeOwned>(
     file: &str,
     wrong: impl Fn(&T) -> Option<Wrong>,
 ) -> Result<T, ExperimentError> {
-    let form = |source| ExperimentError::Form { file: file.to_owned(), source };
-    let read: T = toml::from_str(text).map_err(form)?;
+    let read: T = TomlText::new(text, file).read()?;
     match wrong(&read) {
         None => Ok(read),
-        Some(Wrong { field, value, expected }) => {
-            Err(ExperimentError::Value { file: file.to_owned(), field, value, expected })
-        }
+        Some(wrong) => Err(wrong.at(text, file)),
     }
 }
 
@@ -60,6 +55,13 @@ pub(crate) struct Wrong {
 }
 
 impl Wrong {
+    /// As the error of a file, with the line of the field.
+    pub(crate) fn at(self, text: &str, file: &str) -> ExperimentError {
+        let Self { field, value, expected } = self;
+        let line = TomlText::new(text, file).line_of_value(&field, &value);
+        ExperimentError::Value { file: file.to_owned(), line, field, value, expected }
+    }
+
     pub(crate) fn unless(
         holds: bool,
         field: &'static str,

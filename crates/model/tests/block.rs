@@ -363,7 +363,10 @@ fn what_no_host_has_is_told_with_its_place() {
             Err(error) => chain(&error),
             Ok(experiment) => chain(&experiment.setup().unwrap_err()),
         };
-        assert_eq!(told, format!("x.toml{expected}"));
+        // The line of what was changed.
+        let line = FILE.split(from).next().unwrap_or_default().matches('\n').count() + 1;
+        let place = if expected.starts_with(": ") { format!(":{line}") } else { String::new() };
+        assert_eq!(told, format!("x.toml{place}{expected}"));
     };
     check("queues = 32", "queues = 0", ": adapter.queues is 0; expected 1 to 65535");
     check("lanes = 4", "lanes = 0", ": adapter.link.lanes is 0; expected 1 to 32");

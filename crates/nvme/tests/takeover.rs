@@ -108,9 +108,9 @@ fn without_consent_it_is_told_what_would_be_done() {
     let told = refusal.to_string().replace(tree.folder.path().to_str().unwrap(), "");
     let device = format!("/sys/bus/pci/devices/{ADDRESS}");
     let expected = format!(
-        "{ADDRESS} belongs to the kernel's driver (nvme); `--take` lets it be taken for as long as this runs:\n  \
-         echo \"vfio-pci\" > {device}/driver_override\n  echo \"{ADDRESS}\" > /sys/bus/pci/drivers/nvme/unbind\n  \
-         echo \"{ADDRESS}\" > /sys/bus/pci/drivers_probe"
+        "{ADDRESS} belongs to the kernel's driver (nvme); `--take` lets it be taken for as long as this runs, as this does: \
+         echo vfio-pci > {device}/driver_override && echo {ADDRESS} > /sys/bus/pci/drivers/nvme/unbind && \
+         echo {ADDRESS} > /sys/bus/pci/drivers_probe"
     );
     assert_eq!(told, expected);
 }

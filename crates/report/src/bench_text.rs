@@ -1,8 +1,8 @@
 //! A benchmark's figures in words, the same on terminals and pages.
 
-use crate::plain::plain;
 use crate::quantity;
 use bench::{Benchmark, Case, Entry, Measured, Scenario, Summary};
+use escape::terminal::plain;
 pub(crate) use toll::{figure, time};
 
 /// A number of threads.

@@ -1,6 +1,6 @@
 //! A named fact, as every layout shows it.
 
-use crate::plain::plain;
+use escape::terminal::plain;
 use host::{Citation, Cited};
 
 /// What is known. `Absent` and `Unknown` are different answers and never look alike.

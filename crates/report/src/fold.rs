@@ -1,6 +1,6 @@
 //! The same finding on several adapters, told once.
 
-use crate::plain::plain;
+use escape::terminal::plain;
 use host::Bdf;
 use host::judge::{Finding, Prediction};
 use std::collections::HashMap;
@@ -48,7 +48,7 @@ pub(crate) fn fold<'i>(findings: impl IntoIterator<Item = &'i Finding>) -> Vec<F
     let mut places = HashMap::new();
     for finding in findings {
         let text = |text: &str| blanked(text, finding.address);
-        let key = (finding.id, finding.severity, text(&finding.what), text(&finding.fix));
+        let key = (finding.id, finding.severity, text(&finding.what), text(&finding.fix.to_string()));
         let next = folded.len();
         let place = *places.entry(key).or_insert(next);
         match folded.get_mut(place) {
@@ -150,9 +150,9 @@ mod tests {
             address: address.parse().ok(),
             what: "every unmap waits".to_owned(),
             evidence: Vec::new(),
-            fix: fix.to_owned(),
+            fix: fix.to_owned().into(),
             risk: String::new(),
-            verify: String::new(),
+            verify: "".into(),
             gain: None,
             predicted: Vec::new(),
             forecast: None,

@@ -1,7 +1,7 @@
 //! The verdict in one sentence.
 
-use crate::plain::plain;
 use crate::{batch, quantity, row::Row};
+use escape::terminal::plain;
 use host::Host;
 use host::judge::{Finding, Inspection, Road, Severity};
 

@@ -13,16 +13,22 @@ pub use reproduction::{chart_drawing, curve_drawing, reproduction_page};
 pub use tolls::toll_page;
 
 use crate::fact::{Fact, Section, Value};
-use crate::plain::plain;
+use crate::length::MORE_IN_JSON;
 use crate::row::Row;
 use crate::{batch, headline, memory_types, quantity, row, summary, svg, topology};
 use ::bench::Benchmark;
 use document::document;
+use escape::terminal::plain;
 use host::Host;
 use host::facts::numa::Node;
 use host::judge::Inspection;
 use host::tree::Reach;
 use maud::{Markup, html};
+
+/// Facts of a list.
+const FACTS_MAX: usize = 1_000;
+/// Sources that were not seen.
+const UNSEEN_MAX: usize = 1_000;
 
 /// The page of a host; `made_by` names the program and its version.
 pub fn page(inspection: &Inspection, made_by: &str) -> String {
@@ -112,12 +118,21 @@ fn node(node: &Node) -> Fact {
 fn definitions(facts: &[Fact]) -> Markup {
     html! {
         dl {
-            @for fact in facts {
+            @for fact in facts.iter().take(FACTS_MAX) {
                 div {
                     dt { (fact.label) }
                     dd title=[fact.at.as_ref().map(|at| plain(&at.to_string()))] { (value(&fact.value)) }
                 }
             }
+        }
+    }
+}
+
+/// How many more there are than the page has.
+fn more(count: usize, shown_max: usize, of_what: &str) -> Markup {
+    html! {
+        @if count > shown_max {
+            p.remark { "And " (quantity::count(count - shown_max, of_what)) ": " (MORE_IN_JSON) "." }
         }
     }
 }
@@ -195,11 +210,12 @@ fn unseen(host: &Host) -> Markup {
                     caption { "What could not be read, and what would show it" }
                     thead { tr { th scope="col" { "not known" } th scope="col" { "because" } th scope="col" { "would show it" } } }
                     tbody {
-                        @for one in &host.unseen {
+                        @for one in host.unseen.iter().take(UNSEEN_MAX) {
                             tr { td { (plain(&one.what)) } td { (plain(&one.why)) } td { (plain(&one.remedy)) } }
                         }
                     }
                 }
+                (more(host.unseen.len(), UNSEEN_MAX, "more source"))
             }
         }
     }

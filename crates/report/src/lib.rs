@@ -4,8 +4,8 @@
 //! `fold`, `outlook`, `sheet`, `topology`; for toll sheets `platform`, `toll_text`); `terminal` and `html` only lay it out. Nothing here opens a file or
 //! draws a conclusion: the facts and verdicts are `host`'s.
 //!
-//! Text that comes from a host is hostile until shown otherwise: the module `plain` takes control
-//! characters out of it before a terminal sees them, and maud escapes it for HTML.
+//! Text that comes from a host is hostile until shown otherwise: `escape::terminal::plain` takes control characters
+//! out of it before it is painted, and maud escapes it for HTML.
 
 mod bars;
 mod batch;
@@ -15,12 +15,12 @@ mod fact;
 mod fold;
 mod headline;
 mod html;
+mod length;
 mod link_text;
 mod memory_range;
 mod memory_types;
 mod mtrr_plan;
 mod outlook;
-mod plain;
 mod platform;
 mod plot;
 mod quantity;
@@ -38,6 +38,7 @@ mod wrap;
 pub use html::{
     benchmark_page, chart_drawing, curve_drawing, page, page_with_benchmark, reproduction_page, toll_page,
 };
+pub use length::{LINES_MAX, Length};
 pub use memory_range::memory_range;
 pub use mtrr_plan::mtrr_plan;
 pub use style::Style;

@@ -1,8 +1,8 @@
 //! The memory type of a physical range, as text.
 
-use crate::plain::plain;
 use crate::quantity;
 use crate::wrap::wrap;
+use escape::terminal::plain;
 use host::memory::effective::{Answer, Effective, Mapping, Reason};
 use std::fmt::Write;
 

@@ -1,8 +1,9 @@
 //! A plan of MTRR changes, as text.
 
 use crate::wrap::wrap;
+use escape::shell::Command;
 use host::memory::mtrr::print_table;
-use host::memory::plan::{Harm, Machine, Plan, PlannedStep};
+use host::memory::plan::{Harm, Machine, Plan, PlannedStep, Step};
 use std::fmt::Write;
 use toll::Evidence;
 
@@ -22,7 +23,7 @@ pub fn mtrr_plan(plan: &Plan, machine: &Machine, registers_evidence: &Evidence, 
     section(&mut text, "Table after, as predicted", &print_table(plan.after(), plan.layout));
     let _ = writeln!(text, "\nThe way back:");
     plan.undo().iter().for_each(|step| {
-        let _ = writeln!(text, "  echo \"{step}\" > /proc/mtrr");
+        let _ = writeln!(text, "  {}", write(step));
     });
     text.push('\n');
     let assumptions = format!(
@@ -46,6 +47,10 @@ pub fn mtrr_plan(plan: &Plan, machine: &Machine, registers_evidence: &Evidence, 
     text
 }
 
+fn write(step: &Step) -> Command {
+    Command::write(step.to_string(), "/proc/mtrr")
+}
+
 fn section(text: &mut String, title: &str, table: &str) {
     let _ = writeln!(text, "{title}:");
     table.lines().for_each(|line| {
@@ -55,7 +60,7 @@ fn section(text: &mut String, title: &str, table: &str) {
 
 fn planned(text: &mut String, number: usize, step: &PlannedStep, width: usize) {
     const INDENT: &str = "       ";
-    let _ = writeln!(text, "  {number:2}.  echo \"{}\" > /proc/mtrr    # reg{:02}", step.step, step.register);
+    let _ = writeln!(text, "  {number:2}.  {}    # reg{:02}", write(&step.step), step.register);
     for transient in &step.transients {
         for line in wrap(&transient.to_string(), width.saturating_sub(INDENT.len())) {
             let _ = writeln!(text, "{INDENT}{line}");

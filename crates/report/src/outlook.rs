@@ -100,6 +100,6 @@ pub(crate) fn legend<'o>(outlooks: impl IntoIterator<Item = &'o Outlook>, left_o
     format!(
         "What an I/O takes of a CPU: counted on emulated machines, at the prices of {}. None of it was measured here; the \
          findings say what each price rests on.{without}{more}",
-        crate::plain::plain(&platforms.join(" and "))
+        escape::terminal::plain(&platforms.join(" and "))
     )
 }

@@ -1,6 +1,6 @@
 //! Toll sheets side by side: what one workload pays on each road of a machine and kernel.
 
-use crate::plain::plain;
+use escape::terminal::plain;
 use std::collections::BTreeMap;
 use toll::{Difference, Event, Road, Toll, TollSheet, toll_over, untranslated};
 

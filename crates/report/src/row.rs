@@ -1,6 +1,7 @@
 //! An adapter in one line.
 
-use crate::{cost, link_text, plain::plain};
+use crate::{cost, link_text};
+use escape::terminal::plain;
 use host::Bdf;
 use host::facts::Adapter;
 use host::facts::adapter::Interface;

@@ -1,8 +1,8 @@
 //! The host in a few lines.
 
 use crate::fact::Fact;
-use crate::plain::plain;
 use crate::quantity;
+use escape::terminal::plain;
 use host::Host;
 use host::facts::iommu::Kind;
 use host::facts::numa::Node;

@@ -40,20 +40,28 @@ pub use toll_sheet::toll_sheet;
 pub use toll_table::toll_table;
 
 use crate::fact::{Fact, Section, Value};
-use crate::plain::plain;
+use crate::length::Length;
 use crate::style::{Ink, Style};
 use crate::{batch, cost, headline, memory_types, quantity, row, sheet, summary};
+use escape::terminal::plain;
 use host::Bdf;
 use host::facts::Unseen;
 use host::judge::{Inspection, Verdict};
 use page::Page;
 
+/// Rows of the table of adapters.
+const BATCHES_MAX: usize = 200;
+/// Sources that were not seen.
+const UNSEEN_MAX: usize = 50;
+/// Facts of a section.
+const FACTS_MAX: usize = 100;
+
 /// A whole host: what it is, the road of each adapter, what was found, what was not seen.
 ///
 /// Lines are at most `width` columns wide, as long as that is 60 or more.
-pub fn inspection(inspection: &Inspection, width: usize, style: Style) -> String {
+pub fn inspection(inspection: &Inspection, width: usize, style: Style, length: Length) -> String {
     let rows = row::rows(inspection);
-    let mut page = Page::new(width, style);
+    let mut page = Page::new(width, style).of_length(length);
     page.title(&capitalised(&headline::sentence(&rows, inspection)));
     for fact in summary::facts(&inspection.host) {
         page.fact(&fact, 9);
@@ -65,13 +73,19 @@ pub fn inspection(inspection: &Inspection, width: usize, style: Style) -> String
     outlook::show(&mut page, &inspection.outlooks);
     findings::show(&mut page, &inspection.findings);
     unseen(&mut page, &inspection.host.unseen);
-    page.done()
+    length.of_report(page.done())
 }
 
 /// One adapter in full; `None` if there is none at this address.
-pub fn adapter(inspection: &Inspection, address: Bdf, width: usize, style: Style) -> Option<String> {
+pub fn adapter(
+    inspection: &Inspection,
+    address: Bdf,
+    width: usize,
+    style: Style,
+    length: Length,
+) -> Option<String> {
     let sections = sheet::sections(inspection, address)?;
-    let mut page = Page::new(width, style);
+    let mut page = Page::new(width, style).of_length(length);
     let (adapter, verdict) = inspection.adapters().find(|(one, _)| one.function.address == address)?;
     let device = adapter.names.device.as_deref().unwrap_or("no name known");
     page.title(&format!("{address} · {}", plain(device)));
@@ -86,7 +100,7 @@ pub fn adapter(inspection: &Inspection, address: Bdf, width: usize, style: Style
     let own = inspection.findings.iter().filter(|finding| finding.address == Some(address));
     findings::show(&mut page, own);
     unseen(&mut page, inspection.host.unseen.iter().filter(|one| one.decisive));
-    Some(page.done())
+    Some(length.of_report(page.done()))
 }
 
 fn toll(page: &mut Page, verdict: &Verdict) {
@@ -97,16 +111,20 @@ fn toll(page: &mut Page, verdict: &Verdict) {
 fn section(page: &mut Page, section: &Section) {
     page.heading(section.title);
     let widest = section.facts.iter().map(|fact| fact.label.chars().count()).max().unwrap_or(0);
-    for fact in &section.facts {
+    let shown = page.length.shown(section.facts.len(), FACTS_MAX);
+    for fact in &section.facts[..shown] {
         page.fact(fact, widest + 2);
     }
+    page.more(section.facts.len() - shown, "more fact", 2);
 }
 
 fn adapters(page: &mut Page, inspection: &Inspection, rows: &[row::Row]) {
     page.heading("Adapters by road, worst first");
     let batches = batch::batches(rows);
     if !batches.is_empty() {
-        table::show(page, &batches);
+        let shown = page.length.shown(batches.len(), BATCHES_MAX);
+        table::show(page, &batches[..shown]);
+        page.more(batches.len() - shown, "more kind of adapter", 2);
         page.blank();
     }
     for (road, count) in batch::roads(rows) {
@@ -128,16 +146,18 @@ fn adapters(page: &mut Page, inspection: &Inspection, rows: &[row::Row]) {
 }
 
 fn unseen<'i>(page: &mut Page, unseen: impl IntoIterator<Item = &'i Unseen>) {
-    let mut unseen = unseen.into_iter().peekable();
-    if unseen.peek().is_none() {
+    let unseen: Vec<&Unseen> = unseen.into_iter().collect();
+    if unseen.is_empty() {
         return;
     }
     page.heading("Not seen");
-    for one in unseen {
+    let shown = page.length.shown(unseen.len(), UNSEEN_MAX);
+    for one in &unseen[..shown] {
         page.item("- ", &plain(&one.what), 0);
         page.fact(&Fact::known("  why", &one.why), 11);
         page.fact(&Fact::known("  to see", &one.remedy), 11);
     }
+    page.more(unseen.len() - shown, "more source", 0);
 }
 
 fn capitalised(sentence: &str) -> String {

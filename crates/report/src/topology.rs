@@ -6,9 +6,9 @@
 
 use crate::batch::SINGLE_MAX;
 use crate::link_text;
-use crate::plain::plain;
 use crate::quantity;
 use crate::row::Row;
+use escape::terminal::plain;
 use host::judge::{Road, Severity};
 use host::pci::{Hop, PortType};
 use host::{Bdf, Host};

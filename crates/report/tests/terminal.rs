@@ -4,7 +4,7 @@
 
 mod support;
 
-use report::Style;
+use report::{Length, Style};
 use support::{CAPTURES, capture, crowd};
 use unicode_width::UnicodeWidthStr;
 
@@ -13,21 +13,23 @@ const HOSTILE: &str = "<script>\u{1b}[31m\u{202e}網路";
 #[test]
 fn captures_at_100_columns() {
     for name in CAPTURES {
-        insta::assert_snapshot!(name, report::inspection(&capture(name), 100, Style::Plain));
+        insta::assert_snapshot!(name, report::inspection(&capture(name), 100, Style::Plain, Length::Folded));
     }
 }
 
 #[test]
 fn one_adapter() {
-    let shown = report::adapter(&capture("ppc-noddw"), "00:03.0".parse().unwrap(), 100, Style::Plain);
+    let shown =
+        report::adapter(&capture("ppc-noddw"), "00:03.0".parse().unwrap(), 100, Style::Plain, Length::Folded);
     insta::assert_snapshot!(shown.unwrap());
-    let none = report::adapter(&capture("ppc-noddw"), "00:1f.0".parse().unwrap(), 100, Style::Plain);
+    let none =
+        report::adapter(&capture("ppc-noddw"), "00:1f.0".parse().unwrap(), 100, Style::Plain, Length::Folded);
     assert_eq!(none, None);
 }
 
 #[test]
 fn a_crowd_is_shown_together_and_its_findings_once() {
-    insta::assert_snapshot!(report::inspection(&crowd(60, "nvme"), 80, Style::Plain));
+    insta::assert_snapshot!(report::inspection(&crowd(60, "nvme"), 80, Style::Plain, Length::Folded));
 }
 
 #[test]
@@ -36,9 +38,10 @@ fn no_line_is_wider_than_asked() {
     hosts.extend([crowd(0, "x"), crowd(3, HOSTILE), crowd(40, HOSTILE)]);
     for host in &hosts {
         for width in 60..=200 {
-            check_width(&report::inspection(host, width, Style::Plain), width);
+            check_width(&report::inspection(host, width, Style::Plain, Length::Folded), width);
             for adapter in host.host.adapters.iter().take(1) {
-                let shown = report::adapter(host, adapter.function.address, width, Style::Plain);
+                let shown =
+                    report::adapter(host, adapter.function.address, width, Style::Plain, Length::Folded);
                 check_width(&shown.unwrap(), width);
             }
         }
@@ -55,12 +58,12 @@ fn check_width(text: &str, width: usize) {
 fn colours_change_no_word() {
     for name in CAPTURES {
         let host = capture(name);
-        let coloured = report::inspection(&host, 100, Style::Colour);
+        let coloured = report::inspection(&host, 100, Style::Colour, Length::Folded);
         assert!(coloured.contains('\u{1b}'));
         // The table pads painted cells inside the paint: blanks at line ends may differ.
         let trimmed =
             |text: &str| text.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n");
-        let plain = trimmed(&report::inspection(&host, 100, Style::Plain));
+        let plain = trimmed(&report::inspection(&host, 100, Style::Plain, Length::Folded));
         assert_eq!(trimmed(&without_escapes(&coloured)), plain, "{name}");
     }
 }
@@ -74,8 +77,9 @@ fn without_escapes(text: &str) -> String {
 #[test]
 fn nothing_of_the_host_steers_the_terminal() {
     let host = crowd(3, HOSTILE);
-    let shown = report::inspection(&host, 100, Style::Plain)
-        + &report::adapter(&host, host.host.adapters[0].function.address, 100, Style::Plain).unwrap();
+    let shown = report::inspection(&host, 100, Style::Plain, Length::Folded)
+        + &report::adapter(&host, host.host.adapters[0].function.address, 100, Style::Plain, Length::Folded)
+            .unwrap();
     let steers = |c: char| c.is_control() && c != '\n' || c == '\u{202e}';
     assert!(shown.contains("script") && !shown.contains(steers), "{shown}");
 }

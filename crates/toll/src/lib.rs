@@ -31,6 +31,7 @@ mod sheet;
 mod spread;
 mod stage;
 mod toll;
+mod toml_text;
 
 pub use amount::{figure, grouped, time};
 pub use compare::{Change, Changed, Side, compare, grew};
@@ -50,3 +51,4 @@ pub use sheet::{SheetError, SheetSchema, TollSheet};
 pub use spread::Spread;
 pub use stage::Stage;
 pub use toll::Toll;
+pub use toml_text::{TomlProblem, TomlText};

@@ -1,6 +1,6 @@
 //! Price lists: what instructions and events take on one platform.
 
-use crate::{Event, Evidence, Given};
+use crate::{Event, Evidence, Given, TomlProblem, TomlText};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -30,18 +30,15 @@ pub struct PriceList {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum PriceListError {
     /// It is not TOML, or not of a price list's fields and types.
-    #[error("{file}: no price list")]
-    Form {
-        /// The file.
-        file: String,
-        /// Where and what.
-        source: toml::de::Error,
-    },
+    #[error(transparent)]
+    Form(#[from] TomlProblem),
     /// A value that can't be meant.
-    #[error("{file}: {field} is {value}; expected {expected}")]
+    #[error("{file}:{line}: {field} is {value}; expected {expected}")]
     Value {
         /// The file.
         file: String,
+        /// The line, from 1.
+        line: usize,
         /// Which value.
         field: String,
         /// What it is.
@@ -72,26 +69,37 @@ impl PriceList {
     /// [`PriceListError`] if it is not TOML, has fields missing, unknown or of another type, a price that is none,
     /// or one without evidence.
     pub fn read(text: &str, file: &str) -> Result<Self, PriceListError> {
-        let form = |source| PriceListError::Form { file: file.to_owned(), source };
-        let list: Self = toml::from_str(text).map_err(form)?;
-        list.check(file)?;
-        Ok(list)
+        let text = TomlText::new(text, file);
+        let list: Self = text.read()?;
+        match list.wrong() {
+            None => Ok(list),
+            Some(Wrong { field, value, expected }) => {
+                let line = text.line_of(&field);
+                Err(PriceListError::Value { file: file.to_owned(), line, field, value, expected })
+            }
+        }
     }
 
-    fn check(&self, file: &str) -> Result<(), PriceListError> {
-        for (field, words) in [("platform", &self.platform), ("arch", &self.arch)] {
-            said(file, field, words)?;
-        }
-        price(file, "instruction_ns", &self.instruction_ns)?;
-        self.event_ns.iter().try_for_each(|(event, given)| price(file, &format!("event_ns.{event}"), given))
+    fn wrong(&self) -> Option<Wrong> {
+        let words = [("platform", &self.platform), ("arch", &self.arch)];
+        let words = words.into_iter().find_map(|(field, words)| unsaid(field, words));
+        let events =
+            || self.event_ns.iter().find_map(|(event, given)| price(&format!("event_ns.{event}"), given));
+        words.or_else(|| price("instruction_ns", &self.instruction_ns)).or_else(events)
     }
 }
 
-fn price(file: &str, name: &str, given: &Given) -> Result<(), PriceListError> {
+/// A value that can't be meant.
+struct Wrong {
+    field: String,
+    value: String,
+    expected: &'static str,
+}
+
+fn price(name: &str, given: &Given) -> Option<Wrong> {
     if !(0.0..=PRICE_NS_MAX).contains(&given.value) {
         let (field, value) = (format!("{name}.value"), given.value.to_string());
-        let expected = "a number of nanoseconds from 0 to 1000000000";
-        return Err(PriceListError::Value { file: file.to_owned(), field, value, expected });
+        return Some(Wrong { field, value, expected: "a number of nanoseconds from 0 to 1000000000" });
     }
     let (of, words) = match &given.evidence {
         Evidence::Measured { how, on } if !how.trim().is_empty() => ("on", on),
@@ -100,13 +108,12 @@ fn price(file: &str, name: &str, given: &Given) -> Result<(), PriceListError> {
         Evidence::Calibrated { against } => ("against", against),
         Evidence::Assumed { why } => ("why", why),
     };
-    said(file, &format!("{name}.evidence.{of}"), words)
+    unsaid(&format!("{name}.evidence.{of}"), words)
 }
 
-fn said(file: &str, field: &str, words: &str) -> Result<(), PriceListError> {
-    if !words.trim().is_empty() {
-        return Ok(());
-    }
-    let (field, value) = (field.to_owned(), format!("`{words}`"));
-    Err(PriceListError::Value { file: file.to_owned(), field, value, expected: "words that say it" })
+fn unsaid(field: &str, words: &str) -> Option<Wrong> {
+    let is_said = !words.trim().is_empty();
+    let wrong =
+        || Wrong { field: field.to_owned(), value: format!("`{words}`"), expected: "words that say it" };
+    (!is_said).then(wrong)
 }

@@ -96,7 +96,7 @@ pub enum EndpointError {
     #[error("tables at {} with {:#x} bytes are the partition's memory or another endpoint's tables", .0.start, .0.bytes)]
     Overlaps(Stretch),
     /// Its tables would lie where there is no memory, or not at a page of 4 KiB.
-    #[error("no memory for tables: {0}")]
+    #[error("no memory for tables")]
     NoMemory(#[from] NoMemory),
 }
 

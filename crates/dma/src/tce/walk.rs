@@ -30,7 +30,7 @@ pub enum TceFault {
         access: Access,
     },
     /// The table is not where it is said to be.
-    #[error("no table: {0}")]
+    #[error("no table")]
     NoTable(#[from] NoMemory),
 }
 

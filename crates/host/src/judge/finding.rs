@@ -1,5 +1,6 @@
 //! Something that is wrong or costs more than it must, with its remedy.
 
+use super::advice::Advice;
 use super::forecast::AreaForecast;
 use super::prediction::Prediction;
 use crate::{Bdf, Citation};
@@ -141,12 +142,15 @@ pub struct Finding {
     pub what: String,
     /// The lines it was concluded from.
     pub evidence: Vec<Citation>,
-    /// The exact remedy: a command or a kernel argument.
-    pub fix: String,
+    /// The exact remedy: a command or a kernel argument. Serialised as its words (`fix`) and the commands in them
+    /// (`commands`, null for one that must not be pasted).
+    #[serde(flatten, serialize_with = "Advice::as_fix")]
+    pub fix: Advice,
     /// What the remedy may cost or break.
     pub risk: String,
-    /// How to see that it worked.
-    pub verify: String,
+    /// How to see that it worked; serialised likewise, as `verify` and `verify_commands`.
+    #[serde(flatten, serialize_with = "Advice::as_verify")]
+    pub verify: Advice,
     /// What it gave somebody, where a published figure fits.
     pub gain: Option<Gain>,
     /// What an I/O is predicted to pay less, or more, where the remedy leads to another road and toll sheets

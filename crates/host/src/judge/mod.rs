@@ -2,6 +2,7 @@
 //!
 //! Rules look at facts only and open no file. One file per family of findings.
 
+mod advice;
 mod basis;
 mod decide;
 pub mod finding;
@@ -14,6 +15,7 @@ mod published;
 mod rules;
 mod verdict;
 
+pub use advice::{Advice, Part};
 pub use basis::Basis;
 pub use finding::{Finding, Id, Severity};
 pub use forecast::{AreaForecast, Rest};

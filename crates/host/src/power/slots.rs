@@ -191,7 +191,7 @@ pub struct SizingStep {
 #[derive(Debug, thiserror::Error)]
 pub enum SlotTablesError {
     /// Not TOML, or other fields.
-    #[error("slot tables: {0}")]
+    #[error("slot tables")]
     Toml(#[from] toml::de::Error),
     /// An evidence names a publication that is not listed.
     #[error("slot tables: {row} cites `{key}`, which [source] does not list")]

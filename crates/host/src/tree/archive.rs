@@ -39,7 +39,7 @@ pub enum ArchiveError {
         found: &'static str,
     },
     /// Cut off, or damaged.
-    #[error("damaged after {members} members: {source}")]
+    #[error("damaged after {members} members")]
     Damaged {
         /// Members read before.
         members: u64,

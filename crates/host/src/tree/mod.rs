@@ -76,7 +76,7 @@ pub enum Reach {
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The path itself can't be read.
-    #[error("{path}: {source}")]
+    #[error("{path}")]
     Io {
         /// The path that was given.
         path: String,
@@ -84,7 +84,7 @@ pub enum OpenError {
         source: io::Error,
     },
     /// The archive is broken, hostile or of an unknown format.
-    #[error("{path}: {source}")]
+    #[error("{path}")]
     Archive {
         /// The path that was given.
         path: String,

@@ -34,7 +34,7 @@ pub(super) fn run(args: &BenchBlk) -> anyhow::Result<Outcome> {
     let benchmark = bench::blk_benchmark(settings, origin, args.address.clone(), rows);
     match args.json {
         true => output::json(&benchmark)?,
-        false => output::data(&report::blk_benchmark(&benchmark, output::width(), output::style()))?,
+        false => output::report(report::blk_benchmark(&benchmark, output::width(), output::style()))?,
     }
     Ok(Outcome::Fine)
 }

@@ -47,7 +47,7 @@ pub(super) fn run(args: &BenchIova) -> anyhow::Result<Outcome> {
         page.map_or(Ok(()), |path| WholeFile::write(path, report::benchmark_page(&benchmark).as_bytes()));
     match args.json {
         true => output::json(&benchmark)?,
-        false => output::data(&report::benchmark(&benchmark, output::width(), output::style()))?,
+        false => output::report(report::benchmark(&benchmark, output::width(), output::style()))?,
     }
     written?;
     Ok(Outcome::of(failures(&benchmark)))
@@ -117,7 +117,7 @@ fn threads(quick: bool) -> Vec<usize> {
 fn show(bar: &ProgressBar, step: Progress<'_>) {
     bar.set_length(step.steps as u64);
     bar.set_position(step.done as u64);
-    bar.set_message(format!("{} {} threads {}", step.scenario, step.threads, step.contestant));
+    output::show_progress(bar, &format!("{} {} threads {}", step.scenario, step.threads, step.contestant));
 }
 
 /// Contestants that failed in a case.

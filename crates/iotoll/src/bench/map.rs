@@ -16,7 +16,7 @@ pub(super) fn run(args: &BenchMap) -> anyhow::Result<Outcome> {
     let benchmark = super::shown(|progress| bench::run_map(settings, origin, progress))?;
     match args.json {
         true => output::json(&benchmark)?,
-        false => output::data(&report::map_benchmark(&benchmark, output::width(), output::style()))?,
+        false => output::report(report::map_benchmark(&benchmark, output::width(), output::style()))?,
     }
     Ok(Outcome::Fine)
 }

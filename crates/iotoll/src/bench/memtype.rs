@@ -18,7 +18,7 @@ pub(super) fn run(args: &BenchMemtype) -> anyhow::Result<Outcome> {
     let benchmark = super::shown(|progress| bench::run_memtype(settings, origin, progress))?;
     match args.json {
         true => output::json(&benchmark)?,
-        false => output::data(&report::memtype_benchmark(&benchmark, output::width(), output::style()))?,
+        false => output::report(report::memtype_benchmark(&benchmark, output::width(), output::style()))?,
     }
     Ok(Outcome::Fine)
 }

@@ -62,7 +62,7 @@ impl Guardian {
 impl Drop for Guardian {
     fn drop(&mut self) {
         if let Err(error) = self.give_back() {
-            output::say(&format!("iotoll: {error:#}"));
+            output::complain(&error);
         }
     }
 }

@@ -15,7 +15,7 @@ pub(super) fn run(args: &BlkList) -> anyhow::Result<Outcome> {
     let adapters: Vec<BlockAdapter> = Candidate::all(&root)?.iter().map(|one| row(&root, one)).collect();
     match args.json {
         true => output::json(&document(&adapters))?,
-        false => output::data(&report::block_adapters(&adapters, output::width(), output::style()))?,
+        false => output::report(report::block_adapters(&adapters, output::width(), output::style()))?,
     }
     Ok(Outcome::Fine)
 }

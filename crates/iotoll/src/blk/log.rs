@@ -15,7 +15,7 @@ pub(super) fn run(args: &BlkLog) -> anyhow::Result<Outcome> {
     let_go?;
     match args.json {
         true => output::json(&document(&log))?,
-        false => output::data(&report::controller_log(&log, output::width(), output::style()))?,
+        false => output::report(report::controller_log(&log, output::width(), output::style()))?,
     }
     Ok(Outcome::of(log.entries.len()))
 }

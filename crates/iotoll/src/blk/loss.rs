@@ -196,7 +196,8 @@ impl Loss {
             Names::Serial(serial) => serial.clone(),
             Names::Path { path, .. } => path.display().to_string(),
         };
-        let name = shlex::try_quote(&name).map_or_else(|_| format!("{name:?}"), Into::into);
+        // A name that must not be pasted is the reader's to type.
+        let name = escape::shell::quote(&name).unwrap_or_else(|| "NAME".to_owned());
         let mut words = vec![format!("--overwrite {name}")];
         let wipe = self.words();
         if !wipe.is_empty() {

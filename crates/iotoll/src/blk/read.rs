@@ -6,7 +6,7 @@ use crate::output::{self, Outcome};
 use crate::whole_file::WholeFile;
 use anyhow::{bail, ensure};
 use nvme::chunk::Chunk;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::Path;
 
 /// Read at a time, 32 requests' worth.
@@ -18,12 +18,15 @@ pub(super) fn run(args: &BlkRead) -> anyhow::Result<Outcome> {
     {
         bail!("{} is what is read from", args.target.target);
     }
-    // Whether the file can be made is better known before anything is taken.
+    // Whether it can be written is better known before anything is taken.
     let mut file = args.output.as_deref().map(WholeFile::create).transpose()?;
+    if file.is_none() {
+        drop(output::bytes()?);
+    }
     let mut target = Target::open(&args.target)?;
     let read = match &mut file {
         Some(file) => read(args, &mut target, file),
-        None => read(args, &mut target, &mut io::stdout().lock()),
+        None => output::bytes().and_then(|mut stdout| read(args, &mut target, &mut stdout)),
     };
     let closed = target.close();
     // Why it failed says more than what follows from that; that nobody reads any more says less.

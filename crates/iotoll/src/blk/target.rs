@@ -151,7 +151,7 @@ fn candidate(root: &Root, address: &str) -> anyhow::Result<Candidate> {
 /// The first is told with those behind it.
 fn refuse(refusals: &[impl Display]) -> anyhow::Result<()> {
     let Some((first, others)) = refusals.split_first() else { return Ok(()) };
-    let others: String = others.iter().map(|refusal| format!("\niotoll: also: {refusal}")).collect();
+    let others: String = others.iter().map(|refusal| format!("; also: {refusal}")).collect();
     bail!("{first}{others}")
 }
 

@@ -57,7 +57,7 @@ pub(super) fn run(args: &LabDiff) -> anyhow::Result<Outcome> {
             changes: &changes,
         })?,
         false => {
-            output::data(&report::toll_difference(&a, &b, &changes, output::width(), output::style()))?;
+            output::report(report::toll_difference(&a, &b, &changes, output::width(), output::style()))?;
         }
     }
     Ok(Outcome::of(usize::from(grew)))

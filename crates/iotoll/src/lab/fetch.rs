@@ -49,14 +49,18 @@ fn mirror(args: &LabFetch) -> anyhow::Result<Mirror> {
 
 fn show(bar: &ProgressBar, progress: &Progress) {
     match progress {
-        Progress::Waiting(arch) => bar.set_message(format!("{arch}: another fetch is under way, waiting")),
-        Progress::Lists { arch, percent } => bar.set_message(format!("{arch}: package lists {percent:.0} %")),
+        Progress::Waiting(arch) => {
+            output::show_progress(bar, &format!("{arch}: another fetch is under way, waiting"))
+        }
+        Progress::Lists { arch, percent } => {
+            output::show_progress(bar, &format!("{arch}: package lists {percent:.0} %"))
+        }
         Progress::Download { package, bytes_done, bytes } => {
-            bar.set_message(package.to_string());
+            output::show_progress(bar, &package.to_string());
             bar.set_length(*bytes);
             bar.set_position(*bytes_done);
         }
-        Progress::Unpack(package) => bar.set_message(format!("unpacking {package}")),
+        Progress::Unpack(package) => output::show_progress(bar, &format!("unpacking {package}")),
         Progress::Kept(package) => bar.suspend(|| output::say(&format!("fetched {package}"))),
         Progress::AlreadyKept(package) => bar.suspend(|| output::say(&format!("here already: {package}"))),
     }

@@ -3,6 +3,7 @@
 use crate::output;
 use crate::whole_file::WholeFile;
 use anyhow::{Context, bail, ensure};
+use escape::terminal::lines;
 use lab::flame::{Flame, Heading};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -59,7 +60,7 @@ impl FlameFiles {
             Form::Folded => flame.folded(),
         };
         let path = self.path(&flame.heading);
-        WholeFile::write(&path, text.as_bytes()).context("the flame graph is lost")?;
+        WholeFile::write(&path, lines(&text).as_bytes()).context("the flame graph is lost")?;
         output::say(&format!("wrote {}", path.display()));
         Ok(())
     }

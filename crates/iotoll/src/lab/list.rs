@@ -43,7 +43,7 @@ pub(super) fn run(args: &LabList) -> anyhow::Result<Outcome> {
         let presets = rows.iter().map(json_row).collect();
         output::json(&Document { schema: "iotoll.lab-list/1", presets, workloads })?;
     } else {
-        output::data(&report::lab_list(&rows, &named, output::width(), output::style()))?;
+        output::report(report::lab_list(&rows, &named, output::width(), output::style()))?;
     }
     Ok(Outcome::Fine)
 }

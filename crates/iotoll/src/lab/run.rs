@@ -37,7 +37,7 @@ pub(super) fn run(args: &LabRun) -> anyhow::Result<Outcome> {
             Ok(repeated) => repeated,
             Err(why) if chosen.len() == 1 || session.stop.load(Relaxed) => return Err(why),
             Err(why) => {
-                output::say(&format!("iotoll: {why:#}"));
+                output::complain(&why);
                 failed.push(preset.name.as_str());
                 continue;
             }
@@ -94,7 +94,7 @@ impl<'a> Session<'a> {
             if !changes.is_empty() {
                 same = false;
                 output::say(&format!("{}: repeat {repeat} differs from the first:", preset.name));
-                output::say(&report::toll_difference(
+                output::say_report(&report::toll_difference(
                     &sheet,
                     &again,
                     &changes,
@@ -204,7 +204,7 @@ impl Scratch {
 fn spinner(preset: &str) -> anyhow::Result<ProgressBar> {
     let bar = ProgressBar::new_spinner();
     bar.set_style(ProgressStyle::with_template("{spinner} {prefix} {elapsed} {msg}")?);
-    bar.set_prefix(preset.to_owned());
+    bar.set_prefix(escape::terminal::plain(preset));
     bar.enable_steady_tick(Duration::from_millis(100));
     Ok(bar)
 }
@@ -212,9 +212,9 @@ fn spinner(preset: &str) -> anyhow::Result<ProgressBar> {
 fn show(bar: &ProgressBar, progress: Progress<'_>) {
     match progress {
         Progress::Boot { vcpus, workloads } => {
-            bar.set_message(format!("{workloads} workloads on {vcpus} virtual CPU"));
+            output::show_progress(bar, &format!("{workloads} workloads on {vcpus} virtual CPU"));
         }
-        Progress::Ended(workload) => bar.set_message(format!("{workload} ended")),
-        Progress::Fold => bar.set_message("counting"),
+        Progress::Ended(workload) => output::show_progress(bar, &format!("{workload} ended")),
+        Progress::Fold => output::show_progress(bar, "counting"),
     }
 }

@@ -37,7 +37,7 @@ pub(super) fn print(sheets: &[TollSheet], json: bool) -> anyhow::Result<()> {
             sheets,
             over_untranslated: sheets.iter().flat_map(|sheet| over(sheet, sheets)).collect(),
         }),
-        false => output::data(&tables(sheets)),
+        false => output::report(tables(sheets)),
     }
 }
 

@@ -104,7 +104,7 @@ pub enum AgentError {
         package: &'static str,
     },
     /// The compiler is there but did not start.
-    #[error("{program} does not start: {source}")]
+    #[error("{program} does not start")]
     Start {
         /// The compiler.
         program: String,
@@ -122,7 +122,7 @@ pub enum AgentError {
         stderr: String,
     },
     /// A file could not be written or read.
-    #[error("{}: {source}", path.display())]
+    #[error("{}", path.display())]
     File {
         /// The file.
         path: PathBuf,
@@ -130,7 +130,7 @@ pub enum AgentError {
         source: io::Error,
     },
     /// What the compiler made is no program.
-    #[error("{}: {source}", path.display())]
+    #[error("{}", path.display())]
     Object {
         /// The program.
         path: PathBuf,

@@ -72,7 +72,7 @@ pub enum InitramfsError {
         bytes: usize,
     },
     /// The archive could not be written.
-    #[error("writing the archive: {0}")]
+    #[error("writing the archive")]
     Write(#[from] io::Error),
 }
 

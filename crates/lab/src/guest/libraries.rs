@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 #[derive(Debug, thiserror::Error)]
 pub enum LibrariesError {
     /// The program that tells does not start.
-    #[error("ldd does not start: {0}")]
+    #[error("ldd does not start")]
     Start(#[from] io::Error),
     /// It refuses the program.
     #[error("ldd {}: {said}", program.display())]

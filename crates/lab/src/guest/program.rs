@@ -36,7 +36,7 @@ pub enum ProgramError {
     #[error("{NAME} is built for this machine, and does not run in a guest of {0}")]
     Arch(Arch),
     /// It can't be read.
-    #[error("can't read {}: {source}", path.display())]
+    #[error("can't read {}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
@@ -44,7 +44,7 @@ pub enum ProgramError {
         source: io::Error,
     },
     /// It is no program.
-    #[error("{}: {source}", path.display())]
+    #[error("{}", path.display())]
     Object {
         /// The file.
         path: PathBuf,

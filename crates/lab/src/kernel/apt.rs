@@ -32,8 +32,7 @@ pub enum AptError {
     NoKeyring,
     /// A host without Debian's tools.
     #[error(
-        "`{program}` can't be started ({source}); install {package}, \
-         or give your own kernel with --kernel and --modules"
+        "`{program}` can't be started; install {package}, or give your own kernel with --kernel and --modules"
     )]
     NoProgram {
         /// The program.
@@ -85,7 +84,7 @@ pub enum AptError {
     )]
     PathUnsuitable(PathBuf),
     /// A file of apt's that can't be written or read.
-    #[error("{path}: {source}")]
+    #[error("{path}")]
     File {
         /// The file or folder.
         path: PathBuf,

@@ -28,7 +28,7 @@ pub enum CacheError {
     #[error("no place for a cache: none of IOTOLL_CACHE, XDG_CACHE_HOME and HOME is set")]
     NoPlace,
     /// The current folder, which a relative path starts from, is gone.
-    #[error("`{path}` can't be made absolute: {source}")]
+    #[error("`{path}` can't be made absolute")]
     NotAbsolute {
         /// As given.
         path: PathBuf,
@@ -36,7 +36,7 @@ pub enum CacheError {
         source: io::Error,
     },
     /// A folder is there and can't be listed.
-    #[error("{path}: {source}")]
+    #[error("{path}")]
     Unreadable {
         /// The folder.
         path: PathBuf,

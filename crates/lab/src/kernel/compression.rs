@@ -20,7 +20,7 @@ pub enum CompressionError {
         start: Vec<u8>,
     },
     /// Cut off, or damaged.
-    #[error("damaged: {0}")]
+    #[error("damaged")]
     Damaged(#[from] io::Error),
     /// More than any module has.
     #[error("it unpacks to more than {MODULE_BYTES_MAX} bytes")]

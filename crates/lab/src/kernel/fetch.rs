@@ -71,7 +71,7 @@ pub enum FetchError {
     #[error(transparent)]
     Kernel(#[from] KernelError),
     /// The cache can't be written.
-    #[error("{path}: {source}")]
+    #[error("{path}")]
     File {
         /// The file or folder.
         path: PathBuf,

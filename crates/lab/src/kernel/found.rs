@@ -67,7 +67,7 @@ pub enum KernelError {
     #[error("the kernel {0} is not a file")]
     NoImage(PathBuf),
     /// The folder of the user's modules can't be listed.
-    #[error("modules in {path}: {source}")]
+    #[error("modules in {path}")]
     NoModules {
         /// The folder.
         path: PathBuf,

@@ -112,7 +112,7 @@ pub enum ModuleError {
     #[error("module {0} needs another that needs another and so on, {CHAIN_MAX} times")]
     ChainTooLong(ModuleName),
     /// A folder or a file that can't be read.
-    #[error("{path}: {source}")]
+    #[error("{path}")]
     Unreadable {
         /// The folder or file.
         path: PathBuf,
@@ -134,7 +134,7 @@ pub enum ModuleError {
         path: PathBuf,
     },
     /// A file that can't be unpacked.
-    #[error("{path}: {source}")]
+    #[error("{path}")]
     Packed {
         /// The file.
         path: PathBuf,
@@ -142,7 +142,7 @@ pub enum ModuleError {
         source: CompressionError,
     },
     /// A file whose description can't be read.
-    #[error("{path}: {source}")]
+    #[error("{path}")]
     Described {
         /// The file.
         path: PathBuf,

@@ -173,13 +173,7 @@ impl MemoryExperiment {
     /// # Errors
     /// [`ExperimentError`] where the file could not have been read.
     pub fn run(&self) -> Result<MemoryAnswer, ExperimentError> {
-        let value = |Wrong { field, value, expected }| ExperimentError::Value {
-            file: self.what.clone(),
-            field,
-            value,
-            expected,
-        };
-        let ground = self.ground().map_err(value)?;
+        let ground = self.ground().map_err(|wrong| wrong.at("", &self.what))?;
         let area = ground.area().into_iter().map(|area| (ground.static_area(area, self.call), area));
         let dma = self.dma_range().into_iter().map(|range| (ground.dma_memory(range), range));
         Ok(MemoryAnswer {
@@ -344,9 +338,8 @@ mod tests {
         let check = |from: &str, to: &str, expected: &str| {
             assert!(TEXT.contains(from), "{from}");
             let error = MemoryExperiment::read(&TEXT.replacen(from, to, 1), "x.toml").unwrap_err();
-            let source = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
-            let told = format!("{error}: {source}");
-            assert!(told.starts_with("x.toml") && told.contains(expected), "{told}");
+            let told = error.to_string();
+            assert!(told.starts_with("x.toml:") && told.contains(expected), "{told}");
         };
         check("size=32768MB: write-back", "size=32768MB: cached", "mtrr is mtrr:1: reg00");
         check("80M$256M", "80M@256M", "memmap is 80M@256M; expected an area that is set aside");

@@ -6,6 +6,7 @@ use crate::experiment::Experiment;
 use crate::user_file::Wrong;
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashSet};
+use toll::{TomlProblem, TomlText};
 
 /// More points than this are a mistake.
 pub const POINTS_MAX: u64 = 10_000_000;
@@ -15,6 +16,8 @@ pub const POINTS_MAX: u64 = 10_000_000;
 pub struct Plan {
     what: String,
     file: String,
+    /// The file's, for the lines of what is wrong in it.
+    text: String,
     /// An experiment's table, maybe without what the axes bring.
     base: toml::Table,
     axes: Vec<Axis>,
@@ -44,25 +47,20 @@ pub struct Point {
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     /// It is not of this form.
-    #[error("{file}")]
-    Form {
-        /// The file.
-        file: String,
-        /// Where and what.
-        source: toml::de::Error,
-    },
+    #[error(transparent)]
+    Form(#[from] TomlProblem),
     /// What it describes is no experiment.
-    #[error("{place}")]
+    #[error("{place}: {problem}")]
     Machine {
-        /// The file and the point.
+        /// The file, the line and the point.
         place: String,
         /// What.
-        source: toml::de::Error,
+        problem: String,
     },
     /// A value of a point that no machine has.
     #[error("{place}: {field} is {value}; expected {expected}")]
     Value {
-        /// The file and the point.
+        /// The file, the line and the point.
         place: String,
         /// Which value.
         field: std::borrow::Cow<'static, str>,
@@ -72,10 +70,12 @@ pub enum PlanError {
         expected: std::borrow::Cow<'static, str>,
     },
     /// Axes that make no points.
-    #[error("{file}: {place} {is}; expected {expected}")]
+    #[error("{file}:{line}: {place} {is}; expected {expected}")]
     Axes {
         /// The file.
         file: String,
+        /// The line, from 1.
+        line: usize,
         /// Which.
         place: String,
         /// What is wrong.
@@ -100,9 +100,11 @@ impl Plan {
     /// # Errors
     /// [`PlanError`]
     pub fn read(text: &str, file: &str) -> Result<Self, PlanError> {
-        let form = |source| PlanError::Form { file: file.to_owned(), source };
-        let PlanFile { what, mut base, axes } = toml::from_str(text).map_err(form)?;
-        let wrong = |place: &str, is: &str, expected: &str| axes_error(file, place, is, expected);
+        let toml = TomlText::new(text, file);
+        let PlanFile { what, mut base, axes } = toml.read()?;
+        let wrong = |place: &str, is: &str, expected: &str| {
+            axes_error(file, toml.line_of(place), place, is, expected)
+        };
         if base.insert("what".to_owned(), what.clone().into()).is_some() {
             return Err(wrong("base.what", "is of no machine", "what above [base]"));
         }
@@ -110,12 +112,12 @@ impl Plan {
             return Err(wrong("axes", "is empty", "a field with a list of values"));
         }
         let axes: Vec<Axis> = axes.into_iter().map(|(field, values)| Axis { field, values }).collect();
-        axes.iter().try_for_each(|axis| axis.check(file))?;
+        axes.iter().try_for_each(|axis| axis.check(toml, file))?;
         let len = axes.iter().try_fold(1, |len: u64, axis| len.checked_mul(axis.values.len() as u64));
         let Some(len) = len.filter(|len| *len <= POINTS_MAX) else {
             return Err(wrong("axes", "make too many points", &format!("at most {POINTS_MAX}")));
         };
-        let plan = Self { what, file: file.to_owned(), base, axes, len };
+        let plan = Self { what, file: file.to_owned(), text: text.to_owned(), base, axes, len };
         plan.check_values()?;
         Ok(plan)
     }
@@ -166,7 +168,7 @@ impl Plan {
 
     fn experiment(&self, position: u64) -> Result<(Experiment, Fields), PlanError> {
         let experiment = self.machine(position)?;
-        let error = |error| self.machine_error(position, serde::de::Error::custom(error));
+        let error = |error: toml::ser::Error| self.machine_error(position, &error.to_string());
         let fields = Fields::of(&experiment).map_err(error)?;
         Ok((experiment, fields))
     }
@@ -176,16 +178,19 @@ impl Plan {
         for (axis, value) in self.chosen(position) {
             set(&mut table, &axis.field, value.clone());
         }
-        let experiment: Experiment =
-            table.try_into().map_err(|source| self.machine_error(position, source))?;
+        let experiment: Experiment = table
+            .try_into()
+            .map_err(|error: toml::de::Error| self.machine_error(position, &error.to_string()))?;
         if let Some(Wrong { field, value, expected }) = experiment.wrong() {
-            return Err(PlanError::Value { place: self.place(position), field, value, expected });
+            let place = self.place(position, &field);
+            return Err(PlanError::Value { place, field, value, expected });
         }
         Ok(experiment)
     }
 
-    fn machine_error(&self, position: u64, source: toml::de::Error) -> PlanError {
-        PlanError::Machine { place: self.place(position), source }
+    fn machine_error(&self, position: u64, problem: &str) -> PlanError {
+        let problem = problem.trim_end().replace('\n', "; ");
+        PlanError::Machine { place: self.place(position, "base"), problem }
     }
 
     /// Each axis with its value at a place, the last first.
@@ -199,15 +204,22 @@ impl Plan {
         })
     }
 
-    fn place(&self, position: u64) -> String {
+    /// The line of a field, in the axes or else in the base, and the point.
+    fn place(&self, position: u64, field: &str) -> String {
+        let toml = TomlText::new(&self.text, &self.file);
+        let line = match self.axes.iter().any(|axis| axis.field == field) {
+            true => toml.line_of_names(&["axes", field]),
+            false => toml.line_of(&format!("base.{field}")),
+        };
         let mut values: Vec<_> =
             self.chosen(position).map(|(axis, value)| format!("{} = {value}", axis.field)).collect();
         values.reverse();
-        format!("{}: point {position} ({})", self.file, values.join(", "))
+        format!("{}:{line}: point {position} ({})", self.file, values.join(", "))
     }
 
     /// Every axis is a field, and no value is there twice.
     fn check_values(&self) -> Result<(), PlanError> {
+        let toml = TomlText::new(&self.text, &self.file);
         let mut stride = self.len;
         for axis in &self.axes {
             stride /= axis.values.len() as u64;
@@ -216,13 +228,19 @@ impl Plan {
                 let (_, fields) = self.experiment(at as u64 * stride)?;
                 let Some(value) = fields.get(&axis.field) else {
                     return Err(axis.wrong(
+                        toml,
                         &self.file,
                         "is no field of base",
                         "one that stands for a number or a word",
                     ));
                 };
                 if !seen.insert(value.canonical()) {
-                    return Err(axis.wrong(&self.file, &format!("has {value} twice"), "each value once"));
+                    return Err(axis.wrong(
+                        toml,
+                        &self.file,
+                        &format!("has {value} twice"),
+                        "each value once",
+                    ));
                 }
             }
         }
@@ -231,27 +249,28 @@ impl Plan {
 }
 
 impl Axis {
-    fn check(&self, file: &str) -> Result<(), PlanError> {
+    fn check(&self, toml: TomlText<'_>, file: &str) -> Result<(), PlanError> {
         if self.field == "what" {
-            return Err(self.wrong(file, "is of no machine", "a field of base"));
+            return Err(self.wrong(toml, file, "is of no machine", "a field of base"));
         }
         if self.values.is_empty() {
-            return Err(self.wrong(file, "is empty", "a list of values"));
+            return Err(self.wrong(toml, file, "is empty", "a list of values"));
         }
         match self.values.iter().find(|value| value.is_table() || value.is_array()) {
-            Some(value) => Err(self.wrong(file, &format!("has {value}"), "numbers or words")),
+            Some(value) => Err(self.wrong(toml, file, &format!("has {value}"), "numbers or words")),
             None => Ok(()),
         }
     }
 
-    fn wrong(&self, file: &str, is: &str, expected: &str) -> PlanError {
-        axes_error(file, &format!("axes.{:?}", self.field), is, expected)
+    fn wrong(&self, toml: TomlText<'_>, file: &str, is: &str, expected: &str) -> PlanError {
+        let line = toml.line_of_names(&["axes", &self.field]);
+        axes_error(file, line, &format!("axes.{:?}", self.field), is, expected)
     }
 }
 
-fn axes_error(file: &str, place: &str, is: &str, expected: &str) -> PlanError {
+fn axes_error(file: &str, line: usize, place: &str, is: &str, expected: &str) -> PlanError {
     let [file, place, is, expected] = [file, place, is, expected].map(str::to_owned);
-    PlanError::Axes { file, place, is, expected }
+    PlanError::Axes { file, line, place, is, expected }
 }
 
 /// Sets a field by its dotted name. Where what is above it is no table, the experiment's own reading says so.

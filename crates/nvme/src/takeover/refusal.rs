@@ -1,6 +1,7 @@
 //! What speaks against driving an adapter from a process.
 
 use super::{Candidate, Root};
+use escape::shell::Command;
 use std::path::PathBuf;
 
 /// The kernel's driver of NVMe controllers.
@@ -84,13 +85,13 @@ pub enum Refusal {
     #[error("this kernel has no driver vfio-pci; `modprobe vfio-pci` loads it")]
     NoLender,
     /// The kernel's driver has it, and nobody has said that it may be taken.
-    #[error("{address} {owner}; `--take` lets it be taken for as long as this runs:{steps}")]
+    #[error("{address} {owner}; `--take` lets it be taken for as long as this runs, as this does: {steps}")]
     NotAsked {
         /// Its address.
         address: String,
         /// Who has it, in words.
         owner: String,
-        /// What would be done, one line each.
+        /// What would be done, as one command.
         steps: String,
     },
     /// A file that has to be written may not be.
@@ -187,7 +188,11 @@ impl Candidate {
                 owner: driver.map_or("has no driver".to_owned(), |driver| {
                     format!("belongs to the kernel's driver ({driver})")
                 }),
-                steps: steps.iter().map(|step| format!("\n  {step}")).collect(),
+                steps: steps
+                    .iter()
+                    .map(super::Step::command)
+                    .reduce(Command::and)
+                    .map_or_else(String::new, |all| all.to_string()),
             });
         } else {
             all.extend(missing_right(root.device(&self.address).join("driver_override"), ""));

@@ -3,6 +3,7 @@
 use super::candidate::preferred;
 use super::refusal::LENDER;
 use super::{Candidate, Root, link_name};
+use escape::shell::Command;
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -26,9 +27,17 @@ pub struct Step {
     pub text: String,
 }
 
+impl Step {
+    /// The same for a person to paste.
+    pub fn command(&self) -> Command {
+        // What is no UTF-8 gets replacement characters, with which no command is shown.
+        Command::write(self.text.trim_end(), self.file.to_string_lossy())
+    }
+}
+
 impl fmt::Display for Step {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "echo {:?} > {}", self.text.trim_end(), self.file.display())
+        self.command().fmt(formatter)
     }
 }
 

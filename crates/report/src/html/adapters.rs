@@ -1,12 +1,15 @@
 //! The table of adapters in the page.
 
-use super::sheet;
+use super::{more, sheet};
 use crate::batch::{self, Batch};
 use crate::cost::Cost;
 use crate::row::Row;
 use crate::{quantity, sheet as facts, svg};
 use host::judge::Inspection;
 use maud::{Markup, html};
+
+/// Rows of a table.
+const ROWS_MAX: usize = 12_000;
 
 pub(super) fn section(inspection: &Inspection, rows: &[Row]) -> Markup {
     let batches = batch::batches(rows);
@@ -15,10 +18,12 @@ pub(super) fn section(inspection: &Inspection, rows: &[Row]) -> Markup {
         section #adapters aria-labelledby="adapters-title" {
             h2 #adapters-title { "Adapters" }
             @if together {
-                (table("Adapters alike, worst road first", &batches))
+                (table("Adapters alike, worst road first", &batches[..batches.len().min(ROWS_MAX)]))
+                (more(batches.len(), ROWS_MAX, "more kind of adapter"))
                 details {
                     summary { "All " (quantity::count(rows.len(), "adapter")) " one by one" }
-                    (table("Adapters one by one, worst road first", &batch::singles(rows)))
+                    (table("Adapters one by one, worst road first", &batch::singles(&rows[..rows.len().min(ROWS_MAX)])))
+                    (more(rows.len(), ROWS_MAX, "more adapter"))
                 }
             } @else {
                 (table("Adapters, worst road first", &batches))

@@ -2,10 +2,10 @@
 
 use super::document::document;
 use crate::bench_text::{self, DETAILS};
-use crate::plain::plain;
 use crate::plot::{Line, Plot};
 use crate::quantity;
 use bench::{Benchmark, Case, Scenario};
+use escape::terminal::plain;
 use maud::{Markup, html};
 
 pub(super) const STYLE: &str = include_str!("bench.css");

@@ -1,5 +1,6 @@
 //! What all pages are: one file, no script, and nothing loaded from anywhere.
 
+use escape::terminal::lines;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const STYLE: &str = include_str!("style.css");
@@ -21,5 +22,6 @@ pub(super) fn document(title: &str, style: &str, body: &Markup) -> String {
             body { (body) }
         }
     };
-    page.into_string()
+    // Maud escapes markup; a browser shows and copies what turns the direction of writing as it is.
+    lines(&page.into_string())
 }

@@ -1,13 +1,24 @@
 //! Findings in the page.
 
+use super::more;
 use crate::fold::{Folded, Sourced, TOLL, evidence_lines, fold, with_sources};
-use crate::plain::plain;
+use crate::wrap::shorten;
 use crate::{quantity, svg};
-use host::judge::Finding;
+use escape::terminal::plain;
+use host::judge::{Advice, Finding, Part};
 use maud::{Markup, html};
 
 /// Addresses shown beside a finding before they are folded away.
 const ADDRESSES_MAX: usize = 8;
+
+/// Findings told.
+const DETAILS_MAX: usize = 300;
+/// Addresses that unfold.
+const ADDRESSES_LISTED_MAX: usize = 10_000;
+/// Evidence lines that unfold.
+const EVIDENCE_MAX: usize = 100;
+/// Of one text.
+const TEXT_COLUMNS_MAX: usize = 8_000;
 
 pub(super) fn section(findings: &[Finding]) -> Markup {
     let folded = fold(findings);
@@ -16,7 +27,8 @@ pub(super) fn section(findings: &[Finding]) -> Markup {
             h2 #findings-title { "Findings" }
             @if folded.is_empty() { p { "None: nothing that was read speaks against what is set up here." } }
             @if folded.len() > 3 { (overview(&folded)) }
-            @for (number, one) in (1..).zip(&folded) { (detail(number, one)) }
+            @for (number, one) in (1..).zip(&folded).take(DETAILS_MAX) { (detail(number, one)) }
+            (more(folded.len(), DETAILS_MAX, "more finding"))
             @if folded.iter().any(|one| !one.predicted.is_empty()) { p.remark { (TOLL) } }
         }
     }
@@ -25,7 +37,7 @@ pub(super) fn section(findings: &[Finding]) -> Markup {
 fn overview(folded: &[Folded<'_>]) -> Markup {
     html! {
         ol.overview {
-            @for (number, one) in (1..).zip(folded) {
+            @for (number, one) in (1..).zip(folded).take(DETAILS_MAX) {
                 li {
                     (severity(one))
                     a href=(format!("#finding-{number}")) { (one.finding.id.word()) }
@@ -51,14 +63,14 @@ fn detail(number: usize, one: &Folded<'_>) -> Markup {
         article.finding.(finding.severity) #(format!("finding-{number}")) {
             h3 { (severity(one)) (finding.id.word()) }
             (addresses(one))
-            p.what { (super::capitalised(&plain(&finding.what))) "." }
+            p.what { (super::capitalised(&shorten(&plain(&finding.what), TEXT_COLUMNS_MAX))) "." }
             @if one.differs {
                 p.remark { "As told for " code { (one.short_first()) } "; the others with addresses and groups of their own." }
             }
             dl {
-                (field("Fix", &finding.fix))
+                (advice("Fix", &finding.fix))
                 (field("Risk", &finding.risk))
-                (field("Verify", &finding.verify))
+                (advice("Verify", &finding.verify))
                 @if let Some(gain) = &finding.gain {
                     div { dt { "Gain" } dd { (plain(&gain.what)) br; span.absent { (plain(&gain.evidence.to_string())) } } }
                 }
@@ -90,7 +102,23 @@ fn predicted(name: &str, predicted: &[Sourced<'_>]) -> Markup {
 }
 
 fn field(name: &str, text: &str) -> Markup {
-    html! { div { dt { (name) } dd { (commands(&plain(text))) } } }
+    html! { div { dt { (name) } dd { (commands(&shorten(&plain(text), TEXT_COLUMNS_MAX))) } } }
+}
+
+fn advice(name: &str, advice: &Advice) -> Markup {
+    html! {
+        div {
+            dt { (name) }
+            dd {
+                @for part in advice.parts() {
+                    @match part {
+                        Part::Prose(prose) => (commands(&shorten(&plain(prose), TEXT_COLUMNS_MAX))),
+                        Part::Command(command) => code { (plain(&command.to_string())) },
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// What stands between backticks is typed or printed literally.
@@ -118,7 +146,7 @@ fn addresses(one: &Folded<'_>) -> Markup {
         } @else {
             details.addresses {
                 summary { code { (one.short(1)) } }
-                p { code { (one.short(usize::MAX)) } }
+                p { code { (one.short(ADDRESSES_LISTED_MAX)) } }
             }
         }
     }
@@ -130,7 +158,8 @@ fn evidence(finding: &Finding) -> Markup {
         @if !lines.is_empty() {
             details {
                 summary { "Evidence: " (quantity::count(lines.len(), "line")) }
-                ul.evidence { @for line in &lines { li { code { (line) } } } }
+                ul.evidence { @for line in lines.iter().take(EVIDENCE_MAX) { li { code { (shorten(line, TEXT_COLUMNS_MAX)) } } } }
+                (more(lines.len(), EVIDENCE_MAX, "more line"))
             }
         }
     }

@@ -8,9 +8,9 @@ mod overview;
 mod stages;
 
 use super::document::document;
-use crate::plain::plain;
 use crate::platform::NO_UNTRANSLATED;
 use crate::quantity;
+use escape::terminal::plain;
 use family::{Family, Group};
 use maud::{Markup, html};
 use std::collections::BTreeSet;

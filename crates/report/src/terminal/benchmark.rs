@@ -4,10 +4,10 @@ use super::grid::{Grid, Row};
 use super::page::Page;
 use crate::bench_text::{self, DETAILS};
 use crate::fact::Fact;
-use crate::plain::plain;
 use crate::quantity;
 use crate::style::{Ink, Style};
 use bench::{Benchmark, Case, Entry, Measured, Scenario};
+use escape::terminal::plain;
 
 /// A benchmark: what was measured on, then each scenario with all numbers of threads, and one of these in detail.
 pub fn benchmark(benchmark: &Benchmark, width: usize, style: Style) -> String {

@@ -2,9 +2,9 @@
 
 use super::page::Page;
 use crate::fact::Fact;
-use crate::plain::plain;
 use crate::quantity;
 use crate::style::Style;
+use escape::terminal::plain;
 
 /// An NVMe controller of a host.
 #[derive(Debug, Clone)]

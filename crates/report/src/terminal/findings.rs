@@ -2,14 +2,18 @@
 
 use super::page::Page;
 use crate::fold::{Folded, TOLL, evidence_lines, fold, with_sources};
-use crate::plain::plain;
 use crate::quantity;
 use crate::style::Ink;
 use crate::wrap::shorten;
+use escape::terminal::plain;
 use host::judge::Finding;
 
 /// From this many on, a list of one line each comes first.
 const OVERVIEW_MIN: usize = 4;
+/// Findings in the list of one line each.
+const OVERVIEW_MAX: usize = 100;
+/// Findings told in full.
+const DETAILS_MAX: usize = 40;
 /// Evidence lines shown of one finding.
 const EVIDENCE_MAX: usize = 8;
 /// Addresses shown of one finding.
@@ -31,13 +35,20 @@ pub(super) fn show<'i>(page: &mut Page, findings: impl IntoIterator<Item = &'i F
         kinds => page.heading(&format!("{}, {kinds} of them different", capital(findings.len()))),
     }
     if folded.len() >= OVERVIEW_MIN {
-        for (number, one) in (1..).zip(&folded) {
+        let shown = page.length.shown(folded.len(), OVERVIEW_MAX);
+        for (number, one) in (1..).zip(&folded[..shown]) {
             overview(page, number, one);
         }
+        page.more(folded.len() - shown, "more finding", number_width(1));
     }
-    for (number, one) in (1..).zip(&folded) {
+    let shown = page.length.shown(folded.len(), DETAILS_MAX);
+    for (number, one) in (1..).zip(&folded[..shown]) {
         page.blank();
         detail(page, number, one);
+    }
+    if shown < folded.len() {
+        page.blank();
+        page.more(folded.len() - shown, "more finding", 0);
     }
     if folded.iter().any(|one| !one.predicted.is_empty()) {
         page.blank();
@@ -90,9 +101,9 @@ fn detail(page: &mut Page, number: usize, one: &Folded<'_>) {
             indent,
         );
     }
-    field(page, "fix", &finding.fix, indent);
+    field(page, "fix", &finding.fix.to_string(), indent);
     field(page, "risk", &finding.risk, indent);
-    field(page, "verify", &finding.verify, indent);
+    field(page, "verify", &finding.verify.to_string(), indent);
     if let Some(gain) = &finding.gain {
         field(page, "gain", &gain.what, indent);
         field(page, "", &gain.evidence.to_string(), indent);
@@ -125,10 +136,11 @@ fn field(page: &mut Page, name: &str, text: &str, indent: usize) {
 
 fn evidence(page: &mut Page, finding: &Finding, indent: usize) {
     let lines = evidence_lines(finding);
-    for (index, line) in lines.iter().take(EVIDENCE_MAX).enumerate() {
+    let shown = page.length.shown(lines.len(), EVIDENCE_MAX);
+    for (index, line) in lines[..shown].iter().enumerate() {
         field(page, if index == 0 { "evidence" } else { "" }, line, indent);
     }
-    if let Some(more @ 1..) = lines.len().checked_sub(EVIDENCE_MAX) {
+    if let more @ 1.. = lines.len() - shown {
         field(page, "", &format!("and {more} more lines"), indent);
     }
 }

@@ -4,9 +4,9 @@ use super::model_answer::calculated_from;
 use super::page::Page;
 use crate::bench_text::{figure, time};
 use crate::fact::Fact;
-use crate::plain::plain;
 use crate::quantity;
 use crate::style::Style;
+use escape::terminal::plain;
 use model::host::CpusAnswer;
 use model::network::HostsAnswer;
 

@@ -2,8 +2,8 @@
 
 use super::page::Page;
 use crate::cost::Cost;
-use crate::plain::plain;
 use crate::style::{Ink, Style};
+use escape::terminal::plain;
 use toll::Road;
 
 /// A preset, for a list of them.

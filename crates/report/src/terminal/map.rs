@@ -4,10 +4,10 @@ use super::grid::{Grid, Row};
 use super::page::Page;
 use crate::bench_text::time;
 use crate::fact::Fact;
-use crate::plain::plain;
 use crate::quantity;
 use crate::style::Style;
 use bench::{Cell, MapBenchmark, PerPair};
+use escape::terminal::plain;
 
 /// What each road takes for each size, and what a mapping does on it besides executing instructions.
 pub fn map_benchmark(benchmark: &MapBenchmark, width: usize, style: Style) -> String {

@@ -4,9 +4,9 @@ use super::grid::{Grid, Row};
 use super::page::Page;
 use crate::bench_text::{figure, time};
 use crate::fact::Fact;
-use crate::plain::plain;
 use crate::style::Style;
 use bench::{Area, MemtypeBenchmark, MemtypeCell};
+use escape::terminal::plain;
 
 /// Columns for the names of facts.
 const NAMES: usize = 12;

@@ -3,9 +3,9 @@
 use super::page::Page;
 use crate::bench_text::{figure, time};
 use crate::fact::Fact;
-use crate::plain::plain;
 use crate::quantity;
 use crate::style::Style;
+use escape::terminal::plain;
 use model::Answer;
 
 /// Columns for the names of facts.

@@ -1,14 +1,19 @@
 //! Lines of a terminal, built from the top.
 
 use crate::fact::Fact;
-use crate::plain::plain;
+use crate::length::{Length, MORE};
+use crate::quantity;
 use crate::style::{Ink, Style};
-use crate::wrap::wrap;
+use crate::wrap::{shorten, wrap};
+use escape::terminal::plain;
 use host::judge::Severity;
 use model::Part;
 
 /// Prose wider than this is hard to read, however wide the terminal.
 const PROSE_MAX: usize = 120;
+
+/// Of one text, unless all is asked for: ten times the longest that is iotoll's own.
+const TEXT_COLUMNS_MAX: usize = 8_000;
 
 /// What was written so far.
 pub(super) struct Page {
@@ -17,11 +22,25 @@ pub(super) struct Page {
     pub(super) width: usize,
     /// Whether to colour.
     pub(super) style: Style,
+    /// How much to show of what there is too much of.
+    pub(super) length: Length,
 }
 
 impl Page {
     pub(super) fn new(width: usize, style: Style) -> Self {
-        Self { text: String::new(), width, style }
+        Self { text: String::new(), width, style, length: Length::Folded }
+    }
+
+    /// The same of this length.
+    pub(super) fn of_length(self, length: Length) -> Self {
+        Self { length, ..self }
+    }
+
+    /// Says how many more there are than are shown.
+    pub(super) fn more(&mut self, more: usize, of_what: &str, indent: usize) {
+        if more > 0 {
+            self.prose(&format!("and {}: {MORE}", quantity::count(more, of_what)), indent);
+        }
     }
 
     /// The finished text.
@@ -42,7 +61,7 @@ impl Page {
 
     /// What the page is about.
     pub(super) fn title(&mut self, title: &str) {
-        for line in wrap(title, self.prose_width()) {
+        for line in wrap(&plain(title), self.prose_width()) {
             let line = self.style.paint(Ink::Heading, &line);
             self.line(&line);
         }
@@ -80,7 +99,7 @@ impl Page {
 
     fn inked(&mut self, lead: &str, lead_width: usize, text: &str, indent: usize, ink: Option<Ink>) {
         let room = self.prose_width().saturating_sub(indent + lead_width);
-        for (index, line) in wrap(text, room).iter().enumerate() {
+        for (index, line) in wrap(&self.bounded(&plain(text)), room).iter().enumerate() {
             let painted = ink.map_or_else(|| line.clone(), |ink| self.style.paint(ink, line));
             let line = match index {
                 0 => format!("{}{lead}{painted}", " ".repeat(indent)),
@@ -103,6 +122,14 @@ impl Page {
         for warning in warnings {
             let mark = self.style.paint(Ink::Severity(Severity::Warning), "warning ");
             self.led(&mark, "warning ".len(), &plain(warning), 2);
+        }
+    }
+
+    /// A text from outside may be as long as a file.
+    fn bounded(&self, text: &str) -> String {
+        match self.length {
+            Length::Folded => shorten(text, TEXT_COLUMNS_MAX),
+            Length::Full => text.to_owned(),
         }
     }
 

@@ -5,9 +5,9 @@ use super::model_answer::calculated_from;
 use super::page::Page;
 use crate::bench_text::{figure, time};
 use crate::fact::Fact;
-use crate::plain::plain;
 use crate::quantity;
 use crate::style::Style;
+use escape::terminal::plain;
 use model::storage::{LockAnswer, LogAnswer, StorageAnswer, StorageServed};
 
 /// Columns for the names of facts.

@@ -3,9 +3,9 @@
 use super::grid::{Grid, Row};
 use super::page::Page;
 use crate::fact::Fact;
-use crate::plain::plain;
 use crate::quantity;
 use crate::style::{Ink, Style};
+use escape::terminal::plain;
 use toll::{Change, Changed, Count, Machine, Side, TollSheet};
 
 /// Functions that are listed; of the others, the sum is told.

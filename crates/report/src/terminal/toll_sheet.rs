@@ -3,11 +3,11 @@
 use super::grid::{Grid, Row};
 use super::page::Page;
 use crate::cost::Cost;
-use crate::plain::plain;
 use crate::quantity;
 use crate::style::{Ink, Style};
 use crate::toll_text::{self, happened};
 use crate::wrap::shorten;
+use escape::terminal::plain;
 use toll::{Event, Stage, Toll, TollSheet};
 use unicode_width::UnicodeWidthStr;
 

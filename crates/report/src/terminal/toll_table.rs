@@ -3,12 +3,12 @@
 use super::grid::{Grid, Row};
 use super::page::Page;
 use super::toll_sheet::road_ink;
-use crate::plain::plain;
 use crate::platform::{Line, NO_UNTRANSLATED, platforms};
 use crate::quantity;
 use crate::style::Style;
 use crate::toll_text::happened;
 use crate::wrap::shorten;
+use escape::terminal::plain;
 use toll::{Event, TollSheet};
 
 /// Events with a column.

@@ -4,8 +4,9 @@ use super::{confine, counted, kernel_argument, without_word};
 use crate::facts::bounce::SLOT_BYTES;
 use crate::facts::{Adapter, Host};
 use crate::judge::decide::beyond_mask;
-use crate::judge::{Case, Finding, Id, Road, Severity, Verdict};
+use crate::judge::{Advice, Case, Finding, Id, Road, Severity, Verdict};
 use crate::{Bdf, Citation};
+use escape::shell::Command;
 use std::collections::BTreeMap;
 
 /// A pool this full will soon be full: a mapping takes up to 128 slots in a row.
@@ -32,10 +33,9 @@ fn mask(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Finding> {
         (Road::Bounce, _) if host.bounce.forced.is_none() => (
             Severity::Warning,
             "buffers beyond it are copied through swiotlb at each I/O",
-            format!(
-                "let the IOMMU translate for it ({}), or use an adapter and driver with a 64-bit mask",
-                confine(host, adapter)
-            ),
+            Advice::say("let the IOMMU translate for it (")
+                .and(confine(host, adapter))
+                .and_say("), or use an adapter and driver with a 64-bit mask"),
             "translation costs a mapping per I/O; it protects memory at the same time",
         ),
         (Road::NoIommu | Road::Identity, Some(never)) => (
@@ -47,7 +47,7 @@ fn mask(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Finding> {
         (road, _) if road.is_translated() && mask.value <= SHARED_BITS_MAX => (
             Severity::Note,
             "all its mappings share the I/O addresses below 4 GiB, which fill and fragment under load",
-            "use an adapter and driver with a 64-bit mask where load is high".to_owned(),
+            "use an adapter and driver with a 64-bit mask where load is high".into(),
             "none",
         ),
         _ => return None,
@@ -63,10 +63,11 @@ fn mask(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Finding> {
         evidence: vec![mask.at.clone(), end.at.clone()],
         fix,
         risk: risk.to_owned(),
-        verify: format!(
-            "cat /sys/bus/pci/devices/{}/dma_mask_bits, and `iotoll inspect`",
-            adapter.function.address
-        ),
+        verify: Advice::run(
+            Command::new("cat")
+                .arg(format!("/sys/bus/pci/devices/{}/dma_mask_bits", adapter.function.address)),
+        )
+        .and_say(", and `iotoll inspect`"),
         gain: None,
         predicted: Vec::new(),
         forecast: None,
@@ -82,7 +83,7 @@ fn forced(case: &Case<'_>) -> Option<Finding> {
             Severity::Note,
             "none from inside: devices can't reach a confidential guest's encrypted memory; keep I/O large and \
              queues few, and give the pool room (swiotlb=<slots>)"
-                .to_owned(),
+                .into(),
             "without bouncing no device works".to_owned(),
             "/sys/kernel/debug/swiotlb/io_tlb_used stays well below io_tlb_nslabs under load",
         ),
@@ -105,7 +106,7 @@ fn forced(case: &Case<'_>) -> Option<Finding> {
         evidence: vec![at.clone()],
         fix,
         risk,
-        verify: verify.to_owned(),
+        verify: verify.into(),
         gain: None,
         predicted: Vec::new(),
         forecast: None,
@@ -165,13 +166,11 @@ fn pool_finding(
         address,
         what,
         evidence,
-        fix: format!(
-            "{first}{}, which is {} MiB",
-            kernel_argument(&format!("swiotlb={wanted}")),
-            wanted.saturating_mul(SLOT_BYTES) >> 20
-        ),
+        fix: Advice::say(first)
+            .and(kernel_argument(&format!("swiotlb={wanted}")))
+            .and_say(format!(", which is {} MiB", wanted.saturating_mul(SLOT_BYTES) >> 20)),
         risk: "the pool is taken from memory at boot, on x86 from below 4 GiB".to_owned(),
-        verify: "/sys/kernel/debug/swiotlb/io_tlb_used against io_tlb_nslabs under load".to_owned(),
+        verify: "/sys/kernel/debug/swiotlb/io_tlb_used against io_tlb_nslabs under load".into(),
         gain: None,
         predicted: Vec::new(),
         forecast: None,
@@ -196,9 +195,9 @@ fn overflows(host: &Host) -> Option<Finding> {
             counted(host.log.mask_overflows.len(), "line")
         ),
         evidence: evidence.collect(),
-        fix: format!("let bounce buffers exist: {fix}"),
+        fix: Advice::say("let bounce buffers exist: ").and(fix),
         risk: "the pool takes 64 MiB (or 128 MiB with 65536 slots) of memory, on x86 below 4 GiB".to_owned(),
-        verify: "`dmesg` shows `software IO TLB: mapped` and no `overflow` line".to_owned(),
+        verify: "`dmesg` shows `software IO TLB: mapped` and no `overflow` line".into(),
         gain: None,
         predicted: Vec::new(),
         forecast: None,

@@ -1,10 +1,11 @@
 //! Strict and lazy invalidation, against what the adapter needs and what was asked for.
 
-use super::{Maker, kernel_argument, maker, without_word};
+use super::{Maker, group_type, kernel_argument, maker, without_word};
 use crate::facts::{Adapter, Host};
-use crate::judge::{Case, Finding, Id, Road, Severity, Verdict, published};
+use crate::judge::{Advice, Case, Finding, Id, Road, Severity, Verdict, published};
 use crate::kernel::{self, Architecture, Effect};
 use crate::{Citation, Cited};
+use escape::shell::Command;
 use toll::Gain;
 
 const LAZY_RISK: &str = "after an unmap the device can reach the old buffer until the next batch is flushed, up to \
@@ -61,42 +62,41 @@ fn strict_on_fast(host: &Host, adapter: &Adapter, verdict: &Verdict, asked: Opti
 }
 
 /// The fix at hand: the group's own switch where the kernel has one, else the command line.
-fn remedy(host: &Host, adapter: &Adapter) -> (String, String) {
+fn remedy(host: &Host, adapter: &Adapter) -> (Advice, Advice) {
     if let Some(at) = &host.log.batching_disallowed {
-        let fix = format!(
-            "the kernel does not batch on a virtual IOMMU ({}); in the guest, {}",
-            at.text,
-            kernel_argument("iommu=pt")
-        );
-        return (fix, "`dmesg` shows `iommu: Default domain type: Passthrough` after the reboot".to_owned());
+        let fix = Advice::say("the kernel does not batch on a virtual IOMMU (")
+            .and_text(&at.text)
+            .and_say("); in the guest, ");
+        let fix = fix.and(kernel_argument("iommu=pt"));
+        return (fix, "`dmesg` shows `iommu: Default domain type: Passthrough` after the reboot".into());
     }
     let lasting = lasting(host);
     let group = adapter.function.iommu_group.as_ref().map(|group| group.value);
     match group.filter(|_| host.tells_lazy_groups()) {
         Some(group) => {
-            let file = format!("/sys/kernel/iommu_groups/{group}/type");
-            let fix =
-                format!("echo DMA-FQ > {file} (as root, now, with the driver bound); for good, {lasting}");
-            (fix, format!("cat {file} prints DMA-FQ"))
+            let fix = Advice::run(Command::write("DMA-FQ", group_type(group)))
+                .and_say(" (as root, now, with the driver bound); for good, ")
+                .and(lasting);
+            (fix, Advice::run(Command::new("cat").arg(group_type(group))).and_say(" prints DMA-FQ"))
         }
-        None => (lasting, "`iotoll inspect` shows translated-lazy after the reboot".to_owned()),
+        None => (lasting, "`iotoll inspect` shows translated-lazy after the reboot".into()),
     }
 }
 
 /// What brings batches for every boot. The drivers' own words are read after `iommu.strict=0` and win
 /// over it (`__setup` against `early_param`), so they must go.
-fn lasting(host: &Host) -> String {
+fn lasting(host: &Host) -> Advice {
     if let Some((argument, word)) = strict_option(host) {
         return without_word(argument, word);
     }
     let asked_lazy = host.requests.strict.as_ref().is_some_and(|cited| !cited.value);
     match () {
         () if asked_lazy => {
-            "look for what changed the group's type after boot (udev, tuned, a script)".to_owned()
+            "look for what changed the group's type after boot (udev, tuned, a script)".into()
         }
         () if takes_iommu_strict(host) => kernel_argument("iommu.strict=0"),
         () => "find what asks for it at boot: this kernel has no option for batches, they are its default"
-            .to_owned(),
+            .into(),
     }
 }
 
@@ -175,25 +175,34 @@ fn lazy_against_request(host: &Host, adapter: &Adapter, verdict: &Verdict, asked
 
 /// A group's type is changed back with the driver unbound; kernels whose types don't tell strict from lazy
 /// decide at boot for all.
-fn back_to_strict(host: &Host, adapter: &Adapter) -> (String, String) {
+fn back_to_strict(host: &Host, adapter: &Adapter) -> (Advice, Advice) {
     let address = adapter.function.address;
     let group = adapter.function.iommu_group.as_ref().map(|group| group.value);
     match group.filter(|_| host.tells_lazy_groups()) {
         Some(group) => {
-            let driver = adapter.function.driver.as_ref().map_or("<driver>", |driver| driver.value.as_str());
-            let folder = format!("/sys/bus/pci/drivers/{driver}");
-            let file = format!("/sys/kernel/iommu_groups/{group}/type");
-            let fix = format!(
-                "echo {address} > {folder}/unbind, echo DMA > {file}, echo {address} > {folder}/bind; and look for \
-                 what changed the type after boot"
-            );
-            (fix, format!("cat {file} prints DMA"))
+            let driver = adapter.function.driver.as_ref();
+            let driver = driver.map(|driver| format!("/sys/bus/pci/drivers/{}", driver.value));
+            let (unbind, bind) = match driver {
+                Some(driver) => (format!("{driver}/unbind"), format!("{driver}/bind")),
+                None => (
+                    format!("/sys/bus/pci/devices/{address}/driver/unbind"),
+                    "/sys/bus/pci/drivers_probe".to_owned(),
+                ),
+            };
+            let step = |file: String| Command::write(address.to_string(), file);
+            let fix = Advice::run(step(unbind))
+                .and_say(", ")
+                .and_run(Command::write("DMA", group_type(group)))
+                .and_say(", ")
+                .and_run(step(bind))
+                .and_say("; and look for what changed the type after boot");
+            (fix, Advice::run(Command::new("cat").arg(group_type(group))).and_say(" prints DMA"))
         }
         None => (
             "check that the log and the command line are of the same boot: this kernel decides at boot for all \
              adapters; if they are, reboot with the option spelled as the kernel's documentation has it"
-                .to_owned(),
-            "`iotoll inspect` shows translated-strict after the reboot".to_owned(),
+                .into(),
+            "`iotoll inspect` shows translated-strict after the reboot".into(),
         ),
     }
 }

@@ -1,10 +1,11 @@
 //! Links below what both their ends allow, and payload sizes that don't match along a path.
 
 use crate::facts::{Adapter, Function, Host};
-use crate::judge::{Case, Finding, Id, Severity};
+use crate::judge::{Advice, Case, Finding, Id, Severity};
 use crate::pci::link::{Caveat, HopJudgement};
 use crate::pci::{Hop, Kind};
 use crate::{Bdf, Citation};
+use escape::shell::Command;
 use std::collections::BTreeSet;
 
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
@@ -50,17 +51,11 @@ fn degraded(adapter: &Adapter, upper: &Function, lower: &Function, hop: &HopJudg
         address: Some(adapter.function.address),
         what,
         evidence: vec![upper.link.at.clone(), lower.link.at.clone()],
-        fix: format!(
-            "reseat the card or cable at {lower}; look for errors at {upper} (lspci -vvs {upper}: CorrErr, \
-             BadTLP, and `dmesg | grep AER`); have it train again with setpci -s {upper} CAP_EXP+10.w=20:20; then \
-             look at bifurcation and speed settings of the slot in firmware",
-            lower = lower.address,
-            upper = upper.address
-        ),
+        fix: retrain(upper.address, lower.address),
         risk:
             "retraining stops the link for some milliseconds: not under load of a device that can't bear it"
                 .to_owned(),
-        verify: format!("lspci -vvs {} | grep LnkSta, under load", lower.address),
+        verify: Advice::run(super::lspci_register(lower.address, "LnkSta")).and_say(", under load"),
         gain: hop.possible.zip(hop.current).map(|(possible, current)| toll::Gain {
             what: format!(
                 "{} to {} Mb/s on this link, after line encoding",
@@ -74,6 +69,17 @@ fn degraded(adapter: &Adapter, upper: &Function, lower: &Function, hop: &HopJudg
         predicted: Vec::new(),
         forecast: None,
     }
+}
+
+fn retrain(upper: Bdf, lower: Bdf) -> Advice {
+    let at_upper = |program: &'static str, option: &'static str| {
+        Command::new(program).arg(option).arg(upper.to_string())
+    };
+    Advice::say(format!("reseat the card or cable at {lower}; look for errors at {upper} ("))
+        .and_run(at_upper("lspci", "-vvs"))
+        .and_say(": CorrErr, BadTLP, and `dmesg | grep AER`); have it train again with ")
+        .and_run(at_upper("setpci", "-s").arg("CAP_EXP+10.w=20:20"))
+        .and_say("; then look at bifurcation and speed settings of the slot in firmware")
 }
 
 /// The kernel's own line, for hosts whose registers were not readable at every hop. It compares the
@@ -104,9 +110,10 @@ fn said_at_boot(host: &Host, adapter: &Adapter, told: &BTreeSet<Bdf>) -> Option<
         fix: format!(
             "compare LnkCap and LnkSta of {port} (lspci -vv as root): if its LnkCap is higher, reseat and look at \
              firmware settings; if not, the slot is the limit: move the card"
-        ),
+        )
+        .into(),
         risk: "moving the card changes its address and so names derived from it".to_owned(),
-        verify: "the line `available PCIe bandwidth` no longer says `limited by`".to_owned(),
+        verify: "the line `available PCIe bandwidth` no longer says `limited by`".into(),
         gain: None,
         predicted: Vec::new(),
         forecast: None,
@@ -177,7 +184,8 @@ fn payload(host: &Host, adapter: &Adapter) -> Option<Finding> {
         risk: "all functions below one root port get the smallest size that one of them supports: fast adapters \
                beside slow ones lose some bandwidth to headers"
             .to_owned(),
-        verify: format!("lspci -vvs {} | grep MaxPayload, and of each port above it", adapter.function.address),
+        verify: Advice::run(super::lspci_register(adapter.function.address, "MaxPayload"))
+            .and_say(", and of each port above it"),
         gain: None,
         predicted: Vec::new(),
         forecast: None,

@@ -8,10 +8,11 @@
 use super::counted;
 use crate::Citation;
 use crate::facts::memory::MemoryTypes;
-use crate::judge::{Case, Finding, Id, Severity, published};
+use crate::judge::{Advice, Case, Finding, Id, Severity, published};
 use crate::memory::effective::{Call, Effective, Mapping};
 use crate::memory::mtrr::MtrrEffect;
 use crate::memory::{MemmapArea, MemmapEffect, MemoryType, PhysRange};
+use escape::shell::Command;
 
 /// Messages quoted.
 const LINES_QUOTED_MAX: usize = 4;
@@ -82,11 +83,11 @@ fn uncached(
             kinds.join(", ")
         ),
         evidence: evidence(area, effective, mapping),
-        fix: uncached_fix(memory),
+        fix: uncached_fix(memory).into(),
         risk: "cached for a device that is not coherent, the CPUs read stale data: check the data, not only the speed"
             .to_owned(),
         verify: "iotoll inspect --range BASE-END, and /sys/kernel/debug/x86/pat_memtype_list with the driver loaded"
-            .to_owned(),
+            .into(),
         gain: Some(published::uncached_to_dma_api()),
         predicted: Vec::new(),
         forecast: None,
@@ -121,18 +122,20 @@ fn incoherent(
              that it holds, and the device the memory that the CPU has not written yet"
         ),
         evidence: evidence(area, effective, mapping),
-        fix: format!(
-            "{}; where the area must stay, make it uncachable by MTRR: iotoll mtrr plan --want {:#x}:{}:uncachable",
-            dma_api(memory),
-            range.base(),
-            size(range.size_bytes())
-        ),
+        fix: Advice::say(dma_api(memory))
+            .and_say("; where the area must stay, make it uncachable by MTRR: ")
+            .and_run(plan(range, "uncachable")),
         risk: "uncachable, the CPUs' accesses take about twenty times as long".to_owned(),
-        verify: "a transfer test that compares the data, not only the throughput".to_owned(),
+        verify: "a transfer test that compares the data, not only the throughput".into(),
         gain: None,
         predicted: Vec::new(),
         forecast: None,
     }
+}
+
+fn plan(range: PhysRange, kind: &str) -> Command {
+    let wish = format!("{:#x}:{}:{kind}", range.base(), size(range.size_bytes()));
+    Command::new("iotoll").args(&["mtrr", "plan", "--want"]).arg(wish)
 }
 
 /// A size as the planner and the kernel take it.
@@ -164,9 +167,10 @@ fn still_memory(memory: &MemoryTypes, area: &MemmapArea, range: PhysRange) -> Op
             "add mem={} so that no memory from the area up is used (or a full memmap=exactmap list), or {}",
             size(u128::from(range.base())),
             dma_api(memory)
-        ),
+        )
+        .into(),
         risk: "mem= takes all memory above the area away too: put the area at the end of memory".to_owned(),
-        verify: "/proc/iomem shows no System RAM over the area after the reboot".to_owned(),
+        verify: "/proc/iomem shows no System RAM over the area after the reboot".into(),
         gain: None,
         predicted: Vec::new(),
         forecast: None,
@@ -188,9 +192,9 @@ fn tracked_as_cached(memory: &MemoryTypes, area: &MemmapArea, range: PhysRange) 
              device, corrupting for one that is not"
         ),
         evidence: vec![area.at.clone(), mapped.at.clone()],
-        fix: format!("if the device is not coherent: {}", dma_api(memory)),
+        fix: format!("if the device is not coherent: {}", dma_api(memory)).into(),
         risk: "none".to_owned(),
-        verify: "a transfer test that compares the data".to_owned(),
+        verify: "a transfer test that compares the data".into(),
         gain: None,
         predicted: Vec::new(),
         forecast: None,
@@ -221,15 +225,13 @@ fn split(effective: &Effective, area: &MemmapArea) -> Option<Finding> {
             differs.range.base()
         ),
         evidence,
-        fix: format!(
-            "put the area within one register's range, or give it one type: iotoll mtrr plan --want {:#x}:{}:<type>",
-            effective.range.base(),
-            size(effective.range.size_bytes())
-        ),
+        fix: Advice::say("put the area within one register's range, or give it one type: ")
+            .and_run(plan(effective.range, "TYPE"))
+            .and_say(", TYPE being the one that its device needs"),
         risk:
             "changing MTRRs on a running machine changes the type of memory in use: read the plan's warnings"
                 .to_owned(),
-        verify: "cat /proc/mtrr, and iotoll inspect --range BASE-END".to_owned(),
+        verify: "cat /proc/mtrr, and iotoll inspect --range BASE-END".into(),
         gain: None,
         predicted: Vec::new(),
         forecast: None,
@@ -251,9 +253,9 @@ fn conflicts(lines: &[Citation]) -> Option<Finding> {
         evidence: lines.iter().take(LINES_QUOTED_MAX).cloned().collect(),
         fix: "map the range with the type that it already has (/sys/kernel/debug/x86/pat_memtype_list shows it): a \
               program should use resourceN_wc in sysfs for write-combining, not /dev/mem"
-            .to_owned(),
+            .into(),
         risk: "with the other type it may be slower; the conflict itself was refused or degraded to uncached".to_owned(),
-        verify: "no new such line in `dmesg`".to_owned(),
+        verify: "no new such line in `dmesg`".into(),
         gain: None,
         predicted: Vec::new(),
         forecast: None,

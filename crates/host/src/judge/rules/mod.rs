@@ -12,11 +12,14 @@ mod power;
 mod protection;
 mod sources;
 
+use super::advice::{Advice, is_inert_argument, shown_argument};
 use super::decide::domain_type;
 use super::{Case, Finding};
+use crate::Bdf;
 use crate::facts::iommu::DomainType;
 use crate::facts::{Adapter, Host};
 use crate::kernel::CpuVendor;
+use escape::shell::Command;
 
 /// All findings, in no particular order.
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
@@ -42,43 +45,50 @@ fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{plural}")
 }
 
-/// Where a kernel argument is put for good, by what the host's boot loader probably is.
-fn kernel_argument(argument: &str) -> String {
-    format!(
-        "add `{argument}` to the kernel command line (grubby --update-kernel=ALL --args={}, or \
-         GRUB_CMDLINE_LINUX in /etc/default/grub and update-grub) and reboot",
-        for_a_shell(argument)
-    )
+const GRUB_FILE: &str = ", or GRUB_CMDLINE_LINUX in /etc/default/grub and update-grub) and reboot";
+const SAME_FILE: &str = ", or /etc/default/grub and update-grub) and reboot";
+const BY_HAND: &str = " by hand, in the boot loader's configuration, and reboot: it has characters that a shell or a boot \
+                       loader interprets";
+
+fn grubby() -> Command {
+    Command::new("grubby").arg("--update-kernel=ALL")
 }
 
-/// The same for an argument that must go.
-fn without_kernel_argument(argument: &str) -> String {
-    format!(
-        "take `{argument}` off the kernel command line (grubby --update-kernel=ALL --remove-args={}, or \
-         /etc/default/grub and update-grub) and reboot",
-        for_a_shell(argument)
-    )
+/// Where a kernel argument of iotoll's own is put for good, by what the host's boot loader probably is.
+fn kernel_argument(argument: &str) -> Advice {
+    Advice::say(format!("add `{argument}` to the kernel command line ("))
+        .and_run(grubby().option("--args=", argument))
+        .and_say(GRUB_FILE)
 }
 
-/// An argument as a shell takes it for one word.
-fn for_a_shell(argument: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "=,.:_-/@".contains(c);
-    if argument.chars().all(plain) { argument.to_owned() } else { format!("'{argument}'") }
+/// The same for an argument of the host's that must go.
+fn without_kernel_argument(argument: &str) -> Advice {
+    let take = format!("take {} off the kernel command line", shown_argument(argument));
+    if !is_inert_argument(argument) {
+        return Advice::say(take + BY_HAND);
+    }
+    Advice::say(take + " (").and_run(grubby().option("--remove-args=", argument)).and_say(SAME_FILE)
 }
 
 /// The same for one word of an argument, whose other words stay: `strict` of `intel_iommu=on,strict`.
-fn without_word(argument: &str, word: &str) -> String {
+fn without_word(argument: &str, word: &str) -> Advice {
     let Some((name, value)) = argument.split_once('=') else { return without_kernel_argument(argument) };
     let kept: Vec<&str> = value.split(',').filter(|other| *other != word).collect();
     if kept.is_empty() || kept.len() == value.split(',').count() {
         return without_kernel_argument(argument);
     }
-    format!(
-        "take `{word}` out of `{argument}` on the kernel command line (grubby --update-kernel=ALL \
-         --remove-args={} --args={}, or /etc/default/grub and update-grub) and reboot",
-        for_a_shell(argument),
-        for_a_shell(&format!("{name}={}", kept.join(",")))
-    )
+    let take = format!(
+        "take {} out of {} on the kernel command line",
+        shown_argument(word),
+        shown_argument(argument)
+    );
+    if !is_inert_argument(argument) {
+        return Advice::say(take + BY_HAND);
+    }
+    let kept = format!("{name}={}", kept.join(","));
+    Advice::say(take + " (")
+        .and_run(grubby().option("--remove-args=", argument).option("--args=", kept))
+        .and_say(SAME_FILE)
 }
 
 /// Whose IOMMU the machine has.
@@ -102,27 +112,26 @@ pub(super) fn maker(host: &Host) -> Maker {
 }
 
 /// How an IOMMU that is not in use is turned on; `beside` are arguments to give with it.
-fn turn_on(host: &Host, beside: &str) -> String {
+fn turn_on(host: &Host, beside: &str) -> Advice {
     let argument = |option: &str| kernel_argument(format!("{option} {beside}").trim_end());
     match maker(host) {
         Maker::Intel => argument("intel_iommu=on"),
         // AMD-Vi needs no option, and `amd_iommu=on` is none. 5.13 brought one for machines whose IOMMU
         // the kernel distrusts.
-        Maker::Amd if host.kernel().is_none_or(|kernel| kernel.at_least(5, 13)) => format!(
+        Maker::Amd if host.kernel().is_none_or(|kernel| kernel.at_least(5, 13)) => Advice::say(
             "enable IOMMU (AMD-Vi) in the firmware's setup: the kernel then uses it without an option; where it \
-             does not, {}",
-            argument("amd_iommu=force_enable")
-        ),
+             does not, ",
+        )
+        .and(argument("amd_iommu=force_enable")),
         Maker::Amd => {
-            "enable IOMMU (AMD-Vi) in the firmware's setup: the kernel then uses it without an option"
-                .to_owned()
+            "enable IOMMU (AMD-Vi) in the firmware's setup: the kernel then uses it without an option".into()
         }
-        Maker::Unknown => "enable the IOMMU (VT-d, AMD-Vi or SMMU) in the firmware's setup".to_owned(),
+        Maker::Unknown => "enable the IOMMU (VT-d, AMD-Vi or SMMU) in the firmware's setup".into(),
     }
 }
 
 /// How an untranslated adapter gets translated. An IOMMU that passes addresses through is on already.
-fn confine(host: &Host, adapter: &Adapter) -> String {
+fn confine(host: &Host, adapter: &Adapter) -> Advice {
     let passes_through = domain_type(host, adapter)
         .is_some_and(|domain| domain.value == DomainType::Identity)
         || host.log.translation_active.is_some();
@@ -130,7 +139,7 @@ fn confine(host: &Host, adapter: &Adapter) -> String {
 }
 
 /// How an adapter of an identity domain gets a translating one.
-fn translate(host: &Host, adapter: &Adapter) -> String {
+fn translate(host: &Host, adapter: &Adapter) -> Advice {
     let asked = host.requests.passthrough.as_ref().filter(|cited| cited.value);
     let for_all = match asked {
         Some(asked) => without_word(&asked.at.text, "pt"),
@@ -139,10 +148,20 @@ fn translate(host: &Host, adapter: &Adapter) -> String {
     // `type` may be written since 5.11, and in RHEL 8.
     let writable = host.kernel().is_some_and(|kernel| kernel.at_least(5, 11) || kernel.rhel() == Some(8));
     match adapter.function.iommu_group.as_ref().filter(|_| writable) {
-        Some(group) => format!(
-            "{for_all}; or, for its group alone, echo DMA > /sys/kernel/iommu_groups/{}/type with the driver unbound",
-            group.value
-        ),
+        Some(group) => for_all
+            .and_say("; or, for its group alone, ")
+            .and_run(Command::write("DMA", group_type(group.value)))
+            .and_say(" with the driver unbound"),
         None => for_all,
     }
+}
+
+/// The file that holds the type of a group's domain.
+fn group_type(group: u32) -> String {
+    format!("/sys/kernel/iommu_groups/{group}/type")
+}
+
+/// Shows a device's registers with lspci, of which `register` is looked at.
+fn lspci_register(address: Bdf, register: &'static str) -> Command {
+    Command::new("lspci").arg("-vvs").arg(address.to_string()).pipe(Command::new("grep").arg(register))
 }

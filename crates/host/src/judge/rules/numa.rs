@@ -2,8 +2,9 @@
 
 use crate::facts::numa::{CpuList, Node};
 use crate::facts::{Adapter, Host};
-use crate::judge::{Case, Finding, Id, Severity};
+use crate::judge::{Advice, Case, Finding, Id, Severity};
 use crate::{Citation, Cited};
+use escape::shell::Command;
 
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     if case.host.platform.nodes.len() < 2 {
@@ -33,7 +34,7 @@ fn no_cpus(host: &Host, adapter: &Adapter, node: &Node, number: &Cited<u32>) -> 
         vec![number.at.clone(), list_of(node)],
         "move the adapter to a slot of a node with CPUs; until then bind its interrupts and its users to the \
          nearest one (numactl --cpunodebind)"
-            .to_owned(),
+            .into(),
         "the nearest node",
     )
 }
@@ -66,15 +67,21 @@ fn far_interrupts(adapter: &Adapter, node: &Node, number: &Cited<u32>) -> Option
                 node.number, node.cpus
             ),
             vec![number.at.clone(), list_of(node), at],
-            format!(
-                "for n in $(ls /sys/bus/pci/devices/{}/msi_irqs); do echo {} > /proc/irq/$n/smp_affinity_list; done, \
-                 and keep irqbalance from undoing it (IRQBALANCE_BANNED_CPULIST, or --banirq); \
+            Advice::run(bind_interrupts(adapter, node)).and_say(
+                ", and keep irqbalance from undoing it (IRQBALANCE_BANNED_CPULIST, or --banirq); \
                  interrupts that the kernel spreads itself (nvme's) refuse it: there, move the users to the node",
-                adapter.function.address, node.cpus
             ),
             "its own node",
         )
     })
+}
+
+fn bind_interrupts(adapter: &Adapter, node: &Node) -> Command {
+    let folder = format!("/sys/bus/pci/devices/{}/msi_irqs", adapter.function.address);
+    Command::new("echo")
+        .arg(node.cpus.to_string())
+        .into_file_of_variables("/proc/irq/$n/smp_affinity_list")
+        .for_each("n", Command::new("ls").arg(folder))
 }
 
 fn list_of(node: &Node) -> Citation {
@@ -82,7 +89,7 @@ fn list_of(node: &Node) -> Citation {
     Citation::of_file(&format!("sys/devices/system/node/node{}/cpulist", node.number), &said)
 }
 
-fn finding(adapter: &Adapter, what: String, evidence: Vec<Citation>, fix: String, near: &str) -> Finding {
+fn finding(adapter: &Adapter, what: String, evidence: Vec<Citation>, fix: Advice, near: &str) -> Finding {
     Finding {
         id: Id::NumaFar,
         severity: Severity::Warning,
@@ -91,7 +98,7 @@ fn finding(adapter: &Adapter, what: String, evidence: Vec<Citation>, fix: String
         evidence,
         fix,
         risk: "the chosen CPUs get all of its interrupt load".to_owned(),
-        verify: format!("/proc/interrupts: the adapter's counts grow under CPUs of {near}"),
+        verify: format!("/proc/interrupts: the adapter's counts grow under CPUs of {near}").into(),
         gain: None,
         predicted: Vec::new(),
         forecast: None,

@@ -1,7 +1,8 @@
 //! Kernel options that don't do what they say.
 
 use crate::facts::Host;
-use crate::judge::{Case, Finding, Id, Severity};
+use crate::judge::advice::is_inert;
+use crate::judge::{Advice, Case, Finding, Id, Severity};
 use crate::kernel::verdict::{TokenVerdict, Verdict};
 use crate::{Citation, Cited};
 
@@ -62,6 +63,16 @@ fn refused_by_kernel(host: &Host) -> Vec<Finding> {
         .collect()
 }
 
+/// A suggestion with the argument's own value (`iommu.passthrough=1` for a misspelled name) is typed by whoever reads it.
+fn shown_suggestion(suggestion: &str) -> String {
+    let (argument, rest) = suggestion.split_once(' ').unwrap_or((suggestion, ""));
+    let end = argument.find(|c: char| !is_inert(c)).unwrap_or(argument.len());
+    match end == argument.len() || argument.ends_with(':') {
+        true => suggestion.to_owned(),
+        false => format!("{}… {rest}", &argument[..end]).trim_end().to_owned(),
+    }
+}
+
 fn finding(
     severity: Severity,
     part: &str,
@@ -70,8 +81,13 @@ fn finding(
     evidence: Vec<Citation>,
 ) -> Finding {
     let fix = match suggestion {
-        Some(suggestion) => format!("replace `{part}` on the kernel command line: {suggestion}"),
-        None => format!("take `{part}` off the kernel command line: it only misleads readers"),
+        Some(suggestion) => Advice::say("replace ")
+            .and_argument(part)
+            .and_say(" on the kernel command line: ")
+            .and_text(&shown_suggestion(suggestion)),
+        None => Advice::say("take ")
+            .and_argument(part)
+            .and_say(" off the kernel command line: it only misleads readers"),
     };
     Finding {
         id: Id::KernelOptionInvalid,
@@ -83,7 +99,7 @@ fn finding(
         risk:
             "none in removing it; what replaces it takes effect for the first time, so read its meaning first"
                 .to_owned(),
-        verify: "after the reboot, `iotoll inspect` shows the roads that the option was to bring".to_owned(),
+        verify: "after the reboot, `iotoll inspect` shows the roads that the option was to bring".into(),
         gain: None,
         predicted: Vec::new(),
         forecast: None,

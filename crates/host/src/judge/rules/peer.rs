@@ -1,9 +1,10 @@
 //! Traffic between adapters, and adapters that could translate by themselves.
 
 use crate::facts::{Adapter, Host};
-use crate::judge::{Case, Finding, Id, Severity, Verdict};
+use crate::judge::{Advice, Case, Finding, Id, Severity, Verdict};
 use crate::pci::Kind;
 use crate::{Bdf, Citation};
+use escape::shell::Command;
 
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     let ats = case.working().filter_map(|(adapter, verdict)| ats_off(case.host, adapter, verdict));
@@ -46,7 +47,8 @@ fn redirected(host: &Host, adapter: &Adapter) -> Option<Finding> {
         })
         .collect::<Vec<_>>();
     let first = redirecting.first()?;
-    let port_list: Vec<String> = redirecting.iter().map(|port| port.address.to_string()).collect();
+    let ports: Vec<Bdf> = redirecting.iter().map(|port| port.address).collect();
+    let port_list: Vec<String> = ports.iter().map(Bdf::to_string).collect();
     let at = |file: &str| Citation::of_file(file, "ACS control: request redirect is on");
     Some(Finding {
         id: Id::AcsRedirect,
@@ -60,11 +62,11 @@ fn redirected(host: &Host, adapter: &Adapter) -> Option<Finding> {
             .iter()
             .map(|port| at(port.config_at.as_ref().map_or(port.source.as_str(), |at| &at.file)))
             .collect(),
-        fix: direct_path(host, &port_list),
+        fix: direct_path(host, &ports),
         risk: "the functions below the switch can then reach each other unseen by the IOMMU: they fall into one \
                group and can't be given to different guests"
             .to_owned(),
-        verify: format!("lspci -vvs {} | grep ACSCtl shows ReqRedir-", first.address),
+        verify: Advice::run(super::lspci_register(first.address, "ACSCtl")).and_say(" shows ReqRedir-"),
         gain: None,
         predicted: Vec::new(),
         forecast: None,
@@ -72,22 +74,31 @@ fn redirected(host: &Host, adapter: &Adapter) -> Option<Finding> {
 }
 
 /// The registers for now, and the argument for good on kernels that have it (4.19 and later).
-fn direct_path(host: &Host, ports: &[String]) -> String {
-    // Bits 2 and 3 redirect requests and completions; the others guard against forged addresses and stay.
-    let clear: Vec<String> = ports.iter().map(|port| format!("setpci -s {port} ECAP_ACS+6.w=0:c")).collect();
-    let clear = clear.join("; ");
+fn direct_path(host: &Host, ports: &[Bdf]) -> Advice {
+    let on_one_tenant = Advice::say("where the machine runs one tenant: ");
     if host.kernel().is_some_and(|kernel| kernel.knows((4, 14), (4, 19)) == Some(false)) {
-        return format!("where the machine runs one tenant: {clear}; after each boot");
+        return on_one_tenant.and(clear_redirects(ports)).and_say("; after each boot");
     }
     let escape = if ports.len() > 1 {
         " (in GRUB's files write \\; for each ;, which ends a command there)"
     } else {
         ""
     };
-    format!(
-        "where the machine runs one tenant: {}{escape}; or for now, {clear}",
-        super::kernel_argument(&format!("pci=disable_acs_redir={}", ports.join(";")))
-    )
+    let list: Vec<String> = ports.iter().map(Bdf::to_string).collect();
+    on_one_tenant
+        .and(super::kernel_argument(&format!("pci=disable_acs_redir={}", list.join(";"))))
+        .and_say(escape)
+        .and_say("; or for now, ")
+        .and(clear_redirects(ports))
+}
+
+/// Bits 2 and 3 redirect requests and completions; the others guard against forged addresses and stay.
+fn clear_redirects(ports: &[Bdf]) -> Advice {
+    let clear = |port: &Bdf| Command::new("setpci").arg("-s").arg(port.to_string()).arg("ECAP_ACS+6.w=0:c");
+    let first = |advice: Advice, (index, port): (usize, &Bdf)| {
+        advice.and_say(if index == 0 { "" } else { "; " }).and_run(clear(port))
+    };
+    ports.iter().enumerate().fold(Advice::default(), first)
 }
 
 fn ats_off(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Finding> {
@@ -105,7 +116,7 @@ fn ats_off(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Finding>
         None => {
             "look for ATS in firmware setup; the kernel enables it where firmware's tables (DMAR ATSR, IVRS, \
                  IORT) say that the root port passes it on"
-                .to_owned()
+                .into()
         }
     };
     Some(Finding {
@@ -118,7 +129,7 @@ fn ats_off(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Finding>
         risk: "with ATS the device sends addresses that nobody checks again: only for trusted devices; and each \
                unmap also invalidates its cache"
             .to_owned(),
-        verify: format!("lspci -vvs {} | grep ATSCtl shows Enable+", adapter.function.address),
+        verify: Advice::run(super::lspci_register(adapter.function.address, "ATSCtl")).and_say(" shows Enable+"),
         gain: None,
         predicted: Vec::new(),
         forecast: None,

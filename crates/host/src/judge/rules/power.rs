@@ -5,7 +5,7 @@ use crate::facts::log::DdwLog;
 use crate::facts::power::{Endpoint, Partition};
 use crate::facts::{Adapter, Host};
 use crate::judge::power_road::{disabled, endpoint};
-use crate::judge::{Case, Finding, Id, Road, Severity, Verdict, published};
+use crate::judge::{Advice, Case, Finding, Id, Road, Severity, Verdict, published};
 use crate::power::distribution::Distribution;
 use crate::power::location::LocationCode;
 use crate::power::partition::Platform;
@@ -42,7 +42,7 @@ struct Cause {
     severity: Severity,
     why: String,
     evidence: Vec<Citation>,
-    fix: String,
+    fix: Advice,
     risk: String,
 }
 
@@ -65,7 +65,7 @@ fn default_window(host: &Host, partition: &Partition, adapter: &Adapter, verdict
         evidence,
         fix: cause.fix,
         risk: cause.risk,
-        verify: if bare_metal { VERIFY_BARE_METAL } else { VERIFY }.to_owned(),
+        verify: if bare_metal { VERIFY_BARE_METAL } else { VERIFY }.into(),
         gain: Some(published::tce_to_direct_window()),
         predicted: Vec::new(),
         forecast: None,
@@ -83,7 +83,7 @@ fn no_bypass(adapter: &Adapter) -> Cause {
         severity: Severity::Warning,
         why: "it did not get the bypass, which maps all memory at an offset".to_owned(),
         evidence: Vec::new(),
-        fix: "look for iommu=nobypass on the kernel command line, and for `bypass` in `dmesg`".to_owned(),
+        fix: "look for iommu=nobypass on the kernel command line, and for `bypass` in `dmesg`".into(),
         risk: NO_RISK.to_owned(),
     })
 }
@@ -119,7 +119,7 @@ fn narrow_mask(adapter: &Adapter) -> Option<Cause> {
         severity: Severity::Note,
         why: format!("its driver asks for {} address bits, and a direct window needs 64", mask.value),
         evidence: vec![mask.at.clone()],
-        fix: "use an adapter and driver that ask for 64 bits (dma_mask_bits in sysfs shows it)".to_owned(),
+        fix: "use an adapter and driver that ask for 64 bits (dma_mask_bits in sysfs shows it)".into(),
         risk: "none".to_owned(),
     })
 }
@@ -153,7 +153,7 @@ fn too_much_memory(
             prediction.steps.join("; ")
         ),
         evidence,
-        fix: lower_maximum(host),
+        fix: lower_maximum(host).into(),
         risk: "memory can then be added while running only up to the new maximum".to_owned(),
     })
 }
@@ -216,7 +216,7 @@ fn refused(log: Option<&DdwLog>) -> Option<Cause> {
                  asks for that), or raise the slot's share (ASMI: System Configuration, I/O Adapter Enlarged \
                  Capacity); for a passed-through adapter under KVM, look at the host's log",
                 size::power_of_two(create.value.window_shift.saturating_sub(1))
-            ),
+            ).into(),
             risk: "the profile's new maximum bounds what can be added while running".to_owned(),
         });
     }
@@ -230,7 +230,7 @@ fn refused(log: Option<&DdwLog>) -> Option<Cause> {
             fix: "give the adapter an endpoint of its own (another slot, or its own logical port of an SR-IOV adapter); \
                   the kernel trades the default window in only where firmware can reset it (ibm,ddw-extensions) and no \
                   driver of the endpoint maps through it yet"
-                .to_owned(),
+                .into(),
             risk: "moving an adapter changes its location code and the names derived from it".to_owned(),
         });
     }
@@ -242,7 +242,7 @@ fn refused(log: Option<&DdwLog>) -> Option<Cause> {
         evidence: vec![refusal],
         fix: "look for the lines before it in the log: a driver that lowers its mask, or memory that could not be \
               mapped"
-            .to_owned(),
+            .into(),
         risk: "none in looking".to_owned(),
     })
 }
@@ -278,7 +278,7 @@ fn nothing_created(host: &Host, partition: &Partition, log: Option<&DdwLog>) -> 
             memory_max.bytes
         ),
         evidence: std::iter::once(query.at.clone()).chain(memory_max.evidence.iter().cloned()).collect(),
-        fix: lower_maximum(host),
+        fix: lower_maximum(host).into(),
         risk: "memory can then be added while running only up to the new maximum".to_owned(),
     })
 }
@@ -330,7 +330,7 @@ fn not_offered(
         severity: Severity::Warning,
         why,
         evidence,
-        fix,
+        fix: fix.into(),
         risk: "moving an adapter changes its location code and the names derived from it".to_owned(),
     })
 }
@@ -365,7 +365,7 @@ fn unproved(log: Option<&DdwLog>) -> Cause {
         evidence,
         fix: "use a kernel with dynamic DMA windows (RHEL 6.1, SLES 11 SP2, Linux 3.6 or later) and a slot whose \
               bridge has ibm,ddw-applicable in the device tree"
-            .to_owned(),
+            .into(),
         risk: "none".to_owned(),
     }
 }
@@ -393,9 +393,9 @@ fn too_small(host: &Host, partition: &Partition, adapter: &Adapter, verdict: &Ve
         address: Some(adapter.function.address),
         what: format!("its 64-bit window is written at each mapping: {why}"),
         evidence,
-        fix,
+        fix: fix.into(),
         risk: "memory can then be added while running only up to the new maximum".to_owned(),
-        verify: VERIFY.to_owned(),
+        verify: VERIFY.into(),
         gain: Some(published::tce_to_direct_window()),
         predicted: Vec::new(),
         forecast: None,
@@ -417,9 +417,9 @@ fn beyond_mask(host: &Host, adapter: &Adapter) -> Option<Finding> {
         evidence: vec![window.at.clone(), mask.at.clone()],
         fix: "boot with disable_ddw until the driver asks for 64 bits or firmware offers windows within the mask (limited \
               addressing in ibm,ddw-extensions)"
-            .to_owned(),
+            .into(),
         risk: "without the window every adapter of the partition pays for its mappings".to_owned(),
-        verify: "`iotoll inspect` shows tce-window for it, and its driver works".to_owned(),
+        verify: "`iotoll inspect` shows tce-window for it, and its driver works".into(),
         gain: None,
         predicted: Vec::new(),
         forecast: None,
@@ -447,9 +447,9 @@ fn article_limit(case: &Case<'_>, partition: &Partition) -> Option<Finding> {
             memory_max.steps.join("; ")
         ),
         evidence: memory_max.evidence.clone(),
-        fix: "in the partition's profile set Maximum memory to what is needed, then shut down and activate".to_owned(),
+        fix: "in the partition's profile set Maximum memory to what is needed, then shut down and activate".into(),
         risk: "memory can then be added while running only up to the new maximum".to_owned(),
-        verify: VERIFY.to_owned(),
+        verify: VERIFY.into(),
         gain: None,
         predicted: Vec::new(),
         forecast: None,

@@ -5,8 +5,9 @@ use crate::Citation;
 use crate::facts::iommu::{DomainType, Group};
 use crate::facts::{Adapter, Host};
 use crate::judge::decide::domain_type;
-use crate::judge::{Case, Finding, Id, Road, Severity, Verdict};
+use crate::judge::{Advice, Case, Finding, Id, Road, Severity, Verdict};
 use crate::pci::Kind;
+use escape::shell::Command;
 use std::collections::BTreeSet;
 
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
@@ -35,9 +36,9 @@ fn exposed(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Finding>
                there can read and write all memory"
             .to_owned(),
         evidence,
-        fix: format!("translate for it: {}", confine(host, adapter)),
+        fix: Advice::say("translate for it: ").and(confine(host, adapter)),
         risk: "each I/O then pays for a mapping; untrusted devices are also run strict and bounced".to_owned(),
-        verify: "`iotoll inspect` shows it translated-strict or translated-lazy".to_owned(),
+        verify: "`iotoll inspect` shows it translated-strict or translated-lazy".into(),
         gain: None,
         predicted: Vec::new(),
         forecast: None,
@@ -84,24 +85,29 @@ fn user_without_iommu(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Opti
         ),
         evidence,
         fix: match group.is_some() {
-            true => format!(
-                "give it to vfio-pci, whose mappings the IOMMU enforces: driverctl set-override {} vfio-pci",
-                adapter.function.address
-            ),
-            false => format!(
-                "turn the IOMMU on ({}), then driverctl set-override {} vfio-pci",
-                turn_on(host, ""),
-                adapter.function.address
-            ),
+            true => Advice::say("give it to vfio-pci, whose mappings the IOMMU enforces: ")
+                .and_run(give_to_vfio(adapter)),
+            false => Advice::say("turn the IOMMU on (")
+                .and(turn_on(host, ""))
+                .and_say("), then ")
+                .and_run(give_to_vfio(adapter)),
         },
         risk: "the program must map its memory through VFIO first (DPDK: --iova-mode=va; SPDK does it by itself); \
                locked memory counts against RLIMIT_MEMLOCK"
             .to_owned(),
-        verify: format!("readlink /sys/bus/pci/devices/{}/driver ends in vfio-pci, and an iommu_group is there", adapter.function.address),
+        verify: Advice::run(
+            Command::new("readlink")
+                .arg(format!("/sys/bus/pci/devices/{}/driver", adapter.function.address)),
+        )
+        .and_say(" ends in vfio-pci, and an iommu_group is there"),
         gain: None,
         predicted: Vec::new(),
         forecast: None,
     })
+}
+
+fn give_to_vfio(adapter: &Adapter) -> Command {
+    Command::new("driverctl").arg("set-override").arg(adapter.function.address.to_string()).arg("vfio-pci")
 }
 
 /// Groups whose members are more than the functions of one card: none of them can be given to user
@@ -141,11 +147,14 @@ fn shared_group(host: &Host, group: &Group) -> Option<Finding> {
         evidence: vec![at],
         fix: "put the adapter to be given away into a slot of its own root port, or one below a switch with ACS \
               (lspci -vv: ACSCap); some firmware offers an ACS setting"
-            .to_owned(),
+            .into(),
         risk: "pcie_acs_override= (a patch outside the kernel) only pretends isolation: the hardware still does \
                not isolate"
             .to_owned(),
-        verify: format!("ls /sys/kernel/iommu_groups/{}/devices lists one card", group.number),
+        verify: Advice::run(
+            Command::new("ls").arg(format!("/sys/kernel/iommu_groups/{}/devices", group.number)),
+        )
+        .and_say(" lists one card"),
         gain: None,
         predicted: Vec::new(),
         forecast: None,
@@ -179,20 +188,20 @@ fn iommu_off(case: &Case<'_>) -> Option<Finding> {
             "with translation each I/O pays for a mapping; iommu=pt beside it keeps the price at nothing for \
                kernel drivers, and the protection for guests and user space only"
                 .to_owned(),
-        verify: "/sys/class/iommu lists an IOMMU after the reboot".to_owned(),
+        verify: "/sys/class/iommu lists an IOMMU after the reboot".into(),
         gain: None,
         predicted: Vec::new(),
         forecast: None,
     })
 }
 
-type Off = (Severity, String, Vec<Citation>, String);
+type Off = (Severity, String, Vec<Citation>, Advice);
 
 fn why_off(host: &Host) -> Option<Off> {
     if let Some(trouble) = host.log.iommu_trouble.first() {
         let what = "the machine has an IOMMU, and the kernel could not use it: firmware describes it wrongly"
             .to_owned();
-        let fix = "update the firmware; until then look for VT-d, AMD-Vi or SMMU in its setup".to_owned();
+        let fix = "update the firmware; until then look for VT-d, AMD-Vi or SMMU in its setup".into();
         return Some((Severity::Warning, what, vec![trouble.clone()], fix));
     }
     let off = host.requests.iommu_enabled.as_ref().filter(|cited| !cited.value);
@@ -201,7 +210,7 @@ fn why_off(host: &Host) -> Option<Off> {
         let evidence = std::iter::once(off.at.clone()).chain(host.log.iommu_tables.clone()).collect();
         let mut fix = without_word(&off.at.text, "off");
         if maker(host) == Maker::Intel {
-            fix.push_str("; add `intel_iommu=on` unless the kernel was built to use VT-d without it");
+            fix = fix.and_say("; add `intel_iommu=on` unless the kernel was built to use VT-d without it");
         }
         return Some((Severity::Note, what, evidence, fix));
     }
@@ -210,7 +219,7 @@ fn why_off(host: &Host) -> Option<Off> {
         (Some(asked), _) => {
             let what =
                 "the command line turns the IOMMU on, and none works: firmware does not offer one".to_owned();
-            let fix = "enable VT-d (Intel), IOMMU or AMD-Vi (AMD) in the firmware's setup".to_owned();
+            let fix = "enable VT-d (Intel), IOMMU or AMD-Vi (AMD) in the firmware's setup".into();
             Some((Severity::Warning, what, vec![asked.at.clone()], fix))
         }
         (None, Some(tables)) => {

@@ -20,7 +20,7 @@ fn finding(
     severity: Severity,
     what: String,
     evidence: Vec<Citation>,
-    fix: &str,
+    fix: &'static str,
 ) -> Finding {
     Finding {
         id: Id::SourcesDisagree,
@@ -28,9 +28,9 @@ fn finding(
         address,
         what,
         evidence,
-        fix: fix.to_owned(),
+        fix: fix.into(),
         risk: "none: it only settles which source is right".to_owned(),
-        verify: "`iotoll inspect` no longer shows this finding".to_owned(),
+        verify: "`iotoll inspect` no longer shows this finding".into(),
         gain: None,
         predicted: Vec::new(),
         forecast: None,

@@ -2,6 +2,7 @@
 
 use super::{Plan, PlannedStep, Step};
 use crate::memory::{mtrr::print_table, range::describe_bytes};
+use escape::shell::quote;
 use std::fmt::{self, Write};
 
 /// The script of `plan`: see [`Plan::script`].
@@ -86,7 +87,7 @@ fn write_undo(plan: &Plan, out: &mut String) -> fmt::Result {
     )?;
     for (number, step) in (1..).zip(&plan.steps) {
         writeln!(out, "    elif is_at {number}; then")?;
-        step.undo.iter().try_for_each(|step| writeln!(out, "        change '{step}'"))?;
+        step.undo.iter().try_for_each(|step| writeln!(out, "        change {}", word(step)))?;
     }
     writeln!(
         out,
@@ -114,5 +115,10 @@ fn write_step(number: usize, planned: &PlannedStep, out: &mut String) -> fmt::Re
         }
     }
     transients.iter().try_for_each(|transient| writeln!(out, "# Until the next step {transient}."))?;
-    writeln!(out, "step {number} '{step}'")
+    writeln!(out, "step {number} {}", word(step))
+}
+
+/// A step as one word of the shell.
+fn word(step: &Step) -> String {
+    quote(&step.to_string()).unwrap_or_default()
 }

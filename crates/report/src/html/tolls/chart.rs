@@ -3,9 +3,9 @@
 use super::family::Chart;
 use super::{numbers, overview, stages};
 use crate::cost::Cost;
-use crate::plain::plain;
 use crate::platform::Line;
 use crate::{quantity, svg, toll_text};
+use escape::terminal::plain;
 use maud::{Markup, html};
 use toll::{Event, Toll};
 

@@ -1,7 +1,7 @@
 //! The workloads of one driver, ordered by what roads add to them for certain.
 
-use crate::plain::plain;
 use crate::platform::{Line, Platform, platforms};
+use escape::terminal::plain;
 use std::collections::BTreeMap;
 use toll::TollSheet;
 

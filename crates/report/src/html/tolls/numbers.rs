@@ -2,9 +2,9 @@
 
 use super::family::Chart;
 use super::stages;
-use crate::plain::plain;
 use crate::platform::Line;
 use crate::{quantity, toll_text};
+use escape::terminal::plain;
 use maud::{Markup, html};
 use toll::{Event, Stage, Toll};
 

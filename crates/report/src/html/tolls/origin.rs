@@ -1,8 +1,8 @@
 //! Where the numbers of the page come from.
 
 use crate::html::definitions;
-use crate::plain::plain;
 use crate::toll_text;
+use escape::terminal::plain;
 use maud::{Markup, html};
 use toll::TollSheet;
 

@@ -2,9 +2,9 @@
 
 use super::family::{Chart, Family, Group};
 use crate::cost::Cost;
-use crate::plain::plain;
 use crate::platform::Line;
 use crate::{quantity, svg};
+use escape::terminal::plain;
 use maud::{Markup, html};
 use std::collections::BTreeSet;
 use toll::{Road, TollSheet};

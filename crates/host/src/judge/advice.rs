@@ -1,0 +1,151 @@
+//! What to do about something, in words with commands in them.
+
+use escape::shell::Command;
+use escape::terminal::plain;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+use std::borrow::Cow;
+use std::fmt;
+
+/// Prose and the commands that it names, kept apart so that what a host says of itself can't become part of a command.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Advice(Vec<Part>);
+
+/// A part of advice.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Part {
+    /// Words; what stands in backticks there is typed or printed literally.
+    Prose(Cow<'static, str>),
+    /// A command to paste.
+    Command(Command),
+}
+
+impl Advice {
+    /// Prose, to which more is added.
+    pub fn say(prose: impl Into<Cow<'static, str>>) -> Self {
+        Self::default().and_say(prose)
+    }
+
+    /// A command, to which more is added.
+    pub fn run(command: Command) -> Self {
+        Self::default().and_run(command)
+    }
+
+    /// With prose after it.
+    pub fn and_say(mut self, prose: impl Into<Cow<'static, str>>) -> Self {
+        self.0.push(Part::Prose(prose.into()));
+        self
+    }
+
+    /// With a command after it.
+    pub fn and_run(mut self, command: Command) -> Self {
+        self.0.push(Part::Command(command));
+        self
+    }
+
+    /// With other advice after it.
+    pub fn and(mut self, other: impl Into<Self>) -> Self {
+        self.0.extend(other.into().0);
+        self
+    }
+
+    /// With a kernel argument of the host's after it, as it stands there.
+    pub fn and_argument(self, argument: &str) -> Self {
+        self.and_say(shown_argument(argument))
+    }
+
+    /// With text of the host's after it, such as a line of its log: no backtick in it makes a part of it look like
+    /// something to type.
+    pub fn and_text(self, text: &str) -> Self {
+        self.and_say(plain(text).replace('`', "'"))
+    }
+
+    /// Its parts, in their order.
+    pub fn parts(&self) -> impl Iterator<Item = &Part> {
+        self.0.iter()
+    }
+
+    /// The commands in it, in their order.
+    pub fn commands(&self) -> Vec<&Command> {
+        let mut commands = Vec::new();
+        for part in self.parts() {
+            if let Part::Command(command) = part {
+                commands.push(command);
+            }
+        }
+        commands
+    }
+
+    /// As the fields `fix` and `commands` of a finding.
+    pub(super) fn as_fix<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.as_fields("fix", "commands", serializer)
+    }
+
+    /// As the fields `verify` and `verify_commands` of a finding.
+    pub(super) fn as_verify<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.as_fields("verify", "verify_commands", serializer)
+    }
+
+    fn as_fields<S: Serializer>(
+        &self,
+        words: &'static str,
+        commands: &'static str,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_map(Some(2))?;
+        fields.serialize_entry(words, self)?;
+        fields.serialize_entry(commands, &self.commands())?;
+        fields.end()
+    }
+}
+
+/// A kernel argument in backticks. One with characters that a shell or a boot loader interprets is shown up to the first
+/// of them: whoever copies it out of the sentence copies nothing that is carried out.
+pub(super) fn shown_argument(argument: &str) -> String {
+    match argument.find(|c| !is_inert(c)) {
+        None => format!("`{argument}`"),
+        Some(end) => format!("`{}…`", plain(&argument[..end])),
+    }
+}
+
+/// Whether a kernel argument can, quoted, be given to grubby, and be written into `/etc/default/grub`, which a shell reads.
+pub(super) fn is_inert_argument(argument: &str) -> bool {
+    !argument.is_empty() && argument.chars().all(|c| is_inert(c) || c == ';')
+}
+
+pub(super) fn is_inert(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "=,.:_-/@+".contains(c)
+}
+
+impl fmt::Display for Advice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|part| match part {
+            Part::Prose(prose) => f.write_str(prose),
+            Part::Command(command) => write!(f, "{command}"),
+        })
+    }
+}
+
+impl Serialize for Advice {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl From<&'static str> for Advice {
+    fn from(prose: &'static str) -> Self {
+        Self::say(prose)
+    }
+}
+
+impl From<String> for Advice {
+    fn from(prose: String) -> Self {
+        Self::say(prose)
+    }
+}
+
+impl From<Command> for Advice {
+    fn from(command: Command) -> Self {
+        Self::run(command)
+    }
+}
