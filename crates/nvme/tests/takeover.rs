@@ -3,6 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 #![cfg(target_os = "linux")]
 
+#[path = "takeover/steps.rs"]
+mod steps;
+
 use nvme::takeover::{Accepted, Candidate, Refusal, Root, Takeover, TakeoverError, Usage};
 use std::fs;
 use std::os::unix::fs::symlink;
