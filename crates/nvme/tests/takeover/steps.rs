@@ -76,11 +76,22 @@ impl Kernel {
 
     /// Waits until a control file that is a pipe is read, and shows that text.
     fn show(&self, inside: &str, text: &str) {
-        let mut pipe = OpenOptions::new().write(true).open(self.tree.path(inside)).unwrap();
+        let begin = Instant::now();
+        let wait = |what: &str| {
+            assert!(begin.elapsed() < STEP_LIMIT, "nobody {what} {inside}");
+            thread::sleep(Duration::from_millis(1));
+        };
+        let nonblock = OFlags::NONBLOCK.bits() as i32;
+        let mut pipe = loop {
+            match OpenOptions::new().write(true).custom_flags(nonblock).open(self.tree.path(inside)) {
+                Ok(pipe) => break pipe,
+                Err(_) => wait("opens"),
+            }
+        };
         pipe.write_all(text.as_bytes()).unwrap();
         // Until it is read, whoever opens the pipe next would get it.
         while rustix::io::ioctl_fionread(&pipe).unwrap() > 0 {
-            thread::sleep(Duration::from_millis(1));
+            wait("reads");
         }
     }
 
