@@ -243,6 +243,15 @@ fn a_takeover_that_fails_half_way_is_undone() {
     kernel.expect_override("\n");
 }
 
+/// An adapter that was lent to processes before is not taken from anybody.
+#[test]
+fn a_lent_adapter_is_not_taken_from_its_driver() {
+    let taken_from = |driver| Takeover::from_previous([ADDRESS, driver, "-"]).taken_from().map(str::to_owned);
+    assert_eq!(taken_from("nvme").as_deref(), Some("nvme"));
+    assert_eq!(taken_from("vfio-pci"), None);
+    assert_eq!(taken_from("-"), None);
+}
+
 /// Without somebody who gives it back, it isn't taken.
 #[test]
 fn nothing_is_done_if_nobody_can_be_told() {
