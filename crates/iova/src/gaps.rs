@@ -51,21 +51,11 @@ struct Wanted {
 /// The order of the largest power of two that lies in the range, aligned to itself.
 fn order(first: u64, pages: u64) -> u8 {
     let end = first + pages;
-    // The address in the range with the most trailing zeros splits it; the block lies on one side of it.
-    let log2 = |value: u64| (63 - value.leading_zeros()) as u8;
-    match first {
-        0 => log2(end),
-        _ => {
-            let top = 63 - ((first - 1) ^ end).leading_zeros();
-            let middle = end >> top << top;
-            let after = end - middle;
-            let before = middle - first;
-            let fits = |pages: u64| if pages == 0 { 0 } else { log2(pages) };
-            let aligned = |at: u64| at.trailing_zeros().min(63) as u8;
-            // `middle` is the best aligned address that the range touches, so both sides are limited by size alone.
-            fits(after).min(aligned(middle)).max(fits(before))
-        }
-    }
+    // The address behind `first` with the most trailing zeros splits the range. No aligned block lies across it, and a block that
+    // ends or begins there is aligned.
+    let top = (first ^ end).ilog2();
+    let middle = end >> top << top;
+    (middle - first).max(end - middle).ilog2() as u8
 }
 
 impl Wanted {
@@ -398,7 +388,7 @@ mod tests {
     const DEPTH_MAX: u32 = 2 * 14;
     const SEARCH_MAX: u64 = 3 * DEPTH_MAX as u64;
     /// An addition and a removal walk down to split the tree, to cut out neighbours, and twice to merge, and sum up on each way back.
-    const VISITS_MAX: u64 = 16 * DEPTH_MAX as u64;
+    const VISITS_MAX: u64 = 32 * DEPTH_MAX as u64;
 
     /// What can't be had is refused at the root, however many ranges there are; one that fits is found in one descent. Each is
     /// what an adapter's owner could bring about by freeing every other buffer.
@@ -464,6 +454,23 @@ mod tests {
     fn order_by_trying(first: u64, pages: u64) -> u8 {
         let fits = |order: u8| first.next_multiple_of(1 << order) + (1 << order) <= first + pages;
         (0..63).rev().find(|order| fits(*order)).unwrap_or(0)
+    }
+
+    #[test]
+    fn the_order_of_each_small_range_is_the_largest_that_fits() {
+        for (first, pages) in (0..200).flat_map(|first| (1..200).map(move |pages| (first, pages))) {
+            assert_eq!(order(first, pages), order_by_trying(first, pages), "{pages} pages from {first}");
+        }
+        assert_eq!((order(0, u64::MAX), order(u64::MAX - 1, 1), order(1, u64::MAX - 1)), (63, 0, 62));
+    }
+
+    /// What benches report as its memory.
+    #[test]
+    fn memory_is_that_of_the_nodes() {
+        let gaps = comb(1, 1, 2, 1000);
+        let bytes = 1000 * size_of::<Gap>() as u64;
+        assert!((bytes..=2 * bytes).contains(&gaps.memory_bytes()), "{} bytes", gaps.memory_bytes());
+        assert_eq!(Gaps::default().memory_bytes(), 0);
     }
 
     proptest! {
