@@ -425,6 +425,43 @@ mod tests {
         }
     }
 
+    /// Ranges beyond the limit would all be large enough.
+    #[test]
+    fn ranges_beyond_the_limit_are_not_tried() {
+        let mut gaps = comb(1000, 8, 16, RANGES);
+        for limit in [0, 999, 1000, 1006] {
+            let (taken, visits) = counting(|| gaps.take(8, 1, limit));
+            assert_eq!(taken, None);
+            assert!(visits <= SEARCH_MAX, "below {limit}: {visits} nodes");
+        }
+        assert_eq!(gaps.take(8, 1, 1007), Some(Range { first: 1000, pages: 8 }));
+    }
+
+    /// Each step leaves right summaries, whatever its caller does next.
+    #[test]
+    fn trees_taken_apart_are_summed_up() {
+        let summed_up = |gaps: &Gaps, at| check_subtree(gaps, at, u32::MAX, &mut None).nodes;
+        let mut gaps = Gaps::default();
+        // The largest are where the tree is cut: a summary that is not made anew stays too large.
+        (0..64).for_each(|index| gaps.add(Range { first: 512 * index, pages: 1 + 37 * index % 64 }));
+        for first in (0..64).map(|index| 512 * index) {
+            let (below, above) = gaps.split(gaps.root, first);
+            assert_eq!((summed_up(&gaps, below), summed_up(&gaps, above)), (first / 512, 64 - first / 512));
+            let (below, previous) = gaps.cut_last(below);
+            summed_up(&gaps, below);
+            let (next, above) = gaps.cut_first(above);
+            summed_up(&gaps, above);
+            let mut whole = below;
+            for single in [previous, next].into_iter().flatten() {
+                assert_eq!(summed_up(&gaps, single), 1);
+                whole = gaps.merge(whole, single);
+                summed_up(&gaps, whole);
+            }
+            gaps.root = gaps.merge(whole, above);
+            assert_eq!(check(&gaps).nodes, 64);
+        }
+    }
+
     /// Added upwards, downwards, and from both ends in turn, the tree stays flat, and each addition and removal looks at few nodes.
     #[test]
     fn the_tree_stays_flat() {
