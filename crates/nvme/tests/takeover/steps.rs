@@ -16,7 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Each step of a takeover comes within this.
-const STEP_LIMIT: Duration = Duration::from_secs(20);
+const STEP_LIMIT: Duration = Duration::from_secs(10);
 
 const PROBE: &str = "sys/bus/pci/drivers_probe";
 
