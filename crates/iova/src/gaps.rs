@@ -310,6 +310,8 @@ impl Gaps {
 
 #[cfg(test)]
 mod tests {
+    extern crate std;
+
     use super::*;
     use alloc::collections::BTreeSet;
     use core::cell::Cell;

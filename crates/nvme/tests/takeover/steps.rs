@@ -4,7 +4,7 @@
 //! what was done until then, and then does what the kernel would do.
 
 use super::{ADDRESS, Tree};
-use nvme::takeover::{Candidate, Root, Takeover, TakeoverError};
+use nvme::takeover::{Candidate, Takeover, TakeoverError};
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -129,10 +129,6 @@ impl Kernel {
         let disk = self.tree.path("dev/nvme0n1").canonicalize().unwrap();
         let open = fs::read_dir("/proc/self/fd").unwrap();
         open.filter_map(|entry| fs::read_link(entry.unwrap().path()).ok()).any(|target| target == disk)
-    }
-
-    fn root(&self) -> Root {
-        self.tree.root()
     }
 
     fn candidate(&self) -> Candidate {
@@ -271,7 +267,7 @@ fn an_unbind_that_somebody_else_did_is_no_error() {
     let unbind = control("vfio-pci", "unbind");
     kernel.bind(Some("vfio-pci"));
     fs::remove_file(kernel.tree.path(&unbind)).unwrap();
-    let error = takeover.give_back(&kernel.root()).unwrap_err();
+    let error = kernel.give_back(&takeover).finish().unwrap_err();
     assert!(matches!(&error, TakeoverError::Step { file, .. } if file.ends_with(&unbind)), "{error}");
     // Somebody unbinds it after its driver was read, and the write is refused.
     let driver_override = format!("sys/bus/pci/devices/{ADDRESS}/driver_override");
