@@ -138,6 +138,24 @@ mod tests {
         assert_eq!(*book.freed.borrow(), (0..RING as u64).collect::<Vec<_>>());
     }
 
+    /// A ring that is full costs those of other CPUs nothing, and CPUs beyond the rings share them.
+    #[test]
+    fn each_cpu_has_its_own_ring() {
+        let cpu = std::sync::Arc::new(AtomicU64::new(1));
+        let on = std::sync::Arc::clone(&cpu);
+        let queue = FlushQueue::new(2, move || on.load(Ordering::Relaxed) as usize);
+        let (book, mut bill) = (Book::default(), Bill::default());
+        for first in 0..RING as u64 {
+            queue.queue(page(first), &book, &mut bill);
+        }
+        cpu.store(0, Ordering::Relaxed);
+        queue.queue(page(1000), &book, &mut bill);
+        assert_eq!((book.invalidations.get(), queue.waiting()), (0, RING + 1));
+        cpu.store(5, Ordering::Relaxed);
+        queue.queue(page(1001), &book, &mut bill);
+        assert_eq!((book.invalidations.get(), queue.waiting()), (1, 2));
+    }
+
     #[test]
     fn the_timer_empties_all_rings_and_is_idle_where_nothing_waits() {
         let cpu = std::sync::Arc::new(AtomicU64::new(0));

@@ -23,6 +23,7 @@ mod group;
 mod interrupt;
 mod iommufd;
 mod no_iommu;
+mod order;
 mod ranges;
 mod registers;
 mod spapr;

@@ -51,21 +51,11 @@ struct Wanted {
 /// The order of the largest power of two that lies in the range, aligned to itself.
 fn order(first: u64, pages: u64) -> u8 {
     let end = first + pages;
-    // The address in the range with the most trailing zeros splits it; the block lies on one side of it.
-    let log2 = |value: u64| (63 - value.leading_zeros()) as u8;
-    match first {
-        0 => log2(end),
-        _ => {
-            let top = 63 - ((first - 1) ^ end).leading_zeros();
-            let middle = end >> top << top;
-            let after = end - middle;
-            let before = middle - first;
-            let fits = |pages: u64| if pages == 0 { 0 } else { log2(pages) };
-            let aligned = |at: u64| at.trailing_zeros().min(63) as u8;
-            // `middle` is the best aligned address that the range touches, so both sides are limited by size alone.
-            fits(after).min(aligned(middle)).max(fits(before))
-        }
-    }
+    // The address behind `first` with the most trailing zeros splits the range. No aligned block lies across it, and a block that
+    // ends or begins there is aligned.
+    let top = (first ^ end).ilog2();
+    let middle = end >> top << top;
+    (middle - first).max(end - middle).ilog2() as u8
 }
 
 impl Wanted {
@@ -193,6 +183,8 @@ impl Gaps {
     }
 
     fn node(&self, at: u32) -> &Gap {
+        #[cfg(test)]
+        tests::count_visit();
         &self.nodes[at as usize]
     }
 
@@ -318,13 +310,206 @@ impl Gaps {
 
 #[cfg(test)]
 mod tests {
+    extern crate std;
+
     use super::*;
     use alloc::collections::BTreeSet;
+    use core::cell::Cell;
     use proptest::prelude::*;
+
+    std::thread_local! {
+        static VISITS: Cell<u64> = const { Cell::new(0) };
+    }
+
+    /// Counts a node that was looked at.
+    pub(super) fn count_visit() {
+        VISITS.set(VISITS.get() + 1);
+    }
+
+    /// Nodes that something looks at.
+    fn counting<T>(work: impl FnOnce() -> T) -> (T, u64) {
+        VISITS.set(0);
+        let result = work();
+        (result, VISITS.get())
+    }
+
+    /// What a subtree comes to, recomputed from its ranges alone.
+    struct Summary {
+        nodes: u64,
+        pages: u64,
+        pages_max: u64,
+        order_max: u8,
+        depth: u32,
+    }
+
+    /// Checks a subtree whose ranges begin behind `end`, and moves `end` behind them.
+    fn check_subtree(gaps: &Gaps, at: u32, priority_max: u32, end: &mut Option<u64>) -> Summary {
+        if at == NONE {
+            return Summary { nodes: 0, pages: 0, pages_max: 0, order_max: 0, depth: 0 };
+        }
+        let gap = &gaps.nodes[at as usize];
+        assert!(gap.priority <= priority_max, "a heap in its priorities");
+        let left = check_subtree(gaps, gap.left, gap.priority, end);
+        assert!(end.is_none_or(|end| end < gap.first), "in order, disjoint, and none next to another");
+        *end = Some(gap.first + gap.pages);
+        let right = check_subtree(gaps, gap.right, gap.priority, end);
+        let whole = Summary {
+            nodes: left.nodes + 1 + right.nodes,
+            pages: left.pages + gap.pages + right.pages,
+            pages_max: left.pages_max.max(gap.pages).max(right.pages_max),
+            order_max: left.order_max.max(order_by_trying(gap.first, gap.pages)).max(right.order_max),
+            depth: 1 + left.depth.max(right.depth),
+        };
+        assert_eq!((gap.pages_max, gap.order_max), (whole.pages_max, whole.order_max), "at {}", gap.first);
+        whole
+    }
+
+    /// Checks the whole tree, and that each node is in it or waits to be used again.
+    fn check(gaps: &Gaps) -> Summary {
+        let whole = check_subtree(gaps, gaps.root, u32::MAX, &mut None);
+        assert_eq!((gaps.len(), gaps.pages()), (whole.nodes, whole.pages));
+        assert_eq!(gaps.largest_pages(), whole.pages_max);
+        let (mut unused, mut at) = (0, gaps.unused);
+        while at != NONE {
+            (unused, at) = (unused + 1, gaps.nodes[at as usize].left);
+        }
+        assert_eq!(whole.nodes + unused, gaps.nodes.len() as u64, "no node is lost");
+        whole
+    }
+
+    /// As many ranges as asked for, each of so many pages behind the last, the first of them at `first`.
+    fn comb(first: u64, pages: u64, every: u64, ranges: u64) -> Gaps {
+        let mut gaps = Gaps::default();
+        (0..ranges).for_each(|index| gaps.add(Range { first: first + index * every, pages }));
+        gaps
+    }
+
+    const RANGES: u64 = 1 << 14;
+    /// A perfect tree of so many nodes is 14 deep; a treap is less than twice as deep. Searches look at each node of the way down and
+    /// its children.
+    const DEPTH_MAX: u32 = 2 * 14;
+    const SEARCH_MAX: u64 = 3 * DEPTH_MAX as u64;
+    /// An addition and a removal walk down to split the tree, to cut out neighbours, and twice to merge, and sum up on each way back.
+    const VISITS_MAX: u64 = 32 * DEPTH_MAX as u64;
+
+    /// What can't be had is refused at the root, however many ranges there are; one that fits is found in one descent. Each is
+    /// what an adapter's owner could bring about by freeing every other buffer.
+    #[test]
+    fn searches_look_at_few_ranges() {
+        let last = u64::MAX;
+        // Single pages; and 14 pages each that hold no 8 aligned to 8.
+        for (mut gaps, refused, far) in [
+            (comb(1, 1, 2, RANGES), [(2, 1), (2, 2)], Range { first: 1 << 20, pages: 8 }),
+            (comb(1, 14, 16, RANGES), [(15, 1), (8, 8)], Range { first: 1 << 20, pages: 16 }),
+        ] {
+            for (pages, alignment) in refused {
+                let (taken, visits) = counting(|| gaps.take(pages, alignment, last));
+                assert_eq!((taken, visits), (None, 1), "{pages} pages aligned to {alignment}");
+            }
+            // The only fit lies behind all of them.
+            gaps.add(far);
+            for (pages, alignment) in refused {
+                let (taken, visits) = counting(|| gaps.take(pages, alignment, last));
+                assert_eq!(taken.map(|range| range.first), Some(far.first));
+                assert!(visits <= VISITS_MAX, "{pages} pages aligned to {alignment}: {visits} nodes");
+                gaps.add(Range { first: far.first, pages });
+                // Beyond the limit it is no fit, and those before it are not tried one after another.
+                for limit in [far.first - 1, far.first, far.first + pages - 2] {
+                    let (taken, visits) = counting(|| gaps.take(pages, alignment, limit));
+                    assert_eq!(taken, None);
+                    assert!(visits <= SEARCH_MAX, "below {limit}: {visits} nodes");
+                }
+                let at_limit = gaps.take(pages, alignment, far.first + pages - 1);
+                assert_eq!(at_limit.map(|range| range.first), Some(far.first));
+                gaps.add(Range { first: far.first, pages });
+            }
+            check(&gaps);
+        }
+    }
+
+    /// Ranges beyond the limit would all be large enough.
+    #[test]
+    fn ranges_beyond_the_limit_are_not_tried() {
+        let mut gaps = comb(1000, 8, 16, RANGES);
+        for limit in [0, 999, 1000, 1006] {
+            let (taken, visits) = counting(|| gaps.take(8, 1, limit));
+            assert_eq!(taken, None);
+            assert!(visits <= SEARCH_MAX, "below {limit}: {visits} nodes");
+        }
+        assert_eq!(gaps.take(8, 1, 1007), Some(Range { first: 1000, pages: 8 }));
+    }
+
+    /// Each step leaves right summaries, whatever its caller does next.
+    #[test]
+    fn trees_taken_apart_are_summed_up() {
+        let summed_up = |gaps: &Gaps, at| check_subtree(gaps, at, u32::MAX, &mut None).nodes;
+        let mut gaps = Gaps::default();
+        // The largest are where the tree is cut: a summary that is not made anew stays too large.
+        (0..64).for_each(|index| gaps.add(Range { first: 512 * index, pages: 1 + 37 * index % 64 }));
+        for first in (0..64).map(|index| 512 * index) {
+            let (below, above) = gaps.split(gaps.root, first);
+            assert_eq!((summed_up(&gaps, below), summed_up(&gaps, above)), (first / 512, 64 - first / 512));
+            let (below, previous) = gaps.cut_last(below);
+            summed_up(&gaps, below);
+            let (next, above) = gaps.cut_first(above);
+            summed_up(&gaps, above);
+            let mut whole = below;
+            for single in [previous, next].into_iter().flatten() {
+                assert_eq!(summed_up(&gaps, single), 1);
+                whole = gaps.merge(whole, single);
+                summed_up(&gaps, whole);
+            }
+            gaps.root = gaps.merge(whole, above);
+            assert_eq!(check(&gaps).nodes, 64);
+        }
+    }
+
+    /// Added upwards, downwards, and from both ends in turn, the tree stays flat, and each addition and removal looks at few nodes.
+    #[test]
+    fn the_tree_stays_flat() {
+        let upwards: Vec<u64> = (0..RANGES).collect();
+        let downwards: Vec<u64> = (0..RANGES).rev().collect();
+        let inwards: Vec<u64> = (0..RANGES / 2).flat_map(|index| [index, RANGES - 1 - index]).collect();
+        for starts in [upwards, downwards, inwards] {
+            let (mut gaps, mut most) = (Gaps::default(), 0);
+            for start in &starts {
+                let ((), visits) = counting(|| gaps.add(Range { first: 4 * start, pages: 2 }));
+                most = most.max(visits);
+            }
+            assert!(most <= VISITS_MAX, "an addition looks at {most} nodes");
+            assert!(check(&gaps).depth <= DEPTH_MAX, "{} deep", check(&gaps).depth);
+            for taken in 0..RANGES {
+                let (range, visits) = counting(|| gaps.take(2, 2, u64::MAX));
+                assert_eq!(range, Some(Range { first: 4 * taken, pages: 2 }));
+                assert!(visits <= VISITS_MAX, "taking the first looks at {visits} nodes");
+            }
+            assert_eq!((gaps.len(), gaps.pages(), gaps.first(), gaps.largest_pages()), (0, 0, None, 0));
+            // Nodes are used again: as many as there were ranges at once.
+            assert_eq!(gaps.nodes.len() as u64, RANGES);
+            check(&gaps);
+        }
+    }
 
     fn order_by_trying(first: u64, pages: u64) -> u8 {
         let fits = |order: u8| first.next_multiple_of(1 << order) + (1 << order) <= first + pages;
         (0..63).rev().find(|order| fits(*order)).unwrap_or(0)
+    }
+
+    #[test]
+    fn the_order_of_each_small_range_is_the_largest_that_fits() {
+        for (first, pages) in (0..200).flat_map(|first| (1..200).map(move |pages| (first, pages))) {
+            assert_eq!(order(first, pages), order_by_trying(first, pages), "{pages} pages from {first}");
+        }
+        assert_eq!((order(0, u64::MAX), order(u64::MAX - 1, 1), order(1, u64::MAX - 1)), (63, 0, 62));
+    }
+
+    /// What benches report as its memory.
+    #[test]
+    fn memory_is_that_of_the_nodes() {
+        let gaps = comb(1, 1, 2, 1000);
+        let bytes = 1000 * size_of::<Gap>() as u64;
+        assert!((bytes..=2 * bytes).contains(&gaps.memory_bytes()), "{} bytes", gaps.memory_bytes());
+        assert_eq!(Gaps::default().memory_bytes(), 0);
     }
 
     proptest! {
@@ -360,6 +545,8 @@ mod tests {
                 prop_assert_eq!(gaps.pages(), free.len() as u64);
                 let starts = free.iter().filter(|page| !free.contains(&(*page - 1))).count();
                 prop_assert_eq!(gaps.len(), starts as u64);
+                prop_assert_eq!(gaps.first(), free.first().copied());
+                check(&gaps);
             }
         }
     }

@@ -42,3 +42,23 @@ impl Ranges {
         self.gaps.memory_bytes() + out_bytes
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What benches report as its memory: two numbers for each range that is out, in a tree that is partly empty.
+    #[test]
+    fn memory_grows_with_what_is_out() {
+        let mut gaps = Gaps::default();
+        gaps.add(Range { first: 1, pages: 1 << 20 });
+        let mut ranges = Ranges::new(gaps);
+        let before = ranges.memory_bytes();
+        assert_eq!(before, ranges.gaps.memory_bytes());
+        for _ in 0..1000 {
+            assert!(ranges.allocate(&Request::new(1, u64::MAX)).is_some());
+        }
+        let bytes = ranges.memory_bytes() - before;
+        assert!((16_000..=32_000).contains(&bytes), "{bytes} bytes for 1,000 ranges");
+    }
+}

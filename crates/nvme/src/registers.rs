@@ -4,12 +4,15 @@ use std::fmt;
 
 /// Registers of a controller: a real one's, mapped through VFIO, or an emulated one's. What is read of an adapter that is gone, is
 /// ones.
+///
+/// Accesses to registers are in order with those to memory, which the controller reads and writes by itself: what is done to memory before a
+/// register is written is done before that, and what is done to memory after a register is read is done after that.
 pub trait Registers: Send + Sync + fmt::Debug {
     /// Reads four bytes.
     fn read_u32(&self, at: u64) -> u32;
     /// Reads eight.
     fn read_u64(&self, at: u64) -> u64;
-    /// Writes four bytes; what was written to memory before is there first.
+    /// Writes four bytes.
     fn write_u32(&self, at: u64, value: u32);
     /// Writes eight.
     fn write_u64(&self, at: u64, value: u64);

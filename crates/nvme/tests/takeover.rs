@@ -3,6 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 #![cfg(target_os = "linux")]
 
+#[path = "takeover/steps.rs"]
+mod steps;
+
 use nvme::takeover::{Accepted, Candidate, Refusal, Root, Takeover, TakeoverError, Usage};
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -181,6 +184,36 @@ fn what_has_a_disk_open_is_seen() {
     );
 }
 
+/// The claims of the process that takes a disk are no use of it.
+#[test]
+fn the_own_process_is_no_user() {
+    let tree = Tree::new();
+    for process in [std::process::id().to_string(), "self".to_owned()] {
+        tree.file(&format!("proc/{process}/comm"), "iotoll\n");
+        tree.link(&format!("proc/{process}/fd/3"), Path::new("/dev/nvme0n1"));
+    }
+    assert_eq!(tree.refusals(TAKEN), []);
+}
+
+/// What can't be read is not taken for unused.
+#[test]
+fn a_file_that_cannot_be_read_is_an_error() {
+    let check = |change: &dyn Fn(&Tree), expected: &str| {
+        let tree = Tree::new();
+        change(&tree);
+        let error = Candidate::at(&tree.root(), ADDRESS).unwrap_err();
+        assert_eq!(error.file, tree.path(expected));
+    };
+    // A folder where a file should be, and the other way round: root may read whatever has no such fault.
+    let folder_instead = |tree: &Tree, file: &str| {
+        let _ = fs::remove_file(tree.path(file));
+        fs::create_dir_all(tree.path(file)).unwrap();
+    };
+    check(&|tree| folder_instead(tree, "proc/self/mountinfo"), "proc/self/mountinfo");
+    check(&|tree| folder_instead(tree, "proc/swaps"), "proc/swaps");
+    check(&|tree| tree.file("sys/block/nvme0n1/holders", ""), "sys/block/nvme0n1/holders");
+}
+
 /// Another controller may lead to the same disks.
 #[test]
 fn a_subsystem_with_several_controllers_is_left_alone() {
@@ -344,6 +377,8 @@ fn what_has_its_driver_keeps_it() {
                 fs::read_to_string(tree.path(&format!("sys/bus/pci/drivers/{driver}/{file}"))).unwrap();
             assert_eq!(written, "", "{driver}/{file}");
         }
+        let driver_override = tree.path(&format!("sys/bus/pci/devices/{ADDRESS}/driver_override"));
+        assert_eq!(fs::read_to_string(driver_override).unwrap(), "(null)\n", "{driver}");
     }
 }
 

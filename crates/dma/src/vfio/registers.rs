@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code, reason = "registers are memory that the adapter answers for")]
 
+use super::order;
 use crate::Ram;
 use rustix::fd::BorrowedFd;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -44,6 +45,9 @@ impl Registers {
         bytes: u64,
         reaches: Option<Arc<Ram>>,
     ) -> rustix::io::Result<Self> {
+        if !order::IS_KNOWN {
+            return Err(rustix::io::Errno::OPNOTSUPP);
+        }
         let bytes = usize::try_from(bytes).map_err(|_| rustix::io::Errno::OVERFLOW)?;
         let rights = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: the kernel chooses a place where nothing is.
@@ -53,45 +57,52 @@ impl Registers {
             .ok_or(rustix::io::Errno::NOMEM)
     }
 
-    /// Reads a register, and waits for the adapter.
+    /// Reads a register, and waits for the adapter. What is read of memory or written to it afterwards is read or written after that.
     ///
     /// # Errors
     /// If there is none.
     pub fn read_u32(&self, at: u64) -> Result<u32, OutOfRegisters> {
         let register = self.register::<u32>(at)?;
+        order::before_read();
         // SAFETY: within the mapping, aligned.
-        Ok(u32::from_le(unsafe { register.read_volatile() }))
+        let value = unsafe { register.read_volatile() };
+        order::after_read(value.into());
+        Ok(u32::from_le(value))
     }
 
-    /// Writes a register; the adapter sees it after what was written to memory before.
+    /// Writes a register. The adapter sees it after what was written to memory before, and what was read of memory before is not what
+    /// the adapter writes there in answer.
     ///
     /// # Errors
     /// If there is none.
     pub fn write_u32(&self, at: u64, value: u32) -> Result<(), OutOfRegisters> {
         let register = self.register::<u32>(at)?;
-        barrier();
+        order::before_write();
         // SAFETY: within the mapping, aligned.
         unsafe { register.write_volatile(value.to_le()) };
         Ok(())
     }
 
-    /// Reads a register of eight bytes.
+    /// Reads a register of eight bytes, in order with memory as [`read_u32`](Self::read_u32).
     ///
     /// # Errors
     /// If there is none.
     pub fn read_u64(&self, at: u64) -> Result<u64, OutOfRegisters> {
         let register = self.register::<u64>(at)?;
+        order::before_read();
         // SAFETY: within the mapping, aligned.
-        Ok(u64::from_le(unsafe { register.read_volatile() }))
+        let value = unsafe { register.read_volatile() };
+        order::after_read(value);
+        Ok(u64::from_le(value))
     }
 
-    /// Writes a register of eight bytes.
+    /// Writes a register of eight bytes, in order with memory as [`write_u32`](Self::write_u32).
     ///
     /// # Errors
     /// If there is none.
     pub fn write_u64(&self, at: u64, value: u64) -> Result<(), OutOfRegisters> {
         let register = self.register::<u64>(at)?;
-        barrier();
+        order::before_write();
         // SAFETY: within the mapping, aligned.
         unsafe { register.write_volatile(value.to_le()) };
         Ok(())
@@ -104,21 +115,6 @@ impl Registers {
         // SAFETY: so many bytes further is still within the mapping, which begins at a page.
         end.map(|_| unsafe { self.first.as_ptr().add(at as usize) }.cast()).ok_or(none)
     }
-}
-
-/// What was written to memory is there before an adapter is told of it.
-#[inline]
-fn barrier() {
-    #[cfg(target_arch = "aarch64")]
-    // SAFETY: it orders stores, for observers outside the CPUs' own domain too, and touches nothing.
-    unsafe {
-        std::arch::asm!("dmb oshst", options(nostack, preserves_flags));
-    }
-    // x86 keeps the order of stores by itself, and what is left is for the compiler; POWER's is `sync`.
-    #[cfg(target_arch = "x86_64")]
-    std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst);
-    #[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
-    std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
 }
 
 impl Drop for Registers {
