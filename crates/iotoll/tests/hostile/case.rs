@@ -14,9 +14,11 @@ pub(crate) struct Case {
 /// How it is given to the program.
 pub(crate) enum Input {
     /// The bytes of an archive.
-    Archive(Box<dyn Fn() -> Vec<u8>>),
+    Archive(Box<dyn Fn() -> Vec<u8> + Send + Sync>),
     /// Fills an empty folder; the other folder is one that nothing may be read from or written to.
-    Tree(Box<dyn Fn(&Path, &Path)>),
+    Tree(Box<dyn Fn(&Path, &Path) + Send + Sync>),
+    /// Makes the input itself, whatever it is, at a path.
+    Special(Box<dyn Fn(&Path) + Send + Sync>),
     /// A file that is there.
     There(PathBuf),
 }
@@ -25,7 +27,7 @@ impl Case {
     pub(crate) fn archive(
         category: &'static str,
         name: impl Into<String>,
-        make: impl Fn() -> Vec<u8> + 'static,
+        make: impl Fn() -> Vec<u8> + Send + Sync + 'static,
     ) -> Self {
         Self { category, name: name.into(), is_heavy: false, input: Input::Archive(Box::new(make)) }
     }
@@ -33,9 +35,17 @@ impl Case {
     pub(crate) fn tree(
         category: &'static str,
         name: impl Into<String>,
-        make: impl Fn(&Path, &Path) + 'static,
+        make: impl Fn(&Path, &Path) + Send + Sync + 'static,
     ) -> Self {
         Self { category, name: name.into(), is_heavy: false, input: Input::Tree(Box::new(make)) }
+    }
+
+    pub(crate) fn special(
+        category: &'static str,
+        name: impl Into<String>,
+        make: impl Fn(&Path) + Send + Sync + 'static,
+    ) -> Self {
+        Self { category, name: name.into(), is_heavy: false, input: Input::Special(Box::new(make)) }
     }
 
     pub(crate) fn heavy(self) -> Self {

@@ -62,7 +62,7 @@ pub(crate) fn cases() -> Vec<Case> {
     all
 }
 
-fn case(name: impl Into<String>, host: impl Fn(Host) -> Host + 'static) -> Case {
+fn case(name: impl Into<String>, host: impl Fn(Host) -> Host + Send + Sync + 'static) -> Case {
     Case::archive("contents", name, move || host(Host::plain()).archive())
 }
 

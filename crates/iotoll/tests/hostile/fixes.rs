@@ -12,11 +12,13 @@ const WORDS: [(&str, &str); 3] = [
 
 pub(crate) fn cases() -> Vec<Case> {
     let mut all = Vec::new();
-    for (name, path) in Host::known() {
-        for (words, word) in WORDS {
+    for (number, (name, path)) in Host::known().into_iter().enumerate() {
+        for (place, (words, word)) in WORDS.into_iter().enumerate() {
             let path = path.clone();
             let make = move || hostile(Host::read(&path), word).archive();
-            all.push(Case::archive("fixes", format!("{name}, {words}"), make));
+            let case = Case::archive("fixes", format!("{name}, {words}"), make);
+            // Each host with one of them is what every test has time for.
+            all.push(if number % WORDS.len() == place { case } else { case.heavy() });
         }
     }
     all

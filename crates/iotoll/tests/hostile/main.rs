@@ -31,6 +31,7 @@ use case::{Case, Input};
 use promises::Checked;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Mutex;
 
 fn all() -> Vec<Case> {
     let mut all = archives::cases();
@@ -53,24 +54,20 @@ struct Row {
     longest_ms: u128,
 }
 
-/// Runs cases; what each broke.
+/// Runs cases, on each CPU one; what each broke.
 fn run(cases: Vec<Case>) -> Vec<String> {
-    let (mut rows, mut broken): (BTreeMap<&str, Row>, Vec<String>) = Default::default();
     let count = cases.len();
-    for case in cases {
-        let Checked { broken: promises, status, longest } = promises::check(&case);
-        let row = rows.entry(case.category).or_default();
+    let checked = side_by_side(cases, |case| (case.category, case.name.clone(), promises::check(case)));
+    let (mut rows, mut broken): (BTreeMap<&str, Row>, Vec<String>) = Default::default();
+    for (category, name, Checked { broken: promises, status, longest }) in checked {
+        let row = rows.entry(category).or_default();
         row.cases += 1;
         row.fine += usize::from(promises.is_empty());
         row.longest_ms = row.longest_ms.max(longest.as_millis());
         if let Some(ended) = status.and_then(|status| row.ended.get_mut(status as usize)) {
             *ended += 1;
         }
-        for promise in promises {
-            let line = format!("{} / {}: {promise}", case.category, case.name);
-            println!("{line}");
-            broken.push(line);
-        }
+        broken.extend(promises.iter().map(|promise| format!("{category} / {name}: {promise}")));
     }
     println!(
         "| category | cases | fine | exit 0 | exit 1 | exit 2 | slowest run, ms |\n|---|---|---|---|---|---|---|"
@@ -82,10 +79,28 @@ fn run(cases: Vec<Case>) -> Vec<String> {
     broken
 }
 
+/// What is made of each, on all CPUs, in no certain order.
+fn side_by_side<T: Send, U: Send>(all: Vec<T>, make: impl Fn(&T) -> U + Sync) -> Vec<U> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let (all, made) = (Mutex::new(all), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let Some(one) = all.lock().unwrap().pop() else { break };
+                    let done = make(&one);
+                    made.lock().unwrap().push(done);
+                }
+            });
+        }
+    });
+    made.into_inner().unwrap()
+}
+
 #[test]
 fn quick_cases() {
     let broken = run(all().into_iter().filter(|case| !case.is_heavy).collect());
-    assert!(broken.is_empty(), "{broken:#?}");
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
 }
 
 #[test]
@@ -94,7 +109,7 @@ fn every_case() {
     let cases = all();
     assert!(cases.len() >= 200 || std::env::var_os("HOSTILE_ONLY").is_some(), "{}", cases.len());
     let broken = run(cases);
-    assert!(broken.is_empty(), "{broken:#?}");
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
 }
 
 #[test]
@@ -115,7 +130,7 @@ fn other_peoples_archives() {
         input: Input::There(path.clone()),
     };
     let broken = run(paths.iter().map(case).collect());
-    assert!(broken.is_empty(), "{broken:#?}");
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
 }
 
 /// Figures of a kind of file.
@@ -134,18 +149,15 @@ fn run_extremes(step: usize) -> Vec<String> {
     let host = extremes::host(folder.path());
     let (mut rows, mut broken): (BTreeMap<&str, Extremes>, Vec<String>) = Default::default();
     let wanted = extremes::all().into_iter().filter(|extreme| extreme.name.contains(&only)).step_by(step);
-    for extreme in wanted {
-        let came = extreme.run(&host);
-        let row = rows.entry(extreme.kind).or_default();
+    let ran =
+        side_by_side(wanted.collect(), |extreme| (extreme.kind, extreme.name.clone(), extreme.run(&host)));
+    for (kind, name, came) in ran {
+        let row = rows.entry(kind).or_default();
         row.files += 1;
         row.refused += usize::from(came.is_refused);
         row.fine += usize::from(came.broken.is_empty());
         row.longest_ms = row.longest_ms.max(came.took.as_millis());
-        for promise in came.broken {
-            let line = format!("{} / {}: {promise}", extreme.kind, extreme.name);
-            println!("{line}");
-            broken.push(line);
-        }
+        broken.extend(came.broken.iter().map(|promise| format!("{kind} / {name}: {promise}")));
     }
     println!("| files | changed | fine | refused | run | slowest, ms |\n|---|---|---|---|---|---|");
     for (kind, Extremes { files, refused, fine, longest_ms }) in rows {
@@ -158,11 +170,11 @@ fn run_extremes(step: usize) -> Vec<String> {
 #[ignore = "takes minutes: thousands of models"]
 fn extreme_experiments() {
     let broken = run_extremes(1);
-    assert!(broken.is_empty(), "{broken:#?}");
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
 }
 
 #[test]
 fn some_extreme_experiments() {
     let broken = run_extremes(97);
-    assert!(broken.is_empty(), "{broken:#?}");
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
 }

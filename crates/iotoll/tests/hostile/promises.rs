@@ -44,6 +44,7 @@ impl Place {
                 fs::create_dir(&path).unwrap();
                 make(&path, &beside);
             }
+            Input::Special(make) => make(&path),
             Input::There(_) => {}
         }
         let input = if let Input::There(there) = input { there.clone() } else { path };

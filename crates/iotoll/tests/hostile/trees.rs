@@ -24,6 +24,7 @@ pub(crate) fn cases() -> Vec<Case> {
         all.extend(in_place_of(asked));
     }
     all.extend(folders());
+    all.extend(inputs());
     all
 }
 
@@ -56,13 +57,7 @@ fn in_place_of(asked: &'static str) -> Vec<Case> {
         case("a block device without a driver", |path| {
             node(path, rustix::fs::FileType::BlockDevice, rustix::fs::makedev(240, 0))
         }),
-        case("a socket", |path| {
-            // Paths of sockets are short, and it stays when its listener goes.
-            let short = std::env::temp_dir().join(format!("hostile-{}.socket", std::process::id()));
-            let _ = fs::remove_file(&short);
-            drop(UnixListener::bind(&short).unwrap());
-            fs::rename(short, path).unwrap();
-        }),
+        case("a socket", socket),
         case("a folder", |path| fs::create_dir(path).unwrap()),
         case("a file that nobody may read", |path| {
             fs::write(path, "iommu=pt").unwrap();
@@ -80,6 +75,40 @@ fn in_place_of(asked: &'static str) -> Vec<Case> {
             });
         }),
     ]
+}
+
+/// What is no archive and no folder, given as a capture.
+fn inputs() -> Vec<Case> {
+    use rustix::fs::FileType::{CharacterDevice, Fifo};
+    let case = |name: &str, make: fn(&Path)| Case::special("inputs", name.to_owned(), make);
+    vec![
+        case("a FIFO that nobody writes to", |path| node(path, Fifo, 0)),
+        case("the device of endless zeros", |path| node(path, CharacterDevice, rustix::fs::makedev(1, 5))),
+        case("the device of random bytes", |path| node(path, CharacterDevice, rustix::fs::makedev(1, 9))),
+        case("the device of nothing", |path| node(path, CharacterDevice, rustix::fs::makedev(1, 3))),
+        case("the terminal", |path| node(path, CharacterDevice, rustix::fs::makedev(5, 0))),
+        case("a socket", socket),
+        case("a link to itself", |path| symlink(path, path).unwrap()),
+        case("a link to a device", |path| symlink("/dev/zero", path).unwrap()),
+        case("a link to standard input", |path| symlink("/proc/self/fd/0", path).unwrap()),
+        case("a link to nothing", |path| symlink("\u{1b}[2J<hostile>", path).unwrap()),
+        case("nothing", |_| {}),
+        case("an empty file", |path| drop(File::create(path).unwrap())),
+        case("a sparse file of 1 TiB", |path| File::create(path).unwrap().set_len(1 << 40).unwrap()),
+        case("a tar of 1 TiB of hole", |path| {
+            fs::write(path, Host::plain().members()).unwrap();
+            File::options().write(true).open(path).unwrap().set_len(1 << 40).unwrap();
+        }),
+        case("a file of memory", |path| symlink("/proc/self/mem", path).unwrap()),
+    ]
+}
+
+fn socket(path: &Path) {
+    // Paths of sockets are short, and it stays when its listener goes.
+    let short = tempfile::tempdir().unwrap();
+    let name = short.path().join("s");
+    drop(UnixListener::bind(&name).unwrap());
+    fs::rename(name, path).unwrap();
 }
 
 fn node(path: &Path, kind: rustix::fs::FileType, device: u64) {
