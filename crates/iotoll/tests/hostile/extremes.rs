@@ -54,7 +54,8 @@ pub(crate) struct Extreme {
     /// The changed file's name, and its text.
     file: &'static str,
     text: String,
-    /// `FILE` stands for it, `EXAMPLES` for the folder of examples.
+    /// `FILE` stands for it, `EXAMPLES` for the folder of examples, `PROCESSES` for a machine that carries out traces, `HOST` for
+    /// a host.
     arguments: &'static [&'static str],
 }
 
@@ -80,7 +81,10 @@ pub(crate) fn all() -> Vec<Extreme> {
     let text = |path: &str| fs::read_to_string(examples().join(path)).unwrap();
     let run: &[&str] = &["model", "run", "EXAMPLES/nvme.toml", "--jobs", "FILE"];
     all.extend(changes("fio", "mixed.fio", &text("fio/mixed.fio"), &toml_lines, run));
-    let run: &[&str] = &["model", "run", "EXAMPLES/infiniband.toml", "--trace", "FILE"];
+    let with_benchmark =
+        processes(&text("infiniband.toml"), "benchmark = \"is\"\noperations_per_second = 25e6\nrounds = 2\n");
+    all.extend(changes("machine", "processes.toml", &with_benchmark, &toml_lines, &["model", "run", "FILE"]));
+    let run: &[&str] = &["model", "run", "PROCESSES", "--trace", "FILE"];
     all.extend(changes("trace", "ring.trace", &text("traces/ring.trace"), &numbers, run));
     for profile in ["udp-rr.xml", "tcp-rr.xml", "tcp-stream.xml"] {
         let run: &[&str] = &[
@@ -99,6 +103,14 @@ pub(crate) fn all() -> Vec<Extreme> {
         all.extend(changes("uperf", profile, &text(&format!("uperf/{profile}")), &numbers, run));
     }
     all
+}
+
+/// The example for InfiniBand with processes in place of its micro-benchmark.
+fn processes(example: &str, lines: &str) -> String {
+    let (machine, _) = example.split_once("[verbs]").unwrap();
+    let host =
+        "per_node = 2\neager_bytes_max = 8192\ncopy_ps_per_byte = 500\ncall_ns = 200\nshared_ns = 500\n";
+    format!("{machine}[processes]\n{lines}{host}")
 }
 
 /// A part of a text that is a value, and what it is called.
@@ -149,9 +161,10 @@ fn changes(
     arguments: &'static [&'static str],
 ) -> Vec<Extreme> {
     let mut all = Vec::new();
-    let mut push = |name: String, text: String| {
-        all.push(Extreme { kind, name: format!("{file}: {name}"), file, text, arguments });
-    };
+    let extreme =
+        |name: &str, text: String| Extreme { kind, name: format!("{file}: {name}"), file, text, arguments };
+    all.push(extreme(UNCHANGED, text.to_owned()));
+    let mut push = |name: String, text: String| all.push(extreme(&name, text));
     for Place { key, from, to } in places(text) {
         for value in VALUES {
             push(format!("{key} = {value}"), format!("{} {value}{}", &text[..from], &text[to..]));
@@ -169,6 +182,9 @@ fn changes(
     all
 }
 
+/// What the changes are made to: refused, it would say that all of them are refused for another reason.
+const UNCHANGED: &str = "as it is";
+
 /// What became of one.
 pub(crate) struct Came {
     pub(crate) broken: Vec<String>,
@@ -183,8 +199,11 @@ impl Extreme {
         fs::create_dir(folder.path().join("home")).unwrap();
         fs::write(folder.path().join(self.file), &self.text).unwrap();
         let examples = examples();
+        let processes = processes(&fs::read_to_string(examples.join("infiniband.toml")).unwrap(), "");
+        fs::write(folder.path().join("traced.toml"), processes).unwrap();
         let argument = |word: &&str| match *word {
             "FILE" => self.file.to_owned(),
+            "PROCESSES" => "traced.toml".to_owned(),
             "HOST" => host.display().to_string(),
             word => word.replace("EXAMPLES", &examples.display().to_string()),
         };
@@ -194,6 +213,9 @@ impl Extreme {
         let mut broken = Vec::new();
         promises::of_any_run(&ended, Out::Pipe, &mut broken);
         let is_refused = ended.code() == Some(2);
+        if is_refused && self.name.ends_with(UNCHANGED) {
+            broken.push(format!("refused as it is: {:?}", String::from_utf8_lossy(&ended.complaint)));
+        }
         if is_refused {
             self.check_refusal(&ended, &mut broken);
         }
@@ -212,8 +234,8 @@ impl Extreme {
             || behind.contains("line ");
         let names = |place: &Place| place.key.len() > 1 && behind.contains(&place.key);
         let has_field = toml_lines(&self.text).iter().any(names)
-            || behind.contains("missing field")
-            || behind.contains(" is ");
+            || behind.contains(" is ")
+            || behind.contains('[');
         if !has_line && !has_field {
             broken.push(format!("refused without a place: {words:?}"));
         }
