@@ -19,7 +19,7 @@ pub(crate) struct Bounds {
 impl Bounds {
     /// Of an inspection. What waits for something takes no CPU: a busy machine gets longer than a program that computes.
     pub(crate) const INSPECTION: Self =
-        Self { address_space_kib: 1536 << 10, cpu_seconds: 20, wall: Duration::from_secs(60) };
+        Self { address_space_kib: 1536 << 10, cpu_seconds: 20, wall: Duration::from_secs(120) };
 }
 
 /// What is kept of an output; the rest is counted alone.
