@@ -233,9 +233,8 @@ impl Extreme {
         let has_line = behind.starts_with(':') && behind[1..].starts_with(|c: char| c.is_ascii_digit())
             || behind.contains("line ");
         let names = |place: &Place| place.key.len() > 1 && behind.contains(&place.key);
-        let has_field = toml_lines(&self.text).iter().any(names)
-            || behind.contains(" is ")
-            || behind.contains('[');
+        let has_field =
+            toml_lines(&self.text).iter().any(names) || behind.contains(" is ") || behind.contains('[');
         if !has_line && !has_field {
             broken.push(format!("refused without a place: {words:?}"));
         }
