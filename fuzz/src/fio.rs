@@ -5,9 +5,8 @@ use model::fio::JobFile;
 use std::sync::LazyLock;
 
 /// The example's machine.
-static DISK: LazyLock<Option<BlockExperiment>> = LazyLock::new(|| {
-    BlockExperiment::read(include_str!("../../experiments/nvme.toml"), "nvme.toml").ok()
-});
+static DISK: LazyLock<Option<BlockExperiment>> =
+    LazyLock::new(|| BlockExperiment::read(include_str!("../../experiments/nvme.toml"), "nvme.toml").ok());
 
 /// A job file: what is refused has a place in it, and what is not is refused by a machine with its name, or can run there.
 pub fn fio_jobs(data: &[u8]) {

@@ -18,6 +18,7 @@
 
 mod archive;
 mod bytes;
+mod digest;
 mod experiment;
 mod fio;
 mod lab;
@@ -25,37 +26,47 @@ mod mtrr;
 mod nvme;
 mod power;
 mod price_list;
+mod rendered;
+mod sweep;
+mod takeover;
 mod text;
 mod toll_sheet;
 mod trace;
 mod uperf;
 mod whole_host;
+mod words;
 
 pub use archive::archive;
 pub use bytes::{config_space, proc_bus_pci_and_names};
+pub use digest::digest;
 pub use experiment::experiment;
 pub use fio::fio_jobs;
 pub use lab::{lab_module, lab_presets, lab_record, lab_symbols, lab_trace};
 pub use mtrr::{memmap_wish_range, mtrr_pat_iomem, mtrr_plan};
-pub use nvme::{nvme_completions, nvme_controller, nvme_driver};
+pub use nvme::{nvme_completions, nvme_controller, nvme_driver, nvme_structures};
 pub use power::{ddw, device_tree};
 pub use price_list::price_list;
+pub use rendered::rendered;
+pub use sweep::sweep_plan;
+pub use takeover::takeover;
 pub use text::{command_line, interrupts_numa, kernel_log, lspci_text, version_cpuinfo};
 pub use toll_sheet::toll_sheet;
 pub use trace::trace;
 pub use uperf::uperf_profile;
 pub use whole_host::whole_host;
+pub use words::words;
 
 /// One target: its name, which is also that of its corpus, and its body.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 28] = [
+pub const TARGETS: [Target; 34] = [
     ("archive", archive),
     ("command_line", command_line),
     ("config_space", config_space),
     ("ddw", ddw),
     ("device_tree", device_tree),
+    ("digest", digest),
     ("experiment", experiment),
     ("fio_jobs", fio_jobs),
     ("interrupts_numa", interrupts_numa),
@@ -72,13 +83,18 @@ pub const TARGETS: [Target; 28] = [
     ("nvme_completions", nvme_completions),
     ("nvme_controller", nvme_controller),
     ("nvme_driver", nvme_driver),
+    ("nvme_structures", nvme_structures),
     ("price_list", price_list),
     ("proc_bus_pci_and_names", proc_bus_pci_and_names),
+    ("rendered", rendered),
+    ("sweep_plan", sweep_plan),
+    ("takeover", takeover),
     ("toll_sheet", toll_sheet),
     ("trace", trace),
     ("uperf_profile", uperf_profile),
     ("version_cpuinfo", version_cpuinfo),
     ("whole_host", whole_host),
+    ("words", words),
 ];
 
 /// Bytes as [`host::Tree::text`] would read them from `file`.

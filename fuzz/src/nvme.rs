@@ -6,10 +6,12 @@
 mod completions;
 mod controller;
 mod driver;
+mod structures;
 
 pub use completions::nvme_completions;
 pub use controller::nvme_controller;
 pub use driver::nvme_driver;
+pub use structures::nvme_structures;
 
 use arbitrary::{Arbitrary, Unstructured};
 use dma::{

@@ -129,8 +129,7 @@ const LINK: u16 = 1 << 15;
 /// length, and the content; or, where the input starts with `-- `, as text in which every line
 /// `-- path --` or `-- path -> target --` starts a file, so that a host written down by hand will do.
 pub fn whole_host(data: &[u8]) {
-    let memory = if data.starts_with(b"-- ") { written_down(data) } else { recorded(data) };
-    let inspection = Inspection::of(Host::read(&Tree::of_memory(memory)));
+    let inspection = Inspection::of(Host::read(&Tree::of_memory(host_of(data))));
     assert_eq!(inspection.roads.len(), inspection.host.adapters.len());
     for (adapter, verdict) in inspection.adapters() {
         let told = !verdict.evidence.is_empty() || verdict.reason.is_some();
@@ -138,6 +137,11 @@ pub fn whole_host(data: &[u8]) {
         assert!(verdict.road != Road::Unknown || verdict.reason.is_some(), "unknown, and no reason");
         let _ = inspection.host.hops(adapter);
     }
+}
+
+/// The files of an input.
+pub(crate) fn host_of(data: &[u8]) -> Memory {
+    if data.starts_with(b"-- ") { written_down(data) } else { recorded(data) }
 }
 
 fn recorded(mut data: &[u8]) -> Memory {

@@ -118,8 +118,9 @@ fn with_profile(hosts: HostsExperiment, args: &ModelRun) -> anyhow::Result<Hosts
     let Some(path) = &args.profile else { return Ok(hosts) };
     let text = input::text(path, input::DESCRIPTION_BYTES_MAX, "profile")?;
     let variables = args.variables.iter().cloned().collect();
-    let profile = Profile::read(&text, &path.display().to_string(), &variables)?;
-    Ok(hosts.with_profile(&profile)?)
+    let file = path.display().to_string();
+    let profile = Profile::read(&text, &file, &variables)?;
+    hosts.with_profile(&profile).context(file)
 }
 
 fn show(

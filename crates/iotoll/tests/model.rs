@@ -57,6 +57,13 @@ fn two_hosts_talk_and_carry_out_a_profile() {
     };
     refused(&run(&["--set", "n=8", "--set", "h=server"]), "size");
     refused(&run(&["--set", "n"]), "expected NAME=VALUE");
+    let folder = tempfile::tempdir().unwrap();
+    let unbounded = folder.path().join("unbounded.xml");
+    let example = std::fs::read_to_string(format!("{PROFILES}/tcp-stream.xml")).unwrap();
+    std::fs::write(&unbounded, example.replace("protocol=tcp", "protocol=udp")).unwrap();
+    let unbounded = unbounded.to_str().unwrap();
+    let variables = ["--set", "n=8", "--set", "size=64k", "--set", "h=server"];
+    refused(&model(&[&["run", HOSTS, "--profile", unbounded], &variables[..]].concat()), unbounded);
     refused(&model(&["run", EXAMPLE, "--profile", &profile]), "no profile can be carried out");
     refused(&model(&["run", HOSTS, "--profile", "/nowhere/p.xml"]), "can't read profile /nowhere/p.xml");
 }

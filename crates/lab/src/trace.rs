@@ -127,7 +127,8 @@ impl Reader {
         }
         let Some(window) = self.open.get_mut(&self.vcpu) else { return Ok(()) };
         for happened in happened(line)? {
-            *window.times.entry((happened.event, happened.name)).or_default() += happened.times;
+            let times = window.times.entry((happened.event, happened.name)).or_default();
+            *times = times.checked_add(happened.times).ok_or("counts of a window below 2^64 in all")?;
         }
         Ok(())
     }
@@ -274,6 +275,9 @@ mod tests {
         let wrong = read(log.as_bytes()).unwrap_err().to_string();
         assert!(wrong.contains("line 2") && wrong.contains("npages="), "{wrong}");
         assert!(read(&b"iotoll ends\n"[..]).is_err());
+        let twice = "spapr_iommu_pci_stuff npages=18446744073709551615\n".repeat(2);
+        let wrong = read(format!("iotoll begin 0\n{twice}").as_bytes()).unwrap_err().to_string();
+        assert!(wrong.contains("line 3") && wrong.contains("below 2^64"), "{wrong}");
     }
 
     proptest! {

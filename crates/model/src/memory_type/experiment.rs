@@ -223,8 +223,8 @@ impl Test {
 
 fn wrong_cpu(cpu: Cpu) -> Option<Wrong> {
     let Cpu { cache_bytes, ways, combining_buffers } = cpu;
-    // Ways are few, as the next check has it.
-    let is_cache = (ways.get() as u64 * LINE_BYTES..=CACHE_MAX).contains(&cache_bytes);
+    // Ways beyond the next check may be any number: the product must not overflow before that is told.
+    let is_cache = ((ways.get() as u64).saturating_mul(LINE_BYTES)..=CACHE_MAX).contains(&cache_bytes);
     let wrong = [
         Wrong::unless(ways.get() <= WAYS_MAX, "cpu.ways", ways, "1 to 64"),
         Wrong::unless(is_cache, "cpu.cache_bytes", cache_bytes, "64 bytes for each way to 268435456"),
@@ -356,6 +356,7 @@ mod tests {
         check("no_snoop = \"outside-dma-api\"", "no_snoop = \"often\"", "unknown variant `often`");
         check("ways = 16", "ways = 0", "invalid value");
         check("ways = 16", "ways = 65", "cpu.ways is 65; expected 1 to 64");
+        check("ways = 16", "ways = 9223372036854775807", "cpu.ways is 9223372036854775807; expected 1 to 64");
         check("cache_bytes = 8388608", "cache_bytes = 1023", "cpu.cache_bytes is 1023");
         check("combining_buffers = 10", "combining_buffers = 0", "cpu.combining_buffers is 0");
         check("hit_ns = 0.34", "hit_ns = 0.0", "prices.hit_ns is 0; expected 0.001 to 1e9");

@@ -1,0 +1,24 @@
+//! What a controller says of itself.
+
+use nvme::spec::error_log::{self, ErrorEntry};
+use nvme::spec::identify::{self, Controller, Namespace};
+
+/// A controller's description, a namespace's, a list of namespaces and an error log, all out of the same bytes: what is read
+/// and written again reads the same.
+pub fn nvme_structures(data: &[u8]) {
+    let mut bytes = [0; 4096];
+    bytes.iter_mut().zip(data).for_each(|(byte, given)| *byte = *given);
+    let controller = Controller::read(&bytes);
+    for text in [&controller.serial, &controller.model, &controller.firmware] {
+        assert!(!text.contains(|c: char| c.is_control()), "{text:?}");
+    }
+    assert_eq!(Controller::read(&controller.write()), controller);
+    if let Some(namespace) = Namespace::read(&bytes) {
+        assert!(namespace.bytes() >= namespace.block_bytes());
+        assert_eq!(Namespace::read(&namespace.write()), Some(namespace));
+    }
+    assert!(identify::active_namespaces(&bytes).count() <= 1024);
+    for entry in error_log::entries(data) {
+        assert_eq!(ErrorEntry::read(&entry.write()), Some(entry));
+    }
+}
