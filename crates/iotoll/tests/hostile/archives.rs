@@ -564,11 +564,14 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
     ::zstd::encode_all(bytes, 1).unwrap()
 }
 
+/// Packs bytes as a compressor would.
+type Pack = fn(&[u8]) -> Vec<u8>;
+
 /// What an archive is packed in: several times, several of them, with rubbish behind, and small ones that become large.
 fn packed() -> Vec<Case> {
     let mut all = Vec::new();
     for (name, pack) in PACKINGS {
-        let case = |what: &str, make: fn(fn(&[u8]) -> Vec<u8>) -> Vec<u8>| {
+        let case = |what: &str, make: fn(Pack) -> Vec<u8>| {
             Case::archive("packed", format!("{name}, {what}"), move || make(pack))
         };
         all.extend([

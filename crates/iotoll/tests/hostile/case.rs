@@ -11,14 +11,18 @@ pub(crate) struct Case {
     pub(crate) input: Input,
 }
 
+/// Makes the bytes of an archive.
+type Archive = Box<dyn Fn() -> Vec<u8> + Send + Sync>;
+/// Fills an empty folder; the other folder is one that nothing may be read from or written to.
+type Tree = Box<dyn Fn(&Path, &Path) + Send + Sync>;
+/// Makes the input itself, whatever it is, at a path.
+type Special = Box<dyn Fn(&Path) + Send + Sync>;
+
 /// How it is given to the program.
 pub(crate) enum Input {
-    /// The bytes of an archive.
-    Archive(Box<dyn Fn() -> Vec<u8> + Send + Sync>),
-    /// Fills an empty folder; the other folder is one that nothing may be read from or written to.
-    Tree(Box<dyn Fn(&Path, &Path) + Send + Sync>),
-    /// Makes the input itself, whatever it is, at a path.
-    Special(Box<dyn Fn(&Path) + Send + Sync>),
+    Archive(Archive),
+    Tree(Tree),
+    Special(Special),
     /// A file that is there.
     There(PathBuf),
 }

@@ -61,7 +61,7 @@ fn in_place_of(asked: &'static str) -> Vec<Case> {
         case("a folder", |path| fs::create_dir(path).unwrap()),
         case("a file that nobody may read", |path| {
             fs::write(path, "iommu=pt").unwrap();
-            fs::set_permissions(path, Permissions::from_mode(0)).unwrap();
+            fs::set_permissions(path, Permissions::from_mode(0o000)).unwrap();
         }),
         case("a sparse file of 1 TiB", |path| File::create(path).unwrap().set_len(1 << 40).unwrap()),
         case("a sparse file of 60 MiB", |path| File::create(path).unwrap().set_len(60 << 20).unwrap()),
@@ -207,7 +207,7 @@ fn folders() -> Vec<Case> {
             fs::create_dir_all(root.join("sys/bus/pci/devices").join(name)).unwrap();
         }),
         folder("a folder that nobody may list", |root| {
-            fs::set_permissions(root.join("sys/bus/pci/devices"), Permissions::from_mode(0)).unwrap();
+            fs::set_permissions(root.join("sys/bus/pci/devices"), Permissions::from_mode(0o000)).unwrap();
         }),
         folder("folders where files should be", |root| {
             for path in
