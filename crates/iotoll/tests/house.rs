@@ -153,3 +153,22 @@ fn only_these_crates_know_each_of_these() {
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
+
+#[test]
+fn tests_that_hold_a_promise_are_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let promises = fs::read_to_string(root.join("SECURITY.md")).unwrap();
+    let mut named = 0;
+    for command in promises.split('`').filter_map(|code| code.strip_prefix("cargo test -p ")) {
+        let (name, tests) = command.split_once(' ').unwrap_or((command, ""));
+        let folder = root.join("crates").join(name);
+        assert!(folder.join("Cargo.toml").exists(), "{command}: no crate {name}");
+        for test in tests.split_whitespace().filter(|word| *word != "--test") {
+            let path = folder.join("tests").join(test);
+            let is_there = path.with_extension("rs").exists() || path.join("main.rs").exists();
+            assert!(is_there, "{command}: no test {test} of {name}");
+            named += 1;
+        }
+    }
+    assert!(named >= 10, "SECURITY.md names {named} tests");
+}
