@@ -122,6 +122,30 @@ fn a_file_that_may_not_be_read_is_a_doubt_and_no_exit_0() {
 }
 
 #[test]
+fn a_capture_tells_what_its_maker_could_not_read() {
+    for path in ["proc/cmdline", "var/log/dmesg", "sys/kernel/iommu_groups"] {
+        let folder = unpacked("x86-vtd-lazy");
+        let host = folder.path().join("host");
+        mode(&host.join(path), 0o000);
+        let made = as_ordinary_user()
+            .args(["capture", "--with-identifiers", "-o", "-", "--from"])
+            .arg(&host)
+            .output();
+        mode(&host.join(path), 0o755);
+        let archive = made.unwrap().stdout;
+        let file = folder.path().join("capture.tar.gz");
+        fs::write(&file, &archive).unwrap();
+        let read = iotoll(&["inspect", "--json", "--from", file.to_str().unwrap()]);
+        assert_eq!(read.status.code(), Some(1), "{path}: {}", text(&read.stderr));
+        let document = json(&read);
+        let doubts = document["doubts"].to_string();
+        assert!(doubts.contains(path) && doubts.contains("permission denied"), "{path}: {doubts}");
+        let again = iotoll(&["capture", "--with-identifiers", "-o", "-", "--from", file.to_str().unwrap()]);
+        assert_eq!(again.stdout, archive, "{path}: a capture of a capture");
+    }
+}
+
+#[test]
 fn one_adapter_and_a_range_say_what_was_not_read() {
     let folder = unpacked("x86-vtd-lazy");
     let host = folder.path().join("host");

@@ -123,7 +123,8 @@ fn remedy(file: &str, reason: &Refusal, reach: Reach) -> String {
         }
         (Refusal::NoPermission, Reach::Live) => "root".to_owned(),
         (Refusal::NoPermission, Reach::Capture) => {
-            "a user who may read the capture's files (chmod -R u+rX on a copy of it)".to_owned()
+            "a capture made by root; of a folder, a user who may read its files (chmod -R u+rX on a copy)"
+                .to_owned()
         }
         (Refusal::TooLarge { bytes_max }, _) => format!("the same file cut to at most {bytes_max} bytes"),
         (Refusal::NotAFile, _) => "a regular file in its place".to_owned(),

@@ -102,7 +102,7 @@ impl Advice {
 /// A kernel argument in backticks. One with characters that a shell or a boot loader interprets is shown up to the first
 /// of them: whoever copies it out of the sentence copies nothing that is carried out.
 pub(super) fn shown_argument(argument: &str) -> String {
-    match argument.find(|c| !is_inert(c)) {
+    match argument.find(|c| c == ';' || !is_inert(c)) {
         None => format!("`{argument}`"),
         Some(end) => format!("`{}…`", plain(&argument[..end])),
     }

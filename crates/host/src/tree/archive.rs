@@ -238,6 +238,7 @@ impl Shelf {
             Kind::Link => self.put_link(&path, target),
             Kind::HardLink => self.put_hard_link(&path, target),
             Kind::Special => self.memory.special(&path),
+            Kind::Unreadable => self.memory.refused(&path, Refusal::NoPermission),
             Kind::Other(flag) => {
                 let flag = char::from(*flag).escape_default().to_string();
                 self.memory.refused(&path, Refusal::UnknownMember { flag });

@@ -3,7 +3,7 @@
 //! Only what an inspection asked for goes in: files read, links followed, and the names of folders
 //! listed. Attributes that nobody asked for are not touched: reading some of them acts on the device.
 
-use super::{Node, Tree, kmsg};
+use super::{Node, Refusal, Tree, kmsg};
 use crate::redact::Redactor;
 use flate2::{Compression, write::GzEncoder};
 use std::collections::BTreeMap;
@@ -21,6 +21,9 @@ enum Saved {
     },
     Folder,
     Link(String),
+    /// There, and this user could not read it: an empty file that nobody may read, so that whoever reads the capture
+    /// is told.
+    Unreadable,
 }
 
 /// What became of a host's files in an archive.
@@ -65,6 +68,12 @@ impl Tree {
                 members.insert(LOG_PATH.to_owned(), Saved::File { asked: path.to_owned(), bytes: log });
             } else if let Some(real) = self.real_path(path) {
                 self.save_path(path, &real, &mut members);
+            }
+        }
+        for (path, why) in ledger.missed() {
+            if *why == Refusal::NoPermission {
+                let path = if path == kmsg::PATH { LOG_PATH } else { path };
+                members.entry(path.to_owned()).or_insert(Saved::Unreadable);
             }
         }
         members
@@ -114,7 +123,7 @@ fn redacted(members: BTreeMap<String, Saved>, redactor: &mut Redactor) -> BTreeM
                 let bytes = redactor.file(&asked, bytes);
                 Saved::File { asked, bytes }
             }
-            Saved::Folder => Saved::Folder,
+            other @ (Saved::Folder | Saved::Unreadable) => other,
             Saved::Link(target) => Saved::Link(redactor.path(&target)),
         };
         (redactor.path(&path), saved)
@@ -126,7 +135,7 @@ fn redacted(members: BTreeMap<String, Saved>, redactor: &mut Redactor) -> BTreeM
 fn fits_tar(path: &str, saved: &Saved) -> bool {
     let target_fits = match saved {
         Saved::Link(target) => !target.is_empty() && !target.contains('\0'),
-        Saved::File { .. } | Saved::Folder => true,
+        Saved::File { .. } | Saved::Folder | Saved::Unreadable => true,
     };
     target_fits && !path.contains('\0')
 }
@@ -139,6 +148,10 @@ fn append(builder: &mut Builder<impl Write>, path: &str, saved: &Saved) -> io::R
         Saved::File { bytes, .. } => {
             header.set_size(bytes.len() as u64);
             builder.append_data(&mut header, path, bytes.as_slice())
+        }
+        Saved::Unreadable => {
+            header.set_mode(0);
+            builder.append_data(&mut header, path, io::empty())
         }
         Saved::Folder => {
             header.set_entry_type(EntryType::Directory);

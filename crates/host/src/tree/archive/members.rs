@@ -29,6 +29,8 @@ pub(super) enum Kind {
     HardLink,
     /// A device or pipe.
     Special,
+    /// An empty file that nobody may read: how a capture says that its maker could not.
+    Unreadable,
     /// Of a type that is not read here.
     Other(u8),
 }
@@ -111,6 +113,11 @@ impl<R: Read> Members<R> {
         let kind = match header.entry_type() {
             // Before POSIX there was no type for folders.
             EntryType::Regular if name.ends_with('/') => Kind::Folder,
+            EntryType::Regular
+                if self.body_left == 0 && header.mode().is_ok_and(|mode| mode & 0o777 == 0) =>
+            {
+                Kind::Unreadable
+            }
             EntryType::Regular | EntryType::Continuous => self.file(before.sparse)?,
             EntryType::GNUSparse => match header.as_gnu() {
                 Some(gnu) => {
