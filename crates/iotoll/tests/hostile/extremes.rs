@@ -235,6 +235,8 @@ impl Extreme {
         let names = |place: &Place| place.key.len() > 1 && behind.contains(&place.key);
         let has_field =
             toml_lines(&self.text).iter().any(names) || behind.contains(" is ") || behind.contains('[');
+        // What a whole profile asks for has no line of its own.
+        let has_field = has_field || behind.contains(": profile ");
         if !has_line && !has_field {
             broken.push(format!("refused without a place: {words:?}"));
         }
