@@ -1,7 +1,7 @@
 //! What leaves a host and should not: secrets, and identifiers of the host and its devices.
 //!
 //! Two things call this. `iotoll capture` passes every file and path through a [`Redactor`] before it writes them. And [`Tree`]
-//! passes command lines and logs through [`without_secrets`] when it reads them, so that no document, page or terminal shows a
+//! passes command lines and logs through `without_secrets` when it reads them, so that no document, page or terminal shows a
 //! password: lines and their numbers stay, so evidence still cites them.
 //!
 //! ```
