@@ -121,9 +121,9 @@ fn refusal(bytes: &[u8]) -> String {
     let path = saved(dir.path(), "hostile", bytes);
     let Err(error) = Tree::open(&path) else { panic!("accepted") };
     // Its own words, and those of its causes.
-    let causes = std::iter::successors(std::error::Error::source(&error), |cause| cause.source());
-    assert_eq!(error.to_string(), path.display().to_string());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+    let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
+    let words = causes.map(ToString::to_string).collect::<Vec<_>>().join(": ");
+    words.replace(&format!("{}: ", path.display()), "")
 }
 
 #[test]
