@@ -50,7 +50,7 @@ impl Shown {
             let bar = self
                 .bar
                 .get_or_insert_with(|| ProgressBar::new_spinner().with_finish(ProgressFinish::AndClear));
-            bar.set_message(words);
+            output::show_progress(bar, &words);
             bar.tick();
             self.next = now + BETWEEN_CHANGES;
         } else {

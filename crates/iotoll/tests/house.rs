@@ -108,6 +108,8 @@ fn only_output_writes_to_a_terminal() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut wrong = Vec::new();
     for (path, text) in sources(&folder).iter().filter(|(path, _)| !path.ends_with("src/output.rs")) {
+        // Asking what it is writes nothing.
+        let text = text.replace("io::stderr().is_terminal()", "");
         wrong.extend(ways.iter().filter(|way| text.contains(**way)).map(|way| format!("{path}: {way}")));
     }
     assert!(wrong.is_empty(), "{wrong:#?}");

@@ -136,14 +136,14 @@ impl Overwrite {
         if missing.is_empty() {
             return None;
         }
-        let mut told = format!("{} is not written: {}", loss.target, missing.join("; "));
-        told += "\n  what would be overwritten:";
-        for line in loss.lines() {
-            told += "\n    ";
-            told += &line;
-        }
-        let _ = write!(told, "\n  if that may be lost, add: {}", loss.consent());
-        Some(told)
+        // In one line, as every error: what is on a disk begins none of its own.
+        Some(format!(
+            "{} is not written: {}; what would be overwritten: {}; if that may be lost, add: {}",
+            loss.target,
+            missing.join("; "),
+            loss.lines().join("; "),
+            loss.consent()
+        ))
     }
 
     fn missing(&self, loss: &Loss) -> Vec<String> {

@@ -195,7 +195,7 @@ impl Progress {
         if self.bar.is_hidden() && io::stderr().is_terminal() && self.begun.elapsed() >= BAR_AFTER {
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
         }
-        self.bar.set_message(what);
+        output::show_progress(&self.bar, what);
         self.bar.set_position(self.done);
         if !io::stderr().is_terminal() && self.said.elapsed() >= LINE_EVERY {
             self.said = Instant::now();
