@@ -8,6 +8,7 @@ use host::Host;
 use indicatif::ProgressBar;
 use report::{Length, Style};
 use serde::Serialize;
+use std::fmt::{self, Display};
 use std::io::{self, IsTerminal, Write};
 use std::sync::OnceLock;
 
@@ -109,10 +110,34 @@ pub(crate) fn say_report(report: &str) {
     let _ = writeln!(io::stderr(), "{}", terminal::screen(report));
 }
 
-/// Says why something failed: each cause once, in one line.
+/// Says why something failed: each cause once, in one line unless it is of [`Lines`].
 pub(crate) fn complain(error: &anyhow::Error) {
-    say(&format!("iotoll: {error:#}"));
+    match error.downcast_ref::<Lines>() {
+        Some(Lines(lines)) => {
+            let lines: Vec<String> = lines.iter().map(|line| terminal::plain(line)).collect();
+            let _ = writeln!(io::stderr(), "iotoll: {}", lines.join("\n"));
+        }
+        None => say(&format!("iotoll: {error:#}")),
+    }
 }
+
+/// An error of several lines. What one of them holds from outside begins no other.
+#[derive(Debug)]
+pub(crate) struct Lines(pub(crate) Vec<String>);
+
+impl Lines {
+    pub(crate) fn one(words: &impl Display) -> Self {
+        Self(vec![words.to_string()])
+    }
+}
+
+impl Display for Lines {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0.join("; "))
+    }
+}
+
+impl std::error::Error for Lines {}
 
 /// Shows what a bar is about.
 pub(crate) fn show_progress(bar: &ProgressBar, what: &str) {

@@ -1,6 +1,7 @@
 //! What is lost when a disk is overwritten, and whether whoever asks for that has named it.
 
 use crate::cli::Overwrite;
+use crate::output::Lines;
 use anyhow::Context;
 use indicatif::BinaryBytes;
 use nvme::chunk::Chunk;
@@ -131,19 +132,18 @@ fn contents(chunk: &mut Chunk, blocks: Blocks) -> Contents {
 
 impl Overwrite {
     /// Why it does not allow this loss, with what is lost and what to type; nothing if it does.
-    pub(super) fn against(&self, loss: &Loss) -> Option<String> {
+    pub(super) fn against(&self, loss: &Loss) -> Option<Lines> {
         let missing = self.missing(loss);
         if missing.is_empty() {
             return None;
         }
-        // In one line, as every error: what is on a disk begins none of its own.
-        Some(format!(
-            "{} is not written: {}; what would be overwritten: {}; if that may be lost, add: {}",
-            loss.target,
-            missing.join("; "),
-            loss.lines().join("; "),
-            loss.consent()
-        ))
+        let mut told = vec![
+            format!("{} is not written: {}", loss.target, missing.join("; ")),
+            "  what would be overwritten:".to_owned(),
+        ];
+        told.extend(loss.lines().iter().map(|line| format!("    {line}")));
+        told.push(format!("  if that may be lost, add: {}", loss.consent()));
+        Some(Lines(told))
     }
 
     fn missing(&self, loss: &Loss) -> Vec<String> {

@@ -5,14 +5,13 @@ use super::input::Input;
 use super::loss::{Blocks, Loss};
 use super::write;
 use crate::cli::{BlkTarget, BlkWrite};
-use crate::output;
+use crate::output::{self, Lines};
 use anyhow::{Context, bail, ensure};
 use dma::Ram;
 use dma::vfio::Way;
 use nvme::chunk::{Backing, Chunk, Drive, Patience, Waiting};
 use nvme::takeover::{Accepted, Candidate, Claim, Refusal, Root, Takeover, TakeoverError};
 use nvme::{Adapter, Controller, Namespace};
-use std::fmt::Display;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::os::unix::fs::FileTypeExt;
@@ -39,14 +38,14 @@ impl Taken {
     /// Says what speaks against taking a controller of this host.
     pub(crate) fn check(address: &str, accepted: Accepted) -> anyhow::Result<()> {
         let root = Root::default();
-        refuse(&candidate(&root, address)?.refusals(&root, accepted))
+        refuse(told(&candidate(&root, address)?.refusals(&root, accepted)))
     }
 
     /// Takes a controller of this host against which nothing speaks, with so much memory for queues and buffers.
     pub(crate) fn of(address: &str, accepted: Accepted, memory_bytes: u64) -> anyhow::Result<Self> {
         let root = Root::default();
         let candidate = candidate(&root, address)?;
-        refuse(&candidate.refusals(&root, accepted))?;
+        refuse(told(&candidate.refusals(&root, accepted)))?;
         Self::of_candidate(&root, &candidate, memory_bytes)
     }
 
@@ -148,11 +147,20 @@ fn candidate(root: &Root, address: &str) -> anyhow::Result<Candidate> {
     Ok(Candidate::at(root, address)?.ok_or_else(none)?)
 }
 
+fn told(refusals: &[Refusal]) -> Vec<Lines> {
+    refusals.iter().map(Lines::one).collect()
+}
+
 /// The first is told with those behind it.
-fn refuse(refusals: &[impl Display]) -> anyhow::Result<()> {
-    let Some((first, others)) = refusals.split_first() else { return Ok(()) };
-    let others: String = others.iter().map(|refusal| format!("; also: {refusal}")).collect();
-    bail!("{first}{others}")
+fn refuse(refusals: Vec<Lines>) -> anyhow::Result<()> {
+    let mut all = Vec::new();
+    for Lines(mut lines) in refusals {
+        if let Some(first) = lines.first_mut().filter(|_| !all.is_empty()) {
+            first.insert_str(0, "also: ");
+        }
+        all.append(&mut lines);
+    }
+    if all.is_empty() { Ok(()) } else { Err(Lines(all).into()) }
 }
 
 /// Of a device of the kernel's its own, by which its controller counts too.
@@ -206,13 +214,11 @@ fn against_writing(
     candidate: &Candidate,
     args: &BlkWrite,
     input: &Input,
-) -> anyhow::Result<Vec<String>> {
-    let accepted = args.target.consent.accepted();
-    let mut against: Vec<String> =
-        candidate.refusals(root, accepted).iter().map(ToString::to_string).collect();
+) -> anyhow::Result<Vec<Lines>> {
+    let mut against = told(&candidate.refusals(root, args.target.consent.accepted()));
     for disk in &candidate.disks {
         if input.identity().is_of_disk(root, &disk.name) {
-            against.push(format!("{} is what is written to", input.name()));
+            against.push(Lines::one(&format_args!("{} is what is written to", input.name())));
         }
     }
     // Without a driver of the kernel's nothing is known of its disks before it has been taken.
@@ -223,7 +229,7 @@ fn against_writing(
     let chosen = match choose(args.target.namespace, &numbers) {
         Ok(chosen) => chosen,
         Err(error) => {
-            against.push(error.to_string());
+            against.push(Lines::one(&error));
             return Ok(against);
         }
     };
@@ -253,7 +259,7 @@ impl Target {
         expect_address(asked)?;
         let root = Root::default();
         let candidate = candidate(&root, &asked.target)?;
-        refuse(&candidate.refusals(&root, asked.consent.accepted()))?;
+        refuse(told(&candidate.refusals(&root, asked.consent.accepted())))?;
         let numbers = numbers_of_kernel(&candidate);
         if !numbers.is_empty() {
             choose(asked.namespace, &numbers)?;
@@ -303,7 +309,7 @@ impl Target {
         let blocks = expect_room(args, input, &chunk)?;
         let loss = Loss::of_file(&path, identity, names, blocks, &mut chunk);
         match args.overwrite.against(&loss) {
-            Some(refusal) => bail!(refusal),
+            Some(refusal) => Err(refusal.into()),
             None => Ok(Self { chunk, taken: None }),
         }
     }
@@ -315,7 +321,7 @@ impl Target {
         expect_address(asked)?;
         let root = Root::default();
         let candidate = candidate(&root, &asked.target)?;
-        refuse(&against_writing(&root, &candidate, args, input)?)?;
+        refuse(against_writing(&root, &candidate, args, input)?)?;
         let taken = Taken::of_candidate(&root, &candidate, MEMORY_BYTES)?;
         let namespace = taken.namespace(asked.namespace)?;
         let identity = Controller::lock(&taken.adapter.controller()).identity().clone();
@@ -324,14 +330,14 @@ impl Target {
             let loss = Loss::of_drive(&asked.target, &identity, namespace, blocks, &mut target.chunk);
             args.overwrite.against(&loss)
         });
-        match refusal {
-            Ok(None) => Ok(target),
-            refused => {
-                // It says more than what else may go wrong.
-                let _ = target.close();
-                bail!(refused?.unwrap_or_default())
-            }
-        }
+        let refused = match refusal {
+            Ok(None) => return Ok(target),
+            Ok(Some(refusal)) => refusal.into(),
+            Err(error) => error,
+        };
+        // It says more than what else may go wrong.
+        let _ = target.close();
+        Err(refused)
     }
 
     /// Lets it go, with word of what had to be done to get there.

@@ -98,7 +98,8 @@ pub(super) fn of_file(
     if let Some(number) = identity.number() {
         return of_device(root, &number);
     }
-    let name = path.display().to_string();
+    // Uses are told of `/dev` and a name, and of anything else by its whole path.
+    let name = std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string();
     let writers = openers::processes(root, |_, open| open == Some(identity))?;
     let mut usages: Vec<Usage> = Vec::new();
     if swaps(root)?.iter().any(|swap| swap.identity == Some(identity)) {
