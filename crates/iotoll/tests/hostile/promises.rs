@@ -153,6 +153,11 @@ fn obeyed_character(text: &str) -> Option<String> {
             rest = behind;
             continue;
         }
+        // What takes long is shown in a line that is written over and cleared.
+        if let Some(behind) = here.strip_prefix("\r\u{1b}[2K") {
+            rest = behind;
+            continue;
+        }
         // A terminal gets a carriage return with every line end by itself.
         let is_line_end = character == '\n' || here.starts_with("\r\n");
         if !is_line_end && is_obeyed(character) {

@@ -64,7 +64,8 @@ fn in_place_of(asked: &'static str) -> Vec<Case> {
             fs::set_permissions(path, Permissions::from_mode(0o000)).unwrap();
         }),
         case("a sparse file of 1 TiB", |path| File::create(path).unwrap().set_len(1 << 40).unwrap()),
-        case("a sparse file of 60 MiB", |path| File::create(path).unwrap().set_len(60 << 20).unwrap()),
+        case("a sparse file of 60 MiB", |path| File::create(path).unwrap().set_len(60 << 20).unwrap())
+            .heavy(),
         case("a file that grows", |path| {
             let mut file = File::create(path).unwrap();
             std::thread::spawn(move || {
@@ -73,7 +74,8 @@ fn in_place_of(asked: &'static str) -> Vec<Case> {
                     std::thread::sleep(Duration::from_millis(1));
                 }
             });
-        }),
+        })
+        .heavy(),
     ]
 }
 
