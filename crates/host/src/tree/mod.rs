@@ -57,7 +57,8 @@ const READ_BYTES_MAX: u64 = 1 << 30;
 const READS_MAX: u64 = 4_000_000;
 /// Lines of a text; a kernel log of 64 MiB has less than a million.
 const LINES_MAX: usize = 4_000_000;
-/// Bytes of a sysfs attribute; the kernel gives a page, which has at most 64 KiB.
+/// Bytes of a sysfs attribute, where the kernel gives a page, which has at most 64 KiB, and of a command line, which is shorter on
+/// every architecture (`COMMAND_LINE_SIZE`).
 const VALUE_BYTES_MAX: u64 = 64 << 10;
 /// Bytes of paths remembered so as not to resolve them again.
 const CACHE_BYTES_MAX: usize = 64 << 20;
@@ -244,6 +245,11 @@ impl Tree {
     pub fn bytes(&self, path: &str) -> Option<Vec<u8>> {
         let read = self.spend().and_then(|()| self.read_through(path, |stored| self.source.read(stored)));
         self.spend_bytes(read.as_ref().map_or(0, Vec::len));
+        let is_command_line = || redact::content_of(path) == redact::Content::CommandLine;
+        let read = read.and_then(|bytes| match bytes.len() as u64 > VALUE_BYTES_MAX && is_command_line() {
+            true => Err(Refusal::TooLarge { bytes_max: VALUE_BYTES_MAX }),
+            false => Ok(bytes),
+        });
         self.note(path, read)
     }
 
