@@ -132,6 +132,16 @@ pub enum PresetError {
         /// The file.
         path: String,
     },
+    /// A name that leads out of the folder that sheets are written to.
+    #[error(
+        "{path}: preset `{name}`: its sheet is a file of this name; expected letters, digits, `-`, `_` and `.`, and no `.` first"
+    )]
+    Name {
+        /// The file.
+        path: String,
+        /// The name.
+        name: String,
+    },
     /// There is none of that name.
     #[error("no preset `{name}`; `iotoll lab list` names them, the nearest is `{nearest}`")]
     Unknown {
@@ -140,6 +150,12 @@ pub enum PresetError {
         /// One that looks like it.
         nearest: String,
     },
+}
+
+/// Whether a preset's sheet, scratch folder and flames can have its name.
+fn is_file_name(name: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    !name.is_empty() && !name.starts_with('.') && name.chars().all(is_plain)
 }
 
 /// All presets there are, by name.
@@ -174,6 +190,9 @@ impl Presets {
     pub fn read(text: &str, file: &str) -> Result<Self, PresetError> {
         let mut presets: BTreeMap<String, Preset> = TomlText::new(text, file).read()?;
         for (name, preset) in &mut presets {
+            if !is_file_name(name) {
+                return Err(PresetError::Name { path: file.to_owned(), name: name.clone() });
+            }
             preset.name.clone_from(name);
         }
         Ok(Self(presets))
@@ -240,12 +259,23 @@ mod tests {
     }
 
     #[test]
+    fn a_name_leads_out_of_no_folder() {
+        for name in ["../../etc/cron.d/x", "/tmp/x", "..", ".x", "", "a b", "a\\u001b[2J"] {
+            let text = format!(
+                "[\"{name}\"]\narch='arm'\nroad='identity'\nwhat='x'\nseries='6.1'\nadapters=['nvme']\n"
+            );
+            let refused = Presets::read(&text, "mine.toml").unwrap_err();
+            assert!(matches!(refused, PresetError::Name { .. }), "{name}: {refused}");
+        }
+    }
+
+    #[test]
     fn what_is_wrong_is_said_with_its_place() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("mine.toml");
         std::fs::write(&path, "[mine]\narch='m68k'\n").unwrap();
         let wrong = Presets::with_file(Some(&path)).unwrap_err().to_string();
-        assert!(wrong.contains("mine.toml") && wrong.contains("line 2") && wrong.contains("m68k"), "{wrong}");
+        assert!(wrong.contains("mine.toml:2: ") && wrong.contains("m68k"), "{wrong}");
         let unknown = Presets::with_file(None).unwrap().get("x86-vtd-lasy").unwrap_err().to_string();
         assert!(unknown.contains("`x86-vtd-lazy`"), "{unknown}");
     }
