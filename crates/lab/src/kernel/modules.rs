@@ -512,7 +512,9 @@ mod tests {
     fn files_that_are_no_modules_are_named() {
         let tree = Tree::new("").with_bytes("a.ko", b"\x7fELF").with_bytes("b.ko.xz", b"PK");
         assert!(matches!(tree.order(&["a"]), Err(ModuleError::Described { .. })));
-        let text = tree.order(&["b"]).unwrap_err().to_string();
+        let error = tree.order(&["b"]).unwrap_err();
+        let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
+        let text = causes.map(ToString::to_string).collect::<Vec<_>>().join(": ");
         assert!(text.contains("b.ko.xz: it begins with [50, 4b]; expected an ELF file"), "{text}");
     }
 
