@@ -141,21 +141,21 @@ iotoll blk list
 about mounted
 mke2fs -q $(disk {A}) > /dev/null 2>&1
 mount -t ext4 $(disk {A}) /mnt || echo NOT MOUNTED
-iotoll blk read {A} --take --blocks 1
+iotoll blk read {A} --take --blocks 1 -o /dev/null
 iotoll bench blk {A} --take
 umount /mnt
 about swap
 mkswap $(disk {A}) > /dev/null
 swapon $(disk {A})
-iotoll blk read {A} --take --blocks 1
+iotoll blk read {A} --take --blocks 1 -o /dev/null
 swapoff $(disk {A})
 about consent
-iotoll blk read {A} --blocks 1
+iotoll blk read {A} --blocks 1 -o /dev/null
 driver {A}
 about permission
-su -s /bin/sh nobody -c '{program} blk read {A} --take --blocks 1; echo "status $?"'
+su -s /bin/sh nobody -c '{program} blk read {A} --take --blocks 1 -o /dev/null; echo "status $?"'
 about group
-iotoll blk read {SHARED} --take --blocks 1
+iotoll blk read {SHARED} --take --blocks 1 -o /dev/null
 about write
 iotoll blk write {A} --take --overwrite disk5 --wipe swap --first {FIRST} -i /tmp/data
 back {A}
@@ -444,7 +444,7 @@ types
 both
 about "two namespaces"
 iotoll blk write {TWO} --take --overwrite two --first {FIRST} -i /tmp/data
-iotoll blk read {TWO} --take --blocks 1
+iotoll blk read {TWO} --take --blocks 1 -o /dev/null
 driver {TWO}
 iotoll blk write {TWO} --take --overwrite two --namespace 2 --first {FIRST} -i /tmp/data
 about shared
@@ -606,8 +606,8 @@ fn without_an_iommu_nothing_is_driven() {
     let program = stripped(folder.path());
     let disk = Disk { slot: 5, file: disk_file(folder.path(), "disk"), manner: "" };
     let script = format!(
-        "sleep 2\nabout none\niotoll blk read {A} --take --blocks 1\ndriver {A}\n\
-         about accepted\niotoll blk read {A} --take --accept-no-iommu --blocks 1\ndriver {A}\nabout end\n"
+        "sleep 2\nabout none\niotoll blk read {A} --take --blocks 1 -o /dev/null\ndriver {A}\n\
+         about accepted\niotoll blk read {A} --take --accept-no-iommu --blocks 1 -o /dev/null\ndriver {A}\nabout end\n"
     );
     let guest = Guest {
         modules: &["vfio_pci", "nvme"],
@@ -649,22 +649,22 @@ lend() {{
 head -c {WRITTEN_BYTES} /dev/urandom > /tmp/data
 sleep 2
 about off
-iotoll blk read {A} --take --accept-no-iommu --blocks 1
+iotoll blk read {A} --take --accept-no-iommu --blocks 1 -o /dev/null
 driver {A}
 echo Y > /sys/module/vfio/parameters/enable_unsafe_noiommu_mode
 about "not accepted"
-iotoll blk read {A} --take --blocks 1
+iotoll blk read {A} --take --blocks 1 -o /dev/null
 driver {A}
 about "no memory"
-iotoll blk read {A} --take --accept-no-iommu --blocks 1
+iotoll blk read {A} --take --accept-no-iommu --blocks 1 -o /dev/null
 driver {A}
 echo 20 > /proc/sys/vm/nr_hugepages
 about "no right"
-su -s /bin/sh nobody -c '{program} blk read {A} --take --accept-no-iommu --blocks 1; echo "status $?"'
+su -s /bin/sh nobody -c '{program} blk read {A} --take --accept-no-iommu --blocks 1 -o /dev/null; echo "status $?"'
 driver {A}
 about "no pin"
 echo 2 > /proc/sys/kernel/io_uring_disabled
-iotoll blk read {A} --take --accept-no-iommu --blocks 1
+iotoll blk read {A} --take --accept-no-iommu --blocks 1 -o /dev/null
 echo 0 > /proc/sys/kernel/io_uring_disabled
 driver {A}
 about write
@@ -698,12 +698,12 @@ about shared
 writer=$!
 lent {SLOW}
 sleep 1
-iotoll blk read {SLOW} --accept-no-iommu --blocks 1
+iotoll blk read {SLOW} --accept-no-iommu --blocks 1 -o /dev/null
 wait $writer
 back {SLOW}
 about lent
 lend {A}
-iotoll blk read {A} --blocks 1
+iotoll blk read {A} --blocks 1 -o /dev/null
 iotoll blk read {A} --accept-no-iommu --first {FIRST} --blocks {blocks} -o /tmp/read
 cmp /tmp/read /tmp/data && echo it reads the same
 driver {A}

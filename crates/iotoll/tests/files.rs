@@ -53,12 +53,20 @@ fn a_link_that_waits_for_a_temporary_file_is_left_alone() {
     assert!(fs::read_to_string(&page).unwrap().contains("</html>"));
 }
 
-/// A copy of a disk that has no end, on its way to `folder`/out.
-fn endless_copy(folder: &Path) -> Child {
+/// A copy of a disk that takes long, on its way to `folder`/out.
+fn long_copy(folder: &Path) -> Child {
     let disk = folder.join("disk");
-    File::create(&disk).unwrap().set_len(1 << 40).unwrap();
-    let mut command = iotoll();
-    command.args(["blk", "read"]).arg(&disk).arg("-o").arg(folder.join("out")).stderr(Stdio::null());
+    File::create(&disk).unwrap().set_len(16 << 30).unwrap();
+    // Who runs the tests may have signals ignored, as `nohup` does.
+    let mut command = Command::new("env");
+    command
+        .arg("--default-signal=INT,TERM,HUP")
+        .arg(iotoll().get_program())
+        .args(["blk", "read"])
+        .arg(&disk)
+        .arg("-o")
+        .arg(folder.join("out"))
+        .stderr(Stdio::null());
     let child = command.spawn().unwrap();
     let written = || {
         let io = fs::read_to_string(format!("/proc/{}/io", child.id())).unwrap_or_default();
@@ -77,7 +85,7 @@ fn endless_copy(folder: &Path) -> Child {
 fn whatever_ends_a_command_leaves_no_part_of_a_file() {
     for signal in ["INT", "TERM", "HUP", "KILL"] {
         let folder = tempfile::tempdir().unwrap();
-        let mut copy = endless_copy(folder.path());
+        let mut copy = long_copy(folder.path());
         let killed =
             Command::new("kill").args([format!("-{signal}"), copy.id().to_string()]).status().unwrap();
         assert!(killed.success());
