@@ -11,7 +11,7 @@ pub fn digest(data: &[u8]) {
     let Ok(digest) = Digest::parse(&text) else { return };
     let basis = || Basis { tolls: Some(&digest), prices: None, areas: &[] };
     let inspection = Inspection::on(Host::read(&Tree::of_memory(strict_host())), basis());
-    let _ = report::inspection(&inspection, 80, report::Style::Plain);
+    let _ = report::inspection(&inspection, 80, report::Style::Plain, report::Length::Full);
 }
 
 /// One NVMe adapter behind VT-d that waits for each invalidation: predictions are made for it.

@@ -72,8 +72,12 @@ impl Tree {
         }
         for (path, why) in ledger.missed() {
             if *why == Refusal::NoPermission {
-                let path = if path == kmsg::PATH { LOG_PATH } else { path };
-                members.entry(path.to_owned()).or_insert(Saved::Unreadable);
+                let place = match self.resolve_folder_of(path) {
+                    _ if path == kmsg::PATH => LOG_PATH.to_owned(),
+                    Ok(stored) => self.below_root(&stored).to_owned(),
+                    Err(_) => path.clone(),
+                };
+                members.entry(place).or_insert(Saved::Unreadable);
             }
         }
         members
