@@ -17,11 +17,23 @@ pub fn rendered(data: &[u8]) {
     let host = Host::read(&Tree::of_memory(host_of(data)));
     let inspection = Inspection::on(host, Basis { tolls: Some(Digest::builtin()), prices: None, areas: &[] });
     for width in WIDTHS {
-        check_terminal(&report::inspection(&inspection, width, Style::Plain, report::Length::Full), Style::Plain);
-        check_terminal(&report::inspection(&inspection, width, Style::Colour, report::Length::Full), Style::Colour);
+        check_terminal(
+            &report::inspection(&inspection, width, Style::Plain, report::Length::Full),
+            Style::Plain,
+        );
+        check_terminal(
+            &report::inspection(&inspection, width, Style::Colour, report::Length::Full),
+            Style::Colour,
+        );
     }
     for (adapter, _) in inspection.adapters().take(4) {
-        let sheet = report::adapter(&inspection, adapter.function.address, WIDTHS[0], Style::Colour, report::Length::Full);
+        let sheet = report::adapter(
+            &inspection,
+            adapter.function.address,
+            WIDTHS[0],
+            Style::Colour,
+            report::Length::Full,
+        );
         check_terminal(&sheet.unwrap_or_default(), Style::Colour);
     }
     let page = report::page(&inspection, "iotoll");
