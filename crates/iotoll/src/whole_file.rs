@@ -151,7 +151,8 @@ fn stream(path: &Path) -> anyhow::Result<File> {
     Ok(file)
 }
 
-fn folder_of(path: &Path) -> &Path {
+/// The folder that a file is in; of a name alone, the current one.
+pub(crate) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 

@@ -1,12 +1,12 @@
 //! `--flame FILE`: which files the flame graphs of a run go to, and in which form.
 
 use crate::output;
-use crate::whole_file::WholeFile;
+use crate::whole_file::{WholeFile, folder_of};
 use anyhow::{Context, bail, ensure};
 use escape::terminal::lines;
 use lab::flame::{Flame, Heading};
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 
 /// The form of a flame graph.
@@ -47,8 +47,7 @@ pub(super) enum FlameFiles {
 impl FlameFiles {
     /// For so many flames. The folder must be there, so that a long run is not in vain.
     pub(super) fn new(file: FlameFile, flames: usize) -> anyhow::Result<Self> {
-        let folder = file.path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new("."));
+        let folder = folder_of(&file.path);
         ensure!(folder.is_dir(), "can't write {}: no folder {}", file.path.display(), folder.display());
         Ok(if flames == 1 { Self::One(file) } else { Self::Each(file) })
     }
@@ -83,6 +82,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
     use super::*;
+    use std::path::Path;
 
     fn path(file: &str, flames: usize) -> PathBuf {
         let heading = Heading {
