@@ -215,7 +215,20 @@ const ARGUMENTS: &[&str] = &[
     "proxy=http://{w}:{w}@{w}:3128",
     "rd.nvmf.hostnqn=nqn.2014-08.org:{w}",
     "{w}:{w}@barehost",
-    "quiet -- init.password={w}",
+    "bearer={w}",
+    "wpa={w}",
+    "community={w}",
+    "x={w}",
+    "some.thing=on,{w}",
+    "AWS=AKIAIOSFODNN7EX{k}",
+    "foo=eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.{w}",
+    "p%61ssword={w}",
+    "mypwd:{w}",
+    "--password {w}",
+    "-p {w}",
+    "-p{w}",
+    "-u {w}:{w}",
+    "quiet -- init.password={w} --password {w} -p {w} {w}",
 ];
 
 /// Messages with such places.
@@ -261,6 +274,40 @@ const MESSAGES: &[&str] = &[
     "Booting kernel: `{w}' invalid for parameter `rd.password'",
     "Bluetooth: hci0: BD address {m}",
     "Linux version 6.9.0 (jo@{w}) (gcc 13)",
+    "myapp: key = \"{w}\"",
+    "myapp: password = {w} {w}",
+    "myapp: password\u{a0}=\u{a0}{w}",
+    "myapp: password := {w}",
+    "myapp: DB_PASSWORD => {w}",
+    "myapp: {\"user\": \"jo\", \"password\": \"{w}\"}",
+    "myapp: <password>{w}</password>",
+    "myapp: the password is {w}",
+    "myapp: running mysqldump --password {w}",
+    "myapp: running mysql -p{w}",
+    "myapp: running curl -u jo:{w} host",
+    "myapp: pass:{w}",
+    "myapp: Authorization: Bearer {w}",
+    "myapp: Authorization: Basic {w}",
+    "myapp: X-Api-Key: {w}",
+    "myapp: Cookie: session={w}",
+    "myapp: password=a\\ {w}",
+    "myapp: password=\"SEC\\\"RET {w}\"",
+    "myapp: set password {w}",
+    "myapp: AKIAIOSFODNN7EX{k} and eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.{w}",
+    "myapp: ghp_16C7e42F292c6912E7{k}",
+    "-----BEGIN PRIVATE KEY-----MIIEvQIBADANBgkq{k}",
+    "sshd[123]: Failed password for {w} from {w}",
+    "cloud-init[9]: anything at all {w}",
+    "systemd[1]: Hostname set to <{w}>.",
+    "switch: neighbour 90b1.1c7a.7a0a",
+    "adapter 90B11C7A7A0A registered",
+    "hwaddr 0x90b11c7a7a0a",
+    "mac 90 b1 1c 7a 7a 0a",
+    "eth0: 0:b1:1c:7a:7a:0a",
+    "GUID of the port is 506b:4b03:007a:7a7a",
+    "drive SN {w}",
+    "registered hostname {w}",
+    "peer ::ffff:10.77.77.77",
 ];
 
 /// Forms of digits that stand in the canaries of [`fill`] and in no pseudonym made with [`key`].
@@ -279,11 +326,14 @@ fn fill(line: &str, words: &mut Vec<String>) -> String {
     ]
     .into_iter()
     .fold(line.to_owned(), |line, (place, canary)| line.replace(place, canary));
-    for place in ["{w}", "{l}"] {
+    for place in ["{w}", "{l}", "{k}"] {
         while line.contains(place) {
-            // Location codes have serial numbers of seven characters.
-            let word =
-                if place == "{w}" { format!("Canary{:04}x", words.len()) } else { "WZC7777".to_owned() };
+            let word = match place {
+                "{w}" => format!("Canary{:04}x", words.len()),
+                // Location codes have serial numbers of seven characters, access keys an end of five.
+                "{l}" => "WZC7777".to_owned(),
+                _ => format!("Z{:04}", words.len()),
+            };
             line = line.replacen(place, &word, 1);
             words.push(word);
         }
@@ -296,7 +346,7 @@ fn host_of_canaries(machine: &str) -> (Memory, Vec<String>) {
     let mut words = Vec::new();
     let mut line = |line: &str| fill(line, &mut words);
     let arguments: Vec<String> = ARGUMENTS.iter().map(|argument| line(argument)).collect();
-    let command_line = format!("BOOT_IMAGE=/vmlinuz-6.9.0 intel_iommu=on {} iommu=pt", arguments.join(" "));
+    let command_line = format!("BOOT_IMAGE=/vmlinuz-6.9.0 intel_iommu=on iommu=pt {}", arguments.join(" "));
     let unknown: Vec<String> = arguments.iter().map(|argument| argument.replace('"', "")).collect();
     let mut log = vec![
         format!("[    0.000000] Command line: {command_line}"),

@@ -213,13 +213,14 @@ fn capture_help() -> String {
         "{CAPTURE_EXAMPLES}
 
 The file has mode 0600. Redacted by default:
-  secrets       passwords, keys, tokens and user names on the kernel command line and in the log; always
+  secrets       passwords, keys, tokens and user names on the kernel command line and in the log, values of options that nobody
+                documents, and messages of programs in the log; no option keeps them
   identifiers   MAC and IP addresses, serial numbers, WWNs, GUIDs, UUIDs, names of hosts and users, and where the host boots from
 
 Identifiers become pseudonyms of the same form. They depend on a random key, which stays on this host, in
 /var/lib/iotoll/capture.key (root) or ~/.local/state/iotoll/capture.key (others): two captures of one host match, and nobody without
-the key can find an address by trying. Names of interfaces and disks, and what programs wrote into the log in words of their own,
-stay: read the log in the archive before you publish it (docs/capture.md).
+the key can find an address by trying. Names of interfaces and disks stay, and so does a secret in the log that no word announces:
+read the log in the archive before you publish it (docs/capture.md).
 
 What is read of this host, and nothing else is in the file:
 {}",

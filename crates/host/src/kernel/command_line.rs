@@ -94,9 +94,14 @@ pub fn same_name(one: &str, other: &str) -> bool {
     one.len() == other.len() && one.bytes().map(fold).eq(other.bytes().map(fold))
 }
 
+/// What separates arguments.
+pub(crate) fn is_blank(c: char) -> bool {
+    c.is_ascii_whitespace() || c == '\0'
+}
+
 /// The next argument and its offset, as lib/cmdline.c `next_arg` cuts it: at a space outside quotes.
 pub(crate) fn next_argument<'t>(words: &'t str, rest: &mut &'t str) -> Option<(usize, &'t str)> {
-    let start = rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '\0');
+    let start = rest.trim_start_matches(is_blank);
     if start.is_empty() {
         return None;
     }

@@ -1,11 +1,15 @@
 //! A kernel command line, argument by argument, with its quotes and blanks as they are.
 
-use crate::kernel::command_line::next_argument;
+use crate::kernel::command_line::{is_blank, next_argument};
 
-/// Gives a new value for the argument `name=value`; a bare argument is a value with an empty name.
+/// Gives a new value for the argument `name=value`; a bare argument is a value with an empty name. All that follows `--` is one
+/// value with that name.
 pub(super) type EachValue<'f> = dyn FnMut(&str, &str) -> String + 'f;
 
-/// Rewrites the values of a command line, also those after `--`. Everything else stays byte by byte.
+/// What ends the kernel's own arguments; those that follow are for the first program.
+pub(super) const AFTER: &str = "--";
+
+/// Rewrites the values of a command line. Everything else stays byte by byte.
 pub(super) fn rewrite(words: &str, each: &mut EachValue<'_>) -> String {
     let mut out = String::with_capacity(words.len());
     let mut copied = 0;
@@ -14,6 +18,15 @@ pub(super) fn rewrite(words: &str, each: &mut EachValue<'_>) -> String {
         out.push_str(&words[copied..at]);
         copied = at + argument.len();
         rewrite_one(argument, &mut out, each);
+        if unquoted(argument).1 == AFTER {
+            let start = copied + rest.len() - rest.trim_start_matches(is_blank).len();
+            let end = words.trim_end_matches(is_blank).len();
+            if let Some(for_init) = words.get(start..end).filter(|words| !words.is_empty()) {
+                out.extend([&words[copied..start], &each(AFTER, for_init)]);
+                copied = end;
+            }
+            break;
+        }
     }
     out.push_str(&words[copied..]);
     out
@@ -53,12 +66,18 @@ mod tests {
 
     #[test]
     fn values_change_and_the_rest_stays() {
-        let mut each = |name: &str, value: &str| if name == "pw" { "x".to_owned() } else { value.to_owned() };
+        let mut each = |name: &str, value: &str| match name {
+            "pw" => "x".to_owned(),
+            AFTER => "y".to_owned(),
+            _ => value.to_owned(),
+        };
         for (words, expect) in [
             ("a  pw=1 b=2\n", "a  pw=x b=2\n"),
             ("pw=\"a b\" c", "pw=\"x\" c"),
             ("\"pw=a b\" c", "\"x\" c".replace("x", "pw=x").as_str()),
-            ("a -- pw=1", "a -- pw=x"),
+            ("a -- pw=1 --x y\n", "a -- y\n"),
+            ("a --\n", "a --\n"),
+            ("a \"--\" pw=1", "a \"--\" y"),
             ("pw=\"open a b", "pw=\"x"),
             ("pw=a\"b c\"d e", "pw=x e"),
             ("x\"pw=1 2\" b", "x\"pw=1 2\" b"),

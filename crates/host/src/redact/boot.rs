@@ -161,11 +161,7 @@ pub(super) fn without_identifiers(key: &Key, name: &str, value: &str, counts: &m
     let formed = rules::forms(key, value, counts);
     let addressed = rules::addresses(key, &formed.text, counts);
     let text = urls(key, &rules::contexts(key, &addressed.text, counts).text, counts);
-    let last_word = name.rsplit(['.', '/', ':']).next().unwrap_or_default();
-    let is_own = OWN
-        .iter()
-        .any(|own| last_word == *own || last_word.strip_suffix(own).is_some_and(|rest| rest.ends_with('_')));
-    match is_own && formed.found + addressed.found == 0 && text == value {
+    match is_own(&name) && formed.found + addressed.found == 0 && text == value {
         true => whole(key, value, Kind::SerialNumber, counts),
         false => text,
     }
@@ -174,6 +170,19 @@ pub(super) fn without_identifiers(key: &Key, name: &str, value: &str, counts: &m
 /// Whether the whole value of this option says where something lies on a network.
 pub(super) fn is_source(name: &str) -> bool {
     is_listed(&SOURCES, &name.to_ascii_lowercase().replace('-', "_"))
+}
+
+/// Whether a value of this option is understood here: a source, a volume, or an identifier.
+pub(super) fn is_known(name: &str) -> bool {
+    let name = name.to_ascii_lowercase().replace('-', "_");
+    is_listed(&SOURCES, &name) || is_listed(&VOLUMES, &name) || is_own(&name)
+}
+
+/// Whether a value of this option is one device's or one host's.
+fn is_own(name: &str) -> bool {
+    let last_word = name.rsplit(['.', '/', ':']).next().unwrap_or_default();
+    OWN.iter()
+        .any(|own| last_word == *own || last_word.strip_suffix(own).is_some_and(|rest| rest.ends_with('_')))
 }
 
 fn is_listed(list: &[&str], name: &str) -> bool {

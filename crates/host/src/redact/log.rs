@@ -3,7 +3,7 @@
 use super::pseudonym::REDACTED;
 use super::secrets::{self, Found};
 use super::{Redactor, arguments, boot, rules};
-use regex_lite::Regex;
+use regex::Regex;
 use std::sync::LazyLock;
 
 /// Before a whole command line: the kernel's own two lines, dracut's and kexec's.
@@ -11,10 +11,39 @@ const COMMAND_LINE_MARKS: [&str; 3] = ["ommand line: ", "ommand line parameters:
 /// Before the arguments that the kernel does not know, without the quotes that they had (init/main.c).
 const UNKNOWN_MARK: &str = "kernel command line parameters \"";
 
+/// The first line of a key or certificate.
+const KEY_BEGIN: &str = "-----BEGIN ";
+const KEY_END: &str = "-----END ";
+/// Lines of a key's body have 64 characters, the last one may have fewer (RFC 7468, section 2).
+const BASE64_CHARS_MIN: usize = 16;
+
 /// The host's name in journals and syslog files: `Nov 21 01:22:03 web01 kernel: ...`.
 static HOST_IN_PREFIX: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let pattern = r"^(?:<[0-9]+>)?(?:[A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8} ([^ ]+) [^ :]+: |(?:[0-9]{4}-[0-9]{2}-[0-9]{2}T[^ ]+|\[ *[0-9.]+\]) ([^ :\[\]]+) [a-z0-9.-]*kernel(?:\[[0-9]+\])?: )";
     Regex::new(pattern).ok()
+});
+
+/// The tag of a message that a program wrote into the log: `systemd[1]: `, behind whatever dmesg, /dev/kmsg or syslog put first.
+static PROGRAM_TAG: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let level = r"(?:<[0-9]+>)?(?:[a-z0-9]+ *:[a-z]+ *: )?(?:[0-9]+,[0-9]+,[0-9]+,[^;]*;)?";
+    let syslog = r"(?:(?:[A-Z][a-z]{2} [ 0-9][0-9] [0-9:.]{8,15}|[0-9]{4}-[0-9]{2}-[0-9]{2}T[^ ]+) [^ ]+ )?";
+    let kernel = r"(?:[^ ]*[^ :] )?(?:kernel: )?";
+    let time = r"(?:\[[^\]]{1,40}\] ?(?:\[ *[TC][0-9]+\] ?)?)?";
+    Regex::new(&format!(r"^{level}{syslog}{time}{kernel}{time}([A-Za-z(][^\s\[\]:]*)\[([0-9]+)\]: ?")).ok()
+});
+
+/// A name, and what stands between a name and its value: `name=`, `"name": "`, `name := `, `name => `, `<name>`.
+static NAMED: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r#"([A-Za-z0-9][A-Za-z0-9_./%-]*)["'\]]?\s*(?::=|=>|[=:>])\s*["'`]?"#).ok());
+
+/// What announces a secret without a separator: `password is x`, `--token x`, `Bearer x`, `-u name:x`, `-p x`.
+static ANNOUNCED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let names = "[A-Za-z0-9_.-]*(?:passw|passphrase|secret|token|credential|api[_-]?key)[A-Za-z0-9_.-]*";
+    let password = "[A-Za-z0-9_.-]*(?:password|passwd|passphrase)";
+    Regex::new(&format!(
+        r#"(?i)(?:\b{names}\s+is\s+|(?:^|\s)--?{names}\s+|\b{password}\s+|\bbearer\s+|\s-u\s*[^\s:]+:|\s-p\s*)["'`]?\S"#
+    ))
+    .ok()
 });
 
 /// The place of the host's name in a line of a journal.
@@ -34,15 +63,46 @@ pub(super) fn host_of(line: &str) -> Option<&str> {
 impl Redactor {
     /// A log without its secrets, and without identifiers if those are redacted. Lines stay lines.
     pub(super) fn log(&mut self, text: &str) -> String {
-        text.split_inclusive('\n').map(|line| self.log_line(line)).collect()
+        let mut in_key = false;
+        let mut line = |line: &str| {
+            in_key = line.contains(KEY_BEGIN) || (in_key && !line.contains(KEY_END));
+            match in_key.then(|| key_body(line)).flatten() {
+                Some(body) => self.cut_message(line, body),
+                None => self.log_line(line),
+            }
+        };
+        text.split_inclusive('\n').map(&mut line).collect()
     }
 
     fn log_line(&mut self, line: &str) -> String {
         let end = line.trim_end_matches(['\r', '\n']).len();
-        let (line, line_end) = line.split_at(end);
-        let (message, mark, arguments) = self.message_and_arguments(line);
+        let (words, line_end) = line.split_at(end);
+        let (message, mark, arguments) = self.message_and_arguments(words);
+        if mark.is_empty()
+            && let Some(start) = program_message(words)
+        {
+            return self.cut_message(line, start);
+        }
         // The mark stays as it is: it must be found again in a capture of this capture.
         format!("{}{mark}{arguments}{line_end}", self.message(message))
+    }
+
+    /// Replaces what follows `start` in a line, but its end.
+    fn cut(&mut self, line: &str, start: usize) -> String {
+        let end = line.trim_end_matches(['\r', '\n']).len();
+        let (kept, rest) = line.split_at(start.min(end));
+        let (secret, line_end) = rest.split_at(end - kept.len());
+        if matches!(secret, "" | REDACTED) {
+            return line.to_owned();
+        }
+        self.count_secret();
+        format!("{kept}{REDACTED}{line_end}")
+    }
+
+    /// The same, and redacts what stands before.
+    fn cut_message(&mut self, line: &str, start: usize) -> String {
+        let before = self.message(&line[..start]);
+        self.cut(&format!("{before}{}", &line[start..]), before.len())
     }
 
     /// Splits at the mark before the arguments that a line ends with, and redacts those.
@@ -62,7 +122,32 @@ impl Redactor {
 
     /// A command line.
     pub(super) fn command_line(&mut self, words: &str) -> String {
-        arguments::rewrite(words, &mut |name, value| self.argument(name, value))
+        let mut before = Before::Other;
+        arguments::rewrite(words, &mut |name, value| self.argument_after(&mut before, name, value))
+    }
+
+    /// One argument's value, which may belong to the flag before it: `--password x`, `-p x`.
+    fn argument_after(&mut self, before: &mut Before, name: &str, value: &str) -> String {
+        if name == arguments::AFTER {
+            return self.whole(value);
+        }
+        let is_bare = name.is_empty() && !secrets::is_understood(value);
+        let is_flag = is_bare && (value.starts_with('-') || secrets::is_secret(value));
+        let follows = std::mem::replace(before, if is_flag { Before::Flag } else { Before::Other });
+        // `-px` holds its value itself.
+        let holds_value = is_flag && value.len() > 2 && !value.starts_with("--") && value.starts_with('-');
+        match is_bare && (holds_value || (matches!(follows, Before::Flag) && !is_flag)) {
+            true => self.whole(value),
+            false => self.argument(name, value),
+        }
+    }
+
+    /// A value that is a secret as a whole.
+    fn whole(&mut self, value: &str) -> String {
+        if value != REDACTED {
+            self.count_secret();
+        }
+        REDACTED.to_owned()
     }
 
     /// Arguments whose quotes are lost: words without `=` may belong to the secret or the source before them. Flags that verdicts
@@ -90,8 +175,10 @@ impl Redactor {
 
     /// What is left of a line.
     fn message(&mut self, words: &str) -> String {
-        let words = self.assignments(words);
+        let words = self.named(words);
+        let words = self.refused_value(words);
         let words = self.urls(&words);
+        let words = self.tokens(words);
         let Some(key) = self.key.clone() else { return self.known_values(&words) };
         let words = match host_in_prefix(&words) {
             Some(range) => self.replace_host(&words, range),
@@ -103,31 +190,22 @@ impl Redactor {
         self.known_values(&words)
     }
 
-    /// `name=secret` anywhere in a message, as programs and the kernel's list of init's environment have it.
-    fn assignments(&mut self, words: &str) -> String {
-        let mut out = String::new();
-        let mut copied = 0;
-        for equals in memchr::memchr_iter(b'=', words.as_bytes()) {
-            if equals < copied {
-                continue;
-            }
-            let name = name_before(&words[copied..equals]);
-            if name.is_empty() || !secrets::is_secret(name) {
-                continue;
-            }
-            let value = value_after(words, equals + 1, name.len());
-            if matches!(value, "" | REDACTED) {
-                continue;
-            }
-            let mut found = Found::default();
-            out.push_str(&words[copied..=equals]);
-            out.push_str(&secrets::without_secrets(name, value, &mut found));
-            self.count_secret();
-            copied = equals + 1 + value.len();
+    /// Cuts a message behind the first name of a secret. Where the value ends nobody knows: blanks, quotes and escapes may belong
+    /// to it.
+    fn named(&mut self, words: &str) -> String {
+        match secret_start(words) {
+            Some(start) => self.cut(words, start),
+            None => words.to_owned(),
         }
-        out.push_str(&words[copied..]);
-        let words = self.colons(out);
-        self.refused_value(words)
+    }
+
+    /// Words that look random.
+    fn tokens(&mut self, words: String) -> String {
+        let without = secrets::without_tokens(&words, &mut Found::default());
+        if without != words {
+            self.count_secret();
+        }
+        without
     }
 
     /// ``Booting kernel: `VALUE' invalid for parameter `NAME'``
@@ -144,25 +222,6 @@ impl Redactor {
                 without
             }
             None => words,
-        }
-    }
-
-    /// `password: secret`.
-    fn colons(&mut self, words: String) -> String {
-        static PATTERN: LazyLock<Option<Regex>> = LazyLock::new(|| {
-            Regex::new(
-                r"(?i)\b(?:password|passwd|passphrase|secret|token|psk|vncpassword)(?: is)?: *([^ ].*)$",
-            )
-            .ok()
-        });
-        let value =
-            PATTERN.as_ref().and_then(|pattern| pattern.captures(&words)?.get(1).map(|value| value.start()));
-        match value {
-            Some(at) if &words[at..] != REDACTED => {
-                self.count_secret();
-                format!("{}{REDACTED}", &words[..at])
-            }
-            _ => words,
         }
     }
 
@@ -185,39 +244,84 @@ impl Redactor {
     }
 }
 
-/// The name that ends where a `=` stands.
-fn name_before(words: &str) -> &str {
-    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/');
-    &words[words.trim_end_matches(is_name).len()..]
+/// What came before an argument.
+#[derive(Clone, Copy)]
+enum Before {
+    /// A flag whose value may follow as an argument of its own.
+    Flag,
+    Other,
 }
 
-/// The value that begins at `at`: up to its quote, or to a blank outside quotes. An argument that is all of a message may have had
-/// quotes that are lost, and ends with the line.
-fn value_after(words: &str, at: usize, name_bytes: usize) -> &str {
-    let rest = &words[at..];
-    let before = words[..at - 1 - name_bytes].trim_end();
-    let is_all = before.is_empty() || before.ends_with([']', ';']) || before.ends_with("kernel:");
-    if is_all {
-        return rest;
+/// Where the text of a program's message begins, if a program wrote this line.
+fn program_message(line: &str) -> Option<usize> {
+    let captures = PROGRAM_TAG.as_ref()?.captures(line)?;
+    let [all, name, number] = [captures.get(0)?, captures.get(1)?, captures.get(2)?];
+    // The kernel counts parts of the machine so: `IOAPIC[0]: `.
+    let is_index = number.len() < 3 && !name.as_str().bytes().any(|byte| byte.is_ascii_lowercase());
+    (name.as_str() != "kernel" && !is_index).then(|| all.end())
+}
+
+/// Where the first secret of a message begins, if something before it says that it is one.
+fn secret_start(words: &str) -> Option<usize> {
+    let named = NAMED.as_ref()?.captures_iter(words).find_map(|captures| {
+        let (name, whole) = (captures.get(1)?, captures.get(0)?);
+        let is_assignment = whole.as_str()[name.len()..].contains('=');
+        let is_secret = match is_assignment {
+            true => secrets::is_secret(name.as_str()),
+            // Sensors have pins, sessions have IDs: before a colon these words mean nothing.
+            false => secrets::is_secret_anywhere(name.as_str()),
+        };
+        (is_secret && whole.end() < words.len()).then(|| whole.end())
+    });
+    let announced = ANNOUNCED.as_ref()?.find(words).map(|found| {
+        let value_bytes = found.as_str().chars().next_back().map_or(0, char::len_utf8);
+        found.end() - value_bytes
+    });
+    named.into_iter().chain(announced).min()
+}
+
+/// Where the base64 text of a key begins in a line: behind the dashes of its first line, or the line's last word.
+fn key_body(line: &str) -> Option<usize> {
+    if let Some(begin) = line.find(KEY_BEGIN) {
+        let label = begin + KEY_BEGIN.len();
+        return line[label..].find("-----").map(|dashes| label + dashes + 5);
     }
-    // Inside a quotation, its end is the value's.
-    let enclosing = before.chars().next_back().filter(|c| matches!(c, '"' | '\'' | '`' | '('));
-    let mut open: Option<char> = None;
-    for (index, c) in rest.char_indices() {
-        match open {
-            Some(quote) if c == quote => open = None,
-            Some(_) => {}
-            None if c.is_whitespace() => return &rest[..index],
-            None if matches!(
-                (enclosing, c),
-                (Some('"'), '"') | (Some('\'' | '`'), '\'') | (Some('('), ')')
-            ) =>
-            {
-                return &rest[..index];
-            }
-            None if matches!(c, '"' | '\'') => open = Some(c),
-            None => {}
+    let words = line.trim_end();
+    let start = words.rfind(char::is_whitespace).map_or(0, |blank| blank + 1);
+    let word = &words[start..];
+    let is_base64 =
+        word.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'='));
+    (is_base64 && (word.len() >= BASE64_CHARS_MIN || word.ends_with('='))).then_some(start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_of_programs() {
+        for tag in [
+            "[    1.0] systemd[1]: ",
+            "<30>[    1.0] systemd[1]: ",
+            "30,1234,1000,-;systemd[1]: ",
+            "daemon:info : [    1.0] systemd[1]: ",
+            "[Mon Nov 21 01:22:03 2026] (sd-executor)[7]: ",
+            "[    1.0][    T1] cloud-init[900]: ",
+            "Nov 21 01:22:03 web01 CRON[1234]: ",
+            "Nov 21 01:22:03 web01 kernel: [    1.0] systemd[1]: ",
+            "2026-11-21T01:22:03+0100 web01 sshd[12]: ",
+            "systemd[1]: ",
+        ] {
+            assert_eq!(program_message(&format!("{tag}text [1]: more")), Some(tag.len()), "{tag}");
+        }
+        for line in [
+            "[    0.05] IOAPIC[0]: apic_id 32, version 32, address 0xfec00000, GSI 0-23",
+            "[    0.23] x86/fpu: xstate_offset[2]:  576, xstate_sizes[2]:  256",
+            "Nov 21 01:22:03 web01 kernel[1]: e1000e 0000:00:19.0: fault",
+            "[    1.0] pci 0000:00:00.0: [8086:1237] type 00",
+            "[    1.0] DMAR: [DMA Read] Request device [00:02.0]: x",
+        ] {
+            assert_eq!(program_message(line), None, "{line}");
         }
     }
-    rest
 }

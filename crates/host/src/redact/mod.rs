@@ -28,6 +28,7 @@ mod config;
 mod kind;
 mod log;
 mod pseudonym;
+mod public;
 mod reads;
 mod rules;
 mod secrets;

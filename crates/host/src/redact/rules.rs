@@ -6,7 +6,7 @@
 use super::kind::{Counts, Kind};
 use super::pseudonym::{Key, REDACTED, is_word};
 use crate::Bdf;
-use regex_lite::Regex;
+use regex::Regex;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;
 
@@ -73,6 +73,33 @@ const FORM_ROWS: &[Row] = &[
 ];
 
 const ADDRESS_ROWS: &[Row] = &[
+    // Cisco's form of a MAC address.
+    Row(
+        r"(?i)(?:^|[^0-9a-z.])([0-9a-f]{4}\.[0-9a-f]{4}\.[0-9a-f]{4})(?:[^0-9a-z.]|$)",
+        Kind::MacAddress,
+        bare_octets,
+    ),
+    // Octets without their leading zeros.
+    Row(
+        r"(?:^|[^0-9A-Za-z:])([0-9a-fA-F]{1,2}(?::[0-9a-fA-F]{1,2}){5})(?:[^0-9A-Za-z:]|$)",
+        Kind::MacAddress,
+        short_octets,
+    ),
+    // The kernel writes numbers in lower case, labels of adapters have addresses in upper case.
+    Row(
+        r"(?:^|[^0-9A-Za-z_.-])([0-9A-F]{12})(?:[^0-9A-Za-z_.-]|$)",
+        Kind::MacAddress,
+        |key, before, digits| {
+            let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
+            (!is_number).then(|| bare_octets(key, before, digits))?
+        },
+    ),
+    // An IPv4 address inside an IPv6 one.
+    Row(
+        r"(?:^|[^0-9A-Za-z:.])((?:[0-9a-fA-F]{0,4}:){2,7}[0-9]{1,3}(?:\.[0-9]{1,3}){3})(?:[^0-9A-Za-z]|$)",
+        Kind::IpAddress,
+        ipv6,
+    ),
     Row(
         r"(?:^|[^0-9A-Za-z:.])([0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{0,4}){2,7})(?:[^0-9A-Za-z]|$)",
         Kind::IpAddress,
@@ -92,7 +119,7 @@ const CONTEXT_ROWS: &[Row] = &[
         word,
     ),
     Row(
-        r#"(?i)(?:^|[^0-9A-Za-z._-])(?:serial|sn)[ \t]?[:=][ \t]*"?([0-9A-Za-z_.+-]*[0-9][0-9A-Za-z_.+-]*)"#,
+        r#"(?i)(?:^|[^0-9A-Za-z._-])(?:serial|sn)(?:[ \t]?[:=][ \t]*"?|[ \t]+)([0-9A-Za-z_.+-]*[0-9][0-9A-Za-z_.+-]*)"#,
         Kind::SerialNumber,
         |key, before, value| {
             (value.len() > 3 && !value.starts_with("8250")).then(|| word(key, before, value))?
@@ -108,15 +135,25 @@ const CONTEXT_ROWS: &[Row] = &[
         Kind::SerialNumber,
         bare_octets,
     ),
+    // Words may stand between: `GUID of port 1 is ...`.
     Row(
-        r"(?i)\b(?:mac|mac_?addr|mac_?address|hwaddr|node addr|hw addr|mac addr|mac address)[ \t]*[:=(]{0,2}[ \t]*(?:0x)?([0-9a-f]{12}|[0-9a-f]{4}[.:-][0-9a-f]{4}[.:-][0-9a-f]{4})(?:[^0-9A-Za-z]|$)",
+        r"(?i)\bg?u?id\b.*[^0-9a-z:]((?:[0-9a-f]{4}:){3}[0-9a-f]{4})(?:[^0-9a-z:]|$)",
+        Kind::SerialNumber,
+        bare_octets,
+    ),
+    Row(
+        r"(?i)\b(?:mac|mac_?addr|mac_?address|hwaddr|node addr|hw addr|mac addr|mac address|ether(?:net)? addr(?:ess)?)(?: is)?[ \t]*[:=(]{0,2}[ \t]*(?:0x)?([0-9a-f]{12}|[0-9a-f]{4}[.:-][0-9a-f]{4}[.:-][0-9a-f]{4}|[0-9a-f]{2}(?: [0-9a-f]{2}){5})(?:[^0-9A-Za-z]|$)",
         Kind::MacAddress,
         bare_octets,
     ),
     Row(r"(?:Set hostname to|Hostname set to) <([^>\r\n]+)>", Kind::Name, host),
     // ibmvscsi names the partition that serves the disk.
     Row(r"host partition ([^\s,()]+)", Kind::Name, host),
-    Row(r#"(?i)\b(?:hostname|nodename)[ \t]?[:=][ \t]*"?([0-9A-Za-z][0-9A-Za-z_.-]*)"#, Kind::Name, host),
+    Row(
+        r#"(?i)\b(?:host[ _]?name|nodename)(?: is|[ \t]?[:=])?[ \t]*["'<]?([0-9A-Za-z][0-9A-Za-z_.-]*)"#,
+        Kind::Name,
+        host,
+    ),
     Row(r"(?:nfs|lockd|nfs4): server ([^\s,]+) ", Kind::Name, host),
     Row(r#"\b(?:acct|AUID|UID|OUID|FSUID|SUID|EUID)="([^"\r\n]+)""#, Kind::Name, word),
     Row(r#"/home/([^/\s"'<>]+)"#, Kind::Name, word),
@@ -209,6 +246,12 @@ fn word(key: &Key, _before: &str, value: &str) -> Option<String> {
 }
 
 fn host(key: &Key, _before: &str, value: &str) -> Option<String> {
+    // What follows "hostname" in a sentence.
+    const WORDS: [&str; 12] =
+        ["to", "is", "set", "for", "from", "of", "in", "not", "changed", "lookup", "resolution", "was"];
+    if WORDS.contains(&value) {
+        return None;
+    }
     Some(if is_marked(value) || value == "(none)" { value.to_owned() } else { key.host(value) })
 }
 
@@ -254,6 +297,12 @@ fn octets(key: &Key, before: &str, value: &str) -> Option<String> {
     let registers = before.strip_suffix('/').and_then(|before| before.get(before.len().checked_sub(6)?..));
     let is_command = registers.is_some_and(|words| words.starts_with("cmd ") || words.starts_with("res "));
     (!is_command).then(|| bare_octets(key, before, value))?
+}
+
+/// Octets of one digit or two: `0:1b:21:aa:bb:cc`.
+fn short_octets(key: &Key, before: &str, value: &str) -> Option<String> {
+    let full: Vec<String> = value.split(':').map(|octet| format!("{octet:0>2}")).collect();
+    octets(key, before, &full.join(":"))
 }
 
 /// The same without separators, or with others, where words tell what they are.

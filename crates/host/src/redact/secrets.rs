@@ -1,15 +1,17 @@
 //! Which kernel and initramfs arguments carry a secret, and what of a value is one.
 //!
 //! The kernel hands every argument that it does not know to the initramfs and to installers, and anyone may add new ones. So a
-//! name counts by its words (`password`, `token`, `key` ...), not by a list: too much is redacted rather than too little. Options
-//! that verdicts are made from are exempt; their values are words and numbers from a table.
+//! name counts by its words (`password`, `token`, `key` ...), and a value of an option that nobody documents is shown only if it
+//! consists of numbers and common words: too much is redacted rather than too little. Options that verdicts are made from are
+//! exempt; their values are words and numbers from a table.
 
 use super::pseudonym::REDACTED;
+use super::public;
 use crate::kernel::options;
 use std::collections::BTreeSet;
 
 /// Parts of names that mean a secret wherever they stand.
-const ANYWHERE: [&str; 13] = [
+const ANYWHERE: [&str; 16] = [
     "passw",
     "passphrase",
     "secret",
@@ -17,6 +19,9 @@ const ANYWHERE: [&str; 13] = [
     "credential",
     "cookie",
     "apikey",
+    "authoriz",
+    "bearer",
+    "community",
     "privkey",
     "private",
     "chap",
@@ -25,7 +30,8 @@ const ANYWHERE: [&str; 13] = [
     "signature",
 ];
 /// Ends of one word of a name.
-const WORD_ENDS: [&str; 9] = ["key", "keys", "pw", "pwd", "pass", "psk", "auth", "creds", "cred"];
+const WORD_ENDS: [&str; 11] =
+    ["key", "keys", "pw", "pwd", "pass", "psk", "auth", "creds", "cred", "wpa", "wep"];
 /// Words that count only as the last one.
 const LAST_WORDS: [&str; 7] = ["user", "login", "pin", "otp", "uid_secret", "sid", "authtok"];
 /// Names that the rules above catch, and that say nothing secret.
@@ -64,6 +70,8 @@ const TOKEN_CHARS_MIN: usize = 20;
 const HEX_TOKEN_CHARS_MIN: usize = 40;
 /// A secret shorter than this would be found inside words that have nothing to do with it.
 const LEARNT_CHARS_MIN: usize = 6;
+/// Every line is searched for each secret that was seen: a log of nothing but secrets must not take for ever.
+const LEARNT_MAX: usize = 256;
 
 /// Secrets that were seen. Their values are redacted wherever else they stand.
 #[derive(Debug, Clone, Default)]
@@ -72,7 +80,8 @@ pub(super) struct Found(BTreeSet<String>);
 impl Found {
     fn add(&mut self, value: &str) {
         let value = value.trim_matches(['"', '\'']);
-        if value.chars().count() >= LEARNT_CHARS_MIN
+        if self.0.len() < LEARNT_MAX
+            && value.chars().count() >= LEARNT_CHARS_MIN
             && !value.contains(REDACTED)
             && !is_word_of_options(value)
         {
@@ -102,16 +111,32 @@ pub(super) fn is_understood(name: &str) -> bool {
 
 /// Whether the whole value of this option is a secret.
 pub(super) fn is_secret(name: &str) -> bool {
-    let name = name.to_ascii_lowercase().replace('-', "_");
-    if is_understood(&name) || HARMLESS.contains(&name.as_str()) {
-        return false;
-    }
-    if TABLES.contains(&name.as_str()) || ANYWHERE.iter().any(|part| name.contains(part)) {
+    if is_secret_anywhere(name) {
         return true;
     }
-    let mut words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
-    words.clone().any(|word| WORD_ENDS.iter().any(|end| word.ends_with(end)) && !HARMLESS.contains(&word))
-        || words.next_back().is_some_and(|word| LAST_WORDS.contains(&word))
+    let name = name.to_ascii_lowercase().replace('-', "_");
+    let last_word = name.rsplit(|c: char| !c.is_ascii_alphanumeric()).find(|word| !word.is_empty());
+    !is_harmless(&name)
+        && (TABLES.contains(&name.as_str()) || last_word.is_some_and(|word| LAST_WORDS.contains(&word)))
+}
+
+/// Whether a name means a secret wherever it stands, not only as the name of an option.
+pub(super) fn is_secret_anywhere(name: &str) -> bool {
+    let name = name.to_ascii_lowercase().replace('-', "_");
+    let mut words = name.split(|c: char| !c.is_ascii_alphanumeric());
+    !is_harmless(&name)
+        && (ANYWHERE.iter().any(|part| name.contains(part))
+            || is_percent_encoded(&name)
+            || words.any(|word| WORD_ENDS.iter().any(|end| word.ends_with(end)) && !HARMLESS.contains(&word)))
+}
+
+fn is_harmless(name: &str) -> bool {
+    is_understood(name) || HARMLESS.contains(&name)
+}
+
+/// `p%61ssword`: no option is spelled so, unless something is to be hidden.
+fn is_percent_encoded(name: &str) -> bool {
+    name.split('%').skip(1).any(|rest| rest.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2)
 }
 
 /// The value of an argument without its secrets. `name` is empty for a bare argument.
@@ -123,13 +148,22 @@ pub(super) fn without_secrets(name: &str, value: &str, found: &mut Found) -> Str
         found.add(value);
         return REDACTED.to_owned();
     }
+    if let Some((flag, secret)) = value.split_once(':')
+        && name.is_empty()
+        && is_secret_anywhere(flag)
+    {
+        found.add(secret);
+        return REDACTED.to_owned();
+    }
     let value = without_secret_parts(value, found);
     let value = if is_size_at_address(name, &value) { value } else { without_user_info(&value, found) };
     let value = without_query(&value, found);
-    match PUBLIC_DIGESTS.contains(&name.to_ascii_lowercase().as_str()) {
+    let value = match PUBLIC_DIGESTS.contains(&name.to_ascii_lowercase().as_str()) {
         true => value,
         false => without_tokens(&value, found),
-    }
+    };
+    let is_shown = name.is_empty() || public::is_documented(name) || public::is_common(&value);
+    if is_shown { value } else { REDACTED.to_owned() }
 }
 
 /// `vers=3,password=x,y` and `systemd.setenv=PASSWORD=x`: parts with a name of their own. What follows a secret up to the next
@@ -204,33 +238,50 @@ fn without_query(value: &str, found: &mut Found) -> String {
     format!("{}{REDACTED}", &value[..at])
 }
 
-/// Parts that look random: long, of mixed letters and digits, or a hash of a password.
-fn without_tokens(value: &str, found: &mut Found) -> String {
+/// Text without parts that look random: long, of mixed letters and digits, of a form that a service gives its keys, or a hash of a
+/// password.
+pub(super) fn without_tokens(value: &str, found: &mut Found) -> String {
     if ["$1$", "$2a$", "$2b$", "$2y$", "$5$", "$6$", "$y$", "$argon2"].iter().any(|mark| value.contains(mark))
     {
         found.add(value);
         return REDACTED.to_owned();
     }
     let mut out = String::with_capacity(value.len());
-    for part in value.split_inclusive(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '+') {
-        let end = part.trim_end_matches(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '+').len();
-        let (word, separator) = part.split_at(end);
+    let mut rest = value;
+    while !rest.is_empty() {
+        let (word, after) = rest.split_at(rest.find(|c| !is_word_char(c)).unwrap_or(rest.len()));
         if is_token(word) {
-            found.add(word);
+            // A JSON Web Token has three parts; base64 has slashes and equals signs.
+            let continues = |c: char| is_word_char(c) || matches!(c, '.' | '/' | '=' | '~' | '-');
+            let token = &rest[..rest.find(|c| !continues(c)).unwrap_or(rest.len())];
+            found.add(token);
             out.push_str(REDACTED);
+            rest = &rest[token.len()..];
         } else {
-            out.push_str(word);
+            let separator = after.chars().next().map_or(0, char::len_utf8);
+            out.extend([word, &after[..separator]]);
+            rest = &after[separator..];
         }
-        out.push_str(separator);
     }
     out
 }
 
+fn is_word_char(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '+')
+}
+
 fn is_token(word: &str) -> bool {
-    let has = |is: fn(&char) -> bool| word.chars().any(|c| is(&c));
-    let mixed = has(char::is_ascii_digit) && has(char::is_ascii_uppercase) && has(char::is_ascii_lowercase);
-    let long_hex = word.len() >= HEX_TOKEN_CHARS_MIN && word.bytes().all(|byte| byte.is_ascii_hexdigit());
-    long_hex || (mixed && word.len() >= TOKEN_CHARS_MIN)
+    let has = |is: fn(&u8) -> bool| word.as_bytes().iter().any(is);
+    let mixed = || has(u8::is_ascii_digit) && has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase);
+    let long_hex = || word.len() >= HEX_TOKEN_CHARS_MIN && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    word.len() >= TOKEN_CHARS_MIN && (mixed() || long_hex() || is_access_key(word))
+}
+
+/// The form of an access key's ID at Amazon Web Services.
+fn is_access_key(word: &str) -> bool {
+    word.len() == 20
+        && (word.starts_with("AKIA") || word.starts_with("ASIA"))
+        && word.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -306,8 +357,12 @@ mod tests {
                 "//srv/share,username=jo,password=a,b,vers=3.0",
                 "//srv/share,username=redacted,password=redacted,vers=3.0",
             ),
-            ("systemd.setenv", "DB_PASSWORD=x", "DB_PASSWORD=redacted"),
-            ("systemd.setenv", "A=TOKEN=x", "A=TOKEN=redacted"),
+            ("systemd.setenv", "DB_PASSWORD=x", "redacted"),
+            ("ds", "DB_PASSWORD=x", "DB_PASSWORD=redacted"),
+            ("ds", "A=TOKEN=x", "A=TOKEN=redacted"),
+            ("", "mypwd:x", "redacted"),
+            ("wifi", "x12345", "redacted"),
+            ("wifi", "on,1234", "on,1234"),
             ("ignition.config.url", "https://s3/x?sig=abc&t=1", "https://s3/x?redacted"),
             ("crashkernel", "512M-2G:64M,2G-:128M@16M", "512M-2G:64M,2G-:128M@16M"),
             ("mem", "4G@0x100000000", "4G@0x100000000"),
