@@ -5,8 +5,9 @@ use crate::fold::{Folded, TOLL, evidence_lines, fold, with_sources};
 use crate::quantity;
 use crate::style::Ink;
 use crate::wrap::shorten;
+use escape::shell::Command;
 use escape::terminal::plain;
-use host::judge::Finding;
+use host::judge::{Advice, Finding, Part};
 
 /// From this many on, a list of one line each comes first.
 const OVERVIEW_MIN: usize = 4;
@@ -101,9 +102,10 @@ fn detail(page: &mut Page, number: usize, one: &Folded<'_>) {
             indent,
         );
     }
-    field(page, "fix", &finding.fix.to_string(), indent);
+    let mut commands = 0;
+    advice(page, "fix", &finding.fix, &mut commands, indent);
     field(page, "risk", &finding.risk, indent);
-    field(page, "verify", &finding.verify.to_string(), indent);
+    advice(page, "verify", &finding.verify, &mut commands, indent);
     if let Some(gain) = &finding.gain {
         field(page, "gain", &gain.what, indent);
         field(page, "", &gain.evidence.to_string(), indent);
@@ -114,6 +116,38 @@ fn detail(page: &mut Page, number: usize, one: &Folded<'_>) {
         field(page, "", &forecast.basis, indent);
     }
     evidence(page, finding, indent);
+}
+
+/// Prose with `[1]` for its first command, then each command in a line of its own. Commands are not wrapped: half a command with a
+/// quote left open must not be what somebody pastes.
+fn advice(page: &mut Page, name: &str, advice: &Advice, commands: &mut usize, indent: usize) {
+    let parts: Vec<&Part> = advice.parts().collect();
+    if let [Part::Command(only)] = parts[..] {
+        *commands += 1;
+        return command(page, name, only, indent);
+    }
+    let mut prose = String::new();
+    let mut below = Vec::new();
+    for part in parts {
+        match part {
+            Part::Prose(words) => prose.push_str(words),
+            Part::Command(one) => {
+                *commands += 1;
+                let mark = format!("[{commands}]");
+                prose.push_str(&mark);
+                below.push((mark, one));
+            }
+        }
+    }
+    field(page, name, &prose, indent);
+    for (mark, one) in below {
+        command(page, &mark, one, indent);
+    }
+}
+
+fn command(page: &mut Page, name: &str, command: &Command, indent: usize) {
+    let name = page.style.paint(Ink::Dim, &format!("{name:LABEL_WIDTH$}"));
+    page.line(&format!("{}{name}{}", " ".repeat(indent), plain(&command.to_string())));
 }
 
 fn predicted(page: &mut Page, one: &Folded<'_>, indent: usize) {
