@@ -10,12 +10,13 @@ mod show;
 pub(crate) use flame::FlameFile;
 
 use crate::cli::Lab;
+use crate::input;
 use crate::inspect::made_by;
 use crate::output::{self, Outcome};
 use crate::whole_file::WholeFile;
 use anyhow::Context;
 use lab::kernel::{KernelChoice, Series};
-use lab::preset::Preset;
+use lab::preset::{Preset, Presets};
 use std::path::Path;
 use toll::TollSheet;
 
@@ -27,6 +28,14 @@ pub(crate) fn run(command: &Lab) -> anyhow::Result<Outcome> {
         Lab::Show(args) => show::run(args),
         Lab::Diff(args) => diff::run(args),
     }
+}
+
+/// The presets built in, and those of a file.
+fn presets(file: Option<&Path>) -> anyhow::Result<Presets> {
+    let built_in = Presets::built_in()?;
+    let Some(file) = file else { return Ok(built_in) };
+    let text = input::text(file, input::DESCRIPTION_BYTES_MAX, "list of presets")?;
+    Ok(built_in.and(Presets::read(&text, &file.display().to_string())?))
 }
 
 /// The kernel that a preset asks for.

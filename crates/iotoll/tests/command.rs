@@ -249,6 +249,33 @@ fn prices_that_are_none_are_errors_that_name_the_file_and_the_field() {
 }
 
 #[test]
+fn a_pipe_that_nobody_writes_to_is_refused_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let path = capture("ppc-noddw").to_str().unwrap().to_owned();
+    let pipe = pipe.to_str().unwrap();
+    for args in [
+        &["inspect", "--from", &path, "--prices", pipe][..],
+        &["lab", "list", "--presets", pipe],
+        &["model", "run", pipe],
+    ] {
+        let error = refused(args);
+        assert!(error.contains("nobody writes to this pipe"), "{args:?}: {error}");
+    }
+}
+
+#[test]
+fn a_shell_s_process_substitution_is_read() {
+    let script = r#""$0" inspect --from "$1" --prices <(sleep 0.2; cat "$2")"#;
+    let mut bash = std::process::Command::new("bash");
+    bash.args(["-c", script]).arg(assert_cmd::cargo::cargo_bin("iotoll"));
+    bash.arg(capture("ppc-noddw")).arg(made_up_prices("ppc"));
+    let output = bash.output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
 fn toll_sheets_that_are_none_are_errors_that_name_the_file() {
     let path = capture("ppc-noddw").to_str().unwrap().to_owned();
     let refused = |folder: &Path| refused(&["inspect", "--from", &path, "--tolls", folder.to_str().unwrap()]);

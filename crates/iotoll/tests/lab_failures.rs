@@ -53,7 +53,9 @@ impl Room {
 
     /// `lab run` with a guest that does as told.
     fn run(&self, guest: &str) -> Command {
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin("iotoll"));
+        // Who runs the tests may have signals ignored, as a shell's background jobs have.
+        let mut command = Command::new("/usr/bin/env");
+        command.arg("--default-signal=INT,TERM,HUP").arg(assert_cmd::cargo::cargo_bin("iotoll"));
         self.set_up(&mut command, guest);
         command
     }

@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn x86_leaves_its_other_cpus_to_the_program() {
-        let presets = Presets::with_file(None).unwrap();
+        let presets = Presets::built_in().unwrap();
         let line = |preset: &str, vcpus| kernel_command_line(presets.get(preset).unwrap(), vcpus);
         assert_eq!(line("x86-vtd-strict", 2), line("x86-vtd-strict", 1) + " maxcpus=1 tsc=reliable");
         assert_eq!(line("arm-smmu-strict", 2), line("arm-smmu-strict", 1));
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn queues_that_are_polled_are_asked_for() {
-        let presets = Presets::with_file(None).unwrap();
+        let presets = Presets::built_in().unwrap();
         let line = |preset: &str| kernel_command_line(presets.get(preset).unwrap(), 1);
         assert_eq!(line("x86-vtd-strict-ways"), line("x86-vtd-strict") + " nvme.poll_queues=1");
     }

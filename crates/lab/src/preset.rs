@@ -3,14 +3,9 @@
 use crate::Arch;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Read;
-use std::path::Path;
 use toll::{Road, TomlProblem, TomlText};
 
 const BUILT_IN: &str = include_str!("../../../data/lab/presets.toml");
-/// More than any file of presets has.
-const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// The adapters that machines of the lab can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
@@ -115,23 +110,9 @@ impl Preset {
 /// What is wrong with a file of presets, or with a name.
 #[derive(Debug, thiserror::Error)]
 pub enum PresetError {
-    /// It can't be read.
-    #[error("can't read {path}")]
-    Read {
-        /// The file.
-        path: String,
-        /// Why.
-        source: std::io::Error,
-    },
     /// It is not what it should be.
     #[error(transparent)]
     Syntax(#[from] TomlProblem),
-    /// It is larger than presets are.
-    #[error("{path}: larger than {} MiB, expected presets", FILE_BYTES_MAX >> 20)]
-    TooLarge {
-        /// The file.
-        path: String,
-    },
     /// A name that leads out of the folder that sheets are written to.
     #[error(
         "{path}: preset `{name}`: its sheet is a file of this name; expected letters, digits, `-`, `_` and `.`, and no `.` first"
@@ -163,24 +144,18 @@ fn is_file_name(name: &str) -> bool {
 pub struct Presets(BTreeMap<String, Preset>);
 
 impl Presets {
-    /// Those built in, and those of a file, which replace built-in ones of the same name.
+    /// Those built in.
     ///
     /// # Errors
-    /// [`PresetError`] naming the file and the place.
-    pub fn with_file(path: Option<&Path>) -> Result<Self, PresetError> {
-        let mut presets = Self::read(BUILT_IN, "presets built in")?;
-        if let Some(path) = path {
-            let shown = path.display().to_string();
-            let mut text = String::new();
-            let read =
-                File::open(path).and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text));
-            let read = read.map_err(|source| PresetError::Read { path: shown.clone(), source })?;
-            if read as u64 > FILE_BYTES_MAX {
-                return Err(PresetError::TooLarge { path: shown });
-            }
-            presets.0.extend(Self::read(&text, &shown)?.0);
-        }
-        Ok(presets)
+    /// [`PresetError::Syntax`], which a test excludes.
+    pub fn built_in() -> Result<Self, PresetError> {
+        Self::read(BUILT_IN, "presets built in")
+    }
+
+    /// With those of others, which replace presets of the same name.
+    pub fn and(mut self, others: Self) -> Self {
+        self.0.extend(others.0);
+        self
     }
 
     /// Those of a text alone; the name of its file is for errors only.
@@ -230,7 +205,7 @@ mod tests {
 
     #[test]
     fn built_in_presets_are_whole() {
-        let presets = Presets::with_file(None).unwrap();
+        let presets = Presets::built_in().unwrap();
         for preset in presets.iter() {
             let Some(name) = &preset.untranslated else { continue };
             let untranslated = presets.get(name).unwrap();
@@ -246,14 +221,8 @@ mod tests {
 
     #[test]
     fn a_file_adds_and_replaces() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("mine.toml");
-        std::fs::write(
-            &path,
-            "[mine]\narch='arm'\nroad='identity'\nwhat='x'\nseries='6.1'\nadapters=['nvme']\n",
-        )
-        .unwrap();
-        let presets = Presets::with_file(Some(&path)).unwrap();
+        let text = "[mine]\narch='arm'\nroad='identity'\nwhat='x'\nseries='6.1'\nadapters=['nvme']\n";
+        let presets = Presets::built_in().unwrap().and(Presets::read(text, "mine.toml").unwrap());
         assert_eq!(presets.get("mine").unwrap().arch, Arch::Arm);
         assert!(presets.get("x86-vtd-lazy").is_ok());
     }
@@ -271,12 +240,9 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_said_with_its_place() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("mine.toml");
-        std::fs::write(&path, "[mine]\narch='m68k'\n").unwrap();
-        let wrong = Presets::with_file(Some(&path)).unwrap_err().to_string();
+        let wrong = Presets::read("[mine]\narch='m68k'\n", "mine.toml").unwrap_err().to_string();
         assert!(wrong.contains("mine.toml:2: ") && wrong.contains("m68k"), "{wrong}");
-        let unknown = Presets::with_file(None).unwrap().get("x86-vtd-lasy").unwrap_err().to_string();
+        let unknown = Presets::built_in().unwrap().get("x86-vtd-lasy").unwrap_err().to_string();
         assert!(unknown.contains("`x86-vtd-lazy`"), "{unknown}");
     }
 }

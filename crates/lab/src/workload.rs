@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_preset_runs_what_its_adapters_can() {
-        let presets = Presets::with_file(None).unwrap();
+        let presets = Presets::built_in().unwrap();
         let all = Workload::of(presets.get("ppc-tce-window-32bit").unwrap(), &[]).unwrap();
         assert!(all.iter().all(|workload| matches!(workload.adapter, Adapter::E1000 | Adapter::None)));
         assert!(all.len() > 4);
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_preset_runs_what_reaches_its_disks() {
-        let presets = Presets::with_file(None).unwrap();
+        let presets = Presets::built_in().unwrap();
         let accesses = |preset: &str| {
             let all = Workload::of(presets.get(preset).unwrap(), &[]).unwrap();
             let of_disks = all.iter().filter(|workload| workload.adapter == Adapter::Nvme);
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn patterns_choose() {
-        let presets = Presets::with_file(None).unwrap();
+        let presets = Presets::built_in().unwrap();
         let preset = presets.get("x86-no-iommu").unwrap();
         let names = |patterns: &[&str]| {
             let patterns: Vec<String> = patterns.iter().map(|pattern| (*pattern).to_owned()).collect();

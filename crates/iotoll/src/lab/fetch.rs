@@ -7,7 +7,7 @@ use lab::kernel::{Cache, KernelChoice, Mirror, Progress, fetch};
 use lab::preset::{Preset, Presets};
 
 pub(super) fn run(args: &LabFetch) -> anyhow::Result<Outcome> {
-    let presets = Presets::with_file(args.presets.as_deref())?;
+    let presets = super::presets(args.presets.as_deref())?;
     let cache = Cache::of_environment()?;
     let bar = ProgressBar::no_length();
     bar.set_style(ProgressStyle::with_template("{spinner} {msg} {bytes}/{total_bytes} {bar:30}")?);

@@ -3,7 +3,7 @@
 use crate::cli::LabList;
 use crate::output::{self, Outcome};
 use lab::kernel::{Cache, Kernel};
-use lab::preset::{Preset, Presets};
+use lab::preset::Preset;
 use lab::workload::Workload;
 use report::LabPreset;
 use serde::Serialize;
@@ -33,7 +33,7 @@ struct Named<'a> {
 }
 
 pub(super) fn run(args: &LabList) -> anyhow::Result<Outcome> {
-    let presets = Presets::with_file(args.presets.as_deref())?;
+    let presets = super::presets(args.presets.as_deref())?;
     let workloads = Workload::all();
     let rows = presets.iter().map(row).collect::<anyhow::Result<Vec<_>>>()?;
     let named: Vec<(&str, &str)> =

@@ -12,7 +12,7 @@ use lab::flame::Flame;
 use lab::guest::program::Program;
 use lab::kernel::{Cache, Kernel, busybox};
 use lab::plugin;
-use lab::preset::{Access, Preset, Presets};
+use lab::preset::{Access, Preset};
 use lab::qemu::Limits;
 use lab::run::{Detail, Measured, Plan, Progress};
 use lab::workload::Workload;
@@ -23,7 +23,7 @@ use std::time::Duration;
 use toll::{Limit, TollSheet, compare};
 
 pub(super) fn run(args: &LabRun) -> anyhow::Result<Outcome> {
-    let presets = Presets::with_file(args.presets.as_deref())?;
+    let presets = super::presets(args.presets.as_deref())?;
     let chosen: Vec<&Preset> = match args.all {
         true => presets.iter().collect(),
         false => args.names.iter().map(|name| presets.get(name)).collect::<Result<_, _>>()?,
