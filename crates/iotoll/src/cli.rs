@@ -496,7 +496,7 @@ pub(crate) struct BenchBlk {
     /// Number of the namespace; needed where the controller has several
     #[arg(long, value_name = "N")]
     pub(crate) namespace: Option<u32>,
-    /// Reads under way at once; several with commas [default: 1,8,32]
+    /// Reads in flight at once; several with commas [default: 1,8,32]
     #[arg(long = "depth", value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) depths: Vec<u16>,
     /// Of each read [default: 4K]
@@ -537,7 +537,7 @@ pub(crate) struct BlkList {
 /// A disk to read or write.
 #[derive(Debug, Args)]
 pub(crate) struct BlkTarget {
-    /// The controller's address (`iotoll blk list`), or a file whose bytes are blocks of 4 KiB
+    /// The controller's address (`iotoll blk list`), a file (blocks of 4 KiB), or a block device (its own blocks: 512 bytes or more)
     #[arg(value_name = "ADDRESS|FILE", value_hint = ValueHint::FilePath)]
     pub(crate) target: String,
     /// Number of the namespace; needed where the controller has several

@@ -16,7 +16,7 @@ use serde::Serialize;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-/// A part is written so often: what a killed run loses at most, besides the points under way.
+/// A part is written so often: what a killed run loses at most, besides the points in flight.
 const PART_EVERY: Duration = Duration::from_secs(1);
 /// Points of a core between two looks at the clock.
 const BATCH_PER_CORE: usize = 32;

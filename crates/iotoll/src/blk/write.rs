@@ -142,7 +142,7 @@ impl Copy {
 
     /// Reads what was written again.
     fn verify(&mut self, chunk: &mut Chunk, progress: &mut Progress) -> anyhow::Result<()> {
-        progress.begin_again(self.done * chunk.block_bytes() as u64);
+        progress.restart(self.done * chunk.block_bytes() as u64);
         let per_stretch = (STRETCH_BYTES / chunk.block_bytes()) as u64;
         for (done, expected) in (0..self.done).step_by(per_stretch as usize).zip(&self.hashes) {
             let blocks = (self.done - done).min(per_stretch) as usize;
@@ -184,7 +184,7 @@ impl Progress {
         Ok(Self { bar, begun: Instant::now(), bytes, done: 0, said: Instant::now() })
     }
 
-    fn begin_again(&mut self, bytes: u64) {
+    fn restart(&mut self, bytes: u64) {
         (self.bytes, self.done) = (Some(bytes), 0);
         self.bar.set_length(bytes);
         self.bar.reset();

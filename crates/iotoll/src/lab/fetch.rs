@@ -50,7 +50,7 @@ fn mirror(args: &LabFetch) -> anyhow::Result<Mirror> {
 fn show(bar: &ProgressBar, progress: &Progress) {
     match progress {
         Progress::Waiting(arch) => {
-            output::show_progress(bar, &format!("{arch}: another fetch is under way, waiting"))
+            output::show_progress(bar, &format!("{arch}: another fetch is in progress, waiting"))
         }
         Progress::Lists { arch, percent } => {
             output::show_progress(bar, &format!("{arch}: package lists {percent:.0} %"))
