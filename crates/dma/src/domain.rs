@@ -5,6 +5,9 @@ use crate::{Access, Bill, BusAddress, DmaError, FlushQueue, Limits, MemoryAddres
 use iova::{Allocator, Range, Request, Space, SpaceError};
 use std::sync::Arc;
 
+#[cfg(test)]
+mod tests;
+
 /// Up to here addresses are asked for first: some adapters can't do with more, whatever their drivers say.
 const LOW_LAST: u64 = (1 << 32) - 1;
 
@@ -371,7 +374,7 @@ impl Layout {
     /// Adds an element's pages, after a hole if they would cross a boundary otherwise. The range itself is aligned to its size.
     fn add(&mut self, pages: Pages, boundary_mask: u64) {
         let to_boundary = boundary_mask.wrapping_sub(self.bytes).wrapping_add(1) & boundary_mask;
-        if to_boundary > 0 && to_boundary < pages.bytes {
+        if to_boundary < pages.bytes {
             self.bytes += to_boundary;
         }
         self.places.push(Place { from: self.bytes, pages });

@@ -1,0 +1,144 @@
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+use super::*;
+use crate::translation::{MapError, UnmapError};
+use iova::{AllocateError, FreeError, Usage};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const PAGE: u64 = 4096;
+/// Not a multiple of a page's bytes, and not in page 0 or 1.
+const BUFFER: Element = Element { memory: MemoryAddress(7 * PAGE + 100), bytes: 2 * PAGE };
+
+/// What an allocator was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    Anywhere(Request),
+    LowFirst(Request, u64),
+}
+
+/// Hands out pages from 16 on, and keeps what it was asked for.
+#[derive(Debug)]
+struct Recording {
+    asked: Arc<Mutex<Vec<Asked>>>,
+    next: AtomicU64,
+}
+
+impl Recording {
+    fn hand_out(&self, asked: Asked, request: &Request) -> Result<u64, AllocateError> {
+        self.asked.lock().unwrap().push(asked);
+        Ok(self.next.fetch_add(request.pages, Ordering::Relaxed))
+    }
+}
+
+impl Allocator for Recording {
+    fn allocate(&self, request: &Request) -> Result<u64, AllocateError> {
+        self.hand_out(Asked::Anywhere(*request), request)
+    }
+
+    fn allocate_low_first(&self, request: &Request, low: u64) -> Result<u64, AllocateError> {
+        self.hand_out(Asked::LowFirst(*request, low), request)
+    }
+
+    fn free(&self, _range: Range) -> Result<(), FreeError> {
+        Ok(())
+    }
+
+    fn usage(&self) -> Usage {
+        Usage { allocated_pages: 3, ..Usage::default() }
+    }
+}
+
+/// A table that takes everything.
+struct AnyTable(Window);
+
+impl Translation for AnyTable {
+    fn window(&self) -> &Window {
+        &self.0
+    }
+
+    fn map(
+        &self,
+        at: BusAddress,
+        memory: MemoryAddress,
+        bytes: u64,
+        _access: Access,
+        _bill: &mut Bill,
+    ) -> Result<(), MapError> {
+        self.0.check(at, memory, bytes)
+    }
+
+    fn unmap(&self, _at: BusAddress, _bytes: u64, _bill: &mut Bill) -> Result<(), UnmapError> {
+        Ok(())
+    }
+
+    fn invalidate(&self, _at: BusAddress, _bytes: u64, _bill: &mut Bill) {}
+
+    fn invalidate_all(&self, _bill: &mut Bill) {}
+
+    fn find(&self, _at: BusAddress) -> Option<MemoryAddress> {
+        None
+    }
+}
+
+/// A domain, and what its allocator was asked for.
+fn domain() -> (Domain, Arc<Mutex<Vec<Asked>>>) {
+    let window = Window {
+        first: BusAddress(0),
+        last: BusAddress(u64::MAX),
+        granule_bytes: PAGE,
+        reserved: Vec::new(),
+    };
+    let asked = Arc::new(Mutex::default());
+    let recording = Recording { asked: Arc::clone(&asked), next: AtomicU64::new(16) };
+    let domain = Domain::new(Arc::new(AnyTable(window)), |_| Ok(Box::new(recording)), Invalidation::Strict);
+    (domain.unwrap(), asked)
+}
+
+#[test]
+fn addresses_below_4_gib_are_asked_for_first() {
+    let (domain, asked) = domain();
+    let mut bill = Bill::default();
+    let at = domain.map(BUFFER, Access::Write, (1 << 40) - 1, &mut bill).unwrap();
+    // Three pages, of which the buffer begins 100 bytes into the first; aligned to four; in memory from page 7 on.
+    let request = Request { memory: 7, ..Request::size_aligned(3, (1 << 28) - 1) };
+    assert_eq!(*asked.lock().unwrap(), [Asked::LowFirst(request, (1 << 20) - 1)]);
+    assert_eq!((at, bill.allocations, bill.mappings), (BusAddress(16 * PAGE + 100), 1, 1));
+    domain.map(BUFFER, Access::Write, (1 << 40) - 1, &mut bill).unwrap();
+    assert_eq!(bill.allocations, 2);
+    assert_eq!(domain.usage().allocated_pages, 3, "the allocator's word");
+}
+
+#[test]
+fn any_addresses_are_asked_for_without_a_preference() {
+    let (domain, asked) = domain();
+    domain.with_any_addresses().map(BUFFER, Access::Write, u64::MAX, &mut Bill::default()).unwrap();
+    assert!(matches!(asked.lock().unwrap()[..], [Asked::Anywhere(_)]));
+}
+
+#[test]
+fn a_list_gets_one_range_or_one_for_each_element() {
+    let limits = Limits::of_bits(48);
+    for (lists, ranges) in [(ListRanges::One, 1), (ListRanges::Each, 2)] {
+        let (domain, asked) = domain();
+        domain
+            .with_lists(lists)
+            .map_list(&[BUFFER, BUFFER], Access::Write, &limits, &mut Bill::default())
+            .unwrap();
+        assert_eq!(asked.lock().unwrap().len(), ranges, "{lists:?}");
+    }
+}
+
+#[test]
+fn pages_around_a_buffer() {
+    let around = |memory: u64, bytes: u64| {
+        let pages = Pages::around(Element { memory: MemoryAddress(memory), bytes }, PAGE);
+        pages.map(|pages| (pages.offset, pages.bytes))
+    };
+    assert_eq!(around(100, 3996), Some((100, PAGE)));
+    assert_eq!(around(100, 3997), Some((100, 2 * PAGE)));
+    assert_eq!((around(100, 0), around(0, 0)), (None, None), "nothing is no buffer");
+    // The last page of all, up to its last byte and beyond.
+    assert_eq!(around(u64::MAX - PAGE + 1 + 100, PAGE - 100), Some((100, PAGE)));
+    assert_eq!(around(u64::MAX - PAGE + 1 + 100, PAGE - 99), None);
+}
