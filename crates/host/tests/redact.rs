@@ -299,6 +299,12 @@ const MESSAGES: &[&str] = &[
     "sshd[123]: Failed password for {w} from {w}",
     "cloud-init[9]: anything at all {w}",
     "systemd[1]: Hostname set to <{w}>.",
+    "foo[1]: my text {w} arguments: abc {w}",
+    "cloud-init[9]: words {w} -----BEGIN RSA PRIVATE KEY-----MIIE{k}",
+    "sshd[2]: some words {w} AAAABBBBCCCCDDDDEEEE",
+    "app: secret {w}",
+    "app: token {w}",
+    "app: api key {w}",
     "switch: neighbour 90b1.1c7a.7a0a",
     "adapter 90B11C7A7A0A registered",
     "hwaddr 0x90b11c7a7a0a",
@@ -351,13 +357,15 @@ fn host_of_canaries(machine: &str) -> (Memory, Vec<String>) {
     let mut log = vec![
         format!("[    0.000000] Command line: {command_line}"),
         format!("[    0.000000] Kernel command line: {command_line}"),
-        format!(
-            "[    0.000000] Unknown kernel command line parameters \"{}\", will be passed to user space.",
-            unknown.join(" ")
-        ),
         format!("[    1.000000] dracut-cmdline[1]: Using kernel command line parameters:  {command_line}"),
         line("[    0.000000] Malformed early option 'x' rd.iscsi.password={w}"),
     ];
+    // Each alone: a secret whose quotes are lost takes the words behind it along.
+    for argument in unknown {
+        log.push(format!(
+            "[    0.000000] Unknown kernel command line parameters \"{argument}\", will be passed to user space."
+        ));
+    }
     for message in MESSAGES {
         log.push(line(&format!("[    2.000000] {message}")));
         log.push(line(&format!("<6>[    2.000000] {message}")));

@@ -213,8 +213,8 @@ fn capture_help() -> String {
         "{CAPTURE_EXAMPLES}
 
 The file has mode 0600. Redacted by default:
-  secrets       passwords, keys, tokens and user names on the kernel command line and in the log, values of options that nobody
-                documents, and messages of programs in the log; no option keeps them
+  secrets       passwords, keys, tokens and user names; values of kernel options that are not known to be public;
+                messages of programs in the log. No option keeps them.
   identifiers   MAC and IP addresses, serial numbers, WWNs, GUIDs, UUIDs, names of hosts and users, and where the host boots from
 
 Identifiers become pseudonyms of the same form. They depend on a random key, which stays on this host, in

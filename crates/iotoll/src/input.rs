@@ -31,7 +31,7 @@ fn open(path: &Path) -> io::Result<Box<dyn Read>> {
     let read = match file.read(&mut first) {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
         Ok(0) if file.metadata()?.file_type().is_fifo() => {
-            return Err(io::Error::other("nobody writes to this pipe"));
+            return Err(io::Error::other("a pipe that is empty, or that nobody writes to"));
         }
         read => read?,
     };

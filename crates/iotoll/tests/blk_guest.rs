@@ -525,7 +525,7 @@ about end
     refused(
         "not named",
         &["--overwrite does not name it", "serial number disk5", "add: --overwrite disk5\n"],
-        &["--overwrite does not name it", "add: --overwrite /dev/nvme", "zeros where it was looked at"],
+        &["--overwrite does not name it", "add: --overwrite /dev/nvme", "only zeros in what was read"],
     );
     named("wrong name", &["is not its name"]);
     named("mounted", &["is mounted at /mnt"]);

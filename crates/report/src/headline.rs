@@ -102,6 +102,10 @@ pub(crate) fn count(findings: &[Finding]) -> String {
         (0, _) => "no findings".to_owned(),
         (all, 0) => quantity::count(all, "finding"),
         (1, _) => "1 finding, and it is critical".to_owned(),
-        (all, critical) => format!("{}, {critical} of them critical", quantity::count(all, "finding")),
+        (all, critical) => format!(
+            "{}, {} of them critical",
+            quantity::count(all, "finding"),
+            quantity::grouped(critical as u64)
+        ),
     }
 }

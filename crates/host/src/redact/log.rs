@@ -14,6 +14,8 @@ const UNKNOWN_MARK: &str = "kernel command line parameters \"";
 /// The first line of a key or certificate.
 const KEY_BEGIN: &str = "-----BEGIN ";
 const KEY_END: &str = "-----END ";
+/// A key of 16,384 bits has some 200 lines.
+const KEY_LINES_MAX: usize = 256;
 /// Lines of a key's body have 64 characters, the last one may have fewer (RFC 7468, section 2).
 const BASE64_CHARS_MIN: usize = 16;
 
@@ -36,12 +38,11 @@ static PROGRAM_TAG: LazyLock<Option<Regex>> = LazyLock::new(|| {
 static NAMED: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r#"([A-Za-z0-9][A-Za-z0-9_./%-]*)["'\]]?\s*(?::=|=>|[=:>])\s*["'`]?"#).ok());
 
-/// What announces a secret without a separator: `password is x`, `--token x`, `Bearer x`, `-u name:x`, `-p x`.
+/// What announces a secret without a separator: `password x`, `password is x`, `--token x`, `Bearer x`, `-u name:x`, `-p x`.
 static ANNOUNCED: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    let names = "[A-Za-z0-9_.-]*(?:passw|passphrase|secret|token|credential|api[_-]?key)[A-Za-z0-9_.-]*";
-    let password = "[A-Za-z0-9_.-]*(?:password|passwd|passphrase)";
+    let names = "[A-Za-z0-9_.-]*(?:passw|passphrase|secret|token|credential|api[ _-]?key)[A-Za-z0-9_.-]*";
     Regex::new(&format!(
-        r#"(?i)(?:\b{names}\s+is\s+|(?:^|\s)--?{names}\s+|\b{password}\s+|\bbearer\s+|\s-u\s*[^\s:]+:|\s-p\s*)["'`]?\S"#
+        r#"(?i)(?:\b{names}\s+(?:is\s+)?|(?:^|\s)--?{names}\s+|\bbearer\s+|\s-u\s*[^\s:]+:|\s-p\s*)["'`]?\S"#
     ))
     .ok()
 });
@@ -63,11 +64,16 @@ pub(super) fn host_of(line: &str) -> Option<&str> {
 impl Redactor {
     /// A log without its secrets, and without identifiers if those are redacted. Lines stay lines.
     pub(super) fn log(&mut self, text: &str) -> String {
-        let mut in_key = false;
+        let mut key_lines = 0;
         let mut line = |line: &str| {
-            in_key = line.contains(KEY_BEGIN) || (in_key && !line.contains(KEY_END));
-            match in_key.then(|| key_body(line)).flatten() {
-                Some(body) => self.cut_message(line, body),
+            key_lines = match key_lines {
+                _ if line.contains(KEY_BEGIN) => KEY_LINES_MAX,
+                _ if line.contains(KEY_END) => 0,
+                left => left.saturating_sub(1),
+            };
+            let start = program_message(line).or_else(|| (key_lines > 0).then(|| key_body(line)).flatten());
+            match start {
+                Some(start) => self.cut_message(line, start),
                 None => self.log_line(line),
             }
         };
@@ -78,11 +84,6 @@ impl Redactor {
         let end = line.trim_end_matches(['\r', '\n']).len();
         let (words, line_end) = line.split_at(end);
         let (message, mark, arguments) = self.message_and_arguments(words);
-        if mark.is_empty()
-            && let Some(start) = program_message(words)
-        {
-            return self.cut_message(line, start);
-        }
         // The mark stays as it is: it must be found again in a capture of this capture.
         format!("{}{mark}{arguments}{line_end}", self.message(message))
     }
@@ -145,6 +146,7 @@ impl Redactor {
     /// A value that is a secret as a whole.
     fn whole(&mut self, value: &str) -> String {
         if value != REDACTED {
+            self.secrets.add(value);
             self.count_secret();
         }
         REDACTED.to_owned()
@@ -154,10 +156,11 @@ impl Redactor {
     /// read stay.
     fn unquoted_arguments(&mut self, list: &str) -> String {
         let mut kept: Vec<String> = Vec::new();
+        let mut before = Before::Other;
         let mut words = list.split(' ').peekable();
         while let Some(word) = words.next() {
             let Some((name, value)) = word.split_once('=') else {
-                kept.push(self.argument("", word));
+                kept.push(self.argument_after(&mut before, "", word));
                 continue;
             };
             let mut value = value.to_owned();
@@ -168,7 +171,7 @@ impl Redactor {
                     value = format!("{value} {more}");
                 }
             }
-            kept.push(format!("{name}={}", self.argument(name, &value)));
+            kept.push(format!("{name}={}", self.argument_after(&mut before, name, &value)));
         }
         kept.join(" ")
     }
@@ -235,12 +238,20 @@ impl Redactor {
             let word = part.trim_end_matches(is_end);
             match word.contains("://") {
                 true => {
-                    format!("{}{}", self.argument_without_secrets("url_in_log", word), &part[word.len()..])
+                    format!("{}{}", self.url(word), &part[word.len()..])
                 }
                 false => part.to_owned(),
             }
         };
         words.split_inclusive(is_end).map(part).collect()
+    }
+
+    fn url(&mut self, url: &str) -> String {
+        let without = secrets::without_secrets_inside("", url, &mut self.secrets);
+        if without != url {
+            self.count_secret();
+        }
+        without
     }
 }
 
@@ -252,13 +263,14 @@ enum Before {
     Other,
 }
 
-/// Where the text of a program's message begins, if a program wrote this line.
+/// Where the text of a program's message begins, if a program wrote this line. Those of dracut are the command line's copy.
 fn program_message(line: &str) -> Option<usize> {
     let captures = PROGRAM_TAG.as_ref()?.captures(line)?;
     let [all, name, number] = [captures.get(0)?, captures.get(1)?, captures.get(2)?];
     // The kernel counts parts of the machine so: `IOAPIC[0]: `.
     let is_index = number.len() < 3 && !name.as_str().bytes().any(|byte| byte.is_ascii_lowercase());
-    (name.as_str() != "kernel" && !is_index).then(|| all.end())
+    let is_kept = name.as_str() == "kernel" || name.as_str().starts_with("dracut");
+    (!is_kept && !is_index).then(|| all.end())
 }
 
 /// Where the first secret of a message begins, if something before it says that it is one.

@@ -1,5 +1,5 @@
-//! Which values of kernel arguments may be shown: those of options that the kernel, systemd and dracut document and that hold
-//! nothing secret, and those that are numbers or common words whatever the option is.
+//! Which values of kernel arguments may be shown: those of options that are known to hold nothing secret, and those that are a
+//! few short numbers or common words whatever the option is.
 //!
 //! Anyone may add an argument of their own (`bearer=`, `wifi=`, `x=`), and no list of suspicious names is complete. So what is not
 //! in these lists is redacted.
@@ -7,10 +7,11 @@
 //! Sources: kernel-parameters.txt; kernel-command-line(7); dracut.cmdline(7).
 
 use super::{boot, secrets};
+use crate::Bdf;
 use crate::kernel::{command_line::same_name, options};
 
 /// Options with values worth reading: how the kernel and the initramfs start. An entry that ends in a dot stands for all its options.
-const NAMES: [&str; 88] = [
+const NAMES: [&str; 99] = [
     "acpi_backlight",
     "acpi_enforce_resources",
     "acpi_osi",
@@ -25,6 +26,17 @@ const NAMES: [&str; 88] = [
     "cpufreq.default_governor",
     "cpuidle.governor",
     "crash_kexec_post_notifiers",
+    "libata.force",
+    "pci-stub.",
+    "pciback.",
+    "rd.break",
+    "rdinit",
+    "systemd.mask",
+    "systemd.wants",
+    "vfio-pci.",
+    "vfio_pci.",
+    "workqueue.",
+    "xen-pciback.",
     "devfs",
     "dyndbg",
     "earlycon",
@@ -180,11 +192,12 @@ const WORDS: [&str; 76] = [
     "voluntary",
     "yes",
 ];
-/// Numbers of so many digits: addresses of PCI functions and networks consist of them, passwords should not.
+/// Digits of a number, and parts of a value: addresses of PCI functions and networks have no more, secrets should.
 const NUMBER_CHARS_MAX: usize = 4;
+const PARTS_MAX: usize = 4;
 
 /// Whether an option is known to hold nothing secret.
-pub(super) fn is_documented(name: &str) -> bool {
+pub(super) fn is_known(name: &str) -> bool {
     let fits = |listed: &str| match listed.ends_with('.') {
         true => name.get(..listed.len()).is_some_and(|start| same_name(start, listed)),
         false => same_name(name, listed),
@@ -195,18 +208,25 @@ pub(super) fn is_documented(name: &str) -> bool {
         || boot::is_known(name)
 }
 
-/// Whether a value consists of short numbers and common words.
+/// Whether a value consists of PCI addresses, or of a few short numbers and common words.
 pub(super) fn is_common(value: &str) -> bool {
-    value.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').all(|word| {
+    let parts = value.split([',', ';', '(', ')']).filter(|part| part.parse::<Bdf>().is_err());
+    let words = parts.flat_map(|part| part.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'));
+    let mut words = words.filter(|word| !word.is_empty());
+    let is_common = |word: &str| {
         let word = word.to_ascii_lowercase();
-        WORDS.contains(&word.as_str()) || is_short_number(word.strip_prefix("0x").unwrap_or(&word))
-    })
+        WORDS.contains(&word.as_str()) || is_short_number(&word)
+    };
+    words.clone().count() <= PARTS_MAX && words.all(is_common)
 }
 
-/// `00`, `3b`, `8086`, `16m`, or nothing.
+/// `00`, `3b`, `8086`, `0x1f`, `16m`. Without a mark, longer words of hexadecimal digits could be words.
 fn is_short_number(word: &str) -> bool {
-    let digits = word.strip_suffix(['k', 'm', 'g', 't', 'p', 's', 'y', 'n']).unwrap_or(word);
-    digits.len() <= NUMBER_CHARS_MAX && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+    let hex = word.strip_prefix("0x");
+    let digits = hex.unwrap_or(word.strip_suffix(['k', 'm', 'g', 't', 'p', 's', 'y', 'n']).unwrap_or(word));
+    let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_decimal = digits.bytes().all(|byte| byte.is_ascii_digit());
+    digits.len() <= NUMBER_CHARS_MAX && (is_decimal || is_hex && (hex.is_some() || digits.len() <= 2))
 }
 
 #[cfg(test)]
@@ -229,13 +249,22 @@ mod tests {
         ] {
             assert!(is_common(value), "{value}");
         }
-        for value in ["hunter2", "123456", "s3cr3t", "AKIAIOSFODNN7EXAMPLE", "correct horse", "pässword"] {
+        for value in [
+            "hunter2",
+            "123456",
+            "1234-5678-9012-3456-7890",
+            "dead-beef",
+            "s3cr3t",
+            "AKIAIOSFODNN7EXAMPLE",
+            "correct horse",
+            "pässword",
+        ] {
             assert!(!is_common(value), "{value}");
         }
     }
 
     #[test]
-    fn documented_options() {
+    fn known_options() {
         for name in [
             "console",
             "rd.vconsole.keymap",
@@ -244,10 +273,10 @@ mod tests {
             "root",
             "ignition.config.url",
         ] {
-            assert!(is_documented(name), "{name}");
+            assert!(is_known(name), "{name}");
         }
         for name in ["", "bearer", "wpa", "foo.bar", "consoles"] {
-            assert!(!is_documented(name), "{name}");
+            assert!(!is_known(name), "{name}");
         }
     }
 }

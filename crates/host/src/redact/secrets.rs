@@ -1,8 +1,8 @@
 //! Which kernel and initramfs arguments carry a secret, and what of a value is one.
 //!
 //! The kernel hands every argument that it does not know to the initramfs and to installers, and anyone may add new ones. So a
-//! name counts by its words (`password`, `token`, `key` ...), and a value of an option that nobody documents is shown only if it
-//! consists of numbers and common words: too much is redacted rather than too little. Options that verdicts are made from are
+//! name counts by its words (`password`, `token`, `key` ...), and a value of an option that `public.rs` does not list is shown only if it
+//! consists of short numbers and common words: too much is redacted rather than too little. Options that verdicts are made from are
 //! exempt; their values are words and numbers from a table.
 
 use super::pseudonym::REDACTED;
@@ -33,18 +33,10 @@ const ANYWHERE: [&str; 16] = [
 const WORD_ENDS: [&str; 11] =
     ["key", "keys", "pw", "pwd", "pass", "psk", "auth", "creds", "cred", "wpa", "wep"];
 /// Words that count only as the last one.
-const LAST_WORDS: [&str; 7] = ["user", "login", "pin", "otp", "uid_secret", "sid", "authtok"];
+const LAST_WORDS: [&str; 6] = ["user", "login", "pin", "otp", "sid", "authtok"];
 /// Names that the rules above catch, and that say nothing secret.
-const HARMLESS: [&str; 8] = [
-    "spectre_v2_user",
-    "user_debug",
-    "bypass",
-    "hotkey",
-    "sysrq_key",
-    "trusted_key",
-    "kvm_intel.vmentry_l1d_flush",
-    "no_user_key",
-];
+const HARMLESS: [&str; 6] =
+    ["spectre_v2_user", "bypass", "hotkey", "sysrq_key", "trusted_key", "no_user_key"];
 /// Tables of device mapper targets, in which keys of dm-crypt stand.
 const TABLES: [&str; 3] = ["dm_mod.create", "dm", "dm_crypt"];
 /// Options whose value may have an `@` between a size and an address.
@@ -78,7 +70,7 @@ const LEARNT_MAX: usize = 256;
 pub(super) struct Found(BTreeSet<String>);
 
 impl Found {
-    fn add(&mut self, value: &str) {
+    pub(super) fn add(&mut self, value: &str) {
         let value = value.trim_matches(['"', '\'']);
         if self.0.len() < LEARNT_MAX
             && value.chars().count() >= LEARNT_CHARS_MIN
@@ -155,15 +147,20 @@ pub(super) fn without_secrets(name: &str, value: &str, found: &mut Found) -> Str
         found.add(secret);
         return REDACTED.to_owned();
     }
+    let value = without_secrets_inside(name, value, found);
+    let is_shown = name.is_empty() || public::is_known(name) || public::is_common(&value);
+    if is_shown { value } else { REDACTED.to_owned() }
+}
+
+/// A value without the parts that are secrets by their own names or forms.
+pub(super) fn without_secrets_inside(name: &str, value: &str, found: &mut Found) -> String {
     let value = without_secret_parts(value, found);
     let value = if is_size_at_address(name, &value) { value } else { without_user_info(&value, found) };
     let value = without_query(&value, found);
-    let value = match PUBLIC_DIGESTS.contains(&name.to_ascii_lowercase().as_str()) {
+    match PUBLIC_DIGESTS.contains(&name.to_ascii_lowercase().as_str()) {
         true => value,
         false => without_tokens(&value, found),
-    };
-    let is_shown = name.is_empty() || public::is_documented(name) || public::is_common(&value);
-    if is_shown { value } else { REDACTED.to_owned() }
+    }
 }
 
 /// `vers=3,password=x,y` and `systemd.setenv=PASSWORD=x`: parts with a name of their own. What follows a secret up to the next

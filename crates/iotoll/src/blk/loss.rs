@@ -223,7 +223,7 @@ impl Loss {
                 lines.push(format!("no known signature, but it is not empty: byte {at} is not zero"));
             }
             None if signatures.is_empty() && unreadable.is_empty() => {
-                lines.push("zeros where it was looked at: at both ends and where it is written".to_owned());
+                lines.push("only zeros in what was read: both ends, and where it is written".to_owned());
             }
             _ => {}
         }

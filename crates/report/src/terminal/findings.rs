@@ -134,6 +134,7 @@ fn advice(page: &mut Page, name: &str, advice: &Advice, commands: &mut usize, in
             Part::Command(one) => {
                 *commands += 1;
                 let mark = format!("[{commands}]");
+                prose.push_str(if name == "fix" && prose.is_empty() { "run " } else { "" });
                 prose.push_str(&mark);
                 below.push((mark, one));
             }
