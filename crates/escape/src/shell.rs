@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 use std::fmt;
 
 /// What is printed in place of a command that has a word which must not be pasted.
-const NOT_SHOWN: &str = "(the command is not shown: a word of it contains control or invisible characters)";
+const NOT_SHOWN: &str = "(the command is not shown: a word of it contains control or invisible characters, or leads to another folder)";
 
 /// A command, made of words: what a value holds stays within its word.
 ///
@@ -121,6 +121,8 @@ impl Command {
         if let Some(file) = &self.file {
             line.push_str(" > ");
             match file {
+                // A name from outside that holds `..` would lead out of the folder before it.
+                File::Named(file) if file.split('/').any(|name| name == "..") => return None,
                 File::Named(file) => line.push_str(&quote(file)?),
                 File::OfVariables(file) => line.push_str(file),
             }
@@ -228,6 +230,16 @@ mod tests {
             let command = Command::write("x", format!("/sys/{hostile}"));
             assert_eq!((command.line(), command.to_string()), (None, NOT_SHOWN.to_owned()), "{hostile:?}");
             assert_eq!(Command::new("a").and(command).line(), None);
+        }
+    }
+
+    #[test]
+    fn no_name_leads_out_of_its_folder() {
+        for (driver, is_shown) in
+            [("nvme", true), ("a..b", true), ("../../../../etc/cron.d", false), ("..", false)]
+        {
+            let command = Command::write("x", format!("/sys/bus/pci/drivers/{driver}/unbind"));
+            assert_eq!(command.line().is_some(), is_shown, "{driver}");
         }
     }
 

@@ -52,6 +52,8 @@ pub fn plain(text: &str) -> String {
         .map(|c| match c {
             '\t' | '\n' | '\r' => ' ',
             c if is_unsafe(c) => REPLACEMENT,
+            // Blanks that are not wrapped could build lines that look like ours.
+            c if c.is_whitespace() => ' ',
             c => c,
         })
         .collect()

@@ -159,7 +159,10 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
 fn mode(readers: Readers, replaced: Option<&Metadata>) -> u32 {
     match readers {
         Readers::Owner => 0o600,
-        Readers::AsUsual => replaced.map_or_else(usual_mode, |replaced| replaced.mode() & 0o777),
+        // Another user's file may have been put there for all to write to.
+        Readers::AsUsual => replaced
+            .filter(|replaced| replaced.uid() == rustix::process::geteuid().as_raw())
+            .map_or_else(usual_mode, |replaced| replaced.mode() & 0o777),
     }
 }
 

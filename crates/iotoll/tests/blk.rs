@@ -105,6 +105,21 @@ fn controllers_of_a_tree_are_listed_with_what_speaks_against_them() {
     assert_eq!(document["adapters"][0]["refusals"].as_array().unwrap().len(), 1);
 }
 
+#[test]
+fn what_stands_in_place_of_a_file_of_a_tree_is_not_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir_all(folder.path().join("sys/bus/pci/devices/0000:03:00.0")).unwrap();
+    fs::create_dir_all(folder.path().join("proc")).unwrap();
+    let class = folder.path().join("sys/bus/pci/devices/0000:03:00.0/class");
+    assert!(std::process::Command::new("mkfifo").arg(&class).status().unwrap().success());
+    let (_, said, status) = iotoll(&["blk", "list", "--root", word(folder.path())]);
+    assert!(status == 2 && said.contains("no regular file"), "{said}");
+    fs::remove_file(&class).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", &class).unwrap();
+    let (_, said, status) = iotoll(&["blk", "list", "--root", word(folder.path())]);
+    assert!(status == 2 && said.contains("no regular file"), "{said}");
+}
+
 const BLOCK: usize = 4096;
 
 /// A disk's image of 2 MiB without a signature, and one block to write.

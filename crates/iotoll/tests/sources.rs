@@ -335,3 +335,59 @@ fn progress_is_told_where_reading_takes_long() {
     assert!(words.contains("iotoll: reading standard input: 0 MiB in"), "{words}");
     assert_eq!(words.lines().count(), 1, "{words}");
 }
+
+/// A host of these files, under limits that an honest one is far from.
+fn limited(files: &[(&str, String)], args: &[&str]) -> Output {
+    let folder = tempfile::tempdir().unwrap();
+    for (path, content) in files {
+        let path = folder.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+    let script = "ulimit -v 1500000; ulimit -t 40; exec \"$@\"";
+    let mut shell = command("bash");
+    shell.args(["-c", script, "bash"]).arg(program()).args(args).arg("--from").arg(folder.path());
+    let output = shell.output().unwrap();
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{:?}: {}", output.status, text(&output.stderr));
+    output
+}
+
+#[test]
+fn long_command_lines_and_log_lines_are_read_in_their_stride() {
+    let version = ("proc/version", "Linux version 6.1.0\n".to_owned());
+    for line in [
+        format!("ro x={}", "a=".repeat(30_000)),
+        format!("ro {}", "a ".repeat(30_000)),
+        format!("ro x={}", "password=b,".repeat(5_000)),
+    ] {
+        limited(&[version.clone(), ("proc/cmdline", line)], &["inspect", "--json"]);
+    }
+    for line in [
+        format!("Kernel command line: x={}", "a=".repeat(500_000)),
+        format!("Unknown kernel command line parameters \"{}\"", "a ".repeat(4_000_000)),
+        format!("Unknown kernel command line parameters \"ks={}\"", " a".repeat(400_000)),
+        format!("Unknown kernel command line parameters \"{}\"", "://a ".repeat(1_000_000)),
+    ] {
+        limited(&[version.clone(), ("var/log/dmesg", format!("[    0.0] {line}\n"))], &["inspect", "--json"]);
+    }
+    let secrets: String =
+        (0..20_000).map(|n| format!("[    0.0] Kernel command line: password=secret{n}\n")).collect();
+    limited(&[version, ("var/log/dmesg", secrets)], &["inspect", "--json"]);
+}
+
+#[test]
+fn a_link_to_nothing_is_not_an_absent_file() {
+    let folder = unpacked("x86-vtd-lazy");
+    let host = folder.path().join("host");
+    let log = host.join("var/log/dmesg");
+    fs::remove_file(&log).unwrap();
+    symlink("/no/such", &log).unwrap();
+    let output = iotoll(&["inspect", "--json", "--from", host.to_str().unwrap()]);
+    let document = json(&output);
+    assert_eq!((output.status.code(), &document["complete"]), (Some(1), &false.into()));
+    assert!(
+        document["doubts"].to_string().contains("a symbolic link to what is not there"),
+        "{}",
+        document["doubts"]
+    );
+}

@@ -21,8 +21,10 @@ pub use refusal::{Accepted, Refusal};
 pub use steps::{Step, Takeover, TakeoverError};
 pub use usage::Usage;
 
+use rustix::fs::OFlags;
 use std::fs;
-use std::io;
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Where a host's `/sys`, `/proc` and `/dev` are: `/`, or a tree that looks like one.
@@ -62,13 +64,31 @@ pub struct Unreadable {
     pub source: io::Error,
 }
 
+/// Files of sysfs and procfs are far smaller. A tree that only looks like a host's may have anything in their places.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+
 /// What a file says, without the white space around it; nothing if there is no such file.
 fn text(file: &Path) -> Result<Option<String>, Unreadable> {
-    match fs::read(file) {
+    match read(file) {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).trim().to_owned())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(Unreadable { file: file.to_owned(), source }),
     }
+}
+
+/// Reads a regular file; a pipe or a device in its place is refused at once.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let file = fs::File::options().read(true).custom_flags(flags).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("no regular file"));
+    }
+    let mut bytes = Vec::new();
+    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        return Err(io::Error::other(format!("larger than {} MiB", FILE_BYTES_MAX >> 20)));
+    }
+    Ok(bytes)
 }
 
 /// Names in a folder, sorted; none if there is no such folder.

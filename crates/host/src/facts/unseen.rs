@@ -128,6 +128,7 @@ fn remedy(file: &str, reason: &Refusal, reach: Reach) -> String {
         }
         (Refusal::TooLarge { bytes_max }, _) => format!("the same file cut to at most {bytes_max} bytes"),
         (Refusal::NotAFile, _) => "a regular file in its place".to_owned(),
+        (Refusal::DanglingLink, _) => "a capture that holds what the link leads to".to_owned(),
         (Refusal::LinkLoop, _) => "a capture whose symbolic links end".to_owned(),
         (Refusal::UnknownMember { .. }, _) => {
             "the same archive written again by tar --format=pax, or a folder".to_owned()

@@ -147,6 +147,8 @@ impl Lines<'_> {
             physical_slot: listing.field("Physical Slot").map(|(_, slot)| slot.to_owned()),
             driver: listing
                 .field("Kernel driver in use")
+                // A driver's name is a folder of sysfs.
+                .filter(|(_, driver)| !driver.contains('/'))
                 .map(|(line, driver)| Cited::new(driver.to_owned(), text.cite(line, driver))),
             modules: modules(&listing),
             numa_node: listing.number("NUMA node").map(|(line, all, n)| Cited::new(n, text.cite(line, all))),

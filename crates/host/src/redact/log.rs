@@ -2,7 +2,7 @@
 
 use super::pseudonym::REDACTED;
 use super::secrets::{self, Found};
-use super::{Redactor, arguments, boot, rules};
+use super::{Redactor, arguments, boot, public, rules};
 use regex::Regex;
 use std::sync::LazyLock;
 
@@ -14,6 +14,8 @@ const UNKNOWN_MARK: &str = "kernel command line parameters \"";
 /// The first line of a key or certificate.
 const KEY_BEGIN: &str = "-----BEGIN ";
 const KEY_END: &str = "-----END ";
+/// No kernel writes longer lines (its command line has 64 KiB at most); they go as a whole.
+const LINE_BYTES_MAX: usize = 128 << 10;
 /// A key of 16,384 bits has some 200 lines.
 const KEY_LINES_MAX: usize = 256;
 /// Lines of a key's body have 64 characters, the last one may have fewer (RFC 7468, section 2).
@@ -21,17 +23,21 @@ const BASE64_CHARS_MIN: usize = 16;
 
 /// The host's name in journals and syslog files: `Nov 21 01:22:03 web01 kernel: ...`.
 static HOST_IN_PREFIX: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    let pattern = r"^(?:<[0-9]+>)?(?:[A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8} ([^ ]+) [^ :]+: |(?:[0-9]{4}-[0-9]{2}-[0-9]{2}T[^ ]+|\[ *[0-9.]+\]) ([^ :\[\]]+) [a-z0-9.-]*kernel(?:\[[0-9]+\])?: )";
+    let pattern = r"^(?:<[0-9]+>)?(?:[A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8} ([^ ]+) [^ :]+: |[A-Z][a-z]{2} [0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:.]{8,15} [^ ]+ ([^ ]+) [^ :]+: |(?:[0-9]{4}-[0-9]{2}-[0-9]{2}T[^ ]+|\[ *[0-9.]+\]) ([^ :\[\]]+) [a-z0-9.-]*kernel(?:\[[0-9]+\])?: )";
     Regex::new(pattern).ok()
 });
 
 /// The tag of a message that a program wrote into the log: `systemd[1]: `, behind whatever dmesg, /dev/kmsg or syslog put first.
 static PROGRAM_TAG: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let level = r"(?:<[0-9]+>)?(?:[a-z0-9]+ *:[a-z]+ *: )?(?:[0-9]+,[0-9]+,[0-9]+,[^;]*;)?";
-    let syslog = r"(?:(?:[A-Z][a-z]{2} [ 0-9][0-9] [0-9:.]{8,15}|[0-9]{4}-[0-9]{2}-[0-9]{2}T[^ ]+) [^ ]+ )?";
+    let date = r"[0-9]{4}-[0-9]{2}-[0-9]{2}";
+    let day = r"[A-Z][a-z]{2}";
+    let clock = r"[0-9:.]{8,15}";
+    let syslog =
+        format!(r"(?:(?:{day} [ 0-9][0-9] {clock}|{date}T[^ ]+|{day} {date} {clock} [^ ]+) [^ ]+ )?");
     let kernel = r"(?:[^ ]*[^ :] )?(?:kernel: )?";
     let time = r"(?:\[[^\]]{1,40}\] ?(?:\[ *[TC][0-9]+\] ?)?)?";
-    Regex::new(&format!(r"^{level}{syslog}{time}{kernel}{time}([A-Za-z(][^\s\[\]:]*)\[([0-9]+)\]: ?")).ok()
+    Regex::new(&format!(r"^{level}{syslog}{time}{kernel}{time}([^\s\[\]:]+)\[([0-9]+)\]: ?")).ok()
 });
 
 /// A name, and what stands between a name and its value: `name=`, `"name": "`, `name := `, `name => `, `<name>`.
@@ -49,8 +55,13 @@ static ANNOUNCED: LazyLock<Option<Regex>> = LazyLock::new(|| {
 
 /// The place of the host's name in a line of a journal.
 fn host_in_prefix(line: &str) -> Option<std::ops::Range<usize>> {
+    if !line.contains("kernel") {
+        return None;
+    }
     let captures = HOST_IN_PREFIX.as_ref()?.captures(line)?;
-    captures.get(1).or_else(|| captures.get(2)).map(|name| name.range())
+    let name = captures.iter().skip(1).flatten().next()?;
+    // parse_args in kernel/params.c: "Booting kernel: `x' invalid for parameter `y'".
+    (name.as_str() != "Booting").then(|| name.range())
 }
 
 /// The host's name, if this line has it.
@@ -65,12 +76,23 @@ impl Redactor {
     /// A log without its secrets, and without identifiers if those are redacted. Lines stay lines.
     pub(super) fn log(&mut self, text: &str) -> String {
         let mut key_lines = 0;
+        let mut block = InitBlock::Outside;
         let mut line = |line: &str| {
+            if line.trim_end().is_empty() {
+                return line.to_owned();
+            }
+            if line.len() > LINE_BYTES_MAX {
+                return self.cut(line, 0);
+            }
             key_lines = match key_lines {
                 _ if line.contains(KEY_BEGIN) => KEY_LINES_MAX,
                 _ if line.contains(KEY_END) => 0,
                 left => left.saturating_sub(1),
             };
+            block = block.then(line);
+            if let Some(start) = block.start(line) {
+                return self.init_line(line, start, block);
+            }
             let start = program_message(line).or_else(|| (key_lines > 0).then(|| key_body(line)).flatten());
             match start {
                 Some(start) => self.cut_message(line, start),
@@ -78,6 +100,17 @@ impl Redactor {
             }
         };
         text.split_inclusive('\n').map(&mut line).collect()
+    }
+
+    /// An argument of the first program, or a variable of its environment, which the kernel lists one a line (init/main.c,
+    /// `run_init_process`).
+    fn init_line(&mut self, line: &str, start: usize, block: InitBlock) -> String {
+        let variable = line[start..].split_once('=').filter(|_| matches!(block, InitBlock::Environment));
+        let Some((name, value)) = variable else { return self.cut_message(line, start) };
+        let value_start = start + name.len() + 1;
+        let end = value_start + value.trim_end_matches(['\r', '\n']).len();
+        let value = self.argument(name, &line[value_start..end]);
+        format!("{}{name}={value}{}", self.message(&line[..start]), &line[end..])
     }
 
     fn log_line(&mut self, line: &str) -> String {
@@ -132,6 +165,20 @@ impl Redactor {
         if name == arguments::AFTER {
             return self.whole(value);
         }
+        // `cc: {...} end_cc` is a configuration for cloud-init; `password = x` is none of the kernel's, but somebody's.
+        if matches!(before, Before::CloudConfig) || (name.is_empty() && value == "cc:") {
+            let ends = name.is_empty() && value == "end_cc";
+            let is_mark = ends || !matches!(before, Before::CloudConfig);
+            *before = if ends { Before::Other } else { Before::CloudConfig };
+            return if is_mark { value.to_owned() } else { self.whole(value) };
+        }
+        if matches!(before, Before::Flag) && name.is_empty() && matches!(value, "" | "=") {
+            return value.to_owned();
+        }
+        if value.is_empty() && secrets::is_secret(name) {
+            *before = Before::Flag;
+            return String::new();
+        }
         let is_bare = name.is_empty() && !secrets::is_understood(value);
         let is_flag = is_bare && (value.starts_with('-') || secrets::is_secret(value));
         let follows = std::mem::replace(before, if is_flag { Before::Flag } else { Before::Other });
@@ -155,25 +202,31 @@ impl Redactor {
     /// Arguments whose quotes are lost: words without `=` may belong to the secret or the source before them. Flags that verdicts
     /// read stay.
     fn unquoted_arguments(&mut self, list: &str) -> String {
-        let mut kept: Vec<String> = Vec::new();
+        let mut kept = String::with_capacity(list.len());
         let mut before = Before::Other;
         let mut words = list.split(' ').peekable();
         while let Some(word) = words.next() {
+            let separator = if kept.is_empty() { "" } else { " " };
             let Some((name, value)) = word.split_once('=') else {
-                kept.push(self.argument_after(&mut before, "", word));
+                kept.extend([separator, &self.argument_after(&mut before, "", word)]);
                 continue;
             };
             let mut value = value.to_owned();
-            if secrets::is_secret(name) || boot::is_source(name) || value.contains("://") {
+            if secrets::is_secret(name)
+                || boot::is_source(name)
+                || value.contains("://")
+                || !public::is_known(name)
+            {
                 while let Some(more) =
                     words.next_if(|word| !word.contains('=') && !secrets::is_understood(word))
                 {
-                    value = format!("{value} {more}");
+                    value.push(' ');
+                    value.push_str(more);
                 }
             }
-            kept.push(format!("{name}={}", self.argument_after(&mut before, name, &value)));
+            kept.extend([separator, name, "=", &self.argument_after(&mut before, name, &value)]);
         }
-        kept.join(" ")
+        kept
     }
 
     /// What is left of a line.
@@ -215,8 +268,9 @@ impl Redactor {
     fn refused_value(&mut self, words: String) -> String {
         let parts = words.split_once("' invalid for parameter `").and_then(|(before, name)| {
             let (before, value) = before.split_once('`')?;
-            let is_secret = secrets::is_secret(name.trim_end_matches(['\'', '`', ' ']));
-            (is_secret && value != REDACTED)
+            let name_alone = name.trim_end_matches(['\'', '`', ' ']);
+            let is_shown = public::is_known(name_alone) && !secrets::is_secret(name_alone);
+            (!is_shown && value != REDACTED)
                 .then(|| format!("{before}`{REDACTED}' invalid for parameter `{name}"))
         });
         match parts {
@@ -255,20 +309,57 @@ impl Redactor {
     }
 }
 
+/// Where a line stands in the kernel's list of what it gives to the first program.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum InitBlock {
+    Outside,
+    Arguments,
+    Environment,
+}
+
+impl InitBlock {
+    /// The same for the line after it.
+    fn then(self, line: &str) -> Self {
+        match line.trim_end() {
+            line if line.ends_with("  with arguments:") => Self::Arguments,
+            line if line.ends_with("  with environment:") => Self::Environment,
+            _ if self != Self::Outside && line.contains(Self::INDENT) => self,
+            _ => Self::Outside,
+        }
+    }
+
+    /// Before each item.
+    const INDENT: &str = "    ";
+
+    /// Where the item of a line begins, if it has one.
+    fn start(self, line: &str) -> Option<usize> {
+        let is_head = line.trim_end().ends_with(':');
+        let indent = (self != Self::Outside && !is_head)
+            .then(|| line.find(&format!(" {}", Self::INDENT)))
+            .flatten()?;
+        let item = line[indent..].trim_start();
+        (!item.is_empty()).then(|| line.len() - item.len())
+    }
+}
+
 /// What came before an argument.
 #[derive(Clone, Copy)]
 enum Before {
     /// A flag whose value may follow as an argument of its own.
     Flag,
+    /// A configuration, which ends with a mark of its own.
+    CloudConfig,
     Other,
 }
 
 /// Where the text of a program's message begins, if a program wrote this line. Those of dracut are the command line's copy.
 fn program_message(line: &str) -> Option<usize> {
-    let captures = PROGRAM_TAG.as_ref()?.captures(line)?;
+    // An index or a process ID, before all that takes time.
+    let captures = line.contains("]:").then(|| PROGRAM_TAG.as_ref()?.captures(line)).flatten()?;
     let [all, name, number] = [captures.get(0)?, captures.get(1)?, captures.get(2)?];
     // The kernel counts parts of the machine so: `IOAPIC[0]: `.
-    let is_index = number.len() < 3 && !name.as_str().bytes().any(|byte| byte.is_ascii_lowercase());
+    let is_upper = !name.as_str().bytes().any(|byte| byte.is_ascii_lowercase());
+    let is_index = number.len() < 3 && is_upper && !name.as_str().ends_with("CRON");
     let is_kept = name.as_str() == "kernel" || name.as_str().starts_with("dracut");
     (!is_kept && !is_index).then(|| all.end())
 }

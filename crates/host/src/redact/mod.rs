@@ -43,6 +43,8 @@ use std::ops::Range;
 
 /// Names shorter than this are left alone outside the places where names of hosts stand: too many words look like them.
 const HOST_CHARS_MIN: usize = 6;
+/// A log of several hosts has some names, not one for each line.
+const HOSTS_MAX: usize = 64;
 /// Names that many hosts have, and that stand in logs for other reasons.
 const COMMON_HOSTS: [&str; 12] = [
     "localhost",
@@ -95,16 +97,21 @@ impl Redactor {
             }
             Content::Log => {
                 for line in text.lines() {
-                    self.hosts.extend(log::host_of(line).filter(|host| is_own_name(host)).map(str::to_owned));
+                    self.learn_host(log::host_of(line));
                 }
                 self.log(&text);
             }
             Content::Uname => {
-                self.hosts.extend(node_of(&text).filter(|host| is_own_name(host)).map(str::to_owned));
+                self.learn_host(node_of(&text));
             }
             _ => {}
         }
         self.counts = counts;
+    }
+
+    fn learn_host(&mut self, host: Option<&str>) {
+        self.hosts
+            .extend(host.filter(|host| self.hosts.len() < HOSTS_MAX && is_own_name(host)).map(str::to_owned));
     }
 
     /// A file's bytes as they may leave the host.
@@ -231,7 +238,9 @@ impl Redactor {
     fn known_values(&mut self, text: &str) -> String {
         let mut text = text.to_owned();
         for secret in self.secrets.longest_first() {
-            if let Some(without) = replace_word(&text, secret, |_| pseudonym::REDACTED.to_owned()) {
+            if memchr::memmem::find(text.as_bytes(), secret.as_bytes()).is_some()
+                && let Some(without) = replace_word(&text, secret, |_| pseudonym::REDACTED.to_owned())
+            {
                 text = without;
                 self.counts.add(Kind::Secret);
             }

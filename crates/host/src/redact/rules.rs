@@ -214,6 +214,10 @@ fn rewrite(rules: &[Rule], key: &Key, text: &str, counts: &mut Counts) -> Rewrit
 impl Rule {
     /// The text with this rule's identifiers replaced; `None` if nothing changed.
     fn rewrite(&self, key: &Key, text: &str, found: &mut usize, counts: &mut Counts) -> Option<String> {
+        // Most lines hold none, which a search without groups finds out in a fraction of the time.
+        if !self.pattern.is_match(text) {
+            return None;
+        }
         let mut out = String::new();
         let (mut copied, mut at) = (0, 0);
         while let Some(captures) = self.pattern.captures_at(text, at) {
@@ -271,6 +275,10 @@ fn is_marked(value: &str) -> bool {
 }
 
 fn qualified_name(key: &Key, _before: &str, name: &str) -> Option<String> {
+    // What followed a secret's name is gone already.
+    if name.strip_suffix(REDACTED).is_some_and(|rest| rest.ends_with(':')) {
+        return None;
+    }
     let scheme = name.get(..4)?;
     let mark = format!("{scheme}2000-01.{REDACTED}:");
     if name.strip_prefix(&mark).is_some_and(|rest| is_word(&format!("{REDACTED}-{rest}"))) {

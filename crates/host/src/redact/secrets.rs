@@ -8,7 +8,6 @@
 use super::pseudonym::REDACTED;
 use super::public;
 use crate::kernel::options;
-use std::collections::BTreeSet;
 
 /// Parts of names that mean a secret wherever they stand.
 const ANYWHERE: [&str; 16] = [
@@ -63,11 +62,11 @@ const HEX_TOKEN_CHARS_MIN: usize = 40;
 /// A secret shorter than this would be found inside words that have nothing to do with it.
 const LEARNT_CHARS_MIN: usize = 6;
 /// Every line is searched for each secret that was seen: a log of nothing but secrets must not take for ever.
-const LEARNT_MAX: usize = 256;
+const LEARNT_MAX: usize = 64;
 
 /// Secrets that were seen. Their values are redacted wherever else they stand.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Found(BTreeSet<String>);
+pub(super) struct Found(Vec<String>);
 
 impl Found {
     pub(super) fn add(&mut self, value: &str) {
@@ -75,17 +74,17 @@ impl Found {
         if self.0.len() < LEARNT_MAX
             && value.chars().count() >= LEARNT_CHARS_MIN
             && !value.contains(REDACTED)
+            && !self.0.iter().any(|known| known == value)
             && !is_word_of_options(value)
         {
-            self.0.insert(value.to_owned());
+            let at = self.0.partition_point(|known| known.len() >= value.len());
+            self.0.insert(at, value.to_owned());
         }
     }
 
     /// Longest first: one may contain another.
-    pub(super) fn longest_first(&self) -> Vec<&str> {
-        let mut values: Vec<&str> = self.0.iter().map(String::as_str).collect();
-        values.sort_by_key(|value| std::cmp::Reverse(value.len()));
-        values
+    pub(super) fn longest_first(&self) -> &[String] {
+        &self.0
     }
 }
 
@@ -173,26 +172,31 @@ fn without_secret_parts(value: &str, found: &mut Found) -> String {
             Some((at, ',' | ';' | '&' | '?' | ' ')) => part.split_at(at),
             _ => (part, ""),
         };
-        match part.split_once('=') {
-            Some((name, secret)) if is_secret(name.rsplit(['=', ':']).next().unwrap_or(name)) => {
+        match secret_of(part) {
+            Some(start) => {
+                let (name, secret) = part.split_at(start);
                 inside = true;
                 found.add(secret);
-                out.extend([name, "=", if secret.is_empty() { "" } else { REDACTED }, separator]);
+                out.extend([name, if secret.is_empty() { "" } else { REDACTED }, separator]);
             }
-            // `a=PASSWORD=x`
-            Some((_, rest)) if rest.contains('=') => {
-                inside = false;
-                let kept = &part[..part.len() - rest.len()];
-                out.extend([kept, &without_secret_parts(rest, found), separator]);
-            }
-            None if inside => found.add(part),
-            _ => {
+            None if inside && !part.contains('=') => found.add(part),
+            None => {
                 inside = false;
                 out.extend([part, separator]);
             }
         }
     }
     out
+}
+
+/// Where the secret of a part begins: behind the first `=` whose name means one, as in `a=PASSWORD=x`.
+fn secret_of(part: &str) -> Option<usize> {
+    let mut name = 0;
+    memchr::memchr_iter(b'=', part.as_bytes()).find_map(|equals| {
+        let own_name = &part[std::mem::replace(&mut name, equals + 1)..equals];
+        let last = own_name.rsplit(':').next().unwrap_or(own_name);
+        is_secret(last).then_some(equals + 1)
+    })
 }
 
 /// `http://user:password@host` and `iscsi:user:password@host`: everything between the scheme and the last `@`.

@@ -256,7 +256,12 @@ impl Tree {
     /// Reads at a path, and only where a link stands there, follows it: most names are files.
     fn read_through<T>(&self, path: &str, read: impl Fn(&str) -> Result<T, Refusal>) -> Result<T, Refusal> {
         match read(&self.resolve_folder_of(path)?) {
-            Err(Refusal::LinkLoop | Refusal::NotAFile) => read(&self.resolve(path)?),
+            Err(Refusal::LinkLoop | Refusal::NotAFile) => {
+                let read = self.resolve(path).and_then(|resolved| read(&resolved));
+                read.map_err(
+                    |refusal| if refusal == Refusal::Absent { Refusal::DanglingLink } else { refusal },
+                )
+            }
             other => other,
         }
     }

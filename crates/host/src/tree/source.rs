@@ -49,6 +49,9 @@ pub enum Refusal {
         /// The type's character.
         flag: String,
     },
+    /// What it leads to is not there.
+    #[error("a symbolic link to what is not there")]
+    DanglingLink,
     /// Enough was read of this host before: an honest one is smaller.
     #[error("the {bytes_max} bytes and {reads_max} files that are read of one host were spent before")]
     BudgetSpent {
@@ -83,7 +86,7 @@ impl From<std::io::Error> for Refusal {
 impl Refusal {
     /// Whether this program declined to read it; otherwise the system did.
     pub fn is_by_us(&self) -> bool {
-        !matches!(self, Self::Absent | Self::NoPermission | Self::Other { .. })
+        !matches!(self, Self::Absent | Self::DanglingLink | Self::NoPermission | Self::Other { .. })
     }
 }
 

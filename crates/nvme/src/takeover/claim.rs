@@ -153,7 +153,7 @@ impl DiskNames {
         };
         // virtio, NVMe and MMC; SCSI has a page of it, four bytes of which are its head (SPC, Unit Serial Number).
         let page = || {
-            let page = std::fs::read(disk.join("device/vpd_pg80")).ok()?;
+            let page = super::read(&disk.join("device/vpd_pg80")).ok()?;
             let serial = String::from_utf8_lossy(page.get(4..)?).trim().to_owned();
             (!serial.is_empty()).then_some(serial)
         };

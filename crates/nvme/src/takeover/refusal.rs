@@ -148,15 +148,15 @@ impl Candidate {
     /// Why VFIO does not lend an adapter without an IOMMU.
     fn against_lending(&self, root: &Root) -> Option<Refusal> {
         let module = root.path("sys/module/vfio");
-        let mode = std::fs::read_to_string(module.join("parameters/enable_unsafe_noiommu_mode"));
-        let why = match mode.as_deref().map(str::trim) {
-            Ok("Y") if !self.is_lent() || self.made_up_group.is_some() => return None,
-            Ok("Y") => "vfio-pci has had it since before no-IOMMU mode was on; unbind it and bind it again",
-            Ok(_) => {
+        let mode = super::text(&module.join("parameters/enable_unsafe_noiommu_mode")).ok().flatten();
+        let why = match mode.as_deref() {
+            Some("Y") if !self.is_lent() || self.made_up_group.is_some() => return None,
+            Some("Y") => "vfio-pci has had it since before no-IOMMU mode was on; unbind it and bind it again",
+            Some(_) => {
                 "no-IOMMU mode is off, `echo Y > /sys/module/vfio/parameters/enable_unsafe_noiommu_mode`"
             }
-            Err(_) if !module.exists() => "there is no VFIO, `modprobe vfio enable_unsafe_noiommu_mode=1`",
-            Err(_) => "its VFIO has no no-IOMMU mode (CONFIG_VFIO_NOIOMMU)",
+            None if !module.exists() => "there is no VFIO, `modprobe vfio enable_unsafe_noiommu_mode=1`",
+            None => "its VFIO has no no-IOMMU mode (CONFIG_VFIO_NOIOMMU)",
         };
         Some(Refusal::NotLent { address: self.address.clone(), why })
     }

@@ -1,7 +1,7 @@
 //! Kernel options that don't do what they say.
 
 use crate::facts::Host;
-use crate::judge::advice::is_inert;
+use crate::judge::advice::{is_inert, shown_argument};
 use crate::judge::{Advice, Case, Finding, Id, Severity};
 use crate::kernel::verdict::{TokenVerdict, Verdict};
 use crate::{Citation, Cited};
@@ -93,7 +93,7 @@ fn finding(
         id: Id::KernelOptionInvalid,
         severity,
         address: None,
-        what: format!("kernel option `{part}` has no effect: {reason}"),
+        what: format!("kernel option {} has no effect: {reason}", shown_argument(part)),
         evidence,
         fix,
         risk:
