@@ -33,7 +33,7 @@ pub fn config_space(data: &[u8]) {
     });
     if let (Some((upper, port)), Some((lower, below))) = (port.0, adapter.0) {
         let hop = Hop { upper, lower };
-        let _ = hop.judge().is_degraded();
+        let _ = hop.diagnose().is_degraded();
         let path = link::judge_path(&link::hops_on(&[(upper, port), (lower, below)]));
         let _ = (path.current(), path.possible(), path.costs_bandwidth());
         let _ = path.current().map(|link| (link.to_string(), link.megabits_per_second()));
@@ -63,7 +63,7 @@ pub fn proc_bus_pci_and_names(data: &[u8]) {
         assert!(bridges.bridges_above(address(line)).len() <= 256, "each is on a lower bus");
     }
     let table = String::from_utf8_lossy(table);
-    let names = Names::look_up(&wanted, Some(&table).filter(|table| !table.is_empty()).map(|table| &**table));
+    let names = Names::lookup(&wanted, Some(&table).filter(|table| !table.is_empty()).map(|table| &**table));
     for ids in &wanted {
         let _ = (names.vendor(ids.vendor), names.device(ids.vendor, ids.device));
         let _ = ids.subsystem.and_then(|card| names.subsystem(ids.vendor, ids.device, card));

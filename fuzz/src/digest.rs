@@ -1,6 +1,6 @@
 //! Tables that come with the program, and that a build may be given others of.
 
-use host::judge::Basis;
+use host::diagnose::Basis;
 use host::power::slots::SlotTables;
 use host::{Digest, Host, Inspection, Tree, tree::Memory};
 

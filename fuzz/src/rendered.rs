@@ -1,7 +1,7 @@
 //! What people see of a hostile host.
 
 use crate::whole_host::host_of;
-use host::judge::Basis;
+use host::diagnose::Basis;
 use host::{Digest, Host, Inspection, Tree};
 use report::Style;
 

@@ -1,6 +1,6 @@
 //! A whole host out of arbitrary files.
 
-use host::judge::Road;
+use host::diagnose::DmaPath;
 use host::tree::Memory;
 use host::{Host, Inspection, Tree};
 
@@ -130,11 +130,11 @@ const LINK: u16 = 1 << 15;
 /// `-- path --` or `-- path -> target --` starts a file, so that a host written down by hand will do.
 pub fn whole_host(data: &[u8]) {
     let inspection = Inspection::of(Host::read(&Tree::of_memory(host_of(data))));
-    assert_eq!(inspection.roads.len(), inspection.host.adapters.len());
+    assert_eq!(inspection.dma_paths.len(), inspection.host.adapters.len());
     for (adapter, verdict) in inspection.adapters() {
         let told = !verdict.evidence.is_empty() || verdict.reason.is_some();
-        assert!(told, "{}: {} out of nothing", adapter.function.address, verdict.road);
-        assert!(verdict.road != Road::Unknown || verdict.reason.is_some(), "unknown, and no reason");
+        assert!(told, "{}: {} out of nothing", adapter.function.address, verdict.dma_path);
+        assert!(verdict.dma_path != DmaPath::Unknown || verdict.reason.is_some(), "unknown, and no reason");
         let _ = inspection.host.hops(adapter);
     }
 }

@@ -10,7 +10,7 @@ use host::pci::{
 };
 use host::power::{firmware::FirmwareLevel, location::LocationCode, partition::MachineType};
 use lab::kernel::{Mirror, Series};
-use toll::{Road, Tolerance};
+use toll::{DmaPath, Tolerance};
 
 /// One word taken for each kind: what is read and written again reads the same.
 pub fn words(data: &[u8]) {
@@ -23,8 +23,8 @@ pub fn words(data: &[u8]) {
     let _ = Mirror::debian_org().with_archive(&word).and_then(|mirror| mirror.with_security(&rest));
     let _ = word.parse::<Tolerance>();
     let _ = MemoryType::from_mtrr_keyword(&word);
-    if let Ok(road) = word.parse::<Road>() {
-        assert_eq!(road.to_string().parse::<Road>().ok(), Some(road));
+    if let Ok(dma_path) = word.parse::<DmaPath>() {
+        assert_eq!(dma_path.to_string().parse::<DmaPath>().ok(), Some(dma_path));
     }
     if let Ok(address) = word.parse::<Bdf>() {
         assert_eq!(address.to_string().parse::<Bdf>().ok(), Some(address));

@@ -148,7 +148,7 @@ fn measure(reader: &mut dyn Reader, depth: u16, settings: &BlkSettings) -> Resul
     })
 }
 
-/// Keeps so many reads under way for a time, and waits for the last of them.
+/// Keeps so many reads in flight for a time, and waits for the last of them.
 fn round(
     reader: &mut dyn Reader,
     depth: u16,

@@ -1,4 +1,4 @@
-//! Whether an allocator allocates at all: a fast one that hands out a page twice is none.
+//! Whether an allocator allocates at all: one that hands out a page twice is useless, however fast.
 
 use iova::{Allocator, Range, Request, Space};
 use std::collections::BTreeMap;

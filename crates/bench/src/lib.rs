@@ -14,7 +14,6 @@ mod caller;
 mod check;
 mod clock;
 mod contestant;
-mod crew;
 mod head;
 mod latency;
 mod machine;
@@ -29,6 +28,7 @@ mod scenario;
 mod sizes;
 mod spsc;
 mod summary;
+mod threads;
 mod warning;
 
 pub use blk::{
@@ -38,11 +38,10 @@ pub use blk::{
 pub use bytes::{BadBytes, Bytes};
 pub use check::CheckError;
 pub use contestant::{Contestant, Make, UnknownContestant, ours, select};
-pub use crew::CrewError;
 pub use head::{Head, Origin};
 pub use latency::Latency;
 pub use machine::Machine;
-pub use map::{Cell, MAP_SCHEMA, MapBenchmark, MapError, MapSettings, PerPair, Row, roads, run_map};
+pub use map::{Cell, MAP_SCHEMA, MapBenchmark, MapError, MapSettings, PerPair, Row, dma_paths, run_map};
 pub use memtype::{
     Access, Area, AreaKind, BarError, MEMTYPE_SCHEMA, MemtypeBenchmark, MemtypeCell, MemtypeError,
     MemtypeRow, MemtypeSettings, run_memtype,
@@ -53,3 +52,4 @@ pub use run::{Progress, RunError, run};
 pub use scenario::{Scenario, UnknownScenario};
 pub use sizes::Sizes;
 pub use summary::Summary;
+pub use threads::ThreadError;

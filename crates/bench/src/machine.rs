@@ -1,6 +1,6 @@
 //! What was measured on.
 
-use crate::crew::allowed_cpus;
+use crate::threads::allowed_cpus;
 use serde::Serialize;
 use std::fs::read_to_string;
 

@@ -1,7 +1,7 @@
-//! Mapping and unmapping memory by each road, in this process and by the host's own IOMMU.
+//! Mapping and unmapping memory by each DMA path, in this process and by the host's own IOMMU.
 
+mod dma_path;
 mod result;
-mod road;
 
 pub use result::{Cell, MAP_SCHEMA, MapBenchmark, MapSettings, PerPair, Row};
 
@@ -9,8 +9,8 @@ use crate::bytes::Bytes;
 use crate::head::{Head, Origin};
 use crate::pace::Pace;
 use crate::{Machine, warning};
-use dma::{Bill, Direction, DmaError, Mapper, MemoryAddress};
-use road::Stand;
+use dma::{Direction, DmaCounters, DmaError, Mapper, MemoryAddress};
+use dma_path::Stand;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -20,28 +20,28 @@ const BYTES_MAX: Bytes = Bytes(2 << 20);
 /// Why nothing was measured.
 #[derive(Debug, thiserror::Error)]
 pub enum MapError {
-    /// There is no such road.
-    #[error("there is no road {name:?}; there are {}", roads().join(", "))]
-    UnknownRoad {
+    /// There is no such DMA path.
+    #[error("there is no DMA path {name:?}; there are {}", dma_paths().join(", "))]
+    UnknownDmaPath {
         /// What was asked for.
         name: String,
     },
-    /// More memory than roads are made for.
+    /// More memory than DMA paths are made for.
     #[error("{0} are too much to be mapped at once; expected 2 MiB or less")]
     TooMuch(Bytes),
-    /// A road can't be made.
-    #[error("{road} can't be made: {why}")]
+    /// A DMA path can't be made.
+    #[error("{dma_path} can't be made: {why}")]
     NotReady {
         /// Which.
-        road: String,
+        dma_path: String,
         /// Why.
         why: String,
     },
-    /// A road does not work.
-    #[error("{road}, {bytes}")]
-    Road {
+    /// A DMA path does not work.
+    #[error("{dma_path}, {bytes}")]
+    DmaPath {
         /// Which.
-        road: String,
+        dma_path: String,
         /// With so much memory at once.
         bytes: Bytes,
         /// Why.
@@ -49,12 +49,12 @@ pub enum MapError {
     },
 }
 
-/// The roads that are measured in this process.
-pub fn roads() -> Vec<&'static str> {
-    road::ROADS.iter().map(|road| road.name).collect()
+/// The DMA paths that are measured in this process.
+pub fn dma_paths() -> Vec<&'static str> {
+    dma_path::DMA_PATHS.iter().map(|dma_path| dma_path.name).collect()
 }
 
-/// Measures. Roads and sizes take turns within each round; `progress` hears of each.
+/// Measures. DMA paths and sizes take turns within each round; `progress` hears of each.
 ///
 /// # Errors
 /// [`MapError`]
@@ -67,7 +67,7 @@ pub fn run_map(
         return Err(MapError::TooMuch(*bytes));
     }
     let machine = Machine::here();
-    let (stands, absent) = road::stands(&settings.roads)?;
+    let (stands, absent) = dma_path::stands(&settings.dma_paths)?;
     let mut lanes: Vec<Lane<'_>> =
         stands.iter().flat_map(|stand| settings.bytes.iter().map(|bytes| Lane::new(stand, *bytes))).collect();
     let steps = (settings.rounds as u64 + 1) * lanes.len() as u64;
@@ -86,12 +86,12 @@ pub fn run_map(
     Ok(MapBenchmark { head, absent, settings, rows })
 }
 
-/// A road with a size.
+/// A DMA path with a size.
 struct Lane<'a> {
     stand: &'a Stand,
     bytes: Bytes,
     pace: Pace,
-    bill: Bill,
+    counters: DmaCounters,
     absent: Option<String>,
 }
 
@@ -99,15 +99,15 @@ impl<'a> Lane<'a> {
     fn new(stand: &'a Stand, bytes: Bytes) -> Self {
         let absent =
             (bytes.0 > stand.bytes_max).then(|| format!("no more than {} at once", Bytes(stand.bytes_max)));
-        Self { stand, bytes, pace: Pace::new(), bill: Bill::default(), absent }
+        Self { stand, bytes, pace: Pace::new(), counters: DmaCounters::default(), absent }
     }
 
     fn warm(&mut self, round_ms: u64) -> Result<(), MapError> {
         if self.absent.is_none() {
-            let Self { stand, bytes, pace, bill, .. } = self;
-            pace.warm(round_ms, |pairs| work(stand, *bytes, pairs, bill))?;
+            let Self { stand, bytes, pace, counters, .. } = self;
+            pace.warm(round_ms, |pairs| work(stand, *bytes, pairs, counters))?;
         }
-        self.bill = Bill::default();
+        self.counters = DmaCounters::default();
         Ok(())
     }
 
@@ -115,8 +115,8 @@ impl<'a> Lane<'a> {
         if self.absent.is_some() {
             return Ok(());
         }
-        let Self { stand, bytes, pace, bill, .. } = self;
-        pace.round(|pairs| work(stand, *bytes, pairs, bill))
+        let Self { stand, bytes, pace, counters, .. } = self;
+        pace.round(|pairs| work(stand, *bytes, pairs, counters))
     }
 
     fn cell(&self) -> Cell {
@@ -124,27 +124,32 @@ impl<'a> Lane<'a> {
             bytes: self.bytes,
             absent: self.absent.clone(),
             ns_per_pair: self.pace.each_ns(1.0),
-            per_pair: PerPair::of(&self.bill),
+            per_pair: PerPair::of(&self.counters),
         }
     }
 }
 
-fn work(stand: &Stand, bytes: Bytes, pairs: u64, bill: &mut Bill) -> Result<Duration, MapError> {
+fn work(stand: &Stand, bytes: Bytes, pairs: u64, counters: &mut DmaCounters) -> Result<Duration, MapError> {
     let Stand { mapper, memory, .. } = stand;
     let start = Instant::now();
-    let done = (0..pairs).try_for_each(|_| pair(mapper, *memory, bytes.0, bill));
-    done.map_err(|source| MapError::Road { road: stand.name.clone(), bytes, source })?;
+    let done = (0..pairs).try_for_each(|_| pair(mapper, *memory, bytes.0, counters));
+    done.map_err(|source| MapError::DmaPath { dma_path: stand.name.clone(), bytes, source })?;
     Ok(start.elapsed())
 }
 
 /// What a receive buffer costs: mapped for the adapter to write, unmapped.
 #[inline]
-fn pair(mapper: &Mapper, memory: MemoryAddress, bytes: u64, bill: &mut Bill) -> Result<(), DmaError> {
-    let at = mapper.map(memory, bytes, Direction::FromDevice, bill)?;
-    mapper.unmap(black_box(at), bytes, Direction::FromDevice, bill)
+fn pair(
+    mapper: &Mapper,
+    memory: MemoryAddress,
+    bytes: u64,
+    counters: &mut DmaCounters,
+) -> Result<(), DmaError> {
+    let at = mapper.map(memory, bytes, Direction::FromDevice, counters)?;
+    mapper.unmap(black_box(at), bytes, Direction::FromDevice, counters)
 }
 
 fn row(stand: &Stand, lanes: &[Lane<'_>]) -> Row {
     let mine = lanes.iter().filter(|lane| lane.stand.name == stand.name);
-    Row { road: stand.name.clone(), what: stand.what.clone(), cells: mine.map(Lane::cell).collect() }
+    Row { dma_path: stand.name.clone(), what: stand.what.clone(), cells: mine.map(Lane::cell).collect() }
 }

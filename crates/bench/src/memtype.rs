@@ -44,8 +44,8 @@ pub fn run_memtype(
         return Err(MemtypeError::NoLines(*bytes));
     }
     let machine = Machine::here();
-    let grounds = grounds(&settings)?;
-    let mut lanes: Vec<Vec<Lane<'_>>> = grounds.iter().map(|ground| ground.lanes(&settings)).collect();
+    let memories = memories(&settings)?;
+    let mut lanes: Vec<Vec<Lane<'_>>> = memories.iter().map(|memory| memory.lanes(&settings)).collect();
     let steps = (settings.rounds as u64 + 1) * lanes.iter().flatten().count() as u64;
     let mut done = 0;
     for round in 0..=settings.rounds {
@@ -55,7 +55,7 @@ pub fn run_memtype(
             done += 1;
         }
     }
-    let areas = grounds.iter().zip(&lanes).map(|(ground, lanes)| ground.area(lanes, &settings)).collect();
+    let areas = memories.iter().zip(&lanes).map(|(memory, lanes)| memory.area(lanes, &settings)).collect();
     let mut head = Head::new(MEMTYPE_SCHEMA, origin, machine);
     head.warnings = warning::of_any(&head.machine);
     let absent = Access::ALL.iter().filter_map(|access| Some((access, access.absent()?)));
@@ -64,7 +64,7 @@ pub fn run_memtype(
 }
 
 /// Memory to walk through.
-struct Ground {
+struct MeasuredMemory {
     name: String,
     memory: Memory,
 }
@@ -74,20 +74,20 @@ enum Memory {
     Adapters(Bar),
 }
 
-fn grounds(settings: &MemtypeSettings) -> Result<Vec<Ground>, MemtypeError> {
+fn memories(settings: &MemtypeSettings) -> Result<Vec<MeasuredMemory>, MemtypeError> {
     let most = settings.bytes.iter().map(|bytes| bytes.0).max().unwrap_or(0);
     // Written to, so that each page is memory of its own.
     let lines = (0..most as usize / LINE_BYTES).map(Line::filled).collect();
-    let own = Ground { name: "memory".to_owned(), memory: Memory::Own(lines) };
+    let own = MeasuredMemory { name: "memory".to_owned(), memory: Memory::Own(lines) };
     let wish = Wish { stores: settings.bar_stores, in_use: settings.in_use };
     let bars = settings.bars.iter().map(|path| {
         let memory = Memory::Adapters(Bar::open(path, wish)?);
-        Ok(Ground { name: path.display().to_string(), memory })
+        Ok(MeasuredMemory { name: path.display().to_string(), memory })
     });
     std::iter::once(Ok(own)).chain(bars).collect()
 }
 
-impl Ground {
+impl MeasuredMemory {
     fn lines(&self) -> &[Line] {
         match &self.memory {
             Memory::Own(lines) => lines,

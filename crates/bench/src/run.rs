@@ -4,13 +4,13 @@ use crate::caller::{Caller, Counts, SAMPLE_EVERY, Samples};
 use crate::check::{CheckError, check};
 use crate::clock::TickClock;
 use crate::contestant::{Contestant, DIRECT, UnknownContestant, baseline, ours};
-use crate::crew::{self, CrewError, Shift, allowed_cpus};
 use crate::head::{Head, Origin};
 use crate::latency::Latencies;
 use crate::machine::Machine;
 use crate::result::{Benchmark, Case, Clock, Entry, Measured, Named, Round, SCHEMA, Settings};
-use crate::scenario::{Hand, Scenario, Setup};
+use crate::scenario::{Scenario, Setup, Worker};
 use crate::summary::Summary;
+use crate::threads::{self, RoundTotals, ThreadError, allowed_cpus};
 use crate::warning;
 use iova::{Allocator, Space};
 
@@ -41,7 +41,7 @@ pub enum RunError {
     },
     /// Threads could not work.
     #[error(transparent)]
-    Crew(#[from] CrewError),
+    Crew(#[from] ThreadError),
 }
 
 /// Where a run is.
@@ -151,7 +151,7 @@ impl Plan<'_> {
             burst_max: settings.burst,
             seed: settings.seed,
         };
-        if scenario.hands(&setup).is_none() {
+        if scenario.workers(&setup).is_none() {
             return Ok(None);
         }
         let mut lanes = Vec::new();
@@ -203,12 +203,12 @@ impl Plan<'_> {
         match contestant.allocator(&setup.space) {
             Err(why) => lane.absent = Some(why),
             Ok(allocator) => {
-                let mut hands = scenario.hands(setup).unwrap_or_default();
+                let mut workers = scenario.workers(setup).unwrap_or_default();
                 let mut unused = Samples::of_calls(0, self.clock);
                 let mut caller = Caller::new(allocator.as_ref(), &mut unused, 0);
-                hands.iter_mut().for_each(|hand| hand.fill(&mut caller));
+                workers.iter_mut().for_each(|hand| hand.fill(&mut caller));
                 lane.counts = caller.done(0);
-                let mut stand = Stand { allocator, hands, pairs: FIRST_PAIRS };
+                let mut stand = Stand { allocator, workers, pairs: FIRST_PAIRS };
                 lane.warm(self, &mut stand)?;
                 lane.stand = Some(stand);
             }
@@ -241,14 +241,14 @@ struct Lane<'c> {
 /// Its allocator, and the threads' parts with what they hold.
 struct Stand {
     allocator: Box<dyn Allocator>,
-    hands: Vec<Box<dyn Hand>>,
+    workers: Vec<Box<dyn Worker>>,
     /// Of each thread in a round.
     pairs: u64,
 }
 
 impl Stand {
-    fn work(&mut self, plan: &Plan<'_>) -> Result<Shift, CrewError> {
-        crew::work(&mut self.hands, self.allocator.as_ref(), plan.clock, self.pairs, plan.cpus_to_pin())
+    fn work(&mut self, plan: &Plan<'_>) -> Result<RoundTotals, ThreadError> {
+        threads::work(&mut self.workers, self.allocator.as_ref(), plan.clock, self.pairs, plan.cpus_to_pin())
     }
 }
 
@@ -267,7 +267,7 @@ impl<'c> Lane<'c> {
 
     /// Works until caches are warm and a round takes its time.
     fn warm(&mut self, plan: &Plan<'_>, stand: &mut Stand) -> Result<(), RunError> {
-        let threads = stand.hands.len().max(1);
+        let threads = stand.workers.len().max(1);
         if let Some(pairs) = plan.settings.pairs {
             stand.pairs = (pairs / threads as u64).max(1);
             self.counts = self.counts.plus(stand.work(plan)?.counts);

@@ -147,8 +147,8 @@ impl Scenario {
 
     /// Every thread's part, its random choices made; `None` if it takes an even number of
     /// threads, and this is none.
-    pub(crate) fn hands(self, setup: &Setup) -> Option<Vec<Box<dyn Hand>>> {
-        let each = |make: &dyn Fn(usize) -> Box<dyn Hand>| Some((0..setup.threads).map(make).collect());
+    pub(crate) fn workers(self, setup: &Setup) -> Option<Vec<Box<dyn Worker>>> {
+        let each = |make: &dyn Fn(usize) -> Box<dyn Worker>| Some((0..setup.threads).map(make).collect());
         match self {
             Self::Pairs => each(&|thread| Box::new(pairs::Pairs::new(setup, thread))),
             Self::Held | Self::Network | Self::Storage => {
@@ -158,8 +158,8 @@ impl Scenario {
             Self::FullLarge => each(&|thread| Box::new(full::Full::large(setup, thread))),
             Self::Bursts => each(&|thread| Box::new(bursts::Bursts::new(setup, thread))),
             Self::Handoff | Self::Drift if !setup.threads.is_multiple_of(2) => None,
-            Self::Handoff => Some(handoff::hands(setup, handoff::Flight::Level)),
-            Self::Drift => Some(handoff::hands(setup, handoff::Flight::Waves)),
+            Self::Handoff => Some(handoff::workers(setup, handoff::Flight::Level)),
+            Self::Drift => Some(handoff::workers(setup, handoff::Flight::Waves)),
         }
     }
 }
@@ -229,7 +229,7 @@ const MEMORY_PAGES: u64 = 512;
 const MEMORY_THREADS: u64 = 64;
 
 /// One thread's part of a scenario. What it holds stays with it from round to round.
-pub(crate) trait Hand: Send {
+pub(crate) trait Worker: Send {
     /// Brings the allocator into the state that rounds begin with. Not timed.
     fn fill(&mut self, _caller: &mut Caller<'_>) {}
 

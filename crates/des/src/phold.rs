@@ -27,7 +27,7 @@ impl Phold {
         Self { processes: (0..processes).map(process).collect() }
     }
 
-    /// With this many messages under way.
+    /// With this many messages in flight.
     pub fn simulation<Q: Queue<u32>>(mut self, pending: u32) -> Simulation<Self, Q> {
         let first = self.first(pending);
         let mut simulation = Simulation::on(self);

@@ -1,6 +1,6 @@
 //! Servers, and those who wait for one.
 
-use crate::{Misuse, Moments, Time, TimeAverage};
+use crate::{Misuse, RunningStats, Time, TimeAverage};
 use std::collections::VecDeque;
 
 /// Equal servers and lines before them, one for each level. It says who may go on; what that leads to and when is the
@@ -15,7 +15,7 @@ pub struct Resource<W> {
     arrivals: u64,
     completions: u64,
     /// Of those who waited until served; the others are known by their number.
-    waits: Moments,
+    waits: RunningStats,
     /// Of those who wait no more.
     waited_ps: u128,
 }
@@ -55,7 +55,7 @@ pub struct Usage {
     /// The same summed over each of them, up to now for those who still wait.
     pub waited_ps: u128,
     /// How long each waited until served, in picoseconds; nothing for who went at once. Without those who still wait.
-    pub waits_ps: Moments,
+    pub waits_ps: RunningStats,
 }
 
 impl<W> Resource<W> {
@@ -76,7 +76,7 @@ impl<W> Resource<W> {
             queue: TimeAverage::default(),
             arrivals: 0,
             completions: 0,
-            waits: Moments::default(),
+            waits: RunningStats::default(),
             waited_ps: 0,
         })
     }

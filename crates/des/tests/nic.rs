@@ -5,7 +5,7 @@
 #[path = "../examples/engines/nic/mod.rs"]
 mod nic;
 
-use des::{Heap, Model, Moments, Queue, Simulation, Time, Wheel};
+use des::{Heap, Model, Queue, RunningStats, Simulation, Time, Wheel};
 use nic::{Event, Message, Nic, Parameters, Work};
 
 fn parameters() -> Parameters {
@@ -57,7 +57,7 @@ fn one_flow_takes_the_sum_of_its_parts() {
     let fixed_ps = lines_ps + others_ns * 1_000;
 
     let mut simulation = simulation::<Wheel<Event>>(1, 1);
-    let mut echoes_ns = Moments::default();
+    let mut echoes_ns = RunningStats::default();
     for _ in 0..FRAMES {
         let before = simulation.model.tally;
         while simulation.model.tally.frames == before.frames {
@@ -76,7 +76,7 @@ fn one_flow_takes_the_sum_of_its_parts() {
     assert_eq!(simulation.handled(), FRAMES * 26);
 }
 
-/// Little's law: frames under way, counted at each moment, are frames, each counted for as long as it was under way.
+/// Little's law: frames in flight, counted at each moment, are frames, each counted for as long as it was in flight.
 #[test]
 fn littles_law_holds_and_no_frame_is_lost() {
     for flows in [1, 16, 300] {
@@ -87,8 +87,8 @@ fn littles_law_holds_and_no_frame_is_lost() {
             let (frames, last) = (simulation.model.tally.frames, simulation.now());
             let entry = simulation.calendar.pop().unwrap();
             simulation.model.handle(entry.time, entry.event, &mut simulation.calendar);
-            let under_way = began.iter().flatten().count();
-            area_ps += under_way as u128 * u128::from(entry.time.since(last).unwrap().as_ps());
+            let in_flight = began.iter().flatten().count();
+            area_ps += in_flight as u128 * u128::from(entry.time.since(last).unwrap().as_ps());
             match entry.event {
                 Event::Thought { flow } => {
                     let before = began[flow as usize].replace(entry.time);
@@ -107,7 +107,7 @@ fn littles_law_holds_and_no_frame_is_lost() {
     }
 }
 
-/// Each line carries what frames and interrupts need, no more and no less but for what is under way.
+/// Each line carries what frames and interrupts need, no more and no less but for what is in flight.
 #[test]
 fn each_line_carries_what_frames_need() {
     const FLOWS: u32 = 64;
@@ -128,9 +128,9 @@ fn each_line_carries_what_frames_need() {
     let fetches: u64 = nic.send_rings.iter().map(|ring| ring.usage(now).unwrap().arrivals).sum();
     near(fetches, 1);
     let interrupts = tasks - 2 * nic.tally.frames;
-    let under_way = 5 * u64::from(FLOWS);
+    let in_flight = 5 * u64::from(FLOWS);
     assert!(
-        (up - 3 * nic.tally.frames).abs_diff(interrupts) <= under_way,
+        (up - 3 * nic.tally.frames).abs_diff(interrupts) <= in_flight,
         "{up} up, {interrupts} interrupts"
     );
     assert!(interrupts > nic.tally.frames / 8 && interrupts <= nic.tally.frames, "{interrupts} interrupts");

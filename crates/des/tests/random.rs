@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
-use des::{BadWeights, Moments, Span, Stream, Weights};
+use des::{BadWeights, RunningStats, Span, Stream, Weights};
 
 #[test]
 fn are_the_same_on_every_platform() {
@@ -57,11 +57,11 @@ fn below_is_uniform() {
 #[test]
 fn uniform_is_at_least_zero_and_below_one() {
     let mut stream = Stream::new(3, 2);
-    let mut moments = Moments::default();
-    (0..100_000).for_each(|_| moments.add(stream.uniform()));
-    assert!(moments.min().unwrap() >= 0.0 && moments.max().unwrap() < 1.0);
-    assert!((moments.mean().unwrap() - 0.5).abs() < 4.0 * moments.standard_error().unwrap());
-    assert!((moments.variance().unwrap() * 12.0 - 1.0).abs() < 0.02);
+    let mut stats = RunningStats::default();
+    (0..100_000).for_each(|_| stats.add(stream.uniform()));
+    assert!(stats.min().unwrap() >= 0.0 && stats.max().unwrap() < 1.0);
+    assert!((stats.mean().unwrap() - 0.5).abs() < 4.0 * stats.standard_error().unwrap());
+    assert!((stats.variance().unwrap() * 12.0 - 1.0).abs() < 0.02);
 }
 
 #[test]
@@ -71,10 +71,10 @@ fn exponential_is_exponential_up_to_its_tail() {
     let (count, classes) = (2_000_000, 40);
     // Classes as likely as each other, then those beyond where the tail of the ziggurat begins.
     let mut counts = vec![0; classes];
-    let (mut tail, mut moments) = (0u64, Moments::default());
+    let (mut tail, mut stats) = (0u64, RunningStats::default());
     for _ in 0..count {
         let drawn = stream.exponential(mean).as_ps_f64() / mean.as_ps_f64();
-        moments.add(drawn);
+        stats.add(drawn);
         counts[((1.0 - libm::exp(-drawn)) * classes as f64) as usize] += 1;
         tail += u64::from(drawn > 7.697_117_470_131_05);
     }
@@ -84,8 +84,8 @@ fn exponential_is_exponential_up_to_its_tail() {
         (tail as f64 - expected).abs() < 4.0 * expected.sqrt(),
         "{tail} in the tail, expected {expected}"
     );
-    assert!((moments.mean().unwrap() - 1.0).abs() < 4.0 * moments.standard_error().unwrap());
-    assert!((moments.variance().unwrap() - 1.0).abs() < 0.02);
+    assert!((stats.mean().unwrap() - 1.0).abs() < 4.0 * stats.standard_error().unwrap());
+    assert!((stats.variance().unwrap() - 1.0).abs() < 0.02);
     assert_eq!(stream.exponential(Span::ZERO), Span::ZERO);
 }
 

@@ -6,7 +6,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
-use des::{Answer, Calendar, Model, Moments, Queue, Resource, Simulation, Span, Stream, Time, Usage};
+use des::{Answer, Calendar, Model, Queue, Resource, RunningStats, Simulation, Span, Stream, Time, Usage};
 
 const REPLICATIONS: u64 = 20;
 /// Of Student's distribution with 19 degrees of freedom, the 99.5th percentile.
@@ -31,7 +31,7 @@ struct Station {
     service: Service,
     resource: Resource<Time>,
     arrived: u64,
-    waits_ps: Moments,
+    waits_ps: RunningStats,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -50,7 +50,7 @@ impl Station {
             service,
             resource: Resource::fifo(servers).unwrap(),
             arrived: 0,
-            waits_ps: Moments::default(),
+            waits_ps: RunningStats::default(),
         });
         simulation.calendar.schedule_in(Span::ZERO, Event::Arrives);
         simulation
@@ -100,8 +100,8 @@ impl Model for Station {
 }
 
 /// Mean waits of the replications, as multiples of the mean service, and how each used its resource.
-fn measured(servers: u64, load: f64, service: Service) -> (Moments, Vec<Usage>) {
-    let mut means = Moments::default();
+fn measured(servers: u64, load: f64, service: Service) -> (RunningStats, Vec<Usage>) {
+    let mut means = RunningStats::default();
     let usages = (0..REPLICATIONS).map(|replication| {
         let mut simulation = Station::simulation(1_000 + replication, servers, load, service);
         simulation.run();
@@ -113,7 +113,7 @@ fn measured(servers: u64, load: f64, service: Service) -> (Moments, Vec<Usage>) 
 }
 
 /// Asserts that the confidence interval has the theory in it, and is no wider than a share of it to either side.
-fn agrees(means: &Moments, theory: f64, width_max: f64) {
+fn agrees(means: &RunningStats, theory: f64, width_max: f64) {
     let (mean, half) = (means.mean().unwrap(), STUDENT * means.standard_error().unwrap());
     assert!((mean - theory).abs() <= half, "{mean} ± {half}, in theory {theory}");
     assert!(half <= width_max * theory, "{mean} ± {half} says too little of {theory}");
@@ -137,7 +137,7 @@ fn one_server_exponential() {
     for load in [0.3, 0.7] {
         let (means, usages) = measured(1, load, Service::Exponential);
         agrees(&means, load / (1.0 - load), 0.04);
-        let mut utilisation = Moments::default();
+        let mut utilisation = RunningStats::default();
         usages.iter().for_each(|usage| utilisation.add(usage.utilisation));
         agrees(&utilisation, load, 0.01);
     }

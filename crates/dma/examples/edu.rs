@@ -8,7 +8,7 @@
 
 use dma::vfio::{self, Device, Registers};
 use dma::{
-    Bill, BusAddress, Direction, Domain, Invalidation, Limits, Mapper, MemoryAddress, Ram, Translation,
+    BusAddress, Direction, DmaCounters, Domain, Invalidation, Limits, Mapper, MemoryAddress, Ram, Translation,
 };
 use iova::{Allocator, Host, Percpu};
 use std::error::Error;
@@ -64,12 +64,12 @@ fn drive(translation: Arc<dyn Translation>, device: &Device, memory: &Ram) -> Re
     let identity = registers.read_u32(IDENTITY)?;
     expect(identity & 0xffff == 0xed, "the device is the educational one")?;
 
-    let mut bill = Bill::default();
+    let mut counters = DmaCounters::default();
     let (source, target) = (memory.base(), MemoryAddress(memory.base().0 + PAGE));
     let pattern: Vec<u8> = (0..COPIED).map(|place| (place * 7 % 251) as u8).collect();
     memory.write(source, &pattern)?;
-    let out = mapper.map(source, PAGE, Direction::ToDevice, &mut bill)?;
-    let back = mapper.map(target, PAGE, Direction::FromDevice, &mut bill)?;
+    let out = mapper.map(source, PAGE, Direction::ToDevice, &mut counters)?;
+    let back = mapper.map(target, PAGE, Direction::FromDevice, &mut counters)?;
     expect(out.0 < 1 << MASK_BITS && back.0 < 1 << MASK_BITS, "addresses keep to the mask")?;
 
     copy(&registers, out.0, BUFFER, 0)?;
@@ -82,24 +82,24 @@ fn drive(translation: Arc<dyn Translation>, device: &Device, memory: &Ram) -> Re
     expect(read(memory, source)? == vec![0xaa; COPIED as usize], "memory mapped for reading is not written")?;
 
     // Nor is what is no longer mapped.
-    mapper.unmap(back, PAGE, Direction::FromDevice, &mut bill)?;
+    mapper.unmap(back, PAGE, Direction::FromDevice, &mut counters)?;
     memory.write(target, &[0x55; COPIED as usize])?;
     copy(&registers, BUFFER, back.0, TO_MEMORY)?;
     expect(read(memory, target)? == vec![0x55; COPIED as usize], "memory that was unmapped is not written")?;
 
     // The same address leads to other memory now.
     let other = MemoryAddress(memory.base().0 + 2 * PAGE);
-    let again = mapper.map(other, PAGE, Direction::FromDevice, &mut bill)?;
+    let again = mapper.map(other, PAGE, Direction::FromDevice, &mut counters)?;
     copy(&registers, BUFFER, again.0, TO_MEMORY)?;
     expect(read(memory, other)? == pattern, "the device writes where its address leads now")?;
     expect(
-        mapper.unmap(BusAddress(0x0dea_d000), PAGE, Direction::FromDevice, &mut bill).is_err(),
+        mapper.unmap(BusAddress(0x0dea_d000), PAGE, Direction::FromDevice, &mut counters).is_err(),
         "misuse is told",
     )?;
-    mapper.unmap(again, PAGE, Direction::FromDevice, &mut bill)?;
-    mapper.unmap(out, PAGE, Direction::ToDevice, &mut bill)?;
+    mapper.unmap(again, PAGE, Direction::FromDevice, &mut counters)?;
+    mapper.unmap(out, PAGE, Direction::ToDevice, &mut counters)?;
     mapper.close()?;
-    println!("edu: {bill:?}");
+    println!("edu: {counters:?}");
     Ok(())
 }
 

@@ -5,7 +5,7 @@
 //! The kernel's figures beside them are those of its generic page table code on an i7-12700 (J. Gunthorpe, cover letter of the generic page
 //! table code, 2025): another machine, and code that does what this does.
 
-use dma::{Access, Amd, Bill, BusAddress, Format, Frames, MemoryAddress, Radix, Ram, Smmu, Vtd};
+use dma::{Access, Amd, BusAddress, DmaCounters, Format, Frames, MemoryAddress, Radix, Ram, Smmu, Vtd};
 use std::error::Error;
 use std::hint::black_box;
 use std::sync::Arc;
@@ -93,16 +93,16 @@ fn each(
 }
 
 fn map<F: Format>(table: &Radix<F>, at: u64, bytes: u64) -> Result<(), Box<dyn Error>> {
-    let mut bill = Bill::default();
-    table.map(BusAddress(at), MemoryAddress(at), bytes, Access::ReadWrite, &mut bill)?;
-    black_box(bill);
+    let mut counters = DmaCounters::default();
+    table.map(BusAddress(at), MemoryAddress(at), bytes, Access::ReadWrite, &mut counters)?;
+    black_box(counters);
     Ok(())
 }
 
 fn unmap<F: Format>(table: &Radix<F>, at: u64, bytes: u64) -> Result<(), Box<dyn Error>> {
-    let mut bill = Bill::default();
-    table.unmap(BusAddress(at), bytes, &mut bill)?;
-    black_box(bill);
+    let mut counters = DmaCounters::default();
+    table.unmap(BusAddress(at), bytes, &mut counters)?;
+    black_box(counters);
     Ok(())
 }
 

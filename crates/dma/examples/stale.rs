@@ -6,8 +6,8 @@
 //! unmapping the adapter tries all addresses that it was ever given, which an adapter that is broken or hostile does.
 
 use dma::{
-    Adapter, Bill, BusAddress, Direction, Domain, FlushQueue, Frames, Invalidation, Iotlb, Limits, Mapper,
-    MemoryAddress, Ram, Requester, SoftwareDomain, Unit, Vtd,
+    Adapter, BusAddress, Direction, DmaCounters, Domain, FlushQueue, Frames, Invalidation, Iotlb, Limits,
+    Mapper, MemoryAddress, Ram, Requester, SoftwareDomain, Unit, Vtd,
 };
 use iova::{Allocator, Host, Percpu, Space, SpaceError};
 use std::error::Error;
@@ -43,21 +43,21 @@ fn row(name: &str, when: Invalidation) -> Result<(), Box<dyn Error>> {
     table.attach(REQUESTER);
     let mapper =
         Mapper::translated(Limits::of_bits(48), Arc::new(Domain::new(Arc::new(table), percpu, when)?));
-    let (adapter, mut bill) = (unit.adapter(REQUESTER), Bill::default());
+    let (adapter, mut counters) = (unit.adapter(REQUESTER), DmaCounters::default());
     let (mut stale, mut writes, mut longest) = (Vec::new(), 0_u64, 0);
     for number in 0..BUFFERS {
         let memory = MemoryAddress(TABLES_BYTES + number * PAGE);
-        let at = mapper.map(memory, PAGE, Direction::FromDevice, &mut bill)?;
+        let at = mapper.map(memory, PAGE, Direction::FromDevice, &mut counters)?;
         adapter.write(at, b"data")?;
         // It is somebody's again: what is said of it before is not of what was unmapped.
         stale.retain(|one: &Stale| one.at != at);
-        mapper.unmap(at, PAGE, Direction::FromDevice, &mut bill)?;
+        mapper.unmap(at, PAGE, Direction::FromDevice, &mut counters)?;
         stale.push(Stale { at, since: number });
         stale.retain(|one| reaches(&adapter, one.at));
         writes += stale.len() as u64;
         longest = stale.iter().map(|one| number - one.since + 1).max().unwrap_or(0).max(longest);
     }
-    println!("{name:<8} {writes:>22} {longest:>22} {:>14}", bill.invalidations);
+    println!("{name:<8} {writes:>22} {longest:>22} {:>14}", counters.invalidations);
     Ok(())
 }
 

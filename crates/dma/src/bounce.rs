@@ -4,8 +4,8 @@
 //! segment of 128; areas with a lock each, by CPU first and round-robin then; a search from where the last one ended, which
 //! looks at the free neighbours that each slot knows to follow it.
 
-use crate::ledger::Owner;
-use crate::{Bill, Direction, DmaError, Element, Memory, MemoryAddress};
+use crate::debug::Owner;
+use crate::{Direction, DmaCounters, DmaError, Element, Memory, MemoryAddress};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -100,7 +100,7 @@ impl Bounce {
         &self,
         original: Element,
         kept: u64,
-        bill: &mut Bill,
+        counters: &mut DmaCounters,
     ) -> Result<MemoryAddress, DmaError> {
         let (place, at) = self.find(original, kept).ok_or_else(|| DmaError::NoSlots {
             bytes: original.bytes,
@@ -116,7 +116,7 @@ impl Bounce {
             self.area(place.area).release(place.slot);
             return Err(error.into());
         }
-        bill.bounce_bytes += original.bytes;
+        counters.bounce_bytes += original.bytes;
         Ok(at)
     }
 
@@ -125,12 +125,12 @@ impl Bounce {
         &self,
         at: MemoryAddress,
         direction: Direction,
-        bill: &mut Bill,
+        counters: &mut DmaCounters,
     ) -> Result<(), DmaError> {
         let Some((place, Taken { original, .. })) = self.taken(at) else { return Ok(()) };
         if direction.access().writes() {
             self.memory.copy(at, original.memory, original.bytes)?;
-            bill.bounce_bytes += original.bytes;
+            counters.bounce_bytes += original.bytes;
         }
         self.area(place.area).release(place.slot);
         Ok(())
@@ -143,7 +143,7 @@ impl Bounce {
         offset: u64,
         bytes: u64,
         to: Owner,
-        bill: &mut Bill,
+        counters: &mut DmaCounters,
     ) -> Result<(), DmaError> {
         let Some((_, Taken { original, .. })) = self.taken(at) else { return Ok(()) };
         let bytes = bytes.min(original.bytes.saturating_sub(offset));
@@ -154,7 +154,7 @@ impl Bounce {
             Owner::Device => (original, bounced),
         };
         self.memory.copy(from, to, bytes)?;
-        bill.bounce_bytes += bytes;
+        counters.bounce_bytes += bytes;
         Ok(())
     }
 
@@ -164,9 +164,9 @@ impl Bounce {
         let bytes = original.bytes.checked_add(offset)?.checked_next_multiple_of(unit)?;
         let slots = usize::try_from(bytes / SLOT).ok().filter(|slots| *slots <= SEGMENT)?;
         let unit = if original.bytes >= PAGE { unit.max(PAGE) } else { unit };
-        let first_area = (self.cpu)() & (self.areas.len() - 1);
+        let cpu = (self.cpu)();
         (0..self.areas.len()).find_map(|step| {
-            let area = (first_area + step) & (self.areas.len() - 1);
+            let area = cpu.wrapping_add(step) & (self.areas.len() - 1);
             let mut locked = self.area(area);
             let begins = |slot: usize| self.address(Place { area, slot }).0.is_multiple_of(unit);
             let slot = locked.find(slots, begins)?;
@@ -287,15 +287,57 @@ mod tests {
             let (ram, bounce) = pool(1);
             let original = Element { memory: MemoryAddress(POOL + 0x123), bytes: 100 };
             ram.write(original.memory, &[1; 100]).unwrap();
-            let mut bill = Bill::default();
-            let at = bounce.take(original, 0, &mut bill).unwrap();
+            let mut counters = DmaCounters::default();
+            let at = bounce.take(original, 0, &mut counters).unwrap();
             assert_eq!(bytes(&ram, at, 100), [1; 100]);
             // What the adapter wrote.
             ram.write(at, &[2; 100]).unwrap();
-            bounce.give_back(at, direction, &mut bill).unwrap();
+            bounce.give_back(at, direction, &mut counters).unwrap();
             assert_eq!(bytes(&ram, original.memory, 100), [expected; 100]);
-            assert_eq!(bill.bounce_bytes, if expected == 1 { 100 } else { 200 });
+            assert_eq!(counters.bounce_bytes, if expected == 1 { 100 } else { 200 });
             assert_eq!(bounce.slots_used(), 0);
+        }
+    }
+
+    #[test]
+    fn the_default_size_is_the_kernel_s() {
+        assert_eq!(Bounce::BYTES_DEFAULT, 64 * 1024 * 1024);
+    }
+
+    #[test]
+    fn only_addresses_in_a_buffer_are_held() {
+        let (_ram, bounce) = pool(1);
+        let original = Element { memory: MemoryAddress(POOL), bytes: SLOT + 1 };
+        let at = bounce.take(original, 0, &mut DmaCounters::default()).unwrap();
+        let holds = |offset: u64| bounce.holds(MemoryAddress(at.0 + offset));
+        assert!(holds(0) && holds(2 * SLOT - 1));
+        assert!(!holds(2 * SLOT) && !bounce.holds(MemoryAddress(POOL)));
+    }
+
+    #[test]
+    fn each_cpu_begins_with_an_area_of_its_own() {
+        for (cpu, area) in [(0, 0), (1, 1), (2, 0), (3, 1), (usize::MAX, 1)] {
+            let ram = Arc::new(Ram::new(MemoryAddress(0), POOL + ORIGINALS));
+            let bounce = Bounce::new(ram, MemoryAddress(0), POOL, 2, move || cpu);
+            let take = |bytes| {
+                let original = Element { memory: MemoryAddress(POOL), bytes };
+                bounce.take(original, 0, &mut DmaCounters::default()).unwrap().0 / Bounce::BYTES_MAX
+            };
+            assert_eq!(take(Bounce::BYTES_MAX), area, "CPU {cpu}");
+            assert_eq!(take(Bounce::BYTES_MAX), 1 - area, "CPU {cpu}, whose area is full");
+        }
+    }
+
+    /// As the kernel's pool: what was given back is not used again at once (`swiotlb_search_area`, `area->index`).
+    #[test]
+    fn a_search_begins_behind_the_last_buffer() {
+        let (_ram, bounce) = pool(1);
+        let mut counters = DmaCounters::default();
+        for slot in [0, 1, 2] {
+            let original = Element { memory: MemoryAddress(POOL), bytes: SLOT };
+            let at = bounce.take(original, 0, &mut counters).unwrap();
+            assert_eq!(at.0, slot * SLOT);
+            bounce.give_back(at, Direction::ToDevice, &mut counters).unwrap();
         }
     }
 
@@ -303,22 +345,22 @@ mod tests {
     fn a_part_is_handed_over() {
         let (ram, bounce) = pool(1);
         let original = Element { memory: MemoryAddress(POOL), bytes: 64 };
-        let mut bill = Bill::default();
-        let at = bounce.take(original, 0, &mut bill).unwrap();
+        let mut counters = DmaCounters::default();
+        let at = bounce.take(original, 0, &mut counters).unwrap();
         ram.write(at, &[7; 64]).unwrap();
-        bounce.sync(at, 8, 16, Owner::Cpu, &mut bill).unwrap();
+        bounce.sync(at, 8, 16, Owner::Cpu, &mut counters).unwrap();
         let seen = bytes(&ram, original.memory, 64);
         assert_eq!((&seen[..8], &seen[8..24], &seen[24..]), (&[0; 8][..], &[7; 16][..], &[0; 40][..]));
         // No more than there is, whoever asks for it.
-        bounce.sync(at, 60, 1000, Owner::Cpu, &mut bill).unwrap();
+        bounce.sync(at, 60, 1000, Owner::Cpu, &mut counters).unwrap();
         assert_eq!(bytes(&ram, MemoryAddress(POOL + 64), 8), [0; 8]);
     }
 
     #[test]
     fn a_mapping_takes_a_segment_at_most_and_the_pool_ends() {
         let (_ram, bounce) = pool(1);
-        let mut bill = Bill::default();
-        let mut take = |bytes| bounce.take(Element { memory: MemoryAddress(POOL), bytes }, 0, &mut bill);
+        let mut counters = DmaCounters::default();
+        let mut take = |bytes| bounce.take(Element { memory: MemoryAddress(POOL), bytes }, 0, &mut counters);
         assert!(matches!(
             take(Bounce::BYTES_MAX + 1),
             Err(DmaError::NoSlots { slots: 256, slots_used: 0, .. })
@@ -331,19 +373,20 @@ mod tests {
     #[test]
     fn a_pool_has_no_more_than_its_memory() {
         let ram = Arc::new(Ram::new(MemoryAddress(0), 3 * SLOT + 5 + ORIGINALS));
-        let mut bill = Bill::default();
+        let mut counters = DmaCounters::default();
         let original = |bytes| Element { memory: MemoryAddress(4 * SLOT), bytes };
         for bytes in [0, 100, SLOT, 3 * SLOT + 5] {
             let bounce = Bounce::new(Arc::clone(&ram) as Arc<dyn Memory>, MemoryAddress(0), bytes, 8, || 3);
             assert_eq!(bounce.slots() as u64, bytes / SLOT);
-            assert!(bounce.take(original(bytes + 1), 0, &mut bill).is_err());
-            let taken: Vec<_> = (0..4).filter_map(|_| bounce.take(original(1), 0, &mut bill).ok()).collect();
+            assert!(bounce.take(original(bytes + 1), 0, &mut counters).is_err());
+            let taken: Vec<_> =
+                (0..4).filter_map(|_| bounce.take(original(1), 0, &mut counters).ok()).collect();
             assert_eq!(taken.len() as u64, bytes / SLOT);
             for at in taken {
-                bounce.give_back(at, Direction::Bidirectional, &mut bill).unwrap();
+                bounce.give_back(at, Direction::Bidirectional, &mut counters).unwrap();
             }
             assert_eq!(bounce.slots_used(), 0);
-            assert_eq!(bounce.take(original(3 * SLOT), 0, &mut bill).is_ok(), bytes >= 3 * SLOT);
+            assert_eq!(bounce.take(original(3 * SLOT), 0, &mut counters).is_ok(), bytes >= 3 * SLOT);
         }
     }
 
@@ -353,7 +396,7 @@ mod tests {
         ram.write(MemoryAddress(0), &[9; 8192]).unwrap();
         let original = Element { memory: MemoryAddress(POOL + 0x9f0), bytes: 0x20 };
         ram.write(original.memory, &[1; 0x20]).unwrap();
-        let at = bounce.take(original, 4095, &mut Bill::default()).unwrap();
+        let at = bounce.take(original, 4095, &mut DmaCounters::default()).unwrap();
         assert_eq!(at.0 % 4096, 0x9f0);
         let page = bytes(&ram, MemoryAddress(at.0 - 0x9f0), 4096);
         assert!(
@@ -363,7 +406,7 @@ mod tests {
         );
         // Another buffer is in another page.
         let other = bounce
-            .take(Element { memory: MemoryAddress(POOL), bytes: 1 }, 4095, &mut Bill::default())
+            .take(Element { memory: MemoryAddress(POOL), bytes: 1 }, 4095, &mut DmaCounters::default())
             .unwrap();
         assert_ne!(other.0 / 4096, at.0 / 4096);
     }
@@ -376,18 +419,18 @@ mod tests {
             steps in prop::collection::vec((0_u64..300_000, 0_usize..40, prop::sample::select(vec![0, 0xfff])), 1..80),
         ) {
             let (ram, bounce) = pool(areas);
-            let (mut out, mut bill) = (Vec::<(MemoryAddress, Element, u8)>::new(), Bill::default());
+            let (mut out, mut counters) = (Vec::<(MemoryAddress, Element, u8)>::new(), DmaCounters::default());
             for (step, (size, which, kept)) in steps.into_iter().enumerate() {
                 if which < out.len() {
                     let (at, original, fill) = out.swap_remove(which);
                     prop_assert!(bytes(&ram, at, original.bytes).iter().all(|byte| *byte == fill));
-                    bounce.give_back(at, Direction::ToDevice, &mut bill).unwrap();
+                    bounce.give_back(at, Direction::ToDevice, &mut counters).unwrap();
                     continue;
                 }
                 let fill = step as u8 | 1;
                 let original = Element { memory: MemoryAddress(POOL + size % 5000), bytes: size + 1 };
                 ram.write(original.memory, &vec![fill; original.bytes as usize]).unwrap();
-                if let Ok(at) = bounce.take(original, kept, &mut bill) {
+                if let Ok(at) = bounce.take(original, kept, &mut counters) {
                     prop_assert!(at.0 + original.bytes <= POOL);
                     prop_assert_eq!((at.0 ^ original.memory.0) & kept, 0);
                     let end = at.0 + original.bytes;
@@ -396,12 +439,12 @@ mod tests {
                 }
             }
             for (at, ..) in out {
-                bounce.give_back(at, Direction::ToDevice, &mut bill).unwrap();
+                bounce.give_back(at, Direction::ToDevice, &mut counters).unwrap();
             }
             prop_assert_eq!(bounce.slots_used(), 0);
             // All of each segment is to be had again.
             for _ in 0..bounce.slots() / SEGMENT {
-                bounce.take(Element { memory: MemoryAddress(POOL), bytes: Bounce::BYTES_MAX }, 0, &mut bill).unwrap();
+                bounce.take(Element { memory: MemoryAddress(POOL), bytes: Bounce::BYTES_MAX }, 0, &mut counters).unwrap();
             }
         }
     }

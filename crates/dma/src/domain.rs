@@ -1,7 +1,9 @@
 //! An I/O address space: a translation, an allocator of its addresses, and when the IOMMU is made to forget.
 
 use crate::flush_queue::Flusher;
-use crate::{Access, Bill, BusAddress, DmaError, FlushQueue, Limits, MemoryAddress, Translation, Window};
+use crate::{
+    Access, BusAddress, DmaCounters, DmaError, FlushQueue, Limits, MemoryAddress, Translation, Window,
+};
 use iova::{Allocator, Range, Request, Space, SpaceError};
 use std::sync::Arc;
 
@@ -111,9 +113,9 @@ impl Domain {
     }
 
     /// Makes the IOMMU forget whatever waits for it: what the kernel's timer does each [`FlushQueue::INTERVAL_NS`].
-    pub fn flush(&self, bill: &mut Bill) {
+    pub fn flush(&self, counters: &mut DmaCounters) {
         if let Invalidation::Lazy(queue) = &self.invalidation {
-            queue.flush(self, bill);
+            queue.flush(self, counters);
         }
     }
 
@@ -123,22 +125,27 @@ impl Domain {
         buffer: Element,
         access: Access,
         mask: u64,
-        bill: &mut Bill,
+        counters: &mut DmaCounters,
     ) -> Result<BusAddress, DmaError> {
         let pages = self.pages(buffer)?;
-        let start = self.allocate(pages.bytes, buffer.memory.0 - pages.offset, mask, bill)?;
-        self.map_pages(start, buffer, pages, access, bill)
-            .inspect_err(|_| self.give_back(start, pages.bytes, bill))?;
+        let start = self.allocate(pages.bytes, buffer.memory.0 - pages.offset, mask, counters)?;
+        self.map_pages(start, buffer, pages, access, counters)
+            .inspect_err(|_| self.give_back(start, pages.bytes, counters))?;
         Ok(BusAddress(start.0 + pages.offset))
     }
 
     /// Unmaps `bytes` from `at`, as they were mapped.
-    pub(crate) fn unmap(&self, at: BusAddress, bytes: u64, bill: &mut Bill) -> Result<(), DmaError> {
+    pub(crate) fn unmap(
+        &self,
+        at: BusAddress,
+        bytes: u64,
+        counters: &mut DmaCounters,
+    ) -> Result<(), DmaError> {
         let pages = self.pages(Element { memory: MemoryAddress(at.0), bytes })?;
         let start = BusAddress(at.0 - pages.offset);
-        self.translation.unmap(start, pages.bytes, bill)?;
-        bill.unmappings += 1;
-        self.retire(start, pages.bytes, bill)
+        self.translation.unmap(start, pages.bytes, counters)?;
+        counters.unmappings += 1;
+        self.retire(start, pages.bytes, counters)
     }
 
     /// Maps a scatter list, in segments that keep to the limits: no more of them than elements.
@@ -147,11 +154,11 @@ impl Domain {
         elements: &[Element],
         access: Access,
         limits: &Limits,
-        bill: &mut Bill,
+        counters: &mut DmaCounters,
     ) -> Result<Vec<Segment>, DmaError> {
         match self.lists {
-            ListRanges::One => self.map_list_at_once(elements, access, limits, bill),
-            ListRanges::Each => self.map_list_one_by_one(elements, access, limits, bill),
+            ListRanges::One => self.map_list_at_once(elements, access, limits, counters),
+            ListRanges::Each => self.map_list_one_by_one(elements, access, limits, counters),
         }
     }
 
@@ -161,11 +168,11 @@ impl Domain {
         elements: &[Element],
         segments: &[Segment],
         limits: &Limits,
-        bill: &mut Bill,
+        counters: &mut DmaCounters,
     ) -> Result<(), DmaError> {
         match self.lists {
-            ListRanges::One => self.unmap_list_at_once(elements, segments, limits, bill),
-            ListRanges::Each => self.unmap_list_one_by_one(elements, segments, bill),
+            ListRanges::One => self.unmap_list_at_once(elements, segments, limits, counters),
+            ListRanges::Each => self.unmap_list_one_by_one(elements, segments, counters),
         }
     }
 }
@@ -181,7 +188,13 @@ impl Domain {
     }
 
     /// Addresses for so many bytes, whole pages, aligned to their size rounded up to a power of two.
-    fn allocate(&self, bytes: u64, memory: u64, mask: u64, bill: &mut Bill) -> Result<BusAddress, DmaError> {
+    fn allocate(
+        &self,
+        bytes: u64,
+        memory: u64,
+        mask: u64,
+        counters: &mut DmaCounters,
+    ) -> Result<BusAddress, DmaError> {
         let granule = self.granule();
         // The last page that lies below the mask with all its bytes.
         let full = DmaError::NoAddresses { bytes, limit: BusAddress(mask) };
@@ -192,7 +205,7 @@ impl Domain {
             false => self.addresses.allocate(&request),
         };
         let first = first.map_err(|_| full)?;
-        bill.allocations += 1;
+        counters.allocations += 1;
         Ok(BusAddress(first * granule))
     }
 
@@ -202,40 +215,40 @@ impl Domain {
         buffer: Element,
         pages: Pages,
         access: Access,
-        bill: &mut Bill,
+        counters: &mut DmaCounters,
     ) -> Result<(), DmaError> {
         let memory = MemoryAddress(buffer.memory.0 - pages.offset);
-        self.translation.map(start, memory, pages.bytes, access, bill)?;
-        bill.mappings += 1;
+        self.translation.map(start, memory, pages.bytes, access, counters)?;
+        counters.mappings += 1;
         Ok(())
     }
 
     /// Sees to it that addresses that are unmapped can be used again, once no adapter can.
-    fn retire(&self, start: BusAddress, bytes: u64, bill: &mut Bill) -> Result<(), DmaError> {
+    fn retire(&self, start: BusAddress, bytes: u64, counters: &mut DmaCounters) -> Result<(), DmaError> {
         let range = self.range(start, bytes);
         match &self.invalidation {
-            Invalidation::Lazy(queue) => queue.queue(range, self, bill),
+            Invalidation::Lazy(queue) => queue.queue(range, self, counters),
             Invalidation::Strict => {
-                self.translation.invalidate(start, bytes, bill);
-                self.free_range(range, bill)?;
+                self.translation.invalidate(start, bytes, counters);
+                self.free_range(range, counters)?;
             }
-            Invalidation::Elsewhere => self.free_range(range, bill)?,
+            Invalidation::Elsewhere => self.free_range(range, counters)?,
         }
         Ok(())
     }
 
     /// Gives addresses back that nothing was mapped at.
-    fn give_back(&self, start: BusAddress, bytes: u64, bill: &mut Bill) {
-        Flusher::free(self, self.range(start, bytes), bill);
+    fn give_back(&self, start: BusAddress, bytes: u64, counters: &mut DmaCounters) {
+        Flusher::free(self, self.range(start, bytes), counters);
     }
 
     fn range(&self, start: BusAddress, bytes: u64) -> Range {
         Range { first: start.0 / self.granule(), pages: bytes / self.granule() }
     }
 
-    fn free_range(&self, range: Range, bill: &mut Bill) -> Result<(), DmaError> {
+    fn free_range(&self, range: Range, counters: &mut DmaCounters) -> Result<(), DmaError> {
         self.addresses.free(range)?;
-        bill.frees += 1;
+        counters.frees += 1;
         Ok(())
     }
 
@@ -244,17 +257,17 @@ impl Domain {
         elements: &[Element],
         access: Access,
         limits: &Limits,
-        bill: &mut Bill,
+        counters: &mut DmaCounters,
     ) -> Result<Vec<Segment>, DmaError> {
         let layout = self.layout(elements, limits)?;
         let memory = elements.first().map_or(0, |element| element.memory.0);
-        let start = self.allocate(layout.bytes, memory, limits.streaming_mask, bill)?;
+        let start = self.allocate(layout.bytes, memory, limits.streaming_mask, counters)?;
         for (done, (element, place)) in elements.iter().zip(&layout.places).enumerate() {
             let at = BusAddress(start.0 + place.from);
-            if let Err(error) = self.map_pages(at, *element, place.pages, access, bill) {
-                self.unmap_places(start, &layout.places[..done], bill);
-                self.translation.invalidate(start, layout.bytes, bill);
-                self.give_back(start, layout.bytes, bill);
+            if let Err(error) = self.map_pages(at, *element, place.pages, access, counters) {
+                self.unmap_places(start, &layout.places[..done], counters);
+                self.translation.invalidate(start, layout.bytes, counters);
+                self.give_back(start, layout.bytes, counters);
                 return Err(error);
             }
         }
@@ -266,23 +279,23 @@ impl Domain {
         elements: &[Element],
         segments: &[Segment],
         limits: &Limits,
-        bill: &mut Bill,
+        counters: &mut DmaCounters,
     ) -> Result<(), DmaError> {
         let layout = self.layout(elements, limits)?;
         let (Some(first), Some(place)) = (segments.first(), layout.places.first()) else { return Ok(()) };
         let start = BusAddress(first.at.0 - place.pages.offset);
         for place in &layout.places {
-            self.translation.unmap(BusAddress(start.0 + place.from), place.pages.bytes, bill)?;
-            bill.unmappings += 1;
+            self.translation.unmap(BusAddress(start.0 + place.from), place.pages.bytes, counters)?;
+            counters.unmappings += 1;
         }
-        self.retire(start, layout.bytes, bill)
+        self.retire(start, layout.bytes, counters)
     }
 
     /// Takes out what was mapped before something failed.
-    fn unmap_places(&self, start: BusAddress, places: &[Place], bill: &mut Bill) {
+    fn unmap_places(&self, start: BusAddress, places: &[Place], counters: &mut DmaCounters) {
         for place in places {
             // It was mapped a moment ago, by this call.
-            let _ = self.translation.unmap(BusAddress(start.0 + place.from), place.pages.bytes, bill);
+            let _ = self.translation.unmap(BusAddress(start.0 + place.from), place.pages.bytes, counters);
         }
     }
 
@@ -300,14 +313,14 @@ impl Domain {
         elements: &[Element],
         access: Access,
         limits: &Limits,
-        bill: &mut Bill,
+        counters: &mut DmaCounters,
     ) -> Result<Vec<Segment>, DmaError> {
         let mut segments: Vec<Segment> = Vec::with_capacity(elements.len());
         for (done, element) in elements.iter().enumerate() {
-            match self.map(*element, access, limits.streaming_mask, bill) {
+            match self.map(*element, access, limits.streaming_mask, counters) {
                 Ok(at) => Segment { at, bytes: element.bytes }.join(&mut segments, limits),
                 Err(error) => {
-                    let undone = self.unmap_list_one_by_one(&elements[..done], &segments, bill);
+                    let undone = self.unmap_list_one_by_one(&elements[..done], &segments, counters);
                     return Err(undone.err().unwrap_or(error));
                 }
             }
@@ -319,7 +332,7 @@ impl Domain {
         &self,
         elements: &[Element],
         segments: &[Segment],
-        bill: &mut Bill,
+        counters: &mut DmaCounters,
     ) -> Result<(), DmaError> {
         let mut elements = elements.iter();
         for segment in segments {
@@ -327,7 +340,7 @@ impl Domain {
             while from < segment.bytes
                 && let Some(element) = elements.next()
             {
-                self.unmap(BusAddress(segment.at.0 + from), element.bytes, bill)?;
+                self.unmap(BusAddress(segment.at.0 + from), element.bytes, counters)?;
                 from += element.bytes;
             }
         }
@@ -336,13 +349,13 @@ impl Domain {
 }
 
 impl Flusher for Domain {
-    fn invalidate_all(&self, bill: &mut Bill) {
-        self.translation.invalidate_all(bill);
+    fn invalidate_all(&self, counters: &mut DmaCounters) {
+        self.translation.invalidate_all(counters);
     }
 
-    fn free(&self, range: Range, bill: &mut Bill) {
+    fn free(&self, range: Range, counters: &mut DmaCounters) {
         // An error means that it was never allocated so: then its addresses stay out of use, which harms nobody.
-        let _ = self.free_range(range, bill);
+        let _ = self.free_range(range, counters);
     }
 }
 

@@ -4,7 +4,7 @@
 //! everything is invalidated. An entry is let go after an invalidation that *began* after it was queued. Until then an
 //! adapter may still reach the memory that was mapped there.
 
-use crate::Bill;
+use crate::DmaCounters;
 use iova::Range;
 use std::collections::VecDeque;
 use std::fmt;
@@ -33,9 +33,9 @@ struct Entry {
 /// Whom the queue asks for what it does not do itself.
 pub(crate) trait Flusher {
     /// Makes the IOMMU forget all addresses.
-    fn invalidate_all(&self, bill: &mut Bill);
+    fn invalidate_all(&self, counters: &mut DmaCounters);
     /// Lets a range be used again.
-    fn free(&self, range: Range, bill: &mut Bill);
+    fn free(&self, range: Range, counters: &mut DmaCounters);
 }
 
 impl FlushQueue {
@@ -55,38 +55,38 @@ impl FlushQueue {
     }
 
     /// Puts a range that was just unmapped behind the others of this CPU.
-    pub(crate) fn queue(&self, range: Range, flusher: &impl Flusher, bill: &mut Bill) {
+    pub(crate) fn queue(&self, range: Range, flusher: &impl Flusher, counters: &mut DmaCounters) {
         let mut ring = locked(&self.rings[(self.cpu)() % self.rings.len()]);
-        self.release(&mut ring, flusher, bill);
+        self.release(&mut ring, flusher, counters);
         if ring.len() >= RING {
-            self.invalidate(flusher, bill);
-            self.release(&mut ring, flusher, bill);
+            self.invalidate(flusher, counters);
+            self.release(&mut ring, flusher, counters);
         }
         ring.push_back(Entry { range, begun: self.begun.load(Ordering::SeqCst) });
     }
 
     /// What the timer does: invalidates everything and empties the rings of all CPUs, if there is anything in them.
-    pub(crate) fn flush(&self, flusher: &impl Flusher, bill: &mut Bill) {
+    pub(crate) fn flush(&self, flusher: &impl Flusher, counters: &mut DmaCounters) {
         if self.waiting() == 0 {
             return;
         }
-        self.invalidate(flusher, bill);
+        self.invalidate(flusher, counters);
         for ring in &self.rings {
-            self.release(&mut locked(ring), flusher, bill);
+            self.release(&mut locked(ring), flusher, counters);
         }
     }
 
-    fn invalidate(&self, flusher: &impl Flusher, bill: &mut Bill) {
+    fn invalidate(&self, flusher: &impl Flusher, counters: &mut DmaCounters) {
         self.begun.fetch_add(1, Ordering::SeqCst);
-        flusher.invalidate_all(bill);
+        flusher.invalidate_all(counters);
         self.ended.fetch_add(1, Ordering::SeqCst);
     }
 
     /// Lets go what was queued before as many invalidations began as have ended: then one of those began after it.
-    fn release(&self, ring: &mut VecDeque<Entry>, flusher: &impl Flusher, bill: &mut Bill) {
+    fn release(&self, ring: &mut VecDeque<Entry>, flusher: &impl Flusher, counters: &mut DmaCounters) {
         let ended = self.ended.load(Ordering::SeqCst);
         while let Some(entry) = ring.pop_front_if(|entry| entry.begun < ended) {
-            flusher.free(entry.range, bill);
+            flusher.free(entry.range, counters);
         }
     }
 }
@@ -113,11 +113,11 @@ mod tests {
     }
 
     impl Flusher for Book {
-        fn invalidate_all(&self, _bill: &mut Bill) {
+        fn invalidate_all(&self, _bill: &mut DmaCounters) {
             self.invalidations.set(self.invalidations.get() + 1);
         }
 
-        fn free(&self, range: Range, _bill: &mut Bill) {
+        fn free(&self, range: Range, _bill: &mut DmaCounters) {
             self.freed.borrow_mut().push(range.first);
         }
     }
@@ -128,12 +128,12 @@ mod tests {
 
     #[test]
     fn a_full_ring_costs_one_invalidation() {
-        let (queue, book, mut bill) = (FlushQueue::new(2, || 0), Book::default(), Bill::default());
+        let (queue, book, mut counters) = (FlushQueue::new(2, || 0), Book::default(), DmaCounters::default());
         for first in 0..RING as u64 {
-            queue.queue(page(first), &book, &mut bill);
+            queue.queue(page(first), &book, &mut counters);
         }
         assert_eq!((book.invalidations.get(), queue.waiting()), (0, RING));
-        queue.queue(page(1000), &book, &mut bill);
+        queue.queue(page(1000), &book, &mut counters);
         assert_eq!((book.invalidations.get(), queue.waiting()), (1, 1));
         assert_eq!(*book.freed.borrow(), (0..RING as u64).collect::<Vec<_>>());
     }
@@ -144,15 +144,15 @@ mod tests {
         let cpu = std::sync::Arc::new(AtomicU64::new(1));
         let on = std::sync::Arc::clone(&cpu);
         let queue = FlushQueue::new(2, move || on.load(Ordering::Relaxed) as usize);
-        let (book, mut bill) = (Book::default(), Bill::default());
+        let (book, mut counters) = (Book::default(), DmaCounters::default());
         for first in 0..RING as u64 {
-            queue.queue(page(first), &book, &mut bill);
+            queue.queue(page(first), &book, &mut counters);
         }
         cpu.store(0, Ordering::Relaxed);
-        queue.queue(page(1000), &book, &mut bill);
+        queue.queue(page(1000), &book, &mut counters);
         assert_eq!((book.invalidations.get(), queue.waiting()), (0, RING + 1));
         cpu.store(5, Ordering::Relaxed);
-        queue.queue(page(1001), &book, &mut bill);
+        queue.queue(page(1001), &book, &mut counters);
         assert_eq!((book.invalidations.get(), queue.waiting()), (1, 2));
     }
 
@@ -161,25 +161,25 @@ mod tests {
         let cpu = std::sync::Arc::new(AtomicU64::new(0));
         let on = std::sync::Arc::clone(&cpu);
         let queue = FlushQueue::new(2, move || on.load(Ordering::Relaxed) as usize);
-        let (book, mut bill) = (Book::default(), Bill::default());
-        queue.queue(page(1), &book, &mut bill);
+        let (book, mut counters) = (Book::default(), DmaCounters::default());
+        queue.queue(page(1), &book, &mut counters);
         cpu.store(1, Ordering::Relaxed);
-        queue.queue(page(2), &book, &mut bill);
-        queue.flush(&book, &mut bill);
-        queue.flush(&book, &mut bill);
+        queue.queue(page(2), &book, &mut counters);
+        queue.flush(&book, &mut counters);
+        queue.flush(&book, &mut counters);
         assert_eq!((book.invalidations.get(), queue.waiting()), (1, 0));
         assert_eq!(*book.freed.borrow(), [1, 2]);
     }
 
     #[test]
     fn what_is_queued_while_everything_is_invalidated_waits_for_the_next() {
-        let (queue, book, mut bill) = (FlushQueue::new(1, || 0), Book::default(), Bill::default());
+        let (queue, book, mut counters) = (FlushQueue::new(1, || 0), Book::default(), DmaCounters::default());
         queue.begun.store(1, Ordering::SeqCst);
-        queue.queue(page(7), &book, &mut bill);
+        queue.queue(page(7), &book, &mut counters);
         queue.ended.store(1, Ordering::SeqCst);
-        queue.queue(page(8), &book, &mut bill);
+        queue.queue(page(8), &book, &mut counters);
         assert!(book.freed.borrow().is_empty());
-        queue.flush(&book, &mut bill);
+        queue.flush(&book, &mut counters);
         assert_eq!(*book.freed.borrow(), [7, 8]);
     }
 }

@@ -87,7 +87,7 @@ impl Iotlb {
         walk: impl FnOnce(&mut u64) -> Result<Leaf, E>,
     ) -> Result<Leaf, E> {
         self.clock += 1;
-        if let Some(leaf) = self.look_up(domain, at) {
+        if let Some(leaf) = self.lookup(domain, at) {
             self.statistics.hits += 1;
             return Ok(leaf);
         }
@@ -129,7 +129,7 @@ impl Iotlb {
         self.forget(0..self.entries.len(), |_| true);
     }
 
-    fn look_up(&mut self, domain: DomainId, at: BusAddress) -> Option<Leaf> {
+    fn lookup(&mut self, domain: DomainId, at: BusAddress) -> Option<Leaf> {
         let place = self.sizes_in_use().find_map(|bits| self.place(domain, Page::of(at, bits)))?;
         let entry = self.entries[place].as_mut()?;
         entry.used = self.clock;

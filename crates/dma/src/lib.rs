@@ -16,11 +16,11 @@
 //! ```
 //!
 //! What a driver broke of the rules is told: a wrong size, a buffer touched while it is the adapter's, what was never unmapped
-//! ([`Misuse`]). What each call did besides executing instructions, it adds to the [`Bill`] that it is given: entries written,
+//! ([`Misuse`]). What each call did besides executing instructions, it adds to the [`DmaCounters`] that it is given: entries written,
 //! hypercalls, invalidations, bytes copied.
 //!
 //! ```
-//! use dma::{Bill, Direction, Domain, Frames, Invalidation, Iotlb, Limits, Mapper, MemoryAddress, Ram};
+//! use dma::{DmaCounters, Direction, Domain, Frames, Invalidation, Iotlb, Limits, Mapper, MemoryAddress, Ram};
 //! use dma::{Requester, SoftwareDomain, Unit, Vtd};
 //! use iova::{Host, Percpu};
 //! use std::sync::Arc;
@@ -38,33 +38,33 @@
 //! let mapper = Mapper::translated(Limits::of_bits(64), domain);
 //!
 //! // A packet to send: the adapter may read it, and nothing else.
-//! let (packet, mut bill) = (MemoryAddress(0x8_0040), Bill::default());
+//! let (packet, mut counters) = (MemoryAddress(0x8_0040), DmaCounters::default());
 //! ram.write(packet, b"hello")?;
-//! let at = mapper.map(packet, 5, Direction::ToDevice, &mut bill)?;
+//! let at = mapper.map(packet, 5, Direction::ToDevice, &mut counters)?;
 //! let mut sent = [0; 5];
 //! adapter.read(at, &mut sent)?;
 //! assert_eq!(&sent, b"hello");
 //! assert!(adapter.write(at, b"oops").is_err());
 //!
-//! mapper.unmap(at, 5, Direction::ToDevice, &mut bill)?;
+//! mapper.unmap(at, 5, Direction::ToDevice, &mut counters)?;
 //! assert!(adapter.read(at, &mut sent).is_err());
 //! // The entry and three tables above it; the entry again.
-//! assert_eq!((bill.table_entries, bill.invalidations, bill.hypercalls), (5, 1, 0));
+//! assert_eq!((counters.table_entries, counters.invalidations, counters.hypercalls), (5, 1, 0));
 //! mapper.close()?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod access;
 mod address;
-mod bill;
 mod bounce;
 mod coherent;
+mod counters;
+mod debug;
 mod domain;
 mod error;
 mod flush_queue;
 mod frames;
 mod iotlb;
-mod ledger;
 mod limits;
 mod mapper;
 mod memory;
@@ -83,15 +83,15 @@ mod walk;
 
 pub use access::{Access, Direction};
 pub use address::{BusAddress, MemoryAddress};
-pub use bill::Bill;
 pub use bounce::Bounce;
 pub use coherent::{Coherent, Pool};
+pub use counters::DmaCounters;
+pub use debug::{Kind, Misuse};
 pub use domain::{Domain, Element, Invalidation, ListRanges, Segment};
 pub use error::DmaError;
 pub use flush_queue::FlushQueue;
 pub use frames::{FRAME_BYTES, Frames, OutOfFrames};
 pub use iotlb::{DomainId, Iotlb, IotlbStatistics};
-pub use ledger::{Kind, Misuse};
 pub use limits::Limits;
 pub use mapper::{Bouncing, Mapper};
 pub use memory::Memory;

@@ -1,9 +1,9 @@
 //! What a driver calls: the contract of the kernel's DMA API, for one adapter.
 
-use crate::ledger::{Entry, Kind, Ledger, Named, Owner, Part};
+use crate::debug::{DebugEntries, Entry, Kind, Named, Owner, Part};
 use crate::{
-    Access, Bill, Bounce, BusAddress, Coherent, Direction, DmaError, Domain, Element, Limits, MemoryAddress,
-    Misuse, Pool, Segment,
+    Access, Bounce, BusAddress, Coherent, Direction, DmaCounters, DmaError, Domain, Element, Limits,
+    MemoryAddress, Misuse, Pool, Segment,
 };
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub struct Mapper {
     bounce: Option<(Arc<Bounce>, Bouncing)>,
     coherent: Option<Arc<Pool>>,
     is_coherent: bool,
-    ledger: Option<Ledger>,
+    debug: Option<DebugEntries>,
 }
 
 /// The way of an adapter's addresses to memory.
@@ -57,8 +57,8 @@ impl Mapper {
     }
 
     fn new(limits: Limits, way: Way) -> Self {
-        let ledger = cfg!(debug_assertions).then(Ledger::default);
-        Self { limits, way, bounce: None, coherent: None, is_coherent: true, ledger }
+        let debug = cfg!(debug_assertions).then(DebugEntries::default);
+        Self { limits, way, bounce: None, coherent: None, is_coherent: true, debug }
     }
 
     /// With bounce buffers.
@@ -78,7 +78,7 @@ impl Mapper {
 
     /// With or without a comparison of each call with what was mapped.
     pub fn watched(self, is_watched: bool) -> Self {
-        Self { ledger: is_watched.then(Ledger::default), ..self }
+        Self { debug: is_watched.then(DebugEntries::default), ..self }
     }
 
     /// Maps a buffer, which is the adapter's from now on.
@@ -90,10 +90,10 @@ impl Mapper {
         memory: MemoryAddress,
         bytes: u64,
         direction: Direction,
-        bill: &mut Bill,
+        counters: &mut DmaCounters,
     ) -> Result<BusAddress, DmaError> {
         let buffer = Element { memory, bytes };
-        let at = self.place(buffer, direction, bill)?;
+        let at = self.place(buffer, direction, counters)?;
         self.note(at, &[buffer], direction, Kind::Single);
         Ok(at)
     }
@@ -107,11 +107,11 @@ impl Mapper {
         at: BusAddress,
         bytes: u64,
         direction: Direction,
-        bill: &mut Bill,
+        counters: &mut DmaCounters,
     ) -> Result<(), DmaError> {
         let named = Named { at, bytes, direction, kind: Kind::Single };
         self.check(named)?;
-        self.displace(at, bytes, direction, bill)?;
+        self.displace(at, bytes, direction, counters)?;
         self.forget(named);
         Ok(())
     }
@@ -124,18 +124,18 @@ impl Mapper {
         &self,
         elements: &[Element],
         direction: Direction,
-        bill: &mut Bill,
+        counters: &mut DmaCounters,
     ) -> Result<Vec<Segment>, DmaError> {
         if elements.is_empty() {
             return Err(DmaError::NoBuffer { memory: MemoryAddress(0), bytes: 0 });
         }
         let segments = match &self.way {
             Way::Translated(domain) if !elements.iter().any(|one| self.bounces(*one)) => {
-                let segments = domain.map_list(elements, direction.access(), &self.limits, bill)?;
-                self.maintain(bill);
+                let segments = domain.map_list(elements, direction.access(), &self.limits, counters)?;
+                self.maintain(counters);
                 segments
             }
-            Way::Translated(_) | Way::Direct { .. } => self.map_apart(elements, direction, bill)?,
+            Way::Translated(_) | Way::Direct { .. } => self.map_apart(elements, direction, counters)?,
         };
         let mut left = elements;
         for segment in &segments {
@@ -155,19 +155,19 @@ impl Mapper {
         elements: &[Element],
         segments: &[Segment],
         direction: Direction,
-        bill: &mut Bill,
+        counters: &mut DmaCounters,
     ) -> Result<(), DmaError> {
         let named =
             |segment: &Segment| Named { at: segment.at, bytes: segment.bytes, direction, kind: Kind::List };
         segments.iter().try_for_each(|segment| self.check(named(segment)))?;
         match &self.way {
             Way::Translated(domain) if !elements.iter().any(|one| self.bounces(*one)) => {
-                self.maintain(bill);
-                domain.unmap_list(elements, segments, &self.limits, bill)?;
+                self.maintain(counters);
+                domain.unmap_list(elements, segments, &self.limits, counters)?;
             }
             Way::Translated(_) | Way::Direct { .. } => {
                 for segment in segments {
-                    self.displace(segment.at, segment.bytes, direction, bill)?;
+                    self.displace(segment.at, segment.bytes, direction, counters)?;
                 }
             }
         }
@@ -185,9 +185,9 @@ impl Mapper {
         offset: u64,
         bytes: u64,
         direction: Direction,
-        bill: &mut Bill,
+        counters: &mut DmaCounters,
     ) -> Result<(), DmaError> {
-        self.hand_over(Part { at, offset, bytes }, direction, Owner::Cpu, bill)
+        self.hand_over(Part { at, offset, bytes }, direction, Owner::Cpu, counters)
     }
 
     /// Hands a part of a mapped buffer to the adapter again.
@@ -200,9 +200,9 @@ impl Mapper {
         offset: u64,
         bytes: u64,
         direction: Direction,
-        bill: &mut Bill,
+        counters: &mut DmaCounters,
     ) -> Result<(), DmaError> {
-        self.hand_over(Part { at, offset, bytes }, direction, Owner::Device, bill)
+        self.hand_over(Part { at, offset, bytes }, direction, Owner::Device, counters)
     }
 
     /// Says that the CPU is about to touch memory: what a program that is being debugged calls before it does.
@@ -210,7 +210,7 @@ impl Mapper {
     /// # Errors
     /// If the memory is the adapter's, where calls are watched.
     pub fn touch(&self, memory: MemoryAddress, bytes: u64, access: Access) -> Result<(), Misuse> {
-        self.watch(|ledger| ledger.touch(memory, bytes, access))
+        self.watch(|debug| debug.touch(memory, bytes, access))
     }
 
     /// Zeroed memory that the CPU and the adapter share, at least `bytes` of it, aligned to its pages' number rounded up to a power
@@ -218,7 +218,7 @@ impl Mapper {
     ///
     /// # Errors
     /// [`DmaError`]; also if there is no [pool](Self::with_coherent).
-    pub fn allocate_coherent(&self, bytes: u64, bill: &mut Bill) -> Result<Coherent, DmaError> {
+    pub fn allocate_coherent(&self, bytes: u64, counters: &mut DmaCounters) -> Result<Coherent, DmaError> {
         let none = DmaError::NoBuffer { memory: MemoryAddress(0), bytes };
         let pool = self.coherent.as_ref().ok_or_else(|| none.clone())?;
         let bytes = Pool::rounded(bytes).ok_or(none)?;
@@ -230,10 +230,12 @@ impl Mapper {
         let memory = pool.take(bytes, last)?;
         let at = match &self.way {
             Way::Direct { offset } => {
-                bill.mappings += 1;
+                counters.mappings += 1;
                 Ok(BusAddress(memory.0.wrapping_add(*offset)))
             }
-            Way::Translated(domain) => domain.map(Element { memory, bytes }, Access::ReadWrite, mask, bill),
+            Way::Translated(domain) => {
+                domain.map(Element { memory, bytes }, Access::ReadWrite, mask, counters)
+            }
         };
         let at = at.or_else(|error| pool.give_back(memory, bytes).and(Err(error)))?;
         self.note(at, &[Element { memory, bytes }], Direction::Bidirectional, Kind::Coherent);
@@ -244,13 +246,13 @@ impl Mapper {
     ///
     /// # Errors
     /// [`DmaError`]
-    pub fn free_coherent(&self, coherent: Coherent, bill: &mut Bill) -> Result<(), DmaError> {
+    pub fn free_coherent(&self, coherent: Coherent, counters: &mut DmaCounters) -> Result<(), DmaError> {
         let Coherent { memory, at, bytes } = coherent;
         let named = Named { at, bytes, direction: Direction::Bidirectional, kind: Kind::Coherent };
         self.check(named)?;
         match &self.way {
-            Way::Direct { .. } => bill.unmappings += 1,
-            Way::Translated(domain) => domain.unmap(at, bytes, bill)?,
+            Way::Direct { .. } => counters.unmappings += 1,
+            Way::Translated(domain) => domain.unmap(at, bytes, counters)?,
         }
         self.forget(named);
         self.coherent.as_ref().map_or(Ok(()), |pool| pool.give_back(memory, bytes))
@@ -261,41 +263,51 @@ impl Mapper {
     /// # Errors
     /// [`Misuse::Leaked`]
     pub fn close(self) -> Result<(), Misuse> {
-        self.watch(Ledger::is_clean)
+        self.watch(DebugEntries::is_clean)
     }
 }
 
-/// Without the ledger.
+/// Without debug entries.
 impl Mapper {
-    fn place(&self, buffer: Element, direction: Direction, bill: &mut Bill) -> Result<BusAddress, DmaError> {
+    fn place(
+        &self,
+        buffer: Element,
+        direction: Direction,
+        counters: &mut DmaCounters,
+    ) -> Result<BusAddress, DmaError> {
         if buffer.bytes == 0 || buffer.memory.checked_add(buffer.bytes).is_none() {
             return Err(DmaError::NoBuffer { memory: buffer.memory, bytes: buffer.bytes });
         }
         let at = match self.bounces(buffer).then_some(self.bounce.as_ref()).flatten() {
-            None => self.reach(buffer, direction, bill),
+            None => self.reach(buffer, direction, counters),
             Some((bounce, _)) => {
-                let memory = bounce.take(buffer, self.kept(), bill)?;
+                let memory = bounce.take(buffer, self.kept(), counters)?;
                 let bounced = Element { memory, ..buffer };
-                let at = self.reach(bounced, direction, bill);
+                let at = self.reach(bounced, direction, counters);
                 // What came to nothing was never the adapter's to write.
-                at.or_else(|error| bounce.give_back(memory, Direction::ToDevice, bill).and(Err(error)))
+                at.or_else(|error| bounce.give_back(memory, Direction::ToDevice, counters).and(Err(error)))
             }
         }?;
-        self.maintain(bill);
+        self.maintain(counters);
         Ok(at)
     }
 
     /// Bus addresses for memory, as far as the adapter's mask goes.
-    fn reach(&self, buffer: Element, direction: Direction, bill: &mut Bill) -> Result<BusAddress, DmaError> {
+    fn reach(
+        &self,
+        buffer: Element,
+        direction: Direction,
+        counters: &mut DmaCounters,
+    ) -> Result<BusAddress, DmaError> {
         let mask = self.limits.streaming_mask;
         match &self.way {
-            Way::Translated(domain) => domain.map(buffer, direction.access(), mask, bill),
+            Way::Translated(domain) => domain.map(buffer, direction.access(), mask, counters),
             Way::Direct { offset } => {
                 let at = BusAddress(buffer.memory.0.wrapping_add(*offset));
                 if !Limits::reach(mask, at, buffer.bytes) {
                     return Err(DmaError::BeyondMask { at, bytes: buffer.bytes, mask });
                 }
-                bill.mappings += 1;
+                counters.mappings += 1;
                 Ok(at)
             }
         }
@@ -306,16 +318,16 @@ impl Mapper {
         at: BusAddress,
         bytes: u64,
         direction: Direction,
-        bill: &mut Bill,
+        counters: &mut DmaCounters,
     ) -> Result<(), DmaError> {
-        self.maintain(bill);
+        self.maintain(counters);
         let bounced = self.bounced(at);
         match &self.way {
-            Way::Direct { .. } => bill.unmappings += 1,
-            Way::Translated(domain) => domain.unmap(at, bytes, bill)?,
+            Way::Direct { .. } => counters.unmappings += 1,
+            Way::Translated(domain) => domain.unmap(at, bytes, counters)?,
         }
         // Only now can the adapter write no more.
-        bounced.map_or(Ok(()), |(bounce, memory)| bounce.give_back(memory, direction, bill))
+        bounced.map_or(Ok(()), |(bounce, memory)| bounce.give_back(memory, direction, counters))
     }
 
     /// Each element by itself.
@@ -323,15 +335,15 @@ impl Mapper {
         &self,
         elements: &[Element],
         direction: Direction,
-        bill: &mut Bill,
+        counters: &mut DmaCounters,
     ) -> Result<Vec<Segment>, DmaError> {
         let mut segments: Vec<Segment> = Vec::with_capacity(elements.len());
         for element in elements {
-            match self.place(*element, direction, bill) {
+            match self.place(*element, direction, counters) {
                 Ok(at) => segments.push(Segment { at, bytes: element.bytes }),
                 Err(error) => {
                     for segment in &segments {
-                        self.displace(segment.at, segment.bytes, Direction::ToDevice, bill)?;
+                        self.displace(segment.at, segment.bytes, Direction::ToDevice, counters)?;
                     }
                     return Err(error);
                 }
@@ -389,46 +401,46 @@ impl Mapper {
         part: Part,
         direction: Direction,
         to: Owner,
-        bill: &mut Bill,
+        counters: &mut DmaCounters,
     ) -> Result<(), DmaError> {
-        self.watch(|ledger| ledger.hand_over(part, direction, to))?;
-        self.maintain(bill);
+        self.watch(|debug| debug.hand_over(part, direction, to))?;
+        self.maintain(counters);
         let access = direction.access();
         let is_news = match to {
             Owner::Cpu => access.writes(),
             Owner::Device => access.reads(),
         };
         match is_news.then(|| self.bounced(part.at)).flatten() {
-            Some((bounce, memory)) => bounce.sync(memory, part.offset, part.bytes, to, bill),
+            Some((bounce, memory)) => bounce.sync(memory, part.offset, part.bytes, to, counters),
             None => Ok(()),
         }
     }
 
-    fn maintain(&self, bill: &mut Bill) {
-        bill.cache_syncs += u64::from(!self.is_coherent);
+    fn maintain(&self, counters: &mut DmaCounters) {
+        counters.cache_syncs += u64::from(!self.is_coherent);
     }
 }
 
-/// The ledger's part.
+/// The same for the debug entries.
 impl Mapper {
     fn note(&self, at: BusAddress, pieces: &[Element], direction: Direction, kind: Kind) {
-        if let Some(ledger) = &self.ledger {
+        if let Some(debug) = &self.debug {
             let bytes = pieces.iter().map(|piece| piece.bytes).sum();
-            ledger.add(at, Entry { pieces: pieces.to_vec(), bytes, direction, kind, owner: Owner::Device });
+            debug.add(at, Entry { pieces: pieces.to_vec(), bytes, direction, kind, owner: Owner::Device });
         }
     }
 
     fn check(&self, named: Named) -> Result<(), Misuse> {
-        self.watch(|ledger| ledger.check(named))
+        self.watch(|debug| debug.check(named))
     }
 
     fn forget(&self, named: Named) {
-        if let Some(ledger) = &self.ledger {
-            ledger.remove(named);
+        if let Some(debug) = &self.debug {
+            debug.remove(named);
         }
     }
 
-    fn watch(&self, look: impl FnOnce(&Ledger) -> Result<(), Misuse>) -> Result<(), Misuse> {
-        self.ledger.as_ref().map_or(Ok(()), look)
+    fn watch(&self, look: impl FnOnce(&DebugEntries) -> Result<(), Misuse>) -> Result<(), Misuse> {
+        self.debug.as_ref().map_or(Ok(()), look)
     }
 }

@@ -20,8 +20,8 @@ pub use smmu::Smmu;
 pub use vtd::Vtd;
 
 use crate::{
-    Access, Bill, BusAddress, FRAME_BYTES, Frames, MapError, MemoryAddress, NoMemory, OutOfFrames, Ram,
-    UnmapError,
+    Access, BusAddress, DmaCounters, FRAME_BYTES, Frames, MapError, MemoryAddress, NoMemory, OutOfFrames,
+    Ram, UnmapError,
 };
 use node::Node;
 use quarantine::Quarantine;
@@ -124,7 +124,7 @@ impl<F: Format> Radix<F> {
         memory: MemoryAddress,
         bytes: u64,
         access: Access,
-        bill: &mut Bill,
+        counters: &mut DmaCounters,
     ) -> Result<bool, MapError> {
         let span = Span { at: at.0, bytes };
         if !span.is_whole_pages() || !memory.0.is_multiple_of(FRAME_BYTES) {
@@ -136,7 +136,7 @@ impl<F: Format> Radix<F> {
         if !(Span { at: memory.0, bytes }).ends_by(F::MEMORY_LAST.0) {
             return Err(MapError::Unreachable { memory });
         }
-        self.fill(Piece { span, memory: memory.0 }, access, bill)
+        self.fill(Piece { span, memory: memory.0 }, access, counters)
     }
 
     /// Takes `bytes` from `at` out. Tables that are emptied wholly by it are kept until an invalidation [covers](Self::invalidated)
@@ -144,7 +144,7 @@ impl<F: Format> Radix<F> {
     ///
     /// # Errors
     /// [`UnmapError`]; then all of it is still mapped.
-    pub fn unmap(&self, at: BusAddress, bytes: u64, bill: &mut Bill) -> Result<(), UnmapError> {
+    pub fn unmap(&self, at: BusAddress, bytes: u64, counters: &mut DmaCounters) -> Result<(), UnmapError> {
         let span = Span { at: at.0, bytes };
         if !span.is_whole_pages() {
             return Err(UnmapError::Unaligned { at, bytes, granule_bytes: FRAME_BYTES });
@@ -152,7 +152,7 @@ impl<F: Format> Radix<F> {
         if !span.ends_by(self.last().0) {
             return Err(self.why_not(span));
         }
-        self.clear(span, bill)
+        self.clear(span, counters)
     }
 
     /// Invalidates `bytes` from `at` by calling `invalidate`, which returns once that is done. Then tables that were taken out

@@ -19,7 +19,7 @@
 //!
 //! ```
 //! use dma::tce::{Endpoint, EndpointAddress, Hypervisor, Offer, Partition, Slot, Stretch, Way};
-//! use dma::{Bill, BusAddress, Direction, Frames, Limits, MemoryAddress, Ram};
+//! use dma::{DmaCounters, BusAddress, Direction, Frames, Limits, MemoryAddress, Ram};
 //! use std::sync::Arc;
 //!
 //! // 16 GiB of memory, of which only the last page need be there, for lists of entries; behind it the hypervisor's tables.
@@ -47,15 +47,15 @@
 //!     disable_ddw: false,
 //!     persistent_memory: false,
 //! };
-//! let mut bill = Bill::default();
-//! let way = slot.enable_ddw(&request, &mut |_| (), &mut bill);
+//! let mut counters = DmaCounters::default();
+//! let way = slot.enable_ddw(&request, &mut |_| (), &mut counters);
 //! // Pages of 2 MiB, 512 for each call.
 //! assert!(matches!(way, Way::Direct { .. }));
-//! assert_eq!((bill.table_entries, bill.hypercalls), (8192, 16));
+//! assert_eq!((counters.table_entries, counters.hypercalls), (8192, 16));
 //!
 //! let mapper = slot.mapper(&way, Limits::of_bits(64));
-//! let at = mapper.map(MemoryAddress(0x1234), 100, Direction::ToDevice, &mut bill)?;
-//! assert_eq!((at, bill.hypercalls), (BusAddress((1 << 59) + 0x1234), 16));
+//! let at = mapper.map(MemoryAddress(0x1234), 100, Direction::ToDevice, &mut counters)?;
+//! assert_eq!((at, counters.hypercalls), (BusAddress((1 << 59) + 0x1234), 16));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!

@@ -1,6 +1,6 @@
 //! What all translations do, whoever carries them out.
 
-use crate::{Access, Bill, BusAddress, MemoryAddress};
+use crate::{Access, BusAddress, DmaCounters, MemoryAddress};
 
 /// Addresses that a translation can have, and the sizes of its pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,20 +138,20 @@ pub trait Translation: Send + Sync {
         memory: MemoryAddress,
         bytes: u64,
         access: Access,
-        bill: &mut Bill,
+        counters: &mut DmaCounters,
     ) -> Result<(), MapError>;
 
     /// Takes `bytes` from `at` out of the table.
     ///
     /// # Errors
     /// [`UnmapError`]; then all of it is still mapped.
-    fn unmap(&self, at: BusAddress, bytes: u64, bill: &mut Bill) -> Result<(), UnmapError>;
+    fn unmap(&self, at: BusAddress, bytes: u64, counters: &mut DmaCounters) -> Result<(), UnmapError>;
 
     /// Makes the IOMMU forget `bytes` from `at`, and waits until it has.
-    fn invalidate(&self, at: BusAddress, bytes: u64, bill: &mut Bill);
+    fn invalidate(&self, at: BusAddress, bytes: u64, counters: &mut DmaCounters);
 
     /// Makes the IOMMU forget all of these addresses, and waits until it has.
-    fn invalidate_all(&self, bill: &mut Bill);
+    fn invalidate_all(&self, counters: &mut DmaCounters);
 
     /// The memory that an address leads to by the table.
     fn find(&self, at: BusAddress) -> Option<MemoryAddress>;

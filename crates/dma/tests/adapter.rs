@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 use dma::{
-    Access, Amd, Bill, BusAddress, Context, FRAME_BYTES, Frames, Iotlb, MemoryAddress, NoMemory, Ram, Reason,
-    Requester, Smmu, SoftwareDomain, Translation, Unit, Vtd, WalkFault, Walked,
+    Access, Amd, BusAddress, Context, DmaCounters, FRAME_BYTES, Frames, Iotlb, MemoryAddress, NoMemory, Ram,
+    Reason, Requester, Smmu, SoftwareDomain, Translation, Unit, Vtd, WalkFault, Walked,
 };
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -42,10 +42,10 @@ fn bytes(unit: &Unit, at: MemoryAddress, bytes: u64) -> Vec<u8> {
 #[test]
 fn data_goes_where_the_table_says() {
     let unit = unit();
-    let (domain, card, mut bill) = (domain::<Vtd>(&unit), unit.adapter(CARD), Bill::default());
+    let (domain, card, mut counters) = (domain::<Vtd>(&unit), unit.adapter(CARD), DmaCounters::default());
     // Two pages that follow each other on the bus alone.
-    domain.map(BusAddress(0x10000), page(9), PAGE, Access::ReadWrite, &mut bill).unwrap();
-    domain.map(BusAddress(0x11000), page(3), PAGE, Access::ReadWrite, &mut bill).unwrap();
+    domain.map(BusAddress(0x10000), page(9), PAGE, Access::ReadWrite, &mut counters).unwrap();
+    domain.map(BusAddress(0x11000), page(3), PAGE, Access::ReadWrite, &mut counters).unwrap();
     card.write(BusAddress(0x10ffd), b"across").unwrap();
     assert_eq!(bytes(&unit, MemoryAddress(page(9).0 + 0xffd), 3), b"acr");
     assert_eq!(bytes(&unit, page(3), 3), b"oss");
@@ -59,9 +59,9 @@ fn data_goes_where_the_table_says() {
 #[test]
 fn an_address_is_walked_to_once_until_it_is_forgotten() {
     let unit = unit();
-    let (domain, card, mut bill) = (domain::<Vtd>(&unit), unit.adapter(CARD), Bill::default());
+    let (domain, card, mut counters) = (domain::<Vtd>(&unit), unit.adapter(CARD), DmaCounters::default());
     let at = BusAddress(0x10000);
-    domain.map(at, page(9), PAGE, Access::Read, &mut bill).unwrap();
+    domain.map(at, page(9), PAGE, Access::Read, &mut counters).unwrap();
     let look = |bytes| {
         card.translate(BusAddress(at.0 + bytes), Access::Read).map(|found| (found.memory, found.is_walked))
     };
@@ -72,9 +72,9 @@ fn an_address_is_walked_to_once_until_it_is_forgotten() {
         Reason::Denied { allowed: Access::Read }
     );
     // Unmapped, and not yet forgotten.
-    domain.unmap(at, PAGE, &mut bill).unwrap();
+    domain.unmap(at, PAGE, &mut counters).unwrap();
     assert_eq!(look(8), Ok((MemoryAddress(page(9).0 + 8), false)));
-    domain.invalidate(at, PAGE, &mut bill);
+    domain.invalidate(at, PAGE, &mut counters);
     assert!(matches!(look(8).unwrap_err().reason, Reason::Walk(WalkFault::NotPresent { .. })));
     assert_eq!(unit.take_faults().recorded.len(), 2);
 }
@@ -82,8 +82,8 @@ fn an_address_is_walked_to_once_until_it_is_forgotten() {
 #[test]
 fn a_transfer_stops_at_the_first_fault() {
     let unit = unit();
-    let (domain, card, mut bill) = (domain::<Vtd>(&unit), unit.adapter(CARD), Bill::default());
-    domain.map(BusAddress(0x10000), page(1), 2 * PAGE, Access::ReadWrite, &mut bill).unwrap();
+    let (domain, card, mut counters) = (domain::<Vtd>(&unit), unit.adapter(CARD), DmaCounters::default());
+    domain.map(BusAddress(0x10000), page(1), 2 * PAGE, Access::ReadWrite, &mut counters).unwrap();
     let stopped = card.write(BusAddress(0x11ffc), &[7; 16]).unwrap_err();
     assert_eq!(stopped.done_bytes, 4);
     assert_eq!(stopped.fault.at, BusAddress(0x12000));
@@ -110,10 +110,10 @@ fn pages_are_for_what_they_are_mapped_for() {
 
 fn permissions<F: Walked>(write_only: bool) {
     let unit = unit();
-    let (domain, card, mut bill) = (domain::<F>(&unit), unit.adapter(CARD), Bill::default());
+    let (domain, card, mut counters) = (domain::<F>(&unit), unit.adapter(CARD), DmaCounters::default());
     let (to_read, to_write) = (BusAddress(0x10000), BusAddress(0x20000));
-    domain.map(to_read, page(1), PAGE, Access::Read, &mut bill).unwrap();
-    domain.map(to_write, page(2), PAGE, Access::Write, &mut bill).unwrap();
+    domain.map(to_read, page(1), PAGE, Access::Read, &mut counters).unwrap();
+    domain.map(to_write, page(2), PAGE, Access::Write, &mut counters).unwrap();
     card.read(to_read, &mut [0]).unwrap();
     card.write(to_write, &[1]).unwrap();
     // From the table, and from what is remembered of it.
@@ -164,7 +164,7 @@ fn a_domain_that_ends_takes_its_adapters_with_it() {
     let unit = unit();
     let card = unit.adapter(CARD);
     let first = domain::<Amd>(&unit);
-    first.map(BusAddress(PAGE), page(1), PAGE, Access::ReadWrite, &mut Bill::default()).unwrap();
+    first.map(BusAddress(PAGE), page(1), PAGE, Access::ReadWrite, &mut DmaCounters::default()).unwrap();
     card.write(BusAddress(PAGE), &[1]).unwrap();
     let id = first.id();
     drop(first);
@@ -180,17 +180,17 @@ fn domains_of_one_unit_are_apart() {
     let unit = unit();
     let frames = Arc::new(Frames::new(MemoryAddress(0), TABLES_BYTES));
     let new = || SoftwareDomain::<Vtd>::new(Arc::clone(&unit), Arc::clone(&frames), 4).unwrap();
-    let (one, other, mut bill) = (new(), new(), Bill::default());
+    let (one, other, mut counters) = (new(), new(), DmaCounters::default());
     let requesters = [Requester(8), Requester(16)];
     one.attach(requesters[0]);
     other.attach(requesters[1]);
-    one.map(BusAddress(PAGE), page(1), PAGE, Access::ReadWrite, &mut bill).unwrap();
-    other.map(BusAddress(PAGE), page(2), PAGE, Access::ReadWrite, &mut bill).unwrap();
+    one.map(BusAddress(PAGE), page(1), PAGE, Access::ReadWrite, &mut counters).unwrap();
+    other.map(BusAddress(PAGE), page(2), PAGE, Access::ReadWrite, &mut counters).unwrap();
     unit.adapter(requesters[0]).write(BusAddress(PAGE), &[1]).unwrap();
     unit.adapter(requesters[1]).write(BusAddress(PAGE), &[2]).unwrap();
     assert_eq!((bytes(&unit, page(1), 1), bytes(&unit, page(2), 1)), (vec![1], vec![2]));
-    one.unmap(BusAddress(PAGE), PAGE, &mut bill).unwrap();
-    one.invalidate(BusAddress(PAGE), PAGE, &mut bill);
+    one.unmap(BusAddress(PAGE), PAGE, &mut counters).unwrap();
+    one.invalidate(BusAddress(PAGE), PAGE, &mut counters);
     assert!(unit.adapter(requesters[0]).write(BusAddress(PAGE), &[1]).is_err());
     unit.adapter(requesters[1]).write(BusAddress(PAGE), &[3]).unwrap();
 }
@@ -221,10 +221,10 @@ proptest! {
 
 fn nothing_else_is_touched<F: Walked>(mappings: &[Mapping], accesses: &[(u64, usize, bool)], wild: &[u64]) {
     let unit = unit();
-    let (domain, card, mut bill) = (domain::<F>(&unit), unit.adapter(CARD), Bill::default());
+    let (domain, card, mut counters) = (domain::<F>(&unit), unit.adapter(CARD), DmaCounters::default());
     let mut table = vec![None; 48];
     for (at, first, pages, access) in mappings {
-        let mapped = domain.map(BusAddress(at * PAGE), page(*first), pages * PAGE, *access, &mut bill);
+        let mapped = domain.map(BusAddress(at * PAGE), page(*first), pages * PAGE, *access, &mut counters);
         if mapped.is_ok() {
             (0..*pages).for_each(|n| table[(at + n) as usize] = Some((page(first + n), *access)));
         }

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 use dma::{
-    Access, Bill, Bounce, Bouncing, BusAddress, Direction, DmaError, Element, Kind, Limits, Mapper, Memory,
-    MemoryAddress, Misuse, Pool, Ram, Segment,
+    Access, Bounce, Bouncing, BusAddress, Direction, DmaCounters, DmaError, Element, Kind, Limits, Mapper,
+    Memory, MemoryAddress, Misuse, Pool, Ram, Segment,
 };
 use std::sync::Arc;
 
@@ -33,26 +33,26 @@ fn byte(ram: &Ram, at: u64) -> u8 {
 
 #[test]
 fn addresses_are_those_of_memory_plus_an_offset() {
-    let (window, mut bill) = (1 << 59, Bill::default());
+    let (window, mut counters) = (1 << 59, DmaCounters::default());
     let mapper = Mapper::direct(Limits::of_bits(64), window).watched(true);
-    let at = mapper.map(HIGH, 5000, Direction::ToDevice, &mut bill).unwrap();
+    let at = mapper.map(HIGH, 5000, Direction::ToDevice, &mut counters).unwrap();
     assert_eq!(at, BusAddress(HIGH.0 + window));
-    mapper.unmap(at, 5000, Direction::ToDevice, &mut bill).unwrap();
-    assert_eq!(bill, Bill { mappings: 1, unmappings: 1, ..Bill::default() });
+    mapper.unmap(at, 5000, Direction::ToDevice, &mut counters).unwrap();
+    assert_eq!(counters, DmaCounters { mappings: 1, unmappings: 1, ..DmaCounters::default() });
     mapper.close().unwrap();
 }
 
 #[test]
 fn a_mask_is_kept_to_the_last_byte() {
     let mapper = Mapper::direct(Limits::of_bits(32), 0);
-    let mut bill = Bill::default();
-    mapper.map(MemoryAddress(HIGH.0 - 16), 16, Direction::ToDevice, &mut bill).unwrap();
-    let error = mapper.map(MemoryAddress(HIGH.0 - 16), 17, Direction::ToDevice, &mut bill).unwrap_err();
+    let mut counters = DmaCounters::default();
+    mapper.map(MemoryAddress(HIGH.0 - 16), 16, Direction::ToDevice, &mut counters).unwrap();
+    let error = mapper.map(MemoryAddress(HIGH.0 - 16), 17, Direction::ToDevice, &mut counters).unwrap_err();
     let at = BusAddress(HIGH.0 - 16);
     assert_eq!(error, DmaError::BeyondMask { at, bytes: 17, mask: 0xffff_ffff });
-    assert_eq!(bill.mappings, 1);
+    assert_eq!(counters.mappings, 1);
     for (memory, bytes) in [(HIGH, 0), (MemoryAddress(u64::MAX), 2)] {
-        let error = mapper.map(memory, bytes, Direction::ToDevice, &mut bill).unwrap_err();
+        let error = mapper.map(memory, bytes, Direction::ToDevice, &mut counters).unwrap_err();
         assert_eq!(error, DmaError::NoBuffer { memory, bytes });
     }
 }
@@ -61,20 +61,20 @@ fn a_mask_is_kept_to_the_last_byte() {
 fn what_a_mask_does_not_reach_is_bounced_and_nothing_else() {
     let ram = memory();
     let mapper = bounced(&ram, Bouncing::WhereOutOfReach, 32);
-    let mut bill = Bill::default();
-    let low = mapper.map(LOW, 4096, Direction::FromDevice, &mut bill).unwrap();
-    assert_eq!((low.0, bill.bounce_bytes), (LOW.0, 0));
+    let mut counters = DmaCounters::default();
+    let low = mapper.map(LOW, 4096, Direction::FromDevice, &mut counters).unwrap();
+    assert_eq!((low.0, counters.bounce_bytes), (LOW.0, 0));
     ram.write(HIGH, &[1; 100]).unwrap();
-    let high = mapper.map(HIGH, 100, Direction::FromDevice, &mut bill).unwrap();
+    let high = mapper.map(HIGH, 100, Direction::FromDevice, &mut counters).unwrap();
     assert!(high.0 + 100 <= LOW.0, "in the pool");
-    assert_eq!(bill.bounce_bytes, 100, "what the adapter does not write must stay");
+    assert_eq!(counters.bounce_bytes, 100, "what the adapter does not write must stay");
     ram.write(MemoryAddress(high.0), &[2; 50]).unwrap();
-    mapper.sync_for_cpu(high, 0, 25, Direction::FromDevice, &mut bill).unwrap();
+    mapper.sync_for_cpu(high, 0, 25, Direction::FromDevice, &mut counters).unwrap();
     assert_eq!([0, 24, 25].map(|place| byte(&ram, HIGH.0 + place)), [2, 2, 1]);
-    mapper.unmap(high, 100, Direction::FromDevice, &mut bill).unwrap();
+    mapper.unmap(high, 100, Direction::FromDevice, &mut counters).unwrap();
     assert_eq!([49, 50].map(|place| byte(&ram, HIGH.0 + place)), [2, 1]);
-    mapper.unmap(low, 4096, Direction::FromDevice, &mut bill).unwrap();
-    assert_eq!(bill.bounce_bytes, 100 + 25 + 100);
+    mapper.unmap(low, 4096, Direction::FromDevice, &mut counters).unwrap();
+    assert_eq!(counters.bounce_bytes, 100 + 25 + 100);
     mapper.close().unwrap();
 }
 
@@ -82,27 +82,27 @@ fn what_a_mask_does_not_reach_is_bounced_and_nothing_else() {
 fn a_list_that_can_not_be_mapped_is_not_mapped_in_part() {
     let ram = memory();
     let mapper = bounced(&ram, Bouncing::WhereOutOfReach, 32);
-    let mut bill = Bill::default();
+    let mut counters = DmaCounters::default();
     let element = |memory, bytes| Element { memory, bytes };
     let too_long = [element(HIGH, 2048), element(LOW, 64), element(HIGH, Bounce::BYTES_MAX + 1)];
-    let error = mapper.map_list(&too_long, Direction::Bidirectional, &mut bill).unwrap_err();
+    let error = mapper.map_list(&too_long, Direction::Bidirectional, &mut counters).unwrap_err();
     assert!(matches!(error, DmaError::NoSlots { slots_used: 1, .. }), "{error}");
     let good = &too_long[..2];
-    let segments = mapper.map_list(good, Direction::Bidirectional, &mut bill).unwrap();
+    let segments = mapper.map_list(good, Direction::Bidirectional, &mut counters).unwrap();
     assert_eq!(segments[1], Segment { at: BusAddress(LOW.0), bytes: 64 });
-    mapper.unmap_list(good, &segments, Direction::Bidirectional, &mut bill).unwrap();
+    mapper.unmap_list(good, &segments, Direction::Bidirectional, &mut counters).unwrap();
     mapper.close().unwrap();
 }
 
 #[test]
 fn an_adapter_that_is_not_coherent_costs_maintenance() {
-    let mut bill = Bill::default();
+    let mut counters = DmaCounters::default();
     let mapper = Mapper::direct(Limits::of_bits(64), 0).not_coherent();
-    let at = mapper.map(LOW, 64, Direction::Bidirectional, &mut bill).unwrap();
-    mapper.sync_for_cpu(at, 0, 64, Direction::Bidirectional, &mut bill).unwrap();
-    mapper.sync_for_device(at, 0, 64, Direction::Bidirectional, &mut bill).unwrap();
-    mapper.unmap(at, 64, Direction::Bidirectional, &mut bill).unwrap();
-    assert_eq!(bill.cache_syncs, 4);
+    let at = mapper.map(LOW, 64, Direction::Bidirectional, &mut counters).unwrap();
+    mapper.sync_for_cpu(at, 0, 64, Direction::Bidirectional, &mut counters).unwrap();
+    mapper.sync_for_device(at, 0, 64, Direction::Bidirectional, &mut counters).unwrap();
+    mapper.unmap(at, 64, Direction::Bidirectional, &mut counters).unwrap();
+    assert_eq!(counters.cache_syncs, 4);
 }
 
 #[test]
@@ -111,24 +111,24 @@ fn coherent_memory_is_zero_aligned_and_within_its_mask() {
     ram.write(BASE, &vec![0xff; 1 << 20]).unwrap();
     let pool = Pool::new(Arc::clone(&ram) as Arc<dyn Memory>, BASE, BYTES).unwrap();
     let mapper = Mapper::direct(Limits::of_bits(32), 0).with_coherent(Arc::new(pool)).watched(true);
-    let mut bill = Bill::default();
-    let first = mapper.allocate_coherent(3 * 4096, &mut bill).unwrap();
+    let mut counters = DmaCounters::default();
+    let first = mapper.allocate_coherent(3 * 4096, &mut counters).unwrap();
     assert_eq!((first.bytes, first.at.0 % (4 * 4096)), (3 * 4096, 0));
     assert_eq!([0, 3 * 4096 - 1].map(|place| byte(&ram, first.memory.0 + place)), [0, 0]);
     mapper.touch(first.memory, 8, Access::ReadWrite).unwrap();
-    assert!(mapper.allocate_coherent(BYTES, &mut bill).is_err(), "only half of it is below the mask");
-    assert!(mapper.allocate_coherent(0, &mut bill).is_err());
-    mapper.free_coherent(first, &mut bill).unwrap();
-    mapper.allocate_coherent(1, &mut bill).unwrap();
+    assert!(mapper.allocate_coherent(BYTES, &mut counters).is_err(), "only half of it is below the mask");
+    assert!(mapper.allocate_coherent(0, &mut counters).is_err());
+    mapper.free_coherent(first, &mut counters).unwrap();
+    mapper.allocate_coherent(1, &mut counters).unwrap();
     assert!(matches!(mapper.close(), Err(Misuse::Leaked { mappings: 1, bytes: 4096, .. })));
 }
 
 #[test]
 fn broken_rules_are_told() {
     let mapper = Mapper::direct(Limits::of_bits(64), 0).watched(true);
-    let mut bill = Bill::default();
-    let at = mapper.map(LOW, 4096, Direction::ToDevice, &mut bill).unwrap();
-    let mut unmap = |at, bytes, direction| mapper.unmap(at, bytes, direction, &mut bill).unwrap_err();
+    let mut counters = DmaCounters::default();
+    let at = mapper.map(LOW, 4096, Direction::ToDevice, &mut counters).unwrap();
+    let mut unmap = |at, bytes, direction| mapper.unmap(at, bytes, direction, &mut counters).unwrap_err();
     let elsewhere = BusAddress(at.0 + 4096);
     assert_eq!(
         unmap(elsewhere, 4096, Direction::ToDevice),
@@ -143,19 +143,19 @@ fn broken_rules_are_told() {
     let list = [Element { memory: LOW, bytes: 4096 }];
     let segment = [Segment { at, bytes: 4096 }];
     assert_eq!(
-        mapper.unmap_list(&list, &segment, Direction::ToDevice, &mut bill).unwrap_err(),
+        mapper.unmap_list(&list, &segment, Direction::ToDevice, &mut counters).unwrap_err(),
         DmaError::Misuse(Misuse::OtherKind { at, named: Kind::List, mapped: Kind::Single })
     );
     assert_eq!(
-        mapper.sync_for_cpu(at, 4000, 97, Direction::ToDevice, &mut bill).unwrap_err(),
+        mapper.sync_for_cpu(at, 4000, 97, Direction::ToDevice, &mut counters).unwrap_err(),
         DmaError::Misuse(Misuse::SyncOutside { at, offset: 4000, bytes: 97, mapped_bytes: 4096 })
     );
     // After all that it is mapped as before; and mapped again, which nobody forbids, it has the same address.
-    let again = mapper.map(LOW, 64, Direction::ToDevice, &mut bill).unwrap();
+    let again = mapper.map(LOW, 64, Direction::ToDevice, &mut counters).unwrap();
     assert_eq!(again, at);
-    mapper.unmap(at, 4096, Direction::ToDevice, &mut bill).unwrap();
-    mapper.unmap(at, 64, Direction::ToDevice, &mut bill).unwrap();
-    let twice = mapper.unmap(at, 64, Direction::ToDevice, &mut bill).unwrap_err();
+    mapper.unmap(at, 4096, Direction::ToDevice, &mut counters).unwrap();
+    mapper.unmap(at, 64, Direction::ToDevice, &mut counters).unwrap();
+    let twice = mapper.unmap(at, 64, Direction::ToDevice, &mut counters).unwrap_err();
     assert_eq!(twice, DmaError::Misuse(Misuse::NotMapped { at }));
     mapper.close().unwrap();
 }
@@ -163,20 +163,20 @@ fn broken_rules_are_told() {
 #[test]
 fn who_owns_a_buffer_may_touch_it() {
     let mapper = Mapper::direct(Limits::of_bits(64), 0).watched(true);
-    let mut bill = Bill::default();
+    let mut counters = DmaCounters::default();
     let touch = |access| mapper.touch(MemoryAddress(LOW.0 + 60), 8, access);
-    let at = mapper.map(LOW, 64, Direction::FromDevice, &mut bill).unwrap();
+    let at = mapper.map(LOW, 64, Direction::FromDevice, &mut counters).unwrap();
     assert!(matches!(touch(Access::Read), Err(Misuse::DeviceOwns { access: Access::Read, .. })));
     mapper.touch(MemoryAddress(LOW.0 + 64), 8, Access::ReadWrite).unwrap();
-    mapper.sync_for_cpu(at, 0, 64, Direction::FromDevice, &mut bill).unwrap();
+    mapper.sync_for_cpu(at, 0, 64, Direction::FromDevice, &mut counters).unwrap();
     touch(Access::Read).unwrap();
-    mapper.sync_for_device(at, 0, 64, Direction::FromDevice, &mut bill).unwrap();
+    mapper.sync_for_device(at, 0, 64, Direction::FromDevice, &mut counters).unwrap();
     assert!(touch(Access::Read).is_err());
-    mapper.unmap(at, 64, Direction::FromDevice, &mut bill).unwrap();
+    mapper.unmap(at, 64, Direction::FromDevice, &mut counters).unwrap();
     touch(Access::ReadWrite).unwrap();
-    let at = mapper.map(LOW, 64, Direction::ToDevice, &mut bill).unwrap();
+    let at = mapper.map(LOW, 64, Direction::ToDevice, &mut counters).unwrap();
     touch(Access::Read).unwrap();
     assert!(touch(Access::Write).is_err());
-    mapper.unmap(at, 64, Direction::ToDevice, &mut bill).unwrap();
+    mapper.unmap(at, 64, Direction::ToDevice, &mut counters).unwrap();
     mapper.close().unwrap();
 }

@@ -6,9 +6,9 @@
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 use dma::{
-    Access, Adapter, Amd, Bill, Bounce, Bouncing, BusAddress, Context, Direction, DmaError, Domain, Element,
-    FRAME_BYTES, FlushQueue, Frames, Invalidation, Iotlb, Kind, Limits, ListRanges, Mapper, MemoryAddress,
-    Misuse, Pool, Ram, Requester, Segment, Smmu, SoftwareDomain, Unit, Vtd, Walked,
+    Access, Adapter, Amd, Bounce, Bouncing, BusAddress, Context, Direction, DmaCounters, DmaError, Domain,
+    Element, FRAME_BYTES, FlushQueue, Frames, Invalidation, Iotlb, Kind, Limits, ListRanges, Mapper,
+    MemoryAddress, Misuse, Pool, Ram, Requester, Segment, Smmu, SoftwareDomain, Unit, Vtd, Walked,
 };
 use iova::{Allocator, GapTree, Space, SpaceError};
 use proptest::prelude::*;
@@ -264,7 +264,7 @@ impl Driver {
         let seen = self.rig.get(MemoryAddress(ARENA), ARENA_BYTES);
         assert!(seen == self.model, "memory is not what it should be");
         if let Some(domain) = &self.rig.domain {
-            domain.flush(&mut Bill::default());
+            domain.flush(&mut DmaCounters::default());
             assert_eq!((domain.waiting(), domain.usage().allocated_pages), (0, 0));
         }
         self.rig.mapper.close().unwrap();
@@ -283,16 +283,16 @@ impl Driver {
             return;
         }
         let elements = lay_out(slot, drafts);
-        let mut bill = Bill::default();
+        let mut counters = DmaCounters::default();
         let segments = match kind {
-            Kind::List => self.rig.mapper.map_list(&elements, direction, &mut bill).unwrap(),
+            Kind::List => self.rig.mapper.map_list(&elements, direction, &mut counters).unwrap(),
             Kind::Single | Kind::Coherent => {
                 let Element { memory, bytes } = elements[0];
-                let at = self.rig.mapper.map(memory, bytes, direction, &mut bill).unwrap();
+                let at = self.rig.mapper.map(memory, bytes, direction, &mut counters).unwrap();
                 vec![Segment { at, bytes }]
             }
         };
-        assert_eq!(bill.mappings, elements.len() as u64);
+        assert_eq!(counters.mappings, elements.len() as u64);
         let live = Live { slot, elements, segments, direction, kind };
         self.check_segments(&live);
         self.transfer(&live);
@@ -371,9 +371,9 @@ impl Driver {
         let ([element], [segment]) = (live.elements.as_slice(), live.segments.as_slice()) else { return };
         let offset = offset % element.bytes;
         let bytes = bytes.min(element.bytes - offset);
-        let (mapper, mut bill) = (&self.rig.mapper, Bill::default());
+        let (mapper, mut counters) = (&self.rig.mapper, DmaCounters::default());
         let part = MemoryAddress(element.memory.0 + offset);
-        mapper.sync_for_cpu(segment.at, offset, bytes, live.direction, &mut bill).unwrap();
+        mapper.sync_for_cpu(segment.at, offset, bytes, live.direction, &mut counters).unwrap();
         mapper.touch(part, bytes, Access::ReadWrite).unwrap();
         let start = place(*element).start + offset as usize;
         let modelled = start..start + bytes as usize;
@@ -382,22 +382,24 @@ impl Driver {
             self.model[modelled.clone()].fill(self.next_byte);
             self.rig.put(part, &self.model[modelled]);
         }
-        mapper.sync_for_device(segment.at, offset, bytes, live.direction, &mut bill).unwrap();
+        mapper.sync_for_device(segment.at, offset, bytes, live.direction, &mut counters).unwrap();
         if live.direction.access().reads() {
             assert_eq!(self.card_reads(live), self.modelled(live));
         }
     }
 
     fn unmap(&mut self, live: Live) {
-        let mut bill = Bill::default();
+        let mut counters = DmaCounters::default();
         let (mapper, direction) = (&self.rig.mapper, live.direction);
         match live.kind {
-            Kind::List => mapper.unmap_list(&live.elements, &live.segments, direction, &mut bill).unwrap(),
+            Kind::List => {
+                mapper.unmap_list(&live.elements, &live.segments, direction, &mut counters).unwrap()
+            }
             Kind::Single | Kind::Coherent => {
-                mapper.unmap(live.segments[0].at, live.segments[0].bytes, direction, &mut bill).unwrap();
+                mapper.unmap(live.segments[0].at, live.segments[0].bytes, direction, &mut counters).unwrap();
             }
         }
-        assert_eq!(bill.unmappings, live.elements.len() as u64);
+        assert_eq!(counters.unmappings, live.elements.len() as u64);
         for element in &live.elements {
             assert!(self.rig.get(element.memory, element.bytes) == self.model[place(*element)]);
         }
@@ -463,20 +465,20 @@ fn merged(elements: &[Element], first: BusAddress, shape: &Shape) -> Vec<Segment
 #[test]
 fn after_a_strict_unmap_nothing_can_be_reached() {
     let rig = Rig::translated::<Vtd>(4, PLAIN);
-    let (buffer, mut bill) = (MemoryAddress(ARENA), Bill::default());
-    let at = rig.mapper.map(buffer, PAGE, Direction::FromDevice, &mut bill).unwrap();
+    let (buffer, mut counters) = (MemoryAddress(ARENA), DmaCounters::default());
+    let at = rig.mapper.map(buffer, PAGE, Direction::FromDevice, &mut counters).unwrap();
     rig.card.write(at, &[1]).unwrap();
-    let mut bill = Bill::default();
-    rig.mapper.unmap(at, PAGE, Direction::FromDevice, &mut bill).unwrap();
-    let expected = Bill {
+    let mut counters = DmaCounters::default();
+    rig.mapper.unmap(at, PAGE, Direction::FromDevice, &mut counters).unwrap();
+    let expected = DmaCounters {
         unmappings: 1,
         frees: 1,
         table_entries: 1,
         invalidations: 1,
         invalidation_waits: 1,
-        ..Bill::default()
+        ..DmaCounters::default()
     };
-    assert_eq!(bill, expected);
+    assert_eq!(counters, expected);
     assert!(rig.card.write(at, &[2]).is_err());
     assert_eq!(rig.get(buffer, 1), [1]);
 }
@@ -485,24 +487,26 @@ fn after_a_strict_unmap_nothing_can_be_reached() {
 fn after_a_lazy_unmap_what_is_remembered_can_be_reached_until_the_queue_is_flushed() {
     let rig = Rig::translated::<Vtd>(4, Shape { is_lazy: true, ..PLAIN });
     let domain = rig.domain.as_ref().unwrap();
-    let (buffer, mut bill) = (MemoryAddress(ARENA), Bill::default());
-    let at = rig.mapper.map(buffer, PAGE, Direction::FromDevice, &mut bill).unwrap();
-    let unseen = rig.mapper.map(MemoryAddress(ARENA + PAGE), PAGE, Direction::FromDevice, &mut bill).unwrap();
+    let (buffer, mut counters) = (MemoryAddress(ARENA), DmaCounters::default());
+    let at = rig.mapper.map(buffer, PAGE, Direction::FromDevice, &mut counters).unwrap();
+    let unseen =
+        rig.mapper.map(MemoryAddress(ARENA + PAGE), PAGE, Direction::FromDevice, &mut counters).unwrap();
     rig.card.write(at, &[1]).unwrap();
-    let mut bill = Bill::default();
-    rig.mapper.unmap(at, PAGE, Direction::FromDevice, &mut bill).unwrap();
-    rig.mapper.unmap(unseen, PAGE, Direction::FromDevice, &mut bill).unwrap();
-    assert_eq!((bill.invalidations, bill.frees, domain.waiting()), (0, 0, 2));
+    let mut counters = DmaCounters::default();
+    rig.mapper.unmap(at, PAGE, Direction::FromDevice, &mut counters).unwrap();
+    rig.mapper.unmap(unseen, PAGE, Direction::FromDevice, &mut counters).unwrap();
+    assert_eq!((counters.invalidations, counters.frees, domain.waiting()), (0, 0, 2));
     // The one is remembered, the other was never looked up.
     rig.card.write(at, &[2]).unwrap();
     assert_eq!(rig.get(buffer, 1), [2]);
     assert!(rig.card.write(unseen, &[2]).is_err());
     // Its addresses are nobody else's until then.
-    let other = rig.mapper.map(MemoryAddress(ARENA + PAGE), PAGE, Direction::FromDevice, &mut bill).unwrap();
+    let other =
+        rig.mapper.map(MemoryAddress(ARENA + PAGE), PAGE, Direction::FromDevice, &mut counters).unwrap();
     assert!(other != at && other != unseen);
-    let mut bill = Bill::default();
-    domain.flush(&mut bill);
-    assert_eq!((bill.invalidations, bill.frees, domain.waiting()), (1, 2, 0));
+    let mut counters = DmaCounters::default();
+    domain.flush(&mut counters);
+    assert_eq!((counters.invalidations, counters.frees, domain.waiting()), (1, 2, 0));
     assert!(rig.card.write(at, &[3]).is_err());
     assert_eq!(rig.get(buffer, 1), [2]);
 }
@@ -510,12 +514,12 @@ fn after_a_lazy_unmap_what_is_remembered_can_be_reached_until_the_queue_is_flush
 #[test]
 fn a_queue_that_is_full_flushes() {
     let rig = Rig::translated::<Amd>(4, Shape { is_lazy: true, ..PLAIN });
-    let mut bill = Bill::default();
+    let mut counters = DmaCounters::default();
     for _ in 0..3 * 255 + 1 {
-        let at = rig.mapper.map(MemoryAddress(ARENA), 1, Direction::ToDevice, &mut bill).unwrap();
-        rig.mapper.unmap(at, 1, Direction::ToDevice, &mut bill).unwrap();
+        let at = rig.mapper.map(MemoryAddress(ARENA), 1, Direction::ToDevice, &mut counters).unwrap();
+        rig.mapper.unmap(at, 1, Direction::ToDevice, &mut counters).unwrap();
     }
-    assert_eq!((bill.invalidations, bill.invalidation_waits, bill.frees), (3, 3, 3 * 255));
+    assert_eq!((counters.invalidations, counters.invalidation_waits, counters.frees), (3, 3, 3 * 255));
     assert_eq!(rig.domain.as_ref().unwrap().waiting(), 1);
 }
 
@@ -536,16 +540,16 @@ fn memory_that_was_got_back_is_the_drivers_alone() {
             through
         })
     };
-    let mut bill = Bill::default();
+    let mut counters = DmaCounters::default();
     // 2 MiB less a page, askew: small pages, and a table that goes when it is empty.
     let sizes = [PAGE, 3 * PAGE, ARENA_BYTES, PAGE];
     for round in 0..400_u64 {
         let bytes = sizes[(round % 4) as usize];
-        let at = rig.mapper.map(MemoryAddress(ARENA), bytes, Direction::FromDevice, &mut bill).unwrap();
+        let at = rig.mapper.map(MemoryAddress(ARENA), bytes, Direction::FromDevice, &mut counters).unwrap();
         if round % 16 == 0 {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
-        rig.mapper.unmap(at, bytes, Direction::FromDevice, &mut bill).unwrap();
+        rig.mapper.unmap(at, bytes, Direction::FromDevice, &mut counters).unwrap();
         let mine = [round as u8; 64];
         (0..bytes / PAGE).for_each(|page| rig.put(MemoryAddress(ARENA + page * PAGE), &mine));
         std::thread::yield_now();
@@ -565,12 +569,13 @@ fn the_last_page_of_a_64_bit_bus_is_used() {
         SoftwareDomain::<Amd>::new(Arc::clone(&unit), frames, 6).unwrap().with_reserved(all_else);
     translation.attach(CARD);
     let domain = Domain::new(Arc::new(translation), gap_tree, Invalidation::Strict).unwrap();
-    let (mapper, mut bill) = (Mapper::translated(Limits::of_bits(64), Arc::new(domain)), Bill::default());
-    let at = mapper.map(MemoryAddress(ARENA), PAGE, Direction::FromDevice, &mut bill).unwrap();
+    let (mapper, mut counters) =
+        (Mapper::translated(Limits::of_bits(64), Arc::new(domain)), DmaCounters::default());
+    let at = mapper.map(MemoryAddress(ARENA), PAGE, Direction::FromDevice, &mut counters).unwrap();
     assert_eq!(at, BusAddress(last));
     unit.adapter(CARD).write(at, &[1; PAGE as usize]).unwrap();
     assert!(unit.adapter(CARD).write(at, &[2; PAGE as usize + 1]).is_err());
-    mapper.unmap(at, PAGE, Direction::FromDevice, &mut bill).unwrap();
+    mapper.unmap(at, PAGE, Direction::FromDevice, &mut counters).unwrap();
     assert!(unit.adapter(CARD).write(at, &[1]).is_err());
 }
 
@@ -581,19 +586,19 @@ fn what_is_out_of_reach_is_bounced_at_the_same_offset() {
     // The bounce buffers lie below 8 MiB, the driver's memory does not.
     let limits = Limits { offset_mask: PAGE - 1, ..Limits::of_bits(23) };
     let mapper = Mapper::direct(limits, 0).with_bounce(bounce(&rig.unit), Bouncing::WhereOutOfReach);
-    let (memory, mut bill) = (MemoryAddress(ARENA + 0x123), Bill::default());
+    let (memory, mut counters) = (MemoryAddress(ARENA + 0x123), DmaCounters::default());
     rig.put(memory, b"there");
-    let at = mapper.map(memory, 5, Direction::Bidirectional, &mut bill).unwrap();
+    let at = mapper.map(memory, 5, Direction::Bidirectional, &mut counters).unwrap();
     assert!(at.0 < 1 << 23 && at.0 % PAGE == 0x123);
     let mut seen = [0; 5];
     rig.card.read(at, &mut seen).unwrap();
     assert_eq!(&seen, b"there");
     rig.card.write(at, b"and b").unwrap();
-    mapper.unmap(at, 5, Direction::Bidirectional, &mut bill).unwrap();
-    assert_eq!((rig.get(memory, 5).as_slice(), bill.bounce_bytes), (b"and b".as_slice(), 10));
-    let too_large = mapper.map(memory, Bounce::BYTES_MAX + 1, Direction::ToDevice, &mut bill);
+    mapper.unmap(at, 5, Direction::Bidirectional, &mut counters).unwrap();
+    assert_eq!((rig.get(memory, 5).as_slice(), counters.bounce_bytes), (b"and b".as_slice(), 10));
+    let too_large = mapper.map(memory, Bounce::BYTES_MAX + 1, Direction::ToDevice, &mut counters);
     assert!(matches!(too_large, Err(DmaError::NoSlots { slots_used: 0, .. })));
-    let without = Mapper::direct(limits, 0).map(memory, 5, Direction::ToDevice, &mut bill);
+    let without = Mapper::direct(limits, 0).map(memory, 5, Direction::ToDevice, &mut counters);
     assert_eq!(
         without,
         Err(DmaError::BeyondMask { at: BusAddress(memory.0), bytes: 5, mask: (1 << 23) - 1 })
@@ -620,27 +625,72 @@ fn threads_share_a_domain(shape: Shape) {
         }
     });
     let domain = rig.domain.as_ref().unwrap();
-    domain.flush(&mut Bill::default());
+    domain.flush(&mut DmaCounters::default());
     assert_eq!((domain.usage().allocated_pages, domain.waiting()), (0, 0));
     rig.mapper.close().unwrap();
 }
 
 fn round_trip(rig: &Rig, slot: u64, round: u64) {
-    let (memory, mut bill) = (MemoryAddress(ARENA + slot * SLOT_BYTES), Bill::default());
+    let (memory, mut counters) = (MemoryAddress(ARENA + slot * SLOT_BYTES), DmaCounters::default());
     let bytes = [100, PAGE, SLOT_BYTES, 5 * PAGE][(round % 4) as usize];
-    let at = rig.mapper.map(memory, bytes, Direction::FromDevice, &mut bill).unwrap();
+    let at = rig.mapper.map(memory, bytes, Direction::FromDevice, &mut counters).unwrap();
     let data = vec![(slot * 64 + round % 64) as u8; bytes as usize];
     rig.card.write(at, &data).unwrap();
-    rig.mapper.unmap(at, bytes, Direction::FromDevice, &mut bill).unwrap();
+    rig.mapper.unmap(at, bytes, Direction::FromDevice, &mut counters).unwrap();
     assert!(rig.get(memory, bytes) == data);
+}
+
+#[test]
+fn what_is_not_whole_pages_is_bounced_where_that_is_asked_for() {
+    let rig = Rig::translated::<Vtd>(4, Shape { bouncing: Some(Bouncing::WhereUnaligned), ..PLAIN });
+    for (offset, bytes, bounced) in
+        [(0, PAGE, 0), (0, 100, 100), (100, PAGE, PAGE), (100, PAGE - 100, PAGE - 100)]
+    {
+        let mut counters = DmaCounters::default();
+        let memory = MemoryAddress(ARENA + offset);
+        let at = rig.mapper.map(memory, bytes, Direction::ToDevice, &mut counters).unwrap();
+        rig.mapper.unmap(at, bytes, Direction::ToDevice, &mut counters).unwrap();
+        assert_eq!(counters.bounce_bytes, bounced, "{bytes} bytes at page offset {offset}");
+    }
+}
+
+#[test]
+fn a_bounce_buffer_has_the_offset_that_both_page_and_adapter_need() {
+    let shape = Shape { bouncing: Some(Bouncing::Always), ..PLAIN };
+    let rig = Rig::translated::<Vtd>(4, shape);
+    let limits = Limits { offset_mask: PAGE - 1, ..shape.limits() };
+    let mapper = Mapper::translated(limits, rig.domain.clone().unwrap())
+        .with_bounce(bounce(&rig.unit), Bouncing::Always);
+    let mut counters = DmaCounters::default();
+    let at = mapper.map(MemoryAddress(ARENA + 0x123), 5, Direction::ToDevice, &mut counters).unwrap();
+    assert_eq!(at.0 % PAGE, 0x123);
+    mapper.unmap(at, 5, Direction::ToDevice, &mut counters).unwrap();
+}
+
+#[test]
+fn a_mapper_that_is_not_watched_compares_nothing() {
+    for is_watched in [true, false] {
+        let mapper = Mapper::direct(PLAIN.limits(), 0).watched(is_watched);
+        let nothing = mapper.unmap(BusAddress(ARENA), PAGE, Direction::ToDevice, &mut DmaCounters::default());
+        assert_eq!(nothing.is_err(), is_watched);
+    }
+}
+
+#[test]
+fn coherent_memory_without_a_translation_is_counted_too() {
+    let rig = Rig::direct(0, PLAIN);
+    let mut counters = DmaCounters::default();
+    let coherent = rig.mapper.allocate_coherent(PAGE, &mut counters).unwrap();
+    rig.mapper.free_coherent(coherent, &mut counters).unwrap();
+    assert_eq!((counters.mappings, counters.unmappings), (1, 1));
 }
 
 #[test]
 fn coherent_memory_is_shared() {
     for rig in [Rig::translated::<Smmu>(4, PLAIN), Rig::direct(1 << 40, PLAIN)] {
-        let mut bill = Bill::default();
+        let mut counters = DmaCounters::default();
         rig.put(MemoryAddress(POOL), &[9; 3 * PAGE as usize]);
-        let coherent = rig.mapper.allocate_coherent(2 * PAGE + 1, &mut bill).unwrap();
+        let coherent = rig.mapper.allocate_coherent(2 * PAGE + 1, &mut counters).unwrap();
         assert_eq!((coherent.bytes, coherent.at.0 % (4 * PAGE)), (3 * PAGE, 0));
         assert!(rig.get(coherent.memory, coherent.bytes).iter().all(|byte| *byte == 0));
         let (last, at) =
@@ -652,10 +702,10 @@ fn coherent_memory_is_shared() {
         let mut seen = [0];
         rig.card.read(at, &mut seen).unwrap();
         assert_eq!(seen, [6]);
-        rig.mapper.free_coherent(coherent, &mut bill).unwrap();
-        let all = rig.mapper.allocate_coherent(POOL_BYTES, &mut bill).unwrap();
-        assert!(matches!(rig.mapper.allocate_coherent(1, &mut bill), Err(DmaError::NoAddresses { .. })));
-        rig.mapper.free_coherent(all, &mut bill).unwrap();
+        rig.mapper.free_coherent(coherent, &mut counters).unwrap();
+        let all = rig.mapper.allocate_coherent(POOL_BYTES, &mut counters).unwrap();
+        assert!(matches!(rig.mapper.allocate_coherent(1, &mut counters), Err(DmaError::NoAddresses { .. })));
+        rig.mapper.free_coherent(all, &mut counters).unwrap();
         rig.mapper.close().unwrap();
     }
 }
@@ -663,9 +713,9 @@ fn coherent_memory_is_shared() {
 #[test]
 fn broken_rules_are_told_and_change_nothing() {
     let rig = Rig::translated::<Vtd>(4, PLAIN);
-    let (mapper, memory, mut bill) = (&rig.mapper, MemoryAddress(ARENA), Bill::default());
-    let at = mapper.map(memory, PAGE, Direction::FromDevice, &mut bill).unwrap();
-    let mut misuse = |at, bytes, direction| match mapper.unmap(at, bytes, direction, &mut bill) {
+    let (mapper, memory, mut counters) = (&rig.mapper, MemoryAddress(ARENA), DmaCounters::default());
+    let at = mapper.map(memory, PAGE, Direction::FromDevice, &mut counters).unwrap();
+    let mut misuse = |at, bytes, direction| match mapper.unmap(at, bytes, direction, &mut counters) {
         Err(DmaError::Misuse(misuse)) => misuse,
         other => panic!("{other:?}"),
     };
@@ -675,20 +725,20 @@ fn broken_rules_are_told_and_change_nothing() {
     let (named, mapped) = (Direction::ToDevice, Direction::FromDevice);
     assert_eq!(misuse(at, PAGE, named), Misuse::OtherDirection { at, named, mapped });
     let segment = Segment { at, bytes: PAGE };
-    let as_list = mapper.unmap_list(&[Element { memory, bytes: PAGE }], &[segment], mapped, &mut bill);
+    let as_list = mapper.unmap_list(&[Element { memory, bytes: PAGE }], &[segment], mapped, &mut counters);
     let other_kind = Misuse::OtherKind { at, named: Kind::List, mapped: Kind::Single };
     assert_eq!(as_list, Err(DmaError::Misuse(other_kind)));
-    let beyond = mapper.sync_for_cpu(at, 1, PAGE, mapped, &mut bill);
+    let beyond = mapper.sync_for_cpu(at, 1, PAGE, mapped, &mut counters);
     let outside = Misuse::SyncOutside { at, offset: 1, bytes: PAGE, mapped_bytes: PAGE };
     assert_eq!(beyond, Err(DmaError::Misuse(outside)));
     let owned = Misuse::DeviceOwns { memory, access: Access::Read, at, direction: mapped };
     assert_eq!(mapper.touch(memory, 1, Access::Read), Err(owned));
     rig.card.write(at, &[1]).unwrap();
-    mapper.unmap(at, PAGE, mapped, &mut bill).unwrap();
+    mapper.unmap(at, PAGE, mapped, &mut counters).unwrap();
     mapper.touch(memory, 1, Access::Write).unwrap();
-    let twice = mapper.unmap(at, PAGE, mapped, &mut bill);
+    let twice = mapper.unmap(at, PAGE, mapped, &mut counters);
     assert_eq!(twice, Err(DmaError::Misuse(Misuse::NotMapped { at })));
-    let left = mapper.map(memory, 1, Direction::ToDevice, &mut bill).unwrap();
+    let left = mapper.map(memory, 1, Direction::ToDevice, &mut counters).unwrap();
     let leaked = Misuse::Leaked { mappings: 1, first: left, bytes: 1, direction: Direction::ToDevice };
     assert_eq!(rig.mapper.close(), Err(leaked));
 }
@@ -696,17 +746,17 @@ fn broken_rules_are_told_and_change_nothing() {
 #[test]
 fn each_element_of_a_list_is_the_adapters() {
     let rig = Rig::translated::<Vtd>(4, PLAIN);
-    let (mapper, mut bill) = (&rig.mapper, Bill::default());
+    let (mapper, mut counters) = (&rig.mapper, DmaCounters::default());
     let element = |page: u64| Element { memory: MemoryAddress(ARENA + page * PAGE), bytes: PAGE };
     // The first two become one segment; on neither side of them is the other's memory.
     let list = [element(8), element(2), Element { bytes: 5, ..element(20) }];
-    let segments = mapper.map_list(&list, Direction::FromDevice, &mut bill).unwrap();
+    let segments = mapper.map_list(&list, Direction::FromDevice, &mut counters).unwrap();
     assert_eq!(segments.len(), 1);
     for one in list {
         assert!(mapper.touch(one.memory, one.bytes, Access::Read).is_err(), "{one:?}");
     }
     mapper.touch(element(9).memory, PAGE, Access::Write).unwrap();
-    mapper.unmap_list(&list, &segments, Direction::FromDevice, &mut bill).unwrap();
+    mapper.unmap_list(&list, &segments, Direction::FromDevice, &mut counters).unwrap();
     mapper.touch(element(8).memory, 16 * PAGE, Access::Write).unwrap();
 }
 
@@ -714,13 +764,13 @@ fn each_element_of_a_list_is_the_adapters() {
 fn an_element_that_fails_leaves_nothing_mapped() {
     for lists in [ListRanges::One, ListRanges::Each] {
         let rig = Rig::translated::<Smmu>(4, Shape { lists, ..PLAIN });
-        let (domain, mut bill) = (rig.domain.as_ref().unwrap(), Bill::default());
+        let (domain, mut counters) = (rig.domain.as_ref().unwrap(), DmaCounters::default());
         let fits = Element { memory: MemoryAddress(ARENA), bytes: PAGE };
         let beyond = Element { memory: MemoryAddress(1 << 48), bytes: PAGE };
-        let failed = rig.mapper.map_list(&[fits, fits, beyond], Direction::ToDevice, &mut bill);
+        let failed = rig.mapper.map_list(&[fits, fits, beyond], Direction::ToDevice, &mut counters);
         assert!(matches!(failed, Err(DmaError::Map(_))), "{failed:?}");
         assert_eq!(domain.usage().allocated_pages, 0);
         assert!((0..64).all(|page| domain.translation().find(BusAddress(page * PAGE)).is_none()));
-        assert!(rig.mapper.map_list(&[], Direction::ToDevice, &mut bill).is_err());
+        assert!(rig.mapper.map_list(&[], Direction::ToDevice, &mut counters).is_err());
     }
 }

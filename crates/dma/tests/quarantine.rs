@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 use dma::{
-    Access, Bill, BusAddress, Context, FRAME_BYTES, Frames, Iotlb, Leaf, MemoryAddress, Radix, Ram,
+    Access, BusAddress, Context, DmaCounters, FRAME_BYTES, Frames, Iotlb, Leaf, MemoryAddress, Radix, Ram,
     Requester, SoftwareDomain, Translation, Unit, Vtd, Walk, WalkFault,
 };
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -27,12 +27,12 @@ fn table() -> (Arc<Frames>, Radix<Vtd>) {
 #[test]
 fn a_table_is_used_again_only_after_an_invalidation_of_all_of_it() {
     let (frames, table) = table();
-    let (at, mut bill) = (BusAddress(TWO_MIB), Bill::default());
-    table.map(at, ASKEW, TWO_MIB, Access::Read, &mut bill).unwrap();
-    assert_eq!((bill.table_pages, bill.table_entries), (3, 3 + 512));
-    let mut bill = Bill::default();
-    table.unmap(at, TWO_MIB, &mut bill).unwrap();
-    assert_eq!((bill.table_entries, table.quarantined()), (1, 1));
+    let (at, mut counters) = (BusAddress(TWO_MIB), DmaCounters::default());
+    table.map(at, ASKEW, TWO_MIB, Access::Read, &mut counters).unwrap();
+    assert_eq!((counters.table_pages, counters.table_entries), (3, 3 + 512));
+    let mut counters = DmaCounters::default();
+    table.unmap(at, TWO_MIB, &mut counters).unwrap();
+    assert_eq!((counters.table_entries, table.quarantined()), (1, 1));
     let lowest_table = MemoryAddress(3 * PAGE);
 
     table.invalidated(at, TWO_MIB - PAGE, || {});
@@ -71,14 +71,14 @@ fn an_invalidation_waits_for_whoever_reads_tables() {
     let card = Requester(8);
     unit.attach(card, Context::Translated { domain: unit.take_domain_id().unwrap(), table: Arc::new(slow) });
 
-    let (at, mut bill) = (BusAddress(TWO_MIB), Bill::default());
-    domain.map(at, ASKEW, TWO_MIB, Access::Read, &mut bill).unwrap();
-    domain.unmap(at, TWO_MIB, &mut bill).unwrap();
+    let (at, mut counters) = (BusAddress(TWO_MIB), DmaCounters::default());
+    domain.map(at, ASKEW, TWO_MIB, Access::Read, &mut counters).unwrap();
+    domain.unmap(at, TWO_MIB, &mut counters).unwrap();
     while frames.take().is_ok() {}
     std::thread::scope(|scope| {
         let reader = scope.spawn(|| unit.adapter(card).read(BusAddress(0), &mut [0]));
         begins.recv().unwrap();
-        scope.spawn(|| domain.invalidate(at, TWO_MIB, &mut Bill::default()));
+        scope.spawn(|| domain.invalidate(at, TWO_MIB, &mut DmaCounters::default()));
         let is_used_again = (0..20).any(|_| {
             std::thread::sleep(Duration::from_millis(1));
             frames.take().is_ok()
@@ -93,11 +93,11 @@ fn an_invalidation_waits_for_whoever_reads_tables() {
 #[test]
 fn whatever_is_partly_unmapped_keeps_its_table() {
     let (_, table) = table();
-    let mut bill = Bill::default();
-    table.map(BusAddress(0), ASKEW, TWO_MIB, Access::Read, &mut bill).unwrap();
-    let mut bill = Bill::default();
-    table.unmap(BusAddress(0), TWO_MIB - PAGE, &mut bill).unwrap();
-    assert_eq!((bill.table_entries, table.quarantined()), (511, 0));
+    let mut counters = DmaCounters::default();
+    table.map(BusAddress(0), ASKEW, TWO_MIB, Access::Read, &mut counters).unwrap();
+    let mut counters = DmaCounters::default();
+    table.unmap(BusAddress(0), TWO_MIB - PAGE, &mut counters).unwrap();
+    assert_eq!((counters.table_entries, table.quarantined()), (511, 0));
     assert_eq!(table.find(BusAddress(TWO_MIB - 1)), Some(MemoryAddress(TWO_MIB + PAGE - 1)));
 }
 
@@ -107,26 +107,26 @@ fn a_table_that_gives_way_to_a_larger_page_costs_an_invalidation() {
     let frames = Arc::new(Frames::new(MemoryAddress(0), TABLES_BYTES));
     let unit = Arc::new(Unit::new(ram, Iotlb::new(64, 4)));
     let domain = SoftwareDomain::<Vtd>::new(unit, frames, 4).unwrap();
-    let (at, memory, mut bill) = (BusAddress(0), MemoryAddress(0), Bill::default());
-    domain.map(at, memory, PAGE, Access::Read, &mut bill).unwrap();
-    domain.unmap(at, PAGE, &mut bill).unwrap();
-    assert_eq!((bill.table_entries, bill.table_pages, bill.invalidations), (3 + 1 + 1, 3, 0));
-    let mut bill = Bill::default();
-    domain.map(at, memory, TWO_MIB, Access::Read, &mut bill).unwrap();
-    assert_eq!((bill.table_entries, bill.invalidations, bill.invalidation_waits), (1, 1, 1));
+    let (at, memory, mut counters) = (BusAddress(0), MemoryAddress(0), DmaCounters::default());
+    domain.map(at, memory, PAGE, Access::Read, &mut counters).unwrap();
+    domain.unmap(at, PAGE, &mut counters).unwrap();
+    assert_eq!((counters.table_entries, counters.table_pages, counters.invalidations), (3 + 1 + 1, 3, 0));
+    let mut counters = DmaCounters::default();
+    domain.map(at, memory, TWO_MIB, Access::Read, &mut counters).unwrap();
+    assert_eq!((counters.table_entries, counters.invalidations, counters.invalidation_waits), (1, 1, 1));
     assert_eq!(domain.table().quarantined(), 0);
 }
 
 #[test]
 fn without_pages_for_tables_nothing_is_mapped() {
     let (_, table) = table();
-    let mut bill = Bill::default();
+    let mut counters = DmaCounters::default();
     // Two tables are left for the lowest level; three are needed.
     let bytes = 3 * TWO_MIB;
-    let mapped = table.map(BusAddress(0), ASKEW, bytes, Access::Read, &mut bill);
+    let mapped = table.map(BusAddress(0), ASKEW, bytes, Access::Read, &mut counters);
     assert_eq!(mapped, Err(dma::MapError::OutOfFrames));
     assert!((0..bytes / PAGE).all(|page| table.find(BusAddress(page * PAGE)).is_none()));
-    table.map(BusAddress(0), ASKEW, 2 * TWO_MIB, Access::Read, &mut bill).unwrap();
+    table.map(BusAddress(0), ASKEW, 2 * TWO_MIB, Access::Read, &mut counters).unwrap();
 }
 
 #[test]

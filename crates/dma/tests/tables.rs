@@ -6,8 +6,8 @@
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 use dma::{
-    Access, Amd, Bill, BusAddress, FRAME_BYTES, Frames, Leaf, MapError, MemoryAddress, Radix, Ram, Smmu,
-    UnmapError, Vtd, WalkFault, Walked,
+    Access, Amd, BusAddress, DmaCounters, FRAME_BYTES, Frames, Leaf, MapError, MemoryAddress, Radix, Ram,
+    Smmu, UnmapError, Vtd, WalkFault, Walked,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -168,21 +168,21 @@ fn carry_out<F: Walked>(
     pages: &mut Pages,
     ranges: &mut Vec<(u64, u64)>,
 ) {
-    let mut bill = Bill::default();
+    let mut counters = DmaCounters::default();
     match step {
         Step::Map { at, bytes, memory, access } => {
             let expected = expected_map::<F>(table, pages, at, bytes, memory);
-            let mapped = table.map(BusAddress(at), MemoryAddress(memory), bytes, access, &mut bill);
+            let mapped = table.map(BusAddress(at), MemoryAddress(memory), bytes, access, &mut counters);
             assert_eq!(mapped.clone().map(|_| ()), expected, "{step:x?}");
             if mapped.is_ok() {
                 add(pages, sizes, at, bytes, memory, access);
                 ranges.push((at, bytes));
             }
         }
-        Step::Unmap { at, bytes } => unmap(table, pages, at, bytes, &mut bill),
+        Step::Unmap { at, bytes } => unmap(table, pages, at, bytes, &mut counters),
         Step::UnmapMapped { which } if !ranges.is_empty() => {
             let (at, bytes) = ranges.swap_remove(which % ranges.len());
-            unmap(table, pages, at, bytes, &mut bill);
+            unmap(table, pages, at, bytes, &mut counters);
         }
         Step::UnmapMapped { .. } => {}
         Step::Invalidate => {
@@ -192,9 +192,9 @@ fn carry_out<F: Walked>(
     }
 }
 
-fn unmap<F: Walked>(table: &Radix<F>, pages: &mut Pages, at: u64, bytes: u64, bill: &mut Bill) {
+fn unmap<F: Walked>(table: &Radix<F>, pages: &mut Pages, at: u64, bytes: u64, counters: &mut DmaCounters) {
     let expected = expected_unmap(pages, at, bytes);
-    assert_eq!(table.unmap(BusAddress(at), bytes, bill), expected, "{bytes:#x} at {at:#x}");
+    assert_eq!(table.unmap(BusAddress(at), bytes, counters), expected, "{bytes:#x} at {at:#x}");
     if expected.is_ok() {
         let end = at.wrapping_add(bytes).wrapping_sub(1);
         let gone: Vec<u64> = pages.range(at..=end).map(|(at, _)| *at).collect();

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 use dma::{
-    Access, Amd, Bill, BusAddress, FRAME_BYTES, Frames, MemoryAddress, Radix, Ram, Smmu, Vtd, Walk,
+    Access, Amd, BusAddress, DmaCounters, FRAME_BYTES, Frames, MemoryAddress, Radix, Ram, Smmu, Vtd, Walk,
     WalkFault, Walked,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -67,15 +67,15 @@ fn tables_are_made_once() {
         let sides = [0, 1].map(|side| {
             let (table, arrived) = (&table, &arrived);
             scope.spawn(move || {
-                let mut bill = Bill::default();
+                let mut counters = DmaCounters::default();
                 for (at, meeting) in pages(side).zip(1..) {
                     arrived.fetch_add(1, Ordering::AcqRel);
                     while arrived.load(Ordering::Acquire) < 2 * meeting {
                         std::hint::spin_loop();
                     }
-                    table.map(at, MemoryAddress(at.0), PAGE, Access::Read, &mut bill).unwrap();
+                    table.map(at, MemoryAddress(at.0), PAGE, Access::Read, &mut counters).unwrap();
                 }
-                bill.table_pages
+                counters.table_pages
             })
         });
         sides.into_iter().map(|side| side.join().unwrap()).sum()
@@ -117,8 +117,8 @@ impl<F: Walked> Worker<'_, F> {
     }
 
     fn map_to(&self, at: u64, memory: MemoryAddress, bytes: u64) {
-        let (at, mut bill) = (BusAddress(at), Bill::default());
-        if self.table.map(at, memory, bytes, Access::ReadWrite, &mut bill).unwrap() {
+        let (at, mut counters) = (BusAddress(at), DmaCounters::default());
+        if self.table.map(at, memory, bytes, Access::ReadWrite, &mut counters).unwrap() {
             self.table.invalidated(at, bytes, || {});
         }
     }
@@ -131,7 +131,7 @@ impl<F: Walked> Worker<'_, F> {
 
     fn unmap(&self, at: u64, bytes: u64) {
         let at = BusAddress(at);
-        self.table.unmap(at, bytes, &mut Bill::default()).unwrap();
+        self.table.unmap(at, bytes, &mut DmaCounters::default()).unwrap();
         self.table.invalidated(at, bytes, || {});
         assert_eq!(self.table.find(at), None);
     }

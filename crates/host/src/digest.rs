@@ -1,5 +1,5 @@
 //! What inspections keep of toll sheets: the workloads that a host's adapters are compared with, without
-//! functions and without the stages that no road changes.
+//! functions and without the stages that no DMA path changes.
 //!
 //! A sheet is some hundred KiB, and the program carries what was kept of all of them: `data/tolls/digest.toml`
 //! is made from the sheets beside it (test `digest`). Users' own sheets are digested when they are read.
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::sync::LazyLock;
-use toll::{Event, Evidence, KernelId, Occurrence, Road, Stage, Toll, TollSheet};
+use toll::{DmaPath, Event, Evidence, KernelId, Occurrence, Stage, Toll, TollSheet};
 
 /// The workloads that are kept, by the end of their names: before it stands the adapter.
 pub const WORKLOADS: [&str; 3] = ["-read-4k", "-udp-64", "-tcp-16k"];
@@ -20,7 +20,7 @@ pub const WORKLOADS: [&str; 3] = ["-read-4k", "-udp-64", "-tcp-16k"];
 const STAGES: [Stage; 6] =
     [Stage::DmaMap, Stage::Iova, Stage::TableWrite, Stage::Invalidation, Stage::DmaUnmap, Stage::Bounce];
 
-/// The events that a road decides about.
+/// The events that a DMA path decides about.
 const EVENTS: [Event; 4] =
     [Event::Hypercalls, Event::Invalidations, Event::TableEntries, Event::StringIterations];
 
@@ -38,8 +38,8 @@ pub struct Digest {
 pub struct SheetDigest {
     /// The preset.
     pub preset: String,
-    /// The road that its adapters took.
-    pub road: Road,
+    /// The DMA path that its adapters took.
+    pub dma_path: DmaPath,
     /// The machine's architecture in the lab's words: `x86`, `arm`, `ppc`.
     pub arch: String,
     /// The CPU model, as QEMU names it.
@@ -77,7 +77,7 @@ pub struct TollDigest {
     pub instructions: u64,
     /// Instructions of the median window in the stages of DMA.
     pub stages: BTreeMap<Stage, u64>,
-    /// Events that a road decides about. A kind that is not here was not counted.
+    /// Events that a DMA path decides about. A kind that is not here was not counted.
     pub events: BTreeMap<Event, Occurrence>,
     /// How it was obtained, and on what.
     pub evidence: Evidence,
@@ -115,7 +115,7 @@ impl SheetDigest {
         let kept = |toll: &&Toll| WORKLOADS.iter().any(|end| toll.workload.ends_with(end));
         Self {
             preset: sheet.preset.clone(),
-            road: sheet.road,
+            dma_path: sheet.dma_path,
             arch: sheet.machine.arch.clone(),
             cpu: sheet.machine.cpu.clone(),
             iommu: iommu(&sheet.machine.arch, &sheet.machine.command_line),

@@ -1,13 +1,13 @@
-//! Typed facts about a Linux host's DMA, and the rules that judge them.
+//! Typed facts about a Linux host's DMA, and the rules that diagnose them.
 //!
 //! Facts are read from a live system or from a capture of one; each keeps the file and line that it
 //! came from. Rules look at facts only: they open no file.
 
 pub mod bdf;
 pub mod citation;
+pub mod diagnose;
 pub mod digest;
 pub mod facts;
-pub mod judge;
 pub mod kernel;
 pub mod memory;
 pub mod pci;
@@ -17,7 +17,7 @@ pub mod tree;
 
 pub use bdf::Bdf;
 pub use citation::{Citation, Cited, Text};
+pub use diagnose::Inspection;
 pub use digest::{Digest, sheet_word};
 pub use facts::Host;
-pub use judge::Inspection;
 pub use tree::Tree;

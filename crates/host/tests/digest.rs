@@ -61,7 +61,12 @@ fn the_digest_that_the_program_carries_can_be_used() {
     assert!(!digest.sheets.is_empty() && !Digest::builtin().sheets.is_empty());
     for sheet in &digest.sheets {
         assert!(!sheet.tolls.is_empty(), "{}: no workload that inspections ask for", sheet.preset);
-        let translates = sheet.road.is_translated() || sheet.road == toll::Road::Identity;
-        assert!(!translates || sheet.iommu.is_some(), "{}: {} without an IOMMU", sheet.preset, sheet.road);
+        let translates = sheet.dma_path.is_translated() || sheet.dma_path == toll::DmaPath::Identity;
+        assert!(
+            !translates || sheet.iommu.is_some(),
+            "{}: {} without an IOMMU",
+            sheet.preset,
+            sheet.dma_path
+        );
     }
 }

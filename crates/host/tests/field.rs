@@ -12,7 +12,7 @@ use fixture::Case;
 
 #[test]
 fn verdicts_are_those_of_the_people_who_were_there() {
-    let keys = ["source", "machine", "excerpt", "authors-found", "expect-road"];
+    let keys = ["source", "machine", "excerpt", "authors-found", "expect-dma-path"];
     let cases = fixture::cases("field", &keys);
     assert!(cases.len() >= 30, "cases went missing");
     let wrong: Vec<String> = cases.iter().flat_map(Case::differences).collect();

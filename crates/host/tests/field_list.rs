@@ -32,7 +32,7 @@ fn page(folder: &Path) -> String {
         let _ = writeln!(page, "- Source: {}", one("source: "));
         let _ = writeln!(page, "- From the source, and added: {}", one("excerpt: "));
         let _ = writeln!(page, "- Its authors found: {}", one("authors-found: "));
-        let _ = writeln!(page, "- Verdict: {}", values(head, "expect-road: ").join("; "));
+        let _ = writeln!(page, "- Verdict: {}", values(head, "expect-dma-path: ").join("; "));
         for (key, words) in [("expect-finding: ", "Findings"), ("expect-no-finding: ", "And not")] {
             let found = values(head, key);
             if !found.is_empty() {

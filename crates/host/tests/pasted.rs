@@ -10,7 +10,7 @@
 mod fixture;
 
 use fixture::Case;
-use host::judge::{Advice, Part};
+use host::diagnose::{Advice, Part};
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -6,12 +6,12 @@
 mod fixture;
 
 use fixture::tolls;
+use host::diagnose::{Basis, Leg, Prediction};
 use host::facts::iommu::Kind;
-use host::judge::{Basis, Leg, Prediction};
 use host::tree::Memory;
 use host::{Digest, Host, Inspection, Tree};
 use proptest::prelude::*;
-use toll::{Event, Evidence, Road};
+use toll::{DmaPath, Event, Evidence};
 
 const NVME: (&str, &str) = ("nvme", "0x010802");
 const VTD: &str = "dmar0";
@@ -39,7 +39,7 @@ fn strict(release: &str, iommu: &str, (driver, class): (&str, &str)) -> Host {
 /// What is predicted of a strict host; the rule must have spoken.
 fn predicted(host: Host, tolls: &Digest) -> Vec<Prediction> {
     let inspection = fixture::inspect(host, tolls);
-    assert_eq!(inspection.roads[0].road, Road::TranslatedStrict);
+    assert_eq!(inspection.dma_paths[0].dma_path, DmaPath::TranslatedStrict);
     let found = inspection.findings.into_iter().find(|finding| finding.id.word() == "strict-on-fast-adapter");
     found.unwrap().predicted
 }
@@ -159,17 +159,17 @@ fn an_adapter_is_told_of_once_whatever_findings_it_has() {
     let inspection = fixture::inspect(strict("6.1.76-x86_64", VTD, NVME), &tolls());
     let [outlook] = inspection.outlooks.as_slice() else { panic!("{:?}", inspection.outlooks) };
     assert_eq!((outlook.address.to_string().as_str(), outlook.io), ("0000:00:01.0", "4 KiB read"));
-    assert_eq!(outlook.today, Leg { road: Road::TranslatedStrict, ns: 7200.0 });
-    assert_eq!(outlook.after.road, Road::TranslatedLazy);
+    assert_eq!(outlook.today, Leg { dma_path: DmaPath::TranslatedStrict, ns: 7200.0 });
+    assert_eq!(outlook.after.dma_path, DmaPath::TranslatedLazy);
     let mut untold = tolls();
-    untold.sheets.retain(|sheet| sheet.road == Road::TranslatedStrict);
+    untold.sheets.retain(|sheet| sheet.dma_path == DmaPath::TranslatedStrict);
     assert_eq!(fixture::inspect(strict("6.1.76-x86_64", VTD, NVME), &untold).outlooks, []);
 }
 
 #[test]
 fn without_sheets_of_its_architecture_nothing_is_predicted() {
     let arm = || strict("6.1.0-18-arm64", SMMU, NVME);
-    assert!(predicted(arm(), &tolls()).is_empty(), "one road can be compared with nothing");
+    assert!(predicted(arm(), &tolls()).is_empty(), "one DMA path can be compared with nothing");
     assert!(predicted(arm(), &Digest::default()).is_empty());
     let mut others = tolls();
     others.sheets.retain(|sheet| sheet.arch != "arm");
@@ -178,7 +178,7 @@ fn without_sheets_of_its_architecture_nothing_is_predicted() {
     assert!(!predicted(arm(), &others).is_empty(), "the architecture alone kept them out");
 }
 
-/// Sheets of the made-up ones with other machines and roads under the same tolls. Presets are numbers.
+/// Sheets of the made-up ones with other machines and DMA paths under the same tolls. Presets are numbers.
 fn shuffled() -> impl Strategy<Value = Digest> {
     let known = tolls().sheets;
     let sheet = (
@@ -186,15 +186,15 @@ fn shuffled() -> impl Strategy<Value = Digest> {
         prop::sample::select(vec!["x86", "arm", "ppc", "riscv", ""]),
         prop::sample::select(vec!["6.1.0-56-amd64", "6.12.1", "5.10.0", "not a release"]),
         prop::option::of(prop::sample::select(vec![Kind::VtD, Kind::AmdVi, Kind::SmmuV3])),
-        prop::sample::select(vec![Road::TranslatedStrict, Road::TranslatedLazy, Road::Identity]),
+        prop::sample::select(vec![DmaPath::TranslatedStrict, DmaPath::TranslatedLazy, DmaPath::Identity]),
     );
     prop::collection::vec(sheet, 0..24).prop_map(move |sheets| {
         let mut digest = Digest::default();
-        for (index, arch, release, iommu, road) in sheets {
+        for (index, arch, release, iommu, dma_path) in sheets {
             let mut sheet = known[index].clone();
             sheet.preset = digest.sheets.len().to_string();
-            (sheet.arch, sheet.cpu, sheet.iommu, sheet.road) =
-                (arch.to_owned(), "max".to_owned(), iommu, road);
+            (sheet.arch, sheet.cpu, sheet.iommu, sheet.dma_path) =
+                (arch.to_owned(), "max".to_owned(), iommu, dma_path);
             sheet.kernel.release = release.to_owned();
             digest.sheets.push(sheet);
         }
@@ -216,7 +216,7 @@ proptest! {
             let sheet = |preset: &str| digest.sheets.iter().find(|sheet| sheet.preset == preset).unwrap();
             let (now, then) = (sheet(&prediction.now.preset), sheet(&prediction.then.preset));
             prop_assert!(now.is_of(&architecture) && then.is_of(&architecture));
-            prop_assert_eq!((now.road, then.road), (Road::TranslatedStrict, Road::TranslatedLazy));
+            prop_assert_eq!((now.dma_path, then.dma_path), (DmaPath::TranslatedStrict, DmaPath::TranslatedLazy));
             prop_assert_eq!(&now.kernel.release, &then.kernel.release);
             prop_assert!(now.iommu.is_none() || then.iommu.is_none() || now.iommu == then.iommu);
         }

@@ -93,13 +93,13 @@ impl Saved {
 /// What an inspection concludes.
 fn verdicts(tree: &Tree) -> Vec<String> {
     let inspection: Inspection = fixture::inspect(Host::read(tree), &tolls());
-    let roads = inspection.adapters().map(|(adapter, verdict)| {
-        format!("{} {} {:?}", adapter.function.address, verdict.road.word(), verdict.reason)
+    let dma_paths = inspection.adapters().map(|(adapter, verdict)| {
+        format!("{} {} {:?}", adapter.function.address, verdict.dma_path.word(), verdict.reason)
     });
     let findings = inspection.findings.iter().map(|finding| {
         format!("{} {:?} {} {} {}", finding.id, finding.address, finding.severity, finding.what, finding.fix)
     });
-    roads.chain(findings).collect()
+    dma_paths.chain(findings).collect()
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn every_file_that_is_read_stands_in_the_table() {
     let mut read = vec![false; READS.len()];
     for (name, tree) in trees() {
         Host::read(&tree);
-        for path in tree.ledger().files() {
+        for path in tree.read_log().files() {
             match READS.iter().position(|row| row_of(path).is_some_and(|of| of.pattern == row.pattern)) {
                 Some(at) => read[at] = true,
                 None => unknown.push(format!("{name}: {path}")),

@@ -1,4 +1,4 @@
-//! Hosts made up to drive one rule each: every finding and every road at least once, and for every finding a
+//! Hosts made up to drive one rule each: every finding and every DMA path at least once, and for every finding a
 //! host where a simpler rule would speak up wrongly.
 //!
 //! One file per case in `tests/rules/`; its head says under `why:` which behaviour it is about and where
@@ -10,7 +10,7 @@
 mod fixture;
 
 use fixture::{About, Case};
-use host::judge::Road;
+use host::diagnose::DmaPath;
 use std::collections::BTreeSet;
 
 /// Every finding there is.
@@ -69,11 +69,14 @@ fn every_finding_is_driven_and_has_a_counterexample() {
 }
 
 #[test]
-fn every_road_is_driven() {
+fn every_dma_path_is_driven() {
     let cases = cases();
-    let driven: BTreeSet<&str> =
-        cases.iter().flat_map(|case| &case.expected.roads).map(|(_, road)| road.as_str()).collect();
-    for road in Road::ALL {
-        assert!(driven.contains(road.word()), "no case expects {road}");
+    let driven: BTreeSet<&str> = cases
+        .iter()
+        .flat_map(|case| &case.expected.dma_paths)
+        .map(|(_, dma_path)| dma_path.as_str())
+        .collect();
+    for dma_path in DmaPath::ALL {
+        assert!(driven.contains(dma_path.word()), "no case expects {dma_path}");
     }
 }

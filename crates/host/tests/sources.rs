@@ -3,8 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+use host::diagnose::DmaPath;
 use host::facts::unseen::State;
-use host::judge::Road;
 use host::tree::{Memory, OpenError, Refusal, Watcher};
 use host::{Host, Inspection, Tree};
 use std::io::Write;
@@ -199,7 +199,7 @@ fn inspected(memory: Memory) -> Inspection {
 #[test]
 fn all_was_read_of_a_host_that_hides_nothing() {
     let inspection = inspected(host());
-    assert_eq!(inspection.roads[0].road, Road::TranslatedLazy);
+    assert_eq!(inspection.dma_paths[0].dma_path, DmaPath::TranslatedLazy);
     assert_eq!(inspection.host.doubts().collect::<Vec<_>>(), Vec::<String>::new());
 }
 
@@ -244,11 +244,11 @@ fn what_could_not_be_read_is_not_taken_for_absent() {
     };
     // An adapter whose driver could not be read has not "no driver".
     let inspection = with("sys/devices/pci0000:00/0000:00:03.0/driver");
-    assert_eq!(inspection.roads[0].road, Road::Unknown, "{:?}", inspection.roads);
-    assert!(inspection.roads[0].reason.as_ref().unwrap().contains("could not be read"));
+    assert_eq!(inspection.dma_paths[0].dma_path, DmaPath::Unknown, "{:?}", inspection.dma_paths);
+    assert!(inspection.dma_paths[0].reason.as_ref().unwrap().contains("could not be read"));
     // Nor is one without an IOMMU whose group could not be read.
     let inspection = with("sys/devices/pci0000:00/0000:00:03.0/iommu_group");
-    assert_eq!(inspection.roads[0].road, Road::Unknown, "{:?}", inspection.roads);
+    assert_eq!(inspection.dma_paths[0].dma_path, DmaPath::Unknown, "{:?}", inspection.dma_paths);
     for folder in ["sys/kernel/iommu_groups", "sys/class/iommu"] {
         assert!(!with(folder).host.iommus.visible, "{folder}");
     }
@@ -286,7 +286,7 @@ fn every_file_that_an_inspection_asks_for_has_a_fact_and_a_place_in_archives() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/captures/{name}.tar.gz"));
         let first = Tree::open(&path).unwrap();
         Host::read(&first);
-        let asked: Vec<String> = first.ledger().files().map(str::to_owned).collect();
+        let asked: Vec<String> = first.read_log().files().map(str::to_owned).collect();
         let mut memory = Memory::default();
         for file in &asked {
             memory.refused(file, Refusal::NoPermission);

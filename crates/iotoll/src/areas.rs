@@ -1,7 +1,7 @@
 //! What a model expects of a host's areas of `memmap=`, for the findings about them.
 
 use host::Host;
-use host::judge::{AreaForecast, Rest};
+use host::diagnose::{AreaForecast, Rest};
 use host::memory::PhysRange;
 use host::memory::effective::Call;
 use model::AreaExpectation;

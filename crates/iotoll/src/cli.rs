@@ -63,7 +63,7 @@ pub(crate) enum Command {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Model {
     Run(ModelRun),
-    /// The families of published figures that `iotoll reproduce` knows
+    /// The studies of published figures that `iotoll reproduce` knows
     #[command(after_help = "\
 Examples:
   iotoll model list
@@ -134,30 +134,30 @@ pub(crate) struct Sweep {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  iotoll reproduce                         all families
+  iotoll reproduce                         all studies
   iotoll reproduce iotlb --html iotlb.html one of them, with plots
   iotoll reproduce power-window --set instruction_ns=0.4
                                            what follows if an assumption is another
 
 Of each figure it is told whether a parameter was chosen by it (calibrated) or not (predicted).
 
-Exit status: 1 if a predicted figure is further off than its family allows; 0 if none; 2 on errors.")]
+Exit status: 1 if a predicted figure is further off than its study allows; 0 if none; 2 on errors.")]
 pub(crate) struct Reproduce {
-    /// Print one JSON document with schema iotoll.reproduction/1
+    /// Print one JSON document with schema iotoll.reproduction/2
     #[arg(long)]
     pub(crate) json: bool,
     /// Also write a self-contained HTML page with plots
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) html: Option<PathBuf>,
-    /// Another value for a parameter of the families named, from half to twice of what it is
-    #[arg(long = "set", value_name = "NAME=VALUE", requires = "families", value_parser = parameter)]
+    /// Another value for a parameter of the studies named, from half to twice of what it is
+    #[arg(long = "set", value_name = "NAME=VALUE", requires = "studies", value_parser = parameter)]
     pub(crate) changes: Vec<(String, f64)>,
-    /// Families of figures [default: all]
+    /// Studies of figures [default: all]
     #[arg(value_name = "FAMILY")]
-    pub(crate) families: Vec<String>,
+    pub(crate) studies: Vec<String>,
 }
 
-/// Say which road each adapter's DMA takes, what is wrong, and the exact fix
+/// Say which DMA path each adapter's DMA takes, what is wrong, and the exact fix
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -179,7 +179,7 @@ pub(crate) struct Inspect {
     /// - for standard input [default: this host]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) from: Option<PathBuf>,
-    /// Print one JSON document with schema iotoll.inspect/1
+    /// Print one JSON document with schema iotoll.inspect/2
     #[arg(long)]
     pub(crate) json: bool,
     /// Also write a self-contained HTML page
@@ -316,7 +316,7 @@ pub(crate) struct LabList {
     /// A file of presets, besides those built in
     #[arg(long, value_name = "FILE.toml", value_hint = ValueHint::FilePath)]
     pub(crate) presets: Option<PathBuf>,
-    /// Print one JSON document with schema iotoll.lab-list/1
+    /// Print one JSON document with schema iotoll.lab-list/2
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -397,30 +397,30 @@ pub(crate) struct LabRun {
     /// Keep the run's files in this folder: record, log, console, symbols
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) keep: Option<PathBuf>,
-    /// Also write a self-contained HTML page: what each road adds to an I/O, drawn
+    /// Also write a self-contained HTML page: what each DMA path adds to an I/O, drawn
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) html: Option<PathBuf>,
-    /// Print the sheets as one JSON document with schema iotoll.toll-sheets/1
+    /// Print the sheets as one JSON document with schema iotoll.toll-sheets/2
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Print toll sheets, and what each road costs over the untranslated one
+/// Print toll sheets, and what each DMA path costs over the untranslated one
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   iotoll lab show x86-vtd-strict.json                     what an I/O of each workload pays
-  iotoll lab show x86-*.json                              and each workload on all roads, side by side
+  iotoll lab show x86-*.json                              and each workload on all DMA paths, side by side
   iotoll lab show x86-*.json --html tolls.html            the same to look at, in a browser
   iotoll lab show --json x86-*.json | jq .over_untranslated")]
 pub(crate) struct LabShow {
-    /// Toll sheets; a road's toll is told against an untranslated one of the same machine and kernel
+    /// Toll sheets; a DMA path's toll is told against an untranslated one of the same machine and kernel
     #[arg(value_name = "SHEET.json", required = true, value_hint = ValueHint::FilePath)]
     pub(crate) sheets: Vec<PathBuf>,
-    /// Also write a self-contained HTML page: what each road adds to an I/O, drawn
+    /// Also write a self-contained HTML page: what each DMA path adds to an I/O, drawn
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) html: Option<PathBuf>,
-    /// Print one JSON document with schema iotoll.toll-sheets/1
+    /// Print one JSON document with schema iotoll.toll-sheets/2
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -453,7 +453,7 @@ pub(crate) struct LabDiff {
     /// Put up with P percent more instructions, also where that is more than --more-than
     #[arg(long, value_name = "P", default_value = "0", allow_hyphen_values = true)]
     pub(crate) more_than_percent: Tolerance,
-    /// Print one JSON document with schema iotoll.toll-diff/1
+    /// Print one JSON document with schema iotoll.toll-diff/2
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -703,27 +703,27 @@ pub(crate) struct BenchMemtype {
     pub(crate) json: bool,
 }
 
-/// Measure what mapping and unmapping memory takes, by road and by size
+/// Measure what mapping and unmapping memory takes, by DMA path and by size
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   iotoll bench map
-  iotoll bench map --road translated-strict,tce-window --size 4K,2M --json
+  iotoll bench map --dma-path translated-strict,tce-window --size 4K,2M --json
 
-Roads in this process: no-iommu, direct-window, bounce, translated-lazy, translated-strict,
+DmaPaths in this process: no-iommu, direct-window, bounce, translated-lazy, translated-strict,
 translated-strict-amd, translated-strict-smmu, tce-window. Their tables are what hardware would
 read; their hypervisor and invalidations are functions, without what a trap or a wait takes.
 The host's own IOMMU is measured with every adapter that is bound to vfio-pci and may be opened.")]
 pub(crate) struct BenchMap {
-    /// Only these roads in this process; several with commas [default: all]
-    #[arg(long = "road", value_name = "NAME", value_delimiter = ',')]
-    pub(crate) roads: Vec<String>,
+    /// Only these DMA paths in this process; several with commas [default: all]
+    #[arg(long = "dma-path", value_name = "NAME", value_delimiter = ',')]
+    pub(crate) dma_paths: Vec<String>,
     /// Memory that is mapped at once, up to 2M; several with commas [default: 4K to 2M]
     #[arg(long = "size", value_name = "BYTES", value_delimiter = ',')]
     pub(crate) sizes: Vec<Bytes>,
     #[command(flatten)]
     pub(crate) pace: Pace,
-    /// Print one JSON document with schema iotoll.bench-map/1
+    /// Print one JSON document with schema iotoll.bench-map/2
     #[arg(long)]
     pub(crate) json: bool,
 }

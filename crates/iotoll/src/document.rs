@@ -1,15 +1,15 @@
 //! The JSON document of an inspection. The facts serialise themselves; this is how they are put
 //! together, and the version of that.
 
+use host::diagnose::{DmaPath, Finding, Inspection, Outlook, Verdict};
 use host::facts::{Adapter, Function, Unseen, bounce, iommu, log, memory, platform, power};
-use host::judge::{Finding, Inspection, Outlook, Road, Verdict};
 use host::kernel::verdict::TokenVerdict;
 use host::{Bdf, Citation, Cited};
 use serde::Serialize;
 
 /// The version of the document's layout. It grows when a field changes its meaning or goes; new fields
 /// leave it as it is.
-const SCHEMA: &str = "iotoll.inspect/1";
+const SCHEMA: &str = "iotoll.inspect/2";
 
 /// What `iotoll inspect --json` prints.
 #[derive(Serialize)]
@@ -51,7 +51,7 @@ struct HostFacts<'a> {
 
 #[derive(Serialize)]
 struct AdapterView<'a> {
-    road: Road,
+    dma_path: DmaPath,
     reason: Option<&'a str>,
     evidence: &'a [Citation],
     #[serde(flatten)]
@@ -60,7 +60,12 @@ struct AdapterView<'a> {
 
 impl<'a> AdapterView<'a> {
     fn new((facts, verdict): (&'a Adapter, &'a Verdict)) -> Self {
-        Self { road: verdict.road, reason: verdict.reason.as_deref(), evidence: &verdict.evidence, facts }
+        Self {
+            dma_path: verdict.dma_path,
+            reason: verdict.reason.as_deref(),
+            evidence: &verdict.evidence,
+            facts,
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use crate::bench::short;
 use crate::inspect::made_by;
 use crate::output::{self, Outcome};
 use crate::whole_file::WholeFile;
-use host::judge::Basis;
+use host::diagnose::Basis;
 use host::{Host, Inspection, Tree};
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `iotoll inspect`: roads, findings, the type of a physical range.
+//! `iotoll inspect`: DMA paths, findings, the type of a physical range.
 
 use crate::cli::Inspect;
 use crate::document::Document;
@@ -7,7 +7,7 @@ use crate::source::open;
 use crate::whole_file::WholeFile;
 use crate::{areas, prices, tolls};
 use anyhow::{Context, bail};
-use host::judge::Basis;
+use host::diagnose::Basis;
 use host::memory::PhysRange;
 use host::{Bdf, Host, Inspection};
 use std::path::Path;

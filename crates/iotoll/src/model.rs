@@ -55,9 +55,9 @@ fn experiment(args: &ModelRun) -> anyhow::Result<Outcome> {
             let answer = with_jobs(*host, args)?.run()?;
             show(args, &file, &answer, || report::block_answer(&answer, &file, width, style))
         }
-        Description::Storage(host) => {
+        Description::FlashArray(host) => {
             let answer = host.run().with_context(|| file.clone())?;
-            show(args, &file, &answer, || report::storage_answer(&answer, &file, width, style))
+            show(args, &file, &answer, || report::flash_array_answer(&answer, &file, width, style))
         }
         Description::Adapters(adapters) => {
             let answer = with_trace(*adapters, args, &file)?.run()?;
@@ -72,7 +72,7 @@ fn misfit(description: &Description, args: &ModelRun) -> Option<String> {
         Description::Engine(_) => "an engine",
         Description::Hosts(_) => "two hosts",
         Description::Block(_) => "a host with a disk",
-        Description::Storage(_) => "a host with an array",
+        Description::FlashArray(_) => "a host with an array",
         Description::Memory(_) => "memory types",
         Description::Adapters(_) => "InfiniBand adapters",
     };
@@ -138,6 +138,6 @@ fn show(
 }
 
 fn list() -> anyhow::Result<Outcome> {
-    output::data(&model::families().collect::<Vec<_>>().join("\n"))?;
+    output::data(&model::studies().collect::<Vec<_>>().join("\n"))?;
     Ok(Outcome::Fine)
 }

@@ -5,7 +5,7 @@ use crate::inspect::made_by;
 use crate::output::{self, Outcome};
 use crate::whole_file::WholeFile;
 use indicatif::ProgressBar;
-use model::{Changes, FamilyError, Reproduction};
+use model::{Changes, Reproduction, StudyError};
 use serde::Serialize;
 
 /// The document.
@@ -17,8 +17,8 @@ struct Document<'a> {
 }
 
 pub(crate) fn run(args: &Reproduce) -> anyhow::Result<Outcome> {
-    let all: Vec<String> = model::families().map(str::to_owned).collect();
-    let wanted = if args.families.is_empty() { &all } else { &args.families };
+    let all: Vec<String> = model::studies().map(str::to_owned).collect();
+    let wanted = if args.studies.is_empty() { &all } else { &args.studies };
     let changes = Changes::new(args.changes.iter().cloned())?;
     let reproductions = reproduce(wanted, &changes)?;
     if let Some(path) = &args.html {
@@ -35,17 +35,17 @@ pub(crate) fn run(args: &Reproduce) -> anyhow::Result<Outcome> {
     Ok(Outcome::of(reproductions.iter().map(Reproduction::misses).sum()))
 }
 
-/// Runs the families side by side; they share nothing.
-fn reproduce(wanted: &[String], changes: &Changes) -> Result<Vec<Reproduction>, FamilyError> {
-    let bar = ProgressBar::new(wanted.len() as u64).with_message("families, a few seconds each");
+/// Runs the studies side by side; they share nothing.
+fn reproduce(wanted: &[String], changes: &Changes) -> Result<Vec<Reproduction>, StudyError> {
+    let bar = ProgressBar::new(wanted.len() as u64).with_message("studies, a few seconds each");
     bar.tick();
-    let family = |name| {
+    let study = |name| {
         let one = model::reproduce_with(name, changes);
         bar.inc(1);
         one
     };
     let all = std::thread::scope(|scope| {
-        let running: Vec<_> = wanted.iter().map(|name| scope.spawn(|| family(name))).collect();
+        let running: Vec<_> = wanted.iter().map(|name| scope.spawn(|| study(name))).collect();
         let ended = running
             .into_iter()
             .map(|one| one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));

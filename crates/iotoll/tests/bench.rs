@@ -99,17 +99,17 @@ fn bench_map(args: &[&str]) -> Output {
 }
 
 #[test]
-fn mappings_do_by_each_road_what_the_road_is() {
+fn mappings_do_by_each_dma_path_what_the_dma_path_is() {
     let output = bench_map(&["--size", "4K,2M", "--json"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(document["schema"], "iotoll.bench-map/1");
-    let done = |road: &str, cell: usize, what: &str| {
+    assert_eq!(document["schema"], "iotoll.bench-map/2");
+    let done = |dma_path: &str, cell: usize, what: &str| {
         let rows = document["rows"].as_array().unwrap();
-        let row = rows.iter().find(|row| row["road"] == road).unwrap();
+        let row = rows.iter().find(|row| row["dma_path"] == dma_path).unwrap();
         row["cells"][cell]["per_pair"][what].as_f64().unwrap()
     };
-    for (road, cell, what, expected) in [
+    for (dma_path, cell, what, expected) in [
         ("no-iommu", 0, "table_entries", 0.0),
         ("direct-window", 1, "allocations", 0.0),
         ("translated-strict", 0, "invalidations", 1.0),
@@ -123,16 +123,20 @@ fn mappings_do_by_each_road_what_the_road_is() {
         ("bounce", 0, "bounce_bytes", 8192.0),
     ] {
         // Of the first mapping, tables above the entry were written too.
-        let done = done(road, cell, what);
-        assert!((done - expected).abs() <= expected * 0.01 + 0.01, "{road} {cell} {what}: {done}");
+        let done = done(dma_path, cell, what);
+        assert!((done - expected).abs() <= expected * 0.01 + 0.01, "{dma_path} {cell} {what}: {done}");
     }
     assert!(done("translated-lazy", 0, "invalidations") < 0.01);
-    let bounced =
-        &document["rows"].as_array().unwrap().iter().find(|row| row["road"] == "bounce").unwrap()["cells"][1];
+    let bounced = &document["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|row| row["dma_path"] == "bounce")
+        .unwrap()["cells"][1];
     assert_eq!(bounced["absent"], "no more than 256 KiB at once");
-    let shown = text(&bench_map(&["--size", "64K", "--road", "bounce,no-iommu"]).stdout);
+    let shown = text(&bench_map(&["--size", "64K", "--dma-path", "bounce,no-iommu"]).stdout);
     assert!(
-        shown.contains("Mapping and unmapping memory, by 2 roads") && shown.contains("64 KiB"),
+        shown.contains("Mapping and unmapping memory, by 2 DMA paths") && shown.contains("64 KiB"),
         "{shown}"
     );
 }
@@ -140,7 +144,7 @@ fn mappings_do_by_each_road_what_the_road_is() {
 #[test]
 fn mappings_that_can_not_be_measured_are_exit_two() {
     for (args, expected) in [
-        (["--road", "path"], r#"there is no road "path"; there are no-iommu"#),
+        (["--dma-path", "path"], r#"there is no DMA path "path"; there are no-iommu"#),
         (["--size", "3M"], "3 MiB are too much to be mapped at once; expected 2 MiB or less"),
     ] {
         let output = bench_map(&args);

@@ -28,26 +28,26 @@ fn json(args: &[&str]) -> serde_json::Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// `ADDRESS ROAD` of every adapter.
-fn roads(document: &serde_json::Value) -> Vec<String> {
+/// `ADDRESS PATH` of every adapter.
+fn dma_paths(document: &serde_json::Value) -> Vec<String> {
     let adapters = document["adapters"].as_array().unwrap();
     adapters
         .iter()
         .map(|adapter| {
-            format!("{} {}", adapter["address"].as_str().unwrap(), adapter["road"].as_str().unwrap())
+            format!("{} {}", adapter["address"].as_str().unwrap(), adapter["dma_path"].as_str().unwrap())
         })
         .collect()
 }
 
 #[test]
-fn roads_of_the_captured_kernels() {
+fn dma_paths_of_the_captured_kernels() {
     let check = |name: &str, expect: &[&str], exit: i32| {
         let path = capture(name);
         let output = iotoll(&["inspect", "--json", "--from", path.to_str().unwrap()]);
         assert_eq!(output.status.code(), Some(exit), "{name}");
         let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert_eq!(document["schema"], "iotoll.inspect/1");
-        assert_eq!(roads(&document), expect, "{name}");
+        assert_eq!(document["schema"], "iotoll.inspect/2");
+        assert_eq!(dma_paths(&document), expect, "{name}");
         let has_evidence = |adapter: &serde_json::Value| !adapter["evidence"].as_array().unwrap().is_empty();
         assert!(document["adapters"].as_array().unwrap().iter().all(has_evidence), "{name}");
     };
@@ -147,7 +147,7 @@ fn a_finding_names_disable_ddw_and_the_way_out() {
     let of_disk = |finding: &&serde_json::Value| finding["address"] == "0000:00:03.0";
     let predicted = &document["findings"].as_array().unwrap().iter().find(of_disk).unwrap()["predicted"][0];
     assert_eq!(
-        (&predicted["now"]["road"], &predicted["then"]["road"]),
+        (&predicted["now"]["dma_path"], &predicted["then"]["dma_path"]),
         (&"tce-window".into(), &"direct-window".into())
     );
     assert_eq!(predicted["evidence"]["kind"], "measured");
@@ -206,7 +206,7 @@ fn made_up_prices(arch: &str) -> String {
 }
 
 #[test]
-fn today_stands_beside_after_the_fixes_where_a_road_changes() {
+fn today_stands_beside_after_the_fixes_where_a_dma_path_changes() {
     let shown = |name: &str| {
         let path = capture(name);
         text(&iotoll(&["inspect", "--from", path.to_str().unwrap()]).stdout)
@@ -219,7 +219,7 @@ fn today_stands_beside_after_the_fixes_where_a_road_changes() {
     let outlooks = document["outlooks"].as_array().unwrap();
     assert!(!outlooks.is_empty() && outlooks.iter().all(|one| one["address"] == "0000:00:03.0"));
     let (today, after) = (&outlooks[0]["today"], &outlooks[0]["after"]);
-    assert_eq!((&today["road"], &after["road"]), (&"tce-window".into(), &"direct-window".into()));
+    assert_eq!((&today["dma_path"], &after["dma_path"]), (&"tce-window".into(), &"direct-window".into()));
     assert!(today["ns"].as_f64().unwrap() > after["ns"].as_f64().unwrap());
 }
 
@@ -287,7 +287,7 @@ fn toll_sheets_that_are_none_are_errors_that_name_the_file() {
     };
     check("a.json", b"no sheet", "a.json:1:2: no toll sheet: ");
     check("a.json", &[0xa5; 300], "a.json: stream did not contain valid UTF-8");
-    check("a.json", b"{\"schema\": \"iotoll.inspect/1\"}", "a.json: schema is `iotoll.inspect/1`, expected");
+    check("a.json", b"{\"schema\": \"iotoll.inspect/2\"}", "a.json: schema is `iotoll.inspect/2`, expected");
     check("a.json", b"[]", "a.json");
     check("schema.json", b"{}", "no toll sheet in it, expected *.json");
     check("a.txt", b"{}", "no toll sheet in it, expected *.json");

@@ -174,3 +174,60 @@ fn tests_that_hold_a_promise_are_there() {
     }
     assert!(named >= 10, "SECURITY.md names {named} tests");
 }
+
+/// Names that the field has other words for, each with that word.
+const REPLACED: &[(&str, &str)] = &[
+    ("Road", "DmaPath"),
+    ("road", "dma_path"),
+    ("roads", "dma_paths"),
+    ("Bill", "DmaCounters"),
+    ("Ledger", "ReadLog"),
+    ("Moments", "RunningStats"),
+    ("crew", "threads"),
+    ("calm", "settle"),
+    ("Ground", "MappingSource"),
+    ("Wrong", "InvalidField"),
+    ("judge", "diagnose"),
+    ("FamilyError", "StudyError"),
+    ("StorageExperiment", "FlashArrayExperiment"),
+    ("Patience", "RetryPolicy"),
+    ("Tag", "CommandId"),
+    ("begin_again", "resubmit_in_flight"),
+    ("under_way", "in_flight"),
+    ("look_up", "lookup"),
+];
+
+#[test]
+fn the_field_s_words_are_used() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut found = Vec::new();
+    for folder in ["crates", "fuzz/src", "experiments", "data"] {
+        for path in files_below(&root.join(folder)) {
+            let Ok(text) = fs::read_to_string(&path) else { continue };
+            let is_this = ["iotoll/tests/house.rs", "toll/src/sheet.rs", "toll/tests/sheet.rs"]
+                .iter()
+                .any(|this| path.ends_with(this));
+            let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+            let old = words.filter(|word| REPLACED.iter().any(|(old, _)| old == word)).filter(|_| !is_this);
+            found.extend(old.map(|old| format!("{}: {old}", path.display())));
+        }
+    }
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+/// Source and data files; not what is recorded, captured or built.
+fn files_below(folder: &Path) -> Vec<std::path::PathBuf> {
+    let is_text = |path: &Path| {
+        path.extension().is_some_and(|end| ["rs", "toml", "json", "css"].iter().any(|text| end == *text))
+    };
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => files.extend(files_below(&path)),
+            false if is_text(&path) => files.push(path),
+            false => {}
+        }
+    }
+    files
+}

@@ -67,9 +67,9 @@ fn limits_decide_the_exit_code_alone() {
 #[test]
 fn the_document_of_a_difference() {
     let document = json(&["diff", "--json", &sheet("x86-vtd-lazy"), &sheet("x86-vtd-strict")], 1);
-    assert_eq!(document["schema"], "iotoll.toll-diff/1");
+    assert_eq!(document["schema"], "iotoll.toll-diff/2");
     assert_eq!(
-        (&document["a"]["road"], &document["b"]["road"]),
+        (&document["a"]["dma_path"], &document["b"]["dma_path"]),
         (&"translated-lazy".into(), &"translated-strict".into())
     );
     assert!(document["a"]["file"].as_str().unwrap().ends_with("x86-vtd-lazy.json"));
@@ -86,28 +86,30 @@ fn the_document_of_a_difference() {
 }
 
 #[test]
-fn one_sheet_is_a_table_and_several_are_compared_by_road() {
+fn one_sheet_is_a_table_and_several_are_compared_by_dma_path() {
     let (none, strict) = (sheet("x86-no-iommu"), sheet("x86-vtd-strict"));
     let one = printed(&["show", &strict], 0);
     assert!(one.starts_with("x86-vtd-strict · translated-strict\n") && one.contains("21,613"), "{one}");
-    assert!(!one.contains("on each road"), "{one}");
+    assert!(!one.contains("on each DMA path"), "{one}");
     let both = printed(&["show", &none, &strict], 0);
-    for words in ["nvme-read-4k on each road", "udp-send-64 on each road", "+2,709", "+14.3 %", "1 (+1)"] {
+    for words in
+        ["nvme-read-4k on each DMA path", "udp-send-64 on each DMA path", "+2,709", "+14.3 %", "1 (+1)"]
+    {
         assert!(both.contains(words), "{words}: {both}");
     }
 }
 
 #[test]
-fn the_document_of_sheets_holds_them_whole_and_what_roads_cost() {
+fn the_document_of_sheets_holds_them_whole_and_what_dma_paths_cost() {
     let files = [sheet("x86-no-iommu"), sheet("x86-vtd-strict")];
     let document = json(&["show", "--json", &files[0], &files[1]], 0);
-    assert_eq!(document["schema"], "iotoll.toll-sheets/1");
+    assert_eq!(document["schema"], "iotoll.toll-sheets/2");
     for (index, file) in files.iter().enumerate() {
         let sheet: serde_json::Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
         assert_eq!(document["sheets"][index], sheet);
     }
     let over = document["over_untranslated"].as_array().unwrap();
-    assert_eq!(over.len(), 2, "each workload of the translated road");
+    assert_eq!(over.len(), 2, "each workload of the translated DMA path");
     assert_eq!(over[0]["untranslated_preset"], "x86-no-iommu");
     assert_eq!(over[0]["difference"]["instructions"], 2709.0);
     assert_eq!(over[0]["difference"]["stages"]["invalidation"], 734.0);
@@ -171,8 +173,8 @@ fn broken_sheets_are_errors_that_name_the_file_and_the_place() {
     check("noise.json", &[0xa5; 300], "valid UTF-8");
     check(
         "other.json",
-        b"{\"schema\": \"iotoll.inspect/1\"}",
-        "schema is `iotoll.inspect/1`, expected `iotoll.toll-sheet/1`",
+        b"{\"schema\": \"iotoll.inspect/2\"}",
+        "schema is `iotoll.inspect/2`, expected `iotoll.toll-sheet/2`",
     );
     check(
         "sum.json",

@@ -11,7 +11,7 @@ mod skip;
 use assert_cmd::Command;
 use skip::skip;
 use std::path::Path;
-use toll::{Event, Road, Stage, Toll, TollSheet};
+use toll::{DmaPath, Event, Stage, Toll, TollSheet};
 
 fn iotoll() -> Command {
     Command::cargo_bin("iotoll").unwrap()
@@ -83,7 +83,7 @@ fn a_program_with_the_disk_pays_neither_kernel_nor_iommu() {
     let flames = folder.path().join("flame.folded");
     let workloads = ["loop", "nvme-read-4k-user", "nvme-read-4k-user-32"];
     let sheet = run_with(&["--flame", flames.to_str().unwrap()], "x86-vtd-user", &workloads, folder.path());
-    assert_eq!(sheet.road, Road::User);
+    assert_eq!(sheet.dma_path, DmaPath::User);
     check_loop(&sheet);
     for (workload, reads) in [("nvme-read-4k-user", 1), ("nvme-read-4k-user-32", 32)] {
         let read = sheet.toll(workload).unwrap();
@@ -139,7 +139,7 @@ fn power_pays_two_hypercalls_in_the_default_window_and_none_in_the_direct_one() 
     let read = tce.toll("nvme-read-4k").unwrap();
     assert_eq!((times(read, Event::Hypercalls), times(read, Event::TableEntries)), (2, 2));
     let direct = run("ppc-direct-window", &["nvme-read-4k"], folder.path());
-    assert_eq!(direct.road, Road::DirectWindow);
+    assert_eq!(direct.dma_path, DmaPath::DirectWindow);
     assert_eq!(times(direct.toll("nvme-read-4k").unwrap(), Event::Hypercalls), 0);
     let sheet = |preset: &str| folder.path().join(format!("{preset}.json"));
     // The gate: a longer path is caught, the same one is not.
@@ -148,12 +148,12 @@ fn power_pays_two_hypercalls_in_the_default_window_and_none_in_the_direct_one() 
     diff("ppc-direct-window", "ppc-direct-window").code(0);
 }
 
-/// Roads whose path a stock kernel's own options make longer: by less than ten instructions in one function (a
+/// DMA paths whose path a stock kernel's own options make longer: by less than ten instructions in one function (a
 /// place below 4 GiB is looked for first), and by two hundred (each system call is audited).
 const LENGTHENED: &str = r#"
 [short]
 arch = "arm"
-road = "translated-strict"
+dma_path = "translated-strict"
 what = "the shortest"
 series = "6.1"
 append = "iommu.strict=1 iommu.forcedac=1"
@@ -162,7 +162,7 @@ adapters = ["nvme"]
 
 [below-4g-first]
 arch = "arm"
-road = "translated-strict"
+dma_path = "translated-strict"
 what = "the stock kernel's"
 series = "6.1"
 append = "iommu.strict=1"
@@ -171,7 +171,7 @@ adapters = ["nvme"]
 
 [audited]
 arch = "arm"
-road = "translated-strict"
+dma_path = "translated-strict"
 what = "with an audit of system calls"
 series = "6.1"
 append = "iommu.strict=1 iommu.forcedac=1 audit=1"
@@ -225,7 +225,7 @@ fn a_lengthened_path_is_caught_and_the_same_is_not() {
 const FAILING: &str = r#"
 [panics]
 arch = "arm"
-road = "no-iommu"
+dma_path = "no-iommu"
 what = "no first program"
 series = "6.1"
 append = "rdinit=/none"
@@ -233,7 +233,7 @@ adapters = ["nvme"]
 
 [lacks-driver]
 arch = "arm"
-road = "no-iommu"
+dma_path = "no-iommu"
 what = "the driver is forbidden"
 series = "6.1"
 append = "module_blacklist=nvme"
@@ -241,7 +241,7 @@ adapters = ["nvme"]
 
 [astray]
 arch = "ppc"
-road = "direct-window"
+dma_path = "direct-window"
 what = "no direct window"
 series = "6.1"
 append = "disable_ddw"
@@ -267,7 +267,7 @@ fn guests_that_fail_say_why() {
     };
     check("panics", &["ended before it was done", "Kernel panic - not syncing"]);
     check("lacks-driver", &["in the guest: module nvme does not load"]);
-    check("astray", &["to take the road direct-window, but in its guest 0000:00:04.0", "ibm,dma-window"]);
+    check("astray", &["to take the DMA path direct-window, but in its guest 0000:00:04.0", "ibm,dma-window"]);
 }
 
 #[test]

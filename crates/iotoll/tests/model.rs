@@ -28,8 +28,8 @@ fn the_example_runs() {
         serde_json::from_slice(&model(&["run", EXAMPLE, "--json"]).stdout).unwrap();
     assert_eq!(document["schema"], "iotoll.model/1");
     assert!(document["gigabits_per_second"].as_f64().unwrap() > 10.0);
-    let families: String = model::families().map(|family| format!("{family}\n")).collect();
-    assert_eq!(text(&model(&["list"]).stdout), families);
+    let studies: String = model::studies().map(|study| format!("{study}\n")).collect();
+    assert_eq!(text(&model(&["list"]).stdout), studies);
 }
 
 const HOSTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/two-hosts.toml");
@@ -251,7 +251,7 @@ fn a_file_that_is_none_is_exit_two_and_says_where() {
         ),
         ("measured_us = 6000", "measured_us = inf", "measured_us is inf"),
         (r#"pattern = "exchange""#, r#"pattern = "stream""#, "nothing bounds a stream"),
-        (r#"road = "table-lock""#, r#"road = "motorway""#, "unknown variant `motorway`"),
+        (r#"dma_path = "table-lock""#, r#"dma_path = "motorway""#, "unknown variant `motorway`"),
         ("[client.mapping]", "[client.maps]", "unknown field `maps`"),
     ] {
         assert!(hosts.contains(from), "{from}");

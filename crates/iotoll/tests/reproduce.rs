@@ -17,10 +17,10 @@ fn a_missed_prediction_is_exit_one_in_whatever_form() {
     let output = reproduce(&["iotlb", "--json", "--html", page.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(1));
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(document["schema"], "iotoll.reproduction/1");
-    let family = &document["reproductions"][0];
-    assert_eq!(family["family"], "iotlb");
-    for parameter in family["parameters"].as_array().unwrap() {
+    assert_eq!(document["schema"], "iotoll.reproduction/2");
+    let study = &document["reproductions"][0];
+    assert_eq!(study["study"], "iotlb");
+    for parameter in study["parameters"].as_array().unwrap() {
         assert!(parameter["evidence"]["kind"].is_string(), "{parameter}");
     }
     assert!(std::fs::read_to_string(page).unwrap().starts_with("<!DOCTYPE html>"));
@@ -31,8 +31,8 @@ fn what_there_is_not_is_exit_two() {
     let output = reproduce(&["nobody"]);
     assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8(output.stderr).unwrap();
-    let families = model::families().collect::<Vec<_>>().join(", ");
-    assert!(said.contains(&format!(r#"there is no family "nobody"; there are {families}"#)), "{said}");
+    let studies = model::studies().collect::<Vec<_>>().join(", ");
+    assert!(said.contains(&format!(r#"there is no study "nobody"; there are {studies}"#)), "{said}");
 }
 
 #[test]

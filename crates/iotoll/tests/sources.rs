@@ -105,7 +105,7 @@ fn a_file_that_may_not_be_read_is_a_doubt_and_no_exit_0() {
         mode(&host.join(path), 0o755);
         let (told_words, document) = (flat(&told.stdout), json(&listed));
         assert_eq!((told.status.code(), html.status.code()), (Some(1), Some(1)), "{path}: {told_words}");
-        let headline = told_words.split("Adapters by road").next().unwrap();
+        let headline = told_words.split("Adapters by DMA path").next().unwrap();
         assert!(headline.contains("may be wrong: "), "{path}: {headline}");
         assert!(headline.contains("could not be read (permission denied)"), "{path}: {headline}");
         let unseen = told_words.split("Not seen").last().unwrap();
@@ -276,7 +276,7 @@ fn a_log_or_a_listing_on_standard_input_says_what_is_not_seen() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let document = json(&output);
     assert_eq!(document["adapters"][0]["address"], "0000:00:1f.2");
-    assert_eq!(document["adapters"][0]["road"], "unknown");
+    assert_eq!(document["adapters"][0]["dma_path"], "unknown");
     assert_eq!(document["source"]["path"], "-");
 
     let other = piped(&["inspect", "--from", "-"], b"hello\n");

@@ -47,6 +47,7 @@
 
 extern crate alloc;
 
+mod allocated;
 mod allocator;
 mod bit_tree;
 mod bitmap;
@@ -55,7 +56,6 @@ mod direct;
 mod domain;
 mod gap_tree;
 mod gaps;
-mod ledger;
 mod lock;
 mod magazine;
 pub mod percpu;

@@ -12,20 +12,20 @@
 //!
 //! Allocating and freeing is O(1) while magazines have and take ranges, except that a limit below most of what a magazine
 //! holds makes it be searched; else O(n) in the ranges taken at worst, near O(log n) where sizes are alike. Memory is a
-//! node per range in or under the magazines, 1 KiB per magazine, and the ledger below.
+//! node per range in or under the magazines, 1 KiB per magazine, and the record of allocated ranges below.
 //!
 //! What it can't do: find room for 20 pages where fewer than 32 aligned ones are free in a row, since 20 take 32; find room
 //! below 4 GiB for a size that has once failed there, even for a narrower limit, until something below 4 GiB goes back to
 //! the tree. A request that fails costs every CPU its magazines.
 //!
-//! Otherwise than in Linux: wrong frees are found by a [`Ledger`] of one byte per page, written once by an allocation and
+//! Otherwise than in Linux: wrong frees are found by [`AllocatedRanges`] of one byte per page, written once by an allocation and
 //! changed by one atomic instruction by a free, which Linux does without; the trimming of the depot, in Linux every 100 ms
 //! as long as there is something to trim, is the caller's to start ([`Magazines::trim`]), as the core has no clock; and
 //! every failing request gives back the magazines, as Linux does on the last of its attempts only, for its attempt below
 //! 4 GiB is made by the layer above (`iommu_dma_alloc_iova`).
 
+use crate::allocated::AllocatedRanges;
 use crate::domain::Domain;
-use crate::ledger::Ledger;
 use crate::lock::Lock;
 use crate::{AllocateError, Allocator, FreeError, Range, Request, Space, SpaceError, Usage};
 use alloc::boxed::Box;
@@ -64,7 +64,7 @@ pub struct Magazines {
     depots: [Lock<Vec<Box<Magazine>>>; SIZES],
     depot: Depot,
     /// What is out.
-    ledger: Ledger,
+    allocated: AllocatedRanges,
 }
 
 /// The magazines of one CPU by size, on cache lines of their own.
@@ -104,7 +104,7 @@ impl Magazines {
             cpu,
             depots: array::from_fn(|_| Lock::new(Vec::new())),
             depot,
-            ledger: Ledger::new(space)?,
+            allocated: AllocatedRanges::new(space)?,
         })
     }
 
@@ -212,12 +212,12 @@ impl Magazines {
     /// Frees a range of a size that is not cached.
     fn free_to_tree(&self, range: Range) -> Result<(), FreeError> {
         let mut domain = self.domain.lock();
-        if self.ledger.pages_at(range.first) > CACHED_PAGES_MAX
+        if self.allocated.pages_at(range.first) > CACHED_PAGES_MAX
             && domain.find(range.first) != Some(range.pages)
         {
             return Err(FreeError::OtherSize);
         }
-        self.ledger.strike(range)?;
+        self.allocated.strike(range)?;
         domain.free(range)
     }
 
@@ -273,24 +273,24 @@ impl Allocator for Magazines {
             return Err(AllocateError::Senseless);
         }
         let first = self.take(request).ok_or(AllocateError::Full)?;
-        self.ledger.enter(request.range(first));
+        self.allocated.enter(request.range(first));
         Ok(first)
     }
 
     fn free(&self, range: Range) -> Result<(), FreeError> {
         match size_of_pages(range.pages) {
-            Some(size) => self.ledger.strike(range).map(|()| self.push(size, range.first)),
+            Some(size) => self.allocated.strike(range).map(|()| self.push(size, range.first)),
             None => self.free_to_tree(range),
         }
     }
 
     /// What a range has above the pages asked for is neither allocated nor free.
     fn usage(&self) -> Usage {
-        let memory_bytes = self.magazines_bytes() + self.ledger.memory_bytes();
+        let memory_bytes = self.magazines_bytes() + self.allocated.memory_bytes();
         let mut usage = Usage { memory_bytes, ..Usage::default() };
         let domain = self.domain.lock();
         for range in domain.ranges() {
-            match self.ledger.pages_at(range.first) {
+            match self.allocated.pages_at(range.first) {
                 0 => usage.cached_pages += range.pages,
                 told => usage.allocated_pages += if told > CACHED_PAGES_MAX { range.pages } else { told },
             }

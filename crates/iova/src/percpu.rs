@@ -478,7 +478,7 @@ impl<C: Cpus> Allocator for Percpu<C> {
 mod tests {
     use super::*;
 
-    /// A CPU on which steps that were under way end when someone waits for it.
+    /// A CPU on which steps in progress end when someone waits for it.
     struct Late<'a> {
         word: &'a AtomicU64,
         stores: Lock<Vec<u64>>,

@@ -1,7 +1,7 @@
 //! An NVMe controller that vfio-pci has, with memory that stays mapped and a queue pair.
 
 use crate::error::Result;
-use dma::Bill;
+use dma::DmaCounters;
 use dma::vfio::Way;
 use nvme::{Buffer, Controller, Namespace, QueuePair};
 use std::sync::{Arc, Mutex};
@@ -36,8 +36,8 @@ impl Adapter {
     }
 
     /// What has been mapped for it.
-    pub(crate) fn bill(&self) -> Bill {
-        Controller::lock(&self.controller).bill()
+    pub(crate) fn counters(&self) -> DmaCounters {
+        Controller::lock(&self.controller).counters()
     }
 
     /// Lets it go.

@@ -11,13 +11,13 @@
 #[cfg(target_os = "linux")]
 mod adapter;
 #[cfg(target_os = "linux")]
-mod calm;
-#[cfg(target_os = "linux")]
 mod error;
 #[cfg(target_os = "linux")]
 mod mark;
 #[cfg(target_os = "linux")]
 mod read;
+#[cfg(target_os = "linux")]
+mod settle;
 
 use std::process::ExitCode;
 

@@ -5,9 +5,9 @@
 //! instructions.
 
 use crate::adapter::Adapter;
-use crate::calm::come_to_rest;
 use crate::error::Result;
 use crate::mark;
+use crate::settle::settle;
 use nvme::prp::Piece;
 use std::hint::spin_loop;
 
@@ -33,8 +33,8 @@ impl Reads<'_> {
         let piece = |index| buffer.piece(index * self.bytes, self.bytes);
         let pieces = (0..self.depth.into()).map(piece).collect::<std::result::Result<Vec<Piece>, _>>()?;
         let mut place = Place::of(&adapter, self.bytes);
-        let before = adapter.bill();
-        come_to_rest();
+        let before = adapter.counters();
+        settle();
         for _ in 0..WARM_UP.div_ceil(self.depth.into()) {
             batch(&mut adapter, &mut place, &pieces)?;
         }
@@ -45,7 +45,7 @@ impl Reads<'_> {
             mark::end();
             read?;
         }
-        if adapter.bill() != before {
+        if adapter.counters() != before {
             return Err("reads of mapped memory have mapped, unmapped or invalidated something".into());
         }
         adapter.shut_down()
@@ -82,7 +82,7 @@ fn batch(adapter: &mut Adapter, place: &mut Place, pieces: &[Piece]) -> Result<(
     for piece in pieces {
         adapter.queue.read(&adapter.disk, place.advance(), std::slice::from_ref(piece))?;
     }
-    adapter.queue.ring();
+    adapter.queue.ring_doorbell();
     await_all(adapter, pieces.len());
     let mut failed = None;
     let taken = adapter.queue.poll(pieces.len(), |done| {
@@ -103,7 +103,7 @@ fn await_all(adapter: &Adapter, reads: usize) {
     mark::pause();
     loop {
         mark::look();
-        if adapter.queue.arrived() >= reads {
+        if adapter.queue.pending_completions() >= reads {
             break;
         }
         spin_loop();

@@ -1,6 +1,6 @@
 /* Synchronous direct I/O, one per window: PHASE DEV SIZE WINDOWS [CPU]. */
 #include "argument.h"
-#include "calm.h"
+#include "settle.h"
 #include "commands.h"
 #include "disk.h"
 #include "mark.h"
@@ -44,7 +44,7 @@ static void run(const char *name, enum direction direction, char **words)
 		pin(number("CPU", words[4], 0, CPUS_MAX - 1));
 	disk_open(&disk, words[1], direction, bytes);
 	u8 *data = buffer(bytes);
-	come_to_rest();
+	settle();
 	warm_up(&disk, transfer_number(direction), data);
 	mark_phase(phase, 1);
 	measure(&disk, transfer_number(direction), data, windows);

@@ -4,7 +4,7 @@
  * architecture (arch/ says which).
  */
 #include "argument.h"
-#include "calm.h"
+#include "settle.h"
 #include "commands.h"
 #include "mark.h"
 #include "report.h"

@@ -1,6 +1,6 @@
 /* Synchronous direct reads from many CPUs at once, each with its own windows: PHASE DEV SIZE WINDOWS CPUS. */
 #include "argument.h"
-#include "calm.h"
+#include "settle.h"
 #include "commands.h"
 #include "disk.h"
 #include "mark.h"

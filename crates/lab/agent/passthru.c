@@ -3,7 +3,7 @@
  * command that it hands over is made before.
  */
 #include "argument.h"
-#include "calm.h"
+#include "settle.h"
 #include "commands.h"
 #include "disk.h"
 #include "mark.h"
@@ -47,7 +47,7 @@ void command_passthru(char **words)
 
 	disk_open(&disk, words[1], READ, bytes);
 	u8 *data = buffer(bytes);
-	come_to_rest();
+	settle();
 	warm_up(&disk, data);
 	mark_phase(phase, 1);
 	measure(&disk, data, windows);

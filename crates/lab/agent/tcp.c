@@ -5,7 +5,7 @@
  * acknowledged in another. Both ends are in this machine: a window has the toll of sender and receiver.
  */
 #include "argument.h"
-#include "calm.h"
+#include "settle.h"
 #include "commands.h"
 #include "mark.h"
 #include "memory.h"
@@ -97,7 +97,7 @@ void command_tcp(char **words)
 
 	pair_start(&pair, words[1], words[2], &service);
 	struct stream stream = {pair_connect(&service), buffer(bytes), bytes, messages};
-	come_to_rest();
+	settle();
 	for (u64 i = 0; i < WARM_UP_WINDOWS; i++)
 		check(&stream, window(&stream));
 	mark_phase(phase, messages);

@@ -3,7 +3,7 @@
  * Both ends are in this machine, so a window has the toll of two packets sent and two received.
  */
 #include "argument.h"
-#include "calm.h"
+#include "settle.h"
 #include "commands.h"
 #include "mark.h"
 #include "memory.h"
@@ -70,7 +70,7 @@ void command_udp(char **words)
 	pair_start(&pair, words[1], words[2], &service);
 	i64 socket = pair_connect(&service);
 	u8 *data = buffer(bytes);
-	come_to_rest();
+	settle();
 	warm_up(socket, data, bytes);
 	mark_phase(phase, 1);
 	measure(socket, data, bytes, windows);

@@ -10,7 +10,7 @@
  * Of requests that lie side by side the kernel makes one command for the disk. scattered are reads that do not.
  */
 #include "argument.h"
-#include "calm.h"
+#include "settle.h"
 #include "commands.h"
 #include "disk.h"
 #include "kallsyms.h"
@@ -365,7 +365,7 @@ void command_uring(char **words)
 		register_all(&ring, &batch);
 	if (batch.preparation == POLLED)
 		mark_poll();
-	come_to_rest();
+	settle();
 	warm_up(&ring, &batch);
 	mark_phase(phase, depth);
 	if (batch.preparation == POLLED)

@@ -1,6 +1,6 @@
 //! Real Linux kernels in QEMU, and what every I/O pays in them.
 //!
-//! A preset (machine, road, kernel command line) boots a stock kernel with a generated guest image. An
+//! A preset (machine, DMA path, kernel command line) boots a stock kernel with a generated guest image. An
 //! agent in the guest runs workloads and marks where each I/O begins and ends; a QEMU plugin records
 //! which instructions ran between the marks, and QEMU's own trace events tell hypercalls, IOTLB
 //! invalidations and window operations. From the record come toll sheets.
@@ -10,6 +10,7 @@
 
 pub mod arch;
 pub mod disk;
+mod dma_path;
 pub mod flame;
 pub mod guest;
 pub mod kernel;
@@ -19,7 +20,6 @@ pub mod preset;
 pub mod qemu;
 pub mod record;
 pub mod replay;
-mod road;
 pub mod run;
 #[cfg(test)]
 #[path = "../../../tests/skip.rs"]

@@ -1,9 +1,9 @@
-//! Presets: a machine, a road and a kernel command line under one name.
+//! Presets: a machine, a DMA path and a kernel command line under one name.
 
 use crate::Arch;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use toll::{Road, TomlProblem, TomlText};
+use toll::{DmaPath, TomlProblem, TomlText};
 
 const BUILT_IN: &str = include_str!("../../../data/lab/presets.toml");
 
@@ -69,8 +69,8 @@ pub struct Preset {
     pub name: String,
     /// The architecture.
     pub arch: Arch,
-    /// The road its adapters are to take.
-    pub road: Road,
+    /// The DMA path its adapters are to take.
+    pub dma_path: DmaPath,
     /// What it is, in a line.
     pub what: String,
     /// The series of packaged kernels, as `6.1`.
@@ -99,8 +99,8 @@ pub struct Preset {
 impl Preset {
     /// How programs reach its disks.
     pub fn access(&self) -> Access {
-        match self.road {
-            Road::User => Access::User,
+        match self.dma_path {
+            DmaPath::User => Access::User,
             _ if self.poll_queues > 0 => Access::Ways,
             _ => Access::Kernel,
         }
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_file_adds_and_replaces() {
-        let text = "[mine]\narch='arm'\nroad='identity'\nwhat='x'\nseries='6.1'\nadapters=['nvme']\n";
+        let text = "[mine]\narch='arm'\ndma_path='identity'\nwhat='x'\nseries='6.1'\nadapters=['nvme']\n";
         let presets = Presets::built_in().unwrap().and(Presets::read(text, "mine.toml").unwrap());
         assert_eq!(presets.get("mine").unwrap().arch, Arch::Arm);
         assert!(presets.get("x86-vtd-lazy").is_ok());
@@ -231,7 +231,7 @@ mod tests {
     fn a_name_leads_out_of_no_folder() {
         for name in ["../../etc/cron.d/x", "/tmp/x", "..", ".x", "", "a b", "a\\u001b[2J"] {
             let text = format!(
-                "[\"{name}\"]\narch='arm'\nroad='identity'\nwhat='x'\nseries='6.1'\nadapters=['nvme']\n"
+                "[\"{name}\"]\narch='arm'\ndma_path='identity'\nwhat='x'\nseries='6.1'\nadapters=['nvme']\n"
             );
             let refused = Presets::read(&text, "mine.toml").unwrap_err();
             assert!(matches!(refused, PresetError::Name { .. }), "{name}: {refused}");

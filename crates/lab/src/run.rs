@@ -1,6 +1,7 @@
 //! From a preset to its toll sheet.
 
 use crate::disk::Disk;
+use crate::dma_path::Found;
 use crate::flame::{Flame, Heading};
 use crate::guest::init::{self, DONE, ENDED, Errand};
 use crate::guest::program::Program;
@@ -11,7 +12,6 @@ use crate::preset::{Adapter, Preset};
 use crate::qemu::{self, Limits, QemuError, Release};
 use crate::record::{Record, RecordError};
 use crate::replay;
-use crate::road::Found;
 use crate::stack::Landmarks;
 use crate::stage::StageTable;
 use crate::symbols::{Symbols, SymbolsError};
@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
-use toll::{Evidence, KernelId, Machine, Road, SheetSchema, TollSheet};
+use toll::{DmaPath, Evidence, KernelId, Machine, SheetSchema, TollSheet};
 
 /// Room for a kernel's symbols.
 const SYMBOLS_BYTES: u64 = 32 << 20;
@@ -73,11 +73,11 @@ pub enum RunError {
         /// What QEMU and the plugin said.
         qemu: String,
     },
-    /// The adapters took another road than the preset says.
-    #[error("its adapters are to take the road {wanted}, but in its guest {address} {found}")]
-    Road {
-        /// The preset's road.
-        wanted: Road,
+    /// The adapters took another DMA path than the preset says.
+    #[error("its adapters are to take the DMA path {wanted}, but in its guest {address} {found}")]
+    DmaPath {
+        /// The preset's DMA path.
+        wanted: DmaPath,
         /// The adapter.
         address: String,
         /// What it has instead, in words.
@@ -111,7 +111,7 @@ fn told(absent: &[(String, String)]) -> String {
 /// What is to be run.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan<'a> {
-    /// Machine and road.
+    /// Machine and DMA path.
     pub preset: &'a Preset,
     /// What runs in it.
     pub workloads: &'a [Workload],
@@ -121,7 +121,7 @@ pub struct Plan<'a> {
     pub busybox: &'a Path,
     /// The plugin.
     pub plugin: &'a Path,
-    /// The program that drives adapters by itself, for presets of that road.
+    /// The program that drives adapters by itself, for presets of that DMA path.
     pub program: Option<&'a Program>,
     /// An empty folder for the run's files.
     pub scratch: &'a Path,
@@ -199,7 +199,7 @@ fn empty_sheet(plan: Plan<'_>) -> Result<TollSheet, RunError> {
     Ok(TollSheet {
         schema: SheetSchema,
         preset: plan.preset.name.clone(),
-        road: plan.preset.road,
+        dma_path: plan.preset.dma_path,
         machine: Machine {
             arch: plan.preset.arch.word().to_owned(),
             cpu: machine::cpu(plan.preset.arch).to_owned(),
@@ -311,7 +311,7 @@ impl Boot<'_> {
         modules
     }
 
-    /// Whether the guest did everything, on the road it should.
+    /// Whether the guest did everything, on the DMA path it should.
     fn check(&self, console: &str, files: &Files) -> Result<(), RunError> {
         if let Some(failed) = console.lines().find_map(|line| line.split_once("lab: failed: ")) {
             let qemu = qemu::last_lines(&files.console.with_extension("qemu"));
@@ -321,17 +321,17 @@ impl Boot<'_> {
             let console = qemu::last_lines(&files.console);
             return Err(QemuError::GuestFailed { console }.into());
         }
-        self.check_road(console)
+        self.check_dma_path(console)
     }
 
-    fn check_road(&self, console: &str) -> Result<(), RunError> {
-        let wanted = self.plan.preset.road;
+    fn check_dma_path(&self, console: &str) -> Result<(), RunError> {
+        let wanted = self.plan.preset.dma_path;
         let used = self.slots();
         let mut adapters =
             console.lines().filter_map(Found::read).filter(|found| used.contains(&found.address));
         match adapters.find(|found| !found.is_on(wanted)) {
             None => Ok(()),
-            Some(astray) => Err(RunError::Road {
+            Some(astray) => Err(RunError::DmaPath {
                 wanted,
                 address: astray.address.to_owned(),
                 found: astray.given(wanted),

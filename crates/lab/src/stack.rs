@@ -356,7 +356,7 @@ impl<'a> Walker<'a> {
         found.map(|at| among.start + at)
     }
 
-    /// Returns from an interrupt, if one is under way.
+    /// Returns from an interrupt, if one is active.
     fn resume(&mut self) -> bool {
         let interrupting = |frame: &Frame| frame.entered == Entered::Interrupting;
         let Some(at) = self.frames.iter().rposition(interrupting) else { return false };

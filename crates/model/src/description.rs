@@ -2,10 +2,10 @@
 
 use crate::block::BlockExperiment;
 use crate::experiment::Experiment;
+use crate::flash_array::FlashArrayExperiment;
 use crate::infiniband::AdaptersExperiment;
 use crate::memory_type::MemoryExperiment;
 use crate::network::HostsExperiment;
-use crate::storage::StorageExperiment;
 use crate::user_file::ExperimentError;
 use toll::TomlText;
 
@@ -19,7 +19,7 @@ pub enum Description {
     /// A host under block jobs: what has jobs.
     Block(Box<BlockExperiment>),
     /// A host with an array of flash: what has an array.
-    Storage(Box<StorageExperiment>),
+    FlashArray(Box<FlashArrayExperiment>),
     /// Memory that a driver shares with a card: what has registers.
     Memory(Box<MemoryExperiment>),
     /// InfiniBand adapters with and without memory: what has an adapter.
@@ -40,7 +40,7 @@ impl Description {
             return BlockExperiment::read(text, file).map(Box::new).map(Self::Block);
         }
         if table.contains_key("array") {
-            return StorageExperiment::read(text, file).map(Box::new).map(Self::Storage);
+            return FlashArrayExperiment::read(text, file).map(Box::new).map(Self::FlashArray);
         }
         if table.contains_key("mtrr") {
             return MemoryExperiment::read(text, file).map(Box::new).map(Self::Memory);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   engine --requests--> link up --> IOTLB --miss--> walker --> memory --> link down --completions--> engine
-//!     at most n under way             hit ---------------------^
+//!     at most n in flight             hit ---------------------^
 //! ```
 
 use crate::iommu::{Hardware, Walker};
@@ -37,7 +37,7 @@ pub struct Setup {
     pub offset_bytes: u64,
     /// Bytes of the window that they fall into, whole pages.
     pub window_bytes: u64,
-    /// Transfers under way at most.
+    /// Transfers in flight at most.
     pub in_flight_max: u32,
     /// The engine begins no two transfers closer to each other.
     pub gap: Span,
@@ -87,7 +87,7 @@ impl Outcome {
     }
 }
 
-/// Transfers before anything is measured: this part of those that are, and so many for each that can be under way, and for each
+/// Transfers before anything is measured: this part of those that are, and so many for each that can be in flight, and for each
 /// entry of the IOTLB, so that both are as full as they get.
 const WARM_UP_PART: u64 = 10;
 const WARM_UP_TIMES: u64 = 2;
@@ -102,7 +102,7 @@ pub fn run(setup: &Setup) -> Outcome {
     simulation.model.outcome(simulation.now())
 }
 
-/// What happens. Transfers are named by their place in the list of those under way.
+/// What happens. Transfers are named by their place in the list of those in flight.
 #[derive(Debug, Clone, Copy)]
 enum Event {
     /// The engine may begin a transfer.
@@ -226,7 +226,7 @@ impl Engine {
         self.begin_next(now, calendar);
     }
 
-    /// Lets the next transfer begin as soon as the engine and the number of those under way allow it.
+    /// Lets the next transfer begin as soon as the engine and the number of those in flight allow it.
     fn begin_next(&mut self, now: Time, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         if !self.is_beginning && !self.free.is_empty() {
             self.is_beginning = true;
@@ -387,11 +387,11 @@ mod tests {
             for base in [setup(), with_iommu(64), with_iommu(256)] {
                 let setup = Setup { in_flight_max, ..base };
                 let outcome = run(&setup);
-                // Little's law: always as many under way as there can be.
-                let under_way = outcome.transfers_per_second * outcome.latency_mean.as_ps_f64() / 1e12;
+                // Little's law: always as many in flight as there can be.
+                let in_flight = outcome.transfers_per_second * outcome.latency_mean.as_ps_f64() / 1e12;
                 assert!(
-                    (under_way / f64::from(in_flight_max) - 1.0).abs() < 0.005,
-                    "{under_way} {outcome:?}"
+                    (in_flight / f64::from(in_flight_max) - 1.0).abs() < 0.005,
+                    "{in_flight} {outcome:?}"
                 );
                 let shares = [outcome.up_busy_share, outcome.down_busy_share, outcome.walker_busy_share];
                 assert!(shares.iter().all(|share| (0.0..=1.001).contains(share)), "{outcome:?}");

@@ -4,7 +4,7 @@ use crate::engine::{IommuSetup, Operation, Outcome, Setup, TRANSFERS, run};
 use crate::iommu::Hardware;
 use crate::link::Link;
 use crate::part::Part;
-use crate::user_file::{self, ExperimentError, Wrong, wrong_link};
+use crate::user_file::{self, ExperimentError, InvalidField, wrong_link};
 use des::Span;
 use serde::{Deserialize, Serialize};
 
@@ -40,7 +40,7 @@ pub struct Engine {
     pub alignment_bytes: u64,
     /// The window that they fall into at random.
     pub window_bytes: u64,
-    /// Transfers under way at most.
+    /// Transfers in flight at most.
     pub in_flight_max: u32,
     /// Time between two beginnings, at least.
     pub gap_ns: f64,
@@ -80,7 +80,7 @@ pub struct Answer {
     pub gigabits_per_second: f64,
     /// Of lookups, those that missed.
     pub miss_share: f64,
-    /// How busy each part was, 0 to 1, and how many transfers were under way of those that could be.
+    /// How busy each part was, 0 to 1, and how many transfers were in flight of those that could be.
     pub parts: Vec<Part>,
     /// The part that has no more to give.
     pub limit: String,
@@ -96,9 +96,9 @@ impl Experiment {
     }
 
     /// The first value that no machine has.
-    pub(crate) fn wrong(&self) -> Option<Wrong> {
+    pub(crate) fn wrong(&self) -> Option<InvalidField> {
         let is_measured = (TRANSFERS_MIN..=TRANSFERS_MAX).contains(&self.transfers);
-        let transfers = Wrong::unless(is_measured, "transfers", self.transfers, "100 to 1000000000");
+        let transfers = InvalidField::unless(is_measured, "transfers", self.transfers, "100 to 1000000000");
         let machine =
             || self.engine.wrong().or_else(|| self.iommu?.wrong()).or_else(|| wrong_link(&self.link));
         transfers.or_else(machine)
@@ -115,7 +115,7 @@ impl Experiment {
             transfers_per_second: outcome.transfers_per_second,
             gigabits_per_second: outcome.gigabits_per_second(setup.transfer_bytes),
             miss_share: outcome.miss_share,
-            limit: Part::limiting(&parts).unwrap_or_else(|| "how many transfers are under way".to_owned()),
+            limit: Part::limiting(&parts).unwrap_or_else(|| "how many transfers are in flight".to_owned()),
             parts,
         }
     }
@@ -155,29 +155,34 @@ const TRANSFERS_MIN: u64 = 100;
 const TRANSFERS_MAX: u64 = 1_000_000_000;
 
 impl Engine {
-    fn wrong(&self) -> Option<Wrong> {
+    fn wrong(&self) -> Option<InvalidField> {
         let Self { transfer_bytes, alignment_bytes, window_bytes, in_flight_max, .. } = *self;
         let is_transfer = (1..=TRANSFER_MAX).contains(&transfer_bytes);
         let is_window = (transfer_bytes..=WINDOW_MAX).contains(&window_bytes);
         let is_number = (1..=IN_FLIGHT_MAX).contains(&in_flight_max);
         let wrong = [
-            Wrong::unless(is_transfer, "engine.transfer_bytes", transfer_bytes, "1 to 16777216"),
-            Wrong::unless(alignment_bytes > 0, "engine.alignment_bytes", alignment_bytes, "1 or more"),
-            Wrong::unless(is_window, "engine.window_bytes", window_bytes, "a transfer's bytes to 2^52"),
-            Wrong::unless(is_number, "engine.in_flight_max", in_flight_max, "1 to 4096"),
-            Wrong::unless_time("engine.gap_ns", self.gap_ns),
-            Wrong::unless_time("engine.path_ns", self.path_ns),
-            Wrong::unless_time("engine.copy_ps_per_byte", self.copy_ps_per_byte),
+            InvalidField::unless(is_transfer, "engine.transfer_bytes", transfer_bytes, "1 to 16777216"),
+            InvalidField::unless(alignment_bytes > 0, "engine.alignment_bytes", alignment_bytes, "1 or more"),
+            InvalidField::unless(
+                is_window,
+                "engine.window_bytes",
+                window_bytes,
+                "a transfer's bytes to 2^52",
+            ),
+            InvalidField::unless(is_number, "engine.in_flight_max", in_flight_max, "1 to 4096"),
+            InvalidField::unless_time("engine.gap_ns", self.gap_ns),
+            InvalidField::unless_time("engine.path_ns", self.path_ns),
+            InvalidField::unless_time("engine.copy_ps_per_byte", self.copy_ps_per_byte),
         ];
         wrong.into_iter().flatten().next()
     }
 }
 
 impl Iommu {
-    fn wrong(&self) -> Option<Wrong> {
+    fn wrong(&self) -> Option<InvalidField> {
         let Self { entries, ways, page_bytes, walk_ns, walk_gap_ns } = *self;
         let is_page = page_bytes.is_power_of_two() && (4096..=WINDOW_MAX).contains(&page_bytes);
-        let page = Wrong::unless(is_page, "iommu.page_bytes", page_bytes, "a power of two from 4096");
+        let page = InvalidField::unless(is_page, "iommu.page_bytes", page_bytes, "a power of two from 4096");
         Hardware::wrong(entries, ways, walk_ns, walk_gap_ns).or(page)
     }
 }
@@ -220,7 +225,7 @@ mod tests {
         let slow = without
             .replace("gap_ns = 16.03", "gap_ns = 0.0")
             .replace("in_flight_max = 34", "in_flight_max = 2");
-        assert_eq!(Experiment::read(&slow, "").unwrap().run().limit, "how many transfers are under way");
+        assert_eq!(Experiment::read(&slow, "").unwrap().run().limit, "how many transfers are in flight");
     }
 
     #[test]

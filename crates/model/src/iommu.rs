@@ -3,7 +3,7 @@
 //! Which translations those are is [`dma`]'s to say: its [`Iotlb`] is what remembers them.
 
 use crate::serial::Serial;
-use crate::user_file::Wrong;
+use crate::user_file::InvalidField;
 use des::{Span, Time};
 use dma::Iotlb;
 
@@ -16,7 +16,7 @@ pub struct Hardware {
     pub ways: usize,
     /// What a walk of the table takes.
     pub walk: Span,
-    /// It begins no two walks closer to each other: a walk's time over how many it has under way.
+    /// It begins no two walks closer to each other: a walk's time over how many it has in flight.
     pub walk_gap: Span,
 }
 
@@ -31,17 +31,22 @@ impl Hardware {
     }
 
     /// The first value that no IOMMU has, of a user's file with these fields.
-    pub(crate) fn wrong(entries: usize, ways: usize, walk_ns: f64, walk_gap_ns: f64) -> Option<Wrong> {
+    pub(crate) fn wrong(entries: usize, ways: usize, walk_ns: f64, walk_gap_ns: f64) -> Option<InvalidField> {
         let wrong = [
-            Wrong::unless((1..=ENTRIES_MAX).contains(&entries), "iommu.entries", entries, "1 to 65536"),
-            Wrong::unless(
+            InvalidField::unless(
+                (1..=ENTRIES_MAX).contains(&entries),
+                "iommu.entries",
+                entries,
+                "1 to 65536",
+            ),
+            InvalidField::unless(
                 (1..=entries.min(WAYS_MAX)).contains(&ways),
                 "iommu.ways",
                 ways,
                 "1 to as many as entries, and 4096",
             ),
-            Wrong::unless_time("iommu.walk_ns", walk_ns),
-            Wrong::unless_time("iommu.walk_gap_ns", walk_gap_ns),
+            InvalidField::unless_time("iommu.walk_ns", walk_ns),
+            InvalidField::unless_time("iommu.walk_gap_ns", walk_gap_ns),
         ];
         wrong.into_iter().flatten().next()
     }

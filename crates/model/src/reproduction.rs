@@ -1,16 +1,16 @@
-//! Published figures beside ours: what the document `iotoll.reproduction/1` is made of.
+//! Published figures beside ours: what the document `iotoll.reproduction/2` is made of.
 
 use serde::{Deserialize, Serialize};
 use toll::Evidence;
 
 /// The version of these types' layout in documents. It grows when a field changes its meaning or goes; new fields leave it as it is.
-pub const SCHEMA: &str = "iotoll.reproduction/1";
+pub const SCHEMA: &str = "iotoll.reproduction/2";
 
-/// A family of published figures, each beside what a model of the same machine says.
+/// A study of published figures, each beside what a model of the same machine says.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Reproduction {
-    /// The family's name: `iotlb`.
-    pub family: String,
+    /// The study's name: `iotlb`.
+    pub study: String,
     /// What was asked.
     pub question: String,
     /// How the model answers it.
@@ -47,7 +47,7 @@ pub struct Curve {
     pub y_title: String,
     /// Where they were published.
     pub source: String,
-    /// How far off predictions may be, in the figures' own unit, where it is not the family's share that counts.
+    /// How far off predictions may be, in the figures' own unit, where it is not the study's share that counts.
     pub within: Option<f64>,
     /// Why predictions are off, where they are.
     pub remark: Option<String>,

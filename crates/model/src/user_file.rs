@@ -34,7 +34,7 @@ pub enum ExperimentError {
 pub(crate) fn read<T: DeserializeOwned>(
     text: &str,
     file: &str,
-    wrong: impl Fn(&T) -> Option<Wrong>,
+    wrong: impl Fn(&T) -> Option<InvalidField>,
 ) -> Result<T, ExperimentError> {
     let read: T = TomlText::new(text, file).read()?;
     match wrong(&read) {
@@ -48,13 +48,13 @@ const TIME_MAX_NS: f64 = 1e9;
 const INSTRUCTIONS_MAX: f64 = 1e9;
 
 /// A value that no machine has.
-pub(crate) struct Wrong {
+pub(crate) struct InvalidField {
     pub(crate) field: Cow<'static, str>,
     pub(crate) value: String,
     pub(crate) expected: Cow<'static, str>,
 }
 
-impl Wrong {
+impl InvalidField {
     /// As the error of a file, with the line of the field.
     pub(crate) fn at(self, text: &str, file: &str) -> ExperimentError {
         let Self { field, value, expected } = self;
@@ -95,18 +95,18 @@ impl Wrong {
 }
 
 /// What no link has.
-pub(crate) fn wrong_link(link: &Link) -> Option<Wrong> {
+pub(crate) fn wrong_link(link: &Link) -> Option<InvalidField> {
     let size = |field, bytes: u64| {
         let is_size = bytes.is_power_of_two() && (64..=4096).contains(&bytes);
-        Wrong::unless(is_size, field, bytes, "a power of two from 64 to 4096")
+        InvalidField::unless(is_size, field, bytes, "a power of two from 64 to 4096")
     };
     let is_share = (0.0..=0.9).contains(&link.overhead_share);
     let wrong = [
-        Wrong::unless((1..=32).contains(&link.lanes), "link.lanes", link.lanes, "1 to 32"),
+        InvalidField::unless((1..=32).contains(&link.lanes), "link.lanes", link.lanes, "1 to 32"),
         size("link.payload_bytes_max", link.payload_bytes_max),
         size("link.read_request_bytes_max", link.read_request_bytes_max),
         size("link.completion_boundary_bytes", link.completion_boundary_bytes),
-        Wrong::unless(is_share, "link.overhead_share", link.overhead_share, "0 to 0.9"),
+        InvalidField::unless(is_share, "link.overhead_share", link.overhead_share, "0 to 0.9"),
     ];
     wrong.into_iter().flatten().next()
 }

@@ -6,7 +6,7 @@ use des::Span;
 use model::Link;
 use model::block::{Adapter, BlockExperiment, Host, Media, Outcome, Paths, Service, Setup, run, run_on_heap};
 use model::fio::{Access, Engine, Job};
-use model::host::{Cpus, Forgets, LineTransfer, Locking, MappingCost, Road, Stage};
+use model::host::{Cpus, DmaPath, Forgets, LineTransfer, Locking, MappingCost, Stage};
 use proptest::prelude::*;
 use std::error::Error;
 
@@ -15,7 +15,7 @@ fn ns(ns: u64) -> Span {
 }
 
 /// Instructions take 0.5 ns, the link carries 4 bytes in a nanosecond, a channel one.
-fn host(road: Road) -> Host {
+fn host(dma_path: DmaPath) -> Host {
     Host {
         cpus: Cpus {
             cores: 4,
@@ -62,7 +62,7 @@ fn host(road: Road) -> Host {
             channel_bytes_per_second: 1e9,
             buffer_bytes: 0,
         },
-        road,
+        dma_path,
         mapping: MappingCost {
             direct_instructions: 100.0,
             window_instructions: 200.0,
@@ -82,16 +82,16 @@ fn job(access: Access, block_bytes: u64, depth: u32, threads: u32) -> Job {
     Job { name: "job".to_owned(), access, is_random: true, block_bytes, depth, threads, engine }
 }
 
-fn setup(road: Road, jobs: Vec<Job>) -> Setup {
-    Setup { host: host(road), jobs, warm_up: Span::from_ms(1), measured: Span::from_ms(4), seed: 1 }
+fn setup(dma_path: DmaPath, jobs: Vec<Job>) -> Setup {
+    Setup { host: host(dma_path), jobs, warm_up: Span::from_ms(1), measured: Span::from_ms(4), seed: 1 }
 }
 
-fn strict() -> Road {
-    Road::Translated { forgets: Forgets::AtOnce }
+fn strict() -> DmaPath {
+    DmaPath::Translated { forgets: Forgets::AtOnce }
 }
 
-fn lazy() -> Road {
-    Road::Translated { forgets: Forgets::Later }
+fn lazy() -> DmaPath {
+    DmaPath::Translated { forgets: Forgets::Later }
 }
 
 /// From the doorbell to where the adapter has the command: 28 bytes; 24 bytes of a request, 64 with 20 more.
@@ -106,10 +106,10 @@ fn a_read_takes_the_sum_of_its_parts_to_the_picosecond() {
     // Packets of 256 bytes with 24 more.
     let data = (4_096 + 16 * 24) / 4;
     let ends = (500 + 1_000 + 100 + 3_000) / 2;
-    let outcome = run(&setup(Road::Direct, vec![job(Access::Read, 4096, 1, 1)])).unwrap();
+    let outcome = run(&setup(DmaPath::Direct, vec![job(Access::Read, 4096, 1, 1)])).unwrap();
     let expected = asks + TOLD_NS + disk + data + BACK_NS + ends;
     assert_eq!(outcome.all.latency_mean.as_ps(), expected * 1_000);
-    assert_eq!(outcome.depth_mean, 1.0, "one is always under way");
+    assert_eq!(outcome.depth_mean, 1.0, "one is always in flight");
 }
 
 /// 32 pages: their list, 256 requests for them, and 32 dies of which each channel has four.
@@ -121,7 +121,7 @@ fn a_long_write_takes_the_sum_of_its_parts_to_the_picosecond() {
     let data = 256 * 24 / 4 + 500 + (bytes + 512 * 20) / 4;
     let ends = (500 + 1_000 + 31 * 100 + 100 + 3_000) / 2;
     let latency = |setup: &Setup| run(setup).unwrap().all.latency_mean.as_ps();
-    let mut setup = setup(Road::Direct, vec![job(Access::Write, bytes, 1, 1)]);
+    let mut setup = setup(DmaPath::Direct, vec![job(Access::Write, bytes, 1, 1)]);
     let expected = asks + TOLD_NS + list + data + 2_000 + 4 * 4_096 + 50_000 + BACK_NS + ends;
     assert_eq!(latency(&setup), expected * 1_000);
     setup.host.media.buffer_bytes = 64 << 20;
@@ -131,15 +131,16 @@ fn a_long_write_takes_the_sum_of_its_parts_to_the_picosecond() {
 /// What a mapping and its end take, in steps of one CPU; entries beyond the first on both ways.
 #[test]
 fn a_mapping_adds_what_it_is_priced_at() {
-    let latency = |road, bytes| {
-        run(&setup(road, vec![job(Access::Read, bytes, 1, 1)])).unwrap().all.latency_mean.as_ps()
+    let latency = |dma_path, bytes| {
+        run(&setup(dma_path, vec![job(Access::Read, bytes, 1, 1)])).unwrap().all.latency_mean.as_ps()
     };
-    let direct = latency(Road::Direct, 4096);
+    let direct = latency(DmaPath::Direct, 4096);
     assert_eq!(latency(strict(), 4096) - direct, 300 * 500 * 2 + 200 * 500 + 700_000);
-    let [short, long] = [4096, 32 << 10].map(|bytes| latency(strict(), bytes) - latency(Road::Direct, bytes));
+    let [short, long] =
+        [4096, 32 << 10].map(|bytes| latency(strict(), bytes) - latency(DmaPath::Direct, bytes));
     assert_eq!(long - short, 2 * 7 * 250 * 500);
     for locking in [Locking::Table, Locking::Bitmap, Locking::Pools] {
-        let window = Road::Window { bytes: 1 << 30, locking };
+        let window = DmaPath::Window { bytes: 1 << 30, locking };
         assert_eq!(latency(window, 4096) - direct, 2 * ((200 + 300 - 100) * 500 + 600_000), "{locking:?}");
     }
 }
@@ -162,21 +163,21 @@ fn holds(setup: &Setup) -> Outcome {
     let may_be: u32 = setup.jobs.iter().map(|job| job.depth * job.threads).sum();
     assert!(outcome.depth_mean <= f64::from(may_be) + 1e-9, "{outcome:?}");
     let got = outcome.all.per_second * setup.measured.as_ps_f64() / 1e12;
-    // Those that are under way when measuring begins and ends count little if there are many others.
+    // Those that are in flight when measuring begins and ends count little if there are many others.
     if got > 100.0 * f64::from(may_be) {
-        let under_way = outcome.all.per_second * outcome.all.latency_mean.as_ps_f64() / 1e12;
-        assert!((under_way / outcome.depth_mean - 1.0).abs() < 0.03, "{under_way} {outcome:?}");
+        let in_flight = outcome.all.per_second * outcome.all.latency_mean.as_ps_f64() / 1e12;
+        assert!((in_flight / outcome.depth_mean - 1.0).abs() < 0.03, "{in_flight} {outcome:?}");
     }
     outcome
 }
 
-fn roads() -> impl Strategy<Value = Road> {
+fn dma_paths() -> impl Strategy<Value = DmaPath> {
     let locking = prop::sample::select(vec![Locking::Table, Locking::Bitmap, Locking::Pools]);
     prop_oneof![
-        Just(Road::Direct),
+        Just(DmaPath::Direct),
         Just(strict()),
         Just(lazy()),
-        locking.prop_map(|locking| Road::Window { bytes: 1 << 30, locking }),
+        locking.prop_map(|locking| DmaPath::Window { bytes: 1 << 30, locking }),
     ]
 }
 
@@ -196,11 +197,11 @@ fn jobs() -> impl Strategy<Value = Job> {
 
 prop_compose! {
     fn setups()(
-        road in roads(), jobs in prop::collection::vec(jobs(), 1..4), queues in 1..6_u32, is_smt: bool,
+        dma_path in dma_paths(), jobs in prop::collection::vec(jobs(), 1..4), queues in 1..6_u32, is_smt: bool,
         coalescing_ns in prop_oneof![Just(0), 0..50_000_u64], coalesced in 1..20_u32, dies in 1..40_u32,
         page_shift in 9..16_u32, is_exponential: bool, is_buffered: bool, seed: u64,
     ) -> Setup {
-        let mut setup = setup(road, jobs);
+        let mut setup = setup(dma_path, jobs);
         (setup.seed, setup.measured) = (seed, Span::from_ms(2));
         let host = &mut setup.host;
         if is_smt {
@@ -229,7 +230,7 @@ proptest! {
 
 #[test]
 fn the_media_bound_reads() {
-    let mut setup = setup(Road::Direct, vec![Job { is_random: false, ..job(Access::Read, 4096, 64, 4) }]);
+    let mut setup = setup(DmaPath::Direct, vec![Job { is_random: false, ..job(Access::Read, 4096, 64, 4) }]);
     setup.host.media.read = Service::Fixed(ns(100_000));
     let rate = holds(&setup).all.per_second;
     let bound = 32.0 / 100e-6;
@@ -238,7 +239,7 @@ fn the_media_bound_reads() {
 
 #[test]
 fn what_a_full_buffer_is_emptied_at_bounds_writes() {
-    let mut setup = setup(Road::Direct, vec![job(Access::Write, 4096, 64, 4)]);
+    let mut setup = setup(DmaPath::Direct, vec![job(Access::Write, 4096, 64, 4)]);
     (setup.host.media.buffer_bytes, setup.warm_up) = (2 << 20, Span::from_ms(10));
     let full = holds(&setup);
     let bound = 32.0 / 50e-6;
@@ -251,7 +252,7 @@ fn what_a_full_buffer_is_emptied_at_bounds_writes() {
 
 #[test]
 fn the_link_bounds_reads() {
-    let mut setup = setup(Road::Direct, vec![job(Access::Read, 128 << 10, 16, 4)]);
+    let mut setup = setup(DmaPath::Direct, vec![job(Access::Read, 128 << 10, 16, 4)]);
     (setup.host.media.channel_bytes_per_second, setup.measured) = (1e12, Span::from_ms(40));
     let outcome = holds(&setup);
     // Each with its completion, its interrupt, and requests for the command and its list.
@@ -261,13 +262,13 @@ fn the_link_bounds_reads() {
 }
 
 #[test]
-fn roads_have_their_order() {
-    let rate = |road| {
-        let mut setup = setup(road, vec![job(Access::Read, 4096, 32, 4)]);
+fn dma_paths_have_their_order() {
+    let rate = |dma_path| {
+        let mut setup = setup(dma_path, vec![job(Access::Read, 4096, 32, 4)]);
         setup.host.adapter.link.lanes = 32;
         holds(&setup).all.per_second
     };
-    let [direct, lazy, strict] = [Road::Direct, lazy(), strict()].map(rate);
+    let [direct, lazy, strict] = [DmaPath::Direct, lazy(), strict()].map(rate);
     assert!(direct > 1.02 * lazy && lazy > 1.1 * strict, "{direct} {lazy} {strict}");
     // One waits at a time, for 700 ns and 200 instructions.
     assert!(strict < 1e9 / 800.0);
@@ -276,7 +277,7 @@ fn roads_have_their_order() {
 #[test]
 fn interrupts_held_back_are_fewer_and_later() {
     let with = |coalescing, coalesced| {
-        let mut setup = setup(Road::Direct, vec![job(Access::Read, 4096, 16, 1)]);
+        let mut setup = setup(DmaPath::Direct, vec![job(Access::Read, 4096, 16, 1)]);
         (setup.host.adapter.coalescing, setup.host.adapter.coalesced) = (coalescing, coalesced);
         holds(&setup)
     };
@@ -285,7 +286,7 @@ fn interrupts_held_back_are_fewer_and_later() {
     assert!(per(&held) >= 8.0 && per(&each) < 4.0, "{} {}", per(&held), per(&each));
     // One alone waits for all of the time.
     let alone = |coalescing, coalesced| {
-        let mut setup = setup(Road::Direct, vec![job(Access::Read, 4096, 1, 1)]);
+        let mut setup = setup(DmaPath::Direct, vec![job(Access::Read, 4096, 1, 1)]);
         (setup.host.adapter.coalescing, setup.host.adapter.coalesced) = (coalescing, coalesced);
         run(&setup).unwrap().all.latency_mean
     };
@@ -295,7 +296,7 @@ fn interrupts_held_back_are_fewer_and_later() {
 #[test]
 fn cpus_that_share_a_queue_wait_for_its_lock() {
     let with = |queues| {
-        let mut setup = setup(Road::Direct, vec![job(Access::Read, 4096, 32, 4)]);
+        let mut setup = setup(DmaPath::Direct, vec![job(Access::Read, 4096, 32, 4)]);
         (setup.host.adapter.queues, setup.host.paths.queue) = (queues, 2_000.0);
         holds(&setup)
     };
@@ -311,7 +312,7 @@ fn jobs_are_told_apart() {
     let [reads, writes] =
         [job(Access::Read, 4096, 1, 1), Job { is_random: false, ..job(Access::Write, 8192, 1, 1) }];
     let quick = |jobs| {
-        let mut setup = setup(Road::Direct, jobs);
+        let mut setup = setup(DmaPath::Direct, jobs);
         setup.host.media.write = Service::Fixed(ns(100));
         holds(&setup)
     };
@@ -320,7 +321,8 @@ fn jobs_are_told_apart() {
         let alone = quick(vec![job]).all;
         assert!((of_both.per_second / alone.per_second - 1.0).abs() < 0.1, "{of_both:?} {alone:?}");
     }
-    let mixed = holds(&setup(Road::Direct, vec![job(Access::Mixed { read_percent: 70 }, 4096, 8, 2)])).totals;
+    let mixed =
+        holds(&setup(DmaPath::Direct, vec![job(Access::Mixed { read_percent: 70 }, 4096, 8, 2)])).totals;
     let share = mixed.stored_bytes as f64 / (mixed.stored_bytes + mixed.fetched_bytes) as f64;
     assert!((share - 0.7).abs() < 0.02, "{share}");
 }
@@ -383,9 +385,9 @@ fn what_no_host_has_is_told_with_its_place() {
         "numjobs=4097",
         ", jobs: the jobs have 4097 threads; expected 4096 at most: the sum of their numjobs",
     );
-    let told = ", jobs: a queue of the adapter has up to 1024 commands under way: iodepth of all threads whose CPUs share it, in \
+    let told = ", jobs: a queue of the adapter has up to 1024 commands in flight: iodepth of all threads whose CPUs share it, in \
                 pieces of adapter.transfer_bytes_max; expected 1023 at most, one less than adapter.queue_entries";
     check("iodepth=8", "iodepth=1024", told);
-    let told = ", jobs: the jobs have 4294971392 bytes under way: bs x iodepth x numjobs; expected 4294967296 at most";
+    let told = ", jobs: the jobs have 4294971392 bytes in flight: bs x iodepth x numjobs; expected 4294967296 at most";
     check("iodepth=8\nnumjobs=16", "iodepth=1048577", told);
 }

@@ -52,7 +52,7 @@ fn what_is_not_said_is_as_fio_has_it() {
         engine: Engine::Sync,
     };
     assert_eq!(job(""), expected);
-    assert_eq!(job("iodepth=32"), expected, "a call that waits has one under way");
+    assert_eq!(job("iodepth=32"), expected, "a call that waits has one in flight");
     assert_eq!(job("buffered=0"), expected);
 }
 

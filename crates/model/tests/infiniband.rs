@@ -69,7 +69,7 @@ fn check(setup: &Setup, load: &Load, measured: &Measured) {
     let totals = &outcome.totals;
     assert_eq!((totals.posted, totals.posted, 0), (totals.delivered, totals.completed, totals.left));
     assert_eq!(totals.delivered_bytes, totals.posted * load.message_bytes);
-    assert_eq!(totals.under_way_ps, totals.stayed_ps, "Little's law");
+    assert_eq!(totals.in_flight_ps, totals.stayed_ps, "Little's law");
     if load.is_loop {
         assert_eq!(totals.sent_bytes, 0);
     } else {
@@ -232,7 +232,7 @@ proptest! {
         let ran = run_program(&setup, &library, &program).unwrap();
         let totals = ran.outcome.totals;
         prop_assert_eq!((totals.posted, totals.posted, 0), (totals.delivered, totals.completed, totals.left));
-        prop_assert_eq!(totals.under_way_ps, totals.stayed_ps);
+        prop_assert_eq!(totals.in_flight_ps, totals.stayed_ps);
         prop_assert_eq!(ran, run_program_on_heap(&setup, &library, &program).unwrap());
     }
 }
@@ -327,7 +327,7 @@ fn what_nobody_could_wait_for_is_refused() {
     let told = |program| run_program(&setup, &library(), &program).unwrap_err().to_string();
     let send = |bytes| vec![Op::BeginSend { to: 2, bytes }];
     let said = told(two(send(64), vec![Op::Compute(Span::from_ns(1))], 1 << 20));
-    let full = "process 0 sends with its operation 1 what is one of more than 262144 messages under way";
+    let full = "process 0 sends with its operation 1 what is one of more than 262144 messages in flight";
     assert_eq!(said, full);
     let said = told(two(send(1 << 30), vec![Op::Receive { from: 0 }], 99_999));
     assert_eq!(said, "its messages have 52428800000 packets; at most 67108864 are carried out");

@@ -4,7 +4,7 @@
 
 use des::Span;
 use model::host::{
-    Cpus, Forgets, InvalidationQueue, IommuSetup, LineTransfer, Locking, MappingCost, Memory, Road, Stage,
+    Cpus, DmaPath, Forgets, InvalidationQueue, IommuSetup, LineTransfer, Locking, MappingCost, Memory, Stage,
 };
 use model::network::{
     Adapter, Host, HostsExperiment, Outcome, Paths, Pattern, Protocol, ReceiveBuffers, Setup, Wire, Work,
@@ -19,7 +19,7 @@ fn ns(ns: u64) -> Span {
     Span::from_ns(ns)
 }
 
-fn host(road: Road) -> Host {
+fn host(dma_path: DmaPath) -> Host {
     Host {
         cpus: Cpus {
             cores: 4,
@@ -53,7 +53,7 @@ fn host(road: Road) -> Host {
             send_delay: ns(16_000),
             send_frames: 16,
         },
-        road,
+        dma_path,
         mapping: MappingCost {
             direct_instructions: 100.0,
             window_instructions: 200.0,
@@ -69,17 +69,23 @@ fn host(road: Road) -> Host {
     }
 }
 
-fn translated(forgets: Forgets) -> Road {
-    Road::Translated { forgets }
+fn translated(forgets: Forgets) -> DmaPath {
+    DmaPath::Translated { forgets }
 }
 
-fn window(locking: Locking) -> Road {
-    Road::Window { bytes: 1 << 30, locking }
+fn window(locking: Locking) -> DmaPath {
+    DmaPath::Window { bytes: 1 << 30, locking }
 }
 
-fn setup(road: Road, pattern: Pattern, protocol: Protocol, message_bytes: u64, instances: u32) -> Setup {
+fn setup(
+    dma_path: DmaPath,
+    pattern: Pattern,
+    protocol: Protocol,
+    message_bytes: u64,
+    instances: u32,
+) -> Setup {
     Setup {
-        hosts: [host(road), host(road)],
+        hosts: [host(dma_path), host(dma_path)],
         wire: Wire { bits_per_second: 10e9, mtu_bytes: 1500, latency: ns(700) },
         work: Work { pattern, protocol, message_bytes },
         instances,
@@ -94,7 +100,7 @@ const STREAM: Pattern = Pattern::Stream { window_bytes: 256 << 10 };
 
 /// One instance, and nothing that comes between.
 fn alone(message_bytes: u64) -> Setup {
-    let mut setup = setup(Road::Direct, Pattern::Exchange, Protocol::Udp, message_bytes, 1);
+    let mut setup = setup(DmaPath::Direct, Pattern::Exchange, Protocol::Udp, message_bytes, 1);
     for host in &mut setup.hosts {
         // One thread a core, nothing is mapped to be sent, and so no interrupt tells that it was.
         host.cpus.core_capacity = vec![1.0];
@@ -143,16 +149,17 @@ fn two_frames_overlap_to_the_picosecond() {
 /// What a mapping takes to send, in steps of one CPU: outside, lock, hypercall.
 #[test]
 fn a_mapping_adds_what_it_is_priced_at() {
-    let with = |road| {
+    let with = |dma_path| {
         let mut setup = alone(64);
         for host in &mut setup.hosts {
-            (host.road, host.adapter.inline_bytes, host.adapter.send_delay) = (road, 0, Span::from_ms(100));
+            (host.dma_path, host.adapter.inline_bytes, host.adapter.send_delay) =
+                (dma_path, 0, Span::from_ms(100));
             host.adapter.send_frames = u32::MAX;
         }
         run(&setup).unwrap().latency_mean.as_ps()
     };
     let none = run(&alone(64)).unwrap().latency_mean.as_ps();
-    assert_eq!(with(Road::Direct) - none, 2 * 100 * 500);
+    assert_eq!(with(DmaPath::Direct) - none, 2 * 100 * 500);
     for locking in [Locking::Table, Locking::Bitmap, Locking::Pools] {
         assert_eq!(with(window(locking)) - none, 2 * ((200 + 300) * 500 + 600_000), "{locking:?}");
     }
@@ -175,11 +182,11 @@ fn seed_of_ring(ring: u64) -> u64 {
 }
 
 /// One instance whose frames are mapped to be sent, and unmapped at once by a CPU that has nothing else to do then.
-fn alone_by(road: Road, iommu: Option<IommuSetup>) -> Setup {
+fn alone_by(dma_path: DmaPath, iommu: Option<IommuSetup>) -> Setup {
     let mut setup = alone(64);
     setup.seed = seed_of_ring(3);
     for host in &mut setup.hosts {
-        (host.road, host.iommu) = (road, iommu);
+        (host.dma_path, host.iommu) = (dma_path, iommu);
         host.adapter.inline_bytes = 0;
         (host.adapter.send_rings, host.adapter.send_delay) = (4, Span::ZERO);
     }
@@ -190,10 +197,10 @@ fn alone_by(road: Road, iommu: Option<IommuSetup>) -> Setup {
 /// walked for: a lookup of four.
 #[test]
 fn what_was_unmapped_is_walked_for_once() {
-    for road in [translated(Forgets::AtOnce), window(Locking::Bitmap), window(Locking::Pools)] {
-        let without = run(&alone_by(road, None)).unwrap().latency_mean.as_ps();
-        let outcome = run(&alone_by(road, Some(iommu(64)))).unwrap();
-        assert_eq!(outcome.latency_mean.as_ps(), without + 2 * WALK_NS * 1_000, "{road:?}");
+    for dma_path in [translated(Forgets::AtOnce), window(Locking::Bitmap), window(Locking::Pools)] {
+        let without = run(&alone_by(dma_path, None)).unwrap().latency_mean.as_ps();
+        let outcome = run(&alone_by(dma_path, Some(iommu(64)))).unwrap();
+        assert_eq!(outcome.latency_mean.as_ps(), without + 2 * WALK_NS * 1_000, "{dma_path:?}");
         for usage in outcome.hosts {
             let usage = usage.cpus.iommu.unwrap();
             assert!((usage.miss_share - 0.25).abs() < 0.01, "{usage:?}");
@@ -202,7 +209,7 @@ fn what_was_unmapped_is_walked_for_once() {
         }
     }
     let strict = run(&alone_by(translated(Forgets::AtOnce), None)).unwrap().latency_mean.as_ps();
-    let none = run(&alone_by(Road::Direct, Some(iommu(64)))).unwrap();
+    let none = run(&alone_by(DmaPath::Direct, Some(iommu(64)))).unwrap();
     assert_eq!(strict - none.latency_mean.as_ps(), 2 * (400 - 100) * 500);
     assert_eq!(none.hosts[0].cpus.iommu, None);
 }
@@ -251,7 +258,7 @@ fn parts_that_are_taken_ahead_are_busy_when_they_are() {
         (ns(3_000_000), Span::from_ms(7), Span::from_ms(4)),
         (ns(800), Span::from_us(1_001), Span::from_us(1)),
     ] {
-        let mut setup = setup(Road::Direct, STREAM, TCP, 64 << 10, 8);
+        let mut setup = setup(DmaPath::Direct, STREAM, TCP, 64 << 10, 8);
         setup.hosts.iter_mut().for_each(|host| host.adapter.latency = latency);
         (setup.warm_up, setup.measured) = (warm_up, measured);
         for usage in run(&setup).unwrap().hosts {
@@ -283,9 +290,9 @@ fn buffers_that_are_kept_are_not_unmapped() {
 #[test]
 fn what_forgets_all_walks_for_all() {
     let all = IommuSetup { forgets_domains: true, ..iommu(64) };
-    let road = translated(Forgets::AtOnce);
-    let without = run(&alone_by(road, None)).unwrap().latency_mean.as_ps();
-    let outcome = run(&alone_by(road, Some(all))).unwrap();
+    let dma_path = translated(Forgets::AtOnce);
+    let without = run(&alone_by(dma_path, None)).unwrap().latency_mean.as_ps();
+    let outcome = run(&alone_by(dma_path, Some(all))).unwrap();
     assert_eq!(outcome.latency_mean.as_ps(), without + 2 * (3 * WALK_NS + 50) * 1_000);
     assert!(outcome.hosts[0].cpus.iommu.unwrap().miss_share > 0.99, "{outcome:?}");
 }
@@ -428,12 +435,12 @@ fn holds(setup: &Setup) -> Outcome {
     }
     let seconds = setup.measured.as_ps_f64() / 1e12;
     let instances = f64::from(setup.instances);
-    // Exchanges that are under way when measuring begins and ends count little if each instance has many.
+    // Exchanges that are in flight when measuring begins and ends count little if each instance has many.
     let has_many = outcome.operations_per_second * seconds > 40.0 * instances;
     if setup.work.pattern == Pattern::Exchange && has_many {
-        // Little's law: each instance has an exchange under way, always.
-        let under_way = outcome.operations_per_second * outcome.latency_mean.as_ps_f64() / 1e12;
-        assert!((under_way / instances - 1.0).abs() < 0.06, "{under_way} of {instances}");
+        // Little's law: each instance has an exchange in flight, always.
+        let in_flight = outcome.operations_per_second * outcome.latency_mean.as_ps_f64() / 1e12;
+        assert!((in_flight / instances - 1.0).abs() < 0.06, "{in_flight} of {instances}");
     }
     outcome
 }
@@ -445,9 +452,9 @@ fn busiest(outcome: &Outcome, setup: &Setup) -> String {
     busiest.name
 }
 
-fn roads() -> impl Strategy<Value = Road> {
+fn dma_paths() -> impl Strategy<Value = DmaPath> {
     prop_oneof![
-        Just(Road::Direct),
+        Just(DmaPath::Direct),
         prop::sample::select(vec![Forgets::AtOnce, Forgets::Later]).prop_map(translated),
         prop::sample::select(vec![Locking::Table, Locking::Bitmap, Locking::Pools]).prop_map(window),
     ]
@@ -488,14 +495,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
     fn whatever_they_do(
-        road in roads(), is_stream: bool, is_tcp: bool, message_bytes in 1..20_000_u64, instances in 1..40_u32,
+        dma_path in dma_paths(), is_stream: bool, is_tcp: bool, message_bytes in 1..20_000_u64, instances in 1..40_u32,
         receive_delay_ns in 0..40_000_u64, copied_bytes in 0..1600_u64, seed: u64,
         keeps_buffers: bool, iommu in iommus(), memory in memories(), fragment_bytes in prop::option::of(512..70_000_u64),
     ) {
         let is_stream = is_stream && is_tcp;
         let (pattern, protocol) =
             (if is_stream { STREAM } else { Pattern::Exchange }, if is_tcp { TCP } else { Protocol::Udp });
-        let mut setup = setup(road, pattern, protocol, message_bytes, instances);
+        let mut setup = setup(dma_path, pattern, protocol, message_bytes, instances);
         setup.seed = seed;
         for host in &mut setup.hosts {
             host.adapter.receive_delay = ns(receive_delay_ns);
@@ -510,7 +517,7 @@ proptest! {
     }
 }
 
-/// A CPU that interrupts never leave alone loses its thread to one that is idle: all instances have an exchange under way, and each ends some.
+/// A CPU that interrupts never leave alone loses its thread to one that is idle: all instances have an exchange in flight, and each ends some.
 #[test]
 fn no_thread_waits_for_interrupts_for_ever() {
     let mut setup = setup(translated(Forgets::AtOnce), Pattern::Exchange, TCP, 1_449, 15);
@@ -524,17 +531,18 @@ fn no_thread_waits_for_interrupts_for_ever() {
     }
     let outcome = holds(&setup);
     let instances = f64::from(setup.instances);
-    let under_way = outcome.operations_per_second * outcome.latency_mean.as_ps_f64() / 1e12;
-    // One that never ended an exchange would be one less under way.
-    assert!((under_way - instances).abs() < 0.1, "{under_way}");
+    let in_flight = outcome.operations_per_second * outcome.latency_mean.as_ps_f64() / 1e12;
+    // One that never ended an exchange would be one less in flight.
+    assert!((in_flight - instances).abs() < 0.1, "{in_flight}");
 }
 
 #[test]
 fn fewer_locks_are_never_slower() {
-    let rate = |road| holds(&setup(road, Pattern::Exchange, Protocol::Udp, 1_000, 32)).operations_per_second;
+    let rate =
+        |dma_path| holds(&setup(dma_path, Pattern::Exchange, Protocol::Udp, 1_000, 32)).operations_per_second;
     let [table, bitmap, pools] =
         [Locking::Table, Locking::Bitmap, Locking::Pools].map(|locking| rate(window(locking)));
-    assert!(table < bitmap && bitmap < pools && pools < rate(Road::Direct), "{table} {bitmap} {pools}");
+    assert!(table < bitmap && bitmap < pools && pools < rate(DmaPath::Direct), "{table} {bitmap} {pools}");
 }
 
 #[test]
@@ -550,7 +558,7 @@ fn a_lock_that_is_always_held_limits() {
 
 #[test]
 fn a_stream_fills_the_wire_and_no_more() {
-    let mut setup = setup(Road::Direct, STREAM, TCP, 64 << 10, 8);
+    let mut setup = setup(DmaPath::Direct, STREAM, TCP, 64 << 10, 8);
     setup.hosts[1].paths.receive = 1_000.0;
     let outcome = holds(&setup);
     // 1,448 bytes of each 1,538.
@@ -563,7 +571,7 @@ fn a_stream_fills_the_wire_and_no_more() {
 fn a_window_without_room_refuses_and_says_so() {
     let mut setup = setup(window(Locking::Bitmap), Pattern::Exchange, Protocol::Udp, 1_000, 4);
     for host in &mut setup.hosts {
-        host.road = Road::Window { bytes: 2 << 20, locking: Locking::Bitmap };
+        host.dma_path = DmaPath::Window { bytes: 2 << 20, locking: Locking::Bitmap };
     }
     let outcome = run(&setup).unwrap();
     assert!(outcome.hosts.iter().all(|usage| usage.cpus.mappings_refused > 0), "{outcome:?}");
@@ -578,8 +586,8 @@ fn nobody_waits_for_buffers_of_others_to_be_taken_back() {
     let mut setup = HostsExperiment::read(file, "two-hosts.toml").unwrap().setup();
     (setup.warm_up, setup.measured) = (Span::from_ms(20), Span::from_ms(40));
     let outcome = holds(&setup);
-    let under_way = outcome.operations_per_second * outcome.latency_mean.as_ps_f64() / 1e12;
-    assert!((under_way / f64::from(setup.instances) - 1.0).abs() < 0.02, "{under_way}: {outcome:?}");
+    let in_flight = outcome.operations_per_second * outcome.latency_mean.as_ps_f64() / 1e12;
+    assert!((in_flight / f64::from(setup.instances) - 1.0).abs() < 0.02, "{in_flight}: {outcome:?}");
 }
 
 #[test]
@@ -666,7 +674,7 @@ fn pools_are_those_that_the_window_has() {
     let rate = |bytes, locking, block_bytes| {
         let mut setup = setup(window(locking), Pattern::Exchange, Protocol::Udp, 1_000, 32);
         for host in &mut setup.hosts {
-            (host.road, host.mapping.locked_instructions) = (Road::Window { bytes, locking }, 5_000.0);
+            (host.dma_path, host.mapping.locked_instructions) = (DmaPath::Window { bytes, locking }, 5_000.0);
             host.adapter.buffers = ReceiveBuffers::EachFrame { pieces_bytes: vec![block_bytes] };
         }
         holds(&setup).operations_per_second

@@ -8,7 +8,7 @@
 
 use dma::vfio::Way;
 use nvme::Adapter;
-use nvme::chunk::{Chunk, Drive, Patience, Waiting};
+use nvme::chunk::{Chunk, Drive, RetryPolicy, Waiting};
 use std::error::Error;
 use std::io::Write;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub fn run(words: &[&str]) -> Result<()> {
     let adapter = Adapter::open(address, Way::of_this_host(address), MEMORY_BYTES)?;
     let controller = adapter.controller();
     let disk = *controller.lock().map_err(|_| "poisoned")?.namespaces().first().ok_or("no namespace")?;
-    let patience = Patience { timeout: Duration::from_secs(5), ..Patience::default() };
+    let retry_policy = RetryPolicy { timeout: Duration::from_secs(5), ..RetryPolicy::default() };
     let waiting = match *what {
         "check" => {
             let interrupt = adapter.interrupts(2)?.pop().ok_or("no interrupt")?;
@@ -42,7 +42,7 @@ pub fn run(words: &[&str]) -> Result<()> {
         }
         _ => Waiting::Polling,
     };
-    let drive = Drive::open(controller, disk, REQUESTS, STRETCH_BYTES as u64, waiting, patience)?;
+    let drive = Drive::open(controller, disk, REQUESTS, STRETCH_BYTES as u64, waiting, retry_policy)?;
     let mut chunk = Chunk::from(drive);
     match (*what, rest) {
         ("write", [round]) => write(&mut chunk, round.parse()?)?,

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 const MEMORY_BYTES: u64 = 8 << 20;
 const COMMAND_BYTES: u64 = 64 << 10;
-/// Commands under way; the doorbell is rung once for all of them.
+/// Commands in flight; the doorbell is rung once for all of them.
 const BATCH: u64 = 16;
 /// Blocks at either end that nobody is to touch.
 const GUARD: u64 = 64;
@@ -37,14 +37,14 @@ pub fn run(adapter: &str, way: &str) -> Result<()> {
     println!("verify: {disk:?}");
     let mut queue = controller.queue_pair(BATCH as u16 + 1)?;
     let buffer = controller.allocate(BATCH * COMMAND_BYTES)?;
-    let before = controller.bill();
+    let before = controller.counters();
     let work = Work { memory: &memory, disk, buffer: &buffer };
     let written = work.over_all(&mut queue, true)?;
     let flushed = queue.flush(&disk)?;
-    queue.ring();
-    expect(wait(&mut queue, 1)?.iter().all(|done| done.tag == flushed), "the flush is completed")?;
+    queue.ring_doorbell();
+    expect(wait(&mut queue, 1)?.iter().all(|done| done.id == flushed), "the flush is completed")?;
     let read = work.over_all(&mut queue, false)?;
-    expect(controller.bill() == before, "nothing was mapped, unmapped or invalidated for it")?;
+    expect(controller.counters() == before, "nothing was mapped, unmapped or invalidated for it")?;
     println!("verify: {written} commands written and {read} read");
     let beyond = queue.submit(nvme::spec::command::Command::read(
         disk.number,
@@ -52,10 +52,10 @@ pub fn run(adapter: &str, way: &str) -> Result<()> {
         1,
         [buffer.piece(0, 4096)?.at.0, 0],
     ))?;
-    queue.ring();
+    queue.ring_doorbell();
     let done = wait(&mut queue, 1)?;
     println!("verify: beyond the end: {}", done[0].status);
-    expect(done[0].tag == beyond && !done[0].status.is_success(), "the controller refuses what is beyond")?;
+    expect(done[0].id == beyond && !done[0].status.is_success(), "the controller refuses what is beyond")?;
     controller.free(buffer)?;
     drop(controller);
     drop(shared);
@@ -88,7 +88,7 @@ impl Work<'_> {
                     queue.read(&self.disk, *first, &piece)?;
                 }
             }
-            queue.ring();
+            queue.ring_doorbell();
             let done = wait(queue, firsts.len())?;
             let failed = done.iter().find(|done| !done.status.is_success());
             expect_quietly(failed.is_none(), || format!("no command fails: {failed:?}"))?;

@@ -2,7 +2,7 @@
 
 use crate::controller::{Namespace, PAGE_BYTES};
 use crate::prp::{self, Piece, PrpError};
-use crate::queue_pair::{LIST_BYTES, QueueError, QueuePair, Tag};
+use crate::queue_pair::{CommandId, LIST_BYTES, QueueError, QueuePair};
 use crate::sgl::{self, SglError};
 use crate::spec::command::{Command, RANGES_MAX, deallocated_range};
 use dma::MemoryAddress;
@@ -65,7 +65,7 @@ impl QueuePair {
     /// # Errors
     /// [`BlockError`]; then nothing is begun.
     #[inline]
-    pub fn read(&mut self, of: &Namespace, first: u64, into: &[Piece]) -> Result<Tag, BlockError> {
+    pub fn read(&mut self, of: &Namespace, first: u64, into: &[Piece]) -> Result<CommandId, BlockError> {
         self.transfer(of, first, into, Command::read)
     }
 
@@ -74,7 +74,7 @@ impl QueuePair {
     /// # Errors
     /// As for [`read`](Self::read).
     #[inline]
-    pub fn write(&mut self, of: &Namespace, first: u64, from: &[Piece]) -> Result<Tag, BlockError> {
+    pub fn write(&mut self, of: &Namespace, first: u64, from: &[Piece]) -> Result<CommandId, BlockError> {
         self.transfer(of, first, from, Command::write)
     }
 
@@ -82,7 +82,7 @@ impl QueuePair {
     ///
     /// # Errors
     /// As for [`read`](Self::read).
-    pub fn write_zeroes(&mut self, of: &Namespace, first: u64, blocks: u64) -> Result<Tag, BlockError> {
+    pub fn write_zeroes(&mut self, of: &Namespace, first: u64, blocks: u64) -> Result<CommandId, BlockError> {
         within(of, first, blocks)?;
         Ok(self.submit(Command::write_zeroes(of.number, first, blocks as u32))?)
     }
@@ -91,7 +91,7 @@ impl QueuePair {
     ///
     /// # Errors
     /// As for [`read`](Self::read); also for a controller's limit of ranges.
-    pub fn deallocate(&mut self, of: &Namespace, ranges: &[Range<u64>]) -> Result<Tag, BlockError> {
+    pub fn deallocate(&mut self, of: &Namespace, ranges: &[Range<u64>]) -> Result<CommandId, BlockError> {
         if ranges.is_empty() || ranges.len() > RANGES_MAX {
             return Err(BlockError::Ranges { ranges: ranges.len() });
         }
@@ -104,24 +104,24 @@ impl QueuePair {
                 blocks: of.is.blocks,
             })?;
         }
-        let tag = self.take()?;
-        let (memory, at) = self.list(tag);
+        let id = self.allocate_id()?;
+        let (memory, at) = self.list(id);
         for (offset, range) in (0..).step_by(16).zip(ranges) {
             let told = deallocated_range(range.start, (range.end - range.start) as u32);
             if let Err(error) = self.ram.write(MemoryAddress(memory.0 + offset), &told) {
-                self.put_back(tag);
+                self.free_id(id);
                 return Err(QueueError::from(error).into());
             }
         }
-        self.submit_as(tag, Command::deallocate(of.number, ranges.len() as u16, [at.0, 0]))?;
-        Ok(tag)
+        self.submit_with(id, Command::deallocate(of.number, ranges.len() as u16, [at.0, 0]))?;
+        Ok(id)
     }
 
     /// Begins to make stay what was written and completed before.
     ///
     /// # Errors
     /// [`QueueError`]
-    pub fn flush(&mut self, of: &Namespace) -> Result<Tag, QueueError> {
+    pub fn flush(&mut self, of: &Namespace) -> Result<CommandId, QueueError> {
         self.submit(Command::flush(of.number))
     }
 
@@ -132,7 +132,7 @@ impl QueuePair {
         first: u64,
         pieces: &[Piece],
         command: fn(u32, u64, u32, [u64; 2]) -> Command,
-    ) -> Result<Tag, BlockError> {
+    ) -> Result<CommandId, BlockError> {
         let bytes = pieces.iter().fold(0_u64, |sum, piece| sum.saturating_add(piece.bytes));
         let (blocks, block_bytes) = (bytes >> of.is.block_shift, of.is.block_bytes());
         if bytes == 0 || bytes & (block_bytes - 1) != 0 {
@@ -142,35 +142,35 @@ impl QueuePair {
         if bytes > of.transfer_bytes_max {
             return Err(BlockError::Long { bytes, bytes_max: of.transfer_bytes_max });
         }
-        let tag = self.take()?;
-        match self.tell(tag, pieces, of.has_sgl) {
-            Ok(Data::Pages(data)) => self.submit_as(tag, command(of.number, first, blocks as u32, data))?,
+        let id = self.allocate_id()?;
+        match self.tell(id, pieces, of.has_sgl) {
+            Ok(Data::Pages(data)) => self.submit_with(id, command(of.number, first, blocks as u32, data))?,
             Ok(Data::List(data)) => {
-                self.submit_as(tag, command(of.number, first, blocks as u32, data).by_sgl())?;
+                self.submit_with(id, command(of.number, first, blocks as u32, data).by_sgl())?;
             }
             Err(error) => {
-                self.put_back(tag);
+                self.free_id(id);
                 return Err(error);
             }
         }
-        Ok(tag)
+        Ok(id)
     }
 
     /// Where data is, with the command's list written where it is needed.
     #[inline]
-    fn tell(&self, tag: Tag, pieces: &[Piece], has_sgl: bool) -> Result<Data, BlockError> {
+    fn tell(&self, id: CommandId, pieces: &[Piece], has_sgl: bool) -> Result<Data, BlockError> {
         // Most I/Os have one piece, and two pages at most.
         if let [piece] = pieces
             && let Some(data) = prp::without_list(*piece, PAGE_BYTES)
         {
             return Ok(Data::Pages(data));
         }
-        self.tell_by_list(tag, pieces, has_sgl)
+        self.tell_by_list(id, pieces, has_sgl)
     }
 
     #[inline(never)]
-    fn tell_by_list(&self, tag: Tag, pieces: &[Piece], has_sgl: bool) -> Result<Data, BlockError> {
-        let (memory, at) = self.list(tag);
+    fn tell_by_list(&self, id: CommandId, pieces: &[Piece], has_sgl: bool) -> Result<Data, BlockError> {
+        let (memory, at) = self.list(id);
         let mut list = [0; (LIST_BYTES / prp::ENTRY_BYTES) as usize];
         match prp::tell(pieces, PAGE_BYTES, at, &mut list) {
             Ok((data, entries)) => {

@@ -1,7 +1,7 @@
 //! A controller's way into work and out of it (Base, 3.5), and how long it may take.
 
 use crate::controller::NvmeError;
-use crate::queue_pair::{Done, QueuePair, Tag};
+use crate::queue_pair::{CommandId, Done, QueuePair};
 use crate::registers::Registers;
 use crate::spec::registers::{self as register, Capabilities, Status};
 use std::thread;
@@ -64,18 +64,18 @@ pub(crate) fn working(registers: &dyn Registers) -> Result<(), NvmeError> {
     }
 }
 
-/// Waits for one command of a queue that has no other under way.
+/// Waits for one command of a queue that has no other in flight.
 pub(crate) fn wait_for(
     queue: &mut QueuePair,
     registers: &dyn Registers,
-    tag: Tag,
+    id: CommandId,
     limit: Duration,
 ) -> Result<Done, NvmeError> {
     let begin = Instant::now();
     let mut found = None;
     loop {
         queue.poll(usize::MAX, |done| {
-            if done.tag == tag {
+            if done.id == id {
                 found = Some(done);
             }
         })?;

@@ -5,7 +5,7 @@
 //!   Chunk     of one thread: read, write, aread, awrite, aresult, listio, flush ...
 //!     |
 //!     +-- Drive      a queue pair of a controller: commands that fail for a time, get lost or stick are tried again, aborted, and at
-//!     |              last the controller is reset; what is under way begins once more
+//!     |              last the controller is reset; what is in flight begins once more
 //!     +-- Backing    a file, without hardware
 //! ```
 //!
@@ -18,12 +18,12 @@ mod drive;
 mod error;
 
 pub use backing::Backing;
-pub use drive::{Drive, Events, Patience, Waiting};
+pub use drive::{Drive, Events, RetryPolicy, Waiting};
 pub use error::ChunkError;
 
 use std::collections::VecDeque;
 
-/// A request that is under way, or whose result waits to be fetched.
+/// A request that is in flight, or whose result waits to be fetched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Request {
     slot: u16,
@@ -140,7 +140,7 @@ impl Chunk {
         self.request_bytes
     }
 
-    /// Requests that can be under way at once.
+    /// Requests that can be in flight at once.
     pub fn requests(&self) -> usize {
         self.slots.len()
     }
@@ -221,7 +221,7 @@ impl Chunk {
         Ok(request)
     }
 
-    /// The result of a request, once: bytes that were read, which are in `into` then, as far as they fit. Nothing if it is still under way and was not
+    /// The result of a request, once: bytes that were read, which are in `into` then, as far as they fit. Nothing if it is still in flight and was not
     /// waited for.
     ///
     /// # Errors
@@ -248,8 +248,8 @@ impl Chunk {
                 }
             }
             self.attend(wait);
-            let is_under_way = matches!(self.slots[usize::from(request.slot)].state, State::UnderWay);
-            if wait == Wait::No && is_under_way {
+            let is_in_flight = matches!(self.slots[usize::from(request.slot)].state, State::UnderWay);
+            if wait == Wait::No && is_in_flight {
                 return Ok(None);
             }
         }
@@ -285,7 +285,7 @@ impl Chunk {
         mut parts: VecDeque<Part>,
         results: &mut [Result<(), ChunkError>],
     ) {
-        let mut under_way = VecDeque::new();
+        let mut in_flight = VecDeque::new();
         while let Some(part) = parts.front().copied() {
             let begun = match &items[part.item] {
                 // What has failed already is not gone on with.
@@ -299,28 +299,28 @@ impl Chunk {
                 }
             };
             match begun {
-                Ok(request) => under_way.push_back((part, request)),
+                Ok(request) => in_flight.push_back((part, request)),
                 // The oldest makes room.
-                Err(ChunkError::Full { .. }) if !under_way.is_empty() => {
-                    self.end_oldest(items, &mut under_way, results);
+                Err(ChunkError::Full { .. }) if !in_flight.is_empty() => {
+                    self.end_oldest(items, &mut in_flight, results);
                     continue;
                 }
                 Err(error) => results[part.item] = Err(error),
             }
             parts.pop_front();
         }
-        while !under_way.is_empty() {
-            self.end_oldest(items, &mut under_way, results);
+        while !in_flight.is_empty() {
+            self.end_oldest(items, &mut in_flight, results);
         }
     }
 
     fn end_oldest(
         &mut self,
         items: &mut [Item<'_>],
-        under_way: &mut VecDeque<(Part, Request)>,
+        in_flight: &mut VecDeque<(Part, Request)>,
         results: &mut [Result<(), ChunkError>],
     ) {
-        let Some((part, request)) = under_way.pop_front() else { return };
+        let Some((part, request)) = in_flight.pop_front() else { return };
         let into = match &mut items[part.item] {
             Item::Read { into, .. } => &mut into[part.from..part.from + part.bytes],
             Item::Write { .. } => &mut [],
@@ -420,7 +420,7 @@ impl Chunk {
         if bytes <= bytes_max { Ok(bytes) } else { Err(ChunkError::Long { bytes, bytes_max }) }
     }
 
-    /// Gives its queue back; the results of what is under way are waited for, and forgotten.
+    /// Gives its queue back; the results of what is in flight are waited for, and forgotten.
     ///
     /// # Errors
     /// [`ChunkError`]; then queue and memory stay the controller's.

@@ -3,14 +3,14 @@
 use crate::bring_up::{disable, limit_of, wait_for, wait_until};
 use crate::link::Link;
 use crate::prp::Piece;
-use crate::queue_pair::{COMMANDS_MAX, Done, LIST_BYTES, Place, QueueError, QueuePair};
+use crate::queue_pair::{COMMANDS_MAX, Done, LIST_BYTES, QueueError, QueueLayout, QueuePair};
 use crate::registers::Registers;
 use crate::spec::command::{COMMAND_BYTES, Command, Identify};
 use crate::spec::completion::COMPLETION_BYTES;
 use crate::spec::identify::{self, STRUCTURE_BYTES, Structure};
 use crate::spec::registers::{self as register, Capabilities, Configuration};
 use crate::spec::status::Status;
-use dma::{Bill, Coherent, DmaError, Mapper, MemoryAddress, NoMemory, Ram};
+use dma::{Coherent, DmaCounters, DmaError, Mapper, MemoryAddress, NoMemory, Ram};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -116,7 +116,7 @@ impl Buffer {
 /// A queue pair that is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueOptions {
-    /// Entries of its rings: as many commands, less one, can be under way. A controller may have fewer.
+    /// Entries of its rings: as many commands, less one, can be in flight. A controller may have fewer.
     pub entries: u16,
     /// The MSI-X vector by which completions interrupt; without one the queue is polled.
     pub vector: Option<u16>,
@@ -138,7 +138,7 @@ pub struct Controller {
     mapped: BTreeMap<u16, Vec<Coherent>>,
     /// Memory and queues, by their numbers, that commands which have not ended well left with the controller. It lets go of them when it is reset.
     left: (Vec<Buffer>, Vec<u16>),
-    bill: Bill,
+    counters: DmaCounters,
     admin_limit: Duration,
 }
 
@@ -151,12 +151,12 @@ impl Controller {
         let capabilities = Capabilities(registers.read_u64(register::CAPABILITIES));
         check(capabilities)?;
         disable(&*registers, capabilities)?;
-        let mut bill = Bill::default();
+        let mut counters = DmaCounters::default();
         let options = QueueOptions { entries: ADMIN_ENTRIES, vector: None };
-        let (place, memory) = allocate(&mapper, options, 0, capabilities, &mut bill)?;
+        let (layout, memory) = allocate(&mapper, options, 0, capabilities, &mut counters)?;
         let link = Arc::new(Link::new(registers));
         let mut controller = Self {
-            admin: QueuePair::new(Arc::clone(&link), Arc::clone(&ram), place),
+            admin: QueuePair::new(Arc::clone(&link), Arc::clone(&ram), layout),
             link,
             mapper,
             ram,
@@ -166,7 +166,7 @@ impl Controller {
             pairs_max: 0,
             mapped: BTreeMap::from([(0, memory)]),
             left: (Vec::new(), Vec::new()),
-            bill,
+            counters,
             admin_limit: ADMIN_LIMIT,
         };
         controller.enable()?;
@@ -176,10 +176,10 @@ impl Controller {
 
     /// Brings it up with its admin queue.
     pub(crate) fn enable(&mut self) -> Result<(), NvmeError> {
-        let (registers, place) = (self.link.registers(), self.admin.place);
-        registers.write_u32(register::ADMIN_QUEUES, register::admin_queues(place.entries, place.entries));
-        registers.write_u64(register::ADMIN_SUBMISSION_QUEUE, place.submissions.1.0);
-        registers.write_u64(register::ADMIN_COMPLETION_QUEUE, place.completions.1.0);
+        let (registers, layout) = (self.link.registers(), self.admin.layout);
+        registers.write_u32(register::ADMIN_QUEUES, register::admin_queues(layout.entries, layout.entries));
+        registers.write_u64(register::ADMIN_SUBMISSION_QUEUE, layout.submissions.1.0);
+        registers.write_u64(register::ADMIN_COMPLETION_QUEUE, layout.completions.1.0);
         registers.write_u32(register::CONFIGURATION, Configuration::enabled(PAGE_BYTES).0);
         wait_until(registers, limit_of(self.capabilities), "become ready", register::Status::is_ready)
     }
@@ -257,9 +257,9 @@ impl Controller {
         what: &'static str,
         command: Command,
     ) -> Result<Done, NvmeError> {
-        let tag = self.admin.submit(command)?;
-        self.admin.ring();
-        let done = wait_for(&mut self.admin, self.link.registers(), tag, limit)?;
+        let id = self.admin.submit(command)?;
+        self.admin.ring_doorbell();
+        let done = wait_for(&mut self.admin, self.link.registers(), id, limit)?;
         if done.status.is_success() {
             Ok(done)
         } else {
@@ -282,7 +282,7 @@ impl Controller {
     /// # Errors
     /// [`NvmeError::Dma`]
     pub fn allocate(&mut self, bytes: u64) -> Result<Buffer, NvmeError> {
-        Ok(Buffer(self.mapper.allocate_coherent(bytes, &mut self.bill)?))
+        Ok(Buffer(self.mapper.allocate_coherent(bytes, &mut self.counters)?))
     }
 
     /// Gives such memory back, which no command uses any more.
@@ -290,7 +290,7 @@ impl Controller {
     /// # Errors
     /// [`NvmeError::Dma`]
     pub fn free(&mut self, buffer: Buffer) -> Result<(), NvmeError> {
-        Ok(self.mapper.free_coherent(buffer.0, &mut self.bill)?)
+        Ok(self.mapper.free_coherent(buffer.0, &mut self.counters)?)
     }
 
     /// A queue pair of its own for a thread, which is polled; it has room for `entries` less one commands.
@@ -310,31 +310,32 @@ impl Controller {
         let number = number.ok_or(NvmeError::Lacks("further I/O queue"))?;
         let entries_max = self.capabilities.queue_entries_max().min(u32::from(COMMANDS_MAX) + 1) as u16;
         let options = QueueOptions { entries: options.entries.clamp(2, entries_max), ..options };
-        let (place, memory) = allocate(&self.mapper, options, number, self.capabilities, &mut self.bill)?;
+        let (layout, memory) =
+            allocate(&self.mapper, options, number, self.capabilities, &mut self.counters)?;
         // From here on it may be the controller's, whatever it answers.
         self.mapped.insert(number, memory);
-        if let Err(error) = self.create(place) {
+        if let Err(error) = self.create(layout) {
             self.left.1.push(number);
             return Err(error);
         }
-        Ok(QueuePair::new(Arc::clone(&self.link), Arc::clone(&self.ram), place))
+        Ok(QueuePair::new(Arc::clone(&self.link), Arc::clone(&self.ram), layout))
     }
 
     /// Has the controller take a queue pair.
-    pub(crate) fn create(&mut self, place: Place) -> Result<(), NvmeError> {
-        let Place { number, entries, vector, .. } = place;
-        let command = Command::create_completion_queue(number, entries, place.completions.1.0, vector);
+    pub(crate) fn create(&mut self, layout: QueueLayout) -> Result<(), NvmeError> {
+        let QueueLayout { number, entries, vector, .. } = layout;
+        let command = Command::create_completion_queue(number, entries, layout.completions.1.0, vector);
         self.administer("creating a completion queue", command)?;
-        let command = Command::create_submission_queue(number, entries, place.submissions.1.0, number);
+        let command = Command::create_submission_queue(number, entries, layout.submissions.1.0, number);
         self.administer("creating a submission queue", command).map(|_| ())
     }
 
-    /// Has the controller let a queue pair go, with all that is under way in it, and takes its memory back.
+    /// Has the controller let a queue pair go, with all that is in flight in it, and takes its memory back.
     ///
     /// # Errors
     /// [`NvmeError`]; then its memory stays the controller's until that is reset.
     pub fn delete(&mut self, queue: QueuePair) -> Result<(), NvmeError> {
-        let number = queue.place.number;
+        let number = queue.layout.number;
         let commands = [
             ("deleting a submission queue", Command::delete_submission_queue(number)),
             ("deleting a completion queue", Command::delete_completion_queue(number)),
@@ -356,7 +357,7 @@ impl Controller {
 
     fn give_back(&mut self, number: u16) -> Result<(), NvmeError> {
         for coherent in self.mapped.remove(&number).unwrap_or_default() {
-            self.mapper.free_coherent(coherent, &mut self.bill)?;
+            self.mapper.free_coherent(coherent, &mut self.counters)?;
         }
         Ok(())
     }
@@ -377,8 +378,8 @@ impl Controller {
     }
 
     /// What has been mapped for it, and what that cost.
-    pub fn bill(&self) -> Bill {
-        self.bill
+    pub fn counters(&self) -> DmaCounters {
+        self.counters
     }
 
     /// Shuts it down, so that all that was written stays, and gives its queues' memory back.
@@ -423,21 +424,21 @@ fn allocate(
     options: QueueOptions,
     number: u16,
     capabilities: Capabilities,
-    bill: &mut Bill,
-) -> Result<(Place, Vec<Coherent>), NvmeError> {
+    counters: &mut DmaCounters,
+) -> Result<(QueueLayout, Vec<Coherent>), NvmeError> {
     let QueueOptions { entries, vector } = options;
     let mut memory: Vec<Coherent> = Vec::new();
     for entry_bytes in [COMMAND_BYTES as u64, COMPLETION_BYTES as u64, LIST_BYTES] {
-        match mapper.allocate_coherent(u64::from(entries) * entry_bytes, bill) {
+        match mapper.allocate_coherent(u64::from(entries) * entry_bytes, counters) {
             Ok(coherent) => memory.push(coherent),
             Err(error) => {
-                memory.into_iter().try_for_each(|coherent| mapper.free_coherent(coherent, bill))?;
+                memory.into_iter().try_for_each(|coherent| mapper.free_coherent(coherent, counters))?;
                 return Err(error.into());
             }
         }
     }
-    let of_each = |place: usize| (memory[place].memory, memory[place].at);
-    let place = Place {
+    let of_each = |index: usize| (memory[index].memory, memory[index].at);
+    let layout = QueueLayout {
         number,
         submissions: of_each(0),
         completions: of_each(1),
@@ -446,5 +447,5 @@ fn allocate(
         doorbells: [capabilities.submission_doorbell(number), capabilities.completion_doorbell(number)],
         lists: of_each(2),
     };
-    Ok((place, memory))
+    Ok((layout, memory))
 }

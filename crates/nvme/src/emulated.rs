@@ -72,6 +72,11 @@ impl Emulated {
         self.state().is_another = true;
     }
 
+    /// From now on it has no namespace.
+    pub fn lose_namespace(&self) {
+        self.state().has_namespace = false;
+    }
+
     /// What is done when a completion queue interrupts, with its vector. It must not reach for this controller.
     pub fn on_interrupt(&self, signal: impl Fn(u16) + Send + 'static) {
         self.state().signal = Some(Box::new(signal));

@@ -4,7 +4,7 @@
 //!   Controller   brings it up by its Registers, asks what it is (admin queue), maps memory with dma's Mapper
 //!     | queue_pair()
 //!     v
-//!   QueuePair    of one thread: read, write, flush ... -> Tag;   ring();   poll() -> Done
+//!   QueuePair    of one thread: read, write, flush ... -> CommandId;   ring();   poll() -> Done
 //!     | entries of 64 and 16 bytes in rings, a doorbell
 //!     v
 //!   a controller: a real one through VFIO, or one in this process (emulated)
@@ -37,5 +37,5 @@ pub mod walk;
 pub use adapter::{Adapter, AdapterError};
 pub use blocks::BlockError;
 pub use controller::{Buffer, Controller, Namespace, NvmeError, PAGE_BYTES, QueueOptions};
-pub use queue_pair::{Done, QueueError, QueuePair, Tag};
+pub use queue_pair::{CommandId, Done, QueueError, QueuePair};
 pub use registers::Registers;

@@ -7,276 +7,280 @@ use crate::spec::status::Status;
 use dma::{BusAddress, MemoryAddress, NoMemory, Ram};
 use std::sync::Arc;
 
-/// A command under way, by its identifier: the place that it has among a queue's commands, and in the upper four bits which of those that
-/// had it before this is. A completion that comes twice, or late, is not taken for another command's, but for the sixteenth behind it.
+/// A command identifier (CID). The low 12 bits index the queue's slot, the high 4 are a generation count, so a stale completion is
+/// rejected until the count wraps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Tag(pub u16);
+pub struct CommandId(pub u16);
 
-const PLACE_BITS: u32 = 12;
-/// Commands of a queue at most.
-pub(crate) const COMMANDS_MAX: u16 = (1 << PLACE_BITS) - 1;
+const SLOT_BITS: u32 = 12;
+/// The most commands that a queue can have in flight.
+pub(crate) const COMMANDS_MAX: u16 = (1 << SLOT_BITS) - 1;
 
-impl Tag {
-    /// Its place, below the number of commands that the queue has room for. No other command under way has it.
+impl CommandId {
+    /// Index of the slot, below the number of commands that the queue can have in flight. Commands in flight have different slots.
     #[inline]
-    pub fn place(self) -> usize {
+    pub fn slot(self) -> usize {
         usize::from(self.0 & COMMANDS_MAX)
     }
 
-    /// The next that has the place.
+    /// The same slot in its next generation.
     #[inline]
-    fn next(self) -> Self {
-        Self(self.0.wrapping_add(1 << PLACE_BITS))
+    fn next_generation(self) -> Self {
+        Self(self.0.wrapping_add(1 << SLOT_BITS))
     }
 }
 
-/// What came of a command.
+/// A command that the controller completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Done {
-    /// Which.
-    pub tag: Tag,
-    /// How it went.
+    /// Its identifier.
+    pub id: CommandId,
+    /// Status code of the completion.
     pub status: Status,
-    /// What it says besides.
+    /// Dword 0 of the completion, specific to the command.
     pub result: u32,
 }
 
-/// Why a queue can't go on.
+/// Why a queue can't take or complete commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum QueueError {
-    /// As many commands are under way as it has room for.
-    #[error("all {0} places of the queue are taken")]
+    /// As many commands are in flight as the queue has slots.
+    #[error("all {0} slots of the queue are in use")]
     Full(usize),
-    /// The controller has completed what is not under way.
-    #[error("the controller has completed command {0}, which is not under way")]
+    /// The controller completed a command that is not in flight.
+    #[error("the controller completed command {0}, which is not in flight")]
     Unknown(u16),
     /// The controller was reset or shut down, and no longer has this queue.
-    #[error("the controller was reset since, and has forgotten the queue; Controller::renew brings it back")]
-    Forgotten,
-    /// The rings are not where they were said to be.
+    #[error("the controller was reset and no longer has the queue; Controller::renew creates it again")]
+    Reset,
+    /// The rings are outside the memory given.
     #[error(transparent)]
     Memory(#[from] NoMemory),
 }
 
-/// Where a queue pair lies: rings, as the CPU and as the controller find them, and doorbells.
+/// Where a queue pair is in memory, by the CPU's and by the controller's addresses, and its doorbells.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
-    /// The pair's number; 0 is the admin queue's.
+pub(crate) struct QueueLayout {
+    /// The queue identifier (QID); 0 is the admin queue.
     pub(crate) number: u16,
     pub(crate) submissions: (MemoryAddress, BusAddress),
     pub(crate) completions: (MemoryAddress, BusAddress),
-    /// Entries of either.
+    /// Entries of each ring.
     pub(crate) entries: u16,
-    /// The interrupt of its completions; without one it is polled.
+    /// Interrupt vector of its completions; a queue without one is polled.
     pub(crate) vector: Option<u16>,
-    /// Of the submission queue's tail, and the completion queue's head.
+    /// Offsets of the doorbells: submission queue tail, completion queue head.
     pub(crate) doorbells: [u64; 2],
-    /// Memory for the lists of each command, [`LIST_BYTES`] each.
+    /// Memory for each slot's PRP or SGL list, [`LIST_BYTES`] each.
     pub(crate) lists: (MemoryAddress, BusAddress),
 }
 
-/// Bytes of a command's list: a page of the controller's.
+/// Bytes of one command's PRP or SGL list: one controller page.
 pub(crate) const LIST_BYTES: u64 = 4096;
 
-/// What a tag stands for.
+/// A slot: the last command that used it.
 #[derive(Debug, Clone, Copy)]
 struct Slot {
-    /// As it was submitted: it is submitted again after a reset.
+    /// Kept to submit it again after a reset.
     command: Command,
-    is_under_way: bool,
+    in_flight: bool,
     /// The tick in which it was submitted.
-    since: u32,
+    submitted_tick: u32,
 }
 
 /// A queue pair. Its owner submits commands, rings the doorbell once for several of them, and polls for completions.
 ///
-/// It keeps no time: who wants to know which commands take long, [ticks](Self::tick) now and then.
+/// It reads no clock: to find commands that take too long, call [`tick`](Self::tick) at regular intervals.
 #[derive(Debug)]
 pub struct QueuePair {
     link: Arc<Link>,
-    /// Of the link, when the controller was given this queue.
+    /// The link's generation when the controller created this queue.
     generation: u32,
     pub(crate) ram: Arc<Ram>,
     submissions: Submissions,
     completions: Completions,
-    pub(crate) place: Place,
-    /// The tail that the controller knows.
-    told: u16,
-    free: Vec<Tag>,
+    pub(crate) layout: QueueLayout,
+    /// The tail last written to the doorbell.
+    doorbell_tail: u16,
+    free: Vec<CommandId>,
     slots: Vec<Slot>,
     tick: u32,
 }
 
 impl QueuePair {
-    pub(crate) fn new(link: Arc<Link>, ram: Arc<Ram>, place: Place) -> Self {
-        // One entry stays free, by which a full ring is told from an empty one.
-        let room = place.entries.saturating_sub(1).min(COMMANDS_MAX);
-        let empty = Slot { command: Command([0; 8]), is_under_way: false, since: 0 };
+    pub(crate) fn new(link: Arc<Link>, ram: Arc<Ram>, layout: QueueLayout) -> Self {
+        // One entry stays unused: a full ring must differ from an empty one (Base, 3.3.1.2).
+        let slots = layout.entries.saturating_sub(1).min(COMMANDS_MAX);
+        let empty = Slot { command: Command([0; 8]), in_flight: false, submitted_tick: 0 };
         Self {
-            submissions: Submissions::new(Arc::clone(&ram), place.submissions.0, place.entries),
-            completions: Completions::new(Arc::clone(&ram), place.completions.0, place.entries),
+            submissions: Submissions::new(Arc::clone(&ram), layout.submissions.0, layout.entries),
+            completions: Completions::new(Arc::clone(&ram), layout.completions.0, layout.entries),
             generation: link.generation(),
             link,
             ram,
-            place,
-            told: 0,
-            free: (0..room).rev().map(Tag).collect(),
-            slots: vec![empty; room.into()],
+            layout,
+            doorbell_tail: 0,
+            free: (0..slots).rev().map(CommandId).collect(),
+            slots: vec![empty; slots.into()],
             tick: 0,
         }
     }
 
-    /// Its number, which the controller's error log names.
+    /// The queue identifier (QID), as in the controller's error log.
     pub fn number(&self) -> u16 {
-        self.place.number
+        self.layout.number
     }
 
-    /// Commands that may still be submitted.
+    /// How many more commands can be submitted now.
     #[inline]
-    pub fn room(&self) -> usize {
+    pub fn available(&self) -> usize {
         self.free.len()
     }
 
-    /// Commands under way.
+    /// How many commands are in flight.
     #[inline]
-    pub fn under_way(&self) -> usize {
+    pub fn in_flight(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// A tag for a command to come, with the memory of its list. It has to be [submitted](Self::submit_as) or [put back](Self::put_back).
+    /// Allocates an identifier and its list memory. [Submit](Self::submit_with) it or [free](Self::free_id) it.
     #[inline]
-    pub(crate) fn take(&mut self) -> Result<Tag, QueueError> {
+    pub(crate) fn allocate_id(&mut self) -> Result<CommandId, QueueError> {
         self.free.pop().ok_or(QueueError::Full(self.slots.len()))
     }
 
-    pub(crate) fn put_back(&mut self, tag: Tag) {
-        self.free.push(tag);
+    pub(crate) fn free_id(&mut self, id: CommandId) {
+        self.free.push(id);
     }
 
-    /// Where a command's list is, for the CPU and for the controller.
+    /// Addresses of a command's list, for the CPU and for the controller.
     #[inline]
-    pub(crate) fn list(&self, tag: Tag) -> (MemoryAddress, BusAddress) {
-        let offset = tag.place() as u64 * LIST_BYTES;
-        let (memory, at) = self.place.lists;
+    pub(crate) fn list(&self, id: CommandId) -> (MemoryAddress, BusAddress) {
+        let offset = id.slot() as u64 * LIST_BYTES;
+        let (memory, at) = self.layout.lists;
         (MemoryAddress(memory.0 + offset), BusAddress(at.0 + offset))
     }
 
     #[inline]
-    pub(crate) fn submit_as(&mut self, tag: Tag, command: Command) -> Result<(), QueueError> {
-        let command = command.known_as(tag.0);
+    pub(crate) fn submit_with(&mut self, id: CommandId, command: Command) -> Result<(), QueueError> {
+        let command = command.known_as(id.0);
         if let Err(error) = self.submissions.push(&command) {
-            self.put_back(tag);
+            self.free_id(id);
             return Err(error.into());
         }
-        self.slots[tag.place()] = Slot { command, is_under_way: true, since: self.tick };
+        self.slots[id.slot()] = Slot { command, in_flight: true, submitted_tick: self.tick };
         Ok(())
     }
 
-    /// Puts a command into the queue. The controller begins with it after the next [`ring`](Self::ring).
+    /// Writes a command into the submission queue. The controller sees it after the next [`ring_doorbell`](Self::ring_doorbell).
     ///
-    /// After a reset it may be carried out once more: that has to be the same as once, as it is of all commands here.
+    /// A controller reset can execute the command twice, so it must be idempotent. All commands of this crate are.
     ///
     /// # Errors
     /// [`QueueError`]; then the command is not in the queue.
-    pub fn submit(&mut self, command: Command) -> Result<Tag, QueueError> {
-        let tag = self.take()?;
-        self.submit_as(tag, command)?;
-        Ok(tag)
+    pub fn submit(&mut self, command: Command) -> Result<CommandId, QueueError> {
+        let id = self.allocate_id()?;
+        self.submit_with(id, command)?;
+        Ok(id)
     }
 
-    /// Tells the controller of what was submitted since the last time: one write, however much it is. A controller that was reset since
-    /// is told nothing: [`poll`](Self::poll) says so.
+    /// Writes the tail doorbell if commands were submitted since the last time: one register write for all of them. After a controller
+    /// reset nothing is written; [`poll`](Self::poll) reports the reset.
     #[inline]
-    pub fn ring(&mut self) {
+    pub fn ring_doorbell(&mut self) {
         let tail = self.submissions.tail();
-        if tail != self.told && !self.is_forgotten() {
-            self.link.registers().write_u32(self.place.doorbells[0], tail.into());
-            self.told = tail;
+        if tail != self.doorbell_tail && !self.is_stale() {
+            self.link.registers().write_u32(self.layout.doorbells[0], tail.into());
+            self.doorbell_tail = tail;
         }
     }
 
-    /// Takes what is completed, up to `most`, and says how much that was. It does not wait.
+    /// Calls `each` for up to `most` completions that have arrived, without waiting, and returns their number.
     ///
     /// # Errors
-    /// [`QueueError`], when the controller says what can't be, and wants a reset, or when it was reset.
+    /// [`QueueError::Unknown`]: the controller misbehaves and needs a reset. [`QueueError::Reset`]: it was reset.
     #[inline]
     pub fn poll(&mut self, most: usize, mut each: impl FnMut(Done)) -> Result<usize, QueueError> {
-        if self.is_forgotten() {
-            return Err(QueueError::Forgotten);
+        if self.is_stale() {
+            return Err(QueueError::Reset);
         }
         let mut taken = 0;
         while taken < most {
             let Some(completion) = self.completions.pop()? else { break };
             taken += 1;
-            let tag = Tag(completion.identifier());
+            let id = CommandId(completion.identifier());
             let slot = self
                 .slots
-                .get_mut(tag.place())
-                .filter(|slot| slot.is_under_way && slot.command.identifier() == tag.0);
-            slot.ok_or(QueueError::Unknown(tag.0))?.is_under_way = false;
-            self.free.push(tag.next());
-            each(Done { tag, status: completion.status(), result: completion.result() });
+                .get_mut(id.slot())
+                .filter(|slot| slot.in_flight && slot.command.identifier() == id.0);
+            slot.ok_or(QueueError::Unknown(id.0))?.in_flight = false;
+            self.free.push(id.next_generation());
+            each(Done { id, status: completion.status(), result: completion.result() });
         }
         if taken > 0 {
-            self.link.registers().write_u32(self.place.doorbells[1], self.completions.head().into());
+            self.link.registers().write_u32(self.layout.doorbells[1], self.completions.head().into());
         }
         Ok(taken)
     }
 
-    /// Completions that have arrived, and were not taken yet. None is taken, and the controller is told nothing.
-    pub fn arrived(&self) -> usize {
-        // Rings that are not where they were said to be have nothing in them; polling says why.
-        self.completions.arrived().unwrap_or_default()
+    /// How many completions have arrived and wait for [`poll`](Self::poll). The doorbell is not written.
+    pub fn pending_completions(&self) -> usize {
+        // A ring outside the memory given has no completions; `poll` returns the error.
+        self.completions.pending().unwrap_or_default()
     }
 
-    /// A tick of a clock is over, however long its owner has them be.
+    /// Advances the timeout clock by one tick; the caller sets the tick's length.
     pub fn tick(&mut self) {
         self.tick = self.tick.wrapping_add(1);
     }
 
-    /// Commands that have been under way for so many ticks at least.
-    pub fn overdue(&self, ticks: u32) -> impl Iterator<Item = Tag> {
-        let is_overdue = move |slot: &Slot| slot.is_under_way && self.tick.wrapping_sub(slot.since) >= ticks;
-        self.slots.iter().filter(move |slot| is_overdue(slot)).map(|slot| Tag(slot.command.identifier()))
+    /// Commands that have been in flight for at least `ticks` ticks.
+    pub fn overdue(&self, ticks: u32) -> impl Iterator<Item = CommandId> {
+        let is_overdue =
+            move |slot: &Slot| slot.in_flight && self.tick.wrapping_sub(slot.submitted_tick) >= ticks;
+        self.slots
+            .iter()
+            .filter(move |slot| is_overdue(slot))
+            .map(|slot| CommandId(slot.command.identifier()))
     }
 
-    /// Whether the controller was reset since it was given this queue.
+    /// Whether the controller was reset after it created this queue.
     #[inline]
-    pub(crate) fn is_forgotten(&self) -> bool {
+    pub(crate) fn is_stale(&self) -> bool {
         self.generation != self.link.generation()
     }
 
-    /// Empties its rings for a controller that has forgotten it. What is under way stays so.
+    /// Empties the rings for a controller that was reset. Commands stay in flight.
     pub(crate) fn clear(&mut self) -> Result<(), QueueError> {
         self.submissions.clear();
         self.completions.clear()?;
-        self.told = 0;
+        self.doorbell_tail = 0;
         Ok(())
     }
 
-    /// The controller has it again: what is under way begins once more. Says how many commands that is.
-    pub(crate) fn begin_again(&mut self) -> Result<usize, QueueError> {
+    /// Submits the commands in flight again, after the controller created the queue anew. Returns their number.
+    pub(crate) fn resubmit_in_flight(&mut self) -> Result<usize, QueueError> {
         self.generation = self.link.generation();
-        let mut begun = 0;
-        for slot in self.slots.iter_mut().filter(|slot| slot.is_under_way) {
+        let mut resubmitted = 0;
+        for slot in self.slots.iter_mut().filter(|slot| slot.in_flight) {
             self.submissions.push(&slot.command)?;
-            slot.since = self.tick;
-            begun += 1;
+            slot.submitted_tick = self.tick;
+            resubmitted += 1;
         }
-        self.ring();
-        Ok(begun)
+        self.ring_doorbell();
+        Ok(resubmitted)
     }
 
-    /// Forgets all that is under way: nobody waits for it any more.
+    /// Gives up all commands in flight: nobody waits for them any more.
     pub(crate) fn abandon(&mut self) {
-        (0..self.slots.len()).for_each(|place| self.abandon_at(place));
+        (0..self.slots.len()).for_each(|slot| self.abandon_slot(slot));
     }
 
-    /// Forgets the command that has a place, if it is under way.
-    pub(crate) fn abandon_at(&mut self, place: usize) {
-        let slot = &mut self.slots[place];
-        if std::mem::take(&mut slot.is_under_way) {
-            self.free.push(Tag(slot.command.identifier()).next());
+    /// Gives up the command of a slot, if one is in flight.
+    pub(crate) fn abandon_slot(&mut self, slot: usize) {
+        let slot = &mut self.slots[slot];
+        if std::mem::take(&mut slot.in_flight) {
+            self.free.push(CommandId(slot.command.identifier()).next_generation());
         }
     }
 }

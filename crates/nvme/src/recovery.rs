@@ -2,7 +2,7 @@
 
 use crate::bring_up::{disable, working};
 use crate::controller::{Controller, NvmeError};
-use crate::queue_pair::{QueuePair, Tag};
+use crate::queue_pair::{CommandId, QueuePair};
 use crate::spec::command::Command;
 use crate::spec::error_log::{self, ErrorEntry};
 use std::time::Duration;
@@ -21,8 +21,8 @@ impl Controller {
     ///
     /// # Errors
     /// [`NvmeError`]; also if it does not answer `within` that time, and wants a reset.
-    pub fn abort(&mut self, queue: &QueuePair, tag: Tag, within: Duration) -> Result<bool, NvmeError> {
-        let command = Command::abort(queue.number(), tag.0);
+    pub fn abort(&mut self, queue: &QueuePair, id: CommandId, within: Duration) -> Result<bool, NvmeError> {
+        let command = Command::abort(queue.number(), id.0);
         let done = self.administer_within(within, "aborting a command", command)?;
         Ok(done.result & 1 == 0)
     }
@@ -38,7 +38,7 @@ impl Controller {
         self.take_back_what_was_left()?;
         self.admin.abandon();
         self.admin.clear()?;
-        self.admin.begin_again()?;
+        self.admin.resubmit_in_flight()?;
         let again = self.enable().and_then(|()| self.expect_the_same());
         if again.is_err() {
             // Nobody is to write to what may be another disk: it stays out of work, and its admin queue forgotten. Why is told already.
@@ -64,14 +64,14 @@ impl Controller {
     }
 
     /// Gives a queue pair that was forgotten by a [reset](Self::reset) to the controller again, and begins all commands once more that
-    /// were under way. Says how many.
+    /// were in flight. Says how many.
     ///
     /// # Errors
     /// [`NvmeError`]
     pub fn renew(&mut self, queue: &mut QueuePair) -> Result<usize, NvmeError> {
         queue.clear()?;
-        self.create(queue.place)?;
-        Ok(queue.begin_again()?)
+        self.create(queue.layout)?;
+        Ok(queue.resubmit_in_flight()?)
     }
 
     /// The newest entries of its error log, the newest first (Base, 5.16.1.2).

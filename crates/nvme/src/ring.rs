@@ -8,8 +8,8 @@ use std::sync::atomic::Ordering;
 
 /// A submission queue, from the host's side.
 ///
-/// It does not ask how far the controller has read it: with fewer commands under way than it has entries, the place of the next was read.
-/// Either its command of the round before is completed, or one that was submitted behind that is, and commands are read in their order.
+/// It needs no submission queue head: with fewer commands in flight than entries, the next entry was already read. The command that was
+/// in it is completed, or a later one is, and a controller fetches commands in order.
 #[derive(Debug)]
 pub(crate) struct Submissions {
     ram: Arc<Ram>,
@@ -23,7 +23,7 @@ impl Submissions {
         Self { ram, at, entries, tail: 0 }
     }
 
-    /// Puts a command behind the others. The controller is not told: the doorbell, which is written behind a barrier, tells it.
+    /// Writes a command at the tail. The controller sees it when the doorbell is written, which is behind a barrier.
     #[inline]
     pub(crate) fn push(&mut self, command: &Command) -> Result<(), NoMemory> {
         let at = MemoryAddress(self.at.0 + u64::from(self.tail) * COMMAND_BYTES as u64);
@@ -40,7 +40,7 @@ impl Submissions {
         self.tail
     }
 
-    /// Empty, as when it was made.
+    /// Empties it.
     pub(crate) fn clear(&mut self) {
         self.tail = 0;
     }
@@ -53,7 +53,7 @@ pub(crate) struct Completions {
     at: MemoryAddress,
     entries: u16,
     head: u16,
-    /// Of entries that are new.
+    /// Phase tag of entries that are new.
     phase: bool,
 }
 
@@ -62,30 +62,30 @@ impl Completions {
         Self { ram, at, entries, head: 0, phase: true }
     }
 
-    /// The next completion, if it is there. The controller is not told that its place is free.
+    /// The next completion, if one has arrived. The head doorbell is the caller's to write.
     #[inline]
     pub(crate) fn pop(&mut self) -> Result<Option<Completion>, NoMemory> {
-        let completion = self.look(self.head, self.phase)?;
+        let completion = self.completion_at(self.head, self.phase)?;
         if completion.is_some() {
-            (self.head, self.phase) = self.after(self.head, self.phase);
+            (self.head, self.phase) = self.next_entry(self.head, self.phase);
         }
         Ok(completion)
     }
 
-    /// Completions that are there.
-    pub(crate) fn arrived(&self) -> Result<usize, NoMemory> {
-        let (mut head, mut phase, mut arrived) = (self.head, self.phase, 0);
-        while arrived < usize::from(self.entries) && self.look(head, phase)?.is_some() {
-            (head, phase) = self.after(head, phase);
-            arrived += 1;
+    /// How many completions have arrived.
+    pub(crate) fn pending(&self) -> Result<usize, NoMemory> {
+        let (mut head, mut phase, mut pending) = (self.head, self.phase, 0);
+        while pending < usize::from(self.entries) && self.completion_at(head, phase)?.is_some() {
+            (head, phase) = self.next_entry(head, phase);
+            pending += 1;
         }
-        Ok(arrived)
+        Ok(pending)
     }
 
-    /// What is at a place, if it is new.
+    /// The completion of an entry, if it is new.
     #[inline]
-    fn look(&self, place: u16, phase: bool) -> Result<Option<Completion>, NoMemory> {
-        let at = MemoryAddress(self.at.0 + u64::from(place) * COMPLETION_BYTES as u64);
+    fn completion_at(&self, entry: u16, phase: bool) -> Result<Option<Completion>, NoMemory> {
+        let at = MemoryAddress(self.at.0 + u64::from(entry) * COMPLETION_BYTES as u64);
         let [first, last] = self.ram.words_at(at)?;
         // The word with the phase first: what lies beside it was written before.
         let last = u64::from_le(last.load(Ordering::Acquire));
@@ -96,8 +96,8 @@ impl Completions {
     }
 
     #[inline]
-    fn after(&self, place: u16, phase: bool) -> (u16, bool) {
-        if place + 1 == self.entries { (0, !phase) } else { (place + 1, phase) }
+    fn next_entry(&self, entry: u16, phase: bool) -> (u16, bool) {
+        if entry + 1 == self.entries { (0, !phase) } else { (entry + 1, phase) }
     }
 
     #[inline]
@@ -105,10 +105,10 @@ impl Completions {
         self.head
     }
 
-    /// Empty, as when it was made: whatever is in it is no completion of the first round.
+    /// Empties it: with phase tag 0 no entry is a new completion.
     pub(crate) fn clear(&mut self) -> Result<(), NoMemory> {
-        for place in 0..self.entries {
-            let at = MemoryAddress(self.at.0 + u64::from(place) * COMPLETION_BYTES as u64);
+        for entry in 0..self.entries {
+            let at = MemoryAddress(self.at.0 + u64::from(entry) * COMPLETION_BYTES as u64);
             for word in self.ram.words_at::<{ COMPLETION_BYTES / 8 }>(at)? {
                 word.store(0, Ordering::Relaxed);
             }

@@ -6,7 +6,7 @@
 mod support;
 
 use nvme::NvmeError;
-use nvme::chunk::{Backing, Chunk, ChunkError, Drive, Item, Patience, Wait, Waiting};
+use nvme::chunk::{Backing, Chunk, ChunkError, Drive, Item, RetryPolicy, Wait, Waiting};
 use nvme::emulated::{Emulated, Fault};
 use nvme::spec::status::Status;
 use proptest::prelude::*;
@@ -16,8 +16,8 @@ use support::{BLOCK_BYTES, BLOCKS, Bench, bench};
 
 const BLOCK: usize = BLOCK_BYTES as usize;
 
-fn patience() -> Patience {
-    Patience { timeout: Duration::from_millis(16), retries: 2, resets: 2 }
+fn retry_policy() -> RetryPolicy {
+    RetryPolicy { timeout: Duration::from_millis(16), retries: 2, resets: 2 }
 }
 
 fn shared(bench: Bench) -> (Arc<Mutex<nvme::Controller>>, Arc<Emulated>) {
@@ -29,7 +29,7 @@ fn shared(bench: Bench) -> (Arc<Mutex<nvme::Controller>>, Arc<Emulated>) {
 fn chunk_of(controller: &Arc<Mutex<nvme::Controller>>, requests: u16) -> Chunk {
     let namespace = controller.lock().unwrap().namespaces()[0];
     let controller = Arc::clone(controller);
-    Drive::open(controller, namespace, requests, 8192, Waiting::Polling, patience()).unwrap().into()
+    Drive::open(controller, namespace, requests, 8192, Waiting::Polling, retry_policy()).unwrap().into()
 }
 
 fn chunk() -> (Chunk, Arc<Emulated>) {
@@ -53,7 +53,7 @@ fn results_come_by_request() {
         assert_eq!(chunk.aresult(write, &mut [], Wait::Yes).unwrap(), Some(0));
         let reads = [0; 4].map(|_| chunk.aread(3, 2).unwrap());
         let full = chunk.aread(3, 2).unwrap_err();
-        assert_eq!(full.to_string(), "all 4 requests are under way, or their results were not fetched");
+        assert_eq!(full.to_string(), "all 4 requests are in flight, or their results were not fetched");
         for request in reads {
             assert_eq!(chunk.aresult(request, &mut read, Wait::Yes).unwrap(), Some(2 * BLOCK));
             assert!(

@@ -10,7 +10,7 @@ use nvme::emulated::Fault;
 use nvme::prp::Piece;
 use nvme::spec::registers as register;
 use nvme::spec::status::Status;
-use nvme::{BlockError, Controller, Done, Namespace, NvmeError, QueueError, QueuePair, Registers, Tag};
+use nvme::{BlockError, CommandId, Controller, Done, Namespace, NvmeError, QueueError, QueuePair, Registers};
 use proptest::prelude::*;
 use std::sync::Arc;
 use support::{BLOCK_BYTES, BLOCKS, bench, bytes, disk, fill};
@@ -22,10 +22,10 @@ fn poll(queue: &mut QueuePair) -> Vec<Done> {
     all
 }
 
-fn one(queue: &mut QueuePair, tag: Tag) -> Status {
-    queue.ring();
+fn one(queue: &mut QueuePair, id: CommandId) -> Status {
+    queue.ring_doorbell();
     let done = poll(queue);
-    assert_eq!((done.len(), done[0].tag), (1, tag));
+    assert_eq!((done.len(), done[0].id), (1, id));
     done[0].status
 }
 
@@ -50,36 +50,36 @@ fn what_is_written_is_read_and_nothing_is_mapped_for_it() {
     let mut bench = bench();
     let (mut queue, disk) = (bench.controller.queue_pair(16).unwrap(), disk(&bench));
     let [from, into] = [0, 1].map(|_| bench.controller.allocate(256 << 10).unwrap());
-    let before = bench.controller.bill();
+    let before = bench.controller.counters();
     fill(&bench, &from, 0xa5);
     // 128 pages: a list. It begins within a page.
     let whole = from.piece(512, (256 << 10) - 512).unwrap();
-    let tag = queue.write(&disk, 1, &[whole]).unwrap();
-    assert_eq!(one(&mut queue, tag), Status::SUCCESS);
-    let tag = queue.read(&disk, 1, &[into.piece(512, whole.bytes).unwrap()]).unwrap();
-    assert_eq!(one(&mut queue, tag), Status::SUCCESS);
+    let id = queue.write(&disk, 1, &[whole]).unwrap();
+    assert_eq!(one(&mut queue, id), Status::SUCCESS);
+    let id = queue.read(&disk, 1, &[into.piece(512, whole.bytes).unwrap()]).unwrap();
+    assert_eq!(one(&mut queue, id), Status::SUCCESS);
     let read = bytes(&bench, &into);
     assert!(read[..512].iter().all(|byte| *byte == 0) && read[512..].iter().all(|byte| *byte == 0xa5));
     let on_disk = bench.emulated.disk();
     assert!(on_disk[..512].iter().all(|byte| *byte == 0) && on_disk[512] == 0xa5);
-    assert_eq!(bench.controller.bill(), before);
+    assert_eq!(bench.controller.counters(), before);
 }
 
-/// A ring of 4 has 3 commands under way; it goes round many times, and the doorbell is rung once for each batch.
+/// A ring of 4 has 3 commands in flight; it goes round many times, and the doorbell is rung once for each batch.
 #[test]
 fn rings_go_round() {
     let mut bench = bench();
     let (mut queue, disk) = (bench.controller.queue_pair(4).unwrap(), disk(&bench));
     let buffer = bench.controller.allocate(4096).unwrap();
     for round in 0..50 {
-        let tags: Vec<Tag> = (0..3)
+        let ids: Vec<CommandId> = (0..3)
             .map(|place| queue.read(&disk, round + place, &[buffer.piece(0, 512).unwrap()]).unwrap())
             .collect();
         assert_eq!(queue.flush(&disk), Err(QueueError::Full(3)));
-        assert_eq!((queue.room(), queue.under_way()), (0, 3));
+        assert_eq!((queue.available(), queue.in_flight()), (0, 3));
         assert!(poll(&mut queue).is_empty(), "nothing begins before the doorbell");
-        queue.ring();
-        assert_eq!(poll(&mut queue).iter().map(|done| done.tag).collect::<Vec<_>>(), tags);
+        queue.ring_doorbell();
+        assert_eq!(poll(&mut queue).iter().map(|done| done.id).collect::<Vec<_>>(), ids);
     }
     assert_eq!(bench.emulated.commands(), 150);
 }
@@ -90,7 +90,7 @@ fn what_can_not_be_is_refused_before_it_is_sent() {
     let (mut queue, disk) = (bench.controller.queue_pair(4).unwrap(), disk(&bench));
     let buffer = bench.controller.allocate(1 << 20).unwrap();
     let piece = |from, bytes| buffer.piece(from, bytes).unwrap();
-    let told = |result: Result<Tag, BlockError>| result.unwrap_err().to_string();
+    let told = |result: Result<CommandId, BlockError>| result.unwrap_err().to_string();
     assert_eq!(told(queue.read(&disk, 0, &[piece(0, 100)])), "100 bytes; expected 1 or more blocks of 512");
     assert_eq!(told(queue.read(&disk, 0, &[])), "0 bytes; expected 1 or more blocks of 512");
     assert_eq!(told(queue.read(&disk, 511, &[piece(0, 1024)])), "blocks 511 to 513; the namespace has 512");
@@ -105,7 +105,7 @@ fn what_can_not_be_is_refused_before_it_is_sent() {
     let apart = [piece(0, 512), piece(512, 512)];
     assert!(told(queue.read(&without_sgl, 0, &apart)).contains("piece 0 of a buffer"));
     assert!(buffer.piece(1 << 20, 1).is_err() && buffer.piece(u64::MAX, 2).is_err());
-    assert_eq!((queue.room(), bench.emulated.commands()), (3, 0));
+    assert_eq!((queue.available(), bench.emulated.commands()), (3, 0));
 }
 
 /// The controller reaches only what is mapped: an address that is not, is a transfer that fails, and nothing is written.
@@ -117,8 +117,8 @@ fn memory_that_is_not_mapped_is_not_reached() {
     let at = buffer.piece(0, 512).unwrap();
     bench.controller.free(buffer).unwrap();
     for piece in [at, Piece { at: dma::BusAddress(0x7fff_0000), bytes: 512 }] {
-        let tag = queue.write(&disk, 0, &[piece]).unwrap();
-        assert_eq!(one(&mut queue, tag), Status::DATA_TRANSFER);
+        let id = queue.write(&disk, 0, &[piece]).unwrap();
+        assert_eq!(one(&mut queue, id), Status::DATA_TRANSFER);
     }
     assert!(bench.emulated.disk().iter().all(|byte| *byte == 0));
 }
@@ -132,16 +132,16 @@ fn faults_are_told() {
     fill(&bench, &buffer, 7);
     let fail = |number, fault| bench.emulated.fail(number, fault);
     fail(0, Fault::Status(Status::WRITE_FAULT));
-    let tag = queue.write(&disk, 0, &piece).unwrap();
-    assert_eq!(one(&mut queue, tag), Status::WRITE_FAULT);
+    let id = queue.write(&disk, 0, &piece).unwrap();
+    assert_eq!(one(&mut queue, id), Status::WRITE_FAULT);
     assert!(bench.emulated.disk().iter().all(|byte| *byte == 0), "what failed is not on the disk");
     fail(1, Fault::LostCompletion);
     queue.write(&disk, 0, &piece).unwrap();
-    queue.ring();
-    assert!(poll(&mut queue).is_empty() && queue.under_way() == 1);
+    queue.ring_doorbell();
+    assert!(poll(&mut queue).is_empty() && queue.in_flight() == 1);
     fail(2, Fault::WrongIdentifier);
     queue.flush(&disk).unwrap();
-    queue.ring();
+    queue.ring_doorbell();
     assert!(matches!(queue.poll(9, |_| {}), Err(QueueError::Unknown(_))));
 }
 
@@ -152,7 +152,7 @@ fn a_controller_that_fails_or_is_gone_is_told_apart() {
         let (mut queue, disk) = (bench.controller.queue_pair(8).unwrap(), disk(&bench));
         bench.emulated.fail(0, fault);
         queue.flush(&disk).unwrap();
-        queue.ring();
+        queue.ring_doorbell();
         assert!(poll(&mut queue).is_empty());
         let error = bench.controller.queue_pair(8).unwrap_err();
         assert!(error.to_string().contains(words), "{error}");
@@ -224,7 +224,7 @@ proptest! {
             let place = |first: u64, blocks: u64| {
                 (first * BLOCK_BYTES) as usize..((first + blocks) * BLOCK_BYTES) as usize
             };
-            let (tag, read) = match step {
+            let (id, read) = match step {
                 Step::Write { first, blocks, offset, byte } => {
                     fill(&bench, &buffer, byte);
                     expected[place(first, blocks)].fill(byte);
@@ -242,7 +242,7 @@ proptest! {
                 }
                 Step::Flush => (queue.flush(&disk).unwrap(), None),
             };
-            prop_assert_eq!(one(&mut queue, tag), Status::SUCCESS);
+            prop_assert_eq!(one(&mut queue, id), Status::SUCCESS);
             if let Some((offset, place)) = read {
                 let bytes = bytes(&bench, &buffer);
                 let end = offset + place.len();

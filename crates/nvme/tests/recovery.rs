@@ -30,22 +30,22 @@ fn a_stuck_command_is_aborted() {
     let mut bench = bench();
     let (mut queue, disk) = (bench.controller.queue_pair(4).unwrap(), disk(&bench));
     bench.emulated.fail(0, Fault::Stuck);
-    let tag = queue.write_zeroes(&disk, 0, 8).unwrap();
-    queue.ring();
+    let id = queue.write_zeroes(&disk, 0, 8).unwrap();
+    queue.ring_doorbell();
     assert!(poll(&mut queue).is_empty());
     queue.tick();
     assert_eq!(queue.overdue(2).count(), 0);
     queue.tick();
-    assert_eq!(queue.overdue(2).collect::<Vec<_>>(), [tag]);
-    assert!(bench.controller.abort(&queue, tag, PATIENCE).unwrap());
+    assert_eq!(queue.overdue(2).collect::<Vec<_>>(), [id]);
+    assert!(bench.controller.abort(&queue, id, PATIENCE).unwrap());
     let [done] = poll(&mut queue)[..] else { panic!() };
-    assert_eq!((done.tag, done.status), (tag, Status::ABORTED));
-    assert!(!bench.controller.abort(&queue, tag, PATIENCE).unwrap(), "it is no longer there");
+    assert_eq!((done.id, done.status), (id, Status::ABORTED));
+    assert!(!bench.controller.abort(&queue, id, PATIENCE).unwrap(), "it is no longer there");
 }
 
 /// Whatever became of it, the command is done in the end, and the one behind it too.
 #[test]
-fn a_reset_begins_again_what_was_under_way() {
+fn a_reset_begins_again_what_was_in_flight() {
     let faults = [
         Fault::LostCompletion,
         Fault::WrongPhase,
@@ -60,17 +60,17 @@ fn a_reset_begins_again_what_was_under_way() {
         let buffer = bench.controller.allocate(4096).unwrap();
         fill(&bench, &buffer, 0x77);
         bench.emulated.fail(0, fault);
-        let tags = [0, 8].map(|first| queue.write(&disk, first, &[buffer.piece(0, 4096).unwrap()]).unwrap());
-        queue.ring();
+        let ids = [0, 8].map(|first| queue.write(&disk, first, &[buffer.piece(0, 4096).unwrap()]).unwrap());
+        queue.ring_doorbell();
         let mut seen: Vec<Done> = Vec::new();
         let _ = queue.poll(usize::MAX, |done| seen.push(done));
         bench.controller.reset().unwrap();
-        assert_eq!(queue.poll(9, |_| {}), Err(QueueError::Forgotten));
+        assert_eq!(queue.poll(9, |_| {}), Err(QueueError::Reset));
         assert_eq!(bench.controller.renew(&mut queue).unwrap(), 2 - seen.len(), "{fault:?}");
         seen.extend(poll(&mut queue));
-        let mut done: Vec<_> = seen.iter().map(|done| (done.tag.place(), done.status)).collect();
+        let mut done: Vec<_> = seen.iter().map(|done| (done.id.slot(), done.status)).collect();
         done.sort_by_key(|done| done.0);
-        assert_eq!(done, tags.map(|tag| (tag.place(), Status::SUCCESS)), "{fault:?}");
+        assert_eq!(done, ids.map(|id| (id.slot(), Status::SUCCESS)), "{fault:?}");
         let on_disk = bench.emulated.disk();
         let written = 16 * BLOCK_BYTES as usize;
         assert!(on_disk[..written].iter().all(|byte| *byte == 0x77), "{fault:?}");
@@ -85,7 +85,7 @@ fn a_link_that_was_reset_is_told() {
     let (mut queue, disk) = (bench.controller.queue_pair(4).unwrap(), disk(&bench));
     bench.emulated.fail(0, Fault::LinkReset);
     queue.flush(&disk).unwrap();
-    queue.ring();
+    queue.ring_doorbell();
     assert!(matches!(bench.controller.working(), Err(NvmeError::Stopped)));
 }
 
@@ -96,12 +96,35 @@ fn what_goes_wrong_is_in_the_log() {
     let (mut queue, disk) = (bench.controller.queue_pair(4).unwrap(), disk(&bench));
     bench.emulated.fail(0, Fault::Status(Status::UNRECOVERED_READ));
     let buffer = bench.controller.allocate(4096).unwrap();
-    let tag = queue.read(&disk, 40, &[buffer.piece(0, 512).unwrap()]).unwrap();
-    queue.ring();
+    let id = queue.read(&disk, 40, &[buffer.piece(0, 512).unwrap()]).unwrap();
+    queue.ring_doorbell();
     poll(&mut queue);
     let [entry] = bench.controller.error_log().unwrap()[..] else { panic!() };
-    assert_eq!((entry.count, entry.queue, entry.identifier), (1, queue.number(), tag.0));
+    assert_eq!((entry.count, entry.queue, entry.identifier), (1, queue.number(), id.0));
     assert_eq!((entry.status, entry.block, entry.namespace), (Status::UNRECOVERED_READ, 40, 1));
+}
+
+#[test]
+fn a_reset_that_takes_a_namespace_away_is_told() {
+    let mut bench = bench();
+    bench.emulated.lose_namespace();
+    let told = bench.controller.reset();
+    assert!(matches!(told, Err(NvmeError::Changed { what: "its list of namespaces" })), "{told:?}");
+}
+
+#[test]
+fn the_log_holds_all_errors_the_newest_first() {
+    let mut bench = bench();
+    let (mut queue, disk) = (bench.controller.queue_pair(4).unwrap(), disk(&bench));
+    let buffer = bench.controller.allocate(4096).unwrap();
+    for block in [40, 41, 42] {
+        bench.emulated.fail(0, Fault::Status(Status::UNRECOVERED_READ));
+        queue.read(&disk, block, &[buffer.piece(0, 512).unwrap()]).unwrap();
+        queue.ring_doorbell();
+        poll(&mut queue);
+    }
+    let blocks: Vec<u64> = bench.controller.error_log().unwrap().iter().map(|entry| entry.block).collect();
+    assert_eq!(blocks, [42, 41, 40]);
 }
 
 #[test]
@@ -110,14 +133,14 @@ fn a_completion_that_comes_twice_is_no_other_command_s() {
     let (mut queue, disk) = (bench.controller.queue_pair(3).unwrap(), disk(&bench));
     bench.emulated.fail(0, Fault::Twice);
     let first = queue.flush(&disk).unwrap();
-    queue.ring();
-    let taken = queue.poll(1, |done| assert_eq!(done.tag, first)).unwrap();
+    queue.ring_doorbell();
+    let taken = queue.poll(1, |done| assert_eq!(done.id, first)).unwrap();
     assert_eq!(taken, 1);
     // It has the same place, and is not done.
     bench.emulated.fail(1, Fault::Stuck);
     let second = queue.flush(&disk).unwrap();
-    assert_eq!((first.place(), first == second), (second.place(), false));
-    queue.ring();
+    assert_eq!((first.slot(), first == second), (second.slot(), false));
+    queue.ring_doorbell();
     assert_eq!(queue.poll(9, |_| {}), Err(QueueError::Unknown(first.0)));
 }
 
@@ -129,7 +152,7 @@ fn a_queue_that_is_deleted_makes_room() {
         let mut queue = bench.controller.queue_pair(64).unwrap();
         assert_eq!(queue.number(), 1);
         queue.flush(&disk).unwrap();
-        queue.ring();
+        queue.ring_doorbell();
         assert_eq!(poll(&mut queue).len(), 1);
         bench.controller.delete(queue).unwrap();
     }
@@ -140,12 +163,12 @@ fn a_queue_that_is_deleted_makes_room() {
 fn a_queue_that_was_forgotten_is_deleted() {
     let mut bench = bench();
     let queues = [0; 2].map(|_| bench.controller.queue_pair(4).unwrap());
-    let before = bench.controller.bill();
+    let before = bench.controller.counters();
     bench.controller.reset().unwrap();
     for queue in queues {
         bench.controller.delete(queue).unwrap();
     }
-    let after = bench.controller.bill();
+    let after = bench.controller.counters();
     // Three pieces of memory of each queue; the rest is what the reset asked for and gave back.
     assert_eq!((after.unmappings - before.unmappings) - (after.mappings - before.mappings), 6);
     assert_eq!(bench.controller.queue_pair(4).unwrap().number(), 1);
@@ -156,13 +179,15 @@ fn a_queue_that_was_forgotten_is_deleted() {
 fn what_a_failed_controller_has_comes_back_with_a_reset() {
     let mut bench = bench();
     let disk = disk(&bench);
-    let held = |bench: &support::Bench| bench.controller.bill().mappings - bench.controller.bill().unmappings;
+    let held = |bench: &support::Bench| {
+        bench.controller.counters().mappings - bench.controller.counters().unmappings
+    };
     let [mut queue, other] = [0; 2].map(|_| bench.controller.queue_pair(4).unwrap());
     let before = held(&bench);
     for _ in 0..3 {
         bench.emulated.fail(bench.emulated.commands(), Fault::Fatal);
         queue.flush(&disk).unwrap();
-        queue.ring();
+        queue.ring_doorbell();
         assert!(bench.controller.queue_pair(4).is_err());
         bench.controller.error_log().unwrap_err();
         assert!(held(&bench) > before);
@@ -173,7 +198,7 @@ fn what_a_failed_controller_has_comes_back_with_a_reset() {
     }
     bench.emulated.fail(bench.emulated.commands(), Fault::Fatal);
     queue.flush(&disk).unwrap();
-    queue.ring();
+    queue.ring_doorbell();
     bench.controller.delete(other).unwrap_err();
     bench.controller.reset().unwrap();
     assert_eq!(bench.controller.queue_pair(4).unwrap().number(), 2);
@@ -198,12 +223,12 @@ fn what_is_stuck_goes_with_its_queue() {
     let mut first = bench.controller.queue_pair(4).unwrap();
     bench.emulated.fail(0, Fault::Stuck);
     let stuck = first.flush(&disk).unwrap();
-    first.ring();
+    first.ring_doorbell();
     bench.controller.delete(first).unwrap();
     let mut second = bench.controller.queue_pair(4).unwrap();
     bench.emulated.fail(1, Fault::LostCompletion);
     let lost = second.flush(&disk).unwrap();
-    second.ring();
+    second.ring_doorbell();
     assert_eq!((second.number(), lost), (1, stuck));
     assert!(!bench.controller.abort(&second, lost, PATIENCE).unwrap(), "it was done, and nobody was told");
     assert!(poll(&mut second).is_empty());
@@ -246,7 +271,7 @@ fn completions_interrupt_where_it_is_wanted() {
     vectors.lock().unwrap().clear();
     for queue in [&mut polled, &mut woken] {
         queue.flush(&disk).unwrap();
-        queue.ring();
+        queue.ring_doorbell();
         assert_eq!(poll(queue).len(), 1);
     }
     assert_eq!(*vectors.lock().unwrap(), [3]);
@@ -260,14 +285,14 @@ fn ranges_are_forgotten() {
     fill(&bench, &buffer, 9);
     queue.write(&disk, 0, &[buffer.piece(0, 4096).unwrap()]).unwrap();
     queue.deallocate(&disk, &[1..2, 4..7]).unwrap();
-    queue.ring();
+    queue.ring_doorbell();
     assert!(poll(&mut queue).iter().all(|done| done.status.is_success()));
     let block = |block: usize| bench.emulated.disk()[block * 512];
     assert_eq!([0, 1, 2, 3, 4, 5, 6, 7].map(block), [9, 0, 9, 9, 0, 0, 0, 9]);
     for ranges in [Vec::new(), vec![5_u64..5; 1], vec![511_u64..513; 1]] {
         queue.deallocate(&disk, &ranges).unwrap_err();
     }
-    assert_eq!(queue.room(), 3);
+    assert_eq!(queue.available(), 3);
 }
 
 /// Blocks of 4 KiB, and pieces that no PRP list can tell.
@@ -284,12 +309,12 @@ fn pieces_of_any_shape_go_by_scatter_gather_list() {
     };
     let scattered = pieces(&from, &[(5000, 96), (0, 3000), (3000, 1000)]);
     queue.write(&disk, 7, &scattered).unwrap();
-    queue.ring();
+    queue.ring_doorbell();
     assert_eq!(poll(&mut queue)[0].status, Status::SUCCESS);
     let expected = [&pattern[5000..5096], &pattern[..4000]].concat();
     assert_eq!(bench.emulated.disk()[7 * 4096..8 * 4096], expected);
     queue.read(&disk, 7, &pieces(&into, &[(8, 4088), (4100, 8)])).unwrap();
-    queue.ring();
+    queue.ring_doorbell();
     assert_eq!(poll(&mut queue)[0].status, Status::SUCCESS);
     let read = bytes(&bench, &into);
     assert_eq!([&read[8..4096], &read[4100..4108]].concat(), expected);

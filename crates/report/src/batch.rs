@@ -2,13 +2,13 @@
 
 use crate::quantity;
 use crate::row::Row;
-use host::judge::Road;
+use host::diagnose::DmaPath;
 use std::collections::BTreeMap;
 
 /// Up to this many adapters are shown one by one.
 pub(crate) const SINGLE_MAX: usize = 24;
 
-/// Adapters on the same road and of the same kind, driver and chip.
+/// Adapters on the same DMA path and of the same kind, driver and chip.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Batch {
     /// What they have in common; of what differs, from where to where.
@@ -28,7 +28,7 @@ pub(crate) fn batches(rows: &[Row]) -> Vec<Batch> {
     }
     let mut alike: BTreeMap<_, Vec<&Row>> = BTreeMap::new();
     for row in rows {
-        let key = (crate::cost::rank(row.road), row.kind, row.driver.as_str(), row.device.as_str());
+        let key = (crate::cost::rank(row.dma_path), row.kind, row.driver.as_str(), row.device.as_str());
         alike.entry(key).or_default().push(row);
     }
     alike.values().filter_map(|rows| together(rows)).collect()
@@ -113,8 +113,11 @@ fn links(rows: &[&Row]) -> String {
     }
 }
 
-/// Roads that occur, worst first, with how many adapters are on each.
-pub(crate) fn roads(rows: &[Row]) -> Vec<(Road, usize)> {
-    let count = |road| rows.iter().filter(|row| row.road == road).count();
-    crate::cost::worst_first().map(|road| (road, count(road))).filter(|(_, count)| *count > 0).collect()
+/// DMA paths that occur, worst first, with how many adapters are on each.
+pub(crate) fn dma_paths(rows: &[Row]) -> Vec<(DmaPath, usize)> {
+    let count = |dma_path| rows.iter().filter(|row| row.dma_path == dma_path).count();
+    crate::cost::worst_first()
+        .map(|dma_path| (dma_path, count(dma_path)))
+        .filter(|(_, count)| *count > 0)
+        .collect()
 }

@@ -1,8 +1,8 @@
-//! Classes of roads by what an I/O pays on them: what colours and shapes stand for.
+//! Classes of DMA paths by what an I/O pays on them: what colours and shapes stand for.
 
-use host::judge::Road;
+use host::diagnose::DmaPath;
 
-/// What an I/O pays, roughly. Eleven roads need no eleven colours: five kinds of payment do.
+/// What an I/O pays, roughly. Eleven DMA paths need no eleven colours: five kinds of payment do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Cost {
     /// Nothing per I/O.
@@ -22,16 +22,16 @@ pub(crate) enum Cost {
 }
 
 impl Cost {
-    /// The class of a road.
-    pub(crate) fn of(road: Road) -> Self {
-        match road {
-            Road::NoIommu | Road::Identity | Road::DirectWindow => Self::Free,
-            Road::User => Self::Apart,
-            Road::TranslatedLazy => Self::Batched,
-            Road::DynamicWindow | Road::TceWindow | Road::TranslatedStrict => Self::PerMapping,
-            Road::Bounce => Self::Copied,
-            Road::Unknown => Self::Untold,
-            Road::Unbound => Self::Idle,
+    /// The class of a DMA path.
+    pub(crate) fn of(dma_path: DmaPath) -> Self {
+        match dma_path {
+            DmaPath::NoIommu | DmaPath::Identity | DmaPath::DirectWindow => Self::Free,
+            DmaPath::User => Self::Apart,
+            DmaPath::TranslatedLazy => Self::Batched,
+            DmaPath::DynamicWindow | DmaPath::TceWindow | DmaPath::TranslatedStrict => Self::PerMapping,
+            DmaPath::Bounce => Self::Copied,
+            DmaPath::Unknown => Self::Untold,
+            DmaPath::Unbound => Self::Idle,
         }
     }
 
@@ -49,12 +49,12 @@ impl Cost {
     }
 }
 
-/// Roads on which there is I/O, worst first.
-pub(crate) fn worst_first() -> impl Iterator<Item = Road> {
-    Road::ALL.into_iter().rev().filter(|road| *road != Road::Unbound)
+/// DMA paths on which there is I/O, worst first.
+pub(crate) fn worst_first() -> impl Iterator<Item = DmaPath> {
+    DmaPath::ALL.into_iter().rev().filter(|dma_path| *dma_path != DmaPath::Unbound)
 }
 
-/// Place of a road in the order of [`worst_first`].
-pub(crate) fn rank(road: Road) -> usize {
-    worst_first().position(|known| known == road).unwrap_or(usize::MAX)
+/// Place of a DMA path in the order of [`worst_first`].
+pub(crate) fn rank(dma_path: DmaPath) -> usize {
+    worst_first().position(|known| known == dma_path).unwrap_or(usize::MAX)
 }

@@ -2,7 +2,7 @@
 
 use escape::terminal::plain;
 use host::Bdf;
-use host::judge::{Finding, Prediction};
+use host::diagnose::{Finding, Prediction};
 use std::collections::HashMap;
 
 /// What predictions are, said once.
@@ -141,7 +141,7 @@ const GROUPS: &str = "iommu_groups/";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use host::judge::{Id, Severity};
+    use host::diagnose::{Id, Severity};
 
     fn finding(address: &str, fix: &str) -> Finding {
         Finding {
@@ -160,9 +160,9 @@ mod tests {
     }
 
     fn prediction(what: &str) -> Prediction {
-        let pays = || host::judge::Pays {
+        let pays = || host::diagnose::Pays {
             preset: String::new(),
-            road: toll::Road::TceWindow,
+            dma_path: toll::DmaPath::TceWindow,
             instructions: 1.0,
             events: Default::default(),
         };
@@ -173,7 +173,7 @@ mod tests {
             driver: String::new(),
             now: pays(),
             then: pays(),
-            distance: host::judge::Distance {
+            distance: host::diagnose::Distance {
                 other_iommu: false,
                 other_tce_calls: false,
                 other_driver: false,

@@ -3,10 +3,10 @@
 use crate::{batch, quantity, row::Row};
 use escape::terminal::plain;
 use host::Host;
-use host::judge::{Finding, Inspection, Road, Severity};
+use host::diagnose::{DmaPath, Finding, Inspection, Severity};
 
-/// Roads named in the sentence; what pays most comes first.
-const ROADS_MAX: usize = 2;
+/// DMA paths named in the sentence; what pays most comes first.
+const DMA_PATHS_MAX: usize = 2;
 
 /// Doubts named in the sentence; all of them stand below it, under what was not seen.
 const DOUBTS_MAX: usize = 2;
@@ -14,11 +14,11 @@ const DOUBTS_MAX: usize = 2;
 /// `2 of 5 adapters pay a hypercall for each mapping; 3 findings, 1 of them critical`.
 pub(crate) fn sentence(rows: &[Row], inspection: &Inspection) -> String {
     let host = &inspection.host;
-    let roads = match host.adapters.is_empty() && host.bridges.is_empty() {
+    let dma_paths = match host.adapters.is_empty() && host.bridges.is_empty() {
         true => "what was read names no PCI function".to_owned(),
-        false => roads(rows),
+        false => dma_paths(rows),
     };
-    let said = format!("{roads}; {}", count(&inspection.findings));
+    let said = format!("{dma_paths}; {}", count(&inspection.findings));
     match doubts(host) {
         Some(doubts) => format!("{said}; {doubts}"),
         None => said,
@@ -38,16 +38,16 @@ pub(crate) fn doubts(host: &Host) -> Option<String> {
     (!all.is_empty()).then(|| format!("may be wrong: {}{more}", shown.join("; ")))
 }
 
-fn roads(rows: &[Row]) -> String {
+fn dma_paths(rows: &[Row]) -> String {
     if rows.is_empty() {
         return "no adapter with a driver was seen".to_owned();
     }
-    let found = batch::roads(rows);
+    let found = batch::dma_paths(rows);
     let all = rows.len();
     let paying: Vec<String> = found
         .iter()
-        .filter_map(|(road, count)| Some((toll(*road)?, count)))
-        .take(ROADS_MAX)
+        .filter_map(|(dma_path, count)| Some((toll(*dma_path)?, count)))
+        .take(DMA_PATHS_MAX)
         .enumerate()
         .map(|(index, ((one, many), count))| match (index, *count) {
             (0, 2) if all == 2 => format!("both adapters {many}"),
@@ -71,27 +71,29 @@ fn roads(rows: &[Row]) -> String {
     }
 }
 
-/// What adapters on a road do, for one and for several; `None` where nothing is paid per I/O.
-fn toll(road: Road) -> Option<(&'static str, &'static str)> {
-    match road {
-        Road::Unknown => {
+/// What adapters on a DMA path do, for one and for several; `None` where nothing is paid per I/O.
+fn toll(dma_path: DmaPath) -> Option<(&'static str, &'static str)> {
+    match dma_path {
+        DmaPath::Unknown => {
             Some(("can't be judged from what was readable", "can't be judged from what was readable"))
         }
-        Road::Bounce => Some((
+        DmaPath::Bounce => Some((
             "has its data copied through bounce buffers",
             "have their data copied through bounce buffers",
         )),
-        Road::TranslatedStrict => {
+        DmaPath::TranslatedStrict => {
             Some(("waits for an invalidation at each unmap", "wait for an invalidation at each unmap"))
         }
-        Road::TceWindow | Road::DynamicWindow => {
+        DmaPath::TceWindow | DmaPath::DynamicWindow => {
             Some(("pays a hypercall for each mapping", "pay a hypercall for each mapping"))
         }
-        Road::TranslatedLazy => Some((
+        DmaPath::TranslatedLazy => Some((
             "pays for a mapping at each I/O, invalidated in batches",
             "pay for a mapping at each I/O, invalidated in batches",
         )),
-        Road::NoIommu | Road::Identity | Road::DirectWindow | Road::User | Road::Unbound => None,
+        DmaPath::NoIommu | DmaPath::Identity | DmaPath::DirectWindow | DmaPath::User | DmaPath::Unbound => {
+            None
+        }
     }
 }
 

@@ -20,8 +20,8 @@ use ::bench::Benchmark;
 use document::document;
 use escape::terminal::plain;
 use host::Host;
+use host::diagnose::Inspection;
 use host::facts::numa::Node;
-use host::judge::Inspection;
 use host::tree::Reach;
 use maud::{Markup, html};
 
@@ -52,7 +52,7 @@ fn whole(inspection: &Inspection, benchmark: Option<&Benchmark>, made_by: &str) 
         }
         main {
             (the_host(host))
-            (roads(inspection, &rows))
+            (dma_paths(inspection, &rows))
             (adapters::section(inspection, &rows))
             (outlook::section(&inspection.outlooks))
             (findings::section(&inspection.findings))
@@ -77,7 +77,7 @@ fn contents(inspection: &Inspection, has_benchmark: bool) -> Markup {
     let unseen = !inspection.host.unseen.is_empty();
     html! {
         nav aria-label="Contents" {
-            a href="#roads" { "Roads" }
+            a href="#dma-paths" { "DMA paths" }
             a href="#adapters" { "Adapters" }
             @if !inspection.outlooks.is_empty() { a href="#outlook" { "After the fixes" } }
             a href="#findings" { (capitalised(&headline::count(&inspection.findings))) }
@@ -155,13 +155,13 @@ fn sheet(sections: &[Section]) -> Markup {
     }
 }
 
-fn roads(inspection: &Inspection, rows: &[Row]) -> Markup {
+fn dma_paths(inspection: &Inspection, rows: &[Row]) -> Markup {
     let trees = topology::trees(&inspection.host, rows);
     let depth = trees.iter().map(topology::Node::depth).max().unwrap_or(0);
     let unbound = row::unbound(inspection);
     html! {
-        section #roads aria-labelledby="roads-title" {
-            h2 #roads-title { "Roads to memory" }
+        section #dma-paths aria-labelledby="dma-paths-title" {
+            h2 #dma-paths-title { "DMA paths to memory" }
             (legend(rows))
             @for tree in &trees {
                 @if tree.count > 1 {
@@ -186,14 +186,14 @@ fn leaves(node: &topology::Node) -> usize {
 fn legend(rows: &[Row]) -> Markup {
     html! {
         table.legend {
-            caption { "Roads in use, worst first, and what one I/O pays on each" }
-            thead { tr { th scope="col" { "road" } th.number scope="col" { "adapters" } th scope="col" { "toll of one I/O" } } }
+            caption { "DMA paths in use, worst first, and what one I/O pays on each" }
+            thead { tr { th scope="col" { "DMA path" } th.number scope="col" { "adapters" } th scope="col" { "toll of one I/O" } } }
             tbody {
-                @for (road, count) in batch::roads(rows) {
+                @for (dma_path, count) in batch::dma_paths(rows) {
                     tr {
-                        th scope="row" { (svg::swatch(road)) (road.word()) }
+                        th scope="row" { (svg::swatch(dma_path)) (dma_path.word()) }
                         td.number { (quantity::grouped(count as u64)) }
-                        td { (road.toll()) }
+                        td { (dma_path.toll()) }
                     }
                 }
             }
@@ -230,7 +230,7 @@ fn origin(host: &Host, made_by: &str) -> Markup {
         footer {
             h2 { "How this was obtained" }
             p { "Made by " (made_by) " from " (source) ". Files were read; nothing was changed, and nothing was measured." }
-            p { "Roads and findings follow from the lines cited as evidence. Gains are figures of other machines, with their source: a direction and an order of magnitude, not a promise." }
+            p { "DMA paths and findings follow from the lines cited as evidence. Gains are figures of other machines, with their source: a direction and an order of magnitude, not a promise." }
         }
     }
 }

@@ -44,7 +44,7 @@ pub use mtrr_plan::mtrr_plan;
 pub use style::Style;
 pub use terminal::{
     BlockAdapter, BlockDisk, ControllerLog, LabPreset, LogEntry, adapter, adapters_answer, benchmark,
-    benchmark_brief, blk_benchmark, block_adapters, block_answer, controller_log, hosts_answer, inspection,
-    lab_list, map_benchmark, memory_answer, memtype_benchmark, model_answer, reproduction, storage_answer,
-    toll_difference, toll_sheet, toll_table,
+    benchmark_brief, blk_benchmark, block_adapters, block_answer, controller_log, flash_array_answer,
+    hosts_answer, inspection, lab_list, map_benchmark, memory_answer, memtype_benchmark, model_answer,
+    reproduction, toll_difference, toll_sheet, toll_table,
 };

@@ -2,7 +2,7 @@
 
 use crate::quantity;
 use host::Bdf;
-use host::judge::{LOAD_PER_SECOND, Outlook, Road};
+use host::diagnose::{DmaPath, LOAD_PER_SECOND, Outlook};
 use std::collections::HashMap;
 use toll::{figure, grouped, time};
 
@@ -18,12 +18,12 @@ pub(crate) struct OutlookRow {
     pub(crate) adapters: String,
     /// The I/O.
     pub(crate) io: String,
-    /// The road of today.
-    pub(crate) road_today: Road,
+    /// The DMA path of today.
+    pub(crate) dma_path_today: DmaPath,
     /// What an I/O takes on it.
     pub(crate) today: String,
-    /// The road after the fixes.
-    pub(crate) road_after: Road,
+    /// The DMA path after the fixes.
+    pub(crate) dma_path_after: DmaPath,
     /// What an I/O takes on that.
     pub(crate) after: String,
     /// The change of an I/O's time.
@@ -38,7 +38,7 @@ pub(crate) fn rows<'o>(outlooks: impl IntoIterator<Item = &'o Outlook>) -> (Vec<
     let mut places = HashMap::new();
     for one in outlooks {
         let ns = [one.today.ns.to_bits(), one.after.ns.to_bits()];
-        let key = (one.io, one.only, one.today.road, one.after.road, ns);
+        let key = (one.io, one.only, one.today.dma_path, one.after.dma_path, ns);
         let place = *places.entry(key).or_insert(alike.len());
         match alike.get_mut(place) {
             Some((_, adapters)) => adapters.push(one.address),
@@ -59,9 +59,9 @@ fn row(one: &Outlook, adapters: &[Bdf]) -> OutlookRow {
     OutlookRow {
         adapters: format!("{}{more}", adapters.first().map(Bdf::to_string).unwrap_or_default()),
         io: format!("{}{}", one.io, if one.only.is_some() { ", beyond mask" } else { "" }),
-        road_today: one.today.road,
+        dma_path_today: one.today.dma_path,
         today: time(one.today.ns),
-        road_after: one.after.road,
+        dma_path_after: one.after.dma_path,
         after: time(one.after.ns),
         change: less(saved, &time(saved.abs())),
         of_a_cpu: less(one.cpu_saved, &format!("{} %", figure(one.cpu_saved.abs() * 100.0))),

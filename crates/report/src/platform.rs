@@ -1,18 +1,18 @@
-//! Toll sheets side by side: what one workload pays on each road of a machine and kernel.
+//! Toll sheets side by side: what one workload pays on each DMA path of a machine and kernel.
 
 use escape::terminal::plain;
 use std::collections::BTreeMap;
-use toll::{Difference, Event, Road, Toll, TollSheet, toll_over, untranslated};
+use toll::{Difference, DmaPath, Event, Toll, TollSheet, toll_over, untranslated};
 
-/// Said where there is no sheet to measure a road against.
-pub(crate) const NO_UNTRANSLATED: &str = "No sheet of an untranslated road (no-iommu, identity, direct-window) of \
+/// Said where there is no sheet to measure a DMA path against.
+pub(crate) const NO_UNTRANSLATED: &str = "No sheet of an untranslated DMA path (no-iommu, identity, direct-window) of \
     this machine and kernel has this workload: what translation costs can't be told.";
 
 /// A machine and kernel, with the sheets that have a workload.
 pub(crate) struct Platform<'s> {
     /// Architecture, CPU and release, in words.
     pub(crate) name: String,
-    /// The sheets, cheapest road first.
+    /// The sheets, cheapest DMA path first.
     pub(crate) lines: Vec<Line<'s>>,
 }
 
@@ -40,8 +40,8 @@ pub(crate) fn platforms<'s>(sheets: &'s [TollSheet], workload: &str) -> Vec<Plat
         platforms.entry(platform).or_default().push(Line::new(sheets, place, toll));
     }
     let platform = |((arch, release, cpu), mut lines): ((&str, &str, &str), Vec<Line<'s>>)| {
-        let rank = |road: Road| Road::ALL.iter().position(|known| *known == road);
-        lines.sort_by_key(|line| (rank(line.sheet.road), &line.sheet.preset));
+        let rank = |dma_path: DmaPath| DmaPath::ALL.iter().position(|known| *known == dma_path);
+        lines.sort_by_key(|line| (rank(line.sheet.dma_path), &line.sheet.preset));
         Platform { name: plain(&format!("{arch} {cpu}, Linux {release}")), lines }
     };
     platforms.into_iter().map(platform).collect()
@@ -68,7 +68,7 @@ impl<'s> Line<'s> {
             .map(|more| more.unwrap_or(0.0))
     }
 
-    /// What the road adds to the instructions of one I/O, as a part of what they are without it.
+    /// What the DMA path adds to the instructions of one I/O, as a part of what they are without it.
     pub(crate) fn added(&self) -> Option<f64> {
         let (over, base) = (self.over.as_ref()?, self.base?.1);
         let without = base.per_io(base.instructions.median);
@@ -81,7 +81,7 @@ impl<'s> Line<'s> {
         self.base.is_some_and(|(_, base)| least(self.toll, base) > 0.0 || least(base, self.toll) > 0.0)
     }
 
-    /// What the road adds as a part, for certain: its smallest window against the 99th percentile without it.
+    /// What the DMA path adds as a part, for certain: its smallest window against the 99th percentile without it.
     pub(crate) fn surely_added(&self) -> Option<f64> {
         let (added, base) = (self.added()?, self.base?.1);
         let certain = least(self.toll, base) / base.per_io(base.instructions.median);

@@ -3,9 +3,9 @@
 use crate::{cost, link_text};
 use escape::terminal::plain;
 use host::Bdf;
+use host::diagnose::{DmaPath, Inspection, Severity, Verdict};
 use host::facts::Adapter;
 use host::facts::adapter::Interface;
-use host::judge::{Inspection, Road, Severity, Verdict};
 use host::pci::Kind;
 use host::pci::class::Storage;
 use std::collections::HashMap;
@@ -33,7 +33,7 @@ impl Findings {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Row {
     pub(crate) address: Bdf,
-    pub(crate) road: Road,
+    pub(crate) dma_path: DmaPath,
     pub(crate) kind: &'static str,
     pub(crate) interfaces: Vec<String>,
     pub(crate) device: String,
@@ -45,18 +45,18 @@ pub(crate) struct Row {
     pub(crate) findings: Findings,
 }
 
-/// Adapters that do I/O, worst road first.
+/// Adapters that do I/O, worst DMA path first.
 pub(crate) fn rows(inspection: &Inspection) -> Vec<Row> {
     let findings = by_address(inspection);
-    let working = inspection.adapters().filter(|(_, verdict)| verdict.road != Road::Unbound);
+    let working = inspection.adapters().filter(|(_, verdict)| verdict.dma_path != DmaPath::Unbound);
     let mut rows: Vec<Row> = working.map(|(adapter, verdict)| row(adapter, verdict, &findings)).collect();
-    rows.sort_by_key(|row| (cost::rank(row.road), row.address));
+    rows.sort_by_key(|row| (cost::rank(row.dma_path), row.address));
     rows
 }
 
 /// How many functions have no driver.
 pub(crate) fn unbound(inspection: &Inspection) -> usize {
-    inspection.roads.iter().filter(|verdict| verdict.road == Road::Unbound).count()
+    inspection.dma_paths.iter().filter(|verdict| verdict.dma_path == DmaPath::Unbound).count()
 }
 
 fn by_address(inspection: &Inspection) -> HashMap<Bdf, Findings> {
@@ -76,7 +76,7 @@ fn row(adapter: &Adapter, verdict: &Verdict, findings: &HashMap<Bdf, Findings>) 
     let number = |cited: Option<&host::Cited<u32>>| cited.map_or_else(String::new, |c| c.value.to_string());
     Row {
         address: function.address,
-        road: verdict.road,
+        dma_path: verdict.dma_path,
         kind: function.ids.class.map_or("function", |class| kind(class.kind())),
         interfaces: interfaces(&adapter.interfaces),
         device: device(adapter),

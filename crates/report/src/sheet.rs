@@ -5,9 +5,9 @@ mod transfer;
 use crate::fact::{Fact, Section, Value};
 use crate::{link_text, quantity};
 use host::Bdf;
+use host::diagnose::{Inspection, Verdict};
 use host::facts::iommu::{DomainType, Group};
 use host::facts::{Adapter, Function, Host};
-use host::judge::{Inspection, Verdict};
 use host::pci::link::{HopJudgement, judge_path};
 use host::pci::{Capabilities, Hop, Reach};
 
@@ -23,7 +23,7 @@ pub(crate) fn sections(inspection: &Inspection, address: Bdf) -> Option<Vec<Sect
     let host = &inspection.host;
     Some(vec![
         identity(host, adapter),
-        road(verdict),
+        dma_path(verdict),
         dma(host, adapter),
         place(host, adapter),
         interrupts(adapter),
@@ -79,12 +79,13 @@ fn driver(host: &Host, function: &Function) -> Fact {
     Fact::cited("driver", function.driver.as_ref(), Clone::clone, otherwise)
 }
 
-fn road(verdict: &Verdict) -> Section {
-    let mut facts = vec![Fact::known("road", verdict.road.word()), Fact::known("toll", verdict.road.toll())];
+fn dma_path(verdict: &Verdict) -> Section {
+    let mut facts =
+        vec![Fact::known("DMA path", verdict.dma_path.word()), Fact::known("toll", verdict.dma_path.toll())];
     facts.extend(verdict.reason.as_ref().map(|reason| Fact::known("reason", reason)));
     let labels = std::iter::once("evidence").chain(std::iter::repeat(""));
     facts.extend(labels.zip(&verdict.evidence).map(|(label, at)| Fact::known(label, &at.to_string())));
-    Section { title: "Road to memory", facts }
+    Section { title: "DMA path to memory", facts }
 }
 
 fn dma(host: &Host, adapter: &Adapter) -> Section {

@@ -2,7 +2,7 @@
 
 use anstyle::{AnsiColor, Effects, Style as Ansi};
 use comfy_table::{Attribute, Cell, Color};
-use host::judge::Severity;
+use host::diagnose::Severity;
 
 use crate::cost::Cost;
 
@@ -25,8 +25,8 @@ pub(crate) enum Ink {
     Dim,
     /// What the eye should find.
     Strong,
-    /// The road's class.
-    Road(Cost),
+    /// The DMA path's class.
+    DmaPath(Cost),
     /// A finding's severity.
     Severity(Severity),
 }
@@ -35,14 +35,14 @@ impl Ink {
     fn colour(self) -> Option<AnsiColor> {
         match self {
             Self::Heading | Self::Strong | Self::Dim => None,
-            Self::Road(Cost::Free) => Some(AnsiColor::Blue),
-            Self::Road(Cost::Apart) | Self::Severity(Severity::Note) => Some(AnsiColor::Cyan),
-            Self::Road(Cost::Batched) | Self::Severity(Severity::Warning) => Some(AnsiColor::Yellow),
-            Self::Road(Cost::PerMapping | Cost::Copied) | Self::Severity(Severity::Critical) => {
+            Self::DmaPath(Cost::Free) => Some(AnsiColor::Blue),
+            Self::DmaPath(Cost::Apart) | Self::Severity(Severity::Note) => Some(AnsiColor::Cyan),
+            Self::DmaPath(Cost::Batched) | Self::Severity(Severity::Warning) => Some(AnsiColor::Yellow),
+            Self::DmaPath(Cost::PerMapping | Cost::Copied) | Self::Severity(Severity::Critical) => {
                 Some(AnsiColor::Red)
             }
-            Self::Road(Cost::Untold) => Some(AnsiColor::Magenta),
-            Self::Road(Cost::Idle) => None,
+            Self::DmaPath(Cost::Untold) => Some(AnsiColor::Magenta),
+            Self::DmaPath(Cost::Idle) => None,
         }
     }
 
@@ -50,7 +50,7 @@ impl Ink {
         match self {
             Self::Heading | Self::Strong | Self::Severity(Severity::Critical) => Effects::BOLD,
             Self::Dim => Effects::DIMMED,
-            Self::Road(_) | Self::Severity(_) => Effects::new(),
+            Self::DmaPath(_) | Self::Severity(_) => Effects::new(),
         }
     }
 }

@@ -1,12 +1,12 @@
 //! The way from each adapter up to its root bus, drawn.
 //!
 //! Colours come from the page's style sheet, and so do dark and light. What a colour says is also said by
-//! the line's pattern, by a mark and by the road's word.
+//! the line's pattern, by a mark and by the DMA path's word.
 
 use crate::cost::Cost;
 use crate::quantity;
 use crate::topology::{self, Body, Node};
-use host::judge::{Road, Severity};
+use host::diagnose::{DmaPath, Severity};
 use maud::{Markup, html};
 
 /// Distance of two leaves.
@@ -97,7 +97,7 @@ impl Shapes {
 fn lines(node: &Node, middles: &[usize], (x, y): (usize, usize), trunk: usize) -> Markup {
     let (first, last) = (middles.first().unwrap_or(&y), middles.last().unwrap_or(&y));
     let path = format!("M{x} {y}H{trunk}M{trunk} {first}V{last}");
-    html! { path.edge.(road_class(node.road())) d=(path) {} }
+    html! { path.edge.(dma_path_class(node.dma_path())) d=(path) {} }
 }
 
 /// From the trunk to a child, with the link's words above it.
@@ -110,7 +110,7 @@ fn branch(child: &Node, trunk: usize, left: usize, y: usize) -> Markup {
     let sign = if edge.degraded { "▼ " } else { "" };
     let (below, x) = (if most.is_empty() { y + 14 } else { y + 26 }, left - 10);
     html! {
-        path.edge.(road_class(child.road())) d=(format!("M{trunk} {y}H{left}")) {}
+        path.edge.(dma_path_class(child.dma_path())) d=(format!("M{trunk} {y}H{left}")) {}
         @if !now.is_empty() {
             text class=(class) x=(x) y=(y - 6) text-anchor="end" {
                 @if edge.degraded { title { "This link does less than both its ends can" } }
@@ -122,9 +122,9 @@ fn branch(child: &Node, trunk: usize, left: usize, y: usize) -> Markup {
     }
 }
 
-/// The style of a road; of several roads, a neutral one.
-fn road_class(road: Option<Road>) -> &'static str {
-    road.map_or("several", |road| Cost::of(road).class())
+/// The style of a DMA path; of several DMA paths, a neutral one.
+fn dma_path_class(dma_path: Option<DmaPath>) -> &'static str {
+    dma_path.map_or("several", |dma_path| Cost::of(dma_path).class())
 }
 
 fn bridge(x: usize, middle: usize, node: &Node) -> Markup {
@@ -164,14 +164,14 @@ fn stack(x: usize, top: usize, width: usize, height: usize, count: usize) -> Mar
 
 fn card(x: usize, middle: usize, node: &Node, row: &crate::row::Row) -> Markup {
     let top = middle - CARD / 2;
-    let cost = Cost::of(row.road);
+    let cost = Cost::of(row.dma_path);
     let addresses = match node.count {
         1 => node.label.clone(),
         _ => format!("{} … {}", node.label, node.last_label),
     };
     let name = topology::title(node, row);
     let driver = if row.driver.is_empty() { String::new() } else { format!(", driver {}", row.driver) };
-    let whole = format!("{name}, {addresses}{driver}, {}: {}", row.road, row.road.toll());
+    let whole = format!("{name}, {addresses}{driver}, {}: {}", row.dma_path, row.dma_path.toll());
     let room = if row.findings.count > 0 { CARD_WIDTH - 84 } else { CARD_WIDTH - 54 };
     html! {
         g {
@@ -183,7 +183,7 @@ fn card(x: usize, middle: usize, node: &Node, row: &crate::row::Row) -> Markup {
             text.name x=(x + 36) y=(middle - 4) { (fitting(&name, room)) }
             text.address x=(x + 36) y=(middle + 13) {
                 (addresses)
-                tspan.road.(cost.class()) dx="9" { (row.road.word()) }
+                tspan.dma_path.(cost.class()) dx="9" { (row.dma_path.word()) }
             }
             @if let Some(worst) = row.findings.worst {
                 g transform=(format!("translate({} {})", x + CARD_WIDTH - 44, top + 13)) {
@@ -222,7 +222,7 @@ fn fitting(text: &str, room: usize) -> String {
     short
 }
 
-/// A class of roads as a shape around the origin, told apart without colours too.
+/// A class of DMA paths as a shape around the origin, told apart without colours too.
 pub(crate) fn mark(cost: Cost) -> Markup {
     let class = cost.class();
     match cost {
@@ -253,10 +253,10 @@ pub(crate) fn severity_mark(severity: Severity) -> Markup {
     }
 }
 
-/// A line of a road's pattern with its mark, for the legend.
-pub(crate) fn swatch(road: Road) -> Markup {
-    let cost = Cost::of(road);
-    let name = format!("mark of {}", road.word());
+/// A line of a DMA path's pattern with its mark, for the legend.
+pub(crate) fn swatch(dma_path: DmaPath) -> Markup {
+    let cost = Cost::of(dma_path);
+    let name = format!("mark of {}", dma_path.word());
     html! {
         svg.swatch viewBox="0 0 52 18" width="52" height="18" role="img" aria-label=(name) {
             title { (name) }

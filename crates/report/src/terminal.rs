@@ -6,6 +6,7 @@ mod blk;
 mod blk_benchmark;
 mod block_answer;
 mod findings;
+mod flash_array_answer;
 mod grid;
 mod hosts_answer;
 mod lab_list;
@@ -16,7 +17,6 @@ mod model_answer;
 mod outlook;
 mod page;
 mod reproduction;
-mod storage_answer;
 mod table;
 mod toll_difference;
 mod toll_sheet;
@@ -27,6 +27,7 @@ pub use benchmark::{benchmark, benchmark_brief};
 pub use blk::{BlockAdapter, BlockDisk, ControllerLog, LogEntry, block_adapters, controller_log};
 pub use blk_benchmark::blk_benchmark;
 pub use block_answer::block_answer;
+pub use flash_array_answer::flash_array_answer;
 pub use hosts_answer::hosts_answer;
 pub use lab_list::{LabPreset, lab_list};
 pub use map::map_benchmark;
@@ -34,7 +35,6 @@ pub use memory_answer::memory_answer;
 pub use memtype::memtype_benchmark;
 pub use model_answer::model_answer;
 pub use reproduction::reproduction;
-pub use storage_answer::storage_answer;
 pub use toll_difference::toll_difference;
 pub use toll_sheet::toll_sheet;
 pub use toll_table::toll_table;
@@ -45,8 +45,8 @@ use crate::style::{Ink, Style};
 use crate::{batch, cost, headline, memory_types, quantity, row, sheet, summary};
 use escape::terminal::plain;
 use host::Bdf;
+use host::diagnose::{Inspection, Verdict};
 use host::facts::Unseen;
-use host::judge::{Inspection, Verdict};
 use page::Page;
 
 /// Rows of the table of adapters.
@@ -56,7 +56,7 @@ const UNSEEN_MAX: usize = 50;
 /// Facts of a section.
 const FACTS_MAX: usize = 100;
 
-/// A whole host: what it is, the road of each adapter, what was found, what was not seen.
+/// A whole host: what it is, the DMA path of each adapter, what was found, what was not seen.
 ///
 /// Lines are at most `width` columns wide, as long as that is 60 or more.
 pub fn inspection(inspection: &Inspection, width: usize, style: Style, length: Length) -> String {
@@ -104,8 +104,8 @@ pub fn adapter(
 }
 
 fn toll(page: &mut Page, verdict: &Verdict) {
-    let word = page.style.paint(Ink::Road(cost::Cost::of(verdict.road)), verdict.road.word());
-    page.led(&format!("{word}  "), verdict.road.word().len() + 2, verdict.road.toll(), 0);
+    let word = page.style.paint(Ink::DmaPath(cost::Cost::of(verdict.dma_path)), verdict.dma_path.word());
+    page.led(&format!("{word}  "), verdict.dma_path.word().len() + 2, verdict.dma_path.toll(), 0);
 }
 
 fn section(page: &mut Page, section: &Section) {
@@ -119,7 +119,7 @@ fn section(page: &mut Page, section: &Section) {
 }
 
 fn adapters(page: &mut Page, inspection: &Inspection, rows: &[row::Row]) {
-    page.heading("Adapters by road, worst first");
+    page.heading("Adapters by DMA path, worst first");
     let batches = batch::batches(rows);
     if !batches.is_empty() {
         let shown = page.length.shown(batches.len(), BATCHES_MAX);
@@ -127,10 +127,10 @@ fn adapters(page: &mut Page, inspection: &Inspection, rows: &[row::Row]) {
         page.more(batches.len() - shown, "more kind of adapter", 2);
         page.blank();
     }
-    for (road, count) in batch::roads(rows) {
-        let word = format!("{:17} {:>5}  ", road.word(), quantity::grouped(count as u64));
-        let painted = page.style.paint(Ink::Road(cost::Cost::of(road)), &word);
-        page.led(&painted, word.len(), road.toll(), 2);
+    for (dma_path, count) in batch::dma_paths(rows) {
+        let word = format!("{:17} {:>5}  ", dma_path.word(), quantity::grouped(count as u64));
+        let painted = page.style.paint(Ink::DmaPath(cost::Cost::of(dma_path)), &word);
+        page.led(&painted, word.len(), dma_path.toll(), 2);
     }
     let unbound = row::unbound(inspection);
     if unbound > 0 {
@@ -170,7 +170,7 @@ impl Value {
         match self {
             Self::Known(_) => None,
             Self::Absent(_) => Some(Ink::Dim),
-            Self::Unknown(_) => Some(Ink::Road(cost::Cost::Untold)),
+            Self::Unknown(_) => Some(Ink::DmaPath(cost::Cost::Untold)),
         }
     }
 }

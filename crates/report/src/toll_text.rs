@@ -12,7 +12,7 @@ pub(crate) fn facts(sheet: &TollSheet) -> Vec<Fact> {
     let package = kernel.package.as_ref().map(|package| format!(" ({package})")).unwrap_or_default();
     let times = quantity::count(sheet.repeats as usize, "time");
     vec![
-        Fact::known("pays", sheet.road.toll()),
+        Fact::known("pays", sheet.dma_path.toll()),
         Fact::known(
             "machine",
             &format!("{} {}, {cpus}, {memory}, QEMU {}", machine.arch, machine.cpu, machine.qemu_version),

@@ -9,7 +9,7 @@ use crate::link_text;
 use crate::quantity;
 use crate::row::Row;
 use escape::terminal::plain;
-use host::judge::{Road, Severity};
+use host::diagnose::{DmaPath, Severity};
 use host::pci::{Hop, PortType};
 use host::{Bdf, Host};
 use std::collections::BTreeMap;
@@ -55,14 +55,14 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// The road of all adapters below, if they share one.
-    pub(crate) fn road(&self) -> Option<Road> {
+    /// The DMA path of all adapters below, if they share one.
+    pub(crate) fn dma_path(&self) -> Option<DmaPath> {
         match &self.body {
-            Body::Adapter(row) => Some(row.road),
+            Body::Adapter(row) => Some(row.dma_path),
             Body::Root | Body::Bridge => {
-                let mut roads = self.children.iter().map(Self::road);
-                let first = roads.next()??;
-                roads.all(|road| road == Some(first)).then_some(first)
+                let mut dma_paths = self.children.iter().map(Self::dma_path);
+                let first = dma_paths.next()??;
+                dma_paths.all(|dma_path| dma_path == Some(first)).then_some(first)
             }
         }
     }
@@ -86,7 +86,7 @@ impl Node {
         let own = match &self.body {
             Body::Adapter(row) => {
                 let worst = row.findings.worst.map(|worst: Severity| worst.to_string());
-                format!("{}|{}|{}|{}|{worst:?}", row.road, row.kind, row.device, row.driver)
+                format!("{}|{}|{}|{}|{worst:?}", row.dma_path, row.kind, row.device, row.driver)
             }
             Body::Root | Body::Bridge => self.detail.clone(),
         };
@@ -203,7 +203,7 @@ fn edge(host: &Host, parent: Option<Bdf>, lower: Bdf) -> Edge {
     });
     match (upper, below) {
         (Some(upper), Some(below)) => {
-            let judged = Hop { upper: upper.link.value, lower: below.link.value }.judge();
+            let judged = Hop { upper: upper.link.value, lower: below.link.value }.diagnose();
             let (link, possible) = link_text::now_and_most(&judged);
             Edge { port: None, link, possible, degraded: judged.is_degraded() }
         }

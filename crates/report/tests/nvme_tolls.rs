@@ -33,17 +33,20 @@ const POLLED: &str = "nvme-uring-scattered-read-4k-polled";
 const ALONE: &str = "nvme-read-4k-user";
 const BATCHED: &str = "nvme-read-4k-user-32";
 
-/// The road that all ways are held against each other on: each invalidation waited for.
+/// The DMA path that all ways are held against each other on: each invalidation waited for.
 const STRICT: &str = "x86-vtd-strict";
 const USER: &str = "x86-vtd-user";
 const STRICT_WAYS: &str = "x86-vtd-strict-ways";
-/// Roads that the kernel's ways are held against each other on.
-const ROADS: [&str; 4] = ["x86-no-iommu", "x86-vtd-identity", "x86-vtd-lazy", STRICT];
+/// DMA paths that the kernel's ways are held against each other on.
+const DMA_PATHS: [&str; 4] = ["x86-no-iommu", "x86-vtd-identity", "x86-vtd-lazy", STRICT];
 
-/// The kernel's ways on a road: words, preset, workload.
-fn of_the_kernel(road: &str) -> impl Iterator<Item = (&'static str, String, &'static str)> {
+/// The kernel's ways on a DMA path: words, preset, workload.
+fn of_the_kernel(dma_path: &str) -> impl Iterator<Item = (&'static str, String, &'static str)> {
     let on = |preset: String| move |(words, workload)| (words, preset.clone(), workload);
-    USUAL.into_iter().map(on(road.to_owned())).chain(OTHERS.into_iter().map(on(format!("{road}-ways"))))
+    USUAL
+        .into_iter()
+        .map(on(dma_path.to_owned()))
+        .chain(OTHERS.into_iter().map(on(format!("{dma_path}-ways"))))
 }
 
 /// What an I/O of the library's is to take at most, and how many times less than `pread`.
@@ -173,20 +176,20 @@ fn docs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
 }
 
-/// Instructions of the kernel's ways, by road.
-fn roads(sheets: &[TollSheet]) -> String {
+/// Instructions of the kernel's ways, by DMA path.
+fn dma_paths(sheets: &[TollSheet]) -> String {
     let mut table = format!(
-        "\nInstructions of the same ways on other roads.\n\n| way | {} |\n|---|{}\n",
-        ROADS.join(" | "),
-        "---:|".repeat(ROADS.len())
+        "\nInstructions of the same ways on other DMA paths.\n\n| way | {} |\n|---|{}\n",
+        DMA_PATHS.join(" | "),
+        "---:|".repeat(DMA_PATHS.len())
     );
-    let of_roads = ROADS.map(|road| of_the_kernel(road).collect::<Vec<_>>());
-    for (at, (words, ..)) in of_roads[0].iter().enumerate() {
+    let of_dma_paths = DMA_PATHS.map(|dma_path| of_the_kernel(dma_path).collect::<Vec<_>>());
+    for (at, (words, ..)) in of_dma_paths[0].iter().enumerate() {
         let cell = |ways: &Vec<(&str, String, &str)>| {
             let toll = toll(sheets, &ways[at].1, ways[at].2).unwrap();
             per_io(toll, toll.instructions.median)
         };
-        writeln!(table, "| {words} | {} |", of_roads.each_ref().map(cell).join(" | ")).unwrap();
+        writeln!(table, "| {words} | {} |", of_dma_paths.each_ref().map(cell).join(" | ")).unwrap();
     }
     table
 }
@@ -195,7 +198,7 @@ fn roads(sheets: &[TollSheet]) -> String {
 fn the_page_is_what_the_sheets_say() {
     let sheets = sheets();
     let page =
-        format!("{HEAD}{}{}{}{}{LIMITS}", ways(&sheets), aims(&sheets), flames(&sheets), roads(&sheets));
+        format!("{HEAD}{}{}{}{}{LIMITS}", ways(&sheets), aims(&sheets), flames(&sheets), dma_paths(&sheets));
     let path = docs().join("nvme-tolls.md");
     if std::env::var_os("IOTOLL_UPDATE").is_some() {
         fs::write(&path, &page).unwrap();

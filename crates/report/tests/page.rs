@@ -81,7 +81,7 @@ fn what_was_measured_is_on_the_page() {
 }
 
 #[test]
-fn today_stands_beside_after_the_fixes_where_a_road_changes() {
+fn today_stands_beside_after_the_fixes_where_a_dma_path_changes() {
     let shown = |name: &str| report::page(&capture(name), "test");
     let changes = shown("ppc-noddw");
     assert!(

@@ -29,7 +29,7 @@ fn page(one: &Reproduction) -> String {
         "# {}: published figures, and ours\n\n{} {}\n\n    iotoll reproduce {0} --html {0}.html    # with plots\n\n\
          Of {predicted} predicted figures {} are within {:.0} % of what was published{}; the others stay as they came out. Made by\n\
          `IOTOLL_UPDATE=1 cargo test -p report --test reproductions` from `experiments/{0}.toml`.\n{bounded}",
-        one.family,
+        one.study,
         one.question,
         one.method,
         predicted - missed,
@@ -37,10 +37,10 @@ fn page(one: &Reproduction) -> String {
         if own.is_empty() { String::new() } else { format!(" (ratios within {})", own.join(" or ")) }
     );
     for (number, curve) in (1..).zip(&one.curves) {
-        self::curve(&mut page, curve, one.bound, &drawing(&one.family, number));
+        self::curve(&mut page, curve, one.bound, &drawing(&one.study, number));
     }
     for (number, chart) in (one.curves.len() + 1..).zip(&one.charts) {
-        self::chart(&mut page, chart, &drawing(&one.family, number));
+        self::chart(&mut page, chart, &drawing(&one.study, number));
     }
     page.push_str("\n## What the model takes as given\n\n| parameter | value | evidence |\n|---|---:|---|\n");
     for given in &one.parameters {
@@ -50,8 +50,8 @@ fn page(one: &Reproduction) -> String {
 }
 
 /// Where the drawing of a curve is, seen from the page.
-fn drawing(family: &str, number: usize) -> String {
-    format!("{family}/{number}.svg")
+fn drawing(study: &str, number: usize) -> String {
+    format!("{study}/{number}.svg")
 }
 
 fn curve(page: &mut String, curve: &Curve, bound: f64, drawing: &str) {
@@ -107,28 +107,28 @@ fn figure(value: f64) -> String {
     format!("{value:.digits$}")
 }
 
-/// All families, each once, side by side.
+/// All studies, each once, side by side.
 static REPRODUCED: LazyLock<Vec<Reproduction>> = LazyLock::new(|| {
     std::thread::scope(|scope| {
         let running: Vec<_> =
-            model::families().map(|family| scope.spawn(|| model::reproduce(family).unwrap())).collect();
+            model::studies().map(|study| scope.spawn(|| model::reproduce(study).unwrap())).collect();
         running.into_iter().map(|one| one.join().unwrap()).collect()
     })
 });
 
-fn reproduced(family: &str) -> &'static Reproduction {
-    REPRODUCED.iter().find(|one| one.family == family).unwrap()
+fn reproduced(study: &str) -> &'static Reproduction {
+    REPRODUCED.iter().find(|one| one.study == study).unwrap()
 }
 
 #[test]
 fn pages_are_what_the_models_say() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     for one in &*REPRODUCED {
-        let family = &one.family;
+        let study = &one.study;
         let drawings = one.curves.iter().map(|curve| curve.is_line().then(|| report::curve_drawing(curve)));
         let drawings = drawings.chain(one.charts.iter().map(|chart| Some(report::chart_drawing(chart))));
-        let drawn = (1..).zip(drawings).filter_map(|(number, made)| Some((drawing(family, number), made?)));
-        for (name, made) in drawn.chain([(format!("{family}.md"), page(one))]) {
+        let drawn = (1..).zip(drawings).filter_map(|(number, made)| Some((drawing(study, number), made?)));
+        for (name, made) in drawn.chain([(format!("{study}.md"), page(one))]) {
             let path = docs.join(&name);
             if std::env::var_os("IOTOLL_UPDATE").is_some() {
                 fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -178,8 +178,8 @@ fn there_is_no_such_family() {
     assert_eq!(
         error.to_string(),
         format!(
-            r#"there is no family "nobody"; there are {}"#,
-            model::families().collect::<Vec<_>>().join(", ")
+            r#"there is no study "nobody"; there are {}"#,
+            model::studies().collect::<Vec<_>>().join(", ")
         )
     );
 }

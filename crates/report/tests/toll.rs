@@ -35,13 +35,13 @@ fn a_sheet_without_workloads_says_so() {
 }
 
 #[test]
-fn a_workload_on_each_road() {
+fn a_workload_on_each_dma_path() {
     let shown = report::toll_table(&sheets(), "nvme-read-4k", 110, Style::Plain);
-    insta::assert_snapshot!("roads", shown);
+    insta::assert_snapshot!("dma_paths", shown);
 }
 
 #[test]
-fn without_an_untranslated_road_the_toll_is_not_made_up() {
+fn without_an_untranslated_dma_path_the_toll_is_not_made_up() {
     let shown = report::toll_table(&[sheet("x86-vtd-strict")], "nvme-read-4k", 110, Style::Plain);
     assert!(shown.contains("what translation costs can't be told"), "{shown}");
     assert!(!shown.contains('+'), "{shown}");

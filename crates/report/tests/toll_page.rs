@@ -147,7 +147,7 @@ fn stages_have_their_numbers_and_those_that_did_not_run_are_left_out() {
 }
 
 #[test]
-fn the_dearest_road_stands_on_top() {
+fn the_dearest_dma_path_stands_on_top() {
     let page = page(&three());
     assert!(page.contains(
         "<h1>Translated-strict adds 14.3 % to an I/O's instructions: nvme-read-4k on x86-vtd-strict.</h1>"
@@ -163,12 +163,12 @@ fn what_windows_vary_by_is_not_sold_as_a_toll() {
         toll.instructions.p99 = toll.instructions.max.max(toll.instructions.median * 2);
     }
     let page = page(&sheets);
-    assert!(page.contains("<h1>No road adds more to an I/O than its windows vary by.</h1>"));
+    assert!(page.contains("<h1>No DMA path adds more to an I/O than its windows vary by.</h1>"));
     assert!(page.contains("+14.3 %?") && !page.contains("<b>+14.3 %</b>"));
 }
 
 #[test]
-fn without_an_untranslated_road_the_toll_is_not_made_up() {
+fn without_an_untranslated_dma_path_the_toll_is_not_made_up() {
     let page = page(&[sheet("x86-vtd-strict")]);
     assert!(page.contains("<h1>What each I/O pays on translated-strict.</h1>"));
     assert!(page.contains("what translation costs can't be told") && !page.contains("id=\"overview\""));

@@ -4,7 +4,7 @@ use crate::{Average, Count, Event, Stage, Toll, TollSheet};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What an I/O pays on one road more (or, negative, less) than on another. Per I/O; what does not differ
+/// What an I/O pays on one DMA path more (or, negative, less) than on another. Per I/O; what does not differ
 /// is not in it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Difference {
@@ -27,7 +27,7 @@ pub struct EventDifference {
     pub mean: f64,
 }
 
-/// The toll proper: what an I/O pays beyond what it pays on the same machine's untranslated road.
+/// The toll proper: what an I/O pays beyond what it pays on the same machine's untranslated DMA path.
 pub fn toll_over(toll: &Toll, untranslated: &Toll) -> Difference {
     let mut difference = Difference::default();
     for (count, without, with) in unequal(untranslated, toll) {
@@ -49,16 +49,17 @@ pub fn toll_over(toll: &Toll, untranslated: &Toll) -> Difference {
 }
 
 /// The sheet that a sheet's tolls are measured against: one of the same architecture, CPU and kernel whose
-/// road is untranslated, the cheapest such road first. A sheet may be its own.
+/// DMA path is untranslated, the cheapest such DMA path first. A sheet may be its own.
 pub fn untranslated<'s>(sheet: &TollSheet, among: &'s [TollSheet]) -> Option<&'s TollSheet> {
     let platform = |sheet: &TollSheet| {
         (sheet.machine.arch.clone(), sheet.machine.cpu.clone(), sheet.kernel.release.clone())
     };
     let wanted = platform(sheet);
-    let rank = |sheet: &TollSheet| crate::Road::ALL.iter().position(|road| *road == sheet.road);
+    let rank =
+        |sheet: &TollSheet| crate::DmaPath::ALL.iter().position(|dma_path| *dma_path == sheet.dma_path);
     among
         .iter()
-        .filter(|other| other.road.is_untranslated() && platform(other) == wanted)
+        .filter(|other| other.dma_path.is_untranslated() && platform(other) == wanted)
         .min_by_key(|s| rank(s))
 }
 

@@ -73,14 +73,14 @@ impl PriceList {
         let list: Self = text.read()?;
         match list.wrong() {
             None => Ok(list),
-            Some(Wrong { field, value, expected }) => {
+            Some(InvalidField { field, value, expected }) => {
                 let line = text.line_of(&field);
                 Err(PriceListError::Value { file: file.to_owned(), line, field, value, expected })
             }
         }
     }
 
-    fn wrong(&self) -> Option<Wrong> {
+    fn wrong(&self) -> Option<InvalidField> {
         let words = [("platform", &self.platform), ("arch", &self.arch)];
         let words = words.into_iter().find_map(|(field, words)| unsaid(field, words));
         let events =
@@ -90,16 +90,16 @@ impl PriceList {
 }
 
 /// A value that can't be meant.
-struct Wrong {
+struct InvalidField {
     field: String,
     value: String,
     expected: &'static str,
 }
 
-fn price(name: &str, given: &Given) -> Option<Wrong> {
+fn price(name: &str, given: &Given) -> Option<InvalidField> {
     if !(0.0..=PRICE_NS_MAX).contains(&given.value) {
         let (field, value) = (format!("{name}.value"), given.value.to_string());
-        return Some(Wrong { field, value, expected: "a number of nanoseconds from 0 to 1000000000" });
+        return Some(InvalidField { field, value, expected: "a number of nanoseconds from 0 to 1000000000" });
     }
     let (of, words) = match &given.evidence {
         Evidence::Measured { how, on } if !how.trim().is_empty() => ("on", on),
@@ -111,9 +111,12 @@ fn price(name: &str, given: &Given) -> Option<Wrong> {
     unsaid(&format!("{name}.evidence.{of}"), words)
 }
 
-fn unsaid(field: &str, words: &str) -> Option<Wrong> {
+fn unsaid(field: &str, words: &str) -> Option<InvalidField> {
     let is_said = !words.trim().is_empty();
-    let wrong =
-        || Wrong { field: field.to_owned(), value: format!("`{words}`"), expected: "words that say it" };
+    let wrong = || InvalidField {
+        field: field.to_owned(),
+        value: format!("`{words}`"),
+        expected: "words that say it",
+    };
     (!is_said).then(wrong)
 }

@@ -1,6 +1,6 @@
 //! Toll sheets as documents.
 
-use crate::{Flaw, KernelId, Machine, Road, Toll};
+use crate::{DmaPath, Flaw, KernelId, Machine, Toll};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// What I/Os pay on one machine with one kernel: all workloads of one preset.
@@ -13,10 +13,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 pub struct TollSheet {
     /// The version of the document's layout.
     pub schema: SheetSchema,
-    /// The preset: a machine, a road and a kernel command line under one name.
+    /// The preset: a machine, a DMA path and a kernel command line under one name.
     pub preset: String,
-    /// The road that its adapters took.
-    pub road: Road,
+    /// The DMA path that its adapters took.
+    pub dma_path: DmaPath,
     /// The machine.
     pub machine: Machine,
     /// The kernel.
@@ -35,7 +35,7 @@ pub struct SheetSchema;
 
 impl SheetSchema {
     /// The name of the layout.
-    pub const ID: &'static str = "iotoll.toll-sheet/1";
+    pub const ID: &'static str = "iotoll.toll-sheet/2";
 }
 
 impl Serialize for SheetSchema {
@@ -65,6 +65,16 @@ impl schemars::JsonSchema for SheetSchema {
     }
 }
 
+/// What to do with a sheet of the version before.
+fn hint(found: &str) -> &'static str {
+    match found {
+        "iotoll.toll-sheet/1" => {
+            ": write `dma_path` for its key `road`, and /2 for /1, or make it anew with `iotoll lab run`"
+        }
+        _ => "",
+    }
+}
+
 /// Why a text is no toll sheet that can be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SheetError {
@@ -81,7 +91,7 @@ pub enum SheetError {
         problem: String,
     },
     /// It says that it is another document, or another version.
-    #[error("{file}: schema is `{found}`, expected `{}`", SheetSchema::ID)]
+    #[error("{file}: schema is `{found}`, expected `{}`{}", SheetSchema::ID, hint(found))]
     Schema {
         /// The file.
         file: String,

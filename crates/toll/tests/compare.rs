@@ -6,7 +6,7 @@ mod support;
 
 use proptest::prelude::*;
 use support::{LAZY, NONE, STRICT, any_sheet, sheet};
-use toll::{Average, Change, Changed, Count, Event, Limit, Road, Side, Stage, TollSheet};
+use toll::{Average, Change, Changed, Count, DmaPath, Event, Limit, Side, Stage, TollSheet};
 use toll::{compare, grew, toll_over, untranslated};
 
 /// Workload, count, and the values in both sheets.
@@ -195,10 +195,10 @@ fn what_only_one_of_them_has_is_reported_and_did_not_grow() {
 }
 
 #[test]
-fn the_toll_is_what_the_untranslated_road_does_not_pay() {
+fn the_toll_is_what_the_untranslated_dma_path_does_not_pay() {
     let sheets = [sheet(STRICT), sheet(NONE)];
     let base = untranslated(&sheets[0], &sheets).unwrap();
-    assert_eq!(base.road, Road::NoIommu);
+    assert_eq!(base.dma_path, DmaPath::NoIommu);
     let over = toll_over(&sheets[0].tolls[0], &base.tolls[0]);
     assert_eq!(over.instructions, 21613.0 - 18904.0);
     assert_eq!(over.stages[&Stage::TableWrite], 940.0);
@@ -209,17 +209,20 @@ fn the_toll_is_what_the_untranslated_road_does_not_pay() {
 #[test]
 fn tolls_are_told_against_the_same_machine_and_kernel_only() {
     let strict = sheet(STRICT);
-    let check = |change: fn(&mut TollSheet), expect: Option<Road>| {
+    let check = |change: fn(&mut TollSheet), expect: Option<DmaPath>| {
         let mut other = sheet(NONE);
         change(&mut other);
-        assert_eq!(untranslated(&strict, &[other, strict.clone()]).map(|base| base.road), expect);
+        assert_eq!(untranslated(&strict, &[other, strict.clone()]).map(|base| base.dma_path), expect);
     };
-    check(|_| {}, Some(Road::NoIommu));
-    check(|other| other.road = Road::Identity, Some(Road::Identity));
-    check(|other| other.road = Road::TranslatedLazy, None);
+    check(|_| {}, Some(DmaPath::NoIommu));
+    check(|other| other.dma_path = DmaPath::Identity, Some(DmaPath::Identity));
+    check(|other| other.dma_path = DmaPath::TranslatedLazy, None);
     check(|other| other.machine.arch = "arm".to_owned(), None);
     check(|other| other.machine.cpu = "qemu64".to_owned(), None);
     check(|other| other.kernel.release = "6.12.0".to_owned(), None);
-    let identity = TollSheet { road: Road::Identity, ..sheet(NONE) };
-    assert_eq!(untranslated(&strict, &[identity, sheet(NONE)]).map(|base| base.road), Some(Road::NoIommu));
+    let identity = TollSheet { dma_path: DmaPath::Identity, ..sheet(NONE) };
+    assert_eq!(
+        untranslated(&strict, &[identity, sheet(NONE)]).map(|base| base.dma_path),
+        Some(DmaPath::NoIommu)
+    );
 }

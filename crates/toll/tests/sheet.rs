@@ -7,12 +7,15 @@ mod support;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use support::{LAZY, NONE, STRICT, any_sheet, broken_sheet, sheet};
-use toll::{Event, Flaw, Part, Road, SheetError, Stage, TollSheet};
+use toll::{DmaPath, Event, Flaw, Part, SheetError, Stage, TollSheet};
 
 #[test]
 fn a_sheet_is_read() {
     let strict = sheet(STRICT);
-    assert_eq!((strict.road, strict.kernel.release.as_str()), (Road::TranslatedStrict, "6.1.0-50-amd64"));
+    assert_eq!(
+        (strict.dma_path, strict.kernel.release.as_str()),
+        (DmaPath::TranslatedStrict, "6.1.0-50-amd64")
+    );
     let toll = strict.toll("nvme-read-4k").unwrap();
     assert_eq!(toll.stages[&Stage::Invalidation], 734);
     assert_eq!(toll.events[&Event::Invalidations].all.median, 1);
@@ -57,14 +60,14 @@ fn other_documents_are_refused_with_their_place() {
     check("{\n  \"schema\"\n}", "tolls/x.json:3:1: no toll sheet: expected `:`");
     check(
         "{}",
-        "tolls/x.json: a JSON object without a field `schema`, expected \"schema\": \"iotoll.toll-sheet/1\"",
+        "tolls/x.json: a JSON object without a field `schema`, expected \"schema\": \"iotoll.toll-sheet/2\"",
     );
     check(
-        "{\"schema\": \"iotoll.inspect/1\"}",
-        "tolls/x.json: schema is `iotoll.inspect/1`, expected `iotoll.toll-sheet/1`",
+        "{\"schema\": \"iotoll.inspect/2\"}",
+        "tolls/x.json: schema is `iotoll.inspect/2`, expected `iotoll.toll-sheet/2`",
     );
     check(
-        "{\"schema\": \"iotoll.toll-sheet/1\"}",
+        "{\"schema\": \"iotoll.toll-sheet/2\"}",
         "tolls/x.json:1:33: no toll sheet: missing field `preset`",
     );
     check(
@@ -194,7 +197,9 @@ fn sums_beyond_64_bits_are_no_overflow() {
 
 #[test]
 fn errors_can_be_told_apart() {
-    let text = NONE.replace("toll-sheet/1", "toll-sheet/2");
-    let expect = SheetError::Schema { file: "a".to_owned(), found: "iotoll.toll-sheet/2".to_owned() };
+    let text = NONE.replace("toll-sheet/2", "toll-sheet/3");
+    let expect = SheetError::Schema { file: "a".to_owned(), found: "iotoll.toll-sheet/3".to_owned() };
     assert_eq!(TollSheet::read(&text, "a"), Err(expect));
+    let old = TollSheet::read(&NONE.replace("toll-sheet/2", "toll-sheet/1"), "a").unwrap_err().to_string();
+    assert!(old.contains("write `dma_path` for its key `road`"), "{old}");
 }

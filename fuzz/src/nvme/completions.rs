@@ -3,14 +3,14 @@
 use super::{Room, next};
 use arbitrary::Unstructured;
 use dma::{Adapter, BusAddress};
-use nvme::chunk::{Chunk, ChunkError, Drive, Patience, Request, Wait, Waiting};
+use nvme::chunk::{Chunk, ChunkError, Drive, RetryPolicy, Request, Wait, Waiting};
 use nvme::prp::Piece;
 use nvme::spec::command::{COMMAND_BYTES, Command, admin};
 use nvme::spec::completion::{COMPLETION_BYTES, Completion};
 use nvme::spec::identify::{self, STRUCTURE_BYTES, Structure};
 use nvme::spec::registers::{self as register, Capabilities, Configuration};
 use nvme::spec::status::Status;
-use nvme::{BlockError, Buffer, Controller, QueuePair, Registers, Tag};
+use nvme::{BlockError, Buffer, Controller, QueuePair, Registers, CommandId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -40,7 +40,7 @@ pub fn nvme_completions(data: &[u8]) {
         pair: None,
         chunk: None,
         buffer: None,
-        under_way: BTreeSet::new(),
+        in_flight: BTreeSet::new(),
         requests: Vec::new(),
     };
     for _ in 0..STEPS_MAX {
@@ -58,7 +58,7 @@ struct Driver {
     chunk: Option<Chunk>,
     buffer: Option<Buffer>,
     /// Commands of the queue pair whose end was not told.
-    under_way: BTreeSet<u16>,
+    in_flight: BTreeSet<u16>,
     /// The same of the chunk's requests.
     requests: Vec<Request>,
 }
@@ -74,16 +74,16 @@ impl Driver {
             1 => self.submit(next(input)?, next(input)?),
             2 => {
                 if let Some(pair) = &mut self.pair {
-                    pair.ring();
+                    pair.ring_doorbell();
                 }
             }
             3 => self.poll(usize::from(next::<u8>(input)?)),
             4 => {
                 let Some(pair) = &mut self.pair else { return Some(()) };
                 pair.tick();
-                if let Some(tag) = pair.overdue(1).next() {
+                if let Some(id) = pair.overdue(1).next() {
                     let mut controller = self.controller.lock().unwrap_or_else(PoisonError::into_inner);
-                    let _ = controller.abort(pair, tag, LIMIT);
+                    let _ = controller.abort(pair, id, LIMIT);
                 }
             }
             5 => {
@@ -96,7 +96,7 @@ impl Driver {
             6 => {
                 if let Some(pair) = self.pair.take() {
                     let _ = self.controller().delete(pair);
-                    self.under_way.clear();
+                    self.in_flight.clear();
                 }
             }
             7 => self.request(next(input)?, next(input)?),
@@ -116,7 +116,7 @@ impl Driver {
         if self.pair.is_none() {
             let pair = self.controller().queue_pair(entries % 70);
             self.pair = pair.ok();
-            self.under_way.clear();
+            self.in_flight.clear();
         }
     }
 
@@ -139,28 +139,28 @@ impl Driver {
         .into_iter()
         .collect();
         let Some(pieces) = pieces else { return };
-        let tag: Result<Tag, BlockError> = match what % 5 {
+        let id: Result<CommandId, BlockError> = match what % 5 {
             0 => pair.read(&of, first, &pieces),
             1 => pair.write(&of, first, &pieces),
             2 => pair.write_zeroes(&of, first, 1),
             3 => pair.deallocate(&of, std::slice::from_ref(&(first..first + 1))),
             _ => pair.flush(&of).map_err(BlockError::from),
         };
-        if let Ok(tag) = tag {
-            assert!(self.under_way.insert(tag.0), "{tag:?} is another command's");
+        if let Ok(id) = id {
+            assert!(self.in_flight.insert(id.0), "{id:?} is another command's");
         }
     }
 
     fn poll(&mut self, most: usize) {
         let Some(pair) = &mut self.pair else { return };
-        let (under_way, mut told) = (&mut self.under_way, 0);
+        let (in_flight, mut told) = (&mut self.in_flight, 0);
         let polled = pair.poll(most, |done| {
             told += 1;
-            assert!(under_way.remove(&done.tag.0), "{:?} is done, and was not under way", done.tag);
+            assert!(in_flight.remove(&done.id.0), "{:?} is done, and was not in flight", done.id);
         });
         assert!(told <= most && polled.is_ok_and(|taken| taken == told) || polled.is_err());
-        assert_eq!(pair.under_way(), self.under_way.len());
-        assert!(pair.arrived() <= 70, "there is an end to a ring");
+        assert_eq!(pair.in_flight(), self.in_flight.len());
+        assert!(pair.pending_completions() <= 70, "there is an end to a ring");
     }
 
     fn request(&mut self, what: u8, first: u16) {
@@ -184,9 +184,9 @@ impl Driver {
 
     fn open(&mut self, requests: u8) -> Option<Chunk> {
         let namespace = *self.controller().namespaces().last()?;
-        let patience = Patience { timeout: Duration::from_millis(1), retries: 1, resets: 1 };
+        let retry_policy = RetryPolicy { timeout: Duration::from_millis(1), retries: 1, resets: 1 };
         let controller = Arc::clone(&self.controller);
-        let drive = Drive::open(controller, namespace, requests.into(), 8192, Waiting::Polling, patience);
+        let drive = Drive::open(controller, namespace, requests.into(), 8192, Waiting::Polling, retry_policy);
         Some(drive.ok()?.into())
     }
 
@@ -266,7 +266,7 @@ impl Ring {
     }
 
     /// Goes on by one.
-    fn go_on(&mut self) {
+    fn process_next_command(&mut self) {
         self.place += 1;
         if self.place == self.entries {
             (self.place, self.phase) = (0, !self.phase);
@@ -384,7 +384,7 @@ impl State {
             let _ = adapter.read(BusAddress(at), &mut bytes);
             let words = bytes.as_chunks().0;
             let command = Command(std::array::from_fn(|word| u64::from_le_bytes(words[word])));
-            ring.go_on();
+            ring.process_next_command();
             self.submissions.insert(queue, ring);
             self.carry_out(adapter, queue, ring.completions, &command);
         }
@@ -440,7 +440,7 @@ impl State {
     fn write(&mut self, adapter: &Adapter, queue: u16, completion: impl FnOnce(bool) -> Completion) {
         let Some(ring) = self.completions.get_mut(&queue) else { return };
         let (place, phase) = (ring.place, ring.phase);
-        ring.go_on();
+        ring.process_next_command();
         self.write_at(adapter, queue, place, |_| completion(phase));
     }
 

@@ -2,7 +2,7 @@
 
 use super::{ADAPTER, fault, memory, next, table};
 use arbitrary::Unstructured;
-use dma::{Access, Bill, BusAddress, MemoryAddress, Ram, SoftwareDomain, Translation, Vtd};
+use dma::{Access, DmaCounters, BusAddress, MemoryAddress, Ram, SoftwareDomain, Translation, Vtd};
 use nvme::Registers;
 use nvme::emulated::Emulated;
 use nvme::spec::command::{COMMAND_BYTES, Command, Identify};
@@ -64,7 +64,7 @@ impl Host {
         let table = table(&unit, (TABLE_PAGES * PAGE) as u64)?;
         for (page, access) in (0..PAGES).filter_map(|page| Some((page, access(page)?))) {
             let memory = MemoryAddress(((TABLE_PAGES + page) * PAGE) as u64);
-            table.map(bus_page(page), memory, PAGE as u64, access, &mut Bill::default()).ok()?;
+            table.map(bus_page(page), memory, PAGE as u64, access, &mut DmaCounters::default()).ok()?;
         }
         for page in (0..PAGES).filter(|page| access(*page).is_none()) {
             ram.write(MemoryAddress(((TABLE_PAGES + page) * PAGE) as u64), &[0xa5; PAGE]).ok()?;

@@ -2,7 +2,7 @@
 
 use super::{Room, fault, next};
 use arbitrary::Unstructured;
-use nvme::chunk::{Chunk, ChunkError, Drive, Item, Patience, Request, Wait, Waiting};
+use nvme::chunk::{Chunk, ChunkError, Drive, Item, RetryPolicy, Request, Wait, Waiting};
 use nvme::emulated::Emulated;
 use nvme::{Controller, NvmeError};
 use std::ops::Range;
@@ -33,9 +33,9 @@ pub fn nvme_driver(data: &[u8]) {
 struct World {
     emulated: Arc<Emulated>,
     controller: Arc<Mutex<Controller>>,
-    patience: Patience,
+    retry_policy: RetryPolicy,
     chunks: [Option<Open>; CHUNKS],
-    under_way: Vec<UnderWay>,
+    in_flight: Vec<UnderWay>,
     /// What each block may be: the byte of which it is full.
     allowed: Vec<Vec<u8>>,
     faults: usize,
@@ -73,13 +73,13 @@ impl World {
         Some(Self {
             emulated,
             controller: Arc::new(Mutex::new(controller)),
-            patience: Patience {
+            retry_policy: RetryPolicy {
                 timeout: Duration::from_micros(500 * (1 + u64::from(timeout % 4))),
                 retries: (retries % 4).into(),
                 resets: (resets % 4).into(),
             },
             chunks: [const { None }; CHUNKS],
-            under_way: Vec::new(),
+            in_flight: Vec::new(),
             allowed: vec![vec![0]; BLOCKS as usize],
             faults: 0,
         })
@@ -102,8 +102,8 @@ impl World {
             8 => self.look(next::<u8>(input)?.into()),
             9 => {
                 let place = next::<u8>(input)?;
-                if !self.under_way.is_empty() {
-                    self.end_one(usize::from(place) % self.under_way.len());
+                if !self.in_flight.is_empty() {
+                    self.end_one(usize::from(place) % self.in_flight.len());
                 }
             }
             10 => self.close(usize::from(next::<u8>(input)?) % CHUNKS),
@@ -128,7 +128,7 @@ impl World {
             let namespace = *self.controller().namespaces().first()?;
             let (controller, requests) = (Arc::clone(&self.controller), 1 + u16::from(chunk / 3 % 4));
             let drive =
-                Drive::open(controller, namespace, requests, REQUEST_BYTES, Waiting::Polling, self.patience);
+                Drive::open(controller, namespace, requests, REQUEST_BYTES, Waiting::Polling, self.retry_policy);
             self.chunks[place] = Some(Open { chunk: drive.ok()?.into(), is_given_up: false });
         }
         Some(place)
@@ -149,9 +149,9 @@ impl World {
     fn may_become(&mut self, blocks: &Range<u64>, byte: u8) {
         for block in blocks.clone() {
             add(&mut self.allowed[block as usize], byte);
-            for under_way in self.under_way.iter_mut().filter(|one| one.blocks.contains(&block)) {
-                if let What::Read(allowed) = &mut under_way.what {
-                    add(&mut allowed[(block - under_way.blocks.start) as usize], byte);
+            for in_flight in self.in_flight.iter_mut().filter(|one| one.blocks.contains(&block)) {
+                if let What::Read(allowed) = &mut in_flight.what {
+                    add(&mut allowed[(block - in_flight.blocks.start) as usize], byte);
                 }
             }
         }
@@ -168,7 +168,7 @@ impl World {
                 && one.blocks.start < blocks.end
                 && blocks.start < one.blocks.end
         };
-        while let Some(place) = self.under_way.iter().position(is_writer) {
+        while let Some(place) = self.in_flight.iter().position(is_writer) {
             self.end_one(place);
         }
     }
@@ -190,7 +190,7 @@ impl World {
         // One that was not begun changes nothing.
         if let Some(Ok(request)) = self.with(chunk, |chunk| chunk.awrite(blocks.start, &data)) {
             self.may_become(&blocks, byte);
-            self.under_way.push(UnderWay { chunk, request, blocks, what: What::Write(byte) });
+            self.in_flight.push(UnderWay { chunk, request, blocks, what: What::Write(byte) });
         }
     }
 
@@ -208,7 +208,7 @@ impl World {
         let number = blocks.end - blocks.start;
         if let Some(Ok(request)) = self.with(chunk, |chunk| chunk.aread(blocks.start, number)) {
             let allowed = self.allowed[blocks.start as usize..blocks.end as usize].to_vec();
-            self.under_way.push(UnderWay { chunk, request, blocks, what: What::Read(allowed) });
+            self.in_flight.push(UnderWay { chunk, request, blocks, what: What::Read(allowed) });
         }
     }
 
@@ -271,10 +271,10 @@ impl World {
 
     /// Looks whether a request has ended, and leaves it if it has not.
     fn look(&mut self, place: usize) {
-        if self.under_way.is_empty() {
+        if self.in_flight.is_empty() {
             return;
         }
-        let place = place % self.under_way.len();
+        let place = place % self.in_flight.len();
         self.fetch(place, Wait::No);
     }
 
@@ -284,7 +284,7 @@ impl World {
 
     /// Fetches a result, once. Says whether it was there.
     fn fetch(&mut self, place: usize, wait: Wait) -> bool {
-        let UnderWay { chunk, request, blocks, .. } = &self.under_way[place];
+        let UnderWay { chunk, request, blocks, .. } = &self.in_flight[place];
         let (chunk, request, blocks) = (*chunk, *request, blocks.clone());
         let mut data = vec![0xee; length(&blocks)];
         let Some(result) = self.with(chunk, |chunk| chunk.aresult(request, &mut data, wait)) else {
@@ -295,7 +295,7 @@ impl World {
         }
         let again = self.with(chunk, |chunk| chunk.aresult(request, &mut [], Wait::Yes));
         assert!(matches!(again, Some(Err(ChunkError::NoRequest))), "a result is told once");
-        let one = self.under_way.swap_remove(place);
+        let one = self.in_flight.swap_remove(place);
         match (one.what, result) {
             (What::Write(byte), Ok(Some(bytes))) => {
                 assert_eq!(bytes, 0, "nothing was read");
@@ -311,7 +311,7 @@ impl World {
     }
 
     fn close(&mut self, chunk: usize) {
-        while let Some(place) = self.under_way.iter().position(|one| one.chunk == chunk) {
+        while let Some(place) = self.in_flight.iter().position(|one| one.chunk == chunk) {
             self.end_one(place);
         }
         let Some(Open { chunk, is_given_up }) = self.chunks[chunk].take() else { return };

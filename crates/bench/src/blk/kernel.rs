@@ -1,6 +1,6 @@
 //! Reads through the kernel: one system call for each, or batches by io_uring.
 
-#![allow(unsafe_code, reason = "io_uring is told where buffers are, which outlive what is under way")]
+#![allow(unsafe_code, reason = "io_uring is told where buffers are, which outlive what is in flight")]
 
 use super::BlkError;
 use super::reader::Reader;
@@ -157,7 +157,7 @@ struct Uring {
     ring: IoUring,
     base: Base,
     is_registered: bool,
-    under_way: usize,
+    in_flight: usize,
 }
 
 impl Uring {
@@ -178,7 +178,7 @@ impl Uring {
             // SAFETY: the buffers live as long as the ring, which is dropped before them.
             unsafe { ring.submitter().register_buffers(&vectors) }?;
         }
-        Ok(Self { ring, base, is_registered, under_way: 0 })
+        Ok(Self { ring, base, is_registered, in_flight: 0 })
     }
 }
 
@@ -200,15 +200,15 @@ impl Reader for Uring {
         if self.ring.submission().is_full() {
             self.ring.submit().map_err(|error| self.base.failed(error))?;
         }
-        // SAFETY: the slot's buffer has so many bytes, stays until the ring is gone, and has no other read under way.
+        // SAFETY: the slot's buffer has so many bytes, stays until the ring is gone, and has no other read in flight.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         pushed.map_err(|error| self.base.failed(io::Error::other(error)))?;
-        self.under_way += 1;
+        self.in_flight += 1;
         Ok(())
     }
 
     fn wait(&mut self, ended: &mut Vec<u16>) -> Result<(), BlkError> {
-        if self.under_way == 0 {
+        if self.in_flight == 0 {
             return Ok(());
         }
         loop {
@@ -219,7 +219,7 @@ impl Reader for Uring {
             }
         }
         for entry in self.ring.completion() {
-            self.under_way -= 1;
+            self.in_flight -= 1;
             if entry.result() < 0 {
                 return Err(BlkError::Disk {
                     file: self.base.path.clone(),
@@ -238,15 +238,15 @@ impl Reader for Uring {
     }
 }
 
-/// What is under way still writes to its buffers: it is waited for.
+/// What is in flight still writes to its buffers: it is waited for.
 impl Drop for Uring {
     fn drop(&mut self) {
         let mut ended = Vec::new();
-        while self.under_way > 0 {
-            let before = self.under_way;
+        while self.in_flight > 0 {
+            let before = self.in_flight;
             // An error is one read's; without progress nothing can be done.
             let waited = self.wait(&mut ended);
-            if waited.is_err() && self.under_way == before {
+            if waited.is_err() && self.in_flight == before {
                 break;
             }
         }

@@ -16,7 +16,7 @@ pub(super) struct Library {
     namespace: Namespace,
     buffer: Buffer,
     bytes: u64,
-    /// By a tag's place.
+    /// By a id's place.
     slots: Vec<u16>,
 }
 
@@ -33,13 +33,13 @@ impl Library {
         }
         let mut guard = Controller::lock(&controller);
         let queue = guard.queue_pair(depth.saturating_add(1))?;
-        if queue.room() < depth.into() {
+        if queue.available() < depth.into() {
             return Err(nvme::NvmeError::Lacks("room for so many commands").into());
         }
         // Each begins a page, so that most need no list.
         let buffer = guard.allocate(u64::from(depth) * bytes.next_multiple_of(nvme::PAGE_BYTES))?;
         drop(guard);
-        let slots = vec![0; queue.room()];
+        let slots = vec![0; queue.available()];
         Ok(Self { controller, queue, namespace, buffer, bytes, slots })
     }
 
@@ -59,19 +59,19 @@ impl Reader for Library {
         let from = u64::from(slot) * self.bytes.next_multiple_of(nvme::PAGE_BYTES);
         let piece = self.buffer.piece(from, self.bytes).map_err(nvme::QueueError::from)?;
         let first = place * (self.bytes >> self.namespace.is.block_shift);
-        let tag = self.queue.read(&self.namespace, first, &[piece])?;
-        self.slots[tag.place()] = slot;
+        let id = self.queue.read(&self.namespace, first, &[piece])?;
+        self.slots[id.slot()] = slot;
         Ok(())
     }
 
     fn wait(&mut self, ended: &mut Vec<u16>) -> Result<(), BlkError> {
-        self.queue.ring();
+        self.queue.ring_doorbell();
         let (mut failed, mut begin) = (None, None);
         let slots = &self.slots;
         loop {
             for _ in 0..LOOKS {
                 let taken = self.queue.poll(usize::MAX, |done| {
-                    ended.push(slots[done.tag.place()]);
+                    ended.push(slots[done.id.slot()]);
                     failed = failed.or((!done.status.is_success()).then_some(done.status));
                 })?;
                 match failed {

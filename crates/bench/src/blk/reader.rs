@@ -9,7 +9,7 @@ pub(super) trait Reader {
     /// Places that can be read: the disk's bytes by those of a read.
     fn places(&self) -> u64;
 
-    /// Begins to read a place into the buffer of a slot that has no read under way.
+    /// Begins to read a place into the buffer of a slot that has no read in flight.
     fn begin(&mut self, slot: u16, place: u64) -> Result<(), BlkError>;
 
     /// Waits until at least one read has ended, and tells the slots of those that have.

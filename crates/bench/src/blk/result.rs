@@ -11,7 +11,7 @@ pub const BLK_SCHEMA: &str = "iotoll.bench-blk/1";
 /// What is measured, and how long.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BlkSettings {
-    /// Reads under way at once, one column each.
+    /// Reads in flight at once, one column each.
     pub depths: Vec<u16>,
     /// Of each read.
     pub bytes: u64,
@@ -69,10 +69,10 @@ pub struct BlkRow {
     pub cells: Vec<BlkCell>,
 }
 
-/// A way with so many reads under way.
+/// A way with so many reads in flight.
 #[derive(Debug, Clone, Serialize)]
 pub struct BlkCell {
-    /// Reads under way at once.
+    /// Reads in flight at once.
     pub depth: u16,
     /// Why it was not measured.
     pub absent: Option<String>,

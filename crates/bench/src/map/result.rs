@@ -1,19 +1,19 @@
-//! What a run found out: the document `iotoll.bench-map/1`.
+//! What a run found out: the document `iotoll.bench-map/2`.
 
 use crate::Summary;
 use crate::bytes::Bytes;
 use crate::head::Head;
-use dma::Bill;
+use dma::DmaCounters;
 use serde::Serialize;
 
 /// The version of the document's layout. It grows when a field changes its meaning or goes; new fields leave it as it is.
-pub const MAP_SCHEMA: &str = "iotoll.bench-map/1";
+pub const MAP_SCHEMA: &str = "iotoll.bench-map/2";
 
 /// What is measured, and how long.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MapSettings {
-    /// Roads in this process; the host's own IOMMU is measured wherever it can be.
-    pub roads: Vec<String>,
+    /// DMA paths in this process; the host's own IOMMU is measured wherever it can be.
+    pub dma_paths: Vec<String>,
     /// Memory that is mapped at once, one column each.
     pub bytes: Vec<Bytes>,
     /// Rounds that count.
@@ -23,10 +23,10 @@ pub struct MapSettings {
 }
 
 impl Default for MapSettings {
-    /// All roads, in a few seconds.
+    /// All DMA paths, in a few seconds.
     fn default() -> Self {
         Self {
-            roads: super::roads().into_iter().map(str::to_owned).collect(),
+            dma_paths: super::dma_paths().into_iter().map(str::to_owned).collect(),
             bytes: [4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 2 << 20].map(Bytes).to_vec(),
             rounds: 9,
             round_ms: 5,
@@ -42,24 +42,24 @@ pub struct MapBenchmark {
     pub head: Head,
     /// What was asked for.
     pub settings: MapSettings,
-    /// Each road.
+    /// Each DMA path.
     pub rows: Vec<Row>,
     /// Why the host's own IOMMU was not measured.
     pub absent: Vec<String>,
 }
 
-/// A road.
+/// A DMA path.
 #[derive(Debug, Clone, Serialize)]
 pub struct Row {
     /// Its name.
-    pub road: String,
+    pub dma_path: String,
     /// What it is here.
     pub what: String,
     /// Each size.
     pub cells: Vec<Cell>,
 }
 
-/// A road with a size.
+/// A DMA path with a size.
 #[derive(Debug, Clone, Serialize)]
 pub struct Cell {
     /// Memory that is mapped at once.
@@ -88,14 +88,14 @@ pub struct PerPair {
 }
 
 impl PerPair {
-    pub(super) fn of(bill: &Bill) -> Self {
-        let each = |count: u64| count as f64 / bill.mappings.max(1) as f64;
+    pub(super) fn of(counters: &DmaCounters) -> Self {
+        let each = |count: u64| count as f64 / counters.mappings.max(1) as f64;
         Self {
-            allocations: each(bill.allocations),
-            table_entries: each(bill.table_entries),
-            hypercalls: each(bill.hypercalls),
-            invalidations: each(bill.invalidations),
-            bounce_bytes: each(bill.bounce_bytes),
+            allocations: each(counters.allocations),
+            table_entries: each(counters.table_entries),
+            hypercalls: each(counters.hypercalls),
+            invalidations: each(counters.invalidations),
+            bounce_bytes: each(counters.bounce_bytes),
         }
     }
 }

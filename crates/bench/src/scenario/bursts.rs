@@ -1,6 +1,6 @@
 //! Allocate many, then free them all.
 
-use super::{Hand, Setup};
+use super::{Setup, Worker};
 use crate::caller::{Caller, Counts};
 use iova::{Range, Request};
 
@@ -18,7 +18,7 @@ impl Bursts {
     }
 }
 
-impl Hand for Bursts {
+impl Worker for Bursts {
     fn work(&mut self, mut caller: Caller<'_>, pairs: u64) -> Counts {
         let bursts = pairs.div_ceil(self.burst);
         for _ in 0..bursts {

@@ -3,7 +3,7 @@
 //! Ranges of one size stay for ever, ranges of another come and go among them. Whatever is freed does for any request, and
 //! there are free ones always: a request that fails, failed wrongly.
 
-use super::{Hand, Setup};
+use super::{Setup, Worker};
 use crate::caller::{Caller, Counts};
 use crate::random::Random;
 use iova::{Range, Request};
@@ -100,7 +100,7 @@ impl Full {
     }
 }
 
-impl Hand for Full {
+impl Worker for Full {
     fn fill(&mut self, caller: &mut Caller<'_>) {
         let share = |of: f64| (self.pages as f64 * of) as u64;
         let (guaranteed, most) = (share(IN_USE), share(IN_USE_FIRST));

@@ -1,7 +1,7 @@
 //! Half of the threads allocate, the others free.
 
 use super::ring::Requests;
-use super::{Hand, Setup, USED_MAX_INVERSE};
+use super::{Setup, USED_MAX_INVERSE, Worker};
 use crate::caller::{Caller, Counts};
 use crate::sizes::Sizes;
 use crate::spsc::Spsc;
@@ -36,8 +36,8 @@ pub(super) enum Flight {
 }
 
 /// Producers at even places, each followed by its consumer.
-pub(super) fn hands(setup: &Setup, flight: Flight) -> Vec<Box<dyn Hand>> {
-    let mut hands: Vec<Box<dyn Hand>> = Vec::new();
+pub(super) fn workers(setup: &Setup, flight: Flight) -> Vec<Box<dyn Worker>> {
+    let mut workers: Vec<Box<dyn Worker>> = Vec::new();
     for two in 0..setup.threads / 2 {
         let (capacity, sizes) = match flight {
             Flight::Level => (CAPACITY.min(setup.held(Sizes::One).max(2 * BATCH as u64)), Sizes::One),
@@ -46,15 +46,15 @@ pub(super) fn hands(setup: &Setup, flight: Flight) -> Vec<Box<dyn Hand>> {
         let queue = Arc::new(Spsc::new(capacity as usize));
         let tide = Tide { flight, max: in_flight_max(setup), round: two as u64, in_flight: 0 };
         let requests = Requests::new(setup, sizes, two);
-        hands.push(Box::new(Producer {
+        workers.push(Box::new(Producer {
             queue: Arc::clone(&queue),
             tide,
             requests,
             batch: Vec::with_capacity(BATCH),
         }));
-        hands.push(Box::new(Consumer { queue, tide }));
+        workers.push(Box::new(Consumer { queue, tide }));
     }
-    hands
+    workers
 }
 
 /// The ranges in flight as both threads of two know them.
@@ -98,7 +98,7 @@ struct Producer {
     batch: Vec<Range>,
 }
 
-impl Hand for Producer {
+impl Worker for Producer {
     fn work(&mut self, mut caller: Caller<'_>, pairs: u64) -> Counts {
         let (allocated, _) = self.tide.turn(pairs);
         let mut left = allocated;
@@ -118,7 +118,7 @@ struct Consumer {
     tide: Tide,
 }
 
-impl Hand for Consumer {
+impl Worker for Consumer {
     fn work(&mut self, mut caller: Caller<'_>, pairs: u64) -> Counts {
         let (_, freed) = self.tide.turn(pairs);
         let mut left = freed as usize;

@@ -1,6 +1,6 @@
 //! Allocate a page, free it.
 
-use super::{Hand, Setup};
+use super::{Setup, Worker};
 use crate::caller::{Caller, Counts};
 use iova::Request;
 
@@ -14,7 +14,7 @@ impl Pairs {
     }
 }
 
-impl Hand for Pairs {
+impl Worker for Pairs {
     fn work(&mut self, mut caller: Caller<'_>, pairs: u64) -> Counts {
         for _ in 0..pairs {
             if let Some(range) = caller.allocate(&self.request) {

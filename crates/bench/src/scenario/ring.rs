@@ -1,6 +1,6 @@
 //! Ranges held: free the oldest, allocate the newest.
 
-use super::{Hand, Setup};
+use super::{Setup, Worker};
 use crate::caller::{Caller, Counts};
 use crate::random::Random;
 use crate::sizes::Sizes;
@@ -45,7 +45,7 @@ impl Ring {
     }
 }
 
-impl Hand for Ring {
+impl Worker for Ring {
     fn fill(&mut self, caller: &mut Caller<'_>) {
         for slot in &mut self.held {
             *slot = caller.allocate(&self.requests.next());

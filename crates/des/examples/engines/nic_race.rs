@@ -5,7 +5,7 @@ use crate::{
     nic::{Event, Nic, Parameters},
     peer::Peer,
 };
-use des::{Heap, Moments, Queue, Simulation, Wheel};
+use des::{Heap, Queue, RunningStats, Simulation, Wheel};
 use std::path::Path;
 
 /// Each with its own seed.
@@ -100,22 +100,22 @@ impl Runs {
         figures
     }
 
-    fn moments(&self, figure: impl Fn(&Run) -> f64) -> Moments {
-        let mut moments = Moments::default();
-        self.runs.iter().for_each(|run| moments.add(figure(run)));
-        moments
+    fn stats(&self, figure: impl Fn(&Run) -> f64) -> RunningStats {
+        let mut stats = RunningStats::default();
+        self.runs.iter().for_each(|run| stats.add(figure(run)));
+        stats
     }
 
     /// The mean round trip in microseconds, each round a sample.
     fn round_trip_us(&self) -> (f64, f64) {
-        let moments = self.moments(|run| run.round_trips_ns / run.frames / 1e3);
-        (moments.mean().unwrap(), moments.standard_error().unwrap())
+        let stats = self.stats(|run| run.round_trips_ns / run.frames / 1e3);
+        (stats.mean().unwrap(), stats.standard_error().unwrap())
     }
 
     fn print(&self, flows: u32, first: &Self) {
         let events = median(self.of(|run| run.events / run.seconds)) / 1e6;
         let frames = median(self.of(|run| run.frames / run.seconds)) / 1e3;
-        let events_per_frame = self.moments(|run| run.events / run.frames).mean().unwrap();
+        let events_per_frame = self.stats(|run| run.events / run.frames).mean().unwrap();
         let (round_trip, error) = self.round_trip_us();
         let by_round = first.runs.iter().zip(&self.runs);
         let mut ratios: Vec<f64> =

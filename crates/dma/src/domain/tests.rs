@@ -63,18 +63,18 @@ impl Translation for AnyTable {
         memory: MemoryAddress,
         bytes: u64,
         _access: Access,
-        _bill: &mut Bill,
+        _counters: &mut DmaCounters,
     ) -> Result<(), MapError> {
         self.0.check(at, memory, bytes)
     }
 
-    fn unmap(&self, _at: BusAddress, _bytes: u64, _bill: &mut Bill) -> Result<(), UnmapError> {
+    fn unmap(&self, _at: BusAddress, _bytes: u64, _counters: &mut DmaCounters) -> Result<(), UnmapError> {
         Ok(())
     }
 
-    fn invalidate(&self, _at: BusAddress, _bytes: u64, _bill: &mut Bill) {}
+    fn invalidate(&self, _at: BusAddress, _bytes: u64, _counters: &mut DmaCounters) {}
 
-    fn invalidate_all(&self, _bill: &mut Bill) {}
+    fn invalidate_all(&self, _counters: &mut DmaCounters) {}
 
     fn find(&self, _at: BusAddress) -> Option<MemoryAddress> {
         None
@@ -98,21 +98,21 @@ fn domain() -> (Domain, Arc<Mutex<Vec<Asked>>>) {
 #[test]
 fn addresses_below_4_gib_are_asked_for_first() {
     let (domain, asked) = domain();
-    let mut bill = Bill::default();
-    let at = domain.map(BUFFER, Access::Write, (1 << 40) - 1, &mut bill).unwrap();
+    let mut counters = DmaCounters::default();
+    let at = domain.map(BUFFER, Access::Write, (1 << 40) - 1, &mut counters).unwrap();
     // Three pages, of which the buffer begins 100 bytes into the first; aligned to four; in memory from page 7 on.
     let request = Request { memory: 7, ..Request::size_aligned(3, (1 << 28) - 1) };
     assert_eq!(*asked.lock().unwrap(), [Asked::LowFirst(request, (1 << 20) - 1)]);
-    assert_eq!((at, bill.allocations, bill.mappings), (BusAddress(16 * PAGE + 100), 1, 1));
-    domain.map(BUFFER, Access::Write, (1 << 40) - 1, &mut bill).unwrap();
-    assert_eq!(bill.allocations, 2);
+    assert_eq!((at, counters.allocations, counters.mappings), (BusAddress(16 * PAGE + 100), 1, 1));
+    domain.map(BUFFER, Access::Write, (1 << 40) - 1, &mut counters).unwrap();
+    assert_eq!(counters.allocations, 2);
     assert_eq!(domain.usage().allocated_pages, 3, "the allocator's word");
 }
 
 #[test]
 fn any_addresses_are_asked_for_without_a_preference() {
     let (domain, asked) = domain();
-    domain.with_any_addresses().map(BUFFER, Access::Write, u64::MAX, &mut Bill::default()).unwrap();
+    domain.with_any_addresses().map(BUFFER, Access::Write, u64::MAX, &mut DmaCounters::default()).unwrap();
     assert!(matches!(asked.lock().unwrap()[..], [Asked::Anywhere(_)]));
 }
 
@@ -123,7 +123,7 @@ fn a_list_gets_one_range_or_one_for_each_element() {
         let (domain, asked) = domain();
         domain
             .with_lists(lists)
-            .map_list(&[BUFFER, BUFFER], Access::Write, &limits, &mut Bill::default())
+            .map_list(&[BUFFER, BUFFER], Access::Write, &limits, &mut DmaCounters::default())
             .unwrap();
         assert_eq!(asked.lock().unwrap().len(), ranges, "{lists:?}");
     }

@@ -3,12 +3,12 @@
 use super::node::Node;
 use super::span::{Span, entry_bits};
 use super::{Entry, Format, Radix};
-use crate::{Bill, BusAddress, UnmapError};
+use crate::{BusAddress, DmaCounters, UnmapError};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 impl<F: Format> Radix<F> {
     /// Unmaps all of a range or nothing.
-    pub(super) fn clear(&self, span: Span, bill: &mut Bill) -> Result<(), UnmapError> {
+    pub(super) fn clear(&self, span: Span, counters: &mut DmaCounters) -> Result<(), UnmapError> {
         let not_mapped = UnmapError::NotMapped { at: BusAddress(span.at) };
         let mut node = self.top().ok_or_else(|| not_mapped.clone())?;
         while span.is_within_an_entry(node.level) {
@@ -22,7 +22,7 @@ impl<F: Format> Radix<F> {
             }
         }
         self.check_mapped(node, span)?;
-        self.take_out(node, span, bill);
+        self.take_out(node, span, counters);
         Ok(())
     }
 
@@ -79,8 +79,8 @@ impl<F: Format> Radix<F> {
     }
 
     /// Takes out what was found to be mapped.
-    fn take_out(&self, node: Node<'_>, span: Span, bill: &mut Bill) {
-        let Some(below) = node.level.checked_sub(1) else { return self.clear_leaves(node, span, bill) };
+    fn take_out(&self, node: Node<'_>, span: Span, counters: &mut DmaCounters) {
+        let Some(below) = node.level.checked_sub(1) else { return self.clear_leaves(node, span, counters) };
         let mut rest = span;
         while rest.bytes > 0 {
             let part = rest.in_first_entry(node.level);
@@ -88,12 +88,12 @@ impl<F: Format> Radix<F> {
             match F::read(node.entry(part.at), node.level) {
                 Entry::Table(page) if !is_whole => {
                     if let Some(node) = self.node(page, below) {
-                        self.take_out(node, part, bill);
+                        self.take_out(node, part, counters);
                     }
                 }
                 entry => {
                     node.slot(part.at).store(0, Ordering::Release);
-                    bill.table_entries += 1;
+                    counters.table_entries += 1;
                     if let Entry::Table(page) = entry {
                         self.retire(page, below, part);
                     }
@@ -103,10 +103,10 @@ impl<F: Format> Radix<F> {
         }
     }
 
-    fn clear_leaves(&self, node: Node<'_>, span: Span, bill: &mut Bill) {
+    fn clear_leaves(&self, node: Node<'_>, span: Span, counters: &mut DmaCounters) {
         let slots = node.slots(span.at, span.bytes >> entry_bits(0));
         slots.iter().for_each(|slot| slot.store(0, Ordering::Release));
-        bill.table_entries += slots.len() as u64;
+        counters.table_entries += slots.len() as u64;
     }
 }
 

@@ -3,7 +3,7 @@
 use super::node::Node;
 use super::span::{Piece, entry_bits};
 use super::{Entry, Format, INDEX_BITS, Radix};
-use crate::{Access, Bill, BusAddress, MapError, MemoryAddress};
+use crate::{Access, BusAddress, DmaCounters, MapError, MemoryAddress};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Neighbouring entries of a table that are to be leaves.
@@ -20,21 +20,26 @@ fn sizes_of(level: u32) -> u64 {
 
 impl<F: Format> Radix<F> {
     /// Maps all of a piece or nothing; says whether tables gave way.
-    pub(super) fn fill(&self, piece: Piece, access: Access, bill: &mut Bill) -> Result<bool, MapError> {
+    pub(super) fn fill(
+        &self,
+        piece: Piece,
+        access: Access,
+        counters: &mut DmaCounters,
+    ) -> Result<bool, MapError> {
         let mut node = self.top().ok_or_else(|| self.lost(self.root))?;
         while piece.span.is_within_an_entry(node.level) {
-            node = self.table_below(node, piece.span.at, bill)?;
+            node = self.table_below(node, piece.span.at, counters)?;
         }
         if let Some(run) = self.first_run(node, piece)
             && run.piece.span == piece.span
         {
             self.check_free(&run)?;
-            return Ok(self.write(&run, access, bill));
+            return Ok(self.write(&run, access, counters));
         }
-        self.each_run(node, piece, bill, &mut |run, _| self.check_free(&run))?;
+        self.each_run(node, piece, counters, &mut |run, _| self.check_free(&run))?;
         let mut gave_way = false;
-        self.each_run(node, piece, bill, &mut |run, bill| {
-            gave_way |= self.write(&run, access, bill);
+        self.each_run(node, piece, counters, &mut |run, counters| {
+            gave_way |= self.write(&run, access, counters);
             Ok(())
         })?;
         Ok(gave_way)
@@ -46,21 +51,21 @@ impl<F: Format> Radix<F> {
         &'a self,
         node: Node<'a>,
         piece: Piece,
-        bill: &mut Bill,
-        visit: &mut impl FnMut(Run<'a>, &mut Bill) -> Result<(), MapError>,
+        counters: &mut DmaCounters,
+        visit: &mut impl FnMut(Run<'a>, &mut DmaCounters) -> Result<(), MapError>,
     ) -> Result<(), MapError> {
         let mut rest = piece;
         while rest.span.bytes > 0 {
             let bytes = match self.first_run(node, rest) {
                 Some(run) => {
                     let bytes = run.piece.span.bytes;
-                    visit(run, bill)?;
+                    visit(run, counters)?;
                     bytes
                 }
                 None => {
                     let part = rest.first(rest.span.in_first_entry(node.level).bytes);
-                    let below = self.table_below(node, part.span.at, bill)?;
-                    self.each_run(below, part, bill, visit)?;
+                    let below = self.table_below(node, part.span.at, counters)?;
+                    self.each_run(below, part, counters, visit)?;
                     part.span.bytes
                 }
             };
@@ -109,9 +114,9 @@ impl<F: Format> Radix<F> {
     }
 
     /// Writes leaves; says whether tables gave way to them.
-    fn write(&self, run: &Run<'_>, access: Access, bill: &mut Bill) -> bool {
+    fn write(&self, run: &Run<'_>, access: Access, counters: &mut DmaCounters) -> bool {
         let gave_way = run.level > 0 && self.retire_tables(run);
-        bill.table_entries += run.slots.len() as u64;
+        counters.table_entries += run.slots.len() as u64;
         let bits = entry_bits(run.level);
         let sizes = run.piece.sizes(self.page_sizes) & sizes_of(run.level);
         if sizes == 1 << bits {
@@ -150,11 +155,11 @@ impl<F: Format> Radix<F> {
     }
 
     /// The table that the entry for an address leads to, made if there is none.
-    fn table_below(&self, node: Node<'_>, at: u64, bill: &mut Bill) -> Result<Node<'_>, MapError> {
+    fn table_below(&self, node: Node<'_>, at: u64, counters: &mut DmaCounters) -> Result<Node<'_>, MapError> {
         let entry = node.entry(at);
         let page = match F::read(entry, node.level) {
             Entry::Table(page) => page,
-            Entry::Empty => self.install(node, at, entry, bill)?,
+            Entry::Empty => self.install(node, at, entry, counters)?,
             Entry::Leaf { .. } => return Err(MapError::Mapped { at: BusAddress(at) }),
         };
         let below = node.level.checked_sub(1).and_then(|below| self.node(page, below));
@@ -168,7 +173,7 @@ impl<F: Format> Radix<F> {
         node: Node<'_>,
         at: u64,
         empty: u64,
-        bill: &mut Bill,
+        counters: &mut DmaCounters,
     ) -> Result<MemoryAddress, MapError> {
         let frame = self.frames.take().map_err(|_| MapError::OutOfFrames)?;
         if Node::vacated::<F>(&self.ram, frame, node.level).is_err() {
@@ -178,8 +183,8 @@ impl<F: Format> Radix<F> {
         let table = F::table(frame, node.level);
         let Err(faster) = node.slot(at).compare_exchange(empty, table, Ordering::AcqRel, Ordering::Acquire)
         else {
-            bill.table_pages += 1;
-            bill.table_entries += 1;
+            counters.table_pages += 1;
+            counters.table_entries += 1;
             return Ok(frame);
         };
         self.frames.give_back(frame);

@@ -2,8 +2,8 @@
 
 use super::{Context, NoDomainId, Requester, Unit};
 use crate::{
-    Access, Bill, BusAddress, DomainId, FRAME_BYTES, Frames, MapError, MemoryAddress, Radix, TableError,
-    Translation, UnmapError, Walk, Walked, Window,
+    Access, BusAddress, DmaCounters, DomainId, FRAME_BYTES, Frames, MapError, MemoryAddress, Radix,
+    TableError, Translation, UnmapError, Walk, Walked, Window,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 ///
 /// ```
 /// use dma::{
-///     Bill, Direction, Domain, Frames, Invalidation, Iotlb, Limits, Mapper, MemoryAddress, Ram, Requester, SoftwareDomain,
+///     DmaCounters, Direction, Domain, Frames, Invalidation, Iotlb, Limits, Mapper, MemoryAddress, Ram, Requester, SoftwareDomain,
 ///     Unit, Vtd,
 /// };
 /// use std::sync::Arc;
@@ -30,10 +30,10 @@ use std::sync::Arc;
 /// let domain = Domain::new(Arc::new(translation), addresses, Invalidation::Strict)?;
 /// let driver = Mapper::translated(Limits::of_bits(64), Arc::new(domain));
 ///
-/// let (buffer, mut bill) = (MemoryAddress(0x20_0000), Bill::default());
-/// let at = driver.map(buffer, 2048, Direction::FromDevice, &mut bill)?;
+/// let (buffer, mut counters) = (MemoryAddress(0x20_0000), DmaCounters::default());
+/// let at = driver.map(buffer, 2048, Direction::FromDevice, &mut counters)?;
 /// unit.adapter(card).write(at, b"received")?;
-/// driver.unmap(at, 2048, Direction::FromDevice, &mut bill)?;
+/// driver.unmap(at, 2048, Direction::FromDevice, &mut counters)?;
 ///
 /// let mut seen = [0; 8];
 /// ram.read(buffer, &mut seen)?;
@@ -41,7 +41,7 @@ use std::sync::Arc;
 /// assert!(unit.adapter(card).write(at, b"too late").is_err());
 /// assert_eq!(unit.take_faults().recorded[0].to_string(),
 ///     format!("01:00.0: write at {at} was blocked: nothing is mapped (level 1)"));
-/// assert_eq!((bill.table_pages, bill.table_entries, bill.invalidations), (3, 3 + 1 + 1, 1));
+/// assert_eq!((counters.table_pages, counters.table_entries, counters.invalidations), (3, 3 + 1 + 1, 1));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct SoftwareDomain<F: Walked> {
@@ -116,28 +116,28 @@ impl<F: Walked> Translation for SoftwareDomain<F> {
         memory: MemoryAddress,
         bytes: u64,
         access: Access,
-        bill: &mut Bill,
+        counters: &mut DmaCounters,
     ) -> Result<(), MapError> {
-        if self.table.map(at, memory, bytes, access, bill)? {
-            self.invalidate(at, bytes, bill);
+        if self.table.map(at, memory, bytes, access, counters)? {
+            self.invalidate(at, bytes, counters);
         }
         Ok(())
     }
 
-    fn unmap(&self, at: BusAddress, bytes: u64, bill: &mut Bill) -> Result<(), UnmapError> {
-        self.table.unmap(at, bytes, bill)
+    fn unmap(&self, at: BusAddress, bytes: u64, counters: &mut DmaCounters) -> Result<(), UnmapError> {
+        self.table.unmap(at, bytes, counters)
     }
 
-    fn invalidate(&self, at: BusAddress, bytes: u64, bill: &mut Bill) {
+    fn invalidate(&self, at: BusAddress, bytes: u64, counters: &mut DmaCounters) {
         self.table.invalidated(at, bytes, || self.unit.invalidate_pages(self.id, at, bytes));
-        bill.invalidations += 1;
-        bill.invalidation_waits += 1;
+        counters.invalidations += 1;
+        counters.invalidation_waits += 1;
     }
 
-    fn invalidate_all(&self, bill: &mut Bill) {
+    fn invalidate_all(&self, counters: &mut DmaCounters) {
         self.table.all_invalidated(|| self.unit.invalidate_domain(self.id));
-        bill.invalidations += 1;
-        bill.invalidation_waits += 1;
+        counters.invalidations += 1;
+        counters.invalidation_waits += 1;
     }
 
     fn find(&self, at: BusAddress) -> Option<MemoryAddress> {

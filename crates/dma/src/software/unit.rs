@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// An IOMMU between adapters and memory.
 ///
 /// An access holds its lock from the lookup to the last byte, so an invalidation that has returned has also waited for accesses
-/// under way with what it takes out, as hardware drains them.
+/// in flight with what it takes out, as hardware drains them.
 pub struct Unit {
     ram: Arc<Ram>,
     state: Mutex<State>,

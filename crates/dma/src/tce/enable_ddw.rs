@@ -4,7 +4,7 @@ use super::partition::Run;
 use super::rtas::{RtasCall, RtasStatus, join};
 use super::slot::Slot;
 use super::{Status, Stretch, TceWindow};
-use crate::{Access, Bill, BusAddress, Domain, MemoryAddress};
+use crate::{Access, BusAddress, DmaCounters, Domain, MemoryAddress};
 use ddw::{DefaultReason, PageSizes, Plan, Query, Request, Usage};
 use iova::SpaceError;
 use std::sync::Arc;
@@ -86,7 +86,7 @@ pub(super) struct Attempt<'a> {
     slot: &'a Slot,
     request: &'a Request,
     wait: &'a mut dyn FnMut(Duration),
-    bill: &'a mut Bill,
+    counters: &'a mut DmaCounters,
     /// Whether the default window was left alone so far.
     has_default: bool,
 }
@@ -96,9 +96,9 @@ impl<'a> Attempt<'a> {
         slot: &'a Slot,
         request: &'a Request,
         wait: &'a mut dyn FnMut(Duration),
-        bill: &'a mut Bill,
+        counters: &'a mut DmaCounters,
     ) -> Self {
-        Self { slot, request, wait, bill, has_default: true }
+        Self { slot, request, wait, counters, has_default: true }
     }
 
     pub(super) fn run(mut self) -> Result<Way, NoWindow> {
@@ -217,7 +217,7 @@ impl<'a> Attempt<'a> {
     fn premap(&mut self, window: Created) -> Result<(), NoWindow> {
         let partition = &self.slot.partition;
         let mut runs = partition.memory().iter().map(|memory| window.run(*memory));
-        runs.try_for_each(|run| partition.set_by_lists(run, self.bill))
+        runs.try_for_each(|run| partition.set_by_lists(run, self.counters))
             .map_err(|stopped| NoWindow::PremapRefused(stopped.status))
     }
 
@@ -226,12 +226,12 @@ impl<'a> Attempt<'a> {
         let Created { liobn, first, page_shift, window_shift } = window;
         let entries = 1 << (window_shift - page_shift);
         // Linux logs what goes wrong here and leaves the window alone.
-        let _ = self.slot.partition.clear(liobn, first, page_shift, entries, self.bill);
+        let _ = self.slot.partition.clear(liobn, first, page_shift, entries, self.counters);
         self.rtas(RtasCall::Remove, &[liobn], &mut []);
     }
 
     fn rtas(&mut self, call: RtasCall, inputs: &[u32], outputs: &mut [u32]) -> RtasStatus {
-        self.slot.partition.rtas(call, inputs, outputs, self.bill)
+        self.slot.partition.rtas(call, inputs, outputs, self.counters)
     }
 }
 

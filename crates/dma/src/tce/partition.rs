@@ -2,7 +2,7 @@
 
 use super::rtas::{RtasCall, RtasStatus};
 use super::{Entry, Hypervisor, Status, Stretch};
-use crate::{Access, Bill, BusAddress, ByteOrder, Frames, MemoryAddress, Ram};
+use crate::{Access, BusAddress, ByteOrder, DmaCounters, Frames, MemoryAddress, Ram};
 use ddw::{TCE_BYTES, TCES_PER_CALL_MAX, TceCalls};
 use std::sync::Arc;
 
@@ -69,32 +69,32 @@ impl Partition {
 
     /// Sets entries: one alone by itself, more by lists. So does Linux, which also writes them one by one where there is no page
     /// for a list.
-    pub(super) fn set(&self, run: Run, bill: &mut Bill) -> Result<(), Stopped> {
+    pub(super) fn set(&self, run: Run, counters: &mut DmaCounters) -> Result<(), Stopped> {
         match self.calls {
-            TceCalls::Multi if run.entries > 1 => self.set_by_lists(run, bill),
-            TceCalls::Multi | TceCalls::Single => self.set_singly(run, bill),
+            TceCalls::Multi if run.entries > 1 => self.set_by_lists(run, counters),
+            TceCalls::Multi | TceCalls::Single => self.set_singly(run, counters),
         }
     }
 
     /// Sets entries by lists, if there can be any. For no entries it calls with an empty list, as Linux does where it maps all
     /// memory (`tce_setrange_multi_pSeriesLP`).
-    pub(super) fn set_by_lists(&self, run: Run, bill: &mut Bill) -> Result<(), Stopped> {
+    pub(super) fn set_by_lists(&self, run: Run, counters: &mut DmaCounters) -> Result<(), Stopped> {
         let list = match self.calls {
             TceCalls::Multi => self.lists.take().ok(),
             TceCalls::Single => None,
         };
-        let Some(list) = list else { return self.set_singly(run, bill) };
-        let set = self.set_by(list, run, bill);
+        let Some(list) = list else { return self.set_singly(run, counters) };
+        let set = self.set_by(list, run, counters);
         self.lists.give_back(list);
         set
     }
 
-    fn set_by(&self, list: MemoryAddress, run: Run, bill: &mut Bill) -> Result<(), Stopped> {
+    fn set_by(&self, list: MemoryAddress, run: Run, counters: &mut DmaCounters) -> Result<(), Stopped> {
         let mut done = 0;
         loop {
             let count = (run.entries - done).min(TCES_PER_CALL_MAX);
             let status = self.put_list(list, &run, done, count);
-            charge(status, count, bill).map_err(|status| Stopped {
+            charge(status, count, counters).map_err(|status| Stopped {
                 done,
                 call: "H_PUT_TCE_INDIRECT",
                 status,
@@ -118,10 +118,10 @@ impl Partition {
         self.hypervisor.put_tce_indirect(run.liobn, run.page(from), list, count)
     }
 
-    fn set_singly(&self, run: Run, bill: &mut Bill) -> Result<(), Stopped> {
+    fn set_singly(&self, run: Run, counters: &mut DmaCounters) -> Result<(), Stopped> {
         (0..run.entries).try_for_each(|done| {
             let status = self.hypervisor.put_tce(run.liobn, run.page(done), run.entry(done));
-            charge(status, 1, bill).map_err(|status| Stopped { done, call: "H_PUT_TCE", status })
+            charge(status, 1, counters).map_err(|status| Stopped { done, call: "H_PUT_TCE", status })
         })
     }
 
@@ -132,7 +132,7 @@ impl Partition {
         at: BusAddress,
         page_shift: u32,
         entries: u64,
-        bill: &mut Bill,
+        counters: &mut DmaCounters,
     ) -> Result<(), Stopped> {
         let (call, at_once) = match self.calls {
             TceCalls::Multi => ("H_STUFF_TCE", TCES_PER_CALL_MAX),
@@ -146,7 +146,7 @@ impl Partition {
                 TceCalls::Multi => self.hypervisor.stuff_tce(liobn, page, Entry::NONE, count),
                 TceCalls::Single => self.hypervisor.put_tce(liobn, page, Entry::NONE),
             };
-            charge(status, count, bill).map_err(|status| Stopped { done, call, status })?;
+            charge(status, count, counters).map_err(|status| Stopped { done, call, status })?;
             done += count;
         }
         Ok(())
@@ -158,9 +158,9 @@ impl Partition {
         call: RtasCall,
         inputs: &[u32],
         outputs: &mut [u32],
-        bill: &mut Bill,
+        counters: &mut DmaCounters,
     ) -> RtasStatus {
-        bill.window_operations += 1;
+        counters.window_operations += 1;
         self.hypervisor.rtas(call, inputs, outputs)
     }
 }
@@ -177,11 +177,11 @@ impl Run {
 }
 
 /// A call is paid for whatever it answers, entries only if they were written.
-fn charge(status: Status, entries: u64, bill: &mut Bill) -> Result<(), Status> {
-    bill.hypercalls += 1;
+fn charge(status: Status, entries: u64, counters: &mut DmaCounters) -> Result<(), Status> {
+    counters.hypercalls += 1;
     match status {
         Status::Success => {
-            bill.table_entries += entries;
+            counters.table_entries += entries;
             Ok(())
         }
         _ => Err(status),

@@ -2,7 +2,7 @@
 
 use super::enable_ddw::{Attempt, Way};
 use super::{EndpointAddress, Partition, Properties, TceWindow};
-use crate::{Bill, Domain, Limits, Mapper};
+use crate::{DmaCounters, Domain, Limits, Mapper};
 use ddw::Request;
 use iova::SpaceError;
 use std::sync::Arc;
@@ -39,8 +39,13 @@ impl Slot {
     /// answers. `wait` is called where the firmware wants time.
     ///
     /// One attempt for each endpoint, while nobody else maps: adapters that share it share what comes of it.
-    pub fn enable_ddw(&self, request: &Request, wait: &mut dyn FnMut(Duration), bill: &mut Bill) -> Way {
-        Attempt::new(self, request, wait, bill).run().unwrap_or_else(|why| Way::Default { why })
+    pub fn enable_ddw(
+        &self,
+        request: &Request,
+        wait: &mut dyn FnMut(Duration),
+        counters: &mut DmaCounters,
+    ) -> Way {
+        Attempt::new(self, request, wait, counters).run().unwrap_or_else(|why| Way::Default { why })
     }
 
     /// Maps for an adapter of this endpoint: by an offset in a direct window and in the lower part of a hybrid one.

@@ -4,7 +4,7 @@ use super::marks::Marks;
 use super::partition::{Partition, Run, Stopped};
 use super::{DefaultWindow, Status};
 use crate::{
-    Access, Bill, BusAddress, Domain, Invalidation, ListRanges, MapError, MemoryAddress, Translation,
+    Access, BusAddress, DmaCounters, Domain, Invalidation, ListRanges, MapError, MemoryAddress, Translation,
     UnmapError, Window,
 };
 use ddw::DEFAULT_PAGE_SHIFT;
@@ -84,8 +84,8 @@ impl TceWindow {
         bytes > 0 && (at.0 | bytes).is_multiple_of(self.window.granule_bytes)
     }
 
-    fn clear(&self, at: BusAddress, entries: u64, bill: &mut Bill) -> Result<(), Stopped> {
-        self.partition.clear(self.liobn, at, self.page_shift, entries, bill)
+    fn clear(&self, at: BusAddress, entries: u64, counters: &mut DmaCounters) -> Result<(), Stopped> {
+        self.partition.clear(self.liobn, at, self.page_shift, entries, counters)
     }
 }
 
@@ -100,7 +100,7 @@ impl Translation for TceWindow {
         memory: MemoryAddress,
         bytes: u64,
         access: Access,
-        bill: &mut Bill,
+        counters: &mut DmaCounters,
     ) -> Result<(), MapError> {
         self.window.check(at, memory, bytes)?;
         let Window { first, last, .. } = self.window;
@@ -111,16 +111,16 @@ impl Translation for TceWindow {
             .set(index, entries)
             .map_err(|page| MapError::Mapped { at: BusAddress(first.0 + (page << page_shift)) })?;
         let run = Run { liobn: self.liobn, at, memory, entries, page_shift, access };
-        self.partition.set(run, bill).map_err(|stopped| {
+        self.partition.set(run, counters).map_err(|stopped| {
             // If this is refused as well, the adapter keeps what was written; the pages stay marked then.
-            if self.clear(at, stopped.done, bill).is_ok() {
+            if self.clear(at, stopped.done, counters).is_ok() {
                 let _ = self.marks.clear(index, entries);
             }
             MapError::Refused { what: stopped.call, why: stopped.status.to_string() }
         })
     }
 
-    fn unmap(&self, at: BusAddress, bytes: u64, bill: &mut Bill) -> Result<(), UnmapError> {
+    fn unmap(&self, at: BusAddress, bytes: u64, counters: &mut DmaCounters) -> Result<(), UnmapError> {
         if !self.is_whole_pages(at, bytes) {
             return Err(UnmapError::Unaligned { at, bytes, granule_bytes: self.window.granule_bytes });
         }
@@ -130,16 +130,16 @@ impl Translation for TceWindow {
         self.marks
             .clear(index, entries)
             .map_err(|page| UnmapError::NotMapped { at: BusAddress(first.0 + (page << page_shift)) })?;
-        self.clear(at, entries, bill).map_err(|stopped| {
+        self.clear(at, entries, counters).map_err(|stopped| {
             // Clearing is refused where a window was taken back: it is so for all of it, and nothing is reached by it any more.
             let _ = self.marks.set(index, entries);
             UnmapError::Refused { what: stopped.call, why: stopped.status.to_string() }
         })
     }
 
-    fn invalidate(&self, _at: BusAddress, _bytes: u64, _bill: &mut Bill) {}
+    fn invalidate(&self, _at: BusAddress, _bytes: u64, _bill: &mut DmaCounters) {}
 
-    fn invalidate_all(&self, _bill: &mut Bill) {}
+    fn invalidate_all(&self, _bill: &mut DmaCounters) {}
 
     fn find(&self, at: BusAddress) -> Option<MemoryAddress> {
         let within = self.window.granule_bytes - 1;

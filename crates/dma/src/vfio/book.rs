@@ -1,6 +1,6 @@
 //! What the kernel was asked to map, and the translation that it makes.
 
-use crate::{Access, Bill, BusAddress, MapError, MemoryAddress, Ram, Translation, UnmapError, Window};
+use crate::{Access, BusAddress, DmaCounters, MapError, MemoryAddress, Ram, Translation, UnmapError, Window};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -43,20 +43,20 @@ impl<C: Calls> Translation for ByKernel<C> {
         memory: MemoryAddress,
         bytes: u64,
         access: Access,
-        bill: &mut Bill,
+        counters: &mut DmaCounters,
     ) -> Result<(), MapError> {
-        self.book.map(Wanted { at, memory, bytes, access }, &self.calls, bill)
+        self.book.map(Wanted { at, memory, bytes, access }, &self.calls, counters)
     }
 
-    fn unmap(&self, at: BusAddress, bytes: u64, bill: &mut Bill) -> Result<(), UnmapError> {
-        self.book.unmap(at, bytes, &self.calls, bill)
+    fn unmap(&self, at: BusAddress, bytes: u64, counters: &mut DmaCounters) -> Result<(), UnmapError> {
+        self.book.unmap(at, bytes, &self.calls, counters)
     }
 
     /// Nothing: the kernel has done it when it unmapped.
-    fn invalidate(&self, _at: BusAddress, _bytes: u64, _bill: &mut Bill) {}
+    fn invalidate(&self, _at: BusAddress, _bytes: u64, _bill: &mut DmaCounters) {}
 
     /// Nothing either.
-    fn invalidate_all(&self, _bill: &mut Bill) {}
+    fn invalidate_all(&self, _bill: &mut DmaCounters) {}
 
     fn find(&self, at: BusAddress) -> Option<MemoryAddress> {
         self.book.find(at)
@@ -88,7 +88,7 @@ pub struct Wanted {
 
 impl Book {
     /// Has the kernel map, and notes it.
-    fn map<C: Calls>(&self, wanted: Wanted, calls: &C, bill: &mut Bill) -> Result<(), MapError> {
+    fn map<C: Calls>(&self, wanted: Wanted, calls: &C, counters: &mut DmaCounters) -> Result<(), MapError> {
         self.window.check(wanted.at, wanted.memory, wanted.bytes)?;
         if !self.memory.holds(wanted.memory, wanted.bytes) {
             return Err(MapError::Unreachable { memory: wanted.memory });
@@ -97,7 +97,7 @@ impl Book {
         if let Some((at, _)) = overlapping(&mapped, wanted.at.0, wanted.bytes) {
             return Err(MapError::Mapped { at: BusAddress(at) });
         }
-        bill.hypercalls += 1;
+        counters.hypercalls += 1;
         calls.map(wanted).map_err(|error| MapError::Refused { what: C::MAP, why: explained(error) })?;
         mapped.insert(wanted.at.0, Mapped { memory: wanted.memory, bytes: wanted.bytes });
         Ok(())
@@ -109,7 +109,7 @@ impl Book {
         at: BusAddress,
         bytes: u64,
         calls: &C,
-        bill: &mut Bill,
+        counters: &mut DmaCounters,
     ) -> Result<(), UnmapError> {
         let granule_bytes = self.window.granule_bytes;
         let end = at.0.checked_add(bytes).filter(|_| bytes > 0);
@@ -126,7 +126,7 @@ impl Book {
             }
             next += whole.bytes;
         }
-        bill.hypercalls += 1;
+        counters.hypercalls += 1;
         calls
             .unmap(at, bytes)
             .map_err(|error| UnmapError::Refused { what: C::UNMAP, why: explained(error) })?;
@@ -217,11 +217,11 @@ mod tests {
     }
 
     fn map(kernel: &ByKernel<Fake>, at: u64, memory: u64, bytes: u64) -> Result<(), MapError> {
-        kernel.map(BusAddress(at), MemoryAddress(memory), bytes, Access::Read, &mut Bill::default())
+        kernel.map(BusAddress(at), MemoryAddress(memory), bytes, Access::Read, &mut DmaCounters::default())
     }
 
     fn unmap(kernel: &ByKernel<Fake>, at: u64, bytes: u64) -> Result<(), UnmapError> {
-        kernel.unmap(BusAddress(at), bytes, &mut Bill::default())
+        kernel.unmap(BusAddress(at), bytes, &mut DmaCounters::default())
     }
 
     #[test]

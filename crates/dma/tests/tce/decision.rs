@@ -3,7 +3,9 @@
 use crate::machine::{ADDRESS, DEFAULT, GIB, HIGH, KIB, MIB, Machine, Setup};
 use ddw::{DefaultReason, Era, Outcome, PageSizes, Query, Request, predict};
 use dma::tce::{Created, NoWindow, RtasCall, RtasStatus, Stretch, TceFault, Way};
-use dma::{Access, Bill, BusAddress, Direction, DmaError, Limits, MapError, MemoryAddress, Translation};
+use dma::{
+    Access, BusAddress, Direction, DmaCounters, DmaError, Limits, MapError, MemoryAddress, Translation,
+};
 use proptest::prelude::*;
 use std::time::Duration;
 
@@ -11,10 +13,10 @@ pub(crate) fn request(era: Era, memory_max_bytes: u64) -> Request {
     Request { era, mask_bits: 64, memory_max_bytes, disable_ddw: false, persistent_memory: false }
 }
 
-fn enable(machine: &Machine, request: &Request) -> (Way, Bill) {
-    let mut bill = Bill::default();
-    let way = machine.slot().enable_ddw(request, &mut |_| panic!("nothing to wait for"), &mut bill);
-    (way, bill)
+fn enable(machine: &Machine, request: &Request) -> (Way, DmaCounters) {
+    let mut counters = DmaCounters::default();
+    let way = machine.slot().enable_ddw(request, &mut |_| panic!("nothing to wait for"), &mut counters);
+    (way, counters)
 }
 
 fn outcome(way: &Way) -> Outcome {
@@ -54,13 +56,13 @@ fn answer(setup: &Setup, era: Era) -> Option<Query> {
     Some(Query { windows_available, block_tces, page_sizes, reset: offer.reset, limited_addressing: false })
 }
 
-fn check(setup: &Setup, request: &Request, expected: Outcome) -> (Machine, Way, Bill) {
+fn check(setup: &Setup, request: &Request, expected: Outcome) -> (Machine, Way, DmaCounters) {
     let predicted = predict(request, answer(setup, request.era).as_ref());
     assert_eq!(predicted.outcome, expected, "{request:?} {:#?}", predicted.steps);
     let machine = setup.machine();
-    let (way, bill) = enable(&machine, request);
+    let (way, counters) = enable(&machine, request);
     assert_eq!(outcome(&way), expected, "{request:?}");
-    (machine, way, bill)
+    (machine, way, counters)
 }
 
 fn default(reason: DefaultReason) -> Outcome {
@@ -79,13 +81,13 @@ fn power7_has_a_direct_window_where_the_block_covers_memory() {
     let setup = power7(8 * GIB, 1 << 17);
     for era in [Era::Rhel6, Era::Linux36, Era::Rhel7To419] {
         let direct = Outcome::Direct { page_shift: 16, window_shift: 33 };
-        let (machine, way, bill) = check(&setup, &request(era, 8 * GIB), direct);
+        let (machine, way, counters) = check(&setup, &request(era, 8 * GIB), direct);
         let Way::Direct { window } = way else { panic!("{way:?}") };
         assert_eq!(window.first, BusAddress(1 << 52));
         // 8 GiB in pages of 64 KiB, 512 a call; 3.6 removes the default window before it asks.
-        assert_eq!((bill.table_entries, bill.hypercalls), (1 << 17, 256));
+        assert_eq!((counters.table_entries, counters.hypercalls), (1 << 17, 256));
         let gone = era == Era::Linux36;
-        assert_eq!(bill.window_operations, 2 + u64::from(gone));
+        assert_eq!(counters.window_operations, 2 + u64::from(gone));
         assert_eq!(machine.hypervisor.table(DEFAULT).is_none(), gone);
     }
 }
@@ -95,13 +97,13 @@ fn power7_keeps_its_default_window_of_2_gib_where_the_block_does_not() {
     for era in [Era::Rhel6, Era::Linux36, Era::Rhel7To419, Era::Linux510, Era::Rhel8] {
         // 3.6 has the default window's entries to add; half a million are not enough either.
         let reason = default(DefaultReason::BlockTooSmall);
-        let (machine, way, bill) = check(&power7(64 * GIB, 1 << 18), &request(era, 64 * GIB), reason);
-        assert_eq!((bill.table_entries, bill.hypercalls), (0, 0));
+        let (machine, way, counters) = check(&power7(64 * GIB, 1 << 18), &request(era, 64 * GIB), reason);
+        assert_eq!((counters.table_entries, counters.hypercalls), (0, 0));
         let slot = machine.slot();
         let window = slot.default_window().window().clone();
         assert_eq!((window.first, window.last), (BusAddress(0), BusAddress(2 * GIB - 1)));
         let mapper = slot.mapper(&way, Limits::of_bits(64));
-        let at = mapper.map(MemoryAddress(60 * GIB), 4096, Direction::ToDevice, &mut Bill::default());
+        let at = mapper.map(MemoryAddress(60 * GIB), 4096, Direction::ToDevice, &mut DmaCounters::default());
         let found = machine.walk(DEFAULT).reach(&machine.ram, at.unwrap(), Access::Read);
         assert_eq!(found, Ok((MemoryAddress(60 * GIB), 4096)), "{era:?}");
     }
@@ -112,10 +114,10 @@ fn what_fits_unrounded_is_refused_rounded() {
     // Entries for 24 GiB exactly: the kernel finds that they do, and asks for 32 GiB.
     let setup = Setup { default_bytes: 256 * MIB, ..power7(24 * GIB, (24 * GIB) >> 16) };
     for era in [Era::Rhel6, Era::Rhel7To419, Era::Linux510, Era::Linux61, Era::Linux612] {
-        let (machine, way, bill) =
+        let (machine, way, counters) =
             check(&setup, &request(era, 24 * GIB), default(DefaultReason::CreateRefused));
         assert!(matches!(way, Way::Default { why: NoWindow::CreateRefused(status) } if status.code() == -3));
-        assert_eq!(bill, Bill { window_operations: 2, ..Bill::default() });
+        assert_eq!(counters, DmaCounters { window_operations: 2, ..DmaCounters::default() });
         assert_eq!(machine.query().0, 1);
     }
     check(&setup, &request(Era::Rhel8, 24 * GIB), default(DefaultReason::BlockTooSmall));
@@ -123,12 +125,12 @@ fn what_fits_unrounded_is_refused_rounded() {
 
 #[test]
 fn linux_3_6_gets_its_default_window_back_when_all_is_in_vain() {
-    let (machine, _, bill) = check(
+    let (machine, _, counters) = check(
         &power7(64 * GIB, 1 << 10),
         &request(Era::Linux36, 64 * GIB),
         default(DefaultReason::BlockTooSmall),
     );
-    assert_eq!(bill.window_operations, 3, "removed, asked, reset");
+    assert_eq!(counters.window_operations, 3, "removed, asked, reset");
     assert!(machine.hypervisor.table(DEFAULT).is_some());
 }
 
@@ -137,18 +139,19 @@ fn linux_6_1_uses_a_window_that_is_too_small_dynamically() {
     let setup = Setup::new(64 * GIB, 1 << 16, 0x3);
     for era in [Era::Linux61, Era::Linux612] {
         let dynamic = Outcome::Dynamic { page_shift: 16, window_shift: 32 };
-        let (machine, way, bill) = check(&setup, &request(era, 64 * GIB), dynamic);
-        assert_eq!((bill.table_entries, bill.window_operations), (0, 2));
+        let (machine, way, counters) = check(&setup, &request(era, 64 * GIB), dynamic);
+        assert_eq!((counters.table_entries, counters.window_operations), (0, 2));
         let Way::Dynamic { window, .. } = &way else { panic!("{way:?}") };
         assert_eq!(window.first, HIGH);
         let mapper = machine.slot().mapper(&way, Limits::of_bits(64));
-        let mut bill = Bill::default();
-        let at = mapper.map(MemoryAddress(63 * GIB + 5), 64 * KIB, Direction::FromDevice, &mut bill).unwrap();
+        let mut counters = DmaCounters::default();
+        let at =
+            mapper.map(MemoryAddress(63 * GIB + 5), 64 * KIB, Direction::FromDevice, &mut counters).unwrap();
         assert!(at >= HIGH);
-        assert_eq!((bill.hypercalls, bill.table_entries), (1, 2), "two pages of 64 KiB in one call");
+        assert_eq!((counters.hypercalls, counters.table_entries), (1, 2), "two pages of 64 KiB in one call");
         let walk = |at| machine.walk(window.liobn).reach(&machine.ram, at, Access::Write);
         assert_eq!(walk(at), Ok((MemoryAddress(63 * GIB + 5), 64 * KIB)));
-        mapper.unmap(at, 64 * KIB, Direction::FromDevice, &mut bill).unwrap();
+        mapper.unmap(at, 64 * KIB, Direction::FromDevice, &mut counters).unwrap();
         assert_eq!(walk(at), Err(TceFault::Forbidden { at, access: Access::Write }));
     }
 }
@@ -162,9 +165,9 @@ fn linux_6_12_shares_its_only_window_with_persistent_memory() {
     // With the default window's half a million entries the block is 786,432, which Linux rounds up: no such window can be had.
     check(&setup, &with(Era::Linux612), default(DefaultReason::CreateRefused));
     let setup = Setup { block_tces: 1 << 19, ..setup };
-    let (machine, way, bill) = check(&setup, &with(Era::Linux612), hybrid);
-    assert_eq!(bill.table_entries, 1 << 17, "memory alone");
-    assert_eq!(bill.window_operations, 4, "asked, removed, asked, created");
+    let (machine, way, counters) = check(&setup, &with(Era::Linux612), hybrid);
+    assert_eq!(counters.table_entries, 1 << 17, "memory alone");
+    assert_eq!(counters.window_operations, 4, "asked, removed, asked, created");
     assert_eq!(machine.hypervisor.table(DEFAULT), None);
     let Way::Hybrid { window, above } = &way else { panic!("{way:?}") };
     let walk =
@@ -174,7 +177,7 @@ fn linux_6_12_shares_its_only_window_with_persistent_memory() {
     assert_eq!(first, BusAddress(window.first.0 + 8 * GIB));
     assert!(walk(first).is_err());
     let above = dma::Mapper::translated(Limits::of_bits(64), above.clone());
-    let at = above.map(MemoryAddress(GIB), 64 * KIB, Direction::Bidirectional, &mut Bill::default());
+    let at = above.map(MemoryAddress(GIB), 64 * KIB, Direction::Bidirectional, &mut DmaCounters::default());
     assert_eq!(at.as_ref().map(|at| walk(*at)), Ok(Ok(MemoryAddress(GIB))));
     assert!(at.unwrap() >= first);
     // 6.1 has no such thing: all of the window is mapped as needed.
@@ -186,17 +189,19 @@ fn the_default_window_is_traded_in_unless_it_is_in_use() {
     let setup = Setup::new(8 * GIB, 1 << 17, 0x2).offering(|offer| offer.windows_max = 1);
     let direct = Outcome::Direct { page_shift: 16, window_shift: 33 };
     for era in [Era::Linux510, Era::Rhel8, Era::Linux61, Era::Linux612] {
-        let (machine, _, bill) = check(&setup, &request(era, 8 * GIB), direct);
-        assert_eq!((machine.hypervisor.table(DEFAULT), bill.window_operations), (None, 4));
+        let (machine, _, counters) = check(&setup, &request(era, 8 * GIB), direct);
+        assert_eq!((machine.hypervisor.table(DEFAULT), counters.window_operations), (None, 4));
 
         let machine = setup.machine();
         let slot = machine.slot();
-        let mut bill = Bill::default();
-        slot.default_window().map(BusAddress(4096), MemoryAddress(0), 4096, Access::Read, &mut bill).unwrap();
-        let way = slot.enable_ddw(&request(era, 8 * GIB), &mut |_| (), &mut bill);
+        let mut counters = DmaCounters::default();
+        slot.default_window()
+            .map(BusAddress(4096), MemoryAddress(0), 4096, Access::Read, &mut counters)
+            .unwrap();
+        let way = slot.enable_ddw(&request(era, 8 * GIB), &mut |_| (), &mut counters);
         assert!(matches!(way, Way::Default { why: NoWindow::DefaultInUse }), "{way:?}");
         assert_eq!(slot.default_window().find(BusAddress(4096)), Some(MemoryAddress(0)));
-        slot.default_window().unmap(BusAddress(4096), 4096, &mut bill).unwrap();
+        slot.default_window().unmap(BusAddress(4096), 4096, &mut counters).unwrap();
     }
     for era in [Era::Rhel6, Era::Rhel7To419] {
         check(&setup, &request(era, 8 * GIB), default(DefaultReason::NoWindowLeft));
@@ -215,11 +220,11 @@ fn what_is_not_asked_for_costs_nothing() {
         (Request { disable_ddw: true, ..base }, DefaultReason::Disabled),
         (Request { mask_bits: 32, ..base }, DefaultReason::MaskTooNarrow),
     ] {
-        let (_, _, bill) = check(&setup, &request, default(reason));
-        assert_eq!(bill, Bill::default());
+        let (_, _, counters) = check(&setup, &request, default(reason));
+        assert_eq!(counters, DmaCounters::default());
     }
     let without = Setup { offer: None, ..setup.clone() };
-    assert_eq!(check(&without, &base, default(DefaultReason::NotOffered)).2, Bill::default());
+    assert_eq!(check(&without, &base, default(DefaultReason::NotOffered)).2, DmaCounters::default());
     let narrow = Request { mask_bits: 48, ..request(Era::Linux612, GIB) };
     check(&setup, &narrow, default(DefaultReason::NoLimitedAddressing));
     let large = Setup::new(GIB, 1 << 16, 0x100);
@@ -228,45 +233,48 @@ fn what_is_not_asked_for_costs_nothing() {
 }
 
 /// With the default window alone, and statuses that some calls are answered.
-fn answered(statuses: &[(RtasCall, RtasStatus)], windows_max: u32) -> (Machine, Way, Vec<Duration>, Bill) {
+fn answered(
+    statuses: &[(RtasCall, RtasStatus)],
+    windows_max: u32,
+) -> (Machine, Way, Vec<Duration>, DmaCounters) {
     let setup = Setup::new(GIB, 1 << 16, 0x2).offering(|offer| offer.windows_max = windows_max);
     let machine = setup.machine();
     statuses.iter().for_each(|(call, status)| machine.hypervisor.answer_next(*call, [*status]));
-    let (mut waited, mut bill) = (Vec::new(), Bill::default());
+    let (mut waited, mut counters) = (Vec::new(), DmaCounters::default());
     let request = request(Era::Linux61, GIB);
-    let way = machine.slot().enable_ddw(&request, &mut |delay| waited.push(delay), &mut bill);
-    (machine, way, waited, bill)
+    let way = machine.slot().enable_ddw(&request, &mut |delay| waited.push(delay), &mut counters);
+    (machine, way, waited, counters)
 }
 
 #[test]
 fn a_query_is_made_once() {
     for status in [RtasStatus::Hardware, RtasStatus::Busy, RtasStatus::ExtendedDelay(3)] {
-        let (_, way, waited, bill) = answered(&[(RtasCall::Query, status)], 2);
+        let (_, way, waited, counters) = answered(&[(RtasCall::Query, status)], 2);
         let Way::Default { why: NoWindow::QueryRefused(seen) } = way else { panic!("{way:?}") };
-        assert_eq!((seen, waited.len(), bill.window_operations), (status, 0, 1));
+        assert_eq!((seen, waited.len(), counters.window_operations), (status, 0, 1));
     }
 }
 
 #[test]
 fn a_window_is_waited_for() {
     let delays = [RtasStatus::Busy, RtasStatus::ExtendedDelay(2), RtasStatus::ExtendedDelay(5)];
-    let (_, way, waited, bill) = answered(&delays.map(|delay| (RtasCall::Create, delay)), 2);
+    let (_, way, waited, counters) = answered(&delays.map(|delay| (RtasCall::Create, delay)), 2);
     assert!(matches!(way, Way::Direct { .. }), "{way:?}");
     assert_eq!(waited, [1, 100, 100_000].map(Duration::from_millis));
-    assert_eq!(bill.window_operations, 5);
+    assert_eq!(counters.window_operations, 5);
 }
 
 #[test]
 fn what_was_traded_in_comes_back_if_the_rest_fails() {
     // The hardware fails at the new window; then at the removal, which the next query shows.
     for call in [RtasCall::Create, RtasCall::Remove] {
-        let (machine, way, _, bill) = answered(&[(call, RtasStatus::Hardware)], 1);
+        let (machine, way, _, counters) = answered(&[(call, RtasStatus::Hardware)], 1);
         let Way::Default { why } = way else { panic!("{way:?}") };
         let (expected, operations) = match call {
             RtasCall::Create => (NoWindow::CreateRefused(RtasStatus::Hardware), 5),
             _ => (NoWindow::NotAsked(DefaultReason::NoWindowLeft), 4),
         };
-        assert_eq!((why, bill.window_operations), (expected, operations));
+        assert_eq!((why, counters.window_operations), (expected, operations));
         assert!(machine.hypervisor.table(DEFAULT).is_some());
     }
     // If not even that can be, nothing is mapped any more, and says so.
@@ -278,7 +286,7 @@ fn what_was_traded_in_comes_back_if_the_rest_fails() {
         MemoryAddress(0),
         4096,
         Direction::ToDevice,
-        &mut Bill::default(),
+        &mut DmaCounters::default(),
     );
     assert!(matches!(mapped, Err(DmaError::Map(MapError::Refused { .. }))), "{mapped:?}");
 }
@@ -294,7 +302,7 @@ fn the_tail_of_memory_that_is_shorter_than_a_page_is_not_mapped() {
         stretch(3 * MIB, 640 * KIB),
     ];
     let setup = Setup { memory, ..Setup::new(GIB, 1 << 16, 0x2) };
-    let (machine, way, bill) =
+    let (machine, way, counters) =
         check(&setup, &request(Era::Linux61, GIB), Outcome::Direct { page_shift: 16, window_shift: 30 });
     let Way::Direct { window } = way else { panic!("{way:?}") };
     let walk = machine.walk(window.liobn);
@@ -308,7 +316,7 @@ fn the_tail_of_memory_that_is_shorter_than_a_page_is_not_mapped() {
     assert!(!is_mapped(2 * MIB));
     assert!(is_mapped(3 * MIB + 640 * KIB - 1) && !is_mapped(3 * MIB + 640 * KIB));
     // A call for each stretch, the one without a whole page too.
-    assert_eq!((bill.hypercalls, bill.table_entries), (4, 1 + 1 + 10));
+    assert_eq!((counters.hypercalls, counters.table_entries), (4, 1 + 1 + 10));
 }
 
 #[test]
@@ -316,12 +324,12 @@ fn a_window_that_memory_cannot_be_mapped_in_is_given_back() {
     let setup = Setup::new(GIB, 1 << 16, 0x2);
     let machine = setup.machine();
     machine.hypervisor.take_back(Stretch { start: MemoryAddress(512 * MIB), bytes: 4096 });
-    let (way, bill) = enable(&machine, &request(Era::Linux61, GIB));
+    let (way, counters) = enable(&machine, &request(Era::Linux61, GIB));
     let Way::Default { why: NoWindow::PremapRefused(status) } = way else { panic!("{way:?}") };
     assert_eq!(status.code(), -46);
     assert_eq!(machine.query().0, 1);
-    assert_eq!(bill.window_operations, 3, "asked, created, removed");
-    assert!(bill.hypercalls > 32, "all of it was cleared: {}", bill.hypercalls);
+    assert_eq!(counters.window_operations, 3, "asked, created, removed");
+    assert!(counters.hypercalls > 32, "all of it was cleared: {}", counters.hypercalls);
     assert!(machine.hypervisor.table(DEFAULT).is_some());
     assert!(dma::tce::Slot::new(machine.partition.clone(), ADDRESS).unwrap().is_some());
 }
@@ -330,8 +338,8 @@ fn a_window_that_memory_cannot_be_mapped_in_is_given_back() {
 fn many_entries_are_written_one_by_one_where_that_is_asked_for() {
     let setup = Setup { command_line: "multitce=off", ..Setup::new(GIB, 1 << 16, 0x2) };
     let direct = Outcome::Direct { page_shift: 16, window_shift: 30 };
-    let (_, _, bill) = check(&setup, &request(Era::Linux61, GIB), direct);
-    assert_eq!((bill.hypercalls, bill.table_entries), (1 << 14, 1 << 14));
+    let (_, _, counters) = check(&setup, &request(Era::Linux61, GIB), direct);
+    assert_eq!((counters.hypercalls, counters.table_entries), (1 << 14, 1 << 14));
 }
 
 #[test]
@@ -369,19 +377,19 @@ proptest! {
         let request = Request { mask_bits, persistent_memory, ..request(era, memory_bytes) };
         let predicted = predict(&request, answer(&setup, era).as_ref());
         let machine = setup.machine();
-        let (way, bill) = enable(&machine, &request);
+        let (way, counters) = enable(&machine, &request);
         prop_assert_eq!(outcome(&way), predicted.outcome, "{:#?}", predicted.steps);
         let (Way::Direct { window } | Way::Hybrid { window, .. } | Way::Dynamic { window, .. }) = way else {
             prop_assert!(machine.hypervisor.table(DEFAULT).is_some(), "the default window is there");
-            prop_assert_eq!(bill.table_entries, 0);
+            prop_assert_eq!(counters.table_entries, 0);
             return Ok(());
         };
         let table = machine.hypervisor.table(window.liobn).unwrap();
         prop_assert_eq!((table.first, table.page_shift), (window.first, window.page_shift));
         prop_assert_eq!(table.entries, 1 << (window.window_shift - window.page_shift));
         let walk = machine.walk(window.liobn);
-        let premapped = if bill.hypercalls == 0 { 0 } else { memory_bytes >> window.page_shift };
-        prop_assert_eq!(bill.table_entries, premapped);
+        let premapped = if counters.hypercalls == 0 { 0 } else { memory_bytes >> window.page_shift };
+        prop_assert_eq!(counters.table_entries, premapped);
         for memory in (0..memory_bytes).step_by(5 * MIB as usize + 12_345) {
             let found = walk.reach(&machine.ram, BusAddress(window.first.0 + memory), Access::ReadWrite);
             let is_mapped = memory >> window.page_shift < premapped;

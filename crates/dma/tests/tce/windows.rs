@@ -4,8 +4,8 @@ use crate::machine::{DEFAULT, GIB, KIB, MIB, Machine, Setup};
 use ddw::{Hypercalls, TceCalls};
 use dma::tce::{Slot, Stretch, TceWindow, Way};
 use dma::{
-    Access, Bill, BusAddress, Direction, DmaError, Element, Frames, Limits, MapError, Mapper, MemoryAddress,
-    Segment, Translation, UnmapError,
+    Access, BusAddress, Direction, DmaCounters, DmaError, Element, Frames, Limits, MapError, Mapper,
+    MemoryAddress, Segment, Translation, UnmapError,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -36,23 +36,27 @@ fn hypercalls_by_number_of_entries() {
     for (command_line, calls) in [("", TceCalls::Multi), ("quiet multitce=off", TceCalls::Single)] {
         let window = window(&Setup { command_line, ..small() }.machine());
         for entries in [1, 2, 15, 16, 17, 511, 512, 513, 1024, 1025, 4000] {
-            let mut bill = Bill::default();
-            window.map(AT, MEMORY, entries * PAGE, Access::ReadWrite, &mut bill).unwrap();
+            let mut counters = DmaCounters::default();
+            window.map(AT, MEMORY, entries * PAGE, Access::ReadWrite, &mut counters).unwrap();
             let hypercalls = Hypercalls::map(entries, calls).total();
-            assert_eq!(bill, Bill { hypercalls, table_entries: entries, ..Bill::default() }, "map {entries}");
-            let mut bill = Bill::default();
-            window.unmap(AT, entries * PAGE, &mut bill).unwrap();
+            assert_eq!(
+                counters,
+                DmaCounters { hypercalls, table_entries: entries, ..DmaCounters::default() },
+                "map {entries}"
+            );
+            let mut counters = DmaCounters::default();
+            window.unmap(AT, entries * PAGE, &mut counters).unwrap();
             let hypercalls = Hypercalls::unmap(entries, calls).total();
             assert_eq!(
-                bill,
-                Bill { hypercalls, table_entries: entries, ..Bill::default() },
+                counters,
+                DmaCounters { hypercalls, table_entries: entries, ..DmaCounters::default() },
                 "unmap {entries}"
             );
         }
-        let mut bill = Bill::default();
-        window.invalidate(AT, PAGE, &mut bill);
-        window.invalidate_all(&mut bill);
-        assert_eq!(bill, Bill::default(), "the hypervisor does that by itself");
+        let mut counters = DmaCounters::default();
+        window.invalidate(AT, PAGE, &mut counters);
+        window.invalidate_all(&mut counters);
+        assert_eq!(counters, DmaCounters::default(), "the hypervisor does that by itself");
     }
 }
 
@@ -60,10 +64,10 @@ fn hypercalls_by_number_of_entries() {
 fn a_page_of_a_cpu_with_64_kib_pages_is_16_entries() {
     let machine = small().machine();
     let mapper = default_mapper(&machine.slot());
-    let mut bill = Bill::default();
-    let at = mapper.map(MemoryAddress(0x12_0000), 64 * KIB, Direction::ToDevice, &mut bill).unwrap();
+    let mut counters = DmaCounters::default();
+    let at = mapper.map(MemoryAddress(0x12_0000), 64 * KIB, Direction::ToDevice, &mut counters).unwrap();
     assert!(at.0.is_multiple_of(64 * KIB), "{at}");
-    assert_eq!((bill.hypercalls, bill.table_entries, bill.allocations), (1, 16, 1));
+    assert_eq!((counters.hypercalls, counters.table_entries, counters.allocations), (1, 16, 1));
     let walk = machine.walk(DEFAULT);
     for offset in (0..64 * KIB).step_by(4093) {
         let found = walk.reach(&machine.ram, BusAddress(at.0 + offset), Access::Read);
@@ -76,7 +80,7 @@ fn what_is_to_be_written_can_be_read_too() {
     let machine = small().machine();
     let mapper = default_mapper(&machine.slot());
     let allowed = |direction| {
-        let at = mapper.map(MEMORY, PAGE, direction, &mut Bill::default()).unwrap();
+        let at = mapper.map(MEMORY, PAGE, direction, &mut DmaCounters::default()).unwrap();
         let walk = |access| machine.walk(DEFAULT).reach(&machine.ram, at, access).is_ok();
         (walk(Access::Read), walk(Access::Write))
     };
@@ -88,24 +92,24 @@ fn what_is_to_be_written_can_be_read_too() {
 #[test]
 fn a_list_gets_a_range_for_each_element() {
     let mapper = default_mapper(&small().machine().slot());
-    let mut bill = Bill::default();
+    let mut counters = DmaCounters::default();
     let elements =
         [0, 1, 2].map(|index| Element { memory: MemoryAddress(MEMORY.0 + index * MIB), bytes: 64 * KIB });
-    let segments = mapper.map_list(&elements, Direction::ToDevice, &mut bill).unwrap();
-    assert_eq!((bill.allocations, bill.mappings, bill.hypercalls), (3, 3, 3));
+    let segments = mapper.map_list(&elements, Direction::ToDevice, &mut counters).unwrap();
+    assert_eq!((counters.allocations, counters.mappings, counters.hypercalls), (3, 3, 3));
     // Adjacent by chance: pools hand out one after another, in lines of 16 entries; 64 KiB is all that a segment may have.
     let at = |index: u64| BusAddress(segments[0].at.0 + index * 64 * KIB);
     let expected: Vec<_> = (0..3).map(|index| Segment { at: at(index), bytes: 64 * KIB }).collect();
     assert_eq!(segments, expected);
-    mapper.unmap_list(&elements, &segments, Direction::ToDevice, &mut bill).unwrap();
-    assert_eq!((bill.frees, bill.unmappings, bill.hypercalls), (3, 3, 6));
+    mapper.unmap_list(&elements, &segments, Direction::ToDevice, &mut counters).unwrap();
+    assert_eq!((counters.frees, counters.unmappings, counters.hypercalls), (3, 3, 6));
 }
 
 #[test]
 fn pools_are_cut_from_the_first_entry_on() {
     let slot = Setup::new(GIB, 0, 0x3).machine().slot();
     let mapper = default_mapper(&slot);
-    let map = |bytes| mapper.map(MEMORY, bytes, Direction::ToDevice, &mut Bill::default()).unwrap();
+    let map = |bytes| mapper.map(MEMORY, bytes, Direction::ToDevice, &mut DmaCounters::default()).unwrap();
     // 2 GiB: 4 pools of 98,304 entries, and the large one behind them.
     assert_eq!(map(PAGE), BusAddress(PAGE), "address 0 is nobody's");
     assert_eq!(map(16 * PAGE), BusAddress(4 * 98_304 * PAGE));
@@ -115,14 +119,14 @@ fn pools_are_cut_from_the_first_entry_on() {
 fn too_little_entitlement_undoes_the_whole() {
     let machine = small().machine_with(|hypervisor| hypervisor.with_entitlement(600 * PAGE));
     let window = window(&machine);
-    let mut bill = Bill::default();
-    let mapped = window.map(AT, MEMORY, 700 * PAGE, Access::Read, &mut bill);
+    let mut counters = DmaCounters::default();
+    let mapped = window.map(AT, MEMORY, 700 * PAGE, Access::Read, &mut counters);
     assert_eq!(mapped, refused("H_PUT_TCE_INDIRECT", "H_NOT_ENOUGH_RESOURCES (-44)"));
     // 512 were written, the rest refused, the 512 cleared.
-    assert_eq!((bill.hypercalls, bill.table_entries), (3, 1024));
+    assert_eq!((counters.hypercalls, counters.table_entries), (3, 1024));
     assert!(!window.is_in_use());
     assert_eq!(window.find(AT), None);
-    window.map(AT, MEMORY, 600 * PAGE, Access::Read, &mut bill).unwrap();
+    window.map(AT, MEMORY, 600 * PAGE, Access::Read, &mut counters).unwrap();
 }
 
 #[test]
@@ -130,15 +134,15 @@ fn foreign_memory_is_refused_as_a_whole() {
     for (command_line, what, calls) in [("", "H_PUT_TCE_INDIRECT", 1), ("multitce=off", "H_PUT_TCE", 4)] {
         let machine = Setup { command_line, ..small() }.machine();
         let window = window(&machine);
-        let mut bill = Bill::default();
+        let mut counters = DmaCounters::default();
         // The last two pages are the hypervisor's.
-        let mapped = window.map(AT, MemoryAddress(GIB - PAGE), 3 * PAGE, Access::Read, &mut bill);
+        let mapped = window.map(AT, MemoryAddress(GIB - PAGE), 3 * PAGE, Access::Read, &mut counters);
         assert_eq!(mapped, refused(what, "H_PARAMETER (-4)"));
         let undone = u64::from(calls > 1);
-        assert_eq!((bill.hypercalls, bill.table_entries), (calls - undone, 2 * undone));
+        assert_eq!((counters.hypercalls, counters.table_entries), (calls - undone, 2 * undone));
         assert!(!window.is_in_use() && window.find(AT).is_none());
         machine.hypervisor.take_back(Stretch { start: MEMORY, bytes: PAGE });
-        let mapped = window.map(AT, MEMORY, PAGE, Access::Read, &mut bill);
+        let mapped = window.map(AT, MEMORY, PAGE, Access::Read, &mut counters);
         assert_eq!(mapped, refused("H_PUT_TCE", "H_RESCINDED (-46)"));
     }
 }
@@ -147,11 +151,11 @@ fn foreign_memory_is_refused_as_a_whole() {
 fn a_window_that_was_taken_back() {
     let machine = small().machine();
     let window = window(&machine);
-    let mut bill = Bill::default();
-    window.map(AT, MEMORY, PAGE, Access::Read, &mut bill).unwrap();
+    let mut counters = DmaCounters::default();
+    window.map(AT, MEMORY, PAGE, Access::Read, &mut counters).unwrap();
     machine.hypervisor.rescind(DEFAULT);
     let why = "H_RESCINDED (-46)".to_owned();
-    let unmapped = window.unmap(AT, PAGE, &mut bill);
+    let unmapped = window.unmap(AT, PAGE, &mut counters);
     assert_eq!(unmapped, Err(UnmapError::Refused { what: "H_STUFF_TCE", why }));
     assert!(window.is_in_use());
     assert_eq!(window.find(AT), None);
@@ -164,20 +168,21 @@ fn without_a_page_for_the_list_entries_are_written_one_by_one() {
     let none = Frames::new(MemoryAddress(0), 0);
     let partition = setup.partition(&machine.hypervisor, &machine.ram, none);
     let window = Machine { partition, ..machine }.slot().default_window().clone();
-    let mut bill = Bill::default();
-    window.map(AT, MEMORY, 5 * PAGE, Access::Read, &mut bill).unwrap();
-    assert_eq!((bill.hypercalls, bill.table_entries), (5, 5));
-    window.unmap(AT, 5 * PAGE, &mut bill).unwrap();
-    assert_eq!((bill.hypercalls, bill.table_entries), (6, 10));
+    let mut counters = DmaCounters::default();
+    window.map(AT, MEMORY, 5 * PAGE, Access::Read, &mut counters).unwrap();
+    assert_eq!((counters.hypercalls, counters.table_entries), (5, 5));
+    window.unmap(AT, 5 * PAGE, &mut counters).unwrap();
+    assert_eq!((counters.hypercalls, counters.table_entries), (6, 10));
 }
 
 #[test]
 fn wrong_requests_change_nothing() {
     let window = window(&small().machine());
-    let mut bill = Bill::default();
+    let mut counters = DmaCounters::default();
     let last = BusAddress(64 * MIB - 1);
-    let mut map =
-        |at, memory, bytes| window.map(BusAddress(at), MemoryAddress(memory), bytes, Access::Read, &mut bill);
+    let mut map = |at, memory, bytes| {
+        window.map(BusAddress(at), MemoryAddress(memory), bytes, Access::Read, &mut counters)
+    };
     for (at, memory, bytes) in [(1, 0, PAGE), (0, 1, PAGE), (0, 0, 1), (0, 0, 0)] {
         let (at_, memory_) = (BusAddress(at), MemoryAddress(memory));
         let unaligned = MapError::Unaligned { at: at_, memory: memory_, bytes, granule_bytes: PAGE };
@@ -192,8 +197,8 @@ fn wrong_requests_change_nothing() {
     map(3 * PAGE, 0, 2 * PAGE).unwrap();
     assert_eq!(map(0, 0, 5 * PAGE), Err(MapError::Mapped { at: BusAddress(3 * PAGE) }));
     map(0, 0, 3 * PAGE).unwrap();
-    assert_eq!(bill.table_entries, 5);
-    let mut unmap = |at: u64, bytes| window.unmap(BusAddress(at), bytes, &mut bill);
+    assert_eq!(counters.table_entries, 5);
+    let mut unmap = |at: u64, bytes| window.unmap(BusAddress(at), bytes, &mut counters);
     for (at, bytes) in [(1, PAGE), (0, PAGE + 1), (0, 0)] {
         let unaligned = UnmapError::Unaligned { at: BusAddress(at), bytes, granule_bytes: PAGE };
         assert_eq!(unmap(at, bytes), Err(unaligned));
@@ -203,7 +208,7 @@ fn wrong_requests_change_nothing() {
     assert_eq!(unmap(64 * MIB, PAGE), not_mapped(64 * MIB));
     assert_eq!(unmap(0, 5 * PAGE), Ok(()));
     assert_eq!(unmap(0, PAGE), not_mapped(0));
-    assert_eq!(bill.table_entries, 10);
+    assert_eq!(counters.table_entries, 10);
 }
 
 #[test]
@@ -211,27 +216,28 @@ fn two_gib_of_registrations_exhaust_the_default_window_and_not_a_direct_one() {
     const REGION: u64 = 64 * MIB;
     let memory_bytes = 4 * GIB;
     let register = |mapper: &Mapper| {
-        let mut bill = Bill::default();
+        let mut counters = DmaCounters::default();
         let regions = (0..memory_bytes / REGION).map(|index| MemoryAddress(index * REGION));
-        let mapped = regions.map(|memory| mapper.map(memory, REGION, Direction::Bidirectional, &mut bill));
+        let mapped =
+            regions.map(|memory| mapper.map(memory, REGION, Direction::Bidirectional, &mut counters));
         let mapped: Result<Vec<BusAddress>, DmaError> = mapped.collect();
-        (mapped, bill)
+        (mapped, counters)
     };
     let slot = Setup::new(memory_bytes, 1 << 16, 0x3).machine().slot();
-    let (mapped, bill) = register(&default_mapper(&slot));
+    let (mapped, counters) = register(&default_mapper(&slot));
     let full = DmaError::NoAddresses { bytes: REGION, limit: BusAddress(u32::MAX.into()) };
     assert_eq!(mapped, Err(full));
     // What fits is less than 2 GiB: no pool hands out its last page, and none of a region may cross from one into the next.
-    assert!((1..32).contains(&bill.mappings), "{}", bill.mappings);
-    assert_eq!(bill.hypercalls, bill.mappings * REGION / PAGE / 512);
+    assert!((1..32).contains(&counters.mappings), "{}", counters.mappings);
+    assert_eq!(counters.hypercalls, counters.mappings * REGION / PAGE / 512);
 
     let request = crate::decision::request(ddw::Era::Linux61, memory_bytes);
-    let way = slot.enable_ddw(&request, &mut |_| (), &mut Bill::default());
+    let way = slot.enable_ddw(&request, &mut |_| (), &mut DmaCounters::default());
     let Way::Direct { window } = way else { panic!("{way:?}") };
-    let (mapped, bill) = register(&slot.mapper(&way, Limits::of_bits(64)));
+    let (mapped, counters) = register(&slot.mapper(&way, Limits::of_bits(64)));
     let expected = (0..memory_bytes / REGION).map(|index| BusAddress(window.first.0 + index * REGION));
     assert_eq!(mapped, Ok(expected.collect()));
-    assert_eq!(bill, Bill { mappings: 64, ..Bill::default() }, "no call, no entry");
+    assert_eq!(counters, DmaCounters { mappings: 64, ..DmaCounters::default() }, "no call, no entry");
 }
 
 #[test]
@@ -242,17 +248,17 @@ fn threads_map_ranges_of_their_own() {
         for thread in 0..4_u64 {
             let (mapper, machine) = (&mapper, &machine);
             scope.spawn(move || {
-                let mut bill = Bill::default();
+                let mut counters = DmaCounters::default();
                 for round in 1..200_u64 {
                     let (bytes, memory) =
                         (round % 7 * PAGE + 1, MemoryAddress(thread * 256 * KIB * 8 + round * PAGE));
-                    let at = mapper.map(memory, bytes, Direction::FromDevice, &mut bill).unwrap();
+                    let at = mapper.map(memory, bytes, Direction::FromDevice, &mut counters).unwrap();
                     let last = BusAddress(at.0 + bytes - 1);
                     let found = machine.walk(DEFAULT).reach(&machine.ram, last, Access::Write).unwrap();
                     assert_eq!(found.0, MemoryAddress(memory.0 + bytes - 1));
-                    mapper.unmap(at, bytes, Direction::FromDevice, &mut bill).unwrap();
+                    mapper.unmap(at, bytes, Direction::FromDevice, &mut counters).unwrap();
                 }
-                assert_eq!((bill.mappings, bill.unmappings), (199, 199));
+                assert_eq!((counters.mappings, counters.unmappings), (199, 199));
             });
         }
     });
@@ -293,26 +299,26 @@ proptest! {
         let machine = setup.offering(|offer| offer.page_sizes = ddw::PageSizes(pages.1)).machine();
         let slot = machine.slot();
         let request = crate::decision::request(ddw::Era::Linux61, 1 << 40);
-        let way = slot.enable_ddw(&request, &mut |_| (), &mut Bill::default());
+        let way = slot.enable_ddw(&request, &mut |_| (), &mut DmaCounters::default());
         let Way::Dynamic { window, domain } = way else { panic!("{way:?}") };
         let translation = domain.translation();
         let page_bytes = 1_u64 << page_shift;
         let at = |page: u64| BusAddress(window.first.0 + page * page_bytes);
         let mut model: BTreeMap<u64, (u64, Access)> = BTreeMap::new();
-        let mut bill = Bill::default();
+        let mut counters = DmaCounters::default();
         for Step { maps, first, pages, memory, access } in steps {
             let bytes = pages * page_bytes;
             let range = first..first + pages;
             if maps {
                 let taken = range.clone().find(|page| model.contains_key(page));
-                let mapped = translation.map(at(first), MemoryAddress(memory * page_bytes), bytes, access, &mut bill);
+                let mapped = translation.map(at(first), MemoryAddress(memory * page_bytes), bytes, access, &mut counters);
                 prop_assert_eq!(mapped, taken.map_or(Ok(()), |page| Err(MapError::Mapped { at: at(page) })));
                 if taken.is_none() {
                     model.extend(range.zip(memory..).map(|(page, memory)| (page, (memory, access))));
                 }
             } else {
                 let hole = range.clone().find(|page| !model.contains_key(page));
-                let unmapped = translation.unmap(at(first), bytes, &mut bill);
+                let unmapped = translation.unmap(at(first), bytes, &mut counters);
                 prop_assert_eq!(unmapped, hole.map_or(Ok(()), |page| Err(UnmapError::NotMapped { at: at(page) })));
                 if hole.is_none() {
                     range.for_each(|page| { model.remove(&page); });

@@ -96,7 +96,7 @@ impl Around {
             interfaces: interfaces(tree),
             vectors: interrupts::read(tree),
             slots: slots(tree),
-            names: names::Names::look_up(&wanted, table.as_ref().map(|text| text.body())),
+            names: names::Names::lookup(&wanted, table.as_ref().map(|text| text.body())),
             listed: listing.into_iter().map(|record| (record.bdf, record)).collect(),
         }
     }

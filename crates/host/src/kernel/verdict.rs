@@ -517,7 +517,7 @@ mod tests {
 
     const DEBIAN: &str = "6.1.0-53-amd64";
 
-    fn judge(release: &str, vendor: Option<CpuVendor>, body: &str) -> Vec<TokenVerdict> {
+    fn diagnose(release: &str, vendor: Option<CpuVendor>, body: &str) -> Vec<TokenVerdict> {
         let version = KernelVersion::parse(release);
         let architecture = version.as_ref().and_then(|v| v.architecture.clone());
         let machine = Machine {
@@ -543,7 +543,7 @@ mod tests {
     }
 
     fn check(release: &str, vendor: Option<CpuVendor>, body: &str, expect: &[&str]) {
-        let got: Vec<String> = judge(release, vendor, body).iter().map(brief).collect();
+        let got: Vec<String> = diagnose(release, vendor, body).iter().map(brief).collect();
         assert_eq!(got, expect, "{body} on {release}");
     }
 
@@ -672,7 +672,7 @@ mod tests {
             intel_pstate=disable intel_idle.max_cstate=0 amd_pstate=passive processor.max_cstate=1 \
             systemd.unit=x mce=off tsc=reliable skew_tick=1 nosoftlockup rdblacklist=x modprobe.blacklist=y \
             vfio_pci.disable_idle_d3=1 pcie_acs=x vga=1 edd=off nopcid noxsave kvm.ignore_msrs=1 mem_sleep_default=s2";
-        for judged in judge(DEBIAN, Some(CpuVendor::Intel), ordinary) {
+        for judged in diagnose(DEBIAN, Some(CpuVendor::Intel), ordinary) {
             assert_eq!(judged.verdict, Verdict::NotDma, "{}", judged.part);
         }
     }
@@ -802,7 +802,7 @@ mod tests {
     #[test]
     fn requests_keep_what_counts() {
         let verdicts =
-            judge(DEBIAN, Some(CpuVendor::Intel), "intel_iommu=off iommu=nopt intel_iommu=on iommu=pt");
+            diagnose(DEBIAN, Some(CpuVendor::Intel), "intel_iommu=off iommu=nopt intel_iommu=on iommu=pt");
         let requests = Requests::collect(&verdicts);
         assert_eq!(requests.iommu_enabled.as_ref().map(|c| c.value), Some(true));
         assert_eq!(requests.passthrough.as_ref().map(|c| c.at.text.as_str()), Some("iommu=pt"));
@@ -823,7 +823,7 @@ mod tests {
         #[test]
         fn no_command_line_panics(body in "(iommu|intel_iommu|swiotlb|mem|pci|memmap|[a-z.]{0,9})(=[a-z0-9,=x$@\u{e9}]{0,12})?( .{0,20})?") {
             for release in [DEBIAN, "2.6.32-642.el6.ppc64", "nonsense"] {
-                let verdicts = judge(release, Some(CpuVendor::Amd), &body);
+                let verdicts = diagnose(release, Some(CpuVendor::Amd), &body);
                 Requests::collect(&verdicts);
             }
         }

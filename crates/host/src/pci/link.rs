@@ -303,7 +303,7 @@ impl HopJudgement {
 
 impl Hop {
     /// Compares what the link does with what its ends could do together.
-    pub fn judge(&self) -> HopJudgement {
+    pub fn diagnose(&self) -> HopJudgement {
         let (upper, lower) = (&self.upper, &self.lower);
         let speed_possible = lesser(upper.speed_max, lower.speed_max);
         let width_possible = lesser(upper.width_max, lower.width_max);
@@ -405,7 +405,7 @@ impl PathJudgement {
 
 /// Judges the hops from the root to an adapter, in this order.
 pub fn judge_path(hops: &[Hop]) -> PathJudgement {
-    let hops: Vec<HopJudgement> = hops.iter().map(Hop::judge).collect();
+    let hops: Vec<HopJudgement> = hops.iter().map(Hop::diagnose).collect();
     PathJudgement {
         narrowest: narrowest(&hops, |hop| hop.current),
         narrowest_possible: narrowest(&hops, |hop| hop.possible),
@@ -523,7 +523,7 @@ mod tests {
         reached: (Reached, Reached),
         caveats: &[Caveat],
     ) {
-        let judgement = hop.judge();
+        let judgement = hop.diagnose();
         assert_eq!(judgement.possible, Some(link(possible)));
         assert_eq!((judgement.speed_limit, judgement.width_limit), limits);
         assert_eq!((judgement.speed, judgement.width), reached);
@@ -558,7 +558,7 @@ mod tests {
         capped.upper.speed_target = Some(LinkSpeed::Gt8);
         capped.upper.training = Some(true);
         capped.upper.width = LinkWidth::new(4);
-        let caveats = capped.judge().caveats;
+        let caveats = capped.diagnose().caveats;
         assert_eq!(caveats, [Caveat::SpeedCapped(LinkSpeed::Gt8), Caveat::EndsDisagree, Caveat::Training]);
     }
 
@@ -566,7 +566,7 @@ mod tests {
     fn an_unreadable_end_decides_nothing() {
         let mut half = hop("16 GT/s x16", "16 GT/s x16", "8 GT/s x8");
         half.upper = LinkEnd::unknown(half.upper.at);
-        let judgement = half.judge();
+        let judgement = half.diagnose();
         assert_eq!(judgement.possible, None);
         assert_eq!(judgement.current, Some(link("8 GT/s x8")));
         assert_eq!(judgement.speed_limit, LimitingEnd::Unknown);

@@ -378,7 +378,7 @@ mod tests {
         let bytes = stored(include_str!("../../tests/pci/nvme-ppc-endpoint.config"));
         let text = |bytes: &[u8]| {
             format!(
-                "00:03.0 Ethernet controller [0200]: Wrong [dead:beef]\n\
+                "00:03.0 Ethernet controller [0200]: Nobody [dead:beef]\n\
                  \tControl: I/O- Mem- BusMaster-\n\
                  \tCapabilities: [80] Express (v2) Root Port (Slot-), MSI 00\n\
                  \tCapabilities: [100 v1] Address Translation Service (ATS)\n\

@@ -47,7 +47,7 @@ pub struct Names {
 
 impl Names {
     /// Looks up everything that `wanted` shows, in our table and in the text of the host's `pci.ids`.
-    pub fn look_up(wanted: &[Ids], host_table: Option<&str>) -> Self {
+    pub fn lookup(wanted: &[Ids], host_table: Option<&str>) -> Self {
         let mut found: BTreeMap<Key, Option<String>> =
             wanted.iter().flat_map(keys).map(|key| (key, None)).collect();
         let host_is_newer = host_table.and_then(date).is_some_and(|date| date.as_str() > BUILT_IN_DATE);
@@ -298,7 +298,7 @@ mod tests {
     }
 
     fn check(table: Option<&str>, device: &str, nobody: Option<&str>) {
-        let names = Names::look_up(&[CONNECTX, NOBODY], table);
+        let names = Names::lookup(&[CONNECTX, NOBODY], table);
         assert_eq!(names.device(0x15b3, 0x1017), Some(device));
         assert_eq!(names.device(0x0bad, 0xcafe), nobody);
     }
@@ -315,7 +315,7 @@ mod tests {
 
     #[test]
     fn all_levels() {
-        let names = Names::look_up(&[CONNECTX, NOBODY], Some(&table("2031.01.02")));
+        let names = Names::lookup(&[CONNECTX, NOBODY], Some(&table("2031.01.02")));
         let card = SubsystemId { vendor: 0x15b3, device: 0x0007 };
         let class = ClassCode { base: 2, sub: 0, interface: Some(0) };
         assert_eq!(names.vendor(0x15b3), Some("New name"));
@@ -323,11 +323,11 @@ mod tests {
         assert_eq!(names.subsystem(0x15b3, 0x1017, card), Some("Newer card"));
         assert_eq!(names.class(class), Some("Newer Ethernet"));
         let nvme = Ids { class: ClassCode::parse("0x010802"), ..NOBODY };
-        let ours = Names::look_up(&[nvme], None);
+        let ours = Names::lookup(&[nvme], None);
         assert_eq!(ours.class(nvme.class.unwrap()), Some("Non-Volatile memory controller"));
         assert_eq!(ours.interface(nvme.class.unwrap()), Some("NVM Express"));
         let odd = Ids { class: ClassCode::parse("0x02ee00"), ..NOBODY };
-        let base = Names::look_up(&[odd], None);
+        let base = Names::lookup(&[odd], None);
         assert_eq!(base.class(odd.class.unwrap()), Some("Network controller"));
     }
 
@@ -346,7 +346,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_table(table in "(\t{0,2}[0-9a-fC é]{0,6} {1,2}[a-z ]{0,8}\n){0,30}") {
-            let _ = Names::look_up(&[CONNECTX, NOBODY], Some(&table));
+            let _ = Names::lookup(&[CONNECTX, NOBODY], Some(&table));
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Paths are given from the host's root without a leading slash (`proc/cmdline`). Symbolic links
 //! resolve inside the root, as they would on the host itself: an absolute target starts at the root
-//! and `..` stops there. Everything read, and everything that could not be, is kept in a [`Ledger`],
+//! and `..` stops there. Everything read, and everything that could not be, is kept in a [`ReadLog`],
 //! so that a verdict can say what it did not see and a capture knows what to hold.
 //!
 //! ```
@@ -22,17 +22,17 @@ mod archive;
 mod disk;
 mod kmsg;
 mod layout;
-mod ledger;
 mod memory;
 mod pasted;
 mod progress;
+mod read_log;
 mod save;
 mod source;
 
 pub use archive::ArchiveError;
-pub use ledger::{Ledger, Miss};
 pub use memory::Memory;
 pub use progress::{Progress, Watcher};
+pub use read_log::{Miss, ReadLog};
 pub use save::SaveReport;
 pub use source::{Node, Refusal};
 
@@ -123,7 +123,7 @@ pub struct Tree {
     plain_folders: RefCell<HashSet<String>>,
     /// Bytes that both of them hold.
     cached_bytes: Cell<usize>,
-    ledger: RefCell<Ledger>,
+    read_log: RefCell<ReadLog>,
     spent: Cell<Spent>,
     told_of_budget: Cell<bool>,
     watcher: Watcher,
@@ -206,7 +206,7 @@ impl Tree {
             folders: RefCell::default(),
             plain_folders: RefCell::default(),
             cached_bytes: Cell::default(),
-            ledger: RefCell::default(),
+            read_log: RefCell::default(),
             spent: Cell::default(),
             told_of_budget: Cell::default(),
             watcher,
@@ -218,7 +218,7 @@ impl Tree {
         self.reach
     }
 
-    /// The text of a file; `None` if it is not there, `None` and a line in the ledger if it can't be
+    /// The text of a file; `None` if it is not there, `None` and a line in the read log if it can't be
     /// read. Bytes that are not UTF-8 become replacement characters, and secrets on command lines and in logs
     /// the word `redacted`.
     pub fn text(&self, path: &str) -> Option<Text> {
@@ -309,7 +309,7 @@ impl Tree {
         let node = resolved.and_then(|resolved| Ok((self.source.node(&resolved)?, resolved)));
         match node {
             Ok((Node::Link(target), resolved)) => {
-                self.ledger.borrow_mut().saw_link(self.below_root(&resolved), &target);
+                self.read_log.borrow_mut().saw_link(self.below_root(&resolved), &target);
                 Some(target)
             }
             Ok(_) => None,
@@ -318,7 +318,7 @@ impl Tree {
     }
 
     /// Whether a file, folder or link to one is there. One that can't be looked at is not, with a line in the
-    /// ledger.
+    /// read log.
     pub fn exists(&self, path: &str) -> bool {
         self.find(path).is_some()
     }
@@ -329,7 +329,7 @@ impl Tree {
         Some(self.below_root(&resolved).to_owned())
     }
 
-    /// Where a path ends; `None` if nothing is there, `None` and a line in the ledger if it can't be seen.
+    /// Where a path ends; `None` if nothing is there, `None` and a line in the read log if it can't be seen.
     fn find(&self, path: &str) -> Option<String> {
         match self.spend().and_then(|()| self.resolve(path)) {
             Ok(resolved) => Some(resolved),
@@ -343,24 +343,24 @@ impl Tree {
     }
 
     /// What was read so far, and what could not be.
-    pub fn ledger(&self) -> Ledger {
-        self.ledger.borrow().clone()
+    pub fn read_log(&self) -> ReadLog {
+        self.read_log.borrow().clone()
     }
 
     /// Files that were there and were not read, by path.
     pub fn unread(&self) -> std::collections::BTreeMap<String, Refusal> {
-        self.ledger.borrow().missed().clone()
+        self.read_log.borrow().missed().clone()
     }
 
     /// Whether `path` was asked for, is there, and was not read.
     pub fn is_unread(&self, path: &str) -> bool {
-        self.ledger.borrow().why_missed(path).is_some()
+        self.read_log.borrow().why_missed(path).is_some()
     }
 
     fn note<T>(&self, path: &str, outcome: Result<T, Refusal>) -> Option<T> {
         match outcome {
             Ok(value) => {
-                self.ledger.borrow_mut().read(path);
+                self.read_log.borrow_mut().read(path);
                 Some(value)
             }
             Err(refusal) => self.miss(path, refusal),
@@ -379,7 +379,7 @@ impl Tree {
         {
             return None;
         }
-        self.ledger.borrow_mut().miss(path, why);
+        self.read_log.borrow_mut().miss(path, why);
         None
     }
 
@@ -404,7 +404,7 @@ impl Tree {
         let path = self.resolve_folder_of(path)?;
         match self.source.node(&path)? {
             Node::Link(target) => {
-                self.ledger.borrow_mut().saw_link(self.below_root(&path), &target);
+                self.read_log.borrow_mut().saw_link(self.below_root(&path), &target);
                 self.resolve_target(&path, &target, &mut Allowance::default())
             }
             Node::File | Node::Folder => Ok(path),
@@ -461,7 +461,7 @@ impl Tree {
                 self.plain_folders.borrow_mut().insert(at.clone());
             }
             if let Node::Link(target) = node {
-                self.ledger.borrow_mut().saw_link(self.below_root(&at), &target);
+                self.read_log.borrow_mut().saw_link(self.below_root(&at), &target);
                 left.links = left.links.checked_sub(1).ok_or(Refusal::LinkLoop)?;
                 at = self.resolve_target(&at, &target, left)?;
             }

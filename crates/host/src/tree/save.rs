@@ -57,12 +57,12 @@ impl Tree {
     }
 
     fn members(&self) -> BTreeMap<String, Saved> {
-        let ledger = self.ledger();
+        let read_log = self.read_log();
         let mut members = BTreeMap::new();
-        for (path, target) in ledger.links() {
+        for (path, target) in read_log.links() {
             members.insert(path.to_owned(), Saved::Link(target.to_owned()));
         }
-        for path in ledger.files() {
+        for path in read_log.files() {
             if path == kmsg::PATH {
                 let log = self.kernel_log().map_or_else(Vec::new, |text| text.body().as_bytes().to_vec());
                 members.insert(LOG_PATH.to_owned(), Saved::File { asked: path.to_owned(), bytes: log });
@@ -70,7 +70,7 @@ impl Tree {
                 self.save_path(path, &real, &mut members);
             }
         }
-        for (path, why) in ledger.missed() {
+        for (path, why) in read_log.missed() {
             if *why == Refusal::NoPermission {
                 let place = match self.resolve_folder_of(path) {
                     _ if path == kmsg::PATH => LOG_PATH.to_owned(),

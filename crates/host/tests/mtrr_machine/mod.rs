@@ -1,4 +1,4 @@
-//! A second, naive model of Linux's MTRR driver, to judge the planner by.
+//! A second, naive model of Linux's MTRR driver, to check the planner against.
 //!
 //! It takes the text that is written to `/proc/mtrr` and prints the text that is read from it, shares
 //! no code with the planner, and looks types up address by address. The test

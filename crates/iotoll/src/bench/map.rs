@@ -1,4 +1,4 @@
-//! `iotoll bench map`: mapping and unmapping memory by each road.
+//! `iotoll bench map`: mapping and unmapping memory by each DMA path.
 
 use crate::cli::BenchMap;
 use crate::output::{self, Outcome};
@@ -7,7 +7,7 @@ use bench::MapSettings;
 pub(super) fn run(args: &BenchMap) -> anyhow::Result<Outcome> {
     let usual = MapSettings::default();
     let settings = MapSettings {
-        roads: super::asked_or(&args.roads, usual.roads),
+        dma_paths: super::asked_or(&args.dma_paths, usual.dma_paths),
         bytes: super::asked_or(&args.sizes, usual.bytes),
         rounds: args.pace.rounds.unwrap_or(usual.rounds),
         round_ms: args.pace.round_ms.unwrap_or(usual.round_ms),

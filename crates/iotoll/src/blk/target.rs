@@ -9,7 +9,7 @@ use crate::output::{self, Lines};
 use anyhow::{Context, bail, ensure};
 use dma::Ram;
 use dma::vfio::Way;
-use nvme::chunk::{Backing, Chunk, Drive, Patience, Waiting};
+use nvme::chunk::{Backing, Chunk, Drive, RetryPolicy, Waiting};
 use nvme::takeover::{Accepted, Candidate, Claim, Refusal, Root, Takeover, TakeoverError};
 use nvme::{Adapter, Controller, Namespace};
 use std::io;
@@ -272,8 +272,8 @@ impl Target {
     fn of_namespace(asked: &BlkTarget, taken: Taken, namespace: Namespace) -> anyhow::Result<Self> {
         let controller = taken.adapter.controller();
         let timeout = Duration::from_millis(asked.timeout_ms);
-        let (waiting, patience) = (Waiting::Polling, Patience { timeout, ..Patience::default() });
-        let drive = Drive::open(controller, namespace, REQUESTS, REQUEST_BYTES, waiting, patience)?;
+        let (waiting, retry_policy) = (Waiting::Polling, RetryPolicy { timeout, ..RetryPolicy::default() });
+        let drive = Drive::open(controller, namespace, REQUESTS, REQUEST_BYTES, waiting, retry_policy)?;
         Ok(Self { chunk: drive.into(), taken: Some(taken) })
     }
 

@@ -6,7 +6,7 @@ use crate::tolls::sheet;
 use anyhow::bail;
 use serde::Serialize;
 use std::path::Path;
-use toll::{Change, KernelId, Limit, Road, TollSheet, compare, grew};
+use toll::{Change, DmaPath, KernelId, Limit, TollSheet, compare, grew};
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -23,14 +23,14 @@ struct Document<'a> {
 struct Source<'a> {
     file: String,
     preset: &'a str,
-    road: Road,
+    dma_path: DmaPath,
     kernel: &'a KernelId,
 }
 
 impl<'a> Source<'a> {
     fn new(file: &Path, sheet: &'a TollSheet) -> Self {
         let file = file.display().to_string();
-        Self { file, preset: &sheet.preset, road: sheet.road, kernel: &sheet.kernel }
+        Self { file, preset: &sheet.preset, dma_path: sheet.dma_path, kernel: &sheet.kernel }
     }
 }
 
@@ -49,7 +49,7 @@ pub(super) fn run(args: &LabDiff) -> anyhow::Result<Outcome> {
     let grew = grew(&changes);
     match args.json {
         true => output::json(&Document {
-            schema: "iotoll.toll-diff/1",
+            schema: "iotoll.toll-diff/2",
             a: Source::new(&args.a, &a),
             b: Source::new(&args.b, &b),
             limit,

@@ -7,7 +7,7 @@ use lab::preset::Preset;
 use lab::workload::Workload;
 use report::LabPreset;
 use serde::Serialize;
-use toll::Road;
+use toll::DmaPath;
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -19,7 +19,7 @@ struct Document<'a> {
 #[derive(Serialize)]
 struct Row<'a> {
     name: &'a str,
-    road: Road,
+    dma_path: DmaPath,
     what: &'a str,
     /// The release of its kernel, null if none was fetched.
     kernel: Option<&'a str>,
@@ -41,7 +41,7 @@ pub(super) fn run(args: &LabList) -> anyhow::Result<Outcome> {
     if args.json {
         let workloads = named.iter().map(|(name, what)| Named { name, what }).collect();
         let presets = rows.iter().map(json_row).collect();
-        output::json(&Document { schema: "iotoll.lab-list/1", presets, workloads })?;
+        output::json(&Document { schema: "iotoll.lab-list/2", presets, workloads })?;
     } else {
         output::report(report::lab_list(&rows, &named, output::width(), output::style()))?;
     }
@@ -52,7 +52,7 @@ fn row(preset: &Preset) -> anyhow::Result<LabPreset<'_>> {
     let kernel = Kernel::newest(&Cache::of_environment()?, super::choice(preset)?).ok();
     Ok(LabPreset {
         name: &preset.name,
-        road: preset.road,
+        dma_path: preset.dma_path,
         what: &preset.what,
         kernel: kernel.map(|kernel| kernel.release),
         workloads: Workload::of(preset, &[])?.len(),
@@ -60,6 +60,6 @@ fn row(preset: &Preset) -> anyhow::Result<LabPreset<'_>> {
 }
 
 fn json_row<'a>(row: &'a LabPreset<'a>) -> Row<'a> {
-    let LabPreset { name, road, what, kernel, workloads } = row;
-    Row { name, road: *road, what, kernel: kernel.as_deref(), workloads: *workloads }
+    let LabPreset { name, dma_path, what, kernel, workloads } = row;
+    Row { name, dma_path: *dma_path, what, kernel: kernel.as_deref(), workloads: *workloads }
 }

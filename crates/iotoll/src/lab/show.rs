@@ -13,7 +13,7 @@ struct Document<'a> {
     over_untranslated: Vec<Over<'a>>,
 }
 
-/// What a workload pays on a road beyond what it pays without translation.
+/// What a workload pays on a DMA path beyond what it pays without translation.
 #[derive(Serialize)]
 struct Over<'a> {
     preset: &'a str,
@@ -33,7 +33,7 @@ pub(super) fn run(args: &LabShow) -> anyhow::Result<Outcome> {
 pub(super) fn print(sheets: &[TollSheet], json: bool) -> anyhow::Result<()> {
     match json {
         true => output::json(&Document {
-            schema: "iotoll.toll-sheets/1",
+            schema: "iotoll.toll-sheets/2",
             sheets,
             over_untranslated: sheets.iter().flat_map(|sheet| over(sheet, sheets)).collect(),
         }),
@@ -54,7 +54,7 @@ fn over<'a>(sheet: &'a TollSheet, sheets: &'a [TollSheet]) -> Vec<Over<'a>> {
     .collect()
 }
 
-/// Each sheet; and if there are several, each workload on all roads.
+/// Each sheet; and if there are several, each workload on all DMA paths.
 fn tables(sheets: &[TollSheet]) -> String {
     let (width, style) = (output::width(), output::style());
     let mut texts: Vec<String> = sheets.iter().map(|sheet| report::toll_sheet(sheet, width, style)).collect();

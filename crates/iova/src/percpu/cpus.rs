@@ -31,7 +31,7 @@ pub trait Cpus: Sync {
     /// caller isn't on `cpu`.
     fn close(&self, cpu: usize, stack: &Stack) -> Option<u64>;
 
-    /// On return, no step of `cpu` is under way that began before the call; what such steps did is seen by the caller.
+    /// On return, no step of `cpu` is in progress that began before the call; what such steps did is seen by the caller.
     fn fence(&self, cpu: usize);
 }
 

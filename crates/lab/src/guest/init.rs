@@ -1,10 +1,10 @@
 //! The guest's first program: a script that loads modules, runs workloads and says how they ended.
 
 use super::program;
+use crate::dma_path::{DEFAULT_WINDOW, DIRECT_WINDOW, DYNAMIC_WINDOW};
 use crate::kernel::Module;
 use crate::machine::{DISK_SLOT, SYMBOLS_SLOT, network_slots, starts_alone};
 use crate::preset::{Access, Adapter};
-use crate::road::{DEFAULT_WINDOW, DIRECT_WINDOW, DYNAMIC_WINDOW};
 use crate::workload::{USER_DRIVER, Workload};
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ pub const AGENT: &str = "/lab/agent";
 pub const DONE: &str = "lab: done";
 /// What a guest prints before each workload's name and exit status.
 pub const ENDED: &str = "lab: ended";
-/// What a guest prints before each adapter's address, driver and road.
+/// What a guest prints before each adapter's address, driver and DMA path.
 pub const FOUND: &str = "lab: found";
 
 /// The kernel's function that gives a virtual CPU up, where that is a hypercall.
@@ -105,7 +105,7 @@ pub fn script(errand: Errand<'_>) -> String {
     let idle = idle_function(errand.arch).unwrap_or_default();
     line(&mut script, &format!("{AGENT} arm {idle} || fail arm"));
     measured_disk(&mut script, errand);
-    script.push_str(&tell_roads());
+    script.push_str(&tell_dma_paths());
     for (phase, workload) in errand.workloads {
         let (program, command) = (program(workload), command(workload, *phase));
         line(&mut script, &format!(r#"{program} {command}; echo "{ENDED} {} $?""#, workload.name));
@@ -174,9 +174,9 @@ fn interfaces(script: &mut String, adapter: Adapter) {
     }
 }
 
-/// Of each adapter with a driver: what its road shows in. With as few processes as can be: under load, what they
+/// Of each adapter with a driver: what its DMA path shows in. With as few processes as can be: under load, what they
 /// leave behind was seen to shift counts by a few instructions from run to run.
-fn tell_roads() -> String {
+fn tell_dma_paths() -> String {
     let windows = [DIRECT_WINDOW, DYNAMIC_WINDOW, DEFAULT_WINDOW].join(" ");
     format!(
         r#"windows() {{

@@ -17,7 +17,7 @@ pub use super::apt::AptError;
 /// What is being done.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Progress {
-    /// Another fetch for the same architecture is under way, and is waited for.
+    /// Another fetch for the same architecture is in progress; this one waits for it.
     Waiting(Arch),
     /// The archive's package lists are brought up to date.
     Lists {

@@ -10,7 +10,7 @@ use crate::fio::{FioError, JobFile};
 use crate::host::{CpusAnswer, CpusFile, HostError, MappingFile};
 use crate::link::Link;
 use crate::part::Part;
-use crate::user_file::{self, ExperimentError, Wrong, wrong_link};
+use crate::user_file::{self, ExperimentError, InvalidField, wrong_link};
 use des::Span;
 use serde::{Deserialize, Serialize};
 
@@ -116,7 +116,7 @@ pub struct BlockAnswer {
     pub all: ServedAnswer,
     /// Each of them.
     pub jobs: Vec<JobAnswer>,
-    /// Reads and writes under way, on average.
+    /// Reads and writes in flight, on average.
     pub depth_mean: f64,
     /// Interrupts in a second.
     pub interrupts_per_second: f64,
@@ -219,7 +219,7 @@ impl BlockExperiment {
             paths: self.paths.paths(),
             adapter: self.adapter.adapter(),
             media: self.media.media(),
-            road: self.mapping.road(),
+            dma_path: self.mapping.dma_path(),
             mapping: self.mapping.cost(),
             entry_instructions: self.paths.mapping_entry_instructions,
         }
@@ -240,18 +240,18 @@ impl BlockExperiment {
             depth_mean: outcome.depth_mean,
             interrupts_per_second: outcome.interrupts_per_second,
             cpus: CpusAnswer::from(&outcome.cpus),
-            limit: Part::limiting(&parts).unwrap_or_else(|| "what jobs have under way".to_owned()),
+            limit: Part::limiting(&parts).unwrap_or_else(|| "what jobs have in flight".to_owned()),
             parts,
             set_aside: aside.collect(),
         }
     }
 
     /// The first value that no machine has.
-    fn wrong(&self) -> Option<Wrong> {
+    fn wrong(&self) -> Option<InvalidField> {
         let is_time = |us: f64| (1.0..=TIME_MAX_US).contains(&us);
         let own = [
-            Wrong::unless(is_time(self.warm_up_us), "warm_up_us", self.warm_up_us, "1 to 1e7"),
-            Wrong::unless(is_time(self.measured_us), "measured_us", self.measured_us, "1 to 1e7"),
+            InvalidField::unless(is_time(self.warm_up_us), "warm_up_us", self.warm_up_us, "1 to 1e7"),
+            InvalidField::unless(is_time(self.measured_us), "measured_us", self.measured_us, "1 to 1e7"),
         ];
         own.into_iter()
             .flatten()
@@ -278,7 +278,7 @@ impl PathsFile {
         }
     }
 
-    fn wrong(&self) -> Option<Wrong> {
+    fn wrong(&self) -> Option<InvalidField> {
         let all = [
             ("paths.submit_instructions", self.submit_instructions),
             ("paths.submit_page_instructions", self.submit_page_instructions),
@@ -290,7 +290,7 @@ impl PathsFile {
             ("paths.wake_instructions", self.wake_instructions),
             ("paths.mapping_entry_instructions", self.mapping_entry_instructions),
         ];
-        all.into_iter().find_map(|(field, value)| Wrong::unless_instructions(field, value))
+        all.into_iter().find_map(|(field, value)| InvalidField::unless_instructions(field, value))
     }
 }
 
@@ -309,24 +309,28 @@ impl AdapterFile {
         }
     }
 
-    fn wrong(&self) -> Option<Wrong> {
+    fn wrong(&self) -> Option<InvalidField> {
         let transfer = self.transfer_bytes_max;
         let is_transfer = transfer.is_power_of_two() && (4096..=TRANSFER_BYTES_MAX).contains(&transfer);
         let is_entries = (2..=65_536).contains(&self.queue_entries);
         let wrong = [
-            Wrong::unless_count("adapter.queues", self.queues.into(), 65_535),
-            Wrong::unless(is_entries, "adapter.queue_entries", self.queue_entries, "2 to 65536"),
-            Wrong::unless(
+            InvalidField::unless_count("adapter.queues", self.queues.into(), 65_535),
+            InvalidField::unless(is_entries, "adapter.queue_entries", self.queue_entries, "2 to 65536"),
+            InvalidField::unless(
                 is_transfer,
                 "adapter.transfer_bytes_max",
                 transfer,
                 "a power of two from 4096 to 2097152",
             ),
-            Wrong::unless_time("adapter.latency_ns", self.latency_ns),
-            Wrong::unless_time("adapter.read_ns", self.read_ns),
-            Wrong::unless_time("adapter.posted_ns", self.posted_ns),
-            Wrong::unless_time("adapter.coalescing_ns", self.coalescing_ns),
-            Wrong::unless_count("adapter.coalesced_completions", self.coalesced_completions.into(), 256),
+            InvalidField::unless_time("adapter.latency_ns", self.latency_ns),
+            InvalidField::unless_time("adapter.read_ns", self.read_ns),
+            InvalidField::unless_time("adapter.posted_ns", self.posted_ns),
+            InvalidField::unless_time("adapter.coalescing_ns", self.coalescing_ns),
+            InvalidField::unless_count(
+                "adapter.coalesced_completions",
+                self.coalesced_completions.into(),
+                256,
+            ),
         ];
         wrong.into_iter().flatten().next().or_else(|| wrong_link(&self.link).map(|wrong| wrong.of("adapter")))
     }
@@ -349,24 +353,24 @@ impl MediaFile {
         }
     }
 
-    fn wrong(&self) -> Option<Wrong> {
+    fn wrong(&self) -> Option<InvalidField> {
         let (page, rate) = (self.page_bytes, self.channel_megabytes_per_second);
         let is_page = page.is_power_of_two() && (512..=1 << 20).contains(&page);
         // A command must fit, else it would wait forever.
         let is_buffer = self.buffer_bytes == 0 || (TRANSFER_BYTES_MAX..=1 << 40).contains(&self.buffer_bytes);
         let wrong = [
-            Wrong::unless_count("media.channels", self.channels.into(), 1024),
-            Wrong::unless_count("media.dies", self.dies.into(), 65_536),
-            Wrong::unless(is_page, "media.page_bytes", page, "a power of two from 512 to 1048576"),
-            Wrong::unless_time("media.read_ns", self.read_ns),
-            Wrong::unless_time("media.write_ns", self.write_ns),
-            Wrong::unless(
+            InvalidField::unless_count("media.channels", self.channels.into(), 1024),
+            InvalidField::unless_count("media.dies", self.dies.into(), 65_536),
+            InvalidField::unless(is_page, "media.page_bytes", page, "a power of two from 512 to 1048576"),
+            InvalidField::unless_time("media.read_ns", self.read_ns),
+            InvalidField::unless_time("media.write_ns", self.write_ns),
+            InvalidField::unless(
                 (0.1..=1e6).contains(&rate),
                 "media.channel_megabytes_per_second",
                 rate,
                 "0.1 to 1000000",
             ),
-            Wrong::unless(is_buffer, "media.buffer_bytes", self.buffer_bytes, "0, or 2097152 to 2^40"),
+            InvalidField::unless(is_buffer, "media.buffer_bytes", self.buffer_bytes, "0, or 2097152 to 2^40"),
         ];
         wrong.into_iter().flatten().next()
     }

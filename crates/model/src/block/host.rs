@@ -2,7 +2,7 @@
 
 use super::adapter::Adapter;
 use super::media::Media;
-use crate::host::{Cpus, MappingCost, Road};
+use crate::host::{Cpus, DmaPath, MappingCost};
 
 /// A host with an NVMe adapter.
 #[derive(Debug, Clone)]
@@ -16,7 +16,7 @@ pub struct Host {
     /// What the adapter keeps its data in.
     pub media: Media,
     /// How it maps memory.
-    pub road: Road,
+    pub dma_path: DmaPath,
     /// What that costs.
     pub mapping: MappingCost,
     /// Instructions for each entry that a call writes or clears beyond its first, where an IOMMU reads tables in memory.

@@ -13,19 +13,19 @@ pub enum NotModelled {
         /// Of all jobs.
         threads: u64,
     },
-    /// More under way than a queue has room for: threads would sleep until there is, which is not modelled.
+    /// More in flight than a queue has room for: threads would sleep until there is, which is not modelled.
     #[error(
-        "a queue of the adapter has up to {commands} commands under way: iodepth of all threads whose CPUs share it, in \
+        "a queue of the adapter has up to {commands} commands in flight: iodepth of all threads whose CPUs share it, in \
          pieces of adapter.transfer_bytes_max; expected {room} at most, one less than adapter.queue_entries"
     )]
     Depth {
-        /// What may be under way.
+        /// What may be in flight.
         commands: u64,
         /// What there is room for.
         room: u64,
     },
-    /// More data under way than a simulation has room for.
-    #[error("the jobs have {bytes} bytes under way: bs x iodepth x numjobs; expected {BYTES_MAX} at most")]
+    /// More data in flight than a simulation has room for.
+    #[error("the jobs have {bytes} bytes in flight: bs x iodepth x numjobs; expected {BYTES_MAX} at most")]
     Bytes {
         /// Of all threads.
         bytes: u64,
@@ -34,7 +34,7 @@ pub enum NotModelled {
 
 /// Threads of all jobs.
 const THREADS_MAX: u64 = 4096;
-/// Data of all that may be under way.
+/// Data of all that may be in flight.
 const BYTES_MAX: u64 = 4 << 30;
 
 /// What of the jobs can't be carried out.

@@ -92,8 +92,8 @@ struct Machine<'a> {
     down: Serial,
     dies: Dies,
     interrupts: u64,
-    /// Reads and writes that are under way, and commands in queues.
-    under_way: TimeAverage,
+    /// Reads and writes that are in flight, and commands in queues.
+    in_flight: TimeAverage,
     in_queues: TimeAverage,
     is_measuring: bool,
     is_over: bool,
@@ -108,8 +108,8 @@ impl<'a> Machine<'a> {
     fn new(setup: &'a Setup) -> Result<Self, HostError> {
         let host = &setup.host;
         let queues = host.adapter.queues_of(host.cpus.threads());
-        let mapping = Mapping::new(host.road, host.mapping, &host.cpus)?;
-        let processors = Processors::new(&host.cpus, host.road.locks() + queues)?;
+        let mapping = Mapping::new(host.dma_path, host.mapping, &host.cpus)?;
+        let processors = Processors::new(&host.cpus, host.dma_path.locks() + queues)?;
         let before = Counts::beginning(processors.counts(Time::ZERO, &mapping), host.cpus.threads());
         Ok(Self {
             setup,
@@ -122,7 +122,7 @@ impl<'a> Machine<'a> {
             down: Serial::default(),
             dies: Dies::new(&host.media, setup.seed),
             interrupts: 0,
-            under_way: TimeAverage::default(),
+            in_flight: TimeAverage::default(),
             in_queues: TimeAverage::default(),
             is_measuring: false,
             is_over: false,
@@ -168,7 +168,7 @@ impl Model for Machine<'_> {
         match event {
             Event::Open { thread } => self.wake(thread, false, calendar),
             Event::Begin { cpu } => self.begin_if_idle(now, cpu, calendar),
-            Event::Step { cpu } => self.go_on(now, cpu, calendar),
+            Event::Step { cpu } => self.run_next_step(now, cpu, calendar),
             Event::Told { command } => self.fetch(now, command, What::Command, calendar),
             Event::Answered { command, what } => self.answered(now, command, what, calendar),
             Event::Fetched { command, what } => self.fetched(now, command, what, calendar),

@@ -12,11 +12,11 @@ pub struct Outcome {
     pub all: Served,
     /// Each of them.
     pub jobs: Vec<Served>,
-    /// Reads and writes under way, on average.
+    /// Reads and writes in flight, on average.
     pub depth_mean: f64,
     /// Interrupts in a second.
     pub interrupts_per_second: f64,
-    /// The host's CPUs. Of its locks the road's come first, then each queue's.
+    /// The host's CPUs. Of its locks the DMA path's come first, then each queue's.
     pub cpus: CpuUsage,
     /// Of the time, when the busiest CPU was busy.
     pub busiest_cpu_share: f64,
@@ -30,7 +30,7 @@ pub struct Outcome {
     pub channel_busy_share: f64,
     /// Of the entries of all queues, those in use on average.
     pub queue_busy_share: f64,
-    /// From beginning to end, with what was under way when measuring ended brought to its end.
+    /// From beginning to end, with what was in flight when measuring ended brought to its end.
     pub totals: Totals,
     /// Events of the simulation.
     pub events: u64,
@@ -75,21 +75,21 @@ pub struct Totals {
 }
 
 impl Outcome {
-    /// Of the time, when the busiest of the road's locks was held, and of the queues'.
+    /// Of the time, when the busiest of the DMA path's locks was held, and of the queues'.
     pub fn lock_busy_shares(&self, setup: &Setup) -> [f64; 2] {
         let shares = &self.cpus.lock_busy_shares;
-        let road = (setup.host.road.locks() as usize).min(shares.len());
-        let (road, queues) = shares.split_at(road);
-        [road, queues].map(|all| all.iter().copied().fold(0.0, f64::max))
+        let dma_path = (setup.host.dma_path.locks() as usize).min(shares.len());
+        let (dma_path, queues) = shares.split_at(dma_path);
+        [dma_path, queues].map(|all| all.iter().copied().fold(0.0, f64::max))
     }
 
     /// How busy each part was.
     pub fn parts(&self, setup: &Setup) -> Vec<Part> {
-        let [road, queues] = self.lock_busy_shares(setup);
+        let [dma_path, queues] = self.lock_busy_shares(setup);
         let parts = [
             ("CPUs", self.cpus.busy_cpus / f64::from(setup.host.cpus.threads())),
             ("busiest CPU", self.busiest_cpu_share),
-            ("lock of the mappings", road),
+            ("lock of the mappings", dma_path),
             ("lock of a queue", queues),
             ("entries of the queues", self.queue_busy_share),
             ("link to memory", self.link_up_busy_share),

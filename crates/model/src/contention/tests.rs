@@ -70,8 +70,8 @@ fn all_that_is_begun_is_finished_once() {
 fn littles_law_holds() {
     for threads in [2, 8, 32, 64] {
         let outcome = of(&Setup { threads, is_random: true, operations: 2000, ..setup() });
-        let under_way = outcome.per_second * outcome.latency_mean.as_ps_f64() / 1e12;
-        assert!((under_way / f64::from(threads) - 1.0).abs() < 0.02, "{threads}: {under_way} {outcome:?}");
+        let in_flight = outcome.per_second * outcome.latency_mean.as_ps_f64() / 1e12;
+        assert!((in_flight / f64::from(threads) - 1.0).abs() < 0.02, "{threads}: {in_flight} {outcome:?}");
     }
 }
 

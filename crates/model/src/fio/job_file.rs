@@ -20,7 +20,7 @@ pub struct Job {
     pub is_random: bool,
     /// Bytes of each read or write.
     pub block_bytes: u64,
-    /// Of each thread, how many are under way at once at most.
+    /// Of each thread, how many are in flight at once at most.
     pub depth: u32,
     /// Its threads, or processes.
     pub threads: u32,

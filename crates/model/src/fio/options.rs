@@ -115,7 +115,7 @@ impl Options {
             },
             is_random,
             block_bytes: self.block_bytes,
-            // A call that waits has nothing else under way, whatever the depth.
+            // A call that waits has nothing else in flight, whatever the depth.
             depth: if self.engine == Engine::Sync { 1 } else { self.depth },
             threads: self.threads,
             engine: self.engine,

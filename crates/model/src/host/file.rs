@@ -2,11 +2,11 @@
 
 use super::cpus::{Cpus, LineTransfer};
 use super::invalidation_queue::InvalidationQueue;
-use super::mapping::{Forgets, Locking, MappingCost, Road};
+use super::mapping::{DmaPath, Forgets, Locking, MappingCost};
 use super::memory::Memory;
 use super::translator::IommuSetup;
 use crate::iommu::Hardware;
-use crate::user_file::Wrong;
+use crate::user_file::InvalidField;
 use des::Span;
 use serde::Deserialize;
 
@@ -25,7 +25,7 @@ pub(crate) struct CpusFile {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MappingFile {
-    road: RoadFile,
+    dma_path: DmaPathFile,
     window_bytes: u64,
     direct_instructions: f64,
     window_instructions: f64,
@@ -70,7 +70,7 @@ pub(crate) struct MemoryFile {
 
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum RoadFile {
+enum DmaPathFile {
     Direct,
     TableLock,
     BitmapLock,
@@ -94,33 +94,33 @@ impl CpusFile {
         }
     }
 
-    pub(crate) fn wrong(&self) -> Option<Wrong> {
+    pub(crate) fn wrong(&self) -> Option<InvalidField> {
         let threads = self.core_capacity.len();
         let is_capacity = self.core_capacity.iter().all(|capacity| (0.01..=64.0).contains(capacity));
         let wrong = [
-            Wrong::unless_count("cpus.cores", self.cores.into(), 4096),
-            Wrong::unless_count("cpus.cores_per_node", self.cores_per_node.into(), 4096),
-            Wrong::unless(
+            InvalidField::unless_count("cpus.cores", self.cores.into(), 4096),
+            InvalidField::unless_count("cpus.cores_per_node", self.cores_per_node.into(), 4096),
+            InvalidField::unless(
                 (1..=8).contains(&threads),
                 "cpus.core_capacity",
                 threads,
                 "a number for each of 1 to 8 threads",
             ),
-            Wrong::unless(
+            InvalidField::unless(
                 is_capacity,
                 "cpus.core_capacity",
                 format!("{:?}", self.core_capacity),
                 "each 0.01 to 64",
             ),
-            Wrong::unless(
+            InvalidField::unless(
                 (0.001..=1e3).contains(&self.instruction_ns),
                 "cpus.instruction_ns",
                 self.instruction_ns,
                 "0.001 to 1000",
             ),
-            Wrong::unless_time("cpus.wake_ns", self.wake_ns),
-            Wrong::unless_time("cpus.line_same_node_ns", self.line_same_node_ns),
-            Wrong::unless_time("cpus.line_other_node_ns", self.line_other_node_ns),
+            InvalidField::unless_time("cpus.wake_ns", self.wake_ns),
+            InvalidField::unless_time("cpus.line_same_node_ns", self.line_same_node_ns),
+            InvalidField::unless_time("cpus.line_other_node_ns", self.line_other_node_ns),
         ];
         wrong.into_iter().flatten().next()
     }
@@ -145,19 +145,19 @@ impl IommuFile {
         }
     }
 
-    pub(crate) fn wrong(&self) -> Option<Wrong> {
+    pub(crate) fn wrong(&self) -> Option<InvalidField> {
         let hardware = Hardware::wrong(self.entries, self.ways, self.walk_ns, self.walk_gap_ns);
         hardware.or_else(|| self.queue.as_ref()?.wrong())
     }
 }
 
 impl QueueFile {
-    fn wrong(&self) -> Option<Wrong> {
+    fn wrong(&self) -> Option<InvalidField> {
         let is_room = (2..=1 << 16).contains(&self.slots);
         let wrong = [
-            Wrong::unless(is_room, "iommu.queue.slots", self.slots, "2 to 65536"),
-            Wrong::unless_time("iommu.queue.flush_ns", self.flush_ns),
-            Wrong::unless_time("iommu.queue.poll_ns", self.poll_ns),
+            InvalidField::unless(is_room, "iommu.queue.slots", self.slots, "2 to 65536"),
+            InvalidField::unless_time("iommu.queue.flush_ns", self.flush_ns),
+            InvalidField::unless_time("iommu.queue.poll_ns", self.poll_ns),
         ];
         wrong.into_iter().flatten().next()
     }
@@ -174,20 +174,25 @@ impl MemoryFile {
         }
     }
 
-    pub(crate) fn wrong(&self, cpus: &CpusFile) -> Option<Wrong> {
+    pub(crate) fn wrong(&self, cpus: &CpusFile) -> Option<InvalidField> {
         let has_node = self.adapter_node < cpus.cores.div_ceil(cpus.cores_per_node.max(1));
         let is_line = self.line_bytes.is_power_of_two() && (16..=4096).contains(&self.line_bytes);
         let wrong = [
-            Wrong::unless(
+            InvalidField::unless(
                 has_node,
                 "memory.adapter_node",
                 self.adapter_node,
                 "a node: less than cpus.cores over cpus.cores_per_node",
             ),
-            Wrong::unless_time("memory.remote_dma_ns", self.remote_dma_ns),
-            Wrong::unless(is_line, "memory.line_bytes", self.line_bytes, "a power of two from 16 to 4096"),
-            Wrong::unless_time("memory.remote_line_ns", self.remote_line_ns),
-            Wrong::unless(
+            InvalidField::unless_time("memory.remote_dma_ns", self.remote_dma_ns),
+            InvalidField::unless(
+                is_line,
+                "memory.line_bytes",
+                self.line_bytes,
+                "a power of two from 16 to 4096",
+            ),
+            InvalidField::unless_time("memory.remote_line_ns", self.remote_line_ns),
+            InvalidField::unless(
                 (0.0..=1e6).contains(&self.copy_ps_per_byte),
                 "memory.copy_ps_per_byte",
                 self.copy_ps_per_byte,
@@ -199,15 +204,15 @@ impl MemoryFile {
 }
 
 impl MappingFile {
-    pub(crate) fn road(&self) -> Road {
+    pub(crate) fn dma_path(&self) -> DmaPath {
         let bytes = self.window_bytes;
-        match self.road {
-            RoadFile::Direct => Road::Direct,
-            RoadFile::TableLock => Road::Window { bytes, locking: Locking::Table },
-            RoadFile::BitmapLock => Road::Window { bytes, locking: Locking::Bitmap },
-            RoadFile::Pools => Road::Window { bytes, locking: Locking::Pools },
-            RoadFile::TranslatedStrict => Road::Translated { forgets: Forgets::AtOnce },
-            RoadFile::TranslatedLazy => Road::Translated { forgets: Forgets::Later },
+        match self.dma_path {
+            DmaPathFile::Direct => DmaPath::Direct,
+            DmaPathFile::TableLock => DmaPath::Window { bytes, locking: Locking::Table },
+            DmaPathFile::BitmapLock => DmaPath::Window { bytes, locking: Locking::Bitmap },
+            DmaPathFile::Pools => DmaPath::Window { bytes, locking: Locking::Pools },
+            DmaPathFile::TranslatedStrict => DmaPath::Translated { forgets: Forgets::AtOnce },
+            DmaPathFile::TranslatedLazy => DmaPath::Translated { forgets: Forgets::Later },
         }
     }
 
@@ -224,19 +229,27 @@ impl MappingFile {
         }
     }
 
-    pub(crate) fn wrong(&self) -> Option<Wrong> {
+    pub(crate) fn wrong(&self) -> Option<InvalidField> {
         let bytes = self.window_bytes;
         let is_window = bytes.is_power_of_two() && (2 << 20..=4 << 30).contains(&bytes);
         let wrong = [
-            Wrong::unless(is_window, "mapping.window_bytes", bytes, "a power of two from 2 MiB to 4 GiB"),
-            Wrong::unless_instructions("mapping.direct_instructions", self.direct_instructions),
-            Wrong::unless_instructions("mapping.window_instructions", self.window_instructions),
-            Wrong::unless_instructions("mapping.locked_instructions", self.locked_instructions),
-            Wrong::unless_instructions("mapping.translated_instructions", self.translated_instructions),
-            Wrong::unless_instructions("mapping.submit_instructions", self.submit_instructions),
-            Wrong::unless_time("mapping.invalidation_ns", self.invalidation_ns),
-            Wrong::unless_time("mapping.hypercall_ns", self.hypercall_ns),
-            Wrong::unless_time("mapping.entry_ns", self.entry_ns),
+            InvalidField::unless(
+                is_window,
+                "mapping.window_bytes",
+                bytes,
+                "a power of two from 2 MiB to 4 GiB",
+            ),
+            InvalidField::unless_instructions("mapping.direct_instructions", self.direct_instructions),
+            InvalidField::unless_instructions("mapping.window_instructions", self.window_instructions),
+            InvalidField::unless_instructions("mapping.locked_instructions", self.locked_instructions),
+            InvalidField::unless_instructions(
+                "mapping.translated_instructions",
+                self.translated_instructions,
+            ),
+            InvalidField::unless_instructions("mapping.submit_instructions", self.submit_instructions),
+            InvalidField::unless_time("mapping.invalidation_ns", self.invalidation_ns),
+            InvalidField::unless_time("mapping.hypercall_ns", self.hypercall_ns),
+            InvalidField::unless_time("mapping.entry_ns", self.entry_ns),
         ];
         wrong.into_iter().flatten().next()
     }

@@ -9,7 +9,7 @@ use super::translator::{IommuSetup, Lookups, Tables, Translator};
 use crate::partition::{Partition, PartitionError};
 use des::{Span, Time};
 use dma::{
-    Bill, BusAddress, Direction, Domain, FlushQueue, Frames, Invalidation, Iotlb, Limits, Mapper,
+    BusAddress, Direction, DmaCounters, Domain, FlushQueue, Frames, Invalidation, Iotlb, Limits, Mapper,
     MemoryAddress, Ram, Requester, SoftwareDomain, Unit,
 };
 use iova::{Bitmap, Depot, Magazines, Pools, Space};
@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 /// How memory is mapped for the adapter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Road {
+pub enum DmaPath {
     /// All of it is mapped: addresses are memory's and an offset.
     Direct,
     /// A window of a POWER partition, whose entries the hypervisor writes.
@@ -35,7 +35,7 @@ pub enum Road {
     },
 }
 
-impl Road {
+impl DmaPath {
     /// Locks that mappings by it take.
     pub(crate) fn locks(self) -> u32 {
         match self {
@@ -107,7 +107,7 @@ impl Mapped {
 #[derive(Debug)]
 pub(crate) struct Mapping {
     mapper: Mapper,
-    road: Road,
+    dma_path: DmaPath,
     cost: MappingCost,
     cpus: Cpus,
     /// What an invalidation takes the IOMMU, and whether the lock is held while it is waited for, where there is a queue.
@@ -118,7 +118,7 @@ pub(crate) struct Mapping {
     first_lock: u32,
     /// Where the next buffer lies.
     next: u64,
-    pub(crate) bill: Bill,
+    pub(crate) counters: DmaCounters,
     pub(crate) refused: u64,
 }
 
@@ -150,11 +150,11 @@ fn cpu() -> u32 {
 }
 
 impl Mapping {
-    pub(crate) fn new(road: Road, cost: MappingCost, cpus: &Cpus) -> Result<Self, HostError> {
-        let (mapper, _) = mapper(road, cpus, Iotlb::new(1, 1))?;
+    pub(crate) fn new(dma_path: DmaPath, cost: MappingCost, cpus: &Cpus) -> Result<Self, HostError> {
+        let (mapper, _) = mapper(dma_path, cpus, Iotlb::new(1, 1))?;
         Ok(Self {
             mapper,
-            road,
+            dma_path,
             cost,
             cpus: cpus.clone(),
             queued: None,
@@ -162,7 +162,7 @@ impl Mapping {
             memory: None,
             first_lock: 0,
             next: 0,
-            bill: Bill::default(),
+            counters: DmaCounters::default(),
             refused: 0,
         })
     }
@@ -170,10 +170,10 @@ impl Mapping {
     /// With the hardware's side of the IOMMU, before anything is mapped. There is none where nothing translates.
     pub(crate) fn with_iommu(mut self, setup: Option<&IommuSetup>) -> Result<Self, HostError> {
         let Some(setup) = setup else { return Ok(self) };
-        let (mapper, tables) = mapper(self.road, &self.cpus, setup.hardware.iotlb())?;
+        let (mapper, tables) = mapper(self.dma_path, &self.cpus, setup.hardware.iotlb())?;
         self.mapper = mapper;
         self.translator = tables.map(|tables| Translator::new(setup, tables));
-        if let (Road::Translated { forgets }, Some(queue)) = (self.road, setup.queue) {
+        if let (DmaPath::Translated { forgets }, Some(queue)) = (self.dma_path, setup.queue) {
             let takes = match forgets {
                 Forgets::AtOnce => self.cost.invalidation,
                 Forgets::Later => queue.flush,
@@ -197,10 +197,10 @@ impl Mapping {
     pub(crate) fn map<E>(&mut self, on: u32, bytes: u64, steps: &mut Vec<Step<E>>) -> Option<Mapped> {
         CPU.set(on);
         let memory = MemoryAddress(self.place(bytes));
-        let mut bill = Bill::default();
-        let mapped = self.mapper.map(memory, bytes, Direction::Bidirectional, &mut bill);
+        let mut counters = DmaCounters::default();
+        let mapped = self.mapper.map(memory, bytes, Direction::Bidirectional, &mut counters);
         let lock = self.lock_of(mapped.as_ref().ok());
-        self.pay(lock, bill, Order::LockFirst, steps);
+        self.pay(lock, counters, Order::LockFirst, steps);
         match mapped {
             Ok(at) => Some(Mapped { at, bytes, lock, node: self.cpus.node(on) }),
             Err(_) => {
@@ -212,7 +212,9 @@ impl Mapping {
 
     /// The lock of the pool that an address came from; where there was none, of the pool that was searched last.
     fn lock_of(&self, at: Option<&BusAddress>) -> u32 {
-        let Road::Window { bytes, locking: Locking::Pools } = self.road else { return self.first_lock };
+        let DmaPath::Window { bytes, locking: Locking::Pools } = self.dma_path else {
+            return self.first_lock;
+        };
         let page = |bytes: u64| bytes >> ddw::DEFAULT_PAGE_SHIFT;
         let entry = page(at.map_or(bytes, |at| at.0));
         self.first_lock + Pools::of_entry(page(bytes), 1 << ddw::DEFAULT_PAGE_SHIFT, entry)
@@ -222,14 +224,14 @@ impl Mapping {
     pub(crate) fn unmap<E>(&mut self, on: u32, mapped: Mapped, steps: &mut Vec<Step<E>>) {
         CPU.set(on);
         let Mapped { at, bytes, lock, .. } = mapped;
-        let mut bill = Bill::default();
-        if self.mapper.unmap(at, bytes, Direction::Bidirectional, &mut bill).is_err() {
+        let mut counters = DmaCounters::default();
+        if self.mapper.unmap(at, bytes, Direction::Bidirectional, &mut counters).is_err() {
             self.refused += 1;
         }
         if let Some(translator) = &mut self.translator {
-            translator.unmapped(at, bytes, &bill);
+            translator.unmapped(at, bytes, &counters);
         }
-        self.pay(lock, bill, Order::LockLast, steps);
+        self.pay(lock, counters, Order::LockLast, steps);
     }
 
     /// Memory that an adapter and its driver share for good, on the adapter's node: before time begins, and none of what is mapped
@@ -239,7 +241,8 @@ impl Mapping {
         // Else it would be that of whoever mapped last on this thread, in another run.
         CPU.set(0);
         let memory = MemoryAddress(self.place(bytes));
-        let at = self.mapper.map(memory, bytes, Direction::Bidirectional, &mut Bill::default()).ok()?;
+        let at =
+            self.mapper.map(memory, bytes, Direction::Bidirectional, &mut DmaCounters::default()).ok()?;
         let node = self.memory.map_or(0, |memory| memory.adapter_node);
         Some(Mapped { at, bytes, lock: 0, node })
     }
@@ -278,21 +281,21 @@ impl Mapping {
     }
 
     /// What a call did becomes steps of its CPU.
-    fn pay<E>(&mut self, lock: u32, bill: Bill, order: Order, steps: &mut Vec<Step<E>>) {
-        self.bill += bill;
-        match self.road {
-            Road::Direct => steps.push(self.work(self.cost.direct_instructions)),
-            Road::Window { locking, .. } => self.pay_window(lock, locking, bill, order, steps),
-            Road::Translated { .. } => self.pay_translated(lock, bill, steps),
+    fn pay<E>(&mut self, lock: u32, counters: DmaCounters, order: Order, steps: &mut Vec<Step<E>>) {
+        self.counters += counters;
+        match self.dma_path {
+            DmaPath::Direct => steps.push(self.work(self.cost.direct_instructions)),
+            DmaPath::Window { locking, .. } => self.pay_window(lock, locking, counters, order, steps),
+            DmaPath::Translated { .. } => self.pay_translated(lock, counters, steps),
         }
     }
 
-    fn pay_translated<E>(&self, lock: u32, bill: Bill, steps: &mut Vec<Step<E>>) {
+    fn pay_translated<E>(&self, lock: u32, counters: DmaCounters, steps: &mut Vec<Step<E>>) {
         steps.push(self.work(self.cost.translated_instructions));
-        if bill.invalidation_waits == 0 {
+        if counters.invalidation_waits == 0 {
             return;
         }
-        let times = bill.invalidation_waits as f64;
+        let times = counters.invalidation_waits as f64;
         let waits = |each: Span| Span::from_ps_f64(each.as_ps_f64() * times);
         let (acquire, release) = (Step::Acquire(lock), Step::Release(lock));
         let submit = self.work(self.cost.submit_instructions);
@@ -310,10 +313,17 @@ impl Mapping {
         }
     }
 
-    fn pay_window<E>(&self, lock: u32, locking: Locking, bill: Bill, order: Order, steps: &mut Vec<Step<E>>) {
+    fn pay_window<E>(
+        &self,
+        lock: u32,
+        locking: Locking,
+        counters: DmaCounters,
+        order: Order,
+        steps: &mut Vec<Step<E>>,
+    ) {
         steps.push(self.work(self.cost.window_instructions));
         let search = self.work(self.cost.locked_instructions);
-        let calls = Step::Work(self.hypercalls(bill), Stage::Hypercall);
+        let calls = Step::Work(self.hypercalls(counters), Stage::Hypercall);
         let (acquire, release) = (Step::Acquire(lock), Step::Release(lock));
         match (locking, order) {
             (Locking::Table, _) => steps.extend([acquire, search, calls, release]),
@@ -326,9 +336,9 @@ impl Mapping {
         Step::Work(self.cpus.time_of(instructions), Stage::Mapping)
     }
 
-    fn hypercalls(&self, bill: Bill) -> Span {
-        let further = bill.table_entries.saturating_sub(bill.hypercalls) as f64;
-        let calls = bill.hypercalls as f64;
+    fn hypercalls(&self, counters: DmaCounters) -> Span {
+        let further = counters.table_entries.saturating_sub(counters.hypercalls) as f64;
+        let calls = counters.hypercalls as f64;
         Span::from_ps_f64(calls * self.cost.hypercall.as_ps_f64() + further * self.cost.entry.as_ps_f64())
     }
 }
@@ -341,11 +351,11 @@ enum Order {
 }
 
 /// A driver's mapper, and the tables that it writes.
-fn mapper(road: Road, cpus: &Cpus, iotlb: Iotlb) -> Result<(Mapper, Option<Tables>), HostError> {
-    let (mapper, tables) = match road {
-        Road::Direct => (Mapper::direct(Limits::of_bits(ALL_BITS), 0), None),
-        Road::Window { bytes, locking } => window(bytes, locking, iotlb)?,
-        Road::Translated { forgets } => translated(forgets, cpus.threads(), iotlb)?,
+fn mapper(dma_path: DmaPath, cpus: &Cpus, iotlb: Iotlb) -> Result<(Mapper, Option<Tables>), HostError> {
+    let (mapper, tables) = match dma_path {
+        DmaPath::Direct => (Mapper::direct(Limits::of_bits(ALL_BITS), 0), None),
+        DmaPath::Window { bytes, locking } => window(bytes, locking, iotlb)?,
+        DmaPath::Translated { forgets } => translated(forgets, cpus.threads(), iotlb)?,
     };
     Ok((mapper.watched(false), tables))
 }
@@ -391,7 +401,7 @@ mod tests {
     use crate::host::LineTransfer;
     use crate::iommu::Hardware;
 
-    fn mapping(road: Road, forgets_domains: bool) -> Mapping {
+    fn mapping(dma_path: DmaPath, forgets_domains: bool) -> Mapping {
         let line = LineTransfer { same_node: Span::ZERO, other_node: Span::ZERO };
         let cpus = Cpus {
             cores: 2,
@@ -414,12 +424,12 @@ mod tests {
         let (walk, walk_gap) = (Span::from_ns(300), Span::from_ns(50));
         let hardware = Hardware { entries: 64, ways: 64, walk, walk_gap };
         let setup = IommuSetup { hardware, forgets_domains, queue: None };
-        Mapping::new(road, cost, &cpus).unwrap().with_iommu(Some(&setup)).unwrap()
+        Mapping::new(dma_path, cost, &cpus).unwrap().with_iommu(Some(&setup)).unwrap()
     }
 
     /// What becomes of an adapter that goes on reading what was unmapped: addresses looked up, missed, stale and blocked.
-    fn late(road: Road) -> [u64; 4] {
-        let mut mapping = mapping(road, false);
+    fn late(dma_path: DmaPath) -> [u64; 4] {
+        let mut mapping = mapping(dma_path, false);
         let steps = &mut Vec::<Step<()>>::new();
         let one = mapping.map(0, 4096, steps).unwrap();
         assert_eq!(mapping.reach(Time::ZERO, &one, 0, 4096), Time::from_ps(300_000));
@@ -432,17 +442,17 @@ mod tests {
 
     #[test]
     fn lazily_an_adapter_still_reaches_what_is_unmapped_and_else_it_does_not() {
-        assert_eq!(late(Road::Translated { forgets: Forgets::Later }), [3, 1, 1, 0]);
-        assert_eq!(late(Road::Translated { forgets: Forgets::AtOnce }), [3, 2, 0, 1]);
+        assert_eq!(late(DmaPath::Translated { forgets: Forgets::Later }), [3, 1, 1, 0]);
+        assert_eq!(late(DmaPath::Translated { forgets: Forgets::AtOnce }), [3, 2, 0, 1]);
         for locking in [Locking::Table, Locking::Bitmap, Locking::Pools] {
-            assert_eq!(late(Road::Window { bytes: 1 << 30, locking }), [3, 2, 0, 1]);
+            assert_eq!(late(DmaPath::Window { bytes: 1 << 30, locking }), [3, 2, 0, 1]);
         }
     }
 
     #[test]
     fn a_range_is_forgotten_or_all_of_the_domain() {
         for (forgets_domains, missed) in [(false, 2), (true, 3)] {
-            let mut mapping = mapping(Road::Translated { forgets: Forgets::AtOnce }, forgets_domains);
+            let mut mapping = mapping(DmaPath::Translated { forgets: Forgets::AtOnce }, forgets_domains);
             let steps = &mut Vec::<Step<()>>::new();
             let [kept, gone] = [0, 1].map(|_| mapping.map(0, 4096, steps).unwrap());
             for mapped in [kept, gone] {

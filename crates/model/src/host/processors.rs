@@ -7,7 +7,7 @@ use super::mapping::Mapping;
 use super::stage::Stage;
 use super::usage::Counts;
 use des::{Lock, Misuse, Span, Time, TimeAverage, TransferCost};
-use dma::Bill;
+use dma::DmaCounters;
 
 /// The CPUs of a host, and the locks that they take.
 #[derive(Debug)]
@@ -264,7 +264,7 @@ impl<T, E> Processors<T, E> {
     pub(crate) fn counts(&self, now: Time, mapping: &Mapping) -> Counts {
         Counts {
             lookups: mapping.lookups(now),
-            bill: mapping.bill,
+            counters: mapping.counters,
             refused: mapping.refused,
             ..self.spent(now)
         }
@@ -285,7 +285,7 @@ impl<T, E> Processors<T, E> {
                 .collect(),
             lookups: None,
             commands: self.commands.as_ref().map(|commands| commands.busy(now)),
-            bill: Bill::default(),
+            counters: DmaCounters::default(),
             refused: 0,
         }
     }

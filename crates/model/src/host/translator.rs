@@ -5,8 +5,8 @@ use crate::iommu::{Hardware, Walker};
 use des::{Span, Time};
 use dma::tce::TceWindow;
 use dma::{
-    Access, Adapter, Bill, BusAddress, DomainId, FRAME_BYTES, Iotlb, Leaf, MemoryAddress, SoftwareDomain,
-    Translation, Unit, Vtd,
+    Access, Adapter, BusAddress, DmaCounters, DomainId, FRAME_BYTES, Iotlb, Leaf, MemoryAddress,
+    SoftwareDomain, Translation, Unit, Vtd,
 };
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub(super) enum Tables {
     /// An IOMMU with tables in memory. Those who unmap have it told what to forget.
     Memory {
         unit: Arc<Unit>,
-        /// The adapter's hands.
+        /// The adapter's actions.
         adapter: Adapter,
         domain: Arc<SoftwareDomain<Vtd>>,
     },
@@ -72,10 +72,10 @@ impl Translator {
     pub(super) fn translate(&mut self, now: Time, at: BusAddress, bytes: u64) -> Time {
         let first = at.0 - at.0 % FRAME_BYTES;
         let pages = (first..at.0 + bytes).step_by(FRAME_BYTES as usize);
-        pages.map(|page| self.look_up(now, BusAddress(page))).fold(now, Time::max)
+        pages.map(|page| self.lookup(now, BusAddress(page))).fold(now, Time::max)
     }
 
-    fn look_up(&mut self, now: Time, page: BusAddress) -> Time {
+    fn lookup(&mut self, now: Time, page: BusAddress) -> Time {
         self.lookups.all += 1;
         let is = self.tables.find(page);
         match self.tables.translate(page, is) {
@@ -92,10 +92,10 @@ impl Translator {
     }
 
     /// What was remembered of a range goes with it, as far as it is not for the mapping layer to say so.
-    pub(super) fn unmapped(&mut self, at: BusAddress, bytes: u64, bill: &Bill) {
+    pub(super) fn unmapped(&mut self, at: BusAddress, bytes: u64, counters: &DmaCounters) {
         match &mut self.tables {
             Tables::Window { known, .. } => known.invalidate_pages(WINDOW, at, bytes),
-            Tables::Memory { unit, domain, .. } if self.forgets_domains && bill.invalidations > 0 => {
+            Tables::Memory { unit, domain, .. } if self.forgets_domains && counters.invalidations > 0 => {
                 unit.invalidate_domain(domain.id());
             }
             Tables::Memory { .. } => {}

@@ -3,7 +3,7 @@
 use super::stage::Stage;
 use super::translator::Lookups;
 use des::{Span, Time, Usage};
-use dma::Bill;
+use dma::DmaCounters;
 use serde::Serialize;
 
 /// What a host's CPUs have spent up to a time.
@@ -18,7 +18,7 @@ pub(crate) struct Counts {
     pub(super) lookups: Option<Lookups>,
     /// How long the IOMMU was busy with commands of its queue.
     pub(super) commands: Option<Span>,
-    pub(super) bill: Bill,
+    pub(super) counters: DmaCounters,
     pub(super) refused: u64,
 }
 
@@ -126,8 +126,11 @@ impl Counts {
             lock_waiting_cpus: waiting.collect(),
             locked_per_second: per_second(0, taken),
             lock_wait_mean: Span::from_ps_f64(waited as f64 / taken.max(1) as f64),
-            hypercalls_per_second: per_second(from.bill.hypercalls, self.bill.hypercalls),
-            invalidations_per_second: per_second(from.bill.invalidation_waits, self.bill.invalidation_waits),
+            hypercalls_per_second: per_second(from.counters.hypercalls, self.counters.hypercalls),
+            invalidations_per_second: per_second(
+                from.counters.invalidation_waits,
+                self.counters.invalidation_waits,
+            ),
             mappings_refused: self.refused,
             iommu: self.lookups.zip(from.lookups).map(|(lookups, before)| IommuUsage {
                 lookups_per_second: per_second(before.all, lookups.all),
@@ -142,8 +145,8 @@ impl Counts {
     }
 
     /// The same with what several mappings have done.
-    pub(crate) fn with(self, bill: Bill, refused: u64) -> Self {
-        Self { bill, refused, ..self }
+    pub(crate) fn with(self, counters: DmaCounters, refused: u64) -> Self {
+        Self { counters, refused, ..self }
     }
 
     /// Of the time since then, how much a part was busy for this long.

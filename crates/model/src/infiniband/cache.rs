@@ -69,7 +69,7 @@ impl Cache {
     }
 
     /// Looks for bytes; what is missing is given places, to come by `fetch`.
-    pub(super) fn look_up(&mut self, address: u64, bytes: u64, writes: bool, fetch: u32) -> Found {
+    pub(super) fn lookup(&mut self, address: u64, bytes: u64, writes: bool, fetch: u32) -> Found {
         let (first, last) = self.span(address, bytes);
         self.clock += 1;
         if let Some(coming) = (first..=last).find_map(|line| self.coming(line)) {
@@ -163,9 +163,9 @@ mod tests {
 
     /// Looks up and lets what is missing come at once.
     fn is_there(cache: &mut Cache, address: u64, bytes: u64, writes: bool) -> bool {
-        match cache.look_up(address, bytes, writes, 7) {
+        match cache.lookup(address, bytes, writes, 7) {
             Found::Here => true,
-            Found::Coming(_) => unreachable!("nothing is under way"),
+            Found::Coming(_) => unreachable!("nothing is in flight"),
             Found::Missing { .. } => {
                 cache.arrived(address, bytes, 7);
                 false
@@ -182,27 +182,27 @@ mod tests {
         assert_eq!(there, [false, false, true, false, true, false]);
         // Line 0 is written to, and the other is line 1: 128 takes line 0's place.
         is_there(&mut cache, 64, 8, false);
-        assert_eq!(cache.look_up(128, 8, false, 3), Found::Missing { lines: 1, written_back: 1 });
+        assert_eq!(cache.lookup(128, 8, false, 3), Found::Missing { lines: 1, written_back: 1 });
         assert_eq!((cache.looked_up, cache.missed), (8, 5));
     }
 
     #[test]
-    fn what_is_under_way_is_waited_for() {
+    fn what_is_in_flight_is_waited_for() {
         let mut cache = cache(4096, 4, Replacement::Lru);
-        assert_eq!(cache.look_up(0, 256, true, 9), Found::Missing { lines: 4, written_back: 0 });
-        assert_eq!(cache.look_up(192, 8, false, 1), Found::Coming(9));
+        assert_eq!(cache.lookup(0, 256, true, 9), Found::Missing { lines: 4, written_back: 0 });
+        assert_eq!(cache.lookup(192, 8, false, 1), Found::Coming(9));
         cache.arrived(0, 256, 9);
-        assert_eq!(cache.look_up(192, 8, false, 1), Found::Here);
+        assert_eq!(cache.lookup(192, 8, false, 1), Found::Here);
         // Half of it is there.
-        assert_eq!(cache.look_up(128, 256, false, 1), Found::Missing { lines: 2, written_back: 0 });
+        assert_eq!(cache.lookup(128, 256, false, 1), Found::Missing { lines: 2, written_back: 0 });
     }
 
     #[test]
-    fn a_set_whose_lines_are_all_under_way_keeps_them() {
+    fn a_set_whose_lines_are_all_in_flight_keeps_them() {
         let mut cache = cache(64, 1, Replacement::Lru);
-        assert_eq!(cache.look_up(0, 8, false, 0), Found::Missing { lines: 1, written_back: 0 });
-        assert_eq!(cache.look_up(64, 8, false, 1), Found::Missing { lines: 1, written_back: 0 });
-        assert_eq!(cache.look_up(0, 8, false, 2), Found::Coming(0));
+        assert_eq!(cache.lookup(0, 8, false, 0), Found::Missing { lines: 1, written_back: 0 });
+        assert_eq!(cache.lookup(64, 8, false, 1), Found::Missing { lines: 1, written_back: 0 });
+        assert_eq!(cache.lookup(0, 8, false, 2), Found::Coming(0));
     }
 
     #[test]

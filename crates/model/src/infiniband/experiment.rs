@@ -10,7 +10,7 @@ use super::{
 };
 use crate::link::Link;
 use crate::part::Part;
-use crate::user_file::{self, ExperimentError, Wrong, wrong_link};
+use crate::user_file::{self, ExperimentError, InvalidField, wrong_link};
 use des::Span;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -386,9 +386,9 @@ impl AdaptersExperiment {
     }
 
     /// The first value that no machine has.
-    fn wrong(&self) -> Option<Wrong> {
+    fn wrong(&self) -> Option<InvalidField> {
         let loads = usize::from(self.verbs.is_some()) + usize::from(self.processes.is_some());
-        Wrong::unless(loads == 1, "what is done", loads, "one of [verbs] and [processes]")
+        InvalidField::unless(loads == 1, "what is done", loads, "one of [verbs] and [processes]")
             .or_else(|| self.host.wrong())
             .or_else(|| self.adapter.wrong())
             .or_else(|| self.wire.wrong())
@@ -416,35 +416,40 @@ impl HostFile {
         }
     }
 
-    fn wrong(&self) -> Option<Wrong> {
+    fn wrong(&self) -> Option<InvalidField> {
         let buses = usize::from(self.pcie.is_some()) + usize::from(self.pcix.is_some());
         let wrong = [
-            Wrong::unless(buses == 1, "host", format!("{buses} buses"), "one of [host.pcie] and [host.pcix]"),
-            Wrong::unless_time("host.read_ns", self.read_ns),
-            Wrong::unless_time("host.post_ns", self.post_ns),
-            Wrong::unless_time("host.poll_ns", self.poll_ns),
+            InvalidField::unless(
+                buses == 1,
+                "host",
+                format!("{buses} buses"),
+                "one of [host.pcie] and [host.pcix]",
+            ),
+            InvalidField::unless_time("host.read_ns", self.read_ns),
+            InvalidField::unless_time("host.post_ns", self.post_ns),
+            InvalidField::unless_time("host.poll_ns", self.poll_ns),
         ];
         let link = || {
             let wrong = wrong_link(self.pcie.as_ref()?)?;
-            Some(Wrong { field: wrong.field.replacen("link", "host.pcie", 1).into(), ..wrong })
+            Some(InvalidField { field: wrong.field.replacen("link", "host.pcie", 1).into(), ..wrong })
         };
         wrong.into_iter().flatten().next().or_else(link).or_else(|| self.pcix?.wrong())
     }
 }
 
 impl PciXFile {
-    fn wrong(&self) -> Option<Wrong> {
+    fn wrong(&self) -> Option<InvalidField> {
         let is_burst = self.burst_bytes_max.is_power_of_two() && (64..=4096).contains(&self.burst_bytes_max);
         let wrong = [
-            Wrong::unless(
+            InvalidField::unless(
                 (1.0..=1e4).contains(&self.clock_mhz),
                 "host.pcix.clock_mhz",
                 self.clock_mhz,
                 "1 to 10000",
             ),
-            Wrong::unless_count("host.pcix.bytes_per_clock", self.bytes_per_clock, 64),
-            Wrong::unless_count("host.pcix.overhead_clocks", self.overhead_clocks, 1000),
-            Wrong::unless(
+            InvalidField::unless_count("host.pcix.bytes_per_clock", self.bytes_per_clock, 64),
+            InvalidField::unless_count("host.pcix.overhead_clocks", self.overhead_clocks, 1000),
+            InvalidField::unless(
                 is_burst,
                 "host.pcix.burst_bytes_max",
                 self.burst_bytes_max,
@@ -456,24 +461,29 @@ impl PciXFile {
 }
 
 impl AdapterFile {
-    fn wrong(&self) -> Option<Wrong> {
+    fn wrong(&self) -> Option<InvalidField> {
         let is_context = self.qp_bytes.is_power_of_two() && (64..=4096).contains(&self.qp_bytes);
         let wrong = [
-            Wrong::unless_time("adapter.send_ns", self.send_ns),
-            Wrong::unless_time("adapter.send_gap_ns", self.send_gap_ns),
-            Wrong::unless_time("adapter.receive_ns", self.receive_ns),
-            Wrong::unless_time("adapter.receive_gap_ns", self.receive_gap_ns),
-            Wrong::unless_count("adapter.works_max", self.works_max.into(), 1 << 16),
-            Wrong::unless_count("adapter.packets_max", self.packets_max.into(), 1 << 16),
-            Wrong::unless_count("adapter.fetches_max", self.fetches_max.into(), 1 << 16),
-            Wrong::unless_time("adapter.memory_ns", self.memory_ns),
-            Wrong::unless(
+            InvalidField::unless_time("adapter.send_ns", self.send_ns),
+            InvalidField::unless_time("adapter.send_gap_ns", self.send_gap_ns),
+            InvalidField::unless_time("adapter.receive_ns", self.receive_ns),
+            InvalidField::unless_time("adapter.receive_gap_ns", self.receive_gap_ns),
+            InvalidField::unless_count("adapter.works_max", self.works_max.into(), 1 << 16),
+            InvalidField::unless_count("adapter.packets_max", self.packets_max.into(), 1 << 16),
+            InvalidField::unless_count("adapter.fetches_max", self.fetches_max.into(), 1 << 16),
+            InvalidField::unless_time("adapter.memory_ns", self.memory_ns),
+            InvalidField::unless(
                 (0.001..=1e5).contains(&self.memory_gigabytes_per_second),
                 "adapter.memory_gigabytes_per_second",
                 self.memory_gigabytes_per_second,
                 "0.001 to 100000",
             ),
-            Wrong::unless(is_context, "adapter.qp_bytes", self.qp_bytes, "a power of two from 64 to 4096"),
+            InvalidField::unless(
+                is_context,
+                "adapter.qp_bytes",
+                self.qp_bytes,
+                "a power of two from 64 to 4096",
+            ),
         ];
         wrong.into_iter().flatten().next().or_else(|| self.cache.wrong())
     }
@@ -485,44 +495,49 @@ impl CacheFile {
         CacheShape { bytes: kib << 10, line_bytes, ways, replacement }
     }
 
-    fn wrong(&self) -> Option<Wrong> {
+    fn wrong(&self) -> Option<InvalidField> {
         let is_line = self.line_bytes.is_power_of_two() && (8..=4096).contains(&self.line_bytes);
         let sets = |set_bytes: u64| (self.kib << 10) / set_bytes;
         let is_whole =
             |set_bytes: u64| (self.kib << 10).is_multiple_of(set_bytes) && sets(set_bytes).is_power_of_two();
-        Wrong::unless_count("adapter.cache.kib", self.kib, 1 << 18)
-            .or_else(|| Wrong::unless_count("adapter.cache.ways", self.ways.into(), 1 << 12))
+        InvalidField::unless_count("adapter.cache.kib", self.kib, 1 << 18)
+            .or_else(|| InvalidField::unless_count("adapter.cache.ways", self.ways.into(), 1 << 12))
             .or_else(|| {
                 let expected = "a power of two from 8 to 4096";
-                Wrong::unless(is_line, "adapter.cache.line_bytes", self.line_bytes, expected)
+                InvalidField::unless(is_line, "adapter.cache.line_bytes", self.line_bytes, expected)
             })
             .or_else(|| {
                 let lines = (self.kib << 10) / self.line_bytes;
-                Wrong::unless(lines <= LINES_MAX, "adapter.cache.kib", self.kib, "262144 lines at most")
+                InvalidField::unless(
+                    lines <= LINES_MAX,
+                    "adapter.cache.kib",
+                    self.kib,
+                    "262144 lines at most",
+                )
             })
             .or_else(|| {
                 let set_bytes = self.line_bytes * u64::from(self.ways);
                 let expected = "a power of two of sets, of so many ways each";
-                Wrong::unless(is_whole(set_bytes), "adapter.cache.kib", self.kib, expected)
+                InvalidField::unless(is_whole(set_bytes), "adapter.cache.kib", self.kib, expected)
             })
     }
 }
 
 impl WireFile {
-    fn wrong(&self) -> Option<Wrong> {
+    fn wrong(&self) -> Option<InvalidField> {
         let Self { gigabits_per_second, overhead_share, mtu_bytes, latency_ns } = *self;
         let is_mtu = matches!(mtu_bytes, 256 | 512 | 1024 | 2048 | 4096);
         let is_rate = (0.001..=100_000.0).contains(&gigabits_per_second);
         let wrong = [
-            Wrong::unless(is_rate, "wire.gigabits_per_second", gigabits_per_second, "0.001 to 100000"),
-            Wrong::unless(
+            InvalidField::unless(is_rate, "wire.gigabits_per_second", gigabits_per_second, "0.001 to 100000"),
+            InvalidField::unless(
                 (0.0..=0.9).contains(&overhead_share),
                 "wire.overhead_share",
                 overhead_share,
                 "0 to 0.9",
             ),
-            Wrong::unless(is_mtu, "wire.mtu_bytes", mtu_bytes, "256, 512, 1024, 2048 or 4096"),
-            Wrong::unless_time("wire.latency_ns", latency_ns),
+            InvalidField::unless(is_mtu, "wire.mtu_bytes", mtu_bytes, "256, 512, 1024, 2048 or 4096"),
+            InvalidField::unless_time("wire.latency_ns", latency_ns),
         ];
         wrong.into_iter().flatten().next()
     }
@@ -548,28 +563,38 @@ impl VerbsFile {
         }
     }
 
-    fn wrong(&self, mtu_bytes: u64) -> Option<Wrong> {
+    fn wrong(&self, mtu_bytes: u64) -> Option<InvalidField> {
         let messages = verbs::messages(self.messages, self.connections, self.window);
         let packets = messages.saturating_mul(self.message_bytes.div_ceil(mtu_bytes));
         let no_answer = self.pattern == PatternFile::PingPong && self.verb == Verb::Read;
         let wrong = [
-            Wrong::unless(
+            InvalidField::unless(
                 self.message_bytes <= MESSAGE_BYTES_MAX,
                 "verbs.message_bytes",
                 self.message_bytes,
                 "0 to 16777216",
             ),
-            Wrong::unless_count("verbs.connections", self.connections.into(), CONNECTIONS_MAX.into()),
-            Wrong::unless_count("verbs.messages", self.messages, MESSAGES_MAX),
-            Wrong::unless(
+            InvalidField::unless_count("verbs.connections", self.connections.into(), CONNECTIONS_MAX.into()),
+            InvalidField::unless_count("verbs.messages", self.messages, MESSAGES_MAX),
+            InvalidField::unless(
                 packets <= PACKETS_MAX,
                 "verbs.messages",
                 self.messages,
                 "67108864 packets of wire.mtu_bytes in all at most, with those before the measured ones, by verbs.message_bytes and verbs.connections",
             ),
-            Wrong::unless_count("verbs.window", self.window.into(), WINDOW_MAX.into()),
-            Wrong::unless(self.reuse_percent <= 100, "verbs.reuse_percent", self.reuse_percent, "0 to 100"),
-            Wrong::unless(!no_answer, "verbs.verb", "read", "send or write: the other side sees no read"),
+            InvalidField::unless_count("verbs.window", self.window.into(), WINDOW_MAX.into()),
+            InvalidField::unless(
+                self.reuse_percent <= 100,
+                "verbs.reuse_percent",
+                self.reuse_percent,
+                "0 to 100",
+            ),
+            InvalidField::unless(
+                !no_answer,
+                "verbs.verb",
+                "read",
+                "send or write: the other side sees no read",
+            ),
         ];
         wrong.into_iter().flatten().next()
     }
@@ -586,21 +611,21 @@ impl ProcessesFile {
         }
     }
 
-    fn wrong(&self) -> Option<Wrong> {
+    fn wrong(&self) -> Option<InvalidField> {
         let is_rate = (1e3..=1e15).contains(&self.operations_per_second);
         let wrong = [
-            Wrong::unless(
+            InvalidField::unless(
                 is_rate,
                 "processes.operations_per_second",
                 self.operations_per_second,
                 "1e3 to 1e15",
             ),
-            Wrong::unless_count("processes.rounds", self.rounds.into(), 1000),
-            Wrong::unless_count("processes.per_node", self.per_node.into(), 256),
-            Wrong::unless_count("processes.eager_bytes_max", self.eager_bytes_max, 1 << 20),
-            Wrong::unless_time("processes.copy_ps_per_byte", self.copy_ps_per_byte),
-            Wrong::unless_time("processes.call_ns", self.call_ns),
-            Wrong::unless_time("processes.shared_ns", self.shared_ns),
+            InvalidField::unless_count("processes.rounds", self.rounds.into(), 1000),
+            InvalidField::unless_count("processes.per_node", self.per_node.into(), 256),
+            InvalidField::unless_count("processes.eager_bytes_max", self.eager_bytes_max, 1 << 20),
+            InvalidField::unless_time("processes.copy_ps_per_byte", self.copy_ps_per_byte),
+            InvalidField::unless_time("processes.call_ns", self.call_ns),
+            InvalidField::unless_time("processes.shared_ns", self.shared_ns),
         ];
         wrong.into_iter().flatten().next()
     }

@@ -19,24 +19,24 @@ use des::{Calendar, Misuse, Model, Queue, Simulation, Span, Time, TimeAverage};
 /// 100 days, of the 213 that there is room for.
 const TIME_MAX_PS: u64 = 100 * 24 * 3600 * 1_000_000_000_000;
 
-/// What uses adapters. What it wants done it puts into the hands that it is given.
+/// What uses adapters. It adds what it wants done to `actions`.
 pub(super) trait Application {
     /// A message's bytes are in the memory where they go; with [`Verb::Send`] its receiver has been told.
-    fn delivered(&mut self, now: Time, work: &Work, hands: &mut Hands);
+    fn delivered(&mut self, now: Time, work: &Work, actions: &mut Actions);
     /// Who asked for it has been told.
-    fn completed(&mut self, now: Time, work: &Work, posted: Time, hands: &mut Hands);
+    fn completed(&mut self, now: Time, work: &Work, posted: Time, actions: &mut Actions);
     /// A time has come that it asked for.
-    fn woken(&mut self, now: Time, token: u32, hands: &mut Hands);
+    fn woken(&mut self, now: Time, token: u32, actions: &mut Actions);
 }
 
-/// What an application wants done.
+/// What an application asks the machine to do next.
 #[derive(Debug, Default)]
-pub(super) struct Hands {
+pub(super) struct Actions {
     posts: Vec<(Time, Work)>,
     wakes: Vec<(Time, u32)>,
 }
 
-impl Hands {
+impl Actions {
     /// The doorbell of some work is rung at a time.
     pub(super) fn post(&mut self, at: Time, work: Work) {
         self.posts.push((at, work));
@@ -139,9 +139,9 @@ pub(super) struct Machine<A> {
     jobs: Slab<Job>,
     fetches: Slab<Fetch>,
     pub(super) application: A,
-    hands: Hands,
+    actions: Actions,
     totals: Totals,
-    under_way: TimeAverage,
+    in_flight: TimeAverage,
     stayed: u128,
 }
 
@@ -192,9 +192,9 @@ impl<A: Application> Machine<A> {
             jobs: Slab::default(),
             fetches: Slab::default(),
             application,
-            hands: Hands::default(),
+            actions: Actions::default(),
             totals: Totals::default(),
-            under_way: TimeAverage::default(),
+            in_flight: TimeAverage::default(),
             stayed: 0,
         }
     }
@@ -235,9 +235,9 @@ impl<A: Application> Machine<A> {
             }
         };
         let totals = Totals {
-            under_way_ps: self.under_way.integral_ps(now)?,
+            in_flight_ps: self.in_flight.integral_ps(now)?,
             stayed_ps: self.stayed,
-            left: self.under_way.level(),
+            left: self.in_flight.level(),
             ..self.totals
         };
         Ok(Outcome {
@@ -271,26 +271,26 @@ impl<A: Application> Machine<A> {
             Event::Completed(message) => self.completed(now, message),
             Event::FetchAnswered(fetch) => self.fetch_answered(now, fetch, calendar),
             Event::Fetched(fetch) => self.fetched(now, fetch, calendar),
-            Event::Woken(token) => self.application.woken(now, token, &mut self.hands),
+            Event::Woken(token) => self.application.woken(now, token, &mut self.actions),
         }
     }
 
     /// Begins what the application has asked for.
     fn begin_asked(&mut self, now: Time, calendar: &mut Calendar<Event, impl Queue<Event>>) {
-        for at in 0..self.hands.posts.len() {
-            let (posted, work) = self.hands.posts[at];
+        for at in 0..self.actions.posts.len() {
+            let (posted, work) = self.actions.posts[at];
             let message =
                 self.messages.put(Message { work, posted, begun: 0, placed: 0, next: NONE, is_known: false });
-            // A message is under way from when its doorbell is rung.
+            // A message is in flight from when its doorbell is rung.
             self.totals.posted += 1;
             put(calendar, posted.max(now), Event::Posted(message));
         }
-        self.hands.posts.clear();
-        for at in 0..self.hands.wakes.len() {
-            let (woken, token) = self.hands.wakes[at];
+        self.actions.posts.clear();
+        for at in 0..self.actions.wakes.len() {
+            let (woken, token) = self.actions.wakes[at];
             put(calendar, woken.max(now), Event::Woken(token));
         }
-        self.hands.wakes.clear();
+        self.actions.wakes.clear();
     }
 
     /// A job begins at a node.
@@ -364,7 +364,7 @@ impl<A: Application> Model for Machine<A> {
     fn handle(&mut self, now: Time, event: Event, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         if let Event::Posted(_) = event {
             // Time never goes back, which is all that this could refuse.
-            let _ = self.under_way.set(now, self.under_way.level() + 1);
+            let _ = self.in_flight.set(now, self.in_flight.level() + 1);
         }
         self.handle_one(now, event, calendar);
         self.begin_asked(now, calendar);

@@ -50,7 +50,7 @@ pub(super) struct Work {
     pub(super) tag: u64,
 }
 
-/// Work under way.
+/// Work in flight.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Message {
     pub(super) work: Work,

@@ -8,7 +8,7 @@
 
 use super::adapter::Setup;
 use super::icm::{PAGE_BYTES, PAGES_PER_SEGMENT};
-use super::machine::{Application, Event, Hands, Machine, Nodes};
+use super::machine::{Actions, Application, Event, Machine, Nodes};
 use super::message::{Buffer, NONE, Place, Verb, Work};
 use super::outcome::{Outcome, RunError};
 use crate::slab::Slab;
@@ -100,7 +100,7 @@ pub enum ProgramError {
     },
     /// It sends faster than anybody receives.
     #[error(
-        "process {process} sends with its operation {operation} what is one of more than {UNDER_WAY_MAX} messages under way"
+        "process {process} sends with its operation {operation} what is one of more than {UNDER_WAY_MAX} messages in flight"
     )]
     Full {
         /// Which process.
@@ -141,7 +141,7 @@ impl ProgramError {
     }
 }
 
-/// Messages under way, of all processes together.
+/// Messages in flight, of all processes together.
 const UNDER_WAY_MAX: u32 = 1 << 18;
 /// Packets that a run carries out at most, which take some minutes.
 pub(super) const PACKETS_MAX: u64 = 1 << 26;
@@ -265,7 +265,7 @@ impl Pair {
     }
 }
 
-/// A message under way.
+/// A message in flight.
 #[derive(Debug, Clone, Copy)]
 struct Sending {
     from: u16,
@@ -315,7 +315,7 @@ struct World<'a> {
     /// From each process to each other.
     qps: Vec<u32>,
     sendings: Slab<Sending>,
-    under_way: u32,
+    in_flight: u32,
     /// What a process does about messages once it is inside the library, by process: it answers announcements for which it has a
     /// place, and sends what was answered.
     unseen: Vec<Vec<(Kind, u32)>>,
@@ -354,7 +354,7 @@ impl<'a> World<'a> {
             pairs: vec![Pair::default(); number * number],
             qps: vec![NONE; number * number],
             sendings: Slab::default(),
-            under_way: 0,
+            in_flight: 0,
             fault: None,
             unseen: vec![Vec::new(); number],
             first_round: Time::ZERO,
@@ -412,7 +412,7 @@ impl<'a> World<'a> {
     }
 
     /// A process goes on from a time, until it has to wait or to compute.
-    fn go_on(&mut self, now: Time, process: u16, hands: &mut Hands) {
+    fn run_next_step(&mut self, now: Time, process: u16, actions: &mut Actions) {
         let at = usize::from(process);
         let mut time = self.processes[at].free_at.max(now);
         while self.fault.is_none() {
@@ -425,26 +425,26 @@ impl<'a> World<'a> {
             self.processes[at].at += 1;
             if let Op::Compute(span) = op {
                 self.processes[at].free_at = time + span;
-                return hands.wake(time + span, 1 + u32::from(process));
+                return actions.wake(time + span, 1 + u32::from(process));
             }
-            time = self.see(time + self.library.call, process, hands);
+            time = self.see(time + self.library.call, process, actions);
             let waits = match op {
                 Op::Compute(_) => None,
                 Op::BeginReceive { from } => {
-                    time = self.ask(time, process, from, hands);
+                    time = self.ask(time, process, from, actions);
                     None
                 }
                 Op::BeginSend { to, bytes } => {
-                    time = self.send(time, process, to, bytes, hands).0;
+                    time = self.send(time, process, to, bytes, actions).0;
                     None
                 }
                 Op::Send { to, bytes } => {
-                    let (posted, waits) = self.send(time, process, to, bytes, hands);
+                    let (posted, waits) = self.send(time, process, to, bytes, actions);
                     time = posted;
                     waits
                 }
                 Op::Receive { from } => {
-                    time = self.ask(time, process, from, hands);
+                    time = self.ask(time, process, from, actions);
                     Some(Wait::From(from))
                 }
                 Op::WaitAll => Some(Wait::All),
@@ -457,18 +457,18 @@ impl<'a> World<'a> {
             time = self.copy(time, at);
             if time > now {
                 // What others do meanwhile counts for its next call.
-                return hands.wake(time, 1 + u32::from(process));
+                return actions.wake(time, 1 + u32::from(process));
             }
         }
     }
 
     /// A process has a place for another message of one.
-    fn ask(&mut self, now: Time, process: u16, from: u16, hands: &mut Hands) -> Time {
+    fn ask(&mut self, now: Time, process: u16, from: u16, actions: &mut Actions) -> Time {
         let pair = self.pair(from, process);
         pair.asked += 1;
         let answered = pair.announced.remove(&(pair.asked - 1));
         self.unseen[usize::from(process)].extend(answered.map(|sending| (Kind::Announce, sending)));
-        self.see(now, process, hands)
+        self.see(now, process, actions)
     }
 
     /// The program begins anew; not once it was done often enough.
@@ -515,41 +515,48 @@ impl<'a> World<'a> {
     }
 
     /// Something came: a process that waits looks whether that was it.
-    fn came(&mut self, now: Time, process: u16, hands: &mut Hands) {
+    fn came(&mut self, now: Time, process: u16, actions: &mut Actions) {
         let at = usize::from(process);
         let Some(wait) = self.processes[at].waits.filter(|_| self.fault.is_none()) else { return };
-        let time = self.see((now + self.poll).max(self.processes[at].free_at), process, hands);
+        let time = self.see((now + self.poll).max(self.processes[at].free_at), process, actions);
         self.processes[at].free_at = time;
         if self.is_over(process, wait) {
             self.processes[at].waits = None;
             let time = self.copy(time, at);
-            self.go_on(time, process, hands);
+            self.run_next_step(time, process, actions);
         }
     }
 
     /// Inside the library, a process answers what was announced and has a place, and sends what was answered.
-    fn see(&mut self, now: Time, process: u16, hands: &mut Hands) -> Time {
+    fn see(&mut self, now: Time, process: u16, actions: &mut Actions) -> Time {
         let mut time = now;
         for (kind, sending) in std::mem::take(&mut self.unseen[usize::from(process)]) {
             let Sending { from, to, bytes, .. } = self.sendings[sending];
             if kind == Kind::Announce {
-                time = self.post(time, Kind::Answer, sending, [to, from], CONTROL_BYTES, hands);
+                time = self.post(time, Kind::Answer, sending, [to, from], CONTROL_BYTES, actions);
             } else {
-                time = self.post(time, Kind::Data, sending, [from, to], bytes, hands);
-                time = self.post(time, Kind::End, sending, [from, to], CONTROL_BYTES, hands);
+                time = self.post(time, Kind::Data, sending, [from, to], bytes, actions);
+                time = self.post(time, Kind::End, sending, [from, to], CONTROL_BYTES, actions);
             }
         }
         time
     }
 
     /// Begins a message, and says when the process is free again, and what it waits for if it wants its memory.
-    fn send(&mut self, now: Time, from: u16, to: u16, bytes: u64, hands: &mut Hands) -> (Time, Option<Wait>) {
-        if self.under_way == UNDER_WAY_MAX {
+    fn send(
+        &mut self,
+        now: Time,
+        from: u16,
+        to: u16,
+        bytes: u64,
+        actions: &mut Actions,
+    ) -> (Time, Option<Wait>) {
+        if self.in_flight == UNDER_WAY_MAX {
             let operation = self.processes[usize::from(from)].at as u64;
             self.fault = Some(ProgramError::Full { process: from, operation });
             return (now, None);
         }
-        self.under_way += 1;
+        self.in_flight += 1;
         let eager_bytes_max = self.library.eager_bytes_max;
         let is_near = self.processes[usize::from(from)].node == self.processes[usize::from(to)].node;
         let pair = self.pair(from, to);
@@ -560,14 +567,14 @@ impl<'a> World<'a> {
         let sending = self.sendings.put(Sending { from, to, bytes, number, is_copied, open, left });
         if is_near {
             let copied = now + self.copying(bytes);
-            hands.wake(copied + self.library.shared, 1 + self.processes.len() as u32 + sending);
+            actions.wake(copied + self.library.shared, 1 + self.processes.len() as u32 + sending);
             (copied, None)
         } else if is_copied {
             let copied = now + self.copying(bytes);
-            (self.post(copied, Kind::Eager, sending, [from, to], bytes + CONTROL_BYTES, hands), None)
+            (self.post(copied, Kind::Eager, sending, [from, to], bytes + CONTROL_BYTES, actions), None)
         } else {
             self.processes[usize::from(from)].open += 1;
-            let posted = self.post(now, Kind::Announce, sending, [from, to], CONTROL_BYTES, hands);
+            let posted = self.post(now, Kind::Announce, sending, [from, to], CONTROL_BYTES, actions);
             (posted, Some(Wait::Sent(sending)))
         }
     }
@@ -578,7 +585,7 @@ impl<'a> World<'a> {
         known.open -= 1;
         if known.open == 0 {
             self.sendings.free(sending);
-            self.under_way -= 1;
+            self.in_flight -= 1;
         }
     }
 
@@ -590,7 +597,7 @@ impl<'a> World<'a> {
         sending: u32,
         [from, to]: [u16; 2],
         bytes: u64,
-        hands: &mut Hands,
+        actions: &mut Actions,
     ) -> Time {
         let number = self.processes.len();
         let qp = self.qps[usize::from(from) * number + usize::from(to)];
@@ -611,13 +618,13 @@ impl<'a> World<'a> {
         let (local, remote) = (buffer(from, to, 0), buffer(to, from, 1));
         let tag = kind.tag(sending);
         let posted = now + self.post;
-        hands.post(posted, Work { verb: Verb::Write, qp, bytes, local, remote, tag });
+        actions.post(posted, Work { verb: Verb::Write, qp, bytes, local, remote, tag });
         posted
     }
 
     /// A message is where it belongs, or in a buffer that it has to be copied from; of an announced one both its bytes and the word
     /// that they are there, whichever comes first.
-    fn arrived(&mut self, now: Time, sending: u32, hands: &mut Hands) {
+    fn arrived(&mut self, now: Time, sending: u32, actions: &mut Actions) {
         self.sendings[sending].left -= 1;
         let Sending { from, to, bytes, number, is_copied, left, .. } = self.sendings[sending];
         self.close(sending);
@@ -628,16 +635,16 @@ impl<'a> World<'a> {
             self.processes[usize::from(to)].uncopied += bytes;
         }
         self.pair(from, to).arrived(number);
-        self.came(now, to, hands);
+        self.came(now, to, actions);
     }
 }
 
 impl Application for World<'_> {
-    fn delivered(&mut self, now: Time, work: &Work, hands: &mut Hands) {
+    fn delivered(&mut self, now: Time, work: &Work, actions: &mut Actions) {
         let (kind, sending) = Kind::of(work.tag);
         let Sending { from, to, number, .. } = self.sendings[sending];
         match kind {
-            Kind::Eager | Kind::Data | Kind::End => self.arrived(now, sending, hands),
+            Kind::Eager | Kind::Data | Kind::End => self.arrived(now, sending, actions),
             Kind::Announce => {
                 let pair = self.pair(from, to);
                 if pair.asked > number {
@@ -645,16 +652,16 @@ impl Application for World<'_> {
                 } else {
                     pair.announced.insert(number, sending);
                 }
-                self.came(now, to, hands);
+                self.came(now, to, actions);
             }
             Kind::Answer => {
                 self.unseen[usize::from(from)].push((kind, sending));
-                self.came(now, from, hands);
+                self.came(now, from, actions);
             }
         }
     }
 
-    fn completed(&mut self, now: Time, work: &Work, _posted: Time, hands: &mut Hands) {
+    fn completed(&mut self, now: Time, work: &Work, _posted: Time, actions: &mut Actions) {
         let (kind, sending) = Kind::of(work.tag);
         if kind == Kind::Data {
             let from = self.sendings[sending].from;
@@ -664,16 +671,16 @@ impl Application for World<'_> {
                 process.waits = Some(Wait::Nothing);
             }
             self.close(sending);
-            self.came(now, from, hands);
+            self.came(now, from, actions);
         }
     }
 
-    fn woken(&mut self, now: Time, token: u32, hands: &mut Hands) {
+    fn woken(&mut self, now: Time, token: u32, actions: &mut Actions) {
         let number = self.processes.len() as u32;
         match token {
-            0 => (0..number as u16).for_each(|process| self.go_on(now, process, hands)),
-            token if token <= number => self.go_on(now, (token - 1) as u16, hands),
-            token => self.arrived(now, token - 1 - number, hands),
+            0 => (0..number as u16).for_each(|process| self.run_next_step(now, process, actions)),
+            token if token <= number => self.run_next_step(now, (token - 1) as u16, actions),
+            token => self.arrived(now, token - 1 - number, actions),
         }
     }
 }

@@ -54,7 +54,7 @@ pub struct NodeUsage {
     pub receive_busy_share: f64,
 }
 
-/// What went through: if all is well, what was posted was delivered and completed, and the time that messages were under way is the
+/// What went through: if all is well, what was posted was delivered and completed, and the time that messages were in flight is the
 /// sum of the times that each of them took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Totals {
@@ -68,11 +68,11 @@ pub struct Totals {
     pub completed: u64,
     /// Bytes of packets that went onto the wire.
     pub sent_bytes: u64,
-    /// Messages under way times how long, by their number at each moment, in picoseconds.
-    pub under_way_ps: u128,
+    /// Messages in flight times how long, by their number at each moment, in picoseconds.
+    pub in_flight_ps: u128,
     /// The same summed over each.
     pub stayed_ps: u128,
-    /// Messages that are still under way.
+    /// Messages that are still in flight.
     pub left: u64,
 }
 

@@ -1,10 +1,10 @@
 //! Micro-benchmarks over verbs: two processes, or one that talks to itself, over some connections.
 
 use super::adapter::Setup;
-use super::machine::{Application, Event, Hands, Machine, Nodes};
+use super::machine::{Actions, Application, Event, Machine, Nodes};
 use super::message::{Buffer, Place, Verb, Work};
 use super::outcome::{Outcome, RunError};
-use des::{Heap, Misuse, Moments, Queue, Span, SpanHistogram, Stream, Time, Wheel};
+use des::{Heap, Misuse, Queue, RunningStats, Span, SpanHistogram, Stream, Time, Wheel};
 use serde::Deserialize;
 
 /// What processes do.
@@ -36,18 +36,18 @@ pub enum Pattern {
     PingPong,
     /// A message on each connection at once, until all are done, which is the time that is measured.
     Scatter,
-    /// As many under way as a window holds, on connections in turn.
+    /// As many in flight as a window holds, on connections in turn.
     Stream {
-        /// Messages under way.
+        /// Messages in flight.
         window: u32,
         /// Of a hundred messages, so many are of one buffer, and the others of one that was not used before.
         reuse_percent: u32,
         /// Both processes send.
         both_ways: bool,
     },
-    /// As many under way as a window holds, each on any connection and with a CPU of its own.
+    /// As many in flight as a window holds, each on any connection and with a CPU of its own.
     Random {
-        /// Messages under way.
+        /// Messages in flight.
         window: u32,
     },
 }
@@ -133,7 +133,7 @@ struct Processes {
     round_began: Time,
     measured_from: Time,
     measured_to: Time,
-    latency: Moments,
+    latency: RunningStats,
     latencies: SpanHistogram,
 }
 
@@ -154,7 +154,7 @@ impl Processes {
         let measured = load.messages.div_ceil(per_round).max(1);
         let once = u64::from(load.connections) / per_round;
         let warm_up = match load.pattern {
-            // Each connection once, and then as many as can be under way.
+            // Each connection once, and then as many as can be in flight.
             Pattern::Random { window } => once + u64::from(window),
             _ => once * WARM_UP_PER_CONNECTION,
         };
@@ -175,7 +175,7 @@ impl Processes {
             round_began: Time::ZERO,
             measured_from: Time::ZERO,
             measured_to: Time::ZERO,
-            latency: Moments::default(),
+            latency: RunningStats::default(),
             latencies: SpanHistogram::new(3)?,
         })
     }
@@ -199,32 +199,32 @@ impl Processes {
         }
     }
 
-    fn begin(&mut self, now: Time, hands: &mut Hands) {
+    fn begin(&mut self, now: Time, actions: &mut Actions) {
         match self.load.pattern {
-            Pattern::Alone | Pattern::PingPong => self.post_next(now, 0, hands),
-            Pattern::Scatter => self.scatter(now, hands),
+            Pattern::Alone | Pattern::PingPong => self.post_next(now, 0, actions),
+            Pattern::Scatter => self.scatter(now, actions),
             Pattern::Stream { window, both_ways, .. } => {
                 for _ in 0..window {
-                    self.post_next(now, 0, hands);
+                    self.post_next(now, 0, actions);
                     if both_ways {
-                        self.post_next(now, 1, hands);
+                        self.post_next(now, 1, actions);
                     }
                 }
             }
-            Pattern::Random { window } => (0..window).for_each(|_| self.post_next(now, 0, hands)),
+            Pattern::Random { window } => (0..window).for_each(|_| self.post_next(now, 0, actions)),
         }
     }
 
-    fn scatter(&mut self, now: Time, hands: &mut Hands) {
+    fn scatter(&mut self, now: Time, actions: &mut Actions) {
         self.left = self.load.connections;
         self.round_began = now;
         for _ in 0..self.load.connections {
-            self.post_next(now, 0, hands);
+            self.post_next(now, 0, actions);
         }
     }
 
     /// A process puts its next message into a queue, as soon as its CPU has the time, unless all are begun.
-    fn post_next(&mut self, now: Time, side: usize, hands: &mut Hands) {
+    fn post_next(&mut self, now: Time, side: usize, actions: &mut Actions) {
         let per_round =
             if self.load.pattern == Pattern::Scatter { u64::from(self.load.connections) } else { 1 };
         if self.begun == self.all * per_round {
@@ -244,13 +244,13 @@ impl Processes {
         let posted = from + self.post;
         self.sides[side].free_at = posted;
         let work = self.work(side, connection, now);
-        hands.post(posted, work);
+        actions.post(posted, work);
     }
 
     /// A process sends back what it got.
-    fn post_back(&mut self, now: Time, got: &Work, hands: &mut Hands) {
+    fn post_back(&mut self, now: Time, got: &Work, actions: &mut Actions) {
         let work = Work { tag: got.tag, ..self.work(1, u64::from(got.qp / 2), now) };
-        hands.post(now + self.post, work);
+        actions.post(now + self.post, work);
     }
 
     fn work(&mut self, side: usize, connection: u64, began: Time) -> Work {
@@ -296,20 +296,20 @@ impl Processes {
 }
 
 impl Application for Processes {
-    fn delivered(&mut self, now: Time, work: &Work, hands: &mut Hands) {
+    fn delivered(&mut self, now: Time, work: &Work, actions: &mut Actions) {
         if self.load.pattern != Pattern::PingPong {
             return;
         }
         let seen = now + self.poll;
         if side_of(work.qp) == 0 {
-            self.post_back(seen, work, hands);
+            self.post_back(seen, work, actions);
         } else {
             self.record(Time::from_ps(work.tag), seen, 2);
-            self.post_next(seen, 0, hands);
+            self.post_next(seen, 0, actions);
         }
     }
 
-    fn completed(&mut self, now: Time, work: &Work, _posted: Time, hands: &mut Hands) {
+    fn completed(&mut self, now: Time, work: &Work, _posted: Time, actions: &mut Actions) {
         let seen = now + self.poll;
         match self.load.pattern {
             Pattern::PingPong => {}
@@ -317,17 +317,17 @@ impl Application for Processes {
                 self.left -= 1;
                 if self.left == 0 {
                     self.record(self.round_began, seen, 1);
-                    self.scatter(seen, hands);
+                    self.scatter(seen, actions);
                 }
             }
             Pattern::Alone | Pattern::Stream { .. } | Pattern::Random { .. } => {
                 self.record(Time::from_ps(work.tag), seen, 1);
-                self.post_next(seen, side_of(work.qp), hands);
+                self.post_next(seen, side_of(work.qp), actions);
             }
         }
     }
 
-    fn woken(&mut self, now: Time, _token: u32, hands: &mut Hands) {
-        self.begin(now, hands);
+    fn woken(&mut self, now: Time, _token: u32, actions: &mut Actions) {
+        self.begin(now, actions);
     }
 }

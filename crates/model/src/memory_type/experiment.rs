@@ -1,12 +1,12 @@
 //! A user's file: registers, an area of `memmap=`, a kernel, a card.
 
-use super::ground::{Card, Ground, Obtained};
 use super::line::LINE_BYTES;
 use super::machine::{Cpu, Snoop};
+use super::mapping_source::{Card, MappingSource, Obtained};
 use super::price::Prices;
 use super::transfer::{Comparison, Direction, Throughput, Transfer};
 use crate::link::Link;
-use crate::user_file::{self, ExperimentError, Wrong, wrong_link};
+use crate::user_file::{self, ExperimentError, InvalidField, wrong_link};
 use host::Text;
 use host::kernel::KernelVersion;
 use host::memory::effective::Call;
@@ -116,13 +116,18 @@ impl MemoryExperiment {
         user_file::read(text, file, Self::wrong)
     }
 
-    fn wrong(&self) -> Option<Wrong> {
-        let ground = match self.ground() {
-            Ok(ground) => ground,
+    fn wrong(&self) -> Option<InvalidField> {
+        let mapping_source = match self.mapping_source() {
+            Ok(mapping_source) => mapping_source,
             Err(wrong) => return Some(wrong),
         };
-        let Some(area) = ground.area() else {
-            return Wrong::unless(false, "memmap", &self.memmap, "an area that is set aside, as 80M$256M");
+        let Some(area) = mapping_source.area() else {
+            return InvalidField::unless(
+                false,
+                "memmap",
+                &self.memmap,
+                "an area that is set aside, as 80M$256M",
+            );
         };
         self.test
             .wrong(area)
@@ -133,20 +138,25 @@ impl MemoryExperiment {
     }
 
     /// Memory of the DMA API is not in the area, which the kernel does not have.
-    fn wrong_place(&self, area: PhysRange) -> Option<Wrong> {
+    fn wrong_place(&self, area: PhysRange) -> Option<InvalidField> {
         let is_aligned = self.dma_address.is_multiple_of(LINE_BYTES);
         let is_there = is_aligned && (area.last() < ADDRESS_MAX) && self.dma_address < ADDRESS_MAX;
         let is_apart = self.dma_range().is_some_and(|range| !range.overlaps(area));
         let expected = "a multiple of 64 below 2^52, with the buffer outside the area of memmap";
-        Wrong::unless(is_there && is_apart, "dma_address", format!("{:#x}", self.dma_address), expected)
+        InvalidField::unless(
+            is_there && is_apart,
+            "dma_address",
+            format!("{:#x}", self.dma_address),
+            expected,
+        )
     }
 
     fn dma_range(&self) -> Option<PhysRange> {
         PhysRange::from_base_and_size(self.dma_address, self.test.buffer_bytes)
     }
 
-    fn ground(&self) -> Result<Ground, Wrong> {
-        let wrong = |field: &'static str, value: String, expected: &'static str| Wrong {
+    fn mapping_source(&self) -> Result<MappingSource, InvalidField> {
+        let wrong = |field: &'static str, value: String, expected: &'static str| InvalidField {
             field: field.into(),
             value,
             expected: expected.into(),
@@ -165,7 +175,7 @@ impl MemoryExperiment {
             wrong("mtrr_default", self.mtrr_default.clone(), expected)
         })?;
         let memmap = parse_cmdline(&Text::new("memmap", format!("memmap={}", self.memmap)), kernel);
-        Ok(Ground { mtrr, default: DefaultType::given(kind), memmap, kernel })
+        Ok(MappingSource { mtrr, default: DefaultType::given(kind), memmap, kernel })
     }
 
     /// Runs it.
@@ -173,9 +183,10 @@ impl MemoryExperiment {
     /// # Errors
     /// [`ExperimentError`] where the file could not have been read.
     pub fn run(&self) -> Result<MemoryAnswer, ExperimentError> {
-        let ground = self.ground().map_err(|wrong| wrong.at("", &self.what))?;
-        let area = ground.area().into_iter().map(|area| (ground.static_area(area, self.call), area));
-        let dma = self.dma_range().into_iter().map(|range| (ground.dma_memory(range), range));
+        let mapping_source = self.mapping_source().map_err(|wrong| wrong.at("", &self.what))?;
+        let area =
+            mapping_source.area().into_iter().map(|area| (mapping_source.static_area(area, self.call), area));
+        let dma = self.dma_range().into_iter().map(|range| (mapping_source.dma_memory(range), range));
         Ok(MemoryAnswer {
             what: self.what.clone(),
             kernel: self.kernel.clone(),
@@ -201,34 +212,39 @@ impl MemoryExperiment {
 }
 
 impl Test {
-    fn wrong(self, area: PhysRange) -> Option<Wrong> {
+    fn wrong(self, area: PhysRange) -> Option<InvalidField> {
         let Self { buffer_bytes, passes } = self;
         let is_buffer =
             buffer_bytes.is_multiple_of(BUFFER_MIN) && (BUFFER_MIN..=BUFFER_MAX).contains(&buffer_bytes);
         let is_within =
             u128::from(buffer_bytes) <= area.size_bytes() && area.base().is_multiple_of(LINE_BYTES);
         let wrong = [
-            Wrong::unless(is_buffer, "test.buffer_bytes", buffer_bytes, "a multiple of 128 to 16777216"),
-            Wrong::unless(
+            InvalidField::unless(
+                is_buffer,
+                "test.buffer_bytes",
+                buffer_bytes,
+                "a multiple of 128 to 16777216",
+            ),
+            InvalidField::unless(
                 is_within,
                 "test.buffer_bytes",
                 buffer_bytes,
                 "no more than the area of memmap has",
             ),
-            Wrong::unless((1..=PASSES_MAX).contains(&passes), "test.passes", passes, "1 to 16"),
+            InvalidField::unless((1..=PASSES_MAX).contains(&passes), "test.passes", passes, "1 to 16"),
         ];
         wrong.into_iter().flatten().next()
     }
 }
 
-fn wrong_cpu(cpu: Cpu) -> Option<Wrong> {
+fn wrong_cpu(cpu: Cpu) -> Option<InvalidField> {
     let Cpu { cache_bytes, ways, combining_buffers } = cpu;
     // Ways beyond the next check may be any number: the product must not overflow before that is told.
     let is_cache = ((ways.get() as u64).saturating_mul(LINE_BYTES)..=CACHE_MAX).contains(&cache_bytes);
     let wrong = [
-        Wrong::unless(ways.get() <= WAYS_MAX, "cpu.ways", ways, "1 to 64"),
-        Wrong::unless(is_cache, "cpu.cache_bytes", cache_bytes, "64 bytes for each way to 268435456"),
-        Wrong::unless(
+        InvalidField::unless(ways.get() <= WAYS_MAX, "cpu.ways", ways, "1 to 64"),
+        InvalidField::unless(is_cache, "cpu.cache_bytes", cache_bytes, "64 bytes for each way to 268435456"),
+        InvalidField::unless(
             (1..=BUFFERS_MAX).contains(&combining_buffers),
             "cpu.combining_buffers",
             combining_buffers,
@@ -238,11 +254,11 @@ fn wrong_cpu(cpu: Cpu) -> Option<Wrong> {
     wrong.into_iter().flatten().next()
 }
 
-fn wrong_prices(prices: &Prices) -> Option<Wrong> {
+fn wrong_prices(prices: &Prices) -> Option<InvalidField> {
     let Prices { uncached_load_ns, uncached_store_ns, hit_ns, miss_ns, streamed_line_ns, access_bytes } =
         *prices;
     let time = |field, value: f64| {
-        Wrong::unless((TIME_MIN..=TIME_MAX).contains(&value), field, value, "0.001 to 1e9")
+        InvalidField::unless((TIME_MIN..=TIME_MAX).contains(&value), field, value, "0.001 to 1e9")
     };
     let wrong = [
         time("prices.uncached_load_ns", uncached_load_ns),
@@ -250,7 +266,7 @@ fn wrong_prices(prices: &Prices) -> Option<Wrong> {
         time("prices.hit_ns", hit_ns),
         time("prices.miss_ns", miss_ns),
         time("prices.streamed_line_ns", streamed_line_ns),
-        Wrong::unless(
+        InvalidField::unless(
             (1..=LINE_BYTES).contains(&access_bytes),
             "prices.access_bytes",
             access_bytes,

@@ -362,7 +362,7 @@ impl Kept<'_> {
     }
 }
 
-/// A read under way.
+/// A read in flight.
 struct Reading<'a> {
     reader: Party,
     at: Time,

@@ -1,8 +1,8 @@
 //! A test program of transfers: how fast a buffer goes to the card and from it, and whether what comes back is what was sent.
 
-use super::ground::{Card, Obtained};
 use super::line::LINE_BYTES;
 use super::machine::{Cpu, Machine, Snoop};
+use super::mapping_source::{Card, Obtained};
 use super::price::Prices;
 use super::stale::{Party, Stale};
 use crate::link::Link;

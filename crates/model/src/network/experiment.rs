@@ -9,7 +9,7 @@ use crate::host::{CpusAnswer, CpusFile, HostError, IommuFile, MappingFile, Memor
 use crate::link::Link;
 use crate::part::Part;
 use crate::uperf::Profile;
-use crate::user_file::{self, ExperimentError, Wrong, wrong_link};
+use crate::user_file::{self, ExperimentError, InvalidField, wrong_link};
 use des::Span;
 use serde::{Deserialize, Serialize};
 
@@ -223,7 +223,7 @@ impl HostsExperiment {
     }
 
     /// The first value that no machine has.
-    fn wrong(&self) -> Option<Wrong> {
+    fn wrong(&self) -> Option<InvalidField> {
         let WireFile { gigabits_per_second, mtu_bytes, latency_ns } = self.wire;
         let is_rate = (0.001..=10_000.0).contains(&gigabits_per_second);
         let is_time = |us: f64| (1.0..=TIME_MAX_US).contains(&us);
@@ -233,16 +233,26 @@ impl HostsExperiment {
             ProtocolFile::Tcp => MESSAGE_BYTES_MAX,
         };
         let own = [
-            Wrong::unless(is_rate, "wire.gigabits_per_second", gigabits_per_second, "0.001 to 10000"),
-            Wrong::unless((576..=65_535).contains(&mtu_bytes), "wire.mtu_bytes", mtu_bytes, "576 to 65535"),
-            Wrong::unless_time("wire.latency_ns", latency_ns),
-            Wrong::unless(is_time(self.warm_up_us), "warm_up_us", self.warm_up_us, "1 to 1e7"),
-            Wrong::unless(is_time(self.measured_us), "measured_us", self.measured_us, "1 to 1e7"),
-            Wrong::unless(!no_stream, "work.pattern", "stream", "exchange over UDP: nothing bounds a stream"),
-            Wrong::unless_count("work.message_bytes", self.work.message_bytes, message_bytes_max),
-            Wrong::unless_count("work.instances", self.work.instances.into(), INSTANCES_MAX.into()),
-            Wrong::unless_count("work.window_bytes", self.work.window_bytes, 1 << 30),
-            Wrong::unless(
+            InvalidField::unless(is_rate, "wire.gigabits_per_second", gigabits_per_second, "0.001 to 10000"),
+            InvalidField::unless(
+                (576..=65_535).contains(&mtu_bytes),
+                "wire.mtu_bytes",
+                mtu_bytes,
+                "576 to 65535",
+            ),
+            InvalidField::unless_time("wire.latency_ns", latency_ns),
+            InvalidField::unless(is_time(self.warm_up_us), "warm_up_us", self.warm_up_us, "1 to 1e7"),
+            InvalidField::unless(is_time(self.measured_us), "measured_us", self.measured_us, "1 to 1e7"),
+            InvalidField::unless(
+                !no_stream,
+                "work.pattern",
+                "stream",
+                "exchange over UDP: nothing bounds a stream",
+            ),
+            InvalidField::unless_count("work.message_bytes", self.work.message_bytes, message_bytes_max),
+            InvalidField::unless_count("work.instances", self.work.instances.into(), INSTANCES_MAX.into()),
+            InvalidField::unless_count("work.window_bytes", self.work.window_bytes, 1 << 30),
+            InvalidField::unless(
                 (SEGMENT_BYTES_MIN..=1 << 20).contains(&self.work.segment_bytes_max),
                 "work.segment_bytes_max",
                 self.work.segment_bytes_max,
@@ -269,14 +279,14 @@ impl HostFile {
                 interrupt: self.paths.interrupt_instructions,
             },
             adapter: self.adapter.adapter(),
-            road: self.mapping.road(),
+            dma_path: self.mapping.dma_path(),
             mapping: self.mapping.cost(),
             iommu: self.iommu.as_ref().map(IommuFile::iommu),
             memory: self.memory.as_ref().map(MemoryFile::memory),
         }
     }
 
-    fn wrong(&self) -> Option<Wrong> {
+    fn wrong(&self) -> Option<InvalidField> {
         self.cpus
             .wrong()
             .or_else(|| self.paths.wrong())
@@ -288,13 +298,13 @@ impl HostFile {
 }
 
 impl PathsFile {
-    fn wrong(&self) -> Option<Wrong> {
+    fn wrong(&self) -> Option<InvalidField> {
         let wrong = [
-            Wrong::unless_instructions("paths.write_instructions", self.write_instructions),
-            Wrong::unless_instructions("paths.send_instructions", self.send_instructions),
-            Wrong::unless_instructions("paths.receive_instructions", self.receive_instructions),
-            Wrong::unless_instructions("paths.read_instructions", self.read_instructions),
-            Wrong::unless_instructions("paths.interrupt_instructions", self.interrupt_instructions),
+            InvalidField::unless_instructions("paths.write_instructions", self.write_instructions),
+            InvalidField::unless_instructions("paths.send_instructions", self.send_instructions),
+            InvalidField::unless_instructions("paths.receive_instructions", self.receive_instructions),
+            InvalidField::unless_instructions("paths.read_instructions", self.read_instructions),
+            InvalidField::unless_instructions("paths.interrupt_instructions", self.interrupt_instructions),
         ];
         wrong.into_iter().flatten().next()
     }
@@ -329,43 +339,43 @@ impl AdapterFile {
         }
     }
 
-    fn wrong(&self) -> Option<Wrong> {
+    fn wrong(&self) -> Option<InvalidField> {
         let is_piece = |bytes: &u64| (64..=1 << 20).contains(bytes);
         let are_pieces = self.pieces_bytes.len() <= 16 && self.pieces_bytes.iter().all(is_piece);
         let wrong = [
-            Wrong::unless_count("adapter.receive_rings", self.receive_rings.into(), 1024),
-            Wrong::unless_count("adapter.receive_entries", self.receive_entries.into(), 1 << 16),
-            Wrong::unless(
+            InvalidField::unless_count("adapter.receive_rings", self.receive_rings.into(), 1024),
+            InvalidField::unless_count("adapter.receive_entries", self.receive_entries.into(), 1 << 16),
+            InvalidField::unless(
                 self.buffers() <= BUFFERS_MAX,
                 "adapter.receive_entries",
                 self.receive_entries,
                 "at most 4194304 buffers of all rings, with adapter.receive_rings and adapter.pieces_bytes",
             ),
-            Wrong::unless_count("adapter.send_rings", self.send_rings.into(), 1024),
-            Wrong::unless_time("adapter.latency_ns", self.latency_ns),
-            Wrong::unless(
+            InvalidField::unless_count("adapter.send_rings", self.send_rings.into(), 1024),
+            InvalidField::unless_time("adapter.latency_ns", self.latency_ns),
+            InvalidField::unless(
                 self.fragment_bytes.is_none_or(|bytes| (512..=1 << 24).contains(&bytes)),
                 "adapter.fragment_bytes",
                 self.fragment_bytes.unwrap_or_default(),
                 "512 to 16777216",
             ),
-            Wrong::unless(
+            InvalidField::unless(
                 are_pieces,
                 "adapter.pieces_bytes",
                 format!("{:?}", self.pieces_bytes),
                 "up to 16, each 64 to 1048576",
             ),
-            Wrong::unless_count("adapter.block_bytes", self.block_bytes.unwrap_or(1), 1 << 24),
-            Wrong::unless(
+            InvalidField::unless_count("adapter.block_bytes", self.block_bytes.unwrap_or(1), 1 << 24),
+            InvalidField::unless(
                 self.block_bytes.is_none_or(|bytes| self.pieces_bytes.iter().all(|piece| *piece <= bytes)),
                 "adapter.block_bytes",
                 self.block_bytes.unwrap_or_default(),
                 "the largest of adapter.pieces_bytes or more",
             ),
-            Wrong::unless_time("adapter.receive_delay_ns", self.receive_delay_ns),
-            Wrong::unless_count("adapter.receive_frames", self.receive_frames.into(), 1 << 16),
-            Wrong::unless_time("adapter.send_delay_ns", self.send_delay_ns),
-            Wrong::unless_count("adapter.send_frames", self.send_frames.into(), 1 << 16),
+            InvalidField::unless_time("adapter.receive_delay_ns", self.receive_delay_ns),
+            InvalidField::unless_count("adapter.receive_frames", self.receive_frames.into(), 1 << 16),
+            InvalidField::unless_time("adapter.send_delay_ns", self.send_delay_ns),
+            InvalidField::unless_count("adapter.send_frames", self.send_frames.into(), 1 << 16),
         ];
         wrong.into_iter().flatten().next().or_else(|| wrong_link(&self.link).map(|wrong| wrong.of("adapter")))
     }

@@ -75,7 +75,7 @@ pub(super) struct Flow {
 
 impl Flow {
     /// Bytes of a stream that count against its window.
-    pub(super) fn under_way(&self) -> u64 {
+    pub(super) fn in_flight(&self) -> u64 {
         self.written - self.read.min(self.acknowledged)
     }
 }

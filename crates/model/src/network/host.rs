@@ -3,7 +3,7 @@
 use super::Setup;
 use super::adapter::{Adapter, Rings};
 use super::task::{Effect, Task};
-use crate::host::{Cpus, HostError, IommuSetup, Mapping, MappingCost, Memory, Processors, Road};
+use crate::host::{Cpus, DmaPath, HostError, IommuSetup, Mapping, MappingCost, Memory, Processors};
 use des::Span;
 
 /// A host.
@@ -16,7 +16,7 @@ pub struct Host {
     /// Its adapter.
     pub adapter: Adapter,
     /// How it maps memory.
-    pub road: Road,
+    pub dma_path: DmaPath,
     /// What that costs.
     pub mapping: MappingCost,
     /// The hardware's side of its IOMMU; without, it costs nothing but what the mapping layer does.
@@ -53,11 +53,11 @@ pub(super) struct State {
 
 impl State {
     pub(super) fn new(setup: &Host) -> Result<Self, HostError> {
-        let Host { cpus, paths, adapter, road, mapping, iommu, memory } = setup;
+        let Host { cpus, paths, adapter, dma_path, mapping, iommu, memory } = setup;
         let queue = iommu.and_then(|iommu| iommu.queue);
-        let mapping = Mapping::new(*road, *mapping, cpus)?.with_iommu(iommu.as_ref())?;
+        let mapping = Mapping::new(*dma_path, *mapping, cpus)?.with_iommu(iommu.as_ref())?;
         Ok(Self {
-            processors: Processors::new(cpus, road.locks())?.with_queue(queue),
+            processors: Processors::new(cpus, dma_path.locks())?.with_queue(queue),
             mapping: mapping.with_memory(*memory),
             memory: *memory,
             paths: *paths,

@@ -15,7 +15,7 @@ pub struct Load {
 /// What uperf doesn't say of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Connection {
-    /// Bytes that may be under way, where the profile names no window.
+    /// Bytes that may be in flight, where the profile names no window.
     pub window_bytes: u64,
     /// Bytes that the adapter cuts into frames by itself (TSO).
     pub segment_bytes_max: u64,

@@ -13,7 +13,7 @@ use super::host::{State, ring_of_flow};
 use super::outcome::{Outcome, Totals};
 use super::task::{Effect, Task};
 use crate::host::{HostError, Level};
-use des::{Calendar, Heap, Model, Moments, Queue, Simulation, Span, SpanHistogram, Stream, Time, Wheel};
+use des::{Calendar, Heap, Model, Queue, RunningStats, Simulation, Span, SpanHistogram, Stream, Time, Wheel};
 use threads::Resumed;
 use usage::Counts;
 
@@ -91,7 +91,7 @@ struct Machine<'a> {
     operations: u64,
     read_bytes: u64,
     latencies: SpanHistogram,
-    latency: Moments,
+    latency: RunningStats,
     totals: Totals,
     /// What was spent before measuring began, and when it ended.
     before: [Counts; 2],
@@ -124,7 +124,7 @@ impl<'a> Machine<'a> {
             operations: 0,
             read_bytes: 0,
             latencies: SpanHistogram::new(3)?,
-            latency: Moments::default(),
+            latency: RunningStats::default(),
             totals: Totals::default(),
             hosts,
         };
@@ -199,7 +199,7 @@ impl Model for Machine<'_> {
                 self.begin_if_idle(now, CLIENT, cpu, calendar);
             }
             Event::Begin { host, cpu } => self.begin_if_idle(now, host.into(), cpu, calendar),
-            Event::Step { host, cpu } => self.go_on(now, host.into(), cpu, calendar),
+            Event::Step { host, cpu } => self.run_next_step(now, host.into(), cpu, calendar),
             Event::Told { host, burst } => self.told(now, host.into(), burst, calendar),
             Event::Asked { host, burst, frame } => self.asked(now, host.into(), burst, frame, calendar),
             Event::Reached { host, burst, frame } => {

@@ -19,7 +19,7 @@ pub struct Outcome {
     pub latency_p99: Span,
     /// The client and the server.
     pub hosts: [HostUsage; 2],
-    /// From beginning to end, with what was under way when measuring ended brought to its end.
+    /// From beginning to end, with what was in flight when measuring ended brought to its end.
     pub totals: Totals,
     /// Events of the simulation.
     pub events: u64,

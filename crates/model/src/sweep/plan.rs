@@ -3,7 +3,7 @@
 use super::fields::{Fields, Value};
 use super::key::Key;
 use crate::experiment::Experiment;
-use crate::user_file::Wrong;
+use crate::user_file::InvalidField;
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashSet};
 use toll::{TomlProblem, TomlText};
@@ -181,7 +181,7 @@ impl Plan {
         let experiment: Experiment = table
             .try_into()
             .map_err(|error: toml::de::Error| self.machine_error(position, &error.to_string()))?;
-        if let Some(Wrong { field, value, expected }) = experiment.wrong() {
+        if let Some(InvalidField { field, value, expected }) = experiment.wrong() {
             let place = self.place(position, &field);
             return Err(PlanError::Value { place, field, value, expected });
         }

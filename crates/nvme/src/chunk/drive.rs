@@ -2,7 +2,7 @@
 
 use super::{Asked, ChunkError, Wait};
 use crate::controller::{Buffer, Controller, Namespace, NvmeError, PAGE_BYTES, QueueOptions};
-use crate::queue_pair::{QueueError, QueuePair, Tag};
+use crate::queue_pair::{CommandId, QueueError, QueuePair};
 use crate::spec::status::Status;
 use dma::{MemoryAddress, Ram};
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// How long a controller has, and how often it is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Patience {
+pub struct RetryPolicy {
     /// A command that has not come back after so long is aborted; after as long again the controller is reset. Linux has 30 s
     /// (`nvme_core.io_timeout`).
     pub timeout: Duration,
@@ -20,7 +20,7 @@ pub struct Patience {
     pub resets: u32,
 }
 
-impl Default for Patience {
+impl Default for RetryPolicy {
     fn default() -> Self {
         Self { timeout: Duration::from_secs(30), retries: 5, resets: 3 }
     }
@@ -81,14 +81,14 @@ pub struct Drive {
     ram: Arc<Ram>,
     buffer: Buffer,
     request_bytes: usize,
-    /// By tag.
+    /// By id.
     sent: Vec<Option<Sent>>,
-    patience: Patience,
+    retry_policy: RetryPolicy,
     waiting: Waiting,
     events: Events,
     /// Since a command was completed.
     resets_in_vain: u32,
-    /// Why it was given up: what was under way may still reach its buffers.
+    /// Why it was given up: what was in flight may still reach its buffers.
     given_up: Option<String>,
     /// Slots whose requests have begun as often as they may.
     spent: Vec<u16>,
@@ -110,7 +110,7 @@ impl Drive {
         requests: u16,
         request_bytes: u64,
         waiting: Waiting,
-        patience: Patience,
+        retry_policy: RetryPolicy,
     ) -> Result<Self, ChunkError> {
         let requests = requests.clamp(1, u16::MAX - 1);
         let request_bytes = request_bytes.min(namespace.transfer_bytes_max).max(namespace.is.block_bytes());
@@ -122,7 +122,7 @@ impl Drive {
         };
         let mut guard = Controller::lock(&controller);
         let queue = guard.queue_pair_with(QueueOptions { entries: requests + 1, vector })?;
-        let buffer = match guard.allocate(queue.room() as u64 * request_bytes) {
+        let buffer = match guard.allocate(queue.available() as u64 * request_bytes) {
             Ok(buffer) => buffer,
             Err(error) => {
                 guard.delete(queue)?;
@@ -131,16 +131,16 @@ impl Drive {
         };
         let ram = guard.ram();
         drop(guard);
-        let tick = patience.timeout / TICKS;
+        let tick = retry_policy.timeout / TICKS;
         Ok(Self {
-            sent: vec![None; queue.room()],
+            sent: vec![None; queue.available()],
             controller,
             queue,
             namespace,
             ram,
             buffer,
             request_bytes: request_bytes as usize,
-            patience,
+            retry_policy,
             waiting,
             events: Events::default(),
             resets_in_vain: 0,
@@ -181,13 +181,13 @@ impl Drive {
     }
 
     pub(super) fn ring(&mut self) {
-        self.queue.ring();
+        self.queue.ring_doorbell();
     }
 
     fn send(&mut self, sent: Sent) -> Result<(), ChunkError> {
         let of = &self.namespace;
         let at = u64::from(sent.slot) * self.request_bytes as u64;
-        let tag = match sent.asked {
+        let id = match sent.asked {
             Asked::Read { first, blocks } => {
                 let piece = self.buffer.piece(at, blocks << of.is.block_shift)?;
                 self.queue.read(of, first, &[piece])?
@@ -203,7 +203,7 @@ impl Drive {
             }
             Asked::Flush => self.queue.flush(of)?,
         };
-        self.sent[tag.place()] = Some(sent);
+        self.sent[id.slot()] = Some(sent);
         Ok(())
     }
 
@@ -226,9 +226,9 @@ impl Drive {
                 Ok(taken)
             });
             match result {
-                Ok(0) if wait == Wait::Yes && self.queue.under_way() > 0 => self.rest(),
+                Ok(0) if wait == Wait::Yes && self.queue.in_flight() > 0 => self.rest(),
                 Ok(_) => return,
-                // Nothing of what is under way will end any more.
+                // Nothing of what is in flight will end any more.
                 Err(error) => return self.give_up(error, ended),
             }
         }
@@ -237,18 +237,18 @@ impl Drive {
     /// Takes what is completed; says how many requests have ended.
     fn take(&mut self, ended: &mut impl FnMut(u16, Result<(), ChunkError>)) -> Result<usize, ChunkError> {
         let mut done = std::mem::take(&mut self.done);
-        // A tag that has come back may be the next command's at once: whose it was is looked up first.
+        // A id that has come back may be the next command's at once: whose it was is looked up first.
         let sent = &mut self.sent;
         let polled = self.queue.poll(usize::MAX, |one| {
-            done.extend(sent[one.tag.place()].take().map(|sent| (sent, one.status)));
+            done.extend(sent[one.id.slot()].take().map(|sent| (sent, one.status)));
         });
         let (mut taken, mut is_sent) = (self.spent.len(), false);
         for slot in self.spent.drain(..) {
-            ended(slot, Err(ChunkError::GaveUp { resets: self.patience.resets }));
+            ended(slot, Err(ChunkError::GaveUp { resets: self.retry_policy.resets }));
         }
         for (sent, status) in done.drain(..) {
             self.resets_in_vain = 0;
-            if !status.is_success() && status.may_retry() && sent.retries < self.patience.retries {
+            if !status.is_success() && status.may_retry() && sent.retries < self.retry_policy.retries {
                 let again = self.send(Sent { retries: sent.retries + 1, was_aborted: false, ..sent });
                 self.events.retries += 1;
                 is_sent = true;
@@ -262,21 +262,21 @@ impl Drive {
         }
         self.done = done;
         if is_sent {
-            self.queue.ring();
+            self.queue.ring_doorbell();
         }
         match polled {
             Ok(_) => {}
             // Another thread has reset it, or what it says makes no sense.
-            Err(QueueError::Forgotten | QueueError::Unknown(_)) => self.reset()?,
+            Err(QueueError::Reset | QueueError::Unknown(_)) => self.reset()?,
             Err(error) => return Err(error.into()),
         }
         Ok(taken)
     }
 
-    /// Looks now and then at whether the controller works, and at what has been under way for long.
+    /// Looks now and then at whether the controller works, and at what has been in flight for long.
     fn see_to(&mut self) -> Result<(), ChunkError> {
         let now = Instant::now();
-        if now.duration_since(self.looked) >= LOOK.min(self.patience.timeout / TICKS) {
+        if now.duration_since(self.looked) >= LOOK.min(self.retry_policy.timeout / TICKS) {
             self.looked = now;
             let working = Controller::lock(&self.controller).working();
             match working {
@@ -288,15 +288,15 @@ impl Drive {
         if now < self.next_tick {
             return Ok(());
         }
-        self.next_tick = now + self.patience.timeout / TICKS;
+        self.next_tick = now + self.retry_policy.timeout / TICKS;
         self.queue.tick();
-        let overdue: Vec<Tag> = self.queue.overdue(TICKS).collect();
-        for tag in overdue {
-            let sent = self.sent[tag.place()].as_mut();
+        let overdue: Vec<CommandId> = self.queue.overdue(TICKS).collect();
+        for id in overdue {
+            let sent = self.sent[id.slot()].as_mut();
             let Some(sent) = sent.filter(|sent| !sent.was_aborted) else { continue };
             sent.was_aborted = true;
             self.events.aborts += 1;
-            let asked = Controller::lock(&self.controller).abort(&self.queue, tag, self.patience.timeout);
+            let asked = Controller::lock(&self.controller).abort(&self.queue, id, self.retry_policy.timeout);
             // One that does not even abort wants a reset.
             if asked.is_err() {
                 return self.reset();
@@ -309,10 +309,10 @@ impl Drive {
     fn reset(&mut self) -> Result<(), ChunkError> {
         let controller = Arc::clone(&self.controller);
         let mut controller = Controller::lock(&controller);
-        let mut wants_reset = !self.queue.is_forgotten();
+        let mut wants_reset = !self.queue.is_stale();
         loop {
             let result = if wants_reset || controller.working().is_err() {
-                if self.resets_in_vain == self.patience.resets {
+                if self.resets_in_vain == self.retry_policy.resets {
                     return Err(ChunkError::GaveUp { resets: self.resets_in_vain });
                 }
                 self.resets_in_vain += 1;
@@ -333,8 +333,8 @@ impl Drive {
     fn renew(&mut self, controller: &mut Controller) -> Result<(), NvmeError> {
         for (place, sent) in self.sent.iter_mut().enumerate() {
             // One that brings it down each time is not begun for ever.
-            if let Some(spent) = sent.take_if(|sent| sent.resets == self.patience.resets) {
-                self.queue.abandon_at(place);
+            if let Some(spent) = sent.take_if(|sent| sent.resets == self.retry_policy.resets) {
+                self.queue.abandon_slot(place);
                 self.spent.push(spent.slot);
             }
         }
@@ -347,7 +347,7 @@ impl Drive {
         Ok(())
     }
 
-    /// All that is under way ends so.
+    /// All that is in flight ends so.
     fn give_up(&mut self, error: ChunkError, ended: &mut impl FnMut(u16, Result<(), ChunkError>)) {
         let why = error.to_string();
         self.queue.abandon();
@@ -364,7 +364,7 @@ impl Drive {
         match &self.waiting {
             Waiting::Polling => {
                 for _ in 0..POLLS {
-                    if self.queue.arrived() > 0 {
+                    if self.queue.pending_completions() > 0 {
                         return;
                     }
                     std::hint::spin_loop();
@@ -373,7 +373,7 @@ impl Drive {
             #[cfg(target_os = "linux")]
             Waiting::Interrupt { interrupt, .. } => {
                 // One that can't be waited for is polled.
-                let _ = interrupt.wait(LOOK.min(self.patience.timeout / TICKS));
+                let _ = interrupt.wait(LOOK.min(self.retry_policy.timeout / TICKS));
             }
         }
     }

@@ -37,8 +37,8 @@ pub enum ChunkError {
         /// Of a request.
         bytes_max: usize,
     },
-    /// As many requests are under way, or wait for their results to be fetched, as there is room for.
-    #[error("all {requests} requests are under way, or their results were not fetched")]
+    /// As many requests are in flight, or wait for their results to be fetched, as there is room for.
+    #[error("all {requests} requests are in flight, or their results were not fetched")]
     Full {
         /// That there is room for.
         requests: usize,

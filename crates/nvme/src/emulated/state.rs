@@ -32,6 +32,7 @@ pub(super) struct State {
     /// By the block with which a command begins.
     pub(super) block_faults: BTreeMap<u64, Fault>,
     pub(super) is_another: bool,
+    pub(super) has_namespace: bool,
     /// Commands that are not done until somebody asks to abort them.
     stuck: Vec<Origin>,
     /// The newest errors, the newest first.
@@ -93,6 +94,7 @@ impl State {
             faults: BTreeMap::new(),
             block_faults: BTreeMap::new(),
             is_another: false,
+            has_namespace: true,
             stuck: Vec::new(),
             errors: VecDeque::new(),
             commands: 0,
@@ -152,7 +154,7 @@ impl State {
         let queues: Vec<u16> = self.submissions.keys().copied().collect();
         for queue in queues {
             for _ in 0..COMMANDS_MAX {
-                if !self.is_working() || !self.go_on(adapter, queue) {
+                if !self.is_working() || !self.process_next_command(adapter, queue) {
                     break;
                 }
             }
@@ -160,7 +162,7 @@ impl State {
     }
 
     /// Does the next command of a queue, if there is one and room for what comes of it.
-    fn go_on(&mut self, adapter: &Adapter, queue: u16) -> bool {
+    fn process_next_command(&mut self, adapter: &Adapter, queue: u16) -> bool {
         let Some(known) = self.submissions.get(&queue).copied().filter(|known| known.head != known.tail)
         else {
             return false;
@@ -385,7 +387,7 @@ impl State {
             1 => controller(self.is_another).write(),
             2 => {
                 let mut bytes = [0; STRUCTURE_BYTES];
-                if command.namespace() < NAMESPACE {
+                if self.has_namespace && command.namespace() < NAMESPACE {
                     bytes[..4].copy_from_slice(&NAMESPACE.to_le_bytes());
                 }
                 bytes

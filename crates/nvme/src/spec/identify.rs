@@ -29,7 +29,7 @@ pub struct Controller {
     pub has_write_cache: bool,
     /// Data can be told by SGL, at any byte or at words.
     pub has_sgl: bool,
-    /// Commands under way that can be asked to be aborted, at most.
+    /// Commands in flight that can be asked to be aborted, at most.
     pub aborts_max: u16,
     /// Entries of the error log.
     pub error_log_entries: u16,

@@ -128,9 +128,13 @@ impl Candidate {
 }
 
 /// Its `driver_override`.
-pub(super) fn preferred(root: &Root, address: &str) -> Result<Option<String>, Unreadable> {
-    let text = text(&root.device(address).join("driver_override"))?;
-    Ok(text.filter(|text| text != "(null)" && !text.is_empty()))
+fn preferred(root: &Root, address: &str) -> Result<Option<String>, Unreadable> {
+    Ok(text(&root.device(address).join("driver_override"))?.filter(|text| is_driver(text)))
+}
+
+/// Whether a `driver_override` names a driver.
+pub(super) fn is_driver(text: &str) -> bool {
+    !text.is_empty() && text != "(null)"
 }
 
 /// Controllers of the same subsystem, by their names.

@@ -1,6 +1,6 @@
 //! The way of an adapter from the kernel's driver to `vfio-pci`, and back.
 
-use super::candidate::preferred;
+use super::candidate::is_driver;
 use super::refusal::LENDER;
 use super::{Candidate, Root, link_name};
 use escape::shell::Command;
@@ -209,8 +209,8 @@ impl Takeover {
     /// Sets its `driver_override`, if it is another.
     fn prefer(&self, root: &Root, driver: Option<&str>) -> Result<(), TakeoverError> {
         let file = root.device(&self.address).join("driver_override");
-        match preferred(root, &self.address) {
-            Ok(now) if now.as_deref() == driver => Ok(()),
+        match std::fs::read_to_string(&file) {
+            Ok(now) if Some(now.trim()).filter(|now| is_driver(now)) == driver => Ok(()),
             _ => write(&file, driver.unwrap_or(NONE)),
         }
     }

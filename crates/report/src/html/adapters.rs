@@ -5,7 +5,7 @@ use crate::batch::{self, Batch};
 use crate::cost::Cost;
 use crate::row::Row;
 use crate::{quantity, sheet as facts, svg};
-use host::judge::Inspection;
+use host::diagnose::Inspection;
 use maud::{Markup, html};
 
 /// Rows of a table.
@@ -18,15 +18,15 @@ pub(super) fn section(inspection: &Inspection, rows: &[Row]) -> Markup {
         section #adapters aria-labelledby="adapters-title" {
             h2 #adapters-title { "Adapters" }
             @if together {
-                (table("Adapters alike, worst road first", &batches[..batches.len().min(ROWS_MAX)]))
+                (table("Adapters alike, worst DMA path first", &batches[..batches.len().min(ROWS_MAX)]))
                 (more(batches.len(), ROWS_MAX, "more kind of adapter"))
                 details {
                     summary { "All " (quantity::count(rows.len(), "adapter")) " one by one" }
-                    (table("Adapters one by one, worst road first", &batch::singles(&rows[..rows.len().min(ROWS_MAX)])))
+                    (table("Adapters one by one, worst DMA path first", &batch::singles(&rows[..rows.len().min(ROWS_MAX)])))
                     (more(rows.len(), ROWS_MAX, "more adapter"))
                 }
             } @else {
-                (table("Adapters, worst road first", &batches))
+                (table("Adapters, worst DMA path first", &batches))
                 @if !rows.is_empty() { h3 { "Each in full" } }
                 @for row in rows { (in_full(inspection, row)) }
             }
@@ -53,7 +53,7 @@ fn table(caption: &str, batches: &[Batch]) -> Markup {
                         th scope="col" { "address" }
                         th scope="col" { "name" }
                         th scope="col" { "driver" }
-                        th scope="col" { "road" }
+                        th scope="col" { "DMA path" }
                         th.number scope="col" { abbr title="highest address bit of streaming DMA" { "mask" } }
                         th.number scope="col" { abbr title="IOMMU group" { "group" } }
                         th.number scope="col" { abbr title="NUMA node" { "node" } }
@@ -69,15 +69,15 @@ fn table(caption: &str, batches: &[Batch]) -> Markup {
 
 fn line(batch: &Batch) -> Markup {
     let row = &batch.row;
-    let cost = Cost::of(row.road);
+    let cost = Cost::of(row.dma_path);
     html! {
         tr {
             th scope="row" { code { (batch.addresses) } }
             td { (batch.called) }
             td { (dash(&row.driver)) }
-            td.roadword {
+            td.path-word {
                 svg.tiny viewBox="-8 -8 16 16" width="14" height="14" aria-hidden="true" { (svg::mark(cost)) }
-                span.road.(cost.class()) { (row.road.word()) }
+                span.dma_path.(cost.class()) { (row.dma_path.word()) }
             }
             td.number { (dash(&row.mask)) }
             td.number { (dash(&row.group)) }

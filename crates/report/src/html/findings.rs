@@ -5,7 +5,7 @@ use crate::fold::{Folded, Sourced, TOLL, evidence_lines, fold, with_sources};
 use crate::wrap::shorten;
 use crate::{quantity, svg};
 use escape::terminal::plain;
-use host::judge::{Advice, Finding, Part};
+use host::diagnose::{Advice, Finding, Part};
 use maud::{Markup, html};
 
 /// Addresses shown beside a finding before they are folded away.

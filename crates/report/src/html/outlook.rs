@@ -2,7 +2,7 @@
 
 use crate::cost::Cost;
 use crate::{outlook, svg};
-use host::judge::{Outlook, Road};
+use host::diagnose::{DmaPath, Outlook};
 use maud::{Markup, html};
 
 pub(super) fn section(outlooks: &[Outlook]) -> Markup {
@@ -13,14 +13,14 @@ pub(super) fn section(outlooks: &[Outlook]) -> Markup {
                 h2 #outlook-title { (outlook::TITLE) }
                 div.scroll {
                     table {
-                        caption { "What an I/O takes of a CPU by either road, the largest change first" }
+                        caption { "What an I/O takes of a CPU by either DMA path, the largest change first" }
                         thead {
                             tr {
                                 th scope="col" { "adapter" }
                                 th scope="col" { "I/O" }
-                                th scope="col" { "road today" }
+                                th scope="col" { "DMA path today" }
                                 th.number scope="col" { "takes" }
-                                th scope="col" { "road after" }
+                                th scope="col" { "DMA path after" }
                                 th.number scope="col" { "takes" }
                                 th.number scope="col" { "change" }
                                 th.number scope="col" { (outlook::load()) }
@@ -31,9 +31,9 @@ pub(super) fn section(outlooks: &[Outlook]) -> Markup {
                                 tr {
                                     th scope="row" { code { (row.adapters) } }
                                     td { (row.io) }
-                                    (road(row.road_today))
+                                    (dma_path(row.dma_path_today))
                                     td.number { (row.today) }
-                                    (road(row.road_after))
+                                    (dma_path(row.dma_path_after))
                                     td.number { (row.after) }
                                     td.number { (row.change) }
                                     td.number { (row.of_a_cpu) }
@@ -48,12 +48,12 @@ pub(super) fn section(outlooks: &[Outlook]) -> Markup {
     }
 }
 
-fn road(road: Road) -> Markup {
-    let cost = Cost::of(road);
+fn dma_path(dma_path: DmaPath) -> Markup {
+    let cost = Cost::of(dma_path);
     html! {
-        td.roadword {
+        td.path-word {
             svg.tiny viewBox="-8 -8 16 16" width="14" height="14" aria-hidden="true" { (svg::mark(cost)) }
-            span.road.(cost.class()) { (road.word()) }
+            span.dma_path.(cost.class()) { (dma_path.word()) }
         }
     }
 }

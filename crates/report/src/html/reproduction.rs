@@ -23,10 +23,10 @@ pub fn reproduction_page(reproductions: &[Reproduction], made_by: &str) -> Strin
             p.kicker { "iotoll · reproduce" }
             h1 { "Published figures, and what a model says." }
             nav aria-label="Contents" {
-                @for one in reproductions { a href=(format!("#{}", one.family)) { (one.family) } }
+                @for one in reproductions { a href=(format!("#{}", one.study)) { (one.study) } }
             }
         }
-        main { @for one in reproductions { (family(one)) } }
+        main { @for one in reproductions { (study(one)) } }
         footer { p { "Made by " (made_by) "." } }
     };
     document("published figures and ours", super::bench::STYLE, &body)
@@ -42,10 +42,10 @@ pub fn chart_drawing(chart: &Chart) -> String {
     chart_lines(chart, Some(&format!("{DRAWING}{}", super::bench::STYLE))).into_string() + "\n"
 }
 
-fn family(one: &Reproduction) -> Markup {
+fn study(one: &Reproduction) -> Markup {
     html! {
-        section id=(one.family) {
-            h2 { (one.family) ": " (verdict(one)) }
+        section id=(one.study) {
+            h2 { (one.study) ": " (verdict(one)) }
             p { (one.question) }
             p.remark { (one.method) }
             @for curve in &one.curves { (self::curve(curve, one.bound)) }

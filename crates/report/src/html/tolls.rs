@@ -1,4 +1,4 @@
-//! Toll sheets as one self-contained page: what each road adds to an I/O, drawn.
+//! Toll sheets as one self-contained page: what each DMA path adds to an I/O, drawn.
 
 mod chart;
 mod family;
@@ -37,7 +37,7 @@ pub fn toll_page(sheets: &[TollSheet], made_by: &str) -> String {
     document("toll sheets", STYLE, &body)
 }
 
-/// The road that adds most for certain.
+/// The DMA path that adds most for certain.
 fn headline(sheets: &[TollSheet], families: &[Family]) -> String {
     let lines = families.iter().flat_map(Family::lines);
     let compared = lines.clone().any(|line| line.added().is_some());
@@ -47,17 +47,17 @@ fn headline(sheets: &[TollSheet], families: &[Family]) -> String {
     match dearest {
         Some((line, _, added)) => format!(
             "{} adds {} to an I/O's instructions: {} on {}.",
-            super::capitalised(line.sheet.road.word()),
+            super::capitalised(line.sheet.dma_path.word()),
             quantity::signed_percent(added).trim_start_matches('+'),
             plain(&line.toll.workload),
             plain(&line.sheet.preset)
         ),
-        None if compared => "No road adds more to an I/O than its windows vary by.".to_owned(),
+        None if compared => "No DMA path adds more to an I/O than its windows vary by.".to_owned(),
         None => {
-            let roads: BTreeSet<_> = sheets.iter().map(|sheet| sheet.road).collect();
-            match roads.first() {
-                Some(road) if roads.len() == 1 => format!("What each I/O pays on {road}."),
-                Some(_) => format!("What each I/O pays on {} roads.", roads.len()),
+            let dma_paths: BTreeSet<_> = sheets.iter().map(|sheet| sheet.dma_path).collect();
+            match dma_paths.first() {
+                Some(dma_path) if dma_paths.len() == 1 => format!("What each I/O pays on {dma_path}."),
+                Some(_) => format!("What each I/O pays on {} DMA paths.", dma_paths.len()),
                 None => "There is no toll sheet.".to_owned(),
             }
         }
@@ -67,7 +67,7 @@ fn headline(sheets: &[TollSheet], families: &[Family]) -> String {
 fn contents(families: &[Family]) -> Markup {
     html! {
         nav aria-label="Contents" {
-            @if overview::has_any(families) { a href="#overview" { "What each road adds" } }
+            @if overview::has_any(families) { a href="#overview" { "What each DMA path adds" } }
             @for (number, family) in (1..).zip(families) {
                 a href=(format!("#family-{number}")) { (super::capitalised(&family.title())) }
             }
@@ -85,7 +85,7 @@ fn reading(sheets: &[TollSheet], families: &[Family]) -> Markup {
             h2 #reading-title { "Where the instructions go" }
             p {
                 "A bar is the instructions of one I/O, those of the median window, by stage. Grey is what an I/O needs \
-                 on any road; colour is mapping and translation. The dashed line is where the untranslated road \
+                 on any DMA path; colour is mapping and translation. The dashed line is where the untranslated DMA path \
                  of the same machine and kernel ends. Bars of one chart have one scale."
             }
             p.remark { "Events are those of the median window; ~ is the mean of all windows, where it is another." }

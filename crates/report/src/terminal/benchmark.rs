@@ -93,7 +93,7 @@ fn measured(case: &Case) -> impl Iterator<Item = (&Entry, &Measured)> {
 fn details(case: &Case) -> Grid {
     let row = |(entry, measured): (&Entry, &Measured)| Row {
         name: plain(&entry.contestant),
-        ink: (measured.failed > 0).then_some(Ink::Severity(host::judge::Severity::Critical)),
+        ink: (measured.failed > 0).then_some(Ink::Severity(host::diagnose::Severity::Critical)),
         cells: bench_text::details(measured),
     };
     Grid {

@@ -23,7 +23,7 @@ pub fn block_answer(answer: &BlockAnswer, file: &str, width: usize, style: Style
     }
     fact("throughput", &throughput(&answer.all));
     let interrupts = quantity::grouped(answer.interrupts_per_second.round() as u64);
-    fact("under way", &format!("{:.1} on average, {interrupts} interrupts/s", answer.depth_mean));
+    fact("in flight", &format!("{:.1} on average, {interrupts} interrupts/s", answer.depth_mean));
     fact("limited by", &answer.limit);
     if !answer.set_aside.is_empty() {
         fact("set aside", &plain(&answer.set_aside.join(", ")));

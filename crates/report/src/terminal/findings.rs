@@ -7,7 +7,7 @@ use crate::style::Ink;
 use crate::wrap::shorten;
 use escape::shell::Command;
 use escape::terminal::plain;
-use host::judge::{Advice, Finding, Part};
+use host::diagnose::{Advice, Finding, Part};
 
 /// From this many on, a list of one line each comes first.
 const OVERVIEW_MIN: usize = 4;

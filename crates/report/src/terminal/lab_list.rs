@@ -4,15 +4,15 @@ use super::page::Page;
 use crate::cost::Cost;
 use crate::style::{Ink, Style};
 use escape::terminal::plain;
-use toll::Road;
+use toll::DmaPath;
 
 /// A preset, for a list of them.
 #[derive(Debug, Clone)]
 pub struct LabPreset<'a> {
     /// Its name.
     pub name: &'a str,
-    /// The road its adapters take.
-    pub road: Road,
+    /// The DMA path its adapters take.
+    pub dma_path: DmaPath,
     /// What it is, in a line.
     pub what: &'a str,
     /// The release of its kernel, if that is here.
@@ -21,7 +21,7 @@ pub struct LabPreset<'a> {
     pub workloads: usize,
 }
 
-/// Presets with their roads and kernels, then workloads, each a name and a line.
+/// Presets with their DMA paths and kernels, then workloads, each a name and a line.
 pub fn lab_list(presets: &[LabPreset<'_>], workloads: &[(&str, &str)], width: usize, style: Style) -> String {
     let mut page = Page::new(width, style);
     page.title("Presets");
@@ -34,8 +34,8 @@ pub fn lab_list(presets: &[LabPreset<'_>], workloads: &[(&str, &str)], width: us
             None => "kernel not fetched".to_owned(),
         };
         let name = format!("{:name_width$}", plain(preset.name));
-        let painted = page.style.paint(Ink::Road(Cost::of(preset.road)), &name);
-        let text = format!("{}: {} ({kernel}, {} workloads)", preset.road, preset.what, preset.workloads);
+        let painted = page.style.paint(Ink::DmaPath(Cost::of(preset.dma_path)), &name);
+        let text = format!("{}: {} ({kernel}, {} workloads)", preset.dma_path, preset.what, preset.workloads);
         page.led(&painted, name_width, &plain(&text), 2);
     }
     page.heading("Workloads");

@@ -9,21 +9,21 @@ use crate::style::Style;
 use bench::{Cell, MapBenchmark, PerPair};
 use escape::terminal::plain;
 
-/// What each road takes for each size, and what a mapping does on it besides executing instructions.
+/// What each DMA path takes for each size, and what a mapping does on it besides executing instructions.
 pub fn map_benchmark(benchmark: &MapBenchmark, width: usize, style: Style) -> String {
     let mut page = Page::new(width, style);
     page.title(&format!(
         "Mapping and unmapping memory, by {}",
-        quantity::count(benchmark.rows.len(), "road")
+        quantity::count(benchmark.rows.len(), "DMA path")
     ));
     page.warnings(&benchmark.head.warnings);
     for why in &benchmark.absent {
         page.item("not measured ", &plain(why), 2);
     }
-    page.heading("Roads");
-    let widest = benchmark.rows.iter().map(|row| row.road.chars().count()).max().unwrap_or(0);
+    page.heading("DMA paths");
+    let widest = benchmark.rows.iter().map(|row| row.dma_path.chars().count()).max().unwrap_or(0);
     for row in &benchmark.rows {
-        page.fact(&Fact::known(&plain(&row.road), &row.what), widest + 2);
+        page.fact(&Fact::known(&plain(&row.dma_path), &row.what), widest + 2);
     }
     page.heading(&format!(
         "Time of a mapping and its unmapping, median of {} rounds of about {} ms that take turns; one thread",
@@ -38,12 +38,12 @@ pub fn map_benchmark(benchmark: &MapBenchmark, width: usize, style: Style) -> St
 fn times(benchmark: &MapBenchmark) -> Grid {
     let cell = |cell: &Cell| cell.ns_per_pair.map(|ns| time(ns.median)).unwrap_or_default();
     let row = |row: &bench::Row| Row {
-        name: plain(&row.road),
+        name: plain(&row.dma_path),
         ink: None,
         cells: row.cells.iter().map(cell).collect(),
     };
     Grid {
-        names: "road",
+        names: "DMA path",
         titles: benchmark.settings.bytes.iter().map(ToString::to_string).collect(),
         rows: benchmark.rows.iter().map(row).collect(),
     }
@@ -56,12 +56,12 @@ fn done(benchmark: &MapBenchmark) -> Grid {
         let mut measured = row.cells.iter().filter(|cell| cell.absent.is_none());
         let first = measured.next();
         for cell in first.into_iter().chain(measured.next_back()) {
-            let name = format!("{}, {}", plain(&row.road), cell.bytes);
+            let name = format!("{}, {}", plain(&row.dma_path), cell.bytes);
             rows.push(Row { name, ink: None, cells: counts(&cell.per_pair) });
         }
     }
     let titles = ["addresses", "table entries", "hypercalls", "invalidations", "bytes copied"];
-    Grid { names: "road", titles: titles.map(str::to_owned).to_vec(), rows }
+    Grid { names: "DMA path", titles: titles.map(str::to_owned).to_vec(), rows }
 }
 
 fn counts(done: &PerPair) -> Vec<String> {

@@ -6,7 +6,7 @@ use crate::quantity;
 use crate::style::{Ink, Style};
 use crate::wrap::{shorten, wrap};
 use escape::terminal::plain;
-use host::judge::Severity;
+use host::diagnose::Severity;
 use model::Part;
 
 /// Prose wider than this is hard to read, however wide the terminal.

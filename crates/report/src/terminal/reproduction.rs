@@ -13,7 +13,7 @@ use model::{Chart, Curve, Reproduction};
 /// A reproduction: each published figure beside ours, with its error, and what the model took as given.
 pub fn reproduction(reproduction: &Reproduction, width: usize, style: Style) -> String {
     let mut page = Page::new(width, style);
-    page.title(&format!("{}: {}", reproduction.family, verdict(reproduction)));
+    page.title(&format!("{}: {}", reproduction.study, verdict(reproduction)));
     page.prose(&reproduction.question, 2);
     page.prose(&reproduction.method, 2);
     for curve in &reproduction.curves {
@@ -47,7 +47,7 @@ pub fn reproduction(reproduction: &Reproduction, width: usize, style: Style) -> 
 fn grid(curve: &Curve, bound: f64) -> Grid {
     let row = |point: &model::Point| Row {
         name: place(point),
-        ink: curve.misses(point, bound).then_some(Ink::Severity(host::judge::Severity::Warning)),
+        ink: curve.misses(point, bound).then_some(Ink::Severity(host::diagnose::Severity::Warning)),
         cells: cells(curve, point, bound),
     };
     Grid {
@@ -63,7 +63,7 @@ fn chart_grid(chart: &Chart) -> Grid {
         let is_outside = points().any(|(line, point)| line.is_outside(point) == Some(true));
         Row {
             name: chart_place(chart, index),
-            ink: is_outside.then_some(Ink::Severity(host::judge::Severity::Warning)),
+            ink: is_outside.then_some(Ink::Severity(host::diagnose::Severity::Warning)),
             cells: points().map(|(line, point)| bounded_cell(line, point)).collect(),
         }
     };

@@ -28,7 +28,7 @@ enum Column {
     /// Address, driver and name one above the other.
     Adapter,
     Driver,
-    Road,
+    DmaPath,
     Mask,
     Group,
     Numa,
@@ -41,7 +41,7 @@ impl Column {
         Self::Address,
         Self::Name,
         Self::Driver,
-        Self::Road,
+        Self::DmaPath,
         Self::Mask,
         Self::Group,
         Self::Numa,
@@ -49,7 +49,7 @@ impl Column {
         Self::Findings,
     ];
     const NARROW: [Self; 7] =
-        [Self::Adapter, Self::Road, Self::Mask, Self::Group, Self::Numa, Self::Link, Self::Findings];
+        [Self::Adapter, Self::DmaPath, Self::Mask, Self::Group, Self::Numa, Self::Link, Self::Findings];
 
     fn title(self) -> &'static str {
         match self {
@@ -57,7 +57,7 @@ impl Column {
             Self::Name => "name",
             Self::Adapter => "adapter",
             Self::Driver => "driver",
-            Self::Road => "road",
+            Self::DmaPath => "DMA path",
             Self::Mask => "mask",
             Self::Group => "group",
             Self::Numa => "numa",
@@ -83,7 +83,7 @@ impl Column {
             Self::Name => batch.called.clone(),
             Self::Adapter => format!("{} {}\n{}", batch.addresses, row.driver, batch.called),
             Self::Driver => row.driver.clone(),
-            Self::Road => row.road.word().to_owned(),
+            Self::DmaPath => row.dma_path.word().to_owned(),
             Self::Mask => row.mask.clone(),
             Self::Group => row.group.clone(),
             Self::Numa => row.numa.clone(),
@@ -180,7 +180,7 @@ fn cell((column, width): Sized, batch: &Batch, style: Style) -> Cell {
         false => text,
     };
     let cell = match (column, batch.row.findings.worst) {
-        (Column::Road, _) => style.cell(Ink::Road(Cost::of(batch.row.road)), &text),
+        (Column::DmaPath, _) => style.cell(Ink::DmaPath(Cost::of(batch.row.dma_path)), &text),
         (Column::Findings, Some(worst)) => style.cell(Ink::Severity(worst), &text),
         _ => Cell::new(text),
     };
@@ -193,8 +193,8 @@ fn cell((column, width): Sized, batch: &Batch, style: Style) -> Cell {
 fn list(page: &mut Page, batches: &[Batch]) {
     for batch in batches {
         let row = &batch.row;
-        let road = page.style.paint(Ink::Road(Cost::of(row.road)), row.road.word());
-        page.led(&format!("{road}  "), row.road.word().len() + 2, &batch.addresses, 2);
+        let dma_path = page.style.paint(Ink::DmaPath(Cost::of(row.dma_path)), row.dma_path.word());
+        page.led(&format!("{dma_path}  "), row.dma_path.word().len() + 2, &batch.addresses, 2);
         let named = |name: &str, text: &str| (!text.is_empty()).then(|| format!("{name} {text}"));
         let findings = row.findings.count;
         let parts = [

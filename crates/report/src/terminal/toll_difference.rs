@@ -25,7 +25,7 @@ pub fn toll_difference(
     workloads.sort_by_key(|workload| !workload.grew());
     page.title(&headline(&workloads, shared(a, b)));
     for (side, sheet) in [("A", a), ("B", b)] {
-        let words = format!("{} · {} · Linux {}", sheet.preset, sheet.road, sheet.kernel.release);
+        let words = format!("{} · {} · Linux {}", sheet.preset, sheet.dma_path, sheet.kernel.release);
         page.fact(&Fact::known(side, &words), 3);
     }
     for words in circumstances(a, b) {

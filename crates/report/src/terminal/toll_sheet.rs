@@ -19,7 +19,7 @@ const ALWAYS: [Event; 4] = [Event::Hypercalls, Event::Invalidations, Event::Door
 /// Columns that `width` has no room for follow below, under the names of the workloads again.
 pub fn toll_sheet(sheet: &TollSheet, width: usize, style: Style) -> String {
     let mut page = Page::new(width, style);
-    page.title(&format!("{} · {}", plain(&sheet.preset), sheet.road));
+    page.title(&format!("{} · {}", plain(&sheet.preset), sheet.dma_path));
     for fact in toll_text::facts(sheet) {
         page.fact(&fact, 10);
     }
@@ -105,7 +105,7 @@ fn workload(page: &mut Page, toll: &Toll) {
     page.led(&lead, name.width() + 2, &plain(&words), 2);
 }
 
-/// The ink of a sheet's road.
-pub(super) fn road_ink(sheet: &TollSheet) -> Ink {
-    Ink::Road(Cost::of(sheet.road))
+/// The ink of a sheet's DMA path.
+pub(super) fn dma_path_ink(sheet: &TollSheet) -> Ink {
+    Ink::DmaPath(Cost::of(sheet.dma_path))
 }

@@ -1,8 +1,8 @@
-//! What one workload pays on each road.
+//! What one workload pays on each DMA path.
 
 use super::grid::{Grid, Row};
 use super::page::Page;
-use super::toll_sheet::road_ink;
+use super::toll_sheet::dma_path_ink;
 use crate::platform::{Line, NO_UNTRANSLATED, platforms};
 use crate::quantity;
 use crate::style::Style;
@@ -17,11 +17,11 @@ const EVENTS: [Event; 2] = [Event::Hypercalls, Event::Invalidations];
 /// Wider names are cut in the table, and stand in full below it.
 const PRESET_WIDTH_MAX: usize = 28;
 
-/// What an I/O of a workload pays on each road, and how much that is over the untranslated road of the same
+/// What an I/O of a workload pays on each DMA path, and how much that is over the untranslated DMA path of the same
 /// machine and kernel. Sheets without the workload are left out.
 pub fn toll_table(sheets: &[TollSheet], workload: &str, width: usize, style: Style) -> String {
     let mut page = Page::new(width, style);
-    page.title(&format!("{} on each road, per I/O", plain(workload)));
+    page.title(&format!("{} on each DMA path, per I/O", plain(workload)));
     let platforms = platforms(sheets, workload);
     if platforms.is_empty() {
         page.prose("No sheet has this workload.", 2);
@@ -57,13 +57,13 @@ fn more_events(line: &Line, event: Event) -> String {
 
 fn show(page: &mut Page, lines: &[Line]) {
     let row = |line: &Line| Row {
-        name: line.sheet.road.to_string(),
-        ink: Some(road_ink(line.sheet)),
+        name: line.sheet.dma_path.to_string(),
+        ink: Some(dma_path_ink(line.sheet)),
         cells: cells(line),
     };
     let titles = ["preset", "instructions", "more", "in percent", "hypercalls", "invalidations"];
     let titles = titles.map(str::to_owned).to_vec();
-    Grid { names: "road", titles, rows: lines.iter().map(row).collect() }.show(page);
+    Grid { names: "DMA path", titles, rows: lines.iter().map(row).collect() }.show(page);
     match lines.iter().find_map(|line| line.base) {
         Some((base, _)) => {
             let base = plain(&base.preset);

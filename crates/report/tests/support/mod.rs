@@ -1,6 +1,6 @@
 //! Hosts to lay out: captures of real machines, and one made up to be troublesome.
 
-use host::judge::Basis;
+use host::diagnose::Basis;
 use host::tree::Memory;
 use host::{Digest, Host, Inspection, Tree};
 use std::path::Path;

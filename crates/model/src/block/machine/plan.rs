@@ -5,7 +5,7 @@ use super::threads::Request;
 use super::{COMPLETIONS_MAX, Machine};
 use crate::block::adapter::pages;
 use crate::block::task::Effect;
-use crate::host::{Mapped, Road, Stage, Step};
+use crate::host::{DmaPath, Mapped, Stage, Step};
 use des::Time;
 
 impl Machine<'_> {
@@ -17,7 +17,7 @@ impl Machine<'_> {
         }
         let known = &mut self.threads[thread as usize];
         let done = std::mem::take(&mut known.done);
-        known.under_way -= done.len() as u32;
+        known.in_flight -= done.len() as u32;
         steps.extend(done.into_iter().map(|request| Step::Then(Effect::Taken { request })));
         if self.may_ask(thread) {
             self.plan_request(cpu, thread, steps);
@@ -32,7 +32,7 @@ impl Machine<'_> {
 
     fn may_ask(&self, thread: u32) -> bool {
         let known = &self.threads[thread as usize];
-        !self.is_over && known.under_way < self.setup.jobs[known.job as usize].depth
+        !self.is_over && known.in_flight < self.setup.jobs[known.job as usize].depth
     }
 
     fn plan_request(&mut self, cpu: u32, thread: u32, steps: &mut Vec<Step<Effect>>) {
@@ -42,7 +42,7 @@ impl Machine<'_> {
         let bytes = job.block_bytes;
         let bytes_max = self.adapter().transfer_bytes_max;
         let commands = bytes.div_ceil(bytes_max) as u32;
-        self.threads[thread as usize].under_way += 1;
+        self.threads[thread as usize].in_flight += 1;
         let request = self.requests.put(Request { thread, began: Time::ZERO, commands });
         steps.push(Step::Then(Effect::Begun { request }));
         steps.push(self.stack(paths.submit + paths.submit_page * (pages(bytes) - 1) as f64));
@@ -57,7 +57,7 @@ impl Machine<'_> {
 
     /// Maps a command's data, and puts it into the queue.
     fn plan_command(&mut self, cpu: u32, command: Command, steps: &mut Vec<Step<Effect>>) {
-        let lock = self.setup.host.road.locks() + command.queue;
+        let lock = self.setup.host.dma_path.locks() + command.queue;
         let mapped =
             self.plan_entries(steps, |machine, steps| machine.mapping.map(cpu, command.bytes, steps));
         let command = self.commands.put(Command { mapped, ..command });
@@ -101,12 +101,12 @@ impl Machine<'_> {
         steps: &mut Vec<Step<Effect>>,
         call: impl FnOnce(&mut Self, &mut Vec<Step<Effect>>) -> Done,
     ) -> Done {
-        let entries = self.mapping.bill.table_entries;
+        let entries = self.mapping.counters.table_entries;
         let host = &self.setup.host;
         let place = steps.len();
         let done = call(self, steps);
-        let further = (self.mapping.bill.table_entries - entries).saturating_sub(1);
-        if matches!(host.road, Road::Translated { .. }) && further > 0 {
+        let further = (self.mapping.counters.table_entries - entries).saturating_sub(1);
+        if matches!(host.dma_path, DmaPath::Translated { .. }) && further > 0 {
             let span = host.cpus.time_of(host.entry_instructions * further as f64);
             steps.insert(place, Step::Work(span, Stage::Mapping));
         }

@@ -20,12 +20,17 @@ impl Machine<'_> {
         calendar: &mut Calendar<Event, impl Queue<Event>>,
     ) {
         if !self.processors.is_busy(cpu) {
-            self.go_on(now, cpu, calendar);
+            self.run_next_step(now, cpu, calendar);
         }
     }
 
     /// Does what takes no time, up to the next step that does.
-    pub(super) fn go_on(&mut self, now: Time, cpu: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
+    pub(super) fn run_next_step(
+        &mut self,
+        now: Time,
+        cpu: u32,
+        calendar: &mut Calendar<Event, impl Queue<Event>>,
+    ) {
         loop {
             match self.processors.next(now, cpu) {
                 Next::Waits => return,

@@ -12,7 +12,7 @@ pub(super) struct Thread {
     pub(super) job: u32,
     pub(super) cpu: u32,
     /// Asked for and not taken.
-    pub(super) under_way: u32,
+    pub(super) in_flight: u32,
     /// Completed and not taken, in order.
     pub(super) done: Vec<u32>,
     /// It waits to be woken.
@@ -39,7 +39,7 @@ impl Thread {
         let thread = |(thread, job): (u32, u32)| Self {
             job,
             cpu: setup.host.cpus.of_thread(thread),
-            under_way: 0,
+            in_flight: 0,
             done: Vec::new(),
             is_asleep: true,
             stream: Stream::new(setup.seed, thread.into()),
@@ -77,14 +77,14 @@ impl Machine<'_> {
         self.requests[request].began = now;
         self.totals.asked += 1;
         // Time never goes back.
-        let _ = self.under_way.set(now, self.under_way.level() + 1);
+        let _ = self.in_flight.set(now, self.in_flight.level() + 1);
     }
 
     pub(super) fn taken(&mut self, now: Time, request: u32) {
         let Request { thread, began, .. } = self.requests[request];
         self.requests.free(request);
         self.totals.got += 1;
-        let _ = self.under_way.set(now, self.under_way.level() - 1);
+        let _ = self.in_flight.set(now, self.in_flight.level() - 1);
         if self.is_measuring {
             let job = self.threads[thread as usize].job;
             self.measured.record(job, now.since(began).unwrap_or_default());

@@ -22,8 +22,8 @@ pub(super) struct Counts {
     down: Span,
     media: [Span; 2],
     interrupts: u64,
-    /// Under way and in queues, times how long.
-    under_way_ps: u128,
+    /// In flight and in queues, times how long.
+    in_flight_ps: u128,
     in_queues_ps: u128,
 }
 
@@ -37,7 +37,7 @@ impl Counts {
             down: Span::ZERO,
             media: [Span::ZERO; 2],
             interrupts: 0,
-            under_way_ps: 0,
+            in_flight_ps: 0,
             in_queues_ps: 0,
         }
     }
@@ -79,7 +79,7 @@ impl Machine<'_> {
             media: self.dies.busy(now),
             interrupts: self.interrupts,
             // Time never goes back.
-            under_way_ps: self.under_way.integral_ps(now).unwrap_or_default(),
+            in_flight_ps: self.in_flight.integral_ps(now).unwrap_or_default(),
             in_queues_ps: self.in_queues.integral_ps(now).unwrap_or_default(),
         }
     }
@@ -95,7 +95,7 @@ impl Machine<'_> {
         Outcome {
             all,
             jobs,
-            depth_mean: mean(from.under_way_ps, to.under_way_ps),
+            depth_mean: mean(from.in_flight_ps, to.in_flight_ps),
             interrupts_per_second: (to.interrupts - from.interrupts) as f64 * 1e12 / measured_ps,
             cpus: to.cpus.since(&from.cpus),
             busiest_cpu_share: busiest.fold(0.0, f64::max),
@@ -119,7 +119,11 @@ impl Machine<'_> {
     }
 
     fn totals_at_end(&self) -> Totals {
-        let bill = self.mapping.bill;
-        Totals { mappings: bill.mappings, mappings_left: bill.mappings - bill.unmappings, ..self.totals }
+        let counters = self.mapping.counters;
+        Totals {
+            mappings: counters.mappings,
+            mappings_left: counters.mappings - counters.unmappings,
+            ..self.totals
+        }
     }
 }

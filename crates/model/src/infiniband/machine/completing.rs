@@ -40,7 +40,7 @@ impl<A: Application> Machine<A> {
         let work = self.messages[message].work;
         self.totals.delivered += 1;
         self.totals.delivered_bytes += work.bytes;
-        self.application.delivered(now, &work, &mut self.hands);
+        self.application.delivered(now, &work, &mut self.actions);
         self.ended(message);
     }
 
@@ -49,9 +49,9 @@ impl<A: Application> Machine<A> {
         let one = self.messages[message];
         self.totals.completed += 1;
         // Time never goes back, which is all that this could refuse.
-        let _ = self.under_way.set(now, self.under_way.level().saturating_sub(1));
+        let _ = self.in_flight.set(now, self.in_flight.level().saturating_sub(1));
         self.stayed += u128::from(now.since(one.posted).unwrap_or_default().as_ps());
-        self.application.completed(now, &one.work, one.posted, &mut self.hands);
+        self.application.completed(now, &one.work, one.posted, &mut self.actions);
         self.ended(message);
     }
 

@@ -22,7 +22,7 @@ impl<A: Application> Machine<A> {
             let node = self.jobs[job].node;
             let fetch = Fetch { node, address, bytes, missing: 0, first: job, last: job };
             let fetch = self.fetches.put(fetch);
-            let found = self.nodes[usize::from(node)].cache.look_up(address, bytes, writes, fetch);
+            let found = self.nodes[usize::from(node)].cache.lookup(address, bytes, writes, fetch);
             match found {
                 Found::Here => {
                     self.fetches.free(fetch);

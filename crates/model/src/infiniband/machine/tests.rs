@@ -48,33 +48,33 @@ struct OneByOne {
 }
 
 impl OneByOne {
-    fn known(&mut self, now: Time, hands: &mut Hands) {
+    fn known(&mut self, now: Time, actions: &mut Actions) {
         self.known += 1;
         if self.known.is_multiple_of(2) {
             self.took.push(now.since(self.posted).unwrap().as_ps());
-            self.next(now, hands);
+            self.next(now, actions);
         }
     }
 
-    fn next(&mut self, now: Time, hands: &mut Hands) {
+    fn next(&mut self, now: Time, actions: &mut Actions) {
         self.posted = now + ns(1000);
         if let Some(work) = self.plan.pop() {
-            hands.post(self.posted, work);
+            actions.post(self.posted, work);
         }
     }
 }
 
 impl Application for OneByOne {
-    fn delivered(&mut self, now: Time, _: &Work, hands: &mut Hands) {
-        self.known(now, hands);
+    fn delivered(&mut self, now: Time, _: &Work, actions: &mut Actions) {
+        self.known(now, actions);
     }
 
-    fn completed(&mut self, now: Time, _: &Work, _: Time, hands: &mut Hands) {
-        self.known(now, hands);
+    fn completed(&mut self, now: Time, _: &Work, _: Time, actions: &mut Actions) {
+        self.known(now, actions);
     }
 
-    fn woken(&mut self, now: Time, _: u32, hands: &mut Hands) {
-        self.next(now, hands);
+    fn woken(&mut self, now: Time, _: u32, actions: &mut Actions) {
+        self.next(now, actions);
     }
 }
 

@@ -27,12 +27,12 @@ impl Machine<'_> {
         calendar: &mut Calendar<Event, impl Queue<Event>>,
     ) {
         if !self.hosts[host].processors.is_busy(cpu) {
-            self.go_on(now, host, cpu, calendar);
+            self.run_next_step(now, host, cpu, calendar);
         }
     }
 
     /// Does what takes no time, up to the next step that does.
-    pub(super) fn go_on(
+    pub(super) fn run_next_step(
         &mut self,
         now: Time,
         host: usize,

@@ -104,7 +104,7 @@ impl Machine<'_> {
         let Pattern::Stream { window_bytes } = self.setup.work.pattern else { return };
         let bytes = self.setup.work.message_bytes;
         let known = &mut self.flows[flow as usize];
-        let has_room = known.under_way() == 0 || known.under_way() + bytes <= window_bytes;
+        let has_room = known.in_flight() == 0 || known.in_flight() + bytes <= window_bytes;
         if known.is_blocked && has_room && !self.is_over {
             known.is_blocked = false;
             self.resume(CLIENT, Task::Write { flow }, flow, resumed, calendar);

@@ -40,7 +40,7 @@ impl Machine<'_> {
     pub(super) fn outcome(mut self, events: u64) -> Outcome {
         let seconds = self.setup.measured.as_ps_f64() / 1e12;
         for state in &self.hosts {
-            self.totals.mappings_left += state.mapping.bill.mappings - state.mapping.bill.unmappings;
+            self.totals.mappings_left += state.mapping.counters.mappings - state.mapping.counters.unmappings;
             let pieces = state.rings.receive.iter().flat_map(|ring| &ring.pieces);
             self.totals.receive_mappings += pieces.map(|pieces| pieces.mapped.len() as u64).sum::<u64>();
         }

@@ -1,4 +1,4 @@
-//! A workload on the roads of one machine and kernel: a bar for each.
+//! A workload on the DMA paths of one machine and kernel: a bar for each.
 
 use super::family::Chart;
 use super::{numbers, overview, stages};
@@ -29,10 +29,10 @@ pub(super) fn chart(chart: &Chart) -> Markup {
                 caption { b { (chart.workload) } @if let Some(line) = chart.lines.first() { " " (words(line.toll)) } }
                 thead {
                     tr {
-                        th scope="col" { "road" }
+                        th scope="col" { "DMA path" }
                         th scope="col" { "instructions by stage" }
                         th.number scope="col" { "instructions" }
-                        th.number scope="col" { "the road adds" }
+                        th.number scope="col" { "the DMA path adds" }
                         @for event in &events { th.number.event scope="col" { (spaced(*event)) } }
                     }
                 }
@@ -43,7 +43,7 @@ pub(super) fn chart(chart: &Chart) -> Markup {
     }
 }
 
-/// What roads add, at a glance.
+/// What DMA paths add, at a glance.
 pub(super) fn glance(chart: &Chart) -> Markup {
     let added = chart.lines.iter().filter_map(Line::added);
     html! { @if let Some(most) = added.max_by(f64::total_cmp) { (quantity::signed_percent(most)) " at most" } }
@@ -68,17 +68,17 @@ fn spaced(event: Event) -> String {
 }
 
 fn row(line: &Line, longest: f64, events: &[Event]) -> Markup {
-    let cost = Cost::of(line.sheet.road);
+    let cost = Cost::of(line.sheet.dma_path);
     html! {
         tr {
             th scope="row" {
                 svg.tiny viewBox="-8 -8 16 16" width="14" height="14" aria-hidden="true" { (svg::mark(cost)) }
-                span.road.(cost.class()) { (line.sheet.road.word()) }
+                span.dma_path.(cost.class()) { (line.sheet.dma_path.word()) }
                 a.preset href=(format!("#sheet-{}", line.place + 1)) { (plain(&line.sheet.preset)) }
             }
             td.drawn { (bar(line, longest)) }
             td.number data-label="instructions" { b { (quantity::per_io(line.instructions())) } }
-            td.number data-label="the road adds" { (adds(line)) }
+            td.number data-label="the DMA path adds" { (adds(line)) }
             @for event in events {
                 td.number.event data-label=(spaced(*event)) { (dash(&toll_text::happened(line.toll, *event))) }
             }

@@ -1,4 +1,4 @@
-//! The workloads of one driver, ordered by what roads add to them for certain.
+//! The workloads of one driver, ordered by what DMA paths add to them for certain.
 
 use crate::platform::{Line, Platform, platforms};
 use escape::terminal::plain;
@@ -16,7 +16,7 @@ pub(super) struct Family<'s> {
 pub(super) struct Group<'s> {
     /// The machine and kernel, in words.
     pub(super) platform: String,
-    /// What roads add most to comes first.
+    /// What DMA paths add most to comes first.
     pub(super) charts: Vec<Chart<'s>>,
 }
 
@@ -26,7 +26,7 @@ pub(super) struct Chart<'s> {
     pub(super) number: usize,
     /// The workload's name.
     pub(super) workload: String,
-    /// The roads, cheapest I/O first.
+    /// The DMA paths, cheapest I/O first.
     pub(super) lines: Vec<Line<'s>>,
 }
 
@@ -38,7 +38,7 @@ struct Workload<'s> {
 }
 
 impl Workload<'_> {
-    /// The most that a road adds to it for certain.
+    /// The most that a DMA path adds to it for certain.
     fn added(&self) -> f64 {
         let lines = self.platforms.iter().flat_map(|platform| &platform.lines);
         lines.filter_map(Line::surely_added).fold(0.0, f64::max)
@@ -60,7 +60,7 @@ impl<'s> Family<'s> {
     }
 }
 
-/// All workloads of the sheets by driver. What roads add most to comes first, drivers and workloads alike.
+/// All workloads of the sheets by driver. What DMA paths add most to comes first, drivers and workloads alike.
 pub(super) fn families(sheets: &[TollSheet]) -> Vec<Family<'_>> {
     let mut by_driver: Vec<(&str, Vec<Workload>)> = Vec::new();
     for workload in workloads(sheets) {

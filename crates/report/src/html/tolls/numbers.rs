@@ -8,7 +8,7 @@ use escape::terminal::plain;
 use maud::{Markup, html};
 use toll::{Event, Stage, Toll};
 
-/// All counts per I/O, a column for each road.
+/// All counts per I/O, a column for each DMA path.
 pub(super) fn table(chart: &Chart) -> Markup {
     let lines = &chart.lines;
     let passed = |stage: &Stage| lines.iter().any(|line| stages::of(line.toll, *stage) > 0.0);
@@ -16,12 +16,12 @@ pub(super) fn table(chart: &Chart) -> Markup {
     html! {
         div.scroll {
             table.exact {
-                caption { "Per I/O; after a sign, how much that is over the untranslated road." }
+                caption { "Per I/O; after a sign, how much that is over the untranslated DMA path." }
                 thead {
                     tr {
                         th scope="col" { "count" }
                         @for line in lines {
-                            th.number scope="col" { (line.sheet.road) br; (plain(&line.sheet.preset)) }
+                            th.number scope="col" { (line.sheet.dma_path) br; (plain(&line.sheet.preset)) }
                         }
                     }
                 }

@@ -16,7 +16,7 @@ pub(super) fn footer(sheets: &[TollSheet], made_by: &str) -> Markup {
             }
             @for (number, sheet) in (1..).zip(sheets) {
                 details #(format!("sheet-{number}")) {
-                    summary { b { (plain(&sheet.preset)) } (sheet.road) ", Linux " (plain(&sheet.kernel.release)) }
+                    summary { b { (plain(&sheet.preset)) } (sheet.dma_path) ", Linux " (plain(&sheet.kernel.release)) }
                     div.evidence-of-sheet { (evidence(sheet)) }
                 }
             }

@@ -1,4 +1,4 @@
-//! What each road adds to each workload, all at once.
+//! What each DMA path adds to each workload, all at once.
 
 use super::family::{Chart, Family, Group};
 use crate::cost::Cost;
@@ -7,11 +7,11 @@ use crate::{quantity, svg};
 use escape::terminal::plain;
 use maud::{Markup, html};
 use std::collections::BTreeSet;
-use toll::{Road, TollSheet};
+use toll::{DmaPath, TollSheet};
 
 /// Said of what may be chance.
 pub(super) const UNSURE: &str =
-    "May be chance: windows of both roads overlap, from the smallest to the 99th percentile";
+    "May be chance: windows of both DMA paths overlap, from the smallest to the 99th percentile";
 
 /// Whether there is anything to show.
 pub(super) fn has_any(families: &[Family]) -> bool {
@@ -25,13 +25,13 @@ pub(super) fn section(sheets: &[TollSheet], families: &[Family]) -> Markup {
     }
     let bodies: Vec<Vec<Row>> = families.iter().map(rows).filter(|rows| !rows.is_empty()).collect();
     let columns = columns(sheets, bodies.iter().flatten());
-    let is_control = |column: &Column| sheets[column.place].road.is_untranslated();
+    let is_control = |column: &Column| sheets[column.place].dma_path.is_untranslated();
     html! {
         section #overview aria-labelledby="overview-title" {
-            h2 #overview-title { "What each road adds to an I/O" }
+            h2 #overview-title { "What each DMA path adds to an I/O" }
             div.scroll {
                 table.heat {
-                    caption { "Instructions over the untranslated road of the same machine and kernel, in percent" }
+                    caption { "Instructions over the untranslated DMA path of the same machine and kernel, in percent" }
                     thead {
                         tr {
                             th scope="col" { "workload" }
@@ -41,10 +41,10 @@ pub(super) fn section(sheets: &[TollSheet], families: &[Family]) -> Markup {
                     @for rows in &bodies { tbody { @for row in rows { (self::row(row, &columns)) } } }
                 }
             }
-            p.remark { "Where windows of both roads overlap, from the smallest to the 99th percentile, it may be chance: a ? and no colour." }
+            p.remark { "Where windows of both DMA paths overlap, from the smallest to the 99th percentile, it may be chance: a ? and no colour." }
             @if columns.iter().any(is_control) {
                 p.remark {
-                    "A second untranslated road pays nothing: what its column shows is how far a workload varies from \
+                    "A second untranslated DMA path pays nothing: what its column shows is how far a workload varies from \
                      boot to boot, as streams do that are cut into other packets."
                 }
             }
@@ -59,11 +59,11 @@ struct Column {
     begins: bool,
 }
 
-/// The sheets of the rows, those of one machine and kernel together, cheapest road first.
+/// The sheets of the rows, those of one machine and kernel together, cheapest DMA path first.
 fn columns<'r>(sheets: &[TollSheet], rows: impl Iterator<Item = &'r Row<'r>>) -> Vec<Column> {
-    let mut known: BTreeSet<(&str, Road, usize)> = BTreeSet::new();
+    let mut known: BTreeSet<(&str, DmaPath, usize)> = BTreeSet::new();
     for (group, _, line) in rows.flat_map(|row| &row.cells).filter(|(_, _, line)| line.added().is_some()) {
-        known.insert((&group.platform, sheets[line.place].road, line.place));
+        known.insert((&group.platform, sheets[line.place].dma_path, line.place));
     }
     let mut before = None;
     let column = |(platform, _, place)| Column { place, begins: before.replace(platform) != Some(platform) };
@@ -71,9 +71,9 @@ fn columns<'r>(sheets: &[TollSheet], rows: impl Iterator<Item = &'r Row<'r>>) ->
 }
 
 fn head(column: &Column, sheet: &TollSheet) -> Markup {
-    let cost = Cost::of(sheet.road);
+    let cost = Cost::of(sheet.dma_path);
     html! {
-        th.begins[column.begins] scope="col" title=(sheet.road) {
+        th.begins[column.begins] scope="col" title=(sheet.dma_path) {
             span.upright { a href=(format!("#sheet-{}", column.place + 1)) { (plain(&sheet.preset)) } }
             svg.tiny viewBox="-8 -8 16 16" width="14" height="14" aria-hidden="true" { (svg::mark(cost)) }
         }
@@ -86,7 +86,7 @@ struct Row<'f> {
     cells: Vec<(&'f Group<'f>, &'f Chart<'f>, &'f Line<'f>)>,
 }
 
-/// The workloads to which any road adds anything, in the order of the family.
+/// The workloads to which any DMA path adds anything, in the order of the family.
 fn rows<'f>(family: &'f Family<'f>) -> Vec<Row<'f>> {
     let of_group = |group: &'f Group<'f>| group.charts.iter().map(move |chart| (group, chart));
     let mut charts: Vec<_> = family.groups.iter().flat_map(of_group).collect();

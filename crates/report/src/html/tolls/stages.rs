@@ -3,8 +3,8 @@
 use maud::{Markup, html};
 use toll::{Stage, Toll, TollSheet};
 
-/// Whether a stage is there for mapping and translation: what roads differ in.
-fn is_of_the_road(stage: Stage) -> bool {
+/// Whether a stage is there for mapping and translation: what DMA paths differ in.
+fn is_of_the_dma_path(stage: Stage) -> bool {
     matches!(
         stage,
         Stage::DmaMap
@@ -16,11 +16,12 @@ fn is_of_the_road(stage: Stage) -> bool {
     )
 }
 
-/// All stages as they follow each other along a bar: those of the road last, so that what they take begins
-/// at about the same place on all roads.
+/// All stages as they follow each other along a bar: those of the DMA path last, so that what they take begins
+/// at about the same place on all DMA paths.
 pub(super) fn along_the_bar() -> impl Iterator<Item = Stage> {
-    let part =
-        |of_the_road| Stage::ALL.into_iter().filter(move |stage| is_of_the_road(*stage) == of_the_road);
+    let part = |of_the_dma_path| {
+        Stage::ALL.into_iter().filter(move |stage| is_of_the_dma_path(*stage) == of_the_dma_path)
+    };
     part(false).chain(part(true))
 }
 

@@ -1,0 +1,198 @@
+//! Threads that begin together, and what their work took.
+
+use crate::caller::{Caller, Counts, Samples};
+use crate::clock::TickClock;
+use crate::scenario::Worker;
+use iova::Allocator;
+use rustix::thread::CpuSet;
+use rustix::time::{ClockId, clock_gettime};
+use std::io;
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::thread::{Builder, ScopedJoinHandle};
+use std::time::Instant;
+
+/// Enough for a thread's loop, little enough for a thousand threads.
+const STACK_BYTES: usize = 256 << 10;
+
+/// Why threads could not do their work.
+#[derive(Debug, thiserror::Error)]
+pub enum ThreadError {
+    /// No thread to be had.
+    #[error(
+        "can't start {threads} threads; this system's limit may be lower (ulimit -u, /proc/sys/kernel/threads-max)"
+    )]
+    Spawn {
+        /// How many were to be.
+        threads: usize,
+        /// The system's word.
+        source: io::Error,
+    },
+    /// A CPU that can't be used.
+    #[error("can't pin a thread to CPU {cpu}")]
+    Pin {
+        /// The CPU.
+        cpu: usize,
+        /// The system's word.
+        source: io::Error,
+    },
+}
+
+/// What a round took.
+#[derive(Debug)]
+pub(crate) struct RoundTotals {
+    /// From the first thread's start to the last one's end.
+    pub(crate) wall_ns: u64,
+    /// CPU time of all threads.
+    pub(crate) cpu_ns: u64,
+    /// What all threads counted.
+    pub(crate) counts: Counts,
+    /// What each thread timed.
+    pub(crate) samples: Vec<Samples>,
+}
+
+/// Runs all workers for one round, each in a thread of its own. Thread `n` runs on the `n`th of `cpus`, and begins
+/// anew behind the last; where `cpus` is empty, anywhere.
+pub(crate) fn work(
+    workers: &mut [Box<dyn Worker>],
+    allocator: &dyn Allocator,
+    clock: TickClock,
+    pairs: u64,
+    cpus: &[usize],
+) -> Result<RoundTotals, ThreadError> {
+    let gate = Gate::new();
+    let threads = workers.len();
+    let done = std::thread::scope(|scope| {
+        let mut running: Vec<ScopedJoinHandle<'_, Result<Done, ThreadError>>> = Vec::with_capacity(threads);
+        for (thread, hand) in workers.iter_mut().enumerate() {
+            let cpu = cpus.get(thread % cpus.len().max(1)).copied();
+            let gate = &gate;
+            let task = move || {
+                let ready = cpu.map_or(Ok(()), pin);
+                let mut samples = Samples::of_calls(2 * pairs, clock);
+                let go = gate.wait();
+                ready?;
+                let caller = Caller::new(allocator, &mut samples, thread);
+                let time = if go { timed(hand.as_mut(), caller, pairs) } else { Time::nothing() };
+                Ok(Done { time, samples })
+            };
+            match Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, task) {
+                Ok(handle) => running.push(handle),
+                Err(source) => {
+                    gate.open(false);
+                    return Err(ThreadError::Spawn { threads, source });
+                }
+            }
+        }
+        gate.await_waiting(threads);
+        gate.open(true);
+        running
+            .into_iter()
+            .map(|handle| handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect::<Result<Vec<Done>, _>>()
+    })?;
+    Ok(RoundTotals::of(done))
+}
+
+/// What one thread did.
+struct Done {
+    time: Time,
+    samples: Samples,
+}
+
+/// What it took.
+struct Time {
+    start: Instant,
+    end: Instant,
+    cpu_ns: u64,
+    counts: Counts,
+}
+
+impl Time {
+    fn nothing() -> Self {
+        let now = Instant::now();
+        Self { start: now, end: now, cpu_ns: 0, counts: Counts::default() }
+    }
+}
+
+fn timed(hand: &mut dyn Worker, caller: Caller<'_>, pairs: u64) -> Time {
+    let (start, cpu_start_ns) = (Instant::now(), thread_cpu_ns());
+    let counts = hand.work(caller, pairs);
+    let (cpu_end_ns, end) = (thread_cpu_ns(), Instant::now());
+    Time { start, end, cpu_ns: cpu_end_ns.saturating_sub(cpu_start_ns), counts }
+}
+
+impl RoundTotals {
+    fn of(done: Vec<Done>) -> Self {
+        let start = done.iter().map(|done| done.time.start).min();
+        let end = done.iter().map(|done| done.time.end).max();
+        let wall = start.zip(end).map_or(0, |(start, end)| (end - start).as_nanos());
+        Self {
+            wall_ns: u64::try_from(wall).unwrap_or(u64::MAX).max(1),
+            cpu_ns: done.iter().map(|done| done.time.cpu_ns).sum(),
+            counts: done.iter().map(|done| done.time.counts).fold(Counts::default(), Counts::plus),
+            samples: done.into_iter().map(|done| done.samples).collect(),
+        }
+    }
+}
+
+fn thread_cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+fn pin(cpu: usize) -> Result<(), ThreadError> {
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    rustix::thread::sched_setaffinity(None, &set)
+        .map_err(|source| ThreadError::Pin { cpu, source: source.into() })
+}
+
+/// The CPUs that this process may run on.
+pub(crate) fn allowed_cpus() -> Vec<usize> {
+    let set = rustix::thread::sched_getaffinity(None).unwrap_or_default();
+    (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect()
+}
+
+/// Where threads wait, asleep, until all are there. A barrier would wait for ever if one of them can't be started.
+struct Gate {
+    state: Mutex<State>,
+    arrived: Condvar,
+    opened: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: usize,
+    /// Whether to work, once that is known.
+    go: Option<bool>,
+}
+
+impl Gate {
+    fn new() -> Self {
+        Self { state: Mutex::default(), arrived: Condvar::new(), opened: Condvar::new() }
+    }
+
+    fn wait(&self) -> bool {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.waiting += 1;
+        self.arrived.notify_one();
+        loop {
+            if let Some(go) = state.go {
+                return go;
+            }
+            state = self.opened.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn await_waiting(&self, threads: usize) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        while state.waiting < threads {
+            state = self.arrived.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn open(&self, go: bool) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).go = Some(go);
+        self.opened.notify_all();
+    }
+}

@@ -1,0 +1,232 @@
+//! Which DMA path an adapter's DMA takes, from the facts alone.
+//!
+//! The order of the questions is that of the kernel: who owns the function, whether its DMA passes
+//! the platform's translation at all, what the platform translates with, and only then how the domain
+//! is run. Where the facts end, so does the answer: `unknown`, with the reason.
+
+use super::power_dma_path;
+use super::{DmaPath, Verdict};
+use crate::facts::{Adapter, Host, iommu::DomainType};
+use crate::{Citation, Cited};
+
+/// Drivers that hand a function to user space, by the start of their names.
+const USER_DRIVERS: [&str; 5] = ["uio", "igb_uio", "nic_uio", "xen-pciback", "pciback"];
+/// A driver that holds a function without using it.
+const STUB_DRIVER: &str = "pci-stub";
+
+/// Decides the DMA path of an adapter.
+pub(super) fn decide(host: &Host, adapter: &Adapter) -> Verdict {
+    owner(host, adapter).or_else(|| beside_the_iommu(host, adapter)).unwrap_or_else(|| {
+        match host.is_power() {
+            true => power_dma_path::decide(host, adapter),
+            false => by_domain(host, adapter),
+        }
+    })
+}
+
+pub(super) fn verdict(dma_path: DmaPath, reason: Option<String>, evidence: Vec<Citation>) -> Verdict {
+    Verdict { dma_path, reason, evidence }
+}
+
+pub(super) fn unknown(reason: &str, evidence: Vec<Citation>) -> Verdict {
+    verdict(DmaPath::Unknown, Some(reason.to_owned()), evidence)
+}
+
+/// Adapters that the kernel does no DMA for.
+fn owner(host: &Host, adapter: &Adapter) -> Option<Verdict> {
+    let Some(driver) = &adapter.function.driver else {
+        if let Some(unread) = unread(host, adapter, "driver") {
+            return Some(unread);
+        }
+        // lspci without -k and some captures say nothing of drivers: silence is not absence.
+        return Some(match host.shows_drivers {
+            true => {
+                let at = Citation::of_file(&adapter.function.source, "no driver is bound");
+                verdict(DmaPath::Unbound, None, vec![at])
+            }
+            false => unknown("what was read does not say whether a driver is bound", Vec::new()),
+        });
+    };
+    if driver.value == STUB_DRIVER {
+        let reason = "pci-stub holds the function and does no DMA".to_owned();
+        return Some(verdict(DmaPath::Unbound, Some(reason), vec![driver.at.clone()]));
+    }
+    // Makers' variants name themselves first: mlx5_vfio_pci, nvgrace-gpu-vfio-pci.
+    let by_user =
+        driver.value.contains("vfio") || USER_DRIVERS.iter().any(|prefix| driver.value.starts_with(prefix));
+    by_user.then(|| verdict(DmaPath::User, None, vec![driver.at.clone()]))
+}
+
+/// What a link of an adapter says is not known if it is there and was not read.
+fn unread(host: &Host, adapter: &Adapter, link: &str) -> Option<Verdict> {
+    let file = format!("{}/{link}", adapter.function.source);
+    let why = host.unread.get(&file)?;
+    Some(unknown(&format!("{file} could not be read: {why}"), Vec::new()))
+}
+
+/// A virtio device without `VIRTIO_F_ACCESS_PLATFORM` is handed physical addresses by the driver
+/// (drivers/virtio/virtio_ring.c, `vring_use_dma_api`), although sysfs shows a group and its type:
+/// the group says what would be translated, not what is.
+fn beside_the_iommu(host: &Host, adapter: &Adapter) -> Option<Verdict> {
+    let access_platform = &adapter.virtio.as_ref()?.access_platform;
+    let bounced = host.bounce.forced.is_some();
+    let beside_what = adapter.function.iommu_group.is_some() || host.is_power() || bounced;
+    // With encrypted memory such a device does not probe at all; what is bound then uses the DMA API.
+    if !beside_what || access_platform.value || host.log.memory_encryption.is_some() {
+        return None;
+    }
+    let reason = "a virtio device without VIRTIO_F_ACCESS_PLATFORM (feature bit 33) is given physical \
+                  addresses: its DMA passes neither an IOMMU nor bounce buffers, whatever its group says";
+    Some(verdict(DmaPath::NoIommu, Some(reason.to_owned()), vec![access_platform.at.clone()]))
+}
+
+fn by_domain(host: &Host, adapter: &Adapter) -> Verdict {
+    match domain_type(host, adapter) {
+        Some(domain) => of_domain(host, adapter, &domain),
+        None => without_domain_type(host, adapter),
+    }
+}
+
+/// The type of the adapter's group.
+pub(super) fn domain_type(host: &Host, adapter: &Adapter) -> Option<Cited<DomainType>> {
+    let group = adapter.function.iommu_group.as_ref()?;
+    host.iommus.groups.get(&group.value)?.domain_type.clone()
+}
+
+fn of_domain(host: &Host, adapter: &Adapter, domain: &Cited<DomainType>) -> Verdict {
+    let at = || vec![domain.at.clone()];
+    match domain.value {
+        DomainType::Identity => untranslated(host, adapter, DmaPath::Identity, at()),
+        DomainType::DmaFq => verdict(DmaPath::TranslatedLazy, None, at()),
+        DomainType::Dma if host.tells_lazy_groups() => verdict(DmaPath::TranslatedStrict, None, at()),
+        DomainType::Dma => translated(host, at()),
+        DomainType::Unmanaged => unknown(
+            "its domain is unmanaged, yet its driver is none of those that hand it to user space",
+            at(),
+        ),
+        DomainType::Blocked => unknown("its domain blocks all DMA", at()),
+        DomainType::Unknown => unknown("the kernel itself does not know the type of its domain", at()),
+    }
+}
+
+/// Groups without a readable type, or no group: kernels before 4.19, captures without sysfs, or no
+/// IOMMU at all.
+fn without_domain_type(host: &Host, adapter: &Adapter) -> Verdict {
+    let group =
+        adapter.function.iommu_group.as_ref().or_else(|| host.log.groups.get(&adapter.function.address));
+    let active = host.log.translation_active.as_ref();
+    if let Some(own) = host.log.own_mapping.get(&adapter.function.address) {
+        let at = vec![own.at.clone()];
+        return if own.value {
+            untranslated(host, adapter, DmaPath::Identity, at)
+        } else {
+            translated(host, at)
+        };
+    }
+    match (group, active) {
+        (None, None) => {
+            unread(host, adapter, "iommu_group").unwrap_or_else(|| no_translation_seen(host, adapter))
+        }
+        (None, Some(active)) if host.iommus.visible && host.has_groups() => {
+            // Functions outside every group on a host that has groups: their IOMMU, if any, is none
+            // that this kernel drives for them.
+            untranslated(host, adapter, DmaPath::NoIommu, vec![active.clone(), no_group(adapter)])
+        }
+        (group, active) => {
+            let mut evidence: Vec<Citation> =
+                group.map(|cited| cited.at.clone()).into_iter().chain(active.cloned()).collect();
+            match passthrough(host) {
+                Some(Cited { value: true, at }) => {
+                    evidence.push(at);
+                    untranslated(host, adapter, DmaPath::Identity, evidence)
+                }
+                Some(Cited { value: false, at }) => {
+                    evidence.push(at);
+                    translated(host, evidence)
+                }
+                None => translated(host, evidence),
+            }
+        }
+    }
+}
+
+fn no_group(adapter: &Adapter) -> Citation {
+    Citation::of_file(&adapter.function.source, "in no IOMMU group")
+}
+
+/// Whether domains are identity, by the kernel's own words first, the command line second.
+fn passthrough(host: &Host) -> Option<Cited<bool>> {
+    host.log.default_passthrough.clone().or_else(|| host.requests.passthrough.clone())
+}
+
+fn no_translation_seen(host: &Host, adapter: &Adapter) -> Verdict {
+    let no_instance = || Citation::of_file("sys/class/iommu", "no IOMMU is registered");
+    match (host.iommus.visible, host.log.complete_from_boot) {
+        (true, _) if host.iommus.instances.is_empty() => {
+            untranslated(host, adapter, DmaPath::NoIommu, vec![no_instance(), no_group(adapter)])
+        }
+        (false, true) => {
+            let at = Citation::of_file(&host.log.file, "reaches back to boot and names no active IOMMU");
+            untranslated(host, adapter, DmaPath::NoIommu, vec![at])
+        }
+        (true, _) => untranslated(host, adapter, DmaPath::NoIommu, vec![no_group(adapter)]),
+        (false, false) => unknown(
+            "neither /sys/class/iommu nor a kernel log that reaches back to boot was there to read",
+            Vec::new(),
+        ),
+    }
+}
+
+/// Direct DMA is bounced when that is forced, or when the mask does not reach all memory
+/// (kernel/dma/direct.h, `dma_direct_map_page`).
+fn untranslated(host: &Host, adapter: &Adapter, dma_path: DmaPath, mut evidence: Vec<Citation>) -> Verdict {
+    if let Some(at) = &host.bounce.forced {
+        evidence.push(at.clone());
+        let reason = "all streaming DMA that is not translated is copied through swiotlb".to_owned();
+        return verdict(DmaPath::Bounce, Some(reason), evidence);
+    }
+    if let Some((mask, end)) = beyond_mask(host, adapter) {
+        if let Some(never) = &host.bounce.never {
+            let reason = format!(
+                "its {}-bit mask does not reach memory up to {:#x}, and bounce buffers are off: mappings \
+                 above the mask fail",
+                mask.value, end.value
+            );
+            evidence.extend([mask.at.clone(), end.at.clone(), never.clone()]);
+            return verdict(dma_path, Some(reason), evidence);
+        }
+        let reason = format!(
+            "its {}-bit mask does not reach memory up to {:#x}, and nothing translates: buffers beyond are copied",
+            mask.value, end.value
+        );
+        evidence.extend([mask.at.clone(), end.at.clone()]);
+        return verdict(DmaPath::Bounce, Some(reason), evidence);
+    }
+    verdict(dma_path, None, evidence)
+}
+
+/// The mask and the end of memory, if memory goes beyond the mask.
+pub(super) fn beyond_mask<'h>(
+    host: &'h Host,
+    adapter: &'h Adapter,
+) -> Option<(&'h Cited<u32>, &'h Cited<u64>)> {
+    let mask = adapter.dma_mask_bits.as_ref()?;
+    let end = host.platform.memory_end.as_ref()?;
+    let reach = 1_u64.checked_shl(mask.value)?;
+    (mask.value > 0 && end.value > reach).then_some((mask, end))
+}
+
+/// Translated, on a kernel whose groups do not tell lazy from strict: by what the kernel says, what it
+/// was told, and its default.
+fn translated(host: &Host, mut evidence: Vec<Citation>) -> Verdict {
+    match host.invalidation() {
+        Some(policy) => {
+            let dma_path = if policy.strict { DmaPath::TranslatedStrict } else { DmaPath::TranslatedLazy };
+            evidence.extend(policy.evidence);
+            verdict(dma_path, policy.reason, evidence)
+        }
+        None => {
+            unknown("translated, but nothing read tells whether invalidations are strict or lazy", evidence)
+        }
+    }
+}

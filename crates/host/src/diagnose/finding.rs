@@ -1,0 +1,162 @@
+//! Something that is wrong or costs more than it must, with its remedy.
+
+use super::advice::Advice;
+use super::forecast::AreaForecast;
+use super::prediction::Prediction;
+use crate::{Bdf, Citation};
+use serde::Serialize;
+use toll::Gain;
+
+/// How much a finding matters. Ordered: the worst is the greatest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Severity {
+    /// True and worth knowing, but a matter of choice.
+    Note,
+    /// Costs performance or protection.
+    Warning,
+    /// Data is or may be damaged, or DMA fails.
+    Critical,
+}
+
+impl std::fmt::Display for Severity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Note => "note",
+            Self::Warning => "warning",
+            Self::Critical => "critical",
+        })
+    }
+}
+
+/// What is found. The serialised names are stable: scripts match on them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Id {
+    /// One invalidation per unmap on an adapter of high rate.
+    StrictOnFastAdapter,
+    /// Lazy invalidation although strict was asked for.
+    LazyAgainstRequest,
+    /// Strict invalidation although lazy was asked for.
+    StrictAgainstRequest,
+    /// A kernel option that is ignored or does something else than it seems to.
+    KernelOptionInvalid,
+    /// There is an IOMMU, but firmware or an option keeps it off.
+    IommuOff,
+    /// The adapter reaches 32 bits only, and memory goes further.
+    Mask32Bit,
+    /// Every transfer is copied.
+    SwiotlbForced,
+    /// Bounce buffers ran out, or nearly.
+    SwiotlbFull,
+    /// The bounce pool is too small for its users, or missing where it is needed.
+    SwiotlbSmall,
+    /// POWER: the default window although a direct one may be had.
+    PowerDefaultWindow,
+    /// POWER: the partition's maximum memory stands in the way of a direct window, or will.
+    PowerMaximumMemory,
+    /// POWER: a direct window is there, beyond the device's mask.
+    PowerWindowExceedsMask,
+    /// A link slower or narrower than both its ends allow.
+    LinkDegraded,
+    /// Functions on one path that disagree on the largest payload.
+    PayloadMismatch,
+    /// ACS sends peer-to-peer traffic through the root complex.
+    AcsRedirect,
+    /// The adapter could translate by itself, but may not.
+    AtsOff,
+    /// DMA faults or frozen slots in the kernel's log.
+    DmaFaults,
+    /// The adapter's NUMA node has no CPUs, or its interrupts are taken elsewhere.
+    NumaFar,
+    /// Adapters that have nothing to do with each other share a group.
+    GroupShared,
+    /// No DMA protection where a stranger may plug something in.
+    PassthroughExposed,
+    /// A `memmap=` area that is uncached and therefore slow.
+    MemmapUncached,
+    /// A `memmap=` area that is cached although the device may not be coherent.
+    MemmapIncoherent,
+    /// MTRR and PAT ask for different types, or an MTRR splits an area.
+    MtrrPatConflict,
+    /// User space drives the adapter, and no IOMMU confines it.
+    UserWithoutIommu,
+    /// Two sources that can't both be right.
+    SourcesDisagree,
+}
+
+impl Id {
+    /// The name used for it everywhere.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::StrictOnFastAdapter => "strict-on-fast-adapter",
+            Self::LazyAgainstRequest => "lazy-against-request",
+            Self::StrictAgainstRequest => "strict-against-request",
+            Self::KernelOptionInvalid => "kernel-option-invalid",
+            Self::IommuOff => "iommu-off",
+            Self::Mask32Bit => "mask-32-bit",
+            Self::SwiotlbForced => "swiotlb-forced",
+            Self::SwiotlbFull => "swiotlb-full",
+            Self::SwiotlbSmall => "swiotlb-small",
+            Self::PowerDefaultWindow => "power-default-window",
+            Self::PowerMaximumMemory => "power-maximum-memory",
+            Self::PowerWindowExceedsMask => "power-window-exceeds-mask",
+            Self::LinkDegraded => "link-degraded",
+            Self::PayloadMismatch => "payload-mismatch",
+            Self::AcsRedirect => "acs-redirect",
+            Self::AtsOff => "ats-off",
+            Self::DmaFaults => "dma-faults",
+            Self::NumaFar => "numa-far",
+            Self::GroupShared => "group-shared",
+            Self::PassthroughExposed => "passthrough-exposed",
+            Self::MemmapUncached => "memmap-uncached",
+            Self::MemmapIncoherent => "memmap-incoherent",
+            Self::MtrrPatConflict => "mtrr-pat-conflict",
+            Self::UserWithoutIommu => "user-without-iommu",
+            Self::SourcesDisagree => "sources-disagree",
+        }
+    }
+}
+
+impl std::fmt::Display for Id {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.word())
+    }
+}
+
+impl Serialize for Id {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.word())
+    }
+}
+
+/// A finding.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Finding {
+    /// What kind.
+    pub id: Id,
+    /// How much it matters.
+    pub severity: Severity,
+    /// The adapter; `None` for the host as a whole.
+    pub address: Option<Bdf>,
+    /// What is the case, in a sentence or two.
+    pub what: String,
+    /// The lines it was concluded from.
+    pub evidence: Vec<Citation>,
+    /// The exact remedy: a command or a kernel argument. Serialised as its words (`fix`) and the commands in them
+    /// (`commands`, null for one that must not be pasted).
+    #[serde(flatten, serialize_with = "Advice::as_fix")]
+    pub fix: Advice,
+    /// What the remedy may cost or break.
+    pub risk: String,
+    /// How to see that it worked; serialised likewise, as `verify` and `verify_commands`.
+    #[serde(flatten, serialize_with = "Advice::as_verify")]
+    pub verify: Advice,
+    /// What it gave somebody, where a published figure fits.
+    pub gain: Option<Gain>,
+    /// What an I/O is predicted to pay less, or more, where the remedy leads to another DMA path and toll sheets
+    /// fit. One for each workload. Rules leave it empty: the DMA path tells.
+    pub predicted: Vec<Prediction>,
+    /// What transfers with the area of `memmap=` that it is about are expected to do, by a model of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forecast: Option<AreaForecast>,
+}

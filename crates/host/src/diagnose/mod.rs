@@ -1,0 +1,92 @@
+//! Turns facts into verdicts: the DMA path of every adapter, and findings with their remedies.
+//!
+//! Rules look at facts only and open no file. One file per family of findings.
+
+mod advice;
+mod basis;
+mod decide;
+pub mod finding;
+mod forecast;
+mod outlook;
+mod power_dma_path;
+mod predict;
+mod prediction;
+mod published;
+mod rules;
+mod verdict;
+
+pub use advice::{Advice, Part};
+pub use basis::Basis;
+pub use finding::{Finding, Id, Severity};
+pub use forecast::{AreaForecast, Rest};
+pub use outlook::{Leg, Outlook};
+pub use prediction::{Distance, LOAD_PER_SECOND, Pays, Prediction, TimeGain};
+pub use toll::DmaPath;
+pub use verdict::Verdict;
+
+use crate::Citation;
+use crate::facts::{Adapter, Host};
+use std::collections::HashSet;
+
+/// A host with its DMA paths and findings.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Inspection {
+    /// The facts.
+    pub host: Host,
+    /// The DMA path of each adapter, in the order of the host's adapters.
+    pub dma_paths: Vec<Verdict>,
+    /// Findings, worst first.
+    pub findings: Vec<Finding>,
+    /// What an I/O takes today and after the fixes, by address, where that can be predicted and a DMA path changes.
+    pub outlooks: Vec<Outlook>,
+}
+
+impl Inspection {
+    /// Judges a host, with the toll sheets and prices that the program carries.
+    pub fn of(host: Host) -> Self {
+        Self::on(host, Basis::default())
+    }
+
+    /// Judges a host, with predictions on this basis.
+    pub fn on(host: Host, basis: Basis<'_>) -> Self {
+        let dma_paths: Vec<Verdict> =
+            host.adapters.iter().map(|adapter| decide::decide(&host, adapter)).collect();
+        let case = Case { host: &host, dma_paths: &dma_paths, basis };
+        let mut findings = rules::find(&case);
+        findings.sort_by_key(|finding| (std::cmp::Reverse(finding.severity), finding.id, finding.address));
+        let outlooks = predict::add(&mut findings, &case);
+        findings.iter_mut().for_each(|finding| keep_first(&mut finding.evidence));
+        Self { host, dma_paths, findings, outlooks }
+    }
+
+    /// Adapters with their DMA paths.
+    pub fn adapters(&self) -> impl Iterator<Item = (&Adapter, &Verdict)> {
+        self.host.adapters.iter().zip(&self.dma_paths)
+    }
+}
+
+/// A line may serve a DMA path and the finding about it: it is quoted once.
+fn keep_first(lines: &mut Vec<Citation>) {
+    let mut seen = HashSet::new();
+    lines.retain(|line| seen.insert(line.clone()));
+}
+
+/// What the rules look at.
+struct Case<'h> {
+    host: &'h Host,
+    dma_paths: &'h [Verdict],
+    /// What a finding may take along.
+    basis: Basis<'h>,
+}
+
+impl<'h> Case<'h> {
+    /// Adapters with their DMA paths.
+    fn adapters(&self) -> impl Iterator<Item = (&'h Adapter, &'h Verdict)> + use<'h> {
+        self.host.adapters.iter().zip(self.dma_paths)
+    }
+
+    /// Adapters that the kernel does I/O with.
+    fn working(&self) -> impl Iterator<Item = (&'h Adapter, &'h Verdict)> + use<'h> {
+        self.adapters().filter(|(_, verdict)| !matches!(verdict.dma_path, DmaPath::Unbound | DmaPath::User))
+    }
+}

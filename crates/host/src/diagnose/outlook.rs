@@ -1,0 +1,35 @@
+//! This host today beside after the fixes: what an I/O of an adapter takes of a CPU by either DMA path.
+
+use crate::Bdf;
+use serde::Serialize;
+use toll::{DmaPath, Event};
+
+/// What an I/O of an adapter takes of a CPU today and, by the DMA path that the remedies lead to, after them.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Outlook {
+    /// The adapter.
+    pub address: Bdf,
+    /// The I/O, in a few words.
+    pub io: &'static str,
+    /// Which of these I/Os, where not all change.
+    pub only: Option<&'static str>,
+    /// By the DMA path of today.
+    pub today: Leg,
+    /// By the DMA path after the fixes.
+    pub after: Leg,
+    /// Of one CPU's time, at [`crate::diagnose::LOAD_PER_SECOND`] of these I/Os: what is saved, or negative.
+    pub cpu_saved: f64,
+    /// The machine that the prices are of.
+    pub platform: String,
+    /// Events that differ and have no price: what they take is in neither time.
+    pub unpriced: Vec<Event>,
+}
+
+/// A DMA path and what it takes.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Leg {
+    /// The DMA path.
+    pub dma_path: DmaPath,
+    /// What an I/O takes of a CPU.
+    pub ns: f64,
+}

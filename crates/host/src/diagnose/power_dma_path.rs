@@ -1,0 +1,197 @@
+//! The DMA path of an adapter in a POWER machine: which DMA window it got.
+
+use super::decide::{unknown, verdict};
+use super::{DmaPath, Verdict};
+use crate::facts::log::{DdwCreate, DdwLog};
+use crate::facts::power::Endpoint;
+use crate::facts::{Adapter, Host};
+use crate::power::partition::Platform;
+use crate::power::window::{Ddw, DdwKind};
+use crate::{Citation, Cited};
+
+/// Masks up to this many bits are served from the default window.
+const DEFAULT_WINDOW_BITS: u32 = 32;
+
+pub(super) fn decide(host: &Host, adapter: &Adapter) -> Verdict {
+    let platform = host.power.as_ref().and_then(|power| power.platform.as_ref());
+    match (platform, bypass(host, adapter)) {
+        (Some(Cited { value: Platform::PowerNv, at }), _) | (_, Some(at)) => on_bare_metal(host, adapter, at),
+        _ => in_partition(host, adapter),
+    }
+}
+
+/// The line that gives a function, or its whole endpoint, the bypass window.
+fn bypass<'h>(host: &'h Host, adapter: &Adapter) -> Option<&'h Citation> {
+    let at = adapter.function.address;
+    host.log.bypass.get(&at).or_else(|| host.log.bypass_buses.get(&(at.domain, at.bus)))
+}
+
+/// Bare metal has no hypercalls and no DDW: a bypass window maps all memory at 2^59 for 64-bit masks
+/// (arch/powerpc/platforms/powernv/pci-ioda.c).
+fn on_bare_metal(host: &Host, adapter: &Adapter, platform: &Citation) -> Verdict {
+    let bypass = bypass(host, adapter);
+    let mask = adapter.dma_mask_bits.as_ref();
+    match (bypass, mask) {
+        (_, Some(mask)) if mask.value <= DEFAULT_WINDOW_BITS => {
+            verdict(DmaPath::TceWindow, None, vec![mask.at.clone(), platform.clone()])
+        }
+        (Some(bypass), mask) => {
+            let evidence = std::iter::once(bypass.clone()).chain(mask.map(|mask| mask.at.clone())).collect();
+            let reason = "bare metal: the bypass window maps all memory at an offset".to_owned();
+            verdict(DmaPath::DirectWindow, Some(reason), evidence)
+        }
+        (None, _) => unknown(
+            "bare metal, and the log does not say whether this function got the bypass",
+            vec![platform.clone()],
+        ),
+    }
+}
+
+fn in_partition(host: &Host, adapter: &Adapter) -> Verdict {
+    let endpoint = endpoint(host, adapter);
+    let log = host.log.ddw.get(&adapter.function.address);
+    if let Some(mask) = &adapter.dma_mask_bits
+        && mask.value <= DEFAULT_WINDOW_BITS
+    {
+        let mut evidence = vec![mask.at.clone()];
+        evidence.extend(default_window(endpoint));
+        return verdict(DmaPath::TceWindow, None, evidence);
+    }
+    if let Some(verdict) = mask_without_a_window(host, adapter, endpoint) {
+        return verdict;
+    }
+    let by_property = endpoint.and_then(|endpoint| endpoint.windows.last());
+    match (by_property, log) {
+        (Some(window), Some(log)) if contradicts(window, log) => disagreement(window, log),
+        (Some(window), log) => by_window(window, log),
+        (None, Some(log)) => by_log(host, adapter, endpoint, log),
+        (None, None) => without_a_window(host, adapter, endpoint),
+    }
+}
+
+/// Before 6.12 a mask of exactly 64 bits takes a 64-bit window, any other stays in the default one, whatever
+/// other functions of the endpoint made (`iommu_bypass_supported_pSeriesLP`, before it `dma_set_mask_pSeriesLP`).
+fn mask_without_a_window(host: &Host, adapter: &Adapter, endpoint: Option<&Endpoint>) -> Option<Verdict> {
+    let mask = adapter.dma_mask_bits.as_ref().filter(|mask| mask.value < 64)?;
+    let kernel = host.kernel()?;
+    let takes_any = kernel.knows((6, 1), (6, 12)) != Some(false) && kernel.rhel().is_none_or(|rhel| rhel > 8);
+    let reason = format!(
+        "its mask has {} bits, and this kernel makes 64-bit windows for masks of 64 bits only",
+        mask.value
+    );
+    let evidence = std::iter::once(mask.at.clone()).chain(default_window(endpoint)).collect();
+    (!takes_any).then(|| verdict(DmaPath::TceWindow, Some(reason), evidence))
+}
+
+/// The node whose windows serve the adapter.
+pub(super) fn endpoint<'h>(host: &'h Host, adapter: &Adapter) -> Option<&'h Endpoint> {
+    let endpoints = &host.power.as_ref()?.endpoints;
+    let mut node = adapter.device_tree_node.as_deref()?;
+    loop {
+        if let Some(endpoint) = endpoints.get(node) {
+            return Some(endpoint);
+        }
+        node = node.rsplit_once('/')?.0;
+    }
+}
+
+fn default_window(endpoint: Option<&Endpoint>) -> Option<Citation> {
+    endpoint.and_then(|endpoint| endpoint.default_window.as_ref()).map(|window| window.at.clone())
+}
+
+/// Firmware refused, yet a window stands in the device tree.
+fn contradicts(window: &Cited<Ddw>, log: &DdwLog) -> bool {
+    log.create.as_ref().is_some_and(|create| {
+        create.value.returned != 0 || create.value.base != window.value.base && create.value.base != 0
+    })
+}
+
+fn disagreement(window: &Cited<Ddw>, log: &DdwLog) -> Verdict {
+    let evidence =
+        std::iter::once(window.at.clone()).chain(log.create.iter().map(|create| create.at.clone()));
+    unknown("the device tree shows a 64-bit window that the log says was not created", evidence.collect())
+}
+
+fn by_window(window: &Cited<Ddw>, log: Option<&DdwLog>) -> Verdict {
+    let dma_path = match window.value.kind {
+        DdwKind::Direct => DmaPath::DirectWindow,
+        DdwKind::Dynamic => DmaPath::DynamicWindow,
+    };
+    let mut evidence = vec![window.at.clone()];
+    evidence.extend(log.and_then(|log| log.create.as_ref()).map(|create| create.at.clone()));
+    verdict(dma_path, None, evidence)
+}
+
+fn by_log(host: &Host, adapter: &Adapter, endpoint: Option<&Endpoint>, log: &DdwLog) -> Verdict {
+    if let Some(refused) = &log.refused {
+        return verdict(DmaPath::TceWindow, None, vec![refused.clone()]);
+    }
+    if let Some(direct) = &log.direct {
+        return verdict(DmaPath::DirectWindow, None, vec![direct.at.clone()]);
+    }
+    match &log.create {
+        Some(create) if create.value.returned == 0 => by_created_window(host, create),
+        Some(create) => {
+            let reason =
+                format!("firmware refused to create a 64-bit window (status {})", create.value.returned);
+            let evidence = std::iter::once(create.at.clone()).chain(default_window(endpoint)).collect();
+            verdict(DmaPath::TceWindow, Some(reason), evidence)
+        }
+        None => without_a_window(host, adapter, endpoint),
+    }
+}
+
+/// Without the device tree, a window is direct if it holds the partition's maximum memory. Kernels
+/// before 6.1 create no other.
+fn by_created_window(host: &Host, create: &Cited<DdwCreate>) -> Verdict {
+    let memory_max = host.power.as_ref().and_then(|power| power.memory_max.as_ref());
+    let kernel_makes_dynamic = host.kernel().is_none_or(|kernel| kernel.at_least(5, 13));
+    let window_bytes = 1_u64.checked_shl(create.value.window_shift).unwrap_or(u64::MAX);
+    let evidence = vec![create.at.clone()];
+    match memory_max {
+        _ if !kernel_makes_dynamic => verdict(DmaPath::DirectWindow, None, evidence),
+        Some(memory_max) if window_bytes >= memory_max.bytes => {
+            verdict(DmaPath::DirectWindow, None, evidence)
+        }
+        Some(memory_max) => {
+            let reason = format!(
+                "a window of 2^{} bytes can't hold the partition's maximum memory of {:#x} bytes",
+                create.value.window_shift, memory_max.bytes
+            );
+            verdict(DmaPath::DynamicWindow, Some(reason), evidence)
+        }
+        None => unknown(
+            "a 64-bit window was created; whether it maps all memory is told by the device tree or the \
+             partition's maximum memory, and neither was there to read",
+            evidence,
+        ),
+    }
+}
+
+fn without_a_window(host: &Host, adapter: &Adapter, endpoint: Option<&Endpoint>) -> Verdict {
+    let mut evidence: Vec<Citation> = default_window(endpoint).into_iter().collect();
+    evidence.extend(host.log.ddw.get(&adapter.function.address).into_iter().flat_map(exhaustion));
+    evidence.extend(disabled(host));
+    if evidence.is_empty() && !host.log.complete_from_boot {
+        return unknown(
+            "neither the device tree nor a log back to boot was there to tell of its windows",
+            evidence,
+        );
+    }
+    if evidence.is_empty() {
+        evidence
+            .push(Citation::of_file(&host.log.file, "reaches back to boot and tells of no 64-bit window"));
+    }
+    verdict(DmaPath::TceWindow, None, evidence)
+}
+
+fn exhaustion(log: &DdwLog) -> Option<Citation> {
+    log.exhausted.first().cloned()
+}
+
+/// Where 64-bit windows are turned off.
+pub(super) fn disabled(host: &Host) -> Option<Citation> {
+    let by_option =
+        host.requests.direct_window.as_ref().filter(|cited| !cited.value).map(|cited| cited.at.clone());
+    by_option.or_else(|| host.log.ddw_disabled.clone())
+}

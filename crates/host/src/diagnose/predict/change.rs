@@ -1,0 +1,75 @@
+//! Which findings lead to another DMA path, and to which.
+
+use crate::Bdf;
+use crate::diagnose::decide::beyond_mask;
+use crate::diagnose::{DmaPath, Finding, Id, Verdict};
+use crate::facts::{Adapter, Host};
+use crate::power::partition::Platform;
+use std::collections::BTreeMap;
+
+/// A change of DMA path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Change {
+    /// The DMA path that an adapter is on.
+    pub(super) from: DmaPath,
+    /// The DMA path that the remedy leads to.
+    pub(super) to: DmaPath,
+    /// Which I/Os pay as the sheets say, where not all do.
+    pub(super) only: Option<&'static str>,
+}
+
+/// Adapters that the kernel does I/O with, with their DMA paths, by address.
+pub(super) type Working<'h> = BTreeMap<Bdf, (&'h Adapter, &'h Verdict)>;
+
+/// The adapters whose DMA path the finding's remedy changes.
+pub(super) fn of<'h>(host: &Host, working: &Working<'h>, finding: &Finding) -> Vec<(&'h Adapter, Change)> {
+    let concerned: Vec<_> = match finding.address {
+        Some(address) => working.get(&address).into_iter().collect(),
+        None if finding.id == Id::SwiotlbForced => working.values().collect(),
+        None => Vec::new(),
+    };
+    let change = |(adapter, verdict): &(&'h Adapter, &'h Verdict)| {
+        let to = leads_to(host, finding.id, adapter, verdict)?;
+        let only = (finding.id == Id::Mask32Bit).then_some("of which the buffer lies beyond the mask");
+        Some((*adapter, Change { from: verdict.dma_path, to, only }))
+    };
+    concerned.into_iter().filter_map(change).collect()
+}
+
+fn leads_to(host: &Host, id: Id, adapter: &Adapter, verdict: &Verdict) -> Option<DmaPath> {
+    match (id, verdict.dma_path) {
+        (Id::StrictOnFastAdapter | Id::StrictAgainstRequest, DmaPath::TranslatedStrict) => {
+            // Where the kernel does not batch on a virtual IOMMU, the remedy is passthrough.
+            Some(if host.log.batching_disallowed.is_some() {
+                DmaPath::Identity
+            } else {
+                DmaPath::TranslatedLazy
+            })
+        }
+        (Id::LazyAgainstRequest, DmaPath::TranslatedLazy) => Some(DmaPath::TranslatedStrict),
+        (Id::Mask32Bit, DmaPath::Bounce) => {
+            let strict = host.invalidation()?.strict;
+            Some(if strict { DmaPath::TranslatedStrict } else { DmaPath::TranslatedLazy })
+        }
+        (Id::SwiotlbForced, DmaPath::Bounce) => without_force(host, adapter),
+        // Bare metal writes its tables without hypercalls: no sheet is like it.
+        (Id::PowerDefaultWindow | Id::PowerMaximumMemory, DmaPath::TceWindow | DmaPath::DynamicWindow) => {
+            (!is_bare_metal(host)).then_some(DmaPath::DirectWindow)
+        }
+        _ => None,
+    }
+}
+
+/// A confidential guest can't do without, and an adapter that does not reach its buffers is copied for anyway.
+fn without_force(host: &Host, adapter: &Adapter) -> Option<DmaPath> {
+    if host.log.memory_encryption.is_some() || beyond_mask(host, adapter).is_some() {
+        return None;
+    }
+    let untranslated = host.iommus.instances.is_empty() && host.log.translation_active.is_none();
+    Some(if untranslated { DmaPath::NoIommu } else { DmaPath::Identity })
+}
+
+fn is_bare_metal(host: &Host) -> bool {
+    let platform = host.power.as_ref().and_then(|partition| partition.platform.as_ref());
+    platform.is_some_and(|platform| platform.value == Platform::PowerNv)
+}

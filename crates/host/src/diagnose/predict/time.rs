@@ -1,0 +1,87 @@
+//! Predictions in time: the toll that a change of DMA path takes off, at the prices of a platform.
+
+use super::words::{EVENTS_MIN, event_name, listed, percent};
+use crate::diagnose::prediction::{LOAD_PER_SECOND, Pays, TimeGain};
+use std::collections::BTreeMap;
+use toll::{Charge, Event, Expense, PriceList, figure, grouped, time};
+
+/// Prices what an I/O, in these words, pays on two DMA paths.
+pub(super) fn gain(io: &str, now: &Pays, then: &Pays, prices: &PriceList) -> TimeGain {
+    let saved = prices.price(now.instructions - then.instructions, &fewer(now, then));
+    let of = |pays: &Pays| prices.price(pays.instructions, &pays.events).ns;
+    let (now_ns, then_ns) = (of(now), of(then));
+    TimeGain {
+        what: format!("{io}: {}", what(now_ns, &saved)),
+        prices: prices_of(prices, &saved),
+        platform: prices.platform.clone(),
+        now_ns,
+        then_ns,
+        load_per_second: LOAD_PER_SECOND,
+        cpu_saved: cpu_share(saved.ns),
+        saved,
+    }
+}
+
+/// Events that there are less of; what can't be told from nothing is none.
+fn fewer(now: &Pays, then: &Pays) -> BTreeMap<Event, f64> {
+    let less = |(event, of_now): (&Event, &f64)| Some((*event, of_now - then.events.get(event)?));
+    now.events.iter().filter_map(less).filter(|(_, less)| less.abs() >= EVENTS_MIN).collect()
+}
+
+/// Of one CPU's time.
+fn cpu_share(ns: f64) -> f64 {
+    ns * f64::from(LOAD_PER_SECOND) / 1e9
+}
+
+/// `850 ns of 5.05 µs less (17 %): IOTLB invalidations 700 ns, instructions 150 ns; at 100,000 a second 8.5 % of a CPU`.
+fn what(now_ns: f64, saved: &Expense) -> String {
+    let (sign, direction) = if saved.ns < 0.0 { (-1.0, "more") } else { (1.0, "less") };
+    let ns = sign * saved.ns;
+    let mut charges: Vec<&Charge> = told(saved).collect();
+    charges.sort_by(|a, b| b.ns.abs().total_cmp(&a.ns.abs()));
+    let part = |charge: &&Charge| format!("{} {}", name(charge), signed(sign * charge.ns));
+    let parts: Vec<String> = charges.iter().map(part).collect();
+    let unpriced: Vec<String> =
+        saved.unpriced.keys().map(|event| event_name(*event, 2.0).to_owned()).collect();
+    let unpriced =
+        if unpriced.is_empty() { String::new() } else { format!("; not priced: {}", listed(&unpriced)) };
+    if parts.is_empty() {
+        return format!("no difference in what has a price{unpriced}");
+    }
+    format!(
+        "{} of {} {direction} ({}): {}; at {} a second {} % of a CPU{unpriced}",
+        time(ns),
+        time(now_ns),
+        percent(ns, now_ns),
+        parts.join(", "),
+        grouped(u64::from(LOAD_PER_SECOND)),
+        figure(cpu_share(ns) * 100.0)
+    )
+}
+
+/// Those that make a difference.
+fn told(expense: &Expense) -> impl Iterator<Item = &Charge> {
+    expense.charges.iter().filter(|charge| charge.ns != 0.0)
+}
+
+fn name(charge: &Charge) -> &'static str {
+    charge.count.event().map_or("instructions", |event| event_name(event, 2.0))
+}
+
+fn signed(ns: f64) -> String {
+    if ns < 0.0 { format!("-{}", time(-ns)) } else { time(ns) }
+}
+
+/// The platform, and the price of what makes a difference with where it comes from.
+fn prices_of(prices: &PriceList, saved: &Expense) -> String {
+    let one = |charge: &Charge| match charge.count.event() {
+        None => "instruction",
+        Some(event) => event_name(event, 1.0),
+    };
+    let price = |charge: &Charge| {
+        let Charge { price_ns, .. } = charge;
+        format!("{} {} ({})", one(charge), time(price_ns.value), price_ns.evidence)
+    };
+    let each: Vec<String> = told(saved).map(price).collect();
+    format!("prices of {}: {}", prices.platform, each.join("; "))
+}

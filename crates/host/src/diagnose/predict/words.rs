@@ -1,0 +1,201 @@
+//! Predictions in words.
+
+use super::change::Change;
+use super::nearest::{Pair, Side};
+use super::place::Place;
+use super::time;
+use crate::diagnose::prediction::{Pays, Prediction};
+use crate::digest::{SheetDigest, TollDigest};
+use crate::kernel::{Family, KernelVersion};
+use ddw::TceCalls;
+use toll::{DmaPath, Event, Evidence, PriceList, grouped};
+
+/// Differences that would be shown as nothing.
+pub(super) const EVENTS_MIN: f64 = 0.005;
+
+/// Puts the pair of sheets nearest to a place into words.
+pub(super) fn prediction(
+    pair: &Pair<'_>,
+    place: &Place<'_>,
+    change: Change,
+    prices: Option<&PriceList>,
+) -> Prediction {
+    let io = io(&pair.now.toll.what, change.only);
+    let (now, then) = (pays(pair.now, pair.then.toll, change), pays(pair.then, pair.now.toll, change));
+    Prediction {
+        what: format!("{io}: {}", what(&now, &then)),
+        sheets: sheets(pair, place),
+        workload: pair.now.toll.workload.clone(),
+        driver: pair.now.toll.driver.clone(),
+        time: prices.map(|prices| time::gain(&io, &now, &then, prices)),
+        now,
+        then,
+        distance: pair.distance,
+        evidence: evidence(&pair.now.toll.evidence, &pair.then.toll.evidence),
+    }
+}
+
+/// What the I/O pays, in the kinds of events that were counted on the other DMA path as well.
+fn pays(side: Side<'_>, other: &TollDigest, change: Change) -> Pays {
+    // Repetitions are bytes copied where buffers are, and elsewhere whatever the kernel clears or copies.
+    let copies = change.from == DmaPath::Bounce || change.to == DmaPath::Bounce;
+    let counted = |event: &Event| {
+        other.events_per_io(*event).is_some() && (copies || *event != Event::StringIterations)
+    };
+    let events = side.toll.events.keys().filter(|event| counted(event));
+    Pays {
+        preset: side.sheet.preset.clone(),
+        dma_path: side.sheet.dma_path,
+        instructions: side.toll.instructions_per_io(),
+        events: events.filter_map(|event| Some((*event, side.toll.events_per_io(*event)?))).collect(),
+    }
+}
+
+/// The I/O, and which of them where not all change.
+fn io(workload: &str, only: Option<&str>) -> String {
+    only.map_or_else(|| workload.to_owned(), |only| format!("{workload} {only}"))
+}
+
+/// `430 of 13,181 instructions (3 %) and 1 IOTLB invalidation less`.
+fn what(now: &Pays, then: &Pays) -> String {
+    let (mut less, mut more) = (Vec::new(), Vec::new());
+    let saved = (now.instructions - then.instructions).round();
+    let whole = format!("of {} instructions ({})", count(now.instructions), percent(saved, now.instructions));
+    match saved {
+        0.0 => {}
+        _ if saved > 0.0 => less.push(format!("{} {whole}", count(saved))),
+        _ => more.push(format!("{} instructions ({})", count(-saved), percent(-saved, now.instructions))),
+    }
+    for (event, of_now) in &now.events {
+        let saved = of_now - then.events.get(event).copied().unwrap_or(*of_now);
+        let list = if saved > 0.0 { &mut less } else { &mut more };
+        if saved.abs() >= EVENTS_MIN {
+            list.push(events(*event, saved.abs()));
+        }
+    }
+    let sides = [(less, "less"), (more, "more")];
+    let said: Vec<String> = sides
+        .iter()
+        .filter(|(list, _)| !list.is_empty())
+        .map(|(list, direction)| format!("{} {direction}", listed(list)))
+        .collect();
+    if said.is_empty() { "no difference".to_owned() } else { said.join("; ") }
+}
+
+fn events(event: Event, amount: f64) -> String {
+    let words = count(amount);
+    let name = event_name(event, if words == "1" { 1.0 } else { amount });
+    format!("{words} {name}")
+}
+
+/// What events are called, one or many.
+pub(super) fn event_name(event: Event, amount: f64) -> &'static str {
+    let (one, many) = match event {
+        Event::Hypercalls => ("hypercall", "hypercalls"),
+        Event::Invalidations => ("IOTLB invalidation", "IOTLB invalidations"),
+        Event::TableEntries => ("table entry", "table entries"),
+        Event::StringIterations => {
+            ("repetition of string instructions", "repetitions of string instructions")
+        }
+        _ => (event.word(), event.word()),
+    };
+    if amount == 1.0 { one } else { many }
+}
+
+/// Whole from 100 on and where it is whole, else with two digits behind the point.
+fn count(amount: f64) -> String {
+    let hundredths = (amount * 100.0).round() / 100.0;
+    match hundredths {
+        _ if amount >= 100.0 || hundredths.fract() == 0.0 => grouped(amount.round() as u64),
+        _ => hundredths.to_string(),
+    }
+}
+
+pub(super) fn percent(part: f64, whole: f64) -> String {
+    let percent = part / whole * 100.0;
+    match percent {
+        10.0.. => format!("{percent:.0} %"),
+        0.1.. => format!("{percent:.1} %"),
+        _ => "under 0.1 %".to_owned(),
+    }
+}
+
+pub(super) fn listed(parts: &[String]) -> String {
+    match parts {
+        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        _ => parts.concat(),
+    }
+}
+
+/// Which sheets they are, and what is different here.
+fn sheets(pair: &Pair<'_>, place: &Place<'_>) -> String {
+    let (now, then) = (pair.now.sheet, pair.then.sheet);
+    let made = format!(
+        "toll sheets {} and {} (Linux {}, {}, driver {}) in QEMU",
+        now.preset,
+        then.preset,
+        now.kernel.release,
+        pair.iommu().map_or("no IOMMU".to_owned(), |kind| kind.to_string()),
+        pair.now.toll.driver
+    );
+    let differs = differences(pair, place);
+    match differs.is_empty() {
+        true => format!("{made}; this host has the same IOMMU and release of Linux"),
+        false => format!("{made}; this host has {}", listed(&differs)),
+    }
+}
+
+fn differences(pair: &Pair<'_>, place: &Place<'_>) -> Vec<String> {
+    let distance = pair.distance;
+    let iommu = || match (place.iommu, pair.iommu()) {
+        (Some(kind), _) => kind.to_string(),
+        (None, Some(_)) => "an IOMMU of which the kind was not read".to_owned(),
+        (None, None) => "no IOMMU".to_owned(),
+    };
+    let calls = || match place.tce_calls {
+        Some(TceCalls::Single) => "one TCE hypercall for each entry",
+        Some(TceCalls::Multi) => "TCE hypercalls for many entries",
+        None => "TCE hypercalls of a kind that was not read",
+    };
+    let driver =
+        || place.driver.map_or("a driver that was not read".to_owned(), |name| format!("driver {name}"));
+    [
+        distance.other_iommu.then(iommu),
+        distance.other_tce_calls.then(|| calls().to_owned()),
+        distance.other_driver.then(driver),
+        kernel(pair.now.sheet, place.kernel, distance.kernel_releases),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Nothing if it is the same release.
+fn kernel(sheet: &SheetDigest, host: Option<&KernelVersion>, releases: Option<u32>) -> Option<String> {
+    let Some(host) = host else { return Some("a kernel that was not read".to_owned()) };
+    let far = match releases {
+        Some(0) => return None,
+        Some(1) => "1 release".to_owned(),
+        Some(many) => format!("{many} releases"),
+        None => return Some(format!("Linux {}", host.release)),
+    };
+    let sheet = KernelVersion::parse(&sheet.kernel.release)?;
+    let side = if host.numbers() < sheet.numbers() { "before" } else { "after" };
+    let number = match host.family {
+        Family::Rhel(_) | Family::Suse => " by its number, with newer code taken in",
+        _ => "",
+    };
+    Some(format!("Linux {}, {far} {side} it{number}", host.release))
+}
+
+/// Both were measured, or the one that was not tells what the difference is worth.
+fn evidence(now: &Evidence, then: &Evidence) -> Evidence {
+    match (now, then) {
+        (Evidence::Measured { how, on }, Evidence::Measured { how: other, .. }) => {
+            let how = if how == other { how.clone() } else { format!("{how}, {other}") };
+            Evidence::Measured { how, on: on.clone() }
+        }
+        (Evidence::Measured { .. }, other) => other.clone(),
+        (other, _) => other.clone(),
+    }
+}

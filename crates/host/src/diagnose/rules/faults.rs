@@ -1,0 +1,62 @@
+//! DMA faults and frozen slots in the kernel's log.
+
+use crate::Bdf;
+use crate::diagnose::{Case, Finding, Id, Severity};
+use crate::facts::log::Fault;
+use std::collections::BTreeMap;
+
+/// Lines quoted for one adapter: the first ones tell the cause, thousands tell nothing more.
+const LINES_QUOTED_MAX: usize = 4;
+
+const FIND_WHO: &str = "find who used an address that was not mapped: update the adapter's firmware and driver first; a \
+                        driver under development shows the mapping with CONFIG_DMA_API_DEBUG and \
+                        dma_debug_driver=<driver>";
+const OF_IOMMU: &str = ". If firmware owns the address (RMRR, IVMD, RMR), an update of it must list it";
+const OF_EEH: &str = ". The lines after it in `dmesg` and the event log (rtas_errd, opal-elog) name the register that \
+                      failed; faults of the slot or cable freeze it as well";
+const RISK_OF_IOMMU: &str = "passthrough silences the fault by giving up the protection that caught it: the stray \
+                             access then reaches memory";
+const RISK_OF_EEH: &str =
+    "eeh=off only hides it: the adapter then reads all ones and its driver fails in other ways";
+
+pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
+    let mut by_adapter: BTreeMap<Option<Bdf>, Vec<&Fault>> = BTreeMap::new();
+    for fault in &case.host.log.faults {
+        let address = fault.address.or_else(|| of_stream(case, fault.stream?));
+        by_adapter.entry(address).or_default().push(fault);
+    }
+    let is_power = case.host.is_power();
+    by_adapter.into_iter().map(|(address, faults)| finding(address, &faults, is_power)).collect()
+}
+
+/// Firmware usually makes a function's requester ID its stream's low 16 bits (IORT, identity mapping of
+/// a root complex). Taken only where one adapter alone fits.
+fn of_stream(case: &Case<'_>, stream: u32) -> Option<Bdf> {
+    let requester = |at: Bdf| u32::from(at.bus) << 8 | u32::from(at.device) << 3 | u32::from(at.function);
+    let mut fitting = case.adapters().map(|(adapter, _)| adapter.function.address);
+    let mut fitting = fitting.by_ref().filter(|at| requester(*at) == stream & 0xffff);
+    let first = fitting.next()?;
+    fitting.next().is_none().then_some(first)
+}
+
+fn finding(address: Option<Bdf>, faults: &[&Fault], is_power: bool) -> Finding {
+    let first = faults.first().map_or("", |fault| fault.what.as_str());
+    let more = match faults.len() {
+        0 | 1 => String::new(),
+        count => format!(", and {} more", count - 1),
+    };
+    let whose = address.map_or_else(|| "an unnamed function".to_owned(), |address| address.to_string());
+    Finding {
+        id: Id::DmaFaults,
+        severity: Severity::Critical,
+        address,
+        what: format!("DMA of {whose} was refused: {first}{more}"),
+        evidence: faults.iter().take(LINES_QUOTED_MAX).map(|fault| fault.at.clone()).collect(),
+        fix: format!("{FIND_WHO}{}", if is_power { OF_EEH } else { OF_IOMMU }).into(),
+        risk: if is_power { RISK_OF_EEH } else { RISK_OF_IOMMU }.to_owned(),
+        verify: "no new fault lines in `dmesg` under the load that showed them".into(),
+        gain: None,
+        predicted: Vec::new(),
+        forecast: None,
+    }
+}

@@ -1,0 +1,208 @@
+//! Strict and lazy invalidation, against what the adapter needs and what was asked for.
+
+use super::{Maker, group_type, kernel_argument, maker, without_word};
+use crate::diagnose::{Advice, Case, DmaPath, Finding, Id, Severity, Verdict, published};
+use crate::facts::{Adapter, Host};
+use crate::kernel::{self, Architecture, Effect};
+use crate::{Citation, Cited};
+use escape::shell::Command;
+use toll::Gain;
+
+const LAZY_RISK: &str = "after an unmap the device can reach the old buffer until the next batch is flushed, up to \
+                         about 10 ms: a faulty or hostile device could read or damage what was put there since";
+
+pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
+    let working = case.working().filter(|(_, verdict)| verdict.dma_path.is_translated());
+    working.filter_map(|(adapter, verdict)| diagnose(case.host, adapter, verdict)).collect()
+}
+
+fn diagnose(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Finding> {
+    let asked = host.requests.strict.as_ref();
+    match (verdict.dma_path, asked) {
+        (DmaPath::TranslatedStrict, Some(asked)) if !asked.value => {
+            Some(strict_against_request(host, adapter, verdict, asked))
+        }
+        (DmaPath::TranslatedLazy, Some(asked)) if asked.value => {
+            Some(lazy_against_request(host, adapter, verdict, asked))
+        }
+        (DmaPath::TranslatedStrict, asked) if is_fast(adapter) => {
+            Some(strict_on_fast(host, adapter, verdict, asked))
+        }
+        _ => None,
+    }
+}
+
+fn is_fast(adapter: &Adapter) -> bool {
+    let ids = &adapter.function.ids;
+    ids.class.is_some_and(|class| class.is_high_rate(Some(ids.vendor)))
+}
+
+fn strict_on_fast(host: &Host, adapter: &Adapter, verdict: &Verdict, asked: Option<&Cited<bool>>) -> Finding {
+    let mut evidence = verdict.evidence.clone();
+    evidence.extend(asked.map(|asked| asked.at.clone()));
+    let wanted = match asked {
+        Some(_) => ", as the command line asks",
+        None => "",
+    };
+    let (fix, verify) = remedy(host, adapter);
+    Finding {
+        id: Id::StrictOnFastAdapter,
+        // What an administrator asked for is a choice, not a fault.
+        severity: if asked.is_some() { Severity::Note } else { Severity::Warning },
+        address: Some(adapter.function.address),
+        what: format!("every unmap of this adapter waits for an IOTLB invalidation (strict mode{wanted})"),
+        evidence,
+        fix,
+        risk: LAZY_RISK.to_owned(),
+        verify,
+        gain: gain(host),
+        predicted: Vec::new(),
+        forecast: None,
+    }
+}
+
+/// The fix at hand: the group's own switch where the kernel has one, else the command line.
+fn remedy(host: &Host, adapter: &Adapter) -> (Advice, Advice) {
+    if let Some(at) = &host.log.batching_disallowed {
+        let fix = Advice::say("the kernel does not batch on a virtual IOMMU (")
+            .and_text(&at.text)
+            .and_say("); in the guest, ");
+        let fix = fix.and(kernel_argument("iommu=pt"));
+        return (fix, "`dmesg` shows `iommu: Default domain type: Passthrough` after the reboot".into());
+    }
+    let lasting = lasting(host);
+    let group = adapter.function.iommu_group.as_ref().map(|group| group.value);
+    match group.filter(|_| host.tells_lazy_groups()) {
+        Some(group) => {
+            let fix = Advice::run(Command::write("DMA-FQ", group_type(group)))
+                .and_say(" (as root, now, with the driver bound); for good, ")
+                .and(lasting);
+            (fix, Advice::run(Command::new("cat").arg(group_type(group))).and_say(" prints DMA-FQ"))
+        }
+        None => (lasting, "`iotoll inspect` shows translated-lazy after the reboot".into()),
+    }
+}
+
+/// What brings batches for every boot. The drivers' own words are read after `iommu.strict=0` and win
+/// over it (`__setup` against `early_param`), so they must go.
+fn lasting(host: &Host) -> Advice {
+    if let Some((argument, word)) = strict_option(host) {
+        return without_word(argument, word);
+    }
+    let asked_lazy = host.requests.strict.as_ref().is_some_and(|cited| !cited.value);
+    match () {
+        () if asked_lazy => {
+            "look for what changed the group's type after boot (udev, tuned, a script)".into()
+        }
+        () if takes_iommu_strict(host) => kernel_argument("iommu.strict=0"),
+        () => "find what asks for it at boot: this kernel has no option for batches, they are its default"
+            .into(),
+    }
+}
+
+/// The argument that makes the kernel strict, with the word in it that does.
+fn strict_option(host: &Host) -> Option<(&str, &str)> {
+    let drivers = [("intel_iommu=strict", Maker::Amd), ("amd_iommu=fullflush", Maker::Intel)];
+    host.options.iter().find_map(|judged| {
+        let driver = drivers.iter().find(|(part, foreign)| judged.part == *part && maker(host) != *foreign);
+        let by_core = matches!(&judged.verdict, kernel::verdict::Verdict::Understood { effects, .. }
+            if effects.contains(&Effect::Strict(true)));
+        let word = judged.part.split_once('=').map_or("", |(_, word)| word);
+        (driver.is_some() || by_core).then_some((judged.token.at.text.as_str(), word))
+    })
+}
+
+/// Arm reads `iommu.strict=` since 4.20, x86 in kernels whose groups tell strict from lazy (after 5.10, not in
+/// RHEL 8).
+fn takes_iommu_strict(host: &Host) -> bool {
+    let Some(kernel) = host.kernel() else { return true };
+    match &host.platform.architecture {
+        Some(architecture) if architecture.is_x86() => kernel.tells_lazy_groups() != Some(false),
+        Some(architecture) if architecture.is_arm() => kernel.knows((4, 19), (5, 0)) != Some(false),
+        _ => true,
+    }
+}
+
+fn gain(host: &Host) -> Option<Gain> {
+    match host.platform.architecture.as_ref()? {
+        Architecture::X86_64 | Architecture::X86 => Some(published::strict_to_lazy_x86()),
+        Architecture::Aarch64 => Some(published::strict_to_lazy_arm()),
+        _ => None,
+    }
+}
+
+fn both(verdict: &Verdict, asked: &Cited<bool>) -> Vec<Citation> {
+    verdict.evidence.iter().cloned().chain([asked.at.clone()]).collect()
+}
+
+fn strict_against_request(host: &Host, adapter: &Adapter, verdict: &Verdict, asked: &Cited<bool>) -> Finding {
+    let (fix, verify) = remedy(host, adapter);
+    Finding {
+        id: Id::StrictAgainstRequest,
+        severity: Severity::Warning,
+        address: Some(adapter.function.address),
+        what: "the command line asks for lazy invalidation, yet each unmap of this adapter waits for one"
+            .to_owned(),
+        evidence: both(verdict, asked),
+        fix,
+        risk: LAZY_RISK.to_owned(),
+        verify,
+        gain: gain(host),
+        predicted: Vec::new(),
+        forecast: None,
+    }
+}
+
+fn lazy_against_request(host: &Host, adapter: &Adapter, verdict: &Verdict, asked: &Cited<bool>) -> Finding {
+    let (fix, verify) = back_to_strict(host, adapter);
+    Finding {
+        id: Id::LazyAgainstRequest,
+        severity: Severity::Warning,
+        address: Some(adapter.function.address),
+        what: "the command line asks for strict invalidation, yet this adapter's are batched: it can reach \
+               buffers for up to about 10 ms after they were taken back"
+            .to_owned(),
+        evidence: both(verdict, asked),
+        fix,
+        risk: "strict mode costs an invalidation per unmap: expect less throughput on fast adapters"
+            .to_owned(),
+        verify,
+        gain: None,
+        predicted: Vec::new(),
+        forecast: None,
+    }
+}
+
+/// A group's type is changed back with the driver unbound; kernels whose types don't tell strict from lazy
+/// decide at boot for all.
+fn back_to_strict(host: &Host, adapter: &Adapter) -> (Advice, Advice) {
+    let address = adapter.function.address;
+    let group = adapter.function.iommu_group.as_ref().map(|group| group.value);
+    match group.filter(|_| host.tells_lazy_groups()) {
+        Some(group) => {
+            let driver = adapter.function.driver.as_ref();
+            let driver = driver.map(|driver| format!("/sys/bus/pci/drivers/{}", driver.value));
+            let (unbind, bind) = match driver {
+                Some(driver) => (format!("{driver}/unbind"), format!("{driver}/bind")),
+                None => (
+                    format!("/sys/bus/pci/devices/{address}/driver/unbind"),
+                    "/sys/bus/pci/drivers_probe".to_owned(),
+                ),
+            };
+            let step = |file: String| Command::write(address.to_string(), file);
+            let fix = Advice::run(step(unbind))
+                .and_say(", ")
+                .and_run(Command::write("DMA", group_type(group)))
+                .and_say(", ")
+                .and_run(step(bind))
+                .and_say("; and look for what changed the type after boot");
+            (fix, Advice::run(Command::new("cat").arg(group_type(group))).and_say(" prints DMA"))
+        }
+        None => (
+            "check that the log and the command line are of the same boot: this kernel decides at boot for all \
+             adapters; if they are, reboot with the option spelled as the kernel's documentation has it"
+                .into(),
+            "`iotoll inspect` shows translated-strict after the reboot".into(),
+        ),
+    }
+}

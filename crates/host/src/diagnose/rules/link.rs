@@ -1,0 +1,193 @@
+//! Links below what both their ends allow, and payload sizes that don't match along a path.
+
+use crate::diagnose::{Advice, Case, Finding, Id, Severity};
+use crate::facts::{Adapter, Function, Host};
+use crate::pci::link::{Caveat, HopJudgement};
+use crate::pci::{Hop, Kind};
+use crate::{Bdf, Citation};
+use escape::shell::Command;
+use std::collections::BTreeSet;
+
+pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
+    // A link is shared by all functions of a card and all adapters below a switch: it is told once, for
+    // the first of them.
+    let mut told = BTreeSet::new();
+    let mut findings = Vec::new();
+    for (adapter, _) in case.adapters() {
+        for (upper, lower) in case.host.hops(adapter) {
+            let hop = Hop { upper: upper.link.value, lower: lower.link.value }.diagnose();
+            if hop.is_degraded() && told.insert(upper.address) {
+                findings.push(degraded(adapter, upper, lower, &hop));
+            }
+        }
+        findings.extend(said_at_boot(case.host, adapter, &told));
+        findings.extend(payload(case.host, adapter));
+    }
+    findings
+}
+
+fn degraded(adapter: &Adapter, upper: &Function, lower: &Function, hop: &HopJudgement) -> Finding {
+    let shown =
+        |link: Option<crate::pci::Link>| link.map_or_else(|| "less".to_owned(), |link| link.to_string());
+    let saves_power = hop.caveats.contains(&Caveat::MaySavePower);
+    let mut what = format!(
+        "the link between {} and {} runs at {}, and both ends can do {}",
+        upper.address,
+        lower.address,
+        shown(hop.current),
+        shown(hop.possible)
+    );
+    for caveat in &hop.caveats {
+        what.push_str(match caveat {
+            Caveat::MaySavePower => "; 2.5 GT/s may be power saving: look again under load",
+            Caveat::SpeedCapped(_) => "; the port's target speed is set below that",
+            Caveat::EndsDisagree => "; the two ends report different states",
+            Caveat::Training => "; it was being trained when read",
+        });
+    }
+    Finding {
+        id: Id::LinkDegraded,
+        severity: if saves_power { Severity::Note } else { Severity::Warning },
+        address: Some(adapter.function.address),
+        what,
+        evidence: vec![upper.link.at.clone(), lower.link.at.clone()],
+        fix: retrain(upper.address, lower.address),
+        risk:
+            "retraining stops the link for some milliseconds: not under load of a device that can't bear it"
+                .to_owned(),
+        verify: Advice::run(super::lspci_register(lower.address, "LnkSta")).and_say(", under load"),
+        gain: hop.possible.zip(hop.current).map(|(possible, current)| toll::Gain {
+            what: format!(
+                "{} to {} Mb/s on this link, after line encoding",
+                current.megabits_per_second(),
+                possible.megabits_per_second()
+            ),
+            evidence: toll::Evidence::Published {
+                source: "PCI Express Base Specification 6.0: rates and encodings".to_owned(),
+            },
+        }),
+        predicted: Vec::new(),
+        forecast: None,
+    }
+}
+
+fn retrain(upper: Bdf, lower: Bdf) -> Advice {
+    let at_upper = |program: &'static str, option: &'static str| {
+        Command::new(program).arg(option).arg(upper.to_string())
+    };
+    Advice::say(format!("reseat the card or cable at {lower}; look for errors at {upper} ("))
+        .and_run(at_upper("lspci", "-vvs"))
+        .and_say(": CorrErr, BadTLP, and `dmesg | grep AER`); have it train again with ")
+        .and_run(at_upper("setpci", "-s").arg("CAP_EXP+10.w=20:20"))
+        .and_say("; then look at bifurcation and speed settings of the slot in firmware")
+}
+
+/// The kernel's own line, for hosts whose registers were not readable at every hop. It compares the
+/// device with the whole path: only where the port named can do more is anything wrong, and that it
+/// can't tell. So it is a finding only if no register says more.
+fn said_at_boot(host: &Host, adapter: &Adapter, told: &BTreeSet<Bdf>) -> Option<Finding> {
+    let line = host.log.bandwidth.get(&adapter.function.address)?;
+    let capable = line.capable_mbps?;
+    let known = host
+        .hops(adapter)
+        .iter()
+        .any(|(upper, lower)| upper.link.value.speed_max.is_some() && lower.link.value.speed.is_some());
+    let is_told = adapter.function.upstream.iter().any(|bridge| told.contains(bridge));
+    if line.available_mbps >= capable || known || is_told {
+        return None;
+    }
+    let port = line.limited_at.map_or_else(|| "a port above".to_owned(), |port| port.to_string());
+    Some(Finding {
+        id: Id::LinkDegraded,
+        severity: Severity::Warning,
+        address: Some(adapter.function.address),
+        what: format!(
+            "at boot {} Mb/s were available of the {capable} Mb/s that it can do: {port} limits, by design of \
+             the slot or because the link trained low",
+            line.available_mbps
+        ),
+        evidence: vec![line.at.clone()],
+        fix: format!(
+            "compare LnkCap and LnkSta of {port} (lspci -vv as root): if its LnkCap is higher, reseat and look at \
+             firmware settings; if not, the slot is the limit: move the card"
+        )
+        .into(),
+        risk: "moving the card changes its address and so names derived from it".to_owned(),
+        verify: "the line `available PCIe bandwidth` no longer says `limited by`".into(),
+        gain: None,
+        predicted: Vec::new(),
+        forecast: None,
+    })
+}
+
+/// Bytes that it asks for at most in one read.
+fn read_request(function: &Function) -> Option<u32> {
+    Some(function.capabilities.express.get()?.device.read_request?.bytes())
+}
+
+/// Each function on a path must accept the largest packet that another may send (PCI Express Base
+/// Specification, section 2.2.2): a function set to more than what is above it sends packets that are
+/// malformed there.
+fn payload(host: &Host, adapter: &Adapter) -> Option<Finding> {
+    // A virtual function's field is reserved and reads as 128 bytes: its physical function's counts (SR-IOV, VF
+    // Device Control register).
+    let is_virtual = adapter.virtualisation.physical.is_some();
+    if is_virtual || adapter.function.ids.class.is_some_and(|class| class.kind() == Kind::Bridge) {
+        return None;
+    }
+    let set = |function: &Function| function.capabilities.express.get()?.device.payload;
+    let at = |function: &Function| {
+        let said = set(function)
+            .map_or_else(String::new, |payload| format!("payload size {} bytes", payload.bytes()));
+        let file = function.config_at.as_ref().map_or(function.source.as_str(), |at| &at.file);
+        Citation::of_file(file, &said)
+    };
+    let own = set(&adapter.function);
+    let differing = adapter
+        .function
+        .upstream
+        .iter()
+        .filter_map(|address| host.bridges.get(address))
+        .find(|bridge| matches!((set(bridge), own), (Some(above), Some(own)) if above != own));
+    let refused = host.log.payload_refused.get(&adapter.function.address);
+    let (severity, what, evidence) = match (differing, refused) {
+        (Some(bridge), refused) => {
+            let (above, own) = (set(bridge)?.bytes(), own?.bytes());
+            let reads = read_request(&adapter.function);
+            let (severity, but) = match () {
+                () if own > above => (Severity::Critical, "; what it writes is malformed there"),
+                // The kernel pairs a smaller payload with reads no larger than it (`pcie_write_mrrs`).
+                () if reads.is_some_and(|reads| reads > own) => (
+                    Severity::Warning,
+                    "; it reads more at a time, and completions may be larger than it accepts",
+                ),
+                () => (Severity::Note, ""),
+            };
+            let what =
+                format!("its payload size is {own} bytes, and {above} at {} above it{but}", bridge.address);
+            let evidence = [at(&adapter.function), at(bridge)].into_iter().chain(refused.cloned()).collect();
+            (severity, what, evidence)
+        }
+        (None, Some(refused)) => {
+            let what = "the kernel could not give it the payload size of the port above it".to_owned();
+            (Severity::Warning, what, vec![refused.clone()])
+        }
+        (None, None) => return None,
+    };
+    Some(Finding {
+        id: Id::PayloadMismatch,
+        severity,
+        address: Some(adapter.function.address),
+        what,
+        evidence,
+        fix: super::kernel_argument("pci=pcie_bus_safe"),
+        risk: "all functions below one root port get the smallest size that one of them supports: fast adapters \
+               beside slow ones lose some bandwidth to headers"
+            .to_owned(),
+        verify: Advice::run(super::lspci_register(adapter.function.address, "MaxPayload"))
+            .and_say(", and of each port above it"),
+        gain: None,
+        predicted: Vec::new(),
+        forecast: None,
+    })
+}

@@ -1,0 +1,263 @@
+//! Memory types that slow an area down or corrupt it.
+//!
+//! The two sides of a `memmap=` area, told in "RHEL6.4 Apparent reduced PCIe performance in comparison to
+//! RHEL5.9" (Red Hat Customer Portal, 2013): cached, it is fast and a device that is not coherent with
+//! the CPUs' caches reads and writes past them; uncached, it is right and a twentieth as fast. Memory of
+//! the DMA API has neither fault.
+
+use super::counted;
+use crate::Citation;
+use crate::diagnose::{Advice, Case, Finding, Id, Severity, published};
+use crate::facts::memory::MemoryTypes;
+use crate::memory::effective::{Call, Effective, Mapping};
+use crate::memory::mtrr::MtrrEffect;
+use crate::memory::{MemmapArea, MemmapEffect, MemoryType, PhysRange};
+use escape::shell::Command;
+
+/// Messages quoted.
+const LINES_QUOTED_MAX: usize = 4;
+
+/// Memory that has neither fault, by what the kernel has: CMA came in 3.5.
+fn dma_api(memory: &MemoryTypes) -> String {
+    let large = if memory.kernel >= (3, 5, 0) { "; large areas from CMA with cma=" } else { "" };
+    format!(
+        "allocate the buffer through the DMA API instead (dma_alloc_coherent, or alloc_pages and dma_map_single{large}), \
+         and take the memmap= parameter away"
+    )
+}
+
+/// The call by which a driver asks for a cached mapping: memremap came in 4.3.
+fn cached_call(memory: &MemoryTypes) -> &'static str {
+    if memory.kernel >= (4, 3, 0) { "memremap(MEMREMAP_WB)" } else { "ioremap_cache" }
+}
+
+pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
+    let Some(memory) = &case.host.memory else { return Vec::new() };
+    let areas = memory.memmap.iter().filter_map(|area| area.set_aside().map(|range| (area, range)));
+    let mut findings: Vec<Finding> =
+        areas.flat_map(|(area, range)| of_area(case, memory, area, range)).collect();
+    findings.extend(conflicts(&case.host.log.memory_type_conflicts));
+    findings
+}
+
+fn of_area(case: &Case<'_>, memory: &MemoryTypes, area: &MemmapArea, range: PhysRange) -> Vec<Finding> {
+    let effective = memory.effective(range);
+    let mut findings = Vec::new();
+    if let Some(mapping) = effective.mapped_by(Call::Ioremap) {
+        let finding = match mapping.parts.iter().all(|part| part.kind.is_cacheable()) {
+            true => incoherent(memory, area, range, &effective, mapping),
+            false => uncached(memory, area, range, &effective, mapping),
+        };
+        findings.push(Finding { forecast: case.basis.area(range), ..finding });
+    }
+    findings.extend(still_memory(memory, area, range));
+    findings.extend(tracked_as_cached(memory, area, range));
+    findings.extend(split(&effective, area));
+    findings
+}
+
+fn evidence(area: &MemmapArea, effective: &Effective, mapping: &Mapping) -> Vec<Citation> {
+    let parts = effective.parts.iter().flat_map(|part| &part.reasons);
+    let mut lines: Vec<Citation> = vec![area.at.clone()];
+    lines.extend(parts.chain(&mapping.reasons).filter_map(|reason| reason.at.clone()));
+    lines.dedup();
+    lines
+}
+
+fn uncached(
+    memory: &MemoryTypes,
+    area: &MemmapArea,
+    range: PhysRange,
+    effective: &Effective,
+    mapping: &Mapping,
+) -> Finding {
+    let kinds: Vec<String> = mapping.parts.iter().map(|part| part.kind.to_string()).collect();
+    Finding {
+        id: Id::MemmapUncached,
+        severity: Severity::Warning,
+        address: None,
+        what: format!(
+            "the area {range} set aside by memmap= is {} when a driver maps it with ioremap: each CPU access goes \
+             to memory by itself, about a twentieth as fast as cached. It is right for a device that is not \
+             coherent; PCIe devices of x86 machines are, unless they set No Snoop",
+            kinds.join(", ")
+        ),
+        evidence: evidence(area, effective, mapping),
+        fix: uncached_fix(memory).into(),
+        risk: "cached for a device that is not coherent, the CPUs read stale data: check the data, not only the speed"
+            .to_owned(),
+        verify: "iotoll inspect --range BASE-END, and /sys/kernel/debug/x86/pat_memtype_list with the driver loaded"
+            .into(),
+        gain: Some(published::uncached_to_dma_api()),
+        predicted: Vec::new(),
+        forecast: None,
+    }
+}
+
+/// 2.6.18 knows no call that caches what its MTRRs make uncachable.
+fn uncached_fix(memory: &MemoryTypes) -> String {
+    let instead = dma_api(memory);
+    match memory.kernel {
+        kernel if kernel < (2, 6, 32) => instead,
+        _ => {
+            format!("{instead}; for a coherent device a driver may also map it with {}", cached_call(memory))
+        }
+    }
+}
+
+fn incoherent(
+    memory: &MemoryTypes,
+    area: &MemmapArea,
+    range: PhysRange,
+    effective: &Effective,
+    mapping: &Mapping,
+) -> Finding {
+    Finding {
+        id: Id::MemmapIncoherent,
+        severity: Severity::Critical,
+        address: None,
+        what: format!(
+            "the area {range} set aside by memmap= is cached (write-back) when a driver maps it with ioremap on this \
+             kernel: a device that is not coherent with the caches then corrupts data, since a CPU reads the old line \
+             that it holds, and the device the memory that the CPU has not written yet"
+        ),
+        evidence: evidence(area, effective, mapping),
+        fix: Advice::say(dma_api(memory))
+            .and_say("; where the area must stay, make it uncachable by MTRR: ")
+            .and_run(plan(range, "uncachable")),
+        risk: "uncachable, the CPUs' accesses take about twenty times as long".to_owned(),
+        verify: "a transfer test that compares the data, not only the throughput".into(),
+        gain: None,
+        predicted: Vec::new(),
+        forecast: None,
+    }
+}
+
+fn plan(range: PhysRange, kind: &str) -> Command {
+    let wish = format!("{:#x}:{}:{kind}", range.base(), size(range.size_bytes()));
+    Command::new("iotoll").args(&["mtrr", "plan", "--want"]).arg(wish)
+}
+
+/// A size as the planner and the kernel take it.
+fn size(bytes: u128) -> String {
+    match bytes {
+        bytes if bytes % (1 << 20) == 0 => format!("{}M", bytes >> 20),
+        bytes => format!("{}K", bytes.div_ceil(1 << 10)),
+    }
+}
+
+/// Before 2.6.32 the kernel lists the area and goes on using the memory under it, unless `exactmap` or `mem=`
+/// takes it away (arch/x86_64/kernel/e820.c of 2.6.18): kernel and device then write to the same pages.
+fn still_memory(memory: &MemoryTypes, area: &MemmapArea, range: PhysRange) -> Option<Finding> {
+    if area.effect != MemmapEffect::RamStaysInUse {
+        return None;
+    }
+    let ram = memory.iomem.as_ref()?.ram().into_iter().find(|ram| ram.value.overlaps(range))?;
+    Some(Finding {
+        id: Id::MemmapIncoherent,
+        severity: Severity::Critical,
+        address: None,
+        what: format!(
+            "the area {range} was to be set aside by memmap=, and this kernel still uses the memory there ({}): what a \
+             device writes to it overwrites data of the kernel or of programs",
+            ram.value
+        ),
+        evidence: vec![area.at.clone(), ram.at],
+        fix: format!(
+            "add mem={} so that no memory from the area up is used (or a full memmap=exactmap list), or {}",
+            size(u128::from(range.base())),
+            dma_api(memory)
+        )
+        .into(),
+        risk: "mem= takes all memory above the area away too: put the area at the end of memory".to_owned(),
+        verify: "/proc/iomem shows no System RAM over the area after the reboot".into(),
+        gain: None,
+        predicted: Vec::new(),
+        forecast: None,
+    })
+}
+
+/// A driver has mapped the area cached, whatever ioremap would give.
+fn tracked_as_cached(memory: &MemoryTypes, area: &MemmapArea, range: PhysRange) -> Option<Finding> {
+    let mapped = memory
+        .memtypes
+        .iter()
+        .find(|memtype| memtype.value.kind == MemoryType::WriteBack && memtype.value.range.overlaps(range))?;
+    Some(Finding {
+        id: Id::MemmapIncoherent,
+        severity: Severity::Note,
+        address: None,
+        what: format!(
+            "a driver has the area {range} set aside by memmap= mapped cached (write-back): right for a coherent \
+             device, corrupting for one that is not"
+        ),
+        evidence: vec![area.at.clone(), mapped.at.clone()],
+        fix: format!("if the device is not coherent: {}", dma_api(memory)).into(),
+        risk: "none".to_owned(),
+        verify: "a transfer test that compares the data".into(),
+        gain: None,
+        predicted: Vec::new(),
+        forecast: None,
+    })
+}
+
+/// MTRRs give parts of one area different types.
+fn split(effective: &Effective, area: &MemmapArea) -> Option<Finding> {
+    let first = effective.parts.first()?;
+    let differs = effective.parts.iter().find(|part| part.mtrr != first.mtrr)?;
+    let shown = |effect: &MtrrEffect| match effect {
+        MtrrEffect::Type(kind) => kind.to_string(),
+        MtrrEffect::Undefined(_) => "undefined".to_owned(),
+    };
+    let mut evidence = vec![area.at.clone()];
+    evidence.extend(first.reasons.iter().chain(&differs.reasons).filter_map(|reason| reason.at.clone()));
+    Some(Finding {
+        id: Id::MtrrPatConflict,
+        severity: Severity::Warning,
+        address: None,
+        what: format!(
+            "MTRRs split the area {}: {} from {:#x}, {} from {:#x}; a cached mapping of the whole becomes uncached or \
+             is cached in part",
+            effective.range,
+            shown(&first.mtrr),
+            first.range.base(),
+            shown(&differs.mtrr),
+            differs.range.base()
+        ),
+        evidence,
+        fix: Advice::say("put the area within one register's range, or give it one type: ")
+            .and_run(plan(effective.range, "TYPE"))
+            .and_say(", TYPE being the one that its device needs"),
+        risk:
+            "changing MTRRs on a running machine changes the type of memory in use: read the plan's warnings"
+                .to_owned(),
+        verify: "cat /proc/mtrr, and iotoll inspect --range BASE-END".into(),
+        gain: None,
+        predicted: Vec::new(),
+        forecast: None,
+    })
+}
+
+/// What the kernel itself complained of.
+fn conflicts(lines: &[Citation]) -> Option<Finding> {
+    let first: &Citation = lines.first()?;
+    Some(Finding {
+        id: Id::MtrrPatConflict,
+        severity: Severity::Warning,
+        address: None,
+        what: format!(
+            "somebody asked for a memory type that another mapping or an MTRR does not allow ({}): {}",
+            counted(lines.len(), "line"),
+            first.text
+        ),
+        evidence: lines.iter().take(LINES_QUOTED_MAX).cloned().collect(),
+        fix: "map the range with the type that it already has (/sys/kernel/debug/x86/pat_memtype_list shows it): a \
+              program should use resourceN_wc in sysfs for write-combining, not /dev/mem"
+            .into(),
+        risk: "with the other type it may be slower; the conflict itself was refused or degraded to uncached".to_owned(),
+        verify: "no new such line in `dmesg`".into(),
+        gain: None,
+        predicted: Vec::new(),
+        forecast: None,
+    })
+}

@@ -1,0 +1,106 @@
+//! Adapters far from the CPUs that serve them.
+
+use crate::diagnose::{Advice, Case, Finding, Id, Severity};
+use crate::facts::numa::{CpuList, Node};
+use crate::facts::{Adapter, Host};
+use crate::{Citation, Cited};
+use escape::shell::Command;
+
+pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
+    if case.host.platform.nodes.len() < 2 {
+        return Vec::new();
+    }
+    let on_nodes =
+        case.working().filter_map(|(adapter, _)| Some((adapter, adapter.function.numa_node.as_ref()?)));
+    on_nodes.filter_map(|(adapter, number)| diagnose(case.host, adapter, number)).collect()
+}
+
+fn diagnose(host: &Host, adapter: &Adapter, number: &Cited<u32>) -> Option<Finding> {
+    let node = host.platform.nodes.iter().find(|node| node.number == number.value)?;
+    match node.cpus.is_empty() {
+        true => Some(no_cpus(host, adapter, node, number)),
+        false => far_interrupts(adapter, node, number),
+    }
+}
+
+fn no_cpus(host: &Host, adapter: &Adapter, node: &Node, number: &Cited<u32>) -> Finding {
+    let near = nearest_with_cpus(host, node);
+    let near = near.map_or_else(String::new, |near| {
+        format!("; the nearest with CPUs is node {} ({})", near.number, near.cpus)
+    });
+    finding(
+        adapter,
+        format!("its NUMA node {} has no CPUs{near}: every interrupt and buffer crosses the interconnect", node.number),
+        vec![number.at.clone(), list_of(node)],
+        "move the adapter to a slot of a node with CPUs; until then bind its interrupts and its users to the \
+         nearest one (numactl --cpunodebind)"
+            .into(),
+        "the nearest node",
+    )
+}
+
+fn nearest_with_cpus<'h>(host: &'h Host, node: &Node) -> Option<&'h Node> {
+    let distance = |other: &Node| {
+        let index = host.platform.nodes.iter().position(|known| known.number == other.number)?;
+        node.distances.get(index).copied()
+    };
+    let with_cpus = host.platform.nodes.iter().filter(|other| !other.cpus.is_empty());
+    with_cpus.min_by_key(|other| distance(other).unwrap_or(u32::MAX))
+}
+
+/// All vectors that were ever taken may run on far CPUs only.
+fn far_interrupts(adapter: &Adapter, node: &Node, number: &Cited<u32>) -> Option<Finding> {
+    let used: Vec<(u32, &CpuList)> = adapter
+        .vectors
+        .iter()
+        .filter(|vector| vector.count > 0)
+        .filter_map(|vector| Some((vector.number, vector.affinity.as_ref()?)))
+        .collect();
+    let far = !used.is_empty() && used.iter().all(|(_, cpus)| !cpus.meets(&node.cpus));
+    let (first, cpus) = used.first()?;
+    far.then(|| {
+        let at = Citation::of_file(&format!("proc/irq/{first}/effective_affinity_list"), &cpus.to_string());
+        finding(
+            adapter,
+            format!(
+                "it is on NUMA node {} (CPUs {}), and all its interrupts in use go to CPUs of other nodes ({cpus} ...)",
+                node.number, node.cpus
+            ),
+            vec![number.at.clone(), list_of(node), at],
+            Advice::run(bind_interrupts(adapter, node)).and_say(
+                ", and keep irqbalance from undoing it (IRQBALANCE_BANNED_CPULIST, or --banirq); \
+                 interrupts that the kernel spreads itself (nvme's) refuse it: there, move the users to the node",
+            ),
+            "its own node",
+        )
+    })
+}
+
+fn bind_interrupts(adapter: &Adapter, node: &Node) -> Command {
+    let folder = format!("/sys/bus/pci/devices/{}/msi_irqs", adapter.function.address);
+    Command::new("echo")
+        .arg(node.cpus.to_string())
+        .into_file_of_variables("/proc/irq/$n/smp_affinity_list")
+        .for_each("n", Command::new("ls").arg(folder))
+}
+
+fn list_of(node: &Node) -> Citation {
+    let said = if node.cpus.is_empty() { "no CPUs".to_owned() } else { node.cpus.to_string() };
+    Citation::of_file(&format!("sys/devices/system/node/node{}/cpulist", node.number), &said)
+}
+
+fn finding(adapter: &Adapter, what: String, evidence: Vec<Citation>, fix: Advice, near: &str) -> Finding {
+    Finding {
+        id: Id::NumaFar,
+        severity: Severity::Warning,
+        address: Some(adapter.function.address),
+        what,
+        evidence,
+        fix,
+        risk: "the chosen CPUs get all of its interrupt load".to_owned(),
+        verify: format!("/proc/interrupts: the adapter's counts grow under CPUs of {near}").into(),
+        gain: None,
+        predicted: Vec::new(),
+        forecast: None,
+    }
+}

@@ -1,0 +1,457 @@
+//! POWER: default windows where a direct one may be had, and partitions that stand in their own way.
+
+use super::without_kernel_argument;
+use crate::diagnose::power_dma_path::{disabled, endpoint};
+use crate::diagnose::{Advice, Case, DmaPath, Finding, Id, Severity, Verdict, published};
+use crate::facts::log::DdwLog;
+use crate::facts::power::{Endpoint, Partition};
+use crate::facts::{Adapter, Host};
+use crate::power::distribution::Distribution;
+use crate::power::location::LocationCode;
+use crate::power::partition::Platform;
+use crate::power::slots::{self, Placement, SlotTables};
+use crate::power::window::Ddw;
+use crate::{Citation, Cited};
+use ddw::{DefaultReason, Era, Outcome, PageSizes, Prediction, Query, Request, predict, size};
+
+const VERIFY: &str = "after the reboot, /proc/device-tree/.../linux,direct64-ddr-window-info is on the adapter's \
+                      bridge, and `iotoll inspect` shows direct-window";
+const VERIFY_BARE_METAL: &str = "`iotoll inspect` shows direct-window for it";
+const NO_RISK: &str = "a direct window maps all of the partition's memory: the adapter can then reach all of it, and \
+                       nothing outside the partition";
+
+pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
+    let host = case.host;
+    let Some(partition) = &host.power else { return Vec::new() };
+    let mut findings = Vec::new();
+    for (adapter, verdict) in case.working() {
+        match verdict.dma_path {
+            DmaPath::TceWindow => findings.push(default_window(host, partition, adapter, verdict)),
+            DmaPath::DynamicWindow => findings.push(too_small(host, partition, adapter, verdict)),
+            DmaPath::DirectWindow => findings.extend(beyond_mask(host, adapter)),
+            _ => {}
+        }
+    }
+    findings.extend(article_limit(case, partition));
+    findings
+}
+
+/// One cause with its remedy.
+struct Cause {
+    id: Id,
+    severity: Severity,
+    why: String,
+    evidence: Vec<Citation>,
+    fix: Advice,
+    risk: String,
+}
+
+fn default_window(host: &Host, partition: &Partition, adapter: &Adapter, verdict: &Verdict) -> Finding {
+    let bare_metal = is_bare_metal(partition);
+    let cause = if bare_metal { no_bypass(adapter) } else { cause(host, partition, adapter) };
+    let mut evidence = verdict.evidence.clone();
+    evidence.extend(cause.evidence);
+    evidence.dedup();
+    let calls = match partition.tce_calls {
+        _ if bare_metal => "",
+        Some(ddw::TceCalls::Single) => " by hypercall, one hypercall for each 4 KiB",
+        _ => " by hypercall",
+    };
+    Finding {
+        id: cause.id,
+        severity: cause.severity,
+        address: Some(adapter.function.address),
+        what: format!("each mapping is written into the default 32-bit window{calls}: {}", cause.why),
+        evidence,
+        fix: cause.fix,
+        risk: cause.risk,
+        verify: if bare_metal { VERIFY_BARE_METAL } else { VERIFY }.into(),
+        gain: Some(published::tce_to_direct_window()),
+        predicted: Vec::new(),
+        forecast: None,
+    }
+}
+
+fn is_bare_metal(partition: &Partition) -> bool {
+    partition.platform.as_ref().is_some_and(|platform| platform.value == Platform::PowerNv)
+}
+
+/// Bare metal asks no firmware for windows: the mask alone decides, unless `iommu=nobypass` is given.
+fn no_bypass(adapter: &Adapter) -> Cause {
+    narrow_mask(adapter).unwrap_or_else(|| Cause {
+        id: Id::PowerDefaultWindow,
+        severity: Severity::Warning,
+        why: "it did not get the bypass, which maps all memory at an offset".to_owned(),
+        evidence: Vec::new(),
+        fix: "look for iommu=nobypass on the kernel command line, and for `bypass` in `dmesg`".into(),
+        risk: NO_RISK.to_owned(),
+    })
+}
+
+/// The first cause that is proved, in the order in which the kernel meets them.
+fn cause(host: &Host, partition: &Partition, adapter: &Adapter) -> Cause {
+    let log = host.log.ddw.get(&adapter.function.address);
+    let owner = endpoint(host, adapter);
+    narrow_mask(adapter)
+        .or_else(|| disabled(host).map(by_option))
+        .or_else(|| too_much_memory(host, partition, owner, adapter, log))
+        .or_else(|| refused(log))
+        .or_else(|| nothing_created(host, partition, log))
+        .or_else(|| not_offered(host, partition, owner, adapter))
+        .unwrap_or_else(|| unproved(log))
+}
+
+fn by_option(at: Citation) -> Cause {
+    Cause {
+        id: Id::PowerDefaultWindow,
+        severity: Severity::Warning,
+        why: "`disable_ddw` keeps the kernel from asking for a 64-bit window".to_owned(),
+        evidence: vec![at],
+        fix: without_kernel_argument("disable_ddw"),
+        risk: NO_RISK.to_owned(),
+    }
+}
+
+fn narrow_mask(adapter: &Adapter) -> Option<Cause> {
+    let mask = adapter.dma_mask_bits.as_ref().filter(|mask| mask.value < 64)?;
+    Some(Cause {
+        id: Id::PowerDefaultWindow,
+        severity: Severity::Note,
+        why: format!("its driver asks for {} address bits, and a direct window needs 64", mask.value),
+        evidence: vec![mask.at.clone()],
+        fix: "use an adapter and driver that ask for 64 bits (dma_mask_bits in sysfs shows it)".into(),
+        risk: "none".to_owned(),
+    })
+}
+
+/// The partition's maximum memory against the largest block that firmware offers.
+fn too_much_memory(
+    host: &Host,
+    partition: &Partition,
+    owner: Option<&Endpoint>,
+    adapter: &Adapter,
+    log: Option<&DdwLog>,
+) -> Option<Cause> {
+    let query = log?.query.as_ref()?;
+    let memory_max = partition.memory_max.as_ref()?;
+    let prediction = prediction(host, partition, owner, adapter, query)?;
+    let reason = match prediction.outcome {
+        Outcome::Default { reason } => reason,
+        Outcome::Direct { .. } | Outcome::Hybrid { .. } | Outcome::Dynamic { .. } => return None,
+    };
+    if !matches!(reason, DefaultReason::BlockTooSmall | DefaultReason::CreateRefused) {
+        return None;
+    }
+    let mut evidence = vec![query.at.clone()];
+    evidence.extend(memory_max.evidence.iter().cloned());
+    Some(Cause {
+        id: Id::PowerMaximumMemory,
+        severity: Severity::Warning,
+        why: format!(
+            "the partition's maximum memory of {:#x} bytes does not fit a 64-bit window ({})",
+            memory_max.bytes,
+            prediction.steps.join("; ")
+        ),
+        evidence,
+        fix: lower_maximum(host).into(),
+        risk: "memory can then be added while running only up to the new maximum".to_owned(),
+    })
+}
+
+fn lower_maximum(host: &Host) -> String {
+    let now = host
+        .platform
+        .memory_kib
+        .as_ref()
+        .map_or_else(String::new, |kib| format!(" (now in use: {} GiB)", kib.value.div_ceil(1 << 20)));
+    format!(
+        "in the partition's profile set Maximum memory no higher than needed{now}, then shut the partition down and \
+         activate that profile: the kernel sizes its window by the maximum, not by what is in use"
+    )
+}
+
+fn prediction(
+    host: &Host,
+    partition: &Partition,
+    owner: Option<&Endpoint>,
+    adapter: &Adapter,
+    query: &Cited<crate::facts::log::DdwQuery>,
+) -> Option<Prediction> {
+    let kernel = host.kernel()?;
+    let extensions = owner.and_then(|owner| owner.extensions.as_ref()).map(|cited| cited.value);
+    let request = Request {
+        era: Era::of(kernel.numbers(), kernel.rhel().map(u32::from)).era,
+        mask_bits: adapter.dma_mask_bits.as_ref().map_or(64, |mask| mask.value),
+        memory_max_bytes: partition.memory_max.as_ref()?.bytes,
+        disable_ddw: disabled(host).is_some(),
+        persistent_memory: partition.persistent_memory.is_some(),
+    };
+    let answer = Query {
+        windows_available: query.value.windows_available.unwrap_or(1),
+        block_tces: query.value.block_tces?,
+        page_sizes: PageSizes(query.value.page_sizes?),
+        reset: extensions.is_some_and(|extensions| extensions.reset.is_some()),
+        limited_addressing: extensions.is_some_and(|extensions| extensions.limited_addressing),
+    };
+    Some(predict(&request, Some(&answer)))
+}
+
+/// Firmware answered with an error.
+fn refused(log: Option<&DdwLog>) -> Option<Cause> {
+    let log = log?;
+    if let Some(create) = log.create.as_ref().filter(|create| create.value.returned != 0) {
+        return Some(Cause {
+            id: Id::PowerDefaultWindow,
+            severity: Severity::Warning,
+            why: format!(
+                "firmware refused to create a window of 2^{} bytes in pages of 2^{} bytes (status {}{})",
+                create.value.window_shift,
+                create.value.page_shift,
+                create.value.returned,
+                status(create.value.returned)
+            ),
+            evidence: vec![create.at.clone()],
+            fix: format!(
+                "lower the partition's maximum memory to {} or less (the kernel rounds it up to a power of two and \
+                 asks for that), or raise the slot's share (ASMI: System Configuration, I/O Adapter Enlarged \
+                 Capacity); for a passed-through adapter under KVM, look at the host's log",
+                size::power_of_two(create.value.window_shift.saturating_sub(1))
+            ).into(),
+            risk: "the profile's new maximum bounds what can be added while running".to_owned(),
+        });
+    }
+    if let Some(query) = log.query.as_ref().filter(|query| query.value.windows_available == Some(0)) {
+        return Some(Cause {
+            id: Id::PowerDefaultWindow,
+            severity: Severity::Warning,
+            why: "firmware has no window left for this partition endpoint".to_owned(),
+            evidence: vec![query.at.clone()],
+            // Kernels that print how many are left have tried to trade the default window in.
+            fix: "give the adapter an endpoint of its own (another slot, or its own logical port of an SR-IOV adapter); \
+                  the kernel trades the default window in only where firmware can reset it (ibm,ddw-extensions) and no \
+                  driver of the endpoint maps through it yet"
+                .into(),
+            risk: "moving an adapter changes its location code and the names derived from it".to_owned(),
+        });
+    }
+    let refusal = log.refused.clone()?;
+    Some(Cause {
+        id: Id::PowerDefaultWindow,
+        severity: Severity::Warning,
+        why: "the kernel gave its 64-bit window up".to_owned(),
+        evidence: vec![refusal],
+        fix: "look for the lines before it in the log: a driver that lowers its mask, or memory that could not be \
+              mapped"
+            .into(),
+        risk: "none in looking".to_owned(),
+    })
+}
+
+/// Status words of the RTAS calls (Linux on Power Architecture Reference, DMA windows).
+fn status(returned: i64) -> &'static str {
+    match returned {
+        -1 => ", hardware error",
+        -2 => ", busy",
+        -3 => ", parameter: too large, wrong page size, or none left",
+        _ => "",
+    }
+}
+
+/// Firmware answered the query, and the kernel asked for no window: what it says then, `can't map partition
+/// max`, is hidden at the usual log level, and kernels before 6.1 don't print the answer's figures.
+fn nothing_created(host: &Host, partition: &Partition, log: Option<&DdwLog>) -> Option<Cause> {
+    let log = log.filter(|log| log.create.is_none())?;
+    let query =
+        log.query.as_ref().filter(|query| query.value.returned == 0 && query.value.block_tces.is_none())?;
+    let memory_max = partition.memory_max.as_ref()?;
+    let now_bytes = host.platform.memory_kib.as_ref()?.value.saturating_mul(1024);
+    // Some memory is taken before the kernel counts; half as much again is no rounding.
+    if memory_max.bytes < now_bytes.saturating_mul(3) / 2 {
+        return None;
+    }
+    Some(Cause {
+        id: Id::PowerMaximumMemory,
+        severity: Severity::Warning,
+        why: format!(
+            "firmware offers a window and the kernel created none, most often because the partition's maximum memory \
+             of {:#x} bytes does not fit, though {now_bytes:#x} are in use",
+            memory_max.bytes
+        ),
+        evidence: std::iter::once(query.at.clone()).chain(memory_max.evidence.iter().cloned()).collect(),
+        fix: lower_maximum(host).into(),
+        risk: "memory can then be added while running only up to the new maximum".to_owned(),
+    })
+}
+
+/// The bridge has no `ibm,ddw-applicable`: slot, firmware or kernel is the cause.
+fn not_offered(
+    host: &Host,
+    partition: &Partition,
+    owner: Option<&Endpoint>,
+    adapter: &Adapter,
+) -> Option<Cause> {
+    let owner = owner.filter(|owner| owner.applicable.is_none())?;
+    let at = Citation::of_file(&owner.node, "has no ibm,ddw-applicable");
+    let mut evidence = vec![at];
+    let location: Option<LocationCode> = adapter.slot.as_ref().and_then(|slot| slot.value.parse().ok());
+    let distribution = distribution(host);
+    let placement = Placement {
+        machine: partition.machine_type.as_ref().map(|cited| &cited.value),
+        firmware: partition.firmware.as_ref().map(|cited| &cited.value),
+        location: location.as_ref(),
+        distribution: distribution.as_ref(),
+    };
+    evidence.extend(partition.machine_type.as_ref().map(|cited| cited.at.clone()));
+    evidence.extend(partition.firmware.as_ref().map(|cited| cited.at.clone()));
+    evidence.extend(adapter.slot.as_ref().map(|cited| cited.at.clone()));
+    let why = "firmware offers no 64-bit window at this place".to_owned();
+    let Ok(tables) = SlotTables::builtin() else { return None };
+    let advice = tables.advice(&placement);
+    let fix = match (partition.is_qemu, advice.verdict) {
+        (true, _) => {
+            "the virtual machine's host decides: QEMU offers windows where ddw=on on the host bridge"
+                .to_owned()
+        }
+        (false, slots::Verdict::Capable { slot }) => format!(
+            "slot {slot} is listed as capable: update the system's firmware, and look at the partition's maximum memory"
+        ),
+        (false, _) => {
+            let conditions = if advice.conditions.is_empty() {
+                String::new()
+            } else {
+                format!(" ({})", advice.conditions.join("; "))
+            };
+            let sources: Vec<String> = advice.evidence.iter().map(ToString::to_string).collect();
+            format!("{}{conditions} [{}]", advice.what_to_do, sources.join("; "))
+        }
+    };
+    Some(Cause {
+        id: Id::PowerDefaultWindow,
+        severity: Severity::Warning,
+        why,
+        evidence,
+        fix: fix.into(),
+        risk: "moving an adapter changes its location code and the names derived from it".to_owned(),
+    })
+}
+
+fn distribution(host: &Host) -> Option<Distribution> {
+    let name = &host.platform.distribution.as_ref()?.value;
+    let numbers = |text: &str| {
+        text.split(|c: char| !(c.is_ascii_digit() || c == '.'))
+            .find(|word| !word.is_empty())
+            .map(str::to_owned)
+    };
+    let mut version = numbers(name)?;
+    // `SUSE Linux Enterprise Server 11 SP3`: the service pack counts as the minor release.
+    if let Some(pack) = name.split_once(" SP").and_then(|(_, rest)| numbers(rest)) {
+        version = format!("{version}.{pack}");
+    }
+    let id = match name.as_str() {
+        name if name.contains("Red Hat") || name.contains("CentOS") => "rhel",
+        name if name.contains("SUSE") => "sles",
+        _ => return None,
+    };
+    Distribution::new(id, &version)
+}
+
+fn unproved(log: Option<&DdwLog>) -> Cause {
+    let evidence = log.and_then(|log| log.exhausted.first().cloned()).into_iter().collect::<Vec<_>>();
+    let full = if evidence.is_empty() { "" } else { ", and it ran full" };
+    Cause {
+        id: Id::PowerDefaultWindow,
+        severity: Severity::Warning,
+        why: format!("nothing read shows that a 64-bit window was asked for{full}"),
+        evidence,
+        fix: "use a kernel with dynamic DMA windows (RHEL 6.1, SLES 11 SP2, Linux 3.6 or later) and a slot whose \
+              bridge has ibm,ddw-applicable in the device tree"
+            .into(),
+        risk: "none".to_owned(),
+    }
+}
+
+/// A 64-bit window that can't hold all memory.
+fn too_small(host: &Host, partition: &Partition, adapter: &Adapter, verdict: &Verdict) -> Finding {
+    let mut evidence = verdict.evidence.clone();
+    let pmem = partition.persistent_memory.as_ref();
+    evidence.extend(pmem.cloned());
+    evidence.extend(partition.memory_max.iter().flat_map(|memory| memory.evidence.iter().cloned()));
+    let (why, fix) = match pmem {
+        Some(_) => (
+            "persistent memory makes the kernel ask for a window over all addresses it may lie at, and the \
+             window made is smaller"
+                .to_owned(),
+            "use a kernel with \"powerpc: Enhance pmem DMA bypass handling\" (5.16 or later, and distributions that \
+             took it): it sizes the window for memory alone; or take the persistent memory off the partition"
+                .to_owned(),
+        ),
+        None => ("the window made can't hold the partition's maximum memory".to_owned(), lower_maximum(host)),
+    };
+    Finding {
+        id: Id::PowerMaximumMemory,
+        severity: Severity::Warning,
+        address: Some(adapter.function.address),
+        what: format!("its 64-bit window is written at each mapping: {why}"),
+        evidence,
+        fix: fix.into(),
+        risk: "memory can then be added while running only up to the new maximum".to_owned(),
+        verify: VERIFY.into(),
+        gain: Some(published::tce_to_direct_window()),
+        predicted: Vec::new(),
+        forecast: None,
+    }
+}
+
+/// A window that ends beyond what the device can address.
+fn beyond_mask(host: &Host, adapter: &Adapter) -> Option<Finding> {
+    let mask = adapter.dma_mask_bits.as_ref()?;
+    let window: &Cited<Ddw> = endpoint(host, adapter)?.windows.last()?;
+    (mask.value < 64 && !window.value.within_mask(mask.value)).then(|| Finding {
+        id: Id::PowerWindowExceedsMask,
+        severity: Severity::Critical,
+        address: Some(adapter.function.address),
+        what: format!(
+            "its direct window starts at {:#x} and spans 2^{} bytes, and its mask has {} bits: it can't reach it",
+            window.value.base, window.value.window_shift, mask.value
+        ),
+        evidence: vec![window.at.clone(), mask.at.clone()],
+        fix: "boot with disable_ddw until the driver asks for 64 bits or firmware offers windows within the mask (limited \
+              addressing in ibm,ddw-extensions)"
+            .into(),
+        risk: "without the window every adapter of the partition pays for its mappings".to_owned(),
+        verify: "`iotoll inspect` shows tce-window for it, and its driver works".into(),
+        gain: None,
+        predicted: Vec::new(),
+        forecast: None,
+    })
+}
+
+/// The article's rule, with what the kernel's own arithmetic says beside it.
+/// A window that stands refutes it.
+fn article_limit(case: &Case<'_>, partition: &Partition) -> Option<Finding> {
+    let memory_max = partition.memory_max.as_ref()?;
+    let tables = SlotTables::builtin().ok()?;
+    let direct = case.working().any(|(_, verdict)| verdict.dma_path == DmaPath::DirectWindow)
+        || partition.endpoints.values().any(|endpoint| !endpoint.windows.is_empty());
+    let applies = !direct && !partition.is_qemu && !is_bare_metal(partition);
+    (applies && tables.exceeds_article_limit(memory_max.bytes)).then(|| Finding {
+        id: Id::PowerMaximumMemory,
+        severity: Severity::Warning,
+        address: None,
+        what: format!(
+            "the partition's maximum memory is {:#x} bytes: \"Taking Advantage of 64-bit DMA capability on \
+             PowerLinux\" (B. Leitão and others, 2014) says that above 2 TB no 64-bit window is made. That figure is the \
+             article's: kernel sources and the platform reference know no such constant, they compare entries of the \
+             largest block times page size with maximum memory ({})",
+            memory_max.bytes,
+            memory_max.steps.join("; ")
+        ),
+        evidence: memory_max.evidence.clone(),
+        fix: "in the partition's profile set Maximum memory to what is needed, then shut down and activate".into(),
+        risk: "memory can then be added while running only up to the new maximum".to_owned(),
+        verify: VERIFY.into(),
+        gain: None,
+        predicted: Vec::new(),
+        forecast: None,
+    })
+}

@@ -1,0 +1,234 @@
+//! Where the IOMMU protects less than it could.
+
+use super::{Maker, confine, counted, maker, turn_on, without_word};
+use crate::Citation;
+use crate::diagnose::decide::domain_type;
+use crate::diagnose::{Advice, Case, DmaPath, Finding, Id, Severity, Verdict};
+use crate::facts::iommu::{DomainType, Group};
+use crate::facts::{Adapter, Host};
+use crate::pci::Kind;
+use escape::shell::Command;
+use std::collections::BTreeSet;
+
+pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
+    let exposed = case.adapters().filter_map(|(adapter, verdict)| exposed(case.host, adapter, verdict));
+    let user =
+        case.adapters().filter_map(|(adapter, verdict)| user_without_iommu(case.host, adapter, verdict));
+    exposed.chain(user).chain(shared_groups(case.host)).chain(iommu_off(case)).collect()
+}
+
+/// A stranger's device on a port that can be reached from outside reads all memory.
+fn exposed(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Finding> {
+    // What is copied for a narrow mask is no more confined; only encrypted memory can't be read.
+    let open = matches!(verdict.dma_path, DmaPath::Identity | DmaPath::NoIommu | DmaPath::Bounce)
+        && host.log.memory_encryption.is_none();
+    if !open || adapter.virtio.is_some() {
+        return None;
+    }
+    let at = reachable_from_outside(host, adapter)?;
+    let mut evidence = verdict.evidence.clone();
+    evidence.push(at);
+    Some(Finding {
+        id: Id::PassthroughExposed,
+        severity: Severity::Warning,
+        address: Some(adapter.function.address),
+        what: "it is on a port that can be reached from outside, and nothing confines its DMA: what is plugged in \
+               there can read and write all memory"
+            .to_owned(),
+        evidence,
+        fix: Advice::say("translate for it: ").and(confine(host, adapter)),
+        risk: "each I/O then pays for a mapping; untrusted devices are also run strict and bounced".to_owned(),
+        verify: "`iotoll inspect` shows it translated-strict or translated-lazy".into(),
+        gain: None,
+        predicted: Vec::new(),
+        forecast: None,
+    })
+}
+
+fn reachable_from_outside(host: &Host, adapter: &Adapter) -> Option<Citation> {
+    if let Some(removable) = adapter.removable.as_ref().filter(|cited| cited.value == "removable") {
+        return Some(removable.at.clone());
+    }
+    let above = adapter.function.upstream.iter().filter_map(|address| host.bridges.get(address));
+    let thunderbolt = |class: crate::pci::ClassCode| class.kind() == Kind::Thunderbolt;
+    above
+        .filter(|bridge| bridge.ids.class.is_some_and(thunderbolt))
+        .map(|bridge| Citation::of_file(&bridge.source, "Thunderbolt or USB4 port above it"))
+        .next()
+}
+
+fn user_without_iommu(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Finding> {
+    if verdict.dma_path != DmaPath::User {
+        return None;
+    }
+    let driver = adapter.function.driver.as_ref()?;
+    let no_iommu = host.log.no_iommu_taint(adapter.function.address);
+    let group = adapter.function.iommu_group.as_ref().filter(|_| no_iommu.is_none());
+    // A UIO driver maps nothing: a translating domain then lets nothing through, others everything.
+    let is_open_uio = driver.value.contains("uio")
+        && !domain_type(host, adapter)
+            .is_some_and(|domain| matches!(domain.value, DomainType::Dma | DomainType::DmaFq));
+    let no_group = group.is_none() && host.iommus.visible && host.iommus.instances.is_empty();
+    if !is_open_uio && !no_group && no_iommu.is_none() {
+        return None;
+    }
+    let mut evidence = vec![driver.at.clone()];
+    evidence.extend(no_iommu.cloned());
+    Some(Finding {
+        id: Id::UserWithoutIommu,
+        severity: Severity::Warning,
+        address: Some(adapter.function.address),
+        what: format!(
+            "user space drives it through {}, and no IOMMU confines it: a wrong address in that program reads or \
+             overwrites any memory",
+            driver.value
+        ),
+        evidence,
+        fix: match group.is_some() {
+            true => Advice::say("give it to vfio-pci, whose mappings the IOMMU enforces: ")
+                .and_run(give_to_vfio(adapter)),
+            false => Advice::say("turn the IOMMU on (")
+                .and(turn_on(host, ""))
+                .and_say("), then ")
+                .and_run(give_to_vfio(adapter)),
+        },
+        risk: "the program must map its memory through VFIO first (DPDK: --iova-mode=va; SPDK does it by itself); \
+               locked memory counts against RLIMIT_MEMLOCK"
+            .to_owned(),
+        verify: Advice::run(
+            Command::new("readlink")
+                .arg(format!("/sys/bus/pci/devices/{}/driver", adapter.function.address)),
+        )
+        .and_say(" ends in vfio-pci, and an iommu_group is there"),
+        gain: None,
+        predicted: Vec::new(),
+        forecast: None,
+    })
+}
+
+fn give_to_vfio(adapter: &Adapter) -> Command {
+    Command::new("driverctl").arg("set-override").arg(adapter.function.address.to_string()).arg("vfio-pci")
+}
+
+/// Groups whose members are more than the functions of one card: none of them can be given to user
+/// space or a guest alone.
+fn shared_groups(host: &Host) -> Vec<Finding> {
+    // A POWER group is a partition endpoint; the hypervisor decides what hangs on it.
+    if host.is_power() {
+        return Vec::new();
+    }
+    host.iommus.groups.values().filter_map(|group| shared_group(host, group)).collect()
+}
+
+fn shared_group(host: &Host, group: &Group) -> Option<Finding> {
+    // Most groups have one member; looking for it among ten thousand adapters would be for nothing.
+    if group.members.len() < 2 {
+        return None;
+    }
+    let members: Vec<&Adapter> =
+        host.adapters.iter().filter(|adapter| group.members.contains(&adapter.function.address)).collect();
+    let cards: BTreeSet<(u32, u8, u8)> = members.iter().map(|adapter| card(adapter)).collect();
+    let with_drivers = members.iter().filter(|adapter| adapter.function.driver.is_some()).count();
+    if cards.len() < 2 || with_drivers < 2 {
+        return None;
+    }
+    let list: Vec<String> = members.iter().map(|adapter| adapter.function.address.to_string()).collect();
+    let at = Citation::of_file(&format!("sys/kernel/iommu_groups/{}/devices", group.number), &list.join(" "));
+    Some(Finding {
+        id: Id::GroupShared,
+        severity: Severity::Note,
+        address: members.first().map(|adapter| adapter.function.address),
+        what: format!(
+            "{} that have nothing to do with each other share IOMMU group {}: they can reach each other's buffers, \
+             and only all together can go to a guest or to user space",
+            counted(members.len(), "adapter"),
+            group.number
+        ),
+        evidence: vec![at],
+        fix: "put the adapter to be given away into a slot of its own root port, or one below a switch with ACS \
+              (lspci -vv: ACSCap); some firmware offers an ACS setting"
+            .into(),
+        risk: "pcie_acs_override= (a patch outside the kernel) only pretends isolation: the hardware still does \
+               not isolate"
+            .to_owned(),
+        verify: Advice::run(
+            Command::new("ls").arg(format!("/sys/kernel/iommu_groups/{}/devices", group.number)),
+        )
+        .and_say(" lists one card"),
+        gain: None,
+        predicted: Vec::new(),
+        forecast: None,
+    })
+}
+
+/// Functions of one card share domain, bus and device; virtual functions count with their card.
+fn card(adapter: &Adapter) -> (u32, u8, u8) {
+    let at = adapter.virtualisation.physical.unwrap_or(adapter.function.address);
+    (at.domain, at.bus, at.device)
+}
+
+/// An IOMMU that firmware shows, or that was asked for, and that does not work.
+fn iommu_off(case: &Case<'_>) -> Option<Finding> {
+    let host = case.host;
+    let untranslated =
+        case.working().any(|(_, verdict)| matches!(verdict.dma_path, DmaPath::NoIommu | DmaPath::Bounce));
+    let active = host.log.translation_active.is_some() || !host.iommus.instances.is_empty();
+    if active || !untranslated {
+        return None;
+    }
+    let (severity, what, evidence, fix) = why_off(host)?;
+    Some(Finding {
+        id: Id::IommuOff,
+        severity,
+        address: None,
+        what,
+        evidence,
+        fix,
+        risk:
+            "with translation each I/O pays for a mapping; iommu=pt beside it keeps the price at nothing for \
+               kernel drivers, and the protection for guests and user space only"
+                .to_owned(),
+        verify: "/sys/class/iommu lists an IOMMU after the reboot".into(),
+        gain: None,
+        predicted: Vec::new(),
+        forecast: None,
+    })
+}
+
+type Off = (Severity, String, Vec<Citation>, Advice);
+
+fn why_off(host: &Host) -> Option<Off> {
+    if let Some(trouble) = host.log.iommu_trouble.first() {
+        let what = "the machine has an IOMMU, and the kernel could not use it: firmware describes it wrongly"
+            .to_owned();
+        let fix = "update the firmware; until then look for VT-d, AMD-Vi or SMMU in its setup".into();
+        return Some((Severity::Warning, what, vec![trouble.clone()], fix));
+    }
+    let off = host.requests.iommu_enabled.as_ref().filter(|cited| !cited.value);
+    if let Some(off) = off {
+        let what = "the kernel command line keeps the IOMMU off".to_owned();
+        let evidence = std::iter::once(off.at.clone()).chain(host.log.iommu_tables.clone()).collect();
+        let mut fix = without_word(&off.at.text, "off");
+        if maker(host) == Maker::Intel {
+            fix = fix.and_say("; add `intel_iommu=on` unless the kernel was built to use VT-d without it");
+        }
+        return Some((Severity::Note, what, evidence, fix));
+    }
+    let asked = host.requests.iommu_enabled.as_ref();
+    match (asked, &host.log.iommu_tables) {
+        (Some(asked), _) => {
+            let what =
+                "the command line turns the IOMMU on, and none works: firmware does not offer one".to_owned();
+            let fix = "enable VT-d (Intel), IOMMU or AMD-Vi (AMD) in the firmware's setup".into();
+            Some((Severity::Warning, what, vec![asked.at.clone()], fix))
+        }
+        (None, Some(tables)) => {
+            let what = "the machine has an IOMMU that this kernel does not use: adapters reach all \
+                        memory, and none can be given safely to a guest or to user space"
+                .to_owned();
+            let fix = turn_on(host, "iommu=pt");
+            Some((Severity::Note, what, vec![tables.clone()], fix))
+        }
+        (None, None) => None,
+    }
+}

@@ -1,0 +1,116 @@
+//! Sources that can't both be right.
+
+use crate::diagnose::{Case, DmaPath, Finding, Id, Severity};
+use crate::facts::Host;
+use crate::facts::iommu::DomainType;
+use crate::{Bdf, Citation};
+
+pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
+    let host = case.host;
+    [default_domain(host), iommu_despite_off(host)]
+        .into_iter()
+        .flatten()
+        .chain(virtio_beside_its_group(case))
+        .chain(windows(case))
+        .collect()
+}
+
+fn finding(
+    address: Option<Bdf>,
+    severity: Severity,
+    what: String,
+    evidence: Vec<Citation>,
+    fix: &'static str,
+) -> Finding {
+    Finding {
+        id: Id::SourcesDisagree,
+        severity,
+        address,
+        what,
+        evidence,
+        fix: fix.into(),
+        risk: "none: it only settles which source is right".to_owned(),
+        verify: "`iotoll inspect` no longer shows this finding".into(),
+        gain: None,
+        predicted: Vec::new(),
+        forecast: None,
+    }
+}
+
+/// The command line asks for one default domain, the kernel says that it took the other.
+fn default_domain(host: &Host) -> Option<Finding> {
+    let asked = host.requests.passthrough.as_ref()?;
+    let said = host.log.default_passthrough.as_ref()?;
+    let word = |passthrough| if passthrough { "passthrough" } else { "translated" };
+    (asked.value != said.value).then(|| {
+        finding(
+            None,
+            Severity::Warning,
+            format!(
+                "the command line asks for {} domains, and the kernel says that it took {}",
+                word(asked.value),
+                word(said.value)
+            ),
+            vec![asked.at.clone(), said.at.clone()],
+            "check that the log and the command line are of the same boot; memory encryption and untrusted \
+             devices override passthrough, and firmware can demand identity",
+        )
+    })
+}
+
+/// `iommu=off`, yet an IOMMU is registered.
+fn iommu_despite_off(host: &Host) -> Option<Finding> {
+    let off = host.requests.iommu_enabled.as_ref().filter(|cited| !cited.value)?;
+    let instance = host.iommus.instances.first()?;
+    // Options of the machine's other vendor turn nothing off here; the option's own verdict says so.
+    Some(finding(
+        None,
+        Severity::Warning,
+        format!("the command line turns the IOMMU off, and {} is registered", instance.name),
+        vec![off.at.clone(), instance.at.clone()],
+        "check that the capture and the command line are of the same boot; firmware or a virtual machine's \
+         loader may force it on (tboot, dma_ops of confidential guests)",
+    ))
+}
+
+/// sysfs shows a group and its type for every function behind an IOMMU, also where its driver goes
+/// around it: the group says what would be translated.
+fn virtio_beside_its_group(case: &Case<'_>) -> Vec<Finding> {
+    let translating = |domain: DomainType| matches!(domain, DomainType::Dma | DomainType::DmaFq);
+    let beside = case.working().filter_map(|(adapter, verdict)| {
+        let group = adapter.function.iommu_group.as_ref()?;
+        let domain = case.host.iommus.groups.get(&group.value)?.domain_type.as_ref()?;
+        let goes_around = adapter.virtio.is_some() && verdict.dma_path == DmaPath::NoIommu && translating(domain.value);
+        goes_around.then(|| {
+            finding(
+                Some(adapter.function.address),
+                Severity::Note,
+                "sysfs shows a translating IOMMU group, and the device is given physical addresses: it was made \
+                 without VIRTIO_F_ACCESS_PLATFORM, so its DMA passes no IOMMU"
+                    .to_owned(),
+                verdict.evidence.iter().cloned().chain([domain.at.clone()]).collect(),
+                "to have it translated, give the virtual device iommu_platform=on (QEMU: \
+                 -device virtio-...,iommu_platform=on,disable-legacy=on); to keep its speed, leave it",
+            )
+        })
+    });
+    beside.collect()
+}
+
+/// A 64-bit window in the device tree that the log says was refused.
+fn windows(case: &Case<'_>) -> Vec<Finding> {
+    let unknown =
+        case.working().filter(|(_, verdict)| verdict.dma_path == DmaPath::Unknown && case.host.is_power());
+    unknown
+        .filter(|(_, verdict)| verdict.evidence.len() >= 2)
+        .map(|(adapter, verdict)| {
+            finding(
+                Some(adapter.function.address),
+                Severity::Warning,
+                verdict.reason.clone().unwrap_or_else(|| "its sources disagree".to_owned()),
+                verdict.evidence.clone(),
+                "check that the device tree and the log are of the same boot (a kdump kernel inherits windows)",
+            )
+        })
+        .collect()
+}

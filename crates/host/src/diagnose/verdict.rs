@@ -1,0 +1,16 @@
+//! The DMA path of one adapter, with what it was concluded from.
+
+use crate::Citation;
+use serde::Serialize;
+use toll::DmaPath;
+
+/// An adapter's DMA path with what it was concluded from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Verdict {
+    /// The DMA path.
+    pub dma_path: DmaPath,
+    /// Why, in words: always for `unknown`, else where the lines alone don't show it.
+    pub reason: Option<String>,
+    /// The lines it was concluded from.
+    pub evidence: Vec<Citation>,
+}

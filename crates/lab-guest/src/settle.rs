@@ -1,0 +1,15 @@
+//! Lets the guest settle before a workload begins, as in the agent of the crate `lab` (`agent/settle.c`): nothing is left of what ran before.
+
+use rustix::time::{ClockId, clock_gettime};
+use std::thread::sleep;
+use std::time::Duration;
+
+const REST_SECONDS: u64 = 2;
+
+/// Sleeps until the clock is at a whole multiple of the rest, and at least for one of it.
+pub(crate) fn settle() {
+    let now = clock_gettime(ClockId::Monotonic);
+    let now = Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs() as u32);
+    let end = Duration::from_secs((now.as_secs() / REST_SECONDS + 2) * REST_SECONDS);
+    sleep(end.saturating_sub(now));
+}

@@ -1,0 +1,198 @@
+//! Which path a command takes, and what becomes of those that fail.
+
+use super::path::PathId;
+use des::{Span, Time};
+use std::ops::Range;
+
+/// How paths are chosen and watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Multipath {
+    /// Which of those that may be used.
+    pub policy: Policy,
+    /// A path that failed is tried so often.
+    pub health_check: Span,
+}
+
+/// Which path is taken of those that may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Policy {
+    /// The first.
+    FailOver,
+    /// Each in turn.
+    RoundRobin,
+    /// That with the fewest commands in flight, of equals in turn.
+    ShortestQueue,
+}
+
+/// An entry of the error log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogEntry {
+    /// When it was noticed.
+    pub at: Time,
+    /// Of which path.
+    pub path: PathId,
+    /// What.
+    pub what: What,
+    /// Reads and writes that it concerned.
+    pub ios: u64,
+}
+
+/// What happened to a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// Commands were not answered, so that it is used no more: so many were tried again, or waited for a path.
+    Failed,
+    /// It answers again, and is used: so many had waited for that.
+    Recovered,
+}
+
+/// Paths as the kernel knows them.
+#[derive(Debug)]
+pub(super) struct Paths {
+    policy: Policy,
+    known: Vec<Known>,
+    /// Where the next turn begins.
+    turn: u32,
+    log: Vec<LogEntry>,
+    /// Requests that wait for a path.
+    waiting: Vec<u32>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Known {
+    in_flight: u32,
+    is_failed: bool,
+    /// Its last failure.
+    failure: Option<Failure>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Failure {
+    /// Its entry in the log.
+    entry: usize,
+    /// The last link that was lost: what it carried may come late, when the path is used again, and says nothing of it then.
+    link: u32,
+}
+
+impl Paths {
+    pub(super) fn new(policy: Policy, paths: u32) -> Self {
+        Self {
+            policy,
+            known: vec![Known::default(); paths as usize],
+            turn: 0,
+            log: Vec::new(),
+            waiting: Vec::new(),
+        }
+    }
+
+    /// The path for a command, of these; `None` if none may be used.
+    pub(super) fn choose(&mut self, of: Range<u32>) -> Option<PathId> {
+        let count = of.end - of.start;
+        let first = match self.policy {
+            Policy::FailOver => 0,
+            Policy::RoundRobin | Policy::ShortestQueue => self.turn % count,
+        };
+        let in_turn = (0..count).map(|step| of.start + (first + step) % count);
+        let mut usable = in_turn.filter(|path| !self.known[*path as usize].is_failed);
+        let chosen = match self.policy {
+            Policy::FailOver | Policy::RoundRobin => usable.next(),
+            Policy::ShortestQueue => usable.min_by_key(|path| self.known[*path as usize].in_flight),
+        }?;
+        self.turn = self.turn.wrapping_add(1);
+        self.known[chosen as usize].in_flight += 1;
+        Some(PathId(chosen))
+    }
+
+    /// Whether there is a path for a command, of these.
+    pub(super) fn is_any_usable(&self, of: Range<u32>) -> bool {
+        self.known[of.start as usize..of.end as usize].iter().any(|known| !known.is_failed)
+    }
+
+    /// A command is back.
+    pub(super) fn returned(&mut self, path: PathId) {
+        self.known[path.0 as usize].in_flight -= 1;
+    }
+
+    /// A command was not answered, which went by a link. Whether the path was used until now, and is not any more.
+    pub(super) fn failed(&mut self, at: Time, path: PathId, link: u32) -> bool {
+        let known = &mut self.known[path.0 as usize];
+        if let Some(failure) =
+            known.failure.as_mut().filter(|failure| known.is_failed || link <= failure.link)
+        {
+            failure.link = failure.link.max(link);
+            self.log[failure.entry].ios += 1;
+            return false;
+        }
+        known.is_failed = true;
+        known.failure = Some(Failure { entry: self.log.len(), link });
+        self.log.push(LogEntry { at, path, what: What::Failed, ios: 1 });
+        true
+    }
+
+    /// A request has no path.
+    pub(super) fn wait(&mut self, request: u32) {
+        self.waiting.push(request);
+    }
+
+    /// A path may be used again; who waited for one goes on.
+    pub(super) fn recovered(&mut self, at: Time, path: PathId) -> Vec<u32> {
+        self.known[path.0 as usize].is_failed = false;
+        let waited = std::mem::take(&mut self.waiting);
+        self.log.push(LogEntry { at, path, what: What::Recovered, ios: waited.len() as u64 });
+        waited
+    }
+
+    /// Requests that have no path.
+    pub(super) fn waiting(&self) -> u64 {
+        self.waiting.len() as u64
+    }
+
+    /// Those of them for which this holds.
+    pub(super) fn waiting_where(&self, holds: impl Fn(u32) -> bool) -> u32 {
+        self.waiting.iter().filter(|request| holds(**request)).count() as u32
+    }
+
+    pub(super) fn into_log(self) -> Vec<LogEntry> {
+        self.log
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(paths: &mut Paths, times: usize) -> Vec<u32> {
+        (0..times).map(|_| paths.choose(0..4).unwrap().0).collect()
+    }
+
+    #[test]
+    fn policies_choose_among_those_that_may_be_used() {
+        let of = |policy| Paths::new(policy, 4);
+        assert_eq!(chosen(&mut of(Policy::FailOver), 3), [0, 0, 0]);
+        assert_eq!(chosen(&mut of(Policy::RoundRobin), 6), [0, 1, 2, 3, 0, 1]);
+        let mut shortest = of(Policy::ShortestQueue);
+        assert_eq!(chosen(&mut shortest, 4), [0, 1, 2, 3]);
+        shortest.returned(PathId(2));
+        assert_eq!(chosen(&mut shortest, 1), [2]);
+        for policy in [Policy::FailOver, Policy::RoundRobin, Policy::ShortestQueue] {
+            let mut paths = of(policy);
+            assert!(paths.failed(Time::ZERO, PathId(0), 0) && !paths.failed(Time::ZERO, PathId(0), 0));
+            assert!(!chosen(&mut paths, 9).contains(&0), "{policy:?}");
+            paths.wait(7);
+            assert_eq!(paths.recovered(Time::ZERO, PathId(0)), [7]);
+            assert!(!paths.failed(Time::ZERO, PathId(0), 0), "of the link that is known to be lost");
+            assert!(chosen(&mut paths, 9).contains(&0), "{policy:?}");
+            let log: Vec<_> = paths.into_log().iter().map(|entry| (entry.what, entry.ios)).collect();
+            assert_eq!(log, [(What::Failed, 3), (What::Recovered, 1)]);
+        }
+    }
+
+    #[test]
+    fn where_none_may_be_used_there_is_none() {
+        let mut paths = Paths::new(Policy::ShortestQueue, 2);
+        for path in [0, 1] {
+            paths.failed(Time::ZERO, PathId(path), 0);
+        }
+        assert_eq!(paths.choose(0..2), None);
+    }
+}

@@ -1,0 +1,227 @@
+//! Flash behind CAPI adapters, and behind those of Fibre Channel.
+
+mod drawings;
+mod testbed;
+
+use super::about::{About, PointFile, Told};
+use super::parameters::Parameters;
+use super::power7::Power7;
+use super::{Changes, StudyError};
+use crate::flash_array::{Job, SECTOR_BYTES, Way};
+use crate::{Bounds, Chart, Curve, Given, Reproduction};
+use drawings::Drawing;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use testbed::{Mix, StoragePath, Testbed};
+
+pub(super) const NAME: &str = "capi-flash";
+const FILE: &str = "capi-flash.toml";
+const TEXT: &str = include_str!("../../../../experiments/capi-flash.toml");
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    about: About,
+    loads: Loads,
+    parameters: BTreeMap<String, Given>,
+    curves: Vec<CurveFile>,
+    charts: Vec<ChartFile>,
+}
+
+/// What is varied.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Loads {
+    threads: Vec<u32>,
+    user_threads: Vec<u32>,
+    contexts: Vec<u32>,
+    cores: Vec<u32>,
+    depths: Vec<u32>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CurveFile {
+    figure: Figure,
+    name: String,
+    source: String,
+    remark: Option<String>,
+    points: Vec<PointFile>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ChartFile {
+    figure: Drawing,
+    name: String,
+    source: String,
+    remark: Option<String>,
+    /// By line.
+    #[serde(default)]
+    bounds: Vec<Bounds>,
+}
+
+/// What is asked of the model.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Figure {
+    Instructions,
+    Reads,
+    Writes,
+    Mix,
+    PerCore,
+    BlockioDeep,
+    BlockioLong,
+    FlashgtReads,
+    FlashgtWrites,
+}
+
+/// Sectors of a long read of the library's benchmark.
+const LONG_SECTORS: u64 = 20;
+
+impl Figure {
+    /// What comes out.
+    fn title(self) -> &'static str {
+        match self {
+            Self::Instructions | Self::Reads | Self::Writes | Self::Mix | Self::PerCore => {
+                "CAPI over Fibre Channel"
+            }
+            Self::BlockioDeep | Self::BlockioLong | Self::FlashgtReads | Self::FlashgtWrites => "a second",
+        }
+    }
+}
+
+pub(super) fn reproduce(changes: &Changes) -> Result<Reproduction, StudyError> {
+    let File { about, loads, parameters, curves, charts } = changes.read(FILE, TEXT, &["parameters"])?;
+    let testbed = Testbed::new(Power7::read(changes)?, Parameters::of(FILE, parameters), loads);
+    let curves = curves.into_iter().map(|curve| self::curve(&testbed, curve)).collect::<Result<_, _>>()?;
+    let charts = charts.into_iter().map(|chart| self::chart(&testbed, chart)).collect::<Result<_, _>>()?;
+    Ok(about.with(NAME, Told { parameters: testbed.listed(), curves, charts }))
+}
+
+fn curve(testbed: &Testbed, curve: CurveFile) -> Result<Curve, StudyError> {
+    let point = |point: &PointFile| Ok(point.beside(ours(testbed, curve.figure)?));
+    Ok(Curve {
+        points: curve.points.iter().map(point).collect::<Result<_, StudyError>>()?,
+        name: curve.name,
+        x_title: "figure".to_owned(),
+        y_title: curve.figure.title().to_owned(),
+        source: curve.source,
+        within: None,
+        remark: curve.remark,
+    })
+}
+
+fn chart(testbed: &Testbed, chart: ChartFile) -> Result<Chart, StudyError> {
+    let [x_title, y_title] = chart.figure.titles().map(str::to_owned);
+    Ok(Chart {
+        lines: chart.figure.lines(testbed, &chart.bounds)?,
+        categories: chart.figure.categories().iter().map(|&name| name.to_owned()).collect(),
+        name: chart.name,
+        x_title,
+        y_title,
+        source: chart.source,
+        remark: chart.remark,
+    })
+}
+
+fn ours(testbed: &Testbed, figure: Figure) -> Result<f64, StudyError> {
+    let ratio = |mix| -> Result<f64, StudyError> {
+        let [fc, capi] =
+            [testbed.most(StoragePath::FibreChannel, mix)?, testbed.most(StoragePath::Capi, mix)?];
+        Ok(capi.all.per_second / fc.all.per_second)
+    };
+    match figure {
+        Figure::Instructions => {
+            let [fc, capi] = [testbed.alone(StoragePath::FibreChannel)?, testbed.alone(StoragePath::Capi)?];
+            Ok(capi.instructions_each() / fc.instructions_each())
+        }
+        Figure::Reads => ratio(Mix::Reads),
+        Figure::Writes => ratio(Mix::Writes),
+        Figure::Mix => ratio(Mix::Both),
+        Figure::PerCore => {
+            let [fc, capi] = [
+                testbed.most(StoragePath::FibreChannel, Mix::Reads)?,
+                testbed.most(StoragePath::Capi, Mix::Reads)?,
+            ];
+            Ok(capi.per_core() / fc.per_core())
+        }
+        Figure::BlockioDeep => testbed.blockio_per_second(2, Job { depth: 300, ..own_reads() }),
+        Figure::BlockioLong => {
+            let io_bytes = LONG_SECTORS * SECTOR_BYTES;
+            testbed.blockio_per_second(1, Job { depth: 10, io_bytes, ..own_reads() })
+        }
+        Figure::FlashgtReads => testbed.flashgt_per_second(own_reads()),
+        Figure::FlashgtWrites => testbed.flashgt_per_second(Job { read_share: 0.0, ..own_reads() }),
+    }
+}
+
+/// One thread of a process, which reads one sector after the other.
+fn own_reads() -> Job {
+    Job { way: Way::User, threads: 1, depth: 1, read_share: 1.0, io_bytes: SECTOR_BYTES }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Role;
+    use crate::flash_array::LockKind;
+
+    fn testbed(changes: &[(&str, f64)]) -> (Testbed, Vec<CurveFile>) {
+        let changes = changes.iter().map(|(name, value)| ((*name).to_owned(), *value));
+        let changes = Changes::new(changes).unwrap();
+        let file: File = changes.read(FILE, TEXT, &["parameters"]).unwrap();
+        let given = Parameters::of(FILE, file.parameters);
+        (Testbed::new(Power7::read(&changes).unwrap(), given, file.loads), file.curves)
+    }
+
+    #[test]
+    fn calibrated_figures_are_met() {
+        let (testbed, curves) = testbed(&[]);
+        for curve in curves {
+            for point in curve.points.iter().filter(|point| point.role == Role::Calibrated) {
+                let ours = ours(&testbed, curve.figure).unwrap();
+                assert!((ours / point.published - 1.0).abs() < 0.005, "{}: {ours}", curve.name);
+            }
+        }
+    }
+
+    /// Else one change would be of both.
+    #[test]
+    fn no_parameter_has_a_name_of_the_shared_file() {
+        let (testbed, _) = testbed(&[]);
+        let names: Vec<String> = testbed.listed().into_iter().map(|parameter| parameter.name).collect();
+        let own: Vec<String> = testbed.given.listed().into_iter().map(|parameter| parameter.name).collect();
+        let shared = Power7::read(&Changes::default()).unwrap().parameters().listed();
+        assert!(shared.iter().all(|parameter| !own.contains(&parameter.name)), "{own:?}");
+        assert_eq!(names.len(), own.len() + 7);
+    }
+
+    /// What the remarks say limits whom.
+    #[test]
+    fn the_queue_limits_fibre_channel_and_cables_limit_capi() {
+        let (testbed, _) = testbed(&[]);
+        let fc = testbed.most(StoragePath::FibreChannel, Mix::Reads).unwrap();
+        assert_eq!(fc.most_waited().unwrap().kind, LockKind::Queue);
+        assert!(fc.locks.iter().any(|lock| lock.kind == LockKind::Queue && lock.busy_share > 0.95));
+        let capi = testbed.most(StoragePath::Capi, Mix::Reads).unwrap();
+        assert!(capi.cable_busy_shares[1] > 0.99 && fc.cable_busy_shares[1] < 0.6);
+        assert!((capi.all.per_second / 781_250.0 - 1.0).abs() < 1e-3, "{}", capi.all.per_second);
+    }
+
+    /// What the remarks say of an array that writes 440,000 a second.
+    #[test]
+    fn the_array_limits_writes() {
+        let (slow, _) = testbed(&[("array_writes_thousand_per_second", 440.0)]);
+        assert!((ours(&slow, Figure::Writes).unwrap() / 1.18 - 1.0).abs() < 0.01);
+        assert!((ours(&slow, Figure::Mix).unwrap() / 2.0 - 1.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn with_half_as_many_in_flight_a_process_needs_more_threads() {
+        let (testbed, _) = testbed(&[("user_depth", 64.0)]);
+        let user = testbed.most(StoragePath::User, Mix::Reads).unwrap();
+        let fc = testbed.most(StoragePath::FibreChannel, Mix::Reads).unwrap();
+        assert!((user.per_core() / fc.per_core() / 7.3 - 1.0).abs() < 0.02);
+    }
+}

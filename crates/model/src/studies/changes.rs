@@ -1,0 +1,80 @@
+//! Parameters that somebody wants to be others: what follows shows how much hangs on them.
+
+use super::StudyError;
+use crate::Reproduction;
+use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
+use toll::Evidence;
+
+/// New values by name.
+#[derive(Debug, Clone, Default)]
+pub struct Changes(BTreeMap<String, f64>);
+
+/// A change goes from this part of the given value to that multiple of it: beyond, it is another machine.
+const FACTORS: (f64, f64) = (0.5, 2.0);
+
+impl Changes {
+    /// # Errors
+    /// [`StudyError::ChangedTwice`]
+    pub fn new(all: impl IntoIterator<Item = (String, f64)>) -> Result<Self, StudyError> {
+        let mut changes = BTreeMap::new();
+        for (name, value) in all {
+            if changes.insert(name.clone(), value).is_some() {
+                return Err(StudyError::ChangedTwice { name });
+            }
+        }
+        Ok(Self(changes))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// A file's parameters with the changes that are of them. `path` leads to the table that has them.
+    pub(super) fn read<File: DeserializeOwned>(
+        &self,
+        file: &'static str,
+        text: &str,
+        path: &[&str],
+    ) -> Result<File, StudyError> {
+        let of_file = |source| StudyError::File { file, source };
+        let mut all: toml::Table = toml::from_str(text).map_err(of_file)?;
+        let within = |table, name: &&str| toml::Table::get_mut(table, *name)?.as_table_mut();
+        if let Some(table) = path.iter().try_fold(&mut all, within) {
+            for (name, value) in &self.0 {
+                if let Some(given) = table.get_mut(name).and_then(toml::Value::as_table_mut) {
+                    change(name, given, *value)?;
+                }
+            }
+        }
+        all.try_into().map_err(of_file)
+    }
+
+    /// Refuses changes of parameters that there are not.
+    pub(super) fn check(&self, one: &Reproduction) -> Result<(), StudyError> {
+        let is_known = |name: &String| one.parameters.iter().any(|parameter| parameter.name == *name);
+        match self.0.keys().find(|name| !is_known(name)) {
+            None => Ok(()),
+            Some(name) => Err(StudyError::UnknownParameter { study: one.study.clone(), name: name.clone() }),
+        }
+    }
+}
+
+fn change(name: &str, given: &mut toml::Table, value: f64) -> Result<(), StudyError> {
+    let known = given
+        .get("value")
+        .and_then(|value| value.as_float().or(value.as_integer().map(|value| value as f64)));
+    let known = known.unwrap_or_default();
+    if known == 0.0 {
+        return Err(StudyError::GivenAsZero { name: name.to_owned() });
+    }
+    let (low, high) = (known * FACTORS.0, known * FACTORS.1);
+    if !(low..=high).contains(&value) {
+        return Err(StudyError::ChangedTooFar { name: name.to_owned(), value, low, high });
+    }
+    let evidence = Evidence::Assumed { why: format!("changed for this run, from {known}") };
+    let evidence = toml::Value::try_from(evidence).unwrap_or(toml::Value::Boolean(false));
+    given.insert("value".to_owned(), value.into());
+    given.insert("evidence".to_owned(), evidence);
+    Ok(())
+}

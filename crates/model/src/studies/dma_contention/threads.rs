@@ -1,0 +1,410 @@
+//! Threads that map and unmap, by what hands out their addresses.
+
+use super::{FILE, NAME, Told};
+use crate::contention::{self, Locks, Machine, Outcome, Setup, Step};
+use crate::studies::StudyError;
+use crate::studies::about::PointFile;
+use crate::studies::parameters::whole;
+use crate::studies::power7::{Power7, Speeds};
+use crate::{Bounds, Chart, Curve, Given, Line, Parameter};
+use des::{Span, TransferCost};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+const SEED: u64 = 1;
+/// Operations that a simulation has in all, and each of its CPUs at least.
+const OPERATIONS: u64 = 40_000;
+const OPERATIONS_MIN: u64 = 500;
+/// Operations of a thread in the talk.
+const MILLION: f64 = 1e6;
+
+/// As in the file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Threads {
+    parameters: toml::Table,
+    queue: QueueFile,
+    jobs: Vec<JobsFile>,
+    two_cpus: Vec<TwoCpusFile>,
+    charts: Vec<ChartFile>,
+}
+
+/// What the models take as given. Times are of a pair, a mapping and its end, where nothing else is said.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    /// Lines that a critical section of an allocator begins with.
+    lines: Given,
+    /// Of those who wait for a lock, how many get its line before the next owner.
+    crowd_share: Given,
+    power_cores: Given,
+    power_nodes: Given,
+    power_line_near_ns: Given,
+    power_line_far_ns: Given,
+    direct_instructions: Given,
+    bitmap_instructions: Given,
+    pool_instructions: Given,
+    tree_instructions: Given,
+    magazine_instructions: Given,
+    x86_cores: Given,
+    x86_smt2_gain: Given,
+    x86_tables_ns: Given,
+    x86_invalidation_ns: Given,
+    /// What a line takes from one core of this machine to the next of its group.
+    x86_line_ns: Given,
+    x86_magazine_ns: Given,
+    x86_tree_ns: Given,
+    queue_work_ns: Given,
+    queue_access_ns: Given,
+}
+
+/// What is known of both machines.
+struct Model {
+    own: Parameters,
+    power7: Speeds,
+}
+
+/// What hands out addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Scheme {
+    /// Memory moved by an offset: nobody.
+    Direct,
+    /// Nobody, but the table is written.
+    TableOnly,
+    /// One bitmap, whose lock is held while the table is written: powerpc before Linux 3.6.
+    BitmapOverHypercalls,
+    /// One bitmap, one lock.
+    Bitmap,
+    /// Four pools: powerpc since.
+    Pool,
+    /// One red-black tree.
+    Tree,
+    /// Magazines by CPU: Linux since 4.7.
+    Magazine,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CurveFile {
+    name: String,
+    source: String,
+    remark: Option<String>,
+    points: Vec<PointFile>,
+}
+
+/// CPUs that put commands into one queue.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct QueueFile {
+    rates: CurveFile,
+    /// With an addition where the compare-and-exchange was.
+    additions: CurveFile,
+    attempts: CurveFile,
+}
+
+/// Jobs of an I/O load.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct JobsFile {
+    scheme: Scheme,
+    /// Thousands of I/Os a second by one job, with this scheme and without a lock that all take.
+    alone_kiops: f64,
+    unlocked_kiops: f64,
+    curve: CurveFile,
+}
+
+/// Two CPUs of this machine. Points lie where a line takes so many nanoseconds.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TwoCpusFile {
+    locks: LocksFile,
+    /// Of one thread.
+    pair_ns: f64,
+    lines: u32,
+    curve: CurveFile,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum LocksFile {
+    One,
+    Cpus,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ChartFile {
+    name: String,
+    source: String,
+    remark: Option<String>,
+    platform: Platform,
+    threads: Vec<u32>,
+    lines: Vec<LineFile>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Platform {
+    Power,
+    X86,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LineFile {
+    name: String,
+    scheme: Scheme,
+    bounds: Option<Bounds>,
+}
+
+impl Threads {
+    pub(super) fn told(self, power7: &Power7) -> Result<Told, StudyError> {
+        let of_file = |source| StudyError::File { file: FILE, source };
+        let own: Parameters = self.parameters.clone().try_into().map_err(of_file)?;
+        let given = Model { own, power7: power7.speeds()? };
+        let listed: BTreeMap<String, Given> = self.parameters.try_into().map_err(of_file)?;
+        let mut curves = Vec::new();
+        for two in &self.two_cpus {
+            let ours = |x: f64| Ok(two.run(x)?.latency_mean.as_ns_f64());
+            curves.push(two.curve.curve("a line's way, ns", "ns per pair of each thread", ours)?);
+        }
+        let QueueFile { rates, additions, attempts } = &self.queue;
+        for (curve, take) in [(rates, Step::Exchange), (additions, Step::Write)] {
+            let each = |cpus: f64| Ok(given.queue(cpus, take)?.per_second / cpus / 1e3);
+            curves.push(curve.curve("CPUs", "thousand pairs a second by each CPU", each)?);
+        }
+        let tries = |cpus: f64| Ok(given.queue(cpus, Step::Exchange)?.attempts);
+        curves.push(attempts.curve("CPUs", "compare-and-exchanges for one that succeeds", tries)?);
+        for jobs in &self.jobs {
+            let ours = |x: f64| Ok(given.jobs(jobs, x)?.per_second / 1e3);
+            curves.push(jobs.curve.curve("jobs", "thousand I/Os a second", ours)?);
+        }
+        let charts = self.charts.iter().map(|chart| given.chart(chart)).collect::<Result<_, _>>()?;
+        let parameters = listed
+            .into_iter()
+            .map(|(name, Given { value, evidence })| Parameter { name, value, evidence })
+            .collect();
+        Ok(Told { parameters, curves, charts })
+    }
+}
+
+impl CurveFile {
+    fn curve(
+        &self,
+        x_title: &str,
+        y_title: &str,
+        ours: impl Fn(f64) -> Result<f64, StudyError>,
+    ) -> Result<Curve, StudyError> {
+        let point = |point: &PointFile| Ok(point.beside(ours(point.x)?));
+        Ok(Curve {
+            name: self.name.clone(),
+            x_title: x_title.to_owned(),
+            y_title: y_title.to_owned(),
+            source: self.source.clone(),
+            within: None,
+            remark: self.remark.clone(),
+            points: self.points.iter().map(point).collect::<Result<_, StudyError>>()?,
+        })
+    }
+}
+
+impl TwoCpusFile {
+    fn run(&self, line_ns: f64) -> Result<Outcome, StudyError> {
+        let half = Span::from_ns_f64(self.pair_ns / 2.0);
+        let locks = match self.locks {
+            LocksFile::One => Locks::One,
+            LocksFile::Cpus => Locks::Cpus,
+        };
+        run(Setup {
+            steps: vec![Step::Hold(half); 2],
+            locks,
+            lines: self.lines,
+            is_random: false,
+            ..cores(2, line_ns, 2)
+        })
+    }
+}
+
+impl Model {
+    /// Linux's queue of commands for an SMMUv3: a CPU takes a place by changing a word with both ends, and changes that word once
+    /// more when its command is done.
+    fn queue(&self, cpus: f64, take: Step) -> Result<Outcome, StudyError> {
+        let work = Span::from_ns_f64(self.own.queue_work_ns.value);
+        run(Setup {
+            steps: vec![Step::Wait(work), take, Step::Write],
+            access: Span::from_ns_f64(self.own.queue_access_ns.value),
+            ..cores(cpus as u32, 0.0, cpus as u32)
+        })
+    }
+
+    /// A job waits for its own I/Os alone: what it takes by itself is known, and what of that is under a lock.
+    fn jobs(&self, jobs: &JobsFile, count: f64) -> Result<Outcome, StudyError> {
+        let alone_ns = 1e6 / jobs.alone_kiops;
+        let line = self.own.x86_line_ns.value;
+        let setup = cores(count as u32, line, count as u32);
+        let (steps, locks) = match jobs.scheme {
+            Scheme::Tree => {
+                let held = alone_ns - 1e6 / jobs.unlocked_kiops + self.own.x86_magazine_ns.value;
+                (
+                    vec![Step::Wait(Span::from_ns_f64(alone_ns - held)), hold(held / 2.0), hold(held / 2.0)],
+                    Locks::One,
+                )
+            }
+            // Two words are changed, each read before.
+            Scheme::Bitmap => (
+                vec![Step::Wait(Span::from_ns_f64(alone_ns - 4.0 * line)), Step::Exchange, Step::Exchange],
+                Locks::Cpus,
+            ),
+            _ => (vec![Step::Wait(Span::from_ns_f64(alone_ns))], Locks::Cpus),
+        };
+        run(Setup {
+            steps,
+            locks,
+            lines: whole("lines", self.own.lines.value)?,
+            crowd_share: self.own.crowd_share.value,
+            ..setup
+        })
+    }
+
+    fn chart(&self, chart: &ChartFile) -> Result<Chart, StudyError> {
+        let point = |scheme: Scheme, threads: u32| {
+            let outcome = run(self.setup(chart.platform, scheme, threads)?)?;
+            Ok((f64::from(threads), outcome.seconds(MILLION * f64::from(threads))))
+        };
+        let line = |line: &LineFile| {
+            let points = chart.threads.iter().map(|&threads| point(line.scheme, threads));
+            Ok(Line {
+                name: line.name.clone(),
+                bounds: line.bounds,
+                points: points.collect::<Result<_, StudyError>>()?,
+            })
+        };
+        Ok(Chart {
+            categories: Vec::new(),
+            name: chart.name.clone(),
+            x_title: "threads".to_owned(),
+            y_title: "seconds for a million pairs by each thread".to_owned(),
+            source: chart.source.clone(),
+            remark: chart.remark.clone(),
+            lines: chart.lines.iter().map(line).collect::<Result<_, StudyError>>()?,
+        })
+    }
+
+    /// Threads that do nothing but map and unmap.
+    fn setup(&self, platform: Platform, scheme: Scheme, threads: u32) -> Result<Setup, StudyError> {
+        let machine = self.machine(platform)?;
+        let call = Span::from_ns_f64(self.direct_ns(platform));
+        let table = self.table_ns(platform) / 2.0;
+        let half = self.allocator_ns(platform, scheme) / 2.0;
+        let (write, clear) = (Step::Work(Span::from_ns_f64(table)), Step::Work(Span::from_ns_f64(table)));
+        let steps = match scheme {
+            Scheme::Direct => vec![Step::Work(call)],
+            Scheme::TableOnly => vec![write, clear],
+            Scheme::BitmapOverHypercalls => vec![Step::Work(call), hold(half + table), hold(table + half)],
+            _ => vec![Step::Work(call), hold(half), write, clear, hold(half)],
+        };
+        let locks = match scheme {
+            Scheme::Pool => Locks::Pools,
+            Scheme::Direct | Scheme::TableOnly | Scheme::Magazine => Locks::Cpus,
+            Scheme::Bitmap | Scheme::BitmapOverHypercalls | Scheme::Tree => Locks::One,
+        };
+        Ok(Setup {
+            machine,
+            threads,
+            steps,
+            locks,
+            lines: whole("lines", self.own.lines.value)?,
+            crowd_share: self.own.crowd_share.value,
+            access: Span::ZERO,
+            operations: operations(threads),
+            is_random: true,
+            seed: SEED,
+        })
+    }
+
+    fn machine(&self, platform: Platform) -> Result<Machine, StudyError> {
+        Ok(match platform {
+            Platform::Power => Machine {
+                cores: whole("power_cores", self.own.power_cores.value)?,
+                smt_gain: self.power7.core_capacity.clone(),
+                nodes: whole("power_nodes", self.own.power_nodes.value)?,
+                transfer: transfer(self.own.power_line_near_ns.value, self.own.power_line_far_ns.value),
+            },
+            Platform::X86 => Machine {
+                cores: whole("x86_cores", self.own.x86_cores.value)?,
+                smt_gain: vec![1.0, self.own.x86_smt2_gain.value],
+                nodes: 1,
+                transfer: transfer(self.own.x86_line_ns.value, self.own.x86_line_ns.value),
+            },
+        })
+    }
+
+    /// What a pair takes of the table, both ways.
+    fn table_ns(&self, platform: Platform) -> f64 {
+        match platform {
+            Platform::Power => 2.0 * self.power7.hypercall.as_ns_f64(),
+            Platform::X86 => self.own.x86_tables_ns.value + self.own.x86_invalidation_ns.value,
+        }
+    }
+
+    fn direct_ns(&self, platform: Platform) -> f64 {
+        self.own.direct_instructions.value * self.ns_per_instruction(platform)
+    }
+
+    /// What an allocation and its end take.
+    fn allocator_ns(&self, platform: Platform, scheme: Scheme) -> f64 {
+        let instructions = match scheme {
+            Scheme::Direct | Scheme::TableOnly => 0.0,
+            Scheme::Bitmap | Scheme::BitmapOverHypercalls => self.own.bitmap_instructions.value,
+            Scheme::Pool => self.own.pool_instructions.value,
+            Scheme::Tree => self.own.tree_instructions.value,
+            Scheme::Magazine => self.own.magazine_instructions.value,
+        };
+        instructions * self.ns_per_instruction(platform)
+    }
+
+    /// On x86, as of the tree, which was measured both ways.
+    fn ns_per_instruction(&self, platform: Platform) -> f64 {
+        match platform {
+            Platform::Power => self.power7.instruction_ns,
+            Platform::X86 => self.own.x86_tree_ns.value / self.own.tree_instructions.value,
+        }
+    }
+}
+
+/// Threads on cores of their own, as many as there are of these or fewer, that a line goes between in the same time.
+fn cores(threads: u32, line_ns: f64, cores: u32) -> Setup {
+    Setup {
+        machine: Machine { cores, smt_gain: vec![1.0], nodes: 1, transfer: transfer(line_ns, line_ns) },
+        threads,
+        steps: Vec::new(),
+        locks: Locks::Cpus,
+        lines: 1,
+        crowd_share: 0.0,
+        access: Span::from_ns_f64(line_ns),
+        operations: operations(threads),
+        is_random: true,
+        seed: SEED,
+    }
+}
+
+fn operations(threads: u32) -> u64 {
+    (OPERATIONS / u64::from(threads.max(1))).max(OPERATIONS_MIN)
+}
+
+fn transfer(near_ns: f64, far_ns: f64) -> TransferCost {
+    TransferCost {
+        same_cpu: Span::ZERO,
+        same_node: Span::from_ns_f64(near_ns),
+        other_node: Span::from_ns_f64(far_ns),
+    }
+}
+
+fn run(setup: Setup) -> Result<Outcome, StudyError> {
+    contention::run(&setup).map_err(|source| StudyError::Simulation { study: NAME, source })
+}
+
+fn hold(span_ns: f64) -> Step {
+    Step::Hold(Span::from_ns_f64(span_ns))
+}

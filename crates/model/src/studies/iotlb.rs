@@ -1,0 +1,237 @@
+//! An adapter's transfers against the window that they fall into: where the IOTLB ends.
+
+use super::about::{About, PointFile, Told};
+use super::parameters::whole;
+use super::{Changes, StudyError};
+use crate::engine::{self, IommuSetup, Operation, Setup};
+use crate::iommu::Hardware;
+use crate::link::Link;
+use crate::{Curve, Given, Parameter, Reproduction};
+use des::Span;
+use serde::Deserialize;
+use toll::Evidence;
+
+pub(super) const NAME: &str = "iotlb";
+const FILE: &str = "iotlb.toml";
+const TEXT: &str = include_str!("../../../../experiments/iotlb.toml");
+const KIB: f64 = 1024.0;
+const SEED: u64 = 1;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    about: About,
+    link: GivenLink,
+    parameters: Parameters,
+    curves: Vec<CurveFile>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GivenLink {
+    value: Link,
+    evidence: Evidence,
+}
+
+/// What the model takes as given.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    /// Entries of the IOTLB, any of which any page may take.
+    entries: Given,
+    /// A walk of the table.
+    walk_ns: Given,
+    /// Time between two walks' beginnings.
+    walk_gap_ns: Given,
+    /// A read of 64 bytes, alone, of memory that is in the processor's cache.
+    read_warm_ns: Given,
+    /// The same of memory that is not.
+    read_cold_ns: Given,
+    /// Reads that the adapter has in flight at most.
+    reads_in_flight: Given,
+    /// Time between two reads' beginnings.
+    read_gap_ns: Given,
+    /// Time between two writes' beginnings.
+    write_gap_ns: Given,
+    /// What the adapter takes for each byte besides the link.
+    copy_ps_per_byte: Given,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CurveFile {
+    name: String,
+    source: String,
+    remark: Option<String>,
+    operation: Operation,
+    measure: Measure,
+    vary: Vary,
+    /// The memory is in the processor's cache.
+    is_warm: bool,
+    /// Addresses are translated by pages of so many KiB; not at all without.
+    page_kib: Option<u64>,
+    /// Bytes of a transfer where they are not varied.
+    #[serde(default = "line")]
+    transfer_bytes: u64,
+    points: Vec<PointFile>,
+}
+
+/// What is measured.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Measure {
+    /// Payload in a second, with as many transfers in flight as there can be.
+    Throughput,
+    /// The time of a transfer alone.
+    Latency,
+}
+
+/// What is varied.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Vary {
+    /// The window, in KiB.
+    WindowKib,
+    /// The transfer, in bytes, in a window that the IOTLB holds.
+    TransferBytes,
+    /// How far behind the beginning of a cache line transfers begin, in such a window.
+    OffsetBytes,
+}
+
+/// Bytes of a cache line: transfers begin at multiples of as many lines as they and their offset take, as those did that were
+/// measured.
+const LINE: u64 = 64;
+/// The window where it is not varied.
+const WINDOW: u64 = 8 << 10;
+
+pub(super) fn reproduce(changes: &Changes) -> Result<Reproduction, StudyError> {
+    let file: File = changes.read(FILE, TEXT, &["parameters"])?;
+    let curves = file.curves.iter().map(|curve| file.curve(curve)).collect::<Result<_, _>>()?;
+    let parameters = file.parameters.listed(&file.link);
+    Ok(file.about.with(NAME, Told { parameters, curves, charts: Vec::new() }))
+}
+
+impl File {
+    fn curve(&self, curve: &CurveFile) -> Result<Curve, StudyError> {
+        let point = |point: &PointFile| Ok(point.beside(self.ours(curve, point.x)?));
+        Ok(Curve {
+            name: curve.name.clone(),
+            x_title: match curve.vary {
+                Vary::WindowKib => "window, KiB".to_owned(),
+                Vary::TransferBytes => "transfer, bytes".to_owned(),
+                Vary::OffsetBytes => "offset, bytes".to_owned(),
+            },
+            y_title: match curve.measure {
+                Measure::Throughput => "Gb/s".to_owned(),
+                Measure::Latency => "ns".to_owned(),
+            },
+            source: curve.source.clone(),
+            within: None,
+            remark: curve.remark.clone(),
+            points: curve.points.iter().map(point).collect::<Result<_, StudyError>>()?,
+        })
+    }
+
+    fn ours(&self, curve: &CurveFile, x: f64) -> Result<f64, StudyError> {
+        let setup = self.setup(curve, x)?;
+        let outcome = engine::run(&setup);
+        Ok(match curve.measure {
+            Measure::Throughput => outcome.gigabits_per_second(setup.transfer_bytes),
+            Measure::Latency => outcome.latency_mean.as_ns_f64(),
+        })
+    }
+
+    fn setup(&self, curve: &CurveFile, x: f64) -> Result<Setup, StudyError> {
+        let given = &self.parameters;
+        let (window_bytes, transfer_bytes, offset_bytes) = match curve.vary {
+            Vary::WindowKib => ((x * KIB) as u64, curve.transfer_bytes, 0),
+            Vary::TransferBytes => (WINDOW, x as u64, 0),
+            Vary::OffsetBytes => (WINDOW, curve.transfer_bytes, x as u64),
+        };
+        let operation = curve.operation;
+        let gap = match operation {
+            Operation::Read => given.read_gap_ns.value,
+            Operation::Write => given.write_gap_ns.value,
+        };
+        let path_ns = if curve.is_warm { given.read_warm_ns.value } else { given.read_cold_ns.value };
+        let entries = whole("entries", given.entries.value)?;
+        Ok(Setup {
+            operation,
+            link: self.link.value,
+            transfer_bytes,
+            alignment_bytes: (offset_bytes + transfer_bytes).next_multiple_of(LINE),
+            offset_bytes,
+            window_bytes,
+            in_flight_max: match curve.measure {
+                Measure::Throughput => whole("reads_in_flight", given.reads_in_flight.value)?,
+                Measure::Latency => 1,
+            },
+            gap: Span::from_ns_f64(gap),
+            path: Span::from_ns_f64(path_ns - self.on_the_link_ns()),
+            copy_ps_per_byte: given.copy_ps_per_byte.value,
+            iommu: curve.page_kib.map(|page_kib| IommuSetup {
+                hardware: Hardware {
+                    entries,
+                    ways: entries,
+                    walk: Span::from_ns_f64(given.walk_ns.value),
+                    walk_gap: Span::from_ns_f64(given.walk_gap_ns.value),
+                },
+                page_bytes: page_kib << 10,
+            }),
+            seed: SEED,
+            transfers: engine::TRANSFERS,
+        })
+    }
+
+    /// What a read of 64 bytes takes on the link and in the adapter, which is part of its latency.
+    fn on_the_link_ns(&self) -> f64 {
+        let link = &self.link.value;
+        let wire = link.read_request_bytes(0, LINE) + link.completion_bytes(0, LINE);
+        link.time_of(wire).as_ns_f64() + self.parameters.copy_ps_per_byte.value * LINE as f64 / 1e3
+    }
+}
+
+impl Parameters {
+    fn listed(&self, link: &GivenLink) -> Vec<Parameter> {
+        let Self {
+            entries,
+            walk_ns,
+            walk_gap_ns,
+            read_warm_ns,
+            read_cold_ns,
+            reads_in_flight,
+            read_gap_ns,
+            write_gap_ns,
+            copy_ps_per_byte,
+        } = self;
+        let listed = [
+            ("entries", entries),
+            ("walk_ns", walk_ns),
+            ("walk_gap_ns", walk_gap_ns),
+            ("read_warm_ns", read_warm_ns),
+            ("read_cold_ns", read_cold_ns),
+            ("reads_in_flight", reads_in_flight),
+            ("read_gap_ns", read_gap_ns),
+            ("write_gap_ns", write_gap_ns),
+            ("copy_ps_per_byte", copy_ps_per_byte),
+        ];
+        let mut all: Vec<Parameter> = listed
+            .into_iter()
+            .map(|(name, given)| Parameter {
+                name: name.to_owned(),
+                value: given.value,
+                evidence: given.evidence.clone(),
+            })
+            .collect();
+        all.push(Parameter {
+            name: "link_gigabits_per_second".to_owned(),
+            value: link.value.packet_bits_per_second() / 1e9,
+            evidence: link.evidence.clone(),
+        });
+        all
+    }
+}
+
+fn line() -> u64 {
+    LINE
+}

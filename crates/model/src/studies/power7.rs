@@ -1,0 +1,250 @@
+//! POWER7 machines with a 10 Gb/s adapter, as experiments/power7.toml has them.
+
+use super::parameters::Parameters;
+use super::{Changes, StudyError};
+use crate::host::{Cpus, DmaPath, LineTransfer, MappingCost};
+use crate::link::{Generation, Link};
+use crate::network::{
+    self, Adapter, Connection, Host, Load, Outcome, Paths, Pattern, ReceiveBuffers, Setup, Wire,
+};
+use crate::uperf::Profile;
+use des::Span;
+
+const TEXT: &str = include_str!("../../../../experiments/power7.toml");
+/// 10 Gb/s Ethernet.
+const WIRE_BITS_PER_SECOND: f64 = 10e9;
+const MTU_BYTES: u64 = 1500;
+/// Time before exchanges are measured, and that they are measured in: some thousands of them.
+const EXCHANGES: [Span; 2] = [Span::from_ms(1), Span::from_ms(6)];
+/// The same of streams, which fill all windows first.
+const STREAMS: [Span; 2] = [Span::from_ms(12), Span::from_ms(12)];
+/// Each draws other rings for flows, which a test in the field does once for each run.
+const SEEDS: std::ops::RangeInclusive<u64> = 1..=4;
+
+/// The machines' parameters.
+#[derive(Debug)]
+pub(super) struct Power7(Parameters);
+
+/// A profile of uperf.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Test {
+    /// Datagrams there and back.
+    UdpExchange,
+    /// The same over connections.
+    TcpExchange,
+    /// From the client to the server.
+    TcpStream,
+}
+
+/// What a driver maps for itself to receive into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Driver {
+    /// mlx4_en until 2012: each piece of each frame.
+    Pieces,
+    /// And since: whole pages, handed out in pieces.
+    Pages,
+    /// Each frame in one piece, also short ones.
+    Frames,
+}
+
+/// A host of an experiment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Machine {
+    pub(super) cores: u32,
+    pub(super) driver: Driver,
+    pub(super) dma_path: DmaPath,
+}
+
+/// How fast its CPUs are, and its hypervisor.
+#[derive(Debug)]
+pub(super) struct Speeds {
+    /// What a core gets done with 1, 2, ... threads at work.
+    pub(super) core_capacity: Vec<f64>,
+    pub(super) instruction_ns: f64,
+    pub(super) hypercall: Span,
+}
+
+/// A load of two of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Run {
+    /// The client and the server.
+    pub(super) machines: [Machine; 2],
+    pub(super) test: Test,
+    pub(super) message_bytes: u64,
+    pub(super) instances: u32,
+}
+
+/// The mean of a figure over draws.
+pub(super) fn mean(outcomes: &[Outcome], of: fn(&Outcome) -> f64) -> f64 {
+    outcomes.iter().map(of).sum::<f64>() / outcomes.len() as f64
+}
+
+impl Test {
+    fn profile(self) -> (&'static str, &'static str) {
+        match self {
+            Self::UdpExchange => (include_str!("../../../../experiments/uperf/udp-rr.xml"), "udp-rr.xml"),
+            Self::TcpExchange => (include_str!("../../../../experiments/uperf/tcp-rr.xml"), "tcp-rr.xml"),
+            Self::TcpStream => {
+                (include_str!("../../../../experiments/uperf/tcp-stream.xml"), "tcp-stream.xml")
+            }
+        }
+    }
+}
+
+impl Power7 {
+    pub(super) fn read(changes: &Changes) -> Result<Self, StudyError> {
+        Parameters::read("power7.toml", TEXT, changes).map(Self)
+    }
+
+    pub(super) fn parameters(&self) -> &Parameters {
+        &self.0
+    }
+
+    /// Lets a client and a server talk, once for each draw of rings.
+    pub(super) fn run(&self, run: &Run) -> Result<Vec<Outcome>, StudyError> {
+        let Run { machines: [client, server], test, message_bytes, instances } = *run;
+        let wire = Wire {
+            bits_per_second: WIRE_BITS_PER_SECOND,
+            mtu_bytes: MTU_BYTES,
+            latency: self.0.us("switch_us")?,
+        };
+        let Load { work, instances } = self.load(test, message_bytes, instances)?;
+        let [warm_up, measured] = if work.pattern == Pattern::Exchange { EXCHANGES } else { STREAMS };
+        let mut setup = Setup {
+            hosts: [self.host(client, test)?, self.host(server, test)?],
+            wire,
+            work,
+            instances,
+            warm_up,
+            measured,
+            seed: 0,
+        };
+        let draw = |seed| {
+            setup.seed = seed;
+            Ok(network::run(&setup)?)
+        };
+        SEEDS.map(draw).collect()
+    }
+
+    fn load(&self, test: Test, message_bytes: u64, instances: u32) -> Result<Load, StudyError> {
+        let (text, file) = test.profile();
+        let [size, n] = [message_bytes.to_string(), instances.to_string()];
+        let variables = [("size", size), ("n", n), ("h", "server".to_owned())].into_iter().collect();
+        let connection = Connection {
+            window_bytes: self.0.kib("stream_window_kib")?,
+            segment_bytes_max: self.0.kib("segment_kib")?,
+        };
+        Ok(Load::of(&Profile::read(text, file, &variables)?, connection)?)
+    }
+
+    pub(super) fn speeds(&self) -> Result<Speeds, StudyError> {
+        let capacity = ["core_capacity_2_threads", "core_capacity_3_threads", "core_capacity_4_threads"];
+        let more = capacity.into_iter().map(|name| self.0.get(name)).collect::<Result<Vec<_>, _>>()?;
+        Ok(Speeds {
+            core_capacity: [1.0].into_iter().chain(more).collect(),
+            instruction_ns: self.0.get("instruction_ns")?,
+            hypercall: self.0.us("hypercall_us")?,
+        })
+    }
+
+    fn host(&self, machine: Machine, test: Test) -> Result<Host, StudyError> {
+        let Speeds { core_capacity, instruction_ns, .. } = self.speeds()?;
+        let same_node = self.0.ns("line_same_chip_ns")?;
+        let other_node = Span::from_ps_f64(same_node.as_ps_f64() * self.0.get("line_other_chip_times")?);
+        Ok(Host {
+            cpus: Cpus {
+                cores: machine.cores,
+                cores_per_node: self.0.count("cores_per_chip")?,
+                core_capacity,
+                instruction_ns,
+                wake: self.0.us("wake_us")?,
+                line: LineTransfer { same_node, other_node },
+            },
+            paths: self.paths(test)?,
+            adapter: self.adapter(machine)?,
+            dma_path: machine.dma_path,
+            mapping: self.mapping()?,
+            // What their bridges and their memory take of it is not known.
+            iommu: None,
+            memory: None,
+        })
+    }
+
+    fn paths(&self, test: Test) -> Result<Paths, StudyError> {
+        let [write, read, send, receive] = match test {
+            Test::UdpExchange => [
+                "udp_write_instructions",
+                "udp_read_instructions",
+                "udp_send_instructions",
+                "udp_receive_instructions",
+            ],
+            Test::TcpExchange | Test::TcpStream => [
+                "tcp_write_instructions",
+                "tcp_read_instructions",
+                "tcp_send_instructions",
+                "tcp_receive_instructions",
+            ],
+        };
+        Ok(Paths {
+            write: self.0.get(write)?,
+            send: self.0.get(send)?,
+            receive: self.0.get(receive)?,
+            read: self.0.get(read)?,
+            interrupt: self.0.get("interrupt_instructions")?,
+        })
+    }
+
+    fn adapter(&self, machine: Machine) -> Result<Adapter, StudyError> {
+        let pieces_bytes = vec![self.0.count("piece_1_bytes")?, self.0.count("piece_2_bytes")?];
+        let whole = pieces_bytes.iter().sum();
+        let maps_short = machine.driver == Driver::Frames;
+        Ok(Adapter {
+            link: link(),
+            receive_rings: machine.cores.min(self.0.count("receive_rings_max")?),
+            receive_entries: self.0.count("receive_ring_entries")?,
+            send_rings: self.0.count("send_rings")?,
+            latency: self.0.us("adapter_us")?,
+            inline_bytes: if maps_short { 0 } else { self.0.count("inline_bytes")? },
+            fragment_bytes: None,
+            keeps_buffers: false,
+            copied_bytes: if maps_short { 0 } else { self.0.count("copied_bytes")? },
+            buffers: match machine.driver {
+                Driver::Pieces => ReceiveBuffers::EachFrame { pieces_bytes },
+                Driver::Pages => {
+                    ReceiveBuffers::Blocks { block_bytes: self.0.kib("block_kib")?, pieces_bytes }
+                }
+                Driver::Frames => ReceiveBuffers::EachFrame { pieces_bytes: vec![whole] },
+            },
+            receive_delay: self.0.us("receive_delay_us")?,
+            receive_frames: self.0.count("receive_delay_frames")?,
+            send_delay: self.0.us("send_delay_us")?,
+            send_frames: self.0.count("send_delay_frames")?,
+        })
+    }
+
+    fn mapping(&self) -> Result<MappingCost, StudyError> {
+        Ok(MappingCost {
+            direct_instructions: self.0.get("direct_map_instructions")?,
+            window_instructions: self.0.get("window_map_instructions")?,
+            locked_instructions: self.0.get("window_locked_instructions")?,
+            // These machines have no tables in memory.
+            translated_instructions: 0.0,
+            submit_instructions: 0.0,
+            invalidation: Span::ZERO,
+            hypercall: self.0.us("hypercall_us")?,
+            entry: self.0.ns("hypercall_entry_ns")?,
+        })
+    }
+}
+
+/// PCIe 2.0 x8, which is far from full with 10 Gb/s.
+fn link() -> Link {
+    Link {
+        generation: Generation::Gen2,
+        lanes: 8,
+        payload_bytes_max: 256,
+        read_request_bytes_max: 512,
+        completion_boundary_bytes: 64,
+        overhead_share: 0.055,
+    }
+}

@@ -1,0 +1,217 @@
+//! A disk whose buffers stay mapped: what mapping takes of a host that has nothing to translate.
+
+use super::about::{About, Told};
+use super::{Changes, StudyError};
+use crate::block::{self, Adapter, Host, Media, Paths, Service, Setup};
+use crate::fio::{Access, Engine, Job};
+use crate::host::{Cpus, DmaPath, LineTransfer, MappingCost};
+use crate::link::{Generation, Link};
+use crate::{Curve, Given, Parameter, Point, Reproduction, Role};
+use des::Span;
+use serde::Deserialize;
+
+pub(super) const NAME: &str = "premapped";
+const FILE: &str = "premapped.toml";
+const TEXT: &str = include_str!("../../../../experiments/premapped.toml");
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    about: About,
+    parameters: Parameters,
+    figures: Vec<FigureFile>,
+}
+
+/// What the model takes as given.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    /// The system call, and what it does with buffers.
+    system_call_instructions: Given,
+    /// The block layer.
+    block_instructions: Given,
+    /// The driver, without mappings.
+    driver_instructions: Given,
+    /// Both together.
+    map_and_unmap_instructions: Given,
+    /// Of the CPU.
+    instruction_ns: Given,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FigureFile {
+    name: String,
+    source: String,
+    remark: String,
+    /// KiB of a read.
+    x: f64,
+    published: f64,
+    role: Role,
+}
+
+pub(super) fn reproduce(changes: &Changes) -> Result<Reproduction, StudyError> {
+    let file: File = changes.read(FILE, TEXT, &["parameters"])?;
+    let parameters = file.parameters.listed();
+    let curves =
+        file.figures.into_iter().map(|figure| file.parameters.curve(figure)).collect::<Result<_, _>>()?;
+    Ok(file.about.with(NAME, Told { parameters, curves, charts: Vec::new() }))
+}
+
+impl Parameters {
+    fn curve(&self, figure: FigureFile) -> Result<Curve, StudyError> {
+        let FigureFile { name, source, remark, x, published, role } = figure;
+        let mapped = self.reads_per_second(self.map_and_unmap_instructions.value)?;
+        let gain = self.reads_per_second(0.0)? / mapped - 1.0;
+        Ok(Curve {
+            name,
+            x_title: "read, KiB".to_owned(),
+            y_title: "percent more I/Os a second".to_owned(),
+            source,
+            within: None,
+            remark: Some(remark),
+            points: vec![Point { x, published, ours: gain * 100.0, role }],
+        })
+    }
+
+    fn reads_per_second(&self, mapping_instructions: f64) -> Result<f64, StudyError> {
+        let setup = self.setup(mapping_instructions);
+        Ok(block::run(&setup)?.all.per_second)
+    }
+
+    /// A CPU, and a disk that has everything at once.
+    fn setup(&self, mapping_instructions: f64) -> Setup {
+        let path = [&self.system_call_instructions, &self.block_instructions, &self.driver_instructions];
+        let submit = path.iter().map(|given| given.value).sum();
+        let paths = Paths {
+            submit,
+            submit_page: 0.0,
+            queue: 0.0,
+            interrupt: 0.0,
+            complete: 0.0,
+            complete_page: 0.0,
+            sleep: 0.0,
+            wake: 0.0,
+        };
+        let host = Host {
+            cpus: self.cpu(),
+            paths,
+            adapter: adapter(),
+            media: media(),
+            dma_path: DmaPath::Direct,
+            mapping: untranslated(mapping_instructions / 2.0),
+            entry_instructions: 0.0,
+        };
+        let job = Job {
+            name: "reads".to_owned(),
+            access: Access::Read,
+            is_random: true,
+            block_bytes: 4096,
+            depth: 128,
+            threads: 1,
+            engine: Engine::Asynchronous,
+        };
+        let (warm_up, measured) = (Span::from_ms(1), Span::from_ms(40));
+        Setup { host, jobs: vec![job], warm_up, measured, seed: 1 }
+    }
+
+    fn cpu(&self) -> Cpus {
+        let line = LineTransfer { same_node: Span::ZERO, other_node: Span::ZERO };
+        Cpus {
+            cores: 1,
+            cores_per_node: 1,
+            core_capacity: vec![1.0],
+            instruction_ns: self.instruction_ns.value,
+            wake: Span::ZERO,
+            line,
+        }
+    }
+
+    fn listed(&self) -> Vec<Parameter> {
+        let all = [
+            ("system_call_instructions", &self.system_call_instructions),
+            ("block_instructions", &self.block_instructions),
+            ("driver_instructions", &self.driver_instructions),
+            ("map_and_unmap_instructions", &self.map_and_unmap_instructions),
+            ("instruction_ns", &self.instruction_ns),
+        ];
+        let parameter = |(name, given): (&str, &Given)| Parameter {
+            name: name.to_owned(),
+            value: given.value,
+            evidence: given.evidence.clone(),
+        };
+        all.into_iter().map(parameter).collect()
+    }
+}
+
+/// With a link that is never full.
+fn adapter() -> Adapter {
+    Adapter {
+        link: Link {
+            generation: Generation::Gen5,
+            lanes: 16,
+            payload_bytes_max: 256,
+            read_request_bytes_max: 512,
+            completion_boundary_bytes: 64,
+            overhead_share: 0.0,
+        },
+        queues: 1,
+        queue_entries: 1024,
+        transfer_bytes_max: 4096,
+        latency: Span::from_us(5),
+        read: Span::ZERO,
+        posted: Span::ZERO,
+        coalescing: Span::ZERO,
+        coalesced: 1,
+    }
+}
+
+fn media() -> Media {
+    Media {
+        channels: 64,
+        dies: 64,
+        page_bytes: 4096,
+        read: Service::Fixed(Span::from_us(3)),
+        write: Service::Fixed(Span::ZERO),
+        channel_bytes_per_second: 1e10,
+        buffer_bytes: 0,
+    }
+}
+
+/// So many instructions to map, and as many to unmap.
+fn untranslated(direct_instructions: f64) -> MappingCost {
+    MappingCost {
+        direct_instructions,
+        window_instructions: 0.0,
+        locked_instructions: 0.0,
+        hypercall: Span::ZERO,
+        entry: Span::ZERO,
+        translated_instructions: 0.0,
+        submit_instructions: 0.0,
+        invalidation: Span::ZERO,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gain_is_what_is_no_longer_done() {
+        let one = reproduce(&Changes::default()).unwrap();
+        let file: File = toml::from_str(TEXT).unwrap();
+        let path: f64 = file.parameters.listed().iter().take(3).map(|parameter| parameter.value).sum();
+        let expected = 100.0 * file.parameters.map_and_unmap_instructions.value / path;
+        let ours = one.curves[0].points[0].ours;
+        // Reads that are half done when measuring begins or ends.
+        assert!((ours / expected - 1.0).abs() < 0.01, "{ours} {expected}");
+    }
+
+    #[test]
+    fn the_cpu_is_what_limits() {
+        let file: File = toml::from_str(TEXT).unwrap();
+        let outcome = block::run(&file.parameters.setup(112.0)).unwrap();
+        assert!(outcome.busiest_cpu_share > 0.9999, "{outcome:?}");
+        assert!(outcome.link_up_busy_share < 0.2 && outcome.channel_busy_share < 0.2, "{outcome:?}");
+    }
+}

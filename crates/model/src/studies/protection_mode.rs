@@ -1,0 +1,298 @@
+//! What an adapter loses where each unmapping waits for an invalidation: a machine that was strict by accident.
+
+use super::about::{About, PointFile, Told};
+use super::parameters::Parameters;
+use super::power7::mean;
+use super::{Changes, StudyError};
+use crate::host::{Cpus, DmaPath, Forgets, InvalidationQueue, IommuSetup, LineTransfer, MappingCost, Memory};
+use crate::iommu::Hardware;
+use crate::link::{Generation, Link};
+use crate::network::{
+    self, Adapter, Host, Outcome, Paths, Pattern, Protocol, ReceiveBuffers, Setup, Wire, Work,
+};
+use crate::{Chart, Curve, Given, Line, Reproduction};
+use des::Span;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+pub(super) const NAME: &str = "protection-mode";
+const FILE: &str = "protection-mode.toml";
+const TEXT: &str = include_str!("../../../../experiments/protection-mode.toml");
+const WIRE_BITS_PER_SECOND: f64 = 100e9;
+const STREAMS: u32 = 32;
+/// Time before anything is measured, in which windows fill, and that is measured.
+const SPANS: [Span; 2] = [Span::from_ms(5), Span::from_ms(8)];
+/// The same where it may be slow: windows that filled before the first invalidations drain.
+const SLOW_SPANS: [Span; 2] = [Span::from_ms(120), Span::from_ms(60)];
+/// Each draws other rings for streams.
+const SEEDS: std::ops::RangeInclusive<u64> = 1..=4;
+const LINE_BYTES: u64 = 64;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    about: About,
+    figures: Vec<Figure>,
+    sensitivity: Sensitivity,
+    parameters: BTreeMap<String, Given>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Figure {
+    mode: Mode,
+    name: String,
+    source: String,
+    remark: Option<String>,
+    points: Vec<PointFile>,
+}
+
+/// When what was unmapped is forgotten.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Mode {
+    Lazy,
+    Strict,
+}
+
+/// What strictness would cost on other assumptions.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Sensitivity {
+    name: String,
+    source: String,
+    remark: Option<String>,
+    /// How long the lock is held for an invalidation.
+    waits_us: Vec<f64>,
+    /// What a stream's bytes are mapped in.
+    fragments_kib: Vec<u64>,
+}
+
+/// Both machines, as the file has them.
+#[derive(Debug)]
+struct Machines(Parameters);
+
+pub(super) fn reproduce(changes: &Changes) -> Result<Reproduction, StudyError> {
+    let file: File = changes.read(FILE, TEXT, &["parameters"])?;
+    let machines = Machines(Parameters::of(FILE, file.parameters));
+    let curves = file.figures.into_iter().map(|figure| machines.curve(figure)).collect::<Result<_, _>>()?;
+    let charts = vec![machines.chart(file.sensitivity)?];
+    Ok(file.about.with(NAME, Told { parameters: machines.0.listed(), curves, charts }))
+}
+
+impl Machines {
+    fn curve(&self, figure: Figure) -> Result<Curve, StudyError> {
+        let setup = self.setup(figure.mode)?;
+        let ours = mean(&SEEDS.map(|seed| run(&setup, seed)).collect::<Result<Vec<_>, _>>()?, rate);
+        let point = |point: PointFile| point.beside(ours);
+        Ok(Curve {
+            name: figure.name,
+            x_title: "test".to_owned(),
+            y_title: "Gb/s".to_owned(),
+            source: figure.source,
+            within: None,
+            remark: figure.remark,
+            points: figure.points.into_iter().map(point).collect(),
+        })
+    }
+
+    fn chart(&self, asked: Sensitivity) -> Result<Chart, StudyError> {
+        let line = |fragment_kib: u64| {
+            let point = |wait_us: &f64| {
+                let [warm_up, measured] = SLOW_SPANS;
+                let mut setup = Setup { warm_up, measured, ..self.setup(Mode::Strict)? };
+                let sender = &mut setup.hosts[0];
+                sender.adapter.fragment_bytes = Some(fragment_kib << 10);
+                sender.mapping.invalidation = Span::from_ns_f64(wait_us * 1e3);
+                if let Some(queue) = sender.iommu.as_mut().and_then(|iommu| iommu.queue.as_mut()) {
+                    queue.poll = Span::ZERO;
+                }
+                Ok((*wait_us, rate(&run(&setup, *SEEDS.start())?)))
+            };
+            let points = asked.waits_us.iter().map(point).collect::<Result<_, StudyError>>()?;
+            Ok(Line { name: format!("pieces of {fragment_kib} KiB"), bounds: None, points })
+        };
+        let lines = asked.fragments_kib.iter().map(|kib| line(*kib)).collect::<Result<_, StudyError>>()?;
+        Ok(Chart {
+            categories: Vec::new(),
+            name: asked.name,
+            x_title: "an invalidation, us".to_owned(),
+            y_title: "Gb/s".to_owned(),
+            source: asked.source,
+            remark: asked.remark,
+            lines,
+        })
+    }
+
+    fn setup(&self, mode: Mode) -> Result<Setup, StudyError> {
+        let given = &self.0;
+        let wire = Wire {
+            bits_per_second: WIRE_BITS_PER_SECOND,
+            mtu_bytes: given.count("mtu_bytes")?,
+            latency: given.us("wire_us")?,
+        };
+        let [warm_up, measured] = SPANS;
+        let segment_bytes_max = given.kib("segment_kib")?;
+        Ok(Setup {
+            // Mending the sender alone mended it all: the receiver was not what limited.
+            hosts: [self.host(mode)?, self.host(Mode::Lazy)?],
+            wire,
+            work: Work {
+                pattern: Pattern::Stream { window_bytes: given.kib("window_kib")? },
+                protocol: Protocol::Tcp { segment_bytes_max },
+                // Several writes gather to a segment; paths are those of all of them.
+                message_bytes: segment_bytes_max,
+            },
+            instances: STREAMS,
+            warm_up,
+            measured,
+            seed: 0,
+        })
+    }
+
+    fn host(&self, mode: Mode) -> Result<Host, StudyError> {
+        let given = &self.0;
+        let forgets = match mode {
+            Mode::Lazy => Forgets::Later,
+            Mode::Strict => Forgets::AtOnce,
+        };
+        Ok(Host {
+            cpus: self.cpus()?,
+            paths: self.paths()?,
+            adapter: self.adapter()?,
+            dma_path: DmaPath::Translated { forgets },
+            mapping: self.mapping()?,
+            iommu: Some(self.iommu()?),
+            memory: Some(Memory {
+                adapter_node: 0,
+                remote_dma: Span::ZERO,
+                line_bytes: LINE_BYTES,
+                remote_line: Span::ZERO,
+                copy_ps_per_byte: given.get("copy_ps_per_byte")?,
+            }),
+        })
+    }
+
+    fn cpus(&self) -> Result<Cpus, StudyError> {
+        let given = &self.0;
+        Ok(Cpus {
+            cores: given.count("cores")?,
+            cores_per_node: given.count("cores_per_group")?,
+            core_capacity: vec![1.0, given.get("core_capacity_2_threads")?],
+            instruction_ns: given.get("instruction_ns")?,
+            wake: given.us("wake_us")?,
+            line: LineTransfer {
+                same_node: given.ns("line_same_group_ns")?,
+                other_node: given.ns("line_other_group_ns")?,
+            },
+        })
+    }
+
+    fn paths(&self) -> Result<Paths, StudyError> {
+        let given = &self.0;
+        let messages = given.get("segment_kib")? / given.get("message_kib")?;
+        Ok(Paths {
+            write: messages * given.get("write_instructions")?,
+            send: given.get("send_instructions")?,
+            receive: given.get("receive_instructions")?,
+            read: messages * given.get("read_instructions")?,
+            interrupt: given.get("interrupt_instructions")?,
+        })
+    }
+
+    fn adapter(&self) -> Result<Adapter, StudyError> {
+        let given = &self.0;
+        let (rings, delay) = (given.count("rings")?, given.us("interrupt_delay_us")?);
+        Ok(Adapter {
+            link: link(),
+            receive_rings: rings,
+            receive_entries: given.count("receive_ring_entries")?,
+            send_rings: rings,
+            latency: given.us("adapter_us")?,
+            inline_bytes: 0,
+            fragment_bytes: Some(given.kib("fragment_kib")?),
+            copied_bytes: 0,
+            keeps_buffers: true,
+            buffers: ReceiveBuffers::EachFrame { pieces_bytes: vec![4096; 3] },
+            receive_delay: delay,
+            receive_frames: u32::MAX,
+            send_delay: delay,
+            send_frames: u32::MAX,
+        })
+    }
+
+    fn mapping(&self) -> Result<MappingCost, StudyError> {
+        let given = &self.0;
+        let tables = given.get("table_ns")? / given.get("instruction_ns")?;
+        Ok(MappingCost {
+            translated_instructions: given.get("call_instructions")? + tables,
+            submit_instructions: given.get("submit_instructions")?,
+            invalidation: given.ns("invalidation_ns")?,
+            // These machines have no windows, and nothing that is not translated.
+            direct_instructions: 0.0,
+            window_instructions: 0.0,
+            locked_instructions: 0.0,
+            hypercall: Span::ZERO,
+            entry: Span::ZERO,
+        })
+    }
+
+    fn iommu(&self) -> Result<IommuSetup, StudyError> {
+        let given = &self.0;
+        let entries = given.count("iotlb_entries")?;
+        let (walk, walk_gap) = (given.ns("walk_ns")?, given.ns("walk_gap_ns")?);
+        Ok(IommuSetup {
+            hardware: Hardware { entries, ways: entries, walk, walk_gap },
+            // "iommu/amd: Selective flush on unmap" (Amit, 2021) came after this kernel.
+            forgets_domains: true,
+            queue: Some(InvalidationQueue {
+                slots: given.count("queue_slots")?,
+                flush: given.ns("invalidation_ns")?,
+                poll: given.us("poll_us")?,
+                waits_with_lock: true,
+            }),
+        })
+    }
+}
+
+fn run(setup: &Setup, seed: u64) -> Result<Outcome, StudyError> {
+    Ok(network::run(&Setup { seed, ..setup.clone() })?)
+}
+
+fn rate(outcome: &Outcome) -> f64 {
+    outcome.gigabits_per_second
+}
+
+/// PCIe 4.0 x16, what the adapter and a slot of the board have; no figure of the link was published.
+fn link() -> Link {
+    Link {
+        generation: Generation::Gen4,
+        lanes: 16,
+        payload_bytes_max: 256,
+        read_request_bytes_max: 512,
+        completion_boundary_bytes: 64,
+        overhead_share: 0.055,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longer_the_lock_is_held_and_the_more_is_mapped_the_less_is_sent() {
+        let one = reproduce(&Changes::default()).unwrap();
+        let lines = &one.charts[0].lines;
+        for line in lines {
+            assert!(line.points.windows(2).all(|two| two[1].1 < 1.01 * two[0].1), "{line:?}");
+        }
+        for two in lines.windows(2) {
+            let pairs = two[0].points.iter().zip(&two[1].points);
+            assert!(pairs.into_iter().all(|(large, small)| small.1 < 1.01 * large.1), "{two:?}");
+        }
+        // The lock limits the last: a mapping of 4 KiB in 4 us and what goes with it. What is sent may be a little ahead of what is taken back.
+        let least = lines[2].points[2].1;
+        let most = 4096.0 * 8.0 / 4000.0;
+        assert!((0.8 * most..1.03 * most).contains(&least), "{least} of {most}");
+    }
+}
