@@ -236,16 +236,16 @@ fn encryption(cpuinfo: &str, secure: u32, command_line: &str) -> Option<&'static
     let flags = cpuinfo.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
     let has = |flag: &str| flags.split_whitespace().any(|word| word == flag);
     let said = |setting: &str| command_line.split_whitespace().any(|word| word == setting);
-    match () {
-        () if has("tdx_guest") => Some("TDX"),
-        // Hosts of such guests have these too. The kernel's own flags a guest's kernel may have cleared.
-        () if has("hypervisor") && secure & SEV != 0 => Some("SEV"),
-        // Linux has the flag since 5.18 only while it encrypts; before, on all that could.
-        () if said("mem_encrypt=on") || has("sme") && !said("mem_encrypt=off") => {
-            Some("SME; mem_encrypt=off on the kernel's command line says that it is not")
-        }
-        () => None,
+    if has("tdx_guest") {
+        return Some("TDX");
     }
+    // Hosts of such guests have these too. The kernel's own flags a guest's kernel may have cleared.
+    if has("hypervisor") && secure & SEV != 0 {
+        return Some("SEV");
+    }
+    // Linux has the flag since 5.18 only while it encrypts; before, on all that could.
+    (said("mem_encrypt=on") || has("sme") && !said("mem_encrypt=off"))
+        .then_some("SME; mem_encrypt=off on the kernel's command line says that it is not")
 }
 
 /// SEV, SEV-ES and SEV-SNP (AMD64 Architecture Programmer's Manual 3, appendix E.4.17).

@@ -58,11 +58,12 @@ impl<'l> Found<'l> {
     fn window(&self) -> Option<DmaPath> {
         let has = |window| self.windows.contains(&window);
         let reaches = self.mask_bits == MASK_BITS;
-        match () {
-            () if has(DIRECT_WINDOW) && reaches => Some(DmaPath::DirectWindow),
-            () if has(DYNAMIC_WINDOW) && reaches => Some(DmaPath::DynamicWindow),
-            () if has(DEFAULT_WINDOW) => Some(DmaPath::TceWindow),
-            () => None,
+        if has(DIRECT_WINDOW) && reaches {
+            Some(DmaPath::DirectWindow)
+        } else if has(DYNAMIC_WINDOW) && reaches {
+            Some(DmaPath::DynamicWindow)
+        } else {
+            has(DEFAULT_WINDOW).then_some(DmaPath::TceWindow)
         }
     }
 

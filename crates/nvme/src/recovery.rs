@@ -52,19 +52,16 @@ impl Controller {
     fn expect_the_same(&mut self) -> Result<(), NvmeError> {
         let (identity, namespaces) = self.ask()?;
         let known = self.identity();
-        match () {
-            () if (&identity.serial, &identity.model) != (&known.serial, &known.model) => {
-                Err(NvmeError::Changed { what: "the controller" })
-            }
-            () if namespaces != self.namespaces() => {
-                Err(NvmeError::Changed { what: "its list of namespaces" })
-            }
-            () => Ok(()),
+        if (&identity.serial, &identity.model) != (&known.serial, &known.model) {
+            return Err(NvmeError::Changed { what: "the controller" });
         }
+        if namespaces != self.namespaces() {
+            return Err(NvmeError::Changed { what: "its list of namespaces" });
+        }
+        Ok(())
     }
 
-    /// Gives a queue pair that was forgotten by a [reset](Self::reset) to the controller again, and begins all commands once more that
-    /// were in flight. Says how many.
+    /// Creates a queue pair again that a [reset](Self::reset) deleted, and submits its commands in flight again. Returns their number.
     ///
     /// # Errors
     /// [`NvmeError`]

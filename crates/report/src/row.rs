@@ -8,7 +8,7 @@ use host::facts::Adapter;
 use host::facts::adapter::Interface;
 use host::pci::Kind;
 use host::pci::class::Storage;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Names shown of an adapter with many; the rest is counted.
 const INTERFACES_MAX: usize = 3;
@@ -105,14 +105,15 @@ impl Row {
     }
 }
 
+/// Longest name that another may follow from: those of the kernel are shorter (`IFNAMSIZ`, `DISK_NAME_LEN`).
+const NAME_BYTES_MAX: usize = 32;
+
 /// Names without those that follow from another: of `nvme0` and `nvme0n1`, the first.
 fn interfaces(all: &[Interface]) -> Vec<String> {
+    let known: HashSet<&str> = all.iter().map(|one| one.name.as_str()).collect();
     let follows = |name: &str| {
-        let of = |other: &Interface| {
-            let rest = name.strip_prefix(other.name.as_str()).unwrap_or_default();
-            rest.starts_with(|c: char| c.is_ascii_alphabetic())
-        };
-        all.iter().any(of)
+        let letters = name.char_indices().skip(1).filter(|(_, c)| c.is_ascii_alphabetic());
+        letters.take_while(|(at, _)| *at <= NAME_BYTES_MAX).any(|(at, _)| known.contains(&name[..at]))
     };
     let mut names: Vec<String> =
         all.iter().filter(|one| !follows(&one.name)).map(|one| plain(&one.name)).collect();

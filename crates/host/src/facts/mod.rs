@@ -175,11 +175,10 @@ impl Host {
             return Some(said(cited.value, &cited.at));
         }
         let architecture = self.platform.architecture.as_ref()?;
-        let strict = match () {
-            () if architecture.is_x86() => false,
-            () if architecture.is_arm() => true,
-            () => return None,
-        };
+        if !architecture.is_x86() && !architecture.is_arm() {
+            return None;
+        }
+        let strict = architecture.is_arm();
         let how = if strict { "strict" } else { "lazy" };
         let reason =
             format!("no line read says how invalidations are run; {how} is this architecture's default");

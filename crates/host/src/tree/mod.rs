@@ -499,10 +499,12 @@ fn is_descriptor(path: &Path) -> bool {
 }
 
 fn name_of(kind: std::fs::FileType) -> &'static str {
-    match () {
-        () if kind.is_fifo() => "a named pipe",
-        () if kind.is_socket() => "a socket",
-        () => "a device",
+    if kind.is_fifo() {
+        "a named pipe"
+    } else if kind.is_socket() {
+        "a socket"
+    } else {
+        "a device"
     }
 }
 

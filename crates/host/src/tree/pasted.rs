@@ -24,12 +24,13 @@ fn place(text: &str) -> Option<&'static str> {
     let start: String = text.split_inclusive('\n').take(LINES_MAX).collect();
     let text = Text::new(LOG, start);
     let is_listing = || lspci::first_lines(text.body()).next().is_some();
-    match () {
-        // A log may quote lspci, a listing quotes no log.
-        () if has_prefixes(&text) => Some(LOG),
-        () if is_listing() => Some(LISTING),
-        () if is_bare_log(&text) => Some(LOG),
-        () => None,
+    // A log may quote lspci, a listing quotes no log.
+    if has_prefixes(&text) {
+        Some(LOG)
+    } else if is_listing() {
+        Some(LISTING)
+    } else {
+        is_bare_log(&text).then_some(LOG)
     }
 }
 

@@ -226,7 +226,8 @@ fn active_words(text: &str) -> Option<String> {
 
 /// The text without what is in single quotes.
 fn without_quoted(text: &str) -> String {
-    text.split('\'').step_by(2).collect::<Vec<_>>().join("")
+    // A quote within quotes, which ends neither word.
+    text.replace(r"'\''", "").split('\'').step_by(2).collect::<Vec<_>>().join("")
 }
 
 fn head(text: &str) -> String {

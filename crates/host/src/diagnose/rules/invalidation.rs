@@ -90,13 +90,12 @@ fn lasting(host: &Host) -> Advice {
         return without_word(argument, word);
     }
     let asked_lazy = host.requests.strict.as_ref().is_some_and(|cited| !cited.value);
-    match () {
-        () if asked_lazy => {
-            "look for what changed the group's type after boot (udev, tuned, a script)".into()
-        }
-        () if takes_iommu_strict(host) => kernel_argument("iommu.strict=0"),
-        () => "find what asks for it at boot: this kernel has no option for batches, they are its default"
-            .into(),
+    if asked_lazy {
+        "look for what changed the group's type after boot (udev, tuned, a script)".into()
+    } else if takes_iommu_strict(host) {
+        kernel_argument("iommu.strict=0")
+    } else {
+        "find what asks for it at boot: this kernel has no option for batches, they are its default".into()
     }
 }
 

@@ -154,14 +154,17 @@ fn payload(host: &Host, adapter: &Adapter) -> Option<Finding> {
         (Some(bridge), refused) => {
             let (above, own) = (set(bridge)?.bytes(), own?.bytes());
             let reads = read_request(&adapter.function);
-            let (severity, but) = match () {
-                () if own > above => (Severity::Critical, "; what it writes is malformed there"),
-                // The kernel pairs a smaller payload with reads no larger than it (`pcie_write_mrrs`).
-                () if reads.is_some_and(|reads| reads > own) => (
+            // The kernel pairs a smaller payload with reads no larger than it (`pcie_write_mrrs`).
+            let reads_more = reads.is_some_and(|reads| reads > own);
+            let (severity, but) = if own > above {
+                (Severity::Critical, "; what it writes is malformed there")
+            } else if reads_more {
+                (
                     Severity::Warning,
                     "; it reads more at a time, and completions may be larger than it accepts",
-                ),
-                () => (Severity::Note, ""),
+                )
+            } else {
+                (Severity::Note, "")
             };
             let what =
                 format!("its payload size is {own} bytes, and {above} at {} above it{but}", bridge.address);
