@@ -117,8 +117,8 @@ fn the_log_holds_all_errors_the_newest_first() {
     let mut bench = bench();
     let (mut queue, disk) = (bench.controller.queue_pair(4).unwrap(), disk(&bench));
     let buffer = bench.controller.allocate(4096).unwrap();
-    for block in [40, 41, 42] {
-        bench.emulated.fail(0, Fault::Status(Status::UNRECOVERED_READ));
+    for (number, block) in [(0, 40), (1, 41), (2, 42)] {
+        bench.emulated.fail(number, Fault::Status(Status::UNRECOVERED_READ));
         queue.read(&disk, block, &[buffer.piece(0, 512).unwrap()]).unwrap();
         queue.ring_doorbell();
         poll(&mut queue);
