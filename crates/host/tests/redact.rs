@@ -613,6 +613,26 @@ fn piece() -> impl Strategy<Value = String> {
     ]
 }
 
+/// A file redacted with one key, and that again with another.
+fn redacted_twice(path: &str, text: Vec<u8>) -> [Vec<u8>; 2] {
+    let redact = |bytes: Vec<u8>, key: [u8; Key::BYTES]| {
+        let mut redactor = Redactor::new(Key::new(key));
+        redactor.learn(path, &bytes);
+        redactor.file(path, bytes)
+    };
+    let once = redact(text, [7; Key::BYTES]);
+    let twice = redact(once.clone(), [9; Key::BYTES]);
+    [once, twice]
+}
+
+#[test]
+fn quotes_that_went_with_a_secret_leave_nothing_to_redact() {
+    for words in [r#""="""@ 0=U"#, r#"ip=password=""""#, r#"password=""#] {
+        let [once, twice] = redacted_twice("proc/cmdline", words.as_bytes().to_vec());
+        assert_eq!(String::from_utf8_lossy(&twice), String::from_utf8_lossy(&once), "{words}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -620,13 +640,7 @@ proptest! {
     fn redacting_twice_is_redacting_once(pieces in proptest::collection::vec(piece(), 0..14), which in 0..CONTENTS.len()) {
         let (path, content) = CONTENTS[which];
         prop_assert_eq!(content_of(path), content);
-        let redact = |bytes: Vec<u8>, key: [u8; Key::BYTES]| {
-            let mut redactor = Redactor::new(Key::new(key));
-            redactor.learn(path, &bytes);
-            redactor.file(path, bytes)
-        };
-        let once = redact(pieces.concat().into_bytes(), [7; Key::BYTES]);
-        let twice = redact(once.clone(), [9; Key::BYTES]);
+        let [once, twice] = redacted_twice(path, pieces.concat().into_bytes());
         prop_assert_eq!(String::from_utf8_lossy(&twice), String::from_utf8_lossy(&once));
     }
 

@@ -43,6 +43,8 @@ use std::ops::Range;
 
 /// Names shorter than this are left alone outside the places where names of hosts stand: too many words look like them.
 const HOST_CHARS_MIN: usize = 6;
+/// Real files need two, of which the second changes nothing.
+const ROUNDS_MAX: usize = 8;
 /// A log of several hosts has some names, not one for each line.
 const HOSTS_MAX: usize = 64;
 /// Names that many hosts have, and that stand in logs for other reasons.
@@ -116,28 +118,40 @@ impl Redactor {
 
     /// A file's bytes as they may leave the host.
     pub fn file(&mut self, path: &str, bytes: Vec<u8>) -> Vec<u8> {
-        let content = content_of(path);
-        match content {
-            Content::CommandLine | Content::Log | Content::Text => {
-                // As the tree reads them: bytes that are not UTF-8 could cut a secret in two.
-                let text = String::from_utf8_lossy(&bytes);
-                match content {
-                    Content::CommandLine => self.command_line(&text),
-                    Content::Log => self.log(&text),
-                    _ => self.table(&text),
-                }
-                .into_bytes()
-            }
-            Content::Listing => self.listing(&String::from_utf8_lossy(&bytes)).into_bytes(),
-            Content::Uname => self.uname(&String::from_utf8_lossy(&bytes)).into_bytes(),
-            Content::Partition => self.partition(&String::from_utf8_lossy(&bytes)).into_bytes(),
+        match content_of(path) {
             Content::Property => match String::from_utf8(bytes) {
-                Ok(text) => self.table(&text).into_bytes(),
+                Ok(text) => self.until_nothing_changes(text, Self::table).into_bytes(),
                 Err(binary) => binary.into_bytes(),
             },
             Content::Config => self.config(bytes),
             Content::Public => bytes,
+            content => {
+                let redact = match content {
+                    Content::CommandLine => Self::command_line,
+                    Content::Log => Self::log,
+                    Content::Listing => Self::listing,
+                    Content::Uname => Self::uname,
+                    Content::Partition => Self::partition,
+                    _ => Self::table,
+                };
+                // As the tree reads them: bytes that are not UTF-8 could cut a secret in two.
+                let text = String::from_utf8_lossy(&bytes).into_owned();
+                self.until_nothing_changes(text, redact).into_bytes()
+            }
         }
+    }
+
+    /// Redacts again what was redacted: without a quote or a blank that went with a secret, the rest may read differently. A capture
+    /// of a capture is so the same.
+    fn until_nothing_changes(&mut self, mut text: String, redact: fn(&mut Self, &str) -> String) -> String {
+        for _ in 0..ROUNDS_MAX {
+            let redacted = redact(self, &text);
+            if redacted == text {
+                break;
+            }
+            text = redacted;
+        }
+        text
     }
 
     /// A path, or the target of a link: names may hold MAC addresses, UUIDs and location codes.
@@ -295,8 +309,8 @@ fn replace_word(text: &str, word: &str, pseudonym: impl Fn(&str) -> String) -> O
 /// A text of this path without its secrets: what every reader of a host sees. Only command lines and logs have any.
 pub(crate) fn without_secrets(path: &str, text: String) -> String {
     match content_of(path) {
-        Content::CommandLine => Redactor::of_secrets().command_line(&text),
-        Content::Log => Redactor::of_secrets().log(&text),
+        Content::CommandLine => Redactor::of_secrets().until_nothing_changes(text, Redactor::command_line),
+        Content::Log => Redactor::of_secrets().until_nothing_changes(text, Redactor::log),
         _ => text,
     }
 }

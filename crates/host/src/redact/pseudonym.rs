@@ -176,7 +176,8 @@ impl Key {
     }
 
     fn labelled(&self, label: &str, word: &str) -> String {
-        if is_word(word) {
+        // A quote whose other half is lost stays behind.
+        if is_word(word.trim_matches(['"', '\''])) {
             return word.to_owned();
         }
         format!("{label}-{}", self.hex(label, word.as_bytes(), 8))
