@@ -8,6 +8,7 @@ const QUOTE_CHARS_MAX: usize = 240;
 
 /// A place in the host's files, with the words that stand there.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Citation {
     /// Path below the host's root, without a leading slash: `proc/cmdline`.
     pub file: Arc<str>,
@@ -34,7 +35,7 @@ impl std::fmt::Display for Citation {
 }
 
 /// A value and where it was read.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cited<T> {
     /// What was read.
     pub value: T,

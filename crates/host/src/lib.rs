@@ -13,6 +13,8 @@ pub mod memory;
 pub mod pci;
 pub mod power;
 pub mod redact;
+#[cfg(feature = "schema")]
+mod schema;
 pub mod tree;
 
 pub use bdf::Bdf;

@@ -1,7 +1,6 @@
 //! `iotoll inspect`: DMA paths, findings, the type of a physical range.
 
 use crate::cli::Inspect;
-use crate::document::Document;
 use crate::output::{self, Outcome};
 use crate::source::open;
 use crate::whole_file::WholeFile;
@@ -10,6 +9,7 @@ use anyhow::{Context, bail};
 use host::diagnose::Basis;
 use host::memory::PhysRange;
 use host::{Bdf, Host, Inspection};
+use inspection::Document;
 use std::path::Path;
 
 pub(crate) fn run(args: &Inspect) -> anyhow::Result<Outcome> {
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &Inspect) -> anyhow::Result<Outcome> {
                 known(&inspection, address)?;
             }
             let path = args.from.as_deref().map_or("/".to_owned(), |path| path.display().to_string());
-            output::json(&Document::new(&inspection, &path, only))?;
+            output::json(&Document::new(&inspection, made_by(), &path, only))?;
         }
         (false, None) => output::data(&report::inspection(
             &inspection,

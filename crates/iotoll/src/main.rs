@@ -8,7 +8,6 @@ mod capture;
 mod cli;
 mod complete;
 mod date;
-mod document;
 mod everything;
 mod input;
 mod inspect;

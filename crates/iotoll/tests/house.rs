@@ -15,13 +15,14 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("dma", &["iova", "ddw"]),
     ("nvme", &["escape", "dma"]),
     ("host", &["escape", "toll", "ddw"]),
+    ("inspection", &["toll", "ddw", "host"]),
     ("bench", &["toll", "iova", "dma", "nvme"]),
     ("model", &["toll", "iova", "ddw", "dma", "des", "host"]),
     ("report", &["escape", "toll", "host", "bench", "model"]),
     ("lab-plugin", &[]),
     ("lab-guest", &["dma", "nvme"]),
     ("lab", &["toll"]),
-    ("iotoll", &["escape", "toll", "host", "dma", "nvme", "bench", "model", "report", "lab"]),
+    ("iotoll", &["escape", "toll", "host", "dma", "nvme", "bench", "model", "report", "lab", "inspection"]),
 ];
 
 /// Libraries that only some crates may know.

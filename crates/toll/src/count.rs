@@ -7,6 +7,7 @@ use std::fmt;
 
 /// What is typical of many windows, and what they come to together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Average {
     /// The median of the windows: what most I/Os pay.

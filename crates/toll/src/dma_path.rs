@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 /// The DMA paths. Serialised names are stable: scripts match on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum DmaPath {
     /// No translation hardware in use: bus address = physical address.

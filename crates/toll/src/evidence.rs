@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// The origin of a number. Never absent, carried to every output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Evidence {
     /// Obtained by running something.

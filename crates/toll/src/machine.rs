@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// The machine, as it was emulated.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Machine {
     /// Its architecture in the lab's words: `x86`, `arm`, `ppc`.
@@ -23,7 +23,7 @@ pub struct Machine {
 
 /// The kernel that ran on it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct KernelId {
     /// Its release, as `uname -r` prints it.

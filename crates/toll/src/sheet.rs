@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 /// A sheet in memory may contradict itself while it is made; [`TollSheet::read`] gives only sheets that
 /// pass [`TollSheet::check`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TollSheet {
     /// The version of the document's layout.
@@ -54,7 +54,7 @@ impl<'de> Deserialize<'de> for SheetSchema {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "schema"))]
 impl schemars::JsonSchema for SheetSchema {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "SheetSchema".into()

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Counts of all windows of a workload, in a few numbers. All of them are counts that windows had: with an
 /// even number of windows the median is the lower of the middle two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Spread {
     /// The median.

@@ -6,7 +6,7 @@ use std::fmt;
 /// The stages of an I/O. Every instruction between its begin and its end belongs to exactly one.
 /// Serialised names are stable: scripts match on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Stage {
     /// All that runs in user mode: the workload and its libraries, with a symbol or without.

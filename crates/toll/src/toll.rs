@@ -10,7 +10,7 @@ use std::num::NonZeroU32;
 /// It is counted in windows, each from the begin of an I/O (or of a batch of them) to its end. Counts are
 /// per window unless they say otherwise; [`Toll::per_io`] makes them comparable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Toll {
     /// The workload's name, once per sheet: `nvme-read-4k`.

@@ -2,8 +2,6 @@
 
 use escape::shell::Command;
 use escape::terminal::plain;
-use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt;
 
@@ -75,28 +73,6 @@ impl Advice {
         }
         commands
     }
-
-    /// As the fields `fix` and `commands` of a finding.
-    pub(super) fn as_fix<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.as_fields("fix", "commands", serializer)
-    }
-
-    /// As the fields `verify` and `verify_commands` of a finding.
-    pub(super) fn as_verify<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.as_fields("verify", "verify_commands", serializer)
-    }
-
-    fn as_fields<S: Serializer>(
-        &self,
-        words: &'static str,
-        commands: &'static str,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        let mut fields = serializer.serialize_map(Some(2))?;
-        fields.serialize_entry(words, self)?;
-        fields.serialize_entry(commands, &self.commands())?;
-        fields.end()
-    }
 }
 
 /// A kernel argument in backticks. One with characters that a shell or a boot loader interprets is shown up to the first
@@ -123,12 +99,6 @@ impl fmt::Display for Advice {
             Part::Prose(prose) => f.write_str(prose),
             Part::Command(command) => write!(f, "{command}"),
         })
-    }
-}
-
-impl Serialize for Advice {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
     }
 }
 

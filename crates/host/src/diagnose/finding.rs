@@ -9,6 +9,7 @@ use toll::Gain;
 
 /// How much a finding matters. Ordered: the worst is the greatest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
     /// True and worth knowing, but a matter of choice.
@@ -85,6 +86,35 @@ pub enum Id {
 }
 
 impl Id {
+    /// All kinds.
+    pub const ALL: [Self; 25] = [
+        Self::StrictOnFastAdapter,
+        Self::LazyAgainstRequest,
+        Self::StrictAgainstRequest,
+        Self::KernelOptionInvalid,
+        Self::IommuOff,
+        Self::Mask32Bit,
+        Self::SwiotlbForced,
+        Self::SwiotlbFull,
+        Self::SwiotlbSmall,
+        Self::PowerDefaultWindow,
+        Self::PowerMaximumMemory,
+        Self::PowerWindowExceedsMask,
+        Self::LinkDegraded,
+        Self::PayloadMismatch,
+        Self::AcsRedirect,
+        Self::AtsOff,
+        Self::DmaFaults,
+        Self::NumaFar,
+        Self::GroupShared,
+        Self::PassthroughExposed,
+        Self::MemmapUncached,
+        Self::MemmapIncoherent,
+        Self::MtrrPatConflict,
+        Self::UserWithoutIommu,
+        Self::SourcesDisagree,
+    ];
+
     /// The name used for it everywhere.
     pub fn word(self) -> &'static str {
         match self {
@@ -130,7 +160,7 @@ impl Serialize for Id {
 }
 
 /// A finding.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Finding {
     /// What kind.
     pub id: Id,
@@ -144,12 +174,10 @@ pub struct Finding {
     pub evidence: Vec<Citation>,
     /// The exact remedy: a command or a kernel argument. Serialised as its words (`fix`) and the commands in them
     /// (`commands`, null for one that must not be pasted).
-    #[serde(flatten, serialize_with = "Advice::as_fix")]
     pub fix: Advice,
     /// What the remedy may cost or break.
     pub risk: String,
     /// How to see that it worked; serialised likewise, as `verify` and `verify_commands`.
-    #[serde(flatten, serialize_with = "Advice::as_verify")]
     pub verify: Advice,
     /// What it gave somebody, where a published figure fits.
     pub gain: Option<Gain>,
@@ -157,6 +185,5 @@ pub struct Finding {
     /// fit. One for each workload. Rules leave it empty: the DMA path tells.
     pub predicted: Vec<Prediction>,
     /// What transfers with the area of `memmap=` that it is about are expected to do, by a model of them.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub forecast: Option<AreaForecast>,
 }

@@ -2,11 +2,10 @@
 //! model, and gives it along.
 
 use crate::memory::PhysRange;
-use serde::Serialize;
 use toll::Evidence;
 
 /// What transfers between a driver and a card are expected to do with an area that `memmap=` sets aside and `ioremap` maps.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct AreaForecast {
     /// The area.
     pub area: PhysRange,
@@ -27,7 +26,7 @@ pub struct AreaForecast {
 }
 
 /// A value that a forecast rests on.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Rest {
     /// Its name, the unit last.
     pub name: String,

@@ -1,11 +1,10 @@
 //! This host today beside after the fixes: what an I/O of an adapter takes of a CPU by either DMA path.
 
 use crate::Bdf;
-use serde::Serialize;
 use toll::{DmaPath, Event};
 
 /// What an I/O of an adapter takes of a CPU today and, by the DMA path that the remedies lead to, after them.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Outlook {
     /// The adapter.
     pub address: Bdf,
@@ -26,7 +25,7 @@ pub struct Outlook {
 }
 
 /// A DMA path and what it takes.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Leg {
     /// The DMA path.
     pub dma_path: DmaPath,

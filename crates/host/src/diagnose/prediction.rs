@@ -9,7 +9,7 @@ pub const LOAD_PER_SECOND: u32 = 100_000;
 
 /// The difference between two toll sheets of one machine and kernel, the nearest to the host that there
 /// are: in instructions and events per I/O, and in time by a price list.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Prediction {
     /// The difference, in words.
     pub what: String,
@@ -33,7 +33,7 @@ pub struct Prediction {
 
 /// What a change of DMA path saves of a CPU's time, per I/O: counts at the prices of one platform. The adapter's own time
 /// is not in it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct TimeGain {
     /// The gain, in words.
     pub what: String,
@@ -54,7 +54,7 @@ pub struct TimeGain {
 }
 
 /// What an I/O pays on a DMA path.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Pays {
     /// The sheet's preset.
     pub preset: String,
@@ -68,6 +68,7 @@ pub struct Pays {
 
 /// How far sheets are from a host, the worst first. The architecture is always the host's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Distance {
     /// The IOMMU is of another kind, or the host's was not to be told.
     pub other_iommu: bool,

@@ -1,11 +1,10 @@
 //! The DMA path of one adapter, with what it was concluded from.
 
 use crate::Citation;
-use serde::Serialize;
 use toll::DmaPath;
 
 /// An adapter's DMA path with what it was concluded from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
     /// The DMA path.
     pub dma_path: DmaPath,

@@ -6,11 +6,10 @@ use super::{interrupts, numa};
 use crate::pci::lspci::Record;
 use crate::pci::names::{self, Ids};
 use crate::{Bdf, Cited, Tree};
-use serde::Serialize;
 use std::collections::HashMap;
 
 /// What an adapter is called.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Names {
     /// Its maker.
     pub vendor: Option<String>,
@@ -23,7 +22,7 @@ pub struct Names {
 }
 
 /// A name by which users know an adapter: `eth0`, `nvme1`, `mlx5_0`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Interface {
     /// The class folder it stands in: `net`, `block`, `infiniband`, `nvme` ...
     pub class: String,
@@ -32,7 +31,7 @@ pub struct Interface {
 }
 
 /// SR-IOV relations of a function.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Virtualisation {
     /// The physical function that this one belongs to.
     pub physical: Option<Bdf>,
@@ -41,7 +40,7 @@ pub struct Virtualisation {
 }
 
 /// A virtio device behind a PCI function.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Virtio {
     /// `VIRTIO_F_ACCESS_PLATFORM`, feature bit 33 (Virtual I/O Device specification 1.2, section 6):
     /// without it the device is given physical addresses, whatever IOMMU the platform has.
@@ -49,10 +48,9 @@ pub struct Virtio {
 }
 
 /// An adapter.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Adapter {
     /// The PCI function.
-    #[serde(flatten)]
     pub function: Function,
     /// Names.
     pub names: Names,

@@ -3,13 +3,12 @@
 use super::log::LogFacts;
 use crate::kernel::Requests;
 use crate::{Citation, Cited, Tree};
-use serde::Serialize;
 
 /// Bytes of a slot (`IO_TLB_SHIFT`, include/linux/swiotlb.h).
 pub const SLOT_BYTES: u64 = 2048;
 
 /// The bounce buffers.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Bounce {
     /// Size of the pool in bytes.
     pub pool_bytes: Option<Cited<u64>>,

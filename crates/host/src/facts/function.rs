@@ -8,11 +8,10 @@ use crate::pci::{
     Reach, proc_bus_pci,
 };
 use crate::{Bdf, Citation, Cited, Tree, tree};
-use serde::Serialize;
 use std::collections::HashMap;
 
 /// A PCI function: an adapter or a bridge.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Function {
     /// Its address.
     pub address: Bdf,
@@ -31,7 +30,6 @@ pub struct Function {
     /// Its end of a link: for an adapter the upper link, for a port the one below it.
     pub link: Cited<LinkEnd>,
     /// The driver bound to it.
-    #[serde(serialize_with = "name_alone")]
     pub driver: Option<Cited<String>>,
     /// The number of its IOMMU group.
     pub iommu_group: Option<Cited<u32>>,
@@ -57,14 +55,6 @@ impl Function {
             }
         }
     }
-}
-
-/// Scripts ask for the driver's name more than for anything else, and where it stands is plain.
-fn name_alone<S: serde::Serializer>(
-    driver: &Option<Cited<String>>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    driver.as_ref().map(|cited| &cited.value).serialize(serializer)
 }
 
 const FOLDER: &str = "sys/bus/pci/devices";

@@ -2,11 +2,10 @@
 
 use super::numa::CpuList;
 use crate::{Text, Tree};
-use serde::Serialize;
 use std::collections::HashMap;
 
 /// One line of `/proc/interrupts`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Vector {
     /// Linux interrupt number.
     pub number: u32,

@@ -11,6 +11,7 @@ use super::numa::numbered;
 
 /// What hardware or hypervisor translates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "IommuKind"))]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// Intel VT-d (`dmar<n>`).
@@ -44,7 +45,7 @@ impl std::fmt::Display for Kind {
 }
 
 /// One IOMMU.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instance {
     /// Its name below `/sys/class/iommu`.
     pub name: String,
@@ -56,6 +57,7 @@ pub struct Instance {
 
 /// The translation mode of a group's domain, as its `type` file names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum DomainType {
     /// No DMA gets through.
@@ -87,7 +89,7 @@ impl DomainType {
 }
 
 /// A set of functions that can't be told apart by their IOMMU.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
     /// Its number.
     pub number: u32,
@@ -104,7 +106,7 @@ pub struct Group {
 }
 
 /// All of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Iommus {
     /// What translates; empty means that no IOMMU driver is active, if `visible`.
     pub instances: Vec<Instance>,

@@ -8,11 +8,10 @@ use crate::kernel::message::{
 };
 use crate::kernel::{Architecture, Log};
 use crate::{Bdf, Citation, Cited, Text};
-use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 
 /// A DMA fault, or a slot frozen because of one.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// The function named in it.
     pub address: Option<Bdf>,
@@ -25,7 +24,7 @@ pub struct Fault {
 }
 
 /// A window that firmware was asked to create.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DdwCreate {
     /// Shift of its pages.
     pub page_shift: u32,
@@ -38,7 +37,7 @@ pub struct DdwCreate {
 }
 
 /// What firmware answered to a query of windows.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DdwQuery {
     /// Status; 0 is success.
     pub returned: i64,
@@ -51,7 +50,7 @@ pub struct DdwQuery {
 }
 
 /// What the log says of one function's 64-bit window.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DdwLog {
     /// The last query.
     pub query: Option<Cited<DdwQuery>>,
@@ -68,7 +67,7 @@ pub struct DdwLog {
 }
 
 /// A link's speed and what it could be, as the kernel printed them when the device appeared.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BandwidthLine {
     /// Available, Mb/s.
     pub available_mbps: u64,
@@ -81,7 +80,7 @@ pub struct BandwidthLine {
 }
 
 /// What the kernel's log says.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogFacts {
     /// The file it was read from; empty without a log.
     pub file: String,
@@ -107,10 +106,8 @@ pub struct LogFacts {
     pub iommu_tables: Option<Citation>,
     /// Functions given an identity (true) or translated (false) domain by name: before 5.x, VT-d takes
     /// 32-bit functions out of passthrough where memory goes further.
-    #[serde(skip)]
     pub own_mapping: HashMap<Bdf, Cited<bool>>,
     /// Groups as functions were added to them.
-    #[serde(skip)]
     pub groups: HashMap<Bdf, Cited<u32>>,
     /// Memory is encrypted: all direct DMA is bounced.
     pub memory_encryption: Option<Citation>,
@@ -125,28 +122,22 @@ pub struct LogFacts {
     /// Faults, in order.
     pub faults: Vec<Fault>,
     /// 64-bit windows of POWER partitions.
-    #[serde(skip)]
     pub ddw: BTreeMap<Bdf, DdwLog>,
     /// `ppc iommu: disabling ddw.`
     pub ddw_disabled: Option<Citation>,
     /// 64-bit bypass on POWER bare metal, by function (to 4.19).
-    #[serde(skip)]
     pub bypass: HashMap<Bdf, Citation>,
     /// The same by domain and bus of a partition endpoint (5.x and later).
-    #[serde(skip)]
     pub bypass_buses: HashMap<(u32, u8), Citation>,
     /// Options that the kernel says it does not know.
     pub unknown_options: Vec<Cited<String>>,
     /// Links slower than they could be.
-    #[serde(skip)]
     pub bandwidth: HashMap<Bdf, BandwidthLine>,
     /// `can't set Max Payload Size to`.
-    #[serde(skip)]
     pub payload_refused: HashMap<Bdf, Citation>,
     /// Conflicting memory types, `ioremap on RAM`, MTRR mismatches.
     pub memory_type_conflicts: Vec<Citation>,
     /// Functions that vfio handed out without an IOMMU, which taints the kernel; `None` where the line names none.
-    #[serde(skip)]
     pub no_iommu: Vec<(Option<Bdf>, Citation)>,
 }
 

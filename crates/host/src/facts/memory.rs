@@ -10,10 +10,9 @@ use crate::memory::{
     parse_memtype_list, parse_mtrr,
 };
 use crate::{Cited, Text, Tree};
-use serde::Serialize;
 
 /// What is known of memory types.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct MemoryTypes {
     /// `/proc/mtrr`; `None` where the kernel or the machine has none.
     pub mtrr: Option<MtrrTable>,

@@ -1,13 +1,12 @@
 //! NUMA nodes, and lists of CPUs as Linux writes them.
 
 use crate::Tree;
-use serde::Serialize;
 
 /// Highest CPU number believed: larger than any kernel's `NR_CPUS`, small enough to expand.
 const CPU_MAX: u32 = 1 << 16;
 
 /// A NUMA node.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
     /// Its number.
     pub number: u32,
@@ -105,12 +104,6 @@ impl std::fmt::Display for CpuList {
             }
         }
         Ok(())
-    }
-}
-
-impl Serialize for CpuList {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
     }
 }
 

@@ -5,10 +5,9 @@ use super::numa;
 use crate::kernel::{Architecture, CpuVendor, KernelVersion};
 use crate::memory::iomem::Iomem;
 use crate::{Cited, Text, Tree};
-use serde::Serialize;
 
 /// The machine under the adapters.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Platform {
     /// Architecture, from the kernel's own words or the CPU's.
     pub architecture: Option<Architecture>,

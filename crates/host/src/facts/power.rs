@@ -10,14 +10,13 @@ use crate::power::window::{self, Ddw, DdwApplicable, DdwExtensions, DdwKind, Def
 use crate::power::{device_tree, lparcfg};
 use crate::{Citation, Cited, Tree};
 use ddw::TceCalls;
-use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// Nodes between an adapter's and the root: bridges nest, but not like this.
 const DEPTH_MAX: usize = 32;
 
 /// The node that owns a set of windows: a host bridge, or a bridge of its own partition endpoint.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
     /// Path of the node.
     pub node: String,
@@ -32,7 +31,7 @@ pub struct Endpoint {
 }
 
 /// The partition.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Partition {
     /// Hypervisor guest, or bare metal.
     pub platform: Option<Cited<partition::Platform>>,

@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 
 /// How a source was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
     /// Not there.
@@ -26,7 +27,7 @@ pub enum State {
 }
 
 /// Files that were there and not read, for the same reason.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unread {
     /// The first of them, from the host's root.
     pub file: String,
@@ -37,7 +38,7 @@ pub struct Unread {
 }
 
 /// Something that could not be seen.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unseen {
     /// What is therefore not known.
     pub what: String,

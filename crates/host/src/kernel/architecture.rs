@@ -1,11 +1,9 @@
 //! The processor architecture and the maker of the processor.
 
 use crate::{Cited, Text};
-use serde::Serialize;
 
 /// A processor architecture, as far as Linux's DMA code differs by it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Architecture {
     /// 64-bit x86.
     X86_64,
@@ -147,8 +145,7 @@ fn power_endianness(model: &str) -> Option<Architecture> {
 }
 
 /// Who made the processor; x86's IOMMU options are per vendor.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum CpuVendor {
     /// `GenuineIntel`: VT-d.
     Intel,

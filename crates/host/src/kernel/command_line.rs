@@ -1,14 +1,12 @@
 //! The kernel's command line, split into options as the kernel splits it.
 
 use crate::{Citation, Text};
-use serde::Serialize;
 
 /// No architecture takes more (COMMAND_LINE_SIZE is 4 KiB at most, a boot configuration 32 KiB).
 const LINE_BYTES_MAX: usize = 64 << 10;
 
 /// One option of the command line.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token {
     /// Position of its first byte in the command line.
     pub offset: usize,
@@ -38,8 +36,7 @@ impl Token {
 }
 
 /// A split command line.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CommandLine {
     /// Options in order.
     pub tokens: Vec<Token>,

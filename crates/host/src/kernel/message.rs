@@ -32,11 +32,9 @@ pub use window::WindowMessage;
 use super::Log;
 use crate::{Bdf, Citation};
 use fault::Pending;
-use serde::Serialize;
 
 /// A message that was understood.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Message {
     /// The IOMMU core and VFIO.
     Iommu(IommuMessage),
@@ -63,8 +61,7 @@ pub enum Message {
 }
 
 /// A message with its device, time and place.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Logged {
     /// What it says.
     pub message: Message,
@@ -84,8 +81,7 @@ impl Logged {
 }
 
 /// The device prefix of a message, as `dev_printk` writes it: `nvme 0000:00:04.0: `.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Device {
     /// The driver; the bus, if no driver is bound.
     pub driver: String,

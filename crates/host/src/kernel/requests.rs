@@ -2,11 +2,9 @@
 
 use super::verdict::{TokenVerdict, Verdict};
 use crate::Cited;
-use serde::Serialize;
 
 /// One thing that an option asks for.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// Default domains are identity (true) or translated (false).
     Passthrough(bool),
@@ -70,8 +68,7 @@ impl Effect {
 
 /// Everything that the command line asks for and that this kernel understands, with the option that
 /// asked. Where two options set the same thing, the one that counts is kept.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Requests {
     /// Identity (true) or translated (false) default domains.
     pub passthrough: Option<Cited<bool>>,

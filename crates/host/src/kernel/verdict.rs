@@ -26,6 +26,7 @@ pub struct Machine<'a> {
 
 /// Why an option cannot do what it says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Fault {
     /// The option exists, this word of its value does not.
@@ -45,8 +46,7 @@ pub enum Fault {
 }
 
 /// What one part of an option comes to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// The kernel reads it and acts on it.
     Understood {
@@ -78,8 +78,7 @@ pub enum Verdict {
 }
 
 /// A verdict on an option or, where its value is a list, on one word of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenVerdict {
     /// The option.
     pub token: Token,

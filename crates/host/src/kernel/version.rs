@@ -2,11 +2,9 @@
 
 use super::Architecture;
 use crate::{Cited, Text};
-use serde::Serialize;
 
 /// Who built a kernel: it decides whether the version number tells how new its IOMMU code is.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Family {
     /// Red Hat Enterprise Linux and its rebuilds, by major release. They keep an old number and take the
     /// code of much newer kernels.
@@ -22,8 +20,7 @@ pub enum Family {
 }
 
 /// A kernel release: `5.14.0-427.13.1.el9_4.x86_64`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelVersion {
     /// First number.
     pub major: u16,

@@ -5,10 +5,9 @@ use super::{
     range::{PhysRange, parse_hex},
 };
 use crate::citation::{Cited, Text};
-use serde::Serialize;
 
 /// One line: who uses a range.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resource {
     /// The addresses.
     pub range: PhysRange,
@@ -31,7 +30,7 @@ impl Resource {
 }
 
 /// The lines of `/proc/iomem`, in order.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Iomem {
     /// Each with its line.
     pub resources: Vec<Cited<Resource>>,

@@ -12,8 +12,7 @@ use serde::Serialize;
 use std::fmt;
 
 /// What one area of a `memmap=` parameter asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case", tag = "kind")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemmapRequest {
     /// `nn@ss`: RAM.
     Ram {
@@ -72,6 +71,7 @@ impl MemmapRequest {
 
 /// What the kernel does with a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum MemmapEffect {
     /// As asked. Where areas overlap the higher type number wins: `#` (3) over `$` (2) over RAM (1).
@@ -106,7 +106,7 @@ impl fmt::Display for MemmapEffect {
 }
 
 /// One area of a `memmap=` parameter.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemmapArea {
     /// What is asked for.
     pub request: MemmapRequest,

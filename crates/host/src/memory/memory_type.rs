@@ -5,6 +5,7 @@ use std::{fmt, str::FromStr};
 
 /// An x86 memory type. MTRRs have all but [`MemoryType::UncachedMinus`], page tables (PAT) have all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum MemoryType {
     /// UC: every access goes to the bus, in order.

@@ -42,6 +42,7 @@ pub struct Register {
 
 /// The layout of a line of `/proc/mtrr`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum TableLayout {
     /// `… size=  64MB: uncachable, count=1`: 2.6.18, also in the kernel's own documentation.
@@ -58,7 +59,7 @@ impl TableLayout {
 }
 
 /// The variable registers in use, by number.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MtrrTable {
     /// Each with its line.
     pub registers: Vec<Cited<Register>>,
@@ -355,7 +356,7 @@ pub fn parse_default_type(dmesg: &Text) -> Option<Cited<MemoryType>> {
 }
 
 /// A part of a range over which the MTRRs agree.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MtrrPart {
     /// The addresses.
     pub range: PhysRange,
@@ -383,8 +384,7 @@ fn part(registers: &[Register], default: &DefaultType, range: PhysRange) -> Mtrr
 }
 
 /// What the kernel's own lookup answers for a whole range.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinuxLookup {
     /// This type for the whole range.
     Type(MemoryType),

@@ -8,16 +8,14 @@ use super::{
     range::{PhysRange, parse_hex},
 };
 use crate::citation::{Cited, Text};
-use serde::Serialize;
 
 /// A mapping that Linux tracks, so that no other may contradict it. RAM is tracked elsewhere, in its
 /// page structures, and never listed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Memtype {
     /// Addresses mapped.
     pub range: PhysRange,
     /// Type in the page table.
-    #[serde(rename = "type")]
     pub kind: MemoryType,
 }
 

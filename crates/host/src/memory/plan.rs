@@ -114,8 +114,7 @@ pub fn assume_register_count(registers: &[Register]) -> (u32, Evidence) {
 }
 
 /// What to prefer where several tables do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Order {
     /// The fewest writes, then the fewest registers: registers in use stay where they are.
     #[default]
@@ -249,8 +248,7 @@ impl Plan {
 }
 
 /// Why there is no plan.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
-#[serde(rename_all = "kebab-case", tag = "kind")]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// MTRRs rule whole pages.
     #[error("{wish}: base and size must be multiples of 4 KiB")]

@@ -1,12 +1,10 @@
 //! Lines that a parser could not read: told, never dropped.
 
 use crate::citation::Citation;
-use serde::Serialize;
 use std::fmt;
 
 /// What is wrong with a line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, thiserror::Error)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
     /// Not in any layout a kernel is known to print.
     #[error("no known layout")]
@@ -29,7 +27,7 @@ pub enum Unreadable {
 }
 
 /// A line that could not be read.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LineProblem {
     /// The line.
     pub at: Citation,

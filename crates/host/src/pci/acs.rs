@@ -5,7 +5,7 @@ use serde::Serialize;
 
 /// Access Control Services extended capability (`PCI_EXT_CAP_ID_ACS`; Base Specification 7.7.11).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Acs {
     /// What the port implements (ACS Capability).
     pub supported: AcsControls,
@@ -15,7 +15,7 @@ pub struct Acs {
 
 /// The controls, one per register bit.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AcsControls {
     /// V: requester IDs from below are checked.
     pub source_validation: Option<bool>,

@@ -1,6 +1,5 @@
 //! Class codes, and what kind of traffic to expect of a class.
 
-use serde::{Serialize, Serializer};
 use std::fmt;
 
 /// A Class Code: base class, sub-class, programming interface.
@@ -15,8 +14,7 @@ pub struct ClassCode {
 }
 
 /// What a function is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// Ethernet and other network controllers.
     Network,
@@ -41,8 +39,7 @@ pub enum Kind {
 }
 
 /// Kinds of storage controller.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Storage {
     /// Non-volatile memory.
     Nvme,
@@ -147,12 +144,6 @@ impl fmt::Display for ClassCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:02x}{:02x}", self.base, self.sub)?;
         self.interface.map_or(Ok(()), |interface| write!(f, "{interface:02x}"))
-    }
-}
-
-impl Serialize for ClassCode {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
     }
 }
 

@@ -24,6 +24,7 @@ const PCI_X_MODE_2: u32 = 0xc000_0000;
 
 /// How much of configuration space was readable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "ConfigReach"))]
 #[serde(rename_all = "kebab-case")]
 pub enum Reach {
     /// At most the header's 64 bytes: all that Linux shows without `CAP_SYS_ADMIN`.
@@ -52,8 +53,7 @@ pub struct Entry {
 }
 
 /// Why a walk along a capability list ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListEnd {
     /// At a null pointer: the list is whole.
     Complete,

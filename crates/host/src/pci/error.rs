@@ -5,7 +5,7 @@ use serde::{Serialize, Serializer};
 
 /// Advanced Error Reporting (`PCI_EXT_CAP_ID_ERR`; Base Specification 7.8.4).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Aer {
     /// Uncorrectable Error Status: bits stay set until somebody clears them.
     pub uncorrectable: Option<UncorrectableErrors>,
@@ -117,7 +117,7 @@ impl Serialize for CorrectableErrors {
 
 /// Downstream Port Containment (`PCI_EXT_CAP_ID_DPC`; Base Specification 7.9.14).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Dpc {
     /// The port has cut off what is below it.
     pub triggered: Option<bool>,

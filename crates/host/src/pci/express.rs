@@ -6,7 +6,7 @@ use serde::Serialize;
 
 /// PCI Express capability structure (`PCI_CAP_ID_EXP`; Base Specification 7.5.3).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Express {
     /// Capability version; registers of [`Device2`] and Link 2 exist from 2 on.
     pub version: Option<u8>,
@@ -25,8 +25,7 @@ pub struct Express {
 }
 
 /// Device/Port Type (`PCI_EXP_FLAGS_TYPE`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PortType {
     /// PCI Express endpoint.
     Endpoint,
@@ -51,6 +50,22 @@ pub enum PortType {
 }
 
 impl PortType {
+    /// The word used for it in documents.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Endpoint => "endpoint",
+            Self::LegacyEndpoint => "legacy-endpoint",
+            Self::RootPort => "root-port",
+            Self::UpstreamPort => "upstream-port",
+            Self::DownstreamPort => "downstream-port",
+            Self::ExpressToPciBridge => "express-to-pci-bridge",
+            Self::PciToExpressBridge => "pci-to-express-bridge",
+            Self::RootComplexIntegratedEndpoint => "root-complex-integrated-endpoint",
+            Self::RootComplexEventCollector => "root-complex-event-collector",
+            Self::Reserved(_) => "reserved",
+        }
+    }
+
     fn decode(value: u8) -> Self {
         match value {
             0x0 => Self::Endpoint,
@@ -131,6 +146,12 @@ impl PayloadSize {
     }
 }
 
+impl Serialize for PortType {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.word())
+    }
+}
+
 impl Serialize for PayloadSize {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_u32(self.bytes())
@@ -139,9 +160,10 @@ impl Serialize for PayloadSize {
 
 /// Device Capabilities and Device Control.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Device {
     /// Max_Payload_Size Supported, in bytes.
+    #[serde(rename = "payload_max_bytes")]
     pub payload_max: Option<PayloadSize>,
     /// Function number bits that may be used as tags when phantom functions are enabled.
     pub phantom_bits: Option<u8>,
@@ -150,8 +172,10 @@ pub struct Device {
     /// Function Level Reset. Endpoints only.
     pub function_level_reset: Option<bool>,
     /// Max_Payload_Size in force, in bytes.
+    #[serde(rename = "payload_bytes")]
     pub payload: Option<PayloadSize>,
     /// Max_Read_Request_Size in force, in bytes.
+    #[serde(rename = "read_request_bytes")]
     pub read_request: Option<PayloadSize>,
     /// The function may mark its requests as relaxed in order.
     pub relaxed_ordering_enabled: Option<bool>,
@@ -165,7 +189,7 @@ pub struct Device {
 
 /// Device Capabilities 2 and Device Control 2; only in version 2 of the structure.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Device2 {
     /// 10-bit tags are understood as a completer.
     pub ten_bit_tag_completer: Option<bool>,
@@ -191,7 +215,7 @@ pub struct Device2 {
 
 /// Completion Timeout Value of Device Control 2: between these two times, in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CompletionTimeout {
     /// The shortest, in microseconds.
     pub us_min: u32,
@@ -219,17 +243,21 @@ impl CompletionTimeout {
 
 /// Link Capabilities, Control and Status, and their second set.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LinkRegisters {
     /// Max Link Speed.
+    #[serde(rename = "speed_max_gt_per_s")]
     pub speed_max: Option<LinkSpeed>,
     /// Maximum Link Width.
+    #[serde(rename = "lanes_max")]
     pub width_max: Option<LinkWidth>,
     /// Port Number.
     pub port_number: Option<u8>,
     /// Current Link Speed.
+    #[serde(rename = "speed_gt_per_s")]
     pub speed: Option<LinkSpeed>,
     /// Negotiated Link Width.
+    #[serde(rename = "lanes")]
     pub width: Option<LinkWidth>,
     /// The link is being trained just now. Root and downstream ports only; others read 0.
     pub training: Option<bool>,
@@ -244,8 +272,10 @@ pub struct LinkRegisters {
     /// Read Completion Boundary, in bytes: completions are cut at its multiples.
     pub read_completion_boundary_bytes: Option<u16>,
     /// The highest of Supported Link Speeds Vector (Link Capabilities 2).
+    #[serde(rename = "speed_supported_gt_per_s")]
     pub speed_supported: Option<LinkSpeed>,
     /// Target Link Speed (Link Control 2): a ceiling that software or firmware set.
+    #[serde(rename = "speed_target_gt_per_s")]
     pub speed_target: Option<LinkSpeed>,
 }
 
@@ -260,7 +290,7 @@ impl LinkRegisters {
 
 /// Slot Capabilities and Status.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Slot {
     /// Physical Slot Number; 0 where the platform gave none.
     pub number: Option<u16>,

@@ -3,11 +3,9 @@
 use super::capability::id;
 use super::class::ClassCode;
 use super::config::{ConfigSpace, Reach};
-use serde::Serialize;
 
 /// Vendor and device of a card, as its maker numbers them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SubsystemId {
     /// Subsystem Vendor ID.
     pub vendor: u16,
@@ -16,8 +14,7 @@ pub struct SubsystemId {
 }
 
 /// Fields of the header's first 64 bytes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
     /// How much of configuration space the header was read with.
     pub reach: Reach,
@@ -44,8 +41,7 @@ pub struct Header {
 }
 
 /// Header Type, without its multi-function bit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
     /// Type 0: all but bridges.
     Device,
@@ -58,8 +54,7 @@ pub enum Layout {
 }
 
 /// The buses of a PCI-to-PCI bridge.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BridgeBuses {
     /// The bus that it sits on.
     pub primary: u8,

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 /// MSI capability (`PCI_CAP_ID_MSI`; Base Specification 7.7.1).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Msi {
     /// MSI Enable.
     pub enabled: Option<bool>,
@@ -25,7 +25,7 @@ impl Msi {
 
 /// MSI-X capability (`PCI_CAP_ID_MSIX`; Base Specification 7.7.2).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MsiX {
     /// MSI-X Enable.
     pub enabled: Option<bool>,

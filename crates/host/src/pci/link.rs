@@ -46,18 +46,18 @@ impl LinkSpeed {
         let (number, _) = text.trim().split_once("GT/s")?;
         Self::ALL.into_iter().find(|speed| {
             let number = number.trim_end();
-            number.strip_suffix(".0").unwrap_or(number) == speed.gigatransfers()
+            number.strip_suffix(".0").unwrap_or(number) == speed.gigatransfers().to_string()
         })
     }
 
-    fn gigatransfers(self) -> &'static str {
+    fn gigatransfers(self) -> f64 {
         match self {
-            Self::Gt2_5 => "2.5",
-            Self::Gt5 => "5",
-            Self::Gt8 => "8",
-            Self::Gt16 => "16",
-            Self::Gt32 => "32",
-            Self::Gt64 => "64",
+            Self::Gt2_5 => 2.5,
+            Self::Gt5 => 5.0,
+            Self::Gt8 => 8.0,
+            Self::Gt16 => 16.0,
+            Self::Gt32 => 32.0,
+            Self::Gt64 => 64.0,
         }
     }
 
@@ -83,12 +83,13 @@ impl fmt::Display for LinkSpeed {
 
 impl Serialize for LinkSpeed {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        serializer.serialize_f64(self.gigatransfers())
     }
 }
 
 /// Number of lanes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LinkWidth(u8);
 
 impl LinkWidth {
@@ -116,8 +117,7 @@ impl fmt::Display for LinkWidth {
 }
 
 /// A speed and a width. Ordered by bandwidth; of two with the same, the one with more lanes is greater.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Link {
     /// Rate of each lane.
     pub speed: LinkSpeed,
@@ -158,19 +158,24 @@ impl fmt::Display for Link {
 
 /// One end of a link, as its own registers or sysfs describe it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LinkEnd {
     /// The function that has this end.
     pub at: Bdf,
     /// The highest speed it can do.
+    #[serde(rename = "speed_max_gt_per_s")]
     pub speed_max: Option<LinkSpeed>,
     /// The most lanes it can use.
+    #[serde(rename = "lanes_max")]
     pub width_max: Option<LinkWidth>,
     /// Speed now.
+    #[serde(rename = "speed_gt_per_s")]
     pub speed: Option<LinkSpeed>,
     /// Width now.
+    #[serde(rename = "lanes")]
     pub width: Option<LinkWidth>,
     /// Ceiling that software or firmware set (Target Link Speed); counts at the upper end only.
+    #[serde(rename = "speed_target_gt_per_s")]
     pub speed_target: Option<LinkSpeed>,
     /// It was being trained when it was read.
     pub training: Option<bool>,
@@ -219,8 +224,7 @@ impl LinkEnd {
 }
 
 /// A link: the port above and what is plugged in below.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hop {
     /// Root port or switch downstream port.
     pub upper: LinkEnd,
@@ -229,8 +233,7 @@ pub struct Hop {
 }
 
 /// Which end keeps a link from being faster or wider by design.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LimitingEnd {
     /// The port above.
     Upper,
@@ -243,8 +246,7 @@ pub enum LimitingEnd {
 }
 
 /// How what a link does compares with what it could do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reached {
     /// All of it.
     Full,
@@ -257,8 +259,7 @@ pub enum Reached {
 }
 
 /// A reason not to take a judgement at its word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Caveat {
     /// 2.5 GT/s where more is possible: devices that save power train down when idle. Look again under load.
     MaySavePower,
@@ -271,8 +272,7 @@ pub enum Caveat {
 }
 
 /// What is to be said of one hop.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HopJudgement {
     /// The port above.
     pub upper: Bdf,
@@ -369,8 +369,7 @@ fn reached<T: Ord>(current: Option<T>, possible: Option<T>) -> Reached {
 }
 
 /// What is to be said of the way from the root to an adapter.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathJudgement {
     /// Each hop, root first.
     pub hops: Vec<HopJudgement>,

@@ -15,15 +15,13 @@ use super::class::ClassCode;
 use super::config::ConfigSpace;
 use super::header::{BridgeBuses, Header, SubsystemId};
 use crate::{Bdf, Citation, Cited, Text};
-use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// Configuration space ends here; a dump that goes on is not one.
 const CONFIG_BYTES_MAX: usize = 4096;
 
 /// What lspci says of one function.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     /// Address; domain 0 where the text has no domains.
     pub bdf: Bdf,
@@ -64,10 +62,8 @@ pub struct Record {
     /// What is known of the capabilities.
     pub capabilities: Capabilities,
     /// Configuration space, if the text contains a dump of it.
-    #[serde(skip)]
     pub config: Vec<u8>,
     /// Where each register stands, by lspci's name for it.
-    #[serde(skip)]
     pub registers: BTreeMap<String, Citation>,
 }
 

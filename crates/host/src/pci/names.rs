@@ -16,7 +16,7 @@ const BUILT_IN_DATE: &str = "2022-11-25";
 const DATE_LINES_MAX: usize = 40;
 
 /// What one function shows of itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ids {
     /// Vendor ID.
     pub vendor: u16,

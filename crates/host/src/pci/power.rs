@@ -5,7 +5,7 @@ use serde::Serialize;
 
 /// Power Management capability (`PCI_CAP_ID_PM`; Base Specification 7.5.2).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PowerManagement {
     /// The state when it was read. Other registers of a function outside D0 may not be its working values.
     pub state: Option<PowerState>,
@@ -13,6 +13,7 @@ pub struct PowerManagement {
 
 /// PowerState of the control and status register; a function in D3cold does not answer at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum PowerState {
     /// Working.

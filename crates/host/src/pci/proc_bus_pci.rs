@@ -13,14 +13,12 @@
 //! than one function.
 
 use crate::{Citation, Text};
-use serde::Serialize;
 
 /// Regions of a line: six BARs and the expansion ROM (`PCI_ROM_RESOURCE`).
 const REGIONS: usize = 7;
 
 /// One function's line.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceLine {
     /// Bus number, in a domain that the file does not name.
     pub bus: u8,
@@ -45,8 +43,7 @@ pub struct DeviceLine {
 }
 
 /// A BAR as the kernel assigned it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Region {
     /// Bus address as the CPU sees it, with the BAR's flags in its low bits.
     pub address: u64,

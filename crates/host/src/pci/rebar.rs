@@ -8,7 +8,7 @@ const BARS_MAX: usize = 6;
 
 /// Resizable BAR capability (`PCI_EXT_CAP_ID_REBAR`; Base Specification 7.8.6).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ResizableBars {
     /// The BARs that can be resized, in register order.
     pub bars: Option<Vec<ResizableBar>>,
@@ -16,7 +16,7 @@ pub struct ResizableBars {
 
 /// One BAR that can be resized.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ResizableBar {
     /// Number of the BAR, 0 to 5.
     pub index: Option<u8>,

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 /// Single Root I/O Virtualization (`PCI_EXT_CAP_ID_SRIOV`; Base Specification 9.3.3).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Sriov {
     /// VF Enable.
     pub enabled: Option<bool>,
@@ -44,7 +44,7 @@ impl Sriov {
 
 /// Alternative Routing-ID Interpretation (`PCI_EXT_CAP_ID_ARI`; Base Specification 7.8.8).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ari {
     /// Next Function Number; 0 ends the chain.
     pub next_function: Option<u8>,

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 /// Address Translation Services (`PCI_EXT_CAP_ID_ATS`; Base Specification 10.5.1).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ats {
     /// The device keeps translations of its own.
     pub enabled: Option<bool>,
@@ -33,7 +33,7 @@ impl Ats {
 
 /// Page Request Interface (`PCI_EXT_CAP_ID_PRI`; Base Specification 10.5.2).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Pri {
     /// The device may ask for pages that are not there.
     pub enabled: Option<bool>,
@@ -51,7 +51,7 @@ impl Pri {
 
 /// Process Address Space ID (`PCI_EXT_CAP_ID_PASID`; Base Specification 7.8.9).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Pasid {
     /// Requests carry a PASID.
     pub enabled: Option<bool>,

@@ -1,11 +1,9 @@
 //! A distribution and its release, as far as support tables speak of them.
 
-use serde::Serialize;
 use std::fmt;
 
 /// A distribution release.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Distribution {
     /// `ID` of os-release: `rhel`, `sles`.
     pub id: String,

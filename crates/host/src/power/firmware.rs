@@ -5,12 +5,10 @@
 //! level (IBM, POWER7 system firmware release notes, "System firmware file naming convention").
 
 use crate::power::device_tree::{PropertyError, string};
-use serde::Serialize;
 use std::{fmt, str::FromStr};
 
 /// A firmware level.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FirmwareLevel {
     /// Machine family: `AL` entry, `AM` midrange, `AH` high-end POWER7; later `SV`, `VL`, `ML` ...
     pub family: String,

@@ -4,14 +4,13 @@
 //! card slot 2, port 1 (IBM, "Finding parts, locations, and addresses"; LoPAR, Location Codes).
 
 use crate::power::device_tree::{PropertyError, strings};
-use serde::Serialize;
 use std::{fmt, str::FromStr};
 
 /// Longest code looked at, in bytes (LoPAR caps them at 79 characters and the closing NUL).
 const CODE_BYTES_MAX: usize = 79;
 
 /// One step of a code: a letter for the kind of part and its number.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Label {
     /// `P` planar, `C` card connector, `T` port, `V` virtual, `D` device, `L` logical path ...
     pub kind: String,
@@ -26,8 +25,7 @@ impl fmt::Display for Label {
 }
 
 /// A location code.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocationCode {
     /// The code as written.
     pub code: String,

@@ -4,11 +4,9 @@
 //! verbatim from firmware, so every pair is kept and nothing is an error.
 
 use crate::{Citation, Cited, Text};
-use serde::Serialize;
 
 /// One pair.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// The key as written.
     pub key: String,
@@ -19,8 +17,7 @@ pub struct Entry {
 }
 
 /// All pairs, in file order.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lparcfg {
     /// Version of the format: `1.9`.
     pub version: Option<String>,

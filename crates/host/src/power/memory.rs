@@ -13,8 +13,7 @@ use serde::Serialize;
 const ASSIGNED: u32 = 0x8;
 
 /// `/rtas` `ibm,lrdr-capacity`: the limits of logical partitioning (LoPAR).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LrdrCapacity {
     /// Most memory, in bytes. QEMU says 0 for a guest that cannot grow.
     pub memory_max_bytes: u64,
@@ -41,8 +40,7 @@ fn wide(high: u32, low: u32) -> u64 {
 }
 
 /// Consecutive logical memory blocks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LmbRun {
     /// Address of the first.
     pub base: u64,
@@ -53,8 +51,7 @@ pub struct LmbRun {
 }
 
 /// The logical memory blocks that the partition has or may get.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lmbs {
     /// In the order of the property.
     pub runs: Vec<LmbRun>,
@@ -118,8 +115,7 @@ fn entries(property: &str, bytes: &[u8]) -> Result<Vec<[u32; 6]>, PropertyError>
 }
 
 /// A range of memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryRange {
     /// First address.
     pub start: u64,
@@ -142,8 +138,7 @@ pub fn memory_reg(bytes: &[u8]) -> Result<Vec<MemoryRange>, PropertyError> {
 }
 
 /// What the device tree says about memory.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MemoryFacts {
     /// Most memory by `ibm,lrdr-capacity`, in bytes.
     pub lrdr_memory_max_bytes: Option<Cited<u64>>,
@@ -157,6 +152,7 @@ pub struct MemoryFacts {
 
 /// The rule by which a kernel finds the maximum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum MemoryRule {
     /// Block size times number of blocks (RHEL 6, RHEL 7, Linux 3.6).
@@ -181,8 +177,7 @@ impl MemoryRule {
 }
 
 /// The most memory that the kernel reckons with.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MaximumMemory {
     /// In bytes.
     pub bytes: u64,

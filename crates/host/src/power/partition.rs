@@ -9,6 +9,7 @@ use std::{fmt, str::FromStr};
 
 /// What Linux runs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Platform {
     /// A partition of PowerVM: windows are the hypervisor's.
@@ -44,8 +45,7 @@ pub fn is_qemu(model: &str) -> bool {
 }
 
 /// Machine type and model: `8231-E2C`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(transparent)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MachineType(String);
 
 /// Text that names no machine type and model.

@@ -284,8 +284,7 @@ impl SlotTables {
 }
 
 /// Whether a slot is enabled for large windows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SlotCapacity {
     /// As delivered.
     Ordinary,
@@ -323,8 +322,7 @@ pub struct Placement<'a> {
 }
 
 /// What the tables say about a placement.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SlotAdvice {
     /// The answer.
     pub verdict: Verdict,
@@ -337,17 +335,14 @@ pub struct SlotAdvice {
 }
 
 /// The answer of the tables.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case", tag = "verdict")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// The adapter sits in a capable slot.
-    #[serde(rename_all = "kebab-case")]
     Capable {
         /// The slot.
         slot: String,
     },
     /// It should sit in another one.
-    #[serde(rename_all = "kebab-case")]
     Move {
         /// Where it sits, if known.
         from: Option<String>,
@@ -355,7 +350,6 @@ pub enum Verdict {
         to: Vec<String>,
     },
     /// The firmware must be updated first.
-    #[serde(rename_all = "kebab-case")]
     FirmwareTooOld {
         /// The level.
         have: String,
@@ -363,7 +357,6 @@ pub enum Verdict {
         need_release: u32,
     },
     /// The distribution lacks the feature.
-    #[serde(rename_all = "kebab-case")]
     DistributionTooOld {
         /// The release.
         have: String,
@@ -373,7 +366,6 @@ pub enum Verdict {
     /// A virtual adapter: it sits in no slot.
     Virtual,
     /// The tables know the machine but do not cover it.
-    #[serde(rename_all = "kebab-case")]
     NotCovered {
         /// Commercial name.
         name: String,

@@ -10,8 +10,7 @@ pub const DIRECT_PROPERTY: &str = "linux,direct64-ddr-window-info";
 pub const DYNAMIC_PROPERTY: &str = "linux,dma64-ddr-window-info";
 
 /// How many cells an address and a size take in `ibm,dma-window`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DmaCells {
     /// Cells of the bus address.
     pub address: u32,
@@ -52,8 +51,7 @@ fn cell_count(choices: [(&str, Option<&[u8]>); 2]) -> Result<u32, PropertyError>
 }
 
 /// A default window: below 4 GiB, 4 KiB pages, entries written per mapping.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DefaultWindow {
     /// Logical I/O bus number: names the table in hypercalls.
     pub liobn: u32,
@@ -141,6 +139,7 @@ fn join(property: &str, what: &'static str, cells: &[u32]) -> Result<u64, Proper
 
 /// How the kernel uses a 64-bit window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum DdwKind {
     /// All memory is mapped in it, once: bus address = base + physical address.
@@ -160,8 +159,7 @@ impl DdwKind {
 }
 
 /// A 64-bit window that the kernel has created.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ddw {
     /// Logical I/O bus number: names the table in hypercalls.
     pub liobn: u32,
@@ -235,8 +233,7 @@ pub fn ddw(kind: DdwKind, bytes: &[u8]) -> Result<Ddw, PropertyError> {
 
 /// `ibm,ddw-applicable`, on the node above the adapter's: the RTAS tokens of the window calls. Without it
 /// the firmware offers no 64-bit window there (LoPAR, DMA Window RTAS calls).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DdwApplicable {
     /// Token of `ibm,query-pe-dma-windows`.
     pub query: u32,
@@ -255,8 +252,7 @@ pub fn ddw_applicable(bytes: &[u8]) -> Result<DdwApplicable, PropertyError> {
 }
 
 /// `ibm,ddw-extensions`: what the firmware can do beyond that. Absent extensions are `None` or `false`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DdwExtensions {
     /// How many extensions the property announces.
     pub count: u32,

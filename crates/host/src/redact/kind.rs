@@ -1,11 +1,9 @@
 //! What is redacted, by kind, and how often.
 
-use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// A kind of what is redacted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// Passwords, keys, tokens, user names beside them.
     Secret,
@@ -40,7 +38,7 @@ impl Kind {
 }
 
 /// How many places were redacted, by kind.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts(BTreeMap<Kind, usize>);
 
 impl Counts {

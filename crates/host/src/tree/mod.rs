@@ -65,6 +65,7 @@ const CACHE_BYTES_MAX: usize = 64 << 20;
 
 /// How the host is reached; decides what may be said about "now" and about privileges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "SourceReach"))]
 #[serde(rename_all = "kebab-case")]
 pub enum Reach {
     /// The machine this program runs on.

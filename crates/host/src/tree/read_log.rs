@@ -1,11 +1,10 @@
 //! What was read of a host, and what could not be.
 
 use super::source::Refusal;
-use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A file that could not be read, and why.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Miss {
     /// Path from the host's root.
     pub file: String,

@@ -14,8 +14,7 @@ pub enum Node {
 }
 
 /// Why something could not be read.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, serde::Serialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// Not there.
     #[error("not there")]

@@ -1,11 +1,9 @@
 //! AMD-Vi: drivers/iommu/amd/{init,iommu,iommu_v2}.c, arch/x86/events/amd/iommu.c.
 
 use super::scan;
-use serde::Serialize;
 
 /// A message of the AMD-Vi driver.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AmdViMessage {
     /// An IOMMU was found and set up.
     Found {

@@ -1,11 +1,9 @@
 //! The start of the kernel: init/main.c, kernel/params.c, arch/x86/mm/mem_encrypt.c.
 
 use super::scan;
-use serde::Serialize;
 
 /// A message about how the kernel was started.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BootMessage {
     /// The kernel's banner: same words as /proc/version.
     Version(String),

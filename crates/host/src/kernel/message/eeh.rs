@@ -1,11 +1,9 @@
 //! POWER's PCI error recovery: arch/powerpc/kernel/{eeh,eeh_driver,eeh_pe}.c.
 
 use super::scan;
-use serde::Serialize;
 
 /// A message about frozen adapters.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EehMessage {
     /// Whether any adapter can be recovered.
     Recovery(bool),

@@ -6,11 +6,9 @@
 
 use super::{Device, Message, scan};
 use crate::Bdf;
-use serde::Serialize;
 
 /// Which kind of IOMMU reports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reporter {
     /// Intel VT-d.
     VtD,
@@ -23,8 +21,7 @@ pub enum Reporter {
 }
 
 /// What the device tried to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Read memory.
     Read,
@@ -33,8 +30,7 @@ pub enum Access {
 }
 
 /// One refused access. What the message does not tell is absent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DmaFault {
     /// Who refused.
     pub reporter: Reporter,

@@ -2,11 +2,9 @@
 
 use super::{Device, scan};
 use crate::Bdf;
-use serde::Serialize;
 
 /// A message of the IOMMU core.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IommuMessage {
     /// What new domains are. Printed even on hosts without an active IOMMU: it proves none.
     DefaultDomain {

@@ -1,11 +1,9 @@
 //! Memory types on x86: arch/x86/mm/pat/, arch/x86/mm/ioremap.c, arch/x86/kernel/cpu/mtrr/.
 
 use super::scan;
-use serde::Serialize;
 
 /// A message about memory types.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MemoryTypeMessage {
     /// The types that the page attribute table's eight entries stand for.
     PatConfiguration(Vec<String>),

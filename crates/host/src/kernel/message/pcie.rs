@@ -2,11 +2,9 @@
 
 use super::scan;
 use crate::Bdf;
-use serde::Serialize;
 
 /// A link: the speed of a lane as the kernel writes it and the number of lanes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
     /// Speed of a lane, in units of 0.1 GT/s: 80 for 8 GT/s.
     pub speed_gts_tenths: u32,
@@ -15,8 +13,7 @@ pub struct Link {
 }
 
 /// A message about links and their errors.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PcieMessage {
     /// The bandwidth from the root to a device.
     Bandwidth {

@@ -1,11 +1,9 @@
 //! Arm's SMMU: drivers/iommu/arm/arm-smmu-v3/arm-smmu-v3.c and drivers/iommu/arm/arm-smmu/arm-smmu.c.
 
 use super::{Device, scan};
-use serde::Serialize;
 
 /// A message of an SMMU driver.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SmmuMessage {
     /// A version 3 unit was found.
     FoundV3 {

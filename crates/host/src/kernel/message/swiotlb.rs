@@ -2,11 +2,9 @@
 //! arch/x86/kernel/pci-{dma,swiotlb,nommu,gart_64}.c.
 
 use super::scan;
-use serde::Serialize;
 
 /// A message about bounce buffers or untranslated mapping.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SwiotlbMessage {
     /// x86 uses bounce buffers for what memory a device cannot reach. Most machines never need them.
     InUse,

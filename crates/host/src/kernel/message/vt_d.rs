@@ -2,11 +2,9 @@
 
 use super::scan;
 use crate::Bdf;
-use serde::Serialize;
 
 /// A message of the VT-d driver.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VtDMessage {
     /// The option that turns VT-d on was read. The hardware may still be missing or fail.
     EnableRequested,

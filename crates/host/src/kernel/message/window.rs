@@ -4,11 +4,9 @@
 //! Numbers in the firmware call lines are hexadecimal without `0x`, except `returned` and `wn`.
 
 use super::scan;
-use serde::Serialize;
 
 /// A message about DMA windows.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WindowMessage {
     /// Firmware was asked which windows it could make.
     Query {

@@ -10,11 +10,9 @@ use crate::memory::{
     mtrr::{FIXED_RANGES_END, KernelVersion, Register},
     range::PhysRange,
 };
-use serde::Serialize;
 
 /// Which ranges may overlap when one is added.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddRules {
     /// 2.6.18: a new range is disjoint from a register, or inside it and uncachable; and none lies
     /// below 1 MiB. Taken for all kernels before 2.6.32, since whatever these rules accept the later

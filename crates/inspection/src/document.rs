@@ -1,0 +1,138 @@
+//! The document as a whole.
+
+use crate::citation::Citations;
+use crate::{
+    Adapter, BounceBuffers, CitedFact, DmaEndpoint, DmaWindow, Estimate, Finding, Function, HostFacts, Iommu,
+    IommuGroup, KernelLog, KernelOption, LogFact, MemmapArea, MemoryResource, MemoryTypes, MtrrRegister,
+    NumaNode, PartitionSetting, PatMapping, PowerPlatform, Unseen,
+};
+use host::{Bdf, Inspection};
+use serde::Serialize;
+
+/// The name and version of the document's layout.
+pub const SCHEMA: &str = "iotoll.inspect/2";
+
+/// What `iotoll inspect --json` prints.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Document {
+    /// `iotoll.inspect/2`
+    #[cfg_attr(test, schemars(extend("const" = SCHEMA)))]
+    pub schema: &'static str,
+    /// Name and version of the program.
+    pub made_by: String,
+    /// What was read.
+    pub source: Source,
+    /// Whether all was read that is there and that DMA paths and findings rest on.
+    pub complete: bool,
+    /// Why DMA paths and findings may be wrong, where not.
+    pub doubts: Vec<String>,
+    /// The machine and its kernel.
+    pub host: HostFacts,
+    /// NUMA nodes.
+    pub numa_nodes: Vec<NumaNode>,
+    /// Options on the kernel's command line, one row for each part that counts by itself.
+    pub kernel_options: Vec<KernelOption>,
+    /// IOMMUs that the kernel uses.
+    pub iommus: Vec<Iommu>,
+    /// Sets of functions that an IOMMU can't tell apart.
+    pub iommu_groups: Vec<IommuGroup>,
+    /// swiotlb.
+    pub bounce_buffers: BounceBuffers,
+    /// What memory is cached how; null where the architecture has no MTRRs.
+    pub memory_types: Option<MemoryTypes>,
+    /// Variable MTRRs in use (`/proc/mtrr`).
+    pub mtrr_registers: Vec<MtrrRegister>,
+    /// Physical address ranges and who owns them (`/proc/iomem`); none if the kernel hides addresses.
+    pub memory_resources: Vec<MemoryResource>,
+    /// Mappings whose memory type the kernel tracks (debugfs).
+    pub pat_mappings: Vec<PatMapping>,
+    /// Arguments `memmap=`, with what this kernel makes of them.
+    pub memmap_areas: Vec<MemmapArea>,
+    /// POWER's partition; null on other machines.
+    pub power: Option<PowerPlatform>,
+    /// `/proc/powerpc/lparcfg`.
+    pub partition_settings: Vec<PartitionSetting>,
+    /// Nodes of POWER's device tree that own DMA windows.
+    pub dma_endpoints: Vec<DmaEndpoint>,
+    /// Their windows.
+    pub dma_windows: Vec<DmaWindow>,
+    /// The log that was read.
+    pub kernel_log: KernelLog,
+    /// What it says of DMA.
+    pub log_facts: Vec<LogFact>,
+    /// PCI functions that do DMA, by address.
+    pub adapters: Vec<Adapter>,
+    /// PCI bridges, by address.
+    pub bridges: Vec<Function>,
+    /// What is wrong or could be better, worst first.
+    pub findings: Vec<Finding>,
+    /// What an I/O takes today and after the fixes, where both can be predicted.
+    pub estimates: Vec<Estimate>,
+    /// What could not be seen.
+    pub unseen: Vec<Unseen>,
+    /// Where facts stand.
+    pub citations: Vec<CitedFact>,
+}
+
+/// What was read.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Source {
+    /// The running system, or a copy of its files.
+    pub reach: host::tree::Reach,
+    /// As it was given to the program.
+    pub path: String,
+}
+
+impl Document {
+    /// The document of an inspection; `only` leaves the adapters, findings and estimates of one adapter.
+    pub fn new(inspection: &Inspection, made_by: &str, path: &str, only: Option<Bdf>) -> Self {
+        let host = &inspection.host;
+        let wanted = |address: Bdf| only.is_none_or(|only| only == address);
+        let mut citations = Citations::default();
+        let adapters = inspection.adapters().filter(|(adapter, _)| wanted(adapter.function.address));
+        let findings = inspection.findings.iter().filter(|finding| finding.address.is_none_or(wanted));
+        let estimates = inspection.outlooks.iter().filter(|outlook| wanted(outlook.address));
+        let memory = host.memory.as_ref();
+        let power = host.power.as_ref();
+        Self {
+            schema: SCHEMA,
+            made_by: made_by.to_owned(),
+            source: Source { reach: host.reach, path: path.to_owned() },
+            complete: host.doubts().next().is_none(),
+            doubts: host.doubts().collect(),
+            host: HostFacts::new(host, &mut citations),
+            numa_nodes: host.platform.nodes.iter().map(NumaNode::new).collect(),
+            kernel_options: host.options.iter().map(KernelOption::new).collect(),
+            iommus: host.iommus.instances.iter().map(Iommu::new).collect(),
+            iommu_groups: IommuGroup::all(host, &mut citations),
+            bounce_buffers: BounceBuffers::new(&host.bounce, &mut citations),
+            memory_types: memory.map(MemoryTypes::new),
+            mtrr_registers: memory.map(MtrrRegister::all).unwrap_or_default(),
+            memory_resources: memory.map(MemoryResource::all).unwrap_or_default(),
+            pat_mappings: memory.map(PatMapping::all).unwrap_or_default(),
+            memmap_areas: memory.map(MemmapArea::all).unwrap_or_default(),
+            power: power.map(|power| PowerPlatform::new(power, &mut citations)),
+            partition_settings: power.map(PartitionSetting::all).unwrap_or_default(),
+            dma_endpoints: power.map(DmaEndpoint::all).unwrap_or_default(),
+            dma_windows: power.map(DmaWindow::all).unwrap_or_default(),
+            kernel_log: KernelLog::new(&host.log),
+            log_facts: LogFact::all(&host.log),
+            adapters: adapters
+                .enumerate()
+                .map(|(row, (adapter, verdict))| Adapter::new(row, adapter, verdict, &mut citations))
+                .collect(),
+            bridges: host
+                .bridges
+                .values()
+                .enumerate()
+                .map(|(row, bridge)| Function::new(&format!("/bridges/{row}"), bridge, &mut citations))
+                .collect(),
+            findings: findings.map(Finding::new).collect(),
+            estimates: estimates.map(Estimate::new).collect(),
+            unseen: host.unseen.iter().map(Unseen::new).collect(),
+            citations: citations.0,
+        }
+    }
+}

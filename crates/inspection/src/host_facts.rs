@@ -1,0 +1,158 @@
+//! The machine, its kernel, its nodes and its bounce buffers.
+
+use crate::citation::Citations;
+use crate::hex;
+use host::facts::bounce::Bounce;
+use host::facts::numa::Node;
+use host::kernel::version::Family;
+use host::kernel::{CpuVendor, KernelVersion};
+use host::{Cited, Host};
+use serde::Serialize;
+
+/// The machine and its kernel.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct HostFacts {
+    /// As `uname -m` names it: `x86_64`, `aarch64`, `ppc64le`.
+    pub architecture: Option<String>,
+    /// `intel`, `amd`, `hygon`, `arm`, `ibm`, or the vendor's own word.
+    pub cpu_vendor: Option<String>,
+    /// Arm's number of who made the core: `0x41`.
+    pub cpu_implementer: Option<String>,
+    /// The machine's model.
+    pub machine: Option<String>,
+    /// The distribution's name and version.
+    pub distribution: Option<String>,
+    /// As `uname -r` prints it.
+    pub kernel_release: Option<String>,
+    /// Its three numbers: `5.14.0`.
+    pub kernel_version: Option<String>,
+    /// Who built it: `rhel`, `debian`, `ubuntu`, `suse`, `other`.
+    pub kernel_builder: Option<String>,
+    /// The kernel's command line.
+    pub command_line: Option<String>,
+    /// Memory that the kernel uses.
+    pub memory_bytes: Option<u64>,
+    /// The first address behind the last byte of memory.
+    pub memory_end: Option<String>,
+    /// Physical address bits of the processor.
+    pub address_bits: Option<u32>,
+}
+
+impl HostFacts {
+    pub(crate) fn new(host: &Host, citations: &mut Citations) -> Self {
+        let platform = &host.platform;
+        let mut text = |name: &str, cited: Option<&Cited<String>>| citations.value(fact(name), cited);
+        let machine = text("machine", platform.machine.as_ref());
+        let distribution = text("distribution", platform.distribution.as_ref());
+        let command_line = text("command_line", host.command_line.as_ref());
+        let kernel: Option<KernelVersion> = citations.value(fact("kernel_release"), platform.kernel.as_ref());
+        let vendor = citations.value(fact("cpu_vendor"), platform.cpu_vendor.as_ref());
+        let (cpu_vendor, cpu_implementer) = vendor.map(vendor_words).unzip();
+        Self {
+            architecture: platform.architecture.as_ref().map(ToString::to_string),
+            cpu_vendor,
+            cpu_implementer: cpu_implementer.flatten(),
+            machine,
+            distribution,
+            kernel_version: kernel.as_ref().map(|kernel| {
+                let (major, minor, patch) = kernel.numbers();
+                format!("{major}.{minor}.{patch}")
+            }),
+            kernel_builder: kernel.as_ref().map(|kernel| builder(&kernel.family).to_owned()),
+            kernel_release: kernel.map(|kernel| kernel.release),
+            command_line,
+            memory_bytes: citations
+                .value(fact("memory_bytes"), platform.memory_kib.as_ref())
+                .map(|kib| kib.saturating_mul(1024)),
+            memory_end: citations.value(fact("memory_end"), platform.memory_end.as_ref()).map(hex::address),
+            address_bits: citations.value(fact("address_bits"), platform.address_bits.as_ref()),
+        }
+    }
+}
+
+fn fact(name: &str) -> String {
+    format!("/host/{name}")
+}
+
+fn builder(family: &Family) -> &'static str {
+    match family {
+        Family::Rhel(_) => "rhel",
+        Family::Debian => "debian",
+        Family::Ubuntu => "ubuntu",
+        Family::Suse => "suse",
+        Family::Other => "other",
+    }
+}
+
+/// The vendor, and Arm's number of the implementer.
+fn vendor_words(vendor: CpuVendor) -> (String, Option<String>) {
+    let word = match vendor {
+        CpuVendor::Intel => "intel",
+        CpuVendor::Amd => "amd",
+        CpuVendor::Hygon => "hygon",
+        CpuVendor::Ibm => "ibm",
+        CpuVendor::ArmImplementer(number) => return ("arm".to_owned(), Some(format!("{number:#04x}"))),
+        CpuVendor::Other(name) => return (name, None),
+    };
+    (word.to_owned(), None)
+}
+
+/// A NUMA node.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct NumaNode {
+    /// Its number.
+    pub number: u32,
+    /// Its CPUs, as sysfs lists them: `0-3,8`.
+    pub cpus: String,
+    /// Its memory.
+    pub memory_bytes: Option<u64>,
+    /// Distances to all nodes, by number.
+    pub distances: Vec<u32>,
+}
+
+impl NumaNode {
+    pub(crate) fn new(node: &Node) -> Self {
+        Self {
+            number: node.number,
+            cpus: node.cpus.to_string(),
+            memory_bytes: node.memory_kib.map(|kib| kib.saturating_mul(1024)),
+            distances: node.distances.clone(),
+        }
+    }
+}
+
+/// swiotlb's pool.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct BounceBuffers {
+    /// Its size.
+    pub pool_bytes: Option<u64>,
+    /// Slots of 2 KiB in use when it was read.
+    pub used_slots: Option<u64>,
+    /// Most slots ever in use.
+    pub used_slots_max: Option<u64>,
+    /// All streaming DMA is copied, by option or for encrypted memory.
+    pub forced: bool,
+    /// Nothing is ever copied: an adapter that can't reach a buffer fails.
+    pub disabled: bool,
+}
+
+impl BounceBuffers {
+    pub(crate) fn new(bounce: &Bounce, citations: &mut Citations) -> Self {
+        let fact = |name: &str| format!("/bounce_buffers/{name}");
+        for (name, at) in [("forced", &bounce.forced), ("disabled", &bounce.never)] {
+            if let Some(at) = at {
+                citations.note(fact(name), at);
+            }
+        }
+        Self {
+            pool_bytes: citations.value(fact("pool_bytes"), bounce.pool_bytes.as_ref()),
+            used_slots: citations.value(fact("used_slots"), bounce.used_slots.as_ref()),
+            used_slots_max: citations.value(fact("used_slots_max"), bounce.used_slots_max.as_ref()),
+            forced: bounce.forced.is_some(),
+            disabled: bounce.never.is_some(),
+        }
+    }
+}

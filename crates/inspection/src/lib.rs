@@ -1,0 +1,62 @@
+//! What `iotoll inspect` says, as data: the document `iotoll.inspect/2`.
+//!
+//! ```text
+//! files of a host ──> host::Host ──> host::Inspection ──> Document ──> JSON
+//!                     (facts)        (DMA paths,          (tables)
+//!                                     findings)
+//! ```
+//!
+//! The document is not the facts in another notation: facts may be rearranged at any time, the document may not. It is
+//! made for column stores and short scripts:
+//!
+//! - Each array of the document is a table: all its rows have the same fields, and a field has one type in all documents.
+//! - What is not known is `null`; a missing row is not there. A capability says of itself which of both is the case.
+//! - Keys are in snake_case. Words that stand for a kind (`translated-strict`, `smmu-v3`) are in kebab-case and stable.
+//! - Nothing that a host can name is a key.
+//! - PCI IDs and addresses in memory are hexadecimal strings, as sysfs and the kernel's log have them; all other quantities
+//!   are numbers with the unit last in their name.
+//! - A value is followed to its file through `citations`, whose rows name it by a JSON pointer (RFC 6901).
+//!
+//! ```
+//! let listing = "3b:00.0 Ethernet controller [0200]: Intel Corporation I350 [8086:1521]\n\tKernel driver in use: igb\n";
+//! let mut files = host::tree::Memory::default();
+//! files.file("sos_commands/pci/lspci", listing);
+//! let inspection = host::Inspection::of(host::Host::read(&host::Tree::of_memory(files)));
+//! let document = inspection::Document::new(&inspection, "an example", "pasted text", None);
+//! assert_eq!(document.adapters[0].function.vendor_id, "0x8086");
+//! assert_eq!(document.adapters[0].dma_path, host::diagnose::DmaPath::Unknown);
+//! ```
+//!
+//! New fields may come in any release; a reader must pass over those that it does not know. A field that goes or changes its
+//! meaning makes a new number in `schema`.
+
+mod adapter;
+mod capability;
+mod citation;
+mod document;
+mod estimate;
+mod finding;
+mod hex;
+mod host_facts;
+mod iommu;
+mod kernel_log;
+mod kernel_option;
+mod memory;
+mod power;
+#[cfg(test)]
+mod schema;
+mod unseen;
+
+pub use adapter::{Adapter, Function, Interface, Vector};
+pub use capability::{Capabilities, Capability, CapabilityState};
+pub use citation::CitedFact;
+pub use document::{Document, SCHEMA, Source};
+pub use estimate::{Estimate, EventCount, TimeOnPath};
+pub use finding::{Charge, Cost, Finding, Forecast, ForecastParameter, PredictedTime, Prediction};
+pub use host_facts::{BounceBuffers, HostFacts, NumaNode};
+pub use iommu::{Iommu, IommuGroup};
+pub use kernel_log::{KernelLog, LogFact, LogFactKind};
+pub use kernel_option::{KernelOption, OptionEffect, OptionVerdict};
+pub use memory::{MemmapArea, MemmapKind, MemoryResource, MemoryTypes, MtrrRegister, PatMapping};
+pub use power::{DmaEndpoint, DmaWindow, DmaWindowKind, FirmwareLevel, PartitionSetting, PowerPlatform};
+pub use unseen::{ReasonKind, Unseen};

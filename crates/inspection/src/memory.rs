@@ -1,0 +1,205 @@
+//! Memory types of an x86 host.
+
+use crate::hex;
+use host::facts::memory::MemoryTypes as Facts;
+use host::memory::{MemmapEffect, MemmapRequest, MemoryType, PhysRange, TableLayout};
+use host::{Citation, Cited};
+use serde::Serialize;
+
+/// What holds for all of memory.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct MemoryTypes {
+    /// Whether `/proc/mtrr` was there.
+    pub has_mtrr: bool,
+    /// The type outside all variable MTRRs.
+    pub default_type: MemoryType,
+    /// End of the memory above 4 GiB that is write-back whatever the MTRRs say (AMD's TOM2).
+    pub write_back_end: Option<String>,
+    /// PAT is off.
+    pub without_pat: bool,
+    /// The order of columns in `/proc/mtrr`.
+    pub mtrr_layout: Option<TableLayout>,
+    /// `/proc/iomem` shows zeros instead of addresses.
+    pub addresses_hidden: bool,
+    /// Lines that could not be understood.
+    pub problems: Vec<String>,
+}
+
+impl MemoryTypes {
+    pub(crate) fn new(facts: &Facts) -> Self {
+        Self {
+            has_mtrr: facts.mtrr.is_some(),
+            default_type: facts.default.kind,
+            write_back_end: facts.default.top_mem2.map(hex::address),
+            without_pat: facts.without_pat,
+            mtrr_layout: facts.mtrr.as_ref().and_then(|table| table.layout),
+            addresses_hidden: facts.iomem.as_ref().is_some_and(|iomem| iomem.hidden),
+            problems: facts
+                .problems
+                .iter()
+                .map(|problem| format!("{}: {}", problem.at, problem.what))
+                .collect(),
+        }
+    }
+}
+
+/// A variable MTRR.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct MtrrRegister {
+    /// Its number.
+    pub number: u32,
+    /// First address.
+    pub first: String,
+    /// Last address.
+    pub last: String,
+    /// The type.
+    pub memory_type: MemoryType,
+    /// How often the kernel was asked for it.
+    pub use_count: u32,
+    /// Where it stands.
+    pub evidence: Citation,
+}
+
+impl MtrrRegister {
+    pub(crate) fn all(facts: &Facts) -> Vec<Self> {
+        let row = |Cited { value, at }: &Cited<host::memory::Register>| {
+            let (first, last) = ends(value.range);
+            Self {
+                number: value.number,
+                first,
+                last,
+                memory_type: value.kind,
+                use_count: value.count,
+                evidence: at.clone(),
+            }
+        };
+        facts.mtrr.iter().flat_map(|table| &table.registers).map(row).collect()
+    }
+}
+
+/// An address range and who owns it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct MemoryResource {
+    /// First address.
+    pub first: String,
+    /// Last address.
+    pub last: String,
+    /// 0 at the top, 1 inside one of those.
+    pub depth: u32,
+    /// `System RAM`, `PCI Bus 0000:3b`.
+    pub name: String,
+    /// Line in `/proc/iomem`.
+    pub line: Option<u32>,
+}
+
+impl MemoryResource {
+    pub(crate) fn all(facts: &Facts) -> Vec<Self> {
+        let row = |Cited { value, at }: &Cited<host::memory::Resource>| {
+            let (first, last) = ends(value.range);
+            Self { first, last, depth: value.depth, name: value.name.clone(), line: at.line }
+        };
+        facts.iomem.iter().flat_map(|iomem| &iomem.resources).map(row).collect()
+    }
+}
+
+/// A mapping whose type the kernel tracks.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PatMapping {
+    /// First address.
+    pub first: String,
+    /// Last address.
+    pub last: String,
+    /// The type of its pages.
+    pub memory_type: MemoryType,
+    /// Where it stands.
+    pub evidence: Citation,
+}
+
+impl PatMapping {
+    pub(crate) fn all(facts: &Facts) -> Vec<Self> {
+        let row = |Cited { value, at }: &Cited<host::memory::Memtype>| {
+            let (first, last) = ends(value.range);
+            Self { first, last, memory_type: value.kind, evidence: at.clone() }
+        };
+        facts.memtypes.iter().map(row).collect()
+    }
+}
+
+/// An argument `memmap=`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct MemmapArea {
+    /// What it asks for.
+    pub request: MemmapKind,
+    /// First address; null where it has no range.
+    pub first: Option<String>,
+    /// Last address; null where it has no range.
+    pub last: Option<String>,
+    /// What this kernel makes of it.
+    pub effect: MemmapEffect,
+    /// Where it stands.
+    pub evidence: Citation,
+}
+
+/// What an argument `memmap=` asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum MemmapKind {
+    /// `@`: usable memory.
+    Ram,
+    /// `#`: ACPI data.
+    Acpi,
+    /// `$`: reserved.
+    Reserved,
+    /// `!`: persistent memory.
+    Pmem,
+    /// `%`: another type.
+    Retype,
+    /// A size alone: nothing above it is used.
+    CutAbove,
+    /// `exactmap`
+    ExactMap,
+    /// None of these.
+    Malformed,
+}
+
+impl MemmapArea {
+    pub(crate) fn all(facts: &Facts) -> Vec<Self> {
+        let row = |area: &host::memory::MemmapArea| {
+            let (first, last) = area.request.range().map(ends).unzip();
+            Self {
+                request: MemmapKind::of(&area.request),
+                first,
+                last,
+                effect: area.effect,
+                evidence: area.at.clone(),
+            }
+        };
+        facts.memmap.iter().map(row).collect()
+    }
+}
+
+impl MemmapKind {
+    fn of(request: &MemmapRequest) -> Self {
+        match request {
+            MemmapRequest::Ram { .. } => Self::Ram,
+            MemmapRequest::Acpi { .. } => Self::Acpi,
+            MemmapRequest::Reserved { .. } => Self::Reserved,
+            MemmapRequest::Pmem { .. } => Self::Pmem,
+            MemmapRequest::Retype { .. } => Self::Retype,
+            MemmapRequest::CutAbove { .. } => Self::CutAbove,
+            MemmapRequest::ExactMap => Self::ExactMap,
+            MemmapRequest::Malformed => Self::Malformed,
+        }
+    }
+}
+
+/// First and last address.
+fn ends(range: PhysRange) -> (String, String) {
+    (hex::address(range.base()), hex::address(range.last()))
+}
