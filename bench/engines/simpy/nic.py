@@ -1,4 +1,4 @@
-"""The NIC model (docs/des.md) on SimPy: a flow is a process, and so is the poller of a ring; a line, a CPU and a send ring are
+"""The NIC model (docs/internals/des.md) on SimPy: a flow is a process, and so is the poller of a ring; a line, a CPU and a send ring are
 resources. An event is counted when a timeout ends that something waits for.
 """
 

@@ -1,4 +1,4 @@
-//! `docs/field.md` is made from the heads of the field cases, and this keeps it true.
+//! `docs/validation/field.md` is made from the heads of the field cases, and this keeps it true.
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
@@ -46,7 +46,7 @@ fn page(folder: &Path) -> String {
 #[test]
 fn the_page_is_made_from_the_cases() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let file = here.join("../../docs/field.md");
+    let file = here.join("../../docs/validation/field.md");
     let made = page(&here.join("tests/field"));
     if env::var_os("IOTOLL_UPDATE").is_some() {
         fs::write(&file, &made).unwrap();
@@ -54,6 +54,6 @@ fn the_page_is_made_from_the_cases() {
     let kept = fs::read_to_string(&file).unwrap_or_default();
     assert!(
         kept == made,
-        "docs/field.md is out of date: IOTOLL_UPDATE=1 cargo test -p host --test field_list"
+        "docs/validation/field.md is out of date: IOTOLL_UPDATE=1 cargo test -p host --test field_list"
     );
 }

@@ -97,7 +97,7 @@ pub(crate) struct ModelRun {
     /// A job file of fio that the host with a disk runs
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "profile")]
     pub(crate) jobs: Option<PathBuf>,
-    /// What processes with InfiniBand adapters do, in place of a benchmark (docs/infiniband.md)
+    /// What processes with InfiniBand adapters do, in place of a benchmark (docs/reference/formats.md)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) trace: Option<PathBuf>,
     /// What describes the machine
@@ -163,7 +163,7 @@ pub(crate) struct Reproduce {
 Examples:
   iotoll inspect                                     this host
   iotoll inspect --from host.tar.gz --json 3b:00.0   one adapter of a captured host, for machines
-  iotoll inspect --prices mine.toml                  times at the prices of your machine (docs/prices.md)
+  iotoll inspect --prices mine.toml                  times at the prices of your machine (docs/reference/prices.md)
   iotoll inspect --range 0x10000000-0x14ffffff       the memory type of a physical range (x86)
   dmesg | iotoll inspect --from -                    what a kernel log alone says
 
@@ -173,7 +173,7 @@ could not be read (\"complete\": false in the JSON document, and named under \"N
 Of a source outside at most this is read: 64 MiB and 4,000,000 lines of one file or text, 1,048,576 names of one folder,
 65,536 PCI functions, 4,000,000 files and 1 GiB in all; of an archive 1,000,000 members, 8 GiB unpacked, and 256 MiB plus 200 times its size, of which 512 MiB are
 kept in memory. What exceeds a limit of one file is not seen; what exceeds one of an archive is an error
-(docs/limits.md).")]
+(docs/reference/limits.md).")]
 pub(crate) struct Inspect {
     /// A captured host: directory, sosreport, .tar[.gz|.xz|.zst], or the text of a kernel log or of lspci;
     /// - for standard input [default: this host]
@@ -220,7 +220,7 @@ The file has mode 0600. Redacted by default:
 Identifiers become pseudonyms of the same form. They depend on a random key, which stays on this host, in
 /var/lib/iotoll/capture.key (root) or ~/.local/state/iotoll/capture.key (others): two captures of one host match, and nobody without
 the key can find an address by trying. Names of interfaces and disks stay, and so does a secret in the log that no word announces:
-read the log in the archive before you publish it (docs/capture.md).
+read the log in the archive before you publish it (docs/reference/capture.md).
 
 What is read of this host, and nothing else is in the file:
 {}",

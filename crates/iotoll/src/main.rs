@@ -4,9 +4,14 @@
 mod areas;
 mod bench;
 mod blk;
+#[cfg(test)]
+mod book;
 mod capture;
 mod cli;
 mod complete;
+#[cfg(test)]
+#[path = "../../../tests/console.rs"]
+mod console;
 mod date;
 mod everything;
 mod input;

@@ -86,7 +86,7 @@ fn commands_that_look_change_nothing_and_talk_to_nobody() {
         &["inspect"],
         &["inspect", "--json"],
         &["inspect", "--from", &capture],
-        // Without identifiers a first capture writes one file more: the key of pseudonyms (docs/capture.md).
+        // Without identifiers a first capture writes one file more: the key of pseudonyms (docs/reference/capture.md).
         &["capture", "--with-identifiers", "-o", "-"],
         &[
             "mtrr",

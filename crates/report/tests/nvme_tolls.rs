@@ -1,4 +1,4 @@
-//! The page that holds ways to an NVMe disk against each other, `docs/nvme-tolls.md`, is what the toll sheets say.
+//! The page that holds ways to an NVMe disk against each other, `docs/studies/nvme-tolls.md`, is what the toll sheets say.
 //!
 //! `IOTOLL_UPDATE=1 cargo test -p report --test nvme_tolls` writes it anew.
 
@@ -59,8 +59,8 @@ const HEAD: &str = "\
 **Question.** What does the CPU pay for one read of 4 KiB from an NVMe disk behind an IOMMU: through the kernel's system calls, through
 io_uring, past the block layer, and with a driver in the process itself?
 
-**Method.** As for [all toll sheets](lab.md): a stock kernel in QEMU, instructions and events between marks, the same plugin for all ways.
-The library [`nvme`](nvme.md) runs in a program in the guest (`lab-guest`), over VFIO, with VT-d on and the disk taken from the kernel's
+**Method.** As for [all toll sheets](../internals/lab.md): a stock kernel in QEMU, instructions and events between marks, the same plugin for all ways.
+The library [`nvme`](../internals/nvme.md) runs in a program in the guest (`lab-guest`), over VFIO, with VT-d on and the disk taken from the kernel's
 driver. Batches are 32 reads. Counted are, of the kernel's ways, the system call: what fills io_uring's entries and takes its completions is
 the program's and left out. Of the library's, all: commands built and submitted, the doorbell, completions taken, their doorbell.
 Left out of the library's is what a program does once for a buffer or now and then: memory had and mapped (checked not to happen meanwhile),
@@ -75,14 +75,14 @@ merged.
 
     iotoll lab run x86-vtd-user x86-vtd-strict x86-vtd-strict-ways -o data/tolls
     IOTOLL_UPDATE=1 cargo test -p report --test nvme_tolls                   # this page, from the sheets
-    iotoll lab run x86-vtd-user --flame docs/nvme-tolls/flame.svg            # without the loop's
+    iotoll lab run x86-vtd-user --flame docs/studies/nvme-tolls/flame.svg            # without the loop's
 
 **Result.** Per read, medians: instructions, and how often each event happened.
 
 ";
 
 const LIMITS: &str = "
-**Limits.** Instructions, not time: see [lab.md](lab.md). The library's counts are those of this program's own build (release) and of rustc's
+**Limits.** Instructions, not time: see [how counts are made](../internals/lab.md). The library's counts are those of this program's own build (release) and of rustc's
 inlining; a sheet tells them by function. A process that polls keeps its CPU busy while it waits, which a process that sleeps does not. libvfn, a
 library of the same kind in C, took 511 instructions in user mode for a read, in batches of 32 and counted the same way; no sheet of that is
 kept here.
@@ -173,7 +173,7 @@ fn flames(sheets: &[TollSheet]) -> String {
 }
 
 fn docs() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/studies")
 }
 
 /// Instructions of the kernel's ways, by DMA path.
@@ -204,5 +204,5 @@ fn the_page_is_what_the_sheets_say() {
         fs::write(&path, &page).unwrap();
     }
     let kept = fs::read_to_string(&path).unwrap_or_default();
-    assert!(kept == page, "docs/nvme-tolls.md is stale; see the head of this test");
+    assert!(kept == page, "docs/studies/nvme-tolls.md is stale; see the head of this test");
 }

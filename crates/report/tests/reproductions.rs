@@ -1,4 +1,4 @@
-//! The pages of reproduced figures, `docs/FAMILY.md`, are what the models say.
+//! The pages of reproduced figures, `docs/studies/STUDY.md`, are what the models say.
 //!
 //! `IOTOLL_UPDATE=1 cargo test -p report --test reproductions` writes them anew.
 
@@ -122,7 +122,7 @@ fn reproduced(study: &str) -> &'static Reproduction {
 
 #[test]
 fn pages_are_what_the_models_say() {
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/studies");
     for one in &*REPRODUCED {
         let study = &one.study;
         let drawings = one.curves.iter().map(|curve| curve.is_line().then(|| report::curve_drawing(curve)));
@@ -135,7 +135,7 @@ fn pages_are_what_the_models_say() {
                 fs::write(&path, &made).unwrap();
             }
             let kept = fs::read_to_string(&path).unwrap_or_default();
-            assert_eq!(kept, made, "docs/{name} is out of date: IOTOLL_UPDATE=1 writes it anew");
+            assert_eq!(kept, made, "docs/studies/{name} is out of date: IOTOLL_UPDATE=1 writes it anew");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The page of all committed toll sheets, `docs/tolls.md`, is what the sheets say.
+//! The page of all committed toll sheets, `docs/reference/tolls.md`, is what the sheets say.
 //!
 //! `IOTOLL_UPDATE=1 cargo test -p report --test tolls_page` writes it anew.
 
@@ -19,7 +19,7 @@ const HEAD: &str = "\
 Instructions per I/O, median, of each workload on each preset; in brackets, per I/O, hypercalls (h), IOTLB invalidations
 (i) and entries of translation tables written (e), where there are any; ~ is a mean where the median is another. Made from
 the sheets in `data/tolls` by `IOTOLL_UPDATE=1 cargo test -p report --test tolls_page`; the sheets by `iotoll lab run --all
--o data/tolls`. How, and what it is worth: [lab.md](lab.md).
+-o data/tolls`. How, and what it is worth: [how counts are made](../internals/lab.md).
 ";
 
 fn cell(toll: &Toll) -> String {
@@ -114,10 +114,13 @@ fn page() -> String {
 
 #[test]
 fn the_page_is_what_the_sheets_say() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tolls.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/tolls.md");
     let page = page();
     if std::env::var_os("IOTOLL_UPDATE").is_some() {
         fs::write(&path, &page).unwrap();
     }
-    assert!(fs::read_to_string(&path).unwrap() == page, "docs/tolls.md is stale; see the head of this test");
+    assert!(
+        fs::read_to_string(&path).unwrap() == page,
+        "docs/reference/tolls.md is stale; see the head of this test"
+    );
 }

@@ -1,4 +1,4 @@
-//! The NIC model (docs/des.md) on NeXosim: a model for each box of it, ports for the lines that join them.
+//! The NIC model (docs/internals/des.md) on NeXosim: a model for each box of it, ports for the lines that join them.
 //!
 //! ```text
 //!            down                  out

@@ -159,6 +159,25 @@ impl Serialize for Id {
     }
 }
 
+/// What a kind of finding means on any host. Each rule states its own; `docs/reference/findings.md` is made from them.
+#[derive(Debug, Clone, Copy)]
+pub struct Explanation {
+    /// Which kind.
+    pub id: Id,
+    /// What is the case, and what that costs or endangers.
+    pub meaning: &'static str,
+    /// Which severity it has, and when another one.
+    pub severity: &'static str,
+    /// What it is concluded from.
+    pub evidence: &'static str,
+    /// What to do about it.
+    pub fix: &'static str,
+    /// What the fix may cost or break.
+    pub risk: &'static str,
+    /// How to see that the fix worked.
+    pub verify: &'static str,
+}
+
 /// A finding.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finding {

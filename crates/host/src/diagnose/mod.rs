@@ -17,7 +17,7 @@ mod verdict;
 
 pub use advice::{Advice, Part};
 pub use basis::Basis;
-pub use finding::{Finding, Id, Severity};
+pub use finding::{Explanation, Finding, Id, Severity};
 pub use forecast::{AreaForecast, Rest};
 pub use outlook::{Leg, Outlook};
 pub use prediction::{Distance, LOAD_PER_SECOND, Pays, Prediction, TimeGain};
@@ -27,6 +27,13 @@ pub use verdict::Verdict;
 use crate::Citation;
 use crate::facts::{Adapter, Host};
 use std::collections::HashSet;
+
+/// What each kind of finding means, sorted by its name.
+pub fn explanations() -> Vec<&'static Explanation> {
+    let mut explanations: Vec<_> = rules::RULES.iter().flat_map(|rule| rule.explains).collect();
+    explanations.sort_by_key(|explanation| explanation.id.word());
+    explanations
+}
 
 /// A host with its DMA paths and findings.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,7 +1,7 @@
 //! Unpacks a tar archive into memory, keeping what an inspection may ask for.
 //!
 //! Nothing is written to disk, so a hostile name can't overwrite anything; still, `..` in a name is
-//! refused because no honest capture holds one. Sizes and counts are bounded (docs/limits.md), so that a
+//! refused because no honest capture holds one. Sizes and counts are bounded (docs/reference/limits.md), so that a
 //! small file which unpacks to terabytes ends in an error and not in a full machine. A file that is in the
 //! archive and is not kept is remembered with the reason: it is no absent file.
 

@@ -1,4 +1,4 @@
-//! The NIC model on `des`; docs/des.md says what it is.
+//! The NIC model on `des`; docs/internals/des.md says what it is.
 
 mod message;
 mod parameters;

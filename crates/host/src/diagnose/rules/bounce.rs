@@ -1,8 +1,8 @@
 //! Bounce buffers: who is sent through them, and whether there are enough.
 
-use super::{confine, counted, kernel_argument, without_word};
+use super::{Rule, confine, counted, kernel_argument, without_word};
 use crate::diagnose::decide::beyond_mask;
-use crate::diagnose::{Advice, Case, DmaPath, Finding, Id, Severity, Verdict};
+use crate::diagnose::{Advice, Case, DmaPath, Explanation, Finding, Id, Severity, Verdict};
 use crate::facts::bounce::SLOT_BYTES;
 use crate::facts::{Adapter, Host};
 use crate::{Bdf, Citation};
@@ -16,7 +16,65 @@ const SHARED_BITS_MAX: u32 = 32;
 /// The kernel's own default, 64 MiB, in slots.
 const SLOTS_DEFAULT: u64 = 32_768;
 
-pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
+/// The rule, with what its findings mean.
+pub(super) const RULE: Rule = Rule {
+    find,
+    explains: &[
+        Explanation {
+            id: Id::Mask32Bit,
+            meaning: "The driver asked for a DMA mask that does not reach the end of memory. Where nothing \
+                      translates, buffers beyond the mask are copied through swiotlb. Where an IOMMU \
+                      translates, all mappings of the adapter share the IOVAs below 4 GiB. POWER serves \
+                      such masks from its default window: see power-default-window.",
+            severity: "warning where buffers are copied; critical where bounce buffers are off and such \
+                       mappings fail; note where an IOMMU translates",
+            evidence: "`dma_mask_bits` of the device in sysfs, and the end of memory from `/proc/iomem` or \
+                       the kernel log",
+            fix: "let the IOMMU translate for the adapter, or use an adapter and driver with a 64-bit mask; \
+                  where bounce buffers are off, remove `noforce` from `swiotlb=`",
+            risk: "translation costs a mapping per I/O; the bounce buffer pool takes 64 MiB below 4 GiB",
+            verify: "`cat /sys/bus/pci/devices/ADDRESS/dma_mask_bits`, and `iotoll inspect` shows another \
+                     DMA path",
+        },
+        Explanation {
+            id: Id::SwiotlbForced,
+            meaning: "Every DMA that no IOMMU translates is copied through bounce buffers, by \
+                      `swiotlb=force` or because the memory of a confidential guest (SEV, TDX) is \
+                      encrypted.",
+            severity: "warning; note where no adapter takes that DMA path, or where encrypted memory \
+                       requires it",
+            evidence: "the kernel command line, or the kernel's line on memory encryption",
+            fix: "remove `force` from `swiotlb=`; in a confidential guest there is no fix: keep I/Os large \
+                  and queues few, and give the pool room with `swiotlb=SLOTS`",
+            risk: "none, unless it was set for a device that can't reach its buffers; without bouncing no \
+                   device of a confidential guest works",
+            verify: "`/sys/kernel/debug/swiotlb/io_tlb_used` stays near 0 under load",
+        },
+        Explanation {
+            id: Id::SwiotlbFull,
+            meaning: "Bounce buffers ran out, and those transfers failed; or 80 % of them are in use.",
+            severity: "critical where transfers failed; warning where the pool is nearly full",
+            evidence: "the kernel's lines `swiotlb buffer is full`, or `io_tlb_used` against `io_tlb_nslabs` \
+                       in debugfs",
+            fix: "first stop the need for bounce buffers (a 64-bit mask, or translation); else give the pool \
+                  four times as many slots with `swiotlb=SLOTS`",
+            risk: "the pool is taken from memory at boot, on x86 from below 4 GiB",
+            verify: "`/sys/kernel/debug/swiotlb/io_tlb_used` against `io_tlb_nslabs` under load",
+        },
+        Explanation {
+            id: Id::SwiotlbSmall,
+            meaning: "The kernel refused mappings beyond a device's mask, because there was no bounce \
+                      buffer: the pool is off, or could not be allocated.",
+            severity: "critical",
+            evidence: "the kernel's lines on mappings that overflow the mask, and those on the pool",
+            fix: "let bounce buffers exist: remove `noforce` from `swiotlb=`, or add `swiotlb=65536`",
+            risk: "the pool takes 64 MiB (128 MiB with 65536 slots), on x86 below 4 GiB",
+            verify: "`dmesg` shows `software IO TLB: mapped` and no line with `overflow`",
+        },
+    ],
+};
+
+fn find(case: &Case<'_>) -> Vec<Finding> {
     let host = case.host;
     let masks = case.working().filter_map(|(adapter, verdict)| mask(host, adapter, verdict));
     masks.chain(forced(case)).chain(full(host)).chain(nearly_full(host)).chain(overflows(host)).collect()

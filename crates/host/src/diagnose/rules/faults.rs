@@ -1,7 +1,8 @@
 //! DMA faults and frozen slots in the kernel's log.
 
+use super::Rule;
 use crate::Bdf;
-use crate::diagnose::{Case, Finding, Id, Severity};
+use crate::diagnose::{Case, Explanation, Finding, Id, Severity};
 use crate::facts::log::Fault;
 use std::collections::BTreeMap;
 
@@ -19,7 +20,27 @@ const RISK_OF_IOMMU: &str = "passthrough silences the fault by giving up the pro
 const RISK_OF_EEH: &str =
     "eeh=off only hides it: the adapter then reads all ones and its driver fails in other ways";
 
-pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
+/// The rule, with what its findings mean.
+pub(super) const RULE: Rule = Rule {
+    find,
+    explains: &[Explanation {
+        id: Id::DmaFaults,
+        meaning: "The IOMMU refused an access of the adapter, or on POWER EEH froze its slot. The \
+                      adapter used an address that was not mapped, or not mapped for writing; or the \
+                      hardware failed.",
+        severity: "critical",
+        evidence: "the first four such lines of the kernel log",
+        fix: "update the adapter's firmware and driver first; if firmware owns the address (RMRR, IVMD, \
+                  RMR), update the machine's firmware; on POWER, the event log names the register that \
+                  failed. For a driver under development: `CONFIG_DMA_API_DEBUG` and \
+                  `dma_debug_driver=DRIVER`",
+        risk: "passthrough and `eeh=off` only hide the fault: the access then reaches memory, or the \
+                   adapter reads all ones",
+        verify: "no new fault lines in `dmesg` under the load that showed them",
+    }],
+};
+
+fn find(case: &Case<'_>) -> Vec<Finding> {
     let mut by_adapter: BTreeMap<Option<Bdf>, Vec<&Fault>> = BTreeMap::new();
     for fault in &case.host.log.faults {
         let address = fault.address.or_else(|| of_stream(case, fault.stream?));

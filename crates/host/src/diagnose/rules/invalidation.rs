@@ -1,7 +1,7 @@
 //! Strict and lazy invalidation, against what the adapter needs and what was asked for.
 
-use super::{Maker, group_type, kernel_argument, maker, without_word};
-use crate::diagnose::{Advice, Case, DmaPath, Finding, Id, Severity, Verdict, published};
+use super::{Maker, Rule, group_type, kernel_argument, maker, without_word};
+use crate::diagnose::{Advice, Case, DmaPath, Explanation, Finding, Id, Severity, Verdict, published};
 use crate::facts::{Adapter, Host};
 use crate::kernel::{self, Architecture, Effect};
 use crate::{Citation, Cited};
@@ -11,7 +11,54 @@ use toll::Gain;
 const LAZY_RISK: &str = "after an unmap the device can reach the old buffer until the next batch is flushed, up to \
                          about 10 ms: a faulty or hostile device could read or damage what was put there since";
 
-pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
+/// The rule, with what its findings mean.
+pub(super) const RULE: Rule = Rule {
+    find,
+    explains: &[
+        Explanation {
+            id: Id::StrictOnFastAdapter,
+            meaning: "IOMMU strict mode: every unmap of this adapter waits for an IOTLB invalidation. \
+                      Adapters of high rate (network, NVMe, GPUs ...) lose throughput by it.",
+            severity: "warning; note where the command line asks for strict mode",
+            evidence: "the type of the IOMMU group in sysfs, or the kernel log and command line where the \
+                       group's type does not tell",
+            fix: "write `DMA-FQ` to the group's `type` in sysfs (Linux 5.15 or later, with the driver \
+                  bound); for good, `iommu.strict=0`, or remove the option that asks for strict mode. In a \
+                  guest with a virtual IOMMU, `iommu=pt`",
+            risk: "in lazy mode the device can reach a buffer for up to about 10 ms after the unmap, until \
+                   the flush queue is flushed: a faulty or hostile device could read or damage what is \
+                   there by then",
+            verify: "`cat /sys/kernel/iommu_groups/GROUP/type` prints DMA-FQ, or `iotoll inspect` shows \
+                     translated-lazy after the reboot",
+        },
+        Explanation {
+            id: Id::StrictAgainstRequest,
+            meaning: "The command line asks for lazy invalidation, and every unmap of this adapter waits for \
+                      one all the same.",
+            severity: "warning",
+            evidence: "the type of the IOMMU group, and the option on the command line",
+            fix: "as for strict-on-fast-adapter; look for what changed the group's type after boot (udev, \
+                  tuned, a script)",
+            risk: "as for strict-on-fast-adapter",
+            verify: "as for strict-on-fast-adapter",
+        },
+        Explanation {
+            id: Id::LazyAgainstRequest,
+            meaning: "The command line asks for strict invalidation, and this adapter's invalidations are \
+                      batched: it can reach buffers for up to about 10 ms after their unmap.",
+            severity: "warning",
+            evidence: "the type of the IOMMU group, and the option on the command line",
+            fix: "unbind the driver, write `DMA` to the group's `type`, bind the driver again, and look for \
+                  what changed the type after boot; on older kernels reboot with the option spelled as the \
+                  kernel's documentation has it",
+            risk: "strict mode costs an invalidation per unmap: expect less throughput on fast adapters",
+            verify: "`cat /sys/kernel/iommu_groups/GROUP/type` prints DMA, or `iotoll inspect` shows \
+                     translated-strict after the reboot",
+        },
+    ],
+};
+
+fn find(case: &Case<'_>) -> Vec<Finding> {
     let working = case.working().filter(|(_, verdict)| verdict.dma_path.is_translated());
     working.filter_map(|(adapter, verdict)| diagnose(case.host, adapter, verdict)).collect()
 }

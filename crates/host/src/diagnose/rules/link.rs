@@ -1,6 +1,7 @@
 //! Links below what both their ends allow, and payload sizes that don't match along a path.
 
-use crate::diagnose::{Advice, Case, Finding, Id, Severity};
+use super::Rule;
+use crate::diagnose::{Advice, Case, Explanation, Finding, Id, Severity};
 use crate::facts::{Adapter, Function, Host};
 use crate::pci::link::{Caveat, HopJudgement};
 use crate::pci::{Hop, Kind};
@@ -8,7 +9,41 @@ use crate::{Bdf, Citation};
 use escape::shell::Command;
 use std::collections::BTreeSet;
 
-pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
+/// The rule, with what its findings mean.
+pub(super) const RULE: Rule = Rule {
+    find,
+    explains: &[
+        Explanation {
+            id: Id::LinkDegraded,
+            meaning: "A PCIe link on the way to the adapter runs slower or narrower than both its ends \
+                      allow.",
+            severity: "warning; note at 2.5 GT/s, which may be power saving",
+            evidence: "link status and capabilities of both ends, or the kernel's line `available PCIe \
+                       bandwidth`",
+            fix: "reseat the card or cable; look for corrected errors at the port; retrain the link with \
+                  `setpci`; check bifurcation and speed settings of the slot in firmware",
+            risk: "retraining stops the link for some milliseconds: not under load of a device that can't \
+                   bear it",
+            verify: "`lspci -vvs ADDRESS | grep LnkSta` under load",
+        },
+        Explanation {
+            id: Id::PayloadMismatch,
+            meaning: "The adapter and a port above it are set to different maximum payload sizes. A packet \
+                      larger than the port accepts is malformed there.",
+            severity: "critical where the adapter sends more than the port accepts; warning where \
+                       completions may be too large for it, or the kernel could not set the size; note \
+                       otherwise",
+            evidence: "the Device Control registers of both, or the kernel's line that it could not set the \
+                       size",
+            fix: "boot with `pci=pcie_bus_safe`",
+            risk: "all functions below one root port get the smallest size that one of them supports: fast \
+                   adapters beside slow ones lose some bandwidth to headers",
+            verify: "`lspci -vvs ADDRESS | grep MaxPayload`, of the adapter and each port above it",
+        },
+    ],
+};
+
+fn find(case: &Case<'_>) -> Vec<Finding> {
     // A link is shared by all functions of a card and all adapters below a switch: it is told once, for
     // the first of them.
     let mut told = BTreeSet::new();

@@ -5,9 +5,9 @@
 //! the CPUs' caches reads and writes past them; uncached, it is right and a twentieth as fast. Memory of
 //! the DMA API has neither fault.
 
-use super::counted;
+use super::{Rule, counted};
 use crate::Citation;
-use crate::diagnose::{Advice, Case, Finding, Id, Severity, published};
+use crate::diagnose::{Advice, Case, Explanation, Finding, Id, Severity, published};
 use crate::facts::memory::MemoryTypes;
 use crate::memory::effective::{Call, Effective, Mapping};
 use crate::memory::mtrr::MtrrEffect;
@@ -31,7 +31,59 @@ fn cached_call(memory: &MemoryTypes) -> &'static str {
     if memory.kernel >= (4, 3, 0) { "memremap(MEMREMAP_WB)" } else { "ioremap_cache" }
 }
 
-pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
+/// The rule, with what its findings mean.
+pub(super) const RULE: Rule = Rule {
+    find,
+    explains: &[
+        Explanation {
+            id: Id::MemmapUncached,
+            meaning: "An area set aside by `memmap=` is uncached when a driver maps it with ioremap: each \
+                      CPU access goes to memory by itself, about a twentieth as fast as cached. That is \
+                      right for a device that is not coherent with the CPUs' caches. PCIe devices of x86 \
+                      machines are coherent, unless they set No Snoop.",
+            severity: "warning",
+            evidence: "`memmap=` on the command line, MTRRs, PAT, and what the kernel's release does for \
+                       ioremap",
+            fix: "allocate the buffer through the DMA API (dma_alloc_coherent, CMA for large areas) and \
+                  remove `memmap=`; for a coherent device a driver may also map the area with \
+                  memremap(MEMREMAP_WB)",
+            risk: "cached for a device that is not coherent, the CPUs read stale data: check the data, not \
+                   only the speed",
+            verify: "`iotoll inspect --range BASE-END`, and `/sys/kernel/debug/x86/pat_memtype_list` with \
+                     the driver loaded",
+        },
+        Explanation {
+            id: Id::MemmapIncoherent,
+            meaning: "An area set aside by `memmap=` is cached, and a device that is not coherent with the \
+                      caches then corrupts data. Or, before Linux 2.6.32, the kernel still uses the memory \
+                      under the area.",
+            severity: "critical; note where a driver has the area mapped as cached, which is right for a \
+                       coherent device",
+            evidence: "`memmap=` on the command line, MTRRs, PAT, `/proc/iomem`, `pat_memtype_list`",
+            fix: "allocate the buffer through the DMA API and remove `memmap=`; where the area must stay, \
+                  make it uncachable: `iotoll mtrr plan --want BASE:SIZE:uncachable`; before 2.6.32 add \
+                  `mem=` so that the kernel does not use the area",
+            risk: "uncachable, the CPUs' accesses take about twenty times as long; `mem=` takes all memory \
+                   above the area away too",
+            verify: "a transfer test that compares the data, not only the throughput",
+        },
+        Explanation {
+            id: Id::MtrrPatConflict,
+            meaning: "MTRRs give parts of one `memmap=` area different memory types; or the kernel's log \
+                      says that a mapping asked for a type that another mapping or an MTRR does not allow.",
+            severity: "warning",
+            evidence: "MTRRs, or the kernel's lines on conflicting memory types",
+            fix: "put the area within one register's range or give it one type (`iotoll mtrr plan`); map the \
+                  range with the type that it already has: `resourceN_wc` in sysfs for write-combining, not \
+                  `/dev/mem`",
+            risk: "changing MTRRs on a running machine changes the type of memory in use: read the plan's \
+                   warnings",
+            verify: "`cat /proc/mtrr`, `iotoll inspect --range BASE-END`, and no new such line in `dmesg`",
+        },
+    ],
+};
+
+fn find(case: &Case<'_>) -> Vec<Finding> {
     let Some(memory) = &case.host.memory else { return Vec::new() };
     let areas = memory.memmap.iter().filter_map(|area| area.set_aside().map(|range| (area, range)));
     let mut findings: Vec<Finding> =

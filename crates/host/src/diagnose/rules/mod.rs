@@ -14,29 +14,36 @@ mod sources;
 
 use super::advice::{Advice, is_inert_argument, shown_argument};
 use super::decide::domain_type;
-use super::{Case, Finding};
+use super::{Case, Explanation, Finding};
 use crate::Bdf;
 use crate::facts::iommu::DomainType;
 use crate::facts::{Adapter, Host};
 use crate::kernel::CpuVendor;
 use escape::shell::Command;
 
+/// A rule: the function that finds, and what its findings mean.
+pub(super) struct Rule {
+    find: fn(&Case<'_>) -> Vec<Finding>,
+    pub(super) explains: &'static [Explanation],
+}
+
+pub(super) const RULES: &[Rule] = &[
+    bounce::RULE,
+    faults::RULE,
+    invalidation::RULE,
+    link::RULE,
+    memory_type::RULE,
+    numa::RULE,
+    options::RULE,
+    peer::RULE,
+    power::RULE,
+    protection::RULE,
+    sources::RULE,
+];
+
 /// All findings, in no particular order.
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
-    let rules = [
-        bounce::find,
-        faults::find,
-        invalidation::find,
-        link::find,
-        memory_type::find,
-        numa::find,
-        options::find,
-        peer::find,
-        power::find,
-        protection::find,
-        sources::find,
-    ];
-    rules.iter().flat_map(|rule| rule(case)).collect()
+    RULES.iter().flat_map(|rule| (rule.find)(case)).collect()
 }
 
 /// `1 adapter`, `3 adapters`.

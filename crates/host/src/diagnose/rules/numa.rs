@@ -1,12 +1,32 @@
 //! Adapters far from the CPUs that serve them.
 
-use crate::diagnose::{Advice, Case, Finding, Id, Severity};
+use super::Rule;
+use crate::diagnose::{Advice, Case, Explanation, Finding, Id, Severity};
 use crate::facts::numa::{CpuList, Node};
 use crate::facts::{Adapter, Host};
 use crate::{Citation, Cited};
 use escape::shell::Command;
 
-pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
+/// The rule, with what its findings mean.
+pub(super) const RULE: Rule = Rule {
+    find,
+    explains: &[Explanation {
+        id: Id::NumaFar,
+        meaning: "The adapter's NUMA node has no CPUs, or all its interrupts in use go to CPUs of other \
+                      nodes: every interrupt crosses the interconnect between nodes.",
+        severity: "warning",
+        evidence: "the adapter's `numa_node`, the nodes' CPU lists, and the interrupts' effective \
+                       affinity",
+        fix: "write the node's CPUs to `smp_affinity_list` of the adapter's interrupts, and keep \
+                  irqbalance from undoing it; move the adapter to a slot of a node with CPUs. Interrupts \
+                  that the kernel spreads itself (nvme) refuse it: there, move the programs to the node",
+        risk: "the chosen CPUs get all of the adapter's interrupt load",
+        verify: "`/proc/interrupts`: the adapter's counts grow under CPUs of its node, or of the nearest \
+                     node with CPUs",
+    }],
+};
+
+fn find(case: &Case<'_>) -> Vec<Finding> {
     if case.host.platform.nodes.len() < 2 {
         return Vec::new();
     }

@@ -1,12 +1,29 @@
 //! Kernel options that don't do what they say.
 
+use super::Rule;
 use crate::diagnose::advice::{is_inert, shown_argument};
-use crate::diagnose::{Advice, Case, Finding, Id, Severity};
+use crate::diagnose::{Advice, Case, Explanation, Finding, Id, Severity};
 use crate::facts::Host;
 use crate::kernel::verdict::{TokenVerdict, Verdict};
 use crate::{Citation, Cited};
 
-pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
+/// The rule, with what its findings mean.
+pub(super) const RULE: Rule = Rule {
+    find,
+    explains: &[Explanation {
+        id: Id::KernelOptionInvalid,
+        meaning: "A kernel option about DMA is misspelled, belongs to another kernel or machine, or is \
+                      overridden by another option: it has no effect.",
+        severity: "warning; note where the option is valid and has no effect on this host",
+        evidence: "the option on the command line, and the kernel's own complaint where there is one",
+        fix: "replace it by the suggested option, or remove it",
+        risk: "none in removing it; what replaces it takes effect for the first time, so read its \
+                   meaning first",
+        verify: "after the reboot, `iotoll inspect` shows the DMA paths that the option was to bring",
+    }],
+};
+
+fn find(case: &Case<'_>) -> Vec<Finding> {
     let host = case.host;
     let mut findings: Vec<Finding> =
         host.options.iter().filter_map(|judged| of_option(host, judged)).collect();

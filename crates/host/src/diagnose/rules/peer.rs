@@ -1,12 +1,45 @@
 //! Traffic between adapters, and adapters that could translate by themselves.
 
-use crate::diagnose::{Advice, Case, Finding, Id, Severity, Verdict};
+use super::Rule;
+use crate::diagnose::{Advice, Case, Explanation, Finding, Id, Severity, Verdict};
 use crate::facts::{Adapter, Host};
 use crate::pci::Kind;
 use crate::{Bdf, Citation};
 use escape::shell::Command;
 
-pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
+/// The rule, with what its findings mean.
+pub(super) const RULE: Rule = Rule {
+    find,
+    explains: &[
+        Explanation {
+            id: Id::AcsRedirect,
+            meaning: "GPUs or accelerators share a PCIe switch, and ACS sends what they write to each other \
+                      up to the root complex and back.",
+            severity: "note",
+            evidence: "the ACS control registers of the switch's ports",
+            fix: "where the machine runs one tenant: `pci=disable_acs_redir=PORTS`, or for now clear the \
+                  bits with `setpci -s PORT ECAP_ACS+6.w=0:c`",
+            risk: "the functions below the switch can then reach each other unseen by the IOMMU: they fall \
+                   into one group and can't be given to different guests",
+            verify: "`lspci -vvs PORT | grep ACSCtl` shows ReqRedir-",
+        },
+        Explanation {
+            id: Id::AtsOff,
+            meaning: "The adapter could keep translations itself (ATS), and ATS is off: each access is \
+                      looked up in the IOMMU.",
+            severity: "note",
+            evidence: "the adapter's ATS capability, and the option that forbids it",
+            fix: "remove `noats` from the command line; else look for ATS in the firmware's setup: the \
+                  kernel enables it where firmware's tables (DMAR ATSR, IVRS, IORT) say that the root port \
+                  supports it",
+            risk: "with ATS the device sends addresses that nobody checks again: only for trusted devices; \
+                   each unmap also invalidates the device's cache",
+            verify: "`lspci -vvs ADDRESS | grep ATSCtl` shows Enable+",
+        },
+    ],
+};
+
+fn find(case: &Case<'_>) -> Vec<Finding> {
     let ats = case.working().filter_map(|(adapter, verdict)| ats_off(case.host, adapter, verdict));
     redirected_pairs(case).into_iter().chain(ats).collect()
 }

@@ -1,8 +1,8 @@
 //! POWER: default windows where a direct one may be had, and partitions that stand in their own way.
 
-use super::without_kernel_argument;
+use super::{Rule, without_kernel_argument};
 use crate::diagnose::power_dma_path::{disabled, endpoint};
-use crate::diagnose::{Advice, Case, DmaPath, Finding, Id, Severity, Verdict, published};
+use crate::diagnose::{Advice, Case, DmaPath, Explanation, Finding, Id, Severity, Verdict, published};
 use crate::facts::log::DdwLog;
 use crate::facts::power::{Endpoint, Partition};
 use crate::facts::{Adapter, Host};
@@ -20,7 +20,56 @@ const VERIFY_BARE_METAL: &str = "`iotoll inspect` shows direct-window for it";
 const NO_RISK: &str = "a direct window maps all of the partition's memory: the adapter can then reach all of it, and \
                        nothing outside the partition";
 
-pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
+/// The rule, with what its findings mean.
+pub(super) const RULE: Rule = Rule {
+    find,
+    explains: &[
+        Explanation {
+            id: Id::PowerDefaultWindow,
+            meaning: "POWER: the adapter uses the default 32-bit DMA window, in which each mapping writes \
+                      TCEs by hypercall, although a 64-bit window may be had. The finding says what \
+                      prevents it: `disable_ddw`, the driver's mask, the slot, the firmware, or \
+                      `iommu=nobypass` on bare metal.",
+            severity: "warning; note where the driver's mask is the cause",
+            evidence: "the default window in the device tree, the kernel's lines on dynamic DMA windows, the \
+                       command line, the mask, and the slot's location code",
+            fix: "by the cause: remove `disable_ddw`; use an adapter and driver that ask for 64 bits; move \
+                  the adapter to a slot that offers the window; update the system's firmware; lower the \
+                  partition's maximum memory",
+            risk: "a direct window maps all of the partition's memory: the adapter can then reach all of it, \
+                   and nothing outside the partition. Moving an adapter changes its location code and the \
+                   names derived from it",
+            verify: "after the reboot, `linux,direct64-ddr-window-info` is on the adapter's bridge in the \
+                     device tree, and `iotoll inspect` shows direct-window",
+        },
+        Explanation {
+            id: Id::PowerMaximumMemory,
+            meaning: "POWER: the partition's maximum memory is larger than what a 64-bit window can hold. \
+                      The kernel sizes the window by the maximum, not by the memory in use: it makes no \
+                      window, or one whose entries are written at each mapping.",
+            severity: "warning",
+            evidence: "`ibm,lrdr-capacity` or `lparcfg`, and firmware's answer about windows in the kernel \
+                       log",
+            fix: "in the partition's profile set Maximum memory no higher than needed, then shut the \
+                  partition down and activate that profile; with persistent memory, use Linux 5.16 or later",
+            risk: "memory can then be added while running only up to the new maximum",
+            verify: "as for power-default-window",
+        },
+        Explanation {
+            id: Id::PowerWindowExceedsMask,
+            meaning: "POWER: the adapter's direct window lies beyond what its DMA mask can address: its DMA \
+                      fails.",
+            severity: "critical",
+            evidence: "the window in the device tree, and `dma_mask_bits`",
+            fix: "boot with `disable_ddw` until the driver asks for 64 bits or firmware offers windows \
+                  within the mask",
+            risk: "without the window every adapter of the partition pays for its mappings",
+            verify: "`iotoll inspect` shows tce-window for it, and its driver works",
+        },
+    ],
+};
+
+fn find(case: &Case<'_>) -> Vec<Finding> {
     let host = case.host;
     let Some(partition) = &host.power else { return Vec::new() };
     let mut findings = Vec::new();

@@ -1,16 +1,74 @@
 //! Where the IOMMU protects less than it could.
 
-use super::{Maker, confine, counted, maker, turn_on, without_word};
+use super::{Maker, Rule, confine, counted, maker, turn_on, without_word};
 use crate::Citation;
 use crate::diagnose::decide::domain_type;
-use crate::diagnose::{Advice, Case, DmaPath, Finding, Id, Severity, Verdict};
+use crate::diagnose::{Advice, Case, DmaPath, Explanation, Finding, Id, Severity, Verdict};
 use crate::facts::iommu::{DomainType, Group};
 use crate::facts::{Adapter, Host};
 use crate::pci::Kind;
 use escape::shell::Command;
 use std::collections::BTreeSet;
 
-pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
+/// The rule, with what its findings mean.
+pub(super) const RULE: Rule = Rule {
+    find,
+    explains: &[
+        Explanation {
+            id: Id::PassthroughExposed,
+            meaning: "A port that can be reached from outside (Thunderbolt, USB4, ExpressCard) has an \
+                      adapter whose DMA nothing confines: what is plugged in there can read and write all \
+                      memory.",
+            severity: "warning",
+            evidence: "the adapter's DMA path, and `removable` in sysfs or a Thunderbolt port above it",
+            fix: "let the IOMMU translate: remove `iommu=pt`, or turn the IOMMU on",
+            risk: "each I/O then pays for a mapping; untrusted devices also run in strict mode and are \
+                   bounced",
+            verify: "`iotoll inspect` shows it translated-strict or translated-lazy",
+        },
+        Explanation {
+            id: Id::UserWithoutIommu,
+            meaning: "A program in user space drives the adapter (UIO, or VFIO without an IOMMU), and no \
+                      IOMMU confines it: a wrong address in that program reads or overwrites any memory.",
+            severity: "warning",
+            evidence: "the bound driver, and the kernel's taint line for VFIO without an IOMMU",
+            fix: "turn the IOMMU on and bind the adapter to vfio-pci: `driverctl set-override ADDRESS \
+                  vfio-pci`",
+            risk: "the program must map its memory through VFIO first (DPDK: `--iova-mode=va`; SPDK does it \
+                   by itself); locked memory counts against RLIMIT_MEMLOCK",
+            verify: "`readlink /sys/bus/pci/devices/ADDRESS/driver` ends in vfio-pci, and the device has an \
+                     `iommu_group`",
+        },
+        Explanation {
+            id: Id::GroupShared,
+            meaning: "Adapters of different cards share an IOMMU group: they can reach each other's buffers, \
+                      and only all of them together can go to a guest or to user space.",
+            severity: "note",
+            evidence: "the members of the group in sysfs",
+            fix: "put the adapter to be given away into a slot of its own root port, or below a switch with \
+                  ACS; some firmware has an ACS setting",
+            risk: "`pcie_acs_override=` (a patch outside the kernel) only pretends isolation: the hardware \
+                   still does not isolate",
+            verify: "`ls /sys/kernel/iommu_groups/GROUP/devices` lists one card",
+        },
+        Explanation {
+            id: Id::IommuOff,
+            meaning: "The machine has an IOMMU, or the command line asks for one, and none works: firmware \
+                      keeps it off or describes it wrongly, an option turns it off, or the kernel does not \
+                      use it without an option.",
+            severity: "warning where firmware is the cause; note where it is a choice",
+            evidence: "the ACPI tables in the kernel log (DMAR, IVRS, IORT), the kernel's complaints about \
+                       them, and the command line",
+            fix: "by the cause: update the firmware or enable VT-d, AMD-Vi or SMMU in its setup; remove the \
+                  option; add `intel_iommu=on iommu=pt`",
+            risk: "with translation each I/O pays for a mapping; `iommu=pt` beside it costs kernel drivers \
+                   nothing, and protects for guests and user space only",
+            verify: "`/sys/class/iommu` lists an IOMMU after the reboot",
+        },
+    ],
+};
+
+fn find(case: &Case<'_>) -> Vec<Finding> {
     let exposed = case.adapters().filter_map(|(adapter, verdict)| exposed(case.host, adapter, verdict));
     let user =
         case.adapters().filter_map(|(adapter, verdict)| user_without_iommu(case.host, adapter, verdict));

@@ -1,11 +1,30 @@
 //! Sources that can't both be right.
 
-use crate::diagnose::{Case, DmaPath, Finding, Id, Severity};
+use super::Rule;
+use crate::diagnose::{Case, DmaPath, Explanation, Finding, Id, Severity};
 use crate::facts::Host;
 use crate::facts::iommu::DomainType;
 use crate::{Bdf, Citation};
 
-pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
+/// The rule, with what its findings mean.
+pub(super) const RULE: Rule = Rule {
+    find,
+    explains: &[Explanation {
+        id: Id::SourcesDisagree,
+        meaning: "Two sources can't both be right: the command line asks for a default domain and the \
+                      kernel reports the other; an IOMMU is registered despite `iommu=off`; a virtio device \
+                      bypasses the IOMMU group that sysfs shows for it; or the device tree shows a window \
+                      that the log says was refused.",
+        severity: "warning; note for virtio devices",
+        evidence: "both lines",
+        fix: "check that the log, the command line and the device tree are of the same boot; to have a \
+                  virtio device translated, give the virtual machine `iommu_platform=on` for it",
+        risk: "none: it only settles which source is right",
+        verify: "`iotoll inspect` no longer shows this finding",
+    }],
+};
+
+fn find(case: &Case<'_>) -> Vec<Finding> {
     let host = case.host;
     [default_domain(host), iommu_despite_off(host)]
         .into_iter()
