@@ -563,7 +563,7 @@ pub(crate) struct Consent {
 
 impl Consent {
     pub(crate) fn accepted(&self) -> Accepted {
-        Accepted { takeover: self.take, no_iommu: self.accept_no_iommu }
+        Accepted { unbind: self.take, no_iommu: self.accept_no_iommu }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use dma::DmaCounters;
-use dma::vfio::Way;
+use dma::vfio::Interface;
 use nvme::{Buffer, Controller, Namespace, QueuePair};
 use std::sync::{Arc, Mutex};
 
@@ -20,7 +20,7 @@ pub(crate) struct Adapter {
 impl Adapter {
     /// Brings up the controller at an address of the PCI bus, with room for `depth` commands at a time.
     pub(crate) fn open(address: &str, depth: u16) -> Result<Self> {
-        let adapter = nvme::Adapter::open(address, Way::Type1, MEMORY_BYTES)?;
+        let adapter = nvme::Adapter::open(address, Interface::Type1, MEMORY_BYTES)?;
         let controller = adapter.controller();
         let mut guard = Controller::lock(&controller);
         let disk = *guard.namespaces().first().ok_or("the controller has no namespace")?;

@@ -61,9 +61,9 @@ struct Place {
 
 impl Place {
     fn of(adapter: &Adapter, bytes: u64) -> Self {
-        let block_bytes = adapter.disk.is.block_bytes();
+        let block_bytes = adapter.disk.format.block_bytes();
         let blocks_per_read = bytes / block_bytes;
-        let span = adapter.disk.is.blocks.min(SPAN_BYTES_MAX / block_bytes);
+        let span = adapter.disk.format.blocks.min(SPAN_BYTES_MAX / block_bytes);
         Self { block: 0, blocks_per_read, end: span / blocks_per_read * blocks_per_read }
     }
 

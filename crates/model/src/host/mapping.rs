@@ -357,7 +357,7 @@ fn mapper(dma_path: DmaPath, cpus: &Cpus, iotlb: Iotlb) -> Result<(Mapper, Optio
         DmaPath::Window { bytes, locking } => window(bytes, locking, iotlb)?,
         DmaPath::Translated { forgets } => translated(forgets, cpus.threads(), iotlb)?,
     };
-    Ok((mapper.watched(false), tables))
+    Ok((mapper.with_debug(false), tables))
 }
 
 fn window(bytes: u64, locking: Locking, known: Iotlb) -> Result<(Mapper, Option<Tables>), HostError> {
