@@ -138,7 +138,7 @@ fn tables_of_other_heights_are_refused() {
     let frames = Arc::new(Frames::new(MemoryAddress(0), 2 * TABLES_BYTES));
     for levels in [0, 2, 5, 64] {
         let refused = Radix::<Vtd>::new(Arc::clone(&ram), Arc::clone(&frames), levels).unwrap_err();
-        assert_eq!(refused.to_string(), format!("a table of {levels} levels, where the format has 3 to 4"));
+        assert_eq!(refused.to_string(), format!("a table of {levels} levels; expected 3 to 4"));
     }
     let elsewhere = Arc::new(Frames::new(MemoryAddress(TABLES_BYTES), PAGE));
     assert!(Radix::<Vtd>::new(ram, Arc::clone(&elsewhere), 4).is_err());

@@ -7,7 +7,7 @@
 
 use crate::iommu::{Hardware, Walker};
 use crate::link::Link;
-use crate::serial::{Serial, put};
+use crate::serial_server::{SerialServer, schedule_at};
 use des::{Calendar, Model, Queue, Simulation, Span, Stream, Time};
 use dma::{BusAddress, DomainId, Iotlb, Leaf};
 use serde::{Deserialize, Serialize};
@@ -129,8 +129,8 @@ struct Engine {
     free: Vec<u32>,
     stream: Stream,
     iommu: Option<Translator>,
-    up: Serial,
-    down: Serial,
+    up: SerialServer,
+    down: SerialServer,
     /// When the next transfer may begin, as far as the engine goes.
     next: Time,
     /// A `Begin` is in the calendar.
@@ -172,8 +172,8 @@ impl Engine {
             stream: Stream::new(setup.seed, 0),
             iommu: setup.iommu.as_ref().map(Translator::new),
             setup,
-            up: Serial::default(),
-            down: Serial::default(),
+            up: SerialServer::default(),
+            down: SerialServer::default(),
             next: Time::ZERO,
             is_beginning: true,
             warm_up,
@@ -220,8 +220,8 @@ impl Engine {
             Operation::Read => link.read_request_bytes(address, bytes),
             Operation::Write => link.write_bytes(address, bytes),
         };
-        let sent = self.up.take(now, link.time_of(wire));
-        put(calendar, sent + half(self.setup.path), Event::AtIommu(place));
+        let sent = self.up.occupy(now, link.time_of(wire));
+        schedule_at(calendar, sent + half(self.setup.path), Event::AtIommu(place));
         self.next = now + self.setup.gap;
         self.begin_next(now, calendar);
     }
@@ -230,7 +230,7 @@ impl Engine {
     fn begin_next(&mut self, now: Time, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         if !self.is_beginning && !self.free.is_empty() {
             self.is_beginning = true;
-            put(calendar, self.next.max(now), Event::Begin);
+            schedule_at(calendar, self.next.max(now), Event::Begin);
         }
     }
 
@@ -244,7 +244,7 @@ impl Engine {
                 translated = iommu.walker.walk(now);
             }
         }
-        put(calendar, translated + half(self.setup.path), Event::Answered(place));
+        schedule_at(calendar, translated + half(self.setup.path), Event::Answered(place));
     }
 
     fn answered(&mut self, now: Time, place: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
@@ -253,9 +253,9 @@ impl Engine {
             Operation::Read => link.completion_bytes(self.transfers[place as usize].address, bytes),
             Operation::Write => 0,
         };
-        let here = self.down.take(now, link.time_of(wire));
+        let here = self.down.occupy(now, link.time_of(wire));
         let copied = Span::from_ps_f64(self.setup.copy_ps_per_byte * bytes as f64);
-        put(calendar, here + copied, Event::Done(place));
+        schedule_at(calendar, here + copied, Event::Done(place));
     }
 
     fn done(&mut self, now: Time, place: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {

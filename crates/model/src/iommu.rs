@@ -2,7 +2,7 @@
 //!
 //! Which translations those are is [`dma`]'s to say: its [`Iotlb`] is what remembers them.
 
-use crate::serial::Serial;
+use crate::serial_server::SerialServer;
 use crate::user_file::InvalidField;
 use des::{Span, Time};
 use dma::Iotlb;
@@ -31,7 +31,12 @@ impl Hardware {
     }
 
     /// The first value that no IOMMU has, of a user's file with these fields.
-    pub(crate) fn wrong(entries: usize, ways: usize, walk_ns: f64, walk_gap_ns: f64) -> Option<InvalidField> {
+    pub(crate) fn invalid_field(
+        entries: usize,
+        ways: usize,
+        walk_ns: f64,
+        walk_gap_ns: f64,
+    ) -> Option<InvalidField> {
         let wrong = [
             InvalidField::unless(
                 (1..=ENTRIES_MAX).contains(&entries),
@@ -57,17 +62,17 @@ impl Hardware {
 pub(crate) struct Walker {
     walk: Span,
     walk_gap: Span,
-    begins: Serial,
+    begins: SerialServer,
 }
 
 impl Walker {
     pub(crate) fn new(hardware: &Hardware) -> Self {
-        Self { walk: hardware.walk, walk_gap: hardware.walk_gap, begins: Serial::default() }
+        Self { walk: hardware.walk, walk_gap: hardware.walk_gap, begins: SerialServer::default() }
     }
 
     /// When a walk for what is looked up now is over.
     pub(crate) fn walk(&mut self, now: Time) -> Time {
-        let began = self.begins.take(now, self.walk_gap);
+        let began = self.begins.occupy(now, self.walk_gap);
         began + Span::from_ps(self.walk.as_ps().saturating_sub(self.walk_gap.as_ps()))
     }
 

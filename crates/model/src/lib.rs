@@ -23,7 +23,7 @@ pub mod network;
 mod part;
 mod partition;
 mod reproduction;
-mod serial;
+mod serial_server;
 mod slab;
 mod studies;
 pub mod sweep;

@@ -1,6 +1,6 @@
 //! The queue that an IOMMU takes its commands from: one after the other, as many as it has room for.
 
-use crate::serial::Serial;
+use crate::serial_server::SerialServer;
 use des::{Span, Time};
 use std::collections::VecDeque;
 
@@ -28,7 +28,7 @@ pub(super) struct Commands {
     /// When each of the invalidations in it will be over, the next first.
     ends: VecDeque<Time>,
     /// The IOMMU, as far as it does them.
-    hardware: Serial,
+    hardware: SerialServer,
     /// When what a CPU has put into it will be over.
     awaited: Vec<Time>,
 }
@@ -36,7 +36,7 @@ pub(super) struct Commands {
 impl Commands {
     pub(super) fn new(setup: InvalidationQueue, cpus: u32) -> Self {
         let awaited = vec![Time::ZERO; cpus as usize];
-        Self { setup, ends: VecDeque::new(), hardware: Serial::default(), awaited }
+        Self { setup, ends: VecDeque::new(), hardware: SerialServer::default(), awaited }
     }
 
     /// Puts an invalidation that takes the IOMMU so long behind the others; if there is no room, how long until there is.
@@ -46,7 +46,7 @@ impl Commands {
         if let Some(place) = self.ends.len().checked_sub(room) {
             return Err(self.ends[place].since(now).unwrap_or_default());
         }
-        let end = self.hardware.take(now, takes);
+        let end = self.hardware.occupy(now, takes);
         self.ends.push_back(end);
         self.awaited[cpu as usize] = end;
         Ok(())

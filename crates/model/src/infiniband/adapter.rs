@@ -5,7 +5,7 @@ use super::cache::{Cache, CacheShape};
 use super::icm::{Layout, Profile, Table};
 use super::message::{NONE, Place};
 use super::wire::Wire;
-use crate::serial::Serial;
+use crate::serial_server::SerialServer;
 use des::{Span, Stream};
 use std::collections::VecDeque;
 
@@ -109,12 +109,12 @@ pub(super) struct Region {
 pub(super) struct Node {
     pub(super) lanes: Lanes,
     pub(super) cache: Cache,
-    pub(super) memory: Serial,
-    pub(super) send: Serial,
-    pub(super) receive: Serial,
+    pub(super) memory: SerialServer,
+    pub(super) send: SerialServer,
+    pub(super) receive: SerialServer,
     /// To the switch, and from there.
-    pub(super) port: Serial,
-    pub(super) egress: Serial,
+    pub(super) port: SerialServer,
+    pub(super) egress: SerialServer,
     pub(super) fetching: u32,
     pub(super) waiting_fetches: VecDeque<u32>,
     pub(super) packets: u32,
@@ -136,11 +136,11 @@ impl Node {
         Self {
             lanes: Lanes::new(setup.host.bus),
             cache: Cache::new(setup.adapter.cache, Stream::new(setup.seed, 1 << 40 | u64::from(number))),
-            memory: Serial::default(),
-            send: Serial::default(),
-            receive: Serial::default(),
-            port: Serial::default(),
-            egress: Serial::default(),
+            memory: SerialServer::default(),
+            send: SerialServer::default(),
+            receive: SerialServer::default(),
+            port: SerialServer::default(),
+            egress: SerialServer::default(),
             fetching: 0,
             waiting_fetches: VecDeque::new(),
             packets: 0,

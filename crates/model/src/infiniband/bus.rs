@@ -1,7 +1,7 @@
 //! The bus between an adapter and host memory: PCI Express, or PCI-X, which both directions share.
 
 use crate::link::Link;
-use crate::serial::Serial;
+use crate::serial_server::SerialServer;
 use des::{Span, Time};
 
 /// A bus.
@@ -61,44 +61,44 @@ impl Bus {
 pub(super) struct Lanes {
     bus: Bus,
     /// Towards memory; of PCI-X both ways.
-    up: Serial,
-    down: Serial,
+    up: SerialServer,
+    down: SerialServer,
 }
 
 impl Lanes {
     pub(super) fn new(bus: Bus) -> Self {
-        Self { bus, up: Serial::default(), down: Serial::default() }
+        Self { bus, up: SerialServer::default(), down: SerialServer::default() }
     }
 
     /// Requests of a read go to memory.
     pub(super) fn request(&mut self, now: Time, address: u64, bytes: u64) -> Time {
         match &self.bus {
-            Bus::Pcie(link) => self.up.take(now, link.time_of(link.read_request_bytes(address, bytes))),
-            Bus::PciX(bus) => self.up.take(now, bus.requests(address, bytes)),
+            Bus::Pcie(link) => self.up.occupy(now, link.time_of(link.read_request_bytes(address, bytes))),
+            Bus::PciX(bus) => self.up.occupy(now, bus.requests(address, bytes)),
         }
     }
 
     /// What was read comes from there.
     pub(super) fn completion(&mut self, now: Time, address: u64, bytes: u64) -> Time {
         match &self.bus {
-            Bus::Pcie(link) => self.down.take(now, link.time_of(link.completion_bytes(address, bytes))),
-            Bus::PciX(bus) => self.up.take(now, bus.data(address, bytes)),
+            Bus::Pcie(link) => self.down.occupy(now, link.time_of(link.completion_bytes(address, bytes))),
+            Bus::PciX(bus) => self.up.occupy(now, bus.data(address, bytes)),
         }
     }
 
     /// The adapter writes to memory.
     pub(super) fn write(&mut self, now: Time, address: u64, bytes: u64) -> Time {
         match &self.bus {
-            Bus::Pcie(link) => self.up.take(now, link.time_of(link.write_bytes(address, bytes))),
-            Bus::PciX(bus) => self.up.take(now, bus.data(address, bytes)),
+            Bus::Pcie(link) => self.up.occupy(now, link.time_of(link.write_bytes(address, bytes))),
+            Bus::PciX(bus) => self.up.occupy(now, bus.data(address, bytes)),
         }
     }
 
     /// A CPU writes to the adapter.
     pub(super) fn doorbell(&mut self, now: Time, bytes: u64) -> Time {
         match &self.bus {
-            Bus::Pcie(link) => self.down.take(now, link.time_of(link.write_bytes(0, bytes))),
-            Bus::PciX(bus) => self.up.take(now, bus.data(0, bytes)),
+            Bus::Pcie(link) => self.down.occupy(now, link.time_of(link.write_bytes(0, bytes))),
+            Bus::PciX(bus) => self.up.occupy(now, bus.data(0, bytes)),
         }
     }
 

@@ -12,7 +12,7 @@ use super::adapter::{DOORBELL_BYTES, Node, Qp, Setup};
 use super::icm::Layout;
 use super::message::{Message, NONE, Place, Verb, Work};
 use super::outcome::{NodeUsage, Outcome, RunError, Totals};
-use crate::serial::put;
+use crate::serial_server::schedule_at;
 use crate::slab::Slab;
 use des::{Calendar, Misuse, Model, Queue, Simulation, Span, Time, TimeAverage};
 
@@ -253,7 +253,7 @@ impl<A: Application> Machine<A> {
             Event::Posted(message) => {
                 let node = self.qps[self.messages[message].work.qp as usize].node;
                 let rung = self.nodes[usize::from(node)].lanes.doorbell(now, DOORBELL_BYTES);
-                put(calendar, rung + half(self.setup.host.read), Event::Doorbell(message));
+                schedule_at(calendar, rung + half(self.setup.host.read), Event::Doorbell(message));
             }
             Event::Doorbell(message) => {
                 let number = self.qps[self.messages[message].work.qp as usize].node;
@@ -283,12 +283,12 @@ impl<A: Application> Machine<A> {
                 self.messages.put(Message { work, posted, begun: 0, placed: 0, next: NONE, is_known: false });
             // A message is in flight from when its doorbell is rung.
             self.totals.posted += 1;
-            put(calendar, posted.max(now), Event::Posted(message));
+            schedule_at(calendar, posted.max(now), Event::Posted(message));
         }
         self.actions.posts.clear();
         for at in 0..self.actions.wakes.len() {
             let (woken, token) = self.actions.wakes[at];
-            put(calendar, woken.max(now), Event::Woken(token));
+            schedule_at(calendar, woken.max(now), Event::Woken(token));
         }
         self.actions.wakes.clear();
     }
@@ -336,12 +336,12 @@ impl<A: Application> Machine<A> {
         match place {
             Place::Host => {
                 let requested = node.lanes.request(now, address, bytes);
-                put(calendar, requested + self.setup.host.read, Event::Answered(job));
+                schedule_at(calendar, requested + self.setup.host.read, Event::Answered(job));
             }
             Place::Adapter => {
                 let taken = self.setup.adapter.transfer(bytes);
-                let read = node.memory.take(now, taken) + self.setup.adapter.memory;
-                put(calendar, read, Event::Read(job));
+                let read = node.memory.occupy(now, taken) + self.setup.adapter.memory;
+                schedule_at(calendar, read, Event::Read(job));
             }
         }
     }
@@ -352,7 +352,7 @@ impl<A: Application> Machine<A> {
         match place {
             Place::Host => node.lanes.write(now, address, bytes) + half(self.setup.host.read),
             Place::Adapter => {
-                node.memory.take(now, self.setup.adapter.transfer(bytes)) + half(self.setup.adapter.memory)
+                node.memory.occupy(now, self.setup.adapter.transfer(bytes)) + half(self.setup.adapter.memory)
             }
         }
     }

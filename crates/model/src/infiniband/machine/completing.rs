@@ -1,6 +1,6 @@
 //! Completions, and what applications are told.
 
-use super::{Application, Event, Machine, put};
+use super::{Application, Event, Machine, schedule_at};
 use crate::infiniband::adapter::CQE_BYTES;
 use crate::infiniband::message::Place;
 use des::{Calendar, Queue, Time};
@@ -14,7 +14,7 @@ impl<A: Application> Machine<A> {
         calendar: &mut Calendar<Event, impl Queue<Event>>,
     ) {
         let written = self.write_completion(now, number);
-        put(calendar, written.1, Event::Notified(written.0));
+        schedule_at(calendar, written.1, Event::Notified(written.0));
     }
 
     /// Writes the completion of who asked.
@@ -25,7 +25,7 @@ impl<A: Application> Machine<A> {
         calendar: &mut Calendar<Event, impl Queue<Event>>,
     ) {
         let written = self.write_completion(now, number);
-        put(calendar, written.1, Event::Completed(written.0));
+        schedule_at(calendar, written.1, Event::Completed(written.0));
     }
 
     /// Ends a job with a completion, of a message, that is in memory at a time.

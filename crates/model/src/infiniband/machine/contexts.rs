@@ -1,6 +1,6 @@
 //! Looking up contexts, and fetching those that are not there.
 
-use super::{Application, Event, Fetch, Job, Machine, NONE, Place, Stage, put};
+use super::{Application, Event, Fetch, Job, Machine, NONE, Place, Stage, schedule_at};
 use crate::infiniband::adapter::{Qp, object};
 use crate::infiniband::cache::Found;
 use crate::infiniband::icm::{PAGE_BYTES, Table};
@@ -83,13 +83,13 @@ impl<A: Application> Machine<A> {
         match self.setup.contexts {
             Place::Host => {
                 let requested = node.lanes.request(now, 0, fetch.missing);
-                put(calendar, requested + self.setup.host.read, Event::FetchAnswered(number));
+                schedule_at(calendar, requested + self.setup.host.read, Event::FetchAnswered(number));
             }
             Place::Adapter => {
                 let taken = self.setup.adapter.transfer(fetch.missing);
-                put(
+                schedule_at(
                     calendar,
-                    node.memory.take(now, taken) + self.setup.adapter.memory,
+                    node.memory.occupy(now, taken) + self.setup.adapter.memory,
                     Event::Fetched(number),
                 );
             }
@@ -104,7 +104,7 @@ impl<A: Application> Machine<A> {
     ) {
         let fetch = self.fetches[number];
         let here = self.nodes[usize::from(fetch.node)].lanes.completion(now, 0, fetch.missing);
-        put(calendar, here, Event::Fetched(number));
+        schedule_at(calendar, here, Event::Fetched(number));
     }
 
     /// Who waited goes on, in order.
@@ -141,15 +141,15 @@ impl<A: Application> Machine<A> {
         let node = &mut self.nodes[usize::from(node)];
         let worked = match stage {
             Stage::Begin => {
-                Some(node.send.take(now, adapter.send_gap) + rest(adapter.send, adapter.send_gap))
+                Some(node.send.occupy(now, adapter.send_gap) + rest(adapter.send, adapter.send_gap))
             }
-            Stage::Request | Stage::Place => {
-                Some(node.receive.take(now, adapter.receive_gap) + rest(adapter.receive, adapter.receive_gap))
-            }
+            Stage::Request | Stage::Place => Some(
+                node.receive.occupy(now, adapter.receive_gap) + rest(adapter.receive, adapter.receive_gap),
+            ),
             Stage::Packet | Stage::Accept | Stage::Notify | Stage::Complete => None,
         };
         match worked {
-            Some(worked) => put(calendar, worked, Event::Worked(job)),
+            Some(worked) => schedule_at(calendar, worked, Event::Worked(job)),
             None => self.worked(now, job, calendar),
         }
     }

@@ -1,6 +1,6 @@
 //! From the wire to memory.
 
-use super::{Application, Event, Machine, Stage, put};
+use super::{Application, Event, Machine, Stage, schedule_at};
 use crate::infiniband::message::Verb;
 use des::{Calendar, Queue, Time};
 
@@ -41,7 +41,7 @@ impl<A: Application> Machine<A> {
             self.jobs.free(number);
             return;
         }
-        put(calendar, placed, Event::Placed(job.message));
+        schedule_at(calendar, placed, Event::Placed(job.message));
         match work.verb {
             Verb::Send | Verb::Write => {
                 let bytes = self.setup.wire.acknowledgement_bytes();

@@ -1,6 +1,6 @@
 //! From a doorbell to the wire.
 
-use super::{Application, Event, Job, Machine, NONE, Place, Stage, put};
+use super::{Application, Event, Job, Machine, NONE, Place, Stage, schedule_at};
 use crate::infiniband::adapter::WQE_BYTES;
 use crate::infiniband::message::{Buffer, Verb};
 use des::{Calendar, Queue, Span, Time};
@@ -71,7 +71,7 @@ impl<A: Application> Machine<A> {
             _ => (0, WQE_BYTES),
         };
         let here = self.nodes[usize::from(job.node)].lanes.completion(now, address, bytes);
-        put(calendar, here, Event::Read(number));
+        schedule_at(calendar, here, Event::Read(number));
     }
 
     /// The adapter has what a job reads.
@@ -186,8 +186,8 @@ impl<A: Application> Machine<A> {
         let job = &mut self.jobs[number];
         (job.stage, job.step) = (stage, 0);
         let taken = if self.is_loop(number) { Span::ZERO } else { self.setup.wire.time_of(bytes) };
-        let sent = self.nodes[usize::from(self.jobs[number].node)].port.take(now, taken);
-        put(calendar, sent, Event::Sent(number));
+        let sent = self.nodes[usize::from(self.jobs[number].node)].port.occupy(now, taken);
+        schedule_at(calendar, sent, Event::Sent(number));
     }
 
     /// The last byte of a packet is on the wire. The switch lets it through as it comes, once nothing else goes the same way.
@@ -203,10 +203,10 @@ impl<A: Application> Machine<A> {
             let taken = wire.time_of(bytes);
             // Its first byte was there a packet's length before.
             let first = Time::from_ps((now + wire.latency).as_ps().saturating_sub(taken.as_ps()));
-            arrived = self.nodes[usize::from(to)].egress.take(first, taken);
+            arrived = self.nodes[usize::from(to)].egress.occupy(first, taken);
         }
         self.jobs[number].node = to;
-        put(calendar, arrived, Event::Arrived(number));
+        schedule_at(calendar, arrived, Event::Arrived(number));
         if job.stage == Stage::Packet {
             self.nodes[usize::from(job.node)].packets -= 1;
             self.begin_packets(now, job.node, calendar);
