@@ -166,7 +166,7 @@ impl<F: Format> Radix<F> {
         covered.into_iter().for_each(|frame| self.frames.free(frame));
     }
 
-    /// The same for all addresses.
+    /// Calls `invalidate`, which must return after the IOMMU has invalidated all addresses. Then frees all quarantined tables.
     pub fn all_invalidated(&self, invalidate: impl FnOnce()) {
         let covered = self.quarantine.take_covered(|_| true);
         invalidate();

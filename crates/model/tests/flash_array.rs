@@ -282,14 +282,14 @@ fn what_there_is_not_is_refused_by_name() {
     let users = fibre_channel(vec![job(IoInterface::User, 3, 1)]);
     assert_eq!(
         said(&users),
-        "3 threads want a queue of an adapter each; there are 0 besides those of the kernel"
+        "3 threads need their own queue of an adapter; expected at most 0, those that the kernel does not use"
     );
     let mut many = setup(vec![job(IoInterface::User, 1_001, 1)]);
     assert!(matches!(run(&many), Err(FlashArrayError::Queues { threads: 1_001, queues: 1_000 })));
     many.adapter.kernel_queues = 509;
     assert!(said(&many).starts_with("adapter.kernel_queues is 509; expected"), "{}", said(&many));
     let lost = Setup { faults: pulled(4, 0, None), ..setup(Vec::new()) };
-    assert_eq!(said(&lost), "a fault's path is 4; expected one that there is");
+    assert_eq!(said(&lost), "a fault's path is 4; expected an existing path");
     let odd = Job { io_bytes: 5_000, ..job(IoInterface::Kernel, 1, 1) };
     assert!(said(&setup(vec![odd])).contains("io_bytes is 5000"));
 }

@@ -178,6 +178,7 @@ fn rate(what: &'static str, value: f64) -> Result<(), FlashArrayError> {
     number(what, value, (1.0..=1e15).contains(&value), "1 to 1e15")
 }
 
+/// Fails with [`FlashArrayError::Number`] unless `holds`.
 fn number(
     what: &'static str,
     value: impl ToString,

@@ -151,14 +151,14 @@ mod tests {
             assert!(told.starts_with("profile p: ") && told.contains(words), "{told}");
         };
         let one = group("protocol=tcp", WRITE);
-        check(&format!("{one}{one}"), "more groups");
-        check(&group("protocol=udp", WRITE), "nothing bounds it");
-        check(&group("protocol=sctp", WRITE), "another protocol");
-        check(&group("protocol=tcp", READ), "others than a write");
+        check(&format!("{one}{one}"), "it must have one group");
+        check(&group("protocol=udp", WRITE), "nothing limits its rate");
+        check(&group("protocol=sctp", WRITE), "neither TCP nor UDP");
+        check(&group("protocol=tcp", READ), "neither a write, nor");
         let both = format!("{WRITE}{READ}").replace("32k", "65508");
         check(&group("protocol=udp", &both), "longer than a datagram");
         let random = "<flowop type=\"write\" options=\"size=rand(1,9)\"/>";
-        check(&group("protocol=tcp", random), "no size, more than one");
+        check(&group("protocol=tcp", random), "must have one size");
         let three = "<flowop type=\"write\" options=\"size=32k count=3\"/>";
         check(&group("protocol=tcp", &format!("{three}{READ}")), "several messages in a row");
     }
