@@ -15,7 +15,7 @@ mod word;
 pub use machine::Machine;
 
 use des::{Calendar, Lock, Misuse, Model, Queue, Simulation, Span, Stream, Time};
-use machine::Place;
+use machine::CpuPlacement;
 use word::Word;
 
 /// Parameters of a simulation.
@@ -124,7 +124,7 @@ enum Event {
 
 #[derive(Debug)]
 struct Cpu {
-    place: Place,
+    place: CpuPlacement,
     lock: usize,
     /// Factor by which the core's load slows instructions.
     slowdown: f64,
@@ -154,7 +154,7 @@ struct Crowd {
 impl Crowd {
     fn new(setup: Setup) -> Result<Self, Misuse> {
         let machine = &setup.machine;
-        let places = machine.places(setup.threads);
+        let places = machine.place_threads(setup.threads);
         let pools = match setup.locks {
             Locks::Pools => machine::pools(&places),
             Locks::One => vec![0; places.len()],
@@ -162,7 +162,7 @@ impl Crowd {
         };
         let cost = |_| Lock::new(machine.transfer);
         let locks = (0..=pools.iter().copied().max().unwrap_or(0)).map(cost).collect::<Result<_, _>>()?;
-        let cpu = |(place, lock): (Place, usize)| Cpu {
+        let cpu = |(place, lock): (CpuPlacement, usize)| Cpu {
             place,
             lock,
             slowdown: machine.slowdown(place.of_core),

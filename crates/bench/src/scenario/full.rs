@@ -111,7 +111,7 @@ impl Worker for Full {
             0
         };
         let stay = if each == 1 { 0 } else { each };
-        // Where large ranges fit in the end depends on where the single pages went: nobody has to find room for the last.
+        // Large ranges may not fit between the single pages near the end, so only single pages must fit.
         let must_fit = |used: u64| each == 1 && used < guaranteed;
         while used + each + stay <= most && self.add(caller, must_fit(used)) {
             used += each + (0..stay).filter(|_| caller.allocate(&single).is_some()).count() as u64;

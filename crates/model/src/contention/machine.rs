@@ -20,7 +20,7 @@ pub struct Machine {
 
 /// A CPU with a thread on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct CpuPlacement {
     /// Its number. The threads of a core have consecutive numbers.
     pub(super) number: u32,
     core: u32,
@@ -29,7 +29,7 @@ pub(super) struct Place {
     pub(super) of_core: u32,
 }
 
-impl Place {
+impl CpuPlacement {
     /// Its core. For locks the threads of a core are one, since they share the first-level cache.
     pub(super) fn cpu(self) -> Cpu {
         Cpu { number: self.core, node: self.node }
@@ -38,12 +38,12 @@ impl Place {
 
 impl Machine {
     /// Places threads: one per core first, then on the cores with the fewest.
-    pub(super) fn places(&self, threads: u32) -> Vec<Place> {
+    pub(super) fn place_threads(&self, threads: u32) -> Vec<CpuPlacement> {
         let (cores, per_core) = (self.cores.max(1), self.smt_gain.len().max(1) as u32);
         let busy = threads.clamp(1, cores * per_core);
         let place = |index: u32| {
             let core = index % cores;
-            Place {
+            CpuPlacement {
                 number: core * per_core + index / cores,
                 core,
                 node: core * self.nodes.max(1) / cores,
@@ -71,11 +71,11 @@ thread_local! {
 }
 
 /// The allocator pool of each CPU, found by letting powerpc's allocator allocate a page on it.
-pub(super) fn pools(places: &[Place]) -> Vec<usize> {
+pub(super) fn pools(places: &[CpuPlacement]) -> Vec<usize> {
     let space = Space::new(0, TABLE_PAGES - 1);
     let Ok(pools) = Pools::new(&space, PAGE_BYTES, || CPU.get()) else { return vec![0; places.len()] };
     let request = Request::new(1, space.last);
-    let pool = |place: &Place| {
+    let pool = |place: &CpuPlacement| {
         CPU.set(place.number);
         pools.allocate(&request).map_or(0, |page| (page / POOL_PAGES) as usize)
     };
@@ -98,21 +98,22 @@ mod tests {
 
     #[test]
     fn threads_take_cores_before_they_share_them() {
-        let of = |threads| machine().places(threads).iter().map(|place| place.of_core).collect::<Vec<_>>();
+        let of =
+            |threads| machine().place_threads(threads).iter().map(|place| place.of_core).collect::<Vec<_>>();
         assert_eq!(of(16), [1; 16]);
         assert_eq!(of(17)[..2], [2, 1]);
         assert_eq!(of(17)[16], 2);
         assert_eq!(of(1024), [4; 64]);
-        let mut numbers: Vec<u32> = machine().places(64).iter().map(|place| place.number).collect();
+        let mut numbers: Vec<u32> = machine().place_threads(64).iter().map(|place| place.number).collect();
         numbers.sort_unstable();
         assert_eq!(numbers, (0..64).collect::<Vec<_>>());
-        let nodes: Vec<u32> = machine().places(16).iter().map(|place| place.node).collect();
+        let nodes: Vec<u32> = machine().place_threads(16).iter().map(|place| place.node).collect();
         assert_eq!(nodes, [[0; 8], [1; 8]].concat());
     }
 
     #[test]
     fn all_pools_have_about_as_many_cpus() {
-        let pools = pools(&machine().places(64));
+        let pools = pools(&machine().place_threads(64));
         let of = |pool| pools.iter().filter(|&&one| one == pool).count();
         let counts = [0, 1, 2, 3].map(of);
         assert_eq!(counts.iter().sum::<usize>(), 64);

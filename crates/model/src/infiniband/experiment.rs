@@ -6,7 +6,8 @@ use super::nas::{Kernel, PROCESSES};
 use super::trace::{Trace, TraceError};
 use super::verbs;
 use super::{
-    Adapter, Bus, CacheShape, Host, Load, Outcome, Pattern, PciX, Place, Replacement, Setup, Verb, Wire, run,
+    Adapter, Bus, CacheShape, Host, Load, MemoryKind, Outcome, Pattern, PciX, Replacement, Setup, Verb, Wire,
+    run,
 };
 use crate::link::Link;
 use crate::part::Part;
@@ -106,7 +107,7 @@ struct VerbsFile {
     #[serde(default)]
     is_loop: bool,
     #[serde(default = "host")]
-    buffers: Place,
+    buffers: MemoryKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
@@ -230,7 +231,8 @@ impl AdaptersExperiment {
     /// # Errors
     /// [`AdaptersError`]
     pub fn run(&self) -> Result<AdaptersAnswer, AdaptersError> {
-        let [memory_less, with_memory] = [Place::Host, Place::Adapter].map(|place| self.placed(place));
+        let [memory_less, with_memory] =
+            [MemoryKind::Host, MemoryKind::Adapter].map(|place| self.placed(place));
         let (memory_less, with_memory) = (memory_less?, with_memory?);
         let cost_share = self.cost(&memory_less, &with_memory);
         let connections = self.connections();
@@ -250,7 +252,7 @@ impl AdaptersExperiment {
     /// # Errors
     /// [`AdaptersError`]
     pub fn events(&self) -> Result<u64, AdaptersError> {
-        self.outcome(Place::Host).map(|(_, outcome)| outcome.events)
+        self.outcome(MemoryKind::Host).map(|(_, outcome)| outcome.events)
     }
 
     /// Where as much as possible is sent it is the rate that counts, else the time of each.
@@ -266,7 +268,7 @@ impl AdaptersExperiment {
     }
 
     /// What was measured, where messages have a time each, and everything else.
-    fn outcome(&self, contexts: Place) -> Result<(Times, Outcome), AdaptersError> {
+    fn outcome(&self, contexts: MemoryKind) -> Result<(Times, Outcome), AdaptersError> {
         let setup = self.setup(contexts);
         if let Some(verbs) = &self.verbs {
             let measured = run(&setup, &verbs.load()).map_err(ProgramError::from)?;
@@ -300,7 +302,7 @@ impl AdaptersExperiment {
         Ok((times, outcome))
     }
 
-    fn placed(&self, contexts: Place) -> Result<PlacedAnswer, AdaptersError> {
+    fn placed(&self, contexts: MemoryKind) -> Result<PlacedAnswer, AdaptersError> {
         let (times, outcome) = self.outcome(contexts)?;
         let fetched: u64 = outcome.nodes.iter().map(|node| node.fetched_bytes).sum();
         Ok(PlacedAnswer {
@@ -352,7 +354,7 @@ impl AdaptersExperiment {
         }
     }
 
-    fn setup(&self, contexts: Place) -> Setup {
+    fn setup(&self, contexts: MemoryKind) -> Setup {
         let (host, adapter, wire) = (&self.host, &self.adapter, &self.wire);
         Setup {
             host: Host {
@@ -643,6 +645,6 @@ fn million() -> f64 {
     1e6
 }
 
-fn host() -> Place {
-    Place::Host
+fn host() -> MemoryKind {
+    MemoryKind::Host
 }
