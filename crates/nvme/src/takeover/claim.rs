@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 /// A file or block device that nothing else uses, opened for writing and locked.
 ///
 /// - A block device is opened with `O_EXCL`. The kernel refuses that while the device, its disk or one of its
-/// partitions is mounted in any mount namespace, used as swap, or held by md, dm or another exclusive opener. It
-/// refuses those in turn while the claim exists.
+///   partitions is mounted in any mount namespace, used as swap, or held by md, dm or another exclusive opener. It
+///   refuses those in turn while the claim exists.
 /// - Both kinds of locks are taken. systemd-udevd and util-linux (`--lock`) respect `flock` ("Locking Block Device
-/// Access", systemd.io); QEMU holds `fcntl` locks on images of running machines (`block/file-posix.c`).
+///   Access", systemd.io); QEMU holds `fcntl` locks on images of running machines (`block/file-posix.c`).
 #[derive(Debug)]
 pub struct Claim {
     path: PathBuf,
