@@ -62,7 +62,7 @@ fn look(root: &Path) {
     let Ok(candidates) = Candidate::all(&root) else { return };
     for candidate in candidates {
         for takeover in [false, true] {
-            for refusal in candidate.refusals(&root, Accepted { takeover, no_iommu: takeover }) {
+            for refusal in candidate.refusals(&root, Accepted { unbind: takeover, no_iommu: takeover }) {
                 let _ = refusal.to_string();
             }
         }

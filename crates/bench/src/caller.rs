@@ -3,25 +3,25 @@
 use crate::clock::TickClock;
 use iova::{AllocateError, Allocator, FreeError, Range, Request};
 
-/// One call in this many is timed: a prime, so that no batch size is met at the same place each time.
+/// Every how many calls one is timed: a prime, so that no batch size is always sampled at the same position.
 pub(crate) const SAMPLE_EVERY: u32 = 61;
 
 /// Calls an allocator for one thread.
 ///
-/// Handed on by value, and what is timed lies elsewhere: so that the compiler keeps all of it in registers. What a call
-/// costs beside the allocator's own work is in every figure.
+/// Passed by value, with the samples elsewhere, so that the compiler keeps it in registers. Every figure includes its
+/// overhead.
 pub(crate) struct Caller<'a> {
     allocator: &'a dyn Allocator,
     samples: &'a mut Samples,
-    /// Calls until the next one that is timed.
+    /// Calls until the next timed one.
     left: u32,
-    /// Allocations that got nothing.
+    /// Failed allocations.
     pub(crate) failed: u64,
-    /// Frees that were not taken.
+    /// Failed frees.
     refused: u64,
 }
 
-/// Ticks of the calls that were timed.
+/// Durations of the timed calls, in ticks.
 #[derive(Debug)]
 pub(crate) struct Samples {
     clock: TickClock,
@@ -29,19 +29,19 @@ pub(crate) struct Samples {
     pub(crate) frees_ticks: Vec<u64>,
 }
 
-/// What was counted of a thread's calls.
+/// Counts of a thread's calls.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Counts {
     /// All calls.
     pub(crate) calls: u64,
-    /// Allocations that got nothing.
+    /// Failed allocations.
     pub(crate) failed: u64,
-    /// Frees that were not taken.
+    /// Failed frees.
     pub(crate) refused: u64,
 }
 
 impl Counts {
-    /// Of both.
+    /// The sum of both.
     pub(crate) fn plus(self, other: Self) -> Self {
         Self {
             calls: self.calls + other.calls,
@@ -52,7 +52,7 @@ impl Counts {
 }
 
 impl Samples {
-    /// Room for what is timed of `calls` calls.
+    /// Space for the samples of `calls` calls.
     pub(crate) fn of_calls(calls: u64, clock: TickClock) -> Self {
         let room = usize::try_from(calls / u64::from(SAMPLE_EVERY)).unwrap_or(0) + 2;
         Self { clock, allocations_ticks: Vec::with_capacity(room), frees_ticks: Vec::with_capacity(room) }
@@ -78,7 +78,7 @@ impl Samples {
 }
 
 impl<'a> Caller<'a> {
-    /// Threads begin at different places of the period.
+    /// Starts each thread at another position of the sampling period.
     pub(crate) fn new(allocator: &'a dyn Allocator, samples: &'a mut Samples, thread: usize) -> Self {
         Self { allocator, samples, left: (thread as u32 * 17) % SAMPLE_EVERY, failed: 0, refused: 0 }
     }
@@ -113,7 +113,7 @@ impl<'a> Caller<'a> {
         now
     }
 
-    /// What was counted, of so many calls.
+    /// The counts, given the number of calls.
     pub(crate) fn done(self, calls: u64) -> Counts {
         Counts { calls, failed: self.failed, refused: self.refused }
     }

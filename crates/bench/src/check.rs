@@ -1,58 +1,58 @@
-//! Whether an allocator allocates at all: one that hands out a page twice is useless, however fast.
+//! Checks that an allocator works before it is measured.
 
 use iova::{Allocator, Range, Request, Space};
 use std::collections::BTreeMap;
 
-/// What an allocator did wrong.
+/// A fault of an allocator.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CheckError {
-    /// It had no room in an empty space.
-    #[error("no room for {pages} pages in a space that is nearly empty")]
+    /// An allocation failed in a nearly empty space.
+    #[error("an allocation of {pages} pages failed in a space that is nearly empty")]
     NoRoom {
-        /// What was asked for.
+        /// Pages requested.
         pages: u64,
     },
-    /// Outside the space, or misaligned.
-    #[error("asked for {pages} pages, aligned to {alignment_pages}, in {space}: it gave {range}")]
+    /// The result is outside the space, or misaligned.
+    #[error("{pages} pages aligned to {alignment_pages} were requested in {space}, but {range} was returned")]
     Misplaced {
-        /// What was asked for.
+        /// Pages requested.
         pages: u64,
-        /// Its alignment.
+        /// Alignment requested.
         alignment_pages: u64,
-        /// Where it was to be.
+        /// The space.
         space: Range,
-        /// What it gave.
+        /// The result.
         range: Range,
     },
-    /// Handed out twice.
-    #[error("it gave {range} while {other} was out")]
+    /// A range was allocated twice.
+    #[error("{range} was returned while {other} was allocated")]
     Overlap {
         /// The later one.
         range: Range,
         /// The earlier one.
         other: Range,
     },
-    /// It did not take back what it gave.
-    #[error("it did not take back {range}")]
+    /// A free failed.
+    #[error("{range} was allocated, but freeing it failed")]
     Refused {
-        /// What it gave.
+        /// The range.
         range: Range,
     },
 }
 
-/// Sizes that are asked for, again and again.
+/// Sizes requested, in turn.
 const SIZES: [u64; 8] = [1, 2, 1, 4, 3, 16, 1, 64];
-/// Ranges that are out at the same time at most.
+/// Most ranges allocated at a time.
 const OUT_MAX: usize = 256;
-/// Allocations.
+/// Number of allocations.
 const STEPS: usize = 2048;
 
-/// Allocates and frees some thousand ranges in one thread, and compares what is out.
+/// Allocates and frees some thousand ranges in one thread, and checks them against each other.
 pub(crate) fn check(allocator: &dyn Allocator, space: &Space) -> Result<(), CheckError> {
     let mut out: BTreeMap<u64, Range> = BTreeMap::new();
     for step in 0..STEPS {
         if out.len() == OUT_MAX {
-            // Every third stays, so that holes of many sizes are left.
+            // Keep every third, so that holes of many sizes remain.
             for range in out.extract_if(.., |first, _| first % 3 != 0).map(|(_, range)| range) {
                 allocator.free(range).map_err(|_| CheckError::Refused { range })?;
             }

@@ -1,4 +1,4 @@
-//! What each thread does.
+//! Scenarios: what each thread does.
 
 mod bursts;
 mod full;
@@ -13,39 +13,39 @@ use serde::Serialize;
 use std::fmt;
 use std::str::FromStr;
 
-/// What threads do with an allocator.
+/// A pattern of allocations and frees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scenario {
-    /// Allocate a page, free it.
+    /// Allocates a page and frees it.
     Pairs,
-    /// Ranges are held: free the oldest, allocate the newest.
+    /// Holds ranges: frees the oldest, allocates a new one.
     Held,
-    /// Half of the threads allocate, the others free.
+    /// Half of the threads allocate, and pass the ranges to the others, which free them.
     Handoff,
-    /// A network adapter's sizes, held.
+    /// Holds ranges with a network adapter's sizes.
     Network,
-    /// A disk controller's sizes, held.
+    /// Holds ranges with a disk controller's sizes.
     Storage,
-    /// A window of which hardly anything is free, in crumbs.
+    /// A nearly full, fragmented window.
     Full,
-    /// The same with ranges larger than caches take.
+    /// The same with ranges too large for per-CPU caches.
     FullLarge,
-    /// Allocate many, then free them all.
+    /// Allocates many ranges, then frees them all.
     Bursts,
-    /// As `handoff`, while the ranges in flight grow and shrink.
+    /// Like `handoff`, with a number of ranges in flight that grows and shrinks.
     Drift,
 }
 
-/// A scenario that there is not.
+/// The name is not of a scenario.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no scenario {name:?}; there are {}", Scenario::names())]
+#[error("there is no scenario {name:?}; expected one of {}", Scenario::names())]
 pub struct UnknownScenario {
     name: String,
 }
 
 impl Scenario {
-    /// All of them.
+    /// All scenarios.
     pub const ALL: [Self; 9] = [
         Self::Pairs,
         Self::Held,
@@ -58,7 +58,7 @@ impl Scenario {
         Self::Drift,
     ];
 
-    /// Its name on the command line and in documents.
+    /// Name on the command line and in documents.
     pub fn name(self) -> &'static str {
         match self {
             Self::Pairs => "pairs",
@@ -88,7 +88,7 @@ impl Scenario {
         }
     }
 
-    /// Whether it is played in a window that is nearly full.
+    /// Whether the window is nearly full.
     pub(crate) fn is_full(self) -> bool {
         matches!(self, Self::Full | Self::FullLarge)
     }
@@ -98,12 +98,12 @@ impl Scenario {
         matches!(self, Self::Handoff | Self::Drift)
     }
 
-    /// How many rounds it takes: where something goes up and down, once at least.
+    /// Number of rounds; at least one period for a scenario that grows and shrinks.
     pub(crate) fn rounds(self, asked: usize) -> usize {
         if self == Self::Drift { asked.max(handoff::CYCLE_ROUNDS as usize) } else { asked }
     }
 
-    /// What is done, in a sentence.
+    /// A sentence that describes it.
     pub(crate) fn what(self, setup: &Setup) -> String {
         let held = setup.held(self.sizes());
         match self {
@@ -145,8 +145,7 @@ impl Scenario {
         }
     }
 
-    /// Every thread's part, its random choices made; `None` if it takes an even number of
-    /// threads, and this is none.
+    /// The worker of each thread; `None` if the scenario needs an even number of threads and this is odd.
     pub(crate) fn workers(self, setup: &Setup) -> Option<Vec<Box<dyn Worker>>> {
         let each = |make: &dyn Fn(usize) -> Box<dyn Worker>| Some((0..setup.threads).map(make).collect());
         match self {
@@ -183,37 +182,37 @@ impl FromStr for Scenario {
     }
 }
 
-/// What a scenario is played with.
+/// Parameters of a scenario.
 pub(crate) struct Setup {
     pub(crate) threads: usize,
     pub(crate) space: Space,
-    /// Ranges that a thread is asked to hold.
+    /// Ranges that a thread should hold.
     pub(crate) held_max: u64,
-    /// Pages that a burst is asked to have.
+    /// Pages that a burst should have.
     pub(crate) burst_max: u64,
     pub(crate) seed: u64,
 }
 
-/// Of the space this much is in use at most (but where it is to be full): there is always room.
+/// Largest share of the space in use, except in the full scenarios.
 const USED_MAX_INVERSE: u64 = 4;
 
 impl Setup {
-    /// Ranges that each thread holds: fewer than asked where all threads together would take too much of the space.
+    /// Ranges that each thread holds: reduced if all threads together would use too much of the space.
     pub(crate) fn held(&self, sizes: Sizes) -> u64 {
         self.held_max.min(self.thread_pages() / sizes.mean_pages()).max(1)
     }
 
-    /// Pages of a burst: fewer than asked where all threads' would take too much of the space.
+    /// Pages of a burst: reduced if those of all threads would use too much of the space.
     fn burst(&self) -> u64 {
         self.burst_max.min(self.thread_pages()).max(1)
     }
 
-    /// Pages that a thread has out at most.
+    /// Most pages that a thread holds.
     fn thread_pages(&self) -> u64 {
         self.space.pages() / USED_MAX_INVERSE / self.threads as u64
     }
 
-    /// Memory that a thread maps, in the space where it is mapped directly.
+    /// Memory that a thread maps, for allocators without translation.
     fn memory(&self, thread: usize) -> u64 {
         self.space.first.next_multiple_of(MEMORY_PAGES) + thread as u64 % MEMORY_THREADS * MEMORY_PAGES
     }
@@ -225,12 +224,12 @@ impl Setup {
 
 /// The largest request.
 const MEMORY_PAGES: u64 = 512;
-/// Threads with memory of their own: so many that the smallest space has room for it.
+/// Threads with memory of their own, as many as fit into the smallest space.
 const MEMORY_THREADS: u64 = 64;
 
-/// One thread's part of a scenario. What it holds stays with it from round to round.
+/// One thread's part of a scenario. It keeps its ranges from round to round.
 pub(crate) trait Worker: Send {
-    /// Brings the allocator into the state that rounds begin with. Not timed.
+    /// Prepares the allocator's state before the first round. Not timed.
     fn fill(&mut self, _caller: &mut Caller<'_>) {}
 
     /// Allocates and frees about `pairs` times. Timed.

@@ -128,7 +128,7 @@ fn who_gives_a_page_twice_does_not_take_part() {
     let error = measure(&[peer(&folder, "careless", CARELESS)], tiny()).unwrap_err();
     assert_eq!(error.to_string(), "careless is no allocator");
     let cause = std::error::Error::source(&error).unwrap();
-    assert_eq!(cause.to_string(), "it gave 0x40-0x41 while 0x40-0x40 was out");
+    assert_eq!(cause.to_string(), "0x40-0x41 was returned while 0x40-0x40 was allocated");
 }
 
 #[test]

@@ -1,10 +1,9 @@
-//! What is going to happen, and what time it is.
+//! The calendar: pending events and the current time.
 
 use crate::{Entry, Queue, Span, Time, Wheel};
 use std::marker::PhantomData;
 
-/// Events to come. They happen in the order of their times; those of the same time in the order in which they were
-/// scheduled.
+/// Pending events, in order of time. Events of equal time are handled in the order in which they were scheduled.
 #[derive(Debug, Clone)]
 pub struct Calendar<E, Q = Wheel<E>> {
     queue: Q,
@@ -13,28 +12,28 @@ pub struct Calendar<E, Q = Wheel<E>> {
     events: PhantomData<E>,
 }
 
-/// An event was to happen before now.
+/// An event was scheduled for a time before now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("an event was scheduled for {at}, but it is {now} already")]
+#[error("an event was scheduled for {at}, but the time is already {now}")]
 pub struct InThePast {
-    /// When it was to happen.
+    /// The event's time.
     pub at: Time,
-    /// When that was asked.
+    /// The time when it was scheduled.
     pub now: Time,
 }
 
 impl<E: Copy, Q: Queue<E>> Calendar<E, Q> {
-    /// Nothing is going to happen, and it is the beginning of time.
+    /// An empty calendar at time 0.
     pub fn new() -> Self {
         Self { queue: Q::default(), now: Time::ZERO, scheduled: 0, events: PhantomData }
     }
 
-    /// When the last event happened, or up to when none did.
+    /// The current time: that of the latest event, or the limit of the latest `pop_until`.
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// Lets an event happen at a time that is not over: now is allowed, and comes after what is already scheduled for now.
+    /// Schedules an event. At the current time it comes after the events already scheduled for that time.
     #[inline]
     pub fn schedule(&mut self, at: Time, event: E) -> Result<(), InThePast> {
         if at < self.now {
@@ -44,7 +43,7 @@ impl<E: Copy, Q: Queue<E>> Calendar<E, Q> {
         Ok(())
     }
 
-    /// Lets an event happen after a delay, which ends at [`Time::MAX`].
+    /// Schedules an event after a delay, at [`Time::MAX`] at the latest.
     #[inline]
     pub fn schedule_in(&mut self, delay: Span, event: E) {
         self.put(self.now + delay, event);
@@ -56,7 +55,7 @@ impl<E: Copy, Q: Queue<E>> Calendar<E, Q> {
         self.scheduled += 1;
     }
 
-    /// What happens next. From then on it is that time.
+    /// Removes the next event and advances the time to it.
     #[inline]
     pub fn pop(&mut self) -> Option<Entry<E>> {
         let entry = self.queue.pop_until(Time::MAX)?;
@@ -64,7 +63,7 @@ impl<E: Copy, Q: Queue<E>> Calendar<E, Q> {
         Some(entry)
     }
 
-    /// What happens next, if it happens no later than `limit`; if nothing does, it is `limit` from then on.
+    /// The same, if the event's time is at most `limit`. Otherwise advances the time to `limit`.
     #[inline]
     pub fn pop_until(&mut self, limit: Time) -> Option<Entry<E>> {
         let entry = self.queue.pop_until(limit);
@@ -72,17 +71,17 @@ impl<E: Copy, Q: Queue<E>> Calendar<E, Q> {
         entry
     }
 
-    /// How many events are going to happen.
+    /// Number of pending events.
     pub fn pending(&self) -> usize {
         self.queue.len()
     }
 
-    /// How many events were scheduled since the beginning.
+    /// Number of events scheduled so far.
     pub fn scheduled(&self) -> u64 {
         self.scheduled
     }
 
-    /// Bytes of memory that it holds.
+    /// Memory in use, in bytes.
     pub fn bytes(&self) -> usize {
         self.queue.bytes()
     }

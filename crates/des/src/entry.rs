@@ -1,22 +1,22 @@
-//! An event with its place in the order of all.
+//! An entry of the calendar.
 
 use crate::Time;
 use std::cmp::Ordering;
 
-/// An event, when it happens, and how many were scheduled before it. Entries are ordered by these two: what happens at the
-/// same time happens in the order in which it was scheduled.
+/// An event with its time and sequence number. Entries are ordered by these two, so events of equal time keep the
+/// order in which they were scheduled.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry<E> {
-    /// When it happens.
+    /// Time of the event.
     pub time: Time,
-    /// How many events the calendar was given before; no two entries of a calendar share it.
+    /// Number of events scheduled before it; unique within a calendar.
     pub sequence: u64,
-    /// What happens.
+    /// The event.
     pub event: E,
 }
 
 impl<E> Entry<E> {
-    /// Both in one number, which compares without a branch.
+    /// Time and sequence in one number, which is compared without a branch.
     pub(crate) fn key(&self) -> u128 {
         u128::from(self.time.as_ps()) << 64 | u128::from(self.sequence)
     }

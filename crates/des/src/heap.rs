@@ -1,9 +1,9 @@
-//! The reference: the standard library's heap.
+//! The reference queue: the standard library's binary heap.
 
 use crate::{Entry, Queue, Time};
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-/// A heap of all entries. Tests hold the [`Wheel`](crate::Wheel) against it.
+/// A binary heap of entries. Tests compare the [`Wheel`](crate::Wheel) with it.
 #[derive(Debug, Clone)]
 pub struct Heap<E>(BinaryHeap<Reverse<Entry<E>>>);
 

@@ -1,14 +1,14 @@
-//! Lengths of time, to their percentiles.
+//! A histogram of spans, for percentiles.
 
 use crate::{Misuse, Span};
 use hdrhistogram::Histogram;
 
-/// How often spans of which length were there.
+/// A histogram of spans.
 #[derive(Debug, Clone)]
 pub struct SpanHistogram(Histogram<u64>);
 
 impl SpanHistogram {
-    /// Keeps so many decimal digits of each span, 1 to 5.
+    /// A histogram that keeps `digits` significant decimal digits, 1 to 5.
     pub fn new(digits: u8) -> Result<Self, Misuse> {
         if digits == 0 {
             return Err(Misuse::Digits(digits));
@@ -16,25 +16,25 @@ impl SpanHistogram {
         Histogram::new(digits).map(Self).map_err(|_| Misuse::Digits(digits))
     }
 
-    /// Takes a span.
+    /// Records a span.
     pub fn record(&mut self, span: Span) {
-        // It grows as needed; what it can't grow to counts as the longest it has.
+        // The histogram grows as needed; a span beyond its range counts as its longest.
         if self.0.record(span.as_ps()).is_err() {
             self.0.saturating_record(span.as_ps());
         }
     }
 
-    /// How many there were.
+    /// Number of spans recorded.
     pub fn count(&self) -> u64 {
         self.0.len()
     }
 
-    /// What this share of them, 0 to 1, was no longer than; `None` if there were none.
+    /// The quantile for a share of 0 to 1; `None` without spans.
     pub fn quantile(&self, share: f64) -> Option<Span> {
         (!self.0.is_empty()).then(|| Span::from_ps(self.0.value_at_quantile(share)))
     }
 
-    /// The longest.
+    /// The longest span.
     pub fn max(&self) -> Option<Span> {
         (!self.0.is_empty()).then(|| Span::from_ps(self.0.max()))
     }

@@ -1,43 +1,42 @@
-//! A lock that several CPUs take in turn.
+//! A fair lock, with the transfer of its cache line between CPUs.
 
 use crate::{Answer, Misuse, Resource, Span, Time, Usage};
 
-/// Where somebody runs.
+/// A CPU, as far as lock transfers are concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Cpu {
-    /// Its number in the machine.
+    /// Its number.
     pub number: u32,
-    /// The memory node that it belongs to.
+    /// Its NUMA node.
     pub node: u32,
 }
 
-/// How long it takes until the lock's cache line is where its next owner runs.
+/// Transfer times of the lock's cache line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TransferCost {
-    /// It is there already.
+    /// The line is on this CPU already.
     pub same_cpu: Span,
-    /// From another CPU of the node.
+    /// From another CPU of the same node.
     pub same_node: Span,
     /// From another node.
     pub other_node: Span,
 }
 
-/// How often the lock's cache line came from where.
+/// Counts of transfers, by distance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Transfers {
-    /// It stayed, or was nowhere yet.
+    /// No transfer, or the first acquisition.
     pub same_cpu: u64,
-    /// From another CPU of the node.
+    /// From another CPU of the same node.
     pub same_node: u64,
     /// From another node.
     pub other_node: u64,
-    /// How long all of that took.
+    /// Total transfer time.
     pub total: Span,
 }
 
-/// A fair lock: those who want it get it in the order in which they asked, as with a ticket. An owner's critical section
-/// begins when the cache line has come, and the model adds that time. What the waiting themselves do to the line is not part
-/// of it.
+/// A fair (ticket) lock: CPUs get it in the order in which they requested it. A critical section begins after the
+/// transfer of the cache line; the model adds that time. Slowdown by spinning waiters is not included.
 #[derive(Debug, Clone)]
 pub struct Lock<W> {
     line: Resource<(Cpu, W)>,
@@ -46,28 +45,28 @@ pub struct Lock<W> {
     transfers: Transfers,
 }
 
-/// Somebody has the lock now.
+/// A lock granted to a waiter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grant<W> {
-    /// Who waited for it longest.
+    /// The waiter.
     pub who: W,
-    /// How long its cache line is on the way.
+    /// Transfer time of the cache line.
     pub transfer: Span,
 }
 
 impl<W> Lock<W> {
-    /// Nobody has it nor ever had.
+    /// A free lock.
     pub fn new(cost: TransferCost) -> Result<Self, Misuse> {
         Ok(Self { line: Resource::fifo(1)?, cost, last: None, transfers: Transfers::default() })
     }
 
-    /// Somebody on this CPU wants it: has it at once, after the transfer told here, or waits.
+    /// Requests the lock. If it is free, returns the transfer time; otherwise `None`, and `who` waits.
     pub fn acquire(&mut self, now: Time, cpu: Cpu, who: W) -> Result<Option<Span>, Misuse> {
         let answer = self.line.request(now, (cpu, who))?;
         Ok((answer == Answer::Goes).then(|| self.transfer(cpu)))
     }
 
-    /// Its owner gives it back, which hands it on.
+    /// Releases the lock, and grants it to the next waiter.
     pub fn release(&mut self, now: Time) -> Result<Option<Grant<W>>, Misuse> {
         let next = self.line.release(now)?;
         Ok(next.map(|(cpu, who)| Grant { who, transfer: self.transfer(cpu) }))
@@ -85,17 +84,17 @@ impl<W> Lock<W> {
         cost
     }
 
-    /// How many wait for it.
+    /// Number of waiters.
     pub fn waiting(&self) -> u64 {
         self.line.waiting()
     }
 
-    /// How it was used up to now. Transfers are time in which it is held.
+    /// Use so far. Transfers count as time held.
     pub fn usage(&self, now: Time) -> Result<Usage, Misuse> {
         self.line.usage(now)
     }
 
-    /// How its cache line moved.
+    /// Transfers so far.
     pub fn transfers(&self) -> Transfers {
         self.transfers
     }

@@ -1,38 +1,38 @@
-//! What a resource refuses.
+//! Invalid uses of resources and statistics.
 
 use crate::Time;
 
-/// A model used a resource or a statistic in a way that has no meaning. Nothing changed.
+/// An invalid use of a resource or a statistic. Nothing was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Misuse {
-    /// Nobody could ever be served.
-    #[error("a resource needs one server and one level at least, not {servers} and {levels}")]
+    /// No server, or no level.
+    #[error("a resource of {servers} servers and {levels} levels; expected at least one of each")]
     Empty {
-        /// How many servers were asked for.
+        /// Servers requested.
         servers: u64,
-        /// How many levels.
+        /// Levels requested.
         levels: usize,
     },
-    /// Levels are counted from 0.
-    #[error("there is no level {level} among {levels}")]
+    /// The level does not exist.
+    #[error("level {level}; expected less than {levels}")]
     NoSuchLevel {
-        /// The one asked for.
+        /// The level given.
         level: usize,
-        /// How many there are.
+        /// Number of levels.
         levels: usize,
     },
-    /// A server was given back that nobody had.
-    #[error("nobody is served, so nobody can be done")]
+    /// A release without a busy server.
+    #[error("a server was released, but none is busy")]
     NobodyServed,
-    /// Time only goes on.
-    #[error("it is {now}, but was {last} already")]
+    /// A call with a time before that of an earlier call.
+    #[error("the time went back from {last} to {now}")]
     TimeWentBack {
-        /// What time it was said to be.
+        /// The time given.
         now: Time,
-        /// What time it was before.
+        /// The time before.
         last: Time,
     },
-    /// Of a histogram.
-    #[error("a histogram keeps 1 to 5 digits, not {0}")]
+    /// An invalid precision of a histogram.
+    #[error("a histogram of {0} digits; expected 1 to 5")]
     Digits(u8),
 }

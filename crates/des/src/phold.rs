@@ -1,9 +1,9 @@
-//! The standard load of calendars: PHOLD (Fujimoto, 1990).
+//! PHOLD, the standard benchmark of event calendars (Fujimoto, 1990).
 
 use crate::{Calendar, Model, Queue, Simulation, Span, Stream, Time};
 
-/// Processes that send each other messages: each message that arrives is sent on, to a process chosen uniformly, after an
-/// exponential delay and a lookahead.
+/// Processes that pass messages on: each message received is sent to a random process, after an exponential delay
+/// plus a lookahead.
 #[derive(Debug, Clone)]
 pub struct Phold {
     processes: Vec<Process>,
@@ -16,18 +16,18 @@ struct Process {
 }
 
 impl Phold {
-    /// The mean of the exponential delays.
+    /// Mean of the exponential delays.
     pub const DELAY_MEAN: Span = Span::from_ms(1);
-    /// What comes on top of each.
+    /// Constant addition to each delay.
     pub const LOOKAHEAD: Span = Span::from_us(100);
 
-    /// So many processes.
+    /// `processes` processes.
     pub fn new(processes: u32, seed: u64) -> Self {
         let process = |number| Process { stream: Stream::new(seed, u64::from(number)), received: 0 };
         Self { processes: (0..processes).map(process).collect() }
     }
 
-    /// With this many messages in flight.
+    /// A simulation with `pending` messages in flight.
     pub fn simulation<Q: Queue<u32>>(mut self, pending: u32) -> Simulation<Self, Q> {
         let first = self.first(pending);
         let mut simulation = Simulation::on(self);
@@ -37,13 +37,13 @@ impl Phold {
         simulation
     }
 
-    /// The first messages, in equal parts from all processes.
+    /// The first messages, divided evenly among the processes.
     pub fn first(&mut self, pending: u32) -> Vec<(Span, u32)> {
         let senders = self.processes.len() as u32;
         (0..pending).filter_map(|message| self.send(message.checked_rem(senders)?)).collect()
     }
 
-    /// A message arrived, and this one is sent.
+    /// Handles a message: returns the next one, with its delay.
     #[inline]
     pub fn receive(&mut self, process: u32) -> Option<(Span, u32)> {
         self.processes.get_mut(process as usize)?.received += 1;
@@ -58,7 +58,7 @@ impl Phold {
         Some((Self::LOOKAHEAD + stream.exponential(Self::DELAY_MEAN), to))
     }
 
-    /// How many messages each process received.
+    /// Messages received by each process.
     pub fn received(&self) -> impl Iterator<Item = u64> {
         self.processes.iter().map(|process| process.received)
     }

@@ -1,24 +1,24 @@
-//! What a calendar keeps its entries in.
+//! The interface of a calendar's priority queue.
 
 use crate::{Entry, Time};
 
-/// Entries that come out in their order. [`Wheel`](crate::Wheel) is the one to use, [`Heap`](crate::Heap) the one that is
-/// plain enough to be believed.
+/// A priority queue of entries. [`Wheel`](crate::Wheel) is the fast one; [`Heap`](crate::Heap) is the simple
+/// reference.
 pub trait Queue<E>: Default {
-    /// Takes an entry.
+    /// Adds an entry.
     fn push(&mut self, entry: Entry<E>);
 
-    /// The first of all entries, if it happens no later than `limit`.
+    /// Removes the first entry, if its time is at most `limit`.
     fn pop_until(&mut self, limit: Time) -> Option<Entry<E>>;
 
-    /// How many entries are in it.
+    /// Number of entries.
     fn len(&self) -> usize;
 
-    /// Whether there are none.
+    /// Whether it is empty.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Bytes of memory that it holds for entries, those of the future included.
+    /// Memory in use, in bytes.
     fn bytes(&self) -> usize;
 }

@@ -1,11 +1,10 @@
-//! Servers, and those who wait for one.
+//! A resource: servers with queues.
 
 use crate::{Misuse, RunningStats, Time, TimeAverage};
 use std::collections::VecDeque;
 
-/// Equal servers and lines before them, one for each level. It says who may go on; what that leads to and when is the
-/// model's to schedule. Whoever waits on a lower level goes first, on the same level whoever came first; who is being served
-/// is not interrupted.
+/// Equal servers with one queue per priority level. It decides who is served next; the model schedules the events. A
+/// lower level goes first; within a level it is first come, first served. Service is never interrupted.
 #[derive(Debug, Clone)]
 pub struct Resource<W> {
     servers: u64,
@@ -14,9 +13,9 @@ pub struct Resource<W> {
     queue: TimeAverage,
     arrivals: u64,
     completions: u64,
-    /// Of those who waited until served; the others are known by their number.
+    /// Waiting times of those who waited and were served.
     waits: RunningStats,
-    /// Of those who wait no more.
+    /// Total waiting time of those served.
     waited_ps: u128,
 }
 
@@ -26,45 +25,45 @@ struct Waiting<W> {
     who: W,
 }
 
-/// What somebody who asks for a server is told.
+/// Answer to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// Served from now on, until released.
+    /// A server is free: service starts now.
     Goes,
-    /// Released by somebody else later.
+    /// All servers are busy: a later release returns this customer.
     Waits,
 }
 
-/// How a resource was used since the beginning of time.
+/// Use of a resource since time 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Usage {
-    /// How many asked for a server.
+    /// Requests.
     pub arrivals: u64,
-    /// How many were done.
+    /// Releases.
     pub completions: u64,
-    /// The share of all servers' time in which they were busy.
+    /// Mean share of busy servers.
     pub utilisation: f64,
-    /// Busy servers times how long, in picoseconds.
+    /// Integral of busy servers over time, in picoseconds.
     pub busy_ps: u128,
-    /// How many waited, on average.
+    /// Mean queue length.
     pub queue_mean: f64,
-    /// How many waited at most.
+    /// Longest queue.
     pub queue_max: u64,
-    /// Those who waited times how long, in picoseconds, by the length of the queue.
+    /// Integral of the queue length over time, in picoseconds.
     pub queue_ps: u128,
-    /// The same summed over each of them, up to now for those who still wait.
+    /// Sum of all waiting times up to now; equals `queue_ps`.
     pub waited_ps: u128,
-    /// How long each waited until served, in picoseconds; nothing for who went at once. Without those who still wait.
+    /// Waiting times in picoseconds of all who were served, 0 for those served at once.
     pub waits_ps: RunningStats,
 }
 
 impl<W> Resource<W> {
-    /// One line before so many servers: first come, first served.
+    /// Servers with one queue, first come, first served.
     pub fn fifo(servers: u64) -> Result<Self, Misuse> {
         Self::with_levels(servers, 1)
     }
 
-    /// So many lines before so many servers.
+    /// Servers with `levels` queues.
     pub fn with_levels(servers: u64, levels: usize) -> Result<Self, Misuse> {
         if servers == 0 || levels == 0 {
             return Err(Misuse::Empty { servers, levels });
@@ -81,12 +80,12 @@ impl<W> Resource<W> {
         })
     }
 
-    /// Somebody wants a server.
+    /// Requests a server at level 0.
     pub fn request(&mut self, now: Time, who: W) -> Result<Answer, Misuse> {
         self.request_at(now, 0, who)
     }
 
-    /// Somebody of this level wants a server.
+    /// Requests a server at a level.
     #[inline]
     pub fn request_at(&mut self, now: Time, level: usize, who: W) -> Result<Answer, Misuse> {
         let levels = self.lines.len();
@@ -95,7 +94,7 @@ impl<W> Resource<W> {
             self.busy.set(now, self.busy.level() + 1)?;
             Answer::Goes
         } else {
-            // As long as all servers are busy, this is also when they last changed hands.
+            // While all servers are busy, the latest change of `busy` is also the latest call's time.
             self.busy.set(now, self.servers)?;
             self.queue.set(now, self.queue.level() + 1)?;
             line.push_back(Waiting { since: now, who });
@@ -105,13 +104,13 @@ impl<W> Resource<W> {
         Ok(answer)
     }
 
-    /// Somebody is done. Who is told here goes on in their place.
+    /// Releases a server. Returns the next customer, who is served from now on.
     #[inline]
     pub fn release(&mut self, now: Time) -> Result<Option<W>, Misuse> {
         if self.busy.level() == 0 {
             return Err(Misuse::NobodyServed);
         }
-        // Checks the time, too, before anything changes.
+        // Also checks the time, before anything changes.
         self.busy.set(now, self.busy.level())?;
         self.completions += 1;
         let Some(next) = self.lines.iter_mut().find_map(VecDeque::pop_front) else {
@@ -125,17 +124,17 @@ impl<W> Resource<W> {
         Ok(Some(next.who))
     }
 
-    /// How many are served.
+    /// Number of busy servers.
     pub fn busy(&self) -> u64 {
         self.busy.level()
     }
 
-    /// How many wait.
+    /// Number of waiting customers.
     pub fn waiting(&self) -> u64 {
         self.queue.level()
     }
 
-    /// How it was used up to now.
+    /// Use up to now.
     pub fn usage(&self, now: Time) -> Result<Usage, Misuse> {
         let waiting = self.lines.iter().flatten().filter_map(|waiting| now.since(waiting.since));
         let went_at_once = self.arrivals - self.waits.count() - self.queue.level();

@@ -8,35 +8,35 @@ use std::{
 const PS_PER_NS: u64 = 1_000;
 const PS_PER_US: u64 = 1_000_000;
 const PS_PER_MS: u64 = 1_000_000_000;
-/// Larger units first, each with how many picoseconds it has.
+/// Units, largest first, with their picoseconds.
 const UNITS: [(u64, &str); 4] =
     [(1_000_000_000_000, "s"), (PS_PER_MS, "ms"), (PS_PER_US, "µs"), (PS_PER_NS, "ns")];
 
-/// A point of virtual time, counted from the beginning of the simulation; 213 days after it, time ends.
+/// A point in simulated time, in picoseconds since the start. It ends after 213 days.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Time(u64);
 
-/// A length of virtual time.
+/// A duration in simulated time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Span(u64);
 
 impl Time {
-    /// Where simulations begin.
+    /// The start of a simulation.
     pub const ZERO: Self = Self(0);
-    /// The end of time: what is scheduled beyond it happens then.
+    /// The last point in time; anything scheduled later happens then.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// So many picoseconds after the beginning.
+    /// A point in picoseconds since the start.
     pub const fn from_ps(ps: u64) -> Self {
         Self(ps)
     }
 
-    /// Picoseconds since the beginning.
+    /// Picoseconds since the start.
     pub const fn as_ps(self) -> u64 {
         self.0
     }
 
-    /// How long ago that was; `None` if it is still to come.
+    /// The span since an earlier point; `None` if that is later.
     pub const fn since(self, earlier: Self) -> Option<Span> {
         match self.0.checked_sub(earlier.0) {
             Some(ps) => Some(Span(ps)),
@@ -46,58 +46,58 @@ impl Time {
 }
 
 impl Span {
-    /// No time at all.
+    /// No time.
     pub const ZERO: Self = Self(0);
-    /// As long as time lasts.
+    /// The longest span.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// So many picoseconds.
+    /// A span in picoseconds.
     pub const fn from_ps(ps: u64) -> Self {
         Self(ps)
     }
 
-    /// So many nanoseconds, as far as time reaches.
+    /// A span in nanoseconds, at most [`Span::MAX`].
     pub const fn from_ns(ns: u64) -> Self {
         Self(ns.saturating_mul(PS_PER_NS))
     }
 
-    /// So many microseconds, as far as time reaches.
+    /// A span in microseconds, at most [`Span::MAX`].
     pub const fn from_us(us: u64) -> Self {
         Self(us.saturating_mul(PS_PER_US))
     }
 
-    /// So many milliseconds, as far as time reaches.
+    /// A span in milliseconds, at most [`Span::MAX`].
     pub const fn from_ms(ms: u64) -> Self {
         Self(ms.saturating_mul(PS_PER_MS))
     }
 
-    /// Its picoseconds.
+    /// In picoseconds.
     pub const fn as_ps(self) -> u64 {
         self.0
     }
 
-    /// Its picoseconds where fractions of them matter.
+    /// In picoseconds, as a float.
     pub const fn as_ps_f64(self) -> f64 {
         self.0 as f64
     }
 
-    /// The nearest whole number of picoseconds; none for what is negative or no number, and as far as time reaches.
+    /// A span rounded to picoseconds. Negative numbers and NaN become 0; large ones [`Span::MAX`].
     pub const fn from_ps_f64(ps: f64) -> Self {
         Self((ps + 0.5) as u64)
     }
 
-    /// The same of nanoseconds.
+    /// The same from nanoseconds.
     pub const fn from_ns_f64(ns: f64) -> Self {
         Self::from_ps_f64(ns * PS_PER_NS as f64)
     }
 
-    /// Its nanoseconds, with fractions.
+    /// In nanoseconds, with fractions.
     pub const fn as_ns_f64(self) -> f64 {
         self.as_ps_f64() / PS_PER_NS as f64
     }
 }
 
-/// Ends at [`Time::MAX`].
+/// Saturates at [`Time::MAX`].
 impl Add<Span> for Time {
     type Output = Self;
 
@@ -106,7 +106,7 @@ impl Add<Span> for Time {
     }
 }
 
-/// Ends at [`Span::MAX`].
+/// Saturates at [`Span::MAX`].
 impl Add for Span {
     type Output = Self;
 
@@ -127,7 +127,7 @@ impl fmt::Display for Time {
     }
 }
 
-/// In the largest unit of which there is at least one, all digits that count: `1.5 µs`.
+/// In the largest unit with a whole part of at least 1, with all significant digits: `1.5 µs`.
 impl fmt::Display for Span {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some((unit, name)) = UNITS.into_iter().find(|(unit, _)| self.0 >= *unit) else {

@@ -1,8 +1,8 @@
-//! A level that changes with time.
+//! The time average of a level.
 
 use crate::{Misuse, Time};
 
-/// What a level was over time: how many are busy, how many wait.
+/// A level that changes over time, such as a queue length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TimeAverage {
     level: u64,
@@ -12,7 +12,7 @@ pub struct TimeAverage {
 }
 
 impl TimeAverage {
-    /// It is at this level from now on.
+    /// Sets the level from now on.
     #[inline]
     pub fn set(&mut self, now: Time, level: u64) -> Result<(), Misuse> {
         self.integral_ps = self.integral_ps(now)?;
@@ -22,25 +22,25 @@ impl TimeAverage {
         Ok(())
     }
 
-    /// Where it is.
+    /// The current level.
     #[inline]
     pub fn level(&self) -> u64 {
         self.level
     }
 
-    /// The highest it was, however shortly.
+    /// The highest level so far.
     pub fn max(&self) -> u64 {
         self.max
     }
 
-    /// The level times how long it was there, in picoseconds, since the beginning of time. Exact.
+    /// Integral of the level since time 0, in picoseconds. Exact.
     #[inline]
     pub fn integral_ps(&self, now: Time) -> Result<u128, Misuse> {
         let since = now.since(self.last).ok_or(Misuse::TimeWentBack { now, last: self.last })?;
         Ok(self.integral_ps + u128::from(self.level) * u128::from(since.as_ps()))
     }
 
-    /// Where it was on average since the beginning of time; 0 at the beginning.
+    /// Mean level since time 0; 0 at time 0.
     pub fn average(&self, now: Time) -> Result<f64, Misuse> {
         Ok(self.integral_ps(now)? as f64 / now.as_ps().max(1) as f64)
     }

@@ -1,30 +1,30 @@
-//! A choice of which some are more likely.
+//! Weighted random choice.
 
 use crate::Stream;
 
-/// Whole numbers say how likely each is, so that sums are exact.
+/// Weights of a choice. They are integers, so that their sums are exact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Weights {
-    /// By index, the weights up to and with it.
+    /// Cumulative sums.
     sums: Vec<u64>,
 }
 
-/// There is nothing to choose from.
+/// Invalid weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadWeights {
-    /// No weight at all, or zeros.
-    #[error("of weights, one at least must be more than zero")]
+    /// No weight above zero.
+    #[error("no weight is above zero; expected at least one")]
     Nothing,
-    /// They don't fit into 64 bits.
-    #[error("weights add up to more than 2^64 - 1 at index {index}")]
+    /// The sum exceeds 64 bits.
+    #[error("the weights add up to more than 2^64 - 1 at index {index}")]
     TooHeavy {
-        /// Of the first that is too much.
+        /// The first index at which it does.
         index: usize,
     },
 }
 
 impl Weights {
-    /// The likelihood of each index, relative to the others.
+    /// A choice with these weights.
     pub fn new(weights: &[u64]) -> Result<Self, BadWeights> {
         let mut total = 0u64;
         let mut sums = Vec::with_capacity(weights.len());
@@ -35,7 +35,7 @@ impl Weights {
         if total == 0 { Err(BadWeights::Nothing) } else { Ok(Self { sums }) }
     }
 
-    /// An index by its weight; one without weight never.
+    /// A random index, with a probability proportional to its weight.
     pub fn choose(&self, stream: &mut Stream) -> usize {
         let drawn = stream.below(self.sums.last().copied().unwrap_or(0));
         self.sums.partition_point(|sum| *sum <= drawn)

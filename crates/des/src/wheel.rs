@@ -1,4 +1,4 @@
-//! Pages of the near future, of which the first is sorted to the line, and a heap for the rest.
+//! The fast queue: a calendar queue of pages for the near future, and a heap for the rest.
 
 mod occupancy;
 mod page;
@@ -13,14 +13,14 @@ use shape::Shape;
 use std::cmp::Reverse;
 use tempo::Tempo;
 
-/// The near future is cut into pages, and entries lie on theirs, unordered. A page that is opened is sorted to lines, by a
-/// shift of the time and a bit for each line; a line has one entry mostly, and is sorted when it has more. What pages don't
-/// take lies in a heap: what is beyond them, and what comes for a line that is over. The next entry is the first of both, so
-/// the order is exact whatever the shape of the pages. Width and number of pages follow the entries (`shape`, `tempo`). As long
-/// as there are only a few entries, there are no pages, and one line has them all.
+/// The near future is divided into pages of unordered entries. Opening a page distributes its entries to lines, by a
+/// shift of the time. A line usually has one entry; it is sorted only if it has more. The heap takes the rest:
+/// entries beyond the pages, and those for a line already taken. The next entry is the earlier one of both, so the
+/// order is exact whatever the shape of the pages. Width and number of pages adapt to the entries (`shape`, `tempo`).
+/// With few entries there are no pages, only the current line.
 #[derive(Debug, Clone)]
 pub struct Wheel<E> {
-    /// The line that is being handed out, the last first.
+    /// The current line, last entry first.
     line: Vec<Entry<E>>,
     page: Page<E>,
     pages: Pages<E>,
@@ -31,7 +31,7 @@ pub struct Wheel<E> {
 }
 
 impl<E: Copy> Wheel<E> {
-    /// Puts an entry on its page, if that takes it.
+    /// Adds an entry to its page; returns it if there is no such page.
     #[inline]
     fn put(&mut self, entry: Entry<E>) -> Result<(), Entry<E>> {
         let line = entry.time.as_ps() >> self.line_log2;
@@ -45,14 +45,14 @@ impl<E: Copy> Wheel<E> {
         }
     }
 
-    /// Puts an entry in its place on the line. Most are due soon, so that the search begins with the first of all.
+    /// Inserts an entry into the current line. The search begins at the front, since most entries are due soon.
     #[inline]
     fn line_up(&mut self, entry: Entry<E>) {
         let later = self.line.iter().rposition(|other| other.key() > entry.key());
         self.line.insert(later.map_or(0, |place| place + 1), entry);
     }
 
-    /// The place of the first line with entries, on the open page or the next.
+    /// Index of the first line with entries, on the open page or the next one.
     #[inline]
     fn next_line(&mut self) -> Option<usize> {
         let place = self.page.next();
@@ -75,7 +75,7 @@ impl<E: Copy> Wheel<E> {
         });
     }
 
-    /// The first of all, if it is the next on the line that is being handed out.
+    /// Removes the first entry, if it is on the current line.
     #[inline]
     fn pop_lined(&mut self, limit: Time) -> Option<Entry<E>> {
         let next = self.line.last()?;
@@ -86,7 +86,7 @@ impl<E: Copy> Wheel<E> {
         self.line.pop()
     }
 
-    /// The first of all, if it is alone on its line.
+    /// Removes the first entry, if it is alone on its line.
     #[inline]
     fn pop_single(&mut self, place: usize, limit: Time) -> Option<Entry<E>> {
         let next = *self.page.single(place)?;
@@ -98,7 +98,7 @@ impl<E: Copy> Wheel<E> {
         Some(next)
     }
 
-    /// The first of all, from the heap or a line that has several.
+    /// Removes the first entry, from the heap or from a line with several.
     #[inline(never)]
     fn pop_other(&mut self, place: Option<usize>, limit: Time) -> Option<Entry<E>> {
         if let Some(place) = place {
@@ -120,14 +120,14 @@ impl<E: Copy> Wheel<E> {
         Some(next)
     }
 
-    /// Opens the page of a time. None of the pages may have entries.
+    /// Opens the page of a time. All pages must be empty.
     fn skip_to(&mut self, time: Time) {
         let line = time.as_ps() >> self.line_log2;
         self.page.open(line);
         self.pages.skip_to((line >> LINES_LOG2) + 1);
     }
 
-    /// Gives the pages the shape that fits by now, if theirs is far from it.
+    /// Changes the shape of the pages if it no longer fits.
     #[cold]
     fn review(&mut self) {
         let (entries, elapsed_ps) = self.tempo.pace();

@@ -1,20 +1,20 @@
-//! Exponential numbers mostly without a logarithm: the ziggurat method (Marsaglia and Tsang, 2000).
+//! Exponential random numbers, mostly without a logarithm: the ziggurat method (Marsaglia and Tsang, 2000).
 
 use std::sync::LazyLock;
 
 const LAYERS: usize = 256;
-/// Where the lowest layer's tail begins, and the area of each layer, for 256 of them.
+/// For 256 layers: the start of the lowest layer's tail, and the area of a layer.
 const TAIL: f64 = 7.697_117_470_131_05;
 const AREA: f64 = 0.003_949_659_822_581_557;
 
-/// Layers of equal area that together cover what is below e^-x, the lowest first. libm's functions make them, not the
-/// platform's, of which each has its own last digit.
+/// Layers of equal area that cover the region below e^-x, lowest first. Computed by the crate libm, because the
+/// platforms' own functions differ in the last digit.
 static LAYER: LazyLock<Layers> = LazyLock::new(Layers::new);
 
 struct Layers {
-    /// How far each reaches; the lowest would without its tail. The last is that of none, above all.
+    /// Width of each layer, of the lowest one without its tail. The last entry is 0.
     width: [f64; LAYERS + 1],
-    /// e^-x there.
+    /// e^-x at that width.
     height: [f64; LAYERS + 1],
 }
 
@@ -31,7 +31,7 @@ impl Layers {
     }
 }
 
-/// An exponentially distributed number of mean 1, from 64 random bits and more where they don't suffice.
+/// An exponential random number of mean 1. It takes 64 random bits, rarely more.
 #[inline]
 pub(crate) fn exponential(mut bits: impl FnMut() -> u64) -> f64 {
     let layers = &*LAYER;
@@ -49,7 +49,7 @@ pub(crate) fn exponential(mut bits: impl FnMut() -> u64) -> f64 {
 }
 
 impl Layers {
-    /// Beyond where the layer above ends: in the tail, or below the curve or not.
+    /// The rare case beyond the width of the layer above: in the tail, or accepted if below the curve.
     #[cold]
     fn edge(&self, layer: usize, along: f64, unit: f64) -> Option<f64> {
         if layer == 0 {
@@ -60,7 +60,7 @@ impl Layers {
     }
 }
 
-/// The upper 53 bits as a number of at least 0 and below 1.
+/// The upper 53 bits as a number in [0, 1).
 #[inline]
 pub(crate) fn unit(bits: u64) -> f64 {
     (bits >> 11) as f64 / (1u64 << 53) as f64

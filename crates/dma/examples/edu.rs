@@ -58,7 +58,7 @@ fn drive(translation: Arc<dyn Translation>, device: &Device, memory: &Ram) -> Re
         |space| Ok(Box::new(Percpu::new(space, four_gib, Host::new())?) as Box<dyn Allocator + Send + Sync>),
         Invalidation::Elsewhere,
     )?;
-    let mapper = Mapper::translated(Limits::of_bits(MASK_BITS), Arc::new(domain)).watched(true);
+    let mapper = Mapper::translated(Limits::of_bits(MASK_BITS), Arc::new(domain)).with_debug(true);
     device.enable()?;
     let registers = device.registers(0)?;
     let identity = registers.read_u32(IDENTITY)?;

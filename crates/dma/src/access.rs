@@ -1,8 +1,8 @@
-//! What an adapter may do with memory.
+//! The accesses that an adapter may make, and the direction of a mapping.
 
 use std::fmt;
 
-/// What an adapter may do with a page.
+/// Access rights of an adapter to a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Access {
     /// Read it.
@@ -14,7 +14,7 @@ pub enum Access {
 }
 
 impl Access {
-    /// The access that reads, writes, or both; `None` for neither.
+    /// The access right for these two permissions; `None` for neither.
     pub fn of(reads: bool, writes: bool) -> Option<Self> {
         match (reads, writes) {
             (true, true) => Some(Self::ReadWrite),
@@ -34,7 +34,7 @@ impl Access {
         self != Self::Read
     }
 
-    /// Whether whoever has this access may do what the other is.
+    /// Whether this right includes the access `wanted`.
     pub fn allows(self, wanted: Self) -> bool {
         (self.reads() || !wanted.reads()) && (self.writes() || !wanted.writes())
     }
@@ -50,7 +50,7 @@ impl fmt::Display for Access {
     }
 }
 
-/// Which way data goes, with the kernel's numbers (`enum dma_data_direction`). Its `DMA_NONE` is no direction of a mapping.
+/// Direction of a mapping, numbered as in the kernel (`enum dma_data_direction`) without `DMA_NONE`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// Both ways.

@@ -1,4 +1,4 @@
-//! Addresses, told apart by who uses them.
+//! Bus addresses and memory addresses, as separate types.
 
 use std::fmt;
 
@@ -6,23 +6,23 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct BusAddress(pub u64);
 
-/// An address of memory as the owner of the translation names it: physical in a kernel or a model, the process's own where VFIO
-/// maps for a user-space driver.
+/// An address of memory, untranslated: physical in a kernel or a model, the process's virtual address where VFIO maps
+/// for a user-space driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct MemoryAddress(pub u64);
 
 impl BusAddress {
-    /// What an unsuccessful mapping has for an address (`DMA_MAPPING_ERROR`): never that of a buffer.
+    /// The result of a failed mapping (`DMA_MAPPING_ERROR`); no buffer has this address.
     pub const NONE: Self = Self(u64::MAX);
 
-    /// So many bytes further, as far as there are addresses.
+    /// The address `bytes` further; `None` on overflow.
     pub fn checked_add(self, bytes: u64) -> Option<Self> {
         self.0.checked_add(bytes).map(Self)
     }
 }
 
 impl MemoryAddress {
-    /// So many bytes further, as far as there are addresses.
+    /// The address `bytes` further; `None` on overflow.
     pub fn checked_add(self, bytes: u64) -> Option<Self> {
         self.0.checked_add(bytes).map(Self)
     }

@@ -1,8 +1,8 @@
-//! Bounce buffers: memory that an adapter can reach, which data is copied to and from.
+//! Bounce buffers: memory within the adapter's reach, to and from which data is copied.
 //!
-//! With the geometry of Linux's swiotlb (`kernel/dma/swiotlb.c`): slots of 2 KiB, of which one mapping takes neighbours within a
-//! segment of 128; areas with a lock each, by CPU first and round-robin then; a search from where the last one ended, which
-//! looks at the free neighbours that each slot knows to follow it.
+//! The geometry is that of Linux's swiotlb (`kernel/dma/swiotlb.c`). A slot has 2 KiB. A mapping takes consecutive
+//! slots within a segment of 128. Each area has its own lock; a CPU tries its own area first, then the others in
+//! turn. A search starts where the last one ended. Each free slot knows how many free slots follow it.
 
 use crate::debug::Owner;
 use crate::{Direction, DmaCounters, DmaError, Element, Memory, MemoryAddress};
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const SLOT: u64 = 1 << 11;
 /// Slots of a segment.
 const SEGMENT: usize = 128;
-/// From this size on a buffer begins at a page.
+/// Buffers of at least this size begin at a page boundary.
 const PAGE: u64 = 4096;
 
 /// A pool of bounce buffers.
@@ -28,41 +28,41 @@ pub struct Bounce {
 #[derive(Debug)]
 struct Area {
     slots: Vec<Slot>,
-    /// Where the next search begins.
+    /// The slot at which the next search begins.
     next: usize,
     used: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Slot {
-    /// How many free slots of the segment begin here; 0 if this one is in use.
+    /// Number of free slots from here to the end of the free run within the segment; 0 if in use.
     free: u8,
-    /// What it was taken for, in the first slot of a buffer.
-    taken: Option<Taken>,
+    /// The mapping, in the first slot of a buffer.
+    mapping: Option<Mapping>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Taken {
-    /// What is bounced.
+struct Mapping {
+    /// The memory that is bounced.
     original: Element,
     slots: usize,
 }
 
-/// A buffer in the pool.
+/// Position of a buffer in the pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
+struct SlotPosition {
     area: usize,
     slot: usize,
 }
 
 impl Bounce {
-    /// The most that one buffer can have: a whole segment.
+    /// Largest buffer: a whole segment.
     pub const BYTES_MAX: u64 = SLOT * SEGMENT as u64;
     /// The kernel's default size.
     pub const BYTES_DEFAULT: u64 = 64 << 20;
 
-    /// A pool of `bytes` from `base`, a multiple of 4 KiB, in `areas`, rounded up to a power of two and down to what has a segment
-    /// each; `cpu` says on which CPU it is called. What is less than a slot, or between areas, is not used.
+    /// A pool of `bytes` from `base`, a multiple of 4 KiB. `areas` is rounded up to a power of two, and reduced until
+    /// each area has a whole segment. `cpu` returns the current CPU. A rest smaller than a slot is not used.
     pub fn new(
         memory: Arc<dyn Memory>,
         base: MemoryAddress,
@@ -83,20 +83,20 @@ impl Bounce {
         (0..self.areas.len()).map(|area| self.area(area).used).sum()
     }
 
-    /// Slots that it has.
+    /// Slots of the pool.
     pub fn slots(&self) -> usize {
         self.areas.len() * self.area_slots
     }
 
-    /// Whether an address is in a buffer of the pool.
+    /// Whether the address is within the pool.
     pub(crate) fn holds(&self, at: MemoryAddress) -> bool {
-        self.taken(at).is_some()
+        self.mapping_at(at).is_some()
     }
 
-    /// Takes a buffer for the original and copies it there, whichever way it is mapped: what an adapter doesn't write would else
-    /// come back as what was there before. The bits of `kept` (one less than a power of two) are the same in both addresses, and
-    /// what the buffer doesn't fill of such a unit is zero and nobody else's.
-    pub(crate) fn take(
+    /// Allocates a buffer and copies `original` to it, in either direction: bytes that the adapter does not write
+    /// must come back unchanged. The buffer's address equals the original's in the bits of `kept`, a power of two
+    /// less one. The rest of its first and last unit of that size is zeroed.
+    pub(crate) fn allocate(
         &self,
         original: Element,
         kept: u64,
@@ -120,14 +120,14 @@ impl Bounce {
         Ok(at)
     }
 
-    /// Gives a buffer back, copied to the original where the adapter may have written.
-    pub(crate) fn give_back(
+    /// Frees a buffer, after copying it back if the adapter may have written to it.
+    pub(crate) fn release(
         &self,
         at: MemoryAddress,
         direction: Direction,
         counters: &mut DmaCounters,
     ) -> Result<(), DmaError> {
-        let Some((place, Taken { original, .. })) = self.taken(at) else { return Ok(()) };
+        let Some((place, Mapping { original, .. })) = self.mapping_at(at) else { return Ok(()) };
         if direction.access().writes() {
             self.memory.copy(at, original.memory, original.bytes)?;
             counters.bounce_bytes += original.bytes;
@@ -136,7 +136,7 @@ impl Bounce {
         Ok(())
     }
 
-    /// Copies a part of a buffer to the CPU's side, or to the adapter's. No more of it than there is.
+    /// Copies a part of a buffer to its original (for the CPU) or from it (for the adapter), cut at the buffer's end.
     pub(crate) fn sync(
         &self,
         at: MemoryAddress,
@@ -145,7 +145,7 @@ impl Bounce {
         to: Owner,
         counters: &mut DmaCounters,
     ) -> Result<(), DmaError> {
-        let Some((_, Taken { original, .. })) = self.taken(at) else { return Ok(()) };
+        let Some((_, Mapping { original, .. })) = self.mapping_at(at) else { return Ok(()) };
         let bytes = bytes.min(original.bytes.saturating_sub(offset));
         let bounced = MemoryAddress(at.0.saturating_add(offset));
         let original = MemoryAddress(original.memory.0.saturating_add(offset));
@@ -158,7 +158,7 @@ impl Bounce {
         Ok(())
     }
 
-    fn find(&self, original: Element, kept: u64) -> Option<(Place, MemoryAddress)> {
+    fn find(&self, original: Element, kept: u64) -> Option<(SlotPosition, MemoryAddress)> {
         let offset = original.memory.0 & kept;
         let unit = kept.checked_add(1)?.max(SLOT);
         let bytes = original.bytes.checked_add(offset)?.checked_next_multiple_of(unit)?;
@@ -168,20 +168,20 @@ impl Bounce {
         (0..self.areas.len()).find_map(|step| {
             let area = cpu.wrapping_add(step) & (self.areas.len() - 1);
             let mut locked = self.area(area);
-            let begins = |slot: usize| self.address(Place { area, slot }).0.is_multiple_of(unit);
+            let begins = |slot: usize| self.address(SlotPosition { area, slot }).0.is_multiple_of(unit);
             let slot = locked.find(slots, begins)?;
-            locked.slots[slot].taken = Some(Taken { original, slots });
-            let place = Place { area, slot };
+            locked.slots[slot].mapping = Some(Mapping { original, slots });
+            let place = SlotPosition { area, slot };
             Some((place, MemoryAddress(self.address(place).0 + offset)))
         })
     }
 
-    fn address(&self, place: Place) -> MemoryAddress {
+    fn address(&self, place: SlotPosition) -> MemoryAddress {
         MemoryAddress(self.base.0 + (place.area * self.area_slots + place.slot) as u64 * SLOT)
     }
 
-    /// The buffer that an address is in, with what it was taken for; nothing outside the pool, and where nothing was taken.
-    fn taken(&self, at: MemoryAddress) -> Option<(Place, Taken)> {
+    /// The buffer that contains an address, with its mapping; `None` outside the pool or in a free slot.
+    fn mapping_at(&self, at: MemoryAddress) -> Option<(SlotPosition, Mapping)> {
         let slot = (at.0.checked_sub(self.base.0)? / SLOT) as usize;
         let (area, slot) = (slot.checked_div(self.area_slots)?, slot.checked_rem(self.area_slots)?);
         if area >= self.areas.len() {
@@ -189,9 +189,9 @@ impl Bounce {
         }
         let locked = self.area(area);
         let segment = slot - slot % SEGMENT;
-        let first = (segment..=slot).rev().find(|slot| locked.slots[*slot].taken.is_some())?;
-        let taken = locked.slots[first].taken.filter(|taken| first + taken.slots > slot)?;
-        Some((Place { area, slot: first }, taken))
+        let first = (segment..=slot).rev().find(|slot| locked.slots[*slot].mapping.is_some())?;
+        let taken = locked.slots[first].mapping.filter(|taken| first + taken.slots > slot)?;
+        Some((SlotPosition { area, slot: first }, taken))
     }
 
     fn area(&self, area: usize) -> MutexGuard<'_, Area> {
@@ -201,13 +201,13 @@ impl Bounce {
 
 impl Area {
     fn new(slots: usize) -> Self {
-        // The last segment may be cut short.
+        // The last segment may be shorter.
         let free = |place: usize| (SEGMENT - place % SEGMENT).min(slots - place);
-        let slot = |place: usize| Slot { free: free(place) as u8, taken: None };
+        let slot = |place: usize| Slot { free: free(place) as u8, mapping: None };
         Self { slots: (0..slots).map(slot).collect(), next: 0, used: 0 }
     }
 
-    /// Takes `needed` neighbours of a segment, the first of which fits.
+    /// Allocates `needed` consecutive slots of one segment; `fits` checks the first one's alignment.
     fn find(&mut self, needed: usize, fits: impl Fn(usize) -> bool) -> Option<usize> {
         if self.used + needed > self.slots.len() {
             return None;
@@ -219,15 +219,15 @@ impl Area {
         for slot in &mut self.slots[found..found + needed] {
             slot.free = 0;
         }
-        self.recount(found);
+        self.update_free_counts(found);
         self.used += needed;
         self.next = found + needed;
         Some(found)
     }
 
-    /// Lets a buffer go that begins at a slot.
+    /// Frees the buffer that begins at a slot.
     fn release(&mut self, first: usize) {
-        let Some(Taken { slots, .. }) = self.slots[first].taken.take() else { return };
+        let Some(Mapping { slots, .. }) = self.slots[first].mapping.take() else { return };
         let after = first + slots;
         let next = self.slots.get(after).filter(|_| !after.is_multiple_of(SEGMENT));
         let mut free = next.map_or(0, |next| next.free);
@@ -235,12 +235,12 @@ impl Area {
             free += 1;
             slot.free = free;
         }
-        self.recount(first);
+        self.update_free_counts(first);
         self.used -= slots;
     }
 
-    /// Tells the free slots before one, in its segment, how many there are.
-    fn recount(&mut self, before: usize) {
+    /// Updates the free counts of the slots before this one in its segment.
+    fn update_free_counts(&mut self, before: usize) {
         let mut free = self.slots[before].free;
         let segment = before - before % SEGMENT;
         for slot in self.slots[segment..before].iter_mut().rev().take_while(|slot| slot.free > 0) {
@@ -288,11 +288,11 @@ mod tests {
             let original = Element { memory: MemoryAddress(POOL + 0x123), bytes: 100 };
             ram.write(original.memory, &[1; 100]).unwrap();
             let mut counters = DmaCounters::default();
-            let at = bounce.take(original, 0, &mut counters).unwrap();
+            let at = bounce.allocate(original, 0, &mut counters).unwrap();
             assert_eq!(bytes(&ram, at, 100), [1; 100]);
             // What the adapter wrote.
             ram.write(at, &[2; 100]).unwrap();
-            bounce.give_back(at, direction, &mut counters).unwrap();
+            bounce.release(at, direction, &mut counters).unwrap();
             assert_eq!(bytes(&ram, original.memory, 100), [expected; 100]);
             assert_eq!(counters.bounce_bytes, if expected == 1 { 100 } else { 200 });
             assert_eq!(bounce.slots_used(), 0);
@@ -308,7 +308,7 @@ mod tests {
     fn only_addresses_in_a_buffer_are_held() {
         let (_ram, bounce) = pool(1);
         let original = Element { memory: MemoryAddress(POOL), bytes: SLOT + 1 };
-        let at = bounce.take(original, 0, &mut DmaCounters::default()).unwrap();
+        let at = bounce.allocate(original, 0, &mut DmaCounters::default()).unwrap();
         let holds = |offset: u64| bounce.holds(MemoryAddress(at.0 + offset));
         assert!(holds(0) && holds(2 * SLOT - 1));
         assert!(!holds(2 * SLOT) && !bounce.holds(MemoryAddress(POOL)));
@@ -321,7 +321,7 @@ mod tests {
             let bounce = Bounce::new(ram, MemoryAddress(0), POOL, 2, move || cpu);
             let take = |bytes| {
                 let original = Element { memory: MemoryAddress(POOL), bytes };
-                bounce.take(original, 0, &mut DmaCounters::default()).unwrap().0 / Bounce::BYTES_MAX
+                bounce.allocate(original, 0, &mut DmaCounters::default()).unwrap().0 / Bounce::BYTES_MAX
             };
             assert_eq!(take(Bounce::BYTES_MAX), area, "CPU {cpu}");
             assert_eq!(take(Bounce::BYTES_MAX), 1 - area, "CPU {cpu}, whose area is full");
@@ -335,9 +335,9 @@ mod tests {
         let mut counters = DmaCounters::default();
         for slot in [0, 1, 2] {
             let original = Element { memory: MemoryAddress(POOL), bytes: SLOT };
-            let at = bounce.take(original, 0, &mut counters).unwrap();
+            let at = bounce.allocate(original, 0, &mut counters).unwrap();
             assert_eq!(at.0, slot * SLOT);
-            bounce.give_back(at, Direction::ToDevice, &mut counters).unwrap();
+            bounce.release(at, Direction::ToDevice, &mut counters).unwrap();
         }
     }
 
@@ -346,7 +346,7 @@ mod tests {
         let (ram, bounce) = pool(1);
         let original = Element { memory: MemoryAddress(POOL), bytes: 64 };
         let mut counters = DmaCounters::default();
-        let at = bounce.take(original, 0, &mut counters).unwrap();
+        let at = bounce.allocate(original, 0, &mut counters).unwrap();
         ram.write(at, &[7; 64]).unwrap();
         bounce.sync(at, 8, 16, Owner::Cpu, &mut counters).unwrap();
         let seen = bytes(&ram, original.memory, 64);
@@ -360,7 +360,8 @@ mod tests {
     fn a_mapping_takes_a_segment_at_most_and_the_pool_ends() {
         let (_ram, bounce) = pool(1);
         let mut counters = DmaCounters::default();
-        let mut take = |bytes| bounce.take(Element { memory: MemoryAddress(POOL), bytes }, 0, &mut counters);
+        let mut take =
+            |bytes| bounce.allocate(Element { memory: MemoryAddress(POOL), bytes }, 0, &mut counters);
         assert!(matches!(
             take(Bounce::BYTES_MAX + 1),
             Err(DmaError::NoSlots { slots: 256, slots_used: 0, .. })
@@ -378,15 +379,15 @@ mod tests {
         for bytes in [0, 100, SLOT, 3 * SLOT + 5] {
             let bounce = Bounce::new(Arc::clone(&ram) as Arc<dyn Memory>, MemoryAddress(0), bytes, 8, || 3);
             assert_eq!(bounce.slots() as u64, bytes / SLOT);
-            assert!(bounce.take(original(bytes + 1), 0, &mut counters).is_err());
-            let taken: Vec<_> =
-                (0..4).filter_map(|_| bounce.take(original(1), 0, &mut counters).ok()).collect();
-            assert_eq!(taken.len() as u64, bytes / SLOT);
-            for at in taken {
-                bounce.give_back(at, Direction::Bidirectional, &mut counters).unwrap();
+            assert!(bounce.allocate(original(bytes + 1), 0, &mut counters).is_err());
+            let allocated: Vec<_> =
+                (0..4).filter_map(|_| bounce.allocate(original(1), 0, &mut counters).ok()).collect();
+            assert_eq!(allocated.len() as u64, bytes / SLOT);
+            for at in allocated {
+                bounce.release(at, Direction::Bidirectional, &mut counters).unwrap();
             }
             assert_eq!(bounce.slots_used(), 0);
-            assert_eq!(bounce.take(original(3 * SLOT), 0, &mut counters).is_ok(), bytes >= 3 * SLOT);
+            assert_eq!(bounce.allocate(original(3 * SLOT), 0, &mut counters).is_ok(), bytes >= 3 * SLOT);
         }
     }
 
@@ -396,7 +397,7 @@ mod tests {
         ram.write(MemoryAddress(0), &[9; 8192]).unwrap();
         let original = Element { memory: MemoryAddress(POOL + 0x9f0), bytes: 0x20 };
         ram.write(original.memory, &[1; 0x20]).unwrap();
-        let at = bounce.take(original, 4095, &mut DmaCounters::default()).unwrap();
+        let at = bounce.allocate(original, 4095, &mut DmaCounters::default()).unwrap();
         assert_eq!(at.0 % 4096, 0x9f0);
         let page = bytes(&ram, MemoryAddress(at.0 - 0x9f0), 4096);
         assert!(
@@ -406,7 +407,7 @@ mod tests {
         );
         // Another buffer is in another page.
         let other = bounce
-            .take(Element { memory: MemoryAddress(POOL), bytes: 1 }, 4095, &mut DmaCounters::default())
+            .allocate(Element { memory: MemoryAddress(POOL), bytes: 1 }, 4095, &mut DmaCounters::default())
             .unwrap();
         assert_ne!(other.0 / 4096, at.0 / 4096);
     }
@@ -424,13 +425,13 @@ mod tests {
                 if which < out.len() {
                     let (at, original, fill) = out.swap_remove(which);
                     prop_assert!(bytes(&ram, at, original.bytes).iter().all(|byte| *byte == fill));
-                    bounce.give_back(at, Direction::ToDevice, &mut counters).unwrap();
+                    bounce.release(at, Direction::ToDevice, &mut counters).unwrap();
                     continue;
                 }
                 let fill = step as u8 | 1;
                 let original = Element { memory: MemoryAddress(POOL + size % 5000), bytes: size + 1 };
                 ram.write(original.memory, &vec![fill; original.bytes as usize]).unwrap();
-                if let Ok(at) = bounce.take(original, kept, &mut counters) {
+                if let Ok(at) = bounce.allocate(original, kept, &mut counters) {
                     prop_assert!(at.0 + original.bytes <= POOL);
                     prop_assert_eq!((at.0 ^ original.memory.0) & kept, 0);
                     let end = at.0 + original.bytes;
@@ -439,12 +440,12 @@ mod tests {
                 }
             }
             for (at, ..) in out {
-                bounce.give_back(at, Direction::ToDevice, &mut counters).unwrap();
+                bounce.release(at, Direction::ToDevice, &mut counters).unwrap();
             }
             prop_assert_eq!(bounce.slots_used(), 0);
             // All of each segment is to be had again.
             for _ in 0..bounce.slots() / SEGMENT {
-                bounce.take(Element { memory: MemoryAddress(POOL), bytes: Bounce::BYTES_MAX }, 0, &mut counters).unwrap();
+                bounce.allocate(Element { memory: MemoryAddress(POOL), bytes: Bounce::BYTES_MAX }, 0, &mut counters).unwrap();
             }
         }
     }

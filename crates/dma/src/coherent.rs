@@ -1,35 +1,35 @@
-//! Memory that an adapter and the CPU share all the time.
+//! Coherent memory: shared by an adapter and the CPU without handing over.
 
 use crate::{BusAddress, DmaError, Memory, MemoryAddress};
 use iova::{Allocator, GapTree, Range, Request, Space, SpaceError};
 use std::fmt;
 use std::sync::Arc;
 
-/// Coherent memory comes in these.
+/// The allocation unit.
 const PAGE: u64 = 4096;
 
-/// Coherent memory: mapped until it is freed, owned by nobody.
+/// A coherent buffer, mapped until it is freed.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Coherent {
-    /// Where the CPU finds it.
+    /// Its address for the CPU.
     pub memory: MemoryAddress,
-    /// Where the adapter finds it.
+    /// Its address for the adapter.
     pub at: BusAddress,
-    /// Its bytes, whole pages.
+    /// Its size, a multiple of the page size.
     pub bytes: u64,
 }
 
-/// Memory that coherent buffers are made of.
+/// A pool from which coherent buffers are allocated.
 pub struct Pool {
     memory: Arc<dyn Memory>,
     pages: GapTree,
 }
 
 impl Pool {
-    /// The whole pages from `base` for `bytes`.
+    /// A pool of the whole pages within `bytes` from `base`.
     ///
     /// # Errors
-    /// If there is no page.
+    /// If there is not one whole page.
     pub fn new(memory: Arc<dyn Memory>, base: MemoryAddress, bytes: u64) -> Result<Self, SpaceError> {
         let first = base.0.div_ceil(PAGE);
         let beyond = base.0.saturating_add(bytes) / PAGE;
@@ -37,10 +37,10 @@ impl Pool {
         Ok(Self { memory, pages: GapTree::new(&space)? })
     }
 
-    /// Zeroed pages, aligned to their number rounded up to a power of two; their last byte is not above `last`.
-    pub(crate) fn take(&self, bytes: u64, last: MemoryAddress) -> Result<MemoryAddress, DmaError> {
+    /// Allocates zeroed pages, aligned to their size rounded up to a power of two, with no byte above `last`.
+    pub(crate) fn allocate(&self, bytes: u64, last: MemoryAddress) -> Result<MemoryAddress, DmaError> {
         let full = DmaError::NoAddresses { bytes, limit: BusAddress(last.0) };
-        // The last page that ends by it.
+        // The last page that ends at or below `last`.
         let limit = last.0.checked_sub(PAGE - 1).ok_or_else(|| full.clone())? / PAGE;
         let request = Request::size_aligned(bytes / PAGE, limit);
         let first = self.pages.allocate(&request).map_err(|_| full)?;
@@ -49,12 +49,12 @@ impl Pool {
         Ok(at)
     }
 
-    pub(crate) fn give_back(&self, at: MemoryAddress, bytes: u64) -> Result<(), DmaError> {
+    pub(crate) fn free(&self, at: MemoryAddress, bytes: u64) -> Result<(), DmaError> {
         Ok(self.pages.free(Range { first: at.0 / PAGE, pages: bytes / PAGE })?)
     }
 
-    /// Whole pages for so many bytes.
-    pub(crate) fn rounded(bytes: u64) -> Option<u64> {
+    /// The size rounded up to whole pages; `None` on overflow.
+    pub(crate) fn whole_pages(bytes: u64) -> Option<u64> {
         bytes.checked_next_multiple_of(PAGE).filter(|rounded| *rounded > 0)
     }
 }

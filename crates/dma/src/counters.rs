@@ -1,40 +1,40 @@
-//! What calls of this layer cost.
+//! Counters of what DMA mapping calls do.
 
 use std::ops::AddAssign;
 
-/// The toll of one call, or of many: counts of what was done besides executing instructions. Each call adds to the counters that it is
-/// given, which is its caller's alone, so that counting costs no shared memory.
+/// What one call or many did besides executing instructions. Each call adds to the counters that its caller passes,
+/// so that counting touches no shared memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DmaCounters {
-    /// Mappings made, each element of a scatter list for itself.
+    /// Mappings made; each element of a scatter list counts.
     pub mappings: u64,
     /// Mappings removed.
     pub unmappings: u64,
     /// Ranges of bus addresses allocated.
     pub allocations: u64,
-    /// Ranges of bus addresses freed, at once or when a flush queue let them go.
+    /// Ranges of bus addresses freed, at once or by a flush queue.
     pub frees: u64,
     /// Entries of a translation table written or cleared, by this CPU or the hypervisor.
     pub table_entries: u64,
     /// Pages of translation tables allocated.
     pub table_pages: u64,
-    /// Calls of the hypervisor, and of an operating system by a user-space driver.
+    /// Hypercalls, and system calls of a user-space driver.
     pub hypercalls: u64,
-    /// DMA windows asked about, created, removed or reset.
+    /// RTAS calls that query, create, remove or reset DMA windows.
     pub window_operations: u64,
-    /// Invalidation commands given to an IOMMU.
+    /// Invalidation commands submitted to an IOMMU.
     pub invalidations: u64,
-    /// Times that the end of such commands was waited for.
+    /// Waits for the completion of invalidation commands.
     pub invalidation_waits: u64,
     /// Bytes copied to and from bounce buffers.
     pub bounce_bytes: u64,
-    /// Hand-overs of a buffer between the CPU and the adapter that a machine without coherent DMA does cache maintenance for.
+    /// Handovers of a buffer between CPU and adapter that need cache maintenance on a machine without coherent DMA.
     pub cache_syncs: u64,
 }
 
 impl AddAssign for DmaCounters {
     fn add_assign(&mut self, other: Self) {
-        // All fields named: a new one is not forgotten.
+        // Destructure all fields, so that a new one can't be forgotten.
         let Self {
             mappings,
             unmappings,

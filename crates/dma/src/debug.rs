@@ -1,96 +1,97 @@
-//! What a driver has mapped, and who may touch it: what the kernel's dma-debug looks after (`kernel/dma/debug.c`).
+//! Checks a driver's use of the DMA API: what is mapped, and who owns it. The counterpart of the kernel's dma-debug
+//! (`kernel/dma/debug.c`).
 
 use crate::{Access, BusAddress, Direction, Element, MemoryAddress};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How memory was mapped.
+/// Kind of a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// By itself.
+    /// A single buffer.
     Single,
-    /// As part of a scatter list.
+    /// Part of a scatter list.
     List,
-    /// As coherent memory, which nobody owns.
+    /// Coherent memory, which both sides own.
     Coherent,
 }
 
-/// A rule of the DMA API that was broken. The call that broke it did nothing.
+/// A violation of the DMA API. The call that violated it did nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Misuse {
-    /// Nothing is mapped there.
-    #[error("nothing of this adapter is mapped at {at}")]
+    /// Nothing is mapped at the address.
+    #[error("this adapter has no mapping at {at}")]
     NotMapped {
-        /// Where something was to be unmapped or handed over.
+        /// The address passed to unmap or sync.
         at: BusAddress,
     },
-    /// It is mapped with another size.
-    #[error("{at} is mapped with {mapped_bytes:#x} bytes, not {bytes:#x}")]
+    /// The size differs from the mapping's.
+    #[error("the mapping at {at} has {mapped_bytes:#x} bytes, but the call says {bytes:#x}")]
     OtherSize {
-        /// Where.
+        /// Address of the mapping.
         at: BusAddress,
-        /// The size that was named.
+        /// Size in the call.
         bytes: u64,
-        /// The size that it is mapped with.
+        /// Size of the mapping.
         mapped_bytes: u64,
     },
-    /// It is mapped in another direction.
-    #[error("{at} is mapped {mapped}, not {named}")]
+    /// The direction differs from the mapping's.
+    #[error("the mapping at {at} is {mapped}, but the call says {named}")]
     OtherDirection {
-        /// Where.
+        /// Address of the mapping.
         at: BusAddress,
-        /// The direction that was named.
+        /// Direction in the call.
         named: Direction,
-        /// The direction that it is mapped in.
+        /// Direction of the mapping.
         mapped: Direction,
     },
-    /// It is mapped in another way.
-    #[error("{at} is mapped {mapped}, not {named}")]
+    /// The kind differs from the mapping's.
+    #[error("{at} is mapped {mapped}, but the call says {named}")]
     OtherKind {
-        /// Where.
+        /// Address of the mapping.
         at: BusAddress,
-        /// The way that was named.
+        /// Kind in the call.
         named: Kind,
-        /// The way that it is mapped in.
+        /// Kind of the mapping.
         mapped: Kind,
     },
-    /// More is handed over than is mapped.
+    /// A sync reaches beyond the mapping.
     #[error(
-        "{bytes:#x} bytes from offset {offset:#x} are not within the {mapped_bytes:#x} that are mapped at {at}"
+        "{bytes:#x} bytes at offset {offset:#x} reach beyond the mapping at {at}, which has {mapped_bytes:#x} bytes"
     )]
     SyncOutside {
-        /// Where.
+        /// Address of the mapping.
         at: BusAddress,
-        /// From where in it.
+        /// Offset in the call.
         offset: u64,
-        /// How much.
+        /// Size in the call.
         bytes: u64,
-        /// What is mapped.
+        /// Size of the mapping.
         mapped_bytes: u64,
     },
-    /// The CPU touches what the adapter owns.
-    #[error("the CPU may not {access} {memory}: it is mapped {direction} at {at} and the adapter's")]
+    /// The CPU accesses memory that the adapter owns.
+    #[error("the CPU may not {access} {memory}: it is mapped {direction} at {at}, and the adapter owns it")]
     DeviceOwns {
-        /// What is touched.
+        /// The memory accessed.
         memory: MemoryAddress,
-        /// What the CPU wants.
+        /// The CPU's access.
         access: Access,
-        /// Where it is mapped.
+        /// Address of the mapping.
         at: BusAddress,
-        /// In which direction.
+        /// Direction of the mapping.
         direction: Direction,
     },
-    /// Mappings are left where there should be none.
+    /// Mappings remain although none should.
     #[error("{mappings} mappings were not unmapped, the first at {first} of {bytes:#x} bytes {direction}")]
     Leaked {
         /// How many.
         mappings: usize,
-        /// The lowest address.
+        /// Lowest address of them.
         first: BusAddress,
-        /// Its bytes.
+        /// Size of that mapping.
         bytes: u64,
-        /// Its direction.
+        /// Direction of that mapping.
         direction: Direction,
     },
 }
@@ -98,7 +99,7 @@ pub enum Misuse {
 /// A mapping.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
-    /// Its memory, which is in one piece on the bus alone where elements of a list were merged.
+    /// The memory mapped. Elements of a list that were merged are contiguous only on the bus.
     pub(crate) pieces: Vec<Element>,
     pub(crate) bytes: u64,
     pub(crate) direction: Direction,
@@ -106,27 +107,27 @@ pub(crate) struct Entry {
     pub(crate) owner: Owner,
 }
 
-/// Who may touch a buffer.
+/// Who may access a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// The CPU, to which it was handed and from which it is not back yet.
+    /// The CPU, since the last `sync_for_cpu`.
     Cpu,
     /// The adapter.
     Device,
 }
 
-/// A part of a mapping.
+/// A part of a mapping, as a sync call passes it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Part {
-    /// Where the mapping begins.
+    /// Address of the mapping.
     pub(crate) at: BusAddress,
-    /// From where in it.
+    /// Offset within.
     pub(crate) offset: u64,
-    /// How much.
+    /// Size.
     pub(crate) bytes: u64,
 }
 
-/// What is said of a mapping by whoever unmaps it.
+/// The arguments of a call that unmaps.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Named {
     pub(crate) at: BusAddress,
@@ -135,7 +136,7 @@ pub(crate) struct Named {
     pub(crate) kind: Kind,
 }
 
-/// All mappings of an adapter. Where nothing translates, memory mapped twice has one bus address.
+/// All mappings of an adapter. Without translation, memory that is mapped twice has one bus address.
 #[derive(Debug, Default)]
 pub(crate) struct DebugEntries {
     entries: Mutex<BTreeMap<BusAddress, Vec<Entry>>>,
@@ -146,19 +147,19 @@ impl DebugEntries {
         self.entries().entry(at).or_default().push(entry);
     }
 
-    /// Whether what is to be unmapped was mapped so.
+    /// Checks that there is such a mapping.
     pub(crate) fn check(&self, named: Named) -> Result<(), Misuse> {
         let entries = self.entries();
         let mapped = entries.get(&named.at).into_iter().flatten();
-        let verdicts = mapped.map(|entry| entry.is_as_named(named));
+        let verdicts = mapped.map(|entry| entry.check_matches(named));
         verdicts.reduce(Result::or).unwrap_or(Err(Misuse::NotMapped { at: named.at }))
     }
 
-    /// Forgets a mapping that was checked.
+    /// Removes a mapping that was checked.
     pub(crate) fn remove(&self, named: Named) {
         let mut entries = self.entries();
         let Some(mapped) = entries.get_mut(&named.at) else { return };
-        if let Some(place) = mapped.iter().position(|entry| entry.is_as_named(named).is_ok()) {
+        if let Some(place) = mapped.iter().position(|entry| entry.check_matches(named).is_ok()) {
             mapped.swap_remove(place);
         }
         if mapped.is_empty() {
@@ -166,8 +167,13 @@ impl DebugEntries {
         }
     }
 
-    /// Hands a part of a mapping to the CPU or back.
-    pub(crate) fn hand_over(&self, part: Part, direction: Direction, to: Owner) -> Result<(), Misuse> {
+    /// Passes ownership of a part of a mapping to the CPU or to the adapter.
+    pub(crate) fn transfer_ownership(
+        &self,
+        part: Part,
+        direction: Direction,
+        to: Owner,
+    ) -> Result<(), Misuse> {
         let Part { at, offset, bytes } = part;
         let mut entries = self.entries();
         let mapped = entries.get_mut(&at).ok_or(Misuse::NotMapped { at })?;
@@ -181,8 +187,13 @@ impl DebugEntries {
         Ok(())
     }
 
-    /// Whether the CPU may touch memory. It may read what an adapter only reads too.
-    pub(crate) fn touch(&self, memory: MemoryAddress, bytes: u64, access: Access) -> Result<(), Misuse> {
+    /// Checks that the CPU may access memory. It may read what the adapter may only read.
+    pub(crate) fn check_cpu_access(
+        &self,
+        memory: MemoryAddress,
+        bytes: u64,
+        access: Access,
+    ) -> Result<(), Misuse> {
         let end = memory.0.saturating_add(bytes);
         let forbidden = |entry: &&Entry| {
             let overlaps = entry
@@ -202,8 +213,8 @@ impl DebugEntries {
         }
     }
 
-    /// Whether all is unmapped.
-    pub(crate) fn is_clean(&self) -> Result<(), Misuse> {
+    /// Checks that nothing is mapped.
+    pub(crate) fn check_empty(&self) -> Result<(), Misuse> {
         let entries = self.entries();
         let first = entries.first_key_value().and_then(|(at, mapped)| Some((*at, mapped.first()?)));
         match first {
@@ -223,7 +234,7 @@ impl DebugEntries {
 }
 
 impl Entry {
-    fn is_as_named(&self, named: Named) -> Result<(), Misuse> {
+    fn check_matches(&self, named: Named) -> Result<(), Misuse> {
         let Named { at, bytes, direction, kind } = named;
         if self.kind != kind {
             return Err(Misuse::OtherKind { at, named: kind, mapped: self.kind });

@@ -1,4 +1,4 @@
-//! An I/O address space: a translation, an allocator of its addresses, and when the IOMMU is made to forget.
+//! An I/O address space: a translation, an allocator of bus addresses, and the policy of invalidation.
 
 use crate::flush_queue::Flusher;
 use crate::{
@@ -10,44 +10,44 @@ use std::sync::Arc;
 #[cfg(test)]
 mod tests;
 
-/// Up to here addresses are asked for first: some adapters can't do with more, whatever their drivers say.
+/// Addresses up to here are tried first: some adapters can't use more, whatever their drivers say.
 const LOW_LAST: u64 = (1 << 32) - 1;
 
-/// When the IOMMU is made to forget what was unmapped.
+/// When the IOTLB is invalidated after an unmap.
 #[derive(Debug)]
 pub enum Invalidation {
-    /// At once, before the addresses can be used again.
+    /// At each unmap, before the addresses can be reused.
     Strict,
-    /// When a queue is full or its time is over. Until then an adapter may reach memory that is no longer mapped.
+    /// When the flush queue is full or its timer expires. Until then an adapter may still reach unmapped memory.
     Lazy(FlushQueue),
-    /// Not by this layer: what carries the translation out does it by itself, as POWER's hypervisor does.
+    /// Not by this layer: the translation does it, as POWER's hypervisor does.
     Elsewhere,
 }
 
-/// How a scatter list gets its addresses.
+/// How a scatter list gets its bus addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListRanges {
-    /// One range for all of it, so that all of it may become one segment (`iommu_dma_map_sg`).
+    /// One range for the whole list, which may then become one segment (`iommu_dma_map_sg`).
     One,
-    /// One for each element; what happens to be adjacent is merged (`ppc_iommu_map_sg`).
+    /// One range for each element; adjacent ones are merged (`ppc_iommu_map_sg`).
     Each,
 }
 
-/// A piece of memory of a scatter list.
+/// An element of a scatter list: contiguous memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Element {
-    /// Where it begins.
+    /// Its first address.
     pub memory: MemoryAddress,
-    /// How long it is.
+    /// Its size.
     pub bytes: u64,
 }
 
-/// A piece of bus addresses of a scatter list: of one element, or of several.
+/// A segment of a mapped scatter list: contiguous bus addresses of one or more elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
-    /// Where it begins.
+    /// Its first address.
     pub at: BusAddress,
-    /// How long it is.
+    /// Its size.
     pub bytes: u64,
 }
 
@@ -60,51 +60,51 @@ pub struct Domain {
     low_first: bool,
 }
 
-/// Whole pages around a buffer.
+/// The whole pages that contain a buffer.
 #[derive(Debug, Clone, Copy)]
 struct Pages {
-    /// Bytes of the first page before the buffer.
+    /// Offset of the buffer in the first page.
     offset: u64,
-    /// Bytes of all pages.
+    /// Size of all pages.
     bytes: u64,
 }
 
 impl Domain {
-    /// The addresses of a translation's window, but for the first page of all, in an allocator that `allocator` makes of the
-    /// space, in pages of the window's granule.
+    /// A domain of the translation's window. `allocator` makes the allocator for it, in units of the window's
+    /// granule. Address 0 is never allocated.
     ///
     /// # Errors
-    /// If the allocator can't have such a space.
+    /// If the allocator does not support the window.
     pub fn new(
         translation: Arc<dyn Translation>,
         allocator: impl FnOnce(&Space) -> Result<Box<dyn Allocator + Send + Sync>, SpaceError>,
         invalidation: Invalidation,
     ) -> Result<Self, SpaceError> {
-        let addresses = allocator(&space_of(translation.window()))?;
+        let addresses = allocator(&allocator_space(translation.window()))?;
         Ok(Self { translation, addresses, invalidation, lists: ListRanges::One, low_first: true })
     }
 
-    /// With scatter lists that get their addresses so.
+    /// Sets how scatter lists get their addresses.
     pub fn with_lists(self, lists: ListRanges) -> Self {
         Self { lists, ..self }
     }
 
-    /// With addresses from anywhere, not from below 4 GiB first (`iommu.forcedac=1`).
+    /// Does not prefer addresses below 4 GiB (`iommu.forcedac=1`).
     pub fn with_any_addresses(self) -> Self {
         Self { low_first: false, ..self }
     }
 
-    /// What translates.
+    /// The translation.
     pub fn translation(&self) -> &Arc<dyn Translation> {
         &self.translation
     }
 
-    /// Its addresses: how many are out, free, and kept by CPUs.
+    /// Addresses allocated, free, and cached per CPU.
     pub fn usage(&self) -> iova::Usage {
         self.addresses.usage()
     }
 
-    /// Ranges that are unmapped, but that adapters may still reach.
+    /// Ranges that are unmapped but not yet invalidated.
     pub fn waiting(&self) -> usize {
         match &self.invalidation {
             Invalidation::Lazy(queue) => queue.waiting(),
@@ -112,14 +112,14 @@ impl Domain {
         }
     }
 
-    /// Makes the IOMMU forget whatever waits for it: what the kernel's timer does each [`FlushQueue::INTERVAL_NS`].
+    /// Flushes the flush queue. The kernel's timer does that every [`FlushQueue::INTERVAL_NS`].
     pub fn flush(&self, counters: &mut DmaCounters) {
         if let Invalidation::Lazy(queue) = &self.invalidation {
             queue.flush(self, counters);
         }
     }
 
-    /// Maps a buffer at addresses up to `mask`.
+    /// Maps a buffer at an address within `mask`.
     pub(crate) fn map(
         &self,
         buffer: Element,
@@ -130,11 +130,11 @@ impl Domain {
         let pages = self.pages(buffer)?;
         let start = self.allocate(pages.bytes, buffer.memory.0 - pages.offset, mask, counters)?;
         self.map_pages(start, buffer, pages, access, counters)
-            .inspect_err(|_| self.give_back(start, pages.bytes, counters))?;
+            .inspect_err(|_| self.free_unmapped(start, pages.bytes, counters))?;
         Ok(BusAddress(start.0 + pages.offset))
     }
 
-    /// Unmaps `bytes` from `at`, as they were mapped.
+    /// Unmaps `bytes` from `at`, which were mapped by one call.
     pub(crate) fn unmap(
         &self,
         at: BusAddress,
@@ -148,7 +148,7 @@ impl Domain {
         self.retire(start, pages.bytes, counters)
     }
 
-    /// Maps a scatter list, in segments that keep to the limits: no more of them than elements.
+    /// Maps a scatter list. Segments keep the limits, and are at most as many as elements.
     pub(crate) fn map_list(
         &self,
         elements: &[Element],
@@ -157,12 +157,12 @@ impl Domain {
         counters: &mut DmaCounters,
     ) -> Result<Vec<Segment>, DmaError> {
         match self.lists {
-            ListRanges::One => self.map_list_at_once(elements, access, limits, counters),
-            ListRanges::Each => self.map_list_one_by_one(elements, access, limits, counters),
+            ListRanges::One => self.map_list_in_one_range(elements, access, limits, counters),
+            ListRanges::Each => self.map_list_per_element(elements, access, limits, counters),
         }
     }
 
-    /// Unmaps a scatter list whose first segment is at `at`.
+    /// Unmaps a scatter list.
     pub(crate) fn unmap_list(
         &self,
         elements: &[Element],
@@ -171,8 +171,8 @@ impl Domain {
         counters: &mut DmaCounters,
     ) -> Result<(), DmaError> {
         match self.lists {
-            ListRanges::One => self.unmap_list_at_once(elements, segments, limits, counters),
-            ListRanges::Each => self.unmap_list_one_by_one(elements, segments, counters),
+            ListRanges::One => self.unmap_list_in_one_range(elements, segments, limits, counters),
+            ListRanges::Each => self.unmap_list_per_element(elements, segments, counters),
         }
     }
 }
@@ -187,7 +187,7 @@ impl Domain {
             .ok_or(DmaError::NoBuffer { memory: buffer.memory, bytes: buffer.bytes })
     }
 
-    /// Addresses for so many bytes, whole pages, aligned to their size rounded up to a power of two.
+    /// Allocates whole pages for `bytes`, aligned to their size rounded up to a power of two.
     fn allocate(
         &self,
         bytes: u64,
@@ -196,7 +196,7 @@ impl Domain {
         counters: &mut DmaCounters,
     ) -> Result<BusAddress, DmaError> {
         let granule = self.granule();
-        // The last page that lies below the mask with all its bytes.
+        // The last page that lies below the mask entirely.
         let full = DmaError::NoAddresses { bytes, limit: BusAddress(mask) };
         let limit = mask.checked_sub(granule - 1).ok_or_else(|| full.clone())? / granule;
         let request = Request { memory: memory / granule, ..Request::size_aligned(bytes / granule, limit) };
@@ -223,7 +223,7 @@ impl Domain {
         Ok(())
     }
 
-    /// Sees to it that addresses that are unmapped can be used again, once no adapter can.
+    /// Frees unmapped addresses, at once or through the flush queue, after the IOTLB is invalidated.
     fn retire(&self, start: BusAddress, bytes: u64, counters: &mut DmaCounters) -> Result<(), DmaError> {
         let range = self.range(start, bytes);
         match &self.invalidation {
@@ -237,8 +237,8 @@ impl Domain {
         Ok(())
     }
 
-    /// Gives addresses back that nothing was mapped at.
-    fn give_back(&self, start: BusAddress, bytes: u64, counters: &mut DmaCounters) {
+    /// Frees addresses at which nothing was mapped.
+    fn free_unmapped(&self, start: BusAddress, bytes: u64, counters: &mut DmaCounters) {
         Flusher::free(self, self.range(start, bytes), counters);
     }
 
@@ -252,7 +252,7 @@ impl Domain {
         Ok(())
     }
 
-    fn map_list_at_once(
+    fn map_list_in_one_range(
         &self,
         elements: &[Element],
         access: Access,
@@ -265,16 +265,16 @@ impl Domain {
         for (done, (element, place)) in elements.iter().zip(&layout.places).enumerate() {
             let at = BusAddress(start.0 + place.from);
             if let Err(error) = self.map_pages(at, *element, place.pages, access, counters) {
-                self.unmap_places(start, &layout.places[..done], counters);
+                self.unmap_elements(start, &layout.places[..done], counters);
                 self.translation.invalidate(start, layout.bytes, counters);
-                self.give_back(start, layout.bytes, counters);
+                self.free_unmapped(start, layout.bytes, counters);
                 return Err(error);
             }
         }
         Ok(layout.segments(start, elements, limits))
     }
 
-    fn unmap_list_at_once(
+    fn unmap_list_in_one_range(
         &self,
         elements: &[Element],
         segments: &[Segment],
@@ -291,10 +291,10 @@ impl Domain {
         self.retire(start, layout.bytes, counters)
     }
 
-    /// Takes out what was mapped before something failed.
-    fn unmap_places(&self, start: BusAddress, places: &[Place], counters: &mut DmaCounters) {
+    /// Unmaps the elements mapped before an error.
+    fn unmap_elements(&self, start: BusAddress, places: &[ElementPages], counters: &mut DmaCounters) {
         for place in places {
-            // It was mapped a moment ago, by this call.
+            // This call mapped them a moment ago, so unmapping can't fail.
             let _ = self.translation.unmap(BusAddress(start.0 + place.from), place.pages.bytes, counters);
         }
     }
@@ -308,7 +308,7 @@ impl Domain {
         Ok(layout)
     }
 
-    fn map_list_one_by_one(
+    fn map_list_per_element(
         &self,
         elements: &[Element],
         access: Access,
@@ -320,7 +320,7 @@ impl Domain {
             match self.map(*element, access, limits.streaming_mask, counters) {
                 Ok(at) => Segment { at, bytes: element.bytes }.join(&mut segments, limits),
                 Err(error) => {
-                    let undone = self.unmap_list_one_by_one(&elements[..done], &segments, counters);
+                    let undone = self.unmap_list_per_element(&elements[..done], &segments, counters);
                     return Err(undone.err().unwrap_or(error));
                 }
             }
@@ -328,7 +328,7 @@ impl Domain {
         Ok(segments)
     }
 
-    fn unmap_list_one_by_one(
+    fn unmap_list_per_element(
         &self,
         elements: &[Element],
         segments: &[Segment],
@@ -354,7 +354,7 @@ impl Flusher for Domain {
     }
 
     fn free(&self, range: Range, counters: &mut DmaCounters) {
-        // An error means that it was never allocated so: then its addresses stay out of use, which harms nobody.
+        // An error means that the range was not allocated. Then it stays unused, which does no harm.
         let _ = self.free_range(range, counters);
     }
 }
@@ -363,38 +363,39 @@ impl Pages {
     fn around(buffer: Element, granule: u64) -> Option<Self> {
         let offset = buffer.memory.0 % granule;
         let bytes = offset.checked_add(buffer.bytes)?.checked_next_multiple_of(granule)?;
-        // The last byte, as there may be no address behind it.
+        // Compute with the last byte: the end address may overflow.
         (buffer.memory.0 - offset).checked_add(bytes.checked_sub(1)?)?;
         (buffer.bytes > 0).then_some(Self { offset, bytes })
     }
 }
 
-/// Where the elements of a scatter list lie in one range of addresses.
+/// Positions of a scatter list's elements in one range.
 #[derive(Debug)]
 struct Layout {
-    places: Vec<Place>,
+    places: Vec<ElementPages>,
     bytes: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Place {
-    /// Where its pages begin, counted from the range's start.
+struct ElementPages {
+    /// Offset of its pages in the range.
     from: u64,
     pages: Pages,
 }
 
 impl Layout {
-    /// Adds an element's pages, after a hole if they would cross a boundary otherwise. The range itself is aligned to its size.
+    /// Appends an element's pages, after a hole if they would cross a boundary. The range itself is aligned to its
+    /// size.
     fn add(&mut self, pages: Pages, boundary_mask: u64) {
         let to_boundary = boundary_mask.wrapping_sub(self.bytes).wrapping_add(1) & boundary_mask;
         if to_boundary < pages.bytes {
             self.bytes += to_boundary;
         }
-        self.places.push(Place { from: self.bytes, pages });
+        self.places.push(ElementPages { from: self.bytes, pages });
         self.bytes += pages.bytes;
     }
 
-    /// Elements that follow each other without a gap become one segment, within the limits (`__finalise_sg`).
+    /// Merges elements that follow each other without a gap, within the limits (`__finalise_sg`).
     fn segments(&self, start: BusAddress, elements: &[Element], limits: &Limits) -> Vec<Segment> {
         let mut segments: Vec<Segment> = Vec::with_capacity(elements.len());
         for (element, place) in elements.iter().zip(&self.places) {
@@ -406,15 +407,15 @@ impl Layout {
 }
 
 impl Segment {
-    /// Becomes part of the last of those before it, where it continues that one, or else one of its own.
+    /// Merges it into the last segment if it continues that one, else appends it.
     fn join(self, segments: &mut Vec<Self>, limits: &Limits) {
         match segments.last_mut() {
-            Some(last) if last.takes(self.at, self.bytes, limits) => last.bytes += self.bytes,
+            Some(last) if last.is_continued_by(self.at, self.bytes, limits) => last.bytes += self.bytes,
             _ => segments.push(self),
         }
     }
 
-    /// How many elements, from the first of those left, it is made of.
+    /// How many of the elements in `left` the segment covers.
     pub(crate) fn elements(&self, left: &[Element]) -> usize {
         let ends = left.iter().scan(0, |end, element| {
             *end += element.bytes;
@@ -423,18 +424,18 @@ impl Segment {
         ends.take_while(|end| *end <= self.bytes).count()
     }
 
-    /// Whether what begins at `at` continues it within the limits.
-    fn takes(&self, at: BusAddress, bytes: u64, limits: &Limits) -> bool {
+    /// Whether a range continues the segment within the limits.
+    fn is_continued_by(&self, at: BusAddress, bytes: u64, limits: &Limits) -> bool {
         let follows = self.at.checked_add(self.bytes) == Some(at);
-        // The first byte behind a boundary begins a segment.
+        // A segment never crosses a boundary.
         let begins = limits.boundary_mask < u64::MAX && at.0 & limits.boundary_mask == 0;
         let fits = self.bytes.checked_add(bytes).is_some_and(|both| both <= limits.segment_bytes_max);
         follows && !begins && fits
     }
 }
 
-/// The pages of a window. Page 0 is nobody's, as in Linux: too much takes address 0 for none.
-fn space_of(window: &Window) -> Space {
+/// The pages of a window. Page 0 is left out as in Linux, because much code takes address 0 for "none".
+fn allocator_space(window: &Window) -> Space {
     let page = |at: BusAddress| at.0 / window.granule_bytes;
     let reserved = window.reserved.iter().map(|(first, last)| Range::between(page(*first), page(*last)));
     Space { first: page(window.first).max(1), last: page(window.last), reserved: reserved.collect() }

@@ -1,64 +1,66 @@
-//! Why a mapping could not be made or removed.
+//! Errors of mapping and unmapping.
 
 use crate::{BusAddress, MapError, MemoryAddress, Misuse, UnmapError};
 use iova::FreeError;
 
-/// What went wrong. Where nothing else is said, nothing has changed.
+/// Why a call failed. Unless stated, nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DmaError {
-    /// A mapping of no bytes, or of memory that wraps around the end of all addresses.
-    #[error("{bytes:#x} bytes from {memory} are no buffer")]
+    /// The buffer has no bytes, or wraps around the end of the address space.
+    #[error("{bytes:#x} bytes from {memory} are not a buffer: empty, or beyond the last address")]
     NoBuffer {
-        /// The memory.
+        /// Its address.
         memory: MemoryAddress,
-        /// Its bytes.
+        /// Its size.
         bytes: u64,
     },
-    /// There is no free range of bus addresses that the adapter can name.
-    #[error("no {bytes:#x} bytes of bus addresses are free up to {limit}")]
+    /// No range of bus addresses within the adapter's mask is free.
+    #[error("no {bytes:#x} bytes of bus addresses are free below {limit}")]
     NoAddresses {
-        /// Bytes that were needed, in whole pages.
+        /// Size needed, in whole pages.
         bytes: u64,
-        /// The highest address that would have done.
+        /// Highest usable address.
         limit: BusAddress,
     },
-    /// The memory is beyond the adapter's mask, nothing translates, and there is no bounce buffer.
-    #[error("{at}, {bytes:#x} bytes, is beyond the adapter's mask {mask:#x}, and there is no bounce buffer")]
+    /// Without translation, the memory is beyond the adapter's DMA mask and there are no bounce buffers.
+    #[error(
+        "{at}, {bytes:#x} bytes, is beyond the adapter's DMA mask {mask:#x}, and there are no bounce buffers"
+    )]
     BeyondMask {
-        /// The bus address that it would have.
+        /// The bus address it would have.
         at: BusAddress,
-        /// Its bytes.
+        /// Its size.
         bytes: u64,
         /// The mask.
         mask: u64,
     },
-    /// No bounce buffer is free for it.
+    /// The bounce buffer pool is full, or the buffer is too large for it.
     #[error(
-        "no bounce buffer for {bytes:#x} bytes: {slots_used} of {slots} slots are in use, and one mapping takes {bytes_max:#x} bytes at most"
+        "no bounce buffer for {bytes:#x} bytes: {slots_used} of {slots} slots are in use, and one mapping can have at most {bytes_max:#x} bytes"
     )]
     NoSlots {
-        /// Bytes that were needed.
+        /// Size needed.
         bytes: u64,
         /// Slots in use.
         slots_used: usize,
-        /// All slots.
+        /// Slots of the pool.
         slots: usize,
-        /// The most that one mapping can have.
+        /// Largest buffer.
         bytes_max: u64,
     },
-    /// The translation did not take it.
+    /// The translation refused the mapping.
     #[error(transparent)]
     Map(#[from] MapError),
-    /// The translation did not let it go.
+    /// The translation refused the unmapping.
     #[error(transparent)]
     Unmap(#[from] UnmapError),
-    /// It is unmapped, but its bus addresses were not allocated so: they stay out of use.
-    #[error("unmapped, but its addresses were not given back")]
+    /// The mapping was removed, but its addresses could not be freed and stay unused.
+    #[error("unmapped, but its addresses could not be freed")]
     Free(#[from] FreeError),
-    /// The driver broke the rules.
+    /// The driver violated the DMA API.
     #[error(transparent)]
     Misuse(#[from] Misuse),
-    /// Memory that is to be copied to or from a bounce buffer is not there.
+    /// A copy to or from a bounce buffer is outside the memory.
     #[error(transparent)]
     NoMemory(#[from] crate::NoMemory),
 }

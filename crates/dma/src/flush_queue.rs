@@ -1,8 +1,8 @@
-//! Lazy invalidation: bus addresses wait in queues until one invalidation has made them all safe to use again.
+//! Lazy invalidation: unmapped bus addresses wait in a flush queue until the IOTLB has been invalidated.
 //!
-//! As Linux's flush queue (`drivers/iommu/dma-iommu.c`): a ring for each CPU; when it is full, or when the timer runs out,
-//! everything is invalidated. An entry is let go after an invalidation that *began* after it was queued. Until then an
-//! adapter may still reach the memory that was mapped there.
+//! As in Linux (`drivers/iommu/dma-iommu.c`): one ring per CPU. When a ring is full or the timer expires, the whole
+//! IOTLB is invalidated. An entry is freed after an invalidation that *began* after the entry was queued. Until then
+//! an adapter may still reach the memory.
 
 use crate::DmaCounters;
 use iova::Range;
@@ -11,14 +11,14 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Entries of a ring, of which one stays empty in Linux's arithmetic (`IOVA_DEFAULT_FQ_SIZE`).
+/// Usable entries of a ring; Linux leaves one empty (`IOVA_DEFAULT_FQ_SIZE`).
 const RING: usize = 256 - 1;
 
-/// Ranges that are unmapped but not yet invalidated.
+/// Ranges that are unmapped but not yet invalidated, per CPU.
 pub struct FlushQueue {
     rings: Box<[Mutex<VecDeque<Entry>>]>,
     cpu: Box<dyn Fn() -> usize + Send + Sync>,
-    /// Invalidations of everything that were begun, and that have ended.
+    /// Counts of full invalidations that have begun, and of those that have ended.
     begun: AtomicU64,
     ended: AtomicU64,
 }
@@ -26,35 +26,35 @@ pub struct FlushQueue {
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     range: Range,
-    /// Invalidations begun when it was queued.
+    /// `begun` at the time it was queued.
     begun: u64,
 }
 
-/// Whom the queue asks for what it does not do itself.
+/// What a flush queue needs from its domain.
 pub(crate) trait Flusher {
-    /// Makes the IOMMU forget all addresses.
+    /// Invalidates the whole IOTLB of the domain.
     fn invalidate_all(&self, counters: &mut DmaCounters);
-    /// Lets a range be used again.
+    /// Frees a range for reuse.
     fn free(&self, range: Range, counters: &mut DmaCounters);
 }
 
 impl FlushQueue {
-    /// How long the kernel lets an entry wait before its timer flushes. Whoever uses a queue calls
-    /// [`Domain::flush`](crate::Domain::flush) as often.
+    /// Interval of the kernel's flush timer. A user of a flush queue must call
+    /// [`Domain::flush`](crate::Domain::flush) at this interval.
     pub const INTERVAL_NS: u64 = 10_000_000;
 
-    /// With a ring for each of `cpus`; `cpu` says on which one it is called, and is taken modulo their number.
+    /// A queue with `cpus` rings. `cpu` returns the current CPU; it is taken modulo `cpus`.
     pub fn new(cpus: usize, cpu: impl Fn() -> usize + Send + Sync + 'static) -> Self {
         let rings = (0..cpus.max(1)).map(|_| Mutex::default()).collect();
         Self { rings, cpu: Box::new(cpu), begun: AtomicU64::new(0), ended: AtomicU64::new(0) }
     }
 
-    /// How many ranges wait.
+    /// Number of ranges waiting.
     pub fn waiting(&self) -> usize {
         self.rings.iter().map(|ring| locked(ring).len()).sum()
     }
 
-    /// Puts a range that was just unmapped behind the others of this CPU.
+    /// Queues a range that was just unmapped on the current CPU's ring.
     pub(crate) fn queue(&self, range: Range, flusher: &impl Flusher, counters: &mut DmaCounters) {
         let mut ring = locked(&self.rings[(self.cpu)() % self.rings.len()]);
         self.release(&mut ring, flusher, counters);
@@ -65,7 +65,7 @@ impl FlushQueue {
         ring.push_back(Entry { range, begun: self.begun.load(Ordering::SeqCst) });
     }
 
-    /// What the timer does: invalidates everything and empties the rings of all CPUs, if there is anything in them.
+    /// The timer's work: if any ring has entries, invalidates everything and empties all rings.
     pub(crate) fn flush(&self, flusher: &impl Flusher, counters: &mut DmaCounters) {
         if self.waiting() == 0 {
             return;
@@ -82,7 +82,7 @@ impl FlushQueue {
         self.ended.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Lets go what was queued before as many invalidations began as have ended: then one of those began after it.
+    /// Frees the entries queued before a finished invalidation began.
     fn release(&self, ring: &mut VecDeque<Entry>, flusher: &impl Flusher, counters: &mut DmaCounters) {
         let ended = self.ended.load(Ordering::SeqCst);
         while let Some(entry) = ring.pop_front_if(|entry| entry.begun < ended) {

@@ -1,38 +1,38 @@
-//! What an IOMMU remembers of the tables that it has read.
+//! The IOTLB: an IOMMU's cache of translations.
 
 use crate::walk::Leaf;
 use crate::{BusAddress, FRAME_BYTES};
 
-/// An I/O address space to an IOMMU: what it remembers is told apart by it.
+/// Domain ID: tags an address space's translations in the IOTLB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DomainId(pub u16);
 
-/// A set-associative cache of translations, of pages of any size. What is in it stays until it is invalidated, or until something
-/// else needs the place: whatever becomes of the table.
+/// A set-associative cache of translations, of pages of any size. An entry stays until it is invalidated or evicted,
+/// whatever becomes of the page table.
 #[derive(Debug)]
 pub struct Iotlb {
-    /// Set by set.
+    /// Entries, set after set.
     entries: Box<[Option<Entry>]>,
     ways: usize,
-    /// How many entries there are of each size of pages, 2^n bytes: only those in use are looked for.
+    /// Number of entries of each page size, 2^n bytes. Only sizes in use are looked up.
     sizes: [usize; 64],
-    /// Counts lookups, to tell which entry was used last.
+    /// Counts lookups, for least-recently-used eviction.
     clock: u64,
     statistics: IotlbStatistics,
 }
 
-/// What became of lookups.
+/// Counts of lookups, walks and evictions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct IotlbStatistics {
-    /// Found.
+    /// Lookups that hit.
     pub hits: u64,
-    /// Not found: the table was walked.
+    /// Lookups that missed, so that the table was walked.
     pub misses: u64,
-    /// Entries of tables read by those walks.
+    /// Table entries read by those walks.
     pub table_reads: u64,
-    /// Translations that gave their place to others.
+    /// Entries evicted.
     pub evictions: u64,
-    /// Translations that invalidations took out.
+    /// Entries invalidated.
     pub invalidated: u64,
 }
 
@@ -51,7 +51,7 @@ struct Page {
     bits: u32,
 }
 
-/// Addresses that one command invalidates: 2^bits bytes at a multiple of that.
+/// An aligned block of 2^bits addresses, which one command invalidates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Block {
     first: u64,
@@ -59,11 +59,12 @@ struct Block {
 }
 
 impl Iotlb {
-    /// The largest block of a page-selective invalidation, 1 GiB: VT-d's units tell such a limit (`MAMV`), and a domain is
-    /// invalidated where more would be needed.
+    /// Largest block of a page-selective invalidation, 1 GiB. VT-d has such a limit (`MAMV`); beyond it the whole
+    /// domain is invalidated.
     pub const BLOCK_BYTES_MAX: u64 = 1 << 30;
 
-    /// Of so many entries in sets of so many ways; sets are rounded down to a power of two, and each number up to one.
+    /// A cache of `entries` in sets of `ways`. The number of sets is rounded down to a power of two; both are at
+    /// least 1.
     pub fn new(entries: usize, ways: usize) -> Self {
         let ways = ways.max(1);
         let sets = 1_usize << (entries / ways).max(1).ilog2();
@@ -71,15 +72,16 @@ impl Iotlb {
         Self { entries, ways, sizes: [0; 64], clock: 0, statistics: IotlbStatistics::default() }
     }
 
-    /// What became of lookups so far.
+    /// Statistics so far.
     pub fn statistics(&self) -> IotlbStatistics {
         self.statistics
     }
 
-    /// The translation of an address: the one that is remembered, or that `walk` finds, which counts the entries that it reads.
+    /// Translates an address, from the cache or by `walk`, which adds the table entries that it reads to its
+    /// argument.
     ///
     /// # Errors
-    /// Those of `walk`; they are not remembered.
+    /// The error of `walk`, which is not cached.
     pub fn translate<E>(
         &mut self,
         domain: DomainId,
@@ -93,12 +95,12 @@ impl Iotlb {
         }
         self.statistics.misses += 1;
         let leaf = walk(&mut self.statistics.table_reads)?;
-        self.remember(domain, at, leaf);
+        self.insert(domain, at, leaf);
         Ok(leaf)
     }
 
-    /// Forgets the smallest block of 2^n bytes, at a multiple of its size, that has `bytes` from `at` in it; all of the domain if
-    /// that is [too large](Self::BLOCK_BYTES_MAX).
+    /// Invalidates the smallest aligned block of 2^n bytes that contains the range, or the whole domain if that block
+    /// is [too large](Self::BLOCK_BYTES_MAX).
     pub fn invalidate_pages(&mut self, domain: DomainId, at: BusAddress, bytes: u64) {
         let block = Block::around(at.0, bytes);
         if block.bits > Self::BLOCK_BYTES_MAX.ilog2() {
@@ -107,42 +109,42 @@ impl Iotlb {
         for bits in self.sizes_in_use() {
             let (first, count) = block.pages(bits);
             if count > self.sets() as u64 {
-                self.forget(0..self.entries.len(), |entry| {
+                self.remove_where(0..self.entries.len(), |entry| {
                     entry.domain == domain && block.overlaps(entry.page)
                 });
                 return;
             }
             for number in first..first + count {
                 let page = Page { number, bits };
-                self.forget(self.set(page), |entry| entry.domain == domain && entry.page == page);
+                self.remove_where(self.set(page), |entry| entry.domain == domain && entry.page == page);
             }
         }
     }
 
-    /// Forgets a domain.
+    /// Invalidates a domain.
     pub fn invalidate_domain(&mut self, domain: DomainId) {
-        self.forget(0..self.entries.len(), |entry| entry.domain == domain);
+        self.remove_where(0..self.entries.len(), |entry| entry.domain == domain);
     }
 
-    /// Forgets everything.
+    /// Invalidates everything.
     pub fn invalidate_all(&mut self) {
-        self.forget(0..self.entries.len(), |_| true);
+        self.remove_where(0..self.entries.len(), |_| true);
     }
 
     fn lookup(&mut self, domain: DomainId, at: BusAddress) -> Option<Leaf> {
-        let place = self.sizes_in_use().find_map(|bits| self.place(domain, Page::of(at, bits)))?;
+        let place = self.sizes_in_use().find_map(|bits| self.find(domain, Page::of(at, bits)))?;
         let entry = self.entries[place].as_mut()?;
         entry.used = self.clock;
         Some(entry.leaf)
     }
 
-    fn place(&self, domain: DomainId, page: Page) -> Option<usize> {
+    fn find(&self, domain: DomainId, page: Page) -> Option<usize> {
         let is_it = |entry: &Entry| entry.domain == domain && entry.page == page;
         self.set(page).find(|place| self.entries[*place].as_ref().is_some_and(is_it))
     }
 
-    /// Puts a translation where nothing is, or else where what was used longest ago is.
-    fn remember(&mut self, domain: DomainId, at: BusAddress, leaf: Leaf) {
+    /// Inserts a translation into a free entry, or in place of the least recently used one.
+    fn insert(&mut self, domain: DomainId, at: BusAddress, leaf: Leaf) {
         let page = Page::of(at, leaf.page_bytes.ilog2());
         let used = |place: &usize| self.entries[*place].as_ref().map(|entry| entry.used);
         let Some(place) = self.set(page).min_by_key(used) else { return };
@@ -154,8 +156,8 @@ impl Iotlb {
         }
     }
 
-    fn forget(&mut self, places: std::ops::Range<usize>, is_it: impl Fn(&Entry) -> bool) {
-        for place in places {
+    fn remove_where(&mut self, entries_range: std::ops::Range<usize>, is_it: impl Fn(&Entry) -> bool) {
+        for place in entries_range {
             if let Some(gone) = self.entries[place].take_if(|entry| is_it(entry)) {
                 self.sizes[gone.page.bits as usize] -= 1;
                 self.statistics.invalidated += 1;
@@ -167,7 +169,7 @@ impl Iotlb {
         self.entries.len() / self.ways
     }
 
-    /// The places that a page may be at.
+    /// Indices of the set for a page.
     fn set(&self, page: Page) -> std::ops::Range<usize> {
         let set = page.number as usize & (self.sets() - 1);
         set * self.ways..(set + 1) * self.ways
@@ -192,7 +194,7 @@ impl Block {
         Self { first: at.checked_shr(bits).unwrap_or(0).checked_shl(bits).unwrap_or(0), bits }
     }
 
-    /// The first of the pages of a size that it touches, and their number.
+    /// The first page of a size that the block touches, and how many it touches.
     fn pages(self, bits: u32) -> (u64, u64) {
         (self.first >> bits, 1 << self.bits.saturating_sub(bits))
     }
@@ -303,7 +305,7 @@ mod tests {
                 let (first, last) = (page.number << page.bits, ((page.number + 1) << page.bits) - 1);
                 let in_range = first < at + bytes && at <= last;
                 let in_block = block.bits >= 24 || first < block.first + (1 << block.bits) && block.first <= last;
-                let is_there = iotlb.place(DOMAIN, page).is_some();
+                let is_there = iotlb.find(DOMAIN, page).is_some();
                 prop_assert!(!(in_range && is_there));
                 prop_assert!(in_block || is_there);
             }

@@ -5,19 +5,19 @@
 //!   driver                                                                         adapter
 //!     | map, unmap, sync                                                              | read, write
 //!     v                                                                               v
-//!   Mapper ---- its mask reaches, nothing translates: + offset ------------------> memory
-//!     |  `----- it doesn't, or the adapter is not trusted: Bounce buffers --------> memory
+//!   Mapper ---- direct: no IOMMU, and the memory is within the DMA mask ---------> memory
+//!     |  `----- bounced: beyond the mask, or the adapter is untrusted: Bounce ----> memory
+//!     v translated
+//!   Domain ---- an IOVA allocator (crate iova), and strict or lazy invalidation
 //!     v
-//!   Domain ---- an allocator of addresses (iova), and when to invalidate
-//!     v
-//!   Translation   SoftwareDomain   VT-d, AMD, SMMUv3 tables, a Unit that reads them
+//!   Translation   SoftwareDomain   VT-d, AMD, SMMUv3 tables, and a Unit that reads them
 //!                 tce::TceWindow   POWER's tables, by hypercall
 //!                 vfio::{Type1, Iommufd, Spapr}   the host's own IOMMU
 //! ```
 //!
-//! What a driver broke of the rules is told: a wrong size, a buffer touched while it is the adapter's, what was never unmapped
-//! ([`Misuse`]). What each call did besides executing instructions, it adds to the [`DmaCounters`] that it is given: entries written,
-//! hypercalls, invalidations, bytes copied.
+//! Violations of the API are reported as [`Misuse`]: a wrong size, a buffer that the CPU touches while the adapter owns it, a
+//! mapping that was never removed. Each call adds what it did besides executing instructions to the [`DmaCounters`] passed to it:
+//! table entries written, hypercalls, invalidations, bytes copied.
 //!
 //! ```
 //! use dma::{DmaCounters, Direction, Domain, Frames, Invalidation, Iotlb, Limits, Mapper, MemoryAddress, Ram};

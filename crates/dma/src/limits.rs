@@ -1,26 +1,26 @@
-//! What an adapter can address.
+//! An adapter's addressing limits.
 
 use crate::BusAddress;
 
-/// An adapter's limits, as its driver tells them (`dma_set_mask`, `dma_set_coherent_mask`, `dma_set_max_seg_size`,
+/// An adapter's limits, as its driver sets them (`dma_set_mask`, `dma_set_coherent_mask`, `dma_set_max_seg_size`,
 /// `dma_set_seg_boundary`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// The highest address of streaming mappings.
+    /// DMA mask of streaming mappings: their highest address.
     pub streaming_mask: u64,
-    /// The highest address of coherent memory.
+    /// DMA mask of coherent memory.
     pub coherent_mask: u64,
-    /// Bytes of a segment of a scatter list at most.
+    /// Largest segment of a scatter list.
     pub segment_bytes_max: u64,
     /// No segment crosses a multiple of this plus one; all ones for no boundary.
     pub boundary_mask: u64,
-    /// Bits of a buffer's address that the adapter relies on even where data is bounced (`dma_set_min_align_mask`): one less
-    /// than a power of two, as 4,095 for NVMe; 0 for none.
+    /// Bits of a buffer's address that a bounce buffer must keep (`dma_set_min_align_mask`): a power of two less one,
+    /// such as 4,095 for NVMe; 0 for none.
     pub offset_mask: u64,
 }
 
 impl Limits {
-    /// A mask of so many bits, for both kinds of mapping, and the kernel's defaults for the rest: segments of 64 KiB, no boundary.
+    /// A mask of `bits` bits for both kinds of mapping, and the kernel's defaults: segments of 64 KiB, no boundary.
     pub fn of_bits(bits: u32) -> Self {
         let mask = mask_of_bits(bits);
         Self {
@@ -32,13 +32,13 @@ impl Limits {
         }
     }
 
-    /// Whether all of `bytes` from `at` can be named.
+    /// Whether the mask covers `bytes` from `at`.
     pub(crate) fn reach(mask: u64, at: BusAddress, bytes: u64) -> bool {
         at.0.checked_add(bytes.saturating_sub(1)).is_some_and(|last| last <= mask)
     }
 }
 
-/// The highest address of so many bits (`DMA_BIT_MASK`).
+/// The highest address of `bits` bits (`DMA_BIT_MASK`).
 pub(crate) fn mask_of_bits(bits: u32) -> u64 {
     1_u64.checked_shl(bits).map_or(u64::MAX, |beyond| beyond - 1)
 }

@@ -1,4 +1,4 @@
-//! What a driver calls: the contract of the kernel's DMA API, for one adapter.
+//! The DMA API for one adapter: what a driver calls.
 
 use crate::debug::{DebugEntries, Entry, Kind, Named, Owner, Part};
 use crate::{
@@ -9,79 +9,79 @@ use std::sync::Arc;
 
 /// Maps memory for an adapter.
 ///
-/// Between [`map`](Self::map) and [`unmap`](Self::unmap) a buffer is the adapter's: the CPU may touch it only after
-/// [`sync_for_cpu`](Self::sync_for_cpu), and hands it back by [`sync_for_device`](Self::sync_for_device). What is unmapped is
-/// named as it was mapped: address, size and direction. In debug builds, and where it is [asked for](Self::watched), each call
-/// is compared with what was mapped, and a broken rule is a [`Misuse`].
+/// From [`map`](Self::map) to [`unmap`](Self::unmap) the adapter owns a buffer. The CPU may access it only between
+/// [`sync_for_cpu`](Self::sync_for_cpu) and [`sync_for_device`](Self::sync_for_device). A buffer is unmapped with the
+/// address, size and direction it was mapped with. Debug builds check every call, as do mappers with
+/// [`with_debug`](Self::with_debug); a violation is a [`Misuse`].
 #[derive(Debug)]
 pub struct Mapper {
     limits: Limits,
-    way: Way,
+    mode: TranslationMode,
     bounce: Option<(Arc<Bounce>, Bouncing)>,
     coherent: Option<Arc<Pool>>,
     is_coherent: bool,
     debug: Option<DebugEntries>,
 }
 
-/// The way of an adapter's addresses to memory.
+/// How the adapter's bus addresses reach memory.
 #[derive(Debug)]
-enum Way {
-    /// Bus address = memory address + offset, wrapping: nothing translates, or a window has all memory mapped at an offset.
+enum TranslationMode {
+    /// Bus address = memory address + offset, wrapping: no translation, or a window that maps all memory.
     Direct {
         offset: u64,
     },
     Translated(Arc<Domain>),
 }
 
-/// When data is copied to a bounce buffer.
+/// When data goes through a bounce buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bouncing {
-    /// Where the adapter's mask does not reach the memory and nothing translates.
-    WhereOutOfReach,
-    /// Also where a mapping would give an adapter more of a page than the buffer: for one that is not trusted.
-    WhereUnaligned,
-    /// Always (`swiotlb=force`, guests whose memory is encrypted).
+    /// If the memory is beyond the adapter's DMA mask and nothing translates.
+    BeyondMask,
+    /// Also if a mapping would expose other bytes of a page: for untrusted adapters.
+    Unaligned,
+    /// Always (`swiotlb=force`, encrypted guests).
     Always,
 }
 
 impl Mapper {
-    /// For an adapter whose bus addresses are memory addresses plus an offset: 0 where nothing translates, else that of a direct
-    /// window.
+    /// A mapper without translation. `offset` is added to memory addresses: 0 usually, that of the window for a
+    /// direct window.
     pub fn direct(limits: Limits, offset: u64) -> Self {
-        Self::new(limits, Way::Direct { offset })
+        Self::new(limits, TranslationMode::Direct { offset })
     }
 
-    /// For an adapter whose addresses are translated.
+    /// A mapper for an adapter behind an IOMMU domain.
     pub fn translated(limits: Limits, domain: Arc<Domain>) -> Self {
-        Self::new(limits, Way::Translated(domain))
+        Self::new(limits, TranslationMode::Translated(domain))
     }
 
-    fn new(limits: Limits, way: Way) -> Self {
+    fn new(limits: Limits, mode: TranslationMode) -> Self {
         let debug = cfg!(debug_assertions).then(DebugEntries::default);
-        Self { limits, way, bounce: None, coherent: None, is_coherent: true, debug }
+        Self { limits, mode, bounce: None, coherent: None, is_coherent: true, debug }
     }
 
-    /// With bounce buffers.
+    /// Uses bounce buffers.
     pub fn with_bounce(self, bounce: Arc<Bounce>, when: Bouncing) -> Self {
         Self { bounce: Some((bounce, when)), ..self }
     }
 
-    /// With memory for coherent buffers.
+    /// Allocates coherent buffers from `pool`.
     pub fn with_coherent(self, pool: Arc<Pool>) -> Self {
         Self { coherent: Some(pool), ..self }
     }
 
-    /// With an adapter that does not see the CPU's caches: handing over takes cache maintenance, which is counted.
+    /// For a machine without coherent DMA: each handover needs cache maintenance, which is counted.
     pub fn not_coherent(self) -> Self {
         Self { is_coherent: false, ..self }
     }
 
-    /// With or without a comparison of each call with what was mapped.
-    pub fn watched(self, is_watched: bool) -> Self {
-        Self { debug: is_watched.then(DebugEntries::default), ..self }
+    /// Turns the checks of each call on or off.
+    pub fn with_debug(self, is_enabled: bool) -> Self {
+        Self { debug: is_enabled.then(DebugEntries::default), ..self }
     }
 
-    /// Maps a buffer, which is the adapter's from now on.
+    /// Maps a buffer. The adapter owns it from now on.
     ///
     /// # Errors
     /// [`DmaError`]; then nothing is mapped.
@@ -93,12 +93,12 @@ impl Mapper {
         counters: &mut DmaCounters,
     ) -> Result<BusAddress, DmaError> {
         let buffer = Element { memory, bytes };
-        let at = self.place(buffer, direction, counters)?;
-        self.note(at, &[buffer], direction, Kind::Single);
+        let at = self.map_or_bounce(buffer, direction, counters)?;
+        self.record(at, &[buffer], direction, Kind::Single);
         Ok(at)
     }
 
-    /// Unmaps a buffer, which is the CPU's from now on.
+    /// Unmaps a buffer. The CPU owns it from now on.
     ///
     /// # Errors
     /// [`DmaError`]
@@ -111,12 +111,12 @@ impl Mapper {
     ) -> Result<(), DmaError> {
         let named = Named { at, bytes, direction, kind: Kind::Single };
         self.check(named)?;
-        self.displace(at, bytes, direction, counters)?;
+        self.unmap_and_copy_back(at, bytes, direction, counters)?;
         self.forget(named);
         Ok(())
     }
 
-    /// Maps a scatter list, in no more segments than it has elements.
+    /// Maps a scatter list, to at most as many segments as elements.
     ///
     /// # Errors
     /// [`DmaError`]; then nothing is mapped.
@@ -129,24 +129,26 @@ impl Mapper {
         if elements.is_empty() {
             return Err(DmaError::NoBuffer { memory: MemoryAddress(0), bytes: 0 });
         }
-        let segments = match &self.way {
-            Way::Translated(domain) if !elements.iter().any(|one| self.bounces(*one)) => {
+        let segments = match &self.mode {
+            TranslationMode::Translated(domain) if !elements.iter().any(|one| self.must_bounce(*one)) => {
                 let segments = domain.map_list(elements, direction.access(), &self.limits, counters)?;
-                self.maintain(counters);
+                self.count_cache_sync(counters);
                 segments
             }
-            Way::Translated(_) | Way::Direct { .. } => self.map_apart(elements, direction, counters)?,
+            TranslationMode::Translated(_) | TranslationMode::Direct { .. } => {
+                self.map_separately(elements, direction, counters)?
+            }
         };
         let mut left = elements;
         for segment in &segments {
             let (merged, rest) = left.split_at(segment.elements(left));
-            self.note(segment.at, merged, direction, Kind::List);
+            self.record(segment.at, merged, direction, Kind::List);
             left = rest;
         }
         Ok(segments)
     }
 
-    /// Unmaps a scatter list, named by its elements as they were mapped and by the segments that came of it.
+    /// Unmaps a scatter list, given the elements that were mapped and the segments that resulted.
     ///
     /// # Errors
     /// [`DmaError`]
@@ -160,14 +162,14 @@ impl Mapper {
         let named =
             |segment: &Segment| Named { at: segment.at, bytes: segment.bytes, direction, kind: Kind::List };
         segments.iter().try_for_each(|segment| self.check(named(segment)))?;
-        match &self.way {
-            Way::Translated(domain) if !elements.iter().any(|one| self.bounces(*one)) => {
-                self.maintain(counters);
+        match &self.mode {
+            TranslationMode::Translated(domain) if !elements.iter().any(|one| self.must_bounce(*one)) => {
+                self.count_cache_sync(counters);
                 domain.unmap_list(elements, segments, &self.limits, counters)?;
             }
-            Way::Translated(_) | Way::Direct { .. } => {
+            TranslationMode::Translated(_) | TranslationMode::Direct { .. } => {
                 for segment in segments {
-                    self.displace(segment.at, segment.bytes, direction, counters)?;
+                    self.unmap_and_copy_back(segment.at, segment.bytes, direction, counters)?;
                 }
             }
         }
@@ -175,10 +177,10 @@ impl Mapper {
         Ok(())
     }
 
-    /// Hands a part of a mapped buffer to the CPU, to read what the adapter wrote.
+    /// Passes ownership of a part of a buffer to the CPU, which may then read what the adapter wrote.
     ///
     /// # Errors
-    /// [`DmaError::Misuse`], where calls are watched; [`DmaError::NoMemory`] if a bounce buffer's original is gone.
+    /// [`DmaError::Misuse`] with checks on; [`DmaError::NoMemory`] if a bounced buffer is outside the memory.
     pub fn sync_for_cpu(
         &self,
         at: BusAddress,
@@ -187,13 +189,13 @@ impl Mapper {
         direction: Direction,
         counters: &mut DmaCounters,
     ) -> Result<(), DmaError> {
-        self.hand_over(Part { at, offset, bytes }, direction, Owner::Cpu, counters)
+        self.transfer_ownership(Part { at, offset, bytes }, direction, Owner::Cpu, counters)
     }
 
-    /// Hands a part of a mapped buffer to the adapter again.
+    /// Passes ownership of a part of a buffer back to the adapter.
     ///
     /// # Errors
-    /// As for the CPU.
+    /// As for [`sync_for_cpu`](Self::sync_for_cpu).
     pub fn sync_for_device(
         &self,
         at: BusAddress,
@@ -202,47 +204,46 @@ impl Mapper {
         direction: Direction,
         counters: &mut DmaCounters,
     ) -> Result<(), DmaError> {
-        self.hand_over(Part { at, offset, bytes }, direction, Owner::Device, counters)
+        self.transfer_ownership(Part { at, offset, bytes }, direction, Owner::Device, counters)
     }
 
-    /// Says that the CPU is about to touch memory: what a program that is being debugged calls before it does.
+    /// Checks that the CPU may access memory now. For the debugging of drivers.
     ///
     /// # Errors
-    /// If the memory is the adapter's, where calls are watched.
-    pub fn touch(&self, memory: MemoryAddress, bytes: u64, access: Access) -> Result<(), Misuse> {
-        self.watch(|debug| debug.touch(memory, bytes, access))
+    /// If the adapter owns the memory and checks are on.
+    pub fn check_cpu_access(&self, memory: MemoryAddress, bytes: u64, access: Access) -> Result<(), Misuse> {
+        self.with_entries(|debug| debug.check_cpu_access(memory, bytes, access))
     }
 
-    /// Zeroed memory that the CPU and the adapter share, at least `bytes` of it, aligned to its pages' number rounded up to a power
-    /// of two.
+    /// Allocates at least `bytes` of zeroed coherent memory, aligned to its size rounded up to a power of two pages.
     ///
     /// # Errors
-    /// [`DmaError`]; also if there is no [pool](Self::with_coherent).
+    /// [`DmaError`]; also without a [pool](Self::with_coherent).
     pub fn allocate_coherent(&self, bytes: u64, counters: &mut DmaCounters) -> Result<Coherent, DmaError> {
         let none = DmaError::NoBuffer { memory: MemoryAddress(0), bytes };
         let pool = self.coherent.as_ref().ok_or_else(|| none.clone())?;
-        let bytes = Pool::rounded(bytes).ok_or(none)?;
+        let bytes = Pool::whole_pages(bytes).ok_or(none)?;
         let mask = self.limits.coherent_mask;
-        let last = match &self.way {
-            Way::Direct { offset } => MemoryAddress(mask.saturating_sub(*offset)),
-            Way::Translated(_) => MemoryAddress(u64::MAX),
+        let last = match &self.mode {
+            TranslationMode::Direct { offset } => MemoryAddress(mask.saturating_sub(*offset)),
+            TranslationMode::Translated(_) => MemoryAddress(u64::MAX),
         };
-        let memory = pool.take(bytes, last)?;
-        let at = match &self.way {
-            Way::Direct { offset } => {
+        let memory = pool.allocate(bytes, last)?;
+        let at = match &self.mode {
+            TranslationMode::Direct { offset } => {
                 counters.mappings += 1;
                 Ok(BusAddress(memory.0.wrapping_add(*offset)))
             }
-            Way::Translated(domain) => {
+            TranslationMode::Translated(domain) => {
                 domain.map(Element { memory, bytes }, Access::ReadWrite, mask, counters)
             }
         };
-        let at = at.or_else(|error| pool.give_back(memory, bytes).and(Err(error)))?;
-        self.note(at, &[Element { memory, bytes }], Direction::Bidirectional, Kind::Coherent);
+        let at = at.or_else(|error| pool.free(memory, bytes).and(Err(error)))?;
+        self.record(at, &[Element { memory, bytes }], Direction::Bidirectional, Kind::Coherent);
         Ok(Coherent { memory, at, bytes })
     }
 
-    /// Gives such memory back.
+    /// Frees coherent memory.
     ///
     /// # Errors
     /// [`DmaError`]
@@ -250,26 +251,26 @@ impl Mapper {
         let Coherent { memory, at, bytes } = coherent;
         let named = Named { at, bytes, direction: Direction::Bidirectional, kind: Kind::Coherent };
         self.check(named)?;
-        match &self.way {
-            Way::Direct { .. } => counters.unmappings += 1,
-            Way::Translated(domain) => domain.unmap(at, bytes, counters)?,
+        match &self.mode {
+            TranslationMode::Direct { .. } => counters.unmappings += 1,
+            TranslationMode::Translated(domain) => domain.unmap(at, bytes, counters)?,
         }
         self.forget(named);
-        self.coherent.as_ref().map_or(Ok(()), |pool| pool.give_back(memory, bytes))
+        self.coherent.as_ref().map_or(Ok(()), |pool| pool.free(memory, bytes))
     }
 
-    /// Whether nothing is mapped any more, where calls are watched: what a driver asks when it lets an adapter go.
+    /// Checks that nothing is mapped any more, if checks are on. Call it when the driver releases the adapter.
     ///
     /// # Errors
     /// [`Misuse::Leaked`]
     pub fn close(self) -> Result<(), Misuse> {
-        self.watch(DebugEntries::is_clean)
+        self.with_entries(DebugEntries::check_empty)
     }
 }
 
-/// Without debug entries.
+/// The operations without checks.
 impl Mapper {
-    fn place(
+    fn map_or_bounce(
         &self,
         buffer: Element,
         direction: Direction,
@@ -278,31 +279,31 @@ impl Mapper {
         if buffer.bytes == 0 || buffer.memory.checked_add(buffer.bytes).is_none() {
             return Err(DmaError::NoBuffer { memory: buffer.memory, bytes: buffer.bytes });
         }
-        let at = match self.bounces(buffer).then_some(self.bounce.as_ref()).flatten() {
-            None => self.reach(buffer, direction, counters),
+        let at = match self.must_bounce(buffer).then_some(self.bounce.as_ref()).flatten() {
+            None => self.map_for_bus(buffer, direction, counters),
             Some((bounce, _)) => {
-                let memory = bounce.take(buffer, self.kept(), counters)?;
+                let memory = bounce.allocate(buffer, self.kept_address_bits(), counters)?;
                 let bounced = Element { memory, ..buffer };
-                let at = self.reach(bounced, direction, counters);
-                // What came to nothing was never the adapter's to write.
-                at.or_else(|error| bounce.give_back(memory, Direction::ToDevice, counters).and(Err(error)))
+                let at = self.map_for_bus(bounced, direction, counters);
+                // The mapping failed, so the adapter wrote nothing: free without copying back.
+                at.or_else(|error| bounce.release(memory, Direction::ToDevice, counters).and(Err(error)))
             }
         }?;
-        self.maintain(counters);
+        self.count_cache_sync(counters);
         Ok(at)
     }
 
-    /// Bus addresses for memory, as far as the adapter's mask goes.
-    fn reach(
+    /// Bus addresses for memory, if the DMA mask covers it.
+    fn map_for_bus(
         &self,
         buffer: Element,
         direction: Direction,
         counters: &mut DmaCounters,
     ) -> Result<BusAddress, DmaError> {
         let mask = self.limits.streaming_mask;
-        match &self.way {
-            Way::Translated(domain) => domain.map(buffer, direction.access(), mask, counters),
-            Way::Direct { offset } => {
+        match &self.mode {
+            TranslationMode::Translated(domain) => domain.map(buffer, direction.access(), mask, counters),
+            TranslationMode::Direct { offset } => {
                 let at = BusAddress(buffer.memory.0.wrapping_add(*offset));
                 if !Limits::reach(mask, at, buffer.bytes) {
                     return Err(DmaError::BeyondMask { at, bytes: buffer.bytes, mask });
@@ -313,25 +314,25 @@ impl Mapper {
         }
     }
 
-    fn displace(
+    fn unmap_and_copy_back(
         &self,
         at: BusAddress,
         bytes: u64,
         direction: Direction,
         counters: &mut DmaCounters,
     ) -> Result<(), DmaError> {
-        self.maintain(counters);
-        let bounced = self.bounced(at);
-        match &self.way {
-            Way::Direct { .. } => counters.unmappings += 1,
-            Way::Translated(domain) => domain.unmap(at, bytes, counters)?,
+        self.count_cache_sync(counters);
+        let bounced = self.bounce_buffer_at(at);
+        match &self.mode {
+            TranslationMode::Direct { .. } => counters.unmappings += 1,
+            TranslationMode::Translated(domain) => domain.unmap(at, bytes, counters)?,
         }
-        // Only now can the adapter write no more.
-        bounced.map_or(Ok(()), |(bounce, memory)| bounce.give_back(memory, direction, counters))
+        // Copy back only now that the adapter can't write any more.
+        bounced.map_or(Ok(()), |(bounce, memory)| bounce.release(memory, direction, counters))
     }
 
-    /// Each element by itself.
-    fn map_apart(
+    /// Maps each element separately.
+    fn map_separately(
         &self,
         elements: &[Element],
         direction: Direction,
@@ -339,11 +340,11 @@ impl Mapper {
     ) -> Result<Vec<Segment>, DmaError> {
         let mut segments: Vec<Segment> = Vec::with_capacity(elements.len());
         for element in elements {
-            match self.place(*element, direction, counters) {
+            match self.map_or_bounce(*element, direction, counters) {
                 Ok(at) => segments.push(Segment { at, bytes: element.bytes }),
                 Err(error) => {
                     for segment in &segments {
-                        self.displace(segment.at, segment.bytes, Direction::ToDevice, counters)?;
+                        self.unmap_and_copy_back(segment.at, segment.bytes, Direction::ToDevice, counters)?;
                     }
                     return Err(error);
                 }
@@ -352,78 +353,77 @@ impl Mapper {
         Ok(segments)
     }
 
-    fn bounces(&self, buffer: Element) -> bool {
+    fn must_bounce(&self, buffer: Element) -> bool {
         let Some((_, when)) = &self.bounce else { return false };
-        let is_out_of_reach = match &self.way {
-            Way::Translated(_) => false,
-            Way::Direct { offset } => {
+        let is_out_of_reach = match &self.mode {
+            TranslationMode::Translated(_) => false,
+            TranslationMode::Direct { offset } => {
                 let at = BusAddress(buffer.memory.0.wrapping_add(*offset));
                 !Limits::reach(self.limits.streaming_mask, at, buffer.bytes)
             }
         };
-        let is_unaligned = match &self.way {
-            Way::Direct { .. } => false,
-            Way::Translated(domain) => {
+        let is_unaligned = match &self.mode {
+            TranslationMode::Direct { .. } => false,
+            TranslationMode::Translated(domain) => {
                 let granule = domain.translation().window().granule_bytes;
                 !buffer.memory.0.is_multiple_of(granule) || !buffer.bytes.is_multiple_of(granule)
             }
         };
         match when {
             Bouncing::Always => true,
-            Bouncing::WhereUnaligned => is_out_of_reach || is_unaligned,
-            Bouncing::WhereOutOfReach => is_out_of_reach,
+            Bouncing::Unaligned => is_out_of_reach || is_unaligned,
+            Bouncing::BeyondMask => is_out_of_reach,
         }
     }
 
-    /// Bits of a buffer's address that its bounce buffer has too: those that the adapter needs, and those within a page that is
-    /// mapped as a whole.
-    fn kept(&self) -> u64 {
-        let page = match &self.way {
-            Way::Direct { .. } => 0,
-            Way::Translated(domain) => domain.translation().window().granule_bytes - 1,
+    /// Address bits that a bounce buffer keeps: those that the adapter needs, and the offset within an IOMMU page.
+    fn kept_address_bits(&self) -> u64 {
+        let page = match &self.mode {
+            TranslationMode::Direct { .. } => 0,
+            TranslationMode::Translated(domain) => domain.translation().window().granule_bytes - 1,
         };
         page | self.limits.offset_mask
     }
 
-    /// The bounce buffer that an adapter's address leads to.
-    fn bounced(&self, at: BusAddress) -> Option<(&Bounce, MemoryAddress)> {
+    /// The bounce buffer behind a bus address, if it is one.
+    fn bounce_buffer_at(&self, at: BusAddress) -> Option<(&Bounce, MemoryAddress)> {
         let (bounce, _) = self.bounce.as_ref()?;
-        let memory = match &self.way {
-            Way::Direct { offset } => MemoryAddress(at.0.wrapping_sub(*offset)),
-            Way::Translated(domain) => domain.translation().find(at)?,
+        let memory = match &self.mode {
+            TranslationMode::Direct { offset } => MemoryAddress(at.0.wrapping_sub(*offset)),
+            TranslationMode::Translated(domain) => domain.translation().find(at)?,
         };
         bounce.holds(memory).then_some((bounce, memory))
     }
 
-    /// Hands a part over, and copies what its new owner has not seen where it is bounced.
-    fn hand_over(
+    /// Changes the owner of a part, and copies data if it is bounced.
+    fn transfer_ownership(
         &self,
         part: Part,
         direction: Direction,
         to: Owner,
         counters: &mut DmaCounters,
     ) -> Result<(), DmaError> {
-        self.watch(|debug| debug.hand_over(part, direction, to))?;
-        self.maintain(counters);
+        self.with_entries(|debug| debug.transfer_ownership(part, direction, to))?;
+        self.count_cache_sync(counters);
         let access = direction.access();
         let is_news = match to {
             Owner::Cpu => access.writes(),
             Owner::Device => access.reads(),
         };
-        match is_news.then(|| self.bounced(part.at)).flatten() {
+        match is_news.then(|| self.bounce_buffer_at(part.at)).flatten() {
             Some((bounce, memory)) => bounce.sync(memory, part.offset, part.bytes, to, counters),
             None => Ok(()),
         }
     }
 
-    fn maintain(&self, counters: &mut DmaCounters) {
+    fn count_cache_sync(&self, counters: &mut DmaCounters) {
         counters.cache_syncs += u64::from(!self.is_coherent);
     }
 }
 
-/// The same for the debug entries.
+/// The checks.
 impl Mapper {
-    fn note(&self, at: BusAddress, pieces: &[Element], direction: Direction, kind: Kind) {
+    fn record(&self, at: BusAddress, pieces: &[Element], direction: Direction, kind: Kind) {
         if let Some(debug) = &self.debug {
             let bytes = pieces.iter().map(|piece| piece.bytes).sum();
             debug.add(at, Entry { pieces: pieces.to_vec(), bytes, direction, kind, owner: Owner::Device });
@@ -431,7 +431,7 @@ impl Mapper {
     }
 
     fn check(&self, named: Named) -> Result<(), Misuse> {
-        self.watch(|debug| debug.check(named))
+        self.with_entries(|debug| debug.check(named))
     }
 
     fn forget(&self, named: Named) {
@@ -440,7 +440,7 @@ impl Mapper {
         }
     }
 
-    fn watch(&self, look: impl FnOnce(&DebugEntries) -> Result<(), Misuse>) -> Result<(), Misuse> {
-        self.debug.as_ref().map_or(Ok(()), look)
+    fn with_entries(&self, check: impl FnOnce(&DebugEntries) -> Result<(), Misuse>) -> Result<(), Misuse> {
+        self.debug.as_ref().map_or(Ok(()), check)
     }
 }

@@ -1,18 +1,18 @@
-//! Memory that this layer copies within.
+//! The memory that bounce buffers and coherent buffers are in.
 
 use crate::{MemoryAddress, NoMemory};
 
-/// Memory by its addresses: a model's [`Ram`](crate::Ram), or the process's own.
+/// Memory by address: a model's [`Ram`](crate::Ram), or the process's own.
 pub trait Memory: Send + Sync {
-    /// Copies bytes from one place to another that does not overlap it.
+    /// Copies bytes between ranges that do not overlap.
     ///
     /// # Errors
-    /// If part of one is no memory; then nothing was copied.
+    /// If a range is outside the memory; then nothing was copied.
     fn copy(&self, from: MemoryAddress, to: MemoryAddress, bytes: u64) -> Result<(), NoMemory>;
 
-    /// Makes bytes zero.
+    /// Sets bytes to zero.
     ///
     /// # Errors
-    /// If part of them is no memory; then none was made zero.
+    /// If the range is outside the memory; then nothing was changed.
     fn zero(&self, at: MemoryAddress, bytes: u64) -> Result<(), NoMemory>;
 }

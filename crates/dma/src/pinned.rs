@@ -1,7 +1,7 @@
-//! Huge pages side by side that stay where they are, for adapters that nothing translates for.
+//! Contiguous pinned huge pages, for adapters without an IOMMU.
 //!
-//! Locked memory (`mlock`) does not: the kernel moves it when it makes room for larger pages. Pages that a driver of the kernel has
-//! pinned for long stay (`Documentation/core-api/pin_user_pages.rst`), and io_uring pins the buffers that are registered with it.
+//! `mlock` is not enough: the kernel may still move locked pages to compact memory. Pages pinned for long stay where
+//! they are (`Documentation/core-api/pin_user_pages.rst`), and io_uring pins the buffers registered with it.
 
 #![allow(unsafe_code, reason = "memory is asked of the operating system, and adapters write to it")]
 
@@ -20,52 +20,56 @@ use std::ptr::null_mut;
 
 const HUGE_BYTES: usize = 2 << 20;
 const PAGE_BYTES: u64 = 4096;
-/// How many pages are taken for a start, as multiples of what is wanted: free ones need not lie side by side.
+/// Free huge pages need not be contiguous, so allocate more than needed, in these multiples.
 const TRIES: [usize; 5] = [1, 2, 4, 8, 16];
-/// io_uring takes no larger buffer (`io_uring/rsrc.c`).
+/// Largest buffer that io_uring registers (`io_uring/rsrc.c`).
 const BYTES_MAX: u64 = 1 << 30;
 
-/// Why there is no memory for an adapter that nothing translates for.
+/// Why contiguous pinned memory can't be had.
 #[derive(Debug, thiserror::Error)]
 pub enum PinError {
-    /// Another architecture may have its memory elsewhere for adapters.
-    #[error("only on x86-64 are an adapter's addresses known to be those of memory")]
+    /// Only x86-64 is supported: elsewhere bus addresses may have an offset.
+    #[error(
+        "adapters without an IOMMU are supported only on x86-64, where bus addresses equal physical addresses"
+    )]
     OtherArchitecture,
-    /// What the adapter reads and writes is not what the CPU does.
-    #[error("memory is encrypted here ({0}), which an adapter that nothing translates for knows nothing of")]
+    /// Memory is encrypted, so the adapter would see ciphertext.
+    #[error("memory is encrypted ({0}), so an adapter without an IOMMU can't read or write it")]
     Encrypted(&'static str),
-    /// More than can be pinned at once, or nothing.
+    /// The size is 0 or more than can be pinned at once.
     #[error("{bytes} bytes of pinned memory; expected 1 to {BYTES_MAX}")]
     Size {
-        /// That were asked for.
+        /// Bytes requested.
         bytes: u64,
     },
-    /// There are too few huge pages.
-    #[error("no {pages} huge pages of 2 MiB are free; `sysctl vm.nr_hugepages=N` makes more")]
+    /// Too few huge pages are free.
+    #[error(
+        "{pages} huge pages of 2 MiB are needed, and fewer are free; `sysctl vm.nr_hugepages=N` allocates more"
+    )]
     TooFew {
-        /// That are needed.
+        /// Pages needed.
         pages: usize,
     },
-    /// There are enough, but here and there.
+    /// Enough huge pages are free, but not contiguous ones.
     #[error(
-        "no {pages} free huge pages of 2 MiB lie side by side; pages made at boot do (hugepages=N on the kernel's command line)"
+        "{pages} contiguous huge pages of 2 MiB are needed; allocate them at boot (hugepages=N on the kernel command line)"
     )]
     Scattered {
-        /// That are needed.
+        /// Pages needed.
         pages: usize,
     },
-    /// The kernel does not say where a page lies.
-    #[error("this process is not told where its pages lie, for which it needs CAP_SYS_ADMIN")]
-    NotTold,
-    /// The kernel does not pin.
-    #[error("the memory can't be pinned by io_uring (see kernel.io_uring_disabled)")]
+    /// The kernel hides physical addresses.
+    #[error("this process can't see the physical addresses of its pages; it needs CAP_SYS_ADMIN")]
+    AddressesHidden,
+    /// io_uring can't pin the memory.
+    #[error("io_uring can't pin the memory (see kernel.io_uring_disabled)")]
     Unpinned(#[source] io::Error),
-    /// Something else of the operating system's.
+    /// Another system call failed.
     #[error("{what} failed")]
     System {
-        /// What.
+        /// What was tried.
         what: &'static str,
-        /// Why.
+        /// The error.
         source: io::Error,
     },
 }
@@ -74,10 +78,10 @@ fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> PinError 
     move |source| PinError::System { what, source: source.into() }
 }
 
-/// What keeps pages in their place, as long as somebody has it.
+/// Keeps pages pinned while it exists.
 #[derive(Debug)]
 pub(crate) struct Pin {
-    /// The pages' own file, and the ring that has pinned them.
+    /// The file of the pages, and the ring that pins them.
     files: [OwnedFd; 2],
 }
 
@@ -87,13 +91,13 @@ impl Pin {
     }
 }
 
-/// At least `bytes`, where they begin in memory, and what keeps them there.
+/// Allocates and pins at least `bytes`. Returns the pages, their physical address, and what pins them.
 pub(crate) fn pinned(bytes: u64) -> Result<(Pages, MemoryAddress, Pin), PinError> {
     if !cfg!(target_arch = "x86_64") {
         return Err(PinError::OtherArchitecture);
     }
     let words = |file: &str| read_to_string(file).map_err(system("reading what the machine is"));
-    if let Some(how) = encryption(&words("/proc/cpuinfo")?, secure(), &words("/proc/cmdline")?) {
+    if let Some(how) = encryption(&words("/proc/cpuinfo")?, encryption_bits(), &words("/proc/cmdline")?) {
         return Err(PinError::Encrypted(how));
     }
     if !(1..=BYTES_MAX).contains(&bytes) {
@@ -103,8 +107,8 @@ pub(crate) fn pinned(bytes: u64) -> Result<(Pages, MemoryAddress, Pin), PinError
     for times in TRIES {
         match Huge::new(wanted * times) {
             Ok(huge) => {
-                if let Some(run) = run(&huge.places()?, wanted) {
-                    return huge.keep(&run);
+                if let Some(run) = find_contiguous(&huge.physical_addresses()?, wanted) {
+                    return huge.pin_pages(&run);
                 }
             }
             Err(Errno::NOMEM) if times == 1 => return Err(PinError::TooFew { pages: wanted }),
@@ -115,7 +119,7 @@ pub(crate) fn pinned(bytes: u64) -> Result<(Pages, MemoryAddress, Pin), PinError
     Err(PinError::Scattered { pages: wanted })
 }
 
-/// Huge pages in a file of their own, all mapped.
+/// Huge pages of an anonymous file, mapped.
 struct Huge {
     file: OwnedFd,
     mapping: Pages,
@@ -132,24 +136,24 @@ impl Huge {
         Ok(Self { file, mapping })
     }
 
-    /// Where each of the pages lies in memory.
-    fn places(&self) -> Result<Vec<u64>, PinError> {
-        places(&self.mapping)
+    /// Physical addresses of the pages.
+    fn physical_addresses(&self) -> Result<Vec<u64>, PinError> {
+        physical_addresses(&self.mapping)
     }
 
-    /// Maps some of the pages one after the other, pins them, and frees the others.
-    fn keep(self, run: &[usize]) -> Result<(Pages, MemoryAddress, Pin), PinError> {
+    /// Maps the chosen pages contiguously, pins them, and frees the others.
+    fn pin_pages(self, run: &[usize]) -> Result<(Pages, MemoryAddress, Pin), PinError> {
         let pages = self.mapping.len() * size_of::<u64>() / HUGE_BYTES;
         for page in (0..pages).filter(|page| !run.contains(page)) {
             let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
             fallocate(&self.file, hole, (page * HUGE_BYTES) as u64, HUGE_BYTES as u64)
                 .map_err(system("freeing huge pages"))?;
         }
-        let kept = in_order(&self.file, run).map_err(system("mapping huge pages"))?;
+        let kept = map_contiguously(&self.file, run).map_err(system("mapping huge pages"))?;
         drop(self.mapping);
         let ring = pin(&kept).map_err(PinError::Unpinned)?;
-        // Only from now on do they stay: to be pinned, a page may have been moved.
-        let places = places(&kept)?;
+        // Check the addresses again: pinning may have moved a page.
+        let places = physical_addresses(&kept)?;
         let follow = |pair: &[u64]| pair[0] + HUGE_BYTES as u64 == pair[1];
         let first = places.first().filter(|_| places.windows(2).all(follow));
         let first = MemoryAddress(*first.ok_or(PinError::Scattered { pages: run.len() })?);
@@ -158,13 +162,13 @@ impl Huge {
 }
 
 const RIGHTS: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);
-/// A page that can't be had is then missing, and not an error at its first access.
+// MAP_POPULATE: a page that can't be allocated shows as missing now, instead of as SIGBUS at its first access.
 const SHARED: MapFlags = MapFlags::SHARED.union(MapFlags::POPULATE);
 
-/// The file's pages of these numbers, side by side.
-fn in_order(file: &OwnedFd, run: &[usize]) -> Result<Pages, Errno> {
+/// Maps these pages of the file contiguously.
+fn map_contiguously(file: &OwnedFd, run: &[usize]) -> Result<Pages, Errno> {
     let bytes = run.len() * HUGE_BYTES;
-    // Room in which a multiple of their size is found.
+    // A larger mapping, within which an aligned range is found.
     // SAFETY: the kernel chooses a place where nothing is.
     let room =
         unsafe { mmap_anonymous(null_mut(), bytes + HUGE_BYTES, ProtFlags::empty(), MapFlags::PRIVATE) }?;
@@ -172,33 +176,33 @@ fn in_order(file: &OwnedFd, run: &[usize]) -> Result<Pages, Errno> {
     let first = room.wrapping_byte_add(before);
     let (end, behind) = (first.wrapping_byte_add(bytes), HUGE_BYTES - before);
     for (from, bytes) in [(room, before), (end, behind)].into_iter().filter(|(_, bytes)| *bytes > 0) {
-        // SAFETY: parts of what was just mapped, which nobody uses.
+        // SAFETY: unmaps parts of the mapping just made, which nothing uses.
         unsafe { munmap(from, bytes) }?;
     }
     let pages = Pages::at(first, bytes).ok_or(Errno::NOMEM)?;
     for (place, page) in run.iter().enumerate() {
         let at = first.wrapping_byte_add(place * HUGE_BYTES);
         let offset = (page * HUGE_BYTES) as u64;
-        // SAFETY: that part of the room, which nobody uses, is given back for it.
+        // SAFETY: replaces a part of that mapping, which nothing uses.
         unsafe { mmap(at, HUGE_BYTES, RIGHTS, SHARED | MapFlags::FIXED, file, offset) }?;
     }
     Ok(pages)
 }
 
-/// Has the kernel pin pages. They stay pinned as long as anybody has what is returned.
+/// Pins pages through io_uring. They stay pinned while the returned file, or a duplicate of it, is open.
 fn pin(pages: &Pages) -> io::Result<OwnedFd> {
     let ring = IoUring::new(1)?;
     let buffer =
         libc::iovec { iov_base: pages.as_ptr().cast_mut().cast::<c_void>(), iov_len: size_of_val(&**pages) };
-    // SAFETY: no request ever names the buffer. The pages are mapped until after the ring has taken hold of them.
+    // SAFETY: no request uses the registered buffer, and the pages stay mapped until they are pinned.
     unsafe { ring.submitter().register_buffers(&[buffer]) }?;
     // SAFETY: the ring's own file, which is open.
     let file = unsafe { BorrowedFd::borrow_raw(ring.as_raw_fd()) };
     Ok(fcntl_dupfd_cloexec(file, 0)?)
 }
 
-/// Where each huge page of a mapping lies in memory (`Documentation/admin-guide/mm/pagemap.rst`).
-fn places(mapping: &Pages) -> Result<Vec<u64>, PinError> {
+/// Physical addresses of a mapping's huge pages (`Documentation/admin-guide/mm/pagemap.rst`).
+fn physical_addresses(mapping: &Pages) -> Result<Vec<u64>, PinError> {
     let pagemap = File::open("/proc/self/pagemap").map_err(system("opening /proc/self/pagemap"))?;
     let first = mapping.as_ptr().expose_provenance() as u64;
     let pages = size_of_val(&**mapping) / HUGE_BYTES;
@@ -206,24 +210,24 @@ fn places(mapping: &Pages) -> Result<Vec<u64>, PinError> {
         let mut entry = [0; 8];
         let at = (first + (page * HUGE_BYTES) as u64) / PAGE_BYTES * 8;
         pagemap.read_exact_at(&mut entry, at).map_err(system("reading /proc/self/pagemap"))?;
-        frame(u64::from_ne_bytes(entry), pages)
+        physical_address(u64::from_ne_bytes(entry), pages)
     };
     (0..pages).map(place).collect()
 }
 
-/// The address in an entry.
-fn frame(entry: u64, pages: usize) -> Result<u64, PinError> {
+/// The physical address in a pagemap entry.
+fn physical_address(entry: u64, pages: usize) -> Result<u64, PinError> {
     let (is_there, number) = (entry >> 63 == 1, entry & ((1 << 55) - 1));
     match (is_there, number) {
-        // A limit of a control group is told so.
+        // A page not present: a cgroup's hugetlb limit shows like this.
         (false, _) => Err(PinError::TooFew { pages }),
-        (true, 0) => Err(PinError::NotTold),
+        (true, 0) => Err(PinError::AddressesHidden),
         (true, number) => Ok(number * PAGE_BYTES),
     }
 }
 
-/// Numbers of pages of which each lies behind the one before, as many as are wanted.
-fn run(places: &[u64], wanted: usize) -> Option<Vec<usize>> {
+/// Indices of `wanted` physically contiguous pages, if there are so many.
+fn find_contiguous(places: &[u64], wanted: usize) -> Option<Vec<usize>> {
     let mut sorted: Vec<(u64, usize)> = places.iter().copied().zip(0..).collect();
     sorted.sort_unstable();
     let follow = |pair: &[(u64, usize)]| pair[0].0.checked_add(HUGE_BYTES as u64) == Some(pair[1].0);
@@ -231,7 +235,7 @@ fn run(places: &[u64], wanted: usize) -> Option<Vec<usize>> {
     Some(run.iter().map(|(_, page)| *page).collect())
 }
 
-/// How memory is encrypted, by the CPU's flags, what it says of encryption (`CPUID` 8000001Fh, EAX), and the kernel's command line.
+/// How memory is encrypted, from the CPU flags, CPUID 8000001Fh EAX, and the kernel command line.
 fn encryption(cpuinfo: &str, secure: u32, command_line: &str) -> Option<&'static str> {
     let flags = cpuinfo.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
     let has = |flag: &str| flags.split_whitespace().any(|word| word == flag);
@@ -239,20 +243,21 @@ fn encryption(cpuinfo: &str, secure: u32, command_line: &str) -> Option<&'static
     if has("tdx_guest") {
         return Some("TDX");
     }
-    // Hosts of such guests have these too. The kernel's own flags a guest's kernel may have cleared.
+    // The CPUID bits are also set on hosts of such guests. The flags in /proc/cpuinfo may be cleared by a guest's
+    // kernel, so check both.
     if has("hypervisor") && secure & SEV != 0 {
         return Some("SEV");
     }
-    // Linux has the flag since 5.18 only while it encrypts; before, on all that could.
+    // Since 5.18 Linux shows the flag only while it encrypts; before, on every CPU that could.
     (said("mem_encrypt=on") || has("sme") && !said("mem_encrypt=off"))
-        .then_some("SME; mem_encrypt=off on the kernel's command line says that it is not")
+        .then_some("SME; mem_encrypt=off on the kernel command line turns it off")
 }
 
 /// SEV, SEV-ES and SEV-SNP (AMD64 Architecture Programmer's Manual 3, appendix E.4.17).
 const SEV: u32 = 1 << 1 | 1 << 3 | 1 << 4;
 
 #[cfg(target_arch = "x86_64")]
-fn secure() -> u32 {
+fn encryption_bits() -> u32 {
     use std::arch::x86_64::__cpuid;
     const LEAVES: u32 = 0x8000_0000;
     const ENCRYPTED_MEMORY: u32 = 0x8000_001f;
@@ -260,7 +265,7 @@ fn secure() -> u32 {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn secure() -> u32 {
+fn encryption_bits() -> u32 {
     0
 }
 
@@ -277,10 +282,10 @@ mod tests {
     #[test]
     fn pages_side_by_side_are_found_in_any_order() {
         let places = [9, 3, 7, 8, 1, 2].map(|place| place * HUGE);
-        assert_eq!(run(&places, 1), Some(vec![4]));
-        assert_eq!(run(&places, 3), Some(vec![4, 5, 1]));
-        assert_eq!(run(&places, 4), None);
-        assert_eq!(run(&places, 7), None);
+        assert_eq!(find_contiguous(&places, 1), Some(vec![4]));
+        assert_eq!(find_contiguous(&places, 3), Some(vec![4, 5, 1]));
+        assert_eq!(find_contiguous(&places, 4), None);
+        assert_eq!(find_contiguous(&places, 7), None);
     }
 
     proptest! {
@@ -289,7 +294,7 @@ mod tests {
             let places: Vec<u64> = places.into_iter().map(|place| place * HUGE).rev().collect();
             let all: BTreeSet<u64> = places.iter().copied().collect();
             let is_there = all.iter().any(|first| (0..wanted as u64).all(|page| all.contains(&(first + page * HUGE))));
-            let found = run(&places, wanted);
+            let found = find_contiguous(&places, wanted);
             prop_assert_eq!(found.is_some(), is_there);
             for pair in found.unwrap_or_default().windows(2) {
                 prop_assert_eq!(places[pair[0]] + HUGE, places[pair[1]]);
@@ -299,9 +304,9 @@ mod tests {
 
     #[test]
     fn entries_say_where_a_page_is_or_that_they_may_not() {
-        assert_eq!(frame(1 << 63 | 1 << 61 | 0x12_3456, 1).unwrap(), 0x1_2345_6000);
-        assert!(matches!(frame(1 << 63, 1), Err(PinError::NotTold)));
-        assert!(matches!(frame(0x12_3456, 3), Err(PinError::TooFew { pages: 3 })));
+        assert_eq!(physical_address(1 << 63 | 1 << 61 | 0x12_3456, 1).unwrap(), 0x1_2345_6000);
+        assert!(matches!(physical_address(1 << 63, 1), Err(PinError::AddressesHidden)));
+        assert!(matches!(physical_address(0x12_3456, 3), Err(PinError::TooFew { pages: 3 })));
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! I/O page tables as an operating system writes them: trees of pages of 512 entries, in memory.
+//! I/O page tables, the writer's side: radix trees of pages of 512 entries, in memory.
 //!
-//! One writer for every format. Threads share the pages of the tree without a lock: a table is put into its entry by a
-//! compare-exchange, a leaf is one store, and whoever maps or unmaps a range is the only one to do so in it. A call looks before
-//! it changes anything, so one that fails leaves all mappings as they were.
+//! One writer serves every format. Threads share the tree without a lock: a table is installed by compare-exchange, a
+//! leaf by one store, and only one thread maps or unmaps in a range at a time. A call checks before it changes
+//! anything, so a failed call leaves all mappings as they were.
 
 mod amd;
 mod clear;
@@ -30,12 +30,12 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// Bits of an address that a level's index has.
+/// Address bits that one level translates.
 const INDEX_BITS: u32 = 9;
-/// The smallest page, whose tables are level 0 here, whatever the format calls them.
+/// Log2 of the smallest page. Its tables are level 0 here, whatever the format calls them.
 const GRANULE_BITS: u32 = FRAME_BYTES.trailing_zeros();
 
-/// A table of the format `F`.
+/// An I/O page table of format `F`.
 pub struct Radix<F: Format> {
     ram: Arc<Ram>,
     frames: Arc<Frames>,
@@ -46,29 +46,30 @@ pub struct Radix<F: Format> {
     format: PhantomData<F>,
 }
 
-/// Why there is no table.
+/// Why a table can't be created.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TableError {
-    /// The format has no tables of so many levels.
-    #[error("a table of {levels} levels, where the format has {least} to {most}")]
+    /// The format has no tables with so many levels.
+    #[error("a table of {levels} levels; expected {least} to {most}")]
     Levels {
-        /// Those asked for.
+        /// Levels requested.
         levels: u32,
-        /// The least.
+        /// Fewest levels of the format.
         least: u32,
-        /// The most.
+        /// Most levels of the format.
         most: u32,
     },
-    /// There is no page for its root.
+    /// No page is free for the root.
     #[error(transparent)]
     OutOfFrames(#[from] OutOfFrames),
-    /// The page for its root is not in memory, or where no entry can name it.
+    /// The root's page is outside the memory, or beyond what an entry can address.
     #[error(transparent)]
     NoMemory(#[from] NoMemory),
 }
 
 impl<F: Format> Radix<F> {
-    /// An empty table of so many levels in memory, made of pages of `frames`, with pages of all of the format's sizes.
+    /// Creates an empty table of `levels` levels in `ram`, with pages of `frames`. It uses all page sizes of the
+    /// format.
     ///
     /// # Errors
     /// [`TableError`]
@@ -77,17 +78,17 @@ impl<F: Format> Radix<F> {
         if !F::LEVELS.contains(&levels) {
             return Err(TableError::Levels { levels, least, most });
         }
-        let root = frames.take()?;
-        if let Err(error) = Node::vacated::<F>(&ram, root, levels - 1) {
-            frames.give_back(root);
+        let root = frames.allocate()?;
+        if let Err(error) = Node::new_empty::<F>(&ram, root, levels - 1) {
+            frames.free(root);
             return Err(error.into());
         }
         let (quarantine, page_sizes) = (Quarantine::default(), F::PAGE_SIZES);
         Ok(Self { ram, frames, root, levels, page_sizes, quarantine, format: PhantomData })
     }
 
-    /// With pages of those sizes alone that are in the mask, bit *n* for 2^*n* bytes, and of 4 KiB always: `1 << 12` is what
-    /// `intel_iommu=sp_off` asks for.
+    /// Uses only the page sizes in the mask, bit *n* for 2^*n* bytes, and always 4 KiB. `1 << 12` corresponds to
+    /// `intel_iommu=sp_off`.
     pub fn with_page_sizes(mut self, mask: u64) -> Self {
         self.keep_page_sizes(mask);
         self
@@ -97,27 +98,28 @@ impl<F: Format> Radix<F> {
         self.page_sizes = self.page_sizes & mask | FRAME_BYTES;
     }
 
-    /// Where an IOMMU begins to read.
+    /// Address of the root table, for the IOMMU.
     pub fn root(&self) -> MemoryAddress {
         self.root
     }
 
-    /// How many levels there are.
+    /// Number of levels.
     pub fn levels(&self) -> u32 {
         self.levels
     }
 
-    /// The highest bus address.
+    /// Highest bus address.
     pub fn last(&self) -> BusAddress {
         let bits = GRANULE_BITS + self.levels * INDEX_BITS;
         BusAddress(1_u64.checked_shl(bits).map_or(u64::MAX, |beyond| beyond - 1))
     }
 
-    /// Makes `bytes` from `at` lead to memory, in the largest pages that both addresses' alignment allows. Returns whether empty
-    /// tables gave way to such pages: then what an IOMMU remembers of them is to be invalidated before the mapping is used.
+    /// Maps `bytes` from `at` to memory, with the largest pages that the alignment of both addresses allows. Returns
+    /// whether empty tables were replaced by such pages; then the IOTLB must be invalidated before the mapping is
+    /// used.
     ///
     /// # Errors
-    /// [`MapError`]; then mappings are as before. Tables made for them stay, empty.
+    /// [`MapError`]; then mappings are unchanged. Tables allocated on the way stay, empty.
     pub fn map(
         &self,
         at: BusAddress,
@@ -139,44 +141,44 @@ impl<F: Format> Radix<F> {
         self.fill(Piece { span, memory: memory.0 }, access, counters)
     }
 
-    /// Takes `bytes` from `at` out. Tables that are emptied wholly by it are kept until an invalidation [covers](Self::invalidated)
-    /// them.
+    /// Unmaps `bytes` from `at`. Tables that this empties are quarantined until the range is
+    /// [invalidated](Self::invalidated).
     ///
     /// # Errors
-    /// [`UnmapError`]; then all of it is still mapped.
+    /// [`UnmapError`]; then everything is still mapped.
     pub fn unmap(&self, at: BusAddress, bytes: u64, counters: &mut DmaCounters) -> Result<(), UnmapError> {
         let span = Span { at: at.0, bytes };
         if !span.is_whole_pages() {
             return Err(UnmapError::Unaligned { at, bytes, granule_bytes: FRAME_BYTES });
         }
         if !span.ends_by(self.last().0) {
-            return Err(self.why_not(span));
+            return Err(self.unmap_error(span));
         }
         self.clear(span, counters)
     }
 
-    /// Invalidates `bytes` from `at` by calling `invalidate`, which returns once that is done. Then tables that were taken out
-    /// of this range before can be used again.
+    /// Calls `invalidate`, which must return after the IOMMU has invalidated `bytes` from `at`. Then frees the tables
+    /// quarantined in that range before.
     pub fn invalidated(&self, at: BusAddress, bytes: u64, invalidate: impl FnOnce()) {
         let span = Span { at: at.0, bytes };
-        let covered = self.quarantine.take(|kept| span.covers(kept));
+        let covered = self.quarantine.take_covered(|kept| span.covers(kept));
         invalidate();
-        covered.into_iter().for_each(|frame| self.frames.give_back(frame));
+        covered.into_iter().for_each(|frame| self.frames.free(frame));
     }
 
-    /// The same for all addresses.
+    /// Calls `invalidate`, which must return after the IOMMU has invalidated all addresses. Then frees all quarantined tables.
     pub fn all_invalidated(&self, invalidate: impl FnOnce()) {
-        let covered = self.quarantine.take(|_| true);
+        let covered = self.quarantine.take_covered(|_| true);
         invalidate();
-        covered.into_iter().for_each(|frame| self.frames.give_back(frame));
+        covered.into_iter().for_each(|frame| self.frames.free(frame));
     }
 
-    /// Pages of tables that are taken out but wait for an invalidation.
+    /// Number of table pages waiting for an invalidation.
     pub fn quarantined(&self) -> usize {
         self.quarantine.pages()
     }
 
-    /// The memory that an address leads to.
+    /// The memory that a bus address is mapped to.
     pub fn find(&self, at: BusAddress) -> Option<MemoryAddress> {
         if at > self.last() {
             return None;
@@ -197,36 +199,36 @@ impl<F: Format> Radix<F> {
         self.node(self.root, self.levels - 1)
     }
 
-    /// The table in a page; nothing where there is no memory, as an entry that somebody overwrote may name.
+    /// The table in a page; `None` outside the memory, which an entry that was overwritten may point to.
     fn node(&self, page: MemoryAddress, level: u32) -> Option<Node<'_>> {
         Node::at(&self.ram, page, level).ok()
     }
 
-    /// Takes the tables from `page` downward out of use; nobody's range is in them but `span`'s owner's.
-    fn retire(&self, page: MemoryAddress, level: u32, span: Span) {
-        self.each_table(page, level, &mut |frame| self.quarantine.add(frame, span));
+    /// Quarantines the tables from `page` down. They lie within `span`, which belongs to this thread.
+    fn quarantine_tables(&self, page: MemoryAddress, level: u32, span: Span) {
+        self.visit_tables(page, level, &mut |frame| self.quarantine.add(frame, span));
     }
 
-    /// Tells of a table and all below it.
-    fn each_table(&self, page: MemoryAddress, level: u32, tell: &mut impl FnMut(MemoryAddress)) {
+    /// Visits a table and all tables below it.
+    fn visit_tables(&self, page: MemoryAddress, level: u32, visit: &mut impl FnMut(MemoryAddress)) {
         if level > 0
             && let Some(node) = self.node(page, level)
         {
             for entry in node.entries() {
                 if let Entry::Table(below) = F::read(entry, level) {
-                    self.each_table(below, level - 1, tell);
+                    self.visit_tables(below, level - 1, visit);
                 }
             }
         }
-        tell(page);
+        visit(page);
     }
 }
 
 impl<F: Format> Drop for Radix<F> {
-    /// Gives all pages back. No IOMMU may read them any more.
+    /// Frees all table pages. No IOMMU may read them any more.
     fn drop(&mut self) {
         self.all_invalidated(|| {});
-        self.each_table(self.root, self.levels - 1, &mut |frame| self.frames.give_back(frame));
+        self.visit_tables(self.root, self.levels - 1, &mut |frame| self.frames.free(frame));
     }
 }
 

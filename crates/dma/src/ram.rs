@@ -1,4 +1,4 @@
-//! Memory that adapters and processors share: bytes at addresses, without a machine.
+//! Memory shared by adapters and processors: a model's, or this process's own.
 
 use crate::{FRAME_BYTES, Memory, MemoryAddress};
 use std::fmt;
@@ -7,32 +7,32 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Bytes of a word.
 const WORD: u64 = 8;
 
-/// The entries of a page of a table, as numbers of which the lowest byte lies first.
+/// The words of a table page, little-endian.
 pub(crate) type TablePage = [AtomicU64; (FRAME_BYTES / WORD) as usize];
 
-/// A stretch of memory, which any thread may read and write, and an adapter too. Words are read and written whole; what is longer
-/// may be seen half-way by others, as in a real machine.
+/// A contiguous memory that any thread or adapter may read and write. Words are read and written atomically; longer
+/// accesses may be seen half done, as in a real machine.
 pub struct Ram {
     base: MemoryAddress,
     words: Words,
-    /// What keeps it where it is, and is let go after it.
+    /// Keeps the memory pinned. Declared last, so that it is dropped after the memory.
     #[cfg(target_os = "linux")]
     pin: Option<crate::pinned::Pin>,
 }
 
-/// Where it is, not what is in it.
+/// Shows the address range, not the content.
 impl fmt::Debug for Ram {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Ram").field("base", &self.base).field("bytes", &self.bytes()).finish()
     }
 }
 
-/// Each is a place and a length and no more, so that to find a word nobody has to look which it is: with a third field in one of them a command of
-/// an NVMe queue took 12 instructions more.
+/// Both variants are just a pointer and a length, so finding a word needs no branch on the variant. A third field in
+/// one of them cost an NVMe command 12 instructions.
 enum Words {
-    /// At addresses of a model's own.
+    /// A model's memory, at addresses that the model chooses.
     Modelled(Box<[AtomicU64]>),
-    /// At their addresses in this process, where VFIO finds them, or in the machine.
+    /// This process's pages: at their virtual addresses for VFIO, or at their physical ones if pinned.
     #[cfg(target_os = "linux")]
     Process(crate::pages::Pages),
 }
@@ -50,27 +50,27 @@ impl std::ops::Deref for Words {
     }
 }
 
-/// An access to addresses that this memory does not have.
+/// An access outside the memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("no memory at {at}, {bytes} bytes")]
+#[error("{bytes} bytes at {at} are outside the memory")]
 pub struct NoMemory {
-    /// Where the access began.
+    /// First address of the access.
     pub at: MemoryAddress,
-    /// How long it was.
+    /// Length of the access.
     pub bytes: u64,
 }
 
-/// In which order the bytes of a number lie.
+/// Byte order of a number in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ByteOrder {
-    /// The lowest first: x86, Arm.
+    /// Least significant byte first: x86, Arm.
     Little,
-    /// The highest first: POWER's TCEs.
+    /// Most significant byte first: POWER's TCEs.
     Big,
 }
 
 impl Ram {
-    /// Zeros from `base`, a multiple of eight, for `bytes`, rounded up to a multiple of eight.
+    /// Zeroed memory from `base`, a multiple of eight. `bytes` is rounded up to a multiple of eight.
     pub fn new(base: MemoryAddress, bytes: u64) -> Self {
         debug_assert!(base.0.is_multiple_of(WORD));
         let words = (0..bytes.div_ceil(WORD)).map(|_| AtomicU64::new(0)).collect();
@@ -86,19 +86,19 @@ impl Ram {
         }
     }
 
-    /// Zeroed pages of this process, at least `bytes` of them, at their own addresses: memory for real adapters. It never moves,
-    /// and no allocator knows of it.
+    /// At least `bytes` of zeroed pages of this process, at their virtual addresses, for real adapters. They are
+    /// outside any allocator and never move.
     ///
     /// # Errors
-    /// If the operating system has none.
+    /// If the operating system has no memory.
     #[cfg(target_os = "linux")]
     pub fn of_this_process(bytes: u64) -> std::io::Result<Self> {
         let pages = crate::pages::Pages::new(bytes)?;
         Ok(Self::of(MemoryAddress(pages.as_ptr().expose_provenance() as u64), Words::Process(pages)))
     }
 
-    /// Zeroed huge pages of this process, at least `bytes` of them, at the addresses that they have in memory, side by side and pinned there:
-    /// for adapters that nothing translates for. x86-64 only, for processes that are told where their pages lie (CAP_SYS_ADMIN).
+    /// At least `bytes` of zeroed, contiguous, pinned huge pages, at their physical addresses, for adapters without
+    /// an IOMMU. x86-64 only; needs CAP_SYS_ADMIN to see physical addresses.
     ///
     /// # Errors
     /// [`PinError`](crate::PinError)
@@ -108,33 +108,34 @@ impl Ram {
         Ok(Self { pin: Some(pin), ..Self::of(base, Words::Process(pages)) })
     }
 
-    /// Files that keep pinned memory in its place and out of others' hands, as long as any process has them; none if it is not pinned.
-    /// When a process dies, its memory goes before its adapters are let go: another process that has these outlives that.
+    /// The files that keep pinned memory allocated and in place while any process has them open; `None` if it is not
+    /// pinned. When a process dies, its memory is freed before its adapters are reset, so another process should hold
+    /// these.
     #[cfg(target_os = "linux")]
     pub fn pins(&self) -> Option<[std::os::fd::BorrowedFd<'_>; 2]> {
         self.pin.as_ref().map(crate::pinned::Pin::files)
     }
 
-    /// Its lowest address.
+    /// Lowest address.
     pub fn base(&self) -> MemoryAddress {
         self.base
     }
 
-    /// Its size.
+    /// Size in bytes.
     pub fn bytes(&self) -> u64 {
         self.words.len() as u64 * WORD
     }
 
-    /// Whether all of `bytes` from `at` are in it.
+    /// Whether all of `bytes` from `at` are within the memory.
     pub fn holds(&self, at: MemoryAddress, bytes: u64) -> bool {
         let offset = at.0.checked_sub(self.base.0);
         offset.and_then(|offset| offset.checked_add(bytes)).is_some_and(|end| end <= self.bytes())
     }
 
-    /// Copies bytes out.
+    /// Reads bytes.
     ///
     /// # Errors
-    /// If part of them is elsewhere; then `into` is as it was.
+    /// If a part is outside the memory; then `into` is unchanged.
     pub fn read(&self, at: MemoryAddress, into: &mut [u8]) -> Result<(), NoMemory> {
         for (word, offset, bytes) in self.pieces(at, into.len())? {
             let value = word.load(Ordering::Relaxed).to_le_bytes();
@@ -143,10 +144,10 @@ impl Ram {
         Ok(())
     }
 
-    /// Copies bytes in.
+    /// Writes bytes.
     ///
     /// # Errors
-    /// If part of them would go elsewhere; then nothing is written.
+    /// If a part is outside the memory; then nothing is written.
     pub fn write(&self, at: MemoryAddress, from: &[u8]) -> Result<(), NoMemory> {
         for (word, offset, bytes) in self.pieces(at, from.len())? {
             let piece = &from[bytes];
@@ -159,46 +160,46 @@ impl Ram {
                 value[offset..offset + piece.len()].copy_from_slice(piece);
                 Some(u64::from_le_bytes(value))
             };
-            // Its neighbours in the word may be another thread's.
+            // Other bytes of the word may belong to another thread, so exchange atomically.
             let _ = word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change);
         }
         Ok(())
     }
 
-    /// So many words from a multiple of eight on, of which the lowest byte lies first only where the host's does (`to_le`): for what is
-    /// read and written so often that each access should be a load or a store and no more.
+    /// The `N` words from a multiple of eight, in the host's byte order (use `to_le`). For data accessed so often
+    /// that each access must be a single load or store.
     ///
     /// # Errors
-    /// If part of them is elsewhere, or they don't begin at such a place.
+    /// If a part is outside the memory, or `at` is not a multiple of eight.
     #[inline]
     pub fn words_at<const N: usize>(&self, at: MemoryAddress) -> Result<&[AtomicU64; N], NoMemory> {
         let none = NoMemory { at, bytes: N as u64 * WORD };
         let offset = at.0.wrapping_sub(self.base.0);
-        // Below the base the offset is beyond all that there can be.
+        // Below the base the subtraction wraps to an offset beyond the end.
         let first = usize::try_from(offset / WORD).map_err(|_| none)?;
         let words = self.words.get(first..).and_then(|words| words.first_chunk()).ok_or(none)?;
         if offset.is_multiple_of(WORD) { Ok(words) } else { Err(none) }
     }
 
-    /// A number of eight bytes at a multiple of eight.
+    /// Reads a 64-bit number at a multiple of eight.
     ///
     /// # Errors
-    /// If it is elsewhere, or not at such a place.
+    /// If it is outside the memory, or `at` is not a multiple of eight.
     pub fn read_u64(&self, at: MemoryAddress, order: ByteOrder) -> Result<u64, NoMemory> {
         let value = self.word(at)?.load(Ordering::Acquire);
         Ok(ordered(value, order))
     }
 
-    /// Writes such a number, at once: nobody sees half of it, nor what was written before it afterwards.
+    /// Writes a 64-bit number atomically, after everything written before.
     ///
     /// # Errors
-    /// As for reading.
+    /// As for [`read_u64`](Self::read_u64).
     pub fn write_u64(&self, at: MemoryAddress, order: ByteOrder, value: u64) -> Result<(), NoMemory> {
         self.word(at)?.store(ordered(value, order), Ordering::Release);
         Ok(())
     }
 
-    /// The words of a page of a table, which begins at a multiple of its size.
+    /// The words of a table page, which begins at a multiple of its size.
     pub(crate) fn table_page(&self, at: MemoryAddress) -> Result<&TablePage, NoMemory> {
         if !at.0.is_multiple_of(FRAME_BYTES) {
             return Err(NoMemory { at, bytes: FRAME_BYTES });
@@ -211,7 +212,7 @@ impl Ram {
         self.words_at::<1>(at).map(|[word]| word)
     }
 
-    /// A number of bytes that is no more than it has.
+    /// `bytes` as a length, if it is at most the memory's size.
     fn length(&self, at: MemoryAddress, bytes: u64) -> Result<usize, NoMemory> {
         if bytes <= self.bytes() { Ok(bytes as usize) } else { Err(NoMemory { at, bytes }) }
     }
@@ -224,7 +225,7 @@ impl Ram {
         Ok(&self.words[(offset / WORD) as usize..end.div_ceil(WORD).max(offset / WORD) as usize])
     }
 
-    /// The same, each with the first of its bytes that it touches and their places in the access.
+    /// The same, each with the offset of its first byte touched and the range of the access's bytes in it.
     fn pieces(
         &self,
         at: MemoryAddress,
@@ -244,7 +245,7 @@ impl Memory for Ram {
     fn copy(&self, from: MemoryAddress, to: MemoryAddress, bytes: u64) -> Result<(), NoMemory> {
         let length = self.length(from, bytes)?;
         if (from.0 | to.0 | bytes).is_multiple_of(WORD) {
-            // Both are looked at before anything is written.
+            // Check both ranges before anything is written.
             let (from, to) = (self.words(from, length)?, self.words(to, length)?);
             for (from, to) in from.iter().zip(to) {
                 to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -261,7 +262,7 @@ impl Memory for Ram {
     }
 }
 
-/// As it lies in memory, where words are kept with their lowest byte first.
+/// The value as stored, given that words are kept little-endian.
 fn ordered(value: u64, order: ByteOrder) -> u64 {
     match order {
         ByteOrder::Little => value,

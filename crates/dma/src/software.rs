@@ -1,5 +1,5 @@
-//! An IOMMU in software: it walks the tables that were really written, remembers what it read until it is told to forget, and
-//! lets adapters reach memory through that alone.
+//! A software IOMMU: it walks the page tables in memory, caches translations in an IOTLB, and is an adapter's only
+//! access to memory.
 
 mod adapter;
 mod context;

@@ -1,8 +1,9 @@
-//! POWER's windows and tables: the hypervisor's side, in bytes, and an operating system's, by hypercall.
+//! POWER's DMA windows and TCE tables: the hypervisor's side, which keeps the tables, and Linux's side, which writes
+//! them by hypercall.
 //!
-//! An adapter's bus addresses lie in *windows*. Each has a table of [entries](Entry) that the hypervisor keeps, and a number,
-//! its LIOBN, by which a partition names it. At boot there is a default window below 4 GiB with pages of 4 KiB; the firmware
-//! may offer more, higher up and with larger pages (dynamic DMA windows, DDW).
+//! An adapter's bus addresses lie in *DMA windows*. Each window has a table of [entries](Entry) kept by the
+//! hypervisor, and a number, its LIOBN. At boot there is a default window below 4 GiB with pages of 4 KiB. The
+//! firmware may offer further ones at higher addresses and with larger pages (dynamic DMA windows, DDW).
 //!
 //! ```text
 //!   Mapper ── Domain ── TceWindow ─┐ H_PUT_TCE, H_PUT_TCE_INDIRECT,      ┌─ Table, in Ram
@@ -15,17 +16,17 @@
 //!   windows ([`RtasCall`]).
 //! - [`Partition`], [`Slot`], [`TceWindow`]: Linux's side. A slot begins with its default window;
 //!   [`Slot::enable_ddw`] makes the window that the rules of crate [`ddw`] ask for.
-//! - [`TceWalk`]: the hardware's side, which reads the table's bytes and knows nothing of who wrote them.
+//! - [`TceWalk`]: the hardware's side, which reads the table's bytes and shares no code with the writer.
 //!
 //! ```
-//! use dma::tce::{Endpoint, EndpointAddress, Hypervisor, Offer, Partition, Slot, Stretch, Way};
+//! use dma::tce::{Endpoint, EndpointAddress, Hypervisor, Offer, Partition, Slot, MemoryRange, DdwOutcome};
 //! use dma::{DmaCounters, BusAddress, Direction, Frames, Limits, MemoryAddress, Ram};
 //! use std::sync::Arc;
 //!
-//! // 16 GiB of memory, of which only the last page need be there, for lists of entries; behind it the hypervisor's tables.
+//! // 16 GiB of memory. Only its last page must exist, for lists of entries; behind it are the hypervisor's tables.
 //! let (page, end) = (MemoryAddress((16 << 30) - 4096), MemoryAddress(16 << 30));
-//! let tables = Stretch { start: end, bytes: 8 << 20 };
-//! let memory = Stretch { start: MemoryAddress(0), bytes: 16 << 30 };
+//! let tables = MemoryRange { start: end, bytes: 8 << 20 };
+//! let memory = MemoryRange { start: MemoryAddress(0), bytes: 16 << 30 };
 //! let ram = Arc::new(Ram::new(page, 4096 + tables.bytes));
 //! let hypervisor = Arc::new(Hypervisor::new(ram.clone(), [memory]));
 //! let address = EndpointAddress { config: 0x1_0000, buid: 0x8000_0002_0000_0010 };
@@ -50,7 +51,7 @@
 //! let mut counters = DmaCounters::default();
 //! let way = slot.enable_ddw(&request, &mut |_| (), &mut counters);
 //! // Pages of 2 MiB, 512 for each call.
-//! assert!(matches!(way, Way::Direct { .. }));
+//! assert!(matches!(way, DdwOutcome::Direct { .. }));
 //! assert_eq!((counters.table_entries, counters.hypercalls), (8192, 16));
 //!
 //! let mapper = slot.mapper(&way, Limits::of_bits(64));
@@ -59,9 +60,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Not modelled: LIOBNs below zero (several tables at once, which Linux never uses), windows low enough for masks between 33 and
-//! 63 bits (of which LoPAR's public text says too little), and secure guests. A call is carried out at once and as a whole: the
-//! hypervisor serves one after another.
+//! Not modelled: negative LIOBNs (several tables at once, which Linux never uses), windows for masks of 33 to 63 bits
+//! (LoPAR's public text is too short on them), and secure guests. The hypervisor executes one call at a time,
+//! completely.
 //!
 //! Sources: LoPAR ("Linux on Power Architecture Reference", OpenPOWER Foundation), chapters on the address map (TCE
 //! definition), on RTAS (DMA window calls) and on the LPAR option (TCE hypercalls); `arch/powerpc/platforms/pseries/iommu.c`
@@ -71,26 +72,26 @@ mod enable_ddw;
 mod endpoint;
 mod entry;
 mod hypervisor;
-mod marks;
+mod mapped_pages;
+mod memory_range;
 mod partition;
 mod rtas;
 mod slot;
 mod status;
-mod stretch;
 mod table;
 mod walk;
 mod window;
 mod windows;
 
-pub use enable_ddw::{Created, NoWindow, Way};
+pub use enable_ddw::{Created, DdwOutcome, NoWindow};
 pub use endpoint::{DefaultWindow, Endpoint, EndpointAddress, EndpointError, Offer, Properties};
 pub use entry::Entry;
 pub use hypervisor::Hypervisor;
+pub use memory_range::MemoryRange;
 pub use partition::Partition;
 pub use rtas::{RtasCall, RtasStatus};
 pub use slot::Slot;
 pub use status::Status;
-pub use stretch::Stretch;
 pub use table::Table;
 pub use walk::{TceFault, TceWalk};
 pub use window::TceWindow;

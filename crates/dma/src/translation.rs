@@ -1,22 +1,22 @@
-//! What all translations do, whoever carries them out.
+//! The interface of every translation: software tables, POWER's windows, the host's own IOMMU.
 
 use crate::{Access, BusAddress, DmaCounters, MemoryAddress};
 
-/// Addresses that a translation can have, and the sizes of its pages.
+/// The bus addresses that a translation can map, and its page size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Window {
-    /// The lowest address, a multiple of the smallest page.
+    /// Lowest address, a multiple of the granule.
     pub first: BusAddress,
-    /// The highest address: the last byte of a page.
+    /// Highest address, the last byte of a page.
     pub last: BusAddress,
-    /// Bytes of the smallest page, a power of two: mappings begin and end at its multiples.
+    /// Smallest page size, a power of two. Mappings begin and end at its multiples.
     pub granule_bytes: u64,
-    /// Addresses between that are not to be used: those of message-signalled interrupts, of bridges. First and last byte.
+    /// Reserved ranges within (first and last byte), such as those of MSIs and bridges.
     pub reserved: Vec<(BusAddress, BusAddress)>,
 }
 
 impl Window {
-    /// Whether a mapping lies in the window, in whole pages.
+    /// Checks that a mapping lies in the window and consists of whole pages.
     ///
     /// # Errors
     /// [`MapError::Unaligned`], [`MapError::Outside`]
@@ -31,49 +31,49 @@ impl Window {
     }
 }
 
-/// Why nothing was mapped. What was is as before.
+/// Why a range was not mapped. The table is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MapError {
-    /// The range leaves the window, or wraps around.
+    /// The range is outside the window, or wraps around.
     #[error("{bytes:#x} bytes at {at} are not within the window {first}-{last}")]
     Outside {
-        /// Where it was to begin.
+        /// First address of the range.
         at: BusAddress,
-        /// How long it was to be.
+        /// Length of the range.
         bytes: u64,
-        /// The window's lowest address.
+        /// Lowest address of the window.
         first: BusAddress,
-        /// Its highest.
+        /// Highest address of the window.
         last: BusAddress,
     },
-    /// An address or the size is no multiple of the smallest page, or the size is none.
-    #[error("{bytes:#x} bytes from {memory} at {at}: not whole pages of {granule_bytes:#x} bytes")]
+    /// An address or the length is not a multiple of the granule, or the length is 0.
+    #[error("{bytes:#x} bytes from {memory} at {at}: expected whole pages of {granule_bytes:#x} bytes")]
     Unaligned {
-        /// Where it was to begin.
+        /// First address of the range.
         at: BusAddress,
         /// The memory.
         memory: MemoryAddress,
-        /// How long it was to be.
+        /// Length of the range.
         bytes: u64,
-        /// The smallest page.
+        /// The granule.
         granule_bytes: u64,
     },
-    /// Something is mapped there.
+    /// The address is mapped already.
     #[error("{at} is mapped already")]
     Mapped {
-        /// Where.
+        /// The address.
         at: BusAddress,
     },
-    /// The memory is beyond what an entry of the table can name.
-    #[error("{memory} is beyond what the table's entries can name")]
+    /// The memory address has more bits than a table entry.
+    #[error("{memory} is beyond the addresses that a table entry can hold")]
     Unreachable {
         /// The memory.
         memory: MemoryAddress,
     },
-    /// There is no memory for tables.
+    /// No page is free for a table.
     #[error("no memory left for translation tables")]
     OutOfFrames,
-    /// Whoever carries it out refused.
+    /// The kernel or the hypervisor refused.
     #[error("{what} was refused: {why}")]
     Refused {
         /// The call.
@@ -83,34 +83,34 @@ pub enum MapError {
     },
 }
 
-/// Why nothing was unmapped.
+/// Why a range was not unmapped. The table is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnmapError {
-    /// Not all of it is mapped.
+    /// A part of the range is not mapped.
     #[error("{at} is not mapped")]
     NotMapped {
-        /// The first address that is not.
+        /// The first address that is not mapped.
         at: BusAddress,
     },
-    /// It would cut a larger page.
-    #[error("the page at {at} has {page_bytes:#x} bytes, more than are to be unmapped")]
+    /// The range covers only a part of a larger page.
+    #[error("the page at {at} has {page_bytes:#x} bytes, of which only a part is to be unmapped")]
     CutsPage {
-        /// Where the page begins.
+        /// First address of the page.
         at: BusAddress,
         /// Its size.
         page_bytes: u64,
     },
-    /// Not whole pages, or none.
-    #[error("{bytes:#x} bytes at {at}: not whole pages of {granule_bytes:#x} bytes")]
+    /// Not whole pages, or an empty range.
+    #[error("{bytes:#x} bytes at {at}: expected whole pages of {granule_bytes:#x} bytes")]
     Unaligned {
-        /// Where it was to begin.
+        /// First address of the range.
         at: BusAddress,
-        /// How long it was to be.
+        /// Length of the range.
         bytes: u64,
-        /// The smallest page.
+        /// The granule.
         granule_bytes: u64,
     },
-    /// Whoever carries it out refused.
+    /// The kernel or the hypervisor refused.
     #[error("{what} was refused: {why}")]
     Refused {
         /// The call.
@@ -120,18 +120,18 @@ pub enum UnmapError {
     },
 }
 
-/// Bus addresses that lead to memory, for one adapter or several. Any thread may map and unmap ranges of its own.
+/// An I/O address space of one adapter or several. Threads may map and unmap different ranges concurrently.
 ///
-/// After [`unmap`](Self::unmap) an adapter may still reach the memory, by what its IOMMU remembers, until
-/// [`invalidate`](Self::invalidate) or [`invalidate_all`](Self::invalidate_all) has returned.
+/// After [`unmap`](Self::unmap) an adapter may still reach the memory through the IOTLB, until
+/// [`invalidate`](Self::invalidate) or [`invalidate_all`](Self::invalidate_all) returns.
 pub trait Translation: Send + Sync {
-    /// Where addresses may lie.
+    /// The bus addresses that can be mapped.
     fn window(&self) -> &Window;
 
-    /// Makes `bytes` from `at` lead to memory.
+    /// Maps `bytes` from `at` to memory.
     ///
     /// # Errors
-    /// [`MapError`]; then nothing of it is mapped.
+    /// [`MapError`]; then nothing is mapped.
     fn map(
         &self,
         at: BusAddress,
@@ -141,18 +141,18 @@ pub trait Translation: Send + Sync {
         counters: &mut DmaCounters,
     ) -> Result<(), MapError>;
 
-    /// Takes `bytes` from `at` out of the table.
+    /// Unmaps `bytes` from `at`.
     ///
     /// # Errors
-    /// [`UnmapError`]; then all of it is still mapped.
+    /// [`UnmapError`]; then everything is still mapped.
     fn unmap(&self, at: BusAddress, bytes: u64, counters: &mut DmaCounters) -> Result<(), UnmapError>;
 
-    /// Makes the IOMMU forget `bytes` from `at`, and waits until it has.
+    /// Invalidates the IOTLB for `bytes` from `at`, and waits for completion.
     fn invalidate(&self, at: BusAddress, bytes: u64, counters: &mut DmaCounters);
 
-    /// Makes the IOMMU forget all of these addresses, and waits until it has.
+    /// Invalidates the IOTLB for the whole address space, and waits for completion.
     fn invalidate_all(&self, counters: &mut DmaCounters);
 
-    /// The memory that an address leads to by the table.
+    /// The memory that an address is mapped to in the table.
     fn find(&self, at: BusAddress) -> Option<MemoryAddress>;
 }

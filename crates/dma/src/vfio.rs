@@ -6,38 +6,38 @@
 //!                          Iommufd   /dev/iommu, /dev/vfio/devices/vfioN        Linux 6.6
 //! ```
 //!
-//! All of them are [`Translation`](crate::Translation)s of memory that was [given to them](crate::Ram::of_this_process): nothing
-//! else of the process can be mapped, so that no adapter writes to what Rust thinks is its own. The kernel invalidates what it
-//! unmaps before it returns ([`Invalidation::Elsewhere`](crate::Invalidation)).
+//! All of them are [`Translation`](crate::Translation)s of memory [allocated for that](crate::Ram::of_this_process).
+//! Nothing else of the process can be mapped, so no adapter writes to memory that Rust owns. The kernel invalidates
+//! before an unmap call returns ([`Invalidation::Elsewhere`](crate::Invalidation)).
 //!
-//! Where there is no IOMMU, and that is accepted, VFIO lends an adapter all the same ([`open_without_iommu`]): it then reads and writes memory that was
-//! [pinned](crate::Ram::pinned) at the addresses that it has.
+//! Without an IOMMU, if the user accepts that, VFIO's no-IOMMU mode opens an adapter ([`open_without_iommu`]). It
+//! then does DMA at the physical addresses of [pinned](crate::Ram::pinned) memory.
 //!
-//! The adapter must be bound to `vfio-pci`, and whoever runs the program must be allowed to open its files.
+//! The adapter must be bound to `vfio-pci`, and the user must have permission to open its files.
 
-mod book;
 mod call;
 mod device;
 mod error;
 mod group;
+mod interface;
 mod interrupt;
 mod iommufd;
+mod kernel_translation;
 mod no_iommu;
 mod order;
 mod ranges;
 mod registers;
 mod spapr;
 mod type1;
-mod way;
 
-pub use book::ByKernel;
 pub use device::{Device, Region};
 pub use error::VfioError;
-pub use group::MADE_UP_GROUP;
+pub use group::NO_IOMMU_GROUP;
+pub use interface::{Interface, UnknownInterface, mapper, open};
 pub use interrupt::Interrupt;
 pub use iommufd::{AddressSpace, Iommufd};
+pub use kernel_translation::KernelTranslation;
 pub use no_iommu::open_without_iommu;
 pub use registers::{OutOfRegisters, Registers};
 pub use spapr::{PowerWindow, Spapr};
 pub use type1::{Container, Type1};
-pub use way::{NoWay, Way, mapper, open};

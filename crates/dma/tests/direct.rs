@@ -22,7 +22,7 @@ fn memory() -> Arc<Ram> {
 fn bounced(ram: &Arc<Ram>, when: Bouncing, bits: u32) -> Mapper {
     let memory = Arc::clone(ram) as Arc<dyn Memory>;
     let bounce = Bounce::new(memory, BASE, 1 << 19, 1, || 0);
-    Mapper::direct(Limits::of_bits(bits), 0).with_bounce(Arc::new(bounce), when).watched(true)
+    Mapper::direct(Limits::of_bits(bits), 0).with_bounce(Arc::new(bounce), when).with_debug(true)
 }
 
 fn byte(ram: &Ram, at: u64) -> u8 {
@@ -34,7 +34,7 @@ fn byte(ram: &Ram, at: u64) -> u8 {
 #[test]
 fn addresses_are_those_of_memory_plus_an_offset() {
     let (window, mut counters) = (1 << 59, DmaCounters::default());
-    let mapper = Mapper::direct(Limits::of_bits(64), window).watched(true);
+    let mapper = Mapper::direct(Limits::of_bits(64), window).with_debug(true);
     let at = mapper.map(HIGH, 5000, Direction::ToDevice, &mut counters).unwrap();
     assert_eq!(at, BusAddress(HIGH.0 + window));
     mapper.unmap(at, 5000, Direction::ToDevice, &mut counters).unwrap();
@@ -60,7 +60,7 @@ fn a_mask_is_kept_to_the_last_byte() {
 #[test]
 fn what_a_mask_does_not_reach_is_bounced_and_nothing_else() {
     let ram = memory();
-    let mapper = bounced(&ram, Bouncing::WhereOutOfReach, 32);
+    let mapper = bounced(&ram, Bouncing::BeyondMask, 32);
     let mut counters = DmaCounters::default();
     let low = mapper.map(LOW, 4096, Direction::FromDevice, &mut counters).unwrap();
     assert_eq!((low.0, counters.bounce_bytes), (LOW.0, 0));
@@ -81,7 +81,7 @@ fn what_a_mask_does_not_reach_is_bounced_and_nothing_else() {
 #[test]
 fn a_list_that_can_not_be_mapped_is_not_mapped_in_part() {
     let ram = memory();
-    let mapper = bounced(&ram, Bouncing::WhereOutOfReach, 32);
+    let mapper = bounced(&ram, Bouncing::BeyondMask, 32);
     let mut counters = DmaCounters::default();
     let element = |memory, bytes| Element { memory, bytes };
     let too_long = [element(HIGH, 2048), element(LOW, 64), element(HIGH, Bounce::BYTES_MAX + 1)];
@@ -110,12 +110,12 @@ fn coherent_memory_is_zero_aligned_and_within_its_mask() {
     let ram = memory();
     ram.write(BASE, &vec![0xff; 1 << 20]).unwrap();
     let pool = Pool::new(Arc::clone(&ram) as Arc<dyn Memory>, BASE, BYTES).unwrap();
-    let mapper = Mapper::direct(Limits::of_bits(32), 0).with_coherent(Arc::new(pool)).watched(true);
+    let mapper = Mapper::direct(Limits::of_bits(32), 0).with_coherent(Arc::new(pool)).with_debug(true);
     let mut counters = DmaCounters::default();
     let first = mapper.allocate_coherent(3 * 4096, &mut counters).unwrap();
     assert_eq!((first.bytes, first.at.0 % (4 * 4096)), (3 * 4096, 0));
     assert_eq!([0, 3 * 4096 - 1].map(|place| byte(&ram, first.memory.0 + place)), [0, 0]);
-    mapper.touch(first.memory, 8, Access::ReadWrite).unwrap();
+    mapper.check_cpu_access(first.memory, 8, Access::ReadWrite).unwrap();
     assert!(mapper.allocate_coherent(BYTES, &mut counters).is_err(), "only half of it is below the mask");
     assert!(mapper.allocate_coherent(0, &mut counters).is_err());
     mapper.free_coherent(first, &mut counters).unwrap();
@@ -125,7 +125,7 @@ fn coherent_memory_is_zero_aligned_and_within_its_mask() {
 
 #[test]
 fn broken_rules_are_told() {
-    let mapper = Mapper::direct(Limits::of_bits(64), 0).watched(true);
+    let mapper = Mapper::direct(Limits::of_bits(64), 0).with_debug(true);
     let mut counters = DmaCounters::default();
     let at = mapper.map(LOW, 4096, Direction::ToDevice, &mut counters).unwrap();
     let mut unmap = |at, bytes, direction| mapper.unmap(at, bytes, direction, &mut counters).unwrap_err();
@@ -162,12 +162,12 @@ fn broken_rules_are_told() {
 
 #[test]
 fn who_owns_a_buffer_may_touch_it() {
-    let mapper = Mapper::direct(Limits::of_bits(64), 0).watched(true);
+    let mapper = Mapper::direct(Limits::of_bits(64), 0).with_debug(true);
     let mut counters = DmaCounters::default();
-    let touch = |access| mapper.touch(MemoryAddress(LOW.0 + 60), 8, access);
+    let touch = |access| mapper.check_cpu_access(MemoryAddress(LOW.0 + 60), 8, access);
     let at = mapper.map(LOW, 64, Direction::FromDevice, &mut counters).unwrap();
     assert!(matches!(touch(Access::Read), Err(Misuse::DeviceOwns { access: Access::Read, .. })));
-    mapper.touch(MemoryAddress(LOW.0 + 64), 8, Access::ReadWrite).unwrap();
+    mapper.check_cpu_access(MemoryAddress(LOW.0 + 64), 8, Access::ReadWrite).unwrap();
     mapper.sync_for_cpu(at, 0, 64, Direction::FromDevice, &mut counters).unwrap();
     touch(Access::Read).unwrap();
     mapper.sync_for_device(at, 0, 64, Direction::FromDevice, &mut counters).unwrap();

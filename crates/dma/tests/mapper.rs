@@ -93,7 +93,7 @@ impl Rig {
 
     fn finish(unit: Arc<Unit>, domain: Option<Arc<Domain>>, mapper: Mapper, shape: Shape) -> Self {
         let pool = Pool::new(unit.ram().clone(), MemoryAddress(POOL), POOL_BYTES).unwrap();
-        let mapper = mapper.with_coherent(Arc::new(pool)).watched(true);
+        let mapper = mapper.with_coherent(Arc::new(pool)).with_debug(true);
         let mapper = match shape.bouncing {
             Some(when) => mapper.with_bounce(bounce(&unit), when),
             None => mapper,
@@ -161,7 +161,7 @@ fn step() -> impl Strategy<Value = Step> {
 fn shape() -> impl Strategy<Value = Shape> {
     let bouncing = prop_oneof![
         2 => Just(None),
-        1 => select(vec![Some(Bouncing::Always), Some(Bouncing::WhereUnaligned)]),
+        1 => select(vec![Some(Bouncing::Always), Some(Bouncing::Unaligned)]),
     ];
     let lists = select(vec![ListRanges::One, ListRanges::Each]);
     let segment_bytes_max = select(vec![2 * PAGE, 1 << 16, 1 << 32]);
@@ -304,8 +304,8 @@ impl Driver {
         let Shape { segment_bytes_max, boundary_mask, lists, .. } = self.shape;
         let bounced = |one: &Element| match self.shape.bouncing {
             Some(Bouncing::Always) => true,
-            Some(Bouncing::WhereUnaligned) => !(one.memory.0 | one.bytes).is_multiple_of(PAGE),
-            Some(Bouncing::WhereOutOfReach) | None => false,
+            Some(Bouncing::Unaligned) => !(one.memory.0 | one.bytes).is_multiple_of(PAGE),
+            Some(Bouncing::BeyondMask) | None => false,
         };
         assert_eq!(live.segments.iter().map(|segment| segment.bytes).sum::<u64>(), live.bytes());
         assert!(live.segments.len() <= live.elements.len());
@@ -374,7 +374,7 @@ impl Driver {
         let (mapper, mut counters) = (&self.rig.mapper, DmaCounters::default());
         let part = MemoryAddress(element.memory.0 + offset);
         mapper.sync_for_cpu(segment.at, offset, bytes, live.direction, &mut counters).unwrap();
-        mapper.touch(part, bytes, Access::ReadWrite).unwrap();
+        mapper.check_cpu_access(part, bytes, Access::ReadWrite).unwrap();
         let start = place(*element).start + offset as usize;
         let modelled = start..start + bytes as usize;
         assert_eq!(self.rig.get(part, bytes), self.model[modelled.clone()]);
@@ -581,11 +581,11 @@ fn the_last_page_of_a_64_bit_bus_is_used() {
 
 #[test]
 fn what_is_out_of_reach_is_bounced_at_the_same_offset() {
-    let bouncing = Some(Bouncing::WhereOutOfReach);
+    let bouncing = Some(Bouncing::BeyondMask);
     let rig = Rig::direct(0, Shape { bouncing, ..PLAIN });
     // The bounce buffers lie below 8 MiB, the driver's memory does not.
     let limits = Limits { offset_mask: PAGE - 1, ..Limits::of_bits(23) };
-    let mapper = Mapper::direct(limits, 0).with_bounce(bounce(&rig.unit), Bouncing::WhereOutOfReach);
+    let mapper = Mapper::direct(limits, 0).with_bounce(bounce(&rig.unit), Bouncing::BeyondMask);
     let (memory, mut counters) = (MemoryAddress(ARENA + 0x123), DmaCounters::default());
     rig.put(memory, b"there");
     let at = mapper.map(memory, 5, Direction::Bidirectional, &mut counters).unwrap();
@@ -642,7 +642,7 @@ fn round_trip(rig: &Rig, slot: u64, round: u64) {
 
 #[test]
 fn what_is_not_whole_pages_is_bounced_where_that_is_asked_for() {
-    let rig = Rig::translated::<Vtd>(4, Shape { bouncing: Some(Bouncing::WhereUnaligned), ..PLAIN });
+    let rig = Rig::translated::<Vtd>(4, Shape { bouncing: Some(Bouncing::Unaligned), ..PLAIN });
     for (offset, bytes, bounced) in
         [(0, PAGE, 0), (0, 100, 100), (100, PAGE, PAGE), (100, PAGE - 100, PAGE - 100)]
     {
@@ -670,7 +670,7 @@ fn a_bounce_buffer_has_the_offset_that_both_page_and_adapter_need() {
 #[test]
 fn a_mapper_that_is_not_watched_compares_nothing() {
     for is_watched in [true, false] {
-        let mapper = Mapper::direct(PLAIN.limits(), 0).watched(is_watched);
+        let mapper = Mapper::direct(PLAIN.limits(), 0).with_debug(is_watched);
         let nothing = mapper.unmap(BusAddress(ARENA), PAGE, Direction::ToDevice, &mut DmaCounters::default());
         assert_eq!(nothing.is_err(), is_watched);
     }
@@ -696,7 +696,7 @@ fn coherent_memory_is_shared() {
         let (last, at) =
             (MemoryAddress(coherent.memory.0 + 3 * PAGE - 1), BusAddress(coherent.at.0 + 3 * PAGE - 1));
         rig.card.write(at, &[5]).unwrap();
-        rig.mapper.touch(last, 1, Access::ReadWrite).unwrap();
+        rig.mapper.check_cpu_access(last, 1, Access::ReadWrite).unwrap();
         assert_eq!(rig.get(last, 1), [5]);
         rig.put(last, &[6]);
         let mut seen = [0];
@@ -732,10 +732,10 @@ fn broken_rules_are_told_and_change_nothing() {
     let outside = Misuse::SyncOutside { at, offset: 1, bytes: PAGE, mapped_bytes: PAGE };
     assert_eq!(beyond, Err(DmaError::Misuse(outside)));
     let owned = Misuse::DeviceOwns { memory, access: Access::Read, at, direction: mapped };
-    assert_eq!(mapper.touch(memory, 1, Access::Read), Err(owned));
+    assert_eq!(mapper.check_cpu_access(memory, 1, Access::Read), Err(owned));
     rig.card.write(at, &[1]).unwrap();
     mapper.unmap(at, PAGE, mapped, &mut counters).unwrap();
-    mapper.touch(memory, 1, Access::Write).unwrap();
+    mapper.check_cpu_access(memory, 1, Access::Write).unwrap();
     let twice = mapper.unmap(at, PAGE, mapped, &mut counters);
     assert_eq!(twice, Err(DmaError::Misuse(Misuse::NotMapped { at })));
     let left = mapper.map(memory, 1, Direction::ToDevice, &mut counters).unwrap();
@@ -753,11 +753,11 @@ fn each_element_of_a_list_is_the_adapters() {
     let segments = mapper.map_list(&list, Direction::FromDevice, &mut counters).unwrap();
     assert_eq!(segments.len(), 1);
     for one in list {
-        assert!(mapper.touch(one.memory, one.bytes, Access::Read).is_err(), "{one:?}");
+        assert!(mapper.check_cpu_access(one.memory, one.bytes, Access::Read).is_err(), "{one:?}");
     }
-    mapper.touch(element(9).memory, PAGE, Access::Write).unwrap();
+    mapper.check_cpu_access(element(9).memory, PAGE, Access::Write).unwrap();
     mapper.unmap_list(&list, &segments, Direction::FromDevice, &mut counters).unwrap();
-    mapper.touch(element(8).memory, 16 * PAGE, Access::Write).unwrap();
+    mapper.check_cpu_access(element(8).memory, 16 * PAGE, Access::Write).unwrap();
 }
 
 #[test]

@@ -38,12 +38,12 @@ fn a_table_is_used_again_only_after_an_invalidation_of_all_of_it() {
     table.invalidated(at, TWO_MIB - PAGE, || {});
     table.invalidated(BusAddress(0), TWO_MIB, || {});
     assert_eq!(table.quarantined(), 1);
-    assert_eq!(frames.take(), Ok(MemoryAddress(4 * PAGE)));
-    assert!(frames.take().is_err());
+    assert_eq!(frames.allocate(), Ok(MemoryAddress(4 * PAGE)));
+    assert!(frames.allocate().is_err());
 
-    table.invalidated(at, TWO_MIB, || assert!(frames.take().is_err()));
+    table.invalidated(at, TWO_MIB, || assert!(frames.allocate().is_err()));
     assert_eq!(table.quarantined(), 0);
-    assert_eq!(frames.take(), Ok(lowest_table));
+    assert_eq!(frames.allocate(), Ok(lowest_table));
 }
 
 /// A table that takes its time to be read.
@@ -69,25 +69,28 @@ fn an_invalidation_waits_for_whoever_reads_tables() {
     let ((begun, begins), (end, ends)) = (channel(), channel());
     let slow = Slow { begun: Mutex::new(begun), end: Mutex::new(ends) };
     let card = Requester(8);
-    unit.attach(card, Context::Translated { domain: unit.take_domain_id().unwrap(), table: Arc::new(slow) });
+    unit.attach(
+        card,
+        Context::Translated { domain: unit.allocate_domain_id().unwrap(), table: Arc::new(slow) },
+    );
 
     let (at, mut counters) = (BusAddress(TWO_MIB), DmaCounters::default());
     domain.map(at, ASKEW, TWO_MIB, Access::Read, &mut counters).unwrap();
     domain.unmap(at, TWO_MIB, &mut counters).unwrap();
-    while frames.take().is_ok() {}
+    while frames.allocate().is_ok() {}
     std::thread::scope(|scope| {
         let reader = scope.spawn(|| unit.adapter(card).read(BusAddress(0), &mut [0]));
         begins.recv().unwrap();
         scope.spawn(|| domain.invalidate(at, TWO_MIB, &mut DmaCounters::default()));
         let is_used_again = (0..20).any(|_| {
             std::thread::sleep(Duration::from_millis(1));
-            frames.take().is_ok()
+            frames.allocate().is_ok()
         });
         end.send(()).unwrap();
         assert!(!is_used_again, "the table is used again while somebody may be in it");
         assert!(reader.join().unwrap().is_err());
     });
-    assert!(frames.take().is_ok());
+    assert!(frames.allocate().is_ok());
 }
 
 #[test]
@@ -135,9 +138,9 @@ fn tables_of_other_heights_are_refused() {
     let frames = Arc::new(Frames::new(MemoryAddress(0), 2 * TABLES_BYTES));
     for levels in [0, 2, 5, 64] {
         let refused = Radix::<Vtd>::new(Arc::clone(&ram), Arc::clone(&frames), levels).unwrap_err();
-        assert_eq!(refused.to_string(), format!("a table of {levels} levels, where the format has 3 to 4"));
+        assert_eq!(refused.to_string(), format!("a table of {levels} levels; expected 3 to 4"));
     }
     let elsewhere = Arc::new(Frames::new(MemoryAddress(TABLES_BYTES), PAGE));
     assert!(Radix::<Vtd>::new(ram, Arc::clone(&elsewhere), 4).is_err());
-    assert!(elsewhere.take().is_ok());
+    assert!(elsewhere.allocate().is_ok());
 }

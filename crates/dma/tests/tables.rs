@@ -155,7 +155,10 @@ fn check<F: Walked>(levels: u32, asked_sizes: u64, sizes: u64) {
             }
             compare(&table, &ram, &pages, &probes, 1);
             drop(table);
-            prop_assert_eq!(std::iter::from_fn(|| frames.take().ok()).count() as u64, TABLES_BYTES / PAGE);
+            prop_assert_eq!(
+                std::iter::from_fn(|| frames.allocate().ok()).count() as u64,
+                TABLES_BYTES / PAGE
+            );
             Ok(())
         })
         .unwrap();

@@ -50,7 +50,7 @@ fn check<F: Walked>() {
         assert!(matches!(left, Err(WalkFault::NotPresent { .. })), "{left:?}");
     }
     drop(table);
-    let free = std::iter::from_fn(|| frames.take().ok()).count() as u64;
+    let free = std::iter::from_fn(|| frames.allocate().ok()).count() as u64;
     assert_eq!(free, TABLES_BYTES / PAGE, "pages of tables that were lost");
 }
 

@@ -21,15 +21,15 @@ Exit status: 0 fine, 1 findings, 2 error. An inspection also ends with 1 where s
 could not be read, as the kernel's log without root: 0 says that everything needed was seen. No command needs root;
 what stays unseen without it is said.";
 
-/// What toll does every I/O pay between a PCIe adapter and host memory, and how to stop paying it.
+/// Show how each PCIe device's DMA reaches memory, what that costs per I/O, and the exact fix.
 #[derive(Debug, Parser)]
 #[command(name = "iotoll", bin_name = "iotoll", version, about, after_help = AFTER_HELP, propagate_version = true)]
 pub(crate) struct Cli {
-    /// What to do; everything at once for this host if absent
+    /// Command to run [default: inspect this host, run a short benchmark, and write report.html]
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 
-    /// Reports of any length: at most 1,900 lines are shown without it
+    /// Print reports in full, not only their first 1,900 lines
     #[arg(long, global = true)]
     pub(crate) full: bool,
 }
@@ -41,16 +41,16 @@ pub(crate) enum Command {
     /// Memory type range registers of x86 CPUs
     #[command(subcommand)]
     Mtrr(Mtrr),
-    /// What I/Os pay, counted on real kernels: toll sheets
+    /// Count the instructions and events of each I/O on real kernels in QEMU (toll sheets)
     #[command(subcommand)]
     Lab(Lab),
-    /// What allocators, mappings, accesses to memory and reads of a disk take on this machine
+    /// Measure IOVA allocators, DMA mappings, memory accesses and disk reads on this machine
     #[command(subcommand)]
     Bench(Bench),
-    /// Disks driven from this process, past the kernel
+    /// Read and write NVMe disks from user space, bypassing the kernel
     #[command(subcommand)]
     Blk(Blk),
-    /// What follows from a machine that a file describes
+    /// Simulate a machine that a file describes
     #[command(subcommand)]
     Model(Model),
     Sweep(Sweep),
@@ -63,7 +63,7 @@ pub(crate) enum Command {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Model {
     Run(ModelRun),
-    /// The studies of published figures that `iotoll reproduce` knows
+    /// List the studies of published figures for `iotoll reproduce`
     #[command(after_help = "\
 Examples:
   iotoll model list
@@ -71,7 +71,7 @@ Examples:
     List,
 }
 
-/// Let a machine that a file describes work in virtual time, and say what limits it
+/// Simulate the machine that a file describes, and report its throughput and what limits it
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -88,24 +88,24 @@ pub(crate) struct ModelRun {
     /// Print one JSON document with schema iotoll.model/1
     #[arg(long)]
     pub(crate) json: bool,
-    /// A profile of uperf that the two hosts carry out
+    /// Profile of uperf that the two hosts run
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) profile: Option<PathBuf>,
-    /// A variable of the profile; uperf has them from its environment
+    /// Variable of the profile; uperf takes these from its environment
     #[arg(long = "set", value_name = "NAME=VALUE", requires = "profile", value_parser = variable)]
     pub(crate) variables: Vec<(String, String)>,
-    /// A job file of fio that the host with a disk runs
+    /// Job file of fio that the host with the disk runs
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "profile")]
     pub(crate) jobs: Option<PathBuf>,
-    /// What processes with InfiniBand adapters do, in place of a benchmark (docs/reference/formats.md)
+    /// Trace of what processes with InfiniBand adapters send, instead of a benchmark (docs/reference/formats.md)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) trace: Option<PathBuf>,
-    /// What describes the machine
+    /// File that describes the machine
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
 }
 
-/// Run a model at every combination of values that a plan lists, on all cores, and go on where a run was killed
+/// Run a model at every combination of values in a plan, on all cores; a killed run is resumed
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -119,18 +119,18 @@ pub(crate) struct Sweep {
     /// Only shard I of N, counted from 0: every Nth point from the Ith
     #[arg(long, value_name = "I/N", default_value = "0/1")]
     pub(crate) shard: Shard,
-    /// Where results are, and go
+    /// Folder for results; those found there are not computed again
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) out: PathBuf,
     /// Print one JSON document with schema iotoll.sweep/1
     #[arg(long)]
     pub(crate) json: bool,
-    /// What to run
+    /// Plan to run
     #[arg(value_name = "PLAN", value_hint = ValueHint::FilePath)]
     pub(crate) plan: PathBuf,
 }
 
-/// Published figures beside what a model of the same machine says, with errors and evidence
+/// Compare published figures with a model of the same machine, with errors and evidence
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -149,15 +149,15 @@ pub(crate) struct Reproduce {
     /// Also write a self-contained HTML page with plots
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) html: Option<PathBuf>,
-    /// Another value for a parameter of the studies named, from half to twice of what it is
+    /// Change a parameter of the studies named, to between half and twice its value
     #[arg(long = "set", value_name = "NAME=VALUE", requires = "studies", value_parser = parameter)]
     pub(crate) changes: Vec<(String, f64)>,
-    /// Studies of figures [default: all]
+    /// Studies to reproduce [default: all]
     #[arg(value_name = "FAMILY")]
     pub(crate) studies: Vec<String>,
 }
 
-/// Say which DMA path each adapter's DMA takes, what is wrong, and the exact fix
+/// Show each adapter's DMA path, what is wrong with it, and the exact fix
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -185,18 +185,18 @@ pub(crate) struct Inspect {
     /// Also write a self-contained HTML page
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) html: Option<PathBuf>,
-    /// Toll sheets to predict from, all *.json of a folder as `iotoll lab run -o` writes them
+    /// Toll sheets to predict from: a folder of *.json, as `iotoll lab run -o` writes them
     /// [default: a digest of Debian's kernels in QEMU]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) tolls: Option<PathBuf>,
-    /// What an instruction, a hypercall, an invalidation ... takes on your machine, as data/prices/*.toml say it
+    /// Price list of your machine: the time of an instruction, a hypercall, an invalidation ... (see data/prices/*.toml)
     /// [default: prices of one platform of the host's architecture]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) prices: Option<PathBuf>,
-    /// The effective memory type of physical addresses BASE to END, both included (x86)
+    /// Show the effective memory type of physical addresses BASE to END, inclusive (x86)
     #[arg(long, value_name = "BASE-END", conflicts_with_all = ["html", "adapter", "tolls", "prices"])]
     pub(crate) range: Option<PhysRange>,
-    /// Only this adapter, in full: 0000:3b:00.0 or 3b:00.0
+    /// Show only this adapter, in full: 0000:3b:00.0 or 3b:00.0
     #[arg(value_name = "ADAPTER")]
     pub(crate) adapter: Option<Bdf>,
 }
@@ -228,21 +228,21 @@ What is read of this host, and nothing else is in the file:
     )
 }
 
-/// Save what an inspection would read, without secrets and identifiers, to look at elsewhere
+/// Save what an inspection would read, without secrets and identifiers, to inspect it elsewhere
 #[derive(Debug, Args)]
 #[command(after_help = CAPTURE_EXAMPLES, after_long_help = capture_help())]
 pub(crate) struct Capture {
     /// Where to write the gzip-compressed tar archive; - for standard output
     #[arg(short, long, value_name = "FILE.tar.gz", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
-    /// Capture from a captured host instead of this one, - for standard input: makes a small archive of a
-    /// sosreport, within the limits of iotoll inspect
+    /// Capture from a captured host instead of this one, for example to make a small archive of a sosreport;
+    /// - for standard input
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) from: Option<PathBuf>,
-    /// Keep MAC addresses, serial numbers, names of hosts and other identifiers; secrets are redacted all the same
+    /// Keep MAC addresses, serial numbers, host names and other identifiers; secrets are always redacted
     #[arg(long)]
     pub(crate) with_identifiers: bool,
-    /// The key of pseudonyms, 32 random bytes in a file of mode 0600; made if it is not there
+    /// Key file of the pseudonyms, 32 random bytes with mode 0600; created if missing
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "with_identifiers")]
     pub(crate) key: Option<PathBuf>,
 }
@@ -252,14 +252,14 @@ pub(crate) enum Mtrr {
     Plan(Plan),
 }
 
-/// What the planner prefers where several tables do.
+/// What the planner minimises if several tables would do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Order {
     /// The fewest writes, then the fewest registers
     FewestSteps,
     /// The fewest registers, then the fewest writes
     FewestRegisters,
-    /// Listed by type, uncachable last, and by address: more writes, and ranges exposed meanwhile
+    /// Sorted by type (uncachable last) and address: more writes, and some ranges have another type meanwhile
     Tidy,
 }
 
@@ -280,13 +280,13 @@ pub(crate) struct Plan {
     /// write-protect (wp) or write-back (wb); sizes take K, M, G
     #[arg(long = "want", value_name = "BASE:SIZE:TYPE", required = true)]
     pub(crate) wishes: Vec<Wish>,
-    /// Variable registers of the CPU, bits 0 to 7 of the MSR IA32_MTRRCAP [default: 10, assumed]
+    /// Number of variable MTRRs: bits 0 to 7 of the MSR IA32_MTRRCAP [default: 10]
     #[arg(long, value_name = "N")]
     pub(crate) registers: Option<u32>,
-    /// The type outside all registers [default: concluded from the table, the memory map and the log]
+    /// Default memory type, outside all MTRRs [default: derived from the table, the memory map and the log]
     #[arg(long, value_name = "TYPE")]
     pub(crate) default_type: Option<MemoryType>,
-    /// What to prefer where several tables do
+    /// What to minimise if several tables would do
     #[arg(long, value_enum, default_value = "fewest-steps")]
     pub(crate) order: Order,
     /// Print a commented shell script instead: checks, steps, undo
@@ -306,14 +306,14 @@ pub(crate) enum Lab {
     Diff(LabDiff),
 }
 
-/// List presets and workloads, and the kernels that are here
+/// List presets, workloads, and the kernels already fetched
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   iotoll lab list
   iotoll lab list --presets mine.toml --json | jq .presets")]
 pub(crate) struct LabList {
-    /// A file of presets, besides those built in
+    /// File with further presets
     #[arg(long, value_name = "FILE.toml", value_hint = ValueHint::FilePath)]
     pub(crate) presets: Option<PathBuf>,
     /// Print one JSON document with schema iotoll.lab-list/2
@@ -333,7 +333,7 @@ pub(crate) struct LabFetch {
     /// Presets whose kernels to fetch [default: all]
     #[arg(value_name = "PRESET")]
     pub(crate) names: Vec<String>,
-    /// A file of presets, besides those built in
+    /// File with further presets
     #[arg(long, value_name = "FILE.toml", value_hint = ValueHint::FilePath)]
     pub(crate) presets: Option<PathBuf>,
     /// Another mirror of Debian's archive
@@ -344,7 +344,7 @@ pub(crate) struct LabFetch {
     pub(crate) security_mirror: Option<String>,
 }
 
-/// Boot presets and count what each I/O pays: toll sheets
+/// Boot presets and count each I/O's instructions and events (toll sheets)
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -362,42 +362,41 @@ pub(crate) struct LabRun {
     /// Run all presets
     #[arg(long, conflicts_with = "names")]
     pub(crate) all: bool,
-    /// Only workloads whose name fits; * stands for anything [default: all that the adapters can]
+    /// Run only workloads with matching names, * for anything [default: all that the adapters support]
     #[arg(long = "workload", value_name = "PATTERN")]
     pub(crate) workloads: Vec<String>,
     /// Write each sheet to DIR/PRESET.json
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) output: Option<PathBuf>,
-    /// Draw where the median I/O's instructions go, by call stack: FILE.svg, or FILE.folded as text
+    /// Draw a flame graph of the median I/O's instructions: FILE.svg, or FILE.folded as text
     ///
-    /// Of several presets or workloads each gets a file of its own: for read.svg they are named
-    /// read-PRESET-WORKLOAD.svg. The drawing needs no other file: a browser zooms into a frame that is
-    /// clicked, and searches with Ctrl-F. The text is a line for each stack, as flame graph programs read.
+    /// With several presets or workloads, each gets its own file: read.svg becomes
+    /// read-PRESET-WORKLOAD.svg. Open it in a browser: click a frame to zoom, search with Ctrl-F.
+    /// The text has one line per stack, the input format of flame graph programs.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) flame: Option<FlameFile>,
     /// Run each preset N times and compare the counts
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) repeat: u32,
-    /// A kernel of your own, an image that QEMU boots
+    /// Your own kernel image, which QEMU can boot
     #[arg(long, value_name = "IMAGE", requires = "modules", value_hint = ValueHint::FilePath)]
     pub(crate) kernel: Option<PathBuf>,
     /// Its modules, as lib/modules/RELEASE
     #[arg(long, value_name = "DIR", requires = "kernel", value_hint = ValueHint::DirPath)]
     pub(crate) modules: Option<PathBuf>,
-    /// A file of presets, besides those built in
+    /// File with further presets
     #[arg(long, value_name = "FILE.toml", value_hint = ValueHint::FilePath)]
     pub(crate) presets: Option<PathBuf>,
-    /// The QEMU plugin [default: liblab_plugin.so beside this program, or liblab_plugin-api-N.so, whichever QEMU
-    /// takes]
+    /// QEMU plugin [default: liblab_plugin.so or liblab_plugin-api-N.so beside this program, whichever fits QEMU]
     #[arg(long, value_name = "FILE.so", value_hint = ValueHint::FilePath)]
     pub(crate) plugin: Option<PathBuf>,
-    /// End a guest that takes longer
+    /// Stop a guest that runs longer
     #[arg(long, value_name = "SECONDS", default_value = "300")]
     pub(crate) timeout: u64,
     /// Keep the run's files in this folder: record, log, console, symbols
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) keep: Option<PathBuf>,
-    /// Also write a self-contained HTML page: what each DMA path adds to an I/O, drawn
+    /// Also write a self-contained HTML page with charts of what each DMA path adds to an I/O
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) html: Option<PathBuf>,
     /// Print the sheets as one JSON document with schema iotoll.toll-sheets/2
@@ -405,7 +404,7 @@ pub(crate) struct LabRun {
     pub(crate) json: bool,
 }
 
-/// Print toll sheets, and what each DMA path costs over the untranslated one
+/// Print toll sheets, and the cost of each DMA path compared with the untranslated one
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -414,10 +413,10 @@ Examples:
   iotoll lab show x86-*.json --html tolls.html            the same to look at, in a browser
   iotoll lab show --json x86-*.json | jq .over_untranslated")]
 pub(crate) struct LabShow {
-    /// Toll sheets; a DMA path's toll is told against an untranslated one of the same machine and kernel
+    /// Toll sheets; each DMA path is compared with the untranslated one of the same machine and kernel
     #[arg(value_name = "SHEET.json", required = true, value_hint = ValueHint::FilePath)]
     pub(crate) sheets: Vec<PathBuf>,
-    /// Also write a self-contained HTML page: what each DMA path adds to an I/O, drawn
+    /// Also write a self-contained HTML page with charts of what each DMA path adds to an I/O
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) html: Option<PathBuf>,
     /// Print one JSON document with schema iotoll.toll-sheets/2
@@ -425,32 +424,35 @@ pub(crate) struct LabShow {
     pub(crate) json: bool,
 }
 
-/// Say what grew from one toll sheet to another, and the stages and functions that explain it
+/// Compare two toll sheets: which costs per I/O grew, and the stages and functions responsible
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   iotoll lab diff x86-vtd-lazy.json x86-vtd-strict.json
   iotoll lab diff 6.1.0-49.json 6.1.0-50.json --more-than 25 --more-than-percent 1
 
-Exit status: 1 if the instructions of a workload, or its events of a kind (hypercalls,
-invalidations ...), grew by more than is put up with; 0 if not; 2 on errors, and if the sheets
-have no workload in common. Instructions are judged by the median, events by median and mean;
-of a mean, one event more in 100 I/Os is always put up with. Stages, functions and named events
-explain growth, and are none by themselves. What only one sheet has is told, and is no growth.")]
+Exit status:
+  0  no workload grew beyond the tolerance
+  1  a workload's instructions or events (hypercalls, invalidations ...) per I/O grew beyond it
+  2  error, or the sheets have no workload in common
+
+Instructions are compared by their median. Events are compared by median and mean; a mean may
+always grow by one event in 100 I/Os. Stages, functions and named events are listed to explain
+growth, but do not count as growth. Workloads in only one sheet are listed, and do not count.")]
 pub(crate) struct LabDiff {
-    /// The toll sheet from which growth is told
+    /// Toll sheet before
     #[arg(value_name = "A.json", value_hint = ValueHint::FilePath)]
     pub(crate) a: PathBuf,
-    /// The toll sheet to which it is told
+    /// Toll sheet after
     #[arg(value_name = "B.json", value_hint = ValueHint::FilePath)]
     pub(crate) b: PathBuf,
-    /// Put up with N instructions more per I/O; may be a fraction
+    /// Tolerate a growth of N instructions per I/O; fractions are allowed
     #[arg(long, value_name = "N", default_value = "0", allow_hyphen_values = true)]
     pub(crate) more_than: Tolerance,
-    /// Put up with N events more of each kind per I/O; may be a fraction
+    /// Tolerate a growth of N events of each kind per I/O; fractions are allowed
     #[arg(long, value_name = "N", default_value = "0", allow_hyphen_values = true)]
     pub(crate) more_events_than: Tolerance,
-    /// Put up with P percent more instructions, also where that is more than --more-than
+    /// Tolerate a growth of P percent of the instructions; the larger of this and --more-than applies
     #[arg(long, value_name = "P", default_value = "0", allow_hyphen_values = true)]
     pub(crate) more_than_percent: Tolerance,
     /// Print one JSON document with schema iotoll.toll-diff/2
@@ -466,18 +468,18 @@ pub(crate) enum Bench {
     Memtype(BenchMemtype),
 }
 
-/// How often and how long is measured.
+/// Number and length of measuring rounds.
 #[derive(Debug, Args)]
 pub(crate) struct Pace {
-    /// Rounds that count, after warming up [default: 9]
+    /// Measured rounds, after the warm-up [default: 9]
     #[arg(long, value_name = "N", value_parser = at_least_1::<usize>)]
     pub(crate) rounds: Option<usize>,
-    /// How long a round takes [default: 5]
+    /// Length of a round [default: 5]
     #[arg(long, value_name = "MS", value_parser = at_least_1::<u64>)]
     pub(crate) round_ms: Option<u64>,
 }
 
-/// Read a disk through the kernel and past it, in one run: time of each read, reads in a second, and of a CPU
+/// Compare reads of a disk through the kernel and from user space: latency, reads per second, CPU time
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -488,18 +490,18 @@ Examples:
 Nothing is written. The kernel's ways (pread, io_uring, io_uring with registered buffers, io_uring polled) come first, while the
 kernel's driver has the disk; then it is taken, read by iotoll's own driver, and given back, also if iotoll is killed.")]
 pub(crate) struct BenchBlk {
-    /// The controller's address (`iotoll blk list`)
+    /// Controller address (`iotoll blk list`)
     #[arg(value_name = "ADDRESS")]
     pub(crate) address: String,
     #[command(flatten)]
     pub(crate) consent: Consent,
-    /// Number of the namespace; needed where the controller has several
+    /// Namespace (NSID); required if the controller has several
     #[arg(long, value_name = "N")]
     pub(crate) namespace: Option<u32>,
-    /// Reads in flight at once; several with commas [default: 1,8,32]
+    /// Queue depths, separated by commas [default: 1,8,32]
     #[arg(long = "depth", value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) depths: Vec<u16>,
-    /// Of each read [default: 4K]
+    /// Size of each read [default: 4K]
     #[arg(long, value_name = "BYTES")]
     pub(crate) size: Option<Bytes>,
     #[command(flatten)]
@@ -519,14 +521,14 @@ pub(crate) enum Blk {
     GiveBack(BlkGiveBack),
 }
 
-/// NVMe controllers of this host, with their disks, and what speaks against driving each
+/// List NVMe controllers, their disks, and what prevents driving them from user space
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   iotoll blk list
   iotoll blk list --json")]
 pub(crate) struct BlkList {
-    /// Where /sys, /proc and /dev are, if they are another host's
+    /// Root of another host's /sys, /proc and /dev
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) root: Option<PathBuf>,
     /// Print one JSON document with schema iotoll.blk-list/1
@@ -537,44 +539,44 @@ pub(crate) struct BlkList {
 /// A disk to read or write.
 #[derive(Debug, Args)]
 pub(crate) struct BlkTarget {
-    /// The controller's address (`iotoll blk list`), a file (blocks of 4 KiB), or a block device (its own blocks: 512 bytes or more)
+    /// Controller address (`iotoll blk list`), file (blocks of 4 KiB), or block device (its own block size, at least 512 bytes)
     #[arg(value_name = "ADDRESS|FILE", value_hint = ValueHint::FilePath)]
     pub(crate) target: String,
-    /// Number of the namespace; needed where the controller has several
+    /// Namespace (NSID); required if the controller has several
     #[arg(long, value_name = "N")]
     pub(crate) namespace: Option<u32>,
     #[command(flatten)]
     pub(crate) consent: Consent,
-    /// A command that takes longer is aborted; after as long again the controller is reset
+    /// Abort a command after this time; reset the controller after twice this time
     #[arg(long, value_name = "MS", default_value_t = 30_000, value_parser = at_least_1::<u64>)]
     pub(crate) timeout_ms: u64,
 }
 
-/// What is said yes to, knowing what may come of it.
+/// Risks that the user accepts.
 #[derive(Debug, Args)]
 pub(crate) struct Consent {
-    /// Take the adapter from the kernel's driver for as long as this runs
+    /// Unbind the adapter from the kernel's driver while this command runs
     #[arg(long)]
     pub(crate) take: bool,
-    /// Drive it even if there is no IOMMU: a wrong address then writes over anything of this host
+    /// Accept an adapter without an IOMMU: one wrong address can then overwrite any memory of this host
     #[arg(long)]
     pub(crate) accept_no_iommu: bool,
 }
 
 impl Consent {
     pub(crate) fn accepted(&self) -> Accepted {
-        Accepted { takeover: self.take, no_iommu: self.accept_no_iommu }
+        Accepted { unbind: self.take, no_iommu: self.accept_no_iommu }
     }
 }
 
 impl BlkTarget {
-    /// Addresses have no slash in them, and are not the names of files here.
+    /// A PCI address contains no slash and is not the name of an existing file.
     pub(crate) fn is_file(&self) -> bool {
         self.target.contains('/') || std::path::Path::new(&self.target).exists()
     }
 }
 
-/// Read blocks past the kernel
+/// Read blocks from user space, bypassing the kernel
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -586,32 +588,32 @@ mounted, swapped to, or part of another device is never taken.")]
 pub(crate) struct BlkRead {
     #[command(flatten)]
     pub(crate) target: BlkTarget,
-    /// The first block
+    /// First block
     #[arg(long, value_name = "BLOCK", default_value_t = 0)]
     pub(crate) first: u64,
-    /// How many [default: to the end]
+    /// Number of blocks [default: up to the end]
     #[arg(long, value_name = "N")]
     pub(crate) blocks: Option<u64>,
-    /// Where they go [default: standard output]
+    /// Output file [default: standard output]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
 }
 
-/// What may be overwritten, named by who knows it.
+/// What the user allows to be overwritten.
 #[derive(Debug, Args)]
 pub(crate) struct Overwrite {
-    /// The disk whose blocks may be overwritten: the controller's serial number (`iotoll blk list`), or the file's path
+    /// Confirm the disk to be overwritten: the controller's serial number (`iotoll blk list`), or the file's path
     #[arg(long, value_name = "SERIAL|PATH")]
     pub(crate) overwrite: Option<String>,
-    /// Types of everything that is on it, with commas, as the refusal without this lists them: gpt,ext4
+    /// Confirm the data to be lost: all types found on the disk, as listed without this option, such as gpt,ext4
     #[arg(long, value_name = "TYPES", value_delimiter = ',')]
     pub(crate) wipe: Vec<String>,
-    /// Write even if another controller or another host may have the same namespace
+    /// Write even if another controller or host may share the namespace
     #[arg(long)]
     pub(crate) accept_shared: bool,
 }
 
-/// Write a file's bytes to blocks past the kernel, flush, and read them again
+/// Write a file to blocks from user space, flush, and verify by reading back
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -627,18 +629,18 @@ pub(crate) struct BlkWrite {
     pub(crate) target: BlkTarget,
     #[command(flatten)]
     pub(crate) overwrite: Overwrite,
-    /// The first block
+    /// First block
     #[arg(long, value_name = "BLOCK")]
     pub(crate) first: u64,
-    /// How many [default: as many as the input has]
+    /// Number of blocks [default: all of the input]
     #[arg(long, value_name = "N", value_parser = at_least_1::<u64>)]
     pub(crate) blocks: Option<u64>,
-    /// What is written, whole blocks; a hyphen for standard input
+    /// Input file, whole blocks; - for standard input
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) input: PathBuf,
 }
 
-/// What a controller is, and its error log
+/// Show a controller's identity and its error log
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -647,7 +649,7 @@ Examples:
 
 Exit status: 1 if the log has entries, 0 if it has none, 2 on errors.")]
 pub(crate) struct BlkLog {
-    /// The controller's address (`iotoll blk list`)
+    /// Controller address (`iotoll blk list`)
     #[arg(value_name = "ADDRESS")]
     pub(crate) address: String,
     #[command(flatten)]
@@ -657,22 +659,22 @@ pub(crate) struct BlkLog {
     pub(crate) json: bool,
 }
 
-/// Wait until standard input ends, and give an adapter back to the driver that had it
+/// Wait until standard input ends, then rebind an adapter to its previous driver
 #[derive(Debug, Args)]
 pub(crate) struct BlkGiveBack {
-    /// Its address
+    /// PCI address of the adapter
     pub(crate) address: String,
-    /// The driver, a hyphen for none
+    /// Previous driver, - for none
     #[arg(allow_hyphen_values = true)]
     pub(crate) driver: String,
-    /// Its driver_override, a hyphen for none
+    /// Previous driver_override, - for none
     #[arg(allow_hyphen_values = true)]
     pub(crate) driver_override: String,
-    /// The process that has it, its parent
+    /// Parent process, which drives the adapter
     pub(crate) of: u32,
 }
 
-/// Measure what accesses to memory take: cached, flushed, non-temporal; and an adapter's memory
+/// Measure memory accesses: cached, flushed, non-temporal, and to an adapter's BAR
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -684,16 +686,16 @@ The process's own memory is write-back; its lines are flushed as software does t
 coherent by hand. An adapter's memory is uncached by resourceN and write-combining by resourceN_wc,
 which there is of prefetchable BARs. Loads may change an adapter's registers: name BARs of memory.")]
 pub(crate) struct BenchMemtype {
-    /// Memory that is walked through, up to 1024M; several with commas [default: 16K to 64M]
+    /// Working set sizes up to 1024M, separated by commas [default: 16K to 64M]
     #[arg(long = "size", value_name = "BYTES", value_delimiter = ',')]
     pub(crate) sizes: Vec<Bytes>,
-    /// Also an adapter's memory, its first 64 KiB: a file resourceN or resourceN_wc; may be repeated
+    /// Also measure the first 64 KiB of a BAR: a file resourceN or resourceN_wc; may be repeated
     #[arg(long = "bar", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) bars: Vec<PathBuf>,
-    /// Also write to it, over what the adapter has there
+    /// Also write to the BAR, overwriting its content
     #[arg(long, requires = "bars")]
     pub(crate) bar_stores: bool,
-    /// Read it although a driver works with it
+    /// Measure the BAR even if a driver is bound to the adapter
     #[arg(long, requires = "bars", conflicts_with = "bar_stores")]
     pub(crate) in_use: bool,
     #[command(flatten)]
@@ -703,7 +705,7 @@ pub(crate) struct BenchMemtype {
     pub(crate) json: bool,
 }
 
-/// Measure what mapping and unmapping memory takes, by DMA path and by size
+/// Measure mapping and unmapping, by DMA path and size
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -715,10 +717,10 @@ translated-strict-amd, translated-strict-smmu, tce-window. Their tables are what
 read; their hypervisor and invalidations are functions, without what a trap or a wait takes.
 The host's own IOMMU is measured with every adapter that is bound to vfio-pci and may be opened.")]
 pub(crate) struct BenchMap {
-    /// Only these DMA paths in this process; several with commas [default: all]
+    /// Measure only these software DMA paths, separated by commas [default: all]
     #[arg(long = "dma-path", value_name = "NAME", value_delimiter = ',')]
     pub(crate) dma_paths: Vec<String>,
-    /// Memory that is mapped at once, up to 2M; several with commas [default: 4K to 2M]
+    /// Mapping sizes up to 2M, separated by commas [default: 4K to 2M]
     #[arg(long = "size", value_name = "BYTES", value_delimiter = ',')]
     pub(crate) sizes: Vec<Bytes>,
     #[command(flatten)]
@@ -728,7 +730,7 @@ pub(crate) struct BenchMap {
     pub(crate) json: bool,
 }
 
-/// Measure allocators of I/O virtual addresses with real threads
+/// Measure IOVA allocators with real threads
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -742,46 +744,46 @@ Other allocators join through the C interface of crates/bench/include/iotoll_iov
 
 Exit status: 1 if an allocator failed although there was room; 0 if none; 2 on errors.")]
 pub(crate) struct BenchIova {
-    /// What threads do; several with commas [default: all]
+    /// Scenarios, separated by commas [default: all]
     #[arg(long = "scenario", value_name = "NAME", value_delimiter = ',')]
     pub(crate) scenarios: Vec<Scenario>,
-    /// How many threads, each number by itself [default: 1, 2, 4 ... to 4 for each CPU]
+    /// Thread counts to measure [default: 1, 2, 4 ... up to 4 per CPU]
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = threads)]
     pub(crate) threads: Vec<usize>,
-    /// Only these allocators, ours or peers; several with commas [default: all]
+    /// Measure only these allocators, built-in or peers, separated by commas [default: all]
     #[arg(long = "contestant", value_name = "NAME", value_delimiter = ',')]
     pub(crate) contestants: Vec<String>,
-    /// Let a library with an allocator of its own take part under this name
+    /// Add the allocator of a shared library under this name
     #[arg(long = "peer", value_name = "NAME=LIB.so", value_hint = ValueHint::FilePath)]
     pub(crate) peers: Vec<PeerFile>,
-    /// Whom to measure the others against [default: a peer named linux, else magazine, else the first]
+    /// Baseline of the comparison [default: a peer named linux, else magazine, else the first]
     #[arg(long, value_name = "NAME")]
     pub(crate) baseline: Option<String>,
-    /// A run of seconds: fewer, shorter rounds, two numbers of threads
+    /// Take seconds only: fewer and shorter rounds, two thread counts
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Rounds that count, after warming up; of drift 16 at least [default: 11, quick 5]
+    /// Measured rounds, after the warm-up; at least 16 for scenario drift [default: 11, quick 5]
     #[arg(long, value_name = "N", value_parser = at_least_1::<usize>)]
     pub(crate) rounds: Option<usize>,
-    /// How long a round takes; with hundreds of threads it is longer [default: 50, quick 4]
+    /// Length of a round; longer with hundreds of threads [default: 50, quick 4]
     #[arg(long, value_name = "MS", value_parser = at_least_1::<u64>)]
     pub(crate) round_ms: Option<u64>,
-    /// Pairs that a round has in all, instead of a time: 1000000 as in Cascardo's talk of 2013
+    /// Allocate/free pairs per round, instead of a time: 1000000 as in Cascardo's talk of 2013
     #[arg(long, value_name = "N", conflicts_with = "round_ms", value_parser = at_least_1::<u64>)]
     pub(crate) pairs: Option<u64>,
-    /// Ranges that a thread holds, where a scenario holds any and there is room [default: 256]
+    /// Ranges that a thread holds, in scenarios that hold any, if they fit [default: 256]
     #[arg(long, value_name = "N", value_parser = at_least_1::<u64>)]
     pub(crate) held: Option<u64>,
-    /// Pages of a burst, if there is room [default: 64]
+    /// Pages of a burst, if they fit [default: 64]
     #[arg(long, value_name = "N", value_parser = at_least_1::<u64>)]
     pub(crate) burst: Option<u64>,
-    /// Bits of an I/O address: the window's size
+    /// IOVA bits: log2 of the window's size
     #[arg(long, value_name = "BITS", default_value = "32", value_parser = clap::value_parser!(u32).range(28..=64))]
     pub(crate) bits: u32,
-    /// Keep each thread on one CPU
+    /// Pin each thread to a CPU
     #[arg(long)]
     pub(crate) pin: bool,
-    /// Of all random choices
+    /// Seed of all random choices
     #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) seed: u64,
     /// Print one JSON document with schema iotoll.bench/1, all rounds in it
@@ -792,7 +794,7 @@ pub(crate) struct BenchIova {
     pub(crate) html: Option<PathBuf>,
 }
 
-/// More threads than this are nobody's.
+/// Most threads that are accepted.
 const THREADS_MAX: usize = 1024;
 
 fn threads(text: &str) -> Result<usize, String> {

@@ -79,12 +79,12 @@ fn what_can_not_be_is_told_and_nothing_is_written() {
     check(&["blk", "read", word(&disk), "-o", word(folder.path())], "it is a folder");
     check(&["blk", "list", "--root", "/no/such/tree"], "no folder /no/such/tree");
     check(&["blk", "read", word(&disk), "-o", "/no/such/folder/file"], "can't write /no/such/folder/file");
-    let none = "0000:77:00.0 is no NVMe controller of this host; `iotoll blk list` names them";
+    let none = "0000:77:00.0 is not an NVMe controller of this host; `iotoll blk list` lists them";
     check(&["blk", "read", "0000:77:00.0", "--take"], none);
     check(&["blk", "log", "0000:77:00.0"], none);
     check(&["bench", "blk", "0000:77:00.0", "--take"], none);
     // Not a way out of the folder of adapters.
-    check(&["blk", "log", "../../../etc"], "is no NVMe controller");
+    check(&["blk", "log", "../../../etc"], "is not an NVMe controller");
 }
 
 #[test]

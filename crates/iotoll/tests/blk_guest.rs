@@ -219,7 +219,11 @@ dmesg | grep -e 'DMAR: .DMA' && echo BLOCKED
     let Some(console) = guest.run(&cache, &kernel) else { return };
     let console = console.replace('\r', "");
     expect(&console, "list", &[A, "can be driven  yes", "QEMU NVMe Ctrl", "shares IOMMU group"]);
-    expect(&console, "mounted", &["is mounted at /mnt; it is not taken away", "status 2\niotoll"]);
+    expect(
+        &console,
+        "mounted",
+        &["is mounted at /mnt. An adapter in use is never unbound", "status 2\niotoll"],
+    );
     expect(&console, "swap", &["the kernel swaps to /dev/nvme", "status 2"]);
     expect(&console, "consent", &["`--take` lets it be taken", "/drivers/nvme/unbind", "status 2\nnvme\n"]);
     expect(&console, "permission", &["no permission to write", "run it as root", "status 2"]);

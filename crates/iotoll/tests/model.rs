@@ -124,7 +124,7 @@ fn a_host_with_an_array_runs_loads_and_logs_what_fails() {
     let output = model(&["run", file.to_str().unwrap()]);
     let said = text(&output.stderr);
     assert!(
-        output.status.code() == Some(2) && said.contains("mine.toml: 1001 threads want a queue"),
+        output.status.code() == Some(2) && said.contains("mine.toml: 1001 threads need their own queue"),
         "{said}"
     );
 }

@@ -1,9 +1,15 @@
-//! Allocators of I/O virtual addresses: pages of the space that an adapter's DMA addresses lie in, handed out to any thread
-//! and taken back from any thread.
+//! Allocators of I/O virtual addresses (IOVAs): ranges of pages in an adapter's address space, for any number of threads.
 //!
-//! [`Percpu`] is the one to use; the others are Linux's, and simple ones, to compare with.
+//! ```text
+//!   thread --allocate(Request)--> Allocator --first page--> caller maps it (crate dma), the adapter uses it
+//!   any thread --free(Range)----> Allocator                 after the unmap and the IOTLB invalidation
 //!
-//! | | allocates and frees in | finds what fits | space |
+//!   Percpu:  this CPU's free ranges  --empty or full-->  batches of 64  <-->  central gaps, by size
+//! ```
+//!
+//! Use [`Percpu`]. The others are Linux's allocators and simple ones, for comparison.
+//!
+//! | | cost of an allocation or a free | finds | space |
 //! |---|---|---|---|
 //! | [`Direct`] | nothing: memory moved by an offset | | all |
 //! | [`Percpu`] | steps on a CPU without atomic instructions, up to 1,024 pages; locks for a batch of 64 where a CPU has none or too many; O(log n) for larger ranges and in a nearly full space | everything, where a size up to 1,024 pages may take the next power of two | all |
@@ -14,18 +20,13 @@
 //! | [`GapTree`] | one lock, O(log n) | everything | all |
 //! | [`BitTree`] | one lock, O(log64 of the space) | everything | 2^32 pages |
 //!
-//! All but [`Direct`]: what is out at the same time doesn't overlap, holds no reserved page, and respects limit and alignment; a
-//! range freed twice, never allocated, or of another size is an error that changes nothing. ([`Percpu`] tells sizes of 241 to
-//! 1,024 pages apart by 128 pages only. A range freed twice at the very same moment on two CPUs may pass; see
-//! [`percpu`].)
-//!
-//! It is not for use from signal handlers, which may interrupt a thread that holds a lock, and it maps nothing: it only says
-//! where.
+//! All but [`Direct`] guarantee that allocated ranges don't overlap, contain no reserved page, and respect limit and alignment.
+//! Freeing a range twice, with another size, or without having allocated it is an error that changes nothing.
 //!
 //! ```
 //! use iova::{Allocator, Host, Percpu, Range, Request, Space};
 //!
-//! // A device that reaches 39 bits, in 4 KiB pages; the window of message-signalled interrupts is not to be used.
+//! // 39 address bits in pages of 4 KiB, without the window of message-signalled interrupts.
 //! let mut space = Space::new(1, (1 << 27) - 1);
 //! space.reserved.push(Range::between(0xfee00, 0xfeeff));
 //! let four_gib = 1 << 20;
@@ -41,7 +42,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Without the feature `std` it needs an allocator of memory only: locks spin, and CPUs come from the caller's own [`Cpus`].
+//! # Pitfalls
+//!
+//! - An allocator maps nothing; it only reserves addresses. Free a range after the IOTLB is invalidated, not before: it may be
+//!   allocated again at once.
+//! - Do not call it from a signal handler, which may have interrupted a thread that holds a lock.
+//! - [`Percpu`] distinguishes sizes of 241 to 1,024 pages only in steps of 128 when it checks a free, and may miss a range that
+//!   two CPUs free at the very same moment; see [`percpu`].
+//! - Without the feature `std` only `alloc` is needed: locks spin, and the caller supplies [`Cpus`].
 
 #![cfg_attr(not(feature = "std"), no_std)]
 

@@ -1,4 +1,4 @@
-//! What goes wrong is told, and ends the program.
+//! Errors, which end the program.
 
-/// Anything that goes wrong, in words.
+/// Any error, printed on standard error.
 pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;

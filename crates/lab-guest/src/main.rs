@@ -1,12 +1,13 @@
-//! The program in the lab's guests that drives an NVMe controller by itself, with our libraries, and marks where each I/O begins and
-//! ends. The plugin counts the instructions between the marks as it does for the kernel's own ways.
+//! The program in the lab's guests that drives an NVMe controller from user space with crate `nvme`. Marks show the
+//! plugin where each I/O begins and ends, so that its instructions are counted like those of the kernel's driver.
 //!
 //! ```text
-//! lab-guest read PHASE ADDRESS SIZE WINDOWS DEPTH    reads of SIZE bytes, DEPTH to a doorbell, by the controller at ADDRESS
+//! lab-guest read PHASE ADDRESS SIZE WINDOWS DEPTH     reads of SIZE bytes, DEPTH per doorbell write, on the
+//! controller at ADDRESS
 //! ```
 //!
-//! vfio-pci must have the controller. It exits with 0 after a line `done read n=WINDOWS`, and else with 1 after a line on standard
-//! error.
+//! The controller must be bound to vfio-pci. On success the program prints `done read n=WINDOWS` and exits with 0;
+//! otherwise it prints an error and exits with 1.
 
 #[cfg(target_os = "linux")]
 mod adapter;

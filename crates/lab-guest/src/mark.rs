@@ -1,7 +1,7 @@
-//! Marks: how this program tells the observer outside the machine where an I/O begins and ends.
+//! Marks: signals to the QEMU plugin that an I/O begins or ends.
 //!
-//! Functions that do nothing at addresses that both sides know: mark i is at 0x70000000 + 16 i. The numbers are those of the agent
-//! in the crate `lab` (`agent/mark.h`), which says what each means.
+//! A mark is a call of an empty function at an address known to both sides: mark i is at 0x70000000 + 16 i. The
+//! numbers are those of the agent in crate `lab` (`agent/mark.h`), which defines their meaning.
 
 #![allow(unsafe_code, reason = "the marks are assembly, since nothing may be in them")]
 
@@ -19,7 +19,7 @@ macro_rules! body {
     };
 }
 
-/// The table, in the order of the numbers. The linker puts its section where it belongs (`build.rs`).
+/// The table of marks, in order of their numbers. The linker places its section (`build.rs`).
 macro_rules! marks {
     ($($name:literal),* $(,)?) => {
         std::arch::global_asm!(
@@ -46,7 +46,7 @@ marks![
     "mark_poll",
 ];
 
-// SAFETY: each is the function above, which does nothing but return.
+// SAFETY: each is the function above, which only returns.
 unsafe extern "C" {
     #[link_name = "mark_begin"]
     pub(crate) safe fn begin();
@@ -64,7 +64,7 @@ unsafe extern "C" {
     safe fn mark_units();
 }
 
-/// Announces a workload. Comes after its warm-up, so that only what is measured belongs to it.
+/// Announces a workload. Call it after the warm-up, so that only measured I/Os belong to it.
 pub(crate) fn phase(number: u64, ios_per_window: u64) {
     bits(number);
     mark_phase();
@@ -72,7 +72,7 @@ pub(crate) fn phase(number: u64, ios_per_window: u64) {
     mark_units();
 }
 
-/// Shifts a value in, the most significant bit first.
+/// Sends a value bit by bit, most significant bit first.
 fn bits(value: u64) {
     for bit in (0..u64::BITS - value.leading_zeros()).rev() {
         if value >> bit & 1 == 1 { mark_one() } else { mark_zero() }

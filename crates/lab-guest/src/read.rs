@@ -1,8 +1,7 @@
-//! Reads by a queue of this program's own: PHASE ADDRESS SIZE WINDOWS DEPTH.
+//! Reads on this program's own queue: PHASE ADDRESS SIZE WINDOWS DEPTH.
 //!
-//! One window is DEPTH reads, with one write of each doorbell for all of them. It pauses from the doorbell of the submission queue
-//! until all have arrived in the completion queue: how often this program looks for them meanwhile is its looks, not its
-//! instructions.
+//! A window is DEPTH reads with one write of each doorbell. Counting pauses from the submission doorbell until all
+//! completions have arrived, so that polls are not counted as instructions.
 
 use crate::adapter::Adapter;
 use crate::error::Result;
@@ -11,15 +10,15 @@ use crate::settle::settle;
 use nvme::prp::Piece;
 use std::hint::spin_loop;
 
-/// Reads before those that are counted.
+/// Reads before counting starts.
 const WARM_UP: u64 = 64;
-/// What is read, from the disk's first block on, over and over.
+/// Bytes read from the beginning of the disk, over and over.
 const SPAN_BYTES_MAX: u64 = 256 << 20;
 
-/// What is asked for.
+/// Arguments of the command.
 pub(crate) struct Reads<'a> {
     pub(crate) phase: u64,
-    /// The controller, on the PCI bus.
+    /// PCI address of the controller.
     pub(crate) address: &'a str,
     pub(crate) bytes: u64,
     pub(crate) windows: u64,
@@ -32,16 +31,16 @@ impl Reads<'_> {
         let buffer = adapter.buffer(u64::from(self.depth) * self.bytes)?;
         let piece = |index| buffer.piece(index * self.bytes, self.bytes);
         let pieces = (0..self.depth.into()).map(piece).collect::<std::result::Result<Vec<Piece>, _>>()?;
-        let mut place = Place::of(&adapter, self.bytes);
+        let mut position = ReadPosition::of(&adapter, self.bytes);
         let before = adapter.counters();
         settle();
         for _ in 0..WARM_UP.div_ceil(self.depth.into()) {
-            batch(&mut adapter, &mut place, &pieces)?;
+            batch(&mut adapter, &mut position, &pieces)?;
         }
         mark::phase(self.phase, self.depth.into());
         for _ in 0..self.windows {
             mark::begin();
-            let read = batch(&mut adapter, &mut place, &pieces);
+            let read = batch(&mut adapter, &mut position, &pieces);
             mark::end();
             read?;
         }
@@ -52,18 +51,18 @@ impl Reads<'_> {
     }
 }
 
-/// Where the next read begins.
-struct Place {
+/// Position of the next read.
+struct ReadPosition {
     block: u64,
     blocks_per_read: u64,
     end: u64,
 }
 
-impl Place {
+impl ReadPosition {
     fn of(adapter: &Adapter, bytes: u64) -> Self {
-        let block_bytes = adapter.disk.is.block_bytes();
+        let block_bytes = adapter.disk.format.block_bytes();
         let blocks_per_read = bytes / block_bytes;
-        let span = adapter.disk.is.blocks.min(SPAN_BYTES_MAX / block_bytes);
+        let span = adapter.disk.format.blocks.min(SPAN_BYTES_MAX / block_bytes);
         Self { block: 0, blocks_per_read, end: span / blocks_per_read * blocks_per_read }
     }
 
@@ -77,10 +76,10 @@ impl Place {
     }
 }
 
-/// One read into each piece, all submitted together.
-fn batch(adapter: &mut Adapter, place: &mut Place, pieces: &[Piece]) -> Result<()> {
+/// Submits one read for each piece, with one doorbell write.
+fn batch(adapter: &mut Adapter, position: &mut ReadPosition, pieces: &[Piece]) -> Result<()> {
     for piece in pieces {
-        adapter.queue.read(&adapter.disk, place.advance(), std::slice::from_ref(piece))?;
+        adapter.queue.read(&adapter.disk, position.advance(), std::slice::from_ref(piece))?;
     }
     adapter.queue.ring_doorbell();
     await_all(adapter, pieces.len());
@@ -97,7 +96,7 @@ fn batch(adapter: &mut Adapter, place: &mut Place, pieces: &[Piece]) -> Result<(
     }
 }
 
-/// Waits until as many completions have arrived.
+/// Polls until this many completions have arrived.
 #[inline(always)]
 fn await_all(adapter: &Adapter, reads: usize) {
     mark::pause();

@@ -1,4 +1,4 @@
-//! Lets the guest settle before a workload begins, as in the agent of the crate `lab` (`agent/settle.c`): nothing is left of what ran before.
+//! Waits until the guest is idle before a workload starts, like the agent of crate `lab` (`agent/settle.c`).
 
 use rustix::time::{ClockId, clock_gettime};
 use std::thread::sleep;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 const REST_SECONDS: u64 = 2;
 
-/// Sleeps until the clock is at a whole multiple of the rest, and at least for one of it.
+/// Sleeps at least one interval, until the clock is at a multiple of it.
 pub(crate) fn settle() {
     let now = clock_gettime(ClockId::Monotonic);
     let now = Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs() as u32);

@@ -1,4 +1,4 @@
-//! A host with an NVMe adapter under block jobs.
+//! A host with an NVMe adapter under block I/O jobs.
 //!
 //! ```text
 //!   thread --system call--> block layer --map--> queue, doorbell --> adapter: command, data over the link, media
@@ -6,8 +6,8 @@
 //!   is woken  <-- unmap <-- completion <-- interrupt of the queue's CPU <-- completion, interrupts held back
 //! ```
 //!
-//! Instructions are given by path, and priced; what a mapping does is asked of the real code of `dma` and `iova`, call by call,
-//! and what it did is priced. A CPU that waits for a lock spins.
+//! Code paths are given in instructions and priced. Mapping calls run the real code of `dma` and `iova`, and what
+//! they did is priced. A CPU that waits for a lock spins.
 
 mod adapter;
 mod experiment;
@@ -29,30 +29,30 @@ use crate::fio::Job;
 use crate::host::HostError;
 use des::Span;
 
-/// A host, its disk, and what its threads do with it.
+/// Host, disk, and load.
 #[derive(Debug, Clone)]
 pub struct Setup {
-    /// The host, with the adapter.
+    /// The host, including the adapter.
     pub host: Host,
-    /// What runs at the same time.
+    /// Jobs that run at the same time.
     pub jobs: Vec<Job>,
-    /// Time before anything is measured.
+    /// Warm-up time before measuring.
     pub warm_up: Span,
-    /// Time that is measured.
+    /// Measured time.
     pub measured: Span,
-    /// Of all random choices.
+    /// Seed of all random choices.
     pub seed: u64,
 }
 
-/// Lets the jobs run, and says what came of it.
+/// Simulates the jobs.
 ///
 /// # Errors
-/// What can't be mapped or built that way.
+/// An invalid host, or a DMA path that can't be built.
 pub fn run(setup: &Setup) -> Result<Outcome, HostError> {
     machine::run(setup)
 }
 
-/// The same on the reference calendar, a plain heap: slower, with the same outcome.
+/// The same on the reference calendar, a binary heap. It is slower and has the same outcome.
 ///
 /// # Errors
 /// As [`run`].

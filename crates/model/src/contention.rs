@@ -1,4 +1,4 @@
-//! CPUs that do the same few steps over and over, and meet at locks and at words in memory.
+//! Contention: CPUs that repeat a few steps and share locks, or words in memory.
 //!
 //! ```text
 //!   CPU --work--> lock --hold--> work --> word --> work --+
@@ -6,8 +6,8 @@
 //!    +----------------------------------------------------+
 //! ```
 //!
-//! Whoever waits spins, and takes as much of its core as whoever works: so that how fast a CPU is follows from how many of its
-//! core's CPUs have a thread, and from nothing else. Threads beyond the CPUs share them without loss.
+//! A CPU that waits spins, and slows its core's other threads as much as one that works. So a CPU's speed depends
+//! only on how many CPUs of its core have a thread. Threads beyond the number of CPUs share these without loss.
 
 mod machine;
 mod word;
@@ -15,93 +15,93 @@ mod word;
 pub use machine::Machine;
 
 use des::{Calendar, Lock, Misuse, Model, Queue, Simulation, Span, Stream, Time};
-use machine::Place;
+use machine::CpuPlacement;
 use word::Word;
 
-/// What is simulated.
+/// Parameters of a simulation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setup {
-    /// Where.
+    /// The machine.
     pub machine: Machine,
-    /// How many threads; beyond the machine's CPUs they share these.
+    /// Number of threads. More than CPUs share these.
     pub threads: u32,
-    /// What each does over and over.
+    /// Steps that each thread repeats.
     pub steps: Vec<Step>,
-    /// Which lock a CPU takes.
+    /// Assignment of locks to CPUs.
     pub locks: Locks,
-    /// A critical section begins with so many cache lines that the last owner's core had, the lock's own first.
+    /// Cache lines of a critical section that the last owner's core has, including the lock's own.
     pub lines: u32,
-    /// Before the next owner has the lock's line, so many of the others who wait for it get it, as a share of them: with one of
-    /// its words to look at for all, half of them on average; none where each waits at a line of its own.
+    /// Share of the other waiting CPUs that get the lock's line before the next owner does. 0.5 on average if all
+    /// spin on one word (ticket lock); 0 if each spins on its own line (queued lock).
     pub crowd_share: f64,
-    /// One access to a word that CPUs change by compare-and-exchange.
+    /// Duration of one access to the shared word.
     pub access: Span,
-    /// Operations of each CPU.
+    /// Operations per CPU.
     pub operations: u64,
-    /// Work outside locks takes as long as it says on average, exponentially distributed; else to the picosecond.
+    /// Whether work outside locks is exponentially distributed with the given mean, instead of constant.
     pub is_random: bool,
-    /// Of all random choices.
+    /// Seed of all random choices.
     pub seed: u64,
 }
 
-/// Part of an operation.
+/// A step of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Instructions that nobody else has to do with.
+    /// Instructions outside locks.
     Work(Span),
-    /// Time that does not depend on what else the core does.
+    /// A wait that does not depend on the core's load.
     Wait(Span),
-    /// Instructions under the lock.
+    /// Instructions while the lock is held.
     Hold(Span),
-    /// The word is read, and changed by compare-and-exchange, as often as it takes.
+    /// Read the word, and repeat compare-and-exchange until it succeeds.
     Exchange,
-    /// The word is changed whatever it was.
+    /// Write the word unconditionally.
     Write,
 }
 
-/// How many locks there are.
+/// Assignment of locks to CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Locks {
-    /// One.
+    /// One lock for all.
     One,
-    /// As many as powerpc has pools, and CPUs take that of their pool.
+    /// One lock per allocator pool of powerpc.
     Pools,
-    /// One for each CPU.
+    /// One lock per CPU.
     Cpus,
 }
 
-/// What came out.
+/// Results of a simulation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Outcome {
-    /// Operations that were begun, and those finished.
+    /// Operations started.
     pub begun: u64,
-    /// See there.
+    /// Operations finished.
     pub finished: u64,
-    /// CPUs that had a thread.
+    /// CPUs with a thread.
     pub cpus: u32,
-    /// In a second, by all of them, but for the first tenth and the last.
+    /// Operations per second of all CPUs, without the first and the last tenth.
     pub per_second: f64,
-    /// From an operation's beginning to its end.
+    /// Mean duration of an operation.
     pub latency_mean: Span,
-    /// When all was done.
+    /// End of the last operation.
     pub end: Time,
-    /// Compare-and-exchanges for each that succeeded.
+    /// Attempts per successful compare-and-exchange.
     pub attempts: f64,
-    /// Of the CPUs' time, how much they waited for locks.
+    /// Share of CPU time spent waiting for locks.
     pub waiting_share: f64,
 }
 
 impl Outcome {
-    /// How long so many operations take.
+    /// Time that `operations` operations take, in seconds.
     pub fn seconds(&self, operations: f64) -> f64 {
         operations / self.per_second
     }
 }
 
-/// Lets all CPUs do what they have to do.
+/// Runs the simulation.
 ///
 /// # Errors
-/// Never with locks that are released by those who took them.
+/// Only if a lock is released by a CPU that does not hold it.
 pub fn run(setup: &Setup) -> Result<Outcome, Misuse> {
     let mut simulation = Simulation::new(Crowd::new(setup.clone())?);
     for cpu in 0..simulation.model.cpus.len() as u32 {
@@ -111,28 +111,28 @@ pub fn run(setup: &Setup) -> Result<Outcome, Misuse> {
     simulation.model.outcome(simulation.now())
 }
 
-/// What happens to a CPU.
+/// Events of a CPU.
 #[derive(Debug, Clone, Copy)]
 enum Event {
-    /// It goes on with its next step.
+    /// It starts its next step.
     Next(u32),
-    /// Its critical section is over.
+    /// Its critical section ends.
     Release(u32),
-    /// It has had the word.
+    /// Its access to the word ends.
     Accessed(u32),
 }
 
 #[derive(Debug)]
 struct Cpu {
-    place: Place,
+    place: CpuPlacement,
     lock: usize,
-    /// Instructions take so many times as long as alone on the core.
+    /// Factor by which the core's load slows instructions.
     slowdown: f64,
     stream: Stream,
     step: usize,
     left: u64,
     began: Time,
-    /// Of the word, where it is at work on it.
+    /// Its current access to the word.
     errand: word::Errand,
 }
 
@@ -145,7 +145,7 @@ struct Crowd {
     begun: u64,
     finished: u64,
     latency_sum: u128,
-    /// When the first tenth was finished, and when all but the last were.
+    /// When the first tenth, and nine tenths, of the operations were finished.
     from: Time,
     to: Time,
     misuse: Option<Misuse>,
@@ -154,7 +154,7 @@ struct Crowd {
 impl Crowd {
     fn new(setup: Setup) -> Result<Self, Misuse> {
         let machine = &setup.machine;
-        let places = machine.places(setup.threads);
+        let places = machine.place_threads(setup.threads);
         let pools = match setup.locks {
             Locks::Pools => machine::pools(&places),
             Locks::One => vec![0; places.len()],
@@ -162,7 +162,7 @@ impl Crowd {
         };
         let cost = |_| Lock::new(machine.transfer);
         let locks = (0..=pools.iter().copied().max().unwrap_or(0)).map(cost).collect::<Result<_, _>>()?;
-        let cpu = |(place, lock): (Place, usize)| Cpu {
+        let cpu = |(place, lock): (CpuPlacement, usize)| Cpu {
             place,
             lock,
             slowdown: machine.slowdown(place.of_core),
@@ -203,7 +203,7 @@ impl Crowd {
         self.cpus.len() as u64 * self.setup.operations
     }
 
-    /// Operations after which time is taken.
+    /// Number of operations before measuring starts.
     fn first(&self) -> u64 {
         self.all() / 10
     }
@@ -212,7 +212,7 @@ impl Crowd {
         self.all() - self.all() / 10
     }
 
-    /// A CPU's next step, or the next operation's first.
+    /// Starts a CPU's next step, or its next operation.
     fn next(&mut self, now: Time, index: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         let cpu = &mut self.cpus[index as usize];
         if cpu.step == 0 {
@@ -244,7 +244,7 @@ impl Crowd {
         }
     }
 
-    /// Who was given a lock is in its critical section from when the lines have come.
+    /// A CPU was granted a lock: its critical section starts once the cache lines have arrived.
     fn granted(
         &mut self,
         granted: Result<Option<(u32, Span, u64)>, Misuse>,

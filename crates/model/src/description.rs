@@ -1,4 +1,4 @@
-//! A user's file: of an engine, two hosts, a host with a disk or an array, memory types, or InfiniBand adapters.
+//! Determines which kind of experiment a user's file describes.
 
 use crate::block::BlockExperiment;
 use crate::experiment::Experiment;
@@ -9,25 +9,25 @@ use crate::network::HostsExperiment;
 use crate::user_file::ExperimentError;
 use toll::TomlText;
 
-/// What a file describes.
+/// An experiment, by kind.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Description {
     /// An adapter's DMA engine behind an IOMMU.
     Engine(Box<Experiment>),
-    /// Two hosts that talk: what has a client.
+    /// Two hosts on a network: the file has a client.
     Hosts(Box<HostsExperiment>),
-    /// A host under block jobs: what has jobs.
+    /// A host under block I/O jobs: the file has jobs.
     Block(Box<BlockExperiment>),
-    /// A host with an array of flash: what has an array.
+    /// A host with a flash array: the file has an array.
     FlashArray(Box<FlashArrayExperiment>),
-    /// Memory that a driver shares with a card: what has registers.
+    /// Memory shared by a driver and a card: the file has MTRRs.
     Memory(Box<MemoryExperiment>),
-    /// InfiniBand adapters with and without memory: what has an adapter.
+    /// InfiniBand adapters: the file has an adapter.
     Adapters(Box<AdaptersExperiment>),
 }
 
 impl Description {
-    /// Reads a file's text; `file` is its name, for errors.
+    /// Parses a file's text; `file` is its name, for errors.
     ///
     /// # Errors
     /// [`ExperimentError`]

@@ -1,4 +1,5 @@
-//! An adapter's DMA engine behind an IOMMU: transfers of one size at random places of a window, as many at once as it can have.
+//! A DMA engine behind an IOMMU: transfers of one size at random offsets of a window, with a limit on transfers in
+//! flight.
 //!
 //! ```text
 //!   engine --requests--> link up --> IOTLB --miss--> walker --> memory --> link down --completions--> engine
@@ -7,94 +8,94 @@
 
 use crate::iommu::{Hardware, Walker};
 use crate::link::Link;
-use crate::serial::{Serial, put};
+use crate::serial_server::{SerialServer, schedule_at};
 use des::{Calendar, Model, Queue, Simulation, Span, Stream, Time};
 use dma::{BusAddress, DomainId, Iotlb, Leaf};
 use serde::{Deserialize, Serialize};
 
-/// What the engine does.
+/// Direction of the transfers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Operation {
-    /// It reads memory.
+    /// The engine reads memory.
     Read,
-    /// It writes memory; done when memory has it.
+    /// The engine writes memory. A write is done when it is in memory.
     Write,
 }
 
-/// An engine and what is between it and memory.
+/// The engine, its link and its IOMMU.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setup {
-    /// What it does.
+    /// Direction of the transfers.
     pub operation: Operation,
-    /// The link.
+    /// The PCIe link.
     pub link: Link,
-    /// Bytes of a transfer.
+    /// Bytes per transfer.
     pub transfer_bytes: u64,
-    /// Bytes that transfers begin at multiples of, but for the offset.
+    /// Alignment of transfers, before the offset is added.
     pub alignment_bytes: u64,
-    /// How far behind such a multiple each begins.
+    /// Offset added to each aligned address.
     pub offset_bytes: u64,
-    /// Bytes of the window that they fall into, whole pages.
+    /// Size of the window, whole pages.
     pub window_bytes: u64,
-    /// Transfers in flight at most.
+    /// Most transfers in flight.
     pub in_flight_max: u32,
-    /// The engine begins no two transfers closer to each other.
+    /// Least time between the starts of two transfers.
     pub gap: Span,
-    /// What a transfer takes besides time on the link, where the IOTLB has its page: there, at memory, and back.
+    /// Latency of a transfer besides link time, with an IOTLB hit: to memory and back.
     pub path: Span,
-    /// What the engine takes for each byte of a transfer, before it calls it done.
+    /// Processing time of the engine per byte, in picoseconds.
     pub copy_ps_per_byte: f64,
-    /// Translation; `None` without.
+    /// The IOMMU; `None` without translation.
     pub iommu: Option<IommuSetup>,
-    /// Of all random choices.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// Transfers that are measured, 10 or more, once the IOTLB is about as full as it gets: a tenth as many come before them, and
-    /// two for each of its entries at least.
+    /// Measured transfers, at least 10. Before them come a tenth as many, and at least two per IOTLB entry, so that
+    /// the IOTLB is full.
     pub transfers: u64,
 }
 
 /// An IOMMU.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct IommuSetup {
-    /// What it remembers and how it walks.
+    /// IOTLB and page walker.
     pub hardware: Hardware,
-    /// Bytes of a page that an entry holds.
+    /// Page size of the IOTLB entries.
     pub page_bytes: u64,
 }
 
-/// What came out.
+/// Results.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Outcome {
-    /// Mean time of a transfer.
+    /// Mean duration of a transfer.
     pub latency_mean: Span,
-    /// Transfers in a second.
+    /// Transfers per second.
     pub transfers_per_second: f64,
-    /// Of lookups, those that missed.
+    /// Share of lookups that missed the IOTLB.
     pub miss_share: f64,
-    /// Of the time, when requests were on the link, completions were, and walks were begun.
+    /// Busy share of the link for requests.
     pub up_busy_share: f64,
-    /// See there.
+    /// Busy share of the link for completions.
     pub down_busy_share: f64,
-    /// See there.
+    /// Busy share of the page walker.
     pub walker_busy_share: f64,
 }
 
 impl Outcome {
-    /// Payload in a second, in 10^9 bits.
+    /// Payload rate in 10^9 bits per second.
     pub fn gigabits_per_second(&self, transfer_bytes: u64) -> f64 {
         self.transfers_per_second * transfer_bytes as f64 * 8e-9
     }
 }
 
-/// Transfers before anything is measured: this part of those that are, and so many for each that can be in flight, and for each
-/// entry of the IOTLB, so that both are as full as they get.
+/// Length of the warm-up: measured transfers divided by this, plus this many per possible transfer in flight and per
+/// IOTLB entry.
 const WARM_UP_PART: u64 = 10;
 const WARM_UP_TIMES: u64 = 2;
-/// Transfers that are measured where nobody says how many.
+/// Default number of measured transfers.
 pub const TRANSFERS: u64 = 40_000;
 
-/// Runs an engine until what it does is known.
+/// Runs the simulation.
 pub fn run(setup: &Setup) -> Outcome {
     let mut simulation = Simulation::new(Engine::new(setup.clone()));
     simulation.calendar.schedule_in(Span::ZERO, Event::Begin);
@@ -102,16 +103,16 @@ pub fn run(setup: &Setup) -> Outcome {
     simulation.model.outcome(simulation.now())
 }
 
-/// What happens. Transfers are named by their place in the list of those in flight.
+/// Events. A transfer is identified by its index in the list.
 #[derive(Debug, Clone, Copy)]
 enum Event {
-    /// The engine may begin a transfer.
+    /// The engine may start a transfer.
     Begin,
-    /// A request is at the IOMMU.
+    /// A request reaches the IOMMU.
     AtIommu(u32),
-    /// Memory has answered.
+    /// Memory answers.
     Answered(u32),
-    /// The engine has all of it.
+    /// The transfer is complete.
     Done(u32),
 }
 
@@ -125,26 +126,26 @@ struct Transfer {
 struct Engine {
     setup: Setup,
     transfers: Vec<Transfer>,
-    /// Places of the list that are free.
+    /// Free indices of the list.
     free: Vec<u32>,
     stream: Stream,
     iommu: Option<Translator>,
-    up: Serial,
-    down: Serial,
-    /// When the next transfer may begin, as far as the engine goes.
+    up: SerialServer,
+    down: SerialServer,
+    /// Earliest start of the next transfer.
     next: Time,
-    /// A `Begin` is in the calendar.
+    /// A `Begin` event is scheduled.
     is_beginning: bool,
     warm_up: u64,
     done: u64,
     latency_sum: Span,
     lookups: u64,
     misses: u64,
-    /// When measuring began, and how busy each part was up to then.
+    /// State at the beginning of measuring.
     from: Mark,
 }
 
-/// What translates by pages of one size, each of which is mapped.
+/// Translates pages of one size, all of which are mapped.
 #[derive(Debug)]
 struct Translator {
     iotlb: Iotlb,
@@ -152,7 +153,7 @@ struct Translator {
     page_bytes: u64,
 }
 
-/// How busy the parts were up to a time.
+/// Busy times up to a point in time.
 #[derive(Debug, Clone, Copy, Default)]
 struct Mark {
     at: Time,
@@ -172,8 +173,8 @@ impl Engine {
             stream: Stream::new(setup.seed, 0),
             iommu: setup.iommu.as_ref().map(Translator::new),
             setup,
-            up: Serial::default(),
-            down: Serial::default(),
+            up: SerialServer::default(),
+            down: SerialServer::default(),
             next: Time::ZERO,
             is_beginning: true,
             warm_up,
@@ -220,17 +221,17 @@ impl Engine {
             Operation::Read => link.read_request_bytes(address, bytes),
             Operation::Write => link.write_bytes(address, bytes),
         };
-        let sent = self.up.take(now, link.time_of(wire));
-        put(calendar, sent + half(self.setup.path), Event::AtIommu(place));
+        let sent = self.up.occupy(now, link.time_of(wire));
+        schedule_at(calendar, sent + half(self.setup.path), Event::AtIommu(place));
         self.next = now + self.setup.gap;
         self.begin_next(now, calendar);
     }
 
-    /// Lets the next transfer begin as soon as the engine and the number of those in flight allow it.
+    /// Schedules the next transfer, if the limit of transfers in flight allows one.
     fn begin_next(&mut self, now: Time, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         if !self.is_beginning && !self.free.is_empty() {
             self.is_beginning = true;
-            put(calendar, self.next.max(now), Event::Begin);
+            schedule_at(calendar, self.next.max(now), Event::Begin);
         }
     }
 
@@ -244,7 +245,7 @@ impl Engine {
                 translated = iommu.walker.walk(now);
             }
         }
-        put(calendar, translated + half(self.setup.path), Event::Answered(place));
+        schedule_at(calendar, translated + half(self.setup.path), Event::Answered(place));
     }
 
     fn answered(&mut self, now: Time, place: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
@@ -253,9 +254,9 @@ impl Engine {
             Operation::Read => link.completion_bytes(self.transfers[place as usize].address, bytes),
             Operation::Write => 0,
         };
-        let here = self.down.take(now, link.time_of(wire));
+        let here = self.down.occupy(now, link.time_of(wire));
         let copied = Span::from_ps_f64(self.setup.copy_ps_per_byte * bytes as f64);
-        put(calendar, here + copied, Event::Done(place));
+        schedule_at(calendar, here + copied, Event::Done(place));
     }
 
     fn done(&mut self, now: Time, place: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
@@ -297,7 +298,7 @@ impl Translator {
         Self { iotlb: hardware.iotlb(), walker: Walker::new(hardware), page_bytes: *page_bytes }
     }
 
-    /// Whether the IOTLB has the page of an address. From now on it has.
+    /// Looks up an address in the IOTLB, and inserts it on a miss. Returns whether it hit.
     fn remembers(&mut self, address: u64) -> bool {
         let page_bytes = self.page_bytes;
         let mut is_known = true;

@@ -92,15 +92,19 @@ impl Experiment {
     /// # Errors
     /// [`ExperimentError`]
     pub fn read(text: &str, file: &str) -> Result<Self, ExperimentError> {
-        user_file::read(text, file, Self::wrong)
+        user_file::read(text, file, Self::invalid_field)
     }
 
     /// The first value that no machine has.
-    pub(crate) fn wrong(&self) -> Option<InvalidField> {
+    pub(crate) fn invalid_field(&self) -> Option<InvalidField> {
         let is_measured = (TRANSFERS_MIN..=TRANSFERS_MAX).contains(&self.transfers);
         let transfers = InvalidField::unless(is_measured, "transfers", self.transfers, "100 to 1000000000");
-        let machine =
-            || self.engine.wrong().or_else(|| self.iommu?.wrong()).or_else(|| wrong_link(&self.link));
+        let machine = || {
+            self.engine
+                .invalid_field()
+                .or_else(|| self.iommu?.invalid_field())
+                .or_else(|| wrong_link(&self.link))
+        };
         transfers.or_else(machine)
     }
 
@@ -155,7 +159,7 @@ const TRANSFERS_MIN: u64 = 100;
 const TRANSFERS_MAX: u64 = 1_000_000_000;
 
 impl Engine {
-    fn wrong(&self) -> Option<InvalidField> {
+    fn invalid_field(&self) -> Option<InvalidField> {
         let Self { transfer_bytes, alignment_bytes, window_bytes, in_flight_max, .. } = *self;
         let is_transfer = (1..=TRANSFER_MAX).contains(&transfer_bytes);
         let is_window = (transfer_bytes..=WINDOW_MAX).contains(&window_bytes);
@@ -179,11 +183,11 @@ impl Engine {
 }
 
 impl Iommu {
-    fn wrong(&self) -> Option<InvalidField> {
+    fn invalid_field(&self) -> Option<InvalidField> {
         let Self { entries, ways, page_bytes, walk_ns, walk_gap_ns } = *self;
         let is_page = page_bytes.is_power_of_two() && (4096..=WINDOW_MAX).contains(&page_bytes);
         let page = InvalidField::unless(is_page, "iommu.page_bytes", page_bytes, "a power of two from 4096");
-        Hardware::wrong(entries, ways, walk_ns, walk_gap_ns).or(page)
+        Hardware::invalid_field(entries, ways, walk_ns, walk_gap_ns).or(page)
     }
 }
 

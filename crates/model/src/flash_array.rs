@@ -1,15 +1,19 @@
 //! A host whose kernel, or a library in its processes, reads and writes a flash array through adapters with ports.
 //!
 //! ```text
-//!  thread --system call--> file system --> disk driver --> path --> protocol --> adapter's queue --> port ==wire== port --> modules
-//!                                          its lock         |        its lock     its lock, its      of the array
-//!                                                     multipath                   pages' TCEs
-//!  is woken <------------- disk driver <------------------- protocol <-- interrupt of the queue <----------- data, or no answer
+//!  thread --system call--> file system --> disk driver --> path --> protocol --> adapter's queue --> port ==cable==
+//! port --> modules
+//!                                          (disk lock)      |       (port lock)  (queue lock,               of the
+//! array
+//!                                                       multipath                 TCEs of its pages)
+//!  woken up <------------- disk driver <------------------ protocol <--- interrupt of the queue <---- data, or a
+//! lost link
 //! ```
 //!
-//! A Fibre Channel adapter has one queue; a CAPI adapter has hundreds, of which the kernel takes some and processes the others, and it
-//! reaches memory by the addresses that programs have, so that nothing is mapped for it. What mapping does is asked of the real code of
-//! `dma` and `iova`. A CPU that waits for a lock spins.
+//! A Fibre Channel adapter has one queue. A CAPI adapter has hundreds: some for the kernel, the others for processes.
+//! It uses virtual
+//! addresses, so nothing is mapped for it. Mapping costs come from the real code of `dma` and `iova`. A CPU that
+//! waits for a lock spins.
 
 mod adapter;
 mod array;
@@ -29,7 +33,7 @@ pub use adapter::Adapter;
 pub use array::{Array, SECTOR_BYTES, Service};
 pub use experiment::{FlashArrayAnswer, FlashArrayExperiment, FlashArrayServed, LockAnswer, LogAnswer};
 pub use fault::{Change, Fault};
-pub use load::{Job, Way};
+pub use load::{IoInterface, Job};
 pub use lock::LockKind;
 pub use multipath::{LogEntry, Multipath, Policy, What};
 pub use outcome::{LockUsage, Outcome, Served, Totals};
@@ -37,15 +41,15 @@ pub use path::PathId;
 pub use setup::{FlashArrayError, Setup, Translation};
 pub use stack::{Library, Module, Stack};
 
-/// Lets the jobs run, and says what came of it.
+/// Simulates the jobs.
 ///
 /// # Errors
-/// [`FlashArrayError`]: what can't be built that way.
+/// [`FlashArrayError`]: an invalid setup.
 pub fn run(setup: &Setup) -> Result<Outcome, FlashArrayError> {
     machine::run(setup)
 }
 
-/// The same on the reference calendar, a plain heap: slower, with the same outcome.
+/// The same on the reference calendar, a binary heap. It is slower and has the same outcome.
 ///
 /// # Errors
 /// As [`run`].

@@ -1,7 +1,7 @@
-//! A host's CPUs and what they share: each does the steps of its tasks, waits for locks, and maps memory for adapters.
+//! A host's CPUs with their tasks and locks, and the mapping of memory for adapters.
 //!
-//! It knows neither adapters nor what tasks are about: a machine asks a CPU what is next, says what a task's steps
-//! are, and does what they lead to.
+//! It knows nothing about adapters or the content of tasks. A machine (block, network, flash array) asks a CPU for
+//! its next action, supplies the steps of each task, and applies their effects.
 
 mod cpu;
 mod cpus;
@@ -30,16 +30,16 @@ pub(crate) use usage::Counts;
 
 use crate::partition::PartitionError;
 
-/// What can't be had of a host.
+/// Why a host can't be simulated.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
-    /// A partition.
-    #[error("the partition of a host")]
+    /// The POWER partition.
+    #[error("can't set up the host's POWER partition")]
     Partition(#[from] PartitionError),
-    /// An IOMMU's tables.
-    #[error("the IOMMU of a host")]
+    /// The IOMMU's tables.
+    #[error("can't set up the host's IOMMU")]
     Domain(#[from] dma::DomainError),
-    /// A number of servers that makes no sense.
-    #[error("a part of a host")]
+    /// An invalid parameter of a resource.
+    #[error("can't set up a part of the host")]
     Part(#[from] des::Misuse),
 }

@@ -28,7 +28,7 @@ pub use adapter::{Adapter, Host, Setup};
 pub use bus::{Bus, PciX};
 pub use cache::{CacheShape, Replacement};
 pub use experiment::{AdaptersAnswer, AdaptersError, AdaptersExperiment, PlacedAnswer};
-pub use message::{Place, Verb};
+pub use message::{MemoryKind, Verb};
 pub use outcome::{NodeUsage, Outcome, RunError, Totals};
 pub use verbs::{Load, Measured, Pattern, run, run_on_heap};
 pub use wire::Wire;

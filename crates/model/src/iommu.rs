@@ -1,37 +1,41 @@
-//! The hardware's side of an IOMMU, whatever is behind it: how many translations it remembers, and what finding the others takes.
-//!
-//! Which translations those are is [`dma`]'s to say: its [`Iotlb`] is what remembers them.
+//! The IOMMU hardware: IOTLB size and page walks. The translations themselves come from [`dma`], whose [`Iotlb`] is
+//! the cache.
 
-use crate::serial::Serial;
+use crate::serial_server::SerialServer;
 use crate::user_file::InvalidField;
 use des::{Span, Time};
 use dma::Iotlb;
 
-/// An IOTLB, and what walks tables for it.
+/// Parameters of IOTLB and page walker.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hardware {
-    /// Entries of its IOTLB.
+    /// Entries of the IOTLB.
     pub entries: usize,
-    /// Ways of a set.
+    /// Ways of the IOTLB.
     pub ways: usize,
-    /// What a walk of the table takes.
+    /// Duration of a page walk.
     pub walk: Span,
-    /// It begins no two walks closer to each other: a walk's time over how many it has in flight.
+    /// Least time between the starts of two walks: the duration divided by the number of walks in flight.
     pub walk_gap: Span,
 }
 
-/// Each lookup looks at all ways of a set.
+/// Limit of the ways, since each lookup compares all of them.
 const WAYS_MAX: usize = 1 << 12;
 const ENTRIES_MAX: usize = 1 << 16;
 
 impl Hardware {
-    /// An IOTLB with nothing in it.
+    /// An empty IOTLB.
     pub(crate) fn iotlb(&self) -> Iotlb {
         Iotlb::new(self.entries, self.ways)
     }
 
-    /// The first value that no IOMMU has, of a user's file with these fields.
-    pub(crate) fn wrong(entries: usize, ways: usize, walk_ns: f64, walk_gap_ns: f64) -> Option<InvalidField> {
+    /// The first invalid field of a user's file with these fields.
+    pub(crate) fn invalid_field(
+        entries: usize,
+        ways: usize,
+        walk_ns: f64,
+        walk_gap_ns: f64,
+    ) -> Option<InvalidField> {
         let wrong = [
             InvalidField::unless(
                 (1..=ENTRIES_MAX).contains(&entries),
@@ -52,26 +56,26 @@ impl Hardware {
     }
 }
 
-/// What finds what the IOTLB has not: walks begin one after the other, and go on side by side.
+/// The page walker: walks start one after the other, and overlap.
 #[derive(Debug)]
 pub(crate) struct Walker {
     walk: Span,
     walk_gap: Span,
-    begins: Serial,
+    begins: SerialServer,
 }
 
 impl Walker {
     pub(crate) fn new(hardware: &Hardware) -> Self {
-        Self { walk: hardware.walk, walk_gap: hardware.walk_gap, begins: Serial::default() }
+        Self { walk: hardware.walk, walk_gap: hardware.walk_gap, begins: SerialServer::default() }
     }
 
-    /// When a walk for what is looked up now is over.
+    /// Starts a walk. Returns when it is done.
     pub(crate) fn walk(&mut self, now: Time) -> Time {
-        let began = self.begins.take(now, self.walk_gap);
+        let began = self.begins.occupy(now, self.walk_gap);
         began + Span::from_ps(self.walk.as_ps().saturating_sub(self.walk_gap.as_ps()))
     }
 
-    /// How long walks were begun, up to now.
+    /// Busy time up to now, counting the gaps between starts.
     pub(crate) fn busy(&self, now: Time) -> Span {
         self.begins.busy(now)
     }

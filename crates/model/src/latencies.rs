@@ -1,8 +1,8 @@
-//! How long what is measured took.
+//! Latency statistics.
 
 use des::{Misuse, RunningStats, Span, SpanHistogram};
 
-/// Spans of which the mean and quantiles are asked.
+/// Latencies, with their mean and quantiles.
 #[derive(Debug)]
 pub(crate) struct Latencies {
     histogram: SpanHistogram,
@@ -11,7 +11,7 @@ pub(crate) struct Latencies {
 
 impl Latencies {
     /// # Errors
-    /// [`Misuse`], never of three digits.
+    /// [`Misuse`], never with three digits.
     pub(crate) fn new() -> Result<Self, Misuse> {
         Ok(Self { histogram: SpanHistogram::new(3)?, stats: RunningStats::default() })
     }
@@ -25,12 +25,12 @@ impl Latencies {
         self.stats.count() as f64 / seconds
     }
 
-    /// Nothing where there were none.
+    /// Mean; zero without latencies.
     pub(crate) fn mean(&self) -> Span {
         Span::from_ps_f64(self.stats.mean().unwrap_or_default())
     }
 
-    /// What this share of them took at most; nothing where there were none.
+    /// A quantile; zero without latencies.
     pub(crate) fn quantile(&self, share: f64) -> Span {
         self.histogram.quantile(share).unwrap_or_default()
     }

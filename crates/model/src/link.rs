@@ -1,8 +1,8 @@
-//! A PCI Express link: what a transfer takes of it.
+//! A PCI Express link: bytes and time of each kind of transfer.
 //!
-//! The arithmetic of packets is that of Neugebauer and others, "Understanding PCIe performance for end host networking", 2018:
-//! each transaction layer packet carries, besides its payload, framing, a sequence number and a link CRC (8 bytes), a header
-//! of 4 bytes and, by its kind, 8 or 12 more. What acknowledgements and flow control take of the link is a share of it.
+//! The packet arithmetic follows Neugebauer and others, "Understanding PCIe performance for end host networking",
+//! 2018. Each transaction layer packet (TLP) has framing, a sequence number and a link CRC (8 bytes), and a header of
+//! 12 or 16 bytes. Acknowledgements and flow control take a constant share of the link.
 
 use des::Span;
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ pub enum Generation {
     Gen6,
 }
 
-/// A generation that there is not.
+/// An unknown generation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no PCIe generation {0}: 1 to 6")]
 pub struct UnknownGeneration(u8);
@@ -47,7 +47,7 @@ impl From<Generation> for u8 {
 }
 
 impl Generation {
-    /// Bits in a second on one lane, without those of the line code (PCI Express Base Specification: 8b/10b, 128b/130b, 242B/256B).
+    /// Bit rate of a lane after line coding (PCI Express Base Specification: 8b/10b, 128b/130b, 242B/256B).
     fn lane_bits_per_second(self) -> f64 {
         match self {
             Self::Gen1 => 2.5e9 * 8.0 / 10.0,
@@ -60,79 +60,80 @@ impl Generation {
     }
 }
 
-/// A link, with what its ends have agreed on.
+/// A trained link.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
-    /// Its generation.
+    /// Generation.
     pub generation: Generation,
     /// Lanes in use.
     pub lanes: u32,
-    /// Payload of a packet at most (MPS).
+    /// Maximum payload size (MPS).
     pub payload_bytes_max: u64,
-    /// What one read request asks for at most (MRRS).
+    /// Maximum read request size (MRRS).
     pub read_request_bytes_max: u64,
-    /// Completions end at multiples of this (RCB).
+    /// Read completion boundary (RCB).
     pub completion_boundary_bytes: u64,
-    /// Share of the link that acknowledgements, flow control and skips take, 0 to 1.
+    /// Share used by acknowledgements, flow control and skips, 0 to 1.
     pub overhead_share: f64,
 }
 
 /// Framing, sequence number and link CRC.
 const ENVELOPE: u64 = 8;
-/// The first word of each header.
+/// First dword of each header.
 const HEADER: u64 = 4;
-/// The rest of a request's, with an address of 64 bits.
+/// Rest of a request's header, with a 64-bit address.
 const REQUEST: u64 = 12;
-/// The rest of a completion's.
+/// Rest of a completion's header.
 const COMPLETION: u64 = 8;
 
 impl Link {
-    /// Bits in a second, for packets and what goes with them.
+    /// Bit rate after line coding.
     pub fn raw_bits_per_second(&self) -> f64 {
         self.generation.lane_bits_per_second() * f64::from(self.lanes)
     }
 
-    /// Bits in a second that are left for packets.
+    /// Bit rate available for TLPs.
     pub fn packet_bits_per_second(&self) -> f64 {
         self.raw_bits_per_second() * (1.0 - self.overhead_share)
     }
 
-    /// How long bytes of packets take.
+    /// Time that bytes of TLPs take.
     pub fn time_of(&self, wire_bytes: u64) -> Span {
         Span::from_ps_f64(wire_bytes as f64 * 8e12 / self.packet_bits_per_second())
     }
 
-    /// Bytes on the link towards memory of a write from `address`.
+    /// Bytes on the link towards memory for a write.
     pub fn write_bytes(&self, address: u64, bytes: u64) -> u64 {
-        // A packet crosses no 4 KiB, which is a multiple of every payload.
+        // A TLP may not cross 4 KiB, which is a multiple of every payload size.
         let packets = pieces(address, bytes, self.payload_bytes_max);
         bytes + packets * (ENVELOPE + HEADER + REQUEST)
     }
 
-    /// Read requests for so many bytes.
+    /// Number of read requests.
     pub fn read_requests(&self, address: u64, bytes: u64) -> u64 {
         pieces(address, bytes, self.read_request_bytes_max)
     }
 
-    /// Bytes on the link towards memory of the requests of a read.
+    /// Bytes on the link towards memory for the requests of a read.
     pub fn read_request_bytes(&self, address: u64, bytes: u64) -> u64 {
         self.read_requests(address, bytes) * (ENVELOPE + HEADER + REQUEST)
     }
 
-    /// Bytes on the link from memory of the completions of a read: as large as payloads may be, where they end at a boundary.
+    /// Bytes on the link from memory for the completions of a read. Completions are as large as the payload size
+    /// allows, and end at a read completion boundary.
     pub fn completion_bytes(&self, address: u64, bytes: u64) -> u64 {
         bytes + self.completions(address, bytes) * (ENVELOPE + HEADER + COMPLETION)
     }
 
-    /// Completions of a read. The first ends at a boundary, so that the others begin at one.
+    /// Number of completions of a read. The first ends at a boundary, so the others begin at one.
     pub fn completions(&self, address: u64, bytes: u64) -> u64 {
         let unit = self.payload_bytes_max.max(self.completion_boundary_bytes);
         pieces(address % self.completion_boundary_bytes.max(1), bytes, unit)
     }
 }
 
-/// Pieces of a range that is cut at multiples of `unit`.
+/// Number of pieces when a range is split at multiples of `unit`.
 fn pieces(address: u64, bytes: u64, unit: u64) -> u64 {
     let unit = unit.max(1);
     match bytes {

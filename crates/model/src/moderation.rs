@@ -1,6 +1,7 @@
-//! Interrupt moderation: what has come waits for more of its kind, up to a time.
+//! Interrupt moderation: delays an interrupt to combine it with later ones.
 
-/// The timer of a ring or a queue. One that an interrupt has overtaken is told by its number from the one that runs.
+/// The moderation timer of a ring or queue. A number tells the current timer from one that an interrupt has made
+/// obsolete.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Moderation {
     number: u32,
@@ -8,7 +9,7 @@ pub(crate) struct Moderation {
 }
 
 impl Moderation {
-    /// Begins to wait, if it doesn't yet: the number of the timer to be set.
+    /// Starts the timer, if none is running. Returns the number of the timer to schedule.
     pub(crate) fn begin(&mut self) -> Option<u32> {
         if self.is_running {
             return None;
@@ -17,12 +18,12 @@ impl Moderation {
         Some(self.number)
     }
 
-    /// An interrupt is raised: nothing waits any more.
+    /// An interrupt was raised: stops the timer.
     pub(crate) fn end(&mut self) {
         self.is_running = false;
     }
 
-    /// Whether the timer that is over is the one that was waited for.
+    /// Whether an expired timer is the current one.
     pub(crate) fn is_over(&self, number: u32) -> bool {
         self.is_running && self.number == number
     }

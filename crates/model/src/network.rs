@@ -1,12 +1,12 @@
-//! Two hosts with an adapter each, and the network between them.
+//! Two hosts with a network adapter each, and the network between them.
 //!
 //! ```text
 //!   application --write--> sockets, protocol --map--> adapter --wire--> adapter --interrupt--> protocol --> application
 //!      on its CPU             table, its locks           link, switch     rings, moderation     unmap, map    is woken
 //! ```
 //!
-//! Instructions are given by path, and priced; what a mapping does is asked of the real code of `dma` and `iova`, call by call,
-//! and what it did is priced. A CPU that waits for a lock spins.
+//! Code paths are given in instructions and priced. Mapping calls run the real code of `dma` and `iova`, and what
+//! they did is priced. A CPU that waits for a lock spins.
 
 mod adapter;
 mod experiment;
@@ -27,58 +27,58 @@ pub use outcome::{HostUsage, Outcome, Totals};
 use crate::host::HostError;
 use des::Span;
 
-/// Two hosts that talk to each other.
+/// Two hosts, the network, and the load.
 #[derive(Debug, Clone)]
 pub struct Setup {
-    /// The client, which begins, and the server.
+    /// Client and server. The client begins.
     pub hosts: [Host; 2],
-    /// What is between their adapters.
+    /// The network between the adapters.
     pub wire: Wire,
     /// What each instance does.
     pub work: Work,
-    /// Threads of the client, each with one of the server.
+    /// Client threads, each connected to one server thread.
     pub instances: u32,
-    /// Time before anything is measured.
+    /// Warm-up time before measuring.
     pub warm_up: Span,
-    /// Time that is measured.
+    /// Measured time.
     pub measured: Span,
-    /// Of all random choices.
+    /// Seed of all random choices.
     pub seed: u64,
 }
 
-/// A cable and a switch.
+/// Cable and switch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Wire {
-    /// Bits in a second, each way.
+    /// Bit rate in each direction.
     pub bits_per_second: f64,
-    /// Bytes of a frame's payload at most: what IP has.
+    /// MTU: most bytes of a frame's payload, for IP.
     pub mtu_bytes: u64,
-    /// From an adapter to the other, besides a frame's own length.
+    /// Latency between the adapters, without the frame's own duration.
     pub latency: Span,
 }
 
-/// Preamble, header, checksum and gap of an Ethernet frame.
+/// Preamble, header, checksum and inter-frame gap of Ethernet.
 const FRAME_OVERHEAD_BYTES: u64 = 8 + 14 + 4 + 12;
-/// The least that a frame's payload is padded to.
+/// Shortest payload; less is padded.
 const FRAME_PAYLOAD_MIN_BYTES: u64 = 46;
 
 impl Wire {
-    /// How long a frame with so many bytes for IP takes.
+    /// Time of a frame with `bytes` of IP packet on the wire.
     fn time_of(&self, bytes: u64) -> Span {
         let all = bytes.max(FRAME_PAYLOAD_MIN_BYTES) + FRAME_OVERHEAD_BYTES;
         Span::from_ps_f64(all as f64 * 8e12 / self.bits_per_second)
     }
 }
 
-/// Lets them talk, and says what came of it.
+/// Simulates the load.
 ///
 /// # Errors
-/// What can't be mapped or built that way.
+/// An invalid host, or a DMA path that can't be built.
 pub fn run(setup: &Setup) -> Result<Outcome, HostError> {
     machine::run(setup)
 }
 
-/// The same on the reference calendar, a plain heap: slower, with the same outcome.
+/// The same on the reference calendar, a binary heap. It is slower and has the same outcome.
 ///
 /// # Errors
 /// As [`run`].

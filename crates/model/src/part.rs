@@ -1,4 +1,4 @@
-//! A part of a machine, and whether it limits.
+//! A part of a machine and its busy share, which shows what limits.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 pub struct Part {
     /// Its name.
     pub name: String,
-    /// Of the time, when it was busy.
+    /// Share of time in which it was busy.
     pub busy_share: f64,
 }
 

@@ -1,7 +1,7 @@
 //! A POWER partition with one adapter's endpoint: as much of one as windows need.
 
 use ddw::PageSizes;
-use dma::tce::{Endpoint, EndpointAddress, EndpointError, Hypervisor, Offer, Slot, Stretch};
+use dma::tce::{Endpoint, EndpointAddress, EndpointError, Hypervisor, MemoryRange, Offer, Slot};
 use dma::{BusAddress, Frames, MemoryAddress, Ram};
 use iova::SpaceError;
 use std::sync::Arc;
@@ -50,11 +50,11 @@ impl Partition {
     pub(crate) fn slot(&self, cpu: fn() -> u32) -> Result<Slot, PartitionError> {
         let entries = (self.default_bytes >> ddw::DEFAULT_PAGE_SHIFT)
             + self.offer.map_or(0, |windows| windows.block_tces);
-        let tables = Stretch { start: MemoryAddress(self.memory_bytes), bytes: entries * ENTRY_BYTES };
+        let tables = MemoryRange { start: MemoryAddress(self.memory_bytes), bytes: entries * ENTRY_BYTES };
         // Of the partition's memory, only the pages for lists are really there; of the hypervisor's, the tables.
         let lists = MemoryAddress(self.memory_bytes - LISTS_BYTES);
         let ram = Arc::new(Ram::new(lists, LISTS_BYTES + tables.bytes));
-        let memory = Stretch { start: MemoryAddress(0), bytes: self.memory_bytes };
+        let memory = MemoryRange { start: MemoryAddress(0), bytes: self.memory_bytes };
         let hypervisor = Arc::new(Hypervisor::new(Arc::clone(&ram), [memory]));
         let offer = self.offer.map(|windows| Offer {
             // The default one and another.

@@ -1,8 +1,8 @@
-//! Things that are known by a number as long as they are there; numbers are used again.
+//! A slab: a vector with reusable indices.
 
 use std::ops::{Index, IndexMut};
 
-/// Things by number.
+/// Items identified by an index.
 #[derive(Debug)]
 pub(crate) struct Slab<Thing> {
     all: Vec<Thing>,
@@ -25,12 +25,12 @@ impl<Thing> Slab<Thing> {
         (self.all.len() - 1) as u32
     }
 
-    /// Its number is for another; it stays until then.
+    /// Frees an index for reuse. The item stays readable until then.
     pub(crate) fn free(&mut self, place: u32) {
         self.free.push(place);
     }
 
-    /// Takes it out.
+    /// Removes an item.
     pub(crate) fn take(&mut self, place: u32) -> Thing
     where
         Thing: Default,

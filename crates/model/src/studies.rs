@@ -1,4 +1,4 @@
-//! Studies of published figures, and what reproduces them.
+//! Studies: published figures, and the models that reproduce them.
 
 mod about;
 mod capi_flash;
@@ -27,53 +27,55 @@ use crate::{Reproduction, Role};
 /// Why a study can't be reproduced.
 #[derive(Debug, thiserror::Error)]
 pub enum StudyError {
-    /// There is no such study.
-    #[error("there is no study {name:?}; there are {}", names())]
+    /// The name is not of a study.
+    #[error("there is no study {name:?}; expected one of {}", names())]
     Unknown {
-        /// What was asked for.
+        /// The name given.
         name: String,
     },
-    /// An experiment's file is not what it should be.
+    /// A file of experiments/ is invalid.
     #[error("experiments/{file}")]
     File {
         /// The file.
         file: &'static str,
-        /// Where and what.
+        /// The error.
         source: toml::de::Error,
     },
-    /// A study has no parameter of this name.
+    /// The study has no parameter of this name.
     #[error("the study {study} has no parameter {name:?}; `iotoll reproduce {study}` lists them")]
     UnknownParameter {
         /// The study.
         study: String,
-        /// What was asked for.
+        /// The name given.
         name: String,
     },
-    /// A parameter would be another machine's.
-    #[error("{name} is {value}; expected {low} to {high}, half to twice of what is given")]
+    /// The new value differs too much from the given one.
+    #[error("{name} is {value}; expected {low} to {high}, half to twice the given value")]
     ChangedTooFar {
         /// The parameter.
         name: String,
-        /// What was asked for.
+        /// The new value.
         value: f64,
-        /// The least.
+        /// Least allowed value.
         low: f64,
-        /// The most.
+        /// Largest allowed value.
         high: f64,
     },
-    /// A parameter that is zero has no half and no double.
-    #[error("{name} is given as 0, of which there is no half and no double; expected another parameter")]
+    /// A parameter given as 0 can't be scaled.
+    #[error(
+        "{name} is given as 0 and can't be changed, since changes are limited to half to twice the given value"
+    )]
     GivenAsZero {
         /// The parameter.
         name: String,
     },
-    /// A parameter has two new values.
+    /// The parameter is set twice.
     #[error("{name} is set twice; expected one value")]
     ChangedTwice {
         /// The parameter.
         name: String,
     },
-    /// There are no parts of what is counted.
+    /// A count must be a whole number.
     #[error("{name} is {value}; expected a whole number")]
     NotWhole {
         /// The parameter.
@@ -81,7 +83,7 @@ pub enum StudyError {
         /// Its value.
         value: f64,
     },
-    /// A parameter is not given.
+    /// A file lacks a parameter.
     #[error("experiments/{file}: no parameter {name:?}")]
     Missing {
         /// The file.
@@ -89,30 +91,30 @@ pub enum StudyError {
         /// The parameter.
         name: &'static str,
     },
-    /// The network can't be modelled so.
-    #[error("the hosts")]
+    /// Two hosts can't be simulated.
+    #[error("can't simulate the two hosts")]
     Network(#[from] HostError),
-    /// A profile is not what it should be.
+    /// A profile of uperf is invalid.
     #[error("experiments/uperf")]
     Profile(#[from] ProfileError),
-    /// A profile asks for what is not modelled.
+    /// A profile of uperf uses something that is not modelled.
     #[error("experiments/uperf")]
     NotModelled(#[from] NotModelled),
-    /// There is no such partition.
-    #[error("the partition")]
+    /// A POWER partition can't be simulated.
+    #[error("can't simulate the partition")]
     Partition(#[from] PartitionError),
-    /// A host with an array can't be modelled so.
-    #[error("the host and its array")]
+    /// A host with a flash array can't be simulated.
+    #[error("can't simulate the host and its flash array")]
     FlashArray(#[from] FlashArrayError),
-    /// A benchmark has no end.
-    #[error("a benchmark")]
+    /// An MPI program does not end.
+    #[error("can't simulate a benchmark")]
     Program(#[from] ProgramError),
-    /// A simulation did what it must not.
-    #[error("a simulation of {study}")]
+    /// A simulation violated a rule of `des`.
+    #[error("the simulation of {study} failed")]
     Simulation {
         /// The study.
         study: &'static str,
-        /// What it did.
+        /// The violation.
         source: des::Misuse,
     },
 }
@@ -134,7 +136,7 @@ const FAMILIES: &[Study] = &[
     Study { name: capi_flash::NAME, reproduce: capi_flash::reproduce },
 ];
 
-/// The names of all studies.
+/// Names of all studies.
 pub fn studies() -> impl Iterator<Item = &'static str> {
     FAMILIES.iter().map(|study| study.name)
 }
@@ -143,7 +145,7 @@ fn names() -> String {
     studies().collect::<Vec<_>>().join(", ")
 }
 
-/// Runs the models of a study.
+/// Reproduces a study.
 ///
 /// # Errors
 /// [`StudyError`]
@@ -151,10 +153,10 @@ pub fn reproduce(name: &str) -> Result<Reproduction, StudyError> {
     reproduce_with(name, &Changes::default())
 }
 
-/// Runs the models of a study with other parameters. What a given one was chosen by is then met no more: all figures are predicted.
+/// Reproduces a study with changed parameters. Then no figure counts as calibrated, so all are predictions.
 ///
 /// # Errors
-/// [`StudyError`], also where it has no such parameter.
+/// [`StudyError`]; also for an unknown parameter.
 pub fn reproduce_with(name: &str, changes: &Changes) -> Result<Reproduction, StudyError> {
     let study = FAMILIES.iter().find(|study| study.name == name);
     let study = study.ok_or_else(|| StudyError::Unknown { name: name.to_owned() })?;

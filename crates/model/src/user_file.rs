@@ -1,33 +1,33 @@
-//! A user's file: how it is read, and what may be wrong with it.
+//! Parsing and validation of users' files.
 
 use crate::link::Link;
 use serde::de::DeserializeOwned;
 use std::borrow::Cow;
 use toll::{TomlProblem, TomlText};
 
-/// What is wrong with a file.
+/// Why a file is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum ExperimentError {
-    /// It is not of this form.
+    /// Not valid TOML, or not the expected fields.
     #[error(transparent)]
     Form(#[from] TomlProblem),
-    /// A value that no machine has.
+    /// A field is out of range.
     #[error("{file}:{line}: {field} is {value}; expected {expected}")]
     Value {
         /// The file.
         file: String,
-        /// The line, from 1.
+        /// Line, from 1.
         line: usize,
-        /// Which value.
+        /// Field.
         field: Cow<'static, str>,
-        /// What it is.
+        /// Its value.
         value: String,
-        /// What it should be.
+        /// Allowed values.
         expected: Cow<'static, str>,
     },
 }
 
-/// Reads a file's text; `file` is its name, for errors, and `wrong` finds the first value in it that no machine has.
+/// Parses a file's text. `file` is its name, for errors; `wrong` returns the first invalid field.
 ///
 /// # Errors
 /// [`ExperimentError`]
@@ -43,11 +43,11 @@ pub(crate) fn read<T: DeserializeOwned>(
     }
 }
 
-/// A second, in nanoseconds.
+/// Limits of fields: one second in nanoseconds,
 const TIME_MAX_NS: f64 = 1e9;
 const INSTRUCTIONS_MAX: f64 = 1e9;
 
-/// A value that no machine has.
+/// An invalid field.
 pub(crate) struct InvalidField {
     pub(crate) field: Cow<'static, str>,
     pub(crate) value: String,
@@ -55,7 +55,7 @@ pub(crate) struct InvalidField {
 }
 
 impl InvalidField {
-    /// As the error of a file, with the line of the field.
+    /// The error, with the line of the field.
     pub(crate) fn at(self, text: &str, file: &str) -> ExperimentError {
         let Self { field, value, expected } = self;
         let line = TomlText::new(text, file).line_of_value(&field, &value);
@@ -88,13 +88,13 @@ impl InvalidField {
         Self::unless((0.0..=INSTRUCTIONS_MAX).contains(&value), field, value, "0 to 1e9")
     }
 
-    /// The same of the table `of`.
+    /// Prefixes the field with the table `of`.
     pub(crate) fn of(self, of: &str) -> Self {
         Self { field: format!("{of}.{}", self.field).into(), ..self }
     }
 }
 
-/// What no link has.
+/// The first invalid field of a link.
 pub(crate) fn wrong_link(link: &Link) -> Option<InvalidField> {
     let size = |field, bytes: u64| {
         let is_size = bytes.is_power_of_two() && (64..=4096).contains(&bytes);

@@ -383,11 +383,11 @@ fn what_no_host_has_is_told_with_its_place() {
     check(
         "numjobs=16",
         "numjobs=4097",
-        ", jobs: the jobs have 4097 threads; expected 4096 at most: the sum of their numjobs",
+        ", jobs: the jobs have 4097 threads, the sum of their numjobs; expected at most 4096",
     );
-    let told = ", jobs: a queue of the adapter has up to 1024 commands in flight: iodepth of all threads whose CPUs share it, in \
-                pieces of adapter.transfer_bytes_max; expected 1023 at most, one less than adapter.queue_entries";
+    let told = ", jobs: a queue of the adapter has up to 1024 commands in flight (iodepth of all threads whose CPUs share it, split \
+                by adapter.transfer_bytes_max); expected at most 1023, one less than adapter.queue_entries";
     check("iodepth=8", "iodepth=1024", told);
-    let told = ", jobs: the jobs have 4294971392 bytes in flight: bs x iodepth x numjobs; expected 4294967296 at most";
+    let told = ", jobs: the jobs have 4294971392 bytes in flight (bs x iodepth x numjobs); expected at most 4294967296";
     check("iodepth=8\nnumjobs=16", "iodepth=1048577", told);
 }

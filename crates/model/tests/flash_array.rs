@@ -4,9 +4,9 @@
 
 use des::Span;
 use model::flash_array::{
-    Adapter, Array, Change, Fault, FlashArrayError, FlashArrayExperiment, Job, Library, LockKind, Module,
-    Multipath, Outcome, PathId, Policy, SECTOR_BYTES, Service, Setup, Stack, Translation, Way, What, run,
-    run_on_heap,
+    Adapter, Array, Change, Fault, FlashArrayError, FlashArrayExperiment, IoInterface, Job, Library,
+    LockKind, Module, Multipath, Outcome, PathId, Policy, SECTOR_BYTES, Service, Setup, Stack, Translation,
+    What, run, run_on_heap,
 };
 use model::host::{Cpus, DmaPath, LineTransfer, Locking, MappingCost};
 use proptest::prelude::*;
@@ -20,7 +20,7 @@ fn module(submit: f64, complete: f64) -> Module {
     Module { submit, complete, locked_share: 0.5, lines: 3.0 }
 }
 
-fn job(way: Way, threads: u32, depth: u32) -> Job {
+fn job(way: IoInterface, threads: u32, depth: u32) -> Job {
     Job { way, threads, depth, read_share: 1.0, io_bytes: SECTOR_BYTES }
 }
 
@@ -106,9 +106,9 @@ const END_NS: u64 = (500 + 200 + 800 + 3_000) / 2;
 
 #[test]
 fn a_read_takes_the_sum_of_its_parts_to_the_picosecond() {
-    let outcome = run(&alone(setup(vec![job(Way::Kernel, 1, 1)]))).unwrap();
+    let outcome = run(&alone(setup(vec![job(IoInterface::Kernel, 1, 1)]))).unwrap();
     assert_eq!(outcome.all.latency_mean, ns(ASK_NS + READ_NS + END_NS));
-    let outcome = run(&alone(fibre_channel(vec![job(Way::Kernel, 1, 1)]))).unwrap();
+    let outcome = run(&alone(fibre_channel(vec![job(IoInterface::Kernel, 1, 1)]))).unwrap();
     let protocol = (1_000 + 400) / 2;
     let mapped_and_unmapped = 2 * ((200 + 300) / 2 + 600);
     assert_eq!(outcome.all.latency_mean, ns(ASK_NS + READ_NS + END_NS + protocol + mapped_and_unmapped));
@@ -117,7 +117,7 @@ fn a_read_takes_the_sum_of_its_parts_to_the_picosecond() {
 /// Data comes from memory before it is sent, by a request of its own, and nothing comes back.
 #[test]
 fn a_write_takes_the_sum_of_its_parts_to_the_picosecond() {
-    let writes = Job { read_share: 0.0, ..job(Way::Kernel, 1, 1) };
+    let writes = Job { read_share: 0.0, ..job(IoInterface::Kernel, 1, 1) };
     let outcome = run(&alone(setup(vec![writes]))).unwrap();
     assert_eq!(outcome.all.latency_mean, ns(ASK_NS + READ_NS + 1_500 - 20_000 + 15_000 + END_NS));
 }
@@ -126,7 +126,7 @@ fn a_write_takes_the_sum_of_its_parts_to_the_picosecond() {
 #[test]
 fn each_page_beyond_the_first_takes_an_entry() {
     let latency = |pages: u64| {
-        let long = Job { io_bytes: pages * SECTOR_BYTES, ..job(Way::Kernel, 1, 1) };
+        let long = Job { io_bytes: pages * SECTOR_BYTES, ..job(IoInterface::Kernel, 1, 1) };
         let [with, without] =
             [fibre_channel(vec![long]), Setup { translation: None, ..fibre_channel(vec![long]) }];
         let [with, without] =
@@ -138,7 +138,7 @@ fn each_page_beyond_the_first_takes_an_entry() {
 
 #[test]
 fn a_process_pays_no_kernel_and_finds_its_answer_when_it_looks() {
-    let outcome = run(&alone(setup(vec![job(Way::User, 1, 1)]))).unwrap();
+    let outcome = run(&alone(setup(vec![job(IoInterface::User, 1, 1)]))).unwrap();
     let least = 600 + READ_NS + 400;
     let latency = outcome.all.latency_mean.as_ps();
     assert!((least * 1_000..(least + 50) * 1_000).contains(&latency), "{latency}");
@@ -149,7 +149,7 @@ fn a_process_pays_no_kernel_and_finds_its_answer_when_it_looks() {
 /// Hundreds of thousands of looks in vain are counted, and aren't events.
 #[test]
 fn looks_in_vain_take_instructions_and_no_events() {
-    let mut setup = alone(setup(vec![job(Way::User, 1, 1)]));
+    let mut setup = alone(setup(vec![job(IoInterface::User, 1, 1)]));
     setup.array.read.latency = Span::from_ms(20);
     let outcome = holds(&setup);
     assert!(outcome.events < 100, "{}", outcome.events);
@@ -161,7 +161,7 @@ fn looks_in_vain_take_instructions_and_no_events() {
 
 #[test]
 fn cables_carry_what_they_can_and_no_more() {
-    let mut setup = setup(vec![job(Way::User, 8, 64)]);
+    let mut setup = setup(vec![job(IoInterface::User, 8, 64)]);
     setup.cpus.cores = 8;
     setup.adapter.port_bytes_per_second = 800e6;
     let outcome = run(&setup).unwrap();
@@ -171,7 +171,7 @@ fn cables_carry_what_they_can_and_no_more() {
 
 #[test]
 fn a_lock_that_is_always_held_gives_one_for_each_time_it_is() {
-    let mut setup = fibre_channel(vec![job(Way::Kernel, 64, 1)]);
+    let mut setup = fibre_channel(vec![job(IoInterface::Kernel, 64, 1)]);
     setup.cpus = Cpus {
         cores: 64,
         line: LineTransfer { same_node: Span::ZERO, other_node: Span::ZERO },
@@ -195,7 +195,10 @@ fn pulled(path: u32, from_us: u64, to_us: Option<u64>) -> Vec<Fault> {
 
 #[test]
 fn a_cable_that_is_pulled_loses_nothing_and_is_used_again() {
-    for (kind, jobs) in [(Way::Kernel, job(Way::Kernel, 16, 4)), (Way::User, job(Way::User, 4, 16))] {
+    for (kind, jobs) in [
+        (IoInterface::Kernel, job(IoInterface::Kernel, 16, 4)),
+        (IoInterface::User, job(IoInterface::User, 4, 16)),
+    ] {
         let faults = pulled(1, 2_000, Some(3_000));
         let outcome = holds(&Setup { faults, ..setup(vec![jobs]) });
         let log: Vec<_> = outcome.log.iter().map(|entry| (entry.what, entry.path)).collect();
@@ -214,7 +217,7 @@ fn a_cable_that_is_pulled_loses_nothing_and_is_used_again() {
 /// The only path of all: everything waits until it is back.
 #[test]
 fn without_a_path_everything_waits_for_one() {
-    for way in [Way::Kernel, Way::User] {
+    for way in [IoInterface::Kernel, IoInterface::User] {
         let mut setup =
             Setup { adapters: 1, faults: pulled(0, 2_000, Some(3_000)), ..setup(vec![job(way, 4, 2)]) };
         setup.adapter.ports = 1;
@@ -231,7 +234,7 @@ fn without_a_path_everything_waits_for_one() {
 #[test]
 fn what_went_by_a_link_is_lost_with_it() {
     let faults = pulled(0, 2_000, Some(2_001));
-    let mut setup = Setup { adapters: 1, faults, ..setup(vec![job(Way::Kernel, 8, 1)]) };
+    let mut setup = Setup { adapters: 1, faults, ..setup(vec![job(IoInterface::Kernel, 8, 1)]) };
     setup.adapter.ports = 1;
     setup.array.read.latency = Span::from_ms(1);
     let outcome = holds(&setup);
@@ -245,7 +248,7 @@ fn what_went_by_a_link_is_lost_with_it() {
 /// What was on a full cable comes late, and is not held against the path again.
 #[test]
 fn a_full_cable_that_is_out_for_a_moment_fails_once() {
-    let writes = Job { read_share: 0.0, ..job(Way::Kernel, 192, 8) };
+    let writes = Job { read_share: 0.0, ..job(IoInterface::Kernel, 192, 8) };
     let faults = pulled(0, 2_000, Some(2_200));
     let mut setup = Setup { adapters: 1, faults, ..setup(vec![writes]) };
     (setup.adapter.ports, setup.cpus.cores) = (1, 24);
@@ -261,7 +264,7 @@ fn a_full_cable_that_is_out_for_a_moment_fails_once() {
 #[test]
 fn a_path_that_failed_carries_again_once_it_is_back() {
     let busy = |faults| {
-        let mut setup = Setup { faults, ..setup(vec![job(Way::Kernel, 4, 1)]) };
+        let mut setup = Setup { faults, ..setup(vec![job(IoInterface::Kernel, 4, 1)]) };
         setup.multipath.policy = Policy::FailOver;
         (setup.warm_up, setup.measured) = (Span::from_ms(4), Span::from_ms(4));
         run(&setup).unwrap().cable_busy_shares[1]
@@ -276,18 +279,18 @@ fn a_path_that_failed_carries_again_once_it_is_back() {
 #[test]
 fn what_there_is_not_is_refused_by_name() {
     let said = |setup: &Setup| run(setup).unwrap_err().to_string();
-    let users = fibre_channel(vec![job(Way::User, 3, 1)]);
+    let users = fibre_channel(vec![job(IoInterface::User, 3, 1)]);
     assert_eq!(
         said(&users),
-        "3 threads want a queue of an adapter each; there are 0 besides those of the kernel"
+        "3 threads need their own queue of an adapter; expected at most 0, those that the kernel does not use"
     );
-    let mut many = setup(vec![job(Way::User, 1_001, 1)]);
+    let mut many = setup(vec![job(IoInterface::User, 1_001, 1)]);
     assert!(matches!(run(&many), Err(FlashArrayError::Queues { threads: 1_001, queues: 1_000 })));
     many.adapter.kernel_queues = 509;
     assert!(said(&many).starts_with("adapter.kernel_queues is 509; expected"), "{}", said(&many));
     let lost = Setup { faults: pulled(4, 0, None), ..setup(Vec::new()) };
-    assert_eq!(said(&lost), "a fault's path is 4; expected one that there is");
-    let odd = Job { io_bytes: 5_000, ..job(Way::Kernel, 1, 1) };
+    assert_eq!(said(&lost), "a fault's path is 4; expected an existing path");
+    let odd = Job { io_bytes: 5_000, ..job(IoInterface::Kernel, 1, 1) };
     assert!(said(&setup(vec![odd])).contains("io_bytes is 5000"));
 }
 
@@ -317,7 +320,7 @@ fn holds(setup: &Setup) -> Outcome {
 }
 
 fn jobs() -> impl Strategy<Value = Job> {
-    let way = prop::sample::select(vec![Way::Kernel, Way::User]);
+    let way = prop::sample::select(vec![IoInterface::Kernel, IoInterface::User]);
     (way, 1..8_u32, 1..12_u32, 0.0..=1.0, 1..20_u64).prop_map(|(way, threads, depth, read_share, sectors)| {
         let io_bytes = sectors * SECTOR_BYTES;
         Job { way, threads, depth, read_share, io_bytes }
@@ -371,7 +374,7 @@ proptest! {
         counts in prop::array::uniform6(prop_oneof![0..4_u32, Just(u32::MAX)]), rate in prop::num::f64::ANY,
         instructions in prop_oneof![prop::num::f64::ANY, 0.0..1e3], share in prop::num::f64::ANY, span_ns in prop_oneof![0..1_000_u64, Just(u64::MAX)],
     ) {
-        let mut setup = setup(vec![Job { read_share: share, ..job(Way::User, counts[0].min(3), counts[1]) }]);
+        let mut setup = setup(vec![Job { read_share: share, ..job(IoInterface::User, counts[0].min(3), counts[1]) }]);
         (setup.adapters, setup.disks, setup.array.modules) = (counts[2], counts[3], counts[4]);
         setup.adapter.ports = counts[5];
         setup.adapter.bus_bytes_per_second = rate;

@@ -9,8 +9,8 @@ use model::infiniband::mpi::{Library, Op, Program, run_program, run_program_on_h
 use model::infiniband::nas::Kernel;
 use model::infiniband::trace::Trace;
 use model::infiniband::{
-    Adapter, AdaptersExperiment, Bus, CacheShape, Host, Load, Measured, Pattern, PciX, Place, Replacement,
-    Setup, Verb, Wire, run, run_on_heap,
+    Adapter, AdaptersExperiment, Bus, CacheShape, Host, Load, Measured, MemoryKind, Pattern, PciX,
+    Replacement, Setup, Verb, Wire, run, run_on_heap,
 };
 use proptest::prelude::*;
 
@@ -29,7 +29,7 @@ fn pcix() -> Bus {
     Bus::PciX(PciX { clock_hz: 133.33e6, bytes_per_clock: 8, overhead_clocks: 8, burst_bytes_max: 512 })
 }
 
-fn setup(bus: Bus, contexts: Place, cache_bytes: u64) -> Setup {
+fn setup(bus: Bus, contexts: MemoryKind, cache_bytes: u64) -> Setup {
     let ns = Span::from_ns;
     Setup {
         host: Host { bus, read: ns(500), post: ns(300), poll: ns(100) },
@@ -59,7 +59,7 @@ fn load(pattern: Pattern, message_bytes: u64, connections: u32) -> Load {
         message_bytes,
         connections,
         is_loop: false,
-        buffers: Place::Host,
+        buffers: MemoryKind::Host,
         messages: 400,
     }
 }
@@ -91,7 +91,7 @@ fn check(setup: &Setup, load: &Load, measured: &Measured) {
     // Over all the time: of what was begun before measuring, much may come in a short time.
     let rate = totals.delivered_bytes as f64 * 1e12 / outcome.elapsed.as_ps_f64();
     let both_ways = if matches!(load.pattern, Pattern::Stream { both_ways: true, .. }) { 2.0 } else { 1.0 };
-    if load.buffers == Place::Host {
+    if load.buffers == MemoryKind::Host {
         assert!(rate <= both_ways * setup.host.bus.bytes_per_second(), "{measured:?}");
     }
     if !load.is_loop {
@@ -114,7 +114,7 @@ fn any_pattern() -> impl Strategy<Value = Pattern> {
 prop_compose! {
     fn any_setup()(
         bus in prop_oneof![Just(link(1)), Just(link(4)), Just(pcix())],
-        contexts in prop_oneof![Just(Place::Host), Just(Place::Adapter)],
+        contexts in prop_oneof![Just(MemoryKind::Host), Just(MemoryKind::Adapter)],
         cache_lines in 0_u32..12,
         ways in 1_u32..5,
         replacement in prop_oneof![Just(Replacement::Lru), Just(Replacement::Random)],
@@ -143,7 +143,7 @@ proptest! {
         connections in 1_u32..40,
         verb in prop_oneof![Just(Verb::Send), Just(Verb::Write), Just(Verb::Read)],
         is_loop in any::<bool>(),
-        buffers in prop_oneof![Just(Place::Host), Just(Place::Adapter)],
+        buffers in prop_oneof![Just(MemoryKind::Host), Just(MemoryKind::Adapter)],
     ) {
         let verb = if pattern == Pattern::PingPong && verb == Verb::Read { Verb::Write } else { verb };
         let load = Load { verb, is_loop, buffers, messages: 60, ..load(pattern, message_bytes, connections) };
@@ -160,8 +160,8 @@ fn an_unlimited_cache_makes_both_placements_one() {
     for pattern in [Pattern::Alone, Pattern::PingPong, Pattern::Scatter] {
         for connections in [1, 64] {
             let load = load(pattern, 1000, connections);
-            let [one, other] =
-                [Place::Host, Place::Adapter].map(|place| run(&setup(link(1), place, all), &load).unwrap());
+            let [one, other] = [MemoryKind::Host, MemoryKind::Adapter]
+                .map(|place| run(&setup(link(1), place, all), &load).unwrap());
             assert_eq!(one.latency_mean, other.latency_mean, "{pattern:?}");
             assert_eq!(one.outcome.nodes[0].missed, other.outcome.nodes[0].missed);
         }
@@ -174,17 +174,17 @@ fn more_connections_than_the_cache_holds_cost_more_where_memory_is_farther() {
         let load = load(Pattern::PingPong, 4, connections);
         run(&setup(link(1), contexts, 16 << 10), &load).unwrap().latency_mean
     };
-    let [host, adapter] = [Place::Host, Place::Adapter].map(|place| latency(place, 1));
+    let [host, adapter] = [MemoryKind::Host, MemoryKind::Adapter].map(|place| latency(place, 1));
     assert_eq!(host, adapter);
-    assert!(latency(Place::Adapter, 128) > adapter);
-    assert!(latency(Place::Host, 128) > latency(Place::Adapter, 128));
+    assert!(latency(MemoryKind::Adapter, 128) > adapter);
+    assert!(latency(MemoryKind::Host, 128) > latency(MemoryKind::Adapter, 128));
 }
 
 #[test]
 fn a_stream_is_limited_by_what_is_slowest() {
     let stream = Pattern::Stream { window: 16, reuse_percent: 100, both_ways: false };
     let rate =
-        |bus| run(&setup(bus, Place::Host, 1 << 20), &load(stream, 65_536, 1)).unwrap().bytes_per_second;
+        |bus| run(&setup(bus, MemoryKind::Host, 1 << 20), &load(stream, 65_536, 1)).unwrap().bytes_per_second;
     // 2,048 of 2,076 bytes, and 2 % for what is not packets.
     let wire = 1e9 * 0.98 * 2048.0 / 2076.0;
     assert!((rate(link(1)) / wire - 1.0).abs() < 0.01, "{}", rate(link(1)));
@@ -239,7 +239,7 @@ proptest! {
 
 #[test]
 fn who_waits_for_nothing_is_told_apart() {
-    let setup = setup(link(1), Place::Host, 1 << 20);
+    let setup = setup(link(1), MemoryKind::Host, 1 << 20);
     let ops = vec![vec![], vec![], vec![], vec![Op::Compute(Span::from_ns(1)), Op::Receive { from: 0 }]];
     let error = run_program(&setup, &library(), &Program { ops, rounds: 1 }).unwrap_err();
     assert_eq!(error.to_string(), "process 3 waits for ever in its operation 2");
@@ -253,7 +253,7 @@ fn two(sends: Vec<Op>, receives: Vec<Op>, rounds: u32) -> Program {
 /// Of 40 short messages to a process that computes, 32 go into its buffers and 8 are announced, answered, sent and ended.
 #[test]
 fn short_messages_without_a_buffer_are_announced() {
-    let setup = setup(link(1), Place::Host, 1 << 20);
+    let setup = setup(link(1), MemoryKind::Host, 1 << 20);
     let bytes = 64;
     let sends = [vec![Op::BeginSend { to: 2, bytes }; 40], vec![Op::WaitAll, Op::Receive { from: 2 }]];
     let receives = [
@@ -269,7 +269,7 @@ fn short_messages_without_a_buffer_are_announced() {
 /// Buffers are free again while a process goes on sending, whether or not it computes in between.
 #[test]
 fn a_process_does_not_run_ahead_of_time() {
-    let setup = setup(link(1), Place::Host, 1 << 20);
+    let setup = setup(link(1), MemoryKind::Host, 1 << 20);
     let round = |between: &[Op]| {
         let sends = [&[Op::BeginSend { to: 2, bytes: 64 }][..], between].concat();
         let sends = [sends.repeat(200), vec![Op::WaitAll]].concat();
@@ -283,7 +283,7 @@ fn a_process_does_not_run_ahead_of_time() {
 /// A short message goes on although a long one that was begun before it is not taken.
 #[test]
 fn a_send_waits_for_its_own_memory_alone() {
-    let setup = setup(link(1), Place::Host, 1 << 20);
+    let setup = setup(link(1), MemoryKind::Host, 1 << 20);
     let sends = vec![Op::BeginSend { to: 2, bytes: 1 << 16 }, Op::Send { to: 3, bytes: 8 }, Op::WaitAll];
     let ops = vec![
         sends,
@@ -297,7 +297,7 @@ fn a_send_waits_for_its_own_memory_alone() {
 /// A word that is looked up at once does not tell of bytes whose translations are still fetched, here for a millisecond each.
 #[test]
 fn no_message_is_received_before_its_bytes_are_there() {
-    let mut setup = setup(link(1), Place::Adapter, 1 << 20);
+    let mut setup = setup(link(1), MemoryKind::Adapter, 1 << 20);
     setup.adapter.memory = Span::from_ms(1);
     let bytes = 36 << 10;
     let at_once = vec![Op::Send { to: 2, bytes }, Op::Receive { from: 2 }];
@@ -314,7 +314,7 @@ fn no_message_is_received_before_its_bytes_are_there() {
 /// However many are announced, none is looked at but those there is a place for.
 #[test]
 fn many_announcements_take_no_longer_each() {
-    let setup = setup(link(1), Place::Host, 1 << 20);
+    let setup = setup(link(1), MemoryKind::Host, 1 << 20);
     let sends = [vec![Op::BeginSend { to: 2, bytes: 1 << 14 }; 20_000], vec![Op::WaitAll]].concat();
     let receives = [vec![Op::Compute(Span::from_ms(100))], vec![Op::Receive { from: 0 }; 20_000]].concat();
     let ran = run_program(&setup, &library(), &two(sends, receives, 1)).unwrap();
@@ -323,21 +323,21 @@ fn many_announcements_take_no_longer_each() {
 
 #[test]
 fn what_nobody_could_wait_for_is_refused() {
-    let setup = setup(link(1), Place::Host, 1 << 20);
+    let setup = setup(link(1), MemoryKind::Host, 1 << 20);
     let told = |program| run_program(&setup, &library(), &program).unwrap_err().to_string();
     let send = |bytes| vec![Op::BeginSend { to: 2, bytes }];
     let said = told(two(send(64), vec![Op::Compute(Span::from_ns(1))], 1 << 20));
     let full = "process 0 sends with its operation 1 what is one of more than 262144 messages in flight";
     assert_eq!(said, full);
     let said = told(two(send(1 << 30), vec![Op::Receive { from: 0 }], 99_999));
-    assert_eq!(said, "its messages have 52428800000 packets; at most 67108864 are carried out");
+    assert_eq!(said, "the program's messages have 52428800000 packets; expected at most 67108864");
     let said = told(two(vec![Op::Compute(Span::from_ms(1_000_000))], vec![], 20_000));
     assert!(said.starts_with("it lasts longer than 100 days"), "{said}");
 }
 
 #[test]
 fn messages_that_nobody_receives_are_counted() {
-    let setup = setup(link(1), Place::Host, 1 << 20);
+    let setup = setup(link(1), MemoryKind::Host, 1 << 20);
     for bytes in [64, 1 << 20] {
         let sends = vec![Op::BeginSend { to: 2, bytes }, Op::BeginSend { to: 1, bytes }, Op::WaitAll];
         let ran = run_program(&setup, &library(), &two(sends, vec![Op::Receive { from: 0 }], 3)).unwrap();
@@ -367,7 +367,7 @@ fn a_trace_that_sticks_is_told_with_its_line() {
 /// A long message is announced, answered, sent and ended: four times as many.
 #[test]
 fn long_messages_are_announced() {
-    let setup = setup(link(1), Place::Host, 1 << 20);
+    let setup = setup(link(1), MemoryKind::Host, 1 << 20);
     let round = |bytes| {
         let ops = vec![
             vec![Op::Send { to: 2, bytes }, Op::Receive { from: 2 }],
@@ -389,7 +389,7 @@ fn long_messages_are_announced() {
 fn benchmarks_send_the_same_wherever_contexts_are() {
     for kernel in Kernel::ALL {
         let program = kernel.program(1e9, 1);
-        let [host, adapter] = [Place::Host, Place::Adapter]
+        let [host, adapter] = [MemoryKind::Host, MemoryKind::Adapter]
             .map(|place| run_program(&setup(link(1), place, 32 << 10), &library(), &program).unwrap());
         let [one, other] =
             [&host, &adapter].map(|ran| (ran.outcome.totals.posted, ran.outcome.totals.sent_bytes));

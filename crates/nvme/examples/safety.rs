@@ -6,7 +6,7 @@
 //!
 //! The kernel's driver must have left the adapter to vfio-pci before.
 
-use dma::vfio::Way;
+use dma::vfio::Interface;
 use nvme::Adapter;
 use nvme::chunk::{Chunk, Drive, RetryPolicy, Waiting};
 use std::error::Error;
@@ -31,7 +31,7 @@ fn main() -> Result<()> {
 /// Does what the words say.
 pub fn run(words: &[&str]) -> Result<()> {
     let [address, what, rest @ ..] = words else { return Err("safety ADDRESS write|check ROUND [N]".into()) };
-    let adapter = Adapter::open(address, Way::of_this_host(address), MEMORY_BYTES)?;
+    let adapter = Adapter::open(address, Interface::of_this_host(address), MEMORY_BYTES)?;
     let controller = adapter.controller();
     let disk = *controller.lock().map_err(|_| "poisoned")?.namespaces().first().ok_or("no namespace")?;
     let retry_policy = RetryPolicy { timeout: Duration::from_secs(5), ..RetryPolicy::default() };

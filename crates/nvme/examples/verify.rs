@@ -48,7 +48,7 @@ pub fn run(adapter: &str, way: &str) -> Result<()> {
     println!("verify: {written} commands written and {read} read");
     let beyond = queue.submit(nvme::spec::command::Command::read(
         disk.number,
-        disk.is.blocks,
+        disk.format.blocks,
         1,
         [buffer.piece(0, 4096)?.at.0, 0],
     ))?;
@@ -74,14 +74,15 @@ struct Work<'a> {
 impl Work<'_> {
     /// How many commands that took.
     fn over_all(&self, queue: &mut QueuePair, is_write: bool) -> Result<u64> {
-        let per_command = COMMAND_BYTES / self.disk.is.block_bytes();
-        let firsts: Vec<u64> =
-            (GUARD..self.disk.is.blocks - GUARD - per_command + 1).step_by(per_command as usize).collect();
+        let per_command = COMMAND_BYTES / self.disk.format.block_bytes();
+        let firsts: Vec<u64> = (GUARD..self.disk.format.blocks - GUARD - per_command + 1)
+            .step_by(per_command as usize)
+            .collect();
         for firsts in firsts.chunks(BATCH as usize) {
             for (place, first) in (0..).zip(firsts) {
                 let piece = [self.buffer.piece(place * COMMAND_BYTES, COMMAND_BYTES)?];
                 if is_write {
-                    self.memory.write(self.at(place), &pattern(*first, self.disk.is.block_bytes()))?;
+                    self.memory.write(self.at(place), &pattern(*first, self.disk.format.block_bytes()))?;
                     queue.write(&self.disk, *first, &piece)?;
                 } else {
                     self.memory.write(self.at(place), &[0; COMMAND_BYTES as usize])?;
@@ -95,7 +96,7 @@ impl Work<'_> {
             for (place, first) in (0..).zip(firsts).filter(|_| !is_write) {
                 let mut read = [0; COMMAND_BYTES as usize];
                 self.memory.read(self.at(place), &mut read)?;
-                let is_same = read[..] == pattern(*first, self.disk.is.block_bytes());
+                let is_same = read[..] == pattern(*first, self.disk.format.block_bytes());
                 expect_quietly(is_same, || format!("blocks from {first} are what was written"))?;
             }
         }

@@ -1,55 +1,59 @@
-//! An NVMe adapter of this host, driven through VFIO or iommufd, or through VFIO where nothing translates.
+//! An NVMe adapter of this host, driven from user space through VFIO or iommufd, with an IOMMU or in VFIO's no-IOMMU
+//! mode.
 
 use crate::controller::{Controller, NvmeError};
-use dma::vfio::{self, Device, Interrupt, VfioError, Way};
+use dma::vfio::{self, Device, Interrupt, VfioError};
 use dma::{Mapper, Ram};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Why an adapter can't be driven.
+/// Why an adapter can't be opened or shut down.
 #[derive(Debug, thiserror::Error)]
 pub enum AdapterError {
-    /// This process gets no memory.
-    #[error("{bytes} bytes of memory for it")]
+    /// The memory for queues and buffers could not be allocated.
+    #[error("can't allocate {bytes} bytes of memory for queues and buffers")]
     Memory {
-        /// That were asked for.
+        /// Bytes requested.
         bytes: u64,
-        /// Why.
+        /// The allocation's error.
         source: io::Error,
     },
-    /// The kernel does not lend it.
+    /// VFIO or iommufd refused the adapter or a mapping.
     #[error(transparent)]
     Vfio(#[from] VfioError),
-    /// The controller does not come up.
+    /// The controller can't be brought up or shut down.
     #[error(transparent)]
     Nvme(#[from] NvmeError),
 }
 
-/// An adapter that `vfio-pci` has, brought up, and the memory that it may reach: nothing else of this process.
+/// An adapter bound to `vfio-pci` whose controller is enabled. It can reach only the memory given to it.
 #[derive(Debug)]
 pub struct Adapter {
-    /// Dropped before the device is let go.
+    /// Declared before `device`, so that it is dropped while the device is still open.
     controller: Arc<Mutex<Controller>>,
     device: Device,
 }
 
 impl Adapter {
-    /// The adapter at an address as `0000:3b:00.0`, with so much memory for queues and buffers.
+    /// Opens the adapter at an address such as `0000:3b:00.0`, and allocates `memory_bytes` for its queues and
+    /// buffers.
     ///
     /// # Errors
     /// [`AdapterError`]
-    pub fn open(address: &str, way: Way, memory_bytes: u64) -> Result<Self, AdapterError> {
+    pub fn open(address: &str, interface: vfio::Interface, memory_bytes: u64) -> Result<Self, AdapterError> {
         let memory = Ram::of_this_process(memory_bytes);
         let memory = memory.map_err(|source| AdapterError::Memory { bytes: memory_bytes, source })?;
         let memory = Arc::new(memory);
-        let (translation, device) = vfio::open(address, way, Arc::clone(&memory))?;
+        let (translation, device) = vfio::open(address, interface, Arc::clone(&memory))?;
         let mapper = vfio::mapper(translation, &memory)?;
         Self::bring_up(mapper, device, memory)
     }
 
-    /// The adapter at an address that nothing translates for, with [pinned](Ram::pinned) memory. It reaches all memory of the host: whoever opens one so
-    /// has been told, and trusts the adapter and this driver. When this process dies the adapter may write for a moment more, so
-    /// another process should have the memory's [files](Ram::pins) until the adapter has been let go.
+    /// Opens an adapter in VFIO's no-IOMMU mode, with [pinned](Ram::pinned) memory. The adapter can reach all memory
+    /// of the host, so the user must have accepted that.
+    ///
+    /// When this process dies, the adapter may still write for a moment. Another process should hold the memory's
+    /// [files](Ram::pins) open until the device is reset.
     ///
     /// # Errors
     /// [`AdapterError`]
@@ -65,12 +69,12 @@ impl Adapter {
         Ok(Self { controller: Arc::new(Mutex::new(controller)), device })
     }
 
-    /// Its controller, which threads share to ask for queues.
+    /// The controller, shared by the threads that create queues on it.
     pub fn controller(&self) -> Arc<Mutex<Controller>> {
         Arc::clone(&self.controller)
     }
 
-    /// Interrupts of its vectors 0 and on. Vector 0 is the admin queue's, which is polled here.
+    /// Interrupts for vectors 0 to `number - 1`. Vector 0 belongs to the admin queue, which is polled here.
     ///
     /// # Errors
     /// [`AdapterError::Vfio`]
@@ -78,17 +82,19 @@ impl Adapter {
         Ok(self.device.interrupts(number)?)
     }
 
-    /// Shuts it down, so that all that was written stays, and lets it go. Everybody else must have let the controller go.
+    /// Shuts the controller down, which saves its write cache, and closes the device. Fails if another thread still
+    /// holds the controller.
     ///
     /// # Errors
-    /// [`AdapterError::Nvme`]; it is let go all the same, and reset by the kernel.
+    /// [`NvmeError::InUse`] or another [`AdapterError::Nvme`]. The device is closed all the same, and the kernel
+    /// resets it.
     pub fn shut_down(self) -> Result<(), AdapterError> {
         match Arc::try_unwrap(self.controller) {
             Ok(controller) => {
                 Ok(controller.into_inner().unwrap_or_else(PoisonError::into_inner).shut_down()?)
             }
-            // Somebody has a queue, and may be using it.
-            Err(_) => Err(NvmeError::Lacks("right to be shut down: queues of it are in use").into()),
+            // A thread still holds the controller, and may be using a queue.
+            Err(_) => Err(NvmeError::InUse.into()),
         }
     }
 }

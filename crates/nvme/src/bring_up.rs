@@ -1,4 +1,4 @@
-//! A controller's way into work and out of it (Base, 3.5), and how long it may take.
+//! Enables and disables a controller (Base, 3.5), and waits for its status and its completions.
 
 use crate::controller::NvmeError;
 use crate::queue_pair::{CommandId, Done, QueuePair};
@@ -7,32 +7,32 @@ use crate::spec::registers::{self as register, Capabilities, Status};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Between two looks at what takes long.
-const LOOK: Duration = Duration::from_micros(50);
+/// Time between two polls of the status register.
+const POLL_INTERVAL: Duration = Duration::from_micros(50);
 
-/// Takes a controller out of work, so that it forgets all queues and reaches no memory.
+/// Disables a controller. Afterwards it has no queues and does no DMA.
 pub(crate) fn disable(registers: &dyn Registers, capabilities: Capabilities) -> Result<(), NvmeError> {
     registers.write_u32(register::CONFIGURATION, 0);
-    wait_for_status(registers, limit_of(capabilities), "stopped", |status| !status.is_ready())
+    poll_status(registers, ready_timeout(capabilities), "stopped", |status| !status.is_ready())
 }
 
-/// How long it may take to be ready, or no longer so.
-pub(crate) fn limit_of(capabilities: Capabilities) -> Duration {
+/// How long the controller may take to set or clear CSTS.RDY (CAP.TO), at least 500 ms.
+pub(crate) fn ready_timeout(capabilities: Capabilities) -> Duration {
     Duration::from_millis(capabilities.timeout_ms().max(500))
 }
 
-/// Waits for a status of a controller that has not failed.
-pub(crate) fn wait_until(
+/// Polls CSTS until `holds` is true. Fails at once if the adapter is gone or the controller has failed.
+pub(crate) fn wait_for_status(
     registers: &dyn Registers,
     limit: Duration,
     what: &'static str,
     holds: impl Fn(Status) -> bool,
 ) -> Result<(), NvmeError> {
-    wait_for_status(registers, limit, what, |status| status.is_fatal() || holds(status))?;
+    poll_status(registers, limit, what, |status| status.is_fatal() || holds(status))?;
     if Status(registers.read_u32(register::STATUS)).is_fatal() { Err(NvmeError::Fatal) } else { Ok(()) }
 }
 
-fn wait_for_status(
+fn poll_status(
     registers: &dyn Registers,
     limit: Duration,
     what: &'static str,
@@ -48,14 +48,14 @@ fn wait_for_status(
             return Ok(());
         }
         if begin.elapsed() > limit {
-            return Err(NvmeError::Late { what, limit });
+            return Err(NvmeError::TimedOut { what, limit });
         }
-        thread::sleep(LOOK);
+        thread::sleep(POLL_INTERVAL);
     }
 }
 
-/// Whether a controller is there, has not failed, and was not reset by somebody else.
-pub(crate) fn working(registers: &dyn Registers) -> Result<(), NvmeError> {
+/// Fails if the adapter is gone, or the controller has failed or was reset by someone else.
+pub(crate) fn check_working(registers: &dyn Registers) -> Result<(), NvmeError> {
     match Status(registers.read_u32(register::STATUS)) {
         Status::GONE => Err(NvmeError::Gone),
         status if status.is_fatal() => Err(NvmeError::Fatal),
@@ -64,8 +64,8 @@ pub(crate) fn working(registers: &dyn Registers) -> Result<(), NvmeError> {
     }
 }
 
-/// Waits for one command of a queue that has no other in flight.
-pub(crate) fn wait_for(
+/// Waits for one command, which is the only one in flight in its queue.
+pub(crate) fn wait_for_completion(
     queue: &mut QueuePair,
     registers: &dyn Registers,
     id: CommandId,
@@ -82,10 +82,10 @@ pub(crate) fn wait_for(
         if let Some(done) = found {
             return Ok(done);
         }
-        working(registers)?;
+        check_working(registers)?;
         if begin.elapsed() > limit {
-            return Err(NvmeError::Late { what: "completed a command", limit });
+            return Err(NvmeError::TimedOut { what: "completed a command", limit });
         }
-        thread::sleep(LOOK);
+        thread::sleep(POLL_INTERVAL);
     }
 }

@@ -1,5 +1,5 @@
-//! A controller in this process, for tests: it reaches memory through an IOMMU in software and in no other way, does what the
-//! specification says as soon as a doorbell is rung, and fails where it is told to.
+//! An NVMe controller emulated in this process, for tests. It reaches memory only through a software IOMMU, executes
+//! commands as soon as a doorbell is written, and injects faults.
 
 mod media;
 mod state;
@@ -15,26 +15,26 @@ pub use state::{NAMESPACE, QUEUES_MAX};
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What goes wrong with an I/O command.
+/// A fault injected into an I/O command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// It is done, and nobody is told.
+    /// The command is executed, but no completion is written.
     LostCompletion,
-    /// It is done, and its completion has the phase of the round before: who polls does not see it, nor what comes behind it.
+    /// The completion is written with the wrong phase tag: a poller does not see it, nor any completion behind it.
     WrongPhase,
-    /// It is not done, and completed with this.
+    /// The command is not executed, and completes with this status.
     Status(Status),
-    /// It is completed under an identifier that nobody has given.
+    /// The completion carries an identifier that is not in flight.
     WrongIdentifier,
-    /// It is completed twice.
+    /// The completion is written twice.
     Twice,
-    /// It is not done until somebody asks to abort it, or resets the controller.
+    /// The command is not executed until it is aborted or the controller is reset.
     Stuck,
-    /// The controller fails (`CSTS.CFS`), and does nothing until it is reset.
+    /// The controller sets CSTS.CFS and does nothing until a reset.
     Fatal,
-    /// The link is reset: the controller is as after power-on, and has forgotten all queues.
+    /// The link is reset: the controller is as after power-on, without queues.
     LinkReset,
-    /// The adapter is pulled out.
+    /// The adapter is removed: its registers read as all ones.
     Gone,
 }
 
@@ -51,54 +51,56 @@ impl fmt::Debug for Emulated {
 }
 
 impl Emulated {
-    /// A controller whose disk has so many blocks of `1 << block_shift` bytes, all zero, and which reaches memory by these hands.
+    /// Creates a controller whose disk has `blocks` zeroed blocks of `1 << block_shift` bytes. It does its DMA as
+    /// `adapter`.
     pub fn new(adapter: Adapter, blocks: u64, block_shift: u8) -> Self {
         let media = Media::new(Namespace { blocks, block_shift, metadata_bytes: 0, is_shared: false });
         Self { adapter, state: Mutex::new(State::new(media)) }
     }
 
-    /// The I/O command with this number, counted from 0 since the beginning of time, fails so.
-    pub fn fail(&self, number: u64, fault: Fault) {
+    /// Injects a fault into I/O command `number`, counted from 0 since the controller was created.
+    pub fn inject(&self, number: u64, fault: Fault) {
         self.state().faults.insert(number, fault);
     }
 
-    /// Every command that begins with this block fails so.
-    pub fn fail_block(&self, block: u64, fault: Fault) {
+    /// Injects a fault into every command that starts at this block.
+    pub fn inject_at_block(&self, block: u64, fault: Fault) {
         self.state().block_faults.insert(block, fault);
     }
 
-    /// From now on it says that it is another controller, with other disks.
-    pub fn become_another(&self) {
+    /// Reports another serial number and other namespaces from now on.
+    pub fn change_identity(&self) {
         self.state().is_another = true;
     }
 
-    /// From now on it has no namespace.
-    pub fn lose_namespace(&self) {
+    /// Reports no namespace from now on.
+    pub fn remove_namespace(&self) {
         self.state().has_namespace = false;
     }
 
-    /// What is done when a completion queue interrupts, with its vector. It must not reach for this controller.
-    pub fn on_interrupt(&self, signal: impl Fn(u16) + Send + 'static) {
-        self.state().signal = Some(Box::new(signal));
+    /// Sets the interrupt handler: it is called with the vector of a completion queue. It must not access this
+    /// controller.
+    pub fn on_interrupt(&self, interrupt_handler: impl Fn(u16) + Send + 'static) {
+        self.state().interrupt_handler = Some(Box::new(interrupt_handler));
     }
 
-    /// I/O commands that were begun.
+    /// I/O commands fetched so far.
     pub fn commands(&self) -> u64 {
         self.state().commands
     }
 
-    /// Writes of doorbells, of submissions and completions.
+    /// Doorbell writes so far, of both kinds.
     pub fn doorbells(&self) -> u64 {
         self.state().doorbells
     }
 
-    /// What is on the disk.
+    /// A copy of the disk's content.
     pub fn disk(&self) -> Vec<u8> {
         self.state().media.bytes().to_vec()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // What a panic elsewhere has left is looked at all the same: it is a test's.
+        // A test that panicked elsewhere poisons the lock; its state is still worth reading.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -135,9 +137,9 @@ impl Registers for Emulated {
             return;
         }
         match at {
-            register::CONFIGURATION => state.configure(Configuration(value)),
+            register::CONFIGURATION => state.write_configuration(Configuration(value)),
             register::ADMIN_QUEUES => state.admin_entries = value,
-            at if at >= register::DOORBELLS => state.rung(&self.adapter, at, value),
+            at if at >= register::DOORBELLS => state.write_doorbell(&self.adapter, at, value),
             _ => {}
         }
     }

@@ -1,17 +1,77 @@
-//! NVMe controllers driven by a process of its own: queues in memory that is mapped once, polled without a system call.
+//! A user-mode NVMe driver: queues in memory that is mapped once, polled without a system call.
 //!
 //! ```text
-//!   Controller   brings it up by its Registers, asks what it is (admin queue), maps memory with dma's Mapper
+//!   Controller   resets, enables and identifies it through Registers; maps memory with dma's Mapper
 //!     | queue_pair()
 //!     v
-//!   QueuePair    of one thread: read, write, flush ... -> CommandId;   ring();   poll() -> Done
-//!     | entries of 64 and 16 bytes in rings, a doorbell
+//!   QueuePair    one per thread: read, write, flush ... -> CommandId;  ring_doorbell();  poll() -> Done
+//!     |  submission and completion rings in memory, two doorbells
 //!     v
-//!   a controller: a real one through VFIO, or one in this process (emulated)
+//!   a real controller through VFIO (Adapter), or one in this process (emulated)
 //! ```
 //!
-//! [`spec`] is what hosts and controllers tell each other, as bytes; [`prp`] and [`sgl`] say where a command's data is, and [`walk`] is
-//! how a controller finds it from there.
+//! - [`spec`]: registers, commands, completions and Identify data as bytes.
+//! - [`prp`] and [`sgl`]: how a command describes its data. [`walk`] is the controller's reading of the same lists.
+//! - [`chunk`]: a disk with timeouts, retries and resets on top of a queue pair.
+//! - [`takeover`]: unbinds an adapter from the kernel's driver, if nothing uses its disks, and rebinds it.
+//! - [`signature`]: finds what is on a disk before it is overwritten.
+//!
+//! Write a block and read it back, on an emulated controller behind a software IOMMU:
+//!
+//! ```
+//! use dma::{Domain, Frames, Invalidation, Iotlb, Limits, Mapper, MemoryAddress, Pool, Ram, Requester, SoftwareDomain, Unit, Vtd};
+//! use iova::{GapTree, Space};
+//! use nvme::{Controller, emulated::Emulated};
+//! use std::sync::Arc;
+//!
+//! // 16 MiB of memory: page tables of the IOMMU first, then coherent memory for queues and buffers.
+//! let ram = Arc::new(Ram::new(MemoryAddress(0), 16 << 20));
+//! let frames = Arc::new(Frames::new(MemoryAddress(0), 2 << 20));
+//! let pool = Pool::new(ram.clone(), MemoryAddress(2 << 20), 14 << 20)?;
+//! let unit = Arc::new(Unit::new(Arc::clone(&ram), Iotlb::new(64, 4)));
+//! let table: SoftwareDomain<Vtd> = SoftwareDomain::new(Arc::clone(&unit), frames, 4)?;
+//! table.attach(Requester(0x0300));
+//! let allocator = |space: &Space| Ok(Box::new(GapTree::new(space)?) as Box<_>);
+//! let domain = Domain::new(Arc::new(table), allocator, Invalidation::Strict)?;
+//! let mapper = Mapper::translated(Limits::of_bits(64), Arc::new(domain)).with_coherent(Arc::new(pool));
+//!
+//! // A disk of 512 blocks of 512 bytes. A real controller is opened in the same way, with its mapped registers.
+//! let emulated = Arc::new(Emulated::new(unit.adapter(Requester(0x0300)), 512, 9));
+//! let mut controller = Controller::open(emulated, mapper, Arc::clone(&ram))?;
+//! let disk = controller.namespaces()[0];
+//! let mut queue = controller.queue_pair(16)?;
+//!
+//! // The buffer stays mapped: no I/O maps or unmaps anything.
+//! let buffer = controller.allocate(4096)?;
+//! ram.write(buffer.memory(), b"hello")?;
+//! let write = queue.write(&disk, 7, &[buffer.piece(0, 512)?])?;
+//! queue.ring_doorbell();
+//! let mut completed = Vec::new();
+//! while queue.poll(16, |done| completed.push(done))? == 0 {}
+//! assert!(completed[0].id == write && completed[0].status.is_success());
+//!
+//! queue.read(&disk, 7, &[buffer.piece(512, 512)?])?;
+//! queue.ring_doorbell();
+//! while queue.poll(16, |done| assert!(done.status.is_success()))? == 0 {}
+//! let mut read = [0; 5];
+//! ram.read(MemoryAddress(buffer.memory().0 + 512), &mut read)?;
+//! assert_eq!(&read, b"hello");
+//!
+//! controller.delete(queue)?;
+//! controller.free(buffer)?;
+//! controller.shut_down()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Pitfalls
+//!
+//! - The controller sees nothing before [`ring_doorbell`](QueuePair::ring_doorbell).
+//! - A submitted command's memory belongs to the controller until its completion, or until a reset.
+//! - A queue pair reads no clock: the caller [ticks](QueuePair::tick) it, and [aborts](Controller::abort) or
+//!   [resets](Controller::reset) when commands are [overdue](QueuePair::overdue). [`chunk`] does all of that.
+//! - After a reset each queue pair returns [`QueueError::Reset`] until it is [renewed](Controller::renew). Commands in
+//!   flight are then executed again, perhaps for the second time.
+//! - A completed write may still be in the controller's volatile cache: [`flush`](QueuePair::flush) it.
 
 #[cfg(target_os = "linux")]
 mod adapter;

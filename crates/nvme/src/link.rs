@@ -1,10 +1,10 @@
-//! What a controller and its queue pairs share.
+//! State shared by a controller and its queue pairs.
 
 use crate::registers::Registers;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A controller's registers, and how often it has forgotten its queues.
+/// A controller's registers, and a count of its resets.
 #[derive(Debug)]
 pub(crate) struct Link {
     registers: Arc<dyn Registers>,
@@ -21,17 +21,18 @@ impl Link {
         &*self.registers
     }
 
-    /// Queues of another generation are unknown to the controller. A thread that looks just before a reset may still ring a doorbell
-    /// behind it: the controller has no queue there, or an empty one, and fetches nothing (Base, 3.1.2.3: it is told as an
-    /// asynchronous event at most).
+    /// The reset count. A queue pair of an older generation no longer exists on the controller.
+    ///
+    /// A thread that checks just before a reset may still write a doorbell after it. That is harmless: the queue does
+    /// not exist or is empty, so the controller fetches nothing (Base, 3.1.2.3).
     #[inline]
     pub(crate) fn generation(&self) -> u32 {
-        // What the reset has changed comes to other threads by the lock under which they renew their queues.
+        // Relaxed is enough: the lock under which a thread renews its queue orders everything else.
         self.generation.load(Ordering::Relaxed)
     }
 
-    /// The controller is about to forget all queues.
-    pub(crate) fn forget(&self) {
+    /// Call this before a reset: it marks all queue pairs as stale.
+    pub(crate) fn start_generation(&self) {
         self.generation.fetch_add(1, Ordering::Relaxed);
     }
 }

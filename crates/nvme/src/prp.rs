@@ -1,52 +1,53 @@
-//! Where a command's data is, by physical region pages (Base, 4.1.1): the address of its first byte, and of each further page.
+//! Physical region pages (PRP; Base, 4.1.1): a command's data as the address of its first byte and of each further
+//! page.
 
 use dma::BusAddress;
 
-/// A piece of a buffer on the bus.
+/// A contiguous piece of a buffer, by its bus address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Piece {
-    /// Where it begins.
+    /// Its first byte.
     pub at: BusAddress,
-    /// Its bytes.
+    /// Its length.
     pub bytes: u64,
 }
 
-/// Why data can't be told so.
+/// Why data can't be described by PRPs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PrpError {
-    /// Nothing is to be transferred.
-    #[error("a buffer without bytes")]
+    /// The data has no bytes.
+    #[error("a buffer of 0 bytes; expected at least 1")]
     Empty,
-    /// It begins within a word.
+    /// The first address is not a multiple of 4.
     #[error("a buffer that begins at {0}; expected a multiple of 4")]
     Unaligned(BusAddress),
-    /// Its pages do not follow each other whole.
+    /// A piece in the middle does not begin and end at page boundaries.
     #[error(
-        "piece {piece} of a buffer begins or ends within a page of {page_bytes} bytes, and others are before or behind it"
+        "piece {piece} of a buffer begins or ends within a page of {page_bytes} bytes; only the first may begin and the last may end so"
     )]
     Gap {
-        /// Counted from 0.
+        /// Index of the piece.
         piece: usize,
-        /// Of the controller's memory pages.
+        /// The controller's memory page size.
         page_bytes: u64,
     },
-    /// There is no room for the list of its pages.
-    #[error("a list of {entries} pages; there is room for {room}")]
-    Room {
-        /// With pointers to further pages of the list.
+    /// The PRP list is too small.
+    #[error("a PRP list of {entries} entries; expected at most {available}")]
+    ListTooLong {
+        /// Entries needed, including pointers to further list pages.
         entries: usize,
-        /// Entries that fit.
-        room: usize,
+        /// Entries available.
+        available: usize,
     },
-    /// It is beyond the last address.
-    #[error("a buffer that ends beyond the last address")]
-    Beyond,
+    /// The end address overflows 64 bits.
+    #[error("a buffer that ends beyond the last 64-bit address")]
+    Overflow,
 }
 
-/// Bytes of an entry.
+/// Bytes of a PRP entry.
 pub const ENTRY_BYTES: u64 = 8;
 
-/// The two entries of a command for one piece that has two pages at most, and that can be told; nothing otherwise.
+/// PRP1 and PRP2 of data that needs no list: one valid piece on at most two pages. `None` otherwise.
 #[inline]
 pub fn without_list(piece: Piece, page_bytes: u64) -> Option<[u64; 2]> {
     let Piece { at: BusAddress(at), bytes } = piece;
@@ -59,14 +60,14 @@ pub fn without_list(piece: Piece, page_bytes: u64) -> Option<[u64; 2]> {
     Some([at, if bytes > left { at + left } else { 0 }])
 }
 
-/// The two entries of a command. Pages that do not fit there go into `list`, in the order in which they lie in memory from
-/// `list_at`, which begins a page and has room for as many entries as `list` has; how many there are is told too.
+/// Encodes data as PRP1 and PRP2. Further entries go into `list`, which lies at `list_at`, the beginning of a page.
+/// Also returns how many entries of `list` were used.
 ///
-/// `page_bytes` is the controller's, a power of two.
+/// `page_bytes` is the controller's memory page size, a power of two.
 ///
 /// # Errors
-/// [`PrpError`]; then nothing of `list` counts.
-pub fn tell(
+/// [`PrpError`]; then the content of `list` is undefined.
+pub fn encode(
     pieces: &[Piece],
     page_bytes: u64,
     list_at: BusAddress,
@@ -91,11 +92,11 @@ pub fn tell(
     }
     let entries = with_pointers(number as usize - 1, page_bytes);
     if entries > list.len() {
-        return Err(PrpError::Room { entries, room: list.len() });
+        return Err(PrpError::ListTooLong { entries, available: list.len() });
     }
     let per_page = (page_bytes / ENTRY_BYTES) as usize;
     for (place, entry) in list[..entries].iter_mut().enumerate() {
-        // The last of a page of the list points to the next, unless it is the last of all.
+        // The last entry of a full list page points to the next list page.
         let is_pointer = place % per_page == per_page - 1 && place + 1 < entries;
         *entry = if is_pointer {
             list_at.0 + (place as u64 + 1) * ENTRY_BYTES
@@ -106,17 +107,17 @@ pub fn tell(
     Ok(([first.at.0, list_at.0], entries))
 }
 
-/// Entries of a list of so many pages, with the pointers from each of its own pages to the next.
+/// Entries of a list for `pages` data pages, including a pointer from each list page to the next.
 pub fn with_pointers(pages: usize, page_bytes: u64) -> usize {
     let per_page = (page_bytes / ENTRY_BYTES) as usize;
-    // All pages of the list but the last have one entry less for pages of data; the last has room for one more.
+    // Each list page but the last gives one entry to its pointer.
     pages + pages.saturating_sub(2) / (per_page - 1)
 }
 
-/// All pieces but the first begin a page, and all but the last end one.
+/// Checks that all pieces but the first begin at a page boundary, and all but the last end at one.
 fn check(pieces: &[Piece], page_bytes: u64) -> Result<(), PrpError> {
     for (place, piece) in pieces.iter().enumerate() {
-        let end = piece.at.0.checked_add(piece.bytes).ok_or(PrpError::Beyond)?;
+        let end = piece.at.0.checked_add(piece.bytes).ok_or(PrpError::Overflow)?;
         if piece.bytes == 0 {
             return Err(PrpError::Empty);
         }
@@ -142,7 +143,7 @@ mod tests {
     fn told(pieces: &[Piece], page_bytes: u64) -> Result<Vec<Piece>, PrpError> {
         let at = BusAddress(1 << 50);
         let mut list = vec![u64::MAX; 4096];
-        let (entries, number) = tell(pieces, page_bytes, at, &mut list)?;
+        let (entries, number) = encode(pieces, page_bytes, at, &mut list)?;
         let memory: BTreeMap<u64, u64> = (at.0..).step_by(8).zip(list[..number].iter().copied()).collect();
         let bytes = pieces.iter().map(|piece| piece.bytes).sum();
         let pages = walk::prp(entries, bytes, page_bytes, |at| memory.get(&at.0).copied()).unwrap();
@@ -167,7 +168,7 @@ mod tests {
     #[test]
     fn up_to_two_pages_are_in_the_command() {
         let check = |pieces: &[Piece], expected: [u64; 2]| {
-            assert_eq!(tell(pieces, PAGE, BusAddress(0), &mut []), Ok((expected, 0)));
+            assert_eq!(encode(pieces, PAGE, BusAddress(0), &mut []), Ok((expected, 0)));
         };
         check(&[piece(0x5000, 512)], [0x5000, 0]);
         check(&[piece(0x5e00, 512)], [0x5e00, 0]);
@@ -184,13 +185,13 @@ mod tests {
         {
             let mut list = vec![0; 2048];
             let buffer = [piece(0x4000_0000, pages * PAGE)];
-            let (command, number) = tell(&buffer, PAGE, list_at, &mut list).unwrap();
+            let (command, number) = encode(&buffer, PAGE, list_at, &mut list).unwrap();
             assert_eq!((command, number), ([0x4000_0000, list_at.0], entries), "{pages}");
             let pointing = list[..number].iter().filter(|entry| **entry < 0x4000_0000).count();
             assert_eq!(pointing, pointers);
             assert_eq!(
-                tell(&buffer, PAGE, list_at, &mut list[..entries - 1]).unwrap_err(),
-                PrpError::Room { entries, room: entries - 1 }
+                encode(&buffer, PAGE, list_at, &mut list[..entries - 1]).unwrap_err(),
+                PrpError::ListTooLong { entries, available: entries - 1 }
             );
         }
     }
@@ -198,14 +199,14 @@ mod tests {
     #[test]
     fn what_has_gaps_is_refused() {
         let check = |pieces: &[Piece], expected: PrpError| {
-            assert_eq!(tell(pieces, PAGE, BusAddress(0), &mut [0; 8]), Err(expected));
+            assert_eq!(encode(pieces, PAGE, BusAddress(0), &mut [0; 8]), Err(expected));
         };
         check(&[], PrpError::Empty);
         check(&[piece(0x1000, 0)], PrpError::Empty);
         check(&[piece(0x1002, 8)], PrpError::Unaligned(BusAddress(0x1002)));
         check(&[piece(0x1000, 512), piece(0x2000, 512)], PrpError::Gap { piece: 0, page_bytes: PAGE });
         check(&[piece(0x1000, 4096), piece(0x2200, 512)], PrpError::Gap { piece: 1, page_bytes: PAGE });
-        check(&[piece(u64::MAX - 3, 8)], PrpError::Beyond);
+        check(&[piece(u64::MAX - 3, 8)], PrpError::Overflow);
     }
 
     fn buffers() -> impl Strategy<Value = (Vec<Piece>, u64)> {
@@ -236,7 +237,7 @@ mod tests {
         #[test]
         fn short_ones_are_told_alike(at in prop_oneof![any::<u64>(), 0_u64..1 << 14], bytes in 0_u64..3 * PAGE, shift in 0_u32..3) {
             let (piece, page_bytes) = (piece(at, bytes), PAGE << shift);
-            let told = tell(&[piece], page_bytes, BusAddress(0), &mut []).ok().map(|(entries, _)| entries);
+            let told = encode(&[piece], page_bytes, BusAddress(0), &mut []).ok().map(|(entries, _)| entries);
             prop_assert_eq!(without_list(piece, page_bytes), told);
         }
 
@@ -244,7 +245,7 @@ mod tests {
         #[test]
         fn any_pieces_are_told_or_refused(pieces in prop::collection::vec((any::<u64>(), 0_u64..1 << 22), 0..5)) {
             let pieces: Vec<Piece> = pieces.into_iter().map(|(at, bytes)| piece(at, bytes)).collect();
-            let _ = tell(&pieces, PAGE, BusAddress(0), &mut [0; 64]);
+            let _ = encode(&pieces, PAGE, BusAddress(0), &mut [0; 64]);
         }
     }
 }

@@ -163,7 +163,7 @@ impl QueuePair {
 
     #[inline]
     pub(crate) fn submit_with(&mut self, id: CommandId, command: Command) -> Result<(), QueueError> {
-        let command = command.known_as(id.0);
+        let command = command.with_identifier(id.0);
         if let Err(error) = self.submissions.push(&command) {
             self.free_id(id);
             return Err(error.into());

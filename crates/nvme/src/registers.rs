@@ -1,24 +1,24 @@
-//! A controller's registers, wherever they are.
+//! Access to a controller's registers.
 
 use std::fmt;
 
-/// Registers of a controller: a real one's, mapped through VFIO, or an emulated one's. What is read of an adapter that is gone, is
-/// ones.
+/// Registers of a real controller (mapped through VFIO) or an emulated one. Reads from an adapter that was removed
+/// return all ones.
 ///
-/// Accesses to registers are in order with those to memory, which the controller reads and writes by itself: what is done to memory before a
-/// register is written is done before that, and what is done to memory after a register is read is done after that.
+/// Implementations order register accesses against memory accesses. Memory writes before a register write are visible
+/// to the controller first; memory reads after a register read are not moved before it.
 pub trait Registers: Send + Sync + fmt::Debug {
-    /// Reads four bytes.
+    /// Reads a 32-bit register.
     fn read_u32(&self, at: u64) -> u32;
-    /// Reads eight.
+    /// Reads a 64-bit register.
     fn read_u64(&self, at: u64) -> u64;
-    /// Writes four bytes.
+    /// Writes a 32-bit register.
     fn write_u32(&self, at: u64, value: u32);
-    /// Writes eight.
+    /// Writes a 64-bit register.
     fn write_u64(&self, at: u64, value: u64);
 }
 
-/// There is nothing beyond the BAR, as there is nothing of an adapter that is gone.
+/// Offsets beyond the BAR read as all ones, as for a removed adapter.
 #[cfg(target_os = "linux")]
 impl Registers for dma::vfio::Registers {
     fn read_u32(&self, at: u64) -> u32 {

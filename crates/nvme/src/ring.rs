@@ -1,4 +1,4 @@
-//! Rings of commands and completions in memory that the host and a controller share (Base, 3.3.1.2).
+//! Submission and completion rings in memory shared with the controller (Base, 3.3.1.2).
 
 use crate::spec::command::{COMMAND_BYTES, Command};
 use crate::spec::completion::{COMPLETION_BYTES, Completion};
@@ -6,10 +6,10 @@ use dma::{MemoryAddress, NoMemory, Ram};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// A submission queue, from the host's side.
+/// A submission ring, from the host's side.
 ///
-/// It needs no submission queue head: with fewer commands in flight than entries, the next entry was already read. The command that was
-/// in it is completed, or a later one is, and a controller fetches commands in order.
+/// It does not track the controller's head. With fewer commands in flight than entries, the entry at the tail was
+/// already fetched: controllers fetch in order.
 #[derive(Debug)]
 pub(crate) struct Submissions {
     ram: Arc<Ram>,
@@ -23,7 +23,7 @@ impl Submissions {
         Self { ram, at, entries, tail: 0 }
     }
 
-    /// Writes a command at the tail. The controller sees it when the doorbell is written, which is behind a barrier.
+    /// Writes a command at the tail. The controller fetches it after the doorbell write, which has a barrier.
     #[inline]
     pub(crate) fn push(&mut self, command: &Command) -> Result<(), NoMemory> {
         let at = MemoryAddress(self.at.0 + u64::from(self.tail) * COMMAND_BYTES as u64);
@@ -40,20 +40,20 @@ impl Submissions {
         self.tail
     }
 
-    /// Empties it.
+    /// Empties the ring.
     pub(crate) fn clear(&mut self) {
         self.tail = 0;
     }
 }
 
-/// A completion queue, from the host's side.
+/// A completion ring, from the host's side.
 #[derive(Debug)]
 pub(crate) struct Completions {
     ram: Arc<Ram>,
     at: MemoryAddress,
     entries: u16,
     head: u16,
-    /// Phase tag of entries that are new.
+    /// Phase tag of new entries in this round.
     phase: bool,
 }
 
@@ -62,7 +62,7 @@ impl Completions {
         Self { ram, at, entries, head: 0, phase: true }
     }
 
-    /// The next completion, if one has arrived. The head doorbell is the caller's to write.
+    /// Removes the next completion, if one has arrived. The caller writes the head doorbell.
     #[inline]
     pub(crate) fn pop(&mut self) -> Result<Option<Completion>, NoMemory> {
         let completion = self.completion_at(self.head, self.phase)?;
@@ -87,7 +87,7 @@ impl Completions {
     fn completion_at(&self, entry: u16, phase: bool) -> Result<Option<Completion>, NoMemory> {
         let at = MemoryAddress(self.at.0 + u64::from(entry) * COMPLETION_BYTES as u64);
         let [first, last] = self.ram.words_at(at)?;
-        // The word with the phase first: what lies beside it was written before.
+        // Read the word with the phase tag first: the other word was written before it.
         let last = u64::from_le(last.load(Ordering::Acquire));
         if Completion([0, last]).phase() != phase {
             return Ok(None);
@@ -105,7 +105,7 @@ impl Completions {
         self.head
     }
 
-    /// Empties it: with phase tag 0 no entry is a new completion.
+    /// Empties the ring. All phase tags become 0, so no entry looks new.
     pub(crate) fn clear(&mut self) -> Result<(), NoMemory> {
         for entry in 0..self.entries {
             let at = MemoryAddress(self.at.0 + u64::from(entry) * COMPLETION_BYTES as u64);

@@ -1,48 +1,48 @@
-//! Where a command's data is, by scatter-gather list (Base, 4.1.2): pieces of any length at any place, where a controller takes them.
+//! Scatter-gather lists (SGL; Base, 4.1.2): a command's data as pieces of any length and alignment.
 
 use crate::prp::Piece;
 use dma::BusAddress;
 
 /// Bytes of a descriptor.
 pub const DESCRIPTOR_BYTES: u64 = 16;
-/// What a descriptor is, in the upper half of its last byte.
+/// Descriptor types, in the upper half of a descriptor's last byte: a data block,
 pub(crate) const DATA_BLOCK: u8 = 0x0;
-/// A segment of descriptors that has no further segment behind it.
+/// and the last segment of descriptors.
 pub(crate) const LAST_SEGMENT: u8 = 0x3;
 
-/// Why data can't be told so.
+/// Why data can't be described by an SGL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SglError {
-    /// Nothing is to be transferred.
-    #[error("a buffer without bytes")]
+    /// The data has no bytes.
+    #[error("a buffer of 0 bytes; expected at least 1")]
     Empty,
-    /// A piece has more bytes than a descriptor can say.
+    /// A piece is longer than a descriptor's 32-bit length.
     #[error("a piece of {bytes} bytes; expected {} at most", u32::MAX)]
-    Long {
-        /// Of the piece.
+    TooLong {
+        /// Length of the piece.
         bytes: u64,
     },
-    /// There is no room for all descriptors.
-    #[error("a list of {descriptors} descriptors; there is room for {room}")]
-    Room {
-        /// One for each piece.
+    /// The list is too small.
+    #[error("an SGL of {descriptors} descriptors; expected at most {available}")]
+    ListTooLong {
+        /// Descriptors needed, one per piece.
         descriptors: usize,
-        /// Descriptors that fit.
-        room: usize,
+        /// Descriptors available.
+        available: usize,
     },
 }
 
-/// A descriptor's two words.
+/// The two words of a descriptor.
 fn descriptor(at: BusAddress, bytes: u64, kind: u8) -> [u64; 2] {
     [at.0, bytes | u64::from(kind) << 60]
 }
 
-/// The descriptor of a command. With more than one piece it names a segment at `list_at`, whose descriptors go into `list`; how many
-/// there are is told too.
+/// Encodes data as the descriptor in the command. More than one piece needs a segment of descriptors: `list`, at
+/// `list_at`. Also returns how many descriptors of `list` were used.
 ///
 /// # Errors
-/// [`SglError`]; then nothing of `list` counts.
-pub fn tell(
+/// [`SglError`]; then the content of `list` is undefined.
+pub fn encode(
     pieces: &[Piece],
     list_at: BusAddress,
     list: &mut [[u64; 2]],
@@ -51,13 +51,13 @@ pub fn tell(
         return Err(SglError::Empty);
     }
     if let Some(long) = pieces.iter().find(|piece| piece.bytes > u32::MAX.into()) {
-        return Err(SglError::Long { bytes: long.bytes });
+        return Err(SglError::TooLong { bytes: long.bytes });
     }
     if let [piece] = pieces {
         return Ok((descriptor(piece.at, piece.bytes, DATA_BLOCK), 0));
     }
     if pieces.len() > list.len() {
-        return Err(SglError::Room { descriptors: pieces.len(), room: list.len() });
+        return Err(SglError::ListTooLong { descriptors: pieces.len(), available: list.len() });
     }
     for (into, piece) in list.iter_mut().zip(pieces) {
         *into = descriptor(piece.at, piece.bytes, DATA_BLOCK);
@@ -76,11 +76,11 @@ mod tests {
     #[test]
     fn one_piece_is_in_the_command() {
         let piece = Piece { at: BusAddress(0x1234), bytes: 77 };
-        assert_eq!(tell(&[piece], BusAddress(0), &mut []), Ok(([0x1234, 77], 0)));
-        let room = SglError::Room { descriptors: 2, room: 1 };
-        assert_eq!(tell(&[piece; 2], BusAddress(0), &mut [[0; 2]]), Err(room));
+        assert_eq!(encode(&[piece], BusAddress(0), &mut []), Ok(([0x1234, 77], 0)));
+        let available = SglError::ListTooLong { descriptors: 2, available: 1 };
+        assert_eq!(encode(&[piece; 2], BusAddress(0), &mut [[0; 2]]), Err(available));
         let long = Piece { bytes: 1 << 32, ..piece };
-        assert_eq!(tell(&[long], BusAddress(0), &mut []), Err(SglError::Long { bytes: 1 << 32 }));
+        assert_eq!(encode(&[long], BusAddress(0), &mut []), Err(SglError::TooLong { bytes: 1 << 32 }));
     }
 
     proptest! {
@@ -89,7 +89,7 @@ mod tests {
             let pieces: Vec<Piece> =
                 pieces.into_iter().map(|(at, bytes)| Piece { at: BusAddress(at), bytes }).collect();
             let (list_at, mut list) = (BusAddress(1 << 50), [[0; 2]; 40]);
-            let (descriptor, number) = tell(&pieces, list_at, &mut list).unwrap();
+            let (descriptor, number) = encode(&pieces, list_at, &mut list).unwrap();
             let words = list[..number].iter().flatten().copied();
             let memory: BTreeMap<u64, u64> = (list_at.0..).step_by(8).zip(words).collect();
             let bytes = pieces.iter().map(|piece| piece.bytes).sum();

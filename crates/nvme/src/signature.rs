@@ -1,17 +1,21 @@
-//! What is on a disk: file systems, RAID members, volumes, encryption, swap areas and partition tables, by their signatures.
+//! Finds what is on a disk by signatures: file systems, RAID members, volumes, encryption, swap areas, partition
+//! tables.
 //!
 //! ```text
-//!   Contents::read    asks a disk for few of its bytes, through a driver or a file
+//!   Contents::read   reads a few parts of a disk, through a driver or a file
 //!     |
-//!     +-- table       magic bytes of every known type, and where they are: the data
-//!     +-- partitions  the tables GPT and MBR; each partition is probed like a disk
-//!     +-- pages       the bytes that were read, kept; what can't be read is noted
+//!     +-- table        the data: magic bytes of every known type, and where they are
+//!     +-- partitions   GPT and MBR; each partition is probed like a disk
+//!     +-- pages        a cache of the bytes read; unreadable parts are noted
 //! ```
 //!
-//! Before a disk is overwritten somebody has to know what is lost. util-linux's libblkid is the reference, and names are its names (`blkid -o export`:
-//! `TYPE`). It is a C library, which a static program without a C compiler can't link, and it reports one type where this has to report all of them.
-//! The Rust crates that probe (`libblockid` 0.1, `blkid-rs` 0.3) know no RAID, LVM or ZFS. The rules here are looser than libblkid's on purpose: a
-//! damaged superblock without a valid checksum can be repaired, so it is found too. Test `signature` holds it against `wipefs`.
+//! Before a disk is overwritten, the user must know what would be lost. The reference is util-linux's libblkid, whose
+//! type names are used (`blkid -o export`, `TYPE`). It is not linked, because a static program would need a C
+//! compiler, and because it reports only one type per disk. The Rust crates `libblockid` 0.1 and `blkid-rs` 0.3 know
+//! no RAID, LVM or ZFS.
+//!
+//! The rules are looser than libblkid's on purpose: a superblock with a wrong checksum can be repaired, so it is
+//! reported too. The test `signature` compares with `wipefs`.
 
 mod pages;
 mod partitions;
@@ -23,7 +27,7 @@ use pages::{Pages, View};
 use std::io;
 use table::{Field, ROWS, Row};
 
-/// What kind of thing a signature marks.
+/// What a signature belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A file system, or its journal.
@@ -43,7 +47,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// In words.
+    /// The kind in words.
     pub fn words(self) -> &'static str {
         match self {
             Self::FileSystem => "file system",
@@ -57,42 +61,42 @@ impl Kind {
     }
 }
 
-/// A signature that was found.
+/// A signature found on a disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signature {
-    /// Its type, by libblkid's name where it has one.
+    /// Type, by libblkid's name where it has one.
     pub name: &'static str,
-    /// The kind of thing.
+    /// What it belongs to.
     pub kind: Kind,
-    /// The byte of the disk where the first one of this type is.
+    /// Offset on the disk in bytes. If a type occurs several times, the first.
     pub at: u64,
-    /// The partition that it is in; none if it is the whole disk's.
+    /// The partition that contains it; `None` for the whole disk.
     pub partition: Option<Partition>,
-    /// A label or a name of the array or volume.
+    /// Label, or name of the array or volume.
     pub label: Option<String>,
-    /// Its UUID, or what takes its place.
+    /// UUID or serial number.
     pub uuid: Option<String>,
 }
 
-/// What is on a disk.
+/// The result of probing a disk.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Contents {
-    /// Signatures of the whole disk, then those of each partition; of each type the first one.
+    /// Signatures of the whole disk, then of each partition; each type once.
     pub signatures: Vec<Signature>,
-    /// Partitions that a table lists.
+    /// Partitions of the partition table.
     pub partitions: Vec<Partition>,
-    /// Places that could not be read, by their first byte.
+    /// Offsets of parts that could not be read.
     pub unreadable: Vec<u64>,
-    /// The first byte that is not zero in what was read; none if all that was read is zero.
+    /// Offset of the first byte read that is not zero.
     pub not_zero: Option<u64>,
 }
 
-/// Bytes at either end of a disk that are read to see whether it is empty.
+/// Bytes read at each end of a disk to see whether it is empty.
 const EDGE_BYTES: u64 = 1 << 20;
 
 impl Contents {
-    /// Reads a disk of so many bytes. `read` fills a buffer from a byte on; both are multiples of `block_bytes`. `also` are bytes that are looked at
-    /// besides both ends to see whether anything is there, its first MiB at most.
+    /// Probes a disk of `bytes` bytes. `read` fills a buffer from an offset; both are multiples of `block_bytes`.
+    /// `also` is a range whose first MiB is checked for data, like both ends of the disk.
     pub fn read(
         bytes: u64,
         block_bytes: u64,
@@ -115,7 +119,7 @@ impl Contents {
         Self { signatures, partitions, unreadable: pages.unreadable(), not_zero: pages.not_zero() }
     }
 
-    /// The types that were found, each once.
+    /// The types found, each once.
     pub fn names(&self) -> Vec<&'static str> {
         let mut names: Vec<_> = self.signatures.iter().map(|signature| signature.name).collect();
         names.sort_unstable();
@@ -124,31 +128,31 @@ impl Contents {
     }
 }
 
-/// Of each type the first signature.
+/// The first signature of each type.
 fn probe(view: &mut View<'_, '_>, partition: Option<&Partition>) -> Vec<Signature> {
     let mut found: Vec<Signature> = Vec::new();
     for row in ROWS {
         if found.iter().any(|one| one.name == row.name) {
             continue;
         }
-        if let Some((structure, at)) = place(view, row) {
+        if let Some((structure, at)) = find_magic(view, row) {
             found.push(Signature {
                 name: row.name,
                 kind: row.kind,
                 at: view.first_byte() + at,
                 partition: partition.cloned(),
-                label: row.label.and_then(|field| value(view, structure, field)),
-                uuid: row.uuid.and_then(|field| value(view, structure, field)),
+                label: row.label.and_then(|field| format_field(view, structure, field)),
+                uuid: row.uuid.and_then(|field| format_field(view, structure, field)),
             });
         }
     }
     found
 }
 
-/// Where a row's structure begins, and its magic bytes.
-fn place(view: &mut View<'_, '_>, row: &Row) -> Option<(u64, u64)> {
+/// Offsets of the structure and of its magic bytes, if the row matches.
+fn find_magic(view: &mut View<'_, '_>, row: &Row) -> Option<(u64, u64)> {
     let bytes = view.bytes();
-    for structure in row.at.iter().filter_map(|place| place.of(bytes)) {
+    for structure in row.at.iter().filter_map(|position| position.offset(bytes)) {
         for magic_at in row.magic_at {
             let at = structure.checked_add(*magic_at)?;
             if view.is_at(at, row.magic) && row.check.is_none_or(|check| check(view, structure)) {
@@ -159,8 +163,8 @@ fn place(view: &mut View<'_, '_>, row: &Row) -> Option<(u64, u64)> {
     None
 }
 
-/// A field in words; nothing if it is empty.
-fn value(view: &mut View<'_, '_>, structure: u64, field: Field) -> Option<String> {
+/// A field as text; `None` if it is empty.
+fn format_field(view: &mut View<'_, '_>, structure: u64, field: Field) -> Option<String> {
     let text = match field {
         Field::Text { at, bytes } => {
             let bytes = view.read(structure.checked_add(at)?, bytes)?;
@@ -189,7 +193,7 @@ fn value(view: &mut View<'_, '_>, structure: u64, field: Field) -> Option<String
     (!text.is_empty()).then_some(text)
 }
 
-/// Sixteen bytes as a UUID is written, in their order on the disk.
+/// Sixteen bytes in the text form of a UUID, in disk order.
 fn uuid(bytes: &[u8]) -> String {
     let mut text = String::new();
     for (position, byte) in bytes.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What controllers and hosts tell each other: registers, commands, completions, and data structures, as bytes.
+//! Encoding and decoding of registers, commands, completions and Identify data. No I/O.
 //!
 //! Sources: NVM Express Base Specification 2.0c, 2022 ("Base"), NVM Command Set Specification 1.0c, 2022 ("NVM"), and NVMe over PCIe
 //! Transport Specification 1.0c, 2022 ("PCIe").

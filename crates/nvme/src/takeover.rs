@@ -1,8 +1,8 @@
-//! Adapters of this host that a process could drive: which, who uses their disks, what speaks against it, and the way from the kernel's driver
+//! Finds the NVMe adapters of this host, checks who uses their disks, and moves an adapter from the kernel's driver
 //! to `vfio-pci` and back.
 //!
-//! Nothing here is done to a disk that anybody uses, and nothing at all before its steps can be [shown](Takeover::steps). A file or a block device that
-//! is written in an adapter's place is [claimed](Claim), by the same rules.
+//! No adapter is unbound while anything uses its disks, and the [steps](Takeover::steps) can be shown before any is
+//! taken. A file or block device that is written instead of an adapter is [claimed](Claim) by the same rules.
 
 mod candidate;
 mod claim;
@@ -27,7 +27,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Where a host's `/sys`, `/proc` and `/dev` are: `/`, or a tree that looks like one.
+/// The root of `/sys`, `/proc` and `/dev`: `/`, or a test's tree that looks like one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Root(PathBuf);
 
@@ -38,7 +38,7 @@ impl Default for Root {
 }
 
 impl Root {
-    /// A tree.
+    /// A root at `path`.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self(path.into())
     }
@@ -47,27 +47,27 @@ impl Root {
         self.0.join(inside)
     }
 
-    /// The folder of a PCIe function.
+    /// The sysfs folder of a PCIe function.
     fn device(&self, address: &str) -> PathBuf {
-        // A name with a slash in it would be another folder: then nothing is found there.
+        // An address with a slash could name another folder, so it names none.
         self.path("sys/bus/pci/devices").join(address.replace('/', "|"))
     }
 }
 
-/// A file that can't be read.
+/// A file could not be read.
 #[derive(Debug, thiserror::Error)]
 #[error("can't read {}", file.display())]
 pub struct Unreadable {
-    /// Which.
+    /// The file.
     pub file: PathBuf,
-    /// Why.
+    /// The error.
     pub source: io::Error,
 }
 
-/// Files of sysfs and procfs are far smaller. A tree that only looks like a host's may have anything in their places.
+/// Largest file that is read. Those of sysfs and procfs are far smaller.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
-/// What a file says, without the white space around it; nothing if there is no such file.
+/// The file's content without surrounding white space; `None` if it does not exist.
 fn text(file: &Path) -> Result<Option<String>, Unreadable> {
     match read(file) {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).trim().to_owned())),
@@ -76,7 +76,7 @@ fn text(file: &Path) -> Result<Option<String>, Unreadable> {
     }
 }
 
-/// Reads a regular file; a pipe or a device in its place is refused at once.
+/// Reads a regular file. Refuses a pipe or device at once, instead of blocking.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let flags = OFlags::NONBLOCK.bits().cast_signed();
     let file = fs::File::options().read(true).custom_flags(flags).open(path)?;
@@ -91,7 +91,7 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Names in a folder, sorted; none if there is no such folder.
+/// Names in a folder, sorted; none if the folder does not exist.
 fn names(folder: &Path) -> Result<Vec<String>, Unreadable> {
     let unreadable = |source| Unreadable { file: folder.to_owned(), source };
     let entries = match fs::read_dir(folder) {
@@ -107,12 +107,12 @@ fn names(folder: &Path) -> Result<Vec<String>, Unreadable> {
     Ok(names)
 }
 
-/// Whether a name is a process's.
+/// Whether a name in `/proc` is a process.
 fn is_number(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The last part of where a link leads; nothing if there is no link.
+/// The last component of a link's target; `None` if there is no link.
 fn link_name(link: &Path) -> Option<String> {
     fs::read_link(link).ok()?.file_name().map(|name| name.to_string_lossy().into_owned())
 }

@@ -1,20 +1,21 @@
-//! How a controller finds a command's data, from the specification: the other side of [`prp`](crate::prp) and [`sgl`](crate::sgl), which
-//! shares nothing with them but what is in memory.
+//! The controller's side of [`prp`](crate::prp) and [`sgl`](crate::sgl): finds a command's data. Written from the
+//! specification, it shares only memory with those, so that tests compare two independent readings.
 
 use crate::prp::Piece;
 use crate::sgl::{DATA_BLOCK, LAST_SEGMENT};
 use crate::spec::status::Status;
 use dma::BusAddress;
 
-/// A segment of descriptors that another one follows.
+/// Descriptor type: a segment that another segment follows.
 const SEGMENT: u8 = 0x2;
-/// Descriptors that are followed at most: no list is without an end.
+/// Most descriptors followed, to stop at a list that is a loop.
 const DESCRIPTORS_MAX: usize = 1 << 16;
 
-/// The pages of a transfer of `bytes`; `read` is what lies at an address, as far as the controller may read there.
+/// The pieces of a transfer of `bytes` by PRPs. `read` reads a list entry, or returns `None` where the controller may
+/// not read.
 ///
 /// # Errors
-/// The status that a controller completes such a command with.
+/// The status with which a controller completes such a command.
 pub fn prp(
     entries: [u64; 2],
     bytes: u64,
@@ -53,16 +54,16 @@ pub fn prp(
     Ok(pieces)
 }
 
-/// A further page, which begins where pages do.
+/// A further page; a PRP entry other than the first must begin a page.
 fn page(at: u64, bytes: u64, page_bytes: u64) -> Result<Piece, Status> {
     let is_page = at.is_multiple_of(page_bytes);
     is_page.then_some(Piece { at: BusAddress(at), bytes }).ok_or(Status::INVALID_PRP_OFFSET)
 }
 
-/// The pieces of a transfer of `bytes`, from the descriptor in its command.
+/// The pieces of a transfer of `bytes` by the SGL descriptor in the command.
 ///
 /// # Errors
-/// As of [`prp`].
+/// As for [`prp`].
 pub fn sgl(
     descriptor: [u64; 2],
     bytes: u64,
@@ -91,7 +92,7 @@ pub fn sgl(
                     let [at, length, of] = parts(words);
                     match of as u8 {
                         DATA_BLOCK => take(&mut pieces, &mut left, at, length),
-                        // Only the last of a segment that is not the last one leads to another.
+                        // Only a segment's last descriptor may point to another segment.
                         SEGMENT | LAST_SEGMENT if kind as u8 == SEGMENT && number + 1 == descriptors => {
                             segment = Some(words);
                         }
@@ -106,12 +107,12 @@ pub fn sgl(
     if left > 0 { Err(Status::of(0, 0x0f)) } else { Ok(pieces) }
 }
 
-/// Address, length and kind.
+/// Address, length and descriptor type.
 fn parts([at, word]: [u64; 2]) -> [u64; 3] {
     [at, word & u64::from(u32::MAX), word >> 60]
 }
 
-/// What is behind the end of the transfer stays as it is.
+/// Appends a piece, cut at the end of the transfer.
 fn take(pieces: &mut Vec<Piece>, left: &mut u64, at: u64, length: u64) {
     let bytes = length.min(*left);
     if bytes > 0 {

@@ -22,7 +22,7 @@ fn retry_policy() -> RetryPolicy {
 
 fn shared(bench: Bench) -> (Arc<Mutex<nvme::Controller>>, Arc<Emulated>) {
     let Bench { mut controller, emulated, .. } = bench;
-    controller.wait_at_most(Duration::from_millis(50));
+    controller.set_admin_timeout(Duration::from_millis(50));
     (Arc::new(Mutex::new(controller)), emulated)
 }
 
@@ -53,7 +53,10 @@ fn results_come_by_request() {
         assert_eq!(chunk.aresult(write, &mut [], Wait::Yes).unwrap(), Some(0));
         let reads = [0; 4].map(|_| chunk.aread(3, 2).unwrap());
         let full = chunk.aread(3, 2).unwrap_err();
-        assert_eq!(full.to_string(), "all 4 requests are in flight, or their results were not fetched");
+        assert_eq!(
+            full.to_string(),
+            "all 4 request slots are in flight or hold a result that was not fetched"
+        );
         for request in reads {
             assert_eq!(chunk.aresult(request, &mut read, Wait::Yes).unwrap(), Some(2 * BLOCK));
             assert!(
@@ -83,8 +86,8 @@ fn lists_are_of_any_length() {
             Item::Read { first: 355, into: &mut last },
         ]);
         assert!(results[0].is_ok() && results[3].is_ok());
-        assert!(matches!(results[1], Err(ChunkError::Beyond { first: 600, .. })));
-        assert!(matches!(results[2], Err(ChunkError::Blocks { bytes: 7, .. })));
+        assert!(matches!(results[1], Err(ChunkError::OutOfRange { first: 600, .. })));
+        assert!(matches!(results[2], Err(ChunkError::PartialBlock { bytes: 7, .. })));
         assert!(all == data && last == data[255 * BLOCK..]);
     }
 }
@@ -92,11 +95,11 @@ fn lists_are_of_any_length() {
 #[test]
 fn what_can_not_be_is_refused() {
     let (mut chunk, emulated) = chunk();
-    assert!(matches!(chunk.aread(0, 17), Err(ChunkError::Long { bytes: 8704, bytes_max: 8192 })));
-    assert!(matches!(chunk.aread(u64::MAX, 2), Err(ChunkError::Beyond { .. })));
-    assert!(matches!(chunk.aread(0, 0), Err(ChunkError::Beyond { .. })));
-    assert!(matches!(chunk.write(0, &[]), Err(ChunkError::Blocks { .. })));
-    assert!(matches!(chunk.write_zeroes(512, 1), Err(ChunkError::Beyond { .. })));
+    assert!(matches!(chunk.aread(0, 17), Err(ChunkError::TooLong { bytes: 8704, bytes_max: 8192 })));
+    assert!(matches!(chunk.aread(u64::MAX, 2), Err(ChunkError::OutOfRange { .. })));
+    assert!(matches!(chunk.aread(0, 0), Err(ChunkError::OutOfRange { .. })));
+    assert!(matches!(chunk.write(0, &[]), Err(ChunkError::PartialBlock { .. })));
+    assert!(matches!(chunk.write_zeroes(512, 1), Err(ChunkError::OutOfRange { .. })));
     assert_eq!(emulated.commands(), 0);
     assert!(
         Backing::open(std::path::Path::new("/no/such/file"), 9, 1, 1)
@@ -121,7 +124,7 @@ fn every_fault_is_survived_or_told() {
     ];
     for fault in survived {
         let (mut chunk, emulated) = chunk();
-        emulated.fail(1, fault);
+        emulated.inject(1, fault);
         for round in 0..4 {
             chunk
                 .write(round * 100, &[round as u8 + 1; BLOCK])
@@ -139,30 +142,30 @@ fn every_fault_is_survived_or_told() {
 #[test]
 fn what_is_not_survived_is_told() {
     let (mut chunk, emulated) = chunk();
-    emulated.fail(0, Fault::Status(Status::WRITE_FAULT.for_good()));
+    emulated.inject(0, Fault::Status(Status::WRITE_FAULT.with_do_not_retry()));
     let error = chunk.write(0, &[1; BLOCK]).unwrap_err();
     assert!(error.to_string().contains("write fault"), "{error}");
     // One that may go better is tried three times.
-    (1..4).for_each(|number| emulated.fail(number, Fault::Status(Status::UNRECOVERED_READ)));
+    (1..4).for_each(|number| emulated.inject(number, Fault::Status(Status::UNRECOVERED_READ)));
     let error = chunk.read(0, &mut [0; BLOCK]).unwrap_err();
     assert!(error.to_string().contains("unrecovered read error"), "{error}");
     assert_eq!((chunk.events().retries, emulated.commands()), (2, 4));
-    emulated.fail(4, Fault::Gone);
+    emulated.inject(4, Fault::Gone);
     assert!(matches!(chunk.flush(), Err(ChunkError::Nvme(NvmeError::Gone))));
     // It does not come back.
     let error = chunk.flush().unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the disk was given up before: the adapter is gone: its registers read as ones"
+        "the disk is no longer used after an earlier failure: the adapter was removed: its registers read as all ones"
     );
 }
 
 #[test]
 fn a_controller_that_always_fails_is_given_up() {
     let (mut chunk, emulated) = chunk();
-    (0..100).for_each(|number| emulated.fail(number, Fault::Fatal));
+    (0..100).for_each(|number| emulated.inject(number, Fault::Fatal));
     let error = chunk.write(0, &[1; BLOCK]).unwrap_err();
-    assert_eq!(error.to_string(), "the controller was reset 2 times, and has not completed it");
+    assert_eq!(error.to_string(), "the command did not complete after 2 controller resets");
 }
 
 /// Two threads with queues of their own; one's failures reset the controller, and the other goes on.
@@ -170,7 +173,7 @@ fn a_controller_that_always_fails_is_given_up() {
 fn a_reset_by_one_thread_is_survived_by_others() {
     let (controller, emulated) = shared(bench());
     (0..20).for_each(|number| {
-        emulated.fail(number * 37, if number % 2 == 0 { Fault::Fatal } else { Fault::LostCompletion })
+        emulated.inject(number * 37, if number % 2 == 0 { Fault::Fatal } else { Fault::LostCompletion })
     });
     // Nobody opens one while another thread's failure is still to be mended.
     let chunks = [0_u64, 1, 2].map(|thread| (thread, chunk_of(&controller, 3)));
@@ -201,9 +204,9 @@ fn a_reset_by_one_thread_is_survived_by_others() {
 fn a_failure_behind_another_one_s_reset_is_survived() {
     let (controller, emulated) = shared(bench());
     let [mut one, mut other] = [0; 2].map(|_| chunk_of(&controller, 3));
-    emulated.fail(0, Fault::LostCompletion);
-    emulated.fail(1, Fault::Fatal);
-    emulated.fail(3, Fault::Fatal);
+    emulated.inject(0, Fault::LostCompletion);
+    emulated.inject(1, Fault::Fatal);
+    emulated.inject(3, Fault::Fatal);
     let first = other.awrite(0, &[1; BLOCK]).unwrap();
     one.write(1, &[2; BLOCK]).unwrap();
     let last = one.awrite(2, &[3; BLOCK]).unwrap();
@@ -243,7 +246,7 @@ fn fault() -> impl Strategy<Value = Fault> {
         Just(Fault::LinkReset),
         (0..4_u8, 1..=255_u8, any::<bool>()).prop_map(|(kind, code, is_for_good)| {
             let status = Status::of(kind, code);
-            Fault::Status(if is_for_good { status.for_good() } else { status })
+            Fault::Status(if is_for_good { status.with_do_not_retry() } else { status })
         }),
     ]
 }
@@ -258,7 +261,7 @@ proptest! {
         faults in prop::collection::btree_map(0..60_u64, fault(), 0..6),
     ) {
         let (mut chunk, emulated) = chunk();
-        faults.into_iter().for_each(|(number, fault)| emulated.fail(number, fault));
+        faults.into_iter().for_each(|(number, fault)| emulated.inject(number, fault));
         // What each block may be.
         let mut allowed: Vec<Vec<u8>> = vec![vec![0]; BLOCKS as usize];
         for step in steps {
@@ -301,8 +304,8 @@ fn another_disk_is_not_written() {
     let (controller, emulated) = shared(bench());
     let [mut one, mut other] = [0; 2].map(|_| chunk_of(&controller, 2));
     one.write(0, &[1; BLOCK]).unwrap();
-    emulated.fail(1, Fault::Fatal);
-    emulated.become_another();
+    emulated.inject(1, Fault::Fatal);
+    emulated.change_identity();
     assert!(matches!(one.write(3, &[2; BLOCK]), Err(ChunkError::Nvme(NvmeError::Changed { .. }))));
     other.write(3, &[3; BLOCK]).unwrap_err();
     other.write(3, &[3; BLOCK]).unwrap_err();
@@ -314,13 +317,13 @@ fn another_disk_is_not_written() {
 fn a_request_that_always_fails_does_not_go_on_for_ever() {
     let (controller, emulated) = shared(bench());
     let mut chunk = chunk_of(&controller, 4);
-    emulated.fail_block(77, Fault::Fatal);
+    emulated.inject_at_block(77, Fault::Fatal);
     let results = chunk.listio(&mut [
         Item::Write { first: 0, from: &[1; BLOCK] },
         Item::Write { first: 77, from: &[1; BLOCK] },
     ]);
     assert!(results[0].is_ok() || results[1].is_err());
-    assert!(matches!(results[1], Err(ChunkError::GaveUp { .. })), "{results:?}");
+    assert!(matches!(results[1], Err(ChunkError::TooManyResets { .. })), "{results:?}");
     assert!(chunk.events().resets <= 4, "{:?}", chunk.events());
 }
 
@@ -330,7 +333,7 @@ fn a_forgotten_queue_is_closed() {
     let (controller, emulated) = shared(bench());
     for round in 0..40 {
         let [mut one, idle] = [0; 2].map(|_| chunk_of(&controller, 2));
-        emulated.fail(round * 2, Fault::Fatal);
+        emulated.inject(round * 2, Fault::Fatal);
         one.flush().unwrap();
         idle.close().unwrap();
         one.close().unwrap();

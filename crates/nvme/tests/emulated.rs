@@ -35,7 +35,7 @@ fn a_controller_says_what_it_is() {
     let identity = bench.controller.identity();
     assert_eq!((identity.model.as_str(), identity.has_sgl), ("iotoll emulated controller", true));
     let [namespace] = bench.controller.namespaces() else { panic!("{:?}", bench.controller) };
-    assert_eq!((namespace.number, namespace.is.bytes()), (1, BLOCKS * BLOCK_BYTES));
+    assert_eq!((namespace.number, namespace.format.bytes()), (1, BLOCKS * BLOCK_BYTES));
     assert_eq!(namespace.transfer_bytes_max, 512 << 10);
     for _ in 0..nvme::emulated::QUEUES_MAX {
         bench.controller.queue_pair(8).unwrap();
@@ -93,13 +93,17 @@ fn what_can_not_be_is_refused_before_it_is_sent() {
     let told = |result: Result<CommandId, BlockError>| result.unwrap_err().to_string();
     assert_eq!(told(queue.read(&disk, 0, &[piece(0, 100)])), "100 bytes; expected 1 or more blocks of 512");
     assert_eq!(told(queue.read(&disk, 0, &[])), "0 bytes; expected 1 or more blocks of 512");
-    assert_eq!(told(queue.read(&disk, 511, &[piece(0, 1024)])), "blocks 511 to 513; the namespace has 512");
+    assert_eq!(
+        told(queue.read(&disk, 511, &[piece(0, 1024)])),
+        "2 blocks from block 511: beyond the end of the namespace, which has 512 blocks"
+    );
     assert_eq!(
         told(queue.write_zeroes(&disk, u64::MAX, 2)),
-        "blocks 18446744073709551615 to 18446744073709551615; the namespace has 512"
+        "2 blocks from block 18446744073709551615: beyond the end of the namespace, which has 512 blocks"
     );
-    let large = Namespace { is: nvme::spec::identify::Namespace { blocks: 1 << 20, ..disk.is }, ..disk };
-    let long = "1048576 bytes in one command; the controller takes 524288 at most";
+    let large =
+        Namespace { format: nvme::spec::identify::Namespace { blocks: 1 << 20, ..disk.format }, ..disk };
+    let long = "1048576 bytes in one command; expected at most 524288";
     assert_eq!(told(queue.read(&large, 0, &[piece(0, 1 << 20)])), long);
     let without_sgl = Namespace { has_sgl: false, ..disk };
     let apart = [piece(0, 512), piece(512, 512)];
@@ -130,7 +134,7 @@ fn faults_are_told() {
     let buffer = bench.controller.allocate(4096).unwrap();
     let piece = [buffer.piece(0, 4096).unwrap()];
     fill(&bench, &buffer, 7);
-    let fail = |number, fault| bench.emulated.fail(number, fault);
+    let fail = |number, fault| bench.emulated.inject(number, fault);
     fail(0, Fault::Status(Status::WRITE_FAULT));
     let id = queue.write(&disk, 0, &piece).unwrap();
     assert_eq!(one(&mut queue, id), Status::WRITE_FAULT);
@@ -147,10 +151,11 @@ fn faults_are_told() {
 
 #[test]
 fn a_controller_that_fails_or_is_gone_is_told_apart() {
-    for (fault, words) in [(Fault::Fatal, "has failed (CSTS.CFS)"), (Fault::Gone, "the adapter is gone")] {
+    for (fault, words) in [(Fault::Fatal, "fatal error (CSTS.CFS)"), (Fault::Gone, "the adapter was removed")]
+    {
         let mut bench = bench();
         let (mut queue, disk) = (bench.controller.queue_pair(8).unwrap(), disk(&bench));
-        bench.emulated.fail(0, fault);
+        bench.emulated.inject(0, fault);
         queue.flush(&disk).unwrap();
         queue.ring_doorbell();
         assert!(poll(&mut queue).is_empty());

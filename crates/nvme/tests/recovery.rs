@@ -29,7 +29,7 @@ fn poll(queue: &mut QueuePair) -> Vec<Done> {
 fn a_stuck_command_is_aborted() {
     let mut bench = bench();
     let (mut queue, disk) = (bench.controller.queue_pair(4).unwrap(), disk(&bench));
-    bench.emulated.fail(0, Fault::Stuck);
+    bench.emulated.inject(0, Fault::Stuck);
     let id = queue.write_zeroes(&disk, 0, 8).unwrap();
     queue.ring_doorbell();
     assert!(poll(&mut queue).is_empty());
@@ -59,7 +59,7 @@ fn a_reset_begins_again_what_was_in_flight() {
         let (mut queue, disk) = (bench.controller.queue_pair(4).unwrap(), disk(&bench));
         let buffer = bench.controller.allocate(4096).unwrap();
         fill(&bench, &buffer, 0x77);
-        bench.emulated.fail(0, fault);
+        bench.emulated.inject(0, fault);
         let ids = [0, 8].map(|first| queue.write(&disk, first, &[buffer.piece(0, 4096).unwrap()]).unwrap());
         queue.ring_doorbell();
         let mut seen: Vec<Done> = Vec::new();
@@ -83,10 +83,10 @@ fn a_reset_begins_again_what_was_in_flight() {
 fn a_link_that_was_reset_is_told() {
     let mut bench = bench();
     let (mut queue, disk) = (bench.controller.queue_pair(4).unwrap(), disk(&bench));
-    bench.emulated.fail(0, Fault::LinkReset);
+    bench.emulated.inject(0, Fault::LinkReset);
     queue.flush(&disk).unwrap();
     queue.ring_doorbell();
-    assert!(matches!(bench.controller.working(), Err(NvmeError::Stopped)));
+    assert!(matches!(bench.controller.check_working(), Err(NvmeError::Stopped)));
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn what_goes_wrong_is_in_the_log() {
     let mut bench = bench();
     assert_eq!(bench.controller.error_log().unwrap(), []);
     let (mut queue, disk) = (bench.controller.queue_pair(4).unwrap(), disk(&bench));
-    bench.emulated.fail(0, Fault::Status(Status::UNRECOVERED_READ));
+    bench.emulated.inject(0, Fault::Status(Status::UNRECOVERED_READ));
     let buffer = bench.controller.allocate(4096).unwrap();
     let id = queue.read(&disk, 40, &[buffer.piece(0, 512).unwrap()]).unwrap();
     queue.ring_doorbell();
@@ -107,7 +107,7 @@ fn what_goes_wrong_is_in_the_log() {
 #[test]
 fn a_reset_that_takes_a_namespace_away_is_told() {
     let mut bench = bench();
-    bench.emulated.lose_namespace();
+    bench.emulated.remove_namespace();
     let told = bench.controller.reset();
     assert!(matches!(told, Err(NvmeError::Changed { what: "its list of namespaces" })), "{told:?}");
 }
@@ -118,7 +118,7 @@ fn the_log_holds_all_errors_the_newest_first() {
     let (mut queue, disk) = (bench.controller.queue_pair(4).unwrap(), disk(&bench));
     let buffer = bench.controller.allocate(4096).unwrap();
     for (number, block) in [(0, 40), (1, 41), (2, 42)] {
-        bench.emulated.fail(number, Fault::Status(Status::UNRECOVERED_READ));
+        bench.emulated.inject(number, Fault::Status(Status::UNRECOVERED_READ));
         queue.read(&disk, block, &[buffer.piece(0, 512).unwrap()]).unwrap();
         queue.ring_doorbell();
         poll(&mut queue);
@@ -131,13 +131,13 @@ fn the_log_holds_all_errors_the_newest_first() {
 fn a_completion_that_comes_twice_is_no_other_command_s() {
     let mut bench = bench();
     let (mut queue, disk) = (bench.controller.queue_pair(3).unwrap(), disk(&bench));
-    bench.emulated.fail(0, Fault::Twice);
+    bench.emulated.inject(0, Fault::Twice);
     let first = queue.flush(&disk).unwrap();
     queue.ring_doorbell();
     let taken = queue.poll(1, |done| assert_eq!(done.id, first)).unwrap();
     assert_eq!(taken, 1);
     // It has the same place, and is not done.
-    bench.emulated.fail(1, Fault::Stuck);
+    bench.emulated.inject(1, Fault::Stuck);
     let second = queue.flush(&disk).unwrap();
     assert_eq!((first.slot(), first == second), (second.slot(), false));
     queue.ring_doorbell();
@@ -185,7 +185,7 @@ fn what_a_failed_controller_has_comes_back_with_a_reset() {
     let [mut queue, other] = [0; 2].map(|_| bench.controller.queue_pair(4).unwrap());
     let before = held(&bench);
     for _ in 0..3 {
-        bench.emulated.fail(bench.emulated.commands(), Fault::Fatal);
+        bench.emulated.inject(bench.emulated.commands(), Fault::Fatal);
         queue.flush(&disk).unwrap();
         queue.ring_doorbell();
         assert!(bench.controller.queue_pair(4).is_err());
@@ -196,7 +196,7 @@ fn what_a_failed_controller_has_comes_back_with_a_reset() {
         assert_eq!(poll(&mut queue).len(), 1);
         assert_eq!(held(&bench), before);
     }
-    bench.emulated.fail(bench.emulated.commands(), Fault::Fatal);
+    bench.emulated.inject(bench.emulated.commands(), Fault::Fatal);
     queue.flush(&disk).unwrap();
     queue.ring_doorbell();
     bench.controller.delete(other).unwrap_err();
@@ -221,12 +221,12 @@ fn what_is_stuck_goes_with_its_queue() {
     let mut bench = bench();
     let disk = disk(&bench);
     let mut first = bench.controller.queue_pair(4).unwrap();
-    bench.emulated.fail(0, Fault::Stuck);
+    bench.emulated.inject(0, Fault::Stuck);
     let stuck = first.flush(&disk).unwrap();
     first.ring_doorbell();
     bench.controller.delete(first).unwrap();
     let mut second = bench.controller.queue_pair(4).unwrap();
-    bench.emulated.fail(1, Fault::LostCompletion);
+    bench.emulated.inject(1, Fault::LostCompletion);
     let lost = second.flush(&disk).unwrap();
     second.ring_doorbell();
     assert_eq!((second.number(), lost), (1, stuck));
@@ -246,7 +246,7 @@ fn the_admin_queue_can_not_be_deleted() {
     emulated.write_u64(register::ADMIN_SUBMISSION_QUEUE, submissions);
     emulated.write_u64(register::ADMIN_COMPLETION_QUEUE, completions);
     emulated.write_u32(register::CONFIGURATION, register::Configuration::enabled(4096).0);
-    let commands = [Command::delete_submission_queue(0), Command::set_queues(2, 2)];
+    let commands = [Command::delete_submission_queue(0), Command::set_queue_count(2, 2)];
     let entries: Vec<u8> = commands.iter().flat_map(|command| command.0).flat_map(u64::to_le_bytes).collect();
     bench.ram.write(rings[0].memory(), &entries).unwrap();
     emulated.write_u32(register::DOORBELLS, 2);
@@ -300,7 +300,7 @@ fn ranges_are_forgotten() {
 fn pieces_of_any_shape_go_by_scatter_gather_list() {
     let mut bench = bench_with(64, 12);
     let (mut queue, disk) = (bench.controller.queue_pair(4).unwrap(), disk(&bench));
-    assert_eq!(disk.is.block_bytes(), 4096);
+    assert_eq!(disk.format.block_bytes(), 4096);
     let [from, into] = [0, 1].map(|_| bench.controller.allocate(8192).unwrap());
     let pattern: Vec<u8> = (0..8192_u32).map(|place| (place % 251) as u8).collect();
     bench.ram.write(from.memory(), &pattern).unwrap();

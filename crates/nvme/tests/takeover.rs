@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 const ADDRESS: &str = "0000:03:00.0";
-const TAKEN: Accepted = Accepted { takeover: true, no_iommu: false };
+const TAKEN: Accepted = Accepted { unbind: true, no_iommu: false };
 
 /// A host with one controller, its disk and a partition, and a bridge in the same group.
 struct Tree {
@@ -97,7 +97,7 @@ fn a_disk_that_nobody_uses_can_be_taken() {
     assert_eq!(Candidate::all(&tree.root()).unwrap(), std::slice::from_ref(&candidate));
     assert_eq!((candidate.model.as_deref(), candidate.group), (Some("Disk of Test"), Some(7)));
     assert_eq!((candidate.disks[0].name.as_str(), candidate.disks[0].bytes), ("nvme0n1", 1 << 20));
-    assert_eq!((candidate.mates.len(), candidate.driver_override), (0, None));
+    assert_eq!((candidate.group_members.len(), candidate.driver_override), (0, None));
     assert_eq!(tree.refusals(TAKEN), []);
     assert_eq!(Candidate::at(&tree.root(), "0000:00:01.0").unwrap(), None);
     assert_eq!(Candidate::at(&tree.root(), "../../../../etc").unwrap(), None);
@@ -111,7 +111,7 @@ fn without_consent_it_is_told_what_would_be_done() {
     let told = refusal.to_string().replace(tree.folder.path().to_str().unwrap(), "");
     let device = format!("/sys/bus/pci/devices/{ADDRESS}");
     let expected = format!(
-        "{ADDRESS} belongs to the kernel's driver (nvme); `--take` lets it be taken for as long as this runs, as this does: \
+        "{ADDRESS} is bound to the kernel's driver nvme; `--take` unbinds it while this program runs, by: \
          echo vfio-pci > {device}/driver_override && echo {ADDRESS} > /sys/bus/pci/drivers/nvme/unbind && \
          echo {ADDRESS} > /sys/bus/pci/drivers_probe"
     );
@@ -224,7 +224,7 @@ fn a_subsystem_with_several_controllers_is_left_alone() {
     assert_eq!(tree.refusals(TAKEN), []);
     tree.file("sys/class/nvme/nvme1/subsysnqn", "nqn.a\n");
     let [refusal] = &tree.refusals(TAKEN)[..] else { panic!() };
-    assert!(refusal.to_string().contains("leads to the same subsystem as nvme1"), "{refusal}");
+    assert!(refusal.to_string().contains("is in the same NVMe subsystem as nvme1"), "{refusal}");
 }
 
 /// Between the look and the first step.
@@ -235,7 +235,8 @@ fn what_changes_meanwhile_is_not_taken() {
         let candidate = tree.candidate();
         change(&tree);
         let error =
-            Takeover::take(&tree.root(), &candidate, || panic!("nothing is to be given back")).unwrap_err();
+            Takeover::unbind_from_kernel(&tree.root(), &candidate, || panic!("nothing is to be given back"))
+                .unwrap_err();
         let driver_override = tree.path(&format!("sys/bus/pci/devices/{ADDRESS}/driver_override"));
         assert_eq!(fs::read_to_string(driver_override).unwrap(), "(null)\n", "{error}");
     };
@@ -272,11 +273,11 @@ fn what_else_speaks_against_it_is_told() {
     tree.adapter("0000:03:00.2", "0x020000", None);
     tree.group(&["0000:03:00.1", "0000:03:00.2"]);
     let [refusal] = &tree.refusals(TAKEN)[..] else { panic!() };
-    assert!(refusal.to_string().contains("shares IOMMU group 7 with 0000:03:00.1 (e1000e):"), "{refusal}");
+    assert!(refusal.to_string().contains("shares IOMMU group 7 with 0000:03:00.1 (e1000e),"), "{refusal}");
 
     let tree = Tree::new();
     fs::remove_dir_all(tree.path("sys/bus/pci/drivers/vfio-pci")).unwrap();
-    assert_eq!(tree.refusals(TAKEN), [Refusal::NoLender]);
+    assert_eq!(tree.refusals(TAKEN), [Refusal::NoVfioDriver]);
 
     let tree = Tree::new();
     tree.adapter(ADDRESS, "0x010802", Some("uio_pci_generic"));
@@ -302,7 +303,7 @@ fn a_takeover_that_fails_is_undone() {
     let tree = Tree::new();
     let (root, candidate) = (tree.root(), tree.candidate());
     fs::remove_file(tree.path("sys/bus/pci/drivers_probe")).unwrap();
-    let error = Takeover::take(&root, &candidate, || Ok(())).unwrap_err();
+    let error = Takeover::unbind_from_kernel(&root, &candidate, || Ok(())).unwrap_err();
     assert!(matches!(error, TakeoverError::Step { .. }), "{error}");
     let driver_override =
         fs::read_to_string(tree.path(&format!("sys/bus/pci/devices/{ADDRESS}/driver_override")));
@@ -353,7 +354,7 @@ fn without_an_iommu_the_kernel_has_to_be_willing() {
         tree.file("sys/kernel/iommu_groups/7/name", "vfio-noiommu\n");
         tree.file("dev/vfio/noiommu-7", "");
         let candidate = tree.candidate();
-        assert_eq!((candidate.group, candidate.made_up_group), (None, Some(7)));
+        assert_eq!((candidate.group, candidate.no_iommu_group), (None, Some(7)));
     };
     check(&made_up, None);
     check(
@@ -371,7 +372,7 @@ fn what_has_its_driver_keeps_it() {
     for driver in ["nvme", "vfio-pci"] {
         let tree = Tree::new();
         tree.adapter(ADDRESS, "0x010802", Some(driver));
-        Takeover::of(&tree.candidate()).give_back(&tree.root()).unwrap();
+        Takeover::of(&tree.candidate()).rebind(&tree.root()).unwrap();
         for file in ["unbind", "bind"] {
             let written =
                 fs::read_to_string(tree.path(&format!("sys/bus/pci/drivers/{driver}/{file}"))).unwrap();
@@ -411,7 +412,7 @@ fn the_way_back_is_told_step_by_step() {
         let tree = Tree::new();
         change(&tree);
         let device = format!("sys/bus/pci/devices/{ADDRESS}/driver_override");
-        let told = Takeover::steps_by_hand(&tree.root(), &tree.candidate());
+        let told = Takeover::rebind_steps(&tree.root(), &tree.candidate());
         let told: Vec<(PathBuf, &str)> =
             told.iter().map(|step| (step.file.clone(), step.text.trim())).collect();
         let expected = steps.iter().map(|(file, text)| {

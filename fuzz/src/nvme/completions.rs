@@ -33,7 +33,7 @@ pub fn nvme_completions(data: &[u8]) {
     let Some(room) = Room::new() else { return };
     let liar = Arc::new(Liar::new(room.adapter, lies));
     let Ok(mut controller) = Controller::open(liar, room.mapper, room.ram) else { return };
-    controller.wait_at_most(LIMIT);
+    controller.set_admin_timeout(LIMIT);
     let mut input = Unstructured::new(steps);
     let mut driver = Driver {
         controller: Arc::new(Mutex::new(controller)),
@@ -127,7 +127,7 @@ impl Driver {
             self.buffer = buffer.ok();
         }
         let (Some(pair), Some(of), Some(buffer)) = (&mut self.pair, namespace, &self.buffer) else { return };
-        let first = u64::from(first) % of.is.blocks;
+        let first = u64::from(first) % of.format.blocks;
         let piece = |from, bytes| buffer.piece(from, bytes).ok();
         // One, two and many pages; and pieces that want a scatter-gather list.
         let pieces: Option<Vec<Piece>> = match what / 8 % 4 {

@@ -115,7 +115,7 @@ impl Host {
             }
             9 => {
                 let (after, kind) = (next::<u8>(input)?, next(input)?);
-                emulated.fail(emulated.commands() + u64::from(after % 16), fault(kind, next(input)?));
+                emulated.inject(emulated.commands() + u64::from(after % 16), fault(kind, next(input)?));
             }
             10 => self.bring_up(),
             11 => emulated.write_u32(register::CONFIGURATION, next::<u8>(input)?.into()),
@@ -157,7 +157,7 @@ impl Host {
         [command.0[3], command.0[4]] = data;
         command.0[5] = u64::from(words[0]) | u64::from(words[1]) << 32;
         command.0[6] = words[2].into();
-        self.put(queue, command.known_as(namespace.into()));
+        self.put(queue, command.with_identifier(namespace.into()));
         Some(())
     }
 
@@ -193,7 +193,7 @@ impl Host {
         }
         self.bring_up();
         (0..PAGE / 8).for_each(|word| self.write(PAGE + 8 * word, 0));
-        self.put(0, Command::identify(Identify::Controller, [bus_page(2).0, 0]).known_as(7));
+        self.put(0, Command::identify(Identify::Controller, [bus_page(2).0, 0]).with_identifier(7));
         let mut entry = [0; COMPLETION_BYTES];
         let read = self.ram.read(MemoryAddress(((TABLE_PAGES + 1) * PAGE) as u64), &mut entry);
         assert!(read.is_ok(), "the memory is there");

@@ -69,7 +69,7 @@ impl World {
         let controller = Controller::open(emulated.clone(), room.mapper, room.ram);
         assert!(controller.is_ok(), "without a fault: {:?}", controller.err());
         let mut controller = controller.ok()?;
-        controller.wait_at_most(Duration::from_millis(10));
+        controller.set_admin_timeout(Duration::from_millis(10));
         Some(Self {
             emulated,
             controller: Arc::new(Mutex::new(controller)),
@@ -113,7 +113,7 @@ impl World {
                 let [after, kind]: [u8; 2] = next(input)?;
                 let fault = fault(kind, next(input)?);
                 if self.faults < FAULTS_MAX {
-                    self.emulated.fail(self.emulated.commands() + u64::from(after % 32), fault);
+                    self.emulated.inject(self.emulated.commands() + u64::from(after % 32), fault);
                     self.faults += 1;
                 }
             }
@@ -315,7 +315,7 @@ impl World {
             self.end_one(place);
         }
         let Some(Open { chunk, is_given_up }) = self.chunks[chunk].take() else { return };
-        let works = self.controller().working().is_ok();
+        let works = self.controller().check_working().is_ok();
         let closed = chunk.close();
         assert!(closed.is_ok() || is_given_up || !works, "nothing is wrong: {closed:?}");
     }
@@ -329,7 +329,7 @@ impl World {
     /// A queue pair that comes and goes, and what the controller remembers of errors.
     fn administer(&mut self, entries: u8) {
         let mut controller = self.controller();
-        let works = controller.working().is_ok();
+        let works = controller.check_working().is_ok();
         let log = controller.error_log();
         assert!(matches!(log, Ok(_) | Err(NvmeError::Dma(_))) || !works, "{log:?}");
         if let Ok(queue) = controller.queue_pair(u16::from(entries) % 16) {
@@ -350,7 +350,7 @@ impl World {
 /// Whether a chunk has given its controller up: it is gone, or was reset in vain, and nothing less.
 fn gives_up<T>(result: &Result<T, ChunkError>) -> bool {
     match result {
-        Err(ChunkError::GaveUp { .. } | ChunkError::Nvme(NvmeError::Gone)) => true,
+        Err(ChunkError::TooManyResets { .. } | ChunkError::Nvme(NvmeError::Gone)) => true,
         Err(ChunkError::Nvme(error)) => panic!("a reset would have mended it: {error}"),
         _ => false,
     }

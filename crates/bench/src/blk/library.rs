@@ -27,14 +27,14 @@ impl Library {
         depth: u16,
         bytes: u64,
     ) -> Result<Self, BlkError> {
-        let bytes_max = namespace.transfer_bytes_max.min(namespace.is.bytes());
-        if !bytes.is_multiple_of(namespace.is.block_bytes()) || bytes == 0 || bytes > bytes_max {
+        let bytes_max = namespace.transfer_bytes_max.min(namespace.format.bytes());
+        if !bytes.is_multiple_of(namespace.format.block_bytes()) || bytes == 0 || bytes > bytes_max {
             return Err(BlkError::Size { bytes, bytes_max });
         }
         let mut guard = Controller::lock(&controller);
         let queue = guard.queue_pair(depth.saturating_add(1))?;
         if queue.available() < depth.into() {
-            return Err(nvme::NvmeError::Lacks("room for so many commands").into());
+            return Err(nvme::NvmeError::Unsupported("room for so many commands").into());
         }
         // Each begins a page, so that most need no list.
         let buffer = guard.allocate(u64::from(depth) * bytes.next_multiple_of(nvme::PAGE_BYTES))?;
@@ -52,13 +52,13 @@ impl Library {
 
 impl Reader for Library {
     fn places(&self) -> u64 {
-        self.namespace.is.bytes() / self.bytes
+        self.namespace.format.bytes() / self.bytes
     }
 
     fn begin(&mut self, slot: u16, place: u64) -> Result<(), BlkError> {
         let from = u64::from(slot) * self.bytes.next_multiple_of(nvme::PAGE_BYTES);
         let piece = self.buffer.piece(from, self.bytes).map_err(nvme::QueueError::from)?;
-        let first = place * (self.bytes >> self.namespace.is.block_shift);
+        let first = place * (self.bytes >> self.namespace.format.block_shift);
         let id = self.queue.read(&self.namespace, first, &[piece])?;
         self.slots[id.slot()] = slot;
         Ok(())

@@ -1,7 +1,7 @@
 //! DMA paths that memory is mapped by.
 
 use super::{BYTES_MAX, MapError};
-use dma::tce::{Endpoint, EndpointAddress, Hypervisor, Partition, Slot, Stretch};
+use dma::tce::{Endpoint, EndpointAddress, Hypervisor, MemoryRange, Partition, Slot};
 use dma::{
     Amd, Bounce, Bouncing, Domain, FlushQueue, Frames, Invalidation, Iotlb, Limits, Mapper, Memory,
     MemoryAddress, Ram, Smmu, SoftwareDomain, Translation, Unit, Vtd, Walked,
@@ -124,7 +124,7 @@ pub(super) fn stands(names: &[String]) -> Result<(Vec<Stand>, Vec<String>), MapE
 
 fn ready(dma_path: &DmaPath) -> Made<Stand> {
     let ram = Arc::new(Ram::new(TABLES, MEMORY_BYTES));
-    let mapper = (dma_path.make)(&ram)?.watched(false);
+    let mapper = (dma_path.make)(&ram)?.with_debug(false);
     let (name, what) = (dma_path.name.to_owned(), dma_path.what.to_owned());
     Ok(Stand { name, what, bytes_max: dma_path.bytes_max, mapper, memory: MAPPED, _kept: None })
 }
@@ -145,10 +145,10 @@ fn translated<F: Walked + 'static>(ram: &Arc<Ram>, when: Invalidation) -> Made<M
 
 fn tce_window(ram: &Arc<Ram>) -> Made<Mapper> {
     // The partition's: the tables are the hypervisor's.
-    let memory = Stretch { start: BOUNCE, bytes: MEMORY_BYTES - BOUNCE.0 };
+    let memory = MemoryRange { start: BOUNCE, bytes: MEMORY_BYTES - BOUNCE.0 };
     let hypervisor = Arc::new(Hypervisor::new(Arc::clone(ram), [memory]));
     let address = EndpointAddress { config: 0x10000, buid: 1 };
-    let tables = Stretch { start: TABLES, bytes: TABLES_BYTES };
+    let tables = MemoryRange { start: TABLES, bytes: TABLES_BYTES };
     hypervisor.add(Endpoint { address, liobn: 1, default_bytes: 2 * GIB, tables, offer: None })?;
     let lists = Frames::new(BOUNCE, LISTS_BYTES);
     let partition = Partition::new(hypervisor, Arc::clone(ram), lists, vec![memory], "", || 0);
@@ -216,7 +216,7 @@ mod real {
         memory: &Ram,
     ) -> Made<Stand> {
         let domain = Domain::new(Arc::new(translation), percpu, Invalidation::Elsewhere)?;
-        let mapper = Mapper::translated(Limits::of_bits(64), Arc::new(domain)).watched(false);
+        let mapper = Mapper::translated(Limits::of_bits(64), Arc::new(domain)).with_debug(false);
         let what = "the host's own IOMMU, two system calls a pair".to_owned();
         Ok(Stand {
             name,

@@ -1,51 +1,50 @@
-//! A window of which hardly anything is free, in crumbs.
+//! A nearly full, fragmented window.
 //!
-//! Ranges of one size stay for ever, ranges of another come and go among them. Whatever is freed does for any request, and
-//! there are free ones always: a request that fails, failed wrongly.
+//! Ranges of one size are held for ever; ranges of another size are freed and allocated between them. All requests have the
+//! same size, so every freed range fits every request. A request that fails is therefore the allocator's fault.
 
 use super::{Setup, Worker};
 use crate::caller::{Caller, Counts};
 use crate::random::Random;
 use iova::{Range, Request};
 
-/// Of the window, this much is in use.
+/// Share of the window in use during the measurement.
 pub(super) const IN_USE: f64 = 0.99;
-/// Before single pages are freed at random, so that what is free lies all over the window.
+/// Share allocated at first. Random pages of it are then freed, which scatters the free ones over the window.
 const IN_USE_FIRST: f64 = 0.999;
-/// Of the ranges that stay where single pages come and go.
+/// Pages of the held ranges, when single pages are freed and allocated.
 pub(super) const LONG_PAGES: u64 = 8;
-/// Of the ranges that come and go among single pages that stay, as many pages of either: 256 KiB, twice of what Linux caches.
+/// Pages of the freed and allocated ranges, when single pages are held: 256 KiB, twice the largest that Linux caches.
 pub(super) const LARGE_PAGES: u64 = 64;
-/// Of the window, this much is first filled with such ranges, of which every second goes again: single pages come into
-/// the holes.
+/// Share of the window filled with held ranges at first. Every second one is freed again, and single pages fill the holes.
 const LONG_FIRST: f64 = 0.8;
-/// Single pages that are freed, one after another, before as many are allocated: at most so many, at random. More than two
-/// of Linux's magazines hold, so that caches fill up and run dry.
+/// Most single pages freed in a row, before as many are allocated; the number is random. More than two of Linux's magazines
+/// hold, so that per-CPU caches overflow and run empty.
 pub(super) const BATCH_MAX: usize = 512;
-/// The same of large ranges.
+/// The same for large ranges.
 pub(super) const LARGE_BATCH_MAX: usize = 16;
-/// Choices drawn in advance.
+/// Number of random choices drawn in advance, to keep the generator out of the measured loop.
 const CHOICES: usize = 4096;
 
 pub(super) struct Full {
-    /// What comes and goes.
+    /// The request that is repeated.
     request: Request,
     /// The thread's share of the window.
     pages: u64,
     batch_max: usize,
     out: Vec<Range>,
-    /// What is drawn next, in 2^-32 of all that can be.
+    /// Random choices, as fractions of 2^32.
     choices: Vec<u32>,
     next: usize,
 }
 
 impl Full {
-    /// Single pages come and go.
+    /// Frees and allocates single pages.
     pub(super) fn singles(setup: &Setup, thread: usize) -> Self {
         Self::new(setup, thread, 1, BATCH_MAX)
     }
 
-    /// Large ranges come and go.
+    /// Frees and allocates large ranges.
     pub(super) fn large(setup: &Setup, thread: usize) -> Self {
         Self::new(setup, thread, LARGE_PAGES, LARGE_BATCH_MAX)
     }
@@ -59,9 +58,9 @@ impl Full {
         Self { request, pages, batch_max, out: Vec::new(), choices, next: 0 }
     }
 
-    /// Ranges that stay, with holes between them; returns how many. Where there is no room for so many, single pages take
-    /// what is left: that is no fault.
-    fn long(&self, caller: &mut Caller<'_>, ranges: u64) -> u64 {
+    /// Allocates up to `ranges` held ranges and frees every second one. Returns how many are left. If fewer fit, that is not
+    /// counted as a failure: single pages fill the rest.
+    fn hold_with_holes(&self, caller: &mut Caller<'_>, ranges: u64) -> u64 {
         let request =
             Request { memory: self.request.memory, ..Request::size_aligned(LONG_PAGES, self.request.limit) };
         let failed = caller.failed;
@@ -74,21 +73,21 @@ impl Full {
     /// A random number below `end`.
     #[inline]
     fn draw(&mut self, end: usize) -> usize {
-        // Each time through the choices they are turned, or the same places would be freed again and again.
-        let turn = (self.next / CHOICES) as u32;
-        let choice = self.choices[self.next % CHOICES].wrapping_add(turn.wrapping_mul(0x9e37_79b9));
+        // Rotate the choices on each pass, so that the same ranges are not freed again and again.
+        let pass = (self.next / CHOICES) as u32;
+        let choice = self.choices[self.next % CHOICES].wrapping_add(pass.wrapping_mul(0x9e37_79b9));
         self.next += 1;
         ((u64::from(choice) * end as u64) >> 32) as usize
     }
 
-    /// Frees any of the ranges that come and go.
+    /// Frees a random range.
     #[inline]
     fn free(&mut self, caller: &mut Caller<'_>) {
-        let place = self.draw(self.out.len());
-        caller.free(self.out.swap_remove(place));
+        let index = self.draw(self.out.len());
+        caller.free(self.out.swap_remove(index));
     }
 
-    /// Allocates another that comes and goes. One that there is no room for is no fault once as much as is guaranteed is in use.
+    /// Allocates a range. Once the guaranteed share is in use, a failure is not counted.
     fn add(&mut self, caller: &mut Caller<'_>, is_guaranteed: bool) -> bool {
         let failed = caller.failed;
         let range = caller.allocate(&self.request);
@@ -106,10 +105,13 @@ impl Worker for Full {
         let (guaranteed, most) = (share(IN_USE), share(IN_USE_FIRST));
         let each = self.request.pages;
         let single = Request { memory: self.request.memory, ..Request::size_aligned(1, self.request.limit) };
-        let mut used =
-            if each == 1 { self.long(caller, share(LONG_FIRST) / LONG_PAGES) * LONG_PAGES } else { 0 };
+        let mut used = if each == 1 {
+            self.hold_with_holes(caller, share(LONG_FIRST) / LONG_PAGES) * LONG_PAGES
+        } else {
+            0
+        };
         let stay = if each == 1 { 0 } else { each };
-        // Where large ranges fit in the end depends on where the single pages went: nobody has to find room for the last.
+        // Large ranges may not fit between the single pages near the end, so only single pages must fit.
         let must_fit = |used: u64| each == 1 && used < guaranteed;
         while used + each + stay <= most && self.add(caller, must_fit(used)) {
             used += each + (0..stay).filter(|_| caller.allocate(&single).is_some()).count() as u64;

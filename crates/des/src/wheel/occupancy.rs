@@ -1,8 +1,8 @@
-//! Which places of a ring are occupied.
+//! A bitmap of the occupied slots of a ring.
 
 const WORD_BITS: usize = u64::BITS as usize;
 
-/// A bit for each place. How many places there are is a power of two, and 64 at least.
+/// A bit per slot. The number of slots is a power of two and at least 64.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Occupancy(Vec<u64>);
 
@@ -21,7 +21,7 @@ impl Occupancy {
         self.0[place / WORD_BITS] &= !(1 << (place % WORD_BITS));
     }
 
-    /// The first occupied place from `start` on, round the end. One must be.
+    /// The first occupied slot from `start` on, wrapping around. There must be one.
     #[inline]
     pub(super) fn next_from(&self, start: usize) -> usize {
         let mut at = start / WORD_BITS;

@@ -1,10 +1,10 @@
-//! The open page: a line for each moment, so short that hardly ever two entries share one.
+//! The open page, whose lines are so short that two entries rarely share one.
 
 use crate::Entry;
 
 const NONE: u32 = u32::MAX;
 const WORD_BITS: usize = u64::BITS as usize;
-/// Pages have so many lines, as a power of two.
+/// Log2 of the number of lines.
 pub(super) const LINES_LOG2: u32 = 8;
 const LINES: usize = 1 << LINES_LOG2;
 const WORDS: usize = LINES / WORD_BITS;
@@ -12,18 +12,18 @@ const WORDS: usize = LINES / WORD_BITS;
 #[derive(Debug, Clone)]
 struct Slot<E> {
     entry: Entry<E>,
-    /// Of the line's entries, or of the free slots.
+    /// The next slot of the same line, or of the free list.
     next: u32,
 }
 
-/// Entries of the lines from `first` on, up to the end of the page. Lines are numbered from the beginning of time.
+/// The entries of the lines from `first` to the end of the page. Lines are numbered from time 0.
 #[derive(Debug, Clone)]
 pub(super) struct Page<E> {
     slots: Vec<Slot<E>>,
     free: u32,
     heads: Box<[u32; LINES]>,
     occupied: [u64; WORDS],
-    /// No word before has an occupied line.
+    /// Words before this one are empty.
     word: usize,
     first: u64,
 }
@@ -33,19 +33,19 @@ impl<E: Copy> Page<E> {
         self.slots.capacity() * size_of::<Slot<E>>() + size_of_val(&*self.heads)
     }
 
-    /// Takes entries from this line on, up to its page's last. None may be in it.
+    /// Opens an empty page at this line.
     pub(super) fn open(&mut self, line: u64) {
         self.first = line;
         self.word = 0;
     }
 
-    /// Whether entries of this line are taken.
+    /// Whether a line is on this page, and not yet taken.
     #[inline]
     pub(super) fn has(&self, line: u64) -> bool {
         line >= self.first && line >> LINES_LOG2 == self.first >> LINES_LOG2
     }
 
-    /// Takes an entry of a line that it has, or gives it back if there are too many.
+    /// Adds an entry; returns it if the page is full.
     #[inline]
     pub(super) fn put(&mut self, line: u64, entry: Entry<E>) -> Result<(), Entry<E>> {
         let place = line as usize % LINES;
@@ -70,7 +70,7 @@ impl<E: Copy> Page<E> {
         Some(slot)
     }
 
-    /// The place of the first line with entries.
+    /// Index of the first line with entries.
     #[inline]
     pub(super) fn next(&mut self) -> Option<usize> {
         while let Some(word) = self.occupied.get(self.word) {
@@ -82,14 +82,14 @@ impl<E: Copy> Page<E> {
         None
     }
 
-    /// The entry at a place that has just one.
+    /// The entry of a line, if it has exactly one.
     #[inline]
     pub(super) fn single(&self, place: usize) -> Option<&Entry<E>> {
         let slot = self.slots.get(self.heads[place] as usize)?;
         (slot.next == NONE).then_some(&slot.entry)
     }
 
-    /// Takes that one away.
+    /// Removes that entry.
     #[inline]
     pub(super) fn remove_single(&mut self, place: usize) {
         let slot = std::mem::replace(&mut self.heads[place], NONE);
@@ -99,9 +99,9 @@ impl<E: Copy> Page<E> {
         }
     }
 
-    /// Takes what is at a place, the line of which takes no more from then on, nor do those before.
+    /// Removes all entries of a line. This line and earlier ones accept none from then on.
     pub(super) fn take(&mut self, place: usize, into: &mut Vec<Entry<E>>) {
-        // After the last line of all time comes the first, the page of which is over: then no line is taken at all.
+        // After the very last line, `first` wraps to a line of a past page, so the page accepts nothing.
         self.first = (self.first & !(LINES as u64 - 1)).wrapping_add(place as u64 + 1);
         self.occupied[place / WORD_BITS] &= !(1 << (place % WORD_BITS));
         let mut slot = std::mem::replace(&mut self.heads[place], NONE);

@@ -1,31 +1,31 @@
-//! The pages that are still closed.
+//! The closed pages.
 
 use super::occupancy::Occupancy;
 use crate::Entry;
 
 const NONE: u32 = u32::MAX;
-/// Entries lie side by side so many at a time: an open page is read from few places.
+/// Entries are stored in chunks of this many, so that opening a page reads few cache lines.
 const CHUNK: usize = 8;
 
-/// A page's entries: the chunk that is being filled, which knows the one before.
+/// The entries of a page: its last chunk, which links to the one before.
 #[derive(Debug, Clone, Copy)]
 struct Stack {
     chunk: u32,
-    /// In that chunk. All before are full.
+    /// Entries in that chunk. Earlier chunks are full.
     filled: u32,
 }
 
 const EMPTY: Stack = Stack { chunk: NONE, filled: CHUNK as u32 };
 
-/// Entries by page, unordered, for as many pages from `first` on as there are stacks. Pages are numbered from the beginning
-/// of time; each shares its stack with those a whole round before and after, which are not here then.
+/// Unordered entries by page, for as many pages from `first` as there are stacks. Pages are numbered from time 0; a
+/// page's stack is its number modulo the number of stacks.
 #[derive(Debug, Clone)]
 pub(super) struct Pages<E> {
     stacks: Vec<Stack>,
     occupied: Occupancy,
-    /// Chunk after chunk. What is not filled has any content.
+    /// All chunks. Unused entries have any content.
     entries: Vec<Entry<E>>,
-    /// By chunk, the one before in its stack, or the next free one.
+    /// Per chunk: the previous chunk of its stack, or the next free chunk.
     before: Vec<u32>,
     free: u32,
     first: u64,
@@ -33,7 +33,7 @@ pub(super) struct Pages<E> {
 }
 
 impl<E: Copy> Pages<E> {
-    /// So many pages, a power of two, 64 at least.
+    /// `pages` pages, a power of two of at least 64.
     pub(super) fn new(pages: usize) -> Self {
         Self {
             stacks: vec![EMPTY; pages],
@@ -50,7 +50,7 @@ impl<E: Copy> Pages<E> {
         self.len == 0
     }
 
-    /// How many pages there are.
+    /// Number of pages.
     pub(super) fn count(&self) -> usize {
         self.stacks.len()
     }
@@ -62,19 +62,19 @@ impl<E: Copy> Pages<E> {
             + self.before.capacity() * size_of::<u32>()
     }
 
-    /// Whether entries of this page are taken.
+    /// Whether a page is within the range.
     #[inline]
     pub(super) fn has(&self, page: u64) -> bool {
-        // A page before the first is further than there are any, too.
+        // For a page before the first the subtraction wraps, so it is out of range too.
         page.wrapping_sub(self.first) < self.stacks.len() as u64
     }
 
-    /// Takes pages from this one on. No entry may be in those before.
+    /// Moves the range to begin at this page. Earlier pages must be empty.
     pub(super) fn skip_to(&mut self, page: u64) {
         self.first = page;
     }
 
-    /// Takes an entry of a page that it has, or gives it back if there are too many.
+    /// Adds an entry; returns it if its page is out of range or no chunk is free.
     #[inline]
     pub(super) fn put(&mut self, page: u64, entry: Entry<E>) -> Result<(), Entry<E>> {
         let place = self.place(page);
@@ -103,21 +103,21 @@ impl<E: Copy> Pages<E> {
         let chunk = u32::try_from(self.before.len()).ok().filter(|chunk| *chunk != NONE)?;
         self.before.push(NONE);
         if self.entries.capacity() - self.entries.len() < CHUNK {
-            // By a quarter, not to twice as much: it is most of the memory.
+            // Grow by a quarter, not to twice the size: this is most of the memory.
             self.entries.reserve_exact(CHUNK + self.entries.len() / 4);
         }
         self.entries.resize(self.entries.len() + CHUNK, filler);
         Some(chunk)
     }
 
-    /// The first page with entries, of which there must be one.
+    /// The first page with entries. There must be one.
     pub(super) fn next(&self) -> u64 {
         let start = self.place(self.first);
         let place = self.occupied.next_from(start);
         self.first + (place.wrapping_sub(start) & (self.stacks.len() - 1)) as u64
     }
 
-    /// Takes all entries of a page, and no more of it and those before from then on, which must be empty.
+    /// Removes all entries of a page. The range then begins after it; earlier pages must be empty.
     #[inline]
     pub(super) fn take(&mut self, page: u64, mut each: impl FnMut(Entry<E>)) {
         let place = self.place(page);

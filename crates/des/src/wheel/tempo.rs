@@ -1,14 +1,15 @@
-//! How fast entries come out, and when to look at the pages' shape again.
+//! The rate at which entries come out, and when the shape of the pages is reviewed.
 
 use crate::{Entry, Span, Time};
 
-/// Reviews are at least so many entries apart, and at least as many as are pending, so that they cost next to nothing.
+/// Least number of entries between two reviews. It is at least the number of pending ones, so that reviews cost
+/// little.
 const BEATS_MIN: usize = 256;
 
-/// So many entries stay in the heap, which is as fast then.
+/// Up to this many entries stay in the heap, which is as fast for so few.
 const HEAPED_MAX: usize = 16;
 
-/// The time that entries took to come out since the last review.
+/// Measures the rate since the last review.
 #[derive(Debug, Clone)]
 pub(super) struct Tempo {
     beats: usize,
@@ -19,7 +20,7 @@ pub(super) struct Tempo {
 }
 
 impl Tempo {
-    /// An entry came out. Whether it is time for a review.
+    /// Counts an entry. Returns whether a review is due.
     #[inline]
     pub(super) fn beat(&mut self, time: Time) -> bool {
         self.last = time;
@@ -27,17 +28,17 @@ impl Tempo {
         self.beats >= self.review_at
     }
 
-    /// When the last entry came out.
+    /// Time of the last entry.
     pub(super) fn last(&self) -> Time {
         self.last
     }
 
-    /// More entries than this want other pages.
+    /// Number of entries above which the pages are reshaped.
     pub(super) fn full_at(&self) -> usize {
         self.full_at
     }
 
-    /// Counts anew, with so many entries pending.
+    /// Starts a new measurement.
     pub(super) fn begin(&mut self, pending: usize) {
         self.beats = 0;
         self.begun = self.last;
@@ -45,12 +46,12 @@ impl Tempo {
         self.full_at = HEAPED_MAX.max(4 * pending);
     }
 
-    /// In which time how many entries came out since the last review.
+    /// Number of entries since the last review, and the time they took.
     pub(super) fn pace(&self) -> (usize, u64) {
         (self.beats, self.last.since(self.begun).map_or(0, Span::as_ps))
     }
 
-    /// The same as these entries will, if hardly any came out yet.
+    /// The same, estimated from the pending entries if few came out.
     pub(super) fn pace_of<E>(&self, pending: &mut [Entry<E>]) -> (usize, u64) {
         let half = pending.len() / 2;
         if self.beats * 4 >= pending.len() || half == 0 {
@@ -62,7 +63,7 @@ impl Tempo {
 }
 
 impl Default for Tempo {
-    /// Without pages there is nothing to review.
+    /// Without pages no review is due.
     fn default() -> Self {
         Self { beats: 0, review_at: usize::MAX, full_at: HEAPED_MAX, begun: Time::ZERO, last: Time::ZERO }
     }

@@ -6,11 +6,11 @@ use crate::{Access, MemoryAddress};
 use std::ops::RangeInclusive;
 
 const PRESENT: u64 = 1 << 0;
-/// The level of the table that an entry leads to, where the lowest is 1. 0: a page of the entry's size. 7: of the size that
-/// its address tells.
+/// Next Level field: level of the table that the entry points to, from 1. 0: a page of the entry's size. 7: a page
+/// whose size is encoded in its address.
 const NEXT_LEVEL: u32 = 9;
 const OTHER_SIZE: u64 = 7;
-/// The adapter's accesses are coherent, whatever they say.
+/// FC: force coherent accesses.
 const COHERENT: u64 = 1 << 60;
 const READ: u64 = 1 << 61;
 const WRITE: u64 = 1 << 62;
@@ -23,7 +23,7 @@ pub enum Amd {}
 
 impl Format for Amd {
     const LEVELS: RangeInclusive<u32> = 1..=6;
-    // As far as memory addresses have bits to tell the size.
+    // Up to 2^48 bytes: beyond that too few address bits are left to encode the size.
     const PAGE_SIZES: u64 = ((1 << 49) - 1) & !((1 << GRANULE_BITS) - 1);
     const MEMORY_LAST: MemoryAddress = MemoryAddress((1 << 52) - 1);
 
@@ -32,14 +32,14 @@ impl Format for Amd {
         let write = if access.writes() { WRITE } else { 0 };
         let size = match bits == entry_bits(level) {
             true => 0,
-            // As many ones from bit 12 up as make the lowest zero the bit below the size's.
+            // The size is encoded by ones from bit 12 up to the bit below size / 2.
             false => OTHER_SIZE << NEXT_LEVEL | ((1 << (bits - 1)) - 1) & ADDRESS,
         };
         memory.0 | size | PRESENT | COHERENT | read | write
     }
 
     fn table(page: MemoryAddress, level: u32) -> u64 {
-        // Levels are counted from 1 there: the one below has this one's number here.
+        // Levels count from 1 in this format, so the level below has this level's number.
         page.0 | u64::from(level) << NEXT_LEVEL | PRESENT | READ | WRITE
     }
 

@@ -1,4 +1,4 @@
-//! Unmapping: leaves cleared, and tables taken out that hold nothing else.
+//! Unmapping: clears leaves, and removes tables that become empty.
 
 use super::node::Node;
 use super::span::{Span, entry_bits};
@@ -7,7 +7,7 @@ use crate::{BusAddress, DmaCounters, UnmapError};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 impl<F: Format> Radix<F> {
-    /// Unmaps all of a range or nothing.
+    /// Unmaps a range completely, or not at all.
     pub(super) fn clear(&self, span: Span, counters: &mut DmaCounters) -> Result<(), UnmapError> {
         let not_mapped = UnmapError::NotMapped { at: BusAddress(span.at) };
         let mut node = self.top().ok_or_else(|| not_mapped.clone())?;
@@ -22,12 +22,12 @@ impl<F: Format> Radix<F> {
             }
         }
         self.check_mapped(node, span)?;
-        self.take_out(node, span, counters);
+        self.clear_checked(node, span, counters);
         Ok(())
     }
 
-    /// Why a range that leaves the table's addresses can't be unmapped.
-    pub(super) fn why_not(&self, span: Span) -> UnmapError {
+    /// The error for a range beyond the table's addresses.
+    pub(super) fn unmap_error(&self, span: Span) -> UnmapError {
         let last = self.last().0;
         let not_mapped = |at: u64| UnmapError::NotMapped { at: BusAddress(at) };
         let (Some(node), true) = (self.top(), span.at <= last) else { return not_mapped(span.at) };
@@ -35,7 +35,7 @@ impl<F: Format> Radix<F> {
         self.check_mapped(node, within).err().unwrap_or(not_mapped(last.saturating_add(1)))
     }
 
-    /// Whether all of it is mapped, in pages that lie in it with all their bytes.
+    /// Checks that the range is mapped by pages that lie within it.
     fn check_mapped(&self, node: Node<'_>, span: Span) -> Result<(), UnmapError> {
         let mut rest = span;
         while rest.bytes > 0 {
@@ -49,7 +49,7 @@ impl<F: Format> Radix<F> {
         Ok(())
     }
 
-    /// How many entries from the beginning of a range are pages of their own, as most are.
+    /// Number of single-entry pages at the beginning of a range, the most frequent case.
     fn pages_of_one_entry(&self, node: Node<'_>, span: Span) -> u64 {
         let slots = node.slots(span.at, span.whole_entries(node.level));
         let is_page = |slot: &&AtomicU64| match F::read(slot.load(Ordering::Acquire), node.level) {
@@ -59,7 +59,7 @@ impl<F: Format> Radix<F> {
         slots.iter().take_while(is_page).count() as u64
     }
 
-    /// Whether what a range begins with is mapped: the bytes of a page, or of a table's part of the range.
+    /// Checks the beginning of a range. Returns the size of the page, or of the part in a lower table.
     fn check_first_mapped(&self, node: Node<'_>, span: Span) -> Result<u64, UnmapError> {
         let not_mapped = UnmapError::NotMapped { at: BusAddress(span.at) };
         match F::read(node.entry(span.at), node.level) {
@@ -78,8 +78,8 @@ impl<F: Format> Radix<F> {
         }
     }
 
-    /// Takes out what was found to be mapped.
-    fn take_out(&self, node: Node<'_>, span: Span, counters: &mut DmaCounters) {
+    /// Clears a range that was checked.
+    fn clear_checked(&self, node: Node<'_>, span: Span, counters: &mut DmaCounters) {
         let Some(below) = node.level.checked_sub(1) else { return self.clear_leaves(node, span, counters) };
         let mut rest = span;
         while rest.bytes > 0 {
@@ -88,14 +88,14 @@ impl<F: Format> Radix<F> {
             match F::read(node.entry(part.at), node.level) {
                 Entry::Table(page) if !is_whole => {
                     if let Some(node) = self.node(page, below) {
-                        self.take_out(node, part, counters);
+                        self.clear_checked(node, part, counters);
                     }
                 }
                 entry => {
                     node.slot(part.at).store(0, Ordering::Release);
                     counters.table_entries += 1;
                     if let Entry::Table(page) = entry {
-                        self.retire(page, below, part);
+                        self.quarantine_tables(page, below, part);
                     }
                 }
             }

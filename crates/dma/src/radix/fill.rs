@@ -1,4 +1,4 @@
-//! Mapping: tables made where there are none, and leaves written.
+//! Mapping: allocates tables where needed and writes leaves.
 
 use super::node::Node;
 use super::span::{Piece, entry_bits};
@@ -6,27 +6,27 @@ use super::{Entry, Format, INDEX_BITS, Radix};
 use crate::{Access, BusAddress, DmaCounters, MapError, MemoryAddress};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Neighbouring entries of a table that are to be leaves.
+/// Adjacent entries of one table that are to become leaves.
 struct Run<'a> {
     slots: &'a [AtomicU64],
     level: u32,
     piece: Piece,
 }
 
-/// Sizes of pages that a level's entries can have: of one entry, or of several but not of all.
+/// Page sizes for entries of a level: one entry, or several consecutive ones.
 fn sizes_of(level: u32) -> u64 {
     ((1 << INDEX_BITS) - 1) << entry_bits(level)
 }
 
 impl<F: Format> Radix<F> {
-    /// Maps all of a piece or nothing; says whether tables gave way.
+    /// Maps a piece completely, or not at all. Returns whether leaves replaced empty tables.
     pub(super) fn fill(
         &self,
         piece: Piece,
         access: Access,
         counters: &mut DmaCounters,
     ) -> Result<bool, MapError> {
-        let mut node = self.top().ok_or_else(|| self.lost(self.root))?;
+        let mut node = self.top().ok_or_else(|| self.table_outside_memory(self.root))?;
         while piece.span.is_within_an_entry(node.level) {
             node = self.table_below(node, piece.span.at, counters)?;
         }
@@ -36,18 +36,18 @@ impl<F: Format> Radix<F> {
             self.check_free(&run)?;
             return Ok(self.write(&run, access, counters));
         }
-        self.each_run(node, piece, counters, &mut |run, _| self.check_free(&run))?;
+        self.visit_runs(node, piece, counters, &mut |run, _| self.check_free(&run))?;
         let mut gave_way = false;
-        self.each_run(node, piece, counters, &mut |run, counters| {
+        self.visit_runs(node, piece, counters, &mut |run, counters| {
             gave_way |= self.write(&run, access, counters);
             Ok(())
         })?;
         Ok(gave_way)
     }
 
-    /// Visits the entries that are to be leaves of a piece, those of one table at once, from the lowest address on, and makes
-    /// tables on the way.
-    fn each_run<'a>(
+    /// Visits the entries that are to become leaves, table by table from the lowest address, and creates tables on
+    /// the way.
+    fn visit_runs<'a>(
         &'a self,
         node: Node<'a>,
         piece: Piece,
@@ -65,7 +65,7 @@ impl<F: Format> Radix<F> {
                 None => {
                     let part = rest.first(rest.span.in_first_entry(node.level).bytes);
                     let below = self.table_below(node, part.span.at, counters)?;
-                    self.each_run(below, part, counters, visit)?;
+                    self.visit_runs(below, part, counters, visit)?;
                     part.span.bytes
                 }
             };
@@ -74,7 +74,7 @@ impl<F: Format> Radix<F> {
         Ok(())
     }
 
-    /// The entries of a table that a piece begins with, if they are to be leaves.
+    /// The entries at the beginning of a piece, if leaves belong into this table.
     fn first_run<'a>(&self, node: Node<'a>, piece: Piece) -> Option<Run<'a>> {
         let bits = entry_bits(node.level);
         let has_leaves = piece.sizes(self.page_sizes) >> bits & 1 == 1;
@@ -83,7 +83,7 @@ impl<F: Format> Radix<F> {
         (entries > 0).then(|| Run { slots: slots(), level: node.level, piece: piece.first(entries << bits) })
     }
 
-    /// Whether nothing is mapped there. Tables with nothing in them are in nobody's way.
+    /// Checks that nothing is mapped. Empty tables do not count.
     fn check_free(&self, run: &Run<'_>) -> Result<(), MapError> {
         let taken = |slot: &AtomicU64| slot.load(Ordering::Acquire) != 0;
         if !run.slots.iter().any(taken) {
@@ -98,7 +98,7 @@ impl<F: Format> Radix<F> {
         Ok(())
     }
 
-    /// The first address that an entry has something mapped at, whose own first is `at`.
+    /// First mapped address below an entry whose range begins at `at`.
     fn first_mapped(&self, entry: u64, level: u32, at: u64) -> Option<u64> {
         match F::read(entry, level) {
             Entry::Empty => None,
@@ -113,7 +113,7 @@ impl<F: Format> Radix<F> {
         }
     }
 
-    /// Writes leaves; says whether tables gave way to them.
+    /// Writes leaves. Returns whether they replaced tables.
     fn write(&self, run: &Run<'_>, access: Access, counters: &mut DmaCounters) -> bool {
         let gave_way = run.level > 0 && self.retire_tables(run);
         counters.table_entries += run.slots.len() as u64;
@@ -130,7 +130,7 @@ impl<F: Format> Radix<F> {
         gave_way
     }
 
-    /// Writes leaves of which some are in several entries.
+    /// Writes leaves of which some take several entries.
     fn write_spread(&self, run: &Run<'_>, sizes: u64, access: Access) {
         let bits = entry_bits(run.level);
         let (mut slots, mut piece) = (run.slots, run.piece);
@@ -147,14 +147,14 @@ impl<F: Format> Radix<F> {
         let mut gave_way = false;
         for slot in run.slots {
             if let Entry::Table(page) = F::read(slot.load(Ordering::Acquire), run.level) {
-                self.retire(page, run.level - 1, run.piece.span);
+                self.quarantine_tables(page, run.level - 1, run.piece.span);
                 gave_way = true;
             }
         }
         gave_way
     }
 
-    /// The table that the entry for an address leads to, made if there is none.
+    /// The table below the entry for an address; creates it if missing.
     fn table_below(&self, node: Node<'_>, at: u64, counters: &mut DmaCounters) -> Result<Node<'_>, MapError> {
         let entry = node.entry(at);
         let page = match F::read(entry, node.level) {
@@ -163,10 +163,10 @@ impl<F: Format> Radix<F> {
             Entry::Leaf { .. } => return Err(MapError::Mapped { at: BusAddress(at) }),
         };
         let below = node.level.checked_sub(1).and_then(|below| self.node(page, below));
-        below.ok_or_else(|| self.lost(page))
+        below.ok_or_else(|| self.table_outside_memory(page))
     }
 
-    /// Puts a new table into an empty entry, unless another thread is faster: then it's that one's.
+    /// Installs a new table in an empty entry. If another thread was first, uses that one's table.
     #[cold]
     fn install(
         &self,
@@ -175,10 +175,10 @@ impl<F: Format> Radix<F> {
         empty: u64,
         counters: &mut DmaCounters,
     ) -> Result<MemoryAddress, MapError> {
-        let frame = self.frames.take().map_err(|_| MapError::OutOfFrames)?;
-        if Node::vacated::<F>(&self.ram, frame, node.level).is_err() {
-            self.frames.give_back(frame);
-            return Err(self.lost(frame));
+        let frame = self.frames.allocate().map_err(|_| MapError::OutOfFrames)?;
+        if Node::new_empty::<F>(&self.ram, frame, node.level).is_err() {
+            self.frames.free(frame);
+            return Err(self.table_outside_memory(frame));
         }
         let table = F::table(frame, node.level);
         let Err(faster) = node.slot(at).compare_exchange(empty, table, Ordering::AcqRel, Ordering::Acquire)
@@ -187,14 +187,14 @@ impl<F: Format> Radix<F> {
             counters.table_entries += 1;
             return Ok(frame);
         };
-        self.frames.give_back(frame);
+        self.frames.free(frame);
         match F::read(faster, node.level) {
             Entry::Table(page) => Ok(page),
             Entry::Leaf { .. } | Entry::Empty => Err(MapError::Mapped { at: BusAddress(at) }),
         }
     }
 
-    fn lost(&self, page: MemoryAddress) -> MapError {
-        MapError::Refused { what: "the table", why: format!("its page at {page} is no memory") }
+    fn table_outside_memory(&self, page: MemoryAddress) -> MapError {
+        MapError::Refused { what: "the table", why: format!("its page at {page} is outside the memory") }
     }
 }

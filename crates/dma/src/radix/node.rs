@@ -1,4 +1,4 @@
-//! A page of a table.
+//! One table of the tree.
 
 use super::Format;
 use super::span::entry_bits;
@@ -6,7 +6,7 @@ use crate::ram::TablePage;
 use crate::{FRAME_BYTES, MemoryAddress, NoMemory, Ram};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The entries of a table and its level.
+/// A table's entries and its level.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Node<'a> {
     page: &'a TablePage,
@@ -18,8 +18,8 @@ impl<'a> Node<'a> {
         Ok(Self { page: ram.table_page(page)?, level })
     }
 
-    /// With all entries made empty, in a page that nobody else knows, and that an entry can name.
-    pub(super) fn vacated<F: Format>(
+    /// A table with all entries empty, in a page not yet installed. Fails if an entry cannot address it.
+    pub(super) fn new_empty<F: Format>(
         ram: &'a Ram,
         page: MemoryAddress,
         level: u32,
@@ -32,23 +32,23 @@ impl<'a> Node<'a> {
         Ok(node)
     }
 
-    /// What is in the entry for an address.
+    /// The entry for an address.
     pub(super) fn entry(self, at: u64) -> u64 {
         self.slot(at).load(Ordering::Acquire)
     }
 
-    /// The entry for an address.
+    /// The slot of the entry for an address, for atomic access.
     pub(super) fn slot(self, at: u64) -> &'a AtomicU64 {
         &self.page[self.index(at)]
     }
 
-    /// So many entries from that for an address, as far as there are.
+    /// Up to `count` slots from the one for an address.
     pub(super) fn slots(self, at: u64, count: u64) -> &'a [AtomicU64] {
         let from = &self.page[self.index(at)..];
         &from[..from.len().min(count as usize)]
     }
 
-    /// What is in all of them.
+    /// All entries.
     pub(super) fn entries(self) -> impl Iterator<Item = u64> {
         self.page.iter().map(|entry| entry.load(Ordering::Acquire))
     }

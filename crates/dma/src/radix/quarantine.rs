@@ -1,15 +1,15 @@
-//! Pages of tables that were taken out, and that an IOMMU may still read.
+//! Table pages that were removed but that an IOMMU may still read from its caches.
 
 use super::span::Span;
 use crate::MemoryAddress;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Pages, each with the addresses that its IOMMU is to forget.
+/// Removed pages, each with the addresses to be invalidated before it can be reused.
 #[derive(Debug, Default)]
 pub(super) struct Quarantine {
     kept: Mutex<Vec<(MemoryAddress, Span)>>,
-    /// How many, so that those who take none out need no lock.
+    /// Number of pages, so that an empty quarantine needs no lock.
     pages: AtomicUsize,
 }
 
@@ -20,9 +20,9 @@ impl Quarantine {
         self.pages.store(kept.len(), Ordering::Release);
     }
 
-    /// Takes those out that an invalidation that is about to begin covers.
-    pub(super) fn take(&self, covers: impl Fn(Span) -> bool) -> Vec<MemoryAddress> {
-        // Whoever invalidates has unmapped before: what it put here, it sees.
+    /// Removes the pages that an invalidation covers. Call it before the invalidation begins.
+    pub(super) fn take_covered(&self, covers: impl Fn(Span) -> bool) -> Vec<MemoryAddress> {
+        // Relaxed is enough: the invalidating thread sees the pages that it added itself.
         if self.pages() == 0 {
             return Vec::new();
         }

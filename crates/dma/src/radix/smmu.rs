@@ -7,21 +7,21 @@ use crate::{Access, MemoryAddress};
 use std::ops::RangeInclusive;
 
 const VALID: u64 = 1 << 0;
-/// A table; at the lowest level, a page. Without it: a block.
+/// Bit 1: a table, or a page at the lowest level. Clear: a block.
 const TABLE_OR_PAGE: u64 = 1 << 1;
-/// Ordinary memory, cached: the second of the attributes that Linux's driver puts into the context (`MAIR`).
+/// AttrIndx 1: normal cached memory, in the MAIR that Linux's driver sets.
 const CACHED: u64 = 1 << 2;
-/// For unprivileged accesses too, as those of adapters are.
+/// AP[1]: unprivileged accesses allowed, as adapters' are.
 const UNPRIVILEGED: u64 = 1 << 6;
 const READ_ONLY: u64 = 1 << 7;
 const INNER_SHAREABLE: u64 = 3 << 8;
-/// Without it the first access is a fault.
+/// AF, access flag: without it the first access faults.
 const ACCESSED: u64 = 1 << 10;
-/// Of one address space, not of all.
+/// nG: not global.
 const NOT_GLOBAL: u64 = 1 << 11;
 const ADDRESS: u64 = ((1 << 48) - 1) & !0xfff;
 
-/// SMMUv3's stage 1: 3 levels for 39 bits, 4 for 48. It can't forbid reading what may be written.
+/// SMMUv3 stage 1: 3 levels for 39 bits, 4 for 48. A page that can be written can always be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Smmu {}
 

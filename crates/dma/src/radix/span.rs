@@ -1,23 +1,23 @@
-//! Ranges of bus addresses, and what they lead to.
+//! Ranges of bus addresses, and the memory they are mapped to.
 
 use super::{GRANULE_BITS, INDEX_BITS};
 use crate::FRAME_BYTES;
 
-/// Bytes from an address. It may end with the last address of all.
+/// `bytes` from an address. It may end with the last 64-bit address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) at: u64,
     pub(super) bytes: u64,
 }
 
-/// A range that is to be mapped.
+/// A range and the memory that it is to be mapped to.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Piece {
     pub(super) span: Span,
     pub(super) memory: u64,
 }
 
-/// Bits of the addresses that one entry of a level spans.
+/// Log2 of the range that one entry of a level covers.
 pub(super) fn entry_bits(level: u32) -> u32 {
     GRANULE_BITS + level * INDEX_BITS
 }
@@ -37,21 +37,21 @@ impl Span {
         other.at >= self.at && offset < self.bytes && other.bytes <= self.bytes - offset
     }
 
-    /// Whether it lies in one entry of a level, and is less than it.
+    /// Whether it lies within one entry of a level, without filling it.
     pub(super) fn is_within_an_entry(self, level: u32) -> bool {
         let bits = entry_bits(level);
         let last = self.at + (self.bytes - 1);
         self.at >> bits == last >> bits && self.bytes < 1 << bits
     }
 
-    /// Its beginning, as far as the entry that it begins in.
+    /// The part in the first entry that it touches.
     pub(super) fn in_first_entry(self, level: u32) -> Self {
         let entry_bytes = 1 << entry_bits(level);
         let left = entry_bytes - self.at % entry_bytes;
         Self { bytes: self.bytes.min(left), ..self }
     }
 
-    /// The whole entries of a level that it begins with.
+    /// Number of whole entries at its beginning.
     pub(super) fn whole_entries(self, level: u32) -> u64 {
         match self.at.is_multiple_of(1 << entry_bits(level)) {
             true => self.bytes >> entry_bits(level),
@@ -59,9 +59,9 @@ impl Span {
         }
     }
 
-    /// What is left of it after so many bytes.
+    /// The rest after `bytes`.
     pub(super) fn after(self, bytes: u64) -> Self {
-        // Where it ends with the last address of all, nothing is left and the address doesn't matter.
+        // Wraps only if nothing is left; then the address does not matter.
         Self { at: self.at.wrapping_add(bytes), bytes: self.bytes - bytes }
     }
 }
@@ -75,14 +75,14 @@ impl Piece {
         Self { span: self.span.after(bytes), memory: self.memory + bytes }
     }
 
-    /// The sizes, of those in the mask, that some page of it may have by its two addresses.
+    /// The page sizes of the mask that the alignment of its addresses allows.
     pub(super) fn sizes(self, mask: u64) -> u64 {
         let apart = self.span.at ^ self.memory;
-        // The lowest bit in which they differ, and all below: the sizes up to which both can be aligned.
+        // All bits up to the lowest in which the two addresses differ: sizes to which both can be aligned.
         mask & (apart ^ apart.wrapping_sub(1))
     }
 
-    /// The largest page, of the sizes in the mask, that it can begin with.
+    /// Log2 of the largest page size of the mask that it can begin with.
     pub(super) fn largest_page_bits(self, mask: u64) -> u32 {
         let aligned = (self.span.at | self.memory).trailing_zeros();
         let bits = aligned.min(self.span.bytes.ilog2());

@@ -1,4 +1,5 @@
-//! Intel VT-d, second stage ("Intel Virtualization Technology for Directed I/O", Architecture Specification, chapter 9).
+//! Intel VT-d second-stage tables ("Intel Virtualization Technology for Directed I/O", Architecture Specification,
+//! chapter 9).
 
 use super::span::entry_bits;
 use super::{Entry, Format};
@@ -7,11 +8,11 @@ use std::ops::RangeInclusive;
 
 const READ: u64 = 1 << 0;
 const WRITE: u64 = 1 << 1;
-/// This entry is a page, above the lowest level.
+/// PS: above the lowest level, this entry is a page.
 const PAGE: u64 = 1 << 7;
 const ADDRESS: u64 = ((1 << 52) - 1) & !0xfff;
 
-/// VT-d's second stage: 3 levels for 39 bits, 4 for 48.
+/// VT-d second stage: 3 levels for 39 bits, 4 for 48.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Vtd {}
 

@@ -1,35 +1,35 @@
-//! An adapter's hands: reads and writes on the bus.
+//! An adapter's DMA: reads and writes by bus address.
 
 use super::{Fault, Reason, Requester, Unit};
 use crate::{Access, BusAddress, MemoryAddress};
 use std::sync::Arc;
 
-/// No request of PCIe crosses a multiple of this.
+/// A PCIe request never crosses a multiple of this.
 const REQUEST_BYTES: u64 = 4096;
 
-/// What reads and writes memory through an IOMMU, and in no other way.
+/// An adapter, which accesses memory only through the IOMMU.
 #[derive(Debug, Clone)]
 pub struct Adapter {
     unit: Arc<Unit>,
     requester: Requester,
 }
 
-/// What an access is led to.
+/// The result of a translation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Translated {
-    /// The memory.
+    /// The memory address.
     pub memory: MemoryAddress,
-    /// The table was read for it, since the IOMMU did not remember it.
+    /// The translation missed the IOTLB, so the table was walked.
     pub is_walked: bool,
 }
 
-/// A transfer that was stopped by a fault. What came before it is done.
+/// A transfer stopped by a fault. The bytes before the fault were transferred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("after {done_bytes} bytes: {fault}")]
 pub struct Stopped {
-    /// Bytes that were transferred.
+    /// Bytes transferred.
     pub done_bytes: usize,
-    /// What stopped it.
+    /// The fault.
     pub fault: Fault,
 }
 
@@ -38,10 +38,10 @@ impl Adapter {
         Self { unit, requester }
     }
 
-    /// Reads from bus addresses.
+    /// Reads `into.len()` bytes from a bus address.
     ///
     /// # Errors
-    /// [`Stopped`]; then the rest of `into` is as it was.
+    /// [`Stopped`]; then the rest of `into` is unchanged.
     pub fn read(&self, at: BusAddress, into: &mut [u8]) -> Result<(), Stopped> {
         for (at, bytes) in requests(at, into.len()) {
             let done_bytes = bytes.start;
@@ -51,10 +51,10 @@ impl Adapter {
         Ok(())
     }
 
-    /// Writes to bus addresses.
+    /// Writes bytes to a bus address.
     ///
     /// # Errors
-    /// [`Stopped`]; then nothing behind what is done was written.
+    /// [`Stopped`]; then nothing after the faulting request was written.
     pub fn write(&self, at: BusAddress, from: &[u8]) -> Result<(), Stopped> {
         for (at, bytes) in requests(at, from.len()) {
             let done_bytes = bytes.start;
@@ -64,7 +64,7 @@ impl Adapter {
         Ok(())
     }
 
-    /// Has an address translated as for an access that transfers nothing: what is walked to is remembered.
+    /// Translates an address without an access. A table walk fills the IOTLB.
     ///
     /// # Errors
     /// [`Fault`]
@@ -89,7 +89,7 @@ impl Adapter {
     }
 }
 
-/// The requests that a transfer takes, with the bytes that each has; nowhere behind the last address of all.
+/// Splits a transfer into PCIe requests, each with its range of bytes; the address is `None` beyond the last one.
 fn requests(
     at: BusAddress,
     bytes: usize,

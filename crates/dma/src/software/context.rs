@@ -1,26 +1,26 @@
-//! What becomes of the addresses of an adapter.
+//! An adapter's translation context.
 
 use crate::{DomainId, Walk};
 use std::fmt;
 use std::sync::Arc;
 
-/// Who puts an address on the bus: bus, device and function, as PCIe packs them into 16 bits.
+/// Requester ID: bus, device and function in 16 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Requester(pub u16);
 
-/// How an adapter's addresses lead to memory.
+/// How an adapter's bus addresses are translated.
 #[derive(Clone)]
 pub enum Context {
-    /// Without a table: bus address = memory address + offset, wrapping. 0 for an IOMMU that lets everything pass.
+    /// Without a table: memory address = bus address - offset, wrapping. Offset 0 is passthrough.
     Direct {
         /// The offset.
         offset: u64,
     },
     /// By a table.
     Translated {
-        /// Under which name its translations are remembered.
+        /// Domain ID that tags its translations in the IOTLB.
         domain: DomainId,
-        /// What reads the table.
+        /// Walks the table.
         table: Arc<dyn Walk>,
     },
 }

@@ -1,4 +1,4 @@
-//! An address space of the software's IOMMU.
+//! A domain of the software IOMMU.
 
 use super::{Context, NoDomainId, Requester, Unit};
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
 use std::fmt;
 use std::sync::Arc;
 
-/// A table of the format `F`, and the IOMMU that reads it. Each invalidation is one command and one wait.
+/// An I/O page table of format `F` and the IOMMU that reads it. Each invalidation is one command and one wait.
 ///
 /// ```
 /// use dma::{
@@ -17,12 +17,12 @@ use std::sync::Arc;
 /// };
 /// use std::sync::Arc;
 ///
-/// // A machine of 16 MiB, of which the first is for tables, and an IOMMU with a cache of 64 translations.
+/// // A machine of 16 MiB, of which the first MiB is for page tables, and an IOMMU with 64 IOTLB entries.
 /// let ram = Arc::new(Ram::new(MemoryAddress(0), 16 << 20));
 /// let frames = Arc::new(Frames::new(MemoryAddress(0), 1 << 20));
 /// let unit = Arc::new(Unit::new(Arc::clone(&ram), Iotlb::new(64, 4)));
 ///
-/// // An adapter behind a table of VT-d's, and its driver, whose unmapped buffers are out of reach at once.
+/// // An adapter behind a VT-d table, in strict mode: unmapped buffers are out of its reach at once.
 /// let translation = SoftwareDomain::<Vtd>::new(Arc::clone(&unit), frames, 4)?;
 /// let card = Requester(0x0100);
 /// translation.attach(card);
@@ -52,37 +52,37 @@ pub struct SoftwareDomain<F: Walked> {
     window: Window,
 }
 
-/// Why there is no domain.
+/// Why a domain can't be created.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DomainError {
-    /// There is no table.
+    /// The page table can't be created.
     #[error(transparent)]
     Table(#[from] TableError),
-    /// There is no name for it.
+    /// No domain ID is free.
     #[error(transparent)]
     NoDomainId(#[from] NoDomainId),
 }
 
 impl<F: Walked> SoftwareDomain<F> {
-    /// With an empty table of so many levels in the unit's memory, made of pages of `frames`.
+    /// A domain with an empty table of `levels` levels in the unit's memory, with table pages from `frames`.
     ///
     /// # Errors
     /// [`DomainError`]
     pub fn new(unit: Arc<Unit>, frames: Arc<Frames>, levels: u32) -> Result<Self, DomainError> {
         let table = Radix::new(Arc::clone(unit.ram()), frames, levels)?;
-        let id = unit.take_domain_id()?;
+        let id = unit.allocate_domain_id()?;
         let (first, last) = (BusAddress(0), table.last());
         let window = Window { first, last, granule_bytes: FRAME_BYTES, reserved: Vec::new() };
         Ok(Self { walk: F::walker(&table), unit, id, table, window })
     }
 
-    /// With pages of [those sizes](Radix::with_page_sizes) alone.
+    /// Uses only [these page sizes](Radix::with_page_sizes).
     pub fn with_page_sizes(mut self, mask: u64) -> Self {
         self.table.keep_page_sizes(mask);
         self
     }
 
-    /// With addresses, first and last, that are not to be used, as 0xfee00000 to 0xfeefffff, which are interrupts on x86.
+    /// Reserves ranges (first and last address), such as 0xfee00000 to 0xfeefffff for interrupts on x86.
     pub fn with_reserved(mut self, reserved: Vec<(BusAddress, BusAddress)>) -> Self {
         self.window.reserved = reserved;
         self
@@ -94,12 +94,12 @@ impl<F: Walked> SoftwareDomain<F> {
         self.unit.attach(requester, Context::Translated { domain, table });
     }
 
-    /// Its name to the unit.
+    /// Its domain ID.
     pub fn id(&self) -> DomainId {
         self.id
     }
 
-    /// Its table.
+    /// Its page table.
     pub fn table(&self) -> &Radix<F> {
         &self.table
     }
@@ -146,7 +146,7 @@ impl<F: Walked> Translation for SoftwareDomain<F> {
 }
 
 impl<F: Walked> Drop for SoftwareDomain<F> {
-    /// Adapters that are attached are so no longer. Only then does the table go.
+    /// Detaches all adapters before the table is freed.
     fn drop(&mut self) {
         self.unit.end_domain(self.id);
     }

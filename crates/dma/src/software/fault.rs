@@ -1,56 +1,56 @@
-//! Accesses that an IOMMU did not let through.
+//! DMA faults: accesses that an IOMMU blocked.
 
 use super::Requester;
 use crate::{Access, BusAddress, NoMemory, WalkFault};
 use std::collections::VecDeque;
 
-/// An access that was blocked.
+/// An access that an IOMMU blocked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{requester}: {access} at {at} was blocked: {reason}")]
 pub struct Fault {
-    /// Who made it.
+    /// The adapter.
     pub requester: Requester,
-    /// Where.
+    /// The bus address.
     pub at: BusAddress,
-    /// Whether it was to read or to write.
+    /// Read or write.
     pub access: Access,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
 }
 
 /// Why an access was blocked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Reason {
-    /// The IOMMU knows nothing of the adapter.
-    #[error("the adapter is attached to nothing")]
+    /// The adapter is not attached to a domain.
+    #[error("the adapter is not attached to a domain")]
     NoContext,
-    /// The table has no translation.
+    /// The table has no translation for the address.
     #[error(transparent)]
     Walk(#[from] WalkFault),
-    /// The page is not mapped for it.
-    #[error("the page is mapped for {allowed} alone")]
+    /// The page does not allow the access.
+    #[error("the page is mapped for {allowed} only")]
     Denied {
-        /// What it is mapped for.
+        /// The access that the page allows.
         allowed: Access,
     },
-    /// It leads to where no memory is.
+    /// The translation leads outside the memory.
     #[error(transparent)]
     NoMemory(#[from] NoMemory),
-    /// There is no address there: the transfer wraps around the end of all.
+    /// The transfer wraps around the end of the address space.
     #[error("beyond the last address")]
     BeyondBus,
 }
 
-/// Faults that were recorded, and how many were not for want of room.
+/// Recorded faults, and the number of those that did not fit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Faults {
     /// The oldest first.
     pub recorded: Vec<Fault>,
-    /// How many came when the records were full.
+    /// Faults that came when all records were in use.
     pub lost: u64,
 }
 
-/// As many records as the hardware has registers.
+/// Fault records, as many as the hardware has.
 #[derive(Debug)]
 pub(super) struct FaultLog {
     records: VecDeque<Fault>,

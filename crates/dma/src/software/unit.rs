@@ -1,4 +1,4 @@
-//! The IOMMU itself.
+//! The software IOMMU.
 
 use super::domain_ids::DomainIds;
 use super::fault::FaultLog;
@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// An IOMMU between adapters and memory.
 ///
-/// An access holds its lock from the lookup to the last byte, so an invalidation that has returned has also waited for accesses
-/// in flight with what it takes out, as hardware drains them.
+/// An access holds the lock from lookup to last byte. So when an invalidation returns, all accesses with the old
+/// translation are complete, as after a hardware drain.
 pub struct Unit {
     ram: Arc<Ram>,
     state: Mutex<State>,
@@ -26,84 +26,84 @@ struct State {
 }
 
 impl Unit {
-    /// How many faults are recorded where nothing else is said.
+    /// Default number of fault records.
     pub const FAULT_RECORDS: usize = 8;
 
-    /// In front of memory, with a cache of translations, and no adapter attached.
+    /// An IOMMU in front of `ram`, with an empty IOTLB and no adapter attached.
     pub fn new(ram: Arc<Ram>, iotlb: Iotlb) -> Self {
         let faults = FaultLog::new(Self::FAULT_RECORDS);
         let state = State { iotlb, contexts: BTreeMap::new(), faults, ids: DomainIds::default() };
         Self { ram, state: Mutex::new(state) }
     }
 
-    /// With room for so many faults.
+    /// Sets the number of fault records.
     pub fn with_fault_records(self, records: usize) -> Self {
         self.state().faults = FaultLog::new(records);
         self
     }
 
-    /// The memory behind it.
+    /// The memory.
     pub fn ram(&self) -> &Arc<Ram> {
         &self.ram
     }
 
-    /// Says how an adapter's addresses lead to memory from now on.
+    /// Sets an adapter's translation context.
     pub fn attach(&self, requester: Requester, context: Context) {
         self.state().contexts.insert(requester, context);
     }
 
-    /// Leads an adapter's addresses nowhere.
+    /// Removes an adapter's context: its accesses fault.
     pub fn detach(&self, requester: Requester) {
         self.state().contexts.remove(&requester);
     }
 
-    /// What an adapter has in its hands, attached or not.
+    /// The DMA interface of an adapter, attached or not.
     pub fn adapter(self: &Arc<Self>, requester: Requester) -> Adapter {
         Adapter::new(Arc::clone(self), requester)
     }
 
-    /// A name for a domain that no other has.
+    /// Allocates a domain ID.
     ///
     /// # Errors
     /// [`NoDomainId`]
-    pub fn take_domain_id(&self) -> Result<DomainId, NoDomainId> {
-        self.state().ids.take()
+    pub fn allocate_domain_id(&self) -> Result<DomainId, NoDomainId> {
+        self.state().ids.allocate()
     }
 
-    /// Ends a domain: nothing is attached to it any more, and nothing remembered of it.
+    /// Frees a domain ID, detaches its adapters and invalidates its translations.
     pub fn end_domain(&self, domain: DomainId) {
         let mut state = self.state();
         state.contexts.retain(|_, context| context.domain() != Some(domain));
         state.iotlb.invalidate_domain(domain);
-        state.ids.give_back(domain);
+        state.ids.free(domain);
     }
 
-    /// Forgets [at least](Iotlb::invalidate_pages) `bytes` from `at` of a domain.
+    /// Invalidates [at least](Iotlb::invalidate_pages) `bytes` from `at` in a domain.
     pub fn invalidate_pages(&self, domain: DomainId, at: BusAddress, bytes: u64) {
         self.state().iotlb.invalidate_pages(domain, at, bytes);
     }
 
-    /// Forgets a domain.
+    /// Invalidates a domain.
     pub fn invalidate_domain(&self, domain: DomainId) {
         self.state().iotlb.invalidate_domain(domain);
     }
 
-    /// Forgets everything.
+    /// Invalidates everything.
     pub fn invalidate_all(&self) {
         self.state().iotlb.invalidate_all();
     }
 
-    /// What became of lookups so far.
+    /// IOTLB statistics so far.
     pub fn statistics(&self) -> IotlbStatistics {
         self.state().iotlb.statistics()
     }
 
-    /// Takes out the faults since the last time.
+    /// Takes the faults recorded since the last call.
     pub fn take_faults(&self) -> Faults {
         self.state().faults.take()
     }
 
-    /// Lets an access through to memory, or records why not. It lies within 4 KiB of bus addresses.
+    /// Translates and performs an access, or records a fault. The access lies within 4 KiB.
     pub(super) fn access(
         &self,
         requester: Requester,
@@ -117,7 +117,7 @@ impl Unit {
         done.map_err(|reason| state.record(Fault { requester, at, access, reason }))
     }
 
-    /// Translates an address as for an access, or records why not.
+    /// Translates an address, or records a fault.
     pub(super) fn translate(
         &self,
         requester: Requester,
@@ -129,7 +129,7 @@ impl Unit {
         found.map_err(|reason| state.record(Fault { requester, at, access, reason }))
     }
 
-    /// Records a fault that there was no access for.
+    /// Records a fault.
     pub(super) fn record(&self, fault: Fault) -> Fault {
         self.state().record(fault)
     }

@@ -1,9 +1,9 @@
-//! What becomes of an adapter when its driver asks for 64 bits.
+//! Linux's `enable_ddw`: the DMA window an adapter gets when its driver sets a 64-bit mask.
 
 use super::partition::Run;
 use super::rtas::{RtasCall, RtasStatus, join};
 use super::slot::Slot;
-use super::{Status, Stretch, TceWindow};
+use super::{MemoryRange, Status, TceWindow};
 use crate::{Access, BusAddress, DmaCounters, Domain, MemoryAddress};
 use ddw::{DefaultReason, PageSizes, Plan, Query, Request, Usage};
 use iova::SpaceError;
@@ -13,81 +13,81 @@ use std::time::Duration;
 /// A window that was created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Created {
-    /// Its number.
+    /// LIOBN.
     pub liobn: u32,
-    /// Its lowest address.
+    /// Lowest bus address.
     pub first: BusAddress,
-    /// Shift of its pages.
+    /// Log2 of the page size.
     pub page_shift: u32,
-    /// Shift of its size.
+    /// Log2 of the window's size.
     pub window_shift: u32,
 }
 
-/// How the adapter reaches memory.
+/// How an adapter of the slot reaches memory.
 #[derive(Debug)]
-pub enum Way {
-    /// All memory is mapped once, at an offset: the window's lowest address.
+pub enum DdwOutcome {
+    /// All memory is mapped once; the offset is the window's lowest address.
     Direct {
         /// The window.
         window: Created,
     },
-    /// So it is, and above are addresses for what is not memory of the usual kind (persistent memory), mapped as needed.
+    /// Like direct, and addresses above for persistent memory, which is mapped as needed.
     Hybrid {
         /// The window.
         window: Created,
-        /// The addresses above.
+        /// The domain of those addresses.
         above: Arc<Domain>,
     },
     /// A window beyond 4 GiB whose entries are written per mapping.
     Dynamic {
         /// The window.
         window: Created,
-        /// Its addresses.
+        /// Its domain.
         domain: Arc<Domain>,
     },
-    /// The default window, as before.
+    /// Only the default window, as at boot.
     Default {
-        /// Why there is no other.
+        /// Why no other window was created.
         why: NoWindow,
     },
 }
 
-/// Why there is no other window than the default one.
+/// Why no window was created besides the default one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoWindow {
-    /// The kernel does not ask for one.
-    #[error("the kernel asks for none: {0:?}")]
-    NotAsked(DefaultReason),
-    /// The default window would have to go, and is in use.
-    #[error("the default window would have to go, and is in use")]
+    /// Linux does not request one.
+    #[error("the kernel requests no window: {0:?}")]
+    NotRequested(DefaultReason),
+    /// The default window would have to be removed, but is in use.
+    #[error("the default window would have to be removed, but is in use")]
     DefaultInUse,
-    /// The firmware does not say what can be had.
+    /// `ibm,query-pe-dma-windows` failed.
     #[error("ibm,query-pe-dma-windows: {0}")]
     QueryRefused(RtasStatus),
-    /// The firmware does not create it.
+    /// `ibm,create-pe-dma-window` failed.
     #[error("ibm,create-pe-dma-window: {0}")]
     CreateRefused(RtasStatus),
-    /// The hypervisor does not take an entry of it.
-    #[error("memory was not mapped in it: {0}")]
+    /// The hypervisor refused an entry.
+    #[error("memory could not be mapped in the new window: {0}")]
     PremapRefused(Status),
-    /// It has more pages than the pools of addresses can have.
+    /// The window has more pages than the allocator supports.
     #[error(transparent)]
     TooLarge(#[from] SpaceError),
 }
 
 impl From<DefaultReason> for NoWindow {
     fn from(reason: DefaultReason) -> Self {
-        Self::NotAsked(reason)
+        Self::NotRequested(reason)
     }
 }
 
-/// One run of Linux's `enable_ddw` (arch/powerpc/platforms/pseries/iommu.c): crate [`ddw`] decides, here it is done.
+/// One run of Linux's `enable_ddw` (arch/powerpc/platforms/pseries/iommu.c). Crate [`ddw`] decides; this executes.
 pub(super) struct Attempt<'a> {
     slot: &'a Slot,
     request: &'a Request,
     wait: &'a mut dyn FnMut(Duration),
     counters: &'a mut DmaCounters,
-    /// Whether the default window was left alone so far.
+    /// The default window was not removed yet.
     has_default: bool,
 }
 
@@ -101,7 +101,7 @@ impl<'a> Attempt<'a> {
         Self { slot, request, wait, counters, has_default: true }
     }
 
-    pub(super) fn run(mut self) -> Result<Way, NoWindow> {
+    pub(super) fn run(mut self) -> Result<DdwOutcome, NoWindow> {
         ddw::attempt(self.request)?;
         if !self.slot.properties.ddw_applicable {
             return Err(DefaultReason::NotOffered.into());
@@ -116,20 +116,20 @@ impl<'a> Attempt<'a> {
         way
     }
 
-    fn negotiate(&mut self) -> Result<Way, NoWindow> {
+    fn negotiate(&mut self) -> Result<DdwOutcome, NoWindow> {
         let mut query = self.query()?;
         let trades = self.request.era.trades_default_window() && self.slot.properties.reset;
         if query.windows_available == 0 && trades {
-            query = self.trade()?;
+            query = self.replace_default_window()?;
         }
         let plan = ddw::plan(self.request, Some(&query))?;
         let window = self.create(plan)?;
-        self.take_up(plan, window).inspect_err(|_| self.discard(window))
+        self.open_window(plan, window).inspect_err(|_| self.discard(window))
     }
 
-    /// Gives the default window for another, and says what there is then, in the words of [`ddw::plan`].
-    fn trade(&mut self) -> Result<Query, NoWindow> {
-        // Linux looks since 6.1; before, the firmware refused, to the same effect.
+    /// Removes the default window in exchange for another, and queries again.
+    fn replace_default_window(&mut self) -> Result<Query, NoWindow> {
+        // Linux checks for use since 6.1. Before, the firmware refused, with the same effect.
         if self.slot.default_window().is_in_use() {
             return Err(NoWindow::DefaultInUse);
         }
@@ -140,7 +140,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Linux looks at no status here: the next query shows what came of it.
+    /// Removes the default window. Linux ignores the status here: the next query shows the result.
     fn drop_default(&mut self) {
         self.rtas(RtasCall::Remove, &[self.slot.default_window().liobn()], &mut []);
         self.has_default = false;
@@ -148,7 +148,7 @@ impl<'a> Attempt<'a> {
 
     fn query(&mut self) -> Result<Query, NoWindow> {
         let properties = &self.slot.properties;
-        // Kernels that don't know the extension ask for five; the answer differs from 2^32 entries on.
+        // Kernels that don't know the extension ask for five outputs. The answer differs from 2^32 entries on.
         let mut outputs = [0; 5];
         let outputs = if properties.query_in_six { &mut outputs[..] } else { &mut outputs[..4] };
         match self.rtas(RtasCall::Query, &self.slot.address.cells(), outputs) {
@@ -190,42 +190,42 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    fn take_up(&mut self, plan: Plan, window: Created) -> Result<Way, NoWindow> {
+    fn open_window(&mut self, plan: Plan, window: Created) -> Result<DdwOutcome, NoWindow> {
         Ok(match plan.usage {
-            Usage::Dynamic => Way::Dynamic { window, domain: self.addresses(window, window.first)? },
+            Usage::Dynamic => DdwOutcome::Dynamic { window, domain: self.addresses(window, window.first)? },
             Usage::Direct => {
                 self.premap(window)?;
-                Way::Direct { window }
+                DdwOutcome::Direct { window }
             }
             Usage::Hybrid { dynamic_from_shift } => {
                 let above = BusAddress(window.first.0 + (1 << dynamic_from_shift));
                 let above = self.addresses(window, above)?;
                 self.premap(window)?;
-                Way::Hybrid { window, above }
+                DdwOutcome::Hybrid { window, above }
             }
         })
     }
 
-    /// The addresses of a window from `first` on.
+    /// A domain of the window's addresses from `first`.
     fn addresses(&self, window: Created, first: BusAddress) -> Result<Arc<Domain>, SpaceError> {
         let Created { liobn, page_shift, .. } = window;
         let part = TceWindow::new(self.slot.partition.clone(), liobn, page_shift, first, window.last());
         Arc::new(part).domain().map(Arc::new)
     }
 
-    /// Maps all memory, for reading and writing (`tce_setrange_multi_pSeriesLP`).
+    /// Maps all memory for reading and writing (`tce_setrange_multi_pSeriesLP`).
     fn premap(&mut self, window: Created) -> Result<(), NoWindow> {
         let partition = &self.slot.partition;
         let mut runs = partition.memory().iter().map(|memory| window.run(*memory));
-        runs.try_for_each(|run| partition.set_by_lists(run, self.counters))
+        runs.try_for_each(|run| partition.write_by_lists(run, self.counters))
             .map_err(|stopped| NoWindow::PremapRefused(stopped.status))
     }
 
-    /// Takes a window back that came to nothing.
+    /// Removes a window after an error.
     fn discard(&mut self, window: Created) {
         let Created { liobn, first, page_shift, window_shift } = window;
         let entries = 1 << (window_shift - page_shift);
-        // Linux logs what goes wrong here and leaves the window alone.
+        // Linux only logs an error here.
         let _ = self.slot.partition.clear(liobn, first, page_shift, entries, self.counters);
         self.rtas(RtasCall::Remove, &[liobn], &mut []);
     }
@@ -240,15 +240,15 @@ impl Created {
         BusAddress(self.first.0 + ((1 << self.window_shift) - 1))
     }
 
-    /// The entries for a stretch of memory: from the page that it begins in, as many as whole pages fit up to its end. A shorter
-    /// rest is not mapped: so Linux counts, in all trees read. Memory comes in blocks that hide it.
-    fn run(self, memory: Stretch) -> Run {
+    /// The entries for a range of memory. As in all kernels read, a rest shorter than a page at the end is not
+    /// mapped; memory comes in blocks large enough to hide that.
+    fn run(self, memory: MemoryRange) -> Run {
         let Self { liobn, first, page_shift, .. } = self;
         let within = memory.start.0 & ((1 << page_shift) - 1);
         let start = memory.start.0 - within;
         Run {
             liobn,
-            // What wraps around, the hypervisor refuses.
+            // The hypervisor refuses a range that wraps around.
             at: BusAddress(first.0.wrapping_add(start)),
             memory: MemoryAddress(start),
             entries: memory.bytes.saturating_add(within) >> page_shift,

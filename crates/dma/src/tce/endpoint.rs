@@ -1,10 +1,10 @@
-//! Partitionable endpoints: the adapters that share windows, and what the firmware offers them.
+//! Partitionable endpoints: adapters that share DMA windows, and what the firmware offers them.
 
-use super::Stretch;
+use super::MemoryRange;
 use crate::{BusAddress, NoMemory};
 use ddw::PageSizes;
 
-/// Names an endpoint in the firmware's calls.
+/// Address of an endpoint in RTAS calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EndpointAddress {
     /// Its configuration address: bus << 16 | device and function << 8.
@@ -13,42 +13,42 @@ pub struct EndpointAddress {
     pub buid: u64,
 }
 
-/// An endpoint as the firmware sets it up.
+/// An endpoint as the firmware configures it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
-    /// Its name.
+    /// Its address in RTAS calls.
     pub address: EndpointAddress,
-    /// The LIOBN of its default window; those created later get the next ones that are free.
+    /// LIOBN of the default window. Created windows get the next free ones.
     pub liobn: u32,
-    /// Bytes of the default window, which begins at bus address 0: mostly 2 GiB.
+    /// Size of the default window, usually 2 GiB. It begins at bus address 0.
     pub default_bytes: u64,
-    /// Memory for the tables of all its windows. What the default window leaves is the largest block that can be had.
-    pub tables: Stretch,
-    /// What it can have beyond that; `None` without `ibm,ddw-applicable`.
+    /// Memory for the tables of all its windows. What the default window leaves limits the largest block.
+    pub tables: MemoryRange,
+    /// What dynamic windows it can have; `None` without `ibm,ddw-applicable`.
     pub offer: Option<Offer>,
 }
 
-/// Windows that an endpoint can have.
+/// Dynamic windows that an endpoint can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Offer {
-    /// Windows at the same time, the default one among them.
+    /// Most windows at a time, including the default one.
     pub windows_max: u32,
-    /// Where created ones lie, or above: 2^52 on POWER7, 2^59 later.
+    /// Lowest address of created windows: 2^52 on POWER7, 2^59 later.
     pub first: BusAddress,
-    /// The sizes of their pages.
+    /// Page sizes of created windows.
     pub page_sizes: PageSizes,
-    /// There is `ibm,reset-pe-dma-windows` (`ibm,ddw-extensions`).
+    /// `ibm,reset-pe-dma-windows` exists (`ibm,ddw-extensions`).
     pub reset: bool,
     /// The query may have six outputs, with 64 bits for the largest block (`ibm,ddw-extensions`).
     pub query_in_six: bool,
 }
 
-/// What the device tree says of an endpoint at boot, on the node above it.
+/// Device-tree properties of an endpoint's parent node at boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Properties {
     /// `ibm,dma-window`.
     pub default_window: DefaultWindow,
-    /// `ibm,ddw-applicable` is there.
+    /// `ibm,ddw-applicable` exists.
     pub ddw_applicable: bool,
     /// `ibm,ddw-extensions`: windows can be reset.
     pub reset: bool,
@@ -56,47 +56,47 @@ pub struct Properties {
     pub query_in_six: bool,
 }
 
-/// The window that an endpoint has at boot.
+/// The default window in the device tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DefaultWindow {
-    /// Its number.
+    /// LIOBN.
     pub liobn: u32,
-    /// Its lowest address.
+    /// Lowest bus address.
     pub first: BusAddress,
-    /// Its size.
+    /// Size.
     pub bytes: u64,
 }
 
-/// Why there can be no such endpoint.
+/// Why an endpoint can't be added.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointError {
-    /// Its address or LIOBN is another's.
-    #[error("endpoint {config:#x} of bridge {buid:#x} or LIOBN {liobn:#x} is there already")]
+    /// Its address or LIOBN is in use.
+    #[error("endpoint {config:#x} of bridge {buid:#x}, or LIOBN {liobn:#x}, exists already")]
     Taken {
-        /// Its configuration address.
+        /// Configuration address.
         config: u32,
-        /// Its bridge.
+        /// Unit ID of the bridge.
         buid: u64,
-        /// Its LIOBN.
+        /// LIOBN.
         liobn: u32,
     },
-    /// LoPAR wants the default window below 4 GiB; it is of whole pages of 4 KiB.
-    #[error("a default window of {bytes:#x} bytes: not whole pages of 4 KiB, none, or more than 4 GiB")]
+    /// The default window must lie below 4 GiB (LoPAR), in whole pages of 4 KiB.
+    #[error("a default window of {bytes:#x} bytes; expected a multiple of 4 KiB, up to 4 GiB")]
     DefaultWindow {
-        /// Its size.
+        /// Size of the window.
         bytes: u64,
     },
     /// The default window's table does not fit.
-    #[error("{bytes:#x} bytes for tables do not hold the default window's")]
+    #[error("{bytes:#x} bytes for tables are too few for the default window")]
     NoRoom {
         /// Bytes for tables.
         bytes: u64,
     },
-    /// Its tables would lie in the partition's memory, or in another endpoint's tables.
-    #[error("tables at {} with {:#x} bytes are the partition's memory or another endpoint's tables", .0.start, .0.bytes)]
-    Overlaps(Stretch),
-    /// Its tables would lie where there is no memory, or not at a page of 4 KiB.
-    #[error("no memory for tables")]
+    /// Its tables would overlap the partition's memory or another endpoint's tables.
+    #[error("tables at {} with {:#x} bytes overlap the partition's memory or another endpoint's tables", .0.start, .0.bytes)]
+    Overlaps(MemoryRange),
+    /// Its tables would lie outside the memory, or not at a 4 KiB boundary.
+    #[error("the memory for tables is outside the memory given")]
     NoMemory(#[from] NoMemory),
 }
 

@@ -1,4 +1,4 @@
-//! What one page of bus addresses leads to.
+//! Translation control entries (TCEs).
 
 use crate::{Access, MemoryAddress};
 
@@ -9,7 +9,7 @@ const WRITE: u64 = 2;
 /// Bits below the real page number.
 const BELOW_PAGE: u64 = (1 << 12) - 1;
 
-/// A translation control entry as a number; in a table it lies with its highest byte first (LoPAR, TCE Definition).
+/// A TCE as a number. In a table it is stored big-endian (LoPAR, TCE Definition).
 ///
 /// | bits | |
 /// |---|---|
@@ -20,38 +20,38 @@ const BELOW_PAGE: u64 = (1 << 12) - 1;
 pub struct Entry(pub u64);
 
 impl Entry {
-    /// Leads nowhere.
+    /// No access.
     pub const NONE: Self = Self(0);
 
-    /// Leads to a page for this access.
+    /// An entry for a page with this access.
     pub fn new(page: MemoryAddress, access: Access) -> Self {
         let read = if access.reads() { READ } else { 0 };
         let write = if access.writes() { WRITE } else { 0 };
         Self(page.0 & !BELOW_PAGE | read | write)
     }
 
-    /// As Linux writes it: `tce_build_pSeriesLP` always lets the adapter read, and lets it write unless data goes to the device.
-    /// So an adapter that is only to write may read as well. KVM's own helper does write entries that only allow writing.
-    pub fn by_linux(page: MemoryAddress, access: Access) -> Self {
+    /// The entry that Linux writes. `tce_build_pSeriesLP` always allows reading, and allows writing unless data goes
+    /// to the device. So an adapter that should only write can read too. KVM's helper can write write-only entries.
+    pub fn as_linux_writes(page: MemoryAddress, access: Access) -> Self {
         Self::new(page, if access.writes() { Access::ReadWrite } else { Access::Read })
     }
 
-    /// What the adapter may do; `None` if all is a fault.
+    /// The access allowed; `None` for no access.
     pub fn access(self) -> Option<Access> {
         Access::of(self.0 & READ != 0, self.0 & WRITE != 0)
     }
 
-    /// The page, if there is one.
+    /// Address of the page, if there is an access.
     pub fn page(self) -> Option<MemoryAddress> {
         self.access().map(|_| MemoryAddress(self.0 & !BELOW_PAGE))
     }
 
-    /// The same for a page that the partition has no right to know: the page number all ones.
-    pub(super) fn veiled(self) -> Self {
+    /// The same with a page number of all ones, for a page that the partition does not own.
+    pub(super) fn with_hidden_page(self) -> Self {
         Self(self.0 | !BELOW_PAGE)
     }
 
-    /// Whether it names a page of this size, with nothing in the bits between.
+    /// Whether the address is a multiple of this page size.
     pub(super) fn is_aligned(self, page_shift: u32) -> bool {
         let address = self.0 & !(READ | WRITE);
         address.trailing_zeros() >= page_shift
@@ -71,13 +71,13 @@ mod tests {
         assert_eq!(Entry::new(PAGE, Access::ReadWrite), Entry(0x1_2345_6003));
         assert_eq!((Entry(0x1_2345_6000).access(), Entry(0x1_2345_6000).page()), (None, None));
         assert_eq!(Entry(0x1_2345_6002).page(), Some(PAGE));
-        assert_eq!(Entry(0x1003).veiled(), Entry(0xffff_ffff_ffff_f003));
+        assert_eq!(Entry(0x1003).with_hidden_page(), Entry(0xffff_ffff_ffff_f003));
     }
 
     #[test]
     fn linux_never_maps_for_writing_alone() {
-        let written =
-            [Access::Read, Access::Write, Access::ReadWrite].map(|one| Entry::by_linux(PAGE, one).0 & 3);
+        let written = [Access::Read, Access::Write, Access::ReadWrite]
+            .map(|one| Entry::as_linux_writes(PAGE, one).0 & 3);
         assert_eq!(written, [1, 3, 3]);
     }
 

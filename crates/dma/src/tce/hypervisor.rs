@@ -1,22 +1,23 @@
-//! The hypervisor: who may write what into which table.
+//! The hypervisor of a POWER partition: it owns the TCE tables and serves the hypercalls.
 
+use super::memory_range::MemoryRanges;
 use super::rtas::{RtasCall, RtasStatus};
-use super::stretch::Stretches;
 use super::windows::Windows;
-use super::{Endpoint, EndpointAddress, EndpointError, Entry, Properties, Status, Stretch, Table};
+use super::{Endpoint, EndpointAddress, EndpointError, Entry, MemoryRange, Properties, Status, Table};
 use crate::{BusAddress, ByteOrder, MemoryAddress, Ram};
 use ddw::{TCE_BYTES, TCES_PER_CALL_MAX};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Lists of entries lie at pages of this size.
+/// Lists of entries are pages of this size.
 const LIST_PAGE_BYTES: u64 = 4096;
 
-/// Keeps the tables of one partition's adapters, in memory that is not the partition's, and serves its calls one after another.
+/// Keeps the TCE tables of one partition, in memory that the partition does not own, and serves its calls one at a
+/// time.
 ///
-/// Statuses are those of LoPAR (chapter on the LPAR option, TCE hypercalls). All arguments of a call are looked at before
-/// anything is written, as KVM does, so that a call that fails has done nothing. Unlike KVM it takes any value in
-/// `H_STUFF_TCE`, as LoPAR has it, and no more than 512 entries.
+/// Statuses follow LoPAR (LPAR option, TCE hypercalls). As in KVM, all arguments are checked before anything is
+/// written, so a failed call changes nothing. Unlike KVM, `H_STUFF_TCE` takes any value and at most 512 entries, as
+/// LoPAR says.
 #[derive(Debug)]
 pub struct Hypervisor {
     ram: Arc<Ram>,
@@ -28,19 +29,19 @@ pub struct Hypervisor {
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) windows: Windows,
-    /// The partition's memory, and what was taken back from it.
-    owned: Stretches,
-    rescinded: Stretches,
-    /// What entries that are set lead to.
+    /// The partition's memory, and what was taken back from it (rescinded).
+    owned: MemoryRanges,
+    rescinded: MemoryRanges,
+    /// Bytes mapped by valid entries.
     mapped_bytes: u64,
-    /// What the firmware's next calls are to be answered.
+    /// Statuses that the next RTAS calls return, set by tests.
     pub(super) answers: VecDeque<(RtasCall, RtasStatus)>,
 }
 
-/// Setting it up, and what it does by itself.
+/// Configuration, and actions of the hypervisor itself.
 impl Hypervisor {
-    /// With a partition that owns this memory, which need not be in `ram` but for the pages that lists are in.
-    pub fn new(ram: Arc<Ram>, partition: impl IntoIterator<Item = Stretch>) -> Self {
+    /// A hypervisor whose partition owns `partition`. Of that, only the pages of lists must be in `ram`.
+    pub fn new(ram: Arc<Ram>, partition: impl IntoIterator<Item = MemoryRange>) -> Self {
         let state = State { owned: partition.into_iter().collect(), ..State::default() };
         Self { ram, has_multi: true, entitlement_bytes: u64::MAX, state: Mutex::new(state) }
     }
@@ -50,7 +51,7 @@ impl Hypervisor {
         Self { has_multi: false, ..self }
     }
 
-    /// With at most so much memory mapped for adapters at a time (cooperative memory overcommitment).
+    /// Limits how much memory may be mapped at a time (cooperative memory overcommitment).
     pub fn with_entitlement(self, bytes: u64) -> Self {
         Self { entitlement_bytes: bytes, ..self }
     }
@@ -64,7 +65,7 @@ impl Hypervisor {
         windows.add(&self.ram, endpoint, owned)
     }
 
-    /// What the device tree says of an endpoint.
+    /// The device-tree properties of an endpoint.
     pub fn properties(&self, address: EndpointAddress) -> Option<Properties> {
         self.state().windows.endpoint(address).map(Endpoint::properties)
     }
@@ -77,13 +78,13 @@ impl Hypervisor {
         }
     }
 
-    /// The table of a window, as the host bridge knows it.
+    /// The table of a window, for a walk by the host bridge.
     pub fn table(&self, liobn: u32) -> Option<Table> {
-        self.state().windows.kept(liobn).map(|kept| kept.table)
+        self.state().windows.table_record(liobn).map(|kept| kept.table)
     }
 
-    /// Takes memory back from the partition. Entries that lead there stay, and are veiled.
-    pub fn take_back(&self, memory: Stretch) {
+    /// Takes memory back from the partition. Entries for it stay, but their page numbers are hidden.
+    pub fn reclaim_memory(&self, memory: MemoryRange) {
         let mut state = self.state();
         state.owned.remove(memory);
         state.rescinded.add(memory);
@@ -94,8 +95,8 @@ impl Hypervisor {
         self.state().windows.rescind(liobn);
     }
 
-    /// Lets the firmware answer the next calls of this kind so, one each, and do nothing.
-    pub fn answer_next(&self, call: RtasCall, statuses: impl IntoIterator<Item = RtasStatus>) {
+    /// Makes the next RTAS calls of this kind return these statuses, one each, without doing anything. For tests.
+    pub fn set_next_statuses(&self, call: RtasCall, statuses: impl IntoIterator<Item = RtasStatus>) {
         self.state().answers.extend(statuses.into_iter().map(|status| (call, status)));
     }
 
@@ -108,9 +109,9 @@ impl Hypervisor {
     }
 }
 
-/// The hypercalls. `at` is a bus address, not a number of an entry.
+/// The hypercalls. `at` is a bus address, not an index.
 impl Hypervisor {
-    /// `H_GET_TCE` (0x1c): the entry of a page.
+    /// `H_GET_TCE` (0x1c): reads an entry.
     pub fn get_tce(&self, liobn: u32, at: BusAddress) -> (Status, Entry) {
         let state = self.state();
         let read = state.place(liobn, at, 1).and_then(|(table, index)| {
@@ -119,17 +120,17 @@ impl Hypervisor {
         });
         match read {
             Ok((entry, Ok(()))) => (Status::Success, entry),
-            Ok((entry, Err(_))) => (Status::Partial, entry.veiled()),
+            Ok((entry, Err(_))) => (Status::Partial, entry.with_hidden_page()),
             Err(status) => (status, Entry::NONE),
         }
     }
 
-    /// `H_PUT_TCE` (0x20): sets the entry of a page.
+    /// `H_PUT_TCE` (0x20): writes an entry.
     pub fn put_tce(&self, liobn: u32, at: BusAddress, entry: Entry) -> Status {
         status(self.write(liobn, at, &[entry]))
     }
 
-    /// `H_STUFF_TCE` (0x138): sets the entries of `count` pages to one value.
+    /// `H_STUFF_TCE` (0x138): writes the same value to `count` entries.
     pub fn stuff_tce(&self, liobn: u32, at: BusAddress, entry: Entry, count: u64) -> Status {
         if !self.has_multi {
             return Status::Function;
@@ -140,7 +141,7 @@ impl Hypervisor {
         status(self.write(liobn, at, &vec![entry; count as usize]))
     }
 
-    /// `H_PUT_TCE_INDIRECT` (0x13c): sets the entries of `count` pages to those of a list in the partition's memory.
+    /// `H_PUT_TCE_INDIRECT` (0x13c): writes `count` entries from a list in the partition's memory.
     pub fn put_tce_indirect(&self, liobn: u32, at: BusAddress, list: MemoryAddress, count: u64) -> Status {
         if !self.has_multi {
             return Status::Function;
@@ -151,12 +152,12 @@ impl Hypervisor {
         status(self.list(list, count).and_then(|entries| self.write(liobn, at, &entries)))
     }
 
-    /// Copies a list: the partition may change it meanwhile.
+    /// Copies a list first: the partition may change it during the call.
     fn list(&self, list: MemoryAddress, count: u64) -> Result<Vec<Entry>, Status> {
         if !list.0.is_multiple_of(LIST_PAGE_BYTES) {
             return Err(Status::Parameter);
         }
-        self.state().owns(Stretch { start: list, bytes: LIST_PAGE_BYTES })?;
+        self.state().owns(MemoryRange { start: list, bytes: LIST_PAGE_BYTES })?;
         let entry = |index| self.ram.read_u64(MemoryAddress(list.0 + index * TCE_BYTES), ByteOrder::Big);
         (0..count).map(|index| entry(index).map(Entry).map_err(|_| Status::Parameter)).collect()
     }
@@ -173,7 +174,7 @@ impl Hypervisor {
         Ok(())
     }
 
-    /// What will be mapped once the entries are written, if the partition may have so much.
+    /// Bytes mapped after the entries are written, or an error if the entitlement does not allow that.
     fn mapped_after(
         &self,
         state: &State,
@@ -192,9 +193,9 @@ impl Hypervisor {
 }
 
 impl State {
-    /// The table of a window, and the number of the entry from which on `count` are asked for.
+    /// The table of a window and the index of the entry for `at`, if `count` entries exist from there.
     fn place(&self, liobn: u32, at: BusAddress, count: u64) -> Result<(Table, u64), Status> {
-        let kept = self.windows.kept(liobn).ok_or(Status::Parameter)?;
+        let kept = self.windows.table_record(liobn).ok_or(Status::Parameter)?;
         if kept.is_rescinded {
             return Err(Status::Rescinded);
         }
@@ -202,16 +203,16 @@ impl State {
         Ok((kept.table, index))
     }
 
-    /// An entry may name a page of the partition's memory, or none.
+    /// Checks that an entry refers to the partition's memory, or to no page.
     fn check(&self, entry: Entry, table: &Table) -> Result<(), Status> {
         let Some(page) = entry.page() else { return Ok(()) };
         if !entry.is_aligned(table.page_shift) {
             return Err(Status::Parameter);
         }
-        self.owns(Stretch { start: page, bytes: table.page_bytes() })
+        self.owns(MemoryRange { start: page, bytes: table.page_bytes() })
     }
 
-    fn owns(&self, memory: Stretch) -> Result<(), Status> {
+    fn owns(&self, memory: MemoryRange) -> Result<(), Status> {
         match self.owned.contains(memory) {
             true => Ok(()),
             false if self.rescinded.overlaps(memory) => Err(Status::Rescinded),

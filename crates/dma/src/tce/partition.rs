@@ -1,22 +1,22 @@
-//! The operating system in a partition: how it writes entries by hypercall.
+//! Linux in a POWER partition: writes TCEs by hypercall.
 
 use super::rtas::{RtasCall, RtasStatus};
-use super::{Entry, Hypervisor, Status, Stretch};
+use super::{Entry, Hypervisor, MemoryRange, Status};
 use crate::{Access, BusAddress, ByteOrder, DmaCounters, Frames, MemoryAddress, Ram};
 use ddw::{TCE_BYTES, TCES_PER_CALL_MAX, TceCalls};
 use std::sync::Arc;
 
-/// What all windows of an operating system share: the way to the hypervisor, and pages for lists of entries.
+/// What all windows of a partition share: the hypervisor, and pages for lists of entries.
 pub struct Partition {
     hypervisor: Arc<Hypervisor>,
     ram: Arc<Ram>,
     lists: Frames,
-    memory: Vec<Stretch>,
+    memory: Vec<MemoryRange>,
     calls: TceCalls,
     pub(super) cpu: fn() -> u32,
 }
 
-/// Pages of bus addresses that are to lead to pages of memory, one after another.
+/// Consecutive entries to be written.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Run {
     pub(super) liobn: u32,
@@ -27,7 +27,7 @@ pub(super) struct Run {
     pub(super) access: Access,
 }
 
-/// How far it got.
+/// A hypercall failed after `done` entries.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stopped {
     pub(super) done: u64,
@@ -36,15 +36,15 @@ pub(super) struct Stopped {
 }
 
 impl Partition {
-    /// With `memory` to work with; pages of lists come from `lists`, one for each CPU that maps at a time, and lie in `ram`.
+    /// A partition with `memory`. List pages come from `lists` in `ram`, one for each CPU that maps at a time.
     ///
-    /// Many entries are written at once if the firmware can and `command_line` has no `multitce=off`. `cpu` says which CPU it
-    /// is called on, for the pools of bus addresses.
+    /// Lists are used if the firmware supports them and `command_line` has no `multitce=off`. `cpu` returns the
+    /// current CPU, which selects an allocation pool.
     pub fn new(
         hypervisor: Arc<Hypervisor>,
         ram: Arc<Ram>,
         lists: Frames,
-        memory: Vec<Stretch>,
+        memory: Vec<MemoryRange>,
         command_line: &str,
         cpu: fn() -> u32,
     ) -> Self {
@@ -52,49 +52,54 @@ impl Partition {
         Self { hypervisor, ram, lists, memory, calls, cpu }
     }
 
-    /// Who serves its calls.
+    /// The hypervisor.
     pub fn hypervisor(&self) -> &Arc<Hypervisor> {
         &self.hypervisor
     }
 
-    /// Whether entries are written one by one.
+    /// Which hypercalls write entries.
     pub fn calls(&self) -> TceCalls {
         self.calls
     }
 
-    /// The memory that it has now.
-    pub fn memory(&self) -> &[Stretch] {
+    /// The partition's memory.
+    pub fn memory(&self) -> &[MemoryRange] {
         &self.memory
     }
 
-    /// Sets entries: one alone by itself, more by lists. So does Linux, which also writes them one by one where there is no page
-    /// for a list.
+    /// Writes entries: a single one by `H_PUT_TCE`, more by lists. Like Linux, it writes one by one if no list page
+    /// is free.
     pub(super) fn set(&self, run: Run, counters: &mut DmaCounters) -> Result<(), Stopped> {
         match self.calls {
-            TceCalls::Multi if run.entries > 1 => self.set_by_lists(run, counters),
-            TceCalls::Multi | TceCalls::Single => self.set_singly(run, counters),
+            TceCalls::Multi if run.entries > 1 => self.write_by_lists(run, counters),
+            TceCalls::Multi | TceCalls::Single => self.write_one_by_one(run, counters),
         }
     }
 
-    /// Sets entries by lists, if there can be any. For no entries it calls with an empty list, as Linux does where it maps all
-    /// memory (`tce_setrange_multi_pSeriesLP`).
-    pub(super) fn set_by_lists(&self, run: Run, counters: &mut DmaCounters) -> Result<(), Stopped> {
+    /// Writes entries by lists if possible. Without entries it makes one call with an empty list, as Linux does when
+    /// it maps all memory (`tce_setrange_multi_pSeriesLP`).
+    pub(super) fn write_by_lists(&self, run: Run, counters: &mut DmaCounters) -> Result<(), Stopped> {
         let list = match self.calls {
-            TceCalls::Multi => self.lists.take().ok(),
+            TceCalls::Multi => self.lists.allocate().ok(),
             TceCalls::Single => None,
         };
-        let Some(list) = list else { return self.set_singly(run, counters) };
-        let set = self.set_by(list, run, counters);
-        self.lists.give_back(list);
+        let Some(list) = list else { return self.write_one_by_one(run, counters) };
+        let set = self.write_list_calls(list, run, counters);
+        self.lists.free(list);
         set
     }
 
-    fn set_by(&self, list: MemoryAddress, run: Run, counters: &mut DmaCounters) -> Result<(), Stopped> {
+    fn write_list_calls(
+        &self,
+        list: MemoryAddress,
+        run: Run,
+        counters: &mut DmaCounters,
+    ) -> Result<(), Stopped> {
         let mut done = 0;
         loop {
             let count = (run.entries - done).min(TCES_PER_CALL_MAX);
-            let status = self.put_list(list, &run, done, count);
-            charge(status, count, counters).map_err(|status| Stopped {
+            let status = self.put_tce_list(list, &run, done, count);
+            count_call(status, count, counters).map_err(|status| Stopped {
                 done,
                 call: "H_PUT_TCE_INDIRECT",
                 status,
@@ -106,9 +111,9 @@ impl Partition {
         }
     }
 
-    /// What the list says is in memory before the call, of which the hypervisor makes sure by itself here. A real CPU needs a
-    /// `sync` before the adapter is told (LoPAR: none of the calls orders anything), as Linux has after mapping.
-    fn put_list(&self, list: MemoryAddress, run: &Run, from: u64, count: u64) -> Status {
+    /// Writes a list and makes the call. Here the hypervisor sees the list at once. A real CPU needs a `sync` before
+    /// the adapter is told (LoPAR: the calls order nothing), which Linux executes after mapping.
+    fn put_tce_list(&self, list: MemoryAddress, run: &Run, from: u64, count: u64) -> Status {
         for place in 0..count {
             let at = MemoryAddress(list.0 + place * TCE_BYTES);
             if self.ram.write_u64(at, ByteOrder::Big, run.entry(from + place).0).is_err() {
@@ -118,14 +123,14 @@ impl Partition {
         self.hypervisor.put_tce_indirect(run.liobn, run.page(from), list, count)
     }
 
-    fn set_singly(&self, run: Run, counters: &mut DmaCounters) -> Result<(), Stopped> {
+    fn write_one_by_one(&self, run: Run, counters: &mut DmaCounters) -> Result<(), Stopped> {
         (0..run.entries).try_for_each(|done| {
             let status = self.hypervisor.put_tce(run.liobn, run.page(done), run.entry(done));
-            charge(status, 1, counters).map_err(|status| Stopped { done, call: "H_PUT_TCE", status })
+            count_call(status, 1, counters).map_err(|status| Stopped { done, call: "H_PUT_TCE", status })
         })
     }
 
-    /// Clears entries; from the first one on that is named if it stops.
+    /// Clears entries. If a call fails, `done` is the number cleared before.
     pub(super) fn clear(
         &self,
         liobn: u32,
@@ -146,13 +151,13 @@ impl Partition {
                 TceCalls::Multi => self.hypervisor.stuff_tce(liobn, page, Entry::NONE, count),
                 TceCalls::Single => self.hypervisor.put_tce(liobn, page, Entry::NONE),
             };
-            charge(status, count, counters).map_err(|status| Stopped { done, call, status })?;
+            count_call(status, count, counters).map_err(|status| Stopped { done, call, status })?;
             done += count;
         }
         Ok(())
     }
 
-    /// Calls the firmware.
+    /// Makes an RTAS call.
     pub(super) fn rtas(
         &self,
         call: RtasCall,
@@ -165,19 +170,22 @@ impl Partition {
     }
 }
 
-/// What wraps around, the hypervisor refuses.
+/// Addresses may wrap around: the hypervisor refuses those.
 impl Run {
     fn page(&self, index: u64) -> BusAddress {
         BusAddress(self.at.0.wrapping_add(index << self.page_shift))
     }
 
     fn entry(&self, index: u64) -> Entry {
-        Entry::by_linux(MemoryAddress(self.memory.0.wrapping_add(index << self.page_shift)), self.access)
+        Entry::as_linux_writes(
+            MemoryAddress(self.memory.0.wrapping_add(index << self.page_shift)),
+            self.access,
+        )
     }
 }
 
-/// A call is paid for whatever it answers, entries only if they were written.
-fn charge(status: Status, entries: u64, counters: &mut DmaCounters) -> Result<(), Status> {
+/// Counts a hypercall in any case, and entries only if they were written.
+fn count_call(status: Status, entries: u64, counters: &mut DmaCounters) -> Result<(), Status> {
     counters.hypercalls += 1;
     match status {
         Status::Success => {

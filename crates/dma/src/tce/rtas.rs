@@ -1,4 +1,4 @@
-//! The firmware's calls for windows, in the cells of numbers that an operating system hands over.
+//! The RTAS calls for DMA windows, with arguments in 32-bit cells.
 //!
 //! | call | inputs | outputs behind the status |
 //! |---|---|---|
@@ -7,14 +7,15 @@
 //! | `ibm,remove-pe-dma-window` | LIOBN | |
 //! | `ibm,reset-pe-dma-windows` | endpoint | |
 //!
-//! An endpoint is three cells: its configuration address, and its bridge's unit ID high and low (LoPAR, DMA window calls).
+//! An endpoint takes three cells: configuration address, high and low half of the bridge's unit ID (LoPAR, DMA window
+//! calls).
 
 use super::windows::Windows;
 use super::{EndpointAddress, Hypervisor, hypervisor::State};
 use std::fmt;
 use std::time::Duration;
 
-/// A call of the firmware.
+/// An RTAS call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RtasCall {
     /// `ibm,query-pe-dma-windows`
@@ -27,23 +28,23 @@ pub enum RtasCall {
     Reset,
 }
 
-/// What it answers.
+/// Status of an RTAS call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RtasStatus {
-    /// 0: done.
+    /// 0: success.
     Success,
-    /// -1: the hardware failed.
+    /// -1: hardware error.
     Hardware,
-    /// -2: call again.
+    /// -2: busy, call again.
     Busy,
-    /// -3: an argument is wrong, or it cannot be had.
+    /// -3: parameter error, or not available.
     Parameter,
-    /// 9900 to 9905: call again in so many powers of ten milliseconds, 0 to 5.
+    /// 9900 to 9905: call again after 10^n milliseconds, n from 0 to 5.
     ExtendedDelay(u8),
 }
 
 impl RtasStatus {
-    /// Its number.
+    /// Its code.
     pub fn code(self) -> i32 {
         match self {
             Self::Success => 0,
@@ -54,7 +55,7 @@ impl RtasStatus {
         }
     }
 
-    /// How long to wait before the next try; `None` if there is to be none (`rtas_busy_delay_time`).
+    /// Time to wait before the next call; `None` if the call is finished (`rtas_busy_delay_time`).
     pub fn delay(self) -> Option<Duration> {
         match self {
             Self::Busy => Some(Duration::from_millis(1)),
@@ -81,7 +82,7 @@ impl EndpointAddress {
 }
 
 impl Hypervisor {
-    /// Calls the firmware. `outputs` are those behind the status; they are as they were unless it is a success.
+    /// Executes an RTAS call. `outputs` does not include the status and is changed only on success.
     pub fn rtas(&self, call: RtasCall, inputs: &[u32], outputs: &mut [u32]) -> RtasStatus {
         let State { windows, answers, .. } = &mut *self.state();
         let planned = answers.iter().position(|(planned, _)| *planned == call);
@@ -112,7 +113,7 @@ fn query(windows: &Windows, address: EndpointAddress, outputs: &mut [u32]) -> Op
     let offer = windows.offer(address)?;
     let (windows_available, block) = (windows.available(address), windows.largest_block(address));
     let sizes = offer.page_sizes.0;
-    // No window can be moved with a partition.
+    // No page size is available for migration.
     let migration = 0;
     match outputs {
         [windows, entries, page_sizes, page_sizes_for_migration] => {
@@ -129,7 +130,7 @@ fn query(windows: &Windows, address: EndpointAddress, outputs: &mut [u32]) -> Op
     Some(())
 }
 
-/// A number of two cells.
+/// A 64-bit number from two cells.
 pub(super) fn join(high: u32, low: u32) -> u64 {
     u64::from(high) << 32 | u64::from(low)
 }

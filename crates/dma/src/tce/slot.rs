@@ -1,6 +1,6 @@
-//! An adapter's endpoint as Linux sees it.
+//! A slot: an adapter's endpoint as Linux sees it.
 
-use super::enable_ddw::{Attempt, Way};
+use super::enable_ddw::{Attempt, DdwOutcome};
 use super::{EndpointAddress, Partition, Properties, TceWindow};
 use crate::{DmaCounters, Domain, Limits, Mapper};
 use ddw::Request;
@@ -19,10 +19,10 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// The endpoint of this address; `None` if there is none.
+    /// The endpoint at an address; `None` if there is none.
     ///
     /// # Errors
-    /// If the default window has too many pages for the pools of addresses.
+    /// If the default window has too many pages for the allocator.
     pub fn new(partition: Arc<Partition>, address: EndpointAddress) -> Result<Option<Self>, SpaceError> {
         let Some(properties) = partition.hypervisor().properties(address) else { return Ok(None) };
         let default_window = Arc::new(TceWindow::at_boot(partition.clone(), &properties.default_window));
@@ -30,34 +30,37 @@ impl Slot {
         Ok(Some(Self { partition, address, properties, default_window, default_domain }))
     }
 
-    /// Its default window, which is stale once it was given away.
+    /// The default window. It is stale if `enable_ddw` removed it.
     pub fn default_window(&self) -> &Arc<TceWindow> {
         &self.default_window
     }
 
-    /// What happens when a driver sets its mask: Linux's `enable_ddw`, by the rules of `request`'s era, with the firmware's
-    /// answers. `wait` is called where the firmware wants time.
+    /// Runs Linux's `enable_ddw` of `request`'s era against the firmware, as when a driver sets its mask. `wait` is
+    /// called where the firmware is busy.
     ///
-    /// One attempt for each endpoint, while nobody else maps: adapters that share it share what comes of it.
+    /// Call it once per endpoint, while nothing is being mapped. Adapters of the endpoint share the result.
     pub fn enable_ddw(
         &self,
         request: &Request,
         wait: &mut dyn FnMut(Duration),
         counters: &mut DmaCounters,
-    ) -> Way {
-        Attempt::new(self, request, wait, counters).run().unwrap_or_else(|why| Way::Default { why })
+    ) -> DdwOutcome {
+        Attempt::new(self, request, wait, counters).run().unwrap_or_else(|why| DdwOutcome::Default { why })
     }
 
-    /// Maps for an adapter of this endpoint: by an offset in a direct window and in the lower part of a hybrid one.
-    pub fn mapper(&self, way: &Way, limits: Limits) -> Mapper {
+    /// A mapper for an adapter of this endpoint. It uses the offset of a direct window, and of the lower part of a
+    /// hybrid one.
+    pub fn mapper(&self, way: &DdwOutcome, limits: Limits) -> Mapper {
         match way {
-            Way::Direct { window } | Way::Hybrid { window, .. } => Mapper::direct(limits, window.first.0),
-            Way::Dynamic { domain, .. } => Mapper::translated(limits, domain.clone()),
-            Way::Default { .. } => self.default_mapper(limits),
+            DdwOutcome::Direct { window } | DdwOutcome::Hybrid { window, .. } => {
+                Mapper::direct(limits, window.first.0)
+            }
+            DdwOutcome::Dynamic { domain, .. } => Mapper::translated(limits, domain.clone()),
+            DdwOutcome::Default { .. } => self.default_mapper(limits),
         }
     }
 
-    /// Maps in the default window: for an adapter of 32 bits, whatever others have.
+    /// A mapper in the default window, for 32-bit adapters.
     pub fn default_mapper(&self, limits: Limits) -> Mapper {
         Mapper::translated(limits, self.default_domain.clone())
     }

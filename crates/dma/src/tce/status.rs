@@ -1,29 +1,29 @@
-//! What a hypercall answers.
+//! Status codes of TCE hypercalls.
 
 use std::fmt;
 
-/// The status of a TCE hypercall, with its number (`asm/hvcall.h`).
+/// A hypercall's status, numbered as in `asm/hvcall.h`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i64)]
 pub enum Status {
     /// Done.
     Success = 0,
-    /// The entry's page is not the partition's: its number is veiled.
+    /// The entry's page is not the partition's, so its number is hidden.
     Partial = 5,
-    /// The firmware has no such call.
+    /// The hypercall does not exist.
     Function = -2,
-    /// An argument is wrong; nothing was done.
+    /// An argument is invalid; nothing was done.
     Parameter = -4,
-    /// The partition may have no more memory mapped for adapters; nothing was done.
+    /// The partition's entitlement is used up; nothing was done.
     NotEnoughResources = -44,
-    /// The table, or the page, was the partition's but was taken back.
+    /// The window or the page was taken back.
     Rescinded = -46,
-    /// The fourth argument is wrong; nothing was done.
+    /// The fourth argument is invalid; nothing was done.
     P4 = -57,
 }
 
 impl Status {
-    /// Its number.
+    /// Its code.
     pub fn code(self) -> i64 {
         self as i64
     }

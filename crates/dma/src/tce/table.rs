@@ -1,34 +1,34 @@
-//! A window's table, as the hypervisor keeps it.
+//! A window's TCE table.
 
 use super::Entry;
 use crate::{BusAddress, ByteOrder, MemoryAddress, NoMemory, Ram};
 use ddw::TCE_BYTES;
 
-/// Where a window's table lies and what it translates: what a host bridge is told of it.
+/// Position and coverage of a TCE table, as programmed into a host bridge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Table {
-    /// Where its entries begin in memory.
+    /// Address of the first entry.
     pub at: MemoryAddress,
-    /// The bus address that the first of them translates.
+    /// Bus address of the first entry's page.
     pub first: BusAddress,
-    /// How many there are.
+    /// Number of entries.
     pub entries: u64,
-    /// Each is for `1 << page_shift` bytes.
+    /// Log2 of the page size.
     pub page_shift: u32,
 }
 
 impl Table {
-    /// Bytes that one entry translates.
+    /// Page size.
     pub fn page_bytes(&self) -> u64 {
         1 << self.page_shift
     }
 
-    /// The last bus address that it translates.
+    /// Last bus address.
     pub fn last(&self) -> BusAddress {
         BusAddress(self.first.0 + ((self.entries << self.page_shift) - 1))
     }
 
-    /// The number of the entry for a page of bus addresses, from which on there are to be `count`.
+    /// Index of the entry for a bus address, if `count` entries exist from there.
     pub(super) fn index(&self, at: BusAddress, count: u64) -> Option<u64> {
         let offset =
             at.0.checked_sub(self.first.0).filter(|offset| offset.is_multiple_of(self.page_bytes()))?;
@@ -45,7 +45,7 @@ impl Table {
         ram.write_u64(self.place(index), ByteOrder::Big, entry.0)
     }
 
-    /// Whether no entry allows anything.
+    /// Whether all entries are invalid.
     pub(super) fn is_clear(&self, ram: &Ram) -> bool {
         (0..self.entries).all(|index| self.read(ram, index).is_ok_and(|entry| entry.access().is_none()))
     }

@@ -1,46 +1,46 @@
-//! The hardware's side of a table: what a host bridge does with an adapter's address.
+//! The host bridge's side: translates a bus address by the table in memory.
 
 use super::Table;
 use crate::{Access, BusAddress, Leaf, MemoryAddress, NoMemory, Ram, Walk, WalkFault};
 
-/// A table is all of one level.
+/// TCE tables have one level.
 const LEVEL: u32 = 1;
 
-/// Finds what a bus address leads to, by the bytes of the table alone. It shares no code with those who write them.
+/// Walks a TCE table. It shares no code with the writer, so that tests compare two independent readings.
 #[derive(Debug, Clone, Copy)]
 pub struct TceWalk {
     table: Table,
 }
 
-/// Why an access was stopped.
+/// Why an access faulted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TceFault {
-    /// No window has this address.
+    /// The window does not contain the address.
     #[error("{at} is outside the window")]
     Outside {
         /// The address.
         at: BusAddress,
     },
-    /// The entry does not allow it.
-    #[error("the entry of {at} does not allow to {access}")]
+    /// The entry does not allow the access.
+    #[error("the entry for {at} does not allow {access}")]
     Forbidden {
         /// The address.
         at: BusAddress,
-        /// What was tried.
+        /// The access.
         access: Access,
     },
-    /// The table is not where it is said to be.
-    #[error("no table")]
+    /// The table is outside the memory.
+    #[error("the table is outside the memory")]
     NoTable(#[from] NoMemory),
 }
 
 impl TceWalk {
-    /// By this table.
+    /// A walk of this table.
     pub fn new(table: Table) -> Self {
         Self { table }
     }
 
-    /// The memory that an address leads to, and the size of its page.
+    /// The memory address behind a bus address, and the page size.
     ///
     /// # Errors
     /// [`TceFault`]
@@ -52,7 +52,7 @@ impl TceWalk {
         }
     }
 
-    /// What the entry of an address says; nothing if it allows nothing.
+    /// The leaf for an address; `None` if the entry allows no access.
     fn leaf(&self, ram: &Ram, at: BusAddress) -> Result<Option<Leaf>, TceFault> {
         let Table { at: table, first, entries, page_shift } = self.table;
         let page = at.0.wrapping_sub(first.0) >> page_shift;
@@ -69,7 +69,7 @@ impl TceWalk {
     }
 }
 
-/// For an IOMMU in software, in which an adapter may have a table of this kind too.
+/// For the software IOMMU, so that an adapter there can have a TCE table.
 impl Walk for TceWalk {
     fn walk(&self, ram: &Ram, at: BusAddress, reads: &mut u64) -> Result<Leaf, WalkFault> {
         *reads += 1;

@@ -1,6 +1,6 @@
-//! A window that an operating system maps in.
+//! A DMA window in which Linux maps.
 
-use super::marks::Marks;
+use super::mapped_pages::MappedPages;
 use super::partition::{Partition, Run, Stopped};
 use super::{DefaultWindow, Status};
 use crate::{
@@ -11,28 +11,28 @@ use ddw::DEFAULT_PAGE_SHIFT;
 use iova::{Pools, Space, SpaceError};
 use std::sync::Arc;
 
-/// A window, or the part of one that is not mapped once and for all. Each call sets or clears entries by hypercall, and with that
-/// it is done: the hypervisor makes the hardware forget what it knew.
+/// A DMA window, or the part of it that is not mapped permanently. Each call writes entries by hypercall. The
+/// hypervisor invalidates the hardware's cache itself.
 ///
-/// A refused call maps nothing here. Linux takes back what it wrote only if it was told `H_NOT_ENOUGH_RESOURCES`; any other
-/// status it writes to its log, and returns an address that leads nowhere as if it were good (`tce_build_pSeriesLP`).
+/// A refused call maps nothing here. Linux does that only for `H_NOT_ENOUGH_RESOURCES`. For any other status it logs
+/// an error and returns the address as if it were mapped (`tce_build_pSeriesLP`).
 #[derive(Debug)]
 pub struct TceWindow {
     partition: Arc<Partition>,
     liobn: u32,
     page_shift: u32,
     window: Window,
-    marks: Marks,
+    mapped_pages: MappedPages,
 }
 
 impl TceWindow {
-    /// The window that is there at boot, with pages of 4 KiB.
+    /// The default window, with pages of 4 KiB.
     pub fn at_boot(partition: Arc<Partition>, window: &DefaultWindow) -> Self {
         let last = BusAddress(window.first.0 + (window.bytes - 1));
         Self::new(partition, window.liobn, DEFAULT_PAGE_SHIFT, window.first, last)
     }
 
-    /// The addresses from `first` to `last` of a window, whole pages.
+    /// The addresses `first` to `last` of a window, whole pages.
     pub(super) fn new(
         partition: Arc<Partition>,
         liobn: u32,
@@ -42,28 +42,28 @@ impl TceWindow {
     ) -> Self {
         let granule_bytes = 1 << page_shift;
         let window = Window { first, last, granule_bytes, reserved: Vec::new() };
-        let marks = Marks::new((last.0 - first.0) / granule_bytes + 1);
-        Self { partition, liobn, page_shift, window, marks }
+        let mapped_pages = MappedPages::new((last.0 - first.0) / granule_bytes + 1);
+        Self { partition, liobn, page_shift, window, mapped_pages }
     }
 
-    /// Its number.
+    /// LIOBN.
     pub fn liobn(&self) -> u32 {
         self.liobn
     }
 
     /// Whether anything is mapped.
     pub fn is_in_use(&self) -> bool {
-        self.marks.any()
+        self.mapped_pages.any()
     }
 
-    /// With its addresses allocated as Linux does: by pools that CPUs are hashed to, one range for each element of a list. But a
-    /// [`Domain`] aligns each range to its size, which Linux does for coherent memory alone.
+    /// A domain with Linux's allocator: pools selected by a hash of the CPU, one range per scatter list element.
+    /// Unlike Linux, a [`Domain`] aligns every range to its size, not only coherent memory.
     ///
     /// # Errors
-    /// If the window has too many pages for the pools.
+    /// If the window has too many pages for the allocator.
     pub fn domain(self: &Arc<Self>) -> Result<Domain, SpaceError> {
         let (granule, cpu) = (self.window.granule_bytes, self.partition.cpu);
-        // Pools are cut from the table's first entry on, and keep bus address 0 to themselves.
+        // Pools begin at the table's first entry, and reserve bus address 0 themselves.
         let first = self.window.first.0 / granule;
         let pools = |space: &Space| {
             let pools = Pools::new(&Space { first, ..space.clone() }, granule, cpu)?;
@@ -73,7 +73,7 @@ impl TceWindow {
         Ok(domain.with_lists(ListRanges::Each).with_any_addresses())
     }
 
-    /// The number of a page, from which on there are so many bytes in the window.
+    /// Index of the page at an address, if `bytes` fit into the window from there.
     fn index(&self, at: BusAddress, bytes: u64) -> Option<u64> {
         let last = at.0.checked_add(bytes.checked_sub(1)?)?;
         let is_within = self.window.first <= at && last <= self.window.last.0;
@@ -107,14 +107,14 @@ impl Translation for TceWindow {
         let index = self.index(at, bytes).ok_or(MapError::Outside { at, bytes, first, last })?;
         memory.checked_add(bytes).ok_or(MapError::Unreachable { memory })?;
         let (page_shift, entries) = (self.page_shift, bytes >> self.page_shift);
-        self.marks
+        self.mapped_pages
             .set(index, entries)
             .map_err(|page| MapError::Mapped { at: BusAddress(first.0 + (page << page_shift)) })?;
         let run = Run { liobn: self.liobn, at, memory, entries, page_shift, access };
         self.partition.set(run, counters).map_err(|stopped| {
-            // If this is refused as well, the adapter keeps what was written; the pages stay marked then.
+            // If clearing is refused too, the adapter keeps access; the pages stay marked.
             if self.clear(at, stopped.done, counters).is_ok() {
-                let _ = self.marks.clear(index, entries);
+                let _ = self.mapped_pages.clear(index, entries);
             }
             MapError::Refused { what: stopped.call, why: stopped.status.to_string() }
         })
@@ -127,19 +127,19 @@ impl Translation for TceWindow {
         let (first, page_shift) = (self.window.first, self.page_shift);
         let index = self.index(at, bytes).ok_or(UnmapError::NotMapped { at })?;
         let entries = bytes >> page_shift;
-        self.marks
+        self.mapped_pages
             .clear(index, entries)
             .map_err(|page| UnmapError::NotMapped { at: BusAddress(first.0 + (page << page_shift)) })?;
         self.clear(at, entries, counters).map_err(|stopped| {
-            // Clearing is refused where a window was taken back: it is so for all of it, and nothing is reached by it any more.
-            let _ = self.marks.set(index, entries);
+            // Clearing fails only if the whole window was taken back. Then the adapter can reach nothing through it.
+            let _ = self.mapped_pages.set(index, entries);
             UnmapError::Refused { what: stopped.call, why: stopped.status.to_string() }
         })
     }
 
-    fn invalidate(&self, _at: BusAddress, _bytes: u64, _bill: &mut DmaCounters) {}
+    fn invalidate(&self, _at: BusAddress, _bytes: u64, _counters: &mut DmaCounters) {}
 
-    fn invalidate_all(&self, _bill: &mut DmaCounters) {}
+    fn invalidate_all(&self, _counters: &mut DmaCounters) {}
 
     fn find(&self, at: BusAddress) -> Option<MemoryAddress> {
         let within = self.window.granule_bytes - 1;

@@ -1,30 +1,30 @@
-//! All windows and their tables: the hypervisor's books.
+//! The hypervisor's records of all endpoints, windows and tables.
 
-use super::stretch::Stretches;
-use super::{Endpoint, EndpointAddress, EndpointError, Offer, Stretch, Table};
+use super::memory_range::MemoryRanges;
+use super::{Endpoint, EndpointAddress, EndpointError, MemoryRange, Offer, Table};
 use crate::{BusAddress, Memory, MemoryAddress, NoMemory, Ram};
 use ddw::{DEFAULT_PAGE_SHIFT, TCE_BYTES};
 use std::collections::BTreeMap;
 
-/// Tables begin at pages of the hypervisor's.
+/// Alignment of tables.
 const TABLE_ALIGNMENT: u64 = 4096;
 
 #[derive(Debug, Default)]
 pub(super) struct Windows {
     slots: BTreeMap<EndpointAddress, Slot>,
-    tables: BTreeMap<u32, Kept>,
+    tables: BTreeMap<u32, TableRecord>,
 }
 
 #[derive(Debug)]
 struct Slot {
     endpoint: Endpoint,
-    /// What of the memory for tables is free.
-    free: Stretches,
+    /// Free ranges of the memory for tables.
+    free: MemoryRanges,
 }
 
-/// A table, whose it is, and whether the partition may still name it.
+/// A table, its endpoint, and whether the partition may still use it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Kept {
+pub(super) struct TableRecord {
     pub(super) table: Table,
     pub(super) is_rescinded: bool,
     of: EndpointAddress,
@@ -36,7 +36,7 @@ impl Windows {
         &mut self,
         ram: &Ram,
         endpoint: Endpoint,
-        partition: &Stretches,
+        partition: &MemoryRanges,
     ) -> Result<(), EndpointError> {
         let EndpointAddress { config, buid } = endpoint.address;
         let Endpoint { address, liobn, default_bytes: bytes, tables, .. } = endpoint;
@@ -46,12 +46,12 @@ impl Windows {
         if bytes == 0 || bytes > 1 << 32 || !bytes.is_multiple_of(1 << DEFAULT_PAGE_SHIFT) {
             return Err(EndpointError::DefaultWindow { bytes });
         }
-        let others: Stretches = self.slots.values().map(|slot| slot.endpoint.tables).collect();
+        let others: MemoryRanges = self.slots.values().map(|slot| slot.endpoint.tables).collect();
         if partition.overlaps(tables) || others.overlaps(tables) {
             return Err(EndpointError::Overlaps(tables));
         }
-        let there = Stretch { start: ram.base(), bytes: ram.bytes() };
-        let is_there = [there].into_iter().collect::<Stretches>().contains(tables);
+        let there = MemoryRange { start: ram.base(), bytes: ram.bytes() };
+        let is_there = [there].into_iter().collect::<MemoryRanges>().contains(tables);
         if !is_there || !tables.start.0.is_multiple_of(TABLE_ALIGNMENT) {
             return Err(NoMemory { at: tables.start, bytes: tables.bytes }.into());
         }
@@ -67,7 +67,7 @@ impl Windows {
         self.slots.get(&address).map(|slot| &slot.endpoint)
     }
 
-    pub(super) fn kept(&self, liobn: u32) -> Option<&Kept> {
+    pub(super) fn table_record(&self, liobn: u32) -> Option<&TableRecord> {
         self.tables.get(&liobn)
     }
 
@@ -79,19 +79,19 @@ impl Windows {
         self.endpoint(address)?.offer
     }
 
-    /// How many windows it can still have.
+    /// How many more windows it can have.
     pub(super) fn available(&self, address: EndpointAddress) -> u32 {
         let used = u32::try_from(self.of(address).count()).unwrap_or(u32::MAX);
         self.offer(address).map_or(0, |offer| offer.windows_max.saturating_sub(used))
     }
 
-    /// Entries of the largest table that it can still have: tables take whole multiples of their alignment.
+    /// Entries of the largest table that still fits. Tables take whole multiples of their alignment.
     pub(super) fn largest_block(&self, address: EndpointAddress) -> u64 {
         let free_bytes = self.slots.get(&address).map_or(0, |slot| slot.free.largest());
         free_bytes / TABLE_ALIGNMENT * (TABLE_ALIGNMENT / TCE_BYTES)
     }
 
-    /// A new window, empty: its LIOBN and lowest address; `None` if any rule is against it.
+    /// Creates an empty window; returns its LIOBN and lowest address, or `None` if a rule forbids it.
     pub(super) fn create(
         &mut self,
         ram: &Ram,
@@ -100,8 +100,8 @@ impl Windows {
         window_shift: u32,
     ) -> Option<(u32, BusAddress)> {
         let offer = self.offer(address)?;
-        // LoPAR forbids windows below 4 KiB, the smallest page, and does not speak of others that are smaller than their page; a
-        // table without an entry can't be.
+        // LoPAR forbids windows smaller than 4 KiB. It says nothing about windows smaller than their page, but a
+        // table needs at least one entry.
         let is_offered = offer.page_sizes.shifts().contains(&page_shift);
         let is_sensible = window_shift >= page_shift && window_shift < u64::BITS;
         if !is_offered || !is_sensible || self.available(address) == 0 {
@@ -115,7 +115,7 @@ impl Windows {
         Some((liobn, first))
     }
 
-    /// Removes a window, unless an entry of it is set. With the last created one the default one comes back.
+    /// Removes a window without valid entries. After the last created one the default window is restored.
     pub(super) fn remove(&mut self, ram: &Ram, liobn: u32) -> Option<()> {
         let kept = *self.tables.get(&liobn)?;
         self.offer(kept.of)?;
@@ -130,11 +130,12 @@ impl Windows {
         Some(())
     }
 
-    /// As at boot: no window but the default one, whose entries stay; unless an entry of another is set.
+    /// Restores the state at boot, unless another window than the default one has valid entries. The default window's
+    /// entries stay.
     pub(super) fn reset(&mut self, ram: &Ram, address: EndpointAddress) -> Option<()> {
         self.offer(address).filter(|offer| offer.reset)?;
         let created = self.created(address);
-        let is_clear = |liobn: &u32| self.kept(*liobn).is_none_or(|kept| kept.table.is_clear(ram));
+        let is_clear = |liobn: &u32| self.table_record(*liobn).is_none_or(|kept| kept.table.is_clear(ram));
         if !created.iter().all(is_clear) {
             return None;
         }
@@ -143,11 +144,11 @@ impl Windows {
     }
 
     fn of(&self, address: EndpointAddress) -> impl Iterator<Item = (u32, Table)> {
-        let is_own = move |kept: &Kept| kept.of == address;
+        let is_own = move |kept: &TableRecord| kept.of == address;
         self.tables.iter().filter(move |(_, kept)| is_own(kept)).map(|(liobn, kept)| (*liobn, kept.table))
     }
 
-    /// Windows that are not the default one.
+    /// The windows except the default one.
     fn created(&self, address: EndpointAddress) -> Vec<u32> {
         let default = self.endpoint(address).map(|endpoint| endpoint.liobn);
         self.of(address).map(|(liobn, _)| liobn).filter(|liobn| Some(*liobn) != default).collect()
@@ -164,23 +165,23 @@ impl Windows {
         self.keep(ram, address, window.liobn, table)
     }
 
-    /// Finds room for a table, and writes it empty.
+    /// Allocates and clears a table.
     fn keep(&mut self, ram: &Ram, of: EndpointAddress, liobn: u32, table: Table) -> Option<()> {
         let free = &mut self.slots.get_mut(&of)?.free;
         let at = free.take(table_bytes(&table))?;
         ram.zero(at, table_bytes(&table)).ok()?;
-        self.tables.insert(liobn, Kept { table: Table { at, ..table }, is_rescinded: false, of });
+        self.tables.insert(liobn, TableRecord { table: Table { at, ..table }, is_rescinded: false, of });
         Some(())
     }
 
     fn drop_table(&mut self, liobn: u32) {
-        let Some(Kept { table, of, .. }) = self.tables.remove(&liobn) else { return };
+        let Some(TableRecord { table, of, .. }) = self.tables.remove(&liobn) else { return };
         if let Some(slot) = self.slots.get_mut(&of) {
-            slot.free.add(Stretch { start: table.at, bytes: table_bytes(&table) });
+            slot.free.add(MemoryRange { start: table.at, bytes: table_bytes(&table) });
         }
     }
 
-    /// The lowest place from `from` that no other window of the endpoint has, at a multiple of its size.
+    /// The lowest free address range from `from`, aligned to its size.
     fn place(&self, address: EndpointAddress, from: BusAddress, bytes: u64) -> Option<BusAddress> {
         let mut taken: Vec<Table> = self.of(address).map(|(_, table)| table).collect();
         taken.sort_unstable_by_key(|table| table.first);

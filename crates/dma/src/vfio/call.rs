@@ -1,4 +1,4 @@
-//! Calls of the kernel by `ioctl`.
+//! The `ioctl`s of VFIO and iommufd.
 
 #![allow(unsafe_code, reason = "the kernel reads and writes the structure that it is given")]
 
@@ -10,16 +10,16 @@ use std::ffi::{CStr, c_void};
 use std::ptr;
 use vfio_bindings::bindings::vfio;
 
-/// The letter of VFIO's and iommufd's calls.
+/// The type letter of VFIO's and iommufd's ioctls.
 const LETTER: u8 = b';';
 
-/// A call with a structure that the kernel reads and writes.
+/// An ioctl with a structure that the kernel reads and writes.
 pub(super) struct Call {
     opcode: Opcode,
     argument: *mut c_void,
 }
 
-// SAFETY: `argument` is what the functions below make sure of, and `output` is the call's own result.
+// SAFETY: the functions below make sure that `argument` is valid for the call; `output` is the call's result.
 unsafe impl Ioctl for Call {
     type Output = i32;
 
@@ -38,7 +38,7 @@ unsafe impl Ioctl for Call {
     }
 }
 
-/// A structure of the kernel's interface, whose number of bytes the kernel is told in it.
+/// A structure of the kernel's interface whose first field is its size.
 ///
 /// # Safety
 /// The type is what the call of number `NUMBER` takes, and its pointers lead to what the call reads and writes.
@@ -46,10 +46,10 @@ pub(super) unsafe trait Argument {
     const NUMBER: u8;
 }
 
-/// Structures and the numbers of their calls (`include/uapi/linux/vfio.h`, `include/uapi/linux/iommufd.h`).
+/// Structures and their ioctl numbers (`include/uapi/linux/vfio.h`, `include/uapi/linux/iommufd.h`).
 macro_rules! arguments {
     ($($structure:ty: $number:expr;)*) => { $(
-        // SAFETY: so the header says; what of these structures leads elsewhere, does to arrays that outlive the call.
+        // SAFETY: number and structure are those of the header. Pointers in it lead to arrays that outlive the call.
         unsafe impl Argument for $structure {
             const NUMBER: u8 = $number;
         }
@@ -75,44 +75,44 @@ arguments! {
     iommufd::iommu_ioas_unmap: 134;
 }
 
-/// Calls with a structure.
+/// An ioctl with a structure.
 pub(super) fn with<T: Argument>(file: impl AsFd, argument: &mut T) -> Result<i32, Errno> {
-    // SAFETY: the trait's.
+    // SAFETY: guaranteed by the trait.
     unsafe { pointing(file, T::NUMBER, ptr::from_mut(argument).cast()) }
 }
 
-/// Calls with bytes in which the structure is only the beginning.
+/// An ioctl with a structure followed by more data.
 ///
 /// # Safety
-/// The bytes begin with a structure of the call, which says how many there are, and are aligned for it.
-pub(super) unsafe fn with_room(file: impl AsFd, number: u8, room: &mut [u64]) -> Result<i32, Errno> {
-    // SAFETY: the caller's.
+/// The buffer begins with the call's structure, which contains the buffer's size, and is aligned for it.
+pub(super) unsafe fn with_trailing_data(file: impl AsFd, number: u8, room: &mut [u64]) -> Result<i32, Errno> {
+    // SAFETY: guaranteed by the caller.
     unsafe { pointing(file, number, room.as_mut_ptr().cast()) }
 }
 
-/// Calls with a number.
+/// An ioctl with a number.
 pub(super) fn with_number(file: impl AsFd, number: u8, argument: usize) -> Result<i32, Errno> {
-    // SAFETY: the calls that it is used for take a number, and look at no memory.
+    // SAFETY: the ioctls used with this take a number and access no memory.
     unsafe { pointing(file, number, ptr::without_provenance_mut(argument)) }
 }
 
-/// Calls with a name.
+/// An ioctl with a string.
 pub(super) fn with_name(file: impl AsFd, number: u8, name: &CStr) -> Result<i32, Errno> {
-    // SAFETY: the calls that it is used for read a string there that ends with a zero.
+    // SAFETY: the ioctls used with this read a string that ends with a zero byte.
     unsafe { pointing(file, number, name.as_ptr().cast_mut().cast()) }
 }
 
-/// Calls with a file descriptor's number.
+/// An ioctl with a file descriptor.
 pub(super) fn with_file(file: impl AsFd, number: u8, other: i32) -> Result<i32, Errno> {
     let mut other = other;
-    // SAFETY: the calls that it is used for read an `int` there.
+    // SAFETY: the ioctls used with this read an `int`.
     unsafe { pointing(file, number, ptr::from_mut(&mut other).cast()) }
 }
 
 /// SAFETY: `argument` is what the call takes.
 unsafe fn pointing(file: impl AsFd, number: u8, argument: *mut c_void) -> Result<i32, Errno> {
-    // All of these calls are declared without direction and size (`_IO`).
+    // All of these are declared without direction and size (`_IO`).
     let call = Call { opcode: opcode::none(LETTER, number), argument };
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe { ioctl(file, call) }
 }

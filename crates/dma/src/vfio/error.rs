@@ -1,10 +1,10 @@
-//! Why an adapter can't be driven.
+//! Errors of opening and using devices through VFIO and iommufd.
 
 use rustix::io::Errno;
 use std::io;
 use std::path::PathBuf;
 
-/// What went wrong on the way to an adapter.
+/// Why a device can't be opened or used.
 #[derive(Debug, thiserror::Error)]
 pub enum VfioError {
     /// A file can't be opened.
@@ -12,68 +12,68 @@ pub enum VfioError {
     Open {
         /// The file.
         file: PathBuf,
-        /// Why.
+        /// The error.
         source: io::Error,
     },
-    /// The adapter is in no IOMMU group: there is no IOMMU, or it is switched off.
-    #[error("{adapter} is in no IOMMU group: no IOMMU, or it is off (intel_iommu=on, amd_iommu=on)")]
+    /// The device has no IOMMU group: there is no IOMMU, or it is off.
+    #[error("{adapter} is in no IOMMU group: there is no IOMMU, or it is off (intel_iommu=on, amd_iommu=on)")]
     NoGroup {
         /// Its address.
         adapter: String,
     },
-    /// VFIO has made up no group for the adapter.
+    /// VFIO created no no-IOMMU group for the device.
     #[error(
-        "{adapter} has no group of VFIO's own: either there is an IOMMU, or it was bound to vfio-pci before no-IOMMU mode was on \
+        "{adapter} has no no-IOMMU group of VFIO: either it has an IOMMU, or it was bound to vfio-pci before no-IOMMU mode was on \
          (/sys/module/vfio/parameters/enable_unsafe_noiommu_mode)"
     )]
-    NoMadeUpGroup {
+    NoNoIommuGroup {
         /// Its address.
         adapter: String,
     },
-    /// Memory for an adapter that nothing translates for is not pinned.
-    #[error("an adapter that nothing translates for can only have memory that is pinned")]
+    /// Without an IOMMU the memory must be pinned.
+    #[error("an adapter without an IOMMU needs pinned memory")]
     NotPinned,
-    /// Another adapter of the group has a driver of the kernel.
-    #[error("IOMMU group {group} is not viable: bind all of its adapters to vfio-pci, or to no driver")]
+    /// Another device of the group is bound to a kernel driver.
+    #[error("IOMMU group {group} is not viable: bind all of its devices to vfio-pci, or to no driver")]
     NotViable {
         /// The group.
         group: u32,
     },
-    /// The kernel has not this kind of IOMMU interface.
-    #[error("the kernel offers no {what} (modprobe {module})")]
+    /// The kernel does not have this interface.
+    #[error("the kernel does not offer {what} (modprobe {module})")]
     NotOffered {
-        /// Which.
+        /// The interface.
         what: &'static str,
-        /// The module that would bring it.
+        /// The module that provides it.
         module: &'static str,
     },
-    /// The adapter is not bound to vfio-pci, or the kernel has no such files.
-    #[error("{adapter} has no {what}: bind it to vfio-pci, with a kernel from {since} on")]
+    /// The device is not bound to vfio-pci, or the kernel is too old for these files.
+    #[error("{adapter} has no {what}: bind it to vfio-pci, on Linux {since} or later")]
     NotBound {
         /// Its address.
         adapter: String,
-        /// What is missing.
+        /// The missing file.
         what: &'static str,
-        /// The first kernel that has it.
+        /// The first kernel version that has it.
         since: &'static str,
     },
-    /// Its bus addresses, or the memory for it, can't be managed.
-    #[error("its bus addresses, or memory for it")]
+    /// The allocator does not support the bus addresses, or the memory has no whole page.
+    #[error("can't allocate bus addresses or memory for the adapter")]
     Space(#[from] iova::SpaceError),
-    /// A call failed.
+    /// A system call failed.
     #[error("{what} failed")]
     Call {
-        /// Which.
+        /// The call.
         what: &'static str,
-        /// Why.
+        /// The error.
         source: Errno,
     },
-    /// The kernel's answer makes no sense.
+    /// The kernel's answer is invalid.
     #[error("{what}: {why}")]
     Answer {
-        /// Of which call.
+        /// The call.
         what: &'static str,
-        /// What is wrong with it.
+        /// What is wrong.
         why: &'static str,
     },
 }

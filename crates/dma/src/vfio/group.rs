@@ -1,4 +1,4 @@
-//! IOMMU groups: adapters that the IOMMU can't tell apart.
+//! IOMMU groups: devices that the IOMMU can't tell apart.
 
 use super::call;
 use super::error::VfioError;
@@ -12,10 +12,10 @@ use vfio_bindings::bindings::vfio::{VFIO_GROUP_FLAGS_VIABLE, vfio_group_status};
 const SET_CONTAINER: u8 = 104;
 const GET_DEVICE_FD: u8 = 106;
 
-/// The name of groups that VFIO makes up for adapters without an IOMMU (`drivers/vfio/group.c`).
-pub const MADE_UP_GROUP: &str = "vfio-noiommu";
+/// The name of groups that VFIO creates for devices without an IOMMU (`drivers/vfio/group.c`).
+pub const NO_IOMMU_GROUP: &str = "vfio-noiommu";
 
-/// A group that this process has.
+/// An open group.
 #[derive(Debug)]
 pub(super) struct Group {
     number: u32,
@@ -23,17 +23,18 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// The groups of adapters, each once.
+    /// Opens the groups of devices, each once.
     pub(super) fn of(adapters: &[&str]) -> Result<Vec<Self>, VfioError> {
         let numbers = adapters.iter().map(|adapter| number(adapter)).collect::<Result<BTreeSet<_>, _>>()?;
         numbers.into_iter().map(|number| Self::open(number, &number.to_string())).collect()
     }
 
-    /// The group that VFIO makes up for an adapter without an IOMMU, if the kernel was told to (`enable_unsafe_noiommu_mode`).
-    pub(super) fn made_up(adapter: &str) -> Result<Self, VfioError> {
+    /// Opens the group that VFIO created for a device without an IOMMU, if no-IOMMU mode is on
+    /// (`enable_unsafe_noiommu_mode`).
+    pub(super) fn open_no_iommu(adapter: &str) -> Result<Self, VfioError> {
         let name = std::fs::read_to_string(sysfs(adapter).join("iommu_group/name")).unwrap_or_default();
-        if name.trim() != MADE_UP_GROUP {
-            return Err(VfioError::NoMadeUpGroup { adapter: adapter.to_owned() });
+        if name.trim() != NO_IOMMU_GROUP {
+            return Err(VfioError::NoNoIommuGroup { adapter: adapter.to_owned() });
         }
         let number = number(adapter)?;
         Self::open(number, &format!("noiommu-{number}"))
@@ -49,7 +50,7 @@ impl Group {
         }
     }
 
-    /// Puts it into a container, whose mappings its adapters then have.
+    /// Adds it to a container, whose mappings then apply to its devices.
     pub(super) fn join(&self, container: BorrowedFd<'_>) -> Result<(), VfioError> {
         use rustix::fd::AsRawFd;
         call::with_file(&self.file, SET_CONTAINER, container.as_raw_fd())
@@ -57,12 +58,12 @@ impl Group {
         Ok(())
     }
 
-    /// Whether an adapter is in it.
+    /// Whether it contains a device.
     pub(super) fn has(&self, adapter: &str) -> bool {
         number(adapter).is_ok_and(|number| number == self.number)
     }
 
-    /// One of its adapters.
+    /// Opens one of its devices.
     pub(super) fn device(&self, adapter: &str) -> Result<OwnedFd, VfioError> {
         let answer = |why| VfioError::Answer { what: "VFIO_GROUP_GET_DEVICE_FD", why };
         let name = CString::new(adapter).map_err(|_| answer("the address has a zero in it"))?;
@@ -72,15 +73,15 @@ impl Group {
     }
 }
 
-/// A file of the kernel, to be called.
+/// Opens a device file for reading and writing.
 pub(super) fn read_write(path: &Path) -> Result<File, VfioError> {
     let open = OpenOptions::new().read(true).write(true).open(path);
     open.map_err(|source| VfioError::open(path, source))
 }
 
-/// An adapter's folder in sysfs.
+/// A device's folder in sysfs.
 pub(super) fn sysfs(adapter: &str) -> PathBuf {
-    // A name with a slash in it would be another folder: then nothing is found there.
+    // An address with a slash could name another folder, so it names none.
     Path::new("/sys/bus/pci/devices").join(adapter.replace('/', "|"))
 }
 
@@ -92,6 +93,6 @@ fn number(adapter: &str) -> Result<u32, VfioError> {
 
 #[allow(unsafe_code, reason = "the kernel returns a file by its number")]
 fn owned(number: i32) -> Option<OwnedFd> {
-    // SAFETY: the call that returned it made it for its caller alone.
+    // SAFETY: the ioctl created this descriptor for its caller.
     (number >= 0).then(|| unsafe { OwnedFd::from_raw_fd(number) })
 }

@@ -1,4 +1,4 @@
-//! Interrupts of an adapter, as a process waits for them.
+//! MSI-X interrupts, delivered to this process by eventfd.
 
 #![allow(unsafe_code, reason = "the kernel reads the structure that it is given")]
 
@@ -14,36 +14,35 @@ use vfio_bindings::bindings::vfio;
 const SET_IRQS: u8 = 110;
 const MSIX: u32 = vfio::VFIO_PCI_MSIX_IRQ_INDEX;
 
-/// One interrupt: an `eventfd` that the kernel signals when the adapter interrupts, or a model of one in this process does.
+/// An interrupt: an `eventfd` signalled by the kernel, or by a device model in this process.
 #[derive(Debug)]
 pub struct Interrupt {
     file: OwnedFd,
 }
 
 impl Interrupt {
-    /// One that nobody signals yet.
+    /// An interrupt that nothing signals yet.
     ///
     /// # Errors
-    /// If the operating system has none.
+    /// If no eventfd can be created.
     pub fn new() -> Result<Self, VfioError> {
         let file = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         Ok(Self { file: file.map_err(VfioError::call("eventfd"))? })
     }
 
-    /// Signals it, as an adapter's model does.
+    /// Signals it, for a device model.
     ///
     /// # Errors
-    /// If the operating system does not take it.
+    /// If the write fails.
     pub fn signal(&self) -> Result<(), VfioError> {
         match write(&self.file, &1_u64.to_ne_bytes()) {
-            // As many signals as it counts wait to be seen: one more says nothing new.
+            // The counter is full, so a signal is pending already.
             Ok(_) | Err(Errno::AGAIN) => Ok(()),
             Err(error) => Err(VfioError::call("write of an eventfd")(error)),
         }
     }
 
-    /// Sleeps until it has been signalled since the last time, or for so long. Says whether it has.
-    ///
+    /// Waits for a signal since the last call, for up to `at_most`. False after a timeout.
     /// # Errors
     /// If the operating system can't wait for it.
     pub fn wait(&self, at_most: Duration) -> Result<bool, VfioError> {
@@ -55,13 +54,13 @@ impl Interrupt {
             tv_nsec: at_most.subsec_nanos().into(),
         };
         match poll(&mut [PollFd::new(&self.file, PollFlags::IN)], Some(&timeout)) {
-            // A signal of the operating system: whoever waits looks again.
+            // Interrupted by a signal handler: the caller polls again.
             Ok(_) | Err(Errno::INTR) => self.take(),
             Err(error) => Err(VfioError::call("poll of an eventfd")(error)),
         }
     }
 
-    /// Whether it has been signalled; from now on it has not.
+    /// Clears the counter. Returns whether it had been signalled.
     fn take(&self) -> Result<bool, VfioError> {
         match read(&self.file, &mut [0; 8]) {
             Ok(_) => Ok(true),
@@ -72,10 +71,10 @@ impl Interrupt {
 }
 
 impl Device {
-    /// MSI-X vectors that it has.
+    /// Number of the device's MSI-X vectors.
     ///
     /// # Errors
-    /// If the kernel does not tell.
+    /// If the kernel does not answer.
     pub fn vectors_max(&self) -> Result<u32, VfioError> {
         let argsz = size_of::<vfio::vfio_irq_info>() as u32;
         let mut info = vfio::vfio_irq_info { argsz, index: MSIX, ..Default::default() };
@@ -83,25 +82,25 @@ impl Device {
         Ok(info.count)
     }
 
-    /// Interrupts by MSI-X, vectors 0 and on; the adapter's own table is the kernel's to write. Those of an earlier call are no longer
-    /// signalled.
+    /// Enables MSI-X vectors 0 to `number - 1`. Interrupts of an earlier call are no longer signalled.
     ///
     /// # Errors
-    /// If it has fewer, or the kernel can't give so many.
+    /// If the device has fewer vectors, or the kernel can't provide them.
     pub fn interrupts(&self, number: u32) -> Result<Vec<Interrupt>, VfioError> {
         let what = "VFIO_DEVICE_SET_IRQS";
         if number == 0 || number > self.vectors_max()? {
-            return Err(VfioError::Answer { what, why: "the adapter has no such number of MSI-X vectors" });
+            return Err(VfioError::Answer { what, why: "the adapter has fewer MSI-X vectors" });
         }
         let interrupts = (0..number).map(|_| Interrupt::new()).collect::<Result<Vec<_>, _>>()?;
         let mut request = request(&interrupts);
-        // SAFETY: the request begins with the structure, which says how many bytes there are; words are aligned for it.
-        unsafe { call::with_room(self.as_fd(), SET_IRQS, &mut request) }.map_err(VfioError::call(what))?;
+        // SAFETY: the request begins with the structure, which contains its size; words are aligned for it.
+        unsafe { call::with_trailing_data(self.as_fd(), SET_IRQS, &mut request) }
+            .map_err(VfioError::call(what))?;
         Ok(interrupts)
     }
 }
 
-/// The call's structure, `struct vfio_irq_set`: its five numbers, and behind them a file for each vector.
+/// `struct vfio_irq_set`: five numbers, followed by a file descriptor for each vector.
 fn request(interrupts: &[Interrupt]) -> Vec<u64> {
     let number = interrupts.len() as u32;
     let argsz = (size_of::<vfio::vfio_irq_set>() + interrupts.len() * size_of::<i32>()) as u32;

@@ -1,9 +1,9 @@
-//! The kernel's newer interface to IOMMUs (`drivers/iommu/iommufd/`).
+//! iommufd, the kernel's newer interface to IOMMUs (`drivers/iommu/iommufd/`).
 
-use super::book::{ByKernel, Calls, Wanted};
 use super::device::Device;
 use super::error::VfioError;
 use super::group::{read_write, sysfs};
+use super::kernel_translation::{KernelTranslation, MapCalls, MapRequest};
 use super::{call, ranges};
 use crate::{BusAddress, Ram, Window};
 use iommufd_bindings::iommufd;
@@ -14,21 +14,22 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use vfio_bindings::bindings::vfio;
 
-/// Ranges of addresses that the kernel may tell at most.
+/// Most address ranges accepted from the kernel.
 const RANGES_MAX: usize = 128;
 
-/// Adapters' addresses through an I/O address space of iommufd.
-pub type Iommufd = ByKernel<AddressSpace>;
+/// A translation through an I/O address space (IOAS) of iommufd.
+pub type Iommufd = KernelTranslation<AddressSpace>;
 
-/// `/dev/iommu`, and an address space of it.
+/// `/dev/iommu` and an IOAS in it.
 #[derive(Debug)]
 pub struct AddressSpace {
     file: File,
     number: u32,
 }
 
-impl ByKernel<AddressSpace> {
-    /// Adapters, each by its address as `0000:3b:00.0`, with one address space for them, in which `memory` can be mapped.
+impl KernelTranslation<AddressSpace> {
+    /// Opens devices by addresses such as `0000:3b:00.0` and attaches them to a new address space, in which `memory`
+    /// can be mapped.
     ///
     /// # Errors
     /// [`VfioError`]
@@ -42,18 +43,18 @@ impl ByKernel<AddressSpace> {
         let space = space.out_ioas_id;
         let attach = |adapter: &&str| attach(adapter, &file, space);
         let devices = adapters.iter().map(attach).collect::<Result<Vec<_>, _>>()?;
-        // Only now is it known what all of the adapters can do.
+        // The ranges are final only after all devices are attached.
         let window = window(&file, space)?;
         Ok((Self::new(AddressSpace { file, number: space }, memory, window), devices))
     }
 }
 
-impl Calls for AddressSpace {
+impl MapCalls for AddressSpace {
     const MAP: &'static str = "IOMMU_IOAS_MAP";
     const UNMAP: &'static str = "IOMMU_IOAS_UNMAP";
 
-    fn map(&self, wanted: Wanted) -> Result<i32, Errno> {
-        let Wanted { at, memory, bytes, access } = wanted;
+    fn map(&self, wanted: MapRequest) -> Result<i32, Errno> {
+        let MapRequest { at, memory, bytes, access } = wanted;
         let flag = |has: bool, flag: u32| if has { flag } else { 0 };
         let mut argument = iommufd::iommu_ioas_map {
             size: size_of::<iommufd::iommu_ioas_map>() as u32,
@@ -80,11 +81,11 @@ impl Calls for AddressSpace {
     }
 }
 
-/// Opens an adapter by its own file, and gives it the address space.
+/// Opens a device through its cdev and attaches it to the address space.
 fn attach(adapter: &str, iommufd: &File, space: u32) -> Result<Device, VfioError> {
     let file = read_write(&device_file(adapter)?)?;
     let mut bind = vfio::vfio_device_bind_iommufd {
-        // Without the token of a newer kernel, which is behind these fields.
+        // The size excludes the token field of newer kernels.
         argsz: std::mem::offset_of!(vfio::vfio_device_bind_iommufd, token_uuid_ptr) as u32,
         iommufd: iommufd.as_raw_fd(),
         ..Default::default()
@@ -99,7 +100,7 @@ fn attach(adapter: &str, iommufd: &File, space: u32) -> Result<Device, VfioError
     Device::new(file.into())
 }
 
-/// `/dev/vfio/devices/vfioN` of an adapter.
+/// A device's `/dev/vfio/devices/vfioN`.
 fn device_file(adapter: &str) -> Result<PathBuf, VfioError> {
     let what = "/sys/.../vfio-dev/ and /dev/vfio/devices/";
     let none = || VfioError::NotBound { adapter: adapter.to_owned(), what, since: "6.6 (VFIO_DEVICE_CDEV)" };
@@ -120,8 +121,8 @@ fn window(file: &File, space: u32) -> Result<Window, VfioError> {
     call::with(file, &mut argument).map_err(VfioError::call("IOMMU_IOAS_IOVA_RANGES"))?;
     allowed.truncate(argument.num_iovas as usize);
     let seen = allowed.iter().map(|range| (range.start, range.last)).collect();
-    // Whatever alignment addresses may have: it is the process's pages that are mapped.
+    // Use the process's page size, whatever smaller alignment the IOMMU allows.
     let granule = argument.out_iova_alignment.next_power_of_two().max(rustix::param::page_size() as u64);
-    let none = VfioError::Answer { what: "IOMMU_IOAS_IOVA_RANGES", why: "no addresses" };
+    let none = VfioError::Answer { what: "IOMMU_IOAS_IOVA_RANGES", why: "no address ranges" };
     ranges::window(seen, granule).ok_or(none)
 }

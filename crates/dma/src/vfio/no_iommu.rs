@@ -1,5 +1,5 @@
-//! VFIO's no-IOMMU mode (Linux 4.5): it lends an adapter for which nothing translates, and which reaches all memory. The kernel has to be
-//! told that this is wanted, and marks itself as tainted (`drivers/vfio/group.c`).
+//! VFIO's no-IOMMU mode (Linux 4.5): opens a device without an IOMMU, which can reach all memory. It must be enabled,
+//! and taints the kernel (`drivers/vfio/group.c`).
 
 use super::device::Device;
 use super::error::VfioError;
@@ -9,8 +9,8 @@ use crate::{Limits, Mapper, Pool, Ram};
 use std::sync::Arc;
 use vfio_bindings::bindings::vfio::VFIO_NOIOMMU_IOMMU;
 
-/// An adapter by its address as `0000:3b:00.0`, which reads and writes [pinned](Ram::pinned) memory at the addresses that it has, and what maps
-/// that memory: nothing is to be done for it. No wrong address that the adapter is told is caught by anything.
+/// Opens a device by an address such as `0000:3b:00.0`. It does DMA at physical addresses of [pinned](Ram::pinned)
+/// memory; the mapper has nothing to do. Nothing catches a wrong address given to the device.
 ///
 /// # Errors
 /// [`VfioError`]
@@ -19,12 +19,12 @@ pub fn open_without_iommu(adapter: &str, memory: &Arc<Ram>) -> Result<(Mapper, D
         return Err(VfioError::NotPinned);
     }
     let (what, module) = ("no-IOMMU mode", "vfio enable_unsafe_noiommu_mode=1");
-    let groups = || Group::made_up(adapter).map(|group| vec![group]);
+    let groups = || Group::open_no_iommu(adapter).map(|group| vec![group]);
     let container = Container::with_groups(groups, VFIO_NOIOMMU_IOMMU, what, module)?;
-    // The kernel keeps group and container for as long as the adapter's own file is open.
+    // The kernel keeps group and container while the device file is open.
     let device = container.devices(&[adapter])?.into_iter().next();
     let device = device.ok_or_else(|| VfioError::NoGroup { adapter: adapter.to_owned() })?;
     let pool = Pool::new(Arc::clone(memory) as _, memory.base(), memory.bytes())?;
     let mapper = Mapper::direct(Limits::of_bits(64), 0).with_coherent(Arc::new(pool));
-    Ok((mapper, device.reaching(Arc::clone(memory))))
+    Ok((mapper, device.keeping_memory(Arc::clone(memory))))
 }

@@ -1,8 +1,9 @@
-//! Addresses that an IOMMU takes, as the kernel tells them.
+//! The address ranges of an IOMMU, as the kernel reports them.
 
 use crate::{BusAddress, Window};
 
-/// The window of ranges (first and last byte each): what lies between two of them is reserved. Nothing if there is no range.
+/// A window of these ranges (first and last address). Gaps between them become reserved ranges. `None` without a
+/// range.
 pub(super) fn window(mut ranges: Vec<(u64, u64)>, granule_bytes: u64) -> Option<Window> {
     ranges.retain(|(first, last)| first <= last);
     ranges.sort_unstable();

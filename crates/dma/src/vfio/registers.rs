@@ -1,4 +1,4 @@
-//! Registers of an adapter.
+//! Registers of a device in a mapped BAR.
 
 #![allow(unsafe_code, reason = "registers are memory that the adapter answers for")]
 
@@ -10,32 +10,32 @@ use std::io;
 use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 
-/// A BAR of an adapter, mapped into this process.
+/// A mapped BAR.
 #[derive(Debug)]
 pub struct Registers {
     first: NonNull<u8>,
     bytes: usize,
-    /// What the adapter reaches without an IOMMU: the mapping keeps the adapter open.
+    /// Without an IOMMU: the memory that the device can reach, since the mapping keeps the device open.
     _reaches: Option<Arc<Ram>>,
 }
 
-/// There is no such register.
+/// The register does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "no register of {width} bytes at {at:#x}: the BAR has {bytes:#x}, and registers lie at multiples of their width"
+    "no register of {width} bytes at {at:#x}; expected a multiple of its width within the BAR of {bytes:#x} bytes"
 )]
 pub struct OutOfRegisters {
-    /// Where it was to be.
+    /// Offset in the BAR.
     pub at: u64,
-    /// Its bytes.
+    /// Width in bytes.
     pub width: u64,
-    /// What the BAR has.
+    /// Size of the BAR.
     pub bytes: u64,
 }
 
-// SAFETY: the mapping is this value's alone, and an adapter's registers may be read and written by any thread.
+// SAFETY: this value owns the mapping, and registers may be accessed from any thread.
 unsafe impl Send for Registers {}
-// SAFETY: each access is one load or store, of whatever the adapter makes of it.
+// SAFETY: each access is one load or store; the device handles concurrent ones.
 unsafe impl Sync for Registers {}
 
 impl Registers {
@@ -43,24 +43,24 @@ impl Registers {
         device: BorrowedFd<'_>,
         offset: u64,
         bytes: u64,
-        reaches: Option<Arc<Ram>>,
+        reachable_memory: Option<Arc<Ram>>,
     ) -> rustix::io::Result<Self> {
         if !order::IS_KNOWN {
             return Err(rustix::io::Errno::OPNOTSUPP);
         }
         let bytes = usize::try_from(bytes).map_err(|_| rustix::io::Errno::OVERFLOW)?;
         let rights = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: the kernel chooses a place where nothing is.
+        // SAFETY: without a fixed address the kernel maps nothing over existing mappings.
         let first = unsafe { mmap(null_mut(), bytes, rights, MapFlags::SHARED, device, offset) }?;
         NonNull::new(first.cast())
-            .map(|first| Self { first, bytes, _reaches: reaches })
+            .map(|first| Self { first, bytes, _reaches: reachable_memory })
             .ok_or(rustix::io::Errno::NOMEM)
     }
 
-    /// Reads a register, and waits for the adapter. What is read of memory or written to it afterwards is read or written after that.
+    /// Reads a 32-bit register. Later memory accesses come after the read.
     ///
     /// # Errors
-    /// If there is none.
+    /// If the BAR has no such register.
     pub fn read_u32(&self, at: u64) -> Result<u32, OutOfRegisters> {
         let register = self.register::<u32>(at)?;
         order::before_read();
@@ -70,11 +70,10 @@ impl Registers {
         Ok(u32::from_le(value))
     }
 
-    /// Writes a register. The adapter sees it after what was written to memory before, and what was read of memory before is not what
-    /// the adapter writes there in answer.
+    /// Writes a 32-bit register. Earlier memory accesses come before the write.
     ///
     /// # Errors
-    /// If there is none.
+    /// If the BAR has no such register.
     pub fn write_u32(&self, at: u64, value: u32) -> Result<(), OutOfRegisters> {
         let register = self.register::<u32>(at)?;
         order::before_write();
@@ -83,10 +82,10 @@ impl Registers {
         Ok(())
     }
 
-    /// Reads a register of eight bytes, in order with memory as [`read_u32`](Self::read_u32).
+    /// Reads a 64-bit register, ordered like [`read_u32`](Self::read_u32).
     ///
     /// # Errors
-    /// If there is none.
+    /// If the BAR has no such register.
     pub fn read_u64(&self, at: u64) -> Result<u64, OutOfRegisters> {
         let register = self.register::<u64>(at)?;
         order::before_read();
@@ -96,10 +95,10 @@ impl Registers {
         Ok(u64::from_le(value))
     }
 
-    /// Writes a register of eight bytes, in order with memory as [`write_u32`](Self::write_u32).
+    /// Writes a 64-bit register, ordered like [`write_u32`](Self::write_u32).
     ///
     /// # Errors
-    /// If there is none.
+    /// If the BAR has no such register.
     pub fn write_u64(&self, at: u64, value: u64) -> Result<(), OutOfRegisters> {
         let register = self.register::<u64>(at)?;
         order::before_write();
@@ -112,14 +111,14 @@ impl Registers {
         let (width, bytes) = (size_of::<T>() as u64, self.bytes as u64);
         let none = OutOfRegisters { at, width, bytes };
         let end = at.checked_add(width).filter(|end| *end <= bytes && at.is_multiple_of(width));
-        // SAFETY: so many bytes further is still within the mapping, which begins at a page.
+        // SAFETY: the offset is within the mapping, which begins at a page boundary.
         end.map(|_| unsafe { self.first.as_ptr().add(at as usize) }.cast()).ok_or(none)
     }
 }
 
 impl Drop for Registers {
     fn drop(&mut self) {
-        // SAFETY: nobody has a pointer into it any more.
+        // SAFETY: no pointer into the mapping is left.
         let _: Result<(), io::Error> =
             unsafe { munmap(self.first.as_ptr().cast(), self.bytes) }.map_err(Into::into);
     }

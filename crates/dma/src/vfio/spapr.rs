@@ -1,9 +1,9 @@
-//! VFIO's interface to POWER's windows (`drivers/vfio/vfio_iommu_spapr_tce.c`).
+//! VFIO's interface to POWER's DMA windows (`drivers/vfio/vfio_iommu_spapr_tce.c`).
 
-use super::book::{ByKernel, Calls, Wanted};
 use super::call;
 use super::device::Device;
 use super::error::VfioError;
+use super::kernel_translation::{KernelTranslation, MapCalls, MapRequest};
 use super::type1::Container;
 use crate::{BusAddress, Ram, Window};
 use rustix::io::Errno;
@@ -11,24 +11,24 @@ use std::fs::File;
 use std::sync::Arc;
 use vfio_bindings::bindings::vfio;
 
-/// Entries of the default window have pages of 4 KiB.
+/// Page size of the default window.
 const TCE_BYTES: u64 = 4096;
-/// Tables of tables that a window may have: one, which every kernel and firmware has.
+/// Levels of a created window's table; every kernel and firmware supports one.
 const LEVELS: u32 = 1;
 
-/// Adapters' addresses through a window of a POWER partition: the default one below 4 GiB, or one that was created beside it.
-pub type Spapr = ByKernel<PowerWindow>;
+/// A translation through a DMA window of a POWER partition: the default one below 4 GiB, or a created one.
+pub type Spapr = KernelTranslation<PowerWindow>;
 
-/// A container of VFIO with a window in it.
+/// A VFIO container and the window used in it.
 #[derive(Debug)]
 pub struct PowerWindow {
     container: Container,
-    /// Where a window begins that is removed in the end.
+    /// Address of the created window, which is removed on drop.
     created: Option<u64>,
 }
 
-impl ByKernel<PowerWindow> {
-    /// Adapters, each by its address as `0000:3b:00.0`, in the default window.
+impl KernelTranslation<PowerWindow> {
+    /// Opens devices by addresses such as `0000:3b:00.0`, in the default window.
     ///
     /// # Errors
     /// [`VfioError`]
@@ -40,7 +40,7 @@ impl ByKernel<PowerWindow> {
         Ok((Self::new(PowerWindow { container, created: None }, memory, window), devices))
     }
 
-    /// The same in a window that is created: of `bytes`, with pages of `2^page_shift` bytes, which the kernel must offer.
+    /// Opens devices in a new window of `bytes` with pages of `2^page_shift` bytes, if the kernel offers that.
     ///
     /// # Errors
     /// [`VfioError`]
@@ -55,7 +55,7 @@ impl ByKernel<PowerWindow> {
         if page_shift >= u64::BITS || offered & 1 << page_shift == 0 {
             return Err(VfioError::Answer {
                 what: "VFIO_IOMMU_SPAPR_TCE_GET_INFO",
-                why: "no windows with such pages",
+                why: "no windows with this page size",
             });
         }
         let mut create = vfio::vfio_iommu_spapr_tce_create {
@@ -77,16 +77,16 @@ impl Drop for PowerWindow {
         let Some(start_addr) = self.created else { return };
         let argsz = size_of::<vfio::vfio_iommu_spapr_tce_remove>() as u32;
         let mut remove = vfio::vfio_iommu_spapr_tce_remove { argsz, start_addr, ..Default::default() };
-        // What fails here, the kernel does when the container is closed.
+        // If this fails, the kernel removes the window when the container is closed.
         let _ = call::with(&self.container.file, &mut remove);
     }
 }
 
-impl Calls for PowerWindow {
+impl MapCalls for PowerWindow {
     const MAP: &'static str = Container::MAP;
     const UNMAP: &'static str = Container::UNMAP;
 
-    fn map(&self, wanted: Wanted) -> Result<i32, Errno> {
+    fn map(&self, wanted: MapRequest) -> Result<i32, Errno> {
         self.container.map(wanted)
     }
 
@@ -95,7 +95,7 @@ impl Calls for PowerWindow {
     }
 }
 
-/// Opens the adapters, and registers the memory, which pins it once and for all.
+/// Opens the devices and registers the memory, which pins it.
 fn opened(adapters: &[&str], memory: &Ram) -> Result<(Container, Vec<Device>), VfioError> {
     let (kind, module) = (vfio::VFIO_SPAPR_TCE_v2_IOMMU, "vfio_iommu_spapr_tce");
     let container = Container::new(adapters, kind, "VFIO sPAPR TCE v2 IOMMU", module)?;
@@ -119,7 +119,8 @@ fn info(container: &File) -> Result<vfio::vfio_iommu_spapr_tce_info, VfioError> 
 }
 
 fn window(start: u64, bytes: u64, granule_bytes: u64) -> Result<Window, VfioError> {
-    let none = VfioError::Answer { what: "VFIO_IOMMU_SPAPR_TCE_GET_INFO", why: "a window without addresses" };
+    let none =
+        VfioError::Answer { what: "VFIO_IOMMU_SPAPR_TCE_GET_INFO", why: "the window has no addresses" };
     let last = start
         .checked_add(bytes)
         .and_then(|beyond| beyond.checked_sub(1))

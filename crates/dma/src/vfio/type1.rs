@@ -1,9 +1,9 @@
-//! VFIO's interface to the IOMMUs of x86 and Arm (`drivers/vfio/vfio_iommu_type1.c`).
+//! VFIO's type 1 interface, for the IOMMUs of x86 and Arm (`drivers/vfio/vfio_iommu_type1.c`).
 
-use super::book::{ByKernel, Calls, Wanted};
 use super::device::Device;
 use super::error::VfioError;
 use super::group::{Group, read_write};
+use super::kernel_translation::{KernelTranslation, MapCalls, MapRequest};
 use super::{call, ranges};
 use crate::{BusAddress, Ram, Window};
 use rustix::fd::AsFd;
@@ -17,14 +17,14 @@ use vfio_bindings::bindings::vfio;
 const CHECK_EXTENSION: u8 = 101;
 const SET_IOMMU: u8 = 102;
 const GET_INFO: u8 = 112;
-/// Words for the answer to `VFIO_IOMMU_GET_INFO`: some capabilities, of which the ranges are a few dozen bytes.
+/// Words for the answer to `VFIO_IOMMU_GET_INFO`; its capabilities take a few dozen bytes.
 const INFO_WORDS: usize = 512;
 const RANGES: u16 = 1;
 
-/// Adapters' addresses through a container of VFIO.
-pub type Type1 = ByKernel<Container>;
+/// A translation through a VFIO container.
+pub type Type1 = KernelTranslation<Container>;
 
-/// `/dev/vfio/vfio`, with the groups in it.
+/// `/dev/vfio/vfio`, with the groups added to it.
 #[derive(Debug)]
 pub struct Container {
     pub(super) file: File,
@@ -32,7 +32,7 @@ pub struct Container {
 }
 
 impl Container {
-    /// With the adapters' groups in it, and an IOMMU of a kind.
+    /// Opens a container with the devices' groups and an IOMMU type.
     pub(super) fn new(
         adapters: &[&str],
         kind: u32,
@@ -42,7 +42,7 @@ impl Container {
         Self::with_groups(|| Group::of(adapters), kind, what, module)
     }
 
-    /// With groups that are opened once the kernel has said that it offers this kind.
+    /// The same; the groups are opened only after the kernel confirmed that it has this type.
     pub(super) fn with_groups(
         groups: impl FnOnce() -> Result<Vec<Group>, VfioError>,
         kind: u32,
@@ -61,7 +61,7 @@ impl Container {
         Ok(Self { file, groups })
     }
 
-    /// The adapters, in the order in which they were named.
+    /// Opens the devices, in the order given.
     pub(super) fn devices(&self, adapters: &[&str]) -> Result<Vec<Device>, VfioError> {
         let device = |adapter: &&str| {
             let group = self.groups.iter().find(|group| group.has(adapter));
@@ -72,13 +72,13 @@ impl Container {
     }
 }
 
-/// As all kinds of IOMMU are asked.
-impl Calls for Container {
+/// The calls are the same for all IOMMU types.
+impl MapCalls for Container {
     const MAP: &'static str = "VFIO_IOMMU_MAP_DMA";
     const UNMAP: &'static str = "VFIO_IOMMU_UNMAP_DMA";
 
-    fn map(&self, wanted: Wanted) -> Result<i32, Errno> {
-        let Wanted { at, memory, bytes, access } = wanted;
+    fn map(&self, wanted: MapRequest) -> Result<i32, Errno> {
+        let MapRequest { at, memory, bytes, access } = wanted;
         let flag = |has: bool, flag: u32| if has { flag } else { 0 };
         let mut argument = vfio::vfio_iommu_type1_dma_map {
             argsz: size_of::<vfio::vfio_iommu_type1_dma_map>() as u32,
@@ -102,8 +102,8 @@ impl Calls for Container {
     }
 }
 
-impl ByKernel<Container> {
-    /// Adapters, each by its address as `0000:3b:00.0`, with one address space for them, in which `memory` can be mapped.
+impl KernelTranslation<Container> {
+    /// Opens devices by addresses such as `0000:3b:00.0` in one address space, in which `memory` can be mapped.
     ///
     /// # Errors
     /// [`VfioError`]
@@ -123,31 +123,31 @@ fn window(container: &File) -> Result<Window, VfioError> {
     let sizes = info.u64(offset_of!(vfio::vfio_iommu_type1_info, iova_pgsizes));
     let sizes = sizes.filter(|sizes| flags & vfio::VFIO_IOMMU_INFO_PGSIZES != 0 && *sizes > 0);
     let granule = 1 << sizes.ok_or_else(|| answer("no page sizes"))?.trailing_zeros();
-    // Kernels before 5.4 tell no ranges: then every address is tried.
+    // Kernels before 5.4 report no ranges; then all addresses are tried.
     let seen = if flags & vfio::VFIO_IOMMU_INFO_CAPS != 0 { info.ranges() } else { None };
     ranges::window(seen.unwrap_or_else(|| vec![(0, u64::MAX)]), granule).ok_or_else(|| answer("no addresses"))
 }
 
-/// The kernel's answer: `struct vfio_iommu_type1_info` and capabilities behind it, which begin at multiples of four.
+/// `struct vfio_iommu_type1_info`, followed by capabilities at multiples of four.
 struct Info(Vec<u8>);
 
 #[allow(unsafe_code, reason = "the kernel fills as much as it is told there is")]
 fn info(container: &File) -> Result<Info, VfioError> {
     let mut room = vec![0_u64; INFO_WORDS];
-    // Its first field, `argsz`: bytes of room.
+    // The first field is `argsz`, the size of the buffer.
     let [a, b, c, d] = ((INFO_WORDS * size_of::<u64>()) as u32).to_ne_bytes();
     room[0] = u64::from_ne_bytes([a, b, c, d, 0, 0, 0, 0]);
-    // SAFETY: the room begins with the structure, zeroed but for its size, and words are aligned for it.
-    unsafe { call::with_room(container, GET_INFO, &mut room) }
+    // SAFETY: the buffer begins with the structure, zeroed but for its size; words are aligned for it.
+    unsafe { call::with_trailing_data(container, GET_INFO, &mut room) }
         .map_err(VfioError::call("VFIO_IOMMU_GET_INFO"))?;
     Ok(Info(room.into_iter().flat_map(u64::to_ne_bytes).collect()))
 }
 
 impl Info {
-    /// The ranges of addresses among the capabilities, each of which says where the next one is.
+    /// The address ranges among the capabilities, which form a linked list.
     fn ranges(&self) -> Option<Vec<(u64, u64)>> {
         let mut at = self.u32(offset_of!(vfio::vfio_iommu_type1_info, cap_offset))? as usize;
-        // No more of them than there is room for, whatever they say.
+        // Follow at most as many as fit, in case the list is a loop.
         for _ in 0..INFO_WORDS {
             if at == 0 {
                 break;

@@ -4,12 +4,12 @@ use super::{Leaf, Walk, WalkFault, Walked, field};
 use crate::{Access, Amd, BusAddress, ByteOrder, MemoryAddress, Radix, Ram};
 use std::sync::Arc;
 
-/// Reads AMD's host tables.
+/// Walks AMD's host tables.
 #[derive(Debug, Clone, Copy)]
 pub struct WalkAmd {
-    /// The root's page.
+    /// Address of the root table.
     pub root: MemoryAddress,
-    /// 1 to 6, the device table entry's mode; a table of any other number translates nothing.
+    /// Levels, 1 to 6: the mode in the device table entry. Any other number translates nothing.
     pub levels: u32,
 }
 
@@ -46,7 +46,7 @@ impl Walk for WalkAmd {
             if next_level >= level || field(entry, 52, 60) != 0 {
                 return Err(reserved);
             }
-            // Levels may be left out where the address has zeros.
+            // Levels may be skipped where the address bits are zero.
             let skipped_from = 9 * next_level + 12;
             if next_level + 1 < level && field(at.0, skipped_from, index_from - 1) != 0 {
                 return Err(WalkFault::NotPresent { level });
@@ -57,8 +57,8 @@ impl Walk for WalkAmd {
     }
 }
 
-/// The size of a page, if the entry may have it: its level's own, where its address must be aligned, or one that the address's
-/// lowest zero tells, between that and the next level's.
+/// Log2 of a leaf's page size: that of its level, for which the address must be aligned, or one between this level
+/// and the next, encoded by the lowest zero bit of the address. `None` if reserved.
 fn page_bits(entry: u64, level: u32, next_level: u32) -> Option<u32> {
     let own = 9 * level + 3;
     if next_level == 0 {

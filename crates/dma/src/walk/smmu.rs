@@ -4,12 +4,13 @@ use super::{Leaf, Walk, WalkFault, Walked, field};
 use crate::{Access, BusAddress, ByteOrder, MemoryAddress, Radix, Ram, Smmu};
 use std::sync::Arc;
 
-/// Reads stage 1 tables in the long-descriptor format, as for accesses that are not privileged.
+/// Walks stage 1 tables in the long-descriptor format, as for unprivileged accesses.
 #[derive(Debug, Clone, Copy)]
 pub struct WalkSmmu {
-    /// The root's page (`TTB0`).
+    /// Address of the root table (`TTB0`).
     pub root: MemoryAddress,
-    /// Bits of addresses that are translated (64 - `T0SZ`): 48, or 39, where the walk begins at level 1. 31 to 48; a table of any other width translates nothing.
+    /// Translated address bits (64 - `T0SZ`), 31 to 48. Linux uses 48, or 39, for which the walk begins at level 1.
+    /// Any other number translates nothing.
     pub address_bits: u32,
 }
 
@@ -29,12 +30,12 @@ impl Walk for WalkSmmu {
             let is_last = match (descriptor & 0b11, level) {
                 (0b11, 0..=2) => false,
                 (0b01, 1..=2) | (0b11, 3) => true,
-                // Blocks of level 0 and what looks like one at level 3 are reserved; they count as invalid.
+                // A block at level 0, and a block encoding at level 3, are reserved and count as invalid.
                 (0b01, _) => return Err(WalkFault::Reserved { level, entry: descriptor }),
                 _ => return Err(WalkFault::NotPresent { level }),
             };
             if !is_last {
-                // APTable: what tables forbid for all below.
+                // APTable: restricts all lower levels.
                 may_read &= field(descriptor, 61, 61) == 0;
                 may_write &= field(descriptor, 62, 62) == 0;
                 table = descriptor & 0x0000_ffff_ffff_f000;
@@ -46,7 +47,7 @@ impl Walk for WalkSmmu {
             if field(descriptor, 10, 10) == 0 {
                 return Err(WalkFault::NotAccessed { level });
             }
-            // AP[1]: for unprivileged accesses too; AP[2]: to be read only.
+            // AP[1]: unprivileged accesses allowed; AP[2]: read-only.
             let is_open = field(descriptor, 6, 6) == 1 && may_read;
             let access = Access::of(is_open, is_open && may_write && field(descriptor, 7, 7) == 0);
             let memory = MemoryAddress(field(descriptor, low, 47) << low);

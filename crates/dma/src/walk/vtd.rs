@@ -4,16 +4,16 @@ use super::{Leaf, Walk, WalkFault, Walked, field};
 use crate::{Access, BusAddress, ByteOrder, MemoryAddress, Radix, Ram, Vtd};
 use std::sync::Arc;
 
-/// Reads second-stage tables of VT-d.
+/// Walks VT-d's second-stage tables.
 #[derive(Debug, Clone, Copy)]
 pub struct WalkVtd {
-    /// The root's page.
+    /// Address of the root table.
     pub root: MemoryAddress,
-    /// 3, 4 or 5; a table of any other number translates nothing.
+    /// Levels, 3 to 5. Any other number translates nothing.
     pub levels: u32,
-    /// Bits of memory addresses that the host has; those above are reserved.
+    /// Host address width; address bits above are reserved.
     pub host_bits: u32,
-    /// Levels up to which an entry may be a page: 1, 2 or 3 (capability `SLLPS`).
+    /// Highest level with large pages, 1 to 3 (capability `SLLPS`).
     pub page_level_max: u32,
 }
 
@@ -29,7 +29,7 @@ impl Walk for WalkVtd {
             *reads += 1;
             let entry = ram.read_u64(MemoryAddress(place), ByteOrder::Little);
             let entry = entry.map_err(|_| WalkFault::NoTable { level })?;
-            // With both bits clear nothing else in it counts.
+            // Without READ and WRITE the other bits are ignored.
             if field(entry, 0, 1) == 0 {
                 return Err(WalkFault::NotPresent { level });
             }
@@ -44,7 +44,7 @@ impl Walk for WalkVtd {
                 table = field(entry, 12, 51) << 12;
                 continue;
             }
-            // A size that this unit doesn't have, or an address that isn't aligned to it.
+            // The unit does not support this page size, or the address is not aligned to it.
             if level > 1 && (level > self.page_level_max.min(3) || field(entry, 12, page_bits - 1) != 0) {
                 return Err(reserved);
             }

@@ -2,7 +2,7 @@
 
 use crate::machine::{ADDRESS, DEFAULT, GIB, HIGH, KIB, MIB, Machine, Setup};
 use ddw::{DefaultReason, Era, Outcome, PageSizes, Query, Request, predict};
-use dma::tce::{Created, NoWindow, RtasCall, RtasStatus, Stretch, TceFault, Way};
+use dma::tce::{Created, DdwOutcome, MemoryRange, NoWindow, RtasCall, RtasStatus, TceFault};
 use dma::{
     Access, BusAddress, Direction, DmaCounters, DmaError, Limits, MapError, MemoryAddress, Translation,
 };
@@ -13,30 +13,32 @@ pub(crate) fn request(era: Era, memory_max_bytes: u64) -> Request {
     Request { era, mask_bits: 64, memory_max_bytes, disable_ddw: false, persistent_memory: false }
 }
 
-fn enable(machine: &Machine, request: &Request) -> (Way, DmaCounters) {
+fn enable(machine: &Machine, request: &Request) -> (DdwOutcome, DmaCounters) {
     let mut counters = DmaCounters::default();
     let way = machine.slot().enable_ddw(request, &mut |_| panic!("nothing to wait for"), &mut counters);
     (way, counters)
 }
 
-fn outcome(way: &Way) -> Outcome {
+fn outcome(way: &DdwOutcome) -> Outcome {
     match way {
-        Way::Direct { window: Created { page_shift, window_shift, .. } } => {
+        DdwOutcome::Direct { window: Created { page_shift, window_shift, .. } } => {
             Outcome::Direct { page_shift: *page_shift, window_shift: *window_shift }
         }
-        Way::Hybrid { window: Created { page_shift, window_shift, first, .. }, above } => Outcome::Hybrid {
-            page_shift: *page_shift,
-            window_shift: *window_shift,
-            dynamic_from_shift: (above.translation().window().first.0 - first.0).ilog2(),
-        },
-        Way::Dynamic { window: Created { page_shift, window_shift, .. }, .. } => {
+        DdwOutcome::Hybrid { window: Created { page_shift, window_shift, first, .. }, above } => {
+            Outcome::Hybrid {
+                page_shift: *page_shift,
+                window_shift: *window_shift,
+                dynamic_from_shift: (above.translation().window().first.0 - first.0).ilog2(),
+            }
+        }
+        DdwOutcome::Dynamic { window: Created { page_shift, window_shift, .. }, .. } => {
             Outcome::Dynamic { page_shift: *page_shift, window_shift: *window_shift }
         }
-        Way::Default { why: NoWindow::NotAsked(reason) } => Outcome::Default { reason: *reason },
-        Way::Default { why: NoWindow::CreateRefused(RtasStatus::Parameter) } => {
+        DdwOutcome::Default { why: NoWindow::NotRequested(reason) } => Outcome::Default { reason: *reason },
+        DdwOutcome::Default { why: NoWindow::CreateRefused(RtasStatus::Parameter) } => {
             Outcome::Default { reason: DefaultReason::CreateRefused }
         }
-        Way::Default { why } => panic!("{why}"),
+        DdwOutcome::Default { why } => panic!("{why}"),
     }
 }
 
@@ -56,7 +58,7 @@ fn answer(setup: &Setup, era: Era) -> Option<Query> {
     Some(Query { windows_available, block_tces, page_sizes, reset: offer.reset, limited_addressing: false })
 }
 
-fn check(setup: &Setup, request: &Request, expected: Outcome) -> (Machine, Way, DmaCounters) {
+fn check(setup: &Setup, request: &Request, expected: Outcome) -> (Machine, DdwOutcome, DmaCounters) {
     let predicted = predict(request, answer(setup, request.era).as_ref());
     assert_eq!(predicted.outcome, expected, "{request:?} {:#?}", predicted.steps);
     let machine = setup.machine();
@@ -82,7 +84,7 @@ fn power7_has_a_direct_window_where_the_block_covers_memory() {
     for era in [Era::Rhel6, Era::Linux36, Era::Rhel7To419] {
         let direct = Outcome::Direct { page_shift: 16, window_shift: 33 };
         let (machine, way, counters) = check(&setup, &request(era, 8 * GIB), direct);
-        let Way::Direct { window } = way else { panic!("{way:?}") };
+        let DdwOutcome::Direct { window } = way else { panic!("{way:?}") };
         assert_eq!(window.first, BusAddress(1 << 52));
         // 8 GiB in pages of 64 KiB, 512 a call; 3.6 removes the default window before it asks.
         assert_eq!((counters.table_entries, counters.hypercalls), (1 << 17, 256));
@@ -116,7 +118,9 @@ fn what_fits_unrounded_is_refused_rounded() {
     for era in [Era::Rhel6, Era::Rhel7To419, Era::Linux510, Era::Linux61, Era::Linux612] {
         let (machine, way, counters) =
             check(&setup, &request(era, 24 * GIB), default(DefaultReason::CreateRefused));
-        assert!(matches!(way, Way::Default { why: NoWindow::CreateRefused(status) } if status.code() == -3));
+        assert!(
+            matches!(way, DdwOutcome::Default { why: NoWindow::CreateRefused(status) } if status.code() == -3)
+        );
         assert_eq!(counters, DmaCounters { window_operations: 2, ..DmaCounters::default() });
         assert_eq!(machine.query().0, 1);
     }
@@ -141,7 +145,7 @@ fn linux_6_1_uses_a_window_that_is_too_small_dynamically() {
         let dynamic = Outcome::Dynamic { page_shift: 16, window_shift: 32 };
         let (machine, way, counters) = check(&setup, &request(era, 64 * GIB), dynamic);
         assert_eq!((counters.table_entries, counters.window_operations), (0, 2));
-        let Way::Dynamic { window, .. } = &way else { panic!("{way:?}") };
+        let DdwOutcome::Dynamic { window, .. } = &way else { panic!("{way:?}") };
         assert_eq!(window.first, HIGH);
         let mapper = machine.slot().mapper(&way, Limits::of_bits(64));
         let mut counters = DmaCounters::default();
@@ -169,7 +173,7 @@ fn linux_6_12_shares_its_only_window_with_persistent_memory() {
     assert_eq!(counters.table_entries, 1 << 17, "memory alone");
     assert_eq!(counters.window_operations, 4, "asked, removed, asked, created");
     assert_eq!(machine.hypervisor.table(DEFAULT), None);
-    let Way::Hybrid { window, above } = &way else { panic!("{way:?}") };
+    let DdwOutcome::Hybrid { window, above } = &way else { panic!("{way:?}") };
     let walk =
         |at| machine.walk(window.liobn).reach(&machine.ram, at, Access::ReadWrite).map(|found| found.0);
     assert_eq!(walk(BusAddress(window.first.0 + 8 * GIB - 1)), Ok(MemoryAddress(8 * GIB - 1)));
@@ -199,7 +203,7 @@ fn the_default_window_is_traded_in_unless_it_is_in_use() {
             .map(BusAddress(4096), MemoryAddress(0), 4096, Access::Read, &mut counters)
             .unwrap();
         let way = slot.enable_ddw(&request(era, 8 * GIB), &mut |_| (), &mut counters);
-        assert!(matches!(way, Way::Default { why: NoWindow::DefaultInUse }), "{way:?}");
+        assert!(matches!(way, DdwOutcome::Default { why: NoWindow::DefaultInUse }), "{way:?}");
         assert_eq!(slot.default_window().find(BusAddress(4096)), Some(MemoryAddress(0)));
         slot.default_window().unmap(BusAddress(4096), 4096, &mut counters).unwrap();
     }
@@ -236,10 +240,10 @@ fn what_is_not_asked_for_costs_nothing() {
 fn answered(
     statuses: &[(RtasCall, RtasStatus)],
     windows_max: u32,
-) -> (Machine, Way, Vec<Duration>, DmaCounters) {
+) -> (Machine, DdwOutcome, Vec<Duration>, DmaCounters) {
     let setup = Setup::new(GIB, 1 << 16, 0x2).offering(|offer| offer.windows_max = windows_max);
     let machine = setup.machine();
-    statuses.iter().for_each(|(call, status)| machine.hypervisor.answer_next(*call, [*status]));
+    statuses.iter().for_each(|(call, status)| machine.hypervisor.set_next_statuses(*call, [*status]));
     let (mut waited, mut counters) = (Vec::new(), DmaCounters::default());
     let request = request(Era::Linux61, GIB);
     let way = machine.slot().enable_ddw(&request, &mut |delay| waited.push(delay), &mut counters);
@@ -250,7 +254,7 @@ fn answered(
 fn a_query_is_made_once() {
     for status in [RtasStatus::Hardware, RtasStatus::Busy, RtasStatus::ExtendedDelay(3)] {
         let (_, way, waited, counters) = answered(&[(RtasCall::Query, status)], 2);
-        let Way::Default { why: NoWindow::QueryRefused(seen) } = way else { panic!("{way:?}") };
+        let DdwOutcome::Default { why: NoWindow::QueryRefused(seen) } = way else { panic!("{way:?}") };
         assert_eq!((seen, waited.len(), counters.window_operations), (status, 0, 1));
     }
 }
@@ -259,7 +263,7 @@ fn a_query_is_made_once() {
 fn a_window_is_waited_for() {
     let delays = [RtasStatus::Busy, RtasStatus::ExtendedDelay(2), RtasStatus::ExtendedDelay(5)];
     let (_, way, waited, counters) = answered(&delays.map(|delay| (RtasCall::Create, delay)), 2);
-    assert!(matches!(way, Way::Direct { .. }), "{way:?}");
+    assert!(matches!(way, DdwOutcome::Direct { .. }), "{way:?}");
     assert_eq!(waited, [1, 100, 100_000].map(Duration::from_millis));
     assert_eq!(counters.window_operations, 5);
 }
@@ -269,10 +273,10 @@ fn what_was_traded_in_comes_back_if_the_rest_fails() {
     // The hardware fails at the new window; then at the removal, which the next query shows.
     for call in [RtasCall::Create, RtasCall::Remove] {
         let (machine, way, _, counters) = answered(&[(call, RtasStatus::Hardware)], 1);
-        let Way::Default { why } = way else { panic!("{way:?}") };
+        let DdwOutcome::Default { why } = way else { panic!("{way:?}") };
         let (expected, operations) = match call {
             RtasCall::Create => (NoWindow::CreateRefused(RtasStatus::Hardware), 5),
-            _ => (NoWindow::NotAsked(DefaultReason::NoWindowLeft), 4),
+            _ => (NoWindow::NotRequested(DefaultReason::NoWindowLeft), 4),
         };
         assert_eq!((why, counters.window_operations), (expected, operations));
         assert!(machine.hypervisor.table(DEFAULT).is_some());
@@ -293,7 +297,7 @@ fn what_was_traded_in_comes_back_if_the_rest_fails() {
 
 #[test]
 fn the_tail_of_memory_that_is_shorter_than_a_page_is_not_mapped() {
-    let stretch = |start, bytes| Stretch { start: MemoryAddress(start), bytes };
+    let stretch = |start, bytes| MemoryRange { start: MemoryAddress(start), bytes };
     // Up to 100 KiB; from within a page; and less than a page.
     let memory = vec![
         stretch(0, 100 * KIB),
@@ -304,7 +308,7 @@ fn the_tail_of_memory_that_is_shorter_than_a_page_is_not_mapped() {
     let setup = Setup { memory, ..Setup::new(GIB, 1 << 16, 0x2) };
     let (machine, way, counters) =
         check(&setup, &request(Era::Linux61, GIB), Outcome::Direct { page_shift: 16, window_shift: 30 });
-    let Way::Direct { window } = way else { panic!("{way:?}") };
+    let DdwOutcome::Direct { window } = way else { panic!("{way:?}") };
     let walk = machine.walk(window.liobn);
     let is_mapped = |memory| {
         let found = walk.reach(&machine.ram, BusAddress(window.first.0 + memory), Access::ReadWrite);
@@ -323,9 +327,9 @@ fn the_tail_of_memory_that_is_shorter_than_a_page_is_not_mapped() {
 fn a_window_that_memory_cannot_be_mapped_in_is_given_back() {
     let setup = Setup::new(GIB, 1 << 16, 0x2);
     let machine = setup.machine();
-    machine.hypervisor.take_back(Stretch { start: MemoryAddress(512 * MIB), bytes: 4096 });
+    machine.hypervisor.reclaim_memory(MemoryRange { start: MemoryAddress(512 * MIB), bytes: 4096 });
     let (way, counters) = enable(&machine, &request(Era::Linux61, GIB));
-    let Way::Default { why: NoWindow::PremapRefused(status) } = way else { panic!("{way:?}") };
+    let DdwOutcome::Default { why: NoWindow::PremapRefused(status) } = way else { panic!("{way:?}") };
     assert_eq!(status.code(), -46);
     assert_eq!(machine.query().0, 1);
     assert_eq!(counters.window_operations, 3, "asked, created, removed");
@@ -379,7 +383,7 @@ proptest! {
         let machine = setup.machine();
         let (way, counters) = enable(&machine, &request);
         prop_assert_eq!(outcome(&way), predicted.outcome, "{:#?}", predicted.steps);
-        let (Way::Direct { window } | Way::Hybrid { window, .. } | Way::Dynamic { window, .. }) = way else {
+        let (DdwOutcome::Direct { window } | DdwOutcome::Hybrid { window, .. } | DdwOutcome::Dynamic { window, .. }) = way else {
             prop_assert!(machine.hypervisor.table(DEFAULT).is_some(), "the default window is there");
             prop_assert_eq!(counters.table_entries, 0);
             return Ok(());

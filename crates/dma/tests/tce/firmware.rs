@@ -2,8 +2,8 @@
 
 use crate::machine::{ADDRESS, CELLS, DEFAULT, GIB, HIGH, MIB, Setup};
 use dma::tce::{
-    DefaultWindow, Endpoint, EndpointAddress, EndpointError, Entry, Hypervisor, Properties, RtasCall,
-    RtasStatus, Stretch,
+    DefaultWindow, Endpoint, EndpointAddress, EndpointError, Entry, Hypervisor, MemoryRange, Properties,
+    RtasCall, RtasStatus,
 };
 use dma::{BusAddress, MemoryAddress, NoMemory, Ram};
 use std::sync::Arc;
@@ -142,7 +142,7 @@ fn answers_on_request() {
     assert_eq!(codes, [-1, -2, -3, 9900, 9901, 9902, 9903, 9904, 9905]);
     let delays: Vec<_> = asked.iter().filter_map(|status| status.delay()).collect();
     assert_eq!(delays, [1, 1, 10, 100, 1000, 10_000, 100_000].map(Duration::from_millis));
-    machine.hypervisor.answer_next(RtasCall::Create, asked.clone());
+    machine.hypervisor.set_next_statuses(RtasCall::Create, asked.clone());
     for status in asked {
         assert_eq!((machine.query().0, machine.create(12, 20)), (1, Err(status)));
     }
@@ -153,7 +153,7 @@ fn answers_on_request() {
 #[test]
 fn endpoints_that_cannot_be() {
     let ram = Arc::new(Ram::new(MemoryAddress(0), 8 * MIB));
-    let stretch = |start, bytes| Stretch { start: MemoryAddress(start), bytes };
+    let stretch = |start, bytes| MemoryRange { start: MemoryAddress(start), bytes };
     let hypervisor = Hypervisor::new(ram, [stretch(0, MIB)]);
     let good = Endpoint { tables: stretch(MIB, MIB), ..small().endpoint() };
     let add = |change: &dyn Fn(&mut Endpoint)| {

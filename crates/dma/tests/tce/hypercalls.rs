@@ -1,7 +1,7 @@
 //! The hypercalls: every status of each, and tables against a model and the hardware's side.
 
 use crate::machine::{DEFAULT, GIB, KIB, MIB, Machine, Setup};
-use dma::tce::{Entry, Status, Stretch, TceFault};
+use dma::tce::{Entry, MemoryRange, Status, TceFault};
 use dma::{Access, BusAddress, ByteOrder, MemoryAddress};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -94,7 +94,7 @@ fn an_entry_names_a_page_of_the_partition_or_none() {
     check(!0xfff | BOTH, -4);
     check(0x4800 | READ, -4);
     check(0x4004 | READ, -4);
-    machine.hypervisor.take_back(Stretch { start: MemoryAddress(0x8000), bytes: 0x1000 });
+    machine.hypervisor.reclaim_memory(MemoryRange { start: MemoryAddress(0x8000), bytes: 0x1000 });
     check(0x8000 | READ, -46);
     check(0x9000 | READ, 0);
 }
@@ -104,7 +104,7 @@ fn a_page_that_was_taken_back_is_veiled() {
     let machine = small().machine();
     assert_eq!(machine.put(page(7), Entry(0x8000 | READ)), 0);
     assert_eq!(machine.get(page(7)), (0, 0x8001));
-    machine.hypervisor.take_back(Stretch { start: MemoryAddress(0x8000), bytes: 0x1000 });
+    machine.hypervisor.reclaim_memory(MemoryRange { start: MemoryAddress(0x8000), bytes: 0x1000 });
     assert_eq!(machine.get(page(7)), (5, 0xffff_ffff_ffff_f001));
     assert_eq!(machine.put(page(7), Entry::NONE), 0);
     assert_eq!(machine.get(page(7)), (0, 0));
@@ -137,7 +137,7 @@ fn lists_lie_in_pages_of_the_partition() {
     assert_eq!(list(machine.lists.0 + 8), -4, "not at a page");
     assert_eq!(list(GIB), -4, "the hypervisor's");
     assert_eq!(list(0), -4, "no memory behind it");
-    machine.hypervisor.take_back(Stretch { start: machine.lists, bytes: 4096 });
+    machine.hypervisor.reclaim_memory(MemoryRange { start: machine.lists, bytes: 4096 });
     assert_eq!(list(machine.lists.0), -46);
 }
 

@@ -1,7 +1,7 @@
 //! A machine with one partition and one endpoint.
 
 use dma::tce::{
-    Endpoint, EndpointAddress, Hypervisor, Offer, Partition, RtasCall, RtasStatus, Slot, Stretch, TceWalk,
+    Endpoint, EndpointAddress, Hypervisor, MemoryRange, Offer, Partition, RtasCall, RtasStatus, Slot, TceWalk,
 };
 use dma::{BusAddress, Frames, MemoryAddress, Ram};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub(crate) struct Setup {
     /// The partition's memory, from address 0.
     pub(crate) memory_bytes: u64,
     /// What it does not have of that.
-    pub(crate) memory: Vec<Stretch>,
+    pub(crate) memory: Vec<MemoryRange>,
     pub(crate) default_bytes: u64,
     /// Entries that there is room for beside the default window.
     pub(crate) block_tces: u64,
@@ -44,7 +44,7 @@ impl Setup {
         };
         Self {
             memory_bytes,
-            memory: vec![Stretch { start: MemoryAddress(0), bytes: memory_bytes }],
+            memory: vec![MemoryRange { start: MemoryAddress(0), bytes: memory_bytes }],
             default_bytes: 2 * GIB,
             block_tces,
             offer: Some(offer),
@@ -67,7 +67,7 @@ impl Setup {
             address: ADDRESS,
             liobn: DEFAULT,
             default_bytes: self.default_bytes,
-            tables: Stretch { start: MemoryAddress(self.memory_bytes), bytes: self.table_bytes() },
+            tables: MemoryRange { start: MemoryAddress(self.memory_bytes), bytes: self.table_bytes() },
             offer: self.offer,
         }
     }
@@ -79,7 +79,7 @@ impl Setup {
     pub(crate) fn machine_with(&self, change: impl FnOnce(Hypervisor) -> Hypervisor) -> Machine {
         let lists = MemoryAddress(self.memory_bytes - LISTS_BYTES);
         let ram = Arc::new(Ram::new(lists, LISTS_BYTES + self.table_bytes()));
-        let all = Stretch { start: MemoryAddress(0), bytes: self.memory_bytes };
+        let all = MemoryRange { start: MemoryAddress(0), bytes: self.memory_bytes };
         let hypervisor = Arc::new(change(Hypervisor::new(ram.clone(), [all])));
         hypervisor.add(self.endpoint()).unwrap();
         let pages = Frames::new(lists, LISTS_BYTES);

@@ -2,7 +2,7 @@
 
 use crate::machine::{DEFAULT, GIB, KIB, MIB, Machine, Setup};
 use ddw::{Hypercalls, TceCalls};
-use dma::tce::{Slot, Stretch, TceWindow, Way};
+use dma::tce::{DdwOutcome, MemoryRange, Slot, TceWindow};
 use dma::{
     Access, BusAddress, Direction, DmaCounters, DmaError, Element, Frames, Limits, MapError, Mapper,
     MemoryAddress, Segment, Translation, UnmapError,
@@ -141,7 +141,7 @@ fn foreign_memory_is_refused_as_a_whole() {
         let undone = u64::from(calls > 1);
         assert_eq!((counters.hypercalls, counters.table_entries), (calls - undone, 2 * undone));
         assert!(!window.is_in_use() && window.find(AT).is_none());
-        machine.hypervisor.take_back(Stretch { start: MEMORY, bytes: PAGE });
+        machine.hypervisor.reclaim_memory(MemoryRange { start: MEMORY, bytes: PAGE });
         let mapped = window.map(AT, MEMORY, PAGE, Access::Read, &mut counters);
         assert_eq!(mapped, refused("H_PUT_TCE", "H_RESCINDED (-46)"));
     }
@@ -233,7 +233,7 @@ fn two_gib_of_registrations_exhaust_the_default_window_and_not_a_direct_one() {
 
     let request = crate::decision::request(ddw::Era::Linux61, memory_bytes);
     let way = slot.enable_ddw(&request, &mut |_| (), &mut DmaCounters::default());
-    let Way::Direct { window } = way else { panic!("{way:?}") };
+    let DdwOutcome::Direct { window } = way else { panic!("{way:?}") };
     let (mapped, counters) = register(&slot.mapper(&way, Limits::of_bits(64)));
     let expected = (0..memory_bytes / REGION).map(|index| BusAddress(window.first.0 + index * REGION));
     assert_eq!(mapped, Ok(expected.collect()));
@@ -300,7 +300,7 @@ proptest! {
         let slot = machine.slot();
         let request = crate::decision::request(ddw::Era::Linux61, 1 << 40);
         let way = slot.enable_ddw(&request, &mut |_| (), &mut DmaCounters::default());
-        let Way::Dynamic { window, domain } = way else { panic!("{way:?}") };
+        let DdwOutcome::Dynamic { window, domain } = way else { panic!("{way:?}") };
         let translation = domain.translation();
         let page_bytes = 1_u64 << page_shift;
         let at = |page: u64| BusAddress(window.first.0 + page * page_bytes);

@@ -36,8 +36,8 @@ pub(super) fn run(args: &BlkGiveBack) -> anyhow::Result<Outcome> {
         outlive(args.of);
     }
     let takeover = Takeover::from_previous([&args.address, &args.driver, &args.driver_override]);
-    takeover.give_back(&Root::default()).with_context(|| format!("{} was not given back", args.address))?;
-    if let Some(driver) = takeover.taken_from() {
+    takeover.rebind(&Root::default()).with_context(|| format!("{} was not given back", args.address))?;
+    if let Some(driver) = takeover.previous_driver() {
         output::say(&format!("{} is {driver}'s again", args.address));
     }
     Ok(Outcome::Fine)

@@ -54,7 +54,7 @@ impl Guardian {
         if status.success() {
             return Ok(());
         }
-        self.takeover.give_back(&Root::default()).context("the adapter was not given back")
+        self.takeover.rebind(&Root::default()).context("the adapter was not given back")
     }
 }
 

@@ -21,7 +21,7 @@ pub(super) fn run(args: &BlkList) -> anyhow::Result<Outcome> {
 }
 
 fn row(root: &Root, candidate: &Candidate) -> BlockAdapter {
-    let accepted = Accepted { takeover: true, no_iommu: false };
+    let accepted = Accepted { unbind: true, no_iommu: false };
     let disk = |disk: &nvme::takeover::KernelDisk| BlockDisk { name: disk.name.clone(), bytes: disk.bytes };
     BlockAdapter {
         address: candidate.address.clone(),

@@ -38,7 +38,7 @@ fn read(taken: &Taken) -> anyhow::Result<ControllerLog> {
         model: identity.model.clone(),
         serial: identity.serial.clone(),
         firmware: identity.firmware.clone(),
-        namespaces: namespaces.map(|one| (one.number, one.is.blocks, one.is.block_bytes())).collect(),
+        namespaces: namespaces.map(|one| (one.number, one.format.blocks, one.format.block_bytes())).collect(),
         entries,
     })
 }

@@ -93,8 +93,8 @@ impl Loss {
             names: serial(Some(&controller.serial), address),
             model: Some(controller.model.clone()),
             namespace: Some(namespace.number),
-            bytes: namespace.is.bytes(),
-            is_shared: namespace.is.is_shared,
+            bytes: namespace.format.bytes(),
+            is_shared: namespace.format.is_shared,
             contents: contents(chunk, blocks),
         }
     }

@@ -8,7 +8,7 @@ use crate::cli::{BlkTarget, BlkWrite};
 use crate::output::{self, Lines};
 use anyhow::{Context, bail, ensure};
 use dma::Ram;
-use dma::vfio::Way;
+use dma::vfio::Interface;
 use nvme::chunk::{Backing, Chunk, Drive, RetryPolicy, Waiting};
 use nvme::takeover::{Accepted, Candidate, Claim, Refusal, Root, Takeover, TakeoverError};
 use nvme::{Adapter, Controller, Namespace};
@@ -54,15 +54,15 @@ impl Taken {
         // Before anything is taken: there may be none.
         let pinned = candidate.group.is_none().then(|| pinned(address, memory_bytes)).transpose()?;
         let files: Vec<BorrowedFd<'_>> = pinned.iter().filter_map(|memory| memory.pins()).flatten().collect();
-        let mut guardian = match candidate.is_lent() && files.is_empty() {
+        let mut guardian = match candidate.was_bound_to_vfio() && files.is_empty() {
             true => None,
             false => Some(Guardian::of(Takeover::of(candidate), &files)?),
         };
         let mut watch = || guardian.as_mut().map_or(Ok(()), Guardian::watch);
-        if candidate.is_lent() {
-            watch().map_err(TakeoverError::Tell)?;
+        if candidate.was_bound_to_vfio() {
+            watch().map_err(TakeoverError::Notify)?;
         } else {
-            Takeover::take(root, candidate, || {
+            Takeover::unbind_from_kernel(root, candidate, || {
                 Takeover::steps(root, candidate).iter().for_each(|step| output::say(&step.to_string()));
                 say_way_back(root, candidate);
                 watch()
@@ -70,7 +70,7 @@ impl Taken {
         }
         let adapter = match pinned {
             Some(memory) => Adapter::open_without_iommu(address, memory),
-            None => Adapter::open(address, Way::of_this_host(address), memory_bytes),
+            None => Adapter::open(address, Interface::of_this_host(address), memory_bytes),
         };
         Ok(Self { adapter: adapter.with_context(|| format!("can't drive {address}"))?, guardian })
     }
@@ -101,7 +101,7 @@ fn say_way_back(root: &Root, candidate: &Candidate) {
         "{} is given back when this ends, also if it is killed. If the process that does that (`iotoll blk give-back`) is killed too, type as root:",
         candidate.address
     ));
-    let steps = Takeover::steps_by_hand(root, candidate);
+    let steps = Takeover::rebind_steps(root, candidate);
     steps.iter().for_each(|step| output::say(&format!("  {step}")));
 }
 
@@ -303,7 +303,7 @@ impl Target {
         let (identity, names) = (claim.identity(), claim.disk_names(&root)?);
         ensure!(!identity.overlaps(&root, input.identity()), "{} is what is written to", input.name());
         let (path, file) = claim.into_parts();
-        let backing = Backing::of(path.clone(), file, shift, REQUESTS, REQUEST_BYTES as usize)?;
+        let backing = Backing::from_file(path.clone(), file, shift, REQUESTS, REQUEST_BYTES as usize)?;
         let mut chunk = Chunk::from(backing);
         expect_blocks(&chunk, &path)?;
         let blocks = expect_room(args, input, &chunk)?;
@@ -346,7 +346,7 @@ impl Target {
         if events != nvme::chunk::Events::default() {
             output::say(&format!(
                 "on the way: {} commands tried again, {} aborted, {} resets of the controller, after which {} began once more",
-                events.retries, events.aborts, events.resets, events.begun_again
+                events.retries, events.aborts, events.resets, events.resubmitted
             ));
         }
         let closed = self.chunk.close().context("the queue was not given back");

@@ -1,4 +1,4 @@
-//! An NVMe adapter.
+//! The NVMe adapter's parameters.
 
 use crate::link::Link;
 use des::Span;
@@ -6,38 +6,38 @@ use des::Span;
 /// An NVMe adapter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Adapter {
-    /// Its link to memory.
+    /// Its PCIe link.
     pub link: Link,
-    /// Queue pairs. CPUs that follow each other share one where there are fewer than CPUs; more are not used.
+    /// Queue pairs. With fewer than CPUs, consecutive CPUs share one; more than CPUs are not used.
     pub queues: u32,
-    /// Commands that a queue has room for, and one more.
+    /// Entries of a queue; one less can be in flight.
     pub queue_entries: u32,
-    /// Data of a command at most (MDTS); what is longer is several commands.
+    /// Most data of a command (MDTS). Longer requests are split.
     pub transfer_bytes_max: u64,
-    /// What it takes for a command besides link, memory and media.
+    /// Processing time of a command, without link, memory and media.
     pub latency: Span,
-    /// From a read request of the adapter at the host to its answer, besides the link.
+    /// Latency of a memory read by the adapter, without the link.
     pub read: Span,
-    /// A write on its way, either way, besides the link: doorbells, completions, interrupts.
+    /// Latency of a posted write in either direction, without the link: doorbell, completion, interrupt.
     pub posted: Span,
-    /// An interrupt comes so long after the first completion that it tells of,
+    /// Interrupt coalescing: longest delay after the first completion,
     pub coalescing: Span,
-    /// or with this many.
+    /// and number of completions that end the delay.
     pub coalesced: u32,
 }
 
-/// Of an entry of a submission queue.
+/// Bytes of a submission queue entry.
 pub(super) const COMMAND_BYTES: u64 = 64;
-/// Of an entry of a completion queue.
+/// Bytes of a completion queue entry.
 pub(super) const COMPLETION_BYTES: u64 = 16;
-/// Of a doorbell, and of an interrupt's message.
+/// Bytes of a doorbell write and of an MSI-X message.
 pub(super) const WORD_BYTES: u64 = 4;
-/// What an entry of a PRP list speaks of.
+/// Bytes that a PRP entry covers.
 pub(super) const PAGE_BYTES: u64 = 4096;
 const PRP_BYTES: u64 = 8;
 
 impl Adapter {
-    /// Queues that are in use.
+    /// Queues in use.
     pub(super) fn queues_of(&self, cpus: u32) -> u32 {
         self.queues.min(cpus)
     }
@@ -48,13 +48,13 @@ impl Adapter {
         queue as u32
     }
 
-    /// The CPU that a queue's interrupts come to: the first of those that it is for.
+    /// The CPU that handles a queue's interrupts: the first of those that share it.
     pub(super) fn cpu_of(&self, queue: u32, cpus: u32) -> u32 {
         let first = (u64::from(queue) * u64::from(cpus)).div_ceil(u64::from(self.queues_of(cpus)));
         first as u32
     }
 
-    /// Bytes of the list that a command points to, where its data has more pages than the two that a command has room for.
+    /// Bytes of a command's PRP list; 0 if its data fits into the command's two entries.
     pub(super) fn list_bytes(bytes: u64) -> u64 {
         match pages(bytes) {
             0..=2 => 0,
@@ -63,7 +63,7 @@ impl Adapter {
     }
 }
 
-/// Pages of a buffer, which begins at one.
+/// Number of pages of a page-aligned buffer.
 pub(super) fn pages(bytes: u64) -> u64 {
     bytes.div_ceil(PAGE_BYTES)
 }

@@ -168,7 +168,7 @@ impl BlockExperiment {
     /// # Errors
     /// [`ExperimentError`]
     pub fn read(text: &str, file: &str) -> Result<Self, ExperimentError> {
-        let read: Self = user_file::read(text, file, Self::wrong)?;
+        let read: Self = user_file::read(text, file, Self::invalid_field)?;
         Ok(Self { jobs_file: Some(format!("{file}, jobs")), ..read })
     }
 
@@ -247,7 +247,7 @@ impl BlockExperiment {
     }
 
     /// The first value that no machine has.
-    fn wrong(&self) -> Option<InvalidField> {
+    fn invalid_field(&self) -> Option<InvalidField> {
         let is_time = |us: f64| (1.0..=TIME_MAX_US).contains(&us);
         let own = [
             InvalidField::unless(is_time(self.warm_up_us), "warm_up_us", self.warm_up_us, "1 to 1e7"),
@@ -256,11 +256,11 @@ impl BlockExperiment {
         own.into_iter()
             .flatten()
             .next()
-            .or_else(|| self.cpus.wrong())
-            .or_else(|| self.paths.wrong())
-            .or_else(|| self.adapter.wrong())
-            .or_else(|| self.media.wrong())
-            .or_else(|| self.mapping.wrong())
+            .or_else(|| self.cpus.invalid_field())
+            .or_else(|| self.paths.invalid_field())
+            .or_else(|| self.adapter.invalid_field())
+            .or_else(|| self.media.invalid_field())
+            .or_else(|| self.mapping.invalid_field())
     }
 }
 
@@ -278,7 +278,7 @@ impl PathsFile {
         }
     }
 
-    fn wrong(&self) -> Option<InvalidField> {
+    fn invalid_field(&self) -> Option<InvalidField> {
         let all = [
             ("paths.submit_instructions", self.submit_instructions),
             ("paths.submit_page_instructions", self.submit_page_instructions),
@@ -309,7 +309,7 @@ impl AdapterFile {
         }
     }
 
-    fn wrong(&self) -> Option<InvalidField> {
+    fn invalid_field(&self) -> Option<InvalidField> {
         let transfer = self.transfer_bytes_max;
         let is_transfer = transfer.is_power_of_two() && (4096..=TRANSFER_BYTES_MAX).contains(&transfer);
         let is_entries = (2..=65_536).contains(&self.queue_entries);
@@ -353,7 +353,7 @@ impl MediaFile {
         }
     }
 
-    fn wrong(&self) -> Option<InvalidField> {
+    fn invalid_field(&self) -> Option<InvalidField> {
         let (page, rate) = (self.page_bytes, self.channel_megabytes_per_second);
         let is_page = page.is_power_of_two() && (512..=1 << 20).contains(&page);
         // A command must fit, else it would wait forever.

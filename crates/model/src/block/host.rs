@@ -1,4 +1,4 @@
-//! A host, its paths and its disk.
+//! The host's parameters.
 
 use super::adapter::Adapter;
 use super::media::Media;
@@ -9,37 +9,37 @@ use crate::host::{Cpus, DmaPath, MappingCost};
 pub struct Host {
     /// Its CPUs.
     pub cpus: Cpus,
-    /// What it executes.
+    /// Lengths of its code paths.
     pub paths: Paths,
     /// Its adapter.
     pub adapter: Adapter,
-    /// What the adapter keeps its data in.
+    /// The adapter's media.
     pub media: Media,
-    /// How it maps memory.
+    /// DMA path.
     pub dma_path: DmaPath,
-    /// What that costs.
+    /// Costs of mapping.
     pub mapping: MappingCost,
-    /// Instructions for each entry that a call writes or clears beyond its first, where an IOMMU reads tables in memory.
+    /// Instructions per table entry beyond a call's first, for an IOMMU with tables in memory.
     pub entry_instructions: f64,
 }
 
-/// Instructions, without those of mapping.
+/// Lengths of code paths in instructions, without mapping.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Paths {
-    /// To ask for a read or a write: the system call, the block layer, the driver.
+    /// Submission of a request: system call, block layer, driver.
     pub submit: f64,
-    /// The same for each page beyond the first.
+    /// Addition for each page beyond the first.
     pub submit_page: f64,
-    /// To put a command into its queue and ring the doorbell, with the queue's lock held.
+    /// Writing a command into the queue and ringing the doorbell, while the queue's lock is held.
     pub queue: f64,
-    /// To take an interrupt, and to be back from it.
+    /// An interrupt, entry and exit.
     pub interrupt: f64,
-    /// To complete a command.
+    /// Completion of a command.
     pub complete: f64,
-    /// The same for each page beyond the first.
+    /// Addition for each page beyond the first.
     pub complete_page: f64,
-    /// For a thread to go to sleep.
+    /// Putting a thread to sleep.
     pub sleep: f64,
-    /// To be woken.
+    /// Waking a thread.
     pub wake: f64,
 }

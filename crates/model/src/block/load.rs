@@ -1,43 +1,43 @@
-//! Jobs that this machine can carry out.
+//! Checks that jobs are within what is modelled.
 
 use super::adapter::Adapter;
 use crate::fio::Job;
 use crate::host::Cpus;
 
-/// Something that jobs may say and this model can't do.
+/// A property of the jobs that is not modelled.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotModelled {
-    /// More threads than make sense.
-    #[error("the jobs have {threads} threads; expected {THREADS_MAX} at most: the sum of their numjobs")]
+    /// Too many threads.
+    #[error("the jobs have {threads} threads, the sum of their numjobs; expected at most {THREADS_MAX}")]
     Threads {
-        /// Of all jobs.
+        /// Threads of all jobs.
         threads: u64,
     },
-    /// More in flight than a queue has room for: threads would sleep until there is, which is not modelled.
+    /// More commands than a queue holds. Threads would sleep until an entry is free, which is not modelled.
     #[error(
-        "a queue of the adapter has up to {commands} commands in flight: iodepth of all threads whose CPUs share it, in \
-         pieces of adapter.transfer_bytes_max; expected {room} at most, one less than adapter.queue_entries"
+        "a queue of the adapter has up to {commands} commands in flight (iodepth of all threads whose CPUs share it, split \
+         by adapter.transfer_bytes_max); expected at most {room}, one less than adapter.queue_entries"
     )]
     Depth {
-        /// What may be in flight.
+        /// Most commands in flight.
         commands: u64,
-        /// What there is room for.
+        /// Most that fit.
         room: u64,
     },
-    /// More data in flight than a simulation has room for.
-    #[error("the jobs have {bytes} bytes in flight: bs x iodepth x numjobs; expected {BYTES_MAX} at most")]
+    /// Too much data in flight for the simulation's memory.
+    #[error("the jobs have {bytes} bytes in flight (bs x iodepth x numjobs); expected at most {BYTES_MAX}")]
     Bytes {
-        /// Of all threads.
+        /// Bytes of all threads.
         bytes: u64,
     },
 }
 
-/// Threads of all jobs.
+/// Most threads of all jobs.
 const THREADS_MAX: u64 = 4096;
-/// Data of all that may be in flight.
+/// Most bytes in flight.
 const BYTES_MAX: u64 = 4 << 30;
 
-/// What of the jobs can't be carried out.
+/// The first property of the jobs that is not modelled.
 pub(super) fn not_modelled(jobs: &[Job], adapter: &Adapter, cpus: &Cpus) -> Option<NotModelled> {
     let threads: u64 = jobs.iter().map(|job| u64::from(job.threads)).sum();
     if threads > THREADS_MAX {

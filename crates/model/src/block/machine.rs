@@ -1,4 +1,4 @@
-//! A host and its disk, event by event.
+//! The simulated machine: a host and its NVMe adapter, event by event.
 
 mod command;
 mod plan;
@@ -9,57 +9,57 @@ mod usage;
 
 use super::Setup;
 use super::adapter::Adapter;
-use super::media::{Dies, For};
+use super::media::{Dies, ProgramTarget};
 use super::outcome::{Outcome, Totals};
 use super::task::{Effect, Task};
 use crate::host::{HostError, Mapping, Processors};
-use crate::serial::Serial;
+use crate::serial_server::SerialServer;
 use crate::slab::Slab;
-use command::{Command, What};
+use command::{Command, Fetch};
 use des::{Calendar, Heap, Model, Queue, Simulation, Span, Stream, Time, TimeAverage, Wheel};
 use queues::CompletionQueue;
 use threads::{Request, Thread};
 use usage::{Counts, Measured};
 
-/// Threads begin within this time.
-const BEGINNING: Span = Span::from_us(100);
-/// Completions that a task takes at most.
+/// Threads start at random times within this span.
+const START_SPREAD: Span = Span::from_us(100);
+/// Most completions that one task processes.
 const COMPLETIONS_MAX: usize = 64;
 
 #[derive(Debug, Clone, Copy)]
 enum Event {
-    /// A thread begins.
-    Open { thread: u32 },
-    /// A CPU may have something to do.
-    Begin { cpu: u32 },
-    /// A CPU's step is over.
-    Step { cpu: u32 },
-    /// The adapter is told of a command.
-    Told { command: u32 },
-    /// What it asked memory for is about to come.
-    Answered { command: u32, what: What },
-    /// It is there.
-    Fetched { command: u32, what: What },
-    /// The adapter begins with the data.
-    Served { command: u32 },
-    /// A die has read a piece, and its channel is needed.
-    Sensed { command: u32, die: u32, bytes: u32 },
-    /// It is in the adapter.
-    Read { command: u32 },
-    /// A piece is at its die.
-    Carried { to: For, die: u32 },
-    /// It is programmed.
-    Programmed { to: For },
+    /// A thread starts.
+    ThreadStart { thread: u32 },
+    /// An idle CPU got a task.
+    CpuWakeUp { cpu: u32 },
+    /// A CPU has finished a step.
+    StepDone { cpu: u32 },
+    /// The doorbell write for a command reaches the adapter.
+    Doorbell { command: u32 },
+    /// Memory answers a read of the adapter.
+    MemoryAnswers { command: u32, fetch: Fetch },
+    /// The answer has crossed the link.
+    Fetched { command: u32, fetch: Fetch },
+    /// The adapter starts with the data.
+    MediaStart { command: u32 },
+    /// A die has read a page; next it crosses the channel.
+    PageSensed { command: u32, die: u32, bytes: u32 },
+    /// A page is in the adapter.
+    PageRead { command: u32 },
+    /// A page has crossed the channel to its die.
+    PageAtDie { to: ProgramTarget, die: u32 },
+    /// A die has programmed a page.
+    PageProgrammed { to: ProgramTarget },
     /// A completion is in memory.
-    Posted { command: u32 },
-    /// Completions were held back for long enough.
-    Due { queue: u32, timer: u32 },
-    /// An interrupt is at its CPU.
+    CompletionPosted { command: u32 },
+    /// The coalescing timer of a queue expires.
+    CoalescingTimer { queue: u32, timer: u32 },
+    /// An interrupt reaches its CPU.
     Interrupt { queue: u32 },
-    /// Measuring begins.
-    Mark,
-    /// It ends, and nothing new is begun.
-    End,
+    /// The warm-up ends and measuring begins.
+    WarmUpEnd,
+    /// Measuring ends. Nothing new is submitted.
+    MeasurementEnd,
 }
 
 pub(super) fn run(setup: &Setup) -> Result<Outcome, HostError> {
@@ -72,7 +72,7 @@ pub(super) fn run_on_heap(setup: &Setup) -> Result<Outcome, HostError> {
 
 fn run_on<Q: Queue<Event>>(setup: &Setup) -> Result<Outcome, HostError> {
     let mut simulation = Simulation::<_, Q>::on(Machine::new(setup)?);
-    simulation.model.begin(&mut simulation.calendar);
+    simulation.model.schedule_initial_events(&mut simulation.calendar);
     simulation.run();
     let events = simulation.handled();
     Ok(simulation.model.outcome(events))
@@ -87,19 +87,19 @@ struct Machine<'a> {
     requests: Slab<Request>,
     commands: Slab<Command>,
     queues: Vec<CompletionQueue>,
-    /// The link towards memory, and from it.
-    up: Serial,
-    down: Serial,
+    /// The link, towards memory and from memory.
+    up: SerialServer,
+    down: SerialServer,
     dies: Dies,
     interrupts: u64,
-    /// Reads and writes that are in flight, and commands in queues.
+    /// Requests in flight, and commands in queues.
     in_flight: TimeAverage,
     in_queues: TimeAverage,
     is_measuring: bool,
     is_over: bool,
     measured: Measured,
     totals: Totals,
-    /// What was spent before measuring began, and when it ended.
+    /// Counts at the end of the warm-up, and at the end of measuring.
     before: Counts,
     after: Counts,
 }
@@ -118,8 +118,8 @@ impl<'a> Machine<'a> {
             requests: Slab::default(),
             commands: Slab::default(),
             queues: (0..queues).map(|_| CompletionQueue::default()).collect(),
-            up: Serial::default(),
-            down: Serial::default(),
+            up: SerialServer::default(),
+            down: SerialServer::default(),
             dies: Dies::new(&host.media, setup.seed),
             interrupts: 0,
             in_flight: TimeAverage::default(),
@@ -134,29 +134,29 @@ impl<'a> Machine<'a> {
         })
     }
 
-    fn begin(&mut self, calendar: &mut Calendar<Event, impl Queue<Event>>) {
+    fn schedule_initial_events(&mut self, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         for thread in 0..self.threads.len() as u32 {
             let mut stream = Stream::new(self.setup.seed, u64::from(thread) + (1 << 32));
-            let at = Span::from_ps(stream.below(BEGINNING.as_ps()));
-            calendar.schedule_in(at, Event::Open { thread });
+            let at = Span::from_ps(stream.below(START_SPREAD.as_ps()));
+            calendar.schedule_in(at, Event::ThreadStart { thread });
         }
-        calendar.schedule_in(self.setup.warm_up, Event::Mark);
-        calendar.schedule_in(self.setup.warm_up + self.setup.measured, Event::End);
+        calendar.schedule_in(self.setup.warm_up, Event::WarmUpEnd);
+        calendar.schedule_in(self.setup.warm_up + self.setup.measured, Event::MeasurementEnd);
     }
 
     fn adapter(&self) -> &'a Adapter {
         &self.setup.host.adapter
     }
 
-    fn lead_to(&mut self, now: Time, effect: Effect, calendar: &mut Calendar<Event, impl Queue<Event>>) {
+    fn apply_effect(&mut self, now: Time, effect: Effect, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         match effect {
-            Effect::Taken { request } => self.taken(now, request),
-            Effect::Begun { request } => self.begun(now, request),
-            Effect::Rung { command } => self.rung(now, command, calendar),
-            Effect::Asked { thread } => self.asked(thread, calendar),
-            Effect::Slept { thread } => self.slept(thread, calendar),
-            Effect::Completed { command } => self.completed(now, command, calendar),
-            Effect::Reaped { queue } => self.reaped(now, queue, calendar),
+            Effect::RequestFinished { request } => self.finish_request(now, request),
+            Effect::RequestStarted { request } => self.start_request(now, request),
+            Effect::Doorbell { command } => self.ring_doorbell(now, command, calendar),
+            Effect::ThreadContinues { thread } => self.continue_thread(thread, calendar),
+            Effect::ThreadSleeps { thread } => self.put_to_sleep(thread, calendar),
+            Effect::CommandCompleted { command } => self.complete_command(now, command, calendar),
+            Effect::QueueDrained { queue } => self.queue_drained(now, queue, calendar),
         }
     }
 }
@@ -166,25 +166,31 @@ impl Model for Machine<'_> {
 
     fn handle(&mut self, now: Time, event: Event, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         match event {
-            Event::Open { thread } => self.wake(thread, false, calendar),
-            Event::Begin { cpu } => self.begin_if_idle(now, cpu, calendar),
-            Event::Step { cpu } => self.run_next_step(now, cpu, calendar),
-            Event::Told { command } => self.fetch(now, command, What::Command, calendar),
-            Event::Answered { command, what } => self.answered(now, command, what, calendar),
-            Event::Fetched { command, what } => self.fetched(now, command, what, calendar),
-            Event::Served { command } => self.served(now, command, calendar),
-            Event::Sensed { command, die, bytes } => self.sensed(now, command, die, bytes, calendar),
-            Event::Read { command } => self.read(now, command, calendar),
-            Event::Carried { to, die } => self.carried(now, to, die, calendar),
-            Event::Programmed { to } => self.programmed(now, to, calendar),
-            Event::Posted { command } => self.posted(now, command, calendar),
-            Event::Due { queue, timer } => self.due(now, queue, timer, calendar),
+            Event::ThreadStart { thread } => self.wake(thread, false, calendar),
+            Event::CpuWakeUp { cpu } => self.begin_if_idle(now, cpu, calendar),
+            Event::StepDone { cpu } => self.run_next_step(now, cpu, calendar),
+            Event::Doorbell { command } => self.fetch(now, command, Fetch::Command, calendar),
+            Event::MemoryAnswers { command, fetch } => {
+                self.transfer_from_memory(now, command, fetch, calendar)
+            }
+            Event::Fetched { command, fetch } => self.process_fetched(now, command, fetch, calendar),
+            Event::MediaStart { command } => self.access_media(now, command, calendar),
+            Event::PageSensed { command, die, bytes } => {
+                self.transfer_sensed_page(now, command, die, bytes, calendar)
+            }
+            Event::PageRead { command } => self.finish_page_read(now, command, calendar),
+            Event::PageAtDie { to, die } => self.program_page(now, to, die, calendar),
+            Event::PageProgrammed { to } => self.finish_programming(now, to, calendar),
+            Event::CompletionPosted { command } => self.post_completion(now, command, calendar),
+            Event::CoalescingTimer { queue, timer } => {
+                self.coalescing_timer_expired(now, queue, timer, calendar)
+            }
             Event::Interrupt { queue } => self.interrupt(queue, calendar),
-            Event::Mark => {
+            Event::WarmUpEnd => {
                 self.is_measuring = true;
                 self.before = self.counts(now);
             }
-            Event::End => {
+            Event::MeasurementEnd => {
                 (self.is_measuring, self.is_over) = (false, true);
                 self.after = self.counts(now);
             }

@@ -1,34 +1,35 @@
-//! What keeps the data: dies on channels, and a buffer of what is written.
+//! The adapter's media: flash dies on channels, and a write buffer.
 
-use crate::serial::Serial;
+use crate::serial_server::SerialServer;
 use des::{Span, Stream, Time};
 use std::collections::VecDeque;
 
-/// What an adapter keeps its data in.
+/// Parameters of the media.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Media {
-    /// Channels, each with dies on it.
+    /// Number of channels, each with dies.
     pub channels: u32,
-    /// Dies of all channels; each does one thing at a time.
+    /// Dies on all channels. A die does one operation at a time.
     pub dies: u32,
-    /// What a die reads or programs at once.
+    /// Page size: what a die reads or programs in one operation.
     pub page_bytes: u64,
-    /// How long it reads.
+    /// Time to read a page.
     pub read: Service,
-    /// How long it programs.
+    /// Time to program a page.
     pub write: Service,
-    /// Bytes in a second that a channel carries.
+    /// Bandwidth of a channel.
     pub channel_bytes_per_second: f64,
-    /// Written data that is safe before it is programmed; a write is answered when it is here. None: when it is programmed.
+    /// Size of the power-safe write buffer: a write completes when it is in there. 0: a write completes when it is
+    /// programmed.
     pub buffer_bytes: u64,
 }
 
-/// How long a die takes.
+/// Duration of a die's operation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Service {
-    /// Always so long.
+    /// A fixed time.
     Fixed(Span),
-    /// So long on average, exponentially distributed.
+    /// An exponentially distributed time with this mean.
     Exponential(Span),
 }
 
@@ -41,44 +42,44 @@ impl Service {
     }
 }
 
-/// Whom a page of the media is read or programmed for.
+/// What a page is programmed for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum For {
+pub(super) enum ProgramTarget {
     /// A command that waits for it.
     Command(u32),
-    /// The buffer, which has so much more room then.
+    /// The write buffer, which frees this many bytes afterwards.
     Buffer(u32),
 }
 
-/// Media at work.
+/// State of the media.
 #[derive(Debug)]
 pub(super) struct Dies {
     setup: Media,
     stream: Stream,
-    dies: Vec<Serial>,
-    channels: Vec<Serial>,
-    /// Bytes of the buffer that nothing is in.
+    dies: Vec<SerialServer>,
+    channels: Vec<SerialServer>,
+    /// Free bytes of the write buffer.
     room: u64,
-    /// Commands whose data waits for room, in order.
+    /// Commands that wait for buffer space, in order, with their bytes.
     waiting: VecDeque<(u32, u64)>,
 }
 
-/// The numbers that dies draw.
+/// Entity number of the media's random stream.
 const ENTITY: u64 = 1 << 40;
 
 impl Dies {
     pub(super) fn new(setup: &Media, seed: u64) -> Self {
         Self {
             stream: Stream::new(seed, ENTITY),
-            dies: vec![Serial::default(); setup.dies as usize],
-            channels: vec![Serial::default(); setup.channels as usize],
+            dies: vec![SerialServer::default(); setup.dies as usize],
+            channels: vec![SerialServer::default(); setup.channels as usize],
             room: setup.buffer_bytes,
             waiting: VecDeque::new(),
             setup: setup.clone(),
         }
     }
 
-    /// Dies that hold so much data, from this one on, and bytes of each piece.
+    /// Splits data into pages on consecutive dies, from this one: each die and its bytes.
     pub(super) fn pieces(&self, first: u32, bytes: u64) -> impl Iterator<Item = (u32, u64)> + use<> {
         let (dies, page_bytes) = (u64::from(self.setup.dies), self.setup.page_bytes);
         (0..bytes).step_by(page_bytes as usize).map(move |from| {
@@ -87,53 +88,53 @@ impl Dies {
         })
     }
 
-    /// A die to begin at.
+    /// A random die to begin at.
     pub(super) fn draw_die(&mut self) -> u32 {
         self.stream.below(self.setup.dies.into()) as u32
     }
 
-    /// When a die has read a page.
+    /// Reads a page. Returns when the die has it.
     pub(super) fn read(&mut self, now: Time, die: u32) -> Time {
         let span = self.setup.read.draw(&mut self.stream);
-        self.dies[die as usize].take(now, span)
+        self.dies[die as usize].occupy(now, span)
     }
 
-    /// When it has programmed one.
+    /// Programs a page. Returns when that is done.
     pub(super) fn program(&mut self, now: Time, die: u32) -> Time {
         let span = self.setup.write.draw(&mut self.stream);
-        self.dies[die as usize].take(now, span)
+        self.dies[die as usize].occupy(now, span)
     }
 
-    /// When a piece has come to or from a die.
+    /// Transfers a page over a die's channel. Returns when that is done.
     pub(super) fn carry(&mut self, now: Time, die: u32, bytes: u64) -> Time {
         let channel = die % self.setup.channels;
         let span = Span::from_ps_f64(bytes as f64 * 1e12 / self.setup.channel_bytes_per_second);
-        self.channels[channel as usize].take(now, span)
+        self.channels[channel as usize].occupy(now, span)
     }
 
-    /// Whether writes are answered before they are programmed.
+    /// Whether there is a write buffer.
     pub(super) fn has_buffer(&self) -> bool {
         self.setup.buffer_bytes > 0
     }
 
-    /// A command's data has come: who waited first goes first.
+    /// Lets a command's data wait for buffer space, first come, first served.
     pub(super) fn wait_for_room(&mut self, command: u32, bytes: u64) {
         self.waiting.push_back((command, bytes));
     }
 
-    /// There is more room.
+    /// Frees buffer space.
     pub(super) fn make_room(&mut self, bytes: u64) {
         self.room += bytes;
     }
 
-    /// A command whose data the buffer takes now.
+    /// The next waiting command whose data fits into the buffer.
     pub(super) fn buffered(&mut self) -> Option<u32> {
         let (_, bytes) = *self.waiting.front()?;
         self.room = self.room.checked_sub(bytes)?;
         self.waiting.pop_front().map(|(command, _)| command)
     }
 
-    /// How long dies and channels were busy up to now, each on average.
+    /// Average busy time of dies and of channels up to now.
     pub(super) fn busy(&self, now: Time) -> [Span; 2] {
         [&self.dies, &self.channels].map(|all| {
             let busy: f64 = all.iter().map(|one| one.busy(now).as_ps_f64()).sum();

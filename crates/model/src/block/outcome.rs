@@ -1,81 +1,81 @@
-//! What came of it.
+//! Results of a simulation.
 
 use super::Setup;
 use crate::host::CpuUsage;
 use crate::part::Part;
 use des::Span;
 
-/// What came of it.
+/// Results of a simulation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
     /// All jobs together.
     pub all: Served,
-    /// Each of them.
+    /// Each job.
     pub jobs: Vec<Served>,
-    /// Reads and writes in flight, on average.
+    /// Mean number of requests in flight.
     pub depth_mean: f64,
-    /// Interrupts in a second.
+    /// Interrupts per second.
     pub interrupts_per_second: f64,
-    /// The host's CPUs. Of its locks the DMA path's come first, then each queue's.
+    /// Use of the host's CPUs. Its locks are those of the DMA path, then one per queue.
     pub cpus: CpuUsage,
-    /// Of the time, when the busiest CPU was busy.
+    /// Busy share of the busiest CPU.
     pub busiest_cpu_share: f64,
-    /// Of the time, when the adapter's link towards memory was.
+    /// Busy share of the adapter's link towards memory.
     pub link_up_busy_share: f64,
-    /// And from memory.
+    /// Busy share of the link from memory.
     pub link_down_busy_share: f64,
-    /// A die, on average.
+    /// Mean busy share of the dies.
     pub die_busy_share: f64,
-    /// A channel, on average.
+    /// Mean busy share of the channels.
     pub channel_busy_share: f64,
-    /// Of the entries of all queues, those in use on average.
+    /// Mean share of queue entries in use.
     pub queue_busy_share: f64,
-    /// From beginning to end, with what was in flight when measuring ended brought to its end.
+    /// Counts from start to end, including requests that finished after measuring.
     pub totals: Totals,
     /// Events of the simulation.
     pub events: u64,
 }
 
-/// Reads and writes that threads have got.
+/// Completed requests.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Served {
-    /// In a second.
+    /// Requests per second.
     pub per_second: f64,
-    /// Their data, in 10^9 bytes in a second.
+    /// Data rate, in 10^9 bytes per second.
     pub gigabytes_per_second: f64,
-    /// From a thread's first instruction for one to when it has it.
+    /// Mean time from a thread's first instruction for a request until it has the result.
     pub latency_mean: Span,
-    /// What half of them took at most.
+    /// Median latency.
     pub latency_p50: Span,
-    /// What 99 of 100 did.
+    /// 99th percentile of the latency.
     pub latency_p99: Span,
-    /// What 999 of 1,000 did.
+    /// 99.9th percentile of the latency.
     pub latency_p99_9: Span,
 }
 
-/// What went through: if all is well, what was asked for was got, and what was mapped was unmapped.
+/// Counts over the whole simulation. At the end, requests started equal those finished, and no mappings are left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Totals {
-    /// Reads and writes that were begun.
+    /// Requests started.
     pub asked: u64,
-    /// And got.
+    /// Requests finished.
     pub got: u64,
-    /// Commands that the adapter was told of.
+    /// Commands submitted to the adapter.
     pub commands: u64,
-    /// And has completed.
+    /// Commands that it completed.
     pub completions: u64,
-    /// Bytes that the adapter read from memory for writes.
+    /// Bytes the adapter read from memory for writes.
     pub fetched_bytes: u64,
-    /// And wrote to it for reads.
+    /// Bytes it wrote to memory for reads.
     pub stored_bytes: u64,
-    /// Mappings that were made.
+    /// Mappings made.
     pub mappings: u64,
-    /// Those that are left at the end.
+    /// Mappings left at the end.
     pub mappings_left: u64,
 }
 
 impl Outcome {
-    /// Of the time, when the busiest of the DMA path's locks was held, and of the queues'.
+    /// Share of time in which the busiest lock was held: of the DMA path's locks, and of the queues' locks.
     pub fn lock_busy_shares(&self, setup: &Setup) -> [f64; 2] {
         let shares = &self.cpus.lock_busy_shares;
         let dma_path = (setup.host.dma_path.locks() as usize).min(shares.len());
@@ -83,7 +83,7 @@ impl Outcome {
         [dma_path, queues].map(|all| all.iter().copied().fold(0.0, f64::max))
     }
 
-    /// How busy each part was.
+    /// Busy share of each part.
     pub fn parts(&self, setup: &Setup) -> Vec<Part> {
         let [dma_path, queues] = self.lock_busy_shares(setup);
         let parts = [

@@ -1,40 +1,40 @@
-//! What CPUs have to do for block jobs.
+//! Tasks of the host's CPUs.
 
 use crate::host::Level;
 
-/// Something for a CPU to do.
+/// A task of a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Task {
-    /// A thread takes what is done, and asks for more.
-    Go { thread: u32, is_woken: bool },
-    /// Completes what a queue's adapter has done.
-    Complete { queue: u32, by_interrupt: bool },
+    /// A thread takes its finished requests and submits a new one.
+    RunThread { thread: u32, is_woken: bool },
+    /// Processes the completions of a queue.
+    ProcessCompletions { queue: u32, by_interrupt: bool },
 }
 
 impl Task {
     pub(super) fn level(self) -> Level {
         match self {
-            Self::Go { .. } => Level::Thread,
-            Self::Complete { .. } => Level::Interrupt,
+            Self::RunThread { .. } => Level::Thread,
+            Self::ProcessCompletions { .. } => Level::Interrupt,
         }
     }
 }
 
-/// What a task leads to.
+/// An effect of a task, applied when its step is reached.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Effect {
-    /// A thread has what it asked for.
-    Taken { request: u32 },
-    /// It begins to ask.
-    Begun { request: u32 },
-    /// The doorbell is rung for a command.
-    Rung { command: u32 },
-    /// A thread has done what it was to do in one go.
-    Asked { thread: u32 },
-    /// It sleeps.
-    Slept { thread: u32 },
-    /// A command is completed.
-    Completed { command: u32 },
-    /// All that was taken of a queue is.
-    Reaped { queue: u32 },
+    /// A thread has taken a finished request: its latency ends here.
+    RequestFinished { request: u32 },
+    /// A thread starts a request: its latency counts from here.
+    RequestStarted { request: u32 },
+    /// The doorbell for a command is written.
+    Doorbell { command: u32 },
+    /// A thread continues with a new task.
+    ThreadContinues { thread: u32 },
+    /// A thread goes to sleep.
+    ThreadSleeps { thread: u32 },
+    /// A command was processed.
+    CommandCompleted { command: u32 },
+    /// A task has drained the queue.
+    QueueDrained { queue: u32 },
 }

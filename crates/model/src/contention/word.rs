@@ -1,24 +1,25 @@
-//! A word in memory that many CPUs change: its cache line goes from one to the next.
+//! A word in memory that many CPUs modify.
 //!
-//! Each access takes the line away from whoever had it. Of those who ask for it any may be next, for no hardware queues them in
-//! order. A compare-and-exchange fails if somebody changed the word since its CPU saw it last; what it saw now is what it
-//! tries with next. Of n CPUs that all try, one in about 1.25 times the root of n succeeds: the others are drawn first, until one
+//! Each access moves the cache line to the accessing CPU. Hardware does not queue the requests, so any waiting CPU
+//! may be next. A compare-and-exchange fails if the word changed since its CPU read it; the CPU then retries with the
+//! new value. With n CPUs retrying, about one attempt in 1.25 sqrt(n) succeeds: attempts continue until a CPU gets
+//! the line twice between two changes (the birthday problem).
 //! comes up who was drawn since the last change (the birthday problem).
 
 use des::{Span, Stream};
 
-/// Draws nobody else does.
+/// Entity number of the word's random stream.
 const ENTITY: u64 = u64::MAX;
 
-/// What a CPU wants of the word.
+/// An access to the word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Errand {
-    /// To know it.
+    /// Read it.
     #[default]
     Look,
-    /// To change it if it is still as it was at that change.
+    /// Change it if it has not changed since this version.
     Exchange(u64),
-    /// To change it.
+    /// Write it unconditionally.
     Write,
 }
 
@@ -39,13 +40,13 @@ impl Word {
         Self { access, stream, waiting: Vec::new(), is_busy: false, changes: 0, attempts: 0, successes: 0 }
     }
 
-    /// A CPU wants the line. Who has it next, and for how long, if nobody has it now.
+    /// Requests the line. If it is free, returns the next owner and the duration of its access.
     pub(super) fn request(&mut self, cpu: u32) -> Option<(u32, Span)> {
         self.waiting.push(cpu);
         if self.is_busy { None } else { self.turn() }
     }
 
-    /// Who has the line next, after the one who had it.
+    /// Ends the current ownership. Returns the next owner and the duration of its access.
     pub(super) fn turn(&mut self) -> Option<(u32, Span)> {
         if self.is_busy || self.waiting.is_empty() {
             return None;
@@ -55,7 +56,7 @@ impl Word {
         Some((self.waiting.swap_remove(next), self.access))
     }
 
-    /// A CPU has had the line, to this end; what it is still to do.
+    /// Performs a CPU's access. Returns its next access, if the operation is not finished.
     pub(super) fn accessed(&mut self, errand: Errand) -> Option<Errand> {
         self.is_busy = false;
         match errand {

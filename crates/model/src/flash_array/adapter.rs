@@ -1,41 +1,41 @@
-//! An adapter between a host and an array.
+//! The adapters between host and array.
 
 use des::Span;
 
-/// An adapter, of Fibre Channel or CAPI.
+/// Parameters of a Fibre Channel or CAPI adapter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Adapter {
-    /// Its ports, each with a cable to a port of the array.
+    /// Ports, each with a cable to a port of the array.
     pub ports: u32,
-    /// Queues that the kernel's driver takes, each with a lock and an interrupt of its own: one of Fibre Channel, of CAPI one for each
-    /// context. Disks take turns with them.
+    /// Queues of the kernel's driver, each with its own lock and interrupt: one for Fibre Channel, one per context
+    /// for CAPI. Disks are assigned to them in turn.
     pub kernel_queues: u32,
-    /// Queues of all; what the kernel leaves, processes may have: one for each of their threads.
+    /// All queues. Those that the kernel does not use are for processes, one per thread.
     pub queues_max: u32,
-    /// What it takes for a command besides memory, bus and wire.
+    /// Processing time of a command, without memory, bus and wire.
     pub latency: Span,
-    /// From its request of memory to the answer, besides the bus.
+    /// Latency of a memory read, without the bus.
     pub memory: Span,
-    /// A write on its way, either way: doorbells, completions, interrupts.
+    /// Latency of a posted write in either direction: doorbell, completion, interrupt.
     pub posted: Span,
-    /// Bytes in a second to and from memory, each.
+    /// Bandwidth to memory, and from memory.
     pub bus_bytes_per_second: f64,
-    /// Bytes of data in a second that a port sends and receives, each.
+    /// Bandwidth of a port for data, in each direction.
     pub port_bytes_per_second: f64,
-    /// From port to port.
+    /// Latency from port to port.
     pub wire: Span,
-    /// A command whose link was lost is given up so long after.
+    /// Time from the loss of a link until its commands fail.
     pub detection: Span,
 }
 
 impl Adapter {
-    /// Queues that are left for processes.
+    /// Queues for processes.
     pub(super) fn user_queues(&self) -> u32 {
         self.queues_max - self.kernel_queues
     }
 }
 
-/// How long bytes take at a rate.
+/// Transfer time of `bytes` at a rate.
 pub(super) fn time_of(bytes: u64, bytes_per_second: f64) -> Span {
     Span::from_ps_f64(bytes as f64 * 1e12 / bytes_per_second)
 }

@@ -1,9 +1,9 @@
-//! A host and its array as a user's file describes them.
+//! An experiment on a flash array, as a user's TOML file describes it.
 
 use super::adapter::Adapter;
 use super::array::{Array, SECTOR_BYTES, Service};
 use super::fault::{Change, Fault};
-use super::load::{Job, Way};
+use super::load::{IoInterface, Job};
 use super::multipath::{LogEntry, Multipath, Policy, What};
 use super::outcome::{Outcome, Served};
 use super::path::PathId;
@@ -15,16 +15,16 @@ use crate::user_file::{self, ExperimentError, InvalidField};
 use des::Span;
 use serde::{Deserialize, Serialize};
 
-/// What a file says.
+/// A user's file.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FlashArrayExperiment {
-    /// What it is about, for people.
+    /// Description, for people.
     what: String,
     cpus: CpusFile,
     stack: StackFile,
     library: LibraryFile,
-    /// None where adapters reach memory by the addresses that programs have.
+    /// `None` if adapters use virtual addresses, as CAPI does.
     mapping: Option<MappingFile>,
     adapter: AdapterFile,
     multipath: MultipathFile,
@@ -32,12 +32,12 @@ pub struct FlashArrayExperiment {
     loads: Vec<LoadFile>,
     #[serde(default)]
     faults: Vec<FaultFile>,
-    /// Of all random choices.
+    /// Seed of all random choices.
     #[serde(default)]
     seed: u64,
-    /// Time before anything is measured.
+    /// Warm-up time before measuring.
     warm_up_us: f64,
-    /// Time that is measured.
+    /// Measured time.
     measured_us: f64,
 }
 
@@ -145,100 +145,100 @@ enum ChangeFile {
     Plugged,
 }
 
-/// What came out, and what limits.
+/// Results, and what limits them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FlashArrayAnswer {
-    /// What it is about.
+    /// Description from the file.
     pub what: String,
     /// All loads together.
     #[serde(flatten)]
     pub all: FlashArrayServed,
-    /// Each of them.
+    /// Each load.
     pub loads: Vec<FlashArrayServed>,
-    /// Reads and writes in flight, on average.
+    /// Mean number of requests in flight.
     pub depth_mean: f64,
-    /// Interrupts in a second.
+    /// Interrupts per second.
     pub interrupts_per_second: f64,
-    /// Instructions of each, with the hypervisor's; nothing where none ended.
+    /// Instructions per request, including the hypervisor's; `None` if no request ended.
     pub instructions_each: Option<f64>,
-    /// Cores that were used, each by what its busy hardware threads get done of what all do.
+    /// Cores used; a partly busy SMT core counts by its throughput relative to all its threads busy.
     pub cores_used: f64,
-    /// The host's CPUs.
+    /// Use of the host's CPUs.
     pub cpus: CpusAnswer,
-    /// The kernel's locks, by kind.
+    /// Use of the kernel's locks, by kind.
     pub locks: Vec<LockAnswer>,
-    /// What happened to paths.
+    /// The error log of paths.
     pub log: Vec<LogAnswer>,
-    /// Reads and writes that wait for a path at the end.
+    /// Requests still waiting for a path at the end.
     pub waiting: u64,
-    /// How busy each part was, 0 to 1.
+    /// Busy share of each part, 0 to 1.
     pub parts: Vec<Part>,
-    /// The part that has no more to give.
+    /// The part that limits the throughput.
     pub limit: String,
 }
 
-/// Reads and writes that threads got.
+/// Completed requests.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct FlashArrayServed {
-    /// In a second.
+    /// Requests per second.
     pub operations_per_second: f64,
-    /// From a thread's first instruction for one to when it has it; nothing where none ended.
+    /// Mean time from a thread's first instruction for a request until it has the result; `None` if none ended.
     pub latency_mean_ns: Option<f64>,
-    /// What half of them took at most.
+    /// Median latency.
     pub latency_p50_ns: Option<f64>,
-    /// What 99 of 100 did.
+    /// 99th percentile of the latency.
     pub latency_p99_ns: Option<f64>,
 }
 
-/// How locks of a kind were used.
+/// Use of one kind of lock.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct LockAnswer {
-    /// Which.
+    /// The kind.
     pub name: &'static str,
-    /// Of the time, when the busiest of them was held.
+    /// Share of time in which the busiest lock of this kind was held.
     pub busy_share: f64,
-    /// Hardware threads that waited for any of them, on average.
+    /// Mean number of hardware threads waiting for any of them.
     pub waiting_cpus: f64,
 }
 
 /// An entry of the error log.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct LogAnswer {
-    /// When it was noticed, since the beginning.
+    /// Time since the start.
     pub at_us: f64,
-    /// The port, counted over all adapters.
+    /// The path, counted over all adapters.
     pub path: u32,
-    /// What.
+    /// What happened.
     pub what: &'static str,
-    /// Reads and writes that it concerned.
+    /// Requests affected.
     pub ios: u64,
 }
 
-/// Simulated time of the largest experiment, in microseconds: ten seconds.
+/// Longest simulated time, in microseconds: ten seconds.
 const TIME_MAX_US: f64 = 1e7;
-/// A thread that polls does nothing else in so many instructions.
+/// Least instructions per poll. An idle thread does nothing else, so fewer would mean too many polls to simulate.
 const POLL_MIN: f64 = 10.0;
 const IO_BYTES_MAX: u64 = 16 << 20;
 
 impl FlashArrayExperiment {
-    /// Reads a file's text; `file` is its name, for errors.
+    /// Parses a file's text; `file` is its name, for errors.
     ///
     /// # Errors
     /// [`ExperimentError`]
     pub fn read(text: &str, file: &str) -> Result<Self, ExperimentError> {
-        user_file::read(text, file, Self::wrong)
+        user_file::read(text, file, Self::invalid_field)
     }
 
-    /// Runs it.
+    /// Runs the simulation.
     ///
     /// # Errors
-    /// [`FlashArrayError`]: more threads with queues of their own than there are queues, or a host that can't be built.
+    /// [`FlashArrayError`]: too many threads with their own queue, or an invalid host.
     pub fn run(&self) -> Result<FlashArrayAnswer, FlashArrayError> {
         let outcome = super::run(&self.setup())?;
         Ok(self.answer(&outcome))
     }
 
-    /// What runs.
+    /// The simulation's setup.
     pub fn setup(&self) -> Setup {
         let translation =
             |mapping: &MappingFile| Translation { dma_path: mapping.dma_path(), cost: mapping.cost() };
@@ -279,13 +279,13 @@ impl FlashArrayExperiment {
             locks: outcome.locks.iter().map(lock).collect(),
             log: outcome.log.iter().map(LogAnswer::from).collect(),
             waiting: outcome.totals.waiting,
-            limit: Part::limiting(&parts).unwrap_or_else(|| "what threads have in flight".to_owned()),
+            limit: Part::limiting(&parts).unwrap_or_else(|| "the number of requests in flight".to_owned()),
             parts,
         }
     }
 
-    /// The first value that no machine has.
-    fn wrong(&self) -> Option<InvalidField> {
+    /// The first invalid field.
+    fn invalid_field(&self) -> Option<InvalidField> {
         let is_time = |us: f64| (1.0..=TIME_MAX_US).contains(&us);
         let own = [
             InvalidField::unless(is_time(self.warm_up_us), "warm_up_us", self.warm_up_us, "1 to 1e7"),
@@ -295,15 +295,15 @@ impl FlashArrayExperiment {
         own.into_iter()
             .flatten()
             .next()
-            .or_else(|| self.cpus.wrong())
-            .or_else(|| self.stack.wrong())
-            .or_else(|| self.library.wrong())
-            .or_else(|| self.mapping.as_ref()?.wrong())
-            .or_else(|| self.adapter.wrong())
-            .or_else(|| self.multipath.wrong())
-            .or_else(|| self.array.wrong())
-            .or_else(|| self.loads.iter().find_map(LoadFile::wrong))
-            .or_else(|| self.faults.iter().find_map(|fault| fault.wrong(paths)))
+            .or_else(|| self.cpus.invalid_field())
+            .or_else(|| self.stack.invalid_field())
+            .or_else(|| self.library.invalid_field())
+            .or_else(|| self.mapping.as_ref()?.invalid_field())
+            .or_else(|| self.adapter.invalid_field())
+            .or_else(|| self.multipath.invalid_field())
+            .or_else(|| self.array.invalid_field())
+            .or_else(|| self.loads.iter().find_map(LoadFile::invalid_field))
+            .or_else(|| self.faults.iter().find_map(|fault| fault.invalid_field(paths)))
     }
 }
 
@@ -321,7 +321,7 @@ impl StackFile {
         }
     }
 
-    fn wrong(&self) -> Option<InvalidField> {
+    fn invalid_field(&self) -> Option<InvalidField> {
         let all = [
             ("stack.system_call_instructions", self.system_call_instructions),
             ("stack.file_system_instructions", self.file_system_instructions),
@@ -330,9 +330,9 @@ impl StackFile {
             ("stack.wake_instructions", self.wake_instructions),
         ];
         let own = all.into_iter().find_map(|(field, value)| InvalidField::unless_instructions(field, value));
-        own.or_else(|| self.disk.wrong("stack.disk"))
-            .or_else(|| self.protocol.as_ref()?.wrong("stack.protocol"))
-            .or_else(|| self.adapter.wrong("stack.adapter"))
+        own.or_else(|| self.disk.invalid_field("stack.disk"))
+            .or_else(|| self.protocol.as_ref()?.invalid_field("stack.protocol"))
+            .or_else(|| self.adapter.invalid_field("stack.adapter"))
     }
 }
 
@@ -346,7 +346,7 @@ impl ModuleFile {
         }
     }
 
-    fn wrong(&self, of: &str) -> Option<InvalidField> {
+    fn invalid_field(&self, of: &str) -> Option<InvalidField> {
         let (share, lines) = (self.locked_share, self.lock_lines);
         let wrong = [
             InvalidField::unless_instructions("submit_instructions", self.submit_instructions),
@@ -367,7 +367,7 @@ impl LibraryFile {
         }
     }
 
-    fn wrong(&self) -> Option<InvalidField> {
+    fn invalid_field(&self) -> Option<InvalidField> {
         let poll = self.poll_instructions;
         let wrong = [
             InvalidField::unless_instructions("library.submit_instructions", self.submit_instructions),
@@ -399,7 +399,7 @@ impl AdapterFile {
         }
     }
 
-    fn wrong(&self) -> Option<InvalidField> {
+    fn invalid_field(&self) -> Option<InvalidField> {
         let wrong = [
             InvalidField::unless_count("adapter.count", self.count.into(), 64),
             InvalidField::unless_count("adapter.ports", self.ports.into(), 16),
@@ -431,7 +431,7 @@ impl MultipathFile {
         Multipath { policy, health_check: us(self.health_check_us) }
     }
 
-    fn wrong(&self) -> Option<InvalidField> {
+    fn invalid_field(&self) -> Option<InvalidField> {
         let every = self.health_check_us;
         InvalidField::unless(
             (1.0..=TIME_MAX_US).contains(&every),
@@ -452,7 +452,7 @@ impl ArrayFile {
         }
     }
 
-    fn wrong(&self) -> Option<InvalidField> {
+    fn invalid_field(&self) -> Option<InvalidField> {
         let rate = |field, value: f64| {
             InvalidField::unless((1.0..=1e12).contains(&value), field, value, "1 to 1e12")
         };
@@ -471,14 +471,14 @@ impl ArrayFile {
 impl LoadFile {
     fn job(&self) -> Job {
         let way = match self.way {
-            WayFile::Kernel => Way::Kernel,
-            WayFile::User => Way::User,
+            WayFile::Kernel => IoInterface::Kernel,
+            WayFile::User => IoInterface::User,
         };
         let Self { threads, depth, read_share, io_bytes, .. } = *self;
         Job { way, threads, depth, read_share, io_bytes }
     }
 
-    fn wrong(&self) -> Option<InvalidField> {
+    fn invalid_field(&self) -> Option<InvalidField> {
         let (share, bytes) = (self.read_share, self.io_bytes);
         let is_size = bytes.is_multiple_of(SECTOR_BYTES) && (1..=IO_BYTES_MAX).contains(&bytes);
         let wrong = [
@@ -500,7 +500,7 @@ impl FaultFile {
         Fault { at: us(self.at_us), path: PathId(self.path), change }
     }
 
-    fn wrong(&self, paths: u64) -> Option<InvalidField> {
+    fn invalid_field(&self, paths: u64) -> Option<InvalidField> {
         let (at, path) = (self.at_us, self.path);
         let is_path = u64::from(path) < paths;
         let wrong = [

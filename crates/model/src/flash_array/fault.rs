@@ -1,24 +1,24 @@
-//! What goes wrong, and when.
+//! Faults during a simulation.
 
 use super::path::PathId;
 use des::Span;
 
-/// Something that happens to a path's cable.
+/// A fault of a path's cable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fault {
-    /// When, since the beginning of time.
+    /// Time since the start.
     pub at: Span,
-    /// To which.
+    /// The path.
     pub path: PathId,
-    /// What.
+    /// Pulled or plugged in.
     pub change: Change,
 }
 
-/// What happens to a cable.
+/// A change of a cable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// It is pulled: what is on its way there and back never arrives.
+    /// Pulled: commands and responses in flight are lost.
     Pulled,
-    /// It is plugged in again.
+    /// Plugged in again.
     Plugged,
 }

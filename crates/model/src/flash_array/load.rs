@@ -1,25 +1,25 @@
-//! What threads ask for.
+//! The load: what threads read and write.
 
-/// Threads that do the same.
+/// Threads with the same load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Job {
-    /// By which way.
-    pub way: Way,
-    /// Threads, spread over cores.
+    /// Through the kernel, or through a user-space library.
+    pub way: IoInterface,
+    /// Number of threads, spread over the cores.
     pub threads: u32,
-    /// What each has in flight. With one it waits for each.
+    /// Requests in flight per thread.
     pub depth: u32,
-    /// Of what it asks for, how much is read.
+    /// Share of reads, 0 to 1.
     pub read_share: f64,
-    /// Bytes of each.
+    /// Bytes per request.
     pub io_bytes: u64,
 }
 
-/// How a thread reaches a disk.
+/// The interface through which a thread does I/O.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
-    /// By system calls; it is woken by interrupts.
+pub enum IoInterface {
+    /// System calls; interrupts wake the thread.
     Kernel,
-    /// By a library in its process, through a queue of its own; it looks for completions.
+    /// A library in the process with its own queue; the thread polls.
     User,
 }

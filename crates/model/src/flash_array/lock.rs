@@ -1,26 +1,26 @@
-//! Which locks there are, and who shares them.
+//! The kernel's locks and who shares them.
 
 use super::path::PathId;
 use super::setup::Setup;
 
-/// What a lock guards, and so who shares it.
+/// What a lock protects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockKind {
-    /// A disk, in its driver: all who read and write it.
+    /// A disk in the disk driver: shared by all who use the disk.
     Disk,
-    /// A port, in the protocol's module: all who use the path.
+    /// A port in the protocol module: shared by all who use the path.
     Port,
-    /// A queue of an adapter: all whose disks have it. Of Fibre Channel, everybody.
+    /// An adapter's queue: shared by all disks assigned to it. Fibre Channel has one for all.
     Queue,
-    /// The table of an adapter's translations: likewise everybody.
+    /// An adapter's DMA window: shared by all who use the adapter.
     Window,
 }
 
 impl LockKind {
-    /// All of them, in their order.
+    /// All kinds, in the order of their lock numbers.
     pub const ALL: [Self; 4] = [Self::Disk, Self::Port, Self::Queue, Self::Window];
 
-    /// The words used for it everywhere.
+    /// Its name in reports.
     pub fn words(self) -> &'static str {
         match self {
             Self::Disk => "a disk's lock",
@@ -31,7 +31,7 @@ impl LockKind {
     }
 }
 
-/// The numbers of all locks: disks', ports', queues', windows'.
+/// Numbers of all locks, in the order disks, ports, queues, windows.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Locks {
     disks: u32,
@@ -65,19 +65,19 @@ impl Locks {
         self.disks + self.ports + queue
     }
 
-    /// The first of an adapter's window.
+    /// The first lock of an adapter's window.
     pub(super) fn window(self, adapter: u32) -> u32 {
         self.disks + self.ports + self.queues + adapter * self.window_locks
     }
 
-    /// How many there are of each kind, in the order of their numbers.
+    /// Number of locks of each kind, in the order of their numbers.
     pub(super) fn counts(self) -> [(LockKind, u32); 4] {
         let windows = self.windows * self.window_locks;
         let counts = [self.disks, self.ports, self.queues, windows];
         std::array::from_fn(|kind| (LockKind::ALL[kind], counts[kind]))
     }
 
-    /// Cache lines that go with each.
+    /// Cache lines that move with each lock.
     pub(super) fn lines(self, setup: &Setup) -> impl Iterator<Item = f64> {
         let stack = setup.stack;
         let lines_of = move |kind| match kind {

@@ -1,4 +1,4 @@
-//! A host, its adapters and its array, event by event.
+//! The simulated machine: a host, its adapters and its array, event by event.
 
 mod command;
 mod plan;
@@ -18,38 +18,38 @@ use super::path::{Cable, PathId};
 use super::setup::{FlashArrayError, Setup};
 use super::task::{Effect, Task};
 use crate::host::{HostError, Mapping, Processors};
-use crate::serial::Serial;
+use crate::serial_server::SerialServer;
 use crate::slab::Slab;
-use command::{Command, Place};
+use command::{Command, CommandStage};
 use des::{Calendar, Heap, Model, Queue, Simulation, Span, Stream, Time, TimeAverage, Wheel};
 use polls::Polls;
 use queues::CompletionQueue;
 use threads::{Request, Thread};
 use usage::{Counts, Measured};
 
-/// Threads begin within this time.
-const BEGINNING: Span = Span::from_us(100);
-/// Completions that a task takes at most.
+/// Threads start at random times within this span.
+const START_SPREAD: Span = Span::from_us(100);
+/// Most completions that one task processes.
 const COMPLETIONS_MAX: usize = 64;
 
 #[derive(Debug, Clone, Copy)]
 enum Event {
-    /// A thread begins.
-    Open { thread: u32 },
-    /// A CPU may have something to do.
-    Begin { cpu: u32 },
-    /// A CPU's step is over.
-    Step { cpu: u32 },
-    /// A command has come to a place on its way.
-    At { command: u32, place: Place },
-    /// Something happens to a cable.
+    /// A thread starts.
+    ThreadStart { thread: u32 },
+    /// An idle CPU got a task.
+    CpuWakeUp { cpu: u32 },
+    /// A CPU has finished a step.
+    StepDone { cpu: u32 },
+    /// A command reaches a stage.
+    CommandStage { command: u32, stage: CommandStage },
+    /// A cable is pulled or plugged in.
     Fault { fault: u32 },
-    /// A path that failed is tried.
-    Check { path: PathId },
-    /// Measuring begins.
-    Mark,
-    /// It ends, and nothing new is begun.
-    End,
+    /// A failed path is checked.
+    HealthCheck { path: PathId },
+    /// The warm-up ends and measuring begins.
+    WarmUpEnd,
+    /// Measuring ends. Nothing new is submitted.
+    MeasurementEnd,
 }
 
 pub(super) fn run(setup: &Setup) -> Result<Outcome, FlashArrayError> {
@@ -63,7 +63,7 @@ pub(super) fn run_on_heap(setup: &Setup) -> Result<Outcome, FlashArrayError> {
 fn run_on<Q: Queue<Event>>(setup: &Setup) -> Result<Outcome, FlashArrayError> {
     setup.check()?;
     let mut simulation = Simulation::<_, Q>::on(Machine::new(setup)?);
-    simulation.model.begin(&mut simulation.calendar);
+    simulation.model.schedule_initial_events(&mut simulation.calendar);
     simulation.run();
     let events = simulation.handled();
     Ok(simulation.model.outcome(events))
@@ -74,30 +74,30 @@ struct Machine<'a> {
     setup: &'a Setup,
     locks: Locks,
     processors: Processors<Task, Effect>,
-    /// Of each adapter, where it has a table.
+    /// One per adapter; empty without translation.
     mappings: Vec<Mapping>,
     threads: Vec<Thread>,
-    /// Of each CPU, where a thread polls and finds nothing.
+    /// Per CPU: the polls of a thread that finds nothing.
     polls: Vec<Option<Polls>>,
     requests: Slab<Request>,
     commands: Slab<Command>,
-    /// The kernel's of all adapters, and then one for each thread that has its own.
+    /// The kernel's queues of all adapters, then those owned by threads.
     queues: Vec<CompletionQueue>,
     paths: Paths,
     cables: Vec<Cable>,
-    /// Of each adapter, to memory and from it.
-    buses: Vec<[Serial; 2]>,
+    /// Per adapter: its bus to memory and from memory.
+    buses: Vec<[SerialServer; 2]>,
     modules: Modules,
-    /// Interrupts that there were, which take turns with cores.
+    /// Interrupts so far; they are delivered to the cores in turn.
     interrupts: u64,
-    /// Instructions of the partition and of its hypervisor.
+    /// Instructions of the partition, and of its hypervisor.
     instructions: [f64; 2],
     in_flight: TimeAverage,
     is_measuring: bool,
     is_over: bool,
     measured: Measured,
     totals: Totals,
-    /// What was spent before measuring began, and when it ended.
+    /// Counts at the end of the warm-up, and at the end of measuring.
     before: Counts,
     after: Counts,
 }
@@ -116,7 +116,7 @@ impl<'a> Machine<'a> {
             queues: (0..queues).map(|_| CompletionQueue::default()).collect(),
             paths: Paths::new(setup.multipath.policy, setup.paths()),
             cables: (0..setup.paths()).map(|_| Cable::default()).collect(),
-            buses: (0..setup.adapters).map(|_| <[Serial; 2]>::default()).collect(),
+            buses: (0..setup.adapters).map(|_| <[SerialServer; 2]>::default()).collect(),
             modules: Modules::new(&setup.array, setup.seed),
             polls: vec![None; setup.cpus.threads() as usize],
             interrupts: 0,
@@ -135,39 +135,39 @@ impl<'a> Machine<'a> {
         })
     }
 
-    fn begin(&mut self, calendar: &mut Calendar<Event, impl Queue<Event>>) {
+    fn schedule_initial_events(&mut self, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         for thread in 0..self.threads.len() as u32 {
             let mut stream = Stream::new(self.setup.seed, u64::from(thread) + (1 << 32));
-            let at = Span::from_ps(stream.below(BEGINNING.as_ps()));
-            calendar.schedule_in(at, Event::Open { thread });
+            let at = Span::from_ps(stream.below(START_SPREAD.as_ps()));
+            calendar.schedule_in(at, Event::ThreadStart { thread });
         }
         for (fault, known) in (0..).zip(&self.setup.faults) {
             calendar.schedule_in(known.at, Event::Fault { fault });
         }
-        calendar.schedule_in(self.setup.warm_up, Event::Mark);
-        calendar.schedule_in(self.setup.warm_up + self.setup.measured, Event::End);
+        calendar.schedule_in(self.setup.warm_up, Event::WarmUpEnd);
+        calendar.schedule_in(self.setup.warm_up + self.setup.measured, Event::MeasurementEnd);
     }
 
     fn adapter(&self) -> &'a Adapter {
         &self.setup.adapter
     }
 
-    fn lead_to(&mut self, now: Time, effect: Effect, calendar: &mut Calendar<Event, impl Queue<Event>>) {
+    fn apply_effect(&mut self, now: Time, effect: Effect, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         match effect {
-            Effect::Begun { request } => self.begun(now, request),
-            Effect::Rung { command } => self.rung(command, calendar),
-            Effect::Waits { request, cpu } => self.waits(request, cpu, calendar),
-            Effect::Taken { request } => self.taken(now, request),
-            // The CPU goes on looking: it is not asked for another step.
-            Effect::Polls { .. } => {}
-            Effect::Goes { thread } => self.goes(thread, calendar),
-            Effect::Slept { thread } => self.slept(thread, calendar),
-            Effect::Reaped { queue } => self.reaped(queue, calendar),
-            Effect::Completed { command, cpu } => self.completed(now, command, cpu, calendar),
+            Effect::RequestStarted { request } => self.start_request(now, request),
+            Effect::Doorbell { command } => self.ring_doorbell(command, calendar),
+            Effect::NoPath { request, cpu } => self.wait_for_path(request, cpu, calendar),
+            Effect::RequestFinished { request } => self.finish_request(now, request),
+            // Handled by `run_next_step`, which schedules no further step.
+            Effect::PollingStarts { .. } => {}
+            Effect::ThreadContinues { thread } => self.continue_thread(thread, calendar),
+            Effect::ThreadSleeps { thread } => self.put_to_sleep(thread, calendar),
+            Effect::QueueDrained { queue } => self.queue_drained(queue, calendar),
+            Effect::CommandCompleted { command, cpu } => self.complete_command(now, command, cpu, calendar),
         }
     }
 
-    fn fault(&mut self, now: Time, fault: u32) {
+    fn apply_fault(&mut self, now: Time, fault: u32) {
         let known = self.setup.faults[fault as usize];
         let cable = &mut self.cables[known.path.0 as usize];
         match known.change {
@@ -176,12 +176,13 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// A path that failed is used again if it has a link; if it will never have one, nobody polls any more.
-    fn check(&mut self, now: Time, path: PathId, calendar: &mut Calendar<Event, impl Queue<Event>>) {
+    /// Uses a failed path again if it has a link. Otherwise schedules the next check, unless the cable is never
+    /// plugged in again.
+    fn check_path(&mut self, now: Time, path: PathId, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         if self.cables[path.0 as usize].link().is_some() {
             for request in self.paths.recovered(now, path) {
                 let cpu = self.threads[self.requests[request].thread as usize].cpu;
-                self.send_again(request, cpu, calendar);
+                self.resubmit(request, cpu, calendar);
             }
             return;
         }
@@ -189,12 +190,12 @@ impl<'a> Machine<'a> {
         let comes_back =
             |fault: &super::Fault| fault.path == path && fault.change == Change::Plugged && is_later(fault);
         if self.setup.faults.iter().any(comes_back) {
-            calendar.schedule_in(self.setup.multipath.health_check, Event::Check { path });
+            calendar.schedule_in(self.setup.multipath.health_check, Event::HealthCheck { path });
         }
     }
 }
 
-/// A table for each adapter.
+/// Creates each adapter's mapping.
 fn mappings(setup: &Setup, locks: Locks) -> Result<Vec<Mapping>, HostError> {
     let Some(translation) = setup.translation else { return Ok(Vec::new()) };
     let of_adapter = |adapter| {
@@ -209,17 +210,17 @@ impl Model for Machine<'_> {
 
     fn handle(&mut self, now: Time, event: Event, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         match event {
-            Event::Open { thread } => self.open(thread, calendar),
-            Event::Begin { cpu } => self.begin_if_idle(now, cpu, calendar),
-            Event::Step { cpu } => self.run_next_step(now, cpu, calendar),
-            Event::At { command, place } => self.at(now, command, place, calendar),
-            Event::Fault { fault } => self.fault(now, fault),
-            Event::Check { path } => self.check(now, path, calendar),
-            Event::Mark => {
+            Event::ThreadStart { thread } => self.start_thread(thread, calendar),
+            Event::CpuWakeUp { cpu } => self.begin_if_idle(now, cpu, calendar),
+            Event::StepDone { cpu } => self.run_next_step(now, cpu, calendar),
+            Event::CommandStage { command, stage } => self.advance_command(now, command, stage, calendar),
+            Event::Fault { fault } => self.apply_fault(now, fault),
+            Event::HealthCheck { path } => self.check_path(now, path, calendar),
+            Event::WarmUpEnd => {
                 self.is_measuring = true;
                 self.before = self.counts(now);
             }
-            Event::End => {
+            Event::MeasurementEnd => {
                 (self.is_measuring, self.is_over) = (false, true);
                 self.after = self.counts(now);
             }

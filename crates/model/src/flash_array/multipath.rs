@@ -1,26 +1,26 @@
-//! Which path a command takes, and what becomes of those that fail.
+//! Multipathing: selects a path for each command, and tracks failed paths.
 
 use super::path::PathId;
 use des::{Span, Time};
 use std::ops::Range;
 
-/// How paths are chosen and watched.
+/// Parameters of multipathing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Multipath {
-    /// Which of those that may be used.
+    /// How a path is selected.
     pub policy: Policy,
-    /// A path that failed is tried so often.
+    /// Interval at which a failed path is checked.
     pub health_check: Span,
 }
 
-/// Which path is taken of those that may be used.
+/// How a path is selected among the usable ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
-    /// The first.
+    /// The first usable path.
     FailOver,
-    /// Each in turn.
+    /// Each path in turn.
     RoundRobin,
-    /// That with the fewest commands in flight, of equals in turn.
+    /// The path with the fewest commands in flight; among equals in turn.
     ShortestQueue,
 }
 
@@ -29,32 +29,32 @@ pub enum Policy {
 pub struct LogEntry {
     /// When it was noticed.
     pub at: Time,
-    /// Of which path.
+    /// The path.
     pub path: PathId,
-    /// What.
+    /// Failed or recovered.
     pub what: What,
-    /// Reads and writes that it concerned.
+    /// Requests affected.
     pub ios: u64,
 }
 
-/// What happened to a path.
+/// A change of a path's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
-    /// Commands were not answered, so that it is used no more: so many were tried again, or waited for a path.
+    /// Commands failed, and the path is no longer used. Counts the requests that were resubmitted or wait for a path.
     Failed,
-    /// It answers again, and is used: so many had waited for that.
+    /// The path works again. Counts the requests that had waited for it.
     Recovered,
 }
 
-/// Paths as the kernel knows them.
+/// The kernel's view of the paths.
 #[derive(Debug)]
 pub(super) struct Paths {
     policy: Policy,
     known: Vec<Known>,
-    /// Where the next turn begins.
+    /// The path at which the next round-robin selection starts.
     turn: u32,
     log: Vec<LogEntry>,
-    /// Requests that wait for a path.
+    /// Requests waiting for a path.
     waiting: Vec<u32>,
 }
 
@@ -62,15 +62,16 @@ pub(super) struct Paths {
 struct Known {
     in_flight: u32,
     is_failed: bool,
-    /// Its last failure.
+    /// Its latest failure.
     failure: Option<Failure>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Failure {
-    /// Its entry in the log.
+    /// Index of its log entry.
     entry: usize,
-    /// The last link that was lost: what it carried may come late, when the path is used again, and says nothing of it then.
+    /// The latest link that was lost. Commands it carried may fail late, after the path recovered, and then do not
+    /// count as a new failure.
     link: u32,
 }
 
@@ -85,7 +86,7 @@ impl Paths {
         }
     }
 
-    /// The path for a command, of these; `None` if none may be used.
+    /// Selects a path for a command from this range; `None` if none is usable.
     pub(super) fn choose(&mut self, of: Range<u32>) -> Option<PathId> {
         let count = of.end - of.start;
         let first = match self.policy {
@@ -103,17 +104,17 @@ impl Paths {
         Some(PathId(chosen))
     }
 
-    /// Whether there is a path for a command, of these.
+    /// Whether a path of this range is usable.
     pub(super) fn is_any_usable(&self, of: Range<u32>) -> bool {
         self.known[of.start as usize..of.end as usize].iter().any(|known| !known.is_failed)
     }
 
-    /// A command is back.
+    /// A command on this path has completed or failed.
     pub(super) fn returned(&mut self, path: PathId) {
         self.known[path.0 as usize].in_flight -= 1;
     }
 
-    /// A command was not answered, which went by a link. Whether the path was used until now, and is not any more.
+    /// A command sent over `link` has failed. Returns whether the path was usable until now.
     pub(super) fn failed(&mut self, at: Time, path: PathId, link: u32) -> bool {
         let known = &mut self.known[path.0 as usize];
         if let Some(failure) =
@@ -129,12 +130,12 @@ impl Paths {
         true
     }
 
-    /// A request has no path.
+    /// Lets a request wait for a path.
     pub(super) fn wait(&mut self, request: u32) {
         self.waiting.push(request);
     }
 
-    /// A path may be used again; who waited for one goes on.
+    /// Marks a path as usable. Returns the requests that waited for one.
     pub(super) fn recovered(&mut self, at: Time, path: PathId) -> Vec<u32> {
         self.known[path.0 as usize].is_failed = false;
         let waited = std::mem::take(&mut self.waiting);
@@ -142,12 +143,12 @@ impl Paths {
         waited
     }
 
-    /// Requests that have no path.
+    /// Number of requests waiting for a path.
     pub(super) fn waiting(&self) -> u64 {
         self.waiting.len() as u64
     }
 
-    /// Those of them for which this holds.
+    /// Number of waiting requests that satisfy a condition.
     pub(super) fn waiting_where(&self, holds: impl Fn(u32) -> bool) -> u32 {
         self.waiting.iter().filter(|request| holds(**request)).count() as u32
     }

@@ -1,4 +1,4 @@
-//! What came of it.
+//! Results of a simulation.
 
 use super::lock::LockKind;
 use super::multipath::LogEntry;
@@ -6,98 +6,98 @@ use crate::host::CpuUsage;
 use crate::part::Part;
 use des::Span;
 
-/// What came of it.
+/// Results of a simulation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
     /// All jobs together.
     pub all: Served,
-    /// Each of them.
+    /// Each job.
     pub jobs: Vec<Served>,
-    /// Reads and writes in flight, on average.
+    /// Mean number of requests in flight.
     pub depth_mean: f64,
-    /// Interrupts in a second.
+    /// Interrupts per second.
     pub interrupts_per_second: f64,
-    /// The host's CPUs.
+    /// Use of the host's CPUs.
     pub cpus: CpuUsage,
-    /// Cores that were used, each by what its busy hardware threads get done of what all do.
+    /// Cores used; a partly busy SMT core counts by its throughput relative to all its threads busy.
     pub cores_used: f64,
-    /// Instructions in a second, of the partition and of its hypervisor, without those that spin.
+    /// Instructions per second of the partition, and of its hypervisor, without spinning.
     pub instructions_per_second: [f64; 2],
-    /// The locks, by kind, of which there are any.
+    /// Locks, by kind.
     pub locks: Vec<LockUsage>,
-    /// Of the time, when the busiest CPU was busy.
+    /// Busy share of the busiest CPU.
     pub busiest_cpu_share: f64,
-    /// Of the time, when the busiest adapter's bus was, to memory and from it.
+    /// Busy shares of the busiest adapter's bus, to memory and from memory.
     pub bus_busy_shares: [f64; 2],
-    /// Of the time, when the busiest cable was, to the array and from it.
+    /// Busy shares of the busiest cable, to the array and from the array.
     pub cable_busy_shares: [f64; 2],
-    /// A module, on average.
+    /// Mean busy share of the modules.
     pub module_busy_share: f64,
-    /// What happened to paths.
+    /// The error log of paths.
     pub log: Vec<LogEntry>,
-    /// From beginning to end, with what was in flight when measuring ended brought to its end.
+    /// Counts from start to end, including requests that finished after measuring.
     pub totals: Totals,
     /// Events of the simulation.
     pub events: u64,
 }
 
-/// How locks of a kind were used.
+/// Use of one kind of lock.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LockUsage {
-    /// Which.
+    /// The kind.
     pub kind: LockKind,
-    /// Of the time, when the busiest of them was held.
+    /// Share of time in which the busiest of them was held.
     pub busy_share: f64,
-    /// Hardware threads that waited for any of them, on average.
+    /// Mean number of hardware threads waiting for any of them.
     pub waiting_cpus: f64,
 }
 
-/// Reads and writes that threads have got.
+/// Completed requests.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Served {
-    /// In a second.
+    /// Requests per second.
     pub per_second: f64,
-    /// From a thread's first instruction for one to when it has it.
+    /// Mean time from a thread's first instruction for a request until it has the result.
     pub latency_mean: Span,
-    /// What half of them took at most.
+    /// Median latency.
     pub latency_p50: Span,
-    /// What 99 of 100 did.
+    /// 99th percentile of the latency.
     pub latency_p99: Span,
 }
 
-/// What went through.
+/// Counts over the whole simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Totals {
-    /// Reads and writes that were begun.
+    /// Requests started.
     pub asked: u64,
-    /// And got.
+    /// Requests finished.
     pub got: u64,
-    /// Those that wait for a path at the end, for ever.
+    /// Requests that wait for a path for ever.
     pub waiting: u64,
-    /// Commands that adapters were told of.
+    /// Commands submitted to adapters.
     pub commands: u64,
-    /// Those that were answered,
+    /// Commands that completed.
     pub answered: u64,
-    /// and those that were given up.
+    /// Commands that failed because a link was lost.
     pub given_up: u64,
-    /// Mappings that were made.
+    /// Mappings made.
     pub mappings: u64,
-    /// Those that are left at the end.
+    /// Mappings left at the end.
     pub mappings_left: u64,
 }
 
 impl Outcome {
-    /// Instructions of each, with the hypervisor's.
+    /// Instructions per request, including the hypervisor's.
     pub fn instructions_each(&self) -> f64 {
         (self.instructions_per_second[0] + self.instructions_per_second[1]) / self.all.per_second
     }
 
-    /// Reads and writes in a second for each core that was used.
+    /// Requests per second and core used.
     pub fn per_core(&self) -> f64 {
         self.all.per_second / self.cores_used
     }
 
-    /// How busy each part was.
+    /// Busy share of each part.
     pub fn parts(&self) -> Vec<Part> {
         let locks = self.locks.iter().map(|lock| (lock.kind.words(), lock.busy_share));
         let others = [
@@ -111,7 +111,7 @@ impl Outcome {
         locks.chain(others).map(|(name, busy_share)| Part::new(name, busy_share)).collect()
     }
 
-    /// The kind of lock that most time is waited for.
+    /// The kind of lock with the most waiting.
     pub fn most_waited(&self) -> Option<LockUsage> {
         self.locks.iter().copied().max_by(|a, b| a.waiting_cpus.total_cmp(&b.waiting_cpus))
     }

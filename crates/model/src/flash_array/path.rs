@@ -1,42 +1,42 @@
-//! A path: a port of an adapter, its cable, and a port of the array.
+//! Paths: a port of an adapter, a cable, and a port of the array.
 
 use super::adapter::{Adapter, time_of};
-use crate::serial::Serial;
+use crate::serial_server::SerialServer;
 use des::{Span, Time};
 
 /// A port of an adapter, counted over all adapters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathId(pub u32);
 
-/// A cable with what is on it.
+/// A cable and the data on it.
 #[derive(Debug, Default)]
 pub(super) struct Cable {
-    out: Serial,
-    home: Serial,
+    out: SerialServer,
+    home: SerialServer,
     is_down: bool,
-    /// Links that there were before: what one carried is lost with it.
+    /// Number of links lost so far, which identifies the current link.
     link: u32,
-    /// When the last was.
+    /// When the latest link was lost.
     lost_at: Time,
 }
 
 impl Cable {
-    /// When data has left for the array.
+    /// Sends data to the array. Returns when the last byte has left.
     pub(super) fn send(&mut self, now: Time, bytes: u64, adapter: &Adapter) -> Time {
-        self.out.take(now, time_of(bytes, adapter.port_bytes_per_second))
+        self.out.occupy(now, time_of(bytes, adapter.port_bytes_per_second))
     }
 
-    /// When data from the array has left.
+    /// Sends data from the array. Returns when the last byte has left.
     pub(super) fn receive(&mut self, now: Time, bytes: u64, adapter: &Adapter) -> Time {
-        self.home.take(now, time_of(bytes, adapter.port_bytes_per_second))
+        self.home.occupy(now, time_of(bytes, adapter.port_bytes_per_second))
     }
 
-    /// The link that there is.
+    /// The current link; `None` if the cable is pulled.
     pub(super) fn link(&self) -> Option<u32> {
         (!self.is_down).then_some(self.link)
     }
 
-    /// The link that there is, or was last.
+    /// The current link, or else the latest one.
     pub(super) fn last_link(&self) -> u32 {
         self.link
     }
@@ -45,7 +45,7 @@ impl Cable {
         self.lost_at
     }
 
-    /// What it had to carry still it never does.
+    /// Pulls the cable. Data still to be sent is lost.
     pub(super) fn pull(&mut self, now: Time) {
         if self.is_down {
             return;
@@ -60,7 +60,7 @@ impl Cable {
         self.is_down = false;
     }
 
-    /// How long it was busy up to now, to the array and from it.
+    /// Busy time up to now, to the array and from the array.
     pub(super) fn busy(&self, now: Time) -> [Span; 2] {
         [self.out.busy(now), self.home.busy(now)]
     }

@@ -1,86 +1,86 @@
-//! A host, its adapters and its array, and what is asked of them.
+//! Setup of a simulation: host, adapters, array, and load.
 
 use super::adapter::Adapter;
 use super::array::Array;
 use super::fault::Fault;
-use super::load::{Job, Way};
+use super::load::{IoInterface, Job};
 use super::multipath::Multipath;
 use super::path::PathId;
 use super::stack::{Library, Stack};
 use crate::host::{Cpus, DmaPath, HostError, MappingCost};
 use des::Span;
 
-/// A host, its adapters and its array, and what is asked of them.
+/// Host, adapters, array, and load.
 #[derive(Debug, Clone)]
 pub struct Setup {
-    /// Its CPUs.
+    /// The host's CPUs.
     pub cpus: Cpus,
-    /// What its kernel executes.
+    /// Instructions of the kernel's I/O stack.
     pub stack: Stack,
-    /// What a process with queues of its own executes.
+    /// Instructions of a user-space library with its own queues.
     pub library: Library,
-    /// How memory is mapped for adapters; none where they reach it by the addresses that programs have.
+    /// How memory is mapped for adapters; `None` if they use virtual addresses.
     pub translation: Option<Translation>,
-    /// Adapters, all alike.
+    /// Number of adapters, all alike.
     pub adapters: u32,
-    /// What they are.
+    /// Their parameters.
     pub adapter: Adapter,
-    /// How paths are chosen and watched.
+    /// Selection and checks of paths.
     pub multipath: Multipath,
-    /// Where the data is.
+    /// The flash array.
     pub array: Array,
-    /// Disks that the array offers, on each of its ports.
+    /// Disks of the array, each reachable on every port.
     pub disks: u32,
-    /// What runs at the same time.
+    /// Loads that run at the same time.
     pub jobs: Vec<Job>,
-    /// What goes wrong.
+    /// Faults of cables.
     pub faults: Vec<Fault>,
-    /// Time before anything is measured.
+    /// Warm-up time before measuring.
     pub warm_up: Span,
-    /// Time that is measured.
+    /// Measured time.
     pub measured: Span,
-    /// Of all random choices.
+    /// Seed of all random choices.
     pub seed: u64,
 }
 
-/// How memory is mapped for adapters, each with a table of its own.
+/// How memory is mapped for adapters. Each adapter has its own table.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Translation {
-    /// By which DMA path.
+    /// DMA path.
     pub dma_path: DmaPath,
-    /// What that costs.
+    /// Costs of mapping.
     pub cost: MappingCost,
 }
 
-/// What can't be built or carried out.
+/// An invalid setup.
 #[derive(Debug, thiserror::Error)]
 pub enum FlashArrayError {
-    /// A number that makes no sense.
+    /// A number is out of range.
     #[error("{what} is {value}; expected {expected}")]
     Number {
-        /// Of what.
+        /// The parameter.
         what: &'static str,
-        /// What it is.
+        /// Its value.
         value: String,
-        /// What it should be.
+        /// The allowed range.
         expected: &'static str,
     },
-    /// More threads want a queue than adapters have left.
+    /// More threads need their own queue than the adapters have left.
     #[error(
-        "{threads} threads want a queue of an adapter each; there are {queues} besides those of the kernel"
+        "{threads} threads need their own queue of an adapter; expected at most {queues}, those that the kernel does not use"
     )]
     Queues {
-        /// Threads.
+        /// Threads that need a queue.
         threads: u64,
-        /// Queues.
+        /// Queues available.
         queues: u64,
     },
-    /// The host.
+    /// An invalid host.
     #[error(transparent)]
     Host(#[from] HostError),
 }
 
-/// More than any machine has, and than a simulation has room for.
+/// Limits that no machine exceeds, and that keep the simulation's memory bounded.
 const ADAPTERS_MAX: u32 = 64;
 const PORTS_MAX: u32 = 16;
 const QUEUES_MAX: u32 = 4096;
@@ -91,12 +91,12 @@ const DEPTH_MAX: u32 = 4096;
 const IO_BYTES_MAX: u64 = 16 << 20;
 
 impl Setup {
-    /// Paths of each disk.
+    /// Number of paths of each disk.
     pub fn paths(&self) -> u32 {
         self.adapters * self.adapter.ports
     }
 
-    /// Queues of the kernel, of all adapters.
+    /// Number of the kernel's queues on all adapters.
     pub(super) fn kernel_queues(&self) -> u32 {
         self.adapters * self.adapter.kernel_queues
     }
@@ -111,8 +111,8 @@ impl Setup {
         path.0 / self.adapter.ports
     }
 
-    /// Threads of all jobs that go one way.
-    pub(super) fn threads(&self, way: Way) -> u64 {
+    /// Number of threads with this interface.
+    pub(super) fn threads(&self, way: IoInterface) -> u64 {
         self.jobs.iter().filter(|job| job.way == way).map(|job| u64::from(job.threads)).sum()
     }
 
@@ -134,20 +134,20 @@ impl Setup {
             "multipath.health_check",
             self.multipath.health_check,
             self.multipath.health_check > Span::ZERO,
-            "more than nothing",
+            "more than 0",
         )?;
-        number("measured", self.measured, self.measured > Span::ZERO, "more than nothing")?;
+        number("measured", self.measured, self.measured > Span::ZERO, "more than 0")?;
         for fault in &self.faults {
-            number("a fault's path", fault.path.0, fault.path.0 < self.paths(), "one that there is")?;
+            number("a fault's path", fault.path.0, fault.path.0 < self.paths(), "an existing path")?;
         }
         self.jobs.iter().try_for_each(check_job)?;
         self.check_threads()
     }
 
     fn check_threads(&self) -> Result<(), FlashArrayError> {
-        let user = self.threads(Way::User);
-        let all = user + self.threads(Way::Kernel);
-        number("threads of all jobs", all, all <= THREADS_MAX, "16384 at most")?;
+        let user = self.threads(IoInterface::User);
+        let all = user + self.threads(IoInterface::Kernel);
+        number("threads of all jobs", all, all <= THREADS_MAX, "at most 16384")?;
         let queues = u64::from(self.adapters) * u64::from(self.adapter.user_queues());
         if user > queues {
             return Err(FlashArrayError::Queues { threads: user, queues });
@@ -157,7 +157,7 @@ impl Setup {
             "library.poll",
             self.library.poll,
             user == 0 || polls >= 1.0,
-            "so much that looking takes 1 ns or more",
+            "enough instructions for at least 1 ns per poll",
         )
     }
 }
@@ -171,13 +171,14 @@ fn check_job(job: &Job) -> Result<(), FlashArrayError> {
 }
 
 fn count(what: &'static str, value: u32, most: u32) -> Result<(), FlashArrayError> {
-    number(what, value, (1..=most).contains(&value), "1 or more, and no more than any machine has")
+    number(what, value, (1..=most).contains(&value), "at least 1, and no more than any machine has")
 }
 
 fn rate(what: &'static str, value: f64) -> Result<(), FlashArrayError> {
     number(what, value, (1.0..=1e15).contains(&value), "1 to 1e15")
 }
 
+/// Fails with [`FlashArrayError::Number`] unless `holds`.
 fn number(
     what: &'static str,
     value: impl ToString,

@@ -1,46 +1,46 @@
-//! What the host executes for an I/O, in instructions.
+//! Instructions that the host executes per I/O.
 
-/// The kernel's stack, without what translation takes.
+/// Instructions of the kernel's I/O stack, without mapping.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stack {
-    /// The system call, there and back.
+    /// A system call, entry and exit.
     pub system_call: f64,
-    /// A file system and its cache; none for a raw device.
+    /// The file system and page cache; 0 for a raw device.
     pub file_system: f64,
-    /// The disk's driver, with what chooses a path. Its lock is the disk's.
+    /// The disk driver, including path selection. Its lock is the disk's.
     pub disk: Module,
-    /// The protocol's, where it is a module of its own. Its lock is the port's.
+    /// The protocol module, if separate. Its lock is the port's.
     pub protocol: Option<Module>,
-    /// The adapter's. Its lock is the queue's, and pages are mapped and unmapped with it held.
+    /// The adapter's driver. Its lock is the queue's, and pages are mapped and unmapped while it is held.
     pub adapter: Module,
-    /// An interrupt, there and back.
+    /// An interrupt, entry and exit.
     pub interrupt: f64,
-    /// For a thread to go to sleep.
+    /// Putting a thread to sleep.
     pub sleep: f64,
-    /// To be woken.
+    /// Waking a thread.
     pub wake: f64,
 }
 
-/// A module of the kernel.
+/// Instructions of a kernel module.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Module {
-    /// For a command on its way to the disk.
+    /// Submission of a command.
     pub submit: f64,
-    /// And back.
+    /// Completion of a command.
     pub complete: f64,
-    /// Of either, how much is executed with the module's lock held.
+    /// Share of these executed with the module's lock held.
     pub locked_share: f64,
-    /// Cache lines that go with the lock from core to core: its own and those of what it guards.
+    /// Cache lines that move between cores with the lock: its own and those of the protected data.
     pub lines: f64,
 }
 
-/// A library in a process.
+/// Instructions of a user-space library.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Library {
-    /// To put a command into its queue.
+    /// Submission of a command.
     pub submit: f64,
-    /// To take a completion.
+    /// Processing of a completion.
     pub complete: f64,
-    /// To look for one where there is none.
+    /// A poll that finds nothing.
     pub poll: f64,
 }

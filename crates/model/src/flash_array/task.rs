@@ -1,48 +1,48 @@
-//! What CPUs have to do for storage.
+//! Tasks of the host's CPUs.
 
 use crate::host::Level;
 
-/// Something for a CPU to do.
+/// A task of a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Task {
-    /// A thread takes what is done, and asks for more.
-    Go { thread: u32, is_woken: bool },
-    /// One with a queue of its own polls there, and asks for more.
-    Look { thread: u32 },
-    /// Completes what is in a queue.
-    Complete { queue: u32 },
-    /// Sends a request by another path.
-    Retry { request: u32 },
+    /// A thread takes its finished requests and submits a new one.
+    RunThread { thread: u32, is_woken: bool },
+    /// A thread polls its own queue and submits a new request.
+    PollQueue { thread: u32 },
+    /// Processes the completions of a kernel queue.
+    HandleInterrupt { queue: u32 },
+    /// Submits a request on another path.
+    Resubmit { request: u32 },
 }
 
 impl Task {
     pub(super) fn level(self) -> Level {
         match self {
-            Self::Go { .. } | Self::Look { .. } => Level::Thread,
-            Self::Complete { .. } | Self::Retry { .. } => Level::Interrupt,
+            Self::RunThread { .. } | Self::PollQueue { .. } => Level::Thread,
+            Self::HandleInterrupt { .. } | Self::Resubmit { .. } => Level::Interrupt,
         }
     }
 }
 
-/// What a task leads to.
+/// An effect of a task, applied when its step is reached.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Effect {
-    /// A thread begins to ask.
-    Begun { request: u32 },
-    /// The adapter is told of a command.
-    Rung { command: u32 },
-    /// A request has no path, as far as this CPU knows.
-    Waits { request: u32, cpu: u32 },
-    /// A thread has what it asked for.
-    Taken { request: u32 },
-    /// A thread may do more.
-    Goes { thread: u32 },
-    /// It has found nothing, and polls again and again.
-    Polls { thread: u32 },
-    /// It sleeps.
-    Slept { thread: u32 },
-    /// All that was taken of a queue is out of it.
-    Reaped { queue: u32 },
-    /// A command is done with, by this CPU.
-    Completed { command: u32, cpu: u32 },
+    /// A thread starts a request: its latency counts from here.
+    RequestStarted { request: u32 },
+    /// The doorbell for a command is written.
+    Doorbell { command: u32 },
+    /// No path was usable for a request when this CPU submitted it.
+    NoPath { request: u32, cpu: u32 },
+    /// A thread has taken a finished request: its latency ends here.
+    RequestFinished { request: u32 },
+    /// A thread continues with a new task.
+    ThreadContinues { thread: u32 },
+    /// A thread found nothing and keeps polling.
+    PollingStarts { thread: u32 },
+    /// A thread goes to sleep.
+    ThreadSleeps { thread: u32 },
+    /// An interrupt's task has drained the queue.
+    QueueDrained { queue: u32 },
+    /// A command was processed by this CPU.
+    CommandCompleted { command: u32, cpu: u32 },
 }

@@ -1,46 +1,46 @@
-//! A hardware thread, and what it has to do.
+//! One hardware thread: its queued tasks, and the steps of the current one.
 
 use super::stage::Stage;
 use des::{Span, Time};
 use std::collections::VecDeque;
 
-/// Who goes first.
+/// Priority of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Level {
-    /// Interrupts.
+    /// Interrupts come first.
     Interrupt,
-    /// Threads of applications, which sleep where they have nothing to do.
+    /// Application threads.
     Thread,
 }
 
-/// A piece of a task.
+/// A step of a task.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Step<E> {
-    /// So long, if the core has nothing else to do.
+    /// Work of this duration on an otherwise idle core; a busy core slows it down.
     Work(Span, Stage),
-    /// So long, whatever the core does: it waits for somebody else, and spins.
+    /// Spinning for this duration, independent of the core's load.
     Wait(Span, Stage),
-    /// A lock is taken.
+    /// Acquires a lock, spinning if necessary.
     Acquire(u32),
-    /// It is given back.
+    /// Releases a lock.
     Release(u32),
-    /// An invalidation that takes the IOMMU so long is put into its queue, once there is room.
+    /// Submits an invalidation of this duration to the IOMMU's queue, once the queue has space.
     Submit(Span),
-    /// What this CPU put there is waited for.
+    /// Waits for the invalidations that this CPU submitted.
     Await,
-    /// Something happens elsewhere.
+    /// An effect outside the CPU, which takes no time.
     Then(E),
 }
 
-/// A hardware thread with tasks `T`, whose steps lead to effects `E`.
+/// A hardware thread with tasks `T`, whose steps have effects `E`.
 #[derive(Debug)]
 pub(super) struct Cpu<T, E> {
-    /// What waits, by level.
+    /// Queued tasks, by level.
     lines: [VecDeque<T>; 2],
-    /// What is left of its task, last first.
+    /// Remaining steps of the current task, last first.
     pub(super) steps: Vec<Step<E>>,
     pub(super) is_busy: bool,
-    /// What it does, and since when.
+    /// The current stage, and its start.
     doing: Option<(Stage, Time)>,
     busy_since: Time,
     busy: Span,
@@ -62,7 +62,7 @@ impl<T, E> Cpu<T, E> {
         self.lines[level as usize].push_back(task);
     }
 
-    /// Whether it has nothing to do, and nothing waits for it.
+    /// Whether it has no current task and no queued one.
     pub(super) fn is_idle(&self) -> bool {
         !self.is_busy && !self.has_next()
     }
@@ -71,26 +71,26 @@ impl<T, E> Cpu<T, E> {
         self.lines.iter().any(|line| !line.is_empty())
     }
 
-    /// What goes first, by its level.
+    /// Removes the next task, and returns it with its level.
     pub(super) fn pop(&mut self) -> Option<(T, Level)> {
         [Level::Interrupt, Level::Thread]
             .into_iter()
             .find_map(|level| Some((self.lines[level as usize].pop_front()?, level)))
     }
 
-    /// Takes away what waits for it to be done with something else, and could as well be done elsewhere.
+    /// Removes a queued thread task that another CPU may run instead.
     pub(super) fn pop_waiting_thread(&mut self) -> Option<T> {
         if self.is_busy { self.lines[Level::Thread as usize].pop_front() } else { None }
     }
 
-    /// What it did up to now; from now on it does this.
+    /// Starts a new stage. Returns the previous one and its duration.
     pub(super) fn set_doing(&mut self, now: Time, stage: Option<Stage>) -> Option<(Stage, Span)> {
         let done = self.done_until(now);
         self.doing = stage.map(|stage| (stage, now));
         done
     }
 
-    /// How long it does what it does now.
+    /// The current stage, and its duration so far.
     pub(super) fn done_until(&self, now: Time) -> Option<(Stage, Span)> {
         self.doing.map(|(stage, since)| (stage, now.since(since).unwrap_or_default()))
     }
@@ -100,7 +100,7 @@ impl<T, E> Cpu<T, E> {
         (self.is_busy, self.busy_since) = (is_busy, now);
     }
 
-    /// How long it was busy up to now.
+    /// Busy time up to now.
     pub(super) fn busy_until(&self, now: Time) -> Span {
         let since = if self.is_busy { now.since(self.busy_since).unwrap_or_default() } else { Span::ZERO };
         self.busy + since

@@ -1,52 +1,53 @@
-//! The CPUs that a host has.
+//! The CPUs of a host: topology and speed.
 
 use des::Span;
 
-/// The CPUs of a host: hardware threads of cores.
+/// A host's hardware threads, cores and nodes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cpus {
-    /// Cores.
+    /// Number of cores.
     pub cores: u32,
-    /// Cores of a chip, which pass a cache line to each other faster than to others.
+    /// Cores per node (chip). A cache line moves faster within a node.
     pub cores_per_node: u32,
-    /// What a core gets done with 1, 2, ... threads at work, 1 with one; as many as a core has threads.
+    /// Throughput of a core with 1, 2, ... busy threads, relative to one. Its length is the number of threads per
+    /// core.
     pub core_capacity: Vec<f64>,
-    /// What an instruction takes, on a core that does nothing else.
+    /// Duration of an instruction on an otherwise idle core.
     pub instruction_ns: f64,
-    /// What a sleeping thread of execution takes to be back on an idle CPU.
+    /// Time to wake an idle CPU.
     pub wake: Span,
-    /// A lock's cache line on its way.
+    /// Transfer time of a lock's cache line.
     pub line: LineTransfer,
 }
 
-/// How long a cache line takes to another core.
+/// Transfer time of a cache line to another core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LineTransfer {
-    /// Of the same chip.
+    /// On the same node.
     pub same_node: Span,
-    /// Of another.
+    /// On another node.
     pub other_node: Span,
 }
 
 impl Cpus {
-    /// Hardware threads of a core.
+    /// Hardware threads per core.
     pub fn threads_per_core(&self) -> u32 {
         self.core_capacity.len() as u32
     }
 
-    /// Hardware threads of all.
+    /// All hardware threads.
     pub fn threads(&self) -> u32 {
         self.cores * self.threads_per_core()
     }
 
-    /// Cores that are used where so many have 0, 1, ... busy hardware threads: each by what these get done of what all do, which is how AIX
-    /// tells a core's use since POWER7.
+    /// Cores used, given the mean number of cores with 0, 1, ... busy threads. A partly busy core counts by its
+    /// throughput relative to all threads busy, as AIX reports it since POWER7.
     pub(crate) fn cores_used(&self, by_busy: &[f64]) -> f64 {
         let most = self.core_capacity.last().copied().unwrap_or(1.0);
         by_busy.iter().skip(1).zip(&self.core_capacity).map(|(cores, capacity)| cores * capacity / most).sum()
     }
 
-    /// The hardware thread with this place in a core. They are numbered core by core, as Linux does on POWER.
+    /// Number of a hardware thread. They are numbered core by core, as Linux does on POWER.
     fn number(&self, core: u32, thread: u32) -> u32 {
         core * self.threads_per_core() + thread
     }
@@ -55,27 +56,28 @@ impl Cpus {
         cpu / self.threads_per_core()
     }
 
-    /// Where a lock's cache line is when this CPU has it: its core's first-level cache.
+    /// For lock transfers: the core whose first-level cache has the line while this CPU holds it.
     pub(super) fn holder(&self, cpu: u32) -> des::Cpu {
         des::Cpu { number: self.core(cpu), node: self.node(cpu) }
     }
 
-    /// The chip of a CPU, by which its memory is told from others'.
+    /// The node of a CPU.
     pub(crate) fn node(&self, cpu: u32) -> u32 {
         self.core(cpu) / self.cores_per_node.max(1)
     }
 
-    /// How long some instructions take on a core that does nothing else.
+    /// Duration of instructions on an otherwise idle core.
     pub(crate) fn time_of(&self, instructions: f64) -> Span {
         Span::from_ns_f64(instructions * self.instruction_ns)
     }
 
-    /// Interrupts of a queue: on the first thread of a core of its own, as far as there are cores.
+    /// The CPU for a queue's interrupts: the first thread of its own core, as far as there are cores.
     pub(crate) fn of_queue(&self, queue: u32) -> u32 {
         self.number(queue % self.cores, 0)
     }
 
-    /// All of them, from this one's core on: those of its node, and then others; of cores the threads that take no interrupts first.
+    /// All CPUs in order of distance from this one: same core, same node, others. Threads that take no interrupts
+    /// come first.
     pub(super) fn near(&self, cpu: u32) -> impl Iterator<Item = u32> {
         let (core, node) = (self.core(cpu), self.node(cpu));
         let (cores, threads) = (self.cores, self.threads_per_core());
@@ -85,7 +87,7 @@ impl Cpus {
         in_order.flat_map(move |core| (1..=threads).map(move |place| self.number(core, place % threads)))
     }
 
-    /// An application's thread when it begins: a hardware thread of each core after the other, and last those that take interrupts.
+    /// The CPU for an application thread: each core in turn, threads that take interrupts last.
     pub(crate) fn of_thread(&self, thread: u32) -> u32 {
         let place = (thread / self.cores + 1) % self.threads_per_core();
         self.number(thread % self.cores, place)

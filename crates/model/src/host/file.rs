@@ -94,7 +94,7 @@ impl CpusFile {
         }
     }
 
-    pub(crate) fn wrong(&self) -> Option<InvalidField> {
+    pub(crate) fn invalid_field(&self) -> Option<InvalidField> {
         let threads = self.core_capacity.len();
         let is_capacity = self.core_capacity.iter().all(|capacity| (0.01..=64.0).contains(capacity));
         let wrong = [
@@ -145,14 +145,14 @@ impl IommuFile {
         }
     }
 
-    pub(crate) fn wrong(&self) -> Option<InvalidField> {
-        let hardware = Hardware::wrong(self.entries, self.ways, self.walk_ns, self.walk_gap_ns);
-        hardware.or_else(|| self.queue.as_ref()?.wrong())
+    pub(crate) fn invalid_field(&self) -> Option<InvalidField> {
+        let hardware = Hardware::invalid_field(self.entries, self.ways, self.walk_ns, self.walk_gap_ns);
+        hardware.or_else(|| self.queue.as_ref()?.invalid_field())
     }
 }
 
 impl QueueFile {
-    fn wrong(&self) -> Option<InvalidField> {
+    fn invalid_field(&self) -> Option<InvalidField> {
         let is_room = (2..=1 << 16).contains(&self.slots);
         let wrong = [
             InvalidField::unless(is_room, "iommu.queue.slots", self.slots, "2 to 65536"),
@@ -174,7 +174,7 @@ impl MemoryFile {
         }
     }
 
-    pub(crate) fn wrong(&self, cpus: &CpusFile) -> Option<InvalidField> {
+    pub(crate) fn invalid_field(&self, cpus: &CpusFile) -> Option<InvalidField> {
         let has_node = self.adapter_node < cpus.cores.div_ceil(cpus.cores_per_node.max(1));
         let is_line = self.line_bytes.is_power_of_two() && (16..=4096).contains(&self.line_bytes);
         let wrong = [
@@ -229,7 +229,7 @@ impl MappingFile {
         }
     }
 
-    pub(crate) fn wrong(&self) -> Option<InvalidField> {
+    pub(crate) fn invalid_field(&self) -> Option<InvalidField> {
         let bytes = self.window_bytes;
         let is_window = bytes.is_power_of_two() && (2 << 20..=4 << 30).contains(&bytes);
         let wrong = [

@@ -1,58 +1,58 @@
-//! The queue that an IOMMU takes its commands from: one after the other, as many as it has room for.
+//! The IOMMU's invalidation queue.
 
-use crate::serial::Serial;
+use crate::serial_server::SerialServer;
 use des::{Span, Time};
 use std::collections::VecDeque;
 
-/// An IOMMU's queue of commands, in memory.
+/// Parameters of an invalidation queue in memory.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct InvalidationQueue {
-    /// Commands that it has room for, two for each invalidation: what to forget, and a word to be written once that is done. At
-    /// least two.
+    /// Number of entries, at least two. An invalidation takes two: the command, and a wait descriptor that writes a
+    /// status word.
     pub slots: u32,
-    /// What forgetting all of a domain takes the IOMMU; a range takes the mapping layer's `invalidation`.
+    /// Duration of a domain-wide invalidation. That of a range is the mapping's `invalidation`.
     pub flush: Span,
-    /// A CPU that waits looks for that word as often; 0 for always.
+    /// Interval at which a waiting CPU polls the status word; 0 for continuously.
     pub poll: Span,
-    /// The lock is held until the wait is over, and not just until the commands are in the queue.
+    /// Whether the queue's lock is held until the wait is over, instead of only until the commands are in the queue.
     pub waits_with_lock: bool,
 }
 
-/// Of an invalidation: the command and the word behind it.
+/// Entries of an invalidation: command and wait descriptor.
 const COMMANDS: u32 = 2;
 
-/// The queue at work.
+/// State of the queue.
 #[derive(Debug)]
 pub(super) struct Commands {
     setup: InvalidationQueue,
-    /// When each of the invalidations in it will be over, the next first.
+    /// End of each invalidation in the queue, in order.
     ends: VecDeque<Time>,
-    /// The IOMMU, as far as it does them.
-    hardware: Serial,
-    /// When what a CPU has put into it will be over.
+    /// The IOMMU, which executes them one at a time.
+    hardware: SerialServer,
+    /// Per CPU: end of the last invalidation it submitted.
     awaited: Vec<Time>,
 }
 
 impl Commands {
     pub(super) fn new(setup: InvalidationQueue, cpus: u32) -> Self {
         let awaited = vec![Time::ZERO; cpus as usize];
-        Self { setup, ends: VecDeque::new(), hardware: Serial::default(), awaited }
+        Self { setup, ends: VecDeque::new(), hardware: SerialServer::default(), awaited }
     }
 
-    /// Puts an invalidation that takes the IOMMU so long behind the others; if there is no room, how long until there is.
+    /// Submits an invalidation. If the queue is full, returns the time until it has space.
     pub(super) fn submit(&mut self, now: Time, cpu: u32, takes: Span) -> Result<(), Span> {
         while self.ends.pop_front_if(|end| *end <= now).is_some() {}
         let room = (self.setup.slots / COMMANDS).max(1) as usize;
         if let Some(place) = self.ends.len().checked_sub(room) {
             return Err(self.ends[place].since(now).unwrap_or_default());
         }
-        let end = self.hardware.take(now, takes);
+        let end = self.hardware.occupy(now, takes);
         self.ends.push_back(end);
         self.awaited[cpu as usize] = end;
         Ok(())
     }
 
-    /// How long a CPU waits for what it has put into it.
+    /// Time until this CPU's invalidations are done.
     pub(super) fn wait(&self, now: Time, cpu: u32) -> Span {
         let left = self.awaited[cpu as usize].since(now).unwrap_or_default();
         match self.setup.poll.as_ps() {
@@ -61,7 +61,7 @@ impl Commands {
         }
     }
 
-    /// How long the IOMMU was busy with them up to now.
+    /// Busy time of the IOMMU with invalidations up to now.
     pub(super) fn busy(&self, now: Time) -> Span {
         self.hardware.busy(now)
     }

@@ -1,4 +1,4 @@
-//! What the hosts' mapping layer does, and what that costs.
+//! The host's mapping layer: runs the real code of `dma`, and turns its counters into CPU time.
 
 use super::HostError;
 use super::cpu::Step;
@@ -16,84 +16,84 @@ use iova::{Bitmap, Depot, Magazines, Pools, Space};
 use std::cell::Cell;
 use std::sync::Arc;
 
-/// How memory is mapped for the adapter.
+/// DMA path of the adapter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DmaPath {
-    /// All of it is mapped: addresses are memory's and an offset.
+    /// Direct: all memory is mapped at an offset.
     Direct,
-    /// A window of a POWER partition, whose entries the hypervisor writes.
+    /// A POWER window, whose entries the hypervisor writes.
     Window {
-        /// Its size.
+        /// Size of the window.
         bytes: u64,
-        /// What holds whom up.
+        /// Its locks.
         locking: Locking,
     },
-    /// An IOMMU that reads tables in memory (VT-d's, with Linux's allocator of addresses).
+    /// An IOMMU with page tables in memory (VT-d, with Linux's IOVA allocator).
     Translated {
-        /// When it is made to forget what was unmapped.
+        /// Strict or lazy.
         forgets: Forgets,
     },
 }
 
 impl DmaPath {
-    /// Locks that mappings by it take.
+    /// Number of locks.
     pub(crate) fn locks(self) -> u32 {
         match self {
-            // Of pools, those that CPUs are hashed to and the large one.
+            // The four pools that CPUs are hashed to, and the large one.
             Self::Window { locking: Locking::Pools, .. } => Pools::COUNT_MAX + 1,
             _ => 1,
         }
     }
 }
 
-/// When an IOMMU is made to forget what was unmapped.
+/// When the IOTLB is invalidated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Forgets {
-    /// At once: each unmapping waits for an invalidation.
+    /// Strict: each unmap waits for an invalidation.
     AtOnce,
-    /// When a CPU has unmapped some hundred ranges: one invalidation for all of them.
+    /// Lazy: one invalidation for some hundred unmapped ranges of a CPU.
     Later,
 }
 
-/// The locks of a window.
+/// Locks of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Locking {
-    /// One, which is held until the hypervisor has written the entry: Linux before 3.6.
+    /// One lock, held until the hypervisor has written the entry: Linux before 3.6.
     Table,
-    /// One, held while its bitmap is searched.
+    /// One lock, held while the bitmap is searched.
     Bitmap,
-    /// One for each of the pools that the bitmap is cut into, the one for large requests among them: Linux since 3.6.
+    /// One lock per pool of the bitmap, including the pool for large requests: Linux since 3.6.
     Pools,
 }
 
-/// What a mapping costs.
+/// Costs of mapping.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MappingCost {
-    /// Instructions to map or unmap, each, where nothing translates.
+    /// Instructions per map or unmap without translation.
     pub direct_instructions: f64,
-    /// In a window, outside of its lock.
+    /// Instructions per map or unmap in a window, outside its lock,
     pub window_instructions: f64,
-    /// And with it held.
+    /// and while the lock is held.
     pub locked_instructions: f64,
-    /// A call of the hypervisor that writes or clears one entry.
+    /// Duration of a hypercall that writes or clears one entry.
     pub hypercall: Span,
-    /// Each further entry of a call.
+    /// Addition for each further entry of a call.
     pub entry: Span,
-    /// Instructions to map or unmap, each, where an IOMMU reads tables in memory.
+    /// Instructions per map or unmap with an IOMMU.
     pub translated_instructions: f64,
-    /// Instructions of an invalidation, with the queue's lock held.
+    /// Instructions to submit an invalidation, while the queue's lock is held.
     pub submit_instructions: f64,
-    /// How long an invalidation is waited for, with that lock held.
+    /// Duration of an invalidation of a range.
     pub invalidation: Span,
 }
 
-/// What is mapped.
+/// A mapping.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Mapped {
     at: BusAddress,
     bytes: u64,
     lock: u32,
-    /// Where the memory is.
+    /// The node of the memory.
     node: u32,
 }
 
@@ -103,45 +103,45 @@ impl Mapped {
     }
 }
 
-/// The mapping layer of a host, and how an adapter reaches what is mapped.
+/// State of a host's mapping layer, and of the adapter's accesses through it.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     mapper: Mapper,
     dma_path: DmaPath,
     cost: MappingCost,
     cpus: Cpus,
-    /// What an invalidation takes the IOMMU, and whether the lock is held while it is waited for, where there is a queue.
+    /// With an invalidation queue: duration of an invalidation, and whether the lock is held during the wait.
     queued: Option<(Span, bool)>,
     translator: Option<Translator>,
     memory: Option<Memory>,
-    /// The first of its locks, among those of its host.
+    /// The index of its first lock among the host's.
     first_lock: u32,
-    /// Where the next buffer lies.
+    /// Offset of the next buffer.
     next: u64,
     pub(crate) counters: DmaCounters,
     pub(crate) refused: u64,
 }
 
-/// Buffers lie one after the other in this part of memory, and again from its beginning.
+/// Buffers are taken in order from this range, which wraps around.
 const BUFFERS_BYTES: u64 = 512 << 20;
 const MEMORY_BYTES: u64 = 1 << 30;
-/// A buffer begins at a multiple of this, or of its size.
+/// Alignment of buffers.
 const ALIGNMENT_BYTES: u64 = 2048;
-/// Where an IOMMU's tables lie; they have four levels.
+/// Position of the IOMMU's tables.
 const TABLES: MemoryAddress = MemoryAddress(MEMORY_BYTES);
 const TABLES_BYTES: u64 = 32 << 20;
 const LEVELS: u32 = 4;
-/// Below 4 GiB.
+/// The last page below 4 GiB.
 const LAST_LOW_PAGE: u64 = 0xf_ffff;
-/// Bits of the adapter's addresses, in a window and without.
+/// DMA mask bits, with a window and without.
 const WINDOW_BITS: u32 = 32;
 const ALL_BITS: u32 = 64;
 
-/// Its name on the bus.
+/// The adapter's requester ID.
 const ADAPTER: Requester = Requester(0x0100);
 
 thread_local! {
-    /// The CPU, in virtual time, that is mapping.
+    /// The simulated CPU that is mapping.
     static CPU: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -167,7 +167,7 @@ impl Mapping {
         })
     }
 
-    /// With the hardware's side of the IOMMU, before anything is mapped. There is none where nothing translates.
+    /// Adds the IOMMU hardware, before anything is mapped. Ignored without translation.
     pub(crate) fn with_iommu(mut self, setup: Option<&IommuSetup>) -> Result<Self, HostError> {
         let Some(setup) = setup else { return Ok(self) };
         let (mapper, tables) = mapper(self.dma_path, &self.cpus, setup.hardware.iotlb())?;
@@ -183,17 +183,17 @@ impl Mapping {
         Ok(self)
     }
 
-    /// One of several of its host: its locks are those from this one on.
+    /// For one of several mappings of a host: sets the index of its first lock.
     pub(crate) fn with_locks_from(self, first_lock: u32) -> Self {
         Self { first_lock, ..self }
     }
 
-    /// With memory of several nodes.
+    /// Sets the NUMA distances of memory.
     pub(crate) fn with_memory(self, memory: Option<Memory>) -> Self {
         Self { memory, ..self }
     }
 
-    /// Maps a buffer of this CPU; the steps to it go behind `steps`.
+    /// Maps a buffer of a CPU, and appends the CPU's steps.
     pub(crate) fn map<E>(&mut self, on: u32, bytes: u64, steps: &mut Vec<Step<E>>) -> Option<Mapped> {
         CPU.set(on);
         let memory = MemoryAddress(self.place(bytes));
@@ -210,7 +210,7 @@ impl Mapping {
         }
     }
 
-    /// The lock of the pool that an address came from; where there was none, of the pool that was searched last.
+    /// The lock of the pool that an address is from; if allocation failed, of the pool searched last.
     fn lock_of(&self, at: Option<&BusAddress>) -> u32 {
         let DmaPath::Window { bytes, locking: Locking::Pools } = self.dma_path else {
             return self.first_lock;
@@ -220,7 +220,7 @@ impl Mapping {
         self.first_lock + Pools::of_entry(page(bytes), 1 << ddw::DEFAULT_PAGE_SHIFT, entry)
     }
 
-    /// Unmaps it.
+    /// Unmaps a buffer, and appends the CPU's steps.
     pub(crate) fn unmap<E>(&mut self, on: u32, mapped: Mapped, steps: &mut Vec<Step<E>>) {
         CPU.set(on);
         let Mapped { at, bytes, lock, .. } = mapped;
@@ -234,11 +234,11 @@ impl Mapping {
         self.pay(lock, counters, Order::LockLast, steps);
     }
 
-    /// Memory that an adapter and its driver share for good, on the adapter's node: before time begins, and none of what is mapped
-    /// and unmapped. Nothing where nothing translates.
+    /// Coherent memory on the adapter's node, mapped before the simulation starts. It is not part of the counted
+    /// mappings. `None` without translation.
     pub(crate) fn share(&mut self, bytes: u64) -> Option<Mapped> {
         self.translator.as_ref()?;
-        // Else it would be that of whoever mapped last on this thread, in another run.
+        // The mapping layer reads the current CPU, which a previous run on this thread may have left.
         CPU.set(0);
         let memory = MemoryAddress(self.place(bytes));
         let at =
@@ -247,13 +247,13 @@ impl Mapping {
         Some(Mapped { at, bytes, lock: 0, node })
     }
 
-    /// Whether an adapter reaches all that is mapped at once.
+    /// Whether the adapter accesses mapped memory without delay.
     pub(crate) fn is_at_hand(&self) -> bool {
         self.translator.is_none() && self.memory.is_none()
     }
 
-    /// When an adapter that reads or writes bytes of what is mapped from now on has reached them: at once, but for walks of the
-    /// IOMMU and the way to another node.
+    /// When an access of the adapter to a part of a mapping has reached memory. Page walks and the distance to
+    /// another node delay it.
     pub(crate) fn reach(&mut self, now: Time, mapped: &Mapped, from: u64, bytes: u64) -> Time {
         let from = from.min(mapped.bytes);
         let bytes = bytes.min(mapped.bytes - from);
@@ -267,7 +267,7 @@ impl Mapping {
         translated + self.memory.map_or(Span::ZERO, |memory| memory.dma(mapped.node))
     }
 
-    /// What became of an adapter's accesses up to now, where that is modelled.
+    /// Statistics of the adapter's lookups, if the IOMMU hardware is modelled.
     pub(crate) fn lookups(&self, now: Time) -> Option<Lookups> {
         self.translator.as_ref().map(|translator| translator.lookups(now))
     }
@@ -280,7 +280,7 @@ impl Mapping {
         start
     }
 
-    /// What a call did becomes steps of its CPU.
+    /// Turns a call's counters into steps of its CPU.
     fn pay<E>(&mut self, lock: u32, counters: DmaCounters, order: Order, steps: &mut Vec<Step<E>>) {
         self.counters += counters;
         match self.dma_path {
@@ -343,21 +343,21 @@ impl Mapping {
     }
 }
 
-/// Addresses are allocated before entries are written, and freed after they are cleared.
+/// Addresses are allocated before entries are written, and freed after entries are cleared.
 #[derive(Debug, Clone, Copy)]
 enum Order {
     LockFirst,
     LockLast,
 }
 
-/// A driver's mapper, and the tables that it writes.
+/// Creates a driver's mapper and its tables.
 fn mapper(dma_path: DmaPath, cpus: &Cpus, iotlb: Iotlb) -> Result<(Mapper, Option<Tables>), HostError> {
     let (mapper, tables) = match dma_path {
         DmaPath::Direct => (Mapper::direct(Limits::of_bits(ALL_BITS), 0), None),
         DmaPath::Window { bytes, locking } => window(bytes, locking, iotlb)?,
         DmaPath::Translated { forgets } => translated(forgets, cpus.threads(), iotlb)?,
     };
-    Ok((mapper.watched(false), tables))
+    Ok((mapper.with_debug(false), tables))
 }
 
 fn window(bytes: u64, locking: Locking, known: Iotlb) -> Result<(Mapper, Option<Tables>), HostError> {
@@ -374,7 +374,7 @@ fn window(bytes: u64, locking: Locking, known: Iotlb) -> Result<(Mapper, Option<
     Ok((Mapper::translated(limits, Arc::new(domain.with_any_addresses())), tables))
 }
 
-/// Tables, an IOMMU that reads them for the adapter, and Linux's per-CPU allocator over them.
+/// A mapper over VT-d tables with Linux's per-CPU IOVA caches, and the IOMMU that reads them.
 fn translated(forgets: Forgets, cpus: u32, iotlb: Iotlb) -> Result<(Mapper, Option<Tables>), HostError> {
     let ram = Arc::new(Ram::new(TABLES, TABLES_BYTES));
     let unit = Arc::new(Unit::new(Arc::clone(&ram), iotlb));

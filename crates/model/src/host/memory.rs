@@ -1,25 +1,25 @@
-//! Where a host's memory lies, and what it takes to reach it.
+//! NUMA distances of a host's memory.
 
 use super::cpus::Cpus;
 use des::Span;
 
-/// A host's memory: a part of it on each node of its CPUs. What is allocated lies on the node of the CPU that does it.
+/// NUMA memory: each node has a part. Memory is allocated on the node of the allocating CPU.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Memory {
-    /// The node that the adapter is attached to.
+    /// Node of the adapter.
     pub adapter_node: u32,
-    /// What an adapter's access to another node's memory takes more.
+    /// Addition to an adapter's access to another node.
     pub remote_dma: Span,
     /// Bytes of a cache line.
     pub line_bytes: u64,
-    /// What a CPU takes more for each line that it copies from another node.
+    /// Addition per cache line that a CPU copies from another node.
     pub remote_line: Span,
-    /// What it takes to copy a byte between an application and the kernel, in picoseconds.
+    /// Time to copy a byte between application and kernel, in picoseconds.
     pub copy_ps_per_byte: f64,
 }
 
 impl Memory {
-    /// What a CPU takes to copy bytes that lie on a node.
+    /// Time for a CPU to copy bytes that are on a node.
     pub(crate) fn copy(&self, cpus: &Cpus, cpu: u32, from: u32, bytes: u64) -> Span {
         let copied = Span::from_ps_f64(self.copy_ps_per_byte * bytes as f64);
         if cpus.node(cpu) == from {
@@ -29,7 +29,7 @@ impl Memory {
         copied + Span::from_ps_f64(self.remote_line.as_ps_f64() * lines)
     }
 
-    /// What an adapter's access to memory on a node takes more.
+    /// Addition to an adapter's access to memory on a node.
     pub(crate) fn dma(&self, node: u32) -> Span {
         if node == self.adapter_node { Span::ZERO } else { self.remote_dma }
     }

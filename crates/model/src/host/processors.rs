@@ -1,4 +1,4 @@
-//! CPUs at work: each does the steps of its tasks, and spins where it waits for a lock.
+//! All CPUs of a host: executes the steps of tasks, and spins for locks.
 
 use super::cpu::{Cpu, Level, Step};
 use super::cpus::Cpus;
@@ -9,52 +9,52 @@ use super::usage::Counts;
 use des::{Lock, Misuse, Span, Time, TimeAverage, TransferCost};
 use dma::DmaCounters;
 
-/// The CPUs of a host, and the locks that they take.
+/// The CPUs of a host, and their locks.
 #[derive(Debug)]
 pub(crate) struct Processors<T, E> {
     pub(crate) setup: Cpus,
     cpus: Vec<Cpu<T, E>>,
-    /// Of what waits on them, how much is of threads.
+    /// Number of queued tasks that are threads.
     waiting_threads: usize,
     locks: Vec<Lock<u32>>,
-    /// What they put invalidations into.
+    /// The invalidation queue.
     commands: Option<Commands>,
-    /// Hardware threads of each core that are busy.
+    /// Busy hardware threads per core.
     busy_in_core: Vec<u32>,
-    /// Cores of which 0, 1, ... hardware threads are busy.
+    /// Number of cores with 0, 1, ... busy hardware threads.
     cores_by_busy: Vec<TimeAverage>,
     /// Time by stage, of what is over.
     stages: [Span; 5],
 }
 
-/// What becomes of a CPU that was asked to go on.
+/// A CPU's next action.
 #[derive(Debug)]
 pub(crate) enum Next<T, E> {
-    /// It is to be asked again when this is over.
+    /// It is busy for this long; then call `next` again.
     After(Span),
-    /// It waits for a lock, or has nothing to do: another, or a new task, will have it go on.
+    /// It waits for a lock or has no task. Another CPU's release, or a new task, continues it.
     Waits,
-    /// Another CPU has got a lock and is to be asked after this time; this one goes on.
+    /// Another CPU got a lock and continues after this time. Call `next` for this CPU again.
     Granted { cpu: u32, after: Span },
-    /// This happens; it goes on.
+    /// Apply this effect, then call `next` again.
     Then(E),
-    /// A task begins; it goes on when it was given the task's steps.
+    /// A task starts. Supply its steps, then call `next` again.
     Begins(T),
 }
 
 impl<T, E> Processors<T, E> {
-    /// With so many locks, each on a cache line of its own.
+    /// CPUs with `locks` locks, each on its own cache line.
     ///
     /// # Errors
-    /// [`Misuse`]: a lock that can't be had.
+    /// [`Misuse`]: an invalid lock parameter.
     pub(crate) fn new(setup: &Cpus, locks: u32) -> Result<Self, Misuse> {
         Self::with_locks(setup, std::iter::repeat_n(1.0, locks as usize))
     }
 
-    /// With a lock for each of these: so many cache lines go with it, its own and those of what it guards.
+    /// CPUs with one lock per item: the number of cache lines that move with it.
     ///
     /// # Errors
-    /// [`Misuse`]: a lock that can't be had.
+    /// [`Misuse`]: an invalid lock parameter.
     pub(crate) fn with_locks(setup: &Cpus, lines: impl Iterator<Item = f64>) -> Result<Self, Misuse> {
         let times = |span: Span, lines: f64| Span::from_ps_f64(span.as_ps_f64() * lines);
         let lock = |lines: f64| {
@@ -78,13 +78,13 @@ impl<T, E> Processors<T, E> {
         })
     }
 
-    /// With an IOMMU that takes its commands from a queue.
+    /// Adds an invalidation queue.
     pub(crate) fn with_queue(mut self, queue: Option<InvalidationQueue>) -> Self {
         self.commands = queue.map(|queue| Commands::new(queue, self.setup.threads()));
         self
     }
 
-    /// Gives a CPU something to do: when it is to be asked, if it has nothing else to do.
+    /// Queues a task. If the CPU is idle, returns the delay after which to call `next`.
     pub(crate) fn push(&mut self, cpu: u32, task: T, level: Level) -> Option<Span> {
         let known = &mut self.cpus[cpu as usize];
         known.push(task, level);
@@ -97,19 +97,19 @@ impl<T, E> Processors<T, E> {
         self.cpus[cpu as usize].is_busy
     }
 
-    /// Whether more waits for a CPU than what it does.
+    /// Whether tasks are queued on a CPU.
     pub(crate) fn has_next(&self, cpu: u32) -> bool {
         self.cpus[cpu as usize].has_next()
     }
 
-    /// Has a CPU do the same over and over until it is asked to go on: how long it takes each time, with what else its core does now.
+    /// Lets a CPU repeat an action until it is stopped. Returns its duration at the core's current load.
     pub(crate) fn spin(&mut self, now: Time, cpu: u32, span: Span, stage: Stage) -> Span {
         self.set_doing(now, cpu, Some(stage));
         Span::from_ps_f64(span.as_ps_f64() * self.slowness(cpu))
     }
 
-    /// Where a thread that was on a CPU goes on once it is woken: there, unless there is more to do and another CPU is idle, of its
-    /// core, its node, or any.
+    /// The CPU on which a woken thread continues: its last one, unless that has other tasks and another CPU is idle,
+    /// preferably on the same core or node.
     pub(crate) fn place(&self, cpu: u32) -> u32 {
         if self.cpus[cpu as usize].is_idle() {
             return cpu;
@@ -118,8 +118,8 @@ impl<T, E> Processors<T, E> {
         self.setup.near(cpu).find(is_free).unwrap_or(cpu)
     }
 
-    /// What an idle CPU takes over of those that have more to do, of its core, its node, or any: a thread, of which the scheduler makes
-    /// sure that it does not wait for interrupts of others for ever (`kernel/sched/fair.c`, `newidle_balance`).
+    /// Takes a thread queued on another CPU, for an idle CPU. As in Linux, a thread must not starve behind interrupts
+    /// (`kernel/sched/fair.c`, `newidle_balance`).
     pub(crate) fn pull(&mut self, cpu: u32) -> Option<T> {
         if self.waiting_threads == 0 || !self.cpus[cpu as usize].is_idle() {
             return None;
@@ -130,18 +130,18 @@ impl<T, E> Processors<T, E> {
         Some(task)
     }
 
-    /// An empty list for the steps of a task that begins.
+    /// An empty list for the steps of a new task.
     pub(crate) fn take_steps(&mut self, cpu: u32) -> Vec<Step<E>> {
         std::mem::take(&mut self.cpus[cpu as usize].steps)
     }
 
-    /// The same with the steps in it, in their order.
+    /// Supplies the steps of a new task, in order.
     pub(crate) fn give_steps(&mut self, cpu: u32, mut steps: Vec<Step<E>>) {
         steps.reverse();
         self.cpus[cpu as usize].steps = steps;
     }
 
-    /// Has a CPU go on to what takes time, or needs somebody else.
+    /// Executes a CPU's steps up to the next one that takes time or involves others.
     pub(crate) fn next(&mut self, now: Time, cpu: u32) -> Next<T, E> {
         self.set_doing(now, cpu, None);
         loop {
@@ -183,7 +183,7 @@ impl<T, E> Processors<T, E> {
         }
     }
 
-    /// Begins the next task of a CPU that has none.
+    /// Starts the next task of a CPU.
     fn begin(&mut self, now: Time, cpu: u32) -> Next<T, E> {
         let core = self.setup.core(cpu) as usize;
         let known = &mut self.cpus[cpu as usize];
@@ -204,14 +204,14 @@ impl<T, E> Processors<T, E> {
     fn set_busy_in_core(&mut self, now: Time, core: usize, busy: u32) {
         let before = std::mem::replace(&mut self.busy_in_core[core], busy);
         let [left, joined] = [before, busy].map(|busy| busy as usize);
-        // Time never goes back.
+        // Can't fail: simulated time never goes back.
         let level = self.cores_by_busy[left].level();
         let _ = self.cores_by_busy[left].set(now, level - 1);
         let level = self.cores_by_busy[joined].level();
         let _ = self.cores_by_busy[joined].set(now, level + 1);
     }
 
-    /// Nothing if the CPU has the lock at once. If not, its step ends when it has.
+    /// Acquires a lock. `None` if the CPU has it at once; otherwise the step ends when it is granted.
     fn acquire(&mut self, now: Time, cpu: u32, lock: u32) -> Option<Next<T, E>> {
         let holder = self.setup.holder(cpu);
         self.set_doing(now, cpu, Some(Stage::Lock));
@@ -225,7 +225,7 @@ impl<T, E> Processors<T, E> {
         }
     }
 
-    /// Nothing if there was room. If not, the CPU tries again when there is.
+    /// Submits an invalidation. `None` if the queue has space; otherwise the CPU retries later.
     fn submit(&mut self, now: Time, cpu: u32, takes: Span) -> Option<Next<T, E>> {
         let room_after = self.commands.as_mut()?.submit(now, cpu, takes).err()?;
         self.cpus[cpu as usize].steps.push(Step::Submit(takes));
@@ -233,20 +233,20 @@ impl<T, E> Processors<T, E> {
         Some(Next::After(room_after))
     }
 
-    /// How much longer anything takes on this CPU, with what else its core does now.
+    /// Factor by which the core's current load slows this CPU.
     fn slowness(&self, cpu: u32) -> f64 {
         let busy = self.busy_in_core[self.setup.core(cpu) as usize].max(1);
         f64::from(busy) / self.setup.core_capacity[busy as usize - 1]
     }
 
-    /// From now on a CPU does this.
+    /// Sets the current stage of a CPU.
     fn set_doing(&mut self, now: Time, cpu: u32, stage: Option<Stage>) {
         if let Some((stage, span)) = self.cpus[cpu as usize].set_doing(now, stage) {
             self.stages[stage as usize] += span;
         }
     }
 
-    /// Time by stage, with what goes on now as far as it is.
+    /// Time by stage, including the current ones.
     fn stages_until(&self, now: Time) -> [Span; 5] {
         let mut stages = self.stages;
         for (stage, span) in self.cpus.iter().filter_map(|cpu| cpu.done_until(now)) {
@@ -255,12 +255,12 @@ impl<T, E> Processors<T, E> {
         stages
     }
 
-    /// How long one of them was busy up to now.
+    /// Busy time of a CPU up to now.
     pub(crate) fn busy_until(&self, now: Time, cpu: u32) -> Span {
         self.cpus[cpu as usize].busy_until(now)
     }
 
-    /// What they have spent up to now, with what mapping has done.
+    /// Time spent up to now, with the counters of a mapping.
     pub(crate) fn counts(&self, now: Time, mapping: &Mapping) -> Counts {
         Counts {
             lookups: mapping.lookups(now),
@@ -270,7 +270,7 @@ impl<T, E> Processors<T, E> {
         }
     }
 
-    /// What they have spent up to now, with none of what mapping has done.
+    /// Time spent up to now, without mapping counters.
     pub(crate) fn spent(&self, now: Time) -> Counts {
         let busy = self.cpus.iter().map(|cpu| cpu.busy_until(now));
         Counts {

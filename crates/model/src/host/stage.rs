@@ -1,25 +1,25 @@
-//! What a CPU does with its time.
+//! Stages of CPU time.
 
-/// What a CPU does with its time.
+/// What CPU time is spent on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// The operating system, drivers, interrupts, the application.
     Stack,
-    /// The mapping layer's own instructions.
+    /// The mapping layer.
     Mapping,
-    /// The hypervisor's, called by it.
+    /// The hypervisor, in calls of the mapping layer.
     Hypercall,
-    /// Waits for the IOMMU to forget.
+    /// Waiting for an IOTLB invalidation.
     Invalidation,
-    /// Waits for a lock, or for its cache line.
+    /// Waiting for a lock, including the transfer of its cache line.
     Lock,
 }
 
 impl Stage {
-    /// All of them.
+    /// All stages.
     pub const ALL: [Self; 5] = [Self::Stack, Self::Mapping, Self::Hypercall, Self::Invalidation, Self::Lock];
 
-    /// The words used for it everywhere.
+    /// The stage's name in reports.
     pub fn words(self) -> &'static str {
         match self {
             Self::Stack => "system calls, stack and driver",

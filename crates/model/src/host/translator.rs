@@ -1,4 +1,4 @@
-//! What translates an adapter's accesses: the tables that the mapping layer has written, as an IOMMU reads and remembers them.
+//! Translation of an adapter's accesses: IOTLB, page walks, and the tables that the mapping layer wrote.
 
 use super::InvalidationQueue;
 use crate::iommu::{Hardware, Walker};
@@ -10,47 +10,47 @@ use dma::{
 };
 use std::sync::Arc;
 
-/// The hardware's side of a host's IOMMU.
+/// The IOMMU hardware of a host.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct IommuSetup {
-    /// What it remembers and how it walks; of a POWER host bridge, its TCEs.
+    /// IOTLB and page walker; for a POWER host bridge, its TCE cache.
     pub hardware: Hardware,
-    /// Each invalidation takes out all of the domain, whatever its range is.
+    /// Every invalidation covers the whole domain, whatever its range.
     pub forgets_domains: bool,
-    /// The queue of its commands; without, an invalidation takes the same however many wait. Windows have none.
+    /// The invalidation queue; `None`: concurrent invalidations do not delay each other. Windows have none.
     pub queue: Option<InvalidationQueue>,
 }
 
-/// Who translates.
+/// The tables.
 #[derive(Debug)]
 pub(super) enum Tables {
-    /// An IOMMU with tables in memory. Those who unmap have it told what to forget.
+    /// Page tables in memory. The mapping layer invalidates the IOTLB.
     Memory {
         unit: Arc<Unit>,
-        /// The adapter's actions.
+        /// The adapter's DMA interface.
         adapter: Adapter,
         domain: Arc<SoftwareDomain<Vtd>>,
     },
-    /// A bridge that remembers TCEs of a window. The hypervisor has it forget each that it writes.
+    /// A POWER window and the bridge's TCE cache. The hypervisor invalidates every entry that it writes.
     Window { window: Arc<TceWindow>, known: Box<Iotlb> },
 }
 
-/// What became of accesses up to a time.
+/// Statistics of lookups.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Lookups {
-    /// Addresses looked up.
+    /// Lookups.
     pub(crate) all: u64,
-    /// The table was walked for these.
+    /// Lookups that missed, so that the table was walked.
     pub(crate) missed: u64,
-    /// They went by what was remembered of a mapping that is no more.
+    /// Lookups that hit an entry of a mapping that was removed (stale).
     pub(crate) stale: u64,
-    /// They were let through to nothing.
+    /// Lookups that were blocked because nothing was mapped.
     pub(crate) blocked: u64,
-    /// How long walks were begun.
+    /// Busy time of the page walker.
     pub(crate) walking: Span,
 }
 
-/// An IOMMU at work.
+/// State of the hardware.
 #[derive(Debug)]
 pub(super) struct Translator {
     tables: Tables,
@@ -59,7 +59,7 @@ pub(super) struct Translator {
     lookups: Lookups,
 }
 
-/// Windows have a cache of their own.
+/// Domain ID of a window, which has its own cache.
 const WINDOW: DomainId = DomainId(0);
 
 impl Translator {
@@ -68,7 +68,7 @@ impl Translator {
         Self { tables, walker, forgets_domains, lookups: Lookups::default() }
     }
 
-    /// When all of an access is translated: a lookup for each page that it touches.
+    /// Translates an access, with a lookup per page. Returns when that is done.
     pub(super) fn translate(&mut self, now: Time, at: BusAddress, bytes: u64) -> Time {
         let first = at.0 - at.0 % FRAME_BYTES;
         let pages = (first..at.0 + bytes).step_by(FRAME_BYTES as usize);
@@ -91,7 +91,7 @@ impl Translator {
         self.walker.walk(now)
     }
 
-    /// What was remembered of a range goes with it, as far as it is not for the mapping layer to say so.
+    /// Invalidates a range after an unmap, unless the mapping layer does that itself.
     pub(super) fn unmapped(&mut self, at: BusAddress, bytes: u64, counters: &DmaCounters) {
         match &mut self.tables {
             Tables::Window { known, .. } => known.invalidate_pages(WINDOW, at, bytes),
@@ -108,7 +108,7 @@ impl Translator {
 }
 
 impl Tables {
-    /// Where a page leads to by the table as it is.
+    /// The memory of a page, by the table.
     fn find(&self, page: BusAddress) -> Option<MemoryAddress> {
         match self {
             Self::Memory { domain, .. } => domain.find(page),
@@ -116,7 +116,7 @@ impl Tables {
         }
     }
 
-    /// Where an access is led, and whether the table was read for it. `is` is what it would be read to.
+    /// Translates a page. Returns its memory, and whether the table was walked. `is` is the current mapping.
     fn translate(&mut self, page: BusAddress, is: Option<MemoryAddress>) -> Option<(MemoryAddress, bool)> {
         match self {
             Self::Memory { adapter, .. } => {

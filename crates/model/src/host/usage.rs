@@ -1,4 +1,4 @@
-//! How a host's CPUs were used between two points of time.
+//! Use of a host's CPUs between two points in time.
 
 use super::stage::Stage;
 use super::translator::Lookups;
@@ -6,108 +6,108 @@ use des::{Span, Time, Usage};
 use dma::DmaCounters;
 use serde::Serialize;
 
-/// What a host's CPUs have spent up to a time.
+/// Time and counts spent since the start.
 #[derive(Debug, Clone)]
 pub(crate) struct Counts {
     pub(super) at: Time,
     pub(super) busy: Span,
     pub(super) stages: [Span; 5],
     pub(super) locks: Vec<Usage>,
-    /// Cores of which 0, 1, ... hardware threads are busy, times how long.
+    /// Integrals over time of the number of cores with 0, 1, ... busy hardware threads.
     pub(super) cores_by_busy_ps: Vec<u128>,
     pub(super) lookups: Option<Lookups>,
-    /// How long the IOMMU was busy with commands of its queue.
+    /// Busy time of the IOMMU with its invalidation queue.
     pub(super) commands: Option<Span>,
     pub(super) counters: DmaCounters,
     pub(super) refused: u64,
 }
 
-/// How a host's CPUs were used.
+/// Use of a host's CPUs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CpuUsage {
-    /// Hardware threads that were busy, on average.
+    /// Mean number of busy hardware threads.
     pub busy_cpus: f64,
-    /// The same by what they did, in the order of [`Stage::ALL`].
+    /// The same by stage, in the order of [`Stage::ALL`].
     pub busy_cpus_by_stage: [f64; 5],
-    /// Cores of which 0, 1, ... hardware threads were busy, on average.
+    /// Mean number of cores with 0, 1, ... busy hardware threads.
     pub cores_by_busy_threads: Vec<f64>,
-    /// Of the time, when each lock was held.
+    /// Share of time in which each lock was held.
     pub lock_busy_shares: Vec<f64>,
-    /// Hardware threads that waited for each lock, on average.
+    /// Mean number of hardware threads waiting for each lock.
     pub lock_waiting_cpus: Vec<f64>,
-    /// How often a lock was taken, in a second.
+    /// Lock acquisitions per second.
     pub locked_per_second: f64,
-    /// How long each waited for one, on average.
+    /// Mean time an acquisition waits.
     pub lock_wait_mean: Span,
-    /// Calls of the hypervisor in a second.
+    /// Hypercalls per second.
     pub hypercalls_per_second: f64,
-    /// Invalidations that were waited for in a second.
+    /// Waits for invalidations per second.
     pub invalidations_per_second: f64,
-    /// Mappings that could not be made, since the beginning of time.
+    /// Failed mappings, since the start.
     pub mappings_refused: u64,
-    /// The hardware's side of its IOMMU, where that is modelled.
+    /// Use of the IOMMU hardware, if modelled.
     pub iommu: Option<IommuUsage>,
 }
 
-/// How a host's IOMMU was used.
+/// Use of a host's IOMMU.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct IommuUsage {
-    /// Pages looked up for the adapter in a second.
+    /// Page lookups per second.
     pub lookups_per_second: f64,
-    /// Of them, those that a table was walked for.
+    /// Share of lookups that missed the IOTLB.
     pub miss_share: f64,
-    /// Of the time, when it could begin no walk, as it had begun one.
+    /// Busy share of the page walker.
     pub walker_busy_share: f64,
-    /// Of the time, when it was busy with invalidations of its queue; nothing without a queue.
+    /// Share of time in which the IOMMU executed queued invalidations; `None` without a queue.
     pub queue_busy_share: Option<f64>,
-    /// Lookups that were led by what it remembered of a mapping that was gone, since the beginning of time.
+    /// Lookups that hit a stale entry, since the start.
     pub stale_uses: u64,
-    /// And those that led to nothing.
+    /// Lookups that were blocked, since the start.
     pub blocked: u64,
 }
 
-/// The same as people and programs are told.
+/// Use of a host's CPUs, for reports and JSON.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CpusAnswer {
-    /// Hardware threads that were busy, on average.
+    /// Mean number of busy hardware threads.
     pub busy_cpus: f64,
-    /// The same by what they did.
+    /// The same by stage.
     pub stages: Vec<StageAnswer>,
-    /// Calls of the hypervisor in a second.
+    /// Hypercalls per second.
     pub hypercalls_per_second: f64,
-    /// Invalidations that were waited for in a second.
+    /// Waits for invalidations per second.
     pub invalidations_per_second: f64,
-    /// How long each waited for a lock, on average.
+    /// Mean time a lock acquisition waits.
     pub lock_wait_mean_ns: f64,
-    /// Mappings that could not be made.
+    /// Failed mappings.
     pub mappings_refused: u64,
-    /// The hardware's side of its IOMMU, where that is modelled.
+    /// Use of the IOMMU hardware, if modelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub iommu: Option<IommuAnswer>,
 }
 
-/// How a host's IOMMU was used, as people and programs are told.
+/// Use of a host's IOMMU, for reports and JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct IommuAnswer {
-    /// Pages looked up for the adapter in a second.
+    /// Page lookups per second.
     pub lookups_per_second: f64,
-    /// Of them, those that a table was walked for.
+    /// Share of lookups that missed the IOTLB.
     pub miss_share: f64,
-    /// Lookups that were led by what it remembered of a mapping that was gone.
+    /// Lookups that hit a stale entry.
     pub stale_uses: u64,
 }
 
-/// What CPUs did.
+/// CPU time of a stage.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StageAnswer {
-    /// What.
+    /// Name of the stage.
     pub name: &'static str,
-    /// Hardware threads that did it, on average.
+    /// Mean number of hardware threads in it.
     pub busy_cpus: f64,
 }
 
 impl Counts {
-    /// How they were used since then.
+    /// The use since an earlier point.
     pub(crate) fn since(&self, from: &Self) -> CpuUsage {
         let elapsed = self.at.since(from.at).unwrap_or_default().as_ps_f64();
         let share = |from: Span, to: Span| (to.as_ps_f64() - from.as_ps_f64()) / elapsed;
@@ -144,12 +144,12 @@ impl Counts {
         }
     }
 
-    /// The same with what several mappings have done.
+    /// The same with the counters of several mappings.
     pub(crate) fn with(self, counters: DmaCounters, refused: u64) -> Self {
         Self { counters, refused, ..self }
     }
 
-    /// Of the time since then, how much a part was busy for this long.
+    /// Busy share of a part since an earlier point.
     pub(crate) fn share_since(&self, from: &Self, busy: [Span; 2]) -> f64 {
         let elapsed = self.at.since(from.at).unwrap_or_default().as_ps_f64();
         (busy[1].as_ps_f64() - busy[0].as_ps_f64()) / elapsed
@@ -157,7 +157,7 @@ impl Counts {
 }
 
 impl CpuUsage {
-    /// Of the time, when the busiest of its locks was held.
+    /// Share of time in which the busiest lock was held.
     pub fn lock_busy_share(&self) -> f64 {
         self.lock_busy_shares.iter().copied().fold(0.0, f64::max)
     }

@@ -1,127 +1,127 @@
-//! Nodes and their adapters.
+//! Nodes and their InfiniBand adapters.
 
 use super::bus::{Bus, Lanes};
 use super::cache::{Cache, CacheShape};
 use super::icm::{Layout, Profile, Table};
-use super::message::{NONE, Place};
+use super::message::{MemoryKind, NONE};
 use super::wire::Wire;
-use crate::serial::Serial;
+use crate::serial_server::SerialServer;
 use des::{Span, Stream};
 use std::collections::VecDeque;
 
-/// Nodes, all alike, behind one switch.
+/// Equal nodes connected by one switch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setup {
-    /// The host of each.
+    /// Each node's host.
     pub host: Host,
-    /// The adapter of each.
+    /// Each node's adapter.
     pub adapter: Adapter,
-    /// Where adapters keep their contexts.
-    pub contexts: Place,
-    /// What is between them.
+    /// The memory that holds the adapters' contexts.
+    pub contexts: MemoryKind,
+    /// Cables and switch.
     pub wire: Wire,
-    /// Of all random choices.
+    /// Seed of all random choices.
     pub seed: u64,
 }
 
-/// A host.
+/// Parameters of a host.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Host {
-    /// Between the adapter and memory.
+    /// The bus between adapter and memory.
     pub bus: Bus,
-    /// What a read of the adapter takes besides the bus: there, at memory, and back. A write, and a doorbell, take half of it.
+    /// Latency of a memory read by the adapter, without the bus. A write or a doorbell takes half of it.
     pub read: Span,
-    /// What a CPU takes to put work into a queue and ring the doorbell.
+    /// CPU time to post work and ring the doorbell.
     pub post: Span,
-    /// What it takes to see that something has come.
+    /// CPU time to detect a completion or received data.
     pub poll: Span,
 }
 
-/// An adapter.
+/// Parameters of an adapter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Adapter {
-    /// What sending takes of its engine for each message.
+    /// Time of the send engine per message.
     pub send: Span,
-    /// It begins no two closer to each other.
+    /// Least time between two messages of the send engine.
     pub send_gap: Span,
-    /// What receiving takes of its engine for each packet.
+    /// Time of the receive engine per packet.
     pub receive: Span,
-    /// It begins no two closer to each other.
+    /// Least time between two packets of the receive engine.
     pub receive_gap: Span,
-    /// Messages at most whose contexts and descriptors are being fetched; later ones wait, in order.
+    /// Most messages whose contexts and descriptors are being fetched; later ones wait in order.
     pub works_max: u32,
-    /// Packets that are read from memory, or wait to be sent, at most.
+    /// Most packets being read from memory or waiting to be sent.
     pub packets_max: u32,
-    /// Contexts that are being fetched at most.
+    /// Most context fetches in flight.
     pub fetches_max: u32,
-    /// Its cache of contexts.
+    /// The context cache.
     pub cache: CacheShape,
-    /// How its context memory is divided.
+    /// Layout of the context memory.
     pub profile: Profile,
-    /// What a read of its own memory takes besides the transfer.
+    /// Read latency of the adapter's own memory, without the transfer.
     pub memory: Span,
-    /// Bytes that this memory gives or takes in a second.
+    /// Bandwidth of the adapter's own memory.
     pub memory_bytes_per_second: f64,
 }
 
-/// Bytes of a descriptor in a queue.
+/// Bytes of a work queue entry.
 pub(super) const WQE_BYTES: u64 = 64;
-/// Bytes of a completion.
+/// Bytes of a completion queue entry.
 pub(super) const CQE_BYTES: u64 = 32;
-/// Bytes that a doorbell is written with.
+/// Bytes of a doorbell write.
 pub(super) const DOORBELL_BYTES: u64 = 8;
 
 /// A queue pair.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Qp {
     pub(super) node: u16,
-    /// Of its node.
+    /// Number on its node.
     pub(super) number: u32,
-    /// The other end, a queue pair of any node.
+    /// The queue pair at the other end of the connection.
     pub(super) peer: u32,
     pub(super) cq: u32,
-    /// The region that its queues are in.
+    /// The memory region of its queues.
     pub(super) region: u32,
-    /// Messages whose data it sends, in order.
+    /// Messages whose data is to be sent, in order.
     pub(super) first: u32,
     pub(super) last: u32,
-    /// It is in its adapter's line of those that have something to send.
+    /// It is in its adapter's list of queue pairs with data to send.
     pub(super) is_in_line: bool,
 }
 
-/// A completion queue of a node.
+/// A completion queue.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cq {
     pub(super) region: u32,
 }
 
-/// A region's place in the tables.
+/// Index of a memory region's entries in the tables.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Region {
-    /// Of its protection.
+    /// Index of its protection entry.
     pub(super) context: u64,
-    /// The first of its translations' segments.
+    /// First segment of its translations.
     pub(super) segment: u64,
 }
 
-/// A node in use.
+/// State of a node.
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) lanes: Lanes,
     pub(super) cache: Cache,
-    pub(super) memory: Serial,
-    pub(super) send: Serial,
-    pub(super) receive: Serial,
-    /// To the switch, and from there.
-    pub(super) port: Serial,
-    pub(super) egress: Serial,
+    pub(super) memory: SerialServer,
+    pub(super) send: SerialServer,
+    pub(super) receive: SerialServer,
+    /// The link to the switch, and from the switch.
+    pub(super) port: SerialServer,
+    pub(super) egress: SerialServer,
     pub(super) fetching: u32,
     pub(super) waiting_fetches: VecDeque<u32>,
     pub(super) packets: u32,
-    /// Messages that are being begun, and those that wait for it.
+    /// Messages being started, and those that wait for that.
     pub(super) beginning: u32,
     pub(super) doorbells: VecDeque<u32>,
-    /// Queue pairs with something to send.
+    /// Queue pairs with data to send.
     pub(super) line: VecDeque<u32>,
     pub(super) cqs: Vec<Cq>,
     pub(super) regions: Vec<Region>,
@@ -136,11 +136,11 @@ impl Node {
         Self {
             lanes: Lanes::new(setup.host.bus),
             cache: Cache::new(setup.adapter.cache, Stream::new(setup.seed, 1 << 40 | u64::from(number))),
-            memory: Serial::default(),
-            send: Serial::default(),
-            receive: Serial::default(),
-            port: Serial::default(),
-            egress: Serial::default(),
+            memory: SerialServer::default(),
+            send: SerialServer::default(),
+            receive: SerialServer::default(),
+            port: SerialServer::default(),
+            egress: SerialServer::default(),
             fetching: 0,
             waiting_fetches: VecDeque::new(),
             packets: 0,
@@ -156,10 +156,10 @@ impl Node {
         }
     }
 
-    /// Registers memory.
+    /// Registers a memory region.
     pub(super) fn register(&mut self, bytes: u64) -> u32 {
         let taken = Layout::segments_of(bytes);
-        // As the driver's buddy allocator has them: at multiples of their number.
+        // Like the driver's buddy allocator: aligned to the size.
         let segment = self.segments.next_multiple_of(taken);
         self.segments = segment + taken;
         let context = self.regions.len() as u64;
@@ -167,19 +167,19 @@ impl Node {
         (self.regions.len() - 1) as u32
     }
 
-    /// Segments of translations that are taken.
+    /// Number of translation segments in use.
     pub(super) fn segments(&self) -> u64 {
         self.segments
     }
 
-    /// Makes a completion queue.
+    /// Creates a completion queue.
     pub(super) fn completion_queue(&mut self) -> u32 {
         let region = self.register(QUEUE_BYTES);
         self.cqs.push(Cq { region });
         (self.cqs.len() - 1) as u32
     }
 
-    /// Makes a queue pair whose other end is still to come.
+    /// Creates a queue pair that is not connected yet.
     pub(super) fn queue_pair(&mut self, node: u16, cq: u32) -> Qp {
         let region = self.register(QUEUE_BYTES);
         self.qps += 1;
@@ -188,16 +188,16 @@ impl Node {
     }
 }
 
-/// Bytes of the queues of a queue pair, or of a completion queue: up to a segment of pages.
+/// Bytes of the queues of a queue pair, or of a completion queue: at most a segment of pages.
 const QUEUE_BYTES: u64 = 32 << 10;
 
-/// Where an object of a node is in its context memory.
+/// Address and size of an object in a node's context memory.
 pub(super) fn object(layout: &Layout, profile: &Profile, table: Table, number: u64) -> (u64, u64) {
     (layout.object(table, number), profile.object_bytes(table))
 }
 
 impl Adapter {
-    /// How long its memory takes for bytes.
+    /// Transfer time of the adapter's own memory.
     pub(super) fn transfer(&self, bytes: u64) -> Span {
         Span::from_ps_f64(bytes as f64 * 1e12 / self.memory_bytes_per_second)
     }

@@ -1,41 +1,41 @@
-//! The bus between an adapter and host memory: PCI Express, or PCI-X, which both directions share.
+//! The bus between adapter and host memory: PCI Express, or PCI-X, which is half-duplex.
 
 use crate::link::Link;
-use crate::serial::Serial;
+use crate::serial_server::SerialServer;
 use des::{Span, Time};
 
-/// A bus.
+/// Parameters of a bus.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Bus {
-    /// Two directions of packets.
+    /// PCI Express.
     Pcie(Link),
-    /// One set of wires for all.
+    /// PCI-X.
     PciX(PciX),
 }
 
-/// PCI-X: a shared bus on which a read is two transactions, a request and later its split completion, and everything else waits
-/// while one is on it (PCI-X Addendum to the PCI Local Bus Specification, revision 1.0a, 2000).
+/// A PCI-X bus, shared by both directions. A read takes two transactions, request and split completion; everything
+/// else waits during a transaction (PCI-X Addendum to the PCI Local Bus Specification, revision 1.0a, 2000).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PciX {
-    /// Clocks in a second.
+    /// Clock rate.
     pub clock_hz: f64,
-    /// Bytes that go over it in a clock.
+    /// Bytes per clock.
     pub bytes_per_clock: u64,
-    /// Clocks of a transaction without its data: arbitration, address, attributes, the target's answer, turning the bus around.
+    /// Clocks of a transaction without data: arbitration, address, attributes, target response, turnaround.
     pub overhead_clocks: u64,
-    /// Bytes of a transaction at most: longer ones are cut at multiples of it.
+    /// Most bytes of a transaction; longer ones are split at multiples of this.
     pub burst_bytes_max: u64,
 }
 
 impl PciX {
-    /// What data takes in transactions of its own.
+    /// Time to transfer data, in transactions of their own.
     fn data(&self, address: u64, bytes: u64) -> Span {
         let unit = self.burst_bytes_max.max(1);
         let pieces = (address % unit + bytes).div_ceil(unit);
         self.clocks(pieces * self.overhead_clocks + bytes.div_ceil(self.bytes_per_clock.max(1)))
     }
 
-    /// What the requests for it take.
+    /// Time of the read requests for data.
     fn requests(&self, address: u64, bytes: u64) -> Span {
         let unit = self.burst_bytes_max.max(1);
         self.clocks((address % unit + bytes).div_ceil(unit) * self.overhead_clocks)
@@ -47,7 +47,7 @@ impl PciX {
 }
 
 impl Bus {
-    /// Bytes in a second at most, one way, packets' or transactions' overheads among them.
+    /// Peak rate in one direction, including the overhead of packets or transactions.
     pub fn bytes_per_second(&self) -> f64 {
         match self {
             Self::Pcie(link) => link.packet_bits_per_second() / 8.0,
@@ -56,53 +56,53 @@ impl Bus {
     }
 }
 
-/// A bus in use.
+/// State of a bus.
 #[derive(Debug, Clone)]
 pub(super) struct Lanes {
     bus: Bus,
-    /// Towards memory; of PCI-X both ways.
-    up: Serial,
-    down: Serial,
+    /// Towards memory; for PCI-X both directions.
+    up: SerialServer,
+    down: SerialServer,
 }
 
 impl Lanes {
     pub(super) fn new(bus: Bus) -> Self {
-        Self { bus, up: Serial::default(), down: Serial::default() }
+        Self { bus, up: SerialServer::default(), down: SerialServer::default() }
     }
 
-    /// Requests of a read go to memory.
+    /// Sends the requests of a read towards memory. Returns when they arrive.
     pub(super) fn request(&mut self, now: Time, address: u64, bytes: u64) -> Time {
         match &self.bus {
-            Bus::Pcie(link) => self.up.take(now, link.time_of(link.read_request_bytes(address, bytes))),
-            Bus::PciX(bus) => self.up.take(now, bus.requests(address, bytes)),
+            Bus::Pcie(link) => self.up.occupy(now, link.time_of(link.read_request_bytes(address, bytes))),
+            Bus::PciX(bus) => self.up.occupy(now, bus.requests(address, bytes)),
         }
     }
 
-    /// What was read comes from there.
+    /// Transfers the data of a read.
     pub(super) fn completion(&mut self, now: Time, address: u64, bytes: u64) -> Time {
         match &self.bus {
-            Bus::Pcie(link) => self.down.take(now, link.time_of(link.completion_bytes(address, bytes))),
-            Bus::PciX(bus) => self.up.take(now, bus.data(address, bytes)),
+            Bus::Pcie(link) => self.down.occupy(now, link.time_of(link.completion_bytes(address, bytes))),
+            Bus::PciX(bus) => self.up.occupy(now, bus.data(address, bytes)),
         }
     }
 
-    /// The adapter writes to memory.
+    /// Transfers a DMA write.
     pub(super) fn write(&mut self, now: Time, address: u64, bytes: u64) -> Time {
         match &self.bus {
-            Bus::Pcie(link) => self.up.take(now, link.time_of(link.write_bytes(address, bytes))),
-            Bus::PciX(bus) => self.up.take(now, bus.data(address, bytes)),
+            Bus::Pcie(link) => self.up.occupy(now, link.time_of(link.write_bytes(address, bytes))),
+            Bus::PciX(bus) => self.up.occupy(now, bus.data(address, bytes)),
         }
     }
 
-    /// A CPU writes to the adapter.
+    /// Transfers a CPU's write to the adapter.
     pub(super) fn doorbell(&mut self, now: Time, bytes: u64) -> Time {
         match &self.bus {
-            Bus::Pcie(link) => self.down.take(now, link.time_of(link.write_bytes(0, bytes))),
-            Bus::PciX(bus) => self.up.take(now, bus.data(0, bytes)),
+            Bus::Pcie(link) => self.down.occupy(now, link.time_of(link.write_bytes(0, bytes))),
+            Bus::PciX(bus) => self.up.occupy(now, bus.data(0, bytes)),
         }
     }
 
-    /// How long it was busy, to memory and from there; PCI-X both ways together, twice.
+    /// Busy time towards memory and from memory; for PCI-X both are that of the whole bus.
     pub(super) fn busy(&self, now: Time) -> [Span; 2] {
         match &self.bus {
             Bus::Pcie(_) => [self.up.busy(now), self.down.busy(now)],

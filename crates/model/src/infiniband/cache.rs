@@ -1,40 +1,40 @@
-//! The cache of contexts on an adapter's chip.
+//! The adapter's on-chip cache of contexts.
 
 use des::Stream;
 use serde::Deserialize;
 
-/// What a cache is.
+/// Parameters of the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheShape {
-    /// Bytes of all lines.
+    /// Size in bytes.
     pub bytes: u64,
-    /// Bytes of a line, a power of two.
+    /// Line size, a power of two.
     pub line_bytes: u64,
-    /// Lines of a set; of sets there is a power of two. All bits of a line's number choose its set, since tables, of powers of two of
-    /// bytes, would else all begin in the same.
+    /// Ways. The number of sets is a power of two. All bits of a line number select the set (hashed): tables begin at
+    /// powers of two, and would otherwise all start in the same set.
     pub ways: u32,
-    /// What gives way.
+    /// Replacement policy.
     pub replacement: Replacement,
 }
 
-/// Which line of a set gives way to a new one.
+/// Replacement policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Replacement {
-    /// The one that was used longest ago.
+    /// Least recently used.
     Lru,
-    /// Any.
+    /// Random.
     Random,
 }
 
-/// What a look-up says.
+/// Result of a lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found {
-    /// All of it is there.
+    /// All lines are present.
     Here,
-    /// Some of it is being fetched, by this fetch.
+    /// A line is being fetched, by this fetch.
     Coming(u32),
-    /// So many lines are not there and have been given places; so many that were written to gave way.
+    /// Number of missing lines, which were allocated, and of dirty lines evicted for them.
     Missing { lines: u64, written_back: u64 },
 }
 
@@ -55,7 +55,7 @@ struct Line {
     /// Its number and one; 0 for none.
     tag: u64,
     used: u64,
-    /// The fetch that brings it and one; 0 if it is there.
+    /// Index of the fetch that brings it, plus one; 0 if it is present.
     fetch: u32,
     is_dirty: bool,
 }
@@ -68,7 +68,7 @@ impl Cache {
         Self { shape, sets, lines, clock: 0, random, looked_up: 0, missed: 0 }
     }
 
-    /// Looks for bytes; what is missing is given places, to come by `fetch`.
+    /// Looks up bytes. Missing lines are allocated, to be filled by `fetch`.
     pub(super) fn lookup(&mut self, address: u64, bytes: u64, writes: bool, fetch: u32) -> Found {
         let (first, last) = self.span(address, bytes);
         self.clock += 1;
@@ -97,7 +97,7 @@ impl Cache {
         Found::Missing { lines, written_back }
     }
 
-    /// A fetch has brought what it was for.
+    /// Marks the lines of a fetch as present.
     pub(super) fn arrived(&mut self, address: u64, bytes: u64, fetch: u32) {
         let (first, last) = self.span(address, bytes);
         for line in first..=last {
@@ -132,7 +132,7 @@ impl Cache {
         self.lines[place].fetch.checked_sub(1)
     }
 
-    /// Puts a line where another gives way, unless all of its set are being fetched. Says whether that one was written to.
+    /// Allocates a line, unless all lines of its set are being fetched. Returns whether the evicted line was dirty.
     fn give_place(&mut self, line: u64, writes: bool, fetch: u32) -> bool {
         let free = self.set(line).filter(|place| self.lines[*place].fetch == 0);
         let place = match self.shape.replacement {

@@ -6,7 +6,8 @@ use super::nas::{Kernel, PROCESSES};
 use super::trace::{Trace, TraceError};
 use super::verbs;
 use super::{
-    Adapter, Bus, CacheShape, Host, Load, Outcome, Pattern, PciX, Place, Replacement, Setup, Verb, Wire, run,
+    Adapter, Bus, CacheShape, Host, Load, MemoryKind, Outcome, Pattern, PciX, Replacement, Setup, Verb, Wire,
+    run,
 };
 use crate::link::Link;
 use crate::part::Part;
@@ -106,7 +107,7 @@ struct VerbsFile {
     #[serde(default)]
     is_loop: bool,
     #[serde(default = "host")]
-    buffers: Place,
+    buffers: MemoryKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
@@ -209,7 +210,7 @@ impl AdaptersExperiment {
     /// # Errors
     /// [`ExperimentError`]
     pub fn read(text: &str, file: &str) -> Result<Self, ExperimentError> {
-        user_file::read(text, file, Self::wrong)
+        user_file::read(text, file, Self::invalid_field)
     }
 
     /// The same with a trace in place of a benchmark; nothing for a file without processes.
@@ -230,7 +231,8 @@ impl AdaptersExperiment {
     /// # Errors
     /// [`AdaptersError`]
     pub fn run(&self) -> Result<AdaptersAnswer, AdaptersError> {
-        let [memory_less, with_memory] = [Place::Host, Place::Adapter].map(|place| self.placed(place));
+        let [memory_less, with_memory] =
+            [MemoryKind::Host, MemoryKind::Adapter].map(|place| self.placed(place));
         let (memory_less, with_memory) = (memory_less?, with_memory?);
         let cost_share = self.cost(&memory_less, &with_memory);
         let connections = self.connections();
@@ -250,7 +252,7 @@ impl AdaptersExperiment {
     /// # Errors
     /// [`AdaptersError`]
     pub fn events(&self) -> Result<u64, AdaptersError> {
-        self.outcome(Place::Host).map(|(_, outcome)| outcome.events)
+        self.outcome(MemoryKind::Host).map(|(_, outcome)| outcome.events)
     }
 
     /// Where as much as possible is sent it is the rate that counts, else the time of each.
@@ -266,7 +268,7 @@ impl AdaptersExperiment {
     }
 
     /// What was measured, where messages have a time each, and everything else.
-    fn outcome(&self, contexts: Place) -> Result<(Times, Outcome), AdaptersError> {
+    fn outcome(&self, contexts: MemoryKind) -> Result<(Times, Outcome), AdaptersError> {
         let setup = self.setup(contexts);
         if let Some(verbs) = &self.verbs {
             let measured = run(&setup, &verbs.load()).map_err(ProgramError::from)?;
@@ -300,7 +302,7 @@ impl AdaptersExperiment {
         Ok((times, outcome))
     }
 
-    fn placed(&self, contexts: Place) -> Result<PlacedAnswer, AdaptersError> {
+    fn placed(&self, contexts: MemoryKind) -> Result<PlacedAnswer, AdaptersError> {
         let (times, outcome) = self.outcome(contexts)?;
         let fetched: u64 = outcome.nodes.iter().map(|node| node.fetched_bytes).sum();
         Ok(PlacedAnswer {
@@ -352,7 +354,7 @@ impl AdaptersExperiment {
         }
     }
 
-    fn setup(&self, contexts: Place) -> Setup {
+    fn setup(&self, contexts: MemoryKind) -> Setup {
         let (host, adapter, wire) = (&self.host, &self.adapter, &self.wire);
         Setup {
             host: Host {
@@ -386,14 +388,14 @@ impl AdaptersExperiment {
     }
 
     /// The first value that no machine has.
-    fn wrong(&self) -> Option<InvalidField> {
+    fn invalid_field(&self) -> Option<InvalidField> {
         let loads = usize::from(self.verbs.is_some()) + usize::from(self.processes.is_some());
         InvalidField::unless(loads == 1, "what is done", loads, "one of [verbs] and [processes]")
-            .or_else(|| self.host.wrong())
-            .or_else(|| self.adapter.wrong())
-            .or_else(|| self.wire.wrong())
-            .or_else(|| self.verbs.as_ref()?.wrong(self.wire.mtu_bytes))
-            .or_else(|| self.processes.as_ref()?.wrong())
+            .or_else(|| self.host.invalid_field())
+            .or_else(|| self.adapter.invalid_field())
+            .or_else(|| self.wire.invalid_field())
+            .or_else(|| self.verbs.as_ref()?.invalid_field(self.wire.mtu_bytes))
+            .or_else(|| self.processes.as_ref()?.invalid_field())
     }
 }
 
@@ -416,7 +418,7 @@ impl HostFile {
         }
     }
 
-    fn wrong(&self) -> Option<InvalidField> {
+    fn invalid_field(&self) -> Option<InvalidField> {
         let buses = usize::from(self.pcie.is_some()) + usize::from(self.pcix.is_some());
         let wrong = [
             InvalidField::unless(
@@ -433,12 +435,12 @@ impl HostFile {
             let wrong = wrong_link(self.pcie.as_ref()?)?;
             Some(InvalidField { field: wrong.field.replacen("link", "host.pcie", 1).into(), ..wrong })
         };
-        wrong.into_iter().flatten().next().or_else(link).or_else(|| self.pcix?.wrong())
+        wrong.into_iter().flatten().next().or_else(link).or_else(|| self.pcix?.invalid_field())
     }
 }
 
 impl PciXFile {
-    fn wrong(&self) -> Option<InvalidField> {
+    fn invalid_field(&self) -> Option<InvalidField> {
         let is_burst = self.burst_bytes_max.is_power_of_two() && (64..=4096).contains(&self.burst_bytes_max);
         let wrong = [
             InvalidField::unless(
@@ -461,7 +463,7 @@ impl PciXFile {
 }
 
 impl AdapterFile {
-    fn wrong(&self) -> Option<InvalidField> {
+    fn invalid_field(&self) -> Option<InvalidField> {
         let is_context = self.qp_bytes.is_power_of_two() && (64..=4096).contains(&self.qp_bytes);
         let wrong = [
             InvalidField::unless_time("adapter.send_ns", self.send_ns),
@@ -485,7 +487,7 @@ impl AdapterFile {
                 "a power of two from 64 to 4096",
             ),
         ];
-        wrong.into_iter().flatten().next().or_else(|| self.cache.wrong())
+        wrong.into_iter().flatten().next().or_else(|| self.cache.invalid_field())
     }
 }
 
@@ -495,7 +497,7 @@ impl CacheFile {
         CacheShape { bytes: kib << 10, line_bytes, ways, replacement }
     }
 
-    fn wrong(&self) -> Option<InvalidField> {
+    fn invalid_field(&self) -> Option<InvalidField> {
         let is_line = self.line_bytes.is_power_of_two() && (8..=4096).contains(&self.line_bytes);
         let sets = |set_bytes: u64| (self.kib << 10) / set_bytes;
         let is_whole =
@@ -524,7 +526,7 @@ impl CacheFile {
 }
 
 impl WireFile {
-    fn wrong(&self) -> Option<InvalidField> {
+    fn invalid_field(&self) -> Option<InvalidField> {
         let Self { gigabits_per_second, overhead_share, mtu_bytes, latency_ns } = *self;
         let is_mtu = matches!(mtu_bytes, 256 | 512 | 1024 | 2048 | 4096);
         let is_rate = (0.001..=100_000.0).contains(&gigabits_per_second);
@@ -563,7 +565,7 @@ impl VerbsFile {
         }
     }
 
-    fn wrong(&self, mtu_bytes: u64) -> Option<InvalidField> {
+    fn invalid_field(&self, mtu_bytes: u64) -> Option<InvalidField> {
         let messages = verbs::messages(self.messages, self.connections, self.window);
         let packets = messages.saturating_mul(self.message_bytes.div_ceil(mtu_bytes));
         let no_answer = self.pattern == PatternFile::PingPong && self.verb == Verb::Read;
@@ -611,7 +613,7 @@ impl ProcessesFile {
         }
     }
 
-    fn wrong(&self) -> Option<InvalidField> {
+    fn invalid_field(&self) -> Option<InvalidField> {
         let is_rate = (1e3..=1e15).contains(&self.operations_per_second);
         let wrong = [
             InvalidField::unless(
@@ -643,6 +645,6 @@ fn million() -> f64 {
     1e6
 }
 
-fn host() -> Place {
-    Place::Host
+fn host() -> MemoryKind {
+    MemoryKind::Host
 }

@@ -1,7 +1,7 @@
-//! Adapters, event by event.
+//! The simulated machine: all nodes and adapters, event by event.
 //!
-//! What an adapter does for a message is a chain of jobs. A job first looks up the contexts that it needs, one after the other, and
-//! waits for those that are fetched; then it does its work: reads memory, sends a packet, writes memory.
+//! An adapter processes a message as a chain of jobs. A job first looks up its contexts one by one, and waits for
+//! those that miss. Then it does its work: it reads memory, sends a packet, or writes memory.
 
 mod completing;
 mod contexts;
@@ -10,26 +10,26 @@ mod sending;
 
 use super::adapter::{DOORBELL_BYTES, Node, Qp, Setup};
 use super::icm::Layout;
-use super::message::{Message, NONE, Place, Verb, Work};
+use super::message::{MemoryKind, Message, NONE, Verb, Work};
 use super::outcome::{NodeUsage, Outcome, RunError, Totals};
-use crate::serial::put;
+use crate::serial_server::schedule_at;
 use crate::slab::Slab;
 use des::{Calendar, Misuse, Model, Queue, Simulation, Span, Time, TimeAverage};
 
 /// 100 days, of the 213 that there is room for.
 const TIME_MAX_PS: u64 = 100 * 24 * 3600 * 1_000_000_000_000;
 
-/// What uses adapters. It adds what it wants done to `actions`.
+/// An application on the adapters. It appends its requests to `actions`.
 pub(super) trait Application {
-    /// A message's bytes are in the memory where they go; with [`Verb::Send`] its receiver has been told.
+    /// A message's data is in memory. With [`Verb::Send`] the receiver has its completion.
     fn delivered(&mut self, now: Time, work: &Work, actions: &mut Actions);
-    /// Who asked for it has been told.
+    /// The requester has its completion.
     fn completed(&mut self, now: Time, work: &Work, posted: Time, actions: &mut Actions);
-    /// A time has come that it asked for.
+    /// A requested wake-up.
     fn woken(&mut self, now: Time, token: u32, actions: &mut Actions);
 }
 
-/// What an application asks the machine to do next.
+/// Requests of an application.
 #[derive(Debug, Default)]
 pub(super) struct Actions {
     posts: Vec<(Time, Work)>,
@@ -37,64 +37,64 @@ pub(super) struct Actions {
 }
 
 impl Actions {
-    /// The doorbell of some work is rung at a time.
+    /// Rings the doorbell for some work at a time.
     pub(super) fn post(&mut self, at: Time, work: Work) {
         self.posts.push((at, work));
     }
 
-    /// The application is woken.
+    /// Wakes the application at a time.
     pub(super) fn wake(&mut self, at: Time, token: u32) {
         self.wakes.push((at, token));
     }
 }
 
-/// What happens: to a message, a job, a fetch of contexts, or the application.
+/// Events of messages, jobs, context fetches, and the application.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Event {
-    /// A message's doorbell is rung.
+    /// A doorbell is rung.
     Posted(u32),
-    /// That is at the adapter.
+    /// The doorbell write arrives at the adapter.
     Doorbell(u32),
-    /// An engine is done with a job.
+    /// An engine has processed a job.
     Worked(u32),
-    /// Memory has what a job reads.
+    /// Memory answers a job's read.
     Answered(u32),
-    /// The adapter has it.
+    /// The data has arrived at the adapter.
     Read(u32),
-    /// A job's packet is on the wire.
+    /// A job's packet has been sent.
     Sent(u32),
-    /// It is at the other adapter.
+    /// It arrives at the other adapter.
     Arrived(u32),
-    /// All of a message is in memory.
+    /// All data of a message is in memory.
     Placed(u32),
-    /// A receiver's completion is.
+    /// The receiver's completion is in memory.
     Notified(u32),
-    /// That of who asked is.
+    /// The requester's completion is in memory.
     Completed(u32),
-    /// Memory has a context.
+    /// Memory answers a context fetch.
     FetchAnswered(u32),
-    /// The adapter has it.
+    /// The context has arrived.
     Fetched(u32),
     /// The application is woken.
     Woken(u32),
 }
 
-/// What a job is about.
+/// The kind of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// Work of a queue is begun.
+    /// Start of a work request.
     Begin,
-    /// A request to read goes to the other side, and is served there.
+    /// An RDMA read request, served at the other side.
     Request,
-    /// A packet of data is read and sent.
+    /// A data packet to be read from memory and sent.
     Packet,
-    /// The first packet of a send finds out where it goes.
+    /// Lookup of the receive queue by the first packet of a send.
     Accept,
-    /// A packet of data is written to memory.
-    Place,
-    /// A receiver is told.
+    /// A data packet to be written to memory.
+    MemoryKind,
+    /// The receiver's completion.
     Notify,
-    /// An acknowledgement goes back, and who asked is told.
+    /// An acknowledgement, and the requester's completion.
     Complete,
 }
 
@@ -102,33 +102,33 @@ enum Stage {
 struct Job {
     stage: Stage,
     message: u32,
-    /// Where it is.
+    /// Its node.
     node: u16,
-    /// Contexts that it has.
+    /// Number of contexts that it has.
     step: u32,
-    /// It waits for a fetch that is its own.
+    /// It waits for its own fetch.
     is_owner: bool,
-    /// Who waits behind it for the same fetch.
+    /// The next job that waits for the same fetch.
     next: u32,
-    /// Of its packet, in the message.
+    /// Offset of its packet in the message.
     offset: u64,
     bytes: u64,
 }
 
-/// A fetch of contexts.
+/// A context fetch.
 #[derive(Debug, Clone, Copy)]
 struct Fetch {
     node: u16,
     address: u64,
     bytes: u64,
-    /// Bytes of the lines that were not there.
+    /// Bytes of the missing lines.
     missing: u64,
-    /// Who waits for it.
+    /// First of the jobs that wait for it.
     first: u32,
     last: u32,
 }
 
-/// All nodes, and what uses them.
+/// All nodes, and the application.
 #[derive(Debug)]
 pub(super) struct Machine<A> {
     setup: Setup,
@@ -145,7 +145,7 @@ pub(super) struct Machine<A> {
     stayed: u128,
 }
 
-/// Nodes before anything happens.
+/// Nodes in their initial state.
 #[derive(Debug)]
 pub(super) struct Nodes {
     setup: Setup,
@@ -163,13 +163,13 @@ impl Nodes {
         &mut self.nodes[usize::from(node)]
     }
 
-    /// Segments of translations that are taken, of the node with the most.
+    /// Most translation segments in use on any node.
     pub(super) fn segments_max(&self) -> u64 {
         self.nodes.iter().map(Node::segments).max().unwrap_or_default()
     }
 
-    /// Connects two nodes, which may be one, by a queue pair each, with these completion queues: the first node's is returned, the
-    /// other's comes right behind it.
+    /// Connects two nodes, which may be the same, by a queue pair each with these completion queues. Returns the
+    /// first node's queue pair; the other one has the next number.
     pub(super) fn connect(&mut self, nodes: [u16; 2], cqs: [u32; 2]) -> u32 {
         let first = self.qps.len() as u32;
         for (end, peer) in [(0, first + 1), (1, first)] {
@@ -199,7 +199,7 @@ impl<A: Application> Machine<A> {
         }
     }
 
-    /// Lets it run until nothing is left to do, after the application was woken with token 0.
+    /// Wakes the application with token 0, and runs until no event is left.
     ///
     /// # Errors
     /// [`RunError`]
@@ -208,7 +208,7 @@ impl<A: Application> Machine<A> {
         simulation.calendar.schedule_in(Span::ZERO, Event::Woken(0));
         simulation.run();
         let (now, events) = (simulation.now(), simulation.handled());
-        // Times that have no room are at the end of all that has, and so is the last event then.
+        // A time beyond the last one is set to the last one, so the last event tells.
         if now.as_ps() > TIME_MAX_PS {
             return Err(RunError::TooLong);
         }
@@ -253,7 +253,7 @@ impl<A: Application> Machine<A> {
             Event::Posted(message) => {
                 let node = self.qps[self.messages[message].work.qp as usize].node;
                 let rung = self.nodes[usize::from(node)].lanes.doorbell(now, DOORBELL_BYTES);
-                put(calendar, rung + half(self.setup.host.read), Event::Doorbell(message));
+                schedule_at(calendar, rung + half(self.setup.host.read), Event::Doorbell(message));
             }
             Event::Doorbell(message) => {
                 let number = self.qps[self.messages[message].work.qp as usize].node;
@@ -275,25 +275,25 @@ impl<A: Application> Machine<A> {
         }
     }
 
-    /// Begins what the application has asked for.
+    /// Executes an application's requests.
     fn begin_asked(&mut self, now: Time, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         for at in 0..self.actions.posts.len() {
             let (posted, work) = self.actions.posts[at];
             let message =
                 self.messages.put(Message { work, posted, begun: 0, placed: 0, next: NONE, is_known: false });
-            // A message is in flight from when its doorbell is rung.
+            // A message is in flight from its doorbell on.
             self.totals.posted += 1;
-            put(calendar, posted.max(now), Event::Posted(message));
+            schedule_at(calendar, posted.max(now), Event::Posted(message));
         }
         self.actions.posts.clear();
         for at in 0..self.actions.wakes.len() {
             let (woken, token) = self.actions.wakes[at];
-            put(calendar, woken.max(now), Event::Woken(token));
+            schedule_at(calendar, woken.max(now), Event::Woken(token));
         }
         self.actions.wakes.clear();
     }
 
-    /// A job begins at a node.
+    /// Starts a job on a node.
     fn start(
         &mut self,
         now: Time,
@@ -307,13 +307,13 @@ impl<A: Application> Machine<A> {
         self.advance(now, job, calendar);
     }
 
-    /// The end that asked for a message, and the other one.
+    /// The requester's end and the responder's end.
     fn ends(&self, message: u32) -> [Qp; 2] {
         let qp = self.qps[self.messages[message].work.qp as usize];
         [qp, self.qps[qp.peer as usize]]
     }
 
-    /// The end that data comes from, and the one that it goes to.
+    /// The end that sends the data and the end that receives it.
     fn data_ends(&self, message: u32) -> [Qp; 2] {
         let [asking, other] = self.ends(message);
         match self.messages[message].work.verb {
@@ -327,32 +327,32 @@ impl<A: Application> Machine<A> {
         &mut self,
         now: Time,
         job: u32,
-        place: Place,
+        place: MemoryKind,
         address: u64,
         bytes: u64,
         calendar: &mut Calendar<Event, impl Queue<Event>>,
     ) {
         let node = &mut self.nodes[usize::from(self.jobs[job].node)];
         match place {
-            Place::Host => {
+            MemoryKind::Host => {
                 let requested = node.lanes.request(now, address, bytes);
-                put(calendar, requested + self.setup.host.read, Event::Answered(job));
+                schedule_at(calendar, requested + self.setup.host.read, Event::Answered(job));
             }
-            Place::Adapter => {
+            MemoryKind::Adapter => {
                 let taken = self.setup.adapter.transfer(bytes);
-                let read = node.memory.take(now, taken) + self.setup.adapter.memory;
-                put(calendar, read, Event::Read(job));
+                let read = node.memory.occupy(now, taken) + self.setup.adapter.memory;
+                schedule_at(calendar, read, Event::Read(job));
             }
         }
     }
 
-    /// Writes memory, and says when that is done.
-    fn write_memory(&mut self, now: Time, node: u16, place: Place, address: u64, bytes: u64) -> Time {
+    /// Writes memory for a job. Returns when that is done.
+    fn write_memory(&mut self, now: Time, node: u16, place: MemoryKind, address: u64, bytes: u64) -> Time {
         let node = &mut self.nodes[usize::from(node)];
         match place {
-            Place::Host => node.lanes.write(now, address, bytes) + half(self.setup.host.read),
-            Place::Adapter => {
-                node.memory.take(now, self.setup.adapter.transfer(bytes)) + half(self.setup.adapter.memory)
+            MemoryKind::Host => node.lanes.write(now, address, bytes) + half(self.setup.host.read),
+            MemoryKind::Adapter => {
+                node.memory.occupy(now, self.setup.adapter.transfer(bytes)) + half(self.setup.adapter.memory)
             }
         }
     }
@@ -363,7 +363,7 @@ impl<A: Application> Model for Machine<A> {
 
     fn handle(&mut self, now: Time, event: Event, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         if let Event::Posted(_) = event {
-            // Time never goes back, which is all that this could refuse.
+            // Can't fail: simulated time never goes back.
             let _ = self.in_flight.set(now, self.in_flight.level() + 1);
         }
         self.handle_one(now, event, calendar);

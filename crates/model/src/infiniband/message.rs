@@ -1,69 +1,69 @@
-//! Messages, and where their bytes are.
+//! Messages and buffers.
 
 use des::Time;
 use serde::Deserialize;
 
-/// What a message is.
+/// Operation of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verb {
-    /// The other side has said where it goes, in its receive queue, and gets a completion.
+    /// Send: the receiver's queue determines the destination, and the receiver gets a completion.
     Send,
-    /// RDMA write: goes where the sender says.
+    /// RDMA write: the sender determines the destination.
     Write,
-    /// RDMA read: fetched from the other side.
+    /// RDMA read: the data comes from the other side.
     Read,
 }
 
-/// Which memory.
+/// A memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Place {
-    /// The adapter's own.
+pub enum MemoryKind {
+    /// The adapter's own memory.
     Adapter,
-    /// The host's, behind the bus.
+    /// Host memory, over the bus.
     Host,
 }
 
-/// Bytes of a region.
+/// A buffer in a memory region.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Buffer {
-    /// Of its node.
+    /// The region on its node.
     pub(super) region: u32,
-    /// From the region's beginning.
+    /// Offset in the region.
     pub(super) offset: u64,
-    pub(super) place: Place,
+    pub(super) place: MemoryKind,
 }
 
-/// What somebody asks an adapter to do.
+/// A work request.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Work {
     pub(super) verb: Verb,
-    /// The queue pair that it is put into.
+    /// The queue pair it is posted to.
     pub(super) qp: u32,
     pub(super) bytes: u64,
-    /// On the side that asks.
+    /// The buffer at the requester.
     pub(super) local: Buffer,
-    /// On the other.
+    /// The buffer at the responder.
     pub(super) remote: Buffer,
-    /// For who asked.
+    /// A tag for the requester.
     pub(super) tag: u64,
 }
 
-/// Work in flight.
+/// A message in flight.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Message {
     pub(super) work: Work,
     pub(super) posted: Time,
-    /// Bytes for which packets were begun.
+    /// Bytes for which packets were started.
     pub(super) begun: u64,
-    /// And that were put on their way to the memory where they go.
+    /// Bytes on their way to the destination memory.
     pub(super) placed: u64,
-    /// What comes after it in its queue.
+    /// The next message of its queue.
     pub(super) next: u32,
-    /// One of both sides knows that it has come.
+    /// One side has seen its completion.
     pub(super) is_known: bool,
 }
 
-/// No message, job, or fetch.
+/// No message, job or fetch.
 pub(super) const NONE: u32 = u32::MAX;

@@ -1,127 +1,127 @@
-//! Processes that pass messages, as MPI's do, over adapters and shared memory.
+//! Message-passing (MPI) processes over adapters and shared memory.
 //!
-//! Short messages are copied to buffers that both sides have registered before, and written into the receiver's by RDMA. Longer ones
-//! are announced; once the receiver, inside the library, has a place for one, the sender writes it there and tells so (Liu, Wu and
-//! Panda, "High performance RDMA-based MPI implementation over InfiniBand", 2003). So are short ones for which no buffer is free.
-//! Processes of a node copy through shared memory. Messages from one process to another are received in the order in which they are
-//! sent.
+//! Short messages are copied through buffers that both sides have registered, and written by RDMA (eager). Long ones
+//! are announced; once the receiver has posted a receive and is inside the library, the sender writes the data by
+//! RDMA and notifies it (rendezvous; Liu, Wu and Panda, "High performance RDMA-based MPI implementation over
+//! InfiniBand", 2003). Short messages without a free buffer are announced too. Processes of a node copy through
+//! shared memory. Messages between two processes arrive in order.
 
 use super::adapter::Setup;
 use super::icm::{PAGE_BYTES, PAGES_PER_SEGMENT};
 use super::machine::{Actions, Application, Event, Machine, Nodes};
-use super::message::{Buffer, NONE, Place, Verb, Work};
+use super::message::{Buffer, MemoryKind, NONE, Verb, Work};
 use super::outcome::{Outcome, RunError};
 use crate::slab::Slab;
 use des::{Heap, Queue, Span, Time, Wheel};
 use std::collections::{BTreeMap, VecDeque};
 
-/// What a process does next.
+/// An operation of a process.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Op {
-    /// It computes.
+    /// Computes.
     Compute(Span),
-    /// It sends, and goes on once the message's memory is its own again.
+    /// Sends, and waits until the message's memory may be reused.
     Send {
-        /// To whom.
+        /// Destination.
         to: u16,
-        /// How much.
+        /// Bytes.
         bytes: u64,
     },
-    /// It waits for the next message of a process.
+    /// Receives the next message of a process.
     Receive {
-        /// Of whom.
+        /// Source.
         from: u16,
     },
-    /// It begins to send, and goes on.
+    /// Starts a send, without waiting.
     BeginSend {
-        /// To whom.
+        /// Destination.
         to: u16,
-        /// How much.
+        /// Bytes.
         bytes: u64,
     },
-    /// It has a place for another message of a process, and goes on.
+    /// Posts a receive, without waiting.
     BeginReceive {
-        /// Of whom.
+        /// Source.
         from: u16,
     },
-    /// It waits for all that it has begun.
+    /// Waits for all operations started.
     WaitAll,
 }
 
-/// What processes do, over and over.
+/// A program: the operations of each process, repeated.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Program {
-    /// By process.
+    /// Operations, by process.
     pub ops: Vec<Vec<Op>>,
-    /// How often, after once that is not measured.
+    /// Measured rounds, after one round of warm-up.
     pub rounds: u32,
 }
 
-/// What the library takes.
+/// Parameters of the library.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Library {
-    /// Processes on a node, the first ones on the first.
+    /// Processes per node, assigned in order.
     pub processes_per_node: u16,
-    /// Longer messages are announced.
+    /// Messages longer than this are announced.
     pub eager_bytes_max: u64,
-    /// What a CPU takes to copy.
+    /// Copy rate of a CPU.
     pub copy_ps_per_byte: f64,
-    /// What a call takes besides.
+    /// CPU time of a call, without copies.
     pub call: Span,
-    /// From a process to another of its node, besides copying.
+    /// Latency between two processes of a node, without copies.
     pub shared: Span,
 }
 
-/// What came of it.
+/// Results.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ran {
-    /// How long a round took, on average.
+    /// Mean duration of a round.
     pub round: Span,
     /// Messages of a round, and their bytes.
     pub messages: u64,
     /// See there.
     pub bytes: u64,
-    /// Messages that were sent and that nobody has received, or has a place for.
+    /// Messages that were sent but never received.
     pub unreceived: u64,
-    /// Everything else.
+    /// All other results.
     pub outcome: Outcome,
 }
 
-/// Why a program has no end.
+/// Why a program can't be run to its end.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ProgramError {
-    /// It waits for what nobody sends, or takes.
+    /// A process waits for a message that is never sent, or for a receive that is never posted.
     #[error("process {process} waits for ever in its operation {operation}")]
     Stuck {
-        /// Which process.
+        /// The process.
         process: u16,
-        /// Counted from 1.
+        /// Its operation, from 1.
         operation: u64,
     },
-    /// It sends faster than anybody receives.
+    /// A process sends faster than messages are received.
     #[error(
         "process {process} sends with its operation {operation} what is one of more than {UNDER_WAY_MAX} messages in flight"
     )]
     Full {
-        /// Which process.
+        /// The process.
         process: u16,
-        /// Counted from 1.
+        /// Its operation, from 1.
         operation: u64,
     },
-    /// Its buffers have more pages than there are translations of.
+    /// The buffers need more translations than the tables have.
     #[error(
         "the buffers of a node's processes have {pages} pages; an adapter has translations of {pages_max}"
     )]
     Memory {
-        /// Of all its processes.
+        /// Translation segments of all processes of a node.
         pages: u64,
-        /// In the adapter's tables.
+        /// Translation segments in the adapter's tables.
         pages_max: u64,
     },
-    /// Nobody would see its end.
-    #[error("its messages have {packets} packets; at most {PACKETS_MAX} are carried out")]
+    /// The program is too long to simulate.
+    #[error("the program's messages have {packets} packets; expected at most {PACKETS_MAX}")]
     TooMuch {
-        /// Of all rounds.
+        /// Packets of all rounds.
         packets: u64,
     },
     /// See there.
@@ -130,7 +130,7 @@ pub enum ProgramError {
 }
 
 impl ProgramError {
-    /// The process that it is about, and which of its operations, counted from 1.
+    /// The process and its operation, from 1, if the error is about one.
     pub fn operation(&self) -> Option<(u16, u64)> {
         match self {
             Self::Stuck { process, operation } | Self::Full { process, operation } => {
@@ -141,16 +141,16 @@ impl ProgramError {
     }
 }
 
-/// Messages in flight, of all processes together.
+/// Most messages in flight, of all processes.
 const UNDER_WAY_MAX: u32 = 1 << 18;
-/// Packets that a run carries out at most, which take some minutes.
+/// Most packets of a run, which takes some minutes.
 pub(super) const PACKETS_MAX: u64 = 1 << 26;
 
-/// Bytes of what only says something: an announcement, its answer, the end.
+/// Bytes of a control message: announcement, answer, end.
 const CONTROL_BYTES: u64 = 64;
-/// Buffers that each process has for each other one's short messages.
+/// Eager buffers of a process for each other process.
 const BUFFERS_PER_PEER: u64 = 32;
-/// Bytes of a process's own memory that messages with each other one come from and go to, at least.
+/// Least bytes of a process's own memory for messages with each other process.
 const OWN_BYTES_PER_PEER: u64 = 4 << 20;
 
 /// Runs a program.
@@ -161,7 +161,7 @@ pub fn run_program(setup: &Setup, library: &Library, program: &Program) -> Resul
     run_on::<Wheel<Event>>(setup, library, program)
 }
 
-/// The same on the reference calendar, a plain heap.
+/// The same on the reference calendar, a binary heap.
 ///
 /// # Errors
 /// As [`run_program`].
@@ -193,14 +193,14 @@ fn messages(program: &Program) -> impl Iterator<Item = u64> {
     })
 }
 
-/// Packets of all rounds.
+/// Number of packets of all rounds.
 fn packets(program: &Program, mtu_bytes: u64) -> u64 {
     let in_round = messages(program).map(|bytes| bytes.div_ceil(mtu_bytes.max(1)).max(1));
     let in_round = in_round.fold(0, u64::saturating_add);
     in_round.saturating_mul(u64::from(program.rounds) + 1)
 }
 
-/// A process.
+/// State of a process.
 #[derive(Debug, Clone, Copy)]
 struct Process {
     node: u16,
@@ -208,50 +208,50 @@ struct Process {
     round: u32,
     waits: Option<Wait>,
     is_done: bool,
-    /// Up to when it is busy.
+    /// Until when its CPU is busy.
     free_at: Time,
-    /// Long messages that it sends and that are not done.
+    /// Announced messages that it sends and that are not complete.
     open: u32,
-    /// Bytes that have come into buffers, to be copied.
+    /// Bytes in eager buffers that are to be copied.
     uncopied: u64,
-    /// Registered buffers, and its own memory.
+    /// Its eager buffers, and its own memory.
     regions: [u32; 2],
 }
 
 /// What a process waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wait {
-    /// Its memory, which a message comes from.
+    /// The memory of a message that it sends.
     Sent(u32),
-    /// Nothing any more.
+    /// Nothing.
     Nothing,
-    /// What it has asked of a process.
+    /// Messages from a process.
     From(u16),
-    /// Everything.
+    /// All operations started.
     All,
 }
 
-/// Messages from one process to another.
+/// State of the messages from one process to another.
 #[derive(Debug, Clone, Default)]
 struct Pair {
     sent: u32,
-    /// Places for them.
+    /// Posted receives.
     asked: u32,
-    /// Those that have come, without a gap.
+    /// Messages that have arrived in order, without a gap.
     come: u32,
-    /// Of those behind, which have.
+    /// Which later ones have arrived.
     ahead: VecDeque<bool>,
-    /// Announced ones for which there is no place, by their number.
+    /// Announced messages without a posted receive, by number.
     announced: BTreeMap<u32, u32>,
 }
 
 impl Pair {
-    /// Whether there is a buffer for another short message: others have been received, as if that were known at once.
+    /// Whether an eager buffer is free. Assumes that the sender learns of receptions at once.
     fn has_buffer(&self) -> bool {
         u64::from(self.sent - self.come.min(self.asked).min(self.sent)) < BUFFERS_PER_PEER
     }
 
-    /// A message has come.
+    /// A message has arrived.
     fn arrived(&mut self, number: u32) {
         let ahead = (number - self.come) as usize;
         if self.ahead.len() <= ahead {
@@ -272,15 +272,15 @@ struct Sending {
     to: u16,
     bytes: u64,
     number: u32,
-    /// Short enough for a buffer, and copied out of it.
+    /// It went through an eager buffer.
     is_copied: bool,
-    /// What is still to come of it: its bytes; the word that all is there, of an announced one; and that its memory is free again.
+    /// Remaining parts: the data; for announced ones also the notification and the release of its memory.
     open: u8,
-    /// The same at the end that receives.
+    /// Remaining parts at the receiver.
     left: u8,
 }
 
-/// What a message between adapters is.
+/// Kind of a message between adapters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Eager,
@@ -308,20 +308,20 @@ struct World<'a> {
     program: &'a Program,
     post: Span,
     poll: Span,
-    /// Of a process's own memory, for each other one.
+    /// Own memory of each process, per other process.
     own_bytes: u64,
     processes: Vec<Process>,
     pairs: Vec<Pair>,
-    /// From each process to each other.
+    /// Channels from each process to each other.
     qps: Vec<u32>,
     sendings: Slab<Sending>,
     in_flight: u32,
-    /// What a process does about messages once it is inside the library, by process: it answers announcements for which it has a
-    /// place, and sends what was answered.
+    /// Work that a process does once it is inside the library: answering announcements with a posted receive, and
+    /// sending announced messages that were answered.
     unseen: Vec<Vec<(Kind, u32)>>,
-    /// Nothing goes on after that.
+    /// The simulation has ended.
     fault: Option<ProgramError>,
-    /// When all had done a round.
+    /// When all processes had finished each round.
     first_round: Time,
     last_round: Time,
 }
@@ -362,7 +362,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Registers memory, and connects all processes that are not of one node.
+    /// Registers memory and connects all processes on different nodes.
     fn connect(&mut self, setup: &Setup) -> Nodes {
         let number = self.processes.len();
         let last = self.processes.last().map_or(0, |process| process.node);
@@ -411,7 +411,7 @@ impl<'a> World<'a> {
         &mut self.pairs[usize::from(from) * number + usize::from(to)]
     }
 
-    /// A process goes on from a time, until it has to wait or to compute.
+    /// Runs a process until it has to wait or to compute.
     fn run_next_step(&mut self, now: Time, process: u16, actions: &mut Actions) {
         let at = usize::from(process);
         let mut time = self.processes[at].free_at.max(now);
@@ -462,7 +462,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// A process has a place for another message of one.
+    /// Posts a receive.
     fn ask(&mut self, now: Time, process: u16, from: u16, actions: &mut Actions) -> Time {
         let pair = self.pair(from, process);
         pair.asked += 1;
@@ -471,7 +471,7 @@ impl<'a> World<'a> {
         self.see(now, process, actions)
     }
 
-    /// The program begins anew; not once it was done often enough.
+    /// Starts the next round, unless all are done.
     fn next_round(&mut self, now: Time, at: usize) -> bool {
         let process = &mut self.processes[at];
         process.at = 0;
@@ -487,7 +487,7 @@ impl<'a> World<'a> {
         !is_over
     }
 
-    /// What has come into buffers is copied to where it belongs.
+    /// Copies data out of eager buffers.
     fn copy(&mut self, now: Time, at: usize) -> Time {
         let bytes = std::mem::take(&mut self.processes[at].uncopied);
         let done = now + self.copying(bytes);
@@ -514,7 +514,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Something came: a process that waits looks whether that was it.
+    /// Something arrived: checks whether a waiting process can continue.
     fn came(&mut self, now: Time, process: u16, actions: &mut Actions) {
         let at = usize::from(process);
         let Some(wait) = self.processes[at].waits.filter(|_| self.fault.is_none()) else { return };
@@ -527,7 +527,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Inside the library, a process answers what was announced and has a place, and sends what was answered.
+    /// Inside the library: answers announcements that have a posted receive, and sends messages that were answered.
     fn see(&mut self, now: Time, process: u16, actions: &mut Actions) -> Time {
         let mut time = now;
         for (kind, sending) in std::mem::take(&mut self.unseen[usize::from(process)]) {
@@ -607,11 +607,11 @@ impl<'a> World<'a> {
             let place = u64::from(peer);
             match kind {
                 Kind::Data => {
-                    Buffer { region: regions[1], offset: place * self.own_bytes, place: Place::Host }
+                    Buffer { region: regions[1], offset: place * self.own_bytes, place: MemoryKind::Host }
                 }
                 _ => {
                     let at = (half * number as u64 + place) * BUFFERS_PER_PEER + slot;
-                    Buffer { region: regions[0], offset: at * self.buffer_bytes(), place: Place::Host }
+                    Buffer { region: regions[0], offset: at * self.buffer_bytes(), place: MemoryKind::Host }
                 }
             }
         };

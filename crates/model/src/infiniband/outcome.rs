@@ -1,9 +1,9 @@
-//! What came of it.
+//! Results of a simulation.
 
 use crate::part::Part;
 use des::{Misuse, Span};
 
-/// Why there is no outcome.
+/// Why there are no results.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum RunError {
     /// Times here have no room for it.
@@ -14,70 +14,70 @@ pub enum RunError {
     Misuse(#[from] Misuse),
 }
 
-/// What came of it, from the beginning to when nothing was left to do.
+/// Results of a simulation, from start to end.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Outcome {
-    /// By node.
+    /// Use of each node.
     pub nodes: Vec<NodeUsage>,
-    /// What went through.
+    /// Counts over the whole simulation.
     pub totals: Totals,
-    /// How long it took.
+    /// Simulated time.
     pub elapsed: Span,
     /// Events of the simulation.
     pub events: u64,
 }
 
-/// How a node was used; shares are of the whole time.
+/// Use of a node. Shares are of the whole time.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct NodeUsage {
-    /// Objects that its adapter looked up in its cache.
+    /// Lookups in the context cache.
     pub looked_up: u64,
-    /// Those that were not there.
+    /// Lookups that missed.
     pub missed: u64,
-    /// Bytes of contexts that it fetched.
+    /// Bytes of contexts fetched.
     pub fetched_bytes: u64,
-    /// Bytes of changed ones that it wrote back.
+    /// Bytes of dirty contexts written back.
     pub written_back_bytes: u64,
-    /// The bus towards memory; of PCI-X the whole bus.
+    /// Busy share of the bus towards memory; for PCI-X of the whole bus.
     pub up_busy_share: f64,
-    /// The bus from memory; of PCI-X the whole bus.
+    /// Busy share of the bus from memory; for PCI-X of the whole bus.
     pub down_busy_share: f64,
-    /// The cable to the switch.
+    /// Busy share of the cable to the switch.
     pub port_busy_share: f64,
-    /// The cable from there.
+    /// Busy share of the cable from the switch.
     pub egress_busy_share: f64,
-    /// The adapter's memory.
+    /// Busy share of the adapter's own memory.
     pub memory_busy_share: f64,
-    /// Its engine that sends.
+    /// Busy share of the send engine.
     pub send_busy_share: f64,
-    /// And the one that receives.
+    /// Busy share of the receive engine.
     pub receive_busy_share: f64,
 }
 
-/// What went through: if all is well, what was posted was delivered and completed, and the time that messages were in flight is the
-/// sum of the times that each of them took.
+/// Counts over the whole simulation. At the end, messages posted equal those delivered and completed, and the two
+/// sums of message time are equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Totals {
-    /// Messages whose doorbell was rung.
+    /// Messages posted.
     pub posted: u64,
-    /// Those that are where they go.
+    /// Messages delivered.
     pub delivered: u64,
     /// Their bytes.
     pub delivered_bytes: u64,
-    /// Those that who asked knows of.
+    /// Messages whose requester has seen the completion.
     pub completed: u64,
-    /// Bytes of packets that went onto the wire.
+    /// Bytes sent on the wire.
     pub sent_bytes: u64,
-    /// Messages in flight times how long, by their number at each moment, in picoseconds.
+    /// Integral of the messages in flight over time, in picoseconds.
     pub in_flight_ps: u128,
-    /// The same summed over each.
+    /// Sum of the messages' durations, in picoseconds.
     pub stayed_ps: u128,
-    /// Messages that are still in flight.
+    /// Messages still in flight.
     pub left: u64,
 }
 
 impl Outcome {
-    /// How busy the parts of the first node were.
+    /// Busy share of each part of the first node.
     pub(super) fn parts(&self) -> Vec<Part> {
         let node = self.nodes.first().copied().unwrap_or_default();
         let parts = [
@@ -92,7 +92,7 @@ impl Outcome {
         parts.map(|(name, busy_share)| Part::new(name, busy_share)).into()
     }
 
-    /// Of the look-ups of all nodes, those that missed.
+    /// Share of lookups on all nodes that missed.
     pub fn miss_share(&self) -> f64 {
         let sum = |of: fn(&NodeUsage) -> u64| self.nodes.iter().map(of).sum::<u64>();
         sum(|node| node.missed) as f64 / sum(|node| node.looked_up).max(1) as f64

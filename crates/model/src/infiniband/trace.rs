@@ -93,10 +93,12 @@ impl Reader {
     fn line(&mut self, number: u64, words: &[&str]) -> Result<(), String> {
         if !self.has_version {
             self.has_version = words == ["iotoll-trace", "1"];
-            return if self.has_version { Ok(()) } else { Err(wrong(words, "iotoll-trace 1")) };
+            return if self.has_version { Ok(()) } else { Err(invalid_field(words, "iotoll-trace 1")) };
         }
         let Some(ops) = &mut self.ops else {
-            let ["processes", processes] = words else { return Err(wrong(words, "processes NUMBER")) };
+            let ["processes", processes] = words else {
+                return Err(invalid_field(words, "processes NUMBER"));
+            };
             let processes = whole(processes, 1, PROCESSES_MAX.into())? as usize;
             (self.ops, self.lines) = (Some(vec![Vec::new(); processes]), vec![Vec::new(); processes]);
             return Ok(());
@@ -135,7 +137,7 @@ impl Reader {
 /// What a process does.
 fn op(words: &[&str], last: u64) -> Result<(u16, Op), String> {
     let [process, verb, arguments @ ..] = words else {
-        return Err(wrong(words, "a process and what it does"));
+        return Err(invalid_field(words, "a process and what it does"));
     };
     let process = whole(process, 0, last)? as u16;
     let other = |word: &str| match whole(word, 0, last)? as u16 {
@@ -152,25 +154,25 @@ fn op(words: &[&str], last: u64) -> Result<(u16, Op), String> {
         _ => {
             let known =
                 "compute NS, send TO BYTES, receive FROM, begin-send TO BYTES, begin-receive FROM, or wait";
-            return Err(wrong(&words[1..], known));
+            return Err(invalid_field(&words[1..], known));
         }
     };
     Ok((process, op))
 }
 
-fn wrong(words: &[&str], expected: &str) -> String {
+fn invalid_field(words: &[&str], expected: &str) -> String {
     let said: String = words.join(" ").chars().take(80).collect();
     format!("{said:?}; expected {expected}")
 }
 
 fn whole(word: &str, low: u64, high: u64) -> Result<u64, String> {
     let number = word.parse().ok().filter(|number| (low..=high).contains(number));
-    number.ok_or_else(|| wrong(&[word], &format!("a whole number from {low} to {high}")))
+    number.ok_or_else(|| invalid_field(&[word], &format!("a whole number from {low} to {high}")))
 }
 
 fn span(word: &str) -> Result<Span, String> {
     let ns: Option<f64> = word.parse().ok().filter(|ns| (0.0..=COMPUTE_NS_MAX).contains(ns));
-    let ns = ns.ok_or_else(|| wrong(&[word], "nanoseconds from 0 to 1e12"))?;
+    let ns = ns.ok_or_else(|| invalid_field(&[word], "nanoseconds from 0 to 1e12"))?;
     Ok(Span::from_ps_f64(ns * 1e3))
 }
 

@@ -1,79 +1,79 @@
-//! Micro-benchmarks over verbs: two processes, or one that talks to itself, over some connections.
+//! Micro-benchmarks of verbs: two processes, or one with itself, over a number of connections.
 
 use super::adapter::Setup;
 use super::machine::{Actions, Application, Event, Machine, Nodes};
-use super::message::{Buffer, Place, Verb, Work};
+use super::message::{Buffer, MemoryKind, Verb, Work};
 use super::outcome::{Outcome, RunError};
 use des::{Heap, Misuse, Queue, RunningStats, Span, SpanHistogram, Stream, Time, Wheel};
 use serde::Deserialize;
 
-/// What processes do.
+/// The load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Load {
-    /// In which order.
+    /// Communication pattern.
     pub pattern: Pattern,
-    /// By which verb.
+    /// Verb.
     pub verb: Verb,
-    /// Bytes of a message.
+    /// Bytes per message.
     pub message_bytes: u64,
-    /// Connections, a queue pair at each end.
+    /// Number of connections, each with a queue pair at both ends.
     pub connections: u32,
-    /// Both ends are of one process, at one adapter.
+    /// One process is both ends of every connection, on one adapter.
     pub is_loop: bool,
-    /// Where messages come from and go to.
-    pub buffers: Place,
-    /// Messages that are measured; some come before them, so that the cache is as full as it gets.
+    /// Memory of the buffers.
+    pub buffers: MemoryKind,
+    /// Measured messages, after a warm-up that fills the cache.
     pub messages: u64,
 }
 
-/// Who sends when.
+/// Communication pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Pattern {
-    /// One message at a time, until who asked knows that it is done; connections in turn.
+    /// One message at a time, until its completion; connections in turn.
     Alone,
-    /// There and back, connections in turn; a message's time is half of both.
+    /// Ping-pong, connections in turn. The latency is half of a round trip.
     PingPong,
-    /// A message on each connection at once, until all are done, which is the time that is measured.
+    /// Scatter: a message on each connection at once. The time until all are done is measured.
     Scatter,
-    /// As many in flight as a window holds, on connections in turn.
+    /// A window of messages in flight, connections in turn.
     Stream {
         /// Messages in flight.
         window: u32,
-        /// Of a hundred messages, so many are of one buffer, and the others of one that was not used before.
+        /// Percentage of messages that reuse one buffer; the others use a new one each.
         reuse_percent: u32,
         /// Both processes send.
         both_ways: bool,
     },
-    /// As many in flight as a window holds, each on any connection and with a CPU of its own.
+    /// A window of messages in flight, each on a random connection with its own CPU.
     Random {
         /// Messages in flight.
         window: u32,
     },
 }
 
-/// What was measured.
+/// Results.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
-    /// Mean time of a message, or of a scatter.
+    /// Mean latency of a message, or of a scatter.
     pub latency_mean: Span,
-    /// What 99 of 100 took at most.
+    /// 99th percentile.
     pub latency_p99: Span,
-    /// Messages in a second.
+    /// Messages per second.
     pub messages_per_second: f64,
-    /// Bytes of messages in a second.
+    /// Bytes of messages per second.
     pub bytes_per_second: f64,
-    /// Everything else.
+    /// All other results.
     pub outcome: Outcome,
 }
 
-/// Bytes of the region that buffers which were not used before are taken from.
+/// Bytes of the region from which new buffers are taken.
 const FRESH_BYTES: u64 = 64 << 20;
-/// Messages before those that are measured: this part of them, and so many for each connection.
+/// Length of the warm-up: measured messages divided by this, plus a number per connection.
 const WARM_UP_PART: u64 = 4;
 const WARM_UP_PER_CONNECTION: u64 = 3;
 
-/// Messages of a load, with those before the measured ones, or a few more.
+/// Messages of a load including the warm-up, at least.
 pub(super) fn messages(measured: u64, connections: u32, window: u32) -> u64 {
     let once = u64::from(connections);
     measured + measured / WARM_UP_PART + (WARM_UP_PER_CONNECTION + 1) * once + u64::from(window)
@@ -87,7 +87,7 @@ pub fn run(setup: &Setup, load: &Load) -> Result<Measured, RunError> {
     run_on::<Wheel<Event>>(setup, load)
 }
 
-/// The same on the reference calendar, a plain heap: slower, with the same outcome.
+/// The same on the reference calendar, a binary heap. It is slower and has the same outcome.
 ///
 /// # Errors
 /// As [`run`].
@@ -108,12 +108,12 @@ fn run_on<Q: Queue<Event>>(setup: &Setup, load: &Load) -> Result<Measured, RunEr
     Ok(processes.measured(outcome))
 }
 
-/// Whose end a queue pair is: both ends of a connection are made one after the other.
+/// The side of a queue pair: both ends of a connection have consecutive numbers.
 fn side_of(qp: u32) -> usize {
     (qp % 2) as usize
 }
 
-/// Both processes.
+/// State of both processes.
 #[derive(Debug)]
 struct Processes {
     load: Load,
@@ -121,14 +121,14 @@ struct Processes {
     poll: Span,
     connections: u64,
     regions: [u32; 2],
-    /// Messages, or scatters, that are not measured, and all of them.
+    /// Number of messages, or scatters, in the warm-up, and in total.
     warm_up: u64,
     all: u64,
     random: Stream,
     sides: [Side; 2],
     begun: u64,
     done: u64,
-    /// Of a scatter.
+    /// Messages of the current scatter.
     left: u32,
     round_began: Time,
     measured_from: Time,
@@ -137,14 +137,14 @@ struct Processes {
     latencies: SpanHistogram,
 }
 
-/// A process.
+/// State of a process.
 #[derive(Debug, Clone, Copy, Default)]
 struct Side {
     /// When its CPU is free again.
     free_at: Time,
-    /// Messages that it began.
+    /// Messages that it has started.
     begun: u64,
-    /// Bytes of buffers that were not used before.
+    /// Bytes of new buffers used so far.
     fresh: u64,
 }
 
@@ -154,7 +154,7 @@ impl Processes {
         let measured = load.messages.div_ceil(per_round).max(1);
         let once = u64::from(load.connections) / per_round;
         let warm_up = match load.pattern {
-            // Each connection once, and then as many as can be in flight.
+            // Use each connection once, then fill the window.
             Pattern::Random { window } => once + u64::from(window),
             _ => once * WARM_UP_PER_CONNECTION,
         };
@@ -188,7 +188,7 @@ impl Processes {
             Pattern::Alone | Pattern::Stream { .. } | Pattern::Random { .. } => 1.0,
         };
         let measured = self.latency.count() as f64 * per_round;
-        // An instant has no rate.
+        // No time has passed, so there is no rate.
         let messages_per_second = if elapsed > 0.0 { measured * 1e12 / elapsed } else { 0.0 };
         Measured {
             latency_mean: Span::from_ps_f64(self.latency.mean().unwrap_or_default()),
@@ -223,7 +223,7 @@ impl Processes {
         }
     }
 
-    /// A process puts its next message into a queue, as soon as its CPU has the time, unless all are begun.
+    /// A process posts its next message when its CPU is free, until all are posted.
     fn post_next(&mut self, now: Time, side: usize, actions: &mut Actions) {
         let per_round =
             if self.load.pattern == Pattern::Scatter { u64::from(self.load.connections) } else { 1 };
@@ -232,7 +232,7 @@ impl Processes {
         }
         self.begun += 1;
         let connection = match self.load.pattern {
-            // Each has been used once before any comes by chance.
+            // Use each connection once before choosing at random.
             Pattern::Random { .. } if self.begun > self.connections => self.random.below(self.connections),
             _ => self.sides[side].begun % self.connections,
         };
@@ -247,7 +247,7 @@ impl Processes {
         actions.post(posted, work);
     }
 
-    /// A process sends back what it got.
+    /// A process answers a ping.
     fn post_back(&mut self, now: Time, got: &Work, actions: &mut Actions) {
         let work = Work { tag: got.tag, ..self.work(1, u64::from(got.qp / 2), now) };
         actions.post(now + self.post, work);
@@ -266,11 +266,11 @@ impl Processes {
         }
     }
 
-    /// Where a message's buffer begins: at the region's beginning, or behind all that was used.
+    /// Offset of a message's buffer: the reused one, or a new one.
     fn offset(&mut self, side: usize) -> u64 {
         let Pattern::Stream { reuse_percent, .. } = self.load.pattern else { return 0 };
         let number = self.sides[side].begun;
-        // Spread evenly: so many of each hundred.
+        // Spread the new buffers evenly over each hundred messages.
         let reused = |number: u64| number * u64::from(reuse_percent) / 100;
         if reused(number) > reused(number - 1) {
             return 0;
@@ -281,7 +281,7 @@ impl Processes {
         self.sides[side].fresh % places * bytes
     }
 
-    /// A message, or what else is measured, began and is done.
+    /// Records the latency of a message, a round trip or a scatter.
     fn record(&mut self, began: Time, now: Time, part: u64) {
         self.done += 1;
         if self.done <= self.warm_up {

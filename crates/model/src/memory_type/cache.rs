@@ -1,35 +1,35 @@
-//! A CPU's cache: sets of lines, of which the one that was not used for longest goes.
+//! The CPU's last-level cache: set-associative, least recently used line evicted first.
 
 use super::line::{LINE_BYTES, Line};
 use std::num::NonZeroUsize;
 
-/// A line in the cache.
+/// A cached line.
 #[derive(Debug, Clone)]
 pub(super) struct Cached {
-    /// Where it is of.
+    /// Its address.
     pub(super) address: u64,
     pub(super) line: Line,
-    /// It holds what memory does not: it goes back when it is evicted.
+    /// It is newer than memory and must be written back.
     pub(super) is_dirty: bool,
-    /// The access that brought it in.
+    /// The access that filled it.
     pub(super) filled_at: u64,
 }
 
-/// Lines of one set. Their addresses lie together, apart from their bytes: most looks end there.
+/// The lines of a set. Addresses are stored apart from the data, because most lookups need only those.
 #[derive(Debug, Clone, Default)]
 struct Set {
     addresses: Vec<u64>,
-    /// When each was used last.
+    /// Time of the last use of each line.
     used: Vec<u64>,
     lines: Vec<Cached>,
 }
 
-/// The cache. A physical address says the set; this is the last level, which has all that the others have.
+/// The cache, inclusive of all higher levels and indexed by physical address.
 #[derive(Debug, Clone)]
 pub(super) struct Cache {
     sets: Vec<Set>,
     ways: usize,
-    /// Uses so far.
+    /// Number of uses so far.
     uses: u64,
 }
 
@@ -43,20 +43,20 @@ impl Cache {
         (address / LINE_BYTES % self.sets.len() as u64) as usize
     }
 
-    /// A line, without using it.
+    /// A line, without counting as a use.
     pub(super) fn peek(&self, address: u64) -> Option<&Cached> {
         let set = &self.sets[self.set(address)];
         set.place(address).map(|place| &set.lines[place])
     }
 
-    /// A line, to be changed without using it.
+    /// A line to be modified, without counting as a use.
     pub(super) fn peek_mut(&mut self, address: u64) -> Option<&mut Cached> {
         let number = self.set(address);
         let set = &mut self.sets[number];
         set.place(address).map(|place| &mut set.lines[place])
     }
 
-    /// A line that is used now.
+    /// A line, counted as used now.
     pub(super) fn touch(&mut self, address: u64) -> Option<&mut Cached> {
         self.uses += 1;
         let number = self.set(address);
@@ -66,14 +66,14 @@ impl Cache {
         Some(&mut set.lines[place])
     }
 
-    /// Takes a line out.
+    /// Removes a line.
     pub(super) fn take(&mut self, address: u64) -> Option<Cached> {
         let number = self.set(address);
         let set = &mut self.sets[number];
         set.place(address).map(|place| set.take(place))
     }
 
-    /// What has to go before a line of this address can come.
+    /// Evicts a line if the set is full, to make room for this address.
     pub(super) fn make_room(&mut self, address: u64) -> Option<Cached> {
         let number = self.set(address);
         let set = &mut self.sets[number];
@@ -81,7 +81,7 @@ impl Cache {
         (set.lines.len() >= self.ways).then(|| set.take(place))
     }
 
-    /// Brings a line in, for which there is room.
+    /// Inserts a line. Call `make_room` before.
     pub(super) fn put(&mut self, cached: Cached) {
         self.uses += 1;
         let number = self.set(cached.address);

@@ -1,16 +1,16 @@
-//! A CPU's write-combining buffers: stores gathered by line until they are drained. Nothing snoops them (Intel SDM vol. 3,
-//! section 11.3.1 "Buffering of Write Combining Memory Locations").
+//! The CPU's write-combining buffers, which collect stores per line until they are drained. They are not snooped
+//! (Intel SDM vol. 3, section 11.3.1 "Buffering of Write Combining Memory Locations").
 
 use super::line::{Line, Piece, Version};
 use std::collections::VecDeque;
 
-/// Stores to a line that memory does not have yet.
+/// A buffer: stores to a line that are not in memory yet.
 #[derive(Debug, Clone)]
 pub(super) struct Gathered {
-    /// Where the line begins.
+    /// Address of the line.
     pub(super) address: u64,
     pub(super) line: Line,
-    /// A bit for each byte that was stored.
+    /// A bit per byte stored.
     pub(super) stored: u64,
 }
 
@@ -19,13 +19,13 @@ impl Gathered {
         self.stored >> byte & 1 != 0
     }
 
-    /// Every byte was stored: one burst takes it.
+    /// Whether every byte was stored, so that one burst drains it.
     pub(super) fn is_full(&self) -> bool {
         self.stored == u64::MAX
     }
 }
 
-/// The buffers, from the one that was opened first.
+/// The buffers, oldest first.
 #[derive(Debug, Clone)]
 pub(super) struct Buffers {
     open: VecDeque<Gathered>,
@@ -41,24 +41,24 @@ impl Buffers {
         self.open.iter().find(|gathered| gathered.address == address)
     }
 
-    /// Takes one out to drain it.
+    /// Removes a buffer, to drain it.
     pub(super) fn take(&mut self, address: u64) -> Option<Gathered> {
         let place = self.open.iter().position(|gathered| gathered.address == address)?;
         self.open.remove(place)
     }
 
-    /// Takes the first out.
+    /// Removes the oldest buffer.
     pub(super) fn take_first(&mut self) -> Option<Gathered> {
         self.open.pop_front()
     }
 
-    /// What has to be drained before a store to a line can be gathered.
+    /// Removes the oldest buffer if all are in use and none is for this line.
     pub(super) fn make_room(&mut self, address: u64) -> Option<Gathered> {
         let must = self.find(address).is_none() && self.open.len() >= self.count;
         must.then(|| self.open.pop_front()).flatten()
     }
 
-    /// Gathers a store, and gives the buffer back once it is full.
+    /// Adds a store. Returns the buffer once it is full.
     pub(super) fn put(&mut self, piece: Piece, bytes: &[u8], version: Version) -> Option<Gathered> {
         if self.find(piece.line).is_none() {
             self.open.push_back(Gathered { address: piece.line, line: Line::BLANK, stored: 0 });

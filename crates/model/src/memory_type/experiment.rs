@@ -113,10 +113,10 @@ impl MemoryExperiment {
     /// # Errors
     /// [`ExperimentError`]
     pub fn read(text: &str, file: &str) -> Result<Self, ExperimentError> {
-        user_file::read(text, file, Self::wrong)
+        user_file::read(text, file, Self::invalid_field)
     }
 
-    fn wrong(&self) -> Option<InvalidField> {
+    fn invalid_field(&self) -> Option<InvalidField> {
         let mapping_source = match self.mapping_source() {
             Ok(mapping_source) => mapping_source,
             Err(wrong) => return Some(wrong),
@@ -130,7 +130,7 @@ impl MemoryExperiment {
             );
         };
         self.test
-            .wrong(area)
+            .invalid_field(area)
             .or_else(|| wrong_cpu(self.cpu))
             .or_else(|| wrong_prices(&self.prices))
             .or_else(|| wrong_link(&self.link))
@@ -212,7 +212,7 @@ impl MemoryExperiment {
 }
 
 impl Test {
-    fn wrong(self, area: PhysRange) -> Option<InvalidField> {
+    fn invalid_field(self, area: PhysRange) -> Option<InvalidField> {
         let Self { buffer_bytes, passes } = self;
         let is_buffer =
             buffer_bytes.is_multiple_of(BUFFER_MIN) && (BUFFER_MIN..=BUFFER_MAX).contains(&buffer_bytes);

@@ -1,4 +1,5 @@
-//! A CPU with its cache and its write-combining buffers, memory, and a device: each access moves its bytes, and takes its time.
+//! The machine: a CPU with cache and write-combining buffers, memory, and a device. Each access moves real bytes and
+//! takes time.
 //!
 //! | type | load | store |
 //! |---|---|---|
@@ -8,9 +9,9 @@
 //! | WP | through the cache | to memory; the line leaves the cache |
 //! | WB | through the cache | to the line in the cache, which is brought in |
 //!
-//! Uncached accesses look into the CPU's own cache first: a line that another mapping left there goes back (self-snooping, Intel
-//! SDM vol. 3, section 11.12.4 "Programming the PAT"). So a CPU never misses its own stores; what it may miss are a device's that
-//! did not snoop. What is read from a device's place is compared, byte by byte, with the last write in the program's order.
+//! An uncached access first checks the CPU's own cache: a line left there by another mapping is written back
+//! (self-snooping, Intel SDM vol. 3, section 11.12.4 "Programming the PAT"). So a CPU always sees its own stores, but
+//! may miss those of a device that did not snoop. Every byte read is compared with the last write in program order.
 
 use super::cache::{Cache, Cached};
 use super::combining::{Buffers, Gathered};
@@ -24,25 +25,25 @@ use host::memory::MemoryType;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroUsize;
 
-/// What a CPU has between itself and memory.
+/// Parameters of the CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cpu {
-    /// Bytes of its last level of cache.
+    /// Size of the last-level cache.
     pub cache_bytes: u64,
-    /// Lines of a set.
+    /// Ways of the cache.
     pub ways: NonZeroUsize,
-    /// Write-combining buffers.
+    /// Number of write-combining buffers.
     pub combining_buffers: usize,
 }
 
-/// Whether a device's access looks into the CPU's cache.
+/// Whether a device's access snoops the CPU's cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Snoop {
-    /// It does: the device is coherent with the cache.
+    /// It snoops: the device is cache-coherent.
     Snooped,
-    /// It does not: the access carries the attribute No Snoop.
+    /// It does not: the request has the No Snoop attribute.
     Unsnooped,
 }
 
@@ -63,7 +64,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A machine whose memory is zeros, with nothing in its cache.
+    /// A machine with zeroed memory and an empty cache.
     pub fn new(cpu: Cpu, prices: Prices, link: Link) -> Self {
         let lines = usize::try_from(cpu.cache_bytes / LINE_BYTES).unwrap_or(usize::MAX);
         let sets = NonZeroUsize::new(lines / cpu.ways).unwrap_or(NonZeroUsize::MIN);
@@ -81,27 +82,27 @@ impl Machine {
         }
     }
 
-    /// When the next access begins: all that came before, one after the other.
+    /// Time of the next access. Accesses run one after the other.
     pub fn now(&self) -> Time {
         Time::ZERO + self.cpu_busy + self.link_busy
     }
 
-    /// What the CPU's accesses took.
+    /// Total time of the CPU's accesses.
     pub fn cpu_busy(&self) -> Span {
         self.cpu_busy
     }
 
-    /// What the device's accesses took of the link.
+    /// Total link time of the device's accesses.
     pub fn link_busy(&self) -> Span {
         self.link_busy
     }
 
-    /// Accesses so far, which are numbered from 1.
+    /// Number of accesses so far.
     pub fn accesses(&self) -> u64 {
         self.access
     }
 
-    /// The CPU loads from memory that it has mapped as `kind`; what it reads comes into `into`, and what of it was stale is told.
+    /// A CPU load from memory mapped as `kind`. Returns which of the bytes read are stale.
     pub fn load(&mut self, address: u64, into: &mut [u8], kind: MemoryType) -> Vec<Stale> {
         self.access += 1;
         let mut reading = self.reading(Party::Cpu, into);
@@ -116,7 +117,7 @@ impl Machine {
         reading.stale
     }
 
-    /// The CPU stores to memory that it has mapped as `kind`.
+    /// A CPU store to memory mapped as `kind`.
     pub fn store(&mut self, address: u64, bytes: &[u8], kind: MemoryType) {
         let version = self.begin_write(Party::Cpu);
         for piece in pieces(address, bytes.len()) {
@@ -140,20 +141,20 @@ impl Machine {
         }
     }
 
-    /// The CPU flushes the line that an address is in (`CLFLUSH`): what is dirty goes to memory, and the line leaves the cache.
+    /// `CLFLUSH`: writes a dirty line back and removes it from the cache.
     pub fn flush(&mut self, address: u64) {
         self.access += 1;
         self.cpu_busy += self.prices.hits(1);
         self.leave_cache(address - address % LINE_BYTES, Over::Flush);
     }
 
-    /// The CPU waits until its write-combining buffers are drained (`SFENCE`, or an uncached access such as that to a doorbell).
+    /// `SFENCE`, or an uncached access such as a doorbell write: drains all write-combining buffers.
     pub fn fence(&mut self) {
         self.access += 1;
         self.drain_all();
     }
 
-    /// The device writes to memory.
+    /// A DMA write.
     pub fn device_write(&mut self, address: u64, bytes: &[u8], snoop: Snoop) {
         let version = self.begin_write(Party::Device);
         for piece in pieces(address, bytes.len()) {
@@ -167,7 +168,7 @@ impl Machine {
         self.link_busy += self.link.time_of(self.link.write_bytes(address, bytes.len() as u64));
     }
 
-    /// The device reads memory, and what of it was stale is told.
+    /// A DMA read. Returns which of the bytes read are stale.
     pub fn device_read(&mut self, address: u64, into: &mut [u8], snoop: Snoop) -> Vec<Stale> {
         self.access += 1;
         let mut reading = self.reading(Party::Device, into);
@@ -188,11 +189,11 @@ impl Machine {
     fn begin_write(&mut self, by: Party) -> Version {
         self.access += 1;
         self.writes.push(Write { access: self.access, by: Some(by), at: self.now() });
-        // Far fewer accesses than 2^32 fit a run.
+        // A run has far fewer than 2^32 accesses.
         Version::try_from(self.writes.len() - 1).unwrap_or(Version::MAX)
     }
 
-    /// Makes memory hold what the CPU knows of a line, for a load from there.
+    /// Writes back what the CPU holds of a line, before an uncached load.
     fn go_past_the_cache(&mut self, piece: Piece, kind: MemoryType) {
         self.leave_cache(piece.line, Over::SelfSnoop);
         match kind {
@@ -202,7 +203,7 @@ impl Machine {
         self.cpu_busy += self.prices.uncached_loads(piece.bytes);
     }
 
-    /// Brings the line of a piece into the cache, if it is not there.
+    /// Fills a line into the cache, if it is missing.
     fn bring_in(&mut self, piece: Piece) {
         self.drain_line(piece.line);
         self.cpu_busy += self.prices.hits(piece.bytes);
@@ -254,7 +255,7 @@ impl Machine {
         self.ram.slot(piece.line).line.put(piece.offset, new, version);
     }
 
-    /// A line leaves the cache, and what is dirty goes to memory.
+    /// Removes a line from the cache, after writing it back if dirty.
     fn leave_cache(&mut self, line: u64, by: Over) {
         if let Some(cached) = self.cache.take(line)
             && cached.is_dirty
@@ -263,7 +264,7 @@ impl Machine {
         }
     }
 
-    /// A snooped read: a dirty line goes to memory, and stays.
+    /// A snooped read: writes a dirty line back and keeps it.
     fn clean(&mut self, line: u64) {
         let Some(cached) = self.cache.peek_mut(line) else { return };
         if std::mem::take(&mut cached.is_dirty) {
@@ -301,8 +302,7 @@ impl Machine {
         Reading { reader, at: self.now(), into, stale: Vec::new() }
     }
 
-    /// Reads a piece: the CPU from its cache, if that has the line, and the device from memory. What is read is compared with the
-    /// last writes.
+    /// Reads a piece, the CPU from its cache if possible, the device from memory. Compares it with the last writes.
     fn read(&self, piece: Piece, reading: &mut Reading<'_>) {
         let slot = self.ram.peek(piece.line);
         let cached = self.cache.peek(piece.line).filter(|_| reading.reader == Party::Cpu);
@@ -328,7 +328,7 @@ impl Machine {
         }
     }
 
-    /// What the CPU has of a line that memory does not have.
+    /// What the CPU holds of a line that memory does not have.
     fn kept_back(&self, line: u64) -> Kept<'_> {
         match self.cache.peek(line).filter(|cached| cached.is_dirty) {
             Some(dirty) => Kept::Dirty(&dirty.line),
@@ -341,13 +341,13 @@ impl Machine {
     }
 }
 
-/// Where the CPU may have a line that memory has otherwise.
+/// Where the CPU holds a newer or older copy of a line.
 enum Kept<'a> {
-    /// The CPU reads it from its cache, where it is since that access.
+    /// In the cache, filled by this access; the CPU reads it there.
     Cached(u64),
-    /// It is dirty.
+    /// In the cache, dirty.
     Dirty(&'a Line),
-    /// It is in a write-combining buffer.
+    /// In a write-combining buffer.
     Gathered,
 }
 

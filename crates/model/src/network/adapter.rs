@@ -1,65 +1,66 @@
-//! An adapter's rings.
+//! The network adapter: parameters, rings, and descriptors.
 
 use crate::host::Mapped;
 use crate::link::Link;
 use crate::moderation::Moderation;
-use crate::serial::Serial;
+use crate::serial_server::SerialServer;
 use crate::slab::Slab;
 use des::{Span, Time};
 use std::collections::VecDeque;
 
-/// A network adapter.
+/// Parameters of a network adapter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Adapter {
-    /// Its link to memory.
+    /// Its PCIe link.
     pub link: Link,
-    /// Rings that frames are received into; a flow always comes into the same.
+    /// Receive rings. All frames of a flow arrive in the same one.
     pub receive_rings: u32,
-    /// Frames that each has buffers for.
+    /// Buffers of a receive ring, in frames.
     pub receive_entries: u32,
-    /// Rings that frames are sent from.
+    /// Send rings.
     pub send_rings: u32,
-    /// From a doorbell to the wire, and from the wire to an interrupt, besides the time on the link.
+    /// Latency from a doorbell to the wire, and from the wire to an interrupt, without the link.
     pub latency: Span,
-    /// A frame up to this long, with its Ethernet header, is part of the descriptor that sends it, and is not mapped.
+    /// Longest frame, with Ethernet header, that is sent inline in its descriptor, without a mapping.
     pub inline_bytes: u64,
-    /// Bytes of each piece of memory that a stream's bytes are sent from, mapped for itself; a segment is one piece without.
+    /// Size of the fragments from which a stream's data is sent, each mapped separately; `None`: a segment is one
+    /// fragment.
     pub fragment_bytes: Option<u64>,
-    /// A received frame up to this long, with that header, is copied out of its buffer, which goes back to the ring mapped.
+    /// Longest frame, with Ethernet header, that is copied out of its receive buffer, which then stays mapped.
     pub copied_bytes: u64,
-    /// How received frames' buffers are mapped.
+    /// How receive buffers are mapped.
     pub buffers: ReceiveBuffers,
-    /// They stay mapped, and go to the back of the ring when a poll has taken their frames.
+    /// Receive buffers stay mapped and are reused (page recycling).
     pub keeps_buffers: bool,
-    /// An interrupt comes so long after the first frame that it tells of,
+    /// Receive interrupt moderation: longest delay after the first frame,
     pub receive_delay: Span,
-    /// or with this many.
+    /// and number of frames that end the delay.
     pub receive_frames: u32,
-    /// The same for frames that were sent.
+    /// Send interrupt moderation: longest delay,
     pub send_delay: Span,
-    /// See there.
+    /// and number of frames.
     pub send_frames: u32,
 }
 
-/// How received frames' buffers are mapped.
+/// How receive buffers are mapped.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ReceiveBuffers {
-    /// Each frame in pieces of its own, all of which are mapped and unmapped for it.
+    /// Each frame has its own fragments, mapped and unmapped for it.
     EachFrame {
-        /// Bytes of each piece.
+        /// Bytes of each fragment.
         pieces_bytes: Vec<u64>,
     },
-    /// Blocks of memory are mapped whole, and pieces of them handed out until they are used up.
+    /// Blocks are mapped as a whole and divided among frames.
     Blocks {
         /// Bytes of a block.
         block_bytes: u64,
-        /// Bytes of each piece that a frame takes, each from blocks of its own.
+        /// Bytes of each fragment of a frame; each kind has its own blocks.
         pieces_bytes: Vec<u64>,
     },
 }
 
 impl ReceiveBuffers {
-    /// For each kind of piece, bytes of a mapping, and how many frames it serves.
+    /// For each kind of fragment: bytes of a mapping, and number of frames that use it.
     fn mappings(&self) -> Vec<(u64, u64)> {
         match self {
             Self::EachFrame { pieces_bytes } => pieces_bytes.iter().map(|bytes| (*bytes, 1)).collect(),
@@ -70,19 +71,19 @@ impl ReceiveBuffers {
     }
 }
 
-/// What is on the wire, or came from it.
+/// A frame on the wire or in an adapter.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Frame {
     pub(super) flow: u32,
-    /// Bytes of the application in it.
+    /// Payload bytes of the application.
     pub(super) bytes: u32,
-    /// Bytes with the headers that IP and above put before them.
+    /// Bytes of the IP packet.
     pub(super) ip_bytes: u32,
     pub(super) what: What,
 }
 
 impl Frame {
-    /// With the Ethernet header, but without the checksum behind it.
+    /// Bytes with the Ethernet header, without the checksum.
     pub(super) fn ethernet_bytes(&self) -> u64 {
         u64::from(self.ip_bytes) + ETHERNET_HEADER_BYTES
     }
@@ -92,13 +93,13 @@ const ETHERNET_HEADER_BYTES: u64 = 14;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum What {
-    /// Part of a message.
+    /// Data of a message.
     Data,
-    /// Says that so many bytes have come.
+    /// An acknowledgement of this many bytes.
     Acknowledgement,
 }
 
-/// Frames that were handed to the adapter together, and what is mapped for them.
+/// Frames submitted to the adapter together, and their mappings.
 #[derive(Debug, Default)]
 pub(super) struct Burst {
     pub(super) frames: Vec<Frame>,
@@ -106,17 +107,17 @@ pub(super) struct Burst {
 }
 
 impl Burst {
-    /// The flow that its frames are of.
+    /// The flow of its frames.
     pub(super) fn flow(&self) -> u32 {
         self.frames.first().map_or(0, |frame| frame.flow)
     }
 
-    /// The parts of its mappings that one of its frames is read from: which, from where, and how much.
+    /// The parts of its mappings that hold a frame: mapping, offset, length.
     pub(super) fn parts(&self, place: usize) -> impl Iterator<Item = (Mapped, u64, u64)> {
         let frame = &self.frames[place];
-        // All of them but the last are as long.
+        // All frames but the last have equal length.
         let from = place as u64 * u64::from(self.frames[0].bytes);
-        // Headers in front, for themselves, and read once; or all of a frame in one.
+        // Either headers are mapped separately, in front, and read once; or one mapping holds everything.
         let whole = frame.ethernet_bytes();
         let (first, others) =
             self.mapped.split_first().map_or((None, &[][..]), |(first, others)| (Some(first), others));
@@ -135,19 +136,19 @@ impl Burst {
 
 #[derive(Debug, Default)]
 pub(super) struct ReceiveRing {
-    /// Frames that no poll has seen.
+    /// Frames that no poll has taken yet.
     pub(super) frames: VecDeque<Frame>,
-    /// An interrupt was raised, and what it led to goes on.
+    /// An interrupt was raised, and the ring is being polled (NAPI).
     pub(super) is_polled: bool,
     pub(super) moderation: Moderation,
-    /// Buffers, oldest first, for each kind of piece.
+    /// Buffers, oldest first, per kind of fragment.
     pub(super) pieces: Vec<Pieces>,
-    /// Frames that the adapter has put into buffers, or is putting, and no poll has taken.
+    /// Frames in buffers, or being written there, that no poll has taken.
     pub(super) taken: u64,
     pub(super) descriptors: Descriptors,
 }
 
-/// What an adapter and its driver tell each other by, where an IOMMU translates it.
+/// Descriptors shared by adapter and driver, in coherent memory where an IOMMU translates.
 #[derive(Debug, Default)]
 pub(super) struct Descriptors {
     pub(super) shared: Option<Mapped>,
@@ -155,7 +156,7 @@ pub(super) struct Descriptors {
 }
 
 impl Descriptors {
-    /// Where the next one begins.
+    /// Offset of the next descriptor.
     pub(super) fn next(&mut self, bytes: u64) -> u64 {
         let at = self.next;
         self.next = (at + DESCRIPTOR_BYTES) % bytes.max(DESCRIPTOR_BYTES);
@@ -163,21 +164,21 @@ impl Descriptors {
     }
 }
 
-/// What many adapters take: an address, a length and flags.
+/// Bytes of a descriptor: address, length and flags.
 pub(super) const DESCRIPTOR_BYTES: u64 = 16;
 
-/// Buffers of a ring of one kind.
+/// Buffers of a ring, of one kind of fragment.
 #[derive(Debug)]
 pub(super) struct Pieces {
     pub(super) mapping_bytes: u64,
     pub(super) frames_per_mapping: u64,
-    /// Frames since the oldest was begun.
+    /// Frames received into the oldest mapping.
     pub(super) used: u64,
     pub(super) mapped: VecDeque<Mapped>,
 }
 
 impl ReceiveRing {
-    /// Buffers of a frame go to the back of the ring, mapped.
+    /// Recycles a frame's buffers, which stay mapped.
     pub(super) fn keep(&mut self) {
         for pieces in &mut self.pieces {
             let all = pieces.frames_per_mapping * pieces.mapped.len() as u64;
@@ -185,7 +186,7 @@ impl ReceiveRing {
         }
     }
 
-    /// The parts of buffers that the next frame is written to: which, from where, and how much.
+    /// The parts of buffers that the next frame is written to: mapping, offset, length.
     pub(super) fn parts(&mut self, frame: &Frame) -> Vec<(Mapped, u64, u64)> {
         let mut left = frame.ethernet_bytes();
         let ahead = self.taken;
@@ -207,25 +208,25 @@ pub(super) struct SendRing {
     pub(super) descriptors: Descriptors,
     /// What was sent, and not yet taken back.
     pub(super) sent: VecDeque<u32>,
-    pub(super) is_reaped: bool,
+    pub(super) cleanup_is_pending: bool,
     pub(super) moderation: Moderation,
-    /// When the adapter knows of its bursts so far, and has reached their frames: none passes another.
+    /// Time until which descriptors were read, and frames fetched. Bursts can't overtake each other.
     pub(super) told: Time,
     pub(super) reached: Time,
 }
 
-/// An adapter at work.
+/// State of an adapter.
 #[derive(Debug)]
 pub(super) struct Rings {
     pub(super) receive: Vec<ReceiveRing>,
     pub(super) send: Vec<SendRing>,
     pub(super) bursts: Slab<Burst>,
-    /// The link towards memory, and from it.
-    pub(super) up: Serial,
-    pub(super) down: Serial,
-    /// The wire, from here.
-    pub(super) wire: Serial,
-    /// When all that was received is in memory, where that takes time.
+    /// The link, towards memory and from memory.
+    pub(super) up: SerialServer,
+    pub(super) down: SerialServer,
+    /// The wire, in the direction from this adapter.
+    pub(super) wire: SerialServer,
+    /// When the latest received frame is in memory, if a translation delays it.
     pub(super) written: Time,
 }
 
@@ -245,9 +246,9 @@ impl Rings {
             receive: (0..adapter.receive_rings).map(ring).collect(),
             send: (0..adapter.send_rings).map(|_| SendRing::default()).collect(),
             bursts: Slab::default(),
-            up: Serial::default(),
-            down: Serial::default(),
-            wire: Serial::default(),
+            up: SerialServer::default(),
+            down: SerialServer::default(),
+            wire: SerialServer::default(),
             written: Time::ZERO,
         }
     }

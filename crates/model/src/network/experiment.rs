@@ -145,7 +145,7 @@ impl HostsExperiment {
     /// # Errors
     /// [`ExperimentError`]
     pub fn read(text: &str, file: &str) -> Result<Self, ExperimentError> {
-        user_file::read(text, file, Self::wrong)
+        user_file::read(text, file, Self::invalid_field)
     }
 
     /// The same with the load of a profile.
@@ -223,7 +223,7 @@ impl HostsExperiment {
     }
 
     /// The first value that no machine has.
-    fn wrong(&self) -> Option<InvalidField> {
+    fn invalid_field(&self) -> Option<InvalidField> {
         let WireFile { gigabits_per_second, mtu_bytes, latency_ns } = self.wire;
         let is_rate = (0.001..=10_000.0).contains(&gigabits_per_second);
         let is_time = |us: f64| (1.0..=TIME_MAX_US).contains(&us);
@@ -262,8 +262,8 @@ impl HostsExperiment {
         own.into_iter()
             .flatten()
             .next()
-            .or_else(|| self.client.wrong().map(|wrong| wrong.of("client")))
-            .or_else(|| self.server.as_ref()?.wrong().map(|wrong| wrong.of("server")))
+            .or_else(|| self.client.invalid_field().map(|wrong| wrong.of("client")))
+            .or_else(|| self.server.as_ref()?.invalid_field().map(|wrong| wrong.of("server")))
     }
 }
 
@@ -286,19 +286,19 @@ impl HostFile {
         }
     }
 
-    fn wrong(&self) -> Option<InvalidField> {
+    fn invalid_field(&self) -> Option<InvalidField> {
         self.cpus
-            .wrong()
-            .or_else(|| self.paths.wrong())
-            .or_else(|| self.adapter.wrong())
-            .or_else(|| self.mapping.wrong())
-            .or_else(|| self.iommu.as_ref()?.wrong())
-            .or_else(|| self.memory.as_ref()?.wrong(&self.cpus))
+            .invalid_field()
+            .or_else(|| self.paths.invalid_field())
+            .or_else(|| self.adapter.invalid_field())
+            .or_else(|| self.mapping.invalid_field())
+            .or_else(|| self.iommu.as_ref()?.invalid_field())
+            .or_else(|| self.memory.as_ref()?.invalid_field(&self.cpus))
     }
 }
 
 impl PathsFile {
-    fn wrong(&self) -> Option<InvalidField> {
+    fn invalid_field(&self) -> Option<InvalidField> {
         let wrong = [
             InvalidField::unless_instructions("paths.write_instructions", self.write_instructions),
             InvalidField::unless_instructions("paths.send_instructions", self.send_instructions),
@@ -339,7 +339,7 @@ impl AdapterFile {
         }
     }
 
-    fn wrong(&self) -> Option<InvalidField> {
+    fn invalid_field(&self) -> Option<InvalidField> {
         let is_piece = |bytes: &u64| (64..=1 << 20).contains(bytes);
         let are_pieces = self.pieces_bytes.len() <= 16 && self.pieces_bytes.iter().all(is_piece);
         let wrong = [

@@ -1,44 +1,44 @@
-//! What an instance does, and how far it is.
+//! A flow: what an instance does, and its state.
 
 use des::Time;
 
 /// What each instance does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Work {
-    /// Who waits for whom.
+    /// Communication pattern.
     pub pattern: Pattern,
-    /// What carries it.
+    /// Transport protocol.
     pub protocol: Protocol,
-    /// Bytes of each message.
+    /// Bytes per message.
     pub message_bytes: u64,
 }
 
-/// Who waits for whom.
+/// Communication pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pattern {
-    /// The client sends a message and waits for one as long; the server the other way round.
+    /// Request and response: each side sends a message and waits for one of the same length.
     Exchange,
-    /// The client writes as much as it can.
+    /// The client writes as fast as it can.
     Stream {
-        /// Bytes that may be written and not yet read, nor acknowledged.
+        /// Window: most bytes written and not yet read or acknowledged.
         window_bytes: u64,
     },
 }
 
-/// What carries messages.
+/// Transport protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
-    /// Datagrams, each frame of one mapped whole.
+    /// UDP; each frame of a datagram is mapped as a whole.
     Udp,
-    /// Connections; headers are mapped apart from what follows.
+    /// TCP; headers are mapped separately from data.
     Tcp {
-        /// Bytes that the adapter cuts into frames by itself (TSO).
+        /// Largest segment that the adapter splits into frames (TSO).
         segment_bytes_max: u64,
     },
 }
 
 impl Protocol {
-    /// Headers of IP and above in each frame; TCP's with timestamps.
+    /// Bytes of the IP and transport headers in each frame; TCP with timestamps.
     pub(super) fn header_bytes(self) -> u64 {
         match self {
             Self::Udp => 28,
@@ -47,29 +47,29 @@ impl Protocol {
     }
 }
 
-/// Of IP and TCP.
+/// Bytes of IP and TCP headers.
 pub(super) const TCP_HEADER_BYTES: u64 = 52;
 
-/// An instance of the client, with its thread of the server.
+/// State of an instance: a client thread and a server thread.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Flow {
-    /// When the exchange began.
+    /// When the current exchange began.
     pub(super) began: Time,
-    /// Where its threads are, at the client and at the server.
+    /// CPUs of its threads, at client and server.
     pub(super) cpus: [u32; 2],
-    /// Bytes that came and were not read, at the client and at the server.
+    /// Bytes received and not read yet, at client and server.
     pub(super) unread: [u64; 2],
-    /// A thread waits for bytes.
+    /// The thread waits for data, at client and server.
     pub(super) is_reading: [bool; 2],
-    /// Bytes of a stream that wait to fill a frame.
+    /// Bytes of a stream that wait until they fill a frame (Nagle).
     pub(super) gathered: u64,
-    /// Bytes of a stream that were sent, read, and acknowledged.
+    /// Bytes of a stream: written, read, and acknowledged.
     pub(super) written: u64,
     pub(super) read: u64,
     pub(super) acknowledged: u64,
-    /// The stream's client waits for room.
+    /// The stream's client waits for space in the window.
     pub(super) is_blocked: bool,
-    /// Receipts that the acknowledgement to come tells of.
+    /// Received frames that the next acknowledgement covers.
     pub(super) to_acknowledge: u64,
 }
 

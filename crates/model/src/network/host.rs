@@ -1,4 +1,4 @@
-//! A host: its CPUs, paths and adapter.
+//! A host: CPUs, code paths and adapter.
 
 use super::Setup;
 use super::adapter::{Adapter, Rings};
@@ -6,41 +6,41 @@ use super::task::{Effect, Task};
 use crate::host::{Cpus, DmaPath, HostError, IommuSetup, Mapping, MappingCost, Memory, Processors};
 use des::Span;
 
-/// A host.
+/// Parameters of a host.
 #[derive(Debug, Clone)]
 pub struct Host {
     /// Its CPUs.
     pub cpus: Cpus,
-    /// What it executes.
+    /// Lengths of its code paths.
     pub paths: Paths,
     /// Its adapter.
     pub adapter: Adapter,
-    /// How it maps memory.
+    /// DMA path.
     pub dma_path: DmaPath,
-    /// What that costs.
+    /// Costs of mapping.
     pub mapping: MappingCost,
-    /// The hardware's side of its IOMMU; without, it costs nothing but what the mapping layer does.
+    /// The IOMMU hardware; `None`: only the mapping calls cost something.
     pub iommu: Option<IommuSetup>,
-    /// Where its memory lies; without, all of it is as near, and copying it is in the paths alone.
+    /// NUMA distances of its memory; `None`: all memory is local, and copies are part of the code paths.
     pub memory: Option<Memory>,
 }
 
-/// Instructions, without those of mapping.
+/// Lengths of code paths in instructions, without mapping.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Paths {
-    /// To write a message: the system call, the socket.
+    /// Writing a message: system call and socket.
     pub write: f64,
-    /// To send a frame, from the protocol to the adapter.
+    /// Sending a frame, from protocol to adapter.
     pub send: f64,
-    /// To receive one, from the ring to the socket.
+    /// Receiving a frame, from ring to socket.
     pub receive: f64,
-    /// To read a message, and be woken for it.
+    /// Reading a message, including the wake-up.
     pub read: f64,
-    /// To take an interrupt, and to be back from it.
+    /// An interrupt, entry and exit.
     pub interrupt: f64,
 }
 
-/// A host at work.
+/// State of a host.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) processors: Processors<Task, Effect>,
@@ -70,7 +70,7 @@ impl State {
         self.processors.setup.of_queue(ring)
     }
 
-    /// What a CPU takes to copy bytes that were allocated on another, or on itself, besides its path.
+    /// Time for a CPU to copy bytes allocated by another CPU or itself, beyond what its code path includes.
     pub(super) fn copy(&self, cpu: u32, allocated_on: u32, bytes: u64) -> Option<Span> {
         let cpus = &self.processors.setup;
         let span = self.memory?.copy(cpus, cpu, cpus.node(allocated_on), bytes);
@@ -78,7 +78,7 @@ impl State {
     }
 }
 
-/// Rings by flow: as hashes of addresses do it, each flow has its own place in the order of rings.
+/// The ring of a flow. Like a hash of addresses, each flow has its own permutation of the rings.
 pub(super) fn ring_of_flow(setup: &Setup, flow: u32, rings: u32) -> u32 {
     des::Stream::new(setup.seed, u64::from(flow)).below(u64::from(rings)) as u32
 }

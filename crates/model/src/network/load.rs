@@ -1,47 +1,47 @@
-//! What a profile of uperf has the hosts do.
+//! Translates a profile of uperf into a load.
 
 use super::flow::{Pattern, Protocol, Work};
 use crate::uperf::{self, Flowop, Operation, Profile, Size, Strands};
 
-/// Work, and how many threads of the client do it.
+/// The load: what each instance does, and how many there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Load {
-    /// What each does.
+    /// What each instance does.
     pub work: Work,
-    /// How many.
+    /// Number of instances.
     pub instances: u32,
 }
 
-/// What uperf doesn't say of a connection.
+/// Parameters of a connection that uperf does not specify.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Connection {
-    /// Bytes that may be in flight, where the profile names no window.
+    /// Window, if the profile names none.
     pub window_bytes: u64,
-    /// Bytes that the adapter cuts into frames by itself (TSO).
+    /// Largest segment that the adapter splits into frames (TSO).
     pub segment_bytes_max: u64,
 }
 
-/// Something that a profile may say and this model can't do.
+/// A property of a profile that is not modelled.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("profile {profile}: {what}; two hosts are modelled with {MODELLED}")]
 pub struct NotModelled {
-    /// The profile's name.
+    /// Name of the profile.
     profile: String,
-    /// What it says.
+    /// The property.
     what: &'static str,
 }
 
-/// Of any experiment.
+/// Limits of any experiment.
 pub(super) const INSTANCES_MAX: u32 = 4096;
 pub(super) const MESSAGE_BYTES_MAX: u64 = 1 << 24;
-/// Of a datagram, with 28 bytes of headers before them.
+/// Most bytes of a UDP datagram, without its 28 bytes of headers.
 pub(super) const DATAGRAM_BYTES_MAX: u64 = 65_507;
 
 const MODELLED: &str =
     "one group, whose threads write and read messages of one size over UDP or TCP, or write alone over TCP";
 
 impl Load {
-    /// What a profile has them do. How long is not taken from it: virtual time runs until the rates are known.
+    /// Translates a profile. Its duration is ignored: virtual time runs until the rates are known.
     ///
     /// # Errors
     /// [`NotModelled`]
@@ -51,17 +51,17 @@ impl Load {
 }
 
 fn read(profile: &Profile, connection: Connection) -> Result<Load, &'static str> {
-    let [group] = &profile.groups[..] else { return Err("it has more groups than one, or none") };
+    let [group] = &profile.groups[..] else { return Err("it must have one group") };
     let (Strands::Threads(instances) | Strands::Processes(instances)) = group.strands;
     let flowops = || group.transactions.iter().flat_map(|transaction| &transaction.flowops);
     let opened =
-        flowops().find(|flowop| flowop.operation == Operation::Connect).ok_or("it connects to nobody")?;
+        flowops().find(|flowop| flowop.operation == Operation::Connect).ok_or("it has no connect")?;
     let protocol = match opened.protocol {
         Some(uperf::Protocol::Udp) => Protocol::Udp,
         Some(uperf::Protocol::Tcp) | None => {
             Protocol::Tcp { segment_bytes_max: connection.segment_bytes_max }
         }
-        Some(_) => return Err("it has another protocol"),
+        Some(_) => return Err("its protocol is neither TCP nor UDP"),
     };
     let is_opening = |flowop: &&Flowop| {
         matches!(
@@ -81,17 +81,17 @@ fn read(profile: &Profile, connection: Connection) -> Result<Load, &'static str>
             }
             Pattern::Exchange
         }
-        _ => return Err("its transactions are others than a write, or a write and a read as long"),
+        _ => return Err("its transactions are neither a write, nor a write and a read of the same size"),
     };
     if protocol == Protocol::Udp && pattern != Pattern::Exchange {
-        return Err("it writes over UDP and waits for no answer, so that nothing bounds it");
+        return Err("it writes over UDP without waiting for an answer, so nothing limits its rate");
     }
     if !(1..=INSTANCES_MAX).contains(&instances) {
-        return Err("it has more threads than 4,096, or none");
+        return Err("it must have 1 to 4,096 threads");
     }
     let message_bytes = match busy[0].size {
         Some(Size::Bytes(bytes)) if bytes > 0 && u64::from(bytes) <= MESSAGE_BYTES_MAX => u64::from(bytes),
-        _ => return Err("its messages have no size, more than one, or more than 16 MiB"),
+        _ => return Err("its messages must have one size, up to 16 MiB"),
     };
     if protocol == Protocol::Udp && message_bytes > DATAGRAM_BYTES_MAX {
         return Err("its messages are longer than a datagram, 65,507 bytes");
@@ -151,14 +151,14 @@ mod tests {
             assert!(told.starts_with("profile p: ") && told.contains(words), "{told}");
         };
         let one = group("protocol=tcp", WRITE);
-        check(&format!("{one}{one}"), "more groups");
-        check(&group("protocol=udp", WRITE), "nothing bounds it");
-        check(&group("protocol=sctp", WRITE), "another protocol");
-        check(&group("protocol=tcp", READ), "others than a write");
+        check(&format!("{one}{one}"), "it must have one group");
+        check(&group("protocol=udp", WRITE), "nothing limits its rate");
+        check(&group("protocol=sctp", WRITE), "neither TCP nor UDP");
+        check(&group("protocol=tcp", READ), "neither a write, nor");
         let both = format!("{WRITE}{READ}").replace("32k", "65508");
         check(&group("protocol=udp", &both), "longer than a datagram");
         let random = "<flowop type=\"write\" options=\"size=rand(1,9)\"/>";
-        check(&group("protocol=tcp", random), "no size, more than one");
+        check(&group("protocol=tcp", random), "must have one size");
         let three = "<flowop type=\"write\" options=\"size=32k count=3\"/>";
         check(&group("protocol=tcp", &format!("{three}{READ}")), "several messages in a row");
     }

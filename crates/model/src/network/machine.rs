@@ -1,4 +1,4 @@
-//! Both hosts, event by event.
+//! The simulated machine: both hosts, event by event.
 
 mod plan;
 mod processor;
@@ -17,50 +17,50 @@ use des::{Calendar, Heap, Model, Queue, RunningStats, Simulation, Span, SpanHist
 use threads::Resumed;
 use usage::Counts;
 
-/// Frames that a poll takes at most (`NAPI_POLL_WEIGHT`).
+/// Most frames that a poll takes (`NAPI_POLL_WEIGHT`).
 const POLL_FRAMES_MAX: usize = 64;
-/// What was sent that is taken back at once, at most: as long as there is more, rings of the same CPU come in between.
-const REAP_BURSTS_MAX: usize = 64;
-/// Bytes of a header that is mapped for itself, in front of a stream's bytes.
+/// Most bursts cleaned up by one task, so that other rings of the same CPU get their turn.
+const CLEAN_UP_BURSTS_MAX: usize = 64;
+/// Bytes of a header that is mapped separately from a stream's data.
 const HEADER_BYTES: u64 = 128;
-/// Bytes that a read takes at most, where many were written.
+/// Most bytes of a read.
 const READ_BYTES_MAX: u64 = 64 << 10;
-/// System calls of a task at most: interrupts wait no longer.
+/// Most system calls of a task, which bounds the delay of interrupts.
 const CALLS_MAX: u64 = 16;
-/// Instances begin within this time.
-const BEGINNING: Span = Span::from_us(100);
+/// Instances start at random times within this span.
+const START_SPREAD: Span = Span::from_us(100);
 const CLIENT: usize = 0;
 
 #[derive(Debug, Clone, Copy)]
 enum Event {
-    /// An instance begins.
-    Open { flow: u32 },
-    /// A CPU may have something to do.
-    Begin { host: u8, cpu: u32 },
-    /// A CPU's step is over.
-    Step { host: u8, cpu: u32 },
-    /// The adapter knows of a burst.
-    Told { host: u8, burst: u32 },
-    /// Its requests for a frame are with the host.
-    Asked { host: u8, burst: u32, frame: u32 },
-    /// They have found their memory.
-    Reached { host: u8, burst: u32, frame: u32 },
-    /// A frame is at the adapter.
-    Arrived { host: u8, frame: Frame },
-    /// It is with the host.
-    Crossed { host: u8, frame: Frame },
+    /// An instance starts.
+    InstanceStart { flow: u32 },
+    /// An idle CPU got a task.
+    CpuWakeUp { host: u8, cpu: u32 },
+    /// A CPU has finished a step.
+    StepDone { host: u8, cpu: u32 },
+    /// The adapter has read the descriptors of a burst.
+    DescriptorsRead { host: u8, burst: u32 },
+    /// The adapter's read requests for a frame reach the host.
+    ReadRequested { host: u8, burst: u32, frame: u32 },
+    /// Their addresses are translated, and memory answers.
+    MemoryAnswers { host: u8, burst: u32, frame: u32 },
+    /// A frame arrives from the wire.
+    FrameArrives { host: u8, frame: Frame },
+    /// A received frame has crossed the link to the host.
+    FrameAtHost { host: u8, frame: Frame },
     /// It is in memory.
-    Received { host: u8, frame: Frame },
+    FrameInMemory { host: u8, frame: Frame },
     /// The last frame of a burst is on the wire.
-    Sent { host: u8, burst: u32 },
-    /// Received frames were waited for long enough.
-    ReceiveDue { host: u8, ring: u32, timer: u32 },
-    /// Or sent ones.
-    SendDue { host: u8, ring: u32, timer: u32 },
-    /// Measuring begins.
-    Mark,
-    /// It ends, and nothing new is begun.
-    End,
+    BurstSent { host: u8, burst: u32 },
+    /// A receive ring's moderation timer expires.
+    ReceiveTimer { host: u8, ring: u32, timer: u32 },
+    /// A send ring's moderation timer expires.
+    SendTimer { host: u8, ring: u32, timer: u32 },
+    /// The warm-up ends and measuring begins.
+    WarmUpEnd,
+    /// Measuring ends. Nothing new is written.
+    MeasurementEnd,
 }
 
 pub(super) fn run(setup: &Setup) -> Result<Outcome, HostError> {
@@ -73,7 +73,7 @@ pub(super) fn run_on_heap(setup: &Setup) -> Result<Outcome, HostError> {
 
 fn run_on<Q: Queue<Event>>(setup: &Setup) -> Result<Outcome, HostError> {
     let mut simulation = Simulation::<_, Q>::on(Machine::new(setup)?);
-    simulation.model.begin(&mut simulation.calendar);
+    simulation.model.schedule_initial_events(&mut simulation.calendar);
     simulation.run();
     let events = simulation.handled();
     Ok(simulation.model.outcome(events))
@@ -84,7 +84,7 @@ struct Machine<'a> {
     setup: &'a Setup,
     hosts: [State; 2],
     flows: Vec<Flow>,
-    /// Rings of each flow: received into and sent from, by host.
+    /// The rings of each flow, per host: receive and send.
     rings: Vec<[[u32; 2]; 2]>,
     is_measuring: bool,
     is_over: bool,
@@ -93,7 +93,7 @@ struct Machine<'a> {
     latencies: SpanHistogram,
     latency: RunningStats,
     totals: Totals,
-    /// What was spent before measuring began, and when it ended.
+    /// Counts at the end of the warm-up, and at the end of measuring.
     before: [Counts; 2],
     after: [Counts; 2],
 }
@@ -132,18 +132,18 @@ impl<'a> Machine<'a> {
         Ok(machine)
     }
 
-    fn begin(&mut self, calendar: &mut Calendar<Event, impl Queue<Event>>) {
+    fn schedule_initial_events(&mut self, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         for flow in 0..self.setup.instances {
             let mut stream = Stream::new(self.setup.seed, u64::from(flow) + (1 << 32));
-            let at = Span::from_ps(stream.below(BEGINNING.as_ps()));
+            let at = Span::from_ps(stream.below(START_SPREAD.as_ps()));
             self.flows[flow as usize].is_reading = [false, true];
-            calendar.schedule_in(at, Event::Open { flow });
+            calendar.schedule_in(at, Event::InstanceStart { flow });
         }
-        calendar.schedule_in(self.setup.warm_up, Event::Mark);
-        calendar.schedule_in(self.setup.warm_up + self.setup.measured, Event::End);
+        calendar.schedule_in(self.setup.warm_up, Event::WarmUpEnd);
+        calendar.schedule_in(self.setup.warm_up + self.setup.measured, Event::MeasurementEnd);
     }
 
-    fn lead_to(
+    fn apply_effect(
         &mut self,
         now: Time,
         host: usize,
@@ -160,15 +160,16 @@ impl<'a> Machine<'a> {
                 self.flows[flow as usize].acknowledged += u64::from(bytes);
                 self.write_next(flow, Resumed::Woken, calendar);
             }
-            Effect::Polled { ring } => self.polled(host, ring, calendar),
-            Effect::Reaped { ring } => self.reaped(host, ring, calendar),
-            Effect::Written { flow } => self.written(host, flow, calendar),
+            Effect::Polled { ring } => self.poll_finished(host, ring, calendar),
+            Effect::CleanedUp { ring } => self.cleaned_up(host, ring, calendar),
+            Effect::Written { flow } => self.message_written(host, flow, calendar),
             Effect::Read { flow, bytes } => self.read(now, host, flow, bytes, calendar),
         }
     }
 }
 
-/// Gives each ring its buffers and descriptors, before time begins. Those of a ring that is sent from are as many as of others.
+/// Gives each ring its buffers and descriptors before the simulation starts. All send rings have as many descriptors
+/// as receive rings.
 fn fill_rings(state: &mut State) {
     let bytes = u64::from(state.adapter.receive_entries) * DESCRIPTOR_BYTES;
     let receive = state.rings.receive.iter_mut().map(|ring| &mut ring.descriptors);
@@ -192,38 +193,40 @@ impl Model for Machine<'_> {
 
     fn handle(&mut self, now: Time, event: Event, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         match event {
-            Event::Open { flow } => {
+            Event::InstanceStart { flow } => {
                 self.flows[flow as usize].began = now;
                 let cpu = self.flows[flow as usize].cpus[CLIENT];
                 self.hosts[CLIENT].processors.push(cpu, Task::Write { flow }, Level::Thread);
                 self.begin_if_idle(now, CLIENT, cpu, calendar);
             }
-            Event::Begin { host, cpu } => self.begin_if_idle(now, host.into(), cpu, calendar),
-            Event::Step { host, cpu } => self.run_next_step(now, host.into(), cpu, calendar),
-            Event::Told { host, burst } => self.told(now, host.into(), burst, calendar),
-            Event::Asked { host, burst, frame } => self.asked(now, host.into(), burst, frame, calendar),
-            Event::Reached { host, burst, frame } => {
-                self.fetched(now, now, host.into(), burst, frame, calendar);
+            Event::CpuWakeUp { host, cpu } => self.begin_if_idle(now, host.into(), cpu, calendar),
+            Event::StepDone { host, cpu } => self.run_next_step(now, host.into(), cpu, calendar),
+            Event::DescriptorsRead { host, burst } => self.request_frames(now, host.into(), burst, calendar),
+            Event::ReadRequested { host, burst, frame } => {
+                self.translate_requests(now, host.into(), burst, frame, calendar)
             }
-            Event::Crossed { host, frame } => self.crossed(now, host.into(), frame, calendar),
-            Event::Arrived { host, frame } => self.arrived(now, host.into(), frame, calendar),
-            Event::Received { host, frame } => self.received(host.into(), frame, calendar),
-            Event::Sent { host, burst } => self.sent(host.into(), burst, calendar),
-            Event::ReceiveDue { host, ring, timer } => {
+            Event::MemoryAnswers { host, burst, frame } => {
+                self.transmit_frame(now, now, host.into(), burst, frame, calendar);
+            }
+            Event::FrameAtHost { host, frame } => self.write_frame(now, host.into(), frame, calendar),
+            Event::FrameArrives { host, frame } => self.receive_frame(now, host.into(), frame, calendar),
+            Event::FrameInMemory { host, frame } => self.frame_in_memory(host.into(), frame, calendar),
+            Event::BurstSent { host, burst } => self.burst_sent(host.into(), burst, calendar),
+            Event::ReceiveTimer { host, ring, timer } => {
                 if self.hosts[usize::from(host)].rings.receive[ring as usize].moderation.is_over(timer) {
                     self.interrupt(host.into(), ring, calendar);
                 }
             }
-            Event::SendDue { host, ring, timer } => {
+            Event::SendTimer { host, ring, timer } => {
                 if self.hosts[usize::from(host)].rings.send[ring as usize].moderation.is_over(timer) {
-                    self.reap(host.into(), ring, calendar);
+                    self.clean_up(host.into(), ring, calendar);
                 }
             }
-            Event::Mark => {
+            Event::WarmUpEnd => {
                 self.is_measuring = true;
                 self.before = self.hosts.each_ref().map(|host| Counts::of(host, now));
             }
-            Event::End => {
+            Event::MeasurementEnd => {
                 (self.is_measuring, self.is_over) = (false, true);
                 self.after = self.hosts.each_ref().map(|host| Counts::of(host, now));
             }

@@ -1,4 +1,4 @@
-//! What came of it.
+//! Results of a simulation.
 
 use super::Setup;
 use super::host::Host;
@@ -6,59 +6,60 @@ use crate::host::CpuUsage;
 use crate::part::Part;
 use des::Span;
 
-/// What came of it.
+/// Results of a simulation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// Exchanges in a second; for streams, writes of the client.
+    /// Exchanges per second; for streams, the client's writes.
     pub operations_per_second: f64,
-    /// Bytes of applications that were read in a second, both ways together, in 10^9 bits.
+    /// Application data read per second on both hosts, in 10^9 bits.
     pub gigabits_per_second: f64,
-    /// An exchange's time, from its beginning to its end; none for streams.
+    /// Mean duration of an exchange; 0 for streams.
     pub latency_mean: Span,
-    /// What 99 of 100 took at most.
+    /// 99th percentile of that.
     pub latency_p99: Span,
-    /// The client and the server.
+    /// Use of client and server.
     pub hosts: [HostUsage; 2],
-    /// From beginning to end, with what was in flight when measuring ended brought to its end.
+    /// Counts from start to end, including what finished after measuring.
     pub totals: Totals,
     /// Events of the simulation.
     pub events: u64,
 }
 
-/// What went through: if all is well, what was written was read, and what was sent was received.
+/// Counts over the whole simulation. At the end, bytes written equal bytes read, and frames sent equal frames
+/// received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Totals {
-    /// Bytes that applications wrote, but for those of streams that don't fill a frame yet.
+    /// Bytes written by applications, without those of streams that still wait to fill a frame.
     pub written_bytes: u64,
-    /// And read.
+    /// Bytes read by applications.
     pub read_bytes: u64,
-    /// Frames that went onto the wire.
+    /// Frames sent.
     pub sent_frames: u64,
-    /// And came to a ring.
+    /// Frames received into a ring.
     pub received_frames: u64,
-    /// Mappings that are left at the end, those of buffers that frames are received into among them.
+    /// Mappings left at the end, including those of receive buffers.
     pub mappings_left: u64,
-    /// Buffers that frames are received into.
+    /// Mappings of receive buffers.
     pub receive_mappings: u64,
 }
 
-/// How a host was used.
+/// Use of a host.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HostUsage {
     /// Its CPUs.
     pub cpus: CpuUsage,
-    /// Of the time, when the wire from here was busy.
+    /// Busy share of the wire, in the direction from this host.
     pub wire_busy_share: f64,
-    /// Of the time, when the adapter's link towards memory was.
+    /// Busy share of the adapter's link towards memory.
     pub link_up_busy_share: f64,
-    /// And from memory.
+    /// Busy share of the link from memory.
     pub link_down_busy_share: f64,
 }
 
 const NAMES: [&str; 2] = ["client", "server"];
 
 impl Outcome {
-    /// How busy each part was.
+    /// Busy share of each part.
     pub fn parts(&self, setup: &Setup) -> Vec<Part> {
         let of = |((usage, name), host): ((&HostUsage, &str), &Host)| {
             let iommu = usage.cpus.iommu;

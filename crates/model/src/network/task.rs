@@ -1,42 +1,42 @@
-//! What CPUs have to do for a network.
+//! Tasks of the hosts' CPUs.
 
 use crate::host::Level;
 
-/// Something for a CPU to do.
+/// A task of a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Task {
-    /// Takes received frames from a ring.
+    /// Polls a receive ring (NAPI).
     Poll { ring: u32, by_interrupt: bool },
-    /// Takes back what was sent.
-    Reap { ring: u32, by_interrupt: bool },
-    /// An application's thread writes.
+    /// Cleans up sent bursts.
+    CleanUp { ring: u32, by_interrupt: bool },
+    /// An application thread writes.
     Write { flow: u32 },
-    /// It reads.
+    /// An application thread reads.
     Read { flow: u32 },
 }
 
 impl Task {
     pub(super) fn level(self) -> Level {
         match self {
-            Self::Poll { .. } | Self::Reap { .. } => Level::Interrupt,
+            Self::Poll { .. } | Self::CleanUp { .. } => Level::Interrupt,
             Self::Write { .. } | Self::Read { .. } => Level::Thread,
         }
     }
 }
 
-/// What a task leads to.
+/// An effect of a task, applied when its step is reached.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Effect {
-    /// Frames are handed to the adapter.
+    /// The doorbell for a burst is written.
     Send { burst: u32 },
-    /// A flow has bytes to read.
+    /// Received bytes are passed to a flow.
     Deliver { flow: u32, bytes: u32 },
-    /// A flow's bytes have come to the other side.
+    /// An acknowledgement for a flow was processed.
     Acknowledged { flow: u32, bytes: u32 },
-    /// All that the poll took is done.
+    /// A poll has processed its frames.
     Polled { ring: u32 },
-    /// All that was taken back is.
-    Reaped { ring: u32 },
+    /// A clean-up has processed its bursts.
+    CleanedUp { ring: u32 },
     /// A message was written.
     Written { flow: u32 },
     /// Bytes were read.

@@ -7,7 +7,7 @@ use super::about::{About, PointFile, Told};
 use super::parameters::Parameters;
 use super::power7::Power7;
 use super::{Changes, StudyError};
-use crate::flash_array::{Job, SECTOR_BYTES, Way};
+use crate::flash_array::{IoInterface, Job, SECTOR_BYTES};
 use crate::{Bounds, Chart, Curve, Given, Reproduction};
 use drawings::Drawing;
 use serde::Deserialize;
@@ -158,7 +158,7 @@ fn ours(testbed: &Testbed, figure: Figure) -> Result<f64, StudyError> {
 
 /// One thread of a process, which reads one sector after the other.
 fn own_reads() -> Job {
-    Job { way: Way::User, threads: 1, depth: 1, read_share: 1.0, io_bytes: SECTOR_BYTES }
+    Job { way: IoInterface::User, threads: 1, depth: 1, read_share: 1.0, io_bytes: SECTOR_BYTES }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ mod testbed;
 use super::about::{About, PointFile, Told};
 use super::parameters::Parameters;
 use super::{Changes, StudyError};
-use crate::infiniband::{self, Adapter, Pattern, Place};
+use crate::infiniband::{self, Adapter, MemoryKind, Pattern};
 use crate::link::Link;
 use crate::{Bounds, Chart, Curve, Given, Parameter, Reproduction};
 use drawings::Drawing;
@@ -128,17 +128,26 @@ fn chart(testbed: &Testbed, chart: ChartFile) -> Result<Chart, StudyError> {
 
 fn ours(testbed: &Testbed, figure: Figure, x: f64) -> Result<f64, StudyError> {
     match figure {
-        Figure::PcieLatency => latency_us(testbed, Slot::Pcie, Place::Adapter, 1),
-        Figure::PcixLatency => latency_us(testbed, Slot::PciX, Place::Adapter, 1),
-        Figure::Bandwidth => Ok(testbed.bytes_per_second(Place::Adapter, 100.0, x > 1.0)? / 1e6),
-        Figure::ReuseMemory => Ok(testbed.bytes_per_second(Place::Adapter, x, false)? / f64::from(1 << 20)),
-        Figure::ReuseMemoryLess => Ok(testbed.bytes_per_second(Place::Host, x, false)? / f64::from(1 << 20)),
+        Figure::PcieLatency => latency_us(testbed, Slot::Pcie, MemoryKind::Adapter, 1),
+        Figure::PcixLatency => latency_us(testbed, Slot::PciX, MemoryKind::Adapter, 1),
+        Figure::Bandwidth => Ok(testbed.bytes_per_second(MemoryKind::Adapter, 100.0, x > 1.0)? / 1e6),
+        Figure::ReuseMemory => {
+            Ok(testbed.bytes_per_second(MemoryKind::Adapter, x, false)? / f64::from(1 << 20))
+        }
+        Figure::ReuseMemoryLess => {
+            Ok(testbed.bytes_per_second(MemoryKind::Host, x, false)? / f64::from(1 << 20))
+        }
         Figure::Chunk => Ok(drawings::step_bytes(testbed.profile()?) as f64 / 1024.0),
     }
 }
 
 /// A small message there and back on connections in turn, halved.
-fn latency_us(testbed: &Testbed, slot: Slot, contexts: Place, connections: u32) -> Result<f64, StudyError> {
+fn latency_us(
+    testbed: &Testbed,
+    slot: Slot,
+    contexts: MemoryKind,
+    connections: u32,
+) -> Result<f64, StudyError> {
     latency_with(testbed, slot, contexts, connections, &|_| {})
 }
 
@@ -146,7 +155,7 @@ fn latency_us(testbed: &Testbed, slot: Slot, contexts: Place, connections: u32) 
 fn latency_with(
     testbed: &Testbed,
     slot: Slot,
-    contexts: Place,
+    contexts: MemoryKind,
     connections: u32,
     change: &impl Fn(&mut Adapter),
 ) -> Result<f64, StudyError> {

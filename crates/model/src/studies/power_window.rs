@@ -8,7 +8,7 @@ use crate::network::Outcome;
 use crate::partition::{Partition, Windows};
 use crate::{Chart, Curve, Line, Point, Reproduction, Role};
 use ddw::{Era, PageSizes, Request};
-use dma::tce::{Slot, Way};
+use dma::tce::{DdwOutcome, Slot};
 use dma::{BusAddress, Direction, DmaCounters, Limits, MemoryAddress};
 use serde::Deserialize;
 use std::cell::RefCell;
@@ -225,7 +225,7 @@ impl Bench {
         Seat { has_window: true, memory_max_bytes: self.sizes.memory_max_beyond_tib * TIB }
     }
 
-    fn slot(&self, seat: Seat) -> Result<(Slot, Way), StudyError> {
+    fn slot(&self, seat: Seat) -> Result<(Slot, DdwOutcome), StudyError> {
         let block_tces = (self.sizes.window_tib * TIB) >> PAGE_SHIFT;
         let windows = Windows { block_tces, page_sizes: PAGE_SIZES, first: WINDOW };
         let partition = Partition {
@@ -248,7 +248,7 @@ impl Bench {
     /// Registers memory piece by piece, for good, until there is no more of it or no room.
     fn registered_gib(&self, seat: Seat) -> Result<f64, StudyError> {
         let (slot, way) = self.slot(seat)?;
-        let mapper = slot.mapper(&way, Limits::of_bits(64)).watched(false);
+        let mapper = slot.mapper(&way, Limits::of_bits(64)).with_debug(false);
         let register = |at: &u64| {
             let (memory, mut counters) = (MemoryAddress(*at), DmaCounters::default());
             mapper.map(memory, REGISTRATION_BYTES, Direction::Bidirectional, &mut counters).is_ok()
@@ -261,7 +261,7 @@ impl Bench {
     /// How the adapter maps: what the kernel decides when it asks for 64 bits.
     fn dma_path(&self, seat: Seat) -> Result<DmaPath, StudyError> {
         Ok(match self.slot(seat)?.1 {
-            Way::Direct { .. } => DmaPath::Direct,
+            DdwOutcome::Direct { .. } => DmaPath::Direct,
             _ => DmaPath::Window { bytes: DEFAULT_BYTES, locking: Locking::Table },
         })
     }

@@ -181,7 +181,7 @@ impl Plan {
         let experiment: Experiment = table
             .try_into()
             .map_err(|error: toml::de::Error| self.machine_error(position, &error.to_string()))?;
-        if let Some(InvalidField { field, value, expected }) = experiment.wrong() {
+        if let Some(InvalidField { field, value, expected }) = experiment.invalid_field() {
             let place = self.place(position, &field);
             return Err(PlanError::Value { place, field, value, expected });
         }
@@ -227,7 +227,7 @@ impl Plan {
             for at in 0..axis.values.len() {
                 let (_, fields) = self.experiment(at as u64 * stride)?;
                 let Some(value) = fields.get(&axis.field) else {
-                    return Err(axis.wrong(
+                    return Err(axis.invalid_field(
                         toml,
                         &self.file,
                         "is no field of base",
@@ -235,7 +235,7 @@ impl Plan {
                     ));
                 };
                 if !seen.insert(value.canonical()) {
-                    return Err(axis.wrong(
+                    return Err(axis.invalid_field(
                         toml,
                         &self.file,
                         &format!("has {value} twice"),
@@ -251,18 +251,18 @@ impl Plan {
 impl Axis {
     fn check(&self, toml: TomlText<'_>, file: &str) -> Result<(), PlanError> {
         if self.field == "what" {
-            return Err(self.wrong(toml, file, "is of no machine", "a field of base"));
+            return Err(self.invalid_field(toml, file, "is of no machine", "a field of base"));
         }
         if self.values.is_empty() {
-            return Err(self.wrong(toml, file, "is empty", "a list of values"));
+            return Err(self.invalid_field(toml, file, "is empty", "a list of values"));
         }
         match self.values.iter().find(|value| value.is_table() || value.is_array()) {
-            Some(value) => Err(self.wrong(toml, file, &format!("has {value}"), "numbers or words")),
+            Some(value) => Err(self.invalid_field(toml, file, &format!("has {value}"), "numbers or words")),
             None => Ok(()),
         }
     }
 
-    fn wrong(&self, toml: TomlText<'_>, file: &str, is: &str, expected: &str) -> PlanError {
+    fn invalid_field(&self, toml: TomlText<'_>, file: &str, is: &str, expected: &str) -> PlanError {
         let line = toml.line_of_names(&["axes", &self.field]);
         axes_error(file, line, &format!("axes.{:?}", self.field), is, expected)
     }

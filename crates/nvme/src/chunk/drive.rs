@@ -1,6 +1,6 @@
-//! Requests by a queue pair of a controller, and what is done when it fails.
+//! Requests on a queue pair of a controller, with timeouts, retries, aborts and resets.
 
-use super::{Asked, ChunkError, Wait};
+use super::{ChunkError, Operation, Wait};
 use crate::controller::{Buffer, Controller, Namespace, NvmeError, PAGE_BYTES, QueueOptions};
 use crate::queue_pair::{CommandId, QueueError, QueuePair};
 use crate::spec::status::Status;
@@ -8,15 +8,15 @@ use dma::{MemoryAddress, Ram};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// How long a controller has, and how often it is tried.
+/// Timeouts and retries of commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// A command that has not come back after so long is aborted; after as long again the controller is reset. Linux has 30 s
+    /// A command that takes this long is aborted; after twice as long the controller is reset. Linux: 30 s
     /// (`nvme_core.io_timeout`).
     pub timeout: Duration,
-    /// A command that failed for a time is tried so often again. Linux has 5 (`nvme_core.max_retries`).
+    /// Retries of a command whose status allows a retry. Linux: 5 (`nvme_core.max_retries`).
     pub retries: u32,
-    /// Resets one after the other, without a completion between them, after which it is given up.
+    /// Resets in a row, without a completion between them, after which the controller is given up.
     pub resets: u32,
 }
 
@@ -29,50 +29,50 @@ impl Default for RetryPolicy {
 /// How a thread waits for completions.
 #[derive(Debug)]
 pub enum Waiting {
-    /// It looks again and again, and its CPU does nothing else.
+    /// It polls, and keeps its CPU busy.
     Polling,
-    /// It sleeps until the controller interrupts by this vector.
+    /// It sleeps until the completion queue's interrupt.
     #[cfg(target_os = "linux")]
     Interrupt {
-        /// Of the queue's completions.
+        /// The interrupt of `vector`.
         vector: u16,
-        /// The vector's.
+        /// MSI-X vector of the completion queue.
         interrupt: Arc<dma::vfio::Interrupt>,
     },
 }
 
-/// What was done about failures.
+/// Counts of retries, aborts and resets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Events {
-    /// Commands that failed for a time and were sent again.
+    /// Commands that failed with a status that allows a retry, and were submitted again.
     pub retries: u64,
-    /// Commands whose abortion was asked for.
+    /// Abort commands pending.
     pub aborts: u64,
-    /// Resets of the controller by this thread.
+    /// Controller resets by this thread.
     pub resets: u64,
-    /// Commands that began once more after a reset, by whomever.
-    pub begun_again: u64,
+    /// Commands submitted again after a reset by any thread.
+    pub resubmitted: u64,
 }
 
-/// Ticks of a queue in a timeout.
+/// Queue ticks per timeout.
 const TICKS: u32 = 8;
-/// Between two looks at whether a controller that completes nothing still works.
-const LOOK: Duration = Duration::from_millis(10);
-/// Polls between two looks at the clock.
+/// Time between two checks of CSTS while no completion arrives.
+const CHECK_INTERVAL: Duration = Duration::from_millis(10);
+/// Polls between two reads of the clock.
 const POLLS: u32 = 64;
 
-/// A command of a slot.
+/// The command that a slot of the queue has in flight.
 #[derive(Debug, Clone, Copy)]
-struct Sent {
+struct Pending {
     slot: u16,
-    asked: Asked,
+    operation: Operation,
     retries: u32,
-    /// Resets after which it began once more.
+    /// Resets after which it was submitted again.
     resets: u32,
     was_aborted: bool,
 }
 
-/// A queue pair of a controller, with a buffer for each of its requests.
+/// A queue pair with one buffer per request slot.
 #[derive(Debug)]
 pub struct Drive {
     controller: Arc<Mutex<Controller>>,
@@ -81,26 +81,26 @@ pub struct Drive {
     ram: Arc<Ram>,
     buffer: Buffer,
     request_bytes: usize,
-    /// By id.
-    sent: Vec<Option<Sent>>,
+    /// Commands in flight, by the queue's slot.
+    pending: Vec<Option<Pending>>,
     retry_policy: RetryPolicy,
     waiting: Waiting,
     events: Events,
-    /// Since a command was completed.
-    resets_in_vain: u32,
-    /// Why it was given up: what was in flight may still reach its buffers.
-    given_up: Option<String>,
-    /// Slots whose requests have begun as often as they may.
-    spent: Vec<u16>,
-    looked: Instant,
-    /// What was completed; kept so that polling asks for no memory.
-    done: Vec<(Sent, Status)>,
+    /// Resets since the last completion.
+    resets_without_completion: u32,
+    /// Why the controller was given up. It may still write to the buffers, so nothing is submitted any more.
+    lost: Option<String>,
+    /// Request slots whose command was resubmitted too often.
+    exhausted: Vec<u16>,
+    last_check: Instant,
+    /// Completions of one poll; kept to avoid an allocation per poll.
+    done: Vec<(Pending, Status)>,
     next_tick: Instant,
 }
 
 impl Drive {
-    /// A queue pair of its own for a namespace of a controller that others may use too, with room for so many requests, each with a buffer of at least so many
-    /// bytes, or as many as the controller takes.
+    /// Creates a queue pair for a namespace, with `requests` slots. Each has a buffer of at least `request_bytes`, or
+    /// of the most that the controller transfers at once. Other threads may use the same controller.
     ///
     /// # Errors
     /// [`ChunkError::Nvme`]
@@ -113,8 +113,9 @@ impl Drive {
         retry_policy: RetryPolicy,
     ) -> Result<Self, ChunkError> {
         let requests = requests.clamp(1, u16::MAX - 1);
-        let request_bytes = request_bytes.min(namespace.transfer_bytes_max).max(namespace.is.block_bytes());
-        let request_bytes = request_bytes.next_multiple_of(PAGE_BYTES.max(namespace.is.block_bytes()));
+        let request_bytes =
+            request_bytes.min(namespace.transfer_bytes_max).max(namespace.format.block_bytes());
+        let request_bytes = request_bytes.next_multiple_of(PAGE_BYTES.max(namespace.format.block_bytes()));
         let vector = match &waiting {
             Waiting::Polling => None,
             #[cfg(target_os = "linux")]
@@ -133,7 +134,7 @@ impl Drive {
         drop(guard);
         let tick = retry_policy.timeout / TICKS;
         Ok(Self {
-            sent: vec![None; queue.available()],
+            pending: vec![None; queue.available()],
             controller,
             queue,
             namespace,
@@ -143,22 +144,22 @@ impl Drive {
             retry_policy,
             waiting,
             events: Events::default(),
-            resets_in_vain: 0,
-            given_up: None,
-            spent: Vec::new(),
-            looked: Instant::now(),
+            resets_without_completion: 0,
+            lost: None,
+            exhausted: Vec::new(),
+            last_check: Instant::now(),
             done: Vec::new(),
             next_tick: Instant::now() + tick,
         })
     }
 
-    /// What it reads and writes.
+    /// The namespace that it reads and writes.
     pub fn namespace(&self) -> Namespace {
         self.namespace
     }
 
     pub(super) fn requests(&self) -> u16 {
-        self.sent.len() as u16
+        self.pending.len() as u16
     }
 
     pub(super) fn request_bytes(&self) -> usize {
@@ -169,94 +170,103 @@ impl Drive {
         self.events
     }
 
-    /// Puts a request into the queue, of which the controller hears with the next [`ring`](Self::ring).
-    pub(super) fn begin(&mut self, slot: u16, asked: Asked, from: &[u8]) -> Result<(), ChunkError> {
-        if let Some(why) = &self.given_up {
-            return Err(ChunkError::GivenUp { why: why.clone() });
+    /// Submits a request. The controller sees it after the next [`ring_doorbell`](Self::ring_doorbell).
+    pub(super) fn begin(&mut self, slot: u16, operation: Operation, from: &[u8]) -> Result<(), ChunkError> {
+        if let Some(why) = &self.lost {
+            return Err(ChunkError::Abandoned { why: why.clone() });
         }
         if !from.is_empty() {
-            self.ram.write(self.memory(slot), from)?;
+            self.ram.write(self.buffer_address(slot), from)?;
         }
-        self.send(Sent { slot, asked, retries: 0, resets: 0, was_aborted: false })
+        self.submit(Pending { slot, operation, retries: 0, resets: 0, was_aborted: false })
     }
 
-    pub(super) fn ring(&mut self) {
+    pub(super) fn ring_doorbell(&mut self) {
         self.queue.ring_doorbell();
     }
 
-    fn send(&mut self, sent: Sent) -> Result<(), ChunkError> {
-        let of = &self.namespace;
-        let at = u64::from(sent.slot) * self.request_bytes as u64;
-        let id = match sent.asked {
-            Asked::Read { first, blocks } => {
-                let piece = self.buffer.piece(at, blocks << of.is.block_shift)?;
-                self.queue.read(of, first, &[piece])?
+    fn submit(&mut self, pending: Pending) -> Result<(), ChunkError> {
+        let namespace = &self.namespace;
+        let at = u64::from(pending.slot) * self.request_bytes as u64;
+        let id = match pending.operation {
+            Operation::Read { first, blocks } => {
+                let piece = self.buffer.piece(at, blocks << namespace.format.block_shift)?;
+                self.queue.read(namespace, first, &[piece])?
             }
-            Asked::Write { first, blocks } => {
-                let piece = self.buffer.piece(at, blocks << of.is.block_shift)?;
-                self.queue.write(of, first, &[piece])?
+            Operation::Write { first, blocks } => {
+                let piece = self.buffer.piece(at, blocks << namespace.format.block_shift)?;
+                self.queue.write(namespace, first, &[piece])?
             }
-            Asked::WriteZeroes { first, blocks } => self.queue.write_zeroes(of, first, blocks)?,
-            Asked::Deallocate { first, blocks } => {
+            Operation::WriteZeroes { first, blocks } => self.queue.write_zeroes(namespace, first, blocks)?,
+            Operation::Deallocate { first, blocks } => {
                 let range = first..first + blocks;
-                self.queue.deallocate(of, std::slice::from_ref(&range))?
+                self.queue.deallocate(namespace, std::slice::from_ref(&range))?
             }
-            Asked::Flush => self.queue.flush(of)?,
+            Operation::Flush => self.queue.flush(namespace)?,
         };
-        self.sent[id.slot()] = Some(sent);
+        self.pending[id.slot()] = Some(pending);
         Ok(())
     }
 
     pub(super) fn copy_out(&self, slot: u16, into: &mut [u8]) -> Result<(), ChunkError> {
-        Ok(self.ram.read(self.memory(slot), into)?)
+        Ok(self.ram.read(self.buffer_address(slot), into)?)
     }
 
-    fn memory(&self, slot: u16) -> MemoryAddress {
+    fn buffer_address(&self, slot: u16) -> MemoryAddress {
         MemoryAddress(self.buffer.memory().0 + u64::from(slot) * self.request_bytes as u64)
     }
 
-    /// Takes what is completed, and does what is to be done about the rest; if it is waited for, until a request has ended.
-    pub(super) fn attend(&mut self, wait: Wait, ended: &mut impl FnMut(u16, Result<(), ChunkError>)) {
-        self.ring();
+    /// Processes completions, then checks for timeouts. With [`Wait::Yes`] it returns after a request has ended or a
+    /// recovery step.
+    pub(super) fn process_completions(
+        &mut self,
+        wait: Wait,
+        ended: &mut impl FnMut(u16, Result<(), ChunkError>),
+    ) {
+        self.ring_doorbell();
         loop {
-            let result = self.take(ended).and_then(|taken| {
+            let result = self.poll_completions(ended).and_then(|taken| {
                 if taken == 0 {
-                    self.see_to()?;
+                    self.check_timeouts()?;
                 }
                 Ok(taken)
             });
             match result {
-                Ok(0) if wait == Wait::Yes && self.queue.in_flight() > 0 => self.rest(),
+                Ok(0) if wait == Wait::Yes && self.queue.in_flight() > 0 => self.wait_for_completion(),
                 Ok(_) => return,
-                // Nothing of what is in flight will end any more.
-                Err(error) => return self.give_up(error, ended),
+                // The controller is lost: the requests in flight can't complete any more.
+                Err(error) => return self.fail_all(error, ended),
             }
         }
     }
 
-    /// Takes what is completed; says how many requests have ended.
-    fn take(&mut self, ended: &mut impl FnMut(u16, Result<(), ChunkError>)) -> Result<usize, ChunkError> {
+    /// Processes completions and retries failed commands. Returns the number of requests that have ended.
+    fn poll_completions(
+        &mut self,
+        ended: &mut impl FnMut(u16, Result<(), ChunkError>),
+    ) -> Result<usize, ChunkError> {
         let mut done = std::mem::take(&mut self.done);
-        // A id that has come back may be the next command's at once: whose it was is looked up first.
-        let sent = &mut self.sent;
+        // A retry may reuse a completed identifier at once, so collect all completions before sending anything.
+        let pending = &mut self.pending;
         let polled = self.queue.poll(usize::MAX, |one| {
-            done.extend(sent[one.id.slot()].take().map(|sent| (sent, one.status)));
+            done.extend(pending[one.id.slot()].take().map(|pending| (pending, one.status)));
         });
-        let (mut taken, mut is_sent) = (self.spent.len(), false);
-        for slot in self.spent.drain(..) {
-            ended(slot, Err(ChunkError::GaveUp { resets: self.retry_policy.resets }));
+        let (mut taken, mut is_sent) = (self.exhausted.len(), false);
+        for slot in self.exhausted.drain(..) {
+            ended(slot, Err(ChunkError::TooManyResets { resets: self.retry_policy.resets }));
         }
-        for (sent, status) in done.drain(..) {
-            self.resets_in_vain = 0;
-            if !status.is_success() && status.may_retry() && sent.retries < self.retry_policy.retries {
-                let again = self.send(Sent { retries: sent.retries + 1, was_aborted: false, ..sent });
+        for (pending, status) in done.drain(..) {
+            self.resets_without_completion = 0;
+            if !status.is_success() && status.may_retry() && pending.retries < self.retry_policy.retries {
+                let again =
+                    self.submit(Pending { retries: pending.retries + 1, was_aborted: false, ..pending });
                 self.events.retries += 1;
                 is_sent = true;
                 let Err(error) = again else { continue };
-                ended(sent.slot, Err(error));
+                ended(pending.slot, Err(error));
             } else {
                 let result = if status.is_success() { Ok(()) } else { Err(ChunkError::Status(status)) };
-                ended(sent.slot, result);
+                ended(pending.slot, result);
             }
             taken += 1;
         }
@@ -266,19 +276,19 @@ impl Drive {
         }
         match polled {
             Ok(_) => {}
-            // Another thread has reset it, or what it says makes no sense.
+            // Another thread reset the controller, or it completed a command that is not in flight.
             Err(QueueError::Reset | QueueError::Unknown(_)) => self.reset()?,
             Err(error) => return Err(error.into()),
         }
         Ok(taken)
     }
 
-    /// Looks now and then at whether the controller works, and at what has been in flight for long.
-    fn see_to(&mut self) -> Result<(), ChunkError> {
+    /// Checks CSTS and aborts overdue commands. Limits itself to one check per interval.
+    fn check_timeouts(&mut self) -> Result<(), ChunkError> {
         let now = Instant::now();
-        if now.duration_since(self.looked) >= LOOK.min(self.retry_policy.timeout / TICKS) {
-            self.looked = now;
-            let working = Controller::lock(&self.controller).working();
+        if now.duration_since(self.last_check) >= CHECK_INTERVAL.min(self.retry_policy.timeout / TICKS) {
+            self.last_check = now;
+            let working = Controller::lock(&self.controller).check_working();
             match working {
                 Err(NvmeError::Gone) => return Err(NvmeError::Gone.into()),
                 Err(_) => self.reset()?,
@@ -292,30 +302,31 @@ impl Drive {
         self.queue.tick();
         let overdue: Vec<CommandId> = self.queue.overdue(TICKS).collect();
         for id in overdue {
-            let sent = self.sent[id.slot()].as_mut();
-            let Some(sent) = sent.filter(|sent| !sent.was_aborted) else { continue };
-            sent.was_aborted = true;
+            let pending = self.pending[id.slot()].as_mut();
+            let Some(pending) = pending.filter(|pending| !pending.was_aborted) else { continue };
+            pending.was_aborted = true;
             self.events.aborts += 1;
-            let asked = Controller::lock(&self.controller).abort(&self.queue, id, self.retry_policy.timeout);
-            // One that does not even abort wants a reset.
-            if asked.is_err() {
+            let operation =
+                Controller::lock(&self.controller).abort(&self.queue, id, self.retry_policy.timeout);
+            // A controller that does not even answer the abort needs a reset.
+            if operation.is_err() {
                 return self.reset();
             }
         }
         if self.queue.overdue(2 * TICKS).next().is_some() { self.reset() } else { Ok(()) }
     }
 
-    /// Resets the controller, unless another thread did so meanwhile, and takes the queue up again.
+    /// Resets the controller, unless another thread already did, and renews the queue.
     fn reset(&mut self) -> Result<(), ChunkError> {
         let controller = Arc::clone(&self.controller);
         let mut controller = Controller::lock(&controller);
         let mut wants_reset = !self.queue.is_stale();
         loop {
-            let result = if wants_reset || controller.working().is_err() {
-                if self.resets_in_vain == self.retry_policy.resets {
-                    return Err(ChunkError::GaveUp { resets: self.resets_in_vain });
+            let result = if wants_reset || controller.check_working().is_err() {
+                if self.resets_without_completion == self.retry_policy.resets {
+                    return Err(ChunkError::TooManyResets { resets: self.resets_without_completion });
                 }
-                self.resets_in_vain += 1;
+                self.resets_without_completion += 1;
                 self.events.resets += 1;
                 controller.reset()
             } else {
@@ -329,38 +340,38 @@ impl Drive {
         }
     }
 
-    /// Takes the queue up again on a controller that has forgotten it, and so reaches no buffer.
+    /// Creates the queue again after a reset, and resubmits what was in flight.
     fn renew(&mut self, controller: &mut Controller) -> Result<(), NvmeError> {
-        for (place, sent) in self.sent.iter_mut().enumerate() {
-            // One that brings it down each time is not begun for ever.
-            if let Some(spent) = sent.take_if(|sent| sent.resets == self.retry_policy.resets) {
+        for (place, pending) in self.pending.iter_mut().enumerate() {
+            // A command may be what crashes the controller: do not resubmit it for ever.
+            if let Some(exhausted) = pending.take_if(|pending| pending.resets == self.retry_policy.resets) {
                 self.queue.abandon_slot(place);
-                self.spent.push(spent.slot);
+                self.exhausted.push(exhausted.slot);
             }
         }
-        let begun_again = controller.renew(&mut self.queue)?;
-        self.events.begun_again += begun_again as u64;
-        for sent in self.sent.iter_mut().flatten() {
-            sent.was_aborted = false;
-            sent.resets += 1;
+        let resubmitted = controller.renew(&mut self.queue)?;
+        self.events.resubmitted += resubmitted as u64;
+        for pending in self.pending.iter_mut().flatten() {
+            pending.was_aborted = false;
+            pending.resets += 1;
         }
         Ok(())
     }
 
-    /// All that is in flight ends so.
-    fn give_up(&mut self, error: ChunkError, ended: &mut impl FnMut(u16, Result<(), ChunkError>)) {
+    /// Ends all requests in flight with an error, and accepts no further ones.
+    fn fail_all(&mut self, error: ChunkError, ended: &mut impl FnMut(u16, Result<(), ChunkError>)) {
         let why = error.to_string();
         self.queue.abandon();
         let mut first = Some(error);
-        let slots = self.sent.iter_mut().filter_map(Option::take).map(|sent| sent.slot);
-        for slot in slots.chain(self.spent.drain(..)) {
-            ended(slot, Err(first.take().unwrap_or_else(|| ChunkError::GivenUp { why: why.clone() })));
+        let slots = self.pending.iter_mut().filter_map(Option::take).map(|pending| pending.slot);
+        for slot in slots.chain(self.exhausted.drain(..)) {
+            ended(slot, Err(first.take().unwrap_or_else(|| ChunkError::Abandoned { why: why.clone() })));
         }
-        self.given_up = Some(why);
+        self.lost = Some(why);
     }
 
-    /// Waits for a moment.
-    fn rest(&self) {
+    /// Waits for a completion, for at most one check interval.
+    fn wait_for_completion(&self) {
         match &self.waiting {
             Waiting::Polling => {
                 for _ in 0..POLLS {
@@ -372,8 +383,8 @@ impl Drive {
             }
             #[cfg(target_os = "linux")]
             Waiting::Interrupt { interrupt, .. } => {
-                // One that can't be waited for is polled.
-                let _ = interrupt.wait(LOOK.min(self.retry_policy.timeout / TICKS));
+                // If waiting fails, the loop polls.
+                let _ = interrupt.wait(CHECK_INTERVAL.min(self.retry_policy.timeout / TICKS));
             }
         }
     }

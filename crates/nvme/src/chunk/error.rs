@@ -11,71 +11,71 @@ use std::path::PathBuf;
 /// Why a request failed, or was not begun.
 #[derive(Debug, thiserror::Error)]
 pub enum ChunkError {
-    /// It is not of whole blocks.
+    /// The data is not a whole number of blocks.
     #[error("{bytes} bytes; expected 1 or more blocks of {block_bytes}")]
-    Blocks {
-        /// What was asked for.
+    PartialBlock {
+        /// Bytes of the data.
         bytes: usize,
-        /// Of the disk.
+        /// Block size of the disk.
         block_bytes: usize,
     },
-    /// It goes beyond the disk, or has no blocks.
-    #[error("{count} blocks from {first}; the disk has {blocks}")]
-    Beyond {
-        /// Its first block.
+    /// No blocks, or blocks beyond the end of the disk.
+    #[error("{count} blocks from block {first}; expected 1 or more within the disk's {blocks}")]
+    OutOfRange {
+        /// First block.
         first: u64,
-        /// Its blocks.
+        /// Number of blocks.
         count: u64,
-        /// Of the disk.
+        /// Blocks of the disk.
         blocks: u64,
     },
-    /// It is more than a request's buffer.
-    #[error("{bytes} bytes in one request; it takes {bytes_max} at most")]
-    Long {
-        /// What was asked for.
+    /// The data is larger than a request's buffer.
+    #[error("{bytes} bytes in one request; expected at most {bytes_max}")]
+    TooLong {
+        /// Bytes of the data.
         bytes: usize,
-        /// Of a request.
+        /// Bytes of the buffer.
         bytes_max: usize,
     },
-    /// As many requests are in flight, or wait for their results to be fetched, as there is room for.
-    #[error("all {requests} requests are in flight, or their results were not fetched")]
-    Full {
-        /// That there is room for.
+    /// All slots have a request in flight, or a result that was not fetched.
+    #[error("all {requests} request slots are in flight or hold a result that was not fetched")]
+    NoFreeSlot {
+        /// Number of slots.
         requests: usize,
     },
-    /// There is no such request, or its result was fetched.
-    #[error("no such request, or its result was fetched before")]
+    /// The handle is not of a current request.
+    #[error("no such request: its result was fetched before")]
     NoRequest,
-    /// The controller has completed it with an error, after it was tried as often as it may be.
+    /// The controller completed the command with an error, and all retries were used or not allowed.
     #[error("the command failed: {0}")]
     Status(Status),
-    /// It does not come from the controller, however often that was reset.
-    #[error("the controller was reset {resets} times, and has not completed it")]
-    GaveUp {
-        /// One after the other.
+    /// The command did not complete within the allowed number of resets.
+    #[error("the command did not complete after {resets} controller resets")]
+    TooManyResets {
+        /// Resets in a row.
         resets: u32,
     },
-    /// It was given up before.
-    #[error("the disk was given up before: {why}")]
-    GivenUp {
-        /// The first error.
+    /// An earlier failure ended all use of the disk.
+    #[error("the disk is no longer used after an earlier failure: {why}")]
+    Abandoned {
+        /// That failure.
         why: String,
     },
-    /// The controller can't go on.
+    /// The controller failed.
     #[error(transparent)]
     Nvme(#[from] NvmeError),
     /// The command could not be built.
     #[error(transparent)]
     Block(#[from] BlockError),
-    /// Its memory is not there.
+    /// The buffer is outside the memory given.
     #[error(transparent)]
     Memory(#[from] NoMemory),
-    /// The file's system refused it.
+    /// The operating system returned an error for the file.
     #[error("{}", file.display())]
     File {
         /// The file.
         file: PathBuf,
-        /// Why.
+        /// That error.
         source: io::Error,
     },
 }

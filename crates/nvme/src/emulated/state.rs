@@ -1,7 +1,7 @@
-//! What the emulated controller is doing: its registers, queues, and admin commands.
+//! The emulated controller's state: registers, queues, and admin commands.
 
 use super::Fault;
-use super::media::{Media, TRANSFER_PAGES_SHIFT, data, first_block, give};
+use super::media::{Media, TRANSFER_PAGES_SHIFT, data_pieces, first_block, write_memory};
 use crate::spec::command::{COMMAND_BYTES, Command, admin};
 use crate::spec::completion::{COMPLETION_BYTES, Completion};
 use crate::spec::error_log::{ENTRY_BYTES, ErrorEntry};
@@ -11,12 +11,12 @@ use crate::spec::status::Status;
 use dma::{Adapter, BusAddress};
 use std::collections::{BTreeMap, VecDeque};
 
-/// The only namespace's number.
+/// Identifier of the only namespace.
 pub const NAMESPACE: u32 = 1;
-/// I/O queues of either kind.
+/// Most I/O queues of each kind.
 pub const QUEUES_MAX: u16 = 16;
 const QUEUE_ENTRIES_MAX: u64 = 1024;
-/// Commands of a queue that are done for one doorbell at most: as many as it can have.
+/// Most commands executed per doorbell: all that a queue can hold.
 const COMMANDS_MAX: u64 = QUEUE_ENTRIES_MAX;
 const ERROR_LOG_ENTRIES: usize = 8;
 
@@ -29,27 +29,27 @@ pub(super) struct State {
     submissions: BTreeMap<u16, Submissions>,
     completions: BTreeMap<u16, Completions>,
     pub(super) faults: BTreeMap<u64, Fault>,
-    /// By the block with which a command begins.
+    /// Faults by a command's starting LBA.
     pub(super) block_faults: BTreeMap<u64, Fault>,
     pub(super) is_another: bool,
     pub(super) has_namespace: bool,
-    /// Commands that are not done until somebody asks to abort them.
+    /// Commands with [`Fault::Stuck`], which complete when they are aborted.
     stuck: Vec<Origin>,
-    /// The newest errors, the newest first.
+    /// The error log, newest first.
     errors: VecDeque<ErrorEntry>,
-    /// I/O commands so far.
+    /// I/O commands fetched so far.
     pub(super) commands: u64,
     pub(super) doorbells: u64,
-    pub(super) signal: Option<Box<dyn Fn(u16) + Send>>,
+    pub(super) interrupt_handler: Option<Box<dyn Fn(u16) + Send>>,
     pub(super) is_gone: bool,
 }
 
-/// Where a command came from, as its completion says.
+/// The queue and identifier that a completion reports.
 #[derive(Debug, Clone, Copy)]
 struct Origin {
     queue: u16,
     identifier: u16,
-    /// Where its completion goes.
+    /// The completion queue.
     completions: u16,
 }
 
@@ -73,7 +73,7 @@ struct Completions {
 }
 
 pub(super) fn capabilities() -> Capabilities {
-    // Contiguous queues, two seconds, the NVM command set, pages of 4 KiB alone.
+    // CAP: contiguous queues required, a timeout of two seconds, the NVM command set, pages of 4 KiB only.
     Capabilities((QUEUE_ENTRIES_MAX - 1) | 1 << 16 | 4 << 24 | 1 << 37)
 }
 
@@ -99,12 +99,12 @@ impl State {
             errors: VecDeque::new(),
             commands: 0,
             doorbells: 0,
-            signal: None,
+            interrupt_handler: None,
             is_gone: false,
         }
     }
 
-    pub(super) fn configure(&mut self, configuration: Configuration) {
+    pub(super) fn write_configuration(&mut self, configuration: Configuration) {
         let was_enabled = self.configuration.is_enabled();
         self.configuration = configuration;
         if configuration.is_shutting_down() {
@@ -112,13 +112,13 @@ impl State {
         }
         match (was_enabled, configuration.is_enabled()) {
             (false, true) => self.enable(),
-            (true, false) => self.forget(),
+            (true, false) => self.clear_state(),
             _ => {}
         }
     }
 
-    /// As after power-on, but for what is on the disk and what the log says.
-    fn forget(&mut self) {
+    /// Resets registers and queues as at power-on. The disk and the error log stay.
+    fn clear_state(&mut self) {
         self.submissions.clear();
         self.completions.clear();
         self.stuck.clear();
@@ -138,7 +138,7 @@ impl State {
         self.status & (READY | FATAL) == READY && !self.is_gone
     }
 
-    pub(super) fn rung(&mut self, adapter: &Adapter, at: u64, value: u32) {
+    pub(super) fn write_doorbell(&mut self, adapter: &Adapter, at: u64, value: u32) {
         self.doorbells += 1;
         let number = (at - register::DOORBELLS) / capabilities().doorbell_stride();
         let value = value as u16;
@@ -150,7 +150,7 @@ impl State {
         } else if let Some(known) = self.submissions.get_mut(&queue).filter(|known| value < known.entries) {
             known.tail = value;
         }
-        // Room for completions may let any queue go on.
+        // A completion queue head has moved: any submission queue may have been waiting for that.
         let queues: Vec<u16> = self.submissions.keys().copied().collect();
         for queue in queues {
             for _ in 0..COMMANDS_MAX {
@@ -161,7 +161,7 @@ impl State {
         }
     }
 
-    /// Does the next command of a queue, if there is one and room for what comes of it.
+    /// Executes the queue's next command. False if there is none or the completion queue is full.
     fn process_next_command(&mut self, adapter: &Adapter, queue: u16) -> bool {
         let Some(known) = self.submissions.get(&queue).copied().filter(|known| known.head != known.tail)
         else {
@@ -185,15 +185,15 @@ impl State {
         let command = Command(words(&bytes));
         let origin = Origin { queue, identifier: command.identifier(), completions: known.completions };
         if queue == 0 {
-            let (status, result) = self.administer(adapter, &command);
+            let (status, result) = self.execute_admin(adapter, &command);
             return self.complete(adapter, origin, status, result, &command);
         }
         let fault = self.next_fault().or(self.block_faults.get(&first_block(&command)).copied());
-        self.carry_out(adapter, origin, &command, fault)
+        self.execute(adapter, origin, &command, fault)
     }
 
-    /// An I/O command, and what goes wrong with it.
-    fn carry_out(
+    /// Executes an I/O command, with the fault injected into it.
+    fn execute(
         &mut self,
         adapter: &Adapter,
         origin: Origin,
@@ -211,7 +211,7 @@ impl State {
             }
             Some(Fault::LinkReset) => {
                 self.configuration = Configuration::default();
-                self.forget();
+                self.clear_state();
                 return false;
             }
             Some(Fault::Stuck) => {
@@ -219,7 +219,7 @@ impl State {
                 return true;
             }
             Some(Fault::Status(status)) => status,
-            _ => self.media.transfer(adapter, command),
+            _ => self.media.execute(adapter, command),
         };
         match fault {
             Some(Fault::LostCompletion) => true,
@@ -243,7 +243,7 @@ impl State {
         self.faults.remove(&number)
     }
 
-    /// Tells that a command is completed, and keeps in the log what went wrong.
+    /// Writes a completion, and logs an error status.
     fn complete(
         &mut self,
         adapter: &Adapter,
@@ -277,7 +277,7 @@ impl State {
         else {
             return false;
         };
-        // How far its queue is read by now.
+        // The current submission queue head.
         let head = self.submissions.get(&origin.queue).map_or(0, |queue| queue.head);
         let completion = completion(known.phase, head);
         let at = known.at.wrapping_add(u64::from(known.tail) * COMPLETION_BYTES as u64);
@@ -285,7 +285,7 @@ impl State {
         if known.tail == known.entries {
             (known.tail, known.phase) = (0, !known.phase);
         }
-        // The word with the phase last.
+        // Write the word with the phase tag last.
         let written = [0, 1].map(|word| {
             let at = BusAddress(at.wrapping_add(8 * word));
             adapter.write(at, &completion.0[word as usize].to_le_bytes()).is_ok()
@@ -293,13 +293,13 @@ impl State {
         if written != [true; 2] {
             self.status |= FATAL;
         }
-        if let (Some(signal), Some(vector)) = (&self.signal, known.vector) {
-            signal(vector);
+        if let (Some(interrupt_handler), Some(vector)) = (&self.interrupt_handler, known.vector) {
+            interrupt_handler(vector);
         }
         written == [true; 2]
     }
 
-    fn administer(&mut self, adapter: &Adapter, command: &Command) -> (Status, u32) {
+    fn execute_admin(&mut self, adapter: &Adapter, command: &Command) -> (Status, u32) {
         let [low, high] = [command.word(10) as u16, (command.word(10) >> 16) as u16];
         let status = match command.opcode() {
             admin::IDENTIFY => self.identify(adapter, command),
@@ -328,12 +328,12 @@ impl State {
             }
             admin::GET_LOG_PAGE => self.log_page(adapter, command),
             admin::ABORT => return (Status::SUCCESS, u32::from(!self.abort(adapter, low, high, command))),
-            _ => Status::INVALID_OPCODE.for_good(),
+            _ => Status::INVALID_OPCODE.with_do_not_retry(),
         };
         (status, 0)
     }
 
-    /// What is not stuck is done before anybody can ask.
+    /// Aborts a stuck command. Any other command has already completed.
     fn abort(&mut self, adapter: &Adapter, queue: u16, identifier: u16, command: &Command) -> bool {
         let is_it = |stuck: &Origin| (stuck.queue, stuck.identifier) == (queue, identifier);
         let Some(place) = self.stuck.iter().position(is_it) else { return false };
@@ -344,21 +344,21 @@ impl State {
     fn log_page(&self, adapter: &Adapter, command: &Command) -> Status {
         let words = u64::from(command.word(10) >> 16) + 1;
         if command.word(10) as u8 != 1 || command.word(11) != 0 || words * 4 > STRUCTURE_BYTES as u64 {
-            return Status::INVALID_FIELD.for_good();
+            return Status::INVALID_FIELD.with_do_not_retry();
         }
         let mut page = [0; STRUCTURE_BYTES];
         for (into, entry) in page.chunks_exact_mut(ENTRY_BYTES).zip(&self.errors) {
             into.copy_from_slice(&entry.write());
         }
-        match data(adapter, command, words * 4) {
-            Ok(pieces) => give(adapter, &pieces, &page[..words as usize * 4]),
+        match data_pieces(adapter, command, words * 4) {
+            Ok(pieces) => write_memory(adapter, &pieces, &page[..words as usize * 4]),
             Err(status) => status,
         }
     }
 
     fn create_completions(&mut self, command: &Command, queue: u16, entries_less_one: u16) -> Status {
         let is_number = (1..=QUEUES_MAX).contains(&queue) && !self.completions.contains_key(&queue);
-        if let Some(status) = wrong_queue(command, is_number, entries_less_one) {
+        if let Some(status) = check_queue_fields(command, is_number, entries_less_one) {
             return status;
         }
         let vector = (command.word(11) >> 1 & 1 == 1).then_some((command.word(11) >> 16) as u16);
@@ -368,7 +368,7 @@ impl State {
 
     fn create_submissions(&mut self, command: &Command, queue: u16, entries_less_one: u16) -> Status {
         let is_number = (1..=QUEUES_MAX).contains(&queue) && !self.submissions.contains_key(&queue);
-        if let Some(status) = wrong_queue(command, is_number, entries_less_one) {
+        if let Some(status) = check_queue_fields(command, is_number, entries_less_one) {
             return status;
         }
         let completions = (command.word(11) >> 16) as u16;
@@ -383,7 +383,7 @@ impl State {
     fn identify(&self, adapter: &Adapter, command: &Command) -> Status {
         let structure: Structure = match command.word(10) as u8 {
             0 if command.namespace() == NAMESPACE => self.media.namespace.write(),
-            0 => return Status::INVALID_NAMESPACE.for_good(),
+            0 => return Status::INVALID_NAMESPACE.with_do_not_retry(),
             1 => controller(self.is_another).write(),
             2 => {
                 let mut bytes = [0; STRUCTURE_BYTES];
@@ -392,10 +392,10 @@ impl State {
                 }
                 bytes
             }
-            _ => return Status::INVALID_FIELD.for_good(),
+            _ => return Status::INVALID_FIELD.with_do_not_retry(),
         };
-        match data(adapter, command, STRUCTURE_BYTES as u64) {
-            Ok(pieces) => give(adapter, &pieces, &structure),
+        match data_pieces(adapter, command, STRUCTURE_BYTES as u64) {
+            Ok(pieces) => write_memory(adapter, &pieces, &structure),
             Err(status) => status,
         }
     }
@@ -432,8 +432,8 @@ fn controller(is_another: bool) -> identify::Controller {
     }
 }
 
-/// What is wrong with a queue that is to be created.
-fn wrong_queue(command: &Command, is_number: bool, entries_less_one: u16) -> Option<Status> {
+/// Checks a Create Queue command; the status of the first invalid field.
+fn check_queue_fields(command: &Command, is_number: bool, entries_less_one: u16) -> Option<Status> {
     let is_size = (1..QUEUE_ENTRIES_MAX).contains(&entries_less_one.into());
     let is_contiguous = command.word(11) & 1 == 1 && command.data()[0].is_multiple_of(4096);
     match (is_number, is_size, is_contiguous) {
@@ -446,13 +446,13 @@ fn wrong_queue(command: &Command, is_number: bool, entries_less_one: u16) -> Opt
 
 fn words(bytes: &[u8; COMMAND_BYTES]) -> [u64; COMMAND_BYTES / 8] {
     std::array::from_fn(|place| {
-        let [low, high, ..] = number4(&bytes[8 * place..]);
+        let [low, high, ..] = dwords(&bytes[8 * place..]);
         u64::from(low) | u64::from(high) << 32
     })
 }
 
-/// The first four numbers of four bytes each, zeros where there are fewer.
-pub(super) fn number4(bytes: &[u8]) -> [u32; 4] {
+/// The first four little-endian dwords of `bytes`, zero where it is too short.
+pub(super) fn dwords(bytes: &[u8]) -> [u32; 4] {
     let number = |place: usize| bytes.get(4 * place..4 * place + 4)?.try_into().ok().map(u32::from_le_bytes);
     std::array::from_fn(|place| number(place).unwrap_or_default())
 }

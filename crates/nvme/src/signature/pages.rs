@@ -1,12 +1,12 @@
-//! Bytes of a disk that were read, kept by pages: signatures lie close together, and a disk is asked once for each page.
+//! A page cache of a disk: signatures lie close together, so each page is read once.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 
-/// Bytes read at a time. Namespaces have blocks of 64 KiB at most here.
+/// Bytes of a page, the largest block size supported here.
 const PAGE_BYTES: u64 = 64 << 10;
-/// Where a page can't be read, its parts of so many bytes are.
+/// If a page can't be read, it is read again in parts of this size.
 const PART_BYTES: u64 = 4 << 10;
 
 type Read<'a> = &'a mut dyn FnMut(u64, &mut [u8]) -> io::Result<()>;
@@ -15,7 +15,7 @@ pub(super) struct Pages<'a> {
     bytes: u64,
     block_bytes: u64,
     read: Read<'a>,
-    /// By the page's number.
+    /// By page number.
     pages: BTreeMap<u64, Vec<u8>>,
     unreadable: Vec<u64>,
 }
@@ -25,7 +25,7 @@ impl<'a> Pages<'a> {
         Self { bytes, block_bytes, read, pages: BTreeMap::new(), unreadable: Vec::new() }
     }
 
-    /// Reads the pages of a range, as far as the disk has them.
+    /// Reads the pages of a range, up to the end of the disk.
     pub(super) fn load(&mut self, range: Range<u64>) {
         if range.start < range.end.min(self.bytes) {
             (range.start / PAGE_BYTES..=(range.end.min(self.bytes) - 1) / PAGE_BYTES).for_each(|number| {
@@ -42,7 +42,7 @@ impl<'a> Pages<'a> {
         self.pages.get(&number).map_or(&[], Vec::as_slice)
     }
 
-    /// What can't be read is zeros, and noted.
+    /// Reads a page. Unreadable parts are noted and read as zeros.
     fn fetch(&mut self, first: u64) -> Vec<u8> {
         let mut page = vec![0; PAGE_BYTES.min(self.bytes - first) as usize];
         if (self.read)(first, &mut page).is_ok() {
@@ -59,7 +59,7 @@ impl<'a> Pages<'a> {
         page
     }
 
-    /// Bytes of the disk; nothing beyond its end.
+    /// Bytes at an offset; `None` beyond the end of the disk.
     fn bytes_at(&mut self, at: u64, bytes: usize) -> Option<Vec<u8>> {
         let end = at.checked_add(bytes as u64).filter(|end| *end <= self.bytes)?;
         let mut found = Vec::with_capacity(bytes);
@@ -88,7 +88,7 @@ impl<'a> Pages<'a> {
     }
 }
 
-/// A disk or a part of one.
+/// A part of a disk, with offsets from its beginning.
 pub(super) struct View<'pages, 'read> {
     pages: &'pages mut Pages<'read>,
     first: u64,
@@ -96,7 +96,7 @@ pub(super) struct View<'pages, 'read> {
 }
 
 impl<'pages, 'read> View<'pages, 'read> {
-    /// From a byte of the disk on; not beyond its end.
+    /// The part from `first`, cut at the end of the disk.
     pub(super) fn new(pages: &'pages mut Pages<'read>, first: u64, bytes: u64) -> Self {
         let bytes = bytes.min(pages.bytes.saturating_sub(first));
         Self { pages, first, bytes }
@@ -106,7 +106,7 @@ impl<'pages, 'read> View<'pages, 'read> {
         self.bytes
     }
 
-    /// The disk's byte that it begins with.
+    /// Its offset on the disk.
     pub(super) fn first_byte(&self) -> u64 {
         self.first
     }

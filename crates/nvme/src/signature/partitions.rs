@@ -3,33 +3,33 @@
 use super::pages::View;
 use super::{Kind, Signature};
 
-/// A partition that a table lists.
+/// A partition of a partition table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Partition {
-    /// Its number, as the kernel counts them.
+    /// Partition number, as the kernel counts.
     pub number: u32,
-    /// Its name, where the table has one.
+    /// Partition name, for GPT.
     pub name: Option<String>,
-    /// The disk's byte that it begins with.
+    /// Offset on the disk in bytes.
     pub first_byte: u64,
-    /// Its bytes.
+    /// Size in bytes.
     pub bytes: u64,
 }
 
-/// Sectors of disks have these sizes; a disk's image does not say which.
+/// Sector sizes to try: a disk image does not state its own.
 const SECTOR_BYTES: [u64; 2] = [512, 4096];
-/// Entries that are read of one table. Tables have 128; a damaged header may claim any number.
+/// Most entries read of a table. Usual tables have 128; a damaged header may claim any number.
 const ENTRIES_MAX: u32 = 1024;
-/// Logical partitions that are followed: they are a linked list, which may be a circle.
+/// Most logical partitions followed: a damaged linked list may be a loop.
 const LOGICAL_MAX: u32 = 64;
-/// Types of MBR partitions that hold logical ones.
+/// MBR types of extended partitions.
 const EXTENDED: [u8; 3] = [0x05, 0x0f, 0x85];
-/// The type of the one partition that keeps others from a disk with GPT.
+/// MBR type of the protective partition on a GPT disk.
 const PROTECTIVE: u8 = 0xee;
-/// Types whose first sector looks like an MBR.
+/// File systems whose boot sector looks like an MBR.
 const BOOT_SECTORS: [&str; 5] = ["vfat", "ntfs", "exfat", "BitLocker", "ReFS"];
 
-/// The MBR's signature, if there is one, and the partitions of either table. `found` are the other signatures of the disk.
+/// The MBR's signature and the partitions of GPT or MBR. `found` are the signatures already found on the disk.
 pub(super) fn read(view: &mut View<'_, '_>, found: &[Signature]) -> (Option<Signature>, Vec<Partition>) {
     if found.iter().any(|one| one.name == "gpt") {
         return (None, gpt(view));
@@ -51,7 +51,7 @@ pub(super) fn read(view: &mut View<'_, '_>, found: &[Signature]) -> (Option<Sign
     (Some(signature), partitions)
 }
 
-/// Of the first header that can be read: the primary one, else the backup at the end.
+/// Partitions by the first readable GPT header: the primary, else the backup at the end.
 fn gpt(view: &mut View<'_, '_>) -> Vec<Partition> {
     for sector in SECTOR_BYTES {
         let last = (view.bytes() / sector).saturating_sub(1).saturating_mul(sector);
@@ -67,7 +67,7 @@ fn gpt(view: &mut View<'_, '_>) -> Vec<Partition> {
     Vec::new()
 }
 
-/// UEFI Specification, 5.3.2 and 5.3.3.
+/// Reads the entries of a GPT header (UEFI Specification, 5.3.2 and 5.3.3).
 fn gpt_entries(view: &mut View<'_, '_>, header: u64, sector: u64) -> Option<Vec<Partition>> {
     let first_entry = view.u64(header + 72)?.checked_mul(sector)?;
     let (entries, entry_bytes) = (view.u32(header + 80)?, u64::from(view.u32(header + 84)?));
@@ -83,7 +83,7 @@ fn gpt_entries(view: &mut View<'_, '_>, header: u64, sector: u64) -> Option<Vec<
         }
         let (first, last) = (view.u64(at + 32)?, view.u64(at + 40)?);
         let blocks = last.saturating_sub(first).saturating_add(1);
-        let name = super::value(view, at, super::Field::Utf16 { at: 56, bytes: 72 });
+        let name = super::format_field(view, at, super::Field::Utf16 { at: 56, bytes: 72 });
         partitions.push(Partition {
             number: position + 1,
             name,
@@ -101,8 +101,8 @@ struct Entry {
     sectors: u64,
 }
 
-/// The four entries of a boot record; nothing if it is none. Other boot sectors have the same two bytes at their end: an entry is active or not,
-/// nothing else.
+/// The four entries of a boot record. Boot sectors of file systems also end with 55 aa, so each entry's boot
+/// indicator must be 0x00 or 0x80.
 fn mbr_entries(view: &mut View<'_, '_>, at: u64) -> Option<[Entry; 4]> {
     let sector = view.read(at, 512)?;
     let entries = sector[446..510].chunks_exact(16);
@@ -132,7 +132,8 @@ fn mbr(view: &mut View<'_, '_>, entries: &[Entry; 4]) -> Vec<Partition> {
         }
     }
     let Some(base) = extended else { return partitions };
-    // Each logical partition has a record of its own: it, and where the next record is, counted from the extended partition.
+    // Each logical partition has its own record: its entry, and the next record's offset within the extended
+    // partition.
     let mut record = base;
     for number in 5..5 + LOGICAL_MAX {
         let Some([logical, next, ..]) = mbr_entries(view, record.saturating_mul(512)) else { break };

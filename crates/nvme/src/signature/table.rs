@@ -1,29 +1,30 @@
-//! The signatures: what each type's magic bytes are, and where. Facts as util-linux's libblkid has them (`libblkid/src/superblocks`, one file per
-//! type), where no other source is named. Disk images: "QEMU Copy-On-Write v2/v3 file format", "Virtual Disk Format 1.1" (VMDK),
-//! "MS-VHDX", "Virtual Hard Disk Image Format Specification". Copies of btrfs's superblock: "On-disk Format" of its documentation.
+//! The table of signatures: each type's magic bytes and their offsets. Source, where no other is named: util-linux's
+//! libblkid (`libblkid/src/superblocks`, one file per type). Disk images: "QEMU Copy-On-Write v2/v3 file format",
+//! "Virtual Disk Format 1.1" (VMDK), "MS-VHDX", "Virtual Hard Disk Image Format Specification". Copies of btrfs's
+//! superblock: "On-disk Format" in its documentation.
 
 use super::Kind::{self, DiskImage, Encryption, FileSystem, PartitionTable, Raid, Swap, Volume};
 use super::pages::View;
 
-/// Where a structure begins.
+/// Position of a structure on a disk.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Place {
-    /// So many bytes behind the beginning.
+pub(super) enum Position {
+    /// Offset from the beginning.
     Start(u64),
-    /// So many bytes before the end, less what is left to a multiple of `align`.
+    /// Offset from the end, rounded down to a multiple of `align`.
     End {
         /// Bytes before the end.
         before: u64,
-        /// What its place is a multiple of.
+        /// Alignment of the position.
         align: u64,
     },
 }
 
-use Place::{End, Start};
+use Position::{End, Start};
 
-impl Place {
-    /// On a disk of so many bytes; nothing if it has no room for that.
-    pub(super) fn of(self, bytes: u64) -> Option<u64> {
+impl Position {
+    /// The offset on a disk of `bytes` bytes; `None` if the disk is too small.
+    pub(super) fn offset(self, bytes: u64) -> Option<u64> {
         match self {
             Start(at) => (at < bytes).then_some(at),
             End { before, align } => bytes.checked_sub(before).map(|at| at / align * align),
@@ -31,50 +32,50 @@ impl Place {
     }
 }
 
-/// What of a structure is told, each `at` so many bytes behind its beginning.
+/// A label or identifier in a structure; `at` is its offset within.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Field {
-    /// Up to the first zero.
+    /// Text that ends at the first zero byte.
     Text {
-        /// Where.
+        /// Offset.
         at: u64,
-        /// How long at most.
+        /// Longest length.
         bytes: usize,
     },
-    /// The same in UTF-16, little-endian.
+    /// Text in UTF-16, little-endian.
     Utf16 {
-        /// Where.
+        /// Offset.
         at: u64,
-        /// How long at most.
+        /// Longest length in bytes.
         bytes: usize,
     },
     /// Sixteen bytes.
     Uuid {
-        /// Where.
+        /// Offset.
         at: u64,
     },
-    /// A number, little-endian.
+    /// A little-endian number.
     Serial {
-        /// Where.
+        /// Offset.
         at: u64,
-        /// How long.
+        /// Length.
         bytes: usize,
     },
 }
 
 type Check = fn(&mut View<'_, '_>, u64) -> bool;
 
-/// A signature.
+/// A row of the table.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row {
     pub(super) kind: Kind,
     pub(super) name: &'static str,
-    /// Where its structure may begin.
-    pub(super) at: &'static [Place],
-    /// Where in the structure the magic bytes may be.
+    /// Possible positions of the structure.
+    pub(super) at: &'static [Position],
+    /// Possible offsets of the magic bytes in the structure.
     pub(super) magic_at: &'static [u64],
     pub(super) magic: &'static [u8],
-    /// What has to hold besides, of the structure that begins there.
+    /// A further condition on the structure at that offset.
     pub(super) check: Option<Check>,
     pub(super) label: Option<Field>,
     pub(super) uuid: Option<Field>,
@@ -84,14 +85,14 @@ impl Row {
     const fn new(
         kind: Kind,
         name: &'static str,
-        at: &'static [Place],
+        at: &'static [Position],
         magic_at: &'static [u64],
         magic: &'static [u8],
     ) -> Self {
         Self { kind, name, at, magic_at, magic, check: None, label: None, uuid: None }
     }
 
-    const fn if_so(self, check: Check) -> Self {
+    const fn only_if(self, check: Check) -> Self {
         Self { check: Some(check), ..self }
     }
 
@@ -115,13 +116,13 @@ impl Row {
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
-const BEGIN: &[Place] = &[Start(0)];
-const AT_1K: &[Place] = &[Start(KIB)];
-const LAST_SECTOR: &[Place] = &[End { before: 512, align: 512 }];
-/// The ends of swap areas' first pages, less ten bytes.
+const BEGIN: &[Position] = &[Start(0)];
+const AT_1K: &[Position] = &[Start(KIB)];
+const LAST_SECTOR: &[Position] = &[End { before: 512, align: 512 }];
+/// Swap: the magic bytes are the last ten of the first page, for each page size.
 const SWAP_ENDS: &[u64] = &[4 * KIB - 10, 8 * KIB - 10, 16 * KIB - 10, 32 * KIB - 10, 64 * KIB - 10];
-/// Two labels at either end.
-const ZFS_LABELS: &[Place] = &[
+/// ZFS has two labels at either end.
+const ZFS_LABELS: &[Position] = &[
     Start(0),
     Start(256 * KIB),
     End { before: 512 * KIB, align: 256 * KIB },
@@ -129,9 +130,9 @@ const ZFS_LABELS: &[Place] = &[
 ];
 const UBERBLOCKS: &[u64] = &steps::<128>(128 * KIB, KIB);
 const DRBD_MAGICS: &[u64] = &steps::<64>(0, 4);
-const DRBD: &[Place] = &[End { before: 4 * KIB, align: 1 }];
-/// Where the second header of LUKS2 may be, by the first one's size.
-const LUKS2_SECOND: &[Place] = &[
+const DRBD: &[Position] = &[End { before: 4 * KIB, align: 1 }];
+/// Possible offsets of LUKS2's second header, which depend on the first one's size.
+const LUKS2_SECOND: &[Position] = &[
     Start(16 * KIB),
     Start(32 * KIB),
     Start(64 * KIB),
@@ -142,13 +143,13 @@ const LUKS2_SECOND: &[Place] = &[
     Start(2 * MIB),
     Start(4 * MIB),
 ];
-const BTRFS: &[Place] = &[Start(64 * KIB), Start(64 * MIB), Start(256 * GIB)];
-const MD_0: &[Place] = &[End { before: 64 * KIB, align: 64 * KIB }];
-const MD_1: &[Place] = &[Start(0), Start(4 * KIB), End { before: 8 * KIB, align: 4 * KIB }];
-const UFS: &[Place] = &[Start(0), Start(8 * KIB), Start(64 * KIB), Start(256 * KIB)];
-/// Volume descriptors of optical media, 2 KiB each from 32 KiB on.
+const BTRFS: &[Position] = &[Start(64 * KIB), Start(64 * MIB), Start(256 * GIB)];
+const MD_0: &[Position] = &[End { before: 64 * KIB, align: 64 * KIB }];
+const MD_1: &[Position] = &[Start(0), Start(4 * KIB), End { before: 8 * KIB, align: 4 * KIB }];
+const UFS: &[Position] = &[Start(0), Start(8 * KIB), Start(64 * KIB), Start(256 * KIB)];
+/// Volume descriptors of ISO 9660 and UDF, 2 KiB each from 32 KiB.
 const DESCRIPTORS: &[u64] = &steps::<32>(32 * KIB + 1, 2 * KIB);
-const PROMISE: &[Place] = &[
+const PROMISE: &[Position] = &[
     End { before: 16 * 512, align: 512 },
     End { before: 63 * 512, align: 512 },
     End { before: 255 * 512, align: 512 },
@@ -163,7 +164,7 @@ const PROMISE: &[Place] = &[
     End { before: 991 * 512, align: 512 },
     End { before: 3087 * 512, align: 512 },
 ];
-const GPT: &[Place] =
+const GPT: &[Position] =
     &[Start(512), Start(4 * KIB), End { before: 512, align: 512 }, End { before: 4 * KIB, align: 4 * KIB }];
 
 const fn steps<const COUNT: usize>(first: u64, step: u64) -> [u64; COUNT] {
@@ -179,7 +180,7 @@ const fn steps<const COUNT: usize>(first: u64, step: u64) -> [u64; COUNT] {
 const EXT_MAGIC: &[u8] = &[0x53, 0xef];
 
 const fn ext(name: &'static str, check: Check) -> Row {
-    Row::new(FileSystem, name, AT_1K, &[56], EXT_MAGIC).if_so(check).label(120, 16).uuid(104)
+    Row::new(FileSystem, name, AT_1K, &[56], EXT_MAGIC).only_if(check).label(120, 16).uuid(104)
 }
 
 const fn fat(magic_at: &'static [u64], magic: &'static [u8], label_at: u64, serial_at: u64) -> Row {
@@ -200,7 +201,7 @@ pub(super) const ROWS: &[Row] = &[
     // Partition tables; MBR is not in this list, since boot sectors of file systems look like one.
     Row::new(PartitionTable, "gpt", GPT, &[0], b"EFI PART").uuid(56),
     Row::new(PartitionTable, "mac", BEGIN, &[512], b"PM\0\0"),
-    Row::new(PartitionTable, "sun", BEGIN, &[508], &[0xda, 0xbe]).if_so(is_sun),
+    Row::new(PartitionTable, "sun", BEGIN, &[508], &[0xda, 0xbe]).only_if(is_sun),
     Row::new(PartitionTable, "sgi", BEGIN, &[0], &[0x0b, 0xe5, 0xa9, 0x41]),
     Row::new(PartitionTable, "bsd", BEGIN, &[64, 512], &[0x57, 0x45, 0x56, 0x82]),
     Row::new(PartitionTable, "aix", BEGIN, &[0], &[0xc9, 0xc2, 0xd4, 0xc1]),
@@ -208,7 +209,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(PartitionTable, "ldm", &[Start(3 * KIB), End { before: 512, align: 512 }], &[0], b"PRIVHEAD"),
     // RAID and pools.
     Row::new(Raid, "linux_raid_member", MD_1, &[0], &[0xfc, 0x4e, 0x2b, 0xa9])
-        .if_so(is_md_1)
+        .only_if(is_md_1)
         .label(32, 32)
         .uuid(16),
     Row::new(Raid, "linux_raid_member", MD_0, &[0], &[0xfc, 0x4e, 0x2b, 0xa9]),
@@ -250,9 +251,9 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(Raid, "ceph_bluestore", BEGIN, &[0], b"bluestore block device"),
     // Volumes, caches and what lies under file systems.
     Row::new(Volume, "LVM2_member", &[Start(0), Start(512), Start(KIB), Start(1536)], &[0], b"LABELONE")
-        .if_so(is_lvm2)
+        .only_if(is_lvm2)
         .uuid_of(Field::Text { at: 32, bytes: 32 }),
-    Row::new(Volume, "LVM1_member", BEGIN, &[0], b"HM").if_so(is_lvm1),
+    Row::new(Volume, "LVM1_member", BEGIN, &[0], b"HM").only_if(is_lvm1),
     Row::new(Volume, "DM_snapshot_cow", BEGIN, &[0], b"SnAp"),
     Row::new(Volume, "DM_verity_hash", BEGIN, &[0], b"verity\0\0").uuid(16),
     Row::new(Volume, "DM_integrity", BEGIN, &[0], b"integrt\0"),
@@ -294,7 +295,7 @@ pub(super) const ROWS: &[Row] = &[
         &[0x1a8],
         b"\x3b\xd6\x67\x49\x29\x2e\xd8\x4a\x83\x99\xf6\xa3\x39\xe3\xd0\x01",
     ),
-    Row::new(Encryption, "cs_fvault2", BEGIN, &[88], b"CS").if_so(is_core_storage),
+    Row::new(Encryption, "cs_fvault2", BEGIN, &[88], b"CS").only_if(is_core_storage),
     // Swap.
     swap("swap", b"SWAPSPACE2").label(1052, 16).uuid(1036),
     swap("swap", b"SWAP-SPACE"),
@@ -322,7 +323,7 @@ pub(super) const ROWS: &[Row] = &[
     fat(&[54], b"FAT     ", 43, 39),
     fat(&[54], b"MSDOS", 43, 39),
     // An old one without its name, by its boot sector.
-    Row::new(FileSystem, "vfat", BEGIN, &[510], &[0x55, 0xaa]).if_so(is_fat),
+    Row::new(FileSystem, "vfat", BEGIN, &[510], &[0x55, 0xaa]).only_if(is_fat),
     Row::new(FileSystem, "apfs", BEGIN, &[32], b"NXSB").uuid(72),
     Row::new(FileSystem, "hfsplus", AT_1K, &[0], b"H+\0\x04"),
     Row::new(FileSystem, "hfsplus", AT_1K, &[0], b"HX\0\x05"),
@@ -352,7 +353,7 @@ pub(super) const ROWS: &[Row] = &[
         &[6],
         &[0x34, 0x34],
     )
-    .if_so(is_nilfs2)
+    .only_if(is_nilfs2)
     .label(168, 80)
     .uuid(152),
     Row::new(FileSystem, "gfs2", &[Start(64 * KIB)], &[0], &[0x01, 0x16, 0x19, 0x70]).label(96, 64),
@@ -364,11 +365,11 @@ pub(super) const ROWS: &[Row] = &[
         b"OCFSV2",
     ),
     Row::new(FileSystem, "ocfs", BEGIN, &[8], b"OracleCFS"),
-    Row::new(FileSystem, "minix", AT_1K, &[16], &[0x7f, 0x13]).if_so(is_minix),
-    Row::new(FileSystem, "minix", AT_1K, &[16], &[0x8f, 0x13]).if_so(is_minix),
-    Row::new(FileSystem, "minix", AT_1K, &[16], &[0x68, 0x24]).if_so(is_minix),
-    Row::new(FileSystem, "minix", AT_1K, &[16], &[0x78, 0x24]).if_so(is_minix),
-    Row::new(FileSystem, "minix", AT_1K, &[24], &[0x5a, 0x4d]).if_so(is_minix_3),
+    Row::new(FileSystem, "minix", AT_1K, &[16], &[0x7f, 0x13]).only_if(is_minix),
+    Row::new(FileSystem, "minix", AT_1K, &[16], &[0x8f, 0x13]).only_if(is_minix),
+    Row::new(FileSystem, "minix", AT_1K, &[16], &[0x68, 0x24]).only_if(is_minix),
+    Row::new(FileSystem, "minix", AT_1K, &[16], &[0x78, 0x24]).only_if(is_minix),
+    Row::new(FileSystem, "minix", AT_1K, &[24], &[0x5a, 0x4d]).only_if(is_minix_3),
     Row::new(FileSystem, "ufs", UFS, &[1372], &[0x54, 0x19, 0x01, 0x00]),
     Row::new(FileSystem, "ufs", UFS, &[1372], &[0x00, 0x01, 0x19, 0x54]),
     Row::new(FileSystem, "ufs", UFS, &[1372], &[0x19, 0x01, 0x54, 0x19]),
@@ -390,7 +391,7 @@ pub(super) const ROWS: &[Row] = &[
 const LUKS_LABEL: Field = Field::Text { at: 24, bytes: 48 };
 const LUKS_UUID: Field = Field::Text { at: 168, bytes: 40 };
 
-/// Features of ext file systems that this takes from one to the next (kernel: `fs/ext4/ext4.h`, `EXT3_FEATURE_*_SUPP`).
+/// ext feature flags, by which libblkid tells the versions apart (kernel: `fs/ext4/ext4.h`, `EXT3_FEATURE_*_SUPP`).
 const EXT_HAS_JOURNAL: u32 = 0x4;
 const EXT_IS_JOURNAL: u32 = 0x8;
 const EXT3_INCOMPATIBLE: u32 = 0x2 | 0x4 | 0x10;
@@ -420,7 +421,7 @@ fn is_ext2(view: &mut View<'_, '_>, at: u64) -> bool {
     compatible & EXT_HAS_JOURNAL == 0 && !is_ext4(view, at) && !is_journal(view, at)
 }
 
-/// The version is in the word behind the magic bytes.
+/// The version field after the magic bytes is 1.
 fn is_md_1(view: &mut View<'_, '_>, at: u64) -> bool {
     view.u32(at + 4) == Some(1)
 }
@@ -437,14 +438,14 @@ fn is_core_storage(view: &mut View<'_, '_>, at: u64) -> bool {
     view.u16(at + 8) == Some(1) && view.u16(at + 10) == Some(0x10)
 }
 
-/// All words of the label add up to nothing.
+/// The label's checksum: the XOR of its words is 0.
 fn is_sun(view: &mut View<'_, '_>, at: u64) -> bool {
     let words = view.read(at, 512).unwrap_or_default();
     let sum = words.chunks_exact(2).fold(0, |sum, word| sum ^ u16::from_be_bytes([word[0], word[1]]));
     sum == 0
 }
 
-/// A jump, blocks whose sizes are powers of two, and one table or more.
+/// A boot sector: a jump instruction, power-of-two sector and cluster sizes, at least one FAT.
 fn is_fat(view: &mut View<'_, '_>, at: u64) -> bool {
     let jumps = matches!(view.byte(at), Some(0xeb | 0xe9));
     let sector = view.u16(at + 11).unwrap_or(0);
@@ -456,12 +457,12 @@ fn is_fat(view: &mut View<'_, '_>, at: u64) -> bool {
     jumps && sizes && reserved > 0 && (1..=4).contains(&tables) && (media == 0xf0 || media >= 0xf8)
 }
 
-/// The first revision of a superblock's format that there is.
+/// Checks the revision of the superblock's format.
 fn is_nilfs2(view: &mut View<'_, '_>, at: u64) -> bool {
     view.u32(at) == Some(2)
 }
 
-/// Maps of inodes and zones, and a first zone of data behind them.
+/// Checks the inode and zone maps, and that the first data zone is behind them.
 fn is_minix(view: &mut View<'_, '_>, at: u64) -> bool {
     let [inodes, inode_maps, zone_maps, first_zone] =
         [0, 4, 6, 8].map(|place| view.u16(at + place).unwrap_or(0));

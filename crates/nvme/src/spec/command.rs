@@ -1,74 +1,74 @@
-//! Commands: entries of submission queues (Base, 3.3.3.1; NVM, 3.2).
+//! Commands, which are submission queue entries (Base, 3.3.3.1; NVM, 3.2).
 
 /// Bytes of a command.
 pub const COMMAND_BYTES: usize = 64;
-/// Ranges of a [`Command::deallocate`] at most.
+/// Most ranges of a [`Command::deallocate`].
 pub const RANGES_MAX: usize = 256;
-/// Bytes of each.
+/// Bytes of a range.
 pub const RANGE_BYTES: usize = 16;
 
-/// A command, as the words that it has in memory.
+/// A command, as the words of its submission queue entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Command(pub [u64; COMMAND_BYTES / 8]);
 
 /// Opcodes of admin commands (Base, figure 138).
 pub mod admin {
-    /// Deletes an I/O submission queue.
+    /// Delete I/O Submission Queue.
     pub const DELETE_SUBMISSION_QUEUE: u8 = 0x00;
-    /// Creates one.
+    /// Create I/O Submission Queue.
     pub const CREATE_SUBMISSION_QUEUE: u8 = 0x01;
-    /// Gets a log page.
+    /// Get Log Page.
     pub const GET_LOG_PAGE: u8 = 0x02;
-    /// Deletes an I/O completion queue.
+    /// Delete I/O Completion Queue.
     pub const DELETE_COMPLETION_QUEUE: u8 = 0x04;
-    /// Creates one.
+    /// Create I/O Completion Queue.
     pub const CREATE_COMPLETION_QUEUE: u8 = 0x05;
-    /// Says what a controller or a namespace is.
+    /// Identify.
     pub const IDENTIFY: u8 = 0x06;
-    /// Asks to abort a command.
+    /// Abort.
     pub const ABORT: u8 = 0x08;
-    /// Sets a feature.
+    /// Set Features.
     pub const SET_FEATURES: u8 = 0x09;
 }
 
 /// Opcodes of the NVM command set (NVM, figure 22).
 pub mod nvm {
-    /// Makes what was written stay.
+    /// Flush.
     pub const FLUSH: u8 = 0x00;
-    /// Writes blocks.
+    /// Write.
     pub const WRITE: u8 = 0x01;
-    /// Reads them.
+    /// Read.
     pub const READ: u8 = 0x02;
-    /// Makes them zero.
+    /// Write Zeroes.
     pub const WRITE_ZEROES: u8 = 0x08;
-    /// Says what becomes of blocks.
+    /// Dataset Management, which includes deallocation.
     pub const DATASET_MANAGEMENT: u8 = 0x09;
 }
 
-/// What is identified.
+/// What an Identify command asks for (CNS).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Identify {
-    /// A namespace.
+    /// A namespace, by NSID.
     Namespace(u32),
     /// The controller.
     Controller,
-    /// Active namespaces whose numbers are larger than this, 1,024 at most.
+    /// Active NSIDs greater than this one, at most 1,024.
     NamespacesAfter(u32),
 }
 
-/// The feature by which numbers of queues are agreed on (Base, 5.27.1.5).
+/// Feature identifier: Number of Queues (Base, 5.27.1.5).
 const FEATURE_QUEUES: u64 = 0x07;
-/// A queue that lies in one piece.
+/// Create Queue, PC: the queue is physically contiguous.
 const CONTIGUOUS: u64 = 1;
-/// A completion queue that interrupts.
+/// Create Completion Queue, IEN: interrupts are enabled.
 const INTERRUPTS: u64 = 1 << 1;
-/// Blocks may be forgotten.
+/// Dataset Management, AD: deallocate.
 const DEALLOCATE: u64 = 1 << 2;
-/// A log page of errors (Base, 5.16.1.2).
+/// Log page identifier: Error Information (Base, 5.16.1.2).
 const LOG_ERRORS: u64 = 0x01;
 
 impl Command {
-    /// One with nothing but an opcode, a namespace, and where its data is.
+    /// A command with an opcode, a namespace and a data pointer; all else is zero.
     fn new(opcode: u8, namespace: u32, data: [u64; 2]) -> Self {
         let mut words = [0; COMMAND_BYTES / 8];
         words[0] = u64::from(opcode) | u64::from(namespace) << 32;
@@ -76,57 +76,57 @@ impl Command {
         Self(words)
     }
 
-    /// With command words 10 to 15, two in each.
+    /// Sets command dwords 10 to 15, two per word.
     fn with(mut self, words: [u64; 3]) -> Self {
         self.0[5..].copy_from_slice(&words);
         self
     }
 
-    /// Known by this from now on.
+    /// Sets the command identifier (CID).
     #[must_use]
-    pub fn known_as(mut self, identifier: u16) -> Self {
+    pub fn with_identifier(mut self, identifier: u16) -> Self {
         self.0[0] = self.0[0] & !0xffff_0000 | u64::from(identifier) << 16;
         self
     }
 
-    /// With data by SGL, not by PRP (`PSDT`).
+    /// Marks the data pointer as an SGL descriptor (PSDT).
     #[must_use]
-    pub fn by_sgl(mut self) -> Self {
+    pub fn using_sgl(mut self) -> Self {
         self.0[0] |= 1 << 14;
         self
     }
 
-    /// Its opcode.
+    /// Opcode.
     pub fn opcode(&self) -> u8 {
         self.0[0] as u8
     }
 
-    /// What it is known by.
+    /// Command identifier (CID).
     pub fn identifier(&self) -> u16 {
         (self.0[0] >> 16) as u16
     }
 
-    /// Its namespace.
+    /// Namespace identifier (NSID).
     pub fn namespace(&self) -> u32 {
         (self.0[0] >> 32) as u32
     }
 
-    /// Whether its data is told by SGL.
-    pub fn is_by_sgl(&self) -> bool {
+    /// Whether the data pointer is an SGL descriptor.
+    pub fn uses_sgl(&self) -> bool {
         self.0[0] >> 14 & 3 != 0
     }
 
-    /// Where its data is: two PRP entries, or an SGL descriptor.
+    /// The data pointer (DPTR): two PRP entries, or an SGL descriptor.
     pub fn data(&self) -> [u64; 2] {
         [self.0[3], self.0[4]]
     }
 
-    /// One of command words 10 to 15.
+    /// Command dword `number`, 10 to 15.
     pub fn word(&self, number: usize) -> u32 {
         (self.0[number / 2] >> (32 * (number % 2))) as u32
     }
 
-    /// Identifies; 4,096 bytes are written.
+    /// Identify, which writes 4,096 bytes to `data`.
     pub fn identify(what: Identify, data: [u64; 2]) -> Self {
         let (namespace, structure) = match what {
             Identify::Namespace(number) => (number, 0),
@@ -136,14 +136,14 @@ impl Command {
         Self::new(admin::IDENTIFY, namespace, data).with([structure, 0, 0])
     }
 
-    /// Creates a completion queue that lies in one piece from `at`, and interrupts by a vector or not at all.
+    /// Creates a contiguous completion queue at `at`, with an interrupt vector or polled.
     pub fn create_completion_queue(queue: u16, entries: u16, at: u64, vector: Option<u16>) -> Self {
         let interrupts = vector.map_or(0, |vector| INTERRUPTS | u64::from(vector) << 16);
         let words = size(queue, entries) | (CONTIGUOUS | interrupts) << 32;
         Self::new(admin::CREATE_COMPLETION_QUEUE, 0, [at, 0]).with([words, 0, 0])
     }
 
-    /// Creates a submission queue that lies in one piece from `at`; what comes of it goes to a completion queue.
+    /// Creates a contiguous submission queue at `at`, whose completions go to queue `completions`.
     pub fn create_submission_queue(queue: u16, entries: u16, at: u64, completions: u16) -> Self {
         let words = size(queue, entries) | (CONTIGUOUS | u64::from(completions) << 16) << 32;
         Self::new(admin::CREATE_SUBMISSION_QUEUE, 0, [at, 0]).with([words, 0, 0])
@@ -154,58 +154,58 @@ impl Command {
         Self::new(admin::DELETE_SUBMISSION_QUEUE, 0, [0; 2]).with([queue.into(), 0, 0])
     }
 
-    /// Deletes a completion queue, whose submission queues are deleted.
+    /// Deletes a completion queue. Delete its submission queues first.
     pub fn delete_completion_queue(queue: u16) -> Self {
         Self::new(admin::DELETE_COMPLETION_QUEUE, 0, [0; 2]).with([queue.into(), 0, 0])
     }
 
-    /// Asks for so many I/O queues of either kind; the completion says how many there are.
-    pub fn set_queues(submission: u16, completion: u16) -> Self {
+    /// Requests I/O queues of each kind. The completion says how many were granted.
+    pub fn set_queue_count(submission: u16, completion: u16) -> Self {
         let less_one = |queues: u16| u64::from(queues.saturating_sub(1));
         let words = FEATURE_QUEUES | (less_one(submission) | less_one(completion) << 16) << 32;
         Self::new(admin::SET_FEATURES, 0, [0; 2]).with([words, 0, 0])
     }
 
-    /// Asks to abort a command of a queue.
+    /// Aborts a command of a queue.
     pub fn abort(queue: u16, identifier: u16) -> Self {
         let word = u64::from(queue) | u64::from(identifier) << 16;
         Self::new(admin::ABORT, 0, [0; 2]).with([word, 0, 0])
     }
 
-    /// The newest entries of the error log, 64 bytes each.
+    /// Reads the newest entries of the error log, 64 bytes each.
     pub fn error_log(entries: u8, data: [u64; 2]) -> Self {
         let words_less_one = u64::from(entries.max(1)) * 16 - 1;
         Self::new(admin::GET_LOG_PAGE, u32::MAX, data).with([LOG_ERRORS | words_less_one << 16, 0, 0])
     }
 
-    /// Reads blocks, 1 to 65,536.
+    /// Reads 1 to 65,536 blocks.
     pub fn read(namespace: u32, first: u64, blocks: u32, data: [u64; 2]) -> Self {
         Self::new(nvm::READ, namespace, data).with([first, blocks_less_one(blocks), 0])
     }
 
-    /// Writes blocks, 1 to 65,536.
+    /// Writes 1 to 65,536 blocks.
     pub fn write(namespace: u32, first: u64, blocks: u32, data: [u64; 2]) -> Self {
         Self::new(nvm::WRITE, namespace, data).with([first, blocks_less_one(blocks), 0])
     }
 
-    /// Makes blocks zero, 1 to 65,536.
+    /// Sets 1 to 65,536 blocks to zero.
     pub fn write_zeroes(namespace: u32, first: u64, blocks: u32) -> Self {
         Self::new(nvm::WRITE_ZEROES, namespace, [0; 2]).with([first, blocks_less_one(blocks), 0])
     }
 
-    /// Makes what was written stay.
+    /// Flushes the volatile write cache.
     pub fn flush(namespace: u32) -> Self {
         Self::new(nvm::FLUSH, namespace, [0; 2])
     }
 
-    /// Lets the controller forget so many ranges of blocks, each told by [`deallocated_range`].
+    /// Deallocates `ranges` ranges of blocks, which `data` holds as [`deallocated_range`]s.
     pub fn deallocate(namespace: u32, ranges: u16, data: [u64; 2]) -> Self {
         let less_one = u64::from(ranges.clamp(1, RANGES_MAX as u16) - 1);
         Self::new(nvm::DATASET_MANAGEMENT, namespace, data).with([less_one | DEALLOCATE << 32, 0, 0])
     }
 }
 
-/// A range of blocks in the data of a [`Command::deallocate`].
+/// A range of blocks, encoded for the data of [`Command::deallocate`].
 pub fn deallocated_range(first: u64, blocks: u32) -> [u8; RANGE_BYTES] {
     let mut bytes = [0; RANGE_BYTES];
     bytes[4..8].copy_from_slice(&blocks.to_le_bytes());
@@ -213,7 +213,7 @@ pub fn deallocated_range(first: u64, blocks: u32) -> [u8; RANGE_BYTES] {
     bytes
 }
 
-/// A queue's number and its entries less one.
+/// QID and size of a queue in dword 10; the size is 0's based.
 fn size(queue: u16, entries: u16) -> u64 {
     u64::from(queue) | u64::from(entries.saturating_sub(1)) << 16
 }
@@ -228,13 +228,13 @@ mod tests {
 
     #[test]
     fn words_are_where_the_specification_has_them() {
-        let command = Command::read(7, 0x1_0000_0002, 8, [0x1000, 0x2000]).known_as(0xbeef);
+        let command = Command::read(7, 0x1_0000_0002, 8, [0x1000, 0x2000]).with_identifier(0xbeef);
         let expected = [0x0000_0007_beef_0002, 0, 0, 0x1000, 0x2000, 0x1_0000_0002, 7, 0];
         assert_eq!(command.0, expected);
         assert_eq!((command.opcode(), command.identifier(), command.namespace()), (nvm::READ, 0xbeef, 7));
         assert_eq!([10, 11, 12].map(|number| command.word(number)), [2, 1, 7]);
-        assert_eq!(command.known_as(1).identifier(), 1);
-        assert!(command.by_sgl().is_by_sgl() && !command.is_by_sgl());
+        assert_eq!(command.with_identifier(1).identifier(), 1);
+        assert!(command.using_sgl().uses_sgl() && !command.uses_sgl());
     }
 
     #[test]
@@ -245,7 +245,7 @@ mod tests {
         assert_eq!([10, 11].map(|number| polled.word(number)), [1 << 16 | 3, 1]);
         let submission = Command::create_submission_queue(4, 64, 0x6000, 3);
         assert_eq!([10, 11].map(|number| submission.word(number)), [63 << 16 | 4, 3 << 16 | 1]);
-        let queues = Command::set_queues(16, 8);
+        let queues = Command::set_queue_count(16, 8);
         assert_eq!([10, 11].map(|number| queues.word(number)), [7, 7 << 16 | 15]);
     }
 

@@ -1,47 +1,47 @@
-//! Completions: entries of completion queues (Base, 3.3.3.2).
+//! Completions, which are completion queue entries (Base, 3.3.3.2).
 
 use super::status::Status;
 
 /// Bytes of a completion.
 pub const COMPLETION_BYTES: usize = 16;
 
-/// A completion, as the words that it has in memory.
+/// A completion, as the words of its completion queue entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Completion(pub [u64; COMPLETION_BYTES / 8]);
 
 impl Completion {
-    /// Of a command, with what it says besides, how far its submission queue was read, and the phase of its entry.
+    /// Encodes a completion. `queue` and `head` are of the submission queue; `phase` is the phase tag.
     pub fn new(identifier: u16, status: Status, result: u32, queue: u16, head: u16, phase: bool) -> Self {
         let flags = u64::from(identifier) | u64::from(phase) << 16 | u64::from(status.0) << 17;
         Self([result.into(), u64::from(head) | u64::from(queue) << 16 | flags << 32])
     }
 
-    /// What the command says besides how it went.
+    /// Dword 0, specific to the command.
     pub fn result(&self) -> u32 {
         self.0[0] as u32
     }
 
-    /// How far the controller has read the submission queue.
+    /// Submission queue head (SQHD): how far the controller has fetched.
     pub fn head(&self) -> u16 {
         self.0[1] as u16
     }
 
-    /// That queue.
+    /// Submission queue identifier (SQID).
     pub fn queue(&self) -> u16 {
         (self.0[1] >> 16) as u16
     }
 
-    /// The command.
+    /// Command identifier (CID).
     pub fn identifier(&self) -> u16 {
         (self.0[1] >> 32) as u16
     }
 
-    /// It turns with each round of the queue: an entry is new while it has this round's.
+    /// Phase tag. It is inverted on each pass through the queue, which marks new entries.
     pub fn phase(&self) -> bool {
         self.0[1] >> 48 & 1 == 1
     }
 
-    /// How it went.
+    /// Status field.
     pub fn status(&self) -> Status {
         Status((self.0[1] >> 49) as u16)
     }

@@ -4,28 +4,28 @@ use super::status::Status;
 
 /// Bytes of an entry.
 pub const ENTRY_BYTES: usize = 64;
-/// Entries that are read at a time at most: a page.
+/// Most entries read at a time: one page.
 pub const ENTRIES_MAX: u16 = (4096 / ENTRY_BYTES) as u16;
 
-/// Something that went wrong.
+/// An entry of the error log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ErrorEntry {
-    /// Errors since the controller was made, with this one.
+    /// Error count over the controller's lifetime.
     pub count: u64,
-    /// The command's submission queue.
+    /// Submission queue identifier (SQID).
     pub queue: u16,
-    /// The command.
+    /// Command identifier (CID).
     pub identifier: u16,
-    /// How it was completed.
+    /// Status of the command.
     pub status: Status,
-    /// The first block that it is about.
+    /// First LBA with the error.
     pub block: u64,
-    /// Its namespace.
+    /// Namespace identifier (NSID).
     pub namespace: u32,
 }
 
 impl ErrorEntry {
-    /// Reads an entry; nothing where there is none.
+    /// Decodes an entry; `None` if it is unused.
     pub fn read(bytes: &[u8; ENTRY_BYTES]) -> Option<Self> {
         let number = |at: usize, width: usize| {
             bytes[at..at + width].iter().rev().fold(0_u64, |number, byte| number << 8 | u64::from(*byte))
@@ -34,7 +34,7 @@ impl ErrorEntry {
             count: number(0, 8),
             queue: number(8, 2) as u16,
             identifier: number(10, 2) as u16,
-            // The phase is in the lowest bit.
+            // Bit 0 is the phase tag.
             status: Status((number(12, 2) >> 1) as u16),
             block: number(16, 8),
             namespace: number(24, 4) as u32,
@@ -42,7 +42,7 @@ impl ErrorEntry {
         (entry.count > 0).then_some(entry)
     }
 
-    /// Writes an entry, as a controller does.
+    /// Encodes an entry, for emulated controllers.
     pub fn write(&self) -> [u8; ENTRY_BYTES] {
         let mut bytes = [0; ENTRY_BYTES];
         bytes[..8].copy_from_slice(&self.count.to_le_bytes());
@@ -55,7 +55,7 @@ impl ErrorEntry {
     }
 }
 
-/// The entries of a log page.
+/// Decodes the entries of a log page.
 pub fn entries(page: &[u8]) -> impl Iterator<Item = ErrorEntry> {
     page.as_chunks().0.iter().map_while(ErrorEntry::read)
 }
@@ -70,7 +70,7 @@ mod tests {
             count: 7,
             queue: 3,
             identifier: 0xbeef,
-            status: Status::LBA_OUT_OF_RANGE.for_good(),
+            status: Status::LBA_OUT_OF_RANGE.with_do_not_retry(),
             block: 1 << 40,
             namespace: 1,
         };

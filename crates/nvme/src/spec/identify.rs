@@ -1,42 +1,42 @@
-//! What controllers and namespaces are (Base, 5.17.2; NVM, 4.1.5).
+//! Identify data structures of controllers and namespaces (Base, 5.17.2; NVM, 4.1.5).
 
-/// Bytes of each structure.
+/// Bytes of an Identify structure.
 pub const STRUCTURE_BYTES: usize = 4096;
 
-/// A structure, as a controller has written it.
+/// An Identify structure, encoded.
 pub type Structure = [u8; STRUCTURE_BYTES];
 
-/// What a controller says of itself.
+/// Identify Controller data, the fields used here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Controller {
-    /// Its maker's number on the bus.
+    /// PCI vendor ID (VID).
     pub vendor: u16,
-    /// Serial number.
+    /// Serial number (SN).
     pub serial: String,
-    /// Model.
+    /// Model number (MN).
     pub model: String,
-    /// Revision of its firmware.
+    /// Firmware revision (FR).
     pub firmware: String,
-    /// Bytes of one command's data at most, in units of its smallest memory page, by their power of two; 0 for any number (`MDTS`).
+    /// Log2 of the most pages of the smallest size in one transfer; 0 for no limit (MDTS).
     pub transfer_pages_shift: u8,
-    /// Namespaces have numbers up to this.
+    /// Highest possible NSID (NN).
     pub namespaces_max: u32,
-    /// Blocks can be deallocated.
+    /// Dataset Management is supported (ONCS).
     pub can_deallocate: bool,
-    /// Blocks can be made zero without data.
+    /// Write Zeroes is supported (ONCS).
     pub can_write_zeroes: bool,
-    /// What was written may be lost without a flush: there is a volatile write cache.
+    /// There is a volatile write cache: completed writes may be lost without a flush (VWC).
     pub has_write_cache: bool,
-    /// Data can be told by SGL, at any byte or at words.
+    /// SGLs are supported, with no or with dword alignment (SGLS).
     pub has_sgl: bool,
-    /// Commands in flight that can be asked to be aborted, at most.
+    /// Most Abort commands in flight (ACL).
     pub aborts_max: u16,
-    /// Entries of the error log.
+    /// Entries of the error log (ELPE).
     pub error_log_entries: u16,
 }
 
 impl Controller {
-    /// Reads the structure.
+    /// Decodes the structure.
     pub fn read(bytes: &Structure) -> Self {
         let commands = u16_at(bytes, 520);
         Self {
@@ -55,7 +55,7 @@ impl Controller {
         }
     }
 
-    /// Writes the structure, as a controller does.
+    /// Encodes the structure, for emulated controllers.
     pub fn write(&self) -> Structure {
         let mut bytes = [0; STRUCTURE_BYTES];
         bytes[..2].copy_from_slice(&self.vendor.to_le_bytes());
@@ -65,7 +65,7 @@ impl Controller {
         bytes[77] = self.transfer_pages_shift;
         bytes[258] = self.aborts_max.saturating_sub(1) as u8;
         bytes[262] = self.error_log_entries.saturating_sub(1) as u8;
-        // Entries of 64 and of 16 bytes, neither less nor more.
+        // SQES and CQES: entries of exactly 64 and 16 bytes.
         (bytes[512], bytes[513]) = (0x66, 0x44);
         bytes[516..520].copy_from_slice(&self.namespaces_max.to_le_bytes());
         let commands = u16::from(self.can_deallocate) << 2 | u16::from(self.can_write_zeroes) << 3;
@@ -76,24 +76,24 @@ impl Controller {
     }
 }
 
-/// What a controller says of a namespace.
+/// Identify Namespace data, the fields used here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Namespace {
-    /// Its logical blocks.
+    /// Size in logical blocks (NSZE).
     pub blocks: u64,
-    /// Bytes of a block, by their power of two.
+    /// Log2 of the bytes of a logical block (LBADS).
     pub block_shift: u8,
-    /// Bytes of metadata with each block.
+    /// Bytes of metadata per block (MS).
     pub metadata_bytes: u16,
-    /// Two controllers or more may have it at once, of this host or of others (`NMIC`, bit 0).
+    /// Several controllers, of this host or of others, may attach it at once (NMIC, bit 0).
     pub is_shared: bool,
 }
 
-/// Blocks have 512 bytes to 64 KiB here; what is beyond is a controller's mistake.
+/// Supported LBA data sizes, 512 bytes to 64 KiB. A larger value is a fault of the controller.
 const BLOCK_SHIFTS: std::ops::RangeInclusive<u8> = 9..=16;
 
 impl Namespace {
-    /// Reads the structure; nothing if there is no such namespace, or its blocks have a size that there is not.
+    /// Decodes the structure. `None` if the namespace is inactive or its LBA format is unsupported.
     pub fn read(bytes: &Structure) -> Option<Self> {
         let chosen = usize::from(bytes[26] & 0xf | bytes[26] >> 1 & 0x30);
         let format = u32_at(bytes, 128 + 4 * chosen);
@@ -107,7 +107,7 @@ impl Namespace {
         (is_there && namespace.blocks.checked_mul(namespace.block_bytes()).is_some()).then_some(namespace)
     }
 
-    /// Writes the structure, with this format alone.
+    /// Encodes the structure with this LBA format only, for emulated controllers.
     pub fn write(&self) -> Structure {
         let mut bytes = [0; STRUCTURE_BYTES];
         for place in [0, 8, 16] {
@@ -119,24 +119,24 @@ impl Namespace {
         bytes
     }
 
-    /// Bytes of a block.
+    /// Bytes of a logical block.
     pub fn block_bytes(&self) -> u64 {
         1 << self.block_shift
     }
 
-    /// All of its bytes.
+    /// Size in bytes.
     pub fn bytes(&self) -> u64 {
         self.blocks * self.block_bytes()
     }
 }
 
-/// Numbers of active namespaces, as a controller lists them.
+/// NSIDs of an Active Namespace ID list.
 pub fn active_namespaces(bytes: &Structure) -> impl Iterator<Item = u32> {
     let numbers = bytes.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
     numbers.take_while(|number| *number != 0)
 }
 
-/// ASCII with blanks behind it; what is not is left out.
+/// An ASCII field without its trailing blanks. Other characters are dropped.
 fn text(bytes: &[u8]) -> String {
     let printable = bytes.iter().filter(|byte| (b' '..=b'~').contains(byte));
     printable.map(|byte| char::from(*byte)).collect::<String>().trim().to_owned()

@@ -1,78 +1,78 @@
-//! A controller's properties (Base, 3.1.3) and doorbells (PCIe, 3.1.2).
+//! Controller properties (Base, 3.1.3) and doorbells (PCIe, 3.1.2).
 
-/// Capabilities, eight bytes.
+/// CAP: Controller Capabilities, 64 bits.
 pub const CAPABILITIES: u64 = 0x00;
-/// Version.
+/// VS: Version.
 pub const VERSION: u64 = 0x08;
-/// Interrupts are masked by ones here; not with MSI-X.
+/// INTMS: Interrupt Mask Set; unused with MSI-X.
 pub const INTERRUPT_MASK: u64 = 0x0c;
-/// Configuration.
+/// CC: Controller Configuration.
 pub const CONFIGURATION: u64 = 0x14;
-/// Status.
+/// CSTS: Controller Status.
 pub const STATUS: u64 = 0x1c;
-/// Entries of the admin queues.
+/// AQA: Admin Queue Attributes.
 pub const ADMIN_QUEUES: u64 = 0x24;
-/// Where the admin submission queue is, eight bytes.
+/// ASQ: Admin Submission Queue Base Address, 64 bits.
 pub const ADMIN_SUBMISSION_QUEUE: u64 = 0x28;
-/// The same of completions.
+/// ACQ: Admin Completion Queue Base Address, 64 bits.
 pub const ADMIN_COMPLETION_QUEUE: u64 = 0x30;
-/// Doorbells begin here.
+/// First doorbell.
 pub const DOORBELLS: u64 = 0x1000;
 
-/// What a controller can do.
+/// Controller Capabilities (CAP).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capabilities(pub u64);
 
 impl Capabilities {
-    /// Entries of an I/O queue at most.
+    /// Most entries of an I/O queue (MQES + 1).
     pub fn queue_entries_max(self) -> u32 {
         (self.0 & 0xffff) as u32 + 1
     }
 
-    /// Whether queues have to lie in one piece.
+    /// Whether queues must be physically contiguous (CQR).
     pub fn wants_contiguous_queues(self) -> bool {
         self.0 >> 16 & 1 == 1
     }
 
-    /// How long it may take to be ready, or no longer so, in milliseconds.
+    /// Longest time until CSTS.RDY changes, in milliseconds (TO).
     pub fn timeout_ms(self) -> u64 {
         (self.0 >> 24 & 0xff) * 500
     }
 
-    /// Bytes from a doorbell to the next.
+    /// Bytes from one doorbell to the next (DSTRD).
     pub fn doorbell_stride(self) -> u64 {
         4 << (self.0 >> 32 & 0xf)
     }
 
-    /// Whether it has the NVM command set.
+    /// Whether the NVM command set is supported (CSS).
     pub fn has_nvm_commands(self) -> bool {
         self.0 >> 37 & 1 == 1
     }
 
-    /// The smallest and the largest of its memory pages.
+    /// Smallest and largest memory page size (MPSMIN, MPSMAX).
     pub fn page_bytes(self) -> [u64; 2] {
         [48, 52].map(|bit| 4096 << (self.0 >> bit & 0xf))
     }
 
-    /// The doorbell of a submission queue's tail.
+    /// Offset of a submission queue's tail doorbell.
     pub fn submission_doorbell(self, queue: u16) -> u64 {
         DOORBELLS + 2 * u64::from(queue) * self.doorbell_stride()
     }
 
-    /// The doorbell of a completion queue's head.
+    /// Offset of a completion queue's head doorbell.
     pub fn completion_doorbell(self, queue: u16) -> u64 {
         self.submission_doorbell(queue) + self.doorbell_stride()
     }
 }
 
-/// What a controller is to do.
+/// Controller Configuration (CC).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Configuration(pub u32);
 
 impl Configuration {
-    /// Bytes of a submission queue's entry, by their power of two.
+    /// Log2 of the bytes of a submission queue entry (IOSQES).
     const SUBMISSION_ENTRY_SHIFT: u32 = 6;
-    /// The same of a completion queue's.
+    /// Log2 of the bytes of a completion queue entry (IOCQES).
     const COMPLETION_ENTRY_SHIFT: u32 = 4;
 
     /// Enabled, with the NVM command set, pages of `page_bytes` (a power of two from 4,096), and entries of 64 and 16 bytes.
@@ -81,52 +81,52 @@ impl Configuration {
         Self(1 | page << 7 | Self::SUBMISSION_ENTRY_SHIFT << 16 | Self::COMPLETION_ENTRY_SHIFT << 20)
     }
 
-    /// With word of a shutdown that is not in a hurry.
+    /// Requests a normal shutdown (SHN).
     pub fn shutting_down(self) -> Self {
         Self(self.0 & !(3 << 14) | 1 << 14)
     }
 
-    /// Whether it is to work.
+    /// Whether the controller is enabled (EN).
     pub fn is_enabled(self) -> bool {
         self.0 & 1 == 1
     }
 
-    /// Whether it is to be shut down.
+    /// Whether a shutdown is requested (SHN).
     pub fn is_shutting_down(self) -> bool {
         self.0 >> 14 & 3 != 0
     }
 
-    /// Bytes of a memory page.
+    /// Memory page size (MPS).
     pub fn page_bytes(self) -> u64 {
         4096 << (self.0 >> 7 & 0xf)
     }
 }
 
-/// How a controller is.
+/// Controller Status (CSTS).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Status(pub u32);
 
 impl Status {
-    /// What a register reads as whose adapter is gone.
+    /// The value read from an adapter that was removed.
     pub const GONE: Self = Self(u32::MAX);
 
-    /// It takes commands.
+    /// The controller processes commands (RDY).
     pub fn is_ready(self) -> bool {
         self.0 & 1 == 1
     }
 
-    /// It has failed, and wants a reset (`CSTS.CFS`).
+    /// Fatal error: the controller needs a reset (CFS).
     pub fn is_fatal(self) -> bool {
         self.0 >> 1 & 1 == 1
     }
 
-    /// It has been shut down.
+    /// The shutdown is complete (SHST).
     pub fn is_shut_down(self) -> bool {
         self.0 >> 2 & 3 == 2
     }
 }
 
-/// The register of the admin queues' entries.
+/// Encodes the admin queues' sizes (AQA).
 pub fn admin_queues(submission_entries: u16, completion_entries: u16) -> u32 {
     let less_one = |entries: u16| u32::from(entries.saturating_sub(1)) & 0xfff;
     less_one(submission_entries) | less_one(completion_entries) << 16

@@ -1,12 +1,12 @@
-//! How commands went (Base, 3.3.3.2.1; NVM, 3.1.3.3).
+//! Status codes of completions (Base, 3.3.3.2.1; NVM, 3.1.3.3).
 
 use std::fmt;
 
-/// A completion's status field, without the phase.
+/// A completion's status field, without the phase tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Status(pub u16);
 
-/// Its type and its code, and what these mean.
+/// Status code type, status code, and their meaning in the specification.
 const MEANINGS: &[(u8, u8, &str)] = &[
     (0, 0x00, "successful completion"),
     (0, 0x01, "invalid command opcode"),
@@ -55,61 +55,61 @@ const MEANINGS: &[(u8, u8, &str)] = &[
 ];
 
 impl Status {
-    /// It went well.
+    /// Successful completion.
     pub const SUCCESS: Self = Self(0);
-    /// The command has a value that it must not have.
+    /// A field of the command has an invalid value.
     pub const INVALID_FIELD: Self = Self::of(0, 0x02);
-    /// There is no such command.
+    /// The opcode is not supported.
     pub const INVALID_OPCODE: Self = Self::of(0, 0x01);
-    /// Data could not be read or written where the command says.
+    /// Data could not be transferred to or from the command's addresses.
     pub const DATA_TRANSFER: Self = Self::of(0, 0x04);
-    /// Somebody asked to abort it.
+    /// Aborted by an Abort command.
     pub const ABORTED: Self = Self::of(0, 0x07);
-    /// There is no such namespace.
+    /// The namespace does not exist.
     pub const INVALID_NAMESPACE: Self = Self::of(0, 0x0b);
-    /// A PRP entry that has to begin a page doesn't.
+    /// A PRP entry after the first does not begin a page.
     pub const INVALID_PRP_OFFSET: Self = Self::of(0, 0x13);
-    /// Blocks beyond the namespace's last.
+    /// The blocks reach beyond the end of the namespace.
     pub const LBA_OUT_OF_RANGE: Self = Self::of(0, 0x80);
-    /// There is no such queue, or there is already.
+    /// The queue identifier is in use, or does not exist.
     pub const INVALID_QUEUE: Self = Self::of(1, 0x01);
-    /// What was read is lost.
+    /// The data can't be read from the media.
     pub const UNRECOVERED_READ: Self = Self::of(2, 0x81);
-    /// What was written did not stay.
+    /// The data can't be written to the media.
     pub const WRITE_FAULT: Self = Self::of(2, 0x80);
 
-    /// By its type and its code.
+    /// A status by its type and code.
     pub const fn of(kind: u8, code: u8) -> Self {
         Self((kind as u16 & 7) << 8 | code as u16)
     }
 
-    /// The same, and it will not go better another time.
+    /// The same status with Do Not Retry (DNR) set.
     #[must_use]
-    pub fn for_good(self) -> Self {
+    pub fn with_do_not_retry(self) -> Self {
         Self(self.0 | 1 << 14)
     }
 
-    /// Its type: 0 generic, 1 of the command, 2 of media, 3 of paths, 7 the maker's own.
+    /// Status code type: 0 generic, 1 command specific, 2 media, 3 path related, 7 vendor specific.
     pub fn kind(self) -> u8 {
         (self.0 >> 8 & 7) as u8
     }
 
-    /// Its code, within the type.
+    /// Status code.
     pub fn code(self) -> u8 {
         self.0 as u8
     }
 
-    /// Whether it went well.
+    /// Whether the command succeeded.
     pub fn is_success(self) -> bool {
         self.0 & 0x7ff == 0
     }
 
-    /// Whether it may go well another time (`DNR` is clear).
+    /// Whether a retry may succeed: DNR is clear.
     pub fn may_retry(self) -> bool {
         self.0 >> 14 & 1 == 0
     }
 
-    /// What the specification calls it.
+    /// The specification's name of the status.
     pub fn meaning(self) -> Option<&'static str> {
         let is_it = |row: &&(u8, u8, &str)| (row.0, row.1) == (self.kind(), self.code());
         MEANINGS.iter().find(is_it).map(|row| row.2)
@@ -118,10 +118,10 @@ impl Status {
 
 impl fmt::Display for Status {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let meaning = self.meaning().unwrap_or("a status without a name here");
+        let meaning = self.meaning().unwrap_or("unknown status");
         write!(formatter, "{meaning} (type {:#x}, code {:#04x})", self.kind(), self.code())?;
         if !self.is_success() && !self.may_retry() {
-            formatter.write_str(", not to be tried again")?;
+            formatter.write_str(", do not retry")?;
         }
         Ok(())
     }
@@ -142,9 +142,9 @@ mod tests {
         let check = |status: Status, expected: &str| assert_eq!(status.to_string(), expected);
         check(Status::SUCCESS, "successful completion (type 0x0, code 0x00)");
         check(Status::UNRECOVERED_READ, "unrecovered read error (type 0x2, code 0x81)");
-        let out = Status::LBA_OUT_OF_RANGE.for_good();
-        check(out, "LBA out of range (type 0x0, code 0x80), not to be tried again");
-        check(Status::of(7, 3), "a status without a name here (type 0x7, code 0x03)");
+        let out = Status::LBA_OUT_OF_RANGE.with_do_not_retry();
+        check(out, "LBA out of range (type 0x0, code 0x80), do not retry");
+        check(Status::of(7, 3), "unknown status (type 0x7, code 0x03)");
         assert!(!out.may_retry() && !out.is_success() && Status(1 << 13).is_success());
     }
 }

@@ -1,57 +1,57 @@
-//! An NVMe controller of this host, with its disks as the kernel has them.
+//! An NVMe controller of this host, with the block devices that the kernel has on it.
 
-use super::refusal::LENDER;
+use super::refusal::VFIO_DRIVER;
 use super::usage::{self, Usage};
 use super::{Root, Unreadable, link_name, names, text};
-use dma::vfio::MADE_UP_GROUP;
+use dma::vfio::NO_IOMMU_GROUP;
 
 /// Class, subclass and interface of an NVMe controller (PCI Code and ID Assignment Specification, 1.2.2).
 const NVME_CLASS: &str = "0x010802";
-/// Class of PCI-to-PCI bridges: they may be in the group of what is behind them.
+/// Class of PCI-to-PCI bridges, which may share a group with the devices behind them.
 const BRIDGE_CLASS: &str = "0x0604";
-/// The kernel's block devices count in these, whatever a disk's blocks have.
+/// The unit of `size` in sysfs, whatever the block size.
 const SECTOR_BYTES: u64 = 512;
 
-/// A disk of the kernel's.
+/// A block device of a namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelDisk {
-    /// Its name in `/dev`.
+    /// Name in `/dev`.
     pub name: String,
-    /// Its namespace's number.
+    /// NSID.
     pub namespace: Option<u32>,
-    /// Its bytes.
+    /// Size in bytes.
     pub bytes: u64,
-    /// Who uses it.
+    /// What uses it.
     pub usages: Vec<Usage>,
 }
 
-/// An NVMe controller.
+/// An NVMe controller of this host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
-    /// Its address, as `0000:3b:00.0`.
+    /// PCI address such as `0000:3b:00.0`.
     pub address: String,
-    /// What it says of itself, where the kernel's driver has asked.
+    /// Model, if the kernel's driver is bound.
     pub model: Option<String>,
-    /// Its serial number, likewise.
+    /// Serial number, if the kernel's driver is bound.
     pub serial: Option<String>,
-    /// The driver that has it.
+    /// The bound driver.
     pub driver: Option<String>,
-    /// Which driver it is to have, if that was said.
+    /// Its `driver_override`.
     pub driver_override: Option<String>,
-    /// Its IOMMU group.
+    /// IOMMU group.
     pub group: Option<u32>,
-    /// The group that VFIO has made up for it, since it has none.
-    pub made_up_group: Option<u32>,
-    /// Others in the group, but bridges, each with its driver.
-    pub mates: Vec<(String, Option<String>)>,
-    /// Other controllers of this host that lead to the same subsystem, and so perhaps to the same disks.
+    /// The group that VFIO created for it in no-IOMMU mode.
+    pub no_iommu_group: Option<u32>,
+    /// Other functions in its IOMMU group except bridges, with their drivers.
+    pub group_members: Vec<(String, Option<String>)>,
+    /// Other controllers of the same NVMe subsystem. They may have the same namespaces.
     pub siblings: Vec<String>,
-    /// Disks that the kernel has on it.
+    /// Block devices of its namespaces.
     pub disks: Vec<KernelDisk>,
 }
 
 impl Candidate {
-    /// All of a host, by address.
+    /// All NVMe controllers of a host, by address.
     ///
     /// # Errors
     /// [`Unreadable`]
@@ -66,7 +66,7 @@ impl Candidate {
         Ok(all)
     }
 
-    /// The controller at an address; nothing if there is none.
+    /// The controller at an address.
     ///
     /// # Errors
     /// [`Unreadable`]
@@ -81,8 +81,8 @@ impl Candidate {
     fn read(root: &Root, address: &str, usages: &usage::Found) -> Result<Self, Unreadable> {
         let folder = root.device(address);
         let number = link_name(&folder.join("iommu_group")).and_then(|name| name.parse().ok());
-        let is_made_up = text(&folder.join("iommu_group/name"))?.as_deref() == Some(MADE_UP_GROUP);
-        let (group, made_up_group) = if is_made_up { (None, number) } else { (number, None) };
+        let is_made_up = text(&folder.join("iommu_group/name"))?.as_deref() == Some(NO_IOMMU_GROUP);
+        let (group, no_iommu_group) = if is_made_up { (None, number) } else { (number, None) };
         let driver_override = preferred(root, address)?;
         let mut candidate = Self {
             address: address.to_owned(),
@@ -91,8 +91,8 @@ impl Candidate {
             driver: link_name(&folder.join("driver")),
             driver_override,
             group,
-            made_up_group,
-            mates: Vec::new(),
+            no_iommu_group,
+            group_members: Vec::new(),
             siblings: Vec::new(),
             disks: Vec::new(),
         };
@@ -100,7 +100,7 @@ impl Candidate {
             let class = text(&root.device(&mate).join("class"))?.unwrap_or_default();
             if mate != address && !class.starts_with(BRIDGE_CLASS) {
                 let driver = link_name(&root.device(&mate).join("driver"));
-                candidate.mates.push((mate, driver));
+                candidate.group_members.push((mate, driver));
             }
         }
         for controller in names(&folder.join("nvme"))? {
@@ -116,18 +116,18 @@ impl Candidate {
         Ok(candidate)
     }
 
-    /// Whether it was lent to processes before anybody here took it.
-    pub fn is_lent(&self) -> bool {
-        self.driver.as_deref() == Some(LENDER)
+    /// Whether it was bound to `vfio-pci` before iotoll did anything.
+    pub fn was_bound_to_vfio(&self) -> bool {
+        self.driver.as_deref() == Some(VFIO_DRIVER)
     }
 
-    /// All of its disks' users.
+    /// All uses of its disks, with the disk's name.
     pub fn usages(&self) -> impl Iterator<Item = (&str, &Usage)> {
         self.disks.iter().flat_map(|disk| disk.usages.iter().map(|usage| (disk.name.as_str(), usage)))
     }
 }
 
-/// Its `driver_override`.
+/// The adapter's `driver_override`.
 fn preferred(root: &Root, address: &str) -> Result<Option<String>, Unreadable> {
     Ok(text(&root.device(address).join("driver_override"))?.filter(|text| is_driver(text)))
 }
@@ -137,7 +137,7 @@ pub(super) fn is_driver(text: &str) -> bool {
     !text.is_empty() && text != "(null)"
 }
 
-/// Controllers of the same subsystem, by their names.
+/// Names of the other controllers of the same subsystem.
 fn siblings(root: &Root, controller: &str, subsystem: Option<&str>) -> Result<Vec<String>, Unreadable> {
     let all = root.path("sys/class/nvme");
     let mut siblings = names(&all)?;
@@ -152,7 +152,7 @@ fn siblings(root: &Root, controller: &str, subsystem: Option<&str>) -> Result<Ve
     Ok(same)
 }
 
-/// `nvme0n1`, and the same for `nvme0c1n1`, the path of a disk that several controllers have.
+/// The disk's name: `nvme0n1`, also for the multipath name `nvme0c1n1`.
 pub(super) fn disk_name(name: &str) -> Option<String> {
     let (controller, namespace) = name.strip_prefix("nvme")?.rsplit_once('n')?;
     let head = controller.split_once('c').map_or(controller, |(head, _)| head);

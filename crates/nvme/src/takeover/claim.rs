@@ -1,4 +1,4 @@
-//! A file or a block device that this process alone writes, for as long as it has it.
+//! Exclusive write access to a file or block device.
 
 use super::candidate::disk_name;
 use super::{Identity, Root, Unreadable, Usage, names, text, usage};
@@ -9,12 +9,13 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Opened for writing, against which nothing speaks, and locked.
+/// A file or block device that nothing else uses, opened for writing and locked.
 ///
-/// - A block device is opened with `O_EXCL`: the kernel refuses that while it, a part of it or the disk that it is a part of is mounted in any mount
-///   namespace, swapped to, or held by md, dm or another opener with `O_EXCL`; and refuses those as long as this exists.
-/// - Both kinds of locks are taken: those of `flock`, by which systemd-udevd and util-linux (`--lock`) leave a device alone ("Locking Block Device
-///   Access", systemd.io), and those of `fcntl`, by which QEMU keeps the images of running machines (`block/file-posix.c`).
+/// - A block device is opened with `O_EXCL`. The kernel refuses that while the device, its disk or one of its
+///   partitions is mounted in any mount namespace, used as swap, or held by md, dm or another exclusive opener. It
+///   refuses those in turn while the claim exists.
+/// - Both kinds of locks are taken. systemd-udevd and util-linux (`--lock`) respect `flock` ("Locking Block Device
+///   Access", systemd.io); QEMU holds `fcntl` locks on images of running machines (`block/file-posix.c`).
 #[derive(Debug)]
 pub struct Claim {
     path: PathBuf,
@@ -22,58 +23,58 @@ pub struct Claim {
     identity: Identity,
 }
 
-/// Why a file or a block device is not written.
+/// Why a file or block device can't be claimed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClaimError {
     /// Something uses it.
     #[error("{}", all(usages))]
     InUse {
-        /// What.
+        /// The uses found.
         usages: Vec<Usage>,
     },
-    /// The kernel says that somebody has it.
+    /// The kernel refuses to open it exclusively.
     #[error(
         "{} is in use: the kernel refuses to open it exclusively. It, a part of it or its disk is mounted, swapped to, part of another device, or held \
          by another program",
         path.display()
     )]
     Busy {
-        /// Its path.
+        /// The path.
         path: PathBuf,
     },
-    /// A program has locked it.
-    #[error("{} is in use: a program has locked it, as QEMU locks the images of running machines", path.display())]
+    /// Another program has locked it.
+    #[error("{} is in use: another program has locked it, as QEMU does with the images of running machines", path.display())]
     Locked {
-        /// Its path.
+        /// The path.
         path: PathBuf,
     },
-    /// It can't be written.
+    /// It is read-only.
     #[error("{} is read-only", path.display())]
     ReadOnly {
-        /// Its path.
+        /// The path.
         path: PathBuf,
     },
-    /// It is a folder, a terminal, or something else without blocks.
+    /// It is a folder, a terminal or the like.
     #[error("{} is neither a file nor a block device", path.display())]
     OtherKind {
-        /// Its path.
+        /// The path.
         path: PathBuf,
     },
-    /// It was replaced between two looks at it.
-    #[error("{} was replaced by another file meanwhile", path.display())]
+    /// The path names another file than before.
+    #[error("{} was replaced by another file during the check", path.display())]
     Replaced {
-        /// Its path.
+        /// The path.
         path: PathBuf,
     },
-    /// It can't be opened.
+    /// It can't be opened for writing.
     #[error("can't open {} for writing", path.display())]
     Open {
-        /// Its path.
+        /// The path.
         path: PathBuf,
-        /// Why.
+        /// The error.
         source: io::Error,
     },
-    /// Who uses it can't be said.
+    /// Its users can't be determined.
     #[error(transparent)]
     Unreadable(#[from] Unreadable),
 }
@@ -83,14 +84,14 @@ fn all(usages: &[Usage]) -> String {
     format!("in use: {}", words.join("; "))
 }
 
-/// How a block device's disk is called.
+/// Names of a block device's disk.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DiskNames {
-    /// Its serial number, if it is a whole disk.
+    /// Serial number, for a whole disk.
     pub serial: Option<String>,
-    /// Its model.
+    /// Model.
     pub model: Option<String>,
-    /// It is an NVMe namespace behind a subsystem that may have other controllers, of this host or of others.
+    /// An NVMe namespace whose subsystem may have further controllers, in this host or another.
     pub may_be_shared: bool,
 }
 
@@ -107,7 +108,7 @@ impl Claim {
             return Err(ClaimError::OtherKind { path: path.to_owned() });
         }
         let identity = Identity::of_path(path).map_err(failed)?;
-        // Before it is opened: what is told of its users says more than that they are there.
+        // Check first: naming the users says more than the kernel's EBUSY.
         expect_unused(root, path, identity, found.len())?;
         if is_read_only(root, identity)? {
             return Err(ClaimError::ReadOnly { path: path.to_owned() });
@@ -117,22 +118,22 @@ impl Claim {
             return Err(ClaimError::Replaced { path: path.to_owned() });
         }
         lock(&file, path)?;
-        // Loop devices and targets mind no lock.
+        // Check again: loop devices and targets ignore locks, so one may have opened it before the lock.
         expect_unused(root, path, identity, found.len())?;
         Ok(Self { path: path.to_owned(), file, identity })
     }
 
-    /// Which file it is.
+    /// The identity of the file.
     pub fn identity(&self) -> Identity {
         self.identity
     }
 
-    /// The path and the open file, which keeps the claim.
+    /// The path and the open file. The claim lasts until the file is closed.
     pub fn into_parts(self) -> (PathBuf, File) {
         (self.path, self.file)
     }
 
-    /// How a block device is called besides its path; nothing for a file.
+    /// Names of the block device's disk; none for a file.
     ///
     /// # Errors
     /// [`Unreadable`]
@@ -151,7 +152,8 @@ impl DiskNames {
                 .iter()
                 .find_map(|file| text(&disk.join(file)).ok().flatten().filter(|text| !text.is_empty()))
         };
-        // virtio, NVMe and MMC; SCSI has a page of it, four bytes of which are its head (SPC, Unit Serial Number).
+        // virtio, NVMe and MMC have an attribute. SCSI has VPD page 0x80, with a header of four bytes (SPC, Unit
+        // Serial Number).
         let page = || {
             let page = super::read(&disk.join("device/vpd_pg80")).ok()?;
             let serial = String::from_utf8_lossy(page.get(4..)?).trim().to_owned();
@@ -167,8 +169,8 @@ impl DiskNames {
     }
 }
 
-/// Whether an NVMe disk is one of a subsystem for several controllers: then the kernel has a path to it by each, as `nvme0c1n1` (kernel:
-/// `nvme_mpath_alloc_disk`).
+/// Whether the disk's subsystem allows several controllers: the kernel then creates path devices such as `nvme0c1n1`
+/// (kernel: `nvme_mpath_alloc_disk`).
 fn has_paths(root: &Root, disk: &str) -> Result<bool, Unreadable> {
     let controllers = root.path("sys/class/nvme");
     for controller in names(&controllers)? {
@@ -191,7 +193,7 @@ fn is_read_only(root: &Root, identity: Identity) -> Result<bool, Unreadable> {
 }
 
 fn open(path: &Path, is_device: bool) -> Result<File, ClaimError> {
-    // Of a file that is replaced by a pipe meanwhile nobody waits for the other end.
+    // O_NONBLOCK: if the file was replaced by a pipe, opening it must not wait for a reader.
     let exclusive = if is_device { OFlags::EXCL } else { OFlags::empty() };
     let flags = exclusive | OFlags::NONBLOCK | OFlags::NOCTTY;
     let opened = OpenOptions::new().read(true).write(true).custom_flags(flags.bits() as i32).open(path);
@@ -204,7 +206,7 @@ fn open(path: &Path, is_device: bool) -> Result<File, ClaimError> {
     })
 }
 
-/// Takes both kinds of locks, as far as the file system has them.
+/// Takes both kinds of locks, where the file system supports them.
 fn lock(file: &File, path: &Path) -> Result<(), ClaimError> {
     let taken = [
         flock(file, FlockOperation::NonBlockingLockExclusive),

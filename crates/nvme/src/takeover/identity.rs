@@ -1,4 +1,4 @@
-//! What a file is, whatever its name: two names with one identity are one file.
+//! The identity of a file independent of its name.
 
 use super::Root;
 use rustix::fd::AsFd;
@@ -6,38 +6,38 @@ use rustix::fs::{AtFlags, CWD, FileType, Statx, StatxFlags, statx};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A file of this host, or a block device.
+/// Identity of a file or block device of this host. Two names with equal identity are the same file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Identity {
-    /// A block device, by its numbers: all of its names and nodes lead to it.
+    /// A block device by its device number, whatever node it was opened through.
     Device {
-        /// Of its driver.
+        /// Major number.
         major: u32,
-        /// The device.
+        /// Minor number.
         minor: u32,
     },
-    /// A file of a file system, by that and its inode: hard links, and what is left of a deleted name, lead to it.
+    /// A regular file by file system and inode. Hard links are equal; a deleted name does not matter.
     File {
-        /// Of the file system's device.
+        /// Major number of the file system's device.
         major: u32,
-        /// Of the file system's device.
+        /// Minor number of the file system's device.
         minor: u32,
-        /// Within the file system.
+        /// Inode number.
         inode: u64,
     },
 }
 
 impl Identity {
-    /// What a name leads to.
+    /// The identity of the file at a path.
     ///
     /// # Errors
     /// Those of `statx`.
     pub fn of_path(path: &Path) -> io::Result<Self> {
-        // No server of a network's file system is asked: one that does not answer would hold this up.
+        // AT_STATX_DONT_SYNC: a network file system's server that does not answer must not block this.
         Ok(of(&statx(CWD, path, AtFlags::STATX_DONT_SYNC, StatxFlags::TYPE | StatxFlags::INO)?))
     }
 
-    /// What is open.
+    /// The identity of an open file.
     ///
     /// # Errors
     /// Those of `statx`.
@@ -45,7 +45,7 @@ impl Identity {
         Ok(of(&statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::TYPE | StatxFlags::INO)?))
     }
 
-    /// A block device's numbers as the kernel writes them, `259:0`; nothing for a file.
+    /// A block device's number as the kernel writes it, such as `259:0`; `None` for a file.
     pub fn number(self) -> Option<String> {
         match self {
             Self::Device { major, minor } => Some(format!("{major}:{minor}")),
@@ -53,7 +53,7 @@ impl Identity {
         }
     }
 
-    /// Whether writing to one changes the other: it is the same, or a partition of it.
+    /// Whether writing to one may change the other: they are equal, or one is a partition of the other.
     pub fn overlaps(self, root: &Root, other: Self) -> bool {
         let is_part_of = |part: Self, disk: Self| {
             let [part, disk] = [part, disk].map(|one| one.folder(root));
@@ -62,13 +62,13 @@ impl Identity {
         self == other || is_part_of(self, other) || is_part_of(other, self)
     }
 
-    /// Whether it is a disk of a name in `/sys/block`, or a part of that.
+    /// Whether it is this disk of `/sys/block`, or one of its partitions.
     pub fn is_of_disk(self, root: &Root, disk: &str) -> bool {
         let disk = root.path("sys/block").join(disk).canonicalize().ok();
         self.folder(root).zip(disk).is_some_and(|(folder, disk)| folder.starts_with(disk))
     }
 
-    /// Where the kernel tells of a block device.
+    /// The sysfs folder of a block device.
     pub(super) fn folder(self, root: &Root) -> Option<PathBuf> {
         root.path("sys/dev/block").join(self.number()?).canonicalize().ok()
     }

@@ -1,4 +1,5 @@
-//! The file behind a loop device, by its identity: its name may be deleted, or be another file's in this mount namespace.
+//! The identity of a loop device's backing file. The file's name is not enough: it may be deleted, or name another
+//! file in this mount namespace.
 
 #![allow(unsafe_code, reason = "rustix has no wrapper for the ioctls of loop devices")]
 
@@ -10,15 +11,15 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// Asks a loop device for its backing file.
+/// The backing file of a loop device.
 ///
 /// # Errors
-/// If it can't be opened, or is no loop device with a file.
+/// If the device can't be opened, or is not a loop device with a file.
 pub(super) fn backing_file(device: &Path) -> io::Result<Identity> {
     let file = File::open(device)?;
     // SAFETY: LOOP_GET_STATUS64 fills one loop_info64 (kernel: include/uapi/linux/loop.h), of which any bytes are valid.
     let asked = unsafe { Getter::<{ LOOP_GET_STATUS64 }, loop_info64>::new() };
-    // SAFETY: the kernel writes that structure alone. Another driver's device refuses the number, which is the loop driver's.
+    // SAFETY: the kernel writes only that structure. Drivers other than loop refuse the ioctl number.
     let status = unsafe { ioctl(&file, asked) }?;
     Ok(match status.lo_rdevice {
         0 => Identity::File {

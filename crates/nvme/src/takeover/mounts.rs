@@ -1,4 +1,4 @@
-//! What is mounted, in every mount namespace that this process may look into.
+//! Mounted file systems, in every mount namespace that this process can see.
 
 use super::{Root, Unreadable, names, text};
 use std::collections::BTreeSet;
@@ -6,14 +6,14 @@ use std::collections::BTreeSet;
 /// A mounted file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mount {
-    /// `259:0`, by which the kernel knows the device.
+    /// Device number, such as `259:0`.
     pub(super) number: String,
     pub(super) source: String,
     pub(super) at: String,
 }
 
-/// Those of this process, then those that only other mount namespaces have. A namespace that no process is in is not seen; the kernel's claims
-/// (`O_EXCL`) know it.
+/// The mounts of this process's namespace, then those found only in others. A mount namespace without a process is
+/// not seen; the kernel's exclusive open (`O_EXCL`) catches those mounts.
 pub(super) fn all(root: &Root) -> Result<Vec<Mount>, Unreadable> {
     let processes = root.path("proc");
     let mut mounts: Vec<Mount> =
@@ -21,11 +21,11 @@ pub(super) fn all(root: &Root) -> Result<Vec<Mount>, Unreadable> {
     let namespace = |process: &str| std::fs::read_link(processes.join(process).join("ns/mnt")).ok();
     let mut seen: BTreeSet<_> = namespace("self").into_iter().collect();
     for process in names(&processes)?.into_iter().filter(|name| super::is_number(name)) {
-        // Of others' processes only root sees the namespace.
+        // Without root, other users' namespaces can't be read.
         if namespace(&process).is_some_and(|namespace| !seen.insert(namespace)) {
             continue;
         }
-        // It may have ended meanwhile.
+        // The process may have ended meanwhile.
         let lines = text(&processes.join(&process).join("mountinfo")).ok().flatten().unwrap_or_default();
         for found in lines.lines().filter_map(mount) {
             let is_known = |one: &Mount| one.number == found.number && one.source == found.source;
@@ -38,7 +38,7 @@ pub(super) fn all(root: &Root) -> Result<Vec<Mount>, Unreadable> {
     Ok(mounts)
 }
 
-/// A line of `mountinfo` (`Documentation/filesystems/proc.rst`, 3.5). Optional fields end with a hyphen.
+/// Parses a line of `mountinfo` (`Documentation/filesystems/proc.rst`, 3.5). A hyphen ends the optional fields.
 fn mount(line: &str) -> Option<Mount> {
     let mut words = line.split(' ');
     let number = words.nth(2)?.to_owned();
@@ -47,7 +47,7 @@ fn mount(line: &str) -> Option<Mount> {
     Some(Mount { number, source, at })
 }
 
-/// Blanks and such are told by three octal digits behind a backslash.
+/// Decodes `mountinfo`'s octal escapes, such as `\040` for a blank.
 pub(super) fn unescaped(word: &str) -> String {
     let mut bytes = Vec::with_capacity(word.len());
     let mut rest = word.as_bytes();

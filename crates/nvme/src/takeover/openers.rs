@@ -1,52 +1,52 @@
-//! Who has files and block devices open: processes, loop devices, and targets that serve them to other hosts.
+//! What has files and block devices open: processes, loop devices, and NVMe and SCSI targets.
 
 use super::{Identity, Root, Unreadable, is_number, loop_device, names, text};
 use std::path::{Path, PathBuf};
 
-/// A file or a device that something has open.
+/// An open file or device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Opener {
-    /// By the name that it was opened by.
+    /// The path it was opened by.
     pub(super) path: PathBuf,
-    /// Which it is, as far as that can be seen.
+    /// Its identity, if it can be determined.
     pub(super) identity: Option<Identity>,
-    /// Who, in words.
+    /// Who has it open, in words.
     pub(super) by: String,
-    /// Whether it may write.
+    /// Whether it may be written.
     pub(super) writes: bool,
-    /// Of a loop device whose file can't be seen: the bytes that the file has at least.
+    /// For a loop device whose file can't be identified: the file's least size in bytes.
     pub(super) bytes_min: Option<u64>,
 }
 
 impl Opener {
-    /// What the kernel has opened, which may write to it.
+    /// A file opened by the kernel, which may write to it.
     fn of_kernel(root: &Root, path: String, by: String) -> Self {
         let identity = Identity::of_path(&root.path(path.trim_start_matches('/'))).ok();
         Self { path: path.into(), identity, by, writes: true, bytes_min: None }
     }
 }
 
-/// Loop devices and targets.
+/// Files opened by loop devices and targets.
 pub(super) fn of_kernel(root: &Root) -> Result<Vec<Opener>, Unreadable> {
     Ok(loops(root)?.into_iter().chain(nvme_targets(root)).chain(scsi_targets(root)).collect())
 }
 
-/// What processes have open and `is_wanted`, as far as this one may look: of others' only root sees it.
+/// Files that processes have open and `is_wanted` selects. Without root, other users' processes are not seen.
 pub(super) fn processes(
     root: &Root,
     is_wanted: impl Fn(&Path, Option<Identity>) -> bool,
 ) -> Result<Vec<Opener>, Unreadable> {
     let mut open = Vec::new();
     let all = root.path("proc");
-    // This one has claims on what it is about to take.
+    // Skip this process: it has claims itself.
     let own = std::process::id().to_string();
     for process in names(&all)?.into_iter().filter(|name| is_number(name) && *name != own) {
         let folder = all.join(&process);
-        // A process that has ended meanwhile, or may not be looked at.
+        // Skip a process that has ended or may not be read.
         for number in names(&folder.join("fd")).unwrap_or_default() {
             let link = folder.join("fd").join(&number);
             let path = std::fs::read_link(&link).unwrap_or_default();
-            // Sockets, pipes and such have no path.
+            // Sockets and pipes have no absolute path.
             let identity = path.is_absolute().then(|| Identity::of_path(&link).ok()).flatten();
             if is_wanted(&path, identity) {
                 let name = text(&folder.join("comm")).ok().flatten().unwrap_or_default();
@@ -59,16 +59,16 @@ pub(super) fn processes(
     Ok(open)
 }
 
-/// What is not known may write.
+/// Whether the open mode allows writing; true if it can't be read.
 fn may_write(fdinfo: &Path) -> bool {
     let lines = text(fdinfo).ok().flatten().unwrap_or_default();
     let flags = lines.lines().find_map(|line| line.strip_prefix("flags:"));
-    // Octal; the lowest two bits are 0 for reading alone (`O_ACCMODE`).
+    // Octal; O_ACCMODE is the lowest two bits, 0 for read-only.
     flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok()).is_none_or(|flags| flags & 3 != 0)
 }
 
-/// Of loop devices. The kernel says by which name a file was opened; that name may be deleted, or another file's here, so the device is asked for the
-/// file itself.
+/// Files behind loop devices. sysfs gives the name a file was opened by, which may be deleted or name another file
+/// here. So ask the device for the file's identity.
 fn loops(root: &Root) -> Result<Vec<Opener>, Unreadable> {
     let blocks = root.path("sys/block");
     let mut open = Vec::new();
@@ -78,7 +78,7 @@ fn loops(root: &Root) -> Result<Vec<Opener>, Unreadable> {
         let mut opener = Opener::of_kernel(root, file, format!("/dev/{name}"));
         match loop_device::backing_file(&root.path("dev").join(&name)) {
             Ok(identity) => opener.identity = Some(identity),
-            // Then its name has to do, and where that leads nowhere, its size.
+            // Without that, use the name; if the name leads nowhere, the size.
             Err(_) if opener.identity.is_none() => {
                 let number = |file: &str| text(&folder.join(file)).ok().flatten()?.parse::<u64>().ok();
                 let sectors = number("size").unwrap_or(0);
@@ -92,7 +92,7 @@ fn loops(root: &Root) -> Result<Vec<Opener>, Unreadable> {
     Ok(open)
 }
 
-/// What this host serves to others as an NVMe target.
+/// Devices and files exported by this host's NVMe target.
 fn nvme_targets(root: &Root) -> Vec<Opener> {
     let subsystems = root.path("sys/kernel/config/nvmet/subsystems");
     let mut open = Vec::new();
@@ -107,7 +107,7 @@ fn nvme_targets(root: &Root) -> Vec<Opener> {
     open
 }
 
-/// What this host serves to others by iSCSI, Fibre Channel and such (kernel: `drivers/target`).
+/// Devices and files exported by iSCSI, Fibre Channel and other SCSI targets (kernel: `drivers/target`).
 fn scsi_targets(root: &Root) -> Vec<Opener> {
     let adapters = root.path("sys/kernel/config/target/core");
     let mut open = Vec::new();

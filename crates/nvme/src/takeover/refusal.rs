@@ -1,80 +1,81 @@
-//! What speaks against driving an adapter from a process.
+//! Reasons not to drive an adapter from user space.
 
 use super::{Candidate, Root};
 use escape::shell::Command;
 use std::path::PathBuf;
 
-/// The kernel's driver of NVMe controllers.
+/// The kernel's NVMe driver.
 const KERNEL_DRIVER: &str = "nvme";
-/// The driver that lends adapters to processes.
-pub(super) const LENDER: &str = "vfio-pci";
+/// The driver that gives user space access to adapters.
+pub(super) const VFIO_DRIVER: &str = "vfio-pci";
 
-/// What somebody has said yes to, knowing what may come of it.
+/// Risks that the user has accepted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Accepted {
-    /// The adapter is taken from the kernel's driver, and its disks go from `/dev` until it is given back.
-    pub takeover: bool,
-    /// If there is no IOMMU, the adapter reaches all memory of the host, and one wrong address in a command writes over anything.
+    /// The adapter is unbound from the kernel's driver. Its disks are gone from `/dev` until it is rebound.
+    pub unbind: bool,
+    /// Without an IOMMU the adapter can reach all memory of the host: one wrong address in a command overwrites
+    /// anything.
     pub no_iommu: bool,
 }
 
-/// Why an adapter is not driven.
+/// Why an adapter can't be driven from user space.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// There is no NVMe controller.
-    #[error("{address} is no NVMe controller of this host; `iotoll blk list` names them")]
+    /// No NVMe controller has this address.
+    #[error("{address} is not an NVMe controller of this host; `iotoll blk list` lists them")]
     NoController {
-        /// What was asked for.
+        /// The address given.
         address: String,
     },
-    /// A disk of it is in use.
-    #[error("{address} is in use: {usage}; it is not taken away from that, whoever asks")]
+    /// One of its disks is in use.
+    #[error("{address} is in use: {usage}. An adapter in use is never unbound, whatever the options")]
     InUse {
         /// Its address.
         address: String,
-        /// By whom.
+        /// The use.
         usage: String,
     },
-    /// Its disks are another controller's too.
-    #[error("{address} leads to the same subsystem as {others}: its disks may be in use through that")]
+    /// Another controller has the same namespaces.
+    #[error("{address} is in the same NVMe subsystem as {others}, through which its disks may be in use")]
     SharedSubsystem {
         /// Its address.
         address: String,
         /// The other controllers.
         others: String,
     },
-    /// It is in no IOMMU group.
+    /// It has no IOMMU group.
     #[error(
-        "{address} is in no IOMMU group: there is no IOMMU, or it is off (intel_iommu=on, amd_iommu=on). Without one an adapter reaches all \
-         memory, and one wrong address in a command writes over anything of this host; `--accept-no-iommu` says that this is understood"
+        "{address} is in no IOMMU group: there is no IOMMU, or it is off (intel_iommu=on, amd_iommu=on). Without one the adapter can reach all \
+         memory: one wrong address in a command overwrites anything on this host. To accept that, pass `--accept-no-iommu`"
     )]
     NoIommu {
         /// Its address.
         address: String,
     },
-    /// It is in none, which was accepted, but the kernel does not lend such adapters.
-    #[error("{address} is in no IOMMU group, and this kernel lends no such adapter: {why}")]
-    NotLent {
+    /// It has no IOMMU group, which was accepted, but VFIO can't open it in no-IOMMU mode.
+    #[error("{address} is in no IOMMU group, and VFIO can't open it: {why}")]
+    NoNoIommuMode {
         /// Its address.
         address: String,
-        /// What it would take.
+        /// What is missing.
         why: &'static str,
     },
-    /// Other adapters are in its group.
+    /// Its IOMMU group contains other adapters.
     #[error(
-        "{address} shares IOMMU group {group} with {mates}: whoever drives one can reach what the others do. Bind all of them to vfio-pci, or put \
-         the adapter where the root port has ACS"
+        "{address} shares IOMMU group {group} with {group_members}, so each can reach the memory of the others. Bind all of them to vfio-pci, or put \
+         the adapter behind a root port with ACS"
     )]
     SharedGroup {
         /// Its address.
         address: String,
         /// The group.
         group: u32,
-        /// The others, and who has them.
-        mates: String,
+        /// The others, with their drivers.
+        group_members: String,
     },
-    /// Another driver than the kernel's for NVMe has it.
-    #[error("{address} has the driver {driver}; it is taken from nvme alone")]
+    /// Its driver is neither nvme nor vfio-pci.
+    #[error("{address} is bound to {driver}; only an adapter bound to nvme can be unbound")]
     OtherDriver {
         /// Its address.
         address: String,
@@ -82,30 +83,30 @@ pub enum Refusal {
         driver: String,
     },
     /// The kernel has no `vfio-pci`.
-    #[error("this kernel has no driver vfio-pci; `modprobe vfio-pci` loads it")]
-    NoLender,
-    /// The kernel's driver has it, and nobody has said that it may be taken.
-    #[error("{address} {owner}; `--take` lets it be taken for as long as this runs, as this does: {steps}")]
-    NotAsked {
+    #[error("the driver vfio-pci is not loaded; `modprobe vfio-pci` loads it")]
+    NoVfioDriver,
+    /// The kernel's driver is bound, and unbinding was not accepted.
+    #[error("{address} {owner}; `--take` unbinds it while this program runs, by: {steps}")]
+    UnbindNotAccepted {
         /// Its address.
         address: String,
-        /// Who has it, in words.
+        /// Its driver, in words.
         owner: String,
-        /// What would be done, as one command.
+        /// The steps, as one command.
         steps: String,
     },
-    /// A file that has to be written may not be.
+    /// A file that must be written may not be.
     #[error("no permission to write {}; run it as root{hint}", file.display())]
     NoPermission {
         /// The file.
         file: PathBuf,
-        /// Another way, where there is one.
+        /// An alternative to root, if there is one.
         hint: &'static str,
     },
 }
 
 impl Candidate {
-    /// Everything that speaks against driving it, with what was accepted; nothing if it can be tried.
+    /// All reasons against driving it, given what was accepted. Empty if it can be tried.
     pub fn refusals(&self, root: &Root, accepted: Accepted) -> Vec<Refusal> {
         let address = || self.address.clone();
         let mut all: Vec<Refusal> = self
@@ -116,55 +117,60 @@ impl Candidate {
             all.push(Refusal::SharedSubsystem { address: address(), others: self.siblings.join(", ") });
         }
         match self.group {
-            Some(group) => all.extend(self.shared(group)),
+            Some(group) => all.extend(self.check_group(group)),
             None if !accepted.no_iommu => {
                 all.push(Refusal::NoIommu { address: address() });
                 return all;
             }
-            None => all.extend(self.against_lending(root)),
+            None => all.extend(self.no_iommu_obstacle(root)),
         }
         match self.driver.as_deref() {
-            Some(LENDER) => {
-                all.extend(self.lender_file(root).and_then(|file| missing_right(file, GROUP_HINT)));
+            Some(VFIO_DRIVER) => {
+                all.extend(self.vfio_file(root).and_then(|file| check_writable(file, GROUP_HINT)));
             }
-            other => all.extend(self.against_takeover(root, accepted, other)),
+            other => all.extend(self.unbind_refusals(root, accepted, other)),
         }
         all
     }
 
-    /// Whether others are in its group.
-    fn shared(&self, group: u32) -> Option<Refusal> {
-        let strangers = self.mates.iter().filter(|(_, driver)| {
-            // Those that no driver has can't be reached, and those that were lent are this host's owner's doing.
-            driver.as_deref().is_some_and(|driver| driver != LENDER)
+    /// Refuses other adapters in the group.
+    fn check_group(&self, group: u32) -> Option<Refusal> {
+        let strangers = self.group_members.iter().filter(|(_, driver)| {
+            // An adapter without a driver is idle; one on vfio-pci was put there by the
+            // administrator.
+            driver.as_deref().is_some_and(|driver| driver != VFIO_DRIVER)
         });
-        let mates: Vec<String> = strangers
+        let group_members: Vec<String> = strangers
             .map(|(mate, driver)| format!("{mate} ({})", driver.as_deref().unwrap_or("no driver")))
             .collect();
         let address = self.address.clone();
-        (!mates.is_empty()).then(|| Refusal::SharedGroup { address, group, mates: mates.join(", ") })
+        (!group_members.is_empty()).then(|| Refusal::SharedGroup {
+            address,
+            group,
+            group_members: group_members.join(", "),
+        })
     }
 
-    /// Why VFIO does not lend an adapter without an IOMMU.
-    fn against_lending(&self, root: &Root) -> Option<Refusal> {
+    /// Why VFIO can't open an adapter that has no IOMMU.
+    fn no_iommu_obstacle(&self, root: &Root) -> Option<Refusal> {
         let module = root.path("sys/module/vfio");
         let mode = super::text(&module.join("parameters/enable_unsafe_noiommu_mode")).ok().flatten();
         let why = match mode.as_deref() {
-            Some("Y") if !self.is_lent() || self.made_up_group.is_some() => return None,
-            Some("Y") => "vfio-pci has had it since before no-IOMMU mode was on; unbind it and bind it again",
+            Some("Y") if !self.was_bound_to_vfio() || self.no_iommu_group.is_some() => return None,
+            Some("Y") => "it was bound to vfio-pci before no-IOMMU mode was on; unbind it and bind it again",
             Some(_) => {
                 "no-IOMMU mode is off, `echo Y > /sys/module/vfio/parameters/enable_unsafe_noiommu_mode`"
             }
-            None if !module.exists() => "there is no VFIO, `modprobe vfio enable_unsafe_noiommu_mode=1`",
-            None => "its VFIO has no no-IOMMU mode (CONFIG_VFIO_NOIOMMU)",
+            None if !module.exists() => "VFIO is not loaded, `modprobe vfio enable_unsafe_noiommu_mode=1`",
+            None => "this kernel's VFIO has no no-IOMMU mode (CONFIG_VFIO_NOIOMMU)",
         };
-        Some(Refusal::NotLent { address: self.address.clone(), why })
+        Some(Refusal::NoNoIommuMode { address: self.address.clone(), why })
     }
 
-    /// What opens it: iommufd's file of it where the kernel has that, or its group's.
-    fn lender_file(&self, root: &Root) -> Option<PathBuf> {
+    /// The file through which VFIO opens it: iommufd's device file if the kernel has that, else its group's.
+    fn vfio_file(&self, root: &Root) -> Option<PathBuf> {
         let Some(group) = self.group else {
-            return self.made_up_group.map(|group| root.path(&format!("dev/vfio/noiommu-{group}")));
+            return self.no_iommu_group.map(|group| root.path(&format!("dev/vfio/noiommu-{group}")));
         };
         let own = super::names(&root.device(&self.address).join("vfio-dev")).unwrap_or_default();
         Some(match own.first().filter(|_| root.path("dev/iommu").exists()) {
@@ -173,20 +179,20 @@ impl Candidate {
         })
     }
 
-    fn against_takeover(&self, root: &Root, accepted: Accepted, driver: Option<&str>) -> Vec<Refusal> {
+    fn unbind_refusals(&self, root: &Root, accepted: Accepted, driver: Option<&str>) -> Vec<Refusal> {
         let mut all = Vec::new();
         if let Some(driver) = driver.filter(|driver| *driver != KERNEL_DRIVER) {
             all.push(Refusal::OtherDriver { address: self.address.clone(), driver: driver.to_owned() });
         }
-        if !root.path("sys/bus/pci/drivers").join(LENDER).exists() {
-            all.push(Refusal::NoLender);
+        if !root.path("sys/bus/pci/drivers").join(VFIO_DRIVER).exists() {
+            all.push(Refusal::NoVfioDriver);
         }
-        if !accepted.takeover {
+        if !accepted.unbind {
             let steps = super::Takeover::steps(root, self);
-            all.push(Refusal::NotAsked {
+            all.push(Refusal::UnbindNotAccepted {
                 address: self.address.clone(),
                 owner: driver.map_or("has no driver".to_owned(), |driver| {
-                    format!("belongs to the kernel's driver ({driver})")
+                    format!("is bound to the kernel's driver {driver}")
                 }),
                 steps: steps
                     .iter()
@@ -195,7 +201,7 @@ impl Candidate {
                     .map_or_else(String::new, |all| all.to_string()),
             });
         } else {
-            all.extend(missing_right(root.device(&self.address).join("driver_override"), ""));
+            all.extend(check_writable(root.device(&self.address).join("driver_override"), ""));
         }
         all
     }
@@ -203,7 +209,7 @@ impl Candidate {
 
 const GROUP_HINT: &str = ", or have root give you that file (chown), and /dev/iommu where there is one";
 
-fn missing_right(file: PathBuf, hint: &'static str) -> Option<Refusal> {
+fn check_writable(file: PathBuf, hint: &'static str) -> Option<Refusal> {
     use rustix::fs::{Access, access};
     match access(&file, Access::WRITE_OK) {
         Ok(()) => None,

@@ -1,7 +1,7 @@
-//! The way of an adapter from the kernel's driver to `vfio-pci`, and back.
+//! Unbinds an adapter from the kernel's driver, binds it to `vfio-pci`, and rebinds it afterwards.
 
 use super::candidate::is_driver;
-use super::refusal::LENDER;
+use super::refusal::VFIO_DRIVER;
 use super::{Candidate, Root, link_name};
 use escape::shell::Command;
 use std::fmt;
@@ -12,25 +12,25 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The kernel's driver lets go, or takes, within this.
-const PATIENCE: Duration = Duration::from_secs(60);
-const LOOK: Duration = Duration::from_millis(20);
-/// What an adapter's `driver_override` is to be to have none (`Documentation/ABI/testing/sysfs-bus-pci`).
-const NONE: &str = "\n";
+/// Time within which the kernel's driver must unbind or bind.
+const BIND_TIMEOUT: Duration = Duration::from_secs(60);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// Written to `driver_override`, this clears it (`Documentation/ABI/testing/sysfs-bus-pci`).
+const NO_OVERRIDE: &str = "\n";
 
-/// Something that is written to a file of the kernel's.
+/// A write to a file of sysfs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     /// The file.
     pub file: PathBuf,
-    /// What is written.
+    /// The text.
     pub text: String,
 }
 
 impl Step {
-    /// The same for a person to paste.
+    /// The same as a shell command to paste.
     pub fn command(&self) -> Command {
-        // What is no UTF-8 gets replacement characters, with which no command is shown.
+        // Invalid UTF-8 becomes replacement characters; `Command` refuses to show those.
         Command::write(self.text.trim_end(), self.file.to_string_lossy())
     }
 }
@@ -41,75 +41,75 @@ impl fmt::Display for Step {
     }
 }
 
-/// Why an adapter was not taken, or not given back.
+/// Why an adapter could not be unbound or rebound.
 #[derive(Debug, thiserror::Error)]
 pub enum TakeoverError {
-    /// A step failed.
+    /// A write to sysfs failed.
     #[error("can't write {text:?} to {}", file.display())]
     Step {
         /// The file.
         file: PathBuf,
-        /// What was to be written.
+        /// The text.
         text: String,
-        /// Why.
+        /// The error.
         source: io::Error,
     },
-    /// Somebody has a disk of it open for himself.
-    #[error("/dev/{device} is in use by somebody who has it for himself; it is not taken away from that")]
+    /// A disk of the adapter is open exclusively.
+    #[error("/dev/{device} is in use: something has it open exclusively")]
     Busy {
-        /// The disk or its partition.
+        /// The disk or partition.
         device: String,
     },
-    /// It can't be said whether somebody has a disk of it open.
-    #[error("can't look whether /dev/{device} is in use")]
-    Look {
-        /// The disk or its partition.
+    /// A disk of the adapter can't be opened exclusively, so it may be in use.
+    #[error("can't open /dev/{device} to check whether it is in use")]
+    ExclusiveOpen {
+        /// The disk or partition.
         device: String,
-        /// Why.
+        /// The error.
         source: io::Error,
     },
-    /// It is not what it was when it was looked at.
-    #[error("{address} has changed since it was looked at: {what}; nothing was done")]
+    /// The adapter changed since it was checked.
+    #[error("{address} changed after the check: {what}; nothing was done")]
     Changed {
         /// Its address.
         address: String,
-        /// What is new.
+        /// What changed.
         what: String,
     },
-    /// Whoever is to give it back was not told.
-    #[error("can't tell who is to give it back")]
-    Tell(#[source] io::Error),
-    /// It has another driver than it should afterwards.
-    #[error("{address} has {found} afterwards; expected {expected}")]
+    /// The process that is to rebind the adapter could not be told about it.
+    #[error("can't notify the process that is to rebind the adapter")]
+    Notify(#[source] io::Error),
+    /// Another driver than expected is bound.
+    #[error("{address} has {found}; expected {expected}")]
     Driver {
         /// Its address.
         address: String,
-        /// What it has.
+        /// The driver found.
         found: String,
-        /// What it should have.
+        /// The driver expected.
         expected: String,
     },
 }
 
-/// An adapter that was taken from the kernel's driver. It is not given back by itself: [`give_back`](Self::give_back) does that, in this process or,
-/// since this one may die, in another that was told [where from](Self::previous).
+/// An adapter unbound from the kernel's driver. Dropping this does not rebind it: call [`rebind`](Self::rebind), here
+/// or in another process that got [`previous`](Self::previous), since this one may die.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Takeover {
     address: String,
-    /// The driver that had it.
+    /// The driver before; `None` if there was none.
     previous: Option<String>,
-    /// Its `driver_override`.
+    /// Its `driver_override` before.
     previous_override: Option<String>,
 }
 
 impl Takeover {
-    /// What taking it does, step by step.
+    /// The steps of [`unbind_from_kernel`](Self::unbind_from_kernel).
     pub fn steps(root: &Root, candidate: &Candidate) -> Vec<Step> {
         let device = root.device(&candidate.address);
         let step = |file: PathBuf, text: &str| Step { file, text: text.to_owned() };
-        let mut steps = vec![step(device.join("driver_override"), LENDER)];
+        let mut steps = vec![step(device.join("driver_override"), VFIO_DRIVER)];
         if let Some(driver) = &candidate.driver {
-            // By the driver's name: what another one has meanwhile is not taken from that.
+            // Through the driver's own folder: if another driver was bound meanwhile, the write fails.
             let unbind = root.path("sys/bus/pci/drivers").join(driver).join("unbind");
             steps.push(step(unbind, &candidate.address));
         }
@@ -117,13 +117,14 @@ impl Takeover {
         steps
     }
 
-    /// How somebody gives it back by hand if nobody is left to do it, step by step: the way of [`give_back`](Self::give_back).
-    pub fn steps_by_hand(root: &Root, candidate: &Candidate) -> Vec<Step> {
+    /// The steps of [`rebind`](Self::rebind), for the user to run if no process is left that does.
+    pub fn rebind_steps(root: &Root, candidate: &Candidate) -> Vec<Step> {
         let device = root.device(&candidate.address);
         let drivers = root.path("sys/bus/pci/drivers");
         let step = |file: PathBuf, text: &str| Step { file, text: text.to_owned() };
-        let preference = |driver: Option<&str>| step(device.join("driver_override"), driver.unwrap_or(NONE));
-        let mut steps = vec![step(drivers.join(LENDER).join("unbind"), &candidate.address)];
+        let preference =
+            |driver: Option<&str>| step(device.join("driver_override"), driver.unwrap_or(NO_OVERRIDE));
+        let mut steps = vec![step(drivers.join(VFIO_DRIVER).join("unbind"), &candidate.address)];
         if let Some(driver) = candidate.driver.as_deref() {
             steps.push(preference(Some(driver)));
             steps.push(step(drivers.join(driver).join("bind"), &candidate.address));
@@ -132,7 +133,7 @@ impl Takeover {
         steps
     }
 
-    /// What was there before, for another process that is to give it back.
+    /// The state before unbinding, for another process that is to rebind.
     pub fn of(candidate: &Candidate) -> Self {
         Self {
             address: candidate.address.clone(),
@@ -141,84 +142,88 @@ impl Takeover {
         }
     }
 
-    /// The driver that it was taken from; none if it had none, or was lent before.
-    pub fn taken_from(&self) -> Option<&str> {
-        self.previous.as_deref().filter(|driver| *driver != LENDER)
+    /// The driver to rebind to; `None` if there was none or it was `vfio-pci`.
+    pub fn previous_driver(&self) -> Option<&str> {
+        self.previous.as_deref().filter(|driver| *driver != VFIO_DRIVER)
     }
 
-    /// As three words: address, driver, override, with a hyphen for none.
+    /// As three words: address, driver and override, with a hyphen for none.
     pub fn previous(&self) -> [String; 3] {
         let word = |word: &Option<String>| word.clone().unwrap_or_else(|| "-".to_owned());
         [self.address.clone(), word(&self.previous), word(&self.previous_override)]
     }
 
-    /// Of such words.
+    /// The reverse of [`previous`](Self::previous).
     pub fn from_previous([address, driver, driver_override]: [&str; 3]) -> Self {
         let word = |word: &str| (word != "-").then(|| word.to_owned());
         Self { address: address.to_owned(), previous: word(driver), previous_override: word(driver_override) }
     }
 
-    /// Takes an adapter against which [nothing speaks](Candidate::refusals), and still does not. `tell` is called before the first step: from then on it has to be
-    /// given back. What was done is undone if a step fails.
+    /// Unbinds an adapter without [refusals](Candidate::refusals), checks it again, and binds it to `vfio-pci`. Calls
+    /// `notify` before the first step: from then on the adapter must be rebound. If a step fails, the earlier ones
+    /// are undone.
     ///
     /// # Errors
     /// [`TakeoverError`]
-    pub fn take(
+    pub fn unbind_from_kernel(
         root: &Root,
         candidate: &Candidate,
-        tell: impl FnOnce() -> io::Result<()>,
+        notify: impl FnOnce() -> io::Result<()>,
     ) -> Result<Self, TakeoverError> {
-        // The kernel knows best: a disk that somebody has for himself can't be opened so.
+        // Exclusive opens fail if any mount namespace or device uses a disk, even one that was not found.
         let claims = claims(root, candidate)?;
-        expect_the_same(root, candidate)?;
-        tell().map_err(TakeoverError::Tell)?;
+        check_unchanged(root, candidate)?;
+        notify().map_err(TakeoverError::Notify)?;
         let takeover = Self::of(candidate);
         let done = Self::steps(root, candidate).iter().try_for_each(|step| write(&step.file, &step.text));
         drop(claims);
-        let done = done.and_then(|()| expect(root, &candidate.address, Some(LENDER), PATIENCE));
+        let done =
+            done.and_then(|()| wait_for_driver(root, &candidate.address, Some(VFIO_DRIVER), BIND_TIMEOUT));
         match done {
             Ok(()) => Ok(takeover),
             Err(error) => {
-                // The first error says more than what else may go wrong.
-                let _ = takeover.give_back(root);
+                // Report the first error, not one of the undoing.
+                let _ = takeover.rebind(root);
                 Err(error)
             }
         }
     }
 
-    /// Gives it back to the driver that had it. Whoever has it must have let it go: the kernel resets no adapter that is waited for.
+    /// Rebinds the adapter to its previous driver. The process that drives it must have closed it: the kernel waits
+    /// for that.
     ///
     /// # Errors
     /// [`TakeoverError`]
-    pub fn give_back(&self, root: &Root) -> Result<(), TakeoverError> {
+    pub fn rebind(&self, root: &Root) -> Result<(), TakeoverError> {
         let driver = link_name(&root.device(&self.address).join("driver"));
-        let bound = if driver == self.previous { Ok(()) } else { self.bind_again(root, driver.as_deref()) };
-        let restored = self.prefer(root, self.previous_override.as_deref());
+        let bound =
+            if driver == self.previous { Ok(()) } else { self.bind_previous(root, driver.as_deref()) };
+        let restored = self.set_override(root, self.previous_override.as_deref());
         bound.and(restored)
     }
 
-    fn bind_again(&self, root: &Root, driver: Option<&str>) -> Result<(), TakeoverError> {
-        // Only a driver that is preferred, or none is, can be bound: the one that had it may have got it before another was preferred.
-        self.prefer(root, self.previous.as_deref())?;
+    fn bind_previous(&self, root: &Root, driver: Option<&str>) -> Result<(), TakeoverError> {
+        // The driver may have been bound before `driver_override` was set to another one, so set it first.
+        self.set_override(root, self.previous.as_deref())?;
         driver.map_or(Ok(()), |driver| self.unbind(root, driver))?;
         let Some(previous) = &self.previous else { return Ok(()) };
         write(&root.path("sys/bus/pci/drivers").join(previous).join("bind"), &self.address)?;
-        expect(root, &self.address, Some(previous), PATIENCE)
+        wait_for_driver(root, &self.address, Some(previous), BIND_TIMEOUT)
     }
 
-    /// Sets its `driver_override`, if it is another.
-    fn prefer(&self, root: &Root, driver: Option<&str>) -> Result<(), TakeoverError> {
+    /// Sets `driver_override`, if it differs.
+    fn set_override(&self, root: &Root, driver: Option<&str>) -> Result<(), TakeoverError> {
         let file = root.device(&self.address).join("driver_override");
         match std::fs::read_to_string(&file) {
             Ok(now) if Some(now.trim()).filter(|now| is_driver(now)) == driver => Ok(()),
-            _ => write(&file, driver.unwrap_or(NONE)),
+            _ => write(&file, driver.unwrap_or(NO_OVERRIDE)),
         }
     }
 
     fn unbind(&self, root: &Root, driver: &str) -> Result<(), TakeoverError> {
         let unbound = write(&root.path("sys/bus/pci/drivers").join(driver).join("unbind"), &self.address);
         match unbound {
-            // Somebody has just done that.
+            // Someone else has just unbound it.
             Err(_) if link_name(&root.device(&self.address).join("driver")).as_deref() != Some(driver) => {
                 Ok(())
             }
@@ -227,34 +232,35 @@ impl Takeover {
     }
 }
 
-/// Files of its disks and their partitions, each opened for this process alone: nobody mounts them meanwhile.
+/// Opens its disks and their partitions exclusively, so that nothing mounts them meanwhile.
 fn claims(root: &Root, candidate: &Candidate) -> Result<Vec<File>, TakeoverError> {
     let mut claims = Vec::new();
     for disk in &candidate.disks {
         let device = disk.name.clone();
         let file = root.path("dev").join(&disk.name);
-        // Of a disk that is opened so, no partition is mounted or held (fs: bd_prepare_to_claim).
+        // An exclusive open of the disk also keeps its partitions from being mounted (kernel: bd_prepare_to_claim).
         match OpenOptions::new().read(true).custom_flags(rustix::fs::OFlags::EXCL.bits() as i32).open(&file) {
             Ok(claim) => claims.push(claim),
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
                 return Err(TakeoverError::Busy { device });
             }
-            // A disk that is gone has no file any more. One that is there may have its file, and its users, where this process does not see them.
+            // If sysfs no longer has the disk, its node is rightly gone. If it has, the node and its users may be in
+            // another mount namespace.
             Err(error)
                 if error.kind() == io::ErrorKind::NotFound
                     && !root.path("sys/block").join(&disk.name).exists() => {}
-            Err(source) => return Err(TakeoverError::Look { device, source }),
+            Err(source) => return Err(TakeoverError::ExclusiveOpen { device, source }),
         }
     }
     Ok(claims)
 }
 
-/// That nothing has come to it since it was looked at: disks are found, and used, at any time until they are claimed.
-fn expect_the_same(root: &Root, candidate: &Candidate) -> Result<(), TakeoverError> {
+/// Fails if the adapter's driver, group, disks or their uses changed since the check.
+fn check_unchanged(root: &Root, candidate: &Candidate) -> Result<(), TakeoverError> {
     let address = candidate.address.clone();
     let now = Candidate::at(root, &address).ok().flatten();
     let what = match now {
-        None => "it is gone, or can't be read".to_owned(),
+        None => "it was removed or can't be read".to_owned(),
         Some(now) => match now.usages().next() {
             Some((_, usage)) => usage.to_string(),
             None if now != *candidate => "its driver, its group or its disks".to_owned(),
@@ -273,8 +279,13 @@ fn write(file: &Path, text: &str) -> Result<(), TakeoverError> {
     })
 }
 
-/// Waits until it has a driver, at most as long as `limit`.
-fn expect(root: &Root, address: &str, driver: Option<&str>, limit: Duration) -> Result<(), TakeoverError> {
+/// Waits up to `limit` until the adapter has this driver.
+fn wait_for_driver(
+    root: &Root,
+    address: &str,
+    driver: Option<&str>,
+    limit: Duration,
+) -> Result<(), TakeoverError> {
     let link = root.device(address).join("driver");
     let begin = Instant::now();
     loop {
@@ -289,7 +300,7 @@ fn expect(root: &Root, address: &str, driver: Option<&str>, limit: Duration) -> 
             let (found, expected) = (word(found.as_deref()), word(driver));
             return Err(TakeoverError::Driver { address: address.to_owned(), found, expected });
         }
-        thread::sleep(LOOK);
+        thread::sleep(POLL_INTERVAL);
     }
 }
 
@@ -301,8 +312,9 @@ mod tests {
     #[test]
     fn a_driver_that_never_comes_is_not_waited_for_without_end() {
         let nothing = Root::at("/no/such/tree");
-        let error = expect(&nothing, "0000:03:00.0", Some("nvme"), Duration::from_millis(1)).unwrap_err();
-        assert_eq!(error.to_string(), "0000:03:00.0 has no driver afterwards; expected the driver nvme");
-        assert!(expect(&nothing, "0000:03:00.0", None, Duration::ZERO).is_ok());
+        let error =
+            wait_for_driver(&nothing, "0000:03:00.0", Some("nvme"), Duration::from_millis(1)).unwrap_err();
+        assert_eq!(error.to_string(), "0000:03:00.0 has no driver; expected the driver nvme");
+        assert!(wait_for_driver(&nothing, "0000:03:00.0", None, Duration::ZERO).is_ok());
     }
 }

@@ -1,4 +1,4 @@
-//! Who uses a disk of the kernel's, a part of it, or a file in a disk's place.
+//! What uses a disk, a partition, or a file.
 
 use super::mounts::{self, Mount, unescaped};
 use super::openers::{self, Opener};
@@ -6,38 +6,39 @@ use super::{Identity, Root, Unreadable, names, text};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// A use that a disk is not to be taken away from. Of each, `device` is the name in `/dev` of the disk or its partition, or a file's path.
+/// A use of a disk that forbids unbinding or writing it. `device` is the name in `/dev` of the disk or partition, or
+/// a file's path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Usage {
-    /// A file system on it is mounted.
+    /// A mounted file system.
     Mounted {
-        /// The disk, its partition or the file.
+        /// The disk, partition or file.
         device: String,
-        /// Where.
+        /// The mount point.
         at: String,
     },
-    /// The kernel swaps to it.
+    /// A swap area.
     Swap {
-        /// The disk, its partition or the file.
+        /// The disk, partition or file.
         device: String,
     },
-    /// Another device of the kernel's is made of it: RAID, LVM, encryption, a cache.
+    /// A device built on it: RAID, LVM, encryption, a cache.
     Holder {
-        /// The disk, its partition or the file.
+        /// The disk, partition or file.
         device: String,
-        /// The other device.
+        /// That device.
         holder: String,
     },
-    /// Something has it open, or serves it to others, without keeping anybody else from it.
+    /// A process, loop device or target has it open, without exclusive access.
     Open {
-        /// The disk, its partition or the file.
+        /// The disk, partition or file.
         device: String,
         /// Who, in words.
         by: String,
     },
-    /// Something may have it open under a name that leads nowhere in this mount namespace.
+    /// Something has a file open whose name leads nowhere in this mount namespace; it may be this one.
     Perhaps {
-        /// The disk, its partition or the file.
+        /// The disk, partition or file.
         device: String,
         /// Who, in words.
         by: String,
@@ -63,11 +64,11 @@ impl fmt::Display for Usage {
     }
 }
 
-/// What of a host is mounted, swapped to, and open.
+/// Mounts, swap areas and open files of a host.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     mounts: Vec<Mount>,
-    /// Devices and files.
+    /// Swap devices and swap files.
     swaps: Vec<Swap>,
     open: Vec<Opener>,
 }
@@ -78,7 +79,7 @@ struct Swap {
     identity: Option<Identity>,
 }
 
-/// Reads what this process sees of it, of processes that have a block device open.
+/// Reads the mounts, swap areas, and block devices opened by processes, as far as this process can see them.
 pub(super) fn of_host(root: &Root) -> Result<Found, Unreadable> {
     let is_device = |path: &Path, identity: Option<Identity>| {
         path.to_string_lossy().starts_with("/dev/nvme") || matches!(identity, Some(Identity::Device { .. }))
@@ -88,7 +89,7 @@ pub(super) fn of_host(root: &Root) -> Result<Found, Unreadable> {
     Ok(Found { mounts: mounts::all(root)?, swaps: swaps(root)?, open })
 }
 
-/// What of it speaks against writing to a file or a block device that is named by its path. Who only reads it does not.
+/// Uses that forbid writing to the file or block device at a path. Readers are allowed.
 pub(super) fn of_file(
     root: &Root,
     path: &Path,
@@ -98,7 +99,7 @@ pub(super) fn of_file(
     if let Some(number) = identity.number() {
         return of_device(root, &number);
     }
-    // Uses are told of `/dev` and a name, and of anything else by its whole path.
+    // A path in `/dev` is reported by its name, any other in full.
     let name = std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string();
     let writers = openers::processes(root, |_, open| open == Some(identity))?;
     let mut usages: Vec<Usage> = Vec::new();
@@ -115,7 +116,7 @@ pub(super) fn of_file(
     Ok(usages)
 }
 
-/// Of a block device by its number: itself with its partitions, or the disk that it is a part of.
+/// Uses of a block device by its number: of a disk with its partitions, or of a partition and its disk.
 fn of_device(root: &Root, number: &str) -> Result<Vec<Usage>, Unreadable> {
     let found = of_host(root)?;
     let Ok(folder) = root.path("sys/dev/block").join(number).canonicalize() else { return Ok(Vec::new()) };
@@ -129,7 +130,7 @@ fn of_device(root: &Root, number: &str) -> Result<Vec<Usage>, Unreadable> {
         }
         None => found.of_folder(&folder, &device)?,
     };
-    // Whoever only reads it goes on reading.
+    // Processes that only read may go on reading.
     let readers: Vec<&str> =
         found.open.iter().filter(|opener| !opener.writes).map(|opener| opener.by.as_str()).collect();
     usages.retain(|usage| !matches!(usage, Usage::Open { by, .. } if readers.contains(&by.as_str())));
@@ -138,7 +139,7 @@ fn of_device(root: &Root, number: &str) -> Result<Vec<Usage>, Unreadable> {
 
 fn swaps(root: &Root) -> Result<Vec<Swap>, Unreadable> {
     let lines = text(&root.path("proc/swaps"))?.unwrap_or_default();
-    // The first line says what the columns are.
+    // Skip the header line.
     let paths = lines.lines().skip(1).filter_map(|line| line.split_whitespace().next()).map(unescaped);
     let swap = |path: String| Swap {
         identity: Identity::of_path(&root.path(path.trim_start_matches('/'))).ok(),
@@ -161,7 +162,7 @@ impl Found {
         Ok(usages)
     }
 
-    /// Uses of a disk without its partitions, or of a partition.
+    /// Uses of one block device, without its partitions.
     fn of_part(&self, folder: &Path, name: &str) -> Result<Vec<Usage>, Unreadable> {
         let number = text(&folder.join("dev"))?.unwrap_or_default();
         let device = Path::new("/dev").join(name);
@@ -169,7 +170,8 @@ impl Found {
             path == device || identity.and_then(Identity::number).is_some_and(|one| one == number)
         };
         let mut usages = Vec::new();
-        // A file system of several devices, as btrfs, has a number of its own, and tells one of them by its file.
+        // A file system on several devices, such as btrfs, has a device number of its own, and names one of its
+        // devices.
         let mounts =
             self.mounts.iter().filter(|mount| mount.number == number || Path::new(&mount.source) == device);
         usages.extend(mounts.map(|mount| Usage::Mounted { device: name.to_owned(), at: mount.at.clone() }));

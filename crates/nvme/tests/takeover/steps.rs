@@ -53,13 +53,13 @@ impl Kernel {
         tell: impl FnOnce() -> io::Result<()> + Send + 'static,
     ) -> Work<Result<Takeover, TakeoverError>> {
         let (root, candidate) = (self.tree.root(), self.tree.candidate());
-        start(move || Takeover::take(&root, &candidate, tell))
+        start(move || Takeover::unbind_from_kernel(&root, &candidate, tell))
     }
 
     /// Begins to give it back.
     fn give_back(&self, takeover: &Takeover) -> Work<Result<(), TakeoverError>> {
         let (root, takeover) = (self.tree.root(), takeover.clone());
-        start(move || takeover.give_back(&root))
+        start(move || takeover.rebind(&root))
     }
 
     /// Waits for what is written to a control file. Until this is called, the writer waits.
@@ -179,7 +179,7 @@ fn the_disk_is_claimed_until_the_last_step() {
     kernel.expect_write(PROBE, ADDRESS);
     kernel.bind(Some("vfio-pci"));
     let takeover = taking.finish().unwrap();
-    assert_eq!(takeover.taken_from(), Some("nvme"));
+    assert_eq!(takeover.previous_driver(), Some("nvme"));
     assert!(!kernel.is_claimed(), "the kernel's driver takes it back only if nobody has it open");
 }
 
@@ -215,7 +215,7 @@ fn an_adapter_without_a_driver_is_probed_and_unbound() {
     kernel.expect_write(PROBE, ADDRESS);
     kernel.bind(Some("vfio-pci"));
     let takeover = taking.finish().unwrap();
-    assert_eq!(takeover.taken_from(), None);
+    assert_eq!(takeover.previous_driver(), None);
     let giving = kernel.give_back(&takeover);
     kernel.expect_override("\n");
     kernel.expect_write(&control("vfio-pci", "unbind"), ADDRESS);
@@ -245,7 +245,8 @@ fn a_takeover_that_fails_half_way_is_undone() {
 /// An adapter that was lent to processes before is not taken from anybody.
 #[test]
 fn a_lent_adapter_is_not_taken_from_its_driver() {
-    let taken_from = |driver| Takeover::from_previous([ADDRESS, driver, "-"]).taken_from().map(str::to_owned);
+    let taken_from =
+        |driver| Takeover::from_previous([ADDRESS, driver, "-"]).previous_driver().map(str::to_owned);
     assert_eq!(taken_from("nvme").as_deref(), Some("nvme"));
     assert_eq!(taken_from("vfio-pci"), None);
     assert_eq!(taken_from("-"), None);
@@ -256,8 +257,9 @@ fn a_lent_adapter_is_not_taken_from_its_driver() {
 fn nothing_is_done_if_nobody_can_be_told() {
     let tree = Tree::new();
     let error =
-        Takeover::take(&tree.root(), &tree.candidate(), || Err(io::Error::other("nobody"))).unwrap_err();
-    assert!(matches!(error, TakeoverError::Tell(_)), "{error}");
+        Takeover::unbind_from_kernel(&tree.root(), &tree.candidate(), || Err(io::Error::other("nobody")))
+            .unwrap_err();
+    assert!(matches!(error, TakeoverError::Notify(_)), "{error}");
     let driver_override = tree.path(&format!("sys/bus/pci/devices/{ADDRESS}/driver_override"));
     assert_eq!(fs::read_to_string(driver_override).unwrap(), "(null)\n");
 }
@@ -298,25 +300,31 @@ fn only_a_disk_that_is_gone_needs_no_claim() {
             told.set(true);
             Err(io::Error::other("this is far enough"))
         };
-        let error = Takeover::take(&tree.root(), &tree.candidate(), tell).unwrap_err();
+        let error = Takeover::unbind_from_kernel(&tree.root(), &tree.candidate(), tell).unwrap_err();
         (error, told.get())
     };
     let no_file = |tree: &Tree| fs::remove_file(tree.path("dev/nvme0n1")).unwrap();
     let (error, told) = take(&no_file);
-    assert!(matches!(&error, TakeoverError::Look { device, .. } if device == "nvme0n1") && !told, "{error}");
+    assert!(
+        matches!(&error, TakeoverError::ExclusiveOpen { device, .. } if device == "nvme0n1") && !told,
+        "{error}"
+    );
     let (error, told) = take(&|tree| {
         no_file(tree);
         fs::remove_dir_all(tree.path("sys/block/nvme0n1")).unwrap();
     });
-    assert!(matches!(error, TakeoverError::Tell(_)) && told, "{error}");
+    assert!(matches!(error, TakeoverError::Notify(_)) && told, "{error}");
     // A file that is there and can't be opened: a link to itself.
     let (error, told) = take(&|tree| tree.link("dev/nvme0n1", &tree.path("dev/nvme0n1")));
-    assert!(matches!(&error, TakeoverError::Look { device, .. } if device == "nvme0n1") && !told, "{error}");
+    assert!(
+        matches!(&error, TakeoverError::ExclusiveOpen { device, .. } if device == "nvme0n1") && !told,
+        "{error}"
+    );
     let (error, told) = take(&|tree| {
         tree.link("dev/nvme0n1", &tree.path("dev/nvme0n1"));
         fs::remove_dir_all(tree.path("sys/block/nvme0n1")).unwrap();
     });
-    assert!(matches!(&error, TakeoverError::Look { .. }) && !told, "{error}");
+    assert!(matches!(&error, TakeoverError::ExclusiveOpen { .. }) && !told, "{error}");
 }
 
 /// A block device of the running kernel's, of a file.
@@ -357,8 +365,10 @@ fn a_disk_that_somebody_has_exclusively_is_busy() {
     let tree = Tree::new();
     tree.link("dev/nvme0n1", &disk.device);
     let holder = disk.open_exclusively().unwrap();
-    let error = Takeover::take(&tree.root(), &tree.candidate(), || panic!("nothing is to be given back"))
-        .unwrap_err();
+    let error = Takeover::unbind_from_kernel(&tree.root(), &tree.candidate(), || {
+        panic!("nothing is to be given back")
+    })
+    .unwrap_err();
     assert!(matches!(&error, TakeoverError::Busy { device } if device == "nvme0n1"), "{error}");
     drop(holder);
 
@@ -367,7 +377,7 @@ fn a_disk_that_somebody_has_exclusively_is_busy() {
         assert_eq!(error.kind(), io::ErrorKind::ResourceBusy, "nobody else gets it meanwhile");
         Err(error)
     };
-    let error = Takeover::take(&tree.root(), &tree.candidate(), tell).unwrap_err();
-    assert!(matches!(error, TakeoverError::Tell(_)), "{error}");
+    let error = Takeover::unbind_from_kernel(&tree.root(), &tree.candidate(), tell).unwrap_err();
+    assert!(matches!(error, TakeoverError::Notify(_)), "{error}");
     disk.open_exclusively().unwrap();
 }

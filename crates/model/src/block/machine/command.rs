@@ -1,10 +1,10 @@
-//! A command on its way: fetched by the adapter, its data over the link and in the media, and its completion.
+//! The stages of a command: fetched by the adapter, data over the link and in the media, completion.
 
 use super::{Event, Machine};
 use crate::block::adapter::{Adapter, COMMAND_BYTES, COMPLETION_BYTES, WORD_BYTES};
-use crate::block::media::For;
+use crate::block::media::ProgramTarget;
 use crate::host::Mapped;
-use crate::serial::put;
+use crate::serial_server::schedule_at;
 use des::{Calendar, Queue, Time};
 
 /// A command.
@@ -14,42 +14,42 @@ pub(super) struct Command {
     pub(super) queue: u32,
     pub(super) bytes: u64,
     pub(super) is_write: bool,
-    /// Where its data begins.
+    /// The die that holds its first page.
     pub(super) die: u32,
     pub(super) mapped: Option<Mapped>,
-    /// Pieces of the media that are not read or programmed.
+    /// Pages that are not read or programmed yet.
     pub(super) pieces: u32,
 }
 
-/// What the adapter reads from memory.
+/// What the adapter reads from memory for a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum What {
-    /// The command itself.
+pub(super) enum Fetch {
+    /// The submission queue entry.
     Command,
-    /// The list of its pages.
-    List,
+    /// The PRP list.
+    PrpList,
     /// The data of a write.
     Data,
 }
 
 impl Command {
-    fn bytes_of(&self, what: What) -> u64 {
-        match what {
-            What::Command => COMMAND_BYTES,
-            What::List => Adapter::list_bytes(self.bytes),
-            What::Data => self.bytes,
+    fn bytes_of(&self, fetch: Fetch) -> u64 {
+        match fetch {
+            Fetch::Command => COMMAND_BYTES,
+            Fetch::PrpList => Adapter::list_bytes(self.bytes),
+            Fetch::Data => self.bytes,
         }
     }
 }
 
 impl Machine<'_> {
-    /// One without data, in the queue of this CPU.
+    /// A command without data, for the queue of this CPU.
     pub(super) fn new_command(&self, cpu: u32) -> Command {
         let queue = self.adapter().queue_of(cpu, self.setup.host.cpus.threads());
         Command { request: 0, queue, bytes: 0, is_write: false, die: 0, mapped: None, pieces: 0 }
     }
 
-    /// Where a thread's next data begins: anywhere, or behind its last.
+    /// The die of a thread's next request: a random one, or the one after its last.
     pub(super) fn first_die(&mut self, thread: u32, bytes: u64, is_random: bool) -> u32 {
         let last = if is_random { None } else { self.threads[thread as usize].next_die };
         let first = last.unwrap_or_else(|| self.dies.draw_die());
@@ -62,7 +62,7 @@ impl Machine<'_> {
         ((u64::from(die) + pieces) % u64::from(self.setup.host.media.dies)) as u32
     }
 
-    pub(super) fn rung(
+    pub(super) fn ring_doorbell(
         &mut self,
         now: Time,
         command: u32,
@@ -71,57 +71,59 @@ impl Machine<'_> {
         let adapter = self.adapter();
         self.totals.commands += 1;
         let _ = self.in_queues.set(now, self.in_queues.level() + 1);
-        let there = self.down.take(now, adapter.link.time_of(adapter.link.write_bytes(0, WORD_BYTES)));
-        put(calendar, there + adapter.posted, Event::Told { command });
+        let there = self.down.occupy(now, adapter.link.time_of(adapter.link.write_bytes(0, WORD_BYTES)));
+        schedule_at(calendar, there + adapter.posted, Event::Doorbell { command });
     }
 
-    /// The adapter asks memory for something.
+    /// The adapter reads something from memory.
     pub(super) fn fetch(
         &mut self,
         now: Time,
         command: u32,
-        what: What,
+        fetch: Fetch,
         calendar: &mut Calendar<Event, impl Queue<Event>>,
     ) {
         let adapter = self.adapter();
-        let bytes = self.commands[command].bytes_of(what);
-        let asked = self.up.take(now, adapter.link.time_of(adapter.link.read_request_bytes(0, bytes)));
-        put(calendar, asked + adapter.read, Event::Answered { command, what });
+        let bytes = self.commands[command].bytes_of(fetch);
+        let asked = self.up.occupy(now, adapter.link.time_of(adapter.link.read_request_bytes(0, bytes)));
+        schedule_at(calendar, asked + adapter.read, Event::MemoryAnswers { command, fetch });
     }
 
-    pub(super) fn answered(
+    pub(super) fn transfer_from_memory(
         &mut self,
         now: Time,
         command: u32,
-        what: What,
+        fetch: Fetch,
         calendar: &mut Calendar<Event, impl Queue<Event>>,
     ) {
         let adapter = self.adapter();
-        let bytes = self.commands[command].bytes_of(what);
-        let there = self.down.take(now, adapter.link.time_of(adapter.link.completion_bytes(0, bytes)));
-        put(calendar, there, Event::Fetched { command, what });
+        let bytes = self.commands[command].bytes_of(fetch);
+        let there = self.down.occupy(now, adapter.link.time_of(adapter.link.completion_bytes(0, bytes)));
+        schedule_at(calendar, there, Event::Fetched { command, fetch });
     }
 
-    pub(super) fn fetched(
+    pub(super) fn process_fetched(
         &mut self,
         now: Time,
         command: u32,
-        what: What,
+        fetch: Fetch,
         calendar: &mut Calendar<Event, impl Queue<Event>>,
     ) {
         let known = self.commands[command];
-        let has_list = known.bytes_of(What::List) > 0;
-        match what {
-            What::Command if has_list => self.fetch(now, command, What::List, calendar),
-            What::Command | What::List if known.is_write => self.fetch(now, command, What::Data, calendar),
-            What::Command | What::List | What::Data => {
-                put(calendar, now + self.adapter().latency, Event::Served { command });
+        let has_list = known.bytes_of(Fetch::PrpList) > 0;
+        match fetch {
+            Fetch::Command if has_list => self.fetch(now, command, Fetch::PrpList, calendar),
+            Fetch::Command | Fetch::PrpList if known.is_write => {
+                self.fetch(now, command, Fetch::Data, calendar)
+            }
+            Fetch::Command | Fetch::PrpList | Fetch::Data => {
+                schedule_at(calendar, now + self.adapter().latency, Event::MediaStart { command });
             }
         }
     }
 
-    /// The adapter turns to its media.
-    pub(super) fn served(
+    /// The adapter starts reading or writing its media.
+    pub(super) fn access_media(
         &mut self,
         now: Time,
         command: u32,
@@ -132,7 +134,7 @@ impl Machine<'_> {
             for (die, bytes) in self.dies.pieces(die, bytes) {
                 self.commands[command].pieces += 1;
                 let sensed = self.dies.read(now, die);
-                put(calendar, sensed, Event::Sensed { command, die, bytes: bytes as u32 });
+                schedule_at(calendar, sensed, Event::PageSensed { command, die, bytes: bytes as u32 });
             }
             return;
         }
@@ -144,23 +146,27 @@ impl Machine<'_> {
         for (die, bytes) in self.dies.pieces(die, bytes) {
             self.commands[command].pieces += 1;
             let carried = self.dies.carry(now, die, bytes);
-            put(calendar, carried, Event::Carried { to: For::Command(command), die });
+            schedule_at(calendar, carried, Event::PageAtDie { to: ProgramTarget::Command(command), die });
         }
     }
 
-    /// Writes that the buffer has room for are answered, and programmed from there.
+    /// Completes writes whose data fits into the buffer now, and starts programming it.
     fn fill_buffer(&mut self, now: Time, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         while let Some(command) = self.dies.buffered() {
             let Command { bytes, die, .. } = self.commands[command];
             for (die, bytes) in self.dies.pieces(die, bytes) {
                 let carried = self.dies.carry(now, die, bytes);
-                put(calendar, carried, Event::Carried { to: For::Buffer(bytes as u32), die });
+                schedule_at(
+                    calendar,
+                    carried,
+                    Event::PageAtDie { to: ProgramTarget::Buffer(bytes as u32), die },
+                );
             }
             self.complete(now, command, calendar);
         }
     }
 
-    pub(super) fn sensed(
+    pub(super) fn transfer_sensed_page(
         &mut self,
         now: Time,
         command: u32,
@@ -169,11 +175,11 @@ impl Machine<'_> {
         calendar: &mut Calendar<Event, impl Queue<Event>>,
     ) {
         let carried = self.dies.carry(now, die, bytes.into());
-        put(calendar, carried, Event::Read { command });
+        schedule_at(calendar, carried, Event::PageRead { command });
     }
 
-    /// When all pieces are there, they go to memory.
-    pub(super) fn read(
+    /// When all pages are read, writes the data to memory.
+    pub(super) fn finish_page_read(
         &mut self,
         now: Time,
         command: u32,
@@ -185,7 +191,7 @@ impl Machine<'_> {
         let adapter = self.adapter();
         let bytes = self.commands[command].bytes;
         self.totals.stored_bytes += bytes;
-        self.up.take(now, adapter.link.time_of(adapter.link.write_bytes(0, bytes)));
+        self.up.occupy(now, adapter.link.time_of(adapter.link.write_bytes(0, bytes)));
         self.complete(now, command, calendar);
     }
 
@@ -195,40 +201,41 @@ impl Machine<'_> {
         known.pieces == 0
     }
 
-    pub(super) fn carried(
+    pub(super) fn program_page(
         &mut self,
         now: Time,
-        to: For,
+        to: ProgramTarget,
         die: u32,
         calendar: &mut Calendar<Event, impl Queue<Event>>,
     ) {
         let programmed = self.dies.program(now, die);
-        put(calendar, programmed, Event::Programmed { to });
+        schedule_at(calendar, programmed, Event::PageProgrammed { to });
     }
 
-    pub(super) fn programmed(
+    pub(super) fn finish_programming(
         &mut self,
         now: Time,
-        to: For,
+        to: ProgramTarget,
         calendar: &mut Calendar<Event, impl Queue<Event>>,
     ) {
         match to {
-            For::Command(command) => {
+            ProgramTarget::Command(command) => {
                 if self.is_last_piece(command) {
                     self.complete(now, command, calendar);
                 }
             }
-            For::Buffer(bytes) => {
+            ProgramTarget::Buffer(bytes) => {
                 self.dies.make_room(bytes.into());
                 self.fill_buffer(now, calendar);
             }
         }
     }
 
-    /// The completion follows the data.
+    /// Posts the completion, after the data on the same link.
     fn complete(&mut self, now: Time, command: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         let adapter = self.adapter();
-        let written = self.up.take(now, adapter.link.time_of(adapter.link.write_bytes(0, COMPLETION_BYTES)));
-        put(calendar, written, Event::Posted { command });
+        let written =
+            self.up.occupy(now, adapter.link.time_of(adapter.link.write_bytes(0, COMPLETION_BYTES)));
+        schedule_at(calendar, written, Event::CompletionPosted { command });
     }
 }

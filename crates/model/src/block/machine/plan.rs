@@ -1,4 +1,4 @@
-//! The steps of each task.
+//! Plans the steps of each task.
 
 use super::command::Command;
 use super::threads::Request;
@@ -9,8 +9,15 @@ use crate::host::{DmaPath, Mapped, Stage, Step};
 use des::Time;
 
 impl Machine<'_> {
-    /// A thread takes what is done, and asks for one more; or it sleeps. Interrupts come between such steps, and so do other threads.
-    pub(super) fn plan_go(&mut self, cpu: u32, thread: u32, is_woken: bool, steps: &mut Vec<Step<Effect>>) {
+    /// A thread takes its finished requests, and submits one more or sleeps. Only one per task, so that interrupts
+    /// and other threads can run in between.
+    pub(super) fn plan_thread_run(
+        &mut self,
+        cpu: u32,
+        thread: u32,
+        is_woken: bool,
+        steps: &mut Vec<Step<Effect>>,
+    ) {
         let paths = self.setup.host.paths;
         if is_woken {
             steps.push(self.stack(paths.wake));
@@ -18,19 +25,19 @@ impl Machine<'_> {
         let known = &mut self.threads[thread as usize];
         let done = std::mem::take(&mut known.done);
         known.in_flight -= done.len() as u32;
-        steps.extend(done.into_iter().map(|request| Step::Then(Effect::Taken { request })));
-        if self.may_ask(thread) {
+        steps.extend(done.into_iter().map(|request| Step::Then(Effect::RequestFinished { request })));
+        if self.may_submit(thread) {
             self.plan_request(cpu, thread, steps);
         }
-        if self.may_ask(thread) {
-            steps.push(Step::Then(Effect::Asked { thread }));
+        if self.may_submit(thread) {
+            steps.push(Step::Then(Effect::ThreadContinues { thread }));
         } else {
             steps.push(self.stack(paths.sleep));
-            steps.push(Step::Then(Effect::Slept { thread }));
+            steps.push(Step::Then(Effect::ThreadSleeps { thread }));
         }
     }
 
-    fn may_ask(&self, thread: u32) -> bool {
+    fn may_submit(&self, thread: u32) -> bool {
         let known = &self.threads[thread as usize];
         !self.is_over && known.in_flight < self.setup.jobs[known.job as usize].depth
     }
@@ -44,7 +51,7 @@ impl Machine<'_> {
         let commands = bytes.div_ceil(bytes_max) as u32;
         self.threads[thread as usize].in_flight += 1;
         let request = self.requests.put(Request { thread, began: Time::ZERO, commands });
-        steps.push(Step::Then(Effect::Begun { request }));
+        steps.push(Step::Then(Effect::RequestStarted { request }));
         steps.push(self.stack(paths.submit + paths.submit_page * (pages(bytes) - 1) as f64));
         let mut die = self.first_die(thread, bytes, job.is_random);
         for from in (0..bytes).step_by(bytes_max as usize) {
@@ -55,7 +62,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Maps a command's data, and puts it into the queue.
+    /// Maps a command's data, and writes the command into the queue.
     fn plan_command(&mut self, cpu: u32, command: Command, steps: &mut Vec<Step<Effect>>) {
         let lock = self.setup.host.dma_path.locks() + command.queue;
         let mapped =
@@ -64,12 +71,12 @@ impl Machine<'_> {
         steps.extend([
             Step::Acquire(lock),
             self.stack(self.setup.host.paths.queue),
-            Step::Then(Effect::Rung { command }),
+            Step::Then(Effect::Doorbell { command }),
             Step::Release(lock),
         ]);
     }
 
-    pub(super) fn plan_complete(
+    pub(super) fn plan_completions(
         &mut self,
         cpu: u32,
         queue: u32,
@@ -86,16 +93,16 @@ impl Machine<'_> {
             if let Some(mapped) = mapped {
                 self.plan_unmap(cpu, mapped, steps);
             }
-            steps.push(Step::Then(Effect::Completed { command }));
+            steps.push(Step::Then(Effect::CommandCompleted { command }));
         }
-        steps.push(Step::Then(Effect::Reaped { queue }));
+        steps.push(Step::Then(Effect::QueueDrained { queue }));
     }
 
     fn plan_unmap(&mut self, cpu: u32, mapped: Mapped, steps: &mut Vec<Step<Effect>>) {
         self.plan_entries(steps, |machine, steps| machine.mapping.unmap(cpu, mapped, steps));
     }
 
-    /// Maps or unmaps, with what entries beyond the first take: the price of a call is that of one page.
+    /// Maps or unmaps, and adds the cost of table entries beyond the first: the price of a call covers one page.
     fn plan_entries<Done>(
         &mut self,
         steps: &mut Vec<Step<Effect>>,

@@ -1,4 +1,4 @@
-//! What CPUs do next.
+//! Runs tasks on CPUs.
 
 use super::{Event, Machine};
 use crate::block::task::Task;
@@ -6,10 +6,15 @@ use crate::host::Next;
 use des::{Calendar, Queue, Time};
 
 impl Machine<'_> {
-    /// Gives a CPU something to do.
-    pub(super) fn push(&mut self, cpu: u32, task: Task, calendar: &mut Calendar<Event, impl Queue<Event>>) {
+    /// Queues a task on a CPU, and wakes the CPU if it is idle.
+    pub(super) fn schedule_task(
+        &mut self,
+        cpu: u32,
+        task: Task,
+        calendar: &mut Calendar<Event, impl Queue<Event>>,
+    ) {
         if let Some(delay) = self.processors.push(cpu, task, task.level()) {
-            calendar.schedule_in(delay, Event::Begin { cpu });
+            calendar.schedule_in(delay, Event::CpuWakeUp { cpu });
         }
     }
 
@@ -24,7 +29,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Does what takes no time, up to the next step that does.
+    /// Runs a CPU's steps up to the next one that takes time.
     pub(super) fn run_next_step(
         &mut self,
         now: Time,
@@ -34,15 +39,17 @@ impl Machine<'_> {
         loop {
             match self.processors.next(now, cpu) {
                 Next::Waits => return,
-                Next::After(span) => return calendar.schedule_in(span, Event::Step { cpu }),
-                Next::Granted { cpu, after } => calendar.schedule_in(after, Event::Step { cpu }),
-                Next::Then(effect) => self.lead_to(now, effect, calendar),
+                Next::After(span) => return calendar.schedule_in(span, Event::StepDone { cpu }),
+                Next::Granted { cpu, after } => calendar.schedule_in(after, Event::StepDone { cpu }),
+                Next::Then(effect) => self.apply_effect(now, effect, calendar),
                 Next::Begins(task) => {
                     let mut steps = self.processors.take_steps(cpu);
                     match task {
-                        Task::Go { thread, is_woken } => self.plan_go(cpu, thread, is_woken, &mut steps),
-                        Task::Complete { queue, by_interrupt } => {
-                            self.plan_complete(cpu, queue, by_interrupt, &mut steps);
+                        Task::RunThread { thread, is_woken } => {
+                            self.plan_thread_run(cpu, thread, is_woken, &mut steps)
+                        }
+                        Task::ProcessCompletions { queue, by_interrupt } => {
+                            self.plan_completions(cpu, queue, by_interrupt, &mut steps);
                         }
                     }
                     self.processors.give_steps(cpu, steps);

@@ -1,25 +1,25 @@
-//! Completions, and the interrupts that tell of them.
+//! Completion queues and their interrupts.
 
 use super::{Event, Machine};
 use crate::block::adapter::WORD_BYTES;
 use crate::block::task::Task;
 use crate::moderation::Moderation;
-use crate::serial::put;
+use crate::serial_server::schedule_at;
 use des::{Calendar, Queue, Span, Time};
 use std::collections::VecDeque;
 
 /// A completion queue.
 #[derive(Debug, Default)]
 pub(super) struct CompletionQueue {
-    /// Commands that no task has seen.
+    /// Completed commands that no task has taken yet.
     done: VecDeque<u32>,
-    /// An interrupt was raised, and what it led to goes on.
-    is_taken: bool,
+    /// An interrupt was raised whose task has not drained the queue yet.
+    interrupt_is_pending: bool,
     moderation: Moderation,
 }
 
 impl CompletionQueue {
-    /// The oldest so many.
+    /// Takes up to `most` of the oldest commands.
     pub(super) fn take(&mut self, most: usize) -> Vec<u32> {
         let all = self.done.len();
         self.done.drain(..all.min(most)).collect()
@@ -27,8 +27,8 @@ impl CompletionQueue {
 }
 
 impl Machine<'_> {
-    /// A completion is in memory, as far as the adapter knows.
-    pub(super) fn posted(
+    /// A completion was written to memory. Raises an interrupt, or starts the coalescing timer.
+    pub(super) fn post_completion(
         &mut self,
         now: Time,
         command: u32,
@@ -37,18 +37,18 @@ impl Machine<'_> {
         let (adapter, queue) = (self.adapter(), self.commands[command].queue);
         let known = &mut self.queues[queue as usize];
         known.done.push_back(command);
-        if known.is_taken {
+        if known.interrupt_is_pending {
             return;
         }
         let is_enough = known.done.len() >= adapter.coalesced as usize;
         if is_enough || adapter.coalescing == Span::ZERO {
-            self.raise(now, queue, calendar);
+            self.raise_interrupt(now, queue, calendar);
         } else if let Some(timer) = known.moderation.begin() {
-            calendar.schedule_in(adapter.coalescing, Event::Due { queue, timer });
+            calendar.schedule_in(adapter.coalescing, Event::CoalescingTimer { queue, timer });
         }
     }
 
-    pub(super) fn due(
+    pub(super) fn coalescing_timer_expired(
         &mut self,
         now: Time,
         queue: u32,
@@ -56,40 +56,40 @@ impl Machine<'_> {
         calendar: &mut Calendar<Event, impl Queue<Event>>,
     ) {
         if self.queues[queue as usize].moderation.is_over(timer) {
-            self.raise(now, queue, calendar);
+            self.raise_interrupt(now, queue, calendar);
         }
     }
 
-    /// The adapter writes the message that interrupts a CPU.
-    fn raise(&mut self, now: Time, queue: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
+    /// The adapter writes the MSI-X message.
+    fn raise_interrupt(&mut self, now: Time, queue: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         let adapter = self.adapter();
         let known = &mut self.queues[queue as usize];
-        known.is_taken = true;
+        known.interrupt_is_pending = true;
         known.moderation.end();
         self.interrupts += 1;
-        let written = self.up.take(now, adapter.link.time_of(adapter.link.write_bytes(0, WORD_BYTES)));
-        put(calendar, written + adapter.posted, Event::Interrupt { queue });
+        let written = self.up.occupy(now, adapter.link.time_of(adapter.link.write_bytes(0, WORD_BYTES)));
+        schedule_at(calendar, written + adapter.posted, Event::Interrupt { queue });
     }
 
     pub(super) fn interrupt(&mut self, queue: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         let cpu = self.cpu_of_queue(queue);
-        self.push(cpu, Task::Complete { queue, by_interrupt: true }, calendar);
+        self.schedule_task(cpu, Task::ProcessCompletions { queue, by_interrupt: true }, calendar);
     }
 
-    /// As long as there are completions, they are taken; then the adapter is told how many were.
-    pub(super) fn reaped(
+    /// The task has drained the queue. Processes further completions; if there are none, writes the head doorbell.
+    pub(super) fn queue_drained(
         &mut self,
         now: Time,
         queue: u32,
         calendar: &mut Calendar<Event, impl Queue<Event>>,
     ) {
         let adapter = self.adapter();
-        self.down.take(now, adapter.link.time_of(adapter.link.write_bytes(0, WORD_BYTES)));
+        self.down.occupy(now, adapter.link.time_of(adapter.link.write_bytes(0, WORD_BYTES)));
         let known = &mut self.queues[queue as usize];
-        known.is_taken = !known.done.is_empty();
-        if known.is_taken {
+        known.interrupt_is_pending = !known.done.is_empty();
+        if known.interrupt_is_pending {
             let cpu = self.cpu_of_queue(queue);
-            self.push(cpu, Task::Complete { queue, by_interrupt: false }, calendar);
+            self.schedule_task(cpu, Task::ProcessCompletions { queue, by_interrupt: false }, calendar);
         }
     }
 

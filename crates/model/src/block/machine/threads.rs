@@ -1,4 +1,4 @@
-//! Threads of the jobs, and what they ask for.
+//! The jobs' threads and their requests.
 
 use super::{Event, Machine};
 use crate::block::Setup;
@@ -11,15 +11,15 @@ use des::{Calendar, Queue, Stream, Time};
 pub(super) struct Thread {
     pub(super) job: u32,
     pub(super) cpu: u32,
-    /// Asked for and not taken.
+    /// Requests submitted whose results it has not taken.
     pub(super) in_flight: u32,
-    /// Completed and not taken, in order.
+    /// Finished requests it has not taken, in order of completion.
     pub(super) done: Vec<u32>,
-    /// It waits to be woken.
+    /// It sleeps until it is woken.
     is_asleep: bool,
-    /// What it draws.
+    /// Its random choices.
     pub(super) stream: Stream,
-    /// Where its next read or write begins, if they follow each other.
+    /// The die of its next request, if access is sequential.
     pub(super) next_die: Option<u32>,
 }
 
@@ -28,12 +28,12 @@ pub(super) struct Thread {
 pub(super) struct Request {
     pub(super) thread: u32,
     pub(super) began: Time,
-    /// Its commands that are not completed.
+    /// Commands that are not completed yet.
     pub(super) commands: u32,
 }
 
 impl Thread {
-    /// Those of all jobs.
+    /// The threads of all jobs.
     pub(super) fn all(setup: &Setup) -> Vec<Self> {
         let of_jobs = (0..).zip(&setup.jobs).flat_map(|(number, job)| (0..job.threads).map(move |_| number));
         let thread = |(thread, job): (u32, u32)| Self {
@@ -48,7 +48,7 @@ impl Thread {
         (0..).zip(of_jobs).map(thread).collect()
     }
 
-    /// Whether its next is a write.
+    /// Draws whether the next request is a write.
     pub(super) fn draw_write(&mut self, access: Access) -> bool {
         match access {
             Access::Read => false,
@@ -59,7 +59,7 @@ impl Thread {
 }
 
 impl Machine<'_> {
-    /// Has a thread that sleeps go on.
+    /// Wakes a sleeping thread.
     pub(super) fn wake(
         &mut self,
         thread: u32,
@@ -69,18 +69,18 @@ impl Machine<'_> {
         let known = &mut self.threads[thread as usize];
         if std::mem::take(&mut known.is_asleep) {
             let cpu = known.cpu;
-            self.push(cpu, Task::Go { thread, is_woken }, calendar);
+            self.schedule_task(cpu, Task::RunThread { thread, is_woken }, calendar);
         }
     }
 
-    pub(super) fn begun(&mut self, now: Time, request: u32) {
+    pub(super) fn start_request(&mut self, now: Time, request: u32) {
         self.requests[request].began = now;
         self.totals.asked += 1;
-        // Time never goes back.
+        // Can't fail: simulated time never goes back.
         let _ = self.in_flight.set(now, self.in_flight.level() + 1);
     }
 
-    pub(super) fn taken(&mut self, now: Time, request: u32) {
+    pub(super) fn finish_request(&mut self, now: Time, request: u32) {
         let Request { thread, began, .. } = self.requests[request];
         self.requests.free(request);
         self.totals.got += 1;
@@ -91,14 +91,14 @@ impl Machine<'_> {
         }
     }
 
-    /// A thread that may ask for more than a task does goes on.
-    pub(super) fn asked(&mut self, thread: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
+    /// Continues a thread that may submit more.
+    pub(super) fn continue_thread(&mut self, thread: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         let cpu = self.threads[thread as usize].cpu;
-        self.push(cpu, Task::Go { thread, is_woken: false }, calendar);
+        self.schedule_task(cpu, Task::RunThread { thread, is_woken: false }, calendar);
     }
 
-    /// While it went to sleep, something may have been completed.
-    pub(super) fn slept(&mut self, thread: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
+    /// Puts a thread to sleep, unless a request was finished meanwhile.
+    pub(super) fn put_to_sleep(&mut self, thread: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         let known = &mut self.threads[thread as usize];
         known.is_asleep = true;
         if !known.done.is_empty() {
@@ -106,8 +106,8 @@ impl Machine<'_> {
         }
     }
 
-    /// A command's data is with its thread; it is woken when all of the request is.
-    pub(super) fn completed(
+    /// A command has completed. If it was the request's last, passes the request to its thread and wakes that.
+    pub(super) fn complete_command(
         &mut self,
         now: Time,
         command: u32,

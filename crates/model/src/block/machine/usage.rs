@@ -1,4 +1,4 @@
-//! What was served, and how everything was used, while it was measured.
+//! Measurements: latencies of requests and the use of every part.
 
 use super::Machine;
 use crate::block::outcome::{Outcome, Served, Totals};
@@ -6,14 +6,14 @@ use crate::host::{self, HostError};
 use crate::latencies::Latencies;
 use des::{Span, Time};
 
-/// Reads and writes of each job, and of all.
+/// Latencies of each job's requests, and of all.
 #[derive(Debug)]
 pub(super) struct Measured {
     jobs: Vec<Latencies>,
     all: Latencies,
 }
 
-/// What was spent up to a time.
+/// Time spent since the start.
 #[derive(Debug, Clone)]
 pub(super) struct Counts {
     cpus: host::Counts,
@@ -22,13 +22,13 @@ pub(super) struct Counts {
     down: Span,
     media: [Span; 2],
     interrupts: u64,
-    /// In flight and in queues, times how long.
+    /// Integrals over time of the requests in flight and of the commands in queues.
     in_flight_ps: u128,
     in_queues_ps: u128,
 }
 
 impl Counts {
-    /// At the beginning of time.
+    /// The counts at the start.
     pub(super) fn beginning(cpus: host::Counts, threads: u32) -> Self {
         Self {
             cpus,
@@ -78,7 +78,7 @@ impl Machine<'_> {
             down: self.down.busy(now),
             media: self.dies.busy(now),
             interrupts: self.interrupts,
-            // Time never goes back.
+            // Can't fail: simulated time never goes back.
             in_flight_ps: self.in_flight.integral_ps(now).unwrap_or_default(),
             in_queues_ps: self.in_queues.integral_ps(now).unwrap_or_default(),
         }

@@ -1,47 +1,47 @@
-//! A command on its way: to the adapter, over the wire, through the array and back, or never back.
+//! The stages of a command: to the adapter, over the cable, through the array and back, unless the link is lost.
 
 use super::{Event, Machine};
 use crate::flash_array::adapter::time_of;
 use crate::flash_array::path::PathId;
 use crate::host::Mapped;
-use crate::serial::put;
+use crate::serial_server::schedule_at;
 use des::{Calendar, Queue, Span, Time};
 
 /// A command.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Command {
     pub(super) request: u32,
-    /// Of all queues.
+    /// Index among all queues.
     pub(super) queue: u32,
     pub(super) path: PathId,
     pub(super) bytes: u64,
     pub(super) is_write: bool,
     pub(super) mapped: Option<Mapped>,
-    /// The link that it went by, or would have.
+    /// The link it was sent over; if there was none, the last one.
     pub(super) link: u32,
-    /// It is not answered, and given up.
+    /// The link was lost, so it has failed.
     pub(super) is_lost: bool,
 }
 
-/// Where a command is.
+/// The stages of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
-    /// The adapter knows of it.
-    Told,
-    /// It has read it from memory.
+pub(super) enum CommandStage {
+    /// The doorbell write has reached the adapter.
+    Doorbell,
+    /// The adapter has read the command from memory.
     Fetched,
-    /// The data of a write comes from memory.
-    Answered,
-    /// It has all that is to be sent.
-    Ready,
-    /// The array has it.
-    Array,
-    /// The array has read or written.
+    /// Memory answers the adapter's read of a write's data.
+    WriteDataArrives,
+    /// The adapter has the write's data.
+    ReadyToSend,
+    /// The array has received the command.
+    AtArray,
+    /// The array has read or written the data.
     Served,
-    /// The adapter has the answer.
-    Returned,
-    /// It is in its queue of completions.
-    Posted,
+    /// The adapter has received the response.
+    ResponseReceived,
+    /// The completion is in its queue.
+    CompletionPosted,
 }
 
 impl Command {
@@ -49,63 +49,74 @@ impl Command {
         Self { request, queue, path, bytes, is_write, mapped: None, link: 0, is_lost: false }
     }
 
-    /// Bytes that go to the array, and that come from it.
+    /// Bytes sent to the array, and received from it.
     fn data(&self) -> [u64; 2] {
         if self.is_write { [self.bytes, 0] } else { [0, self.bytes] }
     }
 }
 
 impl Machine<'_> {
-    pub(super) fn rung(&mut self, command: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
+    pub(super) fn ring_doorbell(&mut self, command: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         self.totals.commands += 1;
-        after(self.adapter().posted, command, Place::Told, calendar);
+        after(self.adapter().posted, command, CommandStage::Doorbell, calendar);
     }
 
-    pub(super) fn at(
+    pub(super) fn advance_command(
         &mut self,
         now: Time,
         command: u32,
-        place: Place,
+        stage: CommandStage,
         calendar: &mut Calendar<Event, impl Queue<Event>>,
     ) {
         let adapter = self.adapter();
-        match place {
-            Place::Told => after(adapter.latency + adapter.memory, command, Place::Fetched, calendar),
-            Place::Fetched if self.commands[command].is_write => {
-                after(adapter.memory, command, Place::Answered, calendar)
+        match stage {
+            CommandStage::Doorbell => {
+                after(adapter.latency + adapter.memory, command, CommandStage::Fetched, calendar)
             }
-            Place::Answered => {
-                let there = self.carry(now, command, 1);
-                put(calendar, there, Event::At { command, place: Place::Ready });
+            CommandStage::Fetched if self.commands[command].is_write => {
+                after(adapter.memory, command, CommandStage::WriteDataArrives, calendar)
             }
-            Place::Fetched | Place::Ready => self.send(now, command, calendar),
-            Place::Array => self.serve(now, command, calendar),
-            Place::Served => self.answer(now, command, calendar),
-            Place::Returned => self.back(now, command, calendar),
-            Place::Posted => self.posted(command, calendar),
+            CommandStage::WriteDataArrives => {
+                let there = self.cross_bus(now, command, 1);
+                schedule_at(
+                    calendar,
+                    there,
+                    Event::CommandStage { command, stage: CommandStage::ReadyToSend },
+                );
+            }
+            CommandStage::Fetched | CommandStage::ReadyToSend => self.send_to_array(now, command, calendar),
+            CommandStage::AtArray => self.serve(now, command, calendar),
+            CommandStage::Served => self.send_response(now, command, calendar),
+            CommandStage::ResponseReceived => self.receive_response(now, command, calendar),
+            CommandStage::CompletionPosted => self.post_completion(command, calendar),
         }
     }
 
-    /// When a command's data has crossed its adapter's bus: to memory, or from it.
-    fn carry(&mut self, now: Time, command: u32, direction: usize) -> Time {
+    /// Reserves the adapter's bus for a command's data, to memory (0) or from it (1). Returns when the data has
+    /// crossed.
+    fn cross_bus(&mut self, now: Time, command: u32, direction: usize) -> Time {
         let known = self.commands[command];
         let bus = &mut self.buses[self.setup.adapter_of(known.path) as usize][direction];
-        bus.take(now, time_of(known.bytes, self.setup.adapter.bus_bytes_per_second))
+        bus.occupy(now, time_of(known.bytes, self.setup.adapter.bus_bytes_per_second))
     }
 
-    fn send(&mut self, now: Time, command: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
+    fn send_to_array(&mut self, now: Time, command: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         let adapter = self.adapter();
         let known = &mut self.commands[command];
         let cable = &mut self.cables[known.path.0 as usize];
         known.link = cable.last_link();
         if cable.link().is_none() {
-            return self.lose(now, command, calendar);
+            return self.fail_command(now, command, calendar);
         }
         let sent = cable.send(now, known.data()[0], adapter);
-        put(calendar, sent + adapter.wire, Event::At { command, place: Place::Array });
+        schedule_at(
+            calendar,
+            sent + adapter.wire,
+            Event::CommandStage { command, stage: CommandStage::AtArray },
+        );
     }
 
-    /// Whether the link that a command went by is there no more.
+    /// Whether the link that carried a command was lost.
     fn is_cut(&self, command: u32) -> bool {
         let known = &self.commands[command];
         self.cables[known.path.0 as usize].link() != Some(known.link)
@@ -113,43 +124,60 @@ impl Machine<'_> {
 
     fn serve(&mut self, now: Time, command: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         if self.is_cut(command) {
-            return self.lose(now, command, calendar);
+            return self.fail_command(now, command, calendar);
         }
         let known = self.commands[command];
         let served = self.modules.serve(now, known.bytes, known.is_write);
-        put(calendar, served, Event::At { command, place: Place::Served });
+        schedule_at(calendar, served, Event::CommandStage { command, stage: CommandStage::Served });
     }
 
-    fn answer(&mut self, now: Time, command: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
+    fn send_response(&mut self, now: Time, command: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         if self.is_cut(command) {
-            return self.lose(now, command, calendar);
+            return self.fail_command(now, command, calendar);
         }
         let adapter = self.adapter();
         let known = &self.commands[command];
         let sent = self.cables[known.path.0 as usize].receive(now, known.data()[1], adapter);
-        put(calendar, sent + adapter.wire, Event::At { command, place: Place::Returned });
+        schedule_at(
+            calendar,
+            sent + adapter.wire,
+            Event::CommandStage { command, stage: CommandStage::ResponseReceived },
+        );
     }
 
-    fn back(&mut self, now: Time, command: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
+    fn receive_response(
+        &mut self,
+        now: Time,
+        command: u32,
+        calendar: &mut Calendar<Event, impl Queue<Event>>,
+    ) {
         if self.is_cut(command) {
-            return self.lose(now, command, calendar);
+            return self.fail_command(now, command, calendar);
         }
         self.totals.answered += 1;
-        let there = if self.commands[command].is_write { now } else { self.carry(now, command, 0) };
-        put(calendar, there + self.adapter().posted, Event::At { command, place: Place::Posted });
+        let there = if self.commands[command].is_write { now } else { self.cross_bus(now, command, 0) };
+        schedule_at(
+            calendar,
+            there + self.adapter().posted,
+            Event::CommandStage { command, stage: CommandStage::CompletionPosted },
+        );
     }
 
-    /// Nothing will come: the adapter says so some time after the link was lost.
-    fn lose(&mut self, now: Time, command: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
+    /// Fails a command: the adapter reports it some time after the link was lost.
+    fn fail_command(&mut self, now: Time, command: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         self.commands[command].is_lost = true;
         self.totals.given_up += 1;
         let adapter = self.adapter();
         let cable = &self.cables[self.commands[command].path.0 as usize];
         let noticed = now.max(cable.lost_at() + adapter.detection);
-        put(calendar, noticed + adapter.posted, Event::At { command, place: Place::Posted });
+        schedule_at(
+            calendar,
+            noticed + adapter.posted,
+            Event::CommandStage { command, stage: CommandStage::CompletionPosted },
+        );
     }
 }
 
-fn after(span: Span, command: u32, place: Place, calendar: &mut Calendar<Event, impl Queue<Event>>) {
-    calendar.schedule_in(span, Event::At { command, place });
+fn after(span: Span, command: u32, stage: CommandStage, calendar: &mut Calendar<Event, impl Queue<Event>>) {
+    calendar.schedule_in(span, Event::CommandStage { command, stage });
 }

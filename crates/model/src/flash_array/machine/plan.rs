@@ -1,4 +1,4 @@
-//! The steps of each task.
+//! Plans the steps of each task.
 
 use super::command::Command;
 use super::{COMPLETIONS_MAX, Machine};
@@ -9,49 +9,50 @@ use crate::host::{Stage, Step};
 type Steps = Vec<Step<Effect>>;
 
 impl Machine<'_> {
-    /// A thread takes what is done, and asks for one more; or it sleeps. Interrupts come between such steps, and so do other threads.
-    pub(super) fn plan_go(&mut self, cpu: u32, thread: u32, is_woken: bool, steps: &mut Steps) {
+    /// A thread takes its finished requests, and submits one more or sleeps. Only one per task, so that interrupts
+    /// and other threads can run in between.
+    pub(super) fn plan_thread_run(&mut self, cpu: u32, thread: u32, is_woken: bool, steps: &mut Steps) {
         let stack = self.setup.stack;
         if is_woken {
             steps.push(self.work(stack.wake));
         }
-        self.plan_taken(thread, steps);
-        if self.may_ask(thread) {
-            let request = self.plan_begun(thread, steps);
+        self.plan_finished_requests(thread, steps);
+        if self.may_submit(thread) {
+            let request = self.plan_new_request(thread, steps);
             steps.push(self.work(stack.system_call + stack.file_system));
-            self.plan_sent(cpu, request, steps);
+            self.plan_submission(cpu, request, steps);
         }
-        if self.may_ask(thread) {
-            steps.push(Step::Then(Effect::Goes { thread }));
+        if self.may_submit(thread) {
+            steps.push(Step::Then(Effect::ThreadContinues { thread }));
         } else {
             steps.push(self.work(stack.sleep));
-            steps.push(Step::Then(Effect::Slept { thread }));
+            steps.push(Step::Then(Effect::ThreadSleeps { thread }));
         }
     }
 
-    fn plan_taken(&mut self, thread: u32, steps: &mut Steps) {
+    fn plan_finished_requests(&mut self, thread: u32, steps: &mut Steps) {
         let known = &mut self.threads[thread as usize];
         let done = std::mem::take(&mut known.done);
         known.in_flight -= done.len() as u32;
-        steps.extend(done.into_iter().map(|request| Step::Then(Effect::Taken { request })));
+        steps.extend(done.into_iter().map(|request| Step::Then(Effect::RequestFinished { request })));
     }
 
-    fn plan_begun(&mut self, thread: u32, steps: &mut Steps) -> u32 {
+    fn plan_new_request(&mut self, thread: u32, steps: &mut Steps) -> u32 {
         self.threads[thread as usize].in_flight += 1;
-        let drawn = self.draw(thread);
+        let drawn = self.draw_request(thread);
         let request = self.requests.put(drawn);
-        steps.push(Step::Then(Effect::Begun { request }));
+        steps.push(Step::Then(Effect::RequestStarted { request }));
         request
     }
 
-    /// From the disk's driver to the doorbell.
-    pub(super) fn plan_sent(&mut self, cpu: u32, request: u32, steps: &mut Steps) {
+    /// A request's way from the disk driver to the doorbell.
+    pub(super) fn plan_submission(&mut self, cpu: u32, request: u32, steps: &mut Steps) {
         let stack = self.setup.stack;
         let known = self.requests[request];
         let lock = self.locks.disk(known.disk);
         self.plan_module(stack.disk, stack.disk.submit, lock, steps, |_, _| {});
         let Some(path) = self.paths.choose(self.paths_of(known.thread)) else {
-            steps.push(Step::Then(Effect::Waits { request, cpu }));
+            steps.push(Step::Then(Effect::NoPath { request, cpu }));
             return;
         };
         if let Some(protocol) = stack.protocol {
@@ -65,12 +66,13 @@ impl Machine<'_> {
             let mapping = machine.mappings.get_mut(machine.setup.adapter_of(path) as usize);
             let mapped = mapping.and_then(|mapping| mapping.map(cpu, command.bytes, steps));
             let command = machine.commands.put(Command { mapped, ..command });
-            steps.push(Step::Then(Effect::Rung { command }));
+            steps.push(Step::Then(Effect::Doorbell { command }));
         });
     }
 
-    /// An interrupt: what came is taken out of the queue, and then, while others may take what comes next, given to who asked.
-    pub(super) fn plan_complete(&mut self, cpu: u32, queue: u32, steps: &mut Steps) {
+    /// An interrupt handler: takes completions out of the queue, then passes them up. During the second part the
+    /// queue may interrupt again.
+    pub(super) fn plan_interrupt(&mut self, cpu: u32, queue: u32, steps: &mut Steps) {
         let stack = self.setup.stack;
         steps.push(self.work(stack.interrupt));
         let commands = self.queues[queue as usize].take(COMPLETIONS_MAX);
@@ -84,7 +86,7 @@ impl Machine<'_> {
                 }
             });
         }
-        steps.push(Step::Then(Effect::Reaped { queue }));
+        steps.push(Step::Then(Effect::QueueDrained { queue }));
         for command in commands {
             let Command { request, path, .. } = self.commands[command];
             if let Some(protocol) = stack.protocol {
@@ -93,26 +95,27 @@ impl Machine<'_> {
             }
             let lock = self.locks.disk(self.requests[request].disk);
             self.plan_module(stack.disk, stack.disk.complete, lock, steps, |_, _| {});
-            steps.push(Step::Then(Effect::Completed { command, cpu }));
+            steps.push(Step::Then(Effect::CommandCompleted { command, cpu }));
         }
     }
 
-    /// A thread with a queue of its own takes what is there, sends what it has to, or finds nothing.
-    pub(super) fn plan_look(&mut self, cpu: u32, thread: u32, steps: &mut Steps) {
+    /// A thread with its own queue polls it: it processes completions, resubmits failed requests and submits a new
+    /// one.
+    pub(super) fn plan_poll(&mut self, cpu: u32, thread: u32, steps: &mut Steps) {
         let library = self.setup.library;
         let Some(queue) = self.threads[thread as usize].queue else { return };
         let before = steps.len();
         for command in self.queues[queue as usize].take(COMPLETIONS_MAX) {
             steps.push(self.work(library.complete));
-            steps.push(Step::Then(Effect::Completed { command, cpu }));
+            steps.push(Step::Then(Effect::CommandCompleted { command, cpu }));
         }
-        self.plan_taken(thread, steps);
+        self.plan_finished_requests(thread, steps);
         for request in std::mem::take(&mut self.threads[thread as usize].again) {
-            self.plan_own(cpu, queue, request, steps);
+            self.plan_own_queue_submission(cpu, queue, request, steps);
         }
-        if self.may_ask(thread) {
-            let request = self.plan_begun(thread, steps);
-            self.plan_own(cpu, queue, request, steps);
+        if self.may_submit(thread) {
+            let request = self.plan_new_request(thread, steps);
+            self.plan_own_queue_submission(cpu, queue, request, steps);
         }
         let has_found = steps.len() > before;
         let known = &self.threads[thread as usize];
@@ -120,28 +123,28 @@ impl Machine<'_> {
         let is_done = self.is_over && known.in_flight == waiting();
         if !has_found {
             if !is_done && !self.processors.has_next(cpu) {
-                return steps.push(Step::Then(Effect::Polls { thread }));
+                return steps.push(Step::Then(Effect::PollingStarts { thread }));
             }
             steps.push(self.work(library.poll));
         }
-        let then = if is_done { Effect::Slept { thread } } else { Effect::Goes { thread } };
+        let then = if is_done { Effect::ThreadSleeps { thread } } else { Effect::ThreadContinues { thread } };
         steps.push(Step::Then(then));
     }
 
-    /// Puts a request into a thread's own queue, which is of one adapter.
-    fn plan_own(&mut self, cpu: u32, queue: u32, request: u32, steps: &mut Steps) {
+    /// Submits a request to the thread's own queue.
+    fn plan_own_queue_submission(&mut self, cpu: u32, queue: u32, request: u32, steps: &mut Steps) {
         steps.push(self.work(self.setup.library.submit));
         let known = self.requests[request];
         let Some(path) = self.paths.choose(self.paths_of(known.thread)) else {
-            steps.push(Step::Then(Effect::Waits { request, cpu }));
+            steps.push(Step::Then(Effect::NoPath { request, cpu }));
             return;
         };
         let command = Command::new(request, queue, path, known.bytes, known.is_write);
         let command = self.commands.put(command);
-        steps.push(Step::Then(Effect::Rung { command }));
+        steps.push(Step::Then(Effect::Doorbell { command }));
     }
 
-    /// A module's instructions, of which some are executed with its lock held, and what else is done then.
+    /// A module's instructions, a share of them with its lock held. `within` adds further steps under the lock.
     fn plan_module(
         &mut self,
         module: Module,

@@ -1,4 +1,4 @@
-//! A thread that polls for completions and finds none: the simulation skips ahead instead of having an event for each poll.
+//! Threads that poll and find nothing. The simulation skips ahead instead of handling an event per poll.
 
 use super::{Event, Machine};
 use crate::flash_array::task::Task;
@@ -15,12 +15,12 @@ pub(super) struct Polls {
 }
 
 impl Polls {
-    /// Those that have begun by now.
+    /// Number of polls begun by now.
     fn begun(&self, now: Time) -> u64 {
         self.past_ps(now) / self.each.as_ps() + 1
     }
 
-    /// Those until the next that begins, now or later, and how long that is from now.
+    /// Number of polls until the current one ends, and the time until then.
     fn until_next(&self, now: Time) -> (u64, Span) {
         let (past, each) = (self.past_ps(now), self.each.as_ps());
         let polls = past.div_ceil(each).max(1);
@@ -33,26 +33,26 @@ impl Polls {
 }
 
 impl Machine<'_> {
-    /// A thread polls until something completes; its CPU does nothing else until then.
+    /// Lets a thread poll until something arrives for it or its CPU.
     pub(super) fn poll_until_event(&mut self, now: Time, cpu: u32, thread: u32) {
         let poll = self.setup.cpus.time_of(self.setup.library.poll);
         let each = self.processors.spin(now, cpu, poll, Stage::Stack).max(Span::from_ps(1));
         self.polls[cpu as usize] = Some(Polls { thread, since: now, each });
     }
 
-    /// Something arrived for the polling thread or its CPU: it is noticed when the current poll ends.
+    /// Something arrived for the polling thread or its CPU. The thread notices it at the end of the current poll.
     pub(super) fn stop_polling(&mut self, cpu: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         let Some(polls) = self.polls[cpu as usize].take() else { return };
         let (count, left) = polls.until_next(calendar.now());
         self.instructions[0] += count as f64 * self.setup.library.poll;
-        let task = Task::Look { thread: polls.thread };
-        // The CPU is busy, with looking.
+        let task = Task::PollQueue { thread: polls.thread };
+        // The CPU is busy polling, so it needs no wake-up event.
         let _ = self.processors.push(cpu, task, task.level());
-        calendar.schedule_in(left, Event::Step { cpu });
+        calendar.schedule_in(left, Event::StepDone { cpu });
     }
 
-    /// Instructions of polls that go on.
-    pub(super) fn looks_instructions(&self, now: Time) -> f64 {
+    /// Instructions of the polls that have not been counted yet.
+    pub(super) fn polling_instructions(&self, now: Time) -> f64 {
         let begun: u64 = self.polls.iter().flatten().map(|polls| polls.begun(now)).sum();
         begun as f64 * self.setup.library.poll
     }

@@ -1,4 +1,4 @@
-//! What CPUs do next.
+//! Runs tasks on CPUs.
 
 use super::{Event, Machine};
 use crate::flash_array::task::{Effect, Task};
@@ -6,10 +6,15 @@ use crate::host::{Next, Stage, Step};
 use des::{Calendar, Queue, Time};
 
 impl Machine<'_> {
-    /// Gives a CPU something to do.
-    pub(super) fn push(&mut self, cpu: u32, task: Task, calendar: &mut Calendar<Event, impl Queue<Event>>) {
+    /// Queues a task on a CPU, and wakes the CPU if it is idle.
+    pub(super) fn schedule_task(
+        &mut self,
+        cpu: u32,
+        task: Task,
+        calendar: &mut Calendar<Event, impl Queue<Event>>,
+    ) {
         if let Some(delay) = self.processors.push(cpu, task, task.level()) {
-            calendar.schedule_in(delay, Event::Begin { cpu });
+            calendar.schedule_in(delay, Event::CpuWakeUp { cpu });
         }
         self.stop_polling(cpu, calendar);
     }
@@ -25,7 +30,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Does what takes no time, up to the next step that does.
+    /// Runs a CPU's steps up to the next one that takes time.
     pub(super) fn run_next_step(
         &mut self,
         now: Time,
@@ -35,10 +40,12 @@ impl Machine<'_> {
         loop {
             match self.processors.next(now, cpu) {
                 Next::Waits => return,
-                Next::After(span) => return calendar.schedule_in(span, Event::Step { cpu }),
-                Next::Granted { cpu, after } => calendar.schedule_in(after, Event::Step { cpu }),
-                Next::Then(Effect::Polls { thread }) => return self.poll_until_event(now, cpu, thread),
-                Next::Then(effect) => self.lead_to(now, effect, calendar),
+                Next::After(span) => return calendar.schedule_in(span, Event::StepDone { cpu }),
+                Next::Granted { cpu, after } => calendar.schedule_in(after, Event::StepDone { cpu }),
+                Next::Then(Effect::PollingStarts { thread }) => {
+                    return self.poll_until_event(now, cpu, thread);
+                }
+                Next::Then(effect) => self.apply_effect(now, effect, calendar),
                 Next::Begins(task) => self.plan(cpu, task),
             }
         }
@@ -47,17 +54,17 @@ impl Machine<'_> {
     fn plan(&mut self, cpu: u32, task: Task) {
         let mut steps = self.processors.take_steps(cpu);
         match task {
-            Task::Go { thread, is_woken } => self.plan_go(cpu, thread, is_woken, &mut steps),
-            Task::Look { thread } => self.plan_look(cpu, thread, &mut steps),
-            Task::Complete { queue } => self.plan_complete(cpu, queue, &mut steps),
-            Task::Retry { request } => self.plan_sent(cpu, request, &mut steps),
+            Task::RunThread { thread, is_woken } => self.plan_thread_run(cpu, thread, is_woken, &mut steps),
+            Task::PollQueue { thread } => self.plan_poll(cpu, thread, &mut steps),
+            Task::HandleInterrupt { queue } => self.plan_interrupt(cpu, queue, &mut steps),
+            Task::Resubmit { request } => self.plan_submission(cpu, request, &mut steps),
         }
-        self.count(&steps);
+        self.count_instructions(&steps);
         self.processors.give_steps(cpu, steps);
     }
 
-    /// Instructions of a task, the hypervisor's apart.
-    fn count(&mut self, steps: &[Step<Effect>]) {
+    /// Counts the instructions of a task, those of the hypervisor separately.
+    fn count_instructions(&mut self, steps: &[Step<Effect>]) {
         for step in steps {
             if let Step::Work(span, stage) = step {
                 let of = usize::from(*stage == Stage::Hypercall);

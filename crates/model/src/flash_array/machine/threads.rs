@@ -1,7 +1,7 @@
-//! Threads of the jobs, and what they ask for.
+//! The jobs' threads and their requests.
 
 use super::{Event, Machine};
-use crate::flash_array::load::{Job, Way};
+use crate::flash_array::load::{IoInterface, Job};
 use crate::flash_array::setup::Setup;
 use crate::flash_array::task::Task;
 use des::{Calendar, Queue, Stream, Time};
@@ -12,15 +12,15 @@ use std::ops::Range;
 pub(super) struct Thread {
     pub(super) job: u32,
     pub(super) cpu: u32,
-    /// Its own, of all queues.
+    /// Its own queue, as an index among all queues; `None` for the kernel's.
     pub(super) queue: Option<u32>,
-    /// Asked for and not taken.
+    /// Requests submitted whose results it has not taken.
     pub(super) in_flight: u32,
-    /// Got and not taken, in order.
+    /// Finished requests it has not taken, in order of completion.
     pub(super) done: Vec<u32>,
-    /// Those that it has to send by another path itself.
+    /// Requests of its own queue to be resubmitted on another path.
     pub(super) again: Vec<u32>,
-    /// It waits to be woken; one that looks for completions has nothing to look for.
+    /// It sleeps until it is woken.
     is_asleep: bool,
     stream: Stream,
 }
@@ -36,7 +36,7 @@ pub(super) struct Request {
 }
 
 impl Thread {
-    /// Those of all jobs.
+    /// The threads of all jobs.
     pub(super) fn all(setup: &Setup) -> Vec<Self> {
         let of_jobs =
             (0..).zip(&setup.jobs).flat_map(|(number, job)| (0..job.threads).map(move |_| (number, job)));
@@ -44,7 +44,7 @@ impl Thread {
         let thread = |(thread, (job, of)): (u32, (u32, &Job))| Self {
             job,
             cpu: setup.cpus.of_thread(thread),
-            queue: if of.way == Way::User { own_queues.next() } else { None },
+            queue: if of.way == IoInterface::User { own_queues.next() } else { None },
             in_flight: 0,
             done: Vec::new(),
             again: Vec::new(),
@@ -60,12 +60,12 @@ impl Machine<'_> {
         &self.setup.jobs[self.threads[thread as usize].job as usize]
     }
 
-    pub(super) fn may_ask(&self, thread: u32) -> bool {
+    pub(super) fn may_submit(&self, thread: u32) -> bool {
         !self.is_over && self.threads[thread as usize].in_flight < self.job(thread).depth
     }
 
-    /// What a thread asks for next: any disk's, read or written.
-    pub(super) fn draw(&mut self, thread: u32) -> Request {
+    /// Draws a thread's next request: a random disk, a read or a write.
+    pub(super) fn draw_request(&mut self, thread: u32) -> Request {
         let Job { read_share, io_bytes, .. } = *self.job(thread);
         let stream = &mut self.threads[thread as usize].stream;
         let disk = stream.below(self.setup.disks.into()) as u32;
@@ -73,11 +73,11 @@ impl Machine<'_> {
         Request { thread, began: Time::ZERO, disk, bytes: io_bytes, is_write }
     }
 
-    pub(super) fn open(&mut self, thread: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
+    pub(super) fn start_thread(&mut self, thread: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         self.wake(thread, false, calendar);
     }
 
-    /// Has a thread that sleeps go on, where there is an idle CPU. One with a queue of its own stays where it is.
+    /// Wakes a sleeping thread, on an idle CPU if there is one. A thread with its own queue stays on its CPU.
     fn wake(&mut self, thread: u32, is_woken: bool, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         let known = &mut self.threads[thread as usize];
         if !std::mem::take(&mut known.is_asleep) {
@@ -86,21 +86,21 @@ impl Machine<'_> {
         }
         if known.queue.is_some() {
             let cpu = known.cpu;
-            return self.push(cpu, Task::Look { thread }, calendar);
+            return self.schedule_task(cpu, Task::PollQueue { thread }, calendar);
         }
         let cpu = self.processors.place(known.cpu);
         known.cpu = cpu;
-        self.push(cpu, Task::Go { thread, is_woken }, calendar);
+        self.schedule_task(cpu, Task::RunThread { thread, is_woken }, calendar);
     }
 
-    pub(super) fn begun(&mut self, now: Time, request: u32) {
+    pub(super) fn start_request(&mut self, now: Time, request: u32) {
         self.requests[request].began = now;
         self.totals.asked += 1;
-        // Time never goes back.
+        // Can't fail: simulated time never goes back.
         let _ = self.in_flight.set(now, self.in_flight.level() + 1);
     }
 
-    pub(super) fn taken(&mut self, now: Time, request: u32) {
+    pub(super) fn finish_request(&mut self, now: Time, request: u32) {
         let Request { thread, began, .. } = self.requests[request];
         self.requests.free(request);
         self.totals.got += 1;
@@ -111,19 +111,19 @@ impl Machine<'_> {
         }
     }
 
-    /// A thread goes on with another task, so that others come between.
-    pub(super) fn goes(&mut self, thread: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
+    /// Continues a thread with a new task, so that other tasks can run in between.
+    pub(super) fn continue_thread(&mut self, thread: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         let known = &self.threads[thread as usize];
         let task = match known.queue {
-            Some(_) => Task::Look { thread },
-            None => Task::Go { thread, is_woken: false },
+            Some(_) => Task::PollQueue { thread },
+            None => Task::RunThread { thread, is_woken: false },
         };
         let cpu = known.cpu;
-        self.push(cpu, task, calendar);
+        self.schedule_task(cpu, task, calendar);
     }
 
-    /// While it went to sleep, something may have been completed.
-    pub(super) fn slept(&mut self, thread: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
+    /// Puts a thread to sleep, unless a request was finished meanwhile.
+    pub(super) fn put_to_sleep(&mut self, thread: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         let known = &mut self.threads[thread as usize];
         known.is_asleep = true;
         if !known.done.is_empty() || !known.again.is_empty() {
@@ -131,8 +131,8 @@ impl Machine<'_> {
         }
     }
 
-    /// The paths that a thread's requests may take: all, or those of the adapter that its own queue is of. Adapters take turns with
-    /// such queues.
+    /// The paths that a thread may use: all, or those of the adapter that its own queue belongs to. Own queues are
+    /// spread over the adapters in turn.
     pub(super) fn paths_of(&self, thread: u32) -> Range<u32> {
         let Some(queue) = self.threads[thread as usize].queue else { return 0..self.setup.paths() };
         let adapter = (queue - self.setup.kernel_queues()) % self.setup.adapters;
@@ -140,8 +140,8 @@ impl Machine<'_> {
         first..first + self.setup.adapter.ports
     }
 
-    /// A request had no path when its CPU looked; one may have recovered since.
-    pub(super) fn waits(
+    /// Lets a request wait for a usable path. If a path recovered in the meantime, resubmits it at once.
+    pub(super) fn wait_for_path(
         &mut self,
         request: u32,
         cpu: u32,
@@ -149,21 +149,21 @@ impl Machine<'_> {
     ) {
         let paths = self.paths_of(self.requests[request].thread);
         if self.paths.is_any_usable(paths) {
-            self.send_again(request, cpu, calendar);
+            self.resubmit(request, cpu, calendar);
         } else {
             self.paths.wait(request);
         }
     }
 
-    /// A thread has what it asked for.
-    pub(super) fn give(&mut self, request: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
+    /// Passes a finished request to its thread, and wakes that.
+    pub(super) fn deliver_result(&mut self, request: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         let thread = self.requests[request].thread;
         self.threads[thread as usize].done.push(request);
         self.wake(thread, true, calendar);
     }
 
-    /// A request goes by another path: at once by this CPU, or by the thread whose own it is.
-    pub(super) fn send_again(
+    /// Resubmits a request on another path: by this CPU, or by its thread if that has its own queue.
+    pub(super) fn resubmit(
         &mut self,
         request: u32,
         cpu: u32,
@@ -175,6 +175,6 @@ impl Machine<'_> {
             known.again.push(request);
             return self.wake(thread, true, calendar);
         }
-        self.push(cpu, Task::Retry { request }, calendar);
+        self.schedule_task(cpu, Task::Resubmit { request }, calendar);
     }
 }

@@ -1,25 +1,25 @@
-//! What was served, and how everything was used, while it was measured.
+//! Measurements: latencies of requests and the use of every part.
 
 use super::Machine;
 use crate::flash_array::lock::LockKind;
 use crate::flash_array::outcome::{LockUsage, Outcome, Served, Totals};
 use crate::host::{self, HostError};
 use crate::latencies::Latencies;
-use crate::serial::Serial;
+use crate::serial_server::SerialServer;
 use des::{Span, Time};
 use dma::DmaCounters;
 
-/// Reads and writes of each job, and of all.
+/// Latencies of each job's requests, and of all.
 #[derive(Debug)]
 pub(super) struct Measured {
     jobs: Vec<Latencies>,
     all: Latencies,
 }
 
-/// What was spent up to a time.
+/// Time and instructions spent since the start.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Counts {
-    /// Nothing before measuring begins.
+    /// `None` until measuring begins.
     cpus: Option<host::Counts>,
     each_cpu: Vec<Span>,
     buses: Vec<[Span; 2]>,
@@ -27,7 +27,7 @@ pub(super) struct Counts {
     modules: Span,
     interrupts: u64,
     instructions: [f64; 2],
-    /// In flight, times how long.
+    /// Integral of the requests in flight over time.
     in_flight_ps: u128,
 }
 
@@ -55,7 +55,7 @@ fn served(of: &Latencies, seconds: f64) -> Served {
 impl Machine<'_> {
     pub(super) fn counts(&self, now: Time) -> Counts {
         let each_cpu = (0..self.setup.cpus.threads()).map(|cpu| self.processors.busy_until(now, cpu));
-        let bus = |[up, down]: &[Serial; 2]| [up.busy(now), down.busy(now)];
+        let bus = |[up, down]: &[SerialServer; 2]| [up.busy(now), down.busy(now)];
         let refused = self.mappings.iter().map(|mapping| mapping.refused).sum();
         Counts {
             cpus: Some(self.processors.spent(now).with(self.counters(), refused)),
@@ -64,8 +64,8 @@ impl Machine<'_> {
             cables: self.cables.iter().map(|cable| cable.busy(now)).collect(),
             modules: self.modules.busy(now),
             interrupts: self.interrupts,
-            instructions: [self.instructions[0] + self.looks_instructions(now), self.instructions[1]],
-            // Time never goes back.
+            instructions: [self.instructions[0] + self.polling_instructions(now), self.instructions[1]],
+            // Can't fail: simulated time never goes back.
             in_flight_ps: self.in_flight.integral_ps(now).unwrap_or_default(),
         }
     }
@@ -111,7 +111,7 @@ impl Machine<'_> {
         end.since(&begin)
     }
 
-    /// The busiest lock of each kind that there is, and who waits for any.
+    /// For each kind of lock: the busiest one, and the CPUs waiting for any of them.
     fn lock_usage(&self, cpus: &host::CpuUsage) -> Vec<LockUsage> {
         let mut first = 0;
         let mut of_kind = |(kind, count): (LockKind, u32)| {

@@ -1,12 +1,12 @@
-//! Completions, and what applications are told.
+//! Completions, and how applications learn of them.
 
-use super::{Application, Event, Machine, put};
+use super::{Application, Event, Machine, schedule_at};
 use crate::infiniband::adapter::CQE_BYTES;
-use crate::infiniband::message::Place;
+use crate::infiniband::message::MemoryKind;
 use des::{Calendar, Queue, Time};
 
 impl<A: Application> Machine<A> {
-    /// Writes the completion of a receiver.
+    /// Writes the receiver's completion.
     pub(super) fn notify(
         &mut self,
         now: Time,
@@ -14,10 +14,10 @@ impl<A: Application> Machine<A> {
         calendar: &mut Calendar<Event, impl Queue<Event>>,
     ) {
         let written = self.write_completion(now, number);
-        put(calendar, written.1, Event::Notified(written.0));
+        schedule_at(calendar, written.1, Event::Notified(written.0));
     }
 
-    /// Writes the completion of who asked.
+    /// Writes the requester's completion.
     pub(super) fn complete(
         &mut self,
         now: Time,
@@ -25,17 +25,17 @@ impl<A: Application> Machine<A> {
         calendar: &mut Calendar<Event, impl Queue<Event>>,
     ) {
         let written = self.write_completion(now, number);
-        put(calendar, written.1, Event::Completed(written.0));
+        schedule_at(calendar, written.1, Event::Completed(written.0));
     }
 
-    /// Ends a job with a completion, of a message, that is in memory at a time.
+    /// Ends a job. Returns its message, and when the completion is in memory.
     fn write_completion(&mut self, now: Time, number: u32) -> (u32, Time) {
         let job = self.jobs[number];
         self.jobs.free(number);
-        (job.message, self.write_memory(now, job.node, Place::Host, 0, CQE_BYTES))
+        (job.message, self.write_memory(now, job.node, MemoryKind::Host, 0, CQE_BYTES))
     }
 
-    /// A message is where it goes, and its receiver knows.
+    /// The receiver has seen a message's completion.
     pub(super) fn delivered(&mut self, now: Time, message: u32) {
         let work = self.messages[message].work;
         self.totals.delivered += 1;
@@ -44,18 +44,18 @@ impl<A: Application> Machine<A> {
         self.ended(message);
     }
 
-    /// Who asked for a message knows that it is done.
+    /// The requester has seen a message's completion.
     pub(super) fn completed(&mut self, now: Time, message: u32) {
         let one = self.messages[message];
         self.totals.completed += 1;
-        // Time never goes back, which is all that this could refuse.
+        // Can't fail: simulated time never goes back.
         let _ = self.in_flight.set(now, self.in_flight.level().saturating_sub(1));
         self.stayed += u128::from(now.since(one.posted).unwrap_or_default().as_ps());
         self.application.completed(now, &one.work, one.posted, &mut self.actions);
         self.ended(message);
     }
 
-    /// A message is forgotten once both sides know.
+    /// Frees a message once both sides have seen its completion.
     fn ended(&mut self, message: u32) {
         let one = &mut self.messages[message];
         match one.is_known {

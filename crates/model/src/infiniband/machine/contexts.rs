@@ -1,22 +1,22 @@
-//! Looking up contexts, and fetching those that are not there.
+//! Lookups of contexts, and fetches of those that miss.
 
-use super::{Application, Event, Fetch, Job, Machine, NONE, Place, Stage, put};
+use super::{Application, Event, Fetch, Job, Machine, MemoryKind, NONE, Stage, schedule_at};
 use crate::infiniband::adapter::{Qp, object};
 use crate::infiniband::cache::Found;
 use crate::infiniband::icm::{PAGE_BYTES, Table};
 use crate::infiniband::message::{Buffer, Verb};
 use des::{Calendar, Queue, Span, Time};
 
-/// An object of the tables.
+/// A range of the context tables.
 struct Object {
     address: u64,
     bytes: u64,
-    /// It is changed.
+    /// The access modifies it.
     writes: bool,
 }
 
 impl<A: Application> Machine<A> {
-    /// Goes on with a job, as far as its contexts are there.
+    /// Continues a job through all of its contexts that are present.
     pub(super) fn advance(&mut self, now: Time, job: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         while let Some(Object { address, bytes, writes }) = self.needed(&self.jobs[job]) {
             let node = self.jobs[job].node;
@@ -45,7 +45,7 @@ impl<A: Application> Machine<A> {
         self.has_contexts(now, job, calendar);
     }
 
-    /// A job waits behind others for a fetch.
+    /// Queues a job behind others that wait for a fetch.
     fn wait_for(&mut self, job: u32, fetch: u32) {
         let waiting = &mut self.jobs[job];
         (waiting.is_owner, waiting.next) = (false, NONE);
@@ -53,7 +53,7 @@ impl<A: Application> Machine<A> {
         self.jobs[last].next = job;
     }
 
-    /// Lines that gave way go back to where the tables are.
+    /// Writes evicted dirty lines back to the tables.
     fn write_back(&mut self, now: Time, node: u16, bytes: u64) {
         if bytes > 0 {
             self.nodes[usize::from(node)].written_back_bytes += bytes;
@@ -81,15 +81,15 @@ impl<A: Application> Machine<A> {
         let node = &mut self.nodes[usize::from(fetch.node)];
         node.fetched_bytes += fetch.missing;
         match self.setup.contexts {
-            Place::Host => {
+            MemoryKind::Host => {
                 let requested = node.lanes.request(now, 0, fetch.missing);
-                put(calendar, requested + self.setup.host.read, Event::FetchAnswered(number));
+                schedule_at(calendar, requested + self.setup.host.read, Event::FetchAnswered(number));
             }
-            Place::Adapter => {
+            MemoryKind::Adapter => {
                 let taken = self.setup.adapter.transfer(fetch.missing);
-                put(
+                schedule_at(
                     calendar,
-                    node.memory.take(now, taken) + self.setup.adapter.memory,
+                    node.memory.occupy(now, taken) + self.setup.adapter.memory,
                     Event::Fetched(number),
                 );
             }
@@ -104,10 +104,10 @@ impl<A: Application> Machine<A> {
     ) {
         let fetch = self.fetches[number];
         let here = self.nodes[usize::from(fetch.node)].lanes.completion(now, 0, fetch.missing);
-        put(calendar, here, Event::Fetched(number));
+        schedule_at(calendar, here, Event::Fetched(number));
     }
 
-    /// Who waited goes on, in order.
+    /// A fetch has arrived: continues the waiting jobs in order.
     pub(super) fn fetched(
         &mut self,
         now: Time,
@@ -128,33 +128,33 @@ impl<A: Application> Machine<A> {
             let job = next;
             let waiting = &mut self.jobs[job];
             next = std::mem::replace(&mut waiting.next, NONE);
-            // Of others' fetches it may need less or more than came.
+            // For another job's fetch, the needed lines may differ from those that came.
             waiting.step += u32::from(std::mem::take(&mut waiting.is_owner));
             self.advance(now, job, calendar);
         }
     }
 
-    /// Occupies the engine, if a job needs one now, or does its work at once.
+    /// All contexts are present: occupies the engine if the job needs one, else continues at once.
     fn has_contexts(&mut self, now: Time, job: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         let adapter = &self.setup.adapter;
         let Job { stage, node, .. } = self.jobs[job];
         let node = &mut self.nodes[usize::from(node)];
         let worked = match stage {
             Stage::Begin => {
-                Some(node.send.take(now, adapter.send_gap) + rest(adapter.send, adapter.send_gap))
+                Some(node.send.occupy(now, adapter.send_gap) + rest(adapter.send, adapter.send_gap))
             }
-            Stage::Request | Stage::Place => {
-                Some(node.receive.take(now, adapter.receive_gap) + rest(adapter.receive, adapter.receive_gap))
-            }
+            Stage::Request | Stage::MemoryKind => Some(
+                node.receive.occupy(now, adapter.receive_gap) + rest(adapter.receive, adapter.receive_gap),
+            ),
             Stage::Packet | Stage::Accept | Stage::Notify | Stage::Complete => None,
         };
         match worked {
-            Some(worked) => put(calendar, worked, Event::Worked(job)),
+            Some(worked) => schedule_at(calendar, worked, Event::Worked(job)),
             None => self.worked(now, job, calendar),
         }
     }
 
-    /// The next object that a job needs; nothing once it has all.
+    /// The next context that a job needs; `None` once it has all.
     fn needed(&self, job: &Job) -> Option<Object> {
         let [asking, other] = self.ends(job.message);
         let work = &self.messages[job.message].work;
@@ -176,7 +176,7 @@ impl<A: Application> Machine<A> {
                 0 => Some(self.context(Table::Qp, other.number.into(), true)),
                 step => self.queue(other.node, other.region, step - 1),
             },
-            Stage::Place => {
+            Stage::MemoryKind => {
                 let [_, to] = self.data_ends(job.message);
                 let into = if work.verb == Verb::Read { work.local } else { work.remote };
                 match job.step {
@@ -197,7 +197,7 @@ impl<A: Application> Machine<A> {
         Object { address, bytes, writes }
     }
 
-    /// What is needed for a buffer of queues: its region and one translation.
+    /// Contexts for an access to a queue buffer: its region, and one translation.
     fn queue(&self, node: u16, region: u32, step: u32) -> Option<Object> {
         let region = self.nodes[usize::from(node)].regions[region as usize];
         match step {
@@ -217,7 +217,7 @@ impl<A: Application> Machine<A> {
         }
     }
 
-    /// What is needed for a packet's bytes of a buffer: its region, and a translation for each page.
+    /// Contexts for a packet's data: its region, and a translation per page.
     fn pages(&self, job: &Job, buffer: Buffer, step: u32) -> Option<Object> {
         let region = self.nodes[usize::from(job.node)].regions[buffer.region as usize];
         let Some(page) = step.checked_sub(1) else {
@@ -235,7 +235,7 @@ impl<A: Application> Machine<A> {
     }
 }
 
-/// What is left of a time once a part of it is over.
+/// The rest of a duration after a part of it; zero if the part is longer.
 fn rest(all: Span, part: Span) -> Span {
     Span::from_ps(all.as_ps().saturating_sub(part.as_ps()))
 }

@@ -1,11 +1,11 @@
-//! From the wire to memory.
+//! The way of packets from the wire to memory.
 
-use super::{Application, Event, Machine, Stage, put};
+use super::{Application, Event, Machine, Stage, schedule_at};
 use crate::infiniband::message::Verb;
 use des::{Calendar, Queue, Time};
 
 impl<A: Application> Machine<A> {
-    /// A packet is at the adapter where it goes.
+    /// A packet arrives at its destination adapter.
     pub(super) fn arrived(
         &mut self,
         now: Time,
@@ -16,7 +16,7 @@ impl<A: Application> Machine<A> {
         let verb = self.messages[job.message].work.verb;
         let stage = match job.stage {
             Stage::Packet if verb == Verb::Send && job.offset == 0 => Stage::Accept,
-            Stage::Packet => Stage::Place,
+            Stage::Packet => Stage::MemoryKind,
             other => other,
         };
         let job = &mut self.jobs[number];
@@ -24,7 +24,7 @@ impl<A: Application> Machine<A> {
         self.advance(now, number, calendar);
     }
 
-    /// Writes a packet to memory, and tells the other side once the last one is on its way there.
+    /// Writes a packet to memory. After the last one, notifies the other side.
     pub(super) fn place(
         &mut self,
         now: Time,
@@ -41,7 +41,7 @@ impl<A: Application> Machine<A> {
             self.jobs.free(number);
             return;
         }
-        put(calendar, placed, Event::Placed(job.message));
+        schedule_at(calendar, placed, Event::Placed(job.message));
         match work.verb {
             Verb::Send | Verb::Write => {
                 let bytes = self.setup.wire.acknowledgement_bytes();

@@ -1,12 +1,12 @@
-//! From a doorbell to the wire.
+//! The way of messages from a doorbell to the wire.
 
-use super::{Application, Event, Job, Machine, NONE, Place, Stage, put};
+use super::{Application, Event, Job, Machine, MemoryKind, NONE, Stage, schedule_at};
 use crate::infiniband::adapter::WQE_BYTES;
 use crate::infiniband::message::{Buffer, Verb};
 use des::{Calendar, Queue, Span, Time};
 
 impl<A: Application> Machine<A> {
-    /// Begins what doorbells were rung for, as long as the adapter has room for it.
+    /// Starts posted work requests, up to the adapter's limit.
     pub(super) fn begin_works(
         &mut self,
         now: Time,
@@ -24,13 +24,13 @@ impl<A: Application> Machine<A> {
         }
     }
 
-    /// One has its descriptor.
+    /// A work request's descriptor has been read.
     fn has_begun(&mut self, now: Time, number: u16, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         self.nodes[usize::from(number)].beginning -= 1;
         self.begin_works(now, number, calendar);
     }
 
-    /// A job has its contexts, and its engine has worked on it.
+    /// A job has its contexts, and its engine has processed it.
     pub(super) fn worked(
         &mut self,
         now: Time,
@@ -39,9 +39,9 @@ impl<A: Application> Machine<A> {
     ) {
         let job = self.jobs[number];
         match job.stage {
-            // The descriptor is read from the queue, which is in host memory.
+            // The descriptor is in the queue, which is in host memory.
             Stage::Begin | Stage::Accept => {
-                self.read_memory(now, number, Place::Host, 0, WQE_BYTES, calendar);
+                self.read_memory(now, number, MemoryKind::Host, 0, WQE_BYTES, calendar);
             }
             Stage::Request => {
                 self.jobs.free(number);
@@ -52,13 +52,13 @@ impl<A: Application> Machine<A> {
                 let from = self.source(&job);
                 self.read_memory(now, number, from.place, from.offset + job.offset, job.bytes, calendar);
             }
-            Stage::Place => self.place(now, number, calendar),
+            Stage::MemoryKind => self.place(now, number, calendar),
             Stage::Notify => self.notify(now, number, calendar),
             Stage::Complete => self.complete(now, number, calendar),
         }
     }
 
-    /// Host memory has what a job reads.
+    /// Host memory answers a job's read.
     pub(super) fn answered(
         &mut self,
         now: Time,
@@ -71,10 +71,10 @@ impl<A: Application> Machine<A> {
             _ => (0, WQE_BYTES),
         };
         let here = self.nodes[usize::from(job.node)].lanes.completion(now, address, bytes);
-        put(calendar, here, Event::Read(number));
+        schedule_at(calendar, here, Event::Read(number));
     }
 
-    /// The adapter has what a job reads.
+    /// The data that a job reads has arrived.
     pub(super) fn read(&mut self, now: Time, number: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         let job = self.jobs[number];
         let work = self.messages[job.message].work;
@@ -96,15 +96,15 @@ impl<A: Application> Machine<A> {
             }
             Stage::Accept => {
                 let job = &mut self.jobs[number];
-                // Its queue pair it has already.
-                (job.stage, job.step) = (Stage::Place, 1);
+                // The job has its queue pair's context already.
+                (job.stage, job.step) = (Stage::MemoryKind, 1);
                 self.advance(now, number, calendar);
             }
-            Stage::Request | Stage::Place | Stage::Notify | Stage::Complete => {}
+            Stage::Request | Stage::MemoryKind | Stage::Notify | Stage::Complete => {}
         }
     }
 
-    /// A message's data waits in its queue pair's queue.
+    /// Queues a message's data on its queue pair.
     fn queue_data(
         &mut self,
         now: Time,
@@ -130,7 +130,7 @@ impl<A: Application> Machine<A> {
         }
     }
 
-    /// Begins packets, of queue pairs in turn, as long as the adapter has room for them.
+    /// Starts packets of the queue pairs in turn, up to the adapter's limit.
     fn begin_packets(&mut self, now: Time, node: u16, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         loop {
             let at = &mut self.nodes[usize::from(node)];
@@ -174,7 +174,7 @@ impl<A: Application> Machine<A> {
         self.advance(now, job, calendar);
     }
 
-    /// Puts a job's packet onto the wire; within a node it only goes round.
+    /// Sends a job's packet on the wire, or loops it back within the node.
     pub(super) fn transmit(
         &mut self,
         now: Time,
@@ -186,11 +186,11 @@ impl<A: Application> Machine<A> {
         let job = &mut self.jobs[number];
         (job.stage, job.step) = (stage, 0);
         let taken = if self.is_loop(number) { Span::ZERO } else { self.setup.wire.time_of(bytes) };
-        let sent = self.nodes[usize::from(self.jobs[number].node)].port.take(now, taken);
-        put(calendar, sent, Event::Sent(number));
+        let sent = self.nodes[usize::from(self.jobs[number].node)].port.occupy(now, taken);
+        schedule_at(calendar, sent, Event::Sent(number));
     }
 
-    /// The last byte of a packet is on the wire. The switch lets it through as it comes, once nothing else goes the same way.
+    /// The last byte of a packet has left. The cut-through switch forwards it as soon as its output port is free.
     pub(super) fn sent(&mut self, now: Time, number: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         let job = self.jobs[number];
         let is_loop = self.is_loop(number);
@@ -201,12 +201,12 @@ impl<A: Application> Machine<A> {
         if !is_loop {
             let wire = &self.setup.wire;
             let taken = wire.time_of(bytes);
-            // Its first byte was there a packet's length before.
+            // Its first byte arrived one packet duration earlier.
             let first = Time::from_ps((now + wire.latency).as_ps().saturating_sub(taken.as_ps()));
-            arrived = self.nodes[usize::from(to)].egress.take(first, taken);
+            arrived = self.nodes[usize::from(to)].egress.occupy(first, taken);
         }
         self.jobs[number].node = to;
-        put(calendar, arrived, Event::Arrived(number));
+        schedule_at(calendar, arrived, Event::Arrived(number));
         if job.stage == Stage::Packet {
             self.nodes[usize::from(job.node)].packets -= 1;
             self.begin_packets(now, job.node, calendar);
@@ -223,7 +223,7 @@ impl<A: Application> Machine<A> {
         }
     }
 
-    /// Where a job's packet goes.
+    /// The node that a job's packet goes to.
     fn destination(&self, job: &Job) -> u16 {
         let [asking, other] = self.ends(job.message);
         match job.stage {
@@ -238,7 +238,7 @@ impl<A: Application> Machine<A> {
         asking.node == other.node
     }
 
-    /// Where a packet's bytes come from.
+    /// The buffer that a packet's data is read from.
     fn source(&self, job: &Job) -> Buffer {
         let work = self.messages[job.message].work;
         if work.verb == Verb::Read { work.remote } else { work.local }

@@ -8,7 +8,7 @@ fn ns(ns: u64) -> Span {
 }
 
 /// A link of 2 bytes a nanosecond, a wire of 1, memory of 2, and round times for everything else.
-fn setup(contexts: Place) -> Setup {
+fn setup(contexts: MemoryKind) -> Setup {
     let link = Link {
         generation: 1.try_into().unwrap(),
         lanes: 8,
@@ -79,12 +79,12 @@ impl Application for OneByOne {
 }
 
 /// How long messages took whose buffers begin at these offsets, on the side that asks.
-fn took(contexts: Place, verb: Verb, bytes: u64, offsets: &[u64]) -> Vec<u64> {
+fn took(contexts: MemoryKind, verb: Verb, bytes: u64, offsets: &[u64]) -> Vec<u64> {
     let mut nodes = Nodes::new(&setup(contexts), 2);
     let regions = [0, 1].map(|node| nodes.node(node).register(1 << 20));
     let cqs = [0, 1].map(|node| nodes.node(node).completion_queue());
     let qp = nodes.connect([0, 1], cqs);
-    let buffer = |node: usize, offset| Buffer { region: regions[node], offset, place: Place::Host };
+    let buffer = |node: usize, offset| Buffer { region: regions[node], offset, place: MemoryKind::Host };
     let work =
         |offset: &u64| Work { verb, qp, bytes, local: buffer(0, *offset), remote: buffer(1, 0), tag: 0 };
     let plan = offsets.iter().rev().map(work).collect();
@@ -108,9 +108,9 @@ fn a_small_send_takes_the_sum_of_its_parts_to_the_picosecond() {
     let notified = accepted + 44_000 + 200_000 + 28_000 + 200_000;
     // The acknowledgement of 32 bytes goes back, and a completion is written.
     let completed = accepted + 32_000 + 200_000 + 28_000 + 200_000;
-    let both = took(Place::Host, Verb::Send, 64, &[0, 0])[1];
+    let both = took(MemoryKind::Host, Verb::Send, 64, &[0, 0])[1];
     assert_eq!(both, notified.max(completed));
-    assert_eq!(took(Place::Adapter, Verb::Send, 64, &[0, 0])[1], both);
+    assert_eq!(took(MemoryKind::Adapter, Verb::Send, 64, &[0, 0])[1], both);
 }
 
 #[test]
@@ -121,8 +121,8 @@ fn a_context_that_is_missing_adds_its_fetch_and_nothing_else() {
         assert_eq!(took[3], took[1]);
         took[2] - took[1]
     };
-    assert_eq!(with_miss(Place::Host), READ);
-    assert_eq!(with_miss(Place::Adapter), 32_000 + 150_000);
+    assert_eq!(with_miss(MemoryKind::Host), READ);
+    assert_eq!(with_miss(MemoryKind::Adapter), 32_000 + 150_000);
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn a_write_tells_its_receiver_nothing() {
     // Data is in memory while the acknowledgement is on its way.
     let accepted = SENT + 16_000 + 200_000 + 400_000;
     assert_eq!(
-        took(Place::Host, Verb::Write, 64, &[0, 0])[1],
+        took(MemoryKind::Host, Verb::Write, 64, &[0, 0])[1],
         accepted + 32_000 + 200_000 + 28_000 + 200_000
     );
 }
@@ -141,7 +141,7 @@ fn a_read_goes_there_and_comes_back() {
     let asked = 16_000 + 200_000 + 500_000 + READ + 44_000 + 200_000 + 400_000;
     // Data of 64 bytes comes back and is written; its completion is behind it on the same link.
     let back = asked + READ + 92_000 + 200_000 + 400_000 + 44_000;
-    assert_eq!(took(Place::Host, Verb::Read, 64, &[0, 0])[1], back + 28_000 + 200_000);
+    assert_eq!(took(MemoryKind::Host, Verb::Read, 64, &[0, 0])[1], back + 28_000 + 200_000);
 }
 
 #[test]
@@ -159,5 +159,5 @@ fn packets_overlap() {
     let expected = second + 32_000 + 200_000 + 28_000 + 200_000;
     // Placing the second takes until then: 16 packets with 24 bytes more each, and half of memory's time.
     let placed = second + (2048 + 16 * 24) * 500 + 200_000;
-    assert_eq!(took(Place::Host, Verb::Write, 4096, &[0, 0])[1], expected.max(placed));
+    assert_eq!(took(MemoryKind::Host, Verb::Write, 4096, &[0, 0])[1], expected.max(placed));
 }

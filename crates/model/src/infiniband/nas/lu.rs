@@ -15,7 +15,7 @@ pub(super) const OPERATIONS: f64 = {
 const FRONTS_SHARE: f64 = 0.6;
 
 /// A process's place, and those beside it.
-struct Place {
+struct MemoryKind {
     north: Option<u16>,
     south: Option<u16>,
     west: Option<u16>,
@@ -25,7 +25,7 @@ struct Place {
     inner: [u64; 2],
 }
 
-impl Place {
+impl MemoryKind {
     fn of(process: u16) -> Self {
         let (row, column) = (process % ROWS, process / ROWS);
         // 26, 26, 25, 25, and 51 twice; the outermost points are given.
@@ -43,7 +43,7 @@ impl Place {
 }
 
 pub(super) fn iteration(process: u16, compute: Compute, ops: &mut Vec<Op>) {
-    let place = Place::of(process);
+    let place = MemoryKind::of(process);
     let planes = POINTS - 2;
     let front = compute.share(FRONTS_SHARE / (2 * planes) as f64);
     for _ in 0..planes {
@@ -60,7 +60,7 @@ pub(super) fn iteration(process: u16, compute: Compute, ops: &mut Vec<Op>) {
 }
 
 /// A front comes, is computed on, and goes on.
-fn pass(from: [Option<u16>; 2], to: [Option<u16>; 2], place: &Place, front: Op, ops: &mut Vec<Op>) {
+fn pass(from: [Option<u16>; 2], to: [Option<u16>; 2], place: &MemoryKind, front: Op, ops: &mut Vec<Op>) {
     ops.extend(from.into_iter().flatten().map(|from| Op::Receive { from }));
     ops.push(front);
     let [rows, columns] = place.inner;

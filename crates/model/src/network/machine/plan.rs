@@ -1,19 +1,18 @@
-//! The steps of each task.
+//! Plans the steps of each task.
 
-use super::{CALLS_MAX, HEADER_BYTES, Machine, POLL_FRAMES_MAX, READ_BYTES_MAX, REAP_BURSTS_MAX};
+use super::{CALLS_MAX, CLEAN_UP_BURSTS_MAX, HEADER_BYTES, Machine, POLL_FRAMES_MAX, READ_BYTES_MAX};
 use crate::host::{Stage, Step};
 use crate::network::adapter::{Burst, Frame, What};
 use crate::network::flow::{Pattern, Protocol, TCP_HEADER_BYTES};
 use crate::network::task::{Effect, Task};
 
 impl Machine<'_> {
-    /// The steps of a task.
     pub(super) fn plan(&mut self, host: usize, cpu: u32, task: Task, steps: &mut Vec<Step<Effect>>) {
         match task {
             Task::Write { flow } => self.plan_write(host, cpu, flow, steps),
             Task::Read { flow } => self.plan_read(host, cpu, flow, steps),
             Task::Poll { ring, by_interrupt } => self.plan_poll(host, cpu, ring, by_interrupt, steps),
-            Task::Reap { ring, by_interrupt } => self.plan_reap(host, cpu, ring, by_interrupt, steps),
+            Task::CleanUp { ring, by_interrupt } => self.plan_clean_up(host, cpu, ring, by_interrupt, steps),
         }
     }
 
@@ -38,7 +37,7 @@ impl Machine<'_> {
         steps.push(Step::Then(Effect::Written { flow }));
     }
 
-    /// Up to a frame's worth of a stream.
+    /// Number of writes that a task plans: up to a frame's worth of a stream.
     fn writes_at_once(&self, flow: u32) -> u64 {
         let work = &self.setup.work;
         let gathered = self.flows[flow as usize].gathered;
@@ -51,7 +50,8 @@ impl Machine<'_> {
         }
     }
 
-    /// A stream of messages that are shorter than a frame leaves by whole frames (Nagle's algorithm).
+    /// Messages shorter than a frame are gathered until they fill whole frames (Nagle's algorithm). Returns the bytes
+    /// to send now.
     fn gathered(&mut self, flow: u32, bytes: u64) -> u64 {
         let payload = self.frame_payload();
         let known = &mut self.flows[flow as usize];
@@ -95,14 +95,14 @@ impl Machine<'_> {
         }
     }
 
-    /// What is mapped of a segment: its headers, and its bytes as they lie in memory.
+    /// Pieces of memory mapped for a segment: headers, and data fragments.
     fn segment_pieces(&self, host: usize, segment: u64) -> Vec<u64> {
         let most = self.hosts[host].adapter.fragment_bytes.unwrap_or(segment);
         let pieces = (0..segment).step_by(most as usize).map(|from| (segment - from).min(most));
         std::iter::once(HEADER_BYTES).chain(pieces).collect()
     }
 
-    /// Cuts bytes into frames.
+    /// Splits bytes into frames.
     fn frames(&self, flow: u32, bytes: u64) -> Vec<Frame> {
         let (payload, headers) = (self.frame_payload(), self.setup.work.protocol.header_bytes());
         let frame = |bytes: u64| Frame {
@@ -114,19 +114,19 @@ impl Machine<'_> {
         (0..bytes).step_by(payload as usize).map(|from| frame((bytes - from).min(payload))).collect()
     }
 
-    /// A frame of one mapping, or none.
+    /// Sends a frame with one mapping, or inline.
     fn plan_frame(&mut self, host: usize, cpu: u32, frame: Frame, steps: &mut Vec<Step<Effect>>) {
         let whole = [frame.ethernet_bytes()];
         let mapped = if self.is_inline(host, &frame) { &[][..] } else { &whole };
         self.plan_burst(host, cpu, vec![frame], mapped, steps);
     }
 
-    /// Whether the adapter takes a frame with the descriptor that sends it.
+    /// Whether a frame is sent inline in its descriptor.
     fn is_inline(&self, host: usize, frame: &Frame) -> bool {
         frame.ethernet_bytes() <= self.hosts[host].adapter.inline_bytes
     }
 
-    /// Maps what is sent together, and hands it to the adapter.
+    /// Maps a burst and submits it to the adapter.
     fn plan_burst(
         &mut self,
         host: usize,
@@ -184,7 +184,7 @@ impl Machine<'_> {
                     self.plan_buffers(host, cpu, ring, frame.ethernet_bytes(), &mut new, steps);
                     steps.push(Step::Then(Effect::Deliver { flow, bytes }));
                 }
-                // What that costs is part of the path of the frame that it acknowledges.
+                // The cost of an acknowledgement is part of the path of the frame that it acknowledges.
                 What::Acknowledgement => steps.push(Step::Then(Effect::Acknowledged { flow, bytes })),
             }
         }
@@ -198,7 +198,7 @@ impl Machine<'_> {
         steps.push(Step::Then(Effect::Polled { ring }));
     }
 
-    /// Unmaps a frame's buffers, as far as it was the last in them, and notes which kinds are to be mapped anew.
+    /// Unmaps a frame's buffers, if it was the last to use them, and records which kinds must be replaced.
     fn plan_buffers(
         &mut self,
         host: usize,
@@ -228,7 +228,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Each stream is told once what came of it in a poll.
+    /// Sends one acknowledgement per stream for all frames of a poll.
     fn plan_acknowledgements(
         &mut self,
         host: usize,
@@ -254,7 +254,7 @@ impl Machine<'_> {
         }
     }
 
-    fn plan_reap(
+    fn plan_clean_up(
         &mut self,
         host: usize,
         cpu: u32,
@@ -268,16 +268,16 @@ impl Machine<'_> {
         }
         let state = &mut self.hosts[host];
         let sent = &mut state.rings.send[ring as usize].sent;
-        let taken: Vec<u32> = sent.drain(..sent.len().min(REAP_BURSTS_MAX)).collect();
+        let taken: Vec<u32> = sent.drain(..sent.len().min(CLEAN_UP_BURSTS_MAX)).collect();
         for burst in taken {
             for mapped in state.rings.bursts.take(burst).mapped {
                 state.mapping.unmap(cpu, mapped, steps);
             }
         }
-        steps.push(Step::Then(Effect::Reaped { ring }));
+        steps.push(Step::Then(Effect::CleanedUp { ring }));
     }
 
-    /// Bytes that the one of both CPUs copies, which the other allocated.
+    /// Copies bytes on CPU `by` that CPU `of` allocated.
     fn plan_copy(&self, host: usize, [by, of]: [u32; 2], bytes: u64, steps: &mut Vec<Step<Effect>>) {
         let span = self.hosts[host].copy(by, of, bytes);
         steps.extend(span.map(|span| Step::Work(span, Stage::Stack)));

@@ -1,4 +1,4 @@
-//! What CPUs do next.
+//! Runs tasks on CPUs.
 
 use super::{Event, Machine};
 use crate::host::Next;
@@ -6,8 +6,8 @@ use crate::network::task::Task;
 use des::{Calendar, Queue, Time};
 
 impl Machine<'_> {
-    /// Gives a CPU something to do.
-    pub(super) fn push(
+    /// Queues a task on a CPU, and wakes the CPU if it is idle.
+    pub(super) fn schedule_task(
         &mut self,
         host: usize,
         cpu: u32,
@@ -15,7 +15,7 @@ impl Machine<'_> {
         calendar: &mut Calendar<Event, impl Queue<Event>>,
     ) {
         if let Some(delay) = self.hosts[host].processors.push(cpu, task, task.level()) {
-            calendar.schedule_in(delay, Event::Begin { host: host as u8, cpu });
+            calendar.schedule_in(delay, Event::CpuWakeUp { host: host as u8, cpu });
         }
     }
 
@@ -31,7 +31,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Does what takes no time, up to the next step that does.
+    /// Runs a CPU's steps up to the next one that takes time.
     pub(super) fn run_next_step(
         &mut self,
         now: Time,
@@ -39,16 +39,16 @@ impl Machine<'_> {
         cpu: u32,
         calendar: &mut Calendar<Event, impl Queue<Event>>,
     ) {
-        let step = |cpu| Event::Step { host: host as u8, cpu };
+        let step = |cpu| Event::StepDone { host: host as u8, cpu };
         loop {
             match self.hosts[host].processors.next(now, cpu) {
                 Next::Waits => match self.hosts[host].processors.pull(cpu) {
-                    Some(task) => return self.push(host, cpu, task, calendar),
+                    Some(task) => return self.schedule_task(host, cpu, task, calendar),
                     None => return,
                 },
                 Next::After(span) => return calendar.schedule_in(span, step(cpu)),
                 Next::Granted { cpu, after } => calendar.schedule_in(after, step(cpu)),
-                Next::Then(effect) => self.lead_to(now, host, effect, calendar),
+                Next::Then(effect) => self.apply_effect(now, host, effect, calendar),
                 Next::Begins(task) => {
                     if let Task::Write { flow } | Task::Read { flow } = task {
                         self.flows[flow as usize].cpus[host] = cpu;

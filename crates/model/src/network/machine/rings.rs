@@ -1,15 +1,15 @@
-//! Frames on their way: from the adapter over the wire to the other's ring, and who is told of them.
+//! The way of frames: from a ring over the wire to the other host's ring, and the interrupts there.
 
-use super::{Event, Machine, REAP_BURSTS_MAX};
+use super::{CLEAN_UP_BURSTS_MAX, Event, Machine};
 use crate::host::{Mapped, Mapping};
 use crate::network::adapter::{DESCRIPTOR_BYTES, Descriptors, Frame};
 use crate::network::host::State;
 use crate::network::task::Task;
-use crate::serial::put;
+use crate::serial_server::schedule_at;
 use des::{Calendar, Queue, Span, Time};
 
 impl Machine<'_> {
-    /// The adapter reads the descriptor of a burst, whose translation it may have to wait for.
+    /// The adapter reads the descriptors of a burst, which may wait for a translation.
     pub(super) fn send(
         &mut self,
         now: Time,
@@ -18,21 +18,21 @@ impl Machine<'_> {
         calendar: &mut Calendar<Event, impl Queue<Event>>,
     ) {
         if self.hosts[host].mapping.is_at_hand() {
-            return self.fetch_at_hand(now, host, burst, calendar);
+            return self.schedule_all_frames(now, host, burst, calendar);
         }
         let ring = self.ring_of_burst(host, burst);
         let State { mapping, rings, .. } = &mut self.hosts[host];
         let ring = &mut rings.send[ring as usize];
         ring.told = ring.told.max(reach_next(mapping, now, &mut ring.descriptors));
-        put(calendar, ring.told, Event::Told { host: host as u8, burst });
+        schedule_at(calendar, ring.told, Event::DescriptorsRead { host: host as u8, burst });
     }
 
     fn ring_of_burst(&self, host: usize, burst: u32) -> u32 {
         self.rings[self.hosts[host].rings.bursts[burst].flow() as usize][host][1]
     }
 
-    /// Where all is at hand, each frame's way is known when it begins: none can pass another.
-    fn fetch_at_hand(
+    /// Without an IOMMU to wait for, schedules all frames of a burst at once: none can overtake another.
+    fn schedule_all_frames(
         &mut self,
         now: Time,
         host: usize,
@@ -40,13 +40,13 @@ impl Machine<'_> {
         calendar: &mut Calendar<Event, impl Queue<Event>>,
     ) {
         for frame in 0..self.hosts[host].rings.bursts[burst].frames.len() as u32 {
-            let asked = self.ask(now, host, burst, frame);
-            self.fetched(now, asked, host, burst, frame, calendar);
+            let asked = self.send_read_requests(now, host, burst, frame);
+            self.transmit_frame(now, asked, host, burst, frame, calendar);
         }
     }
 
-    /// The adapter knows of a burst, and asks for its frames.
-    pub(super) fn told(
+    /// The adapter has read the descriptors, and requests the first frame.
+    pub(super) fn request_frames(
         &mut self,
         now: Time,
         host: usize,
@@ -54,20 +54,20 @@ impl Machine<'_> {
         calendar: &mut Calendar<Event, impl Queue<Event>>,
     ) {
         for frame in 0..self.hosts[host].rings.bursts[burst].frames.len() as u32 {
-            let asked = self.ask(now, host, burst, frame);
-            put(calendar, asked, Event::Asked { host: host as u8, burst, frame });
+            let asked = self.send_read_requests(now, host, burst, frame);
+            schedule_at(calendar, asked, Event::ReadRequested { host: host as u8, burst, frame });
         }
     }
 
-    /// When the requests for a frame are with its host.
-    fn ask(&mut self, now: Time, host: usize, burst: u32, frame: u32) -> Time {
+    /// Sends the read requests for a frame. Returns when they reach the host.
+    fn send_read_requests(&mut self, now: Time, host: usize, burst: u32, frame: u32) -> Time {
         let State { adapter, rings, .. } = &mut self.hosts[host];
         let bytes = u64::from(rings.bursts[burst].frames[frame as usize].ip_bytes);
-        rings.up.take(now, adapter.link.time_of(adapter.link.read_request_bytes(0, bytes)))
+        rings.up.occupy(now, adapter.link.time_of(adapter.link.read_request_bytes(0, bytes)))
     }
 
-    /// They are translated, and find their memory.
-    pub(super) fn asked(
+    /// Translates the requests' addresses.
+    pub(super) fn translate_requests(
         &mut self,
         now: Time,
         host: usize,
@@ -80,11 +80,11 @@ impl Machine<'_> {
         let reached = reach(mapping, now, rings.bursts[burst].parts(frame as usize));
         let ring = &mut rings.send[ring as usize];
         ring.reached = ring.reached.max(reached);
-        put(calendar, ring.reached, Event::Reached { host: host as u8, burst, frame });
+        schedule_at(calendar, ring.reached, Event::MemoryAnswers { host: host as u8, burst, frame });
     }
 
-    /// A frame comes over the link once its memory is reached, and leaves by the wire.
-    pub(super) fn fetched(
+    /// Transfers a frame over the link once memory answers, and then onto the wire.
+    pub(super) fn transmit_frame(
         &mut self,
         now: Time,
         reached: Time,
@@ -99,16 +99,16 @@ impl Machine<'_> {
         let (sent, is_last) = (frames[frame as usize], frame as usize + 1 == frames.len());
         let bytes = u64::from(sent.ip_bytes);
         let carried = adapter.link.time_of(adapter.link.completion_bytes(0, bytes));
-        let fetched = rings.down.take_at(now, reached, carried);
-        let over = rings.wire.take_at(now, fetched + adapter.latency, wire.time_of(bytes));
+        let fetched = rings.down.occupy_from(now, reached, carried);
+        let over = rings.wire.occupy_from(now, fetched + adapter.latency, wire.time_of(bytes));
         self.totals.sent_frames += 1;
-        put(calendar, over + wire.latency, Event::Arrived { host: 1 - host as u8, frame: sent });
+        schedule_at(calendar, over + wire.latency, Event::FrameArrives { host: 1 - host as u8, frame: sent });
         if is_last {
-            put(calendar, over, Event::Sent { host: host as u8, burst });
+            schedule_at(calendar, over, Event::BurstSent { host: host as u8, burst });
         }
     }
 
-    pub(super) fn arrived(
+    pub(super) fn receive_frame(
         &mut self,
         now: Time,
         host: usize,
@@ -117,17 +117,17 @@ impl Machine<'_> {
     ) {
         let State { adapter, rings, mapping, .. } = &mut self.hosts[host];
         let written = adapter.link.write_bytes(0, u64::from(frame.ip_bytes));
-        let there = rings.up.take(now, adapter.link.time_of(written));
+        let there = rings.up.occupy(now, adapter.link.time_of(written));
         let host = host as u8;
         if mapping.is_at_hand() {
-            put(calendar, there + adapter.latency, Event::Received { host, frame });
+            schedule_at(calendar, there + adapter.latency, Event::FrameInMemory { host, frame });
         } else {
-            put(calendar, there, Event::Crossed { host, frame });
+            schedule_at(calendar, there, Event::FrameAtHost { host, frame });
         }
     }
 
-    /// A frame, and the descriptor that tells of it, are with the host, and find their memory.
-    pub(super) fn crossed(
+    /// A received frame and its descriptor reach the host, and their addresses are translated.
+    pub(super) fn write_frame(
         &mut self,
         now: Time,
         host: usize,
@@ -139,12 +139,16 @@ impl Machine<'_> {
         let ring = &mut rings.receive[ring as usize];
         let reached = reach(mapping, now, ring.parts(&frame));
         let told = reach_next(mapping, now, &mut ring.descriptors);
-        // No write passes another.
+        // Posted writes don't overtake each other.
         rings.written = rings.written.max(reached).max(told);
-        put(calendar, rings.written + adapter.latency, Event::Received { host: host as u8, frame });
+        schedule_at(
+            calendar,
+            rings.written + adapter.latency,
+            Event::FrameInMemory { host: host as u8, frame },
+        );
     }
 
-    pub(super) fn received(
+    pub(super) fn frame_in_memory(
         &mut self,
         host: usize,
         frame: Frame,
@@ -163,7 +167,8 @@ impl Machine<'_> {
         if is_enough || adapter.receive_delay == Span::ZERO {
             self.interrupt(host, ring, calendar);
         } else if let Some(timer) = known.moderation.begin() {
-            calendar.schedule_in(adapter.receive_delay, Event::ReceiveDue { host: host as u8, ring, timer });
+            calendar
+                .schedule_in(adapter.receive_delay, Event::ReceiveTimer { host: host as u8, ring, timer });
         }
     }
 
@@ -178,12 +183,12 @@ impl Machine<'_> {
             known.is_polled = true;
             known.moderation.end();
             let cpu = self.hosts[host].cpu_of_ring(ring);
-            self.push(host, cpu, Task::Poll { ring, by_interrupt: true }, calendar);
+            self.schedule_task(host, cpu, Task::Poll { ring, by_interrupt: true }, calendar);
         }
     }
 
-    /// As long as there are frames, the ring is polled and raises no interrupt.
-    pub(super) fn polled(
+    /// Polls again while the ring has frames. Interrupts stay disabled until it is empty.
+    pub(super) fn poll_finished(
         &mut self,
         host: usize,
         ring: u32,
@@ -193,11 +198,11 @@ impl Machine<'_> {
         known.is_polled = !known.frames.is_empty();
         if known.is_polled {
             let cpu = self.hosts[host].cpu_of_ring(ring);
-            self.push(host, cpu, Task::Poll { ring, by_interrupt: false }, calendar);
+            self.schedule_task(host, cpu, Task::Poll { ring, by_interrupt: false }, calendar);
         }
     }
 
-    pub(super) fn sent(
+    pub(super) fn burst_sent(
         &mut self,
         host: usize,
         burst: u32,
@@ -205,63 +210,73 @@ impl Machine<'_> {
     ) {
         let state = &mut self.hosts[host];
         if state.rings.bursts[burst].mapped.is_empty() {
-            // Nothing is to be taken back but its place; what that costs is in the path that sent it.
+            // An inline burst has no mapping; its clean-up is included in the path that sent it.
             state.rings.bursts.take(burst);
             return;
         }
         let ring = self.ring_of_burst(host, burst);
         self.hosts[host].rings.send[ring as usize].sent.push_back(burst);
-        self.reap_when_due(host, ring, calendar);
+        self.start_send_timer(host, ring, calendar);
     }
 
-    fn reap_when_due(&mut self, host: usize, ring: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
+    fn start_send_timer(
+        &mut self,
+        host: usize,
+        ring: u32,
+        calendar: &mut Calendar<Event, impl Queue<Event>>,
+    ) {
         let state = &mut self.hosts[host];
         let adapter = &state.adapter;
         let known = &mut state.rings.send[ring as usize];
-        if known.is_reaped || known.sent.is_empty() {
+        if known.cleanup_is_pending || known.sent.is_empty() {
             return;
         }
         if known.sent.len() >= adapter.send_frames as usize || adapter.send_delay == Span::ZERO {
-            self.reap(host, ring, calendar);
+            self.clean_up(host, ring, calendar);
         } else if let Some(timer) = known.moderation.begin() {
-            calendar.schedule_in(adapter.send_delay, Event::SendDue { host: host as u8, ring, timer });
+            calendar.schedule_in(adapter.send_delay, Event::SendTimer { host: host as u8, ring, timer });
         }
     }
 
-    pub(super) fn reap(&mut self, host: usize, ring: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
-        let known = &mut self.hosts[host].rings.send[ring as usize];
-        if !known.is_reaped && !known.sent.is_empty() {
-            known.is_reaped = true;
-            known.moderation.end();
-            let cpu = self.hosts[host].cpu_of_ring(ring);
-            self.push(host, cpu, Task::Reap { ring, by_interrupt: true }, calendar);
-        }
-    }
-
-    /// As long as there is a task's worth, it is taken back without an interrupt.
-    pub(super) fn reaped(
+    pub(super) fn clean_up(
         &mut self,
         host: usize,
         ring: u32,
         calendar: &mut Calendar<Event, impl Queue<Event>>,
     ) {
         let known = &mut self.hosts[host].rings.send[ring as usize];
-        known.is_reaped = known.sent.len() >= REAP_BURSTS_MAX;
-        if known.is_reaped {
+        if !known.cleanup_is_pending && !known.sent.is_empty() {
+            known.cleanup_is_pending = true;
+            known.moderation.end();
             let cpu = self.hosts[host].cpu_of_ring(ring);
-            return self.push(host, cpu, Task::Reap { ring, by_interrupt: false }, calendar);
+            self.schedule_task(host, cpu, Task::CleanUp { ring, by_interrupt: true }, calendar);
         }
-        self.reap_when_due(host, ring, calendar);
+    }
+
+    /// Cleans up again without an interrupt while a task's worth of bursts is left.
+    pub(super) fn cleaned_up(
+        &mut self,
+        host: usize,
+        ring: u32,
+        calendar: &mut Calendar<Event, impl Queue<Event>>,
+    ) {
+        let known = &mut self.hosts[host].rings.send[ring as usize];
+        known.cleanup_is_pending = known.sent.len() >= CLEAN_UP_BURSTS_MAX;
+        if known.cleanup_is_pending {
+            let cpu = self.hosts[host].cpu_of_ring(ring);
+            return self.schedule_task(host, cpu, Task::CleanUp { ring, by_interrupt: false }, calendar);
+        }
+        self.start_send_timer(host, ring, calendar);
     }
 }
 
-/// When an adapter has reached all parts of what is mapped.
+/// When the adapter has accessed all parts of the mappings.
 fn reach(mapping: &mut Mapping, now: Time, parts: impl IntoIterator<Item = (Mapped, u64, u64)>) -> Time {
     let reach = |(mapped, from, bytes)| mapping.reach(now, &mapped, from, bytes);
     parts.into_iter().map(reach).fold(now, Time::max)
 }
 
-/// When it has reached the next descriptor of a ring.
+/// When the adapter has accessed the next descriptor of a ring.
 fn reach_next(mapping: &mut Mapping, now: Time, descriptors: &mut Descriptors) -> Time {
     let Some(shared) = descriptors.shared else { return now };
     mapping.reach(now, &shared, descriptors.next(shared.bytes()), DESCRIPTOR_BYTES)

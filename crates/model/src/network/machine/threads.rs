@@ -1,21 +1,21 @@
-//! The applications' threads: what they do next, and what wakes them.
+//! The application threads: their next action, and what wakes them.
 
 use super::{CLIENT, Event, Machine};
 use crate::network::flow::Pattern;
 use crate::network::task::Task;
 use des::{Calendar, Queue, Time};
 
-/// How a thread comes to do more.
+/// How a thread continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Resumed {
-    /// By itself.
-    GoesOn,
-    /// It slept.
+    /// It kept running.
+    KeptRunning,
+    /// It was woken from sleep.
     Woken,
 }
 
 impl Machine<'_> {
-    pub(super) fn written(
+    pub(super) fn message_written(
         &mut self,
         host: usize,
         flow: u32,
@@ -24,11 +24,11 @@ impl Machine<'_> {
         match self.setup.work.pattern {
             Pattern::Exchange => {
                 self.flows[flow as usize].is_reading[host] = true;
-                self.read_next(host, flow, Resumed::GoesOn, calendar);
+                self.read_next(host, flow, Resumed::KeptRunning, calendar);
             }
             Pattern::Stream { .. } => {
                 self.flows[flow as usize].is_blocked = true;
-                self.write_next(flow, Resumed::GoesOn, calendar);
+                self.write_next(flow, Resumed::KeptRunning, calendar);
             }
         }
     }
@@ -48,24 +48,24 @@ impl Machine<'_> {
         match self.setup.work.pattern {
             Pattern::Exchange => {
                 if host == CLIENT {
-                    self.exchanged(now, flow);
+                    self.finish_exchange(now, flow);
                     if self.is_over {
                         return;
                     }
                 }
-                self.resume(host, Task::Write { flow }, flow, Resumed::GoesOn, calendar);
+                self.resume(host, Task::Write { flow }, flow, Resumed::KeptRunning, calendar);
             }
             Pattern::Stream { .. } => {
                 self.flows[flow as usize].read += bytes;
                 self.flows[flow as usize].is_reading[host] = true;
-                self.read_next(host, flow, Resumed::GoesOn, calendar);
+                self.read_next(host, flow, Resumed::KeptRunning, calendar);
                 self.write_next(flow, Resumed::Woken, calendar);
             }
         }
     }
 
-    /// An exchange ends, and the next begins.
-    fn exchanged(&mut self, now: Time, flow: u32) {
+    /// Ends an exchange and begins the next.
+    fn finish_exchange(&mut self, now: Time, flow: u32) {
         let began = std::mem::replace(&mut self.flows[flow as usize].began, now);
         if self.is_measuring {
             let took = now.since(began).unwrap_or_default();
@@ -75,7 +75,7 @@ impl Machine<'_> {
         }
     }
 
-    /// A thread reads once there is enough.
+    /// Reads if enough bytes have arrived; otherwise the thread sleeps.
     pub(super) fn read_next(
         &mut self,
         host: usize,
@@ -94,7 +94,7 @@ impl Machine<'_> {
         }
     }
 
-    /// The client of a stream writes once there is room.
+    /// Lets a stream's client write if the window has space.
     pub(super) fn write_next(
         &mut self,
         flow: u32,
@@ -111,7 +111,7 @@ impl Machine<'_> {
         }
     }
 
-    /// A thread goes on where it is, or where it is put.
+    /// Continues a thread on its CPU, or on the one chosen for it.
     fn resume(
         &mut self,
         host: usize,
@@ -125,6 +125,6 @@ impl Machine<'_> {
             *cpu = self.hosts[host].processors.place(*cpu);
         }
         let cpu = *cpu;
-        self.push(host, cpu, task, calendar);
+        self.schedule_task(host, cpu, task, calendar);
     }
 }

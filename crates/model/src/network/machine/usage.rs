@@ -1,4 +1,4 @@
-//! How both hosts were used while it was measured.
+//! Measurements: the use of both hosts.
 
 use super::Machine;
 use crate::host;
@@ -6,7 +6,7 @@ use crate::network::host::State;
 use crate::network::outcome::{HostUsage, Outcome};
 use des::{Span, Time};
 
-/// What a host has spent up to a time.
+/// Time a host has spent since the start.
 #[derive(Debug, Clone)]
 pub(super) struct Counts {
     cpus: host::Counts,

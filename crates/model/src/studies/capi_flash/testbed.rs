@@ -3,8 +3,8 @@
 use super::Loads;
 use crate::Parameter;
 use crate::flash_array::{
-    self, Adapter, Array, Job, Library, Module, Multipath, Outcome, Policy, SECTOR_BYTES, Service, Setup,
-    Stack, Translation, Way,
+    self, Adapter, Array, IoInterface, Job, Library, Module, Multipath, Outcome, Policy, SECTOR_BYTES,
+    Service, Setup, Stack, Translation,
 };
 use crate::host::{Cpus, DmaPath as MappingPath, LineTransfer, Locking, MappingCost};
 use crate::studies::StudyError;
@@ -328,7 +328,7 @@ impl Testbed {
 }
 
 fn job(storage_path: StoragePath, mix: Mix, threads: u32, depth: u32) -> Job {
-    let way = if storage_path == StoragePath::User { Way::User } else { Way::Kernel };
+    let way = if storage_path == StoragePath::User { IoInterface::User } else { IoInterface::Kernel };
     Job { way, threads, depth, read_share: mix.read_share(), io_bytes: SECTOR_BYTES }
 }
 

@@ -5,7 +5,7 @@ use super::{CONNECTIONS, SMALL_BYTES, StudyError, latency_us, latency_with};
 use crate::infiniband::icm::{Chunks, Profile, doorbell_bytes};
 use crate::infiniband::nas::{Kernel, PROCESSES};
 use crate::infiniband::{
-    self, Adapter, Bus, CacheShape, Host, Load, Pattern, Place, Replacement, Setup, Wire,
+    self, Adapter, Bus, CacheShape, Host, Load, MemoryKind, Pattern, Replacement, Setup, Wire,
 };
 use crate::link::Link;
 use crate::{Bounds, Line};
@@ -83,11 +83,11 @@ fn line(name: String, points: Vec<(f64, f64)>) -> Line {
 }
 
 const SLOTS: [(Slot, &str); 2] = [(Slot::Pcie, "PCI Express"), (Slot::PciX, "PCI-X")];
-const PLACES: [Place; 2] = [Place::Host, Place::Adapter];
+const PLACES: [MemoryKind; 2] = [MemoryKind::Host, MemoryKind::Adapter];
 
 fn access(testbed: &Testbed) -> Result<Vec<Line>, StudyError> {
-    let of = |(slot, bus): (Slot, &str), place: Place| {
-        let whose = if place == Place::Host { "host" } else { "adapter" };
+    let of = |(slot, bus): (Slot, &str), place: MemoryKind| {
+        let whose = if place == MemoryKind::Host { "host" } else { "adapter" };
         let point = |bytes: &u64| Ok((*bytes as f64, testbed.access_us(slot, place, *bytes)?));
         let points = ACCESS_BYTES.iter().map(point).collect::<Result<_, StudyError>>()?;
         Ok(line(format!("{whose}, {bus}"), points))
@@ -98,15 +98,15 @@ fn access(testbed: &Testbed) -> Result<Vec<Line>, StudyError> {
 /// From host to host memory over from adapter to adapter memory, of a small message.
 fn access_ratio(testbed: &Testbed) -> Result<Vec<Line>, StudyError> {
     let of = |(slot, bus): (Slot, &str)| {
-        let ratio = testbed.access_us(slot, Place::Host, SMALL_BYTES)?
-            / testbed.access_us(slot, Place::Adapter, SMALL_BYTES)?;
+        let ratio = testbed.access_us(slot, MemoryKind::Host, SMALL_BYTES)?
+            / testbed.access_us(slot, MemoryKind::Adapter, SMALL_BYTES)?;
         Ok(line(bus.to_owned(), vec![(SMALL_BYTES as f64, ratio)]))
     };
     SLOTS.into_iter().map(of).collect()
 }
 
 fn ping_pong(testbed: &Testbed) -> Result<Vec<Line>, StudyError> {
-    let of = |(slot, bus): (Slot, &str), place: Place| {
+    let of = |(slot, bus): (Slot, &str), place: MemoryKind| {
         let point = |turns: &u32| Ok((f64::from(*turns), latency_us(testbed, slot, place, *turns)?));
         let points = TURNS.iter().map(point).collect::<Result<_, StudyError>>()?;
         Ok(line(format!("{}, {bus}", name(place)), points))
@@ -114,10 +114,10 @@ fn ping_pong(testbed: &Testbed) -> Result<Vec<Line>, StudyError> {
     SLOTS.into_iter().flat_map(|slot| PLACES.map(|place| of(slot, place))).collect()
 }
 
-fn name(place: Place) -> &'static str {
+fn name(place: MemoryKind) -> &'static str {
     match place {
-        Place::Host => "without memory",
-        Place::Adapter => "with memory",
+        MemoryKind::Host => "without memory",
+        MemoryKind::Adapter => "with memory",
     }
 }
 
@@ -126,7 +126,7 @@ fn scatter(testbed: &Testbed) -> Result<Line, StudyError> {
         let load = testbed.load(Pattern::Scatter, *bytes, CONNECTIONS);
         let took = |place| Ok(testbed.run(Slot::Pcie, place, &load)?.latency_mean.as_ps_f64());
         let ratio: Result<f64, StudyError> =
-            took(Place::Host).and_then(|host| Ok(host / took(Place::Adapter)?));
+            took(MemoryKind::Host).and_then(|host| Ok(host / took(MemoryKind::Adapter)?));
         ratio.map(|ratio| (*bytes as f64, ratio))
     };
     let points = SCATTER_BYTES.iter().map(point).collect::<Result<_, _>>()?;
@@ -144,7 +144,7 @@ fn growth_with(testbed: &Testbed, change: impl Fn(&mut Adapter)) -> Result<f64, 
         let took = |connections| latency_with(testbed, Slot::Pcie, place, connections, &change);
         Ok(took(CONNECTIONS)? - took(1)?)
     };
-    Ok(of(Place::Host)? / of(Place::Adapter)?)
+    Ok(of(MemoryKind::Host)? / of(MemoryKind::Adapter)?)
 }
 
 const WAYS: [u32; 5] = [2, 4, 8, 16, 32];
@@ -169,7 +169,7 @@ fn shapes(testbed: &Testbed) -> Result<Vec<Line>, StudyError> {
 
 /// By how long the context of a queue pair is.
 fn context_bytes(testbed: &Testbed) -> Result<Vec<Line>, StudyError> {
-    let of = |qp_bytes: u64, place: Place| {
+    let of = |qp_bytes: u64, place: MemoryKind| {
         let longer = |adapter: &mut Adapter| adapter.profile.qp_bytes = qp_bytes;
         let point =
             |turns: &u32| Ok((f64::from(*turns), latency_with(testbed, Slot::Pcie, place, *turns, &longer)?));
@@ -269,7 +269,7 @@ fn today(
     link: Link,
     cache_bytes: u64,
     host_read: Span,
-    contexts: Place,
+    contexts: MemoryKind,
 ) -> Result<Setup, StudyError> {
     let engine = testbed.given.ns("today_engine_ns")?;
     let gap = testbed.given.ns("today_engine_gap_ns")?;
@@ -331,7 +331,7 @@ fn farthest_ns(testbed: &Testbed, slot: &Slotted, bytes: u64, share: f64) -> Res
             let setup = today(testbed, link, cache_bytes, Span::from_ps_f64(ns * 1e3), contexts)?;
             messages_per_second(testbed, &setup, bytes, MAP_CONNECTIONS)
         };
-        Ok(rate(Place::Host)? >= (1.0 - COST_MAX) * rate(Place::Adapter)?)
+        Ok(rate(MemoryKind::Host)? >= (1.0 - COST_MAX) * rate(MemoryKind::Adapter)?)
     };
     if !is_cheap(NEAREST_NS)? {
         return Ok(NOWHERE_NS);
@@ -353,7 +353,7 @@ const CACHES_KIB: [u64; 3] = [128, 1024, 8192];
 fn connections(testbed: &Testbed) -> Result<Vec<Line>, StudyError> {
     let Some(link) = link(&Slotted { generation: 5, lanes: 16 }) else { return Ok(Vec::new()) };
     let bytes = testbed.given.get("today_message_bytes")? as u64;
-    let of = |kib: u64, contexts: Place| {
+    let of = |kib: u64, contexts: MemoryKind| {
         let setup = today(testbed, link, kib << 10, testbed.given.ns("today_host_read_ns")?, contexts)?;
         let point = |connections: &u32| {
             let rate = messages_per_second(testbed, &setup, bytes, *connections)?;

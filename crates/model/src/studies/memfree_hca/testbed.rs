@@ -5,8 +5,8 @@ use crate::infiniband::icm::Profile;
 use crate::infiniband::mpi::{Library, run_program};
 use crate::infiniband::nas::Kernel;
 use crate::infiniband::{
-    self, Adapter, Bus, CacheShape, Host, Load, Measured, Pattern, PciX, Place, Replacement, RunError, Setup,
-    Verb, Wire,
+    self, Adapter, Bus, CacheShape, Host, Load, Measured, MemoryKind, Pattern, PciX, Replacement, RunError,
+    Setup, Verb, Wire,
 };
 use crate::link::Link;
 use crate::studies::parameters::Parameters;
@@ -35,7 +35,7 @@ const PROCESSES_PER_NODE: u16 = 2;
 const ROUNDS: u32 = 2;
 
 impl Testbed {
-    pub(super) fn setup(&self, slot: Slot, contexts: Place) -> Result<Setup, StudyError> {
+    pub(super) fn setup(&self, slot: Slot, contexts: MemoryKind) -> Result<Setup, StudyError> {
         let engine = self.given.ns("engine_ns")?;
         let gap = self.given.ns("engine_gap_ns")?;
         Ok(Setup {
@@ -111,25 +111,25 @@ impl Testbed {
             message_bytes,
             connections,
             is_loop: false,
-            buffers: Place::Host,
+            buffers: MemoryKind::Host,
             messages: MESSAGES,
         }
     }
 
-    pub(super) fn run(&self, slot: Slot, contexts: Place, load: &Load) -> Result<Measured, StudyError> {
+    pub(super) fn run(&self, slot: Slot, contexts: MemoryKind, load: &Load) -> Result<Measured, StudyError> {
         measured(infiniband::run(&self.setup(slot, contexts)?, load))
     }
 
     /// A message from one memory to the same, by one adapter.
-    pub(super) fn access_us(&self, slot: Slot, buffers: Place, bytes: u64) -> Result<f64, StudyError> {
+    pub(super) fn access_us(&self, slot: Slot, buffers: MemoryKind, bytes: u64) -> Result<f64, StudyError> {
         let load = Load { is_loop: true, buffers, ..self.load(Pattern::Alone, bytes, 1) };
-        Ok(self.run(slot, Place::Adapter, &load)?.latency_mean.as_ps_f64() / 1e6)
+        Ok(self.run(slot, MemoryKind::Adapter, &load)?.latency_mean.as_ps_f64() / 1e6)
     }
 
     /// Long messages on one connection.
     pub(super) fn bytes_per_second(
         &self,
-        contexts: Place,
+        contexts: MemoryKind,
         reuse_percent: f64,
         both_ways: bool,
     ) -> Result<f64, StudyError> {
@@ -159,7 +159,7 @@ impl Testbed {
         let round = |contexts| -> Result<f64, StudyError> {
             Ok(run_program(&self.setup(Slot::Pcie, contexts)?, &library, &program)?.round.as_ps_f64())
         };
-        Ok(round(Place::Host)? / round(Place::Adapter)?)
+        Ok(round(MemoryKind::Host)? / round(MemoryKind::Adapter)?)
     }
 }
 

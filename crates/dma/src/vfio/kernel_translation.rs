@@ -1,40 +1,40 @@
-//! What the kernel was asked to map, and the translation that it makes.
+//! Records of what the kernel was asked to map: the kernel can't be asked later.
 
 use crate::{Access, BusAddress, DmaCounters, MapError, MemoryAddress, Ram, Translation, UnmapError, Window};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Addresses that the kernel leads to memory of this process, asked by one of its interfaces.
+/// A translation by the host's IOMMU, through one of the kernel's interfaces.
 #[derive(Debug)]
-pub struct ByKernel<C> {
+pub struct KernelTranslation<C> {
     pub(super) calls: C,
-    book: Book,
+    records: MappingRecords,
 }
 
-/// How the kernel is asked.
-pub trait Calls: Send + Sync {
-    /// The name of the call that maps.
+/// The map and unmap calls of an interface.
+pub trait MapCalls: Send + Sync {
+    /// Name of the map call, for errors.
     const MAP: &'static str;
-    /// The name of the call that unmaps.
+    /// Name of the unmap call, for errors.
     const UNMAP: &'static str;
 
-    /// Maps, and says what the kernel returned.
-    fn map(&self, wanted: Wanted) -> Result<i32, Errno>;
+    /// Maps. Returns the call's result.
+    fn map(&self, wanted: MapRequest) -> Result<i32, Errno>;
 
-    /// Unmaps.
+    /// Unmaps. Returns the call's result.
     fn unmap(&self, at: BusAddress, bytes: u64) -> Result<i32, Errno>;
 }
 
-impl<C> ByKernel<C> {
+impl<C> KernelTranslation<C> {
     pub(super) fn new(calls: C, memory: Arc<Ram>, window: Window) -> Self {
-        Self { calls, book: Book { memory, window, mapped: Mutex::default() } }
+        Self { calls, records: MappingRecords { memory, window, mapped: Mutex::default() } }
     }
 }
 
-impl<C: Calls> Translation for ByKernel<C> {
+impl<C: MapCalls> Translation for KernelTranslation<C> {
     fn window(&self) -> &Window {
-        &self.book.window
+        &self.records.window
     }
 
     fn map(
@@ -45,27 +45,27 @@ impl<C: Calls> Translation for ByKernel<C> {
         access: Access,
         counters: &mut DmaCounters,
     ) -> Result<(), MapError> {
-        self.book.map(Wanted { at, memory, bytes, access }, &self.calls, counters)
+        self.records.map(MapRequest { at, memory, bytes, access }, &self.calls, counters)
     }
 
     fn unmap(&self, at: BusAddress, bytes: u64, counters: &mut DmaCounters) -> Result<(), UnmapError> {
-        self.book.unmap(at, bytes, &self.calls, counters)
+        self.records.unmap(at, bytes, &self.calls, counters)
     }
 
-    /// Nothing: the kernel has done it when it unmapped.
-    fn invalidate(&self, _at: BusAddress, _bytes: u64, _bill: &mut DmaCounters) {}
+    /// Does nothing: the kernel invalidates when it unmaps.
+    fn invalidate(&self, _at: BusAddress, _bytes: u64, _counters: &mut DmaCounters) {}
 
-    /// Nothing either.
-    fn invalidate_all(&self, _bill: &mut DmaCounters) {}
+    /// Does nothing, likewise.
+    fn invalidate_all(&self, _counters: &mut DmaCounters) {}
 
     fn find(&self, at: BusAddress) -> Option<MemoryAddress> {
-        self.book.find(at)
+        self.records.find(at)
     }
 }
 
-/// The memory that may be mapped, and what of it is: the kernel does not tell.
+/// The memory that may be mapped, and the current mappings.
 #[derive(Debug)]
-struct Book {
+struct MappingRecords {
     memory: Arc<Ram>,
     window: Window,
     mapped: Mutex<BTreeMap<u64, Mapped>>,
@@ -77,34 +77,39 @@ struct Mapped {
     bytes: u64,
 }
 
-/// What is to be mapped.
+/// Arguments of a map call.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted {
+pub struct MapRequest {
     pub(super) at: BusAddress,
     pub(super) memory: MemoryAddress,
     pub(super) bytes: u64,
     pub(super) access: Access,
 }
 
-impl Book {
-    /// Has the kernel map, and notes it.
-    fn map<C: Calls>(&self, wanted: Wanted, calls: &C, counters: &mut DmaCounters) -> Result<(), MapError> {
+impl MappingRecords {
+    /// Maps through the kernel, and records it.
+    fn map<C: MapCalls>(
+        &self,
+        wanted: MapRequest,
+        calls: &C,
+        counters: &mut DmaCounters,
+    ) -> Result<(), MapError> {
         self.window.check(wanted.at, wanted.memory, wanted.bytes)?;
         if !self.memory.holds(wanted.memory, wanted.bytes) {
             return Err(MapError::Unreachable { memory: wanted.memory });
         }
         let mut mapped = self.mapped();
-        if let Some((at, _)) = overlapping(&mapped, wanted.at.0, wanted.bytes) {
+        if let Some((at, _)) = overlapping_mapping(&mapped, wanted.at.0, wanted.bytes) {
             return Err(MapError::Mapped { at: BusAddress(at) });
         }
         counters.hypercalls += 1;
-        calls.map(wanted).map_err(|error| MapError::Refused { what: C::MAP, why: explained(error) })?;
+        calls.map(wanted).map_err(|error| MapError::Refused { what: C::MAP, why: explain(error) })?;
         mapped.insert(wanted.at.0, Mapped { memory: wanted.memory, bytes: wanted.bytes });
         Ok(())
     }
 
-    /// Has the kernel unmap whole mappings that follow each other without a gap.
-    fn unmap<C: Calls>(
+    /// Unmaps whole mappings that follow each other without a gap.
+    fn unmap<C: MapCalls>(
         &self,
         at: BusAddress,
         bytes: u64,
@@ -117,7 +122,7 @@ impl Book {
         let mut mapped = self.mapped();
         let mut next = at.0;
         while next < end {
-            let whole = mapped.get(&next).ok_or_else(|| match covering(&mapped, next) {
+            let whole = mapped.get(&next).ok_or_else(|| match mapping_at(&mapped, next) {
                 Some((at, page)) => UnmapError::CutsPage { at: BusAddress(at), page_bytes: page.bytes },
                 None => UnmapError::NotMapped { at: BusAddress(next) },
             })?;
@@ -129,7 +134,7 @@ impl Book {
         counters.hypercalls += 1;
         calls
             .unmap(at, bytes)
-            .map_err(|error| UnmapError::Refused { what: C::UNMAP, why: explained(error) })?;
+            .map_err(|error| UnmapError::Refused { what: C::UNMAP, why: explain(error) })?;
         while let Some((start, _)) = mapped.range(at.0..end).next().map(|(start, whole)| (*start, *whole)) {
             mapped.remove(&start);
         }
@@ -138,7 +143,7 @@ impl Book {
 
     fn find(&self, at: BusAddress) -> Option<MemoryAddress> {
         let mapped = self.mapped();
-        let (start, whole) = covering(&mapped, at.0)?;
+        let (start, whole) = mapping_at(&mapped, at.0)?;
         whole.memory.checked_add(at.0 - start)
     }
 
@@ -147,25 +152,26 @@ impl Book {
     }
 }
 
-/// The mapping that an address is in.
-fn covering(mapped: &BTreeMap<u64, Mapped>, at: u64) -> Option<(u64, Mapped)> {
+/// The mapping that contains an address.
+fn mapping_at(mapped: &BTreeMap<u64, Mapped>, at: u64) -> Option<(u64, Mapped)> {
     let (start, whole) = mapped.range(..=at).next_back()?;
     (at - start < whole.bytes).then_some((*start, *whole))
 }
 
-/// A mapping that has an address in common with a range.
-fn overlapping(mapped: &BTreeMap<u64, Mapped>, at: u64, bytes: u64) -> Option<(u64, Mapped)> {
+/// A mapping that overlaps a range.
+fn overlapping_mapping(mapped: &BTreeMap<u64, Mapped>, at: u64, bytes: u64) -> Option<(u64, Mapped)> {
     let inside = || mapped.range(at..at.saturating_add(bytes)).next().map(|(start, whole)| (*start, *whole));
-    covering(mapped, at).or_else(inside)
+    mapping_at(mapped, at).or_else(inside)
 }
 
-/// The kernel's error, and what it usually means here (`drivers/vfio/vfio_iommu_type1.c`, `drivers/iommu/iommufd/io_pagetable.c`).
-fn explained(error: Errno) -> String {
+/// The kernel's error and its usual meaning here (`drivers/vfio/vfio_iommu_type1.c`,
+/// `drivers/iommu/iommufd/io_pagetable.c`).
+fn explain(error: Errno) -> String {
     let meaning = match error {
-        Errno::NOMEM => "; more memory would be locked than `ulimit -l` allows, or there is none",
-        Errno::NOSPC => "; more mappings than the module's parameter dma_entry_limit allows",
-        Errno::EXIST | Errno::ADDRINUSE => "; mapped already, in this process or by a reserved range",
-        Errno::INVAL => "; the address is in no range that the IOMMU has, or not whole pages",
+        Errno::NOMEM => "; more memory would be locked than `ulimit -l` allows, or memory is short",
+        Errno::NOSPC => "; more mappings than vfio_iommu_type1's parameter dma_entry_limit allows",
+        Errno::EXIST | Errno::ADDRINUSE => "; mapped already by this process, or in a reserved range",
+        Errno::INVAL => "; the IOMMU has no such address range, or these are not whole pages",
         _ => "",
     };
     format!("{error}{meaning}")
@@ -196,11 +202,11 @@ mod tests {
         }
     }
 
-    impl Calls for Fake {
+    impl MapCalls for Fake {
         const MAP: &'static str = "MAP";
         const UNMAP: &'static str = "UNMAP";
 
-        fn map(&self, _wanted: Wanted) -> Result<i32, Errno> {
+        fn map(&self, _wanted: MapRequest) -> Result<i32, Errno> {
             self.answer()
         }
 
@@ -209,18 +215,18 @@ mod tests {
         }
     }
 
-    fn kernel() -> ByKernel<Fake> {
+    fn kernel() -> KernelTranslation<Fake> {
         let memory = Arc::new(Ram::new(MemoryAddress(0x10_0000), 16 * PAGE));
         let (first, last) = (BusAddress(PAGE), BusAddress(u64::MAX));
         let window = Window { first, last, granule_bytes: PAGE, reserved: Vec::new() };
-        ByKernel::new(Fake::default(), memory, window)
+        KernelTranslation::new(Fake::default(), memory, window)
     }
 
-    fn map(kernel: &ByKernel<Fake>, at: u64, memory: u64, bytes: u64) -> Result<(), MapError> {
+    fn map(kernel: &KernelTranslation<Fake>, at: u64, memory: u64, bytes: u64) -> Result<(), MapError> {
         kernel.map(BusAddress(at), MemoryAddress(memory), bytes, Access::Read, &mut DmaCounters::default())
     }
 
-    fn unmap(kernel: &ByKernel<Fake>, at: u64, bytes: u64) -> Result<(), UnmapError> {
+    fn unmap(kernel: &KernelTranslation<Fake>, at: u64, bytes: u64) -> Result<(), UnmapError> {
         kernel.unmap(BusAddress(at), bytes, &mut DmaCounters::default())
     }
 

@@ -1,30 +1,30 @@
-//! Which pages of a window are mapped, as the operating system knows by itself.
+//! A bitmap of a window's mapped pages, kept by the operating system.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A bit for each page. Linux has it as its allocator's (`it_map`), to which it owes that nothing is mapped twice.
+/// One bit per page. In Linux the allocator's bitmap (`it_map`) serves for that.
 ///
-/// Ranges belong to one thread at a time, by the allocator, which orders what one did before what the next does: here no order
-/// is needed.
+/// The allocator gives a range to one thread at a time and orders one owner before the next, so relaxed atomics are
+/// enough.
 #[derive(Debug)]
-pub(super) struct Marks(Box<[AtomicU64]>);
+pub(super) struct MappedPages(Box<[AtomicU64]>);
 
-impl Marks {
+impl MappedPages {
     pub(super) fn new(pages: u64) -> Self {
         Self((0..pages.div_ceil(64)).map(|_| AtomicU64::new(0)).collect())
     }
 
-    /// Sets all of them; or says which one is set already, and changes nothing.
+    /// Sets all bits of a range. If one is set already, returns it and changes nothing.
     pub(super) fn set(&self, first: u64, count: u64) -> Result<(), u64> {
         self.change(first, count, true)
     }
 
-    /// Clears all of them; or says which one is not set, and changes nothing.
+    /// Clears all bits of a range. If one is clear already, returns it and changes nothing.
     pub(super) fn clear(&self, first: u64, count: u64) -> Result<(), u64> {
         self.change(first, count, false)
     }
 
-    /// Whether any is set.
+    /// Whether any bit is set.
     pub(super) fn any(&self) -> bool {
         self.0.iter().any(|word| word.load(Ordering::Relaxed) != 0)
     }
@@ -43,7 +43,7 @@ impl Marks {
         Ok(())
     }
 
-    /// Sets or clears bits of a word, and says which were not so before.
+    /// Sets or clears bits of a word. Returns those that were different before.
     fn flip(&self, word: u64, bits: u64, to: bool) -> u64 {
         let Some(word) = self.0.get(word as usize) else { return 0 };
         match to {
@@ -53,7 +53,7 @@ impl Marks {
     }
 }
 
-/// The words of a range of one or more bits, each with those bits of it.
+/// The words of a non-empty range, each with its bits of the range.
 fn words(first: u64, count: u64) -> impl Iterator<Item = (u64, u64)> {
     let last = first + (count - 1);
     (first / 64..=last / 64).map(move |word| {
@@ -71,16 +71,16 @@ mod tests {
     proptest! {
         #[test]
         fn all_or_nothing(steps in prop::collection::vec((0_u64..200, 1_u64..140, any::<bool>()), 0..40)) {
-            let (marks, mut model) = (Marks::new(340), [false; 340]);
+            let (mapped_pages, mut model) = (MappedPages::new(340), [false; 340]);
             for (first, count, to) in steps {
                 let range = first as usize..(first + count) as usize;
                 let stuck = range.clone().find(|page| model[*page] == to).map(|page| page as u64);
-                let answer = if to { marks.set(first, count) } else { marks.clear(first, count) };
+                let answer = if to { mapped_pages.set(first, count) } else { mapped_pages.clear(first, count) };
                 prop_assert_eq!(answer.err(), stuck);
                 if stuck.is_none() {
                     model[range].fill(to);
                 }
-                prop_assert_eq!(marks.any(), model.contains(&true));
+                prop_assert_eq!(mapped_pages.any(), model.contains(&true));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The ways to an adapter, by their names.
+//! Selects the kernel's interface through which devices are opened.
 
 use super::device::Device;
 use super::error::VfioError;
@@ -9,34 +9,34 @@ use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// One of the kernel's interfaces to an IOMMU that maps memory of a process.
+/// A kernel interface that maps a process's memory for devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum Interface {
     /// [`Type1`]: `/dev/vfio/vfio`.
     Type1,
     /// [`Iommufd`]: `/dev/iommu`.
     Iommufd,
 }
 
-/// There is no way of that name.
+/// The name is not of an interface.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no way `{0}` to an adapter; expected vfio or iommufd")]
-pub struct NoWay(pub String);
+#[error("no interface `{0}` to the IOMMU; expected vfio or iommufd")]
+pub struct UnknownInterface(pub String);
 
-impl FromStr for Way {
-    type Err = NoWay;
+impl FromStr for Interface {
+    type Err = UnknownInterface;
 
-    fn from_str(name: &str) -> Result<Self, NoWay> {
+    fn from_str(name: &str) -> Result<Self, UnknownInterface> {
         match name {
             "vfio" => Ok(Self::Type1),
             "iommufd" => Ok(Self::Iommufd),
-            other => Err(NoWay(other.to_owned())),
+            other => Err(UnknownInterface(other.to_owned())),
         }
     }
 }
 
-impl Way {
-    /// What the running kernel offers: iommufd where an adapter has a file for it, or VFIO's own interface.
+impl Interface {
+    /// The running kernel's interface for a device: iommufd if the device has a file for it, else VFIO's own.
     pub fn of_this_host(adapter: &str) -> Self {
         let has_file =
             Path::new("/dev/iommu").exists() && super::group::sysfs(adapter).join("vfio-dev").exists();
@@ -44,14 +44,20 @@ impl Way {
     }
 }
 
-/// An adapter by its address as `0000:3b:00.0`, with addresses of its own in which `memory` can be mapped.
+/// Opens a device by an address such as `0000:3b:00.0`, with its own address space, in which `memory` can be mapped.
 ///
 /// # Errors
 /// [`VfioError`]
-pub fn open(adapter: &str, way: Way, memory: Arc<Ram>) -> Result<(Arc<dyn Translation>, Device), VfioError> {
+pub fn open(
+    adapter: &str,
+    way: Interface,
+    memory: Arc<Ram>,
+) -> Result<(Arc<dyn Translation>, Device), VfioError> {
     let (translation, devices): (Arc<dyn Translation>, Vec<Device>) = match way {
-        Way::Type1 => Type1::open(&[adapter], memory).map(|(one, devices)| (Arc::new(one) as _, devices))?,
-        Way::Iommufd => {
+        Interface::Type1 => {
+            Type1::open(&[adapter], memory).map(|(one, devices)| (Arc::new(one) as _, devices))?
+        }
+        Interface::Iommufd => {
             Iommufd::open(&[adapter], memory).map(|(one, devices)| (Arc::new(one) as _, devices))?
         }
     };
@@ -59,10 +65,10 @@ pub fn open(adapter: &str, way: Way, memory: Arc<Ram>) -> Result<(Arc<dyn Transl
     devices.into_iter().next().map(|device| (translation, device)).ok_or(none)
 }
 
-/// What maps memory of this process for such an adapter, mostly once: coherent memory comes from all of `memory`.
+/// A mapper for the device. Coherent memory is allocated from `memory`.
 ///
 /// # Errors
-/// [`VfioError::Space`], if there is no address or no page.
+/// [`VfioError::Space`] if there is no address range or no whole page.
 pub fn mapper(translation: Arc<dyn Translation>, memory: &Arc<Ram>) -> Result<Mapper, VfioError> {
     let allocator = |space: &Space| Ok(Box::new(GapTree::new(space)?) as Box<dyn Allocator + Send + Sync>);
     let domain = Domain::new(translation, allocator, Invalidation::Elsewhere)?;

@@ -1,17 +1,17 @@
-//! Stretches of memory: a partition's, and those that tables may lie in.
+//! Ranges of memory: a partition's, and those reserved for tables.
 
 use crate::MemoryAddress;
 
-/// A stretch of memory.
+/// A range of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stretch {
-    /// Where it begins.
+pub struct MemoryRange {
+    /// First address.
     pub start: MemoryAddress,
-    /// How long it is.
+    /// Size.
     pub bytes: u64,
 }
 
-impl Stretch {
+impl MemoryRange {
     fn end(self) -> u64 {
         self.start.0.saturating_add(self.bytes)
     }
@@ -20,7 +20,7 @@ impl Stretch {
         Self { start: MemoryAddress(start), bytes: end.saturating_sub(start) }
     }
 
-    /// What of it is not in the other: below, and above.
+    /// The parts not in `other`: below it, and above it.
     fn without(self, other: Self) -> [Self; 2] {
         let below = Self::between(self.start.0, self.end().min(other.start.0));
         let above = Self::between(self.start.0.max(other.end()), self.end());
@@ -32,25 +32,26 @@ impl Stretch {
     }
 }
 
-/// A set of them, in order of address, none next to another.
+/// Disjoint, non-adjacent ranges in order of address.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Stretches(Vec<Stretch>);
+pub(super) struct MemoryRanges(Vec<MemoryRange>);
 
-impl Stretches {
-    pub(super) fn add(&mut self, one: Stretch) {
+impl MemoryRanges {
+    pub(super) fn add(&mut self, one: MemoryRange) {
         if one.bytes == 0 {
             return;
         }
-        let touches = |known: &Stretch| known.start.0 <= one.end() && one.start.0 <= known.end();
-        let (near, mut apart): (Vec<Stretch>, Vec<Stretch>) = self.0.iter().partition(|known| touches(known));
+        let touches = |known: &MemoryRange| known.start.0 <= one.end() && one.start.0 <= known.end();
+        let (near, mut apart): (Vec<MemoryRange>, Vec<MemoryRange>) =
+            self.0.iter().partition(|known| touches(known));
         let start = near.iter().map(|known| known.start.0).fold(one.start.0, u64::min);
         let end = near.iter().map(|known| known.end()).fold(one.end(), u64::max);
-        apart.push(Stretch::between(start, end));
+        apart.push(MemoryRange::between(start, end));
         apart.sort_unstable_by_key(|known| known.start);
         self.0 = apart;
     }
 
-    pub(super) fn remove(&mut self, one: Stretch) {
+    pub(super) fn remove(&mut self, one: MemoryRange) {
         if one.bytes == 0 {
             return;
         }
@@ -58,31 +59,32 @@ impl Stretches {
         self.0 = rest.collect();
     }
 
-    /// Takes so many bytes out of the lowest that has them.
+    /// Removes `bytes` from the lowest range that is large enough.
     pub(super) fn take(&mut self, bytes: u64) -> Option<MemoryAddress> {
         let start = self.0.iter().find(|known| known.bytes >= bytes)?.start;
-        self.remove(Stretch { start, bytes });
+        self.remove(MemoryRange { start, bytes });
         Some(start)
     }
 
-    pub(super) fn contains(&self, one: Stretch) -> bool {
+    pub(super) fn contains(&self, one: MemoryRange) -> bool {
         let last = one.bytes.checked_sub(1).and_then(|more| one.start.0.checked_add(more));
-        let has = |known: &Stretch| known.start <= one.start && last.is_some_and(|last| last < known.end());
+        let has =
+            |known: &MemoryRange| known.start <= one.start && last.is_some_and(|last| last < known.end());
         self.0.iter().any(has)
     }
 
-    pub(super) fn overlaps(&self, one: Stretch) -> bool {
+    pub(super) fn overlaps(&self, one: MemoryRange) -> bool {
         self.0.iter().any(|known| known.overlaps(one))
     }
 
-    /// Bytes of the largest.
+    /// Size of the largest range.
     pub(super) fn largest(&self) -> u64 {
         self.0.iter().map(|known| known.bytes).max().unwrap_or(0)
     }
 }
 
-impl FromIterator<Stretch> for Stretches {
-    fn from_iter<I: IntoIterator<Item = Stretch>>(stretches: I) -> Self {
+impl FromIterator<MemoryRange> for MemoryRanges {
+    fn from_iter<I: IntoIterator<Item = MemoryRange>>(stretches: I) -> Self {
         let mut all = Self::default();
         stretches.into_iter().for_each(|one| all.add(one));
         all
@@ -97,13 +99,13 @@ mod tests {
     proptest! {
         #[test]
         fn as_a_set_of_bytes(steps in prop::collection::vec((0_u64..60, 0_u64..20, any::<bool>()), 0..30)) {
-            let (mut all, mut model) = (Stretches::default(), [false; 80]);
+            let (mut all, mut model) = (MemoryRanges::default(), [false; 80]);
             for (start, bytes, adds) in steps {
-                let one = Stretch { start: MemoryAddress(start), bytes };
+                let one = MemoryRange { start: MemoryAddress(start), bytes };
                 if adds { all.add(one) } else { all.remove(one) }
                 model[start as usize..(start + bytes) as usize].fill(adds);
                 for start in 0..80 {
-                    let byte = Stretch { start: MemoryAddress(start), bytes: 1 };
+                    let byte = MemoryRange { start: MemoryAddress(start), bytes: 1 };
                     prop_assert_eq!(all.contains(byte), model[start as usize]);
                     prop_assert_eq!(all.overlaps(byte), model[start as usize]);
                 }
@@ -115,7 +117,7 @@ mod tests {
             prop_assert_eq!(all.take(largest + 1), None);
             if largest > 0 {
                 let start = all.take(largest).unwrap();
-                let taken = Stretch { start, bytes: largest };
+                let taken = MemoryRange { start, bytes: largest };
                 prop_assert!(!all.overlaps(taken));
             }
         }
@@ -123,20 +125,20 @@ mod tests {
 
     #[test]
     fn removing_nothing_cuts_nothing() {
-        let ten = Stretch { start: MemoryAddress(0), bytes: 10 };
-        let mut all: Stretches = [ten].into_iter().collect();
-        all.remove(Stretch { start: MemoryAddress(5), bytes: 0 });
+        let ten = MemoryRange { start: MemoryAddress(0), bytes: 10 };
+        let mut all: MemoryRanges = [ten].into_iter().collect();
+        all.remove(MemoryRange { start: MemoryAddress(5), bytes: 0 });
         assert!(all.contains(ten));
     }
 
     #[test]
     fn the_end_of_all_addresses() {
-        let top = Stretch { start: MemoryAddress(u64::MAX - 9), bytes: 100 };
-        let all: Stretches = [top].into_iter().collect();
-        assert!(all.contains(Stretch { start: MemoryAddress(u64::MAX - 9), bytes: 9 }));
+        let top = MemoryRange { start: MemoryAddress(u64::MAX - 9), bytes: 100 };
+        let all: MemoryRanges = [top].into_iter().collect();
+        assert!(all.contains(MemoryRange { start: MemoryAddress(u64::MAX - 9), bytes: 9 }));
         assert!(!all.contains(top), "it wraps around");
         assert!(
-            !all.contains(Stretch { start: MemoryAddress(u64::MAX - 9), bytes: 0 }),
+            !all.contains(MemoryRange { start: MemoryAddress(u64::MAX - 9), bytes: 0 }),
             "nothing is nowhere"
         );
     }
