@@ -7,8 +7,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const PAGE: u64 = 4096;
-/// Not a multiple of a page's bytes, and not in page 0 or 1.
-const BUFFER: Element = Element { memory: MemoryAddress(7 * PAGE + 100), bytes: 2 * PAGE };
+/// Begins in the second half of a page that is neither 0 nor 1.
+const BUFFER: Element = Element { memory: MemoryAddress(7 * PAGE + 3000), bytes: 2 * PAGE };
 
 /// What an allocator was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,10 +100,10 @@ fn addresses_below_4_gib_are_asked_for_first() {
     let (domain, asked) = domain();
     let mut counters = DmaCounters::default();
     let at = domain.map(BUFFER, Access::Write, (1 << 40) - 1, &mut counters).unwrap();
-    // Three pages, of which the buffer begins 100 bytes into the first; aligned to four; in memory from page 7 on.
+    // Three pages, of which the buffer begins 3000 bytes into the first; aligned to four; in memory from page 7 on.
     let request = Request { memory: 7, ..Request::size_aligned(3, (1 << 28) - 1) };
     assert_eq!(*asked.lock().unwrap(), [Asked::LowFirst(request, (1 << 20) - 1)]);
-    assert_eq!((at, counters.allocations, counters.mappings), (BusAddress(16 * PAGE + 100), 1, 1));
+    assert_eq!((at, counters.allocations, counters.mappings), (BusAddress(16 * PAGE + 3000), 1, 1));
     domain.map(BUFFER, Access::Write, (1 << 40) - 1, &mut counters).unwrap();
     assert_eq!(counters.allocations, 2);
     assert_eq!(domain.usage().allocated_pages, 3, "the allocator's word");
@@ -141,4 +141,17 @@ fn pages_around_a_buffer() {
     // The last page of all, up to its last byte and beyond.
     assert_eq!(around(u64::MAX - PAGE + 1 + 100, PAGE - 100), Some((100, PAGE)));
     assert_eq!(around(u64::MAX - PAGE + 1 + 100, PAGE - 99), None);
+}
+
+#[test]
+fn a_list_has_a_hole_only_where_an_element_would_cross_a_boundary() {
+    let mut layout = Layout { places: Vec::new(), bytes: 0 };
+    let mut add = |pages: u64| {
+        layout.add(Pages { offset: 0, bytes: pages * PAGE }, 16 * PAGE - 1);
+        layout.bytes / PAGE
+    };
+    assert_eq!(add(14), 14);
+    assert_eq!(add(2), 16, "it ends at the boundary");
+    assert_eq!(add(15), 31);
+    assert_eq!(add(2), 34, "it begins at the boundary, after a hole of one page");
 }
