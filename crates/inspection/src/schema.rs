@@ -38,9 +38,9 @@ fn the_columns_are_those_of_the_schema() {
         .map(|(name, field)| format!("    {name}: '{}'", column(&schema, field).replace('\'', "''")))
         .collect();
     let sql = format!(
-        "-- Reads documents of `iotoll inspect --json` into DuckDB: one row for each host.\n\
+        "-- Reads documents of `iotoll inspect --json` into DuckDB: one row for each host, which is a line of hosts.ndjson.\n\
          -- With the columns given, nothing is guessed from the values: an empty list is a list, a PCI address is no time of day.\n\
-         CREATE TABLE inspections AS SELECT * FROM read_json('*.json', columns = {{\n{}\n}});\n",
+         CREATE TABLE inspections AS SELECT * FROM read_json('hosts.ndjson', columns = {{\n{}\n}});\n",
         columns.join(",\n")
     );
     check("inspect.sql", &sql);
