@@ -11,7 +11,7 @@ const DMA_PATHS_MAX: usize = 2;
 /// Doubts named in the sentence; all of them stand below it, under what was not seen.
 const DOUBTS_MAX: usize = 2;
 
-/// `2 of 5 adapters pay a hypercall for each mapping; 3 findings, 1 of them critical`.
+/// `IOMMU strict mode on 4 of 5 adapters: every unmap waits for an IOTLB flush; 3 findings, 1 of them critical`.
 pub(crate) fn sentence(rows: &[Row], inspection: &Inspection) -> String {
     let host = &inspection.host;
     let dma_paths = match host.adapters.is_empty() && host.bridges.is_empty() {
@@ -46,51 +46,39 @@ fn dma_paths(rows: &[Row]) -> String {
     let all = rows.len();
     let paying: Vec<String> = found
         .iter()
-        .filter_map(|(dma_path, count)| Some((toll(*dma_path)?, count)))
+        .filter_map(|(dma_path, count)| Some((cost(*dma_path)?, *count)))
         .take(DMA_PATHS_MAX)
-        .enumerate()
-        .map(|(index, ((one, many), count))| match (index, *count) {
-            (0, 2) if all == 2 => format!("both adapters {many}"),
-            (0, 1) if all == 1 => format!("the only adapter {one}"),
-            (0, 1) => format!("1 of {} {one}", quantity::count(all, "adapter")),
-            (0, count) if count == all => format!("all {} {many}", quantity::count(all, "adapter")),
-            (0, count) => {
-                format!("{} of {} {many}", quantity::grouped(count as u64), quantity::count(all, "adapter"))
-            }
-            (_, 1) => format!("1 {one}"),
-            (_, count) => format!("{} {many}", quantity::grouped(count as u64)),
-        })
+        .map(|((mode, cost), count)| format!("{mode} on {}: {cost}", adapters(count, all)))
         .collect();
-    match paying.is_empty() {
-        true => match all {
-            1 => "the only adapter pays nothing for address translation".to_owned(),
-            2 => "neither of 2 adapters pays for address translation".to_owned(),
-            _ => format!("none of {} pays for address translation", quantity::count(all, "adapter")),
-        },
-        false => paying.join(", "),
+    match (paying.is_empty(), all) {
+        (true, 1) => "no translation cost per I/O on the only adapter".to_owned(),
+        (true, _) => format!("no translation cost per I/O on any of {}", quantity::count(all, "adapter")),
+        (false, _) => paying.join("; "),
     }
 }
 
-/// What adapters on a DMA path do, for one and for several; `None` where nothing is paid per I/O.
-fn toll(dma_path: DmaPath) -> Option<(&'static str, &'static str)> {
+/// `4 of 5 adapters`
+fn adapters(count: usize, all: usize) -> String {
+    let of_all = quantity::count(all, "adapter");
+    match (count, all) {
+        (1, 1) => "the only adapter".to_owned(),
+        (2, 2) => "both adapters".to_owned(),
+        _ if count == all => format!("all {of_all}"),
+        _ => format!("{} of {of_all}", quantity::grouped(count as u64)),
+    }
+}
+
+/// A DMA path's mode and what each I/O pays there; `None` where nothing is paid per I/O.
+fn cost(dma_path: DmaPath) -> Option<(&'static str, &'static str)> {
     match dma_path {
-        DmaPath::Unknown => {
-            Some(("can't be judged from what was readable", "can't be judged from what was readable"))
+        DmaPath::Unknown => Some(("DMA path unknown", "what was read does not tell it")),
+        DmaPath::Bounce => Some(("bounce buffers", "all data are copied")),
+        DmaPath::TranslatedStrict => Some(("IOMMU strict mode", "every unmap waits for an IOTLB flush")),
+        DmaPath::TranslatedLazy => {
+            Some(("IOMMU lazy mode", "every I/O is mapped, IOTLB flushes are batched"))
         }
-        DmaPath::Bounce => Some((
-            "has its data copied through bounce buffers",
-            "have their data copied through bounce buffers",
-        )),
-        DmaPath::TranslatedStrict => {
-            Some(("waits for an invalidation at each unmap", "wait for an invalidation at each unmap"))
-        }
-        DmaPath::TceWindow | DmaPath::DynamicWindow => {
-            Some(("pays a hypercall for each mapping", "pay a hypercall for each mapping"))
-        }
-        DmaPath::TranslatedLazy => Some((
-            "pays for a mapping at each I/O, invalidated in batches",
-            "pay for a mapping at each I/O, invalidated in batches",
-        )),
+        DmaPath::TceWindow => Some(("default 32-bit DMA window", "every mapping is a hypercall")),
+        DmaPath::DynamicWindow => Some(("dynamic DMA window", "every mapping is a hypercall")),
         DmaPath::NoIommu | DmaPath::Identity | DmaPath::DirectWindow | DmaPath::User | DmaPath::Unbound => {
             None
         }
