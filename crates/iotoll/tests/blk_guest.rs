@@ -744,7 +744,7 @@ about end
     let console = console.replace('\r', "");
     expect(&console, "off", &["no-IOMMU mode is off", "status 2\nnvme\n"]);
     expect(&console, "not accepted", &["can reach all memory", "status 2\nnvme\n"]);
-    expect(&console, "no memory", &["left alone", "no 3 huge pages of 2 MiB are free", "status 2\nnvme\n"]);
+    expect(&console, "no memory", &["left alone", "3 huge pages of 2 MiB are needed", "status 2\nnvme\n"]);
     expect(&console, "no right", &["no permission to write", "status 2\nnvme\n"]);
     expect(&console, "no pin", &["io_uring", "status 2\nnvme\n"]);
     let written = "16384 blocks written, flushed, and read again as they were written";
