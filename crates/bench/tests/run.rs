@@ -152,7 +152,9 @@ fn unknown_contestants_and_baselines_are_errors() {
     let origin = Origin { made_by: String::new(), command: Vec::new(), date: String::new() };
     let error = run(&ours(), Some("nobody"), tiny(), origin, &mut |_| ()).unwrap_err();
     assert!(matches!(error, RunError::Baseline(_)));
-    assert!("naps".parse::<Scenario>().unwrap_err().to_string().contains("there are pairs, held, handoff"));
+    assert!(
+        "naps".parse::<Scenario>().unwrap_err().to_string().contains("expected one of pairs, held, handoff")
+    );
 }
 
 #[test]

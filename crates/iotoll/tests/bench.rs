@@ -73,7 +73,7 @@ fn what_can_not_be_measured_is_exit_two_and_says_why() {
     };
     check(&["--contestant", "nobody"], r#"there is no contestant "nobody"; there are direct"#);
     check(&["--baseline", "nobody"], r#"there is no contestant "nobody""#);
-    check(&["--scenario", "naps"], "there are pairs, held, handoff");
+    check(&["--scenario", "naps"], "expected one of pairs, held, handoff");
     check(&["--threads", "0"], "expected 1 to 1024");
     check(&["--rounds", "0"], "expected 1 or more");
     check(&["--peer", "lib.so"], "expected NAME=LIB.so");

@@ -236,7 +236,7 @@ fn what_is_locked_or_open_for_writing_is_not_written() {
     assert_eq!(disk.write(&[]).1, 0);
     disk.put(9 * BLOCK as u64, &[7; BLOCK]);
     file.lock_shared().unwrap();
-    disk.expect_refusal(disk.write(&[]), &["a program has locked it"]);
+    disk.expect_refusal(disk.write(&[]), &["another program has locked it"]);
     drop(file);
     assert_eq!(disk.write(&[]).1, 0);
 }

@@ -225,9 +225,13 @@ dmesg | grep -e 'DMAR: .DMA' && echo BLOCKED
         &["is mounted at /mnt. An adapter in use is never unbound", "status 2\niotoll"],
     );
     expect(&console, "swap", &["the kernel swaps to /dev/nvme", "status 2"]);
-    expect(&console, "consent", &["`--take` lets it be taken", "/drivers/nvme/unbind", "status 2\nnvme\n"]);
+    expect(&console, "consent", &["`--take` unbinds it", "/drivers/nvme/unbind", "status 2\nnvme\n"]);
     expect(&console, "permission", &["no permission to write", "run it as root", "status 2"]);
-    expect(&console, "group", &["0000:01:00.1 (e1000e): whoever drives one", "status 2"]);
+    expect(
+        &console,
+        "group",
+        &["0000:01:00.1 (e1000e), so each can reach the memory of the others", "status 2"],
+    );
     let written = "16384 blocks written, flushed, and read again as they were written";
     expect(
         &console,
@@ -551,7 +555,7 @@ about end
     expect(&console, "loop is gone", &["16 blocks written", "status 0"]);
     named("exclusive", &["process ", "(iotoll) has /dev/nvme"]);
     let unseen = case(&console, "exclusive and not seen");
-    for words in ["is in use by somebody who has it for himself", "the kernel refuses to open it exclusively"]
+    for words in ["is in use: something has it open exclusively", "the kernel refuses to open it exclusively"]
     {
         assert!(unseen.contains(words), "{words}: {unseen}");
     }
@@ -627,7 +631,7 @@ fn without_an_iommu_nothing_is_driven() {
     expect(
         &console,
         "none",
-        &["is in no IOMMU group", "reaches all memory", "--accept-no-iommu", "status 2\nnvme\n"],
+        &["is in no IOMMU group", "can reach all memory", "--accept-no-iommu", "status 2\nnvme\n"],
     );
     expect(&console, "accepted", &["CONFIG_VFIO_NOIOMMU", "status 2\nnvme\n"]);
 }
@@ -739,8 +743,8 @@ about end
     let Some(console) = guest.run(&cache, &kernel) else { return };
     let console = console.replace('\r', "");
     expect(&console, "off", &["no-IOMMU mode is off", "status 2\nnvme\n"]);
-    expect(&console, "not accepted", &["reaches all memory", "status 2\nnvme\n"]);
-    expect(&console, "no memory", &["left alone", "no 3 huge pages of 2 MiB are free", "status 2\nnvme\n"]);
+    expect(&console, "not accepted", &["can reach all memory", "status 2\nnvme\n"]);
+    expect(&console, "no memory", &["left alone", "3 huge pages of 2 MiB are needed", "status 2\nnvme\n"]);
     expect(&console, "no right", &["no permission to write", "status 2\nnvme\n"]);
     expect(&console, "no pin", &["io_uring", "status 2\nnvme\n"]);
     let written = "16384 blocks written, flushed, and read again as they were written";
@@ -765,7 +769,7 @@ about end
     expect(
         &console,
         "lent",
-        &["reaches all memory", "it reads the same\nvfio-pci", all_free, "killed 137", "let go"],
+        &["can reach all memory", "it reads the same\nvfio-pci", all_free, "killed 137", "let go"],
     );
     expect(&console, "measured", &["Reads in a second", "status 0"]);
     for disk in [&a, &slow] {

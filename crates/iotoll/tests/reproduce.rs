@@ -32,7 +32,7 @@ fn what_there_is_not_is_exit_two() {
     assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8(output.stderr).unwrap();
     let studies = model::studies().collect::<Vec<_>>().join(", ");
-    assert!(said.contains(&format!(r#"there is no study "nobody"; there are {studies}"#)), "{said}");
+    assert!(said.contains(&format!(r#"there is no study "nobody"; expected one of {studies}"#)), "{said}");
 }
 
 #[test]

@@ -178,7 +178,7 @@ fn there_is_no_such_family() {
     assert_eq!(
         error.to_string(),
         format!(
-            r#"there is no study "nobody"; there are {}"#,
+            r#"there is no study "nobody"; expected one of {}"#,
             model::studies().collect::<Vec<_>>().join(", ")
         )
     );
