@@ -56,7 +56,9 @@ fn a_thousand_adapters_are_a_handful_of_shapes() {
 #[test]
 fn the_verdict_stands_on_top() {
     let page = report::page(&capture("ppc-noddw"), "iotoll 0.1.0");
-    assert!(page.contains("<h1>Default 32-bit DMA window on all 5 adapters: every mapping is a hypercall; 5 findings.</h1>"));
+    assert!(page.contains(
+        "<h1>Default 32-bit DMA window on all 5 adapters: every mapping is a hypercall; 5 findings.</h1>"
+    ));
     assert!(page.contains("Made by iotoll 0.1.0 from a capture"));
 }
 
