@@ -25,7 +25,7 @@ pub fn config_space(data: &[u8]) {
         let lists = (config.capabilities(), config.extended_capabilities());
         assert!(lists.0.entries.len() <= 64 && lists.1.entries.len() <= 1024, "lists end");
         let express = capabilities.express.get();
-        let express = express.and_then(|express| Some((LinkEnd::of(at, express), express.port?)));
+        let express = express.and_then(|express| Some((LinkEnd::from_registers(at, express), express.port?)));
         if let Presence::Present(aer) = &capabilities.aer {
             let _ = format!("{aer:?}");
         }
@@ -34,7 +34,7 @@ pub fn config_space(data: &[u8]) {
     if let (Some((upper, port)), Some((lower, below))) = (port.0, adapter.0) {
         let hop = Hop { upper, lower };
         let _ = hop.diagnose().is_degraded();
-        let path = link::judge_path(&link::hops_on(&[(upper, port), (lower, below)]));
+        let path = link::diagnose_path(&link::hops_on(&[(upper, port), (lower, below)]));
         let _ = (path.current(), path.possible(), path.costs_bandwidth());
         let _ = path.current().map(|link| (link.to_string(), link.megabits_per_second()));
     }

@@ -10,7 +10,7 @@ pub fn digest(data: &[u8]) {
     let _ = SlotTables::parse(&text).map_err(|error| error.to_string());
     let Ok(digest) = Digest::parse(&text) else { return };
     let basis = || Basis { tolls: Some(&digest), prices: None, areas: &[] };
-    let inspection = Inspection::on(Host::read(&Tree::of_memory(strict_host())), basis());
+    let inspection = Inspection::with_basis(Host::read(&Tree::of_memory(strict_host())), basis());
     let _ = report::inspection(&inspection, 80, report::Style::Plain, report::Length::Full);
 }
 

@@ -4,7 +4,7 @@ use crate::{parts, text};
 use arbitrary::{Arbitrary, Unstructured};
 use host::memory::effective::{Facts, effective};
 use host::memory::mtrr::{self, MtrrEffect, parse_default_type};
-use host::memory::plan::{Machine, Order, Plan, Wish, plan};
+use host::memory::plan::{Order, Plan, PlanTarget, Wish, plan};
 use host::memory::{
     DefaultType, KernelVersion, MemoryType, PhysRange, Register, TableLayout, memmap, parse_iomem,
     parse_memtype_list, parse_mtrr, parse_pat_slots,
@@ -112,11 +112,11 @@ impl Table {
         self.wishes.iter().take(4).filter_map(wish).collect()
     }
 
-    fn machine(&self) -> Machine {
+    fn machine(&self) -> PlanTarget {
         let registers = self.registers();
         let kind = if self.machine & 1 == 0 { MemoryType::Uncacheable } else { MemoryType::WriteBack };
         let top_mem2 = self.top_mem2.map(|top| (4 << 30) + (u64::from(top) << 28));
-        Machine {
+        PlanTarget {
             register_count: u32::try_from(registers.len()).unwrap_or(8) + u32::from(self.spare % 8) + 1,
             registers,
             address_bits: 36 + u32::from(self.machine >> 1) % 4,
@@ -139,7 +139,7 @@ pub fn mtrr_plan(data: &[u8]) {
     }
 }
 
-fn check(machine: &Machine, plan: &Plan) {
+fn check(machine: &PlanTarget, plan: &Plan) {
     let after = plan.after();
     let count = usize::try_from(machine.register_count).unwrap_or(usize::MAX);
     assert!(plan.steps.iter().all(|step| step.table.len() <= count), "more registers than there are");
@@ -158,7 +158,7 @@ fn check(machine: &Machine, plan: &Plan) {
     }
 }
 
-fn effect(machine: &Machine, registers: &[Register], point: u64) -> Option<MtrrEffect> {
+fn effect(machine: &PlanTarget, registers: &[Register], point: u64) -> Option<MtrrEffect> {
     let at = PhysRange::from_first_to_last(point, point)?;
     mtrr::lookup(registers, &machine.default, at).first().map(|part| part.effect)
 }

@@ -15,8 +15,8 @@ pub use structures::nvme_structures;
 
 use arbitrary::{Arbitrary, Unstructured};
 use dma::{
-    Adapter, Domain, Frames, Invalidation, Iotlb, Limits, Mapper, MemoryAddress, Pool, Ram, Requester,
-    SoftwareDomain, Unit, Vtd,
+    Domain, Frames, Invalidation, Iotlb, Limits, Mapper, MemoryAddress, Pool, Ram, Requester,
+    SoftwareAdapter, SoftwareDomain, Unit, Vtd,
 };
 use iova::{GapTree, Space};
 use nvme::emulated::Fault;
@@ -32,7 +32,7 @@ const TABLES_BYTES: u64 = 256 << 10;
 struct Room {
     ram: Arc<Ram>,
     mapper: Mapper,
-    adapter: Adapter,
+    adapter: SoftwareAdapter,
 }
 
 impl Room {

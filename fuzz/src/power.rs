@@ -109,7 +109,7 @@ struct Asked {
 pub fn ddw(data: &[u8]) {
     let Ok(asked) = Asked::arbitrary(&mut Unstructured::new(data)) else { return };
     let (major, minor, patch) = asked.kernel;
-    let _ = Era::of((major.into(), minor.into(), patch.into()), asked.rhel.map(u32::from)).era.read_in();
+    let _ = Era::of((major.into(), minor.into(), patch.into()), asked.rhel.map(u32::from)).era.source_trees();
     let request = Request {
         era: Era::ALL[usize::from(asked.era) % Era::ALL.len()],
         mask_bits: asked.mask_bits,

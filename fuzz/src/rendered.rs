@@ -15,7 +15,8 @@ const BREAKS_PAGE: [&str; 3] = ["<hostile", "<script>hostile", "\" onhostile="];
 /// moves its cursor or turns its writing round; a page shows what it was given.
 pub fn rendered(data: &[u8]) {
     let host = Host::read(&Tree::of_memory(host_of(data)));
-    let inspection = Inspection::on(host, Basis { tolls: Some(Digest::builtin()), prices: None, areas: &[] });
+    let inspection =
+        Inspection::with_basis(host, Basis { tolls: Some(Digest::builtin()), prices: None, areas: &[] });
     for width in WIDTHS {
         check_terminal(
             &report::inspection(&inspection, width, Style::Plain, report::Length::Full),
@@ -36,7 +37,7 @@ pub fn rendered(data: &[u8]) {
         );
         check_terminal(&sheet.unwrap_or_default(), Style::Colour);
     }
-    let page = report::page(&inspection, "iotoll");
+    let page = report::inspection_page(&inspection, "iotoll");
     for word in BREAKS_PAGE {
         assert!(!page.contains(word), "{word:?} stands in the page");
     }

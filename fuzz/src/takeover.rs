@@ -1,4 +1,4 @@
-//! A host on which an adapter is to be taken from the kernel.
+//! A host on which an adapter is to be unbound from the kernel's driver.
 
 use nvme::takeover::{Accepted, Candidate, Root, Takeover};
 use std::fs;
@@ -40,8 +40,8 @@ static ROOT: LazyLock<io::Result<PathBuf>> = LazyLock::new(|| {
     Ok(root)
 });
 
-/// What is mounted and swapped to, and what an adapter is: whether it may be taken and how, in words. The last part has the words by
-/// which another process is to give it back.
+/// Input: the host's mounts, swap areas and adapter, which decide whether the adapter may be unbound. The last part has the words that tell
+/// another process how to rebind it.
 pub fn takeover(data: &[u8]) {
     let Ok(root) = &*ROOT else { return };
     let mut parts = data.split(|byte| *byte == 0);

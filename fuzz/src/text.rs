@@ -3,7 +3,7 @@
 use crate::{parts, text};
 use host::Bdf;
 use host::facts::{interrupts, log::LogFacts, numa::CpuList};
-use host::kernel::verdict::{Machine, understand};
+use host::kernel::verdict::{BootedKernel, check_command_line};
 use host::kernel::{Architecture, CommandLine, CpuVendor, KernelVersion, Log, Requests, classify};
 use host::pci::{Presence, lspci};
 use host::power::partition;
@@ -39,12 +39,12 @@ pub fn command_line(data: &[u8]) {
     let vendor = VENDORS[usize::from(*machine) / NAMES.len() % VENDORS.len()];
     let vendor = CpuVendor::from_cpuinfo(&text("proc/cpuinfo", vendor.as_bytes()));
     let line = CommandLine::parse(&text("proc/cmdline", words));
-    let machine = Machine {
+    let machine = BootedKernel {
         version: version.as_ref(),
         architecture: architecture.as_ref(),
         vendor: vendor.as_ref().map(|cited| &cited.value),
     };
-    let verdicts = understand(&line, &machine);
+    let verdicts = check_command_line(&line, &machine);
     let _ = Requests::collect(&verdicts);
     for token in line.of_kernel() {
         let _ = token.words();
@@ -71,7 +71,7 @@ pub fn lspci_text(data: &[u8]) {
     for record in lspci::parse(&text("lspci", data)) {
         let _ = record.cite("LnkSta");
         if let Presence::Present(express) = &record.capabilities.express {
-            let _ = host::pci::LinkEnd::of(record.bdf, express);
+            let _ = host::pci::LinkEnd::from_registers(record.bdf, express);
         }
     }
 }

@@ -13,17 +13,17 @@ pub fn toll_sheet(data: &[u8]) {
     assert!(matches!(again, Ok(Ok(again)) if again == sheet));
     let changes = compare(&sheet, &sheet, Limit::default());
     assert!(changes.is_empty() && !grew(&changes));
-    let style = report::Style::Plain;
-    let _ = report::toll_sheet(&sheet, WIDTH, style);
+    let shown = |page: &report::Page| report::text(page, WIDTH, report::Style::Plain, report::Length::Full);
+    let _ = shown(&report::toll_sheet(&sheet));
     let mut other = sheet.clone();
     for toll in &sheet.tolls {
         let _ = toll_over(toll, toll);
-        let _ = report::toll_table(std::slice::from_ref(&sheet), &toll.workload, WIDTH, style);
+        let _ = shown(&report::toll_table(std::slice::from_ref(&sheet), &toll.workload));
     }
     other.tolls.rotate_left(sheet.tolls.len().min(1));
     for (toll, name) in other.tolls.iter_mut().zip(sheet.tolls.iter().map(|toll| &toll.workload)) {
         toll.workload.clone_from(name);
     }
     let changes = compare(&sheet, &other, Limit::default());
-    let _ = report::toll_difference(&sheet, &other, &changes, WIDTH, style);
+    let _ = shown(&report::toll_difference(&sheet, &other, &changes));
 }

@@ -15,7 +15,7 @@ pub fn trace(data: &[u8]) {
         }
         Err(error) => {
             assert!(error.line >= 1 && error.line as usize <= text.lines().count() + 1, "{error}");
-            assert!(error.to_string().starts_with("mine.trace, line "), "{error}");
+            assert!(error.to_string().starts_with(&format!("mine.trace:{}: ", error.line)), "{error}");
         }
     }
 }

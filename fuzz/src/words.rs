@@ -6,7 +6,7 @@ use host::kernel::options::{parse_number, parse_size};
 use host::memory::{MemoryType, PhysRange, plan::Wish};
 use host::pci::{
     ClassCode,
-    link::{LinkSpeed, LinkWidth},
+    link_speed::{LinkSpeed, LinkWidth},
 };
 use host::power::{firmware::FirmwareLevel, location::LocationCode, partition::MachineType};
 use lab::kernel::{Mirror, Series};
@@ -18,7 +18,7 @@ pub fn words(data: &[u8]) {
     let _ = (parse_number(&word), parse_size(&word), host::memory::range::parse_size(&word));
     let _ = (LinkSpeed::parse(&word).map(|speed| speed.to_string()), LinkWidth::parse(&word));
     let _ = ClassCode::parse(&word).map(|class| (class.kind(), class.to_string()));
-    let _ = lab::qemu::Release::read(&word);
+    let _ = lab::qemu::Release::parse(&word);
     let _ = (word.parse::<Series>(), word.parse::<FirmwareLevel>(), word.parse::<MachineType>());
     let _ = Mirror::debian_org().with_archive(&word).and_then(|mirror| mirror.with_security(&rest));
     let _ = word.parse::<Tolerance>();

@@ -1,23 +1,23 @@
-//! Allocates and frees a page COUNT times in one thread, and nothing else: for instruction counts.
+//! Allocates and frees a page COUNT times in one thread, to count an allocator's instructions.
 //!
 //!     valgrind --tool=callgrind target/release/examples/pairs direct 100000
 //!     valgrind --tool=callgrind target/release/examples/pairs NAME=LIB.so 100000
 //!
-//! The difference of two counts is the allocator's alone (`bench/iova_instructions.py`).
+//! The difference of two allocators' counts contains no overhead of the loop (`bench/iova_instructions.py`).
 
-use bench::{Contestant, Peer, ours, select};
+use bench::{Contestant, Peer, built_in_contestants, select};
 use iova::{Allocator, Request, Space};
 use std::error::Error;
 use std::hint::black_box;
 use std::path::Path;
 
-/// Under this name the per-CPU allocator is counted: only under valgrind.
+/// Name of the per-CPU allocator with restartable sequences that valgrind can execute.
 const COUNTED: &str = "percpu-counted";
 
 fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let [name, count] = words.as_slice() else {
-        for contestant in ours() {
+        for contestant in built_in_contestants() {
             println!("{}", contestant.name);
         }
         return Err("usage: pairs NAME|NAME=LIB.so COUNT; these are the names".into());
@@ -28,11 +28,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let contestant = match name.split_once('=') {
         Some((name, library)) => Contestant::peer(name, &Peer::load(Path::new(library))?),
-        None => select(&ours(), std::slice::from_ref(name))?.remove(0),
+        None => select(&built_in_contestants(), std::slice::from_ref(name))?.remove(0),
     };
     pairs(contestant.allocator(&space)?.as_ref(), count.parse()?)
 }
 
+/// Allocates and frees a page `count` times.
 fn pairs(allocator: &dyn Allocator, count: u64) -> Result<(), Box<dyn Error>> {
     let request = Request { memory: 512, ..Request::size_aligned(1, 0xf_ffff) };
     for _ in 0..count {
@@ -42,9 +43,9 @@ fn pairs(allocator: &dyn Allocator, count: u64) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The per-CPU allocator as where there are restartable sequences.
+/// The per-CPU allocator with restartable sequences that are not registered with the kernel.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-#[allow(unsafe_code, reason = "valgrind has none, but executes them all the same")]
+#[allow(unsafe_code, reason = "valgrind does not register restartable sequences, but executes their code")]
 fn counted(space: &Space) -> Result<Box<dyn Allocator>, Box<dyn Error>> {
     // SAFETY: this program has one thread, and valgrind registers none with the kernel.
     let cpus = unsafe { iova::Rseq::unregistered() }.ok_or("the C library has no restartable sequences")?;

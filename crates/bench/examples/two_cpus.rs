@@ -1,12 +1,13 @@
-//! What two CPUs take from each other: how long a cache line is on its way between them, and what an allocator's pairs take on
-//! one of them and on both.
+//! Measures contention between two CPUs: the time that a cache line takes from one to the other, and an allocator's time
+//! per pair of calls with one thread and with two.
 //!
 //!     cargo run --release -p bench --example two_cpus [ROUNDS]
 //!
-//! A virtual machine's CPUs may lie near each other or far apart, and change that while it runs: each round measures the line
-//! first, then all allocators. Times are of short batches, and medians of those: who is interrupted loses few of them.
+//! A virtual machine's CPUs may be near each other or far apart, and may migrate while it runs. Each round therefore
+//! measures the cache line first and then all allocators. Times are medians of short batches, so that interrupts affect
+//! few of them.
 
-use bench::{ours, select};
+use bench::{built_in_contestants, select};
 use iova::{AllocateError, Allocator, FreeError, Range, Request, Space, Usage};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::error::Error;
@@ -14,20 +15,21 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread::scope;
 use std::time::{Duration, Instant};
 
-/// Allocators, and those that are measured behind a fair lock too: Linux's locks are, those within are not.
+/// The measured allocators. Those in `FAIR` are also measured behind a fair lock: Linux's spin locks are fair, the
+/// allocators' own locks are not.
 const NAMES: [&str; 5] = ["direct", "magazine", "pool", "bitmap", "rbtree"];
 const FAIR: [&str; 3] = ["direct", "bitmap", "rbtree"];
 const ROUNDS: usize = 60;
-/// Pairs, or exchanges of the line, of a batch.
+/// Pairs of calls, or round trips of the line, in a batch.
 const BATCH: u64 = 100;
 const PHASE: Duration = Duration::from_millis(4);
-/// Where two CPUs lie to each other, by what a line takes at most: threads of a core, cores of a group, others. Above, it was
-/// interrupted.
-const PLACES: [(&str, f64); 3] = [("of one core", 24.0), ("of one group", 80.0), ("of two groups", 400.0)];
+/// The distance of two CPUs by the line's largest time in ns: threads of a core, cores that share a cache, others. Longer
+/// times are interrupted measurements.
+const DISTANCES: [(&str, f64); 3] = [("of one core", 24.0), ("of one group", 80.0), ("of two groups", 400.0)];
 
 struct Round {
     line_ns: f64,
-    /// Of each allocator, with one thread and with two.
+    /// Time per pair for each allocator, with one thread and with two.
     pair_ns: Vec<[f64; 2]>,
 }
 
@@ -39,7 +41,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let space = Space::new(1, 0xf_ffff);
     let make = |names: &[&str]| -> Result<Vec<Box<dyn Allocator>>, Box<dyn Error>> {
         let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
-        Ok(select(&ours(), &names)?.iter().map(|one| one.allocator(&space)).collect::<Result<_, _>>()?)
+        Ok(select(&built_in_contestants(), &names)?
+            .iter()
+            .map(|one| one.allocator(&space))
+            .collect::<Result<_, _>>()?)
     };
     let mut made = make(&NAMES)?;
     made.extend(make(&FAIR)?.into_iter().map(|within| Box::new(Fair::new(within)) as Box<dyn Allocator>));
@@ -57,15 +62,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let rounds: Vec<Round> = (0..rounds).map(|_| round()).collect();
     let mut from = 0.0;
-    for (place, to) in PLACES {
+    for (place, to) in DISTANCES {
         let here = rounds.iter().filter(|round| (from..to).contains(&round.line_ns));
-        tell(place, &names, &here.collect::<Vec<_>>());
+        print_rounds(place, &names, &here.collect::<Vec<_>>());
         from = to;
     }
     Ok(())
 }
 
-fn tell(place: &str, names: &[String], rounds: &[&Round]) {
+/// Prints the quartiles of all rounds with CPUs at one distance.
+fn print_rounds(place: &str, names: &[String], rounds: &[&Round]) {
     if rounds.is_empty() {
         return;
     }
@@ -82,6 +88,7 @@ fn tell(place: &str, names: &[String], rounds: &[&Round]) {
     }
 }
 
+/// Lower quartile, median and upper quartile.
 fn quartiles(mut all: Vec<f64>) -> String {
     all.sort_by(f64::total_cmp);
     let at = |quarter: usize| all.get(all.len() * quarter / 4).copied().unwrap_or(f64::NAN);
@@ -96,15 +103,15 @@ fn median(mut all: Vec<f64>) -> f64 {
 fn pin(cpu: usize) {
     let mut set = CpuSet::new();
     set.set(cpu);
-    // Times of threads that the kernel moves are told all the same.
+    // Without pinning the measurement is less exact, but still valid.
     let _ = sched_setaffinity(None, &set);
 }
 
-/// A line alone, as no other is fetched with it.
+/// A word without neighbours: CPUs fetch cache lines in pairs.
 #[repr(align(128))]
 struct Line(AtomicU64);
 
-/// Two CPUs take turns in writing a line: half of what an exchange takes.
+/// The one-way time of a cache line between two CPUs: they write it in turn, and a round trip takes twice as long.
 fn line_ns([first, second]: [usize; 2]) -> f64 {
     const LAST: u64 = u64::MAX;
     let line = Line(AtomicU64::new(0));
@@ -141,7 +148,7 @@ fn line_ns([first, second]: [usize; 2]) -> f64 {
     median(batches)
 }
 
-/// What a pair takes one thread of those on these CPUs, one on each: the median of batches.
+/// An allocator's time per pair of calls, with one thread on each of `cpus`: the median of batches.
 fn pairs_ns(allocator: &dyn Allocator, cpus: &[usize]) -> f64 {
     let (ready, done) = (AtomicU64::new(0), AtomicBool::new(false));
     let work = |cpu: usize| {
@@ -152,7 +159,7 @@ fn pairs_ns(allocator: &dyn Allocator, cpus: &[usize]) -> f64 {
             std::hint::spin_loop();
         }
         let (start, mut batches) = (Instant::now(), Vec::new());
-        // All work until the first has done enough, so that each batch has company.
+        // All threads work until the first has finished, so that no batch runs alone.
         while !done.load(Ordering::Relaxed) {
             let batch = Instant::now();
             for _ in 0..BATCH {
@@ -174,7 +181,8 @@ fn pairs_ns(allocator: &dyn Allocator, cpus: &[usize]) -> f64 {
     })
 }
 
-/// An allocator behind a lock that is handed on in the order in which it was asked for: both counts on one line, as Linux had it.
+/// An allocator behind a ticket lock, which threads get in the order in which they requested it. Both counters are on one
+/// cache line, as in Linux's ticket spin locks.
 struct Fair {
     lock: Tickets,
     within: Box<dyn Allocator>,

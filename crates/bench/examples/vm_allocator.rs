@@ -1,23 +1,23 @@
-//! The address allocator of rust-vmm, which VMMs give device memory with, beside ours.
+//! Compares rust-vmm's address allocator, which VMMs use for device memory, with this project's allocators.
 //!
 //!     cargo run --release -p bench --example vm_allocator
 //!
-//! Of the allocators on crates.io it is the one that knows alignment and frees by address: range-alloc 0.1 knows no alignment,
-//! and offset-allocator 0.2 takes back a handle of its own. It is behind a lock here, as it asks for.
+//! It is the only allocator on crates.io that supports alignment and frees by address: range-alloc 0.1 has no alignment,
+//! and offset-allocator 0.2 frees by a handle. It is behind a lock here, because it is not thread safe.
 
-use bench::{Contestant, Origin, Scenario, Settings, ours, run, select};
+use bench::{Contestant, Origin, Scenario, Settings, built_in_contestants, run, select};
 use iova::{AllocateError, Allocator, FreeError, Range, Request, Space, Usage};
 use std::error::Error;
 use std::sync::{Mutex, PoisonError};
 use vm_allocator::{AddressAllocator, AllocPolicy, RangeInclusive};
 
-/// It is given addresses, as in a VMM.
+/// The allocator manages addresses, as in a VMM, and not pages.
 const PAGE_BYTES: u64 = 4096;
 
 struct RustVmm(Mutex<AddressAllocator>);
 
 impl Allocator for RustVmm {
-    /// It knows no limit: those of this benchmark are at the end of the space.
+    /// Ignores the request's limit: in this benchmark it is the end of the space.
     fn allocate(&self, request: &Request) -> Result<u64, AllocateError> {
         let mut allocator = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (size, alignment) = (request.pages * PAGE_BYTES, request.alignment_pages() * PAGE_BYTES);
@@ -45,7 +45,7 @@ fn make(space: &Space) -> Result<Box<dyn Allocator>, String> {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let names = ["direct", "percpu", "gap-tree"].map(str::to_owned);
-    let mut contestants = select(&ours(), &names)?;
+    let mut contestants = select(&built_in_contestants(), &names)?;
     contestants.push(Contestant::new(
         "rust-vmm",
         "vm-allocator: an interval tree, searched from the lowest",

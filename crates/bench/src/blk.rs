@@ -1,4 +1,4 @@
-//! Random reads of a disk by each way there is to it, through the kernel and past it.
+//! Benchmark of random disk reads through each kernel interface, and by this project's user-space driver.
 
 mod kernel;
 mod library;
@@ -12,7 +12,7 @@ use crate::head::{Head, Origin};
 use crate::latency::Latencies;
 use crate::random::Random;
 use crate::summary::Summary;
-use crate::{Machine, warning};
+use crate::{HostSummary, warning};
 use nvme::{Controller, Namespace, NvmeError, QueueError};
 use reader::Reader;
 use std::io;
@@ -20,78 +20,79 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Of all random places.
+/// Seed of the random positions.
 const SEED: u64 = 1;
 
-/// Why a way was not measured to its end.
+/// Why a measurement failed.
 #[derive(Debug, thiserror::Error)]
 pub enum BlkError {
     /// The disk can't be read.
     #[error("{}", file.display())]
     Disk {
-        /// Its file.
+        /// The disk's file.
         file: PathBuf,
-        /// Why.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// The disk has no block of that size.
-    #[error("reads of {bytes} bytes; expected a multiple of 512 that is no more than {bytes_max}")]
+    /// The disk does not support reads of this size.
+    #[error("invalid size of reads: {bytes} bytes; expected a multiple of 512 up to {bytes_max}")]
     Size {
-        /// What was asked for.
+        /// The requested size.
         bytes: u64,
-        /// What the disk has, or takes.
+        /// The size of the disk, or of its longest read.
         bytes_max: u64,
     },
-    /// A controller can't be driven.
+    /// The controller failed.
     #[error(transparent)]
     Controller(#[from] NvmeError),
-    /// A queue can't go on.
+    /// The queue failed.
     #[error(transparent)]
     Queue(#[from] QueueError),
     /// A command can't be built.
     #[error(transparent)]
     Block(#[from] nvme::BlockError),
-    /// A command has failed.
+    /// A command completed with an error.
     #[error("a read failed: {0}")]
     Status(nvme::spec::status::Status),
-    /// Nothing comes.
-    #[error("a read has not come back within {} s", limit.as_secs())]
+    /// No read completed in time.
+    #[error("no read completed within {} s", limit.as_secs())]
     Late {
-        /// How long it had.
+        /// The time limit.
         limit: Duration,
     },
 }
 
-/// The kernel's ways to a disk by its file in `/dev`, at each depth.
+/// Measures every kernel interface at each depth; `disk` is a file in `/dev`. `progress` gets the number of steps done
+/// and of all steps.
 ///
 /// # Errors
-/// [`BlkError`]. A way that the kernel does not have is absent, and no error.
-pub fn through_the_kernel(
+/// [`BlkError`]. An interface that the kernel lacks is reported as absent and is not an error.
+pub fn measure_kernel_interfaces(
     settings: &BlkSettings,
     disk: &Path,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Vec<BlkRow>, BlkError> {
-    let steps = (kernel::WAYS.len() * settings.depths.len()) as u64;
+    let steps = (kernel::INTERFACES.len() * settings.depths.len()) as u64;
     let mut rows = Vec::new();
-    for (place, way) in kernel::WAYS.iter().enumerate() {
+    for (place, interface) in kernel::INTERFACES.iter().enumerate() {
         let mut cells = Vec::new();
         for (step, depth) in settings.depths.iter().enumerate() {
             progress((place * settings.depths.len() + step) as u64, steps);
-            cells.push(match way.open(disk, *depth, settings.bytes)? {
+            cells.push(match interface.open(disk, *depth, settings.bytes)? {
                 Ok(mut reader) => measure(&mut *reader, *depth, settings)?,
                 Err(absent) => BlkCell::absent(*depth, absent),
             });
         }
-        rows.push(BlkRow { way: way.name.to_owned(), what: way.what.to_owned(), cells });
+        rows.push(BlkRow { way: interface.name.to_owned(), what: interface.what.to_owned(), cells });
     }
     Ok(rows)
 }
 
-/// The way past the kernel, at each depth: a queue pair that is polled.
+/// Measures the user-space driver at each depth, with a queue pair that it polls.
 ///
 /// # Errors
 /// [`BlkError`]
-pub fn past_the_kernel(
+pub fn measure_user_space_driver(
     settings: &BlkSettings,
     controller: &Arc<Mutex<Controller>>,
     namespace: Namespace,
@@ -105,30 +106,31 @@ pub fn past_the_kernel(
         reader.close()?;
         cells.push(cell);
     }
-    let what = "iotoll's own driver past the kernel: memory mapped once, queues polled, no system call";
+    let what = "iotoll's user-space driver: memory mapped once, queues polled, no system call";
     Ok(BlkRow { way: "nvme".to_owned(), what: what.to_owned(), cells })
 }
 
-/// What came out, as a document.
+/// The document with the results.
 pub fn blk_benchmark(settings: BlkSettings, origin: Origin, disk: String, rows: Vec<BlkRow>) -> BlkBenchmark {
-    let mut head = Head::new(BLK_SCHEMA, origin, Machine::here());
-    head.warnings = warning::of_any(&head.machine);
+    let mut head = Head::new(BLK_SCHEMA, origin, HostSummary::here());
+    head.warnings = warning::of_machine(&head.machine);
     BlkBenchmark { head, settings, disk, rows }
 }
 
-/// What one round came to.
+/// The results of one round.
 struct Round {
     reads: u64,
     wall: Duration,
     cpu: Duration,
 }
 
+/// Runs a warm-up round and all measured rounds.
 fn measure(reader: &mut dyn Reader, depth: u16, settings: &BlkSettings) -> Result<BlkCell, BlkError> {
     let (clock, mut latencies) = (TickClock::new(), Latencies::new());
     let mut random = Random::of_thread(SEED, 0);
     let length = Duration::from_millis(settings.round_ms);
     let mut round = |latencies: &mut Latencies| round(reader, depth, length, &clock, &mut random, latencies);
-    // One that does not count.
+    // Warm-up.
     round(&mut Latencies::new())?;
     let rounds = (0..settings.rounds).map(|_| round(&mut latencies)).collect::<Result<Vec<_>, _>>()?;
     let per_second = |time: fn(&Round) -> Duration| {
@@ -144,11 +146,11 @@ fn measure(reader: &mut dyn Reader, depth: u16, settings: &BlkSettings) -> Resul
         absent: None,
         reads_per_second: per_second(|round| round.wall),
         reads_per_cpu_second: per_second(|round| round.cpu),
-        latency: Some(latencies.told()),
+        latency: Some(latencies.percentiles()),
     })
 }
 
-/// Keeps so many reads in flight for a time, and waits for the last of them.
+/// Keeps `depth` reads in flight for the time `length`, and waits for the last of them.
 fn round(
     reader: &mut dyn Reader,
     depth: u16,
@@ -157,7 +159,7 @@ fn round(
     random: &mut Random,
     latencies: &mut Latencies,
 ) -> Result<Round, BlkError> {
-    let places = reader.places();
+    let positions = reader.positions();
     let (start, cpu) = (Instant::now(), reader::cpu_time());
     let mut begun = vec![0; depth.into()];
     let mut free: Vec<u16> = (0..depth).collect();
@@ -167,7 +169,7 @@ fn round(
         if goes_on {
             for slot in free.drain(..) {
                 begun[usize::from(slot)] = clock.now();
-                reader.begin(slot, random.below(places))?;
+                reader.begin(slot, random.below(positions))?;
             }
         } else if free.len() == usize::from(depth) {
             break;

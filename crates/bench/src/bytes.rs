@@ -1,4 +1,4 @@
-//! Amounts of memory.
+//! Amounts of memory, parsed from and printed with units.
 
 use serde::Serialize;
 use std::fmt;
@@ -6,16 +6,17 @@ use std::str::FromStr;
 
 /// An amount of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Bytes(pub u64);
 
-/// Something else than an amount of memory.
+/// A text that is not an amount of memory.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("expected bytes from 1 to 1024M, as 4096, 64K or 2M")]
+#[error("invalid number of bytes; expected 1 to 1024M, as 4096, 64K or 2M")]
 pub struct BadBytes;
 
 impl Bytes {
-    /// The most that is measured with.
+    /// The largest accepted amount.
     pub const MAX: Self = Self(1 << 30);
 }
 
@@ -48,15 +49,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amounts_are_read_and_told() {
-        for (text, bytes, told) in [
+    fn amounts_are_parsed_and_printed() {
+        for (text, bytes, printed) in [
             ("4096", 4096, "4 KiB"),
             ("64K", 65536, "64 KiB"),
             ("2m", 2 << 20, "2 MiB"),
             ("100", 100, "100 B"),
         ] {
             let read: Bytes = text.parse().unwrap();
-            assert_eq!((read.0, read.to_string().as_str()), (bytes, told));
+            assert_eq!((read.0, read.to_string().as_str()), (bytes, printed));
         }
         for text in ["", "K", "0", "-1", "1025M", "99999999999999999999", "18446744073709551615K", "4G"] {
             assert_eq!(text.parse::<Bytes>(), Err(BadBytes), "{text}");

@@ -53,11 +53,12 @@ impl Counts {
 
 impl Samples {
     /// Space for the samples of `calls` calls.
-    pub(crate) fn of_calls(calls: u64, clock: TickClock) -> Self {
+    pub(crate) fn with_capacity_for(calls: u64, clock: TickClock) -> Self {
         let room = usize::try_from(calls / u64::from(SAMPLE_EVERY)).unwrap_or(0) + 2;
         Self { clock, allocations_ticks: Vec::with_capacity(room), frees_ticks: Vec::with_capacity(room) }
     }
 
+    /// Allocates and records the duration. Out of line, because it is called rarely.
     #[cold]
     #[inline(never)]
     fn allocate(&mut self, allocator: &dyn Allocator, request: &Request) -> Result<u64, AllocateError> {
@@ -67,6 +68,7 @@ impl Samples {
         answer
     }
 
+    /// Frees and records the duration. Out of line, because it is called rarely.
     #[cold]
     #[inline(never)]
     fn free(&mut self, allocator: &dyn Allocator, range: Range) -> Result<(), FreeError> {
@@ -83,6 +85,7 @@ impl<'a> Caller<'a> {
         Self { allocator, samples, left: (thread as u32 * 17) % SAMPLE_EVERY, failed: 0, refused: 0 }
     }
 
+    /// Allocates a range; counts a failure and times every [`SAMPLE_EVERY`]th call.
     #[inline(always)]
     pub(crate) fn allocate(&mut self, request: &Request) -> Option<Range> {
         let answer = match self.is_next_timed() {
@@ -95,6 +98,7 @@ impl<'a> Caller<'a> {
         answer.ok().map(|first| request.range(first))
     }
 
+    /// Frees a range; counts a failure and times every [`SAMPLE_EVERY`]th call.
     #[inline(always)]
     pub(crate) fn free(&mut self, range: Range) {
         let answer = match self.is_next_timed() {
@@ -106,6 +110,7 @@ impl<'a> Caller<'a> {
         }
     }
 
+    /// Whether the next call is to be timed; counts down to it.
     #[inline(always)]
     fn is_next_timed(&mut self) -> bool {
         let now = self.left == 0;
@@ -113,8 +118,8 @@ impl<'a> Caller<'a> {
         now
     }
 
-    /// The counts, given the number of calls.
-    pub(crate) fn done(self, calls: u64) -> Counts {
+    /// Ends the thread's work and returns its counts; `calls` is the number of calls made.
+    pub(crate) fn finish(self, calls: u64) -> Counts {
         Counts { calls, failed: self.failed, refused: self.refused }
     }
 }

@@ -65,7 +65,7 @@ pub(crate) fn check(allocator: &dyn Allocator, space: &Space) -> Result<(), Chec
         let request = Request { memory, ..Request::size_aligned(pages, space.last) };
         let first = allocator.allocate(&request).map_err(|_| CheckError::NoRoom { pages })?;
         let range = request.range(first);
-        placed(space, &request, range)?;
+        check_position(space, &request, range)?;
         let before = out.range(..=range.last()).next_back();
         if let Some((_, other)) = before.filter(|(_, other)| other.overlaps(&range)) {
             return Err(CheckError::Overlap { range, other: *other });
@@ -75,6 +75,7 @@ pub(crate) fn check(allocator: &dyn Allocator, space: &Space) -> Result<(), Chec
     free_all(allocator, &mut out)
 }
 
+/// Frees all allocated ranges.
 fn free_all(allocator: &dyn Allocator, out: &mut BTreeMap<u64, Range>) -> Result<(), CheckError> {
     while let Some((_, range)) = out.pop_first() {
         allocator.free(range).map_err(|_| CheckError::Refused { range })?;
@@ -82,7 +83,8 @@ fn free_all(allocator: &dyn Allocator, out: &mut BTreeMap<u64, Range>) -> Result
     Ok(())
 }
 
-fn placed(space: &Space, request: &Request, range: Range) -> Result<(), CheckError> {
+/// Checks that an allocated range is in the space, below the request's limit and aligned.
+fn check_position(space: &Space, request: &Request, range: Range) -> Result<(), CheckError> {
     let inside = range.first >= space.first && range.last() <= request.limit;
     match inside && range.first.is_multiple_of(request.alignment_pages()) {
         true => Ok(()),
@@ -100,10 +102,10 @@ mod tests {
     use super::*;
     use iova::{AllocateError, Direct, FreeError, Usage};
 
-    /// Gives the same page to all.
-    struct Careless;
+    /// Returns the same page for every request.
+    struct SamePage;
 
-    impl Allocator for Careless {
+    impl Allocator for SamePage {
         fn allocate(&self, _request: &Request) -> Result<u64, AllocateError> {
             Ok(64)
         }
@@ -118,10 +120,10 @@ mod tests {
     }
 
     #[test]
-    fn who_hands_out_a_page_twice_is_found() {
+    fn faulty_allocators_are_found() {
         let space = Space::new(1, 0xf_ffff);
         assert_eq!(check(&Direct::new(0), &space), Ok(()));
-        assert!(matches!(check(&Careless, &space), Err(CheckError::Overlap { .. })));
+        assert!(matches!(check(&SamePage, &space), Err(CheckError::Overlap { .. })));
         assert!(matches!(check(&Direct::new(1), &space), Err(CheckError::Misplaced { .. })));
         assert!(matches!(check(&Direct::new(1 << 30), &space), Err(CheckError::NoRoom { .. })));
     }

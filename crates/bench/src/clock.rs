@@ -1,8 +1,8 @@
-//! Time at a cost that single calls can bear.
+//! A clock that is cheap enough to time single calls.
 
 use std::time::{Duration, Instant};
 
-/// Counts ticks: of the CPU's time stamp counter where that runs evenly, else nanoseconds of the system's clock.
+/// Counts ticks of the CPU's time stamp counter if its rate is constant, else nanoseconds of the system's clock.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TickClock {
     source: Source,
@@ -17,13 +17,13 @@ enum Source {
     System,
 }
 
-/// How long the two clocks are compared: both are read within some 50 ns, which is then 5 parts in a million.
+/// The time for which the two clocks are compared. Reading both takes about 50 ns, an error of 5 parts in a million.
 const CALIBRATION: Duration = Duration::from_millis(10);
-/// Readings of which the cheapest pair is the clock's own cost.
+/// Pairs of readings, whose median is the clock's overhead.
 const READINGS: usize = 1000;
 
 impl TickClock {
-    /// The cheaper of the two, calibrated.
+    /// The time stamp counter if it is usable, calibrated; else the system's clock.
     pub(crate) fn new() -> Self {
         let mut clock = Self { source: source(), ticks_per_ns: 1.0, start: Instant::now() };
         if clock.source != Source::System {
@@ -37,7 +37,7 @@ impl TickClock {
         clock
     }
 
-    /// What it is, in words.
+    /// The clock's name, for documents.
     pub(crate) fn name(&self) -> &'static str {
         match self.source {
             #[cfg(target_arch = "x86_64")]
@@ -46,7 +46,7 @@ impl TickClock {
         }
     }
 
-    /// The count of this moment.
+    /// The current count of ticks.
     #[inline]
     pub(crate) fn now(&self) -> u64 {
         match self.source {
@@ -56,11 +56,12 @@ impl TickClock {
         }
     }
 
+    /// Converts ticks to nanoseconds.
     pub(crate) fn nanoseconds(&self, ticks: u64) -> u64 {
         (ticks as f64 / self.ticks_per_ns).round() as u64
     }
 
-    /// What two readings with nothing between them show: median of many, and part of every latency.
+    /// The clock's own part of every latency: the median difference of two consecutive readings.
     pub(crate) fn overhead_ns(&self) -> f64 {
         let mut readings: Vec<u64> =
             (0..READINGS).map(|_| self.now()).map(|start| self.now().saturating_sub(start)).collect();
@@ -69,8 +70,8 @@ impl TickClock {
     }
 }
 
-/// The time stamp counter, if the kernel says that it neither changes its rate nor stops, and uses it itself (or a
-/// hypervisor's clock made of it).
+/// The time stamp counter if the kernel reports that its rate is constant and that it never stops, and uses it itself, or
+/// a hypervisor's clock that is based on it.
 #[cfg(target_arch = "x86_64")]
 fn source() -> Source {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
@@ -85,18 +86,20 @@ fn source() -> Source {
     }
 }
 
+/// The clock for latencies: other architectures use the system's.
 #[cfg(not(target_arch = "x86_64"))]
 fn source() -> Source {
     Source::System
 }
 
+/// Reads the time stamp counter.
 #[cfg(target_arch = "x86_64")]
 #[inline]
-#[allow(unsafe_code, reason = "an instruction of the CPU, which no safe function gives")]
+#[allow(unsafe_code, reason = "no safe function executes this instruction")]
 fn time_stamp_counter() -> u64 {
     let mut aux = 0;
-    // SAFETY: RDTSCP writes nothing but `aux`, and every CPU with a non-stop counter has it. It waits for the
-    // instructions before it, so that a call is over when its end is read.
+    // SAFETY: RDTSCP writes only `aux`, and every CPU with a non-stop counter has it. It waits for the
+    // instructions before it, so a timed call has finished when its end is read.
     unsafe { std::arch::x86_64::__rdtscp(&raw mut aux) }
 }
 
@@ -105,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_passes_as_the_system_says() {
+    fn the_clock_agrees_with_the_system_s_clock() {
         let clock = TickClock::new();
         let (start, ticks) = (Instant::now(), clock.now());
         std::thread::sleep(Duration::from_millis(20));

@@ -1,10 +1,10 @@
-//! What every document of a run begins with.
+//! The head of every benchmark document: its origin, machine and warnings.
 
-use crate::machine::Machine;
+use crate::host_summary::HostSummary;
 use serde::Serialize;
 use toll::Evidence;
 
-/// Who measures: what a document says of its origin.
+/// The program, command and day that a document comes from.
 #[derive(Debug, Clone)]
 pub struct Origin {
     /// The program and its version.
@@ -15,10 +15,11 @@ pub struct Origin {
     pub date: String,
 }
 
-/// What a run is, and what it was measured on.
+/// A document's schema, origin, machine and warnings.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Head {
-    /// The version of the document's layout.
+    /// The document's schema, with its version.
     pub schema: &'static str,
     /// The program and its version.
     pub made_by: String,
@@ -26,17 +27,17 @@ pub struct Head {
     pub command: Vec<String>,
     /// The day, YYYY-MM-DD.
     pub date: String,
-    /// Where all figures come from.
+    /// How and on what all figures were measured.
     pub evidence: Evidence,
-    /// What was measured on.
-    pub machine: Machine,
-    /// What casts doubt on the figures.
+    /// The machine that was measured.
+    pub machine: HostSummary,
+    /// Reasons to doubt the figures.
     pub warnings: Vec<String>,
 }
 
 impl Head {
-    /// Without warnings yet.
-    pub(crate) fn new(schema: &'static str, origin: Origin, machine: Machine) -> Self {
+    /// A head without warnings.
+    pub(crate) fn new(schema: &'static str, origin: Origin, machine: HostSummary) -> Self {
         let Origin { made_by, command, date } = origin;
         let known = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".to_owned());
         let on = format!("{}, Linux {}", known(&machine.cpu), known(&machine.kernel));

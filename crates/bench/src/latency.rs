@@ -1,37 +1,38 @@
-//! How long single calls took.
+//! Percentiles of the latencies of single calls.
 
 use crate::clock::TickClock;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-/// Longer calls count as this long.
+/// Longer latencies are recorded as this one.
 const MAX_NS: u64 = 60_000_000_000;
-/// Of each percentile's value, at least two digits hold.
+/// Significant digits of the histogram.
 const DIGITS: u8 = 2;
-/// A percentile is told if so many samples are beyond it: fewer would be a single event's.
+/// A percentile is reported only if this many samples are beyond it, so that no single event decides it.
 const BEYOND_MIN: f64 = 5.0;
 
-/// Latencies of calls of one kind, in nanoseconds, the clock's own cost among them. Percentiles that too few samples are
-/// beyond are absent.
+/// Percentiles of the latencies of one kind of call, in nanoseconds, including the clock's overhead. `None` for percentiles
+/// with too few samples beyond them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Latency {
-    /// How many calls were timed.
+    /// The number of timed calls.
     pub samples: u64,
     /// Half of the calls are faster.
     pub p50_ns: Option<u64>,
-    /// 90 of 100 are.
+    /// 90 of 100 calls are faster.
     pub p90_ns: Option<u64>,
-    /// 99 of 100 are.
+    /// 99 of 100 calls are faster.
     pub p99_ns: Option<u64>,
-    /// 999 of 1,000 are.
+    /// 999 of 1,000 calls are faster.
     pub p99_9_ns: Option<u64>,
-    /// 9,999 of 10,000 are.
+    /// 9,999 of 10,000 calls are faster.
     pub p99_99_ns: Option<u64>,
-    /// The slowest.
+    /// The slowest call.
     pub max_ns: Option<u64>,
 }
 
-/// Calls recorded so far.
+/// A histogram of latencies.
 pub(crate) struct Latencies(Option<Histogram<u64>>);
 
 impl Latencies {
@@ -39,13 +40,15 @@ impl Latencies {
         Self(Histogram::new_with_bounds(1, MAX_NS, DIGITS).ok())
     }
 
+    /// Records latencies in ticks of a clock.
     pub(crate) fn record(&mut self, ticks: &[u64], clock: &TickClock) {
         if let Some(histogram) = &mut self.0 {
             ticks.iter().for_each(|ticks| histogram.saturating_record(clock.nanoseconds(*ticks)));
         }
     }
 
-    pub(crate) fn told(&self) -> Latency {
+    /// The percentiles of all recorded latencies.
+    pub(crate) fn percentiles(&self) -> Latency {
         let samples = self.0.as_ref().map_or(0, Histogram::len);
         let at = |share: f64| {
             let enough = samples as f64 * (1.0 - share) >= BEYOND_MIN;
@@ -71,10 +74,13 @@ mod tests {
     fn percentiles_need_samples_beyond_them() {
         let clock = TickClock::new();
         let mut latencies = Latencies::new();
-        assert_eq!((latencies.told().samples, latencies.told().max_ns), (0, None));
+        assert_eq!((latencies.percentiles().samples, latencies.percentiles().max_ns), (0, None));
         latencies.record(&vec![1000; 1000], &clock);
-        let told = latencies.told();
-        assert_eq!((told.samples, told.p50_ns, told.p99_9_ns), (1000, told.max_ns, None));
-        assert!(told.p99_ns.is_some());
+        let percentiles = latencies.percentiles();
+        assert_eq!(
+            (percentiles.samples, percentiles.p50_ns, percentiles.p99_9_ns),
+            (1000, percentiles.max_ns, None)
+        );
+        assert!(percentiles.p99_ns.is_some());
     }
 }

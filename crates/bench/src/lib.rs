@@ -1,12 +1,15 @@
-//! Measures allocators of I/O virtual addresses with real threads on this machine's CPUs.
+//! Benchmarks of this host: IOVA allocators, DMA mapping, disk reads and memory accesses.
 //!
-//! [`Contestant`]s are those of the crate `iova` and, loaded through a C interface (`include/iotoll_iova_peer.h`), any
-//! other. A [`Scenario`] says what each thread does. [`run()`] lets the contestants take turns, round by round in one
-//! process, so that what disturbs the machine disturbs them alike and their ratios hold; what it returns, a
-//! [`Benchmark`], serialises as the document `iotoll.bench/1`.
+//! - [`run()`] measures IOVA allocators with real threads. The [`Contestant`]s are the allocators of crate `iova`, and
+//!   others that are loaded through a C interface (`include/iotoll_iova_peer.h`). A [`Scenario`] defines what each thread
+//!   does. The result is a [`Benchmark`], the document `iotoll.bench/1`.
+//! - [`run_map`] measures mapping and unmapping on each DMA path.
+//! - [`measure_kernel_interfaces`] and [`measure_user_space_driver`] measure random disk reads.
+//! - [`run_memtype`] measures memory accesses by memory type.
 //!
-//! Every contestant is called through the same table of functions; what that and the loop around it cost is what
-//! `direct` takes, which has nothing to allocate.
+//! All contestants are measured in turn, round by round in one process, so that disturbances of the host affect all alike
+//! and their ratios stay valid. Allocators are called through the same trait object. The contestant `direct`, which
+//! allocates nothing, shows the cost of that call and of the loop around it.
 
 mod blk;
 mod bytes;
@@ -15,8 +18,8 @@ mod check;
 mod clock;
 mod contestant;
 mod head;
+mod host_summary;
 mod latency;
-mod machine;
 mod map;
 mod memtype;
 mod pace;
@@ -32,15 +35,15 @@ mod threads;
 mod warning;
 
 pub use blk::{
-    BLK_SCHEMA, BlkBenchmark, BlkCell, BlkError, BlkRow, BlkSettings, blk_benchmark, past_the_kernel,
-    through_the_kernel,
+    BLK_SCHEMA, BlkBenchmark, BlkCell, BlkError, BlkRow, BlkSettings, blk_benchmark,
+    measure_kernel_interfaces, measure_user_space_driver,
 };
 pub use bytes::{BadBytes, Bytes};
 pub use check::CheckError;
-pub use contestant::{Contestant, Make, UnknownContestant, ours, select};
+pub use contestant::{Contestant, Make, UnknownContestant, built_in_contestants, select};
 pub use head::{Head, Origin};
+pub use host_summary::HostSummary;
 pub use latency::Latency;
-pub use machine::Machine;
 pub use map::{Cell, MAP_SCHEMA, MapBenchmark, MapError, MapSettings, PerPair, Row, dma_paths, run_map};
 pub use memtype::{
     Access, Area, AreaKind, BarError, MEMTYPE_SCHEMA, MemtypeBenchmark, MemtypeCell, MemtypeError,

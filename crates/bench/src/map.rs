@@ -1,4 +1,4 @@
-//! Mapping and unmapping memory by each DMA path, in this process and by the host's own IOMMU.
+//! Benchmark of mapping and unmapping memory on each DMA path: models in this process, and the host's own IOMMU.
 
 mod dma_path;
 mod result;
@@ -8,53 +8,54 @@ pub use result::{Cell, MAP_SCHEMA, MapBenchmark, MapSettings, PerPair, Row};
 use crate::bytes::Bytes;
 use crate::head::{Head, Origin};
 use crate::pace::Pace;
-use crate::{Machine, warning};
+use crate::{HostSummary, warning};
 use dma::{Direction, DmaCounters, DmaError, Mapper, MemoryAddress};
-use dma_path::Stand;
+use dma_path::ReadyPath;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// The most that is mapped at once.
+/// The largest size of a mapping.
 const BYTES_MAX: Bytes = Bytes(2 << 20);
 
-/// Why nothing was measured.
+/// Why the measurement failed.
 #[derive(Debug, thiserror::Error)]
 pub enum MapError {
-    /// There is no such DMA path.
-    #[error("there is no DMA path {name:?}; there are {}", dma_paths().join(", "))]
+    /// There is no DMA path of this name.
+    #[error("unknown DMA path {name:?}; expected one of {}", dma_paths().join(", "))]
     UnknownDmaPath {
-        /// What was asked for.
+        /// The unknown name.
         name: String,
     },
-    /// More memory than DMA paths are made for.
-    #[error("{0} are too much to be mapped at once; expected 2 MiB or less")]
+    /// A mapping is larger than the models support.
+    #[error("{0} are too much for one mapping; expected 2 MiB or less")]
     TooMuch(Bytes),
-    /// A DMA path can't be made.
-    #[error("{dma_path} can't be made: {why}")]
+    /// The model of a DMA path can't be created.
+    #[error("can't create the DMA path {dma_path}: {why}")]
     NotReady {
-        /// Which.
+        /// The DMA path.
         dma_path: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// A DMA path does not work.
-    #[error("{dma_path}, {bytes}")]
+    /// Mapping or unmapping failed.
+    #[error("DMA path {dma_path}, mapping of {bytes}")]
     DmaPath {
-        /// Which.
+        /// The DMA path.
         dma_path: String,
-        /// With so much memory at once.
+        /// The size of the mapping.
         bytes: Bytes,
-        /// Why.
+        /// The error.
         source: DmaError,
     },
 }
 
-/// The DMA paths that are measured in this process.
+/// The names of the DMA paths that are modelled in this process.
 pub fn dma_paths() -> Vec<&'static str> {
     dma_path::DMA_PATHS.iter().map(|dma_path| dma_path.name).collect()
 }
 
-/// Measures. DMA paths and sizes take turns within each round; `progress` hears of each.
+/// Measures each DMA path with each size in turn, round by round. `progress` gets the number of steps done and of all
+/// steps.
 ///
 /// # Errors
 /// [`MapError`]
@@ -66,59 +67,64 @@ pub fn run_map(
     if let Some(bytes) = settings.bytes.iter().find(|bytes| **bytes > BYTES_MAX) {
         return Err(MapError::TooMuch(*bytes));
     }
-    let machine = Machine::here();
-    let (stands, absent) = dma_path::stands(&settings.dma_paths)?;
-    let mut lanes: Vec<Lane<'_>> =
-        stands.iter().flat_map(|stand| settings.bytes.iter().map(|bytes| Lane::new(stand, *bytes))).collect();
-    let steps = (settings.rounds as u64 + 1) * lanes.len() as u64;
+    let machine = HostSummary::here();
+    let (paths, absent) = dma_path::open_paths(&settings.dma_paths)?;
+    let mut measurements: Vec<Measurement<'_>> = paths
+        .iter()
+        .flat_map(|path| settings.bytes.iter().map(|bytes| Measurement::new(path, *bytes)))
+        .collect();
+    let steps = (settings.rounds as u64 + 1) * measurements.len() as u64;
     for round in 0..=settings.rounds {
-        for (place, lane) in (0_u64..).zip(&mut lanes) {
-            progress(round as u64 * settings.bytes.len() as u64 * stands.len() as u64 + place, steps);
+        for (place, measurement) in (0_u64..).zip(&mut measurements) {
+            progress(round as u64 * settings.bytes.len() as u64 * paths.len() as u64 + place, steps);
             match round {
-                0 => lane.warm(settings.round_ms)?,
-                _ => lane.round()?,
+                0 => measurement.warm(settings.round_ms)?,
+                _ => measurement.round()?,
             }
         }
     }
-    let rows = stands.iter().map(|stand| row(stand, &lanes)).collect();
+    let rows = paths.iter().map(|path| row(path, &measurements)).collect();
     let mut head = Head::new(MAP_SCHEMA, origin, machine);
-    head.warnings = warning::of_any(&head.machine);
+    head.warnings = warning::of_machine(&head.machine);
     Ok(MapBenchmark { head, absent, settings, rows })
 }
 
-/// A DMA path with a size.
-struct Lane<'a> {
-    stand: &'a Stand,
+/// The measurement of a DMA path with one size.
+struct Measurement<'a> {
+    path: &'a ReadyPath,
     bytes: Bytes,
     pace: Pace,
     counters: DmaCounters,
     absent: Option<String>,
 }
 
-impl<'a> Lane<'a> {
-    fn new(stand: &'a Stand, bytes: Bytes) -> Self {
+impl<'a> Measurement<'a> {
+    fn new(path: &'a ReadyPath, bytes: Bytes) -> Self {
         let absent =
-            (bytes.0 > stand.bytes_max).then(|| format!("no more than {} at once", Bytes(stand.bytes_max)));
-        Self { stand, bytes, pace: Pace::new(), counters: DmaCounters::default(), absent }
+            (bytes.0 > path.bytes_max).then(|| format!("at most {} per mapping", Bytes(path.bytes_max)));
+        Self { path, bytes, pace: Pace::new(), counters: DmaCounters::default(), absent }
     }
 
+    /// Warms up, and finds the number of mappings and unmappings that fill a round.
     fn warm(&mut self, round_ms: u64) -> Result<(), MapError> {
         if self.absent.is_none() {
-            let Self { stand, bytes, pace, counters, .. } = self;
-            pace.warm(round_ms, |pairs| work(stand, *bytes, pairs, counters))?;
+            let Self { path, bytes, pace, counters, .. } = self;
+            pace.warm(round_ms, |pairs| work(path, *bytes, pairs, counters))?;
         }
         self.counters = DmaCounters::default();
         Ok(())
     }
 
+    /// Measures one round.
     fn round(&mut self) -> Result<(), MapError> {
         if self.absent.is_some() {
             return Ok(());
         }
-        let Self { stand, bytes, pace, counters, .. } = self;
-        pace.round(|pairs| work(stand, *bytes, pairs, counters))
+        let Self { path, bytes, pace, counters, .. } = self;
+        pace.round(|pairs| work(path, *bytes, pairs, counters))
     }
 
+    /// The results of all rounds.
     fn cell(&self) -> Cell {
         Cell {
             bytes: self.bytes,
@@ -129,15 +135,21 @@ impl<'a> Lane<'a> {
     }
 }
 
-fn work(stand: &Stand, bytes: Bytes, pairs: u64, counters: &mut DmaCounters) -> Result<Duration, MapError> {
-    let Stand { mapper, memory, .. } = stand;
+/// Maps and unmaps `pairs` times, and returns the elapsed time.
+fn work(
+    path: &ReadyPath,
+    bytes: Bytes,
+    pairs: u64,
+    counters: &mut DmaCounters,
+) -> Result<Duration, MapError> {
+    let ReadyPath { mapper, memory, .. } = path;
     let start = Instant::now();
     let done = (0..pairs).try_for_each(|_| pair(mapper, *memory, bytes.0, counters));
-    done.map_err(|source| MapError::DmaPath { dma_path: stand.name.clone(), bytes, source })?;
+    done.map_err(|source| MapError::DmaPath { dma_path: path.name.clone(), bytes, source })?;
     Ok(start.elapsed())
 }
 
-/// What a receive buffer costs: mapped for the adapter to write, unmapped.
+/// Maps memory for a device to write, as a receive buffer, and unmaps it.
 #[inline]
 fn pair(
     mapper: &Mapper,
@@ -149,7 +161,8 @@ fn pair(
     mapper.unmap(black_box(at), bytes, Direction::FromDevice, counters)
 }
 
-fn row(stand: &Stand, lanes: &[Lane<'_>]) -> Row {
-    let mine = lanes.iter().filter(|lane| lane.stand.name == stand.name);
-    Row { dma_path: stand.name.clone(), what: stand.what.clone(), cells: mine.map(Lane::cell).collect() }
+/// The results of a DMA path with all sizes.
+fn row(path: &ReadyPath, measurements: &[Measurement<'_>]) -> Row {
+    let mine = measurements.iter().filter(|measurement| measurement.path.name == path.name);
+    Row { dma_path: path.name.clone(), what: path.what.clone(), cells: mine.map(Measurement::cell).collect() }
 }

@@ -1,8 +1,9 @@
-//! What accesses to memory take by how they are made, and by the memory's type where an adapter's is at hand.
+//! Benchmark of memory accesses: cached, flushed and non-temporal, in ordinary memory and in an adapter's BAR.
 
 mod access;
 mod bar;
 mod instruction;
+mod line;
 mod result;
 
 pub use access::Access;
@@ -14,24 +15,25 @@ pub use result::{
 use crate::bytes::Bytes;
 use crate::head::{Head, Origin};
 use crate::pace::Pace;
-use crate::{Machine, warning};
-use access::{LINE_BYTES, Line};
-use bar::{Bar, Wish};
+use crate::{HostSummary, warning};
+use bar::{Bar, BarOptions};
+use line::{LINE_BYTES, Line};
 use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
-/// Why nothing was measured.
+/// Why the measurement failed.
 #[derive(Debug, thiserror::Error)]
 pub enum MemtypeError {
-    /// Less than a line, or parts of one.
-    #[error("{0} are no whole number of cache lines of {LINE_BYTES} bytes")]
+    /// A size is not a multiple of a cache line.
+    #[error("{0} are not whole cache lines; expected a multiple of {LINE_BYTES} bytes")]
     NoLines(Bytes),
-    /// A BAR that can't be measured.
-    #[error("an adapter's memory")]
+    /// A BAR can't be measured.
+    #[error("can't measure the adapter's memory")]
     Bar(#[from] BarError),
 }
 
-/// Measures. Accesses and sizes take turns within each round; `progress` hears of each.
+/// Measures each kind of access with each size in turn, round by round. `progress` gets the number of steps done and of
+/// all steps.
 ///
 /// # Errors
 /// [`MemtypeError`]
@@ -43,45 +45,53 @@ pub fn run_memtype(
     if let Some(bytes) = settings.bytes.iter().find(|bytes| !bytes.0.is_multiple_of(LINE_BYTES as u64)) {
         return Err(MemtypeError::NoLines(*bytes));
     }
-    let machine = Machine::here();
+    let machine = HostSummary::here();
     let memories = memories(&settings)?;
-    let mut lanes: Vec<Vec<Lane<'_>>> = memories.iter().map(|memory| memory.lanes(&settings)).collect();
-    let steps = (settings.rounds as u64 + 1) * lanes.iter().flatten().count() as u64;
+    let mut measurements: Vec<Vec<Measurement<'_>>> =
+        memories.iter().map(|memory| memory.measurements(&settings)).collect();
+    let steps = (settings.rounds as u64 + 1) * measurements.iter().flatten().count() as u64;
     let mut done = 0;
     for round in 0..=settings.rounds {
-        for lane in lanes.iter_mut().flatten() {
+        for measurement in measurements.iter_mut().flatten() {
             progress(done, steps);
-            lane.round(round == 0, settings.round_ms);
+            measurement.round(round == 0, settings.round_ms);
             done += 1;
         }
     }
-    let areas = memories.iter().zip(&lanes).map(|(memory, lanes)| memory.area(lanes, &settings)).collect();
+    let areas = memories
+        .iter()
+        .zip(&measurements)
+        .map(|(memory, measurements)| memory.area(measurements, &settings))
+        .collect();
     let mut head = Head::new(MEMTYPE_SCHEMA, origin, machine);
-    head.warnings = warning::of_any(&head.machine);
+    head.warnings = warning::of_machine(&head.machine);
     let absent = Access::ALL.iter().filter_map(|access| Some((access, access.absent()?)));
     let absent = absent.map(|(access, why)| format!("{}: {why}", access.words())).collect();
     Ok(MemtypeBenchmark { head, settings, areas, absent })
 }
 
-/// Memory to walk through.
+/// The memory that is accessed.
 struct MeasuredMemory {
     name: String,
     memory: Memory,
 }
 
 enum Memory {
+    /// Ordinary memory of this process.
     Own(Vec<Line>),
-    Adapters(Bar),
+    /// An adapter's BAR.
+    Bar(Bar),
 }
 
+/// Allocates ordinary memory and opens the BARs.
 fn memories(settings: &MemtypeSettings) -> Result<Vec<MeasuredMemory>, MemtypeError> {
     let most = settings.bytes.iter().map(|bytes| bytes.0).max().unwrap_or(0);
-    // Written to, so that each page is memory of its own.
+    // Filled, so that each page has memory of its own instead of the shared zero page.
     let lines = (0..most as usize / LINE_BYTES).map(Line::filled).collect();
     let own = MeasuredMemory { name: "memory".to_owned(), memory: Memory::Own(lines) };
-    let wish = Wish { stores: settings.bar_stores, in_use: settings.in_use };
+    let options = BarOptions { stores: settings.bar_stores, in_use: settings.in_use };
     let bars = settings.bars.iter().map(|path| {
-        let memory = Memory::Adapters(Bar::open(path, wish)?);
+        let memory = Memory::Bar(Bar::open(path, options)?);
         Ok(MeasuredMemory { name: path.display().to_string(), memory })
     });
     std::iter::once(Ok(own)).chain(bars).collect()
@@ -91,18 +101,18 @@ impl MeasuredMemory {
     fn lines(&self) -> &[Line] {
         match &self.memory {
             Memory::Own(lines) => lines,
-            Memory::Adapters(bar) => bar,
+            Memory::Bar(bar) => bar,
         }
     }
 
     fn kind(&self) -> AreaKind {
         match &self.memory {
             Memory::Own(_) => AreaKind::WriteBack,
-            Memory::Adapters(bar) => bar.kind,
+            Memory::Bar(bar) => bar.kind,
         }
     }
 
-    /// Ways of access that make sense here, and are allowed.
+    /// The kinds of access that the settings allow and that this memory and CPU support.
     fn accesses(&self, settings: &MemtypeSettings) -> Vec<Access> {
         let is_own = self.kind() == AreaKind::WriteBack;
         let may = |access: &Access| {
@@ -112,21 +122,28 @@ impl MeasuredMemory {
         Access::ALL.into_iter().filter(may).collect()
     }
 
-    fn lanes<'a>(&'a self, settings: &MemtypeSettings) -> Vec<Lane<'a>> {
+    /// A measurement for each size that fits, and each kind of access.
+    fn measurements<'a>(&'a self, settings: &MemtypeSettings) -> Vec<Measurement<'a>> {
         let sizes = settings.bytes.iter().filter_map(|bytes| {
             let lines = self.lines().get(..bytes.0 as usize / LINE_BYTES)?;
             Some((*bytes, lines))
         });
         let accesses = self.accesses(settings);
-        let lane =
-            |(bytes, lines), access: &Access| Lane { access: *access, bytes, lines, pace: Pace::from(1) };
-        sizes.flat_map(|size| accesses.iter().map(move |access| lane(size, access))).collect()
+        let measurement = |(bytes, lines), access: &Access| Measurement {
+            access: *access,
+            bytes,
+            lines,
+            pace: Pace::from(1),
+        };
+        sizes.flat_map(|size| accesses.iter().map(move |access| measurement(size, access))).collect()
     }
 
-    fn area(&self, lanes: &[Lane<'_>], settings: &MemtypeSettings) -> Area {
+    /// The results of all measurements of this memory.
+    fn area(&self, measurements: &[Measurement<'_>], settings: &MemtypeSettings) -> Area {
         let cell = |access: Access, bytes: &Bytes| {
-            let is_it = |lane: &&Lane<'_>| lane.access == access && lane.bytes == *bytes;
-            let ns = lanes.iter().find(is_it).and_then(Lane::ns_per_access);
+            let is_it =
+                |measurement: &&Measurement<'_>| measurement.access == access && measurement.bytes == *bytes;
+            let ns = measurements.iter().find(is_it).and_then(Measurement::ns_per_access);
             let streams = ns.filter(|_| access != Access::LoadInTurn);
             let gigabytes_per_second = streams.map(|ns| access.bytes() as f64 / ns.median);
             MemtypeCell { bytes: *bytes, ns_per_access: ns, gigabytes_per_second }
@@ -140,15 +157,16 @@ impl MeasuredMemory {
     }
 }
 
-/// A way of access to so much of it.
-struct Lane<'a> {
+/// The measurement of one kind of access with one size.
+struct Measurement<'a> {
     access: Access,
     bytes: Bytes,
     lines: &'a [Line],
     pace: Pace,
 }
 
-impl Lane<'_> {
+impl Measurement<'_> {
+    /// Measures a round. The first one only warms up and finds the number of walks that fill a round.
     fn round(&mut self, is_first: bool, round_ms: u64) {
         let Self { access, lines, .. } = *self;
         let work = |walks: u64| -> Result<Duration, Infallible> {
@@ -159,6 +177,7 @@ impl Lane<'_> {
         let Ok(()) = if is_first { self.pace.warm(round_ms, work) } else { self.pace.round(work) };
     }
 
+    /// Time per access over all rounds.
     fn ns_per_access(&self) -> Option<crate::Summary> {
         self.pace.each_ns(self.access.count(self.lines) as f64)
     }
@@ -179,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn every_way_is_measured_with_every_size() {
+    fn every_kind_of_access_is_measured_with_every_size() {
         let benchmark = measure(&[64, 8192]).unwrap();
         let [area] = &benchmark.areas[..] else { panic!("{benchmark:?}") };
         assert_eq!(area.rows.len() + benchmark.absent.len(), Access::ALL.len());
@@ -192,10 +211,10 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_lines_are_refused() {
+    fn sizes_that_are_not_whole_cache_lines_are_refused() {
         assert_eq!(
             measure(&[100]).unwrap_err().to_string(),
-            "100 B are no whole number of cache lines of 64 bytes"
+            "100 B are not whole cache lines; expected a multiple of 64 bytes"
         );
     }
 }

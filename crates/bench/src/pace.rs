@@ -1,12 +1,12 @@
-//! How often something is done in a round, and what it took.
+//! Finds how many repetitions fill a round, and records the time of each round.
 
 use crate::summary::Summary;
 use std::time::Duration;
 
-/// Of the first attempt to find out how often fits in a round, unless it is given.
+/// Repetitions of the first attempt, unless the caller gives them.
 const FIRST_TIMES: u64 = 16;
 
-/// How often something is done in a round, and what each took, round by round.
+/// The number of repetitions in a round, and the time per repetition of each round.
 #[derive(Debug)]
 pub(crate) struct Pace {
     times: u64,
@@ -18,12 +18,12 @@ impl Pace {
         Self::from(FIRST_TIMES)
     }
 
-    /// For what takes long: it begins with so many.
+    /// Starts the search with this number of repetitions, for slow work.
     pub(crate) fn from(times: u64) -> Self {
         Self { times, each_ns: Vec::new() }
     }
 
-    /// Works until a round takes its time.
+    /// Warms up: runs `work` with more and more repetitions, until a round takes at least half of `round_ms`.
     pub(crate) fn warm<E>(
         &mut self,
         round_ms: u64,
@@ -40,14 +40,14 @@ impl Pace {
         }
     }
 
-    /// A round that counts.
+    /// Runs and records a round.
     pub(crate) fn round<E>(&mut self, work: impl FnOnce(u64) -> Result<Duration, E>) -> Result<(), E> {
         let took = work(self.times)?;
         self.each_ns.push(took.as_nanos() as f64 / self.times as f64);
         Ok(())
     }
 
-    /// What each took, of all rounds, divided by `parts`.
+    /// The time per repetition over all rounds, divided by `parts`; `None` without rounds.
     pub(crate) fn each_ns(&self, parts: f64) -> Option<Summary> {
         Summary::of(self.each_ns.iter().map(|ns| ns / parts))
     }

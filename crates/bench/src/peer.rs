@@ -1,8 +1,8 @@
-//! An allocator in a shared library, behind the C interface of `include/iotoll_iova_peer.h`.
+//! Loads an allocator from a shared library with the C interface of `include/iotoll_iova_peer.h`.
 
 #![allow(
     unsafe_code,
-    reason = "functions of other languages are called, on the word of whoever names the library"
+    reason = "calls foreign functions, whose correctness the user vouches for by naming the library"
 )]
 
 use iova::{AllocateError, Allocator, FreeError, PAGE_MAX, Range, Request, Space, Usage};
@@ -26,28 +26,28 @@ const DESTROY: &str = "iotoll_iova_destroy";
 const MEMORY_BYTES: &str = "iotoll_iova_memory_bytes";
 const DESCRIPTION: &str = "iotoll_iova_description";
 
-/// What `allocate` returns where there is no room.
+/// The result of `allocate` if there is no free range.
 const NONE: u64 = u64::MAX;
-/// Pages are numbered in these.
+/// The page size.
 const GRANULE_BYTES: u64 = 4096;
 
-/// Why a library can't join.
+/// Why a library can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PeerError {
-    /// It can't be loaded.
+    /// The library can't be loaded.
     #[error("can't load the peer {file}")]
     Load {
         /// The library.
         file: PathBuf,
-        /// The loader's words are in its source.
+        /// The dynamic loader's error.
         source: libloading::Error,
     },
-    /// It is not one of ours.
-    #[error("{file}: no function {}; a peer has those of iotoll_iova_peer.h", missing.join(", "))]
+    /// The library lacks functions of the interface.
+    #[error("{file} has no function {}; expected the functions of iotoll_iova_peer.h", missing.join(", "))]
     Missing {
         /// The library.
         file: PathBuf,
-        /// Functions that it lacks.
+        /// The missing functions.
         missing: Vec<&'static str>,
     },
 }
@@ -61,22 +61,22 @@ pub struct Peer {
     destroy: Destroy,
     memory_bytes: Option<MemoryBytes>,
     description: Option<String>,
-    /// Whose code the pointers point to: unloaded after the last of them is gone.
+    /// Keeps the code loaded that the pointers refer to.
     _library: Library,
 }
 
 impl Peer {
-    /// Loads a library: its initialisers run, and what it says of its functions is believed.
+    /// Loads a library. Its initialisers run, and its functions are trusted to have the header's types.
     ///
     /// # Errors
     /// [`PeerError`]
     pub fn load(file: &Path) -> Result<Arc<Self>, PeerError> {
-        // The loader looks for a bare name in the system's folders: the user means a file.
+        // The loader searches the system's folders for a name without a slash; the user means a file.
         let path = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
-        // SAFETY: none can be given for foreign code; the user asks for this file to be run.
+        // SAFETY: can't be proved for foreign code; the user asked to run this file.
         let library = unsafe { Library::new(&path) }
             .map_err(|source| PeerError::Load { file: file.to_owned(), source })?;
-        // SAFETY: the types are those of the header.
+        // SAFETY: the types are those of the header, which the library must implement.
         let (create, allocate, free, destroy) = unsafe {
             (
                 symbol::<Create>(&library, CREATE),
@@ -96,63 +96,67 @@ impl Peer {
         let (memory_bytes, description) = unsafe {
             (symbol::<MemoryBytes>(&library, MEMORY_BYTES), symbol::<Description>(&library, DESCRIPTION))
         };
-        let description = description.and_then(words);
+        let description = description.and_then(read_description);
         Ok(Arc::new(Self { create, allocate, free, destroy, memory_bytes, description, _library: library }))
     }
 
-    /// What it says it is.
+    /// The library's description of itself.
     pub fn description(&self) -> Option<&str> {
         self.description.as_deref()
     }
 
-    /// Whether it says how much memory it takes.
-    pub(crate) fn tells_memory(&self) -> bool {
+    /// Whether it reports its memory use.
+    pub(crate) fn reports_memory(&self) -> bool {
         self.memory_bytes.is_some()
     }
 
-    /// An allocator of a space; `None` if the library can't have such a one, or the space has reserved pages, of which the
-    /// interface knows nothing.
+    /// Creates an allocator for a space; `None` if the library does not support it, or the space has reserved pages, which
+    /// the interface can't express.
     pub(crate) fn allocator(self: &Arc<Self>, space: &Space) -> Option<PeerAllocator> {
         if !space.reserved.is_empty() || space.last > PAGE_MAX || space.first > space.last {
             return None;
         }
-        // SAFETY: the function is the library's, called as the header says.
+        // SAFETY: the library's function is called as the header requires.
         let handle = unsafe { (self.create)(GRANULE_BYTES, space.first, space.last) };
         let (allocate, free) = (self.allocate, self.free);
         (!handle.is_null()).then(|| PeerAllocator { allocate, free, handle, peer: Arc::clone(self) })
     }
 }
 
-/// SAFETY: `T` must be the type of the function of that name.
+/// Looks up a function by its name.
+///
+/// # Safety
+/// `T` must be the type of the function.
 unsafe fn symbol<T: Copy>(library: &Library, name: &str) -> Option<T> {
-    // SAFETY: the caller's.
+    // SAFETY: the caller guarantees the type.
     unsafe { library.get::<T>(name) }.ok().map(|symbol| *symbol)
 }
 
-fn words(description: Description) -> Option<String> {
-    // SAFETY: the header asks for a string that stays.
+/// Copies the library's description.
+fn read_description(description: Description) -> Option<String> {
+    // SAFETY: the header requires a static string or NULL.
     let text = unsafe { description() };
-    // SAFETY: the same; NULL was looked for.
+    // SAFETY: it is a static string, since it is not NULL.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
 }
 
-/// A peer's allocator.
+/// An allocator that a peer created.
 pub(crate) struct PeerAllocator {
-    // Copies of the library's, so that a call follows one pointer less.
+    // Copies of the peer's pointers, which save an indirection in each call.
     allocate: Allocate,
     free: Free,
     handle: *mut c_void,
     peer: Arc<Peer>,
 }
 
-// SAFETY: the header asks that allocate and free may be called by many threads at once.
+// SAFETY: the header requires that several threads may call allocate and free at once.
 unsafe impl Sync for PeerAllocator {}
 
 impl Allocator for PeerAllocator {
     #[inline]
     fn allocate(&self, request: &Request) -> Result<u64, AllocateError> {
         let Request { pages, limit, .. } = *request;
-        // SAFETY: the handle is the library's, and alive until `self` is dropped.
+        // SAFETY: the library created the handle, which is valid until `self` is dropped.
         match unsafe { (self.allocate)(self.handle, pages, request.alignment_pages(), limit) } {
             NONE => Err(AllocateError::Full),
             first => Ok(first),
@@ -166,9 +170,9 @@ impl Allocator for PeerAllocator {
         Ok(())
     }
 
-    /// Its memory, if it tells; nothing else is told.
+    /// The memory use, if the library reports it; the interface has no other figures.
     fn usage(&self) -> Usage {
-        // SAFETY: as above; where usage is asked for, no thread is at work.
+        // SAFETY: as above; no other thread uses the allocator while its usage is read.
         let memory_bytes =
             self.peer.memory_bytes.map_or(0, |memory_bytes| unsafe { memory_bytes(self.handle) });
         Usage { memory_bytes, ..Usage::default() }
@@ -177,7 +181,7 @@ impl Allocator for PeerAllocator {
 
 impl Drop for PeerAllocator {
     fn drop(&mut self) {
-        // SAFETY: as above, and nobody uses it hereafter.
+        // SAFETY: as above, and the handle is not used afterwards.
         unsafe { (self.peer.destroy)(self.handle) };
     }
 }

@@ -1,4 +1,4 @@
-//! Random choices, the same for the same seed.
+//! Random numbers that are the same for the same seed.
 
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
@@ -7,12 +7,12 @@ use rand_pcg::rand_core::{Rng, SeedableRng};
 pub(crate) struct Random(Pcg64Mcg);
 
 impl Random {
-    /// The choices of one thread: those of another are independent.
+    /// The generator of one thread; those of other threads are independent.
     pub(crate) fn of_thread(seed: u64, thread: usize) -> Self {
         Self(Pcg64Mcg::seed_from_u64(seed ^ (thread as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)))
     }
 
-    /// A number below `end`, which is not 0. The error of scaling is below 2^-32 for what is asked here.
+    /// A random number below `end`, which must not be 0. For the sizes used here, the bias is below 2^-32.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         ((u128::from(self.0.next_u64()) * u128::from(end)) >> 64) as u64
     }

@@ -1,4 +1,4 @@
-//! What a run found out: the document `iotoll.bench/1`.
+//! The document `iotoll.bench/1` with the results of a run.
 
 use crate::head::Head;
 use crate::latency::Latency;
@@ -6,76 +6,80 @@ use crate::scenario::Scenario;
 use crate::summary::Summary;
 use serde::Serialize;
 
-/// The version of the document's layout. It grows when a field changes its meaning or goes; new fields leave it as it is.
+/// The document's schema. Its version increases when a field is removed or changes its meaning, not for new fields.
 pub const SCHEMA: &str = "iotoll.bench/1";
 
-/// A run with all its rounds.
+/// The results of a run, with all rounds.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Benchmark {
-    /// What it is, of [`SCHEMA`].
+    /// The document's head, with the schema [`SCHEMA`].
     #[serde(flatten)]
     pub head: Head,
-    /// What single calls were timed with.
+    /// The clock that timed single calls.
     pub clock: Clock,
-    /// What was asked for.
+    /// The settings of the run.
     pub settings: Settings,
-    /// Whom the others are measured against.
+    /// The name of the contestant that the others are compared with.
     pub baseline: String,
-    /// Who took part.
+    /// The measured allocators.
     pub contestants: Vec<Named>,
-    /// Each scenario with each number of threads.
+    /// The results of each scenario with each number of threads.
     pub cases: Vec<Case>,
 }
 
-/// A name and what is meant by it.
+/// A name and its description.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Named {
     /// The name.
     pub name: String,
-    /// What it is.
+    /// The one-line description.
     pub what: String,
 }
 
-/// What single calls were timed with.
+/// The clock that timed single calls.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Clock {
-    /// Which one.
+    /// Its name.
     pub name: &'static str,
-    /// What it adds to each latency.
+    /// The overhead that it adds to each latency.
     pub overhead_ns: f64,
     /// One call in this many was timed.
     pub sample_every: u32,
 }
 
-/// What is measured, and how long.
+/// What to measure, and for how long.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Settings {
-    /// What threads do.
+    /// The scenarios.
     pub scenarios: Vec<Scenario>,
-    /// How many threads, one case each.
+    /// Numbers of threads, one case each.
     pub threads: Vec<usize>,
-    /// Rounds that count; of the scenario `drift` 16 at least.
+    /// Measured rounds; the scenario `drift` has at least 16.
     pub rounds: usize,
-    /// How long a round is to take; with many threads it is longer.
+    /// Milliseconds of a round; more with many threads.
     pub round_ms: u64,
-    /// Allocations and frees of all threads in a round, instead of as many as take its time.
+    /// Pairs of calls of all threads in a round, instead of as many as fill its time.
     pub pairs: Option<u64>,
-    /// Ranges that a thread holds, where the scenario holds any.
+    /// Ranges that a thread holds, in scenarios that hold ranges.
     pub held: u64,
     /// Pages of a burst.
     pub burst: u64,
-    /// The window: addresses of so many bits.
+    /// Bits of an address: the size of the space.
     pub bits: u32,
-    /// The window of the scenario `full`, which is filled.
+    /// Bits of an address in the scenarios `full` and `full-large`, which fill the space.
     pub full_bits: u32,
-    /// Whether threads keep to a CPU each.
+    /// Whether each thread is pinned to a CPU.
     pub pin: bool,
-    /// Of all random choices.
+    /// Seed of all random choices.
     pub seed: u64,
 }
 
 impl Default for Settings {
-    /// A run of minutes.
+    /// A run that takes minutes.
     fn default() -> Self {
         Self {
             scenarios: Scenario::ALL.to_vec(),
@@ -94,97 +98,101 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// A run of seconds: what else is asked for stays.
+    /// The same settings with fewer and shorter rounds, for a run that takes seconds.
     pub fn quick(self) -> Self {
         Self { rounds: 5, round_ms: 4, full_bits: self.full_bits.min(28), ..self }
     }
 }
 
-/// A scenario with a number of threads.
+/// The results of a scenario with a number of threads.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Case {
     /// The scenario.
     pub scenario: Scenario,
-    /// What is done.
+    /// A description of the scenario.
     pub what: String,
-    /// Sizes of requests, with their source.
+    /// The sizes of requests and their source.
     pub sizes: String,
-    /// How many threads.
+    /// The number of threads.
     pub threads: usize,
-    /// CPUs that they could use.
+    /// CPUs that the threads may use.
     pub cpus: usize,
-    /// Where ranges are handed over: what handing over takes by itself, measured with `direct`.
+    /// In scenarios with a queue between threads: the time of the queue alone, measured with `direct`.
     pub queue_ns_per_pair: Option<f64>,
-    /// How each contestant did, in the order of the document's contestants.
+    /// The results of each contestant, in the order of the document's contestants.
     pub entries: Vec<Entry>,
 }
 
-/// A contestant in a case.
+/// The results of a contestant in a case.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Entry {
-    /// Its name.
+    /// The contestant's name.
     pub contestant: String,
     /// Why it was not measured.
     pub absent: Option<String>,
-    /// What was measured.
+    /// The measured figures.
     pub measured: Option<Measured>,
 }
 
-/// What was measured of a contestant in a case.
+/// The figures of a contestant in a case.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Measured {
-    /// Elapsed time x CPUs in use / pairs: the same for any number of threads where nobody waits for anybody.
+    /// Elapsed time x CPUs in use / pairs. It does not depend on the number of threads if no thread waits for another.
     pub ns_per_pair: Summary,
-    /// CPU time / pairs: without the time that others had the CPU, and without sleeping on a lock.
+    /// CPU time / pairs, without time on the run queue or asleep on a lock.
     pub cpu_ns_per_pair: Summary,
-    /// Pairs of all threads in a second.
+    /// Pairs of all threads per second.
     pub pairs_per_second: Summary,
-    /// Time over that of the baseline, round by round.
+    /// The ratio of `ns_per_pair` to the baseline's, by round.
     pub over_baseline: Option<Summary>,
-    /// CPU time over that of the baseline, round by round: what holds where others use the CPUs too.
+    /// The ratio of `cpu_ns_per_pair` to the baseline's, by round. It stays valid on a busy host.
     pub cpu_over_baseline: Option<Summary>,
-    /// How long allocations took.
+    /// Latency of allocations.
     pub allocate: Latency,
-    /// How long frees took.
+    /// Latency of frees.
     pub free: Latency,
-    /// Memory that the allocator takes after the last round.
+    /// The allocator's memory after the last round.
     pub memory_bytes: Option<u64>,
-    /// Pages that it keeps in caches then.
+    /// Pages in the allocator's caches after the last round.
     pub cached_pages: Option<u64>,
-    /// Allocations that got nothing although there was room: of filling, warming up, and all rounds.
+    /// Allocations that failed although pages were free, during filling, warm-up and all rounds.
     pub failed: u64,
-    /// Frees that were not taken, of the same.
+    /// Frees that failed, during filling, warm-up and all rounds.
     pub refused: u64,
-    /// Pairs of each thread that a round was made of.
+    /// Pairs of each thread in a round.
     pub pairs_per_thread: u64,
-    /// Round by round, in order of time.
+    /// All rounds, in order of time.
     pub rounds: Vec<Round>,
 }
 
 /// One round.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Round {
-    /// Allocations and frees of all threads, by two.
+    /// Pairs of an allocation and a free, of all threads.
     pub pairs: u64,
-    /// From the first thread's start to the last one's end.
+    /// Time from the first thread's start to the last one's end.
     pub wall_ns: u64,
     /// CPU time of all threads.
     pub cpu_ns: u64,
-    /// Allocations that got nothing.
+    /// Failed allocations.
     pub failed: u64,
-    /// Pages in caches at its end, where the contestant tells.
+    /// Pages in caches at its end, if the contestant reports them.
     pub cached_pages: Option<u64>,
 }
 
 impl Round {
-    /// Elapsed time of so many CPUs for a pair.
+    /// Elapsed time of an allocation and its free, times the number of CPUs, in nanoseconds.
     pub fn ns_per_pair(&self, cpus: usize) -> f64 {
         self.wall_ns as f64 * cpus as f64 / self.pairs.max(1) as f64
     }
 }
 
 impl Case {
-    /// CPUs that its threads can use at once.
+    /// The number of CPUs that its threads use at once.
     pub fn cpus_used(&self) -> usize {
         self.threads.min(self.cpus)
     }

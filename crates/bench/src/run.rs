@@ -1,12 +1,12 @@
-//! Contestants take turns, round by round.
+//! Measures all contestants in turn, round by round.
 
 use crate::caller::{Caller, Counts, SAMPLE_EVERY, Samples};
 use crate::check::{CheckError, check};
 use crate::clock::TickClock;
-use crate::contestant::{Contestant, DIRECT, UnknownContestant, baseline, ours};
+use crate::contestant::{Contestant, DIRECT, UnknownContestant, baseline, built_in_contestants};
 use crate::head::{Head, Origin};
+use crate::host_summary::HostSummary;
 use crate::latency::Latencies;
-use crate::machine::Machine;
 use crate::result::{Benchmark, Case, Clock, Entry, Measured, Named, Round, SCHEMA, Settings};
 use crate::scenario::{Scenario, Setup, Worker};
 use crate::summary::Summary;
@@ -14,64 +14,64 @@ use crate::threads::{self, RoundTotals, ThreadError, allowed_cpus};
 use crate::warning;
 use iova::{Allocator, Space};
 
-/// Bits of an address within a page of 4 KiB, in which ranges are counted.
+/// Bits of an address within a page of 4 KiB.
 const PAGE_BITS: u32 = 12;
-/// The first try of finding out how many pairs take a round's time.
+/// Pairs of the first attempt to find out how many fill a round.
 const FIRST_PAIRS: u64 = 4;
-/// Growth from one try to the next at most: the first ones pay for cold caches.
+/// The largest growth from one attempt to the next, because the first ones run with cold caches.
 const GROWTH_MAX: f64 = 16.0;
-/// A round may be this much shorter than asked.
+/// The share of the requested time that is long enough for a round.
 const LONG_ENOUGH: f64 = 0.5;
-/// So many threads double a round's time: to start them takes longer.
+/// The number of threads that doubles a round's time, because starting them takes longer.
 const THREADS_DOUBLING: usize = 256;
 
-/// Why nothing was measured.
+/// Why the measurement failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The baseline does not take part.
+    /// The baseline is not among the contestants.
     #[error(transparent)]
     Baseline(#[from] UnknownContestant),
-    /// An allocator that is none.
-    #[error("{contestant} is no allocator")]
+    /// An allocator is faulty.
+    #[error("{contestant} is faulty; expected an allocator that passes the check before the measurement")]
     Check {
-        /// Its name.
+        /// The contestant's name.
         contestant: String,
-        /// What it did.
+        /// The fault.
         source: CheckError,
     },
-    /// Threads could not work.
+    /// Threads could not be started or pinned.
     #[error(transparent)]
-    Crew(#[from] ThreadError),
+    Threads(#[from] ThreadError),
 }
 
-/// Where a run is.
+/// The progress of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress<'a> {
-    /// Steps done: of each case its preparation, and its rounds.
+    /// Steps done. A step prepares a contestant in a case, or measures one of its rounds.
     pub done: usize,
-    /// Steps in all.
+    /// The number of all steps.
     pub steps: usize,
-    /// The scenario.
+    /// The current scenario.
     pub scenario: Scenario,
-    /// How many threads.
+    /// Its number of threads.
     pub threads: usize,
-    /// Who is at work.
+    /// The current contestant.
     pub contestant: &'a str,
 }
 
 /// Measures all contestants in all cases.
 ///
 /// # Errors
-/// If the baseline takes no part, an allocator hands out what it must not, or threads can't be started.
+/// If the baseline is not among the contestants, an allocator is faulty, or threads can't be started.
 pub fn run(
     contestants: &[Contestant],
-    asked_baseline: Option<&str>,
+    requested_baseline: Option<&str>,
     settings: Settings,
     origin: Origin,
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Benchmark, RunError> {
-    let baseline = baseline(contestants, asked_baseline)?;
-    let machine = Machine::here();
+    let baseline = baseline(contestants, requested_baseline)?;
+    let machine = HostSummary::here();
     let clock = TickClock::new();
     let plan = Plan { contestants, baseline: &baseline, settings: &settings, clock, cpus: allowed_cpus() };
     plan.check()?;
@@ -87,10 +87,11 @@ pub fn run(
             .collect(),
         cases,
     };
-    benchmark.head.warnings = warning::of(&benchmark);
+    benchmark.head.warnings = warning::of_benchmark(&benchmark);
     Ok(benchmark)
 }
 
+/// The inputs of a run.
 struct Plan<'a> {
     contestants: &'a [Contestant],
     baseline: &'a str,
@@ -100,15 +101,17 @@ struct Plan<'a> {
 }
 
 impl Plan<'_> {
+    /// The space that a scenario allocates from.
     fn space(&self, scenario: Scenario) -> Space {
         let bits = if scenario.is_full() { self.settings.full_bits } else { self.settings.bits };
         Space::new(1, (1 << (bits - PAGE_BITS)) - 1)
     }
 
+    /// Checks that every contestant works.
     fn check(&self) -> Result<(), RunError> {
         let space = self.space(Scenario::Pairs);
         for contestant in self.contestants {
-            // Who has no such space is told so case by case.
+            // A contestant that does not support the space is reported as absent in each case.
             let Ok(allocator) = contestant.allocator(&space) else { continue };
             check(allocator.as_ref(), &space)
                 .map_err(|source| RunError::Check { contestant: contestant.name.clone(), source })?;
@@ -116,17 +119,22 @@ impl Plan<'_> {
         Ok(())
     }
 
+    /// Measures all cases.
     fn cases(&self, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Vec<Case>, RunError> {
-        let asked =
+        let with_threads =
             |scenario: &Scenario| self.settings.threads.iter().map(|threads| (*scenario, *threads)).collect();
-        let asked: Vec<(Scenario, usize)> =
-            self.settings.scenarios.iter().flat_map(|scenario| -> Vec<_> { asked(scenario) }).collect();
+        let combinations: Vec<(Scenario, usize)> = self
+            .settings
+            .scenarios
+            .iter()
+            .flat_map(|scenario| -> Vec<_> { with_threads(scenario) })
+            .collect();
         let turns = |(scenario, _): &(Scenario, usize)| {
             (scenario.rounds(self.settings.rounds) + 1) * self.contestants.len()
         };
-        let (mut done, steps) = (0, asked.iter().map(turns).sum());
+        let (mut done, steps) = (0, combinations.iter().map(turns).sum());
         let mut cases = Vec::new();
-        for (scenario, threads) in asked {
+        for (scenario, threads) in combinations {
             let mut step = |contestant: &str| {
                 progress(Progress { done, steps, scenario, threads, contestant });
                 done += 1;
@@ -136,7 +144,7 @@ impl Plan<'_> {
         Ok(cases)
     }
 
-    /// One case; `None` if the scenario can't be played by so many threads.
+    /// Measures one case; `None` if the scenario does not support this number of threads.
     fn case(
         &self,
         scenario: Scenario,
@@ -154,110 +162,120 @@ impl Plan<'_> {
         if scenario.workers(&setup).is_none() {
             return Ok(None);
         }
-        let mut lanes = Vec::new();
+        let mut participants = Vec::new();
         for contestant in self.contestants {
             step(&contestant.name);
-            lanes.push(self.lane(contestant, scenario, &setup)?);
+            participants.push(self.prepare(contestant, scenario, &setup)?);
         }
-        // What the queue costs is measured among the others, whoever takes part.
-        let ours = ours();
-        let direct = ours.iter().find(|one| one.name == DIRECT && scenario.hands_over());
-        let mut queue = direct.map(|direct| self.lane(direct, scenario, &setup)).transpose()?;
+        // The queue's own cost is measured in turn with the others, even if `direct` was not requested.
+        let built_in = built_in_contestants();
+        let direct = built_in.iter().find(|one| one.name == DIRECT && scenario.hands_over());
+        let mut queue = direct.map(|direct| self.prepare(direct, scenario, &setup)).transpose()?;
         for round in 0..scenario.rounds(settings.rounds) {
-            // Each begins once in a while: none has always the same one before it.
-            let first = round % lanes.len().max(1);
-            for place in 0..lanes.len() {
-                let lane = &mut lanes[(first + place) % self.contestants.len()];
-                step(&lane.contestant.name);
-                lane.round(self)?;
+            // The order rotates, so that no contestant always runs first.
+            let first = round % participants.len().max(1);
+            for place in 0..participants.len() {
+                let participant = &mut participants[(first + place) % self.contestants.len()];
+                step(&participant.contestant.name);
+                participant.round(self)?;
             }
             queue.as_mut().map_or(Ok(()), |queue| queue.round(self))?;
         }
-        Ok(Some(self.told(scenario, &setup, &lanes, queue.as_ref())))
+        Ok(Some(self.results(scenario, &setup, &participants, queue.as_ref())))
     }
 
-    fn told(&self, scenario: Scenario, setup: &Setup, lanes: &[Lane<'_>], queue: Option<&Lane<'_>>) -> Case {
+    /// The results of a case.
+    fn results(
+        &self,
+        scenario: Scenario,
+        setup: &Setup,
+        participants: &[Participant<'_>],
+        queue: Option<&Participant<'_>>,
+    ) -> Case {
         let cpus = self.cpus.len().max(1);
         let used = setup.threads.min(cpus);
-        let base = lanes.iter().find(|lane| lane.contestant.name == self.baseline);
-        let queue = queue.and_then(|queue| Summary::of(queue.times(used)));
+        let base = participants.iter().find(|participant| participant.contestant.name == self.baseline);
+        let queue = queue.and_then(|queue| Summary::of(queue.ns_per_pair(used)));
         Case {
             scenario,
-            what: scenario.what(setup),
-            sizes: scenario.sizes().words(),
+            what: scenario.describe(setup),
+            sizes: scenario.sizes().describe(),
             threads: setup.threads,
             cpus,
             queue_ns_per_pair: queue.map(|queue| queue.median),
-            entries: lanes.iter().map(|lane| lane.entry(used, base)).collect(),
+            entries: participants.iter().map(|participant| participant.entry(used, base)).collect(),
         }
     }
 
-    /// A contestant that is ready for rounds: filled, warm, and its rounds of the right length.
-    fn lane<'c>(
+    /// Prepares a contestant: creates and fills the allocator, warms up and finds the length of its rounds.
+    fn prepare<'c>(
         &self,
         contestant: &'c Contestant,
         scenario: Scenario,
         setup: &Setup,
-    ) -> Result<Lane<'c>, RunError> {
-        let mut lane = Lane::new(contestant);
+    ) -> Result<Participant<'c>, RunError> {
+        let mut participant = Participant::new(contestant);
         match contestant.allocator(&setup.space) {
-            Err(why) => lane.absent = Some(why),
+            Err(why) => participant.absent = Some(why),
             Ok(allocator) => {
                 let mut workers = scenario.workers(setup).unwrap_or_default();
-                let mut unused = Samples::of_calls(0, self.clock);
+                let mut unused = Samples::with_capacity_for(0, self.clock);
                 let mut caller = Caller::new(allocator.as_ref(), &mut unused, 0);
-                workers.iter_mut().for_each(|hand| hand.fill(&mut caller));
-                lane.counts = caller.done(0);
-                let mut stand = Stand { allocator, workers, pairs: FIRST_PAIRS };
-                lane.warm(self, &mut stand)?;
-                lane.stand = Some(stand);
+                workers.iter_mut().for_each(|worker| worker.fill(&mut caller));
+                participant.counts = caller.finish(0);
+                let mut prepared = Prepared { allocator, workers, pairs: FIRST_PAIRS };
+                participant.warm(self, &mut prepared)?;
+                participant.prepared = Some(prepared);
             }
         }
-        Ok(lane)
+        Ok(participant)
     }
 
+    /// The CPUs to pin threads to; empty without pinning.
     fn cpus_to_pin(&self) -> &[usize] {
         if self.settings.pin { &self.cpus } else { &[] }
     }
 
+    /// The requested time of a round with this number of threads.
     fn round_ns(&self, threads: usize) -> f64 {
         let longer = 1.0 + threads as f64 / THREADS_DOUBLING as f64;
         self.settings.round_ms as f64 * 1e6 * longer
     }
 }
 
-/// One contestant in one case.
-struct Lane<'c> {
+/// A contestant in a case, with its results so far.
+struct Participant<'c> {
     contestant: &'c Contestant,
     absent: Option<String>,
-    stand: Option<Stand>,
+    prepared: Option<Prepared>,
     rounds: Vec<Round>,
     allocations: Latencies,
     frees: Latencies,
-    /// Of filling, warming up and all rounds.
+    /// Counts of filling, warm-up and all rounds.
     counts: Counts,
 }
 
-/// Its allocator, and the threads' parts with what they hold.
-struct Stand {
+/// A filled allocator with the workers that use it.
+struct Prepared {
     allocator: Box<dyn Allocator>,
     workers: Vec<Box<dyn Worker>>,
-    /// Of each thread in a round.
+    /// Pairs of each thread in a round.
     pairs: u64,
 }
 
-impl Stand {
+impl Prepared {
+    /// Runs one round in all threads.
     fn work(&mut self, plan: &Plan<'_>) -> Result<RoundTotals, ThreadError> {
         threads::work(&mut self.workers, self.allocator.as_ref(), plan.clock, self.pairs, plan.cpus_to_pin())
     }
 }
 
-impl<'c> Lane<'c> {
+impl<'c> Participant<'c> {
     fn new(contestant: &'c Contestant) -> Self {
         Self {
             contestant,
             absent: None,
-            stand: None,
+            prepared: None,
             rounds: Vec::new(),
             allocations: Latencies::new(),
             frees: Latencies::new(),
@@ -265,80 +283,84 @@ impl<'c> Lane<'c> {
         }
     }
 
-    /// Works until caches are warm and a round takes its time.
-    fn warm(&mut self, plan: &Plan<'_>, stand: &mut Stand) -> Result<(), RunError> {
-        let threads = stand.workers.len().max(1);
+    /// Warms up and finds the number of pairs that fill a round.
+    fn warm(&mut self, plan: &Plan<'_>, prepared: &mut Prepared) -> Result<(), RunError> {
+        let threads = prepared.workers.len().max(1);
         if let Some(pairs) = plan.settings.pairs {
-            stand.pairs = (pairs / threads as u64).max(1);
-            self.counts = self.counts.plus(stand.work(plan)?.counts);
+            prepared.pairs = (pairs / threads as u64).max(1);
+            self.counts = self.counts.plus(prepared.work(plan)?.counts);
             return Ok(());
         }
         let wanted_ns = plan.round_ns(threads);
         loop {
-            let shift = stand.work(plan)?;
-            self.counts = self.counts.plus(shift.counts);
-            let short = wanted_ns / shift.wall_ns as f64;
+            let totals = prepared.work(plan)?;
+            self.counts = self.counts.plus(totals.counts);
+            let short = wanted_ns / totals.wall_ns as f64;
             let is_long_enough = short * LONG_ENOUGH <= 1.0;
-            stand.pairs = ((stand.pairs as f64 * short.min(GROWTH_MAX)) as u64).max(1);
+            prepared.pairs = ((prepared.pairs as f64 * short.min(GROWTH_MAX)) as u64).max(1);
             if is_long_enough {
                 return Ok(());
             }
         }
     }
 
+    /// Measures and records a round.
     fn round(&mut self, plan: &Plan<'_>) -> Result<(), RunError> {
-        let Some(stand) = &mut self.stand else { return Ok(()) };
-        let shift = stand.work(plan)?;
-        let cached = self.contestant.tells_caches().then(|| stand.allocator.usage().cached_pages);
-        for samples in &shift.samples {
+        let Some(prepared) = &mut self.prepared else { return Ok(()) };
+        let totals = prepared.work(plan)?;
+        let cached = self.contestant.reports_caches().then(|| prepared.allocator.usage().cached_pages);
+        for samples in &totals.samples {
             self.allocations.record(&samples.allocations_ticks, &plan.clock);
             self.frees.record(&samples.frees_ticks, &plan.clock);
         }
-        self.counts = self.counts.plus(shift.counts);
+        self.counts = self.counts.plus(totals.counts);
         self.rounds.push(Round {
-            pairs: shift.counts.calls / 2,
-            wall_ns: shift.wall_ns,
-            cpu_ns: shift.cpu_ns,
-            failed: shift.counts.failed,
+            pairs: totals.counts.calls / 2,
+            wall_ns: totals.wall_ns,
+            cpu_ns: totals.cpu_ns,
+            failed: totals.counts.failed,
             cached_pages: cached,
         });
         Ok(())
     }
 
-    /// Nanoseconds of a pair, round by round.
-    fn times(&self, cpus: usize) -> Vec<f64> {
+    /// Elapsed time of an allocation and its free, in each round.
+    fn ns_per_pair(&self, cpus: usize) -> Vec<f64> {
         self.rounds.iter().map(|round| round.ns_per_pair(cpus)).collect()
     }
 
-    fn cpu_times(&self) -> Vec<f64> {
+    /// CPU time of an allocation and its free, in each round.
+    fn cpu_ns_per_pair(&self) -> Vec<f64> {
         self.rounds.iter().map(|round| round.cpu_ns as f64 / round.pairs.max(1) as f64).collect()
     }
 
-    fn entry(&self, cpus: usize, base: Option<&Lane<'_>>) -> Entry {
+    /// The participant's results; `base` is the baseline.
+    fn entry(&self, cpus: usize, base: Option<&Participant<'_>>) -> Entry {
         let contestant = self.contestant.name.clone();
         Entry { contestant, absent: self.absent.clone(), measured: self.measured(cpus, base) }
     }
 
-    fn measured(&self, cpus: usize, base: Option<&Lane<'_>>) -> Option<Measured> {
-        let stand = self.stand.as_ref()?;
+    /// The measured figures; `None` if the contestant does not support the space.
+    fn measured(&self, cpus: usize, base: Option<&Participant<'_>>) -> Option<Measured> {
+        let prepared = self.prepared.as_ref()?;
         let of = |value: &dyn Fn(&Round) -> f64| Summary::of(self.rounds.iter().map(value));
-        let usage = stand.allocator.usage();
+        let usage = prepared.allocator.usage();
         let over = |ours: Vec<f64>, base: Vec<f64>| {
             Summary::of(ours.iter().zip(base).map(|(ours, base)| ours / base))
         };
         Some(Measured {
             ns_per_pair: of(&|round| round.ns_per_pair(cpus))?,
-            cpu_ns_per_pair: Summary::of(self.cpu_times())?,
+            cpu_ns_per_pair: Summary::of(self.cpu_ns_per_pair())?,
             pairs_per_second: of(&|round| round.pairs as f64 * 1e9 / round.wall_ns as f64)?,
-            over_baseline: base.and_then(|base| over(self.times(cpus), base.times(cpus))),
-            cpu_over_baseline: base.and_then(|base| over(self.cpu_times(), base.cpu_times())),
-            allocate: self.allocations.told(),
-            free: self.frees.told(),
-            memory_bytes: self.contestant.tells_memory().then_some(usage.memory_bytes),
-            cached_pages: self.contestant.tells_caches().then_some(usage.cached_pages),
+            over_baseline: base.and_then(|base| over(self.ns_per_pair(cpus), base.ns_per_pair(cpus))),
+            cpu_over_baseline: base.and_then(|base| over(self.cpu_ns_per_pair(), base.cpu_ns_per_pair())),
+            allocate: self.allocations.percentiles(),
+            free: self.frees.percentiles(),
+            memory_bytes: self.contestant.reports_memory().then_some(usage.memory_bytes),
+            cached_pages: self.contestant.reports_caches().then_some(usage.cached_pages),
             failed: self.counts.failed,
             refused: self.counts.refused,
-            pairs_per_thread: stand.pairs,
+            pairs_per_thread: prepared.pairs,
             rounds: self.rounds.clone(),
         })
     }

@@ -1,4 +1,4 @@
-//! Scenarios: what each thread does.
+//! Scenarios: the patterns of allocations and frees that threads execute.
 
 mod bursts;
 mod full;
@@ -15,6 +15,7 @@ use std::str::FromStr;
 
 /// A pattern of allocations and frees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Scenario {
     /// Allocates a page and frees it.
@@ -29,7 +30,7 @@ pub enum Scenario {
     Storage,
     /// A nearly full, fragmented window.
     Full,
-    /// The same with ranges too large for per-CPU caches.
+    /// A nearly full, fragmented window, with ranges too large for per-CPU caches.
     FullLarge,
     /// Allocates many ranges, then frees them all.
     Bursts,
@@ -37,9 +38,9 @@ pub enum Scenario {
     Drift,
 }
 
-/// The name is not of a scenario.
+/// The name of an unknown scenario.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no scenario {name:?}; expected one of {}", Scenario::names())]
+#[error("unknown scenario {name:?}; expected one of {}", Scenario::names())]
 pub struct UnknownScenario {
     name: String,
 }
@@ -73,6 +74,7 @@ impl Scenario {
         }
     }
 
+    /// All names, separated by commas.
     fn names() -> String {
         Self::ALL.map(Self::name).join(", ")
     }
@@ -88,7 +90,7 @@ impl Scenario {
         }
     }
 
-    /// Whether the window is nearly full.
+    /// Whether the space is nearly full.
     pub(crate) fn is_full(self) -> bool {
         matches!(self, Self::Full | Self::FullLarge)
     }
@@ -99,12 +101,12 @@ impl Scenario {
     }
 
     /// Number of rounds; at least one period for a scenario that grows and shrinks.
-    pub(crate) fn rounds(self, asked: usize) -> usize {
-        if self == Self::Drift { asked.max(handoff::CYCLE_ROUNDS as usize) } else { asked }
+    pub(crate) fn rounds(self, requested: usize) -> usize {
+        if self == Self::Drift { requested.max(handoff::CYCLE_ROUNDS as usize) } else { requested }
     }
 
     /// A sentence that describes it.
-    pub(crate) fn what(self, setup: &Setup) -> String {
+    pub(crate) fn describe(self, setup: &Setup) -> String {
         let held = setup.held(self.sizes());
         match self {
             Self::Pairs => "allocate a page, free it".to_owned(),
@@ -136,8 +138,8 @@ impl Scenario {
                 format!("allocate {} pages one by one, free them all", setup.burst())
             }
             Self::Drift => format!(
-                "as handoff, mixed sizes, while the ranges in flight of each two threads go from {} to {} and back within \
-                 {} rounds",
+                "as handoff, with mixed sizes, while the ranges in flight of each two threads grow from {} to {} and shrink \
+                 again within {} rounds",
                 handoff::IN_FLIGHT_MIN,
                 handoff::in_flight_max(setup),
                 handoff::CYCLE_ROUNDS
@@ -157,12 +159,13 @@ impl Scenario {
             Self::FullLarge => each(&|thread| Box::new(full::Full::large(setup, thread))),
             Self::Bursts => each(&|thread| Box::new(bursts::Bursts::new(setup, thread))),
             Self::Handoff | Self::Drift if !setup.threads.is_multiple_of(2) => None,
-            Self::Handoff => Some(handoff::workers(setup, handoff::Flight::Level)),
-            Self::Drift => Some(handoff::workers(setup, handoff::Flight::Waves)),
+            Self::Handoff => Some(handoff::workers(setup, handoff::InFlight::Constant)),
+            Self::Drift => Some(handoff::workers(setup, handoff::InFlight::Drifting)),
         }
     }
 }
 
+/// A share as a percentage.
 fn percent(share: f64) -> String {
     format!("{} %", share * 100.0)
 }
@@ -212,19 +215,20 @@ impl Setup {
         self.space.pages() / USED_MAX_INVERSE / self.threads as u64
     }
 
-    /// Memory that a thread maps, for allocators without translation.
+    /// The page number of the memory that a thread maps, which the allocator `direct` returns.
     fn memory(&self, thread: usize) -> u64 {
         self.space.first.next_multiple_of(MEMORY_PAGES) + thread as u64 % MEMORY_THREADS * MEMORY_PAGES
     }
 
+    /// The highest page that requests allow.
     fn limit(&self) -> u64 {
         self.space.last
     }
 }
 
-/// The largest request.
+/// Pages of a thread's memory: those of the largest request.
 const MEMORY_PAGES: u64 = 512;
-/// Threads with memory of their own, as many as fit into the smallest space.
+/// Threads with memory of their own: as many as fit into the smallest space.
 const MEMORY_THREADS: u64 = 64;
 
 /// One thread's part of a scenario. It keeps its ranges from round to round.
@@ -232,6 +236,6 @@ pub(crate) trait Worker: Send {
     /// Prepares the allocator's state before the first round. Not timed.
     fn fill(&mut self, _caller: &mut Caller<'_>) {}
 
-    /// Allocates and frees about `pairs` times. Timed.
+    /// The timed part: about `pairs` allocations and frees.
     fn work(&mut self, caller: Caller<'_>, pairs: u64) -> Counts;
 }

@@ -1,17 +1,18 @@
-//! Sizes of requests.
+//! Distributions of the sizes of requests.
 
 use crate::random::Random;
 use serde::Serialize;
 
-/// How many pages requests have, and how often.
+/// A distribution of request sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Sizes {
-    /// One page each.
+    /// One page per request.
     One,
-    /// A network adapter's.
+    /// The sizes of a network adapter's buffers.
     Network,
-    /// A disk controller's.
+    /// The sizes of a disk controller's transfers.
     Storage,
 }
 
@@ -38,7 +39,7 @@ const STORAGE: &[(u64, u32)] = &[
 ];
 
 impl Sizes {
-    /// Pages, and of a hundred requests those with so many.
+    /// Numbers of pages, each with its share of requests in percent.
     fn table(self) -> &'static [(u64, u32)] {
         match self {
             Self::One => &[(1, 100)],
@@ -47,13 +48,13 @@ impl Sizes {
         }
     }
 
-    /// What a request takes on average of the space, rounded up to powers of two as Linux's caches do.
+    /// The mean number of pages that a request occupies, rounded up to powers of two as in Linux's caches.
     pub(crate) fn mean_pages(self) -> u64 {
         let taken = self.table().iter().map(|(pages, share)| pages.next_power_of_two() * u64::from(*share));
         taken.sum::<u64>().div_ceil(100)
     }
 
-    /// A random one.
+    /// A random number of pages.
     pub(crate) fn choose(self, random: &mut Random) -> u64 {
         let mut left = random.below(100);
         for (pages, share) in self.table() {
@@ -65,8 +66,8 @@ impl Sizes {
         1
     }
 
-    /// In words, with where it comes from.
-    pub fn words(self) -> String {
+    /// A description with the source of the distribution.
+    pub fn describe(self) -> String {
         if self == Self::One {
             return "one page".to_owned();
         }
@@ -81,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_are_of_a_hundred() {
+    fn shares_add_up_to_100_percent() {
         for sizes in [Sizes::One, Sizes::Network, Sizes::Storage] {
             assert_eq!(sizes.table().iter().map(|(_, share)| share).sum::<u32>(), 100, "{sizes:?}");
         }
@@ -89,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_chooses_the_same() {
+    fn the_same_seed_gives_the_same_sizes() {
         let choose = |seed| {
             let mut random = Random::of_thread(seed, 3);
             (0..100).map(|_| Sizes::Storage.choose(&mut random)).collect::<Vec<_>>()

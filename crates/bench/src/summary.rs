@@ -1,24 +1,25 @@
-//! Many values in few words.
+//! Summary statistics: quartiles and extremes.
 
 use serde::Serialize;
 
-/// Middle and spread of one figure over rounds.
+/// Quartiles and extremes of a figure over all rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Summary {
-    /// The smallest.
+    /// The smallest value.
     pub min: f64,
-    /// A quarter is below.
+    /// A quarter of the values is below.
     pub lower_quartile: f64,
-    /// Half is below.
+    /// Half of the values are below.
     pub median: f64,
-    /// Three quarters are below.
+    /// Three quarters of the values are below.
     pub upper_quartile: f64,
-    /// The largest.
+    /// The largest value.
     pub max: f64,
 }
 
 impl Summary {
-    /// Of the values; `None` if there is none.
+    /// Summarises values; `None` if there are none.
     pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut sorted: Vec<f64> = values.into_iter().collect();
         sorted.sort_by(f64::total_cmp);
@@ -27,13 +28,13 @@ impl Summary {
         Some(Self { min, lower_quartile: at(0.25), median: at(0.5), upper_quartile: at(0.75), max })
     }
 
-    /// How far the quartiles are apart, in shares of the median.
+    /// The distance of the quartiles divided by the median.
     pub fn spread(&self) -> f64 {
         (self.upper_quartile - self.lower_quartile) / self.median
     }
 }
 
-/// Between two values, in proportion.
+/// The quantile of a share from 0 to 1, interpolated linearly between sorted values.
 fn quantile(sorted: &[f64], share: f64) -> f64 {
     let place = share * (sorted.len() - 1) as f64;
     let (low, high) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
@@ -45,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quartiles() {
+    fn quartiles_are_interpolated() {
         let summary = Summary::of([5.0, 1.0, 3.0, 2.0, 4.0]).unwrap();
         assert_eq!((summary.min, summary.median, summary.max), (1.0, 3.0, 5.0));
         assert_eq!((summary.lower_quartile, summary.upper_quartile), (2.0, 4.0));

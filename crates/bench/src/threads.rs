@@ -1,4 +1,4 @@
-//! Threads that begin together, and what their work took.
+//! Runs workers in threads that start together, and measures their time.
 
 use crate::caller::{Caller, Counts, Samples};
 use crate::clock::TickClock;
@@ -11,47 +11,47 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread::{Builder, ScopedJoinHandle};
 use std::time::Instant;
 
-/// Enough for a thread's loop, little enough for a thousand threads.
+/// Stack of a thread: enough for a worker's loop, and small enough for a thousand threads.
 const STACK_BYTES: usize = 256 << 10;
 
-/// Why threads could not do their work.
+/// Why threads could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum ThreadError {
-    /// No thread to be had.
+    /// A thread could not be created.
     #[error(
         "can't start {threads} threads; this system's limit may be lower (ulimit -u, /proc/sys/kernel/threads-max)"
     )]
     Spawn {
-        /// How many were to be.
+        /// The requested number of threads.
         threads: usize,
-        /// The system's word.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// A CPU that can't be used.
+    /// A thread can't be pinned to a CPU.
     #[error("can't pin a thread to CPU {cpu}")]
     Pin {
         /// The CPU.
         cpu: usize,
-        /// The system's word.
+        /// The operating system's error.
         source: io::Error,
     },
 }
 
-/// What a round took.
+/// Times, counts and samples of a round.
 #[derive(Debug)]
 pub(crate) struct RoundTotals {
-    /// From the first thread's start to the last one's end.
+    /// Time from the first thread's start to the last one's end.
     pub(crate) wall_ns: u64,
     /// CPU time of all threads.
     pub(crate) cpu_ns: u64,
-    /// What all threads counted.
+    /// Sum of all threads' counts.
     pub(crate) counts: Counts,
-    /// What each thread timed.
+    /// Each thread's latency samples.
     pub(crate) samples: Vec<Samples>,
 }
 
-/// Runs all workers for one round, each in a thread of its own. Thread `n` runs on the `n`th of `cpus`, and begins
-/// anew behind the last; where `cpus` is empty, anywhere.
+/// Runs all workers for one round, each in a thread of its own. Thread `n` is pinned to CPU `n` of `cpus`, modulo their
+/// number; threads are not pinned if `cpus` is empty.
 pub(crate) fn work(
     workers: &mut [Box<dyn Worker>],
     allocator: &dyn Allocator,
@@ -63,16 +63,16 @@ pub(crate) fn work(
     let threads = workers.len();
     let done = std::thread::scope(|scope| {
         let mut running: Vec<ScopedJoinHandle<'_, Result<Done, ThreadError>>> = Vec::with_capacity(threads);
-        for (thread, hand) in workers.iter_mut().enumerate() {
+        for (thread, worker) in workers.iter_mut().enumerate() {
             let cpu = cpus.get(thread % cpus.len().max(1)).copied();
             let gate = &gate;
             let task = move || {
                 let ready = cpu.map_or(Ok(()), pin);
-                let mut samples = Samples::of_calls(2 * pairs, clock);
+                let mut samples = Samples::with_capacity_for(2 * pairs, clock);
                 let go = gate.wait();
                 ready?;
                 let caller = Caller::new(allocator, &mut samples, thread);
-                let time = if go { timed(hand.as_mut(), caller, pairs) } else { Time::nothing() };
+                let time = if go { timed(worker.as_mut(), caller, pairs) } else { Time::nothing() };
                 Ok(Done { time, samples })
             };
             match Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, task) {
@@ -83,7 +83,7 @@ pub(crate) fn work(
                 }
             }
         }
-        gate.await_waiting(threads);
+        gate.wait_for_threads(threads);
         gate.open(true);
         running
             .into_iter()
@@ -93,13 +93,13 @@ pub(crate) fn work(
     Ok(RoundTotals::of(done))
 }
 
-/// What one thread did.
+/// A thread's results.
 struct Done {
     time: Time,
     samples: Samples,
 }
 
-/// What it took.
+/// A thread's start, end, CPU time and counts.
 struct Time {
     start: Instant,
     end: Instant,
@@ -108,20 +108,23 @@ struct Time {
 }
 
 impl Time {
+    /// The time of a thread that did not work.
     fn nothing() -> Self {
         let now = Instant::now();
         Self { start: now, end: now, cpu_ns: 0, counts: Counts::default() }
     }
 }
 
-fn timed(hand: &mut dyn Worker, caller: Caller<'_>, pairs: u64) -> Time {
+/// Runs a worker and measures its time.
+fn timed(worker: &mut dyn Worker, caller: Caller<'_>, pairs: u64) -> Time {
     let (start, cpu_start_ns) = (Instant::now(), thread_cpu_ns());
-    let counts = hand.work(caller, pairs);
+    let counts = worker.work(caller, pairs);
     let (cpu_end_ns, end) = (thread_cpu_ns(), Instant::now());
     Time { start, end, cpu_ns: cpu_end_ns.saturating_sub(cpu_start_ns), counts }
 }
 
 impl RoundTotals {
+    /// Totals of all threads.
     fn of(done: Vec<Done>) -> Self {
         let start = done.iter().map(|done| done.time.start).min();
         let end = done.iter().map(|done| done.time.end).max();
@@ -135,11 +138,13 @@ impl RoundTotals {
     }
 }
 
+/// The CPU time of the calling thread.
 fn thread_cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
+/// Pins the calling thread to a CPU.
 fn pin(cpu: usize) -> Result<(), ThreadError> {
     let mut set = CpuSet::new();
     set.set(cpu);
@@ -153,7 +158,8 @@ pub(crate) fn allowed_cpus() -> Vec<usize> {
     (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect()
 }
 
-/// Where threads wait, asleep, until all are there. A barrier would wait for ever if one of them can't be started.
+/// A start gate: threads sleep until all have arrived and the gate is opened. Unlike a barrier, it can be opened if a
+/// thread could not be started.
 struct Gate {
     state: Mutex<State>,
     arrived: Condvar,
@@ -163,7 +169,7 @@ struct Gate {
 #[derive(Default)]
 struct State {
     waiting: usize,
-    /// Whether to work, once that is known.
+    /// After opening: true to work, false to end at once.
     go: Option<bool>,
 }
 
@@ -172,6 +178,7 @@ impl Gate {
         Self { state: Mutex::default(), arrived: Condvar::new(), opened: Condvar::new() }
     }
 
+    /// Waits until the gate is opened. Returns whether to work.
     fn wait(&self) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.waiting += 1;
@@ -184,13 +191,15 @@ impl Gate {
         }
     }
 
-    fn await_waiting(&self, threads: usize) {
+    /// Waits until this number of threads has arrived.
+    fn wait_for_threads(&self, threads: usize) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         while state.waiting < threads {
             state = self.arrived.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
+    /// Opens the gate: threads work if `go`, and end otherwise.
     fn open(&self, go: bool) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).go = Some(go);
         self.opened.notify_all();

@@ -1,11 +1,11 @@
-//! Reads of a file by the kernel's ways, and of an emulated controller past it.
+//! Tests of disk reads through each kernel interface, with a file instead of a disk.
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 #[path = "../../../tests/skip.rs"]
 mod skip;
 
-use bench::{BlkError, BlkSettings, through_the_kernel};
+use bench::{BlkError, BlkSettings, measure_kernel_interfaces};
 use skip::skip;
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ fn settings() -> BlkSettings {
     BlkSettings { depths: vec![1, 3, 8], bytes: 4096, rounds: 2, round_ms: 5 }
 }
 
-/// Beside this program: temporary folders are in memory, where direct I/O may be refused.
+/// A file in the test program's folder. Temporary folders are often on tmpfs, which may not support direct I/O.
 fn file(bytes: usize) -> (tempfile::TempDir, PathBuf) {
     let beside = std::env::current_exe().unwrap().parent().unwrap().to_owned();
     let folder = tempfile::tempdir_in(beside).unwrap();
@@ -23,9 +23,9 @@ fn file(bytes: usize) -> (tempfile::TempDir, PathBuf) {
 }
 
 #[test]
-fn each_way_is_measured_or_says_why_not() {
+fn each_interface_is_measured_or_has_a_reason_why_not() {
     let (_folder, file) = file(1 << 20);
-    let rows = match through_the_kernel(&settings(), &file, &mut |_, _| {}) {
+    let rows = match measure_kernel_interfaces(&settings(), &file, &mut |_, _| {}) {
         Ok(rows) => rows,
         Err(BlkError::Disk { source, .. }) => return skip(&format!("no direct I/O here: {source}")),
         Err(error) => panic!("{error}"),
@@ -39,15 +39,15 @@ fn each_way_is_measured_or_says_why_not() {
             assert_eq!(is_measured, cell.latency.as_ref().is_some_and(|latency| latency.samples > 0));
         }
     }
-    assert!(rows[0].cells[0].absent.is_none(), "one system call for each read is always there");
+    assert!(rows[0].cells[0].absent.is_none(), "pread is always available");
 }
 
 #[test]
-fn reads_that_the_disk_has_not_are_refused() {
+fn reads_of_an_invalid_size_are_refused() {
     let (_folder, file) = file(8192);
     for bytes in [0, 100, 16_384] {
-        let error =
-            through_the_kernel(&BlkSettings { bytes, ..settings() }, &file, &mut |_, _| {}).unwrap_err();
+        let error = measure_kernel_interfaces(&BlkSettings { bytes, ..settings() }, &file, &mut |_, _| {})
+            .unwrap_err();
         assert!(
             error.to_string().contains("expected a multiple of 512")
                 || matches!(error, BlkError::Disk { .. })

@@ -1,28 +1,26 @@
-//! What the kernel decides when a driver asks for 64-bit DMA.
+//! Predicts the kernel's decision when a driver requests 64-bit DMA: `enable_ddw` (arch/powerpc/platforms/pseries/iommu.c), by [`Era`].
+//! The prediction lists its steps with their numbers.
 //!
-//! A prediction of `enable_ddw` (arch/powerpc/platforms/pseries/iommu.c), by [`Era`], with its arithmetic
-//! spelled out. The size that counts is always the *maximum* memory of the partition's profile: raising it
-//! can cost a partition its direct window without a byte of memory being added.
-//!
-//! No era knows a limit such as 2 TiB; the limit is always entries of the largest block times page size.
+//! All eras compare with the *maximum* memory of the partition's profile. Raising it can cost a partition its direct window, even if no
+//! memory is added. No era has a fixed limit such as 2 TiB: the limit is the number of entries of the largest block times the page size.
 
 use crate::{Era, PageSizes, size};
 use serde::Serialize;
 
 /// Address bits that a window must span to reach persistent memory anywhere (`MAX_PHYSMEM_BITS`).
 const PHYSICAL_BITS_MAX: u32 = 51;
-/// Least room for mappings above premapped memory in a window used both ways.
+/// Minimum size of the dynamic part of a hybrid window, above the premapped memory.
 const HYBRID_DYNAMIC_BYTES_MIN: u128 = 2 << 30;
 
-/// What is asked, by whom, on which partition.
+/// A request for 64-bit DMA: the kernel, the driver's mask, and the partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Request {
     /// The kernel's generation.
     pub era: Era,
-    /// Address bits that the driver asked for (`dma_mask_bits`).
+    /// Bits of the driver's DMA mask.
     pub mask_bits: u32,
-    /// The most memory that the partition can have, by the kernel's own rule.
+    /// The partition's maximum memory, as the kernel determines it.
     pub memory_max_bytes: u64,
     /// `disable_ddw` is on the kernel's command line.
     pub disable_ddw: bool,
@@ -30,50 +28,50 @@ pub struct Request {
     pub persistent_memory: bool,
 }
 
-/// What the firmware answers to `ibm,query-pe-dma-windows`, with what `ibm,ddw-extensions` adds.
+/// The firmware's answer to `ibm,query-pe-dma-windows`, and its `ibm,ddw-extensions`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Query {
     /// Windows that can still be created.
     pub windows_available: u32,
-    /// Entries of the largest block.
+    /// Number of entries (TCEs) of the largest block.
     pub block_tces: u64,
     /// Page sizes on offer.
     pub page_sizes: PageSizes,
-    /// The default window can be given back once removed (`ibm,reset-pe-dma-windows`).
+    /// A removed default window can be restored (`ibm,reset-pe-dma-windows`).
     pub reset: bool,
-    /// Devices with a mask below 64 bits can be served.
+    /// Windows below 2^64 are possible, for devices with a narrower mask.
     pub limited_addressing: bool,
 }
 
-/// How the adapter's mappings will be made.
+/// The window that the adapter's mappings will use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "window")]
 pub enum Outcome {
     /// A 64-bit window with all memory mapped once.
     #[serde(rename_all = "kebab-case")]
     Direct {
-        /// Shift of its pages.
+        /// Page shift.
         page_shift: u32,
-        /// Shift of its size.
+        /// Log2 of the window's size in bytes.
         window_shift: u32,
     },
-    /// A direct window with room above memory where persistent memory is mapped as needed.
+    /// A direct window with a dynamic part above all memory, in which persistent memory is mapped as needed.
     #[serde(rename_all = "kebab-case")]
     Hybrid {
-        /// Shift of its pages.
+        /// Page shift.
         page_shift: u32,
-        /// Shift of its size.
+        /// Log2 of the window's size in bytes.
         window_shift: u32,
-        /// Where the room starts, counted from the window's base, as a shift.
+        /// Log2 of the dynamic part's offset from the window's base.
         dynamic_from_shift: u32,
     },
     /// A 64-bit window whose entries are written per mapping.
     #[serde(rename_all = "kebab-case")]
     Dynamic {
-        /// Shift of its pages.
+        /// Page shift.
         page_shift: u32,
-        /// Shift of its size.
+        /// Log2 of the window's size in bytes.
         window_shift: u32,
     },
     /// The default window: entries written per mapping.
@@ -88,24 +86,23 @@ pub enum Outcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DefaultReason {
-    /// The kernel is older than the feature.
+    /// The kernel is older than 64-bit windows.
     KernelTooOld,
-    /// `disable_ddw` was given.
+    /// `disable_ddw` is on the command line.
     Disabled,
-    /// The driver asked for too few address bits.
+    /// The driver's DMA mask has too few bits.
     MaskTooNarrow,
-    /// The mask is below 64 bits and the firmware cannot serve that.
+    /// The mask is below 64 bits, and the firmware does not support that.
     NoLimitedAddressing,
     /// No `ibm,ddw-applicable`: slot, firmware or profile offers no window.
     NotOffered,
-    /// No window left, and no way to trade the default one in.
+    /// No window is left, and the default window can't be replaced.
     NoWindowLeft,
-    /// No page size that this kernel knows.
+    /// This kernel knows none of the page sizes offered.
     NoPageSize,
     /// The largest block does not cover the partition's maximum memory.
     BlockTooSmall,
-    /// The block covers maximum memory, but not the power of two that is asked for; the firmware refuses
-    /// with -3 (parameter).
+    /// The block covers maximum memory, but not the next power of two, which the kernel requests. The firmware answers -3 (parameter).
     CreateRefused,
 }
 
@@ -115,50 +112,51 @@ pub enum DefaultReason {
 pub struct Prediction {
     /// The decision.
     pub outcome: Outcome,
-    /// The steps to it, each with its numbers.
+    /// The steps of the decision, each with its numbers.
     pub steps: Vec<String>,
 }
 
-/// Predicts the decision, and that the firmware grants what its answer promises. `query` is `None` where the bridge has no
-/// `ibm,ddw-applicable`.
+/// Predicts the window of an adapter, assuming that the firmware creates every window that fits its answer. `query` is `None` if the
+/// bridge has no `ibm,ddw-applicable`.
 pub fn predict(request: &Request, query: Option<&Query>) -> Prediction {
     let mut steps = Vec::new();
-    let outcome = decide(request, query, &mut steps)
-        .and_then(|(block, plan)| create(&block, plan, &mut steps))
+    let outcome = plan_with_steps(request, query, &mut steps)
+        .and_then(|(block, plan)| predict_creation(&block, plan, &mut steps))
         .unwrap_or_else(|reason| Outcome::Default { reason });
     Prediction { outcome, steps }
 }
 
-/// Whether the kernel asks the firmware for a window at all.
+/// Checks that the kernel queries the firmware at all.
 ///
 /// # Errors
 /// Why it does not.
-pub fn attempt(request: &Request) -> Result<(), DefaultReason> {
-    is_tried(request, &mut Vec::new())
+pub fn check_request(request: &Request) -> Result<(), DefaultReason> {
+    check_request_with_steps(request, &mut Vec::new())
 }
 
-/// The window that the kernel goes on to request, and what it wants it for: the kernel's part alone. Where the default window
-/// was traded in, `query` is the answer after that, but with no window available, as it was before.
+/// The window that the kernel requests from the firmware, and its use. If the kernel replaces the default window, `query` is the answer
+/// after its removal, but with `windows_available` from before, which is 0.
 ///
 /// # Errors
 /// Why it requests none.
-pub fn plan(request: &Request, query: Option<&Query>) -> Result<Plan, DefaultReason> {
-    decide(request, query, &mut Vec::new()).map(|(_, plan)| plan)
+pub fn planned_window(request: &Request, query: Option<&Query>) -> Result<Plan, DefaultReason> {
+    plan_with_steps(request, query, &mut Vec::new()).map(|(_, plan)| plan)
 }
 
-fn decide(
+/// The kernel's decision: the largest block, and the window that it requests. Appends its steps.
+fn plan_with_steps(
     request: &Request,
     query: Option<&Query>,
     steps: &mut Vec<String>,
 ) -> Result<(Block, Plan), DefaultReason> {
-    is_tried(request, steps)?;
+    check_request_with_steps(request, steps)?;
     let query = query.ok_or_else(|| {
         steps.push("no ibm,ddw-applicable above the adapter: firmware offers no 64-bit window".to_owned());
         DefaultReason::NotOffered
     })?;
-    serves_mask(request, query, steps)?;
-    let default_removed = find_window(request, query, steps)?;
-    let page_shift = query.page_sizes.largest(request.era).ok_or_else(|| {
+    check_mask(request, query, steps)?;
+    let default_removed = check_available(request, query, steps)?;
+    let page_shift = query.page_sizes.chosen_shift(request.era).ok_or_else(|| {
         steps.push(format!("no page size of mask {} is known to this kernel", query.page_sizes));
         DefaultReason::NoPageSize
     })?;
@@ -166,16 +164,16 @@ fn decide(
     steps.push(block.to_string());
     let plan = match request.era {
         Era::NoDdw | Era::Rhel6 | Era::Linux36 | Era::Rhel7To419 | Era::Linux510 => {
-            plan_unrounded(request, &block, steps)
+            plan_before_61(request, &block, steps)
         }
-        Era::Rhel8 | Era::Linux61 => plan_rounded(request, &block, default_removed, steps),
-        Era::Linux612 => plan_masked(request, &block, default_removed, steps),
+        Era::Rhel8 | Era::Linux61 => plan_61(request, &block, default_removed, steps),
+        Era::Linux612 => plan_612(request, &block, default_removed, steps),
     }?;
     Ok((block, plan))
 }
 
-/// Whether the kernel attempts a window at all.
-fn is_tried(request: &Request, steps: &mut Vec<String>) -> Result<(), DefaultReason> {
+/// Checks that the kernel and the driver's mask allow a 64-bit window. Appends a step if they do not.
+fn check_request_with_steps(request: &Request, steps: &mut Vec<String>) -> Result<(), DefaultReason> {
     if request.era == Era::NoDdw {
         steps.push("this kernel is older than 64-bit windows".to_owned());
         return Err(DefaultReason::KernelTooOld);
@@ -190,13 +188,14 @@ fn is_tried(request: &Request, steps: &mut Vec<String>) -> Result<(), DefaultRea
         _ => (bits >= 64, "64"),
     };
     if !enough {
-        steps.push(format!("the driver asked for {bits} address bits; a window needs {rule}"));
+        steps.push(format!("the driver's DMA mask has {bits} bits; a 64-bit window needs {rule}"));
         return Err(DefaultReason::MaskTooNarrow);
     }
     Ok(())
 }
 
-fn serves_mask(request: &Request, query: &Query, steps: &mut Vec<String>) -> Result<(), DefaultReason> {
+/// Checks that the firmware supports the driver's mask. Appends a step if it does not.
+fn check_mask(request: &Request, query: &Query, steps: &mut Vec<String>) -> Result<(), DefaultReason> {
     if request.mask_bits < 64 && !query.limited_addressing {
         steps.push(format!(
             "a mask of {} bits needs limited addressing, which ibm,ddw-extensions does not list",
@@ -207,49 +206,51 @@ fn serves_mask(request: &Request, query: &Query, steps: &mut Vec<String>) -> Res
     Ok(())
 }
 
-/// Finds a free window; `true` if the default one had to go for it.
-fn find_window(request: &Request, query: &Query, steps: &mut Vec<String>) -> Result<bool, DefaultReason> {
+/// Checks that a window is available. Returns whether the kernel removes the default window for it.
+fn check_available(request: &Request, query: &Query, steps: &mut Vec<String>) -> Result<bool, DefaultReason> {
     if query.windows_available > 0 {
         return Ok(false);
     }
-    if request.era.trades_default_window() && query.reset {
+    if request.era.replaces_default_window() && query.reset {
         steps.push(
-            "no window left: the kernel trades the default window in, unless mappings use it already, and \
-             asks again; the block may be larger then than reckoned here"
+            "no window left: the kernel removes the default window, unless it has mappings, and queries \
+             again; the largest block may then be larger than assumed here"
                 .to_owned(),
         );
         return Ok(true);
     }
-    steps.push("no window left, and the default window is not traded in".to_owned());
+    steps.push("no window left, and the default window is not replaced".to_owned());
     Err(DefaultReason::NoWindowLeft)
 }
 
-/// The largest block of entries.
+/// The largest contiguous block of TCEs that the firmware offers.
 struct Block {
     tces: u64,
     page_shift: u32,
 }
 
 impl Block {
+    /// A block of `tces` entries for pages of `page_shift`.
     fn new(tces: u64, page_shift: u32) -> Self {
         Self { tces, page_shift }
     }
 
+    /// The memory that the block can map, in bytes.
     fn bytes(&self) -> u128 {
         u128::from(self.tces) << self.page_shift
     }
 
-    /// Size as a shift, rounded up as the kernel does, past what the block holds.
+    /// Log2 of the size, rounded up as the kernel does. The result may exceed the block.
     fn shift_ceil(&self) -> u32 {
         size::log2_ceil(self.bytes())
     }
 
-    /// Entries of a window of this size; one where the window is smaller than a page (C leaves that
-    /// shift undefined).
+    /// Number of entries of a window of this size; one if the window is smaller than a page, for which the kernel's shift is undefined in C.
     fn tces_for(&self, window_shift: u32) -> u128 {
         1u128.checked_shl(window_shift.saturating_sub(self.page_shift)).unwrap_or(u128::MAX)
     }
 
+    /// Whether the block has enough entries for a window of this size.
     fn holds(&self, window_shift: u32) -> bool {
         u128::from(self.tces) >= self.tces_for(window_shift)
     }
@@ -265,16 +266,16 @@ impl std::fmt::Display for Block {
 /// A window that the kernel requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
-    /// Shift of its pages.
+    /// Page shift.
     pub page_shift: u32,
-    /// Shift of its size.
+    /// Log2 of its size in bytes.
     pub window_shift: u32,
-    /// What for.
+    /// Its use.
     pub usage: Usage,
 }
 
 impl Plan {
-    /// What comes of it if the firmware grants it.
+    /// The outcome if the firmware creates this window.
     pub fn outcome(self) -> Outcome {
         let Self { page_shift, window_shift, usage } = self;
         match usage {
@@ -287,34 +288,35 @@ impl Plan {
     }
 }
 
-/// What a window is for.
+/// The use of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Usage {
     /// All memory is mapped in it once.
     Direct,
     /// Entries are written per mapping.
     Dynamic,
-    /// Memory is mapped once, and above it entries are written per mapping.
+    /// All memory is mapped once; above it, entries are written per mapping.
     Hybrid {
-        /// Where those begin, counted from the window's base, as a shift.
+        /// Log2 of the dynamic part's offset from the window's base.
         dynamic_from_shift: u32,
     },
 }
 
-/// Up to 5.10 the test takes maximum memory as it is, while the request rounds it up to a power of two.
-fn plan_unrounded(request: &Request, block: &Block, steps: &mut Vec<String>) -> Result<Plan, DefaultReason> {
+/// The window up to Linux 5.10. The kernel compares maximum memory with the block before it rounds it up to a power of two.
+fn plan_before_61(request: &Request, block: &Block, steps: &mut Vec<String>) -> Result<Plan, DefaultReason> {
     let max = request.memory_max_bytes;
     let needed = max.checked_shr(block.page_shift).unwrap_or(0);
     let fits = block.tces >= needed;
-    steps.push(format!("maximum memory {} {}", size::binary(max.into()), verdict(fits)));
+    steps.push(format!("maximum memory {} {}", size::binary(max.into()), fits_word(fits)));
     if !fits {
         return Err(DefaultReason::BlockTooSmall);
     }
     Ok(Plan { page_shift: block.page_shift, window_shift: size::log2_ceil(max.into()), usage: Usage::Direct })
 }
 
-/// RHEL 8 and 6.1: the test, too, is made with the rounded size; 6.1 makes use of a smaller window.
-fn plan_rounded(
+/// The window of RHEL 8 and Linux 6.1. The kernel compares the rounded size with the block. If it does not fit, 6.1 uses a smaller window
+/// dynamically.
+fn plan_61(
     request: &Request,
     block: &Block,
     default_removed: bool,
@@ -324,7 +326,7 @@ fn plan_rounded(
     let reaches_pmem = request.persistent_memory && block.holds(PHYSICAL_BITS_MAX);
     let window_shift = if reaches_pmem { PHYSICAL_BITS_MAX } else { memory_shift };
     let fits = block.holds(window_shift);
-    steps.push(rounded_memory(request, memory_shift, fits));
+    steps.push(memory_step(request, memory_shift, fits));
     if !fits && request.era == Era::Rhel8 {
         return Err(DefaultReason::BlockTooSmall);
     }
@@ -335,12 +337,12 @@ fn plan_rounded(
             usage: Usage::Dynamic,
         });
     }
-    let usage = whole_use(request, default_removed, reaches_pmem, steps);
+    let usage = usage_if_memory_fits(request, default_removed, reaches_pmem, steps);
     Ok(Plan { page_shift: block.page_shift, window_shift, usage })
 }
 
-/// 6.12 and later: the block is rounded up, the device's mask bounds it, and what remains is compared.
-fn plan_masked(
+/// The window from Linux 6.12 on. The kernel rounds the block up, limits it by the device's mask, and compares the rounded memory with it.
+fn plan_612(
     request: &Request,
     block: &Block,
     default_removed: bool,
@@ -349,16 +351,16 @@ fn plan_masked(
     let memory_shift = size::log2_ceil(request.memory_max_bytes.into());
     let reach = block.shift_ceil().min(request.mask_bits);
     if request.mask_bits < block.shift_ceil() {
-        steps.push(format!("the device's mask bounds the window to {}", size::power_of_two(reach)));
+        steps.push(format!("the device's mask limits the window to {}", size::power_of_two(reach)));
     }
     let reaches_pmem = request.persistent_memory && reach >= PHYSICAL_BITS_MAX;
     let window_shift = if reaches_pmem { PHYSICAL_BITS_MAX } else { memory_shift };
     let fits = reach >= window_shift;
-    steps.push(rounded_memory(request, memory_shift, fits));
+    steps.push(memory_step(request, memory_shift, fits));
     if !fits {
         return Ok(Plan { page_shift: block.page_shift, window_shift: reach, usage: Usage::Dynamic });
     }
-    let usage = whole_use(request, default_removed, reaches_pmem, steps);
+    let usage = usage_if_memory_fits(request, default_removed, reaches_pmem, steps);
     if matches!(usage, Usage::Direct) {
         return Ok(Plan { page_shift: block.page_shift, window_shift, usage });
     }
@@ -372,9 +374,13 @@ fn plan_masked(
     Ok(Plan { page_shift: block.page_shift, window_shift: reach, usage })
 }
 
-/// How a window that holds all memory is used: dynamically if it is the only one left and persistent memory
-/// does not fit in it.
-fn whole_use(request: &Request, default_removed: bool, reaches_pmem: bool, steps: &mut Vec<String>) -> Usage {
+/// The use of a window that holds all memory: dynamic if it is the adapter's only window and persistent memory does not fit, else direct.
+fn usage_if_memory_fits(
+    request: &Request,
+    default_removed: bool,
+    reaches_pmem: bool,
+    steps: &mut Vec<String>,
+) -> Usage {
     if request.persistent_memory && !reaches_pmem {
         steps.push(format!(
             "persistent memory may lie anywhere below {}, which does not fit; it is mapped as needed",
@@ -387,21 +393,23 @@ fn whole_use(request: &Request, default_removed: bool, reaches_pmem: bool, steps
     Usage::Direct
 }
 
-fn rounded_memory(request: &Request, memory_shift: u32, fits: bool) -> String {
+/// The step that compares maximum memory with the block, in words.
+fn memory_step(request: &Request, memory_shift: u32, fits: bool) -> String {
     let max = size::binary(request.memory_max_bytes.into());
     let rounded = size::power_of_two(memory_shift);
     if max == rounded {
-        return format!("maximum memory {max} {}", verdict(fits));
+        return format!("maximum memory {max} {}", fits_word(fits));
     }
-    format!("maximum memory {max}, rounded up to {rounded}, {}", verdict(fits))
+    format!("maximum memory {max}, rounded up to {rounded}, {}", fits_word(fits))
 }
 
-fn verdict(fits: bool) -> &'static str {
+/// `fits` or `does not fit`, for a step.
+fn fits_word(fits: bool) -> &'static str {
     if fits { "fits" } else { "does not fit" }
 }
 
-/// The firmware's part: it refuses a window larger than the block.
-fn create(block: &Block, plan: Plan, steps: &mut Vec<String>) -> Result<Outcome, DefaultReason> {
+/// The firmware's answer to the request: it refuses a window larger than the block.
+fn predict_creation(block: &Block, plan: Plan, steps: &mut Vec<String>) -> Result<Outcome, DefaultReason> {
     let Plan { page_shift, window_shift, .. } = plan;
     let size = size::power_of_two(window_shift);
     if !block.holds(window_shift) {
@@ -597,7 +605,7 @@ mod tests {
                 limited_addressing: limited,
             };
             let prediction = predict(&request, Some(&query));
-            match plan(&request, Some(&query)) {
+            match planned_window(&request, Some(&query)) {
                 Ok(plan) => {
                     let granted = plan.outcome();
                     let refused = default(DefaultReason::CreateRefused);
@@ -605,7 +613,7 @@ mod tests {
                 }
                 Err(reason) => prop_assert_eq!(prediction.outcome, default(reason)),
             }
-            let not_asked = attempt(&request).err().map(default);
+            let not_asked = check_request(&request).err().map(default);
             prop_assert!(not_asked.is_none_or(|outcome| outcome == prediction.outcome));
             // A direct window never exceeds the block, and it covers memory, if that is as much as a
             // machine can have.

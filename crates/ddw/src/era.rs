@@ -1,15 +1,14 @@
-//! Which generation of the kernel's window code runs.
+//! Generations of the kernel's code for 64-bit windows.
 //!
-//! The code (arch/powerpc/platforms/pseries/iommu.c, function `enable_ddw`) changed its decision several
-//! times. An era below is a tree that was read; a version between two of them is placed by the release
-//! that most likely brought the change, and says so.
+//! `enable_ddw` (arch/powerpc/platforms/pseries/iommu.c) changed its decision several times. Each era was read in one or more source
+//! trees. A version between two of them is assigned by the release that most likely made the change, with a doubt.
 
 use serde::Serialize;
 
 /// A kernel version: 6.1.176 is `(6, 1, 176)`.
 pub type KernelVersion = (u32, u32, u32);
 
-/// First kernel with 64-bit windows; vendors brought the code to older ones.
+/// First vanilla kernel with 64-bit windows. Vendors backported the code to older ones.
 const FIRST_WITH_DDW: KernelVersion = (2, 6, 39);
 
 /// A generation of the window code.
@@ -20,7 +19,7 @@ pub enum Era {
     NoDdw,
     /// RHEL 6.1 and later (2.6.32 with the feature).
     Rhel6,
-    /// Vanilla 2.6.39 to 3.9, read at 3.6; drops the default window first where firmware can restore it.
+    /// Vanilla 2.6.39 to 3.9, read at 3.6; removes the default window first if firmware can restore it.
     Linux36,
     /// RHEL 7 (3.10) and vanilla up to 4.19, read at 4.4, 4.9, 4.14 and 4.19.
     Rhel7To419,
@@ -45,7 +44,7 @@ pub struct EraOf {
 }
 
 impl Era {
-    /// All of them, the oldest code first.
+    /// All eras, the oldest code first.
     pub const ALL: [Self; 8] = [
         Self::NoDdw,
         Self::Rhel6,
@@ -72,24 +71,24 @@ impl Era {
         }
     }
 
-    /// Nine page sizes instead of the first three (4 KiB, 64 KiB, 16 MiB).
+    /// Whether it knows nine page sizes instead of only the first three (4 KiB, 64 KiB, 16 MiB).
     pub fn knows_all_page_sizes(self) -> bool {
         matches!(self, Self::Rhel8 | Self::Linux61 | Self::Linux612)
     }
 
-    /// Gives the default window away before it asks for another, where firmware can restore it.
-    pub fn drops_default_window(self) -> bool {
+    /// Whether it removes the default window before it queries, if firmware can restore it.
+    pub fn removes_default_window_first(self) -> bool {
         self == Self::Linux36
     }
 
-    /// Gives the default window away where there is no other left, and asks again.
-    pub fn trades_default_window(self) -> bool {
-        // Linux 3.6 has given it away by then, so that an answer of none is final.
+    /// Whether it removes the default window if no other window is available, and queries again.
+    pub fn replaces_default_window(self) -> bool {
+        // Linux 3.6 has removed it before the query.
         matches!(self, Self::Linux510 | Self::Rhel8 | Self::Linux61 | Self::Linux612)
     }
 
-    /// The trees that this era was read in.
-    pub fn read_in(self) -> &'static str {
+    /// The source trees in which this era was read.
+    pub fn source_trees(self) -> &'static str {
         match self {
             Self::NoDdw => "Linux 2.6.18 and 2.6.32",
             Self::Rhel6 => "RHEL 6 2.6.32-642.6.2",
@@ -103,18 +102,22 @@ impl Era {
     }
 }
 
+/// An era without doubt.
 fn sure(era: Era) -> EraOf {
     EraOf { era, doubt: None }
 }
 
+/// An era with the reason for doubt.
 fn doubtful(era: Era, doubt: &'static str) -> EraOf {
     EraOf { era, doubt: Some(doubt) }
 }
 
+/// The era of a kernel without vendor changes, by major and minor version.
 fn vanilla(version: (u32, u32)) -> EraOf {
     const GAP_36: &str = "changed somewhere between 3.6 and 4.4";
     const GAP_510: &str = "changed somewhere between 4.19 and 5.10";
-    const GAP_61: &str = "changed somewhere between 5.10 and 6.1, page sizes and dynamic use perhaps apart";
+    const GAP_61: &str =
+        "changed somewhere between 5.10 and 6.1, page sizes and dynamic use perhaps in different releases";
     const GAP_612: &str = "changed somewhere between 6.1 and 6.12";
     match version {
         (0..=2, _) => doubtful(Era::Linux36, "changed somewhere between 2.6.39 and 3.6"),

@@ -1,7 +1,7 @@
 //! The hypercalls that a mapping costs.
 //!
-//! In a window whose entries are written per mapping every map and unmap goes through the hypervisor
-//! (LoPAR, TCE hypercalls; arch/powerpc/platforms/pseries/iommu.c). In a direct window neither does.
+//! In a window whose entries are written per mapping, every map and unmap makes hypercalls (LoPAR, TCE hypercalls;
+//! arch/powerpc/platforms/pseries/iommu.c). In a direct window neither does.
 
 use serde::Serialize;
 use std::ops::{Add, AddAssign};
@@ -20,12 +20,12 @@ pub enum TceCalls {
 }
 
 impl TceCalls {
-    /// From the strings of `/rtas` `ibm,hypertas-functions` and the kernel's command line, where
-    /// `multitce=off` forgoes the calls.
+    /// The calls that a kernel uses, by the strings of `/rtas` `ibm,hypertas-functions` and its command line: `multitce=off` disables
+    /// multi-entry calls.
     pub fn of<S: AsRef<str>>(hypertas_functions: &[S], command_line: &str) -> Self {
         let offered = hypertas_functions.iter().any(|name| name.as_ref() == "hcall-multi-tce");
-        let forgone = command_line.split_ascii_whitespace().any(|word| word == "multitce=off");
-        if offered && !forgone { Self::Multi } else { Self::Single }
+        let is_disabled = command_line.split_ascii_whitespace().any(|word| word == "multitce=off");
+        if offered && !is_disabled { Self::Multi } else { Self::Single }
     }
 }
 
@@ -42,7 +42,7 @@ pub struct Hypercalls {
 }
 
 impl Hypercalls {
-    /// To map `tces` entries. One entry takes the single call even where lists are possible.
+    /// The hypercalls that map `tces` entries. For one entry the kernel uses `H_PUT_TCE` even if multi-entry calls are available.
     pub fn map(tces: u64, calls: TceCalls) -> Self {
         match calls {
             TceCalls::Multi if tces > 1 => {
@@ -52,7 +52,7 @@ impl Hypercalls {
         }
     }
 
-    /// To unmap `tces` entries.
+    /// The hypercalls that unmap `tces` entries.
     pub fn unmap(tces: u64, calls: TceCalls) -> Self {
         match calls {
             TceCalls::Multi => Self { stuff: tces.div_ceil(TCES_PER_CALL_MAX), ..Self::default() },
@@ -60,7 +60,7 @@ impl Hypercalls {
         }
     }
 
-    /// All kinds together.
+    /// The number of hypercalls of all kinds.
     pub fn total(&self) -> u64 {
         self.put.saturating_add(self.put_indirect).saturating_add(self.stuff)
     }
@@ -84,8 +84,8 @@ impl AddAssign for Hypercalls {
     }
 }
 
-/// Entries that a buffer of `len_bytes` at `address` takes in a window of this page shift: it counts the
-/// pages it touches. `None` for a shift of 64 or more.
+/// The number of entries that map a buffer of `len_bytes` at `address` in a window of this page shift: the number of pages that it
+/// touches. `None` for a shift of 64 or more.
 pub fn tces_of(address: u64, len_bytes: u64, page_shift: u32) -> Option<u64> {
     let page = 1u64.checked_shl(page_shift)?;
     let within = u128::from(address & (page - 1));

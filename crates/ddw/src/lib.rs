@@ -1,7 +1,7 @@
-//! POWER's windows of I/O bus addresses: what Linux decides on them, and what a mapping costs in them.
+//! POWER's DMA windows: which window Linux creates for an adapter, and how many hypercalls a mapping costs in it.
 //!
-//! Arithmetic alone, for those who explain a machine and for those who model one. It opens no file, makes no call, and
-//! knows nothing of tables: a decision is made from a [`Request`] and from the firmware's answer, a [`Query`].
+//! This crate only calculates: it opens no file and makes no system call. It predicts a decision from a [`Request`] and from the
+//! firmware's answer, a [`Query`]. `host` explains real machines with it, `model` simulated ones.
 //!
 //! ```
 //! use ddw::{Era, Outcome, PageSizes, Query, Request, predict};
@@ -34,7 +34,9 @@ mod hypercalls;
 mod page_sizes;
 pub mod size;
 
-pub use decision::{DefaultReason, Outcome, Plan, Prediction, Query, Request, Usage, attempt, plan, predict};
+pub use decision::{
+    DefaultReason, Outcome, Plan, Prediction, Query, Request, Usage, check_request, planned_window, predict,
+};
 pub use era::{Era, EraOf, KernelVersion};
 pub use hypercalls::{Hypercalls, TCES_PER_CALL_MAX, TceCalls, tces_of};
 pub use page_sizes::PageSizes;

@@ -21,18 +21,19 @@ impl PageSizes {
         shifts
     }
 
-    /// Bits that stand for no size we know.
+    /// Bits of the mask that stand for no known size.
     pub fn unknown_bits(self) -> u32 {
         self.0 & !((1 << SHIFTS.len()) - 1)
     }
 
-    /// The shift that a kernel of this era picks. Until 5.10 kernels knew the first three sizes only,
-    /// and so passed over, say, 2 MiB where 64 KiB was the other choice.
-    pub fn largest(self, era: Era) -> Option<u32> {
+    /// The page shift that a kernel of this era chooses: that of the largest page size that it knows. `None` if it knows none of them. Kernels
+    /// up to 5.10 know only 4 KiB, 64 KiB and 16 MiB.
+    pub fn chosen_shift(self, era: Era) -> Option<u32> {
         let known = if era.knows_all_page_sizes() { SHIFTS.len() } else { 3 };
         (0..).zip(SHIFTS).take(known).filter(|(bit, _)| self.has(*bit)).map(|(_, s)| s).max()
     }
 
+    /// Whether a bit of the mask is set.
     fn has(self, bit: u32) -> bool {
         self.0 & (1 << bit) != 0
     }
@@ -60,8 +61,8 @@ mod tests {
 
     fn check(mask: u32, old: Option<u32>, new: Option<u32>, text: &str) {
         let sizes = PageSizes(mask);
-        assert_eq!(sizes.largest(Era::Rhel7To419), old, "{mask:#x}, before 5.13");
-        assert_eq!(sizes.largest(Era::Linux61), new, "{mask:#x}, 6.1");
+        assert_eq!(sizes.chosen_shift(Era::Rhel7To419), old, "{mask:#x}, before 5.13");
+        assert_eq!(sizes.chosen_shift(Era::Linux61), new, "{mask:#x}, 6.1");
         assert_eq!(sizes.to_string(), text);
     }
 
@@ -78,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_bits_are_told() {
+    fn unknown_bits_are_reported() {
         assert_eq!(PageSizes(0x8000_0107).unknown_bits(), 0x8000_0000);
         assert_eq!(PageSizes(0x1ff).unknown_bits(), 0);
     }

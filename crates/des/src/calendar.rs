@@ -49,6 +49,7 @@ impl<E: Copy, Q: Queue<E>> Calendar<E, Q> {
         self.put(self.now + delay, event);
     }
 
+    /// Adds an event to the queue. Its sequence number orders events of the same time.
     #[inline]
     fn put(&mut self, time: Time, event: E) {
         self.queue.push(Entry { time, sequence: self.scheduled, event });
@@ -63,7 +64,7 @@ impl<E: Copy, Q: Queue<E>> Calendar<E, Q> {
         Some(entry)
     }
 
-    /// The same, if the event's time is at most `limit`. Otherwise advances the time to `limit`.
+    /// Removes the next event and advances the time to it, if its time is at most `limit`. Otherwise advances the time to `limit`.
     #[inline]
     pub fn pop_until(&mut self, limit: Time) -> Option<Entry<E>> {
         let entry = self.queue.pop_until(limit);

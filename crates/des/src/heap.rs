@@ -8,14 +8,17 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 pub struct Heap<E>(BinaryHeap<Reverse<Entry<E>>>);
 
 impl<E> Heap<E> {
+    /// The earliest entry.
     pub(crate) fn first(&self) -> Option<&Entry<E>> {
         self.0.peek().map(|Reverse(entry)| entry)
     }
 
+    /// Removes the earliest entry.
     pub(crate) fn pop(&mut self) -> Option<Entry<E>> {
         self.0.pop().map(|Reverse(entry)| entry)
     }
 
+    /// Removes all entries, in any order.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Entry<E>> {
         self.0.drain().map(|Reverse(entry)| entry)
     }

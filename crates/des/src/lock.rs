@@ -72,6 +72,7 @@ impl<W> Lock<W> {
         Ok(next.map(|(cpu, who)| Grant { who, transfer: self.transfer(cpu) }))
     }
 
+    /// Moves the lock to a CPU: counts the transfer and returns its time.
     fn transfer(&mut self, to: Cpu) -> Span {
         let from = self.last.replace(to).unwrap_or(to);
         let (count, cost) = match from {

@@ -30,7 +30,7 @@ impl Phold {
     /// A simulation with `pending` messages in flight.
     pub fn simulation<Q: Queue<u32>>(mut self, pending: u32) -> Simulation<Self, Q> {
         let first = self.first(pending);
-        let mut simulation = Simulation::on(self);
+        let mut simulation = Simulation::with_queue(self);
         for (delay, to) in first {
             simulation.calendar.schedule_in(delay, to);
         }
@@ -50,6 +50,7 @@ impl Phold {
         self.send(process)
     }
 
+    /// The next message of a process: its delay and its receiver.
     #[inline]
     fn send(&mut self, from: u32) -> Option<(Span, u32)> {
         let count = self.processes.len() as u64;

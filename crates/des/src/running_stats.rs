@@ -1,18 +1,18 @@
-//! Mean and variance of numbers that come one by one.
+//! Running statistics: mean, variance and extremes of a stream of numbers.
 
-/// How many numbers there were, and around what.
+/// Count, mean, variance, minimum and maximum of the numbers added so far.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RunningStats {
     count: u64,
     mean: f64,
-    /// The squares of their distances from the mean, summed.
+    /// Sum of the squared distances from the mean.
     squares: f64,
     min: f64,
     max: f64,
 }
 
 impl RunningStats {
-    /// Takes a number. Without the loss of digits that a sum of squares has (Welford, 1962).
+    /// Adds a number. Welford's algorithm (1962) avoids the loss of digits of a sum of squares.
     pub fn add(&mut self, value: f64) {
         self.count += 1;
         let off = value - self.mean;
@@ -22,7 +22,7 @@ impl RunningStats {
         self.max = self.max.max(value);
     }
 
-    /// With so many zeros besides (Chan, Golub and LeVeque, 1979): what adding them one by one comes to, but for rounding.
+    /// The statistics after adding `zeros` zeros (Chan, Golub and LeVeque, 1979). Equal to adding them one by one, except for rounding.
     pub(crate) fn with_zeros(self, zeros: u64) -> Self {
         if zeros == 0 {
             return self;
@@ -37,32 +37,32 @@ impl RunningStats {
         }
     }
 
-    /// How many there were.
+    /// The number of values.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Their mean, if there were any.
+    /// The mean; `None` without values.
     pub fn mean(&self) -> Option<f64> {
         (self.count > 0).then_some(self.mean)
     }
 
-    /// The variance of what they were drawn from, if there were two at least.
+    /// The sample variance; `None` for fewer than two values.
     pub fn variance(&self) -> Option<f64> {
         (self.count > 1).then(|| self.squares / (self.count - 1) as f64)
     }
 
-    /// How far the mean of so many independent numbers is off, as a standard deviation.
+    /// The standard error of the mean, if the values are independent; `None` for fewer than two.
     pub fn standard_error(&self) -> Option<f64> {
         self.variance().map(|variance| (variance / self.count as f64).sqrt())
     }
 
-    /// The smallest.
+    /// The minimum; `None` without values.
     pub fn min(&self) -> Option<f64> {
         (self.count > 0).then_some(self.min)
     }
 
-    /// The largest.
+    /// The maximum; `None` without values.
     pub fn max(&self) -> Option<f64> {
         (self.count > 0).then_some(self.max)
     }
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn are_those_of_a_known_sample() {
+    fn the_statistics_of_a_known_sample_are_right() {
         let mut stats = RunningStats::default();
         assert_eq!((stats.mean(), stats.variance(), stats.max()), (None, None, None));
         // Far from zero, where the difference of two sums of squares would have no digit left.
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn take_zeros_all_at_once() {
+    fn zeros_are_added_all_at_once() {
         for others in [&[][..], &[3.0], &[3.0, 8.0, 5.5]] {
             for zeros in [0, 1, 7] {
                 let (mut all, mut some) = (RunningStats::default(), RunningStats::default());

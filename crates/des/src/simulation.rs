@@ -1,14 +1,14 @@
-//! A model and its time.
+//! The simulation: a model and its event loop.
 
 use crate::{Calendar, Queue, Time, Wheel};
 
-/// What happens when an event does. A model keeps the state of its processes as it likes, best in flat arrays, and its events
-/// say which of them goes on; nothing in the loop is allocated or called through a pointer.
+/// A model: its state and its reaction to events. Keep the state of processes in flat arrays, and let an event name the process that
+/// continues; then the event loop allocates nothing and makes no indirect calls.
 pub trait Model {
-    /// A small plain value.
+    /// An event, a small value.
     type Event: Copy;
 
-    /// An event happens now. What it leads to goes into the calendar.
+    /// Handles an event at time `now`, and schedules further events in the calendar.
     fn handle(
         &mut self,
         now: Time,
@@ -20,32 +20,32 @@ pub trait Model {
 /// A model with its calendar.
 #[derive(Debug, Clone)]
 pub struct Simulation<M: Model, Q = Wheel<<M as Model>::Event>> {
-    /// Free to look at and to change between runs.
+    /// The model, which may be read and changed between runs.
     pub model: M,
-    /// What the model has to do; its first events are put here.
+    /// The pending events. The caller schedules the first ones.
     pub calendar: Calendar<M::Event, Q>,
     handled: u64,
 }
 
 impl<M: Model> Simulation<M> {
-    /// At the beginning of time, with nothing to do.
+    /// A simulation at time 0, without events.
     pub fn new(model: M) -> Self {
-        Self::on(model)
+        Self::with_queue(model)
     }
 }
 
 impl<M: Model, Q: Queue<M::Event>> Simulation<M, Q> {
-    /// The same on another queue.
-    pub fn on(model: M) -> Self {
+    /// A simulation at time 0 with another event queue, without events.
+    pub fn with_queue(model: M) -> Self {
         Self { model, calendar: Calendar::new(), handled: 0 }
     }
 
-    /// Lets everything happen. A model that always schedules more never comes back from here.
+    /// Runs until no event is pending. Does not return if the model always schedules further events.
     pub fn run(&mut self) {
         while self.step() {}
     }
 
-    /// Lets everything happen up to a time, events of that time included, and goes on to it.
+    /// Runs all events up to and including time `end`, and advances the time to it.
     pub fn run_until(&mut self, end: Time) {
         while let Some(entry) = self.calendar.pop_until(end) {
             self.handled += 1;
@@ -53,12 +53,12 @@ impl<M: Model, Q: Queue<M::Event>> Simulation<M, Q> {
         }
     }
 
-    /// Lets so many events happen, as far as there are any, and says how many did.
+    /// Runs up to `most` events. Returns the number that ran.
     pub fn run_events(&mut self, most: u64) -> u64 {
         (0..most).take_while(|_| self.step()).count() as u64
     }
 
-    /// Lets one event happen, if there is one.
+    /// Runs one event. Returns `false` if none is pending.
     #[inline]
     pub fn step(&mut self) -> bool {
         let Some(entry) = self.calendar.pop() else { return false };
@@ -67,12 +67,12 @@ impl<M: Model, Q: Queue<M::Event>> Simulation<M, Q> {
         true
     }
 
-    /// How many events happened since the beginning.
+    /// The number of events handled so far.
     pub fn handled(&self) -> u64 {
         self.handled
     }
 
-    /// What time it is.
+    /// The current time.
     pub fn now(&self) -> Time {
         self.calendar.now()
     }

@@ -86,7 +86,7 @@ impl Span {
         Self((ps + 0.5) as u64)
     }
 
-    /// The same from nanoseconds.
+    /// A span from nanoseconds, rounded to picoseconds. Negative numbers and NaN become 0; large ones [`Span::MAX`].
     pub const fn from_ns_f64(ns: f64) -> Self {
         Self::from_ps_f64(ns * PS_PER_NS as f64)
     }
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_told_in_the_largest_unit_that_fits() {
+    fn is_printed_in_the_largest_unit_that_fits() {
         let told =
             [0, 999, 1_000, 1_500_000, 2_000_000_000, 1_000_000_000_001].map(|ps| Span(ps).to_string());
         assert_eq!(told, ["0 ps", "999 ps", "1 ns", "1.5 µs", "2 ms", "1.000000000001 s"]);

@@ -63,6 +63,7 @@ impl<E: Copy> Wheel<E> {
         place
     }
 
+    /// Opens the next page with entries and sorts them into its lines. Entries that do not fit go to the heap.
     #[inline(never)]
     fn open_page(&mut self) {
         let next = self.pages.next();
@@ -127,7 +128,7 @@ impl<E: Copy> Wheel<E> {
         self.pages.skip_to((line >> LINES_LOG2) + 1);
     }
 
-    /// Changes the shape of the pages if it no longer fits.
+    /// Reshapes the pages if their width or number no longer fits the rate of events.
     #[cold]
     fn review(&mut self) {
         let (entries, elapsed_ps) = self.tempo.pace();
@@ -140,6 +141,7 @@ impl<E: Copy> Wheel<E> {
         }
     }
 
+    /// Changes the width of lines and the number of pages to fit the current rate, and adds all entries again.
     #[cold]
     fn reshape(&mut self) {
         let mut all = self.take_all();
@@ -157,6 +159,7 @@ impl<E: Copy> Wheel<E> {
         }
     }
 
+    /// Removes all entries, in any order.
     fn take_all(&mut self) -> Vec<Entry<E>> {
         let mut all = Vec::with_capacity(self.len);
         all.append(&mut std::mem::take(&mut self.line));

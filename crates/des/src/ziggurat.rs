@@ -19,6 +19,7 @@ struct Layers {
 }
 
 impl Layers {
+    /// The layers of the exponential distribution's ziggurat.
     fn new() -> Self {
         let mut width = [0.0; LAYERS + 1];
         width[0] = AREA * libm::exp(TAIL);

@@ -46,7 +46,7 @@ fn one_flow_takes_the_sum_of_its_parts() {
     let parameters = parameters();
     let lines_ps: u64 = Message::ALL
         .into_iter()
-        .map(|message| message.span(&parameters).as_ps() + parameters.line(message.way()).latency_ns * 1_000)
+        .map(|message| message.span(&parameters).as_ps() + message.way().line(&parameters).latency_ns * 1_000)
         .sum();
     let cpu = &parameters.cpu;
     let others_ns = 2 * parameters.memory_read_ns
@@ -109,7 +109,7 @@ fn littles_law_holds_and_no_frame_is_lost() {
 
 /// Each line carries what frames and interrupts need, no more and no less but for what is in flight.
 #[test]
-fn each_line_carries_what_frames_need() {
+fn each_line_carries_the_messages_that_frames_need() {
     const FLOWS: u32 = 64;
     let mut simulation = simulation::<Wheel<Event>>(FLOWS, 2);
     simulation.run_until(Time::from_ps(50_000_000_000));

@@ -145,7 +145,7 @@ fn ties_happen_as_they_were_scheduled() {
 }
 
 #[test]
-fn what_is_over_is_refused_and_changes_nothing() {
+fn past_times_are_refused_and_change_nothing() {
     let mut calendar: Calendar<u32> = Calendar::new();
     let (before, now) = (Time::from_ps(9), Time::from_ps(10));
     calendar.schedule(now, 1).unwrap();
@@ -173,7 +173,7 @@ fn the_end_of_time_is_a_time() {
 }
 
 #[test]
-fn memory_follows_what_is_pending() {
+fn memory_follows_the_number_of_pending_entries() {
     let mut calendar: Calendar<u32> = Calendar::new();
     let mut stream = Stream::new(1, 0);
     let mut delay = || stream.exponential(Span::from_us(1));

@@ -29,7 +29,7 @@ fn the_first_to_come_is_the_first_to_go() {
 }
 
 #[test]
-fn a_lower_level_goes_first_and_interrupts_nobody() {
+fn a_lower_level_goes_first_without_preemption() {
     let mut desk = Resource::with_levels(1, 3).unwrap();
     for (level, who) in [(2, "served"), (2, "late"), (1, "soon"), (0, "now"), (1, "soon after")] {
         desk.request_at(at(0), level, who).unwrap();
@@ -39,7 +39,7 @@ fn a_lower_level_goes_first_and_interrupts_nobody() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_and_changes_nothing() {
+fn misuse_is_refused_and_changes_nothing() {
     assert_eq!(Resource::<u8>::fifo(0).unwrap_err(), Misuse::Empty { servers: 0, levels: 1 });
     assert_eq!(Resource::<u8>::with_levels(1, 0).unwrap_err(), Misuse::Empty { servers: 1, levels: 0 });
     let mut desk = Resource::with_levels(1, 2).unwrap();
@@ -88,7 +88,7 @@ const COST: TransferCost =
     TransferCost { same_cpu: Span::from_ns(1), same_node: Span::from_ns(50), other_node: Span::from_ns(120) };
 
 #[test]
-fn a_lock_goes_to_who_asked_first_and_its_line_travels() {
+fn a_lock_is_granted_in_order_and_its_line_travels() {
     let cpu = |number, node| Cpu { number, node };
     let mut lock = Lock::new(COST).unwrap();
     assert_eq!(lock.acquire(at(0), cpu(0, 0), 'a'), Ok(Some(COST.same_cpu)));

@@ -10,7 +10,7 @@ use dma::vfio::{self, Device, Registers};
 use dma::{
     BusAddress, Direction, DmaCounters, Domain, Invalidation, Limits, Mapper, MemoryAddress, Ram, Translation,
 };
-use iova::{Allocator, Host, Percpu};
+use iova::{Allocator, Percpu, PercpuStacks};
 use std::error::Error;
 use std::sync::Arc;
 use std::thread::sleep;
@@ -55,7 +55,10 @@ fn drive(translation: Arc<dyn Translation>, device: &Device, memory: &Ram) -> Re
     let four_gib = (1 << 32) / PAGE;
     let domain = Domain::new(
         translation,
-        |space| Ok(Box::new(Percpu::new(space, four_gib, Host::new())?) as Box<dyn Allocator + Send + Sync>),
+        |space| {
+            Ok(Box::new(Percpu::new(space, four_gib, PercpuStacks::new())?)
+                as Box<dyn Allocator + Send + Sync>)
+        },
         Invalidation::Elsewhere,
     )?;
     let mapper = Mapper::translated(Limits::of_bits(MASK_BITS), Arc::new(domain)).with_debug(true);

@@ -6,10 +6,10 @@
 //! unmapping the adapter tries all addresses that it was ever given, which an adapter that is broken or hostile does.
 
 use dma::{
-    Adapter, BusAddress, Direction, DmaCounters, Domain, FlushQueue, Frames, Invalidation, Iotlb, Limits,
-    Mapper, MemoryAddress, Ram, Requester, SoftwareDomain, Unit, Vtd,
+    BusAddress, Direction, DmaCounters, Domain, FlushQueue, Frames, Invalidation, Iotlb, Limits, Mapper,
+    MemoryAddress, Ram, Requester, SoftwareAdapter, SoftwareDomain, Unit, Vtd,
 };
-use iova::{Allocator, Host, Percpu, Space, SpaceError};
+use iova::{Allocator, Percpu, PercpuStacks, Space, SpaceError};
 use std::error::Error;
 use std::sync::Arc;
 
@@ -61,10 +61,10 @@ fn row(name: &str, when: Invalidation) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn reaches(adapter: &Adapter, at: BusAddress) -> bool {
+fn reaches(adapter: &SoftwareAdapter, at: BusAddress) -> bool {
     adapter.write(at, b"oops").is_ok()
 }
 
 fn percpu(space: &Space) -> Result<Box<dyn Allocator + Send + Sync>, SpaceError> {
-    Ok(Box::new(Percpu::new(space, 1 << 20, Host::new())?))
+    Ok(Box::new(Percpu::new(space, 1 << 20, PercpuStacks::new())?))
 }

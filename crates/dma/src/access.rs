@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_access_allows_what_it_has() {
+    fn an_access_permits_its_own_kinds() {
         let all = [Access::Read, Access::Write, Access::ReadWrite];
         for has in all {
             for wanted in all {

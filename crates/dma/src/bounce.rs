@@ -27,14 +27,14 @@ pub struct Bounce {
 
 #[derive(Debug)]
 struct Area {
-    slots: Vec<Slot>,
+    slots: Vec<BounceSlot>,
     /// The slot at which the next search begins.
     next: usize,
     used: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Slot {
+struct BounceSlot {
     /// Number of free slots from here to the end of the free run within the segment; 0 if in use.
     free: u8,
     /// The mapping, in the first slot of a buffer.
@@ -158,6 +158,8 @@ impl Bounce {
         Ok(())
     }
 
+    /// Reserves free slots for a buffer whose address must keep the bits of `kept`. Searches the current CPU's area first.
+    /// Returns the first slot and the address of the bounce buffer.
     fn find(&self, original: Element, kept: u64) -> Option<(SlotPosition, MemoryAddress)> {
         let offset = original.memory.0 & kept;
         let unit = kept.checked_add(1)?.max(SLOT);
@@ -176,6 +178,7 @@ impl Bounce {
         })
     }
 
+    /// The memory address of a slot.
     fn address(&self, place: SlotPosition) -> MemoryAddress {
         MemoryAddress(self.base.0 + (place.area * self.area_slots + place.slot) as u64 * SLOT)
     }
@@ -194,16 +197,18 @@ impl Bounce {
         Some((SlotPosition { area, slot: first }, taken))
     }
 
+    /// An area, locked.
     fn area(&self, area: usize) -> MutexGuard<'_, Area> {
         self.areas[area].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Area {
+    /// An area of free slots.
     fn new(slots: usize) -> Self {
         // The last segment may be shorter.
         let free = |place: usize| (SEGMENT - place % SEGMENT).min(slots - place);
-        let slot = |place: usize| Slot { free: free(place) as u8, mapping: None };
+        let slot = |place: usize| BounceSlot { free: free(place) as u8, mapping: None };
         Self { slots: (0..slots).map(slot).collect(), next: 0, used: 0 }
     }
 
@@ -392,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_mapped_as_a_page_has_nothing_else_in_it() {
+    fn a_page_that_is_mapped_whole_is_shared_with_nothing() {
         let (ram, bounce) = pool(1);
         ram.write(MemoryAddress(0), &[9; 8192]).unwrap();
         let original = Element { memory: MemoryAddress(POOL + 0x9f0), bytes: 0x20 };

@@ -49,6 +49,7 @@ impl Pool {
         Ok(at)
     }
 
+    /// Returns pages to the pool.
     pub(crate) fn free(&self, at: MemoryAddress, bytes: u64) -> Result<(), DmaError> {
         Ok(self.pages.free(Range { first: at.0 / PAGE, pages: bytes / PAGE })?)
     }

@@ -143,6 +143,7 @@ pub(crate) struct DebugEntries {
 }
 
 impl DebugEntries {
+    /// Records a mapping.
     pub(crate) fn add(&self, at: BusAddress, entry: Entry) {
         self.entries().entry(at).or_default().push(entry);
     }
@@ -228,12 +229,14 @@ impl DebugEntries {
         }
     }
 
+    /// All mappings by bus address, locked.
     fn entries(&self) -> MutexGuard<'_, BTreeMap<BusAddress, Vec<Entry>>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Entry {
+    /// Checks that a call names the kind, size and direction of the mapping.
     fn check_matches(&self, named: Named) -> Result<(), Misuse> {
         let Named { at, bytes, direction, kind } = named;
         if self.kind != kind {
@@ -245,6 +248,7 @@ impl Entry {
         self.check_direction(at, direction)
     }
 
+    /// Checks that a call names the direction of the mapping.
     fn check_direction(&self, at: BusAddress, named: Direction) -> Result<(), Misuse> {
         match self.direction == named {
             true => Ok(()),

@@ -178,10 +178,12 @@ impl Domain {
 }
 
 impl Domain {
+    /// The smallest page size of the translation, in bytes.
     fn granule(&self) -> u64 {
         self.translation.window().granule_bytes
     }
 
+    /// The whole pages around a buffer.
     fn pages(&self, buffer: Element) -> Result<Pages, DmaError> {
         Pages::around(buffer, self.granule())
             .ok_or(DmaError::NoBuffer { memory: buffer.memory, bytes: buffer.bytes })
@@ -209,6 +211,7 @@ impl Domain {
         Ok(BusAddress(first * granule))
     }
 
+    /// Maps a buffer's whole pages to bus addresses from `start` on.
     fn map_pages(
         &self,
         start: BusAddress,
@@ -242,16 +245,19 @@ impl Domain {
         Flusher::free(self, self.range(start, bytes), counters);
     }
 
+    /// Bytes from `start` as a range of granules.
     fn range(&self, start: BusAddress, bytes: u64) -> Range {
         Range { first: start.0 / self.granule(), pages: bytes / self.granule() }
     }
 
+    /// Frees a range of IOVAs.
     fn free_range(&self, range: Range, counters: &mut DmaCounters) -> Result<(), DmaError> {
         self.addresses.free(range)?;
         counters.frees += 1;
         Ok(())
     }
 
+    /// Allocates one range of IOVAs for a whole list and maps its elements in it one after the other.
     fn map_list_in_one_range(
         &self,
         elements: &[Element],
@@ -274,6 +280,7 @@ impl Domain {
         Ok(layout.segments(start, elements, limits))
     }
 
+    /// Unmaps a list that was mapped in one range.
     fn unmap_list_in_one_range(
         &self,
         elements: &[Element],
@@ -299,6 +306,7 @@ impl Domain {
         }
     }
 
+    /// The position of each element in one range of IOVAs.
     fn layout(&self, elements: &[Element], limits: &Limits) -> Result<Layout, DmaError> {
         let mut layout = Layout { places: Vec::with_capacity(elements.len()), bytes: 0 };
         for element in elements {
@@ -308,6 +316,7 @@ impl Domain {
         Ok(layout)
     }
 
+    /// Allocates a range of IOVAs for each element, and joins adjacent ones to segments.
     fn map_list_per_element(
         &self,
         elements: &[Element],
@@ -328,6 +337,7 @@ impl Domain {
         Ok(segments)
     }
 
+    /// Unmaps a list whose elements were mapped in separate ranges.
     fn unmap_list_per_element(
         &self,
         elements: &[Element],
@@ -360,6 +370,7 @@ impl Flusher for Domain {
 }
 
 impl Pages {
+    /// The whole pages around a buffer; `None` if it is empty or beyond the last address.
     fn around(buffer: Element, granule: u64) -> Option<Self> {
         let offset = buffer.memory.0 % granule;
         let bytes = offset.checked_add(buffer.bytes)?.checked_next_multiple_of(granule)?;

@@ -76,6 +76,7 @@ impl FlushQueue {
         }
     }
 
+    /// Invalidates the whole domain and counts the begin and the end of it.
     fn invalidate(&self, flusher: &impl Flusher, counters: &mut DmaCounters) {
         self.begun.fetch_add(1, Ordering::SeqCst);
         flusher.invalidate_all(counters);
@@ -91,6 +92,7 @@ impl FlushQueue {
     }
 }
 
+/// A CPU's ring, locked.
 fn locked(ring: &Mutex<VecDeque<Entry>>) -> impl std::ops::DerefMut<Target = VecDeque<Entry>> + '_ {
     ring.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -107,12 +109,12 @@ mod tests {
     use std::cell::{Cell, RefCell};
 
     #[derive(Default)]
-    struct Book {
+    struct Recorder {
         invalidations: Cell<u32>,
         freed: RefCell<Vec<u64>>,
     }
 
-    impl Flusher for Book {
+    impl Flusher for Recorder {
         fn invalidate_all(&self, _bill: &mut DmaCounters) {
             self.invalidations.set(self.invalidations.get() + 1);
         }
@@ -128,7 +130,8 @@ mod tests {
 
     #[test]
     fn a_full_ring_costs_one_invalidation() {
-        let (queue, book, mut counters) = (FlushQueue::new(2, || 0), Book::default(), DmaCounters::default());
+        let (queue, book, mut counters) =
+            (FlushQueue::new(2, || 0), Recorder::default(), DmaCounters::default());
         for first in 0..RING as u64 {
             queue.queue(page(first), &book, &mut counters);
         }
@@ -144,7 +147,7 @@ mod tests {
         let cpu = std::sync::Arc::new(AtomicU64::new(1));
         let on = std::sync::Arc::clone(&cpu);
         let queue = FlushQueue::new(2, move || on.load(Ordering::Relaxed) as usize);
-        let (book, mut counters) = (Book::default(), DmaCounters::default());
+        let (book, mut counters) = (Recorder::default(), DmaCounters::default());
         for first in 0..RING as u64 {
             queue.queue(page(first), &book, &mut counters);
         }
@@ -161,7 +164,7 @@ mod tests {
         let cpu = std::sync::Arc::new(AtomicU64::new(0));
         let on = std::sync::Arc::clone(&cpu);
         let queue = FlushQueue::new(2, move || on.load(Ordering::Relaxed) as usize);
-        let (book, mut counters) = (Book::default(), DmaCounters::default());
+        let (book, mut counters) = (Recorder::default(), DmaCounters::default());
         queue.queue(page(1), &book, &mut counters);
         cpu.store(1, Ordering::Relaxed);
         queue.queue(page(2), &book, &mut counters);
@@ -172,8 +175,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_queued_while_everything_is_invalidated_waits_for_the_next() {
-        let (queue, book, mut counters) = (FlushQueue::new(1, || 0), Book::default(), DmaCounters::default());
+    fn ranges_queued_during_an_invalidation_wait_for_the_next() {
+        let (queue, book, mut counters) =
+            (FlushQueue::new(1, || 0), Recorder::default(), DmaCounters::default());
         queue.begun.store(1, Ordering::SeqCst);
         queue.queue(page(7), &book, &mut counters);
         queue.ended.store(1, Ordering::SeqCst);

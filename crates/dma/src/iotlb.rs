@@ -131,6 +131,7 @@ impl Iotlb {
         self.remove_where(0..self.entries.len(), |_| true);
     }
 
+    /// Finds the translation of an address in any page size, and marks the entry as used.
     fn lookup(&mut self, domain: DomainId, at: BusAddress) -> Option<Leaf> {
         let place = self.sizes_in_use().find_map(|bits| self.find(domain, Page::of(at, bits)))?;
         let entry = self.entries[place].as_mut()?;
@@ -138,6 +139,7 @@ impl Iotlb {
         Some(entry.leaf)
     }
 
+    /// Index of the entry for a page.
     fn find(&self, domain: DomainId, page: Page) -> Option<usize> {
         let is_it = |entry: &Entry| entry.domain == domain && entry.page == page;
         self.set(page).find(|place| self.entries[*place].as_ref().is_some_and(is_it))
@@ -156,6 +158,7 @@ impl Iotlb {
         }
     }
 
+    /// Removes those entries of a range of indices for which `is_it` holds.
     fn remove_where(&mut self, entries_range: std::ops::Range<usize>, is_it: impl Fn(&Entry) -> bool) {
         for place in entries_range {
             if let Some(gone) = self.entries[place].take_if(|entry| is_it(entry)) {
@@ -165,6 +168,7 @@ impl Iotlb {
         }
     }
 
+    /// The number of sets.
     fn sets(&self) -> usize {
         self.entries.len() / self.ways
     }
@@ -175,6 +179,7 @@ impl Iotlb {
         set * self.ways..(set + 1) * self.ways
     }
 
+    /// The page sizes of entries, each as its log2.
     fn sizes_in_use(&self) -> impl Iterator<Item = u32> + use<> {
         let sizes = self.sizes;
         (FRAME_BYTES.trailing_zeros()..64).filter(move |bits| sizes[*bits as usize] > 0)
@@ -182,12 +187,14 @@ impl Iotlb {
 }
 
 impl Page {
+    /// The page of 2^`bits` bytes that contains an address.
     fn of(at: BusAddress, bits: u32) -> Self {
         Self { number: at.0 >> bits, bits }
     }
 }
 
 impl Block {
+    /// The smallest aligned power-of-two block that contains `bytes` from `at`.
     fn around(at: u64, bytes: u64) -> Self {
         let last = at.saturating_add(bytes.saturating_sub(1));
         let bits = (64 - (at ^ last).leading_zeros()).max(FRAME_BYTES.trailing_zeros());
@@ -199,6 +206,7 @@ impl Block {
         (self.first >> bits, 1 << self.bits.saturating_sub(bits))
     }
 
+    /// Whether the block and a page have an address in common.
     fn overlaps(self, page: Page) -> bool {
         let bits = self.bits.max(page.bits);
         self.first >> bits == page.number << page.bits >> bits
@@ -228,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stale_stays_until_it_is_invalidated() {
+    fn stale_translations_stay_until_they_are_invalidated() {
         let mut iotlb = Iotlb::new(64, 4);
         assert_eq!(look(&mut iotlb, DOMAIN, 0x5000, 0xa000), 0xa000);
         assert_eq!(look(&mut iotlb, DOMAIN, 0x5fff, 0xb000), 0xa000);

@@ -22,7 +22,7 @@
 //! ```
 //! use dma::{DmaCounters, Direction, Domain, Frames, Invalidation, Iotlb, Limits, Mapper, MemoryAddress, Ram};
 //! use dma::{Requester, SoftwareDomain, Unit, Vtd};
-//! use iova::{Host, Percpu};
+//! use iova::{PercpuStacks, Percpu};
 //! use std::sync::Arc;
 //!
 //! // A MiB of memory, a quarter of it for tables, and an IOMMU in software with an adapter behind it.
@@ -33,7 +33,7 @@
 //! table.attach(Requester(0x0300));
 //! let adapter = unit.adapter(Requester(0x0300));
 //!
-//! let allocator = |space: &iova::Space| Ok(Box::new(Percpu::new(space, 1 << 20, Host::new())?) as Box<_>);
+//! let allocator = |space: &iova::Space| Ok(Box::new(Percpu::new(space, 1 << 20, PercpuStacks::new())?) as Box<_>);
 //! let domain = Arc::new(Domain::new(Arc::new(table), allocator, Invalidation::Strict)?);
 //! let mapper = Mapper::translated(Limits::of_bits(64), domain);
 //!
@@ -100,8 +100,8 @@ pub use pinned::PinError;
 pub use radix::{Amd, Entry, Format, Radix, Smmu, TableError, Vtd};
 pub use ram::{ByteOrder, NoMemory, Ram};
 pub use software::{
-    Adapter, Context, DomainError, Fault, Faults, NoDomainId, Reason, Requester, SoftwareDomain, Stopped,
-    Translated, Unit,
+    Context, DomainError, Fault, Faults, NoDomainId, Reason, Requester, SoftwareAdapter, SoftwareDomain,
+    Stopped, Translated, Unit,
 };
 pub use translation::{MapError, Translation, UnmapError, Window};
 pub use walk::{Leaf, Walk, WalkAmd, WalkFault, WalkSmmu, WalkVtd, Walked};

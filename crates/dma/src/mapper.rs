@@ -56,6 +56,7 @@ impl Mapper {
         Self::new(limits, TranslationMode::Translated(domain))
     }
 
+    /// A mapper without bounce buffers and coherent memory. Misuse is checked in debug builds.
     fn new(limits: Limits, mode: TranslationMode) -> Self {
         let debug = cfg!(debug_assertions).then(DebugEntries::default);
         Self { limits, mode, bounce: None, coherent: None, is_coherent: true, debug }
@@ -270,6 +271,7 @@ impl Mapper {
 
 /// The operations without checks.
 impl Mapper {
+    /// Maps a buffer, or a bounce buffer with a copy of it if the adapter can't use it directly.
     fn map_or_bounce(
         &self,
         buffer: Element,
@@ -314,6 +316,7 @@ impl Mapper {
         }
     }
 
+    /// Unmaps a buffer and, if it was bounced, copies the data back and frees the bounce buffer.
     fn unmap_and_copy_back(
         &self,
         at: BusAddress,
@@ -353,6 +356,7 @@ impl Mapper {
         Ok(segments)
     }
 
+    /// Whether a buffer needs a bounce buffer: out of the adapter's reach, or not whole pages for an untrusted adapter.
     fn must_bounce(&self, buffer: Element) -> bool {
         let Some((_, when)) = &self.bounce else { return false };
         let is_out_of_reach = match &self.mode {
@@ -416,6 +420,7 @@ impl Mapper {
         }
     }
 
+    /// Counts a cache synchronisation, if the device is not coherent.
     fn count_cache_sync(&self, counters: &mut DmaCounters) {
         counters.cache_syncs += u64::from(!self.is_coherent);
     }
@@ -423,6 +428,7 @@ impl Mapper {
 
 /// The checks.
 impl Mapper {
+    /// Records a mapping, if misuse is checked.
     fn record(&self, at: BusAddress, pieces: &[Element], direction: Direction, kind: Kind) {
         if let Some(debug) = &self.debug {
             let bytes = pieces.iter().map(|piece| piece.bytes).sum();
@@ -430,16 +436,19 @@ impl Mapper {
         }
     }
 
+    /// Checks a call against the recorded mappings, if misuse is checked.
     fn check(&self, named: Named) -> Result<(), Misuse> {
         self.with_entries(|debug| debug.check(named))
     }
 
+    /// Removes a recorded mapping, if misuse is checked.
     fn forget(&self, named: Named) {
         if let Some(debug) = &self.debug {
             debug.remove(named);
         }
     }
 
+    /// Runs a check on the recorded mappings, if misuse is checked.
     fn with_entries(&self, check: impl FnOnce(&DebugEntries) -> Result<(), Misuse>) -> Result<(), Misuse> {
         self.debug.as_ref().map_or(Ok(()), check)
     }

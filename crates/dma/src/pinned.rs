@@ -74,7 +74,8 @@ pub enum PinError {
     },
 }
 
-fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> PinError {
+/// Turns an error of the operating system into a [`PinError`]; `what` is the failed operation.
+fn system_error<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> PinError {
     move |source| PinError::System { what, source: source.into() }
 }
 
@@ -86,6 +87,7 @@ pub(crate) struct Pin {
 }
 
 impl Pin {
+    /// The open files that keep the pages pinned.
     pub(crate) fn files(&self) -> [BorrowedFd<'_>; 2] {
         self.files.each_ref().map(AsFd::as_fd)
     }
@@ -96,7 +98,7 @@ pub(crate) fn pinned(bytes: u64) -> Result<(Pages, MemoryAddress, Pin), PinError
     if !cfg!(target_arch = "x86_64") {
         return Err(PinError::OtherArchitecture);
     }
-    let words = |file: &str| read_to_string(file).map_err(system("reading what the machine is"));
+    let words = |file: &str| read_to_string(file).map_err(system_error("reading the type of machine"));
     if let Some(how) = encryption(&words("/proc/cpuinfo")?, encryption_bits(), &words("/proc/cmdline")?) {
         return Err(PinError::Encrypted(how));
     }
@@ -113,7 +115,7 @@ pub(crate) fn pinned(bytes: u64) -> Result<(Pages, MemoryAddress, Pin), PinError
             }
             Err(Errno::NOMEM) if times == 1 => return Err(PinError::TooFew { pages: wanted }),
             Err(Errno::NOMEM) => break,
-            Err(error) => return Err(system("taking huge pages")(error)),
+            Err(error) => return Err(system_error("taking huge pages")(error)),
         }
     }
     Err(PinError::Scattered { pages: wanted })
@@ -126,6 +128,7 @@ struct Huge {
 }
 
 impl Huge {
+    /// Allocates `pages` huge pages of 2 MiB.
     fn new(pages: usize) -> Result<Self, Errno> {
         let file = memfd_create("pinned", MemfdFlags::CLOEXEC | MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB)?;
         let bytes = pages * HUGE_BYTES;
@@ -147,9 +150,9 @@ impl Huge {
         for page in (0..pages).filter(|page| !run.contains(page)) {
             let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
             fallocate(&self.file, hole, (page * HUGE_BYTES) as u64, HUGE_BYTES as u64)
-                .map_err(system("freeing huge pages"))?;
+                .map_err(system_error("freeing huge pages"))?;
         }
-        let kept = map_contiguously(&self.file, run).map_err(system("mapping huge pages"))?;
+        let kept = map_contiguously(&self.file, run).map_err(system_error("mapping huge pages"))?;
         drop(self.mapping);
         let ring = pin(&kept).map_err(PinError::Unpinned)?;
         // Check the addresses again: pinning may have moved a page.
@@ -203,13 +206,13 @@ fn pin(pages: &Pages) -> io::Result<OwnedFd> {
 
 /// Physical addresses of a mapping's huge pages (`Documentation/admin-guide/mm/pagemap.rst`).
 fn physical_addresses(mapping: &Pages) -> Result<Vec<u64>, PinError> {
-    let pagemap = File::open("/proc/self/pagemap").map_err(system("opening /proc/self/pagemap"))?;
+    let pagemap = File::open("/proc/self/pagemap").map_err(system_error("opening /proc/self/pagemap"))?;
     let first = mapping.as_ptr().expose_provenance() as u64;
     let pages = size_of_val(&**mapping) / HUGE_BYTES;
     let place = |page: usize| {
         let mut entry = [0; 8];
         let at = (first + (page * HUGE_BYTES) as u64) / PAGE_BYTES * 8;
-        pagemap.read_exact_at(&mut entry, at).map_err(system("reading /proc/self/pagemap"))?;
+        pagemap.read_exact_at(&mut entry, at).map_err(system_error("reading /proc/self/pagemap"))?;
         physical_address(u64::from_ne_bytes(entry), pages)
     };
     (0..pages).map(place).collect()
@@ -256,6 +259,7 @@ fn encryption(cpuinfo: &str, secure: u32, command_line: &str) -> Option<&'static
 /// SEV, SEV-ES and SEV-SNP (AMD64 Architecture Programmer's Manual 3, appendix E.4.17).
 const SEV: u32 = 1 << 1 | 1 << 3 | 1 << 4;
 
+/// CPUID leaf 0x8000001f, EAX: support for memory encryption; 0 if the CPU does not have the leaf.
 #[cfg(target_arch = "x86_64")]
 fn encryption_bits() -> u32 {
     use std::arch::x86_64::__cpuid;
@@ -264,6 +268,7 @@ fn encryption_bits() -> u32 {
     if __cpuid(LEAVES).eax < ENCRYPTED_MEMORY { 0 } else { __cpuid(ENCRYPTED_MEMORY).eax }
 }
 
+/// Other architectures have no such CPUID leaf.
 #[cfg(not(target_arch = "x86_64"))]
 fn encryption_bits() -> u32 {
     0
@@ -327,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_pinned_is_refused() {
+    fn memory_that_can_not_be_pinned_is_refused() {
         for bytes in [0, BYTES_MAX + 1, u64::MAX] {
             assert!(matches!(
                 pinned(bytes),

@@ -94,6 +94,7 @@ impl<F: Format> Radix<F> {
         self
     }
 
+    /// Restricts the page sizes to those in the mask, and always 4 KiB.
     pub(crate) fn keep_page_sizes(&mut self, mask: u64) {
         self.page_sizes = self.page_sizes & mask | FRAME_BYTES;
     }
@@ -195,6 +196,7 @@ impl<F: Format> Radix<F> {
         }
     }
 
+    /// The root table.
     fn top(&self) -> Option<Node<'_>> {
         self.node(self.root, self.levels - 1)
     }

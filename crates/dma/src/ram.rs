@@ -77,6 +77,7 @@ impl Ram {
         Self::of(base, Words::Modelled(words))
     }
 
+    /// Memory of these words, from address `base` on.
     fn of(base: MemoryAddress, words: Words) -> Self {
         Self {
             base,
@@ -207,6 +208,7 @@ impl Ram {
         self.words_at(at)
     }
 
+    /// The 64-bit word at an address.
     #[inline]
     fn word(&self, at: MemoryAddress) -> Result<&AtomicU64, NoMemory> {
         self.words_at::<1>(at).map(|[word]| word)
@@ -225,7 +227,7 @@ impl Ram {
         Ok(&self.words[(offset / WORD) as usize..end.div_ceil(WORD).max(offset / WORD) as usize])
     }
 
-    /// The same, each with the offset of its first byte touched and the range of the access's bytes in it.
+    /// The words that an access touches, each with the offset of the first byte accessed in it and the range of the access's bytes.
     fn pieces(
         &self,
         at: MemoryAddress,

@@ -8,18 +8,18 @@
 //! ```text
 //!   Mapper ── Domain ── TceWindow ─┐ H_PUT_TCE, H_PUT_TCE_INDIRECT,      ┌─ Table, in Ram
 //!                                  ├ H_STUFF_TCE, H_GET_TCE ── Hypervisor┤      │
-//!   Slot::enable_ddw ── ddw::plan ─┘ ibm,query-pe-dma-windows, …         └─ windows, statuses
+//!   PciSlot::enable_ddw ── ddw::planned_window ─┘ ibm,query-pe-dma-windows, … └─ windows, statuses
 //!                                                                          adapter ── TceWalk
 //! ```
 //!
 //! - [`Hypervisor`]: tables in [`Ram`](crate::Ram), the calls with their checks and statuses, and the firmware's calls for
 //!   windows ([`RtasCall`]).
-//! - [`Partition`], [`Slot`], [`TceWindow`]: Linux's side. A slot begins with its default window;
-//!   [`Slot::enable_ddw`] makes the window that the rules of crate [`ddw`] ask for.
+//! - [`Partition`], [`PciSlot`], [`TceWindow`]: Linux's side. A slot begins with its default window;
+//!   [`PciSlot::enable_ddw`] makes the window that the rules of crate [`ddw`] ask for.
 //! - [`TceWalk`]: the hardware's side, which reads the table's bytes and shares no code with the writer.
 //!
 //! ```
-//! use dma::tce::{Endpoint, EndpointAddress, Hypervisor, Offer, Partition, Slot, MemoryRange, DdwOutcome};
+//! use dma::tce::{Endpoint, EndpointAddress, Hypervisor, Offer, Partition, PciSlot, MemoryRange, DdwOutcome};
 //! use dma::{DmaCounters, BusAddress, Direction, Frames, Limits, MemoryAddress, Ram};
 //! use std::sync::Arc;
 //!
@@ -40,7 +40,7 @@
 //! hypervisor.add(Endpoint { address, liobn: 1, default_bytes: 2 << 30, tables, offer: Some(offer) })?;
 //!
 //! let partition = Partition::new(hypervisor, ram, Frames::new(page, 4096), vec![memory], "", || 0);
-//! let slot = Slot::new(Arc::new(partition), address)?.expect("it was added above");
+//! let slot = PciSlot::new(Arc::new(partition), address)?.expect("it was added above");
 //! let request = ddw::Request {
 //!     era: ddw::Era::Linux61,
 //!     mask_bits: 64,
@@ -68,6 +68,7 @@
 //! definition), on RTAS (DMA window calls) and on the LPAR option (TCE hypercalls); `arch/powerpc/platforms/pseries/iommu.c`
 //! and `arch/powerpc/kernel/iommu.c` of Linux 2.6.32 to 7.2.
 
+mod ddw_outcome;
 mod enable_ddw;
 mod endpoint;
 mod entry;
@@ -76,6 +77,7 @@ mod mapped_pages;
 mod memory_range;
 mod partition;
 mod rtas;
+mod rtas_service;
 mod slot;
 mod status;
 mod table;
@@ -83,14 +85,14 @@ mod walk;
 mod window;
 mod windows;
 
-pub use enable_ddw::{Created, DdwOutcome, NoWindow};
+pub use ddw_outcome::{Created, DdwOutcome, NoWindow};
 pub use endpoint::{DefaultWindow, Endpoint, EndpointAddress, EndpointError, Offer, Properties};
 pub use entry::Entry;
 pub use hypervisor::Hypervisor;
 pub use memory_range::MemoryRange;
 pub use partition::Partition;
 pub use rtas::{RtasCall, RtasStatus};
-pub use slot::Slot;
+pub use slot::PciSlot;
 pub use status::Status;
 pub use table::Table;
 pub use walk::{TceFault, TceWalk};

@@ -101,7 +101,7 @@ fn a_transfer_stops_at_the_first_fault() {
 }
 
 #[test]
-fn pages_are_for_what_they_are_mapped_for() {
+fn pages_permit_only_their_access() {
     permissions::<Vtd>(true);
     permissions::<Amd>(true);
     // Arm's stage 1 can't forbid reading what may be written.

@@ -58,7 +58,7 @@ fn a_mask_is_kept_to_the_last_byte() {
 }
 
 #[test]
-fn what_a_mask_does_not_reach_is_bounced_and_nothing_else() {
+fn only_memory_beyond_the_mask_is_bounced() {
     let ram = memory();
     let mapper = bounced(&ram, Bouncing::BeyondMask, 32);
     let mut counters = DmaCounters::default();
@@ -124,7 +124,7 @@ fn coherent_memory_is_zero_aligned_and_within_its_mask() {
 }
 
 #[test]
-fn broken_rules_are_told() {
+fn broken_rules_are_reported() {
     let mapper = Mapper::direct(Limits::of_bits(64), 0).with_debug(true);
     let mut counters = DmaCounters::default();
     let at = mapper.map(LOW, 4096, Direction::ToDevice, &mut counters).unwrap();
@@ -161,7 +161,7 @@ fn broken_rules_are_told() {
 }
 
 #[test]
-fn who_owns_a_buffer_may_touch_it() {
+fn only_the_owner_accesses_a_buffer() {
     let mapper = Mapper::direct(Limits::of_bits(64), 0).with_debug(true);
     let mut counters = DmaCounters::default();
     let touch = |access| mapper.check_cpu_access(MemoryAddress(LOW.0 + 60), 8, access);

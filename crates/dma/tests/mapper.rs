@@ -6,9 +6,9 @@
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 use dma::{
-    Access, Adapter, Amd, Bounce, Bouncing, BusAddress, Context, Direction, DmaCounters, DmaError, Domain,
-    Element, FRAME_BYTES, FlushQueue, Frames, Invalidation, Iotlb, Kind, Limits, ListRanges, Mapper,
-    MemoryAddress, Misuse, Pool, Ram, Requester, Segment, Smmu, SoftwareDomain, Unit, Vtd, Walked,
+    Access, Amd, Bounce, Bouncing, BusAddress, Context, Direction, DmaCounters, DmaError, Domain, Element,
+    FRAME_BYTES, FlushQueue, Frames, Invalidation, Iotlb, Kind, Limits, ListRanges, Mapper, MemoryAddress,
+    Misuse, Pool, Ram, Requester, Segment, Smmu, SoftwareAdapter, SoftwareDomain, Unit, Vtd, Walked,
 };
 use iova::{Allocator, GapTree, Space, SpaceError};
 use proptest::prelude::*;
@@ -36,7 +36,7 @@ struct Rig {
     unit: Arc<Unit>,
     domain: Option<Arc<Domain>>,
     mapper: Mapper,
-    card: Adapter,
+    card: SoftwareAdapter,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -484,7 +484,7 @@ fn after_a_strict_unmap_nothing_can_be_reached() {
 }
 
 #[test]
-fn after_a_lazy_unmap_what_is_remembered_can_be_reached_until_the_queue_is_flushed() {
+fn after_a_lazy_unmap_cached_translations_work_until_the_queue_is_flushed() {
     let rig = Rig::translated::<Vtd>(4, Shape { is_lazy: true, ..PLAIN });
     let domain = rig.domain.as_ref().unwrap();
     let (buffer, mut counters) = (MemoryAddress(ARENA), DmaCounters::default());
@@ -580,7 +580,7 @@ fn the_last_page_of_a_64_bit_bus_is_used() {
 }
 
 #[test]
-fn what_is_out_of_reach_is_bounced_at_the_same_offset() {
+fn memory_out_of_reach_is_bounced_at_the_same_offset() {
     let bouncing = Some(Bouncing::BeyondMask);
     let rig = Rig::direct(0, Shape { bouncing, ..PLAIN });
     // The bounce buffers lie below 8 MiB, the driver's memory does not.
@@ -641,7 +641,7 @@ fn round_trip(rig: &Rig, slot: u64, round: u64) {
 }
 
 #[test]
-fn what_is_not_whole_pages_is_bounced_where_that_is_asked_for() {
+fn partial_pages_are_bounced_on_request() {
     let rig = Rig::translated::<Vtd>(4, Shape { bouncing: Some(Bouncing::Unaligned), ..PLAIN });
     for (offset, bytes, bounced) in
         [(0, PAGE, 0), (0, 100, 100), (100, PAGE, PAGE), (100, PAGE - 100, PAGE - 100)]
@@ -711,7 +711,7 @@ fn coherent_memory_is_shared() {
 }
 
 #[test]
-fn broken_rules_are_told_and_change_nothing() {
+fn broken_rules_are_errors_and_change_nothing() {
     let rig = Rig::translated::<Vtd>(4, PLAIN);
     let (mapper, memory, mut counters) = (&rig.mapper, MemoryAddress(ARENA), DmaCounters::default());
     let at = mapper.map(memory, PAGE, Direction::FromDevice, &mut counters).unwrap();

@@ -29,7 +29,7 @@ fn vtd(levels: u32) -> WalkVtd {
 }
 
 #[test]
-fn vtd_reads_what_its_tables_say() {
+fn vtd_tables_translate_as_specified() {
     // Bits 47-39: 1, 38-30: 2, 29-21: 3, 20-12: 4.
     let at = 1 << 39 | 2 << 30 | 3 << 21 | 4 << 12 | 0x567;
     let tables =
@@ -77,7 +77,7 @@ fn amd(levels: u32) -> WalkAmd {
 }
 
 #[test]
-fn amd_reads_what_its_tables_say() {
+fn amd_tables_translate_as_specified() {
     let at = 2 << 30 | 3 << 21 | 5 << 12 | 0x567;
     let tables = [
         (ROOT + 16, AMD_TABLE | 2 << 9 | 0x3000),
@@ -129,7 +129,7 @@ fn amd_leaves_levels_out() {
 const ARM_PAGE: u64 = 0x743;
 
 #[test]
-fn smmu_reads_what_its_tables_say() {
+fn smmu_tables_translate_as_specified() {
     let at = 1 << 39 | 2 << 30 | 3 << 21 | 4 << 12 | 0x567;
     let tables = [
         (ROOT + 8, 0x2003),

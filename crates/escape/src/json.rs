@@ -1,15 +1,15 @@
-//! JSON that a terminal shows and does not obey.
+//! Makes JSON safe to print on a terminal.
 
 use crate::terminal::is_unsafe;
 use std::fmt::Write;
 
-/// A JSON document with escapes (`\u009b`) for what [`is_unsafe`]: serde_json writes C1 controls, DEL and
-/// bidirectional characters as they are. The document means the same, since these characters stand in strings alone.
+/// Replaces [unsafe](is_unsafe) characters of a JSON document by escapes such as `\u009b`: serde_json writes C1 controls,
+/// DEL and bidirectional characters unescaped. The meaning stays, because these characters occur only in strings.
 pub fn ascii_controls(document: &str) -> String {
     let mut escaped = String::with_capacity(document.len());
     for c in document.chars() {
         match c {
-            // Between values.
+            // Line feeds occur only between values.
             '\n' => escaped.push(c),
             c if is_unsafe(c) => {
                 c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| {

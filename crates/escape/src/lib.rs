@@ -1,18 +1,18 @@
-//! Text from outside, made safe for where it goes.
+//! Makes untrusted text safe for terminals, JSON, HTML and shell commands.
 //!
-//! A device name, a log line, a kernel argument, a file's name or a key of a user's file is whatever its maker put
-//! there. Three places are attacked by it, and each has one guard here, which everything of iotoll's uses:
+//! A device name, a log line, a kernel argument, a file name or a key of a user's file may contain anything. Three
+//! outputs can be attacked through it, and each has one filter here that all of iotoll uses:
 //!
 //! ```text
-//! text from outside ─┬─ terminal::plain ── one line of a report or an error ─┐
+//! untrusted text ────┬─ terminal::plain ── one line of a report or an error ─┐
 //!                    │                                                       ├─ terminal::screen ── standard output
 //!                    │      our colours ─────────────────────────────────────┘
 //!                    ├─ terminal::lines ── standard error, HTML pages, drawings
 //!                    ├─ json::ascii_controls ── JSON documents
-//!                    └─ shell::Command ── a command that a person may paste
+//!                    └─ shell::Command ── a command that a user may paste
 //! ```
 //!
-//! A command is built of words and can't be built of text, so that no caller can forget to quote:
+//! A command is built from words, not from a string, so that no caller can forget to quote:
 //!
 //! ```
 //! use escape::shell::Command;
@@ -21,8 +21,8 @@
 //! assert_eq!(unbind.to_string(), "echo 0000:3b:00.0 > '/sys/bus/pci/drivers/nvme;reboot/unbind'");
 //! ```
 //!
-//! The attacks: escape sequences that a terminal carries out (CVE-2021-25743 of kubectl, CVE-2003-0063 of xterm),
-//! and characters that are not seen or turn the direction of writing ("Trojan Source: Invisible Vulnerabilities",
+//! The attacks: escape sequences that a terminal executes (CVE-2021-25743 of kubectl, CVE-2003-0063 of xterm),
+//! and characters that are invisible or change the direction of writing ("Trojan Source: Invisible Vulnerabilities",
 //! N. Boucher and R. Anderson, 2021; CVE-2021-42574).
 
 pub mod json;

@@ -1,38 +1,38 @@
-//! Commands that a person may paste into a shell.
+//! Commands that a user can paste into a shell.
 //!
-//! Quoting is that of POSIX (Shell Command Language, 2.2.2): between `'` and `'` nothing is special, and a `'` itself is
-//! written `'\''`. Bash's and zsh's history expansion (`!`) leaves single quotes alone, too.
+//! Quoting is that of POSIX (Shell Command Language, 2.2.2): between `'` and `'` no character is special, and a `'` itself is
+//! written `'\''`. Bash's and zsh's history expansion (`!`) does not apply within single quotes either.
 
 use crate::terminal::is_unsafe;
 use serde::{Serialize, Serializer};
 use std::fmt;
 
-/// What is printed in place of a command that has a word which must not be pasted.
+/// Printed in place of a command with a word that is unsafe to paste.
 const NOT_SHOWN: &str = "(the command is not shown: a word of it contains control or invisible characters, or leads to another folder)";
 
-/// A command, made of words: what a value holds stays within its word.
+/// A shell command, made of words. Each value is quoted and stays one word.
 ///
-/// The program is part of iotoll's own text. A word with control characters, line feeds or characters that are not seen
-/// makes the whole command one that is not shown: a terminal may carry out a line feed within quotes when it is pasted.
+/// The program is a constant of iotoll. If a word contains control characters, line feeds or invisible characters, the
+/// command is not printed: a terminal may execute a pasted line feed even within quotes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Command {
     words: Vec<Word>,
     file: Option<File>,
     then: Option<(Join, Box<Command>)>,
-    /// The variable that takes each word that another command prints.
+    /// A loop: the variable, and the command that prints the words to iterate over.
     each: Option<(&'static str, Box<Command>)>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum File {
     Named(String),
-    /// As iotoll's own text has it, with variables.
+    /// A constant path with shell variables, which is not quoted.
     OfVariables(&'static str),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Word {
-    /// What stands before the value within its word, as iotoll's own text: `--args=`.
+    /// A constant before the value within the same word, such as `--args=`.
     lead: &'static str,
     value: String,
 }
@@ -50,10 +50,10 @@ impl Command {
         Self { words: vec![Word { lead: "", value: program.to_owned() }], file: None, then: None, each: None }
     }
 
-    /// Writes a line to a file: what sysfs and procfs take.
+    /// Writes a line to a file, as for sysfs and procfs.
     pub fn write(text: impl Into<String>, file: impl Into<String>) -> Self {
         let text = text.into();
-        // What `echo` makes of a hyphen in front or a backslash differs from shell to shell (POSIX, echo).
+        // Shells differ in how `echo` treats a leading hyphen and backslashes (POSIX, echo).
         let echo = match text.starts_with('-') || text.contains('\\') {
             false => Self::new("echo"),
             true => Self::new("printf").arg("%s\\n"),
@@ -61,51 +61,53 @@ impl Command {
         echo.arg(text).into_file(file)
     }
 
-    /// With an argument. One from outside that begins with a hyphen would be taken for an option: give it to
-    /// [`option`](Self::option), or behind a path.
+    /// Adds an argument. Untrusted text that begins with a hyphen would be an option: pass it with
+    /// [`option`](Self::option) or behind a path.
     pub fn arg(self, value: impl Into<String>) -> Self {
         self.option("", value)
     }
 
-    /// With arguments of iotoll's own.
+    /// Adds constant arguments.
     pub fn args(self, values: &[&'static str]) -> Self {
         values.iter().fold(self, |command, value| command.arg(*value))
     }
 
-    /// With an option and its value in one word: `--args=` and the value.
+    /// Adds an option and its value as one word, such as `--args=` and the value.
     pub fn option(mut self, lead: &'static str, value: impl Into<String>) -> Self {
         self.words.push(Word { lead, value: value.into() });
         self
     }
 
-    /// With its standard output going to a file.
+    /// Redirects standard output to a file.
     pub fn into_file(mut self, file: impl Into<String>) -> Self {
         self.file = Some(File::Named(file.into()));
         self
     }
 
-    /// The same for a file whose path has variables of [`for_each`](Self::for_each): `/proc/irq/$n/affinity_hint`.
+    /// Redirects standard output to a path with variables of [`for_each`](Self::for_each), such as
+    /// `/proc/irq/$n/affinity_hint`.
     pub fn into_file_of_variables(mut self, file: &'static str) -> Self {
         self.file = Some(File::OfVariables(file));
         self
     }
 
-    /// Once for each word that another command prints.
+    /// Repeats the command for each word that `list` prints.
     pub fn for_each(mut self, variable: &'static str, list: Self) -> Self {
         self.each = Some((variable, Box::new(list)));
         self
     }
 
-    /// With its standard output going to another command.
+    /// Pipes standard output into another command.
     pub fn pipe(self, into: Self) -> Self {
         self.joined(Join::Pipe, into)
     }
 
-    /// With another command after it, if it succeeds.
+    /// Runs another command after it (`&&`), if it succeeds.
     pub fn and(self, next: Self) -> Self {
         self.joined(Join::After, next)
     }
 
+    /// Appends a command at the end of the chain.
     fn joined(mut self, join: Join, next: Self) -> Self {
         self.then = Some(match self.then.take() {
             None => (join, Box::new(next)),
@@ -114,14 +116,14 @@ impl Command {
         self
     }
 
-    /// The line to paste; `None` if a word must not be pasted.
+    /// The line to paste; `None` if a word is unsafe to paste.
     pub fn line(&self) -> Option<String> {
         let words: Option<Vec<String>> = self.words.iter().map(Word::quoted).collect();
         let mut line = words?.join(" ");
         if let Some(file) = &self.file {
             line.push_str(" > ");
             match file {
-                // A name from outside that holds `..` would lead out of the folder before it.
+                // An untrusted name that is `..` would lead out of its folder.
                 File::Named(file) if file.split('/').any(|name| name == "..") => return None,
                 File::Named(file) => line.push_str(&quote(file)?),
                 File::OfVariables(file) => line.push_str(file),
@@ -142,6 +144,7 @@ impl Command {
 }
 
 impl Word {
+    /// The word, quoted for a shell.
     fn quoted(&self) -> Option<String> {
         Some(format!("{}{}", self.lead, quote(&self.value)?))
     }
@@ -153,20 +156,21 @@ impl fmt::Display for Command {
     }
 }
 
-/// As the line to paste, or null if it must not be.
+/// As the line to paste, or null if it is unsafe.
 impl Serialize for Command {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.line().serialize(serializer)
     }
 }
 
-/// A value as one word of a POSIX shell; `None` if it must not be pasted. Prefer [`Command`], which quotes by itself.
+/// Quotes a value as one word of a POSIX shell; `None` if it is unsafe to paste. Prefer [`Command`], which quotes
+/// its words.
 pub fn quote(value: &str) -> Option<String> {
     if value.chars().any(|c| is_unsafe(c) || c == char::REPLACEMENT_CHARACTER) {
         return None;
     }
     let is_bare = |c: char| c.is_ascii_alphanumeric() || "=,.:_-/@+".contains(c);
-    // zsh takes `=ls` for the path of ls.
+    // zsh expands `=ls` to the path of ls.
     let stays_bare = !value.is_empty() && !value.starts_with('=') && value.chars().all(is_bare);
     Some(match stays_bare {
         true => value.to_owned(),
@@ -187,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_words_stay_readable() {
+    fn words_without_special_characters_are_not_quoted() {
         assert_eq!(grubby("iommu=pt").to_string(), "grubby --update-kernel=ALL --remove-args=iommu=pt");
         assert_eq!(
             Command::write("DMA-FQ", "/sys/kernel/iommu_groups/4/type").to_string(),
@@ -209,14 +213,14 @@ mod tests {
     }
 
     #[test]
-    fn a_quote_does_not_end_the_word() {
+    fn a_quote_in_a_value_does_not_end_the_word() {
         let line = grubby("iommu=off,';touch${IFS}pwned;'").line().unwrap();
         assert_eq!(line, r"grubby --update-kernel=ALL --remove-args='iommu=off,'\'';touch${IFS}pwned;'\'''");
         assert_eq!(shlex::split(&line).unwrap()[2], "--remove-args=iommu=off,';touch${IFS}pwned;'");
     }
 
     #[test]
-    fn what_must_not_be_pasted_is_not_shown() {
+    fn commands_with_unsafe_characters_are_not_printed() {
         for hostile in [
             "a\nreboot",
             "a\rreboot",
@@ -244,13 +248,13 @@ mod tests {
     }
 
     #[test]
-    fn echo_is_given_nothing_that_it_would_interpret() {
+    fn printf_replaces_echo_where_echo_would_interpret_the_text() {
         assert_eq!(Command::write("-n", "f").to_string(), "printf '%s\\n' -n > f");
         assert_eq!(Command::write("a\\c", "f").to_string(), "printf '%s\\n' 'a\\c' > f");
     }
 
-    /// A shell of this machine says what the words are: independent of this file and of shlex.
-    fn words_by(shell: &str, line: &str) -> Option<Vec<String>> {
+    /// The words that a shell of this machine parses: a check independent of this file and of shlex.
+    fn words_of_shell(shell: &str, line: &str) -> Option<Vec<String>> {
         let script = format!("f() {{ for w; do printf '%s\\0' \"$w\"; done; }}\nf {line}");
         let folder = tempfile::tempdir().unwrap();
         let said = process::Command::new(shell).args(["-c", &script]).current_dir(&folder).output().ok()?;
@@ -261,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn shells_read_back_what_was_quoted() {
+    fn shells_parse_quoted_words_back() {
         let hostile = [
             "it's",
             "$(touch pwned)",
@@ -293,7 +297,7 @@ mod tests {
         for shell in ["sh", "dash", "bash", "zsh", "ksh"] {
             for value in hostile {
                 let quoted = quote(value).unwrap();
-                match words_by(shell, &quoted) {
+                match words_of_shell(shell, &quoted) {
                     Some(words) => assert_eq!(words, [value], "{shell}"),
                     None => assert_ne!(shell, "sh", "a POSIX shell is there"),
                 }
@@ -303,7 +307,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn shlex_reads_back_what_was_quoted(values in prop::collection::vec("\\PC*", 1..5)) {
+        fn shlex_parses_quoted_words_back(values in prop::collection::vec("\\PC*", 1..5)) {
             let command = values.iter().fold(Command::new("x"), |command, value| command.arg(value.clone()));
             if let Some(line) = command.line() {
                 let words = shlex::split(&line).unwrap();

@@ -1,24 +1,24 @@
-//! Text that a terminal shows and does not obey.
+//! Makes text safe to print on a terminal: no control characters, no escape sequences but our colours.
 
 use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
 
-/// What stands for a character that was taken out.
+/// Replaces an unsafe character.
 const REPLACEMENT: char = char::REPLACEMENT_CHARACTER;
-/// What every escape sequence begins with.
+/// First character of every escape sequence.
 const ESCAPE: char = '\u{1b}';
 
-/// Parameters of the SGR sequences (ECMA-48, 8.3.117) that iotoll's own colours are made of: weights, the eight
-/// colours of the foreground, their bright ones, and what ends them. None hides text (8) or moves anything.
+/// Parameters of the SGR sequences (ECMA-48, 8.3.117) that iotoll prints: weights, the foreground colours, their
+/// bright variants, and resets. None of them hides text (8) or moves the cursor.
 const COLOURS: &[&str] = &[
     "", "0", "1", "2", "3", "4", "22", "23", "24", "30", "31", "32", "33", "34", "35", "36", "37", "39",
     "90", "91", "92", "93", "94", "95", "96", "97",
 ];
-/// How crossterm, which paints the cells of tables, names the first sixteen colours.
+/// Start of the parameters by which crossterm selects the first sixteen colours in tables.
 const TABLE_COLOUR: &str = "38;5;";
 
-/// Whether a character steers a terminal, is not seen, or turns the direction of writing: control characters of
-/// both sets with DEL, format characters (zero-width, bidirectional, tags), separators of lines and paragraphs, and
-/// letters that are drawn as nothing.
+/// Whether a character controls a terminal, is invisible, or changes the direction of writing. These are the C0 and
+/// C1 controls, DEL, format characters (zero-width, bidirectional, tags), line and paragraph separators, and letters
+/// that are drawn as nothing.
 pub fn is_unsafe(c: char) -> bool {
     match c {
         ' '..='~' => false,
@@ -46,30 +46,31 @@ pub fn is_unsafe(c: char) -> bool {
     }
 }
 
-/// Text from outside within one line: what [`is_unsafe`] becomes U+FFFD, blanks of all kinds become spaces.
+/// Untrusted text for one line: characters that are [unsafe](is_unsafe) become U+FFFD, and all blanks become spaces.
 pub fn plain(text: &str) -> String {
     text.chars()
         .map(|c| match c {
             '\t' | '\n' | '\r' => ' ',
             c if is_unsafe(c) => REPLACEMENT,
-            // Blanks that are not wrapped could build lines that look like ours.
+            // Blanks that don't wrap could form lines that look like iotoll's.
             c if c.is_whitespace() => ' ',
             c => c,
         })
         .collect()
 }
 
-/// Text of several lines without colours: line feeds and tabs stay, all else that [`is_unsafe`] becomes U+FFFD.
+/// Untrusted text of several lines: line feeds and tabs stay, other [unsafe](is_unsafe) characters become U+FFFD.
 pub fn lines(text: &str) -> String {
-    text.chars().map(in_lines).collect()
+    text.chars().map(replace_unsafe).collect()
 }
 
-fn in_lines(c: char) -> char {
+/// The character, or U+FFFD if it is unsafe and neither a line feed nor a tab.
+fn replace_unsafe(c: char) -> char {
     if is_unsafe(c) && !matches!(c, '\n' | '\t') { REPLACEMENT } else { c }
 }
 
-/// The same with iotoll's own colours, which stay: the last guard before standard output. What a report holds from
-/// outside has been made [`plain`] before it was painted.
+/// As [`lines`], but keeps iotoll's colours: the last filter before standard output. Untrusted text in a report was
+/// passed through [`plain`] before it was coloured.
 pub fn screen(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
@@ -81,7 +82,7 @@ pub fn screen(text: &str) -> String {
                 colour.len()
             }
             None => {
-                shown.push(in_lines(c));
+                shown.push(replace_unsafe(c));
                 c.len_utf8()
             }
         };
@@ -108,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_steers_the_terminal() {
+    fn control_characters_are_replaced() {
         assert_eq!(plain("eth0\x1b[2J\x07"), "eth0\u{fffd}[2J\u{fffd}");
         assert_eq!(plain("a\tb\nc"), "a b c");
         assert_eq!(plain("safe\u{202e}gpj.exe"), "safe\u{fffd}gpj.exe");
@@ -140,7 +141,7 @@ mod tests {
 
     /// The characters of Table 1 of "Trojan Source" (2021), and what its section on homoglyphs calls invisible.
     #[test]
-    fn the_characters_of_trojan_source_are_taken_out() {
+    fn the_characters_of_trojan_source_are_unsafe() {
         let table = [
             '\u{202a}', '\u{202b}', '\u{202d}', '\u{202e}', '\u{2066}', '\u{2067}', '\u{2068}', '\u{202c}',
             '\u{2069}',
@@ -159,7 +160,6 @@ mod tests {
         assert!(table.into_iter().chain(invisible).all(is_unsafe));
     }
 
-    /// What unicode-width draws in no column and is no mark on the letter before is not seen.
     #[test]
     fn every_control_character_is_unsafe() {
         assert!((0..0x20).chain(0x7f..0xa0).filter_map(char::from_u32).all(is_unsafe));

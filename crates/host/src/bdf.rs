@@ -39,15 +39,16 @@ fn parse(text: &str) -> Option<Bdf> {
     let (rest, device) = rest.rsplit_once(':')?;
     let (domain, bus) = rest.rsplit_once(':').unwrap_or(("0", rest));
     let bdf = Bdf {
-        domain: hex(domain, 8)?,
-        bus: u8::try_from(hex(bus, 2)?).ok()?,
-        device: u8::try_from(hex(device, 2)?).ok()?,
-        function: u8::try_from(hex(function, 1)?).ok()?,
+        domain: parse_hex(domain, 8)?,
+        bus: u8::try_from(parse_hex(bus, 2)?).ok()?,
+        device: u8::try_from(parse_hex(device, 2)?).ok()?,
+        function: u8::try_from(parse_hex(function, 1)?).ok()?,
     };
     (bdf.device < 32 && bdf.function < 8).then_some(bdf)
 }
 
-fn hex(digits: &str, digits_max: usize) -> Option<u32> {
+/// Parses a hexadecimal number of 1 to `digits_max` digits.
+fn parse_hex(digits: &str, digits_max: usize) -> Option<u32> {
     let plain =
         !digits.is_empty() && digits.len() <= digits_max && digits.bytes().all(|b| b.is_ascii_hexdigit());
     plain.then(|| u32::from_str_radix(digits, 16).ok()).flatten()

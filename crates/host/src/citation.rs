@@ -21,7 +21,7 @@ pub struct Citation {
 impl Citation {
     /// A citation of a whole file, link or directory.
     pub fn of_file(file: &str, text: &str) -> Self {
-        Self { file: Arc::from(file), line: None, text: quote(text) }
+        Self { file: Arc::from(file), line: None, text: cut_quote(text) }
     }
 }
 
@@ -80,7 +80,7 @@ impl Text {
 
     /// Cites line `line`, whose words the caller has at hand.
     pub fn cite(&self, line: u32, text: &str) -> Citation {
-        Citation { file: Arc::clone(&self.file), line: Some(line), text: quote(text) }
+        Citation { file: Arc::clone(&self.file), line: Some(line), text: cut_quote(text) }
     }
 
     /// Cites the file's first line: for files that hold a single value.
@@ -89,7 +89,8 @@ impl Text {
     }
 }
 
-fn quote(text: &str) -> String {
+/// The text without blanks at its ends, cut to the length of a quotation.
+fn cut_quote(text: &str) -> String {
     let text = text.trim();
     match text.char_indices().nth(QUOTE_CHARS_MAX) {
         Some((end, _)) => format!("{}…", &text[..end]),

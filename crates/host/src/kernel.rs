@@ -6,6 +6,7 @@
 
 pub mod architecture;
 pub mod command_line;
+mod effect;
 pub mod log;
 pub mod message;
 pub mod options;
@@ -15,8 +16,9 @@ pub mod version;
 
 pub use architecture::{Architecture, CpuVendor};
 pub use command_line::{CommandLine, Token};
+pub use effect::Effect;
 pub use log::{Log, Record};
 pub use message::{Logged, Message, classify};
-pub use requests::{Effect, Requests};
-pub use verdict::{Machine, TokenVerdict, Verdict, understand};
+pub use requests::Requests;
+pub use verdict::{BootedKernel, TokenVerdict, Verdict, check_command_line};
 pub use version::{Family, KernelVersion};

@@ -20,6 +20,7 @@
 
 pub mod acs;
 pub mod capability;
+mod capability_id;
 pub mod class;
 pub mod config;
 pub mod error;
@@ -30,19 +31,23 @@ pub mod header;
 mod image;
 pub mod interrupt;
 pub mod link;
+pub mod link_speed;
 pub mod lspci;
 pub mod names;
 pub mod power;
+pub mod presence;
 pub mod proc_bus_pci;
 pub mod rebar;
 pub mod sriov;
 pub mod translation;
 pub mod tree;
 
-pub use capability::{Capabilities, Presence};
+pub use capability::Capabilities;
 pub use class::{ClassCode, Kind};
 pub use config::{ConfigSpace, Reach};
 pub use express::{Express, PortType};
 pub use header::{BridgeBuses, Header};
-pub use link::{Hop, Link, LinkEnd, LinkSpeed, LinkWidth};
+pub use link::{Hop, Link, LinkEnd};
+pub use link_speed::{LinkSpeed, LinkWidth};
+pub use presence::Presence;
 pub use tree::BusTree;

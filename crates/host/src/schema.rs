@@ -3,9 +3,9 @@
 use crate::Bdf;
 use crate::diagnose::Id;
 use crate::memory::PhysRange;
+use crate::pci::LinkSpeed;
 use crate::pci::error::{CorrectableErrors, UncorrectableErrors};
 use crate::pci::express::{PayloadSize, PortType};
-use crate::pci::link::LinkSpeed;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use std::borrow::Cow;
 

@@ -35,7 +35,7 @@ fn sheets() -> Vec<TollSheet> {
 }
 
 #[test]
-fn the_digest_is_made_from_the_sheets() {
+fn the_digest_is_generated_from_the_toll_sheets() {
     let sheets = sheets();
     if sheets.is_empty() {
         // Sheets are large, and a source package may leave them out; the digest is then what was released.
@@ -55,7 +55,7 @@ fn the_digest_is_made_from_the_sheets() {
 }
 
 #[test]
-fn the_digest_that_the_program_carries_can_be_used() {
+fn the_built_in_digest_parses() {
     let text = fs::read_to_string(folder().join("digest.toml")).unwrap();
     let digest = Digest::parse(&text).unwrap();
     assert!(!digest.sheets.is_empty() && !Digest::builtin().sheets.is_empty());

@@ -11,7 +11,7 @@ mod fixture;
 use fixture::Case;
 
 #[test]
-fn verdicts_are_those_of_the_people_who_were_there() {
+fn verdicts_agree_with_those_in_the_bug_reports() {
     let keys = ["source", "machine", "excerpt", "authors-found", "expect-dma-path"];
     let cases = fixture::cases("field", &keys);
     assert!(cases.len() >= 30, "cases went missing");

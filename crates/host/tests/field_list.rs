@@ -8,9 +8,9 @@ use std::{env, fs, path::Path};
 const HEAD: &str = "\
 # Hosts from the field
 
-Each is an excerpt that somebody posted about a real machine, rewritten to the smallest file tree and kept in
-`crates/host/tests/field/`; the test `field` holds our verdict against what its authors found out. Each file says
-which of its lines come from the source and which were added. This page is made from their heads:
+Each case is an excerpt that somebody posted about a real machine. It was reduced to the smallest file tree that shows the problem, and
+is kept in `crates/host/tests/field/`. The test `field` compares our verdict with what the thread found out. Each file says which of its
+lines come from the source, and which we added. This page is made from the heads of the files:
 `IOTOLL_UPDATE=1 cargo test -p host --test field_list`.
 ";
 
@@ -30,10 +30,17 @@ fn page(folder: &Path) -> String {
         let _ = writeln!(page, "\n## {name}\n");
         let _ = writeln!(page, "- Machine: {}", one("machine: "));
         let _ = writeln!(page, "- Source: {}", one("source: "));
-        let _ = writeln!(page, "- From the source, and added: {}", one("excerpt: "));
-        let _ = writeln!(page, "- Its authors found: {}", one("authors-found: "));
-        let _ = writeln!(page, "- Verdict: {}", values(head, "expect-dma-path: ").join("; "));
-        for (key, words) in [("expect-finding: ", "Findings"), ("expect-no-finding: ", "And not")] {
+        let excerpt = one("excerpt: ");
+        let (from_source, assumed) = excerpt.split_once(" assumed: ").unwrap_or((&excerpt, "nothing"));
+        let from_source = from_source.trim_start_matches("from the source: ").trim_end_matches(['.', ';']);
+        let _ = writeln!(page, "- Lines from the source: {from_source}");
+        let _ = writeln!(page, "- Lines that we added: {assumed}");
+        let _ = writeln!(page, "- What the thread found out: {}", one("authors-found: "));
+        let _ = writeln!(page, "- Expected DMA path: {}", values(head, "expect-dma-path: ").join("; "));
+        for (key, words) in [
+            ("expect-finding: ", "Expected findings"),
+            ("expect-no-finding: ", "Findings that must not appear"),
+        ] {
             let found = values(head, key);
             if !found.is_empty() {
                 let _ = writeln!(page, "- {words}: {}", found.join("; "));
@@ -44,7 +51,7 @@ fn page(folder: &Path) -> String {
 }
 
 #[test]
-fn the_page_is_made_from_the_cases() {
+fn the_page_of_field_cases_is_generated_from_the_cases() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let file = here.join("../../docs/validation/field.md");
     let made = page(&here.join("tests/field"));

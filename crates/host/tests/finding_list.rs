@@ -57,7 +57,7 @@ fn page() -> String {
 }
 
 #[test]
-fn the_page_is_made_from_the_rules() {
+fn the_page_of_findings_is_generated_from_the_rules() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/findings.md");
     let made = page();
     if env::var_os("IOTOLL_UPDATE").is_some() {

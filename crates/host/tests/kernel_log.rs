@@ -104,12 +104,12 @@ fn banner_and_command_line_are_enough_to_judge_the_options() {
         }
         _ => None,
     });
-    let machine = verdict::Machine {
+    let machine = verdict::BootedKernel {
         version: Some(&version),
         architecture: version.architecture.as_ref(),
         vendor: None,
     };
-    let requests = Requests::collect(&host::kernel::understand(&line.unwrap(), &machine));
+    let requests = Requests::collect(&host::kernel::check_command_line(&line.unwrap(), &machine));
     let window = requests.direct_window.unwrap();
     assert!(!window.value);
     assert_eq!(window.at.to_string(), "var/log/dmesg:64: disable_ddw");

@@ -102,7 +102,7 @@ fn compare(record: &Record, bytes: &[u8], all: bool, listing: &str) {
 }
 
 #[test]
-fn captured_functions() {
+fn lspci_agrees_on_captured_functions() {
     let stored = [
         include_str!("pci/nvme-ppc-endpoint.config"),
         include_str!("pci/nvme-x86-integrated.config"),
@@ -138,7 +138,7 @@ fn express(port: u16, slot: bool, salt: u32) -> Body {
 }
 
 #[test]
-fn ports_of_every_type() {
+fn lspci_agrees_on_ports_of_every_type() {
     let mut images = Vec::new();
     for port in [0u16, 1, 4, 5, 6, 7, 8, 9, 10, 15] {
         for salt in [0u32, 0x1357_9bdf, 0xfedc_ba98, 0x0f0f_1234, 0xa5a5_5a5a, u32::MAX] {
@@ -155,7 +155,7 @@ fn ports_of_every_type() {
 }
 
 #[test]
-fn extended_capabilities() {
+fn lspci_agrees_on_extended_capabilities() {
     let mut images = Vec::new();
     for salt in [0u32, 0x1357_9bdf, 0xfedc_ba98, 0x0f0f_1234, 0xa5a5_5a5a, u32::MAX] {
         let low = salt as u16;
@@ -199,7 +199,7 @@ fn extended_capabilities() {
 }
 
 #[test]
-fn broken_lists() {
+fn lspci_agrees_on_malformed_capability_lists() {
     let image = || {
         Image::endpoint(0x8086, 0x1234, 0x01_0802)
             .capability(0x01, Body::conventional(8).bytes())

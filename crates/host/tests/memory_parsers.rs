@@ -26,7 +26,7 @@ const LINES: [&str; 12] = [
 ];
 
 /// A known line with a piece cut out and another put in.
-fn spoilt() -> impl Strategy<Value = String> {
+fn damaged_line() -> impl Strategy<Value = String> {
     (0..LINES.len(), any::<prop::sample::Index>(), 0..12_usize, ".{0,6}").prop_map(
         |(line, at, cut, insert)| {
             let line = LINES[line];
@@ -57,12 +57,12 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn spoilt_lines(lines in proptest::collection::vec(spoilt(), 1..4)) {
+    fn damaged_lines_are_parsed_without_a_panic(lines in proptest::collection::vec(damaged_line(), 1..4)) {
         read_by_all(&lines.join("\n"));
     }
 
     #[test]
-    fn any_text(body in "(?s).{0,80}") {
+    fn any_text_is_parsed_without_a_panic(body in "(?s).{0,80}") {
         read_by_all(&body);
     }
 }

@@ -17,7 +17,7 @@ use host::{
     Text,
     memory::{
         DefaultType, MemoryType, Register, TableLayout, parse_mtrr,
-        plan::{Machine, Order, Plan, plan},
+        plan::{Order, Plan, PlanTarget, plan},
     },
 };
 use mtrr_machine::{KEYWORDS, Mtrrs, Reg};
@@ -89,8 +89,8 @@ impl Experiment {
     }
 }
 
-fn machine(table: &[Register]) -> Machine {
-    Machine {
+fn machine(table: &[Register]) -> PlanTarget {
+    PlanTarget {
         registers: table.to_vec(),
         register_count: REGISTERS,
         address_bits: ADDRESS_BITS,
@@ -145,7 +145,7 @@ fn model(table: &[Register]) -> Mtrrs {
 }
 
 #[test]
-fn a_kernel_does_what_was_planned() {
+fn a_kernel_carries_out_plans_as_predicted() {
     let Some(guest) = Guest::find() else { return };
     let mut experiment = Experiment::default();
     let firmware = firmware();

@@ -7,7 +7,7 @@ use host::{
     Text,
     memory::{
         DefaultType, KernelVersion, MemoryType, PhysRange, Register, TableLayout, parse_mtrr,
-        plan::{Harm, Machine, Order, Plan, Refusal, Step, Wish, plan},
+        plan::{Harm, Order, Plan, PlanTarget, Refusal, Step, Wish, plan},
     },
 };
 use mtrr_machine::{Did, KEYWORDS, Mtrrs, Reg};
@@ -50,8 +50,8 @@ fn registers(table: &str) -> Vec<Register> {
     table.registers.into_iter().map(|r| r.value).collect()
 }
 
-fn machine(table: &str, kernel: KernelVersion, default: MemoryType) -> Machine {
-    Machine {
+fn machine(table: &str, kernel: KernelVersion, default: MemoryType) -> PlanTarget {
+    PlanTarget {
         registers: registers(table),
         register_count: 10,
         address_bits: 40,
@@ -66,7 +66,7 @@ fn wishes(texts: &[&str]) -> Vec<Wish> {
 }
 
 /// The planner's machine as the model sees it.
-fn model(machine: &Machine) -> Mtrrs {
+fn model(machine: &PlanTarget) -> Mtrrs {
     let old = machine.kernel < (2, 6, 32);
     let mut model = Mtrrs::new(machine.register_count as usize, machine.address_bits, old);
     for r in &machine.registers {
@@ -85,7 +85,7 @@ fn kind(number: usize) -> MemoryType {
     MemoryType::from_mtrr_keyword(KEYWORDS[number]).unwrap()
 }
 
-fn print(machine: &Machine, table: &[Register]) -> String {
+fn print(machine: &PlanTarget, table: &[Register]) -> String {
     host::memory::mtrr::print_table(table, machine.layout)
 }
 
@@ -95,7 +95,7 @@ fn range(base: u64, size: u64) -> PhysRange {
 
 /// Runs the plan through the model: each table is as predicted, the wishes come true, nothing else
 /// changes, and from every point the undo leads back.
-fn verify(machine: &Machine, plan: &Plan) {
+fn verify(machine: &PlanTarget, plan: &Plan) {
     let before = model(machine);
     let mut now = before.clone();
     for planned in &plan.steps {
@@ -236,7 +236,7 @@ fn registers_no_kernel_sets() {
     let table = "reg00: base=0x10000000 ( 256MB), size=  96MB: uncachable, count=1\n";
     let refusal = plan(&machine(table, RHEL_5, MemoryType::WriteBack), &[], Order::Tidy);
     assert!(matches!(refusal, Err(Refusal::IrregularRegister { number: 0, .. })));
-    let many = Machine { register_count: 0, ..machine("", RHEL_5, MemoryType::WriteBack) };
+    let many = PlanTarget { register_count: 0, ..machine("", RHEL_5, MemoryType::WriteBack) };
     assert!(matches!(plan(&many, &[], Order::Tidy), Err(Refusal::IrregularMachine { .. })));
 }
 
@@ -263,7 +263,7 @@ fn many_registers_take_no_time_to_speak_of() {
         format!("reg{n:02}: base={:#x} (0MB), size=4KB, count=1: {kind}\n", base)
     });
     let table = lines.collect::<String>();
-    let machine = Machine {
+    let machine = PlanTarget {
         register_count: 255,
         address_bits: 52,
         ..machine(&table, DEBIAN_12, MemoryType::WriteBack)
@@ -278,7 +278,7 @@ fn many_registers_take_no_time_to_speak_of() {
 }
 
 /// A machine of 64 MiB with registers of whole MiB, as firmware might have left it.
-fn any_machine() -> impl Strategy<Value = Machine> {
+fn any_machine() -> impl Strategy<Value = PlanTarget> {
     let register = (0..6_u32, any::<u64>(), 0..5_usize, 1..3_u32);
     let registers = proptest::collection::btree_map(0..8_u32, register, 0..6);
     (registers, 6..9_u32, any::<bool>(), prop_oneof![Just(0_usize), Just(4)]).prop_map(
@@ -289,7 +289,7 @@ fn any_machine() -> impl Strategy<Value = Machine> {
                 Register { number, range: range(base, size), kind: kind(kind_number), count }
             };
             let kernel = if old { RHEL_5 } else { DEBIAN_12 };
-            Machine {
+            PlanTarget {
                 registers: registers
                     .into_iter()
                     .map(register)
@@ -315,7 +315,7 @@ fn any_wishes() -> impl Strategy<Value = Vec<Wish>> {
 
 /// Whether the kernel itself could have built these registers in some order: no two of them overlap in
 /// a way it refuses or merges.
-fn buildable(machine: &Machine) -> bool {
+fn buildable(machine: &PlanTarget) -> bool {
     machine.registers.iter().enumerate().all(|(i, a)| {
         machine.registers[..i].iter().all(|b| {
             let with = |first: &Register, second: &Register| {
@@ -330,7 +330,7 @@ fn buildable(machine: &Machine) -> bool {
 }
 
 /// Whether no address is left outside the registers.
-fn holds_all(machine: &Machine) -> bool {
+fn holds_all(machine: &PlanTarget) -> bool {
     let held = |mib: u64| machine.registers.iter().any(|r| r.range.contains(range(mib * MIB, MIB)));
     (1..64).all(held)
 }
@@ -348,7 +348,7 @@ proptest! {
             }
             Err(Refusal::TooFewRegisters { needed, available }) => {
                 prop_assert!(needed > available && available == machine.register_count);
-                let wider = Machine { register_count: needed, ..machine.clone() };
+                let wider = PlanTarget { register_count: needed, ..machine.clone() };
                 let enough = plan(&wider, &wishes, order);
                 prop_assert!(!matches!(enough, Err(Refusal::TooFewRegisters { .. })), "{:?}", enough);
             }
@@ -376,7 +376,7 @@ fn no_table_of_fewer_registers_exists() {
             }
             tables = if registers < 4 { larger(&tables, &KINDS) } else { Vec::new() };
         }
-        let empty = Machine { address_bits: 23, ..machine("", DEBIAN_12, kind(default)) };
+        let empty = PlanTarget { address_bits: 23, ..machine("", DEBIAN_12, kind(default)) };
         let mut checked = 0;
         let mut maps: Vec<_> = fewest.iter().filter(|(types, _)| types[0] == 1 << default).collect();
         maps.sort();
@@ -466,7 +466,7 @@ fn compare_ways(start: &Mtrrs, kernel: KernelVersion, lines: &[String]) {
             }
         }
     }
-    let machine = Machine {
+    let machine = PlanTarget {
         register_count: 3,
         address_bits: 22,
         registers: registers(&start.read()),

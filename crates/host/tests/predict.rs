@@ -6,7 +6,7 @@
 mod fixture;
 
 use fixture::tolls;
-use host::diagnose::{Basis, Leg, Prediction};
+use host::diagnose::{Basis, PathCost, Prediction};
 use host::facts::iommu::Kind;
 use host::tree::Memory;
 use host::{Digest, Host, Inspection, Tree};
@@ -89,7 +89,7 @@ fn a_driver_without_a_sheet_is_stood_in_for_by_one_of_its_class() {
 }
 
 #[test]
-fn the_difference_is_told_in_both_directions() {
+fn the_difference_is_reported_in_both_directions() {
     let card = predicted(strict("6.1.76-x86_64", VTD, ("e1000e", "0x020000")), &tolls());
     // The lazy sheet writes entries and shows none for nvme-read-4k: there they are no difference.
     let read = predicted(strict("6.1.76-x86_64", VTD, NVME), &tolls());
@@ -136,11 +136,12 @@ fn a_gain_in_time_is_the_difference_at_the_prices_of_the_platform() {
 }
 
 #[test]
-fn what_has_no_price_is_named() {
+fn unpriced_events_are_named() {
     let mut list = fixture::prices()[0].clone();
     list.event_ns.remove(&Event::Invalidations);
     let (host, tolls) = (strict("6.1.76-x86_64", VTD, NVME), tolls());
-    let inspection = Inspection::on(host, Basis { tolls: Some(&tolls), prices: Some(&[list]), areas: &[] });
+    let inspection =
+        Inspection::with_basis(host, Basis { tolls: Some(&tolls), prices: Some(&[list]), areas: &[] });
     let finding = inspection.findings.iter().find(|one| one.id.word() == "strict-on-fast-adapter").unwrap();
     let time = finding.predicted[0].time.as_ref().unwrap();
     assert!(time.what.ends_with("; not priced: IOTLB invalidations"), "{}", time.what);
@@ -148,18 +149,19 @@ fn what_has_no_price_is_named() {
     // Prices of another architecture are no prices.
     let power = &fixture::prices()[1..];
     let host = strict("6.1.76-x86_64", VTD, NVME);
-    let inspection = Inspection::on(host, Basis { tolls: Some(&tolls), prices: Some(power), areas: &[] });
+    let inspection =
+        Inspection::with_basis(host, Basis { tolls: Some(&tolls), prices: Some(power), areas: &[] });
     let predicted = inspection.findings.iter().flat_map(|finding| &finding.predicted);
     assert!(predicted.clone().count() > 0 && predicted.clone().all(|one| one.time.is_none()));
     assert_eq!(inspection.outlooks, []);
 }
 
 #[test]
-fn an_adapter_is_told_of_once_whatever_findings_it_has() {
+fn an_adapter_with_several_findings_is_counted_once() {
     let inspection = fixture::inspect(strict("6.1.76-x86_64", VTD, NVME), &tolls());
     let [outlook] = inspection.outlooks.as_slice() else { panic!("{:?}", inspection.outlooks) };
     assert_eq!((outlook.address.to_string().as_str(), outlook.io), ("0000:00:01.0", "4 KiB read"));
-    assert_eq!(outlook.today, Leg { dma_path: DmaPath::TranslatedStrict, ns: 7200.0 });
+    assert_eq!(outlook.today, PathCost { dma_path: DmaPath::TranslatedStrict, ns: 7200.0 });
     assert_eq!(outlook.after.dma_path, DmaPath::TranslatedLazy);
     let mut untold = tolls();
     untold.sheets.retain(|sheet| sheet.dma_path == DmaPath::TranslatedStrict);

@@ -103,7 +103,7 @@ fn verdicts(tree: &Tree) -> Vec<String> {
 }
 
 #[test]
-fn every_file_that_is_read_stands_in_the_table() {
+fn every_file_that_is_read_has_a_redaction_rule() {
     let mut unknown = Vec::new();
     let mut read = vec![false; READS.len()];
     for (name, tree) in trees() {
@@ -120,7 +120,7 @@ fn every_file_that_is_read_stands_in_the_table() {
 }
 
 #[test]
-fn verdicts_are_the_same_before_and_after() {
+fn verdicts_are_the_same_before_and_after_redaction() {
     for (name, tree) in trees() {
         // What a capture does not hold is another matter: a case may rest on files that nothing reads.
         let before = verdicts(&save(&tree, Redactor::of_secrets()).tree());
@@ -138,7 +138,7 @@ fn verdicts_are_the_same_before_and_after() {
 }
 
 #[test]
-fn a_capture_of_a_capture_changes_nothing_more() {
+fn redacting_a_capture_again_changes_nothing() {
     for (name, tree) in trees() {
         let first = save(&tree, Redactor::new(key()));
         // With another key: a pseudonym is known by its mark.
@@ -491,7 +491,7 @@ fn secrets_of_arguments() -> Vec<String> {
 }
 
 #[test]
-fn nothing_that_reads_a_host_sees_its_secrets() {
+fn no_reader_of_a_host_sees_its_secrets() {
     let (memory, _) = host_of_canaries("x86_64");
     let secrets = secrets_of_arguments();
     assert!(secrets.len() > 30, "{}", secrets.len());
@@ -540,7 +540,7 @@ fn one_key_gives_one_pseudonym_and_another_key_another() {
 }
 
 #[test]
-fn a_capture_of_the_canaries_changes_nothing_more() {
+fn redacting_the_canaries_again_changes_nothing() {
     let (memory, _) = host_of_canaries("x86_64");
     let first = save(&Tree::of_memory(memory), Redactor::new(key()));
     let second = save(&first.tree(), Redactor::new(Key::new([9; Key::BYTES])));
@@ -626,7 +626,7 @@ fn redacted_twice(path: &str, text: Vec<u8>) -> [Vec<u8>; 2] {
 }
 
 #[test]
-fn quotes_that_went_with_a_secret_leave_nothing_to_redact() {
+fn redacting_a_quoted_secret_twice_is_redacting_it_once() {
     for words in [r#""="""@ 0=U"#, r#"ip=password=""""#, r#"password=""#] {
         let [once, twice] = redacted_twice("proc/cmdline", words.as_bytes().to_vec());
         assert_eq!(String::from_utf8_lossy(&twice), String::from_utf8_lossy(&once), "{words}");
@@ -637,7 +637,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn redacting_twice_is_redacting_once(pieces in proptest::collection::vec(piece(), 0..14), which in 0..CONTENTS.len()) {
+    fn redacting_text_twice_is_redacting_it_once(pieces in proptest::collection::vec(piece(), 0..14), which in 0..CONTENTS.len()) {
         let (path, content) = CONTENTS[which];
         prop_assert_eq!(content_of(path), content);
         let [once, twice] = redacted_twice(path, pieces.concat().into_bytes());
@@ -645,7 +645,7 @@ proptest! {
     }
 
     #[test]
-    fn addresses_of_functions_and_memory_stay(
+    fn pci_and_memory_addresses_are_not_redacted(
         domain in any::<u16>(), bus in any::<u8>(), device in 0u8..32, function in 0u8..8, base in any::<u64>(), size in any::<u32>(),
     ) {
         let bdf = format!("{domain:04x}:{bus:02x}:{device:02x}.{function}");

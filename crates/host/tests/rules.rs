@@ -11,7 +11,9 @@ mod fixture;
 
 use fixture::{About, Case};
 use host::diagnose::DmaPath;
+use host::{Digest, Host, Tree};
 use std::collections::BTreeSet;
+use std::path::Path;
 
 /// Every finding there is.
 const FINDINGS: [&str; 25] = [
@@ -47,7 +49,7 @@ fn cases() -> Vec<Case> {
 }
 
 #[test]
-fn rules_say_what_the_kernel_does() {
+fn rules_match_the_kernel() {
     let wrong: Vec<String> = cases().iter().flat_map(Case::differences).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -79,4 +81,40 @@ fn every_dma_path_is_driven() {
     for dma_path in DmaPath::ALL {
         assert!(driven.contains(dma_path.word()), "no case expects {dma_path}");
     }
+}
+
+#[test]
+fn a_fix_names_the_tool_of_the_distribution_in_os_release() {
+    let text =
+        fixture::texts("rules").into_iter().find(|(name, _)| name.contains("power-disable-ddw")).unwrap().1;
+    let check = |distribution: &str, expect: &str| {
+        let text = format!("{text}-- etc/os-release --\nPRETTY_NAME=\"{distribution}\"\n");
+        let inspection = Case::parse(&text, distribution.to_owned(), &["why"]).inspect();
+        let finding = inspection.findings.iter().find(|finding| finding.id.word() == "power-default-window");
+        assert_eq!(finding.unwrap().fix.to_string(), expect);
+    };
+    check(
+        "Debian GNU/Linux 12 (bookworm)",
+        "remove `disable_ddw` from the kernel command line (GRUB_CMDLINE_LINUX in /etc/default/grub, then \
+         update-grub) and reboot",
+    );
+    check(
+        "Red Hat Enterprise Linux 9.4 (Plow)",
+        "remove `disable_ddw` from the kernel command line (grubby --update-kernel=ALL --remove-args=disable_ddw) \
+         and reboot",
+    );
+    check(
+        "SUSE Linux Enterprise Server 15 SP5",
+        "remove `disable_ddw` from the kernel command line (yast bootloader) and reboot",
+    );
+}
+
+#[test]
+fn the_verification_of_a_narrow_mask_matches_its_fix() {
+    let capture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/captures/ppc-ddw.tar.gz");
+    let host = Host::read(&Tree::open(&capture).unwrap());
+    let finding = fixture::inspect(host, &Digest::default()).findings.remove(0);
+    assert!(finding.fix.to_string().contains("adapter and driver that ask for 64 bits"));
+    let verify = finding.verify.to_string();
+    assert!(verify.starts_with("with the new adapter and driver, dma_mask_bits in sysfs is 64"), "{verify}");
 }

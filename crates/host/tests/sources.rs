@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 use host::diagnose::DmaPath;
-use host::facts::unseen::State;
+use host::facts::unseen::ReadState;
 use host::tree::{Memory, OpenError, Refusal, Watcher};
 use host::{Host, Inspection, Tree};
 use std::io::Write;
@@ -79,7 +79,7 @@ fn write_with_holes(path: &Path, bytes: &[u8]) {
 }
 
 #[test]
-fn sparse_members_of_gnu_tar_read_as_the_files_they_were() {
+fn sparse_members_of_gnu_tar_unpack_to_the_original_files() {
     for form in SPARSE_FORMS {
         let dir = tempfile::tempdir().unwrap();
         let proc = dir.path().join("proc");
@@ -116,7 +116,7 @@ fn sparse_members_of_gnu_tar_read_as_the_files_they_were() {
 }
 
 #[test]
-fn a_sparse_member_that_claims_a_tebibyte_is_too_large_and_is_told() {
+fn a_sparse_member_that_claims_a_tebibyte_is_refused_as_too_large() {
     let mut sparse = header("proc/cmdline", b'S', 512);
     let gnu = sparse.as_gnu_mut().unwrap();
     gnu.set_real_size(1 << 40);
@@ -131,11 +131,11 @@ fn a_sparse_member_that_claims_a_tebibyte_is_too_large_and_is_told() {
     assert_eq!(host.unread.get("proc/cmdline"), Some(&Refusal::TooLarge { bytes_max: 64 << 20 }));
     assert!(host.platform.kernel.is_some(), "what follows is read");
     let told = host.unseen.iter().find(|unseen| unseen.what.contains("options")).unwrap();
-    assert!(told.decisive && told.state == State::Refused, "{told:?}");
+    assert!(told.decisive && told.state == ReadState::Refused, "{told:?}");
 }
 
 #[test]
-fn sparse_maps_that_fit_nothing_are_refused() {
+fn inconsistent_sparse_maps_are_refused() {
     for (offset, length, stored) in [(0, 1024, 512), (900, 512, 512), (0, 256, 512)] {
         let mut sparse = header("proc/cmdline", b'S', stored);
         let gnu = sparse.as_gnu_mut().unwrap();
@@ -156,7 +156,7 @@ fn sparse_maps_that_fit_nothing_are_refused() {
 }
 
 #[test]
-fn members_of_unknown_types_are_told() {
+fn members_of_unknown_types_are_listed_as_unread() {
     let mut archive = Vec::new();
     member(&mut archive, "proc/cmdline", b'Z', b"quiet");
     member(&mut archive, "proc/iomem", b'M', b"continued");
@@ -197,14 +197,14 @@ fn inspected(memory: Memory) -> Inspection {
 }
 
 #[test]
-fn all_was_read_of_a_host_that_hides_nothing() {
+fn a_host_whose_files_are_all_readable_leaves_no_doubt() {
     let inspection = inspected(host());
     assert_eq!(inspection.dma_paths[0].dma_path, DmaPath::TranslatedLazy);
     assert_eq!(inspection.host.doubts().collect::<Vec<_>>(), Vec::<String>::new());
 }
 
 #[test]
-fn a_source_that_decides_and_was_not_read_is_a_doubt() {
+fn an_unread_decisive_source_is_a_doubt() {
     for (path, fact) in [
         ("proc/cmdline", "options"),
         ("proc/version", "version"),
@@ -230,13 +230,13 @@ fn a_source_that_decides_and_was_not_read_is_a_doubt() {
             assert!(doubts.contains(&expected), "{path}: {doubts:?}");
             let told = inspection.host.unseen.iter().find(|one| one.why == format!("{path}: {why}")).unwrap();
             assert!(told.what.contains(fact), "{path}: {}", told.what);
-            assert_eq!(told.state == State::Unreadable, why == Refusal::NoPermission);
+            assert_eq!(told.state == ReadState::Unreadable, why == Refusal::NoPermission);
         }
     }
 }
 
 #[test]
-fn what_could_not_be_read_is_not_taken_for_absent() {
+fn an_unreadable_file_is_not_taken_for_absent() {
     let with = |path: &str| {
         let mut memory = host();
         memory.refused(path, Refusal::NoPermission);
@@ -255,7 +255,7 @@ fn what_could_not_be_read_is_not_taken_for_absent() {
 }
 
 #[test]
-fn names_alone_cast_no_doubt() {
+fn unread_names_are_no_doubt() {
     let mut memory = host();
     for path in ["sys/class/net", "usr/share/misc/pci.ids", "etc/os-release", "sys/class/dmi/id/product_name"]
     {
@@ -267,7 +267,7 @@ fn names_alone_cast_no_doubt() {
 }
 
 #[test]
-fn a_thousand_alike_are_told_once() {
+fn a_thousand_similar_unread_files_are_one_entry() {
     let mut memory = host();
     for device in 0..1000 {
         let address = format!("0000:{:02x}:{:02x}.0", 1 + device / 32, device % 32);
@@ -281,7 +281,7 @@ fn a_thousand_alike_are_told_once() {
 }
 
 #[test]
-fn every_file_that_an_inspection_asks_for_has_a_fact_and_a_place_in_archives() {
+fn every_file_that_an_inspection_reads_has_a_fact_and_is_unpacked_from_archives() {
     for name in ["arm-smmu-strict", "ppc-ddw", "ppc-noddw", "x86-no-iommu", "x86-vtd-lazy"] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/captures/{name}.tar.gz"));
         let first = Tree::open(&path).unwrap();
@@ -318,7 +318,7 @@ const LOG: &str = "[    0.000000] Linux version 6.1.0 (a@b) #1 SMP x86_64\n\
                    [    0.500000] iommu: Default domain type: Translated\n";
 
 #[test]
-fn a_kernel_log_alone_is_a_host_of_which_little_is_seen() {
+fn a_kernel_log_alone_can_be_inspected() {
     let gzip = |text: &[u8]| {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         encoder.write_all(text).unwrap();
@@ -346,7 +346,7 @@ fn a_kernel_log_alone_is_a_host_of_which_little_is_seen() {
 }
 
 #[test]
-fn the_output_of_lspci_alone_is_a_host() {
+fn the_output_of_lspci_alone_can_be_inspected() {
     let text = "00:1f.2 SATA controller [0106]: Intel Corporation 82801IR [8086:2922] (rev 02)\n\
                 \tKernel driver in use: ahci\n";
     let host = Host::read(&from_bytes(text.as_bytes()).unwrap());
@@ -363,7 +363,7 @@ fn other_texts_are_refused() {
 }
 
 #[test]
-fn a_small_archive_that_unpacks_to_hundreds_of_times_its_size_ends_early() {
+fn unpacking_a_decompression_bomb_stops_early() {
     // Frames of zeros, one after the other: 1 GiB from 60 KB.
     let mut archive = header("proc/cmdline", b'0', 6 << 30).as_bytes().to_vec();
     archive = zstd::encode_all(&archive[..], 1).unwrap();
@@ -386,7 +386,7 @@ fn a_fifo_is_refused_at_once() {
 }
 
 #[test]
-fn hostile_folders_without_end_are_bounded() {
+fn hostile_folders_are_read_up_to_a_limit() {
     // Links that lead through 4000 folders each.
     let mut memory = host();
     let deep = vec!["a"; 2000].join("/");
@@ -400,7 +400,7 @@ fn hostile_folders_without_end_are_bounded() {
 }
 
 #[test]
-fn more_than_a_host_has_is_refused_and_told() {
+fn more_functions_or_lines_than_the_limit_are_refused_and_listed() {
     let told = |text: String, what: &str| {
         let host = Host::read(&from_bytes(text.as_bytes()).unwrap());
         let doubts: Vec<String> = host.doubts().collect();
@@ -426,7 +426,7 @@ fn more_than_a_host_has_is_refused_and_told() {
 }
 
 #[test]
-fn a_command_line_that_no_kernel_has_is_refused() {
+fn a_command_line_longer_than_any_kernel_allows_is_refused() {
     let check = |bytes: usize, is_read: bool| {
         let mut memory = Memory::default();
         memory.file("proc/cmdline", vec![b'x'; bytes]);

@@ -33,7 +33,7 @@ fn links_resolve_inside_the_root() {
 }
 
 #[test]
-fn what_leads_out_or_in_circles_is_refused() {
+fn links_out_of_the_root_or_in_loops_are_refused() {
     let mut memory = host();
     memory.link("proc/version", "../../../../../../etc/passwd");
     memory.link("a", "b");

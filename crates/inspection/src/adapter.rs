@@ -12,7 +12,7 @@ use serde::Serialize;
 
 /// A PCI function.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Function {
     /// Its address: `0000:3b:00.0`.
     pub address: Bdf,
@@ -45,13 +45,13 @@ pub struct Function {
 }
 
 impl Function {
-    /// `fact` is the JSON pointer of its row.
+    /// Converts a function and records its citations. `fact` is the JSON pointer of its row.
     pub(crate) fn new(fact: &str, facts: &FunctionFacts, citations: &mut Citations) -> Self {
         let ids = &facts.ids;
         let subsystem = ids.subsystem;
-        citations.note(format!("{fact}/link"), &facts.link.at);
+        citations.record(format!("{fact}/link"), &facts.link.at);
         if let Some(at) = &facts.config_at {
-            citations.note(format!("{fact}/capabilities"), at);
+            citations.record(format!("{fact}/capabilities"), at);
         }
         Self {
             address: facts.address,
@@ -61,9 +61,9 @@ impl Function {
             subsystem_vendor_id: subsystem.map(|ids| hex::id(ids.vendor)),
             subsystem_device_id: subsystem.map(|ids| hex::id(ids.device)),
             class: ids.class.map(|class| class.to_string()),
-            driver: citations.value(format!("{fact}/driver"), facts.driver.as_ref()),
-            iommu_group: citations.value(format!("{fact}/iommu_group"), facts.iommu_group.as_ref()),
-            numa_node: citations.value(format!("{fact}/numa_node"), facts.numa_node.as_ref()),
+            driver: citations.cite_value(format!("{fact}/driver"), facts.driver.as_ref()),
+            iommu_group: citations.cite_value(format!("{fact}/iommu_group"), facts.iommu_group.as_ref()),
+            numa_node: citations.cite_value(format!("{fact}/numa_node"), facts.numa_node.as_ref()),
             config_reach: facts.config_reach,
             capabilities: (&facts.capabilities).into(),
             link: facts.link.value,
@@ -74,15 +74,15 @@ impl Function {
 
 /// A PCI function that does DMA.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Adapter {
-    /// The way that its DMA takes to memory.
+    /// The way in which its DMA reaches memory.
     pub dma_path: DmaPath,
-    /// Why it is not known, or what it rests on besides the evidence.
+    /// Why the DMA path is unknown, or what the verdict depends on besides the evidence.
     pub reason: Option<String>,
-    /// The lines that the DMA path was concluded from.
+    /// The lines that the DMA path is based on.
     pub evidence: Vec<Citation>,
-    /// What every function has.
+    /// The fields that all PCI functions have.
     #[serde(flatten)]
     pub function: Function,
     /// The vendor's name.
@@ -93,11 +93,11 @@ pub struct Adapter {
     pub subsystem_name: Option<String>,
     /// The class's name.
     pub class_name: Option<String>,
-    /// What the system knows it by.
+    /// Its interfaces, such as `eth0`.
     pub interfaces: Vec<Interface>,
-    /// Bits of the mask for streaming DMA that its driver set.
+    /// Bits of the driver's mask for streaming DMA.
     pub dma_mask_bits: Option<u32>,
-    /// Bits of the mask for coherent memory that its driver set.
+    /// Bits of the driver's mask for coherent memory.
     pub coherent_mask_bits: Option<u32>,
     /// CPUs near it, as sysfs lists them.
     pub local_cpus: Option<String>,
@@ -109,7 +109,7 @@ pub struct Adapter {
     pub virtual_functions: Vec<Bdf>,
     /// virtio: whether it goes through the IOMMU (`VIRTIO_F_ACCESS_PLATFORM`); null for other devices.
     pub virtio_access_platform: Option<bool>,
-    /// Whether users can get at it: `fixed`, `removable`, `unknown`.
+    /// Whether users can remove it: `fixed`, `removable`, `unknown`.
     pub removable: Option<String>,
     /// The slot, or POWER's location code.
     pub slot: Option<String>,
@@ -117,9 +117,9 @@ pub struct Adapter {
     pub device_tree_node: Option<String>,
 }
 
-/// What the system knows an adapter by.
+/// An interface of an adapter, such as a network interface.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Interface {
     /// The folder below `/sys/class`: `net`, `nvme`, `infiniband`.
     pub class: String,
@@ -129,19 +129,20 @@ pub struct Interface {
 
 /// An interrupt.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Vector {
     /// Its number in `/proc/interrupts`.
     pub number: u32,
-    /// How often it came, on all CPUs.
+    /// How often it was raised, on all CPUs.
     pub count: u64,
     /// Its name there.
     pub name: String,
-    /// CPUs that it may go to.
+    /// CPUs that may handle it.
     pub affinity: Option<String>,
 }
 
 impl Adapter {
+    /// Converts an adapter with its verdict and records its citations. `row` is its index in `adapters`.
     pub(crate) fn new(
         row: usize,
         facts: &AdapterFacts,
@@ -165,21 +166,23 @@ impl Adapter {
                 .iter()
                 .map(|interface| Interface { class: interface.class.clone(), name: interface.name.clone() })
                 .collect(),
-            dma_mask_bits: citations.value(at("dma_mask_bits"), facts.dma_mask_bits.as_ref()),
-            coherent_mask_bits: citations.value(at("coherent_mask_bits"), facts.coherent_mask_bits.as_ref()),
+            dma_mask_bits: citations.cite_value(at("dma_mask_bits"), facts.dma_mask_bits.as_ref()),
+            coherent_mask_bits: citations
+                .cite_value(at("coherent_mask_bits"), facts.coherent_mask_bits.as_ref()),
             local_cpus: facts.local_cpus.as_ref().map(ToString::to_string),
             interrupts: facts.vectors.iter().map(Vector::new).collect(),
             physical_function: facts.virtualisation.physical,
             virtual_functions: facts.virtualisation.virtual_functions.clone(),
-            virtio_access_platform: citations.value(at("virtio_access_platform"), access),
-            removable: citations.value(at("removable"), facts.removable.as_ref()),
-            slot: citations.value(at("slot"), facts.slot.as_ref()),
+            virtio_access_platform: citations.cite_value(at("virtio_access_platform"), access),
+            removable: citations.cite_value(at("removable"), facts.removable.as_ref()),
+            slot: citations.cite_value(at("slot"), facts.slot.as_ref()),
             device_tree_node: facts.device_tree_node.clone(),
         }
     }
 }
 
 impl Vector {
+    /// Converts an interrupt vector.
     fn new(vector: &host::facts::interrupts::Vector) -> Self {
         Self {
             number: vector.number,

@@ -1,7 +1,6 @@
 //! Capabilities in the configuration space of a PCI function.
 
 use host::pci::acs::Acs;
-use host::pci::capability::{Capabilities as Facts, Presence};
 use host::pci::error::{Aer, Dpc};
 use host::pci::express::Express;
 use host::pci::interrupt::{Msi, MsiX};
@@ -9,28 +8,29 @@ use host::pci::power::PowerManagement;
 use host::pci::rebar::ResizableBars;
 use host::pci::sriov::{Ari, Sriov};
 use host::pci::translation::{Ats, Pasid, Pri};
+use host::pci::{Capabilities as Facts, Presence};
 use serde::Serialize;
 
 /// A capability, its state and its registers.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Capability<T> {
     /// Whether the function has it.
     pub state: CapabilityState,
-    /// What its registers say; null unless it is present.
+    /// Its registers; null unless it is present.
     pub registers: Option<T>,
 }
 
 /// Whether a function has a capability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum CapabilityState {
     /// It is in the list of capabilities.
     Present,
-    /// The list was read to its end, and it is not there.
+    /// The list was read to its end, and does not have it.
     Absent,
-    /// The list could not be read so far: ordinary users see 64 bytes of the configuration space.
+    /// The list could not be read completely: users without privilege see only 64 bytes of the configuration space.
     Unknown,
 }
 
@@ -45,9 +45,9 @@ impl<T: Clone> From<&Presence<T>> for Capability<T> {
     }
 }
 
-/// Those that matter for DMA.
+/// The capabilities that matter for DMA.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Capabilities {
     /// PCI Express.
     pub express: Capability<Express>,

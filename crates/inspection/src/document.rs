@@ -14,32 +14,31 @@ pub const SCHEMA: &str = "iotoll.inspect/2";
 
 /// What `iotoll inspect --json` prints.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Document {
     /// `iotoll.inspect/2`
-    #[cfg_attr(test, schemars(extend("const" = SCHEMA)))]
     pub schema: &'static str,
     /// Name and version of the program.
     pub made_by: String,
-    /// What was read.
+    /// The source that was read.
     pub source: Source,
-    /// Whether all was read that is there and that DMA paths and findings rest on.
+    /// Whether every existing file that DMA paths and findings depend on was read.
     pub complete: bool,
-    /// Why DMA paths and findings may be wrong, where not.
+    /// Why DMA paths and findings may be wrong; empty if `complete`.
     pub doubts: Vec<String>,
     /// The machine and its kernel.
     pub host: HostFacts,
     /// NUMA nodes.
     pub numa_nodes: Vec<NumaNode>,
-    /// Options on the kernel's command line, one row for each part that counts by itself.
+    /// Options on the kernel's command line, one row for each part with its own effect.
     pub kernel_options: Vec<KernelOption>,
     /// IOMMUs that the kernel uses.
     pub iommus: Vec<Iommu>,
-    /// Sets of functions that an IOMMU can't tell apart.
+    /// IOMMU groups: sets of functions that an IOMMU can't tell apart.
     pub iommu_groups: Vec<IommuGroup>,
-    /// swiotlb.
+    /// The swiotlb.
     pub bounce_buffers: BounceBuffers,
-    /// What memory is cached how; null where the architecture has no MTRRs.
+    /// Memory types; null if the architecture has no MTRRs.
     pub memory_types: Option<MemoryTypes>,
     /// Variable MTRRs in use (`/proc/mtrr`).
     pub mtrr_registers: Vec<MtrrRegister>,
@@ -47,7 +46,7 @@ pub struct Document {
     pub memory_resources: Vec<MemoryResource>,
     /// Mappings whose memory type the kernel tracks (debugfs).
     pub pat_mappings: Vec<PatMapping>,
-    /// Arguments `memmap=`, with what this kernel makes of them.
+    /// Arguments `memmap=`, with their effect on this kernel.
     pub memmap_areas: Vec<MemmapArea>,
     /// POWER's partition; null on other machines.
     pub power: Option<PowerPlatform>,
@@ -57,36 +56,36 @@ pub struct Document {
     pub dma_endpoints: Vec<DmaEndpoint>,
     /// Their windows.
     pub dma_windows: Vec<DmaWindow>,
-    /// The log that was read.
+    /// The kernel's log.
     pub kernel_log: KernelLog,
-    /// What it says of DMA.
+    /// What the log says about DMA.
     pub log_facts: Vec<LogFact>,
     /// PCI functions that do DMA, by address.
     pub adapters: Vec<Adapter>,
     /// PCI bridges, by address.
     pub bridges: Vec<Function>,
-    /// What is wrong or could be better, worst first.
+    /// Findings, worst first.
     pub findings: Vec<Finding>,
-    /// What an I/O takes today and after the fixes, where both can be predicted.
+    /// The cost of an I/O today and after the fixes, if both can be predicted.
     pub estimates: Vec<Estimate>,
-    /// What could not be seen.
+    /// Facts that could not be read.
     pub unseen: Vec<Unseen>,
-    /// Where facts stand.
+    /// The lines that facts were read from.
     pub citations: Vec<CitedFact>,
 }
 
-/// What was read.
+/// The source that was read.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Source {
     /// The running system, or a copy of its files.
     pub reach: host::tree::Reach,
-    /// As it was given to the program.
+    /// The path, as it was given to the program.
     pub path: String,
 }
 
 impl Document {
-    /// The document of an inspection; `only` leaves the adapters, findings and estimates of one adapter.
+    /// The document of an inspection; `only` limits adapters, findings and estimates to one adapter.
     pub fn new(inspection: &Inspection, made_by: &str, path: &str, only: Option<Bdf>) -> Self {
         let host = &inspection.host;
         let wanted = |address: Bdf| only.is_none_or(|only| only == address);

@@ -1,4 +1,4 @@
-//! What an I/O takes of a CPU today and after the fixes.
+//! The CPU time of an I/O today and after the fixes.
 
 use host::Bdf;
 use host::diagnose::{DmaPath, Outlook};
@@ -6,57 +6,59 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use toll::Event;
 
-/// What an I/O of an adapter takes of a CPU today, and on the DMA path that the fixes lead to.
+/// The CPU time of an adapter's I/O today and after the fixes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Estimate {
     /// The adapter.
     pub address: Bdf,
     /// The I/O, in a few words.
     pub io: String,
-    /// Which of these I/Os, where not all change.
+    /// Which of these I/Os change, if not all do.
     pub only: Option<String>,
-    /// Today.
+    /// The cost today.
     pub today: TimeOnPath,
-    /// After the fixes.
+    /// The cost after the fixes.
     pub after: TimeOnPath,
     /// Share of one CPU's time that is saved at 100,000 of these I/Os a second; negative if the fixes cost time.
     pub cpu_saved: f64,
     /// The machine that the prices are of.
     pub platform: String,
-    /// Events that differ and have no price: what they take is in neither time.
+    /// Events that differ and have no price. Their time is not included.
     pub unpriced: Vec<Event>,
 }
 
-/// A DMA path, and what an I/O takes of a CPU on it.
+/// A DMA path and the CPU time of an I/O on it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TimeOnPath {
     /// The DMA path.
     pub dma_path: DmaPath,
-    /// The time.
+    /// The CPU time.
     pub ns: f64,
 }
 
-/// How often events of a kind happen in an I/O.
+/// The number of events of a kind per I/O.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EventCount {
     /// The kind.
     pub event: Event,
-    /// How often, by the mean.
+    /// The mean number per I/O.
     pub count: f64,
 }
 
 impl EventCount {
+    /// The events of a map as rows.
     pub(crate) fn all(events: &BTreeMap<Event, f64>) -> Vec<Self> {
         events.iter().map(|(event, count)| Self { event: *event, count: *count }).collect()
     }
 }
 
 impl Estimate {
+    /// Converts an outlook of `host`.
     pub(crate) fn new(outlook: &Outlook) -> Self {
-        let time = |leg: &host::diagnose::Leg| TimeOnPath { dma_path: leg.dma_path, ns: leg.ns };
+        let time = |leg: &host::diagnose::PathCost| TimeOnPath { dma_path: leg.dma_path, ns: leg.ns };
         Self {
             address: outlook.address,
             io: outlook.io.to_owned(),

@@ -3,45 +3,46 @@
 use crate::estimate::EventCount;
 use host::diagnose::finding::Finding as Facts;
 use host::diagnose::{
-    AreaForecast, Distance, DmaPath, Id, Pays, Prediction as PredictionFacts, Severity, TimeGain,
+    AreaForecast, Distance, DmaPath, Id, IoCost, Prediction as PredictionFacts, Severity, TimeGain,
 };
 use host::{Bdf, Citation};
 use serde::Serialize;
 use toll::{Event, Evidence, Gain, Given};
 
-/// What is wrong or could be better.
+/// A finding: something that is wrong or could be better.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
-    /// What kind.
+    /// The kind of finding.
     pub id: Id,
-    /// How much it matters.
+    /// Its severity.
     pub severity: Severity,
     /// The adapter; null for the host as a whole.
     pub address: Option<Bdf>,
-    /// What it is.
+    /// Its description.
     pub what: String,
-    /// The lines that it was concluded from.
+    /// The lines that it is based on.
     pub evidence: Vec<Citation>,
-    /// What to do.
+    /// The fix, in words.
     pub fix: String,
-    /// The commands in `fix`, each as it can be given to a shell. They run as root.
+    /// The commands in `fix`, each as a shell command to run as root.
     pub commands: Vec<String>,
-    /// What the fix gives up or may break.
+    /// The risk of the fix.
     pub risk: String,
-    /// How to see that it worked.
+    /// How to verify that the fix worked.
     pub verify: String,
     /// The commands in `verify`.
     pub verify_commands: Vec<String>,
-    /// What it gave somebody, where a published figure fits.
+    /// The gain that a publication reports for such a fix; null if there is none.
     pub gain: Option<Gain>,
-    /// What an I/O is predicted to pay less or more after it, one for each workload.
+    /// The predicted change of the cost of an I/O by the fix, for each workload.
     pub predicted: Vec<Prediction>,
-    /// What transfers with an area of `memmap=` are expected to do, for findings about one.
+    /// The expected throughput and corruption of transfers, for findings about an area of `memmap=`.
     pub forecast: Option<Forecast>,
 }
 
 impl Finding {
+    /// Converts a finding with its predictions and its forecast.
     pub(crate) fn new(facts: &Facts) -> Self {
         let commands =
             |advice: &host::diagnose::Advice| advice.commands().iter().map(ToString::to_string).collect();
@@ -63,33 +64,33 @@ impl Finding {
     }
 }
 
-/// The difference between two toll sheets of one machine and kernel, the nearest to the host that there are.
+/// The difference between two toll sheets of one machine and kernel, those most similar to the host.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Prediction {
     /// The difference, in words.
     pub what: String,
-    /// Which sheets they are and what is different on this host, in words.
+    /// The names of the sheets and their differences from this host, in words.
     pub sheets: String,
     /// The workload.
     pub workload: String,
     /// The driver it was measured with.
     pub driver: String,
-    /// On the DMA path that the adapter is on.
+    /// On the adapter's present DMA path.
     pub now: Cost,
-    /// On the DMA path that the fix leads to.
+    /// On the DMA path after the fix.
     pub then: Cost,
-    /// How far the sheets are from the host.
+    /// The differences between the sheets' machine and the host.
     pub distance: Distance,
     /// How the sheets were obtained.
     pub evidence: Evidence,
-    /// The same in time; null without a price list of the architecture.
+    /// The change in CPU time; null without a price list of the architecture.
     pub time: Option<PredictedTime>,
 }
 
-/// What an I/O pays on a DMA path.
+/// The cost of an I/O on a DMA path.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cost {
     /// The sheet's preset.
     pub preset: String,
@@ -101,27 +102,27 @@ pub struct Cost {
     pub events: Vec<EventCount>,
 }
 
-/// What a change of DMA path saves of a CPU's time, per I/O. The adapter's own time is not in it.
+/// The CPU time that a change of DMA path saves per I/O, without the adapter's own time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PredictedTime {
-    /// In words.
+    /// The saving in words.
     pub what: String,
-    /// The prices that it rests on, with their evidence, in words.
+    /// The prices used, with their evidence, in words.
     pub prices: String,
     /// The machine that the prices are of.
     pub platform: String,
-    /// On the DMA path that the adapter is on.
+    /// On the adapter's present DMA path.
     pub now_ns: f64,
-    /// On the DMA path that the fix leads to.
+    /// On the DMA path after the fix.
     pub then_ns: f64,
     /// The difference; negative if the fix costs time.
     pub saved_ns: f64,
-    /// What the difference is made of.
+    /// The parts of the difference.
     pub charges: Vec<Charge>,
-    /// Events that differ and have no price: what they take is in none of these times.
+    /// Events that differ and have no price. Their time is not included.
     pub unpriced: Vec<EventCount>,
-    /// The load that `cpu_saved` is told for.
+    /// The load for which `cpu_saved` is calculated.
     pub load_per_second: u32,
     /// Share of one CPU's time at that load; negative if the fix costs time.
     pub cpu_saved: f64,
@@ -129,19 +130,20 @@ pub struct PredictedTime {
 
 /// The part of one count in a difference of times.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Charge {
     /// The kind of event; null for instructions.
     pub event: Option<Event>,
-    /// How many.
+    /// The number of instructions or events.
     pub amount: f64,
-    /// What one takes, and where that comes from.
+    /// The price of one, with its evidence.
     pub price_ns: Given,
-    /// What all take.
+    /// The time of all.
     pub ns: f64,
 }
 
 impl Prediction {
+    /// Converts a prediction.
     fn new(facts: &PredictionFacts) -> Self {
         Self {
             what: facts.what.clone(),
@@ -158,7 +160,8 @@ impl Prediction {
 }
 
 impl Cost {
-    fn new(pays: &Pays) -> Self {
+    /// Converts a cost.
+    fn new(pays: &IoCost) -> Self {
         Self {
             preset: pays.preset.clone(),
             dma_path: pays.dma_path,
@@ -169,6 +172,7 @@ impl Cost {
 }
 
 impl PredictedTime {
+    /// Converts a gain in CPU time.
     fn new(gain: &TimeGain) -> Self {
         let charge = |charge: &toll::Charge| Charge {
             event: charge.count.event(),
@@ -191,41 +195,42 @@ impl PredictedTime {
     }
 }
 
-/// What transfers between a driver and a card are expected to do with an area that `memmap=` sets aside.
+/// The expected behaviour of transfers between a driver and a card through an area that `memmap=` sets aside.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Forecast {
     /// First and last address: `0x10000000-0x14ffffff`.
     pub area: String,
-    /// All of it in words.
+    /// The forecast in words.
     pub what: String,
-    /// What it was calculated with, in words.
+    /// The model and its main assumptions, in words.
     pub basis: String,
-    /// Payload that the CPU stores and the card reads.
+    /// Throughput of data that the CPU stores and the card reads.
     pub to_card_bytes_per_second: f64,
-    /// The same with memory of the DMA API.
+    /// The same throughput with memory of the DMA API.
     pub dma_api_bytes_per_second: f64,
-    /// Share of words that come back wrong, with a card whose accesses snoop the CPU's cache.
+    /// Share of words that are wrong when read back, if the card's accesses snoop the CPU's cache.
     pub miscompare_share_snooped: f64,
-    /// The same with one whose accesses do not.
+    /// The same share if the card's accesses do not snoop.
     pub miscompare_share_unsnooped: f64,
-    /// What each value of the model rests on.
+    /// The model's values with their evidence.
     pub rests_on: Vec<ForecastParameter>,
 }
 
-/// A value that a forecast rests on.
+/// A value that a forecast depends on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ForecastParameter {
     /// Its name, the unit last.
     pub name: String,
     /// Its value.
     pub value: f64,
-    /// Where that comes from.
+    /// Its evidence.
     pub evidence: Evidence,
 }
 
 impl Forecast {
+    /// Converts a forecast about a `memmap=` area.
     fn new(facts: &AreaForecast) -> Self {
         let parameter = |rest: &host::diagnose::Rest| ForecastParameter {
             name: rest.name.clone(),

@@ -11,43 +11,45 @@ use serde::Serialize;
 
 /// The machine and its kernel.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostFacts {
-    /// As `uname -m` names it: `x86_64`, `aarch64`, `ppc64le`.
+    /// The architecture, as `uname -m` names it: `x86_64`, `aarch64`, `ppc64le`.
     pub architecture: Option<String>,
     /// `intel`, `amd`, `hygon`, `arm`, `ibm`, or the vendor's own word.
     pub cpu_vendor: Option<String>,
-    /// Arm's number of who made the core: `0x41`.
+    /// Arm's number of the core's implementer: `0x41`.
     pub cpu_implementer: Option<String>,
     /// The machine's model.
     pub machine: Option<String>,
     /// The distribution's name and version.
     pub distribution: Option<String>,
-    /// As `uname -r` prints it.
+    /// The kernel's release, as `uname -r` prints it.
     pub kernel_release: Option<String>,
-    /// Its three numbers: `5.14.0`.
+    /// The three numbers of the kernel's version: `5.14.0`.
     pub kernel_version: Option<String>,
-    /// Who built it: `rhel`, `debian`, `ubuntu`, `suse`, `other`.
+    /// The distribution that built the kernel: `rhel`, `debian`, `ubuntu`, `suse`, `other`.
     pub kernel_builder: Option<String>,
     /// The kernel's command line.
     pub command_line: Option<String>,
     /// Memory that the kernel uses.
     pub memory_bytes: Option<u64>,
-    /// The first address behind the last byte of memory.
+    /// The first address after the last byte of memory.
     pub memory_end: Option<String>,
     /// Physical address bits of the processor.
     pub address_bits: Option<u32>,
 }
 
 impl HostFacts {
+    /// Converts the facts about the host and records their citations.
     pub(crate) fn new(host: &Host, citations: &mut Citations) -> Self {
         let platform = &host.platform;
-        let mut text = |name: &str, cited: Option<&Cited<String>>| citations.value(fact(name), cited);
+        let mut text = |name: &str, cited: Option<&Cited<String>>| citations.cite_value(pointer(name), cited);
         let machine = text("machine", platform.machine.as_ref());
         let distribution = text("distribution", platform.distribution.as_ref());
         let command_line = text("command_line", host.command_line.as_ref());
-        let kernel: Option<KernelVersion> = citations.value(fact("kernel_release"), platform.kernel.as_ref());
-        let vendor = citations.value(fact("cpu_vendor"), platform.cpu_vendor.as_ref());
+        let kernel: Option<KernelVersion> =
+            citations.cite_value(pointer("kernel_release"), platform.kernel.as_ref());
+        let vendor = citations.cite_value(pointer("cpu_vendor"), platform.cpu_vendor.as_ref());
         let (cpu_vendor, cpu_implementer) = vendor.map(vendor_words).unzip();
         Self {
             architecture: platform.architecture.as_ref().map(ToString::to_string),
@@ -63,18 +65,22 @@ impl HostFacts {
             kernel_release: kernel.map(|kernel| kernel.release),
             command_line,
             memory_bytes: citations
-                .value(fact("memory_bytes"), platform.memory_kib.as_ref())
+                .cite_value(pointer("memory_bytes"), platform.memory_kib.as_ref())
                 .map(|kib| kib.saturating_mul(1024)),
-            memory_end: citations.value(fact("memory_end"), platform.memory_end.as_ref()).map(hex::address),
-            address_bits: citations.value(fact("address_bits"), platform.address_bits.as_ref()),
+            memory_end: citations
+                .cite_value(pointer("memory_end"), platform.memory_end.as_ref())
+                .map(hex::address),
+            address_bits: citations.cite_value(pointer("address_bits"), platform.address_bits.as_ref()),
         }
     }
 }
 
-fn fact(name: &str) -> String {
+/// The JSON pointer of a field of `host`.
+fn pointer(name: &str) -> String {
     format!("/host/{name}")
 }
 
+/// The distribution that built a kernel, as a stable word.
 fn builder(family: &Family) -> &'static str {
     match family {
         Family::Rhel(_) => "rhel",
@@ -85,7 +91,7 @@ fn builder(family: &Family) -> &'static str {
     }
 }
 
-/// The vendor, and Arm's number of the implementer.
+/// The vendor as a stable word and, for Arm, the implementer's number.
 fn vendor_words(vendor: CpuVendor) -> (String, Option<String>) {
     let word = match vendor {
         CpuVendor::Intel => "intel",
@@ -100,7 +106,7 @@ fn vendor_words(vendor: CpuVendor) -> (String, Option<String>) {
 
 /// A NUMA node.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NumaNode {
     /// Its number.
     pub number: u32,
@@ -113,6 +119,7 @@ pub struct NumaNode {
 }
 
 impl NumaNode {
+    /// Converts a NUMA node.
     pub(crate) fn new(node: &Node) -> Self {
         Self {
             number: node.number,
@@ -123,34 +130,36 @@ impl NumaNode {
     }
 }
 
-/// swiotlb's pool.
+/// The swiotlb, the pool of bounce buffers.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BounceBuffers {
     /// Its size.
     pub pool_bytes: Option<u64>,
     /// Slots of 2 KiB in use when it was read.
     pub used_slots: Option<u64>,
-    /// Most slots ever in use.
+    /// Highest number of slots in use.
     pub used_slots_max: Option<u64>,
     /// All streaming DMA is copied, by option or for encrypted memory.
     pub forced: bool,
-    /// Nothing is ever copied: an adapter that can't reach a buffer fails.
+    /// Nothing is ever copied, so mappings fail if an adapter can't reach a buffer.
     pub disabled: bool,
 }
 
 impl BounceBuffers {
+    /// Converts the facts about the swiotlb and records their citations.
     pub(crate) fn new(bounce: &Bounce, citations: &mut Citations) -> Self {
-        let fact = |name: &str| format!("/bounce_buffers/{name}");
+        let bounce_pointer = |name: &str| format!("/bounce_buffers/{name}");
         for (name, at) in [("forced", &bounce.forced), ("disabled", &bounce.never)] {
             if let Some(at) = at {
-                citations.note(fact(name), at);
+                citations.record(bounce_pointer(name), at);
             }
         }
         Self {
-            pool_bytes: citations.value(fact("pool_bytes"), bounce.pool_bytes.as_ref()),
-            used_slots: citations.value(fact("used_slots"), bounce.used_slots.as_ref()),
-            used_slots_max: citations.value(fact("used_slots_max"), bounce.used_slots_max.as_ref()),
+            pool_bytes: citations.cite_value(bounce_pointer("pool_bytes"), bounce.pool_bytes.as_ref()),
+            used_slots: citations.cite_value(bounce_pointer("used_slots"), bounce.used_slots.as_ref()),
+            used_slots_max: citations
+                .cite_value(bounce_pointer("used_slots_max"), bounce.used_slots_max.as_ref()),
             forced: bounce.forced.is_some(),
             disabled: bounce.never.is_some(),
         }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 /// The log that was read.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KernelLog {
     /// The file; null if there was none.
     pub file: Option<String>,
@@ -18,6 +18,7 @@ pub struct KernelLog {
 }
 
 impl KernelLog {
+    /// Converts the facts about the log itself.
     pub(crate) fn new(log: &LogFacts) -> Self {
         Self {
             file: Some(&log.file).filter(|file| !file.is_empty()).cloned(),
@@ -29,7 +30,7 @@ impl KernelLog {
 
 /// A statement in the log.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LogFact {
     /// What it is about.
     pub kind: LogFactKind,
@@ -43,7 +44,7 @@ pub struct LogFact {
 
 /// What a statement of the log is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum LogFactKind {
     /// The default domain type is passthrough.
@@ -52,11 +53,11 @@ pub enum LogFactKind {
     Strict,
     /// AMD-Vi invalidates at each unmap (before 5.13).
     AmdStrict,
-    /// Batches of invalidations were given up, because the IOMMU is virtual.
+    /// Batching of invalidations was disabled, because the IOMMU is virtual.
     BatchingDisallowed,
     /// DMA translation is in use.
     TranslationActive,
-    /// An IOMMU was asked for and could not be set up.
+    /// An IOMMU was requested and could not be set up.
     IommuTrouble,
     /// ACPI tables describe an IOMMU.
     IommuTables,
@@ -100,43 +101,53 @@ pub enum LogFactKind {
     PayloadRefused,
     /// Memory types conflict.
     MemoryTypeConflict,
-    /// A device was given to user space without an IOMMU.
+    /// A device without an IOMMU was made available to user space.
     UserWithoutIommu,
 }
 
 impl LogFact {
+    /// All facts of a log, in the order of its lines.
     pub(crate) fn all(log: &LogFacts) -> Vec<Self> {
         let mut rows = Vec::new();
-        of_host(log, &mut rows);
-        of_functions(log, &mut rows);
+        add_host_facts(log, &mut rows);
+        add_function_facts(log, &mut rows);
         for (address, ddw) in &log.ddw {
-            of_windows(*address, ddw, &mut rows);
+            add_window_facts(*address, ddw, &mut rows);
         }
-        // Facts by function have no order of their own.
+        // The maps by function lose the order of the lines.
         rows.sort_by_key(|row: &Self| (row.evidence.line, row.address));
         rows
     }
 
+    /// A fact with the line that it was read from.
     fn new(kind: LogFactKind, address: Option<Bdf>, value: Option<String>, at: &Citation) -> Self {
         Self { kind, address, value, evidence: at.clone() }
     }
 
-    fn valued<T: ToString>(kind: LogFactKind, address: Option<Bdf>, cited: &Cited<T>) -> Self {
+    /// A fact whose value is the cited one, as text.
+    fn with_cited_value<T: ToString>(kind: LogFactKind, address: Option<Bdf>, cited: &Cited<T>) -> Self {
         Self::new(kind, address, Some(cited.value.to_string()), &cited.at)
     }
 }
 
-fn of_host(log: &LogFacts, rows: &mut Vec<LogFact>) {
+/// Appends the facts about the host as a whole.
+fn add_host_facts(log: &LogFacts, rows: &mut Vec<LogFact>) {
     use LogFactKind as Kind;
     let policies = [
         (Kind::DefaultPassthrough, &log.default_passthrough),
         (Kind::Strict, &log.strict),
         (Kind::AmdStrict, &log.amd_strict),
     ];
-    let said = |(kind, cited): (_, &Option<Cited<bool>>)| Some(LogFact::valued(kind, None, cited.as_ref()?));
-    rows.extend(policies.into_iter().filter_map(said));
-    rows.extend(log.swiotlb_bytes.iter().map(|bytes| LogFact::valued(Kind::SwiotlbBytes, None, bytes)));
-    rows.extend(log.unknown_options.iter().map(|option| LogFact::valued(Kind::UnknownOption, None, option)));
+    let fact = |(kind, cited): (_, &Option<Cited<bool>>)| {
+        Some(LogFact::with_cited_value(kind, None, cited.as_ref()?))
+    };
+    rows.extend(policies.into_iter().filter_map(fact));
+    rows.extend(
+        log.swiotlb_bytes.iter().map(|bytes| LogFact::with_cited_value(Kind::SwiotlbBytes, None, bytes)),
+    );
+    rows.extend(
+        log.unknown_options.iter().map(|option| LogFact::with_cited_value(Kind::UnknownOption, None, option)),
+    );
     let events: [(_, &[Citation]); 8] = [
         (Kind::BatchingDisallowed, log.batching_disallowed.as_slice()),
         (Kind::TranslationActive, log.translation_active.as_slice()),
@@ -152,7 +163,8 @@ fn of_host(log: &LogFacts, rows: &mut Vec<LogFact>) {
     }
 }
 
-fn of_functions(log: &LogFacts, rows: &mut Vec<LogFact>) {
+/// Appends the facts about PCI functions, without those about POWER's windows.
+fn add_function_facts(log: &LogFacts, rows: &mut Vec<LogFact>) {
     use LogFactKind as Kind;
     for (kind, lines) in [
         (Kind::SwiotlbFull, &log.swiotlb_full),
@@ -172,10 +184,12 @@ fn of_functions(log: &LogFacts, rows: &mut Vec<LogFact>) {
     rows.extend(
         log.own_mapping
             .iter()
-            .map(|(address, cited)| LogFact::valued(Kind::IdentityDomain, Some(*address), cited)),
+            .map(|(address, cited)| LogFact::with_cited_value(Kind::IdentityDomain, Some(*address), cited)),
     );
     rows.extend(
-        log.groups.iter().map(|(address, cited)| LogFact::valued(Kind::IommuGroup, Some(*address), cited)),
+        log.groups
+            .iter()
+            .map(|(address, cited)| LogFact::with_cited_value(Kind::IommuGroup, Some(*address), cited)),
     );
     rows.extend(log.bandwidth.iter().map(|(address, line)| {
         LogFact::new(Kind::LinkBandwidthMbps, Some(*address), Some(line.available_mbps.to_string()), &line.at)
@@ -185,7 +199,8 @@ fn of_functions(log: &LogFacts, rows: &mut Vec<LogFact>) {
     }));
 }
 
-fn of_windows(address: Bdf, ddw: &DdwLog, rows: &mut Vec<LogFact>) {
+/// Appends the facts about the 64-bit DMA window of a function.
+fn add_window_facts(address: Bdf, ddw: &DdwLog, rows: &mut Vec<LogFact>) {
     use LogFactKind as Kind;
     let address = Some(address);
     let query = ddw.query.iter().map(|query| (Kind::DdwQuery, query.value.returned, &query.at));

@@ -1,13 +1,13 @@
-//! What stands on the kernel's command line, and what it does there.
+//! The options on the kernel's command line, and their effects.
 
 use host::Citation;
-use host::kernel::requests::Effect;
+use host::kernel::Effect;
 use host::kernel::verdict::{Fault, TokenVerdict, Verdict};
 use serde::Serialize;
 
 /// One part of an argument: `iommu=pt,off` has two.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KernelOption {
     /// The argument's name.
     pub name: String,
@@ -15,52 +15,53 @@ pub struct KernelOption {
     pub value: Option<String>,
     /// The part that this row is about.
     pub part: String,
-    /// Whether it is for the first program instead of the kernel.
+    /// Whether it is an argument of init instead of the kernel.
     pub for_init: bool,
-    /// What this kernel does with it.
+    /// How this kernel treats it.
     pub verdict: OptionVerdict,
-    /// What it means, where it is understood.
+    /// Its meaning, if the kernel understands it.
     pub meaning: Option<String>,
-    /// What it sets.
+    /// Its effects.
     pub effects: Vec<OptionEffect>,
-    /// What to know about it.
+    /// A remark about it.
     pub caveat: Option<String>,
-    /// What is wrong with it, where it is invalid.
+    /// What is wrong with it, if it is invalid.
     pub fault: Option<Fault>,
     /// Why it is invalid or has no effect.
     pub reason: Option<String>,
-    /// What was probably meant.
+    /// The option that was probably meant.
     pub suggestion: Option<String>,
-    /// Where it stands.
+    /// The line that it was read from.
     pub evidence: Citation,
 }
 
-/// What a kernel does with an option.
+/// How a kernel treats an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum OptionVerdict {
     /// It has the effects that are listed.
     Understood,
     /// It has nothing to do with DMA.
     NotDma,
-    /// It is right, and does nothing on this host.
+    /// It is valid, and has no effect on this host.
     Ineffective,
     /// The kernel does not understand it.
     Invalid,
 }
 
-/// One thing that an option sets.
+/// An effect of an option: a setting and its value.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OptionEffect {
-    /// What: `passthrough`, `strict`, `swiotlb-slots`.
+    /// The setting: `passthrough`, `strict`, `swiotlb-slots`.
     pub name: String,
-    /// To what: `true`, `false`, a number or a text; null where there is nothing to choose.
+    /// The value: `true`, `false`, a number or a text; null if the setting has none.
     pub value: Option<String>,
 }
 
 impl KernelOption {
+    /// Converts an option and the kernel's treatment of it.
     pub(crate) fn new(option: &TokenVerdict) -> Self {
         let TokenVerdict { token, part, verdict } = option;
         let row = Self {
@@ -101,6 +102,7 @@ impl KernelOption {
 }
 
 impl OptionEffect {
+    /// Converts an effect of an option.
     fn new(effect: &Effect) -> Self {
         let (name, value) = match effect {
             Effect::Passthrough(on) => ("passthrough", Some(on.to_string())),

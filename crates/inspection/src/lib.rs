@@ -1,4 +1,4 @@
-//! What `iotoll inspect` says, as data: the document `iotoll.inspect/2`.
+//! The JSON document of `iotoll inspect`: `iotoll.inspect/2`.
 //!
 //! ```text
 //! files of a host ──> host::Host ──> host::Inspection ──> Document ──> JSON
@@ -6,16 +6,16 @@
 //!                                     findings)
 //! ```
 //!
-//! The document is not the facts in another notation: facts may be rearranged at any time, the document may not. It is
-//! made for column stores and short scripts:
+//! The types of `host` may change at any time, the document may not, so it has its own types. It is designed for column stores and short
+//! scripts:
 //!
 //! - Each array of the document is a table: all its rows have the same fields, and a field has one type in all documents.
-//! - What is not known is `null`; a missing row is not there. A capability says of itself which of both is the case.
-//! - Keys are in snake_case. Words that stand for a kind (`translated-strict`, `smmu-v3`) are in kebab-case and stable.
-//! - Nothing that a host can name is a key.
+//! - An unknown value is `null`. A missing row means that the thing does not exist. A capability states which of the two applies.
+//! - Keys are in snake_case. Words that name a kind (`translated-strict`, `smmu-v3`) are in kebab-case and stable.
+//! - Names that come from a host are never keys.
 //! - PCI IDs and addresses in memory are hexadecimal strings, as sysfs and the kernel's log have them; all other quantities
 //!   are numbers with the unit last in their name.
-//! - A value is followed to its file through `citations`, whose rows name it by a JSON pointer (RFC 6901).
+//! - `citations` lead from a value to its file: their rows name the value by a JSON pointer (RFC 6901).
 //!
 //! ```
 //! let listing = "3b:00.0 Ethernet controller [0200]: Intel Corporation I350 [8086:1521]\n\tKernel driver in use: igb\n";
@@ -27,8 +27,8 @@
 //! assert_eq!(document.adapters[0].dma_path, host::diagnose::DmaPath::Unknown);
 //! ```
 //!
-//! New fields may come in any release; a reader must pass over those that it does not know. A field that goes or changes its
-//! meaning makes a new number in `schema`.
+//! Any release may add fields; a reader must ignore those that it does not know. If a field is removed or changes its meaning, the number in
+//! `schema` changes.
 
 mod adapter;
 mod capability;
@@ -43,8 +43,6 @@ mod kernel_log;
 mod kernel_option;
 mod memory;
 mod power;
-#[cfg(test)]
-mod schema;
 mod unseen;
 
 pub use adapter::{Adapter, Function, Interface, Vector};

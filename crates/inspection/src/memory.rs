@@ -6,15 +6,15 @@ use host::memory::{MemmapEffect, MemmapRequest, MemoryType, PhysRange, TableLayo
 use host::{Citation, Cited};
 use serde::Serialize;
 
-/// What holds for all of memory.
+/// Facts about all of memory.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemoryTypes {
-    /// Whether `/proc/mtrr` was there.
+    /// Whether `/proc/mtrr` exists.
     pub has_mtrr: bool,
     /// The type outside all variable MTRRs.
     pub default_type: MemoryType,
-    /// End of the memory above 4 GiB that is write-back whatever the MTRRs say (AMD's TOM2).
+    /// End of the memory above 4 GiB that is write-back regardless of the MTRRs (AMD's TOM2).
     pub write_back_end: Option<String>,
     /// PAT is off.
     pub without_pat: bool,
@@ -27,6 +27,7 @@ pub struct MemoryTypes {
 }
 
 impl MemoryTypes {
+    /// Converts the facts about all of memory.
     pub(crate) fn new(facts: &Facts) -> Self {
         Self {
             has_mtrr: facts.mtrr.is_some(),
@@ -46,7 +47,7 @@ impl MemoryTypes {
 
 /// A variable MTRR.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MtrrRegister {
     /// Its number.
     pub number: u32,
@@ -56,16 +57,17 @@ pub struct MtrrRegister {
     pub last: String,
     /// The type.
     pub memory_type: MemoryType,
-    /// How often the kernel was asked for it.
+    /// The kernel's usage count of it.
     pub use_count: u32,
-    /// Where it stands.
+    /// The line that it was read from.
     pub evidence: Citation,
 }
 
 impl MtrrRegister {
+    /// The variable MTRRs of `/proc/mtrr`.
     pub(crate) fn all(facts: &Facts) -> Vec<Self> {
         let row = |Cited { value, at }: &Cited<host::memory::Register>| {
-            let (first, last) = ends(value.range);
+            let (first, last) = first_and_last(value.range);
             Self {
                 number: value.number,
                 first,
@@ -79,15 +81,15 @@ impl MtrrRegister {
     }
 }
 
-/// An address range and who owns it.
+/// An address range and its owner.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemoryResource {
     /// First address.
     pub first: String,
     /// Last address.
     pub last: String,
-    /// 0 at the top, 1 inside one of those.
+    /// Nesting level: 0 at the top, 1 inside such a range.
     pub depth: u32,
     /// `System RAM`, `PCI Bus 0000:3b`.
     pub name: String,
@@ -96,9 +98,10 @@ pub struct MemoryResource {
 }
 
 impl MemoryResource {
+    /// The ranges of `/proc/iomem`, each before the ranges inside it.
     pub(crate) fn all(facts: &Facts) -> Vec<Self> {
         let row = |Cited { value, at }: &Cited<host::memory::Resource>| {
-            let (first, last) = ends(value.range);
+            let (first, last) = first_and_last(value.range);
             Self { first, last, depth: value.depth, name: value.name.clone(), line: at.line }
         };
         facts.iomem.iter().flat_map(|iomem| &iomem.resources).map(row).collect()
@@ -107,7 +110,7 @@ impl MemoryResource {
 
 /// A mapping whose type the kernel tracks.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PatMapping {
     /// First address.
     pub first: String,
@@ -115,14 +118,15 @@ pub struct PatMapping {
     pub last: String,
     /// The type of its pages.
     pub memory_type: MemoryType,
-    /// Where it stands.
+    /// The line that it was read from.
     pub evidence: Citation,
 }
 
 impl PatMapping {
+    /// The mappings in the kernel's list of memory types.
     pub(crate) fn all(facts: &Facts) -> Vec<Self> {
         let row = |Cited { value, at }: &Cited<host::memory::Memtype>| {
-            let (first, last) = ends(value.range);
+            let (first, last) = first_and_last(value.range);
             Self { first, last, memory_type: value.kind, evidence: at.clone() }
         };
         facts.memtypes.iter().map(row).collect()
@@ -131,23 +135,23 @@ impl PatMapping {
 
 /// An argument `memmap=`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemmapArea {
-    /// What it asks for.
+    /// The kind of area requested.
     pub request: MemmapKind,
-    /// First address; null where it has no range.
+    /// First address; null if it has no range.
     pub first: Option<String>,
-    /// Last address; null where it has no range.
+    /// Last address; null if it has no range.
     pub last: Option<String>,
-    /// What this kernel makes of it.
+    /// Its effect on this kernel.
     pub effect: MemmapEffect,
-    /// Where it stands.
+    /// The line that it was read from.
     pub evidence: Citation,
 }
 
-/// What an argument `memmap=` asks for.
+/// The kind of area that an argument `memmap=` requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum MemmapKind {
     /// `@`: usable memory.
@@ -160,7 +164,7 @@ pub enum MemmapKind {
     Pmem,
     /// `%`: another type.
     Retype,
-    /// A size alone: nothing above it is used.
+    /// A size alone: memory above it is not used.
     CutAbove,
     /// `exactmap`
     ExactMap,
@@ -169,9 +173,10 @@ pub enum MemmapKind {
 }
 
 impl MemmapArea {
+    /// The `memmap=` arguments of the command line.
     pub(crate) fn all(facts: &Facts) -> Vec<Self> {
         let row = |area: &host::memory::MemmapArea| {
-            let (first, last) = area.request.range().map(ends).unzip();
+            let (first, last) = area.request.range().map(first_and_last).unzip();
             Self {
                 request: MemmapKind::of(&area.request),
                 first,
@@ -185,6 +190,7 @@ impl MemmapArea {
 }
 
 impl MemmapKind {
+    /// The kind of a request.
     fn of(request: &MemmapRequest) -> Self {
         match request {
             MemmapRequest::Ram { .. } => Self::Ram,
@@ -200,6 +206,6 @@ impl MemmapKind {
 }
 
 /// First and last address.
-fn ends(range: PhysRange) -> (String, String) {
+fn first_and_last(range: PhysRange) -> (String, String) {
     (hex::address(range.base()), hex::address(range.last()))
 }

@@ -12,19 +12,19 @@ use serde::Serialize;
 
 /// The partition.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PowerPlatform {
     /// Guest of a hypervisor, or bare metal.
     pub platform: Option<Platform>,
     /// Machine type and model: `IBM,8231-E2C`.
     pub machine_type: Option<String>,
-    /// An emulated machine has neither slots nor firmware levels.
+    /// Whether the machine is emulated; it then has neither slots nor firmware levels.
     pub is_qemu: bool,
     /// Firmware's level.
     pub firmware: Option<FirmwareLevel>,
-    /// The most memory that the partition can have.
+    /// The partition's maximum memory.
     pub memory_max_bytes: Option<u64>,
-    /// The kernel's rule by which that was found.
+    /// The kernel's rule for the maximum memory.
     pub memory_max_rule: Option<MemoryRule>,
     /// Whether one hypercall writes one translation entry or many: `single`, `multi`.
     pub tce_calls: Option<String>,
@@ -36,7 +36,7 @@ pub struct PowerPlatform {
 
 /// Firmware's level: `AL770_028`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FirmwareLevel {
     /// Letters before the release: `AL`.
     pub family: String,
@@ -47,21 +47,22 @@ pub struct FirmwareLevel {
 }
 
 impl PowerPlatform {
+    /// Converts the facts about the partition and records their citations.
     pub(crate) fn new(partition: &Partition, citations: &mut Citations) -> Self {
         let fact = |name: &str| format!("/power/{name}");
         if let Some(at) = &partition.persistent_memory {
-            citations.note(fact("persistent_memory"), at);
+            citations.record(fact("persistent_memory"), at);
         }
         if let Some(memory) = &partition.memory_max {
-            memory.evidence.iter().for_each(|at| citations.note(fact("memory_max_bytes"), at));
+            memory.evidence.iter().for_each(|at| citations.record(fact("memory_max_bytes"), at));
         }
         Self {
-            platform: citations.value(fact("platform"), partition.platform.as_ref()),
+            platform: citations.cite_value(fact("platform"), partition.platform.as_ref()),
             machine_type: citations
-                .value(fact("machine_type"), partition.machine_type.as_ref())
+                .cite_value(fact("machine_type"), partition.machine_type.as_ref())
                 .map(|machine| machine.as_str().to_owned()),
             is_qemu: partition.is_qemu,
-            firmware: citations.value(fact("firmware"), partition.firmware.as_ref()).map(|level| {
+            firmware: citations.cite_value(fact("firmware"), partition.firmware.as_ref()).map(|level| {
                 FirmwareLevel {
                     family: level.family,
                     release: level.release,
@@ -85,17 +86,18 @@ impl PowerPlatform {
 
 /// A line of `/proc/powerpc/lparcfg`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PartitionSetting {
-    /// Before the equals sign.
+    /// The name, before the equals sign.
     pub name: String,
-    /// Behind it.
+    /// The value, after the equals sign.
     pub value: String,
-    /// Where it stands.
+    /// The line that it was read from.
     pub evidence: Citation,
 }
 
 impl PartitionSetting {
+    /// The lines of `/proc/powerpc/lparcfg`.
     pub(crate) fn all(partition: &Partition) -> Vec<Self> {
         let entries = partition.lparcfg.iter().flat_map(|lparcfg| &lparcfg.entries);
         entries
@@ -110,19 +112,20 @@ impl PartitionSetting {
 
 /// A node that owns DMA windows: a host bridge, or a bridge of its own partition endpoint.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DmaEndpoint {
     /// Path of the node.
     pub node: String,
     /// Firmware offers 64-bit windows here (`ibm,ddw-applicable`).
     pub offers_64_bit_windows: bool,
-    /// Firmware can bring the default window back (`ibm,ddw-extensions`).
+    /// Firmware can restore the default window (`ibm,ddw-extensions`).
     pub can_reset: bool,
-    /// Where that stands; null if firmware offers nothing.
+    /// The line that this was read from; null if firmware offers nothing.
     pub evidence: Option<Citation>,
 }
 
 impl DmaEndpoint {
+    /// The nodes of the device tree that own DMA windows.
     pub(crate) fn all(partition: &Partition) -> Vec<Self> {
         let row = |endpoint: &Endpoint| Self {
             node: endpoint.node.clone(),
@@ -136,11 +139,11 @@ impl DmaEndpoint {
 
 /// A range of I/O bus addresses with its translation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DmaWindow {
     /// Path of the node that owns it.
     pub node: String,
-    /// What it is for.
+    /// Its use.
     pub kind: DmaWindowKind,
     /// Logical I/O bus number: the hypervisor's name for its table.
     pub liobn: String,
@@ -150,13 +153,13 @@ pub struct DmaWindow {
     pub size_bytes: Option<u64>,
     /// Bytes that one entry maps; null for the default window, where firmware does not say.
     pub page_bytes: Option<u64>,
-    /// Where it stands.
+    /// The line that it was read from.
     pub evidence: Citation,
 }
 
-/// What a window is for.
+/// The use of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum DmaWindowKind {
     /// 32-bit, an entry for each mapping.
@@ -168,6 +171,7 @@ pub enum DmaWindowKind {
 }
 
 impl DmaWindow {
+    /// The windows of all nodes.
     pub(crate) fn all(partition: &Partition) -> Vec<Self> {
         let of_endpoint = |endpoint: &Endpoint| {
             let default =
@@ -178,6 +182,7 @@ impl DmaWindow {
         partition.endpoints.values().flat_map(of_endpoint).collect()
     }
 
+    /// The row of a node's default window.
     fn of_default(node: &str, Cited { value, at }: &Cited<DefaultWindow>) -> Self {
         Self {
             node: node.to_owned(),
@@ -190,6 +195,7 @@ impl DmaWindow {
         }
     }
 
+    /// The row of a 64-bit window.
     fn of_64_bit(node: &str, Cited { value, at }: &Cited<Ddw>) -> Self {
         Self {
             node: node.to_owned(),

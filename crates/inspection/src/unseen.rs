@@ -1,34 +1,35 @@
-//! What could not be seen, and what would show it.
+//! Facts that could not be read, and what would show them.
 
-use host::facts::unseen::{State, Unseen as Fact};
+use host::facts::unseen::{ReadState, Unseen as Fact};
 use host::tree::Refusal;
 use serde::Serialize;
 
 /// Something that is not known, because its source could not be read.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unseen {
-    /// What is therefore not known.
+    /// The fact that is not known.
     pub what: String,
     /// The file, and why it could not be read.
     pub why: String,
     /// The privilege, or the file of a capture, that would show it.
     pub remedy: String,
-    /// How its source was found.
-    pub state: State,
-    /// Whether DMA paths or findings may be wrong for it.
+    /// The state of its source.
+    pub state: ReadState,
+    /// Whether DMA paths or findings may be wrong without it.
     pub decisive: bool,
-    /// The first file that was there and not read; null if none was there.
+    /// The first file that exists and was not read; null if none exists.
     pub file: Option<String>,
-    /// How many files that are.
+    /// The number of such files.
     pub files: Option<u64>,
     /// Why they were not read.
     pub reason: Option<String>,
-    /// The same as a word that is stable.
+    /// The reason as a stable word.
     pub reason_kind: Option<ReasonKind>,
 }
 
 impl Unseen {
+    /// Converts a fact that could not be read.
     pub(crate) fn new(fact: &Fact) -> Self {
         let unread = fact.unread.as_ref();
         Self {
@@ -47,14 +48,14 @@ impl Unseen {
 
 /// Why a file was not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ReasonKind {
-    /// It is not there.
+    /// It does not exist.
     Absent,
     /// The system did not permit it.
     NoPermission,
-    /// It is larger than what is read of one file.
+    /// It is larger than the limit of one file.
     TooLarge,
     /// Symbolic links lead in a circle.
     LinkLoop,
@@ -64,15 +65,16 @@ pub enum ReasonKind {
     TooMany,
     /// A member of an archive of a type that is not read.
     UnknownMember,
-    /// A symbolic link to what is not there.
+    /// A symbolic link whose target does not exist.
     DanglingLink,
-    /// What is read of one host was spent before.
+    /// The limit of all files of a host was reached before.
     BudgetSpent,
     /// Another error of the system.
     Other,
 }
 
 impl ReasonKind {
+    /// The kind of a reason.
     fn of(refusal: &Refusal) -> Self {
         match refusal {
             Refusal::Absent => Self::Absent,

@@ -32,7 +32,7 @@ fn documents() -> BTreeMap<String, Value> {
     let captures = found.len();
     for (name, text) in fixture::texts("../../host/tests/field") {
         let keys = ["source", "machine", "excerpt", "authors-found", "expect-dma-path"];
-        let case = fixture::Case::of(&text, name.clone(), &keys);
+        let case = fixture::Case::parse(&text, name.clone(), &keys);
         found.insert(name, document(&case.tree()));
     }
     assert!(captures >= 5 && found.len() >= captures + 30, "captures or cases went missing");

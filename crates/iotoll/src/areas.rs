@@ -1,4 +1,4 @@
-//! What a model expects of a host's areas of `memmap=`, for the findings about them.
+//! Forecasts of the throughput and corruption of a host's `memmap=` areas, for the findings about them.
 
 use host::Host;
 use host::diagnose::{AreaForecast, Rest};
@@ -7,22 +7,23 @@ use host::memory::effective::Call;
 use model::AreaExpectation;
 use model::memory_type::{Comparison, Limit, Throughput};
 
-/// Areas that are modelled: no host of a person has more.
+/// Areas that are modelled. A real host has one or two; the limit bounds the time that a made-up capture can take.
 const AREAS_MAX: usize = 16;
 
-/// Asks the model about each area as `ioremap` maps it, which is what the findings are about.
+/// A forecast for each `memmap=` area, as a driver would map it with `ioremap`.
 pub(crate) fn forecasts(host: &Host) -> anyhow::Result<Vec<AreaForecast>> {
     let Some(memory) = &host.memory else { return Ok(Vec::new()) };
     let mut forecasts = Vec::new();
     for area in memory.memmap.iter().filter_map(|area| area.set_aside()).take(AREAS_MAX) {
         let effective = memory.effective(area);
         let Some(mapping) = effective.mapped_by(Call::Ioremap) else { continue };
-        forecasts.extend(model::expect_of_area(mapping, area)?.map(|expected| forecast(area, expected)));
+        forecasts.extend(model::expect_of_area(mapping, area)?.map(|expected| area_forecast(area, expected)));
     }
     Ok(forecasts)
 }
 
-fn forecast(area: PhysRange, expected: AreaExpectation) -> AreaForecast {
+/// The model's expectation of an area as sentences and numbers.
+fn area_forecast(area: PhysRange, expected: AreaExpectation) -> AreaForecast {
     let rest = |parameter: model::Parameter| Rest {
         name: parameter.name,
         value: parameter.value,
@@ -34,9 +35,9 @@ fn forecast(area: PhysRange, expected: AreaExpectation) -> AreaForecast {
         area,
         what: format!(
             "{} to a card, and {} with memory of the DMA API; {}",
-            throughput(&expected.to_card),
-            throughput(&expected.dma_api),
-            corruption(&expected.snooped, &expected.unsnooped)
+            throughput_words(&expected.to_card),
+            throughput_words(&expected.dma_api),
+            corruption_words(&expected.snooped, &expected.unsnooped)
         ),
         basis: format!(
             "the model of `iotoll reproduce memmap`, with a processor of 2010 and a link of {link} Gb/s; an uncached store is \
@@ -50,15 +51,17 @@ fn forecast(area: PhysRange, expected: AreaExpectation) -> AreaForecast {
     }
 }
 
-fn throughput(one: &Throughput) -> String {
+/// Throughput and what limits it.
+fn throughput_words(one: &Throughput) -> String {
     let limit = match one.limit {
-        Limit::Cpu => "the CPU's stores rule",
-        Limit::Link => "the link rules",
+        Limit::Cpu => "limited by the CPU's stores",
+        Limit::Link => "limited by the link",
     };
     format!("{:.0} MB/s ({limit})", one.bytes_per_second / 1e6)
 }
 
-fn corruption(snooped: &Comparison, unsnooped: &Comparison) -> String {
+/// Whether data is corrupted if the card's accesses snoop the CPU's caches, and if they do not.
+fn corruption_words(snooped: &Comparison, unsnooped: &Comparison) -> String {
     let wrong = |one: &Comparison| {
         format!("{:.0} % of the words miscompare in a buffer that the caches hold", one.share() * 100.0)
     };

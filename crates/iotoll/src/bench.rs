@@ -1,19 +1,20 @@
-//! `iotoll bench`: what allocators, mappings, accesses to memory and reads of a disk take on this machine.
+//! `iotoll bench`: measures IOVA allocators, DMA mappings, memory accesses and disk reads on this machine.
 
 mod blk;
 mod iova;
 mod map;
 mod memtype;
 
-pub(crate) use iova::{PeerFile, short};
+pub(crate) use iova::run_short;
 
 use crate::cli::Bench;
 use crate::date::today;
-use crate::inspect::made_by;
+use crate::inspect::program_version;
 use crate::output::Outcome;
 use bench::Origin;
 use indicatif::{ProgressBar, ProgressStyle};
 
+/// Runs a benchmark command.
 pub(crate) fn run(command: &Bench) -> anyhow::Result<Outcome> {
     match command {
         Bench::Blk(args) => blk::run(args),
@@ -23,26 +24,29 @@ pub(crate) fn run(command: &Bench) -> anyhow::Result<Outcome> {
     }
 }
 
-fn asked_or<T: Clone>(asked: &[T], usual: Vec<T>) -> Vec<T> {
-    if asked.is_empty() { usual } else { asked.to_vec() }
+/// The values that the user gave, or the default if there are none.
+fn given_or_default<T: Clone>(given: &[T], default: Vec<T>) -> Vec<T> {
+    if given.is_empty() { default } else { given.to_vec() }
 }
 
-fn origin() -> anyhow::Result<Origin> {
-    Ok(Origin { made_by: made_by().to_owned(), command: std::env::args().collect(), date: today()? })
+/// The program, command line and date that a result carries.
+fn benchmark_origin() -> anyhow::Result<Origin> {
+    Ok(Origin { made_by: program_version().to_owned(), command: std::env::args().collect(), date: today()? })
 }
 
-fn bar() -> anyhow::Result<ProgressBar> {
+/// A progress bar in percent, without a length yet.
+fn percent_bar() -> anyhow::Result<ProgressBar> {
     let bar = ProgressBar::new(0);
     bar.set_style(ProgressStyle::with_template("{bar:30} {percent:>3} % {elapsed} {msg}")?);
     Ok(bar)
 }
 
-/// Measures with a bar that shows how far it is, of so many steps.
-fn shown<T, E>(measure: impl FnOnce(&mut dyn FnMut(u64, u64)) -> Result<T, E>) -> anyhow::Result<T>
+/// Runs a measurement with a progress bar. `measure` reports the steps done and their total.
+fn measure_with_bar<T, E>(measure: impl FnOnce(&mut dyn FnMut(u64, u64)) -> Result<T, E>) -> anyhow::Result<T>
 where
     anyhow::Error: From<E>,
 {
-    let bar = bar()?;
+    let bar = percent_bar()?;
     let measured = measure(&mut |done, steps| {
         bar.set_length(steps);
         bar.set_position(done);

@@ -1,26 +1,28 @@
-//! `iotoll blk`: disks driven from this process, past the kernel.
+//! `iotoll blk`: NVMe disks driven by this process, without the kernel's driver.
 
-mod give_back;
-mod guardian;
+mod data_loss;
+mod driven_adapter;
 mod input;
-mod list;
-mod log;
-mod loss;
+pub(crate) mod list;
+pub(crate) mod log;
 mod read;
+mod rebind;
+mod rebind_helper;
 mod target;
 mod write;
 
-pub(crate) use target::{Taken, choose};
+pub(crate) use driven_adapter::{DrivenAdapter, choose_namespace};
 
 use crate::cli::Blk;
 use crate::output::Outcome;
 
+/// Runs a command of `iotoll blk`.
 pub(crate) fn run(command: &Blk) -> anyhow::Result<Outcome> {
     match command {
         Blk::List(args) => list::run(args),
         Blk::Read(args) => read::run(args),
         Blk::Write(args) => write::run(args),
         Blk::Log(args) => log::run(args),
-        Blk::GiveBack(args) => give_back::run(args),
+        Blk::Rebind(args) => rebind::run(args),
     }
 }

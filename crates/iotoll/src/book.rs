@@ -1,5 +1,5 @@
-//! Tests of the documentation that need the command line's definitions: `docs/reference/commands.md` is made from them,
-//! and every command that a page shows is one that they accept.
+//! Tests of the documentation against the command line's definitions: `docs/reference/commands.md` is generated from them, and
+//! every command that a page shows must parse.
 
 use crate::cli::Cli;
 use crate::console;
@@ -19,18 +19,18 @@ Made from the definitions that `--help`, the manual pages (`iotoll man DIR`) and
 | status | meaning |
 |---|---|
 | 0 | nothing found, and everything that the answer rests on was read |
-| 1 | findings; or something needed was there and could not be read; or the difference or miss that the command looks for |
+| 1 | findings; or something needed was there and could not be read; or the difference or miss that the command checks for |
 | 2 | an error: wrong arguments, an unreadable file, a failed run |
 
-Where a command means something else by 1, its help below says so. Documents of `--json`: [JSON documents](json.md).
+If status 1 of a command means something else, its help below says so. Documents of `--json`: [JSON documents](json.md).
 ";
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Text outside of code, in which Markdown has nothing to interpret.
-fn prose(text: &str) -> String {
+/// Help text with the characters escaped that Markdown would interpret.
+fn escape_markdown(text: &str) -> String {
     let text = text
         .trim()
         .replace('<', "&lt;")
@@ -45,7 +45,8 @@ fn prose(text: &str) -> String {
     text.chars().map(star).collect()
 }
 
-fn argument(page: &mut String, one: &Arg) {
+/// Appends the line of an option or argument to the page.
+fn write_argument(page: &mut String, one: &Arg) {
     let values = one.get_value_names().unwrap_or_default().iter().map(|name| name.to_string());
     let values = values.collect::<Vec<_>>().join(" ");
     let takes_value = one.get_action().takes_values();
@@ -61,7 +62,7 @@ fn argument(page: &mut String, one: &Arg) {
         (false, false) => name,
     };
     let help = one.get_long_help().or(one.get_help()).map(ToString::to_string).unwrap_or_default();
-    write!(page, "- `{shown}`: {}", prose(&help)).unwrap();
+    write!(page, "- `{shown}`: {}", escape_markdown(&help)).unwrap();
     let possible = one.get_possible_values();
     if takes_value && !possible.is_empty() {
         let names = possible.iter().map(|value| format!("`{}`", value.get_name())).collect::<Vec<_>>();
@@ -74,11 +75,11 @@ fn argument(page: &mut String, one: &Arg) {
     page.push('\n');
 }
 
-/// A command and those below it.
-fn command(page: &mut String, one: &mut Command, path: &str) {
+/// Appends the section of a command and those of its subcommands to the page.
+fn write_command(page: &mut String, one: &mut Command, path: &str) {
     writeln!(page, "\n## {path}\n").unwrap();
     if let Some(about) = one.get_long_about().or(one.get_about()) {
-        writeln!(page, "{}.\n", prose(&about.to_string()).trim_end_matches('.')).unwrap();
+        writeln!(page, "{}.\n", escape_markdown(&about.to_string()).trim_end_matches('.')).unwrap();
     }
     let usage = one.clone().bin_name(path).render_usage().to_string();
     writeln!(page, "```text\n{}\n```", usage.trim_start_matches("Usage: ").trim_end()).unwrap();
@@ -88,26 +89,26 @@ fn command(page: &mut String, one: &mut Command, path: &str) {
     if !arguments.is_empty() {
         page.push('\n');
     }
-    arguments.iter().for_each(|one| argument(page, one));
+    arguments.iter().for_each(|one| write_argument(page, one));
     if let Some(after) = one.get_after_long_help().or(one.get_after_help()) {
         writeln!(page, "\n```text\n{}\n```", after.to_string().trim_end()).unwrap();
     }
     for below in one.get_subcommands_mut().filter(|below| !below.is_hide_set() && below.get_name() != "help")
     {
         let path = format!("{path} {}", below.get_name());
-        command(page, below, &path);
+        write_command(page, below, &path);
     }
 }
 
 #[test]
-fn the_page_of_commands_is_what_clap_says() {
+fn the_page_of_commands_is_up_to_date() {
     let mut all = Cli::command();
     let mut page = format!("{HEAD}\n## Options of every command\n\n");
-    all.get_arguments().filter(|one| one.is_global_set()).for_each(|one| argument(&mut page, one));
+    all.get_arguments().filter(|one| one.is_global_set()).for_each(|one| write_argument(&mut page, one));
     page.push_str(
         "- `-h, --help`: a short help, or with `--help` all of it\n- `-V, --version`: the version\n",
     );
-    command(&mut page, &mut all, "iotoll");
+    write_command(&mut page, &mut all, "iotoll");
     let path = repository().join("docs/reference/commands.md");
     if env::var_os("IOTOLL_UPDATE").is_some() {
         fs::write(&path, &page).unwrap();
@@ -118,8 +119,8 @@ fn the_page_of_commands_is_what_clap_says() {
     );
 }
 
-/// Commands of iotoll in a line of a shell, as their words.
-fn of_iotoll(line: &str) -> Vec<Vec<String>> {
+/// The `iotoll` commands in a shell line, each as its words.
+fn iotoll_commands(line: &str) -> Vec<Vec<String>> {
     let words = shlex::split(line).unwrap_or_else(|| panic!("no line of a shell: {line}"));
     let ends = |word: &String| matches!(word.as_str(), "|" | "&&" | "||" | ";" | "&" | ">" | "2>" | "<");
     let commands = words.split(ends).map(|command| match command.first().map(String::as_str) {
@@ -137,9 +138,9 @@ fn commands_in_pages_parse() {
     let root = repository();
     let (mut wrong, mut parsed) = (Vec::new(), 0);
     for shown in console::pages(&root).iter().flat_map(|page| console::shown(&root, page)) {
-        for words in of_iotoll(&shown.command) {
+        for words in iotoll_commands(&shown.command) {
             parsed += 1;
-            // Help and versions are answers.
+            // `--help` and `--version` are errors for clap, but not for this test.
             if let Err(error) =
                 Cli::try_parse_from(&words).map_err(|error| error.use_stderr().then_some(error))
                 && let Some(error) = error

@@ -1,7 +1,8 @@
-//! The command line: what may be typed, with its help. Man pages and completions come from here too.
+//! The command line: all commands and options with their help. Manual pages, completions and docs/reference/commands.md are generated from
+//! these definitions.
 
-use crate::bench::PeerFile;
-use crate::lab::FlameFile;
+use crate::flame_file::FlameFile;
+use crate::peer_file::PeerFile;
 use bench::{Bytes, Scenario};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use host::Bdf;
@@ -14,12 +15,12 @@ use toll::Tolerance;
 
 const AFTER_HELP: &str = "\
 Examples:
-  iotoll                                everything about this host, a short bench, and report.html
+  iotoll                                inspect this host, run a short benchmark, and write report.html
   iotoll inspect --from sosreport.tar.xz 0000:3b:00.0
 
-Exit status: 0 fine, 1 findings, 2 error. An inspection also ends with 1 where something that it rests on was there and
-could not be read, as the kernel's log without root: 0 says that everything needed was seen. No command needs root;
-what stays unseen without it is said.";
+Exit status: 0 no findings, 1 findings, 2 error. An inspection also ends with 1 if something that its verdicts depend on exists
+but could not be read, such as the kernel's log without root. An inspection needs no root, and lists what it could
+not read without it.";
 
 /// Show how each PCIe device's DMA reaches memory, what that costs per I/O, and the exact fix.
 #[derive(Debug, Parser)]
@@ -80,24 +81,27 @@ Examples:
       --set n=50 --set size=1k --set h=server
   iotoll model run experiments/infiniband.toml
 
-The file's form is that of experiments/engine.toml, for an engine behind an IOMMU, of experiments/two-hosts.toml, or of
-experiments/nvme.toml, for a host with a disk, of experiments/flash-array.toml, for one with an array, of
-experiments/memory-types.toml, for memory of memmap= beside that of the DMA API, or of experiments/infiniband.toml, for
-adapters with and without memory; they say what each value means.")]
+The file describes one of these machines; the examples in experiments/ explain each value:
+  engine.toml         a DMA engine behind an IOMMU
+  two-hosts.toml      two hosts and their network
+  nvme.toml           a host with an NVMe disk
+  flash-array.toml    a host with a flash array
+  memory-types.toml   a buffer of memmap= compared with one of the DMA API
+  infiniband.toml     InfiniBand adapters with and without memory")]
 pub(crate) struct ModelRun {
-    /// Print one JSON document with schema iotoll.model/1
+    /// Print one JSON document with schema iotoll.model/2
     #[arg(long)]
     pub(crate) json: bool,
-    /// Profile of uperf that the two hosts run
+    /// uperf profile for the two hosts to run
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) profile: Option<PathBuf>,
-    /// Variable of the profile; uperf takes these from its environment
-    #[arg(long = "set", value_name = "NAME=VALUE", requires = "profile", value_parser = variable)]
+    /// Variable of the profile, which uperf itself reads from the environment
+    #[arg(long = "set", value_name = "NAME=VALUE", requires = "profile", value_parser = parse_variable)]
     pub(crate) variables: Vec<(String, String)>,
-    /// Job file of fio that the host with the disk runs
+    /// fio job file for the host with a disk to run
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "profile")]
     pub(crate) jobs: Option<PathBuf>,
-    /// Trace of what processes with InfiniBand adapters send, instead of a benchmark (docs/reference/formats.md)
+    /// Trace of messages for the InfiniBand processes to send, instead of a benchmark (docs/reference/formats.md)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) trace: Option<PathBuf>,
     /// File that describes the machine
@@ -113,13 +117,13 @@ Examples:
   sbatch --array=0-31 --wrap 'iotoll sweep plan.toml --out results \\
       --shard $SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT'
 
-Results are Parquet files DIR/part-*.parquet, a row for each point. Points that any part in DIR has are not run again.
-The plan's form is that of experiments/sweep.toml. Needs a build with `--features sweep`.")]
+Results are Parquet files DIR/part-*.parquet with a row for each point. Points that a file in DIR already has are not run again.
+experiments/sweep.toml is an example of a plan. Needs a build with `--features sweep`.")]
 pub(crate) struct Sweep {
-    /// Only shard I of N, counted from 0: every Nth point from the Ith
+    /// Run only shard I of N: every Nth point, starting with point I, counted from 0
     #[arg(long, value_name = "I/N", default_value = "0/1")]
     pub(crate) shard: Shard,
-    /// Folder for results; those found there are not computed again
+    /// Folder for results; points whose results it has are not run again
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) out: PathBuf,
     /// Print one JSON document with schema iotoll.sweep/1
@@ -137,23 +141,23 @@ Examples:
   iotoll reproduce                         all studies
   iotoll reproduce iotlb --html iotlb.html one of them, with plots
   iotoll reproduce power-window --set instruction_ns=0.4
-                                           what follows if an assumption is another
+                                           with another value of a parameter
 
-Of each figure it is told whether a parameter was chosen by it (calibrated) or not (predicted).
+Each figure is marked \"calibrated\" if a parameter was fitted to it, otherwise \"predicted\".
 
-Exit status: 1 if a predicted figure is further off than its study allows; 0 if none; 2 on errors.")]
+Exit status: 0 if every predicted figure is within its study's tolerance; 1 if not; 2 on errors.")]
 pub(crate) struct Reproduce {
-    /// Print one JSON document with schema iotoll.reproduction/2
+    /// Print one JSON document with schema iotoll.reproduction/3
     #[arg(long)]
     pub(crate) json: bool,
     /// Also write a self-contained HTML page with plots
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) html: Option<PathBuf>,
-    /// Change a parameter of the studies named, to between half and twice its value
-    #[arg(long = "set", value_name = "NAME=VALUE", requires = "studies", value_parser = parameter)]
+    /// Change a parameter of the named studies, to between half and twice its value
+    #[arg(long = "set", value_name = "NAME=VALUE", requires = "studies", value_parser = parse_parameter)]
     pub(crate) changes: Vec<(String, f64)>,
     /// Studies to reproduce [default: all]
-    #[arg(value_name = "FAMILY")]
+    #[arg(value_name = "STUDY")]
     pub(crate) studies: Vec<String>,
 }
 
@@ -162,18 +166,17 @@ pub(crate) struct Reproduce {
 #[command(after_help = "\
 Examples:
   iotoll inspect                                     this host
-  iotoll inspect --from host.tar.gz --json 3b:00.0   one adapter of a captured host, for machines
+  iotoll inspect --from host.tar.gz --json 3b:00.0   one adapter of a captured host, as JSON
   iotoll inspect --prices mine.toml                  times at the prices of your machine (docs/reference/prices.md)
   iotoll inspect --range 0x10000000-0x14ffffff       the memory type of a physical range (x86)
   dmesg | iotoll inspect --from -                    what a kernel log alone says
 
-Exit status: 0 no findings, and all was read that is there and that verdicts rest on; 1 findings, or something of that
-could not be read (\"complete\": false in the JSON document, and named under \"Not seen\"); 2 error.
+Exit status: 0 no findings, and everything that verdicts depend on was read; 1 findings, or something that they depend on could
+not be read (\"complete\": false in the JSON document; listed under \"Not seen\"); 2 error.
 
-Of a source outside at most this is read: 64 MiB and 4,000,000 lines of one file or text, 1,048,576 names of one folder,
-65,536 PCI functions, 4,000,000 files and 1 GiB in all; of an archive 1,000,000 members, 8 GiB unpacked, and 256 MiB plus 200 times its size, of which 512 MiB are
-kept in memory. What exceeds a limit of one file is not seen; what exceeds one of an archive is an error
-(docs/reference/limits.md).")]
+Limits of a source: 64 MiB and 4,000,000 lines per file or text, 1,048,576 names per folder, 65,536 PCI functions, 4,000,000
+files and 1 GiB in all. Limits of an archive: 1,000,000 members, 8 GiB unpacked and at most 256 MiB plus 200 times its size, 512 MiB
+of it in memory. A file beyond a limit is listed under \"Not seen\"; an archive beyond a limit is an error (docs/reference/limits.md).")]
 pub(crate) struct Inspect {
     /// A captured host: directory, sosreport, .tar[.gz|.xz|.zst], or the text of a kernel log or of lspci;
     /// - for standard input [default: this host]
@@ -185,12 +188,12 @@ pub(crate) struct Inspect {
     /// Also write a self-contained HTML page
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) html: Option<PathBuf>,
-    /// Toll sheets to predict from: a folder of *.json, as `iotoll lab run -o` writes them
-    /// [default: a digest of Debian's kernels in QEMU]
+    /// Toll sheets that predictions use: a folder of *.json files, as `iotoll lab run -o` writes them
+    /// [default: built-in counts of Debian's kernels in QEMU]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) tolls: Option<PathBuf>,
     /// Price list of your machine: the time of an instruction, a hypercall, an invalidation ... (see data/prices/*.toml)
-    /// [default: prices of one platform of the host's architecture]
+    /// [default: built-in prices for the host's architecture]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) prices: Option<PathBuf>,
     /// Show the effective memory type of physical addresses BASE to END, inclusive (x86)
@@ -207,7 +210,7 @@ Examples:
   sudo iotoll capture -o - | ssh me@desk 'cat > host.tar.gz'
   iotoll capture --from sosreport.tar.xz -o host.tar.gz";
 
-/// What `capture --help` and the manual page say after the options.
+/// The text after the options in `capture --help` and in the manual page.
 fn capture_help() -> String {
     format!(
         "{CAPTURE_EXAMPLES}
@@ -217,18 +220,18 @@ The file has mode 0600. Redacted by default:
                 messages of programs in the log. No option keeps them.
   identifiers   MAC and IP addresses, serial numbers, WWNs, GUIDs, UUIDs, names of hosts and users, and where the host boots from
 
-Identifiers become pseudonyms of the same form. They depend on a random key, which stays on this host, in
-/var/lib/iotoll/capture.key (root) or ~/.local/state/iotoll/capture.key (others): two captures of one host match, and nobody without
-the key can find an address by trying. Names of interfaces and disks stay, and so does a secret in the log that no word announces:
-read the log in the archive before you publish it (docs/reference/capture.md).
+Identifiers become pseudonyms of the same form. They depend on a random key, which stays on this host in
+/var/lib/iotoll/capture.key (root) or ~/.local/state/iotoll/capture.key (others). Two captures of one host have the same pseudonyms,
+and nobody without the key can find an address by trying. Names of interfaces and disks are kept. A secret in the log is kept if no
+word such as \"password\" precedes it, so read the log in the archive before you publish it (docs/reference/capture.md).
 
-What is read of this host, and nothing else is in the file:
+The archive contains these files of the host, and nothing else:
 {}",
         host::redact::manual()
     )
 }
 
-/// Save what an inspection would read, without secrets and identifiers, to inspect it elsewhere
+/// Save the files that an inspection reads, without secrets and identifiers, to inspect them elsewhere
 #[derive(Debug, Args)]
 #[command(after_help = CAPTURE_EXAMPLES, after_long_help = capture_help())]
 pub(crate) struct Capture {
@@ -252,14 +255,14 @@ pub(crate) enum Mtrr {
     Plan(Plan),
 }
 
-/// What the planner minimises if several tables would do.
+/// How the planner chooses between several possible tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Order {
     /// The fewest writes, then the fewest registers
     FewestSteps,
     /// The fewest registers, then the fewest writes
     FewestRegisters,
-    /// Sorted by type (uncachable last) and address: more writes, and some ranges have another type meanwhile
+    /// Sorted by type (uncachable last) and address; needs more writes, and some ranges have another type in between
     Tidy,
 }
 
@@ -270,7 +273,7 @@ Examples:
   iotoll mtrr plan --want 0x10000000:80M:uncachable
   iotoll mtrr plan --from host.tar.gz --want 0xe0000000:256M:wc --script > set-mtrr.sh
 
-Nothing is changed: applying the steps is yours to do.")]
+Nothing is changed on this host: you run the steps.")]
 pub(crate) struct Plan {
     /// A captured host: directory, sosreport, .tar[.gz|.xz|.zst], or the text of a kernel log or of lspci;
     /// - for standard input [default: this host]
@@ -286,13 +289,13 @@ pub(crate) struct Plan {
     /// Default memory type, outside all MTRRs [default: derived from the table, the memory map and the log]
     #[arg(long, value_name = "TYPE")]
     pub(crate) default_type: Option<MemoryType>,
-    /// What to minimise if several tables would do
+    /// How to choose between several possible tables
     #[arg(long, value_enum, default_value = "fewest-steps")]
     pub(crate) order: Order,
-    /// Print a commented shell script instead: checks, steps, undo
+    /// Print a commented shell script with checks, the steps, and their undo
     #[arg(long, conflicts_with = "json")]
     pub(crate) script: bool,
-    /// Print one JSON document with schema iotoll.mtrr-plan/1
+    /// Print one JSON document with schema iotoll.mtrr-plan/2
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -350,8 +353,8 @@ pub(crate) struct LabFetch {
 Examples:
   iotoll lab run x86-vtd-strict --workload 'nvme-read-*'
   iotoll lab run x86-vtd-strict --workload nvme-read-4k --flame read.svg
-  iotoll lab run --all -o tolls              every preset, a toll sheet each
-  iotoll lab run --all --html tolls.html     and all of them drawn, in a browser
+  iotoll lab run --all -o tolls              every preset, a toll sheet for each
+  iotoll lab run --all --html tolls.html     every preset, as charts on an HTML page
   iotoll lab run arm-smmu-lazy --kernel Image --modules lib/modules/6.9.0 -o mine
 
 Exit status: 1 if repeats of a preset differ; 0 if not; 2 on errors.")]
@@ -362,7 +365,7 @@ pub(crate) struct LabRun {
     /// Run all presets
     #[arg(long, conflicts_with = "names")]
     pub(crate) all: bool,
-    /// Run only workloads with matching names, * for anything [default: all that the adapters support]
+    /// Run only workloads whose names match; * matches anything [default: all that the adapters support]
     #[arg(long = "workload", value_name = "PATTERN")]
     pub(crate) workloads: Vec<String>,
     /// Write each sheet to DIR/PRESET.json
@@ -378,10 +381,10 @@ pub(crate) struct LabRun {
     /// Run each preset N times and compare the counts
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) repeat: u32,
-    /// Your own kernel image, which QEMU can boot
+    /// Your own kernel image, bootable by QEMU
     #[arg(long, value_name = "IMAGE", requires = "modules", value_hint = ValueHint::FilePath)]
     pub(crate) kernel: Option<PathBuf>,
-    /// Its modules, as lib/modules/RELEASE
+    /// The modules of --kernel: its folder lib/modules/RELEASE
     #[arg(long, value_name = "DIR", requires = "kernel", value_hint = ValueHint::DirPath)]
     pub(crate) modules: Option<PathBuf>,
     /// File with further presets
@@ -390,16 +393,16 @@ pub(crate) struct LabRun {
     /// QEMU plugin [default: liblab_plugin.so or liblab_plugin-api-N.so beside this program, whichever fits QEMU]
     #[arg(long, value_name = "FILE.so", value_hint = ValueHint::FilePath)]
     pub(crate) plugin: Option<PathBuf>,
-    /// Stop a guest that runs longer
+    /// Stop a guest after this time
     #[arg(long, value_name = "SECONDS", default_value = "300")]
     pub(crate) timeout: u64,
-    /// Keep the run's files in this folder: record, log, console, symbols
+    /// Keep the run's files (record, log, console, symbols) in this folder
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) keep: Option<PathBuf>,
     /// Also write a self-contained HTML page with charts of what each DMA path adds to an I/O
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) html: Option<PathBuf>,
-    /// Print the sheets as one JSON document with schema iotoll.toll-sheets/2
+    /// Print the sheets as one JSON document with schema iotoll.toll-sheets/3
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -408,9 +411,9 @@ pub(crate) struct LabRun {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  iotoll lab show x86-vtd-strict.json                     what an I/O of each workload pays
-  iotoll lab show x86-*.json                              and each workload on all DMA paths, side by side
-  iotoll lab show x86-*.json --html tolls.html            the same to look at, in a browser
+  iotoll lab show x86-vtd-strict.json                     the cost of one I/O of each workload
+  iotoll lab show x86-*.json                              also each workload on all DMA paths, side by side
+  iotoll lab show x86-*.json --html tolls.html            the same as an HTML page with charts
   iotoll lab show --json x86-*.json | jq .over_untranslated")]
 pub(crate) struct LabShow {
     /// Toll sheets; each DMA path is compared with the untranslated one of the same machine and kernel
@@ -419,7 +422,7 @@ pub(crate) struct LabShow {
     /// Also write a self-contained HTML page with charts of what each DMA path adds to an I/O
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) html: Option<PathBuf>,
-    /// Print one JSON document with schema iotoll.toll-sheets/2
+    /// Print one JSON document with schema iotoll.toll-sheets/3
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -455,7 +458,7 @@ pub(crate) struct LabDiff {
     /// Tolerate a growth of P percent of the instructions; the larger of this and --more-than applies
     #[arg(long, value_name = "P", default_value = "0", allow_hyphen_values = true)]
     pub(crate) more_than_percent: Tolerance,
-    /// Print one JSON document with schema iotoll.toll-diff/2
+    /// Print one JSON document with schema iotoll.toll-diff/3
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -468,14 +471,14 @@ pub(crate) enum Bench {
     Memtype(BenchMemtype),
 }
 
-/// Number and length of measuring rounds.
+/// Number and length of measured rounds.
 #[derive(Debug, Args)]
 pub(crate) struct Pace {
     /// Measured rounds, after the warm-up [default: 9]
-    #[arg(long, value_name = "N", value_parser = at_least_1::<usize>)]
+    #[arg(long, value_name = "N", value_parser = parse_positive::<usize>)]
     pub(crate) rounds: Option<usize>,
     /// Length of a round [default: 5]
-    #[arg(long, value_name = "MS", value_parser = at_least_1::<u64>)]
+    #[arg(long, value_name = "MS", value_parser = parse_positive::<u64>)]
     pub(crate) round_ms: Option<u64>,
 }
 
@@ -484,11 +487,11 @@ pub(crate) struct Pace {
 #[command(after_help = "\
 Examples:
   iotoll blk list
-  sudo iotoll bench blk 0000:3b:00.0 --take
-  sudo iotoll bench blk 0000:3b:00.0 --take --depth 1,8,32 --size 4K --json
+  sudo iotoll bench blk 0000:3b:00.0 --unbind
+  sudo iotoll bench blk 0000:3b:00.0 --unbind --depth 1,8,32 --size 4K --json
 
-Nothing is written. The kernel's ways (pread, io_uring, io_uring with registered buffers, io_uring polled) come first, while the
-kernel's driver has the disk; then it is taken, read by iotoll's own driver, and given back, also if iotoll is killed.")]
+Nothing is written. The kernel's interfaces (pread, io_uring, io_uring with registered buffers, io_uring polled) are measured first. Then
+the adapter is unbound from the kernel's driver, read by iotoll's own driver, and rebound, even if iotoll is killed.")]
 pub(crate) struct BenchBlk {
     /// Controller address (`iotoll blk list`)
     #[arg(value_name = "ADDRESS")]
@@ -518,7 +521,7 @@ pub(crate) enum Blk {
     Write(BlkWrite),
     Log(BlkLog),
     #[command(hide = true)]
-    GiveBack(BlkGiveBack),
+    Rebind(BlkRebind),
 }
 
 /// List NVMe controllers, their disks, and what prevents driving them from user space
@@ -536,7 +539,7 @@ pub(crate) struct BlkList {
     pub(crate) json: bool,
 }
 
-/// A disk to read or write.
+/// The disk that a command reads or writes.
 #[derive(Debug, Args)]
 pub(crate) struct BlkTarget {
     /// Controller address (`iotoll blk list`), file (blocks of 4 KiB), or block device (its own block size, at least 512 bytes)
@@ -548,7 +551,7 @@ pub(crate) struct BlkTarget {
     #[command(flatten)]
     pub(crate) consent: Consent,
     /// Abort a command after this time; reset the controller after twice this time
-    #[arg(long, value_name = "MS", default_value_t = 30_000, value_parser = at_least_1::<u64>)]
+    #[arg(long, value_name = "MS", default_value_t = 30_000, value_parser = parse_positive::<u64>)]
     pub(crate) timeout_ms: u64,
 }
 
@@ -557,20 +560,21 @@ pub(crate) struct BlkTarget {
 pub(crate) struct Consent {
     /// Unbind the adapter from the kernel's driver while this command runs
     #[arg(long)]
-    pub(crate) take: bool,
+    pub(crate) unbind: bool,
     /// Accept an adapter without an IOMMU: one wrong address can then overwrite any memory of this host
     #[arg(long)]
     pub(crate) accept_no_iommu: bool,
 }
 
 impl Consent {
+    /// The risks, as the library has them.
     pub(crate) fn accepted(&self) -> Accepted {
-        Accepted { unbind: self.take, no_iommu: self.accept_no_iommu }
+        Accepted { unbind: self.unbind, no_iommu: self.accept_no_iommu }
     }
 }
 
 impl BlkTarget {
-    /// A PCI address contains no slash and is not the name of an existing file.
+    /// Whether the target is a file: it contains a slash, as no PCI address does, or a file of that name exists.
     pub(crate) fn is_file(&self) -> bool {
         self.target.contains('/') || std::path::Path::new(&self.target).exists()
     }
@@ -580,11 +584,11 @@ impl BlkTarget {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  sudo iotoll blk read 0000:3b:00.0 --take --first 0 --blocks 8 | hexdump -C
+  sudo iotoll blk read 0000:3b:00.0 --unbind --first 0 --blocks 8 | hexdump -C
   iotoll blk read ./disk.img --blocks 1 -o block.bin
 
-Without --take it is told what would be done to take the adapter from the kernel's driver, and nothing is done. A disk that is
-mounted, swapped to, or part of another device is never taken.")]
+Without --unbind, the steps that would unbind the adapter are printed, and nothing is done. An adapter is never unbound while a disk
+of it is mounted, used for swap, or part of another device (md, dm).")]
 pub(crate) struct BlkRead {
     #[command(flatten)]
     pub(crate) target: BlkTarget,
@@ -599,7 +603,7 @@ pub(crate) struct BlkRead {
     pub(crate) output: Option<PathBuf>,
 }
 
-/// What the user allows to be overwritten.
+/// The data that the user allows to be overwritten.
 #[derive(Debug, Args)]
 pub(crate) struct Overwrite {
     /// Confirm the disk to be overwritten: the controller's serial number (`iotoll blk list`), or the file's path
@@ -617,13 +621,13 @@ pub(crate) struct Overwrite {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  sudo iotoll blk write 0000:3b:00.0 --take --overwrite S4EVNX0R123456 --wipe gpt,ext4 --first 0 -i image.bin
+  sudo iotoll blk write 0000:3b:00.0 --unbind --overwrite S4EVNX0R123456 --wipe gpt,ext4 --first 0 -i image.bin
   zstd -dc image.zst | iotoll blk write ./disk.img --overwrite ./disk.img --first 0 -i -
 
-What the blocks had is lost. Without --overwrite nothing is written: it is told what is on the disk, and what to type. The disk is never
-written while anything uses it: mounted in any mount namespace, swapped to, behind a loop device, part of another device (md, dm), open
-exclusively, locked by another program, or open for writing. The input is read in pieces of 4 MiB; a pipe is written until it ends, or as
-many blocks as --blocks says.")]
+The previous content of the blocks is lost. Without --overwrite nothing is written, and the data on the disk and the options to add are
+printed. A disk is never written while it is in use: mounted in any mount namespace, used for swap, behind a loop device, part of another
+device (md, dm), open exclusively, locked by another program, or open for writing. The input is read in pieces of 4 MiB; a pipe is read to
+its end, or up to the number of blocks in --blocks.")]
 pub(crate) struct BlkWrite {
     #[command(flatten)]
     pub(crate) target: BlkTarget,
@@ -633,7 +637,7 @@ pub(crate) struct BlkWrite {
     #[arg(long, value_name = "BLOCK")]
     pub(crate) first: u64,
     /// Number of blocks [default: all of the input]
-    #[arg(long, value_name = "N", value_parser = at_least_1::<u64>)]
+    #[arg(long, value_name = "N", value_parser = parse_positive::<u64>)]
     pub(crate) blocks: Option<u64>,
     /// Input file, whole blocks; - for standard input
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -644,8 +648,8 @@ pub(crate) struct BlkWrite {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  sudo iotoll blk log 0000:3b:00.0 --take
-  sudo iotoll blk log 0000:3b:00.0 --take --json
+  sudo iotoll blk log 0000:3b:00.0 --unbind
+  sudo iotoll blk log 0000:3b:00.0 --unbind --json
 
 Exit status: 1 if the log has entries, 0 if it has none, 2 on errors.")]
 pub(crate) struct BlkLog {
@@ -661,7 +665,7 @@ pub(crate) struct BlkLog {
 
 /// Wait until standard input ends, then rebind an adapter to its previous driver
 #[derive(Debug, Args)]
-pub(crate) struct BlkGiveBack {
+pub(crate) struct BlkRebind {
     /// PCI address of the adapter
     pub(crate) address: String,
     /// Previous driver, - for none
@@ -670,8 +674,8 @@ pub(crate) struct BlkGiveBack {
     /// Previous driver_override, - for none
     #[arg(allow_hyphen_values = true)]
     pub(crate) driver_override: String,
-    /// Parent process, which drives the adapter
-    pub(crate) of: u32,
+    /// Process ID of the parent, which drives the adapter
+    pub(crate) parent: u32,
 }
 
 /// Measure memory accesses: cached, flushed, non-temporal, and to an adapter's BAR
@@ -682,9 +686,9 @@ Examples:
   sudo iotoll bench memtype --bar /sys/bus/pci/devices/0000:3b:00.0/resource2 \\
                             --bar /sys/bus/pci/devices/0000:3b:00.0/resource2_wc
 
-The process's own memory is write-back; its lines are flushed as software does that keeps a buffer
-coherent by hand. An adapter's memory is uncached by resourceN and write-combining by resourceN_wc,
-which there is of prefetchable BARs. Loads may change an adapter's registers: name BARs of memory.")]
+The process's own memory is write-back. The flushed accesses write each cache line back, as software does that keeps a buffer
+coherent itself. An adapter's memory is uncached through resourceN and write-combining through resourceN_wc, which exists for
+prefetchable BARs. Name only BARs that are memory: reading registers may change an adapter's state.")]
 pub(crate) struct BenchMemtype {
     /// Working set sizes up to 1024M, separated by commas [default: 16K to 64M]
     #[arg(long = "size", value_name = "BYTES", value_delimiter = ',')]
@@ -692,7 +696,7 @@ pub(crate) struct BenchMemtype {
     /// Also measure the first 64 KiB of a BAR: a file resourceN or resourceN_wc; may be repeated
     #[arg(long = "bar", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) bars: Vec<PathBuf>,
-    /// Also write to the BAR, overwriting its content
+    /// Also write to the BAR, which overwrites its content
     #[arg(long, requires = "bars")]
     pub(crate) bar_stores: bool,
     /// Measure the BAR even if a driver is bound to the adapter
@@ -712,10 +716,11 @@ Examples:
   iotoll bench map
   iotoll bench map --dma-path translated-strict,tce-window --size 4K,2M --json
 
-DmaPaths in this process: no-iommu, direct-window, bounce, translated-lazy, translated-strict,
-translated-strict-amd, translated-strict-smmu, tce-window. Their tables are what hardware would
-read; their hypervisor and invalidations are functions, without what a trap or a wait takes.
-The host's own IOMMU is measured with every adapter that is bound to vfio-pci and may be opened.")]
+DMA paths modelled in this process: no-iommu, direct-window, bounce, translated-lazy,
+translated-strict, translated-strict-amd, translated-strict-smmu, tce-window. A model writes the
+translation tables that hardware would read. Its hypercalls and invalidations are function calls,
+without the time of a trap or a wait. The host's own IOMMU is measured with every adapter that is
+bound to vfio-pci and may be opened.")]
 pub(crate) struct BenchMap {
     /// Measure only these software DMA paths, separated by commas [default: all]
     #[arg(long = "dma-path", value_name = "NAME", value_delimiter = ',')]
@@ -738,17 +743,17 @@ Examples:
   iotoll bench iova --scenario pairs --threads 1,2,4,8,16,32,64 --html pairs.html
   iotoll bench iova --peer mine=./libmine.so --baseline mine --json > mine.json
 
-Contestants take turns round by round in one process: ratios hold on a noisy machine, times less so.
+The allocators (contestants) take turns round by round in one process, so ratios are reliable on a noisy machine; times are less so.
 Scenarios: pairs, held, handoff, network, storage, full, full-large, bursts, drift.
-Other allocators join through the C interface of crates/bench/include/iotoll_iova_peer.h.
+Other allocators can be added through the C interface crates/bench/include/iotoll_iova_peer.h.
 
-Exit status: 1 if an allocator failed although there was room; 0 if none; 2 on errors.")]
+Exit status: 1 if an allocation failed although enough pages were free; 0 if none; 2 on errors.")]
 pub(crate) struct BenchIova {
     /// Scenarios, separated by commas [default: all]
     #[arg(long = "scenario", value_name = "NAME", value_delimiter = ',')]
     pub(crate) scenarios: Vec<Scenario>,
     /// Thread counts to measure [default: 1, 2, 4 ... up to 4 per CPU]
-    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = threads)]
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = parse_thread_count)]
     pub(crate) threads: Vec<usize>,
     /// Measure only these allocators, built-in or peers, separated by commas [default: all]
     #[arg(long = "contestant", value_name = "NAME", value_delimiter = ',')]
@@ -759,23 +764,23 @@ pub(crate) struct BenchIova {
     /// Baseline of the comparison [default: a peer named linux, else magazine, else the first]
     #[arg(long, value_name = "NAME")]
     pub(crate) baseline: Option<String>,
-    /// Take seconds only: fewer and shorter rounds, two thread counts
+    /// Finish within seconds: fewer and shorter rounds, two thread counts
     #[arg(long)]
     pub(crate) quick: bool,
     /// Measured rounds, after the warm-up; at least 16 for scenario drift [default: 11, quick 5]
-    #[arg(long, value_name = "N", value_parser = at_least_1::<usize>)]
+    #[arg(long, value_name = "N", value_parser = parse_positive::<usize>)]
     pub(crate) rounds: Option<usize>,
     /// Length of a round; longer with hundreds of threads [default: 50, quick 4]
-    #[arg(long, value_name = "MS", value_parser = at_least_1::<u64>)]
+    #[arg(long, value_name = "MS", value_parser = parse_positive::<u64>)]
     pub(crate) round_ms: Option<u64>,
-    /// Allocate/free pairs per round, instead of a time: 1000000 as in Cascardo's talk of 2013
-    #[arg(long, value_name = "N", conflicts_with = "round_ms", value_parser = at_least_1::<u64>)]
+    /// Allocate/free pairs per round, instead of --round-ms: 1000000 in Cascardo's talk of 2013
+    #[arg(long, value_name = "N", conflicts_with = "round_ms", value_parser = parse_positive::<u64>)]
     pub(crate) pairs: Option<u64>,
-    /// Ranges that a thread holds, in scenarios that hold any, if they fit [default: 256]
-    #[arg(long, value_name = "N", value_parser = at_least_1::<u64>)]
+    /// Ranges that each thread holds in scenarios that hold ranges; fewer if they do not fit [default: 256]
+    #[arg(long, value_name = "N", value_parser = parse_positive::<u64>)]
     pub(crate) held: Option<u64>,
-    /// Pages of a burst, if they fit [default: 64]
-    #[arg(long, value_name = "N", value_parser = at_least_1::<u64>)]
+    /// Pages of a burst; fewer if they do not fit [default: 64]
+    #[arg(long, value_name = "N", value_parser = parse_positive::<u64>)]
     pub(crate) burst: Option<u64>,
     /// IOVA bits: log2 of the window's size
     #[arg(long, value_name = "BITS", default_value = "32", value_parser = clap::value_parser!(u32).range(28..=64))]
@@ -786,7 +791,7 @@ pub(crate) struct BenchIova {
     /// Seed of all random choices
     #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) seed: u64,
-    /// Print one JSON document with schema iotoll.bench/1, all rounds in it
+    /// Print one JSON document with schema iotoll.bench/1, with all rounds
     #[arg(long)]
     pub(crate) json: bool,
     /// Also write a self-contained HTML page that plots time against threads
@@ -794,17 +799,19 @@ pub(crate) struct BenchIova {
     pub(crate) html: Option<PathBuf>,
 }
 
-/// Most threads that are accepted.
+/// Upper limit of `--threads`.
 const THREADS_MAX: usize = 1024;
 
-fn threads(text: &str) -> Result<usize, String> {
+/// Parses a thread count.
+fn parse_thread_count(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(threads @ 1..=THREADS_MAX) => Ok(threads),
         _ => Err(format!("expected 1 to {THREADS_MAX}")),
     }
 }
 
-fn at_least_1<T: std::str::FromStr + PartialOrd + From<u8>>(text: &str) -> Result<T, String> {
+/// Parses a number that must not be zero.
+fn parse_positive<T: std::str::FromStr + PartialOrd + From<u8>>(text: &str) -> Result<T, String> {
     let number = text.parse().ok().filter(|number: &T| *number >= T::from(1));
     number.ok_or_else(|| "expected 1 or more".to_owned())
 }
@@ -828,13 +835,15 @@ pub(crate) struct Man {
     pub(crate) folder: PathBuf,
 }
 
-fn variable(text: &str) -> Result<(String, String), String> {
+/// Parses a variable of a uperf profile. Names are case-insensitive and may begin with `$`.
+fn parse_variable(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
     Ok((name.trim_start_matches('$').to_ascii_lowercase(), value.to_owned()))
 }
 
-fn parameter(text: &str) -> Result<(String, f64), String> {
+/// Parses a parameter of a study and its number.
+fn parse_parameter(text: &str) -> Result<(String, f64), String> {
     let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
-    let value = value.parse().map_err(|_| format!("{value:?} is no number"))?;
+    let value = value.parse().map_err(|_| format!("{value:?} is not a number"))?;
     Ok((name.to_owned(), value))
 }

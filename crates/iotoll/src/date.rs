@@ -1,16 +1,16 @@
-//! The day a result is of.
+//! Today's date, which results carry.
 
 use anyhow::bail;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The day in UTC, YYYY-MM-DD.
+/// Today's date in UTC, as YYYY-MM-DD.
 pub(crate) fn today() -> anyhow::Result<String> {
     const DAY_SECONDS: u64 = 86_400;
     let Ok(since) = SystemTime::now().duration_since(UNIX_EPOCH) else { bail!("the clock is before 1970") };
     Ok(date(since.as_secs() / DAY_SECONDS))
 }
 
-/// The date of a day, counted from 1970-01-01. Years begin in March, so that the leap day is their last.
+/// The date `days` days after 1970-01-01, as YYYY-MM-DD. The calculation uses years from March to February, so a leap day is the last.
 fn date(days: u64) -> String {
     const ERA_DAYS: u64 = 146_097;
     let days = days + 719_468;
@@ -28,7 +28,7 @@ mod tests {
     use super::date;
 
     #[test]
-    fn dates() {
+    fn days_since_1970_are_converted_to_dates() {
         for (days, expected) in [
             (0, "1970-01-01"),
             (58, "1970-02-28"),

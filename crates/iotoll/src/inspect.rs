@@ -1,8 +1,8 @@
-//! `iotoll inspect`: DMA paths, findings, the type of a physical range.
+//! `iotoll inspect`: DMA paths and findings of a host, or the memory type of a physical range.
 
 use crate::cli::Inspect;
 use crate::output::{self, Outcome};
-use crate::source::open;
+use crate::source::open_tree;
 use crate::whole_file::WholeFile;
 use crate::{areas, prices, tolls};
 use anyhow::{Context, bail};
@@ -12,35 +12,36 @@ use host::{Bdf, Host, Inspection};
 use inspection::Document;
 use std::path::Path;
 
+/// Inspects a host and prints its DMA paths and findings, or the memory type of a range.
 pub(crate) fn run(args: &Inspect) -> anyhow::Result<Outcome> {
-    let host = read(args.from.as_deref())?;
+    let host = read_host(args.from.as_deref())?;
     if let Some(range) = args.range {
-        return memory_type(&host, range, args.json);
+        return print_memory_type(&host, range, args.json);
     }
-    let tolls = args.tolls.as_deref().map(tolls::read).transpose()?;
+    let tolls = args.tolls.as_deref().map(tolls::read_folder).transpose()?;
     let prices = args.prices.as_deref().map(|file| prices::read(file, &host)).transpose()?;
     let prices = prices.as_ref().map(std::slice::from_ref);
     let areas = areas::forecasts(&host)?;
-    let inspection = Inspection::on(host, Basis { tolls: tolls.as_ref(), prices, areas: &areas });
+    let inspection = Inspection::with_basis(host, Basis { tolls: tolls.as_ref(), prices, areas: &areas });
     if let Some(file) = &args.html {
-        WholeFile::write(file, report::page(&inspection, made_by()).as_bytes())?;
-        output::say(&format!("{} written", file.display()));
+        WholeFile::write(file, report::inspection_page(&inspection, program_version()).as_bytes())?;
+        output::print_note(&format!("{} written", file.display()));
     }
     match (args.json, args.adapter) {
         (true, only) => {
             if let Some(address) = only {
-                known(&inspection, address)?;
+                expect_adapter(&inspection, address)?;
             }
             let path = args.from.as_deref().map_or("/".to_owned(), |path| path.display().to_string());
-            output::json(&Document::new(&inspection, made_by(), &path, only))?;
+            output::print_json(&Document::new(&inspection, program_version(), &path, only))?;
         }
-        (false, None) => output::data(&report::inspection(
+        (false, None) => output::print_text(&report::inspection(
             &inspection,
             output::width(),
             output::style(),
-            output::length(),
+            output::report_length(),
         ))?,
-        (false, Some(address)) => output::data(&one(&inspection, address)?)?,
+        (false, Some(address)) => output::print_text(&adapter_report(&inspection, address)?)?,
     }
     let concerns =
         |address: Option<Bdf>| args.adapter.is_none() || address.is_none() || address == args.adapter;
@@ -48,13 +49,14 @@ pub(crate) fn run(args: &Inspect) -> anyhow::Result<Outcome> {
     Ok(Outcome::of_inspection(&inspection.host, findings))
 }
 
-/// Name and version, as they stand in reports.
-pub(crate) fn made_by() -> &'static str {
+/// Name and version of this program, for reports and documents.
+pub(crate) fn program_version() -> &'static str {
     concat!("iotoll ", env!("CARGO_PKG_VERSION"))
 }
 
-fn read(from: Option<&Path>) -> anyhow::Result<Host> {
-    let host = Host::read(&open(from)?);
+/// Reads a host. Fails if the source has neither a kernel version nor a PCI function, so it is no host.
+fn read_host(from: Option<&Path>) -> anyhow::Result<Host> {
+    let host = Host::read(&open_tree(from)?);
     let says_nothing = host.platform.kernel.is_none() && host.log.file.is_empty();
     if host.adapters.is_empty() && host.bridges.is_empty() && says_nothing {
         let what = from.map_or("this host".to_owned(), |path| path.display().to_string());
@@ -64,7 +66,8 @@ fn read(from: Option<&Path>) -> anyhow::Result<Host> {
     Ok(host)
 }
 
-fn known(inspection: &Inspection, address: Bdf) -> anyhow::Result<()> {
+/// Fails unless the host has an adapter at this address.
+fn expect_adapter(inspection: &Inspection, address: Bdf) -> anyhow::Result<()> {
     let addresses = inspection.host.adapters.iter().map(|adapter| adapter.function.address);
     if addresses.clone().any(|known| known == address) {
         return Ok(());
@@ -76,35 +79,47 @@ fn known(inspection: &Inspection, address: Bdf) -> anyhow::Result<()> {
     bail!("no adapter {address} here; there are {} ...", shown.join(", "))
 }
 
-fn one(inspection: &Inspection, address: Bdf) -> anyhow::Result<String> {
-    known(inspection, address)?;
-    report::adapter(inspection, address, output::width(), output::style(), output::length())
+/// The report of one adapter in full.
+fn adapter_report(inspection: &Inspection, address: Bdf) -> anyhow::Result<String> {
+    expect_adapter(inspection, address)?;
+    report::adapter(inspection, address, output::width(), output::style(), output::report_length())
         .with_context(|| format!("no adapter {address}"))
 }
 
-fn memory_type(host: &Host, range: PhysRange, json: bool) -> anyhow::Result<Outcome> {
+/// Prints the effective memory type of a physical range. Fails on hosts without MTRRs.
+fn print_memory_type(host: &Host, range: PhysRange, json: bool) -> anyhow::Result<Outcome> {
     let doubts: Vec<String> = host.doubts().collect();
     let Some(memory) = &host.memory else {
-        let unknown = if host.platform.architecture.is_none() { " that is known of" } else { "" };
+        let known = if host.platform.architecture.is_none() { "may not be" } else { "is not" };
         let doubts: String = doubts.iter().map(|doubt| format!("; {doubt}")).collect();
-        bail!(
-            "memory types are known of x86 hosts only, by MTRR and PAT; this host is none{unknown}{doubts}"
-        );
+        bail!("only x86 CPUs have memory types by MTRR and PAT; this host {known} x86{doubts}");
     };
     let effective = memory.effective(range);
     match json {
-        true => output::json(&Range { schema: "iotoll.range/1", effective: &effective })?,
-        false => output::report(report::memory_range(&effective, output::width()))?,
+        true => output::print_json(&Range {
+            schema: RANGE_SCHEMA,
+            made_by: program_version(),
+            effective: &effective,
+        })?,
+        false => output::print_page(&report::memory_range(&effective))?,
     }
     for doubt in &doubts {
-        output::say(&format!("may be wrong: {doubt}"));
+        output::print_note(&format!("may be wrong: {doubt}"));
     }
     Ok(Outcome::of_inspection(host, 0))
 }
 
+/// The version of the document's layout.
+pub(crate) const RANGE_SCHEMA: &str = "iotoll.range/1";
+
+/// What `iotoll inspect --range --json` prints.
 #[derive(serde::Serialize)]
-struct Range<'a> {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Range<'a> {
+    /// `iotoll.range/1`
     schema: &'static str,
+    /// Name and version of the program.
+    made_by: &'static str,
     #[serde(flatten)]
     effective: &'a host::memory::effective::Effective,
 }

@@ -1,17 +1,15 @@
-//! `iotoll lab`: toll sheets.
+//! `iotoll lab`: measures toll sheets on real kernels in QEMU, shows and compares them.
 
-mod diff;
+pub(crate) mod diff;
 mod fetch;
 mod flame;
-mod list;
+pub(crate) mod list;
 mod run;
-mod show;
-
-pub(crate) use flame::FlameFile;
+pub(crate) mod show;
 
 use crate::cli::Lab;
 use crate::input;
-use crate::inspect::made_by;
+use crate::inspect::program_version;
 use crate::output::{self, Outcome};
 use crate::whole_file::WholeFile;
 use anyhow::Context;
@@ -20,6 +18,7 @@ use lab::preset::{Preset, Presets};
 use std::path::Path;
 use toll::TollSheet;
 
+/// Runs a command of `iotoll lab`.
 pub(crate) fn run(command: &Lab) -> anyhow::Result<Outcome> {
     match command {
         Lab::List(args) => list::run(args),
@@ -30,24 +29,24 @@ pub(crate) fn run(command: &Lab) -> anyhow::Result<Outcome> {
     }
 }
 
-/// The presets built in, and those of a file.
-fn presets(file: Option<&Path>) -> anyhow::Result<Presets> {
+/// The built-in presets, and those of a file if one is given.
+fn read_presets(file: Option<&Path>) -> anyhow::Result<Presets> {
     let built_in = Presets::built_in()?;
     let Some(file) = file else { return Ok(built_in) };
-    let text = input::text(file, input::DESCRIPTION_BYTES_MAX, "list of presets")?;
-    Ok(built_in.and(Presets::read(&text, &file.display().to_string())?))
+    let text = input::read_text(file, input::DESCRIPTION_BYTES_MAX, "list of presets")?;
+    Ok(built_in.merged_with(Presets::parse(&text, &file.display().to_string())?))
 }
 
-/// The kernel that a preset asks for.
-fn choice(preset: &Preset) -> anyhow::Result<KernelChoice> {
+/// The architecture and kernel series that a preset runs on.
+fn kernel_choice(preset: &Preset) -> anyhow::Result<KernelChoice> {
     let series: Series = preset.series.parse().with_context(|| format!("preset {}", preset.name))?;
     Ok(KernelChoice { arch: preset.arch, series })
 }
 
-/// Writes the page of toll sheets, if one is wanted.
-fn page(sheets: &[TollSheet], file: Option<&Path>) -> anyhow::Result<()> {
+/// Writes the HTML page of toll sheets, if `--html` names a file.
+fn write_page(sheets: &[TollSheet], file: Option<&Path>) -> anyhow::Result<()> {
     let Some(file) = file else { return Ok(()) };
-    WholeFile::write(file, report::toll_page(sheets, made_by()).as_bytes())?;
-    output::say(&format!("{} written", file.display()));
+    WholeFile::write(file, report::toll_page(sheets, program_version()).as_bytes())?;
+    output::print_note(&format!("{} written", file.display()));
     Ok(())
 }

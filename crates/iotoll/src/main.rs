@@ -1,5 +1,4 @@
-//! iotoll: what toll does every I/O pay between a PCIe adapter and host memory, and how to stop
-//! paying it.
+//! The program `iotoll`: parses the command line, runs a command, and turns its outcome into an exit status.
 
 mod areas;
 mod bench;
@@ -14,6 +13,7 @@ mod complete;
 mod console;
 mod date;
 mod everything;
+mod flame_file;
 mod input;
 mod inspect;
 mod interrupt;
@@ -21,10 +21,13 @@ mod lab;
 mod model;
 mod mtrr;
 mod output;
+mod peer_file;
 mod pending_file;
 mod prices;
 mod progress;
 mod reproduce;
+#[cfg(test)]
+mod schemas;
 #[cfg(test)]
 #[path = "../../../tests/skip.rs"]
 mod skip;
@@ -41,11 +44,11 @@ use report::Length;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = match usage::arguments() {
+    let cli = match usage::parse_arguments() {
         Ok(cli) => cli,
         Err(status) => return status,
     };
-    output::set_length(if cli.full { Length::Full } else { Length::Folded });
+    output::set_report_length(if cli.full { Length::Full } else { Length::Folded });
     let outcome = match cli.command {
         None => everything::run(),
         Some(Command::Inspect(args)) => inspect::run(&args),
@@ -59,7 +62,7 @@ fn main() -> ExitCode {
         Some(Command::Sweep(args)) => sweep::run(&args),
         #[cfg(not(feature = "sweep"))]
         Some(Command::Sweep(_)) => Err(anyhow::anyhow!(
-            "this iotoll was built without the feature sweep; expected one of `cargo build --release -p iotoll --features sweep`"
+            "this iotoll was built without the feature sweep; build it with `cargo build --release -p iotoll --features sweep`"
         )),
         Some(Command::Reproduce(args)) => reproduce::run(&args),
         Some(Command::Complete(args)) => complete::completions(&args),
@@ -70,7 +73,7 @@ fn main() -> ExitCode {
         Ok(Outcome::Findings) => ExitCode::from(1),
         Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            output::complain(&error);
+            output::print_error(&error);
             ExitCode::from(2)
         }
     }

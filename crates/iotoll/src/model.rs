@@ -1,143 +1,208 @@
-//! `iotoll model`: what follows from a machine that a file describes.
+//! `iotoll model`: simulates the machine that a file describes.
 
 use crate::cli::{Model, ModelRun};
 use crate::input;
-use crate::inspect::made_by;
+use crate::inspect::program_version;
 use crate::output::{self, Outcome};
 use anyhow::{Context, bail};
-use model::Description;
-use model::block::BlockExperiment;
-use model::infiniband::AdaptersExperiment;
+use model::block::{BlockAnswer, BlockExperiment};
+use model::flash_array::FlashArrayAnswer;
 use model::infiniband::trace::Trace;
-use model::network::HostsExperiment;
+use model::infiniband::{AdaptersAnswer, AdaptersExperiment};
+use model::memory_type::MemoryAnswer;
+use model::network::{HostsAnswer, HostsExperiment};
 use model::uperf::Profile;
+use model::{Answer as EngineAnswer, Description};
+use report::Page;
 use serde::Serialize;
 
-/// The document.
+/// The version of the document's layout.
+pub(crate) const SCHEMA: &str = "iotoll.model/2";
+
+/// What `iotoll model run --json` prints. `kind` names the one answer that is not null.
 #[derive(Serialize)]
-struct Document<'a, Answer> {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Document<'a> {
+    /// `iotoll.model/2`
     schema: &'static str,
+    /// Name and version of the program.
     made_by: &'static str,
+    /// The file of the experiment.
     file: &'a str,
-    #[serde(flatten)]
-    answer: &'a Answer,
+    /// Which of the answers is given.
+    kind: Kind,
+    /// The answer about an adapter's DMA engine.
+    engine: Option<&'a EngineAnswer>,
+    /// The answer about memory types.
+    memory_types: Option<&'a MemoryAnswer>,
+    /// The answer about two hosts and their network.
+    network: Option<&'a HostsAnswer>,
+    /// The answer about a host with a disk.
+    block: Option<&'a BlockAnswer>,
+    /// The answer about a host with a flash array.
+    flash_array: Option<&'a FlashArrayAnswer>,
+    /// The answer about InfiniBand adapters.
+    infiniband: Option<&'a AdaptersAnswer>,
 }
 
-pub(crate) fn run(command: &Model) -> anyhow::Result<Outcome> {
-    match command {
-        Model::Run(args) => experiment(args),
-        Model::List => list(),
+/// The kind of machine that an experiment describes.
+#[derive(Clone, Copy, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+enum Kind {
+    Engine,
+    MemoryTypes,
+    Network,
+    Block,
+    FlashArray,
+    Infiniband,
+}
+
+impl<'a> Document<'a> {
+    /// A document in which all answers are null.
+    fn new(file: &'a str, kind: Kind) -> Self {
+        Self {
+            schema: SCHEMA,
+            made_by: program_version(),
+            file,
+            kind,
+            engine: None,
+            memory_types: None,
+            network: None,
+            block: None,
+            flash_array: None,
+            infiniband: None,
+        }
     }
 }
 
-fn experiment(args: &ModelRun) -> anyhow::Result<Outcome> {
+/// Runs `iotoll model run` or `iotoll model list`.
+pub(crate) fn run(command: &Model) -> anyhow::Result<Outcome> {
+    match command {
+        Model::Run(args) => run_experiment(args),
+        Model::List => print_studies(),
+    }
+}
+
+/// Simulates the machine of a file and prints the answer.
+fn run_experiment(args: &ModelRun) -> anyhow::Result<Outcome> {
     let file = args.file.display().to_string();
-    let text = input::text(&args.file, input::DESCRIPTION_BYTES_MAX, "experiment")?;
-    let (width, style) = (output::width(), output::style());
+    let text = input::read_text(&args.file, input::DESCRIPTION_BYTES_MAX, "experiment")?;
     let description = Description::read(&text, &file)?;
-    if let Some(words) = misfit(&description, args) {
-        bail!("{file} describes {words}");
+    if let Some(problem) = option_mismatch(&description, args) {
+        bail!("{file} describes {problem}");
     }
     match description {
         Description::Engine(engine) => {
             let answer = engine.run();
-            show(args, &file, &answer, || report::model_answer(&answer, &file, width, style))
+            let document = Document { engine: Some(&answer), ..Document::new(&file, Kind::Engine) };
+            print_answer(args, &document, || report::model_answer(&answer, &file))
         }
         Description::Memory(memory) => {
             let answer = memory.run()?;
-            show(args, &file, &answer, || report::memory_answer(&answer, &file, width, style))
+            let document =
+                Document { memory_types: Some(&answer), ..Document::new(&file, Kind::MemoryTypes) };
+            print_answer(args, &document, || report::memory_answer(&answer, &file))
         }
         Description::Hosts(hosts) => {
             let answer = with_profile(*hosts, args)?.run()?;
-            show(args, &file, &answer, || report::hosts_answer(&answer, &file, width, style))
+            let document = Document { network: Some(&answer), ..Document::new(&file, Kind::Network) };
+            print_answer(args, &document, || report::hosts_answer(&answer, &file))
         }
         Description::Block(host) => {
             let answer = with_jobs(*host, args)?.run()?;
-            show(args, &file, &answer, || report::block_answer(&answer, &file, width, style))
+            let document = Document { block: Some(&answer), ..Document::new(&file, Kind::Block) };
+            print_answer(args, &document, || report::block_answer(&answer, &file))
         }
         Description::FlashArray(host) => {
             let answer = host.run().with_context(|| file.clone())?;
-            show(args, &file, &answer, || report::flash_array_answer(&answer, &file, width, style))
+            let document = Document { flash_array: Some(&answer), ..Document::new(&file, Kind::FlashArray) };
+            print_answer(args, &document, || report::flash_array_answer(&answer, &file))
         }
         Description::Adapters(adapters) => {
             let answer = with_trace(*adapters, args, &file)?.run()?;
-            show(args, &file, &answer, || report::adapters_answer(&answer, &file, width, style))
+            let document = Document { infiniband: Some(&answer), ..Document::new(&file, Kind::Infiniband) };
+            print_answer(args, &document, || report::adapters_answer(&answer, &file))
         }
     }
 }
 
-/// What is described, where it can't carry out what was asked for.
-fn misfit(description: &Description, args: &ModelRun) -> Option<String> {
-    let what = match description {
+/// Why an option does not fit the machine described; `None` if all fit.
+fn option_mismatch(description: &Description, args: &ModelRun) -> Option<String> {
+    let described = match description {
         Description::Engine(_) => "an engine",
         Description::Hosts(_) => "two hosts",
         Description::Block(_) => "a host with a disk",
-        Description::FlashArray(_) => "a host with an array",
+        Description::FlashArray(_) => "a host with a flash array",
         Description::Memory(_) => "memory types",
         Description::Adapters(_) => "InfiniBand adapters",
     };
     if args.profile.is_some() && !matches!(description, Description::Hosts(_)) {
-        let expected = "expected two hosts, as experiments/two-hosts.toml has them";
-        return Some(format!("{what}, and no profile can be carried out there; {expected}"));
+        let expected = "expected two hosts, as in experiments/two-hosts.toml";
+        return Some(format!("{described}, which can't run a --profile; {expected}"));
     }
     if args.jobs.is_some() && !matches!(description, Description::Block(_)) {
-        let expected = "expected a host with a disk, as experiments/nvme.toml has it";
-        return Some(format!("{what}, and no jobs can be run there; {expected}"));
+        let expected = "expected a host with a disk, as in experiments/nvme.toml";
+        return Some(format!("{described}, which can't run --jobs; {expected}"));
     }
     if args.trace.is_some() && !matches!(description, Description::Adapters(_)) {
-        let expected = "expected InfiniBand adapters, as experiments/infiniband.toml has them";
-        return Some(format!("{what}, and no trace can be carried out there; {expected}"));
+        let expected = "expected InfiniBand adapters, as in experiments/infiniband.toml";
+        return Some(format!("{described}, which can't run a --trace; {expected}"));
     }
     None
 }
 
+/// The experiment with the jobs of `--jobs`, if it is given.
 fn with_jobs(host: BlockExperiment, args: &ModelRun) -> anyhow::Result<BlockExperiment> {
     let Some(path) = &args.jobs else { return Ok(host) };
-    let text = input::text(path, input::DESCRIPTION_BYTES_MAX, "job file")?;
+    let text = input::read_text(path, input::DESCRIPTION_BYTES_MAX, "job file")?;
     Ok(host.with_jobs(&text, &path.display().to_string()))
 }
 
+/// The experiment with the trace of `--trace`, if it is given. Fails if the experiment has no benchmark and needs one.
 fn with_trace(
     adapters: AdaptersExperiment,
     args: &ModelRun,
     file: &str,
 ) -> anyhow::Result<AdaptersExperiment> {
     let Some(path) = &args.trace else {
-        if adapters.wants_trace() {
+        if adapters.needs_trace() {
             bail!("{file} has [processes] without a benchmark; expected one, or --trace FILE");
         }
         return Ok(adapters);
     };
-    let text = input::text(path, input::DESCRIPTION_BYTES_MAX, "trace")?;
+    let text = input::read_text(path, input::DESCRIPTION_BYTES_MAX, "trace")?;
     let trace = Trace::read(&text, &path.display().to_string())?;
     let with_trace = adapters.with_trace(trace);
-    with_trace.with_context(|| format!("{file} has no [processes], which carry out a trace"))
+    with_trace.with_context(|| format!("{file} has no [processes]; expected them to run the trace"))
 }
 
+/// The experiment with the uperf profile of `--profile`, if it is given.
 fn with_profile(hosts: HostsExperiment, args: &ModelRun) -> anyhow::Result<HostsExperiment> {
     let Some(path) = &args.profile else { return Ok(hosts) };
-    let text = input::text(path, input::DESCRIPTION_BYTES_MAX, "profile")?;
+    let text = input::read_text(path, input::DESCRIPTION_BYTES_MAX, "profile")?;
     let variables = args.variables.iter().cloned().collect();
     let file = path.display().to_string();
     let profile = Profile::read(&text, &file, &variables)?;
     hosts.with_profile(&profile).context(file)
 }
 
-fn show(
+/// Prints the answer as JSON or as a page.
+fn print_answer(
     args: &ModelRun,
-    file: &str,
-    answer: &impl Serialize,
-    words: impl FnOnce() -> String,
+    document: &Document<'_>,
+    page: impl FnOnce() -> Page,
 ) -> anyhow::Result<Outcome> {
     if args.json {
-        output::json(&Document { schema: "iotoll.model/1", made_by: made_by(), file, answer })?;
+        output::print_json(document)?;
     } else {
-        output::report(words())?;
+        output::print_page(&page())?;
     }
     Ok(Outcome::Fine)
 }
 
-fn list() -> anyhow::Result<Outcome> {
-    output::data(&model::studies().collect::<Vec<_>>().join("\n"))?;
+/// Prints the names of the studies, one per line.
+fn print_studies() -> anyhow::Result<Outcome> {
+    output::print_text(&model::studies().collect::<Vec<_>>().join("\n"))?;
     Ok(Outcome::Fine)
 }

@@ -1,51 +1,57 @@
-//! The one way out: data to standard output, talk to standard error, what the terminal can show, and how a command
-//! ended. Nothing else of the program writes to a terminal (test `house`), so that what files and arguments hold is
-//! shown here and never obeyed.
+//! The only module that writes to standard output and standard error. It replaces control characters that come from files and
+//! arguments, so that a terminal never obeys them; the test `house` checks that no other module writes. It also has the terminal's
+//! properties (width, colour) and a command's outcome, which becomes the exit status.
 
 use anyhow::{Context, ensure};
 use escape::terminal;
 use host::Host;
 use indicatif::ProgressBar;
-use report::{Length, Style};
+use report::{Length, Page, Style};
 use serde::Serialize;
 use std::fmt::{self, Display};
 use std::io::{self, IsTerminal, Write};
 use std::sync::OnceLock;
 
-/// How a command ended, when not in an error.
+/// The result of a command that did not fail; it becomes the exit status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// Nothing to complain of.
+    /// No findings: exit status 0.
     Fine,
-    /// There are findings, or something that they rest on could not be read: a script that goes on after exit
-    /// status 0 expects that everything was looked at.
+    /// Findings, or something that they rest on could not be read: exit status 1. A script that continues after status 0 may
+    /// rely on everything having been read.
     Findings,
 }
 
 impl Outcome {
-    pub(crate) fn of(findings: usize) -> Self {
+    /// The outcome of a command with so many findings.
+    pub(crate) fn of_findings(findings: usize) -> Self {
         if findings == 0 { Self::Fine } else { Self::Findings }
     }
 
-    /// What an inspection comes to, by the findings that concern the user.
+    /// The outcome of an inspection with so many findings about the adapters shown.
     pub(crate) fn of_inspection(host: &Host, findings: usize) -> Self {
-        if host.doubts().next().is_some() { Self::Findings } else { Self::of(findings) }
+        if host.doubts().next().is_some() { Self::Findings } else { Self::of_findings(findings) }
     }
 }
 
-/// Columns where standard output is no terminal and COLUMNS does not say.
+/// Columns if standard output is no terminal and COLUMNS is not set.
 const WIDTH_DEFAULT: usize = 100;
-/// Narrower than this nothing reads well.
+/// Minimum, because narrower tables are unreadable.
 const WIDTH_MIN: usize = 40;
 
-/// Columns of the output.
+/// Width of the output in columns: COLUMNS, else the terminal's.
 pub(crate) fn width() -> usize {
-    let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    let seen = || rustix::termios::tcgetwinsize(io::stdout()).ok().map(|size| usize::from(size.ws_col));
-    asked.or_else(seen).filter(|columns| *columns > 0).unwrap_or(WIDTH_DEFAULT).max(WIDTH_MIN)
+    let from_environment = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let from_terminal =
+        || rustix::termios::tcgetwinsize(io::stdout()).ok().map(|size| usize::from(size.ws_col));
+    from_environment
+        .or_else(from_terminal)
+        .filter(|columns| *columns > 0)
+        .unwrap_or(WIDTH_DEFAULT)
+        .max(WIDTH_MIN)
 }
 
-/// Colour on a terminal, unless the user's environment says otherwise (NO_COLOR, CLICOLOR).
+/// Colour if standard output is a terminal; NO_COLOR and CLICOLOR override that.
 pub(crate) fn style() -> Style {
     match anstream::AutoStream::choice(&io::stdout()) {
         anstream::ColorChoice::Never => Style::Plain,
@@ -55,8 +61,8 @@ pub(crate) fn style() -> Style {
     }
 }
 
-/// Writes text: a report with its colours, or a document.
-pub(crate) fn data(text: &str) -> anyhow::Result<()> {
+/// Writes text to standard output: a report with its colours, or a document.
+pub(crate) fn print_text(text: &str) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(terminal::screen(text).as_bytes())?;
     if !text.ends_with('\n') {
@@ -65,67 +71,77 @@ pub(crate) fn data(text: &str) -> anyhow::Result<()> {
     Ok(stdout.flush()?)
 }
 
-/// Writes a report of lines, no more of them than anybody reads unless all were asked for.
-pub(crate) fn report(text: String) -> anyhow::Result<()> {
-    data(&length().of_report(text))
+/// Writes a report to standard output, cut to its first lines unless `--full` was given.
+pub(crate) fn print_report(text: String) -> anyhow::Result<()> {
+    print_text(&report_length().cut_report(text))
 }
 
-/// Whether all of each report was asked for.
+/// Lays a page out and writes it to standard output.
+pub(crate) fn print_page(page: &Page) -> anyhow::Result<()> {
+    print_report(page_text(page))
+}
+
+/// A page as text, with the width and colours of standard output.
+pub(crate) fn page_text(page: &Page) -> String {
+    report::text(page, width(), style(), report_length())
+}
+
+/// Whether `--full` was given; set once in `main`.
 static LENGTH: OnceLock<Length> = OnceLock::new();
 
-/// Sets how long reports are, once.
-pub(crate) fn set_length(length: Length) {
-    // A second time would be a mistake of ours that harms nobody.
+/// Sets whether reports are cut. Only the first call has an effect.
+pub(crate) fn set_report_length(length: Length) {
     let _ = LENGTH.set(length);
 }
 
-/// How long reports are.
-pub(crate) fn length() -> Length {
+/// Whether reports are cut to their first lines.
+pub(crate) fn report_length() -> Length {
     LENGTH.get().copied().unwrap_or(Length::Folded)
 }
 
-/// Writes one JSON document.
-pub(crate) fn json(document: &impl Serialize) -> anyhow::Result<()> {
+/// Writes one JSON document to standard output, with control characters escaped.
+pub(crate) fn print_json(document: &impl Serialize) -> anyhow::Result<()> {
     let text = serde_json::to_string_pretty(document).context("can't write the document as JSON")?;
-    data(&escape::json::ascii_controls(&text))
+    print_text(&escape::json::ascii_controls(&text))
 }
 
-/// Standard output for bytes that are no text, which a terminal would obey.
-pub(crate) fn bytes() -> anyhow::Result<io::StdoutLock<'static>> {
+/// Standard output, for binary data. Fails if it is a terminal, which would obey control characters.
+pub(crate) fn stdout_for_binary() -> anyhow::Result<io::StdoutLock<'static>> {
     let stdout = io::stdout();
     ensure!(
         !stdout.is_terminal(),
-        "standard output is a terminal, and what would be written is no text; expected -o FILE, or a pipe as in `| hexdump -C`"
+        "standard output is a terminal, and the output is binary; expected -o FILE, or a pipe as in `| hexdump -C`"
     );
     Ok(stdout.lock())
 }
 
-/// Talks to whoever started the command, in one line. If nobody listens, nothing is lost.
-pub(crate) fn say(words: &str) {
+/// Writes one line to standard error. Write errors are ignored.
+pub(crate) fn print_note(words: &str) {
     let _ = writeln!(io::stderr(), "{}", terminal::plain(words));
 }
 
-/// The same with a report of several lines.
-pub(crate) fn say_report(report: &str) {
+/// Writes several lines to standard error, with the report's colours. Write errors are ignored.
+pub(crate) fn print_note_lines(report: &str) {
     let _ = writeln!(io::stderr(), "{}", terminal::screen(report));
 }
 
-/// Says why something failed: each cause once, in one line unless it is of [`Lines`].
-pub(crate) fn complain(error: &anyhow::Error) {
+/// Writes an error and its causes to standard error, in one line unless the error is of [`Lines`].
+pub(crate) fn print_error(error: &anyhow::Error) {
     match error.downcast_ref::<Lines>() {
         Some(Lines(lines)) => {
             let lines: Vec<String> = lines.iter().map(|line| terminal::plain(line)).collect();
             let _ = writeln!(io::stderr(), "iotoll: {}", lines.join("\n"));
         }
-        None => say(&format!("iotoll: {error:#}")),
+        None => print_note(&format!("iotoll: {error:#}")),
     }
 }
 
-/// An error of several lines. What one of them holds from outside begins no other.
+/// An error of several lines. Line feeds inside a line are replaced, so text from outside can't begin a line of its own.
 #[derive(Debug)]
 pub(crate) struct Lines(pub(crate) Vec<String>);
 
 impl Lines {
+    /// An error of one line.
     pub(crate) fn one(words: &impl Display) -> Self {
         Self(vec![words.to_string()])
     }
@@ -139,12 +155,12 @@ impl Display for Lines {
 
 impl std::error::Error for Lines {}
 
-/// Shows what a bar is about.
-pub(crate) fn show_progress(bar: &ProgressBar, what: &str) {
-    bar.set_message(terminal::plain(what));
+/// Sets the message of a progress bar, with control characters replaced.
+pub(crate) fn set_bar_message(bar: &ProgressBar, message: &str) {
+    bar.set_message(terminal::plain(message));
 }
 
-/// A reader that closes the pipe early has seen enough: no error.
+/// Whether the error is a closed output pipe, as after `| head`. The program then ends with status 0.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }

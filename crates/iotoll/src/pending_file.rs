@@ -1,9 +1,9 @@
-//! A file on its way to its place, which nobody else can open, plant or find half written.
+//! A temporary file that is moved to its final path when it is complete. No other user can open it or prepare its name.
 //!
-//! It has no name (`O_TMPFILE`), so nothing of it is left whatever ends the program. Filesystems without such files (NFS, FAT,
-//! older overlayfs) give it a random name that did not exist before (`O_EXCL`), which a signal removes.
+//! It has no name (`O_TMPFILE`), so nothing of it remains if the program is killed. On filesystems without such files (NFS, FAT,
+//! older overlayfs) it has a random new name (`O_EXCL`), which is removed when a signal ends the program.
 
-use crate::interrupt::{self, Removal};
+use crate::interrupt::{self, RemoveOnSignal};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
 use std::fs::{File, Permissions};
 use std::io::{self, Write};
@@ -12,64 +12,67 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use tempfile::TempPath;
 
-/// Its owner's alone until it is placed.
+/// A temporary file with mode 0600 until it is moved to its final path.
 pub(crate) struct PendingFile {
     file: File,
     folder: PathBuf,
-    name: Option<Name>,
+    /// `None` with `O_TMPFILE`.
+    name: Option<TempName>,
 }
 
-/// Where it has one.
-struct Name {
+/// The temporary name, on filesystems without `O_TMPFILE`.
+struct TempName {
     path: TempPath,
-    _removal: Removal,
+    _removal: RemoveOnSignal,
 }
 
 impl PendingFile {
-    /// Begins one in the folder in which it is to be placed.
+    /// Creates a temporary file in the folder of its final path.
     pub(crate) fn in_folder(folder: &Path) -> io::Result<Self> {
-        let unnamed = without_name(folder).map(|file| Self { file, folder: folder.to_owned(), name: None });
-        unnamed.or_else(|_| Self::with_name(folder))
+        let unnamed = open_unnamed(folder).map(|file| Self { file, folder: folder.to_owned(), name: None });
+        unnamed.or_else(|_| Self::create_named(folder))
     }
 
-    fn with_name(folder: &Path) -> io::Result<Self> {
-        // Before the name is there: a signal between the two would leave it.
-        interrupt::listen()?;
-        let (file, path) = temporary().tempfile_in(folder)?.into_parts();
-        let name = Name { _removal: Removal::of(&path), path };
+    /// Creates a temporary file with a random name.
+    fn create_named(folder: &Path) -> io::Result<Self> {
+        // First of all, because a signal before that would leave the file behind.
+        interrupt::start_signal_thread()?;
+        let (file, path) = temporary_names().tempfile_in(folder)?.into_parts();
+        let name = TempName { _removal: RemoveOnSignal::new(&path), path };
         Ok(Self { file, folder: folder.to_owned(), name: Some(name) })
     }
 
-    /// Puts it at `place`, in its folder, instead of whatever file is there.
-    pub(crate) fn replace(self, place: &Path, mode: u32) -> io::Result<()> {
+    /// Moves it to `path` in the same folder, with this mode. A file there is replaced.
+    pub(crate) fn replace(self, path: &Path, mode: u32) -> io::Result<()> {
         self.finish(mode)?;
         let Some(name) = self.name else {
-            return match link(&self.file, place) {
+            return match link(&self.file, path) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                    // A link replaces nothing, and only names can be renamed.
-                    let linked = temporary().make_in(&self.folder, |path| link(&self.file, path))?;
-                    Ok(linked.into_temp_path().persist(place)?)
+                    // linkat(2) replaces no file; so the file gets a temporary name, which rename(2) can move.
+                    let linked =
+                        temporary_names().make_in(&self.folder, |temporary| link(&self.file, temporary))?;
+                    Ok(linked.into_temp_path().persist(path)?)
                 }
                 linked => linked,
             };
         };
-        Ok(name.path.persist(place)?)
+        Ok(name.path.persist(path)?)
     }
 
-    /// Puts it at `place`, in its folder, if nothing is there.
+    /// Moves it to `path` in the same folder, with this mode, if no file is there.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AlreadyExists`] if something is.
-    pub(crate) fn place_new(&self, place: &Path, mode: u32) -> io::Result<()> {
+    /// [`io::ErrorKind::AlreadyExists`] if one is.
+    pub(crate) fn move_to_new(&self, path: &Path, mode: u32) -> io::Result<()> {
         self.finish(mode)?;
         match &self.name {
-            None => link(&self.file, place),
-            // The temporary name goes when this is dropped.
-            Some(name) => std::fs::hard_link(&name.path, place),
+            None => link(&self.file, path),
+            // Dropping this removes the temporary name.
+            Some(name) => std::fs::hard_link(&name.path, path),
         }
     }
 
-    /// All of it on the disk before its name is: after a power loss it is whole or not there.
+    /// Sets the mode and flushes the file. It gets its name only afterwards, so a power loss never leaves a partial file.
     fn finish(&self, mode: u32) -> io::Result<()> {
         self.file.set_permissions(Permissions::from_mode(mode))?;
         self.file.sync_all()
@@ -86,23 +89,25 @@ impl Write for PendingFile {
     }
 }
 
-fn without_name(folder: &Path) -> io::Result<File> {
+/// Opens a file without a name (`O_TMPFILE`). Fails where the filesystem has none, or `/proc` to name it later is missing.
+fn open_unnamed(folder: &Path) -> io::Result<File> {
     let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
     let file = File::from(open(folder, flags, Mode::RUSR | Mode::WUSR)?);
-    // Without /proc it could never get a name.
-    std::fs::symlink_metadata(by_number(&file)).map(|_| file)
+    std::fs::symlink_metadata(proc_path(&file)).map(|_| file)
 }
 
-fn by_number(file: &File) -> PathBuf {
+/// The path of an open file in `/proc`.
+fn proc_path(file: &File) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
-/// Gives a file without a name one (open(2), `O_TMPFILE`).
+/// Gives an unnamed file a name (open(2), `O_TMPFILE`).
 fn link(file: &File, path: &Path) -> io::Result<()> {
-    Ok(linkat(CWD, by_number(file), CWD, path, AtFlags::SYMLINK_FOLLOW)?)
+    Ok(linkat(CWD, proc_path(file), CWD, path, AtFlags::SYMLINK_FOLLOW)?)
 }
 
-fn temporary() -> tempfile::Builder<'static, 'static> {
+/// Names of temporary files: `.iotoll-RANDOM.part`.
+fn temporary_names() -> tempfile::Builder<'static, 'static> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".iotoll-").suffix(".part");
     builder
@@ -117,9 +122,9 @@ mod tests {
 
     type Begin = fn(&Path) -> io::Result<PendingFile>;
 
-    /// On filesystems of either kind.
-    fn of_both_kinds(check: impl Fn(Begin, &Path)) {
-        for begin in [PendingFile::in_folder as Begin, PendingFile::with_name] {
+    /// Runs a check on an unnamed and on a named temporary file.
+    fn with_and_without_a_name(check: impl Fn(Begin, &Path)) {
+        for begin in [PendingFile::in_folder as Begin, PendingFile::create_named] {
             check(begin, tempfile::tempdir().unwrap().path());
         }
     }
@@ -130,8 +135,8 @@ mod tests {
     }
 
     #[test]
-    fn it_takes_a_free_place_and_replaces_a_file() {
-        of_both_kinds(|begin, folder| {
+    fn replace_creates_a_file_or_replaces_one() {
+        with_and_without_a_name(|begin, folder| {
             let place = folder.join("place");
             for (text, mode) in [("first", 0o600), ("second", 0o644)] {
                 let mut pending = begin(folder).unwrap();
@@ -145,14 +150,14 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_is_taken_stays_as_it_is() {
-        of_both_kinds(|begin, folder| {
+    fn move_to_new_keeps_an_existing_file() {
+        with_and_without_a_name(|begin, folder| {
             let place = folder.join("place");
             fs::write(&place, "old").unwrap();
             let mut pending = begin(folder).unwrap();
             pending.write_all(b"new").unwrap();
-            assert_eq!(pending.place_new(&place, 0o600).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
-            pending.place_new(&folder.join("other"), 0o600).unwrap();
+            assert_eq!(pending.move_to_new(&place, 0o600).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+            pending.move_to_new(&folder.join("other"), 0o600).unwrap();
             drop(pending);
             assert_eq!(fs::read_to_string(&place).unwrap(), "old");
             assert_eq!(fs::read_to_string(folder.join("other")).unwrap(), "new");
@@ -161,8 +166,8 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_left_of_one_that_is_dropped() {
-        of_both_kinds(|begin, folder| {
+    fn a_dropped_file_leaves_nothing() {
+        with_and_without_a_name(|begin, folder| {
             let mut pending = begin(folder).unwrap();
             pending.write_all(b"half").unwrap();
             drop(pending);
@@ -171,32 +176,32 @@ mod tests {
     }
 
     #[test]
-    fn until_it_is_placed_it_is_its_owners_alone() {
-        of_both_kinds(|begin, folder| {
+    fn a_temporary_file_is_readable_by_its_owner_alone() {
+        with_and_without_a_name(|begin, folder| {
             let pending = begin(folder).unwrap();
             assert_eq!(pending.file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
         });
     }
 
-    /// Set for the program that is to be ended by a signal: where it begins its file.
+    /// Environment variable for the child process that a signal ends: the folder of its temporary file.
     const FOLDER: &str = "IOTOLL_TEST_PENDING_FOLDER";
 
     #[test]
-    fn a_signal_removes_a_named_one() {
+    fn a_signal_removes_a_named_file() {
         if let Some(folder) = std::env::var_os(FOLDER) {
-            let _pending = PendingFile::with_name(Path::new(&folder)).unwrap();
+            let _pending = PendingFile::create_named(Path::new(&folder)).unwrap();
             std::thread::sleep(std::time::Duration::from_secs(60));
             panic!("no signal came");
         }
         let folder = tempfile::tempdir().unwrap();
         let mut this = std::process::Command::new(std::env::current_exe().unwrap());
-        this.args(["--exact", "pending_file::tests::a_signal_removes_a_named_one"]);
+        this.args(["--exact", "pending_file::tests::a_signal_removes_a_named_file"]);
         let mut child = this.env(FOLDER, folder.path()).stdout(std::process::Stdio::null()).spawn().unwrap();
         while names(folder.path()).is_empty() {
             assert!(child.try_wait().unwrap().is_none(), "it ended without a file");
             std::thread::yield_now();
         }
-        // The name is there a moment before the signal's thread knows it.
+        // The file exists a moment before it is registered for removal.
         std::thread::sleep(std::time::Duration::from_millis(100));
         let kill = std::process::Command::new("kill").arg(child.id().to_string()).status();
         assert!(kill.unwrap().success());

@@ -1,4 +1,4 @@
-//! Says on standard error how far reading an outside source has come, once it takes longer than a second.
+//! Shows the progress of reading a capture on standard error, once it takes longer than a second.
 
 use crate::output;
 use host::tree::{Progress, Watcher};
@@ -8,62 +8,70 @@ use std::io::{self, IsTerminal};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// Nothing is said of what is done before.
-const QUIET: Duration = Duration::from_secs(1);
-/// Between two lines where standard error is no terminal: a log of some minutes stays short.
-const BETWEEN_LINES: Duration = Duration::from_secs(5);
-/// Between two changes of a terminal's line.
-const BETWEEN_CHANGES: Duration = Duration::from_millis(100);
+/// A shorter read shows no progress.
+const FIRST_AFTER: Duration = Duration::from_secs(1);
+/// Time between two lines if standard error is no terminal, so that a log of some minutes stays short.
+const LINE_INTERVAL: Duration = Duration::from_secs(5);
+/// Time between two updates of a terminal's line.
+const UPDATE_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Shows the progress of reading `what`. A line on a terminal goes when the watcher is dropped.
-pub(crate) fn watcher(what: &str) -> Watcher {
-    let shown = RefCell::new(Shown::new(what));
+/// A callback that shows the progress of reading `source`. Dropping it clears its line on a terminal.
+pub(crate) fn watcher(source: &str) -> Watcher {
+    let shown = RefCell::new(ProgressLine::new(source));
     Rc::new(move |progress| {
-        // It never calls itself.
+        // This callback never runs inside itself, so the borrow never fails.
         if let Ok(mut shown) = shown.try_borrow_mut() {
-            shown.tell(progress);
+            shown.update(progress);
         }
     })
 }
 
-struct Shown {
-    what: String,
-    /// When something may be said next.
+/// Progress as a line that is updated on a terminal, or as new lines elsewhere.
+struct ProgressLine {
+    source: String,
+    /// Earliest time of the next update.
     next: Instant,
     is_terminal: bool,
     bar: Option<ProgressBar>,
 }
 
-impl Shown {
-    fn new(what: &str) -> Self {
-        let what = what.escape_debug().to_string();
-        Self { what, next: Instant::now() + QUIET, is_terminal: io::stderr().is_terminal(), bar: None }
+impl ProgressLine {
+    fn new(source: &str) -> Self {
+        let source = source.escape_debug().to_string();
+        Self {
+            source,
+            next: Instant::now() + FIRST_AFTER,
+            is_terminal: io::stderr().is_terminal(),
+            bar: None,
+        }
     }
 
-    fn tell(&mut self, progress: Progress) {
+    /// Shows the progress, unless the last update was too recent.
+    fn update(&mut self, progress: Progress) {
         let now = Instant::now();
         if now < self.next {
             return;
         }
-        let words = format!("reading {}: {}", self.what, words(progress));
+        let words = format!("reading {}: {}", self.source, progress_words(progress));
         if self.is_terminal {
             let bar = self
                 .bar
                 .get_or_insert_with(|| ProgressBar::new_spinner().with_finish(ProgressFinish::AndClear));
-            output::show_progress(bar, &words);
+            output::set_bar_message(bar, &words);
             bar.tick();
-            self.next = now + BETWEEN_CHANGES;
+            self.next = now + UPDATE_INTERVAL;
         } else {
-            output::say(&format!("iotoll: {words}"));
-            self.next = now + BETWEEN_LINES;
+            output::print_note(&format!("iotoll: {words}"));
+            self.next = now + LINE_INTERVAL;
         }
     }
 }
 
-fn words(progress: Progress) -> String {
+/// How much was read: files of a folder, or bytes and members of an archive.
+fn progress_words(progress: Progress) -> String {
     let Progress { bytes_in, bytes_unpacked, members, files } = progress;
     if files > 0 {
-        return format!("{files} files and folders asked for");
+        return format!("{files} files and folders read");
     }
-    format!("{} MiB in, {} MiB unpacked, {members} members", bytes_in >> 20, bytes_unpacked >> 20)
+    format!("{} MiB read, {} MiB unpacked, {members} members", bytes_in >> 20, bytes_unpacked >> 20)
 }

@@ -1,42 +1,52 @@
-//! `iotoll reproduce`: published figures beside ours.
+//! `iotoll reproduce`: compares published figures with the model's.
 
 use crate::cli::Reproduce;
-use crate::inspect::made_by;
+use crate::inspect::program_version;
 use crate::output::{self, Outcome};
 use crate::whole_file::WholeFile;
 use indicatif::ProgressBar;
 use model::{Changes, Reproduction, StudyError};
+use report::Stories;
 use serde::Serialize;
 
-/// The document.
+/// What `iotoll reproduce --json` prints.
 #[derive(Serialize)]
-struct Document<'a> {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Document<'a> {
+    /// `iotoll.reproduction/3`
     schema: &'static str,
+    /// Name and version of the program.
     made_by: &'static str,
+    /// The studies.
     reproductions: &'a [Reproduction],
 }
 
+/// Runs the studies, and prints or writes the comparison with the published figures.
 pub(crate) fn run(args: &Reproduce) -> anyhow::Result<Outcome> {
     let all: Vec<String> = model::studies().map(str::to_owned).collect();
     let wanted = if args.studies.is_empty() { &all } else { &args.studies };
     let changes = Changes::new(args.changes.iter().cloned())?;
-    let reproductions = reproduce(wanted, &changes)?;
+    let reproductions = run_studies(wanted, &changes)?;
     if let Some(path) = &args.html {
-        WholeFile::write(path, report::reproduction_page(&reproductions, made_by()).as_bytes())?;
+        let page = report::reproductions(&reproductions, story_display(args));
+        WholeFile::write(path, report::html(&page, "iotoll · reproduce", program_version()).as_bytes())?;
     }
     if args.json {
-        let (schema, made_by) = (model::SCHEMA, made_by());
-        output::json(&Document { schema, made_by, reproductions: &reproductions })?;
+        let (schema, made_by) = (model::SCHEMA, program_version());
+        output::print_json(&Document { schema, made_by, reproductions: &reproductions })?;
     } else {
-        let shown =
-            reproductions.iter().map(|one| report::reproduction(one, output::width(), output::style()));
-        output::report(shown.collect::<Vec<_>>().join("\n"))?;
+        output::print_page(&report::reproductions(&reproductions, story_display(args)))?;
     }
-    Ok(Outcome::of(reproductions.iter().map(Reproduction::misses).sum()))
+    Ok(Outcome::of_findings(reproductions.iter().map(Reproduction::misses).sum()))
 }
 
-/// Runs the studies side by side; they share nothing.
-fn reproduce(wanted: &[String], changes: &Changes) -> Result<Vec<Reproduction>, StudyError> {
+/// Shows the stories of studies that the user named; folds them if all studies run.
+fn story_display(args: &Reproduce) -> Stories {
+    if args.studies.is_empty() { Stories::Folded } else { Stories::Open }
+}
+
+/// Runs studies, each in a thread of its own.
+fn run_studies(wanted: &[String], changes: &Changes) -> Result<Vec<Reproduction>, StudyError> {
     let bar = ProgressBar::new(wanted.len() as u64).with_message("studies, a few seconds each");
     bar.tick();
     let study = |name| {

@@ -1,11 +1,11 @@
-//! `iotoll sweep`: a plan's points, run on all cores and kept in parts.
+//! `iotoll sweep`: runs a model at every point of a plan on all cores, and writes the results as Parquet files.
 
 mod folder;
 mod part;
 
 use crate::cli::Sweep;
 use crate::input;
-use crate::inspect::made_by;
+use crate::inspect::program_version;
 use crate::output::{self, Outcome};
 use folder::Folder;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -16,51 +16,65 @@ use serde::Serialize;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-/// A part is written so often: what a killed run loses at most, besides the points in flight.
-const PART_EVERY: Duration = Duration::from_secs(1);
-/// Points of a core between two looks at the clock.
+/// Time between two Parquet files. A killed run loses the results since the last one.
+const PART_INTERVAL: Duration = Duration::from_secs(1);
+/// Points per core between two checks of the clock.
 const BATCH_PER_CORE: usize = 32;
 
-/// The document.
+/// The version of the document's layout.
+pub(crate) const SCHEMA: &str = "iotoll.sweep/1";
+
+/// What `iotoll sweep --json` prints.
 #[derive(Serialize)]
-struct Document<'a> {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Document<'a> {
+    /// `iotoll.sweep/1`
     schema: &'static str,
+    /// Name and version of the program.
     made_by: &'static str,
+    /// The version of the model: results of different versions are not mixed.
     model: &'static str,
+    /// The plan's file.
     plan: String,
+    /// The plan's description of itself.
     what: &'a str,
+    /// The folder that the parts were written to.
     out: String,
+    /// The shard, as `1/4`.
     shard: String,
     #[serde(flatten)]
     counts: Counts,
 }
 
-/// What became of a shard's points.
+/// How many points a run found, skipped and ran.
 #[derive(Debug, Clone, Copy, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Counts {
-    /// Of the whole plan.
+    /// Points of the whole plan.
     points: u64,
-    /// Of the shard.
+    /// Points of the shard.
     points_of_shard: usize,
-    /// Those that a part had already.
+    /// Points of the shard that an earlier run had finished.
     skipped: usize,
-    /// Those that were run.
+    /// Points that this run finished.
     done: usize,
+    /// Parquet files that this run wrote.
     parts_written: usize,
 }
 
+/// Runs the unfinished points of the plan's shard, writes their results, and prints a summary.
 pub(crate) fn run(args: &Sweep) -> anyhow::Result<Outcome> {
     let file = args.plan.display().to_string();
-    let text = input::text(&args.plan, input::DESCRIPTION_BYTES_MAX, "plan")?;
+    let text = input::read_text(&args.plan, input::DESCRIPTION_BYTES_MAX, "plan")?;
     let plan = Plan::read(&text, &file)?;
-    check(&plan)?;
+    check_points(&plan)?;
     let table = Table::of(&plan)?;
     let folder = Folder::open(&args.out, args.shard)?;
-    let finished = finished(&folder, &table)?;
+    let finished = finished_keys(&folder, &table)?;
     let positions: Vec<u64> = args.shard.positions(plan.len()).collect();
-    let todo = unfinished(&plan, &positions, &finished)?;
+    let todo = unfinished_points(&plan, &positions, &finished)?;
     let began = Instant::now();
-    let parts_written = work(&plan, &todo, &table, &folder)?;
+    let parts_written = run_points(&plan, &todo, &table, &folder)?;
     let counts = Counts {
         points: plan.len(),
         points_of_shard: positions.len(),
@@ -68,16 +82,17 @@ pub(crate) fn run(args: &Sweep) -> anyhow::Result<Outcome> {
         done: todo.len(),
         parts_written,
     };
-    tell(args, &plan, counts, began.elapsed())
+    print_summary(args, &plan, counts, began.elapsed())
 }
 
-/// Looks at all points of the plan, other shards' too: a mistake is told before anything runs.
-fn check(plan: &Plan) -> anyhow::Result<()> {
+/// Checks all points of the plan, also those of other shards, so that a mistake is reported before anything runs.
+fn check_points(plan: &Plan) -> anyhow::Result<()> {
     let error = (0..plan.len()).into_par_iter().find_map_first(|position| plan.check(position).err());
     error.map_or(Ok(()), |error| Err(error.into()))
 }
 
-fn finished(folder: &Folder, table: &Table) -> anyhow::Result<HashSet<Key>> {
+/// Keys of the points whose results are in the folder.
+fn finished_keys(folder: &Folder, table: &Table) -> anyhow::Result<HashSet<Key>> {
     let mut finished = HashSet::new();
     for part in folder.parts()? {
         finished.extend(table.keys(&part)?);
@@ -85,7 +100,8 @@ fn finished(folder: &Folder, table: &Table) -> anyhow::Result<HashSet<Key>> {
     Ok(finished)
 }
 
-fn unfinished(plan: &Plan, positions: &[u64], finished: &HashSet<Key>) -> anyhow::Result<Vec<u64>> {
+/// Those of `positions` whose points are not finished.
+fn unfinished_points(plan: &Plan, positions: &[u64], finished: &HashSet<Key>) -> anyhow::Result<Vec<u64>> {
     let is_finished = |position: u64| Ok(finished.contains(&plan.point(position)?.key));
     let todo = positions.par_iter().filter_map(|position| match is_finished(*position) {
         Ok(true) => None,
@@ -95,8 +111,8 @@ fn unfinished(plan: &Plan, positions: &[u64], finished: &HashSet<Key>) -> anyhow
     todo.collect()
 }
 
-/// Runs points and returns how many parts they became.
-fn work(plan: &Plan, todo: &[u64], table: &Table, folder: &Folder) -> anyhow::Result<usize> {
+/// Runs the points at the positions `todo`. Returns the number of Parquet files written.
+fn run_points(plan: &Plan, todo: &[u64], table: &Table, folder: &Folder) -> anyhow::Result<usize> {
     let bar = ProgressBar::new(todo.len() as u64);
     bar.set_style(ProgressStyle::with_template(
         "{bar:30} {percent:>3} % {pos}/{len} points {elapsed}, {eta} left",
@@ -105,12 +121,12 @@ fn work(plan: &Plan, todo: &[u64], table: &Table, folder: &Folder) -> anyhow::Re
     let mut left = todo.len();
     for batch in todo.chunks(BATCH_PER_CORE * rayon::current_num_threads()) {
         let ran: Vec<Row> =
-            batch.par_iter().map(|position| row(plan, *position)).collect::<Result<_, _>>()?;
+            batch.par_iter().map(|position| run_point(plan, *position)).collect::<Result<_, _>>()?;
         rows.extend(ran);
         left -= batch.len();
         bar.inc(batch.len() as u64);
-        if left == 0 || written.elapsed() >= PART_EVERY {
-            folder.put(&table.bytes(&rows)?)?;
+        if left == 0 || written.elapsed() >= PART_INTERVAL {
+            folder.add_part(&table.parquet_bytes(&rows)?)?;
             rows.clear();
             parts += 1;
             written = Instant::now();
@@ -120,17 +136,19 @@ fn work(plan: &Plan, todo: &[u64], table: &Table, folder: &Folder) -> anyhow::Re
     Ok(parts)
 }
 
-fn row(plan: &Plan, position: u64) -> anyhow::Result<Row> {
+/// Runs the point at a position.
+fn run_point(plan: &Plan, position: u64) -> anyhow::Result<Row> {
     let Point { key, values, experiment } = plan.point(position)?;
     Ok(Row { key, values, answer: experiment.run() })
 }
 
-fn tell(args: &Sweep, plan: &Plan, counts: Counts, took: Duration) -> anyhow::Result<Outcome> {
+/// Prints the number of points and Parquet files as text or JSON.
+fn print_summary(args: &Sweep, plan: &Plan, counts: Counts, elapsed: Duration) -> anyhow::Result<Outcome> {
     let out = args.out.display().to_string();
     if args.json {
-        output::json(&Document {
-            schema: "iotoll.sweep/1",
-            made_by: made_by(),
+        output::print_json(&Document {
+            schema: SCHEMA,
+            made_by: program_version(),
             model: VERSION,
             plan: args.plan.display().to_string(),
             what: plan.what(),
@@ -140,8 +158,8 @@ fn tell(args: &Sweep, plan: &Plan, counts: Counts, took: Duration) -> anyhow::Re
         })?;
     } else {
         let Counts { points, points_of_shard, skipped, done, parts_written } = counts;
-        let seconds = took.as_secs_f64();
-        output::data(&format!(
+        let seconds = elapsed.as_secs_f64();
+        output::print_text(&format!(
             "{points} points, {points_of_shard} of shard {}: {skipped} finished before, {done} done in {seconds:.1} s\n\
              {parts_written} parts written to {out}",
             args.shard

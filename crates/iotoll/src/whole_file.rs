@@ -1,4 +1,4 @@
-//! An output file: there when it is whole, or not at all. Devices and pipes are written as they are.
+//! An output file that appears at its path only when it is complete. Devices and pipes are written directly.
 
 use crate::pending_file::PendingFile;
 use anyhow::{Context, bail};
@@ -7,52 +7,53 @@ use std::io::{self, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// An output on its way, until it is [kept](Self::keep).
+/// An output file that is being written. It replaces the file at its path when [`save`](Self::save) is called; dropping it changes
+/// nothing.
 pub(crate) struct WholeFile {
-    /// As the user has named it.
+    /// The path that the user gave, for errors.
     path: PathBuf,
     output: Output,
 }
 
 enum Output {
-    /// Takes its place when it is kept.
-    Pending { file: PendingFile, place: PathBuf, mode: u32 },
-    /// A device or pipe, which nothing may replace.
+    /// A temporary file, which is moved to `path` with `mode` when it is saved.
+    Pending { file: PendingFile, path: PathBuf, mode: u32 },
+    /// A device or pipe, which is written directly.
     Stream(File),
 }
 
-/// Who may read a new file.
+/// Who may read the file.
 #[derive(Clone, Copy)]
 pub(crate) enum Readers {
-    /// Whoever the umask, or the file that it replaces, lets.
+    /// As the replaced file's mode says, or the umask for a new file.
     AsUsual,
-    /// Its owner.
+    /// Its owner alone.
     Owner,
 }
 
 impl WholeFile {
-    /// Begins one.
+    /// Starts an output file at `path`.
     pub(crate) fn create(path: &Path) -> anyhow::Result<Self> {
         Self::create_for(path, Readers::AsUsual)
     }
 
-    /// Begins one that those may read.
-    pub(crate) fn create_for(path: &Path, readers: Readers) -> anyhow::Result<Self> {
-        let output = output(path, readers).with_context(|| cannot_write(path))?;
+    /// Starts an output file with these readers.
+    fn create_for(path: &Path, readers: Readers) -> anyhow::Result<Self> {
+        let output = open_output(path, readers).with_context(|| cannot_write(path))?;
         Ok(Self { path: path.to_owned(), output })
     }
 
-    /// With all these bytes.
+    /// Writes a complete file.
     pub(crate) fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-        Self::create(path)?.finish(bytes)
+        Self::create(path)?.write_and_save(bytes)
     }
 
-    /// With all these bytes, for its owner alone.
+    /// Writes a complete file that its owner alone may read.
     pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-        Self::create_for(path, Readers::Owner)?.finish(bytes)
+        Self::create_for(path, Readers::Owner)?.write_and_save(bytes)
     }
 
-    /// With all these bytes at the first of `paths` where nothing is; returns that path.
+    /// Writes a complete file at the first of `paths` that does not exist, and returns that path. All must be in one folder.
     pub(crate) fn write_new(
         paths: impl IntoIterator<Item = PathBuf>,
         bytes: &[u8],
@@ -62,26 +63,27 @@ impl WholeFile {
         let mut file = PendingFile::in_folder(folder_of(&first)).with_context(|| cannot_write(&first))?;
         file.write_all(bytes).with_context(|| cannot_write(&first))?;
         for path in paths {
-            match file.place_new(&path, usual_mode()) {
+            match file.move_to_new(&path, mode_by_umask()) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                placed => return placed.with_context(|| cannot_write(&path)).map(|()| path),
+                moved => return moved.with_context(|| cannot_write(&path)).map(|()| path),
             }
         }
-        bail!("{} and all names like it are taken; remove one", first.display())
+        bail!("{} and all other names tried exist; remove one", first.display())
     }
 
-    fn finish(mut self, bytes: &[u8]) -> anyhow::Result<()> {
+    /// Writes all of it and saves it.
+    fn write_and_save(mut self, bytes: &[u8]) -> anyhow::Result<()> {
         self.write_all(bytes).with_context(|| cannot_write(&self.path))?;
-        self.keep()
+        self.save()
     }
 
-    /// It is whole.
-    pub(crate) fn keep(self) -> anyhow::Result<()> {
-        let kept = match self.output {
-            Output::Pending { file, place, mode } => file.replace(&place, mode),
+    /// Puts the complete file at its path.
+    pub(crate) fn save(self) -> anyhow::Result<()> {
+        let saved = match self.output {
+            Output::Pending { file, path, mode } => file.replace(&path, mode),
             Output::Stream(mut file) => file.flush(),
         };
-        kept.with_context(|| cannot_write(&self.path))
+        saved.with_context(|| cannot_write(&self.path))
     }
 }
 
@@ -105,25 +107,27 @@ fn cannot_write(path: &Path) -> String {
     format!("can't write {}", path.display())
 }
 
-fn output(path: &Path, readers: Readers) -> anyhow::Result<Output> {
-    refuse_planted(path)?;
+/// Opens a device or pipe directly, and a temporary file for anything else.
+fn open_output(path: &Path, readers: Readers) -> anyhow::Result<Output> {
+    expect_own_link_or_pipe(path)?;
     match fs::metadata(path) {
-        Ok(found) if !found.is_file() => stream(path).map(Output::Stream),
-        Ok(found) => pending(fs::canonicalize(path)?, mode(readers, Some(&found))),
+        Ok(found) if !found.is_file() => open_stream(path).map(Output::Stream),
+        Ok(found) => pending_output(fs::canonicalize(path)?, file_mode(readers, Some(&found))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            pending(path.to_owned(), mode(readers, None))
+            pending_output(path.to_owned(), file_mode(readers, None))
         }
         Err(error) => Err(error.into()),
     }
 }
 
-fn pending(place: PathBuf, mode: u32) -> anyhow::Result<Output> {
-    Ok(Output::Pending { file: PendingFile::in_folder(folder_of(&place))?, place, mode })
+/// Creates the temporary file of an output.
+fn pending_output(path: PathBuf, mode: u32) -> anyhow::Result<Output> {
+    Ok(Output::Pending { file: PendingFile::in_folder(folder_of(&path))?, path, mode })
 }
 
-/// Links and pipes of other users lead root where they want: Linux keeps them from that in folders that all may write to
-/// (fs.protected_symlinks and fs.protected_fifos, Documentation/admin-guide/sysctl/fs.rst), here it is so in all.
-fn refuse_planted(path: &Path) -> anyhow::Result<()> {
+/// Fails if a link or pipe at `path` belongs to another user, who could redirect what root writes. Linux refuses that in sticky
+/// world-writable folders (fs.protected_symlinks and fs.protected_fifos, Documentation/admin-guide/sysctl/fs.rst); this does in all.
+fn expect_own_link_or_pipe(path: &Path) -> anyhow::Result<()> {
     let Ok(found) = fs::symlink_metadata(path) else { return Ok(()) };
     let what = match found.file_type() {
         kind if kind.is_symlink() => "a symbolic link",
@@ -137,37 +141,38 @@ fn refuse_planted(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Opens a device or a pipe. It is looked at again once it is open: a file in its place would be overwritten.
-fn stream(path: &Path) -> anyhow::Result<File> {
-    let expected = |found: &Metadata| match found.file_type() {
+/// Opens a device or pipe. Its type is checked again after opening, because a regular file put there meanwhile would be overwritten.
+fn open_stream(path: &Path) -> anyhow::Result<File> {
+    let check_type = |found: &Metadata| match found.file_type() {
         kind if kind.is_dir() => bail!("it is a folder"),
         kind if kind.is_block_device() => bail!("it is a disk; expected a file, a pipe or a terminal"),
-        kind if kind.is_file() => bail!("it has just become a file"),
+        kind if kind.is_file() => bail!("it was replaced by a file while it was opened"),
         _ => Ok(()),
     };
-    expected(&fs::metadata(path)?)?;
+    check_type(&fs::metadata(path)?)?;
     let file = OpenOptions::new().write(true).open(path)?;
-    expected(&file.metadata()?)?;
+    check_type(&file.metadata()?)?;
     Ok(file)
 }
 
-/// The folder that a file is in; of a name alone, the current one.
+/// The folder of a file; the current one for a bare name.
 pub(crate) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-fn mode(readers: Readers, replaced: Option<&Metadata>) -> u32 {
+/// The permissions of the complete file. `replaced` is the file that it replaces.
+fn file_mode(readers: Readers, replaced: Option<&Metadata>) -> u32 {
     match readers {
         Readers::Owner => 0o600,
-        // Another user's file may have been put there for all to write to.
+        // The mode of another user's file is not kept: that user may have planted it, writable for all.
         Readers::AsUsual => replaced
             .filter(|replaced| replaced.uid() == rustix::process::geteuid().as_raw())
-            .map_or_else(usual_mode, |replaced| replaced.mode() & 0o777),
+            .map_or_else(mode_by_umask, |replaced| replaced.mode() & 0o777),
     }
 }
 
-/// What a file of this process has that is made without further ado. The umask can only be read by setting it.
-pub(crate) fn usual_mode() -> u32 {
+/// The mode of a new file by the umask, which can only be read by setting it.
+pub(crate) fn mode_by_umask() -> u32 {
     use rustix::fs::Mode;
     use rustix::process::umask;
     let mask = umask(Mode::RWXG | Mode::RWXO);
@@ -184,7 +189,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     #[test]
-    fn what_is_not_kept_leaves_what_was_there() {
+    fn an_unsaved_file_leaves_the_old_one() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         WholeFile::write(&path, b"old").unwrap();
@@ -196,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn links_devices_and_pipes_stay_what_they_are() {
+    fn links_devices_and_pipes_are_not_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let [path, link, pipe] = ["file", "link", "pipe"].map(|name| folder.path().join(name));
         WholeFile::write(&path, b"old").unwrap();
@@ -219,12 +224,12 @@ mod tests {
     }
 
     #[test]
-    fn a_private_file_is_its_owners_alone_and_others_keep_their_mode() {
+    fn a_private_file_has_mode_0600_and_other_files_keep_their_mode() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         let mode = || fs::metadata(&path).unwrap().mode() & 0o777;
         WholeFile::write(&path, b"usual").unwrap();
-        assert_eq!(mode(), usual_mode());
+        assert_eq!(mode(), mode_by_umask());
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
         WholeFile::write(&path, b"again").unwrap();
         assert_eq!(mode(), 0o640);
@@ -233,17 +238,17 @@ mod tests {
     }
 
     #[test]
-    fn a_new_file_takes_the_first_free_name() {
+    fn a_new_file_gets_the_first_free_name() {
         let folder = tempfile::tempdir().unwrap();
         let paths = || ["a", "b", "c"].map(|name| folder.path().join(name));
         let [a, b, c] = paths();
         fs::write(&a, "kept").unwrap();
-        // What a link leads to is no more overwritten than a file, even if it is not there.
+        // A link counts as existing, even if its target does not exist.
         symlink("nowhere", &b).unwrap();
         assert_eq!(WholeFile::write_new(paths(), b"new").unwrap(), c);
         assert_eq!([fs::read(&a).unwrap(), fs::read(&c).unwrap()], [b"kept".to_vec(), b"new".to_vec()]);
         let error = WholeFile::write_new(paths(), b"new").unwrap_err();
-        assert!(error.to_string().contains("are taken"), "{error}");
+        assert!(error.to_string().contains("other names tried exist"), "{error}");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3);
     }
 

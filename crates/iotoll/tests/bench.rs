@@ -63,7 +63,7 @@ fn tables_say_where_figures_come_from() {
 }
 
 #[test]
-fn what_can_not_be_measured_is_exit_two_and_says_why() {
+fn measurements_that_are_impossible_are_exit_two() {
     let check = |args: &[&str], expected: &str| {
         let output = bench(args);
         let said = text(&output.stderr);
@@ -71,8 +71,8 @@ fn what_can_not_be_measured_is_exit_two_and_says_why() {
         assert!(said.contains(expected), "{args:?}: {said}");
         assert!(output.stdout.is_empty(), "{args:?}");
     };
-    check(&["--contestant", "nobody"], r#"there is no contestant "nobody"; there are direct"#);
-    check(&["--baseline", "nobody"], r#"there is no contestant "nobody""#);
+    check(&["--contestant", "nobody"], r#"unknown contestant "nobody"; expected one of direct"#);
+    check(&["--baseline", "nobody"], r#"unknown contestant "nobody""#);
     check(&["--scenario", "naps"], "expected one of pairs, held, handoff");
     check(&["--threads", "0"], "expected 1 to 1024");
     check(&["--rounds", "0"], "expected 1 or more");
@@ -82,7 +82,7 @@ fn what_can_not_be_measured_is_exit_two_and_says_why() {
         "can't load the peer /nowhere/lib.so: dlopen failed: /nowhere/lib.so: ",
     );
     check(&["--html", "/nowhere/page.html"], "can't write /nowhere/page.html");
-    check(&["--peer", "direct=/nowhere/lib.so"], r#"there is a contestant "direct" already"#);
+    check(&["--peer", "direct=/nowhere/lib.so"], r#"a contestant named "direct" exists"#);
 }
 
 fn bench_map(args: &[&str]) -> Output {
@@ -99,7 +99,7 @@ fn bench_map(args: &[&str]) -> Output {
 }
 
 #[test]
-fn mappings_do_by_each_dma_path_what_the_dma_path_is() {
+fn mappings_are_measured_by_each_dma_path() {
     let output = bench_map(&["--size", "4K,2M", "--json"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -133,7 +133,7 @@ fn mappings_do_by_each_dma_path_what_the_dma_path_is() {
         .iter()
         .find(|row| row["dma_path"] == "bounce")
         .unwrap()["cells"][1];
-    assert_eq!(bounced["absent"], "no more than 256 KiB at once");
+    assert_eq!(bounced["absent"], "at most 256 KiB per mapping");
     let shown = text(&bench_map(&["--size", "64K", "--dma-path", "bounce,no-iommu"]).stdout);
     assert!(
         shown.contains("Mapping and unmapping memory, by 2 DMA paths") && shown.contains("64 KiB"),
@@ -144,13 +144,22 @@ fn mappings_do_by_each_dma_path_what_the_dma_path_is() {
 #[test]
 fn mappings_that_can_not_be_measured_are_exit_two() {
     for (args, expected) in [
-        (["--dma-path", "path"], r#"there is no DMA path "path"; there are no-iommu"#),
-        (["--size", "3M"], "3 MiB are too much to be mapped at once; expected 2 MiB or less"),
+        (["--dma-path", "path"], r#"unknown DMA path "path"; expected one of no-iommu"#),
+        (["--size", "3M"], "3 MiB are too much for one mapping; expected 2 MiB or less"),
     ] {
         let output = bench_map(&args);
         assert_eq!(output.status.code(), Some(2));
         assert!(text(&output.stderr).contains(expected), "{}", text(&output.stderr));
     }
+}
+
+#[test]
+fn the_help_of_bench_map_names_every_modelled_dma_path() {
+    let help = text(&bench_map(&["--help"]).stdout);
+    let (_, list) = help.split_once("DMA paths modelled in this process: ").unwrap();
+    let (list, _) = list.split_once('.').unwrap();
+    let names: Vec<&str> = list.split(',').map(str::trim).collect();
+    assert_eq!(names, bench::dma_paths());
 }
 
 fn bench_memtype(args: &[&str]) -> Output {
@@ -178,8 +187,8 @@ fn accesses_are_measured_with_their_evidence() {
 #[test]
 fn memory_that_can_not_be_measured_is_exit_two() {
     for (args, expected) in [
-        (&["--size", "100"][..], "100 B are no whole number of cache lines"),
-        (&["--size", "2048M"], "expected bytes from 1 to 1024M"),
+        (&["--size", "100"][..], "100 B are not whole cache lines"),
+        (&["--size", "2048M"], "invalid number of bytes; expected 1 to 1024M"),
         (&["--bar", "/sys/nowhere/resource0"], "/sys/nowhere/resource: No such file"),
         (&["--bar", "/etc/passwd"], "expected resourceN or resourceN_wc"),
         (&["--bar-stores"], "--bar <FILE>"),

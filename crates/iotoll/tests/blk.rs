@@ -45,7 +45,7 @@ fn a_file_is_read_and_written_like_a_disk() {
 }
 
 #[test]
-fn what_can_not_be_is_told_and_nothing_is_written() {
+fn impossible_writes_are_errors_and_write_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let [disk, odd, two] = ["disk", "odd", "two"].map(|name| folder.path().join(name));
     fs::write(&disk, vec![7; 4 * 4096]).unwrap();
@@ -63,32 +63,38 @@ fn what_can_not_be_is_told_and_nothing_is_written() {
     );
     check(
         &["blk", "write", word(&disk), "--first", "3", "-i", word(&two)],
-        "2 blocks from 3; the disk has 4",
+        "2 blocks from block 3 exceed the disk, which has 4 blocks",
     );
     check(
         &["blk", "write", word(&disk), "--first", "18446744073709551615", "-i", word(&two)],
-        "the disk has 4",
+        "the disk, which has 4 blocks",
     );
-    check(&["blk", "read", word(&disk), "--first", "4"], "block 4; the disk has 4");
-    check(&["blk", "read", word(&disk), "--first", "3", "--blocks", "2"], "2 blocks from 3; the disk has 4");
+    check(
+        &["blk", "read", word(&disk), "--first", "4"],
+        "--first 4 is beyond the end; the disk has 4 blocks",
+    );
+    check(
+        &["blk", "read", word(&disk), "--first", "3", "--blocks", "2"],
+        "2 blocks from block 3 exceed the disk, which has 4 blocks",
+    );
     check(&["blk", "read", "/no/such/disk"], "/no/such/disk");
-    check(&["blk", "read", "nosuch"], "no file nosuch, and it is no address");
+    check(&["blk", "read", "nosuch"], "nosuch: no such file, and not a PCI address");
     check(&["blk", "read", word(&odd)], "is shorter than one block of 4096 bytes");
-    check(&["blk", "read", word(&disk), "--take"], "is a file: only an adapter is taken");
-    check(&["blk", "read", word(&disk), "-o", word(&disk)], "is what is read from");
+    check(&["blk", "read", word(&disk), "--unbind"], "is a file; expected no --unbind");
+    check(&["blk", "read", word(&disk), "-o", word(&disk)], "the output is also the input");
     check(&["blk", "read", word(&disk), "-o", word(folder.path())], "it is a folder");
     check(&["blk", "list", "--root", "/no/such/tree"], "no folder /no/such/tree");
     check(&["blk", "read", word(&disk), "-o", "/no/such/folder/file"], "can't write /no/such/folder/file");
     let none = "0000:77:00.0 is not an NVMe controller of this host; `iotoll blk list` lists them";
-    check(&["blk", "read", "0000:77:00.0", "--take"], none);
+    check(&["blk", "read", "0000:77:00.0", "--unbind"], none);
     check(&["blk", "log", "0000:77:00.0"], none);
-    check(&["bench", "blk", "0000:77:00.0", "--take"], none);
+    check(&["bench", "blk", "0000:77:00.0", "--unbind"], none);
     // Not a way out of the folder of adapters.
     check(&["blk", "log", "../../../etc"], "is not an NVMe controller");
 }
 
 #[test]
-fn controllers_of_a_tree_are_listed_with_what_speaks_against_them() {
+fn controllers_of_a_tree_are_listed_with_reasons_against_driving_them() {
     let folder = tempfile::tempdir().unwrap();
     let device = folder.path().join("sys/bus/pci/devices/0000:03:00.0");
     fs::create_dir_all(device.join("nvme/nvme0/nvme0n1")).unwrap();
@@ -106,7 +112,7 @@ fn controllers_of_a_tree_are_listed_with_what_speaks_against_them() {
 }
 
 #[test]
-fn what_stands_in_place_of_a_file_of_a_tree_is_not_waited_for() {
+fn pipes_in_place_of_files_of_a_tree_are_not_waited_for() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir_all(folder.path().join("sys/bus/pci/devices/0000:03:00.0")).unwrap();
     fs::create_dir_all(folder.path().join("proc")).unwrap();
@@ -170,7 +176,7 @@ impl Disk {
 }
 
 #[test]
-fn nothing_is_written_to_what_nobody_named() {
+fn only_named_disks_are_written() {
     let disk = Disk::new();
     let refused = disk.write_without_consent(&[]);
     let typed = format!("add: --overwrite {}", disk.path);
@@ -189,7 +195,7 @@ fn nothing_is_written_to_what_nobody_named() {
 }
 
 #[test]
-fn what_is_on_a_disk_has_to_be_named() {
+fn signatures_on_a_disk_must_be_named() {
     let check = |at: u64, bytes: &[u8], name: &str, words: &str| {
         let disk = Disk::new();
         disk.put(at, bytes);
@@ -214,7 +220,7 @@ fn what_is_on_a_disk_has_to_be_named() {
 
 /// All that is found has to be named, and nothing that is not.
 #[test]
-fn what_was_expected_elsewhere_is_not_overwritten_here() {
+fn a_disk_other_than_the_named_one_is_not_overwritten() {
     let disk = Disk::new();
     disk.put(0, b"LUKS\xba\xbe");
     disk.put((2 << 20) - 512, b"EFI PART");
@@ -225,7 +231,7 @@ fn what_was_expected_elsewhere_is_not_overwritten_here() {
 }
 
 #[test]
-fn what_is_locked_or_open_for_writing_is_not_written() {
+fn files_that_are_locked_or_open_for_writing_are_not_written() {
     let disk = Disk::new();
     let file = fs::File::options().read(true).write(true).open(&disk.path).unwrap();
     // This test has it open for writing.
@@ -268,7 +274,7 @@ fn the_image_of_a_running_machine_is_not_written() {
 }
 
 #[test]
-fn what_can_not_be_written_is_told() {
+fn failed_writes_are_reported() {
     let disk = Disk::new();
     let arguments = |target: &str, input: &str| {
         let words = ["blk", "write", target, "--overwrite", target, "--first", "0", "-i", input];
@@ -281,11 +287,11 @@ fn what_can_not_be_written_is_told() {
     };
     check("/dev/null", &disk.block, "neither a file nor a block device");
     check(word(disk.folder.path()), &disk.block, "neither a file nor a block device");
-    check(&disk.path, &disk.path, "is what is written to");
+    check(&disk.path, &disk.path, "the input is the target or a part of it");
     // By another name.
     let link = disk.folder.path().join("hard");
     fs::hard_link(&disk.path, &link).unwrap();
-    check(&disk.path, word(&link), "is what is written to");
+    check(&disk.path, word(&link), "the input is the target or a part of it");
     check(&disk.path, word(disk.folder.path()), "it is a folder");
     assert!(!disk.is_written());
 }
@@ -323,8 +329,8 @@ fn a_pipe_is_written_until_it_ends() {
         BLOCK,
         "standard input ends after 4096 bytes, in blocks of 4096; expected 2 of them",
     );
-    check(&["--blocks", "600"], BLOCK, "600 blocks from 9; the disk has 512");
-    check(&[], 504 * BLOCK, "standard input has more than 503 blocks");
+    check(&["--blocks", "600"], BLOCK, "600 blocks from block 9 exceed the disk, which has 512 blocks");
+    check(&[], 504 * BLOCK, "standard input has more than 503 blocks; expected at most that many");
     // Of more than is wanted, the rest is left alone.
     let disk = Disk::new();
     assert_eq!(piped(&disk, &["--blocks", "1"], vec![9; 2 * BLOCK]).1, 0);
@@ -349,21 +355,21 @@ fn a_large_input_takes_little_memory() {
     assert!(output.status.success() && told.contains("114688 blocks written"), "{told}");
 }
 
-/// What waits to give an adapter back acts only on what was taken, and when who has it has let it go or is dead.
+/// The helper process rebinds an adapter only if it was unbound, and only when its parent has closed it or has exited.
 #[test]
-fn only_what_was_taken_is_given_back() {
-    let give_back = |said: &'static str, parent: u32| {
-        let words = ["blk", "give-back", "0000:77:00.0", "nvme", "-", &parent.to_string()].map(str::to_owned);
+fn only_an_unbound_adapter_is_rebound() {
+    let rebind = |said: &'static str, parent: u32| {
+        let words = ["blk", "rebind", "0000:77:00.0", "nvme", "-", &parent.to_string()].map(str::to_owned);
         let output = Command::cargo_bin("iotoll").unwrap().args(words).write_stdin(said).output().unwrap();
         (String::from_utf8_lossy(&output.stderr).into_owned(), output.status.code())
     };
     let here = std::process::id();
-    for said in ["", "let go\n"] {
-        assert_eq!(give_back(said, here), (String::new(), Some(0)));
+    for said in ["", "closed\n"] {
+        assert_eq!(rebind(said, here), (String::new(), Some(0)));
     }
-    // There is no such adapter, so that it can't succeed. A parent that is another process by now has died.
-    for (said, parent) in [("taken\nlet go\n", here), ("taken\n", 1 << 22)] {
-        let (told, status) = give_back(said, parent);
-        assert!(told.contains("0000:77:00.0 was not given back") && status == Some(2), "{told}");
+    // No adapter has this address, so rebinding fails. The parent 1 << 22 does not exist, so it counts as exited.
+    for (said, parent) in [("unbound\nclosed\n", here), ("unbound\n", 1 << 22)] {
+        let (told, status) = rebind(said, parent);
+        assert!(told.contains("0000:77:00.0 was not rebound to its driver") && status == Some(2), "{told}");
     }
 }

@@ -77,7 +77,7 @@ fn only_the_owner_may_read_a_capture_and_it_holds_no_canary() {
         ["Canary1x", "Canary2x", "Canary3x", "Canary4x"].iter().all(|secret| !kept.contains(secret)),
         "{kept}"
     );
-    assert!(said.contains("kept as asked"), "{said}");
+    assert!(said.contains("kept, as --with-identifiers asks"), "{said}");
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn the_key_stays_where_it_is_said_to() {
 }
 
 #[test]
-fn help_and_manual_list_what_is_read() {
+fn help_and_manual_list_the_files_that_are_read() {
     let folder = tempfile::tempdir().unwrap();
     let help = String::from_utf8(iotoll(folder.path(), &["capture", "--help"]).stdout).unwrap();
     assert!(iotoll(folder.path(), &["man", "pages"]).status.success());

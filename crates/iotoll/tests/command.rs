@@ -195,7 +195,7 @@ fn made_up_prices(arch: &str) -> String {
 }
 
 #[test]
-fn today_stands_beside_after_the_fixes_where_a_dma_path_changes() {
+fn changed_dma_paths_show_today_and_after_the_fixes() {
     let shown = |name: &str| {
         let path = capture(name);
         text(&iotoll(&["inspect", "--from", path.to_str().unwrap()]).stdout)
@@ -229,7 +229,7 @@ fn prices_that_are_none_are_errors_that_name_the_file_and_the_field() {
     check(good.replace("1000", "-1").as_bytes(), "event_ns.hypercalls.value is -1; expected a number");
     check(good.replace("hypercalls", "hypercall").as_bytes(), "unknown variant `hypercall`");
     check(good.replace("applies_to", "for").as_bytes(), "unknown field `for`");
-    check(good.replace("\"ppc\"", "\"x86\"").as_bytes(), "arch is `x86`, expected `ppc`");
+    check(good.replace("\"ppc\"", "\"x86\"").as_bytes(), "arch is `x86`; expected `ppc`");
     fs::File::create(&file).unwrap().set_len((16 << 20) + 1).unwrap();
     let huge = refused(&["inspect", "--from", &path, "--prices", file.to_str().unwrap()]);
     assert!(huge.contains("larger than 16 MiB"), "{huge}");
@@ -238,7 +238,7 @@ fn prices_that_are_none_are_errors_that_name_the_file_and_the_field() {
 }
 
 #[test]
-fn a_pipe_that_nobody_writes_to_is_refused_at_once() {
+fn a_pipe_without_a_writer_is_refused_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let pipe = folder.path().join("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -250,7 +250,7 @@ fn a_pipe_that_nobody_writes_to_is_refused_at_once() {
         &["model", "run", pipe],
     ] {
         let error = refused(args);
-        assert!(error.contains("nobody writes to"), "{args:?}: {error}");
+        assert!(error.contains("has no writer"), "{args:?}: {error}");
     }
 }
 
@@ -274,12 +274,12 @@ fn toll_sheets_that_are_none_are_errors_that_name_the_file() {
         let error = refused(folder.path());
         assert!(error.contains(words), "{error}");
     };
-    check("a.json", b"no sheet", "a.json:1:2: no toll sheet: ");
+    check("a.json", b"no sheet", "a.json:1:2: not a toll sheet: ");
     check("a.json", &[0xa5; 300], "a.json: stream did not contain valid UTF-8");
-    check("a.json", b"{\"schema\": \"iotoll.inspect/2\"}", "a.json: schema is `iotoll.inspect/2`, expected");
+    check("a.json", b"{\"schema\": \"iotoll.inspect/2\"}", "a.json: schema is `iotoll.inspect/2`; expected");
     check("a.json", b"[]", "a.json");
-    check("schema.json", b"{}", "no toll sheet in it, expected *.json");
-    check("a.txt", b"{}", "no toll sheet in it, expected *.json");
+    check("schema.json", b"{}", "no toll sheet that predictions can use; expected *.json");
+    check("a.txt", b"{}", "no toll sheet that predictions can use; expected *.json");
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("a.json")).unwrap();
     assert!(refused(folder.path()).contains("a.json: not a regular file"));
@@ -353,7 +353,7 @@ fn refused(args: &[&str]) -> String {
 }
 
 #[test]
-fn errors_name_the_file_the_place_and_what_was_expected() {
+fn errors_name_file_place_and_expectation() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, bytes: &[u8]| {
         let path = folder.path().join(name);
@@ -467,7 +467,7 @@ fn host_with_an_area(kernel: &str) -> tempfile::TempDir {
 }
 
 #[test]
-fn a_finding_about_an_area_says_what_the_model_expects_of_it() {
+fn a_finding_about_an_area_has_the_model_s_forecast() {
     for (kernel, id, words, rate) in [
         ("2.6.32-642.el6.x86_64", "memmap-uncached", "no data is corrupted, whether", 80e6..90e6),
         ("2.6.18-348.el5", "memmap-incoherent", "if they do not, 100 % of the words miscompare", 1e9..2e9),

@@ -108,7 +108,7 @@ fn a_link_of_ones_own_is_followed() {
 }
 
 #[test]
-fn a_page_that_is_there_is_not_replaced_unasked() {
+fn an_existing_page_is_not_replaced_without_consent() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("report.html"), "somebody's").unwrap();
     let output = iotoll().current_dir(folder.path()).output().unwrap();

@@ -207,7 +207,7 @@ fn a_lengthened_path_is_caught_and_the_same_is_not() {
     for words in [
         "nvme-read-4k grew: instructions +",
         "iommu_dma_alloc_iova",
-        "only A's kernel was told iommu.forcedac=1",
+        "only A's kernel has the options iommu.forcedac=1",
     ] {
         assert!(shown.contains(words), "{words}: {shown}");
     }
@@ -265,9 +265,9 @@ fn guests_that_fail_say_why() {
             assert!(said.contains(word), "{preset}, {word}: {said}");
         }
     };
-    check("panics", &["ended before it was done", "Kernel panic - not syncing"]);
+    check("panics", &["ended before its last workload", "Kernel panic - not syncing"]);
     check("lacks-driver", &["in the guest: module nvme does not load"]);
-    check("astray", &["to take the DMA path direct-window, but in its guest 0000:00:04.0", "ibm,dma-window"]);
+    check("astray", &["on the DMA path direct-window, but in the guest 0000:00:04.0", "ibm,dma-window"]);
 }
 
 #[test]
@@ -301,7 +301,7 @@ fn repeats_count_the_same() {
 }
 
 #[test]
-fn what_is_missing_is_said() {
+fn missing_files_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = iotoll();
     command.env("IOTOLL_CACHE", folder.path()).args(["lab", "run", "x86-no-iommu"]);

@@ -26,8 +26,8 @@ fn the_example_runs() {
     }
     let document: serde_json::Value =
         serde_json::from_slice(&model(&["run", EXAMPLE, "--json"]).stdout).unwrap();
-    assert_eq!(document["schema"], "iotoll.model/1");
-    assert!(document["gigabits_per_second"].as_f64().unwrap() > 10.0);
+    assert_eq!(document["schema"], "iotoll.model/2");
+    assert!(document["engine"]["gigabits_per_second"].as_f64().unwrap() > 10.0);
     let studies: String = model::studies().map(|study| format!("{study}\n")).collect();
     assert_eq!(text(&model(&["list"]).stdout), studies);
 }
@@ -49,8 +49,8 @@ fn two_hosts_talk_and_carry_out_a_profile() {
     let run = |more: &[&str]| model(&[&["run", HOSTS, "--profile", &profile], more].concat());
     let output = run(&["--set", "n=8", "--set", "size=64k", "--set", "h=server", "--json"]);
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert!(document["gigabits_per_second"].as_f64().unwrap() > 8.0, "{document}");
-    assert_eq!(document["latency_mean_ns"], serde_json::Value::Null);
+    assert!(document["network"]["gigabits_per_second"].as_f64().unwrap() > 8.0, "{document}");
+    assert_eq!(document["network"]["latency_mean_ns"], serde_json::Value::Null);
     let refused = |output: &Output, words: &str| {
         let said = text(&output.stderr);
         assert!(output.status.code() == Some(2) && said.contains(words), "{said}");
@@ -64,7 +64,7 @@ fn two_hosts_talk_and_carry_out_a_profile() {
     let unbounded = unbounded.to_str().unwrap();
     let variables = ["--set", "n=8", "--set", "size=64k", "--set", "h=server"];
     refused(&model(&[&["run", HOSTS, "--profile", unbounded], &variables[..]].concat()), unbounded);
-    refused(&model(&["run", EXAMPLE, "--profile", &profile]), "no profile can be carried out");
+    refused(&model(&["run", EXAMPLE, "--profile", &profile]), "an engine, which can't run a --profile");
     refused(&model(&["run", HOSTS, "--profile", "/nowhere/p.xml"]), "can't read profile /nowhere/p.xml");
 }
 
@@ -89,17 +89,17 @@ fn a_host_with_a_disk_runs_jobs() {
     let output = model(&["run", DISK, "--jobs", JOBS, "--json"]);
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(
-        (&document["schema"], &document["jobs"][1]["name"]),
-        (&"iotoll.model/1".into(), &"log".into())
+        (&document["schema"], &document["block"]["jobs"][1]["name"]),
+        (&"iotoll.model/2".into(), &"log".into())
     );
-    assert!(document["operations_per_second"].as_f64().unwrap() > 10e3, "{document}");
-    assert!(document["jobs"][1]["latency_p99_9_ns"].as_f64().unwrap() > 10e3, "{document}");
+    assert!(document["block"]["operations_per_second"].as_f64().unwrap() > 10e3, "{document}");
+    assert!(document["block"]["jobs"][1]["latency_p99_9_ns"].as_f64().unwrap() > 10e3, "{document}");
 }
 
 const ARRAY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/flash-array.toml");
 
 #[test]
-fn a_host_with_an_array_runs_loads_and_logs_what_fails() {
+fn a_host_with_an_array_runs_loads_and_logs_failures() {
     let output = model(&["run", ARRAY]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let shown = text(&output.stdout);
@@ -115,8 +115,11 @@ fn a_host_with_an_array_runs_loads_and_logs_what_fails() {
     }
     let document: serde_json::Value =
         serde_json::from_slice(&model(&["run", ARRAY, "--json"]).stdout).unwrap();
-    assert_eq!((&document["schema"], &document["waiting"]), (&"iotoll.model/1".into(), &0.into()));
-    assert_eq!(document["log"][0]["what"], "failed");
+    assert_eq!(
+        (&document["schema"], &document["flash_array"]["waiting"]),
+        (&"iotoll.model/2".into(), &0.into())
+    );
+    assert_eq!(document["flash_array"]["log"][0]["what"], "failed");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("mine.toml");
     let users = std::fs::read_to_string(ARRAY).unwrap().replace("way = \"kernel\"", "way = \"user\"");
@@ -138,9 +141,9 @@ fn jobs_that_no_disk_has_are_exit_two_and_say_where() {
             "{said}"
         );
     };
-    refused(&model(&["run", EXAMPLE, "--jobs", JOBS]), "an engine, and no jobs can be run");
-    refused(&model(&["run", HOSTS, "--jobs", JOBS]), "two hosts, and no jobs can be run");
-    refused(&model(&["run", DISK, "--profile", JOBS]), "a host with a disk, and no profile");
+    refused(&model(&["run", EXAMPLE, "--jobs", JOBS]), "an engine, which can't run --jobs");
+    refused(&model(&["run", HOSTS, "--jobs", JOBS]), "two hosts, which can't run --jobs");
+    refused(&model(&["run", DISK, "--profile", JOBS]), "a host with a disk, which can't run a --profile");
     refused(&model(&["run", DISK, "--jobs", JOBS, "--profile", JOBS]), "cannot be used with");
     refused(&model(&["run", DISK, "--jobs", "/nowhere/x.fio"]), "can't read job file /nowhere/x.fio");
     let folder = tempfile::tempdir().unwrap();
@@ -176,8 +179,8 @@ fn adapters_run_with_and_without_memory_and_carry_out_a_trace() {
         serde_json::from_slice(&output.stdout).unwrap()
     };
     let scatter = document(&[ADAPTERS]);
-    assert_eq!(scatter["schema"], "iotoll.model/1");
-    assert!(scatter["cost_share"].as_f64().unwrap() > 0.1, "{scatter}");
+    assert_eq!(scatter["schema"], "iotoll.model/2");
+    assert!(scatter["infiniband"]["cost_share"].as_f64().unwrap() > 0.1, "{scatter}");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("mine.toml");
     let example = std::fs::read_to_string(ADAPTERS).unwrap();
@@ -186,19 +189,19 @@ fn adapters_run_with_and_without_memory_and_carry_out_a_trace() {
     let mine = file.to_str().unwrap();
     std::fs::write(&file, format!("{machine}{processes}")).unwrap();
     let ring = document(&[mine, "--trace", TRACE]);
-    assert!(ring["memory_less"]["latency_mean_ns"].as_f64().unwrap() > 20_000.0, "{ring}");
+    assert!(ring["infiniband"]["memory_less"]["latency_mean_ns"].as_f64().unwrap() > 20_000.0, "{ring}");
     let refused = |args: &[&str], words: &str| {
         let output = model(&[&["run"], args].concat());
         let said = text(&output.stderr);
         assert!(output.status.code() == Some(2) && said.contains(words), "{said}");
     };
     refused(&[mine], "[processes] without a benchmark; expected one, or --trace FILE");
-    refused(&[ADAPTERS, "--trace", TRACE], "has no [processes], which carry out a trace");
-    refused(&[EXAMPLE, "--trace", TRACE], "no trace can be carried out");
-    refused(&[mine, "--trace", EXAMPLE], "engine.toml, line 4: \"what = ");
+    refused(&[ADAPTERS, "--trace", TRACE], "has no [processes]; expected them to run the trace");
+    refused(&[EXAMPLE, "--trace", TRACE], "an engine, which can't run a --trace");
+    refused(&[mine, "--trace", EXAMPLE], "engine.toml:4: \"what = ");
     std::fs::write(&file, format!("{machine}{processes}benchmark = \"lu\"\noperations_per_second = 1e9\n"))
         .unwrap();
-    assert!(document(&[mine])["with_memory"]["messages_per_second"].as_f64().unwrap() > 1000.0);
+    assert!(document(&[mine])["infiniband"]["with_memory"]["messages_per_second"].as_f64().unwrap() > 1000.0);
     for (from, to, expected) in [
         ("kib = 32", "kib = 33", "adapter.cache.kib is 33; expected a power of two of sets"),
         ("ways = 8", "ways = 0", "adapter.cache.ways is 0"),
@@ -267,7 +270,7 @@ fn a_file_that_is_none_is_exit_two_and_says_where() {
 }
 
 #[test]
-fn memory_types_are_told_with_what_they_cost_and_corrupt() {
+fn memory_types_are_reported_with_their_cost_and_corruption() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/memory-types.toml");
     let output = model(&["run", file]);
     assert!(output.status.success(), "{}", text(&output.stderr));
@@ -282,8 +285,8 @@ fn memory_types_are_told_with_what_they_cost_and_corrupt() {
     }
     let document: serde_json::Value =
         serde_json::from_slice(&model(&["run", file, "--json"]).stdout).unwrap();
-    assert_eq!(document["schema"], "iotoll.model/1");
-    let [area, dma] = [0, 1].map(|number| &document["memories"][number]);
+    assert_eq!(document["schema"], "iotoll.model/2");
+    let [area, dma] = [0, 1].map(|number| &document["memory_types"]["memories"][number]);
     assert_eq!((&area["memory"], &area["parts"][0]["type"]), (&"static".into(), &"write-back".into()));
     assert_eq!((&area["snoop"], &dma["snoop"]), (&"unsnooped".into(), &"snooped".into()));
     let first = &area["test"]["comparison"]["stale"][0]["first"];

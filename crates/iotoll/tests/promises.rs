@@ -77,7 +77,7 @@ fn broken<'l>(log: &'l str, but: &[&str]) -> Vec<&'l str> {
 }
 
 #[test]
-fn commands_that_look_change_nothing_and_talk_to_nobody() {
+fn reading_commands_change_nothing_and_use_no_network() {
     let root = repository();
     let path = |path: &str| root.join(path).to_str().unwrap().to_owned();
     let capture = path("crates/host/tests/captures/ppc-noddw.tar.gz");
@@ -113,7 +113,7 @@ fn commands_that_look_change_nothing_and_talk_to_nobody() {
 }
 
 #[test]
-fn a_command_that_writes_writes_where_it_was_told() {
+fn a_command_writes_to_the_named_file() {
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("host.tar.gz");
     let key = folder.path().join("capture.key");

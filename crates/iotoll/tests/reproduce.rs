@@ -17,7 +17,7 @@ fn a_missed_prediction_is_exit_one_in_whatever_form() {
     let output = reproduce(&["iotlb", "--json", "--html", page.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(1));
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(document["schema"], "iotoll.reproduction/2");
+    assert_eq!(document["schema"], "iotoll.reproduction/3");
     let study = &document["reproductions"][0];
     assert_eq!(study["study"], "iotlb");
     for parameter in study["parameters"].as_array().unwrap() {
@@ -27,7 +27,7 @@ fn a_missed_prediction_is_exit_one_in_whatever_form() {
 }
 
 #[test]
-fn what_there_is_not_is_exit_two() {
+fn absent_inputs_are_exit_two() {
     let output = reproduce(&["nobody"]);
     assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8(output.stderr).unwrap();
@@ -36,7 +36,7 @@ fn what_there_is_not_is_exit_two() {
 }
 
 #[test]
-fn an_assumption_can_be_another() {
+fn a_parameter_can_be_changed() {
     let ours = |args: &[&str]| {
         let output = reproduce(&[&["dma-contention", "--json"], args].concat());
         let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -56,7 +56,7 @@ fn an_assumption_can_be_another() {
         (&["dma-contention", "--set", "hypercall_us=9"], "hypercall_us is 9; expected 0.31 to 1.24"),
         (&["dma-contention", "--set", "hypercall_us=nan"], "hypercall_us is NaN"),
         (&["dma-contention", "--set", "hypercall_us"], "expected NAME=VALUE"),
-        (&["dma-contention", "--set", "hypercall_us=much"], "is no number"),
+        (&["dma-contention", "--set", "hypercall_us=much"], "is not a number"),
         (
             &["dma-contention", "--set", "hypercall_us=0.5", "--set", "hypercall_us=0.6"],
             "hypercall_us is set twice",
@@ -64,7 +64,7 @@ fn an_assumption_can_be_another() {
         (&["dma-contention", "--set", "send_rings=5.6"], "send_rings is 5.6; expected a whole number"),
         (&["iotlb", "--set", "entries=100.5"], "entries is 100.5; expected a whole number"),
         (&["power-window", "--set", "receive_delay_us=0"], "receive_delay_us is given as 0"),
-        (&["--set", "hypercall_us=0.5"], "FAMILY"),
+        (&["--set", "hypercall_us=0.5"], "STUDY"),
     ] {
         let output = reproduce(args);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -47,23 +47,32 @@ fn unpacked(name: &str) -> tempfile::TempDir {
     folder
 }
 
-/// The command as a user without privileges runs it.
-fn as_ordinary_user() -> Command {
-    if !rustix::process::geteuid().is_root() {
-        return command(program());
+/// A copy of the program that anyone may run: the folder of the build may be closed to others. Removed in the end.
+struct OrdinaryUser {
+    folder: tempfile::TempDir,
+}
+
+impl OrdinaryUser {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::copy(program(), folder.path().join("iotoll")).unwrap();
+        for path in [folder.path().to_owned(), folder.path().join("iotoll")] {
+            mode(&path, 0o755);
+        }
+        Self { folder }
     }
-    // The folder of the build may be closed to others.
-    let copy = std::env::temp_dir().join(format!("iotoll-for-anyone-{}", std::process::id()));
-    if !copy.exists() {
-        let partial = tempfile::NamedTempFile::new().unwrap();
-        fs::copy(program(), partial.path()).unwrap();
-        fs::set_permissions(partial.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        // Another test of this process may have been faster.
-        let _ = partial.persist_noclobber(&copy);
+
+    /// The command as a user without privileges runs it.
+    fn command(&self) -> Command {
+        if !rustix::process::geteuid().is_root() {
+            return command(program());
+        }
+        let mut command = command("setpriv");
+        command
+            .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+            .arg(self.folder.path().join("iotoll"));
+        command
     }
-    let mut command = command("setpriv");
-    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(copy);
-    command
 }
 
 fn json(output: &Output) -> serde_json::Value {
@@ -76,6 +85,7 @@ fn mode(path: &Path, mode: u32) {
 
 #[test]
 fn a_file_that_may_not_be_read_is_a_doubt_and_no_exit_0() {
+    let user = OrdinaryUser::new();
     for (path, fact) in [
         ("proc/cmdline", "the kernel's options"),
         ("proc/cpuinfo", "architecture and maker"),
@@ -87,21 +97,16 @@ fn a_file_that_may_not_be_read_is_a_doubt_and_no_exit_0() {
     ] {
         let folder = unpacked("x86-vtd-lazy");
         let host = folder.path().join("host");
-        let before = as_ordinary_user().args(["inspect", "--from"]).arg(&host).output().unwrap();
+        let before = user.command().args(["inspect", "--from"]).arg(&host).output().unwrap();
         assert_eq!(before.status.code(), Some(0), "{}{}", text(&before.stdout), text(&before.stderr));
         mode(&host.join(path), 0o000);
-        let told = as_ordinary_user().args(["inspect", "--from"]).arg(&host).output().unwrap();
-        let listed = as_ordinary_user().args(["inspect", "--json", "--from"]).arg(&host).output().unwrap();
+        let told = user.command().args(["inspect", "--from"]).arg(&host).output().unwrap();
+        let listed = user.command().args(["inspect", "--json", "--from"]).arg(&host).output().unwrap();
         let page = folder.path().join("page.html");
         fs::write(&page, "").unwrap();
         mode(folder.path(), 0o777);
-        let html = as_ordinary_user()
-            .args(["inspect", "--html"])
-            .arg(&page)
-            .arg("--from")
-            .arg(&host)
-            .output()
-            .unwrap();
+        let html =
+            user.command().args(["inspect", "--html"]).arg(&page).arg("--from").arg(&host).output().unwrap();
         mode(&host.join(path), 0o755);
         let (told_words, document) = (flat(&told.stdout), json(&listed));
         assert_eq!((told.status.code(), html.status.code()), (Some(1), Some(1)), "{path}: {told_words}");
@@ -122,17 +127,16 @@ fn a_file_that_may_not_be_read_is_a_doubt_and_no_exit_0() {
 }
 
 #[test]
-fn a_capture_tells_what_its_maker_could_not_read() {
+fn a_capture_lists_files_that_its_maker_could_not_read() {
+    let user = OrdinaryUser::new();
     let adapter = "sys/devices/pci0000:00/0000:00:01.0";
     let [mask, config] = ["dma_mask_bits", "config"].map(|file| format!("{adapter}/{file}"));
     for path in ["proc/cmdline", "var/log/dmesg", "sys/kernel/iommu_groups", &mask, &config] {
         let folder = unpacked("x86-vtd-lazy");
         let host = folder.path().join("host");
         mode(&host.join(path), 0o000);
-        let made = as_ordinary_user()
-            .args(["capture", "--with-identifiers", "-o", "-", "--from"])
-            .arg(&host)
-            .output();
+        let made =
+            user.command().args(["capture", "--with-identifiers", "-o", "-", "--from"]).arg(&host).output();
         mode(&host.join(path), 0o755);
         let archive = made.unwrap().stdout;
         let file = folder.path().join("capture.tar.gz");
@@ -149,7 +153,7 @@ fn a_capture_tells_what_its_maker_could_not_read() {
 }
 
 #[test]
-fn one_adapter_and_a_range_say_what_was_not_read() {
+fn reports_of_one_adapter_and_of_a_range_list_unread_sources() {
     let folder = unpacked("x86-vtd-lazy");
     let host = folder.path().join("host");
     fs::remove_file(host.join("proc/cmdline")).unwrap();
@@ -252,7 +256,7 @@ fn an_archive_on_standard_input_reads_as_the_file() {
 }
 
 #[test]
-fn a_log_or_a_listing_on_standard_input_says_what_is_not_seen() {
+fn a_log_or_a_listing_on_standard_input_lists_unseen_sources() {
     let log = "[    0.000000] Linux version 6.1.0 (a@b) #1 SMP x86_64\n\
                [    9.000000] DMAR: [DMA Read] Request device [03:00.0] fault addr ffff0000 [fault reason 06] PTE \
                Read access is not set\n";
@@ -321,7 +325,7 @@ fn deep_names_take_memory_by_their_length() {
 }
 
 #[test]
-fn progress_is_told_where_reading_takes_long() {
+fn progress_is_shown_for_long_reads() {
     let mut child =
         command(program()).args(["inspect", "--from", "-"]).stdin(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
@@ -332,7 +336,7 @@ fn progress_is_told_where_reading_takes_long() {
     }
     drop(stdin);
     let words = text(&ended(child).stderr);
-    assert!(words.contains("iotoll: reading standard input: 0 MiB in"), "{words}");
+    assert!(words.contains("iotoll: reading standard input: 0 MiB read"), "{words}");
     assert_eq!(words.lines().count(), 1, "{words}");
 }
 

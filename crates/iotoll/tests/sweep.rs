@@ -124,7 +124,7 @@ fn a_shard_is_run_by_one_at_a_time() {
     lock.lock().unwrap();
     let output = sweep(&small(folder.path()), &out, &[]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("shard-0-of-1.lock: another run is at this shard"));
+    assert!(text(&output.stderr).contains("shard-0-of-1.lock: another process runs this shard"));
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn a_part_that_is_none_of_ours_is_exit_two_and_named() {
         assert!(written.contains(from));
         let other = folder.path().join("other.toml");
         fs::write(&other, written.replace(from, to)).unwrap();
-        check(&other, "a part of another plan");
+        check(&other, "results of another plan");
     }
     // More values on the same axes are the same plan, grown.
     fs::write(&plan, written.replace("[65536, 131072]", "[65536, 131072, 262144]")).unwrap();
@@ -237,5 +237,5 @@ fn a_folder_that_cannot_be_made_is_exit_two() {
     let folder = tempfile::tempdir().unwrap();
     let output = sweep(&small(folder.path()), Path::new("/dev/null/out"), &[]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("can't make /dev/null/out"));
+    assert!(text(&output.stderr).contains("can't create /dev/null/out"));
 }

@@ -1,4 +1,4 @@
-//! Which ranges are out, by their first page, without a lock.
+//! The sizes of all allocated ranges by their first page, without a lock. They detect wrong frees.
 
 use crate::{FreeError, Range, Space, SpaceError};
 use alloc::boxed::Box;
@@ -6,23 +6,23 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use spin::Once;
 
-/// Pages of a leaf, and leaves of a branch.
+/// Entries of a leaf, and leaves of a branch.
 const FAN: u64 = 1 << 12;
 
 /// Most pages of a space that can be tracked: a 52-bit bus in 4 KiB pages.
 const PAGES_MAX: u64 = 1 << 40;
 
-/// Sizes above this are not told apart.
-pub(crate) const PAGES_TOLD_MAX: u64 = 254;
+/// Larger sizes are not distinguished, because an entry has one byte.
+pub(crate) const EXACT_PAGES_MAX: u64 = 254;
 
 type Leaf = Box<[AtomicU8]>;
 type Branch = Box<[Once<Leaf>]>;
 
-/// One byte per page: the size of the range that is out and begins there, else 0. Leaves of 4 KiB come into being when
-/// something in them is first out.
+/// One byte per page: the size of the allocated range that begins there, or 0. Leaves of 4 KiB are created when a range in
+/// them is first allocated.
 ///
-/// Relaxed is enough: a range goes from its taker to its freer, and through the allocator's locks to its next taker, by
-/// ways that order memory themselves.
+/// Relaxed ordering is enough: a range passes between threads only through the allocator's locks or the callers' own
+/// synchronisation, and both order memory.
 #[derive(Debug)]
 pub(crate) struct AllocatedRanges {
     first: u64,
@@ -32,6 +32,7 @@ pub(crate) struct AllocatedRanges {
 }
 
 impl AllocatedRanges {
+    /// A record for a space of up to 2^40 pages, without allocated ranges.
     pub(crate) fn new(space: &Space) -> Result<Self, SpaceError> {
         let pages = space.pages();
         if pages > PAGES_MAX {
@@ -42,30 +43,31 @@ impl AllocatedRanges {
         Ok(Self { first: space.first, pages, branches, memory_bytes })
     }
 
-    /// A range of the space is out. Its taker alone knows it yet.
-    pub(crate) fn enter(&self, range: Range) {
+    /// Records an allocated range, before the allocator returns it.
+    pub(crate) fn record(&self, range: Range) {
         let page = range.first - self.first;
-        let branch = self.branches[(page / FAN / FAN) as usize].call_once(|| self.many(Once::new));
-        let leaf = branch[(page / FAN % FAN) as usize].call_once(|| self.many(|| AtomicU8::new(0)));
-        leaf[(page % FAN) as usize].store(told(range.pages), Ordering::Relaxed);
+        let branch = self.branches[(page / FAN / FAN) as usize].call_once(|| self.new_table(Once::new));
+        let leaf = branch[(page / FAN % FAN) as usize].call_once(|| self.new_table(|| AtomicU8::new(0)));
+        leaf[(page % FAN) as usize].store(encode_pages(range.pages), Ordering::Relaxed);
     }
 
-    /// A range is given back: of two threads that give back the same, one is told so.
-    pub(crate) fn strike(&self, range: Range) -> Result<(), FreeError> {
+    /// Removes a range that is freed. If two threads free the same range, one of them gets an error.
+    pub(crate) fn remove(&self, range: Range) -> Result<(), FreeError> {
         let unknown = FreeError::NotAllocated;
         let entry = self.entry(range.first).ok_or(unknown)?;
-        match entry.compare_exchange(told(range.pages), 0, Ordering::Relaxed, Ordering::Relaxed) {
+        match entry.compare_exchange(encode_pages(range.pages), 0, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(0) | Err(0) => Err(unknown),
             Ok(_) => Ok(()),
             Err(_) => Err(FreeError::OtherSize),
         }
     }
 
-    /// The pages of the range that is out and begins there, up to one more than [`PAGES_TOLD_MAX`]; 0 if none.
+    /// The size of the allocated range that begins at a page, at most one more than [`EXACT_PAGES_MAX`]; 0 if there is none.
     pub(crate) fn pages_at(&self, first: u64) -> u64 {
         self.entry(first).map_or(0, |entry| u64::from(entry.load(Ordering::Relaxed)))
     }
 
+    /// The entry of a page, if the page is in the space and its leaf exists.
     fn entry(&self, first: u64) -> Option<&AtomicU8> {
         let page = first.checked_sub(self.first).filter(|&page| page < self.pages)?;
         let branch = self.branches[(page / FAN / FAN) as usize].get()?;
@@ -73,16 +75,19 @@ impl AllocatedRanges {
         Some(&leaf[(page % FAN) as usize])
     }
 
-    fn many<T>(&self, one: impl Fn() -> T) -> Box<[T]> {
+    /// A leaf or branch with new entries, whose memory is counted.
+    fn new_table<T>(&self, one: impl Fn() -> T) -> Box<[T]> {
         self.memory_bytes.fetch_add(FAN * size_of::<T>() as u64, Ordering::Relaxed);
         (0..FAN).map(|_| one()).collect()
     }
 
+    /// Memory in use, in bytes.
     pub(crate) fn memory_bytes(&self) -> u64 {
         self.memory_bytes.load(Ordering::Relaxed)
     }
 }
 
-fn told(pages: u64) -> u8 {
-    pages.min(PAGES_TOLD_MAX + 1) as u8
+/// A size as it is stored in an entry.
+fn encode_pages(pages: u64) -> u8 {
+    pages.min(EXACT_PAGES_MAX + 1) as u8
 }

@@ -1,47 +1,45 @@
-//! What every allocator does.
+//! The trait of all allocators, and its errors.
 
 use crate::{Range, Request, Usage};
 
-/// Why there is no range.
+/// Why an allocation failed.
 ///
-/// What was asked for is not in it, the caller knows; and it is as large as a page number: so an answer is returned in
-/// registers.
+/// It is as small as a page number and without the request's fields, so that a `Result` is returned in registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[repr(u64)]
 pub enum AllocateError {
     /// No free range of that size and alignment ends at or below the limit.
     #[error("no free range of that size and alignment ends at or below the limit")]
     Full,
-    /// No pages, or an alignment that no page number has.
-    #[error("a request for no pages, or for an alignment of 2^64 pages or more")]
-    Senseless,
+    /// A request for no pages, or with an alignment of 2^64 pages or more.
+    #[error("invalid request for no pages, or for an alignment of 2^64 pages or more")]
+    InvalidRequest,
 }
 
-/// Why a range was not taken back. Nothing has changed.
+/// Why a free failed. The allocator is unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FreeError {
-    /// No allocated range begins there: freed twice, or never allocated.
-    #[error("no range was allocated there: freed twice, or not of this allocator")]
+    /// No allocated range begins at this page: it was freed already, or never allocated.
+    #[error("no allocated range begins there: it was freed twice, or comes from another allocator")]
     NotAllocated,
-    /// The range that begins there is of another size.
-    #[error("the range that was allocated there is of another size")]
+    /// The allocated range that begins at this page has another size.
+    #[error("the range that is allocated there has another size")]
     OtherSize,
 }
 
-/// Hands out ranges of an I/O address space, to any thread, and takes them back from any thread.
+/// Allocates ranges of an I/O address space. Any thread may allocate, and any thread may free.
 ///
-/// Ranges that are out at the same time don't overlap, hold no reserved page, and respect the request's limit and
-/// alignment.
+/// Allocated ranges don't overlap, contain no reserved page, and respect the request's limit and alignment.
 pub trait Allocator: Sync {
-    /// Takes a free range, and says its first page: [`Request::range`] makes the range of it.
+    /// Allocates a free range and returns its first page; [`Request::range`] turns it into a range.
     ///
     /// # Errors
     /// [`AllocateError`]
     fn allocate(&self, request: &Request) -> Result<u64, AllocateError>;
 
-    /// Takes a range up to page `low`, and any other only if there is none: Linux's DMA layer asks for addresses of PCI devices
-    /// so, up to 4 GiB (`drivers/iommu/dma-iommu.c`), as some can't do with more whatever they say. Where the lower part is full,
-    /// each such request searches all of it in vain.
+    /// Allocates a range up to page `low`, or any other if there is none. Linux's DMA layer does so for PCI devices, with
+    /// `low` at 4 GiB (`drivers/iommu/dma-iommu.c`), because some devices have bugs above it. If the lower part is full,
+    /// each such request first searches all of it.
     ///
     /// # Errors
     /// [`AllocateError`]
@@ -52,12 +50,12 @@ pub trait Allocator: Sync {
         }
     }
 
-    /// Gives back a range as it was handed out.
+    /// Frees a range, which must be exactly as it was allocated.
     ///
     /// # Errors
     /// [`FreeError`]
     fn free(&self, range: Range) -> Result<(), FreeError>;
 
-    /// What is allocated, free and held back. Locks everything: not for the fast path.
+    /// Counts allocated, free and cached pages. It takes all locks, so it is not for the fast path.
     fn usage(&self) -> Usage;
 }

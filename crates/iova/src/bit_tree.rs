@@ -1,23 +1,22 @@
-//! Trees of bits, 64 to a node: the lowest aligned block of a power of two of pages in a few steps.
+//! An allocator with a tree of bits per block size, 64 bits to a node. It finds the lowest free block in a few steps.
 //!
-//! For each order k, one bit for each aligned block of 2^k pages says whether something in it is taken. Over these bits
-//! lie levels of words, in which a bit says that all 64 bits below it are set. The lowest clear bit of an order, thus the
-//! lowest wholly free block, is found from the top level down, one word each: six levels for 2^32 blocks. It is the
-//! structure of P. van Emde Boas, R. Kaas, E. Zijlstra, "Design and implementation of an efficient priority queue", 1977,
-//! with the machine's words in place of its recursion, over the blocks of K. Knowlton's "A fast storage allocator", 1965
-//! (buddies, but that orders know all their free blocks, so that nothing is split or merged).
+//! For each order k, there is one bit per aligned block of 2^k pages, which is set if any page of the block is allocated.
+//! Above these bits are levels of words, in which a bit is set if all 64 bits below it are set. The lowest clear bit of an
+//! order, which is the lowest free block, is found from the top level down with one word per level: six levels for 2^32
+//! blocks. It is the structure of P. van Emde Boas, R. Kaas, E. Zijlstra, "Design and implementation of an efficient
+//! priority queue", 1977, with machine words instead of recursion. The blocks are the buddies of K. Knowlton, "A fast
+//! storage allocator", 1965, but each order has bits for all of its free blocks, so that nothing is split or merged.
 //!
-//! A request takes the lowest free block of its size, or its alignment if that is more, rounded up to a power of two; of
-//! the block it takes only the pages that it asked for, and the others stay free. If there is no such block below the limit,
-//! the pages themselves are searched for a run at any place that fits: so it is exact for all sizes and alignments, and
-//! fails only if nothing fits.
+//! The block size of a request is its size or its alignment, whichever is larger, rounded up to a power of two. The request
+//! gets the first pages of the lowest free block; the block's other pages stay free. If there is no such block below the
+//! limit, the bits of single pages are searched for any run that fits. An allocation therefore fails only if nothing fits.
 //!
-//! Allocating is O(log64 n) to find a block and O(log n) words to mark it in all orders, for blocks of up to 64 pages; for
-//! larger ones O(pages / 64). Marking ends at the first order that knew already, mostly soon. The second search is O(n / 64).
-//! Freeing is O(log n) in the same way and finds wrong frees. Memory is about three bits per page, of which only what
-//! was ever touched takes memory of the machine.
+//! Allocating takes O(log64 n) to find a block, and O(log n) words to mark it in all orders, for blocks of up to 64 pages;
+//! for larger ones O(pages / 64). Marking stops at the first order whose bits are set already, usually soon. The search
+//! for a run is O(n / 64). Freeing is O(log n) in the same way, and detects wrong frees. It reserves about three bits per
+//! page; the kernel provides memory only for the words that were ever set.
 //!
-//! What it can't do: spaces of more than 2^32 pages; and scale, as all threads take its one lock.
+//! Limits: at most 2^32 pages, and no scaling, because all threads share one lock.
 
 use crate::bits::Bits;
 use crate::lock::Lock;
@@ -26,28 +25,28 @@ use crate::table::check_size;
 use crate::{AllocateError, Allocator, FreeError, Range, Request, Space, SpaceError, Usage};
 use alloc::vec::Vec;
 
-/// A tree of bits for each order of blocks, under one lock: the lowest block that is free.
+/// A tree of bits for each order of blocks, under one lock. It allocates the lowest free block.
 #[derive(Debug)]
 pub struct BitTree(Lock<State>);
 
 #[derive(Debug)]
 struct State {
-    /// By order. Bit 0 of all is at a page that is a multiple of the largest order's blocks.
+    /// By order. Bit 0 of every order stands for the same page, a multiple of the largest block size.
     orders: Vec<Order>,
     starts: Starts,
 }
 
-/// Blocks of one size: bits set where something in the block is taken, and over them levels of words that are full.
+/// The blocks of one size: a bit per block, set if any page of it is allocated, and the levels above.
 #[derive(Debug)]
 struct Order {
     levels: Vec<Bits>,
 }
 
 impl BitTree {
-    /// All of `space` but what it reserves.
+    /// An allocator of all pages of `space` that are not reserved.
     ///
     /// # Errors
-    /// If the space is wrong or has more than 2^32 pages.
+    /// If the space is invalid or has more than 2^32 pages.
     pub fn new(space: &Space) -> Result<Self, SpaceError> {
         let free = space.free_ranges()?;
         check_size(space)?;
@@ -65,7 +64,7 @@ impl BitTree {
 }
 
 impl State {
-    /// Marks the last block of each order that has pages from `end` on, where there are none.
+    /// Marks the last block of each order as allocated if it extends beyond page `end`, the end of the space.
     fn mark_blocks_beyond(&mut self, end: u64) {
         for (order, blocks) in self.orders.iter_mut().enumerate() {
             if !end.is_multiple_of(1 << order) {
@@ -74,13 +73,15 @@ impl State {
         }
     }
 
+    /// Allocates a range and returns its first page.
     fn allocate(&mut self, request: &Request) -> Option<u64> {
         let first = self.lowest_block(request).or_else(|| self.lowest_run(request))?;
         mark_taken(&mut self.orders, first, first + request.pages - 1);
-        self.starts.begin(first);
+        self.starts.record(first);
         Some(first + self.starts.offset())
     }
 
+    /// The bit index of the lowest free block for the request, if it is below the request's limit.
     fn lowest_block(&self, request: &Request) -> Option<u64> {
         let block = request.pages.checked_next_power_of_two()?.max(request.alignment_pages());
         let order = block.trailing_zeros();
@@ -88,25 +89,27 @@ impl State {
         (first + self.starts.offset() + request.pages - 1 <= request.limit).then_some(first)
     }
 
+    /// The bit index of the lowest run of free pages that fits the request.
     fn lowest_run(&self, request: &Request) -> Option<u64> {
         let offset = self.starts.offset();
         let end = (request.limit.checked_sub(offset)?).saturating_add(1).min(self.pages().len());
         self.pages().clear_run(0, end, request.pages, request.alignment_pages(), offset)
     }
 
-    /// The pages, set where taken.
+    /// The bits of single pages, set for allocated and reserved pages.
     fn pages(&self) -> &Bits {
         &self.orders[0].levels[0]
     }
 
+    /// Frees a range, after checking that it is allocated.
     fn free(&mut self, range: Range) -> Result<(), FreeError> {
-        let (first, last) = self.starts.end(&self.orders[0].levels[0], range)?;
+        let (first, last) = self.starts.remove(&self.orders[0].levels[0], range)?;
         mark_free(&mut self.orders, first, last);
         Ok(())
     }
 }
 
-/// Sets the blocks of all orders that hold one of pages `first` to `last`.
+/// Sets the bits of all blocks, in all orders, that contain one of the pages `first` to `last`.
 fn mark_taken(orders: &mut [Order], mut first: u64, mut last: u64) {
     for order in orders {
         if order.levels[0].are_all_set(first, last) {
@@ -117,7 +120,7 @@ fn mark_taken(orders: &mut [Order], mut first: u64, mut last: u64) {
     }
 }
 
-/// Clears the blocks of all orders that pages `first` to `last`, now free, were the last taken ones of.
+/// Clears the bits of pages `first` to `last`, and in all orders the bits of blocks that are now free.
 fn mark_free(orders: &mut [Order], mut first: u64, mut last: u64) {
     for order in orders {
         order.clear(first, last);
@@ -133,6 +136,7 @@ fn mark_free(orders: &mut [Order], mut first: u64, mut last: u64) {
 }
 
 impl Order {
+    /// An order of free blocks.
     fn new(blocks: u64) -> Self {
         let mut levels = alloc::vec![Bits::new(blocks)];
         let mut len = blocks;
@@ -155,11 +159,12 @@ impl Order {
         }
     }
 
-    /// Blocks that reach beyond the end count as taken.
+    /// Whether a block has an allocated page. Blocks beyond the end count as allocated.
     fn is_taken(&self, block: u64) -> bool {
         block >= self.levels[0].len() || self.levels[0].is_set(block)
     }
 
+    /// Sets the bits of blocks, and the bits above of words that are now full.
     fn set(&mut self, mut first: u64, mut last: u64) {
         for level in &mut self.levels {
             level.set(first, last);
@@ -173,6 +178,7 @@ impl Order {
         }
     }
 
+    /// Clears the bits of blocks and all bits above them.
     fn clear(&mut self, mut first: u64, mut last: u64) {
         for level in &mut self.levels {
             level.clear(first, last);
@@ -180,6 +186,7 @@ impl Order {
         }
     }
 
+    /// The lowest free block.
     fn first_clear(&self) -> Option<u64> {
         let mut word = 0;
         for level in self.levels.iter().rev() {
@@ -192,6 +199,7 @@ impl Order {
         Some(word)
     }
 
+    /// Memory in use, in bytes.
     fn memory_bytes(&self) -> u64 {
         self.levels.iter().map(Bits::memory_bytes).sum()
     }
@@ -199,8 +207,8 @@ impl Order {
 
 impl Allocator for BitTree {
     fn allocate(&self, request: &Request) -> Result<u64, AllocateError> {
-        if !request.is_sensible() {
-            return Err(AllocateError::Senseless);
+        if !request.is_valid() {
+            return Err(AllocateError::InvalidRequest);
         }
         self.0.lock().allocate(request).ok_or(AllocateError::Full)
     }
@@ -229,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_lowest_block_is_found_and_its_rest_stays_free() {
+    fn the_lowest_block_is_allocated_and_its_other_pages_stay_free() {
         let tree = BitTree::new(&Space::new(1, 0xfffff)).unwrap();
         let first = |pages| tree.allocate(&Request::size_aligned(pages, u64::MAX)).unwrap();
         assert_eq!([first(1), first(5), first(1), first(3), first(2), first(3)], [1, 8, 2, 4, 14, 16]);
@@ -247,9 +255,9 @@ mod tests {
         assert_eq!(tree.allocate(&page), Err(AllocateError::Full));
     }
 
-    /// A space of the largest size takes no memory for what is not touched.
+    /// A space of the largest size needs memory only for words that are set.
     #[test]
-    fn a_44_bit_bus_is_described() {
+    fn the_largest_space_can_be_allocated_from() {
         let tree = BitTree::new(&Space::new(1, (1 << 32) - 1)).unwrap();
         let request = Request::size_aligned(1 << 20, u64::MAX);
         assert_eq!(tree.allocate(&request).unwrap(), 1 << 20);

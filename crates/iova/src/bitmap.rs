@@ -1,20 +1,20 @@
-//! The bitmap of powerpc before Linux 3.6: one lock, one bitmap of taken pages, next fit from two hints.
+//! The allocator of powerpc before Linux 3.6: one lock, one bitmap of allocated pages, next fit from two hints.
 //!
-//! Requests of up to 15 pages take the lower half of the table, larger ones the upper half, each from its own hint, which
-//! is where the last one of its kind ended (rounded up to 16 entries for small ones: a cache line of table entries). What
-//! does not fit there is tried from the start of its half, then in the other half. Freeing moves no hint, so that a page
-//! is used again only after the search has come round.
+//! Requests of up to 15 pages are searched in the lower half of the table, larger ones in the upper half. Each kind has a
+//! hint, which is where its last allocation ended (for small ones rounded up to 16 entries, a cache line of table
+//! entries). A search starts at the hint, continues from the start of its half, and then in the other half. Freeing does
+//! not move the hints, so that a page is reused only after the search has wrapped around.
 //!
 //! Source: `arch/powerpc/kernel/iommu.c` and `lib/iommu-helper.c` of Linux 2.6.32 to 3.5, also of RHEL 6.
 //!
-//! Allocating is O(n) in the pages of the table, 64 of them a step, and short where there is room behind the hint. Freeing
-//! is O(pages), since it clears them. Memory is two bits per page. The second is ours: where ranges begin, by which wrong
-//! frees are told from right ones; Linux clears whatever it is told to. Alignment is of the page, in Linux of the entry,
-//! which is the same where the table begins at an aligned page.
+//! Allocating is O(n) in the pages of the table, 64 per step, and fast if pages behind the hint are free. Freeing
+//! is O(pages), since it clears their bits. Memory is two bits per page. The second bit, which Linux does not have, marks
+//! where ranges begin and detects wrong frees. Alignment refers to the page number, in Linux to the entry's index; they
+//! agree if the table begins at an aligned page.
 //!
-//! What it can't do: hand out the table's last page, or the page of the limit itself where the limit is within the table;
-//! find room for a small range across the two halves, or on the last page of the lower one, unless a limit within the table
-//! lifts the halves; and scale, as all threads take its one lock.
+//! Limits, as in Linux: it never allocates the table's last page, nor the page of a limit within the table. A small range
+//! is not found across the two halves, or on the last page of the lower half, unless a limit within the table disables the
+//! halves. It does not scale, because all threads share one lock.
 
 use crate::lock::Lock;
 use crate::table::{Table, check_size};
@@ -39,24 +39,25 @@ struct State {
 }
 
 impl Bitmap {
-    /// All of `space` but what it reserves.
+    /// An allocator of all pages of `space` that are not reserved.
     ///
     /// # Errors
-    /// If the space is wrong or has more than 2^32 pages.
+    /// If the space is invalid or has more than 2^32 pages.
     pub fn new(space: &Space) -> Result<Self, SpaceError> {
-        let table = whole(space)?;
+        let table = new_table(space)?;
         let half = table.entries() / 2;
         Ok(Self(Lock::new(State { table, half, hint: 0, large_hint: half })))
     }
 }
 
-fn whole(space: &Space) -> Result<Table, SpaceError> {
+/// A table of the whole space.
+fn new_table(space: &Space) -> Result<Table, SpaceError> {
     let free = space.free_ranges()?;
     check_size(space)?;
     Ok(Table::new(Range::between(space.first, space.last), &free))
 }
 
-/// Where the search for the next range begins after one that ended before entry `end`.
+/// The hint for the next search after an allocation that ended before entry `end`.
 pub(crate) fn next_hint(request: &Request, end: u64) -> u64 {
     match request.pages > SMALL_PAGES_MAX {
         true => end,
@@ -65,6 +66,7 @@ pub(crate) fn next_hint(request: &Request, end: u64) -> u64 {
 }
 
 impl State {
+    /// Allocates a range and returns the index of its first entry.
     fn allocate(&mut self, request: &Request) -> Option<u64> {
         let large = request.pages > SMALL_PAGES_MAX;
         let entries = self.table.entries();
@@ -73,17 +75,17 @@ impl State {
         let hint = if large { self.large_hint } else { self.hint };
         let hint = if own.contains(&hint) { hint } else { own.start };
         let first = self
-            .pass(request, hint, own.end, hint)
-            .or_else(|| self.pass(request, own.start, own.end, 0))
-            .or_else(|| self.pass(request, other.start, other.end, 0))?;
+            .search(request, hint, own.end, hint)
+            .or_else(|| self.search(request, own.start, own.end, 0))
+            .or_else(|| self.search(request, other.start, other.end, 0))?;
         let next = next_hint(request, first + request.pages);
         *if large { &mut self.large_hint } else { &mut self.hint } = next;
         Some(first)
     }
 
-    /// Searches entries `from..end`; where the limit is below page `end`, those up to it, from the masked hint on if that
-    /// is below the limit too, else from 0 on.
-    fn pass(&mut self, request: &Request, from: u64, end: u64, hint: u64) -> Option<u64> {
+    /// Searches entries `from..end` and allocates the first fit. If the limit is below page `end`, it searches up to the
+    /// limit, from the hint masked by the limit if that is below the limit, else from 0.
+    fn search(&mut self, request: &Request, from: u64, end: u64, hint: u64) -> Option<u64> {
         let limited = self.table.end(request.limit, end);
         let from = match self.table.page(end) > request.limit {
             true => Some(hint & request.limit).filter(|&hint| hint < limited).unwrap_or(0),
@@ -95,8 +97,8 @@ impl State {
 
 impl Allocator for Bitmap {
     fn allocate(&self, request: &Request) -> Result<u64, AllocateError> {
-        if !request.is_sensible() {
-            return Err(AllocateError::Senseless);
+        if !request.is_valid() {
+            return Err(AllocateError::InvalidRequest);
         }
         let mut state = self.0.lock();
         let entry = state.allocate(request).ok_or(AllocateError::Full)?;

@@ -1,9 +1,10 @@
-//! Bits in words of 64, found, set and cleared in runs.
+//! A bitmap in words of 64 bits, whose bits are searched, set and cleared in runs.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// A fixed number of bits, all clear at first. Its memory comes zeroed, so that what is never set costs no page of it.
+/// A fixed number of bits, all clear at first. The words are allocated zeroed, so that the kernel provides memory only
+/// when a bit is set.
 #[derive(Debug, Clone)]
 pub(crate) struct Bits {
     words: Vec<u64>,
@@ -11,10 +12,12 @@ pub(crate) struct Bits {
 }
 
 impl Bits {
+    /// `len` bits, all clear.
     pub(crate) fn new(len: u64) -> Self {
         Self { words: vec![0; len.div_ceil(64) as usize], len }
     }
 
+    /// The number of bits.
     pub(crate) fn len(&self) -> u64 {
         self.len
     }
@@ -24,6 +27,7 @@ impl Bits {
         self.words[index as usize]
     }
 
+    /// Whether a bit is set.
     pub(crate) fn is_set(&self, index: u64) -> bool {
         self.words[(index / 64) as usize] & 1 << (index % 64) != 0
     }
@@ -35,12 +39,14 @@ impl Bits {
         }
     }
 
+    /// Clears the bits `first` to `last`.
     pub(crate) fn clear(&mut self, first: u64, last: u64) {
         for (word, mask) in masks(first, last) {
             self.words[word] &= !mask;
         }
     }
 
+    /// Whether the bits `first` to `last` are all set.
     pub(crate) fn are_all_set(&self, first: u64, last: u64) -> bool {
         masks(first, last).all(|(word, mask)| self.words[word] & mask == mask)
     }
@@ -55,6 +61,7 @@ impl Bits {
         self.first_unlike(u64::MAX, from, end)
     }
 
+    /// The first bit of `from..end` that differs from those of the word `same`, or `end`.
     fn first_unlike(&self, same: u64, from: u64, end: u64) -> u64 {
         if from >= end {
             return end;
@@ -83,7 +90,7 @@ impl Bits {
     ) -> Option<u64> {
         let mut from = from;
         loop {
-            let first = align(self.first_clear(from, end) + offset, alignment)? - offset;
+            let first = align_up(self.first_clear(from, end) + offset, alignment)? - offset;
             let after = first.checked_add(len).filter(|&after| after <= end)?;
             match self.first_set(first, after) {
                 taken if taken < after => from = taken + 1,
@@ -102,21 +109,23 @@ impl Bits {
         })
     }
 
+    /// The number of set bits.
     pub(crate) fn set_count(&self) -> u64 {
         self.words.iter().map(|word| u64::from(word.count_ones())).sum()
     }
 
+    /// Memory in use, in bytes.
     pub(crate) fn memory_bytes(&self) -> u64 {
         size_of_val(self.words.as_slice()) as u64
     }
 }
 
-/// `at` or the next multiple of a power of two.
-fn align(at: u64, alignment: u64) -> Option<u64> {
+/// Rounds `at` up to a multiple of a power of two.
+fn align_up(at: u64, alignment: u64) -> Option<u64> {
     Some(at.checked_add(alignment - 1)? & !(alignment - 1))
 }
 
-/// The words that bits `first` to `last` lie in, and which of each word's bits they are.
+/// The words that contain bits `first` to `last`, each with a mask of these bits.
 fn masks(first: u64, last: u64) -> impl Iterator<Item = (usize, u64)> {
     let (from, to) = ((first / 64) as usize, (last / 64) as usize);
     (from..to + 1).map(move |word| {

@@ -1,17 +1,17 @@
-//! Direct mapping: the I/O address is the memory's own, moved by an offset. There is nothing to allocate.
+//! Direct mapping: the bus address is the memory's address plus an offset, so nothing is allocated.
 
 use crate::{AllocateError, Allocator, FreeError, Range, Request, Usage};
 
-/// Maps memory at an offset: what a 64-bit direct window does, and the lower bound of every allocator's cost.
+/// Maps memory at an offset, as a 64-bit direct window does. Its cost is the lower bound of every allocator's.
 ///
-/// It keeps no state, so it can't tell a range freed twice, and says nothing of what is in use.
+/// It has no state, so it does not detect wrong frees and reports no usage.
 #[derive(Debug, Clone, Copy)]
 pub struct Direct {
     offset: u64,
 }
 
 impl Direct {
-    /// Memory page 0 is at I/O page `offset`.
+    /// A mapping of memory page 0 to bus page `offset`.
     pub fn new(offset: u64) -> Self {
         Self { offset }
     }
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_moved_by_the_offset_up_to_the_limit() {
+    fn the_offset_is_added_and_the_limit_is_respected() {
         let at = |limit| Direct::new(10).allocate(&Request { memory: 5, ..Request::new(3, limit) });
         assert_eq!([at(16), at(17)], [Err(AllocateError::Full), Ok(15)]);
     }

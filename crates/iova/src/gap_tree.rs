@@ -1,15 +1,15 @@
-//! The free ranges in a tree that knows the largest below each of its nodes.
+//! An allocator with a tree of free ranges, whose nodes know the largest range below them.
 
 use crate::gaps::Gaps;
 use crate::lock::Lock;
 use crate::ranges::Ranges;
 use crate::{AllocateError, Allocator, FreeError, Range, Request, Space, SpaceError, Usage};
 
-/// One lock, one tree of free ranges augmented with the largest of each subtree, and the ranges that are out.
+/// One lock, a tree of free ranges augmented with the largest range of each subtree, and a record of allocated ranges.
 ///
-/// Takes the lowest fit, so that the space stays in few pieces. Allocating and freeing cost O(log n) of the number of
-/// ranges, expected; a request for a number of pages that is no power of two, yet aligned, may look at more. Whatever fits is
-/// found.
+/// It allocates the lowest fit, which keeps fragmentation low. Allocating and freeing take expected O(log n) in the number
+/// of ranges; an aligned request whose size is not a power of two may visit more nodes. An allocation fails only if nothing
+/// fits.
 #[derive(Debug)]
 pub struct GapTree {
     pages: u64,
@@ -20,7 +20,7 @@ impl GapTree {
     /// An allocator of the space.
     ///
     /// # Errors
-    /// If the space has no page, or some that no bus has.
+    /// If the space is invalid.
     pub fn new(space: &Space) -> Result<Self, SpaceError> {
         let mut gaps = Gaps::default();
         space.free_ranges()?.into_iter().for_each(|range| gaps.add(range));
@@ -30,8 +30,8 @@ impl GapTree {
 
 impl Allocator for GapTree {
     fn allocate(&self, request: &Request) -> Result<u64, AllocateError> {
-        if !request.is_sensible() {
-            return Err(AllocateError::Senseless);
+        if !request.is_valid() {
+            return Err(AllocateError::InvalidRequest);
         }
         let range = self.ranges.lock().allocate(request).ok_or(AllocateError::Full)?;
         Ok(range.first)

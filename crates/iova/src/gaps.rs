@@ -1,4 +1,4 @@
-//! The free ranges of a space in order of address, searched by size and alignment.
+//! A tree of free ranges, sorted by address and searched by size and alignment.
 
 use crate::Range;
 use alloc::vec::Vec;
@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 /// No node.
 const NONE: u32 = u32::MAX;
 
-/// A free range, and what the subtree below it holds.
+/// A node of the tree: a free range, with the maxima of its subtree.
 #[derive(Debug, Clone, Copy)]
 struct Gap {
     first: u64,
@@ -15,19 +15,18 @@ struct Gap {
     pages_max: u64,
     left: u32,
     right: u32,
-    /// A heap in this, by which the tree keeps its balance: a hash of where the range began when it was made.
+    /// The treap's heap key, which keeps the tree balanced: a hash of the range's first page.
     priority: u32,
-    /// The largest order of the subtree.
+    /// The largest [`order`] of the subtree's ranges.
     order_max: u8,
 }
 
-/// Disjoint ranges, none next to another, in a treap whose nodes know the largest range and the largest aligned power of
-/// two below them (Seidel and Aragon, "Randomized Search Trees", 1996; the augmentation as in Linux's
-/// `lib/rbtree_augmented`).
+/// Disjoint, not adjacent ranges in a treap. Each node knows the largest range, and the largest aligned power of two, of its
+/// subtree (Seidel and Aragon, "Randomized Search Trees", 1996; augmented as in Linux's `rbtree_augmented.h`).
 ///
-/// Adding and taking cost O(log n) expected. Searches descend only where the size fits; for unaligned requests and for
-/// powers of two aligned to their size that is one descent. For others (33 pages aligned to 64) subtrees may be entered in
-/// vain: those with a range large enough that lies badly.
+/// Adding and taking a range take expected O(log n). A search enters only subtrees with a range that is large enough. For
+/// unaligned requests, and powers of two aligned to their size, it descends once. For others (33 pages aligned to 64) it may
+/// enter subtrees whose ranges are large enough but badly aligned.
 #[derive(Debug)]
 pub(crate) struct Gaps {
     nodes: Vec<Gap>,
@@ -38,29 +37,29 @@ pub(crate) struct Gaps {
     pages: u64,
 }
 
-/// What is searched for.
+/// A search for a range.
 #[derive(Debug, Clone, Copy)]
 struct Wanted {
     pages: u64,
     alignment: u64,
     limit: u64,
-    /// No range of a smaller order holds it.
+    /// Ranges of a smaller [`order`] can't contain it.
     order: u8,
 }
 
-/// The order of the largest power of two that lies in the range, aligned to itself.
+/// The base-2 logarithm of the largest naturally aligned block within a range.
 fn order(first: u64, pages: u64) -> u8 {
     let end = first + pages;
-    // The address behind `first` with the most trailing zeros splits the range. No aligned block lies across it, and a block that
-    // ends or begins there is aligned.
+    // The page in (`first`, `end`] with the most trailing zeros splits the range. No aligned block crosses it, and
+    // blocks of a power of two that end or begin there are aligned.
     let top = (first ^ end).ilog2();
     let middle = end >> top << top;
     (middle - first).max(end - middle).ilog2() as u8
 }
 
 impl Wanted {
-    /// Where it would begin in a range, if it fits.
-    fn place(&self, first: u64, pages: u64) -> Option<u64> {
+    /// The first page that the allocation would have in a free range, if it fits.
+    fn position_in(&self, first: u64, pages: u64) -> Option<u64> {
         let at = first.checked_next_multiple_of(self.alignment)?;
         let last = at.checked_add(self.pages - 1)?;
         (last < first + pages && last <= self.limit).then_some(at)
@@ -74,17 +73,17 @@ impl Default for Gaps {
 }
 
 impl Gaps {
-    /// How many ranges there are.
+    /// The number of ranges.
     pub(crate) fn len(&self) -> u64 {
         self.len
     }
 
-    /// Pages in all of them.
+    /// The number of pages in all ranges.
     pub(crate) fn pages(&self) -> u64 {
         self.pages
     }
 
-    /// The lowest page of all.
+    /// The lowest free page.
     pub(crate) fn first(&self) -> Option<u64> {
         let mut at = self.root;
         while at != NONE && self.node(at).left != NONE {
@@ -93,7 +92,7 @@ impl Gaps {
         (at != NONE).then(|| self.node(at).first)
     }
 
-    /// Pages of the largest.
+    /// The size of the largest range.
     pub(crate) fn largest_pages(&self) -> u64 {
         if self.root == NONE { 0 } else { self.node(self.root).pages_max }
     }
@@ -103,7 +102,7 @@ impl Gaps {
         (self.nodes.capacity() * size_of::<Gap>()) as u64
     }
 
-    /// Adds pages, which must not be in it, and joins them to their neighbours.
+    /// Adds a range, which must not overlap others, and merges it with adjacent ones.
     pub(crate) fn add(&mut self, range: Range) {
         let (below, above) = self.split(self.root, range.first);
         let (below, previous) = self.cut_last(below);
@@ -131,13 +130,13 @@ impl Gaps {
                 above = self.merge(next, above);
             }
         }
-        let node = self.make(whole);
+        let node = self.new_node(whole);
         let below = self.merge(below, node);
         self.root = self.merge(below, above);
         self.pages += range.pages;
     }
 
-    /// Takes the lowest fit out. `alignment` is a power of two.
+    /// Removes the lowest fit and returns it. `alignment` is a power of two, `limit` the highest allowed page.
     pub(crate) fn take(&mut self, pages: u64, alignment: u64, limit: u64) -> Option<Range> {
         let log2 = |value: u64| (63 - value.leading_zeros()) as u8;
         let wanted = Wanted { pages, alignment, limit, order: log2(alignment).min(log2(pages)) };
@@ -148,12 +147,12 @@ impl Gaps {
         self.discard(node);
         let mut root = below;
         if first > gap.first {
-            let before = self.make(Range { first: gap.first, pages: first - gap.first });
+            let before = self.new_node(Range { first: gap.first, pages: first - gap.first });
             root = self.merge(root, before);
         }
         let end = gap.first + gap.pages;
         if first + pages < end {
-            let after = self.make(Range { first: first + pages, pages: end - first - pages });
+            let after = self.new_node(Range { first: first + pages, pages: end - first - pages });
             root = self.merge(root, after);
         }
         self.root = self.merge(root, above);
@@ -161,7 +160,7 @@ impl Gaps {
         Some(Range { first, pages })
     }
 
-    /// The node of the lowest fit below `at`, and where it begins.
+    /// The node of the lowest fit in the subtree `at`, and the fit's first page.
     fn find(&self, at: u32, wanted: &Wanted) -> Option<(u32, u64)> {
         if at == NONE {
             return None;
@@ -176,20 +175,22 @@ impl Gaps {
         if gap.first > wanted.limit {
             return None;
         }
-        if let Some(first) = wanted.place(gap.first, gap.pages) {
+        if let Some(first) = wanted.position_in(gap.first, gap.pages) {
             return Some((at, first));
         }
         self.find(gap.right, wanted)
     }
 
+    /// The node with an index.
     fn node(&self, at: u32) -> &Gap {
         #[cfg(test)]
         tests::count_visit();
         &self.nodes[at as usize]
     }
 
-    fn make(&mut self, range: Range) -> u32 {
-        // Fibonacci hashing, folded: neighbours get unlike priorities, and the same run makes the same tree.
+    /// Creates a node without children and returns its index.
+    fn new_node(&mut self, range: Range) -> u32 {
+        // Fibonacci hashing, folded: neighbours get different priorities, and the same calls give the same tree.
         let hash = range.first.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let gap = Gap {
             first: range.first,
@@ -214,14 +215,15 @@ impl Gaps {
         }
     }
 
+    /// Adds a node to the list of unused ones.
     fn discard(&mut self, at: u32) {
         self.nodes[at as usize].left = self.unused;
         self.unused = at;
         self.len -= 1;
     }
 
-    /// Recomputes what a node says of its subtree.
-    fn sum_up(&mut self, at: u32) {
+    /// Recomputes the maxima of a node from its range and its children.
+    fn update_maxima(&mut self, at: u32) {
         let gap = *self.node(at);
         let (mut pages_max, mut order_max) = (gap.pages, order(gap.first, gap.pages));
         for child in [gap.left, gap.right] {
@@ -235,7 +237,7 @@ impl Gaps {
         (gap.pages_max, gap.order_max) = (pages_max, order_max);
     }
 
-    /// Those that begin below `first`, and the others.
+    /// Splits a subtree into the ranges that begin below page `first`, and the others.
     fn split(&mut self, at: u32, first: u64) -> (u32, u32) {
         if at == NONE {
             return (NONE, NONE);
@@ -244,36 +246,36 @@ impl Gaps {
         if gap.first < first {
             let (left, right) = self.split(gap.right, first);
             self.nodes[at as usize].right = left;
-            self.sum_up(at);
+            self.update_maxima(at);
             (at, right)
         } else {
             let (left, right) = self.split(gap.left, first);
             self.nodes[at as usize].left = right;
-            self.sum_up(at);
+            self.update_maxima(at);
             (left, at)
         }
     }
 
-    /// All of both, those of `left` being below those of `right`.
+    /// Merges two subtrees; all ranges of `left` must be below those of `right`.
     fn merge(&mut self, left: u32, right: u32) -> u32 {
         match (left, right) {
             (NONE, other) | (other, NONE) => other,
             _ if self.node(left).priority >= self.node(right).priority => {
                 let merged = self.merge(self.node(left).right, right);
                 self.nodes[left as usize].right = merged;
-                self.sum_up(left);
+                self.update_maxima(left);
                 left
             }
             _ => {
                 let merged = self.merge(left, self.node(right).left);
                 self.nodes[right as usize].left = merged;
-                self.sum_up(right);
+                self.update_maxima(right);
                 right
             }
         }
     }
 
-    /// The tree without its lowest range, after it.
+    /// Removes the lowest range of a subtree. Returns its node, then the rest.
     fn cut_first(&mut self, at: u32) -> (Option<u32>, u32) {
         if at == NONE {
             return (None, NONE);
@@ -281,16 +283,16 @@ impl Gaps {
         let gap = *self.node(at);
         if gap.left == NONE {
             self.nodes[at as usize].right = NONE;
-            self.sum_up(at);
+            self.update_maxima(at);
             return (Some(at), gap.right);
         }
         let (cut, left) = self.cut_first(gap.left);
         self.nodes[at as usize].left = left;
-        self.sum_up(at);
+        self.update_maxima(at);
         (cut, at)
     }
 
-    /// The tree without its highest range, before it.
+    /// Removes the highest range of a subtree. Returns the rest, then its node.
     fn cut_last(&mut self, at: u32) -> (u32, Option<u32>) {
         if at == NONE {
             return (NONE, None);
@@ -298,12 +300,12 @@ impl Gaps {
         let gap = *self.node(at);
         if gap.right == NONE {
             self.nodes[at as usize].left = NONE;
-            self.sum_up(at);
+            self.update_maxima(at);
             return (gap.left, Some(at));
         }
         let (right, cut) = self.cut_last(gap.right);
         self.nodes[at as usize].right = right;
-        self.sum_up(at);
+        self.update_maxima(at);
         (at, cut)
     }
 }
@@ -321,19 +323,19 @@ mod tests {
         static VISITS: Cell<u64> = const { Cell::new(0) };
     }
 
-    /// Counts a node that was looked at.
+    /// Counts a visit of a node.
     pub(super) fn count_visit() {
         VISITS.set(VISITS.get() + 1);
     }
 
-    /// Nodes that something looks at.
+    /// Runs `work` and counts the nodes that it visits.
     fn counting<T>(work: impl FnOnce() -> T) -> (T, u64) {
         VISITS.set(0);
         let result = work();
         (result, VISITS.get())
     }
 
-    /// What a subtree comes to, recomputed from its ranges alone.
+    /// Sums and maxima of a subtree, recomputed from its ranges.
     struct Summary {
         nodes: u64,
         pages: u64,
@@ -342,7 +344,7 @@ mod tests {
         depth: u32,
     }
 
-    /// Checks a subtree whose ranges begin behind `end`, and moves `end` behind them.
+    /// Checks a subtree, whose ranges must begin behind `end`, and sets `end` to the end of its last range.
     fn check_subtree(gaps: &Gaps, at: u32, priority_max: u32, end: &mut Option<u64>) -> Summary {
         if at == NONE {
             return Summary { nodes: 0, pages: 0, pages_max: 0, order_max: 0, depth: 0 };
@@ -364,7 +366,7 @@ mod tests {
         whole
     }
 
-    /// Checks the whole tree, and that each node is in it or waits to be used again.
+    /// Checks the whole tree, and that each node is either in it or in the list of unused nodes.
     fn check(gaps: &Gaps) -> Summary {
         let whole = check_subtree(gaps, gaps.root, u32::MAX, &mut None);
         assert_eq!((gaps.len(), gaps.pages()), (whole.nodes, whole.pages));
@@ -377,7 +379,7 @@ mod tests {
         whole
     }
 
-    /// As many ranges as asked for, each of so many pages behind the last, the first of them at `first`.
+    /// A tree of `ranges` ranges of `pages` pages; the first begins at page `first`, and each `every` pages after the last.
     fn comb(first: u64, pages: u64, every: u64, ranges: u64) -> Gaps {
         let mut gaps = Gaps::default();
         (0..ranges).for_each(|index| gaps.add(Range { first: first + index * every, pages }));
@@ -385,19 +387,20 @@ mod tests {
     }
 
     const RANGES: u64 = 1 << 14;
-    /// A perfect tree of so many nodes is 14 deep; a treap is less than twice as deep. Searches look at each node of the way down and
-    /// its children.
+    /// A balanced tree of this many nodes has depth 14; a treap has less than twice that. A search visits each node on the
+    /// way down and its children.
     const DEPTH_MAX: u32 = 2 * 14;
     const SEARCH_MAX: u64 = 3 * DEPTH_MAX as u64;
-    /// An addition and a removal walk down to split the tree, to cut out neighbours, and twice to merge, and sum up on each way back.
+    /// An addition or removal descends to split the tree, to remove neighbours, and twice to merge, and updates the maxima on
+    /// each way back.
     const VISITS_MAX: u64 = 32 * DEPTH_MAX as u64;
 
-    /// What can't be had is refused at the root, however many ranges there are; one that fits is found in one descent. Each is
-    /// what an adapter's owner could bring about by freeing every other buffer.
+    /// A request that can't be satisfied fails at the root, regardless of the number of ranges, and a fit is found in one
+    /// descent. A driver that frees every other buffer creates such trees.
     #[test]
-    fn searches_look_at_few_ranges() {
+    fn searches_visit_few_nodes() {
         let last = u64::MAX;
-        // Single pages; and 14 pages each that hold no 8 aligned to 8.
+        // Ranges of one page; and ranges of 14 pages that contain no 8 pages aligned to 8.
         for (mut gaps, refused, far) in [
             (comb(1, 1, 2, RANGES), [(2, 1), (2, 2)], Range { first: 1 << 20, pages: 8 }),
             (comb(1, 14, 16, RANGES), [(15, 1), (8, 8)], Range { first: 1 << 20, pages: 16 }),
@@ -406,14 +409,14 @@ mod tests {
                 let (taken, visits) = counting(|| gaps.take(pages, alignment, last));
                 assert_eq!((taken, visits), (None, 1), "{pages} pages aligned to {alignment}");
             }
-            // The only fit lies behind all of them.
+            // The only fit is behind all of them.
             gaps.add(far);
             for (pages, alignment) in refused {
                 let (taken, visits) = counting(|| gaps.take(pages, alignment, last));
                 assert_eq!(taken.map(|range| range.first), Some(far.first));
                 assert!(visits <= VISITS_MAX, "{pages} pages aligned to {alignment}: {visits} nodes");
                 gaps.add(Range { first: far.first, pages });
-                // Beyond the limit it is no fit, and those before it are not tried one after another.
+                // If the fit is beyond the limit, the ranges before it are not tried one by one.
                 for limit in [far.first - 1, far.first, far.first + pages - 2] {
                     let (taken, visits) = counting(|| gaps.take(pages, alignment, limit));
                     assert_eq!(taken, None);
@@ -439,34 +442,34 @@ mod tests {
         assert_eq!(gaps.take(8, 1, 1007), Some(Range { first: 1000, pages: 8 }));
     }
 
-    /// Each step leaves right summaries, whatever its caller does next.
+    /// Each step of an addition or removal leaves correct maxima.
     #[test]
-    fn trees_taken_apart_are_summed_up() {
-        let summed_up = |gaps: &Gaps, at| check_subtree(gaps, at, u32::MAX, &mut None).nodes;
+    fn split_and_merged_trees_have_correct_maxima() {
+        let nodes = |gaps: &Gaps, at| check_subtree(gaps, at, u32::MAX, &mut None).nodes;
         let mut gaps = Gaps::default();
-        // The largest are where the tree is cut: a summary that is not made anew stays too large.
+        // The largest ranges are where the tree is split, so that a maximum that is not updated stays too large.
         (0..64).for_each(|index| gaps.add(Range { first: 512 * index, pages: 1 + 37 * index % 64 }));
         for first in (0..64).map(|index| 512 * index) {
             let (below, above) = gaps.split(gaps.root, first);
-            assert_eq!((summed_up(&gaps, below), summed_up(&gaps, above)), (first / 512, 64 - first / 512));
+            assert_eq!((nodes(&gaps, below), nodes(&gaps, above)), (first / 512, 64 - first / 512));
             let (below, previous) = gaps.cut_last(below);
-            summed_up(&gaps, below);
+            nodes(&gaps, below);
             let (next, above) = gaps.cut_first(above);
-            summed_up(&gaps, above);
+            nodes(&gaps, above);
             let mut whole = below;
             for single in [previous, next].into_iter().flatten() {
-                assert_eq!(summed_up(&gaps, single), 1);
+                assert_eq!(nodes(&gaps, single), 1);
                 whole = gaps.merge(whole, single);
-                summed_up(&gaps, whole);
+                nodes(&gaps, whole);
             }
             gaps.root = gaps.merge(whole, above);
             assert_eq!(check(&gaps).nodes, 64);
         }
     }
 
-    /// Added upwards, downwards, and from both ends in turn, the tree stays flat, and each addition and removal looks at few nodes.
+    /// Ranges are added in ascending and descending order, and from both ends in turn.
     #[test]
-    fn the_tree_stays_flat() {
+    fn the_tree_stays_balanced_and_changes_visit_few_nodes() {
         let upwards: Vec<u64> = (0..RANGES).collect();
         let downwards: Vec<u64> = (0..RANGES).rev().collect();
         let inwards: Vec<u64> = (0..RANGES / 2).flat_map(|index| [index, RANGES - 1 - index]).collect();
@@ -484,7 +487,7 @@ mod tests {
                 assert!(visits <= VISITS_MAX, "taking the first looks at {visits} nodes");
             }
             assert_eq!((gaps.len(), gaps.pages(), gaps.first(), gaps.largest_pages()), (0, 0, None, 0));
-            // Nodes are used again: as many as there were ranges at once.
+            // Nodes are reused, so there are no more of them than there were ranges at once.
             assert_eq!(gaps.nodes.len() as u64, RANGES);
             check(&gaps);
         }
@@ -503,9 +506,9 @@ mod tests {
         assert_eq!((order(0, u64::MAX), order(u64::MAX - 1, 1), order(1, u64::MAX - 1)), (63, 0, 62));
     }
 
-    /// What benches report as its memory.
+    /// Benchmarks report this memory.
     #[test]
-    fn memory_is_that_of_the_nodes() {
+    fn the_reported_memory_is_that_of_the_nodes() {
         let gaps = comb(1, 1, 2, 1000);
         let bytes = 1000 * size_of::<Gap>() as u64;
         assert!((bytes..=2 * bytes).contains(&gaps.memory_bytes()), "{} bytes", gaps.memory_bytes());
@@ -518,7 +521,7 @@ mod tests {
             prop_assert_eq!(order(first, pages), order_by_trying(first, pages));
         }
 
-        /// Against a set of pages: the lowest fit is found, whatever was taken and added before.
+        /// The lowest fit is found after any sequence of additions and removals, compared with a set of pages.
         #[test]
         fn the_lowest_fit_is_found(
             steps in prop::collection::vec((1_u64..40, 0_u32..7, 0_u64..300, any::<bool>(), any::<prop::sample::Index>()), 1..150)

@@ -11,26 +11,26 @@
 //!
 //! | | cost of an allocation or a free | finds | space |
 //! |---|---|---|---|
-//! | [`Direct`] | nothing: memory moved by an offset | | all |
-//! | [`Percpu`] | steps on a CPU without atomic instructions, up to 1,024 pages; locks for a batch of 64 where a CPU has none or too many; O(log n) for larger ranges and in a nearly full space | everything, where a size up to 1,024 pages may take the next power of two | all |
-//! | [`Magazines`] | a lock per CPU up to 32 pages, else one lock and a walk (Linux 6) | see there | 2^40 pages |
+//! | [`Direct`] | nothing: an offset is added to the memory's address | | all |
+//! | [`Percpu`] | up to 1,024 pages: per-CPU steps without atomic instructions, and locks once per batch of 64 when a CPU's stack is empty or full; O(log n) for larger ranges and in a nearly full space | every fit; a size up to 1,024 pages may be rounded up to a power of two | all |
+//! | [`Magazines`] | up to 32 pages a lock per CPU, else one lock and a tree walk (Linux 6) | see there | 2^40 pages |
 //! | [`Pools`] | a lock per pool, linear search of a bitmap (powerpc) | see there | 2^32 pages |
 //! | [`Bitmap`] | one lock, linear search (powerpc before 3.6) | see there | 2^32 pages |
-//! | [`Rbtree`] | one lock, a walk from the last found (Linux before 4.7) | everything above the lowest page | all |
-//! | [`GapTree`] | one lock, O(log n) | everything | all |
-//! | [`BitTree`] | one lock, O(log64 of the space) | everything | 2^32 pages |
+//! | [`Rbtree`] | one lock, a tree walk from the last found range (Linux before 4.7) | every fit above the lowest page | all |
+//! | [`GapTree`] | one lock, O(log n) | every fit | all |
+//! | [`BitTree`] | one lock, O(log64 of the space) | every fit | 2^32 pages |
 //!
 //! All but [`Direct`] guarantee that allocated ranges don't overlap, contain no reserved page, and respect limit and alignment.
 //! Freeing a range twice, with another size, or without having allocated it is an error that changes nothing.
 //!
 //! ```
-//! use iova::{Allocator, Host, Percpu, Range, Request, Space};
+//! use iova::{Allocator, PercpuStacks, Percpu, Range, Request, Space};
 //!
 //! // 39 address bits in pages of 4 KiB, without the window of message-signalled interrupts.
 //! let mut space = Space::new(1, (1 << 27) - 1);
 //! space.reserved.push(Range::between(0xfee00, 0xfeeff));
 //! let four_gib = 1 << 20;
-//! let addresses = Percpu::new(&space, four_gib, Host::new())?;
+//! let addresses = Percpu::new(&space, four_gib, PercpuStacks::new())?;
 //!
 //! let request = Request::size_aligned(32, space.last);
 //! let buffer = request.range(addresses.allocate(&request)?);
@@ -86,7 +86,7 @@ pub use direct::Direct;
 pub use gap_tree::GapTree;
 pub use magazine::{Depot, Magazines};
 #[cfg(all(feature = "std", not(loom)))]
-pub use percpu::Host;
+pub use percpu::PercpuStacks;
 #[cfg(all(feature = "std", target_os = "linux", target_arch = "x86_64", not(loom)))]
 pub use percpu::Rseq;
 pub use percpu::{Cpus, Percpu, Sharded};

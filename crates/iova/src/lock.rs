@@ -1,4 +1,4 @@
-//! A lock around data: one that sleeps where there are threads, else one that spins; loom's where orders are tried.
+//! A mutex: the standard library's, a spin lock without `std`, and loom's in model checking.
 
 #[cfg(loom)]
 type Mutex<T> = loom::sync::Mutex<T>;
@@ -7,6 +7,7 @@ type Mutex<T> = std::sync::Mutex<T>;
 #[cfg(not(any(feature = "std", loom)))]
 type Mutex<T> = spin::Mutex<T>;
 
+/// A mutex without poisoning.
 #[derive(Debug, Default)]
 pub(crate) struct Lock<T>(Mutex<T>);
 
@@ -15,12 +16,13 @@ impl<T> Lock<T> {
         Self(Mutex::new(data))
     }
 
-    /// Nothing that holds one of these panics half-way through a change, so that poison means nothing.
+    /// Locks. Poisoning is ignored, because no code panics while its data is half changed.
     #[cfg(any(feature = "std", loom))]
     pub(crate) fn lock(&self) -> impl core::ops::DerefMut<Target = T> + '_ {
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
+    /// Locks, by spinning.
     #[cfg(not(any(feature = "std", loom)))]
     pub(crate) fn lock(&self) -> impl core::ops::DerefMut<Target = T> + '_ {
         self.0.lock()

@@ -1,25 +1,24 @@
-//! The pools of powerpc since Linux 3.6: a table cut into pieces, each with its own lock and hint.
+//! The allocator of powerpc since Linux 3.6: a table divided into pools, each with its own lock and hint.
 //!
-//! From 1 GiB of bus on, three quarters of the table are cut into four pools and the top quarter is the large pool; smaller
-//! tables have one pool beside it. A CPU is hashed to a pool, so that few CPUs meet at one lock. Requests of up to 15
-//! pages search their pool from its hint, which is where the last one ended (rounded up to 16 entries: a cache line of
-//! table entries), then from its start, then the other pools and their own once more, and at last the large pool. Larger
-//! requests begin at the large pool and go on to the others. Freeing moves no hint.
+//! In a table for 1 GiB of bus addresses or more, three quarters are divided into four pools, and the top quarter is the
+//! large pool. Smaller tables have one pool beside the large one. CPUs are distributed to the pools by a hash, which reduces
+//! lock contention. Requests of up to 15 pages search their CPU's pool from its hint, which is where the last allocation
+//! ended (rounded up to 16 entries, a cache line of table entries). Then they search it from its start, the other pools,
+//! their own once more, and the large pool. Larger requests start at the large pool. Freeing does not move hints.
 //!
 //! Source: `arch/powerpc/kernel/iommu.c` of Linux 6.1, after "powerpc/iommu: Implement IOMMU pools to improve multiqueue
 //! adapter performance" (Anton Blanchard, 2012); the hash is `hash_32` of `include/linux/hash.h` with the
 //! multiplier of 4.9 and later.
 //!
-//! Allocating is O(n) in the entries of the pools that it has to search, 64 of them a step, and short where there is room
-//! behind the hint. Freeing is O(pages). Memory is two bits per page, the second to tell wrong frees from right ones
-//! ([`Bitmap`](crate::Bitmap) has the same).
+//! Allocating is O(n) in the entries of the searched pools, 64 per step, and fast if pages behind the hint are free. Freeing
+//! is O(pages). Memory is two bits per page; the second detects wrong frees, as in [`Bitmap`](crate::Bitmap).
 //!
-//! What it can't do: hand out the last page of any pool, or the page of a limit that cuts a pool; hand out a range that
-//! crosses from one pool into the next; or page 0. Alignment is of the page, in Linux of the entry.
+//! Limits, as in Linux: it never allocates the last page of a pool, the page of a limit within a pool, a range across
+//! pools, or page 0. Alignment refers to the page number, in Linux to the entry's index.
 //!
-//! Where a limit cuts the table, Linux searches from the first pool's start up to the limit, across the other pools, with
-//! only the first one's lock held. Here each pool keeps its words to itself: the pools are searched one by one, each up to
-//! the limit, which finds all that Linux's search would but for ranges across pools.
+//! If a limit is within the table, Linux searches from the first pool's start up to the limit, across the other pools, and
+//! holds only the first pool's lock. Here the pools are searched one by one up to the limit, each with its own lock. That
+//! finds the same ranges, except those across pools.
 
 use crate::bitmap::{SMALL_PAGES_MAX, next_hint};
 use crate::lock::Lock;
@@ -27,19 +26,19 @@ use crate::table::{Table, check_size};
 use crate::{AllocateError, Allocator, FreeError, Range, Request, Space, SpaceError, Usage};
 use alloc::vec::Vec;
 
-/// Pools of a table of 1 GiB or more (`IOMMU_NR_POOLS`), as bits of the hash.
+/// Bits of the hash: the base-2 logarithm of the pools in a table of 1 GiB or more (`IOMMU_NR_POOLS`).
 const POOLS_BITS: u32 = 2;
 
-/// Tables of less bus than this have one pool.
+/// Tables for fewer bytes of bus addresses have one pool.
 const POOLS_BYTES_MIN: u64 = 1 << 30;
 
-/// 2^32 over the golden ratio, roughly (`GOLDEN_RATIO_32`).
+/// The hash's multiplier, about 2^32 divided by the golden ratio (`GOLDEN_RATIO_32`).
 const GOLDEN_RATIO_32: u32 = 0x61c8_8647;
 
-/// A table in pools that CPUs are hashed to: powerpc since Linux 3.6.
+/// A table in pools to which CPUs are distributed by a hash: powerpc since Linux 3.6.
 #[derive(Debug)]
 pub struct Pools {
-    /// The small ones, then the large one.
+    /// The small pools, then the large one.
     pools: Vec<Lock<Pool>>,
     first: u64,
     /// Entries of a small pool.
@@ -47,8 +46,8 @@ pub struct Pools {
     cpu: fn() -> u32,
 }
 
-/// Its entries are numbered from its own start. On cache lines of its own, as in Linux: CPUs of two pools have nothing to do
-/// with each other.
+/// A pool, whose entries are numbered from its own start. It has cache lines of its own, as in Linux, to avoid false sharing
+/// between CPUs of different pools.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Pool {
@@ -57,18 +56,18 @@ struct Pool {
 }
 
 impl Pools {
-    /// All of `space` but what it reserves and page 0, in pages of `granule_bytes`, for threads that `cpu` names a CPU of.
-    /// It may name a wrong one: any thread may use any pool.
+    /// An allocator of all pages of `space` that are not reserved, except page 0, in pages of `granule_bytes`. `cpu` returns
+    /// the current CPU; it may be wrong, because any thread may use any pool.
     ///
     /// # Errors
-    /// If the space is wrong or has more than 2^32 pages.
+    /// If the space is invalid or has more than 2^32 pages.
     pub fn new(space: &Space, granule_bytes: u64, cpu: fn() -> u32) -> Result<Self, SpaceError> {
         let mut space = space.clone();
         space.reserved.push(Range { first: 0, pages: 1 });
         let free = space.free_ranges()?;
         check_size(&space)?;
         let pages = space.pages();
-        let (count, pool_pages) = cut(pages, granule_bytes);
+        let (count, pool_pages) = small_pools(pages, granule_bytes);
         let pool = |first, pages| {
             let table = Table::new(Range { first: space.first + first, pages }, &free);
             Lock::new(Pool { table, hint: 0 })
@@ -78,41 +77,43 @@ impl Pools {
         Ok(Self { pools, first: space.first, pool_pages, cpu })
     }
 
-    /// Pools of a table of 1 GiB or more, beside the large one.
+    /// The number of small pools in a table of 1 GiB or more.
     pub const COUNT_MAX: u32 = 1 << POOLS_BITS;
 
-    /// The pool, of so many, that a CPU is hashed to.
+    /// The pool, of [`COUNT_MAX`](Self::COUNT_MAX), that a CPU is hashed to.
     pub fn of_cpu(cpu: u32) -> u32 {
         cpu.wrapping_mul(GOLDEN_RATIO_32) >> (32 - POOLS_BITS)
     }
 
-    /// The pool that an entry is of, in a table of so many pages: from 0, the large one last, which is at most
+    /// The pool of an entry in a table of this many pages. Pools are numbered from 0, and the large one is last, at most
     /// [`COUNT_MAX`](Self::COUNT_MAX).
     pub fn of_entry(pages: u64, granule_bytes: u64, entry: u64) -> u32 {
-        let (count, pool_pages) = cut(pages, granule_bytes);
+        let (count, pool_pages) = small_pools(pages, granule_bytes);
         entry.checked_div(pool_pages).unwrap_or(count).min(count) as u32
     }
 
+    /// The index of the large pool.
     fn large(&self) -> usize {
         self.pools.len() - 1
     }
 
-    /// The small pool of the CPU that this thread runs on.
+    /// The index of the current CPU's small pool.
     fn own(&self) -> usize {
         Self::of_cpu((self.cpu)()) as usize & (self.large() - 1)
     }
 
-    fn search(&self, request: &Request) -> Option<u64> {
+    /// Allocates from the first pool that has a fit.
+    fn allocate_from_pools(&self, request: &Request) -> Option<u64> {
         let (own, large) = (self.own(), self.large());
         let home = if request.pages > SMALL_PAGES_MAX { large } else { own };
         let others = (1..=large).map(|step| (own + step) & (large - 1));
-        // Not in one chain: the lock would be held on to the end of it, and the own pool comes up once more.
-        let at_home = self.pools[home].lock().take_from_hint(request);
-        let elsewhere = || others.chain([large]).find_map(|index| self.pools[index].lock().take(request));
+        // Two statements, because in one the lock would be held until its end, and the own pool is locked once more.
+        let at_home = self.pools[home].lock().allocate_from_hint(request);
+        let elsewhere = || others.chain([large]).find_map(|index| self.pools[index].lock().allocate(request));
         at_home.or_else(elsewhere)
     }
 
-    /// The pool that a page is of.
+    /// The pool that contains a page.
     fn pool_of(&self, page: u64) -> &Lock<Pool> {
         let entry = page.saturating_sub(self.first);
         let index = entry.checked_div(self.pool_pages).map_or(self.large(), |index| index as usize);
@@ -120,26 +121,27 @@ impl Pools {
     }
 }
 
-/// Small pools of a table, and pages of each.
-fn cut(pages: u64, granule_bytes: u64) -> (u64, u64) {
+/// The number of small pools in a table, and the pages of each.
+fn small_pools(pages: u64, granule_bytes: u64) -> (u64, u64) {
     let count = if pages.saturating_mul(granule_bytes) >= POOLS_BYTES_MIN { 1 << POOLS_BITS } else { 1 };
     (count, pages * 3 / 4 / count)
 }
 
 impl Pool {
-    /// From the hint to the end, then all of it.
-    fn take_from_hint(&mut self, request: &Request) -> Option<u64> {
+    /// Allocates from the hint to the pool's end, or else anywhere in the pool.
+    fn allocate_from_hint(&mut self, request: &Request) -> Option<u64> {
         let hint = if self.hint < self.table.entries() { self.hint } else { 0 };
-        self.take_from(request, hint).or_else(|| self.take(request))
+        self.allocate_from(request, hint).or_else(|| self.allocate(request))
     }
 
-    /// From the start, which becomes the hint if there is nothing.
-    fn take(&mut self, request: &Request) -> Option<u64> {
+    /// Allocates from the pool's start. If nothing fits, the start becomes the hint.
+    fn allocate(&mut self, request: &Request) -> Option<u64> {
         self.hint = 0;
-        self.take_from(request, 0)
+        self.allocate_from(request, 0)
     }
 
-    fn take_from(&mut self, request: &Request, from: u64) -> Option<u64> {
+    /// Allocates from an entry on, and moves the hint.
+    fn allocate_from(&mut self, request: &Request, from: u64) -> Option<u64> {
         let end = self.table.end(request.limit, self.table.entries());
         let first = self.table.take(request, from, end)?;
         self.hint = next_hint(request, first + request.pages);
@@ -149,10 +151,10 @@ impl Pool {
 
 impl Allocator for Pools {
     fn allocate(&self, request: &Request) -> Result<u64, AllocateError> {
-        if !request.is_sensible() {
-            return Err(AllocateError::Senseless);
+        if !request.is_valid() {
+            return Err(AllocateError::InvalidRequest);
         }
-        self.search(request).ok_or(AllocateError::Full)
+        self.allocate_from_pools(request).ok_or(AllocateError::Full)
     }
 
     fn free(&self, range: Range) -> Result<(), FreeError> {
@@ -171,11 +173,11 @@ mod tests {
     use super::*;
     use core::sync::atomic::{AtomicU32, Ordering};
 
-    /// The pools of CPUs 0 to 15 with this multiplier, worked out by hand.
+    /// The pools of CPUs 0 to 15 with this multiplier, computed by hand.
     const POOLS: [u64; 16] = [0, 1, 3, 0, 2, 3, 1, 2, 0, 1, 3, 0, 2, 3, 1, 2];
 
     #[test]
-    fn cpus_are_hashed_to_pools_and_large_requests_to_the_top() {
+    fn cpus_are_hashed_to_pools_and_large_requests_use_the_large_pool() {
         static CPU: AtomicU32 = AtomicU32::new(0);
         // 2 GiB in pages of 4 KiB: four pools of 98,304 pages and a large one of 131,072.
         let space = Space::new(0, (1 << 19) - 1);
@@ -192,14 +194,14 @@ mod tests {
     }
 
     #[test]
-    fn small_ranges_begin_a_cache_line_of_entries_apart() {
+    fn small_ranges_begin_at_cache_lines_of_entries() {
         let pools = Pools::new(&Space::new(0, 1023), 4096, || 0).unwrap();
         let firsts = [3, 1, 15, 1].map(|pages| pools.allocate(&Request::new(pages, 1023)).unwrap());
         assert_eq!(firsts, [1, 16, 32, 48]);
     }
 
     #[test]
-    fn freed_pages_wait_until_the_search_comes_round() {
+    fn freed_pages_are_reused_only_after_the_search_has_wrapped_around() {
         let pools = Pools::new(&Space::new(0, 1023), 4096, || 0).unwrap();
         let request = Request::new(1, 1023);
         let range = request.range(pools.allocate(&request).unwrap());
@@ -207,7 +209,7 @@ mod tests {
         assert_eq!(pools.allocate(&request).unwrap(), 16);
     }
     #[test]
-    fn less_than_1_gib_has_one_pool_beside_the_large_one() {
+    fn a_table_of_less_than_1_gib_has_one_pool_beside_the_large_one() {
         let first = |pages: u64| {
             let pools = Pools::new(&Space::new(0, pages - 1), 4096, || 2).unwrap();
             pools.allocate(&Request::new(1, u64::MAX)).unwrap()
@@ -216,7 +218,7 @@ mod tests {
     }
     #[test]
     fn a_pool_is_searched_again_before_the_one_above_it() {
-        // Pools of 24 pages, the last of which nobody gets; CPU 4 belongs to the third.
+        // Pools of 24 pages, whose last page is never allocated; CPU 4 uses the third pool.
         let pools = Pools::new(&Space::new(0, 127), 1 << 30, || 4).unwrap();
         let page = Request::new(1, 127);
         pools.free(page.range(pools.allocate(&page).unwrap())).unwrap();
@@ -225,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_in_vain_moves_the_hint_to_the_start() {
+    fn a_failed_search_moves_the_hint_to_the_start() {
         let pools = Pools::new(&Space::new(0, 1023), 4096, || 0).unwrap();
         let page = Request::new(1, 1023);
         let range = page.range(pools.allocate(&page).unwrap());

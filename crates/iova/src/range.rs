@@ -7,24 +7,24 @@ use core::fmt;
 pub struct Range {
     /// The first page.
     pub first: u64,
-    /// How many; never 0 in what an allocator returns.
+    /// The number of pages; never 0 in an allocated range.
     pub pages: u64,
 }
 
 impl Range {
-    /// The pages from `first` to `last`, both in it.
+    /// The range from page `first` to page `last`, inclusive.
     #[inline]
     pub fn between(first: u64, last: u64) -> Self {
         Self { first, pages: last.saturating_sub(first).saturating_add(1) }
     }
 
-    /// The last page, saturating where a nonsensical range would overflow.
+    /// The last page, saturating if an invalid range would overflow.
     #[inline]
     pub fn last(&self) -> u64 {
         self.first.saturating_add(self.pages.max(1) - 1)
     }
 
-    /// Whether the two have a page in common.
+    /// Whether two ranges have a page in common.
     pub fn overlaps(&self, other: &Self) -> bool {
         self.first <= other.last() && other.first <= self.last()
     }

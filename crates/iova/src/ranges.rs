@@ -1,45 +1,47 @@
-//! Free ranges in a tree, and ranges that are out beside it.
+//! Free ranges in a tree, and a record of the ranges allocated from it.
 
 use crate::gaps::Gaps;
 use crate::{FreeError, Range, Request};
 use alloc::collections::BTreeMap;
 
-/// What is free, and what was handed out of it range by range.
+/// Free ranges, and the ranges that were allocated from them.
 #[derive(Debug)]
 pub(crate) struct Ranges {
     pub(crate) gaps: Gaps,
-    /// Pages by first page.
-    out: BTreeMap<u64, u64>,
+    /// The size of each allocated range by its first page.
+    allocated: BTreeMap<u64, u64>,
 }
 
 impl Ranges {
     pub(crate) fn new(gaps: Gaps) -> Self {
-        Self { gaps, out: BTreeMap::new() }
+        Self { gaps, allocated: BTreeMap::new() }
     }
 
-    /// Takes the lowest fit.
+    /// Allocates the lowest fit.
     pub(crate) fn allocate(&mut self, request: &Request) -> Option<Range> {
         let range = self.gaps.take(request.pages, request.alignment_pages(), request.limit)?;
-        self.out.insert(range.first, range.pages);
+        self.allocated.insert(range.first, range.pages);
         Some(range)
     }
 
+    /// Frees a range, after checking that it is allocated.
     pub(crate) fn free(&mut self, range: Range) -> Result<(), FreeError> {
-        match self.out.get(&range.first) {
+        match self.allocated.get(&range.first) {
             None => Err(FreeError::NotAllocated),
             Some(pages) if *pages != range.pages => Err(FreeError::OtherSize),
             Some(_) => {
-                self.out.remove(&range.first);
+                self.allocated.remove(&range.first);
                 self.gaps.add(range);
                 Ok(())
             }
         }
     }
 
+    /// Memory in use, in bytes.
     pub(crate) fn memory_bytes(&self) -> u64 {
         // A B-tree's nodes are two thirds full on average (Yao, "On random 2-3 trees", 1978).
-        let out_bytes = (self.out.len() * size_of::<(u64, u64)>() * 3 / 2) as u64;
-        self.gaps.memory_bytes() + out_bytes
+        let allocated_bytes = (self.allocated.len() * size_of::<(u64, u64)>() * 3 / 2) as u64;
+        self.gaps.memory_bytes() + allocated_bytes
     }
 }
 
@@ -47,9 +49,9 @@ impl Ranges {
 mod tests {
     use super::*;
 
-    /// What benches report as its memory: two numbers for each range that is out, in a tree that is partly empty.
+    /// Benchmarks report this memory: two numbers per allocated range, in partly filled tree nodes.
     #[test]
-    fn memory_grows_with_what_is_out() {
+    fn the_reported_memory_grows_with_allocated_ranges() {
         let mut gaps = Gaps::default();
         gaps.add(Range { first: 1, pages: 1 << 20 });
         let mut ranges = Ranges::new(gaps);

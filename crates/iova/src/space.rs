@@ -1,46 +1,48 @@
-//! The pages that an allocator may hand out.
+//! The I/O address space that an allocator manages.
 
 use crate::Range;
 use alloc::vec::Vec;
 
-/// Highest page number that an allocator takes: a 64-bit bus in the smallest granule, 4 KiB.
+/// The highest page that allocators support: the last of a 64-bit bus with the smallest granule, 4 KiB.
 pub const PAGE_MAX: u64 = (1 << 52) - 1;
 
-/// An I/O address space: pages from `first` to `last`, but for those reserved.
+/// An I/O address space: pages `first` to `last`, except reserved ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Space {
-    /// The lowest page. Linux never hands out page 0.
+    /// The lowest page. Linux never allocates page 0.
     pub first: u64,
     /// The highest page.
     pub last: u64,
-    /// Pages never to be handed out: windows of host bridges, message-signalled interrupts. In any order; they may overlap
-    /// each other and lie outside.
+    /// Pages that are never allocated: windows of host bridges, message-signalled interrupts. In any order; ranges may overlap
+    /// and be outside the space.
     pub reserved: Vec<Range>,
 }
 
-/// What is wrong with a space.
+/// Why a space is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SpaceError {
     /// It has no page.
-    #[error("the space {first:#x}-{last:#x} has no page")]
+    #[error("the space {first:#x}-{last:#x} has no page; expected a last page at or above the first")]
     Empty {
         /// Its lowest page.
         first: u64,
         /// Its highest page.
         last: u64,
     },
-    /// Its pages are beyond every bus.
-    #[error("page {last:#x} is above {PAGE_MAX:#x}, the last of a 64-bit bus in 4 KiB pages")]
+    /// It has pages beyond a 64-bit bus.
+    #[error(
+        "the space ends at page {last:#x}; expected at most {PAGE_MAX:#x}, the last of a 64-bit bus in 4 KiB pages"
+    )]
     TooHigh {
         /// Its highest page.
         last: u64,
     },
-    /// It is larger than this allocator can describe.
-    #[error("the space has {pages} pages; this allocator takes {pages_max} at most")]
+    /// It is larger than the allocator supports.
+    #[error("the space has {pages} pages; expected at most {pages_max} for this allocator")]
     TooLarge {
-        /// Its pages.
+        /// Its number of pages.
         pages: u64,
-        /// What the allocator takes.
+        /// The allocator's limit.
         pages_max: u64,
     },
 }
@@ -51,15 +53,15 @@ impl Space {
         Self { first, last, reserved: Vec::new() }
     }
 
-    /// How many pages it spans, reserved ones among them.
+    /// The number of its pages, including reserved ones.
     pub fn pages(&self) -> u64 {
         self.last.saturating_add(1).saturating_sub(self.first)
     }
 
-    /// The ranges of it that are not reserved, in order of address, none next to another.
+    /// Its ranges that are not reserved, sorted by address and not adjacent.
     ///
     /// # Errors
-    /// If there is no page or one that no bus has.
+    /// If the space has no page, or pages beyond a 64-bit bus.
     pub fn free_ranges(&self) -> Result<Vec<Range>, SpaceError> {
         if self.last > PAGE_MAX {
             return Err(SpaceError::TooHigh { last: self.last });
@@ -93,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_reserved_is_free() {
+    fn pages_that_are_not_reserved_are_free() {
         let check = |reserved: &[(u64, u64)], expected: &[(u64, u64)]| {
             let range = |&(first, last): &(u64, u64)| Range::between(first, last);
             let space = Space { first: 10, last: 99, reserved: reserved.iter().map(range).collect() };

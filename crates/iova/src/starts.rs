@@ -1,24 +1,24 @@
-//! Where allocated ranges begin: what a bitmap of taken pages needs beside it to tell a wrong free from a right one.
+//! A bitmap of the pages where allocated ranges begin, with which bitmap allocators detect wrong frees.
 
 use crate::bits::Bits;
 use crate::{FreeError, Range};
 use alloc::vec::Vec;
 
-/// One bit per page: a range begins here. It ends before the next start or the next page that is not taken.
+/// One bit per page, set where an allocated range begins. A range ends before the next start or the next free page.
 ///
-/// Linux's bitmap allocators have no such thing and clear whatever bits they are told to.
+/// Linux's bitmap allocators have no such bits and clear whatever the caller frees.
 #[derive(Debug)]
 pub(crate) struct Starts {
     /// The page of bit 0.
     offset: u64,
     bits: Bits,
-    /// First and last bit of each run of reserved pages, in order. Their first bits are starts too, since they end what
-    /// lies before them, but are nobody's to free.
+    /// First and last bit of each run of reserved pages, in order. Their first bits are also set, because they end the
+    /// range before them, but they can't be freed.
     reserved: Vec<(u64, u64)>,
 }
 
 impl Starts {
-    /// For `len` pages from page `offset` on, of which those outside `free` (in order, within) are reserved.
+    /// Starts for `len` pages from page `offset` on. All pages are reserved except those in `free`, which must be sorted.
     pub(crate) fn new(offset: u64, len: u64, free: &[Range]) -> Self {
         let mut bits = Bits::new(len);
         let mut reserved = Vec::new();
@@ -44,17 +44,19 @@ impl Starts {
         &self.reserved
     }
 
+    /// The number of reserved pages.
     pub(crate) fn reserved_pages(&self) -> u64 {
         self.reserved.iter().map(|(first, last)| last - first + 1).sum()
     }
 
-    /// A range is taken whose first bit is `first`.
-    pub(crate) fn begin(&mut self, first: u64) {
+    /// Records an allocated range by its first bit.
+    pub(crate) fn record(&mut self, first: u64) {
         self.bits.set(first, first);
     }
 
-    /// Forgets a range that is to be freed, and says its first and last bit; or what is wrong with it.
-    pub(crate) fn end(&mut self, taken: &Bits, range: Range) -> Result<(u64, u64), FreeError> {
+    /// Checks a range that is freed and removes it. Returns its first and last bit. `taken` has the bits of all allocated
+    /// pages.
+    pub(crate) fn remove(&mut self, taken: &Bits, range: Range) -> Result<(u64, u64), FreeError> {
         let first = self.find(range.first).ok_or(FreeError::NotAllocated)?;
         if !self.is_extent(taken, first, range.pages) {
             return Err(FreeError::OtherSize);
@@ -81,6 +83,7 @@ impl Starts {
             && (after == len || self.bits.is_set(after) || !taken.is_set(after))
     }
 
+    /// Memory in use, in bytes.
     pub(crate) fn memory_bytes(&self) -> u64 {
         self.bits.memory_bytes() + size_of_val(self.reserved.as_slice()) as u64
     }

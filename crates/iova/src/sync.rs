@@ -1,4 +1,4 @@
-//! Atomics: the machine's, or those of loom, which tries all orders in which threads can meet.
+//! Atomic types: the standard ones, or those of loom, which explores all interleavings of threads.
 
 #[cfg(not(loom))]
 pub(crate) use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};

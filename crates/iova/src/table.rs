@@ -1,14 +1,15 @@
-//! A stretch of an I/O table's entries, one per page: a bitmap of those taken, searched from low to high.
+//! The entries of a translation table, one per page, with a bitmap of allocated entries that is searched upwards.
 
 use crate::bits::Bits;
 use crate::starts::Starts;
 use crate::{FreeError, Range, Request, Space, SpaceError, Usage};
 use alloc::vec::Vec;
 
-/// Most pages of a space that is kept in bitmaps: 16 TiB of bus in 4 KiB pages, two bits each, 1 GiB if all is touched.
+/// The largest space of bitmap allocators: 16 TiB of bus addresses in 4 KiB pages. Its two bits per page take 1 GiB if all
+/// are used.
 const PAGES_MAX: u64 = 1 << 32;
 
-/// Whether a space is small enough for bitmaps.
+/// Checks that a space is small enough for bitmaps.
 pub(crate) fn check_size(space: &Space) -> Result<(), SpaceError> {
     match space.pages() {
         pages if pages > PAGES_MAX => Err(SpaceError::TooLarge { pages, pages_max: PAGES_MAX }),
@@ -16,10 +17,10 @@ pub(crate) fn check_size(space: &Space) -> Result<(), SpaceError> {
     }
 }
 
-/// Entries are numbered from the table's first page on.
+/// A table, whose entries are numbered from its first page on.
 ///
-/// Its last entry is never handed out, nor the last one below a limit: Linux's `iommu_area_alloc` takes one off the size
-/// it is given (`lib/iommu-helper.c`, 2.6.32 to 6.1).
+/// Its last entry is never allocated, nor the last one below a limit: Linux's `iommu_area_alloc` subtracts one from the
+/// size (`lib/iommu-helper.c`, 2.6.32 to 6.1).
 #[derive(Debug)]
 pub(crate) struct Table {
     taken: Bits,
@@ -27,7 +28,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// For the pages of `span`, of which those outside `free` (in order) are reserved.
+    /// A table of the pages of `span`. All are reserved except those in `free`, which must be sorted.
     pub(crate) fn new(span: Range, free: &[Range]) -> Self {
         let within = |range: &Range| {
             let (first, last) = (range.first.max(span.first), range.last().min(span.last()));
@@ -42,12 +43,12 @@ impl Table {
         Self { taken, starts }
     }
 
+    /// The number of entries.
     pub(crate) fn entries(&self) -> u64 {
         self.taken.len()
     }
 
-    /// The end of the entries that a request with this limit may search, as far as `end`: entries from there on are above
-    /// the limit.
+    /// The end of the entries that a request with this limit may use, at most `end`.
     pub(crate) fn end(&self, limit: u64, end: u64) -> u64 {
         match limit.checked_sub(self.starts.offset()) {
             Some(last) => end.min(last.saturating_add(1)),
@@ -55,13 +56,13 @@ impl Table {
         }
     }
 
-    /// Takes the lowest run that fits among the entries from `from` to the last but one before `end`, and says its first
+    /// Allocates the lowest run of entries that fits between `from` and the second-last before `end`. Returns its first
     /// entry.
     pub(crate) fn take(&mut self, request: &Request, from: u64, end: u64) -> Option<u64> {
         let (pages, alignment, offset) = (request.pages, request.alignment_pages(), self.starts.offset());
         let first = self.taken.clear_run(from, end.saturating_sub(1), pages, alignment, offset)?;
         self.taken.set(first, first + pages - 1);
-        self.starts.begin(first);
+        self.starts.record(first);
         Some(first)
     }
 
@@ -70,13 +71,14 @@ impl Table {
         self.starts.offset() + entry
     }
 
+    /// Frees a range, after checking that it is allocated.
     pub(crate) fn free(&mut self, range: Range) -> Result<(), FreeError> {
-        let (first, last) = self.starts.end(&self.taken, range)?;
+        let (first, last) = self.starts.remove(&self.taken, range)?;
         self.taken.clear(first, last);
         Ok(())
     }
 
-    /// Adds this table to `usage`.
+    /// Adds the table's pages and memory to `usage`.
     pub(crate) fn count(&self, usage: &mut Usage) {
         usage.allocated_pages += self.taken.set_count() - self.starts.reserved_pages();
         self.taken.clear_lengths(self.entries().saturating_sub(1)).for_each(|pages| usage.add_free(pages));

@@ -1,7 +1,8 @@
-//! A red-black tree of ranges that don't overlap, in order of address, with the neighbours of each at hand.
+//! A red-black tree of disjoint ranges, sorted by address.
 //!
-//! Nodes are in one vector and know each other by index, those freed in a list. Insertion is next to a known neighbour,
-//! so that no search is needed, O(log n) for the balance alone; removal is O(log n), a neighbour O(1) on average.
+//! Nodes are in one vector and refer to each other by index; removed nodes are in a list. A range is inserted next to a
+//! known neighbour, which needs no search but O(log n) for balancing. Removal is O(log n), finding a neighbour O(1) on
+//! average.
 //!
 //! Sources: R. Bayer, "Symmetric binary B-trees", 1972; L. Guibas and R. Sedgewick, "A dichromatic framework for balanced
 //! trees", 1978; T. Cormen, C. Leiserson, R. Rivest, C. Stein, "Introduction to Algorithms", 2009, chapter 13.
@@ -9,10 +10,10 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// A node's number. Stays its own until it is removed.
+/// The index of a node, which does not change until the node is removed.
 pub(crate) type Index = u32;
 
-/// No node. Its place in the vector is black, as the algorithms want it, and otherwise scratch.
+/// The index that stands for no node. Its entry in the vector is black, as the algorithms require; its parent is scratch.
 pub(crate) const NIL: Index = 0;
 
 const LEFT: usize = 0;
@@ -30,7 +31,7 @@ struct Node {
 
 const BLANK: Node = Node { first: 0, last: 0, parent: NIL, children: [NIL; 2], red: false, reserved: false };
 
-/// The tree.
+/// A red-black tree of ranges.
 #[derive(Debug)]
 pub(crate) struct Tree {
     nodes: Vec<Node>,
@@ -40,18 +41,22 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
+    /// An empty tree.
     pub(crate) fn new() -> Self {
         Self { nodes: vec![BLANK], root: NIL, vacant: NIL }
     }
 
+    /// The first page of a node's range.
     pub(crate) fn first(&self, node: Index) -> u64 {
         self.nodes[node as usize].first
     }
 
+    /// The last page of a node's range.
     pub(crate) fn last(&self, node: Index) -> u64 {
         self.nodes[node as usize].last
     }
 
+    /// Whether a node's range is reserved.
     pub(crate) fn is_reserved(&self, node: Index) -> bool {
         self.nodes[node as usize].reserved
     }
@@ -71,13 +76,13 @@ impl Tree {
         self.neighbour(node, RIGHT)
     }
 
-    /// The range that begins there.
+    /// The node of the range that begins at a page.
     pub(crate) fn find(&self, first: u64) -> Option<Index> {
         let node = self.reaching(first);
         (node != NIL && self.first(node) == first).then_some(node)
     }
 
-    /// The lowest range whose last page is at or above `page`.
+    /// The node of the lowest range whose last page is at or above `page`, or `NIL`.
     pub(crate) fn reaching(&self, page: u64) -> Index {
         let (mut node, mut found) = (self.root, NIL);
         while node != NIL {
@@ -102,18 +107,19 @@ impl Tree {
         self.insert(above, Node { first, last, red: true, ..BLANK })
     }
 
-    /// Inserts a range that nobody may remove above all others.
+    /// Inserts a reserved range above all others, which is never freed.
     pub(crate) fn reserve_highest(&mut self, first: u64, last: u64) -> Index {
         self.insert(NIL, Node { first, last, red: true, reserved: true, ..BLANK })
     }
 
+    /// Inserts a node directly below `above`, or above all others for `NIL`.
     fn insert(&mut self, above: Index, new: Node) -> Index {
         let (parent, side) = match above {
             NIL => (self.highest(), RIGHT),
             above if self.child(above, LEFT) == NIL => (above, LEFT),
             above => (self.outermost(self.child(above, LEFT), RIGHT), RIGHT),
         };
-        let node = self.settle(Node { parent, ..new });
+        let node = self.store_node(Node { parent, ..new });
         match parent {
             NIL => self.root = node,
             parent => self.nodes[parent as usize].children[side] = node,
@@ -139,27 +145,29 @@ impl Tree {
         self.vacant = node;
     }
 
-    /// Puts `next`, the lowest above `node`, in the place of `node`, which has two children. Says whether a red place is gone,
-    /// and which node has moved up where one is gone.
+    /// Replaces `node`, which has two children, by `next`, the lowest node above it. Returns whether the position that
+    /// disappeared was red, and the node that moved up into it.
     fn replace_by_next(&mut self, node: Index, next: Index) -> (bool, Index) {
         let (red, filler) = (self.is_red(next), self.child(next, RIGHT));
         if self.parent(next) == node {
             self.nodes[filler as usize].parent = next;
         } else {
             self.replace(next, filler);
-            self.adopt(next, RIGHT, self.child(node, RIGHT));
+            self.set_child(next, RIGHT, self.child(node, RIGHT));
         }
         self.replace(node, next);
-        self.adopt(next, LEFT, self.child(node, LEFT));
+        self.set_child(next, LEFT, self.child(node, LEFT));
         self.nodes[next as usize].red = self.is_red(node);
         (red, filler)
     }
 
+    /// Memory in use, in bytes.
     pub(crate) fn memory_bytes(&self) -> u64 {
         (self.nodes.capacity() * size_of::<Node>()) as u64
     }
 
-    fn settle(&mut self, new: Node) -> Index {
+    /// Stores a node in a removed one's entry or a new one, and returns its index.
+    fn store_node(&mut self, new: Node) -> Index {
         match self.vacant {
             NIL => {
                 self.nodes.push(new);
@@ -173,22 +181,27 @@ impl Tree {
         }
     }
 
+    /// A node's child on a side: 0 is left, 1 is right.
     fn child(&self, node: Index, side: usize) -> Index {
         self.nodes[node as usize].children[side]
     }
 
+    /// A node's parent.
     fn parent(&self, node: Index) -> Index {
         self.nodes[node as usize].parent
     }
 
+    /// Whether a node is red.
     fn is_red(&self, node: Index) -> bool {
         self.nodes[node as usize].red
     }
 
+    /// Sets a node's colour.
     fn paint(&mut self, node: Index, red: bool) {
         self.nodes[node as usize].red = red;
     }
 
+    /// The last node on the way from `node` to one side.
     fn outermost(&self, mut node: Index, side: usize) -> Index {
         while self.child(node, side) != NIL {
             node = self.child(node, side);
@@ -196,6 +209,7 @@ impl Tree {
         node
     }
 
+    /// The node of the next range to one side, or `NIL`.
     fn neighbour(&self, mut node: Index, side: usize) -> Index {
         match self.child(node, side) {
             NIL => {
@@ -209,12 +223,13 @@ impl Tree {
         }
     }
 
-    fn adopt(&mut self, parent: Index, side: usize, child: Index) {
+    /// Makes `child` the child of `parent` on one side.
+    fn set_child(&mut self, parent: Index, side: usize, child: Index) {
         self.nodes[parent as usize].children[side] = child;
         self.nodes[child as usize].parent = parent;
     }
 
-    /// Puts `new`, even `NIL`, where `old` hangs.
+    /// Replaces `old` by `new`, which may be `NIL`, as a child of its parent or as the root.
     fn replace(&mut self, old: Index, new: Index) {
         let parent = self.parent(old);
         match parent {
@@ -234,9 +249,10 @@ impl Tree {
             self.nodes[between as usize].parent = node;
         }
         self.replace(node, up);
-        self.adopt(up, side, node);
+        self.set_child(up, side, node);
     }
 
+    /// Restores the colour rules after `node` was inserted as a red node.
     fn balance_inserted(&mut self, mut node: Index) {
         while self.is_red(self.parent(node)) {
             let mut parent = self.parent(node);
@@ -261,7 +277,7 @@ impl Tree {
         self.paint(self.root, false);
     }
 
-    /// `node`, perhaps `NIL`, lacks a black one above it.
+    /// Restores the colour rules after a black node above `node`, which may be `NIL`, was removed.
     fn balance_removed(&mut self, mut node: Index) {
         while node != self.root && !self.is_red(node) {
             let parent = self.parent(node);
@@ -300,7 +316,7 @@ mod tests {
     use super::*;
 
     impl Tree {
-        /// The black height under `node`, if it is a red-black tree whose parents are right.
+        /// The black height of a subtree, if it obeys the colour rules and its parent links are right.
         fn black_height(&self, node: Index) -> Option<u32> {
             if node == NIL {
                 return (!self.is_red(NIL)).then_some(0);
@@ -315,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn it_stays_balanced_and_in_order() {
+    fn the_tree_stays_balanced_and_sorted() {
         let (mut tree, mut state) = (Tree::new(), 1_u64);
         let mut model = alloc::collections::BTreeMap::new();
         for step in 0..4000 {
@@ -334,7 +350,7 @@ mod tests {
             assert!(firsts.iter().eq(model.keys().rev()), "step {step}");
             assert_eq!(tree.find(at), model.get(&at).copied());
         }
-        assert!(tree.nodes.len() <= 258, "removed nodes are used again");
+        assert!(tree.nodes.len() <= 258, "removed nodes are reused");
         let mut node = tree.reaching(0);
         for &expected in model.values() {
             assert_eq!(node, expected);

@@ -1,19 +1,19 @@
-//! How an address space is used.
+//! Statistics of an allocator.
 
-/// The state of an allocator at one moment; where other threads are at work, of a moment for each of its parts.
+/// Statistics of an allocator at one moment. While other threads use it, the parts are counted at different moments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
-    /// Pages in ranges that are out.
+    /// Pages in allocated ranges.
     pub allocated_pages: u64,
-    /// Pages that can be handed out, wherever they are kept.
+    /// Free pages, including cached ones.
     pub free_pages: u64,
-    /// Of the free pages those kept in caches, where only requests of some sizes or CPUs find them at once.
+    /// Free pages in caches, where only some CPUs and sizes find them directly.
     pub cached_pages: u64,
-    /// The free ranges outside caches.
+    /// The number of free ranges outside caches.
     pub free_ranges: u64,
-    /// The largest of them.
+    /// Pages of the largest free range outside caches.
     pub largest_free_pages: u64,
-    /// Memory that the allocator takes for itself.
+    /// Memory that the allocator itself uses.
     pub memory_bytes: u64,
 }
 
@@ -25,7 +25,8 @@ impl Usage {
         self.largest_free_pages = self.largest_free_pages.max(pages);
     }
 
-    /// How much of the free space outside caches a request for all of it would not get: 0 in one piece, close to 1 in crumbs.
+    /// The share of free pages outside caches that are not in the largest free range: 0 for one range, close to 1 for many
+    /// small ones.
     pub fn fragmentation(&self) -> f64 {
         match self.free_pages - self.cached_pages.min(self.free_pages) {
             0 => 0.0,

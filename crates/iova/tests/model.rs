@@ -267,7 +267,7 @@ impl<'a> Model<'a> {
     fn allocate(&mut self, allocator: &impl Allocator, request: &Request) {
         let answer = allocator.allocate(request);
         if request.pages == 0 || request.alignment_order > 63 {
-            assert_eq!(answer, Err(AllocateError::Senseless));
+            assert_eq!(answer, Err(AllocateError::InvalidRequest));
             return;
         }
         match answer {

@@ -9,6 +9,7 @@ use iova::percpu::Stack;
 use iova::{Allocator, Cpus, FreeError, PAGE_MAX, Percpu, Range, Request, Sharded, Space};
 use proptest::prelude::*;
 use std::cell::Cell;
+use std::sync::Arc;
 
 thread_local! {
     static CPU: Cell<usize> = const { Cell::new(0) };
@@ -192,7 +193,7 @@ fn a_range_far_above_all_others() {
 /// Little of what was freed is kept, and what is kept is found when all is needed.
 #[test]
 #[cfg_attr(miri, ignore = "takes it minutes")]
-fn what_is_kept_is_bounded_and_not_lost() {
+fn cached_pages_are_bounded_and_not_lost() {
     let last = 1 << 16;
     let allocator = Percpu::new(&Space::new(1, last), 0, Sharded::new(CPUS, || CPU.get())).unwrap();
     let page = Request::new(1, last);
@@ -202,6 +203,11 @@ fn what_is_kept_is_bounded_and_not_lost() {
     let cached_pages = allocator.usage().cached_pages;
     assert!((1000..=1024 + 129).contains(&cached_pages), "{cached_pages}");
     assert_eq!(allocator.allocate(&Request::new(last, last)), Ok(1));
+}
+
+thread_local! {
+    /// Called once, before the next stack is closed.
+    static BEFORE_CLOSE: Cell<Option<Box<dyn FnOnce()>>> = const { Cell::new(None) };
 }
 
 /// More CPUs than it counts.
@@ -236,6 +242,9 @@ impl Cpus for Miscounted {
     }
 
     fn close(&self, _cpu: usize, stack: &Stack) -> Option<u64> {
+        if let Some(call) = BEFORE_CLOSE.take() {
+            call();
+        }
         self.cpus.close(0, stack)
     }
 
@@ -260,6 +269,27 @@ fn on_a_cpu_that_was_not_counted() {
         }
         assert!(allocator.allocate(&Request::new(201, PAGE_MAX)).is_ok());
     }
+}
+
+/// What is freed behind the back of a collection is collected by the next one.
+#[test]
+fn a_page_freed_during_a_collection_is_found() {
+    let cpus = Miscounted { cpus: Sharded::new(1, || 0), count: 2 };
+    let allocator = Arc::new(Percpu::new(&Space::new(1, 6), 0, cpus).unwrap());
+    let page = Request::new(1, 6);
+    CPU.set(1);
+    let mut firsts: Vec<u64> = core::iter::from_fn(|| allocator.allocate(&page).ok()).collect();
+    assert_eq!(firsts.len(), 6);
+    let last = page.range(firsts.pop().unwrap());
+    firsts.into_iter().for_each(|first| allocator.free(page.range(first)).unwrap());
+    // While the stack of CPU 1 is collected, a page goes to that of CPU 0, which was found empty.
+    let other = Arc::clone(&allocator);
+    BEFORE_CLOSE.set(Some(Box::new(move || {
+        CPU.set(0);
+        other.free(last).unwrap();
+        CPU.set(1);
+    })));
+    assert_eq!(allocator.allocate(&Request::new(6, 6)), Ok(1));
 }
 
 proptest! {

@@ -5,7 +5,8 @@
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 use iova::{
-    Allocator, BitTree, Bitmap, Depot, GapTree, Host, Magazines, Percpu, Pools, Range, Rbtree, Request, Space,
+    Allocator, BitTree, Bitmap, Depot, GapTree, Magazines, Percpu, PercpuStacks, Pools, Range, Rbtree,
+    Request, Space,
 };
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 use iova::{Cpus, Rseq};
@@ -41,7 +42,7 @@ fn gap_tree() {
 
 #[test]
 fn percpu() {
-    check(&Percpu::new(&space(), PAGES / 2, Host::new()).unwrap());
+    check(&Percpu::new(&space(), PAGES / 2, PercpuStacks::new()).unwrap());
 }
 
 /// A thread that wakes up on another CPU than the one where it began a step.
@@ -69,7 +70,7 @@ fn percpu_by_steps_from_afar() {
 
 #[test]
 fn percpu_by_locks() {
-    check(&Percpu::new(&space(), PAGES / 2, Host::sharded()).unwrap());
+    check(&Percpu::new(&space(), PAGES / 2, PercpuStacks::sharded()).unwrap());
 }
 
 #[test]

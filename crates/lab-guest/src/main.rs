@@ -10,9 +10,9 @@
 //! otherwise it prints an error and exits with 1.
 
 #[cfg(target_os = "linux")]
-mod adapter;
-#[cfg(target_os = "linux")]
 mod error;
+#[cfg(target_os = "linux")]
+mod guest_disk;
 #[cfg(target_os = "linux")]
 mod mark;
 #[cfg(target_os = "linux")]
@@ -41,6 +41,7 @@ fn main() -> ExitCode {
 }
 
 #[cfg(target_os = "linux")]
+/// Runs the command in `words` and returns its number of windows.
 fn run(words: &[&str]) -> error::Result<u64> {
     let &["read", phase, address, bytes, windows, depth] = words else {
         return Err("expected: read PHASE ADDRESS SIZE WINDOWS DEPTH".into());
@@ -54,12 +55,13 @@ fn run(words: &[&str]) -> error::Result<u64> {
 }
 
 #[cfg(target_os = "linux")]
+/// Parses a number; `name` is the argument's name for the error.
 fn number(name: &str, word: &str) -> error::Result<u64> {
-    word.parse().map_err(|_| format!("{name}: `{word}`, expected a number").into())
+    word.parse().map_err(|_| format!("{name}: `{word}` is not a number; expected a decimal number").into())
 }
 
 #[cfg(not(target_os = "linux"))]
 fn main() -> ExitCode {
-    eprintln!("lab-guest: it runs in the lab's guests, which have Linux");
+    eprintln!("lab-guest: not supported on this system; it runs only in the lab's Linux guests");
     ExitCode::FAILURE
 }

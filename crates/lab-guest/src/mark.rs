@@ -1,11 +1,14 @@
-//! Marks: signals to the QEMU plugin that an I/O begins or ends.
+//! Marks: calls of empty functions that tell the QEMU plugin where an I/O begins and ends.
 //!
-//! A mark is a call of an empty function at an address known to both sides: mark i is at 0x70000000 + 16 i. The
-//! numbers are those of the agent in crate `lab` (`agent/mark.h`), which defines their meaning.
+//! The plugin recognises a mark by its address: mark i is at 0x70000000 + 16 i. The agent in crate `lab`
+//! (`agent/mark.h`) defines the numbers and their meaning.
 
-#![allow(unsafe_code, reason = "the marks are assembly, since nothing may be in them")]
+#![allow(
+    unsafe_code,
+    reason = "marks are written in assembly, so that the compiler adds no instructions to them"
+)]
 
-/// The body of a mark.
+/// The instructions of a mark.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! body {
     () => {
@@ -41,12 +44,12 @@ marks![
     "mark_disarm",
     "mark_units",
     "mark_pause",
-    "mark_go_on",
-    "mark_look",
+    "mark_resume",
+    "mark_polled",
     "mark_poll",
 ];
 
-// SAFETY: each is the function above, which only returns.
+// SAFETY: each is one of the functions above, which only return.
 unsafe extern "C" {
     #[link_name = "mark_begin"]
     pub(crate) safe fn begin();
@@ -54,26 +57,26 @@ unsafe extern "C" {
     pub(crate) safe fn end();
     #[link_name = "mark_pause"]
     pub(crate) safe fn pause();
-    #[link_name = "mark_go_on"]
-    pub(crate) safe fn go_on();
-    #[link_name = "mark_look"]
-    pub(crate) safe fn look();
+    #[link_name = "mark_resume"]
+    pub(crate) safe fn resume();
+    #[link_name = "mark_polled"]
+    pub(crate) safe fn polled();
     safe fn mark_zero();
     safe fn mark_one();
     safe fn mark_phase();
     safe fn mark_units();
 }
 
-/// Announces a workload. Call it after the warm-up, so that only measured I/Os belong to it.
-pub(crate) fn phase(number: u64, ios_per_window: u64) {
-    bits(number);
+/// Announces a workload to the plugin. Call it after the warm-up, so that only measured I/Os belong to it.
+pub(crate) fn announce_workload(number: u64, ios_per_window: u64) {
+    send_value(number);
     mark_phase();
-    bits(ios_per_window);
+    send_value(ios_per_window);
     mark_units();
 }
 
-/// Sends a value bit by bit, most significant bit first.
-fn bits(value: u64) {
+/// Sends a value to the plugin, one mark per bit, most significant bit first.
+fn send_value(value: u64) {
     for bit in (0..u64::BITS - value.leading_zeros()).rev() {
         if value >> bit & 1 == 1 { mark_one() } else { mark_zero() }
     }

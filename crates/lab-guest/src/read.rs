@@ -1,10 +1,10 @@
-//! Reads on this program's own queue: PHASE ADDRESS SIZE WINDOWS DEPTH.
+//! The command `read PHASE ADDRESS SIZE WINDOWS DEPTH`: reads on a queue pair of this program.
 //!
 //! A window is DEPTH reads with one write of each doorbell. Counting pauses from the submission doorbell until all
-//! completions have arrived, so that polls are not counted as instructions.
+//! completions have arrived, so that the instructions of the poll loop are not counted.
 
-use crate::adapter::Adapter;
 use crate::error::Result;
+use crate::guest_disk::GuestDisk;
 use crate::mark;
 use crate::settle::settle;
 use nvme::prp::Piece;
@@ -26,26 +26,27 @@ pub(crate) struct Reads<'a> {
 }
 
 impl Reads<'_> {
+    /// Runs the workload: warm-up, then the marked windows.
     pub(crate) fn run(&self) -> Result<()> {
-        let mut adapter = Adapter::open(self.address, self.depth)?;
+        let mut adapter = GuestDisk::open(self.address, self.depth)?;
         let buffer = adapter.buffer(u64::from(self.depth) * self.bytes)?;
         let piece = |index| buffer.piece(index * self.bytes, self.bytes);
         let pieces = (0..self.depth.into()).map(piece).collect::<std::result::Result<Vec<Piece>, _>>()?;
-        let mut position = ReadPosition::of(&adapter, self.bytes);
+        let mut position = ReadPosition::new(&adapter, self.bytes);
         let before = adapter.counters();
         settle();
         for _ in 0..WARM_UP.div_ceil(self.depth.into()) {
-            batch(&mut adapter, &mut position, &pieces)?;
+            read_batch(&mut adapter, &mut position, &pieces)?;
         }
-        mark::phase(self.phase, self.depth.into());
+        mark::announce_workload(self.phase, self.depth.into());
         for _ in 0..self.windows {
             mark::begin();
-            let read = batch(&mut adapter, &mut position, &pieces);
+            let read = read_batch(&mut adapter, &mut position, &pieces);
             mark::end();
             read?;
         }
         if adapter.counters() != before {
-            return Err("reads of mapped memory have mapped, unmapped or invalidated something".into());
+            return Err("the reads changed the DMA counters; expected no map, unmap or invalidation".into());
         }
         adapter.shut_down()
     }
@@ -59,13 +60,15 @@ struct ReadPosition {
 }
 
 impl ReadPosition {
-    fn of(adapter: &Adapter, bytes: u64) -> Self {
+    /// Starts at the disk's first block, for reads of `bytes`.
+    fn new(adapter: &GuestDisk, bytes: u64) -> Self {
         let block_bytes = adapter.disk.format.block_bytes();
         let blocks_per_read = bytes / block_bytes;
         let span = adapter.disk.format.blocks.min(SPAN_BYTES_MAX / block_bytes);
         Self { block: 0, blocks_per_read, end: span / blocks_per_read * blocks_per_read }
     }
 
+    /// Returns the first block of the next read and moves behind it, or back to the disk's beginning.
     fn advance(&mut self) -> u64 {
         let block = self.block;
         self.block += self.blocks_per_read;
@@ -76,36 +79,38 @@ impl ReadPosition {
     }
 }
 
-/// Submits one read for each piece, with one doorbell write.
-fn batch(adapter: &mut Adapter, position: &mut ReadPosition, pieces: &[Piece]) -> Result<()> {
+/// Submits one read for each piece with one doorbell write, and processes the completions.
+fn read_batch(adapter: &mut GuestDisk, position: &mut ReadPosition, pieces: &[Piece]) -> Result<()> {
     for piece in pieces {
         adapter.queue.read(&adapter.disk, position.advance(), std::slice::from_ref(piece))?;
     }
     adapter.queue.ring_doorbell();
-    await_all(adapter, pieces.len());
+    wait_for_completions(adapter, pieces.len());
     let mut failed = None;
-    let taken = adapter.queue.poll(pieces.len(), |done| {
+    let completed = adapter.queue.poll(pieces.len(), |done| {
         if !done.status.is_success() {
             failed = Some(done.status);
         }
     })?;
     match failed {
         Some(status) => Err(format!("a read failed: {status}").into()),
-        None if taken < pieces.len() => Err(format!("{taken} of {} reads came back", pieces.len()).into()),
+        None if completed < pieces.len() => {
+            Err(format!("{completed} of {} reads completed", pieces.len()).into())
+        }
         None => Ok(()),
     }
 }
 
-/// Polls until this many completions have arrived.
+/// Polls until this many completions are pending, with a mark for each poll.
 #[inline(always)]
-fn await_all(adapter: &Adapter, reads: usize) {
+fn wait_for_completions(adapter: &GuestDisk, reads: usize) {
     mark::pause();
     loop {
-        mark::look();
+        mark::polled();
         if adapter.queue.pending_completions() >= reads {
             break;
         }
         spin_loop();
     }
-    mark::go_on();
+    mark::resume();
 }

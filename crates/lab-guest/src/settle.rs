@@ -4,6 +4,7 @@ use rustix::time::{ClockId, clock_gettime};
 use std::thread::sleep;
 use std::time::Duration;
 
+/// The interval, in which the guest's kernel finishes its background work.
 const REST_SECONDS: u64 = 2;
 
 /// Sleeps at least one interval, until the clock is at a multiple of it.

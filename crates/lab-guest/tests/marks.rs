@@ -1,4 +1,4 @@
-//! The program's marks are where the plugin looks for them, in the agent's order, and do nothing.
+//! Tests that the program's marks are at their fixed addresses, in the agent's order, and empty.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
@@ -8,8 +8,8 @@ use std::process::Command;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_lab-guest");
 
-/// The marks of the agent's header by their numbers, in lower case as this program has them.
-fn of_the_agent() -> Vec<String> {
+/// The names of the marks in the agent's header, in the order of their numbers and in lower case.
+fn marks_of_agent() -> Vec<String> {
     let header = concat!(env!("CARGO_MANIFEST_DIR"), "/../lab/agent/mark.h");
     let text = std::fs::read_to_string(header).unwrap();
     let (_, list) = text.split_once("enum mark {").unwrap();
@@ -18,17 +18,17 @@ fn of_the_agent() -> Vec<String> {
 }
 
 #[test]
-fn they_are_the_agent_s() {
+fn the_marks_are_those_of_the_agent() {
     let bytes = std::fs::read(PROGRAM).unwrap();
     let object = object::File::parse(&*bytes).unwrap();
-    assert_eq!(object.kind(), ObjectKind::Executable, "functions are where the symbols say");
+    assert_eq!(object.kind(), ObjectKind::Executable, "not position independent");
     let marks = object.section_by_name(".marks").unwrap();
     assert_eq!(marks.address(), 0x7000_0000);
     let named = |symbol: object::Symbol<'_, '_>| Some((symbol.address(), symbol.name().ok()?.to_owned()));
     let mut found: Vec<(u64, String)> =
         object.symbols().filter_map(named).filter(|(_, name)| name.starts_with("mark_")).collect();
     found.sort();
-    let expected: Vec<(u64, String)> = (0x7000_0000..).step_by(16).zip(of_the_agent()).collect();
+    let expected: Vec<(u64, String)> = (0x7000_0000..).step_by(16).zip(marks_of_agent()).collect();
     assert_eq!(found, expected);
     let table = marks.data().unwrap();
     let body = if cfg!(target_arch = "x86_64") { 2 } else { 8 };
@@ -36,18 +36,18 @@ fn they_are_the_agent_s() {
 }
 
 #[test]
-fn what_it_can_t_do_is_said() {
-    let said = |words: &[&str]| {
+fn invalid_arguments_and_a_missing_adapter_are_errors() {
+    let run = |words: &[&str]| {
         let output = Command::new(PROGRAM).args(words).output().unwrap();
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
     };
     assert_eq!(
-        said(&[]),
+        run(&[]),
         (Some(1), "lab-guest: expected: read PHASE ADDRESS SIZE WINDOWS DEPTH\n".to_owned())
     );
-    let (status, words) = said(&["read", "1", "0000:ff:1f.7", "4096", "30", "0"]);
+    let (status, words) = run(&["read", "1", "0000:ff:1f.7", "4096", "30", "0"]);
     assert_eq!((status, words.as_str()), (Some(1), "lab-guest: DEPTH: expected 1 to 1023\n"));
-    let (status, words) = said(&["read", "1", "0000:ff:1f.7", "4096", "30", "32"]);
-    // Without VFIO, or without such an adapter.
+    let (status, words) = run(&["read", "1", "0000:ff:1f.7", "4096", "30", "32"]);
+    // The host has no VFIO, or no such adapter.
     assert!(status == Some(1) && words.starts_with("lab-guest: "), "{words}");
 }

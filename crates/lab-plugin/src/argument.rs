@@ -1,58 +1,59 @@
-//! What the plugin is told on QEMU's command line: `-plugin FILE,out=...,log=...`.
+//! Parses the plugin's arguments on QEMU's command line: `-plugin FILE,out=...,log=...`.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The arguments, read.
+/// The plugin's arguments.
 pub(crate) struct Arguments {
-    /// Where the record goes.
+    /// The file that the record is written to.
     pub(crate) out: PathBuf,
-    /// QEMU's log, in which trace events appear.
+    /// QEMU's log with the trace events.
     pub(crate) log: PathBuf,
-    /// Trace events to follow.
+    /// Names of the trace events that show the progress of requests.
     pub(crate) events: Events,
-    /// The socket of the disk that answers when told to.
+    /// The control socket of the disk that completes requests on command.
     pub(crate) disk: Option<PathBuf>,
-    /// Where the kernel maps memory one to one: stores elsewhere are not recorded.
+    /// The kernel's linear maps of memory; stores elsewhere are not recorded.
     pub(crate) linear_maps: Vec<std::ops::Range<u64>>,
-    /// How long devices get to begin what a register write asked of them.
+    /// The time between a register write and the request that it starts, at most.
     pub(crate) settle: Duration,
-    /// The process without which this one is to end.
+    /// The process that started QEMU; QEMU ends when this process does.
     pub(crate) parent: Option<u32>,
 }
 
-/// Names of QEMU's trace events that tell how far the requests of disks are.
+/// Names of QEMU's trace events that show the progress of NVMe requests.
 #[derive(Default)]
 pub(crate) struct Events {
-    /// A doorbell was rung.
+    /// A doorbell was written.
     pub(crate) rung: Vec<String>,
-    /// A request was begun.
+    /// A request to the disk was started.
     pub(crate) started: Vec<String>,
-    /// How many bytes the request has that was begun last, and that the disk gives.
+    /// The size of the request that was started last, a read.
     pub(crate) sized: Vec<String>,
-    /// The same where the disk gets them.
+    /// The size of the request that was started last, a write.
     pub(crate) sent: Vec<String>,
-    /// A request was begun that the device answers by itself.
+    /// A request was started that the controller completes without the disk.
     pub(crate) prompt: Vec<String>,
-    /// Words in the event of a request that is not meant to end.
+    /// Text in the event of a request that stays in flight, as an Asynchronous Event Request.
     pub(crate) lasting: Vec<String>,
-    /// A request was ended.
+    /// A request was completed.
     pub(crate) finished: Vec<String>,
     /// An interrupt was raised.
     pub(crate) raised: Vec<String>,
 }
 
-/// How long devices get to begin, unless told.
+/// The default of `settle_us`.
 const SETTLE_DEFAULT: Duration = Duration::from_micros(500);
 
 impl Arguments {
-    /// Reads `key=value` words.
-    pub(crate) fn read<'a>(words: impl Iterator<Item = &'a str>) -> Result<Self, String> {
+    /// Parses `key=value` words.
+    pub(crate) fn parse<'a>(words: impl Iterator<Item = &'a str>) -> Result<Self, String> {
         let (mut out, mut log, mut parent) = (None, None, None);
         let (mut disk, mut linear_maps) = (None, Vec::new());
         let (mut events, mut settle) = (Events::default(), SETTLE_DEFAULT);
         for word in words {
-            let (key, value) = word.split_once('=').ok_or_else(|| format!("{word}: expected key=value"))?;
+            let (key, value) =
+                word.split_once('=').ok_or_else(|| format!("invalid argument {word}; expected key=value"))?;
             match key {
                 "out" => out = Some(PathBuf::from(value)),
                 "log" => log = Some(PathBuf::from(value)),
@@ -68,22 +69,27 @@ impl Arguments {
                 "linear" => linear_maps.push(range(key, value)?),
                 "settle_us" => settle = Duration::from_micros(number(key, value)?),
                 "parent" => parent = Some(number(key, value)?),
-                _ => return Err(format!("{key}: no such argument")),
+                _ => {
+                    return Err(format!(
+                        "unknown argument {key}; expected out, log, disk, linear, parent, settle_us or a kind of event"
+                    ));
+                }
             }
         }
-        let out = out.ok_or("out=FILE is missing")?;
-        let log = log.ok_or("log=FILE is missing")?;
+        let out = out.ok_or("missing argument; expected out=FILE")?;
+        let log = log.ok_or("missing argument; expected log=FILE")?;
         Ok(Self { out, log, events, disk, linear_maps, settle, parent })
     }
 }
 
+/// Parses the decimal value of an argument.
 fn number<T: std::str::FromStr>(key: &str, value: &str) -> Result<T, String> {
-    value.parse().map_err(|_| format!("{key}={value}: expected a number"))
+    value.parse().map_err(|_| format!("invalid {key}={value}; expected a number"))
 }
 
-/// `START-END`, hexadecimal, the end not included.
+/// Parses `START-END`, two hexadecimal addresses, the end exclusive.
 fn range(key: &str, value: &str) -> Result<std::ops::Range<u64>, String> {
     let bound = |text| u64::from_str_radix(text, 16).ok();
     let read = value.split_once('-').and_then(|(start, end)| Some(bound(start)?..bound(end)?));
-    read.ok_or_else(|| format!("{key}={value}: expected START-END in hexadecimal"))
+    read.ok_or_else(|| format!("invalid {key}={value}; expected START-END in hexadecimal"))
 }

@@ -1,7 +1,7 @@
-//! Callbacks in the form that the interface's version gives them.
+//! QEMU's callbacks, with the signatures of the interface version that the plugin is built for.
 //!
-//! Up to version 6 most of them are passed the plugin's id; since version 7 none is, and all are passed user
-//! data. Neither is needed here: there is one plugin, and what it knows is in [`crate::recorder::RECORDER`].
+//! Up to version 6, QEMU passes the plugin's id to most callbacks. Since version 7 it passes user data to all and the
+//! id to none. The plugin needs neither: its state is in the static [`crate::recorder::RECORDER`].
 
 use crate::install;
 use crate::qemu::{self, Block, Id};
@@ -9,7 +9,7 @@ use crate::recorder::{self, Recorder};
 use crate::translate;
 use std::ffi::c_void;
 
-/// Asks QEMU to call at each translation of a block and at the end.
+/// Registers the callbacks for the translation of a block and for QEMU's end.
 pub(crate) fn register(id: Id) {
     // SAFETY: the id is this plugin's, and the callbacks are functions of this library, which stays loaded.
     unsafe {
@@ -21,9 +21,9 @@ pub(crate) fn register(id: Id) {
     }
 }
 
-/// Has QEMU forget all callbacks and translations, and then call to be asked again.
+/// Makes QEMU drop all callbacks and translated blocks, and then call [`on_reset`].
 pub(crate) fn reset(id: Id) {
-    // SAFETY: as in `register`; QEMU calls back when no virtual CPU runs.
+    // SAFETY: as in `register`; QEMU calls `on_reset` while no virtual CPU runs.
     unsafe {
         #[cfg(not(feature = "api-7"))]
         qemu::qemu_plugin_reset(id, on_reset);
@@ -32,11 +32,13 @@ pub(crate) fn reset(id: Id) {
     }
 }
 
+/// Registers the callbacks again.
 #[cfg(not(feature = "api-7"))]
 extern "C" fn on_reset(_: Id) {
     install::register();
 }
 
+/// Registers the callbacks again.
 #[cfg(feature = "api-7")]
 extern "C" fn on_reset(_: *mut c_void) {
     install::register();
@@ -44,12 +46,12 @@ extern "C" fn on_reset(_: *mut c_void) {
 
 #[cfg(not(feature = "api-7"))]
 extern "C" fn on_translate(_: Id, block: *mut Block) {
-    translate::watch(block);
+    translate::instrument(block);
 }
 
 #[cfg(feature = "api-7")]
 extern "C" fn on_translate(block: *mut Block, _: *mut c_void) {
-    translate::watch(block);
+    translate::instrument(block);
 }
 
 #[cfg(not(feature = "api-7"))]
@@ -62,6 +64,7 @@ extern "C" fn on_exit(_: *mut c_void) {
     finish();
 }
 
+/// Ends the record when QEMU ends.
 fn finish() {
     if let Some(Err(why)) = recorder::with(Recorder::finish) {
         eprintln!("lab plugin: can't write the record: {why}");

@@ -1,32 +1,38 @@
-//! A QEMU TCG plugin that records what a guest executes between marks.
+//! A QEMU TCG plugin that records which instructions a guest executes between marks.
 //!
-//! It decides nothing: it writes a record, and whoever reads the record counts. The guest's workload
-//! program executes marks, tiny functions at a known address (`mark`), which cost the guest nothing but
-//! themselves. Until the first of them the plugin watches nothing else, so that the guest boots at full
-//! speed; then every instruction begun, every access to a device's registers and every 8-byte store of the
-//! kernel inside a window is written down (`record`).
+//! The plugin only writes a record; the crate `lab` reads it and counts. The guest's workload program calls
+//! marks, empty functions at known addresses (`mark`). Before the mark `Arm` the plugin instruments only
+//! marks and idle instructions, so that the guest boots at full speed. After it, the plugin records every instruction
+//! begun, every access to a device's register and every 8-byte store of the kernel in a window (`record`).
 //!
-//! At the guest's idle instruction the plugin holds the virtual CPU until the devices are quiet (`quiet`):
-//! the instruction clock stands meanwhile, and what comes after no longer depends on how busy the machine is
-//! that QEMU runs on. So it does where a window pauses, and at the first instruction of the kernel's function that polls a
-//! device: whoever polls finds all answers at the first look.
+//! At the guest's idle instruction the plugin holds the virtual CPU until the devices have completed all requests
+//! (`devices`). The instruction clock does not advance meanwhile, so the instructions that follow do not depend on the
+//! host's load. The plugin also holds the virtual CPU where a window pauses, and at the kernel's function that polls a
+//! device, so that the first poll finds all completions.
 //!
-//! Arguments: `out=FILE` (the record), `log=FILE` (QEMU's own log, given to it with `-D`), `rung=`, `started=`,
-//! `sized=`, `sent=`, `prompt=`, `finished=` and `raised=EVENT` (trace events of disks' requests; prompt ones the device answers by
-//! itself),
-//! `lasting=WORD` (in the event of a request that is not meant to end), `disk=SOCKET` (of a disk that answers when told
-//! to), `linear=START-END` (the kernel's linear map), `settle_us=N`, `parent=PID`.
+//! Arguments:
 //!
-//! Instructions count when they begin: one that faults and is started again counts twice. A string
-//! instruction of x86 with a repeat prefix counts once; how often it repeated is recorded apart.
+//! | argument | meaning |
+//! |---|---|
+//! | `out=FILE` | the record |
+//! | `log=FILE` | QEMU's log, which QEMU gets by `-D` |
+//! | `rung=`, `started=`, `sized=`, `sent=`, `prompt=`, `finished=`, `raised=EVENT` | trace events of requests (`argument`) |
+//! | `lasting=TEXT` | text in the event of a request that stays in flight |
+//! | `disk=SOCKET` | control socket of the disk that completes requests on command |
+//! | `linear=START-END` | a linear map of the kernel |
+//! | `settle_us=N` | microseconds between a register write and the request that it starts, at most |
+//! | `parent=PID` | the process that started QEMU |
+//!
+//! Instructions count when they begin: one that faults and is restarted counts twice. A string
+//! instruction of x86 with a repeat prefix counts once; its repetitions are recorded separately.
 
 mod argument;
 mod callback;
+mod devices;
 mod install;
 mod log;
 mod mark;
 mod qemu;
-mod quiet;
 mod record;
 mod recorder;
 mod translate;

@@ -1,11 +1,12 @@
-//! Lines of ours in QEMU's log, among its trace events and in their order.
+//! Writes the plugin's lines to QEMU's log, in order with its trace events.
 
 use crate::qemu;
 use std::ffi::CString;
 
-/// Says what happens on a virtual CPU: a window begins or ends, a workload begins, or it runs from here on.
-pub(crate) fn tell(what: &str, vcpu: usize) {
-    if let Ok(line) = CString::new(format!("iotoll {what} {vcpu}\n")) {
+/// Writes a line `iotoll EVENT VCPU`. Events: `begin` and `end` of a window, `phase` (a workload begins), and `on` (this
+/// virtual CPU runs from here on).
+pub(crate) fn write_event(event: &str, vcpu: usize) {
+    if let Ok(line) = CString::new(format!("iotoll {event} {vcpu}\n")) {
         // SAFETY: the text ends with a zero byte and is copied before the function returns.
         unsafe { qemu::qemu_plugin_outs(line.as_ptr()) }
     }

@@ -1,39 +1,39 @@
-//! Marks: what the workload program in the guest says by executing the instruction at an address.
+//! Marks: messages of the workload program in the guest, sent by executing an instruction at a known address.
 
-/// Where the table of marks is in the program. Far from where other programs of the guest are linked.
+/// Address of the table of marks, far from where the guest's other programs are linked.
 pub(crate) const TABLE_ADDRESS: u64 = 0x7000_0000;
 /// Bytes from a mark to the next.
 const STRIDE_BYTES: u64 = 16;
 
-/// A mark.
+/// The message of a mark. The agent's `mark.h` in crate `lab` defines the same numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mark {
-    /// From here on watch everything.
+    /// Start recording.
     Arm,
     /// A window begins on this virtual CPU.
     Begin,
-    /// It ends.
+    /// The window ends.
     End,
     /// A 0 bit of a value.
     Zero,
     /// A 1 bit of a value.
     One,
-    /// A workload begins, numbered by the value.
+    /// A workload begins; the value is its number.
     Phase,
-    /// The value is the address of the function that gives the CPU up.
-    Idle,
-    /// From here on watch only marks again.
+    /// The value is the address of the kernel's function that yields the CPU.
+    IdleFunction,
+    /// Stop recording.
     Disarm,
     /// The value is the number of I/Os in a window.
-    Units,
-    /// A window pauses: this virtual CPU waits for devices, whose answers come now.
+    IosPerWindow,
+    /// The window pauses: this virtual CPU waits for completions, which arrive now.
     Pause,
-    /// It goes on.
-    GoOn,
-    /// One look at whether devices have answered.
-    Look,
+    /// The window resumes.
+    Resume,
+    /// The program polls once for completions.
+    Polled,
     /// The value is the address of the kernel's function that polls a device.
-    Poll,
+    PollFunction,
 }
 
 impl Mark {
@@ -44,13 +44,13 @@ impl Mark {
         Self::Zero,
         Self::One,
         Self::Phase,
-        Self::Idle,
+        Self::IdleFunction,
         Self::Disarm,
-        Self::Units,
+        Self::IosPerWindow,
         Self::Pause,
-        Self::GoOn,
-        Self::Look,
-        Self::Poll,
+        Self::Resume,
+        Self::Polled,
+        Self::PollFunction,
     ];
 
     /// The mark whose first instruction is at an address.
@@ -60,8 +60,8 @@ impl Mark {
         Self::TABLE.get(index).copied().filter(|_| offset.is_multiple_of(STRIDE_BYTES))
     }
 
-    /// The mark with an index of the table.
-    pub(crate) fn of_index(index: usize) -> Option<Self> {
+    /// The mark with this index in the table.
+    pub(crate) fn from_index(index: usize) -> Option<Self> {
         Self::TABLE.get(index).copied()
     }
 }

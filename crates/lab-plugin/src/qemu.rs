@@ -1,9 +1,8 @@
-//! QEMU's plugin interface, as far as it is used here (QEMU's `include/qemu/qemu-plugin.h`).
+//! Declarations of QEMU's plugin interface that the plugin uses (QEMU's `include/qemu/qemu-plugin.h`).
 //!
-//! QEMU refuses a plugin whose version is out of the range it supports; the table of ranges is with whoever
-//! starts QEMU (crate `lab`, `plugin`). Of what is used here two things changed: version 3 copies an
-//! instruction's bytes into a buffer instead of lending them, and version 7 calls back without the plugin's id
-//! and with user data everywhere ([`crate::callback`]). The rest is the same in all of them.
+//! QEMU refuses a plugin whose interface version it does not support; crate `lab` (`plugin`) has the table of supported
+//! versions. Two of the functions used here changed: version 3 copies an instruction's bytes into a buffer
+//! instead of returning a pointer, and version 7 changed the callbacks' arguments ([`crate::callback`]).
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
@@ -22,13 +21,13 @@ pub(crate) struct Instruction {
     _opaque: [u8; 0],
 }
 
-/// Where in the machine a memory access went.
+/// The physical address or the device that a memory access went to.
 #[repr(C)]
 pub(crate) struct HardwareAddress {
     _opaque: [u8; 0],
 }
 
-/// What QEMU says of itself at installation.
+/// QEMU's description of itself, passed at installation.
 #[repr(C)]
 pub(crate) struct Info {
     pub(crate) target_name: *const c_char,
@@ -39,7 +38,7 @@ pub(crate) struct Info {
     pub(crate) vcpus_max: c_int,
 }
 
-/// Callbacks need no register of the guest: `QEMU_PLUGIN_CB_NO_REGS`.
+/// The callbacks access no register of the guest: `QEMU_PLUGIN_CB_NO_REGS`.
 pub(crate) const NO_REGISTERS: c_int = 0;
 /// Loads and stores: `QEMU_PLUGIN_MEM_RW`.
 pub(crate) const LOADS_AND_STORES: c_int = 3;
@@ -103,8 +102,8 @@ unsafe extern "C" {
     pub(crate) fn qemu_plugin_outs(text: *const c_char);
 }
 
-/// The version of the interface this was built for.
-// SAFETY: the name is the interface's own, and no other library in a QEMU process is asked for it.
+/// The interface version that the plugin is built for, which QEMU reads.
+// SAFETY: the interface defines the name, and QEMU looks it up in this library only.
 #[unsafe(no_mangle)]
 pub(crate) static qemu_plugin_version: c_int = 1
     + cfg!(feature = "api-2") as c_int

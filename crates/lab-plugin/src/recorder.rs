@@ -1,42 +1,42 @@
-//! What is going on: which windows are open, which block each virtual CPU is in, what is yet to be written.
+//! The state of recording: open windows, the current block of each virtual CPU, and executions not yet written.
 
+use crate::devices::{Devices, DiskMessage};
 use crate::mark::Mark;
-use crate::quiet::{Quiet, Word};
-use crate::record::{Moment, Record};
+use crate::record::{Record, WindowEvent};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
-/// More virtual CPUs than any machine of the lab has.
+/// Virtual CPUs, more than any machine of the lab has.
 pub(crate) const VCPUS_MAX: usize = 64;
 
-/// How many instructions of its current block each virtual CPU has begun. Apart from the rest because it is
-/// written for each instruction. QEMU runs virtual CPUs in turn in one thread (`-icount`), so relaxed order
+/// The number of instructions of its current block that each virtual CPU has begun. It is outside [`RECORDER`], because
+/// it is written for each instruction. QEMU runs virtual CPUs in turn in one thread (`-icount`), so relaxed ordering
 /// is program order.
 pub(crate) static BEGUN: [AtomicU32; VCPUS_MAX] = [const { AtomicU32::new(0) }; VCPUS_MAX];
 
 /// Whether the guest's instructions are those of x86.
 pub(crate) static TARGET_IS_X86: AtomicBool = AtomicBool::new(false);
 
-/// The one recorder: QEMU's callbacks carry no pointer of ours everywhere.
+/// The recorder. It is static, because not all callbacks get a pointer of the plugin's.
 pub(crate) static RECORDER: Mutex<Option<Recorder>> = Mutex::new(None);
 
-/// Runs something on the recorder. Nothing happens before installation and after the end.
+/// Runs a function on the recorder; `None` before the plugin is installed.
 pub(crate) fn with<T>(run: impl FnOnce(&mut Recorder) -> T) -> Option<T> {
     RECORDER.lock().ok()?.as_mut().map(run)
 }
 
-/// How much is watched.
+/// What is instrumented in a translated block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Watch {
-    /// Marks only.
+pub(crate) enum Instrumentation {
+    /// Marks and idle instructions only.
     Marks,
-    /// Every instruction and access.
+    /// Every instruction and memory access.
     All,
 }
 
-/// A block as it was translated.
+/// A translated block.
 struct Block {
     instructions: u32,
 }
@@ -49,16 +49,15 @@ struct StringInstruction {
     address: u64,
 }
 
-/// Where a virtual CPU is.
+/// The state of a virtual CPU.
 #[derive(Clone, Copy, Default)]
-struct Place {
-    /// The block it is in, if any was begun since the last was written.
+struct Vcpu {
+    /// The current block, if it is in a window and its execution is not written yet.
     block: Option<u32>,
-    /// Between the marks of a window.
     in_window: bool,
-    /// About to give the CPU up, or gone.
+    /// It is at its idle instruction.
     idle: bool,
-    /// The string instruction it is repeating, by address.
+    /// The address of the string instruction that it is repeating.
     string: Option<u64>,
     repeats: u32,
 }
@@ -66,234 +65,243 @@ struct Place {
 /// The state of recording.
 pub(crate) struct Recorder {
     record: Record,
-    quiet: Quiet,
+    devices: Devices,
     linear_maps: Vec<Range<u64>>,
-    pub(crate) watch: Watch,
+    pub(crate) instrumentation: Instrumentation,
     blocks: Vec<Block>,
     strings: Vec<StringInstruction>,
-    places: [Place; VCPUS_MAX],
+    vcpu_states: [Vcpu; VCPUS_MAX],
     vcpus: usize,
-    /// The virtual CPU that runs.
+    /// The virtual CPU that is running.
     running: usize,
-    /// The virtual CPU that the record is on.
+    /// The virtual CPU that was last written to the record.
     written: Option<usize>,
+    /// Numbers of memory regions by name.
     regions: HashMap<Vec<u8>, u32>,
-    /// A device was asked for something since the devices were last waited for.
-    asked: bool,
+    /// A device's register was written since the plugin last waited for the devices.
+    register_written: bool,
+    /// The bits received by marks since the last value was used.
     value: u64,
     idle_function: Option<u64>,
     poll_function: Option<u64>,
 }
 
 impl Recorder {
-    pub(crate) fn new(record: Record, quiet: Quiet, linear_maps: Vec<Range<u64>>, vcpus: usize) -> Self {
+    /// A recorder that instruments only marks at first.
+    pub(crate) fn new(record: Record, devices: Devices, linear_maps: Vec<Range<u64>>, vcpus: usize) -> Self {
         Self {
             record,
-            quiet,
+            devices,
             linear_maps,
-            watch: Watch::Marks,
+            instrumentation: Instrumentation::Marks,
             blocks: Vec::new(),
             strings: Vec::new(),
-            places: [Place::default(); VCPUS_MAX],
+            vcpu_states: [Vcpu::default(); VCPUS_MAX],
             vcpus: vcpus.clamp(1, VCPUS_MAX),
             running: 0,
             written: None,
             regions: HashMap::new(),
-            asked: false,
+            register_written: false,
             value: 0,
             idle_function: None,
             poll_function: None,
         }
     }
 
-    /// Takes a mark. What it asks of QEMU is the caller's to do.
-    pub(crate) fn mark(&mut self, vcpu: usize, mark: Mark) {
+    /// Processes a mark. After `Arm`, the caller must make QEMU retranslate.
+    pub(crate) fn process_mark(&mut self, vcpu: usize, mark: Mark) {
         match mark {
             Mark::Arm => {
-                self.quiet.tell(Word::Hold);
-                self.watch = Watch::All;
+                self.devices.send(DiskMessage::Hold);
+                self.instrumentation = Instrumentation::All;
             }
             Mark::Disarm => {
-                self.quiet.tell(Word::Free);
-                self.watch = Watch::Marks;
+                self.devices.send(DiskMessage::Release);
+                self.instrumentation = Instrumentation::Marks;
             }
             Mark::Begin => {
-                self.window(vcpu, Moment::Begin);
-                self.places[vcpu].in_window = true;
+                self.write_window_event(vcpu, WindowEvent::Begin);
+                self.vcpu_states[vcpu].in_window = true;
             }
             Mark::End => {
-                self.window(vcpu, Moment::End);
-                self.places[vcpu].in_window = false;
+                self.write_window_event(vcpu, WindowEvent::End);
+                self.vcpu_states[vcpu].in_window = false;
             }
             Mark::Pause => {
-                self.window(vcpu, Moment::Pause);
+                self.write_window_event(vcpu, WindowEvent::Pause);
                 self.wait_for_devices();
             }
-            Mark::GoOn => self.window(vcpu, Moment::GoOn),
-            Mark::Look => self.window(vcpu, Moment::Look),
+            Mark::Resume => self.write_window_event(vcpu, WindowEvent::Resume),
+            Mark::Polled => self.write_window_event(vcpu, WindowEvent::Poll),
             Mark::Zero => self.value <<= 1,
             Mark::One => self.value = self.value << 1 | 1,
             Mark::Phase => {
                 let number = std::mem::take(&mut self.value);
-                self.record.phase(number);
+                self.record.write_phase(number);
             }
-            Mark::Units => {
-                let number = std::mem::take(&mut self.value);
-                self.record.units(number);
+            Mark::IosPerWindow => {
+                let ios = std::mem::take(&mut self.value);
+                self.record.write_ios_per_window(ios);
             }
-            Mark::Idle => self.idle_function = Some(std::mem::take(&mut self.value)),
-            Mark::Poll => self.poll_function = Some(std::mem::take(&mut self.value)),
+            Mark::IdleFunction => self.idle_function = Some(std::mem::take(&mut self.value)),
+            Mark::PollFunction => self.poll_function = Some(std::mem::take(&mut self.value)),
         }
     }
 
-    fn window(&mut self, vcpu: usize, moment: Moment) {
-        self.write_place(vcpu);
-        self.on(vcpu);
-        self.record.window(moment);
+    /// Records an event of a virtual CPU's window, after the instructions before it.
+    fn write_window_event(&mut self, vcpu: usize, event: WindowEvent) {
+        self.write_execution(vcpu);
+        self.switch_record_to(vcpu);
+        self.record.write_window_event(event);
     }
 
-    /// Names a block. Blocks translated again get a new number.
+    /// Records a translated block and returns its number. A block that is translated again gets a new number.
     pub(crate) fn add_block(&mut self, address: u64, offsets: &[u32]) -> u32 {
         let block = self.blocks.len() as u32;
         self.blocks.push(Block { instructions: offsets.len() as u32 });
-        self.record.block(block, address, offsets);
+        self.record.write_block(block, address, offsets);
         block
     }
 
-    /// A virtual CPU begins a block's first instruction.
+    /// Processes the begin of a block's first instruction.
     pub(crate) fn begin_block(&mut self, vcpu: usize, block: u32) {
-        self.run(vcpu);
-        self.write_place(vcpu);
-        let place = &mut self.places[vcpu];
-        place.block = place.in_window.then_some(block);
-        place.idle = false;
-        place.string = None;
+        self.set_running(vcpu);
+        self.write_execution(vcpu);
+        let vcpu_state = &mut self.vcpu_states[vcpu];
+        vcpu_state.block = vcpu_state.in_window.then_some(block);
+        vcpu_state.idle = false;
+        vcpu_state.string = None;
     }
 
-    /// Tells the log which virtual CPU runs, if that changed while windows are open.
-    fn run(&mut self, vcpu: usize) {
+    /// Sets the running virtual CPU. Writes a change to the log while windows are open.
+    fn set_running(&mut self, vcpu: usize) {
         if self.running != vcpu {
             self.running = vcpu;
-            if self.places[..self.vcpus].iter().any(|place| place.in_window) {
-                crate::log::tell("on", vcpu);
+            if self.vcpu_states[..self.vcpus].iter().any(|vcpu_state| vcpu_state.in_window) {
+                crate::log::write_event("on", vcpu);
             }
         }
     }
 
-    /// Numbers a string instruction.
+    /// Stores a string instruction and returns its number.
     pub(crate) fn add_string(&mut self, block: u32, index: u32, address: u64) -> usize {
         self.strings.push(StringInstruction { block, index, address });
         self.strings.len() - 1
     }
 
-    /// A virtual CPU begins a string instruction, which may be the last one over again.
+    /// Processes the begin of a string instruction, which may be a repetition of the last one.
     pub(crate) fn begin_string(&mut self, vcpu: usize, number: usize) {
         let StringInstruction { block, index, address } = self.strings[number];
-        let place = &mut self.places[vcpu];
-        if index == 0 && place.string == Some(address) {
-            place.repeats += u32::from(place.block.is_some());
+        let vcpu_state = &mut self.vcpu_states[vcpu];
+        if index == 0 && vcpu_state.string == Some(address) {
+            vcpu_state.repeats += u32::from(vcpu_state.block.is_some());
             return;
         }
         if index == 0 {
             self.begin_block(vcpu, block);
         }
         BEGUN[vcpu].store(index + 1, Relaxed);
-        self.places[vcpu].string = Some(address);
+        self.vcpu_states[vcpu].string = Some(address);
     }
 
-    /// A virtual CPU accessed a device's registers. In the record this comes before the block it was made in.
+    /// Records an access to a device's register, and waits for the device after a write. In the record it precedes the
+    /// block that made it.
     pub(crate) fn device_access(&mut self, vcpu: usize, region: &[u8], access: Access) {
-        self.asked |= access.write;
+        self.register_written |= access.write;
         if access.write
-            && let Err(waited) = self.quiet.wait_for_prompt()
+            && let Err(waited) = self.devices.wait_after_register_write()
         {
-            self.record.gave_up(waited.as_millis() as u32);
+            self.record.write_gave_up(waited.as_millis() as u32);
         }
-        if !self.places[vcpu].in_window {
+        if !self.vcpu_states[vcpu].in_window {
             return;
         }
-        self.on(vcpu);
-        let region = self.region(region);
-        self.record.device_access(region, access.size_shift, u32::from(access.write), access.address);
+        self.switch_record_to(vcpu);
+        let region = self.region_number(region);
+        self.record.write_device_access(region, access.size_shift, u32::from(access.write), access.address);
     }
 
-    /// The kernel stored to memory. In the record this comes before the block it was made in.
+    /// Records a store to the kernel's linear map. In the record it precedes the block that made it.
     pub(crate) fn store(&mut self, vcpu: usize, address: u64) {
         let is_linear = self.linear_maps.iter().any(|map| map.contains(&address));
-        if is_linear && self.places[vcpu].in_window {
-            self.on(vcpu);
-            self.record.store();
+        if is_linear && self.vcpu_states[vcpu].in_window {
+            self.switch_record_to(vcpu);
+            self.record.write_store();
         }
     }
 
-    fn region(&mut self, name: &[u8]) -> u32 {
+    /// The number of a memory region, whose name is recorded the first time.
+    fn region_number(&mut self, name: &[u8]) -> u32 {
         if let Some(number) = self.regions.get(name) {
             return *number;
         }
         let number = self.regions.len() as u32;
         self.regions.insert(name.to_vec(), number);
-        self.record.region(number, name);
+        self.record.write_region(number, name);
         number
     }
 
-    /// Whether the function at an address is the one that gives the CPU up.
+    /// Whether an address is in the kernel's function that yields the CPU.
     pub(crate) fn is_idle_function(&self, address: u64) -> bool {
-        /// Longer than the stub that makes the hypercall.
+        /// More than the length of the function, which only makes the hypercall.
         const FUNCTION_BYTES: u64 = 64;
         self.idle_function.is_some_and(|start| (start..start + FUNCTION_BYTES).contains(&address))
     }
 
-    /// Whether the function at an address is the one that polls a device.
+    /// Whether an address is the first of the kernel's function that polls a device.
     pub(crate) fn is_poll_function(&self, address: u64) -> bool {
         self.poll_function == Some(address)
     }
 
-    /// A virtual CPU is about to give itself up: the last to do so waits for the devices.
-    pub(crate) fn idle(&mut self, vcpu: usize) {
-        self.places[vcpu].idle = true;
-        let all_idle = self.places[..self.vcpus].iter().all(|place| place.idle);
+    /// Processes an idle instruction. If all virtual CPUs are idle, waits for the devices.
+    pub(crate) fn process_idle(&mut self, vcpu: usize) {
+        self.vcpu_states[vcpu].idle = true;
+        let all_idle = self.vcpu_states[..self.vcpus].iter().all(|vcpu_state| vcpu_state.idle);
         if all_idle {
             self.wait_for_devices();
         }
     }
 
-    /// A virtual CPU can do nothing but wait, idle or looking again and again: it is held until the devices have answered.
+    /// Holds the virtual CPU, which is idle or polls, until the devices have completed all requests.
     pub(crate) fn wait_for_devices(&mut self) {
-        // Without watching accesses nobody knows whether a device was asked for something.
-        let asked = std::mem::take(&mut self.asked) || self.watch == Watch::Marks;
-        if !asked {
+        // While accesses are not instrumented, a register write may have gone unseen.
+        let may_have_requests =
+            std::mem::take(&mut self.register_written) || self.instrumentation == Instrumentation::Marks;
+        if !may_have_requests {
             return;
         }
-        if let Err(waited) = self.quiet.wait() {
-            self.record.gave_up(waited.as_millis() as u32);
+        if let Err(waited) = self.devices.wait_for_completions() {
+            self.record.write_gave_up(waited.as_millis() as u32);
         }
     }
 
-    /// Ends the record.
+    /// Writes what is left and ends the record.
     pub(crate) fn finish(&mut self) -> std::io::Result<()> {
-        (0..self.vcpus).for_each(|vcpu| self.write_place(vcpu));
+        (0..self.vcpus).for_each(|vcpu| self.write_execution(vcpu));
         self.record.finish(self.blocks.len() as u32)
     }
 
-    fn write_place(&mut self, vcpu: usize) {
-        let Some(block) = self.places[vcpu].block.take() else { return };
+    /// Records the current block of a virtual CPU as far as it was executed, and its string repetitions.
+    fn write_execution(&mut self, vcpu: usize) {
+        let Some(block) = self.vcpu_states[vcpu].block.take() else { return };
         let begun = BEGUN[vcpu].load(Relaxed);
-        self.on(vcpu);
-        self.record.block_begun(block, self.blocks[block as usize].instructions, begun);
-        if self.places[vcpu].repeats > 0 {
-            self.record.repeated(std::mem::take(&mut self.places[vcpu].repeats));
+        self.switch_record_to(vcpu);
+        self.record.write_execution(block, self.blocks[block as usize].instructions, begun);
+        if self.vcpu_states[vcpu].repeats > 0 {
+            self.record.write_repeats(std::mem::take(&mut self.vcpu_states[vcpu].repeats));
         }
     }
 
-    fn on(&mut self, vcpu: usize) {
+    /// Records the virtual CPU of the following events, if it changed.
+    fn switch_record_to(&mut self, vcpu: usize) {
         if self.written != Some(vcpu) {
             self.written = Some(vcpu);
-            self.record.vcpu(vcpu as u32);
+            self.record.write_vcpu(vcpu as u32);
         }
     }
 }
 
-/// One access to memory or registers.
+/// An access to a device's register.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Access {
     /// Base-2 logarithm of its size in bytes.

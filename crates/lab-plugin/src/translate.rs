@@ -1,26 +1,27 @@
-//! What is asked of QEMU for each block it translates.
+//! Instruments each block that QEMU translates: registers callbacks for its instructions and memory accesses.
 
 use crate::log;
 use crate::mark::Mark;
 use crate::qemu::{self, Block, Instruction};
-use crate::recorder::{self, Access, BEGUN, Recorder, Watch};
+use crate::recorder::{self, Access, BEGUN, Instrumentation, Recorder};
 use std::ffi::{CStr, c_uint, c_void};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// The longest instruction of any architecture: x86.
 const INSTRUCTION_BYTES_MAX: usize = 16;
 
-/// Called for each block, before it runs for the first time.
-pub(crate) fn watch(block: *mut Block) {
+/// Instruments a block. QEMU calls it before the block is executed for the first time.
+pub(crate) fn instrument(block: *mut Block) {
     recorder::with(|recorder| {
-        if recorder.watch == Watch::All {
-            watch_all(recorder, block);
+        if recorder.instrumentation == Instrumentation::All {
+            instrument_all(recorder, block);
         }
-        watch_marks(block);
-        watch_idle(recorder, block);
+        instrument_marks(block);
+        instrument_idle(recorder, block);
     });
 }
 
+/// The instructions of a block.
 fn instructions(block: *mut Block) -> impl Iterator<Item = *mut Instruction> {
     // SAFETY: the block is valid during the callback, and the index is below the number of instructions.
     let number = unsafe { qemu::qemu_plugin_tb_n_insns(block) };
@@ -28,32 +29,35 @@ fn instructions(block: *mut Block) -> impl Iterator<Item = *mut Instruction> {
     (0..number).map(move |index| unsafe { qemu::qemu_plugin_tb_get_insn(block, index) })
 }
 
+/// An instruction's virtual address.
 fn address(instruction: *const Instruction) -> u64 {
-    // SAFETY: QEMU handed the instruction out for this block's translation, which is not over.
+    // SAFETY: QEMU passed the instruction for this block's translation, which is still going on.
     unsafe { qemu::qemu_plugin_insn_vaddr(instruction) }
 }
 
-fn watch_marks(block: *mut Block) {
+/// Registers callbacks at the block's marks.
+fn instrument_marks(block: *mut Block) {
     for instruction in instructions(block) {
         if let Some(mark) = Mark::at(address(instruction)) {
-            call(instruction, on_mark, mark as usize);
+            register_callback(instruction, on_mark, mark as usize);
         }
     }
 }
 
-/// Where a virtual CPU gives itself up, or asks a device over and over.
-fn watch_idle(recorder: &Recorder, block: *mut Block) {
+/// Registers callbacks at idle instructions and at the kernel's function that polls a device.
+fn instrument_idle(recorder: &Recorder, block: *mut Block) {
     for instruction in instructions(block) {
         if recorder.is_poll_function(address(instruction)) {
-            call(instruction, on_poll, 0);
+            register_callback(instruction, on_poll, 0);
         }
-        if gives_up(recorder, code(instruction).bytes(), address(instruction)) {
-            call(instruction, on_idle, 0);
+        if is_idle_instruction(recorder, code(instruction).bytes(), address(instruction)) {
+            register_callback(instruction, on_idle, 0);
         }
     }
 }
 
-fn watch_all(recorder: &mut Recorder, block: *mut Block) {
+/// Records the block and registers callbacks at all of its instructions and memory accesses.
+fn instrument_all(recorder: &mut Recorder, block: *mut Block) {
     let addresses: Vec<u64> = instructions(block).map(|instruction| address(instruction)).collect();
     let Some(&start) = addresses.first() else { return };
     let offsets: Vec<u32> = addresses.iter().map(|address| address.wrapping_sub(start) as u32).collect();
@@ -62,18 +66,19 @@ fn watch_all(recorder: &mut Recorder, block: *mut Block) {
         let address = addresses[index as usize];
         let code = code(instruction);
         if is_string(code.bytes()) {
-            call(instruction, on_string, recorder.add_string(number, index, address));
+            register_callback(instruction, on_string, recorder.add_string(number, index, address));
         } else if index == 0 {
-            call(instruction, on_first, number as usize);
+            register_callback(instruction, on_first, number as usize);
         } else {
-            call(instruction, on_later, index as usize + 1);
+            register_callback(instruction, on_later, index as usize + 1);
         }
-        watch_accesses(instruction);
+        instrument_accesses(instruction);
     }
 }
 
-fn call(instruction: *mut Instruction, callback: qemu::OnInstruction, userdata: usize) {
-    // SAFETY: the instruction is valid during translation; the userdata is a number and never followed.
+/// Registers a callback before an instruction; QEMU passes `userdata` to it.
+fn register_callback(instruction: *mut Instruction, callback: qemu::OnInstruction, userdata: usize) {
+    // SAFETY: the instruction is valid during translation; the userdata is a number and is never dereferenced.
     unsafe {
         qemu::qemu_plugin_register_vcpu_insn_exec_cb(
             instruction,
@@ -84,8 +89,9 @@ fn call(instruction: *mut Instruction, callback: qemu::OnInstruction, userdata: 
     }
 }
 
-fn watch_accesses(instruction: *mut Instruction) {
-    // SAFETY: as for `call`.
+/// Registers a callback at an instruction's loads and stores.
+fn instrument_accesses(instruction: *mut Instruction) {
+    // SAFETY: as for `register_callback`.
     unsafe {
         qemu::qemu_plugin_register_vcpu_mem_cb(
             instruction,
@@ -109,6 +115,7 @@ impl Code {
     }
 }
 
+/// Copies the bytes of an instruction.
 fn code(instruction: *const Instruction) -> Code {
     let mut bytes = [0; INSTRUCTION_BYTES_MAX];
     // SAFETY: the instruction is valid during translation.
@@ -127,17 +134,17 @@ fn code(instruction: *const Instruction) -> Code {
     Code { bytes, length }
 }
 
-/// Whether an instruction gives the virtual CPU up until an interrupt.
-fn gives_up(recorder: &Recorder, code: &[u8], address: u64) -> bool {
+/// Whether an instruction makes the virtual CPU wait for an interrupt.
+fn is_idle_instruction(recorder: &Recorder, code: &[u8], address: u64) -> bool {
     const HLT_X86: &[u8] = &[0xf4];
     const WFI_ARM: &[u8] = &[0x7f, 0x20, 0x03, 0xd5];
-    /// `sc 1`, little endian: any hypercall, so the function decides.
+    /// `sc 1`, little endian. Every hypercall uses it, so the function decides.
     const HYPERCALL_PPC: &[u8] = &[0x22, 0x00, 0x00, 0x44];
     code == HLT_X86 || code == WFI_ARM || code == HYPERCALL_PPC && recorder.is_idle_function(address)
 }
 
 /// Whether an instruction is a string instruction of x86 with a repeat prefix (Intel SDM volume 2, chapter 2.1.1).
-/// The bytes of other architectures' instructions are four, and are told from these by the caller's target.
+/// Always false for guests of other architectures, whose instructions could have the same bytes.
 fn is_string(code: &[u8]) -> bool {
     if !recorder::TARGET_IS_X86.load(Relaxed) {
         return false;
@@ -149,53 +156,60 @@ fn is_string(code: &[u8]) -> bool {
     repeats && operation.is_some_and(|byte| matches!(byte, 0x6c..=0x6f | 0xa4..=0xa7 | 0xaa..=0xaf))
 }
 
+/// Callback before a block's first instruction.
 extern "C" fn on_first(vcpu: c_uint, block: *mut c_void) {
     let vcpu = vcpu as usize;
     recorder::with(|recorder| recorder.begin_block(vcpu, block as usize as u32));
     BEGUN[vcpu].store(1, Relaxed);
 }
 
+/// Callback before a later instruction of a block.
 extern "C" fn on_later(vcpu: c_uint, begun: *mut c_void) {
     BEGUN[vcpu as usize].store(begun as usize as u32, Relaxed);
 }
 
+/// Callback before a string instruction.
 extern "C" fn on_string(vcpu: c_uint, number: *mut c_void) {
     recorder::with(|recorder| recorder.begin_string(vcpu as usize, number as usize));
 }
 
+/// Callback before an idle instruction.
 extern "C" fn on_idle(vcpu: c_uint, _: *mut c_void) {
-    recorder::with(|recorder| recorder.idle(vcpu as usize));
+    recorder::with(|recorder| recorder.process_idle(vcpu as usize));
 }
 
+/// Callback at the begin of the kernel's function that polls a device.
 extern "C" fn on_poll(_: c_uint, _: *mut c_void) {
     recorder::with(Recorder::wait_for_devices);
 }
 
+/// Callback before a mark.
 extern "C" fn on_mark(vcpu: c_uint, index: *mut c_void) {
-    let Some(mark) = Mark::of_index(index as usize) else { return };
-    recorder::with(|recorder| recorder.mark(vcpu as usize, mark));
+    let Some(mark) = Mark::from_index(index as usize) else { return };
+    recorder::with(|recorder| recorder.process_mark(vcpu as usize, mark));
     match mark {
-        Mark::Begin => log::tell("begin", vcpu as usize),
-        Mark::End => log::tell("end", vcpu as usize),
-        Mark::Phase => log::tell("phase", vcpu as usize),
-        // Never at the end of recording: QEMU 7.2 may go on using the lists of memory callbacks that
-        // translating anew frees, and outside of windows nothing is written down anyway.
-        Mark::Arm => crate::install::translate_anew(),
+        Mark::Begin => log::write_event("begin", vcpu as usize),
+        Mark::End => log::write_event("end", vcpu as usize),
+        Mark::Phase => log::write_event("phase", vcpu as usize),
+        // Not at `Disarm`: QEMU 7.2 may use the lists of memory callbacks after a reset has freed them. Outside
+        // windows nothing is recorded anyway.
+        Mark::Arm => crate::install::retranslate(),
         Mark::Pause
-        | Mark::GoOn
-        | Mark::Look
+        | Mark::Resume
+        | Mark::Polled
         | Mark::Zero
         | Mark::One
-        | Mark::Idle
-        | Mark::Poll
+        | Mark::IdleFunction
+        | Mark::PollFunction
         | Mark::Disarm
-        | Mark::Units => {}
+        | Mark::IosPerWindow => {}
     }
 }
 
-/// Of entries of translation tables.
+/// Base-2 logarithm of the size of a translation table's entry.
 const ENTRY_SIZE_SHIFT: u32 = 3;
 
+/// Callback after a load or store: records device accesses, and stores with the size of a table entry.
 extern "C" fn on_access(vcpu: c_uint, info: u32, address: u64, _: *mut c_void) {
     let vcpu = vcpu as usize;
     // SAFETY: both functions take the number that QEMU passed to this callback.

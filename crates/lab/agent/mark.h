@@ -1,7 +1,7 @@
 /*
- * Marks: how this program tells the observer outside the machine where an I/O begins and ends without
- * making a system call that would itself be counted. A mark is a function that does nothing, at an
- * address that both sides know: mark i is at 0x70000000 + 16 i (the linker's --section-start).
+ * Marks: calls of empty functions that tell the QEMU plugin where an I/O begins and ends, without a
+ * system call, which would itself be counted. The plugin recognises a mark by its address: mark i is
+ * at 0x70000000 + 16 i (the linker's --section-start).
  */
 #ifndef MARK_H
 #define MARK_H
@@ -11,16 +11,16 @@
 enum mark {
 	MARK_ARM,    /* start recording */
 	MARK_BEGIN,  /* a window, one I/O or one batch, begins on this CPU */
-	MARK_END,    /* and ends */
+	MARK_END,    /* the window ends */
 	MARK_ZERO,   /* value = value << 1 */
 	MARK_ONE,    /* value = value << 1 | 1 */
 	MARK_PHASE,  /* a workload begins; value is its number */
-	MARK_IDLE,   /* value is the address of the kernel function that gives the CPU up */
-	MARK_DISARM, /* end of recording */
+	MARK_IDLE,   /* value is the address of the kernel function that yields the CPU */
+	MARK_DISARM, /* stop recording */
 	MARK_UNITS,  /* value is the number of I/Os in each window of this phase */
-	MARK_PAUSE,  /* a window pauses: from here on this CPU waits for devices, whose answers come now */
-	MARK_GO_ON,  /* and goes on */
-	MARK_LOOK,   /* one look at whether devices have answered */
+	MARK_PAUSE,  /* the window pauses: this CPU waits for completions, which the plugin lets arrive now */
+	MARK_RESUME, /* the window resumes */
+	MARK_POLLED, /* the program polls once for completions */
 	MARK_POLL,   /* value is the address of the kernel function that polls a device */
 	MARKS,
 };
@@ -40,7 +40,7 @@ static inline __attribute__((always_inline)) void mark_value(const enum mark ind
 	mark(index);
 }
 
-/* Announces a workload. Comes after its warm-up, so that only what is measured belongs to it. */
+/* Announces a workload. Call it after the warm-up, so that only measured I/Os belong to it. */
 void mark_phase(u64 phase, u64 units_per_window);
 
 #endif

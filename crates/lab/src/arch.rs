@@ -1,8 +1,8 @@
-//! The architectures the lab has machines for, and what each is called where.
+//! The guest architectures that the lab emulates, with their names in Debian, in the GNU tools and in QEMU.
 
 use serde::{Deserialize, Serialize};
 
-/// An architecture of guests.
+/// A guest's CPU architecture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Arch {
@@ -15,10 +15,10 @@ pub enum Arch {
 }
 
 impl Arch {
-    /// All of them.
+    /// Every architecture.
     pub const ALL: [Self; 3] = [Self::X86, Self::Arm, Self::Ppc];
 
-    /// The word in presets and file names.
+    /// Its name in presets and file names.
     pub fn word(self) -> &'static str {
         match self {
             Self::X86 => "x86",
@@ -27,7 +27,7 @@ impl Arch {
         }
     }
 
-    /// Debian's word for it.
+    /// Debian's name for it.
     pub fn debian(self) -> &'static str {
         match self {
             Self::X86 => "amd64",
@@ -45,7 +45,7 @@ impl Arch {
         }
     }
 
-    /// The first word of the GNU tools' names for it, as in `aarch64-linux-gnu-gcc`.
+    /// The prefix of the GNU cross tools for it, as in `aarch64-linux-gnu-gcc`.
     pub fn gnu(self) -> &'static str {
         match self {
             Self::X86 => "x86_64-linux-gnu",
@@ -54,7 +54,7 @@ impl Arch {
         }
     }
 
-    /// Whether this program itself runs on it.
+    /// Whether the host that runs this program has this architecture.
     pub fn is_host(self) -> bool {
         match self {
             Self::X86 => cfg!(target_arch = "x86_64"),
@@ -63,7 +63,7 @@ impl Arch {
         }
     }
 
-    /// The QEMU program that emulates it.
+    /// The name of the QEMU program that emulates it.
     pub fn qemu(self) -> &'static str {
         match self {
             Self::X86 => "qemu-system-x86_64",

@@ -1,26 +1,29 @@
-//! The DMA path that an adapter took, by what its guest says of it.
+//! Checks which DMA path an adapter has, from what its guest's sysfs says.
 //!
-//! On x86 and Arm the type of its IOMMU group tells (kernel: `Documentation/ABI/testing/sysfs-kernel-iommu_groups`). POWER's
-//! groups have none. There the kernel writes each window it made into the device tree, where the default window stands too
-//! (`arch/powerpc/platforms/pseries/iommu.c`), and an adapter goes through the large one if its DMA mask reaches there.
+//! On x86 and Arm the type of the IOMMU group identifies the path (kernel:
+//! `Documentation/ABI/testing/sysfs-kernel-iommu_groups`). Groups on POWER have no type. There the kernel adds each DMA
+//! window that it created to the device tree, beside the default window (`arch/powerpc/platforms/pseries/iommu.c`). An
+//! adapter uses the large window if its DMA mask reaches it.
 
-use crate::guest::init::FOUND;
 use crate::workload::USER_DRIVER;
 use toll::DmaPath;
 
-/// The window that maps all memory.
+/// Prefix of the console's line with an adapter's address, driver, IOMMU group type, DMA mask and DMA windows.
+pub(crate) const ADAPTER: &str = "lab: found";
+
+/// Device-tree property of the large window that maps all memory once.
 pub(crate) const DIRECT_WINDOW: &str = "linux,direct64-ddr-window-info";
-/// The large window whose entries are written per mapping.
+/// Device-tree property of the large window whose entries are written per mapping.
 pub(crate) const DYNAMIC_WINDOW: &str = "linux,dma64-ddr-window-info";
-/// The default window.
+/// Device-tree property of the default window.
 pub(crate) const DEFAULT_WINDOW: &str = "ibm,dma-window";
 
-/// The windows of 64 bits begin far above what smaller masks reach.
+/// The DMA mask that reaches the large windows: they begin far above what smaller masks cover.
 const MASK_BITS: &str = "64";
 
-/// What a guest says of an adapter.
+/// An adapter as its guest's sysfs describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Found<'l> {
+pub(crate) struct AdapterInfo<'l> {
     /// Its address on the PCI bus.
     pub(crate) address: &'l str,
     driver: &'l str,
@@ -29,17 +32,18 @@ pub(crate) struct Found<'l> {
     windows: Vec<&'l str>,
 }
 
-impl<'l> Found<'l> {
-    /// Reads a line of the guest's console: address, driver, group's type, mask's bits, windows.
-    pub(crate) fn read(line: &'l str) -> Option<Self> {
-        let mut words = line.strip_prefix(FOUND)?.split_ascii_whitespace();
+impl<'l> AdapterInfo<'l> {
+    /// Parses a line of the guest's console: address, driver, IOMMU group type, DMA mask bits, DMA windows. `None` for
+    /// any other line.
+    pub(crate) fn parse(line: &'l str) -> Option<Self> {
+        let mut words = line.strip_prefix(ADAPTER)?.split_ascii_whitespace();
         let (address, driver, group_type, mask_bits) =
             (words.next()?, words.next()?, words.next()?, words.next()?);
         Some(Self { address, driver, group_type, mask_bits, windows: words.collect() })
     }
 
-    /// Whether it is on a DMA path. Of DMA paths that nothing tells, it is believed.
-    pub(crate) fn is_on(&self, dma_path: DmaPath) -> bool {
+    /// Whether the adapter uses a DMA path. True for paths that sysfs can't tell.
+    pub(crate) fn uses(&self, dma_path: DmaPath) -> bool {
         match dma_path {
             DmaPath::NoIommu | DmaPath::Bounce => self.group_type == "none",
             DmaPath::Identity => self.group_type == "identity",
@@ -48,13 +52,13 @@ impl<'l> Found<'l> {
             DmaPath::DirectWindow | DmaPath::DynamicWindow | DmaPath::TceWindow => {
                 self.window() == Some(dma_path)
             }
-            // A group without an IOMMU is VFIO's too, if it is told that this is unsafe.
+            // VFIO also accepts a device without an IOMMU, in its unsafe no-IOMMU mode.
             DmaPath::User => self.driver == USER_DRIVER && self.group_type != "none",
             DmaPath::Unbound | DmaPath::Unknown => true,
         }
     }
 
-    /// The window that its DMA goes through.
+    /// On POWER, the DMA path through the window that the adapter uses.
     fn window(&self) -> Option<DmaPath> {
         let has = |window| self.windows.contains(&window);
         let reaches = self.mask_bits == MASK_BITS;
@@ -67,21 +71,18 @@ impl<'l> Found<'l> {
         }
     }
 
-    /// What it was given, in words.
-    pub(crate) fn given(&self, dma_path: DmaPath) -> String {
+    /// Describes the property that decides whether the adapter uses `dma_path`, for an error text.
+    pub(crate) fn describe(&self, dma_path: DmaPath) -> String {
         match dma_path {
             DmaPath::DirectWindow | DmaPath::DynamicWindow | DmaPath::TceWindow => {
                 let windows =
                     if self.windows.is_empty() { "none".to_owned() } else { self.windows.join(" ") };
-                format!("has a DMA mask of {} bits, and of windows: {windows}", self.mask_bits)
+                format!("has a DMA mask of {} bits and the DMA windows: {windows}", self.mask_bits)
             }
             DmaPath::User => {
-                format!(
-                    "has the driver `{}` and an IOMMU group of the type `{}`",
-                    self.driver, self.group_type
-                )
+                format!("has the driver `{}` and an IOMMU group of type `{}`", self.driver, self.group_type)
             }
-            _ => format!("has an IOMMU domain of the type `{}`", self.group_type),
+            _ => format!("has an IOMMU group of type `{}`", self.group_type),
         }
     }
 }
@@ -94,16 +95,16 @@ mod tests {
 
     fn check(rest: &str, expected: &[DmaPath]) {
         let line = format!("lab: found 0000:00:04.0 nvme {rest}");
-        let found = Found::read(&line).unwrap();
+        let found = AdapterInfo::parse(&line).unwrap();
         assert_eq!(found.address, "0000:00:04.0");
-        let told = DmaPath::ALL.into_iter().filter(|dma_path| {
-            !matches!(dma_path, DmaPath::User | DmaPath::Unbound | DmaPath::Unknown) && found.is_on(*dma_path)
+        let used = DmaPath::ALL.into_iter().filter(|dma_path| {
+            !matches!(dma_path, DmaPath::User | DmaPath::Unbound | DmaPath::Unknown) && found.uses(*dma_path)
         });
-        assert_eq!(told.collect::<Vec<_>>(), expected, "{rest}");
+        assert_eq!(used.collect::<Vec<_>>(), expected, "{rest}");
     }
 
     #[test]
-    fn groups_tell() {
+    fn the_iommu_group_s_type_identifies_the_path() {
         check("none 64", &[DmaPath::NoIommu, DmaPath::Bounce]);
         check("identity 64", &[DmaPath::Identity]);
         check("DMA 64", &[DmaPath::TranslatedStrict]);
@@ -111,36 +112,37 @@ mod tests {
     }
 
     #[test]
-    fn windows_tell_with_the_mask() {
+    fn on_power_the_windows_and_the_mask_identify_the_path() {
         let on = |windows: &str, expected: DmaPath| check(&format!("unmanaged {windows}"), &[expected]);
         on("64 ibm,dma-window", DmaPath::TceWindow);
         on("64 linux,direct64-ddr-window-info ibm,dma-window", DmaPath::DirectWindow);
         on("64 linux,direct64-ddr-window-info", DmaPath::DirectWindow);
         on("64 linux,dma64-ddr-window-info ibm,dma-window", DmaPath::DynamicWindow);
-        // Another adapter's window is of no use to one that can't reach it.
+        // A window that the adapter's DMA mask does not reach is not used.
         on("32 linux,direct64-ddr-window-info ibm,dma-window", DmaPath::TceWindow);
         check("unmanaged 32 linux,direct64-ddr-window-info", &[]);
         check("unmanaged 64", &[]);
     }
 
     #[test]
-    fn a_program_s_adapter_is_vfio_s_behind_an_iommu() {
-        let is_user = |line: &str| Found::read(line).unwrap().is_on(DmaPath::User);
+    fn a_user_space_driver_s_adapter_is_bound_to_vfio_behind_an_iommu() {
+        let is_user = |line: &str| AdapterInfo::parse(line).unwrap().uses(DmaPath::User);
         assert!(is_user("lab: found 0000:00:04.0 vfio-pci DMA 64"));
         assert!(!is_user("lab: found 0000:00:04.0 vfio-pci none 64"));
         assert!(!is_user("lab: found 0000:00:04.0 nvme DMA 64"));
-        let astray = Found::read("lab: found 0000:00:04.0 nvme DMA 64").unwrap().given(DmaPath::User);
-        assert_eq!(astray, "has the driver `nvme` and an IOMMU group of the type `DMA`");
+        let astray =
+            AdapterInfo::parse("lab: found 0000:00:04.0 nvme DMA 64").unwrap().describe(DmaPath::User);
+        assert_eq!(astray, "has the driver `nvme` and an IOMMU group of type `DMA`");
     }
 
     #[test]
-    fn what_was_given_is_told_in_the_dma_path_s_terms() {
-        let found = Found::read("lab: found 0000:00:04.0 nvme none 64 ibm,dma-window").unwrap();
+    fn an_adapter_is_described_in_the_terms_of_the_expected_path() {
+        let found = AdapterInfo::parse("lab: found 0000:00:04.0 nvme none 64 ibm,dma-window").unwrap();
         assert_eq!(
-            found.given(DmaPath::DirectWindow),
-            "has a DMA mask of 64 bits, and of windows: ibm,dma-window"
+            found.describe(DmaPath::DirectWindow),
+            "has a DMA mask of 64 bits and the DMA windows: ibm,dma-window"
         );
-        assert_eq!(found.given(DmaPath::Identity), "has an IOMMU domain of the type `none`");
-        assert_eq!(Found::read("lab: ended loop 0"), None);
+        assert_eq!(found.describe(DmaPath::Identity), "has an IOMMU group of type `none`");
+        assert_eq!(AdapterInfo::parse("lab: ended loop 0"), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Flame graphs: where the instructions of one I/O go, by call stack.
+//! Flame graphs: the instructions of one I/O by call stack.
 
 use crate::stack::Folded;
 use crate::stage::Stages;
@@ -9,16 +9,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use toll::Stage;
 
-/// Narrower frames than this, in percent, are left out: nobody could point at them.
-const WIDTH_MIN: f64 = 0.02;
-/// Of functions that serve everybody.
-const SERVANT: Color = rgb(0xe4e0da);
+/// Narrower frames than this, in percent of the width, are left out: they are too thin to see.
+const WIDTH_MIN_PERCENT: f64 = 0.02;
+/// The colour of functions that belong to no stage of their own, such as locks.
+const SHARED_FUNCTION: Color = rgb(0xe4e0da);
 /// Stages in a line of the legend.
 const LEGEND_LINE: usize = 9;
-/// Stands for the legend until the graph is drawn: the crate knows only one colour per text.
+/// Placeholder for the legend: inferno draws a text in one colour, so the legend is inserted into the finished SVG.
 const LEGEND_PLACE: &str = "the legend goes here";
 
-/// What a flame graph is of.
+/// The workload, machine and kernel that a flame graph shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Heading {
     /// The preset.
@@ -34,12 +34,12 @@ pub struct Heading {
 /// The instructions of one workload's typical window, by call stack.
 #[derive(Debug, Clone)]
 pub struct Flame {
-    /// What it is of.
+    /// The workload and machine that were measured.
     pub heading: Heading,
-    /// Names from the root up, with the instructions of the last. Ordered by name and not by line, so that
-    /// `f.cold` does not part `f` from what it calls.
+    /// Instructions of the last function by call stack, outermost function first. Sorted by names and not by text
+    /// lines: as a line, `f.cold` would sort between `f` and `f;callee`.
     stacks: BTreeMap<Vec<String>, u64>,
-    /// The stage of each name; none of those that serve everybody.
+    /// Each function's own stage; `None` for a function that counts for its caller's stage.
     stages: BTreeMap<String, Option<Stage>>,
 }
 
@@ -53,11 +53,11 @@ pub struct FlameError {
 }
 
 impl Flame {
-    /// Names the stacks of a window.
+    /// Resolves the functions of a window's stacks to names and stages.
     pub fn new(heading: Heading, folded: &Folded, symbols: &Symbols, stages: &Stages) -> Self {
         let mut flame = Self { heading, stacks: BTreeMap::new(), stages: BTreeMap::new() };
         for (stack, instructions) in folded {
-            let names: Vec<String> = stack.iter().map(|code| name(*code, symbols)).collect();
+            let names: Vec<String> = stack.iter().map(|code| frame_name(*code, symbols)).collect();
             let own = stack.iter().map(|code| stages.own(*code));
             flame.stages.extend(names.iter().cloned().zip(own));
             *flame.stacks.entry(names).or_default() += instructions;
@@ -65,12 +65,12 @@ impl Flame {
         flame
     }
 
-    /// All instructions.
+    /// The sum of the instructions of all stacks.
     pub fn instructions(&self) -> u64 {
         self.stacks.values().sum()
     }
 
-    /// One line for each stack: names from the root up, joined by `;`, then the instructions of the last.
+    /// The folded text format: one line per stack, names from the outermost function joined by `;`, then its instructions.
     pub fn folded(&self) -> String {
         self.stacks
             .iter()
@@ -78,7 +78,7 @@ impl Flame {
             .collect()
     }
 
-    /// A self-contained SVG: its script, with which frames are zoomed into and searched for, is in it.
+    /// Draws a self-contained SVG, including the script for zooming and searching.
     ///
     /// # Errors
     /// [`FlameError`] if there is nothing to draw.
@@ -90,9 +90,9 @@ impl Flame {
         options.count_name = "instructions".to_owned();
         options.palette_map = Some(&mut colours);
         options.bgcolors = Some(BackgroundColor::Flat(rgb(0xffffff)));
-        options.min_width = WIDTH_MIN;
-        // The crate would sort lines, `.` before `;`, and refuses ours. What it calls a chart it takes as it comes,
-        // the last line first.
+        options.min_width = WIDTH_MIN_PERCENT;
+        // For a flame graph, inferno requires lines in its own order (`.` before `;`). A flame chart keeps the order of
+        // its input, last line first.
         options.flame_chart = true;
         options.text_truncate_direction = TextTruncateDirection::Right;
         let folded = self.folded();
@@ -106,6 +106,7 @@ impl Flame {
         Ok(String::from_utf8_lossy(&svg).replacen(LEGEND_PLACE, &self.legend(), 1))
     }
 
+    /// The graph's title: workload, preset, kernel and number of instructions.
     fn title(&self) -> String {
         let Heading { preset, workload, kernel, ios } = &self.heading;
         let instructions = grouped(self.instructions());
@@ -113,24 +114,25 @@ impl Flame {
         format!("{workload} on {preset}, Linux {kernel}: {instructions} instructions{of}")
     }
 
+    /// The colour of each function, by its stage.
     fn colours(&self) -> PaletteMap {
         let mut colours = PaletteMap::default();
-        // The row on which all stand; without a colour of its own it gets one by chance.
+        // inferno's bottom row; without an entry here it gets a random colour.
         for all in ["", "all"] {
-            colours.insert(all, SERVANT);
+            colours.insert(all, SHARED_FUNCTION);
         }
         for (name, stage) in &self.stages {
-            colours.insert(name, stage.map_or(SERVANT, colour));
+            colours.insert(name, stage.map_or(SHARED_FUNCTION, colour));
         }
         colours
     }
 
-    /// The stages that are in the graph, each in its colour.
+    /// SVG text that names the stages in the graph, each in its colour.
     fn legend(&self) -> String {
         let stages: BTreeSet<Stage> = self.stages.values().filter_map(|stage| *stage).collect();
         let mut entries: Vec<(&str, Color)> =
             stages.into_iter().map(|stage| (stage.word(), colour(stage))).collect();
-        entries.push(("serves its caller", SERVANT));
+        entries.push(("serves its caller", SHARED_FUNCTION));
         let mut legend = String::new();
         for (at, (word, Color { r, g, b })) in entries.into_iter().enumerate() {
             let place = match at {
@@ -148,12 +150,13 @@ impl Flame {
     }
 }
 
-fn name(code: Code, symbols: &Symbols) -> String {
-    // What parts the text form is in names of Rust's functions, and a list of symbols could have it too.
+/// A function's name without `;` and blanks, which separate the fields of the folded text format.
+fn frame_name(code: Code, symbols: &Symbols) -> String {
+    // Names of Rust functions have them, and a user's list of symbols may.
     symbols.name(code).replace([';', ' '], "_")
 }
 
-/// The price of translation stands out: its stages are strong, the rest of the way pale.
+/// A stage's colour: saturated for the stages of DMA mapping and translation, pale for all others.
 fn colour(stage: Stage) -> Color {
     rgb(match stage {
         Stage::User => 0xb8d8b0,
@@ -176,12 +179,13 @@ fn colour(stage: Stage) -> Color {
     })
 }
 
+/// A colour from `0xRRGGBB`.
 const fn rgb(value: u32) -> Color {
     let [_, r, g, b] = value.to_be_bytes();
     Color { r, g, b }
 }
 
-/// A number with its digits in threes.
+/// A number with commas between groups of three digits.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
@@ -209,7 +213,7 @@ ffffffff81000300 _raw_spin_lock
 ";
 
     fn flame(folded: &[(&[u64], u64)]) -> Flame {
-        let symbols = Symbols::read(TEXT).unwrap();
+        let symbols = Symbols::parse(TEXT).unwrap();
         let stages = StageTable::built_in().stages(&symbols);
         let code = |function: &u64| match function {
             9 => Code::User,
@@ -225,7 +229,7 @@ ffffffff81000300 _raw_spin_lock
         Flame::new(heading, &stacks, &symbols, &stages)
     }
 
-    fn some() -> Flame {
+    fn example() -> Flame {
         flame(&[(&[9], 5), (&[0], 1000), (&[1], 10), (&[0, 2], 300), (&[0, 2, 3], 20)])
     }
 
@@ -233,14 +237,14 @@ ffffffff81000300 _raw_spin_lock
     fn the_text_has_a_line_for_each_stack() {
         let expected = "(user) 5\nvfs_read 1000\nvfs_read;__domain_mapping 300\n\
                         vfs_read;__domain_mapping;_raw_spin_lock 20\nvfs_read.cold 10\n";
-        assert_eq!(some().folded(), expected);
-        assert_eq!(some().instructions(), 1335);
+        assert_eq!(example().folded(), expected);
+        assert_eq!(example().instructions(), 1335);
     }
 
     #[test]
-    fn the_drawing_is_whole_and_asks_for_nothing() {
-        let svg = some().svg().unwrap();
-        assert_eq!(svg, some().svg().unwrap(), "nothing is left to chance");
+    fn the_svg_is_complete_reproducible_and_loads_nothing() {
+        let svg = example().svg().unwrap();
+        assert_eq!(svg, example().svg().unwrap(), "the same bytes each time");
         assert!(svg.trim_end().ends_with("</svg>"));
         assert!(
             svg.contains("nvme-read-4k on x86-&lt;strict&gt;, Linux 6.1.0: 1,335 instructions<"),
@@ -253,8 +257,8 @@ ffffffff81000300 _raw_spin_lock
     }
 
     #[test]
-    fn frames_have_their_stages_colours_and_the_legend_says_which() {
-        let svg = some().svg().unwrap();
+    fn frames_have_the_colours_of_their_stages_and_the_legend_names_them() {
+        let svg = example().svg().unwrap();
         let Color { r, g, b } = colour(Stage::TableWrite);
         let fill = format!("rgb({r},{g},{b})");
         assert_eq!(svg.matches(&fill).count(), 2, "a frame and the legend");
@@ -262,18 +266,18 @@ ffffffff81000300 _raw_spin_lock
     }
 
     #[test]
-    fn no_two_stages_look_the_same() {
+    fn every_stage_has_a_colour_of_its_own() {
         let colours: BTreeSet<[u8; 3]> = Stage::ALL.into_iter().map(|stage| colour(stage).into()).collect();
         assert_eq!(colours.len(), Stage::ALL.len());
     }
 
     #[test]
-    fn nothing_can_t_be_drawn() {
+    fn a_graph_without_stacks_is_an_error() {
         assert!(flame(&[]).svg().unwrap_err().to_string().contains("x86-<strict>"));
     }
 
     #[test]
-    fn digits_come_in_threes() {
+    fn numbers_have_commas_between_thousands() {
         for (number, expected) in [(0, "0"), (999, "999"), (1000, "1,000"), (12_345_678, "12,345,678")] {
             assert_eq!(grouped(number), expected);
         }

@@ -1,4 +1,4 @@
-//! What the guest boots into.
+//! The guest's user space: initramfs, init script, workload programs and their libraries.
 
 pub mod agent;
 pub mod init;

@@ -1,8 +1,8 @@
-//! Kernels to boot: found, or fetched as packages.
+//! The kernels that guests boot: Debian's, downloaded into a cache, or the user's own.
 //!
-//! [`fetch()`] brings stock Debian kernels, and a busybox for their guests, into a private [`Cache`]; it
-//! needs no root and leaves the system alone. [`Kernel::newest`] finds what was fetched and
-//! [`Kernel::of_user`] takes one that somebody built. [`ModuleTree`] tells which modules a driver needs,
+//! [`fetch()`] downloads Debian kernels, and a busybox for their guests, into a private [`Cache`]. It
+//! needs no root and does not change the system's packages. [`Kernel::newest`] finds a downloaded kernel and
+//! [`Kernel::of_user`] uses one that the user built. [`ModuleTree`] finds the modules that a driver needs,
 //! in the order in which they load.
 
 mod apt;

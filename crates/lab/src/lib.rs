@@ -1,12 +1,12 @@
-//! Real Linux kernels in QEMU, and what every I/O pays in them.
+//! The lab boots real Linux kernels in QEMU and counts the instructions of every I/O in them.
 //!
-//! A preset (machine, DMA path, kernel command line) boots a stock kernel with a generated guest image. An
-//! agent in the guest runs workloads and marks where each I/O begins and ends; a QEMU plugin records
-//! which instructions ran between the marks, and QEMU's own trace events tell hypercalls, IOTLB
-//! invalidations and window operations. From the record come toll sheets.
+//! A preset names a machine, a DMA path and a kernel command line. The lab boots a distribution's kernel with a
+//! generated initramfs. An agent in the guest runs workloads and marks where each I/O begins and ends. A QEMU plugin
+//! records which instructions ran between the marks, and QEMU's trace events show hypercalls, IOTLB
+//! invalidations and DMA window operations. The lab writes these costs as toll sheets.
 //!
-//! It times nothing: instructions are counted under TCG with an instruction clock, so that results
-//! repeat on a loaded machine. It needs neither root nor a changed system.
+//! Nothing is timed: QEMU emulates the CPU (TCG) with a clock that counts instructions (`-icount`), so that results
+//! repeat on a busy host. The lab needs no root and changes nothing on the host.
 
 pub mod arch;
 pub mod disk;
@@ -14,10 +14,10 @@ mod dma_path;
 pub mod flame;
 pub mod guest;
 pub mod kernel;
-pub mod machine;
 pub mod plugin;
 pub mod preset;
 pub mod qemu;
+pub mod qemu_command;
 pub mod record;
 pub mod replay;
 pub mod run;

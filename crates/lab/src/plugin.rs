@@ -1,8 +1,8 @@
-//! The QEMU plugin: where it is, and which QEMU takes it.
+//! Finds the build of the QEMU plugin that fits the installed QEMU.
 //!
-//! QEMU's plugin interface has versions that exclude one another, so a plugin is built for one of them. Builds
-//! for several lie beside each other: `liblab_plugin.so`, which cargo makes, and `liblab_plugin-api-N.so`, to
-//! which the build for version N is renamed or copied. The first that fits the QEMU at hand is taken.
+//! Versions of QEMU's plugin interface are incompatible, so a plugin is built for one of them. Builds
+//! for several versions may be in one folder: `liblab_plugin.so`, which cargo builds, and `liblab_plugin-api-N.so`, a
+//! copy of the build for version N. The first build that fits the installed QEMU is used.
 
 use crate::Arch;
 use crate::qemu::{self, Release};
@@ -12,9 +12,9 @@ use std::io::{self, Read};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-/// The symbol in which a plugin says its version.
+/// The exported variable with the interface version that a plugin was built for.
 const SYMBOL: &str = "qemu_plugin_version";
-/// Not even a plugin with all debugging information is that large.
+/// Larger than a plugin with full debugging information.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 
 /// A version of QEMU's plugin interface: `QEMU_PLUGIN_VERSION` of its header `qemu-plugin.h`.
@@ -27,14 +27,14 @@ impl std::fmt::Display for Interface {
     }
 }
 
-/// Since which release QEMU takes plugins built for which versions of the interface.
+/// The interface versions that QEMU accepts, by the release since which it does.
 ///
-/// From the history of versions that QEMU's `include/qemu/qemu-plugin.h` (later `include/plugins/qemu-plugin.h`)
-/// tells, and `QEMU_PLUGIN_MIN_VERSION` in `plugins/plugin.h`; asked of QEMU itself in 7.2.22 (0 to 1), 10.0.2 (2
-/// to 4) and 11.1.3 (7 alone), and read in the sources of 10.2.0 (2 to 5). From 9.1 to 11.0 QEMU lets version 2
-/// in, but such a plugin would read instructions by a function that version 3 changed: here it does not fit. Of
-/// releases newer than the last row QEMU has the last word.
-const TABLE: [(Release, RangeInclusive<u32>); 7] = [
+/// Sources: the version history in QEMU's `include/qemu/qemu-plugin.h` (later `include/plugins/qemu-plugin.h`), and
+/// `QEMU_PLUGIN_MIN_VERSION` in `plugins/plugin.h`. Checked by running QEMU 7.2.22 (0 to 1), 10.0.2 (2 to 4) and
+/// 11.1.3 (only 7), and by reading the source of 10.2.0 (2 to 5). From 9.1 to 11.0 QEMU also accepts version 2. The
+/// table excludes it, because the plugin reads instructions by a function that version 3 changed. Releases newer than
+/// the last row may refuse the plugin when they load it.
+const ACCEPTED: [(Release, RangeInclusive<u32>); 7] = [
     (Release(6, 0), 1..=1),
     (Release(9, 0), 2..=2),
     (Release(9, 1), 3..=3),
@@ -47,10 +47,10 @@ const TABLE: [(Release, RangeInclusive<u32>); 7] = [
 /// Why there is no plugin for a QEMU.
 #[derive(Debug, thiserror::Error)]
 pub enum PluginError {
-    /// There is none.
+    /// The file does not exist.
     #[error("no plugin at {path}; build it with: {build}")]
     Absent {
-        /// Where it should be.
+        /// The expected path.
         path: PathBuf,
         /// The command that builds the one that fits.
         build: String,
@@ -60,7 +60,7 @@ pub enum PluginError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The operating system's error.
         source: io::Error,
     },
     /// The file is not a plugin.
@@ -71,29 +71,29 @@ pub enum PluginError {
         /// What is wrong with it.
         flaw: Flaw,
     },
-    /// A good plugin, but for another QEMU.
-    #[error("the plugin {path} is built for {built_for}, but QEMU {qemu} takes {}; build with: {build}", shown(.takes))]
+    /// The plugin is built for another version of the interface.
+    #[error("the plugin {path} is built for {built_for}, but QEMU {qemu} accepts {}; build with: {build}", format_range(.accepts))]
     Misfit {
         /// The file.
         path: PathBuf,
-        /// What it is built for.
+        /// The interface that it is built for.
         built_for: Interface,
         /// QEMU's version.
         qemu: String,
-        /// Versions of the interface that would do.
-        takes: RangeInclusive<u32>,
+        /// Versions of the interface that QEMU accepts.
+        accepts: RangeInclusive<u32>,
         /// The command that builds the newest of them.
         build: String,
     },
-    /// QEMU does not say a version that could be looked up.
-    #[error("{program} calls itself version `{version}`: expected two numbers, 6.0 or newer")]
+    /// QEMU prints no version, or one that is too old.
+    #[error("{program} has version `{version}`; expected two numbers, 6.0 or newer")]
     Version {
         /// The program.
         program: &'static str,
-        /// What it said.
+        /// The version that it printed.
         version: String,
     },
-    /// QEMU can't be asked.
+    /// QEMU can't be started.
     #[error(transparent)]
     Qemu(#[from] qemu::QemuError),
 }
@@ -101,94 +101,100 @@ pub enum PluginError {
 /// What is wrong with a file that should be a plugin.
 #[derive(Debug, thiserror::Error)]
 pub enum Flaw {
-    /// Not an object file, or a broken one.
+    /// Not an object file, or a damaged one.
     #[error("expected a shared library")]
     Object(#[from] object::Error),
-    /// A library of some other kind.
-    #[error("expected it to export {SYMBOL}")]
+    /// Another library.
+    #[error("it does not export {SYMBOL}")]
     NoSymbol,
-    /// The symbol leads nowhere.
-    #[error("expected 4 bytes at {SYMBOL}, {address:#x}")]
+    /// The symbol's address is outside the library's data.
+    #[error("{SYMBOL} is at {address:#x}; expected an address with 4 bytes of data")]
     NoValue {
-        /// Where the symbol says that they are.
+        /// The symbol's address.
         address: u64,
     },
 }
 
-fn shown(range: &RangeInclusive<u32>) -> String {
+/// `3 to 5`, or `7`.
+fn format_range(range: &RangeInclusive<u32>) -> String {
     match (range.start(), range.end()) {
         (start, end) if start == end => start.to_string(),
         (start, end) => format!("{start} to {end}"),
     }
 }
 
-/// The plugin for an architecture's QEMU: the one given, or one beside this program, where cargo and packages put
-/// it.
+/// The absolute path of the plugin for an architecture's QEMU: the file given, or one in the folder of the running
+/// program, where cargo and packages install it.
 ///
 /// # Errors
-/// [`PluginError`], where it can with the command that builds the right one.
+/// [`PluginError`], if possible with the command that builds the right plugin.
 pub fn find(arch: Arch, given: Option<&Path>) -> Result<PathBuf, PluginError> {
     let version = qemu::version(arch)?;
-    let qemu = Qemu::of(arch.qemu(), &version)?;
+    let qemu = Qemu::from_version(arch.qemu(), &version)?;
     let path = match given {
         Some(path) => qemu.check(path),
-        None => qemu.search(std::env::current_exe().unwrap_or_default().parent().unwrap_or(Path::new(""))),
+        None => {
+            qemu.find_plugin(std::env::current_exe().unwrap_or_default().parent().unwrap_or(Path::new("")))
+        }
     }?;
-    // QEMU looks for a name without a slash elsewhere.
+    // QEMU searches the library path for a name without a slash.
     std::path::absolute(&path).map_err(|source| PluginError::Read { path, source })
 }
 
-/// A QEMU, as far as plugins are concerned.
+/// The installed QEMU's version and the plugin interfaces that it accepts.
 struct Qemu {
-    /// Its version, without what the packager added.
+    /// The version number, without the packager's suffix.
     version: String,
-    takes: RangeInclusive<u32>,
+    accepts: RangeInclusive<u32>,
 }
 
 impl Qemu {
-    fn of(program: &'static str, version: &str) -> Result<Self, PluginError> {
-        let takes = Release::read(version).and_then(takes);
-        let takes = takes.ok_or_else(|| PluginError::Version { program, version: version.to_owned() })?;
+    /// Looks up the accepted interfaces by the version that `program` printed.
+    fn from_version(program: &'static str, version: &str) -> Result<Self, PluginError> {
+        let accepts = Release::parse(version).and_then(accepted_interfaces);
+        let accepts = accepts.ok_or_else(|| PluginError::Version { program, version: version.to_owned() })?;
         let version = version.split_whitespace().next().unwrap_or(version).to_owned();
-        Ok(Self { version, takes })
+        Ok(Self { version, accepts })
     }
 
-    /// The first plugin in a folder that fits.
-    fn search(&self, folder: &Path) -> Result<PathBuf, PluginError> {
+    /// The first plugin in a folder that this QEMU accepts.
+    fn find_plugin(&self, folder: &Path) -> Result<PathBuf, PluginError> {
         let plain = folder.join("liblab_plugin.so");
-        let of_version = |version| folder.join(format!("liblab_plugin-api-{version}.so"));
+        let build_for = |version| folder.join(format!("liblab_plugin-api-{version}.so"));
         let unfit = match self.check(&plain) {
             Err(unfit @ (PluginError::Misfit { .. } | PluginError::Absent { .. })) => unfit,
             found_or_broken => return found_or_broken,
         };
-        let beside = self.takes.clone().rev().map(of_version).find(|path| path.is_file());
+        let beside = self.accepts.clone().rev().map(build_for).find(|path| path.is_file());
         beside.map_or(Err(unfit), |path| self.check(&path))
     }
 
+    /// Checks that a file is a plugin that this QEMU accepts, and returns its path.
     fn check(&self, path: &Path) -> Result<PathBuf, PluginError> {
         let path = path.to_owned();
         if !path.is_file() {
-            return Err(PluginError::Absent { path, build: self.build() });
+            return Err(PluginError::Absent { path, build: self.build_command() });
         }
-        let bytes = match read(&path) {
+        let bytes = match read_file(&path) {
             Ok(bytes) => bytes,
             Err(source) => return Err(PluginError::Read { path, source }),
         };
-        match interface(&bytes) {
+        match interface_of(&bytes) {
             Err(flaw) => Err(PluginError::NotPlugin { path, flaw }),
-            Ok(built_for) if self.takes.contains(&built_for.0) => Ok(path),
+            Ok(built_for) if self.accepts.contains(&built_for.0) => Ok(path),
             Ok(built_for) => Err(PluginError::Misfit {
                 path,
                 built_for,
                 qemu: self.version.clone(),
-                takes: self.takes.clone(),
-                build: self.build(),
+                accepts: self.accepts.clone(),
+                build: self.build_command(),
             }),
         }
     }
 
-    fn build(&self) -> String {
-        let features = match self.takes.end() {
+    /// The command that builds the plugin for the newest interface that this QEMU accepts.
+    fn build_command(&self) -> String {
+        let features = match self.accepts.end() {
             1 => String::new(),
             newest => format!(" --features api-{newest}"),
         };
@@ -196,18 +202,20 @@ impl Qemu {
     }
 }
 
-fn takes(release: Release) -> Option<RangeInclusive<u32>> {
-    TABLE.into_iter().rev().find(|(since, _)| *since <= release).map(|(_, takes)| takes)
+/// The interface versions that a release of QEMU accepts; `None` for releases before the first row of the table.
+fn accepted_interfaces(release: Release) -> Option<RangeInclusive<u32>> {
+    ACCEPTED.into_iter().rev().find(|(since, _)| *since <= release).map(|(_, accepts)| accepts)
 }
 
-fn read(path: &Path) -> io::Result<Vec<u8>> {
+/// Reads at most [`FILE_BYTES_MAX`] bytes of a file.
+fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(FILE_BYTES_MAX).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// What a plugin is built for, by the value of its exported symbol.
-fn interface(bytes: &[u8]) -> Result<Interface, Flaw> {
+/// The interface that a plugin is built for: the value of the variable that it exports as [`SYMBOL`].
+fn interface_of(bytes: &[u8]) -> Result<Interface, Flaw> {
     let file = object::File::parse(bytes)?;
     let is_version = |symbol: &object::Symbol<'_, '_>| symbol.name() == Ok(SYMBOL);
     let symbol = file.dynamic_symbols().find(is_version).ok_or(Flaw::NoSymbol)?;
@@ -228,7 +236,7 @@ mod tests {
     use object::write::elf::{FileHeader, SectionHeader, Sym, Writer};
     use proptest::prelude::*;
 
-    /// Where the made-up libraries have their constants.
+    /// Address of the constants in the made-up libraries.
     const CONSTANTS_ADDRESS: u64 = 0x2000;
 
     /// A shared library with nothing but constants and one exported symbol, at an address.
@@ -305,19 +313,19 @@ mod tests {
     }
 
     fn qemu(version: &str) -> Qemu {
-        Qemu::of("qemu-system-x86_64", version).unwrap()
+        Qemu::from_version("qemu-system-x86_64", version).unwrap()
     }
 
     #[test]
-    fn a_plugin_says_what_it_is_built_for() {
-        assert_eq!(interface(&built_for(4)).unwrap(), Interface(4));
+    fn a_plugin_s_interface_is_read_from_its_exported_variable() {
+        assert_eq!(interface_of(&built_for(4)).unwrap(), Interface(4));
         let big = library(Endianness::Big, SYMBOL, CONSTANTS_ADDRESS, &[0, 0, 0, 6]);
-        assert_eq!(interface(&big).unwrap(), Interface(6));
+        assert_eq!(interface_of(&big).unwrap(), Interface(6));
     }
 
     #[test]
-    fn files_that_are_no_plugins() {
-        let flaw = |bytes: &[u8]| interface(bytes).unwrap_err();
+    fn files_that_are_not_plugins_are_refused() {
+        let flaw = |bytes: &[u8]| interface_of(bytes).unwrap_err();
         for bytes in [&b""[..], b"#!/bin/sh\n", &built_for(4)[..100]] {
             assert!(matches!(flaw(bytes), Flaw::Object(_)), "{bytes:?}");
         }
@@ -333,14 +341,14 @@ mod tests {
     fn a_truncated_plugin_is_refused_wherever_it_ends() {
         let whole = built_for(4);
         for length in 0..whole.len() {
-            assert!(interface(&whole[..length]).is_err(), "{length} bytes");
+            assert!(interface_of(&whole[..length]).is_err(), "{length} bytes");
         }
     }
 
     #[test]
-    fn releases_and_what_they_take() {
+    fn every_release_accepts_its_versions_of_the_interface() {
         let check = |version: &str, expected: RangeInclusive<u32>| {
-            assert_eq!(qemu(version).takes, expected, "{version}");
+            assert_eq!(qemu(version).accepts, expected, "{version}");
         };
         check("6.0.0", 1..=1);
         check("7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)", 1..=1);
@@ -353,7 +361,7 @@ mod tests {
         check("11.1.3", 7..=7);
         check("12.3.0", 7..=7);
         for version in ["", "devel", "10", "5.2.0", "99999999999.0"] {
-            let refused = Qemu::of("qemu-system-x86_64", version);
+            let refused = Qemu::from_version("qemu-system-x86_64", version);
             assert!(matches!(refused, Err(PluginError::Version { .. })), "{version}");
         }
     }
@@ -363,21 +371,21 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("liblab_plugin.so");
         std::fs::write(&path, built_for(1)).unwrap();
-        assert_eq!(qemu("7.2.22").search(folder.path()).unwrap(), path);
+        assert_eq!(qemu("7.2.22").find_plugin(folder.path()).unwrap(), path);
         let check = |version: &str, words: &str| {
-            let wrong = qemu(version).search(folder.path()).unwrap_err().to_string();
+            let wrong = qemu(version).find_plugin(folder.path()).unwrap_err().to_string();
             assert_eq!(wrong, format!("the plugin {} is built for interface 1, but {words}", path.display()));
         };
         let build = "cargo build --release -p lab-plugin --features";
-        check("10.0.2 (Debian)", &format!("QEMU 10.0.2 takes 3 to 4; build with: {build} api-4"));
-        check("11.1.3", &format!("QEMU 11.1.3 takes 7; build with: {build} api-7"));
+        check("10.0.2 (Debian)", &format!("QEMU 10.0.2 accepts 3 to 4; build with: {build} api-4"));
+        check("11.1.3", &format!("QEMU 11.1.3 accepts 7; build with: {build} api-7"));
     }
 
     #[test]
-    fn of_several_builds_the_one_that_fits_is_taken() {
+    fn the_build_that_fits_is_found_among_several() {
         let folder = tempfile::tempdir().unwrap();
         let put = |name: &str, version| std::fs::write(folder.path().join(name), built_for(version)).unwrap();
-        let found = |version: &str| qemu(version).search(folder.path());
+        let found = |version: &str| qemu(version).find_plugin(folder.path());
         let name = |version: &str| found(version).unwrap().file_name().unwrap().to_owned();
         put("liblab_plugin-api-3.so", 3);
         assert_eq!(name("10.0.2"), "liblab_plugin-api-3.so");
@@ -388,27 +396,27 @@ mod tests {
         assert_eq!(name("9.1.0"), "liblab_plugin-api-3.so");
         assert_eq!(name("10.0.2"), "liblab_plugin-api-4.so");
         assert!(matches!(found("11.1.3"), Err(PluginError::Misfit { built_for: Interface(1), .. })));
-        // What is inside counts, not the name.
+        // The exported variable decides, not the file's name.
         put("liblab_plugin-api-7.so", 6);
         assert!(matches!(found("11.1.3"), Err(PluginError::Misfit { built_for: Interface(6), .. })));
-        // A broken file is not passed over in silence.
+        // A damaged file is an error, not skipped.
         std::fs::write(folder.path().join("liblab_plugin.so"), "").unwrap();
         assert!(matches!(found("10.0.2"), Err(PluginError::NotPlugin { .. })));
     }
 
     proptest! {
         #[test]
-        fn anything_is_read_or_refused(place in 0_usize..4096, byte: u8, bytes: Vec<u8>) {
-            let _ = interface(&bytes);
+        fn any_bytes_are_read_or_refused(place in 0_usize..4096, byte: u8, bytes: Vec<u8>) {
+            let _ = interface_of(&bytes);
             let mut changed = built_for(4);
             let length = changed.len();
             changed[place % length] = byte;
-            let _ = interface(&changed);
+            let _ = interface_of(&changed);
         }
 
         #[test]
         fn any_version_is_read_or_refused(text in "[ -~]{0,20}") {
-            let _ = Release::read(&text).and_then(takes);
+            let _ = Release::parse(&text).and_then(accepted_interfaces);
         }
     }
 }

@@ -1,83 +1,86 @@
-//! QEMU as a process: started, watched, and never left behind.
+//! Runs QEMU as a child process, with a time limit, and ends it in every case.
 
 use crate::Arch;
 use std::ffi::OsString;
 use std::fs::File;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
-/// How much of the end of what a guest or QEMU printed an error shows.
+/// Time between two polls of the child process.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// Lines of the guest's or QEMU's output that an error quotes, from its end.
 const LAST_LINES: usize = 12;
 
-/// Why a run of QEMU is worth nothing.
+/// Why a run of QEMU failed.
 #[derive(Debug, thiserror::Error)]
 pub enum QemuError {
-    /// There is no QEMU for the architecture.
+    /// QEMU for the architecture is not installed.
     #[error("{program} is not installed; on Debian: apt install {package}")]
     Missing {
         /// The program.
         program: &'static str,
-        /// The package that brings it.
+        /// The package to install.
         package: &'static str,
     },
-    /// It can't be started, or a file of the run not be made.
-    #[error("{what}")]
+    /// QEMU can't be started, or one of the run's files can't be created.
+    #[error("{action}")]
     Io {
-        /// What was tried.
-        what: String,
-        /// Why it failed.
+        /// What failed, as in `can't start qemu-system-x86_64`.
+        action: String,
+        /// The operating system's error.
         source: std::io::Error,
     },
-    /// It ended with an error of its own, or was killed.
-    #[error("{program} ended with {status}{}", quoted("it said", .said))]
+    /// QEMU ended with an error, or was killed.
+    #[error("{program} ended with {status}{}", quote("its last lines", .output))]
     Ended {
         /// The program.
         program: &'static str,
-        /// How.
+        /// Its exit status.
         status: ExitStatus,
-        /// The end of what it said.
-        said: String,
+        /// The end of its output.
+        output: String,
     },
-    /// The guest did not come to its end in time.
-    #[error("the guest was not done after {} s and was ended{}", .limit.as_secs(), quoted("its last lines", .console))]
+    /// The guest did not finish in time.
+    #[error("the guest had not finished after {} s and was ended{}", .limit.as_secs(), quote("its last lines", .console))]
     TimedOut {
         /// The limit.
         limit: Duration,
         /// The end of the guest's console.
         console: String,
     },
-    /// The guest ended without having done everything: a panic, or a driver is missing.
-    #[error("the guest ended before it was done{}", quoted("its last lines", .console))]
+    /// The guest ended before its script did: the kernel panicked, or a driver is missing.
+    #[error("the guest ended before its last workload{}", quote("its last lines", .console))]
     GuestFailed {
         /// The end of the guest's console.
         console: String,
     },
-    /// The user wants no more.
+    /// The user interrupted the run.
     #[error("interrupted")]
     Interrupted,
 }
 
-fn quoted(what: &str, text: &str) -> String {
+/// The lines of `text` under a heading, for the end of an error message.
+fn quote(heading: &str, text: &str) -> String {
     if text.is_empty() {
-        return "; the guest printed nothing".to_owned();
+        return "; it printed nothing".to_owned();
     }
     let lines: Vec<String> = text.lines().map(|line| format!("    {line}")).collect();
-    format!("; {what}:\n{}", lines.join("\n"))
+    format!("; {heading}:\n{}", lines.join("\n"))
 }
 
-/// What a run gets.
+/// When a run is ended.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits<'a> {
-    /// How long a guest may take.
+    /// The time that a guest may take.
     pub time: Duration,
-    /// Set when the user wants no more.
+    /// Set when the user interrupts the program.
     pub stop: &'a AtomicBool,
 }
 
-/// The Debian package that brings QEMU for an architecture.
+/// The Debian package with QEMU for an architecture.
 pub fn package(arch: Arch) -> &'static str {
     match arch {
         Arch::X86 => "qemu-system-x86",
@@ -86,10 +89,10 @@ pub fn package(arch: Arch) -> &'static str {
     }
 }
 
-/// QEMU's version, in its own words.
+/// QEMU's version as it prints it: `7.2.22 (Debian ...)`.
 ///
 /// # Errors
-/// [`QemuError::Missing`] if there is none.
+/// [`QemuError::Missing`] if it is not installed.
 pub fn version(arch: Arch) -> Result<String, QemuError> {
     let output = Command::new(arch.qemu()).arg("--version").output().map_err(|why| start_error(arch, why))?;
     let text = String::from_utf8_lossy(&output.stdout);
@@ -102,61 +105,64 @@ pub fn version(arch: Arch) -> Result<String, QemuError> {
 pub struct Release(pub u32, pub u32);
 
 impl Release {
-    /// Reads [`version`]'s words: `7.2.22 (Debian ...)`.
-    pub fn read(version: &str) -> Option<Self> {
+    /// Parses the result of [`version`].
+    pub fn parse(version: &str) -> Option<Self> {
         let mut numbers = version.split(|c: char| !c.is_ascii_digit());
         Some(Self(numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
     }
 }
 
+/// The error for a QEMU that could not be started.
 fn start_error(arch: Arch, source: std::io::Error) -> QemuError {
     match source.kind() {
         std::io::ErrorKind::NotFound => QemuError::Missing { program: arch.qemu(), package: package(arch) },
-        _ => QemuError::Io { what: format!("can't start {}", arch.qemu()), source },
+        _ => QemuError::Io { action: format!("can't start {}", arch.qemu()), source },
     }
 }
 
-/// Runs QEMU to its end.
+/// Runs QEMU until it ends. Its output goes to a file beside the console's.
 ///
 /// # Errors
-/// [`QemuError`] if it does not come to a good end; it is gone in any case.
+/// [`QemuError`] if it fails, exceeds the time limit or is interrupted. It has ended in any case.
 pub fn run(arch: Arch, arguments: &[OsString], console: &Path, limits: Limits<'_>) -> Result<(), QemuError> {
-    let said = console.with_extension("qemu");
-    let talk = |source| QemuError::Io { what: format!("can't write {}", said.display()), source };
-    let stderr = File::create(&said).map_err(talk)?;
-    let stdout = stderr.try_clone().map_err(talk)?;
+    let output = console.with_extension("qemu");
+    let write_error = |source| QemuError::Io { action: format!("can't write {}", output.display()), source };
+    let stderr = File::create(&output).map_err(write_error)?;
+    let stdout = stderr.try_clone().map_err(write_error)?;
     let mut command = Command::new(arch.qemu());
     command.args(arguments).stdin(Stdio::null()).stdout(stdout).stderr(stderr);
+    // Otherwise a terminal's Ctrl-C would reach QEMU too, and QEMU could end before this program has seen the signal.
+    command.process_group(0);
     let mut guest = Guest(command.spawn().map_err(|why| start_error(arch, why))?);
     let status = guest.wait(console, limits)?;
     if !status.success() {
-        return Err(QemuError::Ended { program: arch.qemu(), status, said: last_lines(&said) });
+        return Err(QemuError::Ended { program: arch.qemu(), status, output: last_lines(&output) });
     }
     Ok(())
 }
 
-/// The end of a file, for people. Empty if there is nothing.
+/// The last lines of a file, or those from a kernel panic on. Empty if the file is empty or can't be read.
 pub fn last_lines(path: &Path) -> String {
     let text = std::fs::read(path).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
-    // A panic says why it is one in its first line, and where in the many that follow.
+    // A panic's first line has its reason; the stack trace behind it is long.
     let panic = lines.iter().position(|line| line.contains("Kernel panic"));
     let from = panic.unwrap_or(lines.len().saturating_sub(LAST_LINES));
     lines.iter().skip(from).take(LAST_LINES).copied().collect::<Vec<_>>().join("\n")
 }
 
-/// A running QEMU, ended at the latest when this goes.
+/// A running QEMU, which is killed when this is dropped.
 struct Guest(Child);
 
 impl Guest {
+    /// Polls until QEMU ends, the time limit is exceeded or the user interrupts.
     fn wait(&mut self, console: &Path, limits: Limits<'_>) -> Result<ExitStatus, QemuError> {
         let since = Instant::now();
         loop {
             let status = self.0.try_wait();
-            let status =
-                status.map_err(|source| QemuError::Io { what: "can't wait for QEMU".to_owned(), source })?;
-            // First: a terminal's Ctrl-C reaches QEMU too, which then comes to what looks like a good end.
+            let status = status
+                .map_err(|source| QemuError::Io { action: "can't wait for QEMU".to_owned(), source })?;
             if limits.stop.load(Relaxed) {
                 return Err(QemuError::Interrupted);
             }
@@ -166,14 +172,14 @@ impl Guest {
             if since.elapsed() > limits.time {
                 return Err(QemuError::TimedOut { limit: limits.time, console: last_lines(console) });
             }
-            std::thread::sleep(LOOK_AGAIN);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 }
 
 impl Drop for Guest {
     fn drop(&mut self) {
-        // Both fail only for a process that is gone already.
+        // Both fail only for a process that has already ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

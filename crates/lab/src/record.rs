@@ -1,95 +1,95 @@
-//! The plugin's record, read.
+//! Decodes the plugin's record of executed instructions.
 //!
-//! The layout is described where it is written, in the crate `lab-plugin` (`src/record.rs`). The two crates
-//! share no code because of their licences.
+//! The crate `lab-plugin` (`src/record.rs`) describes the format. The two crates share no code because their
+//! licences differ.
 
 use std::io::Read;
 
 const MAGIC: &[u8; 8] = b"IOTOLLR2";
-/// No block that QEMU translates is longer.
+/// Instructions in a translated block; more than QEMU translates at once.
 const INSTRUCTIONS_MAX: u32 = 1 << 16;
-/// No region's name is longer.
+/// Words in the name of a memory region; more than any QEMU device uses.
 const NAME_WORDS_MAX: u32 = 1 << 10;
-/// More virtual CPUs than any machine has.
+/// Virtual CPUs; more than any machine has.
 pub const VCPUS_MAX: u32 = 1 << 10;
 
-/// What is wrong with a record.
+/// Why a record can't be decoded.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// It can't be read.
+    /// The file can't be read.
     #[error("can't read the record")]
     Io(#[from] std::io::Error),
-    /// It is something else.
-    #[error("no record: it begins with {0:02x?}, expected {MAGIC:02x?}")]
+    /// The file is not a record.
+    #[error("not a record: it begins with {0:02x?}; expected {MAGIC:02x?}")]
     Magic([u8; 8]),
-    /// It ends before its end: QEMU was killed, or the disk is full.
-    #[error("the record ends after {0} words, without its end")]
+    /// The record is truncated: QEMU was killed, or the disk is full.
+    #[error("the record is truncated after {0} words; expected an end word")]
     Short(u64),
-    /// A word that makes no sense where it is.
-    #[error("word {at} of the record is {word:#010x}: {expected}")]
+    /// A word is invalid where it is.
+    #[error("word {at} of the record is {word:#010x}; {expected}")]
     Word {
-        /// Counted from the magic.
+        /// The word's number, counted from the magic.
         at: u64,
         /// The word.
         word: u32,
-        /// What would have made sense.
+        /// What was expected instead.
         expected: &'static str,
     },
 }
 
-/// One step of a record.
+/// One event of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// A translated block gets a number: the next one, from 0.
+    /// QEMU translated a block. Blocks are numbered in this order, from 0.
     Block {
-        /// Where each of its instructions is.
+        /// The address of each instruction.
         addresses: Vec<u64>,
     },
-    /// The first instructions of a block were begun.
+    /// A block was executed, up to and including instruction `begun`.
     Ran {
         /// The block's number.
         block: u32,
-        /// How many instructions.
+        /// Number of its instructions that were begun.
         begun: u32,
     },
-    /// The last string instruction repeated so many times more.
+    /// The last string instruction repeated this many more times.
     Repeated(u32),
-    /// What follows was on this virtual CPU.
+    /// The following events happened on this virtual CPU.
     Vcpu(u32),
     /// A window begins on the current virtual CPU.
     Begin,
-    /// It ends.
+    /// The window ends.
     End,
-    /// It pauses: what runs until it goes on is waiting, and not counted.
+    /// The window pauses: instructions until it resumes are waiting and are not counted.
     Pause,
-    /// It goes on.
-    GoOn,
-    /// Somebody looks whether devices have answered.
-    Look,
-    /// A workload begins, by its number.
+    /// The window resumes.
+    Resume,
+    /// The program polls for a completion.
+    Poll,
+    /// The workload of this number begins.
     Phase(u64),
-    /// The I/Os in each window of this workload.
-    Units(u64),
-    /// A device's registers were written or read, in the block that comes next.
+    /// The number of I/Os in each window of the current workload.
+    IosPerWindow(u64),
+    /// The next block reads or writes a device's register.
     Device(DeviceAccess),
-    /// The kernel stored a number of 8 bytes in its linear map, in the block that comes next.
+    /// The next block stores 8 bytes to the kernel's linear map.
     Store,
-    /// The plugin gave up waiting for devices, after so many milliseconds.
+    /// The plugin stopped waiting for devices after this many milliseconds.
     GaveUp(u32),
 }
 
 /// One access to a device's registers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceAccess {
-    /// QEMU's name of the region.
+    /// QEMU's name of the memory region.
     pub region: String,
     /// The physical address.
     pub address: u64,
-    /// Whether it was written.
+    /// True for a write, false for a read.
     pub write: bool,
 }
 
-/// Reads a record step by step.
+/// Decodes a record event by event.
 pub struct Record<R> {
     input: R,
     words: u64,
@@ -99,10 +99,10 @@ pub struct Record<R> {
 }
 
 impl<R: Read> Record<R> {
-    /// Begins to read. The input should be buffered.
+    /// Checks the magic. The input should be buffered.
     ///
     /// # Errors
-    /// [`RecordError`] if it is no record.
+    /// [`RecordError`] if it is not a record.
     pub fn new(mut input: R) -> Result<Self, RecordError> {
         let mut magic = [0; MAGIC.len()];
         input.read_exact(&mut magic)?;
@@ -112,126 +112,136 @@ impl<R: Read> Record<R> {
         Ok(Self { input, words: 0, blocks: Vec::new(), regions: Vec::new(), ended: false })
     }
 
-    /// The next step; none after the end.
+    /// The next event; `None` after the end word.
     ///
     /// # Errors
-    /// [`RecordError`] if it can't be read, makes no sense, or ends too early.
-    pub fn step(&mut self) -> Result<Option<Step>, RecordError> {
+    /// [`RecordError`] if it can't be read, is invalid or truncated.
+    pub fn next_step(&mut self) -> Result<Option<Step>, RecordError> {
         while !self.ended {
-            let word = self.word()?;
-            if let Some(step) = self.step_of(word)? {
+            let word = self.read_u32()?;
+            if let Some(step) = self.decode(word)? {
                 return Ok(Some(step));
             }
         }
         Ok(None)
     }
 
-    fn step_of(&mut self, word: u32) -> Result<Option<Step>, RecordError> {
+    /// Decodes the event that begins with `word`: its upper 4 bits are the kind, the others a value. `None` for the name
+    /// of a memory region and for the end, which are not events.
+    fn decode(&mut self, word: u32) -> Result<Option<Step>, RecordError> {
         let value = word & 0x0fff_ffff;
         Ok(Some(match word >> 28 {
-            0 => Step::Ran { block: value, begun: self.instructions(value, word)? },
-            1 => self.partly(value, word)?,
-            2 => self.block(value, word)?,
+            0 => Step::Ran { block: value, begun: self.block_length(value, word)? },
+            1 => self.decode_partial_block(value, word)?,
+            2 => self.decode_block(value, word)?,
             3 if value < VCPUS_MAX => Step::Vcpu(value),
-            3 => return Err(self.wrong(word, "expected a virtual CPU's number")),
-            4 => self.moment(value, word)?,
-            5 => Step::Phase(self.double()?),
-            6 => Step::Units(self.double()?),
-            7 => Step::Device(self.device_access(value, word)?),
+            3 => return Err(self.invalid_word(word, "expected a virtual CPU's number")),
+            4 => self.decode_window_event(value, word)?,
+            5 => Step::Phase(self.read_u64()?),
+            6 => Step::IosPerWindow(self.read_u64()?),
+            7 => Step::Device(self.decode_device_access(value, word)?),
             8 => {
-                self.region(value, word)?;
+                self.decode_region_name(value, word)?;
                 return Ok(None);
             }
-            9 => Step::Repeated(self.word()?),
+            9 => Step::Repeated(self.read_u32()?),
             10 => Step::Store,
-            11 => Step::GaveUp(self.word()?),
+            11 => Step::GaveUp(self.read_u32()?),
             15 => {
-                self.end(word)?;
+                self.check_end(word)?;
                 return Ok(None);
             }
-            _ => return Err(self.wrong(word, "expected one of the kinds 0 to 11 and 15")),
+            _ => return Err(self.invalid_word(word, "expected one of the kinds 0 to 11 and 15")),
         }))
     }
 
-    fn instructions(&self, block: u32, word: u32) -> Result<u32, RecordError> {
+    /// The number of instructions in a block that was described earlier.
+    fn block_length(&self, block: u32, word: u32) -> Result<u32, RecordError> {
         let found = usize::try_from(block).ok().and_then(|block| self.blocks.get(block));
-        found.copied().ok_or_else(|| self.wrong(word, "expected a block that was described before"))
+        found.copied().ok_or_else(|| self.invalid_word(word, "expected a block that was described before"))
     }
 
-    fn partly(&mut self, block: u32, word: u32) -> Result<Step, RecordError> {
-        let whole = self.instructions(block, word)?;
-        let begun = self.word()?;
+    /// A block that was left before its last instruction.
+    fn decode_partial_block(&mut self, block: u32, word: u32) -> Result<Step, RecordError> {
+        let whole = self.block_length(block, word)?;
+        let begun = self.read_u32()?;
         if begun > whole {
-            return Err(self.wrong(begun, "expected no more instructions than the block has"));
+            return Err(self.invalid_word(begun, "expected no more instructions than the block has"));
         }
         Ok(Step::Ran { block, begun })
     }
 
-    fn block(&mut self, block: u32, word: u32) -> Result<Step, RecordError> {
+    /// The description of a translated block.
+    fn decode_block(&mut self, block: u32, word: u32) -> Result<Step, RecordError> {
         if block as usize != self.blocks.len() {
-            return Err(self.wrong(word, "expected the next block's number"));
+            return Err(self.invalid_word(word, "expected the next block's number"));
         }
-        let start = self.double()?;
-        let number = self.word()?;
+        let start = self.read_u64()?;
+        let number = self.read_u32()?;
         if number > INSTRUCTIONS_MAX {
-            return Err(self.wrong(number, "expected a block's number of instructions"));
+            return Err(self.invalid_word(number, "expected a block's number of instructions"));
         }
         self.blocks.push(number);
         let mut addresses = Vec::with_capacity(number as usize);
         for _ in 0..number {
-            addresses.push(start.wrapping_add(u64::from(self.word()?)));
+            addresses.push(start.wrapping_add(u64::from(self.read_u32()?)));
         }
         Ok(Step::Block { addresses })
     }
 
-    fn moment(&self, value: u32, word: u32) -> Result<Step, RecordError> {
+    /// The begin, end, pause or resumption of a window, or a poll in it.
+    fn decode_window_event(&self, value: u32, word: u32) -> Result<Step, RecordError> {
         match value {
             0 => Ok(Step::Begin),
             1 => Ok(Step::End),
             2 => Ok(Step::Pause),
-            3 => Ok(Step::GoOn),
-            4 => Ok(Step::Look),
-            _ => Err(self.wrong(word, "expected a moment of a window, 0 to 4")),
+            3 => Ok(Step::Resume),
+            4 => Ok(Step::Poll),
+            _ => Err(self.invalid_word(word, "expected an event of a window, 0 to 4")),
         }
     }
 
-    fn device_access(&mut self, value: u32, word: u32) -> Result<DeviceAccess, RecordError> {
+    /// An access to a device's register.
+    fn decode_device_access(&mut self, value: u32, word: u32) -> Result<DeviceAccess, RecordError> {
         let region = self.regions.get((value & 0xffff) as usize).cloned();
-        let region = region.ok_or_else(|| self.wrong(word, "expected a region that was named before"))?;
-        Ok(DeviceAccess { region, address: self.double()?, write: value >> 20 & 1 == 1 })
+        let region =
+            region.ok_or_else(|| self.invalid_word(word, "expected a region that was named before"))?;
+        Ok(DeviceAccess { region, address: self.read_u64()?, write: value >> 20 & 1 == 1 })
     }
 
-    fn region(&mut self, region: u32, word: u32) -> Result<(), RecordError> {
+    /// Stores the name of a memory region, which later device accesses refer to by its number.
+    fn decode_region_name(&mut self, region: u32, word: u32) -> Result<(), RecordError> {
         if region as usize != self.regions.len() {
-            return Err(self.wrong(word, "expected the next region's number"));
+            return Err(self.invalid_word(word, "expected the next region's number"));
         }
-        let words = self.word()?;
+        let words = self.read_u32()?;
         if words > NAME_WORDS_MAX {
-            return Err(self.wrong(words, "expected a name's length"));
+            return Err(self.invalid_word(words, "expected a name's length"));
         }
         let mut name = Vec::new();
         for _ in 0..words {
-            name.extend(self.word()?.to_le_bytes());
+            name.extend(self.read_u32()?.to_le_bytes());
         }
         let length = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
         self.regions.push(String::from_utf8_lossy(&name[..length]).into_owned());
         Ok(())
     }
 
-    fn end(&mut self, word: u32) -> Result<(), RecordError> {
-        let blocks = self.word()?;
+    /// Checks the number of blocks in the end word.
+    fn check_end(&mut self, word: u32) -> Result<(), RecordError> {
+        let blocks = self.read_u32()?;
         if blocks as usize != self.blocks.len() {
-            return Err(self.wrong(word, "expected as many blocks at the end as before it"));
+            return Err(self.invalid_word(word, "expected as many blocks at the end as before it"));
         }
         self.ended = true;
         Ok(())
     }
 
-    fn double(&mut self) -> Result<u64, RecordError> {
-        Ok(u64::from(self.word()?) | u64::from(self.word()?) << 32)
+    fn read_u64(&mut self) -> Result<u64, RecordError> {
+        Ok(u64::from(self.read_u32()?) | u64::from(self.read_u32()?) << 32)
     }
 
-    fn word(&mut self) -> Result<u32, RecordError> {
+    fn read_u32(&mut self) -> Result<u32, RecordError> {
         let mut bytes = [0; 4];
         self.input.read_exact(&mut bytes).map_err(|why| match why.kind() {
             std::io::ErrorKind::UnexpectedEof => RecordError::Short(self.words),
@@ -241,7 +251,8 @@ impl<R: Read> Record<R> {
         Ok(u32::from_le_bytes(bytes))
     }
 
-    fn wrong(&self, word: u32, expected: &'static str) -> RecordError {
+    /// The error for a word that was read last.
+    fn invalid_word(&self, word: u32, expected: &'static str) -> RecordError {
         RecordError::Word { at: self.words, word, expected }
     }
 }
@@ -260,7 +271,7 @@ mod tests {
     fn steps(bytes: &[u8]) -> Result<Vec<Step>, RecordError> {
         let mut record = Record::new(bytes)?;
         let mut steps = Vec::new();
-        while let Some(step) = record.step()? {
+        while let Some(step) = record.next_step()? {
             steps.push(step);
         }
         Ok(steps)
@@ -274,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window() {
+    fn the_events_of_a_window_are_decoded() {
         let words = [4 << 28, 0, 1 << 28, 1, 4 << 28 | 2, 4 << 28 | 4, 4 << 28 | 3, 4 << 28 | 1];
         let read = steps(&with_block(&words)).unwrap();
         let expected = [
@@ -283,15 +294,15 @@ mod tests {
             Step::Ran { block: 0, begun: 2 },
             Step::Ran { block: 0, begun: 1 },
             Step::Pause,
-            Step::Look,
-            Step::GoOn,
+            Step::Poll,
+            Step::Resume,
             Step::End,
         ];
         assert_eq!(read, expected);
     }
 
     #[test]
-    fn a_device_has_its_region_s_name() {
+    fn a_device_access_has_the_name_of_its_region() {
         let name = u32::from_le_bytes(*b"nvme");
         let words = [8 << 28, 1, name, 7 << 28 | 2 << 16 | 1 << 20, 0x1008, 0x1];
         let read = steps(&with_block(&words)).unwrap();
@@ -300,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn no_end_is_an_error() {
+    fn a_truncated_record_is_an_error() {
         let whole = with_block(&[4 << 28]);
         for length in 8..whole.len() {
             assert!(matches!(steps(&whole[..length]), Err(RecordError::Short(_))), "{length} bytes");
@@ -309,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_described_is_an_error() {
+    fn invalid_words_are_errors() {
         for words in [
             &[1_u32][..],
             &[1 << 28, 3],
@@ -327,12 +338,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn anything_ends(words in proptest::collection::vec(any::<u32>(), 0..200)) {
+        fn any_words_are_decoded_or_refused(words in proptest::collection::vec(any::<u32>(), 0..200)) {
             let _ = steps(&record(&words));
         }
 
         #[test]
-        fn anything_likely_ends(kinds in proptest::collection::vec((0_u32..16, 0_u32..4), 0..200)) {
+        fn any_words_of_known_kinds_are_decoded_or_refused(kinds in proptest::collection::vec((0_u32..16, 0_u32..4), 0..200)) {
             let words: Vec<u32> = kinds.iter().map(|(kind, value)| kind << 28 | value).collect();
             let _ = steps(&with_block(&words));
         }

@@ -1,109 +1,115 @@
-//! Call stacks, concluded from the sequence of what ran.
+//! Reconstructs call stacks from the sequence of executed instructions.
 //!
-//! The record says which instructions ran, and not which were calls and returns. Where control arrives tells
-//! them apart well enough:
+//! The record contains the executed instructions, without saying which were calls and returns. The place where
+//! execution continues distinguishes them well enough:
 //!
 //! ```text
-//!   arrives                                            is                    what becomes of the stack
+//!   execution continues                                this is               effect on the stack
 //!   ------------------------------------------------   -------------------   -----------------------------
-//!   in the function on top                             a loop or a jump      nothing
-//!   at a function's first instruction                  a call                pushed
-//!   there, behind the last instruction that ran        falling into it       takes the place of the top
-//!   behind the last instruction of one on the stack    a return              popped to it
-//!   in the middle of another one on the stack          an odd return         popped to it
-//!   in the middle of one that is not on the stack      a jump                pushed, gives way to calls
-//!   at an interrupt's entry, from the kernel           an interrupt          set on top as a new root
-//!   below such a root                                  its return            popped to what it interrupted
-//!   outside `__switch_to_asm` and its like             a switch of tasks     set aside, another one begins
-//!   in a program                                       a return to it        emptied: that is the root
-//!   in the kernel, from a program                      system call or        emptied: what is entered is
+//!   in the function on top                             a loop or a jump      none
+//!   at a function's first instruction                  a call                push
+//!   there, directly behind the last instruction        a fall-through        replace the top
+//!   behind the last instruction of a lower frame       a return              pop to that frame
+//!   elsewhere in the function of a lower frame         an unusual return     pop to that frame
+//!   in the middle of a function without a frame        a jump                push; the next call replaces it
+//!   at an interrupt's entry, from the kernel           an interrupt          push as a new root
+//!   in a frame below such a root                       return from it        pop to the interrupted frame
+//!   outside `__switch_to_asm` or its like              a task switch         save the stack, start another
+//!   in user mode                                       a return to it        clear; it is the root
+//!   in the kernel, from user mode                      system call or        clear; the function entered is
 //!                                                      interrupt             the root
 //! ```
 //!
-//! What follows from it:
+//! Consequences:
 //!
-//! - A tail call stands on its caller, though its return skips that: the graph says who asked for it.
+//! - A function entered by a tail call is above the function that jumped to it, although it returns past that one.
 //! - Direct recursion is one frame, and so is a loop back to a function's first instruction.
-//! - Trampolines (`__x86_indirect_thunk_*`, `__SCT__*`) and what was jumped into (a stub between module and kernel)
-//!   make way for what they call: the graph shows that under the real caller. Not so `.cold` parts of functions.
+//! - Trampolines (`__x86_indirect_thunk_*`, `__SCT__*`) and functions entered by a jump (stubs between a module and
+//!   the kernel) are replaced by the function they call, so that it appears under its real caller. `.cold` parts of
+//!   functions are not replaced.
 //! - On POWER a function has two entries: its first instruction, and the one 8 bytes later for callers with the
 //!   same table of contents (64-bit ELF V2 ABI, 2.3.2.1).
-//! - An interrupt is a root of its own, because what it interrupted did not ask for it. Tables of entries
-//!   (`irq_entries_start`, `vectors`) make way for the entry they lead to.
+//! - An interrupt is a root of its own, because the interrupted function did not call it. Tables of entries
+//!   (`irq_entries_start`, `vectors`) are replaced by the entry that they lead to.
 //!
-//! A switch of tasks is the hard part: the record does not say to which task. What runs next is in the middle of
-//! the scheduler on a stack of unknown depth, and its callers show only as it returns to them:
+//! At a task switch, the record does not say which task runs next. Execution continues in the middle of the
+//! scheduler on a stack of unknown depth, and the callers appear only when execution returns to them:
 //!
 //! ```text
-//!   set aside           after the switch, bottom unknown              next switch, user mode, or the end
+//!   saved stack         after the switch, bottom unknown              at the next switch, user mode, or the end
 //!
-//!   __schedule          __schedule                      __schedule    are the frames that it returned to, in
-//!   schedule             (nobody called it)   returns   schedule      order, those of a stack set aside?
-//!   io_schedule                               ------->  io_schedule   yes: it is that task; what ran goes
-//!   ...                                                 (unknown)          where it was set aside
-//!   entry_SYSCALL_64                                                  no:  a task not seen before; its root
-//!                                                                          is the last frame found
+//!   __schedule          __schedule                      __schedule    Do the frames that it returned to match
+//!   schedule             (no caller known)    returns   schedule      a saved stack, in this order?
+//!   io_schedule                               ------->  io_schedule   yes: it is that task; its instructions
+//!   ...                                                 (unknown)          count on the saved stack
+//!   entry_SYSCALL_64                                                  no:  a new task; its root is the last
+//!                                                                          frame that it returned to
 //! ```
 //!
-//! Tasks that never end their window are thus rooted where they loop: `do_idle`, `worker_thread`.
+//! The root of a task that does not return further in its window is therefore its loop: `do_idle`, `worker_thread`.
 
 use crate::Arch;
 use crate::symbols::{Code, FunctionId, KERNEL_START, Symbols};
 use std::collections::{BTreeMap, HashMap};
 
-/// Deeper stacks than any kernel's of 16 KiB: further calls take the place of the top.
+/// Frames of a stack, more than fit into the kernel's 16 KiB. Further calls replace the top.
 const DEPTH_MAX: usize = 256;
-/// More tasks than take turns in one I/O: the oldest is forgotten.
+/// Saved stacks, more than tasks take part in one I/O. Beyond that the oldest is dropped.
 const TASKS_MAX: usize = 64;
-/// The longest instruction, of x86: a return address is at most so far behind its call.
+/// The longest x86 instruction: a return address is at most this far behind its call.
 const INSTRUCTION_BYTES_MAX: u64 = 15;
-/// From a function's global to its local entry on POWER.
+/// Bytes from a function's global entry to its local entry on POWER.
 const LOCAL_ENTRY_BYTES: u64 = 8;
 
-/// Instructions by stack, the root first.
+/// Instructions by call stack, the root first.
 pub type Folded = BTreeMap<Vec<Code>, u64>;
 
-/// What control does at a function, by its name.
+/// The role of a function in calls, interrupts and task switches, recognised by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Landmark {
+    /// An ordinary function.
     None,
-    /// Entered at its first instruction.
+    /// Interrupts enter it at its first instruction.
     InterruptEntry,
-    /// Many entries in one symbol.
+    /// A symbol with many interrupt entries.
     InterruptTable,
-    /// Only returns from an interrupt, and calls nobody.
+    /// Only returns from an interrupt, and calls no function.
     InterruptExit,
-    /// Leaves on the stack of another task.
+    /// Continues on the stack of another task.
     Switch,
+    /// Jumps to the function that its caller wants to call.
     Trampoline,
-    /// A part of a function that is seldom run, put elsewhere by the compiler and jumped to.
+    /// The rarely executed part of a function, which the compiler placed elsewhere.
     Cold,
 }
 
-/// The functions that stacks turn on, of some symbols.
+/// The roles of all functions of some symbols.
 pub struct Landmarks {
+    /// By function number.
     of: Vec<Landmark>,
     local_entry_bytes: Option<u64>,
 }
 
 impl Landmarks {
-    /// Looks every function up once.
+    /// Determines the role of every function.
     pub fn new(symbols: &Symbols, arch: Arch) -> Self {
         let of = (0..symbols.len()).map(|id| landmark(&symbols.function(FunctionId(id)).name)).collect();
         Self { of, local_entry_bytes: (arch == Arch::Ppc).then_some(LOCAL_ENTRY_BYTES) }
     }
 
-    /// Whether a function is entered at an address in it.
+    /// Whether calls enter a function at this address.
     pub fn is_entry(&self, symbols: &Symbols, address: u64) -> bool {
         let local = self.local_entry_bytes.and_then(|bytes| address.checked_sub(bytes));
         symbols.entry(address).is_some() || local.is_some_and(|global| symbols.entry(global).is_some())
     }
 
-    fn takes_interrupts(&self, code: Code) -> bool {
-        matches!(self.at(code), Landmark::InterruptEntry | Landmark::InterruptTable)
+    /// Whether interrupts enter the kernel in this function.
+    fn is_interrupt_entry(&self, code: Code) -> bool {
+        matches!(self.of(code), Landmark::InterruptEntry | Landmark::InterruptTable)
     }
 
-    fn at(&self, code: Code) -> Landmark {
+    /// The role of a function.
+    fn of(&self, code: Code) -> Landmark {
         match code {
             Code::Kernel(id) => self.of.get(id.0).copied().unwrap_or(Landmark::None),
             Code::User | Code::Program(_) | Code::Unknown => Landmark::None,
@@ -111,6 +117,7 @@ impl Landmarks {
     }
 }
 
+/// The role of the function of a name.
 fn landmark(name: &str) -> Landmark {
     let begins = |fronts: &[&str]| fronts.iter().any(|front| name.starts_with(front));
     match name {
@@ -129,31 +136,31 @@ fn landmark(name: &str) -> Landmark {
     }
 }
 
-/// A stretch of instructions of one function, one behind the other.
+/// Consecutive executed instructions of one function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Piece {
-    /// Whose they are.
+    /// The function.
     pub code: Code,
-    /// Where control arrived.
+    /// Whether the piece begins at the function's entry.
     pub arrival: Arrival,
-    /// The address of the first.
+    /// The address of the first instruction.
     pub first: u64,
-    /// The address of the last.
+    /// The address of the last instruction.
     pub last: u64,
-    /// How many.
+    /// The number of instructions.
     pub instructions: u64,
 }
 
-/// Where in a function control arrived.
+/// Where in its function a piece begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrival {
-    /// At an entry.
+    /// At an entry of the function.
     Entry,
-    /// Elsewhere.
+    /// Elsewhere in the function.
     Middle,
 }
 
-/// A node of the call tree.
+/// A node of the call tree: a function under the functions that called it.
 struct Node {
     code: Code,
     parent: Option<usize>,
@@ -168,53 +175,60 @@ enum Entered {
     Interrupting,
 }
 
+/// A stack frame.
 #[derive(Debug, Clone, Copy)]
 struct Frame {
     code: Code,
+    /// Index of its node in the call tree.
     node: usize,
-    /// The last of its instructions that ran.
+    /// The address of its instruction that was executed last.
     site: u64,
     entered: Entered,
 }
 
 impl Frame {
+    /// Whether a piece of `code` that begins at `address` can be a return to this frame.
     fn is_returned_to(&self, code: Code, address: u64) -> bool {
         self.code == code && is_behind(self.site, address)
     }
 }
 
-/// Whether an address can be that of the instruction behind another.
+/// Whether `address` can be that of the instruction directly behind `instruction`.
 fn is_behind(instruction: u64, address: u64) -> bool {
     (1..=INSTRUCTION_BYTES_MAX).contains(&address.wrapping_sub(instruction))
 }
 
-/// What is below the lowest frame.
+/// Whether the callers of the lowest frame are known.
 enum Bottom {
+    /// The lowest frame is the root.
     Known,
-    /// Not yet known: which frames were found by returns to them.
-    Unknown(Vec<Found>),
+    /// After a task switch: the frames found so far by returns to them, the innermost first.
+    Unknown(Vec<FoundFrame>),
 }
 
+/// A frame that became known when execution returned to it.
 #[derive(Clone, Copy)]
-struct Found {
+struct FoundFrame {
     code: Code,
+    /// The address that execution returned to.
     address: u64,
+    /// Index of its node in the call tree.
     node: usize,
 }
 
-/// Follows one virtual CPU from call to call.
+/// Reconstructs the call stacks of one virtual CPU.
 pub struct Walker<'a> {
     landmarks: &'a Landmarks,
     nodes: Vec<Node>,
     children: HashMap<(Option<usize>, Code), usize>,
     frames: Vec<Frame>,
     bottom: Bottom,
-    /// The stacks of other tasks, the one set aside last at the end.
-    aside: Vec<Vec<Frame>>,
+    /// The stacks of other tasks, the latest at the end.
+    saved: Vec<Vec<Frame>>,
 }
 
 impl<'a> Walker<'a> {
-    /// Begins, on a stack of which nothing is known.
+    /// Starts with an unknown stack.
     pub fn new(landmarks: &'a Landmarks) -> Self {
         Self {
             landmarks,
@@ -222,12 +236,12 @@ impl<'a> Walker<'a> {
             children: HashMap::new(),
             frames: Vec::new(),
             bottom: Bottom::Unknown(Vec::new()),
-            aside: Vec::new(),
+            saved: Vec::new(),
         }
     }
 
-    /// Takes what ran next.
-    pub fn ran(&mut self, piece: Piece) {
+    /// Processes the instructions that were executed next.
+    pub fn execute(&mut self, piece: Piece) {
         if piece.instructions == 0 {
             return;
         }
@@ -238,9 +252,9 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// The instructions of each stack.
+    /// Ends the reconstruction and returns the instructions of each stack.
     pub fn finish(mut self) -> Folded {
-        self.settle();
+        self.resolve_bottom();
         let mut folded = Folded::new();
         for (id, node) in self.nodes.iter().enumerate().filter(|(_, node)| node.instructions > 0) {
             *folded.entry(self.path(id)).or_default() += node.instructions;
@@ -248,6 +262,7 @@ impl<'a> Walker<'a> {
         folded
     }
 
+    /// The functions from the root to a node of the call tree.
     fn path(&self, node: usize) -> Vec<Code> {
         let upwards = std::iter::successors(Some(node), |node| self.nodes[*node].parent);
         let mut path: Vec<Code> = upwards.map(|node| self.nodes[node].code).collect();
@@ -255,129 +270,139 @@ impl<'a> Walker<'a> {
         path
     }
 
-    /// Makes the piece's function the top.
+    /// Changes the stack so that the piece's function is on top, by the table in the module's documentation.
     fn arrive(&mut self, piece: Piece) {
         let Some(top) = self.frames.last().copied() else { return self.begin(piece) };
         match (top.code, piece.code) {
             (before, now) if before == now => {}
-            (before, now) if before.is_user() != now.is_user() => self.root(piece),
-            // Of a program without symbols nothing is known but that it was called.
-            (_, Code::User) => self.put(piece, Entered::Called),
-            (before, _) if self.interrupts(piece) && !self.landmarks.takes_interrupts(before) => {
-                self.interrupt(piece);
+            (before, now) if before.is_user() != now.is_user() => self.start_at_root(piece),
+            // User code without symbols: every arrival counts as a call.
+            (_, Code::User) => self.push_on_top(piece, Entered::Called),
+            (before, _) if self.is_interrupt(piece) && !self.landmarks.is_interrupt_entry(before) => {
+                self.push_interrupt(piece);
             }
             _ if piece.arrival == Arrival::Entry && is_behind(top.site, piece.first) => {
                 self.replace(piece, self.nodes[top.node].parent);
             }
-            (before, _) if self.landmarks.at(before) == Landmark::InterruptExit && self.resume() => {
+            (before, _)
+                if self.landmarks.of(before) == Landmark::InterruptExit && self.return_from_interrupt() =>
+            {
                 self.arrive(piece);
             }
-            (before, _) if self.landmarks.at(before) == Landmark::InterruptTable => self.replace(piece, None),
+            (before, _) if self.landmarks.of(before) == Landmark::InterruptTable => self.replace(piece, None),
             _ if piece.arrival == Arrival::Entry => self.call(piece),
-            _ => self.land(piece),
+            _ => self.return_or_jump(piece),
         }
     }
 
-    fn interrupts(&self, piece: Piece) -> bool {
-        match (self.landmarks.at(piece.code), piece.arrival) {
+    /// Whether an interrupt begins with this piece.
+    fn is_interrupt(&self, piece: Piece) -> bool {
+        match (self.landmarks.of(piece.code), piece.arrival) {
             (Landmark::InterruptTable, _) | (Landmark::InterruptEntry, Arrival::Entry) => true,
-            // POWER's vectors with translation off.
+            // POWER's interrupt vectors, which run with address translation off.
             _ => piece.code == Code::Unknown && piece.first < KERNEL_START,
         }
     }
 
-    /// The first that runs on a stack.
+    /// Processes the first piece on an empty stack.
     fn begin(&mut self, piece: Piece) {
-        if piece.code.is_user() { self.root(piece) } else { self.find(piece) }
+        if piece.code.is_user() { self.start_at_root(piece) } else { self.find_caller(piece) }
     }
 
-    fn root(&mut self, piece: Piece) {
-        self.settle();
+    /// Clears the stack and makes the piece its root.
+    fn start_at_root(&mut self, piece: Piece) {
+        self.resolve_bottom();
         self.frames.clear();
         self.push(piece, None, Entered::Called);
     }
 
-    fn interrupt(&mut self, piece: Piece) {
-        self.make_room();
+    /// Pushes the root of an interrupt's frames.
+    fn push_interrupt(&mut self, piece: Piece) {
+        self.limit_depth();
         self.push(piece, None, Entered::Interrupting);
     }
 
-    /// Takes the place of the top.
+    /// Replaces the top; `parent` is the new frame's parent in the call tree.
     fn replace(&mut self, piece: Piece, parent: Option<usize>) {
         let entered = self.frames.pop().map_or(Entered::Called, |top| top.entered);
         self.push(piece, parent, entered);
     }
 
+    /// Pushes a called function. It replaces a trampoline, or a function that was entered by a jump.
     fn call(&mut self, piece: Piece) {
-        let gives_way = |frame: &Frame| {
-            frame.entered == Entered::Jumped || self.landmarks.at(frame.code) == Landmark::Trampoline
+        let is_replaced = |frame: &Frame| {
+            frame.entered == Entered::Jumped || self.landmarks.of(frame.code) == Landmark::Trampoline
         };
-        if self.frames.len() > 1 && self.frames.last().is_some_and(gives_way) {
+        if self.frames.len() > 1 && self.frames.last().is_some_and(is_replaced) {
             self.frames.pop();
         }
-        self.put(piece, Entered::Called);
+        self.push_on_top(piece, Entered::Called);
     }
 
-    /// Control arrives in the middle of another function.
-    fn land(&mut self, piece: Piece) {
-        let level = self.level();
+    /// Execution continues in the middle of another function: a return, a task switch or a jump.
+    fn return_or_jump(&mut self, piece: Piece) {
+        let level = self.interrupt_level();
         let switch = (level..self.frames.len())
             .rev()
-            .find(|at| self.landmarks.at(self.frames[*at].code) == Landmark::Switch);
-        let found = self.resumed(level..self.frames.len(), piece);
+            .find(|at| self.landmarks.of(self.frames[*at].code) == Landmark::Switch);
+        let found = self.frame_returned_to(level..self.frames.len(), piece);
         match (switch, found) {
-            (Some(switch), found) if found.is_none_or(|at| at < switch) => self.switch(switch, piece),
+            (Some(switch), found) if found.is_none_or(|at| at < switch) => self.switch_task(switch, piece),
             (_, Some(at)) => self.frames.truncate(at + 1),
-            (_, None) => match self.resumed(0..level, piece) {
+            (_, None) => match self.frame_returned_to(0..level, piece) {
                 Some(at) => self.frames.truncate(at + 1),
-                None if self.landmarks.at(piece.code) == Landmark::Cold => self.put(piece, Entered::Called),
-                None if self.is_bottom_near() => self.find(piece),
-                None => self.put(piece, Entered::Jumped),
+                None if self.landmarks.of(piece.code) == Landmark::Cold => {
+                    self.push_on_top(piece, Entered::Called);
+                }
+                None if self.may_return_below_bottom() => self.find_caller(piece),
+                None => self.push_on_top(piece, Entered::Jumped),
             },
         }
     }
 
-    /// Where the frames of the latest interrupt begin.
-    fn level(&self) -> usize {
+    /// Index of the latest interrupt's root frame; 0 without an interrupt.
+    fn interrupt_level(&self) -> usize {
         let interrupting = |frame: &Frame| frame.entered == Entered::Interrupting;
         self.frames.iter().rposition(interrupting).unwrap_or(0)
     }
 
-    fn is_bottom_near(&self) -> bool {
+    /// Whether execution can return to a frame below the lowest known one.
+    fn may_return_below_bottom(&self) -> bool {
         matches!(self.bottom, Bottom::Unknown(_))
             && self.frames.iter().all(|frame| frame.entered != Entered::Interrupting)
     }
 
-    /// The frame that goes on, of some: that which called last, else the nearest of the function.
-    fn resumed(&self, among: std::ops::Range<usize>, piece: Piece) -> Option<usize> {
+    /// Index of the frame that the piece returns to, among a range of frames: one whose last instruction is directly
+    /// before the piece, or else the topmost one of the piece's function.
+    fn frame_returned_to(&self, among: std::ops::Range<usize>, piece: Piece) -> Option<usize> {
         let frames = &self.frames[among.clone()];
         let exact = frames.iter().rposition(|frame| frame.is_returned_to(piece.code, piece.first));
         let found = exact.or_else(|| frames.iter().rposition(|frame| frame.code == piece.code));
         found.map(|at| among.start + at)
     }
 
-    /// Returns from an interrupt, if one is active.
-    fn resume(&mut self) -> bool {
+    /// Removes the frames of the latest interrupt. False if there is none.
+    fn return_from_interrupt(&mut self) -> bool {
         let interrupting = |frame: &Frame| frame.entered == Entered::Interrupting;
         let Some(at) = self.frames.iter().rposition(interrupting) else { return false };
         self.frames.truncate(at);
         true
     }
 
-    /// Leaves a task whose frame `at` switches to another.
-    fn switch(&mut self, at: usize, piece: Piece) {
+    /// Saves the stack below the switching frame `at`, and starts an unknown one with `piece`.
+    fn switch_task(&mut self, at: usize, piece: Piece) {
         self.frames.truncate(at);
-        self.settle();
-        if self.aside.len() == TASKS_MAX {
-            self.aside.remove(0);
+        self.resolve_bottom();
+        if self.saved.len() == TASKS_MAX {
+            self.saved.remove(0);
         }
-        self.aside.push(std::mem::take(&mut self.frames));
+        self.saved.push(std::mem::take(&mut self.frames));
         self.bottom = Bottom::Unknown(Vec::new());
-        self.find(piece);
+        self.find_caller(piece);
     }
 
-    /// The lowest frame returned to a function: that is the lowest from now on.
-    fn find(&mut self, piece: Piece) {
+    /// Execution returned from the lowest known frame: the piece's function is its caller and the new lowest frame.
+    fn find_caller(&mut self, piece: Piece) {
         let node = self.new_node(piece.code, None);
         let below = self.frames.first().copied();
         self.frames = vec![Frame { code: piece.code, node, site: piece.last, entered: Entered::Called }];
@@ -386,20 +411,20 @@ impl<'a> Walker<'a> {
             self.bottom = Bottom::Known;
             return;
         }
-        found.push(Found { code: piece.code, address: piece.first, node });
-        // What an interrupt interrupted did not call it.
-        if let Some(lowest) = below.filter(|below| !self.landmarks.takes_interrupts(below.code)) {
+        found.push(FoundFrame { code: piece.code, address: piece.first, node });
+        // The function that an interrupt returns to is not its caller.
+        if let Some(lowest) = below.filter(|below| !self.landmarks.is_interrupt_entry(below.code)) {
             self.nodes[lowest.node].parent = Some(node);
         }
     }
 
-    /// Decides which task a stack of unknown bottom is, and puts what ran where it belongs.
-    fn settle(&mut self) {
+    /// If the bottom is unknown, searches the saved stacks for the one that execution continued on, and restores it.
+    fn resolve_bottom(&mut self) {
         let Bottom::Unknown(found) = std::mem::replace(&mut self.bottom, Bottom::Known) else { return };
-        let matching = |stack: &Vec<Frame>| same_frames(stack, &found);
-        let same = (0..self.aside.len()).rev().find_map(|task| Some((task, matching(&self.aside[task])?)));
+        let matching = |stack: &Vec<Frame>| match_frames(stack, &found);
+        let same = (0..self.saved.len()).rev().find_map(|task| Some((task, matching(&self.saved[task])?)));
         let Some((task, places)) = same else { return };
-        let stack = self.aside.remove(task);
+        let stack = self.saved.remove(task);
         for (found, place) in found.iter().zip(&places) {
             self.nodes[found.node].parent = self.nodes[stack[*place].node].parent;
         }
@@ -412,16 +437,19 @@ impl<'a> Walker<'a> {
         }
     }
 
-    fn put(&mut self, piece: Piece, entered: Entered) {
-        self.make_room();
+    /// Pushes a frame whose parent is the current top.
+    fn push_on_top(&mut self, piece: Piece, entered: Entered) {
+        self.limit_depth();
         let parent = self.frames.last().map(|frame| frame.node);
         self.push(piece, parent, entered);
     }
 
-    fn make_room(&mut self) {
+    /// Removes the top if the stack has reached [`DEPTH_MAX`].
+    fn limit_depth(&mut self) {
         self.frames.truncate(DEPTH_MAX - 1);
     }
 
+    /// Pushes a frame under a parent in the call tree.
     fn push(&mut self, piece: Piece, parent: Option<usize>, entered: Entered) {
         let key = (parent, piece.code);
         let node = self.children.get(&key).copied().unwrap_or_else(|| self.new_node(piece.code, parent));
@@ -429,14 +457,15 @@ impl<'a> Walker<'a> {
         self.frames.push(Frame { code: piece.code, node, site: piece.last, entered });
     }
 
+    /// Appends a node to the call tree and returns its index.
     fn new_node(&mut self, code: Code, parent: Option<usize>) -> usize {
         self.nodes.push(Node { code, parent, instructions: 0 });
         self.nodes.len() - 1
     }
 }
 
-/// Where in a stack that was set aside each frame is that was found since; none if it is another task's.
-fn same_frames(stack: &[Frame], found: &[Found]) -> Option<Vec<usize>> {
+/// The index in a saved stack of each frame found after the switch. `None` if the stack is another task's.
+fn match_frames(stack: &[Frame], found: &[FoundFrame]) -> Option<Vec<usize>> {
     let mut places: Vec<usize> = Vec::new();
     for found in found {
         let above = places.last().copied().unwrap_or(stack.len());
@@ -445,7 +474,7 @@ fn same_frames(stack: &[Frame], found: &[Found]) -> Option<Vec<usize>> {
             stack[*at].is_returned_to(found.code, found.address)
                 || interrupted && stack[*at].code == found.code
         };
-        // Tail calls are skipped by returns, but the one that switched is always returned to.
+        // Returns skip frames that made a tail call, but the function that called the switch is always returned to.
         places.push((0..above).rev().find(is_same).filter(|at| !places.is_empty() || at + 1 == stack.len())?);
     }
     (!places.is_empty()).then_some(places)
@@ -459,7 +488,7 @@ mod tests {
     use crate::guest::program::ProgramFunction;
     use proptest::prelude::*;
 
-    /// Functions of 0x100 bytes, in this order from the kernel's begin.
+    /// Kernel functions of 0x100 bytes each, in this order from the kernel's lowest address.
     const NAMES: [&str; 18] = [
         "entry_SYSCALL_64",
         "vfs_read",
@@ -482,7 +511,7 @@ mod tests {
     ];
     const FUNCTION_BYTES: u64 = 0x100;
 
-    /// Functions of a program, of as many bytes each, in this order from here on.
+    /// Functions of a program, 0x100 bytes each, in this order from [`PROGRAM_START`].
     const PROGRAM: [&str; 3] = ["main", "poll", "pop"];
     const PROGRAM_START: u64 = 0x40_0000;
 
@@ -494,10 +523,11 @@ mod tests {
             ProgramFunction { name: (*name).to_owned(), addresses: start..start + FUNCTION_BYTES }
         };
         let program = (0..).zip(PROGRAM.iter()).map(function).collect();
-        Symbols::read(&text).unwrap().with_program(program)
+        Symbols::parse(&text).unwrap().with_program(program)
     }
 
-    /// A piece from words like `vfs_read+10`: two instructions from there on, so that a return lands 9 later.
+    /// A piece from text like `vfs_read+10` (hexadecimal): two instructions there, 4 bytes apart. A return to the
+    /// function is therefore written as an offset 9 higher.
     fn piece(text: &str, symbols: &Symbols, landmarks: &Landmarks) -> Piece {
         let (name, offset) = text.split_once('+').unwrap_or((text, "0"));
         let offset = u64::from_str_radix(offset, 16).unwrap();
@@ -516,7 +546,7 @@ mod tests {
         let symbols = symbols();
         let landmarks = Landmarks::new(&symbols, arch);
         let mut walker = Walker::new(&landmarks);
-        steps.split_whitespace().for_each(|step| walker.ran(piece(step, &symbols, &landmarks)));
+        steps.split_whitespace().for_each(|step| walker.execute(piece(step, &symbols, &landmarks)));
         let name = |code: &Code| symbols.name(*code);
         let line = |(stack, count): (&Vec<Code>, &u64)| {
             format!("{} {count}", stack.iter().map(name).collect::<Vec<_>>().join(";"))
@@ -531,7 +561,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_and_returns() {
+    fn calls_push_and_returns_pop() {
         check(
             "user entry_SYSCALL_64 vfs_read printk vfs_read+9 entry_SYSCALL_64+9 user+8",
             &[
@@ -544,7 +574,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_s_functions_call_each_other_and_what_has_no_symbol() {
+    fn a_program_s_functions_call_each_other_and_code_without_symbols() {
         check(
             "main+9 poll pop user poll+9 pop poll+9 main+12 entry_SYSCALL_64 main+20",
             &["entry_SYSCALL_64 2", "main 6", "main;poll 6", "main;poll;pop 4", "main;poll;pop;(user) 2"],
@@ -552,7 +582,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tail_call_stands_on_its_caller_and_returns_past_it() {
+    fn a_tail_called_function_is_above_its_caller_and_returns_past_it() {
         check(
             "user entry_SYSCALL_64 vfs_read printk entry_SYSCALL_64+9 schedule",
             &[
@@ -566,7 +596,7 @@ mod tests {
     }
 
     #[test]
-    fn trampolines_make_way_and_cold_parts_stay() {
+    fn calls_replace_trampolines_but_not_cold_parts() {
         check(
             "user entry_SYSCALL_64 vfs_read __x86_indirect_thunk_rax schedule vfs_read+9 vfs_read.cold+20 printk \
              vfs_read.cold+29 vfs_read+40",
@@ -583,7 +613,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupt_is_a_root_and_returns_to_what_it_interrupted() {
+    fn an_interrupt_is_a_root_and_returns_to_the_interrupted_function() {
         check(
             "user entry_SYSCALL_64 vfs_read irq_entries_start+38 asm_common_interrupt nvme_irq \
              asm_common_interrupt+9 native_irq_return_iret vfs_read+9 entry_SYSCALL_64+9",
@@ -600,8 +630,9 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupt_of_an_interrupt_returns_to_that() {
-        // The exit falls into its last part; the third comes before anything of what the second interrupted ran.
+    fn a_nested_interrupt_returns_to_the_first_interrupt() {
+        // Two nested interrupts, the second before any instruction of the interrupted handler. The exit path falls
+        // through into its last symbol.
         let exit = "asm_common_interrupt+f8 native_irq_return_iret";
         check(
             &format!(
@@ -623,7 +654,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupt_between_a_call_and_its_first_instruction() {
+    fn an_interrupt_between_a_call_and_the_callee_keeps_the_caller() {
         check(
             "user entry_SYSCALL_64 asm_common_interrupt native_irq_return_iret vfs_read entry_SYSCALL_64+9",
             &[
@@ -637,7 +668,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_was_switched_away_comes_back_to_its_own_stack() {
+    fn a_task_continues_on_its_saved_stack_when_it_runs_again() {
         check(
             "user entry_SYSCALL_64 vfs_read schedule __schedule __switch_to_asm __switch_to \
              __schedule+9 schedule_idle+9 do_idle+9 schedule_idle __schedule __switch_to_asm __switch_to \
@@ -661,7 +692,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_not_seen_before_is_not_taken_for_another() {
+    fn a_new_task_gets_a_stack_of_its_own() {
         check(
             "user entry_SYSCALL_64 schedule __schedule __switch_to_asm __schedule+9 schedule+9 worker_thread+9 printk",
             &[
@@ -679,7 +710,7 @@ mod tests {
     }
 
     #[test]
-    fn what_falls_into_the_next_function_is_that_one_from_then_on() {
+    fn a_fall_through_replaces_the_function_on_top() {
         check(
             "user entry_SYSCALL_64+f8 vfs_read schedule vfs_read+9 user+8",
             &["(user) 4", "entry_SYSCALL_64 2", "vfs_read 4", "vfs_read;schedule 2"],
@@ -687,7 +718,7 @@ mod tests {
     }
 
     #[test]
-    fn recursion_of_a_function_with_itself_is_one_frame() {
+    fn direct_recursion_is_one_frame() {
         check(
             "user entry_SYSCALL_64 vfs_read vfs_read vfs_read+9 entry_SYSCALL_64+9",
             &["(user) 2", "entry_SYSCALL_64 4", "entry_SYSCALL_64;vfs_read 6"],
@@ -695,7 +726,7 @@ mod tests {
     }
 
     #[test]
-    fn power_s_functions_have_two_entries() {
+    fn functions_on_power_have_two_entries() {
         let steps = "user exc_virt_0x4500_hardware_interrupt nvme_irq+8 exc_virt_0x4500_hardware_interrupt+9";
         let root = "exc_virt_0x4500_hardware_interrupt";
         assert_eq!(
@@ -705,7 +736,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_without_end_stay_bounded() {
+    fn endless_calls_do_not_exceed_the_depth_limit() {
         let steps = "vfs_read printk ".repeat(10 * DEPTH_MAX);
         let lines = folded(&format!("user entry_SYSCALL_64 {steps}"), Arch::X86);
         assert!(lines.iter().all(|line| line.matches(';').count() < DEPTH_MAX));
@@ -729,17 +760,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn stacks_add_up_and_stay_bounded(pieces in proptest::collection::vec(any_piece(), 0..600)) {
+        fn stacks_contain_every_instruction_and_stay_bounded(pieces in proptest::collection::vec(any_piece(), 0..600)) {
             let symbols = symbols();
             let landmarks = Landmarks::new(&symbols, Arch::X86);
             let mut walker = Walker::new(&landmarks);
-            pieces.iter().for_each(|piece| walker.ran(*piece));
+            pieces.iter().for_each(|piece| walker.execute(*piece));
             let folded = walker.finish();
             let ran: u64 = pieces.iter().map(|piece| piece.instructions).sum();
             prop_assert_eq!(folded.values().sum::<u64>(), ran);
             prop_assert!(folded.keys().all(|stack| !stack.is_empty() && stack.len() <= 2 * DEPTH_MAX));
-            let is_apart = |stack: &Vec<Code>| stack.iter().all(|code| code.is_user() == stack[0].is_user());
-            prop_assert!(folded.keys().all(is_apart), "a program does not call the kernel's functions, nor is called");
+            let is_unmixed = |stack: &Vec<Code>| stack.iter().all(|code| code.is_user() == stack[0].is_user());
+            prop_assert!(folded.keys().all(is_unmixed), "user and kernel functions are never on the same stack");
         }
     }
 }

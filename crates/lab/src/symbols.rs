@@ -1,22 +1,22 @@
-//! Which function an address of the kernel is in.
+//! Finds the function that an instruction's address is in, in the kernel or in one program.
 
 use crate::guest::program::ProgramFunction;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// The lowest address of the kernel's half, on all architectures of the lab.
+/// The lowest kernel address, on all architectures of the lab.
 pub const KERNEL_START: u64 = 1 << 63;
-/// Below this 64-bit POWER runs its interrupt vectors with translation off (Power ISA, book III, 7.4.2).
+/// End of 64-bit POWER's interrupt vectors, which run with translation off (Power ISA, book III, 7.4.2).
 const VECTORS_END: u64 = 0x8000;
-/// Ends of code: an address behind one of these is in no function until the next symbol.
+/// Symbols at the end of code: an address behind one of these is in no function until the next symbol.
 const ENDS: [&str; 3] = ["_etext", "_einittext", "__end_interrupts"];
 
-/// A function of the kernel.
+/// A function of the kernel or of the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Function {
     /// Its name.
     pub name: String,
-    /// The module it is in, unless it is in the kernel's image.
+    /// Its kernel module; `None` in the kernel's image and in the program.
     pub module: Option<String>,
 }
 
@@ -24,16 +24,16 @@ pub struct Function {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FunctionId(pub usize);
 
-/// Whose code an address is.
+/// The code that an address belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Code {
-    /// A program's.
+    /// User-mode code without symbols.
     User,
-    /// A function of the program whose symbols are known.
+    /// A function of the program with symbols, in user mode.
     Program(FunctionId),
     /// A function of the kernel.
     Kernel(FunctionId),
-    /// The kernel's, in no known function.
+    /// Kernel code outside all known functions.
     Unknown,
 }
 
@@ -44,7 +44,7 @@ impl Code {
     }
 }
 
-/// Symbols of code, by address: the kernel's, and those of one program.
+/// Functions of the kernel and of one program, by address.
 #[derive(Debug, Clone, Default)]
 pub struct Symbols {
     starts: Vec<(u64, FunctionId)>,
@@ -52,36 +52,39 @@ pub struct Symbols {
     functions: Vec<Function>,
 }
 
-/// What is wrong with a list of symbols.
+/// Why a list of symbols can't be parsed.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum SymbolsError {
-    /// A line that is none.
-    #[error("symbols, line {line}: `{text}`: expected an address, a name and maybe a module")]
+    /// An invalid line.
+    #[error(
+        "symbols, line {line}: invalid symbol `{text}`; expected an address, a name and optionally a module"
+    )]
     Line {
-        /// From 1.
+        /// The line's number, from 1.
         line: usize,
-        /// What is there, shortened.
+        /// The line's beginning.
         text: String,
     },
-    /// Nothing.
-    #[error("no symbols at all")]
+    /// There are no symbols of code.
+    #[error("the list has no symbols; expected those of the guest's kernel")]
     Empty,
     /// All addresses are zero.
-    #[error("all symbols have the address 0: /proc/kallsyms was read without privilege")]
+    #[error("all symbols have the address 0; expected /proc/kallsyms as root reads it")]
     Hidden,
 }
 
 impl Symbols {
-    /// Reads lines of `ADDRESS NAME [MODULE]`, or of `/proc/kallsyms` and `System.map`, which have a type
-    /// between. Symbols of data are left out; of several names of an address the first in the alphabet counts.
+    /// Parses lines of `ADDRESS NAME [MODULE]`, or of `/proc/kallsyms` and `System.map`, which have a symbol type
+    /// between address and name. Symbols of data are skipped. Of several names for an address, the first in the
+    /// alphabet is used, except names that the compiler or linker added.
     ///
     /// # Errors
-    /// [`SymbolsError`] naming the line.
-    pub fn read(text: &str) -> Result<Self, SymbolsError> {
+    /// [`SymbolsError`], with the line if one is invalid.
+    pub fn parse(text: &str) -> Result<Self, SymbolsError> {
         let mut named = Vec::new();
         for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-            let wrong = || SymbolsError::Line { line: number + 1, text: line.chars().take(80).collect() };
-            named.extend(symbol(line).ok_or_else(wrong)?);
+            let invalid = || SymbolsError::Line { line: number + 1, text: line.chars().take(80).collect() };
+            named.extend(parse_line(line).ok_or_else(invalid)?);
         }
         match named.iter().map(|(address, _)| *address).max() {
             None => return Err(SymbolsError::Empty),
@@ -90,10 +93,11 @@ impl Symbols {
         }
         named.sort_by(|(a, f), (b, g)| a.cmp(b).then_with(|| rank(&f.name).cmp(&rank(&g.name))));
         named.dedup_by_key(|(address, _)| *address);
-        Ok(Self::of(named))
+        Ok(Self::from_sorted(named))
     }
 
-    fn of(named: Vec<(u64, Function)>) -> Self {
+    /// Numbers the functions of a list that is sorted by address. Parts of a function share its number.
+    fn from_sorted(named: Vec<(u64, Function)>) -> Self {
         let mut symbols = Self::default();
         let mut known: HashMap<(String, Option<String>), FunctionId> = HashMap::new();
         for (address, function) in named {
@@ -107,7 +111,7 @@ impl Symbols {
         symbols
     }
 
-    /// The same with the functions of a program, in the order of their addresses.
+    /// Adds the functions of a program, which must be sorted by address.
     #[must_use]
     pub fn with_program(mut self, functions: Vec<ProgramFunction>) -> Self {
         for ProgramFunction { name, addresses } in functions {
@@ -117,7 +121,7 @@ impl Symbols {
         self
     }
 
-    /// Whose code is at an address.
+    /// The code that an address belongs to.
     pub fn code(&self, address: u64) -> Code {
         match address {
             0..VECTORS_END => Code::Unknown,
@@ -133,6 +137,7 @@ impl Symbols {
         addresses.contains(&address).then_some(*id)
     }
 
+    /// The kernel function that an address is in.
     fn kernel_code(&self, address: u64) -> Code {
         let after = self.starts.partition_point(|(start, _)| *start <= address);
         let Some((_, id)) = after.checked_sub(1).and_then(|index| self.starts.get(index)) else {
@@ -154,12 +159,12 @@ impl Symbols {
     /// A function by its number.
     ///
     /// # Panics
-    /// If the number is of other symbols.
+    /// If the number comes from other symbols.
     pub fn function(&self, id: FunctionId) -> &Function {
         &self.functions[id.0]
     }
 
-    /// What code is called.
+    /// A function's name, or `(user)` or `(unknown)`.
     pub fn name(&self, code: Code) -> &str {
         match code {
             Code::User => "(user)",
@@ -168,27 +173,27 @@ impl Symbols {
         }
     }
 
-    /// How many functions there are: numbers are below.
+    /// The number of functions; their numbers are below it.
     pub fn len(&self) -> usize {
         self.functions.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no functions.
     pub fn is_empty(&self) -> bool {
         self.functions.is_empty()
     }
 }
 
-/// Prefers a name people know over the aliases that the compiler and the linker add, and over marks of where a
-/// section begins (`__sched_text_start` is where `__switch_to` may be).
+/// Sorting key that puts names of the source code before aliases that the compiler adds, and before symbols that
+/// mark a section's begin (`__sched_text_start` may have the address of `__switch_to`).
 fn rank(name: &str) -> (bool, &str) {
     let of_compiler = ["__pfx_", "__cfi_", "."].iter().any(|front| name.starts_with(front));
     let of_section = name.starts_with("__") && (name.ends_with("_start") || name.ends_with("_end"));
     (of_compiler || of_section, name)
 }
 
-/// A line's symbol. `Some(None)` is a symbol that is no code.
-fn symbol(line: &str) -> Option<Option<(u64, Function)>> {
+/// Parses a line into an address and a function. `None` for an invalid line, `Some(None)` for a symbol of data.
+fn parse_line(line: &str) -> Option<Option<(u64, Function)>> {
     let mut words = line.split_ascii_whitespace();
     let address = u64::from_str_radix(words.next()?, 16).ok()?;
     let second = words.next()?;
@@ -227,10 +232,10 @@ ffffffffc0001000 t nvme_irq\t[nvme]
     }
 
     #[test]
-    fn a_program_s_functions_are_where_they_say() {
+    fn addresses_in_a_program_s_functions_are_found() {
         let function =
             |name: &str, addresses: Range<u64>| ProgramFunction { name: name.to_owned(), addresses };
-        let symbols = Symbols::read(TEXT).unwrap().with_program(vec![
+        let symbols = Symbols::parse(TEXT).unwrap().with_program(vec![
             function("main", 0x40_1000..0x40_1010),
             function("poll", 0x40_1020..0x40_1040),
         ]);
@@ -248,8 +253,8 @@ ffffffffc0001000 t nvme_irq\t[nvme]
     }
 
     #[test]
-    fn an_address_is_in_the_function_before_it() {
-        let symbols = Symbols::read(TEXT).unwrap();
+    fn an_address_belongs_to_the_nearest_function_below_it() {
+        let symbols = Symbols::parse(TEXT).unwrap();
         assert_eq!(name(&symbols, 0xffff_ffff_8100_0000), Some("_text"));
         assert_eq!(name(&symbols, 0xffff_ffff_8100_01ff), Some("vfs_read"));
         assert_eq!(name(&symbols, 0xffff_ffff_8100_0250), Some("vfs_read"));
@@ -263,33 +268,34 @@ ffffffffc0001000 t nvme_irq\t[nvme]
     }
 
     #[test]
-    fn a_section_s_begin_is_no_function_s_name() {
+    fn symbols_of_section_begins_are_not_function_names() {
         let text = "ffffffff81000000 __sched_text_start\nffffffff81000000 __switch_to\n\
                     ffffffff81000100 __indirect_thunk_start\nffffffff81000100 __x86_indirect_thunk_rax\n";
-        let symbols = Symbols::read(text).unwrap();
+        let symbols = Symbols::parse(text).unwrap();
         assert_eq!(name(&symbols, 0xffff_ffff_8100_0010), Some("__switch_to"));
         assert_eq!(name(&symbols, 0xffff_ffff_8100_0110), Some("__x86_indirect_thunk_rax"));
     }
 
     #[test]
-    fn a_list_without_types_reads_the_same() {
-        let symbols = Symbols::read("ffffffff81000100 vfs_read\nffffffffc0001000 nvme_irq [nvme]\n").unwrap();
+    fn a_list_without_symbol_types_is_parsed_alike() {
+        let symbols =
+            Symbols::parse("ffffffff81000100 vfs_read\nffffffffc0001000 nvme_irq [nvme]\n").unwrap();
         assert_eq!(name(&symbols, 0xffff_ffff_8100_0110), Some("vfs_read"));
         assert_eq!(symbols.len(), 2);
     }
 
     #[test]
-    fn what_is_no_list_says_where() {
-        let wrong = Symbols::read("ffffffff81000000 T _text\nhello there\n").unwrap_err();
+    fn an_invalid_line_and_an_empty_or_hidden_list_are_errors() {
+        let wrong = Symbols::parse("ffffffff81000000 T _text\nhello there\n").unwrap_err();
         assert_eq!(wrong, SymbolsError::Line { line: 2, text: "hello there".to_owned() });
-        assert_eq!(Symbols::read("").unwrap_err(), SymbolsError::Empty);
-        assert_eq!(Symbols::read("0000000000000000 T _text\n").unwrap_err(), SymbolsError::Hidden);
+        assert_eq!(Symbols::parse("").unwrap_err(), SymbolsError::Empty);
+        assert_eq!(Symbols::parse("0000000000000000 T _text\n").unwrap_err(), SymbolsError::Hidden);
     }
 
     proptest! {
         #[test]
-        fn anything_is_read_or_refused(text in "(?s).{0,400}", address: u64) {
-            if let Ok(symbols) = Symbols::read(&text) {
+        fn any_text_is_parsed_or_refused(text in "(?s).{0,400}", address: u64) {
+            if let Ok(symbols) = Symbols::parse(&text) {
                 symbols.code(address);
             }
         }

@@ -1,35 +1,35 @@
-//! From windows to the toll of a workload.
+//! Computes a workload's toll (what one I/O costs) from its windows.
 
 use crate::Arch;
 use crate::symbols::{Code, Symbols};
-use crate::trace::Happenings;
+use crate::trace::WindowEvents;
 use crate::window::Window;
 use crate::workload::Workload;
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroU32;
 use toll::{Event, Evidence, Occurrence, Spread, Tally, Toll};
 
-/// Regions of interrupt controllers: their registers are part of taking an interrupt, and no adapter's.
+/// Prefixes of the interrupt controllers' memory regions, whose accesses don't count as doorbells.
 const INTERRUPT_CONTROLLERS: [&str; 8] = ["apic", "ioapic", "kvm-apic", "gic", "xive", "xics", "pic", "its"];
 
-/// The functions of the kernel's DMA layer with which drivers map memory (`kernel/dma/mapping.c`).
+/// The kernel's functions with which drivers map memory for DMA (`kernel/dma/mapping.c`).
 const DMA_MAPS: [&str; 4] = ["dma_map_page_attrs", "dma_map_sg_attrs", "dma_map_sgtable", "dma_map_resource"];
 
-/// The function with which the kernel looks whether an NVMe controller has completed something (`drivers/nvme/host/pci.c`).
+/// The function with which the kernel polls an NVMe completion queue (`drivers/nvme/host/pci.c`).
 pub(crate) const POLL_FUNCTION: &str = "nvme_poll";
 
-/// A window with what its trace events say.
+/// A window with its trace events.
 #[derive(Debug, Clone, Copy)]
-pub struct Seen<'a> {
-    /// What ran.
+pub struct TracedWindow<'a> {
+    /// Its instructions, calls and device accesses.
     pub window: &'a Window,
-    /// What happened.
-    pub happenings: &'a Happenings,
+    /// Its trace events.
+    pub events: &'a WindowEvents,
 }
 
-/// What the toll of one workload is made of.
+/// The inputs, besides its windows, from which a workload's toll is computed.
 #[derive(Debug, Clone, Copy)]
-pub struct Assay<'a> {
+pub struct TollInput<'a> {
     /// The machine's architecture.
     pub arch: Arch,
     /// The guest's symbols.
@@ -40,31 +40,32 @@ pub struct Assay<'a> {
     pub evidence: &'a Evidence,
 }
 
-impl Assay<'_> {
-    /// The toll of a workload's windows; none if there are no windows.
-    pub fn toll(&self, seen: &[Seen<'_>]) -> Option<Toll> {
-        let windows = NonZeroU32::new(u32::try_from(seen.len()).ok()?)?;
-        let units = u32::try_from(seen.first()?.window.units).ok()?;
-        let instructions = spread(seen.iter().map(|seen| seen.window.instructions).collect())?;
-        let typical = typical(seen)?;
+impl TollInput<'_> {
+    /// The toll of a workload's windows; `None` if there are no windows.
+    pub fn toll(&self, traced: &[TracedWindow<'_>]) -> Option<Toll> {
+        let windows = NonZeroU32::new(u32::try_from(traced.len()).ok()?)?;
+        let ios = u32::try_from(traced.first()?.window.ios).ok()?;
+        let instructions = spread(traced.iter().map(|traced| traced.window.instructions).collect())?;
+        let typical = typical_window(traced)?;
         Some(Toll {
             workload: self.workload.name.clone(),
             what: self.workload.what.clone(),
             driver: self.workload.driver().to_owned(),
             bytes_per_io: self.workload.bytes_per_io,
-            ios_per_window: NonZeroU32::new(units)?,
+            ios_per_window: NonZeroU32::new(ios)?,
             windows,
             instructions,
-            user: typical.user(),
-            kernel: typical.instructions - typical.user(),
+            user: typical.user_instructions(),
+            kernel: typical.instructions - typical.user_instructions(),
             stages: typical.stages.clone(),
-            functions: self.functions(typical),
-            events: self.events(seen),
+            functions: self.instructions_by_function(typical),
+            events: self.event_counts(traced),
             evidence: self.evidence.clone(),
         })
     }
 
-    fn functions(&self, window: &Window) -> BTreeMap<String, u64> {
+    /// A window's instructions by function name.
+    fn instructions_by_function(&self, window: &Window) -> BTreeMap<String, u64> {
         let mut named = BTreeMap::new();
         for (code, instructions) in &window.functions {
             *named.entry(self.symbols.name(*code).to_owned()).or_default() += instructions;
@@ -72,64 +73,70 @@ impl Assay<'_> {
         named
     }
 
-    /// Every kind of event that can be seen on the architecture, those that never happened with zeros.
-    fn events(&self, seen: &[Seen<'_>]) -> BTreeMap<Event, Tally> {
-        let visible = Event::ALL.into_iter().filter(|event| is_visible(*event, self.arch));
-        visible.map(|event| (event, tally(seen.iter().map(|seen| self.times(event, seen))))).collect()
+    /// The counts of every event that can be observed on the architecture, also of those that never happened.
+    fn event_counts(&self, traced: &[TracedWindow<'_>]) -> BTreeMap<Event, Tally> {
+        let observable = Event::ALL.into_iter().filter(|event| is_observable(*event, self.arch));
+        observable
+            .map(|event| (event, tally(traced.iter().map(|traced| self.counts_by_name(event, traced)))))
+            .collect()
     }
 
-    /// How often an event happened in a window, by name.
-    fn times(&self, event: Event, seen: &Seen<'_>) -> BTreeMap<String, u64> {
-        let window = seen.window;
+    /// How often an event happened in a window, by its name in detail: function, hypercall, register region.
+    fn counts_by_name(&self, event: Event, traced: &TracedWindow<'_>) -> BTreeMap<String, u64> {
+        let window = traced.window;
         let one = |name: &str, times: u64| BTreeMap::from([(name.to_owned(), times)]);
         match event {
-            Event::Hypercalls | Event::Invalidations | Event::WindowOperations => traced(event, seen),
-            Event::TableEntries if self.arch == Arch::Ppc => traced(event, seen),
+            Event::Hypercalls | Event::Invalidations | Event::WindowOperations => from_trace(event, traced),
+            Event::TableEntries if self.arch == Arch::Ppc => from_trace(event, traced),
             Event::TableEntries => one("stored by the kernel", window.table_stores),
-            Event::Doorbells => adapters(&window.device_writes),
-            Event::DeviceReads => adapters(&window.device_reads),
+            Event::Doorbells => adapter_accesses(&window.device_writes),
+            Event::DeviceReads => adapter_accesses(&window.device_reads),
             Event::Mappings => self.calls(window, |name| DMA_MAPS.contains(&name)),
-            Event::Interrupts => self.calls(window, |name| takes_interrupts(name, self.arch)),
+            Event::Interrupts => self.calls(window, |name| is_interrupt_handler(name, self.arch)),
             Event::StringIterations => one("beyond the first", window.repeats),
             Event::Polls => self.polls(window),
         }
     }
 
-    /// Looks of the kernel, and of programs.
+    /// Polls of a completion queue by the kernel and by programs.
     fn polls(&self, window: &Window) -> BTreeMap<String, u64> {
         let mut polls = self.calls(window, |name| name == POLL_FUNCTION);
-        polls.insert("in user mode".to_owned(), window.looks);
+        polls.insert("in user mode".to_owned(), window.polls);
         polls
     }
 
-    /// Calls of the functions that are meant.
-    fn calls(&self, window: &Window, is_meant: impl Fn(&str) -> bool) -> BTreeMap<String, u64> {
+    /// How often the functions whose name satisfies `is_wanted` were called, by name.
+    fn calls(&self, window: &Window, is_wanted: impl Fn(&str) -> bool) -> BTreeMap<String, u64> {
         let named = window.calls.iter().map(|(id, times)| (self.symbols.function(*id).name.as_str(), *times));
-        named.filter(|(name, _)| is_meant(name)).map(|(name, times)| (name.to_owned(), times)).collect()
+        named.filter(|(name, _)| is_wanted(name)).map(|(name, times)| (name.to_owned(), times)).collect()
     }
 }
 
-fn traced(event: Event, seen: &Seen<'_>) -> BTreeMap<String, u64> {
-    let happened = seen.happenings.times.iter();
-    happened
+/// The counts of an event that QEMU traces, by name.
+fn from_trace(event: Event, traced: &TracedWindow<'_>) -> BTreeMap<String, u64> {
+    traced
+        .events
+        .times
+        .iter()
         .filter(|((kind, _), _)| *kind == event)
         .map(|((_, name), times)| (name.clone(), *times))
         .collect()
 }
 
-fn adapters(regions: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
+/// Register accesses by memory region, without those to interrupt controllers.
+fn adapter_accesses(regions: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
     let is_controller = |name: &str| INTERRUPT_CONTROLLERS.iter().any(|known| name.starts_with(known));
     let adapters = regions.iter().filter(|(name, _)| !is_controller(name));
     adapters.map(|(name, times)| (region_name(name).to_owned(), *times)).collect()
 }
 
-/// QEMU names some regions by the address of their description, which differs from run to run.
+/// A region's name, or `unnamed`: QEMU names some regions after an address that differs from run to run.
 fn region_name(name: &str) -> &str {
     if name.starts_with("anon") { "unnamed" } else { name }
 }
 
-/// The functions with which the kernel begins to take an interrupt of a device or timer.
-fn takes_interrupts(function: &str, arch: Arch) -> bool {
+/// Whether the kernel calls a function once for each interrupt of a device or timer.
+fn is_interrupt_handler(function: &str, arch: Arch) -> bool {
     match arch {
         Arch::X86 => function == "common_interrupt" || function.starts_with("sysvec_"),
         Arch::Arm => function == "do_interrupt_handler",
@@ -137,7 +144,8 @@ fn takes_interrupts(function: &str, arch: Arch) -> bool {
     }
 }
 
-fn is_visible(event: Event, arch: Arch) -> bool {
+/// Whether an event can happen and be counted on an architecture.
+fn is_observable(event: Event, arch: Arch) -> bool {
     match event {
         Event::Hypercalls => arch != Arch::Arm,
         Event::Invalidations => arch != Arch::Ppc,
@@ -152,6 +160,7 @@ fn is_visible(event: Event, arch: Arch) -> bool {
     }
 }
 
+/// Median and total of an event over all windows, overall and by name. Names that never happened are left out.
 fn tally(windows: impl Iterator<Item = BTreeMap<String, u64>>) -> Tally {
     let windows: Vec<BTreeMap<String, u64>> = windows.collect();
     let names: std::collections::BTreeSet<&String> = windows.iter().flat_map(BTreeMap::keys).collect();
@@ -165,16 +174,18 @@ fn tally(windows: impl Iterator<Item = BTreeMap<String, u64>>) -> Tally {
     }
 }
 
+/// Median and total of a count over all windows.
 fn occurrence(mut times: Vec<u64>) -> Occurrence {
     times.sort_unstable();
     Occurrence { median: median(&times), total: times.iter().sum() }
 }
 
-/// The lower of the two in the middle, so that it is a count that was seen.
+/// The median; of an even number of counts the lower middle one, so that it is a measured count.
 fn median(sorted: &[u64]) -> u64 {
     sorted.get(sorted.len().saturating_sub(1) / 2).copied().unwrap_or_default()
 }
 
+/// Median, 99th percentile (nearest rank) and extremes of the windows' instructions; `None` without windows.
 fn spread(mut counts: Vec<u64>) -> Option<Spread> {
     counts.sort_unstable();
     let median = median(&counts);
@@ -188,13 +199,13 @@ fn spread(mut counts: Vec<u64>) -> Option<Spread> {
     })
 }
 
-/// Of the windows with the median count the one whose functions most of them share; the first of equals. None if
-/// there are no windows.
-pub fn typical<'a>(seen: &[Seen<'a>]) -> Option<&'a Window> {
-    let median = spread(seen.iter().map(|seen| seen.window.instructions).collect())?.median;
+/// A typical window: among those with the median number of instructions, the first with the commonest counts by
+/// function. `None` if there are no windows.
+pub fn typical_window<'a>(traced: &[TracedWindow<'a>]) -> Option<&'a Window> {
+    let median = spread(traced.iter().map(|traced| traced.window.instructions).collect())?.median;
     let mut alike: HashMap<&BTreeMap<Code, u64>, (usize, &'a Window)> = HashMap::new();
     let mut order = Vec::new();
-    for window in seen.iter().map(|seen| seen.window).filter(|window| window.instructions == median) {
+    for window in traced.iter().map(|traced| traced.window).filter(|window| window.instructions == median) {
         let entry = alike.entry(&window.functions).or_insert_with(|| {
             order.push(&window.functions);
             (0, window)
@@ -214,25 +225,25 @@ mod tests {
 
     fn window(instructions: u64, user: u64) -> Window {
         let functions = BTreeMap::from([(Code::User, user), (Code::Unknown, instructions - user)]);
-        Window { instructions, units: 1, functions, ..Window::default() }
+        Window { instructions, ios: 1, functions, ..Window::default() }
     }
 
     #[test]
     fn the_typical_window_is_the_commonest_of_those_at_the_median() {
         let windows = [window(10, 1), window(10, 2), window(10, 2), window(9, 3), window(30, 1)];
-        let happenings = Happenings::default();
-        let seen: Vec<Seen<'_>> =
-            windows.iter().map(|window| Seen { window, happenings: &happenings }).collect();
-        assert_eq!(typical(&seen).unwrap().user(), 2);
+        let events = WindowEvents::default();
+        let traced: Vec<TracedWindow<'_>> =
+            windows.iter().map(|window| TracedWindow { window, events: &events }).collect();
+        assert_eq!(typical_window(&traced).unwrap().user_instructions(), 2);
         let spread = spread(windows.iter().map(|window| window.instructions).collect()).unwrap();
         assert_eq!(spread, Spread { median: 10, min: 9, p99: 30, max: 30, at_median: 3 });
     }
 
     #[test]
-    fn controllers_of_interrupts_are_no_adapters() {
+    fn interrupt_controllers_do_not_count_as_adapters() {
         let regions = ["nvme", "apic-msi", "xive.tima", "intel_iommu", "anon55aa"];
         let regions = regions.into_iter().map(|name| (name.to_owned(), 1)).collect();
-        let names: Vec<String> = adapters(&regions).into_keys().collect();
+        let names: Vec<String> = adapter_accesses(&regions).into_keys().collect();
         assert_eq!(names, ["intel_iommu", "nvme", "unnamed"]);
     }
 

@@ -1,16 +1,16 @@
-//! QEMU's trace events, counted by window.
+//! Counts QEMU's trace events by window.
 //!
-//! The plugin writes into QEMU's log where windows begin and end and which virtual CPU runs, so that the
-//! events between these lines belong to them: hypercalls, and commands to an IOMMU that are executed when its
-//! register is written, happen on the virtual CPU that made them.
+//! The plugin writes lines into QEMU's log where windows begin and end and where the running virtual CPU changes.
+//! The trace events between these lines belong to the window: QEMU executes hypercalls and IOMMU commands on the
+//! virtual CPU that makes the hypercall or writes the IOMMU's register.
 
 use crate::Arch;
 use std::collections::BTreeMap;
 use std::io::BufRead;
 use toll::Event;
 
-/// The events that tell how far the requests of disks are, with what each means to the plugin: `prompt` is
-/// a request that the controller answers without the disk.
+/// The trace events that show the progress of NVMe requests, each with the plugin's option for it. `prompt` is a
+/// command that the controller completes without the disk.
 pub const REQUESTS: [(&str, &str); 9] = [
     ("rung", "pci_nvme_mmio_doorbell_sq"),
     ("prompt", "pci_nvme_admin_cmd"),
@@ -22,45 +22,46 @@ pub const REQUESTS: [(&str, &str); 9] = [
     ("raised", "pci_nvme_irq_pin"),
     ("raised", "pci_nvme_irq_masked"),
 ];
-/// In the event of a request that waits for something to happen (NVMe base specification 2.0, 5.2).
+/// Text in the trace event of an Asynchronous Event Request, which completes only when an event occurs (NVMe base
+/// specification 2.0, 5.2).
 pub const LASTING: &str = "ASYNC_EV_REQ";
 
-/// What one line of the log adds to a window.
+/// An event in one line of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Happened {
+struct TracedEvent {
     event: Event,
     name: String,
     times: u64,
 }
 
-/// What happened in one window.
+/// The trace events of one window.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Happenings {
+pub struct WindowEvents {
     /// The virtual CPU that the window was on.
     pub vcpu: u32,
-    /// How often, by kind and name.
+    /// How often each event happened, by kind and name.
     pub times: BTreeMap<(Event, String), u64>,
 }
 
-/// What is wrong with a log.
+/// Why a log can't be parsed.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
-    /// It can't be read.
+    /// The file can't be read.
     #[error("can't read QEMU's log")]
     Io(#[from] std::io::Error),
-    /// A line of a known event that is not as it should be.
-    #[error("QEMU's log, line {line}: `{text}`: expected {expected}")]
+    /// A line of a known event has an unexpected format.
+    #[error("QEMU's log, line {line}: invalid event `{text}`; expected {expected}")]
     Line {
-        /// From 1.
+        /// The line's number, from 1.
         line: usize,
-        /// What is there, shortened.
+        /// The line's beginning.
         text: String,
-        /// What should be.
+        /// What was expected in it.
         expected: &'static str,
     },
 }
 
-/// The trace events that are counted on an architecture's machines.
+/// The trace events to enable for an architecture: those that are counted, and those of [`REQUESTS`].
 pub fn events(arch: Arch) -> Vec<&'static str> {
     let own: &[&str] = match arch {
         Arch::X86 => &[
@@ -90,11 +91,11 @@ pub fn events(arch: Arch) -> Vec<&'static str> {
     own.iter().copied().chain(REQUESTS.iter().map(|(_, event)| *event)).collect()
 }
 
-/// Reads a log. Windows come in the order of their ends, as in the plugin's record.
+/// Reads a log. The windows are in the order of their ends, as in the plugin's record.
 ///
 /// # Errors
-/// [`TraceError`] naming the line.
-pub fn read(mut log: impl BufRead) -> Result<Vec<Happenings>, TraceError> {
+/// [`TraceError`], with the line if one is invalid.
+pub fn read_log(mut log: impl BufRead) -> Result<Vec<WindowEvents>, TraceError> {
     let mut reader = Reader::default();
     let mut line = Vec::new();
     for number in 1.. {
@@ -103,7 +104,7 @@ pub fn read(mut log: impl BufRead) -> Result<Vec<Happenings>, TraceError> {
             break;
         }
         let text = String::from_utf8_lossy(&line);
-        reader.line(text.trim_end()).map_err(|expected| TraceError::Line {
+        reader.process_line(text.trim_end()).map_err(|expected| TraceError::Line {
             line: number,
             text: text.chars().take(100).collect(),
             expected,
@@ -112,33 +113,36 @@ pub fn read(mut log: impl BufRead) -> Result<Vec<Happenings>, TraceError> {
     Ok(reader.ended)
 }
 
+/// The state while a log is read.
 #[derive(Default)]
 struct Reader {
-    /// The virtual CPU that runs.
+    /// The virtual CPU that is running.
     vcpu: u32,
-    open: BTreeMap<u32, Happenings>,
-    ended: Vec<Happenings>,
+    open: BTreeMap<u32, WindowEvents>,
+    ended: Vec<WindowEvents>,
 }
 
 impl Reader {
-    fn line(&mut self, line: &str) -> Result<(), &'static str> {
+    /// Processes a line of the plugin, or counts an event of the current window. The error is what was expected.
+    fn process_line(&mut self, line: &str) -> Result<(), &'static str> {
         if let Some(mark) = line.strip_prefix("iotoll ") {
-            return self.mark(mark).ok_or("`iotoll begin|end|on|phase` and a virtual CPU's number");
+            return self.process_mark(mark).ok_or("`iotoll begin|end|on|phase` and a virtual CPU's number");
         }
         let Some(window) = self.open.get_mut(&self.vcpu) else { return Ok(()) };
-        for happened in happened(line)? {
-            let times = window.times.entry((happened.event, happened.name)).or_default();
-            *times = times.checked_add(happened.times).ok_or("counts of a window below 2^64 in all")?;
+        for traced in parse_events(line)? {
+            let times = window.times.entry((traced.event, traced.name)).or_default();
+            *times = times.checked_add(traced.times).ok_or("counts of a window below 2^64 in all")?;
         }
         Ok(())
     }
 
-    fn mark(&mut self, mark: &str) -> Option<()> {
+    /// Processes a line of the plugin: a word and the number of the virtual CPU that now runs.
+    fn process_mark(&mut self, mark: &str) -> Option<()> {
         let (word, vcpu) = mark.split_once(' ')?;
         self.vcpu = vcpu.parse().ok()?;
         match word {
             "begin" => {
-                let window = Happenings { vcpu: self.vcpu, ..Happenings::default() };
+                let window = WindowEvents { vcpu: self.vcpu, ..WindowEvents::default() };
                 self.open.insert(self.vcpu, window);
             }
             "end" => self.ended.extend(self.open.remove(&self.vcpu)),
@@ -149,9 +153,10 @@ impl Reader {
     }
 }
 
-fn happened(line: &str) -> Result<Vec<Happened>, &'static str> {
+/// The counted events of a trace line; none if its event is not counted. The error is what was expected.
+fn parse_events(line: &str) -> Result<Vec<TracedEvent>, &'static str> {
     let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
-    let one = |event, name: &str, times| Happened { event, name: name.to_owned(), times };
+    let one = |event, name: &str, times| TracedEvent { event, name: name.to_owned(), times };
     let hypercall =
         |name, entries| vec![one(Event::Hypercalls, name, 1), one(Event::TableEntries, name, entries)];
     Ok(match name {
@@ -172,37 +177,46 @@ fn happened(line: &str) -> Result<Vec<Happened>, &'static str> {
     })
 }
 
-fn window_operation(name: &str) -> Option<Happened> {
+/// A DMA window operation of POWER, by the trace event's name.
+fn window_operation(name: &str) -> Option<TracedEvent> {
     let operation = name.strip_prefix("spapr_iommu_ddw_")?;
-    Some(Happened { event: Event::WindowOperations, name: operation.to_owned(), times: 1 })
+    Some(TracedEvent { event: Event::WindowOperations, name: operation.to_owned(), times: 1 })
 }
 
-fn amd_invalidation(name: &str) -> Option<Happened> {
+/// An invalidation of AMD-Vi, by the trace event's name.
+fn amd_invalidation(name: &str) -> Option<TracedEvent> {
     let kind = name.strip_prefix("amdvi_")?.strip_suffix("_inval")?;
-    Some(Happened { event: Event::Invalidations, name: format!("AMD-Vi {kind}"), times: 1 })
+    Some(TracedEvent { event: Event::Invalidations, name: format!("AMD-Vi {kind}"), times: 1 })
 }
 
-/// Of the commands to an SMMU those that invalidate: the address spaces' translations, and adapters' copies.
-fn smmu_command(rest: &str) -> Option<Happened> {
+/// An invalidation command of the SMMU (of its TLB, or of an adapter's ATC); `None` for its other commands.
+fn smmu_command(rest: &str) -> Option<TracedEvent> {
     let command = rest.trim_start_matches(['<', '-', ' ']).strip_prefix("SMMU_CMD_")?;
     let invalidates = command.starts_with("TLBI") || command.starts_with("ATC_INV");
-    invalidates.then(|| Happened { event: Event::Invalidations, name: format!("SMMU {command}"), times: 1 })
+    invalidates.then(|| TracedEvent {
+        event: Event::Invalidations,
+        name: format!("SMMU {command}"),
+        times: 1,
+    })
 }
 
-/// QEMU tells the index of the last entry written, for want of a better name as `iobaN`.
+/// Entries written by an H_PUT_TCE_INDIRECT. QEMU traces the index of the last one as `iobaN`.
 fn indirect_entries(rest: &str) -> Result<u64, &'static str> {
     let last = hexadecimal(rest, " iobaN=").ok_or("a number after iobaN=")?;
     Ok(last.saturating_add(1))
 }
 
+/// The word directly behind a label.
 fn word_after<'a>(text: &'a str, label: &str) -> Option<&'a str> {
     text.split_once(label)?.1.split_ascii_whitespace().next()
 }
 
+/// The hexadecimal number directly behind a label.
 fn hexadecimal(text: &str, label: &str) -> Option<u64> {
     u64::from_str_radix(word_after(text, label)?.trim_start_matches("0x"), 16).ok()
 }
 
+/// The decimal number directly behind a label.
 fn decimal(text: &str, label: &str) -> Option<u64> {
     word_after(text, label)?.parse().ok()
 }
@@ -216,14 +230,14 @@ mod tests {
 
     fn check(lines: &str, expected: &[(Event, &str, u64)]) {
         let log = format!("iotoll begin 0\n{lines}iotoll end 0\n");
-        let windows = read(log.as_bytes()).unwrap();
+        let windows = read_log(log.as_bytes()).unwrap();
         let expected =
             expected.iter().map(|(event, name, times)| ((*event, (*name).to_owned()), *times)).collect();
-        assert_eq!(windows, [Happenings { vcpu: 0, times: expected }]);
+        assert_eq!(windows, [WindowEvents { vcpu: 0, times: expected }]);
     }
 
     #[test]
-    fn hypercalls_with_their_entries() {
+    fn hypercalls_count_with_the_table_entries_they_write() {
         check(
             "spapr_iommu_pci_put liobn=0x80000000 ioba=0x4c50000 tce=0x2d70003 ret=0\n\
              spapr_iommu_xlate liobn=0x80000000 0x30020008 -> 0x2150000 perm=3 mask=0xfff\n\
@@ -241,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn invalidations_of_three_makers() {
+    fn invalidations_of_vt_d_amd_vi_and_the_smmu_are_counted() {
         check(
             "vtd_inv_desc_iotlb_pages iotlb invalidate domain 0x1 addr 0xfffff000 mask 0x0\n\
              vtd_inv_desc_wait_sw wait invalidate status write addr 0x1 data 0x2\n\
@@ -257,12 +271,12 @@ mod tests {
     }
 
     #[test]
-    fn events_belong_to_the_virtual_cpu_that_runs() {
+    fn events_belong_to_the_window_of_the_running_virtual_cpu() {
         let log = "vtd_inv_desc_iotlb_global iotlb invalidate global\n\
                    iotoll begin 0\niotoll begin 1\n\
                    amdvi_all_inval Invalidation\niotoll on 0\namdvi_all_inval Invalidation\n\
                    amdvi_all_inval Invalidation\niotoll end 1\niotoll end 0\n";
-        let windows = read(log.as_bytes()).unwrap();
+        let windows = read_log(log.as_bytes()).unwrap();
         let times = |window: usize| windows[window].times.values().sum::<u64>();
         assert_eq!(windows.len(), 2);
         assert_eq!((windows[0].vcpu, times(0)), (1, 1));
@@ -270,20 +284,20 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_line_says_where() {
+    fn an_invalid_line_is_an_error_with_its_number() {
         let log = "iotoll begin 0\nspapr_iommu_pci_stuff liobn=0x8 npages=many\n";
-        let wrong = read(log.as_bytes()).unwrap_err().to_string();
+        let wrong = read_log(log.as_bytes()).unwrap_err().to_string();
         assert!(wrong.contains("line 2") && wrong.contains("npages="), "{wrong}");
-        assert!(read(&b"iotoll ends\n"[..]).is_err());
+        assert!(read_log(&b"iotoll ends\n"[..]).is_err());
         let twice = "spapr_iommu_pci_stuff npages=18446744073709551615\n".repeat(2);
-        let wrong = read(format!("iotoll begin 0\n{twice}").as_bytes()).unwrap_err().to_string();
+        let wrong = read_log(format!("iotoll begin 0\n{twice}").as_bytes()).unwrap_err().to_string();
         assert!(wrong.contains("line 3") && wrong.contains("below 2^64"), "{wrong}");
     }
 
     proptest! {
         #[test]
-        fn anything_is_read_or_refused(lines in proptest::collection::vec("[ -~]{0,60}", 0..30)) {
-            let _ = read(lines.join("\n").as_bytes());
+        fn any_log_is_read_or_refused(lines in proptest::collection::vec("[ -~]{0,60}", 0..30)) {
+            let _ = read_log(lines.join("\n").as_bytes());
         }
     }
 }

@@ -1,26 +1,26 @@
-//! What ran in each window, by function and by stage.
+//! Counts the instructions of each window, by function and by stage.
 
 use crate::record::{DeviceAccess, Record, RecordError, Step};
-use crate::stage::{Follower, Stages};
+use crate::stage::{StageTracker, Stages};
 use crate::symbols::{Code, FunctionId, Symbols};
 use std::collections::BTreeMap;
 use std::io::Read;
 use toll::Stage;
 
-/// What one window counted.
+/// The counts of one window: the code between two marks of a workload.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Window {
-    /// Which of the record's windows it is: they are numbered from 0 as they begin.
+    /// Its number in the record; windows are numbered from 0 in the order of their begins.
     pub number: u64,
     /// The workload's number.
     pub phase: u64,
-    /// I/Os in it.
-    pub units: u64,
-    /// The virtual CPU it was on.
+    /// The number of I/Os in it.
+    pub ios: u64,
+    /// The virtual CPU that it ran on.
     pub vcpu: u32,
     /// Instructions begun.
     pub instructions: u64,
-    /// Instructions by whose code they are.
+    /// Instructions by function.
     pub functions: BTreeMap<Code, u64>,
     /// Instructions by stage.
     pub stages: BTreeMap<Stage, u64>,
@@ -34,50 +34,53 @@ pub struct Window {
     pub device_reads: BTreeMap<String, u64>,
     /// Stores of 8 bytes to the kernel's linear map by functions of the stage `table-write`.
     pub table_stores: u64,
-    /// Looks of a program at whether devices have answered.
-    pub looks: u64,
+    /// A user-space driver's polls for completions.
+    pub polls: u64,
 }
 
-/// A part of a block that is one function's.
+/// Consecutive instructions of a block that belong to one function.
 struct Run {
     code: Code,
     instructions: u64,
 }
 
+/// A block that QEMU translated.
 struct Block {
     runs: Vec<Run>,
-    /// The function that begins with it.
+    /// The function that is entered at the block's first instruction.
     entry: Option<FunctionId>,
 }
 
-/// Folds a record into windows.
-pub struct Folder<'a> {
+/// Reads a record and counts its windows.
+pub struct WindowCounter<'a> {
     symbols: &'a Symbols,
     stages: &'a Stages,
     layout: Layout,
     blocks: Vec<Block>,
     phase: u64,
-    units: u64,
+    ios: u64,
     vcpu: u32,
-    open: BTreeMap<u32, Open>,
+    /// The current window of each virtual CPU.
+    open: BTreeMap<u32, OpenWindow>,
     /// Windows begun so far.
     begun: u64,
-    /// Milliseconds that the plugin waited for devices in vain, each time.
+    /// For each time that the plugin stopped waiting for devices, the milliseconds that it had waited.
     pub gave_up: Vec<u32>,
 }
 
+/// A window that has begun and not ended.
 #[derive(Default)]
-struct Open {
+struct OpenWindow {
     window: Window,
-    follower: Follower,
-    /// Stores made by the block that comes next.
+    tracker: StageTracker,
+    /// Stores made by the next block.
     stores: u64,
-    /// Whoever runs waits, which is not counted. What adapters are told meanwhile is.
-    pauses: bool,
+    /// While paused, only device accesses are counted: the CPU is waiting.
+    paused: bool,
 }
 
-impl<'a> Folder<'a> {
-    /// Begins.
+impl<'a> WindowCounter<'a> {
+    /// A counter for one record.
     pub fn new(symbols: &'a Symbols, stages: &'a Stages, layout: Layout) -> Self {
         Self {
             symbols,
@@ -85,7 +88,7 @@ impl<'a> Folder<'a> {
             layout,
             blocks: Vec::new(),
             phase: 0,
-            units: 1,
+            ios: 1,
             vcpu: 0,
             open: BTreeMap::new(),
             begun: 0,
@@ -93,63 +96,67 @@ impl<'a> Folder<'a> {
         }
     }
 
-    /// Reads a whole record. Windows come in the order of their ends.
+    /// Reads a whole record. The windows are in the order of their ends.
     ///
     /// # Errors
-    /// [`RecordError`] if the record is not whole or makes no sense.
-    pub fn fold(&mut self, record: &mut Record<impl Read>) -> Result<Vec<Window>, RecordError> {
+    /// [`RecordError`] if the record is truncated or invalid.
+    pub fn count(&mut self, record: &mut Record<impl Read>) -> Result<Vec<Window>, RecordError> {
         let mut windows = Vec::new();
-        while let Some(step) = record.step()? {
-            windows.extend(self.step(step));
+        while let Some(step) = record.next_step()? {
+            windows.extend(self.process(step));
         }
         Ok(windows)
     }
 
-    /// Takes a step. A window comes out at its end.
-    fn step(&mut self, step: Step) -> Option<Window> {
+    /// Processes one event of the record. Returns a window when it ends.
+    fn process(&mut self, step: Step) -> Option<Window> {
         match step {
-            Step::Block { addresses } => self.blocks.push(self.block(&addresses)),
+            Step::Block { addresses } => self.blocks.push(self.split_block(&addresses)),
             Step::Vcpu(vcpu) => self.vcpu = vcpu,
-            Step::Phase(phase) => (self.phase, self.units) = (phase, 1),
-            Step::Units(units) => self.units = units,
+            Step::Phase(phase) => (self.phase, self.ios) = (phase, 1),
+            Step::IosPerWindow(ios) => self.ios = ios,
             Step::GaveUp(milliseconds) => self.gave_up.push(milliseconds),
             Step::Begin => self.begin(),
             Step::End => return self.open.remove(&self.vcpu).map(|open| open.window),
             Step::Ran { block, begun } => {
-                if let Some(open) = self.open.get_mut(&self.vcpu).filter(|open| !open.pauses) {
-                    open.ran(&self.blocks[block as usize], begun, self.stages);
+                if let Some(open) = self.open.get_mut(&self.vcpu).filter(|open| !open.paused) {
+                    open.execute(&self.blocks[block as usize], begun, self.stages);
                 }
             }
-            Step::Pause => self.now(|open| open.pauses = true),
-            Step::GoOn => self.now(|open| open.pauses = false),
-            Step::Look => self.now(|open| open.window.looks += 1),
-            Step::Repeated(times) => self.unless_paused(|open| open.window.repeats += u64::from(times)),
-            Step::Device(access) => self.now(|open| open.window.device(access)),
-            Step::Store => self.unless_paused(|open| open.stores += 1),
+            Step::Pause => self.change_open(|open| open.paused = true),
+            Step::Resume => self.change_open(|open| open.paused = false),
+            Step::Poll => self.change_open(|open| open.window.polls += 1),
+            Step::Repeated(times) => self.change_unpaused(|open| open.window.repeats += u64::from(times)),
+            Step::Device(access) => self.change_open(|open| open.window.count_device_access(access)),
+            Step::Store => self.change_unpaused(|open| open.stores += 1),
         }
         None
     }
 
-    fn now(&mut self, change: impl FnOnce(&mut Open)) {
+    /// Changes the current virtual CPU's window, if it has one.
+    fn change_open(&mut self, change: impl FnOnce(&mut OpenWindow)) {
         if let Some(open) = self.open.get_mut(&self.vcpu) {
             change(open);
         }
     }
 
-    fn unless_paused(&mut self, change: impl FnOnce(&mut Open)) {
-        if let Some(open) = self.open.get_mut(&self.vcpu).filter(|open| !open.pauses) {
+    /// Changes the current virtual CPU's window, if it has one that is not paused.
+    fn change_unpaused(&mut self, change: impl FnOnce(&mut OpenWindow)) {
+        if let Some(open) = self.open.get_mut(&self.vcpu).filter(|open| !open.paused) {
             change(open);
         }
     }
 
+    /// Begins a window on the current virtual CPU.
     fn begin(&mut self) {
-        let (number, phase, units, vcpu) = (self.begun, self.phase, self.units, self.vcpu);
-        let window = Window { number, phase, units, vcpu, ..Window::default() };
+        let (number, phase, ios, vcpu) = (self.begun, self.phase, self.ios, self.vcpu);
+        let window = Window { number, phase, ios, vcpu, ..Window::default() };
         self.begun += 1;
-        self.open.insert(self.vcpu, Open { window, ..Open::default() });
+        self.open.insert(self.vcpu, OpenWindow { window, ..OpenWindow::default() });
     }
 
-    fn block(&self, addresses: &[u64]) -> Block {
+    /// Splits a block, given by its instructions' addresses, where the function changes.
+    fn split_block(&self, addresses: &[u64]) -> Block {
         let mut runs: Vec<Run> = Vec::new();
         for &address in addresses {
             let code = self.symbols.code(address);
@@ -163,8 +170,9 @@ impl<'a> Folder<'a> {
     }
 }
 
-impl Open {
-    fn ran(&mut self, block: &Block, begun: u32, stages: &Stages) {
+impl OpenWindow {
+    /// Counts the first `begun` instructions of a block.
+    fn execute(&mut self, block: &Block, begun: u32, stages: &Stages) {
         let mut left = u64::from(begun);
         if let Some(entry) = block.entry.filter(|_| left > 0) {
             *self.window.calls.entry(entry).or_default() += 1;
@@ -175,7 +183,7 @@ impl Open {
             if instructions == 0 {
                 break;
             }
-            let stage = stages.next(run.code, &mut self.follower);
+            let stage = stages.next(run.code, &mut self.tracker);
             self.window.instructions += instructions;
             *self.window.functions.entry(run.code).or_default() += instructions;
             *self.window.stages.entry(stage).or_default() += instructions;
@@ -188,24 +196,24 @@ impl Open {
 }
 
 impl Window {
-    fn device(&mut self, access: DeviceAccess) {
+    fn count_device_access(&mut self, access: DeviceAccess) {
         let accesses = if access.write { &mut self.device_writes } else { &mut self.device_reads };
         *accesses.entry(access.region).or_default() += 1;
     }
 
     /// Instructions in user mode.
-    pub fn user(&self) -> u64 {
+    pub fn user_instructions(&self) -> u64 {
         let of_user = self.functions.iter().filter(|(code, _)| code.is_user());
         of_user.map(|(_, instructions)| instructions).sum()
     }
 }
 
-/// Where a kernel's code and memory are, as far as the architecture decides it.
+/// An architecture's kernel address ranges and function entries.
 #[derive(Debug, Clone, Copy)]
 pub struct Layout {
-    /// Where memory is mapped one to one, without randomisation; the kernel's stacks are elsewhere.
+    /// Start and end of the linear maps of memory, without randomisation. The kernel's stacks are not in them.
     pub linear_maps: &'static [(u64, u64)],
-    /// Bytes from a function's symbol to where the kernel's own calls enter it.
+    /// Bytes from a function's symbol to the local entry, where the kernel's own calls enter it.
     local_entry: u64,
 }
 
@@ -225,12 +233,13 @@ impl Layout {
             crate::Arch::Arm => {
                 Self { linear_maps: &[(0xffff_0000_0000_0000, 0xffff_8000_0000_0000)], local_entry: 0 }
             }
-            // Partitions' tables are the hypervisor's: none of the kernel's stores are entries. The 64-bit ELF V2
-            // ABI, 2.3.2.1: callers with the same TOC skip the two instructions that set it.
+            // The hypervisor writes a partition's translation tables, so no store of the kernel is an entry.
+            // Callers with the same TOC skip the two instructions that set it (64-bit ELF V2 ABI, 2.3.2.1).
             crate::Arch::Ppc => Self { linear_maps: &[], local_entry: 8 },
         }
     }
 
+    /// The function that calls enter at an address.
     fn entry(&self, symbols: &Symbols, address: u64) -> Option<FunctionId> {
         symbols.entry(address).or_else(|| symbols.entry(address.checked_sub(self.local_entry)?))
     }
@@ -250,15 +259,17 @@ ffffffff81000100 __domain_mapping
 ";
 
     fn windows(words: &[u32]) -> Vec<Window> {
-        let symbols = Symbols::read(TEXT).unwrap();
+        let symbols = Symbols::parse(TEXT).unwrap();
         let stages = StageTable::built_in().stages(&symbols);
         let bytes: Vec<u8> =
             b"IOTOLLR2".iter().copied().chain(words.iter().flat_map(|word| word.to_le_bytes())).collect();
         let layout = Layout::of(crate::Arch::X86);
-        Folder::new(&symbols, &stages, layout).fold(&mut Record::new(bytes.as_slice()).unwrap()).unwrap()
+        WindowCounter::new(&symbols, &stages, layout)
+            .count(&mut Record::new(bytes.as_slice()).unwrap())
+            .unwrap()
     }
 
-    /// Blocks 0: vfs_read and on into nvme_queue_rq; 1: __domain_mapping; 2: user.
+    /// Block 0 is in vfs_read and continues in nvme_queue_rq, block 1 in __domain_mapping, block 2 in user mode.
     const BLOCKS: [u32; 18] = [
         2 << 28,
         0x8100_0000,
@@ -282,10 +293,10 @@ ffffffff81000100 __domain_mapping
     const END: [u32; 2] = [15 << 28, 3];
 
     #[test]
-    fn sums_agree_and_a_block_cut_short_counts_what_began() {
+    fn counts_agree_and_a_partial_block_counts_the_instructions_begun() {
         let ran = [5 << 28, 7, 0, 4 << 28, 2, 0, 1 << 28, 2, 1, 4 << 28 | 1];
         let window = windows(&[&BLOCKS[..], &ran, &END].concat()).pop().unwrap();
-        assert_eq!((window.phase, window.instructions, window.user()), (7, 1 + 3 + 2 + 2, 1));
+        assert_eq!((window.phase, window.instructions, window.user_instructions()), (7, 1 + 3 + 2 + 2, 1));
         assert_eq!(window.functions.values().sum::<u64>(), window.instructions);
         assert_eq!(window.stages.values().sum::<u64>(), window.instructions);
         assert_eq!(window.stages[&Stage::Driver], 1);
@@ -293,25 +304,25 @@ ffffffff81000100 __domain_mapping
     }
 
     #[test]
-    fn only_table_writers_stores_are_entries() {
+    fn only_stores_of_table_writing_functions_are_table_entries() {
         let ran = [4 << 28, 10 << 28, 1, 10 << 28, 0, 4 << 28 | 1];
         let window = windows(&[&BLOCKS[..], &ran, &END].concat()).pop().unwrap();
         assert_eq!(window.table_stores, 1);
     }
 
     #[test]
-    fn what_runs_while_a_window_pauses_is_not_counted() {
+    fn only_device_accesses_and_polls_are_counted_while_a_window_is_paused() {
         const REGION: [u32; 3] = [8 << 28, 1, u32::from_le_bytes(*b"nvme")];
-        let (pause, go_on, look) = (4 << 28 | 2, 4 << 28 | 3, 4 << 28 | 4);
+        let (pause, resume, poll) = (4 << 28 | 2, 4 << 28 | 3, 4 << 28 | 4);
         let written = [7 << 28 | 1 << 20, 0x1008, 0];
-        let waits = [pause, 0, 10 << 28, 1, 9 << 28, 5, look, 2, look, go_on];
+        let waits = [pause, 0, 10 << 28, 1, 9 << 28, 5, poll, 2, poll, resume];
         let ran = [&REGION[..], &[4 << 28, 2], &waits, &written, &[1, 4 << 28 | 1]].concat();
         let window = windows(&[&BLOCKS[..], &ran, &END].concat()).pop().unwrap();
-        assert_eq!((window.instructions, window.user(), window.looks), (1 + 2, 1, 2));
+        assert_eq!((window.instructions, window.user_instructions(), window.polls), (1 + 2, 1, 2));
         assert_eq!((window.table_stores, window.repeats), (0, 0));
         assert_eq!(window.calls.values().sum::<u64>(), 1);
-        // What adapters are told belongs to the I/O, whenever that is.
-        let ran = [&REGION[..], &[4 << 28, pause], &written, &[2, go_on, 4 << 28 | 1]].concat();
+        // A doorbell belongs to the I/O even while the window is paused.
+        let ran = [&REGION[..], &[4 << 28, pause], &written, &[2, resume, 4 << 28 | 1]].concat();
         let window = windows(&[&BLOCKS[..], &ran, &END].concat()).pop().unwrap();
         assert_eq!((window.instructions, window.device_writes["nvme"]), (0, 1));
     }
@@ -324,7 +335,7 @@ ffffffff81000100 __domain_mapping
     }
 
     #[test]
-    fn windows_of_two_cpus_are_apart() {
+    fn windows_on_two_virtual_cpus_are_counted_separately() {
         let ran = [4 << 28, 3 << 28 | 1, 4 << 28, 1, 3 << 28, 0, 4 << 28 | 1, 3 << 28 | 1, 4 << 28 | 1];
         let windows = windows(&[&BLOCKS[..], &ran, &END].concat());
         let counts: Vec<_> = windows.iter().map(|window| (window.vcpu, window.instructions)).collect();

@@ -1,8 +1,8 @@
-//! Real kernels: their modules are ordered, and guests made with them boot.
+//! Tests with real kernels: their modules load in order, and guests boot with them.
 //!
-//! Runs on those that `iotoll lab fetch` has fetched, in `IOTOLL_CACHE` or its default; says aloud which
-//! are not there. `IOTOLL_KERNEL_TESTS=off` keeps them from being booted, `IOTOLL_NETWORK_TESTS=on` has
-//! one fetched anew.
+//! The tests use the kernels that `iotoll lab fetch` downloaded, in `IOTOLL_CACHE` or its default, and report missing
+//! ones as skipped. With `IOTOLL_KERNEL_TESTS=off` no guest boots; with `IOTOLL_NETWORK_TESTS=on` one kernel is
+//! downloaded.
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
@@ -26,9 +26,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A guest under emulation boots in seconds; a busy machine takes some more.
+/// An emulated guest boots in seconds, on a busy host in minutes.
 const BOOT_SECONDS_MAX: u64 = 240;
 
+/// The downloaded kernels in a cache; missing ones are reported as skipped.
 fn fetched(cache: &Cache) -> Vec<Kernel> {
     let found = KernelChoice::ALL.into_iter().filter_map(|choice| match Kernel::newest(cache, choice) {
         Ok(kernel) => Some(kernel),
@@ -41,25 +42,26 @@ fn fetched(cache: &Cache) -> Vec<Kernel> {
     found.collect()
 }
 
+/// The downloaded kernels in the user's cache.
 fn kernels() -> Vec<Kernel> {
-    fetched(&Cache::of_environment().unwrap())
+    fetched(&Cache::from_environment().unwrap())
 }
 
-fn order(kernel: &Kernel, wanted: &[&str]) -> ModuleOrder {
-    ModuleTree::of_kernel(kernel).unwrap().order(wanted).unwrap()
+fn load_order(kernel: &Kernel, wanted: &[&str]) -> ModuleOrder {
+    ModuleTree::of_kernel(kernel).unwrap().load_order(wanted).unwrap()
 }
 
-/// Every module comes once, and after all that it depends on.
+/// Checks that every module comes once, and after its dependencies.
 fn assert_loads_in_order(kernel: &Kernel, wanted: &[&str]) {
     let tree = ModuleTree::of_kernel(kernel).unwrap();
-    let order = tree.order(wanted).unwrap();
+    let order = tree.load_order(wanted).unwrap();
     let mut loaded = BTreeSet::new();
     for module in &order.load {
         let info = ModInfo::of_module(&module.bytes).unwrap();
         assert_eq!(info.release(), Some(kernel.release.as_str()), "{module:?}");
         for needed in info.depends {
-            let there = loaded.contains(&needed) || tree.is_built_in(&needed) == Some(true);
-            assert!(there, "{}: {needed} comes too late for {module:?}", kernel.release);
+            let is_present = loaded.contains(&needed) || tree.is_built_in(&needed) == Some(true);
+            assert!(is_present, "{}: {needed} comes too late for {module:?}", kernel.release);
         }
         assert!(loaded.insert(module.name.clone()), "{module:?} comes twice");
     }
@@ -69,29 +71,29 @@ fn assert_loads_in_order(kernel: &Kernel, wanted: &[&str]) {
 }
 
 #[test]
-fn drivers_come_after_what_they_need() {
+fn drivers_come_after_their_dependencies() {
     for kernel in kernels() {
         for wanted in [&["nvme"][..], &["e1000e"], &["igb"], &["virtio_net", "virtio-pci"]] {
             assert_loads_in_order(&kernel, wanted);
         }
-        let last = order(&kernel, &["nvme"]).load.pop().unwrap();
+        let last = load_order(&kernel, &["nvme"]).load.pop().unwrap();
         assert_eq!(last.name.as_str(), "nvme", "{}", kernel.release);
     }
 }
 
 #[test]
-fn a_module_that_no_stock_kernel_has() {
+fn a_module_that_no_kernel_has_is_an_error() {
     for kernel in kernels() {
-        let error = ModuleTree::of_kernel(&kernel).unwrap().order(&["no-such-driver"]).unwrap_err();
+        let error = ModuleTree::of_kernel(&kernel).unwrap().load_order(&["no-such-driver"]).unwrap_err();
         let ModuleError::Absent { name, needed_by: None, release, .. } = error else { panic!("{error}") };
         assert_eq!((name.as_str(), release), ("no_such_driver", kernel.release));
     }
 }
 
 #[test]
-fn a_real_module_cut_off_anywhere() {
+fn a_truncated_real_module_is_parsed_or_refused() {
     for kernel in kernels() {
-        let nvme = order(&kernel, &["nvme"]).load.pop().unwrap().bytes;
+        let nvme = load_order(&kernel, &["nvme"]).load.pop().unwrap().bytes;
         let step = nvme.len() / 1000;
         for length in (0..nvme.len()).step_by(step) {
             drop(ModInfo::of_module(&nvme[..length]));
@@ -101,29 +103,29 @@ fn a_real_module_cut_off_anywhere() {
 }
 
 #[test]
-fn a_fetched_kernel_is_taken_from_a_user_too() {
+fn a_fetched_kernel_can_also_be_given_as_the_user_s_own() {
     for kernel in kernels() {
         let same = Kernel::of_user(kernel.arch, &kernel.image, &kernel.modules).unwrap();
         assert_eq!(same, Kernel { package: None, ..kernel });
     }
 }
 
-/// Loads all modules, and tells what became of it.
+/// An init script that loads all modules and prints the loaded ones.
 fn init(modules: &[Module]) -> String {
     let mut script = "#!/bin/sh\nbusybox mount -t proc proc /proc\n".to_owned();
     for (position, module) in modules.iter().enumerate() {
         script += &format!("busybox insmod {}\n", module_path(position, module));
     }
-    // POWER's firmware leaves its last line without an end.
+    // POWER's firmware does not end its last line.
     script + "echo\nbusybox cat /proc/modules\n/lab/hello \"$(busybox uname -r)\"\nbusybox poweroff -f\n"
 }
 
-/// QEMU's machine and processor for an architecture, and the console of a kernel in it.
+/// QEMU's machine, its CPU and the kernel's console for an architecture.
 fn machine(arch: Arch) -> (&'static str, &'static str, &'static str) {
     match arch {
         Arch::X86 => ("q35", "max", "ttyS0"),
         Arch::Arm => ("virt", "cortex-a72", "ttyAMA0"),
-        // The mitigations that pseries announces are none that TCG can do.
+        // TCG implements none of the Spectre workarounds that pseries announces by default.
         Arch::Ppc => {
             let pseries = "pseries,cap-cfpc=broken,cap-sbbc=broken,cap-ibs=broken,cap-ccf-assist=off";
             (pseries, "power9", "hvc0")
@@ -131,7 +133,7 @@ fn machine(arch: Arch) -> (&'static str, &'static str, &'static str) {
     }
 }
 
-/// Boots a guest and returns what it wrote on its console; `None` without QEMU.
+/// Boots a guest and returns its console's output; `None` without QEMU.
 fn boot(kernel: &Kernel, archive: &[u8]) -> Option<String> {
     let folder = tempfile::tempdir().unwrap();
     let [guest, console] = ["guest", "console"].map(|name| folder.path().join(name));
@@ -166,9 +168,9 @@ fn guests_boot_and_load_their_modules() {
     if env::var("IOTOLL_KERNEL_TESTS").is_ok_and(|value| value == "off") {
         return skip("IOTOLL_KERNEL_TESTS=off, no guest was booted");
     }
-    let cache = Cache::of_environment().unwrap();
+    let cache = Cache::from_environment().unwrap();
     for kernel in fetched(&cache) {
-        let modules = order(&kernel, &["nvme", "e1000e", "igb", "virtio_net", "virtio_pci"]).load;
+        let modules = load_order(&kernel, &["nvme", "e1000e", "igb", "virtio_net", "virtio_pci"]).load;
         let busybox = fs::read(busybox(&cache, kernel.arch).unwrap()).unwrap();
         let hello = b"#!/bin/sh\necho hello from $1\n";
         let hello = PlacedFile { path: "/lab/hello", permissions: 0o755, bytes: hello };
@@ -187,15 +189,15 @@ fn guests_boot_and_load_their_modules() {
 }
 
 #[test]
-fn a_kernel_is_fetched_and_kept() {
+fn a_fetched_kernel_stays_in_the_cache() {
     if !env::var("IOTOLL_NETWORK_TESTS").is_ok_and(|value| value == "on") {
         return skip("IOTOLL_NETWORK_TESTS is not `on`, nothing was fetched");
     }
     let root = tempfile::tempdir().unwrap();
     let cache = Cache::at(&root.path().join("a cache")).unwrap();
     let choice = KernelChoice { arch: Arch::Ppc, series: Series::V6_1 };
-    let fetch = |heard: &mut Vec<Progress>| {
-        fetch(&cache, &[choice], &Mirror::debian_org(), &mut |progress| heard.push(progress)).unwrap()
+    let fetch = |steps: &mut Vec<Progress>| {
+        fetch(&cache, &[choice], &Mirror::debian_org(), &mut |progress| steps.push(progress)).unwrap()
     };
     let (mut first, mut second) = (Vec::new(), Vec::new());
     let kernels = fetch(&mut first);

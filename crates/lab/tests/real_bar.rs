@@ -1,6 +1,6 @@
-//! An adapter's memory in a guest: it is measured, and has the types that the measurement says.
+//! Tests in a guest that `iotoll bench memtype` maps an adapter's BAR with the memory types that it reports.
 //!
-//! The emulator knows no caches, so that times in there say nothing; the kernel's list of types does.
+//! QEMU emulates no caches, so times measured there mean nothing. The kernel's PAT list shows the memory types.
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
@@ -15,20 +15,21 @@ use lab::{
 use std::{collections::BTreeSet, fs, path::PathBuf};
 use support::{Guest, cache, skip};
 
-/// Memory that several guests could share: BAR 2 of the device.
+/// QEMU's ivshmem device, whose BAR 2 is memory.
 const ADAPTER: &str = "/sys/bus/pci/devices/0000:00:04.0";
 const TYPES: &str = "/sys/kernel/debug/x86/pat_memtype_list";
 
-/// What the kernel says of the BAR's types while it is mapped.
-fn types() -> BTreeSet<String> {
+/// The memory types with which the kernel currently maps the BAR.
+fn mapped_types() -> BTreeSet<String> {
     let resource = fs::read_to_string(format!("{ADAPTER}/resource")).unwrap();
     let first =
         resource.lines().nth(2).unwrap().split(' ').next().unwrap().trim_start_matches("0x").to_owned();
     let list = fs::read_to_string(TYPES).unwrap();
-    let of_bar = list.lines().filter(|line| line.contains(&first));
-    of_bar.map(|line| line.rsplit(' ').next().unwrap().to_owned()).collect()
+    let bar_lines = list.lines().filter(|line| line.contains(&first));
+    bar_lines.map(|line| line.rsplit(' ').next().unwrap().to_owned()).collect()
 }
 
+/// Measures the BAR through the sysfs file `name`, and returns the memory types seen meanwhile.
 fn measure(name: &str, bar_stores: bool) -> Result<BTreeSet<String>, MemtypeError> {
     let origin = Origin { made_by: "test".to_owned(), command: Vec::new(), date: "2000-01-01".to_owned() };
     let settings = MemtypeSettings {
@@ -40,7 +41,7 @@ fn measure(name: &str, bar_stores: bool) -> Result<BTreeSet<String>, MemtypeErro
         ..MemtypeSettings::default()
     };
     let mut seen = BTreeSet::new();
-    let benchmark = run_memtype(settings, origin, &mut |_, _| seen.extend(types()))?;
+    let benchmark = run_memtype(settings, origin, &mut |_, _| seen.extend(mapped_types()))?;
     assert_eq!(benchmark.areas.len(), 2);
     let rows = benchmark.areas[1].rows.len();
     assert_eq!(rows, if bar_stores { 5 } else { 3 }, "{:?}", benchmark.areas[1]);
@@ -62,7 +63,7 @@ fn in_the_guest() {
 }
 
 #[test]
-fn an_adapters_memory_has_the_types_that_are_told() {
+fn a_bar_is_mapped_with_the_reported_memory_types() {
     let Some(cache) = cache() else { return };
     let choice = KernelChoice { arch: Arch::X86, series: Series::V6_1 };
     let kernel = match Kernel::newest(&cache, choice) {
@@ -73,7 +74,7 @@ fn an_adapters_memory_has_the_types_that_are_told() {
         modules: &[],
         programs: &[],
         before: "busybox mount -t debugfs debugfs /sys/kernel/debug\n".to_owned(),
-        ways: &["sysfs"],
+        modes: &["sysfs"],
         after: "",
         devices: "-object memory-backend-ram,size=1M,share=on,id=shared -device ivshmem-plain,memdev=shared,addr=4",
         command_line: "",

@@ -1,8 +1,8 @@
-//! Real IOMMUs: an adapter in a guest does DMA through VFIO and iommufd, and is kept from what is not mapped.
+//! Tests with an emulated IOMMU: an adapter in a guest does DMA through VFIO and iommufd, and can't reach unmapped memory.
 //!
-//! This program goes into the guest itself, with the libraries that it was linked with, and there runs the test that is ignored
-//! elsewhere. The kernels are those of `iotoll lab fetch`, and for iommufd, which Debian's lack, what
-//! `kernel/fetch_ubuntu.sh` put into the folder `ubuntu` of the same cache.
+//! This test program itself is copied into the guest, with its shared libraries, and runs its ignored test there. The
+//! kernels are those of `iotoll lab fetch`. Debian's kernels lack iommufd, so that test uses the kernel that
+//! `kernel/fetch_ubuntu.sh` downloads to the folder `ubuntu` of the same cache.
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
@@ -18,15 +18,15 @@ use lab::{
     kernel::{Cache, Kernel, KernelChoice, Series},
 };
 use std::env;
-use support::{Guest, WAY, cache, skip, ubuntu_kernel};
+use support::{Guest, MODE, cache, skip, ubuntu_kernel};
 
-/// Where the educational device is.
+/// PCI address of QEMU's educational device (edu).
 const ADAPTER: &str = "0000:00:04.0";
 
 #[test]
 #[ignore = "only in a guest that has the device"]
 fn in_the_guest() {
-    edu::run(ADAPTER, &env::var(WAY).unwrap()).unwrap();
+    edu::run(ADAPTER, &env::var(MODE).unwrap()).unwrap();
 }
 
 #[test]
@@ -46,7 +46,8 @@ fn an_adapter_does_dma_through_iommufd_and_vfio_of_a_newer_kernel() {
     check(&cache, &kernel, &["vfio_pci", "vfio_iommu_type1", "iommufd"], &["vfio", "iommufd"]);
 }
 
-fn check(cache: &Cache, kernel: &Kernel, modules: &[&str], ways: &[&str]) {
+/// Boots a kernel and runs the test once per mode.
+fn check(cache: &Cache, kernel: &Kernel, modules: &[&str], modes: &[&str]) {
     let guest = Guest {
         modules,
         programs: &[],
@@ -54,15 +55,15 @@ fn check(cache: &Cache, kernel: &Kernel, modules: &[&str], ways: &[&str]) {
             "echo vfio-pci > /sys/bus/pci/devices/{ADAPTER}/driver_override\n\
              echo {ADAPTER} > /sys/bus/pci/drivers_probe\n"
         ),
-        ways,
+        modes,
         after: "busybox dmesg | busybox grep DMAR\n",
         devices: "-device intel-iommu,intremap=on -device edu,addr=4",
         command_line: "intel_iommu=on",
     };
     let Some(console) = guest.run(cache, kernel) else { return };
-    for way in ways {
-        assert!(console.contains(&format!("edu: {way}: all as expected")), "{way}: {console}");
+    for mode in modes {
+        assert!(console.contains(&format!("edu: {mode}: all as expected")), "{mode}: {console}");
     }
-    // The kernel's own word for it that the IOMMU stood in the way, of a write to what was unmapped.
+    // The kernel reports that the IOMMU blocked the write to unmapped memory.
     assert!(console.contains("DMAR: [DMA Write"), "{console}");
 }

@@ -1,7 +1,7 @@
-//! A real kernel's VFIO and a controller of QEMU's: a program in the guest drives the disk by itself, and the kernel's driver gets it
-//! back.
+//! Tests of the user-space NVMe driver in a guest, with the kernel's VFIO and QEMU's NVMe controller. Afterwards the
+//! kernel's driver is bound again.
 //!
-//! As in `real_iommu`, this program goes into the guest itself.
+//! As in `real_iommu`, this test program itself is copied into the guest.
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
@@ -21,30 +21,30 @@ use lab::{
     kernel::{Cache, Kernel, KernelChoice, Series},
 };
 use std::{env, fs};
-use support::{Guest, WAY, cache, skip, ubuntu_kernel};
+use support::{Guest, MODE, cache, skip, ubuntu_kernel};
 
-/// Where the controller is.
+/// PCI address of the controller.
 const ADAPTER: &str = "0000:00:05.0";
 const BLOCK_BYTES: usize = 512;
 const DISK_BYTES: usize = 32 << 20;
-/// Of the disk that is written again and again.
+/// Size of the disk for the test that kills the program.
 const KILLED_DISK_BYTES: usize = 8 << 20;
 const GUARD_BYTES: usize = 64 * BLOCK_BYTES;
-/// What nobody is to write over.
+/// The content of blocks that must not be overwritten.
 const UNTOUCHED: u8 = 0xee;
 
 #[test]
 #[ignore = "only in a guest that has the controller"]
 fn in_the_guest() {
-    let way = env::var(WAY).unwrap();
-    match way.strip_prefix("safety ") {
+    let mode = env::var(MODE).unwrap();
+    match mode.strip_prefix("safety ") {
         Some(words) => safety::run(&words.split(' ').collect::<Vec<_>>()).unwrap(),
-        None => verify::run(ADAPTER, &way).unwrap(),
+        None => verify::run(ADAPTER, &mode).unwrap(),
     }
 }
 
 #[test]
-fn a_disk_is_written_through_vfio_and_given_back() {
+fn a_disk_is_written_through_vfio_and_rebound() {
     let Some(cache) = cache() else { return };
     let choice = KernelChoice { arch: Arch::X86, series: Series::V6_1 };
     match Kernel::newest(&cache, choice) {
@@ -60,9 +60,9 @@ fn a_disk_is_written_through_iommufd() {
     check(&cache, &kernel, &["vfio_pci", "vfio_iommu_type1", "iommufd", "nvme"], &["iommufd"]);
 }
 
-/// A program that writes is killed again and again; what it had said to be on the disk is there, and what it had not is old or new.
+/// A writing program is killed several times. Acknowledged blocks must be on the disk; others may be old or new.
 #[test]
-fn what_was_acknowledged_stays_when_the_program_is_killed() {
+fn acknowledged_writes_survive_when_the_program_is_killed() {
     let Some(cache) = cache() else { return };
     let choice = KernelChoice { arch: Arch::X86, series: Series::V6_1 };
     let kernel = match Kernel::newest(&cache, choice) {
@@ -74,8 +74,8 @@ fn what_was_acknowledged_stays_when_the_program_is_killed() {
     fs::write(&disk, vec![UNTOUCHED; KILLED_DISK_BYTES]).unwrap();
     let program = env::current_exe().unwrap();
     let run = format!("{} --ignored --exact in_the_guest --nocapture", program.display());
-    let safety = |words: &str, to: &str| format!("{WAY}=\"safety {ADAPTER} {words}\" {run} {to}");
-    // All of round 1, and then rounds that are killed while they write.
+    let safety = |words: &str, to: &str| format!("{MODE}=\"safety {ADAPTER} {words}\" {run} {to}");
+    // Round 1 writes everything. The program is killed in the rounds after it.
     let mut after = format!("{}\n", safety("write 1", "> /tmp/all; busybox tail -n 3 /tmp/all"));
     for round in 2..5 {
         after += &format!(
@@ -86,17 +86,17 @@ fn what_was_acknowledged_stays_when_the_program_is_killed() {
             round * 20,
             safety(&format!("check {round} ${{last##* }}"), ""),
         );
-        // The next round begins with all of this one.
+        // The next round starts with all blocks of this one on the disk.
         after += &format!("{}\n", safety(&format!("write {round}"), "> /tmp/all"));
     }
     let guest = Guest {
         modules: &["vfio_pci", "vfio_iommu_type1", "nvme"],
         programs: &[],
-        before: format!("busybox sleep 1\n{}", to("vfio-pci")),
-        ways: &[],
+        before: format!("busybox sleep 1\n{}", bind_to("vfio-pci")),
+        modes: &[],
         after: &format!(
             "{after}{}busybox sleep 2\nbusybox dmesg | busybox grep -e DMAR -e nvme\n",
-            to("nvme")
+            bind_to("nvme")
         ),
         devices: &devices(&disk),
         command_line: "intel_iommu=on",
@@ -105,14 +105,14 @@ fn what_was_acknowledged_stays_when_the_program_is_killed() {
     assert_eq!(console.matches("killed: 137").count(), 3, "{console}");
     assert_eq!(console.matches("safety: check: all as expected").count(), 3, "{console}");
     assert!(!console.contains("[DMA Read") && !console.contains("[DMA Write"), "{console}");
-    assert!(console.contains("nvme nvme"), "the kernel's driver has it again: {console}");
+    assert!(console.contains("nvme nvme"), "the kernel's driver is bound again: {console}");
     let bytes = fs::read(&disk).unwrap();
     let is_untouched = |bytes: &[u8]| bytes.iter().all(|byte| *byte == UNTOUCHED);
     assert!(is_untouched(&bytes[..GUARD_BYTES]) && is_untouched(&bytes[KILLED_DISK_BYTES - GUARD_BYTES..]));
 }
 
-/// Lines by which the adapter goes to a driver.
-fn to(driver: &str) -> String {
+/// Shell commands that bind the adapter to a driver.
+fn bind_to(driver: &str) -> String {
     let device = format!("/sys/bus/pci/devices/{ADAPTER}");
     format!(
         "echo {ADAPTER} > {device}/driver/unbind\n\
@@ -121,7 +121,7 @@ fn to(driver: &str) -> String {
     )
 }
 
-/// QEMU's arguments for it, with an IOMMU.
+/// QEMU's arguments for an IOMMU and the NVMe disk.
 fn devices(disk: &std::path::Path) -> String {
     format!(
         "-device intel-iommu,intremap=on -drive file={},if=none,format=raw,cache=unsafe,id=disk -device nvme,serial=iotoll,drive=disk,addr=5",
@@ -129,42 +129,43 @@ fn devices(disk: &std::path::Path) -> String {
     )
 }
 
-fn check(cache: &Cache, kernel: &Kernel, modules: &[&str], ways: &[&str]) {
+/// Boots a kernel, runs the test once per mode and checks the disk's content afterwards.
+fn check(cache: &Cache, kernel: &Kernel, modules: &[&str], modes: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     let disk = folder.path().join("disk");
     fs::write(&disk, vec![UNTOUCHED; DISK_BYTES]).unwrap();
-    // The kernel's driver has it first, as on any host.
+    // Before the test, the kernel's driver is bound, as on any host.
     let after = format!(
         "{}busybox sleep 2\nbusybox dd if=/dev/nvme0n1 bs=512 skip=64 count=1 | busybox hexdump -C\n\
          busybox dmesg | busybox grep -e DMAR -e nvme\n",
-        to("nvme")
+        bind_to("nvme")
     );
     let guest = Guest {
         modules,
         programs: &[],
-        before: format!("busybox sleep 1\n{}", to("vfio-pci")),
-        ways,
+        before: format!("busybox sleep 1\n{}", bind_to("vfio-pci")),
+        modes,
         after: &after,
         devices: &devices(&disk),
         command_line: "intel_iommu=on",
     };
     let Some(console) = guest.run(cache, kernel) else { return };
-    for way in ways {
-        assert!(console.contains(&format!("verify: {way}: all as expected")), "{way}: {console}");
+    for mode in modes {
+        assert!(console.contains(&format!("verify: {mode}: all as expected")), "{mode}: {console}");
     }
     assert!(
         !console.contains("[DMA Read") && !console.contains("[DMA Write"),
-        "nothing was blocked: {console}"
+        "the IOMMU blocked DMA: {console}"
     );
-    // Block 64 by the kernel's own driver: its number in the third byte of each word.
+    // Block 64 as the kernel's driver reads it: its number is in the third byte of each word.
     assert!(console.contains("00000000  00 00 40 00 00 00 00 00  08 00 40 00"), "{console}");
     let bytes = fs::read(&disk).unwrap();
     let is_untouched = |bytes: &[u8]| bytes.iter().all(|byte| *byte == UNTOUCHED);
-    assert!(is_untouched(&bytes[..GUARD_BYTES]), "blocks before the first are as they were");
+    assert!(is_untouched(&bytes[..GUARD_BYTES]), "blocks before the first are unchanged");
     let chunk = verify::pattern(0, BLOCK_BYTES as u64).len();
     let written = (DISK_BYTES - 2 * GUARD_BYTES) / chunk * chunk;
     let end = GUARD_BYTES + written;
-    assert!(is_untouched(&bytes[end..]), "and behind the last");
+    assert!(is_untouched(&bytes[end..]), "blocks behind the last are unchanged");
     for (number, on_disk) in bytes[GUARD_BYTES..end].chunks_exact(chunk).enumerate() {
         let first = (GUARD_BYTES + number * chunk) / BLOCK_BYTES;
         assert!(on_disk == verify::pattern(first as u64, BLOCK_BYTES as u64), "blocks from {first}");

@@ -9,20 +9,20 @@
 //! Code paths are given in instructions and priced. Mapping calls run the real code of `dma` and `iova`, and what
 //! they did is priced. A CPU that waits for a lock spins.
 
-mod adapter;
+mod block_host;
+mod block_model;
 mod experiment;
-mod host;
 mod load;
-mod machine;
 mod media;
+mod nvme_adapter;
 mod outcome;
 mod task;
 
-pub use adapter::Adapter;
+pub use block_host::{BlockHost, Paths};
 pub use experiment::{BlockAnswer, BlockExperiment, JobAnswer, JobsError, ServedAnswer};
-pub use host::{Host, Paths};
 pub use load::NotModelled;
 pub use media::{Media, Service};
+pub use nvme_adapter::NvmeAdapter;
 pub use outcome::{Outcome, Served, Totals};
 
 use crate::fio::Job;
@@ -33,7 +33,7 @@ use des::Span;
 #[derive(Debug, Clone)]
 pub struct Setup {
     /// The host, including the adapter.
-    pub host: Host,
+    pub host: BlockHost,
     /// Jobs that run at the same time.
     pub jobs: Vec<Job>,
     /// Warm-up time before measuring.
@@ -49,7 +49,7 @@ pub struct Setup {
 /// # Errors
 /// An invalid host, or a DMA path that can't be built.
 pub fn run(setup: &Setup) -> Result<Outcome, HostError> {
-    machine::run(setup)
+    block_model::run(setup)
 }
 
 /// The same on the reference calendar, a binary heap. It is slower and has the same outcome.
@@ -57,5 +57,5 @@ pub fn run(setup: &Setup) -> Result<Outcome, HostError> {
 /// # Errors
 /// As [`run`].
 pub fn run_on_heap(setup: &Setup) -> Result<Outcome, HostError> {
-    machine::run_on_heap(setup)
+    block_model::run_on_heap(setup)
 }

@@ -9,20 +9,20 @@
 //! A CPU that waits spins, and slows its core's other threads as much as one that works. So a CPU's speed depends
 //! only on how many CPUs of its core have a thread. Threads beyond the number of CPUs share these without loss.
 
-mod machine;
+mod cpu_topology;
 mod word;
 
-pub use machine::Machine;
+pub use cpu_topology::CpuTopology;
 
+use cpu_topology::CpuPlacement;
 use des::{Calendar, Lock, Misuse, Model, Queue, Simulation, Span, Stream, Time};
-use machine::CpuPlacement;
 use word::Word;
 
 /// Parameters of a simulation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setup {
     /// The machine.
-    pub machine: Machine,
+    pub machine: CpuTopology,
     /// Number of threads. More than CPUs share these.
     pub threads: u32,
     /// Steps that each thread repeats.
@@ -103,7 +103,7 @@ impl Outcome {
 /// # Errors
 /// Only if a lock is released by a CPU that does not hold it.
 pub fn run(setup: &Setup) -> Result<Outcome, Misuse> {
-    let mut simulation = Simulation::new(Crowd::new(setup.clone())?);
+    let mut simulation = Simulation::new(ContentionModel::new(setup.clone())?);
     for cpu in 0..simulation.model.cpus.len() as u32 {
         simulation.calendar.schedule_in(Span::ZERO, Event::Next(cpu));
     }
@@ -133,11 +133,11 @@ struct Cpu {
     left: u64,
     began: Time,
     /// Its current access to the word.
-    errand: word::Errand,
+    access_kind: word::WordAccess,
 }
 
 #[derive(Debug)]
-struct Crowd {
+struct ContentionModel {
     setup: Setup,
     cpus: Vec<Cpu>,
     locks: Vec<Lock<u32>>,
@@ -151,12 +151,12 @@ struct Crowd {
     misuse: Option<Misuse>,
 }
 
-impl Crowd {
+impl ContentionModel {
     fn new(setup: Setup) -> Result<Self, Misuse> {
         let machine = &setup.machine;
         let places = machine.place_threads(setup.threads);
         let pools = match setup.locks {
-            Locks::Pools => machine::pools(&places),
+            Locks::Pools => cpu_topology::pools(&places),
             Locks::One => vec![0; places.len()],
             Locks::Cpus => (0..places.len()).collect(),
         };
@@ -170,7 +170,7 @@ impl Crowd {
             step: 0,
             left: setup.operations,
             began: Time::ZERO,
-            errand: word::Errand::default(),
+            access_kind: word::WordAccess::default(),
         };
         let cpus = places.into_iter().zip(pools).map(cpu).collect();
         let word = Word::new(setup.access, setup.seed);
@@ -199,17 +199,19 @@ impl Crowd {
         })
     }
 
-    fn all(&self) -> u64 {
+    /// Operations of all CPUs.
+    fn operations(&self) -> u64 {
         self.cpus.len() as u64 * self.setup.operations
     }
 
     /// Number of operations before measuring starts.
     fn first(&self) -> u64 {
-        self.all() / 10
+        self.operations() / 10
     }
 
+    /// Number of the operation at which measuring ends.
     fn last(&self) -> u64 {
-        self.all() - self.all() / 10
+        self.operations() - self.operations() / 10
     }
 
     /// Starts a CPU's next step, or its next operation.
@@ -239,8 +241,8 @@ impl Crowd {
                 let granted = self.locks[cpu.lock].acquire(now, cpu.place.cpu(), index);
                 self.granted(granted.map(|transfer| transfer.map(|transfer| (index, transfer, 0))), calendar);
             }
-            Step::Exchange => self.access(index, word::Errand::Look, calendar),
-            Step::Write => self.access(index, word::Errand::Write, calendar),
+            Step::Exchange => self.access(index, word::WordAccess::Read, calendar),
+            Step::Write => self.access(index, word::WordAccess::Write, calendar),
         }
     }
 
@@ -266,6 +268,7 @@ impl Crowd {
         }
     }
 
+    /// A CPU releases its lock, and the next one that waits gets it.
     fn release(&mut self, now: Time, index: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         let lock = &mut self.locks[self.cpus[index as usize].lock];
         let others = lock.waiting().saturating_sub(1);
@@ -274,22 +277,24 @@ impl Crowd {
         self.next(now, index, calendar);
     }
 
+    /// Requests the shared word for a CPU.
     fn access(
         &mut self,
         index: u32,
-        errand: word::Errand,
+        access_kind: word::WordAccess,
         calendar: &mut Calendar<Event, impl Queue<Event>>,
     ) {
-        self.cpus[index as usize].errand = errand;
+        self.cpus[index as usize].access_kind = access_kind;
         if let Some((next, access)) = self.word.request(index) {
             calendar.schedule_in(access, Event::Accessed(next));
         }
     }
 
+    /// A CPU has accessed the shared word: it retries or goes on, and the next CPU gets the word.
     fn accessed(&mut self, now: Time, index: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
-        let again = self.word.accessed(self.cpus[index as usize].errand);
+        let again = self.word.accessed(self.cpus[index as usize].access_kind);
         match again {
-            Some(errand) => self.access(index, errand, calendar),
+            Some(access_kind) => self.access(index, access_kind, calendar),
             None => self.next(now, index, calendar),
         }
         if let Some((next, access)) = self.word.turn() {
@@ -297,6 +302,7 @@ impl Crowd {
         }
     }
 
+    /// Counts an operation that is done, and its latency.
     fn finish(&mut self, now: Time, index: u32) {
         let took = now.since(self.cpus[index as usize].began).unwrap_or_default();
         self.latency_sum += u128::from(took.as_ps());
@@ -310,7 +316,7 @@ impl Crowd {
     }
 }
 
-impl Model for Crowd {
+impl Model for ContentionModel {
     type Event = Event;
 
     fn handle(&mut self, now: Time, event: Event, calendar: &mut Calendar<Event, impl Queue<Event>>) {
@@ -322,6 +328,7 @@ impl Model for Crowd {
     }
 }
 
+/// A multiple of a duration.
 fn times(span: Span, factor: f64) -> Span {
     Span::from_ps_f64(span.as_ps_f64() * factor)
 }

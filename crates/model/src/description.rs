@@ -9,6 +9,10 @@ use crate::network::HostsExperiment;
 use crate::user_file::ExperimentError;
 use toll::TomlText;
 
+/// Tables that only files of another kind have: the kind, and the command that runs it.
+const OTHER_KINDS: [(&str, &str, &str); 2] =
+    [("about", "study", "iotoll reproduce"), ("axes", "sweep", "iotoll sweep")];
+
 /// An experiment, by kind.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Description {
@@ -33,6 +37,11 @@ impl Description {
     /// [`ExperimentError`]
     pub fn read(text: &str, file: &str) -> Result<Self, ExperimentError> {
         let table: toml::Table = TomlText::new(text, file).read()?;
+        for (key, kind, command) in OTHER_KINDS {
+            if table.contains_key(key) {
+                return Err(ExperimentError::OtherKind { file: file.to_owned(), kind, command });
+            }
+        }
         if table.contains_key("client") {
             return HostsExperiment::read(text, file).map(Box::new).map(Self::Hosts);
         }
@@ -49,5 +58,22 @@ impl Description {
             return AdaptersExperiment::read(text, file).map(Box::new).map(Self::Adapters);
         }
         Experiment::read(text, file).map(Box::new).map(Self::Engine)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+    use super::*;
+
+    #[test]
+    fn studies_and_sweeps_are_refused_with_the_command_that_runs_them() {
+        let refusal = |text: &str| Description::read(text, "x.toml").unwrap_err().to_string();
+        let study = "x.toml describes a study; expected an experiment; `iotoll reproduce` runs a study";
+        assert_eq!(refusal(include_str!("../../../experiments/memmap.toml")), study);
+        assert_eq!(refusal(include_str!("../../../experiments/iotlb.toml")), study);
+        let sweep = "x.toml describes a sweep; expected an experiment; `iotoll sweep` runs a sweep";
+        assert_eq!(refusal(include_str!("../../../experiments/sweep.toml")), sweep);
     }
 }

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 /// Direction of the transfers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Operation {
     /// The engine reads memory.
@@ -206,15 +207,17 @@ impl Engine {
         }
     }
 
+    /// Busy times up to now, from which shares are computed.
     fn mark(&self, now: Time) -> Mark {
         let walker = self.iommu.as_ref().map_or(Span::ZERO, |iommu| iommu.walker.busy(now));
         Mark { at: now, up: self.up.busy(now), down: self.down.busy(now), walker }
     }
 
+    /// Starts a transfer: its request, or its data, leaves the adapter.
     fn begin(&mut self, now: Time, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         self.is_beginning = false;
         let Some(place) = self.free.pop() else { return };
-        let address = self.address();
+        let address = self.draw_address();
         self.transfers[place as usize] = Transfer { address, began: now };
         let (link, bytes) = (&self.setup.link, self.setup.transfer_bytes);
         let wire = match self.setup.operation {
@@ -235,6 +238,7 @@ impl Engine {
         }
     }
 
+    /// A transfer reaches the IOMMU, which translates its address.
     fn at_iommu(&mut self, now: Time, place: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         let address = self.transfers[place as usize].address;
         let mut translated = now;
@@ -248,6 +252,7 @@ impl Engine {
         schedule_at(calendar, translated + half(self.setup.path), Event::Answered(place));
     }
 
+    /// Data of a read, or nothing, returns to the adapter.
     fn answered(&mut self, now: Time, place: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         let (link, bytes) = (&self.setup.link, self.setup.transfer_bytes);
         let wire = match self.setup.operation {
@@ -259,7 +264,8 @@ impl Engine {
         schedule_at(calendar, here + copied, Event::Done(place));
     }
 
-    fn done(&mut self, now: Time, place: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
+    /// A transfer is done: the warm-up's are not measured.
+    fn finish(&mut self, now: Time, place: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         let began = self.transfers[place as usize].began;
         self.done += 1;
         if self.done > self.warm_up {
@@ -271,7 +277,8 @@ impl Engine {
         self.begin_next(now, calendar);
     }
 
-    fn address(&mut self) -> u64 {
+    /// A random address of a transfer within the window.
+    fn draw_address(&mut self) -> u64 {
         let unit = self.setup.alignment_bytes.max(1);
         let taken = self.setup.offset_bytes + self.setup.transfer_bytes;
         let room = self.setup.window_bytes.saturating_sub(taken) / unit;
@@ -287,7 +294,7 @@ impl Model for Engine {
             Event::Begin => self.begin(now, calendar),
             Event::AtIommu(place) => self.at_iommu(now, place, calendar),
             Event::Answered(place) => self.answered(now, place, calendar),
-            Event::Done(place) => self.done(now, place, calendar),
+            Event::Done(place) => self.finish(now, place, calendar),
         }
     }
 }
@@ -403,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn what_limits_is_busy_all_the_time() {
+    fn the_limiting_part_is_always_busy() {
         let busy = |setup: Setup| run(&Setup { in_flight_max: 128, ..setup });
         assert!(busy(with_iommu(1)).walker_busy_share > 0.99);
         assert!(busy(Setup { copy_ps_per_byte: 0.0, ..setup() }).down_busy_share > 0.99);

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// What a file says.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
     /// What it is about, for people.
@@ -24,12 +25,13 @@ pub struct Experiment {
     #[serde(default = "one")]
     pub seed: u64,
     /// Transfers that are measured, after those that fill the IOTLB.
-    #[serde(default = "transfers")]
+    #[serde(default = "default_transfers")]
     pub transfers: u64,
 }
 
 /// A DMA engine.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Engine {
     /// What it does.
@@ -53,6 +55,7 @@ pub struct Engine {
 
 /// An IOMMU.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Iommu {
     /// Entries of the IOTLB.
@@ -69,6 +72,7 @@ pub struct Iommu {
 
 /// What came out, and what limits.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Answer {
     /// What it is about.
     pub what: String,
@@ -191,6 +195,7 @@ impl Iommu {
     }
 }
 
+/// The parts of the machine that may limit the rate, each with its busy share.
 fn parts(outcome: &Outcome, setup: &Setup) -> Vec<Part> {
     let begins = outcome.transfers_per_second * setup.gap.as_ps_f64() / 1e12;
     let mut parts = vec![
@@ -204,11 +209,13 @@ fn parts(outcome: &Outcome, setup: &Setup) -> Vec<Part> {
     parts
 }
 
+/// The default of counts in experiments.
 fn one() -> u64 {
     1
 }
 
-fn transfers() -> u64 {
+/// The default number of transfers.
+fn default_transfers() -> u64 {
     TRANSFERS
 }
 
@@ -233,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_machine_has_is_told_with_its_place() {
+    fn values_of_no_machine_are_errors_with_their_place() {
         let check = |from: &str, to: &str, expected: &str| {
             assert!(TEXT.contains(from), "{from}");
             let error = Experiment::read(&TEXT.replacen(from, to, 1), "x.toml").unwrap_err();

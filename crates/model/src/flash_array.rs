@@ -15,13 +15,13 @@
 //! addresses, so nothing is mapped for it. Mapping costs come from the real code of `dma` and `iova`. A CPU that
 //! waits for a lock spins.
 
-mod adapter;
 mod array;
+mod array_adapter;
 mod experiment;
 mod fault;
+mod flash_array_model;
 mod load;
 mod lock;
-mod machine;
 mod multipath;
 mod outcome;
 mod path;
@@ -29,13 +29,13 @@ mod setup;
 mod stack;
 mod task;
 
-pub use adapter::Adapter;
 pub use array::{Array, SECTOR_BYTES, Service};
+pub use array_adapter::ArrayAdapter;
 pub use experiment::{FlashArrayAnswer, FlashArrayExperiment, FlashArrayServed, LockAnswer, LogAnswer};
 pub use fault::{Change, Fault};
 pub use load::{IoInterface, Job};
 pub use lock::LockKind;
-pub use multipath::{LogEntry, Multipath, Policy, What};
+pub use multipath::{LogEntry, Multipath, PathChange, Policy};
 pub use outcome::{LockUsage, Outcome, Served, Totals};
 pub use path::PathId;
 pub use setup::{FlashArrayError, Setup, Translation};
@@ -46,7 +46,7 @@ pub use stack::{Library, Module, Stack};
 /// # Errors
 /// [`FlashArrayError`]: an invalid setup.
 pub fn run(setup: &Setup) -> Result<Outcome, FlashArrayError> {
-    machine::run(setup)
+    flash_array_model::run(setup)
 }
 
 /// The same on the reference calendar, a binary heap. It is slower and has the same outcome.
@@ -54,5 +54,5 @@ pub fn run(setup: &Setup) -> Result<Outcome, FlashArrayError> {
 /// # Errors
 /// As [`run`].
 pub fn run_on_heap(setup: &Setup) -> Result<Outcome, FlashArrayError> {
-    machine::run_on_heap(setup)
+    flash_array_model::run_on_heap(setup)
 }

@@ -16,7 +16,7 @@ mod usage;
 
 pub use cpus::{Cpus, LineTransfer};
 pub use invalidation_queue::InvalidationQueue;
-pub use mapping::{DmaPath, Forgets, Locking, MappingCost};
+pub use mapping::{DmaPath, InvalidationMode, Locking, MappingCost};
 pub use memory::Memory;
 pub use stage::Stage;
 pub use translator::IommuSetup;

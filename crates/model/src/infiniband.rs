@@ -10,12 +10,12 @@
 //! up in its [`cache`](CacheShape), and what is not there is fetched from where the tables are. Everything else, queues and
 //! buffers, is in host memory.
 
-mod adapter;
 mod bus;
 mod cache;
 mod experiment;
+mod hca;
 pub mod icm;
-mod machine;
+mod infiniband_model;
 mod message;
 pub mod mpi;
 pub mod nas;
@@ -24,10 +24,10 @@ pub mod trace;
 mod verbs;
 mod wire;
 
-pub use adapter::{Adapter, Host, Setup};
 pub use bus::{Bus, PciX};
 pub use cache::{CacheShape, Replacement};
 pub use experiment::{AdaptersAnswer, AdaptersError, AdaptersExperiment, PlacedAnswer};
+pub use hca::{Hca, HcaHost, Setup};
 pub use message::{MemoryKind, Verb};
 pub use outcome::{NodeUsage, Outcome, RunError, Totals};
 pub use verbs::{Load, Measured, Pattern, run, run_on_heap};

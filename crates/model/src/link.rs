@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// A generation of PCI Express.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "u8", into = "u8")]
 pub enum Generation {
     /// 2.5 GT/s.
@@ -62,6 +63,7 @@ impl Generation {
 
 /// A trained link.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Link {
     /// Generation.
@@ -222,7 +224,7 @@ mod tests {
     ];
 
     #[test]
-    fn transfers_take_what_the_published_program_says() {
+    fn transfers_take_the_time_of_the_published_program() {
         for Published { link: (generation, lanes, payload), packets, writes, reads } in PUBLISHED {
             let raw = link(generation, lanes, payload, 0.0).raw_bits_per_second() / 1e9;
             let link = link(generation, lanes, payload, 1.0 - packets / raw);

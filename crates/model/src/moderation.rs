@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_timer_that_was_overtaken_tells_nobody() {
+    fn an_outdated_timer_has_no_effect() {
         let mut moderation = Moderation::default();
         let first = moderation.begin().unwrap();
         assert_eq!(moderation.begin(), None);

@@ -8,20 +8,20 @@
 //! Code paths are given in instructions and priced. Mapping calls run the real code of `dma` and `iova`, and what
 //! they did is priced. A CPU that waits for a lock spins.
 
-mod adapter;
 mod experiment;
 mod flow;
-mod host;
 mod load;
-mod machine;
+mod network_adapter;
+mod network_host;
+mod network_model;
 mod outcome;
 mod task;
 
-pub use adapter::{Adapter, ReceiveBuffers};
 pub use experiment::{HostsAnswer, HostsExperiment};
 pub use flow::{Pattern, Protocol, Work};
-pub use host::{Host, Paths};
 pub use load::{Connection, Load, NotModelled};
+pub use network_adapter::{NetworkAdapter, ReceiveBuffers};
+pub use network_host::{NetworkHost, Paths};
 pub use outcome::{HostUsage, Outcome, Totals};
 
 use crate::host::HostError;
@@ -31,7 +31,7 @@ use des::Span;
 #[derive(Debug, Clone)]
 pub struct Setup {
     /// Client and server. The client begins.
-    pub hosts: [Host; 2],
+    pub hosts: [NetworkHost; 2],
     /// The network between the adapters.
     pub wire: Wire,
     /// What each instance does.
@@ -75,7 +75,7 @@ impl Wire {
 /// # Errors
 /// An invalid host, or a DMA path that can't be built.
 pub fn run(setup: &Setup) -> Result<Outcome, HostError> {
-    machine::run(setup)
+    network_model::run(setup)
 }
 
 /// The same on the reference calendar, a binary heap. It is slower and has the same outcome.
@@ -83,5 +83,5 @@ pub fn run(setup: &Setup) -> Result<Outcome, HostError> {
 /// # Errors
 /// As [`run`].
 pub fn run_on_heap(setup: &Setup) -> Result<Outcome, HostError> {
-    machine::run_on_heap(setup)
+    network_model::run_on_heap(setup)
 }

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 /// A part of the machine.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Part {
     /// Its name.
     pub name: String,

@@ -1,7 +1,7 @@
 //! A POWER partition with one adapter's endpoint: as much of one as windows need.
 
 use ddw::PageSizes;
-use dma::tce::{Endpoint, EndpointAddress, EndpointError, Hypervisor, MemoryRange, Offer, Slot};
+use dma::tce::{Endpoint, EndpointAddress, EndpointError, Hypervisor, MemoryRange, Offer, PciSlot};
 use dma::{BusAddress, Frames, MemoryAddress, Ram};
 use iova::SpaceError;
 use std::sync::Arc;
@@ -46,8 +46,8 @@ pub enum PartitionError {
 }
 
 impl Partition {
-    /// The adapter's slot, for CPUs that `cpu` names.
-    pub(crate) fn slot(&self, cpu: fn() -> u32) -> Result<Slot, PartitionError> {
+    /// The adapter's slot. `cpu` returns the calling CPU, which selects a pool.
+    pub(crate) fn slot(&self, cpu: fn() -> u32) -> Result<PciSlot, PartitionError> {
         let entries = (self.default_bytes >> ddw::DEFAULT_PAGE_SHIFT)
             + self.offer.map_or(0, |windows| windows.block_tces);
         let tables = MemoryRange { start: MemoryAddress(self.memory_bytes), bytes: entries * ENTRY_BYTES };
@@ -68,7 +68,7 @@ impl Partition {
         hypervisor.add(Endpoint { address: ADDRESS, liobn: LIOBN, default_bytes, tables, offer })?;
         let lists = Frames::new(lists, LISTS_BYTES);
         let partition = Arc::new(dma::tce::Partition::new(hypervisor, ram, lists, vec![memory], "", cpu));
-        let slot = Slot::new(partition, ADDRESS)?;
+        let slot = PciSlot::new(partition, ADDRESS)?;
         Ok(slot.unwrap_or_else(|| unreachable!("the endpoint was added just now")))
     }
 }

@@ -1,13 +1,14 @@
-//! Published figures beside ours: what the document `iotoll.reproduction/2` is made of.
+//! Published figures beside ours: what the document `iotoll.reproduction/3` is made of.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use toll::Evidence;
 
 /// The version of these types' layout in documents. It grows when a field changes its meaning or goes; new fields leave it as it is.
-pub const SCHEMA: &str = "iotoll.reproduction/2";
+pub const SCHEMA: &str = "iotoll.reproduction/3";
 
 /// A study of published figures, each beside what a model of the same machine says.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Reproduction {
     /// The study's name: `iotlb`.
     pub study: String,
@@ -27,6 +28,7 @@ pub struct Reproduction {
 
 /// A parameter of the model, for people.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Parameter {
     /// Its name, the unit last: `walk_ns`.
     pub name: String,
@@ -38,6 +40,7 @@ pub struct Parameter {
 
 /// Figures of one kind.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Curve {
     /// What they are of.
     pub name: String,
@@ -57,6 +60,7 @@ pub struct Curve {
 
 /// A published figure and ours.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Point {
     /// Where on the curve.
     pub x: f64,
@@ -70,6 +74,7 @@ pub struct Point {
 
 /// Our lines where no figures were published, but perhaps between what theirs lie: the ends of a drawing's axis.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Chart {
     /// What they are of.
     pub name: String,
@@ -82,7 +87,6 @@ pub struct Chart {
     /// What there is to say of it.
     pub remark: Option<String>,
     /// Names of what is varied, where it has no numbers: at 1, 2, ... Then there are bars in place of lines.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub categories: Vec<String>,
     /// The lines.
     pub lines: Vec<Line>,
@@ -90,17 +94,36 @@ pub struct Chart {
 
 /// A line of ours.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Line {
     /// Of what.
     pub name: String,
     /// Between what the published one lies; `None` if there is none.
     pub bounds: Option<Bounds>,
     /// Where, and what the model says there.
+    #[serde(serialize_with = "serialize_points")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<LinePoint>"))]
     pub points: Vec<(f64, f64)>,
+}
+
+/// A point of a line, as documents have it.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct LinePoint {
+    /// Where on the line.
+    x: f64,
+    /// What the model says there.
+    ours: f64,
+}
+
+/// Serializes points as objects with names.
+fn serialize_points<S: Serializer>(points: &[(f64, f64)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(points.iter().map(|&(x, ours)| LinePoint { x, ours }))
 }
 
 /// Between what a published line lies.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Bounds {
     /// Nothing of it is below.
@@ -120,6 +143,7 @@ impl Bounds {
 
 /// What a published figure is to the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
     /// A parameter was chosen so that the model meets it: agreement proves nothing.

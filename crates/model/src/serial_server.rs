@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_waits_is_not_yet_busy() {
+    fn waiting_work_does_not_count_as_busy() {
         let mut serial = SerialServer::default();
         let at = Time::from_ps;
         assert_eq!(serial.occupy(at(10), Span::from_ps(5)), at(15));
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_done_is_not_busy() {
+    fn unfinished_work_does_not_count_as_busy() {
         let mut serial = SerialServer::default();
         let at = Time::from_ps;
         serial.occupy(at(10), Span::from_ps(100));
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_later_leaves_it_idle_until_then() {
+    fn a_later_occupation_leaves_the_server_idle_until_then() {
         let mut serial = SerialServer::default();
         let at = Time::from_ps;
         let mut occupy =

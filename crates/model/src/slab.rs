@@ -16,6 +16,7 @@ impl<Thing> Default for Slab<Thing> {
 }
 
 impl<Thing> Slab<Thing> {
+    /// Stores a thing. Returns its number.
     pub(crate) fn put(&mut self, thing: Thing) -> u32 {
         if let Some(place) = self.free.pop() {
             self.all[place as usize] = thing;

@@ -28,7 +28,7 @@ use crate::{Reproduction, Role};
 #[derive(Debug, thiserror::Error)]
 pub enum StudyError {
     /// The name is not of a study.
-    #[error("there is no study {name:?}; expected one of {}", names())]
+    #[error("there is no study {name:?}; expected one of {}", study_names())]
     Unknown {
         /// The name given.
         name: String,
@@ -119,13 +119,13 @@ pub enum StudyError {
     },
 }
 
-/// A study.
+/// A study: its name on the command line, and the function that runs it.
 struct Study {
     name: &'static str,
     reproduce: fn(&Changes) -> Result<Reproduction, StudyError>,
 }
 
-const FAMILIES: &[Study] = &[
+const STUDIES: &[Study] = &[
     Study { name: power_window::NAME, reproduce: power_window::reproduce },
     Study { name: dma_contention::NAME, reproduce: dma_contention::reproduce },
     Study { name: iotlb::NAME, reproduce: iotlb::reproduce },
@@ -138,10 +138,11 @@ const FAMILIES: &[Study] = &[
 
 /// Names of all studies.
 pub fn studies() -> impl Iterator<Item = &'static str> {
-    FAMILIES.iter().map(|study| study.name)
+    STUDIES.iter().map(|study| study.name)
 }
 
-fn names() -> String {
+/// The names of all studies, separated by commas.
+fn study_names() -> String {
     studies().collect::<Vec<_>>().join(", ")
 }
 
@@ -158,10 +159,10 @@ pub fn reproduce(name: &str) -> Result<Reproduction, StudyError> {
 /// # Errors
 /// [`StudyError`]; also for an unknown parameter.
 pub fn reproduce_with(name: &str, changes: &Changes) -> Result<Reproduction, StudyError> {
-    let study = FAMILIES.iter().find(|study| study.name == name);
+    let study = STUDIES.iter().find(|study| study.name == name);
     let study = study.ok_or_else(|| StudyError::Unknown { name: name.to_owned() })?;
     let mut one = (study.reproduce)(changes)?;
-    changes.check(&one)?;
+    changes.check_names(&one)?;
     if !changes.is_empty() {
         one.curves
             .iter_mut()

@@ -25,6 +25,16 @@ pub enum ExperimentError {
         /// Allowed values.
         expected: Cow<'static, str>,
     },
+    /// A file of another kind, which another command reads.
+    #[error("{file} describes a {kind}; expected an experiment; `{command}` runs a {kind}")]
+    OtherKind {
+        /// The file.
+        file: String,
+        /// What it describes.
+        kind: &'static str,
+        /// The command that runs it.
+        command: &'static str,
+    },
 }
 
 /// Parses a file's text. `file` is its name, for errors; `wrong` returns the first invalid field.
@@ -62,6 +72,7 @@ impl InvalidField {
         ExperimentError::Value { file: file.to_owned(), line, field, value, expected }
     }
 
+    /// The error for a field, unless its value is valid.
     pub(crate) fn unless(
         holds: bool,
         field: &'static str,
@@ -71,10 +82,12 @@ impl InvalidField {
         (!holds).then(|| Self { field: field.into(), value: value.to_string(), expected: expected.into() })
     }
 
+    /// The error for a field, unless it is a time from 0 to 1 s, in ns.
     pub(crate) fn unless_time(field: &'static str, value: f64) -> Option<Self> {
         Self::unless((0.0..=TIME_MAX_NS).contains(&value), field, value, "0 to 1e9")
     }
 
+    /// The error for a field, unless it is a count from 1 to `most`.
     pub(crate) fn unless_count(field: &'static str, value: u64, most: u64) -> Option<Self> {
         let is_count = (1..=most).contains(&value);
         (!is_count).then(|| Self {
@@ -84,6 +97,7 @@ impl InvalidField {
         })
     }
 
+    /// The error for a field, unless it is a number of instructions that can be simulated.
     pub(crate) fn unless_instructions(field: &'static str, value: f64) -> Option<Self> {
         Self::unless((0.0..=INSTRUCTIONS_MAX).contains(&value), field, value, "0 to 1e9")
     }

@@ -4,9 +4,11 @@
 
 use des::Span;
 use model::Link;
-use model::block::{Adapter, BlockExperiment, Host, Media, Outcome, Paths, Service, Setup, run, run_on_heap};
+use model::block::{
+    BlockExperiment, BlockHost, Media, NvmeAdapter, Outcome, Paths, Service, Setup, run, run_on_heap,
+};
 use model::fio::{Access, Engine, Job};
-use model::host::{Cpus, DmaPath, Forgets, LineTransfer, Locking, MappingCost, Stage};
+use model::host::{Cpus, DmaPath, InvalidationMode, LineTransfer, Locking, MappingCost, Stage};
 use proptest::prelude::*;
 use std::error::Error;
 
@@ -15,8 +17,8 @@ fn ns(ns: u64) -> Span {
 }
 
 /// Instructions take 0.5 ns, the link carries 4 bytes in a nanosecond, a channel one.
-fn host(dma_path: DmaPath) -> Host {
-    Host {
+fn host(dma_path: DmaPath) -> BlockHost {
+    BlockHost {
         cpus: Cpus {
             cores: 4,
             cores_per_node: 2,
@@ -35,7 +37,7 @@ fn host(dma_path: DmaPath) -> Host {
             sleep: 2_000.0,
             wake: 3_000.0,
         },
-        adapter: Adapter {
+        adapter: NvmeAdapter {
             link: Link {
                 generation: 2.try_into().unwrap(),
                 lanes: 8,
@@ -87,11 +89,11 @@ fn setup(dma_path: DmaPath, jobs: Vec<Job>) -> Setup {
 }
 
 fn strict() -> DmaPath {
-    DmaPath::Translated { forgets: Forgets::AtOnce }
+    DmaPath::Translated { mode: InvalidationMode::Strict }
 }
 
 fn lazy() -> DmaPath {
-    DmaPath::Translated { forgets: Forgets::Later }
+    DmaPath::Translated { mode: InvalidationMode::Lazy }
 }
 
 /// From the doorbell to where the adapter has the command: 28 bytes; 24 bytes of a request, 64 with 20 more.
@@ -130,7 +132,7 @@ fn a_long_write_takes_the_sum_of_its_parts_to_the_picosecond() {
 
 /// What a mapping and its end take, in steps of one CPU; entries beyond the first on both ways.
 #[test]
-fn a_mapping_adds_what_it_is_priced_at() {
+fn a_mapping_adds_its_price() {
     let latency = |dma_path, bytes| {
         run(&setup(dma_path, vec![job(Access::Read, bytes, 1, 1)])).unwrap().all.latency_mean.as_ps()
     };
@@ -238,7 +240,7 @@ fn the_media_bound_reads() {
 }
 
 #[test]
-fn what_a_full_buffer_is_emptied_at_bounds_writes() {
+fn the_drain_rate_of_a_full_buffer_bounds_writes() {
     let mut setup = setup(DmaPath::Direct, vec![job(Access::Write, 4096, 64, 4)]);
     (setup.host.media.buffer_bytes, setup.warm_up) = (2 << 20, Span::from_ms(10));
     let full = holds(&setup);
@@ -308,7 +310,7 @@ fn cpus_that_share_a_queue_wait_for_its_lock() {
 
 /// Each job has what it would have alone, as long as nothing is scarce; and is told apart.
 #[test]
-fn jobs_are_told_apart() {
+fn jobs_are_distinguished() {
     let [reads, writes] =
         [job(Access::Read, 4096, 1, 1), Job { is_random: false, ..job(Access::Write, 8192, 1, 1) }];
     let quick = |jobs| {
@@ -337,7 +339,7 @@ fn a_long_read_is_several_commands() {
 const FILE: &str = include_str!("../../../experiments/nvme.toml");
 
 #[test]
-fn the_example_is_what_its_source_says() {
+fn the_example_matches_its_source() {
     let alone = FILE.replace("iodepth=8", "iodepth=1").replace("numjobs=16", "numjobs=1");
     let read = |text: &str| BlockExperiment::read(text, "x.toml").unwrap().run().unwrap();
     let write = alone.replace("rw=randread", "rw=randwrite");
@@ -357,7 +359,7 @@ fn chain(error: &dyn Error) -> String {
 }
 
 #[test]
-fn what_no_host_has_is_told_with_its_place() {
+fn values_of_no_host_are_errors_with_their_place() {
     let check = |from: &str, to: &str, expected: &str| {
         assert!(FILE.contains(from), "{from}");
         let text = FILE.replacen(from, to, 1);

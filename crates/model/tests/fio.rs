@@ -41,7 +41,7 @@ fn a_database_and_its_log() {
 }
 
 #[test]
-fn what_is_not_said_is_as_fio_has_it() {
+fn absent_options_have_fio_s_defaults() {
     let expected = Job {
         name: "a".to_owned(),
         access: Access::Read,
@@ -57,7 +57,7 @@ fn what_is_not_said_is_as_fio_has_it() {
 }
 
 #[test]
-fn jobs_have_what_the_global_sections_above_them_say() {
+fn jobs_inherit_the_global_sections_above_them() {
     let text = "[global]\ndirect=1\nbs=8k\n[a]\n[b]\nbs=16k\n[globally]\niodepth=4\nioengine=libaio\n[c]\n[a]\nbs=512\n";
     let jobs: Vec<_> =
         read(text).jobs.into_iter().map(|job| (job.name, job.block_bytes, job.depth)).collect();
@@ -158,7 +158,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_stands_in_a_file_is_read_or_refused(at in 0..MIXED.len(), insert in any::<String>()) {
+    fn any_file_is_read_or_refused(at in 0..MIXED.len(), insert in any::<String>()) {
         let text = format!("{}{insert}{}", &MIXED[..at], &MIXED[at..]);
         if let Err(error) = JobFile::read(&text, "x.fio") {
             prop_assert!((1..=text.lines().count() as u32).contains(&error.line));

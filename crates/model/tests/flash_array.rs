@@ -4,9 +4,9 @@
 
 use des::Span;
 use model::flash_array::{
-    Adapter, Array, Change, Fault, FlashArrayError, FlashArrayExperiment, IoInterface, Job, Library,
-    LockKind, Module, Multipath, Outcome, PathId, Policy, SECTOR_BYTES, Service, Setup, Stack, Translation,
-    What, run, run_on_heap,
+    Array, ArrayAdapter, Change, Fault, FlashArrayError, FlashArrayExperiment, IoInterface, Job, Library,
+    LockKind, Module, Multipath, Outcome, PathChange, PathId, Policy, SECTOR_BYTES, Service, Setup, Stack,
+    Translation, run, run_on_heap,
 };
 use model::host::{Cpus, DmaPath, LineTransfer, Locking, MappingCost};
 use proptest::prelude::*;
@@ -48,7 +48,7 @@ fn setup(jobs: Vec<Job>) -> Setup {
         library: Library { submit: 1_200.0, complete: 800.0, poll: 100.0 },
         translation: None,
         adapters: 2,
-        adapter: Adapter {
+        adapter: ArrayAdapter {
             ports: 2,
             kernel_queues: 8,
             queues_max: 508,
@@ -160,7 +160,7 @@ fn looks_in_vain_take_instructions_and_no_events() {
 }
 
 #[test]
-fn cables_carry_what_they_can_and_no_more() {
+fn cables_carry_their_capacity_and_no_more() {
     let mut setup = setup(vec![job(IoInterface::User, 8, 64)]);
     setup.cpus.cores = 8;
     setup.adapter.port_bytes_per_second = 800e6;
@@ -202,7 +202,7 @@ fn a_cable_that_is_pulled_loses_nothing_and_is_used_again() {
         let faults = pulled(1, 2_000, Some(3_000));
         let outcome = holds(&Setup { faults, ..setup(vec![jobs]) });
         let log: Vec<_> = outcome.log.iter().map(|entry| (entry.what, entry.path)).collect();
-        assert_eq!(log, [(What::Failed, PathId(1)), (What::Recovered, PathId(1))], "{kind:?}");
+        assert_eq!(log, [(PathChange::Failed, PathId(1)), (PathChange::Recovered, PathId(1))], "{kind:?}");
         let at_us = |entry: usize| outcome.log[entry].at.as_ps() / 1_000_000;
         assert!(
             (2_000..2_100).contains(&at_us(0)) && (3_000..3_400).contains(&at_us(1)),
@@ -232,7 +232,7 @@ fn without_a_path_everything_waits_for_one() {
 
 /// A cable is out for a microsecond, while the array has all commands: their answers have no link to come by.
 #[test]
-fn what_went_by_a_link_is_lost_with_it() {
+fn commands_on_a_failed_link_are_lost() {
     let faults = pulled(0, 2_000, Some(2_001));
     let mut setup = Setup { adapters: 1, faults, ..setup(vec![job(IoInterface::Kernel, 8, 1)]) };
     setup.adapter.ports = 1;
@@ -241,7 +241,7 @@ fn what_went_by_a_link_is_lost_with_it() {
     assert_eq!((outcome.totals.given_up, outcome.totals.waiting), (8, 0));
     assert_eq!(
         outcome.log.iter().map(|entry| entry.what).collect::<Vec<_>>(),
-        [What::Failed, What::Recovered]
+        [PathChange::Failed, PathChange::Recovered]
     );
 }
 
@@ -255,7 +255,7 @@ fn a_full_cable_that_is_out_for_a_moment_fails_once() {
     (setup.warm_up, setup.measured) = (Span::from_us(3_000), Span::from_ms(10));
     let outcome = holds(&setup);
     let log: Vec<_> = outcome.log.iter().map(|entry| entry.what).collect();
-    assert_eq!(log, [What::Failed, What::Recovered]);
+    assert_eq!(log, [PathChange::Failed, PathChange::Recovered]);
     assert_eq!(outcome.log[0].ios, outcome.totals.given_up);
     let cable = 1e9 / 4096.0;
     assert!((outcome.all.per_second / cable - 1.0).abs() < 0.02, "{}", outcome.all.per_second);
@@ -277,7 +277,7 @@ fn a_path_that_failed_carries_again_once_it_is_back() {
 }
 
 #[test]
-fn what_there_is_not_is_refused_by_name() {
+fn unknown_names_are_refused() {
     let said = |setup: &Setup| run(setup).unwrap_err().to_string();
     let users = fibre_channel(vec![job(IoInterface::User, 3, 1)]);
     assert_eq!(
@@ -361,7 +361,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn what_is_asked_for_is_got_or_waits(setup in setups()) {
+    fn every_request_is_served_or_waits(setup in setups()) {
         let outcome = holds(&setup);
         prop_assert_eq!(&outcome, &run(&setup).unwrap(), "the same seed");
         let on_heap = run_on_heap(&setup).unwrap();
@@ -400,7 +400,7 @@ fn the_example_loses_nothing_and_uses_its_cable_again() {
 
 /// With what it says of Fibre Channel, it is the study's machine.
 #[test]
-fn what_the_example_says_of_fibre_channel_is_one() {
+fn the_example_s_fibre_channel_section_is_valid() {
     let text = FILE.replace("# protocol =", "protocol =").replace("kernel_queues = 8", "kernel_queues = 1");
     let text =
         text.replace("queues_max = 508", "queues_max = 1").replace("memory_ns = 1500", "memory_ns = 550");
@@ -429,7 +429,7 @@ fn chain(error: &dyn Error) -> String {
 }
 
 #[test]
-fn what_no_host_has_is_told_with_its_place() {
+fn values_of_no_host_are_errors_with_their_place() {
     let check = |from: &str, to: &str, expected: &str| {
         assert!(FILE.contains(from), "{from}");
         let told = chain(&FlashArrayExperiment::read(&FILE.replacen(from, to, 1), "x.toml").unwrap_err());

@@ -9,7 +9,7 @@ use model::infiniband::mpi::{Library, Op, Program, run_program, run_program_on_h
 use model::infiniband::nas::Kernel;
 use model::infiniband::trace::Trace;
 use model::infiniband::{
-    Adapter, AdaptersExperiment, Bus, CacheShape, Host, Load, Measured, MemoryKind, Pattern, PciX,
+    AdaptersExperiment, Bus, CacheShape, Hca, HcaHost, Load, Measured, MemoryKind, Pattern, PciX,
     Replacement, Setup, Verb, Wire, run, run_on_heap,
 };
 use proptest::prelude::*;
@@ -32,8 +32,8 @@ fn pcix() -> Bus {
 fn setup(bus: Bus, contexts: MemoryKind, cache_bytes: u64) -> Setup {
     let ns = Span::from_ns;
     Setup {
-        host: Host { bus, read: ns(500), post: ns(300), poll: ns(100) },
-        adapter: Adapter {
+        host: HcaHost { bus, read: ns(500), post: ns(300), poll: ns(100) },
+        adapter: Hca {
             send: ns(800),
             send_gap: ns(300),
             receive: ns(700),
@@ -136,7 +136,7 @@ proptest! {
 
     /// Whatever two processes do: nothing is lost, nothing is faster than it can be, and the calendar makes no difference.
     #[test]
-    fn what_is_posted_is_delivered_and_completed(
+    fn posted_messages_are_delivered_and_completed(
         setup in any_setup(),
         pattern in any_pattern(),
         message_bytes in prop_oneof![0_u64..200, 1_u64..20_000],
@@ -181,7 +181,7 @@ fn more_connections_than_the_cache_holds_cost_more_where_memory_is_farther() {
 }
 
 #[test]
-fn a_stream_is_limited_by_what_is_slowest() {
+fn a_stream_is_limited_by_its_slowest_part() {
     let stream = Pattern::Stream { window: 16, reuse_percent: 100, both_ways: false };
     let rate =
         |bus| run(&setup(bus, MemoryKind::Host, 1 << 20), &load(stream, 65_536, 1)).unwrap().bytes_per_second;
@@ -238,11 +238,14 @@ proptest! {
 }
 
 #[test]
-fn who_waits_for_nothing_is_told_apart() {
+fn processes_that_wait_for_nothing_are_distinguished() {
     let setup = setup(link(1), MemoryKind::Host, 1 << 20);
     let ops = vec![vec![], vec![], vec![], vec![Op::Compute(Span::from_ns(1)), Op::Receive { from: 0 }]];
     let error = run_program(&setup, &library(), &Program { ops, rounds: 1 }).unwrap_err();
-    assert_eq!(error.to_string(), "process 3 waits for ever in its operation 2");
+    assert_eq!(
+        error.to_string(),
+        "process 3, operation 2: it waits for a message or a receive that never comes"
+    );
 }
 
 /// Process 0 sends to process 2 of another node; both are in a node with another each.
@@ -322,21 +325,21 @@ fn many_announcements_take_no_longer_each() {
 }
 
 #[test]
-fn what_nobody_could_wait_for_is_refused() {
+fn runs_that_take_too_long_are_refused() {
     let setup = setup(link(1), MemoryKind::Host, 1 << 20);
     let told = |program| run_program(&setup, &library(), &program).unwrap_err().to_string();
     let send = |bytes| vec![Op::BeginSend { to: 2, bytes }];
     let said = told(two(send(64), vec![Op::Compute(Span::from_ns(1))], 1 << 20));
-    let full = "process 0 sends with its operation 1 what is one of more than 262144 messages in flight";
+    let full = "process 0, operation 1: more than 262144 messages in flight";
     assert_eq!(said, full);
     let said = told(two(send(1 << 30), vec![Op::Receive { from: 0 }], 99_999));
     assert_eq!(said, "the program's messages have 52428800000 packets; expected at most 67108864");
     let said = told(two(vec![Op::Compute(Span::from_ms(1_000_000))], vec![], 20_000));
-    assert!(said.starts_with("it lasts longer than 100 days"), "{said}");
+    assert!(said.starts_with("the simulation lasts longer than 100 days"), "{said}");
 }
 
 #[test]
-fn messages_that_nobody_receives_are_counted() {
+fn unreceived_messages_are_counted() {
     let setup = setup(link(1), MemoryKind::Host, 1 << 20);
     for bytes in [64, 1 << 20] {
         let sends = vec![Op::BeginSend { to: 2, bytes }, Op::BeginSend { to: 1, bytes }, Op::WaitAll];
@@ -346,7 +349,7 @@ fn messages_that_nobody_receives_are_counted() {
 }
 
 #[test]
-fn a_trace_that_sticks_is_told_with_its_line() {
+fn a_trace_that_deadlocks_is_an_error_with_its_line() {
     let file = include_str!("../../../experiments/infiniband.toml");
     let [verbs, processes] = ["[verbs]", "# [processes]"].map(|table| file.find(table).unwrap());
     let processes: Vec<&str> = file[processes..].lines().filter_map(|line| line.strip_prefix("# ")).collect();
@@ -358,7 +361,10 @@ fn a_trace_that_sticks_is_told_with_its_line() {
     let head = "iotoll-trace 1\nprocesses 4\n\n";
     let told = with(&format!("{head}0 send 2 64\n2 receive 0\n2 receive 0 # never\n")).unwrap_err();
     // In the second round: the first takes both messages.
-    assert_eq!(told.to_string(), "my.trace, line 5: process 2 waits for ever in its operation 1");
+    assert_eq!(
+        told.to_string(),
+        "my.trace:5: process 2, operation 1: it waits for a message or a receive that never comes"
+    );
     let answer = with(&format!("{head}0 send 2 64\n0 begin-send 3 64\n2 receive 0\n")).unwrap();
     assert!(answer.what.starts_with("trace my.trace on: "), "{}", answer.what);
     assert_eq!(answer.memory_less.unreceived, 2);

@@ -165,7 +165,7 @@ fn hostile_files_are_refused() {
 }
 
 #[test]
-fn a_file_that_breaks_off_is_told_where() {
+fn a_truncated_file_is_an_error_with_its_place() {
     let text = UDP_RR.trim_end();
     for (end, _) in text.char_indices() {
         let error = Profile::read(&text[..end], "x.xml", &variables()).unwrap_err();
@@ -209,7 +209,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_stands_in_a_file_is_read_or_refused(at in 0..UDP_RR.len(), insert in any::<String>()) {
+    fn any_file_is_read_or_refused(at in 0..UDP_RR.len(), insert in any::<String>()) {
         let text = format!("{}{insert}{}", &UDP_RR[..at], &UDP_RR[at..]);
         if let Err(error) = Profile::read(&text, "x.xml", &variables()) {
             prop_assert!(error.line as usize <= text.lines().count() + 1);

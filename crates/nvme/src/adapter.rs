@@ -1,7 +1,8 @@
 //! An NVMe adapter of this host, driven from user space through VFIO or iommufd, with an IOMMU or in VFIO's no-IOMMU
 //! mode.
 
-use crate::controller::{Controller, NvmeError};
+use crate::controller::Controller;
+use crate::controller_error::NvmeError;
 use dma::vfio::{self, Device, Interrupt, VfioError};
 use dma::{Mapper, Ram};
 use std::io;
@@ -62,6 +63,7 @@ impl Adapter {
         Self::bring_up(mapper, device, memory)
     }
 
+    /// Enables the device, maps its registers, and opens the controller.
     fn bring_up(mapper: Mapper, device: Device, memory: Arc<Ram>) -> Result<Self, AdapterError> {
         device.enable()?;
         let registers = Arc::new(device.registers(0)?);

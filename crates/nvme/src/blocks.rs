@@ -20,6 +20,15 @@ pub enum BlockError {
         /// Block size of the namespace.
         block_bytes: u64,
     },
+    /// A command without blocks. The field NLB is zero-based (NVM Command Set Specification 1.0, section 3.2.8), so it
+    /// can't express 0.
+    #[error(
+        "0 blocks from block {first}; expected 1 or more: a command can't express 0, its NLB is zero-based"
+    )]
+    ZeroBlocks {
+        /// First block of the command.
+        first: u64,
+    },
     /// The blocks reach beyond the end of the namespace.
     #[error("{count} blocks from block {first}: beyond the end of the namespace, which has {blocks} blocks")]
     OutOfRange {
@@ -98,6 +107,9 @@ impl QueuePair {
         first: u64,
         blocks: u64,
     ) -> Result<CommandId, BlockError> {
+        if blocks == 0 {
+            return Err(BlockError::ZeroBlocks { first });
+        }
         check_range(namespace, first, blocks)?;
         Ok(self.submit(Command::write_zeroes(namespace.number, first, blocks as u32))?)
     }
@@ -144,6 +156,7 @@ impl QueuePair {
         self.submit(Command::flush(namespace.number))
     }
 
+    /// Submits a read or write; `command` builds it from the namespace, first block, number of blocks and data pointer.
     #[inline]
     fn transfer(
         &mut self,
@@ -194,6 +207,7 @@ impl QueuePair {
         self.write_data_list(id, pieces, has_sgl)
     }
 
+    /// The data pointer of a command with a PRP list, or with an SGL if PRPs can't describe the pieces.
     #[inline(never)]
     fn write_data_list(
         &self,
@@ -218,6 +232,7 @@ impl QueuePair {
         }
     }
 
+    /// Writes words to a command's list memory.
     fn write_list<'a>(
         &self,
         at: MemoryAddress,
@@ -237,10 +252,11 @@ enum DataPointer {
     Sgl([u64; 2]),
 }
 
+/// Checks that one command can have so many blocks, 1 or more, and that they are in the namespace.
 #[inline]
 fn check_range(namespace: &Namespace, first: u64, count: u64) -> Result<(), BlockError> {
     let blocks = namespace.format.blocks;
-    if count == 0 || count > BLOCKS_MAX {
+    if count > BLOCKS_MAX {
         let block_bytes = namespace.format.block_bytes();
         return Err(BlockError::TooLong {
             bytes: count.saturating_mul(block_bytes),

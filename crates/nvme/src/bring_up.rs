@@ -1,6 +1,6 @@
 //! Enables and disables a controller (Base, 3.5), and waits for its status and its completions.
 
-use crate::controller::NvmeError;
+use crate::controller_error::NvmeError;
 use crate::queue_pair::{CommandId, Done, QueuePair};
 use crate::registers::Registers;
 use crate::spec::registers::{self as register, Capabilities, Status};
@@ -32,6 +32,7 @@ pub(crate) fn wait_for_status(
     if Status(registers.read_u32(register::STATUS)).is_fatal() { Err(NvmeError::Fatal) } else { Ok(()) }
 }
 
+/// Polls CSTS until `holds` is true. Fails if the adapter is gone, or with `what` after the limit.
 fn poll_status(
     registers: &dyn Registers,
     limit: Duration,

@@ -81,15 +81,15 @@ enum Backend {
 
 /// State of a slot.
 #[derive(Debug)]
-enum State {
+enum RequestState {
     Free,
     InFlight,
     Ended(Result<(), ChunkError>),
 }
 
 #[derive(Debug)]
-struct Slot {
-    state: State,
+struct RequestSlot {
+    state: RequestState,
     generation: u64,
     /// Length of a read's data in the slot's buffer; 0 for a write.
     read_bytes: usize,
@@ -99,7 +99,7 @@ struct Slot {
 #[derive(Debug)]
 pub struct Chunk {
     disk: Backend,
-    slots: Vec<Slot>,
+    slots: Vec<RequestSlot>,
     blocks: u64,
     block_shift: u8,
     /// Most bytes of a request: the size of its buffer.
@@ -123,8 +123,9 @@ impl From<Backing> for Chunk {
 }
 
 impl Chunk {
+    /// A disk with `requests` free slots.
     fn new(disk: Backend, requests: u16, request_bytes: usize, blocks: u64, block_shift: u8) -> Self {
-        let free = |_| Slot { state: State::Free, generation: 0, read_bytes: 0 };
+        let free = |_| RequestSlot { state: RequestState::Free, generation: 0, read_bytes: 0 };
         Self { disk, slots: (0..requests).map(free).collect(), blocks, block_shift, request_bytes }
     }
 
@@ -239,10 +240,10 @@ impl Chunk {
             let slot = self.slots.get_mut(usize::from(request.slot));
             let slot =
                 slot.filter(|slot| slot.generation == request.generation).ok_or(ChunkError::NoRequest)?;
-            match std::mem::replace(&mut slot.state, State::Free) {
-                State::Free => return Err(ChunkError::NoRequest),
-                State::InFlight => slot.state = State::InFlight,
-                State::Ended(result) => {
+            match std::mem::replace(&mut slot.state, RequestState::Free) {
+                RequestState::Free => return Err(ChunkError::NoRequest),
+                RequestState::InFlight => slot.state = RequestState::InFlight,
+                RequestState::Ended(result) => {
                     slot.generation += 1;
                     let bytes = slot.read_bytes;
                     result?;
@@ -252,7 +253,7 @@ impl Chunk {
                 }
             }
             self.process_completions(wait);
-            let is_in_flight = matches!(self.slots[usize::from(request.slot)].state, State::InFlight);
+            let is_in_flight = matches!(self.slots[usize::from(request.slot)].state, RequestState::InFlight);
             if wait == Wait::No && is_in_flight {
                 return Ok(None);
             }
@@ -284,6 +285,7 @@ impl Chunk {
         results
     }
 
+    /// Executes the parts of requests in order, with as many in flight as there are slots.
     fn execute_parts(
         &mut self,
         items: &mut [Item<'_>],
@@ -319,6 +321,7 @@ impl Chunk {
         }
     }
 
+    /// Waits for the oldest part in flight, and keeps the first error of its request.
     fn finish_oldest(
         &mut self,
         items: &mut [Item<'_>],
@@ -337,16 +340,19 @@ impl Chunk {
         }
     }
 
+    /// Executes an operation without data and waits for it.
     fn execute(&mut self, operation: Operation) -> Result<(), ChunkError> {
         let request = self.begin(operation, &[], 0)?;
         self.aresult(request, &mut [], Wait::Yes).map(|_| ())
     }
 
+    /// Checks a read and submits it.
     fn begin_read(&mut self, first: u64, blocks: u64) -> Result<Request, ChunkError> {
         let bytes = self.check_request(first, blocks)?;
         self.begin(Operation::Read { first, blocks }, &[], bytes)
     }
 
+    /// Checks a write and submits it.
     fn begin_write(&mut self, first: u64, from: &[u8]) -> Result<Request, ChunkError> {
         let blocks = self.count_blocks(from.len())?;
         self.check_request(first, blocks)?;
@@ -363,19 +369,19 @@ impl Chunk {
     /// Submits a request. The controller sees it after the next [`ring_doorbell`](Self::ring_doorbell) or
     /// [`process_completions`](Self::process_completions): one doorbell write for any number of requests.
     fn begin(&mut self, operation: Operation, from: &[u8], read_bytes: usize) -> Result<Request, ChunkError> {
-        let is_free = |slot: &Slot| matches!(slot.state, State::Free);
+        let is_free = |slot: &RequestSlot| matches!(slot.state, RequestState::Free);
         let place = self.slots.iter().position(is_free);
         let place = place.ok_or(ChunkError::NoFreeSlot { requests: self.slots.len() })?;
         match &mut self.disk {
             Backend::Drive(drive) => drive.begin(place as u16, operation, from)?,
             Backend::Backing(file) => {
                 let result = file.execute(place as u16, operation, from);
-                self.slots[place].state = State::Ended(result);
+                self.slots[place].state = RequestState::Ended(result);
             }
         }
         let slot = &mut self.slots[place];
         if is_free(slot) {
-            slot.state = State::InFlight;
+            slot.state = RequestState::InFlight;
         }
         slot.read_bytes = read_bytes;
         Ok(Request { slot: place as u16, generation: slot.generation })
@@ -388,11 +394,12 @@ impl Chunk {
         let slots = &mut self.slots;
         drive.process_completions(wait, &mut |slot, result| {
             if let Some(slot) = slots.get_mut(usize::from(slot)) {
-                slot.state = State::Ended(result);
+                slot.state = RequestState::Ended(result);
             }
         });
     }
 
+    /// Copies the data that a slot has read.
     fn copy_out(&self, slot: u16, into: &mut [u8]) -> Result<(), ChunkError> {
         match &self.disk {
             Backend::Drive(drive) => drive.copy_out(slot, into),
@@ -403,6 +410,7 @@ impl Chunk {
         }
     }
 
+    /// The number of blocks in `bytes`. Fails if it is not a whole number, or zero.
     fn count_blocks(&self, bytes: usize) -> Result<u64, ChunkError> {
         let block_bytes = self.block_bytes();
         let is_whole = bytes > 0 && bytes.is_multiple_of(block_bytes);
@@ -411,6 +419,7 @@ impl Chunk {
             .ok_or(ChunkError::PartialBlock { bytes, block_bytes })
     }
 
+    /// Checks that `count` blocks from `first`, at least one, are within the disk.
     fn check(&self, first: u64, count: u64) -> Result<(), ChunkError> {
         let blocks = self.blocks;
         let is_within = count > 0 && first.checked_add(count).is_some_and(|end| end <= blocks);
@@ -431,7 +440,7 @@ impl Chunk {
     /// # Errors
     /// [`ChunkError`]; then the queue and its memory stay with the controller.
     pub fn close(mut self) -> Result<(), ChunkError> {
-        while self.slots.iter().any(|slot| matches!(slot.state, State::InFlight)) {
+        while self.slots.iter().any(|slot| matches!(slot.state, RequestState::InFlight)) {
             self.process_completions(Wait::Yes);
         }
         match self.disk {

@@ -1,72 +1,20 @@
 //! A controller that this process drives: initialisation, identification, memory, and queue pairs.
 
 use crate::bring_up::{disable, ready_timeout, wait_for_completion, wait_for_status};
+use crate::controller_error::NvmeError;
 use crate::link::Link;
 use crate::prp::Piece;
-use crate::queue_pair::{COMMANDS_MAX, Done, LIST_BYTES, QueueError, QueueLayout, QueuePair};
+use crate::queue_pair::{COMMANDS_MAX, Done, LIST_BYTES, QueueLayout, QueuePair};
 use crate::registers::Registers;
 use crate::spec::command::{COMMAND_BYTES, Command, Identify};
 use crate::spec::completion::COMPLETION_BYTES;
 use crate::spec::identify::{self, STRUCTURE_BYTES, Structure};
 use crate::spec::registers::{self as register, Capabilities, Configuration};
 use crate::spec::status::Status;
-use dma::{Coherent, DmaCounters, DmaError, Mapper, MemoryAddress, NoMemory, Ram};
+use dma::{Coherent, DmaCounters, Mapper, MemoryAddress, NoMemory, Ram};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-
-/// Why a controller can't be used, or an admin command failed.
-#[derive(Debug, thiserror::Error)]
-pub enum NvmeError {
-    /// The registers read as all ones: the adapter was removed.
-    #[error("the adapter was removed: its registers read as all ones")]
-    Gone,
-    /// CSTS.CFS is set. The controller needs a reset.
-    #[error("the controller has a fatal error (CSTS.CFS) and needs a reset")]
-    Fatal,
-    /// CSTS.RDY is clear: something else reset the controller or its link.
-    #[error(
-        "the controller has stopped (CSTS.RDY is clear): it or its link was reset by something else, and it must be initialised again"
-    )]
-    Stopped,
-    /// After a reset the controller or its namespaces differ.
-    #[error("after the reset {what} changed")]
-    Changed {
-        /// What differs.
-        what: &'static str,
-    },
-    /// A timeout.
-    #[error("the controller has not {what} within {} ms", limit.as_millis())]
-    TimedOut {
-        /// What the controller should have done.
-        what: &'static str,
-        /// The timeout.
-        limit: Duration,
-    },
-    /// The controller lacks something that this driver needs.
-    #[error("the controller has no {0}")]
-    Unsupported(&'static str),
-    /// An admin command failed.
-    #[error("{what}: {status}")]
-    Refused {
-        /// The command.
-        what: &'static str,
-        /// Its completion's status.
-        status: Status,
-    },
-    /// A queue is full or misbehaves.
-    #[error(transparent)]
-    Queue(#[from] QueueError),
-    /// Mapping memory failed.
-    #[error("can't map memory for the controller")]
-    Dma(#[from] DmaError),
-    /// A shutdown while other threads hold the controller.
-    #[error("can't shut down the controller: other threads still use it")]
-    InUse,
-    /// An address is outside the memory given.
-    #[error(transparent)]
-    Memory(#[from] NoMemory),
-}
 
 /// The memory page size (CC.MPS) that this driver uses.
 pub const PAGE_BYTES: u64 = 4096;
@@ -229,6 +177,7 @@ impl Controller {
         }
     }
 
+    /// Reads a page of Identify data.
     fn identify(&mut self, what: Identify) -> Result<Structure, NvmeError> {
         self.read_page("identifying", |data| Command::identify(what, data))
     }
@@ -369,6 +318,7 @@ impl Controller {
         self.free_queue_memory(number)
     }
 
+    /// Frees the memory of a queue pair.
     fn free_queue_memory(&mut self, number: u16) -> Result<(), NvmeError> {
         for coherent in self.mapped.remove(&number).unwrap_or_default() {
             self.mapper.free_coherent(coherent, &mut self.counters)?;
@@ -419,6 +369,7 @@ fn means_no_queue(status: Status) -> bool {
     (status.kind(), status.code()) == (Status::INVALID_QUEUE.kind(), Status::INVALID_QUEUE.code())
 }
 
+/// Checks that the controller has what this driver needs: pages of 4 KiB, queues, and the NVM command set.
 fn check_capabilities(capabilities: Capabilities) -> Result<(), NvmeError> {
     if capabilities.0 == u64::MAX {
         return Err(NvmeError::Gone);

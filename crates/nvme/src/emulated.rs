@@ -8,10 +8,11 @@ use crate::registers::Registers;
 use crate::spec::identify::Namespace;
 use crate::spec::registers::{self as register, Configuration};
 use crate::spec::status::Status;
-use dma::Adapter;
+use dma::SoftwareAdapter;
 use media::Media;
+pub use media::NAMESPACE;
+pub use state::QUEUES_MAX;
 use state::State;
-pub use state::{NAMESPACE, QUEUES_MAX};
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -40,7 +41,7 @@ pub enum Fault {
 
 /// An emulated controller with one namespace.
 pub struct Emulated {
-    adapter: Adapter,
+    adapter: SoftwareAdapter,
     state: Mutex<State>,
 }
 
@@ -53,7 +54,7 @@ impl fmt::Debug for Emulated {
 impl Emulated {
     /// Creates a controller whose disk has `blocks` zeroed blocks of `1 << block_shift` bytes. It does its DMA as
     /// `adapter`.
-    pub fn new(adapter: Adapter, blocks: u64, block_shift: u8) -> Self {
+    pub fn new(adapter: SoftwareAdapter, blocks: u64, block_shift: u8) -> Self {
         let media = Media::new(Namespace { blocks, block_shift, metadata_bytes: 0, is_shared: false });
         Self { adapter, state: Mutex::new(State::new(media)) }
     }
@@ -99,6 +100,7 @@ impl Emulated {
         self.state().media.bytes().to_vec()
     }
 
+    /// The controller's state, locked.
     fn state(&self) -> MutexGuard<'_, State> {
         // A test that panicked elsewhere poisons the lock; its state is still worth reading.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)

@@ -79,6 +79,7 @@ mod blocks;
 mod bring_up;
 pub mod chunk;
 mod controller;
+mod controller_error;
 pub mod emulated;
 mod link;
 pub mod prp;
@@ -96,6 +97,7 @@ pub mod walk;
 #[cfg(target_os = "linux")]
 pub use adapter::{Adapter, AdapterError};
 pub use blocks::BlockError;
-pub use controller::{Buffer, Controller, Namespace, NvmeError, PAGE_BYTES, QueueOptions};
+pub use controller::{Buffer, Controller, Namespace, PAGE_BYTES, QueueOptions};
+pub use controller_error::NvmeError;
 pub use queue_pair::{CommandId, Done, QueueError, QueuePair};
 pub use registers::Registers;

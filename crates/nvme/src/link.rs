@@ -12,10 +12,12 @@ pub(crate) struct Link {
 }
 
 impl Link {
+    /// A link to a controller that was never reset.
     pub(crate) fn new(registers: Arc<dyn Registers>) -> Self {
         Self { registers, generation: AtomicU32::new(0) }
     }
 
+    /// The controller's registers.
     #[inline]
     pub(crate) fn registers(&self) -> &dyn Registers {
         &*self.registers

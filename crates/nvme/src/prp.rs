@@ -90,7 +90,7 @@ pub fn encode(
         2 => return Ok(([first.at.0, further.next().unwrap_or_default()], 0)),
         _ => {}
     }
-    let entries = with_pointers(number as usize - 1, page_bytes);
+    let entries = list_entries(number as usize - 1, page_bytes);
     if entries > list.len() {
         return Err(PrpError::ListTooLong { entries, available: list.len() });
     }
@@ -107,8 +107,8 @@ pub fn encode(
     Ok(([first.at.0, list_at.0], entries))
 }
 
-/// Entries of a list for `pages` data pages, including a pointer from each list page to the next.
-pub fn with_pointers(pages: usize, page_bytes: u64) -> usize {
+/// The number of entries of a PRP list for `pages` data pages, including a pointer from each list page to the next.
+pub fn list_entries(pages: usize, page_bytes: u64) -> usize {
     let per_page = (page_bytes / ENTRY_BYTES) as usize;
     // Each list page but the last gives one entry to its pointer.
     pages + pages.saturating_sub(2) / (per_page - 1)
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_gaps_is_refused() {
+    fn memory_with_gaps_is_refused() {
         let check = |pieces: &[Piece], expected: PrpError| {
             assert_eq!(encode(pieces, PAGE, BusAddress(0), &mut [0; 8]), Err(expected));
         };
@@ -228,14 +228,14 @@ mod tests {
     proptest! {
         /// A controller that goes by the specification finds the same bytes in the same order.
         #[test]
-        fn what_is_told_is_found((pieces, page_bytes) in buffers()) {
+        fn encoded_pieces_are_found((pieces, page_bytes) in buffers()) {
             prop_assume!(pieces.iter().all(|piece| piece.bytes > 0 && piece.bytes < 1 << 40));
             prop_assert_eq!(told(&pieces, page_bytes).unwrap(), joined(&pieces));
         }
 
         /// The short way for most says what the long one does.
         #[test]
-        fn short_ones_are_told_alike(at in prop_oneof![any::<u64>(), 0_u64..1 << 14], bytes in 0_u64..3 * PAGE, shift in 0_u32..3) {
+        fn short_buffers_are_encoded_alike(at in prop_oneof![any::<u64>(), 0_u64..1 << 14], bytes in 0_u64..3 * PAGE, shift in 0_u32..3) {
             let (piece, page_bytes) = (piece(at, bytes), PAGE << shift);
             let told = encode(&[piece], page_bytes, BusAddress(0), &mut []).ok().map(|(entries, _)| entries);
             prop_assert_eq!(without_list(piece, page_bytes), told);
@@ -243,7 +243,7 @@ mod tests {
 
         /// Whatever pieces there are, they are told or refused.
         #[test]
-        fn any_pieces_are_told_or_refused(pieces in prop::collection::vec((any::<u64>(), 0_u64..1 << 22), 0..5)) {
+        fn any_pieces_are_encoded_or_refused(pieces in prop::collection::vec((any::<u64>(), 0_u64..1 << 22), 0..5)) {
             let pieces: Vec<Piece> = pieces.into_iter().map(|(at, bytes)| piece(at, bytes)).collect();
             let _ = encode(&pieces, PAGE, BusAddress(0), &mut [0; 64]);
         }

@@ -23,7 +23,7 @@ impl CommandId {
         usize::from(self.0 & COMMANDS_MAX)
     }
 
-    /// The same slot in its next generation.
+    /// The identifier of the same slot with the next generation count.
     #[inline]
     fn next_generation(self) -> Self {
         Self(self.0.wrapping_add(1 << SLOT_BITS))
@@ -80,7 +80,7 @@ pub(crate) const LIST_BYTES: u64 = 4096;
 
 /// A slot: the last command that used it.
 #[derive(Debug, Clone, Copy)]
-struct Slot {
+struct CommandSlot {
     /// Kept to submit it again after a reset.
     command: Command,
     in_flight: bool,
@@ -103,15 +103,16 @@ pub struct QueuePair {
     /// The tail last written to the doorbell.
     doorbell_tail: u16,
     free: Vec<CommandId>,
-    slots: Vec<Slot>,
+    slots: Vec<CommandSlot>,
     tick: u32,
 }
 
 impl QueuePair {
+    /// An empty queue pair that was created on the controller with this layout.
     pub(crate) fn new(link: Arc<Link>, ram: Arc<Ram>, layout: QueueLayout) -> Self {
         // One entry stays unused: a full ring must differ from an empty one (Base, 3.3.1.2).
         let slots = layout.entries.saturating_sub(1).min(COMMANDS_MAX);
-        let empty = Slot { command: Command([0; 8]), in_flight: false, submitted_tick: 0 };
+        let empty = CommandSlot { command: Command([0; 8]), in_flight: false, submitted_tick: 0 };
         Self {
             submissions: Submissions::new(Arc::clone(&ram), layout.submissions.0, layout.entries),
             completions: Completions::new(Arc::clone(&ram), layout.completions.0, layout.entries),
@@ -149,6 +150,7 @@ impl QueuePair {
         self.free.pop().ok_or(QueueError::Full(self.slots.len()))
     }
 
+    /// Makes a command identifier available again.
     pub(crate) fn free_id(&mut self, id: CommandId) {
         self.free.push(id);
     }
@@ -161,6 +163,7 @@ impl QueuePair {
         (MemoryAddress(memory.0 + offset), BusAddress(at.0 + offset))
     }
 
+    /// Adds a command to the submission queue. Frees its identifier if that fails.
     #[inline]
     pub(crate) fn submit_with(&mut self, id: CommandId, command: Command) -> Result<(), QueueError> {
         let command = command.with_identifier(id.0);
@@ -168,7 +171,7 @@ impl QueuePair {
             self.free_id(id);
             return Err(error.into());
         }
-        self.slots[id.slot()] = Slot { command, in_flight: true, submitted_tick: self.tick };
+        self.slots[id.slot()] = CommandSlot { command, in_flight: true, submitted_tick: self.tick };
         Ok(())
     }
 
@@ -237,7 +240,7 @@ impl QueuePair {
     /// Commands that have been in flight for at least `ticks` ticks.
     pub fn overdue(&self, ticks: u32) -> impl Iterator<Item = CommandId> {
         let is_overdue =
-            move |slot: &Slot| slot.in_flight && self.tick.wrapping_sub(slot.submitted_tick) >= ticks;
+            move |slot: &CommandSlot| slot.in_flight && self.tick.wrapping_sub(slot.submitted_tick) >= ticks;
         self.slots
             .iter()
             .filter(move |slot| is_overdue(slot))

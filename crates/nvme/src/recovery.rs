@@ -1,7 +1,8 @@
 //! Recovery of a controller: aborts, resets, and renewal of queues.
 
 use crate::bring_up::{check_working, disable};
-use crate::controller::{Controller, NvmeError};
+use crate::controller::Controller;
+use crate::controller_error::NvmeError;
 use crate::queue_pair::{CommandId, QueuePair};
 use crate::spec::command::Command;
 use crate::spec::error_log::{self, ErrorEntry};

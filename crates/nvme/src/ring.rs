@@ -19,6 +19,7 @@ pub(crate) struct Submissions {
 }
 
 impl Submissions {
+    /// An empty submission queue.
     pub(crate) fn new(ram: Arc<Ram>, at: MemoryAddress, entries: u16) -> Self {
         Self { ram, at, entries, tail: 0 }
     }
@@ -35,6 +36,7 @@ impl Submissions {
         Ok(())
     }
 
+    /// The tail to write to the doorbell.
     #[inline]
     pub(crate) fn tail(&self) -> u16 {
         self.tail
@@ -58,6 +60,7 @@ pub(crate) struct Completions {
 }
 
 impl Completions {
+    /// An empty completion queue.
     pub(crate) fn new(ram: Arc<Ram>, at: MemoryAddress, entries: u16) -> Self {
         Self { ram, at, entries, head: 0, phase: true }
     }
@@ -95,11 +98,13 @@ impl Completions {
         Ok(Some(Completion([u64::from_le(first.load(Ordering::Relaxed)), last])))
     }
 
+    /// The entry after this one and its expected phase tag.
     #[inline]
     fn next_entry(&self, entry: u16, phase: bool) -> (u16, bool) {
         if entry + 1 == self.entries { (0, !phase) } else { (entry + 1, phase) }
     }
 
+    /// The head to write to the doorbell.
     #[inline]
     pub(crate) fn head(&self) -> u16 {
         self.head

@@ -85,7 +85,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_told_is_found(pieces in prop::collection::vec((0_u64..1 << 48, 1_u64..1 << 20), 1..40)) {
+        fn encoded_pieces_are_found(pieces in prop::collection::vec((0_u64..1 << 48, 1_u64..1 << 20), 1..40)) {
             let pieces: Vec<Piece> =
                 pieces.into_iter().map(|(at, bytes)| Piece { at: BusAddress(at), bytes }).collect();
             let (list_at, mut list) = (BusAddress(1 << 50), [[0; 2]; 40]);

@@ -2,7 +2,7 @@
 //! to `vfio-pci` and back.
 //!
 //! No adapter is unbound while anything uses its disks, and the [steps](Takeover::steps) can be shown before any is
-//! taken. A file or block device that is written instead of an adapter is [claimed](Claim) by the same rules.
+//! done. A file or block device that is written instead of an adapter is [claimed](Claim) by the same rules.
 
 mod candidate;
 mod claim;
@@ -43,6 +43,7 @@ impl Root {
         Self(path.into())
     }
 
+    /// A path below the root.
     fn path(&self, inside: &str) -> PathBuf {
         self.0.join(inside)
     }

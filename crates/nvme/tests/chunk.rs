@@ -93,7 +93,7 @@ fn lists_are_of_any_length() {
 }
 
 #[test]
-fn what_can_not_be_is_refused() {
+fn impossible_requests_are_refused() {
     let (mut chunk, emulated) = chunk();
     assert!(matches!(chunk.aread(0, 17), Err(ChunkError::TooLong { bytes: 8704, bytes_max: 8192 })));
     assert!(matches!(chunk.aread(u64::MAX, 2), Err(ChunkError::OutOfRange { .. })));
@@ -111,7 +111,7 @@ fn what_can_not_be_is_refused() {
 
 /// Each kind of fault: the write is answered without an error and on the disk, or the error is told.
 #[test]
-fn every_fault_is_survived_or_told() {
+fn every_fault_is_survived_or_reported() {
     let survived = [
         Fault::LostCompletion,
         Fault::WrongPhase,
@@ -140,7 +140,7 @@ fn every_fault_is_survived_or_told() {
 }
 
 #[test]
-fn what_is_not_survived_is_told() {
+fn failures_without_recovery_are_reported() {
     let (mut chunk, emulated) = chunk();
     emulated.inject(0, Fault::Status(Status::WRITE_FAULT.with_do_not_retry()));
     let error = chunk.write(0, &[1; BLOCK]).unwrap_err();
@@ -342,7 +342,7 @@ fn a_forgotten_queue_is_closed() {
 
 /// A controller hears once of a list, however long, as long as there is room.
 #[test]
-fn a_list_is_told_at_once() {
+fn a_list_needs_one_doorbell() {
     let (mut chunk, emulated) = chunk();
     let data = [1; BLOCK];
     let mut items = [0, 1, 2, 3].map(|first| Item::Write { first, from: &data });

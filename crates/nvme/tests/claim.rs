@@ -57,7 +57,7 @@ impl Tree {
 }
 
 #[test]
-fn what_nobody_uses_is_claimed() {
+fn unused_disks_are_claimed() {
     let tree = Tree::new();
     let claim = tree.claim().unwrap();
     assert_eq!(claim.identity(), Identity::of_path(&tree.image()).unwrap());
@@ -72,7 +72,7 @@ fn what_nobody_uses_is_claimed() {
 
 /// By whatever name the image is used: its own, or a hard link.
 #[test]
-fn what_is_used_is_not_claimed() {
+fn images_in_use_are_not_claimed() {
     let check = |change: &dyn Fn(&Tree, &str), words: &str| {
         for name in ["/images/disk", "/images/link"] {
             let tree = Tree::new();
@@ -104,7 +104,7 @@ fn what_is_used_is_not_claimed() {
 }
 
 #[test]
-fn what_others_use_is_claimed() {
+fn images_are_claimed_while_others_use_other_files() {
     let check = |change: &dyn Fn(&Tree)| {
         let tree = Tree::new();
         change(&tree);
@@ -140,7 +140,7 @@ fn a_loop_device_whose_file_is_not_seen_may_have_this_one() {
 }
 
 #[test]
-fn what_has_no_blocks_is_not_claimed() {
+fn devices_without_blocks_are_not_claimed() {
     let tree = Tree::new();
     for path in [tree.path("images"), PathBuf::from("/dev/null")] {
         let error = Claim::of(&Root::at(tree.folder.path()), &path).unwrap_err();
@@ -152,7 +152,7 @@ fn what_has_no_blocks_is_not_claimed() {
 
 /// Locks of either kind, as another program takes them.
 #[test]
-fn what_is_locked_is_not_claimed() {
+fn locked_files_are_not_claimed() {
     let tree = Tree::new();
     let file = File::open(tree.image()).unwrap();
     file.lock_shared().unwrap();

@@ -30,7 +30,7 @@ fn one(queue: &mut QueuePair, id: CommandId) -> Status {
 }
 
 #[test]
-fn a_controller_says_what_it_is() {
+fn a_controller_reports_its_identity() {
     let mut bench = bench();
     let identity = bench.controller.identity();
     assert_eq!((identity.model.as_str(), identity.has_sgl), ("iotoll emulated controller", true));
@@ -46,7 +46,7 @@ fn a_controller_says_what_it_is() {
 }
 
 #[test]
-fn what_is_written_is_read_and_nothing_is_mapped_for_it() {
+fn written_data_is_read_back_without_mappings() {
     let mut bench = bench();
     let (mut queue, disk) = (bench.controller.queue_pair(16).unwrap(), disk(&bench));
     let [from, into] = [0, 1].map(|_| bench.controller.allocate(256 << 10).unwrap());
@@ -85,7 +85,7 @@ fn rings_go_round() {
 }
 
 #[test]
-fn what_can_not_be_is_refused_before_it_is_sent() {
+fn invalid_commands_are_refused_before_they_are_sent() {
     let mut bench = bench();
     let (mut queue, disk) = (bench.controller.queue_pair(4).unwrap(), disk(&bench));
     let buffer = bench.controller.allocate(1 << 20).unwrap();
@@ -100,6 +100,14 @@ fn what_can_not_be_is_refused_before_it_is_sent() {
     assert_eq!(
         told(queue.write_zeroes(&disk, u64::MAX, 2)),
         "2 blocks from block 18446744073709551615: beyond the end of the namespace, which has 512 blocks"
+    );
+    assert_eq!(
+        told(queue.write_zeroes(&disk, 7, 0)),
+        "0 blocks from block 7; expected 1 or more: a command can't express 0, its NLB is zero-based"
+    );
+    assert_eq!(
+        told(queue.write_zeroes(&disk, 0, (1 << 16) + 1)),
+        "33554944 bytes in one command; expected at most 33554432"
     );
     let large =
         Namespace { format: nvme::spec::identify::Namespace { blocks: 1 << 20, ..disk.format }, ..disk };
@@ -128,7 +136,7 @@ fn memory_that_is_not_mapped_is_not_reached() {
 }
 
 #[test]
-fn faults_are_told() {
+fn faults_are_reported() {
     let mut bench = bench();
     let (mut queue, disk) = (bench.controller.queue_pair(8).unwrap(), disk(&bench));
     let buffer = bench.controller.allocate(4096).unwrap();
@@ -150,7 +158,7 @@ fn faults_are_told() {
 }
 
 #[test]
-fn a_controller_that_fails_or_is_gone_is_told_apart() {
+fn a_failed_controller_is_distinguished_from_a_removed_one() {
     for (fault, words) in [(Fault::Fatal, "fatal error (CSTS.CFS)"), (Fault::Gone, "the adapter was removed")]
     {
         let mut bench = bench();
@@ -167,7 +175,7 @@ fn a_controller_that_fails_or_is_gone_is_told_apart() {
 
 /// The doorbells of 65,536 queues further are nobody's, and no admin queue's.
 #[test]
-fn doorbells_beyond_the_last_queue_are_nobody_s() {
+fn doorbells_beyond_the_last_queue_belong_to_no_queue() {
     let mut bench = bench();
     let queue = bench.controller.queue_pair(4).unwrap();
     bench.emulated.write_u32(register::DOORBELLS + 8 * (65_536 + u64::from(queue.number())), 3);

@@ -45,7 +45,7 @@ fn a_stuck_command_is_aborted() {
 
 /// Whatever became of it, the command is done in the end, and the one behind it too.
 #[test]
-fn a_reset_begins_again_what_was_in_flight() {
+fn a_reset_resubmits_commands_in_flight() {
     let faults = [
         Fault::LostCompletion,
         Fault::WrongPhase,
@@ -80,7 +80,7 @@ fn a_reset_begins_again_what_was_in_flight() {
 }
 
 #[test]
-fn a_link_that_was_reset_is_told() {
+fn a_link_reset_is_reported() {
     let mut bench = bench();
     let (mut queue, disk) = (bench.controller.queue_pair(4).unwrap(), disk(&bench));
     bench.emulated.inject(0, Fault::LinkReset);
@@ -90,7 +90,7 @@ fn a_link_that_was_reset_is_told() {
 }
 
 #[test]
-fn what_goes_wrong_is_in_the_log() {
+fn failures_are_in_the_log() {
     let mut bench = bench();
     assert_eq!(bench.controller.error_log().unwrap(), []);
     let (mut queue, disk) = (bench.controller.queue_pair(4).unwrap(), disk(&bench));
@@ -105,7 +105,7 @@ fn what_goes_wrong_is_in_the_log() {
 }
 
 #[test]
-fn a_reset_that_takes_a_namespace_away_is_told() {
+fn a_reset_that_removes_a_namespace_is_reported() {
     let mut bench = bench();
     bench.emulated.remove_namespace();
     let told = bench.controller.reset();
@@ -176,7 +176,7 @@ fn a_queue_that_was_forgotten_is_deleted() {
 
 /// Commands that a failed controller does not answer leave memory with it, and numbers of queues: a reset brings them back.
 #[test]
-fn what_a_failed_controller_has_comes_back_with_a_reset() {
+fn a_reset_recovers_commands_of_a_failed_controller() {
     let mut bench = bench();
     let disk = disk(&bench);
     let held = |bench: &support::Bench| {
@@ -217,7 +217,7 @@ fn a_queue_without_memory_takes_none() {
 
 /// What is stuck in a queue goes with it, and is no command of a queue that gets its number.
 #[test]
-fn what_is_stuck_goes_with_its_queue() {
+fn stuck_commands_end_with_their_queue() {
     let mut bench = bench();
     let disk = disk(&bench);
     let mut first = bench.controller.queue_pair(4).unwrap();

@@ -139,7 +139,7 @@ const CASES: &[Case] = &[
 ];
 
 #[test]
-fn what_wipefs_finds_is_found() {
+fn signatures_that_wipefs_finds_are_found() {
     let folder = tempfile::tempdir().unwrap();
     let mut held = 0;
     for (position, case) in CASES.iter().enumerate() {
@@ -287,7 +287,7 @@ fn partitions_are_looked_into() {
 }
 
 #[test]
-fn what_is_no_signature_is_told_apart() {
+fn data_without_a_signature_is_distinguished() {
     let zeros = of_bytes(&vec![0; 8 << 20]);
     assert_eq!(zeros, Contents::default());
     let mut bytes = vec![0xee; 8 << 20];

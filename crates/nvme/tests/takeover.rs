@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 const ADDRESS: &str = "0000:03:00.0";
-const TAKEN: Accepted = Accepted { unbind: true, no_iommu: false };
+const UNBIND: Accepted = Accepted { unbind: true, no_iommu: false };
 
 /// A host with one controller, its disk and a partition, and a bridge in the same group.
 struct Tree {
@@ -91,41 +91,40 @@ impl Tree {
 }
 
 #[test]
-fn a_disk_that_nobody_uses_can_be_taken() {
+fn an_adapter_whose_disk_is_unused_can_be_unbound() {
     let tree = Tree::new();
     let candidate = tree.candidate();
     assert_eq!(Candidate::all(&tree.root()).unwrap(), std::slice::from_ref(&candidate));
     assert_eq!((candidate.model.as_deref(), candidate.group), (Some("Disk of Test"), Some(7)));
     assert_eq!((candidate.disks[0].name.as_str(), candidate.disks[0].bytes), ("nvme0n1", 1 << 20));
     assert_eq!((candidate.group_members.len(), candidate.driver_override), (0, None));
-    assert_eq!(tree.refusals(TAKEN), []);
+    assert_eq!(tree.refusals(UNBIND), []);
     assert_eq!(Candidate::at(&tree.root(), "0000:00:01.0").unwrap(), None);
     assert_eq!(Candidate::at(&tree.root(), "../../../../etc").unwrap(), None);
     assert_eq!(Candidate::all(&Root::at("/no/such/tree")).unwrap(), []);
 }
 
 #[test]
-fn without_consent_it_is_told_what_would_be_done() {
+fn without_consent_the_refusal_lists_the_steps() {
     let tree = Tree::new();
     let [refusal] = &tree.refusals(Accepted::default())[..] else { panic!() };
     let told = refusal.to_string().replace(tree.folder.path().to_str().unwrap(), "");
     let device = format!("/sys/bus/pci/devices/{ADDRESS}");
     let expected = format!(
-        "{ADDRESS} is bound to the kernel's driver nvme; `--take` unbinds it while this program runs, by: \
+        "{ADDRESS} is bound to the kernel's driver nvme; `--unbind` unbinds it while this program runs, by: \
          echo vfio-pci > {device}/driver_override && echo {ADDRESS} > /sys/bus/pci/drivers/nvme/unbind && \
          echo {ADDRESS} > /sys/bus/pci/drivers_probe"
     );
     assert_eq!(told, expected);
 }
 
-/// Consent or not.
 #[test]
-fn a_disk_in_use_is_never_taken() {
+fn an_adapter_whose_disk_is_in_use_is_refused_even_with_consent() {
     let check = |change: &dyn Fn(&Tree), expected: Usage, words: &str| {
         let tree = Tree::new();
         change(&tree);
         assert_eq!(tree.candidate().disks[0].usages, std::slice::from_ref(&expected));
-        let refusals = tree.refusals(TAKEN);
+        let refusals = tree.refusals(UNBIND);
         assert!(matches!(&refusals[..], [Refusal::InUse { .. }]), "{refusals:?}");
         assert!(refusals[0].to_string().contains(words), "{}", refusals[0]);
     };
@@ -160,7 +159,7 @@ fn a_disk_in_use_is_never_taken() {
 
 /// What keeps nobody else from a disk is a use all the same.
 #[test]
-fn what_has_a_disk_open_is_seen() {
+fn openers_of_a_disk_are_seen() {
     let check = |change: &dyn Fn(&Tree), by: &str| {
         let tree = Tree::new();
         change(&tree);
@@ -184,18 +183,18 @@ fn what_has_a_disk_open_is_seen() {
     );
 }
 
-/// The claims of the process that takes a disk are no use of it.
+/// Files that this process has open do not count as a use.
 #[test]
-fn the_own_process_is_no_user() {
+fn this_process_does_not_count_as_a_user() {
     let tree = Tree::new();
     for process in [std::process::id().to_string(), "self".to_owned()] {
         tree.file(&format!("proc/{process}/comm"), "iotoll\n");
         tree.link(&format!("proc/{process}/fd/3"), Path::new("/dev/nvme0n1"));
     }
-    assert_eq!(tree.refusals(TAKEN), []);
+    assert_eq!(tree.refusals(UNBIND), []);
 }
 
-/// What can't be read is not taken for unused.
+/// An unreadable source must not make a disk appear unused.
 #[test]
 fn a_file_that_cannot_be_read_is_an_error() {
     let check = |change: &dyn Fn(&Tree), expected: &str| {
@@ -214,33 +213,31 @@ fn a_file_that_cannot_be_read_is_an_error() {
     check(&|tree| tree.file("sys/block/nvme0n1/holders", ""), "sys/block/nvme0n1/holders");
 }
 
-/// Another controller may lead to the same disks.
+/// Another controller of the subsystem may have the same namespaces.
 #[test]
-fn a_subsystem_with_several_controllers_is_left_alone() {
+fn a_subsystem_with_several_controllers_is_refused() {
     let tree = Tree::new();
     tree.file(&format!("sys/bus/pci/devices/{ADDRESS}/nvme/nvme0/subsysnqn"), "nqn.a\n");
     tree.file("sys/class/nvme/nvme0/subsysnqn", "nqn.a\n");
     tree.file("sys/class/nvme/nvme1/subsysnqn", "nqn.b\n");
-    assert_eq!(tree.refusals(TAKEN), []);
+    assert_eq!(tree.refusals(UNBIND), []);
     tree.file("sys/class/nvme/nvme1/subsysnqn", "nqn.a\n");
-    let [refusal] = &tree.refusals(TAKEN)[..] else { panic!() };
+    let [refusal] = &tree.refusals(UNBIND)[..] else { panic!() };
     assert!(refusal.to_string().contains("is in the same NVMe subsystem as nvme1"), "{refusal}");
 }
 
-/// Between the look and the first step.
 #[test]
-fn what_changes_meanwhile_is_not_taken() {
+fn an_adapter_that_changed_after_the_check_is_not_unbound() {
     let check = |change: &dyn Fn(&Tree)| {
         let tree = Tree::new();
         let candidate = tree.candidate();
         change(&tree);
-        let error =
-            Takeover::unbind_from_kernel(&tree.root(), &candidate, || panic!("nothing is to be given back"))
-                .unwrap_err();
+        let error = Takeover::unbind_from_kernel(&tree.root(), &candidate, || panic!("nothing was unbound"))
+            .unwrap_err();
         let driver_override = tree.path(&format!("sys/bus/pci/devices/{ADDRESS}/driver_override"));
         assert_eq!(fs::read_to_string(driver_override).unwrap(), "(null)\n", "{error}");
     };
-    // Another disk, a mount, another run that has taken it, and a disk whose file is elsewhere.
+    // Another disk, a mount, another process that unbound it, and a disk without its device file.
     check(&|tree| {
         tree.file(&format!("sys/bus/pci/devices/{ADDRESS}/nvme/nvme0/nvme0n2/uevent"), "");
         tree.file("sys/block/nvme0n2/dev", "259:9\n");
@@ -250,21 +247,21 @@ fn what_changes_meanwhile_is_not_taken() {
     check(&|tree| fs::remove_file(tree.path("dev/nvme0n1")).unwrap());
 }
 
-/// The disk of several controllers has a name of its own, and its users count for each of them.
+/// The disk of several controllers has its own name; its uses count for each controller.
 #[test]
 fn a_disk_with_several_paths_is_found_by_its_own_name() {
     let tree = Tree::new();
     let folder = tree.path(&format!("sys/bus/pci/devices/{ADDRESS}/nvme/nvme0"));
     fs::rename(folder.join("nvme0n1"), folder.join("nvme0c4n1")).unwrap();
     tree.file("proc/swaps", "Filename\n/dev/nvme0n1 partition 1 0 -2\n");
-    assert!(matches!(tree.refusals(TAKEN)[..], [Refusal::InUse { .. }]));
+    assert!(matches!(tree.refusals(UNBIND)[..], [Refusal::InUse { .. }]));
 }
 
 #[test]
-fn what_else_speaks_against_it_is_told() {
+fn each_other_obstacle_is_a_refusal() {
     let tree = Tree::new();
     fs::remove_file(tree.path(&format!("sys/bus/pci/devices/{ADDRESS}/iommu_group"))).unwrap();
-    let [refusal] = &tree.refusals(TAKEN)[..] else { panic!() };
+    let [refusal] = &tree.refusals(UNBIND)[..] else { panic!() };
     assert!(refusal.to_string().contains("is in no IOMMU group"), "{refusal}");
     assert!(refusal.to_string().contains("`--accept-no-iommu`"), "{refusal}");
 
@@ -272,20 +269,20 @@ fn what_else_speaks_against_it_is_told() {
     tree.adapter("0000:03:00.1", "0x020000", Some("e1000e"));
     tree.adapter("0000:03:00.2", "0x020000", None);
     tree.group(&["0000:03:00.1", "0000:03:00.2"]);
-    let [refusal] = &tree.refusals(TAKEN)[..] else { panic!() };
+    let [refusal] = &tree.refusals(UNBIND)[..] else { panic!() };
     assert!(refusal.to_string().contains("shares IOMMU group 7 with 0000:03:00.1 (e1000e),"), "{refusal}");
 
     let tree = Tree::new();
     fs::remove_dir_all(tree.path("sys/bus/pci/drivers/vfio-pci")).unwrap();
-    assert_eq!(tree.refusals(TAKEN), [Refusal::NoVfioDriver]);
+    assert_eq!(tree.refusals(UNBIND), [Refusal::NoVfioDriver]);
 
     let tree = Tree::new();
     tree.adapter(ADDRESS, "0x010802", Some("uio_pci_generic"));
     assert!(
-        matches!(&tree.refusals(TAKEN)[..], [Refusal::OtherDriver { driver, .. }] if driver == "uio_pci_generic")
+        matches!(&tree.refusals(UNBIND)[..], [Refusal::OtherDriver { driver, .. }] if driver == "uio_pci_generic")
     );
 
-    // It is vfio-pci's already, whose file somebody else may open.
+    // It is already bound to vfio-pci, and another user may open its file.
     let tree = Tree::new();
     tree.adapter(ADDRESS, "0x010802", Some("vfio-pci"));
     let refusals = tree.refusals(Accepted::default());
@@ -297,7 +294,7 @@ fn what_else_speaks_against_it_is_told() {
     assert_eq!(tree.refusals(Accepted::default()), []);
 }
 
-/// A step that fails is told, and what was done before it is undone.
+/// A failed step is an error, and the steps before it are undone.
 #[test]
 fn a_takeover_that_fails_is_undone() {
     let tree = Tree::new();
@@ -312,7 +309,7 @@ fn a_takeover_that_fails_is_undone() {
 }
 
 #[test]
-fn what_was_there_before_goes_through_words() {
+fn the_previous_state_survives_as_words() {
     let tree = Tree::new();
     let takeover = Takeover::of(&tree.candidate());
     let words = takeover.previous();
@@ -323,7 +320,7 @@ fn what_was_there_before_goes_through_words() {
 /// What was accepted is not all: the kernel has to lend such adapters.
 #[test]
 fn without_an_iommu_the_kernel_has_to_be_willing() {
-    let accepted = Accepted { no_iommu: true, ..TAKEN };
+    let accepted = Accepted { no_iommu: true, ..UNBIND };
     let without_group = || {
         let tree = Tree::new();
         fs::remove_file(tree.path(&format!("sys/bus/pci/devices/{ADDRESS}/iommu_group"))).unwrap();
@@ -337,19 +334,19 @@ fn without_an_iommu_the_kernel_has_to_be_willing() {
         assert_eq!(refusals.len(), usize::from(expected.is_some()), "{refusals:?}");
         assert!(refusals.iter().all(|refusal| refusal.contains(expected.unwrap())), "{refusals:?}");
         // What was not accepted is refused before anything else of this.
-        assert!(matches!(&tree.refusals(TAKEN)[..], [Refusal::NoIommu { .. }]));
+        assert!(matches!(&tree.refusals(UNBIND)[..], [Refusal::NoIommu { .. }]));
     };
     check(&|_| (), Some("modprobe vfio enable_unsafe_noiommu_mode=1"));
     check(&|tree| tree.file("sys/module/vfio/uevent", ""), Some("CONFIG_VFIO_NOIOMMU"));
     check(&|tree| tree.file(mode, "N\n"), Some("echo Y >"));
     check(&|tree| tree.file(mode, "Y\n"), None);
-    let lent = |tree: &Tree| {
+    let bound_to_vfio = |tree: &Tree| {
         tree.file(mode, "Y\n");
         tree.adapter(ADDRESS, "0x010802", Some("vfio-pci"));
     };
-    check(&lent, Some("unbind it and bind it again"));
+    check(&bound_to_vfio, Some("unbind it and bind it again"));
     let made_up = |tree: &Tree| {
-        lent(tree);
+        bound_to_vfio(tree);
         tree.group(&[ADDRESS]);
         tree.file("sys/kernel/iommu_groups/7/name", "vfio-noiommu\n");
         tree.file("dev/vfio/noiommu-7", "");
@@ -366,9 +363,9 @@ fn without_an_iommu_the_kernel_has_to_be_willing() {
     );
 }
 
-/// What was not taken, since a step before that failed, is not touched.
+/// Rebinding an adapter that is still bound to its driver writes nothing.
 #[test]
-fn what_has_its_driver_keeps_it() {
+fn a_bound_adapter_is_not_rebound() {
     for driver in ["nvme", "vfio-pci"] {
         let tree = Tree::new();
         tree.adapter(ADDRESS, "0x010802", Some(driver));
@@ -383,7 +380,7 @@ fn what_has_its_driver_keeps_it() {
     }
 }
 
-/// Of every mount namespace that a process is in, once each.
+/// The mounts of every process's mount namespace count, once each.
 #[test]
 fn mounts_of_other_namespaces_are_seen() {
     let line = "36 22 259:1 / /data rw - ext4 /dev/nvme0n1p1 rw\n";
@@ -394,20 +391,20 @@ fn mounts_of_other_namespaces_are_seen() {
     }
     // This process's own namespace is read as its own alone.
     tree.file("proc/70/mountinfo", line);
-    assert_eq!(tree.refusals(TAKEN), []);
+    assert_eq!(tree.refusals(UNBIND), []);
     tree.file("proc/77/mountinfo", line);
     tree.file("proc/78/mountinfo", line);
-    let [refusal] = &tree.refusals(TAKEN)[..] else { panic!() };
+    let [refusal] = &tree.refusals(UNBIND)[..] else { panic!() };
     let words = "/dev/nvme0n1p1 is mounted at /data (in the mount namespace of process 77)";
     assert!(refusal.to_string().contains(words), "{refusal}");
-    // One whose namespace is not told is looked into all the same.
+    // A process whose namespace is unknown is checked, too.
     fs::remove_file(tree.path("proc/70/ns/mnt")).unwrap();
-    assert!(tree.refusals(TAKEN)[0].to_string().contains("of process 70"), "{:?}", tree.refusals(TAKEN));
+    assert!(tree.refusals(UNBIND)[0].to_string().contains("of process 70"), "{:?}", tree.refusals(UNBIND));
 }
 
-/// What a person types if nobody is left who gives it back, and what the controller is called.
+/// The steps that a user types if both processes were killed.
 #[test]
-fn the_way_back_is_told_step_by_step() {
+fn the_steps_that_rebind_are_listed() {
     let check = |change: &dyn Fn(&Tree), steps: &[(&str, &str)]| {
         let tree = Tree::new();
         change(&tree);

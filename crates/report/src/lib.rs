@@ -1,50 +1,43 @@
-//! Results for people: terminal tables and self-contained HTML pages.
+//! Results for people: terminal text and self-contained HTML pages.
 //!
-//! What both say is put into words once, in the modules named for it (`headline`, `summary`, `row`,
-//! `fold`, `outlook`, `sheet`, `topology`; for toll sheets `platform`, `toll_text`); `terminal` and `html` only lay it out. Nothing here opens a file or
-//! draws a conclusion: the facts and verdicts are `host`'s.
+//! ```text
+//! facts, verdicts, measurements, models
+//!   │   inspection, sheets, benchmarks, answers, reproductions    what is said, each thing once
+//!   ▼
+//! page::Page                                                      blocks in reading order
+//!   │   render::{terminal, html, svg}                             how it looks
+//!   ▼
+//! text, HTML, SVG
+//! ```
+//!
+//! Nothing here opens a file or draws a conclusion: facts and verdicts are those of `host`. An inspection is laid out straight from
+//! `inspection`, since a terminal and HTML show its tables, trees and findings differently; all other reports are a [`Page`].
 //!
 //! Text that comes from a host is hostile until shown otherwise: `escape::terminal::plain` takes control characters
 //! out of it before it is painted, and maud escapes it for HTML.
 
-mod bars;
-mod batch;
-mod bench_text;
-mod cost;
-mod fact;
-mod fold;
-mod headline;
-mod html;
-mod length;
-mod link_text;
-mod memory_range;
-mod memory_types;
-mod mtrr_plan;
-mod outlook;
-mod platform;
-mod plot;
-mod quantity;
-mod reproduction_text;
-mod row;
-mod sheet;
-mod style;
-mod summary;
-mod svg;
-mod terminal;
-mod toll_text;
-mod topology;
-mod wrap;
+mod answers;
+mod benchmarks;
+mod inspection;
+mod page;
+mod render;
+mod reproductions;
+mod sheets;
 
-pub use html::{
-    benchmark_page, chart_drawing, curve_drawing, page, page_with_benchmark, reproduction_page, toll_page,
+pub use answers::{
+    adapters_answer, block_answer, flash_array_answer, hosts_answer, memory_answer, model_answer,
 };
-pub use length::{LINES_MAX, Length};
-pub use memory_range::memory_range;
-pub use mtrr_plan::mtrr_plan;
-pub use style::Style;
-pub use terminal::{
-    BlockAdapter, BlockDisk, ControllerLog, LabPreset, LogEntry, adapter, adapters_answer, benchmark,
-    benchmark_brief, blk_benchmark, block_adapters, block_answer, controller_log, flash_array_answer,
-    hosts_answer, inspection, lab_list, map_benchmark, memory_answer, memtype_benchmark, model_answer,
-    reproduction, toll_difference, toll_sheet, toll_table,
+pub use benchmarks::{benchmark, benchmark_brief, blk_benchmark, map_benchmark, memtype_benchmark};
+pub use inspection::{
+    BlockAdapter, BlockDisk, ControllerLog, LogEntry, block_adapters, controller_log, memory_range, mtrr_plan,
 };
+pub use page::Page;
+pub use page::drawing::Drawing;
+pub use page::length::{LINES_MAX, Length};
+pub use render::html::{benchmark_page, html, inspection_page, page_with_benchmark, toll_page};
+pub use render::svg::svg_file;
+pub use render::terminal::inspection::{adapter, inspection};
+pub use render::terminal::style::Style;
+pub use render::terminal::text;
+pub use reproductions::{Stories, drawings, reproductions};
+pub use sheets::{LabPreset, lab_list, toll_difference, toll_sheet, toll_table};

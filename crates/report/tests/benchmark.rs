@@ -6,11 +6,11 @@
 mod made_up;
 
 use made_up::made_up;
-use report::Style;
+use report::{Length, Style};
 
 #[test]
 fn on_a_terminal() {
-    let shown = report::benchmark(&made_up(), 100, Style::Plain);
+    let shown = report::text(&report::benchmark(&made_up()), 100, Style::Plain, Length::Folded);
     assert!(shown.lines().all(|line| line.chars().count() <= 100), "{shown}");
     insta::assert_snapshot!(shown);
 }

@@ -1,4 +1,4 @@
-//! The page that holds ways to an NVMe disk against each other, `docs/studies/nvme-tolls.md`, is what the toll sheets say.
+//! The page that compares ways to an NVMe disk, `docs/studies/nvme-tolls.md`, is made from the toll sheets.
 //!
 //! `IOTOLL_UPDATE=1 cargo test -p report --test nvme_tolls` writes it anew.
 
@@ -25,7 +25,7 @@ const OTHERS: [(&str, &str); 6] = [
     ("io_uring", "nvme-uring-scattered-read-4k-plain"),
     ("io_uring, registered", "nvme-uring-scattered-read-4k-registered"),
     ("io_uring, registered and polled", POLLED),
-    ("io_uring, commands of NVMe's", "nvme-uring-read-4k-passthru"),
+    ("io_uring, NVMe passthrough", "nvme-uring-read-4k-passthru"),
 ];
 const LIBRARYS: [(&str, &str); 2] = [("our library, one at a time", ALONE), ("our library", BATCHED)];
 const SYNCHRONOUS: &str = "nvme-read-4k";
@@ -33,11 +33,11 @@ const POLLED: &str = "nvme-uring-scattered-read-4k-polled";
 const ALONE: &str = "nvme-read-4k-user";
 const BATCHED: &str = "nvme-read-4k-user-32";
 
-/// The DMA path that all ways are held against each other on: each invalidation waited for.
+/// The DMA path on which all ways are compared.
 const STRICT: &str = "x86-vtd-strict";
 const USER: &str = "x86-vtd-user";
 const STRICT_WAYS: &str = "x86-vtd-strict-ways";
-/// DMA paths that the kernel's ways are held against each other on.
+/// DMA paths on which the kernel's ways are compared.
 const DMA_PATHS: [&str; 4] = ["x86-no-iommu", "x86-vtd-identity", "x86-vtd-lazy", STRICT];
 
 /// The kernel's ways on a DMA path: words, preset, workload.
@@ -49,7 +49,7 @@ fn of_the_kernel(dma_path: &str) -> impl Iterator<Item = (&'static str, String, 
         .chain(OTHERS.into_iter().map(on(format!("{dma_path}-ways"))))
 }
 
-/// What an I/O of the library's is to take at most, and how many times less than `pread`.
+/// The aims: the most instructions of an I/O of the library, and by which factor that is below `pread`.
 const INSTRUCTIONS_MAX: f64 = 300.0;
 const TIMES_LESS: f64 = 12.0;
 
@@ -59,19 +59,21 @@ const HEAD: &str = "\
 **Question.** What does the CPU pay for one read of 4 KiB from an NVMe disk behind an IOMMU: through the kernel's system calls, through
 io_uring, past the block layer, and with a driver in the process itself?
 
-**Method.** As for [all toll sheets](../internals/lab.md): a stock kernel in QEMU, instructions and events between marks, the same plugin for all ways.
-The library [`nvme`](../internals/nvme.md) runs in a program in the guest (`lab-guest`), over VFIO, with VT-d on and the disk taken from the kernel's
-driver. Batches are 32 reads. Counted are, of the kernel's ways, the system call: what fills io_uring's entries and takes its completions is
-the program's and left out. Of the library's, all: commands built and submitted, the doorbell, completions taken, their doorbell.
-Left out of the library's is what a program does once for a buffer or now and then: memory had and mapped (checked not to happen meanwhile),
-`Buffer::piece`, which says where a part of a buffer is, and the ticks by which commands that take too long are found.
+**Method.** As for [all toll sheets](../internals/lab.md): a stock kernel in QEMU, instructions and events between marks, the same plugin for
+all ways. The library [`nvme`](../internals/nvme.md) runs in a program in the guest (`lab-guest`), over VFIO, with VT-d on; the kernel's driver
+is unbound from the disk. Batches are 32 reads.
 
-Waiting is not counted, and polls are counted apart. The library's window pauses from the doorbell until all completions are there; the disk
-answers then, so one look finds them. The kernel that polls is held at its first look for the same reason. How often either would look
-at a disk that takes its time, is the disk's affair. Ways with interrupts idle meanwhile.
+- Of the kernel's ways, the system call is counted. The program's code that fills io_uring's entries and reaps its completions is left out.
+- Of the library, everything is counted that a read needs: building and submitting commands, the doorbell, reaping completions, and their
+  doorbell. Left out is what a program does once per buffer or now and then: allocating and mapping memory (the test checks that none happens
+  meanwhile), `Buffer::piece`, which returns a part of a buffer, and the ticks that find commands which time out.
+- Waiting is not counted, and polls are counted separately. The library's window pauses from the doorbell until all completions are there, so
+  one poll finds them. The kernel that polls is held at its first poll for the same reason. How often either would poll depends on the
+  disk. Ways with interrupts idle meanwhile.
+- From reads side by side the block layer makes one command of 128 KiB; in all other ways each read is a command. NVMe passthrough commands are
+  never merged.
 
-Of reads side by side the block layer makes one command of 128 KiB; elsewhere here each read is a command. Commands of NVMe's are never
-merged.
+Commands:
 
     iotoll lab run x86-vtd-user x86-vtd-strict x86-vtd-strict-ways -o data/tolls
     IOTOLL_UPDATE=1 cargo test -p report --test nvme_tolls                   # this page, from the sheets
@@ -82,10 +84,10 @@ merged.
 ";
 
 const LIMITS: &str = "
-**Limits.** Instructions, not time: see [how counts are made](../internals/lab.md). The library's counts are those of this program's own build (release) and of rustc's
-inlining; a sheet tells them by function. A process that polls keeps its CPU busy while it waits, which a process that sleeps does not. libvfn, a
-library of the same kind in C, took 511 instructions in user mode for a read, in batches of 32 and counted the same way; no sheet of that is
-kept here.
+**Limits.** These are instructions, not time: see [how counts are made](../internals/lab.md). The library's counts depend on this program's
+release build and on what rustc inlines; a sheet lists them by function. A process that polls keeps its CPU busy while it waits; a process that
+sleeps does not. For comparison: libvfn, a library of the same kind in C, took 511 instructions in user mode for a read, in batches of 32 and
+counted the same way. No sheet of that is kept here.
 ";
 
 fn toll<'s>(sheets: &'s [TollSheet], preset: &str, workload: &str) -> Option<&'s Toll> {
@@ -136,14 +138,15 @@ fn aims(sheets: &[TollSheet]) -> String {
     let less = of(toll(STRICT, SYNCHRONOUS)) / of(library);
     let like_for_like = |words: &str, kernels: &Toll, librarys: &Toll| {
         let [of_kernel, of_library] = [kernels, librarys].map(|toll| per_io(toll, toll.instructions.median));
-        format!("{words}, {of_kernel} are {:.1} times {of_library}", of(kernels) / of(librarys))
+        format!("{words}, {of_kernel} instructions are {:.1} times {of_library}", of(kernels) / of(librarys))
     };
     let alone = like_for_like("one at a time", toll(STRICT, SYNCHRONOUS), toll(USER, ALONE));
     let batched = like_for_like("batched and polled", toll(STRICT_WAYS, POLLED), library);
     let is_met = |met| if met { "met" } else { "not met yet" };
     format!(
-        "\n**Aims.** A read of the library's takes at most {INSTRUCTIONS_MAX} instructions: {}, with {:.0}. It takes {TIMES_LESS} times \
-         less than\n`pread`: {}, with {less:.1}, which are of a batch against one at a time; like for like, {alone},\nand, {batched}. Nothing is invalidated, no entry of a table written, and no hypervisor called for it: {}.\n",
+        "\n**Aims.**\n\n- A read of the library takes at most {INSTRUCTIONS_MAX} instructions: {}, with {:.0}.\n\
+         - It takes {TIMES_LESS} times fewer than `pread`: {}, with {less:.1}. That compares a batch with one read at a time. Like for like,\n  {alone}; {batched}.\n\
+         - It needs no invalidation, no table entry and no hypercall: {}.\n",
         is_met(of(library) <= INSTRUCTIONS_MAX),
         of(library),
         is_met(less >= TIMES_LESS),
@@ -155,10 +158,10 @@ fn aims(sheets: &[TollSheet]) -> String {
     )
 }
 
-/// Where the library's instructions are, as one run drew it.
+/// Flame graphs of the library's instructions, each from one run.
 fn flames(sheets: &[TollSheet]) -> String {
-    let mut text = "\nWhere the library's instructions are, one at a time and of a batch. rustc puts most functions into those that call them; what is left is\n\
-                    `batch`, the loop that submits and takes what is done.\n"
+    let mut text = "\nThe library's instructions by function, for one read at a time and for a batch. rustc inlines most functions into their callers; what\n\
+                    remains is `batch`, the loop that submits reads and reaps completions.\n"
         .to_owned();
     for (words, workload) in LIBRARYS {
         let file = format!("nvme-tolls/flame-{USER}-{workload}.svg");
@@ -195,7 +198,7 @@ fn dma_paths(sheets: &[TollSheet]) -> String {
 }
 
 #[test]
-fn the_page_is_what_the_sheets_say() {
+fn the_page_of_nvme_reads_is_up_to_date() {
     let sheets = sheets();
     let page =
         format!("{HEAD}{}{}{}{}{LIMITS}", ways(&sheets), aims(&sheets), flames(&sheets), dma_paths(&sheets));

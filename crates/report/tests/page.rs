@@ -18,14 +18,14 @@ const HOSTILE: &str = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>
 fn nothing_is_loaded_from_anywhere() {
     let hosts = CAPTURES.iter().map(|name| capture(name)).chain([crowd(40, HOSTILE)]);
     for host in hosts {
-        let page = report::page(&host, "test");
+        let page = report::inspection_page(&host, "test");
         markup::assert_loads_nothing(&page);
     }
 }
 
 #[test]
 fn text_of_the_host_is_only_text() {
-    let page = report::page(&crowd(3, HOSTILE), HOSTILE);
+    let page = report::inspection_page(&crowd(3, HOSTILE), HOSTILE);
     assert!(page.contains("&lt;script&gt;alert(1)"));
     assert!(!page.contains("<script>") && !page.contains("onerror=alert(1)>"));
     // Outside quotes, a `>` of the host would end a tag.
@@ -34,19 +34,19 @@ fn text_of_the_host_is_only_text() {
 
 #[test]
 fn tags_are_balanced() {
-    markup::assert_balanced(&report::page(&crowd(40, "nvme"), "test"));
+    markup::assert_balanced(&report::inspection_page(&crowd(40, "nvme"), "test"));
 }
 
 #[test]
 fn links_inside_the_page_lead_somewhere() {
     for name in CAPTURES {
-        markup::assert_links_lead_somewhere(&report::page(&capture(name), "test"));
+        markup::assert_links_lead_somewhere(&report::inspection_page(&capture(name), "test"));
     }
 }
 
 #[test]
 fn a_thousand_adapters_are_a_handful_of_shapes() {
-    let page = report::page(&crowd(1000, "nvme"), "test");
+    let page = report::inspection_page(&crowd(1000, "nvme"), "test");
     let tree = page.split("class=\"tree\"").nth(1).unwrap().split("</svg>").next().unwrap();
     // One has a worse finding than the others, and so is drawn by itself.
     assert!(tree.contains("999 × "));
@@ -54,8 +54,8 @@ fn a_thousand_adapters_are_a_handful_of_shapes() {
 }
 
 #[test]
-fn the_verdict_stands_on_top() {
-    let page = report::page(&capture("ppc-noddw"), "iotoll 0.1.0");
+fn the_verdict_comes_first() {
+    let page = report::inspection_page(&capture("ppc-noddw"), "iotoll 0.1.0");
     assert!(page.contains(
         "<h1>Default 32-bit DMA window on all 5 adapters: every mapping is a hypercall; 5 findings.</h1>"
     ));
@@ -64,27 +64,27 @@ fn the_verdict_stands_on_top() {
 
 #[test]
 fn predictions_name_their_sheets_and_are_explained_once() {
-    let page = report::page(&capture("ppc-noddw"), "test");
+    let page = report::inspection_page(&capture("ppc-noddw"), "test");
     assert!(page.contains("900 of 16,800 instructions (5.4 %), 2 hypercalls and 2 table entries less"));
     assert!(page.contains("toll sheets ppc-tce-window and ppc-direct-window (Linux 6.1.0-50-powerpc64le"));
     assert_eq!(page.matches("Tolls are per I/O").count(), 1);
-    let nothing = report::page(&capture("x86-no-iommu"), "test");
+    let nothing = report::inspection_page(&capture("x86-no-iommu"), "test");
     assert!(!nothing.contains("Tolls are per I/O"), "where nothing is predicted, nothing is explained");
 }
 
 #[test]
-fn what_was_measured_is_on_the_page() {
+fn measurements_are_on_the_page() {
     let page = report::page_with_benchmark(&capture("x86-no-iommu"), &made_up(), "test");
     markup::assert_balanced(&page);
     markup::assert_links_lead_somewhere(&page);
     markup::assert_loads_nothing(&page);
     assert!(page.contains("href=\"#allocators\"") && page.contains("ms for a million pairs in all"));
-    assert!(!report::page(&capture("x86-no-iommu"), "test").contains("#allocators"));
+    assert!(!report::inspection_page(&capture("x86-no-iommu"), "test").contains("#allocators"));
 }
 
 #[test]
-fn today_stands_beside_after_the_fixes_where_a_dma_path_changes() {
-    let shown = |name: &str| report::page(&capture(name), "test");
+fn changed_dma_paths_show_today_and_after_the_fixes() {
+    let shown = |name: &str| report::inspection_page(&capture(name), "test");
     let changes = shown("ppc-noddw");
     assert!(
         changes.contains("<a href=\"#outlook\">") && changes.contains("<td class=\"number\">-8.75 µs</td>")

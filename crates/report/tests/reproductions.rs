@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 use model::{Chart, Curve, Reproduction};
-use report::Style;
+use report::{Length, Stories, Style};
 use std::fmt::Write;
 use std::sync::LazyLock;
 use std::{fs, path::Path};
@@ -16,7 +16,7 @@ fn page(one: &Reproduction) -> String {
         (0, _) => String::new(),
         (points, outside) => {
             format!(
-                "\nOf {points} points where only bounds were published {} are within.\n",
+                "\nFor {points} points, only bounds were published; {} of them are within the bounds.\n",
                 points - outside
             )
         }
@@ -26,8 +26,8 @@ fn page(one: &Reproduction) -> String {
     own.sort();
     own.dedup();
     let mut page = format!(
-        "# {}: published figures, and ours\n\n{} {}\n\n    iotoll reproduce {0} --html {0}.html    # with plots\n\n\
-         Of {predicted} predicted figures {} are within {:.0} % of what was published{}; the others stay as they came out. Made by\n\
+        "# {}: published figures, and ours\n\n**Question.** {}\n\n**Method.** {}\n\n    iotoll reproduce {0} --html {0}.html    # with plots\n\n\
+         **Result.** {} of {predicted} predicted figures are within {:.0} % of what was published{}; the others are shown as they are. Made by\n\
          `IOTOLL_UPDATE=1 cargo test -p report --test reproductions` from `experiments/{0}.toml`.\n{bounded}",
         one.study,
         one.question,
@@ -42,7 +42,7 @@ fn page(one: &Reproduction) -> String {
     for (number, chart) in (one.curves.len() + 1..).zip(&one.charts) {
         self::chart(&mut page, chart, &drawing(&one.study, number));
     }
-    page.push_str("\n## What the model takes as given\n\n| parameter | value | evidence |\n|---|---:|---|\n");
+    page.push_str("\n## Parameters of the model\n\n| parameter | value | evidence |\n|---|---:|---|\n");
     for given in &one.parameters {
         writeln!(page, "| `{}` | {:.2} | {} |", given.name, given.value, given.evidence).unwrap();
     }
@@ -57,13 +57,14 @@ fn drawing(study: &str, number: usize) -> String {
 fn curve(page: &mut String, curve: &Curve, bound: f64, drawing: &str) {
     let Curve { name, x_title, y_title, source, .. } = curve;
     let drawing = if curve.is_line() { format!("![{name}]({drawing})\n\n") } else { String::new() };
-    write!(page, "\n## {name}\n\nIn {y_title}; {source}.\n\n{drawing}| {x_title} | published | ours | error | |\n|---:|---:|---:|---:|---|\n")
+    write!(page, "\n## {name}\n\nUnit: {y_title}. Source: {source}.\n\n{drawing}| {x_title} | published | ours | error | |\n|---:|---:|---:|---:|---|\n")
         .unwrap();
     for point in &curve.points {
         let missed = if curve.misses(point, bound) { ", missed" } else { "" };
         let [published, ours] = [point.published, point.ours].map(figure);
-        let (x, error, role) = (point.x, point.error() * 100.0, point.role.word());
-        writeln!(page, "| {x} | {published} | {ours} | {error:+.1} % | {role}{missed} |").unwrap();
+        let (x, percent, role) = (point.x, point.error() * 100.0, point.role.word());
+        let error = if percent.abs() < 0.05 { "0.0".to_owned() } else { format!("{percent:+.1}") };
+        writeln!(page, "| {x} | {published} | {ours} | {error} % | {role}{missed} |").unwrap();
     }
     if let Some(remark) = &curve.remark {
         writeln!(page, "\n{remark}").unwrap();
@@ -74,7 +75,7 @@ fn chart(page: &mut String, chart: &Chart, drawing: &str) {
     let Chart { name, x_title, y_title, source, .. } = chart;
     let names = chart.lines.iter().map(|line| line.name.as_str()).collect::<Vec<_>>().join(" | ");
     let rule = "---:|".repeat(chart.lines.len());
-    write!(page, "\n## {name}\n\nIn {y_title}, ours; {source}.\n\n![{name}]({drawing})\n\n| {x_title} | {names} |\n|---:|{rule}\n")
+    write!(page, "\n## {name}\n\nUnit: {y_title}. All values are ours. Published: {source}.\n\n![{name}]({drawing})\n\n| {x_title} | {names} |\n|---:|{rule}\n")
         .unwrap();
     for row in 0..chart.lines.iter().map(|line| line.points.len()).max().unwrap_or(0) {
         let cell = |line: &model::Line| {
@@ -88,11 +89,11 @@ fn chart(page: &mut String, chart: &Chart, drawing: &str) {
         writeln!(page, "| {place} | {cells} |").unwrap();
     }
     if chart.lines.iter().any(|line| line.bounds.is_some()) {
-        page.push_str("\nPublished lie between:\n\n");
+        page.push_str("\nPublished bounds:\n\n");
     }
     for line in &chart.lines {
         if let Some(bounds) = line.bounds {
-            writeln!(page, "- {}: {} to {}, as far as {}", line.name, bounds.low, bounds.high, bounds.x_max)
+            writeln!(page, "- {}: {} to {}, up to x = {}", line.name, bounds.low, bounds.high, bounds.x_max)
                 .unwrap();
         }
     }
@@ -101,13 +102,13 @@ fn chart(page: &mut String, chart: &Chart, drawing: &str) {
     }
 }
 
-/// As many digits as tell it from its neighbours.
+/// A figure with three decimals below ten, else with one.
 fn figure(value: f64) -> String {
     let digits = if value.abs() < 10.0 { 3 } else { 1 };
     format!("{value:.digits$}")
 }
 
-/// All studies, each once, side by side.
+/// The reproductions of all studies, run in parallel, once for all tests.
 static REPRODUCED: LazyLock<Vec<Reproduction>> = LazyLock::new(|| {
     std::thread::scope(|scope| {
         let running: Vec<_> =
@@ -121,13 +122,13 @@ fn reproduced(study: &str) -> &'static Reproduction {
 }
 
 #[test]
-fn pages_are_what_the_models_say() {
+fn pages_of_studies_are_up_to_date() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/studies");
     for one in &*REPRODUCED {
         let study = &one.study;
-        let drawings = one.curves.iter().map(|curve| curve.is_line().then(|| report::curve_drawing(curve)));
-        let drawings = drawings.chain(one.charts.iter().map(|chart| Some(report::chart_drawing(chart))));
-        let drawn = (1..).zip(drawings).filter_map(|(number, made)| Some((drawing(study, number), made?)));
+        let drawings = (1..).zip(report::drawings(one));
+        let drawn =
+            drawings.filter_map(|(number, made)| Some((drawing(study, number), report::svg_file(&made?))));
         for (name, made) in drawn.chain([(format!("{study}.md"), page(one))]) {
             let path = docs.join(&name);
             if std::env::var_os("IOTOLL_UPDATE").is_some() {
@@ -143,7 +144,8 @@ fn pages_are_what_the_models_say() {
 #[test]
 fn figures_are_shown_with_their_errors_and_evidence() {
     let one = reproduced("iotlb");
-    let shown = report::reproduction(one, 100, Style::Plain);
+    let page = report::reproductions(std::slice::from_ref(one), Stories::Open);
+    let shown = report::text(&page, 100, Style::Plain, Length::Folded);
     assert!(shown.lines().all(|line| line.chars().count() <= 100), "{shown}");
     for words in [
         "iotlb: 81 of 134 predicted figures within 10 %",
@@ -153,27 +155,28 @@ fn figures_are_shown_with_their_errors_and_evidence() {
     ] {
         assert!(shown.contains(words), "{words}: {shown}");
     }
-    let html = report::reproduction_page(std::slice::from_ref(one), "iotoll test");
-    assert_eq!(html.matches("<svg class=\"plot\"").count(), 31);
+    let html = report::html(&page, "iotoll", "iotoll test");
+    assert_eq!(html.matches("<svg class=\"plot\"").count(), 1 + 31);
     assert!(!html.contains("<script") && !html.contains("src="));
 }
 
 #[test]
-fn bounds_are_shown_with_what_is_outside_them() {
+fn bounds_are_shown_with_the_points_outside_them() {
     let one = reproduced("dma-contention");
-    let shown = report::reproduction(one, 120, Style::Plain);
+    let page = report::reproductions(std::slice::from_ref(one), Stories::Open);
+    let shown = report::text(&page, 120, Style::Plain, Length::Folded);
     assert!(shown.lines().all(|line| line.chars().count() <= 120), "{shown}");
-    for words in ["points within published bounds", "OUTSIDE", "tree 1 to 450, as far as 8"] {
+    for words in ["points within published bounds", "OUTSIDE", "tree 1 to 450, up to x = 8"] {
         assert!(shown.contains(words), "{words}: {shown}");
     }
-    let html = report::reproduction_page(std::slice::from_ref(one), "iotoll test");
+    let html = report::html(&page, "iotoll", "iotoll test");
     let lines = one.curves.iter().filter(|curve| curve.is_line()).count();
-    assert_eq!(html.matches("<svg class=\"plot\"").count(), lines + one.charts.len());
+    assert_eq!(html.matches("<svg class=\"plot\"").count(), 1 + lines + one.charts.len());
     assert_eq!(html.matches(" OUTSIDE<").count(), one.bounded().1);
 }
 
 #[test]
-fn there_is_no_such_family() {
+fn an_unknown_study_is_an_error_that_names_all_studies() {
     let error = model::reproduce("nobody").unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -182,4 +185,23 @@ fn there_is_no_such_family() {
             model::studies().collect::<Vec<_>>().join(", ")
         )
     );
+}
+
+#[test]
+fn all_figures_stand_in_one_table_before_the_folded_stories() {
+    let page = report::reproductions(&REPRODUCED, Stories::Folded);
+    let shown = report::text(&page, 100, Style::Plain, Length::Folded);
+    let figures: usize = REPRODUCED.iter().flat_map(|one| &one.curves).map(|curve| curve.points.len()).sum();
+    let rows =
+        shown.lines().filter(|line| line.ends_with("calibrated") || line.contains(" predicted")).count();
+    let verdicts = shown.lines().filter(|line| line.contains("predicted figure")).count();
+    assert_eq!(rows - verdicts, figures, "{shown}");
+    assert!(shown.lines().all(|line| line.chars().count() <= 100), "{shown}");
+    assert!(!shown.contains("Parameters of the model"), "stories are left out");
+    let full = report::text(&page, 100, Style::Plain, Length::Full);
+    assert_eq!(full.matches("Parameters of the model").count(), REPRODUCED.len());
+    let html = report::html(&page, "iotoll", "iotoll test");
+    assert_eq!(html.matches("<details class=\"story\"").count(), REPRODUCED.len());
+    let table = html.find("<table class=\"figures\"").unwrap();
+    assert!(html.find("<svg class=\"plot\"").unwrap() < table && table < html.find("<details").unwrap());
 }

@@ -33,7 +33,7 @@ fn a_crowd_is_shown_together_and_its_findings_once() {
 }
 
 #[test]
-fn no_line_is_wider_than_asked() {
+fn no_line_exceeds_the_width() {
     let mut hosts: Vec<_> = CAPTURES.iter().map(|name| capture(name)).collect();
     hosts.extend([crowd(0, "x"), crowd(3, HOSTILE), crowd(40, HOSTILE)]);
     for host in &hosts {

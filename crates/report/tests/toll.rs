@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
-use report::Style;
+use report::{Length, Style};
 use std::path::Path;
 use toll::{Event, Limit, TollSheet, compare};
 use unicode_width::UnicodeWidthStr;
@@ -19,33 +19,49 @@ fn sheets() -> Vec<TollSheet> {
 }
 
 fn difference(a: &TollSheet, b: &TollSheet, limit: Limit, width: usize) -> String {
-    report::toll_difference(a, b, &compare(a, b, limit), width, Style::Plain)
+    report::text(&report::toll_difference(a, b, &compare(a, b, limit)), width, Style::Plain, Length::Folded)
 }
 
 #[test]
 fn a_sheet_at_220_and_at_80_columns() {
-    insta::assert_snapshot!("sheet-220", report::toll_sheet(&sheet("x86-vtd-lazy"), 220, Style::Plain));
-    insta::assert_snapshot!("sheet-80", report::toll_sheet(&sheet("x86-vtd-lazy"), 80, Style::Plain));
+    insta::assert_snapshot!(
+        "sheet-220",
+        report::text(&report::toll_sheet(&sheet("x86-vtd-lazy")), 220, Style::Plain, Length::Folded)
+    );
+    insta::assert_snapshot!(
+        "sheet-80",
+        report::text(&report::toll_sheet(&sheet("x86-vtd-lazy")), 80, Style::Plain, Length::Folded)
+    );
 }
 
 #[test]
 fn a_sheet_without_workloads_says_so() {
     let empty = TollSheet { tolls: Vec::new(), ..sheet("x86-no-iommu") };
-    assert!(report::toll_sheet(&empty, 100, Style::Plain).contains("It has no workload."));
+    assert!(
+        report::text(&report::toll_sheet(&empty), 100, Style::Plain, Length::Folded)
+            .contains("It has no workload.")
+    );
 }
 
 #[test]
 fn a_workload_on_each_dma_path() {
-    let shown = report::toll_table(&sheets(), "nvme-read-4k", 110, Style::Plain);
+    let shown =
+        report::text(&report::toll_table(&sheets(), "nvme-read-4k"), 110, Style::Plain, Length::Folded);
     insta::assert_snapshot!("dma_paths", shown);
 }
 
 #[test]
 fn without_an_untranslated_dma_path_the_toll_is_not_made_up() {
-    let shown = report::toll_table(&[sheet("x86-vtd-strict")], "nvme-read-4k", 110, Style::Plain);
-    assert!(shown.contains("what translation costs can't be told"), "{shown}");
+    let shown = report::text(
+        &report::toll_table(&[sheet("x86-vtd-strict")], "nvme-read-4k"),
+        110,
+        Style::Plain,
+        Length::Folded,
+    );
+    assert!(shown.contains("what translation costs is unknown"), "{shown}");
     assert!(!shown.contains('+'), "{shown}");
-    let none = report::toll_table(&sheets(), "nvme-write-4k", 110, Style::Plain);
+    let none =
+        report::text(&report::toll_table(&sheets(), "nvme-write-4k"), 110, Style::Plain, Length::Folded);
     assert!(none.contains("No sheet has this workload."), "{none}");
 }
 
@@ -53,14 +69,19 @@ fn without_an_untranslated_dma_path_the_toll_is_not_made_up() {
 fn machines_and_kernels_are_kept_apart() {
     let mut other = sheet("x86-vtd-strict");
     other.kernel.release = "6.12.1".to_owned();
-    let shown = report::toll_table(&[sheets(), vec![other]].concat(), "udp-send-64", 110, Style::Plain);
+    let shown = report::text(
+        &report::toll_table(&[sheets(), vec![other]].concat(), "udp-send-64"),
+        110,
+        Style::Plain,
+        Length::Folded,
+    );
     let (old, new) = shown.split_once("Linux 6.12.1").unwrap();
     assert!(old.contains("Linux 6.1.0-50-amd64") && old.contains("+761"), "{old}");
-    assert!(new.contains("can't be told"), "{new}");
+    assert!(new.contains("what translation costs is unknown"), "{new}");
 }
 
 #[test]
-fn what_grew_with_the_stages_and_functions_that_explain_it() {
+fn growth_names_the_responsible_stages_and_functions() {
     let (lazy, strict) = (sheet("x86-vtd-lazy"), sheet("x86-vtd-strict"));
     insta::assert_snapshot!("difference", difference(&lazy, &strict, Limit::default(), 100));
     let limit =
@@ -69,7 +90,7 @@ fn what_grew_with_the_stages_and_functions_that_explain_it() {
 }
 
 #[test]
-fn remarks_on_what_can_not_be_compared() {
+fn warns_of_sheets_that_can_not_be_compared() {
     let a = sheet("x86-vtd-lazy");
     let mut b = a.clone();
     b.tolls[1].workload = "udp-send-1400".to_owned();
@@ -116,15 +137,20 @@ fn all_views(sheet: &TollSheet, width: usize) -> [String; 4] {
     let mut like = lazy.clone();
     like.tolls[0].workload.clone_from(&sheet.tolls[0].workload);
     [
-        report::toll_sheet(sheet, width, Style::Plain),
-        report::toll_table(std::slice::from_ref(sheet), &sheet.tolls[0].workload, width, Style::Plain),
+        report::text(&report::toll_sheet(sheet), width, Style::Plain, Length::Folded),
+        report::text(
+            &report::toll_table(std::slice::from_ref(sheet), &sheet.tolls[0].workload),
+            width,
+            Style::Plain,
+            Length::Folded,
+        ),
         difference(&lazy, sheet, Limit::default(), width),
         difference(&like, sheet, Limit::default(), width),
     ]
 }
 
 #[test]
-fn no_line_is_wider_than_asked_and_nothing_steers_the_terminal() {
+fn no_line_exceeds_the_width_or_controls_the_terminal() {
     for sheet in [sheet("x86-vtd-strict"), hostile()] {
         for width in 60..=240 {
             for line in all_views(&sheet, width).iter().flat_map(|view| view.lines()) {
@@ -141,9 +167,9 @@ fn colours_change_no_word() {
     let changes = compare(&lazy, &strict, Limit::default());
     let views = |style: Style| {
         [
-            report::toll_sheet(&strict, 100, style),
-            report::toll_table(&sheets(), "nvme-read-4k", 100, style),
-            report::toll_difference(&lazy, &strict, &changes, 100, style),
+            report::text(&report::toll_sheet(&strict), 100, style, Length::Folded),
+            report::text(&report::toll_table(&sheets(), "nvme-read-4k"), 100, style, Length::Folded),
+            report::text(&report::toll_difference(&lazy, &strict, &changes), 100, style, Length::Folded),
         ]
     };
     for (coloured, plain) in views(Style::Colour).iter().zip(views(Style::Plain)) {

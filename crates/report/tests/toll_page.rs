@@ -147,7 +147,7 @@ fn stages_have_their_numbers_and_those_that_did_not_run_are_left_out() {
 }
 
 #[test]
-fn the_dearest_dma_path_stands_on_top() {
+fn the_most_expensive_dma_path_comes_first() {
     let page = page(&three());
     assert!(page.contains(
         "<h1>Translated-strict adds 14.3 % to an I/O's instructions: nvme-read-4k on x86-vtd-strict.</h1>"
@@ -157,7 +157,7 @@ fn the_dearest_dma_path_stands_on_top() {
 }
 
 #[test]
-fn what_windows_vary_by_is_not_sold_as_a_toll() {
+fn variation_between_windows_is_no_toll() {
     let mut sheets = three();
     for toll in sheets.iter_mut().flat_map(|sheet| &mut sheet.tolls) {
         toll.instructions.p99 = toll.instructions.max.max(toll.instructions.median * 2);
@@ -170,8 +170,8 @@ fn what_windows_vary_by_is_not_sold_as_a_toll() {
 #[test]
 fn without_an_untranslated_dma_path_the_toll_is_not_made_up() {
     let page = page(&[sheet("x86-vtd-strict")]);
-    assert!(page.contains("<h1>What each I/O pays on translated-strict.</h1>"));
-    assert!(page.contains("what translation costs can't be told") && !page.contains("id=\"overview\""));
+    assert!(page.contains("<h1>What each I/O costs on translated-strict.</h1>"));
+    assert!(page.contains("what translation costs is unknown") && !page.contains("id=\"overview\""));
     assert!(!page.contains("compared with this") && !page.contains("class=\"base\""));
     assert!(self::page(&[]).contains("<h1>There is no toll sheet.</h1>"));
 }

@@ -1,4 +1,4 @@
-//! The page of all committed toll sheets, `docs/reference/tolls.md`, is what the sheets say.
+//! The page of all committed toll sheets, `docs/reference/tolls.md`, is made from the sheets.
 //!
 //! `IOTOLL_UPDATE=1 cargo test -p report --test tolls_page` writes it anew.
 
@@ -14,12 +14,12 @@ use std::{fs, path::Path};
 use toll::{Event, Toll, TollSheet, grouped};
 
 const HEAD: &str = "\
-# What an I/O pays
+# What an I/O costs
 
-Instructions per I/O, median, of each workload on each preset; in brackets, per I/O, hypercalls (h), IOTLB invalidations
-(i) and entries of translation tables written (e), where there are any; ~ is a mean where the median is another. Made from
-the sheets in `data/tolls` by `IOTOLL_UPDATE=1 cargo test -p report --test tolls_page`; the sheets by `iotoll lab run --all
--o data/tolls`. How, and what it is worth: [how counts are made](../internals/lab.md).
+Instructions per I/O of each workload on each preset, medians. In brackets, where there are any, events per I/O: hypercalls (h), IOTLB
+invalidations (i), and entries written to translation tables (e); ~ marks a mean where the median differs. This page is made from the
+sheets in `data/tolls` by `IOTOLL_UPDATE=1 cargo test -p report --test tolls_page`, and the sheets by `iotoll lab run --all -o data/tolls`.
+[How counts are made](../internals/lab.md) tells the method and its limits.
 ";
 
 fn cell(toll: &Toll) -> String {
@@ -43,7 +43,7 @@ fn times(toll: &Toll, event: Event, mark: char) -> Option<String> {
     }
 }
 
-/// Pairs of sheets whose difference is told function by function.
+/// Pairs of sheets whose difference the page lists by function.
 const EXPLAINED: &[(&str, &str)] = &[
     ("ppc-direct-window", "ppc-tce-window"),
     ("ppc-tce-window", "ppc-tce-window-single"),
@@ -54,10 +54,10 @@ const EXPLAINED: &[(&str, &str)] = &[
     ("arm-smmu-lazy", "arm-smmu-strict"),
 ];
 const EXPLAINED_WORKLOAD: &str = "nvme-read-4k";
-/// Functions that are named, of each pair.
+/// Functions listed for each pair.
 const NAMED: usize = 16;
 
-/// What one sheet's I/O executes more than another's, by function: the most first.
+/// The difference between two sheets' instructions by function, the largest first.
 fn explanation(from: &Toll, to: &Toll) -> String {
     let names: BTreeSet<&String> = from.functions.keys().chain(to.functions.keys()).collect();
     let of = |toll: &Toll, name: &String| toll.functions.get(name).map_or(0, |count| *count as i64);
@@ -80,7 +80,7 @@ fn explanation(from: &Toll, to: &Toll) -> String {
 fn explanations(sheets: &[TollSheet]) -> String {
     let toll = |preset: &str| sheets.iter().find(|sheet| sheet.preset == preset)?.toll(EXPLAINED_WORKLOAD);
     let mut text = format!(
-        "\n## Where the difference lies\n\nInstructions of one `{EXPLAINED_WORKLOAD}`, function by function.\n\n| from | to | more | in |\n|---|---|---:|---|\n"
+        "\n## Which functions make the difference\n\nInstructions of one `{EXPLAINED_WORKLOAD}`, function by function.\n\n| from | to | more | in |\n|---|---|---:|---|\n"
     );
     for (a, b) in EXPLAINED {
         let (from, to) = (toll(a).unwrap(), toll(b).unwrap());
@@ -113,7 +113,7 @@ fn page() -> String {
 }
 
 #[test]
-fn the_page_is_what_the_sheets_say() {
+fn the_page_of_tolls_is_up_to_date() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/tolls.md");
     let page = page();
     if std::env::var_os("IOTOLL_UPDATE").is_some() {

@@ -1,6 +1,6 @@
-//! Amounts in words.
+//! Formats amounts for reports.
 
-/// A number with its thousands apart: `12,345`.
+/// A number with thousands separators: `12,345`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let lead = digits.len() % 3;
@@ -14,7 +14,7 @@ pub fn grouped(number: u64) -> String {
     shown
 }
 
-/// Digits that a figure deserves: three, but whole where it is large.
+/// A value with about three significant digits: `0.50`, `13.2`, `1,234`. Values of 100 and more are rounded to whole numbers.
 pub fn figure(value: f64) -> String {
     match value {
         _ if !value.is_finite() => "?".to_owned(),
@@ -26,7 +26,7 @@ pub fn figure(value: f64) -> String {
     }
 }
 
-/// Nanoseconds in the unit that suits them: `13.2 ns`, `1.05 ms`.
+/// A time with the unit that suits its size: `13.2 ns`, `1.05 ms`.
 pub fn time(ns: f64) -> String {
     match ns {
         1e9.. => format!("{} s", figure(ns / 1e9)),
@@ -41,14 +41,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn thousands_stand_apart() {
+    fn thousands_are_separated() {
         for (number, words) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
             assert_eq!(grouped(number), words);
         }
     }
 
     #[test]
-    fn figures() {
+    fn values_have_about_three_digits() {
         assert_eq!([0.0, 0.000_07, 0.5, 13.24, 1234.4].map(figure), ["0", "7e-5", "0.50", "13.2", "1,234"]);
         assert_eq!([13.24, 1050.0, 2.5e6, 3e9].map(time), ["13.2 ns", "1.05 µs", "2.50 ms", "3.00 s"]);
     }

@@ -1,17 +1,18 @@
-//! What changed from one toll sheet to another.
+//! Compares two toll sheets.
 
-use crate::difference::unequal;
+use crate::difference::differing_counts;
 use crate::{Count, Event, Limit, Toll, TollSheet};
 use serde::Serialize;
 use std::fmt;
 
 /// One of the two sheets that are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
-    /// The first, from which growth is told.
+    /// The first, the one before.
     A,
-    /// The second.
+    /// The second, the one after.
     B,
 }
 
@@ -24,26 +25,24 @@ impl fmt::Display for Side {
     }
 }
 
-/// A change in what a workload pays.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// A change in the costs of a workload.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Change {
     /// The workload.
     pub workload: String,
     /// What changed.
-    #[serde(flatten)]
     pub what: Changed,
 }
 
-/// What may change.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(tag = "change", rename_all = "kebab-case")]
+/// The kinds of change.
+#[derive(Debug, Clone, PartialEq)]
 pub enum Changed {
     /// The workload is in one of the sheets only.
     Workload {
         /// The sheet that has it.
         only_in: Side,
     },
-    /// An I/O moves another amount: its counts are not of the same thing any more.
+    /// An I/O moves another number of bytes, so its counts are not comparable.
     BytesPerIo {
         /// Bytes in the first sheet.
         a: u64,
@@ -61,29 +60,29 @@ pub enum Changed {
     },
     /// A count.
     Count {
-        /// Which.
+        /// The count's name.
         count: Count,
         /// Per I/O in the first sheet.
         a: f64,
         /// Per I/O in the second.
         b: f64,
-        /// Whether it grew by more than was to be put up with. Told of instructions and of kinds of events:
-        /// stages, functions and names divide these, and what one has more another may have less.
+        /// Whether it grew beyond the limit. Always false for stages, functions and named events, which are parts of other counts: if one
+        /// grows, another may shrink.
         grew: bool,
     },
 }
 
-/// All changes from `a` to `b`: workloads in the order of `a`, then those that only `b` has.
+/// All changes from sheet `a` to sheet `b`, with growth judged by `limit`. Workloads are in the order of `a`, then those that only `b` has.
 pub fn compare(a: &TollSheet, b: &TollSheet, limit: Limit) -> Vec<Change> {
     let mut changes = Vec::new();
     for toll in &a.tolls {
         match b.toll(&toll.workload) {
-            Some(other) => changes.extend(of_workload(toll, other, limit)),
-            None => changes.push(only_in(Side::A, toll)),
+            Some(other) => changes.extend(workload_changes(toll, other, limit)),
+            None => changes.push(workload_only_in(Side::A, toll)),
         }
     }
     let new = b.tolls.iter().filter(|toll| a.toll(&toll.workload).is_none());
-    changes.extend(new.map(|toll| only_in(Side::B, toll)));
+    changes.extend(new.map(|toll| workload_only_in(Side::B, toll)));
     changes
 }
 
@@ -92,25 +91,28 @@ pub fn grew(changes: &[Change]) -> bool {
     changes.iter().any(|change| matches!(change.what, Changed::Count { grew: true, .. }))
 }
 
-fn only_in(side: Side, toll: &Toll) -> Change {
+/// The change of a workload that only one sheet has.
+fn workload_only_in(side: Side, toll: &Toll) -> Change {
     Change { workload: toll.workload.clone(), what: Changed::Workload { only_in: side } }
 }
 
-fn of_workload(a: &Toll, b: &Toll, limit: Limit) -> Vec<Change> {
+/// All changes of a workload that both sheets have.
+fn workload_changes(a: &Toll, b: &Toll, limit: Limit) -> Vec<Change> {
     let mut changed = Vec::new();
     if a.bytes_per_io != b.bytes_per_io {
         changed.push(Changed::BytesPerIo { a: a.bytes_per_io, b: b.bytes_per_io });
     }
-    changed.extend(unequal(a, b).into_iter().map(|(count, a, b)| {
+    changed.extend(differing_counts(a, b).into_iter().map(|(count, a, b)| {
         let grew = limit.is_exceeded(&count, a, b);
         Changed::Count { count, a, b, grew }
     }));
-    changed.extend(uncounted(a, b, Side::A));
-    changed.extend(uncounted(b, a, Side::B));
+    changed.extend(uncounted_events(a, b, Side::A));
+    changed.extend(uncounted_events(b, a, Side::B));
     changed.into_iter().map(|what| Change { workload: a.workload.clone(), what }).collect()
 }
 
-fn uncounted(toll: &Toll, other: &Toll, only_in: Side) -> impl Iterator<Item = Changed> {
+/// A change for each kind of event that was counted in `toll`, but not in `other`.
+fn uncounted_events(toll: &Toll, other: &Toll, only_in: Side) -> impl Iterator<Item = Changed> {
     let alone = toll.events.iter().filter(|(event, _)| !other.events.contains_key(event));
     alone.map(move |(event, tally)| Changed::Uncounted {
         event: *event,

@@ -1,24 +1,23 @@
-//! Everything a toll counts, under one kind of name.
+//! Names of all counts of a toll, so that they can be compared in one table.
 
 use crate::{Event, Occurrence, Stage, Toll};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What is typical of many windows, and what they come to together.
+/// How the windows of a workload are averaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Average {
-    /// The median of the windows: what most I/Os pay.
+    /// The median of the windows: the cost of a typical I/O.
     Median,
-    /// The total by the number of I/Os: shows what is rare, too.
+    /// The total divided by the number of I/Os, which includes rare events.
     Mean,
 }
 
 /// The name of a count.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(tag = "of", rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Count {
     /// Instructions, by the median.
     Instructions,
@@ -36,7 +35,7 @@ pub enum Count {
     Event {
         /// The kind.
         event: Event,
-        /// Typical, or all.
+        /// Median or mean.
         average: Average,
     },
     /// Events of a kind that have a name.
@@ -45,13 +44,13 @@ pub enum Count {
         event: Event,
         /// The name.
         name: String,
-        /// Typical, or all.
+        /// Median or mean.
         average: Average,
     },
 }
 
 impl Count {
-    /// The kind of event that is counted, if events are.
+    /// The kind of event; `None` for instructions.
     pub fn event(&self) -> Option<Event> {
         match self {
             Self::Event { event, .. } | Self::NamedEvent { event, .. } => Some(*event),
@@ -59,7 +58,7 @@ impl Count {
         }
     }
 
-    /// For a mean, the median of the same.
+    /// For a mean, the name of the median of the same events; otherwise `None`.
     pub fn median(&self) -> Option<Self> {
         let average = Average::Median;
         match self {
@@ -71,7 +70,7 @@ impl Count {
         }
     }
 
-    /// Whether it is a sum that the others only divide: its growth is growth, theirs may be a move.
+    /// Whether it is a sum, not a part of another count. A part may grow because another part shrank.
     pub fn is_whole(&self) -> bool {
         matches!(self, Self::Instructions | Self::Event { .. })
     }
@@ -92,7 +91,7 @@ impl fmt::Display for Count {
 }
 
 impl Toll {
-    /// All its counts, per I/O. Of what is not in it, nothing was counted.
+    /// All counts by name, per I/O. A stage, function or event that is missing was not counted.
     pub fn counts(&self) -> BTreeMap<Count, f64> {
         let mut counts = BTreeMap::from([(Count::Instructions, self.per_io(self.instructions.median))]);
         counts.extend(self.stages.iter().map(|(stage, n)| (Count::Stage { stage: *stage }, self.per_io(*n))));
@@ -110,6 +109,7 @@ impl Toll {
         counts
     }
 
+    /// The median and the mean of an event, per I/O, each with its name.
     fn averages(&self, seen: Occurrence, count: impl Fn(Average) -> Count) -> [(Count, f64); 2] {
         [
             (count(Average::Median), self.per_io(seen.median)),

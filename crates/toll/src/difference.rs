@@ -1,36 +1,43 @@
-//! What one toll has more than another.
+//! The difference between two tolls.
 
-use crate::{Average, Count, Event, Stage, Toll, TollSheet};
+use crate::{Average, Count, Event, Stage, Toll, TollSheet, rows};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What an I/O pays on one DMA path more (or, negative, less) than on another. Per I/O; what does not differ
-/// is not in it.
+/// How much more an I/O costs on one DMA path than on another; negative if it costs less. All amounts are per I/O. Stages, functions and
+/// events without a difference are left out.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Difference {
     /// Instructions, by the medians.
     pub instructions: f64,
     /// Instructions of the median windows by stage.
+    #[serde(with = "rows")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<rows::StageRow<f64>>"))]
     pub stages: BTreeMap<Stage, f64>,
     /// Instructions of the median windows by function.
+    #[serde(with = "rows")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<rows::FunctionRow<f64>>"))]
     pub functions: BTreeMap<String, f64>,
     /// Events of the kinds that were counted for both.
+    #[serde(with = "rows")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<rows::EventDifferenceRow>"))]
     pub events: BTreeMap<Event, EventDifference>,
 }
 
 /// A difference in events of one kind, per I/O.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct EventDifference {
-    /// Of the medians.
+    /// Difference of the medians.
     pub median: f64,
-    /// Of the means.
+    /// Difference of the means.
     pub mean: f64,
 }
 
-/// The toll proper: what an I/O pays beyond what it pays on the same machine's untranslated DMA path.
+/// The cost that a DMA path adds to an I/O, compared with the untranslated DMA path of the same machine.
 pub fn toll_over(toll: &Toll, untranslated: &Toll) -> Difference {
     let mut difference = Difference::default();
-    for (count, without, with) in unequal(untranslated, toll) {
+    for (count, without, with) in differing_counts(untranslated, toll) {
         let more = with - without;
         match count {
             Count::Instructions => difference.instructions = more,
@@ -48,8 +55,8 @@ pub fn toll_over(toll: &Toll, untranslated: &Toll) -> Difference {
     difference
 }
 
-/// The sheet that a sheet's tolls are measured against: one of the same architecture, CPU and kernel whose
-/// DMA path is untranslated, the cheapest such DMA path first. A sheet may be its own.
+/// The sheet to compare a sheet with: the one among `among` with the same architecture, CPU and kernel whose DMA path is untranslated; of
+/// several the one with the cheapest DMA path. May be the sheet itself.
 pub fn untranslated<'s>(sheet: &TollSheet, among: &'s [TollSheet]) -> Option<&'s TollSheet> {
     let platform = |sheet: &TollSheet| {
         (sheet.machine.arch.clone(), sheet.machine.cpu.clone(), sheet.kernel.release.clone())
@@ -63,9 +70,8 @@ pub fn untranslated<'s>(sheet: &TollSheet, among: &'s [TollSheet]) -> Option<&'s
         .min_by_key(|s| rank(s))
 }
 
-/// Counts that are not the same in two tolls, with both values. Events that were counted in one of them
-/// alone can't be compared, and are left out.
-pub(crate) fn unequal(a: &Toll, b: &Toll) -> Vec<(Count, f64, f64)> {
+/// Counts that differ between two tolls, with both values per I/O. Events that were counted in only one of them are left out.
+pub(crate) fn differing_counts(a: &Toll, b: &Toll) -> Vec<(Count, f64, f64)> {
     let (of_a, of_b) = (a.counts(), b.counts());
     let counts: BTreeSet<&Count> = of_a.keys().chain(of_b.keys()).collect();
     let counted = |count: &Count| {

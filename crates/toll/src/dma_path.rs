@@ -1,12 +1,12 @@
-//! The way an adapter's DMA takes to memory.
+//! The ways in which an adapter's DMA reaches memory.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// The DMA paths. Serialised names are stable: scripts match on them.
+/// A way in which an adapter's DMA reaches memory. Serialised names are stable, because scripts match on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum DmaPath {
     /// No translation hardware in use: bus address = physical address.
@@ -21,7 +21,7 @@ pub enum DmaPath {
     TceWindow,
     /// IOVA and page table per mapping, invalidations batched.
     TranslatedLazy,
-    /// The same, one invalidation per unmap.
+    /// IOVA and page table per mapping, one invalidation per unmap.
     TranslatedStrict,
     /// Streaming DMA is copied through swiotlb.
     Bounce,
@@ -29,12 +29,12 @@ pub enum DmaPath {
     User,
     /// No driver.
     Unbound,
-    /// Not to be told, with the reason.
+    /// Not known; the verdict has the reason.
     Unknown,
 }
 
 impl DmaPath {
-    /// All DMA paths, cheapest per I/O first, those without I/O of the kernel last.
+    /// All DMA paths, from the cheapest to the most expensive per I/O; those that are unknown or without a driver last.
     pub const ALL: [Self; 11] = [
         Self::NoIommu,
         Self::Identity,
@@ -49,7 +49,7 @@ impl DmaPath {
         Self::Unbound,
     ];
 
-    /// The word used for it everywhere.
+    /// Its name in reports, documents and options.
     pub fn word(self) -> &'static str {
         match self {
             Self::NoIommu => "no-iommu",
@@ -66,7 +66,7 @@ impl DmaPath {
         }
     }
 
-    /// What one I/O pays on it, in a line.
+    /// The cost of one I/O on it, in words.
     pub fn toll(self) -> &'static str {
         match self {
             Self::NoIommu => "nothing: bus address = physical address, and no protection",
@@ -83,18 +83,18 @@ impl DmaPath {
                 "an address allocated, page table written and cleared, an invalidation waited for"
             }
             Self::Bounce => "a bounce slot and a copy of the data",
-            Self::User => "what its user-space driver pays: the kernel maps its memory once",
+            Self::User => "the cost of its user-space driver: the kernel maps its memory once",
             Self::Unbound => "no DMA: no driver",
-            Self::Unknown => "not to be told",
+            Self::Unknown => "unknown",
         }
     }
 
-    /// Whether the kernel does nothing per mapping that costs: the other DMA paths are measured against these.
+    /// Whether a mapping costs nothing but arithmetic. The other DMA paths are compared with these.
     pub fn is_untranslated(self) -> bool {
         matches!(self, Self::NoIommu | Self::Identity | Self::DirectWindow)
     }
 
-    /// Whether addresses are translated per mapping.
+    /// Whether each mapping gets an IOVA and table entries.
     pub fn is_translated(self) -> bool {
         matches!(self, Self::DynamicWindow | Self::TceWindow | Self::TranslatedLazy | Self::TranslatedStrict)
     }
@@ -106,9 +106,9 @@ impl fmt::Display for DmaPath {
     }
 }
 
-/// A word that names no DMA path.
+/// A word that is not the name of a DMA path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{word}` is no DMA path; expected one of {}", DmaPath::ALL.map(DmaPath::word).join(", "))]
+#[error("`{word}` is not a DMA path; expected one of {}", DmaPath::ALL.map(DmaPath::word).join(", "))]
 pub struct UnknownDmaPath {
     /// The word.
     pub word: String,
@@ -128,18 +128,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_word_in_all_places() {
+    fn the_word_is_the_serialised_name() {
         for dma_path in DmaPath::ALL {
             assert_eq!(dma_path.word().parse(), Ok(dma_path));
             assert_eq!(serde_json::to_value(dma_path).unwrap(), dma_path.word());
             assert_eq!(serde_json::from_value::<DmaPath>(dma_path.word().into()).unwrap(), dma_path);
         }
         let words = "Direct-Window".parse::<DmaPath>().unwrap_err().to_string();
-        assert!(words.starts_with("`Direct-Window` is no DMA path; expected one of no-iommu, "), "{words}");
+        assert!(
+            words.starts_with("`Direct-Window` is not a DMA path; expected one of no-iommu, "),
+            "{words}"
+        );
     }
 
     #[test]
-    fn nothing_is_both_translated_and_not() {
+    fn no_dma_path_is_both_translated_and_untranslated() {
         assert!(
             DmaPath::ALL.iter().all(|dma_path| !(dma_path.is_translated() && dma_path.is_untranslated()))
         );

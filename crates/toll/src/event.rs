@@ -1,35 +1,34 @@
-//! What instructions don't show: things that happen during an I/O and cost by themselves.
+//! Events during an I/O that cost more than the instructions that cause them.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The kinds of events that are counted. Serialised names are stable: scripts match on them.
+/// The kinds of events that are counted. Serialised names are stable, because scripts match on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Event {
-    /// Calls of the hypervisor.
+    /// Hypercalls.
     Hypercalls,
     /// IOTLB invalidation commands that the IOMMU carried out.
     Invalidations,
     /// Entries of the I/O page table or TCE table, written or cleared.
     TableEntries,
-    /// DMA windows created, removed or asked about.
+    /// DMA windows created, removed or queried.
     WindowOperations,
-    /// Mappings asked of the kernel's DMA layer: its functions that map memory, called. A driver that keeps its buffers
-    /// mapped has none.
+    /// Calls of the DMA API's functions that map memory. A driver that keeps its buffers mapped makes none.
     Mappings,
     /// Writes to device registers.
     Doorbells,
     /// Reads of device registers: each waits for the adapter.
     DeviceReads,
-    /// Interrupts taken.
+    /// Interrupts handled.
     Interrupts,
-    /// Repetitions of string instructions, which an instruction count takes for one.
+    /// Repetitions of string instructions. The instruction count has each string instruction once.
     StringIterations,
-    /// Looks at whether an adapter has completed something, where no interrupt tells. Where windows pause for the wait, its
-    /// instructions are not counted, but its looks are.
+    /// Polls of a completion queue, where no interrupt is used. If windows pause while the program waits, its polls are counted, but not its
+    /// instructions.
     Polls,
 }
 
@@ -48,7 +47,7 @@ impl Event {
         Self::Polls,
     ];
 
-    /// The word used for it everywhere.
+    /// Its name in reports and documents.
     pub fn word(self) -> &'static str {
         match self {
             Self::Hypercalls => "hypercalls",
@@ -71,27 +70,23 @@ impl fmt::Display for Event {
     }
 }
 
-/// How often something happened.
+/// How often an event happened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Occurrence {
     /// The median of all windows, per window.
     pub median: u64,
-    /// All windows together. It shows what is rare, as an invalidation of a whole batch is.
+    /// The total of all windows, which includes rare events such as the invalidation of a whole batch.
     pub total: u64,
 }
 
 /// How often events of one kind happened.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// All of the kind.
+    /// All events of the kind.
     pub all: Occurrence,
-    /// The same by name (of the hypercall, the command, the register ...), where names are known: then
-    /// every event is under a name, and the totals add up to that of `all`. Medians need not.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    /// The same by name (of the hypercall, the command, the register ...), if names are known. Then every event has a name, and the totals
+    /// add up to that of `all`; medians may not.
     pub by_name: BTreeMap<String, Occurrence>,
 }
 
@@ -100,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_word_in_all_places() {
+    fn the_word_is_the_serialised_name() {
         for event in Event::ALL {
             assert_eq!(serde_json::to_value(event).unwrap(), event.word());
             assert_eq!(serde_json::from_value::<Event>(event.word().into()).unwrap(), event);

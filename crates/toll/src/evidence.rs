@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The origin of a number. Never absent, carried to every output.
+/// The origin of a number. Every number has one, and every output shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Evidence {
     /// Obtained by running something.
@@ -24,7 +24,7 @@ pub enum Evidence {
         /// The figure that was met.
         against: String,
     },
-    /// Taken for granted.
+    /// Assumed.
     Assumed {
         /// Why it is a reasonable assumption.
         why: String,

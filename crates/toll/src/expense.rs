@@ -1,35 +1,34 @@
-//! What tolls come to in time.
+//! The time that instructions and events take, at the prices of a list.
 
 use crate::{Average, Count, Event, Given, PriceList};
-use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What counts come to in time at the prices of one list. Of a difference it is one, too, and may be negative.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+/// The CPU time of counts at the prices of one list. It is negative for a difference that saves time.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Expense {
-    /// All that has a price.
+    /// The sum of all charges.
     pub ns: f64,
-    /// What it is made of: instructions, then events.
+    /// The charges: instructions, then each kind of event.
     pub charges: Vec<Charge>,
-    /// Events that were counted and have no price. What they take is not in the sum.
+    /// Counted events without a price. Their time is not in the sum.
     pub unpriced: BTreeMap<Event, f64>,
 }
 
-/// The part of one count.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// The time of one count.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Charge {
-    /// What was counted.
+    /// The count's name.
     pub count: Count,
     /// How many.
     pub amount: f64,
-    /// One of them.
+    /// The price of one.
     pub price_ns: Given,
-    /// All of them.
+    /// The time of all.
     pub ns: f64,
 }
 
 impl PriceList {
-    /// What instructions and events take: those of an I/O, or what one has more than another.
+    /// The CPU time of the instructions and events of an I/O, or of a difference between two I/Os.
     pub fn price(&self, instructions: f64, events: &BTreeMap<Event, f64>) -> Expense {
         let mut expense = Expense::default();
         expense.add(Count::Instructions, instructions, &self.instruction_ns);
@@ -46,6 +45,7 @@ impl PriceList {
 }
 
 impl Expense {
+    /// Adds the time of one count.
     fn add(&mut self, count: Count, amount: f64, price_ns: &Given) {
         let ns = amount * price_ns.value;
         self.ns += ns;

@@ -1,15 +1,15 @@
-//! Values with where they come from.
+//! Values with their evidence.
 
 use crate::Evidence;
 use serde::{Deserialize, Serialize};
 
-/// A value somebody gives: a parameter of a model, a price. Its unit is in its name.
+/// A parameter of a model, or a price. The name of its field has the unit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Given<T = f64> {
-    /// How much it is.
+    /// The value.
     pub value: T,
-    /// Where that comes from.
+    /// Where the value comes from.
     pub evidence: Evidence,
 }

@@ -1,21 +1,23 @@
-//! The words that iotoll's parts share.
+//! The types that iotoll's crates share: DMA paths, toll sheets, price lists and evidence.
 //!
-//! A number without its origin is worth nothing to the people who read ours, so the first word is
-//! [`Evidence`]: every figure carries one, from where it was obtained to every output it appears in.
+//! The toll is the cost of one I/O on its [`DmaPath`]: instructions by [`Stage`] and function, and [`Event`]s such as hypercalls and
+//! invalidations. A [`TollSheet`] has the tolls of all workloads of one preset and kernel. It is rejected when read if its sums do not
+//! add up.
 //!
-//! What I/Os pay on a [`DmaPath`] is written on a [`TollSheet`], one document per preset and kernel: the
-//! instructions of each [`Stage`] and function, and every [`Event`] that instructions don't show. Sheets
-//! whose sums don't hold are refused when read. [`compare()`] says what grew from one sheet to another,
-//! [`toll_over`] what a DMA path costs more than one without translation. A [`PriceList`] says what it comes to in
-//! time on one platform: an [`Expense`].
+//! - [`compare()`] finds the counts that changed from one sheet to another.
+//! - [`toll_over`] is the cost that a DMA path adds, compared with an untranslated one.
+//! - A [`PriceList`] turns counts into CPU time on one platform, an [`Expense`].
+//! - Every number has its [`Evidence`], from its origin to every output.
 //!
 //! Nothing here opens a file, and nothing measures.
 
 mod amount;
+mod change_row;
 mod compare;
 mod count;
 mod difference;
 mod dma_path;
+mod emulated_machine;
 mod event;
 mod evidence;
 mod expense;
@@ -23,10 +25,8 @@ mod flaw;
 mod gain;
 mod given;
 mod limit;
-mod machine;
 mod price_list;
-#[cfg(test)]
-mod schema;
+mod rows;
 mod sheet;
 mod spread;
 mod stage;
@@ -34,10 +34,12 @@ mod toll;
 mod toml_text;
 
 pub use amount::{figure, grouped, time};
+pub use change_row::{ChangeKind, ChangeRow};
 pub use compare::{Change, Changed, Side, compare, grew};
 pub use count::{Average, Count};
 pub use difference::{Difference, EventDifference, toll_over, untranslated};
 pub use dma_path::{DmaPath, UnknownDmaPath};
+pub use emulated_machine::{EmulatedMachine, KernelId};
 pub use event::{Event, Occurrence, Tally};
 pub use evidence::Evidence;
 pub use expense::{Charge, Expense};
@@ -45,7 +47,6 @@ pub use flaw::{Flaw, Part};
 pub use gain::Gain;
 pub use given::Given;
 pub use limit::{BadTolerance, Limit, Tolerance};
-pub use machine::{KernelId, Machine};
 pub use price_list::{PriceList, PriceListError};
 pub use sheet::{SheetError, SheetSchema, TollSheet};
 pub use spread::Spread;

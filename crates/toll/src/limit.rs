@@ -1,17 +1,18 @@
-//! How much growth is put up with.
+//! The tolerated growth of counts.
 
 use crate::{Average, Count};
 use serde::Serialize;
 use std::str::FromStr;
 
-/// An amount that is put up with: finite and not negative.
+/// A tolerated amount: finite and not negative.
 #[derive(Debug, Clone, Copy, Default, PartialEq, PartialOrd, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Tolerance(f64);
 
-/// A text that is no [`Tolerance`].
+/// A text that is not a [`Tolerance`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no tolerance; expected a number, zero or more, as 250 or 0.5")]
+#[error("`{text}` is not a tolerance; expected a number, zero or more, such as 250 or 0.5")]
 pub struct BadTolerance {
     /// The text.
     pub text: String,
@@ -27,25 +28,26 @@ impl FromStr for Tolerance {
     }
 }
 
-/// Growth of an event's mean that is always put up with, per I/O: a timer's tick more or less among a hundred windows
-/// is chance, and happens wherever a path's length changes.
+/// Growth of an event's mean that is always tolerated, per I/O. One timer tick more in a hundred windows is chance, and happens whenever
+/// the number of instructions changes.
 const CHANCE_PER_IO: f64 = 0.01;
 
-/// The growth of counts that is put up with. Instructions and events have bounds of their own: a path may vary by
-/// tens of instructions, but one hypercall more costs more than all of them.
+/// The tolerated growth of counts. Instructions and events have separate bounds: tens of instructions more may be noise, but one hypercall
+/// more costs more than all of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Limit {
-    /// More instructions per I/O.
+    /// Additional instructions per I/O.
     pub instructions: Tolerance,
-    /// More instructions in percent of what they were. Growth within either bound is put up with.
+    /// Additional instructions in percent. Growth within either bound of instructions is tolerated.
     pub instructions_percent: Tolerance,
-    /// More events of a kind per I/O.
+    /// Additional events of a kind per I/O.
     pub events: Tolerance,
 }
 
 impl Limit {
-    /// Whether growth of a count from `a` to `b`, both per I/O, is beyond it. Stages, functions and names divide
-    /// what is judged, and have no bound: what one has more another may have less.
+    /// Whether a count grew beyond the limit, from `a` to `b` per I/O. Always false for stages, functions and named events, which are parts of
+    /// other counts: if one grows, another may shrink.
     pub fn is_exceeded(self, count: &Count, a: f64, b: f64) -> bool {
         let growth = b - a;
         match count {
@@ -73,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_of_instructions_within_either_bound_is_put_up_with() {
+    fn growth_of_instructions_within_either_bound_is_tolerated() {
         let check = |limit: Limit, a: f64, b: f64, expect: bool| {
             assert_eq!(limit.is_exceeded(&Count::Instructions, a, b), expect, "{a} to {b} within {limit:?}");
         };
@@ -111,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_divides_a_whole_has_no_bound() {
+    fn parts_of_a_count_have_no_bound() {
         let iova = Count::Stage { stage: crate::Stage::Iova };
         let function = Count::Function { function: "alloc_iova_fast".to_owned() };
         for count in [iova, function] {

@@ -1,14 +1,14 @@
-//! Price lists: what instructions and events take on one platform.
+//! Price lists: the time of an instruction and of each kind of event on one platform.
 
 use crate::{Event, Evidence, Given, TomlProblem, TomlText};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// Dearer than anything an I/O does once: a second.
+/// Upper limit of a price: one second.
 const PRICE_NS_MAX: f64 = 1e9;
 
-/// What one instruction, hypercall, invalidation ... takes of a CPU's time on one platform.
+/// The CPU time of one instruction, hypercall, invalidation ... on one platform.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PriceList {
@@ -16,42 +16,41 @@ pub struct PriceList {
     pub platform: String,
     /// Its architecture, in the words of toll sheets: `x86`, `arm`, `ppc`.
     pub arch: String,
-    /// What it may stand for, and what not.
+    /// Machines that the prices may be used for, and those that they may not.
     pub applies_to: String,
-    /// One instruction.
+    /// Time of one instruction.
     pub instruction_ns: Given,
-    /// One event of each kind, beyond the instructions that are counted with it. A kind that is not here has no
-    /// price, which is not a price of zero.
+    /// Time of one event of each kind, beyond the instructions counted with it. A missing kind has an unknown price, not a price of zero.
     #[serde(default)]
     pub event_ns: BTreeMap<Event, Given>,
 }
 
-/// Why a text is no price list that can be used.
+/// Why a text can't be used as a price list.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum PriceListError {
     /// It is not TOML, or not of a price list's fields and types.
     #[error(transparent)]
     Form(#[from] TomlProblem),
-    /// A value that can't be meant.
+    /// A value is out of its range.
     #[error("{file}:{line}: {field} is {value}; expected {expected}")]
     Value {
         /// The file.
         file: String,
         /// The line, from 1.
         line: usize,
-        /// Which value.
+        /// The name of the value.
         field: String,
-        /// What it is.
+        /// The value found.
         value: String,
-        /// What it should be.
+        /// The values allowed.
         expected: &'static str,
     },
 }
 
 impl PriceList {
-    /// Those that the program carries, one of each architecture.
+    /// The lists built into the program, one for each architecture.
     pub fn builtin() -> &'static [Self] {
-        // That each can be read is held by a test: without them there would be no times, and no harm.
+        // A test reads each of them, so none is skipped here.
         static BUILTIN: LazyLock<Vec<PriceList>> = LazyLock::new(|| {
             let texts = [
                 include_str!("../../../data/prices/arm.toml"),
@@ -66,12 +65,12 @@ impl PriceList {
     /// Reads a list from the text of a file, whose name is for errors only.
     ///
     /// # Errors
-    /// [`PriceListError`] if it is not TOML, has fields missing, unknown or of another type, a price that is none,
-    /// or one without evidence.
+    /// [`PriceListError`] if it is not TOML, has fields missing, unknown or of another type, a price out of range,
+    /// or a price without evidence.
     pub fn read(text: &str, file: &str) -> Result<Self, PriceListError> {
         let text = TomlText::new(text, file);
         let list: Self = text.read()?;
-        match list.wrong() {
+        match list.first_invalid() {
             None => Ok(list),
             Some(InvalidField { field, value, expected }) => {
                 let line = text.line_of(&field);
@@ -80,23 +79,26 @@ impl PriceList {
         }
     }
 
-    fn wrong(&self) -> Option<InvalidField> {
+    /// The first invalid field, if there is one.
+    fn first_invalid(&self) -> Option<InvalidField> {
         let words = [("platform", &self.platform), ("arch", &self.arch)];
-        let words = words.into_iter().find_map(|(field, words)| unsaid(field, words));
-        let events =
-            || self.event_ns.iter().find_map(|(event, given)| price(&format!("event_ns.{event}"), given));
-        words.or_else(|| price("instruction_ns", &self.instruction_ns)).or_else(events)
+        let words = words.into_iter().find_map(|(field, words)| empty_field(field, words));
+        let events = || {
+            self.event_ns.iter().find_map(|(event, given)| invalid_price(&format!("event_ns.{event}"), given))
+        };
+        words.or_else(|| invalid_price("instruction_ns", &self.instruction_ns)).or_else(events)
     }
 }
 
-/// A value that can't be meant.
+/// A field with a value that is not allowed.
 struct InvalidField {
     field: String,
     value: String,
     expected: &'static str,
 }
 
-fn price(name: &str, given: &Given) -> Option<InvalidField> {
+/// The first invalid part of a price: its number or its evidence.
+fn invalid_price(name: &str, given: &Given) -> Option<InvalidField> {
     if !(0.0..=PRICE_NS_MAX).contains(&given.value) {
         let (field, value) = (format!("{name}.value"), given.value.to_string());
         return Some(InvalidField { field, value, expected: "a number of nanoseconds from 0 to 1000000000" });
@@ -108,15 +110,16 @@ fn price(name: &str, given: &Given) -> Option<InvalidField> {
         Evidence::Calibrated { against } => ("against", against),
         Evidence::Assumed { why } => ("why", why),
     };
-    unsaid(&format!("{name}.evidence.{of}"), words)
+    empty_field(&format!("{name}.evidence.{of}"), words)
 }
 
-fn unsaid(field: &str, words: &str) -> Option<InvalidField> {
-    let is_said = !words.trim().is_empty();
-    let wrong = || InvalidField {
+/// An error if a text field is empty.
+fn empty_field(field: &str, words: &str) -> Option<InvalidField> {
+    let is_given = !words.trim().is_empty();
+    let invalid = || InvalidField {
         field: field.to_owned(),
         value: format!("`{words}`"),
-        expected: "words that say it",
+        expected: "a text that is not empty",
     };
-    (!is_said).then(wrong)
+    (!is_given).then(invalid)
 }

@@ -1,41 +1,42 @@
-//! Toll sheets as documents.
+//! Toll sheets: the documents that the lab writes.
 
-use crate::{DmaPath, Flaw, KernelId, Machine, Toll};
+use crate::{DmaPath, EmulatedMachine, Flaw, KernelId, Toll};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// What I/Os pay on one machine with one kernel: all workloads of one preset.
+/// The costs of I/Os on one machine with one kernel: all workloads of one preset.
 ///
-/// A sheet in memory may contradict itself while it is made; [`TollSheet::read`] gives only sheets that
-/// pass [`TollSheet::check`].
+/// [`TollSheet::read`] returns only sheets that pass [`TollSheet::check`]. A sheet built in memory may contradict itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TollSheet {
     /// The version of the document's layout.
     pub schema: SheetSchema,
+    /// Name and version of the program that made it.
+    pub made_by: String,
     /// The preset: a machine, a DMA path and a kernel command line under one name.
     pub preset: String,
-    /// The DMA path that its adapters took.
+    /// The DMA path of its adapters.
     pub dma_path: DmaPath,
     /// The machine.
-    pub machine: Machine,
+    pub machine: EmulatedMachine,
     /// The kernel.
     pub kernel: KernelId,
     /// The day it was measured, YYYY-MM-DD.
     pub measured_on: String,
-    /// How many times the whole was run, with the same counts each time.
+    /// How many times the preset was run, with the same counts each time.
     pub repeats: u32,
     /// The toll of each workload.
     pub tolls: Vec<Toll>,
 }
 
-/// The one version of the layout there is. It is written as [`SheetSchema::ID`], and nothing else is read.
+/// The version of the layout, [`SheetSchema::ID`]. Sheets of other versions are rejected.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SheetSchema;
 
 impl SheetSchema {
     /// The name of the layout.
-    pub const ID: &'static str = "iotoll.toll-sheet/2";
+    pub const ID: &'static str = "iotoll.toll-sheet/3";
 }
 
 impl Serialize for SheetSchema {
@@ -54,7 +55,7 @@ impl<'de> Deserialize<'de> for SheetSchema {
     }
 }
 
-#[cfg(any(test, feature = "schema"))]
+#[cfg(feature = "schema")]
 impl schemars::JsonSchema for SheetSchema {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "SheetSchema".into()
@@ -65,21 +66,19 @@ impl schemars::JsonSchema for SheetSchema {
     }
 }
 
-/// What to do with a sheet of the version before.
-fn hint(found: &str) -> &'static str {
+/// How to replace a sheet of an older version; empty for other schemas.
+fn upgrade_hint(found: &str) -> &'static str {
     match found {
-        "iotoll.toll-sheet/1" => {
-            ": write `dma_path` for its key `road`, and /2 for /1, or make it anew with `iotoll lab run`"
-        }
+        "iotoll.toll-sheet/1" | "iotoll.toll-sheet/2" => ": make the sheet again with `iotoll lab run`",
         _ => "",
     }
 }
 
-/// Why a text is no toll sheet that can be used.
+/// Why a text can't be used as a toll sheet.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SheetError {
     /// It is not JSON, or not of a sheet's fields and types.
-    #[error("{file}:{line}:{column}: no toll sheet: {problem}")]
+    #[error("{file}:{line}:{column}: not a toll sheet: {problem}")]
     Document {
         /// The file.
         file: String,
@@ -90,16 +89,16 @@ pub enum SheetError {
         /// What is there, and what was expected.
         problem: String,
     },
-    /// It says that it is another document, or another version.
-    #[error("{file}: schema is `{found}`, expected `{}`{}", SheetSchema::ID, hint(found))]
+    /// It has the schema of another document or version.
+    #[error("{file}: schema is `{found}`; expected `{}`{}", SheetSchema::ID, upgrade_hint(found))]
     Schema {
         /// The file.
         file: String,
         /// The schema it names.
         found: String,
     },
-    /// It does not say what it is.
-    #[error("{file}: a JSON object without a field `schema`, expected \"schema\": \"{}\"", SheetSchema::ID)]
+    /// It has no schema.
+    #[error("{file}: a JSON object without a field `schema`; expected \"schema\": \"{}\"", SheetSchema::ID)]
     NoSchema {
         /// The file.
         file: String,
@@ -114,7 +113,7 @@ pub enum SheetError {
     },
 }
 
-/// The part of a document that tells which kind it is.
+/// The field that names the kind of document.
 #[derive(Deserialize)]
 struct Head {
     schema: Option<String>,
@@ -127,7 +126,7 @@ impl TollSheet {
     /// [`SheetError`] if it is not JSON, of another schema, has fields missing, unknown or of another type,
     /// or contradicts itself.
     pub fn read(text: &str, file: &str) -> Result<Self, SheetError> {
-        let head: Head = parse(text, file)?;
+        let head: Head = parse_json(text, file)?;
         match head.schema {
             None => return Err(SheetError::NoSchema { file: file.to_owned() }),
             Some(found) if found != SheetSchema::ID => {
@@ -135,7 +134,7 @@ impl TollSheet {
             }
             Some(_) => {}
         }
-        let sheet: Self = parse(text, file)?;
+        let sheet: Self = parse_json(text, file)?;
         sheet.check().map_err(|flaw| SheetError::Flaw { file: file.to_owned(), flaw })?;
         Ok(sheet)
     }
@@ -146,11 +145,12 @@ impl TollSheet {
     }
 }
 
-fn parse<'t, T: Deserialize<'t>>(text: &'t str, file: &str) -> Result<T, SheetError> {
+/// Parses JSON. The error has the line and column once.
+fn parse_json<'t, T: Deserialize<'t>>(text: &'t str, file: &str) -> Result<T, SheetError> {
     serde_json::from_str(text).map_err(|error| {
         let (line, column) = (error.line(), error.column());
         let words = error.to_string();
-        // The place is said once, in front.
+        // serde_json appends the position, which the error has in front already.
         let place = format!(" at line {line} column {column}");
         let problem = words.strip_suffix(&place).unwrap_or(&words).to_owned();
         SheetError::Document { file: file.to_owned(), line, column, problem }

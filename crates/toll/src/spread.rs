@@ -1,11 +1,11 @@
-//! How a count varies from window to window.
+//! The distribution of a count over windows.
 
 use serde::{Deserialize, Serialize};
 
-/// Counts of all windows of a workload, in a few numbers. All of them are counts that windows had: with an
-/// even number of windows the median is the lower of the middle two.
+/// The distribution of the counts of a workload's windows. Each number is the count of a window: with an even number of windows the median
+/// is the lower of the middle two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Spread {
     /// The median.
@@ -16,6 +16,6 @@ pub struct Spread {
     pub p99: u64,
     /// The largest.
     pub max: u64,
-    /// Windows whose count is exactly the median: nearly all of them, where results repeat.
+    /// Number of windows whose count is exactly the median: nearly all, if results are repeatable.
     pub at_median: u32,
 }

@@ -1,18 +1,17 @@
-//! Where the instructions of one I/O go.
+//! The stages that the instructions of an I/O are divided into.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The stages of an I/O. Every instruction between its begin and its end belongs to exactly one.
-/// Serialised names are stable: scripts match on them.
+/// The stages of an I/O. Every instruction between its begin and its end belongs to exactly one. Serialised names are stable, because
+/// scripts match on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Stage {
-    /// All that runs in user mode: the workload and its libraries, with a symbol or without.
+    /// User mode: the workload and its libraries, with a symbol or without.
     User,
-    /// Entry and exit of system calls, and what stands behind them before a device is known: VFS, io_uring,
-    /// the sockets' front.
+    /// Entry and exit of system calls, and the layers before a device is known: VFS, io_uring, and the socket layer.
     SystemCall,
     /// Bios, requests, tags, plugs and schedulers of the block layer.
     BlockLayer,
@@ -20,19 +19,19 @@ pub enum Stage {
     NetworkLayer,
     /// The adapter's driver.
     Driver,
-    /// The DMA API's map side, from its entry to where an address is allocated or entries are written.
+    /// The map functions of the DMA API, without IOVA allocation and table writes.
     DmaMap,
-    /// I/O virtual addresses and places in a TCE window: allocation and free, with their caches.
+    /// Allocation and free of IOVAs and of entries in a TCE window, with their caches.
     Iova,
-    /// Entries of the I/O page table or TCE table, written and cleared.
+    /// Writing and clearing entries of the I/O page table or TCE table.
     TableWrite,
-    /// IOTLB invalidations: queued, batched, waited for.
+    /// IOTLB invalidations: queueing, batching, and waiting for them.
     Invalidation,
-    /// The DMA API's unmap side.
+    /// The unmap functions of the DMA API.
     DmaUnmap,
-    /// swiotlb: its slots and its copies.
+    /// swiotlb: slots and copies.
     Bounce,
-    /// Copies of data that are not swiotlb's, to and from user space above all.
+    /// Copies of data except swiotlb's, mostly to and from user space.
     Copy,
     /// Interrupt entry and exit, controllers, softirqs, and the dispatch of completions.
     Interrupt,
@@ -40,14 +39,14 @@ pub enum Stage {
     Schedule,
     /// Allocators, reference counts of pages, and page pinning.
     Memory,
-    /// A known function that belongs to no stage above.
+    /// A known function of no other stage.
     Other,
-    /// An address for which there is no symbol.
+    /// An address without a symbol.
     Unattributed,
 }
 
 impl Stage {
-    /// All stages, in the order an I/O passes them, those without a place in it last.
+    /// All stages in the order in which an I/O passes them; those without a fixed position last.
     pub const ALL: [Self; 17] = [
         Self::User,
         Self::SystemCall,
@@ -68,7 +67,7 @@ impl Stage {
         Self::Unattributed,
     ];
 
-    /// The word used for it everywhere.
+    /// Its name in reports and documents.
     pub fn word(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -103,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_word_in_all_places_and_in_order() {
+    fn the_word_is_the_serialised_name_and_all_are_in_order() {
         for stage in Stage::ALL {
             assert_eq!(serde_json::to_value(stage).unwrap(), stage.word());
             assert_eq!(serde_json::from_value::<Stage>(stage.word().into()).unwrap(), stage);

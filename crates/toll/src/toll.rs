@@ -1,6 +1,6 @@
-//! What the I/Os of one workload pay.
+//! The toll: the cost of one workload's I/Os.
 
-use crate::{Event, Evidence, Spread, Stage, Tally};
+use crate::{Event, Evidence, Spread, Stage, Tally, rows};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -10,7 +10,7 @@ use std::num::NonZeroU32;
 /// It is counted in windows, each from the begin of an I/O (or of a batch of them) to its end. Counts are
 /// per window unless they say otherwise; [`Toll::per_io`] makes them comparable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Toll {
     /// The workload's name, once per sheet: `nvme-read-4k`.
@@ -32,25 +32,29 @@ pub struct Toll {
     /// Instructions of the median window in the kernel.
     pub kernel: u64,
     /// Instructions of the median window by stage.
-    #[cfg_attr(test, schemars(extend("propertyNames" = serde_json::json!({ "enum": Stage::ALL }))))]
+    #[serde(with = "rows")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<rows::StageRow<u64>>"))]
     pub stages: BTreeMap<Stage, u64>,
     /// Instructions of the median window by function, those of user mode among them.
+    #[serde(with = "rows")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<rows::FunctionRow<u64>>"))]
     pub functions: BTreeMap<String, u64>,
     /// Events by kind. A kind that is not here was not counted on this machine; one that was counted and
     /// did not happen is here with zeros.
-    #[cfg_attr(test, schemars(extend("propertyNames" = serde_json::json!({ "enum": Event::ALL }))))]
+    #[serde(with = "rows")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<rows::EventRow>"))]
     pub events: BTreeMap<Event, Tally>,
     /// How it was obtained, and on what.
     pub evidence: Evidence,
 }
 
 impl Toll {
-    /// A count of one window, per I/O.
+    /// Converts a count of one window to a count per I/O.
     pub fn per_io(&self, window_count: u64) -> f64 {
         window_count as f64 / f64::from(self.ios_per_window.get())
     }
 
-    /// A total of all windows, per I/O: the mean.
+    /// Converts a total of all windows to the mean per I/O.
     pub fn mean_per_io(&self, total: u64) -> f64 {
         total as f64 / (f64::from(self.ios_per_window.get()) * f64::from(self.windows.get()))
     }

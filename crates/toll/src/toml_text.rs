@@ -1,16 +1,16 @@
-//! TOML files of the user's: read with the line of whatever is wrong in them.
+//! Reads TOML files of the user; errors have the line of the mistake.
 
 use serde::de::DeserializeOwned;
 use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 
-/// A TOML file's text.
+/// The text of a TOML file, and its name for errors.
 ///
 /// ```
 /// use toll::TomlText;
 /// let text = TomlText::new("[link]\nlanes = 0\n", "x.toml");
 /// assert_eq!(text.line_of("link.lanes"), 2);
-/// // What is not there is missed where its table begins.
+/// // A missing field is reported at the first line of its table.
 /// assert_eq!(text.line_of("link.payload"), 1);
 /// ```
 #[derive(Debug, Clone, Copy)]
@@ -19,7 +19,7 @@ pub struct TomlText<'t> {
     file: &'t str,
 }
 
-/// What is wrong with a TOML file, and where.
+/// A mistake in a TOML file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}: {problem}")]
 pub struct TomlProblem {
@@ -37,10 +37,10 @@ impl<'t> TomlText<'t> {
         Self { text, file }
     }
 
-    /// Reads it as a value.
+    /// Deserialises the text.
     ///
     /// # Errors
-    /// [`TomlProblem`] if it is no TOML, or has fields missing, unknown or of another type.
+    /// [`TomlProblem`] if it is not TOML, or has fields missing, unknown or of another type.
     pub fn read<T: DeserializeOwned>(self) -> Result<T, TomlProblem> {
         toml::from_str(self.text).map_err(|error| {
             let line = error.span().map_or(1, |span| self.line_at(span.start));
@@ -48,81 +48,83 @@ impl<'t> TomlText<'t> {
         })
     }
 
-    /// Something wrong in a line.
+    /// An error at a line.
     pub fn problem(self, line: usize, problem: &str) -> TomlProblem {
-        // The parser puts what it expected on a line of its own.
+        // The parser's message has what it expected on a second line.
         let problem = problem.trim_end().replace('\n', "; ");
         TomlProblem { file: self.file.to_owned(), line, problem }
     }
 
-    /// The line of a field by its dotted name; of what is not there, the line of the innermost table that is.
+    /// The line of a field, by its dotted name. If it is missing, the line of the innermost table that exists.
     pub fn line_of(self, field: &str) -> usize {
         let names: Vec<&str> = field.split('.').collect();
         self.line_of_names(&names)
     }
 
-    /// The same by names that may have dots in them.
+    /// The line of a field, by its names from the outermost table in. They may contain dots.
     pub fn line_of_names(self, names: &[&str]) -> usize {
-        self.search(names, |_| true)
+        self.find_line(names, |_| true)
     }
 
-    /// The line of a field with this value, which tells apart the tables of an array.
+    /// The line of a field with this value. It finds the right table of an array of tables.
     pub fn line_of_value(self, field: &str, value: &str) -> usize {
         let names: Vec<&str> = field.split('.').collect();
         let number = |text: &str| text.replace('_', "").parse::<f64>().ok();
-        self.search(&names, |written| {
+        self.find_line(&names, |written| {
             let written = written.trim_matches(['"', '\'']);
             written == value || number(written).is_some_and(|written| Some(written) == number(value))
         })
     }
 
-    fn search(self, names: &[&str], is_it: impl Fn(&str) -> bool) -> usize {
+    /// The line of the first field with these names whose value `matches`.
+    fn find_line(self, names: &[&str], matches: impl Fn(&str) -> bool) -> usize {
         let Ok(table) = DeTable::parse(self.text) else { return 1 };
-        let is_it = |span: Range<usize>| self.text.get(span).is_some_and(&is_it);
-        let at = match within(table.get_ref(), names, &is_it) {
-            Some(Found::Whole(at) | Found::Part(at)) => at,
+        let matches = |span: Range<usize>| self.text.get(span).is_some_and(&matches);
+        let at = match find_field(table.get_ref(), names, &matches) {
+            Some(Found::Field(at) | Found::Table(at)) => at,
             None => 0,
         };
         self.line_at(at)
     }
 
+    /// The line of a byte, from 1.
     fn line_at(self, byte: usize) -> usize {
         let before = self.text.as_bytes().iter().take(byte);
         1 + before.filter(|byte| **byte == b'\n').count()
     }
 }
 
-/// How much of a field's name was found, and where.
+/// The byte where a field was found, or the innermost table of its name that exists.
 enum Found {
-    Whole(usize),
-    Part(usize),
+    Field(usize),
+    Table(usize),
 }
 
-/// Looks for a field in a table; of an array's tables, in the first that has it with the value that is looked for.
-fn within(table: &DeTable<'_>, names: &[&str], is_it: &dyn Fn(Range<usize>) -> bool) -> Option<Found> {
+/// Finds a field in a table. In an array of tables, finds the first table in which the field's value `matches`.
+fn find_field(table: &DeTable<'_>, names: &[&str], matches: &dyn Fn(Range<usize>) -> bool) -> Option<Found> {
     let (name, rest) = names.split_first()?;
     let (key, value) = table.iter().find(|(key, _)| key.get_ref() == name)?;
     let at = key.span().start;
     let inner = match value.get_ref() {
-        _ if rest.is_empty() => return Some(Found::Whole(at)),
-        DeValue::Table(inner) => within(inner, rest, is_it),
+        _ if rest.is_empty() => return Some(Found::Field(at)),
+        DeValue::Table(inner) => find_field(inner, rest, matches),
         DeValue::Array(elements) => elements.iter().find_map(|element| {
             let DeValue::Table(inner) = element.get_ref() else { return None };
-            within(inner, rest, is_it)
-                .filter(|found| matches!(found, Found::Whole(_)) && has_value(inner, rest, is_it))
+            find_field(inner, rest, matches)
+                .filter(|found| matches!(found, Found::Field(_)) && has_value(inner, rest, matches))
         }),
         _ => None,
     };
-    Some(inner.unwrap_or(Found::Part(at)))
+    Some(inner.unwrap_or(Found::Table(at)))
 }
 
-/// Whether a field of a table has the value that is looked for.
-fn has_value(table: &DeTable<'_>, names: &[&str], is_it: &dyn Fn(Range<usize>) -> bool) -> bool {
+/// Whether a field exists in a table and its value `matches`.
+fn has_value(table: &DeTable<'_>, names: &[&str], matches: &dyn Fn(Range<usize>) -> bool) -> bool {
     let Some((name, rest)) = names.split_first() else { return false };
     let Some((_, value)) = table.iter().find(|(key, _)| key.get_ref() == name) else { return false };
     match value.get_ref() {
-        _ if rest.is_empty() => is_it(value.span()),
-        DeValue::Table(inner) => has_value(inner, rest, is_it),
+        _ if rest.is_empty() => matches(value.span()),
+        DeValue::Table(inner) => has_value(inner, rest, matches),
         _ => false,
     }
 }
@@ -154,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn an_array_s_tables_are_told_apart_by_the_value() {
+    fn an_array_s_tables_are_selected_by_a_value() {
         let text = TomlText::new(
             "[[loads]]\nshare = 0.5\n[[loads]]\nshare = 7\n[loads.sizes]\nio = 4_097\n",
             "x.toml",
@@ -170,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_read_has_its_line() {
+    fn unreadable_values_are_errors_with_their_line() {
         let told = |text: &str| TomlText::new(text, "x.toml").read::<Vec<u8>>().unwrap_err().to_string();
         assert_eq!(told("a = 1\n\nb = = 2\n").split(": ").next(), Some("x.toml:3"));
         assert!(!told("a = \"\u{1b}\n").contains(['\n', '\u{1b}']));

@@ -73,7 +73,7 @@ proptest! {
     }
 
     #[test]
-    fn growth_is_what_the_wholes_say(a in any_sheet(), b in any_sheet()) {
+    fn growth_is_judged_by_the_totals(a in any_sheet(), b in any_sheet()) {
         let changes = compare(&a, &b, Limit::default());
         let expect = counts(&changes).iter().any(|(_, count, a, b)| Limit::default().is_exceeded(count, *a, *b));
         prop_assert_eq!(grew(&changes), expect);
@@ -174,7 +174,7 @@ fn a_batch_counts_by_its_ios() {
 }
 
 #[test]
-fn what_only_one_of_them_has_is_reported_and_did_not_grow() {
+fn workloads_of_only_one_sheet_are_reported_without_growth() {
     let (a, mut b) = (sheet(STRICT), sheet(STRICT));
     b.tolls[1].workload = "udp-send-1400".to_owned();
     b.tolls[0].events.remove(&Event::Doorbells);
@@ -195,7 +195,7 @@ fn what_only_one_of_them_has_is_reported_and_did_not_grow() {
 }
 
 #[test]
-fn the_toll_is_what_the_untranslated_dma_path_does_not_pay() {
+fn the_toll_is_the_difference_to_the_untranslated_dma_path() {
     let sheets = [sheet(STRICT), sheet(NONE)];
     let base = untranslated(&sheets[0], &sheets).unwrap();
     assert_eq!(base.dma_path, DmaPath::NoIommu);
@@ -207,7 +207,7 @@ fn the_toll_is_what_the_untranslated_dma_path_does_not_pay() {
 }
 
 #[test]
-fn tolls_are_told_against_the_same_machine_and_kernel_only() {
+fn tolls_compare_only_the_same_machine_and_kernel() {
     let strict = sheet(STRICT);
     let check = |change: fn(&mut TollSheet), expect: Option<DmaPath>| {
         let mut other = sheet(NONE);

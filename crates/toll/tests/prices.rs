@@ -82,7 +82,7 @@ fn any_list() -> impl Strategy<Value = PriceList> {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(list in any_list()) {
+    fn written_values_are_read_back(list in any_list()) {
         let text = toml::to_string(&list).unwrap();
         prop_assert_eq!(PriceList::read(&text, "made.toml"), Ok(list));
     }
@@ -118,7 +118,7 @@ fn refused(text: &str) -> String {
 }
 
 #[test]
-fn what_is_no_price_is_refused_with_file_field_and_expectation() {
+fn invalid_prices_are_errors_with_file_field_and_expectation() {
     let check = |from: &str, to: &str, expect: &str| {
         assert!(MINE.contains(from), "{from}");
         let words = refused(&MINE.replacen(from, to, 1));
@@ -141,10 +141,10 @@ fn what_is_no_price_is_refused_with_file_field_and_expectation() {
     check(
         "why = \"made up\"",
         "why = \" \"",
-        "instruction_ns.evidence.why is ` `; expected words that say it",
+        "instruction_ns.evidence.why is ` `; expected a text that is not empty",
     );
     check("on = \"nothing\"", "on = \"\"", "event_ns.string-iterations.evidence.on is ``");
-    check("arch = \"x86\"", "arch = \"\"", "arch is ``; expected words that say it");
+    check("arch = \"x86\"", "arch = \"\"", "arch is ``; expected a text that is not empty");
     check("kind = \"assumed\"", "kind = \"guessed\"", "unknown variant `guessed`");
     assert!(refused("platform").starts_with("prices/x.toml:1: "));
 }

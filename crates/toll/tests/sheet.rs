@@ -27,7 +27,7 @@ fn a_sheet_is_read() {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(made in any_sheet()) {
+    fn written_values_are_read_back(made in any_sheet()) {
         prop_assert_eq!(made.check(), Ok(()));
         let text = serde_json::to_string_pretty(&made).unwrap();
         prop_assert_eq!(TollSheet::read(&text, "made.json"), Ok(made));
@@ -56,23 +56,23 @@ fn refused(text: &str) -> String {
 #[test]
 fn other_documents_are_refused_with_their_place() {
     let check = |text: &str, expect: &str| assert_eq!(refused(text), expect);
-    check("", "tolls/x.json:1:0: no toll sheet: EOF while parsing a value");
-    check("{\n  \"schema\"\n}", "tolls/x.json:3:1: no toll sheet: expected `:`");
+    check("", "tolls/x.json:1:0: not a toll sheet: EOF while parsing a value");
+    check("{\n  \"schema\"\n}", "tolls/x.json:3:1: not a toll sheet: expected `:`");
     check(
         "{}",
-        "tolls/x.json: a JSON object without a field `schema`, expected \"schema\": \"iotoll.toll-sheet/2\"",
+        "tolls/x.json: a JSON object without a field `schema`; expected \"schema\": \"iotoll.toll-sheet/3\"",
     );
     check(
         "{\"schema\": \"iotoll.inspect/2\"}",
-        "tolls/x.json: schema is `iotoll.inspect/2`, expected `iotoll.toll-sheet/2`",
+        "tolls/x.json: schema is `iotoll.inspect/2`; expected `iotoll.toll-sheet/3`",
     );
     check(
-        "{\"schema\": \"iotoll.toll-sheet/2\"}",
-        "tolls/x.json:1:33: no toll sheet: missing field `preset`",
+        "{\"schema\": \"iotoll.toll-sheet/3\"}",
+        "tolls/x.json:1:33: not a toll sheet: missing field `made_by`",
     );
     check(
         "{\"schema\": 1}",
-        "tolls/x.json:1:12: no toll sheet: invalid type: integer `1`, expected a string",
+        "tolls/x.json:1:12: not a toll sheet: invalid type: integer `1`, expected a string",
     );
     let cut = &LAZY[..LAZY.len() / 2];
     assert!(refused(cut).contains("EOF while parsing"), "{}", refused(cut));
@@ -98,6 +98,14 @@ fn fields_are_neither_unknown_nor_of_another_type() {
     check("\"median\": 20894", "\"median\": 20894.5", "expected u64");
 }
 
+/// Where a field of the first toll's row is that has a name in its column: `row("stages", "stage", "user", "instructions")`.
+fn row(table: &str, column: &str, name: &str, field: &str) -> String {
+    let document: Value = serde_json::from_str(STRICT).unwrap();
+    let rows = document["tolls"][0][table].as_array().unwrap();
+    let at = rows.iter().position(|row| row[column] == name).unwrap();
+    format!("/tolls/0/{table}/{at}/{field}")
+}
+
 /// A made-up sheet with one value of it replaced.
 fn with(pointer: &str, value: Value) -> TollSheet {
     let mut document: Value = serde_json::from_str(STRICT).unwrap();
@@ -118,64 +126,74 @@ fn contradictions_are_named_with_both_numbers() {
     check(
         "/tolls/0/kernel",
         json!(21590),
-        &of(&format!("`user` and `kernel` add up to 21614 instructions, {expected}")),
+        &of(&format!("`user` and `kernel` add up to 21614 instructions; {expected}")),
     );
     check(
-        "/tolls/0/stages/invalidation",
+        &row("stages", "stage", "invalidation", "instructions"),
         json!(0),
-        &of(&format!("`stages` add up to 20879 instructions, {expected}")),
+        &of(&format!("`stages` add up to 20879 instructions; {expected}")),
     );
     check(
-        "/tolls/0/functions/nvme_irq",
+        &row("functions", "function", "nvme_irq", "instructions"),
         json!(411),
-        &of(&format!("`functions` add up to 21614 instructions, {expected}")),
+        &of(&format!("`functions` add up to 21614 instructions; {expected}")),
     );
     check(
         "/tolls/0/instructions/min",
         json!(21614),
-        &of("the smallest count is 21614, expected at most the 21613 of the median"),
+        &of("the smallest count is 21614; expected at most 21613, which is the median"),
     );
     check(
         "/tolls/0/instructions/p99",
         json!(21612),
-        &of("the median is 21613, expected at most the 21612 of the 99th percentile"),
+        &of("the median is 21613; expected at most 21612, which is the 99th percentile"),
     );
     check(
         "/tolls/0/instructions/max",
         json!(21613),
-        &of("the 99th percentile is 21843, expected at most the 21613 of the largest count"),
+        &of("the 99th percentile is 21843; expected at most 21613, which is the largest count"),
     );
     check(
         "/tolls/0/instructions/at_median",
         json!(0),
-        &of("one is 1, expected at most the 0 of the number of windows at the median"),
+        &of("one is 1; expected at most 0, which is the number of windows at the median"),
     );
     check(
         "/tolls/0/instructions/at_median",
         json!(2001),
         &of(
-            "the number of windows at the median is 2001, expected at most the 2000 of the number of windows",
+            "the number of windows at the median is 2001; expected at most 2000, which is the number of windows",
         ),
     );
     check(
-        "/tolls/0/events/doorbells/all/total",
+        &row("events", "event", "doorbells", "total"),
         json!(4001),
-        &of("doorbells by name add up to 4000, expected the total of 4001"),
+        &of("doorbells by name add up to 4000; expected the total of 4001"),
     );
     check(
-        "/tolls/0/events/hypercalls/all/median",
+        &row("events", "event", "hypercalls", "median"),
         json!(1),
-        &of("the median of its events is 1, expected at most the 0 of their total"),
+        &of("the median of its events is 1; expected at most 0, which is their total"),
     );
     check(
         "/tolls/1/workload",
         json!("nvme-read-4k"),
-        "preset x86-vtd-strict: workload nvme-read-4k is there twice, expected once",
+        "preset x86-vtd-strict: workload nvme-read-4k appears twice; expected once",
     );
     for date in ["2026-13-01", "31.1.2026", "2026-1-31", "2026-01-31-01", "2026-01-+1", ""] {
-        let expect = format!("preset x86-vtd-strict: measured on `{date}`, expected a date as 2024-12-31");
+        let expect =
+            format!("preset x86-vtd-strict: measured on `{date}`; expected a date such as 2024-12-31");
         check("/measured_on", json!(date), &expect);
     }
+}
+
+#[test]
+fn a_name_has_one_row() {
+    let mut document: Value = serde_json::from_str(STRICT).unwrap();
+    let functions = document["tolls"][0]["functions"].as_array_mut().unwrap();
+    functions.push(json!({"function": "nvme_irq", "instructions": 0}));
+    let words = refused(&document.to_string());
+    assert!(words.ends_with("two rows of `nvme_irq`; expected one"), "{words}");
 }
 
 #[test]
@@ -184,22 +202,22 @@ fn user_mode_is_counted_once() {
     let toll = &mut flawed.tolls[0];
     (toll.user, toll.kernel) = (toll.user + 1, toll.kernel - 1);
     let words = flawed.check().unwrap_err().to_string();
-    assert!(words.ends_with("stage `user` has 24 instructions, expected 25 as in `user`"), "{words}");
+    assert!(words.ends_with("stage `user` has 24 instructions; expected 25 as in `user`"), "{words}");
 }
 
 #[test]
 fn sums_beyond_64_bits_are_no_overflow() {
-    let flawed = with("/tolls/0/functions/nvme_irq", json!(u64::MAX));
+    let flawed = with(&row("functions", "function", "nvme_irq", "instructions"), json!(u64::MAX));
     let flaw = flawed.check().unwrap_err();
     let sum = u128::from(u64::MAX) + 21613 - 410;
     assert!(matches!(flaw, Flaw::Sum { part: Part::Function, sum: found, .. } if found == sum), "{flaw}");
 }
 
 #[test]
-fn errors_can_be_told_apart() {
-    let text = NONE.replace("toll-sheet/2", "toll-sheet/3");
-    let expect = SheetError::Schema { file: "a".to_owned(), found: "iotoll.toll-sheet/3".to_owned() };
+fn errors_can_be_distinguished() {
+    let text = NONE.replace("toll-sheet/3", "toll-sheet/4");
+    let expect = SheetError::Schema { file: "a".to_owned(), found: "iotoll.toll-sheet/4".to_owned() };
     assert_eq!(TollSheet::read(&text, "a"), Err(expect));
-    let old = TollSheet::read(&NONE.replace("toll-sheet/2", "toll-sheet/1"), "a").unwrap_err().to_string();
-    assert!(old.contains("write `dma_path` for its key `road`"), "{old}");
+    let old = TollSheet::read(&NONE.replace("toll-sheet/3", "toll-sheet/2"), "a").unwrap_err().to_string();
+    assert!(old.contains("make the sheet again with `iotoll lab run`"), "{old}");
 }

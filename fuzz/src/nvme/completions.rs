@@ -2,15 +2,15 @@
 
 use super::{Room, next};
 use arbitrary::Unstructured;
-use dma::{Adapter, BusAddress};
-use nvme::chunk::{Chunk, ChunkError, Drive, RetryPolicy, Request, Wait, Waiting};
+use dma::{BusAddress, SoftwareAdapter};
+use nvme::chunk::{Chunk, ChunkError, Drive, Request, RetryPolicy, Wait, Waiting};
 use nvme::prp::Piece;
 use nvme::spec::command::{COMMAND_BYTES, Command, admin};
 use nvme::spec::completion::{COMPLETION_BYTES, Completion};
 use nvme::spec::identify::{self, STRUCTURE_BYTES, Structure};
 use nvme::spec::registers::{self as register, Capabilities, Configuration};
 use nvme::spec::status::Status;
-use nvme::{BlockError, Buffer, Controller, QueuePair, Registers, CommandId};
+use nvme::{BlockError, Buffer, CommandId, Controller, QueuePair, Registers};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -224,7 +224,7 @@ impl Driver {
 
 /// A controller that does as the specification has it where its script doesn't say otherwise.
 struct Liar {
-    adapter: Adapter,
+    adapter: SoftwareAdapter,
     state: Mutex<State>,
 }
 
@@ -275,7 +275,7 @@ impl Ring {
 }
 
 impl Liar {
-    fn new(adapter: Adapter, script: &[u8]) -> Self {
+    fn new(adapter: SoftwareAdapter, script: &[u8]) -> Self {
         let mut state = State {
             script: script.iter().rev().copied().collect(),
             // 64 entries, contiguous queues, half a second, the NVM command set.
@@ -370,7 +370,7 @@ impl State {
         }
     }
 
-    fn rung(&mut self, adapter: &Adapter, at: u64, tail: u16) {
+    fn rung(&mut self, adapter: &SoftwareAdapter, at: u64, tail: u16) {
         let number = (at - register::DOORBELLS) / self.capabilities.doorbell_stride();
         let queue = (number / 2) as u16;
         let Some(mut ring) = self.submissions.get(&queue).copied().filter(|_| number.is_multiple_of(2))
@@ -390,7 +390,7 @@ impl State {
         }
     }
 
-    fn carry_out(&mut self, adapter: &Adapter, queue: u16, completions: u16, command: &Command) {
+    fn carry_out(&mut self, adapter: &SoftwareAdapter, queue: u16, completions: u16, command: &Command) {
         let what = self.byte() % 16;
         let result = if queue == 0 { self.administer(adapter, command, what == 8) } else { 0 };
         let identifier = command.identifier();
@@ -437,7 +437,7 @@ impl State {
     }
 
     /// Puts a completion where the next has to be.
-    fn write(&mut self, adapter: &Adapter, queue: u16, completion: impl FnOnce(bool) -> Completion) {
+    fn write(&mut self, adapter: &SoftwareAdapter, queue: u16, completion: impl FnOnce(bool) -> Completion) {
         let Some(ring) = self.completions.get_mut(&queue) else { return };
         let (place, phase) = (ring.place, ring.phase);
         ring.process_next_command();
@@ -447,7 +447,7 @@ impl State {
     /// Puts a completion anywhere in a ring.
     fn write_at(
         &mut self,
-        adapter: &Adapter,
+        adapter: &SoftwareAdapter,
         queue: u16,
         place: u16,
         completion: impl FnOnce(bool) -> Completion,
@@ -461,7 +461,7 @@ impl State {
     }
 
     /// What is said besides.
-    fn administer(&mut self, adapter: &Adapter, command: &Command, is_lie: bool) -> u32 {
+    fn administer(&mut self, adapter: &SoftwareAdapter, command: &Command, is_lie: bool) -> u32 {
         let [low, high] = [command.word(10) as u16, (command.word(10) >> 16) as u16];
         let [at, _] = command.data();
         match command.opcode() {

@@ -2,7 +2,7 @@
 
 use super::{ADAPTER, fault, memory, next, table};
 use arbitrary::Unstructured;
-use dma::{Access, DmaCounters, BusAddress, MemoryAddress, Ram, SoftwareDomain, Translation, Vtd};
+use dma::{Access, BusAddress, DmaCounters, MemoryAddress, Ram, SoftwareDomain, Translation, Vtd};
 use nvme::Registers;
 use nvme::emulated::Emulated;
 use nvme::spec::command::{COMMAND_BYTES, Command, Identify};

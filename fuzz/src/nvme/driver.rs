@@ -2,7 +2,7 @@
 
 use super::{Room, fault, next};
 use arbitrary::Unstructured;
-use nvme::chunk::{Chunk, ChunkError, Drive, Item, RetryPolicy, Request, Wait, Waiting};
+use nvme::chunk::{Chunk, ChunkError, Drive, Item, Request, RetryPolicy, Wait, Waiting};
 use nvme::emulated::Emulated;
 use nvme::{Controller, NvmeError};
 use std::ops::Range;
@@ -127,8 +127,14 @@ impl World {
         if self.chunks[place].is_none() {
             let namespace = *self.controller().namespaces().first()?;
             let (controller, requests) = (Arc::clone(&self.controller), 1 + u16::from(chunk / 3 % 4));
-            let drive =
-                Drive::open(controller, namespace, requests, REQUEST_BYTES, Waiting::Polling, self.retry_policy);
+            let drive = Drive::open(
+                controller,
+                namespace,
+                requests,
+                REQUEST_BYTES,
+                Waiting::Polling,
+                self.retry_policy,
+            );
             self.chunks[place] = Some(Open { chunk: drive.ok()?.into(), is_given_up: false });
         }
         Some(place)

@@ -1,4 +1,4 @@
-//! Reads by a queue pair of this process's own.
+//! Reads by a queue pair of the user-space driver.
 
 use super::BlkError;
 use super::reader::Reader;
@@ -6,21 +6,23 @@ use nvme::{Buffer, Controller, Namespace, QueuePair};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-const PATIENCE: Duration = Duration::from_secs(30);
-/// Looks between two at the clock.
-const LOOKS: u32 = 1 << 16;
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// Polls of the queue between two checks of the time.
+const POLLS: u32 = 1 << 16;
 
+/// Reads by a queue pair of crate `nvme`.
 pub(super) struct Library {
     controller: Arc<Mutex<Controller>>,
     queue: QueuePair,
     namespace: Namespace,
     buffer: Buffer,
     bytes: u64,
-    /// By a id's place.
+    /// The reader's slot by the command identifier's slot.
     slots: Vec<u16>,
 }
 
 impl Library {
+    /// Creates a queue pair and buffers for `depth` reads of `bytes` in flight.
     pub(super) fn open(
         controller: Arc<Mutex<Controller>>,
         namespace: Namespace,
@@ -36,13 +38,14 @@ impl Library {
         if queue.available() < depth.into() {
             return Err(nvme::NvmeError::Unsupported("room for so many commands").into());
         }
-        // Each begins a page, so that most need no list.
+        // Each buffer begins at a page, so that most reads need no PRP list.
         let buffer = guard.allocate(u64::from(depth) * bytes.next_multiple_of(nvme::PAGE_BYTES))?;
         drop(guard);
         let slots = vec![0; queue.available()];
         Ok(Self { controller, queue, namespace, buffer, bytes, slots })
     }
 
+    /// Deletes the queue pair and frees the buffers.
     pub(super) fn close(self) -> Result<(), BlkError> {
         let mut controller = Controller::lock(&self.controller);
         controller.delete(self.queue)?;
@@ -51,14 +54,14 @@ impl Library {
 }
 
 impl Reader for Library {
-    fn places(&self) -> u64 {
+    fn positions(&self) -> u64 {
         self.namespace.format.bytes() / self.bytes
     }
 
-    fn begin(&mut self, slot: u16, place: u64) -> Result<(), BlkError> {
+    fn begin(&mut self, slot: u16, position: u64) -> Result<(), BlkError> {
         let from = u64::from(slot) * self.bytes.next_multiple_of(nvme::PAGE_BYTES);
         let piece = self.buffer.piece(from, self.bytes).map_err(nvme::QueueError::from)?;
-        let first = place * (self.bytes >> self.namespace.format.block_shift);
+        let first = position * (self.bytes >> self.namespace.format.block_shift);
         let id = self.queue.read(&self.namespace, first, &[piece])?;
         self.slots[id.slot()] = slot;
         Ok(())
@@ -69,19 +72,19 @@ impl Reader for Library {
         let (mut failed, mut begin) = (None, None);
         let slots = &self.slots;
         loop {
-            for _ in 0..LOOKS {
-                let taken = self.queue.poll(usize::MAX, |done| {
+            for _ in 0..POLLS {
+                let completed = self.queue.poll(usize::MAX, |done| {
                     ended.push(slots[done.id.slot()]);
                     failed = failed.or((!done.status.is_success()).then_some(done.status));
                 })?;
                 match failed {
                     Some(status) => return Err(BlkError::Status(status)),
-                    None if taken > 0 => return Ok(()),
+                    None if completed > 0 => return Ok(()),
                     None => std::hint::spin_loop(),
                 }
             }
-            if begin.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
-                return Err(BlkError::Late { limit: PATIENCE });
+            if begin.get_or_insert_with(Instant::now).elapsed() > TIMEOUT {
+                return Err(BlkError::Late { limit: TIMEOUT });
             }
         }
     }

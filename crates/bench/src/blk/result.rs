@@ -1,39 +1,40 @@
-//! What a run found out: the document `iotoll.bench-blk/1`.
+//! The document `iotoll.bench-blk/1` with the results of a run.
 
 use crate::head::Head;
 use crate::latency::Latency;
 use crate::summary::Summary;
 use serde::Serialize;
 
-/// The version of the document's layout. It grows when a field changes its meaning or goes; new fields leave it as it is.
+/// The document's schema. Its version increases when a field is removed or changes its meaning, not for new fields.
 pub const BLK_SCHEMA: &str = "iotoll.bench-blk/1";
 
-/// What is measured, and how long.
+/// What to measure, and for how long.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BlkSettings {
     /// Reads in flight at once, one column each.
     pub depths: Vec<u16>,
-    /// Of each read.
+    /// Bytes of each read.
     pub bytes: u64,
-    /// Rounds that count.
+    /// Measured rounds.
     pub rounds: usize,
-    /// How long each takes.
+    /// Milliseconds of a round.
     pub round_ms: u64,
 }
 
 impl Default for BlkSettings {
-    /// 4 KiB, alone and many at once.
+    /// Reads of 4 KiB with 1, 8 and 32 in flight.
     fn default() -> Self {
         Self { depths: vec![1, 8, 32], bytes: 4096, rounds: 9, round_ms: 200 }
     }
 }
 
-/// For queues, and whatever else is small.
+/// Memory for queues and other small structures.
 const SMALL_BYTES: u64 = 2 << 20;
 
 impl BlkSettings {
-    /// Memory for queues and buffers that the way past the kernel takes. Each part begins at a multiple of its size, before which as much may be left
-    /// over.
+    /// Bytes of DMA memory for the user-space driver's queues and buffers. Each part is aligned to its size, so as much may
+    /// stay unused before it.
     pub fn memory_bytes(&self) -> u64 {
         let reads = u64::from(self.depths.iter().copied().max().unwrap_or_default());
         let part =
@@ -44,47 +45,51 @@ impl BlkSettings {
     }
 }
 
-/// A run.
+/// The results of a run.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BlkBenchmark {
-    /// What it is, of [`BLK_SCHEMA`].
+    /// The document's head, with the schema [`BLK_SCHEMA`].
     #[serde(flatten)]
     pub head: Head,
-    /// What was asked for.
+    /// The settings of the run.
     pub settings: BlkSettings,
-    /// What was read.
+    /// The disk's name.
     pub disk: String,
-    /// Each way.
+    /// The results of each interface.
     pub rows: Vec<BlkRow>,
 }
 
-/// A way to the disk.
+/// The results of one interface to the disk.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BlkRow {
-    /// Its name.
+    /// The interface's name.
     pub way: String,
-    /// What it is.
+    /// The interface's description.
     pub what: String,
-    /// Each depth.
+    /// The results at each depth.
     pub cells: Vec<BlkCell>,
 }
 
-/// A way with so many reads in flight.
+/// The results of an interface with a number of reads in flight.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BlkCell {
     /// Reads in flight at once.
     pub depth: u16,
     /// Why it was not measured.
     pub absent: Option<String>,
-    /// Over rounds.
+    /// Reads per second, over all rounds.
     pub reads_per_second: Option<Summary>,
-    /// In a second of a CPU that the reading thread had; what interrupts take elsewhere is not in it.
+    /// Reads per second of the reading thread's CPU time. Interrupts on other CPUs are not included.
     pub reads_per_cpu_second: Option<Summary>,
-    /// From beginning a read to having its data.
+    /// Time from the start of a read to its completion.
     pub latency: Option<Latency>,
 }
 
 impl BlkCell {
+    /// A cell that was not measured, with the reason.
     pub(super) fn absent(depth: u16, why: String) -> Self {
         Self { depth, absent: Some(why), reads_per_second: None, reads_per_cpu_second: None, latency: None }
     }

@@ -1,4 +1,4 @@
-//! What a run found out: the document `iotoll.bench-map/2`.
+//! The document `iotoll.bench-map/2` with the results of a run.
 
 use crate::Summary;
 use crate::bytes::Bytes;
@@ -6,19 +6,20 @@ use crate::head::Head;
 use dma::DmaCounters;
 use serde::Serialize;
 
-/// The version of the document's layout. It grows when a field changes its meaning or goes; new fields leave it as it is.
+/// The document's schema. Its version increases when a field is removed or changes its meaning, not for new fields.
 pub const MAP_SCHEMA: &str = "iotoll.bench-map/2";
 
-/// What is measured, and how long.
+/// What to measure, and for how long.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MapSettings {
-    /// DMA paths in this process; the host's own IOMMU is measured wherever it can be.
+    /// DMA paths modelled in this process. The host's own IOMMU is also measured, if possible.
     pub dma_paths: Vec<String>,
-    /// Memory that is mapped at once, one column each.
+    /// Sizes of a mapping, one column each.
     pub bytes: Vec<Bytes>,
-    /// Rounds that count.
+    /// Measured rounds.
     pub rounds: usize,
-    /// How long each is to take.
+    /// Milliseconds of a round.
     pub round_ms: u64,
 }
 
@@ -34,52 +35,56 @@ impl Default for MapSettings {
     }
 }
 
-/// A run.
+/// The results of a run.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MapBenchmark {
-    /// What it is, of [`MAP_SCHEMA`].
+    /// The document's head, with the schema [`MAP_SCHEMA`].
     #[serde(flatten)]
     pub head: Head,
-    /// What was asked for.
+    /// The settings of the run.
     pub settings: MapSettings,
-    /// Each DMA path.
+    /// The results of each DMA path.
     pub rows: Vec<Row>,
     /// Why the host's own IOMMU was not measured.
     pub absent: Vec<String>,
 }
 
-/// A DMA path.
+/// The results of one DMA path.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Row {
-    /// Its name.
+    /// The DMA path's name.
     pub dma_path: String,
-    /// What it is here.
+    /// A description of its model.
     pub what: String,
-    /// Each size.
+    /// The results with each size.
     pub cells: Vec<Cell>,
 }
 
-/// A DMA path with a size.
+/// The results of a DMA path with one size.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cell {
-    /// Memory that is mapped at once.
+    /// The size of a mapping.
     pub bytes: Bytes,
     /// Why it was not measured.
     pub absent: Option<String>,
-    /// Time of mapping and unmapping it.
+    /// Time of one mapping and its unmapping.
     pub ns_per_pair: Option<Summary>,
-    /// What was done besides executing instructions.
+    /// Operations of one mapping and its unmapping.
     pub per_pair: PerPair,
 }
 
-/// What one mapping and its unmapping have done, on average.
+/// Operations of one mapping and its unmapping, on average.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PerPair {
-    /// Ranges of bus addresses allocated.
+    /// Allocated IOVA ranges.
     pub allocations: f64,
-    /// Entries of a translation table written and cleared.
+    /// Entries of the translation table that were written or cleared.
     pub table_entries: f64,
-    /// Calls of the hypervisor, or of the operating system.
+    /// Hypercalls, or system calls.
     pub hypercalls: f64,
     /// Invalidation commands.
     pub invalidations: f64,
@@ -88,6 +93,7 @@ pub struct PerPair {
 }
 
 impl PerPair {
+    /// Averages over all mappings.
     pub(super) fn of(counters: &DmaCounters) -> Self {
         let each = |count: u64| count as f64 / counters.mappings.max(1) as f64;
         Self {

@@ -1,49 +1,38 @@
-//! Ways of access to memory.
+//! The kinds of memory access that are measured.
 
 use super::instruction;
+use super::line::{LINE_BYTES, Line};
 use serde::Serialize;
 use std::hint::black_box;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
-/// Bytes of a cache line.
-pub(super) const LINE_BYTES: usize = 64;
-/// Lines that are flushed before they are loaded, or after they are stored: a page's, as software does that keeps a buffer coherent.
+/// Lines that are flushed together, before loads or after stores: those of a page, as in software that keeps a buffer
+/// coherent.
 const FLUSHED_LINES: usize = 4096 / LINE_BYTES;
 
-/// A cache line of words. What else changes them, an adapter or a CPU, words that are atomic allow for.
-#[derive(Debug)]
-#[repr(C, align(64))]
-pub(super) struct Line([AtomicU64; LINE_BYTES / 8]);
-
-impl Line {
-    /// With the same in each word.
-    pub(super) fn filled(value: usize) -> Self {
-        Self(std::array::from_fn(|_| AtomicU64::new(value as u64)))
-    }
-}
-
-/// A way of access.
+/// A kind of memory access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Access {
-    /// Loads of eight bytes, one line after the other.
+    /// Sequential loads of eight bytes.
     Load,
-    /// One load of each line in no order, each of which waits for the one before.
+    /// One load per line in pseudo-random order, each depending on the one before.
     LoadInTurn,
-    /// Loads of eight bytes from pages whose lines are flushed before.
+    /// Loads of eight bytes from pages whose lines were flushed before.
     LoadFlushed,
-    /// Non-temporal loads of sixteen bytes: from write-combining memory, a whole line at once.
+    /// Non-temporal loads of sixteen bytes, which read a whole line at once from write-combining memory.
     LoadNonTemporal,
-    /// Stores of eight bytes, one line after the other.
+    /// Sequential stores of eight bytes.
     Store,
     /// Stores of eight bytes to pages whose lines are flushed afterwards.
     StoreFlushed,
-    /// Non-temporal stores of eight bytes, which are combined and go round the caches.
+    /// Non-temporal stores of eight bytes, which are combined and bypass the caches.
     StoreNonTemporal,
 }
 
 impl Access {
-    /// All of them.
+    /// Every kind of access.
     pub const ALL: [Self; 7] = [
         Self::Load,
         Self::LoadInTurn,
@@ -54,7 +43,7 @@ impl Access {
         Self::StoreNonTemporal,
     ];
 
-    /// The words used for it everywhere.
+    /// Its name in reports.
     pub fn words(self) -> &'static str {
         match self {
             Self::Load => "load",
@@ -67,22 +56,22 @@ impl Access {
         }
     }
 
-    /// Whether it changes memory.
+    /// Whether it writes to memory.
     pub fn is_store(self) -> bool {
         matches!(self, Self::Store | Self::StoreFlushed | Self::StoreNonTemporal)
     }
 
-    /// Whether caches are flushed for it: there is no sense in that where nothing is cached.
+    /// Whether it flushes cache lines, which is useless in uncached memory.
     pub fn is_flushed(self) -> bool {
         matches!(self, Self::LoadFlushed | Self::StoreFlushed)
     }
 
-    /// Bytes of an access.
+    /// The size of one access in bytes.
     pub fn bytes(self) -> u64 {
         if self == Self::LoadNonTemporal { 16 } else { 8 }
     }
 
-    /// How many accesses walk through so much memory.
+    /// The number of accesses in one walk through the lines.
     pub(super) fn count(self, lines: &[Line]) -> u64 {
         match self {
             Self::LoadInTurn => turns(lines) as u64,
@@ -90,7 +79,7 @@ impl Access {
         }
     }
 
-    /// Why this CPU can't do it.
+    /// Why this CPU does not support it; `None` if it does.
     pub(super) fn absent(self) -> Option<&'static str> {
         match self {
             Self::LoadFlushed | Self::StoreFlushed => instruction::without_flush(),
@@ -100,7 +89,7 @@ impl Access {
         }
     }
 
-    /// Walks through memory once.
+    /// Accesses all lines once.
     pub(super) fn walk(self, lines: &[Line]) {
         match self {
             Self::Load => load(lines),
@@ -125,31 +114,33 @@ impl Access {
     }
 }
 
+/// Loads every word, in order.
 fn load(lines: &[Line]) {
     let words = lines.iter().flat_map(|line| &line.0);
     black_box(words.fold(0_u64, |sum, word| sum.wrapping_add(word.load(Relaxed))));
 }
 
+/// Stores to every word, in order.
 fn store(lines: &[Line]) {
     for (value, word) in (0_u64..).zip(lines.iter().flat_map(|line| &line.0)) {
         word.store(value, Relaxed);
     }
 }
 
-/// Lines that are visited in turn: the largest power of two.
+/// The number of lines that dependent loads visit: the largest power of two that fits.
 fn turns(lines: &[Line]) -> usize {
     lines.len().checked_ilog2().map_or(0, |bits| 1 << bits)
 }
 
-/// Places follow each other in the order of a generator of full period, which is known early; what was loaded is nonetheless part of
-/// the next address, although nothing of it is left. That takes three instructions between loads, some two nanoseconds.
+/// Loads lines in the order of a random number generator with full period. Each address also depends on the value loaded
+/// before, masked to zero, so that the CPU can't load ahead. The three instructions between loads take about 2 ns.
 fn load_in_turn(lines: &[Line]) {
     let turns = turns(lines);
-    let nothing = black_box(0_u64);
+    let zero = black_box(0_u64);
     let (mut place, mut loaded) = (0_usize, 0_u64);
     for _ in 0..turns {
         place = place.wrapping_mul(0x9E37_79B5).wrapping_add(0x7F4A_7C15) & (turns - 1);
-        loaded = lines[place ^ (loaded & nothing) as usize].0[0].load(Relaxed);
+        loaded = lines[place ^ (loaded & zero) as usize].0[0].load(Relaxed);
     }
     black_box(loaded);
 }
@@ -168,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn each_line_has_its_turn() {
+    fn dependent_loads_visit_each_line() {
         let turns = 64;
         let mut place = 0_usize;
         let seen: BTreeSet<usize> = (0..turns)
@@ -188,7 +179,7 @@ mod tests {
             }
             let lines = lines();
             access.walk(&lines);
-            // One of each page at most was given this value again.
+            // Stores count up from 0, so at most one word per page gets this value again.
             assert!(marked(&lines) <= 3, "{access:?}");
         }
     }

@@ -1,6 +1,6 @@
-//! Instructions that go round the caches, or empty them.
+//! Instructions that bypass the caches, or flush a line.
 
-use super::access::Line;
+use super::line::Line;
 
 #[cfg(target_arch = "x86_64")]
 pub(super) use x86_64::{
@@ -15,7 +15,7 @@ pub(super) use none::{
 };
 
 #[cfg(target_arch = "x86_64")]
-#[allow(unsafe_code, reason = "instructions of the CPU, which no safe function gives")]
+#[allow(unsafe_code, reason = "no safe function executes these instructions")]
 mod x86_64 {
     use super::Line;
     use std::arch::asm;
@@ -23,29 +23,32 @@ mod x86_64 {
 
     const SSE4: &str = "this CPU has no SSE4.1";
 
+    /// Why cache lines can't be flushed.
     pub(in super::super) fn without_flush() -> Option<&'static str> {
         None
     }
 
+    /// Why non-temporal loads are not possible.
     pub(in super::super) fn without_non_temporal_load() -> Option<&'static str> {
         (!is_x86_feature_detected!("sse4.1")).then_some(SSE4)
     }
 
+    /// Why non-temporal stores are not possible.
     pub(in super::super) fn without_non_temporal_store() -> Option<&'static str> {
         None
     }
 
-    /// Writes a line back and takes it out of all caches (CLFLUSH).
+    /// Writes a line back and removes it from all caches (CLFLUSH).
     #[inline]
     pub(in super::super) fn flush(line: &Line) {
-        // SAFETY: all of x86-64 has the instruction; it changes nothing that a program sees, and the line is there.
+        // SAFETY: every x86-64 CPU has the instruction; it does not change the line's content, and the line is mapped.
         unsafe { _mm_clflush(std::ptr::from_ref(line).cast()) }
     }
 
-    /// Waits for what was stored and flushed (MFENCE).
+    /// Waits for earlier stores and flushes (MFENCE).
     #[inline]
     pub(in super::super) fn fence() {
-        // SAFETY: all of x86-64 has the instruction.
+        // SAFETY: every x86-64 CPU has the instruction.
         unsafe { _mm_mfence() }
     }
 
@@ -56,11 +59,12 @@ mod x86_64 {
         }
     }
 
-    /// Of a CPU with SSE4.1. Written out, since the intrinsic is a plain load to the compiler, and somebody else may change the line.
+    /// Loads a line, on a CPU with SSE4.1. In assembly, because the compiler treats the intrinsic as an ordinary load, and
+    /// another agent may change the line.
     #[inline]
     fn load_line(line: &Line) {
         let at = std::ptr::from_ref(line);
-        // SAFETY: a line has four quarters and is aligned; what is loaded is looked at by nobody, and so may be torn.
+        // SAFETY: the line is aligned and has four times 16 bytes. The loaded values are not used, so they may be torn.
         unsafe {
             asm!(
                 "movntdqa {first}, [{at}]",
@@ -77,12 +81,13 @@ mod x86_64 {
         }
     }
 
-    /// Fills a line past the caches (MOVNTI). Written out, since the intrinsic is a plain store to the compiler, and others may look.
+    /// Fills a line without caching it (MOVNTI). In assembly, because the compiler treats the intrinsic as an ordinary
+    /// store, and another agent may read the line.
     #[inline]
     pub(in super::super) fn store_non_temporal(line: &Line) {
         let words = std::ptr::from_ref(line).cast::<u64>();
         for place in 0..8 {
-            // SAFETY: a line has eight words, which are atomic; each is stored at once.
+            // SAFETY: a line has eight atomic words, and each store writes one of them.
             unsafe {
                 asm!(
                     "movnti [{at}], {word}",
@@ -99,25 +104,32 @@ mod x86_64 {
 mod none {
     use super::Line;
 
-    const WHY: &str = "this program has the instructions of x86-64 alone";
+    const WHY: &str = "implemented only for x86-64";
 
+    /// Why cache lines can't be flushed.
     pub(in super::super) fn without_flush() -> Option<&'static str> {
         Some(WHY)
     }
 
+    /// Why non-temporal loads are not possible.
     pub(in super::super) fn without_non_temporal_load() -> Option<&'static str> {
         Some(WHY)
     }
 
+    /// Why non-temporal stores are not possible.
     pub(in super::super) fn without_non_temporal_store() -> Option<&'static str> {
         Some(WHY)
     }
 
+    /// Never called: [`without_flush`] has a reason.
     pub(in super::super) fn flush(_: &Line) {}
 
+    /// Never called: [`without_flush`] has a reason.
     pub(in super::super) fn fence() {}
 
+    /// Never called: [`without_non_temporal_load`] has a reason.
     pub(in super::super) fn load_non_temporal(_: &[Line]) {}
 
+    /// Never called: [`without_non_temporal_store`] has a reason.
     pub(in super::super) fn store_non_temporal(_: &Line) {}
 }

@@ -1,4 +1,4 @@
-//! What a run found out: the document `iotoll.bench-memtype/1`.
+//! The document `iotoll.bench-memtype/1` with the results of a run.
 
 use super::access::Access;
 use crate::bytes::Bytes;
@@ -7,23 +7,24 @@ use crate::summary::Summary;
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// The version of the document's layout. It grows when a field changes its meaning or goes; new fields leave it as it is.
+/// The document's schema. Its version increases when a field is removed or changes its meaning, not for new fields.
 pub const MEMTYPE_SCHEMA: &str = "iotoll.bench-memtype/1";
 
-/// What is measured, and how long.
+/// What to measure, and for how long.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemtypeSettings {
-    /// How much memory is walked through, one column each.
+    /// Sizes of the accessed memory, one column each.
     pub bytes: Vec<Bytes>,
-    /// BARs: files `resourceN` or `resourceN_wc` of adapters.
+    /// BARs to measure: files `resourceN` or `resourceN_wc` of adapters.
     pub bars: Vec<PathBuf>,
-    /// Whether BARs are written to, too.
+    /// Whether to store to BARs, too.
     pub bar_stores: bool,
-    /// Whether BARs are read that a driver works with.
+    /// Whether to load from BARs whose adapter is bound to a driver.
     pub in_use: bool,
-    /// Rounds that count.
+    /// Measured rounds.
     pub rounds: usize,
-    /// How long each is to take.
+    /// Milliseconds of a round.
     pub round_ms: u64,
 }
 
@@ -41,45 +42,48 @@ impl Default for MemtypeSettings {
     }
 }
 
-/// A run.
+/// The results of a run.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemtypeBenchmark {
-    /// What it is, of [`MEMTYPE_SCHEMA`].
+    /// The document's head, with the schema [`MEMTYPE_SCHEMA`].
     #[serde(flatten)]
     pub head: Head,
-    /// What was asked for.
+    /// The settings of the run.
     pub settings: MemtypeSettings,
-    /// The memory that was measured.
+    /// The results of each memory.
     pub areas: Vec<Area>,
-    /// What this CPU or this program can't do.
+    /// Kinds of access that were not measured, with the reason.
     pub absent: Vec<String>,
 }
 
-/// Memory of one kind.
+/// The results of one memory.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Area {
-    /// Its name.
+    /// Its name: `memory`, or the BAR's file.
     pub name: String,
-    /// What it is.
+    /// Its memory type.
     pub kind: AreaKind,
-    /// Each way of access.
+    /// The results of each kind of access.
     pub rows: Vec<MemtypeRow>,
 }
 
-/// What memory is, as far as this program knows it.
+/// The memory type with which an area is mapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum AreaKind {
-    /// The process's own, which CPUs cache: write-back.
+    /// The process's ordinary memory: write-back.
     WriteBack,
-    /// An adapter's, mapped through `resourceN`: the kernel asks for uncached, in x86's words UC-.
+    /// An adapter's memory, mapped through `resourceN`: uncached, on x86 UC-.
     Uncached,
-    /// An adapter's, mapped through `resourceN_wc`: write-combining.
+    /// An adapter's memory, mapped through `resourceN_wc`: write-combining.
     WriteCombining,
 }
 
 impl AreaKind {
-    /// In words.
+    /// A one-line description.
     pub fn words(self) -> &'static str {
         match self {
             Self::WriteBack => "ordinary memory of this process: write-back",
@@ -91,22 +95,24 @@ impl AreaKind {
     }
 }
 
-/// A way of access.
+/// The results of one kind of access.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemtypeRow {
-    /// Which.
+    /// The kind of access.
     pub access: Access,
-    /// Each size.
+    /// The results with each size.
     pub cells: Vec<MemtypeCell>,
 }
 
-/// A way of access to so much memory.
+/// The results of a kind of access with one size.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemtypeCell {
-    /// Memory that is walked through.
+    /// The size of the accessed memory.
     pub bytes: Bytes,
-    /// What an access takes; nothing where the memory is smaller.
+    /// Time per access; `None` if the memory is smaller than this size.
     pub ns_per_access: Option<Summary>,
-    /// Bytes in a second, in 10^9, by the median; none where accesses wait for each other.
+    /// Throughput in 10^9 bytes per second, by the median; `None` for dependent accesses.
     pub gigabytes_per_second: Option<f64>,
 }

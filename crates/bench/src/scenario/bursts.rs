@@ -1,9 +1,10 @@
-//! Allocate many, then free them all.
+//! The scenario `bursts`: allocates many pages, then frees them all.
 
 use super::{Setup, Worker};
 use crate::caller::{Caller, Counts};
 use iova::{Range, Request};
 
+/// A thread's part of the scenario.
 pub(super) struct Bursts {
     request: Request,
     burst: u64,
@@ -27,6 +28,6 @@ impl Worker for Bursts {
             }
             self.out.drain(..).for_each(|range| caller.free(range));
         }
-        caller.done(2 * bursts * self.burst)
+        caller.finish(2 * bursts * self.burst)
     }
 }

@@ -1,7 +1,7 @@
-//! A nearly full, fragmented window.
+//! The scenarios `full` and `full-large`: a nearly full, fragmented space.
 //!
 //! Ranges of one size are held for ever; ranges of another size are freed and allocated between them. All requests have the
-//! same size, so every freed range fits every request. A request that fails is therefore the allocator's fault.
+//! same size, so every freed range fits every request. If a request fails, the allocator is at fault.
 
 use super::{Setup, Worker};
 use crate::caller::{Caller, Counts};
@@ -21,11 +21,12 @@ const LONG_FIRST: f64 = 0.8;
 /// Most single pages freed in a row, before as many are allocated; the number is random. More than two of Linux's magazines
 /// hold, so that per-CPU caches overflow and run empty.
 pub(super) const BATCH_MAX: usize = 512;
-/// The same for large ranges.
+/// Most large ranges freed in a row, before as many are allocated.
 pub(super) const LARGE_BATCH_MAX: usize = 16;
 /// Number of random choices drawn in advance, to keep the generator out of the measured loop.
 const CHOICES: usize = 4096;
 
+/// A thread's part of the scenario.
 pub(super) struct Full {
     /// The request that is repeated.
     request: Request,
@@ -49,6 +50,7 @@ impl Full {
         Self::new(setup, thread, LARGE_PAGES, LARGE_BATCH_MAX)
     }
 
+    /// Frees and allocates ranges of `request_pages`, up to `batch_max` in a row.
     fn new(setup: &Setup, thread: usize, request_pages: u64, batch_max: usize) -> Self {
         let mut random = Random::of_thread(setup.seed, thread);
         let choices = (0..CHOICES).map(|_| random.below(1 << 32) as u32).collect();
@@ -130,6 +132,6 @@ impl Worker for Full {
             self.out.extend((0..batch).filter_map(|_| caller.allocate(&self.request)));
             left -= batch;
         }
-        caller.done(2 * (pairs - left))
+        caller.finish(2 * (pairs - left))
     }
 }

@@ -1,9 +1,10 @@
-//! Allocate a page, free it.
+//! The scenario `pairs`: allocates a page and frees it.
 
 use super::{Setup, Worker};
 use crate::caller::{Caller, Counts};
 use iova::Request;
 
+/// A thread's part of the scenario.
 pub(super) struct Pairs {
     request: Request,
 }
@@ -21,6 +22,6 @@ impl Worker for Pairs {
                 caller.free(range);
             }
         }
-        caller.done(2 * pairs)
+        caller.finish(2 * pairs)
     }
 }

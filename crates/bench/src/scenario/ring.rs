@@ -1,4 +1,4 @@
-//! Ranges held: free the oldest, allocate the newest.
+//! The scenarios `held`, `network` and `storage`: a thread holds ranges, frees the oldest and allocates a new one.
 
 use super::{Setup, Worker};
 use crate::caller::{Caller, Counts};
@@ -6,10 +6,10 @@ use crate::random::Random;
 use crate::sizes::Sizes;
 use iova::{Range, Request};
 
-/// Sizes drawn in advance, and used again and again: many, but few enough for the CPU's first cache.
+/// Sizes that are drawn in advance and used cyclically: few enough for the CPU's first-level cache.
 const SIZES: usize = 4096;
 
-/// The requests of a thread, one after another.
+/// The sequence of a thread's requests.
 pub(super) struct Requests {
     pages: Vec<u16>,
     next: usize,
@@ -18,12 +18,14 @@ pub(super) struct Requests {
 }
 
 impl Requests {
+    /// Draws the sizes of a thread's requests.
     pub(super) fn new(setup: &Setup, sizes: Sizes, thread: usize) -> Self {
         let mut random = Random::of_thread(setup.seed, thread);
         let pages = (0..SIZES).map(|_| sizes.choose(&mut random) as u16).collect();
         Self { pages, next: 0, memory: setup.memory(thread), limit: setup.limit() }
     }
 
+    /// The next request of the sequence, which repeats.
     #[inline]
     pub(super) fn next(&mut self) -> Request {
         let pages = self.pages[self.next % SIZES];
@@ -32,6 +34,7 @@ impl Requests {
     }
 }
 
+/// A thread's part of the scenario.
 pub(super) struct Ring {
     held: Vec<Option<Range>>,
     oldest: usize,
@@ -61,6 +64,6 @@ impl Worker for Ring {
             *slot = caller.allocate(&self.requests.next());
             self.oldest = if self.oldest + 1 == self.held.len() { 0 } else { self.oldest + 1 };
         }
-        caller.done(2 * pairs)
+        caller.finish(2 * pairs)
     }
 }

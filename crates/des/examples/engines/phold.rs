@@ -108,8 +108,9 @@ struct Spread(Vec<Stream>);
 
 impl Spread {
     fn simulation<Q: Queue<u32>>(pending: u32) -> Simulation<Self, Q> {
-        let mut simulation =
-            Simulation::on(Self((0..pending).map(|entity| Stream::new(1, u64::from(entity))).collect()));
+        let mut simulation = Simulation::with_queue(Self(
+            (0..pending).map(|entity| Stream::new(1, u64::from(entity))).collect(),
+        ));
         (0..pending).for_each(|entity| simulation.calendar.schedule_in(Span::ZERO, entity));
         simulation
     }

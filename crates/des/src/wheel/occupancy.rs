@@ -7,15 +7,18 @@ const WORD_BITS: usize = u64::BITS as usize;
 pub(super) struct Occupancy(Vec<u64>);
 
 impl Occupancy {
+    /// An occupancy of `places` slots, all free.
     pub(super) fn of(places: usize) -> Self {
         Self(vec![0; places.div_ceil(WORD_BITS)])
     }
 
+    /// Marks a slot as occupied.
     #[inline]
     pub(super) fn set(&mut self, place: usize) {
         self.0[place / WORD_BITS] |= 1 << (place % WORD_BITS);
     }
 
+    /// Marks a slot as free.
     #[inline]
     pub(super) fn clear(&mut self, place: usize) {
         self.0[place / WORD_BITS] &= !(1 << (place % WORD_BITS));
@@ -33,6 +36,7 @@ impl Occupancy {
         at * WORD_BITS + word.trailing_zeros() as usize
     }
 
+    /// Memory in use, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.0.capacity() * size_of::<u64>()
     }

@@ -10,7 +10,7 @@ const LINES: usize = 1 << LINES_LOG2;
 const WORDS: usize = LINES / WORD_BITS;
 
 #[derive(Debug, Clone)]
-struct Slot<E> {
+struct EntrySlot<E> {
     entry: Entry<E>,
     /// The next slot of the same line, or of the free list.
     next: u32,
@@ -19,7 +19,7 @@ struct Slot<E> {
 /// The entries of the lines from `first` to the end of the page. Lines are numbered from time 0.
 #[derive(Debug, Clone)]
 pub(super) struct Page<E> {
-    slots: Vec<Slot<E>>,
+    slots: Vec<EntrySlot<E>>,
     free: u32,
     heads: Box<[u32; LINES]>,
     occupied: [u64; WORDS],
@@ -29,8 +29,9 @@ pub(super) struct Page<E> {
 }
 
 impl<E: Copy> Page<E> {
+    /// Memory in use, in bytes.
     pub(super) fn bytes(&self) -> usize {
-        self.slots.capacity() * size_of::<Slot<E>>() + size_of_val(&*self.heads)
+        self.slots.capacity() * size_of::<EntrySlot<E>>() + size_of_val(&*self.heads)
     }
 
     /// Opens an empty page at this line.
@@ -39,7 +40,7 @@ impl<E: Copy> Page<E> {
         self.word = 0;
     }
 
-    /// Whether a line is on this page, and not yet taken.
+    /// Whether a line is on this page, and its entries were not removed yet.
     #[inline]
     pub(super) fn has(&self, line: u64) -> bool {
         line >= self.first && line >> LINES_LOG2 == self.first >> LINES_LOG2
@@ -50,15 +51,16 @@ impl<E: Copy> Page<E> {
     pub(super) fn put(&mut self, line: u64, entry: Entry<E>) -> Result<(), Entry<E>> {
         let place = line as usize % LINES;
         let next = self.heads[place];
-        let slot = self.slot(Slot { entry, next }).ok_or(entry)?;
+        let slot = self.slot(EntrySlot { entry, next }).ok_or(entry)?;
         self.heads[place] = slot;
         self.occupied[place / WORD_BITS] |= 1 << (place % WORD_BITS);
         self.word = self.word.min(place / WORD_BITS);
         Ok(())
     }
 
+    /// Stores an entry in a free slot and returns its index; `None` if there is none.
     #[inline]
-    fn slot(&mut self, content: Slot<E>) -> Option<u32> {
+    fn slot(&mut self, content: EntrySlot<E>) -> Option<u32> {
         if let Some(free) = self.slots.get_mut(self.free as usize) {
             let slot = self.free;
             self.free = free.next;

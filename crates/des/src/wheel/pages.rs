@@ -46,6 +46,7 @@ impl<E: Copy> Pages<E> {
         }
     }
 
+    /// Whether no page has an entry.
     pub(super) fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -55,6 +56,7 @@ impl<E: Copy> Pages<E> {
         self.stacks.len()
     }
 
+    /// Memory in use, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.stacks.capacity() * size_of::<Stack>()
             + self.occupied.bytes()
@@ -92,10 +94,12 @@ impl<E: Copy> Pages<E> {
         Ok(())
     }
 
+    /// The index of a page's stack.
     fn place(&self, page: u64) -> usize {
         page as usize & (self.stacks.len() - 1)
     }
 
+    /// Allocates a chunk, filled with copies of `filler`; `None` if there are too many.
     fn chunk(&mut self, filler: Entry<E>) -> Option<u32> {
         if let Some(next) = self.before.get(self.free as usize) {
             return Some(std::mem::replace(&mut self.free, *next));
@@ -137,7 +141,7 @@ impl<E: Copy> Pages<E> {
 }
 
 impl<E: Copy> Default for Pages<E> {
-    /// None.
+    /// No pages.
     fn default() -> Self {
         Self::new(0)
     }

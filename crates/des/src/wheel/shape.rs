@@ -1,4 +1,4 @@
-//! The width and the number of pages.
+//! The width of lines and the number of pages of the wheel.
 
 /// Line width and number of pages, both powers of two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +17,7 @@ impl Shape {
     /// Multiple of the mean delay that the pages cover: all but 1 in 3,000 exponential delays.
     const MEAN_DELAYS: usize = 8;
 
-    /// The best shape, given that `entries` came out in `elapsed_ps`.
+    /// The best shape for a rate of `entries` removed in `elapsed_ps`, with `pending` entries.
     pub(super) fn fit(entries: usize, elapsed_ps: u64, pending: usize, lines_log2: u32) -> Self {
         let page_ps = u128::from(elapsed_ps) * Self::PER_PAGE / entries.max(1) as u128;
         let line_ps = (page_ps >> lines_log2).clamp(1, 1 << 54);
@@ -27,7 +27,7 @@ impl Shape {
         Self { line_log2, pages: pages.clamp(Self::PAGES_MIN, Self::PAGES_MAX).next_power_of_two() }
     }
 
-    /// Whether the difference is worth moving all entries.
+    /// Whether the shape differs so much from the best one that moving all entries pays off.
     pub(super) fn is_far_from(&self, fit: &Self) -> bool {
         self.pages < fit.pages || self.pages / 8 >= fit.pages || self.line_log2.abs_diff(fit.line_log2) > 1
     }

@@ -1,4 +1,4 @@
-//! The rate at which entries come out, and when the shape of the pages is reviewed.
+//! Measures the rate at which entries are removed, and decides when the shape of the pages is reviewed.
 
 use crate::{Entry, Span, Time};
 
@@ -6,8 +6,8 @@ use crate::{Entry, Span, Time};
 /// little.
 const BEATS_MIN: usize = 256;
 
-/// Up to this many entries stay in the heap, which is as fast for so few.
-const HEAPED_MAX: usize = 16;
+/// Up to this many entries need no pages: they stay sorted on one line.
+const UNPAGED_MAX: usize = 16;
 
 /// Measures the rate since the last review.
 #[derive(Debug, Clone)]
@@ -20,7 +20,7 @@ pub(super) struct Tempo {
 }
 
 impl Tempo {
-    /// Counts an entry. Returns whether a review is due.
+    /// Counts a removed entry. Returns whether a review is due.
     #[inline]
     pub(super) fn beat(&mut self, time: Time) -> bool {
         self.last = time;
@@ -28,7 +28,7 @@ impl Tempo {
         self.beats >= self.review_at
     }
 
-    /// Time of the last entry.
+    /// Time of the last removed entry.
     pub(super) fn last(&self) -> Time {
         self.last
     }
@@ -43,15 +43,16 @@ impl Tempo {
         self.beats = 0;
         self.begun = self.last;
         self.review_at = BEATS_MIN.max(2 * pending);
-        self.full_at = HEAPED_MAX.max(4 * pending);
+        self.full_at = UNPAGED_MAX.max(4 * pending);
     }
 
-    /// Number of entries since the last review, and the time they took.
+    /// Number of entries removed since the last review, and the simulated time in picoseconds.
     pub(super) fn pace(&self) -> (usize, u64) {
         (self.beats, self.last.since(self.begun).map_or(0, Span::as_ps))
     }
 
-    /// The same, estimated from the pending entries if few came out.
+    /// Number of entries and the simulated time in picoseconds that they take: measured, or estimated from the pending entries if few were
+    /// removed.
     pub(super) fn pace_of<E>(&self, pending: &mut [Entry<E>]) -> (usize, u64) {
         let half = pending.len() / 2;
         if self.beats * 4 >= pending.len() || half == 0 {
@@ -65,6 +66,6 @@ impl Tempo {
 impl Default for Tempo {
     /// Without pages no review is due.
     fn default() -> Self {
-        Self { beats: 0, review_at: usize::MAX, full_at: HEAPED_MAX, begun: Time::ZERO, last: Time::ZERO }
+        Self { beats: 0, review_at: usize::MAX, full_at: UNPAGED_MAX, begun: Time::ZERO, last: Time::ZERO }
     }
 }

@@ -10,22 +10,22 @@ const PAGE: u64 = 4096;
 /// Begins in the second half of a page that is neither 0 nor 1.
 const BUFFER: Element = Element { memory: MemoryAddress(7 * PAGE + 3000), bytes: 2 * PAGE };
 
-/// What an allocator was asked for.
+/// The requests that an allocator received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Asked {
+enum ReceivedRequest {
     Anywhere(Request),
     LowFirst(Request, u64),
 }
 
-/// Hands out pages from 16 on, and keeps what it was asked for.
+/// Allocates pages from 16 on, and records the requests.
 #[derive(Debug)]
 struct Recording {
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<ReceivedRequest>>>,
     next: AtomicU64,
 }
 
 impl Recording {
-    fn hand_out(&self, asked: Asked, request: &Request) -> Result<u64, AllocateError> {
+    fn allocate_and_record(&self, asked: ReceivedRequest, request: &Request) -> Result<u64, AllocateError> {
         self.asked.lock().unwrap().push(asked);
         Ok(self.next.fetch_add(request.pages, Ordering::Relaxed))
     }
@@ -33,11 +33,11 @@ impl Recording {
 
 impl Allocator for Recording {
     fn allocate(&self, request: &Request) -> Result<u64, AllocateError> {
-        self.hand_out(Asked::Anywhere(*request), request)
+        self.allocate_and_record(ReceivedRequest::Anywhere(*request), request)
     }
 
     fn allocate_low_first(&self, request: &Request, low: u64) -> Result<u64, AllocateError> {
-        self.hand_out(Asked::LowFirst(*request, low), request)
+        self.allocate_and_record(ReceivedRequest::LowFirst(*request, low), request)
     }
 
     fn free(&self, _range: Range) -> Result<(), FreeError> {
@@ -81,8 +81,8 @@ impl Translation for AnyTable {
     }
 }
 
-/// A domain, and what its allocator was asked for.
-fn domain() -> (Domain, Arc<Mutex<Vec<Asked>>>) {
+/// A domain, and the requests that its allocator received.
+fn domain() -> (Domain, Arc<Mutex<Vec<ReceivedRequest>>>) {
     let window = Window {
         first: BusAddress(0),
         last: BusAddress(u64::MAX),
@@ -96,13 +96,13 @@ fn domain() -> (Domain, Arc<Mutex<Vec<Asked>>>) {
 }
 
 #[test]
-fn addresses_below_4_gib_are_asked_for_first() {
+fn addresses_below_4_gib_are_requested_first() {
     let (domain, asked) = domain();
     let mut counters = DmaCounters::default();
     let at = domain.map(BUFFER, Access::Write, (1 << 40) - 1, &mut counters).unwrap();
     // Three pages, of which the buffer begins 3000 bytes into the first; aligned to four; in memory from page 7 on.
     let request = Request { memory: 7, ..Request::size_aligned(3, (1 << 28) - 1) };
-    assert_eq!(*asked.lock().unwrap(), [Asked::LowFirst(request, (1 << 20) - 1)]);
+    assert_eq!(*asked.lock().unwrap(), [ReceivedRequest::LowFirst(request, (1 << 20) - 1)]);
     assert_eq!((at, counters.allocations, counters.mappings), (BusAddress(16 * PAGE + 3000), 1, 1));
     domain.map(BUFFER, Access::Write, (1 << 40) - 1, &mut counters).unwrap();
     assert_eq!(counters.allocations, 2);
@@ -110,10 +110,10 @@ fn addresses_below_4_gib_are_asked_for_first() {
 }
 
 #[test]
-fn any_addresses_are_asked_for_without_a_preference() {
+fn any_addresses_are_requested_without_a_preference() {
     let (domain, asked) = domain();
     domain.with_any_addresses().map(BUFFER, Access::Write, u64::MAX, &mut DmaCounters::default()).unwrap();
-    assert!(matches!(asked.lock().unwrap()[..], [Asked::Anywhere(_)]));
+    assert!(matches!(asked.lock().unwrap()[..], [ReceivedRequest::Anywhere(_)]));
 }
 
 #[test]

@@ -17,7 +17,7 @@ impl<F: Format> Radix<F> {
                     let below = node.level.checked_sub(1).and_then(|below| self.node(page, below));
                     node = below.ok_or_else(|| not_mapped.clone())?;
                 }
-                Entry::Leaf { bits, .. } => return Err(cut(span.at, bits)),
+                Entry::Leaf { bits, .. } => return Err(cuts_page(span.at, bits)),
                 Entry::Empty => return Err(not_mapped),
             }
         }
@@ -67,7 +67,7 @@ impl<F: Format> Radix<F> {
             Entry::Leaf { bits, .. } => {
                 let page_bytes = 1 << bits;
                 let is_cut = !span.at.is_multiple_of(page_bytes) || span.bytes < page_bytes;
-                if is_cut { Err(cut(span.at, bits)) } else { Ok(page_bytes) }
+                if is_cut { Err(cuts_page(span.at, bits)) } else { Ok(page_bytes) }
             }
             Entry::Table(page) => {
                 let part = span.in_first_entry(node.level);
@@ -103,6 +103,7 @@ impl<F: Format> Radix<F> {
         }
     }
 
+    /// Clears the entries of a lowest-level table.
     fn clear_leaves(&self, node: Node<'_>, span: Span, counters: &mut DmaCounters) {
         let slots = node.slots(span.at, span.bytes >> entry_bits(0));
         slots.iter().for_each(|slot| slot.store(0, Ordering::Release));
@@ -110,7 +111,8 @@ impl<F: Format> Radix<F> {
     }
 }
 
-fn cut(at: u64, bits: u32) -> UnmapError {
+/// The error for an unmap that would cut the page of 2^`bits` bytes at an address.
+fn cuts_page(at: u64, bits: u32) -> UnmapError {
     let page_bytes = 1 << bits;
     UnmapError::CutsPage { at: BusAddress(at & !(page_bytes - 1)), page_bytes }
 }

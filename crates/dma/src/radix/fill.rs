@@ -143,6 +143,7 @@ impl<F: Format> Radix<F> {
         }
     }
 
+    /// Quarantines the tables that a run of leaf entries replaces. Returns whether there were any.
     fn retire_tables(&self, run: &Run<'_>) -> bool {
         let mut gave_way = false;
         for slot in run.slots {
@@ -194,6 +195,7 @@ impl<F: Format> Radix<F> {
         }
     }
 
+    /// The error for a table page outside the memory.
     fn table_outside_memory(&self, page: MemoryAddress) -> MapError {
         MapError::Refused { what: "the table", why: format!("its page at {page} is outside the memory") }
     }

@@ -14,6 +14,7 @@ pub(super) struct Node<'a> {
 }
 
 impl<'a> Node<'a> {
+    /// The table in a page of memory.
     pub(super) fn at(ram: &'a Ram, page: MemoryAddress, level: u32) -> Result<Self, NoMemory> {
         Ok(Self { page: ram.table_page(page)?, level })
     }
@@ -53,6 +54,7 @@ impl<'a> Node<'a> {
         self.page.iter().map(|entry| entry.load(Ordering::Acquire))
     }
 
+    /// The index of an address's entry.
     fn index(self, at: u64) -> usize {
         (at >> entry_bits(self.level)) as usize % self.page.len()
     }

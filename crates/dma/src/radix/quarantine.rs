@@ -14,6 +14,7 @@ pub(super) struct Quarantine {
 }
 
 impl Quarantine {
+    /// Quarantines a page that translated `span`.
     pub(super) fn add(&self, frame: MemoryAddress, span: Span) {
         let mut kept = self.kept();
         kept.push((frame, span));
@@ -32,10 +33,12 @@ impl Quarantine {
         taken
     }
 
+    /// The number of quarantined pages.
     pub(super) fn pages(&self) -> usize {
         self.pages.load(Ordering::Acquire)
     }
 
+    /// The quarantined pages with their spans, locked.
     fn kept(&self) -> MutexGuard<'_, Vec<(MemoryAddress, Span)>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -23,6 +23,7 @@ pub(super) fn entry_bits(level: u32) -> u32 {
 }
 
 impl Span {
+    /// Whether begin and size are multiples of 4 KiB, and the size is not zero.
     pub(super) fn is_whole_pages(self) -> bool {
         (self.at | self.bytes).is_multiple_of(FRAME_BYTES) && self.bytes > 0
     }
@@ -32,6 +33,7 @@ impl Span {
         self.at.checked_add(self.bytes - 1).is_some_and(|end| end <= last)
     }
 
+    /// Whether `other` is completely inside.
     pub(super) fn covers(self, other: Self) -> bool {
         let offset = other.at.wrapping_sub(self.at);
         other.at >= self.at && offset < self.bytes && other.bytes <= self.bytes - offset
@@ -67,10 +69,12 @@ impl Span {
 }
 
 impl Piece {
+    /// The first `bytes` of it.
     pub(super) fn first(self, bytes: u64) -> Self {
         Self { span: Span { bytes, ..self.span }, ..self }
     }
 
+    /// The rest after the first `bytes`.
     pub(super) fn after(self, bytes: u64) -> Self {
         Self { span: self.span.after(bytes), memory: self.memory + bytes }
     }
@@ -82,7 +86,7 @@ impl Piece {
         mask & (apart ^ apart.wrapping_sub(1))
     }
 
-    /// Log2 of the largest page size of the mask that it can begin with.
+    /// Log2 of the largest page size in the mask that fits its alignment and its size.
     pub(super) fn largest_page_bits(self, mask: u64) -> u32 {
         let aligned = (self.span.at | self.memory).trailing_zeros();
         let bits = aligned.min(self.span.bytes.ilog2());

@@ -26,6 +26,7 @@ pub enum Context {
 }
 
 impl Context {
+    /// The domain of a translated adapter.
     pub(super) fn domain(&self) -> Option<DomainId> {
         match self {
             Self::Direct { .. } => None,

@@ -15,6 +15,7 @@ pub(super) struct DomainIds {
 pub struct NoDomainId;
 
 impl DomainIds {
+    /// Allocates a domain ID, a freed one first.
     pub(super) fn allocate(&mut self) -> Result<DomainId, NoDomainId> {
         if let Some(id) = self.returned.pop() {
             return Ok(id);
@@ -23,6 +24,7 @@ impl DomainIds {
         Ok(DomainId(self.last))
     }
 
+    /// Frees a domain ID.
     pub(super) fn free(&mut self, id: DomainId) {
         self.returned.push(id);
     }

@@ -59,10 +59,12 @@ pub(super) struct FaultLog {
 }
 
 impl FaultLog {
+    /// An empty log of at most `records_max` faults.
     pub(super) fn new(records_max: usize) -> Self {
         Self { records: VecDeque::new(), records_max, lost: 0 }
     }
 
+    /// Records a fault, or counts it as lost if the log is full.
     pub(super) fn add(&mut self, fault: Fault) {
         match self.records.len() < self.records_max {
             true => self.records.push_back(fault),
@@ -70,6 +72,7 @@ impl FaultLog {
         }
     }
 
+    /// Removes all records and returns them, with the number of lost ones.
     pub(super) fn take(&mut self) -> Faults {
         Faults { recorded: self.records.drain(..).collect(), lost: std::mem::take(&mut self.lost) }
     }

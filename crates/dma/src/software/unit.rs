@@ -2,7 +2,7 @@
 
 use super::domain_ids::DomainIds;
 use super::fault::FaultLog;
-use super::{Adapter, Context, Fault, Faults, NoDomainId, Reason, Requester, Translated};
+use super::{Context, Fault, Faults, NoDomainId, Reason, Requester, SoftwareAdapter, Translated};
 use crate::{Access, BusAddress, DomainId, Iotlb, IotlbStatistics, MemoryAddress, NoMemory, Ram};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -58,8 +58,8 @@ impl Unit {
     }
 
     /// The DMA interface of an adapter, attached or not.
-    pub fn adapter(self: &Arc<Self>, requester: Requester) -> Adapter {
-        Adapter::new(Arc::clone(self), requester)
+    pub fn adapter(self: &Arc<Self>, requester: Requester) -> SoftwareAdapter {
+        SoftwareAdapter::new(Arc::clone(self), requester)
     }
 
     /// Allocates a domain ID.
@@ -134,12 +134,14 @@ impl Unit {
         self.state().record(fault)
     }
 
+    /// The unit's tables and logs, locked.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
+    /// Translates an address for a requester, through the IOTLB and the page table of its domain.
     fn translate(
         &mut self,
         ram: &Ram,
@@ -165,6 +167,7 @@ impl State {
         }
     }
 
+    /// Records a fault and returns it.
     fn record(&mut self, fault: Fault) -> Fault {
         self.faults.add(fault);
         fault

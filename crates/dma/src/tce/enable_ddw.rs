@@ -1,89 +1,34 @@
 //! Linux's `enable_ddw`: the DMA window an adapter gets when its driver sets a 64-bit mask.
 
+use super::ddw_outcome::{Created, DdwOutcome, NoWindow};
 use super::partition::Run;
 use super::rtas::{RtasCall, RtasStatus, join};
-use super::slot::Slot;
-use super::{MemoryRange, Status, TceWindow};
+use super::slot::PciSlot;
+use super::{MemoryRange, TceWindow};
 use crate::{Access, BusAddress, DmaCounters, Domain, MemoryAddress};
 use ddw::{DefaultReason, PageSizes, Plan, Query, Request, Usage};
 use iova::SpaceError;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A window that was created.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Created {
-    /// LIOBN.
-    pub liobn: u32,
-    /// Lowest bus address.
-    pub first: BusAddress,
-    /// Log2 of the page size.
-    pub page_shift: u32,
-    /// Log2 of the window's size.
-    pub window_shift: u32,
-}
-
-/// How an adapter of the slot reaches memory.
-#[derive(Debug)]
-pub enum DdwOutcome {
-    /// All memory is mapped once; the offset is the window's lowest address.
-    Direct {
-        /// The window.
-        window: Created,
-    },
-    /// Like direct, and addresses above for persistent memory, which is mapped as needed.
-    Hybrid {
-        /// The window.
-        window: Created,
-        /// The domain of those addresses.
-        above: Arc<Domain>,
-    },
-    /// A window beyond 4 GiB whose entries are written per mapping.
-    Dynamic {
-        /// The window.
-        window: Created,
-        /// Its domain.
-        domain: Arc<Domain>,
-    },
-    /// Only the default window, as at boot.
-    Default {
-        /// Why no other window was created.
-        why: NoWindow,
-    },
-}
-
-/// Why no window was created besides the default one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum NoWindow {
-    /// Linux does not request one.
-    #[error("the kernel requests no window: {0:?}")]
-    NotRequested(DefaultReason),
-    /// The default window would have to be removed, but is in use.
-    #[error("the default window would have to be removed, but is in use")]
-    DefaultInUse,
-    /// `ibm,query-pe-dma-windows` failed.
-    #[error("ibm,query-pe-dma-windows: {0}")]
-    QueryRefused(RtasStatus),
-    /// `ibm,create-pe-dma-window` failed.
-    #[error("ibm,create-pe-dma-window: {0}")]
-    CreateRefused(RtasStatus),
-    /// The hypervisor refused an entry.
-    #[error("memory could not be mapped in the new window: {0}")]
-    PremapRefused(Status),
-    /// The window has more pages than the allocator supports.
-    #[error(transparent)]
-    TooLarge(#[from] SpaceError),
-}
-
-impl From<DefaultReason> for NoWindow {
-    fn from(reason: DefaultReason) -> Self {
-        Self::NotRequested(reason)
+impl PciSlot {
+    /// Runs Linux's `enable_ddw` of `request`'s era against the firmware, as when a driver sets its mask. `wait` is
+    /// called where the firmware is busy.
+    ///
+    /// Call it once per endpoint, while nothing is being mapped. Adapters of the endpoint share the result.
+    pub fn enable_ddw(
+        &self,
+        request: &Request,
+        wait: &mut dyn FnMut(Duration),
+        counters: &mut DmaCounters,
+    ) -> DdwOutcome {
+        Attempt::new(self, request, wait, counters).run().unwrap_or_else(|why| DdwOutcome::Default { why })
     }
 }
 
 /// One run of Linux's `enable_ddw` (arch/powerpc/platforms/pseries/iommu.c). Crate [`ddw`] decides; this executes.
-pub(super) struct Attempt<'a> {
-    slot: &'a Slot,
+struct Attempt<'a> {
+    slot: &'a PciSlot,
     request: &'a Request,
     wait: &'a mut dyn FnMut(Duration),
     counters: &'a mut DmaCounters,
@@ -92,8 +37,9 @@ pub(super) struct Attempt<'a> {
 }
 
 impl<'a> Attempt<'a> {
-    pub(super) fn new(
-        slot: &'a Slot,
+    /// An attempt for an adapter's slot. `wait` sleeps when the firmware asks for a delay.
+    fn new(
+        slot: &'a PciSlot,
         request: &'a Request,
         wait: &'a mut dyn FnMut(Duration),
         counters: &'a mut DmaCounters,
@@ -101,28 +47,30 @@ impl<'a> Attempt<'a> {
         Self { slot, request, wait, counters, has_default: true }
     }
 
-    pub(super) fn run(mut self) -> Result<DdwOutcome, NoWindow> {
-        ddw::attempt(self.request)?;
+    /// Requests a 64-bit window. If that fails and the default window was removed, restores it.
+    fn run(mut self) -> Result<DdwOutcome, NoWindow> {
+        ddw::check_request(self.request)?;
         if !self.slot.properties.ddw_applicable {
             return Err(DefaultReason::NotOffered.into());
         }
-        if self.request.era.drops_default_window() && self.slot.properties.reset {
+        if self.request.era.removes_default_window_first() && self.slot.properties.reset {
             self.drop_default();
         }
-        let way = self.negotiate();
-        if way.is_err() && !self.has_default {
+        let outcome = self.negotiate();
+        if outcome.is_err() && !self.has_default {
             self.rtas(RtasCall::Reset, &self.slot.address.cells(), &mut []);
         }
-        way
+        outcome
     }
 
+    /// Queries the firmware, and creates and opens the window that the kernel plans.
     fn negotiate(&mut self) -> Result<DdwOutcome, NoWindow> {
         let mut query = self.query()?;
-        let trades = self.request.era.trades_default_window() && self.slot.properties.reset;
-        if query.windows_available == 0 && trades {
+        let replaces_default = self.request.era.replaces_default_window() && self.slot.properties.reset;
+        if query.windows_available == 0 && replaces_default {
             query = self.replace_default_window()?;
         }
-        let plan = ddw::plan(self.request, Some(&query))?;
+        let plan = ddw::planned_window(self.request, Some(&query))?;
         let window = self.create(plan)?;
         self.open_window(plan, window).inspect_err(|_| self.discard(window))
     }
@@ -146,6 +94,7 @@ impl<'a> Attempt<'a> {
         self.has_default = false;
     }
 
+    /// Calls `ibm,query-pe-dma-windows`.
     fn query(&mut self) -> Result<Query, NoWindow> {
         let properties = &self.slot.properties;
         // Kernels that don't know the extension ask for five outputs. The answer differs from 2^32 entries on.
@@ -169,6 +118,7 @@ impl<'a> Attempt<'a> {
         })
     }
 
+    /// Calls `ibm,create-pe-dma-window`, again after each delay that the firmware asks for.
     fn create(&mut self, plan: Plan) -> Result<Created, NoWindow> {
         let Plan { page_shift, window_shift, .. } = plan;
         let [config, high, low] = self.slot.address.cells();
@@ -190,6 +140,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
+    /// Maps all memory in the window or prepares an allocator for it, depending on its use.
     fn open_window(&mut self, plan: Plan, window: Created) -> Result<DdwOutcome, NoWindow> {
         Ok(match plan.usage {
             Usage::Dynamic => DdwOutcome::Dynamic { window, domain: self.addresses(window, window.first)? },
@@ -230,12 +181,14 @@ impl<'a> Attempt<'a> {
         self.rtas(RtasCall::Remove, &[liobn], &mut []);
     }
 
+    /// Makes an RTAS call and counts it.
     fn rtas(&mut self, call: RtasCall, inputs: &[u32], outputs: &mut [u32]) -> RtasStatus {
         self.slot.partition.rtas(call, inputs, outputs, self.counters)
     }
 }
 
 impl Created {
+    /// The last bus address of the window.
     fn last(self) -> BusAddress {
         BusAddress(self.first.0 + ((1 << self.window_shift) - 1))
     }

@@ -101,6 +101,7 @@ pub enum EndpointError {
 }
 
 impl Endpoint {
+    /// The properties that the device tree shows of it.
     pub(super) fn properties(&self) -> Properties {
         Properties {
             default_window: self.default_window(),
@@ -110,6 +111,7 @@ impl Endpoint {
         }
     }
 
+    /// The default window as the device tree shows it.
     pub(super) fn default_window(&self) -> DefaultWindow {
         DefaultWindow { liobn: self.liobn, first: BusAddress(0), bytes: self.default_bytes }
     }

@@ -46,7 +46,7 @@ impl Entry {
         self.access().map(|_| MemoryAddress(self.0 & !BELOW_PAGE))
     }
 
-    /// The same with a page number of all ones, for a page that the partition does not own.
+    /// The entry with a page number of all ones, as a partition sees a page that it does not own.
     pub(super) fn with_hidden_page(self) -> Self {
         Self(self.0 | !BELOW_PAGE)
     }

@@ -100,10 +100,12 @@ impl Hypervisor {
         self.state().answers.extend(statuses.into_iter().map(|status| (call, status)));
     }
 
+    /// The tables and the partition's memory, locked.
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The memory that holds the tables.
     pub(super) fn ram(&self) -> &Ram {
         &self.ram
     }
@@ -162,6 +164,7 @@ impl Hypervisor {
         (0..count).map(|index| entry(index).map(Entry).map_err(|_| Status::Parameter)).collect()
     }
 
+    /// Writes consecutive entries of a table; none if any of them is invalid.
     fn write(&self, liobn: u32, at: BusAddress, entries: &[Entry]) -> Result<(), Status> {
         let mut state = self.state();
         let (table, index) = state.place(liobn, at, entries.len() as u64)?;
@@ -212,6 +215,7 @@ impl State {
         self.owns(MemoryRange { start: page, bytes: table.page_bytes() })
     }
 
+    /// Checks that the partition owns a range of memory.
     fn owns(&self, memory: MemoryRange) -> Result<(), Status> {
         match self.owned.contains(memory) {
             true => Ok(()),
@@ -221,6 +225,7 @@ impl State {
     }
 }
 
+/// The return code of a hypercall.
 fn status(done: Result<(), Status>) -> Status {
     done.err().unwrap_or(Status::Success)
 }

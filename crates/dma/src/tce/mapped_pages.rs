@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(super) struct MappedPages(Box<[AtomicU64]>);
 
 impl MappedPages {
+    /// A record of `pages` pages, none of them mapped.
     pub(super) fn new(pages: u64) -> Self {
         Self((0..pages.div_ceil(64)).map(|_| AtomicU64::new(0)).collect())
     }
@@ -29,6 +30,7 @@ impl MappedPages {
         self.0.iter().any(|word| word.load(Ordering::Relaxed) != 0)
     }
 
+    /// Sets or clears the bits of `count` pages. If one already has that value, undoes the change and returns its index.
     fn change(&self, first: u64, count: u64, to: bool) -> Result<(), u64> {
         for (done, (word, bits)) in words(first, count).enumerate() {
             let changed = self.flip(word, bits, to);
@@ -53,7 +55,7 @@ impl MappedPages {
     }
 }
 
-/// The words of a non-empty range, each with its bits of the range.
+/// The 64-bit words of a non-empty range of pages: the index of each, and the mask of the range's bits in it.
 fn words(first: u64, count: u64) -> impl Iterator<Item = (u64, u64)> {
     let last = first + (count - 1);
     (first / 64..=last / 64).map(move |word| {

@@ -12,10 +12,12 @@ pub struct MemoryRange {
 }
 
 impl MemoryRange {
+    /// The first address after it.
     fn end(self) -> u64 {
         self.start.0.saturating_add(self.bytes)
     }
 
+    /// The range from `start` to before `end`.
     fn between(start: u64, end: u64) -> Self {
         Self { start: MemoryAddress(start), bytes: end.saturating_sub(start) }
     }
@@ -27,6 +29,7 @@ impl MemoryRange {
         [below, above]
     }
 
+    /// Whether both have an address in common.
     fn overlaps(self, other: Self) -> bool {
         self.start.0.max(other.start.0) < self.end().min(other.end())
     }
@@ -37,6 +40,7 @@ impl MemoryRange {
 pub(super) struct MemoryRanges(Vec<MemoryRange>);
 
 impl MemoryRanges {
+    /// Adds a range, joined with those that it touches.
     pub(super) fn add(&mut self, one: MemoryRange) {
         if one.bytes == 0 {
             return;
@@ -51,6 +55,7 @@ impl MemoryRanges {
         self.0 = apart;
     }
 
+    /// Removes a range, which may cut others.
     pub(super) fn remove(&mut self, one: MemoryRange) {
         if one.bytes == 0 {
             return;
@@ -66,6 +71,7 @@ impl MemoryRanges {
         Some(start)
     }
 
+    /// Whether one of the ranges contains all of it.
     pub(super) fn contains(&self, one: MemoryRange) -> bool {
         let last = one.bytes.checked_sub(1).and_then(|more| one.start.0.checked_add(more));
         let has =
@@ -73,6 +79,7 @@ impl MemoryRanges {
         self.0.iter().any(has)
     }
 
+    /// Whether any of the ranges has an address in common with it.
     pub(super) fn overlaps(&self, one: MemoryRange) -> bool {
         self.0.iter().any(|known| known.overlaps(one))
     }

@@ -89,6 +89,7 @@ impl Partition {
         set
     }
 
+    /// Writes entries by `H_PUT_TCE_INDIRECT`, up to 512 per call.
     fn write_list_calls(
         &self,
         list: MemoryAddress,
@@ -123,6 +124,7 @@ impl Partition {
         self.hypervisor.put_tce_indirect(run.liobn, run.page(from), list, count)
     }
 
+    /// Writes entries by `H_PUT_TCE`, one per call.
     fn write_one_by_one(&self, run: Run, counters: &mut DmaCounters) -> Result<(), Stopped> {
         (0..run.entries).try_for_each(|done| {
             let status = self.hypervisor.put_tce(run.liobn, run.page(done), run.entry(done));
@@ -172,10 +174,12 @@ impl Partition {
 
 /// Addresses may wrap around: the hypervisor refuses those.
 impl Run {
+    /// The bus address of a page of the run.
     fn page(&self, index: u64) -> BusAddress {
         BusAddress(self.at.0.wrapping_add(index << self.page_shift))
     }
 
+    /// The table entry of a page of the run.
     fn entry(&self, index: u64) -> Entry {
         Entry::as_linux_writes(
             MemoryAddress(self.memory.0.wrapping_add(index << self.page_shift)),

@@ -1,16 +1,14 @@
 //! A slot: an adapter's endpoint as Linux sees it.
 
-use super::enable_ddw::{Attempt, DdwOutcome};
+use super::ddw_outcome::DdwOutcome;
 use super::{EndpointAddress, Partition, Properties, TceWindow};
-use crate::{DmaCounters, Domain, Limits, Mapper};
-use ddw::Request;
+use crate::{Domain, Limits, Mapper};
 use iova::SpaceError;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// An endpoint with its default window.
 #[derive(Debug)]
-pub struct Slot {
+pub struct PciSlot {
     pub(super) partition: Arc<Partition>,
     pub(super) address: EndpointAddress,
     pub(super) properties: Properties,
@@ -18,7 +16,7 @@ pub struct Slot {
     default_domain: Arc<Domain>,
 }
 
-impl Slot {
+impl PciSlot {
     /// The endpoint at an address; `None` if there is none.
     ///
     /// # Errors
@@ -33,19 +31,6 @@ impl Slot {
     /// The default window. It is stale if `enable_ddw` removed it.
     pub fn default_window(&self) -> &Arc<TceWindow> {
         &self.default_window
-    }
-
-    /// Runs Linux's `enable_ddw` of `request`'s era against the firmware, as when a driver sets its mask. `wait` is
-    /// called where the firmware is busy.
-    ///
-    /// Call it once per endpoint, while nothing is being mapped. Adapters of the endpoint share the result.
-    pub fn enable_ddw(
-        &self,
-        request: &Request,
-        wait: &mut dyn FnMut(Duration),
-        counters: &mut DmaCounters,
-    ) -> DdwOutcome {
-        Attempt::new(self, request, wait, counters).run().unwrap_or_else(|why| DdwOutcome::Default { why })
     }
 
     /// A mapper for an adapter of this endpoint. It uses the offset of a direct window, and of the lower part of a

@@ -28,6 +28,7 @@ impl Status {
         self as i64
     }
 
+    /// The name in PAPR.
     fn name(self) -> &'static str {
         match self {
             Self::Success => "H_SUCCESS",

@@ -37,12 +37,14 @@ impl Table {
         is_within.then_some(index)
     }
 
+    /// Reads an entry.
     pub(super) fn read(&self, ram: &Ram, index: u64) -> Result<Entry, NoMemory> {
-        ram.read_u64(self.place(index), ByteOrder::Big).map(Entry)
+        ram.read_u64(self.entry_address(index), ByteOrder::Big).map(Entry)
     }
 
+    /// Writes an entry.
     pub(super) fn write(&self, ram: &Ram, index: u64, entry: Entry) -> Result<(), NoMemory> {
-        ram.write_u64(self.place(index), ByteOrder::Big, entry.0)
+        ram.write_u64(self.entry_address(index), ByteOrder::Big, entry.0)
     }
 
     /// Whether all entries are invalid.
@@ -50,7 +52,8 @@ impl Table {
         (0..self.entries).all(|index| self.read(ram, index).is_ok_and(|entry| entry.access().is_none()))
     }
 
-    fn place(&self, index: u64) -> MemoryAddress {
+    /// The memory address of an entry.
+    fn entry_address(&self, index: u64) -> MemoryAddress {
         MemoryAddress(self.at.0 + index * TCE_BYTES)
     }
 }

@@ -80,10 +80,12 @@ impl TceWindow {
         is_within.then(|| (at.0 - self.window.first.0) >> self.page_shift)
     }
 
+    /// Whether begin and size are multiples of the page size, and the size is not zero.
     fn is_whole_pages(&self, at: BusAddress, bytes: u64) -> bool {
         bytes > 0 && (at.0 | bytes).is_multiple_of(self.window.granule_bytes)
     }
 
+    /// Clears `entries` entries from a bus address on.
     fn clear(&self, at: BusAddress, entries: u64, counters: &mut DmaCounters) -> Result<(), Stopped> {
         self.partition.clear(self.liobn, at, self.page_shift, entries, counters)
     }

@@ -11,12 +11,12 @@ const TABLE_ALIGNMENT: u64 = 4096;
 
 #[derive(Debug, Default)]
 pub(super) struct Windows {
-    slots: BTreeMap<EndpointAddress, Slot>,
+    slots: BTreeMap<EndpointAddress, EndpointRecord>,
     tables: BTreeMap<u32, TableRecord>,
 }
 
 #[derive(Debug)]
-struct Slot {
+struct EndpointRecord {
     endpoint: Endpoint,
     /// Free ranges of the memory for tables.
     free: MemoryRanges,
@@ -55,7 +55,7 @@ impl Windows {
         if !is_there || !tables.start.0.is_multiple_of(TABLE_ALIGNMENT) {
             return Err(NoMemory { at: tables.start, bytes: tables.bytes }.into());
         }
-        self.slots.insert(address, Slot { endpoint, free: [tables].into_iter().collect() });
+        self.slots.insert(address, EndpointRecord { endpoint, free: [tables].into_iter().collect() });
         if self.restore_default(ram, address).is_none() {
             self.slots.remove(&address);
             return Err(EndpointError::NoRoom { bytes: tables.bytes });
@@ -63,18 +63,22 @@ impl Windows {
         Ok(())
     }
 
+    /// The endpoint at an address.
     pub(super) fn endpoint(&self, address: EndpointAddress) -> Option<&Endpoint> {
         self.slots.get(&address).map(|slot| &slot.endpoint)
     }
 
+    /// The table of a window.
     pub(super) fn table_record(&self, liobn: u32) -> Option<&TableRecord> {
         self.tables.get(&liobn)
     }
 
+    /// Withdraws a window: further entries are refused.
     pub(super) fn rescind(&mut self, liobn: u32) {
         self.tables.entry(liobn).and_modify(|kept| kept.is_rescinded = true);
     }
 
+    /// The 64-bit windows that firmware offers an endpoint.
     pub(super) fn offer(&self, address: EndpointAddress) -> Option<Offer> {
         self.endpoint(address)?.offer
     }
@@ -111,7 +115,7 @@ impl Windows {
         let own = self.endpoint(address)?.liobn;
         let liobn = (own.checked_add(1)?..=u32::MAX).find(|liobn| !self.tables.contains_key(liobn))?;
         let entries = 1 << (window_shift - page_shift);
-        self.keep(ram, address, liobn, Table { at: MemoryAddress(0), first, entries, page_shift })?;
+        self.create_table(ram, address, liobn, Table { at: MemoryAddress(0), first, entries, page_shift })?;
         Some((liobn, first))
     }
 
@@ -143,6 +147,7 @@ impl Windows {
         self.restore_default(ram, address)
     }
 
+    /// The windows of an endpoint, each with its LIOBN and table.
     fn of(&self, address: EndpointAddress) -> impl Iterator<Item = (u32, Table)> {
         let is_own = move |kept: &TableRecord| kept.of == address;
         self.tables.iter().filter(move |(_, kept)| is_own(kept)).map(|(liobn, kept)| (*liobn, kept.table))
@@ -154,6 +159,7 @@ impl Windows {
         self.of(address).map(|(liobn, _)| liobn).filter(|liobn| Some(*liobn) != default).collect()
     }
 
+    /// Creates an endpoint's default window again, unless it exists.
     fn restore_default(&mut self, ram: &Ram, address: EndpointAddress) -> Option<()> {
         let window = self.endpoint(address)?.default_window();
         if self.tables.contains_key(&window.liobn) {
@@ -162,11 +168,11 @@ impl Windows {
         let entries = window.bytes >> DEFAULT_PAGE_SHIFT;
         let table =
             Table { at: MemoryAddress(0), first: window.first, entries, page_shift: DEFAULT_PAGE_SHIFT };
-        self.keep(ram, address, window.liobn, table)
+        self.create_table(ram, address, window.liobn, table)
     }
 
-    /// Allocates and clears a table.
-    fn keep(&mut self, ram: &Ram, of: EndpointAddress, liobn: u32, table: Table) -> Option<()> {
+    /// Allocates and clears the table of a window, and records it. `None` if there is no memory.
+    fn create_table(&mut self, ram: &Ram, of: EndpointAddress, liobn: u32, table: Table) -> Option<()> {
         let free = &mut self.slots.get_mut(&of)?.free;
         let at = free.take(table_bytes(&table))?;
         ram.zero(at, table_bytes(&table)).ok()?;
@@ -174,6 +180,7 @@ impl Windows {
         Some(())
     }
 
+    /// Removes a window and frees the memory of its table.
     fn drop_table(&mut self, liobn: u32) {
         let Some(TableRecord { table, of, .. }) = self.tables.remove(&liobn) else { return };
         if let Some(slot) = self.slots.get_mut(&of) {
@@ -196,6 +203,7 @@ impl Windows {
     }
 }
 
+/// The size of a table in memory.
 fn table_bytes(table: &Table) -> u64 {
     (table.entries * TCE_BYTES).next_multiple_of(TABLE_ALIGNMENT)
 }

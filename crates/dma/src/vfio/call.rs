@@ -90,7 +90,7 @@ pub(super) unsafe fn with_trailing_data(file: impl AsFd, number: u8, room: &mut 
     unsafe { pointing(file, number, room.as_mut_ptr().cast()) }
 }
 
-/// An ioctl with a number.
+/// Makes an ioctl whose argument is a number.
 pub(super) fn with_number(file: impl AsFd, number: u8, argument: usize) -> Result<i32, Errno> {
     // SAFETY: the ioctls used with this take a number and access no memory.
     unsafe { pointing(file, number, ptr::without_provenance_mut(argument)) }

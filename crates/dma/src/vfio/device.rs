@@ -36,6 +36,7 @@ pub struct Region {
 }
 
 impl Device {
+    /// A device by its VFIO file; resets it if it supports that.
     pub(super) fn new(file: OwnedFd) -> Result<Self, VfioError> {
         let argsz = size_of::<vfio::vfio_device_info>() as u32;
         let mut info = vfio::vfio_device_info { argsz, ..Default::default() };
@@ -82,7 +83,7 @@ impl Device {
     /// # Errors
     /// If the range is beyond its end.
     pub fn read_config(&self, at: u64, into: &mut [u8]) -> Result<(), VfioError> {
-        let at = self.config(at, into.len())?;
+        let at = self.config_offset(at, into.len())?;
         let wanted = into.len();
         let got = pread(&self.file, into, at).map_err(VfioError::call("read of configuration space"))?;
         check_complete(got, wanted)
@@ -93,7 +94,7 @@ impl Device {
     /// # Errors
     /// If the range is beyond its end.
     pub fn write_config(&self, at: u64, from: &[u8]) -> Result<(), VfioError> {
-        let at = self.config(at, from.len())?;
+        let at = self.config_offset(at, from.len())?;
         let got = pwrite(&self.file, from, at).map_err(VfioError::call("write of configuration space"))?;
         check_complete(got, from.len())
     }
@@ -127,7 +128,8 @@ impl Device {
         mapped.map_err(VfioError::call("mmap of a BAR"))
     }
 
-    fn config(&self, at: u64, bytes: usize) -> Result<u64, VfioError> {
+    /// The file offset of a range of the configuration space.
+    fn config_offset(&self, at: u64, bytes: usize) -> Result<u64, VfioError> {
         let region = self.region(CONFIG)?;
         let end = at.checked_add(bytes as u64).filter(|end| *end <= region.bytes);
         let beyond = VfioError::Answer { what: "configuration space", why: "the range is beyond its end" };
@@ -135,6 +137,7 @@ impl Device {
     }
 }
 
+/// Fails if fewer bytes were transferred than requested.
 fn check_complete(got: usize, wanted: usize) -> Result<(), VfioError> {
     let less =
         VfioError::Answer { what: "configuration space", why: "fewer bytes transferred than requested" };

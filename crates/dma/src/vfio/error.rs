@@ -79,10 +79,12 @@ pub enum VfioError {
 }
 
 impl VfioError {
+    /// The error for a file that can't be opened.
     pub(super) fn open(file: impl Into<PathBuf>, source: io::Error) -> Self {
         Self::Open { file: file.into(), source }
     }
 
+    /// The error for an ioctl, by its name.
     pub(super) fn call(what: &'static str) -> impl FnOnce(Errno) -> Self {
         move |source| Self::Call { what, source }
     }

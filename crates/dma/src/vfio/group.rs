@@ -25,7 +25,8 @@ pub(super) struct Group {
 impl Group {
     /// Opens the groups of devices, each once.
     pub(super) fn of(adapters: &[&str]) -> Result<Vec<Self>, VfioError> {
-        let numbers = adapters.iter().map(|adapter| number(adapter)).collect::<Result<BTreeSet<_>, _>>()?;
+        let numbers =
+            adapters.iter().map(|adapter| group_number(adapter)).collect::<Result<BTreeSet<_>, _>>()?;
         numbers.into_iter().map(|number| Self::open(number, &number.to_string())).collect()
     }
 
@@ -36,10 +37,11 @@ impl Group {
         if name.trim() != NO_IOMMU_GROUP {
             return Err(VfioError::NoNoIommuGroup { adapter: adapter.to_owned() });
         }
-        let number = number(adapter)?;
+        let number = group_number(adapter)?;
         Self::open(number, &format!("noiommu-{number}"))
     }
 
+    /// Opens a group's file. Fails if another driver uses a device of the group.
     fn open(number: u32, name: &str) -> Result<Self, VfioError> {
         let file = read_write(&Path::new("/dev/vfio").join(name))?;
         let mut status = vfio_group_status { argsz: size_of::<vfio_group_status>() as u32, flags: 0 };
@@ -60,7 +62,7 @@ impl Group {
 
     /// Whether it contains a device.
     pub(super) fn has(&self, adapter: &str) -> bool {
-        number(adapter).is_ok_and(|number| number == self.number)
+        group_number(adapter).is_ok_and(|number| number == self.number)
     }
 
     /// Opens one of its devices.
@@ -85,12 +87,14 @@ pub(super) fn sysfs(adapter: &str) -> PathBuf {
     Path::new("/sys/bus/pci/devices").join(adapter.replace('/', "|"))
 }
 
-fn number(adapter: &str) -> Result<u32, VfioError> {
+/// The number of an adapter's IOMMU group.
+fn group_number(adapter: &str) -> Result<u32, VfioError> {
     let link = std::fs::read_link(sysfs(adapter).join("iommu_group")).ok();
     let number = link.as_deref().and_then(Path::file_name).and_then(|name| name.to_str()?.parse().ok());
     number.ok_or_else(|| VfioError::NoGroup { adapter: adapter.to_owned() })
 }
 
+/// The file descriptor that an ioctl returned; `None` for a negative number.
 #[allow(unsafe_code, reason = "the kernel returns a file by its number")]
 fn owned(number: i32) -> Option<OwnedFd> {
     // SAFETY: the ioctl created this descriptor for its caller.

@@ -109,6 +109,7 @@ fn device_file(adapter: &str) -> Result<PathBuf, VfioError> {
     Ok(Path::new("/dev/vfio/devices").join(name))
 }
 
+/// The IOVAs that an address space may use, and the page size.
 fn window(file: &File, space: u32) -> Result<Window, VfioError> {
     let mut allowed = vec![iommufd::iommu_iova_range::default(); RANGES_MAX];
     let mut argument = iommufd::iommu_ioas_iova_ranges {

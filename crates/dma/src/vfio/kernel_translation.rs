@@ -27,6 +27,7 @@ pub trait MapCalls: Send + Sync {
 }
 
 impl<C> KernelTranslation<C> {
+    /// A translation by these calls, without mappings.
     pub(super) fn new(calls: C, memory: Arc<Ram>, window: Window) -> Self {
         Self { calls, records: MappingRecords { memory, window, mapped: Mutex::default() } }
     }
@@ -58,6 +59,7 @@ impl<C: MapCalls> Translation for KernelTranslation<C> {
     /// Does nothing, likewise.
     fn invalidate_all(&self, _counters: &mut DmaCounters) {}
 
+    /// The memory that a bus address is mapped to.
     fn find(&self, at: BusAddress) -> Option<MemoryAddress> {
         self.records.find(at)
     }
@@ -147,6 +149,7 @@ impl MappingRecords {
         whole.memory.checked_add(at.0 - start)
     }
 
+    /// All mappings by bus address, locked.
     fn mapped(&self) -> MutexGuard<'_, BTreeMap<u64, Mapped>> {
         self.mapped.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -265,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_refuses_is_told_with_what_it_means() {
+    fn refusals_of_the_kernel_are_explained() {
         let kernel = kernel();
         kernel.calls.refuse(Some(Errno::NOMEM));
         let error = map(&kernel, 0x4000, 0x10_0000, PAGE).unwrap_err();

@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_lies_between_is_reserved() {
+    fn gaps_between_ranges_are_reserved() {
         let seen = window(vec![(0xfef0_0000, u64::MAX >> 25), (0, 0xfedf_ffff)], 4096).unwrap();
         assert_eq!((seen.first, seen.last), (BusAddress(0), BusAddress(u64::MAX >> 25)));
         assert_eq!(seen.reserved, [(BusAddress(0xfee0_0000), BusAddress(0xfeef_ffff))]);

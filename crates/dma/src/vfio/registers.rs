@@ -39,6 +39,7 @@ unsafe impl Send for Registers {}
 unsafe impl Sync for Registers {}
 
 impl Registers {
+    /// Maps `bytes` bytes of a device's file from `offset` on.
     pub(super) fn map(
         device: BorrowedFd<'_>,
         offset: u64,
@@ -107,6 +108,7 @@ impl Registers {
         Ok(())
     }
 
+    /// A pointer to the register at an offset. Fails if it is unaligned or beyond the BAR.
     fn register<T>(&self, at: u64) -> Result<*mut T, OutOfRegisters> {
         let (width, bytes) = (size_of::<T>() as u64, self.bytes as u64);
         let none = OutOfRegisters { at, width, bytes };

@@ -111,6 +111,7 @@ fn opened(adapters: &[&str], memory: &Ram) -> Result<(Container, Vec<Device>), V
     Ok((container, devices))
 }
 
+/// The default window, by `VFIO_IOMMU_SPAPR_TCE_GET_INFO`.
 fn info(container: &File) -> Result<vfio::vfio_iommu_spapr_tce_info, VfioError> {
     let argsz = size_of::<vfio::vfio_iommu_spapr_tce_info>() as u32;
     let mut info = vfio::vfio_iommu_spapr_tce_info { argsz, ..Default::default() };
@@ -118,6 +119,7 @@ fn info(container: &File) -> Result<vfio::vfio_iommu_spapr_tce_info, VfioError> 
     Ok(info)
 }
 
+/// A window of bus addresses. Fails if it is empty or exceeds 64 bits.
 fn window(start: u64, bytes: u64, granule_bytes: u64) -> Result<Window, VfioError> {
     let none =
         VfioError::Answer { what: "VFIO_IOMMU_SPAPR_TCE_GET_INFO", why: "the window has no addresses" };

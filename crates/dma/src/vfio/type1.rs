@@ -42,7 +42,7 @@ impl Container {
         Self::with_groups(|| Group::of(adapters), kind, what, module)
     }
 
-    /// The same; the groups are opened only after the kernel confirmed that it has this type.
+    /// Opens a container with groups and an IOMMU type. The groups are opened only after the kernel confirmed that it has this type.
     pub(super) fn with_groups(
         groups: impl FnOnce() -> Result<Vec<Group>, VfioError>,
         kind: u32,
@@ -116,6 +116,7 @@ impl KernelTranslation<Container> {
     }
 }
 
+/// The IOVAs that a container may use, and the smallest page size.
 fn window(container: &File) -> Result<Window, VfioError> {
     let info = info(container)?;
     let answer = |why| VfioError::Answer { what: "VFIO_IOMMU_GET_INFO", why };
@@ -131,6 +132,7 @@ fn window(container: &File) -> Result<Window, VfioError> {
 /// `struct vfio_iommu_type1_info`, followed by capabilities at multiples of four.
 struct Info(Vec<u8>);
 
+/// Calls `VFIO_IOMMU_GET_INFO`.
 #[allow(unsafe_code, reason = "the kernel fills as much as it is told there is")]
 fn info(container: &File) -> Result<Info, VfioError> {
     let mut room = vec![0_u64; INFO_WORDS];
@@ -166,10 +168,12 @@ impl Info {
         None
     }
 
+    /// The 32-bit number at an offset.
     fn u32(&self, at: usize) -> Option<u32> {
         self.0.get(at..at.checked_add(4)?)?.try_into().ok().map(u32::from_ne_bytes)
     }
 
+    /// The 64-bit number at an offset.
     fn u64(&self, at: usize) -> Option<u64> {
         self.0.get(at..at.checked_add(8)?)?.try_into().ok().map(u64::from_ne_bytes)
     }

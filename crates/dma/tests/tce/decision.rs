@@ -46,11 +46,11 @@ fn outcome(way: &DdwOutcome) -> Outcome {
 fn answer(setup: &Setup, era: Era) -> Option<Query> {
     let offer = setup.offer?;
     let machine = setup.machine();
-    if era.drops_default_window() && offer.reset {
+    if era.removes_default_window_first() && offer.reset {
         machine.remove(DEFAULT);
     }
     let (windows_available, mut block_tces, page_sizes) = machine.query();
-    if windows_available == 0 && era.trades_default_window() && offer.reset {
+    if windows_available == 0 && era.replaces_default_window() && offer.reset {
         machine.remove(DEFAULT);
         block_tces = machine.query().1;
     }
@@ -112,7 +112,7 @@ fn power7_keeps_its_default_window_of_2_gib_where_the_block_does_not() {
 }
 
 #[test]
-fn what_fits_unrounded_is_refused_rounded() {
+fn a_window_that_fits_only_before_rounding_is_refused() {
     // Entries for 24 GiB exactly: the kernel finds that they do, and asks for 32 GiB.
     let setup = Setup { default_bytes: 256 * MIB, ..power7(24 * GIB, (24 * GIB) >> 16) };
     for era in [Era::Rhel6, Era::Rhel7To419, Era::Linux510, Era::Linux61, Era::Linux612] {
@@ -216,7 +216,7 @@ fn the_default_window_is_traded_in_unless_it_is_in_use() {
 }
 
 #[test]
-fn what_is_not_asked_for_costs_nothing() {
+fn unused_features_cost_nothing() {
     let setup = Setup::new(GIB, 1 << 16, 0x3);
     let base = request(Era::Linux61, GIB);
     for (request, reason) in [
@@ -269,7 +269,7 @@ fn a_window_is_waited_for() {
 }
 
 #[test]
-fn what_was_traded_in_comes_back_if_the_rest_fails() {
+fn traded_memory_is_returned_if_the_rest_fails() {
     // The hardware fails at the new window; then at the removal, which the next query shows.
     for call in [RtasCall::Create, RtasCall::Remove] {
         let (machine, way, _, counters) = answered(&[(call, RtasStatus::Hardware)], 1);
@@ -335,11 +335,11 @@ fn a_window_that_memory_cannot_be_mapped_in_is_given_back() {
     assert_eq!(counters.window_operations, 3, "asked, created, removed");
     assert!(counters.hypercalls > 32, "all of it was cleared: {}", counters.hypercalls);
     assert!(machine.hypervisor.table(DEFAULT).is_some());
-    assert!(dma::tce::Slot::new(machine.partition.clone(), ADDRESS).unwrap().is_some());
+    assert!(dma::tce::PciSlot::new(machine.partition.clone(), ADDRESS).unwrap().is_some());
 }
 
 #[test]
-fn many_entries_are_written_one_by_one_where_that_is_asked_for() {
+fn many_entries_are_written_one_by_one_on_request() {
     let setup = Setup { command_line: "multitce=off", ..Setup::new(GIB, 1 << 16, 0x2) };
     let direct = Outcome::Direct { page_shift: 16, window_shift: 30 };
     let (_, _, counters) = check(&setup, &request(Era::Linux61, GIB), direct);
@@ -362,7 +362,7 @@ fn room_for_less_than_the_smallest_table_is_no_room() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
     #[test]
-    fn what_is_made_is_what_was_predicted(
+    fn created_windows_are_the_predicted_ones(
         era in prop::sample::select(Era::ALL.to_vec()), chunks in 1..40_u64, block in 1..20_000_u64, shift in 0..4_u32,
         page_sizes in 0..0x200_u32, windows_max in 1..3_u32, reset: bool, persistent_memory: bool,
         mask_bits in prop::sample::select(vec![32, 48, 63, 64]), has_offer in prop::bool::weighted(0.9),

@@ -49,7 +49,7 @@ fn a_query_has_five_outputs_or_six() {
 }
 
 #[test]
-fn what_is_asked_for_must_be_on_offer() {
+fn requested_options_must_be_offered() {
     let machine = small().offering(|offer| offer.windows_max = 9).machine();
     // 4 KiB, 64 KiB and, out of order, 2 MiB; 2^16 entries.
     for (page_shift, window_shift) in

@@ -157,7 +157,7 @@ fn firmware_without_calls_for_many() {
 }
 
 #[test]
-fn an_entitlement_bounds_what_is_mapped() {
+fn an_entitlement_bounds_mapped_memory() {
     let machine = small().machine_with(|hypervisor| hypervisor.with_entitlement(3 * 4096));
     let two = [lead_to(0x4000), lead_to(0x5000)];
     assert_eq!(machine.indirect(DEFAULT, page(0), &two), 0);

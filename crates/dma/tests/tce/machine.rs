@@ -1,7 +1,8 @@
 //! A machine with one partition and one endpoint.
 
 use dma::tce::{
-    Endpoint, EndpointAddress, Hypervisor, MemoryRange, Offer, Partition, RtasCall, RtasStatus, Slot, TceWalk,
+    Endpoint, EndpointAddress, Hypervisor, MemoryRange, Offer, Partition, PciSlot, RtasCall, RtasStatus,
+    TceWalk,
 };
 use dma::{BusAddress, Frames, MemoryAddress, Ram};
 use std::sync::Arc;
@@ -109,8 +110,8 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    pub(crate) fn slot(&self) -> Slot {
-        Slot::new(self.partition.clone(), ADDRESS).unwrap().unwrap()
+    pub(crate) fn slot(&self) -> PciSlot {
+        PciSlot::new(self.partition.clone(), ADDRESS).unwrap().unwrap()
     }
 
     pub(crate) fn walk(&self, liobn: u32) -> TceWalk {

@@ -2,7 +2,7 @@
 
 use crate::machine::{DEFAULT, GIB, KIB, MIB, Machine, Setup};
 use ddw::{Hypercalls, TceCalls};
-use dma::tce::{DdwOutcome, MemoryRange, Slot, TceWindow};
+use dma::tce::{DdwOutcome, MemoryRange, PciSlot, TceWindow};
 use dma::{
     Access, BusAddress, Direction, DmaCounters, DmaError, Element, Frames, Limits, MapError, Mapper,
     MemoryAddress, Segment, Translation, UnmapError,
@@ -23,7 +23,7 @@ fn window(machine: &Machine) -> Arc<TceWindow> {
     machine.slot().default_window().clone()
 }
 
-fn default_mapper(slot: &Slot) -> Mapper {
+fn default_mapper(slot: &PciSlot) -> Mapper {
     slot.default_mapper(Limits::of_bits(32))
 }
 
@@ -76,7 +76,7 @@ fn a_page_of_a_cpu_with_64_kib_pages_is_16_entries() {
 }
 
 #[test]
-fn what_is_to_be_written_can_be_read_too() {
+fn writable_pages_are_readable() {
     let machine = small().machine();
     let mapper = default_mapper(&machine.slot());
     let allowed = |direction| {

@@ -17,14 +17,17 @@ pub struct Basis<'b> {
 }
 
 impl<'b> Basis<'b> {
+    /// The digest of toll sheets: the one given, else the built-in one.
     pub(super) fn tolls(self) -> &'b Digest {
         self.tolls.unwrap_or_else(|| Digest::builtin())
     }
 
-    pub(super) fn area(self, range: PhysRange) -> Option<AreaForecast> {
+    /// The forecast for this `memmap=` area, if there is one.
+    pub(super) fn area_forecast(self, range: PhysRange) -> Option<AreaForecast> {
         self.areas.iter().find(|forecast| forecast.area == range).cloned()
     }
 
+    /// The prices of an architecture's platform, given or built in; `None` if there are none.
     pub(super) fn prices(self, arch: &str) -> Option<&'b PriceList> {
         let lists = self.prices.unwrap_or_else(|| PriceList::builtin());
         lists.iter().find(|list| list.arch == arch)

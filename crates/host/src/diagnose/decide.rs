@@ -5,6 +5,7 @@
 //! is run. Where the facts end, so does the answer: `unknown`, with the reason.
 
 use super::power_dma_path;
+use super::verdict::{unknown, verdict};
 use super::{DmaPath, Verdict};
 use crate::facts::{Adapter, Host, iommu::DomainType};
 use crate::{Citation, Cited};
@@ -16,26 +17,18 @@ const STUB_DRIVER: &str = "pci-stub";
 
 /// Decides the DMA path of an adapter.
 pub(super) fn decide(host: &Host, adapter: &Adapter) -> Verdict {
-    owner(host, adapter).or_else(|| beside_the_iommu(host, adapter)).unwrap_or_else(|| {
-        match host.is_power() {
+    without_kernel_driver(host, adapter).or_else(|| virtio_without_dma_api(host, adapter)).unwrap_or_else(
+        || match host.is_power() {
             true => power_dma_path::decide(host, adapter),
-            false => by_domain(host, adapter),
-        }
-    })
+            false => by_group(host, adapter),
+        },
+    )
 }
 
-pub(super) fn verdict(dma_path: DmaPath, reason: Option<String>, evidence: Vec<Citation>) -> Verdict {
-    Verdict { dma_path, reason, evidence }
-}
-
-pub(super) fn unknown(reason: &str, evidence: Vec<Citation>) -> Verdict {
-    verdict(DmaPath::Unknown, Some(reason.to_owned()), evidence)
-}
-
-/// Adapters that the kernel does no DMA for.
-fn owner(host: &Host, adapter: &Adapter) -> Option<Verdict> {
+/// The verdict on adapters for which the kernel does no DMA; `None` if a driver of the kernel uses the adapter.
+fn without_kernel_driver(host: &Host, adapter: &Adapter) -> Option<Verdict> {
     let Some(driver) = &adapter.function.driver else {
-        if let Some(unread) = unread(host, adapter, "driver") {
+        if let Some(unread) = unreadable_link(host, adapter, "driver") {
             return Some(unread);
         }
         // lspci without -k and some captures say nothing of drivers: silence is not absence.
@@ -57,17 +50,18 @@ fn owner(host: &Host, adapter: &Adapter) -> Option<Verdict> {
     by_user.then(|| verdict(DmaPath::User, None, vec![driver.at.clone()]))
 }
 
-/// What a link of an adapter says is not known if it is there and was not read.
-fn unread(host: &Host, adapter: &Adapter, link: &str) -> Option<Verdict> {
+/// The verdict "unknown" if a sysfs link of the adapter exists and could not be read.
+fn unreadable_link(host: &Host, adapter: &Adapter, link: &str) -> Option<Verdict> {
     let file = format!("{}/{link}", adapter.function.source);
     let why = host.unread.get(&file)?;
     Some(unknown(&format!("{file} could not be read: {why}"), Vec::new()))
 }
 
-/// A virtio device without `VIRTIO_F_ACCESS_PLATFORM` is handed physical addresses by the driver
-/// (drivers/virtio/virtio_ring.c, `vring_use_dma_api`), although sysfs shows a group and its type:
-/// the group says what would be translated, not what is.
-fn beside_the_iommu(host: &Host, adapter: &Adapter) -> Option<Verdict> {
+/// The verdict on a virtio device that bypasses the IOMMU and bounce buffers.
+///
+/// Without `VIRTIO_F_ACCESS_PLATFORM` the driver gives the device physical addresses (drivers/virtio/virtio_ring.c,
+/// `vring_use_dma_api`), although sysfs shows an IOMMU group and its type.
+fn virtio_without_dma_api(host: &Host, adapter: &Adapter) -> Option<Verdict> {
     let access_platform = &adapter.virtio.as_ref()?.access_platform;
     let bounced = host.bounce.forced.is_some();
     let beside_what = adapter.function.iommu_group.is_some() || host.is_power() || bounced;
@@ -80,9 +74,10 @@ fn beside_the_iommu(host: &Host, adapter: &Adapter) -> Option<Verdict> {
     Some(verdict(DmaPath::NoIommu, Some(reason.to_owned()), vec![access_platform.at.clone()]))
 }
 
-fn by_domain(host: &Host, adapter: &Adapter) -> Verdict {
+/// The verdict by the adapter's IOMMU group.
+fn by_group(host: &Host, adapter: &Adapter) -> Verdict {
     match domain_type(host, adapter) {
-        Some(domain) => of_domain(host, adapter, &domain),
+        Some(domain) => by_domain_type(host, adapter, &domain),
         None => without_domain_type(host, adapter),
     }
 }
@@ -93,7 +88,8 @@ pub(super) fn domain_type(host: &Host, adapter: &Adapter) -> Option<Cited<Domain
     host.iommus.groups.get(&group.value)?.domain_type.clone()
 }
 
-fn of_domain(host: &Host, adapter: &Adapter, domain: &Cited<DomainType>) -> Verdict {
+/// The verdict by the domain type of the group.
+fn by_domain_type(host: &Host, adapter: &Adapter, domain: &Cited<DomainType>) -> Verdict {
     let at = || vec![domain.at.clone()];
     match domain.value {
         DomainType::Identity => untranslated(host, adapter, DmaPath::Identity, at()),
@@ -124,13 +120,12 @@ fn without_domain_type(host: &Host, adapter: &Adapter) -> Verdict {
         };
     }
     match (group, active) {
-        (None, None) => {
-            unread(host, adapter, "iommu_group").unwrap_or_else(|| no_translation_seen(host, adapter))
-        }
+        (None, None) => unreadable_link(host, adapter, "iommu_group")
+            .unwrap_or_else(|| without_active_iommu(host, adapter)),
         (None, Some(active)) if host.iommus.visible && host.has_groups() => {
             // Functions outside every group on a host that has groups: their IOMMU, if any, is none
             // that this kernel drives for them.
-            untranslated(host, adapter, DmaPath::NoIommu, vec![active.clone(), no_group(adapter)])
+            untranslated(host, adapter, DmaPath::NoIommu, vec![active.clone(), cite_missing_group(adapter)])
         }
         (group, active) => {
             let mut evidence: Vec<Citation> =
@@ -150,7 +145,8 @@ fn without_domain_type(host: &Host, adapter: &Adapter) -> Verdict {
     }
 }
 
-fn no_group(adapter: &Adapter) -> Citation {
+/// Cites that the adapter is in no IOMMU group.
+fn cite_missing_group(adapter: &Adapter) -> Citation {
     Citation::of_file(&adapter.function.source, "in no IOMMU group")
 }
 
@@ -159,17 +155,18 @@ fn passthrough(host: &Host) -> Option<Cited<bool>> {
     host.log.default_passthrough.clone().or_else(|| host.requests.passthrough.clone())
 }
 
-fn no_translation_seen(host: &Host, adapter: &Adapter) -> Verdict {
+/// The verdict where neither sysfs nor the log shows an active IOMMU.
+fn without_active_iommu(host: &Host, adapter: &Adapter) -> Verdict {
     let no_instance = || Citation::of_file("sys/class/iommu", "no IOMMU is registered");
     match (host.iommus.visible, host.log.complete_from_boot) {
         (true, _) if host.iommus.instances.is_empty() => {
-            untranslated(host, adapter, DmaPath::NoIommu, vec![no_instance(), no_group(adapter)])
+            untranslated(host, adapter, DmaPath::NoIommu, vec![no_instance(), cite_missing_group(adapter)])
         }
         (false, true) => {
             let at = Citation::of_file(&host.log.file, "reaches back to boot and names no active IOMMU");
             untranslated(host, adapter, DmaPath::NoIommu, vec![at])
         }
-        (true, _) => untranslated(host, adapter, DmaPath::NoIommu, vec![no_group(adapter)]),
+        (true, _) => untranslated(host, adapter, DmaPath::NoIommu, vec![cite_missing_group(adapter)]),
         (false, false) => unknown(
             "neither /sys/class/iommu nor a kernel log that reaches back to boot was there to read",
             Vec::new(),

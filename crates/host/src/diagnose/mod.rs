@@ -19,8 +19,8 @@ pub use advice::{Advice, Part};
 pub use basis::Basis;
 pub use finding::{Explanation, Finding, Id, Severity};
 pub use forecast::{AreaForecast, Rest};
-pub use outlook::{Leg, Outlook};
-pub use prediction::{Distance, LOAD_PER_SECOND, Pays, Prediction, TimeGain};
+pub use outlook::{Outlook, PathCost};
+pub use prediction::{Distance, IoCost, LOAD_PER_SECOND, Prediction, TimeGain};
 pub use toll::DmaPath;
 pub use verdict::Verdict;
 
@@ -49,20 +49,20 @@ pub struct Inspection {
 }
 
 impl Inspection {
-    /// Judges a host, with the toll sheets and prices that the program carries.
+    /// Diagnoses a host, with the built-in toll sheets and prices.
     pub fn of(host: Host) -> Self {
-        Self::on(host, Basis::default())
+        Self::with_basis(host, Basis::default())
     }
 
-    /// Judges a host, with predictions on this basis.
-    pub fn on(host: Host, basis: Basis<'_>) -> Self {
+    /// Diagnoses a host; predictions are made with these toll sheets, prices and forecasts.
+    pub fn with_basis(host: Host, basis: Basis<'_>) -> Self {
         let dma_paths: Vec<Verdict> =
             host.adapters.iter().map(|adapter| decide::decide(&host, adapter)).collect();
         let case = Case { host: &host, dma_paths: &dma_paths, basis };
-        let mut findings = rules::find(&case);
+        let mut findings = rules::find_all(&case);
         findings.sort_by_key(|finding| (std::cmp::Reverse(finding.severity), finding.id, finding.address));
         let outlooks = predict::add(&mut findings, &case);
-        findings.iter_mut().for_each(|finding| keep_first(&mut finding.evidence));
+        findings.iter_mut().for_each(|finding| remove_repeated(&mut finding.evidence));
         Self { host, dma_paths, findings, outlooks }
     }
 
@@ -72,8 +72,8 @@ impl Inspection {
     }
 }
 
-/// A line may serve a DMA path and the finding about it: it is quoted once.
-fn keep_first(lines: &mut Vec<Citation>) {
+/// Removes repeated citations. A line may be evidence of a DMA path and of the finding about it.
+fn remove_repeated(lines: &mut Vec<Citation>) {
     let mut seen = HashSet::new();
     lines.retain(|line| seen.insert(line.clone()));
 }
@@ -82,7 +82,7 @@ fn keep_first(lines: &mut Vec<Citation>) {
 struct Case<'h> {
     host: &'h Host,
     dma_paths: &'h [Verdict],
-    /// What a finding may take along.
+    /// What predictions are made with.
     basis: Basis<'h>,
 }
 

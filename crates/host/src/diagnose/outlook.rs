@@ -13,9 +13,9 @@ pub struct Outlook {
     /// Which of these I/Os, where not all change.
     pub only: Option<&'static str>,
     /// By the DMA path of today.
-    pub today: Leg,
+    pub today: PathCost,
     /// By the DMA path after the fixes.
-    pub after: Leg,
+    pub after: PathCost,
     /// Of one CPU's time, at [`crate::diagnose::LOAD_PER_SECOND`] of these I/Os: what is saved, or negative.
     pub cpu_saved: f64,
     /// The machine that the prices are of.
@@ -26,7 +26,7 @@ pub struct Outlook {
 
 /// A DMA path and what it takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Leg {
+pub struct PathCost {
     /// The DMA path.
     pub dma_path: DmaPath,
     /// What an I/O takes of a CPU.

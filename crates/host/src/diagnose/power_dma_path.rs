@@ -1,6 +1,6 @@
 //! The DMA path of an adapter in a POWER machine: which DMA window it got.
 
-use super::decide::{unknown, verdict};
+use super::verdict::{unknown, verdict};
 use super::{DmaPath, Verdict};
 use crate::facts::log::{DdwCreate, DdwLog};
 use crate::facts::power::Endpoint;
@@ -12,16 +12,17 @@ use crate::{Citation, Cited};
 /// Masks up to this many bits are served from the default window.
 const DEFAULT_WINDOW_BITS: u32 = 32;
 
+/// Decides the DMA path of an adapter in a POWER machine.
 pub(super) fn decide(host: &Host, adapter: &Adapter) -> Verdict {
     let platform = host.power.as_ref().and_then(|power| power.platform.as_ref());
-    match (platform, bypass(host, adapter)) {
+    match (platform, find_bypass_line(host, adapter)) {
         (Some(Cited { value: Platform::PowerNv, at }), _) | (_, Some(at)) => on_bare_metal(host, adapter, at),
         _ => in_partition(host, adapter),
     }
 }
 
-/// The line that gives a function, or its whole endpoint, the bypass window.
-fn bypass<'h>(host: &'h Host, adapter: &Adapter) -> Option<&'h Citation> {
+/// The line of the log that says that the function, or its whole endpoint, got the bypass window.
+fn find_bypass_line<'h>(host: &'h Host, adapter: &Adapter) -> Option<&'h Citation> {
     let at = adapter.function.address;
     host.log.bypass.get(&at).or_else(|| host.log.bypass_buses.get(&(at.domain, at.bus)))
 }
@@ -29,7 +30,7 @@ fn bypass<'h>(host: &'h Host, adapter: &Adapter) -> Option<&'h Citation> {
 /// Bare metal has no hypercalls and no DDW: a bypass window maps all memory at 2^59 for 64-bit masks
 /// (arch/powerpc/platforms/powernv/pci-ioda.c).
 fn on_bare_metal(host: &Host, adapter: &Adapter, platform: &Citation) -> Verdict {
-    let bypass = bypass(host, adapter);
+    let bypass = find_bypass_line(host, adapter);
     let mask = adapter.dma_mask_bits.as_ref();
     match (bypass, mask) {
         (_, Some(mask)) if mask.value <= DEFAULT_WINDOW_BITS => {
@@ -47,6 +48,7 @@ fn on_bare_metal(host: &Host, adapter: &Adapter, platform: &Citation) -> Verdict
     }
 }
 
+/// The verdict in a partition (PowerVM or KVM), where firmware offers windows.
 fn in_partition(host: &Host, adapter: &Adapter) -> Verdict {
     let endpoint = endpoint(host, adapter);
     let log = host.log.ddw.get(&adapter.function.address);
@@ -54,10 +56,10 @@ fn in_partition(host: &Host, adapter: &Adapter) -> Verdict {
         && mask.value <= DEFAULT_WINDOW_BITS
     {
         let mut evidence = vec![mask.at.clone()];
-        evidence.extend(default_window(endpoint));
+        evidence.extend(cite_default_window(endpoint));
         return verdict(DmaPath::TceWindow, None, evidence);
     }
-    if let Some(verdict) = mask_without_a_window(host, adapter, endpoint) {
+    if let Some(verdict) = verdict_on_narrow_mask(host, adapter, endpoint) {
         return verdict;
     }
     let by_property = endpoint.and_then(|endpoint| endpoint.windows.last());
@@ -69,9 +71,9 @@ fn in_partition(host: &Host, adapter: &Adapter) -> Verdict {
     }
 }
 
-/// Before 6.12 a mask of exactly 64 bits takes a 64-bit window, any other stays in the default one, whatever
-/// other functions of the endpoint made (`iommu_bypass_supported_pSeriesLP`, before it `dma_set_mask_pSeriesLP`).
-fn mask_without_a_window(host: &Host, adapter: &Adapter, endpoint: Option<&Endpoint>) -> Option<Verdict> {
+/// The verdict on a mask that is too narrow for this kernel to use a 64-bit window. Before 6.12 only a mask of exactly 64 bits
+/// does, even if another function of the endpoint made one (`iommu_bypass_supported_pSeriesLP`, before it `dma_set_mask_pSeriesLP`).
+fn verdict_on_narrow_mask(host: &Host, adapter: &Adapter, endpoint: Option<&Endpoint>) -> Option<Verdict> {
     let mask = adapter.dma_mask_bits.as_ref().filter(|mask| mask.value < 64)?;
     let kernel = host.kernel()?;
     let takes_any = kernel.knows((6, 1), (6, 12)) != Some(false) && kernel.rhel().is_none_or(|rhel| rhel > 8);
@@ -79,7 +81,7 @@ fn mask_without_a_window(host: &Host, adapter: &Adapter, endpoint: Option<&Endpo
         "its mask has {} bits, and this kernel makes 64-bit windows for masks of 64 bits only",
         mask.value
     );
-    let evidence = std::iter::once(mask.at.clone()).chain(default_window(endpoint)).collect();
+    let evidence = std::iter::once(mask.at.clone()).chain(cite_default_window(endpoint)).collect();
     (!takes_any).then(|| verdict(DmaPath::TceWindow, Some(reason), evidence))
 }
 
@@ -95,23 +97,26 @@ pub(super) fn endpoint<'h>(host: &'h Host, adapter: &Adapter) -> Option<&'h Endp
     }
 }
 
-fn default_window(endpoint: Option<&Endpoint>) -> Option<Citation> {
+/// Cites the endpoint's default window.
+fn cite_default_window(endpoint: Option<&Endpoint>) -> Option<Citation> {
     endpoint.and_then(|endpoint| endpoint.default_window.as_ref()).map(|window| window.at.clone())
 }
 
-/// Firmware refused, yet a window stands in the device tree.
+/// Whether the log says that the window in the device tree was not created.
 fn contradicts(window: &Cited<Ddw>, log: &DdwLog) -> bool {
     log.create.as_ref().is_some_and(|create| {
         create.value.returned != 0 || create.value.base != window.value.base && create.value.base != 0
     })
 }
 
+/// The verdict where the device tree and the log contradict each other.
 fn disagreement(window: &Cited<Ddw>, log: &DdwLog) -> Verdict {
     let evidence =
         std::iter::once(window.at.clone()).chain(log.create.iter().map(|create| create.at.clone()));
     unknown("the device tree shows a 64-bit window that the log says was not created", evidence.collect())
 }
 
+/// The verdict by the 64-bit window in the device tree.
 fn by_window(window: &Cited<Ddw>, log: Option<&DdwLog>) -> Verdict {
     let dma_path = match window.value.kind {
         DdwKind::Direct => DmaPath::DirectWindow,
@@ -122,6 +127,7 @@ fn by_window(window: &Cited<Ddw>, log: Option<&DdwLog>) -> Verdict {
     verdict(dma_path, None, evidence)
 }
 
+/// The verdict by the kernel's messages, where the device tree shows no window.
 fn by_log(host: &Host, adapter: &Adapter, endpoint: Option<&Endpoint>, log: &DdwLog) -> Verdict {
     if let Some(refused) = &log.refused {
         return verdict(DmaPath::TceWindow, None, vec![refused.clone()]);
@@ -134,7 +140,7 @@ fn by_log(host: &Host, adapter: &Adapter, endpoint: Option<&Endpoint>, log: &Ddw
         Some(create) => {
             let reason =
                 format!("firmware refused to create a 64-bit window (status {})", create.value.returned);
-            let evidence = std::iter::once(create.at.clone()).chain(default_window(endpoint)).collect();
+            let evidence = std::iter::once(create.at.clone()).chain(cite_default_window(endpoint)).collect();
             verdict(DmaPath::TceWindow, Some(reason), evidence)
         }
         None => without_a_window(host, adapter, endpoint),
@@ -168,10 +174,11 @@ fn by_created_window(host: &Host, create: &Cited<DdwCreate>) -> Verdict {
     }
 }
 
+/// The verdict where neither the device tree nor the log shows a 64-bit window.
 fn without_a_window(host: &Host, adapter: &Adapter, endpoint: Option<&Endpoint>) -> Verdict {
-    let mut evidence: Vec<Citation> = default_window(endpoint).into_iter().collect();
-    evidence.extend(host.log.ddw.get(&adapter.function.address).into_iter().flat_map(exhaustion));
-    evidence.extend(disabled(host));
+    let mut evidence: Vec<Citation> = cite_default_window(endpoint).into_iter().collect();
+    evidence.extend(host.log.ddw.get(&adapter.function.address).into_iter().flat_map(cite_exhaustion));
+    evidence.extend(cite_disabled_windows(host));
     if evidence.is_empty() && !host.log.complete_from_boot {
         return unknown(
             "neither the device tree nor a log back to boot was there to tell of its windows",
@@ -185,12 +192,13 @@ fn without_a_window(host: &Host, adapter: &Adapter, endpoint: Option<&Endpoint>)
     verdict(DmaPath::TceWindow, None, evidence)
 }
 
-fn exhaustion(log: &DdwLog) -> Option<Citation> {
+/// Cites the first mapping that failed because the window was full.
+fn cite_exhaustion(log: &DdwLog) -> Option<Citation> {
     log.exhausted.first().cloned()
 }
 
-/// Where 64-bit windows are turned off.
-pub(super) fn disabled(host: &Host) -> Option<Citation> {
+/// Cites the option or message that turns 64-bit windows off.
+pub(super) fn cite_disabled_windows(host: &Host) -> Option<Citation> {
     let by_option =
         host.requests.direct_window.as_ref().filter(|cited| !cited.value).map(|cited| cited.at.clone());
     by_option.or_else(|| host.log.ddw_disabled.clone())

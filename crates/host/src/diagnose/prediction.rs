@@ -20,9 +20,9 @@ pub struct Prediction {
     /// The driver it was measured with.
     pub driver: String,
     /// On the DMA path that the adapter is on.
-    pub now: Pays,
+    pub now: IoCost,
     /// On the DMA path that the remedy leads to.
-    pub then: Pays,
+    pub then: IoCost,
     /// How far the sheets are from the host.
     pub distance: Distance,
     /// How the sheets were obtained.
@@ -55,7 +55,7 @@ pub struct TimeGain {
 
 /// What an I/O pays on a DMA path.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Pays {
+pub struct IoCost {
     /// The sheet's preset.
     pub preset: String,
     /// The DMA path.

@@ -13,3 +13,13 @@ pub struct Verdict {
     /// The lines it was concluded from.
     pub evidence: Vec<Citation>,
 }
+
+/// A verdict with these parts.
+pub(super) fn verdict(dma_path: DmaPath, reason: Option<String>, evidence: Vec<Citation>) -> Verdict {
+    Verdict { dma_path, reason, evidence }
+}
+
+/// The verdict that the DMA path is unknown, and why.
+pub(super) fn unknown(reason: &str, evidence: Vec<Citation>) -> Verdict {
+    verdict(DmaPath::Unknown, Some(reason.to_owned()), evidence)
+}

@@ -1,4 +1,4 @@
-//! An adapter: a PCI function that does I/O, with what its driver made of it.
+//! An adapter: a PCI function that does I/O, with its names, DMA masks, interrupts and SR-IOV relations.
 
 use super::function::{Function, folder};
 use super::interrupts::Vector;
@@ -8,12 +8,12 @@ use crate::pci::names::{self, Ids};
 use crate::{Bdf, Cited, Tree};
 use std::collections::HashMap;
 
-/// What an adapter is called.
+/// Names of an adapter by the PCI ID database.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Names {
     /// Its maker.
     pub vendor: Option<String>,
-    /// Its kind of chip.
+    /// The device, a chip.
     pub device: Option<String>,
     /// The card.
     pub subsystem: Option<String>,
@@ -24,7 +24,7 @@ pub struct Names {
 /// A name by which users know an adapter: `eth0`, `nvme1`, `mlx5_0`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Interface {
-    /// The class folder it stands in: `net`, `block`, `infiniband`, `nvme` ...
+    /// The class in `/sys/class`: `net`, `block`, `infiniband`, `nvme` ...
     pub class: String,
     /// The name.
     pub name: String,
@@ -56,11 +56,11 @@ pub struct Adapter {
     pub names: Names,
     /// Names by which users know it.
     pub interfaces: Vec<Interface>,
-    /// Highest address bit of streaming DMA that its driver asked for.
+    /// Width of the streaming DMA mask that its driver set, in bits.
     pub dma_mask_bits: Option<Cited<u32>>,
-    /// The same of coherent allocations.
+    /// Width of the coherent DMA mask, in bits.
     pub coherent_mask_bits: Option<Cited<u32>>,
-    /// CPUs near it, as the kernel sees it.
+    /// CPUs near it (`local_cpulist`).
     pub local_cpus: Option<numa::CpuList>,
     /// Its interrupt vectors.
     pub vectors: Vec<Vector>,
@@ -68,16 +68,16 @@ pub struct Adapter {
     pub virtualisation: Virtualisation,
     /// Set if it is a virtio device with a driver.
     pub virtio: Option<Virtio>,
-    /// Whether the kernel takes it for removable: `fixed`, `removable`, `unknown` (5.14 and later).
+    /// The kernel's attribute `removable`: `fixed`, `removable`, `unknown` (5.14 and later).
     pub removable: Option<Cited<String>>,
-    /// Firmware's name for its place: location code or slot.
+    /// Its location code or slot, named by firmware.
     pub slot: Option<Cited<String>>,
     /// Its node in the device tree, where there is one.
     pub device_tree_node: Option<String>,
 }
 
-/// What adapters are looked up in.
-pub(super) struct Around {
+/// Tables by which adapters are completed: read once for all adapters.
+pub(super) struct AdapterTables {
     interfaces: HashMap<Bdf, Vec<Interface>>,
     vectors: HashMap<u32, Vector>,
     slots: Vec<(Bdf, Cited<String>)>,
@@ -85,7 +85,8 @@ pub(super) struct Around {
     listed: HashMap<Bdf, Record>,
 }
 
-impl Around {
+impl AdapterTables {
+    /// Reads the tables for all adapters of a host.
     pub(super) fn read(tree: &Tree, listing: Vec<Record>, functions: &[Function]) -> Self {
         let wanted: Vec<Ids> = functions.iter().map(|function| function.ids).collect();
         let table =
@@ -99,7 +100,7 @@ impl Around {
         }
     }
 
-    /// Names by number; where lspci gave names only, those.
+    /// Names by the PCI ID database, or else those that lspci printed.
     fn names(&self, function: &Function) -> Names {
         let ids = &function.ids;
         let own = |name: Option<&str>| name.map(str::to_owned);
@@ -120,32 +121,33 @@ impl Around {
     }
 }
 
-/// Completes a function to an adapter.
-pub(super) fn complete(tree: &Tree, function: Function, around: &Around) -> Adapter {
+/// The adapter of a function, with its attributes from sysfs and its entries in the tables.
+pub(super) fn complete(tree: &Tree, function: Function, tables: &AdapterTables) -> Adapter {
     let folder = folder(function.address);
     let bits = |name: &str| {
         let cited = tree.value(&format!("{folder}/{name}"))?;
         Some(Cited::new(cited.value.parse().ok()?, cited.at))
     };
     Adapter {
-        names: around.names(&function),
-        interfaces: around.interfaces.get(&function.address).cloned().unwrap_or_default(),
+        names: tables.names(&function),
+        interfaces: tables.interfaces.get(&function.address).cloned().unwrap_or_default(),
         dma_mask_bits: bits("dma_mask_bits"),
         coherent_mask_bits: bits("consistent_dma_mask_bits"),
         local_cpus: tree
             .value(&format!("{folder}/local_cpulist"))
             .map(|cited| numa::CpuList::parse(&cited.value)),
-        vectors: vectors(tree, &folder, around),
+        vectors: vectors(tree, &folder, tables),
         virtualisation: virtualisation(tree, &folder),
         virtio: virtio(tree, &folder),
         removable: tree.value(&format!("{folder}/removable")),
-        slot: slot(tree, &function, &folder, around),
+        slot: slot(tree, &function, &folder, tables),
         device_tree_node: device_tree_node(tree, &folder),
         function,
     }
 }
 
-/// Interfaces by the links of the class folders: one link each, instead of a search below each adapter.
+/// Interfaces of all adapters, by the links in the class folders. Reading these takes one link per interface; a
+/// search below each adapter would take more.
 fn interfaces(tree: &Tree) -> HashMap<Bdf, Vec<Interface>> {
     const CLASSES: [&str; 7] = ["net", "nvme", "block", "infiniband", "fc_host", "scsi_host", "drm"];
     let mut found: HashMap<Bdf, Vec<Interface>> = HashMap::new();
@@ -166,7 +168,7 @@ fn interfaces(tree: &Tree) -> HashMap<Bdf, Vec<Interface>> {
     found
 }
 
-/// A partition lies in its disk's folder: `.../block/sda/sda1`, `.../nvme0n1/nvme0n1p1`.
+/// Whether a block device is a partition. Its folder is then inside its disk's: `.../block/sda/sda1`, `.../nvme0n1/nvme0n1p1`.
 fn is_partition(target: &str) -> bool {
     let mut names = target.rsplit('/');
     match (names.next(), names.next()) {
@@ -178,7 +180,8 @@ fn is_partition(target: &str) -> bool {
     }
 }
 
-fn vectors(tree: &Tree, folder: &str, around: &Around) -> Vec<Vector> {
+/// The interrupt vectors of an adapter: its MSI and MSI-X vectors, or else its interrupt line.
+fn vectors(tree: &Tree, folder: &str, tables: &AdapterTables) -> Vec<Vector> {
     let message_signalled = format!("{folder}/msi_irqs");
     let mut numbers: Vec<u32> = match tree.exists(&message_signalled) {
         true => numa::numbered(tree, &message_signalled, "").collect(),
@@ -190,12 +193,13 @@ fn vectors(tree: &Tree, folder: &str, around: &Around) -> Vec<Vector> {
             .collect(),
     };
     numbers.sort_unstable();
-    let known = numbers.iter().filter_map(|number| around.vectors.get(number));
+    let known = numbers.iter().filter_map(|number| tables.vectors.get(number));
     known
         .map(|vector| Vector { affinity: interrupts::affinity(tree, vector.number), ..vector.clone() })
         .collect()
 }
 
+/// The SR-IOV relations of a function.
 fn virtualisation(tree: &Tree, folder: &str) -> Virtualisation {
     let address = |name: &str| tree.link_name(&format!("{folder}/{name}"))?.value.parse().ok();
     let count: u32 =
@@ -205,6 +209,7 @@ fn virtualisation(tree: &Tree, folder: &str) -> Virtualisation {
     Virtualisation { physical: address("physfn"), virtual_functions }
 }
 
+/// The virtio device of a function, if a virtio driver is bound to it.
 fn virtio(tree: &Tree, folder: &str) -> Option<Virtio> {
     let named = tree.names(folder).into_iter();
     let device = named.filter(|name| name.starts_with("virtio")).min()?;
@@ -214,7 +219,7 @@ fn virtio(tree: &Tree, folder: &str) -> Option<Virtio> {
     Some(Virtio { access_platform: Cited::new(access_platform, features.at) })
 }
 
-/// Names of hot-plug slots, each for a bus and device without a function.
+/// Names of hot-plug slots. Each is for a bus and device; the function is set to 0.
 fn slots(tree: &Tree) -> Vec<(Bdf, Cited<String>)> {
     let folder = "sys/bus/pci/slots";
     if !tree.exists(folder) {
@@ -228,7 +233,8 @@ fn slots(tree: &Tree) -> Vec<(Bdf, Cited<String>)> {
     tree.names(folder).into_iter().filter_map(slot).collect()
 }
 
-fn slot(tree: &Tree, function: &Function, folder: &str, around: &Around) -> Option<Cited<String>> {
+/// The location code from the device tree, or else the hot-plug slot, or else the slot that lspci printed.
+fn slot(tree: &Tree, function: &Function, folder: &str, tables: &AdapterTables) -> Option<Cited<String>> {
     let code = tree.bytes(&format!("{folder}/of_node/ibm,loc-code")).and_then(|bytes| {
         let code = String::from_utf8_lossy(bytes.split(|byte| *byte == 0).next()?).into_owned();
         let at = crate::Citation::of_file(&format!("{folder}/of_node/ibm,loc-code"), &code);
@@ -237,10 +243,10 @@ fn slot(tree: &Tree, function: &Function, folder: &str, around: &Around) -> Opti
     let same_place = |place: &Bdf| (place.domain, place.bus, place.device);
     let hot_plug = || {
         let place = same_place(&function.address);
-        around.slots.iter().find(|(address, _)| same_place(address) == place).map(|(_, name)| name.clone())
+        tables.slots.iter().find(|(address, _)| same_place(address) == place).map(|(_, name)| name.clone())
     };
     let listed = || {
-        let record = around.listed.get(&function.address)?;
+        let record = tables.listed.get(&function.address)?;
         Some(Cited::new(record.physical_slot.clone()?, record.at.clone()))
     };
     code.or_else(hot_plug).or_else(listed)

@@ -1,4 +1,4 @@
-//! A PCI function as sysfs shows it: who it is, what it can do, where it hangs.
+//! A PCI function as sysfs, lspci or `/proc/bus/pci` shows it: IDs, capabilities, bridges above, driver.
 
 use crate::pci::fetch::fetch;
 use crate::pci::lspci::Record;
@@ -17,17 +17,17 @@ pub struct Function {
     pub address: Bdf,
     /// Bridges between the root and it, root port first.
     pub upstream: Vec<Bdf>,
-    /// Numbers of its maker, and its class.
+    /// Vendor, device and subsystem IDs, and its class.
     pub ids: Ids,
     /// How much of its configuration space was read; `None` if nothing.
     pub config_reach: Option<Reach>,
-    /// Where its registers were read.
+    /// The file its registers were read from.
     pub config_at: Option<Citation>,
-    /// The file that tells of it: its folder in sysfs, or lspci's output.
+    /// Its source: its folder in sysfs, the file in `/proc/bus/pci`, or lspci's output.
     pub source: String,
-    /// Registers that matter here.
+    /// Its capabilities.
     pub capabilities: Capabilities,
-    /// Its end of a link: for an adapter the upper link, for a port the one below it.
+    /// Its end of a link. For an adapter that is the link above it, for a port the link below it.
     pub link: Cited<LinkEnd>,
     /// The driver bound to it.
     pub driver: Option<Cited<String>>,
@@ -43,12 +43,12 @@ impl Function {
         self.ids.class.is_some_and(|class| class.kind() == Kind::Bridge)
     }
 
-    /// Whether a link hangs below it: a root port or a switch's downstream port.
+    /// Whether it has a link below it, as a root port or a switch's downstream port has.
     pub fn leads_down(&self) -> bool {
         match self.capabilities.express.get().and_then(|express| express.port) {
             Some(port) => port.leads_down(),
-            // Not readable: root ports and a switch's upstream and downstream ports take turns on a path,
-            // and an upstream port shows the link above it.
+            // The port type was not read. On a path, ports with a link below (root, downstream) and upstream ports
+            // alternate; an upstream port reports the link above it.
             None => {
                 let may_lead_down = self.upstream.len().is_multiple_of(2);
                 may_lead_down && self.link.value.speed.is_some() && self.is_bridge()
@@ -61,11 +61,11 @@ const FOLDER: &str = "sys/bus/pci/devices";
 
 /// Reads all functions: from sysfs, else from lspci's output, else from `/proc/bus/pci`.
 pub(super) fn read(tree: &Tree, listing: &[Record]) -> Vec<Function> {
-    let mut functions = of_sysfs(tree);
+    let mut functions = read_sysfs(tree);
     match functions.is_empty() {
-        true if listing.is_empty() => functions = of_proc(tree),
-        true => functions = of_listing(listing),
-        false => complete(&mut functions, listing),
+        true if listing.is_empty() => functions = read_proc_bus_pci(tree),
+        true => functions = from_lspci(listing),
+        false => complete_from_lspci(&mut functions, listing),
     }
     functions.sort_by_key(|function| function.address);
     functions
@@ -76,11 +76,11 @@ pub(super) fn folder(address: Bdf) -> String {
     format!("{FOLDER}/{address}")
 }
 
-/// Functions read of a host: as many as one PCI segment has addresses. Each takes some KiB of memory.
+/// Most functions that are read of a host: as many as one PCI segment has addresses. Each takes some KiB of memory.
 const FUNCTIONS_MAX: usize = 1 << 16;
 
-/// Whether a source has no more functions than are read; if it has, that is noted, and none of them is read.
-pub(super) fn are_not_too_many<T>(tree: &Tree, source: &str, functions: impl Iterator<Item = T>) -> bool {
+/// Whether a source has at most `FUNCTIONS_MAX` functions. If it has more, the source is refused.
+pub(super) fn is_within_limit<T>(tree: &Tree, source: &str, functions: impl Iterator<Item = T>) -> bool {
     let fits = functions.take(FUNCTIONS_MAX + 1).count() <= FUNCTIONS_MAX;
     if !fits {
         tree.refuse(source, tree::Refusal::TooMany { what: "PCI functions", max: FUNCTIONS_MAX });
@@ -88,15 +88,17 @@ pub(super) fn are_not_too_many<T>(tree: &Tree, source: &str, functions: impl Ite
     fits
 }
 
-fn of_sysfs(tree: &Tree) -> Vec<Function> {
+/// All functions in sysfs.
+fn read_sysfs(tree: &Tree) -> Vec<Function> {
     let addresses: Vec<Bdf> = tree.names(FOLDER).into_iter().filter_map(|name| name.parse().ok()).collect();
-    match are_not_too_many(tree, FOLDER, addresses.iter()) {
-        true => addresses.into_iter().map(|address| of_folder(tree, address)).collect(),
+    match is_within_limit(tree, FOLDER, addresses.iter()) {
+        true => addresses.into_iter().map(|address| read_folder(tree, address)).collect(),
         false => Vec::new(),
     }
 }
 
-fn of_folder(tree: &Tree, address: Bdf) -> Function {
+/// The function with this address, from its folder in sysfs.
+fn read_folder(tree: &Tree, address: Bdf) -> Function {
     let folder = folder(address);
     let config = Config::read(tree, &format!("{folder}/config"));
     let number = |name: &str| {
@@ -119,26 +121,29 @@ fn of_folder(tree: &Tree, address: Bdf) -> Function {
     }
 }
 
-/// lspci run by root shows registers that a capture of sysfs made without root does not hold.
-fn complete(functions: &mut [Function], listing: &[Record]) {
+/// Completes functions of sysfs by lspci's output. lspci run by root shows registers that a capture of sysfs made
+/// without root lacks.
+fn complete_from_lspci(functions: &mut [Function], listing: &[Record]) {
     let listed: HashMap<Bdf, &Record> = listing.iter().rev().map(|record| (record.bdf, record)).collect();
     for function in functions {
         let Some(record) = listed.get(&function.address) else { continue };
         function.capabilities = std::mem::take(&mut function.capabilities).or(record.capabilities.clone());
         if let Some(express) = record.capabilities.express.get() {
-            function.link.value = function.link.value.or(LinkEnd::of(record.bdf, express));
+            function.link.value = function.link.value.or(LinkEnd::from_registers(record.bdf, express));
         }
         function.driver = function.driver.take().or_else(|| record.driver.clone());
     }
 }
 
-fn of_listing(listing: &[Record]) -> Vec<Function> {
+/// All functions in lspci's output.
+fn from_lspci(listing: &[Record]) -> Vec<Function> {
     let buses = BusTree::new(listing.iter().filter_map(|record| Some((record.bdf, record.buses?))));
-    listing.iter().map(|record| of_record(record, buses.bridges_above(record.bdf))).collect()
+    listing.iter().map(|record| from_record(record, buses.bridges_above(record.bdf))).collect()
 }
 
-fn of_record(record: &Record, upstream: Vec<Bdf>) -> Function {
-    let end = record.capabilities.express.get().map(|express| LinkEnd::of(record.bdf, express));
+/// The function that a record of lspci describes.
+fn from_record(record: &Record, upstream: Vec<Bdf>) -> Function {
+    let end = record.capabilities.express.get().map(|express| LinkEnd::from_registers(record.bdf, express));
     Function {
         address: record.bdf,
         upstream,
@@ -159,11 +164,11 @@ fn of_record(record: &Record, upstream: Vec<Bdf>) -> Function {
     }
 }
 
-/// sosreports copy `/proc/bus/pci`: a folder per bus with each function's configuration space, and a
-/// list that names drivers. It knows no domains, so a host with several can't be told apart.
-fn of_proc(tree: &Tree) -> Vec<Function> {
+/// All functions in `/proc/bus/pci`, which sosreports copy. It has a folder per bus with each function's
+/// configuration space, and a list with drivers. It has no PCI domains, so domain 0 is assumed.
+fn read_proc_bus_pci(tree: &Tree) -> Vec<Function> {
     let Some(text) = tree.text("proc/bus/pci/devices") else { return Vec::new() };
-    if !are_not_too_many(tree, text.file(), text.lines()) {
+    if !is_within_limit(tree, text.file(), text.lines()) {
         return Vec::new();
     }
     let lines = proc_bus_pci::parse(&text);
@@ -179,7 +184,7 @@ fn of_proc(tree: &Tree) -> Vec<Function> {
         read.iter().filter_map(|(address, config, _)| Some((*address, config.header.buses?))).collect();
     let buses = BusTree::new(buses);
     let functions = read.into_iter().zip(lines).map(|((address, config, file), line)| {
-        let end = config.capabilities.express.get().map(|express| LinkEnd::of(address, express));
+        let end = config.capabilities.express.get().map(|express| LinkEnd::from_registers(address, express));
         let at = config.at.clone().unwrap_or_else(|| line.at.clone());
         Function {
             address,
@@ -203,7 +208,7 @@ fn of_proc(tree: &Tree) -> Vec<Function> {
     functions.collect()
 }
 
-/// Configuration space as far as it was readable.
+/// The decoded configuration space, as far as it was read.
 struct Config {
     header: Header,
     capabilities: Capabilities,
@@ -212,8 +217,9 @@ struct Config {
 }
 
 impl Config {
+    /// Reads and decodes the configuration space of a function.
     fn read(tree: &Tree, file: &str) -> Self {
-        // A capture has paid already; a live function pays for each dword.
+        // On the running machine each dword is a transaction with the function; in a capture reading is cheap.
         let bytes = match tree.reach() {
             tree::Reach::Live => fetch(|offset, length| tree.bytes_at(file, offset, length)),
             tree::Reach::Capture => tree.bytes(file),
@@ -228,16 +234,17 @@ impl Config {
     }
 }
 
-/// Bridges are the addresses among the folders in which the function's own lies.
+/// The bridges above a function: in sysfs its folder is inside theirs, whose names are addresses.
 fn bridges_in_path(tree: &Tree, folder: &str, address: Bdf) -> Vec<Bdf> {
     let path = tree.real_path(folder).unwrap_or_default();
     path.split('/').filter_map(|name| name.parse().ok()).filter(|bridge| *bridge != address).collect()
 }
 
+/// IDs and class, from configuration space or else from sysfs.
 fn ids(tree: &Tree, folder: &str, header: &Header) -> Ids {
-    let number = |name: &str| hex(&tree.value(&format!("{folder}/{name}"))?.value);
+    let number = |name: &str| parse_hex(&tree.value(&format!("{folder}/{name}"))?.value);
     let short = |name: &str| u16::try_from(number(name)?).ok();
-    // Virtual functions answer with all ones; sysfs knows them from their physical function.
+    // A virtual function's Vendor ID and Device ID read as ones; sysfs has those of its physical function.
     Ids {
         vendor: header.vendor.or_else(|| short("vendor")).unwrap_or(0xffff),
         device: header.device.or_else(|| short("device")).unwrap_or(0xffff),
@@ -246,11 +253,11 @@ fn ids(tree: &Tree, folder: &str, header: &Header) -> Ids {
     }
 }
 
-/// The link from registers if they were readable, else from the attributes that anyone may read.
+/// The link end, from registers or else from sysfs attributes, which need no privilege.
 fn link(tree: &Tree, folder: &str, address: Bdf, config: &Config) -> Cited<LinkEnd> {
     let end = LinkEnd::unknown(address);
     match (config.capabilities.express.get(), &config.at) {
-        (Some(express), Some(at)) => Cited::new(LinkEnd::of(address, express), at.clone()),
+        (Some(express), Some(at)) => Cited::new(LinkEnd::from_registers(address, express), at.clone()),
         _ if config.capabilities.express.is_absent() => {
             Cited::new(end, Citation::of_file(folder, "not PCI Express"))
         }
@@ -258,6 +265,7 @@ fn link(tree: &Tree, folder: &str, address: Bdf, config: &Config) -> Cited<LinkE
     }
 }
 
+/// The link end by `current_link_speed`, `max_link_width` and so on.
 fn link_attributes(tree: &Tree, folder: &str, end: LinkEnd) -> Cited<LinkEnd> {
     let read = |name: &str| tree.value(&format!("{folder}/{name}"));
     let now = (read("current_link_speed"), read("current_link_width"));
@@ -277,6 +285,7 @@ fn link_attributes(tree: &Tree, folder: &str, end: LinkEnd) -> Cited<LinkEnd> {
     Cited::new(end, Citation::of_file(&format!("{folder}/current_link_speed"), &text))
 }
 
-fn hex(text: &str) -> Option<u32> {
+/// Parses a hexadecimal number with or without `0x`.
+fn parse_hex(text: &str) -> Option<u32> {
     u32::from_str_radix(text.trim().trim_start_matches("0x"), 16).ok()
 }

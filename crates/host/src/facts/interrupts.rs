@@ -37,10 +37,11 @@ pub fn affinity(tree: &Tree, number: u32) -> Option<CpuList> {
 pub fn parse(text: &Text) -> Vec<Vector> {
     let mut lines = text.lines();
     let cpus = lines.next().map_or(0, |(_, header)| header.split_whitespace().count());
-    lines.filter_map(|(_, line)| vector(line, cpus)).collect()
+    lines.filter_map(|(_, line)| parse_vector(line, cpus)).collect()
 }
 
-fn vector(line: &str, cpus: usize) -> Option<Vector> {
+/// Parses a line of `/proc/interrupts`, which has one count per CPU.
+fn parse_vector(line: &str, cpus: usize) -> Option<Vector> {
     let (number, rest) = line.trim_start().split_once(':')?;
     let number = number.parse().ok()?;
     let mut words = rest.split_whitespace();

@@ -75,6 +75,7 @@ pub enum DomainType {
 }
 
 impl DomainType {
+    /// Parses the text of `/sys/kernel/iommu_groups/N/type`.
     fn parse(name: &str) -> Option<Self> {
         match name {
             "blocked" => Some(Self::Blocked),
@@ -121,7 +122,9 @@ pub fn read(tree: &Tree) -> Iommus {
     let folder = "sys/kernel/iommu_groups";
     let has_groups = tree.exists(folder);
     let groups = match has_groups {
-        true => numbered(tree, folder, "").map(|n| (n, group(tree, &format!("{folder}/{n}"), n))).collect(),
+        true => {
+            numbered(tree, folder, "").map(|n| (n, read_group(tree, &format!("{folder}/{n}"), n))).collect()
+        }
         false => BTreeMap::new(),
     };
     let instances = match tree.exists("sys/class/iommu") {
@@ -135,6 +138,7 @@ pub fn read(tree: &Tree) -> Iommus {
     Iommus { instances, groups, visible }
 }
 
+/// An IOMMU by its name below `/sys/class/iommu`, which tells its kind.
 fn instance(name: &str) -> Instance {
     let digits_after = |prefix: &str| {
         name.strip_prefix(prefix).is_some_and(|rest| rest.bytes().next().is_some_and(|b| b.is_ascii_digit()))
@@ -152,7 +156,8 @@ fn instance(name: &str) -> Instance {
     Instance { name: name.to_owned(), kind, at }
 }
 
-fn group(tree: &Tree, folder: &str, number: u32) -> Group {
+/// Reads an IOMMU group: its members and the type of its domain.
+fn read_group(tree: &Tree, folder: &str, number: u32) -> Group {
     let (mut members, mut other_members) = (Vec::new(), Vec::new());
     for name in tree.names(&format!("{folder}/devices")) {
         match name.parse() {

@@ -157,30 +157,32 @@ impl LogFacts {
             }
         }
         for logged in classify(&log) {
-            facts.take(&logged);
+            facts.keep(&logged);
         }
         facts
     }
 
-    fn take(&mut self, logged: &Logged) {
+    /// Keeps the facts of one message.
+    fn keep(&mut self, logged: &Logged) {
         let at = &logged.at;
         self.architecture = self.architecture.take().or_else(|| printed_by(&logged.message));
         match &logged.message {
-            Message::Iommu(message) => self.take_iommu(message, logged),
-            Message::VtD(message) => self.take_vt_d(message, at),
-            Message::AmdVi(message) => self.take_amd_vi(message, at),
-            Message::Smmu(message) => self.take_smmu(message, at),
-            Message::Swiotlb(message) => self.take_swiotlb(message, logged),
-            Message::Window(message) => self.take_window(message, logged),
-            Message::Eeh(message) => self.take_eeh(message, logged),
-            Message::Pcie(message) => self.take_pcie(message, logged),
-            Message::MemoryType(message) => self.take_memory_type(message, at),
-            Message::Boot(message) => self.take_boot(message, at),
-            Message::Fault(fault) => self.faults.push(of_iommu(fault, at)),
+            Message::Iommu(message) => self.keep_iommu(message, logged),
+            Message::VtD(message) => self.keep_vt_d(message, at),
+            Message::AmdVi(message) => self.keep_amd_vi(message, at),
+            Message::Smmu(message) => self.keep_smmu(message, at),
+            Message::Swiotlb(message) => self.keep_swiotlb(message, logged),
+            Message::Window(message) => self.keep_window(message, logged),
+            Message::Eeh(message) => self.keep_eeh(message, logged),
+            Message::Pcie(message) => self.keep_pcie(message, logged),
+            Message::MemoryType(message) => self.keep_memory_type(message, at),
+            Message::Boot(message) => self.keep_boot(message, at),
+            Message::Fault(fault) => self.faults.push(fault_of_iommu(fault, at)),
         }
     }
 
-    fn take_iommu(&mut self, message: &IommuMessage, logged: &Logged) {
+    /// Keeps what the IOMMU core says: default domains, groups, invalidation.
+    fn keep_iommu(&mut self, message: &IommuMessage, logged: &Logged) {
         let at = &logged.at;
         match message {
             IommuMessage::DefaultDomain { passthrough, .. } => {
@@ -200,9 +202,10 @@ impl LogFacts {
         }
     }
 
-    fn take_vt_d(&mut self, message: &VtDMessage, at: &Citation) {
+    /// Keeps what the VT-d driver says.
+    fn keep_vt_d(&mut self, message: &VtDMessage, at: &Citation) {
         match message {
-            VtDMessage::Active => self.activate(iommu::Kind::VtD, at),
+            VtDMessage::Active => self.keep_translation(iommu::Kind::VtD, at),
             VtDMessage::DeviceMapping { device: Some(bdf), identity } => {
                 self.own_mapping.insert(*bdf, Cited::new(*identity, at.clone()));
             }
@@ -214,25 +217,26 @@ impl LogFacts {
             VtDMessage::BrokenFirmware(_) | VtDMessage::SetupProblem(_) => {
                 self.iommu_trouble.push(at.clone())
             }
-            VtDMessage::UnknownOption(option) => self.unknown_option(option, at),
+            VtDMessage::UnknownOption(option) => self.keep_unknown_option(option, at),
             _ => {}
         }
     }
 
-    fn take_amd_vi(&mut self, message: &AmdViMessage, at: &Citation) {
+    /// Keeps what the AMD-Vi driver says.
+    fn keep_amd_vi(&mut self, message: &AmdViMessage, at: &Citation) {
         match message {
-            AmdViMessage::Found { .. } => self.activate(iommu::Kind::AmdVi, at),
+            AmdViMessage::Found { .. } => self.keep_translation(iommu::Kind::AmdVi, at),
             AmdViMessage::LazyFlush(lazy) => {
                 // Printed under passthrough too: it tells how, not whether.
                 self.amd_strict = Some(Cited::new(!lazy, at.clone()));
-                self.activate(iommu::Kind::AmdVi, at);
+                self.keep_translation(iommu::Kind::AmdVi, at);
             }
             AmdViMessage::InitialisedPassthrough => {
                 self.default_passthrough = Some(Cited::new(true, at.clone()));
-                self.activate(iommu::Kind::AmdVi, at);
+                self.keep_translation(iommu::Kind::AmdVi, at);
             }
             AmdViMessage::StrictInGuest => self.batching_disallowed = Some(at.clone()),
-            AmdViMessage::UnknownOption(option) => self.unknown_option(option, at),
+            AmdViMessage::UnknownOption(option) => self.keep_unknown_option(option, at),
             AmdViMessage::Disabled(_) | AmdViMessage::CompletionTimeout => {
                 self.iommu_trouble.push(at.clone())
             }
@@ -240,16 +244,18 @@ impl LogFacts {
         }
     }
 
-    fn take_smmu(&mut self, message: &SmmuMessage, at: &Citation) {
+    /// Keeps what the drivers of Arm's SMMUs say.
+    fn keep_smmu(&mut self, message: &SmmuMessage, at: &Citation) {
         match message {
-            SmmuMessage::FoundV2 => self.activate(iommu::Kind::Smmu, at),
-            SmmuMessage::FoundV3 { .. } => self.activate(iommu::Kind::SmmuV3, at),
+            SmmuMessage::FoundV2 => self.keep_translation(iommu::Kind::Smmu, at),
+            SmmuMessage::FoundV3 { .. } => self.keep_translation(iommu::Kind::SmmuV3, at),
             SmmuMessage::CommandTimeout => self.iommu_trouble.push(at.clone()),
             _ => {}
         }
     }
 
-    fn take_swiotlb(&mut self, message: &SwiotlbMessage, logged: &Logged) {
+    /// Keeps what the bounce buffer's code says.
+    fn keep_swiotlb(&mut self, message: &SwiotlbMessage, logged: &Logged) {
         let at = &logged.at;
         let bytes = |mebibytes: u64| Some(Cited::new(mebibytes.saturating_mul(1 << 20), at.clone()));
         match message {
@@ -264,7 +270,8 @@ impl LogFacts {
         }
     }
 
-    fn take_window(&mut self, message: &WindowMessage, logged: &Logged) {
+    /// Keeps what POWER's DMA windows say.
+    fn keep_window(&mut self, message: &WindowMessage, logged: &Logged) {
         let at = &logged.at;
         if let WindowMessage::Disabled = message {
             self.ddw_disabled = Some(at.clone());
@@ -278,10 +285,11 @@ impl LogFacts {
             return;
         }
         let Some(bdf) = logged.bdf() else { return };
-        self.ddw.entry(bdf).or_default().take(message, at);
+        self.ddw.entry(bdf).or_default().keep(message, at);
     }
 
-    fn take_eeh(&mut self, message: &EehMessage, logged: &Logged) {
+    /// Keeps an error that POWER's EEH reports as a fault.
+    fn keep_eeh(&mut self, message: &EehMessage, logged: &Logged) {
         let what = match message {
             EehMessage::Frozen { phb, pe } => format!("EEH froze PE {pe:#x} of host bridge {phb:#x}"),
             EehMessage::Fenced { phb } => format!("EEH fenced host bridge {phb:#x}"),
@@ -292,7 +300,8 @@ impl LogFacts {
         self.faults.push(Fault { address: logged.bdf(), stream: None, what, at: logged.at.clone() });
     }
 
-    fn take_pcie(&mut self, message: &PcieMessage, logged: &Logged) {
+    /// Keeps what the PCI core says of a function's link.
+    fn keep_pcie(&mut self, message: &PcieMessage, logged: &Logged) {
         let Some(bdf) = logged.bdf() else { return };
         let at = logged.at.clone();
         match message {
@@ -312,7 +321,8 @@ impl LogFacts {
         }
     }
 
-    fn take_memory_type(&mut self, message: &MemoryTypeMessage, at: &Citation) {
+    /// Keeps a conflict of memory types.
+    fn keep_memory_type(&mut self, message: &MemoryTypeMessage, at: &Citation) {
         match message {
             MemoryTypeMessage::Conflict { .. }
             | MemoryTypeMessage::IoremapOnRam { .. }
@@ -321,12 +331,13 @@ impl LogFacts {
         }
     }
 
-    fn take_boot(&mut self, message: &BootMessage, at: &Citation) {
+    /// Keeps what the kernel says of its command line and memory at boot.
+    fn keep_boot(&mut self, message: &BootMessage, at: &Citation) {
         match message {
             BootMessage::UnknownParameters(options) => {
-                options.iter().for_each(|option| self.unknown_option(option, at));
+                options.iter().for_each(|option| self.keep_unknown_option(option, at));
             }
-            BootMessage::MalformedOption(option) => self.unknown_option(option, at),
+            BootMessage::MalformedOption(option) => self.keep_unknown_option(option, at),
             BootMessage::MemoryEncryption(features) if encrypts_guest(features) => {
                 self.memory_encryption = Some(at.clone());
             }
@@ -340,18 +351,21 @@ impl LogFacts {
         self.no_iommu.iter().find(|(named, _)| taints(named)).map(|(_, at)| at)
     }
 
-    fn activate(&mut self, kind: iommu::Kind, at: &Citation) {
+    /// Keeps that an IOMMU of this kind translates. The first message that says so counts.
+    fn keep_translation(&mut self, kind: iommu::Kind, at: &Citation) {
         self.translates.get_or_insert(kind);
         self.translation_active.get_or_insert_with(|| at.clone());
     }
 
-    fn unknown_option(&mut self, option: &str, at: &Citation) {
+    /// Keeps an option that the kernel says it does not know.
+    fn keep_unknown_option(&mut self, option: &str, at: &Citation) {
         self.unknown_options.push(Cited::new(option.to_owned(), at.clone()));
     }
 }
 
 impl DdwLog {
-    fn take(&mut self, message: &WindowMessage, at: &Citation) {
+    /// Keeps what a message says of this endpoint's windows.
+    fn keep(&mut self, message: &WindowMessage, at: &Citation) {
         match message {
             WindowMessage::Query { returned, entries_max, page_sizes, windows, .. } => {
                 let query = DdwQuery {
@@ -408,7 +422,8 @@ fn bus(name: &str) -> Option<(u32, u8)> {
     Some((u32::from_str_radix(domain, 16).ok()?, u8::from_str_radix(bus, 16).ok()?))
 }
 
-fn of_iommu(fault: &DmaFault, at: &Citation) -> Fault {
+/// The fault that an IOMMU reported, in words.
+fn fault_of_iommu(fault: &DmaFault, at: &Citation) -> Fault {
     let access = match fault.access {
         Some(Access::Read) => "read of",
         Some(Access::Write) => "write to",

@@ -85,12 +85,12 @@ impl Host {
         let parsed =
             command_line.as_ref().map(|(text, line)| CommandLine::parse_quoted(text, line.0, &line.1));
         let options = parsed.map(|parsed| {
-            let machine = verdict::Machine {
+            let machine = verdict::BootedKernel {
                 version: platform.kernel.as_ref().map(|cited| &cited.value),
                 architecture: platform.architecture.as_ref(),
                 vendor: vendor(&platform, &iommus, &log),
             };
-            verdict::understand(&parsed, &machine)
+            verdict::check_command_line(&parsed, &machine)
         });
         let options = options.unwrap_or_default();
         let requests = Requests::collect(&options);
@@ -100,7 +100,7 @@ impl Host {
         let shows_drivers = tree.exists("sys/bus/pci/devices")
             || listing.iter().any(|record| record.bus_master.is_some())
             || functions.iter().any(|function| function.driver.is_some());
-        let around = adapter::Around::read(tree, listing, &functions);
+        let around = adapter::AdapterTables::read(tree, listing, &functions);
         let (bridges, others): (Vec<_>, Vec<_>) = functions.into_iter().partition(Function::is_bridge);
         let adapters: Vec<Adapter> =
             others.into_iter().map(|function| adapter::complete(tree, function, &around)).collect();
@@ -242,5 +242,5 @@ fn lspci_text(tree: &Tree) -> Option<crate::Text> {
     ];
     let text = PLACES.iter().find_map(|path| tree.text(path))?;
     let functions = lspci::first_lines(text.body());
-    function::are_not_too_many(tree, text.file(), functions).then_some(text)
+    function::is_within_limit(tree, text.file(), functions).then_some(text)
 }

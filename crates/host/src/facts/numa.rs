@@ -22,7 +22,7 @@ pub struct Node {
 pub fn read(tree: &Tree) -> Vec<Node> {
     let folder = "sys/devices/system/node";
     let mut nodes: Vec<Node> = numbered(tree, folder, "node")
-        .map(|number| node(tree, &format!("{folder}/node{number}"), number))
+        .map(|number| read_node(tree, &format!("{folder}/node{number}"), number))
         .collect();
     nodes.sort_by_key(|node| node.number);
     nodes
@@ -38,7 +38,8 @@ pub(crate) fn numbered(tree: &Tree, folder: &str, prefix: &str) -> impl Iterator
     numbers.into_iter()
 }
 
-fn node(tree: &Tree, folder: &str, number: u32) -> Node {
+/// Reads a NUMA node from its folder in sysfs.
+fn read_node(tree: &Tree, folder: &str, number: u32) -> Node {
     let value = |name: &str| tree.value(&format!("{folder}/{name}")).map(|cited| cited.value);
     Node {
         number,
@@ -50,6 +51,7 @@ fn node(tree: &Tree, folder: &str, number: u32) -> Node {
     }
 }
 
+/// `MemTotal` of a node's `meminfo`, in KiB.
 fn memory_kib(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find(|line| line.contains("MemTotal:"))?;
     line.split("MemTotal:").nth(1)?.split_whitespace().next()?.parse().ok()

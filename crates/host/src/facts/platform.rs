@@ -31,14 +31,14 @@ pub struct Platform {
 
 /// Reads the machine's facts. The log's first lines serve where `/proc/version` is missing.
 pub fn read(tree: &Tree, iomem: Option<&Iomem>, log: Option<&Text>, said: &LogFacts) -> Platform {
-    let kernel = kernel(tree, log);
+    let kernel = kernel_version(tree, log);
     let cpuinfo = tree.text("proc/cpuinfo");
     let architecture = kernel
         .as_ref()
         .and_then(|kernel| kernel.value.architecture.clone())
         .or_else(|| cpuinfo.as_ref().and_then(Architecture::from_cpuinfo).map(|cited| cited.value))
         .or_else(|| said.architecture.clone())
-        .or_else(|| by_signs(tree));
+        .or_else(|| architecture_from_files(tree));
     let memory_kib = memory_kib(tree);
     Platform {
         architecture,
@@ -60,32 +60,35 @@ fn address_bits(cpuinfo: &Text) -> Option<Cited<u32>> {
     Some(Cited::new(bits, cpuinfo.cite(line, words)))
 }
 
-/// Files that only one architecture has.
-fn by_signs(tree: &Tree) -> Option<Architecture> {
-    const SIGNS: [(&str, Architecture); 5] = [
+/// The architecture, by the presence of a file that only this one has.
+fn architecture_from_files(tree: &Tree) -> Option<Architecture> {
+    const FILES: [(&str, Architecture); 5] = [
         ("proc/mtrr", Architecture::X86_64),
         ("sys/firmware/devicetree/base/rtas", Architecture::Ppc64),
         ("proc/device-tree/rtas", Architecture::Ppc64),
         ("proc/ppc64", Architecture::Ppc64),
         ("proc/powerpc", Architecture::Ppc64),
     ];
-    SIGNS.into_iter().find(|(path, _)| tree.exists(path)).map(|(_, architecture)| architecture)
+    FILES.into_iter().find(|(path, _)| tree.exists(path)).map(|(_, architecture)| architecture)
 }
 
-fn kernel(tree: &Tree, log: Option<&Text>) -> Option<Cited<KernelVersion>> {
+/// The kernel's version, from the first of its sources that has it.
+fn kernel_version(tree: &Tree, log: Option<&Text>) -> Option<Cited<KernelVersion>> {
     ["proc/version", "sos_commands/kernel/uname_-a", "uname"]
         .iter()
         .filter_map(|path| tree.text(path))
         .find_map(|text| KernelVersion::from_text(&text))
-        .or_else(|| kernel_of_log(log?))
+        .or_else(|| kernel_version_in_log(log?))
 }
 
-fn kernel_of_log(log: &Text) -> Option<Cited<KernelVersion>> {
+/// The kernel's version, from the first line of its log.
+fn kernel_version_in_log(log: &Text) -> Option<Cited<KernelVersion>> {
     let (line, words) = log.lines().find(|(_, words)| words.contains("Linux version "))?;
     let start = words.find("Linux version ")?;
     Some(Cited::new(KernelVersion::parse(&words[start..])?, log.cite(line, words)))
 }
 
+/// The distribution's name and version, from the files in `/etc`.
 fn distribution(tree: &Tree) -> Option<Cited<String>> {
     let pretty = tree.text("etc/os-release").and_then(|text| {
         let (line, words) = text.lines().find(|(_, words)| words.starts_with("PRETTY_NAME="))?;
@@ -111,6 +114,7 @@ fn service_pack(release: &Text) -> String {
     pack.filter(|pack| !pack.is_empty() && *pack != "0").map_or_else(String::new, |pack| format!(" SP{pack}"))
 }
 
+/// Vendor and model of the machine, from SMBIOS or the device tree.
 fn machine(tree: &Tree) -> Option<Cited<String>> {
     let dmi = |name: &str| {
         let path = format!("sys/class/dmi/id/{name}");
@@ -130,6 +134,7 @@ fn machine(tree: &Tree) -> Option<Cited<String>> {
     (!name.is_empty()).then(|| Cited::new(name, at))
 }
 
+/// The memory that the kernel manages (`MemTotal`), in KiB.
 fn memory_kib(tree: &Tree) -> Option<Cited<u64>> {
     let text = tree.text("proc/meminfo")?;
     let (line, words) = text.lines().find(|(_, words)| words.starts_with("MemTotal:"))?;
@@ -145,10 +150,11 @@ fn memory_end(tree: &Tree, iomem: Option<&Iomem>, memory_kib: Option<&Cited<u64>
         Some(Cited::new(last.value.last().checked_add(1)?, last.at))
     };
     let of_amount = || memory_kib.map(|kib| Cited::new(kib.value.saturating_mul(1024), kib.at.clone()));
-    end_of_blocks(tree).or_else(of_iomem).or_else(of_amount)
+    end_of_memory_blocks(tree).or_else(of_iomem).or_else(of_amount)
 }
 
-fn end_of_blocks(tree: &Tree) -> Option<Cited<u64>> {
+/// The end of the highest memory block that sysfs lists.
+fn end_of_memory_blocks(tree: &Tree) -> Option<Cited<u64>> {
     let folder = "sys/devices/system/memory";
     if !tree.exists(folder) {
         return None;

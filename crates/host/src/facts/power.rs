@@ -55,7 +55,7 @@ pub struct Partition {
     pub problems: Vec<String>,
 }
 
-/// Reads the partition; `nodes` are the adapters' own nodes.
+/// Reads the facts of a POWER partition. `nodes` are the adapters' nodes in the device tree.
 pub(super) fn read<'a>(
     tree: &Tree,
     kernel: Option<&KernelVersion>,
@@ -123,17 +123,20 @@ impl Reader<'_> {
     }
 }
 
+/// A value with a citation that shows it as `show` writes it.
 fn cited<T, S: AsRef<str>>(value: T, file: &str, show: impl FnOnce(&T) -> S) -> Option<Cited<T>> {
     let at = Citation::of_file(file, show(&value).as_ref());
     Some(Cited::new(value, at))
 }
 
+/// The level of the system firmware.
 fn firmware(reader: &Reader<'_>) -> Option<Cited<FirmwareLevel>> {
     let (bytes, file) = reader.raw("openprom/ibm,fw-vernum_encoded")?;
     let shown = String::from_utf8_lossy(&bytes).trim_end_matches('\0').to_owned();
     cited(FirmwareLevel::from_property(&bytes).ok()?, &file, |_| shown)
 }
 
+/// The device tree's node of persistent memory, if there is one.
 fn persistent_memory(reader: &Reader<'_>) -> Option<Citation> {
     let folder = format!("{}/ibm,persistent-memory", reader.base);
     let node = reader.tree.names(&folder).into_iter().find(|name| name.starts_with("ibm,pmemory"))?;

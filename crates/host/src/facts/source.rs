@@ -1,10 +1,10 @@
 //! Which fact each source tells: what is not known when it can't be read, and whether that may change a verdict.
 
-/// What files tell.
+/// What is known from the files of a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Told {
-    /// Path from the host's root. `*` at the end of a name stands for the rest of it, `**` as the last name for
-    /// anything below, and for the folder itself.
+pub(super) struct Source {
+    /// Path from the host's root. `*` at the end of a name matches any rest of the name. `**` as the last name matches
+    /// the folder and everything below it.
     pattern: &'static str,
     /// What is not known without it.
     pub(super) what: &'static str,
@@ -12,12 +12,14 @@ pub(super) struct Told {
     pub(super) is_decisive: bool,
 }
 
-const fn decisive(pattern: &'static str, what: &'static str) -> Told {
-    Told { pattern, what, is_decisive: true }
+/// A source that can change a verdict.
+const fn decisive(pattern: &'static str, what: &'static str) -> Source {
+    Source { pattern, what, is_decisive: true }
 }
 
-const fn minor(pattern: &'static str, what: &'static str) -> Told {
-    Told { pattern, what, is_decisive: false }
+/// A source that can't change a verdict.
+const fn minor(pattern: &'static str, what: &'static str) -> Source {
+    Source { pattern, what, is_decisive: false }
 }
 
 const LOG: &str = "what the kernel said at boot and since: faults, windows, bounce buffers that ran out";
@@ -33,8 +35,8 @@ const INTERRUPTS: &str = "which CPUs the adapters' interrupts go to";
 const NODES: &str = "the NUMA nodes";
 const NAMES: &str = "names of adapters, by which nothing is judged";
 
-/// First fit. Files that no row names are taken for decisive.
-const TOLD: &[Told] = &[
+/// The first pattern that matches counts. Files that match none are taken for decisive.
+const SOURCES: &[Source] = &[
     decisive("dev/kmsg", LOG),
     decisive("var/log/**", LOG),
     decisive("dmesg", LOG),
@@ -93,12 +95,13 @@ const TOLD: &[Told] = &[
     minor("etc/**", "the distribution's name"),
 ];
 
-/// What a file tells; `None` if no row names it.
-pub(super) fn told(path: &str) -> Option<&'static Told> {
-    TOLD.iter().find(|told| fits(told.pattern, path))
+/// The facts that a file provides; `None` if no pattern matches it.
+pub(super) fn find_source(path: &str) -> Option<&'static Source> {
+    SOURCES.iter().find(|source| matches(source.pattern, path))
 }
 
-fn fits(pattern: &str, path: &str) -> bool {
+/// Whether a path matches a pattern.
+fn matches(pattern: &str, path: &str) -> bool {
     let mut names = path.split('/');
     for wanted in pattern.split('/') {
         let fits = match (wanted, names.next()) {
@@ -121,13 +124,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns() {
-        assert!(fits("proc/cmdline", "proc/cmdline") && !fits("proc/cmdline", "proc/cmdline/x"));
+    fn patterns_match_names_their_beginnings_and_folders() {
+        assert!(matches("proc/cmdline", "proc/cmdline") && !matches("proc/cmdline", "proc/cmdline/x"));
         assert!(
-            fits("sys/class/iommu/**", "sys/class/iommu")
-                && fits("sys/class/iommu/**", "sys/class/iommu/a/b")
+            matches("sys/class/iommu/**", "sys/class/iommu")
+                && matches("sys/class/iommu/**", "sys/class/iommu/a/b")
         );
-        assert!(fits("a/*/c", "a/b/c") && !fits("a/*/c", "a/b/d") && !fits("a/*/c", "a/c"));
-        assert!(fits("a/dmesg*", "a/dmesg_-T") && !fits("a/dmesg*", "a/dmesg/x"));
+        assert!(matches("a/*/c", "a/b/c") && !matches("a/*/c", "a/b/d") && !matches("a/*/c", "a/c"));
+        assert!(matches("a/dmesg*", "a/dmesg_-T") && !matches("a/dmesg*", "a/dmesg/x"));
     }
 }

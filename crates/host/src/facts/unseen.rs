@@ -1,8 +1,8 @@
-//! What could not be seen, and what would show it.
+//! Facts that are unknown because their source was missing or unreadable, and how to provide it.
 //!
-//! A source is present, absent, unreadable (the system refused it), or refused (this program did not read it: too
-//! large, no regular file, too many). Most hosts lack most of what is asked for, so that absence is told where
-//! it matters only; every file that is there and was not read is told.
+//! A source is present, absent, unreadable (the system denied access), or refused (this program did not read it: too
+//! large, no regular file, too many). Every host lacks many files, so an absent one is listed only if it matters.
+//! Every file that exists and was not read is listed.
 
 use super::{Host, source};
 use crate::Tree;
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
-pub enum State {
+pub enum ReadState {
     /// Not there.
     Absent,
     /// There, and it does not hold all.
@@ -47,16 +47,16 @@ pub struct Unseen {
     /// The privilege, or the file of a capture, that would show it.
     pub remedy: String,
     /// How its source was found.
-    pub state: State,
-    /// Whether verdicts or findings may be wrong for it: a source that decides was there and was not read.
+    pub state: ReadState,
+    /// Whether verdicts or findings may be wrong: a source that they depend on exists and was not read.
     pub decisive: bool,
     /// The files, where some were there.
     pub unread: Option<Unread>,
 }
 
 impl Unseen {
-    /// Why verdicts may be wrong, in a few words: `proc/cmdline could not be read (permission denied)`. `None`
-    /// if they are not for this.
+    /// Why verdicts may be wrong, such as `proc/cmdline could not be read (permission denied)`. `None` if this does
+    /// not affect them.
     pub fn doubt(&self) -> Option<String> {
         if !self.decisive {
             return None;
@@ -67,7 +67,7 @@ impl Unseen {
     }
 }
 
-/// Lists what matters; single attributes that a kernel does not have are no loss.
+/// Lists unknown facts that matter. Single attributes that a kernel does not have are left out.
 pub(super) fn list(tree: &Tree, host: &Host) -> Vec<Unseen> {
     let known = [
         log(host),
@@ -80,28 +80,28 @@ pub(super) fn list(tree: &Tree, host: &Host) -> Vec<Unseen> {
         bounce_use(tree, host),
         drivers(host),
     ];
-    unread(host).into_iter().chain(known.into_iter().flatten()).collect()
+    list_unread(host).into_iter().chain(known.into_iter().flatten()).collect()
 }
 
 const MEMTYPES: &str = "sys/kernel/debug/x86/pat_memtype_list";
 const BOUNCE_USE: &str = "sys/kernel/debug/swiotlb/io_tlb_used";
 
-/// Files that were there and not read, those alike together.
-fn unread(host: &Host) -> Vec<Unseen> {
+/// Files that exist and could not be read. Files with the same fact and the same reason are one entry.
+fn list_unread(host: &Host) -> Vec<Unseen> {
     let mut alike: BTreeMap<(String, String), Unseen> = BTreeMap::new();
     for (file, reason) in &host.unread {
-        let told = source::told(file);
-        let what = told.map_or_else(|| format!("what {file} tells"), |told| told.what.to_owned());
+        let source = source::find_source(file);
+        let what = source.map_or_else(|| format!("what {file} tells"), |source| source.what.to_owned());
         let key = (what.clone(), reason.to_string());
         let one = alike.entry(key).or_insert_with(|| Unseen {
             what,
             why: String::new(),
             remedy: remedy(file, reason, host.reach),
-            state: if reason.is_by_us() { State::Refused } else { State::Unreadable },
+            state: if reason.is_by_us() { ReadState::Refused } else { ReadState::Unreadable },
             decisive: false,
             unread: Some(Unread { file: file.clone(), files: 0, reason: reason.clone() }),
         });
-        one.decisive |= told.is_none_or(|told| told.is_decisive);
+        one.decisive |= source.is_none_or(|source| source.is_decisive);
         if let Some(unread) = &mut one.unread {
             unread.files += 1;
         }
@@ -117,6 +117,7 @@ fn unread(host: &Host) -> Vec<Unseen> {
     all
 }
 
+/// What would make the file readable.
 fn remedy(file: &str, reason: &Refusal, reach: Reach) -> String {
     match (reason, reach) {
         (Refusal::NoPermission, Reach::Live) if file == "dev/kmsg" => {
@@ -141,33 +142,38 @@ fn remedy(file: &str, reason: &Refusal, reach: Reach) -> String {
     }
 }
 
-fn unseen(state: State, what: &str, why: String, remedy: &str) -> Option<Unseen> {
+/// An unknown fact that no unread file explains.
+fn unseen(state: ReadState, what: &str, why: String, remedy: &str) -> Option<Unseen> {
     let (what, remedy) = (what.to_owned(), remedy.to_owned());
     Some(Unseen { what, why, remedy, state, decisive: false, unread: None })
 }
 
+/// The kernel log, if it is missing or does not reach back to boot.
 fn log(host: &Host) -> Option<Unseen> {
     let what = "what the kernel said at boot and since: faults, windows, bounce buffers that ran out";
     match (host.log.file.is_empty(), host.reach) {
         (false, _) if host.log.complete_from_boot => None,
         (false, _) => unseen(
-            State::Partial,
+            ReadState::Partial,
             "what the kernel said at boot",
             format!("{}: does not reach back to the start of the boot", host.log.file),
             "a log saved at boot: /var/log/dmesg, or journalctl -k",
         ),
-        // Where one was there and not read, that is told.
+        // A log that exists and was not read is listed with the unread files.
         (true, _)
-            if host.unread.keys().any(|file| source::told(file).is_some_and(|told| told.what == what)) =>
+            if host
+                .unread
+                .keys()
+                .any(|file| source::find_source(file).is_some_and(|source| source.what == what)) =>
         {
             None
         }
         (true, Reach::Live) => {
             let remedy = "a host that gives its log to this container, or dmesg > /var/log/dmesg";
-            unseen(State::Absent, what, "/dev/kmsg: not there".to_owned(), remedy)
+            unseen(ReadState::Absent, what, "/dev/kmsg: not there".to_owned(), remedy)
         }
         (true, Reach::Capture) => unseen(
-            State::Absent,
+            ReadState::Absent,
             what,
             "the capture holds no kernel log".to_owned(),
             "dmesg > var/log/dmesg in the capture",
@@ -175,39 +181,43 @@ fn log(host: &Host) -> Option<Unseen> {
     }
 }
 
+/// That the kernel's command line is unseen, because neither a file nor a log has it.
 fn options(host: &Host) -> Option<Unseen> {
     if host.command_line.is_some() || host.unread.contains_key("proc/cmdline") {
         return None;
     }
     let why = "neither proc/cmdline nor a log with the kernel's command line was there".to_owned();
-    unseen(State::Absent, "the kernel's options", why, "proc/cmdline in the capture")
+    unseen(ReadState::Absent, "the kernel's options", why, "proc/cmdline in the capture")
 }
 
+/// PCI functions, if there is no list of them.
 fn functions(host: &Host) -> Option<Unseen> {
     if !host.adapters.is_empty() || !host.bridges.is_empty() {
         return None;
     }
     unseen(
-        State::Absent,
+        ReadState::Absent,
         "which PCI functions there are, and so the path of any adapter's DMA",
         "neither sys/bus/pci/devices nor the output of lspci was there, or they named none".to_owned(),
         "iotoll capture on the host, or lspci -vvvnnk as `lspci` in the capture",
     )
 }
 
+/// IOMMUs, if sysfs has neither groups nor units.
 fn iommus(host: &Host) -> Option<Unseen> {
     let folders = ["sys/kernel/iommu_groups", "sys/class/iommu"];
     if host.iommus.visible || folders.iter().any(|folder| host.unread.contains_key(*folder)) {
         return None;
     }
     unseen(
-        State::Absent,
+        ReadState::Absent,
         "which IOMMUs are in use, and which adapters they translate",
         "neither sys/kernel/iommu_groups nor sys/class/iommu was there".to_owned(),
         "iotoll capture on the host",
     )
 }
 
+/// Configuration space, if that of some function was not read beyond its header.
 fn config_space(host: &Host) -> Option<Unseen> {
     let short = host
         .adapters
@@ -226,30 +236,33 @@ fn config_space(host: &Host) -> Option<Unseen> {
         if short == 1 { "" } else { "s" }
     );
     let what = "payload sizes, relaxed ordering, ACS, ATS, error registers";
-    let found = (short > 0).then(|| unseen(State::Partial, what, why, remedy)).flatten();
-    found.map(|found| withheld(host, found))
+    let found = (short > 0).then(|| unseen(ReadState::Partial, what, why, remedy)).flatten();
+    found.map(|found| decisive_if_live(host, found))
 }
 
-/// What the running kernel shows to root alone was there to be read; a capture holds what its maker could read.
-fn withheld(host: &Host, unseen: Unseen) -> Unseen {
+/// Marks a fact as decisive on the running machine, where root could have read it. A capture contains what its maker could
+/// read.
+fn decisive_if_live(host: &Host, unseen: Unseen) -> Unseen {
     Unseen { decisive: host.reach == Reach::Live, ..unseen }
 }
 
+/// The memory map, if `/proc/iomem` hides its addresses.
 fn memory_map(host: &Host) -> Option<Unseen> {
     let memory = host.memory.as_ref()?;
     (memory.iomem.as_ref().is_some_and(|iomem| iomem.hidden))
         .then(|| {
             unseen(
-                State::Partial,
+                ReadState::Partial,
                 "where memory and reserved areas lie",
                 "/proc/iomem: all addresses read as zero".to_owned(),
                 "root (CAP_SYS_ADMIN)",
             )
         })
         .flatten()
-        .map(|found| withheld(host, found))
+        .map(|found| decisive_if_live(host, found))
 }
 
+/// Memory types that drivers asked for, if debugfs does not show them.
 fn memory_types(tree: &Tree, host: &Host) -> Option<Unseen> {
     host.memory.as_ref()?;
     if tree.exists(MEMTYPES) || host.unread.contains_key(MEMTYPES) {
@@ -259,33 +272,35 @@ fn memory_types(tree: &Tree, host: &Host) -> Option<Unseen> {
         "/sys/kernel/debug/x86/pat_memtype_list: not there, debugfs is not mounted or not in the capture"
             .to_owned();
     unseen(
-        State::Absent,
+        ReadState::Absent,
         "memory types that drivers asked for (PAT)",
         why,
         "root, with debugfs mounted on /sys/kernel/debug",
     )
 }
 
+/// That the use of the bounce buffers is unseen, because debugfs does not show it.
 fn bounce_use(tree: &Tree, host: &Host) -> Option<Unseen> {
     if host.bounce.never.is_some() || tree.exists(BOUNCE_USE) || host.unread.contains_key(BOUNCE_USE) {
         return None;
     }
     let why = "/sys/kernel/debug/swiotlb: not there".to_owned();
     unseen(
-        State::Absent,
+        ReadState::Absent,
         "how full the bounce buffers are",
         why,
         "root, with debugfs mounted on /sys/kernel/debug",
     )
 }
 
+/// Drivers, if the source does not show which is bound.
 fn drivers(host: &Host) -> Option<Unseen> {
     (!host.shows_drivers && !host.adapters.is_empty())
         .then(|| {
             let why =
                 "neither /sys/bus/pci/devices nor `Kernel driver in use` of lspci -k was there".to_owned();
             let remedy = "iotoll capture on the host, or lspci -vvvk";
-            unseen(State::Absent, "which driver owns which adapter", why, remedy)
+            unseen(ReadState::Absent, "which driver owns which adapter", why, remedy)
         })
         .flatten()
 }

@@ -186,6 +186,7 @@ impl CpuVendor {
     }
 }
 
+/// The processor's vendor, from a field of `/proc/cpuinfo`.
 fn vendor_of_field(key: &str, value: &str) -> Option<CpuVendor> {
     match (key, value) {
         ("vendor_id", "GenuineIntel") => Some(CpuVendor::Intel),

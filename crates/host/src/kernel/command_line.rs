@@ -53,8 +53,9 @@ impl CommandLine {
         Self::split(text, line, words)
     }
 
+    /// Splits `words`, which start on line `first_line` of `text`.
     fn split(text: &Text, first_line: u32, words: &str) -> Self {
-        let words = bounded(words);
+        let words = without_excess(words);
         let mut tokens = Vec::new();
         let mut for_init = false;
         let mut line = first_line;
@@ -62,7 +63,7 @@ impl CommandLine {
         let mut rest = words;
         while let Some((offset, argument)) = next_argument(words, &mut rest) {
             let skipped = words.get(counted..offset).unwrap_or_default();
-            line = line.saturating_add(newlines(skipped));
+            line = line.saturating_add(count_newlines(skipped));
             counted = offset;
             if argument == "--" && !for_init {
                 for_init = true;
@@ -130,12 +131,13 @@ fn name_and_value(argument: &str) -> (String, Option<String>) {
     }
 }
 
-fn newlines(text: &str) -> u32 {
+/// The number of line ends in `text`.
+fn count_newlines(text: &str) -> u32 {
     u32::try_from(text.bytes().filter(|byte| *byte == b'\n').count()).unwrap_or(u32::MAX)
 }
 
-/// Cuts what no kernel would have read.
-fn bounded(words: &str) -> &str {
+/// The start of the command line, as long as a kernel may take.
+fn without_excess(words: &str) -> &str {
     let end = (0..=words.len().min(LINE_BYTES_MAX)).rev().find(|end| words.is_char_boundary(*end));
     words.get(..end.unwrap_or(0)).unwrap_or_default()
 }

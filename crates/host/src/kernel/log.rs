@@ -64,6 +64,7 @@ impl<'t> Log<'t> {
     }
 }
 
+/// The records of a log of any number of boots.
 fn all_records(text: &Text) -> Vec<Record<'_>> {
     let mut raw = false;
     let mut records = Vec::new();
@@ -83,7 +84,7 @@ fn all_records(text: &Text) -> Vec<Record<'_>> {
     records
 }
 
-/// Index of the first record of the last boot, if its start is there.
+/// Index of the first record of the last boot; `None` if the log does not have its start.
 ///
 /// `Linux version` is not always first: POWER and Arm print a few records before it, all at second 0.
 fn last_boot(records: &[Record<'_>]) -> Option<usize> {

@@ -1,73 +1,11 @@
-//! What the command line asks of the kernel's DMA code.
+//! The settings of the kernel's DMA code that the command line asks for.
 
+use super::effect::Effect;
 use super::verdict::{TokenVerdict, Verdict};
 use crate::Cited;
 
-/// One thing that an option asks for.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Effect {
-    /// Default domains are identity (true) or translated (false).
-    Passthrough(bool),
-    /// Invalidation at each unmap (true) or in batches (false).
-    Strict(bool),
-    /// The IOMMU is turned on or off.
-    Iommu(bool),
-    /// Never try I/O addresses below 4 GiB first.
-    ForceDac(bool),
-    /// Slots of 2 KiB in the bounce buffer.
-    SwiotlbSlots(u64),
-    /// Areas, each with a lock of its own, in the bounce buffer.
-    SwiotlbAreas(u64),
-    /// All streaming DMA is bounced (true) or none is (false).
-    SwiotlbForce(bool),
-    /// The bounce buffer exists, whether or not it is needed.
-    SwiotlbActive,
-    /// POWER: 64-bit DMA windows are used.
-    DirectWindow(bool),
-    /// POWER: hypercalls that write many translation entries are used.
-    MultiTce(bool),
-    /// POWER: frozen adapters are recovered.
-    Eeh(bool),
-    /// A change of the memory map, as written.
-    Memmap(String),
-    /// Memory beyond this many bytes is not used.
-    MemoryLimit(u64),
-    /// Address translation services are not used.
-    NoAts,
-    /// Link power states: the policy.
-    Aspm(String),
-    /// PCIe payload sizes: the policy.
-    BusTuning(String),
-    /// Isolation is pretended for these functions (a patch outside the kernel).
-    AcsOverride(String),
-    /// Ports whose isolation bits are changed.
-    AcsRedirectOff(String),
-    /// User space may drive devices without an IOMMU.
-    UnsafeNoIommu(bool),
-    /// User space may drive devices without interrupt remapping.
-    UnsafeInterrupts(bool),
-    /// Devices of this ID go to vfio-pci.
-    UserOwned(String),
-    /// The page attribute table is not used.
-    NoPat,
-}
-
-impl Effect {
-    /// Whether two effects set the same thing, so that one of them must lose.
-    ///
-    /// Lists (memory map, ports, IDs) grow instead.
-    pub fn sets_same(&self, other: &Self) -> bool {
-        use std::mem::discriminant;
-        let grows = matches!(
-            self,
-            Self::Memmap(_) | Self::AcsOverride(_) | Self::AcsRedirectOff(_) | Self::UserOwned(_)
-        );
-        !grows && discriminant(self) == discriminant(other)
-    }
-}
-
-/// Everything that the command line asks for and that this kernel understands, with the option that
-/// asked. Where two options set the same thing, the one that counts is kept.
+/// The settings that the command line asks for and that this kernel understands, each with its option.
+/// Where two options set the same thing, the option that counts is kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Requests {
     /// Identity (true) or translated (false) default domains.
@@ -76,7 +14,7 @@ pub struct Requests {
     pub strict: Option<Cited<bool>>,
     /// The IOMMU on or off.
     pub iommu_enabled: Option<Cited<bool>>,
-    /// No I/O addresses below 4 GiB first.
+    /// No IOVAs below 4 GiB first.
     pub forcedac: Option<Cited<bool>>,
     /// Slots of 2 KiB in the bounce buffer.
     pub swiotlb_slots: Option<Cited<u64>>,
@@ -117,19 +55,20 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// Collects what understood options ask for. Options that are ineffective or invalid ask nothing.
+    /// Collects the effects of the options that the kernel acts on.
     pub fn collect(verdicts: &[TokenVerdict]) -> Self {
         let mut requests = Self::default();
-        for judged in verdicts {
-            if let Verdict::Understood { effects, .. } = &judged.verdict {
+        for checked in verdicts {
+            if let Verdict::Understood { effects, .. } = &checked.verdict {
                 for effect in effects {
-                    requests.add(Cited::new(effect.clone(), judged.token.at.clone()));
+                    requests.add(Cited::new(effect.clone(), checked.token.at.clone()));
                 }
             }
         }
         requests
     }
 
+    /// Stores an effect in its field; a later one replaces an earlier one.
     fn add(&mut self, effect: Cited<Effect>) {
         let Cited { value, at } = effect;
         match value {

@@ -1,21 +1,21 @@
-//! What this kernel makes of each option it was given.
+//! Whether each option on the command line has an effect on this kernel and machine.
 //!
-//! A kernel takes an option that it does not know without complaint, and most parsers skip words that
-//! they do not know. So `amd_iommu=pt` boots, changes nothing and is believed for years.
+//! A kernel accepts unknown options without complaint, and most of its parsers skip unknown words. So
+//! `amd_iommu=pt` boots and changes nothing, and administrators rely on it for years.
 
+use super::effect::Effect;
 use super::options::{self, Grammar, Match, OptionFacts, Span, Word};
-use super::requests::Effect;
 use super::{Architecture, CommandLine, CpuVendor, Family, KernelVersion, Token};
 use serde::Serialize;
 
-/// A name longer than this is no misspelling of ours, and comparing it would only take time.
+/// Longer names are not compared with the table: none of its names is nearly as long.
 const NAME_BYTES_MAX: usize = 64;
-/// Names shorter than this resemble too many others.
+/// Shorter names of the table resemble too many others to be suggested.
 const MISSPELLED_BYTES_MIN: usize = 5;
 
-/// What is known of the kernel and machine that read the options. What is not known is not judged.
+/// The kernel and machine that read the options. Checks that need an unknown fact are left out.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Machine<'a> {
+pub struct BootedKernel<'a> {
     /// The kernel.
     pub version: Option<&'a KernelVersion>,
     /// Its architecture.
@@ -24,28 +24,28 @@ pub struct Machine<'a> {
     pub vendor: Option<&'a CpuVendor>,
 }
 
-/// Why an option cannot do what it says.
+/// Why an option is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Fault {
-    /// The option exists, this word of its value does not.
+    /// The option exists, but not this word of its value.
     UnknownWord,
     /// The option needs a value.
     MissingValue,
     /// The value cannot be read.
     UnreadableValue,
-    /// No such option, but one that is nearly the same.
+    /// No such option; one with nearly the same name exists.
     Misspelled,
-    /// No such option in a group of options that is fully known.
+    /// No such option, in a group whose options are all in the table.
     UnknownName,
     /// An option of another architecture.
     OtherArchitecture,
-    /// An option, or a word, that this kernel does not know yet or no longer.
+    /// This kernel does not have the option or the word yet, or no longer.
     NotInThisKernel,
 }
 
-/// What one part of an option comes to.
+/// Whether one part of an option has an effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// The kernel reads it and acts on it.
@@ -54,25 +54,25 @@ pub enum Verdict {
         meaning: String,
         /// What it asks for; empty where nothing in this program depends on it.
         effects: Vec<Effect>,
-        /// A reservation: a better spelling, or doubt whether this build knows it.
+        /// A better spelling, or a doubt whether this build knows the option.
         caveat: Option<String>,
     },
     /// It does not concern DMA.
     NotDma,
-    /// It is right but comes to nothing here.
+    /// The kernel accepts it, but it has no effect here.
     Ineffective {
         /// Why.
         reason: String,
-        /// What would do it, if anything does.
+        /// What would have the effect, if anything does.
         suggestion: Option<String>,
     },
     /// The kernel does not understand it.
     Invalid {
         /// What is wrong.
         fault: Fault,
-        /// The same in words.
+        /// The fault in words.
         reason: String,
-        /// What was probably meant.
+        /// The option that was probably meant.
         suggestion: Option<String>,
     },
 }
@@ -82,100 +82,106 @@ pub enum Verdict {
 pub struct TokenVerdict {
     /// The option.
     pub token: Token,
-    /// The part judged, as it would stand alone: `intel_iommu=sm_on`.
+    /// The part that the verdict is about, written as an option of its own: `intel_iommu=sm_on`.
     pub part: String,
     /// The verdict.
     pub verdict: Verdict,
 }
 
-/// Judges every option of a command line, first each alone and then against the others.
-pub fn understand(line: &CommandLine, machine: &Machine<'_>) -> Vec<TokenVerdict> {
+/// Checks every option of a command line: first each alone, then against the others.
+pub fn check_command_line(line: &CommandLine, machine: &BootedKernel<'_>) -> Vec<TokenVerdict> {
     let mut verdicts: Vec<TokenVerdict> =
-        line.tokens.iter().flat_map(|token| judge_token(token, machine)).collect();
+        line.tokens.iter().flat_map(|token| check_token(token, machine)).collect();
     drop_overridden(&mut verdicts);
-    drop_pointless(&mut verdicts);
+    mark_pointless(&mut verdicts);
     verdicts
 }
 
-fn judge_token(token: &Token, machine: &Machine<'_>) -> Vec<TokenVerdict> {
+/// Checks one option, word by word if its value is a list.
+fn check_token(token: &Token, machine: &BootedKernel<'_>) -> Vec<TokenVerdict> {
     if token.for_init {
-        return vec![whole(token, Verdict::NotDma)];
+        return vec![verdict_on_all(token, Verdict::NotDma)];
     }
     let fits = |option: &&OptionFacts| machine.architecture.is_none_or(|arch| option.platform.runs_on(arch));
     let Some(any) = options::named(&token.name).next() else {
-        return vec![whole(token, unknown_name(token))];
+        return vec![verdict_on_all(token, unknown_name(token))];
     };
     match options::named(&token.name).find(fits) {
-        Some(option) => judge_option(token, option, machine),
-        None => vec![whole(token, other_architecture(token, any, machine))],
+        Some(option) => check_option(token, option, machine),
+        None => vec![verdict_on_all(token, other_architecture(token, any, machine))],
     }
 }
 
-fn whole(token: &Token, verdict: Verdict) -> TokenVerdict {
+/// A verdict on an option as a whole.
+fn verdict_on_all(token: &Token, verdict: Verdict) -> TokenVerdict {
     TokenVerdict { token: token.clone(), part: token.words(), verdict }
 }
 
-fn judge_option(token: &Token, option: &OptionFacts, machine: &Machine<'_>) -> Vec<TokenVerdict> {
-    let doubt = match date(&option.span, machine.version) {
-        Dated::Unknown(reason) => {
-            return vec![whole(token, not_in_this_kernel(option.name, reason, None))];
+/// Checks an option whose name is known on this architecture.
+fn check_option(token: &Token, option: &OptionFacts, machine: &BootedKernel<'_>) -> Vec<TokenVerdict> {
+    let doubt = match presence(&option.kernels, machine.version) {
+        Presence::Absent(reason) => {
+            let verdict = not_in_this_kernel(&option.name, reason, option.older_form.as_deref());
+            return vec![verdict_on_all(token, verdict)];
         }
-        Dated::Known => None,
-        Dated::Doubtful(doubt) => Some(doubt),
+        Presence::Present => None,
+        Presence::Doubtful(doubt) => Some(doubt),
     };
-    let Grammar::Words(matching, words) = option.grammar else {
-        let verdict = judge_value(token, option, doubt);
-        return vec![whole(token, foreign(verdict, option, machine))];
+    let Grammar::Words { compare, list: words } = &option.value else {
+        let verdict = check_value(token, option, doubt);
+        return vec![verdict_on_all(token, without_foreign_iommu(verdict, option, machine))];
     };
     let Some(value) = token.value.as_deref().filter(|value| !value.is_empty()) else {
-        return vec![whole(token, missing_value(option, words))];
+        return vec![verdict_on_all(token, missing_value(option, words))];
     };
     let list = value.split(',').filter(|part| !part.is_empty());
     list.map(|part| {
-        let verdict = judge_word(part, option, matching, words, machine);
-        let verdict = foreign(with_doubt(verdict, doubt.as_deref()), option, machine);
+        let verdict = check_word(part, option, *compare, words, machine);
+        let verdict = without_foreign_iommu(with_doubt(verdict, doubt.as_deref()), option, machine);
         TokenVerdict { token: token.clone(), part: format!("{}={part}", option.name), verdict }
     })
     .collect()
 }
 
-/// A value that is not a list of words.
-fn judge_value(token: &Token, option: &OptionFacts, doubt: Option<String>) -> Verdict {
+/// Checks an option whose value is not a list of words.
+fn check_value(token: &Token, option: &OptionFacts, doubt: Option<String>) -> Verdict {
     let understood = |effects: Vec<Effect>, caveat: Option<String>| Verdict::Understood {
-        meaning: option.meaning.to_owned(),
+        meaning: option.meaning.clone(),
         effects,
         caveat,
     };
-    match (option.grammar, token.value.as_deref()) {
-        (Grammar::Inert(reason), _) => Verdict::Ineffective { reason: reason.to_owned(), suggestion: None },
-        (Grammar::Flag(effect), value) => {
+    let value = token.value.as_deref();
+    match (&option.value, value) {
+        (Grammar::Ignored { reason }, _) => Verdict::Ineffective { reason: reason.clone(), suggestion: None },
+        (Grammar::Flag { effect }, value) => {
             let ignored =
                 value.map(|_| format!("its value is not read; `{}` alone does the same", option.name));
-            understood(effect.map(|make| make()).into_iter().collect(), doubt.or(ignored))
+            understood(effect.iter().cloned().collect(), doubt.or(ignored))
         }
-        // A module's truth value may be left out and is then true; the core's early options need one.
-        (Grammar::Bool(effect), None) if is_of_module(option.name) => {
-            understood(effect.map(|make| make(true)).into_iter().collect(), doubt)
+        // A module's boolean may stand without a value and is then true; the core's early options need one.
+        (Grammar::Boolean { effect }, None) if is_of_module(&option.name) => {
+            understood(effect.iter().map(|effect| effect.with(true)).collect(), doubt)
         }
-        (Grammar::Bool(effect), Some(value)) => match truth(value) {
-            Some(on) => understood(effect.map(|make| make(on)).into_iter().collect(), doubt),
+        (Grammar::Boolean { effect }, Some(value)) => match parse_bool(value) {
+            Some(on) => understood(effect.iter().map(|effect| effect.with(on)).collect(), doubt),
             None => unreadable(option, value, "0 or 1"),
         },
-        (Grammar::Value(expected, read), Some(value)) => match read(value) {
+        (Grammar::Parsed { parser, expected }, Some(value)) => match parser.parse(value) {
             Some(effects) => understood(effects, doubt),
             None => unreadable(option, value, expected),
         },
-        (Grammar::Value(expected, _), None) => missing(option, expected),
-        (Grammar::Bool(_) | Grammar::Words(..), _) => missing(option, "0 or 1"),
+        (Grammar::Parsed { expected, .. }, None) => missing(option, expected),
+        (Grammar::Boolean { .. } | Grammar::Words { .. }, _) => missing(option, "0 or 1"),
     }
 }
 
+/// Whether the option is a module's parameter.
 fn is_of_module(name: &str) -> bool {
     name.contains('.') && !name.starts_with("iommu.")
 }
 
-/// lib/kstrtox.c `kstrtobool`: only the first letter counts, and the second after an `o`.
-fn truth(value: &str) -> Option<bool> {
+/// Parses a boolean as lib/kstrtox.c `kstrtobool` does: by the first letter, and the second after an `o`.
+fn parse_bool(value: &str) -> Option<bool> {
     let mut bytes = value.bytes().map(|byte| byte.to_ascii_lowercase());
     match (bytes.next()?, bytes.next()) {
         (b'y' | b't' | b'1', _) | (b'o', Some(b'n')) => Some(true),
@@ -184,75 +190,81 @@ fn truth(value: &str) -> Option<bool> {
     }
 }
 
-fn judge_word(
+/// Checks one word of an option whose value is a list.
+fn check_word(
     part: &str,
     option: &OptionFacts,
     matching: Match,
     words: &[Word],
-    machine: &Machine<'_>,
+    machine: &BootedKernel<'_>,
 ) -> Verdict {
     let Some((word, rest)) = find_word(part, matching, words) else {
         return unknown_word(part, option, words, machine);
     };
-    let doubt = match date(&word.span, machine.version) {
-        Dated::Unknown(reason) => {
+    let doubt = match presence(&word.kernels, machine.version) {
+        Presence::Absent(reason) => {
             let name = format!("{}={}", option.name, word.word);
-            return not_in_this_kernel(&name, reason, word.instead.map(|(other, _)| other));
+            let instead = word.instead.as_ref().map(|newer| newer.option.as_str());
+            return not_in_this_kernel(&name, reason, instead);
         }
-        Dated::Known => None,
-        Dated::Doubtful(doubt) => Some(doubt),
+        Presence::Present => None,
+        Presence::Doubtful(doubt) => Some(doubt),
     };
-    let replaced = word.instead.and_then(|(other, since)| {
-        let applies = machine.version.is_none_or(|version| version.at_least(since.0, since.1));
-        applies.then(|| format!("deprecated; newer kernels want `{other}`"))
-    });
+    let replaced = word
+        .instead
+        .as_ref()
+        .filter(|newer| machine.version.is_none_or(|version| version.at_least(newer.since.0, newer.since.1)));
+    let deprecated = replaced.map(|newer| format!("deprecated; newer kernels want `{}`", newer.option));
     Verdict::Understood {
-        meaning: word.meaning.to_owned(),
-        effects: word.effect.map(|make| make(rest)).into_iter().collect(),
-        caveat: doubt.or(replaced),
+        meaning: word.meaning.clone(),
+        effects: word.effect_of(rest).into_iter().collect(),
+        caveat: doubt.or(deprecated),
     }
 }
 
-/// The word that the kernel takes `part` for and what follows it. Of words that begin alike, the longest.
+/// The word that the kernel finds in `part`, and the text after it. If several fit, the longest word counts.
 fn find_word<'p, 'w>(part: &'p str, matching: Match, words: &'w [Word]) -> Option<(&'w Word, &'p str)> {
     let fits = |word: &'w Word| {
-        let rest = part.strip_prefix(word.word)?;
+        let rest = part.strip_prefix(word.word.as_str())?;
         let whole = matching == Match::Whole && !word.word.ends_with('=') && !rest.is_empty();
         (!whole).then_some((word, rest))
     };
     words.iter().filter_map(fits).max_by_key(|(word, _)| word.word.len())
 }
 
-/// Whether a kernel knows what a span dates.
-enum Dated {
-    Known,
+/// Whether a kernel has an option or a word.
+enum Presence {
+    Present,
+    /// The version says no, but the distribution may have added it.
     Doubtful(String),
-    Unknown(String),
+    Absent(String),
 }
 
-fn date(span: &Span, version: Option<&KernelVersion>) -> Dated {
-    let Some(version) = version else { return Dated::Known };
+/// Whether a kernel of this version has what `span` describes.
+fn presence(span: &Span, version: Option<&KernelVersion>) -> Presence {
+    let Some(version) = version else { return Presence::Present };
     if let Some(major) = span.only_rhel {
         return match version.rhel() {
-            Some(rhel) if rhel == major => Dated::Known,
-            _ => Dated::Unknown(format!("only RHEL {major} has it")),
+            Some(rhel) if rhel == major => Presence::Present,
+            _ => Presence::Absent(format!("only RHEL {major} has it")),
         };
     }
-    if let Some((major, minor)) = span.gone.filter(|gone| version.at_least(gone.0, gone.1)) {
-        return Dated::Unknown(format!("kernels from {major}.{minor} on no longer have it"));
+    if let Some((major, minor)) = span.gone_in.filter(|gone| version.at_least(gone.0, gone.1)) {
+        return Presence::Absent(format!("kernels from {major}.{minor} on no longer have it"));
     }
-    let Some(absent) = span.absent.filter(|absent| !version.at_least(absent.0, absent.1 + 1)) else {
-        return Dated::Known;
+    let Some(absent) = span.absent_in.filter(|absent| !version.at_least(absent.0, absent.1 + 1)) else {
+        return Presence::Present;
     };
     let what = format!("kernels up to {}.{} do not have it", absent.0, absent.1);
     match version.family {
         Family::Rhel(_) | Family::Suse => {
-            Dated::Doubtful(format!("{what}, unless the distribution added it to its {}", version.release))
+            Presence::Doubtful(format!("{what}, unless the distribution added it to its {}", version.release))
         }
-        _ => Dated::Unknown(what),
+        _ => Presence::Absent(what),
     }
 }
 
+/// Adds a doubt to a verdict that has no caveat yet.
 fn with_doubt(verdict: Verdict, doubt: Option<&str>) -> Verdict {
     match verdict {
         Verdict::Understood { meaning, effects, caveat } => {
@@ -262,8 +274,8 @@ fn with_doubt(verdict: Verdict, doubt: Option<&str>) -> Verdict {
     }
 }
 
-/// An understood option of the other x86 vendor's IOMMU is read and has nothing to act on.
-fn foreign(verdict: Verdict, option: &OptionFacts, machine: &Machine<'_>) -> Verdict {
+/// Turns the verdict on an option of the other x86 vendor's IOMMU into "ineffective".
+fn without_foreign_iommu(verdict: Verdict, option: &OptionFacts, machine: &BootedKernel<'_>) -> Verdict {
     let is_foreign = machine.vendor.is_some_and(|vendor| option.platform.is_foreign_to(vendor));
     if !is_foreign || !matches!(verdict, Verdict::Understood { .. }) {
         return verdict;
@@ -274,29 +286,22 @@ fn foreign(verdict: Verdict, option: &OptionFacts, machine: &Machine<'_>) -> Ver
     }
 }
 
+/// The verdict on an option or word that this kernel does not have.
 fn not_in_this_kernel(name: &str, reason: String, suggestion: Option<&str>) -> Verdict {
     Verdict::Invalid {
         fault: Fault::NotInThisKernel,
         reason: format!("this kernel does not know `{name}`: {reason}"),
-        suggestion: suggestion.map(str::to_owned).or_else(|| older_spelling(name).map(str::to_owned)),
+        suggestion: suggestion.map(str::to_owned),
     }
 }
 
-/// What did the same before the IOMMU core had options of its own.
-fn older_spelling(name: &str) -> Option<&'static str> {
-    match name {
-        "iommu.passthrough" => Some("iommu=pt"),
-        "iommu.strict" => Some("intel_iommu=strict or amd_iommu=fullflush; lazy is the default"),
-        "iommu.forcedac" => Some("intel_iommu=forcedac"),
-        _ => None,
-    }
-}
-
+/// A word list without a value; the reason names its first words.
 fn missing_value(option: &OptionFacts, words: &[Word]) -> Verdict {
-    let list: Vec<&str> = words.iter().take(4).map(|word| word.word).collect();
+    let list: Vec<&str> = words.iter().take(4).map(|word| word.word.as_str()).collect();
     missing(option, &list.join(", "))
 }
 
+/// The verdict on an option without its value.
 fn missing(option: &OptionFacts, expected: &str) -> Verdict {
     Verdict::Invalid {
         fault: Fault::MissingValue,
@@ -305,6 +310,7 @@ fn missing(option: &OptionFacts, expected: &str) -> Verdict {
     }
 }
 
+/// The verdict on a value that the kernel cannot read.
 fn unreadable(option: &OptionFacts, value: &str, expected: &str) -> Verdict {
     Verdict::Invalid {
         fault: Fault::UnreadableValue,
@@ -313,9 +319,10 @@ fn unreadable(option: &OptionFacts, value: &str, expected: &str) -> Verdict {
     }
 }
 
-fn unknown_word(part: &str, option: &OptionFacts, words: &[Word], machine: &Machine<'_>) -> Verdict {
-    let nearest = || nearest(part, words.iter().map(|word| word.word));
-    let suggestion = familiar_mistake(option.name, part, machine)
+/// The verdict on a word that the option does not have.
+fn unknown_word(part: &str, option: &OptionFacts, words: &[Word], machine: &BootedKernel<'_>) -> Verdict {
+    let nearest = || nearest(part, words.iter().map(|word| word.word.as_str()));
+    let suggestion = familiar_mistake(&option.name, part, machine)
         .map(str::to_owned)
         .or_else(|| nearest().map(|word| format!("{}={word}", option.name)));
     Verdict::Invalid {
@@ -325,8 +332,8 @@ fn unknown_word(part: &str, option: &OptionFacts, words: &[Word], machine: &Mach
     }
 }
 
-/// Mistakes that are passed on from forum to forum, and what to write instead.
-fn familiar_mistake(name: &str, part: &str, machine: &Machine<'_>) -> Option<&'static str> {
+/// What to write instead of a word that forums and guides wrongly recommend.
+fn familiar_mistake(name: &str, part: &str, machine: &BootedKernel<'_>) -> Option<&'static str> {
     let on_power = machine.architecture.is_some_and(Architecture::is_power);
     let on_amd = machine.vendor.is_some_and(CpuVendor::has_amd_vi);
     match (name, part) {
@@ -348,7 +355,8 @@ fn familiar_mistake(name: &str, part: &str, machine: &Machine<'_>) -> Option<&'s
     }
 }
 
-fn other_architecture(token: &Token, option: &OptionFacts, machine: &Machine<'_>) -> Verdict {
+/// The verdict on an option of another architecture.
+fn other_architecture(token: &Token, option: &OptionFacts, machine: &BootedKernel<'_>) -> Verdict {
     let here = machine.architecture.map(ToString::to_string).unwrap_or_default();
     let wants_identity = token.value.as_deref().is_some_and(|v| v.split(',').any(|word| word == "pt"));
     let on_arm = machine.architecture.is_some_and(Architecture::is_arm);
@@ -359,18 +367,18 @@ fn other_architecture(token: &Token, option: &OptionFacts, machine: &Machine<'_>
     }
 }
 
-/// An option that is in no table: one that does not concern DMA, unless it looks like one that does.
+/// The verdict on an option that is not in the table: misspelled if a name of the table is nearly the same.
 fn unknown_name(token: &Token) -> Verdict {
     let name = token.name.as_str();
-    if options::UNRELATED.iter().any(|other| super::command_line::same_name(other, name)) {
+    if options::is_unrelated(name) {
         return Verdict::NotDma;
     }
     let folded = name.to_ascii_lowercase().replace('-', "_");
-    let known = options::OPTIONS.iter().map(|option| option.name);
+    let known = options::table().options.iter().map(|option| option.name.as_str());
     let near = nearest(&folded, known.filter(|name| name.len() >= MISSPELLED_BYTES_MIN));
     let value = token.value.as_deref().map(|value| format!("={value}")).unwrap_or_default();
     let suggestion = near.map(|right| format!("{right}{value}"));
-    // The core's own prefix: every option below it is in the table.
+    // Every option with this prefix is in the table.
     let in_core = folded.starts_with("iommu.");
     match near {
         Some(right) => Verdict::Invalid {
@@ -432,7 +440,7 @@ fn distance(one: &str, other: &str) -> usize {
 /// Marks options that lose to another one that sets the same thing. Mostly the later one wins.
 fn drop_overridden(verdicts: &mut [TokenVerdict]) {
     for loser in 0..verdicts.len() {
-        if verdicts.get(loser).and_then(effects_of).is_none_or(<[Effect]>::is_empty) {
+        if verdicts.get(loser).and_then(effects_acted_on).is_none_or(<[Effect]>::is_empty) {
             continue;
         }
         let winner = (0..verdicts.len()).rev().filter(|other| *other != loser).find(|other| {
@@ -453,22 +461,26 @@ fn drop_overridden(verdicts: &mut [TokenVerdict]) {
     }
 }
 
+/// Whether all that `loser` sets is also set by `winner`, and the setting of `winner` counts.
 fn is_overridden(loser: &TokenVerdict, winner: &TokenVerdict, winner_is_later: bool) -> bool {
-    let (Some(lost), Some(won)) = (effects_of(loser), effects_of(winner)) else { return false };
+    let (Some(lost), Some(won)) = (effects_acted_on(loser), effects_acted_on(winner)) else { return false };
     let all_set = !lost.is_empty() && lost.iter().all(|one| won.iter().any(|two| one.sets_same(two)));
     all_set
-        && match (lost.iter().any(|e| is_final(loser, e)), won.iter().any(|e| is_final(winner, e))) {
+        && match (
+            lost.iter().any(|e| cannot_be_undone(loser, e)),
+            won.iter().any(|e| cannot_be_undone(winner, e)),
+        ) {
             (true, false) => false,
             (false, true) => true,
             _ => winner_is_later,
         }
 }
 
-/// Settings that nothing takes back, whatever comes later.
+/// Whether no later option can undo this effect.
 ///
-/// x86's `iommu=off` sets `no_iommu`, which no option clears. The vendors' strict words are read after
-/// every early option, `iommu.strict=` among them.
-fn is_final(judged: &TokenVerdict, effect: &Effect) -> bool {
+/// x86's `iommu=off` sets `no_iommu`, which no option clears. The strict words of `intel_iommu=` and `amd_iommu=`
+/// are read after every early option, `iommu.strict=` among them.
+fn cannot_be_undone(judged: &TokenVerdict, effect: &Effect) -> bool {
     match effect {
         Effect::Iommu(false) => judged.token.is("iommu"),
         Effect::Strict(true) => judged.token.is("intel_iommu") || judged.token.is("amd_iommu"),
@@ -476,19 +488,20 @@ fn is_final(judged: &TokenVerdict, effect: &Effect) -> bool {
     }
 }
 
-fn effects_of(judged: &TokenVerdict) -> Option<&[Effect]> {
+/// The effects of an option; `None` if the kernel does not act on it.
+fn effects_acted_on(judged: &TokenVerdict) -> Option<&[Effect]> {
     match &judged.verdict {
         Verdict::Understood { effects, .. } => Some(effects),
         _ => None,
     }
 }
 
-/// Marks options that another one leaves without an object.
-fn drop_pointless(verdicts: &mut [TokenVerdict]) {
-    let off = part_with(verdicts, &Effect::Iommu(false));
-    let identity = part_with(verdicts, &Effect::Passthrough(true)).filter(|_| off.is_none());
+/// Marks options as ineffective if another option removes what they act on.
+fn mark_pointless(verdicts: &mut [TokenVerdict]) {
+    let off = option_with_effect(verdicts, &Effect::Iommu(false));
+    let identity = option_with_effect(verdicts, &Effect::Passthrough(true)).filter(|_| off.is_none());
     for judged in verdicts {
-        let Some([effect]) = effects_of(judged) else { continue };
+        let Some([effect]) = effects_acted_on(judged) else { continue };
         let reason = match (effect, &off, &identity) {
             (Effect::Passthrough(_) | Effect::Strict(_) | Effect::ForceDac(_), Some(off), _) => {
                 format!("`{off}` leaves no IOMMU for it")
@@ -502,8 +515,9 @@ fn drop_pointless(verdicts: &mut [TokenVerdict]) {
     }
 }
 
-fn part_with(verdicts: &[TokenVerdict], effect: &Effect) -> Option<String> {
-    let asks = |judged: &&TokenVerdict| effects_of(judged).is_some_and(|all| all.contains(effect));
+/// The first option that has this effect.
+fn option_with_effect(verdicts: &[TokenVerdict], effect: &Effect) -> Option<String> {
+    let asks = |judged: &&TokenVerdict| effects_acted_on(judged).is_some_and(|all| all.contains(effect));
     verdicts.iter().find(asks).map(|judged| judged.part.clone())
 }
 
@@ -519,12 +533,12 @@ mod tests {
     fn diagnose(release: &str, vendor: Option<CpuVendor>, body: &str) -> Vec<TokenVerdict> {
         let version = KernelVersion::parse(release);
         let architecture = version.as_ref().and_then(|v| v.architecture.clone());
-        let machine = Machine {
+        let machine = BootedKernel {
             version: version.as_ref(),
             architecture: architecture.as_ref(),
             vendor: vendor.as_ref(),
         };
-        understand(&CommandLine::parse(&Text::new("proc/cmdline", body)), &machine)
+        check_command_line(&CommandLine::parse(&Text::new("proc/cmdline", body)), &machine)
     }
 
     fn brief(judged: &TokenVerdict) -> String {
@@ -799,7 +813,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_keep_what_counts() {
+    fn requests_keep_the_last_effective_option() {
         let verdicts =
             diagnose(DEBIAN, Some(CpuVendor::Intel), "intel_iommu=off iommu=nopt intel_iommu=on iommu=pt");
         let requests = Requests::collect(&verdicts);

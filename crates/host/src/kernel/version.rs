@@ -100,6 +100,7 @@ impl std::fmt::Display for KernelVersion {
     }
 }
 
+/// The release in a line such as `Linux version 6.1.0-18-amd64 (...)`.
 fn release_word(words: &str) -> Option<&str> {
     if let Some(at) = words.find("Linux version ") {
         return words.get(at + 14..)?.split_whitespace().next();
@@ -118,11 +119,13 @@ fn numbers(release: &str) -> Option<(u16, u16, u16)> {
     Some((major, minor, patch))
 }
 
+/// The number that a word begins with.
 fn leading_number(word: &str) -> Option<u16> {
     let digits = word.bytes().take_while(u8::is_ascii_digit).count();
     word.get(..digits)?.parse().ok()
 }
 
+/// Who built the kernel, by its release and the rest of the line.
 fn family(release: &str, words: &str, numbers: (u16, u16, u16)) -> Family {
     if let Some(major) = rhel_release(release, numbers) {
         return Family::Rhel(major);
@@ -158,7 +161,7 @@ fn rhel_release(release: &str, (major, minor, patch): (u16, u16, u16)) -> Option
     (base == (major, minor, patch) && !tag.contains("uek")).then_some(rhel)
 }
 
-/// The flavour at the end of a release that stands alone, without the words that name its builder.
+/// The distribution that builds kernels of this flavour, such as `generic` or `amd64`, by the end of the release alone.
 fn family_by_flavour(release: &str) -> Family {
     let Some((_, flavour)) = release.rsplit_once('-') else { return Family::Other };
     let flavours_of_ubuntu = [

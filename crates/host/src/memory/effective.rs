@@ -49,6 +49,7 @@ pub struct Facts<'a> {
 
 /// A statement with the place it rests on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Reason {
     /// The statement.
     pub what: String,
@@ -57,10 +58,12 @@ pub struct Reason {
 }
 
 impl Reason {
+    /// A reason that follows from the kernel's rules, without a citation.
     fn rule(what: &str) -> Self {
         Self { what: what.to_owned(), at: None }
     }
 
+    /// A reason that follows from something the host says.
     fn cited(what: impl Into<String>, at: &Citation) -> Self {
         Self { what: what.into(), at: Some(at.clone()) }
     }
@@ -68,6 +71,7 @@ impl Reason {
 
 /// A part of the range over which MTRRs and owners are the same.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Part {
     /// The addresses.
     pub range: PhysRange,
@@ -79,6 +83,7 @@ pub struct Part {
 
 /// A way to map physical addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Call {
     /// `ioremap`.
@@ -148,6 +153,7 @@ impl Call {
 
 /// The kernel's answer to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Answer {
     /// This kernel has no such call.
@@ -163,6 +169,7 @@ pub enum Answer {
 
 /// Part of a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MappedPart {
     /// The addresses.
     pub range: PhysRange,
@@ -173,6 +180,7 @@ pub struct MappedPart {
 
 /// A call with its answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Mapping {
     /// The call.
     pub call: Call,
@@ -186,6 +194,7 @@ pub struct Mapping {
 
 /// What a range is, and what mappings of it would be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Effective {
     /// The addresses.
     pub range: PhysRange,
@@ -206,26 +215,28 @@ impl Effective {
 
 /// Works out the types of `range` and of every kind of mapping of the whole of it.
 pub fn effective(facts: &Facts<'_>, range: PhysRange) -> Effective {
-    let parts = parts(facts, range);
+    let parts = mtrr_parts(facts, range);
     let mappings = Call::ALL.into_iter().map(|call| mapping(facts, range, &parts, call)).collect();
     Effective { range, parts, mappings, doubts: doubts(facts, range) }
 }
 
-fn parts(facts: &Facts<'_>, range: PhysRange) -> Vec<Part> {
+/// The MTRR effect on `range`, split wherever a register, an owner or a `memmap=` area begins or ends.
+fn mtrr_parts(facts: &Facts<'_>, range: PhysRange) -> Vec<Part> {
     let registers = facts.registers.iter().map(|r| r.value.range);
-    let owners = facts.iomem.overlapping(range).filter(|r| decides(&r.value)).map(|r| r.value.range);
+    let owners = facts.iomem.overlapping(range).filter(|r| affects_mappings(&r.value)).map(|r| r.value.range);
     let areas = facts.memmap.iter().filter_map(|area| area.request.range());
     let all = registers.chain(owners).chain(areas);
     let cuts = all.flat_map(|range| [u128::from(range.base()), range.end()]).chain(facts.default.cuts());
-    split_at(range, cuts).into_iter().map(|range| part(facts, range)).collect()
+    split_at(range, cuts).into_iter().map(|range| mtrr_part(facts, range)).collect()
 }
 
-/// Whether the owner has a say in what mappings are granted, or was set by `memmap=`.
-fn decides(resource: &Resource) -> bool {
+/// Whether the resource can affect which mappings are granted: a top-level owner, or an area reserved by `memmap=`.
+fn affects_mappings(resource: &Resource) -> bool {
     resource.depth == 0 || resource.is_reserved()
 }
 
-fn part(facts: &Facts<'_>, range: PhysRange) -> Part {
+/// The MTRR effect on a range that no register or owner splits, with the reasons.
+fn mtrr_part(facts: &Facts<'_>, range: PhysRange) -> Part {
     let registers: Vec<_> = facts.registers.iter().filter(|r| r.value.range.contains(range)).collect();
     let mut reasons: Vec<_> =
         registers.iter().map(|r| Reason::cited(format!("MTRR {}", r.value.kind), &r.at)).collect();
@@ -239,7 +250,7 @@ fn part(facts: &Facts<'_>, range: PhysRange) -> Part {
     if range.base() < FIXED_RANGES_END {
         reasons.push(Reason::rule("the first MiB is ruled by fixed MTRRs, which /proc/mtrr does not show"));
     }
-    let owners = facts.iomem.overlapping(range).filter(|r| decides(&r.value));
+    let owners = facts.iomem.overlapping(range).filter(|r| affects_mappings(&r.value));
     reasons.extend(owners.map(|r| Reason::cited(r.value.name.clone(), &r.at)));
     let asked = |area: &&MemmapArea| area.request.range().is_some_and(|r| r.overlaps(range));
     reasons.extend(
@@ -249,6 +260,7 @@ fn part(facts: &Facts<'_>, range: PhysRange) -> Part {
     Part { range, mtrr: combine(kinds, facts.default.at(range.base())), reasons }
 }
 
+/// Facts that are missing, so that the answer may be wrong.
 fn doubts(facts: &Facts<'_>, range: PhysRange) -> Vec<String> {
     let mut doubts = Vec::new();
     if facts.iomem.hidden || facts.iomem.resources.is_empty() {
@@ -266,6 +278,7 @@ fn doubts(facts: &Facts<'_>, range: PhysRange) -> Vec<String> {
     doubts
 }
 
+/// The answer to one kind of mapping of `range`, and the memory types it results in.
 fn mapping(facts: &Facts<'_>, range: PhysRange, parts: &[Part], call: Call) -> Mapping {
     let mut reasons = Vec::new();
     let answer = answer(facts, range, call, &mut reasons);
@@ -276,11 +289,11 @@ fn mapping(facts: &Facts<'_>, range: PhysRange, parts: &[Part], call: Call) -> M
         }
         Answer::Absent | Answer::Refused => Vec::new(),
     };
-    Mapping { call, answer, parts: join(mapped), reasons }
+    Mapping { call, answer, parts: merge(mapped), reasons }
 }
 
-/// Joins neighbours of one type.
-fn join(parts: Vec<MappedPart>) -> Vec<MappedPart> {
+/// Merges adjacent parts of the same type.
+fn merge(parts: Vec<MappedPart>) -> Vec<MappedPart> {
     let mut joined: Vec<MappedPart> = Vec::new();
     for part in parts {
         match joined.last_mut() {
@@ -294,6 +307,7 @@ fn join(parts: Vec<MappedPart>) -> Vec<MappedPart> {
     joined
 }
 
+/// Whether Linux grants a mapping of `range` by this call, and with which page attribute.
 fn answer(facts: &Facts<'_>, range: PhysRange, call: Call, reasons: &mut Vec<Reason>) -> Answer {
     if !call.exists(facts.kernel) {
         return Answer::Absent;
@@ -310,13 +324,13 @@ fn answer(facts: &Facts<'_>, range: PhysRange, call: Call, reasons: &mut Vec<Rea
         MemoryType::WriteCombining if facts.without_pat => {
             reasons
                 .push(Reason::rule("without PAT there is no WC in the page table, Linux takes UC- instead"));
-            tracked(facts, range, MemoryType::UncachedMinus, reasons)
+            answer_by_existing_mappings(facts, range, MemoryType::UncachedMinus, reasons)
         }
-        page => tracked(facts, range, page, reasons),
+        page => answer_by_existing_mappings(facts, range, page, reasons),
     }
 }
 
-/// The answer where the range touches RAM, which decides alone.
+/// The answer if the range overlaps RAM; then MTRRs and existing mappings don't matter.
 fn answer_over_ram(
     facts: &Facts<'_>,
     range: PhysRange,
@@ -344,7 +358,7 @@ fn answer_over_ram(
     }
 }
 
-/// A request for WB is granted where the MTRRs say WB for all of the range.
+/// The answer to a request for WB, which is granted only if the MTRRs say WB for the whole range.
 fn answer_by_mtrrs(facts: &Facts<'_>, range: PhysRange, reasons: &mut Vec<Reason>) -> Answer {
     let registers: Vec<Register> = facts.registers.iter().map(|r| r.value).collect();
     let page = match linux_lookup(&registers, facts.default, range, facts.kernel) {
@@ -360,11 +374,17 @@ fn answer_by_mtrrs(facts: &Facts<'_>, range: PhysRange, reasons: &mut Vec<Reason
             MemoryType::UncachedMinus
         }
     };
-    tracked(facts, range, page, reasons)
+    answer_by_existing_mappings(facts, range, page, reasons)
 }
 
-/// A mapping that exists imposes its type, if the caller can live with it (`is_new_memtype_allowed`).
-fn tracked(facts: &Facts<'_>, range: PhysRange, page: MemoryType, reasons: &mut Vec<Reason>) -> Answer {
+/// The answer given the tracked mappings: an existing one imposes its type, if the request allows that
+/// (`is_new_memtype_allowed`).
+fn answer_by_existing_mappings(
+    facts: &Facts<'_>,
+    range: PhysRange,
+    page: MemoryType,
+    reasons: &mut Vec<Reason>,
+) -> Answer {
     use MemoryType::{UncachedMinus, WriteBack, WriteCombining, WriteThrough};
     let other = |m: &&Cited<Memtype>| m.value.range.overlaps(range) && m.value.kind != page;
     let Some(found) = facts.memtypes.iter().find(other) else {

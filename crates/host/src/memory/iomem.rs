@@ -68,6 +68,7 @@ pub fn parse_iomem(text: &Text) -> (Iomem, Vec<LineProblem>) {
     (Iomem { resources, hidden }, problems)
 }
 
+/// Parses a line of `/proc/iomem`.
 fn parse_resource(line: &str) -> Result<Resource, Unreadable> {
     let body = line.trim_start_matches(' ');
     let indent = line.len() - body.len();

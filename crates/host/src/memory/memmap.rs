@@ -152,13 +152,14 @@ fn parse_value(value: &str, at: &Citation, kernel: KernelVersion, exact: bool) -
     let area = |(index, text)| {
         let request = parse_request(text).unwrap_or(MemmapRequest::Malformed);
         let ignored = request == MemmapRequest::Malformed || (index > 0 && !takes_lists);
-        let effect = if ignored { MemmapEffect::Ignored } else { effect(&request, kernel, exact) };
+        let effect = if ignored { MemmapEffect::Ignored } else { effect_of(&request, kernel, exact) };
         MemmapArea { request, effect, at: at.clone() }
     };
     value.split(',').enumerate().map(area).collect()
 }
 
-fn effect(request: &MemmapRequest, kernel: KernelVersion, exact: bool) -> MemmapEffect {
+/// What this kernel does with a request of `memmap=`; `exact` with `memmap=exactmap`.
+fn effect_of(request: &MemmapRequest, kernel: KernelVersion, exact: bool) -> MemmapEffect {
     let resolves_overlaps = kernel >= (2, 6, 32) || exact;
     match request {
         MemmapRequest::Reserved { .. } | MemmapRequest::Acpi { .. } if !resolves_overlaps => {
@@ -173,6 +174,7 @@ fn effect(request: &MemmapRequest, kernel: KernelVersion, exact: bool) -> Memmap
     }
 }
 
+/// Parses one request of `memmap=`, such as `512M$4G`.
 fn parse_request(text: &str) -> Option<MemmapRequest> {
     if text == "exactmap" {
         return Some(MemmapRequest::ExactMap);

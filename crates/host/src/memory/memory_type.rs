@@ -142,6 +142,7 @@ impl FromStr for MemoryType {
 
 /// A set of memory types: those of all MTRRs that hold one address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(with = "Vec<MemoryType>"))]
 pub struct TypeSet(u8);
 
 impl TypeSet {

@@ -28,6 +28,7 @@ const MIB: u128 = 1 << 20;
 
 /// A variable register in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Register {
     /// Number: `reg02` is 2.
     pub number: u32,
@@ -113,6 +114,7 @@ fn parse_register(line: &str) -> Result<(Register, TableLayout), Unreadable> {
     Ok((Register { number, range, kind, count }, layout))
 }
 
+/// The type and the use count at the end of a register's line, in either layout of the table.
 fn kind_and_count(text: &str) -> Result<(&str, u32, TableLayout), Unreadable> {
     if let Some(rest) = text.strip_prefix(':') {
         let (kind, count) = rest.split_once(',').ok_or(Unreadable::Layout)?;
@@ -125,6 +127,7 @@ fn kind_and_count(text: &str) -> Result<(&str, u32, TableLayout), Unreadable> {
     Ok((kind.trim(), decimal(count)?, TableLayout::CountThenType))
 }
 
+/// Parses a decimal number.
 fn decimal(text: &str) -> Result<u32, Unreadable> {
     let text = text.trim();
     let plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
@@ -178,6 +181,7 @@ pub fn print_table(registers: &[Register], layout: TableLayout) -> String {
 
 /// What the MTRRs make of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum MtrrEffect {
     /// This type.
@@ -227,6 +231,7 @@ pub fn combine(kinds: TypeSet, default: MemoryType) -> MtrrEffect {
 
 /// The type of addresses that no register holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DefaultType {
     /// The type in the MSR IA32_MTRR_DEF_TYPE.
     #[serde(rename = "type")]
@@ -240,6 +245,7 @@ pub struct DefaultType {
 
 /// How the default type is known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum DefaultReason {
     /// The kernel printed it.
@@ -371,10 +377,11 @@ pub struct MtrrPart {
 pub fn lookup(registers: &[Register], default: &DefaultType, range: PhysRange) -> Vec<MtrrPart> {
     let ends = registers.iter().flat_map(|r| [u128::from(r.range.base()), r.range.end()]);
     let parts = split_at(range, ends.chain(default.cuts()));
-    parts.into_iter().map(|range| part(registers, default, range)).collect()
+    parts.into_iter().map(|range| effect_on_undivided(registers, default, range)).collect()
 }
 
-fn part(registers: &[Register], default: &DefaultType, range: PhysRange) -> MtrrPart {
+/// The memory type of a range that no register's border divides, and the registers that hold it.
+fn effect_on_undivided(registers: &[Register], default: &DefaultType, range: PhysRange) -> MtrrPart {
     let holding = || registers.iter().filter(|r| r.range.contains(range));
     MtrrPart {
         range,
@@ -437,7 +444,7 @@ reg04: base=0xae000000 (2784MB), size=  32MB: uncachable, count=1
     }
 
     #[test]
-    fn reads_back_what_it_prints() {
+    fn parses_its_own_output() {
         for (body, layout) in [(RHEL_5, TableLayout::TypeThenCount), (QEMU, TableLayout::CountThenType)] {
             let (table, problems) = parse(body);
             assert_eq!(problems, []);

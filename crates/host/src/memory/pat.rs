@@ -38,6 +38,7 @@ pub fn parse_memtype_list(text: &Text) -> (Vec<Cited<Memtype>>, Vec<LineProblem>
     (list, problems)
 }
 
+/// Parses a line of `/sys/kernel/debug/x86/pat_memtype_list`.
 fn parse_memtype(line: &str) -> Result<Memtype, Unreadable> {
     let new_layout = || line.strip_prefix("PAT: [mem ")?.split_once(']');
     let old_layout = || line.split_once('@').map(|(kind, range)| (range, kind));
@@ -65,6 +66,7 @@ pub fn parse_pat_slots(dmesg: &Text) -> Option<Cited<PatSlots>> {
     })
 }
 
+/// Parses `x86 PAT enabled: cpu 0, old 0x..., new 0x...`.
 fn parse_msr_line(line: &str) -> Option<PatSlots> {
     let (_, rest) = line.split_once("x86 PAT enabled: cpu ")?;
     let (_, new) = rest.split_once("new ")?;
@@ -72,12 +74,14 @@ fn parse_msr_line(line: &str) -> Option<PatSlots> {
     collect_slots(bytes.into_iter().map(MemoryType::from_pat_encoding))
 }
 
+/// Parses `x86/PAT: Configuration [0-7]: WB  WC  UC- UC ...`.
 fn parse_words_line(line: &str) -> Option<PatSlots> {
     let (_, words) = line.split_once("x86/PAT: Configuration [0-7]: ")?;
     let kind = |word: &str| MemoryType::ALL.into_iter().find(|k| k.abbreviation() == word);
     collect_slots(words.split_whitespace().map(kind))
 }
 
+/// The eight slots, if all are known.
 fn collect_slots(kinds: impl Iterator<Item = Option<MemoryType>>) -> Option<PatSlots> {
     kinds.collect::<Option<Vec<_>>>()?.try_into().ok()
 }

@@ -40,6 +40,7 @@ const ADDRESS_BITS: std::ops::RangeInclusive<u32> = 21..=52;
 
 /// A range and the type it shall have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Wish {
     /// The addresses.
     pub range: PhysRange,
@@ -90,7 +91,8 @@ impl fmt::Display for Wish {
 
 /// The processor and kernel to plan for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Machine {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PlanTarget {
     /// Variable registers in use.
     pub registers: Vec<Register>,
     /// Variable registers there are: bits 0 to 7 of the MSR IA32_MTRRCAP.
@@ -100,9 +102,19 @@ pub struct Machine {
     /// The type outside all registers.
     pub default: DefaultType,
     /// Kernel version, for its rules.
+    #[serde(serialize_with = "dotted")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub kernel: KernelVersion,
     /// How its `/proc/mtrr` is laid out.
     pub layout: TableLayout,
+}
+
+/// A kernel version as people write it: `6.1.0`.
+fn dotted<S: serde::Serializer>(
+    (major, minor, patch): &KernelVersion,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&format_args!("{major}.{minor}.{patch}"))
 }
 
 /// The number of variable registers to plan with where nobody read IA32_MTRRCAP.
@@ -128,6 +140,7 @@ pub enum Order {
 
 /// A write to `/proc/mtrr`; `Display` gives its text, without the newline that the kernel wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Step {
     /// Lowers the use count of a register, which clears it at 0.
@@ -159,6 +172,7 @@ impl fmt::Display for Step {
 
 /// How bad a passing type is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Harm {
     /// More ordered or less cached than before and after: slow, and correct.
@@ -170,6 +184,7 @@ pub enum Harm {
 
 /// A range that for a moment is neither what it was nor what it will be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Transient {
     /// The addresses.
     pub range: PhysRange,
@@ -198,6 +213,7 @@ impl fmt::Display for Transient {
 
 /// A step with all that follows from it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlannedStep {
     /// The write.
     pub step: Step,
@@ -213,6 +229,7 @@ pub struct PlannedStep {
 
 /// Writes that fulfil the wishes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Plan {
     /// The wishes.
     pub wishes: Vec<Wish>,
@@ -230,7 +247,7 @@ impl Plan {
         self.steps.last().map_or(&self.before, |last| &last.table)
     }
 
-    /// The way back from the end.
+    /// The steps that restore the table as it was before the plan.
     pub fn undo(&self) -> &[Step] {
         self.steps.last().map_or(&[], |last| &last.undo)
     }
@@ -257,13 +274,15 @@ pub enum Refusal {
         wish: Wish,
     },
     /// The first MiB belongs to the fixed registers, which `/proc/mtrr` cannot change.
-    #[error("{wish}: the fixed MTRRs rule the first MiB, /proc/mtrr cannot change it")]
+    #[error(
+        "{wish}: begins in the first MiB, which fixed MTRRs rule and /proc/mtrr cannot change; expected a base of 1 MiB or more"
+    )]
     FixedRange {
         /// The wish.
         wish: Wish,
     },
     /// There is no such address.
-    #[error("{wish}: physical addresses have {address_bits} bits")]
+    #[error("{wish}: ends beyond the {address_bits}-bit physical addresses of this processor")]
     BeyondAddressBits {
         /// The wish.
         wish: Wish,
@@ -314,18 +333,17 @@ pub enum Refusal {
     /// No table does it: a register with use count 0 or above 64 is not cleared, or the wish cuts through an
     /// overlap whose type is undefined and which the kernel would not build again.
     #[error(
-        "no table does it: a register in the way cannot be disabled (use count 0 or above 64), or registers overlap in \
+        "no table does this: a register in the range cannot be disabled (use count 0 or above 64), or registers overlap in \
          a way that the kernel would not set up again"
     )]
     Unreachable,
     /// The kernel would not take the steps in any order that was tried.
-    #[error("the kernel accepts the steps in no order that was tried")]
+    #[error("the kernel would refuse the changes in every order that was tried")]
     NoOrder,
     /// The table could be reached but not left: the kernel cannot build the present one again.
     #[error(
-        "/proc/mtrr could not build the present table again, so there would be no way back: a register lies \
-         inside another of the same type, or registers hold all addresses and leave none to keep a lower \
-         register busy with"
+        "the present table could not be restored through /proc/mtrr: a register lies inside another of the same type, \
+         or registers hold all addresses, so that none is left to occupy a lower register with"
     )]
     NoWayBack,
 }
@@ -338,28 +356,31 @@ pub enum Refusal {
 ///
 /// # Errors
 /// A [`Refusal`] where a wish makes no sense or the registers do not suffice.
-pub fn plan(machine: &Machine, wishes: &[Wish], order: Order) -> Result<Plan, Refusal> {
+pub fn plan(machine: &PlanTarget, wishes: &[Wish], order: Order) -> Result<Plan, Refusal> {
     check_machine(machine)?;
     check_wishes(machine, wishes)?;
     let cover = choose_cover(machine, wishes, order)?;
     let actions = match order {
-        Order::FewestSteps | Order::FewestRegisters => least_harm(machine, &cover),
-        Order::Tidy => tidy(machine, &cover),
+        Order::FewestSteps | Order::FewestRegisters => order_by_harm(machine, &cover),
+        Order::Tidy => sort_actions(machine, &cover),
     };
-    let steps = follow(machine, &actions.ok_or(Refusal::NoOrder)?)?;
-    let plan = Plan { wishes: wishes.to_vec(), before: sorted(machine), steps, layout: machine.layout };
-    // The steps were simulated; what is left to check is that they lead where they should.
+    let steps = simulate(machine, &actions.ok_or(Refusal::NoOrder)?)?;
+    let plan =
+        Plan { wishes: wishes.to_vec(), before: sorted_registers(machine), steps, layout: machine.layout };
+    // The steps were simulated. Check that their result is what was wished for.
     let reached = effects(machine, plan.after(), &plan.before, wishes);
-    let wanted = wanted(machine, wishes, plan.after());
+    let wanted = wished_effects(machine, wishes, plan.after());
     if reached == wanted { Ok(plan) } else { Err(Refusal::NoOrder) }
 }
 
-fn sorted(machine: &Machine) -> Vec<Register> {
+/// The registers that are in use, by number.
+fn sorted_registers(machine: &PlanTarget) -> Vec<Register> {
     RegisterFile::new(machine).registers()
 }
 
-fn check_machine(machine: &Machine) -> Result<(), Refusal> {
-    let Machine { register_count, address_bits, .. } = *machine;
+/// Refuses registers that no machine can have.
+fn check_machine(machine: &PlanTarget) -> Result<(), Refusal> {
+    let PlanTarget { register_count, address_bits, .. } = *machine;
     if !ADDRESS_BITS.contains(&address_bits) || !(1..=255).contains(&register_count) {
         return Err(Refusal::IrregularMachine { register_count, address_bits });
     }
@@ -380,7 +401,8 @@ fn check_machine(machine: &Machine) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn check_wishes(machine: &Machine, wishes: &[Wish]) -> Result<(), Refusal> {
+/// Refuses wishes that no MTRRs can fulfil or that contradict each other.
+fn check_wishes(machine: &PlanTarget, wishes: &[Wish]) -> Result<(), Refusal> {
     let address_bits = machine.address_bits;
     for (index, &wish) in wishes.iter().enumerate() {
         if !wish.range.is_page_aligned() {
@@ -403,21 +425,22 @@ fn check_wishes(machine: &Machine, wishes: &[Wish]) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn space(machine: &Machine) -> Option<PhysRange> {
+/// The physical address space.
+fn address_space(machine: &PlanTarget) -> Option<PhysRange> {
     PhysRange::from_base_and_size(0, 1_u64.checked_shl(machine.address_bits)?)
 }
 
-/// The address space, divided wherever a register, a wish, or the default begins or ends.
-fn divide(machine: &Machine, others: &[Register], wishes: &[Wish]) -> Vec<PhysRange> {
+/// The physical address space, split wherever a register, a wish, or the default begins or ends.
+fn divide(machine: &PlanTarget, others: &[Register], wishes: &[Wish]) -> Vec<PhysRange> {
     let registers = machine.registers.iter().chain(others).map(|r| r.range);
     let ranges = registers.chain(wishes.iter().map(|w| w.range));
     let ends = ranges.flat_map(|range| [u128::from(range.base()), range.end()]);
-    space(machine).map_or_else(Vec::new, |space| split_at(space, ends.chain(machine.default.cuts())))
+    address_space(machine).map_or_else(Vec::new, |space| split_at(space, ends.chain(machine.default.cuts())))
 }
 
-/// The effect of `registers` on each part of the divided space.
+/// The effect of `registers` on each part of the address space.
 fn effects(
-    machine: &Machine,
+    machine: &PlanTarget,
     registers: &[Register],
     others: &[Register],
     wishes: &[Wish],
@@ -425,32 +448,34 @@ fn effects(
     let mut all = others.to_vec();
     all.extend(registers);
     let parts = divide(machine, &all, wishes);
-    parts.into_iter().map(|part| effect_of(machine, registers, part)).collect()
+    parts.into_iter().map(|part| effect_on(machine, registers, part)).collect()
 }
 
-/// The effect of `registers` on `part`, which none of them divides.
-fn effect_of(machine: &Machine, registers: &[Register], part: PhysRange) -> MtrrEffect {
+/// The effect of `registers` on `part`, which lies wholly inside or outside each of them.
+fn effect_on(machine: &PlanTarget, registers: &[Register], part: PhysRange) -> MtrrEffect {
     let parts = lookup(registers, &machine.default, part);
     parts.first().map_or(MtrrEffect::Type(machine.default.kind), |part| part.effect)
 }
 
-/// The wanted effect on each part of the divided space.
-fn wanted(machine: &Machine, wishes: &[Wish], others: &[Register]) -> Vec<MtrrEffect> {
-    divide(machine, others, wishes).into_iter().map(|part| wanted_of(machine, wishes, part)).collect()
+/// The wished effect on each part of the address space.
+fn wished_effects(machine: &PlanTarget, wishes: &[Wish], others: &[Register]) -> Vec<MtrrEffect> {
+    divide(machine, others, wishes).into_iter().map(|part| wished_effect(machine, wishes, part)).collect()
 }
 
-fn wanted_of(machine: &Machine, wishes: &[Wish], part: PhysRange) -> MtrrEffect {
+/// The wished effect on one part; without a wish, the present effect.
+fn wished_effect(machine: &PlanTarget, wishes: &[Wish], part: PhysRange) -> MtrrEffect {
     match wishes.iter().find(|wish| wish.range.contains(part)) {
         Some(wish) => MtrrEffect::Type(wish.kind),
-        None => effect_of(machine, &machine.registers, part),
+        None => effect_on(machine, &machine.registers, part),
     }
 }
 
-fn choose_cover(machine: &Machine, wishes: &[Wish], order: Order) -> Result<Cover, Refusal> {
+/// Chooses which registers to keep and which blocks to add.
+fn choose_cover(machine: &PlanTarget, wishes: &[Wish], order: Order) -> Result<Cover, Refusal> {
     let parts = divide(machine, &[], wishes);
     let cell = |range: PhysRange| Cell {
         range,
-        want: wanted_of(machine, wishes, range),
+        want: wished_effect(machine, wishes, range),
         default: machine.default.at(range.base()),
     };
     let cells: Vec<_> = parts.into_iter().map(cell).collect();
@@ -470,38 +495,39 @@ fn choose_cover(machine: &Machine, wishes: &[Wish], order: Order) -> Result<Cove
     Ok(search.cover(index))
 }
 
-/// Whether `disable=` clears a register, in a sensible number of writes.
+/// Whether the register can be cleared with at most `COUNT_MAX` writes of `disable=`.
 fn is_clearable(register: &Register) -> bool {
     (1..=COUNT_MAX).contains(&register.count)
 }
 
-fn least_harm(machine: &Machine, cover: &Cover) -> Option<Vec<Action>> {
+/// The actions in the order that does the least harm in between.
+fn order_by_harm(machine: &PlanTarget, cover: &Cover) -> Option<Vec<Action>> {
     let standing: Vec<Block> =
         cover.kept.iter().map(|&index| Block::from(&machine.registers[index])).collect();
-    let mut actions = clearing(machine, |index| !cover.kept.contains(&index));
+    let mut actions = clear_actions(machine, |index| !cover.kept.contains(&index));
     actions.extend(cover.added.iter().copied().map(Action::Add));
     let after: Vec<Block> = standing.into_iter().chain(cover.added.iter().copied()).collect();
     let passages = passages(machine, &after);
     order::order(machine, AddRules::of_kernel(machine.kernel), &actions, &passages)
 }
 
-/// Clears the registers of these indices, the highest number first.
-fn clearing(machine: &Machine, which: impl Fn(usize) -> bool) -> Vec<Action> {
+/// Actions that clear the registers with these indices, the highest number first.
+fn clear_actions(machine: &PlanTarget, which: impl Fn(usize) -> bool) -> Vec<Action> {
     let chosen = machine.registers.iter().enumerate().filter(|(index, _)| which(*index));
     let mut registers: Vec<_> = chosen.map(|(_, register)| register).collect();
     registers.sort_by_key(|r| std::cmp::Reverse(r.number));
     registers.iter().map(|r| Action::Clear { number: r.number, block: Block::from(*r) }).collect()
 }
 
-/// Sorts the table: what already stands in its place stays, all behind is cleared and added again.
-/// `None` if something behind cannot be cleared.
-fn tidy(machine: &Machine, cover: &Cover) -> Option<Vec<Action>> {
+/// Actions that sort the table. Registers at the front that are already in order stay; all others are cleared and added
+/// again. `None` if one of those can't be cleared.
+fn sort_actions(machine: &PlanTarget, cover: &Cover) -> Option<Vec<Action>> {
     if cover.added.is_empty() && cover.kept.len() == machine.registers.len() {
         return Some(Vec::new());
     }
     let kept = cover.kept.iter().map(|&index| Block::from(&machine.registers[index]));
     let mut blocks: Vec<Block> = kept.chain(cover.added.iter().copied()).collect();
-    blocks.sort_by_key(|b| (tidy_rank(b.kind), b.range.base(), std::cmp::Reverse(b.range.last())));
+    blocks.sort_by_key(|b| (sort_rank(b.kind), b.range.base(), std::cmp::Reverse(b.range.last())));
     let now = RegisterFile::new(machine);
     let in_place =
         blocks.iter().enumerate().take_while(|(number, block)| now.get(*number) == Some(**block)).count();
@@ -509,13 +535,14 @@ fn tidy(machine: &Machine, cover: &Cover) -> Option<Vec<Action>> {
     if machine.registers.iter().any(|r| behind(r) && !is_clearable(r)) {
         return None;
     }
-    let mut actions = clearing(machine, |index| behind(&machine.registers[index]));
+    let mut actions = clear_actions(machine, |index| behind(&machine.registers[index]));
     actions.extend(blocks[in_place..].iter().copied().map(Action::Add));
     Some(actions)
 }
 
-/// Uncachable ranges last: they may lie inside others, and kernels before 2.6.32 want those first.
-fn tidy_rank(kind: MemoryType) -> u8 {
+/// Position of a type in the sorted table. Uncachable ranges are last: they may be inside others, which kernels before
+/// 2.6.32 require first.
+fn sort_rank(kind: MemoryType) -> u8 {
     match kind {
         MemoryType::WriteBack => 0,
         MemoryType::WriteThrough => 1,
@@ -525,22 +552,22 @@ fn tidy_rank(kind: MemoryType) -> u8 {
     }
 }
 
-/// Every part of the space with its types before, and after with `after` in use.
-fn passages(machine: &Machine, after: &[Block]) -> Vec<Passage> {
+/// Every part of the address space with its type before, and with its type when `after` is in use.
+fn passages(machine: &PlanTarget, after: &[Block]) -> Vec<Passage> {
     let register =
         |(number, block): (u32, &Block)| Register { number, range: block.range, kind: block.kind, count: 1 };
     let after: Vec<Register> = (0..).zip(after).map(register).collect();
     let passage = |range: PhysRange| Passage {
         range,
-        before: effect_of(machine, &machine.registers, range),
-        after: effect_of(machine, &after, range),
+        before: effect_on(machine, &machine.registers, range),
+        after: effect_on(machine, &after, range),
         default: machine.default.at(range.base()),
     };
     divide(machine, &after, &[]).into_iter().map(passage).collect()
 }
 
-/// Takes the actions one write at a time, by the kernel's rules.
-fn follow(machine: &Machine, actions: &[Action]) -> Result<Vec<PlannedStep>, Refusal> {
+/// Simulates the actions one write at a time, by the kernel's rules.
+fn simulate(machine: &PlanTarget, actions: &[Action]) -> Result<Vec<PlannedStep>, Refusal> {
     let mut file = RegisterFile::new(machine);
     let mut taken = Vec::new();
     for step in actions.iter().flat_map(|action| writes(machine, action)) {
@@ -562,8 +589,8 @@ fn follow(machine: &Machine, actions: &[Action]) -> Result<Vec<PlannedStep>, Ref
     taken.into_iter().map(planned).collect()
 }
 
-/// The writes of an action: a register is cleared when its use count is down to 0.
-fn writes(machine: &Machine, action: &Action) -> Vec<Step> {
+/// The writes of an action. Each `disable=` lowers a register's use count by 1; at 0 it is cleared.
+fn writes(machine: &PlanTarget, action: &Action) -> Vec<Step> {
     match *action {
         Action::Add(Block { range, kind }) => vec![Step::Add { range, kind }],
         Action::Clear { number, .. } => {

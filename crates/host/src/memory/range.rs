@@ -118,6 +118,7 @@ pub fn parse_size(text: &str) -> Option<(u64, &str)> {
     Some((number.checked_mul(1 << shift)?, rest.get(1..)?))
 }
 
+/// The bits by which a suffix such as `K` or `M` shifts a number.
 fn suffix_shift(suffix: char) -> Option<u32> {
     let place = "KMGTPE".find(suffix.to_ascii_uppercase())?;
     u32::try_from(place).ok().map(|place| 10 * (place + 1))
@@ -135,11 +136,13 @@ impl FromStr for PhysRange {
     }
 }
 
+/// Parses `FIRST-LAST`. `None` if the text has another form, `Some(None)` if the last address is below the first.
 fn from_first_and_last(text: &str) -> Option<Option<PhysRange>> {
     let (base, last) = text.split_once('-')?;
     Some(PhysRange::from_first_to_last(parse_hex(base.trim())?, parse_hex(last.trim())?))
 }
 
+/// Parses `BASE+SIZE`. `None` if the text has another form, `Some(None)` if the range is empty or ends beyond 2^64.
 fn from_base_plus_size(text: &str) -> Option<Option<PhysRange>> {
     let (base, size) = text.split_once('+')?;
     let (base, "") = parse_size(base.trim())? else { return None };

@@ -1,94 +1,17 @@
-//! What a function can do and what is switched on, from its capability structures.
+//! The capabilities of a function that matter for DMA: which it has, and which are switched on.
 
 use super::acs::Acs;
+use super::capability_id::{conventional, extended};
 use super::config::{ConfigSpace, Structure};
 use super::error::{Aer, Dpc};
 use super::express::Express;
 use super::interrupt::{Msi, MsiX};
 use super::power::PowerManagement;
+use super::presence::Presence;
 use super::rebar::ResizableBars;
 use super::sriov::{Ari, Sriov};
 use super::translation::{Ats, Pasid, Pri};
 use serde::Serialize;
-
-/// Conventional capability IDs (`PCI_CAP_ID_*`).
-pub(super) mod id {
-    pub(in crate::pci) const POWER_MANAGEMENT: u16 = 0x01;
-    pub(in crate::pci) const MSI: u16 = 0x05;
-    pub(in crate::pci) const PCI_X: u16 = 0x07;
-    /// Subsystem IDs of a bridge (`PCI_CAP_ID_SSVID`).
-    pub(in crate::pci) const SUBSYSTEM: u16 = 0x0d;
-    pub(in crate::pci) const EXPRESS: u16 = 0x10;
-    pub(in crate::pci) const MSI_X: u16 = 0x11;
-}
-
-/// Extended capability IDs (`PCI_EXT_CAP_ID_*`).
-pub(super) mod extended_id {
-    pub(in crate::pci) const AER: u16 = 0x01;
-    pub(in crate::pci) const ACS: u16 = 0x0d;
-    pub(in crate::pci) const ARI: u16 = 0x0e;
-    pub(in crate::pci) const ATS: u16 = 0x0f;
-    pub(in crate::pci) const SRIOV: u16 = 0x10;
-    pub(in crate::pci) const PRI: u16 = 0x13;
-    pub(in crate::pci) const REBAR: u16 = 0x15;
-    pub(in crate::pci) const PASID: u16 = 0x1b;
-    pub(in crate::pci) const DPC: u16 = 0x1d;
-}
-
-/// Whether something is there, where "could not be read" is an answer of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Presence<T> {
-    /// It is there.
-    Present(T),
-    /// It is not there: the whole list was read.
-    Absent,
-    /// Nobody could look.
-    #[default]
-    Unknown,
-}
-
-impl<T> Presence<T> {
-    /// The thing, if it is there.
-    pub fn get(&self) -> Option<&T> {
-        match self {
-            Self::Present(value) => Some(value),
-            Self::Absent | Self::Unknown => None,
-        }
-    }
-
-    /// Whether it is known to be there.
-    pub fn is_present(&self) -> bool {
-        matches!(self, Self::Present(_))
-    }
-
-    /// Whether it is known not to be there.
-    pub fn is_absent(&self) -> bool {
-        matches!(self, Self::Absent)
-    }
-
-    /// Whether nobody could look.
-    pub fn is_unknown(&self) -> bool {
-        matches!(self, Self::Unknown)
-    }
-
-    /// Makes something else of the thing.
-    pub fn map<U>(self, make: impl FnOnce(T) -> U) -> Presence<U> {
-        match self {
-            Self::Present(value) => Presence::Present(make(value)),
-            Self::Absent => Presence::Absent,
-            Self::Unknown => Presence::Unknown,
-        }
-    }
-
-    /// A second witness, heard only where this one knows nothing.
-    pub fn or(self, other: Self) -> Self {
-        match self {
-            Self::Unknown => other,
-            Self::Present(_) | Self::Absent => self,
-        }
-    }
-}
 
 /// The capabilities of one function that decide how its DMA travels.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
@@ -122,30 +45,31 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
-    /// Decodes what the bytes reach; the rest stays unknown.
+    /// Decodes every capability that the bytes contain; capabilities beyond them stay unknown.
     pub fn decode(config: ConfigSpace<'_>) -> Self {
-        let conventional = config.capabilities();
-        let extended = config.extended_capabilities();
-        let plain = |id| conventional.find(id).map(|offset| config.structure(offset));
-        let wide = |id| extended.find(id).map(|offset| config.structure(offset));
+        let capabilities = config.capabilities();
+        let extended_capabilities = config.extended_capabilities();
+        let find = |id| capabilities.find(id).map(|offset| config.structure(offset));
+        let find_extended = |id| extended_capabilities.find(id).map(|offset| config.structure(offset));
         Self {
-            express: plain(id::EXPRESS).map(Express::decode),
-            power: plain(id::POWER_MANAGEMENT).map(PowerManagement::decode),
-            msi: plain(id::MSI).map(Msi::decode),
-            msi_x: plain(id::MSI_X).map(MsiX::decode),
-            aer: wide(extended_id::AER).map(Aer::decode),
-            acs: wide(extended_id::ACS).map(Acs::decode),
-            ari: wide(extended_id::ARI).map(Ari::decode),
-            ats: wide(extended_id::ATS).map(Ats::decode),
-            pri: wide(extended_id::PRI).map(Pri::decode),
-            pasid: wide(extended_id::PASID).map(Pasid::decode),
-            sriov: wide(extended_id::SRIOV).map(Sriov::decode),
-            dpc: wide(extended_id::DPC).map(Dpc::decode),
-            resizable_bars: wide(extended_id::REBAR).map(|at: Structure<'_>| ResizableBars::decode(at)),
+            express: find(conventional::EXPRESS).map(Express::decode),
+            power: find(conventional::POWER_MANAGEMENT).map(PowerManagement::decode),
+            msi: find(conventional::MSI).map(Msi::decode),
+            msi_x: find(conventional::MSI_X).map(MsiX::decode),
+            aer: find_extended(extended::AER).map(Aer::decode),
+            acs: find_extended(extended::ACS).map(Acs::decode),
+            ari: find_extended(extended::ARI).map(Ari::decode),
+            ats: find_extended(extended::ATS).map(Ats::decode),
+            pri: find_extended(extended::PRI).map(Pri::decode),
+            pasid: find_extended(extended::PASID).map(Pasid::decode),
+            sriov: find_extended(extended::SRIOV).map(Sriov::decode),
+            dpc: find_extended(extended::DPC).map(Dpc::decode),
+            resizable_bars: find_extended(extended::REBAR)
+                .map(|registers: Structure<'_>| ResizableBars::decode(registers)),
         }
     }
 
-    /// This witness, completed by a second one where this one could not look.
+    /// These capabilities, with those that are unknown taken from `other`, a second source.
     pub fn or(self, other: Self) -> Self {
         Self {
             express: self.express.or(other.express),
@@ -177,7 +101,7 @@ mod tests {
     const NIC: &str = include_str!("../../tests/pci/e1000e-x86-integrated.config");
 
     #[test]
-    fn nvme_controller_of_a_pseries_machine() {
+    fn decodes_the_nvme_controller_of_a_pseries_machine() {
         let bytes = stored(NVME);
         let found = Capabilities::decode(ConfigSpace::new(&bytes));
         let express = found.express.get().unwrap();
@@ -208,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn shorter_reads_know_less() {
+    fn capabilities_beyond_a_short_read_are_unknown() {
         let bytes = stored(NIC);
         let conventional = Capabilities::decode(ConfigSpace::new(&bytes[..256]));
         assert!(conventional.express.is_present());
@@ -219,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_witness_fills_gaps_only() {
+    fn a_second_source_replaces_only_unknown_facts() {
         let bytes = stored(NIC);
         let whole = Capabilities::decode(ConfigSpace::new(&bytes));
         let short = Capabilities::decode(ConfigSpace::new(&bytes[..256]));

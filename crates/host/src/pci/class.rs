@@ -119,6 +119,7 @@ impl ClassCode {
 }
 
 impl Storage {
+    /// The kind of storage controller, by its sub-class.
     fn of_sub_class(sub: u8) -> Self {
         match sub {
             0x00 => Self::Scsi,
@@ -132,6 +133,7 @@ impl Storage {
         }
     }
 
+    /// Whether such controllers do so many I/Os that the cost of each counts.
     fn is_high_rate(self) -> bool {
         match self {
             Self::Nvme | Self::Sas | Self::FibreChannel | Self::Raid | Self::Scsi => true,

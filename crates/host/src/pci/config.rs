@@ -1,12 +1,12 @@
-//! A function's configuration space, as far as somebody was allowed to read it.
+//! A function's configuration space, as far as it could be read, and its capability lists.
 
-use super::capability::Presence;
-use super::capability::id;
+use super::capability_id::conventional;
+use super::presence::Presence;
 use serde::Serialize;
 
-/// Length of the part that any user may read, in bytes (`PCI_STD_HEADER_SIZEOF`).
+/// Bytes that any user may read (`PCI_STD_HEADER_SIZEOF`).
 const HEADER_BYTES: usize = 64;
-/// Length of conventional configuration space, in bytes (`PCI_CFG_SPACE_SIZE`).
+/// Bytes of conventional configuration space (`PCI_CFG_SPACE_SIZE`).
 const CONVENTIONAL_BYTES: usize = 256;
 /// First offset of extended configuration space.
 const EXTENDED_START: u16 = 0x100;
@@ -27,15 +27,15 @@ const PCI_X_MODE_2: u32 = 0xc000_0000;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "ConfigReach"))]
 #[serde(rename_all = "kebab-case")]
 pub enum Reach {
-    /// At most the header's 64 bytes: all that Linux shows without `CAP_SYS_ADMIN`.
+    /// The header, at most 64 bytes: all that Linux shows without `CAP_SYS_ADMIN`.
     Header,
-    /// Up to 256 bytes: the capability list too.
+    /// Up to 256 bytes: also the conventional capability list.
     Conventional,
-    /// More: extended capabilities too.
+    /// More than 256 bytes: also extended capabilities.
     Extended,
 }
 
-/// The bytes of one function's configuration space, from offset 0, however many there are.
+/// The bytes of one function's configuration space from offset 0. There may be fewer than the function has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConfigSpace<'a> {
     bytes: &'a [u8],
@@ -52,20 +52,20 @@ pub struct Entry {
     pub offset: u16,
 }
 
-/// Why a walk along a capability list ended.
+/// Why the walk of a capability list ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListEnd {
-    /// At a null pointer: the list is whole.
+    /// At a null pointer: the list is complete.
     Complete,
-    /// At an entry seen before. Everything reachable was seen.
+    /// At an entry that was already visited. All reachable entries were visited.
     Looped,
-    /// At bytes that were not readable.
+    /// At bytes that were not read.
     OutOfReach,
-    /// At a pointer or ID that no list may hold, or at a function that does not answer.
+    /// At a pointer or ID that no list may contain, or because the function does not respond.
     Broken,
 }
 
-/// A capability list and how its walk ended.
+/// The entries of a capability list, and why the walk ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct List {
     /// Entries in list order.
@@ -83,6 +83,7 @@ impl List {
         }
     }
 
+    /// What an ID that is not among the entries means: absent only if the list was walked to its end.
     fn missing<T>(&self) -> Presence<T> {
         match self.end {
             ListEnd::Complete | ListEnd::Looped => Presence::Absent,
@@ -97,7 +98,7 @@ impl<'a> ConfigSpace<'a> {
         Self { bytes }
     }
 
-    /// How far the bytes go.
+    /// Which parts of configuration space the bytes cover.
     pub fn reach(self) -> Reach {
         match self.bytes.len() {
             length if length <= HEADER_BYTES => Reach::Header,
@@ -106,35 +107,36 @@ impl<'a> ConfigSpace<'a> {
         }
     }
 
-    /// The byte at `offset`, if it was readable.
+    /// The byte at `offset`, if it was read.
     pub fn u8(self, offset: usize) -> Option<u8> {
         self.bytes.get(offset).copied()
     }
 
-    /// The little-endian word at `offset`, if it was readable.
+    /// The little-endian word at `offset`, if it was read.
     pub fn u16(self, offset: usize) -> Option<u16> {
         self.array(offset).map(u16::from_le_bytes)
     }
 
-    /// The little-endian double word at `offset`, if it was readable.
+    /// The little-endian double word at `offset`, if it was read.
     pub fn u32(self, offset: usize) -> Option<u32> {
         self.array(offset).map(u32::from_le_bytes)
     }
 
+    /// `N` bytes at `offset`, if they were read.
     fn array<const N: usize>(self, offset: usize) -> Option<[u8; N]> {
         self.bytes.get(offset..)?.first_chunk().copied()
     }
 
-    /// Whether a function answers at all: reads of one that is gone, or asleep in D3cold, give all ones.
+    /// Whether the function responds. Reads of one that was removed or is in D3cold return all ones.
     ///
-    /// Vendor ID alone does not tell: a virtual function's own Vendor ID reads ffff (SR-IOV, section
+    /// Vendor ID alone does not tell, because a virtual function's Vendor ID reads ffff (SR-IOV, section
     /// "VF Configuration Space").
     pub fn answers(self) -> bool {
         self.bytes.iter().take(16).any(|&byte| byte != 0xff)
     }
 
-    /// The registers of the structure at `offset`. One that begins in conventional space ends there: what
-    /// lies beyond belongs to extended capabilities, whatever a pointer claims.
+    /// The registers of the capability structure at `offset`. A structure that begins in conventional space also
+    /// ends there: the bytes beyond belong to extended capabilities.
     pub fn structure(self, offset: u16) -> Structure<'a> {
         let end = if offset < EXTENDED_START { usize::from(EXTENDED_START) } else { self.bytes.len() };
         let bytes = self.bytes.get(..end).unwrap_or(self.bytes);
@@ -148,6 +150,7 @@ impl<'a> ConfigSpace<'a> {
         List { entries, end }
     }
 
+    /// Appends the conventional capabilities to `entries`.
     fn walk_conventional(self, entries: &mut Vec<Entry>) -> ListEnd {
         let Some(mut next) = self.first_capability() else {
             return if self.answers() { ListEnd::OutOfReach } else { ListEnd::Broken };
@@ -173,7 +176,7 @@ impl<'a> ConfigSpace<'a> {
         ListEnd::Complete
     }
 
-    /// The first pointer of the conventional list, 0 where Status says that there is none.
+    /// The Capabilities Pointer, or 0 if the Status register says that there is no list.
     fn first_capability(self) -> Option<u8> {
         if !self.answers() {
             return None;
@@ -198,21 +201,23 @@ impl<'a> ConfigSpace<'a> {
         List { entries, end }
     }
 
-    /// Whether it is of a kind that has extended configuration space.
+    /// Whether the function may have extended configuration space.
     pub(super) fn may_be_extended(self) -> bool {
-        self.capabilities().entries.iter().any(|entry| self.brings_extended_space(*entry))
+        self.capabilities().entries.iter().any(|entry| self.implies_extended_space(*entry))
     }
 
-    fn brings_extended_space(self, entry: Entry) -> bool {
+    /// Whether functions with this capability have extended configuration space.
+    fn implies_extended_space(self, entry: Entry) -> bool {
         match entry.id {
-            id::EXPRESS => true,
-            id::PCI_X => {
+            conventional::EXPRESS => true,
+            conventional::PCI_X => {
                 self.structure(entry.offset).dword(4).is_some_and(|status| status & PCI_X_MODE_2 != 0)
             }
             _ => false,
         }
     }
 
+    /// Appends the extended capabilities to `entries`.
     fn walk_extended(self, entries: &mut Vec<Entry>) -> ListEnd {
         let mut seen = [false; 1024];
         let mut offset = EXTENDED_START;
@@ -224,7 +229,7 @@ impl<'a> ConfigSpace<'a> {
             match header {
                 // An empty list is a header of zeros at 100h (section "Extended Capabilities").
                 0 => return ListEnd::Complete,
-                // A bridge on the way does not forward extended accesses.
+                // A bridge above the function does not forward extended configuration requests.
                 u32::MAX => return ListEnd::Broken,
                 _ => {}
             }
@@ -248,33 +253,33 @@ pub struct Structure<'a> {
 }
 
 impl Structure<'_> {
-    /// The 16-bit register at `offset`, widened, if it was readable.
+    /// The 16-bit register at `offset`, widened to 32 bits, if it was read.
     pub fn word(self, offset: usize) -> Option<u32> {
         self.config.u16(self.offset + offset).map(u32::from)
     }
 
-    /// The 32-bit register at `offset`, if it was readable.
+    /// The 32-bit register at `offset`, if it was read.
     pub fn dword(self, offset: usize) -> Option<u32> {
         self.config.u32(self.offset + offset)
     }
 }
 
-/// Whether the bit `mask` is set in a register that may not have been readable.
+/// Whether the bit `mask` is set; `None` if the register was not read.
 pub(super) fn flag(register: Option<u32>, mask: u32) -> Option<bool> {
     register.map(|value| value & mask != 0)
 }
 
-/// The bits `mask` of a register, shifted down.
+/// The field `mask` of a register, shifted to bit 0.
 pub(super) fn field(register: Option<u32>, mask: u32) -> Option<u32> {
     register.map(|value| (value & mask) >> mask.trailing_zeros())
 }
 
-/// The same for fields of at most 16 bits.
+/// As [`field`], for fields of at most 16 bits.
 pub(super) fn field16(register: Option<u32>, mask: u32) -> Option<u16> {
     field(register, mask).and_then(|value| u16::try_from(value).ok())
 }
 
-/// The same for fields of at most 8 bits.
+/// As [`field`], for fields of at most 8 bits.
 pub(super) fn field8(register: Option<u32>, mask: u32) -> Option<u8> {
     field(register, mask).and_then(|value| u8::try_from(value).ok())
 }
@@ -304,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_lists() {
+    fn walks_complete_lists() {
         let image = express().bytes();
         check(&image, (&[1, 0x10], ListEnd::Complete), (&[1, 0x0f], ListEnd::Complete));
         let plain = Image::endpoint(1, 2, 0).capability(0x05, &[0; 8]).bytes();
@@ -315,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_read_is_out_of_reach() {
+    fn a_short_read_ends_the_walk_out_of_reach() {
         let image = express().bytes();
         check(&image[..256], (&[1, 0x10], ListEnd::Complete), (&[], ListEnd::OutOfReach));
         check(&image[..0x102], (&[1, 0x10], ListEnd::Complete), (&[], ListEnd::OutOfReach));
@@ -326,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_lists() {
+    fn malformed_lists_end_the_walk() {
         let first = 0x40;
         let looped = express().set(first + 1, &[0x40]).bytes();
         check(&looped, (&[1], ListEnd::Looped), (&[], ListEnd::Looped));

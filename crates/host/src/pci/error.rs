@@ -29,6 +29,7 @@ pub(super) struct Bit {
     name: &'static str,
 }
 
+/// The row of a status bit: its number, lspci's names for it, and ours.
 const fn bit(number: u32, lspci: &'static [&'static str], name: &'static str) -> Bit {
     Bit { mask: 1 << number, lspci, name }
 }
@@ -80,7 +81,7 @@ pub struct CorrectableErrors(pub u32);
 impl UncorrectableErrors {
     /// Names of the errors recorded.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
-        set(&UNCORRECTABLE, self.0)
+        names_of_set_bits(&UNCORRECTABLE, self.0)
     }
 
     pub(super) fn bits() -> &'static [Bit] {
@@ -91,7 +92,7 @@ impl UncorrectableErrors {
 impl CorrectableErrors {
     /// Names of the errors recorded.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
-        set(&CORRECTABLE, self.0)
+        names_of_set_bits(&CORRECTABLE, self.0)
     }
 
     pub(super) fn bits() -> &'static [Bit] {
@@ -99,7 +100,8 @@ impl CorrectableErrors {
     }
 }
 
-fn set(bits: &'static [Bit], status: u32) -> impl Iterator<Item = &'static str> {
+/// The names of the bits that are set.
+fn names_of_set_bits(bits: &'static [Bit], status: u32) -> impl Iterator<Item = &'static str> {
     bits.iter().filter(move |bit| status & bit.mask != 0).map(|bit| bit.name)
 }
 

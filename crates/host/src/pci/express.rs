@@ -1,7 +1,7 @@
 //! The PCI Express capability: what kind of port a function is, its payload sizes, its link, its slot.
 
 use super::config::{Structure, field, field8, field16, flag};
-use super::link::{LinkSpeed, LinkWidth};
+use super::link_speed::{LinkSpeed, LinkWidth};
 use serde::Serialize;
 
 /// PCI Express capability structure (`PCI_CAP_ID_EXP`; Base Specification 7.5.3).
@@ -12,16 +12,16 @@ pub struct Express {
     pub version: Option<u8>,
     /// Device/Port Type.
     pub port: Option<PortType>,
-    /// Whether a downstream or root port leads to a slot, not to a soldered device. Ports only.
+    /// Slot Implemented: the port connects to a slot, not to a soldered device. Root and downstream ports only.
     pub slot_implemented: Option<bool>,
     /// Device Capabilities and Control.
     pub device: Device,
     /// Device Capabilities 2 and Control 2.
     pub device2: Device2,
-    /// Link registers; nothing is known of ports without one.
+    /// Link registers; all `None` for port types without a link.
     pub link: LinkRegisters,
     /// Slot registers, where a slot is implemented.
-    pub slot: Option<Slot>,
+    pub slot: Option<SlotCapability>,
 }
 
 /// Device/Port Type (`PCI_EXP_FLAGS_TYPE`).
@@ -101,17 +101,18 @@ impl PortType {
         matches!(self, Self::Endpoint | Self::LegacyEndpoint | Self::RootComplexIntegratedEndpoint)
     }
 
-    fn forwards_alternative_ids(self) -> bool {
+    /// Whether ARI Forwarding is defined for this port type.
+    fn can_forward_ari(self) -> bool {
         matches!(self, Self::RootPort | Self::DownstreamPort)
     }
 
-    /// Read Completion Boundary means nothing in switch ports.
+    /// Whether Read Completion Boundary is defined for this port type; for switch ports it is not.
     fn has_read_completion_boundary(self) -> bool {
         matches!(self, Self::RootPort | Self::Endpoint | Self::LegacyEndpoint | Self::ExpressToPciBridge)
     }
 }
 
-/// A size that Max_Payload_Size and Max_Read_Request_Size can hold.
+/// A value of Max_Payload_Size or Max_Read_Request_Size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PayloadSize {
     /// 128 bytes.
@@ -131,11 +132,12 @@ pub enum PayloadSize {
 impl PayloadSize {
     const ALL: [Self; 6] = [Self::B128, Self::B256, Self::B512, Self::B1024, Self::B2048, Self::B4096];
 
+    /// The size with this register code, where 0 is 128 bytes.
     fn decode(code: u32) -> Option<Self> {
         usize::try_from(code).ok().and_then(|code| Self::ALL.get(code)).copied()
     }
 
-    /// The size with this many bytes; `None` for what the registers cannot hold.
+    /// The size with this many bytes; `None` if the registers can't encode it.
     pub fn from_bytes(bytes: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|size| size.bytes() == bytes)
     }
@@ -167,7 +169,7 @@ pub struct Device {
     pub payload_max: Option<PayloadSize>,
     /// Function number bits that may be used as tags when phantom functions are enabled.
     pub phantom_bits: Option<u8>,
-    /// 8-bit tags can be used as a requester.
+    /// The function supports 8-bit tags as a requester.
     pub extended_tag: Option<bool>,
     /// Function Level Reset. Endpoints only.
     pub function_level_reset: Option<bool>,
@@ -177,9 +179,9 @@ pub struct Device {
     /// Max_Read_Request_Size in force, in bytes.
     #[serde(rename = "read_request_bytes")]
     pub read_request: Option<PayloadSize>,
-    /// The function may mark its requests as relaxed in order.
+    /// Enable Relaxed Ordering: the function may set the attribute in its requests.
     pub relaxed_ordering_enabled: Option<bool>,
-    /// The function may mark its requests as not to be snooped.
+    /// Enable No Snoop: the function may set the attribute in its requests.
     pub no_snoop_enabled: Option<bool>,
     /// 8-bit tags are in use.
     pub extended_tag_enabled: Option<bool>,
@@ -191,15 +193,15 @@ pub struct Device {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Device2 {
-    /// 10-bit tags are understood as a completer.
+    /// The function supports 10-bit tags as a completer.
     pub ten_bit_tag_completer: Option<bool>,
-    /// 10-bit tags can be used as a requester.
+    /// The function supports 10-bit tags as a requester.
     pub ten_bit_tag_requester: Option<bool>,
     /// 10-bit tags are in use.
     pub ten_bit_tag_enabled: Option<bool>,
     /// The port can forward alternative routing IDs. Root and downstream ports only.
     pub ari_forwarding: Option<bool>,
-    /// It does.
+    /// ARI Forwarding is enabled.
     pub ari_forwarding_enabled: Option<bool>,
     /// The port can route atomic operations. Root and switch ports only.
     pub atomic_routing: Option<bool>,
@@ -209,11 +211,11 @@ pub struct Device2 {
     pub atomic_egress_blocked: Option<bool>,
     /// How long the function waits for a completion.
     pub completion_timeout: Option<CompletionTimeout>,
-    /// It waits for ever.
+    /// Completion Timeout Disable: the function waits without limit.
     pub completion_timeout_disabled: Option<bool>,
 }
 
-/// Completion Timeout Value of Device Control 2: between these two times, in microseconds.
+/// The range of times, in microseconds, that the Completion Timeout Value of Device Control 2 stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CompletionTimeout {
@@ -224,6 +226,7 @@ pub struct CompletionTimeout {
 }
 
 impl CompletionTimeout {
+    /// The range with this register code.
     fn decode(code: u32) -> Option<Self> {
         let (us_min, us_max) = match code {
             0x0 => (50, 50_000),
@@ -259,7 +262,7 @@ pub struct LinkRegisters {
     /// Negotiated Link Width.
     #[serde(rename = "lanes")]
     pub width: Option<LinkWidth>,
-    /// The link is being trained just now. Root and downstream ports only; others read 0.
+    /// Link Training: the link is being trained. Root and downstream ports only; others read 0.
     pub training: Option<bool>,
     /// Both ends use the slot's reference clock.
     pub slot_clock: Option<bool>,
@@ -269,12 +272,12 @@ pub struct LinkRegisters {
     pub aspm_l0s: Option<bool>,
     /// Active State Power Management may enter L1.
     pub aspm_l1: Option<bool>,
-    /// Read Completion Boundary, in bytes: completions are cut at its multiples.
+    /// Read Completion Boundary, in bytes: a completer may split completions at its multiples.
     pub read_completion_boundary_bytes: Option<u16>,
     /// The highest of Supported Link Speeds Vector (Link Capabilities 2).
     #[serde(rename = "speed_supported_gt_per_s")]
     pub speed_supported: Option<LinkSpeed>,
-    /// Target Link Speed (Link Control 2): a ceiling that software or firmware set.
+    /// Target Link Speed (Link Control 2): a limit set by software or firmware.
     #[serde(rename = "speed_target_gt_per_s")]
     pub speed_target: Option<LinkSpeed>,
 }
@@ -282,7 +285,7 @@ pub struct LinkRegisters {
 impl LinkRegisters {
     /// The highest speed that this end can do.
     ///
-    /// Link Capabilities 2 is believed first, as Linux does: some parts lower Max Link Speed to the target.
+    /// Link Capabilities 2 takes precedence, as in Linux: some devices lower Max Link Speed to the target speed.
     pub fn speed_possible(&self) -> Option<LinkSpeed> {
         self.speed_supported.or(self.speed_max)
     }
@@ -291,12 +294,12 @@ impl LinkRegisters {
 /// Slot Capabilities and Status.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Slot {
-    /// Physical Slot Number; 0 where the platform gave none.
+pub struct SlotCapability {
+    /// Physical Slot Number; 0 if the platform assigned none.
     pub number: Option<u16>,
-    /// Hot-Plug Capable: a stranger's device can appear here.
+    /// Hot-Plug Capable: a device can be added here while the host runs.
     pub hot_plug: Option<bool>,
-    /// Hot-Plug Surprise: it can also vanish unannounced, as a cable can.
+    /// Hot-Plug Surprise: a device can be removed without notice, as with a cable.
     pub hot_plug_surprise: Option<bool>,
     /// Presence Detect State.
     pub occupied: Option<bool>,
@@ -318,13 +321,13 @@ impl Express {
             device: Device::decode(at, port),
             device2: if second { Device2::decode(at, port) } else { Device2::default() },
             link: if link { LinkRegisters::decode(at, port, second) } else { LinkRegisters::default() },
-            slot: (slot_implemented == Some(true)).then(|| Slot::decode(at)),
+            slot: (slot_implemented == Some(true)).then(|| SlotCapability::decode(at)),
         }
     }
 }
 
-/// Keeps a field only for the port types in which the specification defines it.
-pub(super) fn only<T>(
+/// `value` if the specification defines the field for this port type, else `None`.
+pub(super) fn if_defined<T>(
     port: Option<PortType>,
     defined: impl FnOnce(PortType) -> bool,
     value: Option<T>,
@@ -339,7 +342,7 @@ impl Device {
             payload_max: field(capabilities, 0x7).and_then(PayloadSize::decode),
             phantom_bits: field8(capabilities, 0x18),
             extended_tag: flag(capabilities, 0x20),
-            function_level_reset: only(port, PortType::is_endpoint, flag(capabilities, 0x1000_0000)),
+            function_level_reset: if_defined(port, PortType::is_endpoint, flag(capabilities, 0x1000_0000)),
             payload: field(control, 0x00e0).and_then(PayloadSize::decode),
             read_request: field(control, 0x7000).and_then(PayloadSize::decode),
             relaxed_ordering_enabled: flag(control, 0x0010),
@@ -353,18 +356,18 @@ impl Device {
 impl Device2 {
     fn decode(at: Structure<'_>, port: Option<PortType>) -> Self {
         let (capabilities, control) = (at.dword(0x24), at.word(0x28));
-        let forwards = PortType::forwards_alternative_ids;
+        let forwards = PortType::can_forward_ari;
         let switching = PortType::is_switching;
         let requests = |port: PortType| port.is_endpoint() || port == PortType::RootPort;
         Self {
             ten_bit_tag_completer: flag(capabilities, 0x1_0000),
             ten_bit_tag_requester: flag(capabilities, 0x2_0000),
             ten_bit_tag_enabled: flag(control, 0x1000),
-            ari_forwarding: only(port, forwards, flag(capabilities, 0x20)),
-            ari_forwarding_enabled: only(port, forwards, flag(control, 0x20)),
-            atomic_routing: only(port, switching, flag(capabilities, 0x40)),
-            atomic_requests_enabled: only(port, requests, flag(control, 0x40)),
-            atomic_egress_blocked: only(port, switching, flag(control, 0x80)),
+            ari_forwarding: if_defined(port, forwards, flag(capabilities, 0x20)),
+            ari_forwarding_enabled: if_defined(port, forwards, flag(control, 0x20)),
+            atomic_routing: if_defined(port, switching, flag(capabilities, 0x40)),
+            atomic_requests_enabled: if_defined(port, requests, flag(control, 0x40)),
+            atomic_egress_blocked: if_defined(port, switching, flag(control, 0x80)),
             completion_timeout: field(control, 0x000f).and_then(CompletionTimeout::decode),
             completion_timeout_disabled: flag(control, 0x10),
         }
@@ -372,6 +375,7 @@ impl Device2 {
 }
 
 impl LinkRegisters {
+    /// Decodes the link's registers; those of version 2 of the capability only if it has `second`.
     fn decode(at: Structure<'_>, port: Option<PortType>, second: bool) -> Self {
         let (capabilities, control, status) = (at.dword(0x0c), at.word(0x10), at.word(0x12));
         let capabilities2 = at.dword(0x2c).filter(|_| second);
@@ -388,7 +392,11 @@ impl LinkRegisters {
             active: flag(status, 0x2000),
             aspm_l0s: flag(control, 0x1),
             aspm_l1: flag(control, 0x2),
-            read_completion_boundary_bytes: only(port, PortType::has_read_completion_boundary, boundary),
+            read_completion_boundary_bytes: if_defined(
+                port,
+                PortType::has_read_completion_boundary,
+                boundary,
+            ),
             speed_supported: field(capabilities2, 0x7e).and_then(LinkSpeed::highest_of),
             // A device of 2.5 GT/s only may hardwire the field to 0.
             speed_target: field(control2, 0xf).and_then(|code| LinkSpeed::from_code(code.max(1))),
@@ -396,7 +404,7 @@ impl LinkRegisters {
     }
 }
 
-impl Slot {
+impl SlotCapability {
     fn decode(at: Structure<'_>) -> Self {
         let (capabilities, status) = (at.dword(0x14), at.word(0x1a));
         Self {

@@ -1,24 +1,24 @@
-//! Reads of configuration space only what the decoders look at.
+//! Reads only those parts of configuration space that are decoded.
 //!
-//! Each four bytes are a transaction with the function (in a virtual machine, an exit to the
-//! hypervisor), so the 4 KiB of one PCI Express function cost milliseconds and the 200 bytes that matter
-//! do not. What is not read stays zero in the image.
+//! Linux reads configuration space one dword at a time. Each is a transaction with the function, and in a virtual
+//! machine an exit to the hypervisor. So 4 KiB of one PCI Express function take milliseconds; the 200 bytes
+//! that are decoded take far less. Bytes that are not read are zero in the result.
 
-use super::capability::{extended_id, id};
+use super::capability_id::{conventional, extended};
 use super::config::{ConfigSpace, List};
 use std::collections::BTreeSet;
 
-/// What a read without privilege gives.
+/// Bytes that Linux shows without `CAP_SYS_ADMIN`.
 const HEADER_BYTES: usize = 64;
 const CONVENTIONAL_BYTES: usize = 256;
 const EXTENDED_BYTES: usize = 4096;
 const DWORD: usize = 4;
-/// Stands where nothing was read yet. To a walk it is a capability and the last one, so that the walk
-/// shows its offset; zeros would end the walk one step too early.
+/// Fills dwords that were not read yet. A walk takes it for the last capability of a list and so reports its
+/// offset, which is read next. Zeros would end the walk before it.
 const UNREAD: [u8; DWORD] = [1, 0, 0, 0];
 
 /// Fetches the parts that [`Capabilities`](super::Capabilities) and [`Header`](super::Header) are decoded
-/// from. `read` gives the bytes at an offset, fewer at the end of what may be read, `None` on an error.
+/// from. `read(offset, length)` returns the bytes, fewer at the end of the readable part, and `None` on an error.
 pub fn fetch(read: impl FnMut(usize, usize) -> Option<Vec<u8>>) -> Option<Vec<u8>> {
     let mut image = Image { read, bytes: Vec::new(), loaded: BTreeSet::new() };
     image.grow(HEADER_BYTES).then_some(())?;
@@ -31,26 +31,28 @@ pub fn fetch(read: impl FnMut(usize, usize) -> Option<Vec<u8>>) -> Option<Vec<u8
     Some(image.finish())
 }
 
-/// How far into a capability the decoders look.
+/// Bytes of a conventional capability that are decoded.
 fn conventional_bytes(capability: u16) -> usize {
     match capability {
-        id::EXPRESS => 0x3c,
-        id::POWER_MANAGEMENT | id::PCI_X | id::SUBSYSTEM => 8,
+        conventional::EXPRESS => 0x3c,
+        conventional::POWER_MANAGEMENT | conventional::PCI_X | conventional::SUBSYSTEM => 8,
         _ => DWORD,
     }
 }
 
+/// Bytes of an extended capability that are decoded.
 fn extended_bytes(capability: u16) -> usize {
     match capability {
-        extended_id::REBAR => 0x34,
-        extended_id::SRIOV => 0x1c,
-        extended_id::AER => 0x14,
-        extended_id::DPC => 0x0c,
-        extended_id::ACS | extended_id::ARI | extended_id::ATS | extended_id::PRI | extended_id::PASID => 8,
+        extended::REBAR => 0x34,
+        extended::SRIOV => 0x1c,
+        extended::AER => 0x14,
+        extended::DPC => 0x0c,
+        extended::ACS | extended::ARI | extended::ATS | extended::PRI | extended::PASID => 8,
         _ => DWORD,
     }
 }
 
+/// Configuration space that is being read.
 struct Image<F> {
     read: F,
     bytes: Vec<u8>,
@@ -59,8 +61,8 @@ struct Image<F> {
 }
 
 impl<F: FnMut(usize, usize) -> Option<Vec<u8>>> Image<F> {
-    /// Makes room up to `size`, if the first bytes there can be read: all of them in the header, whose
-    /// every field counts, one dword elsewhere.
+    /// Extends the image to `size` bytes if the added part is readable. The header is read whole; of other parts
+    /// only the first dword is read.
     fn grow(&mut self, size: usize) -> bool {
         let from = self.bytes.len();
         let length = if from == 0 { size } else { DWORD };
@@ -72,7 +74,7 @@ impl<F: FnMut(usize, usize) -> Option<Vec<u8>>> Image<F> {
         grown
     }
 
-    /// Reads the dwords of a part that were not read yet; false if it can't be read whole.
+    /// Reads the dwords of a range that were not read yet; false if one can't be read.
     fn load(&mut self, offset: usize, length: usize) -> bool {
         let first = offset / DWORD * DWORD;
         let end = (offset + length).div_ceil(DWORD).saturating_mul(DWORD).min(self.bytes.len());
@@ -86,7 +88,7 @@ impl<F: FnMut(usize, usize) -> Option<Vec<u8>>> Image<F> {
         true
     }
 
-    /// Walks a list: each capability read shows where the next one lies.
+    /// Reads a capability list: the header of each capability points to the next one.
     fn walk(&mut self, list: fn(ConfigSpace<'_>) -> List, bytes_of: fn(u16) -> usize) {
         loop {
             let entries = list(ConfigSpace::new(&self.bytes)).entries;
@@ -96,7 +98,7 @@ impl<F: FnMut(usize, usize) -> Option<Vec<u8>>> Image<F> {
                 Some(_) => return,
                 None => {
                     for entry in entries {
-                        // A part that can't be read stays zero, as it would in the whole image.
+                        // A capability that can't be read stays zero.
                         self.load(usize::from(entry.offset), bytes_of(entry.id));
                     }
                     return;
@@ -115,6 +117,7 @@ impl<F: FnMut(usize, usize) -> Option<Vec<u8>>> Image<F> {
         self.bytes
     }
 
+    /// Whether the dword at `offset` was read.
     fn is_loaded(&self, offset: usize) -> bool {
         self.loaded.contains(&(offset / DWORD * DWORD))
     }
@@ -144,13 +147,13 @@ mod tests {
         assert_eq!(header_without_reach(some), header_without_reach(all));
     }
 
-    /// A function without capabilities that lead there is not asked for more than it needs.
+    /// The header with a fixed reach: `fetch` may read less than there is.
     fn header_without_reach(config: ConfigSpace<'_>) -> Header {
         Header { reach: super::super::Reach::Header, ..Header::decode(config) }
     }
 
     #[test]
-    fn captured_functions_decode_the_same_from_a_tenth() {
+    fn captured_functions_decode_the_same_from_300_bytes() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/pci");
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();

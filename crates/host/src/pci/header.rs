@@ -1,6 +1,6 @@
 //! The configuration header: who a function is, and which buses a bridge leads to.
 
-use super::capability::id;
+use super::capability_id::conventional;
 use super::class::ClassCode;
 use super::config::{ConfigSpace, Reach};
 
@@ -98,10 +98,11 @@ impl Layout {
     }
 }
 
+/// The subsystem's vendor and device ID, where this layout has them.
 fn subsystem(config: ConfigSpace<'_>, layout: Layout) -> Option<SubsystemId> {
     let at = match layout {
         Layout::Device => 0x2c,
-        Layout::Bridge => 4 + *config.capabilities().find(id::SUBSYSTEM).get()?,
+        Layout::Bridge => 4 + *config.capabilities().find(conventional::SUBSYSTEM).get()?,
         Layout::CardBus => 0x40,
         Layout::Other(_) => return None,
     };
@@ -112,6 +113,7 @@ fn subsystem(config: ConfigSpace<'_>, layout: Layout) -> Option<SubsystemId> {
     (id.vendor != 0 && id.vendor != 0xffff).then_some(id)
 }
 
+/// The bus numbers of a bridge.
 fn buses(config: ConfigSpace<'_>) -> Option<BridgeBuses> {
     Some(BridgeBuses {
         primary: config.u8(0x18)?,
@@ -158,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_there() {
+    fn an_absent_function_has_no_header() {
         let header = Header::decode(ConfigSpace::new(&[0xff; 64]));
         assert_eq!((header.vendor, header.class, header.layout), (None, None, None));
         assert_eq!(header.bus_master, None);

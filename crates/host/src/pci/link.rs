@@ -1,120 +1,15 @@
-//! Links: speed, width, what a link could do, and which end keeps it from doing more.
+//! PCI Express links: current and possible bandwidth, and which end limits it.
 //!
 //! A link has two ends, and each knows only its own limits: an x16 adapter in an x8 slot looks degraded
-//! when judged alone. So links are judged by [`Hop`], both ends together, and an adapter by all hops
-//! between it and the root.
+//! if only the adapter is read. A [`Hop`] therefore compares both ends, and an adapter is diagnosed by
+//! all hops between it and the root port.
 
 use super::express::{Express, PortType};
+use super::link_speed::{LinkSpeed, LinkWidth};
 use crate::Bdf;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use std::cmp::Ordering;
 use std::fmt;
-
-/// Signalling rate of one lane (Link Capabilities, Max Link Speed).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum LinkSpeed {
-    /// 2.5 GT/s, PCIe 1.0.
-    Gt2_5,
-    /// 5 GT/s, PCIe 2.0.
-    Gt5,
-    /// 8 GT/s, PCIe 3.0.
-    Gt8,
-    /// 16 GT/s, PCIe 4.0.
-    Gt16,
-    /// 32 GT/s, PCIe 5.0.
-    Gt32,
-    /// 64 GT/s, PCIe 6.0.
-    Gt64,
-}
-
-impl LinkSpeed {
-    const ALL: [Self; 6] = [Self::Gt2_5, Self::Gt5, Self::Gt8, Self::Gt16, Self::Gt32, Self::Gt64];
-
-    /// The speed with this code in the link registers, where 1 is 2.5 GT/s.
-    pub fn from_code(code: u32) -> Option<Self> {
-        Self::ALL.get(usize::try_from(code.checked_sub(1)?).ok()?).copied()
-    }
-
-    /// The highest speed of a Supported Link Speeds Vector, whose bit 0 is 2.5 GT/s.
-    pub fn highest_of(vector: u32) -> Option<Self> {
-        (vector & 0x3f).checked_ilog2().and_then(|bit| Self::from_code(bit + 1))
-    }
-
-    /// Reads `8 GT/s`, `8.0 GT/s PCIe` (sysfs, before and since Linux 5.x) and `8GT/s` (lspci).
-    /// `Unknown` and `Unknown speed` are no speed.
-    pub fn parse(text: &str) -> Option<Self> {
-        let (number, _) = text.trim().split_once("GT/s")?;
-        Self::ALL.into_iter().find(|speed| {
-            let number = number.trim_end();
-            number.strip_suffix(".0").unwrap_or(number) == speed.gigatransfers().to_string()
-        })
-    }
-
-    fn gigatransfers(self) -> f64 {
-        match self {
-            Self::Gt2_5 => 2.5,
-            Self::Gt5 => 5.0,
-            Self::Gt8 => 8.0,
-            Self::Gt16 => 16.0,
-            Self::Gt32 => 32.0,
-            Self::Gt64 => 64.0,
-        }
-    }
-
-    /// What a lane carries after line encoding, in Mb/s as numerator and denominator: 8b/10b up to 5 GT/s,
-    /// 128b/130b up to 32 GT/s, and at 64 GT/s flits whose 256 bytes hold 242 of packets and link layer.
-    fn lane_megabits(self) -> (u32, u32) {
-        match self {
-            Self::Gt2_5 => (2_500 * 8, 10),
-            Self::Gt5 => (5_000 * 8, 10),
-            Self::Gt8 => (8_000 * 128, 130),
-            Self::Gt16 => (16_000 * 128, 130),
-            Self::Gt32 => (32_000 * 128, 130),
-            Self::Gt64 => (64_000 * 242, 256),
-        }
-    }
-}
-
-impl fmt::Display for LinkSpeed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} GT/s", self.gigatransfers())
-    }
-}
-
-impl Serialize for LinkSpeed {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_f64(self.gigatransfers())
-    }
-}
-
-/// Number of lanes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct LinkWidth(u8);
-
-impl LinkWidth {
-    /// A width that a link can have. 0 (no link trained) and 255 (sysfs, where there is no link) are none.
-    pub fn new(lanes: u8) -> Option<Self> {
-        matches!(lanes, 1 | 2 | 4 | 8 | 12 | 16 | 32).then_some(Self(lanes))
-    }
-
-    /// Reads `8` (sysfs) and `x8` (lspci).
-    pub fn parse(text: &str) -> Option<Self> {
-        let text = text.trim();
-        text.strip_prefix('x').unwrap_or(text).parse().ok().and_then(Self::new)
-    }
-
-    /// Number of lanes.
-    pub fn lanes(self) -> u8 {
-        self.0
-    }
-}
-
-impl fmt::Display for LinkWidth {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "x{}", self.0)
-    }
-}
 
 /// A speed and a width. Ordered by bandwidth; of two with the same, the one with more lanes is greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -129,9 +24,10 @@ impl Link {
     /// Bandwidth in one direction after line encoding, in Mb/s, rounded down; packet headers still count in.
     pub fn megabits_per_second(self) -> u32 {
         let (numerator, denominator) = self.speed.lane_megabits();
-        u32::from(self.width.0) * numerator / denominator
+        u32::from(self.width.lanes()) * numerator / denominator
     }
 
+    /// Speed and width together, if both are known.
     fn join(speed: Option<LinkSpeed>, width: Option<LinkWidth>) -> Option<Self> {
         Some(Self { speed: speed?, width: width? })
     }
@@ -182,7 +78,7 @@ pub struct LinkEnd {
 }
 
 impl LinkEnd {
-    /// An end of which nothing is known.
+    /// An end whose registers were not read.
     pub fn unknown(at: Bdf) -> Self {
         Self {
             at,
@@ -195,8 +91,8 @@ impl LinkEnd {
         }
     }
 
-    /// The end that these registers describe. Virtual functions have none: ask their physical function.
-    pub fn of(at: Bdf, express: &Express) -> Self {
+    /// The end that these registers describe. A virtual function has no link registers: use its physical function.
+    pub fn from_registers(at: Bdf, express: &Express) -> Self {
         let link = &express.link;
         Self {
             at,
@@ -209,7 +105,7 @@ impl LinkEnd {
         }
     }
 
-    /// This witness, completed by a second one about the same end.
+    /// These values, with those that are unknown taken from `other`, a second source about the same end.
     pub fn or(self, other: Self) -> Self {
         Self {
             at: self.at,
@@ -223,7 +119,7 @@ impl LinkEnd {
     }
 }
 
-/// A link: the port above and what is plugged in below.
+/// One link: the downstream-facing port above it and the function below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hop {
     /// Root port or switch downstream port.
@@ -232,96 +128,97 @@ pub struct Hop {
     pub lower: LinkEnd,
 }
 
-/// Which end keeps a link from being faster or wider by design.
+/// Which end limits the speed or width that a link can reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LimitingEnd {
     /// The port above.
     Upper,
-    /// What is below.
+    /// The function below.
     Lower,
-    /// Both can do the same.
+    /// Both ends have the same limit.
     Equal,
     /// One end was not readable.
     Unknown,
 }
 
-/// How what a link does compares with what it could do.
+/// How the current speed or width of a link compares with the possible one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reached {
-    /// All of it.
+pub enum LinkComparison {
+    /// Equal.
     Full,
-    /// Less.
+    /// Lower.
     Below,
-    /// More than the weaker end claims: some virtual ports, and parts with wrong registers.
+    /// Higher than the weaker end claims: some virtual ports and devices with wrong registers report that.
     Above,
     /// Not readable.
     Unknown,
 }
 
-/// A reason not to take a judgement at its word.
+/// A reason to doubt a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Caveat {
-    /// 2.5 GT/s where more is possible: devices that save power train down when idle. Look again under load.
+    /// 2.5 GT/s where more is possible: idle devices lower the speed to save power. Read again under load.
     MaySavePower,
-    /// Software or firmware set this ceiling at the upper end.
+    /// Target Link Speed of the upper port, set by software or firmware, limits the link to this speed.
     SpeedCapped(LinkSpeed),
-    /// The ends report different states: read at different moments, or no ends of the same link.
+    /// The ends report different speeds or widths: they were read at different times or belong to different links.
     EndsDisagree,
     /// The link was being trained when it was read.
     Training,
 }
 
-/// What is to be said of one hop.
+/// Current and possible bandwidth of one hop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HopJudgement {
     /// The port above.
     pub upper: Bdf,
-    /// What is below.
+    /// The function below.
     pub lower: Bdf,
-    /// What both ends could do together.
+    /// The speed and width that both ends support.
     pub possible: Option<Link>,
-    /// What they do.
+    /// The current speed and width.
     pub current: Option<Link>,
     /// Which end limits the speed that is possible.
     pub speed_limit: LimitingEnd,
     /// Which end limits the width that is possible.
     pub width_limit: LimitingEnd,
     /// Whether the possible speed is reached.
-    pub speed: Reached,
+    pub speed: LinkComparison,
     /// Whether the possible width is reached.
-    pub width: Reached,
-    /// What speaks against taking this as final.
+    pub width: LinkComparison,
+    /// Reasons to doubt the comparison.
     pub caveats: Vec<Caveat>,
 }
 
 impl HopJudgement {
-    /// Whether the link does less than both its ends could.
+    /// Whether the current speed or width is lower than both ends support.
     pub fn is_degraded(&self) -> bool {
-        self.speed == Reached::Below || self.width == Reached::Below
+        self.speed == LinkComparison::Below || self.width == LinkComparison::Below
     }
 }
 
 impl Hop {
-    /// Compares what the link does with what its ends could do together.
+    /// Compares the current speed and width with those that both ends support.
     pub fn diagnose(&self) -> HopJudgement {
         let (upper, lower) = (&self.upper, &self.lower);
         let speed_possible = lesser(upper.speed_max, lower.speed_max);
         let width_possible = lesser(upper.width_max, lower.width_max);
-        // The adapter's own word comes first: it is what the question is about.
+        // The lower end's registers come first: users ask about the adapter.
         let (speed, width) = (lower.speed.or(upper.speed), lower.width.or(upper.width));
         HopJudgement {
             upper: upper.at,
             lower: lower.at,
             possible: Link::join(speed_possible, width_possible),
             current: Link::join(speed, width),
-            speed_limit: limiting(upper.speed_max, lower.speed_max),
-            width_limit: limiting(upper.width_max, lower.width_max),
-            speed: reached(speed, speed_possible),
-            width: reached(width, width_possible),
+            speed_limit: limiting_end(upper.speed_max, lower.speed_max),
+            width_limit: limiting_end(upper.width_max, lower.width_max),
+            speed: compare_with_possible(speed, speed_possible),
+            width: compare_with_possible(width, width_possible),
             caveats: self.caveats(speed, speed_possible),
         }
     }
 
+    /// Reasons to doubt this hop's comparison.
     fn caveats(&self, speed: Option<LinkSpeed>, possible: Option<LinkSpeed>) -> Vec<Caveat> {
         let (upper, lower) = (&self.upper, &self.lower);
         let mut caveats = Vec::new();
@@ -346,11 +243,13 @@ fn lesser<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
     Some(a?.min(b?))
 }
 
+/// Whether both are known and differ.
 fn differ<T: PartialEq>(a: Option<T>, b: Option<T>) -> bool {
     a.zip(b).is_some_and(|(a, b)| a != b)
 }
 
-fn limiting<T: Ord>(upper: Option<T>, lower: Option<T>) -> LimitingEnd {
+/// The end with the lower limit.
+fn limiting_end<T: Ord>(upper: Option<T>, lower: Option<T>) -> LimitingEnd {
     match upper.zip(lower).map(|(upper, lower)| upper.cmp(&lower)) {
         Some(Ordering::Less) => LimitingEnd::Upper,
         Some(Ordering::Greater) => LimitingEnd::Lower,
@@ -359,35 +258,36 @@ fn limiting<T: Ord>(upper: Option<T>, lower: Option<T>) -> LimitingEnd {
     }
 }
 
-fn reached<T: Ord>(current: Option<T>, possible: Option<T>) -> Reached {
+/// Compares a current value with the possible one.
+fn compare_with_possible<T: Ord>(current: Option<T>, possible: Option<T>) -> LinkComparison {
     match current.zip(possible).map(|(current, possible)| current.cmp(&possible)) {
-        Some(Ordering::Less) => Reached::Below,
-        Some(Ordering::Greater) => Reached::Above,
-        Some(Ordering::Equal) => Reached::Full,
-        None => Reached::Unknown,
+        Some(Ordering::Less) => LinkComparison::Below,
+        Some(Ordering::Greater) => LinkComparison::Above,
+        Some(Ordering::Equal) => LinkComparison::Full,
+        None => LinkComparison::Unknown,
     }
 }
 
-/// What is to be said of the way from the root to an adapter.
+/// Current and possible bandwidth of all hops from the root port to an adapter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathJudgement {
     /// Each hop, root first.
     pub hops: Vec<HopJudgement>,
-    /// Index of the hop with the least bandwidth now, of those that were readable.
+    /// Index of the hop with the least bandwidth now, among those that were read.
     pub narrowest: Option<usize>,
-    /// Index of the hop with the least bandwidth possible, of those that were readable.
+    /// Index of the hop with the least bandwidth possible, among those that were read.
     pub narrowest_possible: Option<usize>,
 }
 
 impl PathJudgement {
-    /// The link that bounds the adapter's bandwidth now; `None` unless every hop was readable.
+    /// The link that limits the adapter's bandwidth now; `None` unless every hop was read.
     pub fn current(&self) -> Option<Link> {
-        self.all(|hop| hop.current)
+        self.slowest(|hop| hop.current)
     }
 
-    /// The link that would bound it if every hop did what it could.
+    /// The link that would limit the bandwidth if every hop reached its possible speed and width.
     pub fn possible(&self) -> Option<Link> {
-        self.all(|hop| hop.possible)
+        self.slowest(|hop| hop.possible)
     }
 
     /// Whether degraded hops cost this adapter bandwidth. A hop that lost lanes but is still wider than
@@ -396,14 +296,15 @@ impl PathJudgement {
         Some(self.current()? < self.possible()?)
     }
 
-    fn all(&self, link: impl Fn(&HopJudgement) -> Option<Link>) -> Option<Link> {
+    /// The link with the least bandwidth; `None` if one is unknown.
+    fn slowest(&self, link: impl Fn(&HopJudgement) -> Option<Link>) -> Option<Link> {
         let links: Option<Vec<Link>> = self.hops.iter().map(link).collect();
         links?.into_iter().min()
     }
 }
 
-/// Judges the hops from the root to an adapter, in this order.
-pub fn judge_path(hops: &[Hop]) -> PathJudgement {
+/// Diagnoses the hops from the root port to an adapter, in this order.
+pub fn diagnose_path(hops: &[Hop]) -> PathJudgement {
     let hops: Vec<HopJudgement> = hops.iter().map(Hop::diagnose).collect();
     PathJudgement {
         narrowest: narrowest(&hops, |hop| hop.current),
@@ -412,13 +313,14 @@ pub fn judge_path(hops: &[Hop]) -> PathJudgement {
     }
 }
 
+/// Index of the hop with the least bandwidth, among those for which it is known.
 fn narrowest(hops: &[HopJudgement], link: impl Fn(&HopJudgement) -> Option<Link>) -> Option<usize> {
     let known = hops.iter().enumerate().filter_map(|(index, hop)| Some((link(hop)?, index)));
     known.min().map(|(_, index)| index)
 }
 
-/// The links on a way from the root to an adapter: each step from a port that leads down to something
-/// that does not. The step inside a switch, from its upstream to a downstream port, is none.
+/// The links on the path from a root port to an adapter. A link connects a downstream-facing port to a
+/// function that is not one. The connection inside a switch, from its upstream to a downstream port, is no link.
 pub fn hops_on(path: &[(LinkEnd, PortType)]) -> Vec<Hop> {
     path.windows(2)
         .filter_map(|pair| match pair {
@@ -434,49 +336,6 @@ pub fn hops_on(path: &[(LinkEnd, PortType)]) -> Vec<Hop> {
 mod tests {
     use super::*;
 
-    fn check_speed(text: &str, expect: Option<LinkSpeed>) {
-        assert_eq!(LinkSpeed::parse(text), expect, "{text}");
-    }
-
-    #[test]
-    fn speeds() {
-        check_speed("2.5 GT/s", Some(LinkSpeed::Gt2_5));
-        check_speed("2.5 GT/s PCIe", Some(LinkSpeed::Gt2_5));
-        check_speed("5 GT/s", Some(LinkSpeed::Gt5));
-        check_speed("5.0 GT/s PCIe", Some(LinkSpeed::Gt5));
-        check_speed("8 GT/s", Some(LinkSpeed::Gt8));
-        check_speed("8.0 GT/s PCIe\n", Some(LinkSpeed::Gt8));
-        check_speed("8GT/s", Some(LinkSpeed::Gt8));
-        check_speed("16.0 GT/s PCIe", Some(LinkSpeed::Gt16));
-        check_speed("32GT/s", Some(LinkSpeed::Gt32));
-        check_speed("64.0 GT/s PCIe", Some(LinkSpeed::Gt64));
-        check_speed("Unknown", None);
-        check_speed("Unknown speed", None);
-        check_speed("unknown", None);
-        check_speed("7 GT/s", None);
-        check_speed("", None);
-    }
-
-    #[test]
-    fn widths() {
-        for (text, expect) in [("16", 16), ("x8", 8), ("4\n", 4), ("x32", 32)] {
-            assert_eq!(LinkWidth::parse(text).map(LinkWidth::lanes), Some(expect), "{text}");
-        }
-        for text in ["0", "x0", "255", "3", "Unknown", "", "x"] {
-            assert_eq!(LinkWidth::parse(text), None, "{text}");
-        }
-    }
-
-    #[test]
-    fn codes() {
-        assert_eq!(LinkSpeed::from_code(0), None);
-        assert_eq!(LinkSpeed::from_code(1), Some(LinkSpeed::Gt2_5));
-        assert_eq!(LinkSpeed::from_code(6), Some(LinkSpeed::Gt64));
-        assert_eq!(LinkSpeed::from_code(7), None);
-        assert_eq!(LinkSpeed::highest_of(0), None);
-        assert_eq!(LinkSpeed::highest_of(0b111), Some(LinkSpeed::Gt8));
-    }
-
     fn link(text: &str) -> Link {
         let (speed, width) = text.rsplit_once(' ').unwrap();
         Link { speed: LinkSpeed::parse(speed).unwrap(), width: LinkWidth::parse(width).unwrap() }
@@ -488,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn bandwidth() {
+    fn bandwidth_counts_the_line_encoding() {
         check_bandwidth("2.5 GT/s x1", 2_000);
         check_bandwidth("5 GT/s x8", 32_000);
         check_bandwidth("8 GT/s x1", 7_876);
@@ -519,20 +378,20 @@ mod tests {
         hop: Hop,
         possible: &str,
         limits: (LimitingEnd, LimitingEnd),
-        reached: (Reached, Reached),
+        reached: (LinkComparison, LinkComparison),
         caveats: &[Caveat],
     ) {
-        let judgement = hop.diagnose();
-        assert_eq!(judgement.possible, Some(link(possible)));
-        assert_eq!((judgement.speed_limit, judgement.width_limit), limits);
-        assert_eq!((judgement.speed, judgement.width), reached);
-        assert_eq!(judgement.caveats, caveats);
+        let diagnosis = hop.diagnose();
+        assert_eq!(diagnosis.possible, Some(link(possible)));
+        assert_eq!((diagnosis.speed_limit, diagnosis.width_limit), limits);
+        assert_eq!((diagnosis.speed, diagnosis.width), reached);
+        assert_eq!(diagnosis.caveats, caveats);
     }
 
     #[test]
-    fn hops() {
+    fn a_hop_is_compared_with_the_capabilities_of_both_ends() {
         use LimitingEnd::{Equal, Lower, Upper};
-        use Reached::{Above, Below, Full};
+        use LinkComparison::{Above, Below, Full};
         let (new, old) = ("16 GT/s x16", "8 GT/s x16");
         check(hop(new, new, new), new, (Equal, Equal), (Full, Full), &[]);
         // An adapter better than its slot is not degraded.
@@ -552,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn caveats() {
+    fn doubts_about_a_comparison_are_reported() {
         let mut capped = hop("16 GT/s x16", "16 GT/s x16", "8 GT/s x16");
         capped.upper.speed_target = Some(LinkSpeed::Gt8);
         capped.upper.training = Some(true);
@@ -562,40 +421,40 @@ mod tests {
     }
 
     #[test]
-    fn an_unreadable_end_decides_nothing() {
+    fn an_end_that_was_not_read_makes_no_link_degraded() {
         let mut half = hop("16 GT/s x16", "16 GT/s x16", "8 GT/s x8");
         half.upper = LinkEnd::unknown(half.upper.at);
-        let judgement = half.diagnose();
-        assert_eq!(judgement.possible, None);
-        assert_eq!(judgement.current, Some(link("8 GT/s x8")));
-        assert_eq!(judgement.speed_limit, LimitingEnd::Unknown);
-        assert!(!judgement.is_degraded());
-        assert!(judgement.caveats.is_empty());
+        let diagnosis = half.diagnose();
+        assert_eq!(diagnosis.possible, None);
+        assert_eq!(diagnosis.current, Some(link("8 GT/s x8")));
+        assert_eq!(diagnosis.speed_limit, LimitingEnd::Unknown);
+        assert!(!diagnosis.is_degraded());
+        assert!(diagnosis.caveats.is_empty());
     }
 
     #[test]
-    fn narrowest_hop_of_a_path() {
+    fn finds_the_narrowest_hop_of_a_path() {
         let switch = hop("8 GT/s x16", "8 GT/s x16", "8 GT/s x8");
         let adapter = hop("8 GT/s x16", "8 GT/s x4", "8 GT/s x4");
-        let path = judge_path(&[switch, adapter]);
+        let path = diagnose_path(&[switch, adapter]);
         assert!(path.hops[0].is_degraded() && !path.hops[1].is_degraded());
         assert_eq!((path.narrowest, path.narrowest_possible), (Some(1), Some(1)));
         assert_eq!(path.costs_bandwidth(), Some(false));
 
         let wide = hop("8 GT/s x16", "8 GT/s x16", "8 GT/s x16");
-        let path = judge_path(&[switch, wide]);
+        let path = diagnose_path(&[switch, wide]);
         assert_eq!((path.narrowest, path.narrowest_possible), (Some(0), Some(0)));
         assert_eq!(path.costs_bandwidth(), Some(true));
         assert_eq!(path.current(), Some(link("8 GT/s x8")));
 
         let unread = Hop { upper: LinkEnd::unknown(wide.upper.at), lower: LinkEnd::unknown(wide.lower.at) };
-        let path = judge_path(&[unread, adapter]);
+        let path = diagnose_path(&[unread, adapter]);
         assert_eq!((path.narrowest, path.current(), path.costs_bandwidth()), (Some(1), None, None));
-        assert_eq!(judge_path(&[]).current(), None);
+        assert_eq!(diagnose_path(&[]).current(), None);
     }
 
     #[test]
-    fn a_switch_inside_is_no_link() {
+    fn the_connection_inside_a_switch_is_no_link() {
         let end = |at: &str| LinkEnd::unknown(at.parse().unwrap());
         let hops = hops_on(&[
             (end("00:01.0"), PortType::RootPort),

@@ -1,12 +1,13 @@
 //! The text of `lspci`, with any mix of `-v`, `-n`, `-D`, `-k` and `-x`, from pciutils 3.1 to 3.14.
 //!
 //! Captures often hold this text and nothing else about PCI. It becomes the same [`Capabilities`] that
-//! configuration space does; where the text contains a hexadecimal dump, the dump is believed first.
-//! The tree of `lspci -t` and the machine-readable formats are not read: neither holds registers.
+//! configuration space does; where the text contains a hexadecimal dump, the dump takes precedence.
+//! The tree of `lspci -t` and the machine-readable formats are not parsed: neither contains registers.
 
 mod decode;
 mod heading;
 mod listing;
+mod title;
 
 use self::heading::Heading;
 use self::listing::Listing;
@@ -17,21 +18,21 @@ use super::header::{BridgeBuses, Header, SubsystemId};
 use crate::{Bdf, Citation, Cited, Text};
 use std::collections::BTreeMap;
 
-/// Configuration space ends here; a dump that goes on is not one.
+/// Size of extended configuration space; longer dumps are cut there.
 const CONFIG_BYTES_MAX: usize = 4096;
 
-/// What lspci says of one function.
+/// One function in the output of lspci.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     /// Address; domain 0 where the text has no domains.
     pub bdf: Bdf,
     /// The record's first line.
     pub at: Citation,
-    /// Class Code: needs `-n` or `-nn`, or a dump.
+    /// Class Code. Printed with `-n` or `-nn`, or a dump.
     pub class: Option<ClassCode>,
     /// Name of the class.
     pub class_name: Option<String>,
-    /// Vendor ID: needs `-n` or `-nn`, or a dump.
+    /// Vendor ID. Printed with `-n` or `-nn`, or in a dump.
     pub vendor: Option<u16>,
     /// Device ID: likewise.
     pub device: Option<u16>,
@@ -49,7 +50,7 @@ pub struct Record {
     pub driver: Option<Cited<String>>,
     /// Modules that could drive it.
     pub modules: Vec<String>,
-    /// NUMA node. lspci is silent where the kernel knows none.
+    /// NUMA node. lspci omits it if the kernel knows none.
     pub numa_node: Option<Cited<u32>>,
     /// IOMMU group.
     pub iommu_group: Option<Cited<u32>>,
@@ -57,13 +58,13 @@ pub struct Record {
     pub bus_master: Option<bool>,
     /// Bus numbers, of PCI-to-PCI bridges.
     pub buses: Option<BridgeBuses>,
-    /// lspci was not allowed to look at the capabilities.
+    /// lspci was not permitted to read the capabilities.
     pub access_denied: bool,
-    /// What is known of the capabilities.
+    /// The capabilities, as far as the text shows them.
     pub capabilities: Capabilities,
     /// Configuration space, if the text contains a dump of it.
     pub config: Vec<u8>,
-    /// Where each register stands, by lspci's name for it.
+    /// The line of each register, by lspci's name for it.
     pub registers: BTreeMap<String, Citation>,
 }
 
@@ -75,34 +76,34 @@ impl Record {
     }
 }
 
-/// Reads all records, in the order of the text. Lines that belong to none are passed over.
+/// Parses all records, in the order of the text. Lines that belong to no record are skipped.
 pub fn parse(text: &Text) -> Vec<Record> {
     let mut records = Vec::new();
     let mut open: Option<Lines<'_>> = None;
     for (number, line) in text.lines() {
         if line.trim().is_empty() {
-            records.extend(open.take().map(|lines| lines.read(text)));
+            records.extend(open.take().map(|lines| lines.parse(text)));
         } else if line.starts_with([' ', '\t']) {
             if let Some(lines) = &mut open {
                 lines.body.push((number, line));
             }
         } else if let Some(heading) = Heading::parse(line) {
             let next = Lines { heading, first: (number, line), body: Vec::new(), dump: Vec::new() };
-            records.extend(open.replace(next).map(|lines| lines.read(text)));
+            records.extend(open.replace(next).map(|lines| lines.parse(text)));
         } else if let Some(lines) = &mut open {
             append_dump_row(line, &mut lines.dump);
         }
     }
-    records.extend(open.map(|lines| lines.read(text)));
+    records.extend(open.map(|lines| lines.parse(text)));
     records
 }
 
-/// The first lines of records.
+/// The first line of each record.
 pub fn first_lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter(|line| Heading::parse(line).is_some())
 }
 
-/// A row of a dump: `40: 11 80 40 80`. Rows that do not continue the dump are not part of it.
+/// Appends a row of a dump, such as `40: 11 80 40 80`. A row whose offset does not continue the dump is ignored.
 fn append_dump_row(line: &str, dump: &mut Vec<u8>) {
     let Some((offset, row)) = line.split_once(": ") else { return };
     if usize::from_str_radix(offset, 16) != Ok(dump.len()) || dump.len() >= CONFIG_BYTES_MAX {
@@ -112,6 +113,7 @@ fn append_dump_row(line: &str, dump: &mut Vec<u8>) {
     dump.extend(bytes.unwrap_or_default());
 }
 
+/// Parses two hexadecimal digits.
 fn hex_byte(digits: &str) -> Option<u8> {
     (digits.len() == 2).then(|| u8::from_str_radix(digits, 16).ok()).flatten()
 }
@@ -125,7 +127,8 @@ struct Lines<'a> {
 }
 
 impl Lines<'_> {
-    fn read(self, text: &Text) -> Record {
+    /// Parses the record.
+    fn parse(self, text: &Text) -> Record {
         let listing = Listing::new(&self.body);
         let heading = &self.heading;
         let named_interface = heading.interface.or(listing.is_verbose().then_some(0));
@@ -167,6 +170,7 @@ impl Lines<'_> {
 }
 
 impl Record {
+    /// Replaces fields by those of the hexadecimal dump, where the dump contains them.
     fn complete_from_dump(&mut self) {
         if self.config.is_empty() {
             return;
@@ -184,12 +188,13 @@ impl Record {
     }
 }
 
+/// The names in the line `Kernel modules: a, b`.
 fn modules(listing: &Listing<'_>) -> Vec<String> {
     let line = listing.field("Kernel modules").map(|(_, modules)| modules).unwrap_or_default();
     line.split(',').map(str::trim).filter(|module| !module.is_empty()).map(str::to_owned).collect()
 }
 
-/// `Control: ... BusMaster+` with `-vv`, `Flags: bus master, ...` with `-v`.
+/// Bus Master Enable, from `Control: ... BusMaster+` (`-vv`) or `Flags: bus master, ...` (`-v`).
 fn bus_master(listing: &Listing<'_>) -> Option<bool> {
     if let Some((_, control)) = listing.field("Control") {
         return decode::flag(control, "BusMaster");
@@ -343,7 +348,7 @@ mod tests {
 
     #[test]
     fn the_way_to_a_switched_adapter() {
-        use crate::pci::link::{LimitingEnd, Reached, hops_on, judge_path};
+        use crate::pci::link::{LimitingEnd, LinkComparison, diagnose_path, hops_on};
         use crate::pci::{BusTree, LinkEnd};
         let records = records(SWITCHED);
         let tree = BusTree::new(records.iter().filter_map(|record| Some((record.bdf, record.buses?))));
@@ -354,14 +359,14 @@ mod tests {
             .iter()
             .filter_map(|&at| {
                 let express = records.iter().find(|record| record.bdf == at)?.capabilities.express.get()?;
-                Some((LinkEnd::of(at, express), express.port?))
+                Some((LinkEnd::from_registers(at, express), express.port?))
             })
             .collect();
-        let path = judge_path(&hops_on(&ends));
+        let path = diagnose_path(&hops_on(&ends));
         assert_eq!(path.hops.len(), 2);
         assert!(!path.hops[0].is_degraded());
         // lspci calls the adapter downgraded; it is the port that cannot do more than x8 at 8 GT/s.
-        assert_eq!((path.hops[1].speed, path.hops[1].width), (Reached::Full, Reached::Full));
+        assert_eq!((path.hops[1].speed, path.hops[1].width), (LinkComparison::Full, LinkComparison::Full));
         assert_eq!(
             (path.hops[1].speed_limit, path.hops[1].width_limit),
             (LimitingEnd::Upper, LimitingEnd::Upper)

@@ -93,6 +93,7 @@ impl Names {
     }
 }
 
+/// The keys of all names of a function: vendor, device, card and class.
 fn keys(ids: &Ids) -> Vec<Key> {
     let mut keys = vec![Key::Vendor(ids.vendor), Key::Device(ids.vendor, ids.device)];
     if let Some(card) = ids.subsystem {
@@ -116,6 +117,7 @@ fn date(table: &str) -> Option<String> {
     })
 }
 
+/// A name from the built-in copy of the PCI ID database.
 fn built_in(key: Key) -> Option<&'static str> {
     match key {
         Key::Vendor(vendor) => pci_ids::Vendor::from_id(vendor).map(pci_ids::Vendor::name),
@@ -183,6 +185,7 @@ fn heading(section: &str) -> Option<Key> {
     }
 }
 
+/// Fills in the names that are wanted from a section: a vendor or a class with its entries.
 fn pick_section(section: &str, found: &mut BTreeMap<Key, Option<String>>) {
     let mut parent = Parent::Unwanted;
     let mut is_device_wanted = false;
@@ -205,16 +208,17 @@ fn pick_section(section: &str, found: &mut BTreeMap<Key, Option<String>>) {
     }
 }
 
+/// The key and the name on a line, if they may be wanted. `parent` is the entry that the line belongs to.
 fn read_line<'a>(
     line: &'a str,
     parent: &mut Parent,
     wanted: &BTreeMap<Key, Option<String>>,
 ) -> Option<(Key, &'a str)> {
     if let Some(rest) = line.strip_prefix("\t\t") {
-        return third_level(rest, *parent);
+        return parse_card_or_interface(rest, *parent);
     }
     if let Some(rest) = line.strip_prefix('\t') {
-        return second_level(rest, parent);
+        return parse_device_or_sub_class(rest, parent);
     }
     if line.is_empty() || line.starts_with('#') {
         return None;
@@ -234,7 +238,8 @@ fn read_line<'a>(
     Some((key, name))
 }
 
-fn second_level<'a>(rest: &'a str, parent: &mut Parent) -> Option<(Key, &'a str)> {
+/// The key and the name of a device or sub-class, from a line with one tabulator.
+fn parse_device_or_sub_class<'a>(rest: &'a str, parent: &mut Parent) -> Option<(Key, &'a str)> {
     match parent {
         Parent::Unwanted => None,
         Parent::Vendor(vendor, device) => {
@@ -250,7 +255,8 @@ fn second_level<'a>(rest: &'a str, parent: &mut Parent) -> Option<(Key, &'a str)
     }
 }
 
-fn third_level(rest: &str, parent: Parent) -> Option<(Key, &str)> {
+/// The key and the name of a card or programming interface, from a line with two tabulators.
+fn parse_card_or_interface(rest: &str, parent: Parent) -> Option<(Key, &str)> {
     match parent {
         Parent::Unwanted => None,
         Parent::Vendor(vendor, device) => {
@@ -265,11 +271,13 @@ fn third_level(rest: &str, parent: Parent) -> Option<(Key, &str)> {
     }
 }
 
+/// Parses four hexadecimal digits.
 fn hex16(digits: &str) -> Option<u16> {
     let plain = digits.len() == 4 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     plain.then(|| u16::from_str_radix(digits, 16).ok()).flatten()
 }
 
+/// Parses two hexadecimal digits.
 fn hex8(digits: &str) -> Option<u8> {
     let plain = digits.len() == 2 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     plain.then(|| u8::from_str_radix(digits, 16).ok()).flatten()
@@ -304,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn which_table_is_asked() {
+    fn the_newer_name_table_is_queried() {
         let ours = "MT27800 Family [ConnectX-5]";
         check(None, ours, None);
         check(Some(&table("2017.03.05")), ours, Some("Invented adapter"));

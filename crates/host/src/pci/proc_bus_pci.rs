@@ -14,7 +14,7 @@
 
 use crate::{Citation, Text};
 
-/// Regions of a line: six BARs and the expansion ROM (`PCI_ROM_RESOURCE`).
+/// Number of regions in a line: six BARs and the expansion ROM (`PCI_ROM_RESOURCE`).
 const REGIONS: usize = 7;
 
 /// One function's line.
@@ -51,7 +51,7 @@ pub struct Region {
     pub bytes: u64,
 }
 
-/// Reads the lines that have the format; others are left out.
+/// Parses the lines; malformed ones are skipped.
 pub fn parse(text: &Text) -> Vec<DeviceLine> {
     let mut lines: Vec<DeviceLine> =
         text.lines().filter_map(|(number, line)| parse_line(line, || text.cite(number, line))).collect();
@@ -59,6 +59,7 @@ pub fn parse(text: &Text) -> Vec<DeviceLine> {
     lines
 }
 
+/// Marks the lines whose address occurs more than once.
 fn mark_ambiguous(lines: &mut [DeviceLine]) {
     let address = |line: &DeviceLine| (line.bus, line.device, line.function);
     let mut seen = std::collections::HashMap::new();
@@ -70,17 +71,18 @@ fn mark_ambiguous(lines: &mut [DeviceLine]) {
     }
 }
 
+/// Parses one line; `None` if it is malformed.
 fn parse_line(line: &str, cite: impl FnOnce() -> Citation) -> Option<DeviceLine> {
     let mut columns = line.split_whitespace();
-    let (bus, devfn) = halves(columns.next()?, 2)?;
-    let (vendor, device) = halves(columns.next()?, 4)?;
-    let irq = u32::try_from(hex(columns.next()?)?).ok()?;
+    let (bus, devfn) = split_hex_pair(columns.next()?, 2)?;
+    let (vendor, device) = split_hex_pair(columns.next()?, 4)?;
+    let irq = u32::try_from(parse_hex(columns.next()?)?).ok()?;
     let mut regions = [Region::default(); REGIONS];
     for region in &mut regions {
-        region.address = hex(columns.next()?)?;
+        region.address = parse_hex(columns.next()?)?;
     }
     for region in &mut regions {
-        region.bytes = hex(columns.next()?)?;
+        region.bytes = parse_hex(columns.next()?)?;
     }
     let devfn = u8::try_from(devfn).ok()?;
     Some(DeviceLine {
@@ -97,15 +99,16 @@ fn parse_line(line: &str, cite: impl FnOnce() -> Citation) -> Option<DeviceLine>
     })
 }
 
-/// Two numbers of `digits` digits each, written without a space.
-fn halves(column: &str, digits: usize) -> Option<(u64, u64)> {
+/// Splits a column into two hexadecimal numbers of `digits` digits each.
+fn split_hex_pair(column: &str, digits: usize) -> Option<(u64, u64)> {
     if column.len() != 2 * digits {
         return None;
     }
-    Some((hex(column.get(..digits)?)?, hex(column.get(digits..)?)?))
+    Some((parse_hex(column.get(..digits)?)?, parse_hex(column.get(digits..)?)?))
 }
 
-fn hex(column: &str) -> Option<u64> {
+/// Parses a hexadecimal number without prefix.
+fn parse_hex(column: &str) -> Option<u64> {
     let plain = !column.is_empty() && column.bytes().all(|byte| byte.is_ascii_hexdigit());
     plain.then(|| u64::from_str_radix(column, 16).ok()).flatten()
 }
@@ -122,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn one_line() {
+    fn parses_one_line() {
         let found = lines(&format!("{NVME}\n"));
         let [line] = found.as_slice() else { panic!("{found:?}") };
         assert_eq!((line.bus, line.device, line.function), (0, 3, 0));
@@ -134,13 +137,13 @@ mod tests {
     }
 
     #[test]
-    fn no_driver() {
+    fn a_line_may_name_no_driver() {
         let found = lines(NVME.trim_end_matches("nvme"));
         assert_eq!(found[0].driver, None);
     }
 
     #[test]
-    fn two_domains() {
+    fn an_address_in_two_domains_is_ambiguous() {
         let found = lines(&format!("{NVME}\n{}\n{NVME}\n", NVME.replace("0018", "3b01")));
         let ambiguous: Vec<bool> = found.iter().map(|line| line.ambiguous).collect();
         assert_eq!(ambiguous, [true, false, true]);
@@ -148,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn other_lines() {
+    fn skips_malformed_lines() {
         for body in ["", "0018", "0018\t1b360010\tb\t0", &NVME.replace("1b360010", "1b3600é1")] {
             assert_eq!(lines(body), [], "{body}");
         }
@@ -156,7 +159,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text(body in "[0-9a-f\t é\n]{0,400}") {
+        fn any_text_is_parsed_without_a_panic(body in "[0-9a-f\t é\n]{0,400}") {
             let _ = lines(&body);
         }
     }

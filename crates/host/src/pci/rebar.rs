@@ -49,6 +49,7 @@ impl ResizableBar {
     }
 }
 
+/// A size in MiB, given its logarithm.
 fn mebibytes(log2: u32) -> Option<u64> {
     (log2 <= 43).then(|| 1 << (20 + log2))
 }

@@ -61,16 +61,17 @@ fn parse(text: &str) -> Option<FirmwareLevel> {
     let mut numbers = numbers.split('_');
     let found = FirmwareLevel {
         family: family.to_owned(),
-        release: digits(numbers.next()?, 3..=4)?,
-        service_pack: digits(numbers.next()?, 3..=3)?,
-        disruptive: numbers.next().map(|last| digits(last, 3..=3).ok_or(())).transpose().ok()?,
+        release: parse_digits(numbers.next()?, 3..=4)?,
+        service_pack: parse_digits(numbers.next()?, 3..=3)?,
+        disruptive: numbers.next().map(|last| parse_digits(last, 3..=3).ok_or(())).transpose().ok()?,
         announced: announced.filter(|name| !name.is_empty()).map(str::to_owned),
     };
     let letters = family.bytes().all(|b| b.is_ascii_uppercase());
     (letters && numbers.next().is_none()).then_some(found)
 }
 
-fn digits(text: &str, width: std::ops::RangeInclusive<usize>) -> Option<u32> {
+/// Parses a decimal number of as many digits.
+fn parse_digits(text: &str, width: std::ops::RangeInclusive<usize>) -> Option<u32> {
     let plain = width.contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
     plain.then(|| text.parse().ok()).flatten()
 }

@@ -52,10 +52,11 @@ fn parse(text: &str) -> Option<LocationCode> {
     let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
     let mut steps = text.strip_prefix('U').filter(|_| text.len() <= CODE_BYTES_MAX)?.split('-');
     let enclosure = steps.next().filter(|unit| is_enclosure(unit))?;
-    let labels = steps.map(label).collect::<Option<Vec<_>>>()?;
+    let labels = steps.map(parse_label).collect::<Option<Vec<_>>>()?;
     Some(LocationCode { code: text.to_owned(), enclosure: enclosure.to_owned(), labels })
 }
 
+/// Whether the first part of a location code has the form `TYPE.MODEL.SERIAL`.
 fn is_enclosure(unit: &str) -> bool {
     let parts: Vec<&str> = unit.split('.').collect();
     let plain = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric());
@@ -63,7 +64,8 @@ fn is_enclosure(unit: &str) -> bool {
     (2..=3).contains(&parts.len()) && parts.iter().all(plain)
 }
 
-fn label(step: &str) -> Option<Label> {
+/// Parses a part of a location code: letters and a number, such as `P1` or `C8`.
+fn parse_label(step: &str) -> Option<Label> {
     let digits = step.find(|c: char| c.is_ascii_digit()).unwrap_or(step.len());
     let (kind, number) = step.split_at(digits);
     let plain = step.bytes().all(|b| b.is_ascii_alphanumeric());
@@ -148,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn drawers_are_told_from_system_units() {
+    fn drawers_are_distinguished_from_system_units() {
         let unit = |code: &str| code.parse::<LocationCode>().unwrap().may_be_system_unit();
         assert!(unit("U78AA.001.WZSGXXX-P1-C2"));
         assert!(!unit("U5802.001.00H1234-P1-C2"));

@@ -27,15 +27,16 @@ pub struct LrdrCapacity {
 pub fn lrdr_capacity(bytes: &[u8]) -> Result<LrdrCapacity, PropertyError> {
     match cells("ibm,lrdr-capacity", bytes)?.as_slice() {
         [high, low, rest @ ..] => Ok(LrdrCapacity {
-            memory_max_bytes: wide(*high, *low),
-            increment_bytes: rest.first_chunk().map(|[high, low]| wide(*high, *low)),
+            memory_max_bytes: join_cells(*high, *low),
+            increment_bytes: rest.first_chunk().map(|[high, low]| join_cells(*high, *low)),
             processors_max: rest.get(2).copied(),
         }),
         _ => Err(PropertyError::length("ibm,lrdr-capacity", bytes, "at least 8")),
     }
 }
 
-fn wide(high: u32, low: u32) -> u64 {
+/// A 64-bit number from two cells.
+fn join_cells(high: u32, low: u32) -> u64 {
     u64::from(high) << 32 | u64::from(low)
 }
 
@@ -75,6 +76,7 @@ impl Lmbs {
 }
 
 impl LmbRun {
+    /// The address behind the last block.
     fn end(&self, lmb_bytes: u64) -> Option<u64> {
         self.base.checked_add(lmb_bytes.checked_mul(u64::from(self.count))?)
     }
@@ -82,9 +84,9 @@ impl LmbRun {
 
 /// `ibm,dynamic-reconfiguration-memory` `ibm,dynamic-memory`: one entry per block, after their number.
 pub fn dynamic_memory(bytes: &[u8]) -> Result<Lmbs, PropertyError> {
-    let entries = entries("ibm,dynamic-memory", bytes)?;
+    let entries = dynamic_memory_entries("ibm,dynamic-memory", bytes)?;
     let run = |&[high, low, _drc, _reserved, _associativity, flags]: &[u32; 6]| LmbRun {
-        base: wide(high, low),
+        base: join_cells(high, low),
         count: 1,
         assigned: flags & ASSIGNED != 0,
     };
@@ -93,16 +95,17 @@ pub fn dynamic_memory(bytes: &[u8]) -> Result<Lmbs, PropertyError> {
 
 /// `ibm,dynamic-memory-v2`: one entry per run of like blocks, after their number.
 pub fn dynamic_memory_v2(bytes: &[u8]) -> Result<Lmbs, PropertyError> {
-    let entries = entries("ibm,dynamic-memory-v2", bytes)?;
+    let entries = dynamic_memory_entries("ibm,dynamic-memory-v2", bytes)?;
     let run = |&[count, high, low, _drc, _associativity, flags]: &[u32; 6]| LmbRun {
-        base: wide(high, low),
+        base: join_cells(high, low),
         count,
         assigned: flags & ASSIGNED != 0,
     };
     Ok(Lmbs { runs: entries.iter().map(run).collect() })
 }
 
-fn entries(property: &str, bytes: &[u8]) -> Result<Vec<[u32; 6]>, PropertyError> {
+/// The entries of `ibm,dynamic-memory` or its version 2: their number, then six cells for each.
+fn dynamic_memory_entries(property: &str, bytes: &[u8]) -> Result<Vec<[u32; 6]>, PropertyError> {
     let words = cells(property, bytes)?;
     let Some((count, rest)) = words.split_first() else {
         return Err(PropertyError::length(property, bytes, "at least 4"));
@@ -131,8 +134,8 @@ pub fn memory_reg(bytes: &[u8]) -> Result<Vec<MemoryRange>, PropertyError> {
         return Err(PropertyError::length("memory reg", bytes, "a multiple of 16"));
     }
     let range = |&[high, low, size_high, size_low]: &[u32; 4]| MemoryRange {
-        start: wide(high, low),
-        size_bytes: wide(size_high, size_low),
+        start: join_cells(high, low),
+        size_bytes: join_cells(size_high, size_low),
     };
     Ok(ranges.iter().map(range).collect())
 }
@@ -196,8 +199,10 @@ pub struct MaximumMemory {
 pub fn maximum_memory(rule: MemoryRule, facts: &MemoryFacts) -> Option<MaximumMemory> {
     let mut contributions = present(facts);
     contributions.extend(match rule {
-        MemoryRule::LmbCount => lmb_count(facts),
-        MemoryRule::Lrdr | MemoryRule::LrdrAndNodes => lrdr(facts).or_else(|| last_lmb(facts)),
+        MemoryRule::LmbCount => by_block_count(facts),
+        MemoryRule::Lrdr | MemoryRule::LrdrAndNodes => {
+            by_lrdr_capacity(facts).or_else(|| by_last_block(facts))
+        }
     });
     let bytes = contributions.iter().map(|c| c.bytes).max()?;
     let (steps, evidence): (Vec<_>, Vec<_>) = contributions
@@ -231,7 +236,8 @@ fn present(facts: &MemoryFacts) -> Vec<Contribution> {
     node.into_iter().chain(assigned).collect()
 }
 
-fn lmb_count(facts: &MemoryFacts) -> Option<Contribution> {
+/// Memory by the number of logical memory blocks and their size.
+fn by_block_count(facts: &MemoryFacts) -> Option<Contribution> {
     let (lmbs, lmb) = (facts.lmbs.as_ref()?, facts.lmb_bytes.as_ref()?);
     let count = lmbs.value.count();
     Some(Contribution {
@@ -241,13 +247,15 @@ fn lmb_count(facts: &MemoryFacts) -> Option<Contribution> {
     })
 }
 
-fn lrdr(facts: &MemoryFacts) -> Option<Contribution> {
+/// Memory by `ibm,lrdr-capacity`.
+fn by_lrdr_capacity(facts: &MemoryFacts) -> Option<Contribution> {
     let cited = facts.lrdr_memory_max_bytes.as_ref()?;
     let what = "ibm,lrdr-capacity".to_owned();
     Some(Contribution { bytes: cited.value, what, at: vec![cited.at.clone()] })
 }
 
-fn last_lmb(facts: &MemoryFacts) -> Option<Contribution> {
+/// Memory by the end of the last logical memory block.
+fn by_last_block(facts: &MemoryFacts) -> Option<Contribution> {
     let (lmbs, lmb) = (facts.lmbs.as_ref()?, facts.lmb_bytes.as_ref()?);
     let what = "end of the last memory block".to_owned();
     let bytes = lmbs.value.end(lmb.value)?;

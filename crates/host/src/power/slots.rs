@@ -32,7 +32,7 @@ pub struct SlotTables {
     pub systems: Vec<System>,
     /// Machine types.
     #[serde(rename = "machine")]
-    pub machines: Vec<Machine>,
+    pub machines: Vec<MachineRow>,
     /// Distributions.
     #[serde(rename = "distribution")]
     pub distributions: Vec<DistributionMinimum>,
@@ -105,7 +105,7 @@ pub struct System {
 /// A machine type.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Machine {
+pub struct MachineRow {
     /// `8231-E2C`.
     pub type_model: String,
     /// Commercial name.
@@ -226,7 +226,7 @@ impl SlotTables {
     }
 
     /// The row of a machine.
-    pub fn machine(&self, machine: &MachineType) -> Option<&Machine> {
+    pub fn machine(&self, machine: &MachineType) -> Option<&MachineRow> {
         self.machines.iter().find(|row| row.type_model == machine.as_str())
     }
 
@@ -240,6 +240,7 @@ impl SlotTables {
         memory_max_bytes > self.memory.article_limit_bytes
     }
 
+    /// Replaces the keys of sources by the sources.
     fn resolve_sources(&mut self) -> Result<(), SlotTablesError> {
         let sources = std::mem::take(&mut self.sources);
         for (row, evidence) in self.evidences_mut() {
@@ -253,6 +254,7 @@ impl SlotTables {
         Ok(())
     }
 
+    /// All evidence in the tables, each with its place.
     fn evidences_mut(&mut self) -> Vec<(String, &mut Evidence)> {
         let mut all = vec![
             ("[firmware]".to_owned(), &mut self.firmware.evidence),
@@ -271,6 +273,7 @@ impl SlotTables {
         all
     }
 
+    /// Checks that each machine's layout exists.
     fn check_layouts(&self) -> Result<(), SlotTablesError> {
         let systems = self.systems.iter().map(|row| (&row.name, &row.layout));
         let machines = self.machines.iter().map(|row| (&row.type_model, &row.layout));
@@ -378,54 +381,60 @@ impl SlotTables {
     /// Looks a placement up.
     pub fn advice(&self, placement: &Placement<'_>) -> SlotAdvice {
         if placement.location.is_some_and(LocationCode::is_virtual) {
-            return SlotAdvice::plain(Verdict::Virtual);
+            return SlotAdvice::verdict_alone(Verdict::Virtual);
         }
         let machine = placement.machine.and_then(|machine| self.machine(machine));
-        let Some(machine) = machine else { return self.unknown_machine() };
-        if let Some(advice) = self.old_distribution(placement.distribution) {
+        let Some(machine) = machine else { return self.advise_unknown_machine() };
+        if let Some(advice) = self.advise_old_distribution(placement.distribution) {
             return advice;
         }
         let layout = machine.layout.as_deref().and_then(|key| self.layout(key));
-        let Some(layout) = layout else { return self.not_covered(machine) };
-        if let Some(advice) = self.old_firmware(placement.firmware) {
+        let Some(layout) = layout else { return self.advise_uncovered_machine(machine) };
+        if let Some(advice) = self.advise_old_firmware(placement.firmware) {
             return advice;
         }
-        let mut advice = self.in_layout(layout, placement);
+        let mut advice = self.advise_slot(layout, placement);
         advice.conditions.extend(self.conditions(machine, placement));
         advice.evidence.extend([machine.evidence.clone(), machine.layout_evidence.clone()]);
         advice
     }
 
-    fn unknown_machine(&self) -> SlotAdvice {
+    /// Advice for a machine that no table has.
+    fn advise_unknown_machine(&self) -> SlotAdvice {
         SlotAdvice {
             what_to_do: format!(
                 "look in the machine's PCIe adapter placement document for slots with Dynamic DMA Window or \
                  64-bit DMA capability; {}",
-                self.setting()
+                self.setting_to_check()
             ),
             evidence: vec![self.enlarged.evidence.clone(), self.enlarged.menu_evidence.clone()],
-            ..SlotAdvice::plain(Verdict::UnknownMachine)
+            ..SlotAdvice::verdict_alone(Verdict::UnknownMachine)
         }
     }
 
-    fn not_covered(&self, machine: &Machine) -> SlotAdvice {
+    /// Advice for a machine that is known, but not its slots.
+    fn advise_uncovered_machine(&self, machine: &MachineRow) -> SlotAdvice {
         let verdict = Verdict::NotCovered { name: machine.name.clone() };
-        let mut advice =
-            SlotAdvice { conditions: machine.note.iter().cloned().collect(), ..SlotAdvice::plain(verdict) };
+        let mut advice = SlotAdvice {
+            conditions: machine.note.iter().cloned().collect(),
+            ..SlotAdvice::verdict_alone(verdict)
+        };
         advice.evidence = vec![machine.evidence.clone(), machine.layout_evidence.clone()];
         if machine.generation >= self.enlarged.generation_min {
-            advice.what_to_do = self.setting();
+            advice.what_to_do = self.setting_to_check();
             advice.evidence.extend([self.enlarged.evidence.clone(), self.enlarged.menu_evidence.clone()]);
         }
         advice
     }
 
-    fn setting(&self) -> String {
+    /// The firmware setting to check, in words.
+    fn setting_to_check(&self) -> String {
         let Enlarged { setting, menu, .. } = &self.enlarged;
         format!("check that the slot is enabled by the firmware setting \"{setting}\" ({menu})")
     }
 
-    fn old_distribution(&self, distribution: Option<&Distribution>) -> Option<SlotAdvice> {
+    /// Advice to update the distribution, if it is too old for 64-bit DMA windows.
+    fn advise_old_distribution(&self, distribution: Option<&Distribution>) -> Option<SlotAdvice> {
         let have = distribution?;
         let row = self.distributions.iter().find(|row| row.ids.contains(&have.id))?;
         if (have.major, have.minor) >= row.since {
@@ -435,16 +444,21 @@ impl SlotTables {
         Some(SlotAdvice {
             what_to_do: format!("update to {} {major}.{minor} or later", row.name),
             evidence: vec![row.evidence.clone()],
-            ..SlotAdvice::plain(Verdict::DistributionTooOld { have: have.to_string(), since: row.since })
+            ..SlotAdvice::verdict_alone(Verdict::DistributionTooOld {
+                have: have.to_string(),
+                since: row.since,
+            })
         })
     }
 
-    fn old_firmware(&self, firmware: Option<&FirmwareLevel>) -> Option<SlotAdvice> {
+    /// Advice to update the firmware, if it is too old for 64-bit DMA windows.
+    fn advise_old_firmware(&self, firmware: Option<&FirmwareLevel>) -> Option<SlotAdvice> {
         let have = firmware.filter(|have| have.release < self.firmware.release_min)?;
         Some(firmware_too_old(have, self.firmware.release_min, self.firmware.evidence.clone(), &[]))
     }
 
-    fn in_layout(&self, layout: &Layout, placement: &Placement<'_>) -> SlotAdvice {
+    /// Advice for an adapter in a machine whose slots are known.
+    fn advise_slot(&self, layout: &Layout, placement: &Placement<'_>) -> SlotAdvice {
         let release = placement.firmware.map(|firmware| firmware.release);
         let usable: Vec<String> = layout
             .slots
@@ -465,17 +479,18 @@ impl SlotTables {
             }
             (Some(row), _, _) => SlotAdvice {
                 evidence: vec![layout.evidence.clone()],
-                ..SlotAdvice::plain(Verdict::Capable { slot: row.slot.clone() })
+                ..SlotAdvice::verdict_alone(Verdict::Capable { slot: row.slot.clone() })
             },
             (None, _, _) => SlotAdvice {
                 what_to_do: format!("move the adapter to slot {} of the system unit", usable.join(" or ")),
                 evidence: vec![layout.evidence.clone()],
-                ..SlotAdvice::plain(Verdict::Move { from: here, to: usable })
+                ..SlotAdvice::verdict_alone(Verdict::Move { from: here, to: usable })
             },
         }
     }
 
-    fn conditions(&self, machine: &Machine, placement: &Placement<'_>) -> Vec<String> {
+    /// What the advice for a slot depends on, in words.
+    fn conditions(&self, machine: &MachineRow, placement: &Placement<'_>) -> Vec<String> {
         let mut conditions: Vec<String> = machine.note.iter().cloned().collect();
         if machine.first_enclosure_only {
             conditions.push(
@@ -500,11 +515,13 @@ impl SlotTables {
 }
 
 impl SlotAdvice {
-    fn plain(verdict: Verdict) -> Self {
+    /// A verdict without advice, conditions or evidence.
+    fn verdict_alone(verdict: Verdict) -> Self {
         Self { verdict, what_to_do: String::new(), conditions: Vec::new(), evidence: Vec::new() }
     }
 }
 
+/// Advice to update the firmware to release `need`, or to move the adapter to a slot in `instead`.
 fn firmware_too_old(have: &FirmwareLevel, need: u32, evidence: Evidence, instead: &[String]) -> SlotAdvice {
     let update = format!("update the system firmware from {have} to release {need} or later");
     SlotAdvice {
@@ -513,7 +530,7 @@ fn firmware_too_old(have: &FirmwareLevel, need: u32, evidence: Evidence, instead
             slots => format!("{update}, or move the adapter to slot {}", slots.join(" or ")),
         },
         evidence: vec![evidence],
-        ..SlotAdvice::plain(Verdict::FirmwareTooOld { have: have.to_string(), need_release: need })
+        ..SlotAdvice::verdict_alone(Verdict::FirmwareTooOld { have: have.to_string(), need_release: need })
     }
 }
 
@@ -600,7 +617,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_a_condition() {
+    fn unknown_facts_become_conditions() {
         let unread = advice("9117-MMC - U78C0.001.DBJXXXX-P1-C4 rhel 6.4");
         assert_eq!(unread.verdict, capable("C4"));
         assert_eq!(

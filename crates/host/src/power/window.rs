@@ -91,34 +91,42 @@ pub fn saved_window(bytes: &[u8], layout: DmaCells) -> Result<DefaultWindow, Pro
 
 /// `ibm,my-dma-window` of a virtual device: its own window and, perhaps, that of its remote partition.
 pub fn virtual_windows(bytes: &[u8], layout: DmaCells) -> Result<Vec<DefaultWindow>, PropertyError> {
-    windows("ibm,my-dma-window", bytes, layout)
+    parse_windows("ibm,my-dma-window", bytes, layout)
 }
 
+/// The one window of a property that must hold one.
 fn only_window(property: &str, bytes: &[u8], layout: DmaCells) -> Result<DefaultWindow, PropertyError> {
-    match windows(property, bytes, layout)?.as_slice() {
+    match parse_windows(property, bytes, layout)?.as_slice() {
         [window] => Ok(*window),
-        _ => Err(PropertyError::length(property, bytes, triple_bytes(layout).to_string())),
+        _ => Err(PropertyError::length(property, bytes, window_bytes(layout).to_string())),
     }
 }
 
-fn triple_bytes(layout: DmaCells) -> u64 {
+/// Bytes of a window in a property: LIOBN, address and size.
+fn window_bytes(layout: DmaCells) -> u64 {
     4 * (1 + u64::from(layout.address) + u64::from(layout.size))
 }
 
-fn windows(property: &str, bytes: &[u8], layout: DmaCells) -> Result<Vec<DefaultWindow>, PropertyError> {
-    let expected = || format!("a multiple of {}", triple_bytes(layout));
+/// All windows of a property.
+fn parse_windows(
+    property: &str,
+    bytes: &[u8],
+    layout: DmaCells,
+) -> Result<Vec<DefaultWindow>, PropertyError> {
+    let expected = || format!("a multiple of {}", window_bytes(layout));
     let cells = cells(property, bytes)?;
-    let per_window = usize::try_from(triple_bytes(layout) / 4)
+    let per_window = usize::try_from(window_bytes(layout) / 4)
         .map_err(|_| PropertyError::length(property, bytes, expected()))?;
     let address_cells = usize::try_from(layout.address).unwrap_or(usize::MAX);
     let chunks = cells.chunks_exact(per_window);
     if cells.is_empty() || !chunks.remainder().is_empty() {
         return Err(PropertyError::length(property, bytes, expected()));
     }
-    chunks.map(|window| one_window(property, window, address_cells)).collect()
+    chunks.map(|window| parse_window(property, window, address_cells)).collect()
 }
 
-fn one_window(property: &str, cells: &[u32], address_cells: usize) -> Result<DefaultWindow, PropertyError> {
+/// A window from its cells.
+fn parse_window(property: &str, cells: &[u32], address_cells: usize) -> Result<DefaultWindow, PropertyError> {
     let (liobn, rest) = cells.split_first().map_or((0, cells), |(liobn, rest)| (*liobn, rest));
     let (address, size) = rest.split_at(address_cells.min(rest.len()));
     Ok(DefaultWindow {

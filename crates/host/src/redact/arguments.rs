@@ -42,13 +42,14 @@ fn rewrite_one(argument: &str, out: &mut String, each: &mut EachValue<'_>) {
     out.push_str(&inner[..inner.len() - value_open.len() - value.len() - value_close.len()]);
     out.extend([value_open, &new, value_close]);
     // A quote less would enclose the arguments that follow.
-    if quotes(&new) % 2 != quotes(value) % 2 {
+    if count_quotes(&new) % 2 != count_quotes(value) % 2 {
         out.push('"');
     }
     out.push_str(close);
 }
 
-fn quotes(text: &str) -> usize {
+/// How many double quotes a text has.
+fn count_quotes(text: &str) -> usize {
     text.bytes().filter(|byte| *byte == b'"').count()
 }
 
@@ -90,7 +91,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_given_back_as_it_is_stays(words in "[a=\"\\- \n\u{e9}]{0,40}") {
+        fn unchanged_values_leave_the_text_unchanged(words in "[a=\"\\- \n\u{e9}]{0,40}") {
             prop_assert_eq!(rewrite(&words, &mut |_, value| value.to_owned()), words);
         }
     }

@@ -1,8 +1,9 @@
 //! Identifiers in arguments: where the host boots from, its addresses, its volumes.
 
+use super::diagnosed_option::is_diagnosed;
 use super::kind::{Counts, Kind};
 use super::pseudonym::{Key, REDACTED, is_word};
-use super::{rules, secrets};
+use super::rules;
 
 /// Options whose whole value says where something lies on a network. A dot at the end: any option that begins so.
 const SOURCES: [&str; 55] = [
@@ -149,20 +150,20 @@ const WORDS: [&str; 26] = [
 /// The value of an argument without identifiers. `name` is empty for a bare argument.
 pub(super) fn without_identifiers(key: &Key, name: &str, value: &str, counts: &mut Counts) -> String {
     let name = name.to_ascii_lowercase().replace('-', "_");
-    if secrets::is_understood(&name) || is_word(value) || is_plain(value) {
+    if is_diagnosed(&name) || is_word(value) || is_plain(value) {
         return value.to_owned();
     }
     if is_listed(&SOURCES, &name) {
-        return whole(key, value, Kind::BootSource, counts);
+        return replace_whole(key, value, Kind::BootSource, counts);
     }
     if is_listed(&VOLUMES, &name) {
         return volume(key, value, counts);
     }
-    let formed = rules::forms(key, value, counts);
-    let addressed = rules::addresses(key, &formed.text, counts);
-    let text = urls(key, &rules::contexts(key, &addressed.text, counts).text, counts);
-    match is_own(&name) && formed.found + addressed.found == 0 && text == value {
-        true => whole(key, value, Kind::SerialNumber, counts),
+    let formed = rules::replace_by_form(key, value, counts);
+    let addressed = rules::replace_addresses(key, &formed.text, counts);
+    let text = urls(key, &rules::replace_by_context(key, &addressed.text, counts).text, counts);
+    match is_identifying(&name) && formed.found + addressed.found == 0 && text == value {
+        true => replace_whole(key, value, Kind::SerialNumber, counts),
         false => text,
     }
 }
@@ -175,16 +176,17 @@ pub(super) fn is_source(name: &str) -> bool {
 /// Whether a value of this option is understood here: a source, a volume, or an identifier.
 pub(super) fn is_known(name: &str) -> bool {
     let name = name.to_ascii_lowercase().replace('-', "_");
-    is_listed(&SOURCES, &name) || is_listed(&VOLUMES, &name) || is_own(&name)
+    is_listed(&SOURCES, &name) || is_listed(&VOLUMES, &name) || is_identifying(&name)
 }
 
-/// Whether a value of this option is one device's or one host's.
-fn is_own(name: &str) -> bool {
+/// Whether the value of this option identifies a device or a host.
+fn is_identifying(name: &str) -> bool {
     let last_word = name.rsplit(['.', '/', ':']).next().unwrap_or_default();
     OWN.iter()
         .any(|own| last_word == *own || last_word.strip_suffix(own).is_some_and(|rest| rest.ends_with('_')))
 }
 
+/// Whether a list has this name. An entry that ends in `.` or `/` stands for all names that begin with it.
 fn is_listed(list: &[&str], name: &str) -> bool {
     list.iter().any(|listed| match listed.ends_with(['.', '/']) {
         true => name.starts_with(listed),
@@ -199,7 +201,8 @@ fn is_plain(value: &str) -> bool {
         || (value.len() <= 3 && value.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-fn whole(key: &Key, value: &str, kind: Kind, counts: &mut Counts) -> String {
+/// A pseudonym for a whole value, which is counted as an identifier of this kind.
+fn replace_whole(key: &Key, value: &str, kind: Kind, counts: &mut Counts) -> String {
     if is_word(value) {
         return value.to_owned();
     }
@@ -236,14 +239,14 @@ fn volume(key: &Key, value: &str, counts: &mut Counts) -> String {
     if name.is_empty() || is_plain(name) {
         return value.to_owned();
     }
-    format!("{prefix}{}", whole(key, name, Kind::BootSource, counts))
+    format!("{prefix}{}", replace_whole(key, name, Kind::BootSource, counts))
 }
 
 /// What follows `scheme://`: a host, and a path that may name one.
 fn urls(key: &Key, value: &str, counts: &mut Counts) -> String {
     match value.split_once("://") {
         Some((scheme, rest)) if !rest.is_empty() => {
-            format!("{scheme}://{}", whole(key, rest, Kind::BootSource, counts))
+            format!("{scheme}://{}", replace_whole(key, rest, Kind::BootSource, counts))
         }
         _ => value.to_owned(),
     }

@@ -78,6 +78,7 @@ struct Dump<'t> {
 }
 
 impl Dump<'_> {
+    /// Writes the dump with its identifiers replaced. Lines without any stay as they were.
     fn write(&mut self, key: &Key, out: &mut String, counts: &mut Counts) {
         let before = self.bytes.clone();
         redact(key, &mut self.bytes, counts);

@@ -42,6 +42,7 @@ impl Kind {
 pub struct Counts(BTreeMap<Kind, usize>);
 
 impl Counts {
+    /// Counts an identifier of this kind.
     pub(super) fn add(&mut self, kind: Kind) {
         *self.0.entry(kind).or_default() += 1;
     }

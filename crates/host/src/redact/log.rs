@@ -1,20 +1,21 @@
-//! Secrets and names in a kernel log, line by line: copies of the command line, and what programs wrote.
+//! Redacts kernel logs line by line: copies of the command line, messages of programs, and host names.
 
+use super::diagnosed_option::is_diagnosed;
 use super::pseudonym::REDACTED;
 use super::secrets::{self, Found};
 use super::{Redactor, arguments, boot, public, rules};
 use regex::Regex;
 use std::sync::LazyLock;
 
-/// Before a whole command line: the kernel's own two lines, dracut's and kexec's.
+/// Text before a whole command line, in two messages of the kernel and in those of dracut and kexec.
 const COMMAND_LINE_MARKS: [&str; 3] = ["ommand line: ", "ommand line parameters: ", "arguments: "];
-/// Before the arguments that the kernel does not know, without the quotes that they had (init/main.c).
+/// Text before the arguments that the kernel does not know, which it prints without their quotes (init/main.c).
 const UNKNOWN_MARK: &str = "kernel command line parameters \"";
 
 /// The first line of a key or certificate.
 const KEY_BEGIN: &str = "-----BEGIN ";
 const KEY_END: &str = "-----END ";
-/// No kernel writes longer lines (its command line has 64 KiB at most); they go as a whole.
+/// Longer lines are redacted whole. No kernel writes any: its command line has at most 64 KiB.
 const LINE_BYTES_MAX: usize = 128 << 10;
 /// A key of 16,384 bits has some 200 lines.
 const KEY_LINES_MAX: usize = 256;
@@ -27,7 +28,7 @@ static HOST_IN_PREFIX: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(pattern).ok()
 });
 
-/// The tag of a message that a program wrote into the log: `systemd[1]: `, behind whatever dmesg, /dev/kmsg or syslog put first.
+/// The tag of a message that a program wrote into the log, such as `systemd[1]: `, behind the prefix of dmesg, /dev/kmsg or syslog.
 static PROGRAM_TAG: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let level = r"(?:<[0-9]+>)?(?:[a-z0-9]+ *:[a-z]+ *: )?(?:[0-9]+,[0-9]+,[0-9]+,[^;]*;)?";
     let date = r"[0-9]{4}-[0-9]{2}-[0-9]{2}";
@@ -40,12 +41,12 @@ static PROGRAM_TAG: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(&format!(r"^{level}{syslog}{time}{kernel}{time}([^\s\[\]:]+)\[([0-9]+)\]: ?")).ok()
 });
 
-/// A name, and what stands between a name and its value: `name=`, `"name": "`, `name := `, `name => `, `<name>`.
-static NAMED: LazyLock<Option<Regex>> =
+/// A name and the separator before its value: `name=`, `"name": "`, `name := `, `name => `, `<name>`.
+static NAME_AND_SEPARATOR: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r#"([A-Za-z0-9][A-Za-z0-9_./%-]*)["'\]]?\s*(?::=|=>|[=:>])\s*["'`]?"#).ok());
 
-/// What announces a secret without a separator: `password x`, `password is x`, `--token x`, `Bearer x`, `-u name:x`, `-p x`.
-static ANNOUNCED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+/// Words before a secret without a separator: `password x`, `password is x`, `--token x`, `Bearer x`, `-u name:x`, `-p x`.
+static SECRET_WORDS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let names = "[A-Za-z0-9_.-]*(?:passw|passphrase|secret|token|credential|api[ _-]?key)[A-Za-z0-9_.-]*";
     Regex::new(&format!(
         r#"(?i)(?:\b{names}\s+(?:is\s+)?|(?:^|\s)--?{names}\s+|\bbearer\s+|\s-u\s*[^\s:]+:|\s-p\s*)["'`]?\S"#
@@ -53,8 +54,8 @@ static ANNOUNCED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// The place of the host's name in a line of a journal.
-fn host_in_prefix(line: &str) -> Option<std::ops::Range<usize>> {
+/// The byte range of the host's name in a line of a journal or syslog file.
+fn host_range(line: &str) -> Option<std::ops::Range<usize>> {
     if !line.contains("kernel") {
         return None;
     }
@@ -64,17 +65,17 @@ fn host_in_prefix(line: &str) -> Option<std::ops::Range<usize>> {
     (name.as_str() != "Booting").then(|| name.range())
 }
 
-/// The host's name, if this line has it.
-pub(super) fn host_of(line: &str) -> Option<&str> {
-    host_in_prefix(line).and_then(|range| line.get(range)).or_else(|| {
+/// The host's name, from the prefix of a line or from systemd's `Set hostname to <...>`.
+pub(super) fn find_host_name(line: &str) -> Option<&str> {
+    host_range(line).and_then(|range| line.get(range)).or_else(|| {
         let named = line.split_once("Set hostname to <").or_else(|| line.split_once("Hostname set to <"));
         named?.1.split_once('>').map(|(name, _)| name)
     })
 }
 
 impl Redactor {
-    /// A log without its secrets, and without identifiers if those are redacted. Lines stay lines.
-    pub(super) fn log(&mut self, text: &str) -> String {
+    /// The log with secrets redacted, and identifiers too if the redactor has a key. The number of lines stays.
+    pub(super) fn redact_log(&mut self, text: &str) -> String {
         let mut key_lines = 0;
         let mut block = InitBlock::Outside;
         let mut line = |line: &str| {
@@ -82,47 +83,48 @@ impl Redactor {
                 return line.to_owned();
             }
             if line.len() > LINE_BYTES_MAX {
-                return self.cut(line, 0);
+                return self.redact_from(line, 0);
             }
             key_lines = match key_lines {
                 _ if line.contains(KEY_BEGIN) => KEY_LINES_MAX,
                 _ if line.contains(KEY_END) => 0,
                 left => left.saturating_sub(1),
             };
-            block = block.then(line);
-            if let Some(start) = block.start(line) {
-                return self.init_line(line, start, block);
+            block = block.next(line);
+            if let Some(start) = block.item_start(line) {
+                return self.redact_init_line(line, start, block);
             }
             let start = program_message(line).or_else(|| (key_lines > 0).then(|| key_body(line)).flatten());
             match start {
-                Some(start) => self.cut_message(line, start),
-                None => self.log_line(line),
+                Some(start) => self.redact_message_from(line, start),
+                None => self.redact_line(line),
             }
         };
         text.split_inclusive('\n').map(&mut line).collect()
     }
 
-    /// An argument of the first program, or a variable of its environment, which the kernel lists one a line (init/main.c,
+    /// Redacts an argument or environment variable of init, which the kernel prints one per line (init/main.c,
     /// `run_init_process`).
-    fn init_line(&mut self, line: &str, start: usize, block: InitBlock) -> String {
+    fn redact_init_line(&mut self, line: &str, start: usize, block: InitBlock) -> String {
         let variable = line[start..].split_once('=').filter(|_| matches!(block, InitBlock::Environment));
-        let Some((name, value)) = variable else { return self.cut_message(line, start) };
+        let Some((name, value)) = variable else { return self.redact_message_from(line, start) };
         let value_start = start + name.len() + 1;
         let end = value_start + value.trim_end_matches(['\r', '\n']).len();
-        let value = self.argument(name, &line[value_start..end]);
-        format!("{}{name}={value}{}", self.message(&line[..start]), &line[end..])
+        let value = self.redact_argument(name, &line[value_start..end]);
+        format!("{}{name}={value}{}", self.redact_message(&line[..start]), &line[end..])
     }
 
-    fn log_line(&mut self, line: &str) -> String {
+    /// Redacts a line of the kernel.
+    fn redact_line(&mut self, line: &str) -> String {
         let end = line.trim_end_matches(['\r', '\n']).len();
         let (words, line_end) = line.split_at(end);
         let (message, mark, arguments) = self.message_and_arguments(words);
-        // The mark stays as it is: it must be found again in a capture of this capture.
-        format!("{}{mark}{arguments}{line_end}", self.message(message))
+        // The text before the arguments is kept, because a capture of this capture must find it again.
+        format!("{}{mark}{arguments}{line_end}", self.redact_message(message))
     }
 
-    /// Replaces what follows `start` in a line, but its end.
-    fn cut(&mut self, line: &str, start: usize) -> String {
+    /// Redacts a line from byte `start` to its line feed.
+    fn redact_from(&mut self, line: &str, start: usize) -> String {
         let end = line.trim_end_matches(['\r', '\n']).len();
         let (kept, rest) = line.split_at(start.min(end));
         let (secret, line_end) = rest.split_at(end - kept.len());
@@ -133,65 +135,68 @@ impl Redactor {
         format!("{kept}{REDACTED}{line_end}")
     }
 
-    /// The same, and redacts what stands before.
-    fn cut_message(&mut self, line: &str, start: usize) -> String {
-        let before = self.message(&line[..start]);
-        self.cut(&format!("{before}{}", &line[start..]), before.len())
+    /// Redacts a line from byte `start` on, and secrets and identifiers before it.
+    fn redact_message_from(&mut self, line: &str, start: usize) -> String {
+        let before = self.redact_message(&line[..start]);
+        self.redact_from(&format!("{before}{}", &line[start..]), before.len())
     }
 
-    /// Splits at the mark before the arguments that a line ends with, and redacts those.
+    /// Splits a line into message, text before the kernel arguments, and the arguments, which are redacted.
     fn message_and_arguments<'l>(&mut self, line: &'l str) -> (&'l str, &'l str, String) {
         let at = |mark: &str| line.find(mark).map(|at| (at, at + mark.len()));
         if let Some((start, end)) = at(UNKNOWN_MARK) {
             let (list, tail) = line[end..].rsplit_once('"').unwrap_or((&line[end..], ""));
             let quote = &line[end + list.len()..line.len() - tail.len()];
-            let list = self.unquoted_arguments(list);
+            let list = self.redact_unquoted_arguments(list);
             return (&line[..start], &line[start..end], format!("{list}{quote}{tail}"));
         }
         match COMMAND_LINE_MARKS.iter().find_map(|mark| at(mark)) {
-            Some((start, end)) => (&line[..start], &line[start..end], self.command_line(&line[end..])),
+            Some((start, end)) => (&line[..start], &line[start..end], self.redact_command_line(&line[end..])),
             None => (line, "", String::new()),
         }
     }
 
-    /// A command line.
-    pub(super) fn command_line(&mut self, words: &str) -> String {
-        let mut before = Before::Other;
-        arguments::rewrite(words, &mut |name, value| self.argument_after(&mut before, name, value))
+    /// A command line with its secrets and identifiers redacted.
+    pub(super) fn redact_command_line(&mut self, words: &str) -> String {
+        let mut before = PrecedingArgument::Other;
+        arguments::rewrite(words, &mut |name, value| self.redact_argument_after(&mut before, name, value))
     }
 
-    /// One argument's value, which may belong to the flag before it: `--password x`, `-p x`.
-    fn argument_after(&mut self, before: &mut Before, name: &str, value: &str) -> String {
+    /// Redacts the value of one argument. It may belong to the flag before it, as in `--password x` and `-p x`.
+    fn redact_argument_after(&mut self, before: &mut PrecedingArgument, name: &str, value: &str) -> String {
         if name == arguments::AFTER {
-            return self.whole(value);
+            return self.redact_value(value);
         }
-        // `cc: {...} end_cc` is a configuration for cloud-init; `password = x` is none of the kernel's, but somebody's.
-        if matches!(before, Before::CloudConfig) || (name.is_empty() && value == "cc:") {
+        // `cc: {...} end_cc` is a configuration for cloud-init. `password = x` is no kernel argument, but is redacted too.
+        if matches!(before, PrecedingArgument::CloudConfig) || (name.is_empty() && value == "cc:") {
             let ends = name.is_empty() && value == "end_cc";
-            let is_mark = ends || !matches!(before, Before::CloudConfig);
-            *before = if ends { Before::Other } else { Before::CloudConfig };
-            return if is_mark { value.to_owned() } else { self.whole(value) };
+            let is_mark = ends || !matches!(before, PrecedingArgument::CloudConfig);
+            *before = if ends { PrecedingArgument::Other } else { PrecedingArgument::CloudConfig };
+            return if is_mark { value.to_owned() } else { self.redact_value(value) };
         }
-        if matches!(before, Before::Flag) && name.is_empty() && matches!(value, "" | "=") {
+        if matches!(before, PrecedingArgument::Flag) && name.is_empty() && matches!(value, "" | "=") {
             return value.to_owned();
         }
         if value.is_empty() && secrets::is_secret(name) {
-            *before = Before::Flag;
+            *before = PrecedingArgument::Flag;
             return String::new();
         }
-        let is_bare = name.is_empty() && !secrets::is_understood(value);
+        let is_bare = name.is_empty() && !is_diagnosed(value);
         let is_flag = is_bare && (value.starts_with('-') || secrets::is_secret(value));
-        let follows = std::mem::replace(before, if is_flag { Before::Flag } else { Before::Other });
-        // `-px` holds its value itself.
+        let follows = std::mem::replace(
+            before,
+            if is_flag { PrecedingArgument::Flag } else { PrecedingArgument::Other },
+        );
+        // In `-px` the value is part of the flag.
         let holds_value = is_flag && value.len() > 2 && !value.starts_with("--") && value.starts_with('-');
-        match is_bare && (holds_value || (matches!(follows, Before::Flag) && !is_flag)) {
-            true => self.whole(value),
-            false => self.argument(name, value),
+        match is_bare && (holds_value || (matches!(follows, PrecedingArgument::Flag) && !is_flag)) {
+            true => self.redact_value(value),
+            false => self.redact_argument(name, value),
         }
     }
 
-    /// A value that is a secret as a whole.
-    fn whole(&mut self, value: &str) -> String {
+    /// Redacts a whole value and remembers it as a secret.
+    fn redact_value(&mut self, value: &str) -> String {
         if value != REDACTED {
             self.secrets.add(value);
             self.count_secret();
@@ -199,16 +204,16 @@ impl Redactor {
         REDACTED.to_owned()
     }
 
-    /// Arguments whose quotes are lost: words without `=` may belong to the secret or the source before them. Flags that verdicts
-    /// read stay.
-    fn unquoted_arguments(&mut self, list: &str) -> String {
+    /// Redacts arguments that were printed without their quotes. Words without `=` may belong to the secret or boot source
+    /// before them. Options that the diagnosis reads are kept.
+    fn redact_unquoted_arguments(&mut self, list: &str) -> String {
         let mut kept = String::with_capacity(list.len());
-        let mut before = Before::Other;
+        let mut before = PrecedingArgument::Other;
         let mut words = list.split(' ').peekable();
         while let Some(word) = words.next() {
             let separator = if kept.is_empty() { "" } else { " " };
             let Some((name, value)) = word.split_once('=') else {
-                kept.extend([separator, &self.argument_after(&mut before, "", word)]);
+                kept.extend([separator, &self.redact_argument_after(&mut before, "", word)]);
                 continue;
             };
             let mut value = value.to_owned();
@@ -217,46 +222,44 @@ impl Redactor {
                 || value.contains("://")
                 || !public::is_known(name)
             {
-                while let Some(more) =
-                    words.next_if(|word| !word.contains('=') && !secrets::is_understood(word))
-                {
+                while let Some(more) = words.next_if(|word| !word.contains('=') && !is_diagnosed(word)) {
                     value.push(' ');
                     value.push_str(more);
                 }
             }
-            kept.extend([separator, name, "=", &self.argument_after(&mut before, name, &value)]);
+            kept.extend([separator, name, "=", &self.redact_argument_after(&mut before, name, &value)]);
         }
         kept
     }
 
-    /// What is left of a line.
-    fn message(&mut self, words: &str) -> String {
-        let words = self.named(words);
-        let words = self.refused_value(words);
-        let words = self.urls(&words);
-        let words = self.tokens(words);
-        let Some(key) = self.key.clone() else { return self.known_values(&words) };
-        let words = match host_in_prefix(&words) {
+    /// Redacts the text of a message.
+    fn redact_message(&mut self, words: &str) -> String {
+        let words = self.redact_named_secret(words);
+        let words = self.redact_invalid_value(words);
+        let words = self.redact_urls(&words);
+        let words = self.redact_tokens(words);
+        let Some(key) = self.key.clone() else { return self.replace_known_values(&words) };
+        let words = match host_range(&words) {
             Some(range) => self.replace_host(&words, range),
             None => words,
         };
-        let words = rules::forms(&key, &words, &mut self.counts).text;
-        let words = rules::addresses(&key, &words, &mut self.counts).text;
-        let words = rules::contexts(&key, &words, &mut self.counts).text;
-        self.known_values(&words)
+        let words = rules::replace_by_form(&key, &words, &mut self.counts).text;
+        let words = rules::replace_addresses(&key, &words, &mut self.counts).text;
+        let words = rules::replace_by_context(&key, &words, &mut self.counts).text;
+        self.replace_known_values(&words)
     }
 
-    /// Cuts a message behind the first name of a secret. Where the value ends nobody knows: blanks, quotes and escapes may belong
-    /// to it.
-    fn named(&mut self, words: &str) -> String {
+    /// Redacts a message behind the first name of a secret. The whole rest is redacted, because blanks, quotes and escapes may
+    /// be part of the value.
+    fn redact_named_secret(&mut self, words: &str) -> String {
         match secret_start(words) {
-            Some(start) => self.cut(words, start),
+            Some(start) => self.redact_from(words, start),
             None => words.to_owned(),
         }
     }
 
-    /// Words that look random.
-    fn tokens(&mut self, words: String) -> String {
+    /// Redacts words that look like random tokens.
+    fn redact_tokens(&mut self, words: String) -> String {
         let without = secrets::without_tokens(&words, &mut Found::default());
         if without != words {
             self.count_secret();
@@ -264,8 +267,8 @@ impl Redactor {
         without
     }
 
-    /// ``Booting kernel: `VALUE' invalid for parameter `NAME'``
-    fn refused_value(&mut self, words: String) -> String {
+    /// Redacts the value in ``Booting kernel: `VALUE' invalid for parameter `NAME'``.
+    fn redact_invalid_value(&mut self, words: String) -> String {
         let parts = words.split_once("' invalid for parameter `").and_then(|(before, name)| {
             let (before, value) = before.split_once('`')?;
             let name_alone = name.trim_end_matches(['\'', '`', ' ']);
@@ -282,8 +285,8 @@ impl Redactor {
         }
     }
 
-    /// User names, passwords and queries in URLs.
-    fn urls(&mut self, words: &str) -> String {
+    /// Redacts user names, passwords and queries in URLs.
+    fn redact_urls(&mut self, words: &str) -> String {
         if !words.contains("://") {
             return words.to_owned();
         }
@@ -292,7 +295,7 @@ impl Redactor {
             let word = part.trim_end_matches(is_end);
             match word.contains("://") {
                 true => {
-                    format!("{}{}", self.url(word), &part[word.len()..])
+                    format!("{}{}", self.redact_url(word), &part[word.len()..])
                 }
                 false => part.to_owned(),
             }
@@ -300,7 +303,8 @@ impl Redactor {
         words.split_inclusive(is_end).map(part).collect()
     }
 
-    fn url(&mut self, url: &str) -> String {
+    /// Redacts the secrets of one URL.
+    fn redact_url(&mut self, url: &str) -> String {
         let without = secrets::without_secrets_inside("", url, &mut self.secrets);
         if without != url {
             self.count_secret();
@@ -309,7 +313,7 @@ impl Redactor {
     }
 }
 
-/// Where a line stands in the kernel's list of what it gives to the first program.
+/// Whether a line is in the kernel's list of init's arguments or environment.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum InitBlock {
     Outside,
@@ -318,8 +322,8 @@ enum InitBlock {
 }
 
 impl InitBlock {
-    /// The same for the line after it.
-    fn then(self, line: &str) -> Self {
+    /// The state for `line`, which follows.
+    fn next(self, line: &str) -> Self {
         match line.trim_end() {
             line if line.ends_with("  with arguments:") => Self::Arguments,
             line if line.ends_with("  with environment:") => Self::Environment,
@@ -328,11 +332,11 @@ impl InitBlock {
         }
     }
 
-    /// Before each item.
+    /// Indentation of each item.
     const INDENT: &str = "    ";
 
-    /// Where the item of a line begins, if it has one.
-    fn start(self, line: &str) -> Option<usize> {
+    /// The byte at which the item of a line begins; `None` outside the lists.
+    fn item_start(self, line: &str) -> Option<usize> {
         let is_head = line.trim_end().ends_with(':');
         let indent = (self != Self::Outside && !is_head)
             .then(|| line.find(&format!(" {}", Self::INDENT)))
@@ -342,48 +346,48 @@ impl InitBlock {
     }
 }
 
-/// What came before an argument.
+/// The argument before, if it affects the next one.
 #[derive(Clone, Copy)]
-enum Before {
+enum PrecedingArgument {
     /// A flag whose value may follow as an argument of its own.
     Flag,
-    /// A configuration, which ends with a mark of its own.
+    /// A configuration for cloud-init, which ends with `end_cc`.
     CloudConfig,
     Other,
 }
 
-/// Where the text of a program's message begins, if a program wrote this line. Those of dracut are the command line's copy.
+/// The byte at which a program's message begins; `None` for lines of the kernel, and of dracut, which print the command line.
 fn program_message(line: &str) -> Option<usize> {
-    // An index or a process ID, before all that takes time.
+    // A cheap check first: the tag ends in a process ID in brackets and a colon.
     let captures = line.contains("]:").then(|| PROGRAM_TAG.as_ref()?.captures(line)).flatten()?;
     let [all, name, number] = [captures.get(0)?, captures.get(1)?, captures.get(2)?];
-    // The kernel counts parts of the machine so: `IOAPIC[0]: `.
+    // The kernel numbers hardware in the same form: `IOAPIC[0]: `.
     let is_upper = !name.as_str().bytes().any(|byte| byte.is_ascii_lowercase());
     let is_index = number.len() < 3 && is_upper && !name.as_str().ends_with("CRON");
     let is_kept = name.as_str() == "kernel" || name.as_str().starts_with("dracut");
     (!is_kept && !is_index).then(|| all.end())
 }
 
-/// Where the first secret of a message begins, if something before it says that it is one.
+/// The byte at which the first secret of a message begins, by the name or words before it.
 fn secret_start(words: &str) -> Option<usize> {
-    let named = NAMED.as_ref()?.captures_iter(words).find_map(|captures| {
+    let named = NAME_AND_SEPARATOR.as_ref()?.captures_iter(words).find_map(|captures| {
         let (name, whole) = (captures.get(1)?, captures.get(0)?);
         let is_assignment = whole.as_str()[name.len()..].contains('=');
         let is_secret = match is_assignment {
             true => secrets::is_secret(name.as_str()),
-            // Sensors have pins, sessions have IDs: before a colon these words mean nothing.
+            // Before a colon, words such as `pin` and `session` are usually no secrets.
             false => secrets::is_secret_anywhere(name.as_str()),
         };
         (is_secret && whole.end() < words.len()).then(|| whole.end())
     });
-    let announced = ANNOUNCED.as_ref()?.find(words).map(|found| {
+    let announced = SECRET_WORDS.as_ref()?.find(words).map(|found| {
         let value_bytes = found.as_str().chars().next_back().map_or(0, char::len_utf8);
         found.end() - value_bytes
     });
     named.into_iter().chain(announced).min()
 }
 
-/// Where the base64 text of a key begins in a line: behind the dashes of its first line, or the line's last word.
+/// The byte at which the base64 text of a key begins: behind the dashes of the key's first line, else the last word.
 fn key_body(line: &str) -> Option<usize> {
     if let Some(begin) = line.find(KEY_BEGIN) {
         let label = begin + KEY_BEGIN.len();
@@ -402,7 +406,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_of_programs() {
+    fn tells_messages_of_programs_from_those_of_the_kernel() {
         for tag in [
             "[    1.0] systemd[1]: ",
             "<30>[    1.0] systemd[1]: ",

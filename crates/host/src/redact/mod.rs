@@ -14,7 +14,7 @@
 //! ```
 //!
 //! Pitfalls:
-//! - Options that verdicts read are never touched (`kernel/options.rs` is the table), so that a redacted capture gives the same
+//! - Options that verdicts read are never touched (`data/kernel/options.toml` is the table), so that a redacted capture gives the same
 //!   verdicts (test `redact`).
 //! - A pseudonym is recognised by its mark and left as it is. So who makes a capture by hand can have up to 40 bits of
 //!   its own data pass unchanged, by giving them a pseudonym's form; it cannot make another's data pass.
@@ -25,6 +25,7 @@
 mod arguments;
 mod boot;
 mod config;
+mod diagnosed_option;
 mod kind;
 mod log;
 mod pseudonym;
@@ -37,6 +38,7 @@ pub use kind::{Counts, Kind};
 pub use pseudonym::Key;
 pub use reads::{Content, READS, Read, content_of, manual, row_of};
 
+use diagnosed_option::is_diagnosed;
 use secrets::Found;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -95,22 +97,23 @@ impl Redactor {
         let text = String::from_utf8_lossy(bytes);
         match content_of(path) {
             Content::CommandLine => {
-                self.command_line(&text);
+                self.redact_command_line(&text);
             }
             Content::Log => {
                 for line in text.lines() {
-                    self.learn_host(log::host_of(line));
+                    self.learn_host(log::find_host_name(line));
                 }
-                self.log(&text);
+                self.redact_log(&text);
             }
             Content::Uname => {
-                self.learn_host(node_of(&text));
+                self.learn_host(host_name_in_uname(&text));
             }
             _ => {}
         }
         self.counts = counts;
     }
 
+    /// Remembers a host name, if it is rare enough to be replaced wherever it stands.
     fn learn_host(&mut self, host: Option<&str>) {
         self.hosts
             .extend(host.filter(|host| self.hosts.len() < HOSTS_MAX && is_own_name(host)).map(str::to_owned));
@@ -120,19 +123,19 @@ impl Redactor {
     pub fn file(&mut self, path: &str, bytes: Vec<u8>) -> Vec<u8> {
         match content_of(path) {
             Content::Property => match String::from_utf8(bytes) {
-                Ok(text) => self.until_nothing_changes(text, Self::table).into_bytes(),
+                Ok(text) => self.until_nothing_changes(text, Self::redact_table).into_bytes(),
                 Err(binary) => binary.into_bytes(),
             },
-            Content::Config => self.config(bytes),
+            Content::Config => self.redact_config(bytes),
             Content::Public => bytes,
             content => {
                 let redact = match content {
-                    Content::CommandLine => Self::command_line,
-                    Content::Log => Self::log,
-                    Content::Listing => Self::listing,
-                    Content::Uname => Self::uname,
-                    Content::Partition => Self::partition,
-                    _ => Self::table,
+                    Content::CommandLine => Self::redact_command_line,
+                    Content::Log => Self::redact_log,
+                    Content::Listing => Self::redact_listing,
+                    Content::Uname => Self::redact_uname,
+                    Content::Partition => Self::redact_partition,
+                    _ => Self::redact_table,
                 };
                 // As the tree reads them: bytes that are not UTF-8 could cut a secret in two.
                 let text = String::from_utf8_lossy(&bytes).into_owned();
@@ -141,8 +144,8 @@ impl Redactor {
         }
     }
 
-    /// Redacts again what was redacted: without a quote or a blank that went with a secret, the rest may read differently. A capture
-    /// of a capture is so the same.
+    /// Redacts a text until nothing changes. Where a quote or a blank went with a secret, the rest may read differently; and a capture
+    /// of a capture must be the same.
     fn until_nothing_changes(&mut self, mut text: String, redact: fn(&mut Self, &str) -> String) -> String {
         for _ in 0..ROUNDS_MAX {
             let redacted = redact(self, &text);
@@ -154,25 +157,26 @@ impl Redactor {
         text
     }
 
-    /// A path, or the target of a link: names may hold MAC addresses, UUIDs and location codes.
+    /// A path, or the target of a link, as it may leave the host: names may hold MAC addresses, UUIDs and location codes.
     pub fn path(&self, path: &str) -> String {
         match &self.key {
-            Some(key) => rules::forms(key, path, &mut Counts::default()).text,
+            Some(key) => rules::replace_by_form(key, path, &mut Counts::default()).text,
             None => path.to_owned(),
         }
     }
 
-    /// One argument's value.
-    fn argument(&mut self, name: &str, value: &str) -> String {
+    /// The value of an argument of the command line, redacted.
+    fn redact_argument(&mut self, name: &str, value: &str) -> String {
         let value = self.argument_without_secrets(name, value);
         let Some(key) = self.key.clone() else { return value };
-        let value = match secrets::is_understood(name) {
+        let value = match is_diagnosed(name) {
             true => value,
-            false => self.known_values(&value),
+            false => self.replace_known_values(&value),
         };
         boot::without_identifiers(&key, name, &value, &mut self.counts)
     }
 
+    /// The value of an argument without its secrets.
     fn argument_without_secrets(&mut self, name: &str, value: &str) -> String {
         let masked = secrets::without_secrets(name, value, &mut self.secrets);
         if masked != value {
@@ -181,38 +185,39 @@ impl Redactor {
         masked
     }
 
+    /// Counts a secret.
     fn count_secret(&mut self) {
         self.counts.add(Kind::Secret);
     }
 
-    /// A table or a single value.
-    fn table(&mut self, text: &str) -> String {
+    /// Redacts a table or a single value.
+    fn redact_table(&mut self, text: &str) -> String {
         let Some(key) = &self.key else { return text.to_owned() };
-        let text = rules::forms(key, text, &mut self.counts).text;
-        let text = rules::contexts(key, &text, &mut self.counts).text;
-        self.known_values(&text)
+        let text = rules::replace_by_form(key, text, &mut self.counts).text;
+        let text = rules::replace_by_context(key, &text, &mut self.counts).text;
+        self.replace_known_values(&text)
     }
 
-    /// lspci's text.
-    fn listing(&mut self, text: &str) -> String {
+    /// Redacts the output of lspci.
+    fn redact_listing(&mut self, text: &str) -> String {
         let Some(key) = &self.key else { return text.to_owned() };
         let text = config::redact_dumps(key, text, &mut self.counts);
-        self.table(&text)
+        self.redact_table(&text)
     }
 
-    /// `uname -a`: the second word is the host's name.
-    fn uname(&mut self, text: &str) -> String {
-        let at = node_of(text)
+    /// Redacts the output of `uname -a`, whose second word is the host's name.
+    fn redact_uname(&mut self, text: &str) -> String {
+        let at = host_name_in_uname(text)
             .and_then(|host| text.find(&format!(" {host} ")).map(|at| at + 1..at + 1 + host.len()));
         let text = match at {
             Some(range) => self.replace_host(text, range),
             None => text.to_owned(),
         };
-        self.table(&text)
+        self.redact_table(&text)
     }
 
-    /// `/proc/powerpc/lparcfg`: `name=value` lines.
-    fn partition(&mut self, text: &str) -> String {
+    /// Redacts `/proc/powerpc/lparcfg`, lines of `name=value`.
+    fn redact_partition(&mut self, text: &str) -> String {
         const OWN: [&str; 5] = ["serial_number", "partition_name", "system_id", "group_name", "host_serial"];
         let Some(key) = self.key.clone() else { return text.to_owned() };
         let line = |line: &str| match line.trim_end().split_once('=') {
@@ -228,13 +233,15 @@ impl Redactor {
         text.split_inclusive('\n').map(line).collect()
     }
 
-    fn config(&mut self, mut bytes: Vec<u8>) -> Vec<u8> {
+    /// Redacts a configuration space in binary form.
+    fn redact_config(&mut self, mut bytes: Vec<u8>) -> Vec<u8> {
         if let Some(key) = &self.key {
             config::redact(key, &mut bytes, &mut self.counts);
         }
         bytes
     }
 
+    /// The text with the host name at `range` replaced by its pseudonym.
     fn replace_host(&mut self, text: &str, range: Range<usize>) -> String {
         let Some(key) = &self.key else { return text.to_owned() };
         let host = &text[range.clone()];
@@ -248,8 +255,8 @@ impl Redactor {
         format!("{}{pseudonym}{}", &text[..range.start], &text[range.end..])
     }
 
-    /// Secrets and names that were learnt, where they stand as words of their own.
-    fn known_values(&mut self, text: &str) -> String {
+    /// Replaces the secrets and host names found before, where they stand as words of their own.
+    fn replace_known_values(&mut self, text: &str) -> String {
         let mut text = text.to_owned();
         for secret in self.secrets.longest_first() {
             if memchr::memmem::find(text.as_bytes(), secret.as_bytes()).is_some()
@@ -271,7 +278,7 @@ impl Redactor {
 }
 
 /// The host's name in the output of `uname -a`.
-fn node_of(text: &str) -> Option<&str> {
+fn host_name_in_uname(text: &str) -> Option<&str> {
     let mut words = text.split_whitespace();
     words.next().filter(|first| *first == "Linux").and_then(|_| words.next())
 }
@@ -283,7 +290,7 @@ fn is_own_name(host: &str) -> bool {
         && !pseudonym::is_word(host)
         && !COMMON_HOSTS.contains(&lower.as_str())
         && lower.bytes().any(|byte| matches!(byte, b'g'..=b'z'))
-        && !secrets::is_understood(host)
+        && !is_diagnosed(host)
 }
 
 /// Replaces a word where neither side is a letter or digit; `None` if it is not there.
@@ -309,8 +316,10 @@ fn replace_word(text: &str, word: &str, pseudonym: impl Fn(&str) -> String) -> O
 /// A text of this path without its secrets: what every reader of a host sees. Only command lines and logs have any.
 pub(crate) fn without_secrets(path: &str, text: String) -> String {
     match content_of(path) {
-        Content::CommandLine => Redactor::of_secrets().until_nothing_changes(text, Redactor::command_line),
-        Content::Log => Redactor::of_secrets().until_nothing_changes(text, Redactor::log),
+        Content::CommandLine => {
+            Redactor::of_secrets().until_nothing_changes(text, Redactor::redact_command_line)
+        }
+        Content::Log => Redactor::of_secrets().until_nothing_changes(text, Redactor::redact_log),
         _ => text,
     }
 }

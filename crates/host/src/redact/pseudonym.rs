@@ -58,6 +58,7 @@ impl Key {
         mac.finalize().into_bytes().into()
     }
 
+    /// The first hexadecimal digits of an identifier's hash.
     fn hex(&self, domain: &str, identifier: &[u8], digits: usize) -> String {
         let hash = self.hash(domain, identifier);
         let mut hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -65,7 +66,7 @@ impl Key {
         hex
     }
 
-    /// A MAC address's.
+    /// The pseudonym of a MAC address.
     pub(super) fn mac(&self, mac: [u8; 6]) -> [u8; 6] {
         match mac {
             [LOCAL, a, b, ..] if [a, b] == MARK => mac,
@@ -77,8 +78,8 @@ impl Key {
         }
     }
 
-    /// A 64-bit identifier's: GUID, WWN, device serial number. One that was made of a MAC address becomes
-    /// one made of that address's pseudonym.
+    /// The pseudonym of a 64-bit identifier: GUID, WWN, device serial number. If it contains a MAC address,
+    /// its pseudonym contains that address's pseudonym.
     pub(super) fn eui64(&self, eui: [u8; 8]) -> [u8; 8] {
         let [a, b, c, d, e, f, g, h] = eui;
         if is_uniform(&eui) || (matches!(a, LOCAL | LOCAL_INVERTED) && [b, c] == MARK) {
@@ -92,7 +93,7 @@ impl Key {
         [LOCAL, MARK[0], MARK[1], p, q, r, s, t]
     }
 
-    /// A longer identifier's of octets, as long.
+    /// The pseudonym of a longer identifier, with as many octets.
     pub(super) fn octets(&self, octets: &[u8]) -> Vec<u8> {
         let mark = [LOCAL, MARK[0], MARK[1]];
         // 32 digits without dashes may have been taken for a UUID.
@@ -103,7 +104,7 @@ impl Key {
         mark.iter().chain(hash.iter().cycle()).take(octets.len()).copied().collect()
     }
 
-    /// A UUID's, of its 32 digits in lower case; as 32 digits.
+    /// The pseudonym of a UUID. Both are 32 digits in lower case.
     pub(super) fn uuid(&self, digits: &str) -> String {
         if digits.starts_with(UUID_MARK) || digits.starts_with("02696f") || is_uniform(digits.as_bytes()) {
             return digits.to_owned();
@@ -115,7 +116,7 @@ impl Key {
         format!("{UUID_MARK}{hash}")
     }
 
-    /// An IPv4 address's. Masks, loopback and "no address" say nothing of a host and stay.
+    /// The pseudonym of an IPv4 address. Masks, loopback and "no address" identify no host and stay.
     pub(super) fn ipv4(&self, address: Ipv4Addr) -> Ipv4Addr {
         match address.octets() {
             [IPV4_MARK | 0 | 127 | 255, ..] => address,
@@ -126,7 +127,7 @@ impl Key {
         }
     }
 
-    /// An IPv6 address's; a link-local one stays link-local, with the pseudonym of its interface.
+    /// The pseudonym of an IPv6 address. A link-local one stays link-local, with the pseudonym of its interface.
     pub(super) fn ipv6(&self, address: Ipv6Addr) -> Ipv6Addr {
         let octets = address.octets();
         let [.., i0, i1, i2, i3, i4, i5, i6, i7] = octets;
@@ -175,6 +176,7 @@ impl Key {
         self.labelled("host", &name.to_ascii_lowercase())
     }
 
+    /// The pseudonym of a word: the label and a hash.
     fn labelled(&self, label: &str, word: &str) -> String {
         // A quote whose other half is lost stays behind.
         if is_word(word.trim_matches(['"', '\''])) {

@@ -6,7 +6,8 @@
 //!
 //! Sources: kernel-parameters.txt; kernel-command-line(7); dracut.cmdline(7).
 
-use super::{boot, secrets};
+use super::boot;
+use super::diagnosed_option::is_diagnosed;
 use crate::Bdf;
 use crate::kernel::{command_line::same_name, options};
 
@@ -202,8 +203,8 @@ pub(super) fn is_known(name: &str) -> bool {
         true => name.get(..listed.len()).is_some_and(|start| same_name(start, listed)),
         false => same_name(name, listed),
     };
-    secrets::is_understood(name)
-        || options::UNRELATED.iter().any(|listed| same_name(name, listed))
+    is_diagnosed(name)
+        || options::is_unrelated(name)
         || NAMES.iter().any(|listed| fits(listed))
         || boot::is_known(name)
 }

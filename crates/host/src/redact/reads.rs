@@ -36,78 +36,79 @@ pub struct Read {
     pub what: &'static str,
 }
 
-const fn read(pattern: &'static str, content: Content, what: &'static str) -> Read {
+/// A row of the table.
+const fn row(pattern: &'static str, content: Content, what: &'static str) -> Read {
     Read { pattern, content, what }
 }
 
 /// What is read; the first row that fits counts.
 pub const READS: &[Read] = &[
-    read("proc/cmdline", Content::CommandLine, "kernel command line"),
-    read("dev/kmsg", Content::Log, "kernel log (stored as var/log/dmesg)"),
-    read("var/log/*", Content::Log, "kernel log: dmesg, dmesg.log, kern.log, boot.msg; of captures only"),
-    read("sos_commands/kernel/uname_-a", Content::Uname, "kernel version, in sosreports"),
-    read("sos_commands/kernel/*", Content::Log, "kernel log, in sosreports"),
-    read("sos_commands/general/*", Content::Log, "kernel log, in sosreports"),
-    read("sos_commands/logs/*", Content::Log, "kernel log, in sosreports"),
-    read("dmesg", Content::Log, "kernel log, of captures only"),
-    read("uname", Content::Uname, "kernel version, of captures only"),
-    read("sos_commands/pci/*", Content::Listing, "lspci, in sosreports"),
-    read("sos_commands/hardware/*", Content::Listing, "lspci, in sosreports"),
-    read("lspci", Content::Listing, "lspci, of captures only"),
-    read("lspci.txt", Content::Listing, "lspci, of captures only"),
-    read("proc/version", Content::Log, "kernel version"),
-    read("proc/cpuinfo", Content::Text, "processors"),
-    read("proc/meminfo", Content::Text, "memory"),
-    read("proc/iomem", Content::Text, "map of physical addresses"),
-    read("proc/mtrr", Content::Text, "memory type registers"),
-    read("proc/interrupts", Content::Text, "interrupt counts"),
-    read("proc/irq/*/*", Content::Text, "affinity of interrupts"),
-    read("proc/bus/pci/devices", Content::Text, "PCI functions, in sosreports"),
-    read("proc/bus/pci/*/*", Content::Config, "PCI configuration space, in sosreports"),
-    read("proc/powerpc/lparcfg", Content::Partition, "POWER partition"),
-    read("proc/ppc64/lparcfg", Content::Partition, "POWER partition"),
-    read(
+    row("proc/cmdline", Content::CommandLine, "kernel command line"),
+    row("dev/kmsg", Content::Log, "kernel log (stored as var/log/dmesg)"),
+    row("var/log/*", Content::Log, "kernel log: dmesg, dmesg.log, kern.log, boot.msg; of captures only"),
+    row("sos_commands/kernel/uname_-a", Content::Uname, "kernel version, in sosreports"),
+    row("sos_commands/kernel/*", Content::Log, "kernel log, in sosreports"),
+    row("sos_commands/general/*", Content::Log, "kernel log, in sosreports"),
+    row("sos_commands/logs/*", Content::Log, "kernel log, in sosreports"),
+    row("dmesg", Content::Log, "kernel log, of captures only"),
+    row("uname", Content::Uname, "kernel version, of captures only"),
+    row("sos_commands/pci/*", Content::Listing, "lspci, in sosreports"),
+    row("sos_commands/hardware/*", Content::Listing, "lspci, in sosreports"),
+    row("lspci", Content::Listing, "lspci, of captures only"),
+    row("lspci.txt", Content::Listing, "lspci, of captures only"),
+    row("proc/version", Content::Log, "kernel version"),
+    row("proc/cpuinfo", Content::Text, "processors"),
+    row("proc/meminfo", Content::Text, "memory"),
+    row("proc/iomem", Content::Text, "map of physical addresses"),
+    row("proc/mtrr", Content::Text, "memory type registers"),
+    row("proc/interrupts", Content::Text, "interrupt counts"),
+    row("proc/irq/*/*", Content::Text, "affinity of interrupts"),
+    row("proc/bus/pci/devices", Content::Text, "PCI functions, in sosreports"),
+    row("proc/bus/pci/*/*", Content::Config, "PCI configuration space, in sosreports"),
+    row("proc/powerpc/lparcfg", Content::Partition, "POWER partition"),
+    row("proc/ppc64/lparcfg", Content::Partition, "POWER partition"),
+    row(
         "proc/device-tree/**",
         Content::Property,
         "model, firmware, memory and DMA windows, on POWER and Arm",
     ),
-    read(
+    row(
         "sys/firmware/devicetree/base/**",
         Content::Property,
         "model, firmware, memory and DMA windows, on POWER and Arm",
     ),
-    read("proc/xen/capabilities", Content::Text, "Xen"),
-    read("sys/hypervisor/type", Content::Text, "Xen"),
-    read("etc/os-release", Content::Text, "distribution"),
-    read("etc/redhat-release", Content::Text, "distribution"),
-    read("etc/SuSE-release", Content::Text, "distribution"),
-    read("etc/debian_version", Content::Text, "distribution"),
-    read("usr/share/hwdata/pci.ids", Content::Public, "names of PCI devices"),
-    read("usr/share/misc/pci.ids", Content::Public, "names of PCI devices"),
-    read("sys/class/dmi/id/product_name", Content::Text, "the machine's model"),
-    read("sys/class/dmi/id/sys_vendor", Content::Text, "the machine's maker"),
-    read(
+    row("proc/xen/capabilities", Content::Text, "Xen"),
+    row("sys/hypervisor/type", Content::Text, "Xen"),
+    row("etc/os-release", Content::Text, "distribution"),
+    row("etc/redhat-release", Content::Text, "distribution"),
+    row("etc/SuSE-release", Content::Text, "distribution"),
+    row("etc/debian_version", Content::Text, "distribution"),
+    row("usr/share/hwdata/pci.ids", Content::Public, "names of PCI devices"),
+    row("usr/share/misc/pci.ids", Content::Public, "names of PCI devices"),
+    row("sys/class/dmi/id/product_name", Content::Text, "the machine's model"),
+    row("sys/class/dmi/id/sys_vendor", Content::Text, "the machine's maker"),
+    row(
         "sys/class/*",
         Content::Text,
         "names of network interfaces, disks, InfiniBand devices, hosts of disks, graphics cards, IOMMUs",
     ),
-    read("sys/bus/pci/devices", Content::Text, "PCI functions"),
-    read("sys/bus/pci/devices/*", Content::Text, "names of a PCI function's attributes"),
-    read("sys/bus/pci/devices/*/config", Content::Config, "PCI configuration space"),
-    read("sys/bus/pci/devices/*/of_node/**", Content::Property, "location code and DMA windows, on POWER"),
-    read(
+    row("sys/bus/pci/devices", Content::Text, "PCI functions"),
+    row("sys/bus/pci/devices/*", Content::Text, "names of a PCI function's attributes"),
+    row("sys/bus/pci/devices/*/config", Content::Config, "PCI configuration space"),
+    row("sys/bus/pci/devices/*/of_node/**", Content::Property, "location code and DMA windows, on POWER"),
+    row(
         "sys/bus/pci/devices/*/**",
         Content::Text,
         "vendor, device, class, link, NUMA node, DMA mask, driver, interrupts, virtual functions",
     ),
-    read("sys/bus/pci/slots", Content::Text, "names of slots"),
-    read("sys/bus/pci/slots/*/address", Content::Text, "addresses of slots"),
-    read("sys/devices/system/node/**", Content::Text, "NUMA nodes: CPUs, memory, distances"),
-    read("sys/devices/system/memory", Content::Text, "memory blocks"),
-    read("sys/devices/system/memory/block_size_bytes", Content::Text, "size of a memory block"),
-    read("sys/kernel/iommu_groups/**", Content::Text, "IOMMU groups: type, devices, reserved regions, name"),
-    read("sys/kernel/debug/x86/pat_memtype_list", Content::Text, "memory types that drivers asked for"),
-    read("sys/kernel/debug/swiotlb/*", Content::Text, "use of bounce buffers"),
+    row("sys/bus/pci/slots", Content::Text, "names of slots"),
+    row("sys/bus/pci/slots/*/address", Content::Text, "addresses of slots"),
+    row("sys/devices/system/node/**", Content::Text, "NUMA nodes: CPUs, memory, distances"),
+    row("sys/devices/system/memory", Content::Text, "memory blocks"),
+    row("sys/devices/system/memory/block_size_bytes", Content::Text, "size of a memory block"),
+    row("sys/kernel/iommu_groups/**", Content::Text, "IOMMU groups: type, devices, reserved regions, name"),
+    row("sys/kernel/debug/x86/pat_memtype_list", Content::Text, "memory types that drivers asked for"),
+    row("sys/kernel/debug/swiotlb/*", Content::Text, "use of bounce buffers"),
 ];
 
 /// The row of a path.
@@ -120,6 +121,7 @@ pub fn content_of(path: &str) -> Content {
     row_of(path).map_or(Content::Log, |row| row.content)
 }
 
+/// Whether a path fits a pattern, in which `*` stands for one name and `**` for all that follow.
 fn fits(pattern: &str, path: &str) -> bool {
     let (mut names, mut rest) = (pattern.split('/'), path.split('/'));
     loop {

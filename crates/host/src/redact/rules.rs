@@ -1,4 +1,4 @@
-//! Identifiers by their form, and by the words before them: the two tables.
+//! Rules that find identifiers by their form or by the words before them.
 //!
 //! A form must be unmistakable wherever it stands. PCI addresses (`0000:3b:00.0`), ranges of memory, MTRR lines and I/O
 //! addresses have none of these forms: a MAC address has at least six pairs of digits, an IPv6 address `::` or eight groups.
@@ -10,23 +10,23 @@ use regex::Regex;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;
 
-/// Gives the pseudonym of a value, told the text before it; `None` if it is no identifier after all.
+/// Returns the pseudonym of a value, given the text before it; `None` if the value is no identifier.
 type Pseudonym = fn(&Key, &str, &str) -> Option<String>;
 
 struct Row(&'static str, Kind, Pseudonym);
 
-/// Finds identifiers by the first group of a pattern.
+/// Finds identifiers: the first group of the pattern is the value.
 struct Rule {
     pattern: Regex,
     kind: Kind,
     pseudonym: Pseudonym,
 }
 
-/// Identifiers whose form alone tells what they are; safe in paths, tables and property values.
+/// Identifiers that are unmistakable by their form, also in paths, tables and property values.
 static FORMS: LazyLock<Vec<Rule>> = LazyLock::new(|| compile(FORM_ROWS));
-/// Addresses of networks: looked for where programs and users write freely, not in tables of numbers.
+/// Network addresses. They are searched in free text, not in tables of numbers.
 static ADDRESSES: LazyLock<Vec<Rule>> = LazyLock::new(|| compile(ADDRESS_ROWS));
-/// Identifiers that only the words before them give away.
+/// Identifiers that are recognised by the words before them.
 static CONTEXTS: LazyLock<Vec<Rule>> = LazyLock::new(|| compile(CONTEXT_ROWS));
 
 const FORM_ROWS: &[Row] = &[
@@ -173,6 +173,7 @@ const CONTEXT_ROWS: &[Row] = &[
     Row(r"Linux version [^ ]+ \(([^()\s@]+@[^()\s]+)\)", Kind::Name, builder),
 ];
 
+/// Compiles a table of rules.
 fn compile(rows: &[Row]) -> Vec<Rule> {
     let rule = |Row(source, kind, pseudonym): &Row| {
         Some(Rule { pattern: Regex::new(source).ok()?, kind: *kind, pseudonym: *pseudonym })
@@ -186,21 +187,22 @@ pub(super) struct Rewritten {
     pub(super) found: usize,
 }
 
-/// Replaces identifiers that their form tells.
-pub(super) fn forms(key: &Key, text: &str, counts: &mut Counts) -> Rewritten {
+/// Replaces identifiers that are recognised by their form.
+pub(super) fn replace_by_form(key: &Key, text: &str, counts: &mut Counts) -> Rewritten {
     rewrite(&FORMS, key, text, counts)
 }
 
-/// Replaces addresses of networks.
-pub(super) fn addresses(key: &Key, text: &str, counts: &mut Counts) -> Rewritten {
+/// Replaces network addresses.
+pub(super) fn replace_addresses(key: &Key, text: &str, counts: &mut Counts) -> Rewritten {
     rewrite(&ADDRESSES, key, text, counts)
 }
 
-/// Replaces identifiers that the words before them tell.
-pub(super) fn contexts(key: &Key, text: &str, counts: &mut Counts) -> Rewritten {
+/// Replaces identifiers that are recognised by the words before them.
+pub(super) fn replace_by_context(key: &Key, text: &str, counts: &mut Counts) -> Rewritten {
     rewrite(&CONTEXTS, key, text, counts)
 }
 
+/// Applies rules in order.
 fn rewrite(rules: &[Rule], key: &Key, text: &str, counts: &mut Counts) -> Rewritten {
     let mut rewritten = Rewritten { text: text.to_owned(), found: 0 };
     for rule in rules {
@@ -214,7 +216,7 @@ fn rewrite(rules: &[Rule], key: &Key, text: &str, counts: &mut Counts) -> Rewrit
 impl Rule {
     /// The text with this rule's identifiers replaced; `None` if nothing changed.
     fn rewrite(&self, key: &Key, text: &str, found: &mut usize, counts: &mut Counts) -> Option<String> {
-        // Most lines hold none, which a search without groups finds out in a fraction of the time.
+        // Most lines have no match, and a search without groups is much faster.
         if !self.pattern.is_match(text) {
             return None;
         }
@@ -222,7 +224,7 @@ impl Rule {
         let (mut copied, mut at) = (0, 0);
         while let Some(captures) = self.pattern.captures_at(text, at) {
             let Some(value) = captures.get(1) else { break };
-            // The pattern may end with one character more, which may begin the next match.
+            // The match may include one character behind the value, which may begin the next match.
             at = value.end();
             let Some(pseudonym) = (self.pseudonym)(key, &text[..value.start()], value.as_str()) else {
                 continue;
@@ -243,12 +245,14 @@ impl Rule {
     }
 }
 
+/// The pseudonym of a serial number or name.
 fn word(key: &Key, _before: &str, value: &str) -> Option<String> {
     // The serial number of a USB host controller is its PCI address.
-    let is_known = is_marked(value) || value.parse::<Bdf>().is_ok();
+    let is_known = is_pseudonym(value) || value.parse::<Bdf>().is_ok();
     Some(if is_known { value.to_owned() } else { key.word(value) })
 }
 
+/// The pseudonym of a host name.
 fn host(key: &Key, _before: &str, value: &str) -> Option<String> {
     // What follows "hostname" in a sentence.
     const WORDS: [&str; 12] =
@@ -256,17 +260,17 @@ fn host(key: &Key, _before: &str, value: &str) -> Option<String> {
     if WORDS.contains(&value) {
         return None;
     }
-    Some(if is_marked(value) || value == "(none)" { value.to_owned() } else { key.host(value) })
+    Some(if is_pseudonym(value) || value == "(none)" { value.to_owned() } else { key.host(value) })
 }
 
-/// Names below `/dev/disk`: links to a place on a bus are no identifiers.
+/// The pseudonym of a name below `/dev/disk`. A `by-path` link to a PCI address is no identifier.
 fn disk_link(key: &Key, before: &str, value: &str) -> Option<String> {
     let is_place = value.starts_with("pci-") && !value.contains("ip-");
     (!is_place).then(|| word(key, before, value))?
 }
 
-/// Whether a value holds a pseudonym already.
-fn is_marked(value: &str) -> bool {
+/// Whether a value already is a pseudonym.
+fn is_pseudonym(value: &str) -> bool {
     let bare: String = value.chars().filter(char::is_ascii_alphanumeric).collect();
     let bare = bare.to_ascii_lowercase();
     is_word(value)
@@ -274,8 +278,9 @@ fn is_marked(value: &str) -> bool {
         || value.contains(":redacted-")
 }
 
+/// The pseudonym of an NQN or IQN.
 fn qualified_name(key: &Key, _before: &str, name: &str) -> Option<String> {
-    // What followed a secret's name is gone already.
+    // The value was already redacted as a secret.
     if name.strip_suffix(REDACTED).is_some_and(|rest| rest.ends_with(':')) {
         return None;
     }
@@ -294,6 +299,7 @@ fn uuid(key: &Key, _before: &str, value: &str) -> Option<String> {
     regroup(value, &key.uuid(&digits.to_ascii_lowercase()), &digits)
 }
 
+/// A UUID in a name that systemd escaped, with `\x2d` for dashes.
 fn escaped_uuid(key: &Key, before: &str, value: &str) -> Option<String> {
     let escape = if value.contains(r"\x5cx2d") { r"\x5cx2d" } else { r"\x2d" };
     uuid(key, before, &value.replace(escape, "-")).map(|pseudonym| pseudonym.replace('-', escape))
@@ -326,6 +332,7 @@ fn bare_octets(key: &Key, _before: &str, value: &str) -> Option<String> {
     regroup(value, &pseudonym, &digits)
 }
 
+/// The pseudonym of as many octets. An identifier that contains a MAC address or EUI-64 contains its pseudonym.
 fn pseudonym_of_octets(key: &Key, octets: &[u8]) -> Vec<u8> {
     let mac =
         |octets: &[u8]| <[u8; 6]>::try_from(octets).map(|mac| key.mac(mac).to_vec()).unwrap_or_default();
@@ -360,6 +367,7 @@ fn regroup(value: &str, new: &str, old: &str) -> Option<String> {
         .collect()
 }
 
+/// An IPv6 address, in the form that it had.
 fn ipv6(key: &Key, _before: &str, value: &str) -> Option<String> {
     // Eight pairs of digits are a WWN, which has had its turn.
     if value.split(':').all(|group| group.len() == 2) {
@@ -397,6 +405,7 @@ fn follows_version_word(before: &str) -> bool {
 const BUILDERS: [&str; 8] =
     ["mockbuild@", "buildd@", "debian-kernel@", "geeko@", "kernel@", "builduser@", "linux@", "builder@"];
 
+/// The host on which the kernel was built, unless it is a distribution's.
 fn builder(key: &Key, _before: &str, value: &str) -> Option<String> {
     if BUILDERS.iter().any(|builder| value.starts_with(builder)) {
         return None;
@@ -427,9 +436,9 @@ mod tests {
     fn check(text: &str, expect: &str) {
         let all = |text: &str| {
             let mut counts = Counts::default();
-            let text = forms(&key(), text, &mut counts).text;
-            let text = addresses(&key(), &text, &mut counts).text;
-            contexts(&key(), &text, &mut counts).text
+            let text = replace_by_form(&key(), text, &mut counts).text;
+            let text = replace_addresses(&key(), &text, &mut counts).text;
+            replace_by_context(&key(), &text, &mut counts).text
         };
         let got = all(text);
         assert_eq!(all(&got), got, "redacting twice changes nothing more");
@@ -476,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_identifier_stays() {
+    fn text_without_identifiers_stays() {
         for text in [
             "pci 0000:3b:00.0: [8086:1521] type 00 class 0x020000 PCIe Endpoint",
             "pci_bus 0000:00: root bus resource [mem 0xfd000000-0xfe7fffff window]",

@@ -5,6 +5,7 @@
 //! consists of short numbers and common words: too much is redacted rather than too little. Options that verdicts are made from are
 //! exempt; their values are words and numbers from a table.
 
+use super::diagnosed_option::is_diagnosed;
 use super::pseudonym::REDACTED;
 use super::public;
 use crate::kernel::options;
@@ -69,6 +70,7 @@ const LEARNT_MAX: usize = 64;
 pub(super) struct Found(Vec<String>);
 
 impl Found {
+    /// Remembers a secret's value, unless it is short, or part of an option's name.
     pub(super) fn add(&mut self, value: &str) {
         let value = value.trim_matches(['"', '\'']);
         if self.0.len() < LEARNT_MAX
@@ -91,13 +93,9 @@ impl Found {
 /// A password that is also a word of an option must not take the option with it.
 fn is_word_of_options(value: &str) -> bool {
     let value = value.to_ascii_lowercase();
-    let names = options::OPTIONS.iter().map(|option| option.name).chain(options::UNRELATED.iter().copied());
+    let table = options::table();
+    let names = table.options.iter().map(|option| &option.name).chain(&table.unrelated);
     names.into_iter().any(|name| name.to_ascii_lowercase().contains(&value))
-}
-
-/// Whether verdicts are made from this option.
-pub(super) fn is_understood(name: &str) -> bool {
-    options::named(name).next().is_some()
 }
 
 /// Whether the whole value of this option is a secret.
@@ -121,8 +119,9 @@ pub(super) fn is_secret_anywhere(name: &str) -> bool {
             || words.any(|word| WORD_ENDS.iter().any(|end| word.ends_with(end)) && !HARMLESS.contains(&word)))
 }
 
+/// Whether an option of this name is never redacted.
 fn is_harmless(name: &str) -> bool {
-    is_understood(name) || HARMLESS.contains(&name)
+    is_diagnosed(name) || HARMLESS.contains(&name)
 }
 
 /// `p%61ssword`: no option is spelled so, unless something is to be hidden.
@@ -132,7 +131,7 @@ fn is_percent_encoded(name: &str) -> bool {
 
 /// The value of an argument without its secrets. `name` is empty for a bare argument.
 pub(super) fn without_secrets(name: &str, value: &str, found: &mut Found) -> String {
-    if is_understood(name) || value.is_empty() || value == REDACTED {
+    if is_diagnosed(name) || value.is_empty() || value == REDACTED {
         return value.to_owned();
     }
     if is_secret(name) {
@@ -267,10 +266,12 @@ pub(super) fn without_tokens(value: &str, found: &mut Found) -> String {
     out
 }
 
+/// Whether a character may be inside a token.
 fn is_word_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '+')
 }
 
+/// Whether a word looks random: long, of mixed case with digits, or of hexadecimal digits alone.
 fn is_token(word: &str) -> bool {
     let has = |is: fn(&u8) -> bool| word.as_bytes().iter().any(is);
     let mixed = || has(u8::is_ascii_digit) && has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase);
@@ -340,9 +341,9 @@ mod tests {
 
     #[test]
     fn no_option_of_the_table_is_a_secret() {
-        for option in options::OPTIONS {
-            assert!(!is_secret(option.name), "{}", option.name);
-            assert_eq!(without_secrets(option.name, "a:b@c", &mut Found::default()), "a:b@c");
+        for option in &options::table().options {
+            assert!(!is_secret(&option.name), "{}", option.name);
+            assert_eq!(without_secrets(&option.name, "a:b@c", &mut Found::default()), "a:b@c");
         }
     }
 

@@ -12,7 +12,7 @@ mod sparse;
 use super::{
     disk::FILE_BYTES_MAX, layout::is_wanted, memory::Memory, pasted, progress::Watcher, source::Refusal,
 };
-use bounded::{Bounded, Counted, Excess, Meter, UNPACKED_BYTES_MAX, peek};
+use bounded::{Bounded, CountingReader, LimitExceeded, Meter, UNPACKED_BYTES_MAX, peek};
 use members::{Kind, Member, Members};
 use sparse::{MapError, SparseMap};
 use std::io::{self, Read};
@@ -81,7 +81,7 @@ pub enum ArchiveError {
         /// The limit that was hit.
         bytes_max: u64,
     },
-    /// Shrunk further than archives of hosts are: made to fill a machine.
+    /// It unpacks to far more bytes than an archive of a host: probably a decompression bomb.
     #[error(
         "the first {bytes_in} bytes unpack to {bytes_unpacked}, more than those of any host; if you trust it, \
          unpack it and point --from at the folder"
@@ -92,7 +92,7 @@ pub enum ArchiveError {
         /// Bytes that came out.
         bytes_unpacked: u64,
     },
-    /// A text larger than what is read of one file.
+    /// A text larger than the limit for one file.
     #[error("a text of more than {bytes_max} bytes; expected a kernel log or the output of lspci of less")]
     TextTooLarge {
         /// The limit.
@@ -100,7 +100,7 @@ pub enum ArchiveError {
     },
 }
 
-/// What a file or pipe held.
+/// The content of a file or pipe.
 pub(super) enum Unpacked {
     /// An archive.
     Archive(Memory),
@@ -108,49 +108,51 @@ pub(super) enum Unpacked {
     Text(Memory),
 }
 
-/// Reads an archive of a host, or a text that is all that there is of one.
+/// Unpacks an archive of a host, or reads a single text such as a kernel log.
 ///
 /// # Errors
 /// If it is neither, is damaged, or exceeds the limits above.
 pub(super) fn unpack(reader: impl Read, watcher: &Watcher) -> Result<Unpacked, ArchiveError> {
     let meter = Meter::new(watcher.clone());
     let (start, reader) =
-        peek(Counted { reader, meter: meter.clone() }).map_err(|error| damaged(0, error))?;
+        peek(CountingReader { reader, meter: meter.clone() }).map_err(|error| damaged(0, error))?;
     match Format::of(&start) {
-        Format::Gzip => unpacked(flate2::bufread::MultiGzDecoder::new(reader), meter),
+        Format::Gzip => unpack_decompressed(flate2::bufread::MultiGzDecoder::new(reader), meter),
         Format::Xz => {
             let decoder =
                 liblzma::stream::Stream::new_stream_decoder(XZ_BYTES_MAX, liblzma::stream::CONCATENATED)
                     .map_err(|error| damaged(0, error.into()))?;
-            unpacked(liblzma::bufread::XzDecoder::new_stream(reader, decoder), meter)
+            unpack_decompressed(liblzma::bufread::XzDecoder::new_stream(reader, decoder), meter)
         }
         Format::Zstd => {
             let decoder =
                 zstd::stream::read::Decoder::with_buffer(reader).map_err(|error| damaged(0, error))?;
-            unpacked(decoder, meter)
+            unpack_decompressed(decoder, meter)
         }
         Format::Bzip2 => Err(ArchiveError::UnknownFormat { found: "it is bzip2" }),
         Format::Zip => Err(ArchiveError::UnknownFormat { found: "it is zip" }),
         Format::Empty => Err(ArchiveError::UnknownFormat { found: "it is empty" }),
-        Format::Tar | Format::Other => plain(&start, Bounded { reader, meter: meter.clone() }, &meter),
+        Format::Tar | Format::Other => unpack_plain(&start, Bounded { reader, meter: meter.clone() }, &meter),
     }
 }
 
-fn unpacked(decoder: impl Read, meter: Meter) -> Result<Unpacked, ArchiveError> {
+/// Unpacks decompressed bytes.
+fn unpack_decompressed(decoder: impl Read, meter: Meter) -> Result<Unpacked, ArchiveError> {
     let bounded = Bounded { reader: decoder, meter: meter.clone() };
     let (start, reader) = peek(bounded).map_err(|error| damaged(0, error))?;
-    plain(&start, reader, &meter)
+    unpack_plain(&start, reader, &meter)
 }
 
-fn plain(start: &[u8], reader: impl Read, meter: &Meter) -> Result<Unpacked, ArchiveError> {
+/// Unpacks uncompressed bytes that begin with `start`: a tar archive or a text.
+fn unpack_plain(start: &[u8], reader: impl Read, meter: &Meter) -> Result<Unpacked, ArchiveError> {
     match Format::of(start) {
         Format::Tar => unpack_tar(reader, meter).map(Unpacked::Archive),
-        _ => text(reader).map(Unpacked::Text),
+        _ => read_text(reader).map(Unpacked::Text),
     }
 }
 
-/// A log or a listing that somebody saved or pasted.
-fn text(reader: impl Read) -> Result<Memory, ArchiveError> {
+/// Reads a saved or pasted kernel log or output of lspci.
+fn read_text(reader: impl Read) -> Result<Memory, ArchiveError> {
     let mut bytes = Vec::new();
     reader.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|error| damaged(0, error))?;
     if bytes.len() as u64 > FILE_BYTES_MAX {
@@ -173,6 +175,7 @@ enum Format {
 }
 
 impl Format {
+    /// The format, by the first bytes of the file.
     fn of(start: &[u8]) -> Self {
         match start {
             [0x1f, 0x8b, ..] => Self::Gzip,
@@ -187,37 +190,40 @@ impl Format {
     }
 }
 
+/// The error for a failed read, after so many members: a limit that was exceeded, or damage.
 fn damaged(members: u64, source: io::Error) -> ArchiveError {
-    match source.get_ref().and_then(|inner| inner.downcast_ref::<Excess>()) {
-        Some(Excess::Amount) => ArchiveError::TooLarge { bytes_max: UNPACKED_BYTES_MAX },
-        Some(&Excess::Ratio { bytes_in, bytes_unpacked }) => {
+    match source.get_ref().and_then(|inner| inner.downcast_ref::<LimitExceeded>()) {
+        Some(LimitExceeded::Amount) => ArchiveError::TooLarge { bytes_max: UNPACKED_BYTES_MAX },
+        Some(&LimitExceeded::Ratio { bytes_in, bytes_unpacked }) => {
             ArchiveError::RatioTooHigh { bytes_in, bytes_unpacked }
         }
         None => ArchiveError::Damaged { members, source },
     }
 }
 
+/// Unpacks a tar archive into memory.
 fn unpack_tar(reader: impl Read, meter: &Meter) -> Result<Memory, ArchiveError> {
     let mut members = Members::new(reader);
-    let mut shelf = Shelf::default();
+    let mut unpacked = UnpackedFiles::default();
     while let Some(member) = members.next()? {
         if member.number > MEMBERS_MAX {
             return Err(ArchiveError::TooManyMembers);
         }
         meter.add(|amounts| amounts.members = member.number);
-        shelf.put(&member, &mut members)?;
+        unpacked.put(&member, &mut members)?;
     }
-    Ok(shelf.memory)
+    Ok(unpacked.memory)
 }
 
-/// What has been kept so far.
+/// The files unpacked so far.
 #[derive(Default)]
-struct Shelf {
+struct UnpackedFiles {
     memory: Memory,
     bytes: u64,
 }
 
-impl Shelf {
+impl UnpackedFiles {
+    /// Adds a member, unless it is outside the folders that are read.
     fn put(&mut self, member: &Member, members: &mut Members<impl Read>) -> Result<(), ArchiveError> {
         let Member { name, target, kind, number } = member;
         if name.len() > NAME_BYTES_MAX {
@@ -226,11 +232,11 @@ impl Shelf {
         if name.split('/').any(|part| part == "..") {
             return Err(ArchiveError::NameLeadsOut { number: *number, name: shorten(name) });
         }
-        let path = plain_path(name);
+        let path = normalize(name);
         if !is_wanted(&path) {
             return Ok(());
         }
-        self.has_room()?;
+        self.check_memory()?;
         match kind {
             Kind::File => self.put_file(&path, members)?,
             Kind::Sparse(map) => self.put_sparse(&path, map, members)?,
@@ -247,9 +253,10 @@ impl Shelf {
         Ok(())
     }
 
+    /// Adds a regular file.
     fn put_file(&mut self, path: &str, members: &mut Members<impl Read>) -> Result<(), ArchiveError> {
         let length = members.stored_bytes();
-        if !self.takes(path, length)? {
+        if !self.count_file(path, length)? {
             return Ok(());
         }
         let mut bytes = Vec::new();
@@ -262,6 +269,7 @@ impl Shelf {
         Ok(())
     }
 
+    /// Adds a sparse file, its holes filled with zeros.
     fn put_sparse(
         &mut self,
         path: &str,
@@ -275,7 +283,7 @@ impl Shelf {
                 return Ok(());
             }
         };
-        if !self.takes(path, map.real_bytes)? {
+        if !self.count_file(path, map.real_bytes)? {
             return Ok(());
         }
         if let Err(error) = map.check(members.stored_bytes()) {
@@ -289,24 +297,26 @@ impl Shelf {
         Ok(())
     }
 
-    /// Whether a file of this size is kept; one that is too large is remembered as such.
-    fn takes(&mut self, path: &str, bytes: u64) -> Result<bool, ArchiveError> {
+    /// Counts a file of this size. False, and recorded as refused, if the file is too large.
+    fn count_file(&mut self, path: &str, bytes: u64) -> Result<bool, ArchiveError> {
         if bytes > FILE_BYTES_MAX {
             self.memory.refused(path, Refusal::TooLarge { bytes_max: FILE_BYTES_MAX });
             return Ok(false);
         }
         self.bytes += bytes;
-        self.has_room()?;
+        self.check_memory()?;
         Ok(true)
     }
 
-    fn has_room(&self) -> Result<(), ArchiveError> {
-        match self.bytes + self.memory.keeping_bytes() {
+    /// Fails if the unpacked files take more memory than allowed.
+    fn check_memory(&self) -> Result<(), ArchiveError> {
+        match self.bytes + self.memory.overhead_bytes() {
             ..=KEPT_BYTES_MAX => Ok(()),
             _ => Err(ArchiveError::TooLarge { bytes_max: KEPT_BYTES_MAX }),
         }
     }
 
+    /// Adds a symbolic link; refused if its target is too long.
     fn put_link(&mut self, path: &str, target: &str) {
         match target.len() {
             ..=NAME_BYTES_MAX => self.memory.link(path, target),
@@ -317,21 +327,24 @@ impl Shelf {
         }
     }
 
-    /// A hard link names another member from the archive's top.
+    /// Adds a hard link as a symbolic link. Its target is a path from the archive's root.
     fn put_hard_link(&mut self, path: &str, target: &str) {
         let up = "../".repeat(path.matches('/').count());
-        self.put_link(path, &format!("{up}{}", plain_path(target)));
+        self.put_link(path, &format!("{up}{}", normalize(target)));
     }
 }
 
+/// The reason to refuse a file whose sparse map is wrong.
 fn broken_map(error: MapError) -> Refusal {
     Refusal::Other { message: error.to_string() }
 }
 
-fn plain_path(name: &str) -> String {
+/// The path without empty names and `.`.
+fn normalize(name: &str) -> String {
     name.split('/').filter(|part| !part.is_empty() && *part != ".").collect::<Vec<_>>().join("/")
 }
 
+/// The first 80 characters of a name, for an error.
 fn shorten(name: &str) -> String {
     name.chars().take(80).collect()
 }

@@ -21,6 +21,7 @@ impl Disk {
         Self { root: root.to_owned() }
     }
 
+    /// The path on the disk.
     fn path(&self, path: &str) -> PathBuf {
         self.root.join(path)
     }

@@ -40,6 +40,7 @@ pub(super) fn host_root(source: &dyn Source) -> Result<Option<String>, Refusal> 
     Ok(hosts.next().is_none().then(|| format!("{host}/")))
 }
 
+/// Whether the folder at `prefix` looks like the root of a host.
 fn is_host(source: &dyn Source, prefix: &str) -> bool {
     let node = |path: &&str| source.node(&format!("{prefix}{path}"));
     let has_log = || KERNEL_LOGS.iter().filter(|log| log.contains('/')).any(|log| node(log).is_ok());
@@ -56,6 +57,7 @@ pub(super) fn is_wanted(path: &str) -> bool {
     is_wanted_of_host(path) || is_wanted_of_host(below) || path.matches('/').count() <= 1
 }
 
+/// Whether an inspection may ask for a path below the host's root.
 fn is_wanted_of_host(path: &str) -> bool {
     let (top, rest) = path.split_once('/').unwrap_or((path, ""));
     let second = rest.split('/').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Files held in memory: an unpacked archive, or a host written down in a test.
+//! A file tree in memory: an unpacked archive, or a host made up by a test.
 
 use super::source::{NAMES_MAX, Node, Refusal, Source};
 use std::collections::BTreeMap;
@@ -12,51 +12,53 @@ enum Entry {
     Refused(Refusal),
 }
 
-/// What keeping one entry takes beside its path and its content: the map's own memory.
+/// Estimated memory of one map entry, without its path and content.
 const ENTRY_BYTES: u64 = 128;
 
-/// A file tree in memory. Paths have no leading slash. Folders come into being with what they hold, and take
-/// no memory then: a deep name would take the square of its length otherwise.
+/// A file tree in memory. Paths have no leading slash. Parent folders are implied by the files in them and not
+/// stored: otherwise a deep path would take memory quadratic in its length.
 #[derive(Debug, Clone, Default)]
 pub struct Memory {
     entries: BTreeMap<String, Entry>,
-    /// Memory that entries take beside the contents of files.
-    keeping_bytes: u64,
+    /// Memory of all entries without the contents of files.
+    overhead_bytes: u64,
 }
 
 impl Memory {
-    /// Puts a file.
+    /// Adds or replaces a file.
     pub fn file(&mut self, path: &str, bytes: impl Into<Vec<u8>>) {
         self.put(path, Entry::File(bytes.into()));
     }
 
-    /// Puts a symbolic link.
+    /// Adds or replaces a symbolic link.
     pub fn link(&mut self, path: &str, target: &str) {
         self.put(path, Entry::Link(target.to_owned()));
     }
 
-    /// Puts an empty folder.
+    /// Adds an empty folder.
     pub fn folder(&mut self, path: &str) {
         self.put(path, Entry::Folder);
     }
 
-    /// Puts something that is there and can't be read.
+    /// Adds a file that exists but can't be read.
     pub fn refused(&mut self, path: &str, why: Refusal) {
         self.put(path, Entry::Refused(why));
     }
 
+    /// Adds a device, pipe or socket.
     pub(super) fn special(&mut self, path: &str) {
         self.put(path, Entry::Special);
     }
 
-    /// Bytes of memory that entries take, without the contents of files.
-    pub(super) fn keeping_bytes(&self) -> u64 {
-        self.keeping_bytes
+    /// Memory of all entries without the contents of files, in bytes.
+    pub(super) fn overhead_bytes(&self) -> u64 {
+        self.overhead_bytes
     }
 
+    /// Adds an entry and counts its memory.
     fn put(&mut self, path: &str, entry: Entry) {
         let path = path.trim_matches('/');
-        // A folder that is named again, as in an archive that was appended to, is no other thing.
+        // An archive that was appended to may name a folder again; it stays as it is.
         let is_known_folder = entry == Entry::Folder && self.entries.contains_key(path);
         if path.is_empty() || is_known_folder {
             return;
@@ -64,11 +66,11 @@ impl Memory {
         let target_bytes = if let Entry::Link(target) = &entry { target.len() } else { 0 };
         let replaced = self.entries.insert(path.to_owned(), entry).is_some();
         let path_bytes = if replaced { 0 } else { path.len() as u64 + ENTRY_BYTES };
-        self.keeping_bytes += path_bytes + target_bytes as u64;
+        self.overhead_bytes += path_bytes + target_bytes as u64;
     }
 
-    /// Whether anything lies below a path.
-    fn holds_any(&self, path: &str) -> bool {
+    /// Whether any entry is below this path, so that it is a folder.
+    fn has_entries_below(&self, path: &str) -> bool {
         let prefix = format!("{path}/");
         self.entries.range(prefix.clone()..).next().is_some_and(|(key, _)| key.starts_with(&prefix))
     }
@@ -85,7 +87,7 @@ impl Source for Memory {
             Some(Entry::Link(target)) => Ok(Node::Link(target.clone())),
             Some(Entry::Special) => Ok(Node::Special),
             Some(Entry::Refused(why)) => Err(why.clone()),
-            None if self.holds_any(path) => Ok(Node::Folder),
+            None if self.has_entries_below(path) => Ok(Node::Folder),
             None => Err(Refusal::Absent),
         }
     }
@@ -105,7 +107,7 @@ impl Source for Memory {
         let prefix = if path.is_empty() { String::new() } else { format!("{path}/") };
         let mut names = Vec::new();
         let mut from = prefix.clone();
-        // From each name on to what lies behind all that is below it.
+        // Jump from each name past all entries below it.
         while let Some((key, _)) = self.entries.range(from..).next() {
             let Some(rest) = key.strip_prefix(&prefix) else { break };
             let (name, below) = rest.split_once('/').map_or((rest, false), |(name, _)| (name, true));
@@ -124,21 +126,23 @@ impl Source for Memory {
     }
 }
 
-/// The character that follows `/`: keys below `a/` are before `a0`.
+/// The character after `/` in ASCII: all keys that begin with `a/` sort before `a0`.
 const AFTER_SLASH: char = '0';
 
 impl Memory {
+    /// Applies `take` to the bytes of a file.
     fn content<T>(&self, path: &str, take: impl Fn(&[u8]) -> T) -> Result<T, Refusal> {
         match self.entries.get(path) {
             Some(Entry::File(bytes)) => Ok(take(bytes)),
             Some(Entry::Refused(why)) => Err(why.clone()),
             Some(Entry::Folder | Entry::Link(_) | Entry::Special) => Err(Refusal::NotAFile),
-            None if self.holds_any(path) => Err(Refusal::NotAFile),
+            None if self.has_entries_below(path) => Err(Refusal::NotAFile),
             None => Err(Refusal::Absent),
         }
     }
 }
 
+/// At most `length` bytes from `offset`.
 fn part(bytes: &[u8], offset: u64, length: usize) -> Vec<u8> {
     let rest = usize::try_from(offset).ok().and_then(|offset| bytes.get(offset..)).unwrap_or_default();
     rest.get(..length).unwrap_or(rest).to_vec()
@@ -149,17 +153,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_grows_with_the_length_of_names_and_not_with_its_square() {
+    fn overhead_grows_linearly_with_the_length_of_names() {
         let mut memory = Memory::default();
         memory.file("sys/a/b", "1");
-        assert_eq!(memory.keeping_bytes(), "sys/a/b".len() as u64 + ENTRY_BYTES);
-        let before = memory.keeping_bytes();
+        assert_eq!(memory.overhead_bytes(), "sys/a/b".len() as u64 + ENTRY_BYTES);
+        let before = memory.overhead_bytes();
         memory.file("sys/a/b", "2");
-        assert_eq!(memory.keeping_bytes(), before);
+        assert_eq!(memory.overhead_bytes(), before);
         memory.link("sys/a/c", "b");
-        assert_eq!(memory.keeping_bytes(), before + "sys/a/cb".len() as u64 + ENTRY_BYTES);
+        assert_eq!(memory.overhead_bytes(), before + "sys/a/cb".len() as u64 + ENTRY_BYTES);
         memory.file(&"/a".repeat(2048), "");
-        assert!(memory.keeping_bytes() < 8 << 10);
+        assert!(memory.overhead_bytes() < 8 << 10);
         assert_eq!(memory.node(&["a"; 2047].join("/")), Ok(Node::Folder));
     }
 
@@ -181,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_first_stays() {
+    fn a_file_stays_a_file_when_an_entry_below_it_is_added() {
         let mut memory = Memory::default();
         memory.file("sys", "no folder");
         memory.file("sys/a/b", "1");

@@ -32,7 +32,7 @@ mod source;
 pub use archive::ArchiveError;
 pub use memory::Memory;
 pub use progress::{Progress, Watcher};
-pub use read_log::{Miss, ReadLog};
+pub use read_log::{ReadLog, UnreadFile};
 pub use save::SaveReport;
 pub use source::{Node, Refusal};
 
@@ -60,10 +60,11 @@ const LINES_MAX: usize = 4_000_000;
 /// Bytes of a sysfs attribute, where the kernel gives a page, which has at most 64 KiB, and of a command line, which is shorter on
 /// every architecture (`COMMAND_LINE_SIZE`).
 const VALUE_BYTES_MAX: u64 = 64 << 10;
-/// Bytes of paths remembered so as not to resolve them again.
+/// Bytes of resolved paths that are cached.
 const CACHE_BYTES_MAX: usize = 64 << 20;
 
-/// How the host is reached; decides what may be said about "now" and about privileges.
+/// Whether the files are those of the running machine or of a capture. Only the former are current and depend on
+/// privileges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "SourceReach"))]
 #[serde(rename_all = "kebab-case")]
@@ -77,12 +78,12 @@ pub enum Reach {
 /// A capture that can't be opened at all.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The path itself can't be read.
+    /// The path can't be read.
     #[error("{path}")]
     Io {
         /// The path that was given.
         path: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The archive is broken, hostile or of an unknown format.
@@ -93,7 +94,7 @@ pub enum OpenError {
         /// What is wrong with it, and where.
         source: ArchiveError,
     },
-    /// A named pipe, socket or device: reading it could wait for ever, or act on the device.
+    /// A named pipe, socket or device: reading it could block or change the device.
     #[error("{path}: {kind}; expected a directory, an archive or a log; `-` reads standard input")]
     NotAFile {
         /// The path that was given.
@@ -101,7 +102,7 @@ pub enum OpenError {
         /// What it is.
         kind: &'static str,
     },
-    /// Nothing in it looks like a Linux host.
+    /// It contains no file tree of a Linux host.
     #[error(
         "{path}: neither `proc` nor `sys` nor `sos_commands` found at its top or one folder below; \
          expected a host's file tree, a sosreport or an archive of one"
@@ -116,31 +117,31 @@ pub enum OpenError {
 pub struct Tree {
     source: Box<dyn Source>,
     reach: Reach,
-    /// Folder of the capture in which the host's root lies; empty, or ending in a slash.
+    /// The host's root within the capture; empty or with a slash at its end.
     prefix: String,
-    /// Folders already looked for: as asked, and as stored or why not.
+    /// Cache of resolved folders: from the path asked for to the stored path, or to the reason that there is none.
     folders: RefCell<HashMap<String, Result<String, Refusal>>>,
-    /// Stored paths already seen to be folders and no links: all devices lie below the same few.
+    /// Cache of stored paths that are folders and not links. Most device paths begin with the same few.
     plain_folders: RefCell<HashSet<String>>,
-    /// Bytes that both of them hold.
+    /// Bytes in both caches.
     cached_bytes: Cell<usize>,
     read_log: RefCell<ReadLog>,
-    spent: Cell<Spent>,
-    told_of_budget: Cell<bool>,
+    spent: Cell<ReadTotals>,
+    budget_reported: Cell<bool>,
     watcher: Watcher,
 }
 
-/// What reading has taken so far.
+/// Bytes and files read so far, against `READ_BYTES_MAX` and `READS_MAX`.
 #[derive(Debug, Clone, Copy, Default)]
-struct Spent {
+struct ReadTotals {
     bytes: u64,
     reads: u64,
 }
 
 impl Tree {
-    /// The machine under this program.
+    /// The machine on which this program runs.
     pub fn live() -> Self {
-        Self::over(Box::new(Disk::new(Path::new("/"))), Reach::Live, String::new(), progress::nobody())
+        Self::with_prefix(Box::new(Disk::new(Path::new("/"))), Reach::Live, String::new(), progress::ignore())
     }
 
     /// A capture: a directory, an archive (`.tar`, also compressed with gzip, xz or zstd), or the text of a
@@ -149,10 +150,10 @@ impl Tree {
     /// # Errors
     /// When the path can't be read, the archive is damaged or hostile, or it holds no host.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
-        Self::open_watched(path, progress::nobody())
+        Self::open_watched(path, progress::ignore())
     }
 
-    /// The same, with somebody who is told how far it has come, here and in what is read of it later.
+    /// As [`Tree::open`]. `watcher` is called with the progress, now and at later reads.
     ///
     /// # Errors
     /// As [`Tree::open`].
@@ -161,7 +162,7 @@ impl Tree {
         let io = |source| OpenError::Io { path: shown.clone(), source };
         let kind = std::fs::metadata(path).map_err(io)?.file_type();
         if kind.is_dir() {
-            return Self::rooted(Box::new(Disk::new(path)), &shown, watcher);
+            return Self::find_root(Box::new(Disk::new(path)), &shown, watcher);
         }
         if !kind.is_file() && !is_descriptor(path) {
             return Err(OpenError::NotAFile { path: shown, kind: name_of(kind) });
@@ -169,37 +170,39 @@ impl Tree {
         Self::from_reader(File::open(path).map_err(io)?, &shown, watcher)
     }
 
-    /// A capture that comes out of a pipe; `shown` is what errors call it.
+    /// A capture from a reader such as a pipe. Errors name it `shown`.
     ///
     /// # Errors
     /// As [`Tree::open`].
     pub fn from_reader(reader: impl Read, shown: &str, watcher: Watcher) -> Result<Self, OpenError> {
         let unpacked = archive::unpack(reader, &watcher);
         match unpacked.map_err(|source| OpenError::Archive { path: shown.to_owned(), source })? {
-            Unpacked::Archive(memory) => Self::rooted(Box::new(memory), shown, watcher),
+            Unpacked::Archive(memory) => Self::find_root(Box::new(memory), shown, watcher),
             Unpacked::Text(memory) => {
-                Ok(Self::over(Box::new(memory), Reach::Capture, String::new(), watcher))
+                Ok(Self::with_prefix(Box::new(memory), Reach::Capture, String::new(), watcher))
             }
         }
     }
 
-    /// A capture held in memory; what tests and fuzzers use.
+    /// A capture held in memory, for tests and fuzzers.
     pub fn of_memory(memory: Memory) -> Self {
         let prefix = layout::host_root(&memory).ok().flatten().unwrap_or_default();
-        Self::over(Box::new(memory), Reach::Capture, prefix, progress::nobody())
+        Self::with_prefix(Box::new(memory), Reach::Capture, prefix, progress::ignore())
     }
 
-    fn rooted(source: Box<dyn Source>, shown: &str, watcher: Watcher) -> Result<Self, OpenError> {
+    /// A tree of a capture. Finds the host's root in it.
+    fn find_root(source: Box<dyn Source>, shown: &str, watcher: Watcher) -> Result<Self, OpenError> {
         let refused = |refusal: Refusal| OpenError::Io {
             path: shown.to_owned(),
             source: io::Error::other(refusal.to_string()),
         };
         let root = layout::host_root(source.as_ref()).map_err(refused)?;
         let prefix = root.ok_or_else(|| OpenError::NotAHost { path: shown.to_owned() })?;
-        Ok(Self::over(source, Reach::Capture, prefix, watcher))
+        Ok(Self::with_prefix(source, Reach::Capture, prefix, watcher))
     }
 
-    fn over(source: Box<dyn Source>, reach: Reach, prefix: String, watcher: Watcher) -> Self {
+    /// A tree of `source`, whose host's root is at `prefix`.
+    fn with_prefix(source: Box<dyn Source>, reach: Reach, prefix: String, watcher: Watcher) -> Self {
         Self {
             source,
             reach,
@@ -209,7 +212,7 @@ impl Tree {
             cached_bytes: Cell::default(),
             read_log: RefCell::default(),
             spent: Cell::default(),
-            told_of_budget: Cell::default(),
+            budget_reported: Cell::default(),
             watcher,
         }
     }
@@ -219,13 +222,12 @@ impl Tree {
         self.reach
     }
 
-    /// The text of a file; `None` if it is not there, `None` and a line in the read log if it can't be
-    /// read. Bytes that are not UTF-8 become replacement characters, and secrets on command lines and in logs
-    /// the word `redacted`.
+    /// The text of a file; `None` if it does not exist or can't be read. The read log records which. Bytes that
+    /// are not UTF-8 are replaced, and secrets on command lines and in logs become the word `redacted`.
     pub fn text(&self, path: &str) -> Option<Text> {
         let bytes = self.bytes(path)?;
         if memchr::memchr_iter(b'\n', &bytes).take(LINES_MAX + 1).count() > LINES_MAX {
-            return self.miss(path, Refusal::TooMany { what: "lines of one file", max: LINES_MAX });
+            return self.record_miss(path, Refusal::TooMany { what: "lines of one file", max: LINES_MAX });
         }
         let body = String::from_utf8(bytes)
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
@@ -236,7 +238,7 @@ impl Tree {
     pub fn value(&self, path: &str) -> Option<crate::Cited<String>> {
         let text = self.text(path)?;
         if text.body().len() as u64 > VALUE_BYTES_MAX {
-            return self.note(path, Err(Refusal::TooLarge { bytes_max: VALUE_BYTES_MAX }));
+            return self.record(path, Err(Refusal::TooLarge { bytes_max: VALUE_BYTES_MAX }));
         }
         let value = text.body().lines().next().unwrap_or_default().trim().to_owned();
         Some(crate::Cited::new(value, text.cite_value()))
@@ -244,17 +246,18 @@ impl Tree {
 
     /// The bytes of a file; `None` as for [`Tree::text`].
     pub fn bytes(&self, path: &str) -> Option<Vec<u8>> {
-        let read = self.spend().and_then(|()| self.read_through(path, |stored| self.source.read(stored)));
-        self.spend_bytes(read.as_ref().map_or(0, Vec::len));
+        let read =
+            self.count_read().and_then(|()| self.read_through(path, |stored| self.source.read(stored)));
+        self.count_bytes(read.as_ref().map_or(0, Vec::len));
         let is_command_line = || redact::content_of(path) == redact::Content::CommandLine;
         let read = read.and_then(|bytes| match bytes.len() as u64 > VALUE_BYTES_MAX && is_command_line() {
             true => Err(Refusal::TooLarge { bytes_max: VALUE_BYTES_MAX }),
             false => Ok(bytes),
         });
-        self.note(path, read)
+        self.record(path, read)
     }
 
-    /// Reads at a path, and only where a link stands there, follows it: most names are files.
+    /// Reads a path. Follows the last name only if reading fails because it is a link: most are files.
     fn read_through<T>(&self, path: &str, read: impl Fn(&str) -> Result<T, Refusal>) -> Result<T, Refusal> {
         match read(&self.resolve_folder_of(path)?) {
             Err(Refusal::LinkLoop | Refusal::NotAFile) => {
@@ -267,20 +270,20 @@ impl Tree {
         }
     }
 
-    /// At most `length` bytes of a file from `offset`, for files whose every byte costs.
+    /// At most `length` bytes of a file from `offset`, for files that are slow to read.
     pub fn bytes_at(&self, path: &str, offset: usize, length: usize) -> Option<Vec<u8>> {
         let offset = u64::try_from(offset).ok()?;
         let read = self
-            .spend()
+            .count_read()
             .and_then(|()| self.read_through(path, |stored| self.source.read_at(stored, offset, length)));
-        self.spend_bytes(read.as_ref().map_or(0, Vec::len));
-        self.note(path, read)
+        self.count_bytes(read.as_ref().map_or(0, Vec::len));
+        self.record(path, read)
     }
 
-    /// The kernel's log: `/dev/kmsg` live, or the first of the places where captures keep it.
+    /// The kernel log: `/dev/kmsg` of the running machine, or the first log file that a capture has.
     pub fn kernel_log(&self) -> Option<Text> {
         let live = match self.reach {
-            Reach::Live => self.note(kmsg::PATH, kmsg::read()),
+            Reach::Live => self.record(kmsg::PATH, kmsg::read()),
             Reach::Capture => None,
         };
         live.map(|body| Text::new(kmsg::PATH, redact::without_secrets(kmsg::PATH, body)))
@@ -289,9 +292,9 @@ impl Tree {
 
     /// The names in a folder, sorted; empty if it can't be listed.
     pub fn names(&self, path: &str) -> Vec<String> {
-        let listed = self.spend().and_then(|()| self.resolve(path));
+        let listed = self.count_read().and_then(|()| self.resolve(path));
         let listed = listed.and_then(|resolved| self.source.names(&resolved));
-        let mut names = self.note(path, listed).unwrap_or_default();
+        let mut names = self.record(path, listed).unwrap_or_default();
         names.sort_unstable();
         names
     }
@@ -304,79 +307,80 @@ impl Tree {
         (!name.is_empty() && name != "..").then(|| crate::Cited::new(name, at))
     }
 
-    /// A symbolic link's target as it is written.
+    /// A symbolic link's target, not resolved.
     pub fn link(&self, path: &str) -> Option<String> {
-        let resolved = self.spend().and_then(|()| self.resolve_folder_of(path));
+        let resolved = self.count_read().and_then(|()| self.resolve_folder_of(path));
         let node = resolved.and_then(|resolved| Ok((self.source.node(&resolved)?, resolved)));
         match node {
             Ok((Node::Link(target), resolved)) => {
-                self.read_log.borrow_mut().saw_link(self.below_root(&resolved), &target);
+                self.read_log.borrow_mut().record_link(self.without_prefix(&resolved), &target);
                 Some(target)
             }
             Ok(_) => None,
-            Err(refusal) => self.miss(path, refusal),
+            Err(refusal) => self.record_miss(path, refusal),
         }
     }
 
-    /// Whether a file, folder or link to one is there. One that can't be looked at is not, with a line in the
-    /// read log.
+    /// Whether a file or folder exists, links followed. False, with an entry in the read log, if that can't be read.
     pub fn exists(&self, path: &str) -> bool {
         self.find(path).is_some()
     }
 
-    /// Where a path ends after all symbolic links, from the host's root.
+    /// The path with all symbolic links resolved, from the host's root.
     pub fn real_path(&self, path: &str) -> Option<String> {
         let resolved = self.find(path)?;
-        Some(self.below_root(&resolved).to_owned())
+        Some(self.without_prefix(&resolved).to_owned())
     }
 
-    /// Where a path ends; `None` if nothing is there, `None` and a line in the read log if it can't be seen.
+    /// The stored path with all links resolved; `None`, recorded in the read log, if it does not exist or can't be read.
     fn find(&self, path: &str) -> Option<String> {
-        match self.spend().and_then(|()| self.resolve(path)) {
+        match self.count_read().and_then(|()| self.resolve(path)) {
             Ok(resolved) => Some(resolved),
-            Err(refusal) => self.miss(path, refusal),
+            Err(refusal) => self.record_miss(path, refusal),
         }
     }
 
-    /// A stored path as seen from the host's root.
-    fn below_root<'p>(&self, stored: &'p str) -> &'p str {
+    /// A stored path without the capture's prefix.
+    fn without_prefix<'p>(&self, stored: &'p str) -> &'p str {
         stored.strip_prefix(&self.prefix).unwrap_or(stored)
     }
 
-    /// What was read so far, and what could not be.
+    /// The files read so far, and those that could not be read.
     pub fn read_log(&self) -> ReadLog {
         self.read_log.borrow().clone()
     }
 
-    /// Files that were there and were not read, by path.
+    /// Files that exist and could not be read, by path.
     pub fn unread(&self) -> std::collections::BTreeMap<String, Refusal> {
         self.read_log.borrow().missed().clone()
     }
 
-    /// Whether `path` was asked for, is there, and was not read.
+    /// Whether `path` exists and could not be read when it was asked for.
     pub fn is_unread(&self, path: &str) -> bool {
         self.read_log.borrow().why_missed(path).is_some()
     }
 
-    fn note<T>(&self, path: &str, outcome: Result<T, Refusal>) -> Option<T> {
+    /// Records the outcome of a read in the read log.
+    fn record<T>(&self, path: &str, outcome: Result<T, Refusal>) -> Option<T> {
         match outcome {
             Ok(value) => {
                 self.read_log.borrow_mut().read(path);
                 Some(value)
             }
-            Err(refusal) => self.miss(path, refusal),
+            Err(refusal) => self.record_miss(path, refusal),
         }
     }
 
-    /// Notes that a file was read and holds more than is used of one.
+    /// Records that the content of a file was refused.
     pub fn refuse(&self, path: &str, why: Refusal) {
-        self.miss::<()>(path, why);
+        self.record_miss::<()>(path, why);
     }
 
-    fn miss<T>(&self, path: &str, why: Refusal) -> Option<T> {
-        // Without end, there would be no end of them: the first says it.
+    /// Records that `path` was not read.
+    fn record_miss<T>(&self, path: &str, why: Refusal) -> Option<T> {
+        // Every later read fails for the same reason: only the first is recorded.
         if let Refusal::BudgetSpent { .. } = why
-            && self.told_of_budget.replace(true)
+            && self.budget_reported.replace(true)
         {
             return None;
         }
@@ -384,28 +388,29 @@ impl Tree {
         None
     }
 
-    /// Takes one read off what is read of one host.
-    fn spend(&self) -> Result<(), Refusal> {
+    /// Counts one read; fails if a limit of reads or bytes is reached.
+    fn count_read(&self) -> Result<(), Refusal> {
         let spent = self.spent.get();
         if spent.bytes > READ_BYTES_MAX || spent.reads >= READS_MAX {
             return Err(Refusal::BudgetSpent { bytes_max: READ_BYTES_MAX, reads_max: READS_MAX });
         }
-        self.spent.set(Spent { reads: spent.reads + 1, ..spent });
+        self.spent.set(ReadTotals { reads: spent.reads + 1, ..spent });
         (self.watcher)(Progress { files: spent.reads + 1, ..Progress::default() });
         Ok(())
     }
 
-    fn spend_bytes(&self, bytes: usize) {
+    /// Counts bytes read.
+    fn count_bytes(&self, bytes: usize) {
         let spent = self.spent.get();
-        self.spent.set(Spent { bytes: spent.bytes.saturating_add(bytes as u64), ..spent });
+        self.spent.set(ReadTotals { bytes: spent.bytes.saturating_add(bytes as u64), ..spent });
     }
 
-    /// Follows every link, the last one included.
+    /// Resolves all links of a path, including the last name.
     fn resolve(&self, path: &str) -> Result<String, Refusal> {
         let path = self.resolve_folder_of(path)?;
         match self.source.node(&path)? {
             Node::Link(target) => {
-                self.read_log.borrow_mut().saw_link(self.below_root(&path), &target);
+                self.read_log.borrow_mut().record_link(self.without_prefix(&path), &target);
                 self.resolve_target(&path, &target, &mut Allowance::default())
             }
             Node::File | Node::Folder => Ok(path),
@@ -413,7 +418,7 @@ impl Tree {
         }
     }
 
-    /// Follows the links of all but the last name, remembering folders.
+    /// Resolves the links of all but the last name. Folders are cached.
     fn resolve_folder_of(&self, path: &str) -> Result<String, Refusal> {
         let path = path.trim_matches('/');
         let Some((folder, name)) = path.rsplit_once('/') else {
@@ -430,6 +435,7 @@ impl Tree {
         Ok(join(&folder, name))
     }
 
+    /// Resolves the target of the link at `link`.
     fn resolve_target(&self, link: &str, target: &str, left: &mut Allowance) -> Result<String, Refusal> {
         let start = match target.starts_with('/') {
             true => self.prefix.trim_end_matches('/'),
@@ -438,8 +444,8 @@ impl Tree {
         self.walk(start, target, left)
     }
 
-    /// Walks `path` from the resolved folder `start`, following the links it meets. All links on
-    /// the way draw on one allowance: links that each name two others would double it otherwise.
+    /// Resolves `path` from the resolved folder `start`, links included. All nested links share one allowance,
+    /// because links that each contain two others would otherwise double the work at each level.
     fn walk(&self, start: &str, path: &str, left: &mut Allowance) -> Result<String, Refusal> {
         let root = self.prefix.trim_end_matches('/');
         let mut at = start.trim_end_matches('/').to_owned();
@@ -462,7 +468,7 @@ impl Tree {
                 self.plain_folders.borrow_mut().insert(at.clone());
             }
             if let Node::Link(target) = node {
-                self.read_log.borrow_mut().saw_link(self.below_root(&at), &target);
+                self.read_log.borrow_mut().record_link(self.without_prefix(&at), &target);
                 left.links = left.links.checked_sub(1).ok_or(Refusal::LinkLoop)?;
                 at = self.resolve_target(&at, &target, left)?;
             }
@@ -470,7 +476,7 @@ impl Tree {
         Ok(at)
     }
 
-    /// Whether so many bytes more may be remembered: a hostile capture has folders without end.
+    /// Whether the cache may grow by `bytes`, and counts them if so. A hostile capture could fill memory.
     fn may_cache(&self, bytes: usize) -> bool {
         let held = self.cached_bytes.get().saturating_add(bytes);
         let fits = held <= CACHE_BYTES_MAX;
@@ -481,7 +487,7 @@ impl Tree {
     }
 }
 
-/// What may still be followed on the way to one file.
+/// Links and names that may still be followed while resolving one path.
 struct Allowance {
     links: u32,
     steps: u32,
@@ -493,12 +499,13 @@ impl Default for Allowance {
     }
 }
 
-/// Whether a path names an open file of this process: what a shell gives for `<(...)`, and `/dev/stdin`.
+/// Whether a path names an open file of this process, as `/dev/stdin` and a shell's `<(...)` do.
 fn is_descriptor(path: &Path) -> bool {
     path == Path::new("/dev/stdin")
         || ["/dev/fd", "/proc/self/fd"].iter().any(|folder| path.starts_with(folder))
 }
 
+/// What errors call a file that is neither a regular file nor a folder.
 fn name_of(kind: std::fs::FileType) -> &'static str {
     if kind.is_fifo() {
         "a named pipe"
@@ -509,6 +516,7 @@ fn name_of(kind: std::fs::FileType) -> &'static str {
     }
 }
 
+/// Joins a folder and a name with one slash.
 fn join(folder: &str, name: &str) -> String {
     match folder {
         "" => name.to_owned(),

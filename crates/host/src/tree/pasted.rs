@@ -14,18 +14,19 @@ const LINES_MAX: usize = 100_000;
 
 /// A host of which there is this text and nothing else; `None` if no line of it is of a kernel log or of lspci.
 pub(super) fn host(bytes: Vec<u8>) -> Option<Memory> {
-    let file = place(&String::from_utf8_lossy(&bytes))?;
+    let file = path_for_text(&String::from_utf8_lossy(&bytes))?;
     let mut memory = Memory::default();
     memory.file(file, bytes);
     Some(memory)
 }
 
-fn place(text: &str) -> Option<&'static str> {
+/// The path of the host under which a pasted text belongs: the kernel log's or lspci's. `None` if it is neither.
+fn path_for_text(text: &str) -> Option<&'static str> {
     let start: String = text.split_inclusive('\n').take(LINES_MAX).collect();
     let text = Text::new(LOG, start);
     let is_listing = || lspci::first_lines(text.body()).next().is_some();
     // A log may quote lspci, a listing quotes no log.
-    if has_prefixes(&text) {
+    if has_log_prefix(&text) {
         Some(LOG)
     } else if is_listing() {
         Some(LISTING)
@@ -34,8 +35,8 @@ fn place(text: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether a line begins as those of a log do: with a time, a level, or `HOST kernel:`.
-fn has_prefixes(text: &Text) -> bool {
+/// Whether any line begins as lines of a log do: with a time, a level, or `HOST kernel:`.
+fn has_log_prefix(text: &Text) -> bool {
     let log = Log::parse(text);
     let mut records = log.records().peekable();
     text.lines().any(|(number, line)| {

@@ -1,11 +1,11 @@
-//! How far reading an outside source has come, for a caller that shows it.
+//! Progress of reading a capture, for a caller that displays it.
 
 use std::rc::Rc;
 
 /// Amounts since the source was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Bytes taken from the file or pipe that was named.
+    /// Bytes read from the file or pipe.
     pub bytes_in: u64,
     /// Bytes that came out of decompression; the same as `bytes_in` where nothing is compressed.
     pub bytes_unpacked: u64,
@@ -15,10 +15,10 @@ pub struct Progress {
     pub files: u64,
 }
 
-/// Is told of progress, often: it must be quick. Shared by what unpacks and what reads.
+/// Is called with the progress after every read, so it must return quickly. Unpacking and reading share it.
 pub type Watcher = Rc<dyn Fn(Progress)>;
 
 /// A watcher that does nothing.
-pub(super) fn nobody() -> Watcher {
+pub(super) fn ignore() -> Watcher {
     Rc::new(|_| {})
 }

@@ -1,18 +1,18 @@
-//! What was read of a host, and what could not be.
+//! The files of a host that were read, and those that could not be read.
 
 use super::source::Refusal;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A file that could not be read, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Miss {
+pub struct UnreadFile {
     /// Path from the host's root.
     pub file: String,
     /// Why.
     pub why: Refusal,
 }
 
-/// The files a reader asked for.
+/// The files that were asked for, with the outcome.
 #[derive(Debug, Clone, Default)]
 pub struct ReadLog {
     read: BTreeSet<String>,
@@ -21,15 +21,17 @@ pub struct ReadLog {
 }
 
 impl ReadLog {
+    /// Records a file or folder that was read.
     pub(super) fn read(&mut self, path: &str) {
         self.read.insert(path.to_owned());
     }
 
-    pub(super) fn saw_link(&mut self, path: &str, target: &str) {
+    /// Records a symbolic link that was followed or read.
+    pub(super) fn record_link(&mut self, path: &str, target: &str) {
         self.links.insert(path.to_owned(), target.to_owned());
     }
 
-    /// Absence is no miss: most hosts lack most of what is asked for.
+    /// Records a file that could not be read. An absent file is not recorded: every host lacks many.
     pub(super) fn miss(&mut self, path: &str, why: Refusal) {
         if why != Refusal::Absent {
             self.missed.insert(path.to_owned(), why);
@@ -41,21 +43,22 @@ impl ReadLog {
         self.read.iter().map(String::as_str)
     }
 
-    /// Symbolic links that were looked at, with their targets as written.
+    /// Symbolic links that were followed or read, with their unresolved targets.
     pub fn links(&self) -> impl Iterator<Item = (&str, &str)> {
         self.links.iter().map(|(path, target)| (path.as_str(), target.as_str()))
     }
 
-    /// Everything that was there but could not be read.
-    pub fn unreadable(&self) -> Vec<Miss> {
-        self.missed.iter().map(|(file, why)| Miss { file: file.clone(), why: why.clone() }).collect()
+    /// All files that exist but could not be read.
+    pub fn unreadable(&self) -> Vec<UnreadFile> {
+        self.missed.iter().map(|(file, why)| UnreadFile { file: file.clone(), why: why.clone() }).collect()
     }
 
+    /// Files that exist but could not be read, with the reason.
     pub(super) fn missed(&self) -> &BTreeMap<String, Refusal> {
         &self.missed
     }
 
-    /// Why `path` could not be read, if it was asked for, is there and could not.
+    /// Why `path` could not be read; `None` if it was read, is absent or was not asked for.
     pub fn why_missed(&self, path: &str) -> Option<&Refusal> {
         self.missed.get(path)
     }

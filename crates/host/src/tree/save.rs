@@ -49,13 +49,14 @@ impl Tree {
                 report.left_out.push(path);
                 continue;
             }
-            append(&mut builder, &path, &saved)?;
+            append_member(&mut builder, &path, &saved)?;
             report.members += 1;
         }
         builder.into_inner()?.finish()?.flush()?;
         Ok(report)
     }
 
+    /// Everything to store, by its path in the archive.
     fn members(&self) -> BTreeMap<String, Saved> {
         let read_log = self.read_log();
         let mut members = BTreeMap::new();
@@ -67,14 +68,14 @@ impl Tree {
                 let log = self.kernel_log().map_or_else(Vec::new, |text| text.body().as_bytes().to_vec());
                 members.insert(LOG_PATH.to_owned(), Saved::File { asked: path.to_owned(), bytes: log });
             } else if let Some(real) = self.real_path(path) {
-                self.save_path(path, &real, &mut members);
+                self.add_path(path, &real, &mut members);
             }
         }
         for (path, why) in read_log.missed() {
             if *why == Refusal::NoPermission {
                 let place = match self.resolve_folder_of(path) {
                     _ if path == kmsg::PATH => LOG_PATH.to_owned(),
-                    Ok(stored) => self.below_root(&stored).to_owned(),
+                    Ok(stored) => self.without_prefix(&stored).to_owned(),
                     Err(_) => path.clone(),
                 };
                 members.entry(place).or_insert(Saved::Unreadable);
@@ -83,7 +84,8 @@ impl Tree {
         members
     }
 
-    fn save_path(&self, asked: &str, real: &str, members: &mut BTreeMap<String, Saved>) {
+    /// Adds the file or folder that is at `real`, and that was asked for as `asked`.
+    fn add_path(&self, asked: &str, real: &str, members: &mut BTreeMap<String, Saved>) {
         let stored = format!("{}{real}", self.prefix);
         match self.source.node(&stored) {
             Ok(Node::File) => {
@@ -91,14 +93,14 @@ impl Tree {
                     members.insert(real.to_owned(), Saved::File { asked: asked.to_owned(), bytes });
                 }
             }
-            Ok(Node::Folder) => self.save_names(real, &stored, members),
+            Ok(Node::Folder) => self.add_names(real, &stored, members),
             _ => {}
         }
     }
 
-    /// The names in a folder: links and folders as such, and files whose name is a number, which is all
-    /// that they say (interrupt vectors).
-    fn save_names(&self, real: &str, stored: &str, members: &mut BTreeMap<String, Saved>) {
+    /// Adds the names in a folder: links, folders, and empty files for those whose name is a number. Only their names are
+    /// read (interrupt vectors).
+    fn add_names(&self, real: &str, stored: &str, members: &mut BTreeMap<String, Saved>) {
         members.entry(real.to_owned()).or_insert(Saved::Folder);
         for name in self.source.names(stored).unwrap_or_default() {
             let saved = match self.source.node(&format!("{stored}/{name}")) {
@@ -144,7 +146,8 @@ fn fits_tar(path: &str, saved: &Saved) -> bool {
     target_fits && !path.contains('\0')
 }
 
-fn append(builder: &mut Builder<impl Write>, path: &str, saved: &Saved) -> io::Result<()> {
+/// Appends a member to the archive.
+fn append_member(builder: &mut Builder<impl Write>, path: &str, saved: &Saved) -> io::Result<()> {
     let mut header = Header::new_gnu();
     header.set_mode(0o644);
     header.set_size(0);

@@ -1,6 +1,6 @@
-//! `iotoll bench blk`: reads of a disk through the kernel and past it.
+//! `iotoll bench blk`: compares reads of a disk through the kernel with reads by iotoll's own driver.
 
-use crate::blk::{Taken, choose};
+use crate::blk::{DrivenAdapter, choose_namespace};
 use crate::cli::BenchBlk;
 use crate::output::{self, Outcome};
 use anyhow::Context;
@@ -8,38 +8,43 @@ use bench::{BlkRow, BlkSettings};
 use nvme::takeover::{Candidate, Root};
 use std::path::{Path, PathBuf};
 
+/// Measures the kernel's interfaces to a disk, then iotoll's own driver, and prints the comparison.
 pub(super) fn run(args: &BenchBlk) -> anyhow::Result<Outcome> {
     let usual = BlkSettings::default();
     let settings = BlkSettings {
-        depths: super::asked_or(&args.depths, usual.depths),
+        depths: super::given_or_default(&args.depths, usual.depths),
         bytes: args.size.map_or(usual.bytes, |size| size.0),
         rounds: args.pace.rounds.unwrap_or(usual.rounds),
         round_ms: args.pace.round_ms.unwrap_or(usual.round_ms),
     };
-    let origin = super::origin()?;
-    // While the kernel's driver has the disk. What speaks against taking it is told before anything is measured.
-    Taken::check(&args.address, args.consent.accepted())?;
+    let origin = super::benchmark_origin()?;
+    // Refusals are reported before the first measurement. The kernel's interfaces are measured while its driver is bound.
+    DrivenAdapter::check(&args.address, args.consent.accepted())?;
     let mut rows = match kernel_disk(args)? {
-        Some(disk) => super::shown(|progress| bench::through_the_kernel(&settings, &disk, progress))?,
+        Some(disk) => {
+            super::measure_with_bar(|progress| bench::measure_kernel_interfaces(&settings, &disk, progress))?
+        }
         None => {
-            output::say("the kernel has no disk on this adapter: only the way past it is measured");
+            output::print_note(
+                "the kernel has no block device of this adapter: only iotoll's own driver is measured",
+            );
             Vec::new()
         }
     };
-    let taken = Taken::of(&args.address, args.consent.accepted(), settings.memory_bytes())?;
-    let past = past_the_kernel(args, &settings, &taken);
-    let let_go = taken.let_go();
-    rows.push(past?);
-    let_go?;
+    let adapter = DrivenAdapter::open(&args.address, args.consent.accepted(), settings.memory_bytes())?;
+    let row = measure_user_space_driver(args, &settings, &adapter);
+    let closed = adapter.close();
+    rows.push(row?);
+    closed?;
     let benchmark = bench::blk_benchmark(settings, origin, args.address.clone(), rows);
     match args.json {
-        true => output::json(&benchmark)?,
-        false => output::report(report::blk_benchmark(&benchmark, output::width(), output::style()))?,
+        true => output::print_json(&benchmark)?,
+        false => output::print_page(&report::blk_benchmark(&benchmark))?,
     }
     Ok(Outcome::Fine)
 }
 
-/// The kernel's file of the namespace.
+/// The kernel's block device of the namespace; `None` if it has none of this adapter.
 fn kernel_disk(args: &BenchBlk) -> anyhow::Result<Option<PathBuf>> {
     let candidate = Candidate::at(&Root::default(), &args.address)?;
     let disks = candidate.map(|candidate| candidate.disks).unwrap_or_default();
@@ -47,14 +52,21 @@ fn kernel_disk(args: &BenchBlk) -> anyhow::Result<Option<PathBuf>> {
     if disks.is_empty() && args.namespace.is_none() {
         return Ok(None);
     }
-    let number = choose(args.namespace, &numbers)?;
+    let number = choose_namespace(args.namespace, &numbers)?;
     let disk = disks.iter().find(|disk| disk.namespace == Some(number));
-    let disk = disk.with_context(|| format!("the kernel has no disk of namespace {number}"))?;
+    let disk = disk.with_context(|| format!("the kernel has no block device of namespace {number}"))?;
     Ok(Some(Path::new("/dev").join(&disk.name)))
 }
 
-fn past_the_kernel(args: &BenchBlk, settings: &BlkSettings, taken: &Taken) -> anyhow::Result<BlkRow> {
-    let namespace = taken.namespace(args.namespace)?;
-    let controller = taken.adapter.controller();
-    super::shown(|progress| bench::past_the_kernel(settings, &controller, namespace, progress))
+/// Measures reads by iotoll's own driver.
+fn measure_user_space_driver(
+    args: &BenchBlk,
+    settings: &BlkSettings,
+    adapter: &DrivenAdapter,
+) -> anyhow::Result<BlkRow> {
+    let namespace = adapter.namespace(args.namespace)?;
+    let controller = adapter.adapter.controller();
+    super::measure_with_bar(|progress| {
+        bench::measure_user_space_driver(settings, &controller, namespace, progress)
+    })
 }

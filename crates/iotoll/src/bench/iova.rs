@@ -1,83 +1,67 @@
-//! `iotoll bench iova`: allocators of I/O virtual addresses, with real threads.
+//! `iotoll bench iova`: measures IOVA allocators with real threads.
 
-use super::{asked_or, bar};
+use super::{given_or_default, percent_bar};
 use crate::cli::BenchIova;
 use crate::output::{self, Outcome};
 use crate::whole_file::WholeFile;
 use anyhow::bail;
-use bench::{Benchmark, Contestant, Machine, Peer, Progress, Scenario, Settings, ours, select};
+use bench::{
+    Benchmark, Contestant, HostSummary, Peer, Progress, Scenario, Settings, built_in_contestants, select,
+};
 use indicatif::ProgressBar;
-use std::path::PathBuf;
-use std::str::FromStr;
 
-/// Without being told, up to so many threads for each CPU: what happens when they must share is shown too.
+/// By default up to 4 threads per CPU, to measure threads that share a CPU, too.
 const THREADS_PER_CPU: usize = 4;
-/// The scenario `full` fills its window, which takes long for a large one.
+/// Largest window of the scenario `full`, which fills it: a larger one would take too long.
 const FULL_BITS_MAX: u32 = 32;
 
-/// A round where everything else is waiting for it.
+/// Length of a round in the short benchmark of `iotoll` without arguments.
 const SHORT_ROUND_MS: u64 = 10;
 
-/// A library with an allocator, and the name it is to have.
-#[derive(Debug, Clone)]
-pub(crate) struct PeerFile {
-    name: String,
-    library: PathBuf,
-}
-
-impl FromStr for PeerFile {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.split_once('=') {
-            Some((name, library)) if !name.is_empty() && !library.is_empty() => {
-                Ok(Self { name: name.to_owned(), library: library.into() })
-            }
-            _ => Err("expected NAME=LIB.so".to_owned()),
-        }
-    }
-}
-
+/// Measures IOVA allocators. Failed allocations and frees count as findings.
 pub(super) fn run(args: &BenchIova) -> anyhow::Result<Outcome> {
-    // Before minutes go by.
+    // Fails now, not after minutes, if the page can't be written.
     args.html.as_deref().map_or(Ok(()), |path| WholeFile::create(path).map(drop))?;
-    let benchmark = measure(&contestants(args)?, args.baseline.as_deref(), settings(args))?;
+    let benchmark = measure(&chosen_contestants(args)?, args.baseline.as_deref(), settings_from(args))?;
     let page = args.html.as_deref();
     let written =
         page.map_or(Ok(()), |path| WholeFile::write(path, report::benchmark_page(&benchmark).as_bytes()));
     match args.json {
-        true => output::json(&benchmark)?,
-        false => output::report(report::benchmark(&benchmark, output::width(), output::style()))?,
+        true => output::print_json(&benchmark)?,
+        false => output::print_page(&report::benchmark(&benchmark))?,
     }
     written?;
-    Ok(Outcome::of(failures(&benchmark)))
+    Ok(Outcome::of_findings(failure_count(&benchmark)))
 }
 
-/// The plainest scenario, for about two seconds.
-pub(crate) fn short() -> anyhow::Result<Benchmark> {
-    let quick = Settings { scenarios: vec![Scenario::Pairs], threads: threads(true), ..Settings::default() };
-    measure(&ours(), None, Settings { round_ms: SHORT_ROUND_MS, ..quick.quick() })
+/// Measures the simplest scenario, `pairs`, for about two seconds.
+pub(crate) fn run_short() -> anyhow::Result<Benchmark> {
+    let quick =
+        Settings { scenarios: vec![Scenario::Pairs], threads: default_threads(true), ..Settings::default() };
+    measure(&built_in_contestants(), None, Settings { round_ms: SHORT_ROUND_MS, ..quick.quick() })
 }
 
+/// Measures contestants with a progress bar.
 fn measure(
     contestants: &[Contestant],
     baseline: Option<&str>,
     settings: Settings,
 ) -> anyhow::Result<Benchmark> {
-    let origin = super::origin()?;
-    let bar = bar()?;
-    let benchmark = bench::run(contestants, baseline, settings, origin, &mut |step| show(&bar, step));
+    let origin = super::benchmark_origin()?;
+    let bar = percent_bar()?;
+    let benchmark =
+        bench::run(contestants, baseline, settings, origin, &mut |step| show_progress(&bar, step));
     bar.finish_and_clear();
     Ok(benchmark?)
 }
 
-/// Ours and the peers, or those of them that are asked for.
-fn contestants(args: &BenchIova) -> anyhow::Result<Vec<Contestant>> {
-    let mut all = ours();
+/// The built-in contestants and peers, or those of them that `--contestant` names.
+fn chosen_contestants(args: &BenchIova) -> anyhow::Result<Vec<Contestant>> {
+    let mut all = built_in_contestants();
     for file in &args.peers {
         if all.iter().any(|one| one.name == file.name) {
             bail!(
-                "there is a contestant {:?} already: give the peer {} another name",
+                "a contestant named {:?} exists; expected another name for the peer {}",
                 file.name,
                 file.library.display()
             );
@@ -87,12 +71,13 @@ fn contestants(args: &BenchIova) -> anyhow::Result<Vec<Contestant>> {
     Ok(select(&all, &args.contestants)?)
 }
 
-fn settings(args: &BenchIova) -> Settings {
-    let usual = Settings { threads: threads(args.quick), ..Settings::default() };
+/// The settings of the command line, with defaults for what it does not set.
+fn settings_from(args: &BenchIova) -> Settings {
+    let usual = Settings { threads: default_threads(args.quick), ..Settings::default() };
     let usual = if args.quick { usual.quick() } else { usual };
     Settings {
-        scenarios: asked_or(&args.scenarios, usual.scenarios),
-        threads: asked_or(&args.threads, usual.threads),
+        scenarios: given_or_default(&args.scenarios, usual.scenarios),
+        threads: given_or_default(&args.threads, usual.threads),
         rounds: args.rounds.unwrap_or(usual.rounds),
         round_ms: args.round_ms.unwrap_or(usual.round_ms),
         pairs: args.pairs,
@@ -105,8 +90,9 @@ fn settings(args: &BenchIova) -> Settings {
     }
 }
 
-fn threads(quick: bool) -> Vec<usize> {
-    let cpus = Machine::here().cpus;
+/// Thread counts: powers of two up to [`THREADS_PER_CPU`] per CPU; with `--quick` 1 and the number of CPUs.
+fn default_threads(quick: bool) -> Vec<usize> {
+    let cpus = HostSummary::here().cpus;
     if quick {
         return vec![1, cpus.max(2)];
     }
@@ -114,14 +100,15 @@ fn threads(quick: bool) -> Vec<usize> {
     (0..).map(|power| 1 << power).take_while(|threads| *threads <= most).collect()
 }
 
-fn show(bar: &ProgressBar, step: Progress<'_>) {
+/// Shows the step in progress on the bar.
+fn show_progress(bar: &ProgressBar, step: Progress<'_>) {
     bar.set_length(step.steps as u64);
     bar.set_position(step.done as u64);
-    output::show_progress(bar, &format!("{} {} threads {}", step.scenario, step.threads, step.contestant));
+    output::set_bar_message(bar, &format!("{} {} threads {}", step.scenario, step.threads, step.contestant));
 }
 
-/// Contestants that failed in a case.
-fn failures(benchmark: &Benchmark) -> usize {
+/// Number of results in which an allocation or a free failed.
+fn failure_count(benchmark: &Benchmark) -> usize {
     let entries = benchmark.cases.iter().flat_map(|case| &case.entries);
     entries.filter_map(|entry| entry.measured.as_ref()).filter(|one| one.failed + one.refused > 0).count()
 }

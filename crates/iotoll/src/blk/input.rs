@@ -1,4 +1,4 @@
-//! What is written: a file, a block device or a pipe, read once and in pieces.
+//! The input of `blk write`: a file, a block device or a pipe, read once and in pieces.
 
 use anyhow::{Context, bail};
 use nvme::takeover::Identity;
@@ -8,11 +8,11 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-/// Opened, and not read yet.
+/// An open input.
 pub(super) struct Input {
     file: File,
     name: String,
-    /// Its bytes; nothing for a pipe.
+    /// Bytes from the current position to the end; `None` for a pipe.
     bytes: Option<u64>,
     identity: Identity,
 }
@@ -34,27 +34,29 @@ impl Input {
             bail!("can't read {name}: it is a folder; expected a file");
         }
         let bytes = match kind.is_file() || kind.is_block_device() {
-            true => Some(left(&mut file).with_context(unreadable)?),
+            true => Some(bytes_left(&mut file).with_context(unreadable)?),
             false => None,
         };
         let identity = Identity::of_file(&file).with_context(unreadable)?;
         Ok(Self { file, name, bytes, identity })
     }
 
-    /// Its name for messages.
+    /// The path, or "standard input", for messages.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
+    /// Bytes that are left to read; `None` for a pipe.
     pub(super) fn bytes(&self) -> Option<u64> {
         self.bytes
     }
 
+    /// Device and inode, to detect that the input is the disk to be written.
     pub(super) fn identity(&self) -> Identity {
         self.identity
     }
 
-    /// Fills a buffer as far as there is something to read; says how far.
+    /// Fills a buffer, or as much of it as the input still has. Returns the number of bytes read.
     pub(super) fn fill(&mut self, into: &mut [u8]) -> anyhow::Result<usize> {
         let mut filled = 0;
         while filled < into.len() {
@@ -69,8 +71,8 @@ impl Input {
     }
 }
 
-/// From where it is to its end. Standard input may be a file that somebody has read a part of.
-fn left(file: &mut File) -> io::Result<u64> {
+/// Bytes from the current position to the end. Standard input may be a file that was read in part before.
+fn bytes_left(file: &mut File) -> io::Result<u64> {
     let here = file.stream_position()?;
     let end = file.seek(SeekFrom::End(0))?;
     file.seek(SeekFrom::Start(here))?;

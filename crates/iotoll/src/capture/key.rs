@@ -1,4 +1,4 @@
-//! The key of pseudonyms: a file on the host, which only its owner reads, and which no capture holds.
+//! The key that pseudonyms depend on: a file with mode 0600 on this host, which no capture contains.
 
 use anyhow::{Context, bail};
 use host::redact::Key;
@@ -9,39 +9,40 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 const NAME: &str = "capture.key";
-/// For root, whose captures should match whatever its environment is.
+/// Root's folder. It does not depend on the environment, so all captures by root have the same pseudonyms.
 const FOLDER_OF_ROOT: &str = "/var/lib/iotoll";
 
-/// A key, and whether the next capture will have it.
-pub(super) struct Kept {
+/// A key, and whether later captures will find it.
+pub(super) struct FoundKey {
     pub(super) key: Key,
-    /// Why the key ends with this run; `None` if it is kept.
-    pub(super) why_not: Option<String>,
+    /// Why the key could not be saved; `None` if it is in a file.
+    pub(super) unsaved_because: Option<String>,
 }
 
-/// The key in a file that the user names. It is made if it is not there; a file that others may read, or that is no key, is an error.
-pub(super) fn in_file(path: &Path) -> anyhow::Result<Kept> {
-    Ok(Kept { key: read_or_make(path)?, why_not: None })
+/// Reads the key from a file that the user names, and creates the file if it is missing. A file that others may read, or that is not a
+/// key, is an error.
+pub(super) fn read_or_create(path: &Path) -> anyhow::Result<FoundKey> {
+    Ok(FoundKey { key: load_or_create(path)?, unsaved_because: None })
 }
 
-/// The key in the usual place, or one for this run alone.
-pub(super) fn of_this_host() -> anyhow::Result<Kept> {
-    let Some(folder) = folder() else {
-        return Ok(Kept {
-            key: random()?,
-            why_not: Some("neither XDG_STATE_HOME nor HOME is set".to_owned()),
+/// The key in the user's state folder, created if missing. A random key for this run alone if it can't be saved.
+pub(super) fn of_this_user() -> anyhow::Result<FoundKey> {
+    let Some(folder) = state_folder() else {
+        return Ok(FoundKey {
+            key: random_key()?,
+            unsaved_because: Some("neither XDG_STATE_HOME nor HOME is set".to_owned()),
         });
     };
-    let made = make_folder(&folder).and_then(|()| read_or_make(&folder.join(NAME)));
-    match made {
-        Ok(key) => Ok(Kept { key, why_not: None }),
-        Err(error) => Ok(Kept { key: random()?, why_not: Some(format!("{error:#}")) }),
+    let key = create_folder(&folder).and_then(|()| load_or_create(&folder.join(NAME)));
+    match key {
+        Ok(key) => Ok(FoundKey { key, unsaved_because: None }),
+        Err(error) => Ok(FoundKey { key: random_key()?, unsaved_because: Some(format!("{error:#}")) }),
     }
 }
 
-/// `/var/lib/iotoll` for root, else `$XDG_STATE_HOME/iotoll` or `~/.local/state/iotoll` (XDG Base Directory Specification:
-/// relative paths are to be ignored).
-fn folder() -> Option<PathBuf> {
+/// `/var/lib/iotoll` for root, else `$XDG_STATE_HOME/iotoll` or `~/.local/state/iotoll`. Relative paths in these variables are ignored
+/// (XDG Base Directory Specification).
+fn state_folder() -> Option<PathBuf> {
     if rustix::process::geteuid().is_root() {
         return Some(PathBuf::from(FOLDER_OF_ROOT));
     }
@@ -50,26 +51,28 @@ fn folder() -> Option<PathBuf> {
     Some(state?.join("iotoll"))
 }
 
-fn make_folder(folder: &Path) -> anyhow::Result<()> {
+/// Creates a folder and its parents with mode 0700.
+fn create_folder(folder: &Path) -> anyhow::Result<()> {
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(folder)
-        .with_context(|| format!("can't make {}", folder.display()))
+        .with_context(|| format!("can't create {}", folder.display()))
 }
 
-fn read_or_make(path: &Path) -> anyhow::Result<Key> {
-    match read(path) {
+/// The key in a file, or a new one that is written to it.
+fn load_or_create(path: &Path) -> anyhow::Result<Key> {
+    match read_key(path) {
         Ok(Some(key)) => Ok(key),
-        Ok(None) => make(path),
+        Ok(None) => create_key(path),
         Err(error) => Err(error),
     }
 }
 
-/// `None` if there is no such file.
-fn read(path: &Path) -> anyhow::Result<Option<Key>> {
+/// Reads a key. `None` if the file does not exist.
+fn read_key(path: &Path) -> anyhow::Result<Option<Key>> {
     let shown = path.display();
-    // Not through a link, and not for ever at a pipe.
+    // Does not follow a link that another user may have planted, and does not block on a pipe.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
     let file = match rustix::fs::open(path, flags, Mode::empty()).map_err(io::Error::from) {
         Ok(fd) => File::from(fd),
@@ -78,10 +81,10 @@ fn read(path: &Path) -> anyhow::Result<Option<Key>> {
     };
     let found = file.metadata().with_context(|| format!("can't read the key {shown}"))?;
     if !found.is_file() {
-        bail!("{shown}: no regular file; expected a key of {} bytes", Key::BYTES);
+        bail!("{shown}: not a regular file; expected a key of {} bytes", Key::BYTES);
     }
     if found.uid() != rustix::process::geteuid().as_raw() || found.permissions().mode() & 0o077 != 0 {
-        bail!("{shown}: others own it or may read it; expected a file of your own with mode 0600");
+        bail!("{shown}: another user owns it or may read it; expected a file of your own with mode 0600");
     }
     let mut bytes = Vec::new();
     let limit = Key::BYTES as u64 + 1;
@@ -92,8 +95,8 @@ fn read(path: &Path) -> anyhow::Result<Option<Key>> {
     }
 }
 
-/// Makes a key. The file appears whole or not at all; where another process was faster, its key counts.
-fn make(path: &Path) -> anyhow::Result<Key> {
+/// Writes a random key to a new file, complete or not at all. If another process created the file meanwhile, returns its key.
+fn create_key(path: &Path) -> anyhow::Result<Key> {
     let failed = || format!("can't write the key {}", path.display());
     let bytes = random_bytes()?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -103,20 +106,21 @@ fn make(path: &Path) -> anyhow::Result<Key> {
     match file.persist_noclobber(path) {
         Ok(_) => Ok(Key::new(bytes)),
         Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {
-            read(path)?.with_context(|| format!("{}: gone while it was read", path.display()))
+            read_key(path)?.with_context(|| format!("{}: removed while it was read", path.display()))
         }
         Err(error) => Err(error.error).with_context(failed),
     }
 }
 
-fn random() -> anyhow::Result<Key> {
+/// A key for this run alone.
+fn random_key() -> anyhow::Result<Key> {
     Ok(Key::new(random_bytes()?))
 }
 
 fn random_bytes() -> anyhow::Result<[u8; Key::BYTES]> {
     let mut bytes = [0; Key::BYTES];
-    let mut source = fs::File::open("/dev/urandom").context("can't make a key: /dev/urandom")?;
-    source.read_exact(&mut bytes).context("can't make a key: /dev/urandom")?;
+    let mut source = fs::File::open("/dev/urandom").context("can't create a key from /dev/urandom")?;
+    source.read_exact(&mut bytes).context("can't create a key from /dev/urandom")?;
     Ok(bytes)
 }
 
@@ -128,7 +132,7 @@ mod tests {
     use host::redact::Redactor;
     use std::os::unix::fs::symlink;
 
-    fn pseudonym(kept: &Kept) -> Vec<u8> {
+    fn pseudonym(kept: &FoundKey) -> Vec<u8> {
         Redactor::new(kept.key.clone()).file("proc/cmdline", b"ip=10.0.0.1".to_vec())
     }
 
@@ -136,21 +140,21 @@ mod tests {
     fn a_key_is_made_once_and_read_after() {
         let folder = tempfile::tempdir().unwrap();
         let [path, other] = ["key", "other"].map(|name| folder.path().join(name));
-        let first = in_file(&path).unwrap();
-        assert!(first.why_not.is_none());
+        let first = read_or_create(&path).unwrap();
+        assert!(first.unsaved_because.is_none());
         let found = fs::metadata(&path).unwrap();
         assert_eq!((found.len(), found.permissions().mode() & 0o777), (32, 0o600));
-        assert_eq!(pseudonym(&in_file(&path).unwrap()), pseudonym(&first));
-        assert_ne!(pseudonym(&in_file(&other).unwrap()), pseudonym(&first));
+        assert_eq!(pseudonym(&read_or_create(&path).unwrap()), pseudonym(&first));
+        assert_ne!(pseudonym(&read_or_create(&other).unwrap()), pseudonym(&first));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing else is left");
     }
 
     #[test]
-    fn what_is_no_key_is_refused() {
+    fn invalid_keys_are_refused() {
         let folder = tempfile::tempdir().unwrap();
-        let refused = |path: &Path| format!("{:#}", in_file(path).err().unwrap());
+        let refused = |path: &Path| format!("{:#}", read_or_create(path).err().unwrap());
         let path = folder.path().join("key");
-        in_file(&path).unwrap();
+        read_or_create(&path).unwrap();
         symlink("key", folder.path().join("link")).unwrap();
         assert!(refused(&folder.path().join("link")).contains("can't read the key "));
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
@@ -158,7 +162,7 @@ mod tests {
         fs::write(&path, "short").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         assert!(refused(&path).contains("5 bytes; expected a key of 32"));
-        assert!(refused(folder.path()).contains("no regular file"));
+        assert!(refused(folder.path()).contains("not a regular file"));
         assert!(refused(&folder.path().join("none/key")).contains("can't write the key "));
     }
 }

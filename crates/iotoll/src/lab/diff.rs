@@ -1,29 +1,48 @@
-//! `iotoll lab diff`: what grew from one toll sheet to another.
+//! `iotoll lab diff`: compares two toll sheets and reports which costs grew.
 
 use crate::cli::LabDiff;
+use crate::inspect::program_version;
 use crate::output::{self, Outcome};
-use crate::tolls::sheet;
+use crate::tolls::read_sheet;
 use anyhow::bail;
 use serde::Serialize;
 use std::path::Path;
-use toll::{Change, DmaPath, KernelId, Limit, TollSheet, compare, grew};
+use toll::{ChangeRow, DmaPath, KernelId, Limit, TollSheet, compare, grew};
 
+/// The version of the document's layout.
+pub(crate) const SCHEMA: &str = "iotoll.toll-diff/3";
+
+/// What `iotoll lab diff --json` prints.
 #[derive(Serialize)]
-struct Document<'a> {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Document<'a> {
+    /// `iotoll.toll-diff/3`
     schema: &'static str,
+    /// Name and version of the program.
+    made_by: &'static str,
+    /// The first sheet.
     a: Source<'a>,
+    /// The second.
     b: Source<'a>,
+    /// The growth that is tolerated.
     limit: Limit,
+    /// Whether anything grew beyond it.
     grew: bool,
-    changes: &'a [Change],
+    /// All differences.
+    changes: Vec<ChangeRow>,
 }
 
-/// Which sheet it is.
+/// Where a sheet comes from.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Source<'a> {
+    /// Its file.
     file: String,
+    /// The preset that was measured.
     preset: &'a str,
+    /// The DMA path of the preset's adapters.
     dma_path: DmaPath,
+    /// The kernel that was counted.
     kernel: &'a KernelId,
 }
 
@@ -34,11 +53,12 @@ impl<'a> Source<'a> {
     }
 }
 
+/// Compares two sheets. Growth beyond the limit counts as a finding.
 pub(super) fn run(args: &LabDiff) -> anyhow::Result<Outcome> {
-    let (a, b) = (sheet(&args.a)?, sheet(&args.b)?);
+    let (a, b) = (read_sheet(&args.a)?, read_sheet(&args.b)?);
     if !a.tolls.iter().any(|toll| b.toll(&toll.workload).is_some()) {
         let (a, b) = (args.a.display(), args.b.display());
-        bail!("{a} and {b} have no workload in common: there is nothing to compare");
+        bail!("{a} and {b} have no workload in common; expected at least one");
     }
     let limit = Limit {
         instructions: args.more_than,
@@ -48,17 +68,18 @@ pub(super) fn run(args: &LabDiff) -> anyhow::Result<Outcome> {
     let changes = compare(&a, &b, limit);
     let grew = grew(&changes);
     match args.json {
-        true => output::json(&Document {
-            schema: "iotoll.toll-diff/2",
+        true => output::print_json(&Document {
+            schema: SCHEMA,
+            made_by: program_version(),
             a: Source::new(&args.a, &a),
             b: Source::new(&args.b, &b),
             limit,
             grew,
-            changes: &changes,
+            changes: changes.iter().map(ChangeRow::new).collect(),
         })?,
         false => {
-            output::report(report::toll_difference(&a, &b, &changes, output::width(), output::style()))?;
+            output::print_page(&report::toll_difference(&a, &b, &changes))?;
         }
     }
-    Ok(Outcome::of(usize::from(grew)))
+    Ok(Outcome::of_findings(usize::from(grew)))
 }

@@ -1,69 +1,48 @@
-//! `--flame FILE`: which files the flame graphs of a run go to, and in which form.
+//! `--flame FILE`: the files that the flame graphs of a run are written to.
 
+use crate::flame_file::{FlameFile, FlameFormat};
 use crate::output;
 use crate::whole_file::{WholeFile, folder_of};
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use escape::terminal::lines;
 use lab::flame::{Flame, Heading};
-use std::ffi::OsStr;
 use std::path::PathBuf;
-use std::str::FromStr;
-
-/// The form of a flame graph.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
-    Svg,
-    Folded,
-}
-
-/// A file as it was asked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct FlameFile {
-    path: PathBuf,
-    form: Form,
-}
-
-impl FromStr for FlameFile {
-    type Err = anyhow::Error;
-
-    fn from_str(text: &str) -> anyhow::Result<Self> {
-        let path = PathBuf::from(text);
-        let form = match path.extension().and_then(OsStr::to_str) {
-            Some("svg") => Form::Svg,
-            Some("folded") => Form::Folded,
-            _ => bail!("`{text}` ends neither in .svg, for a drawing, nor in .folded, for text"),
-        };
-        Ok(Self { path, form })
-    }
-}
 
 /// The files that a run's flame graphs go to.
 pub(super) enum FlameFiles {
+    /// The only graph goes to this file.
     One(FlameFile),
-    /// One for each preset and workload, with both in their names.
+    /// A file for each preset and workload, with both in its name.
     Each(FlameFile),
 }
 
 impl FlameFiles {
-    /// For so many flames. The folder must be there, so that a long run is not in vain.
+    /// The files for `flames` flame graphs. Fails if the folder does not exist, before a long run.
     pub(super) fn new(file: FlameFile, flames: usize) -> anyhow::Result<Self> {
         let folder = folder_of(&file.path);
-        ensure!(folder.is_dir(), "can't write {}: no folder {}", file.path.display(), folder.display());
+        ensure!(
+            folder.is_dir(),
+            "can't write {}: there is no folder {}",
+            file.path.display(),
+            folder.display()
+        );
         Ok(if flames == 1 { Self::One(file) } else { Self::Each(file) })
     }
 
+    /// Writes one flame graph to its file.
     pub(super) fn write(&self, flame: &Flame) -> anyhow::Result<()> {
         let (Self::One(file) | Self::Each(file)) = self;
-        let text = match file.form {
-            Form::Svg => flame.svg()?,
-            Form::Folded => flame.folded(),
+        let text = match file.format {
+            FlameFormat::Svg => flame.svg()?,
+            FlameFormat::Folded => flame.folded(),
         };
         let path = self.path(&flame.heading);
-        WholeFile::write(&path, lines(&text).as_bytes()).context("the flame graph is lost")?;
-        output::say(&format!("wrote {}", path.display()));
+        WholeFile::write(&path, lines(&text).as_bytes()).context("the flame graph was not saved")?;
+        output::print_note(&format!("wrote {}", path.display()));
         Ok(())
     }
 
+    /// The file of the flame graph with this heading.
     fn path(&self, heading: &Heading) -> PathBuf {
         match self {
             Self::One(file) => file.path.clone(),
@@ -102,8 +81,8 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_the_name_is_the_form() {
-        assert_eq!("a.folded".parse::<FlameFile>().unwrap().form, Form::Folded);
+    fn the_extension_chooses_the_format() {
+        assert_eq!("a.folded".parse::<FlameFile>().unwrap().format, FlameFormat::Folded);
         for wrong in ["a", "a.png", ".svg", "svg"] {
             let told = wrong.parse::<FlameFile>().unwrap_err().to_string();
             assert!(told.contains(wrong), "{told}");
@@ -111,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_is_told_before_the_run() {
+    fn a_missing_folder_is_reported_before_the_run() {
         let wrong = FlameFiles::new("no/such/folder/a.svg".parse().unwrap(), 1).err().unwrap().to_string();
         assert!(wrong.contains("no/such/folder"), "{wrong}");
     }

@@ -1,47 +1,68 @@
-//! `iotoll lab show`: toll sheets, and workloads across them.
+//! `iotoll lab show`: prints toll sheets, and each workload on all DMA paths.
 
 use crate::cli::LabShow;
+use crate::inspect::program_version;
 use crate::output::{self, Outcome};
-use crate::tolls::sheet;
+use crate::tolls::read_sheet;
 use serde::Serialize;
 use toll::{Difference, TollSheet, toll_over, untranslated};
 
+/// The version of the document's layout.
+pub(crate) const SCHEMA: &str = "iotoll.toll-sheets/3";
+
+/// What `iotoll lab show --json` and `iotoll lab run --json` print.
 #[derive(Serialize)]
-struct Document<'a> {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Document<'a> {
+    /// `iotoll.toll-sheets/3`
     schema: &'static str,
+    /// Name and version of the program.
+    made_by: &'static str,
+    /// The sheets.
     sheets: &'a [TollSheet],
+    /// What each workload costs more than without translation, for sheets whose untranslated counterpart is among them.
     over_untranslated: Vec<Over<'a>>,
 }
 
-/// What a workload pays on a DMA path beyond what it pays without translation.
+/// What a workload costs more on a DMA path than without translation.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Over<'a> {
+    /// The preset with the DMA path.
     preset: &'a str,
+    /// The release of its kernel.
     kernel_release: &'a str,
+    /// The workload.
     workload: &'a str,
+    /// The preset without translation.
     untranslated_preset: &'a str,
+    /// The additional cost per I/O.
     difference: Difference,
 }
 
+/// Prints toll sheets, and writes the HTML page if one is wanted.
 pub(super) fn run(args: &LabShow) -> anyhow::Result<Outcome> {
-    let sheets = args.sheets.iter().map(|path| sheet(path)).collect::<anyhow::Result<Vec<_>>>()?;
-    super::page(&sheets, args.html.as_deref())?;
-    print(&sheets, args.json)?;
+    let sheets = args.sheets.iter().map(|path| read_sheet(path)).collect::<anyhow::Result<Vec<_>>>()?;
+    super::write_page(&sheets, args.html.as_deref())?;
+    print_sheets(&sheets, args.json)?;
     Ok(Outcome::Fine)
 }
 
-pub(super) fn print(sheets: &[TollSheet], json: bool) -> anyhow::Result<()> {
+/// Prints sheets as text, or as one JSON document.
+pub(super) fn print_sheets(sheets: &[TollSheet], json: bool) -> anyhow::Result<()> {
     match json {
-        true => output::json(&Document {
-            schema: "iotoll.toll-sheets/2",
+        true => output::print_json(&Document {
+            schema: SCHEMA,
+            made_by: program_version(),
             sheets,
-            over_untranslated: sheets.iter().flat_map(|sheet| over(sheet, sheets)).collect(),
+            over_untranslated: sheets.iter().flat_map(|sheet| over_untranslated(sheet, sheets)).collect(),
         }),
-        false => output::report(tables(sheets)),
+        false => output::print_report(sheets_text(sheets)),
     }
 }
 
-fn over<'a>(sheet: &'a TollSheet, sheets: &'a [TollSheet]) -> Vec<Over<'a>> {
+/// The additional cost of each of a sheet's workloads; empty without an untranslated sheet of the same machine and kernel.
+fn over_untranslated<'a>(sheet: &'a TollSheet, sheets: &'a [TollSheet]) -> Vec<Over<'a>> {
     let Some(base) = untranslated(sheet, sheets).filter(|base| *base != sheet) else { return Vec::new() };
     let both = sheet.tolls.iter().filter_map(|toll| Some((toll, base.toll(&toll.workload)?)));
     both.map(|(toll, without)| Over {
@@ -54,19 +75,19 @@ fn over<'a>(sheet: &'a TollSheet, sheets: &'a [TollSheet]) -> Vec<Over<'a>> {
     .collect()
 }
 
-/// Each sheet; and if there are several, each workload on all DMA paths.
-fn tables(sheets: &[TollSheet]) -> String {
-    let (width, style) = (output::width(), output::style());
-    let mut texts: Vec<String> = sheets.iter().map(|sheet| report::toll_sheet(sheet, width, style)).collect();
+/// The text of each sheet and, if there are several, a table of each workload on all DMA paths.
+fn sheets_text(sheets: &[TollSheet]) -> String {
+    let mut texts: Vec<String> =
+        sheets.iter().map(|sheet| output::page_text(&report::toll_sheet(sheet))).collect();
     if sheets.len() > 1 {
-        let of_workload = |workload| report::toll_table(sheets, workload, width, style);
-        texts.extend(workloads(sheets).into_iter().map(of_workload));
+        let on_each_path = |workload| output::page_text(&report::toll_table(sheets, workload));
+        texts.extend(workload_names(sheets).into_iter().map(on_each_path));
     }
     texts.join("\n\n")
 }
 
-/// Workloads in the order in which they first appear.
-fn workloads(sheets: &[TollSheet]) -> Vec<&str> {
+/// Names of all workloads, each once, in the order of their first appearance.
+fn workload_names(sheets: &[TollSheet]) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     for toll in sheets.iter().flat_map(|sheet| &sheet.tolls) {
         if !names.contains(&toll.workload.as_str()) {

@@ -1,7 +1,7 @@
-//! Where a sweep's parts are, under names that follow from their bytes.
+//! The folder of a sweep's Parquet files, which are named by a hash of their bytes.
 
 use crate::pending_file::PendingFile;
-use crate::whole_file::usual_mode;
+use crate::whole_file::mode_by_umask;
 use anyhow::{Context, bail};
 use model::sweep::Shard;
 use sha2::{Digest, Sha256};
@@ -9,28 +9,28 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// A folder in which this process alone works on its shard.
+/// A folder of results, with a lock on one shard: no other process runs that shard.
 pub(super) struct Folder {
     path: PathBuf,
-    /// Held until the process ends, however it ends.
+    /// The kernel releases the lock when the process ends, even if it is killed.
     _lock: File,
 }
 
 impl Folder {
-    /// Makes it, and locks the shard in it.
+    /// Creates the folder if it is missing, and locks the shard.
     pub(super) fn open(path: &Path, shard: Shard) -> anyhow::Result<Self> {
-        fs::create_dir_all(path).with_context(|| format!("can't make {}", path.display()))?;
+        fs::create_dir_all(path).with_context(|| format!("can't create {}", path.display()))?;
         let name = format!("shard-{}", shard.to_string().replace('/', "-of-"));
-        let lock = lock(&path.join(format!("{name}.lock")))?;
+        let lock = lock_file(&path.join(format!("{name}.lock")))?;
         Ok(Self { path: path.to_owned(), _lock: lock })
     }
 
-    /// All parts, of whatever shard, in the order of their names.
+    /// Paths of all Parquet files, of any shard, sorted by name.
     pub(super) fn parts(&self) -> anyhow::Result<Vec<PathBuf>> {
-        let cant = || format!("can't read {}", self.path.display());
+        let failed = || format!("can't read {}", self.path.display());
         let mut parts = Vec::new();
-        for entry in fs::read_dir(&self.path).with_context(cant)? {
-            let name = entry.with_context(cant)?.file_name();
+        for entry in fs::read_dir(&self.path).with_context(failed)? {
+            let name = entry.with_context(failed)?.file_name();
             if name.to_str().is_some_and(|name| name.starts_with("part-") && name.ends_with(".parquet")) {
                 parts.push(self.path.join(name));
             }
@@ -39,46 +39,51 @@ impl Folder {
         Ok(parts)
     }
 
-    /// Adds a part: whole or not at all, even if the machine loses power.
-    pub(super) fn put(&self, bytes: &[u8]) -> anyhow::Result<()> {
-        let path = self.path.join(name(bytes));
+    /// Writes a Parquet file, which appears complete or not at all, even after a power loss.
+    pub(super) fn add_part(&self, bytes: &[u8]) -> anyhow::Result<()> {
+        let path = self.path.join(part_name(bytes));
         let write = || {
             let mut file = PendingFile::in_folder(&self.path)?;
             file.write_all(bytes)?;
-            file.replace(&path, usual_mode())
+            file.replace(&path, mode_by_umask())
         };
         write().with_context(|| format!("can't write {}", path.display()))
     }
 }
 
-/// Fails if a part's bytes are not those that were written.
-pub(super) fn check(part: &Path) -> anyhow::Result<()> {
+/// Fails if a Parquet file's bytes do not match the hash in its name.
+pub(super) fn check_part(part: &Path) -> anyhow::Result<()> {
     let bytes = fs::read(part).with_context(|| format!("can't read {}", part.display()))?;
-    let (is, expected) = (part.file_name().unwrap_or_default(), name(&bytes));
-    if is != expected.as_str() {
+    let (name, expected) = (part.file_name().unwrap_or_default(), part_name(&bytes));
+    if name != expected.as_str() {
         bail!(
-            "{}: damaged: by its bytes it should be {expected}; expected a part as it was written. Without it, its points run again",
+            "{}: damaged: the hash of its bytes gives the name {expected}; remove the file, and its points run again",
             part.display()
         );
     }
     Ok(())
 }
 
-fn name(bytes: &[u8]) -> String {
+/// The name of a Parquet file with these bytes.
+fn part_name(bytes: &[u8]) -> String {
     let digest = Sha256::digest(bytes);
     let digits: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
     format!("part-{digits}.parquet")
 }
 
-fn lock(path: &Path) -> anyhow::Result<File> {
-    let cant = || format!("can't lock {}", path.display());
-    // Nothing is ever written to it: whatever a link leads to stays as it is.
-    let file = OpenOptions::new().write(true).create(true).truncate(false).open(path).with_context(cant)?;
+/// Creates and locks a file. Fails if another process holds the lock.
+fn lock_file(path: &Path) -> anyhow::Result<File> {
+    let failed = || format!("can't lock {}", path.display());
+    // Nothing is written to it, so a link planted by another user does no harm.
+    let file = OpenOptions::new().write(true).create(true).truncate(false).open(path).with_context(failed)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => {
-            bail!("{}: another run is at this shard; expected none, or another --shard", path.display())
+            bail!(
+                "{}: another process runs this shard; wait for it, or choose another --shard",
+                path.display()
+            )
         }
-        Err(TryLockError::Error(error)) => Err(error).with_context(cant),
+        Err(TryLockError::Error(error)) => Err(error).with_context(failed),
     }
 }

@@ -1,7 +1,7 @@
-//! A part of a sweep's results: rows as Parquet, and what they come from in the file's metadata.
+//! A part of a sweep's results: a Parquet file with a row for each point. Its metadata name the plan and the model's version.
 
 use super::folder;
-use crate::inspect::made_by;
+use crate::inspect::program_version;
 use anyhow::{Context, bail};
 use model::Answer;
 use model::sweep::{Key, Plan, VERSION, Value};
@@ -18,22 +18,22 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A point and what came of it.
+/// A point of the plan and its result.
 pub(super) struct Row {
     pub(super) key: Key,
     pub(super) values: Vec<Value>,
     pub(super) answer: Answer,
 }
 
-/// What all parts of a plan have in common.
+/// The schema and metadata of a plan's Parquet files.
 pub(super) struct Table {
     schema: Arc<Type>,
     properties: Arc<WriterProperties>,
-    /// The part of the metadata that has to be the same in all parts of a folder.
+    /// The metadata that must be equal in all files of a folder: the model's version and the plan's base.
     origin: [KeyValue; 2],
 }
 
-/// A column's values.
+/// The values of a column.
 enum Cells {
     Words(Vec<ByteArray>),
     Integers(Vec<i64>),
@@ -41,21 +41,22 @@ enum Cells {
 }
 
 impl Table {
+    /// The schema of a plan: a column for the key, one for each axis, and those of the results.
     pub(super) fn of(plan: &Plan) -> anyhow::Result<Self> {
         let origin = [("iotoll.model", VERSION.to_owned()), ("iotoll.base", plan.base_key()?.to_string())]
             .map(|(key, value)| KeyValue::new(key.to_owned(), value));
         let mut metadata = origin.to_vec();
         metadata.push(KeyValue::new("iotoll.plan".to_owned(), plan.what().to_owned()));
         let properties = WriterProperties::builder()
-            .set_created_by(made_by().to_owned())
+            .set_created_by(program_version().to_owned())
             .set_compression(Compression::SNAPPY)
             .set_key_value_metadata(Some(metadata));
         let schema = schema(plan).context("can't name the columns")?;
         Ok(Self { schema: Arc::new(schema), properties: Arc::new(properties.build()), origin })
     }
 
-    /// A file of these rows.
-    pub(super) fn bytes(&self, rows: &[Row]) -> anyhow::Result<Vec<u8>> {
+    /// The bytes of a Parquet file with these rows.
+    pub(super) fn parquet_bytes(&self, rows: &[Row]) -> anyhow::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let mut file =
             SerializedFileWriter::new(&mut bytes, Arc::clone(&self.schema), Arc::clone(&self.properties))?;
@@ -70,34 +71,35 @@ impl Table {
         Ok(bytes)
     }
 
-    /// The keys of a part's points.
+    /// The keys of the points in a Parquet file. Fails if the file is damaged or of another plan.
     pub(super) fn keys(&self, part: &Path) -> anyhow::Result<Vec<Key>> {
-        folder::check(part)?;
+        folder::check_part(part)?;
         let file = File::open(part).with_context(|| format!("can't read {}", part.display()))?;
-        let place = || part.display().to_string();
-        let reader = SerializedFileReader::new(file).with_context(place)?;
-        self.check_origin(reader.metadata().file_metadata()).with_context(place)?;
-        keys(&reader).with_context(place)
+        let path = || part.display().to_string();
+        let reader = SerializedFileReader::new(file).with_context(path)?;
+        self.check_origin(reader.metadata().file_metadata()).with_context(path)?;
+        read_keys(&reader).with_context(path)
     }
 
-    /// Another machine's rows could not be told from ours: the varied fields are all that a row has of it.
+    /// Fails if a file is of another plan or model version. Rows hold only the varied fields, so they could not be told apart.
     fn check_origin(&self, metadata: &FileMetaData) -> anyhow::Result<()> {
-        let has = metadata.key_value_metadata().map_or(&[][..], Vec::as_slice);
-        let is_ours = self.origin.iter().all(|ours| has.contains(ours));
+        let found = metadata.key_value_metadata().map_or(&[][..], Vec::as_slice);
+        let is_ours = self.origin.iter().all(|ours| found.contains(ours));
         if !is_ours || metadata.schema().get_fields() != self.schema.get_fields() {
             bail!(
-                "a part of another plan, by its axes, its base or the model's version; expected only parts of this plan in a folder"
+                "results of another plan: the axes, the base or the model's version differ; expected a folder for this plan alone"
             );
         }
         Ok(())
     }
 }
 
+/// The Parquet schema of a plan.
 fn schema(plan: &Plan) -> anyhow::Result<Type> {
     let first = plan.point(0)?;
     let mut fields = vec![column("key", Physical::BYTE_ARRAY)?];
     for (axis, value) in plan.axes().iter().zip(&first.values) {
-        fields.push(column(&axis.field.replace('.', "_"), physical(value))?);
+        fields.push(column(&axis.field.replace('.', "_"), physical_type(value))?);
     }
     for name in ["latency_mean_ns", "transfers_per_second", "gigabits_per_second", "miss_share"] {
         fields.push(column(name, Physical::DOUBLE)?);
@@ -106,13 +108,15 @@ fn schema(plan: &Plan) -> anyhow::Result<Type> {
     Ok(Type::group_type_builder("sweep").with_fields(fields).build()?)
 }
 
+/// A Parquet column without nulls. Byte arrays are marked as strings.
 fn column(name: &str, physical: Physical) -> Result<Arc<Type>, ParquetError> {
     let words = (physical == Physical::BYTE_ARRAY).then_some(LogicalType::String);
     let column = Type::primitive_type_builder(name, physical).with_repetition(Repetition::REQUIRED);
     column.with_logical_type(words).build().map(Arc::new)
 }
 
-fn physical(value: &Value) -> Physical {
+/// The Parquet type of an axis's values.
+fn physical_type(value: &Value) -> Physical {
     match value {
         Value::Integer(_) => Physical::INT64,
         Value::Float(_) => Physical::DOUBLE,
@@ -140,7 +144,7 @@ fn columns(rows: &[Row]) -> Vec<Cells> {
 }
 
 impl Cells {
-    /// A field has one type in all points: its experiment's.
+    /// The column of an axis. Its values have the same type in all rows.
     fn of_axis(rows: &[Row], axis: usize) -> Self {
         let (mut words, mut integers, mut floats) = (Vec::new(), Vec::new(), Vec::new());
         for row in rows {
@@ -157,6 +161,7 @@ impl Cells {
         }
     }
 
+    /// Appends the values to a Parquet column. Returns their number.
     fn write(&self, column: &mut SerializedColumnWriter) -> Result<usize, ParquetError> {
         match self {
             Self::Words(words) => column.typed::<ByteArrayType>().write_batch(words, None, None),
@@ -166,8 +171,8 @@ impl Cells {
     }
 }
 
-/// The first column of every row group.
-fn keys(reader: &SerializedFileReader<File>) -> anyhow::Result<Vec<Key>> {
+/// Reads the keys, which are the first column, from all row groups.
+fn read_keys(reader: &SerializedFileReader<File>) -> anyhow::Result<Vec<Key>> {
     let mut keys = Vec::new();
     for group in 0..reader.num_row_groups() {
         let group = reader.get_row_group(group)?;

@@ -1,51 +1,52 @@
-//! CPUs, and steps that happen on one of them or not at all.
+//! The trait of per-CPU steps, which change a CPU's stack completely or not at all.
 
 use super::stack::Stack;
 
-/// Steps on a CPU, each of which is done wholly or not at all: no other thread of that CPU comes in between. Other CPUs may, but
-/// those keep off until a [`fence`](Cpus::fence).
+/// Per-CPU steps: no other thread on that CPU can run between the begin and the end of a step, so a step is done
+/// completely or not at all. Threads on other CPUs must not access the stack until a [`fence`](Cpus::fence).
 ///
-/// Linux gives such steps to programs as restartable sequences ([`Rseq`](crate::Rseq)); a kernel has them by disabling
-/// preemption; locks do for the rest ([`Sharded`](crate::Sharded)).
+/// Linux offers such steps to programs as restartable sequences ([`Rseq`](crate::Rseq)), and a kernel can disable
+/// preemption. Elsewhere locks do the same ([`Sharded`](crate::Sharded)).
 pub trait Cpus: Sync {
-    /// CPUs are numbered from 0 to one less than this.
+    /// The number of CPUs, which are numbered from 0.
     fn count(&self) -> usize;
 
-    /// The CPU the caller is on, or was a moment ago.
+    /// The CPU that the caller runs on. It may migrate at any time.
     fn current(&self) -> usize;
 
-    /// In one step on `cpu`: takes the page on top of a stack, if there is one and that page + `more` is `limit` at most. Nothing
-    /// also if the step was interrupted, or if the caller isn't on `cpu`.
+    /// In one step on `cpu`: removes the page in a stack's `top`, if there is one and that page + `more` is at most `limit`.
+    /// `None` also if the step was interrupted, or the caller does not run on `cpu`.
     fn take_top(&self, cpu: usize, stack: &Stack, more: u64, limit: u64) -> Option<u64>;
 
-    /// In one step on `cpu`: puts a page on top of a stack where there is none. False if there is one, and as above.
+    /// In one step on `cpu`: stores a page in a stack's empty `top`. False if it is not empty, if the step was interrupted, or
+    /// if the caller does not run on `cpu`.
     fn put_top(&self, cpu: usize, stack: &Stack, page: u64) -> bool;
 
-    /// As [`take_top`](Self::take_top), the topmost page below the top of an open stack.
+    /// Like [`take_top`](Self::take_top), but removes the last of an open stack's other pages.
     fn pop(&self, cpu: usize, stack: &Stack, more: u64, limit: u64) -> Option<u64>;
 
-    /// As [`put_top`](Self::put_top), to an open stack below its top. False if there is no room.
+    /// Like [`put_top`](Self::put_top), but appends to an open stack's other pages. False also if the stack is full.
     fn push(&self, cpu: usize, stack: &Stack, page: u64) -> bool;
 
-    /// In one step on `cpu`: closes an open stack but for its top, and says how many pages it has. Nothing if the step was interrupted or the
-    /// caller isn't on `cpu`.
+    /// In one step on `cpu`: closes an open stack, except its `top`, and returns its number of pages. `None` if the step was
+    /// interrupted, or the caller does not run on `cpu`.
     fn close(&self, cpu: usize, stack: &Stack) -> Option<u64>;
 
-    /// On return, no step of `cpu` is in progress that began before the call; what such steps did is seen by the caller.
+    /// Waits until every step of `cpu` that began before the call has ended. The caller then sees the effects of these steps.
     fn fence(&self, cpu: usize);
 }
 
 #[cfg(all(test, feature = "std", not(loom)))]
 mod tests {
     use super::*;
-    use crate::Sharded;
+    use crate::{PercpuStacks, Sharded};
 
-    /// Tries until a step is not interrupted.
+    /// Repeats a step until it is not interrupted.
     fn done<T>(step: impl FnMut() -> Option<T>) -> Option<T> {
         core::iter::repeat_with(step).take(1000).flatten().next()
     }
 
-    /// Steps on a CPU where the caller stays, with one place below the top.
+    /// Checks all steps on the caller's CPU, with a stack of capacity 1.
     fn check(cpus: &impl Cpus) {
         let (cpu, stack) = (cpus.current(), Stack::new(1));
         let put_top = |page| cpus.put_top(cpu, &stack, page).then_some(());
@@ -67,21 +68,25 @@ mod tests {
     }
 
     #[test]
-    fn steps_by_locks() {
+    fn steps_with_locks_are_complete() {
         let cpus = Sharded::new(2, || 1);
         check(&cpus);
+        check(&PercpuStacks::sharded());
         assert_eq!(cpus.close(0, &Stack::new(1)), None, "of another CPU");
     }
 
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     #[test]
-    fn steps_by_restartable_sequences() {
+    fn steps_with_restartable_sequences_are_complete_and_only_on_their_cpu() {
         use rustix::thread::{CpuSet, sched_setaffinity};
         let Some(cpus) = crate::Rseq::new() else { return };
         let mut here = CpuSet::new();
         here.set(cpus.current());
         assert_eq!(sched_setaffinity(None, &here), Ok(()));
         check(&cpus);
+        let host = PercpuStacks::new();
+        assert_eq!((host.current(), host.count()), (cpus.current(), cpus.count()));
+        check(&host);
         let (elsewhere, stack) = (cpus.current() + 1, Stack::new(2));
         assert!(!cpus.put_top(elsewhere, &stack, 7) && !cpus.push(elsewhere, &stack, 7));
         stack.top.store(7, crate::sync::Ordering::Relaxed);
@@ -89,6 +94,6 @@ mod tests {
         assert_eq!(cpus.take_top(elsewhere, &stack, 0, u64::MAX), None);
         assert_eq!(cpus.pop(elsewhere, &stack, 0, u64::MAX), None);
         assert_eq!(cpus.close(elsewhere, &stack), None);
-        assert_eq!(stack.len(), 2, "nothing was done");
+        assert_eq!(stack.len(), 2, "steps on another CPU change nothing");
     }
 }

@@ -1,11 +1,11 @@
-//! Steps on a CPU by Linux's restartable sequences: no atomic instruction, no lock.
+//! Per-CPU steps by Linux's restartable sequences, without atomic instructions or locks.
 //!
-//! A thread writes the address of a descriptor into the area that the C library registered for it (`struct rseq`, Linux's
-//! `include/uapi/linux/rseq.h`; glibc since 2.35). If the kernel preempts it, migrates it or delivers it a signal between
-//! the two addresses in the descriptor, it goes on at a third, where the step gives up. The last instruction of a
-//! sequence is the store that counts: a step is done wholly or not at all.
+//! A thread writes the address of a descriptor to the area that the C library registered for it (`struct rseq`, Linux's
+//! `include/uapi/linux/rseq.h`; glibc since 2.35). If the kernel preempts it, migrates it or delivers a signal between
+//! the two addresses in the descriptor, the thread continues at a third address, where the step is abandoned. The last
+//! instruction of a sequence is the store that takes effect, so a step is done completely or not at all.
 
-#![allow(unsafe_code, reason = "restartable sequences are addresses of instructions")]
+#![allow(unsafe_code, reason = "restartable sequences need assembly with fixed addresses")]
 
 use super::cpus::Cpus;
 use super::stack::{CLOSED, NO_PAGE, Stack};
@@ -15,8 +15,8 @@ use rustix::thread::{
     Cpuid, MembarrierCommand, MembarrierQuery, membarrier, membarrier_cpu, membarrier_query,
 };
 
-/// Begins a sequence, from label 3 on, which gives up at 7 when interrupted and goes to 5 on another CPU than `cpu`: its
-/// descriptor (`struct rseq_cs`, at label 9), and the store that makes the kernel look at it.
+/// The begin of a sequence: its descriptor (`struct rseq_cs`, at label 9), the store that activates it, and the check of
+/// the CPU. The sequence starts at label 3. It is abandoned at 7 if interrupted, and at 5 on another CPU than `cpu`.
 macro_rules! begin {
     () => {
         concat!(
@@ -35,10 +35,10 @@ macro_rules! begin {
     };
 }
 
-/// Ends a sequence, behind its last store. One that gives up does what is given and goes where is given.
+/// The end of a sequence, behind its last store. An abandoned sequence executes `$given_up` and jumps to `$to`.
 ///
-/// The kernel wants a signature before the address where an interrupted sequence goes on. The C library chose it, and
-/// disassemblers take it with the bytes before it for an instruction that never executes.
+/// The kernel requires a signature before the address where an interrupted sequence continues. The C library defines it.
+/// With the bytes before it, disassemblers decode it as an instruction, which is never executed.
 macro_rules! end {
     ($given_up:literal, $to:literal) => {
         concat!(
@@ -58,20 +58,20 @@ macro_rules! end {
 }
 
 const _: () =
-    assert!(NO_PAGE == -1_i64 as u64 && CLOSED == -2_i64 as u64, "they are written so in the sequences");
+    assert!(NO_PAGE == -1_i64 as u64 && CLOSED == -2_i64 as u64, "the sequences contain these numbers");
 
-/// Restartable sequences of this process.
+/// Restartable sequences for the threads of this process.
 #[derive(Debug)]
 pub struct Rseq {
-    /// From a thread's pointer to its `struct rseq`.
+    /// Offset of the `struct rseq` from the thread pointer.
     area: isize,
     cpus: usize,
 }
 
 impl Rseq {
-    /// Where kernel (5.10 or newer) and C library (glibc 2.35 or newer) have them.
+    /// Restartable sequences, if the kernel (5.10 or newer) and the C library (glibc 2.35 or newer) support them.
     pub fn new() -> Option<Self> {
-        let area = area()?;
+        let area = registered_area()?;
         let ours = Self { area, cpus: possible_cpus()? };
         if ours.cpu_id() >= ours.cpus as u32 {
             return None;
@@ -83,15 +83,15 @@ impl Rseq {
         Some(ours)
     }
 
-    /// For counting instructions in an emulator that has no such sequences, as valgrind: they are executed, and nothing would
-    /// interrupt them. Nothing if the C library has no place for them.
+    /// Sequences that are not registered with the kernel, to count instructions in an emulator without restartable
+    /// sequences, such as valgrind. `None` if the C library has no area for them.
     ///
     /// # Safety
-    /// No other thread may use what is made with it, and the kernel must not have registered this one.
+    /// Only one thread may use the result, and the kernel must not have registered that thread's area.
     pub unsafe fn unregistered() -> Option<Self> {
-        let area = place()?;
-        // SAFETY: `area` is where the C library keeps a `struct rseq` for each thread, of which the kernel, as the caller
-        // says, knows nothing. This thread is on the only CPU, number 0, by `cpu_id_start` and `cpu_id`.
+        let area = area_offset()?;
+        // SAFETY: `area` is the offset of the C library's `struct rseq` of each thread, which the kernel does not use, as the
+        // caller guarantees. The stores to `cpu_id_start` and `cpu_id` say that the thread runs on CPU 0.
         unsafe {
             asm!("mov dword ptr fs:[{area}], 0", "mov dword ptr fs:[{area} + 4], 0", area = in(reg) area,
                 options(nostack, preserves_flags));
@@ -99,10 +99,10 @@ impl Rseq {
         Some(Self { area, cpus: 1 })
     }
 
-    /// `cpu_id` of this thread: above all CPUs where the thread is not registered.
+    /// The field `cpu_id` of this thread: larger than any CPU's number if the thread is not registered.
     fn cpu_id(&self) -> u32 {
         let cpu;
-        // SAFETY: `area` is where the C library says each thread has a `struct rseq`, of which this reads a field.
+        // SAFETY: `area` is the offset of each thread's `struct rseq`, and this reads one of its fields.
         unsafe {
             asm!("mov {cpu:e}, fs:[{area} + 4]", cpu = out(reg) cpu, area = in(reg) self.area,
                 options(nostack, preserves_flags, readonly));
@@ -111,32 +111,32 @@ impl Rseq {
     }
 }
 
-/// Where threads have their `struct rseq`, if the C library registers it.
-fn area() -> Option<isize> {
+/// The offset of the `struct rseq` from the thread pointer, if the C library registers it with the kernel.
+fn registered_area() -> Option<isize> {
     let size: *const u32;
-    // SAFETY: a weak symbol, whose address the linker resolves or leaves 0. Nothing is read but that address.
+    // SAFETY: reads only the address of a weak symbol, which the linker resolves or sets to 0.
     unsafe {
         asm!(".weak __rseq_size", "mov {size}, [rip + __rseq_size@GOTPCREL]", size = out(reg) size,
             options(nostack, preserves_flags, readonly));
     }
-    // SAFETY: if it is there, glibc (manual, "Restartable Sequences") declares it so: a constant of the process.
+    // SAFETY: if the symbol exists, glibc declares it as a constant of this type (manual, "Restartable Sequences").
     let is_registered = !size.is_null() && unsafe { *size } > 0;
-    if is_registered { place() } else { None }
+    if is_registered { area_offset() } else { None }
 }
 
-/// Where the C library has a place for each thread's `struct rseq`.
-fn place() -> Option<isize> {
+/// The offset of the C library's `struct rseq` from the thread pointer, registered or not.
+fn area_offset() -> Option<isize> {
     let offset: *const isize;
-    // SAFETY: as in `area`.
+    // SAFETY: as in `registered_area`.
     unsafe {
         asm!(".weak __rseq_offset", "mov {offset}, [rip + __rseq_offset@GOTPCREL]", offset = out(reg) offset,
             options(nostack, preserves_flags, readonly));
     }
-    // SAFETY: as in `area`.
+    // SAFETY: as in `registered_area`.
     (!offset.is_null()).then(|| unsafe { *offset })
 }
 
-/// Linux may number CPUs up to the highest that it could ever have, with holes.
+/// One more than the highest possible number of a CPU. Numbers of existing CPUs may have gaps.
 fn possible_cpus() -> Option<usize> {
     let text = std::fs::read_to_string("/sys/devices/system/cpu/possible").ok()?;
     let highest: usize = text.trim().rsplit([',', '-']).next()?.parse().ok()?;
@@ -150,7 +150,7 @@ impl Cpus for Rseq {
 
     #[inline(always)]
     fn current(&self) -> usize {
-        // 32 bits are read, the others are 0 then.
+        // Reading 32 bits clears the upper half of the register.
         let cpu;
         // SAFETY: as in `cpu_id`. This field, `cpu_id_start`, is always the number of a CPU, or 0.
         unsafe {
@@ -163,11 +163,11 @@ impl Cpus for Rseq {
     #[inline(always)]
     fn take_top(&self, cpu: usize, stack: &Stack, more: u64, limit: u64) -> Option<u64> {
         let page: u64;
-        // SAFETY: the sequence from 3 to 4 reads this thread's `struct rseq` and an atomic, borrowed and so valid, to which it
-        // stores as its last instruction. It neither calls nor touches the stack. Interrupted, it goes on at 7, which the
-        // signature precedes, with the same registers, of which only outputs are written. The descriptor has the
-        // program's lifetime. Another CPU's concurrent access is that of relaxed atomics on this architecture: aligned
-        // 8-byte loads and stores, which it sees in the order in which they were made.
+        // SAFETY: the sequence from 3 to 4 reads this thread's `struct rseq` and a borrowed atomic, to which it stores as its
+        // last instruction. It neither calls nor uses the stack. If interrupted, it continues at 7, which the signature
+        // precedes, with the same registers, of which only outputs are written. The descriptor lives as long as the
+        // program. To other CPUs, the accesses are like those of relaxed atomics on this architecture: aligned 8-byte loads
+        // and stores, visible in program order.
         unsafe {
             asm!(
                 begin!(),
@@ -217,7 +217,7 @@ impl Cpus for Rseq {
     #[inline]
     fn pop(&self, cpu: usize, stack: &Stack, more: u64, limit: u64) -> Option<u64> {
         let page: u64;
-        // SAFETY: as in `take_top`. A count is CLOSED, with which it reads no page, or at most that of the pages (`Stack`).
+        // SAFETY: as in `take_top`. The count is CLOSED, with which no page is read, or at most the capacity (`Stack`).
         unsafe {
             asm!(
                 begin!(),
@@ -247,8 +247,8 @@ impl Cpus for Rseq {
 
     #[inline]
     fn push(&self, cpu: usize, stack: &Stack, page: u64) -> bool {
-        // SAFETY: as in `pop`. The store before the last one is to a place above the count, where nobody reads: a
-        // sequence that is interrupted after it has done nothing.
+        // SAFETY: as in `pop`. The store before the last one is to an entry above the count, which no thread reads, so an
+        // interruption after it has no effect.
         unsafe {
             asm!(
                 begin!(),
@@ -290,17 +290,17 @@ impl Cpus for Rseq {
                 options(nostack)
             );
         }
-        // It is open: who closes it holds its lock.
+        // Never CLOSED in practice: the caller holds the lock that is needed to close it.
         (count != CLOSED).then_some(count)
     }
 
     fn fence(&self, cpu: usize) {
-        // The kernel interrupts the sequences of that CPU; should it refuse to single one out, those of all.
-        // SAFETY: any number is sound; the kernel takes one that it has no such CPU for as nothing to do.
+        // The kernel interrupts the sequences of that CPU, or of all CPUs if it does not support single ones.
+        // SAFETY: every number is sound; the kernel ignores one without a CPU.
         let cpu = unsafe { Cpuid::from_raw(cpu as u32) };
         if membarrier_cpu(MembarrierCommand::PrivateExpeditedRseq, cpu).is_err() {
             let all = membarrier(MembarrierCommand::PrivateExpeditedRseq);
-            assert!(all.is_ok(), "the kernel took back membarrier, which it had registered: {all:?}");
+            assert!(all.is_ok(), "membarrier failed after the kernel had registered it: {all:?}");
         }
         core::sync::atomic::fence(Ordering::SeqCst);
     }
@@ -315,12 +315,14 @@ mod tests {
     use std::sync::mpsc;
 
     const THREADS: u64 = 4;
-    /// Numbers that a thread has at first.
+    /// Numbers that a thread holds at first.
     const HELD: u64 = 8;
     const MOVES: usize = 2_000;
     const COLLECTIONS: usize = 60_000;
+    /// Steps that are to be abandoned.
+    const STEPS: u64 = 200;
 
-    /// Takes a number from the stack of its CPU or puts one there, wherever it is, and returns those it has at the end.
+    /// Pops numbers from the current CPU's stack and pushes them, until `done`. Returns the numbers that it still holds.
     fn work(cpus: &Rseq, stacks: &[Stack], mut held: Vec<u64>, done: &AtomicBool) -> Vec<u64> {
         for turn in 0_u64.. {
             let cpu = cpus.current();
@@ -337,7 +339,7 @@ mod tests {
         held
     }
 
-    /// Puts threads on one CPU after the other.
+    /// Migrates threads from CPU to CPU.
     fn move_all(threads: &[Pid]) {
         let all = sched_getaffinity(None).unwrap();
         let cpus: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|cpu| all.is_set(*cpu)).collect();
@@ -350,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_of_a_thread_that_is_moved_is_done_wholly_or_not_at_all() {
+    fn steps_of_migrating_threads_are_done_completely_or_not_at_all() {
         let Some(cpus) = Rseq::new() else { return };
         let stacks: Vec<Stack> = (0..cpus.count()).map(|_| Stack::new(64)).collect();
         let done = AtomicBool::new(false);
@@ -377,9 +379,130 @@ mod tests {
         all.sort_unstable();
         assert_eq!(all, (0..THREADS * HELD).collect::<Vec<_>>());
     }
-    /// Collected as often as a CPU has anything, while a thread there takes and puts without end.
+
+    /// Whether the C library and the kernel have restartable sequences, by what they say of themselves: glibc 2.35 or newer that
+    /// was not told to do without, and a kernel (6.3 or newer) that gives programs the size of `struct rseq`.
+    fn system_has_sequences() -> bool {
+        const AT_RSEQ_FEATURE_SIZE: u64 = 27;
+        let library = std::process::Command::new("getconf").arg("GNU_LIBC_VERSION").output().unwrap();
+        let version = String::from_utf8_lossy(&library.stdout).trim().replace("glibc 2.", "").parse();
+        let vector = std::fs::read("/proc/self/auxv").unwrap();
+        let mut keys = vector.chunks_exact(16).map(|pair| u64::from_ne_bytes(pair[..8].try_into().unwrap()));
+        version.is_ok_and(|minor: u32| minor >= 35)
+            && !std::env::var("GLIBC_TUNABLES").is_ok_and(|tunables| tunables.contains("rseq=0"))
+            && keys.any(|key| key == AT_RSEQ_FEATURE_SIZE)
+    }
+
     #[test]
-    fn what_is_taken_from_a_cpu_in_the_midst_of_its_steps_is_taken_once() {
+    #[cfg_attr(miri, ignore = "Miri has no assembly")]
+    fn sequences_are_used_where_the_system_has_them() {
+        if !system_has_sequences() {
+            return;
+        }
+        let cpus = Rseq::new().unwrap();
+        let existing = std::fs::read_dir("/sys/devices/system/cpu").unwrap();
+        let existing = existing
+            .filter_map(|entry| entry.unwrap().file_name().to_str()?.strip_prefix("cpu")?.parse().ok());
+        assert!(existing.max().is_some_and(|highest: usize| highest < cpus.count()));
+        let allowed = sched_getaffinity(None).unwrap();
+        for cpu in (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)) {
+            pin(cpu);
+            assert_eq!((cpus.current(), cpus.cpu_id()), (cpu, cpu as u32));
+        }
+        sched_setaffinity(None, &allowed).unwrap();
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri starts no programs")]
+    fn sequences_that_are_not_registered_are_not_used() {
+        const CHILD: &str = "IOTOLL_TEST_WITHOUT_SEQUENCES";
+        if std::env::var_os(CHILD).is_some() {
+            assert_eq!(registered_area(), None);
+            return assert!(Rseq::new().is_none());
+        }
+        let name = "percpu::rseq::tests::sequences_that_are_not_registered_are_not_used";
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", name]).env(CHILD, "1").env("GLIBC_TUNABLES", "glibc.pthread.rseq=0");
+        let result = child.output().unwrap();
+        assert!(result.status.success(), "{}", String::from_utf8_lossy(&result.stdout));
+    }
+
+    /// Steps that a thread has begun, that it was told to end, and that it has done.
+    #[derive(Default)]
+    struct Steps {
+        begun: AtomicU64,
+        told: AtomicU64,
+        done: AtomicU64,
+    }
+
+    /// Begins a step that lasts until it is told to end. Returns whether it was done rather than abandoned.
+    fn endless_step(cpus: &Rseq, steps: &Steps, number: u64) -> bool {
+        // SAFETY: as in `Rseq::take_top`, with three borrowed atomics. The first store only tells that the step has begun.
+        unsafe {
+            asm!(
+                begin!(),
+                "mov qword ptr [{begun}], {number}",
+                "8:",
+                "cmp qword ptr [{told}], {number}",
+                "jne 8b",
+                "mov qword ptr [{done}], {number}",
+                end!("", "{given_up}"),
+                area = in(reg) cpus.area,
+                cpu = in(reg) cpus.current(),
+                begun = in(reg) steps.begun.as_ptr(),
+                told = in(reg) steps.told.as_ptr(),
+                done = in(reg) steps.done.as_ptr(),
+                number = in(reg) number,
+                rest = out(reg) _,
+                given_up = label { return false },
+                options(nostack)
+            );
+        }
+        true
+    }
+
+    /// Lets the calling thread run only on this CPU.
+    fn pin(cpu: usize) {
+        let mut one = CpuSet::new();
+        one.set(cpu);
+        sched_setaffinity(None, &one).unwrap();
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri has no assembly")]
+    fn a_fence_abandons_the_step_of_another_cpu() {
+        let allowed = sched_getaffinity(None).unwrap();
+        let mut two = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
+        let (Some(cpus), Some(here), Some(there)) = (Rseq::new(), two.next(), two.next()) else { return };
+        let steps = Steps::default();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                pin(there);
+                for number in 1..=STEPS {
+                    endless_step(&cpus, &steps, number);
+                    // A step that was abandoned before it began has not told so.
+                    steps.begun.store(number, Ordering::Relaxed);
+                    while steps.told.load(Ordering::Relaxed) != number {
+                        std::hint::spin_loop();
+                    }
+                }
+            });
+            pin(here);
+            for number in 1..=STEPS {
+                while steps.begun.load(Ordering::Relaxed) != number {
+                    std::hint::spin_loop();
+                }
+                cpus.fence(there);
+                steps.told.store(number, Ordering::Relaxed);
+            }
+        });
+        sched_setaffinity(None, &allowed).unwrap();
+        assert_eq!(steps.done.into_inner(), 0, "a step went on after the fence");
+    }
+
+    /// One thread allocates and frees all the time, while another empties its CPU's stack.
+    #[test]
+    fn ranges_collected_from_a_cpu_during_its_steps_are_collected_once() {
         let Some(cpus) = Rseq::new() else { return };
         let space = Space::new(1, 1 << 16);
         let allocator = Percpu::new(&space, 0, cpus).unwrap();

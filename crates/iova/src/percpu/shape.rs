@@ -1,32 +1,33 @@
-//! Size classes: how much of each is kept where.
+//! Size classes, and the capacities of stacks and depots.
 
-/// Sizes that CPUs keep ranges of: 1, 2, 4 ... 1,024 pages. Larger ones come from the central tree.
+/// The number of cached sizes: 1, 2, 4 ... 1,024 pages. Larger ranges come from the central tree.
 pub(crate) const CLASSES: usize = if cfg!(loom) { 1 } else { 11 };
-/// Ranges of a size that a CPU keeps at most. Under loom, as few as show every way in which threads can meet.
+/// The largest capacity of a stack in ranges. Under loom, as few as show every interleaving of threads.
 const STACK_MAX: u64 = if cfg!(loom) { 4 } else { 128 };
-/// A CPU keeps no sizes of which it could have fewer than this.
+/// A size whose stack would have a smaller capacity is not cached.
 const STACK_MIN: u64 = 2;
-/// Pages that a CPU may keep of one size: at most, and in the smallest space.
+/// Pages of one size that a CPU may cache: in the largest space, and in the smallest.
 const KEPT_PAGES_MAX: u64 = 1 << 14;
 const KEPT_PAGES_MIN: u64 = 8;
-/// No more of the space than this part is to be kept of one size, by all CPUs, nor in the depot of that size.
+/// At most this fraction (1/N) of the space is cached in all stacks of a size, and as much in the size's depot.
 const SPACE_PARTS: u64 = if cfg!(loom) { 2 } else { 64 };
-/// Ranges in a depot at most.
+/// The largest capacity of a depot in ranges.
 const DEPOT_MAX: u64 = 1 << 14;
 
-/// Pages of the largest size.
+/// Pages of the largest cached size.
 pub(crate) const KEPT_MAX: u64 = 1 << (CLASSES - 1);
 
-/// The class of ranges of `pages` pages: the smallest power of two that holds them. Nothing for none, and for more than
-/// [`KEPT_MAX`].
+/// The class of a size: the base-2 logarithm of `pages`, rounded up. `None` for 0 pages and for more than [`KEPT_MAX`].
 #[inline(always)]
 pub(crate) fn class_of(pages: u64) -> Option<usize> {
     CLASS_OF.get(usize::try_from(pages.wrapping_sub(1)).ok()?).map(|class| usize::from(*class))
 }
 
-/// By pages, less one. Without the instruction LZCNT, which not every x86-64 has, the logarithm costs more than a look here.
+/// The class by pages minus one. Without the instruction LZCNT, which not every x86-64 CPU has, computing the logarithm is
+/// slower than this table.
 static CLASS_OF: [u8; KEPT_MAX as usize] = class_table();
 
+/// Computes [`CLASS_OF`].
 const fn class_table() -> [u8; KEPT_MAX as usize] {
     let mut classes = [0; KEPT_MAX as usize];
     let mut pages = 2;
@@ -37,12 +38,12 @@ const fn class_table() -> [u8; KEPT_MAX as usize] {
     classes
 }
 
-/// How much is kept of each class, for a space and a number of CPUs.
+/// The capacities of stacks and depots, for a space and a number of CPUs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shape {
-    /// Pages that a CPU may keep of one class.
+    /// Pages of one class that a CPU may cache.
     kept_pages: u64,
-    /// Pages that a depot may.
+    /// Pages that a depot may hold.
     depot_pages: u64,
 }
 
@@ -53,16 +54,16 @@ impl Shape {
         Self { kept_pages, depot_pages }
     }
 
-    /// Ranges of a class that a CPU keeps at most; 0 for one that it doesn't keep.
-    pub(crate) fn stack(&self, class: usize) -> usize {
+    /// The capacity of a class's stack in ranges; 0 if the class is not cached.
+    pub(crate) fn stack_capacity(&self, class: usize) -> usize {
         match (self.kept_pages >> class).min(STACK_MAX) {
             ..STACK_MIN => 0,
             ranges => ranges as usize,
         }
     }
 
-    /// Ranges of a class that its depot holds at most.
-    pub(crate) fn depot(&self, class: usize) -> usize {
+    /// The capacity of a class's depot in ranges.
+    pub(crate) fn depot_capacity(&self, class: usize) -> usize {
         (self.depot_pages >> class).min(DEPOT_MAX) as usize
     }
 }
@@ -79,13 +80,14 @@ mod tests {
     }
 
     #[test]
-    fn less_is_kept_of_a_smaller_space() {
-        let kept = |pages: u64, cpus: usize| [0, 5, 10].map(|class| Shape::new(pages, cpus).stack(class));
+    fn less_is_cached_in_a_smaller_space() {
+        let kept =
+            |pages: u64, cpus: usize| [0, 5, 10].map(|class| Shape::new(pages, cpus).stack_capacity(class));
         assert_eq!(kept(1 << 36, 2), [128, 128, 16]);
         assert_eq!(kept(1 << 20, 2), [128, 128, 8]);
         assert_eq!(kept(1 << 20, 256), [64, 2, 0]);
         assert_eq!(kept(100, 2), [8, 0, 0]);
-        let depot = |pages: u64| [0, 5, 10].map(|class| Shape::new(pages, 2).depot(class));
+        let depot = |pages: u64| [0, 5, 10].map(|class| Shape::new(pages, 2).depot_capacity(class));
         assert_eq!(depot(1 << 36), [1 << 14, 1 << 14, 1 << 14]);
         assert_eq!(depot(1 << 20), [1 << 14, 512, 16]);
         assert_eq!(depot(100), [1, 0, 0]);

@@ -1,102 +1,108 @@
-//! Which ranges are out: a byte for each page.
+//! A sparse table with a byte per page, for the marks of allocated ranges.
 
-#![allow(unsafe_code, reason = "memory that is zero when it comes is not written to make it so")]
+#![allow(unsafe_code, reason = "zeroed memory is allocated without writing to it")]
 
 use crate::sync::{AtomicU8, AtomicU64, Ordering};
 use alloc::boxed::Box;
 use spin::Once;
 
-/// Pages of a leaf: 8 GiB, 2 MiB of memory of which only what is used is touched. Few where each step of a test is dear.
+/// Entries of a leaf: 8 GiB of address space and 2 MiB of memory, of which only used pages are touched. Smaller under loom
+/// and Miri, which are slow.
 const LEAF: u64 = if cfg!(any(loom, miri)) { 1 << 12 } else { 1 << 21 };
-/// What a node leads to.
+/// Children of a node.
 const FAN: u64 = 1 << 10;
 
 type Leaf = Box<[AtomicU8]>;
 type Node<T> = Box<[Once<T>]>;
 
-/// Bytes by page, 0 at first. They never move, and are there until the table is dropped.
+/// Bytes by page, 0 at first. They have a fixed address until the table is dropped.
 #[derive(Debug)]
 pub(crate) struct Table {
     origin: u64,
     pages: u64,
     /// The first leaf.
     near: Leaf,
-    /// The others, made where the space is used: a range may lie far above all others.
+    /// The other leaves, created when one of their pages is first used. A range may be far above all others.
     far: Node<Node<Node<Leaf>>>,
     node_bytes: AtomicU64,
     leaf_bytes: AtomicU64,
 }
 
 impl Table {
-    /// For pages from `first` to `last`.
+    /// A table for pages `first` to `last`.
     pub(crate) fn new(first: u64, last: u64) -> Self {
         let pages = last - first + 1;
         let near = LEAF.min(pages);
         let roots = pages.div_ceil(LEAF * FAN * FAN);
         let node_bytes = AtomicU64::new(roots * size_of::<Once<Node<Node<Leaf>>>>() as u64);
         let leaf_bytes = AtomicU64::new(near);
-        Self { origin: first, pages, near: zeros(near), far: empty(roots), node_bytes, leaf_bytes }
+        Self { origin: first, pages, near: zeros(near), far: empty_node(roots), node_bytes, leaf_bytes }
     }
 
-    /// The byte of a page that is near.
+    /// The byte of a page, if it is in the first leaf.
     #[inline(always)]
     pub(crate) fn near(&self, page: u64) -> Option<&AtomicU8> {
         self.near.get(usize::try_from(page.wrapping_sub(self.origin)).ok()?)
     }
 
-    /// A page's byte, if any about there was ever reached.
+    /// The byte of a page, if its leaf exists.
     pub(crate) fn get(&self, page: u64) -> Option<&AtomicU8> {
         self.near(page).or_else(|| {
-            let [root, node, leaf, at] = self.far_place(page)?;
+            let [root, node, leaf, at] = self.far_indexes(page)?;
             self.far[root].get()?[node].get()?[leaf].get()?.get(at)
         })
     }
 
-    /// A page's byte, made if need be. Nothing outside the space.
+    /// The byte of a page; its leaf is created if necessary. `None` outside the space.
     pub(crate) fn reach(&self, page: u64) -> Option<&AtomicU8> {
         self.get(page).or_else(|| {
-            let [root, node, leaf, at] = self.far_place(page)?;
-            let nodes = self.far[root].call_once(|| self.node());
-            let leaves = nodes[node].call_once(|| self.node());
-            leaves[leaf].call_once(|| self.leaf()).get(at)
+            let [root, node, leaf, at] = self.far_indexes(page)?;
+            let nodes = self.far[root].call_once(|| self.new_node());
+            let leaves = nodes[node].call_once(|| self.new_node());
+            leaves[leaf].call_once(|| self.new_leaf()).get(at)
         })
     }
 
-    /// Memory that is in use, if no more than so many pages were reached.
+    /// Memory in use, if at most `reached_pages` pages were used.
     pub(crate) fn memory_bytes(&self, reached_pages: u64) -> u64 {
         let leaf_bytes = self.leaf_bytes.load(Ordering::Relaxed);
-        self.node_bytes.load(Ordering::Relaxed) + leaf_bytes.min(reached_pages * size_of::<AtomicU8>() as u64)
+        self.node_bytes.load(Ordering::Relaxed) + leaf_bytes.min(reached_pages)
     }
 
-    /// Which way leads to the byte of a page of the space.
-    fn far_place(&self, page: u64) -> Option<[usize; 4]> {
+    /// The indexes of a page's byte at each level of the tree. `None` outside the space.
+    fn far_indexes(&self, page: u64) -> Option<[usize; 4]> {
         let place = page.checked_sub(self.origin).filter(|place| *place < self.pages)?;
         let leaf = place / LEAF;
         Some([leaf / FAN / FAN, leaf / FAN % FAN, leaf % FAN, place % LEAF].map(|index| index as usize))
     }
 
-    fn node<T>(&self) -> Node<T> {
+    /// A node without children, whose memory is counted.
+    fn new_node<T>(&self) -> Node<T> {
         self.node_bytes.fetch_add(FAN * size_of::<Once<T>>() as u64, Ordering::Relaxed);
-        empty(FAN)
+        empty_node(FAN)
     }
 
-    fn leaf(&self) -> Leaf {
+    /// A leaf of zeros, whose memory is counted.
+    fn new_leaf(&self) -> Leaf {
         self.leaf_bytes.fetch_add(LEAF, Ordering::Relaxed);
         zeros(LEAF)
     }
 }
 
-fn empty<T>(count: u64) -> Node<T> {
+/// A node without children, with `count` slots for them.
+fn empty_node<T>(count: u64) -> Node<T> {
     (0..count).map(|_| Once::new()).collect()
 }
 
+/// Bytes of zeros, allocated zeroed, so that the kernel provides memory only for those that are written.
 #[cfg(not(loom))]
 fn zeros(count: u64) -> Box<[AtomicU8]> {
     let zeros = Box::into_raw(alloc::vec![0_u8; count as usize].into_boxed_slice());
-    // SAFETY: `AtomicU8` has the size, the alignment and the bits of `u8`, and nobody else has the box.
+    // SAFETY: `AtomicU8` has the same size, alignment and bit validity as `u8`, and the box has no other owner.
     unsafe { Box::from_raw(zeros as *mut [AtomicU8]) }
 }
 
+/// Bytes of zeros.
 #[cfg(loom)]
 fn zeros(count: u64) -> Box<[AtomicU8]> {
     (0..count).map(|_| AtomicU8::new(0)).collect()
@@ -121,6 +127,29 @@ mod tests {
         assert_eq!(std::collections::BTreeSet::from(bytes).len(), pages.len());
         assert!(table.reach(PAGE_MAX + 1).is_none());
         assert!(Table::new(0, 9).reach(10).is_none());
+    }
+
+    #[test]
+    fn indexes_are_the_digits_of_a_page_in_the_table() {
+        let table = Table::new(7, PAGE_MAX);
+        let places =
+            [0, LEAF - 1, 5 * LEAF + 3, (2 * FAN + 5) * LEAF + 3, ((4 * FAN + 2) * FAN + 5) * LEAF + 3];
+        for place in places {
+            let [root, node, leaf, at] = table.far_indexes(7 + place).unwrap().map(|index| index as u64);
+            assert_eq!(((root * FAN + node) * FAN + leaf) * LEAF + at, place);
+            assert!(node < FAN && leaf < FAN && at < LEAF);
+        }
+    }
+
+    #[test]
+    fn memory_counts_created_and_reached_tables() {
+        let pointer = size_of::<Once<Leaf>>() as u64;
+        let table = Table::new(0, 9);
+        assert_eq!([4, 10, 99].map(|reached| table.memory_bytes(reached) - pointer), [4, 10, 10]);
+        let table = Table::new(0, 2 * LEAF - 1);
+        table.reach(LEAF).unwrap();
+        let nodes = pointer + 2 * FAN * pointer;
+        assert_eq!([4, u64::MAX].map(|reached| table.memory_bytes(reached) - nodes), [4, 2 * LEAF]);
     }
 
     #[test]

@@ -1,10 +1,10 @@
-//! The program that runs inside guests: workloads, and the marks around each I/O.
+//! The agent: the program that runs workloads in the guest and calls a mark function before and after each I/O.
 //!
-//! C without a C library (`agent/` beside this crate's sources), so that one static binary of a few pages
-//! serves every kernel, and compiled when it is needed, so that no binary is kept anywhere.
+//! It is C without a C library (`agent/` beside this crate's sources), so that one static binary of a few pages
+//! serves every kernel. It is compiled for each run, so that no binary has to be shipped.
 //!
 //! ```text
-//! agent arm [SYMBOL]                               begin recording; SYMBOL gives the CPU up by a hypercall
+//! agent arm [SYMBOL]                               begin recording; SYMBOL is the function that yields the CPU by a hypercall
 //! agent disarm                                     end recording
 //! agent read|write PHASE DEV SIZE WINDOWS [CPU]    synchronous direct I/O
 //! agent uring PHASE DEV SIZE WINDOWS DEPTH plain|registered|polled|passthru read|write|scattered
@@ -12,14 +12,14 @@
 //! agent many PHASE DEV SIZE WINDOWS CPUS           synchronous direct reads on CPUs 0 to CPUS-1 at once
 //! agent udp|tcp PHASE IF_A IF_B SIZE WINDOWS       traffic between two interfaces on one wire
 //! agent loop PHASE N WINDOWS                       windows of exactly 2 N + 3 instructions
-//! agent symbols DEV                                the kernel's functions, onto a block device
-//! agent scheduler DEV NAME                         an I/O scheduler, for /sys/block/DEV
-//! agent bind DRIVER ADDRESS                        an adapter to its driver
-//! agent online CPU                                 another processor, as in /sys/devices/system/cpu
+//! agent symbols DEV                                write the kernel's function symbols to a block device
+//! agent scheduler DEV NAME                         set the I/O scheduler of /sys/block/DEV
+//! agent bind DRIVER ADDRESS                        bind a PCI device to its driver
+//! agent online CPU                                 bring a CPU of /sys/devices/system/cpu online
 //! ```
 //!
-//! It exits with 0 after a line `done NAME n=COUNT` on standard output, with 3 after `absent NAME ERRNO` where
-//! the kernel lacks what a workload needs, and else with 1 after a line on standard error.
+//! Exit status 0: it printed `done NAME n=COUNT`. Status 3: it printed `absent NAME ERRNO`, because the kernel lacks
+//! what the workload needs. Status 1: it printed an error to standard error.
 
 use crate::Arch;
 use object::{Object, ObjectSection};
@@ -29,12 +29,12 @@ use std::{
     process::{Command, Output},
 };
 
-/// Where the table of marks is in the program: mark i, 16 i bytes behind.
+/// Address of the table of mark functions in the program; mark i is 16 i bytes behind it.
 pub const MARKS_ADDRESS: u64 = 0x7000_0000;
-/// Where the rest of the program is linked, the largest page of the three architectures above the marks.
+/// Address of the rest of the program: 64 KiB, the largest page of the three architectures, above the marks.
 const PROGRAM_ADDRESS: u64 = 0x7001_0000;
 
-/// The C, by its path in the folder it is compiled in.
+/// C sources embedded at build time, by their paths in the folder where they are compiled.
 macro_rules! sources {
     ($($path:literal),* $(,)?) => { &[$(($path, include_str!(concat!("../../agent/", $path)))),*] };
 }
@@ -90,11 +90,11 @@ const SOURCES: &[(&str, &str)] = sources![
     "uring.c",
 ];
 
-/// Why there is no program for the guest.
+/// Why the agent could not be built.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
     /// No compiler for the architecture.
-    #[error("no C compiler for {arch} ({tried} not found); Debian's package {package} has it")]
+    #[error("no C compiler for {arch} ({tried} not found); install Debian's package {package}")]
     NoCompiler {
         /// The guest's architecture.
         arch: Arch,
@@ -103,22 +103,22 @@ pub enum AgentError {
         /// The package to install.
         package: &'static str,
     },
-    /// The compiler is there but did not start.
-    #[error("{program} does not start")]
+    /// The compiler exists but could not be started.
+    #[error("can't start {program}")]
     Start {
         /// The compiler.
         program: String,
-        /// What the system said.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// The compiler refused the sources.
+    /// The compiler reported errors.
     #[error("{program} failed ({status}):\n{stderr}")]
     Compile {
         /// The compiler.
         program: String,
-        /// How it ended.
+        /// Its exit status.
         status: std::process::ExitStatus,
-        /// What it said.
+        /// Its standard error.
         stderr: String,
     },
     /// A file could not be written or read.
@@ -126,10 +126,10 @@ pub enum AgentError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// What the compiler made is no program.
+    /// The compiler's output is not an object file.
     #[error("{}", path.display())]
     Object {
         /// The program.
@@ -137,8 +137,8 @@ pub enum AgentError {
         /// What is wrong with it.
         source: object::Error,
     },
-    /// The linker did not put the marks where they are looked for.
-    #[error("{}: section .marks is {}; expected it at {MARKS_ADDRESS:#x}", path.display(), place(*.found))]
+    /// The linker did not place the marks at [`MARKS_ADDRESS`].
+    #[error("{}: section .marks is {}; expected it at {MARKS_ADDRESS:#x}", path.display(), describe_address(*.found))]
     Marks {
         /// The program.
         path: PathBuf,
@@ -147,14 +147,15 @@ pub enum AgentError {
     },
 }
 
-fn place(found: Option<u64>) -> String {
+/// `at 0x...`, or `missing`.
+fn describe_address(found: Option<u64>) -> String {
     found.map_or_else(|| "missing".to_owned(), |address| format!("at {address:#x}"))
 }
 
-/// Compiles the program for an architecture into a folder, and returns where it is.
+/// Compiles the agent for an architecture into `folder` and returns the program's path.
 ///
 /// # Errors
-/// [`AgentError`]: no compiler, one that fails, or a linker that put the marks elsewhere.
+/// [`AgentError`]: no compiler, a compiler error, or marks at an unexpected address.
 pub fn build(arch: Arch, folder: &Path) -> Result<PathBuf, AgentError> {
     let program = folder.join(format!("agent-{arch}"));
     compile(arch, &program, &[])?;
@@ -162,6 +163,7 @@ pub fn build(arch: Arch, folder: &Path) -> Result<PathBuf, AgentError> {
     Ok(program)
 }
 
+/// Compiles the embedded sources to `program`; `warnings` are further flags for the compiler.
 fn compile(arch: Arch, program: &Path, warnings: &[&str]) -> Result<(), AgentError> {
     let sources =
         tempfile::tempdir().map_err(|source| AgentError::File { path: std::env::temp_dir(), source })?;
@@ -170,7 +172,7 @@ fn compile(arch: Arch, program: &Path, warnings: &[&str]) -> Result<(), AgentErr
         .map_err(|source| AgentError::File { path: program.to_owned(), source })?;
     let (compiler, output) = run_compiler(arch, |compiler| {
         let mut command = Command::new(compiler);
-        command.current_dir(sources.path()).args(flags(arch)).args(warnings);
+        command.current_dir(sources.path()).args(compiler_flags(arch)).args(warnings);
         command.args(SOURCES.iter().map(|(path, _)| path).filter(|path| path.ends_with(".c")));
         command.arg("-o").arg(&program);
         command
@@ -183,30 +185,32 @@ fn compile(arch: Arch, program: &Path, warnings: &[&str]) -> Result<(), AgentErr
 }
 
 fn write_sources(folder: &Path) -> Result<(), AgentError> {
-    let at = |path: PathBuf| |source| AgentError::File { path, source };
+    let file_error = |path: PathBuf| |source| AgentError::File { path, source };
     let arch = folder.join("arch");
-    fs::create_dir(&arch).map_err(at(arch))?;
+    fs::create_dir(&arch).map_err(file_error(arch))?;
     for (path, text) in SOURCES {
         let path = folder.join(path);
-        fs::write(&path, text).map_err(at(path))?;
+        fs::write(&path, text).map_err(file_error(path))?;
     }
     Ok(())
 }
 
-fn flags(arch: Arch) -> Vec<String> {
+/// The compiler's flags: a static program without a C library, with the marks at their fixed address.
+fn compiler_flags(arch: Arch) -> Vec<String> {
     let common = "-std=gnu11 -O2 -I. -nostdlib -static -ffreestanding -fno-stack-protector -fno-pic -no-pie \
                   -fno-asynchronous-unwind-tables -Wl,--build-id=none -Wl,-z,noexecstack";
     let mut flags: Vec<String> = common.split_whitespace().map(str::to_owned).collect();
     flags.push(format!("-Wl,--section-start=.marks={MARKS_ADDRESS:#x}"));
     flags.push(format!("-Wl,-Ttext-segment={PROGRAM_ADDRESS:#x}"));
     if arch == Arch::X86 {
-        // A call of a mark writes the return address where leaf functions would keep variables.
+        // Marks are called from inline assembly. The call writes its return address into the red zone, where a leaf
+        // function may keep variables.
         flags.push("-mno-red-zone".to_owned());
     }
     flags
 }
 
-/// Runs the first compiler there is.
+/// Runs the command built for the first compiler that is installed. Returns the compiler's name and its output.
 fn run_compiler(arch: Arch, command: impl Fn(&str) -> Command) -> Result<(String, Output), AgentError> {
     let compilers = compilers(arch);
     for compiler in &compilers {
@@ -216,15 +220,17 @@ fn run_compiler(arch: Arch, command: impl Fn(&str) -> Command) -> Result<(String
             Err(source) => return Err(AgentError::Start { program: compiler.clone(), source }),
         }
     }
-    Err(AgentError::NoCompiler { arch, tried: compilers.join(", "), package: package(arch) })
+    Err(AgentError::NoCompiler { arch, tried: compilers.join(", "), package: compiler_package(arch) })
 }
 
+/// Names of the C compilers that can build for an architecture, the preferred one first.
 fn compilers(arch: Arch) -> Vec<String> {
     let cross = format!("{}-gcc", arch.gnu());
     if arch.is_host() { vec![cross, "cc".to_owned()] } else { vec![cross] }
 }
 
-fn package(arch: Arch) -> &'static str {
+/// Debian's package with a C compiler for an architecture.
+fn compiler_package(arch: Arch) -> &'static str {
     match arch {
         _ if arch.is_host() => "gcc",
         Arch::X86 => "gcc-x86-64-linux-gnu",
@@ -233,7 +239,7 @@ fn package(arch: Arch) -> &'static str {
     }
 }
 
-/// Whether a program's marks are where the plugin looks for them.
+/// Checks that a program's marks are at [`MARKS_ADDRESS`], where the plugin expects them.
 pub(super) fn check_marks(program: &Path) -> Result<(), AgentError> {
     let bytes = fs::read(program).map_err(|source| AgentError::File { path: program.to_owned(), source })?;
     let object = object::File::parse(&*bytes)
@@ -252,9 +258,9 @@ mod tests {
     use object::Architecture;
     use tempfile::TempDir;
 
-    /// Those of a compiler that is there: the host's own at least.
+    /// Architectures with an installed compiler; the host's own is always one of them.
     fn buildable() -> Vec<Arch> {
-        let there = |arch: &Arch| {
+        let has_compiler = |arch: &Arch| {
             arch.is_host()
                 || run_compiler(*arch, |compiler| {
                     let mut command = Command::new(compiler);
@@ -263,11 +269,11 @@ mod tests {
                 })
                 .is_ok()
         };
-        Arch::ALL.into_iter().filter(there).collect()
+        Arch::ALL.into_iter().filter(has_compiler).collect()
     }
 
     #[test]
-    fn every_source_is_built_in() {
+    fn every_source_file_is_embedded() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("agent");
         let mut found = Vec::new();
         for sub in ["", "arch"] {
@@ -283,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn the_marks_are_where_they_are_looked_for() {
+    fn the_marks_are_at_their_fixed_address_16_bytes_apart() {
         let folder = tempfile::tempdir().unwrap();
         for arch in buildable() {
             let bytes = fs::read(build(arch, folder.path()).unwrap()).unwrap();
@@ -304,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn compilers_have_nothing_to_warn_of() {
+    fn the_sources_compile_without_warnings() {
         let folder = tempfile::tempdir().unwrap();
         for arch in buildable() {
             compile(arch, &folder.path().join("agent"), &["-Wall", "-Wextra", "-Werror"]).unwrap();
@@ -312,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_compiler_says_is_kept() {
+    fn the_error_quotes_the_compiler() {
         let arch = buildable()[0];
         let folder = tempfile::tempdir().unwrap();
         let error = compile(arch, &folder.path().join("agent"), &["-include", "nowhere.h"]).unwrap_err();
@@ -329,8 +335,8 @@ mod tests {
         );
     }
 
-    /// The program for this machine, and a file it can open for direct I/O. Beside the test itself: many
-    /// systems' temporary folders are in memory, where direct I/O may be refused.
+    /// The agent for this host, and a file for direct I/O. The file is beside the test program: many systems have
+    /// their temporary folder on tmpfs, which may not support direct I/O.
     struct Native {
         folder: TempDir,
         program: PathBuf,
@@ -367,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn workloads_run_here_too() {
+    fn workloads_also_run_on_the_host() {
         let Some(native) = Native::new() else { return };
         native.check("arm", "done arm n=1\n", "", 0);
         native.check("loop 1 1000 10", "done loop n=10\n", "", 0);
@@ -382,13 +388,13 @@ mod tests {
         let Some(native) = Native::new() else { return };
         native.check("write 1 DISK 4096 10", "done write n=10\n", "", 0);
         let written = fs::read(&native.disk).unwrap();
-        // 64 to warm up and 10 in windows, one behind the other.
+        // 64 writes of warm-up and 10 that are measured, at consecutive offsets.
         assert!(written[..74 * 4096].iter().all(|byte| *byte == 0x5a));
         assert!(written[74 * 4096..].iter().all(|byte| *byte == 7));
     }
 
     #[test]
-    fn batches_run_where_the_kernel_has_io_uring() {
+    fn io_uring_workloads_run_where_the_kernel_has_io_uring() {
         let Some(native) = Native::new() else { return };
         for how in ["plain read", "plain write", "plain scattered", "registered read", "registered write"] {
             let (stdout, stderr, status) = native.run(&format!("uring 1 DISK 4096 20 8 {how}"));
@@ -401,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_say_what_failed() {
+    fn failures_name_the_failed_step() {
         let Some(native) = Native::new() else { return };
         native.check("", "", "agent: no command given: errno 22\n", 1);
         native.check("dance", "", "agent: no command dance: errno 22\n", 1);
@@ -420,7 +426,7 @@ mod tests {
         native.check("uring 1 DISK 4096 1 1 raw read", "", preparations, 1);
         let written = "agent: passthru only reads: write: errno 22\n";
         native.check("uring 1 DISK 4096 1 1 passthru write", "", written, 1);
-        // ENOTTY: a file is no NVMe disk.
+        // 25 is ENOTTY: a regular file has no NVMe ioctl.
         native.check("passthru 1 DISK 4096 1", "", "agent: NVME_IOCTL_IO_CMD disk: errno 25\n", 1);
         native.check(
             "scheduler nothing none",

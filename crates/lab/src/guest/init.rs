@@ -1,23 +1,21 @@
-//! The guest's first program: a script that loads modules, runs workloads and says how they ended.
+//! The guest's init: a shell script that loads modules, runs the workloads and prints their exit status.
 
 use super::program;
-use crate::dma_path::{DEFAULT_WINDOW, DIRECT_WINDOW, DYNAMIC_WINDOW};
+use crate::dma_path::{ADAPTER, DEFAULT_WINDOW, DIRECT_WINDOW, DYNAMIC_WINDOW};
 use crate::kernel::Module;
-use crate::machine::{DISK_SLOT, SYMBOLS_SLOT, network_slots, starts_alone};
-use crate::preset::{Access, Adapter};
+use crate::preset::{Access, EmulatedAdapter};
+use crate::qemu_command::{DISK_SLOT, SYMBOLS_SLOT, boots_with_one_cpu, network_slots};
 use crate::workload::{USER_DRIVER, Workload};
 use std::fmt::Write;
 
-/// Where the workload program is in the guest.
+/// The agent's path in the guest.
 pub const AGENT: &str = "/lab/agent";
-/// The last line of a guest that did everything.
+/// The console's last line when the whole script has run.
 pub const DONE: &str = "lab: done";
-/// What a guest prints before each workload's name and exit status.
+/// Prefix of the console's line with a workload's name and exit status.
 pub const ENDED: &str = "lab: ended";
-/// What a guest prints before each adapter's address, driver and DMA path.
-pub const FOUND: &str = "lab: found";
 
-/// The kernel's function that gives a virtual CPU up, where that is a hypercall.
+/// The kernel function through which an idle virtual CPU yields, where it does so by a hypercall.
 pub fn idle_function(arch: crate::Arch) -> Option<&'static str> {
     match arch {
         crate::Arch::Ppc => Some("plpar_hcall_norets_notrace"),
@@ -25,11 +23,11 @@ pub fn idle_function(arch: crate::Arch) -> Option<&'static str> {
     }
 }
 
-/// In a workload's command: the character device of the measured disk's namespace.
+/// Placeholder in a workload's command for the character device of the measured disk's namespace.
 const GENERIC: &str = "{generic}";
 
-/// The part that is the same for all: devices by the address on their bus, never by the order in which the
-/// kernel found them.
+/// The script's fixed beginning. Its functions find devices by PCI address, because the order in which the kernel
+/// numbers them varies.
 const BEGIN: &str = r#"#!/bin/sh
 export PATH=/bin:/lab
 for tool in $(/bin/busybox --list); do [ -e /bin/$tool ] || /bin/busybox ln -s busybox /bin/$tool; done
@@ -65,17 +63,17 @@ interface() {
 }
 "#;
 
-/// Takes the adapter at an address from the kernel's own drivers.
-const GIVE_AWAY: &str = r#"give_away() {
+/// Shell function that binds the device at an address to another driver than the kernel's own, as `vfio-pci`.
+const OVERRIDE_DRIVER: &str = r#"override_driver() {
     echo $1 > /sys/bus/pci/devices/$2/driver_override
     bind $1 $2
     echo $2
 }
 "#;
 
-/// What a guest is to do.
+/// The machine and workloads that the init script is written for.
 #[derive(Debug, Clone, Copy)]
-pub struct Errand<'a> {
+pub struct ScriptPlan<'a> {
     /// Its architecture.
     pub arch: crate::Arch,
     /// Modules in the order in which they load.
@@ -84,34 +82,34 @@ pub struct Errand<'a> {
     pub vcpus: u32,
     /// How workloads reach the measured disk.
     pub access: Access,
-    /// How many of the modules, from the first, take their devices as they find them.
+    /// How many modules, counted from the first, may bind to devices as soon as they load.
     pub early: usize,
-    /// What runs, each with its number.
+    /// The workloads in the order in which they run, each with its number.
     pub workloads: &'a [(u64, Workload)],
 }
 
-/// The script.
-pub fn script(errand: Errand<'_>) -> String {
+/// Writes the init script.
+pub fn script(plan: ScriptPlan<'_>) -> String {
     let mut script = BEGIN.to_owned();
-    bring_up(&mut script, errand);
-    load(&mut script, errand);
-    for adapter in [Adapter::E1000e, Adapter::E1000, Adapter::VirtioNet] {
-        if errand.workloads.iter().any(|(_, workload)| workload.adapter == adapter) {
-            interfaces(&mut script, adapter);
+    online_cpus(&mut script, plan);
+    load_modules(&mut script, plan);
+    for adapter in [EmulatedAdapter::E1000e, EmulatedAdapter::E1000, EmulatedAdapter::VirtioNet] {
+        if plan.workloads.iter().any(|(_, workload)| workload.adapter == adapter) {
+            set_interface_variables(&mut script, adapter);
         }
     }
-    // The plugin makes a disk's answers come at the same instruction in each boot, from here on; network adapters need
-    // no such help, and some wait in loops that would take long while all is watched.
-    let idle = idle_function(errand.arch).unwrap_or_default();
+    // From here on the plugin makes the disk's completions arrive at the same instruction in each boot. Network adapters
+    // are initialised before: they don't need it, and some poll in loops that are slow while the plugin records.
+    let idle = idle_function(plan.arch).unwrap_or_default();
     line(&mut script, &format!("{AGENT} arm {idle} || fail arm"));
-    measured_disk(&mut script, errand);
-    script.push_str(&tell_dma_paths());
-    for (phase, workload) in errand.workloads {
-        let (program, command) = (program(workload), command(workload, *phase));
+    bind_measured_disk(&mut script, plan);
+    script.push_str(&print_adapters());
+    for (phase, workload) in plan.workloads {
+        let (program, command) = (program_path(workload), command_words(workload, *phase));
         line(&mut script, &format!(r#"{program} {command}; echo "{ENDED} {} $?""#, workload.name));
     }
     line(&mut script, &format!("{AGENT} disarm"));
-    // Nobody holds this disk's answers: it comes when nothing is counted any more.
+    // This disk completes requests in its own time, so it is used only after recording has ended.
     line(&mut script, &format!("symbols=$(disk {SYMBOLS_SLOT})"));
     line(&mut script, &format!("{AGENT} symbols $symbols || fail symbols"));
     line(&mut script, &format!("echo; echo '{DONE}'"));
@@ -119,64 +117,65 @@ pub fn script(errand: Errand<'_>) -> String {
     script
 }
 
-/// Makes the measured disk ready for those who use it, and keeps where they find it.
-fn measured_disk(script: &mut String, errand: Errand<'_>) {
-    if errand.access == Access::User {
-        script.push_str(GIVE_AWAY);
-        line(script, &format!("disk=$(give_away {USER_DRIVER} {DISK_SLOT})"));
+/// Binds the measured disk to the kernel's NVMe driver or to VFIO, and stores its device node or address in `$disk`.
+fn bind_measured_disk(script: &mut String, plan: ScriptPlan<'_>) {
+    if plan.access == Access::User {
+        script.push_str(OVERRIDE_DRIVER);
+        line(script, &format!("disk=$(override_driver {USER_DRIVER} {DISK_SLOT})"));
         return;
     }
     line(script, &format!("disk=$(disk {DISK_SLOT})"));
-    if errand.workloads.iter().any(|(_, workload)| workload.command.contains(GENERIC)) {
+    if plan.workloads.iter().any(|(_, workload)| workload.command.contains(GENERIC)) {
         // The namespace's character device (kernel: drivers/nvme/host/core.c, nvme_add_ns_cdev).
         line(script, r#"generic=/dev/ng${disk#/dev/nvme}"#);
         line(script, r#"wait_for $generic || fail "no character device beside $disk""#);
     }
 }
 
-/// Who carries out a workload.
-fn program(workload: &Workload) -> &'static str {
+/// Path in the guest of the program that runs a workload.
+fn program_path(workload: &Workload) -> &'static str {
     match workload.access {
         Access::Kernel | Access::Ways => AGENT,
-        Access::User => program::PLACE,
+        Access::User => program::GUEST_PATH,
     }
 }
 
-/// Brings up the virtual CPUs that the kernel left, before any driver decides how many queues it needs.
-fn bring_up(script: &mut String, errand: Errand<'_>) {
-    if starts_alone(errand.arch) {
-        for cpu in 1..errand.vcpus {
+/// Brings the CPUs online that the kernel did not start, before a driver derives its number of queues from them.
+fn online_cpus(script: &mut String, plan: ScriptPlan<'_>) {
+    if boots_with_one_cpu(plan.arch) {
+        for cpu in 1..plan.vcpus {
             line(script, &format!("{AGENT} online cpu{cpu} || fail \"cpu{cpu} does not come up\""));
         }
     }
 }
 
-/// Loads modules. Adapters are bound later and one by one: two that initialise at the same time get their answers
-/// in an order that nobody can foresee.
-fn load(script: &mut String, errand: Errand<'_>) {
-    for (position, module) in errand.modules.iter().enumerate() {
-        if position == errand.early {
+/// Loads the modules. Drivers after the early ones don't bind by themselves: adapters are bound later, one by one, so
+/// that their initialisation does not interleave in a different order in each boot.
+fn load_modules(script: &mut String, plan: ScriptPlan<'_>) {
+    for (position, module) in plan.modules.iter().enumerate() {
+        if position == plan.early {
             line(script, "echo 0 > /sys/bus/pci/drivers_autoprobe");
         }
         let path = super::initramfs::module_path(position, module);
         let name = &module.name;
-        // What the kernel's command line says to a module, insmod has to be told.
+        // insmod does not apply module parameters from the kernel's command line; modprobe would.
         line(script, &format!("insmod {path} $(parameters {name}) || fail 'module {name} does not load'"));
     }
 }
 
-fn interfaces(script: &mut String, adapter: Adapter) {
+/// Binds both ports of a network adapter and stores their interface names in `$DRIVER_first` and `$DRIVER_second`.
+fn set_interface_variables(script: &mut String, adapter: EmulatedAdapter) {
     let [first, second] = network_slots(adapter).unwrap_or_default();
     let name = adapter.driver();
-    let bus_driver = if adapter == Adapter::VirtioNet { "virtio-pci" } else { name };
+    let bus_driver = if adapter == EmulatedAdapter::VirtioNet { "virtio-pci" } else { name };
     for (end, slot) in [("first", first), ("second", second)] {
         line(script, &format!("{name}_{end}=$(interface {slot} {bus_driver})"));
     }
 }
 
-/// Of each adapter with a driver: what its DMA path shows in. With as few processes as can be: under load, what they
-/// leave behind was seen to shift counts by a few instructions from run to run.
-fn tell_dma_paths() -> String {
+/// Shell code that prints the console line of each bound adapter, from which its DMA path is recognised. It starts as few
+/// processes as possible: on a loaded host, more of them shifted counts by a few instructions from run to run.
+fn print_adapters() -> String {
     let windows = [DIRECT_WINDOW, DYNAMIC_WINDOW, DEFAULT_WINDOW].join(" ");
     format!(
         r#"windows() {{
@@ -194,13 +193,14 @@ for device in /sys/bus/pci/devices/*; do
     read -r mask < $device/dma_mask_bits
     driver=$(readlink $device/driver)
     windows $device
-    echo "{FOUND} ${{device##*/}} ${{driver##*/}} $type $mask$windows"
+    echo "{ADAPTER} ${{device##*/}} ${{driver##*/}} $type $mask$windows"
 done
 "#
     )
 }
 
-fn command(workload: &Workload, phase: u64) -> String {
+/// A workload's command with its placeholders replaced; `phase` is the workload's number.
+fn command_words(workload: &Workload, phase: u64) -> String {
     let driver = workload.adapter.driver();
     workload
         .command
@@ -211,6 +211,7 @@ fn command(workload: &Workload, phase: u64) -> String {
         .replace("{second}", &format!("${driver}_second"))
 }
 
+/// Appends a line to the script.
 fn line(script: &mut String, text: &str) {
     // Writing to a string does not fail.
     let _ = writeln!(script, "{text}");

@@ -1,13 +1,12 @@
-//! The guest's first and only file system: an archive that the kernel unpacks into memory.
+//! The guest's initramfs: a cpio archive that the kernel unpacks into memory.
 //!
 //! The format is cpio's `newc` (kernel: `Documentation/driver-api/early-userspace/buffer-format.rst`),
-//! without compression, so that every guest spends the same few instructions on it. The same contents
-//! give the same bytes.
+//! without compression, because emulated guests decompress slowly. The same contents give the same bytes.
 //!
 //! ```text
-//! /init                      the first program: a script for /bin/sh
+//! /init                      the init script, for /bin/sh
 //! /bin/busybox, /bin/sh      busybox, and a link to it
-//! /dev/console               init's input and output
+//! /dev/console               standard input and output of init
 //! /lab/modules/00-a.ko ...   modules, in the order in which they load
 //! /lib/modules/<release>/    empty; programs that look for modules expect it
 //! /proc, /sys, /tmp          empty
@@ -20,51 +19,51 @@ use std::{
     io::{self, Write},
 };
 
-/// A file that a workload needs in its guest.
+/// A further file in the guest, such as a workload's program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlacedFile<'a> {
-    /// Where, from the root: `/lab/workload`. Missing folders are made.
+    /// Its absolute path: `/lab/workload`. Missing folders are created.
     pub path: &'a str,
     /// Permissions, as in `0o755`.
     pub permissions: u32,
-    /// What is in it.
+    /// Its content.
     pub bytes: &'a [u8],
 }
 
-/// What goes into a guest.
+/// The contents of a guest's initramfs.
 #[derive(Debug, Clone, Copy)]
 pub struct Initramfs<'a> {
-    /// The release of its kernel.
+    /// The kernel's release, as `uname -r` prints it.
     pub release: &'a str,
-    /// A busybox without shared libraries.
+    /// A statically linked busybox.
     pub busybox: &'a [u8],
     /// Modules, in the order in which they load.
     pub modules: &'a [Module],
     /// The script that the kernel starts; its first line should be `#!/bin/sh`.
     pub init: &'a str,
-    /// Everything else.
+    /// Further files.
     pub files: &'a [PlacedFile<'a>],
 }
 
-/// What can't be put into a guest.
+/// Why the archive can't be built.
 #[derive(Debug, thiserror::Error)]
 pub enum InitramfsError {
-    /// No path from the root to a file.
-    #[error("`{0}` is no path of a file in a guest; expected something like /lab/workload")]
+    /// Not an absolute path of a file.
+    #[error("`{0}` is not an absolute path of a file in a guest; expected something like /lab/workload")]
     Path(String),
-    /// Two things in one place, or a file where a folder is needed.
-    #[error("`{0}` is to be in the guest twice, as different things")]
-    Twice(String),
-    /// Something else than permissions.
-    #[error("`{path}`: the permissions {permissions:#o} are more than permissions; expected at most 0o7777")]
+    /// Two entries have the same path, or a file is where a folder is needed.
+    #[error("`{0}` is in the guest twice; expected one file or folder at each path")]
+    Duplicate(String),
+    /// Bits beyond the permissions.
+    #[error("`{path}`: invalid permissions {permissions:#o}; expected at most 0o7777")]
     Permissions {
         /// The file.
         path: String,
-        /// What was given.
+        /// The invalid value.
         permissions: u32,
     },
-    /// The format counts bytes in 32 bits.
-    #[error("`{path}` has {bytes} bytes; the archive's format holds less than 2^32 of one file")]
+    /// The format has 32 bits for a file's size.
+    #[error("`{path}` has {bytes} bytes; expected less than 2^32, the limit of the archive's format")]
     TooLarge {
         /// The file.
         path: String,
@@ -72,37 +71,37 @@ pub enum InitramfsError {
         bytes: usize,
     },
     /// The archive could not be written.
-    #[error("writing the archive")]
+    #[error("can't write the archive")]
     Write(#[from] io::Error),
 }
 
 impl Initramfs<'_> {
-    /// The archive.
+    /// Builds the archive.
     ///
     /// # Errors
-    /// If a path is none, or two things have the same.
+    /// If a path is not absolute, or two entries have the same path.
     pub fn build(&self) -> Result<Vec<u8>, InitramfsError> {
         let mut contents = Contents::default();
         for folder in ["/proc", "/sys", "/tmp", "/lab/modules"] {
-            contents.put(folder, Node::Folder)?;
+            contents.insert(folder, Node::Folder)?;
         }
-        contents.put(&format!("/lib/modules/{}", self.release), Node::Folder)?;
-        contents.put("/bin/busybox", Node::File { permissions: 0o755, bytes: self.busybox })?;
-        contents.put("/bin/sh", Node::Link("busybox"))?;
-        contents.put("/dev/console", CONSOLE)?;
+        contents.insert(&format!("/lib/modules/{}", self.release), Node::Folder)?;
+        contents.insert("/bin/busybox", Node::File { permissions: 0o755, bytes: self.busybox })?;
+        contents.insert("/bin/sh", Node::Link("busybox"))?;
+        contents.insert("/dev/console", CONSOLE)?;
         for (position, module) in self.modules.iter().enumerate() {
             let node = Node::File { permissions: 0o644, bytes: &module.bytes };
-            contents.put(&module_path(position, module), node)?;
+            contents.insert(&module_path(position, module), node)?;
         }
-        contents.put("/init", Node::File { permissions: 0o755, bytes: self.init.as_bytes() })?;
+        contents.insert("/init", Node::File { permissions: 0o755, bytes: self.init.as_bytes() })?;
         for PlacedFile { path, permissions, bytes } in self.files.iter().copied() {
-            contents.put(path, Node::File { permissions, bytes })?;
+            contents.insert(path, Node::File { permissions, bytes })?;
         }
-        contents.archive()
+        contents.write_archive()
     }
 }
 
-/// Where a guest finds the module that loads after `position` others: `/lab/modules/00-nvme_core.ko`.
+/// Path in the guest of the module that loads after `position` others: `/lab/modules/00-nvme_core.ko`.
 pub fn module_path(position: usize, module: &Module) -> String {
     format!("/lab/modules/{position:02}-{}.ko", module.name)
 }
@@ -110,7 +109,7 @@ pub fn module_path(position: usize, module: &Module) -> String {
 /// The console that the kernel opens for init (kernel: `Documentation/admin-guide/devices.txt`).
 const CONSOLE: Node<'static> = Node::Character { permissions: 0o600, major: 5, minor: 1 };
 
-/// Something that has a path.
+/// One entry of the archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Node<'a> {
     Folder,
@@ -119,34 +118,36 @@ enum Node<'a> {
     Character { permissions: u32, major: u32, minor: u32 },
 }
 
-/// Everything in the guest by its path, without the leading slash. Sorted, so that a folder comes before
-/// what is in it, as the kernel needs it.
+/// All entries by path, without the leading slash. Sorted, so that a folder precedes its contents, as the kernel
+/// requires.
 #[derive(Debug, Default)]
 struct Contents<'a> {
     nodes: BTreeMap<String, Node<'a>>,
 }
 
 impl<'a> Contents<'a> {
-    /// Puts a node into its place, and the folders above it.
-    fn put(&mut self, path: &str, node: Node<'a>) -> Result<(), InitramfsError> {
-        let inside = inside(path).ok_or_else(|| InitramfsError::Path(path.to_owned()))?;
-        for (end, _) in inside.match_indices('/') {
-            self.put_one(&inside[..end], Node::Folder)?;
+    /// Inserts an entry and the folders above it.
+    fn insert(&mut self, path: &str, node: Node<'a>) -> Result<(), InitramfsError> {
+        let relative = strip_root(path).ok_or_else(|| InitramfsError::Path(path.to_owned()))?;
+        for (end, _) in relative.match_indices('/') {
+            self.insert_one(&relative[..end], Node::Folder)?;
         }
         check_permissions(path, node)?;
-        self.put_one(inside, node)
+        self.insert_one(relative, node)
     }
 
-    fn put_one(&mut self, inside: &str, node: Node<'a>) -> Result<(), InitramfsError> {
-        match self.nodes.entry(inside.to_owned()) {
+    /// Inserts an entry. The same folder may be inserted several times.
+    fn insert_one(&mut self, relative: &str, node: Node<'a>) -> Result<(), InitramfsError> {
+        match self.nodes.entry(relative.to_owned()) {
             Entry::Occupied(known) if *known.get() == Node::Folder && node == Node::Folder => {}
-            Entry::Occupied(_) => return Err(InitramfsError::Twice(format!("/{inside}"))),
+            Entry::Occupied(_) => return Err(InitramfsError::Duplicate(format!("/{relative}"))),
             Entry::Vacant(free) => drop(free.insert(node)),
         }
         Ok(())
     }
 
-    fn archive(&self) -> Result<Vec<u8>, InitramfsError> {
+    /// Encodes all entries and the trailer.
+    fn write_archive(&self) -> Result<Vec<u8>, InitramfsError> {
         let mut archive = Vec::new();
         for (number, (path, node)) in (1..).zip(&self.nodes) {
             let bytes = node.bytes();
@@ -162,6 +163,7 @@ impl<'a> Contents<'a> {
 }
 
 impl<'a> Node<'a> {
+    /// The entry's content; that of a link is its target.
     fn bytes(self) -> &'a [u8] {
         match self {
             Self::Folder | Self::Character { .. } => &[],
@@ -170,7 +172,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Its header. All times are zero and all owners root.
+    /// The entry's cpio header; `number` is its inode number. All times are zero and all owners root.
     fn header(self, path: &str, number: u32) -> Builder {
         let header = Builder::new(path).ino(number);
         match self {
@@ -188,11 +190,11 @@ impl<'a> Node<'a> {
     }
 }
 
-/// The path without its leading slash, if every part of it names something.
-fn inside(path: &str) -> Option<&str> {
-    let inside = path.strip_prefix('/')?;
-    let names = inside.split('/').all(|part| !part.is_empty() && part != "." && part != "..");
-    (names && !path.contains('\0')).then_some(inside)
+/// An absolute path without its leading slash. `None` if it is relative, or a component is empty, `.` or `..`.
+fn strip_root(path: &str) -> Option<&str> {
+    let relative = path.strip_prefix('/')?;
+    let names = relative.split('/').all(|part| !part.is_empty() && part != "." && part != "..");
+    (names && !path.contains('\0')).then_some(relative)
 }
 
 fn check_permissions(path: &str, node: Node<'_>) -> Result<(), InitramfsError> {
@@ -259,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_there() {
+    fn the_archive_holds_every_file_with_its_folders() {
         let plain = |path: &str, mode, bytes: &[u8]| (path.to_owned(), mode, (0, 0), bytes.to_vec());
         let folder = |path| plain(path, 0o40755, b"");
         let expect = [
@@ -298,7 +300,7 @@ mod tests {
         let mut command = Command::new("cpio");
         command.arg("-t").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let Ok(mut cpio) = command.spawn() else {
-            skip("no program cpio here to list the archive with");
+            skip("the program cpio is not installed");
             return;
         };
         let archive = build(&[AGENT, DATA]).unwrap();
@@ -310,13 +312,13 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_placed() {
+    fn invalid_paths_duplicates_and_invalid_permissions_are_errors() {
         let at = |path| build(&[PlacedFile { path, ..AGENT }]);
         for path in ["", "/", "lab/agent", "/lab/../x", "/lab//x", "/lab/./x", "/x/", "/x\0y"] {
             assert!(matches!(at(path), Err(InitramfsError::Path(_))), "{path:?}");
         }
         for path in ["/init", "/lab", "/init/below", "/bin/sh", "/proc"] {
-            assert!(matches!(at(path), Err(InitramfsError::Twice(_))), "{path:?}");
+            assert!(matches!(at(path), Err(InitramfsError::Duplicate(_))), "{path:?}");
         }
         let odd = build(&[PlacedFile { permissions: 0o100755, ..AGENT }]);
         assert!(matches!(odd, Err(InitramfsError::Permissions { .. })));

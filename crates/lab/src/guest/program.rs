@@ -1,7 +1,7 @@
-//! The program in the guest that drives an adapter by itself: `lab-guest`, which is built beside this one.
+//! Finds `lab-guest`, the program that drives an adapter from user space in the guest, and reads its symbols.
 //!
-//! Unlike the agent it is linked with our own libraries, whose instructions are what is counted: those of the release
-//! that whoever measures has built.
+//! Unlike the agent it is linked with this project's libraries, because their instructions are measured. Cargo builds
+//! it beside the program that runs the lab.
 
 use super::agent::{self, AgentError};
 use super::libraries::{LibrariesError, libraries};
@@ -12,38 +12,38 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Its name.
+/// The program's file name.
 pub const NAME: &str = "lab-guest";
-/// Where it is in the guest.
-pub const PLACE: &str = "/lab/lab-guest";
+/// The program's path in the guest.
+pub const GUEST_PATH: &str = "/lab/lab-guest";
 
 /// A function of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgramFunction {
-    /// Its name.
+    /// Its demangled name.
     pub name: String,
-    /// Where it is when the program runs.
+    /// Its addresses when the program runs.
     pub addresses: Range<u64>,
 }
 
-/// Why a guest can't have it.
+/// Why the program can't be put into a guest.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
-    /// It is not there.
-    #[error("no program for guests at {}; build it with: cargo build --release -p {NAME}", .0.display())]
+    /// It has not been built.
+    #[error("{} does not exist; build it with: cargo build --release -p {NAME}", .0.display())]
     Absent(PathBuf),
-    /// It is built for this machine, and the guest is another.
-    #[error("{NAME} is built for this machine, and does not run in a guest of {0}")]
+    /// It is built for the host's architecture, and the guest has another.
+    #[error("{NAME} is built for this host and can't run in a guest of {0}")]
     Arch(Arch),
-    /// It can't be read.
+    /// A file can't be read.
     #[error("can't read {}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// It is no program.
+    /// It is not an object file.
     #[error("{}", path.display())]
     Object {
         /// The file.
@@ -51,28 +51,28 @@ pub enum ProgramError {
         /// What is wrong with it.
         source: object::Error,
     },
-    /// Nobody knows where its functions will be.
-    #[error("{}: expected a program that is linked for a fixed address", .0.display())]
-    Movable(PathBuf),
-    /// Its marks are not where they are looked for.
+    /// It is position independent, so the addresses of its functions are unknown before it runs.
+    #[error("{} is position independent; expected a program that is linked for a fixed address", .0.display())]
+    PositionIndependent(PathBuf),
+    /// Its marks are not at their fixed address.
     #[error(transparent)]
     Marks(AgentError),
-    /// Its libraries are not known.
+    /// Its libraries could not be found.
     #[error(transparent)]
     Libraries(#[from] LibrariesError),
 }
 
-/// The program, with all that it needs in a guest.
+/// The program with the files that it needs in a guest.
 #[derive(Debug, Clone)]
 pub struct Program {
-    /// Contents by path in the guest: the program's own, and its libraries'.
+    /// Paths in the guest and contents of the program and its libraries.
     pub files: Vec<(String, Vec<u8>)>,
-    /// Its functions, in the order of their addresses.
+    /// Its functions, sorted by address.
     pub functions: Vec<ProgramFunction>,
 }
 
 impl Program {
-    /// The one beside this program, where cargo and packages put it.
+    /// Reads the `lab-guest` in the folder of the running program, where cargo and packages install it.
     ///
     /// # Errors
     /// [`ProgramError`]
@@ -84,27 +84,29 @@ impl Program {
         if beside.is_file() { Self::read(&beside) } else { Err(ProgramError::Absent(beside)) }
     }
 
+    /// Reads a program with its functions and libraries, and checks its marks.
     fn read(path: &Path) -> Result<Self, ProgramError> {
-        let own = contents(path)?;
+        let own = read_file(path)?;
         let functions = functions(path, &own)?;
         agent::check_marks(path).map_err(ProgramError::Marks)?;
-        let mut files = vec![(PLACE.to_owned(), own)];
+        let mut files = vec![(GUEST_PATH.to_owned(), own)];
         for library in libraries(path)? {
-            files.push((library.display().to_string(), contents(&library)?));
+            files.push((library.display().to_string(), read_file(&library)?));
         }
         Ok(Self { files, functions })
     }
 }
 
-fn contents(path: &Path) -> Result<Vec<u8>, ProgramError> {
+fn read_file(path: &Path) -> Result<Vec<u8>, ProgramError> {
     fs::read(path).map_err(|source| ProgramError::Read { path: path.to_owned(), source })
 }
 
+/// The functions in a program's symbol table, sorted by address.
 fn functions(path: &Path, bytes: &[u8]) -> Result<Vec<ProgramFunction>, ProgramError> {
     let object = object::File::parse(bytes)
         .map_err(|source| ProgramError::Object { path: path.to_owned(), source })?;
     if object.kind() != ObjectKind::Executable {
-        return Err(ProgramError::Movable(path.to_owned()));
+        return Err(ProgramError::PositionIndependent(path.to_owned()));
     }
     let is_function = |symbol: &object::Symbol<'_, '_>| {
         symbol.kind() == SymbolKind::Text && symbol.is_definition() && symbol.size() > 0
@@ -112,12 +114,12 @@ fn functions(path: &Path, bytes: &[u8]) -> Result<Vec<ProgramFunction>, ProgramE
     let mut functions: Vec<ProgramFunction> =
         object.symbols().filter(is_function).filter_map(|symbol| function(&symbol)).collect();
     functions.sort_by(|a, b| (a.addresses.start, &a.name).cmp(&(b.addresses.start, &b.name)));
-    // Of several names of one place, the first.
+    // Of several names for one address, the first in the alphabet is kept.
     functions.dedup_by_key(|function| function.addresses.start);
     Ok(functions)
 }
 
-/// Its name as its source has it: without the hash that tells instances apart.
+/// A symbol's function, with the demangled name without the hash of the generic instance.
 fn function(symbol: &object::Symbol<'_, '_>) -> Option<ProgramFunction> {
     let name = format!("{:#}", rustc_demangle::demangle(symbol.name().ok()?));
     Some(ProgramFunction { name, addresses: symbol.address()..symbol.address().checked_add(symbol.size())? })
@@ -130,20 +132,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_can_be_put_anywhere_is_refused() {
+    fn a_position_independent_program_is_refused() {
         let this = std::env::current_exe().unwrap();
         let refused = Program::read(&this).unwrap_err();
-        assert!(matches!(refused, ProgramError::Movable(_)), "{refused}");
+        assert!(matches!(refused, ProgramError::PositionIndependent(_)), "{refused}");
     }
 
     #[test]
-    fn what_is_no_program_is_refused() {
+    fn a_file_that_is_not_a_program_is_refused() {
         let refused = Program::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml")).unwrap_err();
         assert!(matches!(refused, ProgramError::Object { .. }), "{refused}");
     }
 
     #[test]
-    fn a_guest_of_another_architecture_has_none() {
+    fn a_guest_of_another_architecture_can_not_run_it() {
         let other = Arch::ALL.into_iter().find(|arch| !arch.is_host()).unwrap();
         assert!(matches!(Program::find(other), Err(ProgramError::Arch(_))));
     }

@@ -1,8 +1,8 @@
-//! apt with a configuration, state and cache of its own.
+//! Downloads Debian packages by apt, with a configuration, state and cache of its own.
 //!
-//! The system's configuration, sources, pins and package state are neither read nor changed; what is
-//! kept of the system is its trust: the keyring of the Debian archive. apt verifies the archive's
-//! signature, and by it the checksum of every package.
+//! The system's apt configuration, sources, pins and package state are neither read nor changed. Only its
+//! keyring of the Debian archive is used. apt verifies the archive's signature, which covers the checksum of
+//! every package.
 
 use super::{Mirror, Package, control::Paragraph};
 use crate::Arch;
@@ -13,44 +13,44 @@ use std::{
     process::{Child, Command, ExitStatus, Stdio},
 };
 
-/// Where the package debian-archive-keyring puts the keys, in its newer and older form.
+/// Files of the package debian-archive-keyring, in its newer and its older version.
 const KEYRINGS: [&str; 2] =
     ["/usr/share/keyrings/debian-archive-keyring.pgp", "/usr/share/keyrings/debian-archive-keyring.gpg"];
 
-/// Bytes kept of what a program complains about.
-const COMPLAINT_BYTES_MAX: u64 = 4096;
+/// Bytes of a failed program's standard error that an error message quotes, from its end.
+const STDERR_BYTES_MAX: u64 = 4096;
 
-/// What keeps packages from being fetched.
+/// Why packages can't be downloaded or unpacked.
 #[derive(Debug, thiserror::Error)]
 pub enum AptError {
-    /// Nothing to verify the archive with.
+    /// The keys that the archive is verified with are missing.
     #[error(
-        "the keys of the Debian archive are not on this host (looked for {}); \
+        "the keys of the Debian archive are not on this host (searched {}); \
          install the package debian-archive-keyring",
         KEYRINGS.join(", ")
     )]
     NoKeyring,
-    /// A host without Debian's tools.
+    /// A Debian tool is not installed.
     #[error(
         "`{program}` can't be started; install {package}, or give your own kernel with --kernel and --modules"
     )]
     NoProgram {
         /// The program.
         program: &'static str,
-        /// The package that has it.
+        /// The package to install.
         package: &'static str,
-        /// What the system said.
+        /// The operating system's error.
         source: io::Error,
     },
     /// The program ran and failed.
-    #[error("{doing}: {status}: {complaint}")]
+    #[error("{action}: {status}: {stderr}")]
     Failed {
-        /// What was being done.
-        doing: String,
-        /// How the program ended.
+        /// What the program was run for.
+        action: String,
+        /// Its exit status.
         status: ExitStatus,
-        /// What it said last.
-        complaint: String,
+        /// The end of its standard error.
+        stderr: String,
     },
     /// The archive has no such package.
     #[error("the archive has no package {name} for {arch}")]
@@ -60,55 +60,55 @@ pub enum AptError {
         /// The architecture.
         arch: Arch,
     },
-    /// A description of a package that lacks what all have.
-    #[error("apt's description of {name} has no usable field {field}")]
+    /// A package's description lacks a mandatory field.
+    #[error("apt's description of {name} has no valid field {field}")]
     NoField {
         /// The package.
         name: String,
         /// The field.
         field: &'static str,
     },
-    /// The download ended well, and yet the file is not there.
+    /// apt reported success, but there is not exactly one downloaded file.
     #[error("apt downloaded {package}, but {folder} holds {found} files; expected one")]
     NotOneFile {
         /// The package.
         package: Package,
-        /// Where it should be.
+        /// The download folder.
         folder: PathBuf,
-        /// What is there.
+        /// Number of files in it.
         found: usize,
     },
-    /// A path that can't be said in apt's configuration.
+    /// A path with characters that apt's configuration does not allow.
     #[error(
         "{0} can't be written in apt's configuration; set IOTOLL_CACHE to a path without quotes and line ends"
     )]
     PathUnsuitable(PathBuf),
-    /// A file of apt's that can't be written or read.
+    /// One of apt's files can't be written or read.
     #[error("{path}")]
     File {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The operating system's error.
         source: io::Error,
     },
 }
 
-/// Percent of something that are done, 0 to 100.
+/// Progress in percent, 0 to 100.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Percent(pub(super) f64);
 
-/// What the archive says of a package.
+/// A package as the archive's index describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Offer {
-    /// Its name and newest version.
+    /// Its name and version.
     pub(super) package: Package,
     /// Bytes to download.
     pub(super) bytes: u64,
-    /// Packages that it needs in exactly one version.
+    /// Packages that it depends on in exactly one version.
     pub(super) depends: Vec<Package>,
 }
 
-/// apt for the packages of one architecture.
+/// Runs apt for the packages of one architecture.
 #[derive(Debug)]
 pub(super) struct Apt {
     arch: Arch,
@@ -116,54 +116,54 @@ pub(super) struct Apt {
 }
 
 impl Apt {
-    /// Writes the configuration into `folder`.
+    /// Writes apt's configuration and list of sources into `folder`.
     pub(super) fn set_up(folder: &Path, arch: Arch, mirror: &Mirror) -> Result<Self, AptError> {
         let keyring = KEYRINGS.into_iter().find(|path| Path::new(path).exists());
         let sources = sources(arch, mirror, keyring.ok_or(AptError::NoKeyring)?);
         for below in ["state/lists/partial", "cache/archives/partial"] {
             let path = folder.join(below);
-            fs::create_dir_all(&path).map_err(on(&path))?;
+            fs::create_dir_all(&path).map_err(file_error(&path))?;
         }
-        write(&folder.join("status"), "")?;
-        write(&folder.join("sources.list"), &sources)?;
+        write_file(&folder.join("status"), "")?;
+        write_file(&folder.join("sources.list"), &sources)?;
         let path = folder.join("apt.conf");
-        write(&path, &configuration(arch, folder)?)?;
+        write_file(&path, &configuration(arch, folder)?)?;
         Ok(Self { arch, config: path })
     }
 
-    /// Brings the indexes up to date.
-    pub(super) fn refresh(&self, heard: &mut dyn FnMut(Percent)) -> Result<(), AptError> {
+    /// Downloads the archive's current package indexes.
+    pub(super) fn update_indexes(&self, on_progress: &mut dyn FnMut(Percent)) -> Result<(), AptError> {
         let mut command = self.command("apt-get");
         command.args(["-qq", "-o", "APT::Status-Fd=1", "update"]);
-        let doing = format!("reading the package lists for {}", self.arch);
-        follow(command, "apt-get", heard)?.check(&doing)?;
+        let action = format!("reading the package lists for {}", self.arch);
+        run_with_progress(command, "apt-get", on_progress)?.check(&action)?;
         Ok(())
     }
 
-    /// What the archive says of a package: `name`, for the newest, or `name=version`.
-    pub(super) fn offer(&self, name: &str) -> Result<Offer, AptError> {
+    /// Looks up a package in the index: `name` for the newest version, or `name=version`.
+    pub(super) fn find_offer(&self, name: &str) -> Result<Offer, AptError> {
         let mut command = self.command("apt-cache");
         command.args(["show", "--no-all-versions", name]);
-        let ran = run(command, "apt-cache")?;
-        if !ran.status.success() && ran.complaint.contains("No packages found") {
+        let finished = run(command, "apt-cache")?;
+        if !finished.status.success() && finished.stderr.contains("No packages found") {
             return Err(AptError::NoPackage { name: name.to_owned(), arch: self.arch });
         }
-        offer(name, &ran.check(&format!("looking up {name}"))?)
+        parse_offer(name, &finished.check(&format!("looking up {name}"))?)
     }
 
-    /// Downloads a package into an empty folder.
+    /// Downloads a package into an empty folder and returns the file's path.
     pub(super) fn download(
         &self,
         package: &Package,
         folder: &Path,
-        heard: &mut dyn FnMut(Percent),
+        on_progress: &mut dyn FnMut(Percent),
     ) -> Result<PathBuf, AptError> {
         let mut command = self.command("apt-get");
         command.args(["-qq", "-o", "APT::Status-Fd=1", "download"]).current_dir(folder);
-        command.arg(package.apt_word());
-        follow(command, "apt-get", heard)?.check(&format!("downloading {package}"))?;
+        command.arg(package.apt_argument());
+        run_with_progress(command, "apt-get", on_progress)?.check(&format!("downloading {package}"))?;
         let files: io::Result<Vec<_>> = fs::read_dir(folder).and_then(Iterator::collect);
-        match files.map_err(on(folder))?.as_slice() {
+        match files.map_err(file_error(folder))?.as_slice() {
             [file] => Ok(file.path()),
             files => Err(AptError::NotOneFile {
                 package: package.clone(),
@@ -173,15 +173,16 @@ impl Apt {
         }
     }
 
+    /// An apt program with our configuration.
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
-        // Its messages are read here, so they must not be translated.
+        // Its messages are parsed, so they must not be translated.
         command.env("APT_CONFIG", &self.config).env("LC_ALL", "C");
         command
     }
 }
 
-/// Unpacks a package into a folder.
+/// Unpacks a package's file into a folder.
 pub(super) fn unpack(file: &Path, folder: &Path) -> Result<(), AptError> {
     let mut command = Command::new("dpkg-deb");
     command.arg("--extract").args([file, folder]).env("LC_ALL", "C");
@@ -189,8 +190,7 @@ pub(super) fn unpack(file: &Path, folder: &Path) -> Result<(), AptError> {
     Ok(())
 }
 
-/// The configuration (manual page apt.conf(5)). It is read before the system's, so what would be read
-/// after it is turned away by name.
+/// The text of apt.conf(5). apt reads the system's files after it, so it replaces their paths by /dev/null.
 fn configuration(arch: Arch, folder: &Path) -> Result<String, AptError> {
     let suitable = |text: &&str| !text.chars().any(|c| c == '"' || c == '\\' || c.is_control());
     let place =
@@ -203,7 +203,7 @@ APT::Update::Error-Mode "any";
 // Root's apt would change to a user who can't enter a private folder.
 APT::Sandbox::User "root";
 Acquire::Languages "none";
-// Without these two, what is kept between fetches is 120 MB for each architecture and not 20.
+// These three shrink apt's files from 120 MB to 20 MB per architecture.
 Acquire::GzipIndexes "true";
 Dir::Cache::pkgcache "";
 Dir::Cache::srcpkgcache "";
@@ -221,110 +221,117 @@ Dir::Etc::preferencesparts "/dev/null";
     ))
 }
 
-/// The sources (manual page sources.list(5)).
+/// The text of sources.list(5).
 fn sources(arch: Arch, mirror: &Mirror, keyring: &str) -> String {
     let line = |address: &str, suite: &str| format!("deb [signed-by={keyring}] {address} {suite} main\n");
     let release = line(mirror.archive(), "bookworm");
     match arch {
         Arch::X86 | Arch::Arm => release + &line(mirror.security(), "bookworm-security"),
         // In November 2026 the security archive's index for ppc64el did not match the checksums in its
-        // Release file, and one source that can't be verified fails them all.
+        // Release file, and apt fails if one of its sources can't be verified.
         Arch::Ppc => release,
     }
 }
 
-fn offer(name: &str, described: &str) -> Result<Offer, AptError> {
-    let paragraph = Paragraph::first(described);
+/// Parses the output of `apt-cache show`; `name` is for errors.
+fn parse_offer(name: &str, description: &str) -> Result<Offer, AptError> {
+    let paragraph = Paragraph::first(description);
     let missing = |field| AptError::NoField { name: name.to_owned(), field };
     let field = |field| paragraph.field(field).ok_or_else(|| missing(field));
     let package = Package { name: field("Package")?.to_owned(), version: field("Version")?.to_owned() };
     let bytes = field("Size")?.parse().map_err(|_| missing("Size"))?;
-    let depends = paragraph.depends_exactly();
+    let depends = paragraph.exact_dependencies();
     let depends = depends.map(|on| Package { name: on.name.to_owned(), version: on.version.to_owned() });
     Ok(Offer { package, bytes, depends: depends.collect() })
 }
 
-fn on(path: &Path) -> impl FnOnce(io::Error) -> AptError {
+/// Turns an I/O error into one that names the file.
+fn file_error(path: &Path) -> impl FnOnce(io::Error) -> AptError {
     move |source| AptError::File { path: path.to_owned(), source }
 }
 
-fn write(path: &Path, text: &str) -> Result<(), AptError> {
-    fs::write(path, text).map_err(on(path))
+fn write_file(path: &Path, text: &str) -> Result<(), AptError> {
+    fs::write(path, text).map_err(file_error(path))
 }
 
-/// How a program ended, and what it wrote.
-struct Ran {
+/// A finished program's exit status and output.
+struct Finished {
     status: ExitStatus,
-    output: String,
-    complaint: String,
+    stdout: String,
+    stderr: String,
 }
 
-impl Ran {
-    fn check(self, doing: &str) -> Result<String, AptError> {
+impl Finished {
+    /// Its standard output; an error that names `action` if it failed.
+    fn check(self, action: &str) -> Result<String, AptError> {
         match self.status.success() {
-            true => Ok(self.output),
-            false => Err(AptError::Failed {
-                doing: doing.to_owned(),
-                status: self.status,
-                complaint: self.complaint,
-            }),
+            true => Ok(self.stdout),
+            false => {
+                Err(AptError::Failed { action: action.to_owned(), status: self.status, stderr: self.stderr })
+            }
         }
     }
 }
 
-/// Runs a program to its end.
-fn run(command: Command, program: &'static str) -> Result<Ran, AptError> {
+/// Runs a command to its end and captures its output; `program` is its name for errors.
+fn run(command: Command, program: &'static str) -> Result<Finished, AptError> {
     let (mut child, mut errors) = start(command, program)?;
     let mut output = String::new();
     let read = child.stdout.take().map_or(Ok(0), |mut pipe| pipe.read_to_string(&mut output));
-    end(child, &mut errors, read.map(|_| output), program)
+    finish(child, &mut errors, read.map(|_| output), program)
 }
 
-/// Runs apt to its end, and passes on how far it is.
-fn follow(command: Command, program: &'static str, heard: &mut dyn FnMut(Percent)) -> Result<Ran, AptError> {
+/// Runs apt to its end and reports its progress to `on_progress`.
+fn run_with_progress(
+    command: Command,
+    program: &'static str,
+    on_progress: &mut dyn FnMut(Percent),
+) -> Result<Finished, AptError> {
     let (mut child, mut errors) = start(command, program)?;
     let lines = child.stdout.take().map(|pipe| BufReader::new(pipe).split(b'\n'));
     let read = lines.into_iter().flatten().try_for_each(|line| {
-        progress_line(&String::from_utf8_lossy(&line?)).into_iter().for_each(&mut *heard);
+        parse_progress(&String::from_utf8_lossy(&line?)).into_iter().for_each(&mut *on_progress);
         Ok(())
     });
-    end(child, &mut errors, read.map(|()| String::new()), program)
+    finish(child, &mut errors, read.map(|()| String::new()), program)
 }
 
+/// Starts a program, with a pipe for its standard output and a temporary file for its standard error.
 fn start(mut command: Command, program: &'static str) -> Result<(Child, File), AptError> {
     let package = if program == "dpkg-deb" { "dpkg" } else { "apt" };
     let failed = |source| AptError::NoProgram { program, package, source };
-    // A file, because two pipes can't be read by turns.
-    let errors = tempfile::tempfile().map_err(on(&std::env::temp_dir()))?;
-    let pipe = errors.try_clone().map_err(on(&std::env::temp_dir()))?;
+    // A file, because reading one of two pipes to its end blocks when the program fills the other.
+    let errors = tempfile::tempfile().map_err(file_error(&std::env::temp_dir()))?;
+    let pipe = errors.try_clone().map_err(file_error(&std::env::temp_dir()))?;
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(pipe);
     Ok((command.spawn().map_err(failed)?, errors))
 }
 
-fn end(
+/// Waits for a program's end and reads its standard error.
+fn finish(
     mut child: Child,
     errors: &mut File,
-    output: io::Result<String>,
+    stdout: io::Result<String>,
     program: &'static str,
-) -> Result<Ran, AptError> {
-    let status = child.wait().map_err(on(Path::new(program)))?;
-    let complaint = complaint(errors).map_err(on(&std::env::temp_dir()))?;
-    Ok(Ran { status, output: output.map_err(on(Path::new(program)))?, complaint })
+) -> Result<Finished, AptError> {
+    let status = child.wait().map_err(file_error(Path::new(program)))?;
+    let stderr = stderr_end(errors).map_err(file_error(&std::env::temp_dir()))?;
+    Ok(Finished { status, stdout: stdout.map_err(file_error(Path::new(program)))?, stderr })
 }
 
-/// What a program complained about last, in one line.
-fn complaint(errors: &mut File) -> io::Result<String> {
-    let start = errors.metadata()?.len().saturating_sub(COMPLAINT_BYTES_MAX);
+/// The end of a program's standard error, its lines joined by `; `.
+fn stderr_end(errors: &mut File) -> io::Result<String> {
+    let start = errors.metadata()?.len().saturating_sub(STDERR_BYTES_MAX);
     errors.seek(io::SeekFrom::Start(start))?;
     let mut bytes = Vec::new();
     errors.read_to_end(&mut bytes)?;
     let text = String::from_utf8_lossy(&bytes);
     let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    Ok(if lines.is_empty() { "it said nothing".to_owned() } else { lines.join("; ") })
+    Ok(if lines.is_empty() { "no error message".to_owned() } else { lines.join("; ") })
 }
 
-/// Reads `dlstatus:1:45.6:Retrieving file 1 of 1` (apt: `README.progress-reporting`).
-fn progress_line(line: &str) -> Option<Percent> {
+/// Parses `dlstatus:1:45.6:Retrieving file 1 of 1` (apt: `README.progress-reporting`).
+fn parse_progress(line: &str) -> Option<Percent> {
     let mut parts = line.strip_prefix("dlstatus:")?.splitn(3, ':');
     let percent: f64 = parts.nth(1)?.parse().ok()?;
     (0.0..=100.0).contains(&percent).then_some(Percent(percent))
@@ -337,29 +344,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn offers() {
+    fn a_package_s_description_is_parsed() {
         let text = "Package: linux-image-amd64\nVersion: 6.1.192-2\nSize: 1480\n\
             Depends: linux-image-6.1.0-56-amd64 (= 6.1.192-2)\n";
-        let kernel = offer("linux-image-amd64", text).unwrap();
+        let kernel = parse_offer("linux-image-amd64", text).unwrap();
         assert_eq!(kernel.package.to_string(), "linux-image-amd64 6.1.192-2");
         assert_eq!(kernel.bytes, 1480);
         assert_eq!(kernel.depends[0].to_string(), "linux-image-6.1.0-56-amd64 6.1.192-2");
         for field in ["Package", "Version", "Size"] {
             let cut = text.replace(field, "X");
-            assert!(matches!(offer("x", &cut), Err(AptError::NoField { field: f, .. }) if f == field));
+            assert!(matches!(parse_offer("x", &cut), Err(AptError::NoField { field: f, .. }) if f == field));
         }
     }
 
     #[test]
-    fn lines_of_progress() {
-        assert_eq!(progress_line("dlstatus:1:45.5000:Retrieving file 1 of 1"), Some(Percent(45.5)));
-        assert_eq!(progress_line("pmstatus:1:45.5:x"), None);
-        assert_eq!(progress_line("dlstatus:1:nan:x"), None);
-        assert_eq!(progress_line("dlstatus:1"), None);
+    fn apt_s_progress_lines_are_parsed() {
+        assert_eq!(parse_progress("dlstatus:1:45.5000:Retrieving file 1 of 1"), Some(Percent(45.5)));
+        assert_eq!(parse_progress("pmstatus:1:45.5:x"), None);
+        assert_eq!(parse_progress("dlstatus:1:nan:x"), None);
+        assert_eq!(parse_progress("dlstatus:1"), None);
     }
 
     #[test]
-    fn sources_of_each_architecture() {
+    fn only_ppc_goes_without_the_security_archive() {
         let mirror = Mirror::debian_org().with_archive("file:/srv/debian").unwrap();
         let text = sources(Arch::Arm, &mirror, "/k.gpg");
         assert_eq!(
@@ -371,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_that_would_break_the_configuration() {
+    fn folders_that_apt_s_configuration_can_not_quote_are_refused() {
         assert!(configuration(Arch::X86, Path::new("/a b/c")).unwrap().contains("\"/a b/c/state\""));
         for bad in ["/a\"; Evil \"b", "/a\nb", "/a\\b"] {
             assert!(matches!(configuration(Arch::X86, Path::new(bad)), Err(AptError::PathUnsuitable(_))));
@@ -382,14 +389,14 @@ mod tests {
     fn a_program_that_fails_is_quoted() {
         let mut command = Command::new("sh");
         command.args(["-c", "echo out; echo ' E: no such thing' >&2; echo again >&2; exit 3"]);
-        let ran = run(command, "sh").unwrap();
-        assert_eq!((ran.status.code(), ran.output.as_str()), (Some(3), "out\n"));
-        let error = ran.check("trying").unwrap_err().to_string();
+        let finished = run(command, "sh").unwrap();
+        assert_eq!((finished.status.code(), finished.stdout.as_str()), (Some(3), "out\n"));
+        let error = finished.check("trying").unwrap_err().to_string();
         assert_eq!(error, "trying: exit status: 3: E: no such thing; again");
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_named() {
+    fn a_program_that_is_not_installed_is_named() {
         let error = run(Command::new("/nowhere/apt-get"), "apt-get").err().unwrap();
         assert!(error.to_string().starts_with("`apt-get` can't be started"), "{error}");
     }

@@ -1,11 +1,11 @@
-//! The private folder that fetched things are kept in.
+//! The folder of downloaded kernels and busyboxes.
 //!
 //! ```text
-//! packages/<arch>/<name>_<version>/   what was kept of one package: boot/ and lib/modules/, or bin/
+//! packages/<arch>/<name>_<version>/   files of one package: boot/ and lib/modules/, or bin/
 //! apt/<arch>/                         apt's own files: configuration, indexes, a lock, work/
 //! ```
 //!
-//! A package's folder is renamed into place when all of it is there: what is there is whole.
+//! A package's folder is renamed into place after all its files are written, so it is never incomplete.
 
 use super::Package;
 use crate::Arch;
@@ -15,32 +15,32 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The folder that fetched kernels and busyboxes are kept in.
+/// The cache folder of downloaded kernels and busyboxes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cache {
     root: PathBuf,
 }
 
-/// What keeps the cache from being used.
+/// Why the cache can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum CacheError {
-    /// No variable says where it is.
-    #[error("no place for a cache: none of IOTOLL_CACHE, XDG_CACHE_HOME and HOME is set")]
+    /// No environment variable says where it is.
+    #[error("no folder for the cache; expected one of IOTOLL_CACHE, XDG_CACHE_HOME and HOME to be set")]
     NoPlace,
-    /// The current folder, which a relative path starts from, is gone.
-    #[error("`{path}` can't be made absolute")]
+    /// The path is relative and the current folder no longer exists.
+    #[error("can't make `{path}` absolute")]
     NotAbsolute {
-        /// As given.
+        /// The relative path.
         path: PathBuf,
-        /// What the system said.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// A folder is there and can't be listed.
+    /// A folder exists but can't be listed.
     #[error("{path}")]
     Unreadable {
         /// The folder.
         path: PathBuf,
-        /// What the system said.
+        /// The operating system's error.
         source: io::Error,
     },
 }
@@ -50,65 +50,66 @@ impl Cache {
     ///
     /// # Errors
     /// If none of the variables is set.
-    pub fn of_environment() -> Result<Self, CacheError> {
-        let root = root_of(|name| std::env::var_os(name)).ok_or(CacheError::NoPlace)?;
+    pub fn from_environment() -> Result<Self, CacheError> {
+        let root = cache_root(|name| std::env::var_os(name)).ok_or(CacheError::NoPlace)?;
         Self::at(&root)
     }
 
-    /// The cache in folder `root`, which need not be there yet.
+    /// The cache in folder `root`, which need not exist yet.
     ///
     /// # Errors
-    /// If `root` is relative and the current folder is gone.
+    /// If `root` is relative and the current folder no longer exists.
     pub fn at(root: &Path) -> Result<Self, CacheError> {
         let absolute = std::path::absolute(root);
         let root = absolute.map_err(|source| CacheError::NotAbsolute { path: root.to_owned(), source })?;
         Ok(Self { root })
     }
 
-    /// The folder.
+    /// The cache's folder.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Where packages of an architecture are kept.
+    /// The folder of an architecture's packages.
     pub(super) fn packages_folder(&self, arch: Arch) -> PathBuf {
         self.root.join("packages").join(arch.word())
     }
 
-    /// Where `package` is kept, once it is.
+    /// The folder of `package`, which exists once it was downloaded.
     pub(super) fn package_folder(&self, arch: Arch, package: &Package) -> PathBuf {
-        self.packages_folder(arch).join(package.folder())
+        self.packages_folder(arch).join(package.folder_name())
     }
 
-    /// Where apt keeps its own files for an architecture.
+    /// The folder of apt's own files for an architecture.
     pub(super) fn apt_folder(&self, arch: Arch) -> PathBuf {
         self.root.join("apt").join(arch.word())
     }
 
-    /// The packages kept for an architecture, sorted by name.
+    /// The downloaded packages of an architecture, sorted by name.
     pub(super) fn packages(&self, arch: Arch) -> Result<Vec<Package>, CacheError> {
         let path = self.packages_folder(arch);
-        let names = match names_in(&path) {
+        let names = match file_names(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             names => names.map_err(|source| CacheError::Unreadable { path, source })?,
         };
-        Ok(names.iter().filter_map(|name| Package::of_folder(name)).collect())
+        Ok(names.iter().filter_map(|name| Package::from_folder_name(name)).collect())
     }
 }
 
-fn names_in(folder: &Path) -> io::Result<Vec<String>> {
+/// Names of the files and folders in `folder`, sorted.
+fn file_names(folder: &Path) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(folder)? {
-        // Other names than UTF-8 are none of ours.
+        // The cache has no names that are not UTF-8, so others are skipped.
         names.extend(entry?.file_name().into_string());
     }
     names.sort_unstable();
     Ok(names)
 }
 
-/// Variables that are empty count as not set, and a relative `XDG_CACHE_HOME` too (XDG Base Directory
-/// Specification 0.8).
-fn root_of(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+/// The cache's folder according to the environment. An empty variable counts as not set, and so does a relative
+/// `XDG_CACHE_HOME` (XDG Base Directory Specification 0.8).
+fn cache_root(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let path = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     path("IOTOLL_CACHE")
         .or_else(|| path("XDG_CACHE_HOME").filter(|path| path.is_absolute()).map(|path| path.join("iotoll")))
@@ -122,12 +123,13 @@ mod tests {
     use super::*;
 
     fn check(variables: &[(&str, &str)], expect: Option<&str>) {
-        let root = root_of(|name| variables.iter().find(|(known, _)| *known == name).map(|(_, v)| v.into()));
+        let root =
+            cache_root(|name| variables.iter().find(|(known, _)| *known == name).map(|(_, v)| v.into()));
         assert_eq!(root.as_deref(), expect.map(Path::new), "{variables:?}");
     }
 
     #[test]
-    fn places() {
+    fn the_environment_decides_on_the_folder() {
         check(&[("IOTOLL_CACHE", "/a"), ("XDG_CACHE_HOME", "/b"), ("HOME", "/c")], Some("/a"));
         check(&[("IOTOLL_CACHE", ""), ("XDG_CACHE_HOME", "/b"), ("HOME", "/c")], Some("/b/iotoll"));
         check(&[("XDG_CACHE_HOME", "b"), ("HOME", "/c")], Some("/c/.cache/iotoll"));
@@ -135,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn kept_packages() {
+    fn only_folders_of_packages_are_listed() {
         let root = tempfile::tempdir().unwrap();
         let cache = Cache::at(root.path()).unwrap();
         assert_eq!(cache.packages(Arch::Arm).unwrap(), []);

@@ -1,15 +1,15 @@
-//! Which kernel is wanted.
+//! The kernel series that the lab can download, by architecture.
 
 use super::Package;
 use crate::Arch;
 use std::{fmt, str::FromStr};
 
-/// A line of stable kernels.
+/// A stable kernel series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Series {
-    /// Linux 6.1, the kernel that Debian 12 came with.
+    /// Linux 6.1, Debian 12's default.
     V6_1,
-    /// Linux 6.12, which Debian 12 offers beside it.
+    /// Linux 6.12, which Debian 12 also has.
     V6_12,
 }
 
@@ -17,7 +17,7 @@ impl Series {
     /// Both, older first.
     pub const ALL: [Self; 2] = [Self::V6_1, Self::V6_12];
 
-    /// The word for it: `6.1`.
+    /// Its name: `6.1`.
     pub fn word(self) -> &'static str {
         match self {
             Self::V6_1 => "6.1",
@@ -26,7 +26,7 @@ impl Series {
     }
 
     /// Whether a release such as `6.1.0-56-amd64` belongs to it.
-    pub fn holds(self, release: &str) -> bool {
+    pub fn contains(self, release: &str) -> bool {
         release.strip_prefix(self.word()).is_some_and(|rest| rest.starts_with('.'))
     }
 }
@@ -37,9 +37,9 @@ impl fmt::Display for Series {
     }
 }
 
-/// A word that names no series.
+/// The name of an unknown series.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no series of kernels that is fetched; expected 6.1 or 6.12")]
+#[error("unknown kernel series `{0}`; expected 6.1 or 6.12")]
 pub struct SeriesError(String);
 
 impl FromStr for Series {
@@ -51,18 +51,18 @@ impl FromStr for Series {
     }
 }
 
-/// A kernel that can be fetched.
+/// A kernel that can be downloaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KernelChoice {
     /// The guest's architecture.
     pub arch: Arch,
-    /// The line it belongs to.
+    /// The series it belongs to.
     pub series: Series,
 }
 
 impl KernelChoice {
-    /// What the lab's own presets boot: 6.1 everywhere, and 6.12 on x86 alone, because that is where
-    /// Debian 12 offers it for all to have.
+    /// The kernels that the built-in presets boot: 6.1 everywhere, and 6.12 on x86, the only architecture for which
+    /// Debian 12 publishes it.
     pub const ALL: [Self; 4] = [
         Self { arch: Arch::X86, series: Series::V6_1 },
         Self { arch: Arch::X86, series: Series::V6_12 },
@@ -70,7 +70,7 @@ impl KernelChoice {
         Self { arch: Arch::Ppc, series: Series::V6_1 },
     ];
 
-    /// Debian 12's package that always depends on the newest of them.
+    /// Debian 12's metapackage, which depends on the newest kernel of the series.
     pub(super) fn meta_package(self) -> String {
         let flavour = self.arch.kernel_flavour();
         match self.series {
@@ -79,13 +79,13 @@ impl KernelChoice {
         }
     }
 
-    /// The release in `package`, if that is a kernel of this choice and not a variant of one (cloud,
-    /// real time, without signature, debugging symbols).
+    /// The kernel release in `package`. `None` if it is no kernel of this series, or a variant of one (cloud,
+    /// real time, unsigned, debugging symbols).
     pub(super) fn release_in(self, package: &Package) -> Option<&str> {
         let release = package.name.strip_prefix("linux-image-")?;
         let version = release.strip_suffix(self.arch.kernel_flavour())?.strip_suffix('-')?;
         let plain = !version.ends_with("-cloud") && !version.ends_with("-rt");
-        (plain && self.series.holds(release)).then_some(release)
+        (plain && self.series.contains(release)).then_some(release)
     }
 }
 
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn releases_in_packages() {
+    fn only_packages_of_plain_kernels_have_a_release() {
         use Series::{V6_1, V6_12};
         check(Arch::X86, V6_1, "linux-image-6.1.0-56-amd64", Some("6.1.0-56-amd64"));
         check(Arch::X86, V6_12, "linux-image-6.12.117+deb12-amd64", Some("6.12.117+deb12-amd64"));
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_series() {
+    fn every_series_is_parsed_from_its_name() {
         for series in Series::ALL {
             assert_eq!(series.word().parse(), Ok(series));
         }

@@ -1,17 +1,17 @@
-//! The paragraph in which Debian describes a package (Debian Policy Manual, section 5.1).
+//! Parses a package's control paragraph (Debian Policy Manual, section 5.1).
 
-/// The first paragraph of a text.
+/// A control paragraph: lines of `Field: value`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Paragraph<'a> {
     text: &'a str,
 }
 
-/// A package that another one depends on in exactly one version.
+/// A dependency on exactly one version of a package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Exactly<'a> {
-    /// The other package.
+pub(super) struct ExactDependency<'a> {
+    /// The package depended on.
     pub(super) name: &'a str,
-    /// The only version that will do.
+    /// The required version.
     pub(super) version: &'a str,
 }
 
@@ -22,7 +22,7 @@ impl<'a> Paragraph<'a> {
         Self { text: text.split_once("\n\n").map_or(text, |(first, _)| first) }
     }
 
-    /// The first line of a field; names of fields are the same in any case.
+    /// The first line of a field's value. Field names are case-insensitive.
     pub(super) fn field(&self, name: &str) -> Option<&'a str> {
         self.text.lines().find_map(|line| {
             let (key, value) = line.split_once(':')?;
@@ -30,17 +30,17 @@ impl<'a> Paragraph<'a> {
         })
     }
 
-    /// What it depends on in exactly one version.
-    pub(super) fn depends_exactly(&self) -> impl Iterator<Item = Exactly<'a>> {
-        self.field("Depends").unwrap_or_default().split(',').filter_map(exactly)
+    /// The dependencies on exactly one version, in the field `Depends`.
+    pub(super) fn exact_dependencies(&self) -> impl Iterator<Item = ExactDependency<'a>> {
+        self.field("Depends").unwrap_or_default().split(',').filter_map(parse_exact_dependency)
     }
 }
 
-/// Reads `name (= version)`.
-fn exactly(relation: &str) -> Option<Exactly<'_>> {
+/// Parses `name (= version)`; `None` for any other relation.
+fn parse_exact_dependency(relation: &str) -> Option<ExactDependency<'_>> {
     let (name, version) = relation.trim().split_once('(')?;
     let version = version.strip_suffix(')')?.trim_start().strip_prefix('=')?;
-    Some(Exactly { name: name.trim(), version: version.trim() })
+    Some(ExactDependency { name: name.trim(), version: version.trim() })
 }
 
 #[cfg(test)]
@@ -62,21 +62,21 @@ Version: 6.1.176-1
 ";
 
     #[test]
-    fn fields_of_the_first_paragraph() {
+    fn only_fields_of_the_first_paragraph_are_read() {
         let paragraph = Paragraph::first(META);
         assert_eq!(paragraph.field("Version"), Some("6.1.192-2"));
         assert_eq!(paragraph.field("size"), Some("1480"));
         assert_eq!(paragraph.field("Depends-"), None);
-        let depends: Vec<_> = paragraph.depends_exactly().collect();
-        assert_eq!(depends, [Exactly { name: "linux-image-6.1.0-56-amd64", version: "6.1.192-2" }]);
+        let depends: Vec<_> = paragraph.exact_dependencies().collect();
+        assert_eq!(depends, [ExactDependency { name: "linux-image-6.1.0-56-amd64", version: "6.1.192-2" }]);
     }
 
     proptest! {
         #[test]
-        fn any_text(text in "(?s).{0,200}|(Depends: [a-z(=), |]{0,60}\n)*") {
+        fn any_text_is_parsed_without_panic(text in "(?s).{0,200}|(Depends: [a-z(=), |]{0,60}\n)*") {
             let paragraph = Paragraph::first(&text);
             paragraph.field("Size");
-            paragraph.depends_exactly().for_each(drop);
+            paragraph.exact_dependencies().for_each(drop);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Fetches kernels, and a busybox for each architecture, as Debian packages.
+//! Downloads kernels, and a busybox for each architecture, as Debian packages.
 
 use super::{
     Cache, Kernel, KernelChoice, KernelError, Mirror, Package,
@@ -14,60 +14,60 @@ use std::{
 
 pub use super::apt::AptError;
 
-/// What is being done.
+/// A step of a fetch, reported while it runs.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Progress {
-    /// Another fetch for the same architecture is in progress; this one waits for it.
+    /// Another fetch for the same architecture holds the lock; this one waits for it.
     Waiting(Arch),
-    /// The archive's package lists are brought up to date.
+    /// The archive's package lists are being downloaded.
     Lists {
         /// The architecture.
         arch: Arch,
         /// 0 to 100.
         percent: f64,
     },
-    /// A package is on its way.
+    /// A package is being downloaded.
     Download {
         /// The package.
         package: Package,
-        /// Bytes that are here, as far as apt says.
+        /// Bytes downloaded so far, from apt's percentage.
         bytes_done: u64,
-        /// Bytes of the whole package.
+        /// Size of the package.
         bytes: u64,
     },
     /// A package is being unpacked.
     Unpack(Package),
     /// A package is now in the cache.
     Kept(Package),
-    /// A package was in the cache, and is still the newest.
+    /// The newest version of a package was already in the cache.
     AlreadyKept(Package),
 }
 
-/// What keeps things from being fetched.
+/// Why a fetch failed.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
-    /// apt or dpkg.
+    /// apt or dpkg failed.
     #[error(transparent)]
     Apt(#[from] AptError),
-    /// A package that should lead to a kernel leads elsewhere.
-    #[error("{package} does not depend on a kernel {choice}; it depends on {}", list(depends))]
-    NoKernelBehind {
-        /// What was wanted.
+    /// A metapackage does not depend on a kernel of its series.
+    #[error("{package} depends on {}; expected a kernel {choice}", list(depends))]
+    NoKernelInMetapackage {
+        /// The wanted kernel.
         choice: KernelChoice,
-        /// The package that was to lead there.
+        /// The metapackage.
         package: Package,
-        /// Where it leads.
+        /// Its exact dependencies.
         depends: Vec<Package>,
     },
-    /// A package is not laid out as expected.
-    #[error("{package} holds no {path}")]
+    /// A package lacks an expected file.
+    #[error("{package} has no {path}")]
     NotInPackage {
         /// The package.
         package: Package,
-        /// What was expected in it.
+        /// The missing file or folder.
         path: String,
     },
-    /// What was just fetched can't be found.
+    /// The downloaded kernel is incomplete.
     #[error(transparent)]
     Kernel(#[from] KernelError),
     /// The cache can't be written.
@@ -75,23 +75,26 @@ pub enum FetchError {
     File {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The operating system's error.
         source: io::Error,
     },
 }
 
+/// Names and versions joined by commas.
 fn list(packages: &[Package]) -> String {
     let names: Vec<_> = packages.iter().map(Package::to_string).collect();
-    if names.is_empty() { "no one version of anything".to_owned() } else { names.join(", ") }
+    if names.is_empty() { "no exact version of any package".to_owned() } else { names.join(", ") }
 }
 
-fn on(path: &Path) -> impl FnOnce(io::Error) -> FetchError {
+/// Turns an I/O error into one that names the file.
+fn file_error(path: &Path) -> impl FnOnce(io::Error) -> FetchError {
     move |source| FetchError::File { path: path.to_owned(), source }
 }
 
-/// Fetches the newest kernels of `choices`, and a busybox for each of their architectures, into `cache`.
+/// Downloads the newest kernels of `choices`, and a busybox for each of their architectures, into `cache`.
 ///
-/// What is already there is not fetched again. Older kernels stay. A proxy is taken from `http_proxy`.
+/// Packages already in the cache are not downloaded again, and older kernels stay. apt uses the proxy in the
+/// environment variable `http_proxy`.
 ///
 /// # Errors
 /// If the host lacks apt, dpkg or the archive's keys, if the archive can't be reached or verified or
@@ -106,25 +109,26 @@ pub fn fetch(
     for arch in Arch::ALL {
         let wanted: Vec<_> = choices.iter().copied().filter(|choice| choice.arch == arch).collect();
         if !wanted.is_empty() {
-            kernels.extend(Errand::begin(cache, arch, mirror, progress)?.run(&wanted)?);
+            kernels.extend(ArchFetch::begin(cache, arch, mirror, progress)?.run(&wanted)?);
         }
     }
     Ok(kernels)
 }
 
-/// Fetching for one architecture.
-struct Errand<'a> {
+/// A fetch of one architecture's packages.
+struct ArchFetch<'a> {
     cache: &'a Cache,
     arch: Arch,
     apt: Apt,
-    /// Emptied at the start, and on the file system that finished things are renamed within.
+    /// Temporary folder. It is on the cache's file system, so that finished packages can be renamed into place.
     work: PathBuf,
     progress: &'a mut dyn FnMut(Progress),
-    /// Held locked until the errand ends.
+    /// Holds the lock on the architecture's part of the cache.
     _lock: File,
 }
 
-impl<'a> Errand<'a> {
+impl<'a> ArchFetch<'a> {
+    /// Takes the lock, waiting for another fetch if necessary, and sets up apt.
     fn begin(
         cache: &'a Cache,
         arch: Arch,
@@ -132,41 +136,44 @@ impl<'a> Errand<'a> {
         progress: &'a mut dyn FnMut(Progress),
     ) -> Result<Self, FetchError> {
         let folder = cache.apt_folder(arch);
-        fs::create_dir_all(&folder).map_err(on(&folder))?;
-        let lock = lock(&folder.join("lock"), || progress(Progress::Waiting(arch)))?;
+        fs::create_dir_all(&folder).map_err(file_error(&folder))?;
+        let lock = lock_file(&folder.join("lock"), || progress(Progress::Waiting(arch)))?;
         let apt = Apt::set_up(&folder, arch, mirror)?;
         let work = folder.join("work");
-        empty(&work)?;
+        create_empty(&work)?;
         Ok(Self { cache, arch, apt, work, progress, _lock: lock })
     }
 
+    /// Downloads the kernels and the busybox.
     fn run(mut self, choices: &[KernelChoice]) -> Result<Vec<Kernel>, FetchError> {
         let arch = self.arch;
         let progress = &mut self.progress;
-        self.apt.refresh(&mut |Percent(percent)| progress(Progress::Lists { arch, percent }))?;
+        self.apt.update_indexes(&mut |Percent(percent)| progress(Progress::Lists { arch, percent }))?;
         let mut kernels = Vec::new();
         for choice in choices {
             kernels.push(self.fetch_kernel(*choice)?);
         }
-        let busybox = self.apt.offer(BUSYBOX_PACKAGE)?;
-        self.keep(&busybox, &[BUSYBOX_PATH.to_owned()])?;
-        fs::remove_dir_all(&self.work).map_err(on(&self.work))?;
+        let busybox = self.apt.find_offer(BUSYBOX_PACKAGE)?;
+        self.install(&busybox, &[BUSYBOX_PATH.to_owned()])?;
+        fs::remove_dir_all(&self.work).map_err(file_error(&self.work))?;
         Ok(kernels)
     }
 
+    /// Downloads the newest kernel of a choice, unless the cache has it.
     fn fetch_kernel(&mut self, choice: KernelChoice) -> Result<Kernel, FetchError> {
-        let meta = self.apt.offer(&choice.meta_package())?;
-        let behind = meta.depends.iter().find_map(|on| Some((on, choice.release_in(on)?)));
-        let Some((package, release)) = behind else {
-            return Err(FetchError::NoKernelBehind { choice, package: meta.package, depends: meta.depends });
+        let meta = self.apt.find_offer(&choice.meta_package())?;
+        let kernel = meta.depends.iter().find_map(|package| Some((package, choice.release_in(package)?)));
+        let Some((package, release)) = kernel else {
+            let Offer { package, depends, .. } = meta;
+            return Err(FetchError::NoKernelInMetapackage { choice, package, depends });
         };
-        let offer = self.apt.offer(&package.apt_word())?;
-        self.keep(&offer, &[image_path(self.arch, release), modules_path(release), config_path(release)])?;
+        let offer = self.apt.find_offer(&package.apt_argument())?;
+        self.install(&offer, &[image_path(self.arch, release), modules_path(release), config_path(release)])?;
         Ok(Kernel::of_package(self.cache, choice, offer.package)?)
     }
 
-    /// Has a package in the cache: `paths` of it, and no more.
-    fn keep(&mut self, offer: &Offer, paths: &[String]) -> Result<(), FetchError> {
+    /// Downloads and unpacks a package, unless the cache has it, and moves only `paths` of it into the cache.
+    fn install(&mut self, offer: &Offer, paths: &[String]) -> Result<(), FetchError> {
         let package = &offer.package;
         let place = self.cache.package_folder(self.arch, package);
         if place.exists() {
@@ -176,19 +183,20 @@ impl<'a> Errand<'a> {
         let file = self.download(offer)?;
         (self.progress)(Progress::Unpack(package.clone()));
         let unpacked = self.work.join("unpacked");
-        empty(&unpacked)?;
+        create_empty(&unpacked)?;
         apt::unpack(&file, &unpacked)?;
         let kept = self.work.join("kept");
-        empty(&kept)?;
-        pick(package, paths, &unpacked, &kept)?;
-        finish(&kept, &place)?;
+        create_empty(&kept)?;
+        move_paths(package, paths, &unpacked, &kept)?;
+        sync_and_rename(&kept, &place)?;
         (self.progress)(Progress::Kept(package.clone()));
         Ok(())
     }
 
+    /// Downloads a package and reports the progress.
     fn download(&mut self, offer: &Offer) -> Result<PathBuf, FetchError> {
         let folder = self.work.join("download");
-        empty(&folder)?;
+        create_empty(&folder)?;
         let (package, bytes) = (&offer.package, offer.bytes);
         let progress = &mut self.progress;
         let file = self.apt.download(package, &folder, &mut |Percent(percent)| {
@@ -199,58 +207,58 @@ impl<'a> Errand<'a> {
     }
 }
 
-/// What the kernel was built with, which tells what a stock kernel of the time does by default.
+/// Path of the kernel's build configuration, which documents the defaults of Debian's kernel.
 fn config_path(release: &str) -> String {
     format!("boot/config-{release}")
 }
 
-/// Locks a file, and says so if another has it.
-fn lock(path: &Path, waiting: impl FnOnce()) -> Result<File, FetchError> {
-    // Nothing is ever written to it: whatever a link leads to stays as it is.
+/// Locks a file. Calls `waiting` first if another process holds the lock.
+fn lock_file(path: &Path, waiting: impl FnOnce()) -> Result<File, FetchError> {
+    // Nothing is written to it: if it is a symbolic link, its target stays unchanged.
     let opened = fs::OpenOptions::new().write(true).create(true).truncate(false).open(path);
-    let file = opened.map_err(on(path))?;
+    let file = opened.map_err(file_error(path))?;
     match file.try_lock() {
         Ok(()) => return Ok(file),
         Err(fs::TryLockError::WouldBlock) => waiting(),
-        Err(fs::TryLockError::Error(source)) => return Err(on(path)(source)),
+        Err(fs::TryLockError::Error(source)) => return Err(file_error(path)(source)),
     }
-    file.lock().map_err(on(path))?;
+    file.lock().map_err(file_error(path))?;
     Ok(file)
 }
 
-/// Makes a folder that holds nothing.
-fn empty(folder: &Path) -> Result<(), FetchError> {
+/// Creates an empty folder; deletes the contents of an existing one.
+fn create_empty(folder: &Path) -> Result<(), FetchError> {
     match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(on(folder)(error)),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(file_error(folder)(error)),
         _ => {}
     }
-    fs::create_dir_all(folder).map_err(on(folder))
+    fs::create_dir_all(folder).map_err(file_error(folder))
 }
 
-/// Moves `paths` from an unpacked package to another folder.
-fn pick(package: &Package, paths: &[String], unpacked: &Path, kept: &Path) -> Result<(), FetchError> {
+/// Moves `paths` from the folder `unpacked` to the folder `kept`.
+fn move_paths(package: &Package, paths: &[String], unpacked: &Path, kept: &Path) -> Result<(), FetchError> {
     for path in paths {
-        // Later Debians have everything in /usr.
+        // Later Debian releases have these paths below /usr.
         let places = [unpacked.join(path), unpacked.join("usr").join(path)];
         let missing = || FetchError::NotInPackage { package: package.clone(), path: path.clone() };
         let from = places.iter().find(|place| place.exists()).ok_or_else(missing)?;
         let to = kept.join(path);
         if let Some(parent) = to.parent() {
-            fs::create_dir_all(parent).map_err(on(parent))?;
+            fs::create_dir_all(parent).map_err(file_error(parent))?;
         }
-        fs::rename(from, &to).map_err(on(&to))?;
+        fs::rename(from, &to).map_err(file_error(&to))?;
     }
     Ok(())
 }
 
-/// Puts a finished folder into its place, on disk before it shows there.
-fn finish(kept: &Path, place: &Path) -> Result<(), FetchError> {
-    let folder = File::open(kept).map_err(on(kept))?;
-    rustix::fs::syncfs(&folder).map_err(|error| on(kept)(error.into()))?;
+/// Renames a finished folder to `place`, after its files are written to the disk.
+fn sync_and_rename(kept: &Path, place: &Path) -> Result<(), FetchError> {
+    let folder = File::open(kept).map_err(file_error(kept))?;
+    rustix::fs::syncfs(&folder).map_err(|error| file_error(kept)(error.into()))?;
     if let Some(parent) = place.parent() {
-        fs::create_dir_all(parent).map_err(on(parent))?;
+        fs::create_dir_all(parent).map_err(file_error(parent))?;
     }
-    fs::rename(kept, place).map_err(on(place))
+    fs::rename(kept, place).map_err(file_error(place))
 }
 
 #[cfg(test)]
@@ -284,26 +292,26 @@ mod tests {
     }
 
     #[test]
-    fn a_package_is_unpacked_picked_from_and_put_in_place() {
+    fn a_package_is_unpacked_and_only_the_wanted_paths_are_kept() {
         let root = tempfile::tempdir().unwrap();
         let files = ["boot/vmlinuz-1", "boot/System.map-1", "usr/lib/modules/1/kernel/a.ko"];
         let Some(file) = deb(root.path(), &files) else {
-            skip("no program dpkg-deb here to build a package with");
+            skip("the program dpkg-deb is not installed");
             return;
         };
         let [unpacked, kept, place] =
             ["unpacked", "kept", "packages/x86/a_1"].map(|name| root.path().join(name));
-        empty(&unpacked).unwrap();
+        create_empty(&unpacked).unwrap();
         apt::unpack(&file, &unpacked).unwrap();
-        empty(&kept).unwrap();
-        pick(&package(), &["boot/vmlinuz-1".to_owned(), "lib/modules/1".to_owned()], &unpacked, &kept)
+        create_empty(&kept).unwrap();
+        move_paths(&package(), &["boot/vmlinuz-1".to_owned(), "lib/modules/1".to_owned()], &unpacked, &kept)
             .unwrap();
-        finish(&kept, &place).unwrap();
+        sync_and_rename(&kept, &place).unwrap();
         assert_eq!(fs::read_to_string(place.join("lib/modules/1/kernel/a.ko")).unwrap(), files[2]);
         assert_eq!(fs::read_dir(place.join("boot")).unwrap().count(), 1);
         assert!(!kept.exists());
-        let error = pick(&package(), &["bin/busybox".to_owned()], &unpacked, &kept).unwrap_err();
-        assert_eq!(error.to_string(), "linux-image-6.1.0-1-amd64 6.1.1-1 holds no bin/busybox");
+        let error = move_paths(&package(), &["bin/busybox".to_owned()], &unpacked, &kept).unwrap_err();
+        assert_eq!(error.to_string(), "linux-image-6.1.0-1-amd64 6.1.1-1 has no bin/busybox");
         fs::write(&file, "no package").unwrap();
         assert!(matches!(apt::unpack(&file, &unpacked), Err(AptError::Failed { .. })));
     }
@@ -312,9 +320,9 @@ mod tests {
     fn a_lock_is_waited_for() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("lock");
-        let held = lock(&path, || panic!("nobody has it")).unwrap();
+        let held = lock_file(&path, || panic!("the lock is free")).unwrap();
         let (waits, waiting) = std::sync::mpsc::channel();
-        let second = std::thread::spawn(move || lock(&path, || waits.send(()).unwrap()).map(drop));
+        let second = std::thread::spawn(move || lock_file(&path, || waits.send(()).unwrap()).map(drop));
         waiting.recv().unwrap();
         assert!(!second.is_finished());
         drop(held);

@@ -1,4 +1,4 @@
-//! Kernels that are here.
+//! Finds downloaded kernels and busyboxes in the cache, and reads the user's own kernel.
 
 use super::{
     Cache, CacheError, KernelChoice, Package,
@@ -17,29 +17,29 @@ pub struct Kernel {
     pub arch: Arch,
     /// What `uname -r` prints in it: `6.1.0-56-amd64`.
     pub release: String,
-    /// The package that it came in; `None` for a kernel that the user gave.
+    /// The package that it came in; `None` for the user's own kernel.
     pub package: Option<Package>,
     /// The image to boot.
     pub image: PathBuf,
-    /// The folder of its modules, as `lib/modules/6.1.0-56-amd64`.
+    /// The folder of its modules, such as `lib/modules/6.1.0-56-amd64`.
     pub modules: PathBuf,
 }
 
-/// What keeps a kernel or a busybox from being found.
+/// Why a kernel or a busybox was not found.
 #[derive(Debug, thiserror::Error)]
 pub enum KernelError {
-    /// None was fetched.
+    /// No kernel of this choice is in the cache.
     #[error(
         "no kernel {choice} in {cache}; fetch one with `iotoll lab fetch`, \
          or give your own with --kernel and --modules"
     )]
     NotFetched {
-        /// What was wanted.
+        /// The wanted kernel.
         choice: KernelChoice,
         /// The cache's folder.
         cache: PathBuf,
     },
-    /// No busybox was fetched.
+    /// No busybox is in the cache.
     #[error("no busybox for {arch} in {cache}; fetch it with `iotoll lab fetch`")]
     NoBusybox {
         /// The guest's architecture.
@@ -47,15 +47,15 @@ pub enum KernelError {
         /// The cache's folder.
         cache: PathBuf,
     },
-    /// Something was taken out of the cache.
+    /// A file of a downloaded package was deleted from the cache.
     #[error(
-        "{package} was fetched, but {path} is gone; \
+        "{package} was fetched, but {path} no longer exists; \
          delete {folder} and fetch it again with `iotoll lab fetch`"
     )]
     Incomplete {
         /// The package.
         package: Package,
-        /// What is missing.
+        /// The missing file or folder.
         path: PathBuf,
         /// The package's folder.
         folder: PathBuf,
@@ -63,20 +63,20 @@ pub enum KernelError {
     /// The cache can't be read.
     #[error(transparent)]
     Cache(#[from] CacheError),
-    /// The user's image is no file.
-    #[error("the kernel {0} is not a file")]
+    /// The user's kernel image is not a file.
+    #[error("the kernel image {0} is not a file")]
     NoImage(PathBuf),
     /// The folder of the user's modules can't be listed.
-    #[error("modules in {path}")]
+    #[error("can't list the modules in {path}")]
     NoModules {
         /// The folder.
         path: PathBuf,
-        /// What the system said.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// The folder of the user's modules holds those of several kernels, or of none.
+    /// The user's folder has the modules of several kernels, or of none.
     #[error(
-        "{path} holds the modules of {} kernels ({}); expected one, name its own folder",
+        "{path} has the modules of {} kernels ({}); expected the folder of one of them",
         releases.len(), releases.join(", ")
     )]
     NotOneRelease {
@@ -85,28 +85,30 @@ pub enum KernelError {
         /// The folders in it.
         releases: Vec<String>,
     },
-    /// Neither a module nor the folder's name tells which kernel the modules are for.
-    #[error("which kernel the modules in {0} are for is told neither by a module nor by the folder's name")]
+    /// Neither a module nor the folder's name contains the kernel's release.
+    #[error(
+        "the release of the modules in {0} is unknown; expected a module with a vermagic, or a folder named after the release"
+    )]
     NoRelease(PathBuf),
-    /// A module of the user can't be read.
+    /// One of the user's modules can't be read.
     #[error(transparent)]
     Module(#[from] ModuleError),
 }
 
 impl Kernel {
-    /// The newest fetched kernel of a choice.
+    /// The newest kernel of a choice in the cache.
     ///
     /// # Errors
-    /// If none was fetched, or part of it is gone.
+    /// If there is none, or part of it was deleted.
     pub fn newest(cache: &Cache, choice: KernelChoice) -> Result<Self, KernelError> {
         let kept = cache.packages(choice.arch)?;
         let kernels = kept.into_iter().filter(|package| choice.release_in(package).is_some());
-        let newest = kernels.max_by(Package::age_order);
+        let newest = kernels.max_by(Package::compare_versions);
         let not_fetched = || KernelError::NotFetched { choice, cache: cache.root().to_owned() };
         Self::of_package(cache, choice, newest.ok_or_else(not_fetched)?)
     }
 
-    /// The kernel in a package that was fetched.
+    /// The kernel in a downloaded package.
     pub(super) fn of_package(
         cache: &Cache,
         choice: KernelChoice,
@@ -122,19 +124,19 @@ impl Kernel {
         Ok(Self { arch: choice.arch, release, package: Some(package), image, modules })
     }
 
-    /// A kernel that the user built or took from elsewhere.
+    /// The user's own kernel.
     ///
-    /// `modules` is the folder of its modules, or one that `lib/modules/<release>` is below, or a folder
-    /// that the kernel was built in. The release is the one that the modules were built for; without
-    /// any, the folder's name.
+    /// `modules` is the folder of its modules, or a folder that contains `lib/modules/<release>`, or the kernel's
+    /// build folder. The release is the one that the modules were built for; without modules, it is the
+    /// folder's name.
     ///
     /// # Errors
-    /// If the image is no file, or which modules are meant does not show.
+    /// If the image is not a file, or the modules or their release can't be determined.
     pub fn of_user(arch: Arch, image: &Path, modules: &Path) -> Result<Self, KernelError> {
         if !image.is_file() {
             return Err(KernelError::NoImage(image.to_owned()));
         }
-        let modules = installed_below(modules)?;
+        let modules = module_folder(modules)?;
         let release = match release_of_modules(&modules)? {
             Some(release) => release,
             None => release_of_name(&modules)?,
@@ -143,14 +145,14 @@ impl Kernel {
     }
 }
 
-/// The newest fetched busybox, a program without shared libraries.
+/// Path of the newest statically linked busybox in the cache.
 ///
 /// # Errors
-/// If none was fetched, or it is gone.
+/// If there is none, or it was deleted.
 pub fn busybox(cache: &Cache, arch: Arch) -> Result<PathBuf, KernelError> {
     let kept = cache.packages(arch)?.into_iter().filter(|package| package.name == BUSYBOX_PACKAGE);
     let none = || KernelError::NoBusybox { arch, cache: cache.root().to_owned() };
-    let package = kept.max_by(Package::age_order).ok_or_else(none)?;
+    let package = kept.max_by(Package::compare_versions).ok_or_else(none)?;
     let folder = cache.package_folder(arch, &package);
     let path = folder.join(BUSYBOX_PATH);
     match path.is_file() {
@@ -159,29 +161,29 @@ pub fn busybox(cache: &Cache, arch: Arch) -> Result<PathBuf, KernelError> {
     }
 }
 
-/// Debian's package of it.
+/// Debian's package with the statically linked busybox.
 pub(super) const BUSYBOX_PACKAGE: &str = "busybox-static";
 
-/// Where it is in its package's folder.
+/// Path of busybox in its package's folder.
 pub(super) const BUSYBOX_PATH: &str = "bin/busybox";
 
-/// Where a kernel's image is in its package's folder.
+/// Path of a kernel's image in its package's folder.
 pub(super) fn image_path(arch: Arch, release: &str) -> String {
     let name = match arch {
         Arch::X86 | Arch::Arm => "vmlinuz",
-        // POWER's firmware loads the ELF file itself.
+        // POWER's firmware loads the uncompressed ELF file.
         Arch::Ppc => "vmlinux",
     };
     format!("boot/{name}-{release}")
 }
 
-/// Where a kernel's modules are in its package's folder.
+/// Path of a kernel's modules in its package's folder.
 pub(super) fn modules_path(release: &str) -> String {
     format!("lib/modules/{release}")
 }
 
-/// The one folder in `lib/modules` below `folder`, if it has such; else `folder` itself.
-fn installed_below(folder: &Path) -> Result<PathBuf, KernelError> {
+/// The only folder in `folder/lib/modules`, if that exists; else `folder` itself.
+fn module_folder(folder: &Path) -> Result<PathBuf, KernelError> {
     let of = |path: &Path| {
         let path = path.to_owned();
         move |source| KernelError::NoModules { path, source }
@@ -200,7 +202,7 @@ fn installed_below(folder: &Path) -> Result<PathBuf, KernelError> {
     }
 }
 
-/// Takes the folder's name for a release if it begins as one does, with two numbers.
+/// The release that a folder of modules is named after: its name, if that begins with two numbers.
 fn release_of_name(modules: &Path) -> Result<String, KernelError> {
     let absolute = fs::canonicalize(modules);
     let absolute = absolute.map_err(|source| KernelError::NoModules { path: modules.to_owned(), source })?;
@@ -222,7 +224,7 @@ mod tests {
 
     const CHOICE: KernelChoice = KernelChoice { arch: Arch::X86, series: Series::V6_1 };
 
-    fn put(cache: &Cache, name: &str, version: &str, files: &[&str]) {
+    fn put_package(cache: &Cache, name: &str, version: &str, files: &[&str]) {
         let package = Package { name: name.to_owned(), version: version.to_owned() };
         for file in files {
             let path = cache.package_folder(Arch::X86, &package).join(file);
@@ -233,11 +235,11 @@ mod tests {
 
     fn put_kernel(cache: &Cache, release: &str, version: &str) {
         let files = [format!("boot/vmlinuz-{release}"), format!("lib/modules/{release}/modules.builtin")];
-        put(cache, &format!("linux-image-{release}"), version, &files.each_ref().map(String::as_str));
+        put_package(cache, &format!("linux-image-{release}"), version, &files.each_ref().map(String::as_str));
     }
 
     #[test]
-    fn the_newest_is_found() {
+    fn the_newest_kernel_of_a_series_is_found() {
         let root = tempfile::tempdir().unwrap();
         let cache = Cache::at(root.path()).unwrap();
         let text = Kernel::newest(&cache, CHOICE).unwrap_err().to_string();
@@ -258,17 +260,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_is_named() {
+    fn a_deleted_file_of_a_package_is_named() {
         let root = tempfile::tempdir().unwrap();
         let cache = Cache::at(root.path()).unwrap();
-        put(&cache, "linux-image-6.1.0-9-amd64", "6.1.27-1", &["boot/vmlinuz-6.1.0-9-amd64"]);
+        put_package(&cache, "linux-image-6.1.0-9-amd64", "6.1.27-1", &["boot/vmlinuz-6.1.0-9-amd64"]);
         let error = Kernel::newest(&cache, CHOICE).unwrap_err();
         let KernelError::Incomplete { path, .. } = error else { panic!("{error}") };
         assert!(path.ends_with("lib/modules/6.1.0-9-amd64"), "{}", path.display());
         assert!(matches!(busybox(&cache, Arch::X86), Err(KernelError::NoBusybox { .. })));
-        put(&cache, "busybox-static", "1:1.35.0-4", &["other"]);
+        put_package(&cache, "busybox-static", "1:1.35.0-4", &["other"]);
         assert!(matches!(busybox(&cache, Arch::X86), Err(KernelError::Incomplete { .. })));
-        put(&cache, "busybox-static", "1:1.36.0-1", &["bin/busybox"]);
+        put_package(&cache, "busybox-static", "1:1.36.0-1", &["bin/busybox"]);
         assert!(busybox(&cache, Arch::X86).unwrap().ends_with("busybox-static_1:1.36.0-1/bin/busybox"));
     }
 
@@ -292,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn kernels_of_the_user() {
+    fn the_user_s_modules_are_found_with_their_release() {
         let check = |module_at, folders: &[&str], given: &str, expect: &str| {
             let kernel = of_user(module_at, folders, given).unwrap();
             assert_eq!((kernel.release.as_str(), kernel.package), (expect, None), "{given}");
@@ -304,12 +306,12 @@ mod tests {
     }
 
     #[test]
-    fn what_the_user_must_say_better() {
+    fn missing_or_ambiguous_modules_of_the_user_are_errors() {
         assert!(matches!(of_user(None, &["linux"], "linux"), Err(KernelError::NoRelease(_))));
         assert!(matches!(of_user(None, &[], "nowhere"), Err(KernelError::NoModules { .. })));
         let two =
             of_user(None, &["m/lib/modules/6.1.0", "m/lib/modules/6.9.0"], "m").unwrap_err().to_string();
-        assert!(two.contains("holds the modules of 2 kernels (6.1.0, 6.9.0)"), "{two}");
+        assert!(two.contains("has the modules of 2 kernels (6.1.0, 6.9.0)"), "{two}");
         let none = Kernel::of_user(Arch::X86, Path::new("/nowhere/vmlinux"), Path::new("/"));
         assert!(matches!(none, Err(KernelError::NoImage(_))));
     }

@@ -1,16 +1,16 @@
-//! Where packages are fetched from.
+//! The Debian mirror that packages are downloaded from.
 
-/// The two archives that packages come from: the release's own, and its security updates.
+/// The addresses of the two archives that packages come from: the release, and its security updates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mirror {
     archive: String,
     security: String,
 }
 
-/// An address that apt would not take.
+/// An address that apt would not accept.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no mirror's address; expected http://, https:// or file:/ and no blanks, \
+    "invalid address of a mirror `{0}`; expected http://, https:// or file:/ and no blanks, \
      like http://deb.debian.org/debian"
 )]
 pub struct MirrorError(String);
@@ -24,35 +24,35 @@ impl Mirror {
         }
     }
 
-    /// Takes the release from `archive` instead.
+    /// Replaces the address of the release's archive.
     ///
     /// # Errors
-    /// If it is no address.
+    /// If it is not a valid address.
     pub fn with_archive(self, archive: &str) -> Result<Self, MirrorError> {
-        Ok(Self { archive: address(archive)?, ..self })
+        Ok(Self { archive: check_address(archive)?, ..self })
     }
 
-    /// Takes security updates from `security` instead.
+    /// Replaces the address of the archive of security updates.
     ///
     /// # Errors
-    /// If it is no address.
+    /// If it is not a valid address.
     pub fn with_security(self, security: &str) -> Result<Self, MirrorError> {
-        Ok(Self { security: address(security)?, ..self })
+        Ok(Self { security: check_address(security)?, ..self })
     }
 
-    /// The release's archive.
+    /// The address of the release's archive.
     pub fn archive(&self) -> &str {
         &self.archive
     }
 
-    /// The archive of security updates.
+    /// The address of the archive of security updates.
     pub fn security(&self) -> &str {
         &self.security
     }
 }
 
-/// The address becomes a word of a line in apt's list of sources, so it must be one.
-fn address(text: &str) -> Result<String, MirrorError> {
+/// An address without its final slash. It must be one word, because it becomes a word of a line in sources.list(5).
+fn check_address(text: &str) -> Result<String, MirrorError> {
     let known = ["http://", "https://", "file:/"].iter().any(|scheme| text.starts_with(scheme));
     let one_word = text.chars().all(|c| c.is_ascii_graphic() && !"[]#\"\\".contains(c));
     match known && one_word {
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses() {
+    fn addresses_that_sources_list_can_not_hold_are_refused() {
         let mirror = Mirror::debian_org().with_archive("https://mirror.example/debian/");
         assert_eq!(mirror.map(|m| m.archive), Ok("https://mirror.example/debian".to_owned()));
         for bad in ["", "mirror.example/debian", "http://a b", "http://a\ndeb http://b", "cdrom:[x]/"] {

@@ -1,40 +1,40 @@
-//! What a kernel module says of itself, in its section `.modinfo`.
+//! Parses a kernel module's section `.modinfo`.
 //!
-//! The section is a row of `key=value`, each ended by a zero byte (kernel: `include/linux/moduleparam.h`,
-//! `scripts/mod/modpost.c`). Only what loading needs is read.
+//! The section is a sequence of `key=value`, each ended by a zero byte (kernel: `include/linux/moduleparam.h`,
+//! `scripts/mod/modpost.c`). Only the keys that decide the loading order are read.
 
 use super::ModuleName;
 use object::{Object, ObjectSection};
 
-/// What loading a module needs to know of it.
+/// A module's name, dependencies and kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ModInfo {
-    /// Its own name; kernels before 4.14 don't write it down.
+    /// Its name; builds of kernels before 4.14 don't record it.
     pub name: Option<ModuleName>,
-    /// Modules whose symbols it uses: it does not load before them.
+    /// Modules whose symbols it uses, which must be loaded before it.
     pub depends: Vec<ModuleName>,
-    /// Modules that it asks to have loaded before it (`softdep=pre:`), without which it still works.
+    /// Soft dependencies: modules to load before it if they exist (`softdep=pre:`).
     pub soft_before: Vec<ModuleName>,
-    /// The kernel it was built for and that kernel's options: `6.1.0-56-amd64 SMP preempt mod_unload`.
+    /// The kernel that it was built for, and that kernel's options: `6.1.0-56-amd64 SMP preempt mod_unload`.
     pub vermagic: Option<String>,
 }
 
-/// What keeps a module's description from being read.
+/// Why a module's section `.modinfo` can't be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ModInfoError {
-    /// Damaged, or something else altogether.
+    /// Damaged, or of another format.
     #[error("not an object file: {0}")]
     NotObject(String),
-    /// An object file, but no module.
-    #[error("it has no section .modinfo")]
+    /// An object file that is not a module.
+    #[error("it has no section .modinfo; expected a kernel module")]
     NoSection,
-    /// The section lies outside of the file.
+    /// The section's bytes are outside the file.
     #[error("its section .modinfo: {0}")]
     SectionOutside(String),
-    /// A value that must be text.
-    #[error("its section .modinfo, byte {offset:#x}: the value of `{key}` is not UTF-8")]
+    /// The value of a key is not text.
+    #[error("its section .modinfo, byte {offset:#x}: the value of `{key}` is not valid; expected UTF-8")]
     NotText {
-        /// Where in the section the record begins.
+        /// Offset of the record in the section.
         offset: usize,
         /// The key.
         key: &'static str,
@@ -42,10 +42,10 @@ pub enum ModInfoError {
 }
 
 impl ModInfo {
-    /// Reads the description in a module's file, unpacked.
+    /// Parses the section of a decompressed module.
     ///
     /// # Errors
-    /// If it is no object file with such a section, or a value that matters is not text.
+    /// If it is not an object file with such a section, or the value of a key that is read is not text.
     pub fn of_module(elf: &[u8]) -> Result<Self, ModInfoError> {
         let file = object::File::parse(elf).map_err(|e| ModInfoError::NotObject(e.to_string()))?;
         let section = file.section_by_name(".modinfo").ok_or(ModInfoError::NoSection)?;
@@ -53,26 +53,27 @@ impl ModInfo {
         Self::of_section(data)
     }
 
-    /// Reads the section itself.
+    /// Parses the section's bytes.
     ///
     /// # Errors
-    /// If a value that matters is not text.
+    /// If the value of a key that is read is not text.
     pub fn of_section(section: &[u8]) -> Result<Self, ModInfoError> {
         let mut info = Self::default();
         let mut offset = 0;
         for record in section.split(|byte| *byte == 0) {
-            info.take(record, offset)?;
+            info.parse_record(record, offset)?;
             offset += record.len() + 1;
         }
         Ok(info)
     }
 
-    /// The release of the kernel it was built for.
+    /// The release of the kernel that it was built for.
     pub fn release(&self) -> Option<&str> {
         self.vermagic.as_deref()?.split_ascii_whitespace().next()
     }
 
-    fn take(&mut self, record: &[u8], offset: usize) -> Result<(), ModInfoError> {
+    /// Stores the value of a `key=value` record; ignores unknown keys. `offset` is for errors.
+    fn parse_record(&mut self, record: &[u8], offset: usize) -> Result<(), ModInfoError> {
         let value = |key: &'static str| {
             let value = record.strip_prefix(key.as_bytes())?.strip_prefix(b"=")?;
             Some(str::from_utf8(value).map_err(|_| ModInfoError::NotText { offset, key }))
@@ -82,7 +83,7 @@ impl ModInfo {
         } else if let Some(names) = value("depends") {
             self.depends.extend(names?.split(',').filter(|name| !name.is_empty()).map(ModuleName::from));
         } else if let Some(text) = value("softdep") {
-            self.soft_before.extend(before(text?));
+            self.soft_before.extend(soft_dependencies(text?));
         } else if let Some(text) = value("vermagic") {
             self.vermagic = Some(text?.to_owned());
         }
@@ -90,8 +91,8 @@ impl ModInfo {
     }
 }
 
-/// The names between `pre:` and `post:` (kernel: `MODULE_SOFTDEP` in `include/linux/module.h`).
-fn before(text: &str) -> impl Iterator<Item = ModuleName> {
+/// The names after `pre:` and before `post:` (kernel: `MODULE_SOFTDEP` in `include/linux/module.h`).
+fn soft_dependencies(text: &str) -> impl Iterator<Item = ModuleName> {
     let mut before = false;
     text.split_ascii_whitespace().filter_map(move |word| match word {
         "pre:" | "post:" => {
@@ -139,7 +140,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn modules_of_every_architecture() {
+    fn modules_of_every_architecture_are_parsed() {
         use Architecture::{Aarch64, Arm, PowerPc64, X86_64};
         use Endianness::{Big, Little};
         for (architecture, order) in
@@ -152,27 +153,27 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_module_that_depends_on_nothing() {
+    fn a_module_without_dependencies_is_parsed() {
         assert_eq!(ModInfo::of_section(b"depends=\0"), Ok(ModInfo::default()));
         assert_eq!(ModInfo::of_section(b""), Ok(ModInfo::default()));
         assert_eq!(ModInfo::of_section(b"").unwrap().release(), None);
     }
 
     #[test]
-    fn a_value_that_is_not_text() {
+    fn a_value_that_is_not_text_is_an_error() {
         let error = ModInfo::of_section(b"license=GPL\0depends=\xff\0");
         assert_eq!(error, Err(ModInfoError::NotText { offset: 12, key: "depends" }));
     }
 
     #[test]
-    fn what_is_no_module() {
+    fn files_that_are_not_modules_are_errors() {
         let program = std::fs::read(std::env::current_exe().unwrap()).unwrap();
         assert_eq!(ModInfo::of_module(&program), Err(ModInfoError::NoSection));
         assert!(matches!(ModInfo::of_module(b"MZ"), Err(ModInfoError::NotObject(_))));
     }
 
     #[test]
-    fn a_module_cut_off_anywhere() {
+    fn a_truncated_module_is_an_error() {
         let elf = module(Architecture::X86_64, Endianness::Little, NVME);
         for length in 0..elf.len() {
             // The section headers stand last, and name the section.
@@ -182,13 +183,13 @@ pub(super) mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+        fn any_bytes_are_parsed_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
             drop(ModInfo::of_module(&bytes));
             drop(ModInfo::of_section(&bytes));
         }
 
         #[test]
-        fn a_module_with_any_byte_changed(
+        fn a_module_with_any_byte_changed_is_parsed_or_refused(
             place in any::<proptest::sample::Index>(),
             value in any::<u8>(),
         ) {
@@ -199,7 +200,7 @@ pub(super) mod tests {
         }
 
         #[test]
-        fn any_section_in_a_module(section in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn a_section_is_parsed_alike_alone_and_in_a_module(section in proptest::collection::vec(any::<u8>(), 0..200)) {
             let elf = module(Architecture::Aarch64, Endianness::Little, &section);
             prop_assert_eq!(ModInfo::of_module(&elf), ModInfo::of_section(&section));
         }

@@ -1,6 +1,6 @@
-//! Which modules a kernel needs for a driver, in the order in which they load.
+//! Finds the modules that a driver needs, in the order in which they load.
 //!
-//! The order comes from what the modules say of themselves ([`ModInfo`]), because `modules.dep` is made
+//! The order comes from each module's `.modinfo` ([`ModInfo`]), because `modules.dep` is created
 //! only when a package is installed.
 
 use super::{Kernel, ModInfo, ModInfoError, compression};
@@ -12,21 +12,21 @@ use std::{
 
 pub use super::compression::CompressionError;
 
-/// Folders within folders; the kernel's own tree has about seven.
-const FOLDERS_DEEP_MAX: usize = 32;
-/// Modules each needing the next; the longest chains of real kernels have about ten.
+/// Levels of nested folders; the kernel's own tree has about seven.
+const FOLDER_DEPTH_MAX: usize = 32;
+/// Modules in a chain of dependencies; the longest of real kernels have about ten.
 const CHAIN_MAX: usize = 200;
-/// Bytes of a module's file, packed or not.
+/// Bytes of a module's file, compressed or not.
 const FILE_BYTES_MAX: u64 = 512 << 20;
 
 /// The name of a module, as the kernel prints it: `nvme_core`.
 ///
-/// A dash and an underscore are the same to the kernel; here it is always an underscore.
+/// The kernel treats a dash like an underscore; here it is always an underscore.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ModuleName(String);
 
 impl ModuleName {
-    /// With underscores.
+    /// The name, with underscores.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -44,14 +44,14 @@ impl fmt::Display for ModuleName {
     }
 }
 
-/// A module, ready to be loaded.
+/// A decompressed module.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Module {
     /// Its name in the kernel: `nvme_core`.
     pub name: ModuleName,
-    /// Its file's name, without the ending of a compression: `nvme-core.ko`.
+    /// Its file's name, without the extension of a compression: `nvme-core.ko`.
     pub file_name: String,
-    /// The file, unpacked.
+    /// The decompressed file.
     pub bytes: Vec<u8>,
 }
 
@@ -64,86 +64,88 @@ impl fmt::Debug for Module {
 /// Modules in the order in which they load.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ModuleOrder {
-    /// Each comes after those that it needs.
+    /// Modules to load; each comes after its dependencies.
     pub load: Vec<Module>,
-    /// The wanted ones that need no loading, because the kernel has them built in.
+    /// The wanted modules that the kernel has built in.
     pub built_in: Vec<ModuleName>,
-    /// Modules that one of them would like to have loaded before it, and that no file is named for.
-    /// They are usually aliases, which a guest without `modules.alias` can't resolve either.
+    /// Soft dependencies without a file of that name. They are usually aliases, which a guest without
+    /// `modules.alias` can't resolve either.
     pub soft_absent: BTreeSet<ModuleName>,
 }
 
-/// What keeps modules from being found or read.
+/// Why modules can't be found or read.
 #[derive(Debug, thiserror::Error)]
 pub enum ModuleError {
     /// Neither a file nor built in.
     #[error(
         "module {name}{} is not in kernel {release}: neither a file below {modules} nor built in",
-        Needed(needed_by)
+        NeededBy(needed_by)
     )]
     Absent {
         /// The module.
         name: ModuleName,
-        /// The module that needs it; `None` if it was wanted for itself.
+        /// The module that depends on it; `None` if the caller wanted it.
         needed_by: Option<ModuleName>,
         /// The kernel's release.
         release: String,
-        /// Where its modules are.
+        /// The folder of the kernel's modules.
         modules: PathBuf,
     },
-    /// No file, and nobody knows what the kernel has built in.
+    /// No file, and there is no list of built-in modules.
     #[error(
         "module {name}{} is not below {modules}, \
-         and no file modules.builtin there tells whether it is built in",
-        Needed(needed_by)
+         and without the file modules.builtin it is unknown whether it is built in",
+        NeededBy(needed_by)
     )]
     AbsentOrBuiltIn {
         /// The module.
         name: ModuleName,
-        /// The module that needs it; `None` if it was wanted for itself.
+        /// The module that depends on it; `None` if the caller wanted it.
         needed_by: Option<ModuleName>,
-        /// Where the kernel's modules are.
+        /// The folder of the kernel's modules.
         modules: PathBuf,
     },
-    /// Modules that need each other, which no build makes.
-    #[error("modules need each other in a circle: {}", names(.0))]
-    Circle(Vec<ModuleName>),
-    /// Modules that need each other in a row that no kernel has.
-    #[error("module {0} needs another that needs another and so on, {CHAIN_MAX} times")]
+    /// A cycle of dependencies, which the kernel's build never produces.
+    #[error("cyclic dependency of modules: {}", arrow_list(.0))]
+    Cycle(Vec<ModuleName>),
+    /// A chain of dependencies longer than any kernel's.
+    #[error("the chain of dependencies to module {0} is too long; expected at most {CHAIN_MAX} modules")]
     ChainTooLong(ModuleName),
-    /// A folder or a file that can't be read.
+    /// A folder or a file can't be read.
     #[error("{path}")]
     Unreadable {
         /// The folder or file.
         path: PathBuf,
-        /// What the system said.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// A file that is larger than any module.
-    #[error("{path} has {bytes} bytes; at most {FILE_BYTES_MAX} are accepted of a module")]
+    /// A file is larger than any module.
+    #[error("{path} has {bytes} bytes; expected a module of at most {FILE_BYTES_MAX}")]
     TooLarge {
         /// The file.
         path: PathBuf,
         /// Its size.
         bytes: u64,
     },
-    /// Folders within folders without end.
-    #[error("{path} lies more than {FOLDERS_DEEP_MAX} folders below the kernel's modules")]
+    /// Folders are nested too deeply.
+    #[error(
+        "{path} is too deeply nested; expected at most {FOLDER_DEPTH_MAX} levels below the kernel's modules"
+    )]
     TooDeep {
         /// The folder.
         path: PathBuf,
     },
-    /// A file that can't be unpacked.
+    /// A file can't be decompressed.
     #[error("{path}")]
-    Packed {
+    Compression {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
         source: CompressionError,
     },
-    /// A file whose description can't be read.
+    /// A file's section `.modinfo` can't be read.
     #[error("{path}")]
-    Described {
+    ModInfo {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
@@ -151,37 +153,39 @@ pub enum ModuleError {
     },
 }
 
-struct Needed<'a>(&'a Option<ModuleName>);
+/// Displays `, which X needs,` if a module X depends on the missing one.
+struct NeededBy<'a>(&'a Option<ModuleName>);
 
-impl fmt::Display for Needed<'_> {
+impl fmt::Display for NeededBy<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.as_ref().map_or(Ok(()), |by| write!(f, ", which {by} needs,"))
     }
 }
 
-fn names(names: &[ModuleName]) -> String {
+/// `a -> b -> a`.
+fn arrow_list(names: &[ModuleName]) -> String {
     names.iter().map(ModuleName::as_str).collect::<Vec<_>>().join(" -> ")
 }
 
-/// The modules of one kernel: where each one's file is, and which are built in.
+/// The modules of one kernel: their files, and the names of the built-in ones.
 #[derive(Debug, Clone)]
 pub struct ModuleTree {
     release: String,
     folder: PathBuf,
     files: BTreeMap<ModuleName, PathBuf>,
-    /// `None` if the kernel's build left no list.
+    /// `None` without a file `modules.builtin`.
     built_in: Option<BTreeSet<ModuleName>>,
 }
 
 impl ModuleTree {
-    /// Looks a kernel's modules up by the names of their files, and opens none of them.
+    /// Lists a kernel's modules by their file names, without opening the files.
     ///
     /// # Errors
-    /// If a folder can't be listed, or the list of what is built in can't be read.
+    /// If a folder can't be listed, or `modules.builtin` can't be read.
     pub fn of_kernel(kernel: &Kernel) -> Result<Self, ModuleError> {
         let folder = kernel.modules.clone();
         let files = files_below(&folder)?;
-        let built_in = built_in(&folder.join("modules.builtin"))?;
+        let built_in = read_built_in(&folder.join("modules.builtin"))?;
         Ok(Self { release: kernel.release.clone(), folder, files, built_in })
     }
 
@@ -190,40 +194,45 @@ impl ModuleTree {
         self.files.keys()
     }
 
-    /// Whether the kernel has a module built in; `None` if its build left no list of them.
+    /// Whether the kernel has a module built in; `None` without a file `modules.builtin`.
     pub fn is_built_in(&self, name: &ModuleName) -> Option<bool> {
         self.built_in.as_ref().map(|list| list.contains(name))
     }
 
-    /// The wanted modules and all that they need, in the order in which they load.
+    /// The wanted modules and their dependencies, in the order in which they load.
     ///
     /// # Errors
-    /// If one is neither there nor built in, or one of the files can't be read.
-    pub fn order(&self, wanted: &[&str]) -> Result<ModuleOrder, ModuleError> {
-        let mut walk =
-            Walk { tree: self, order: ModuleOrder::default(), placed: BTreeSet::new(), chain: vec![] };
+    /// If one is neither a file nor built in, or one of the files can't be read.
+    pub fn load_order(&self, wanted: &[&str]) -> Result<ModuleOrder, ModuleError> {
+        let mut walk = DependencyWalk {
+            tree: self,
+            order: ModuleOrder::default(),
+            added: BTreeSet::new(),
+            chain: vec![],
+        };
         for name in wanted.iter().map(|name| ModuleName::from(*name)) {
             if self.is_built_in(&name) == Some(true) {
                 walk.note_built_in(name);
             } else {
-                walk.place(&name)?;
+                walk.add(&name)?;
             }
         }
         Ok(walk.order)
     }
 
-    /// Unpacks a module and reads its description.
+    /// Reads and decompresses a module's file, and parses its `.modinfo`.
     fn open(&self, path: &Path) -> Result<(Module, ModInfo), ModuleError> {
         let packed = read_file(path)?;
         let unpacked = compression::unpack(packed);
-        let bytes = unpacked.map_err(|source| ModuleError::Packed { path: path.to_owned(), source })?;
+        let bytes = unpacked.map_err(|source| ModuleError::Compression { path: path.to_owned(), source })?;
         let described = ModInfo::of_module(&bytes);
-        let info = described.map_err(|source| ModuleError::Described { path: path.to_owned(), source })?;
+        let info = described.map_err(|source| ModuleError::ModInfo { path: path.to_owned(), source })?;
         let file_name = file_name(path);
         let name = info.name.clone().unwrap_or_else(|| stem(&file_name).into());
         Ok((Module { name, file_name, bytes }, info))
     }
 
+    /// The error for a module without a file.
     fn absent(&self, name: &ModuleName, needed_by: Option<ModuleName>) -> ModuleError {
         let (name, modules) = (name.clone(), self.folder.clone());
         match self.built_in {
@@ -233,25 +242,26 @@ impl ModuleTree {
     }
 }
 
-/// A walk from wanted modules down to those that need nothing.
-struct Walk<'a> {
+/// A depth-first walk over dependencies, which adds each module after those that it depends on.
+struct DependencyWalk<'a> {
     tree: &'a ModuleTree,
     order: ModuleOrder,
-    placed: BTreeSet<ModuleName>,
-    /// From a wanted module to the one being placed.
+    added: BTreeSet<ModuleName>,
+    /// The modules from a wanted one to the one being added, each depending on the next.
     chain: Vec<ModuleName>,
 }
 
-impl Walk<'_> {
+impl DependencyWalk<'_> {
+    /// Adds a module to the list of built-in ones, once.
     fn note_built_in(&mut self, name: ModuleName) {
         if !self.order.built_in.contains(&name) {
             self.order.built_in.push(name);
         }
     }
 
-    /// Places what `name` needs, and then `name`.
-    fn place(&mut self, name: &ModuleName) -> Result<(), ModuleError> {
-        if self.placed.contains(name) || self.tree.is_built_in(name) == Some(true) {
+    /// Adds the dependencies of `name` and then `name`, unless they are added already or built in.
+    fn add(&mut self, name: &ModuleName) -> Result<(), ModuleError> {
+        if self.added.contains(name) || self.tree.is_built_in(name) == Some(true) {
             return Ok(());
         }
         self.check_chain(name)?;
@@ -259,23 +269,23 @@ impl Walk<'_> {
         let path = path.ok_or_else(|| self.tree.absent(name, self.chain.last().cloned()))?;
         let (module, info) = self.tree.open(path)?;
         self.chain.push(name.clone());
-        self.place_soft(&info.soft_before)?;
+        self.add_soft(&info.soft_before)?;
         for needed in &info.depends {
-            self.place(needed)?;
+            self.add(needed)?;
         }
         self.chain.pop();
-        self.placed.insert(name.clone());
+        self.added.insert(name.clone());
         self.order.load.push(module);
         Ok(())
     }
 
-    /// Places what can be had of modules that are not strictly needed.
-    fn place_soft(&mut self, names: &[ModuleName]) -> Result<(), ModuleError> {
+    /// Adds the soft dependencies that have a file.
+    fn add_soft(&mut self, names: &[ModuleName]) -> Result<(), ModuleError> {
         for name in names {
             if self.tree.files.contains_key(name) {
-                // Two modules may like each other before themselves; then neither is first.
+                // Soft dependencies may be cyclic, unlike others; the module that closes the cycle is skipped.
                 if !self.chain.contains(name) {
-                    self.place(name)?;
+                    self.add(name)?;
                 }
             } else if self.tree.is_built_in(name) != Some(true) {
                 self.order.soft_absent.insert(name.clone());
@@ -284,10 +294,11 @@ impl Walk<'_> {
         Ok(())
     }
 
+    /// Checks that adding `name` to the chain makes it neither cyclic nor too long.
     fn check_chain(&self, name: &ModuleName) -> Result<(), ModuleError> {
         if let Some(start) = self.chain.iter().position(|known| known == name) {
-            let circle = self.chain[start..].iter().chain([name]).cloned().collect();
-            return Err(ModuleError::Circle(circle));
+            let cycle = self.chain[start..].iter().chain([name]).cloned().collect();
+            return Err(ModuleError::Cycle(cycle));
         }
         match self.chain.len() {
             ..CHAIN_MAX => Ok(()),
@@ -296,10 +307,12 @@ impl Walk<'_> {
     }
 }
 
+/// Turns an I/O error into one that names the file.
 fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> ModuleError {
     move |source| ModuleError::Unreadable { path: path.to_owned(), source }
 }
 
+/// Reads a file of at most [`FILE_BYTES_MAX`] bytes.
 fn read_file(path: &Path) -> Result<Vec<u8>, ModuleError> {
     let bytes = fs::metadata(path).map_err(unreadable(path))?.len();
     if bytes > FILE_BYTES_MAX {
@@ -308,11 +321,11 @@ fn read_file(path: &Path) -> Result<Vec<u8>, ModuleError> {
     fs::read(path).map_err(unreadable(path))
 }
 
-/// Every module's file below `folder`. Of two with the same name, the one in `updates/` counts, as for
+/// The path of each module below `folder`. Of two files for one name, the one in `updates/` is used, as by
 /// depmod; else the one whose path sorts first.
 fn files_below(folder: &Path) -> Result<BTreeMap<ModuleName, PathBuf>, ModuleError> {
     let mut paths = Vec::new();
-    collect(folder, FOLDERS_DEEP_MAX, &mut paths)?;
+    collect_module_files(folder, FOLDER_DEPTH_MAX, &mut paths)?;
     let updates = folder.join("updates");
     paths.sort_by_key(|path| (!path.starts_with(&updates), path.clone()));
     let mut files = BTreeMap::new();
@@ -322,16 +335,17 @@ fn files_below(folder: &Path) -> Result<BTreeMap<ModuleName, PathBuf>, ModuleErr
     Ok(files)
 }
 
-fn collect(folder: &Path, deeper: usize, paths: &mut Vec<PathBuf>) -> Result<(), ModuleError> {
-    if deeper == 0 {
+/// Appends the paths of all modules in `folder` and at most `levels - 1` levels of folders below it.
+fn collect_module_files(folder: &Path, levels: usize, paths: &mut Vec<PathBuf>) -> Result<(), ModuleError> {
+    if levels == 0 {
         return Err(ModuleError::TooDeep { path: folder.to_owned() });
     }
     for entry in fs::read_dir(folder).map_err(unreadable(folder))? {
         let entry = entry.map_err(unreadable(folder))?;
         let path = entry.path();
-        // Links to folders lead out: `build` and `source` are the kernel's headers.
+        // Links to folders are not followed: `build` and `source` lead to the kernel's headers.
         if entry.file_type().map_err(unreadable(&path))?.is_dir() {
-            collect(&path, deeper - 1, paths)?;
+            collect_module_files(&path, levels - 1, paths)?;
         } else if is_module(&path) && path.is_file() {
             paths.push(path);
         }
@@ -339,24 +353,26 @@ fn collect(folder: &Path, deeper: usize, paths: &mut Vec<PathBuf>) -> Result<(),
     Ok(())
 }
 
+/// Whether a path names a module's file, compressed or not.
 fn is_module(path: &Path) -> bool {
     file_name(path).ends_with(".ko")
 }
 
-/// The name without the ending of a compression.
+/// A path's file name without the extension of a compression.
 fn file_name(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let packed = [".gz", ".xz", ".zst"].into_iter().find_map(|ending| name.strip_suffix(ending));
     packed.unwrap_or(&name).to_owned()
 }
 
+/// A file name without `.ko`.
 fn stem(file_name: &str) -> &str {
     file_name.strip_suffix(".ko").unwrap_or(file_name)
 }
 
-/// Reads the list of what is built in: a path per line, as if each were a module (kernel:
-/// `Documentation/kbuild/kbuild.rst`, "modules.builtin").
-fn built_in(list: &Path) -> Result<Option<BTreeSet<ModuleName>>, ModuleError> {
+/// Reads `modules.builtin`: a line per built-in module with the path that its file would have (kernel:
+/// `Documentation/kbuild/kbuild.rst`). `None` if the file does not exist.
+fn read_built_in(list: &Path) -> Result<Option<BTreeSet<ModuleName>>, ModuleError> {
     match fs::read_to_string(list) {
         Ok(text) => Ok(Some(text.lines().map(|line| stem(&file_name(Path::new(line))).into()).collect())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -364,7 +380,7 @@ fn built_in(list: &Path) -> Result<Option<BTreeSet<ModuleName>>, ModuleError> {
     }
 }
 
-/// The release that the modules below `folder` were built for, if there are any and they say so.
+/// The kernel release that the modules below `folder` were built for, read from one of them. `None` if there are none.
 pub(super) fn release_of_modules(folder: &Path) -> Result<Option<String>, ModuleError> {
     let tree = ModuleTree {
         release: String::new(),
@@ -384,13 +400,13 @@ mod tests {
     use super::*;
     use crate::{
         Arch,
-        kernel::{compression::tests::every_packing, modinfo::tests::module},
+        kernel::{compression::tests::every_compression, modinfo::tests::module},
     };
     use object::{Architecture, Endianness};
     use proptest::prelude::*;
     use tempfile::TempDir;
 
-    /// A kernel's folder of modules: each a path and a description, as `depends=b,c name=a`.
+    /// A folder of made-up modules, each with a path and a `.modinfo` as `depends=b,c;name=a`.
     struct Tree {
         folder: TempDir,
     }
@@ -425,7 +441,7 @@ mod tests {
         }
 
         fn order(&self, wanted: &[&str]) -> Result<ModuleOrder, ModuleError> {
-            self.read()?.order(wanted)
+            self.read()?.load_order(wanted)
         }
 
         fn check(&self, wanted: &[&str], expect: &str) {
@@ -435,7 +451,7 @@ mod tests {
         }
     }
 
-    /// Words are separated by `;` here and by zero bytes there.
+    /// A module's file; `;` in the description stands for the zero bytes of `.modinfo`.
     fn elf(description: &str) -> Vec<u8> {
         let section = format!("license=GPL;{description};").replace(';', "\0");
         module(Architecture::X86_64, Endianness::Little, section.as_bytes())
@@ -452,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn each_comes_after_what_it_needs() {
+    fn each_module_comes_after_its_dependencies() {
         nvme().check(&["nvme"], "early crc64 t10_pi nvme_auth nvme_core nvme");
         nvme().check(&["nvme-core", "nvme", "nvme_core"], "early crc64 t10_pi nvme_auth nvme_core nvme");
         nvme().check(&["crc64", "nvme_auth"], "crc64 nvme_auth");
@@ -460,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_built_in_or_only_liked_is_told_apart() {
+    fn built_in_modules_and_missing_soft_dependencies_are_listed() {
         let order = nvme().order(&["virtio", "nvme", "crc_t10dif", "virtio"]).unwrap();
         assert_eq!(order.built_in, ["virtio".into(), "crc-t10dif".into()]);
         assert_eq!(order.soft_absent, BTreeSet::from(["crct10dif".into()]));
@@ -469,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_absent_is_named_with_who_needs_it() {
+    fn a_missing_module_is_named_with_the_module_that_needs_it() {
         let message = |tree: Tree, wanted| tree.order(&[wanted]).unwrap_err().to_string();
         let start = "module igb is not in kernel 6.1.0-1: neither a file below ";
         assert!(message(nvme(), "igb").starts_with(start));
@@ -482,11 +498,11 @@ mod tests {
     }
 
     #[test]
-    fn circles_and_endless_chains_end() {
+    fn cycles_and_overlong_chains_of_dependencies_are_errors() {
         let tree =
             Tree::new("").with("a.ko", "depends=b").with("b.ko", "depends=c").with("c.ko", "depends=b");
         let error = tree.order(&["a"]).unwrap_err();
-        assert_eq!(error.to_string(), "modules need each other in a circle: b -> c -> b");
+        assert_eq!(error.to_string(), "cyclic dependency of modules: b -> c -> b");
         let tree = Tree::new("").with("a.ko", "softdep=pre: b").with("b.ko", "softdep=pre: a");
         tree.check(&["a"], "b a");
         tree.check(&["b"], "a b");
@@ -497,8 +513,8 @@ mod tests {
     }
 
     #[test]
-    fn every_packing_and_place() {
-        for (ending, packed) in every_packing(&elf("depends=;name=a")) {
+    fn compressed_modules_are_read_and_those_in_updates_come_first() {
+        for (ending, packed) in every_compression(&elf("depends=;name=a")) {
             let tree = Tree::new("").with_bytes(&format!("kernel/a.ko{ending}"), &packed);
             let order = tree.order(&["a"]).unwrap();
             assert_eq!(order.load[0].file_name, "a.ko", "{ending}");
@@ -509,9 +525,9 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_no_modules_are_named() {
+    fn files_that_are_not_modules_are_named() {
         let tree = Tree::new("").with_bytes("a.ko", b"\x7fELF").with_bytes("b.ko.xz", b"PK");
-        assert!(matches!(tree.order(&["a"]), Err(ModuleError::Described { .. })));
+        assert!(matches!(tree.order(&["a"]), Err(ModuleError::ModInfo { .. })));
         let error = tree.order(&["b"]).unwrap_err();
         let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
         let text = causes.map(ToString::to_string).collect::<Vec<_>>().join(": ");

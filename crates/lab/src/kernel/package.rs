@@ -1,4 +1,4 @@
-//! A Debian package, and which of two is newer.
+//! A Debian package's name and version, and the order of versions.
 
 use std::{cmp::Ordering, fmt};
 
@@ -12,31 +12,31 @@ pub struct Package {
 }
 
 impl Package {
-    /// Its folder in the cache. Neither names nor versions hold an underscore (Debian Policy Manual,
-    /// sections 5.6.1 and 5.6.12).
-    pub(super) fn folder(&self) -> String {
+    /// The name of its folder in the cache, `name_version`. Neither part contains an underscore (Debian Policy
+    /// Manual, sections 5.6.1 and 5.6.12).
+    pub(super) fn folder_name(&self) -> String {
         format!("{}_{}", self.name, self.version)
     }
 
-    /// What apt calls it: `name=version`.
-    pub(super) fn apt_word(&self) -> String {
+    /// The package as an argument of apt: `name=version`.
+    pub(super) fn apt_argument(&self) -> String {
         format!("{}={}", self.name, self.version)
     }
 
-    /// What [`Package::folder`] was made from.
-    pub(super) fn of_folder(folder: &str) -> Option<Self> {
+    /// The inverse of [`Package::folder_name`]; `None` for the name of any other folder.
+    pub(super) fn from_folder_name(folder: &str) -> Option<Self> {
         let (name, version) = folder.split_once('_')?;
         let whole = !name.is_empty() && !name.starts_with('.') && !version.is_empty();
         whole.then(|| Self { name: name.to_owned(), version: version.to_owned() })
     }
 
-    /// Whether its version is older, the same or newer (Debian Policy Manual, section 5.6.12).
-    pub(super) fn age_order(&self, other: &Self) -> Ordering {
-        let (epoch, upstream, revision) = split(&self.version);
-        let (other_epoch, other_upstream, other_revision) = split(&other.version);
-        part_order(epoch, other_epoch)
-            .then_with(|| part_order(upstream, other_upstream))
-            .then_with(|| part_order(revision, other_revision))
+    /// Compares the two versions by Debian's rules (Debian Policy Manual, section 5.6.12).
+    pub(super) fn compare_versions(&self, other: &Self) -> Ordering {
+        let (epoch, upstream, revision) = split_version(&self.version);
+        let (other_epoch, other_upstream, other_revision) = split_version(&other.version);
+        compare_parts(epoch, other_epoch)
+            .then_with(|| compare_parts(upstream, other_upstream))
+            .then_with(|| compare_parts(revision, other_revision))
     }
 }
 
@@ -46,19 +46,20 @@ impl fmt::Display for Package {
     }
 }
 
-/// Epoch, upstream version and Debian revision.
-fn split(version: &str) -> (&str, &str, &str) {
+/// Splits a version into epoch, upstream version and Debian revision.
+fn split_version(version: &str) -> (&str, &str, &str) {
     let (epoch, rest) = version.split_once(':').unwrap_or(("0", version));
     let (upstream, revision) = rest.rsplit_once('-').unwrap_or((rest, "0"));
     (epoch, upstream, revision)
 }
 
-/// Compares stretches of other characters and stretches of digits in turn.
-fn part_order(mut left: &str, mut right: &str) -> Ordering {
+/// Compares two parts of a version: in turn, their prefixes without digits and their numbers.
+fn compare_parts(mut left: &str, mut right: &str) -> Ordering {
     while !left.is_empty() || !right.is_empty() {
-        let (words, numbers) = (stretch(&mut left, is_no_digit), stretch(&mut left, is_digit));
-        let (other_words, other_numbers) = (stretch(&mut right, is_no_digit), stretch(&mut right, is_digit));
-        let order = words_order(words, other_words).then_with(|| numbers_order(numbers, other_numbers));
+        let (words, numbers) = (take_while(&mut left, is_not_digit), take_while(&mut left, is_digit));
+        let (other_words, other_numbers) =
+            (take_while(&mut right, is_not_digit), take_while(&mut right, is_digit));
+        let order = compare_words(words, other_words).then_with(|| compare_numbers(numbers, other_numbers));
         if order != Ordering::Equal {
             return order;
         }
@@ -70,19 +71,20 @@ fn is_digit(c: char) -> bool {
     c.is_ascii_digit()
 }
 
-fn is_no_digit(c: char) -> bool {
+fn is_not_digit(c: char) -> bool {
     !is_digit(c)
 }
 
-fn stretch<'a>(text: &mut &'a str, belongs: fn(char) -> bool) -> &'a str {
+/// Removes the longest prefix of characters that belong from the text, and returns it.
+fn take_while<'a>(text: &mut &'a str, belongs: fn(char) -> bool) -> &'a str {
     let end = text.find(|c| !belongs(c)).unwrap_or(text.len());
     let (start, rest) = text.split_at(end);
     *text = rest;
     start
 }
 
-/// A tilde sorts before the end, letters before all other characters.
-fn words_order(left: &str, right: &str) -> Ordering {
+/// Compares parts without digits. A tilde sorts before the end of a text, letters before all other characters.
+fn compare_words(left: &str, right: &str) -> Ordering {
     let weight = |c: Option<char>| match c {
         Some('~') => (0, '~'),
         None => (1, ' '),
@@ -100,8 +102,8 @@ fn words_order(left: &str, right: &str) -> Ordering {
     }
 }
 
-/// Compares as numbers of any length.
-fn numbers_order(left: &str, right: &str) -> Ordering {
+/// Compares decimal numbers of any length.
+fn compare_numbers(left: &str, right: &str) -> Ordering {
     let (left, right) = (left.trim_start_matches('0'), right.trim_start_matches('0'));
     left.len().cmp(&right.len()).then_with(|| left.cmp(right))
 }
@@ -116,12 +118,12 @@ mod tests {
     }
 
     fn check(older: &str, newer: &str) {
-        assert_eq!(package(older).age_order(&package(newer)), Ordering::Less, "{older} < {newer}");
-        assert_eq!(package(newer).age_order(&package(older)), Ordering::Greater, "{newer} > {older}");
+        assert_eq!(package(older).compare_versions(&package(newer)), Ordering::Less, "{older} < {newer}");
+        assert_eq!(package(newer).compare_versions(&package(older)), Ordering::Greater, "{newer} > {older}");
     }
 
     #[test]
-    fn older_and_newer() {
+    fn versions_are_ordered_as_by_debian() {
         check("6.1.9-1", "6.1.176-1");
         check("6.1.192-2", "6.1.192-10");
         check("6.12.117-1~deb12u1", "6.12.117-1");
@@ -130,25 +132,28 @@ mod tests {
         check("1.0", "1.0-1");
         check("1.0a", "1.0+");
         check("1.0-1", "1.0-1+b1");
-        assert_eq!(package("1.0").age_order(&package("1.00-0")), Ordering::Equal);
+        assert_eq!(package("1.0").compare_versions(&package("1.00-0")), Ordering::Equal);
     }
 
     #[test]
-    fn folders() {
-        let kernel = Package::of_folder("linux-image-6.12-amd64_6.12.117-1~deb12u1");
-        assert_eq!(kernel.map(|p| p.folder()).as_deref(), Some("linux-image-6.12-amd64_6.12.117-1~deb12u1"));
-        assert_eq!(Package::of_folder("lost+found"), None);
-        assert_eq!(Package::of_folder(".tmp_1"), None);
-        assert_eq!(Package::of_folder("busybox-static_"), None);
+    fn only_names_of_package_folders_are_parsed() {
+        let kernel = Package::from_folder_name("linux-image-6.12-amd64_6.12.117-1~deb12u1");
+        assert_eq!(
+            kernel.map(|p| p.folder_name()).as_deref(),
+            Some("linux-image-6.12-amd64_6.12.117-1~deb12u1")
+        );
+        assert_eq!(Package::from_folder_name("lost+found"), None);
+        assert_eq!(Package::from_folder_name(".tmp_1"), None);
+        assert_eq!(Package::from_folder_name("busybox-static_"), None);
     }
 
     proptest! {
         #[test]
-        fn ages_are_an_order(a in "[0-9a~+.:-]{0,6}", b in "[0-9a~+.:-]{0,6}", c in "[0-9a~+.:-]{0,6}") {
+        fn versions_are_totally_ordered(a in "[0-9a~+.:-]{0,6}", b in "[0-9a~+.:-]{0,6}", c in "[0-9a~+.:-]{0,6}") {
             let (a, b, c) = (package(&a), package(&b), package(&c));
-            prop_assert_eq!(a.age_order(&b), b.age_order(&a).reverse());
-            if a.age_order(&b).is_le() && b.age_order(&c).is_le() {
-                prop_assert!(a.age_order(&c).is_le());
+            prop_assert_eq!(a.compare_versions(&b), b.compare_versions(&a).reverse());
+            if a.compare_versions(&b).is_le() && b.compare_versions(&c).is_le() {
+                prop_assert!(a.compare_versions(&c).is_le());
             }
         }
     }

@@ -1,9 +1,9 @@
 //! A host and its disk as a user's file describes them.
 
-use super::adapter::Adapter;
-use super::host::{Host, Paths};
+use super::block_host::{BlockHost, Paths};
 use super::load::{NotModelled, not_modelled};
 use super::media::{Media, Service};
+use super::nvme_adapter::NvmeAdapter;
 use super::outcome::{Outcome, Served};
 use super::{Setup, run};
 use crate::fio::{FioError, JobFile};
@@ -108,6 +108,7 @@ pub enum JobsError {
 
 /// What came out, and what limits.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BlockAnswer {
     /// What it is about.
     pub what: String,
@@ -132,6 +133,7 @@ pub struct BlockAnswer {
 
 /// What a job came to.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JobAnswer {
     /// The job.
     pub name: String,
@@ -142,6 +144,7 @@ pub struct JobAnswer {
 
 /// Reads and writes that threads got.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServedAnswer {
     /// In a second.
     pub operations_per_second: f64,
@@ -196,6 +199,7 @@ impl BlockExperiment {
         self.setup_and_jobs().map(|(setup, _)| setup)
     }
 
+    /// The machine's parameters, with its jobs from the fio file or the experiment.
     fn setup_and_jobs(&self) -> Result<(Setup, JobFile), JobsError> {
         let file = self.jobs_file.as_deref().unwrap_or("jobs");
         let jobs = JobFile::read(&self.jobs, file)?;
@@ -213,8 +217,8 @@ impl BlockExperiment {
         Ok((setup, jobs))
     }
 
-    fn host(&self) -> Host {
-        Host {
+    fn host(&self) -> BlockHost {
+        BlockHost {
             cpus: self.cpus.cpus(),
             paths: self.paths.paths(),
             adapter: self.adapter.adapter(),
@@ -225,6 +229,7 @@ impl BlockExperiment {
         }
     }
 
+    /// The answer to print, from the simulation's outcome.
     fn answer(&self, setup: &Setup, jobs: &JobFile, outcome: &Outcome) -> BlockAnswer {
         let parts = outcome.parts(setup);
         let named = setup.jobs.iter().zip(&outcome.jobs);
@@ -295,8 +300,8 @@ impl PathsFile {
 }
 
 impl AdapterFile {
-    fn adapter(&self) -> Adapter {
-        Adapter {
+    fn adapter(&self) -> NvmeAdapter {
+        NvmeAdapter {
             link: self.link,
             queues: self.queues,
             queue_entries: self.queue_entries,

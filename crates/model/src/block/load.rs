@@ -1,6 +1,6 @@
 //! Checks that jobs are within what is modelled.
 
-use super::adapter::Adapter;
+use super::nvme_adapter::NvmeAdapter;
 use crate::fio::Job;
 use crate::host::Cpus;
 
@@ -38,7 +38,7 @@ const THREADS_MAX: u64 = 4096;
 const BYTES_MAX: u64 = 4 << 30;
 
 /// The first property of the jobs that is not modelled.
-pub(super) fn not_modelled(jobs: &[Job], adapter: &Adapter, cpus: &Cpus) -> Option<NotModelled> {
+pub(super) fn not_modelled(jobs: &[Job], adapter: &NvmeAdapter, cpus: &Cpus) -> Option<NotModelled> {
     let threads: u64 = jobs.iter().map(|job| u64::from(job.threads)).sum();
     if threads > THREADS_MAX {
         return Some(NotModelled::Threads { threads });

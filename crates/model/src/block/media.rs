@@ -34,7 +34,8 @@ pub enum Service {
 }
 
 impl Service {
-    fn draw(self, stream: &mut Stream) -> Span {
+    /// A duration from this distribution.
+    fn draw_duration(self, stream: &mut Stream) -> Span {
         match self {
             Self::Fixed(span) => span,
             Self::Exponential(mean) => stream.exponential(mean),
@@ -95,13 +96,13 @@ impl Dies {
 
     /// Reads a page. Returns when the die has it.
     pub(super) fn read(&mut self, now: Time, die: u32) -> Time {
-        let span = self.setup.read.draw(&mut self.stream);
+        let span = self.setup.read.draw_duration(&mut self.stream);
         self.dies[die as usize].occupy(now, span)
     }
 
     /// Programs a page. Returns when that is done.
     pub(super) fn program(&mut self, now: Time, die: u32) -> Time {
-        let span = self.setup.write.draw(&mut self.stream);
+        let span = self.setup.write.draw_duration(&mut self.stream);
         self.dies[die as usize].occupy(now, span)
     }
 

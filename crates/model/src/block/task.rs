@@ -12,6 +12,7 @@ pub(super) enum Task {
 }
 
 impl Task {
+    /// Whether it runs as a thread or as an interrupt.
     pub(super) fn level(self) -> Level {
         match self {
             Self::RunThread { .. } => Level::Thread,

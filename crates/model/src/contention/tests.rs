@@ -5,7 +5,7 @@ fn setup() -> Setup {
     let transfer =
         TransferCost { same_cpu: Span::ZERO, same_node: Span::from_ns(50), other_node: Span::from_ns(150) };
     Setup {
-        machine: Machine { cores: 16, smt_gain: vec![1.0, 1.5, 1.7, 1.9], nodes: 2, transfer },
+        machine: CpuTopology { cores: 16, smt_gain: vec![1.0, 1.5, 1.7, 1.9], nodes: 2, transfer },
         threads: 1,
         steps: vec![
             Step::Work(Span::from_ps(100_001)),
@@ -85,14 +85,14 @@ fn more_locks_are_never_slower() {
 }
 
 #[test]
-fn who_waits_makes_a_lock_slower_where_all_look_at_it() {
+fn waiting_cpus_slow_down_a_lock_that_all_poll() {
     let rate = |threads, crowd_share| of(&Setup { threads, crowd_share, ..setup() }).per_second;
     assert!(rate(16, 0.5) < 0.8 * rate(4, 0.5));
     assert!(rate(8, 0.0) > 0.95 * rate(4, 0.0), "within a node, and nobody in the way");
 }
 
 #[test]
-fn threads_of_a_core_share_what_it_can_do() {
+fn threads_of_a_core_share_its_throughput() {
     let steps = vec![Step::Work(Span::from_ns(100))];
     let rate = |threads| of(&Setup { threads, steps: steps.clone(), ..setup() }).per_second;
     let gains = [16, 32, 64, 1024].map(|threads| rate(threads) / rate(1));

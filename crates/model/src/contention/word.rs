@@ -4,7 +4,6 @@
 //! may be next. A compare-and-exchange fails if the word changed since its CPU read it; the CPU then retries with the
 //! new value. With n CPUs retrying, about one attempt in 1.25 sqrt(n) succeeds: attempts continue until a CPU gets
 //! the line twice between two changes (the birthday problem).
-//! comes up who was drawn since the last change (the birthday problem).
 
 use des::{Span, Stream};
 
@@ -13,10 +12,10 @@ const ENTITY: u64 = u64::MAX;
 
 /// An access to the word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Errand {
+pub(super) enum WordAccess {
     /// Read it.
     #[default]
-    Look,
+    Read,
     /// Change it if it has not changed since this version.
     Exchange(u64),
     /// Write it unconditionally.
@@ -57,15 +56,15 @@ impl Word {
     }
 
     /// Performs a CPU's access. Returns its next access, if the operation is not finished.
-    pub(super) fn accessed(&mut self, errand: Errand) -> Option<Errand> {
+    pub(super) fn accessed(&mut self, access_kind: WordAccess) -> Option<WordAccess> {
         self.is_busy = false;
-        match errand {
-            Errand::Look => return Some(Errand::Exchange(self.changes)),
-            Errand::Write => self.changes += 1,
-            Errand::Exchange(seen) => {
+        match access_kind {
+            WordAccess::Read => return Some(WordAccess::Exchange(self.changes)),
+            WordAccess::Write => self.changes += 1,
+            WordAccess::Exchange(seen) => {
                 self.attempts += 1;
                 if seen != self.changes {
-                    return Some(Errand::Exchange(self.changes));
+                    return Some(WordAccess::Exchange(self.changes));
                 }
                 (self.changes, self.successes) = (self.changes + 1, self.successes + 1);
             }
@@ -73,6 +72,7 @@ impl Word {
         None
     }
 
+    /// Compare-and-exchanges for each one that succeeded.
     pub(super) fn attempts_mean(&self) -> f64 {
         self.attempts as f64 / self.successes.max(1) as f64
     }

@@ -1,5 +1,8 @@
 //! What is wrong with a job file, and where.
 
+/// The options that are modelled, as an error names them.
+const NAMES: &str = "rw, rwmixread, rwmixwrite, bs, iodepth, numjobs, ioengine, direct or buffered; or what says where, how long or what is reported";
+
 /// A place in a job file, and what is wrong there.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}: {problem}")]
@@ -49,7 +52,7 @@ pub enum Problem {
         expected: &'static str,
     },
     /// An option that the model has nothing for.
-    #[error("{0} is not modelled; expected {known}", known = super::options::NAMES)]
+    #[error("{0} is not modelled; expected {known}", known = NAMES)]
     NotModelled(String),
     /// Reads and writes that the page cache would answer.
     #[error("job {0} goes through the page cache, which is not modelled; expected direct=1")]

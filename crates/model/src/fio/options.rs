@@ -4,9 +4,6 @@ use super::error::Problem;
 use super::job_file::{Access, Engine, Job};
 use super::quantity::{self, FLAG, NUMBER, PERCENT, SIZE};
 
-/// Those that say what the load is.
-pub(super) const NAMES: &str = "rw, rwmixread, rwmixwrite, bs, iodepth, numjobs, ioengine, direct or buffered; or what says where, how long or what is reported";
-
 const ACCESS: &str = "read, write, randread, randwrite, rw, readwrite or randrw";
 const ENGINE: &str = "sync, psync, vsync, pvsync, pvsync2, libaio or io_uring";
 
@@ -40,11 +37,11 @@ const SET_ASIDE: [&str; 24] = [
 
 /// What became of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(super) enum OptionUse {
     /// It is part of the load.
     Load,
     /// It is not.
-    Aside,
+    NotModelled,
 }
 
 /// Options as they stand up to a line; where one is absent, fio's own default holds.
@@ -80,14 +77,14 @@ impl Options {
     }
 
     /// Takes over an option.
-    pub(super) fn take(&mut self, option: &str, value: Option<&str>) -> Result<Taken, Problem> {
+    pub(super) fn take(&mut self, option: &str, value: Option<&str>) -> Result<OptionUse, Problem> {
         if SET_ASIDE.contains(&option) {
-            return Ok(Taken::Aside);
+            return Ok(OptionUse::NotModelled);
         }
         let needed = || value.ok_or_else(|| Problem::NoValue(option.to_owned()));
         match option {
-            "rw" | "readwrite" => self.pattern = known(option, needed()?, pattern, ACCESS)?,
-            "ioengine" => self.engine = known(option, needed()?, engine, ENGINE)?,
+            "rw" | "readwrite" => self.pattern = known(option, needed()?, parse_pattern, ACCESS)?,
+            "ioengine" => self.engine = known(option, needed()?, parse_engine, ENGINE)?,
             "bs" | "blocksize" => self.block_bytes = known(option, needed()?, quantity::block, SIZE)?,
             "iodepth" => self.depth = known(option, needed()?, quantity::number, NUMBER)?,
             "numjobs" => self.threads = known(option, needed()?, quantity::number, NUMBER)?,
@@ -97,7 +94,7 @@ impl Options {
             "buffered" => self.is_direct = !known(option, needed()?, quantity::flag, FLAG)?,
             _ => return Err(Problem::NotModelled(option.to_owned())),
         }
-        Ok(Taken::Load)
+        Ok(OptionUse::Load)
     }
 
     /// The job that they describe.
@@ -123,6 +120,7 @@ impl Options {
     }
 }
 
+/// Looks up a value by a function that knows all values; the error lists what was expected.
 fn known<Value>(
     option: &str,
     value: &str,
@@ -132,7 +130,8 @@ fn known<Value>(
     read(value).ok_or_else(|| Problem::value(option, value, expected))
 }
 
-fn pattern(text: &str) -> Option<Pattern> {
+/// Parses the value of `rw=`.
+fn parse_pattern(text: &str) -> Option<Pattern> {
     let (reads, writes, is_random) = match text {
         "read" => (true, false, false),
         "write" => (false, true, false),
@@ -145,7 +144,8 @@ fn pattern(text: &str) -> Option<Pattern> {
     Some(Pattern { reads, writes, is_random })
 }
 
-fn engine(text: &str) -> Option<Engine> {
+/// Parses the value of `ioengine=`.
+fn parse_engine(text: &str) -> Option<Engine> {
     match text {
         "sync" | "psync" | "vsync" | "pvsync" | "pvsync2" => Some(Engine::Sync),
         "libaio" | "io_uring" => Some(Engine::Asynchronous),

@@ -2,7 +2,7 @@
 
 use super::error::{FioError, Problem};
 use super::job_file::{Job, JobFile, SetAside};
-use super::options::{Options, Taken};
+use super::options::{OptionUse, Options};
 
 /// fio's own examples have a few KiB.
 const BYTES_MAX: usize = 64 << 10;
@@ -25,9 +25,9 @@ impl JobFile {
         let mut line = 1;
         for (number, text) in (1..).zip(text.lines()) {
             line = number;
-            reader.line(line, text).map_err(told)?;
+            reader.read_line(line, text).map_err(told)?;
         }
-        reader.done(line).map_err(told)
+        reader.finish(line).map_err(told)
     }
 }
 
@@ -50,7 +50,8 @@ impl Reader {
         Self { global: Options::new(), section: None, jobs: Vec::new(), set_aside: Vec::new() }
     }
 
-    fn line(&mut self, line: u32, text: &str) -> Result<(), (u32, Problem)> {
+    /// Reads a line: a section's title or an option.
+    fn read_line(&mut self, line: u32, text: &str) -> Result<(), (u32, Problem)> {
         let text = text.split([';', '#']).next().unwrap_or_default().trim();
         if text.is_empty() {
             return Ok(());
@@ -63,23 +64,24 @@ impl Reader {
                 self.section = Some(Section { name: name.to_owned(), line, options: self.global.clone() });
                 Ok(())
             }
-            None => self.option(line, text).map_err(|problem| (line, problem)),
+            None => self.read_option(line, text).map_err(|problem| (line, problem)),
         }
     }
 
-    fn option(&mut self, line: u32, text: &str) -> Result<(), Problem> {
+    /// Reads an option of the current section.
+    fn read_option(&mut self, line: u32, text: &str) -> Result<(), Problem> {
         let Some(section) = &mut self.section else { return Err(Problem::Outside(text.to_owned())) };
         let (option, value) = match text.split_once('=') {
             Some((option, value)) => (option.trim_end(), Some(value.trim_start())),
             None => (text, None),
         };
-        if section.options.take(option, value)? == Taken::Aside {
+        if section.options.take(option, value)? == OptionUse::NotModelled {
             self.set_aside.push(SetAside { option: option.to_owned(), line });
         }
         Ok(())
     }
 
-    /// What a section said holds for the jobs below it, or is a job.
+    /// Ends a section: `[global]` sets options for the jobs that follow, any other section is a job.
     fn close(&mut self) -> Result<(), (u32, Problem)> {
         let Some(Section { name, line, options }) = self.section.take() else { return Ok(()) };
         if name.starts_with(GLOBAL) {
@@ -93,7 +95,8 @@ impl Reader {
         Ok(())
     }
 
-    fn done(mut self, line: u32) -> Result<JobFile, (u32, Problem)> {
+    /// Ends the last section. Returns the file's jobs.
+    fn finish(mut self, line: u32) -> Result<JobFile, (u32, Problem)> {
         self.close()?;
         if self.jobs.is_empty() {
             return Err((line, Problem::NoJob));

@@ -1,10 +1,10 @@
 //! An experiment on a flash array, as a user's TOML file describes it.
 
-use super::adapter::Adapter;
 use super::array::{Array, SECTOR_BYTES, Service};
+use super::array_adapter::ArrayAdapter;
 use super::fault::{Change, Fault};
 use super::load::{IoInterface, Job};
-use super::multipath::{LogEntry, Multipath, Policy, What};
+use super::multipath::{LogEntry, Multipath, PathChange, Policy};
 use super::outcome::{Outcome, Served};
 use super::path::PathId;
 use super::setup::{FlashArrayError, Setup, Translation};
@@ -116,7 +116,7 @@ struct ArrayFile {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LoadFile {
-    way: WayFile,
+    way: IoInterfaceFile,
     threads: u32,
     depth: u32,
     read_share: f64,
@@ -125,7 +125,7 @@ struct LoadFile {
 
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum WayFile {
+enum IoInterfaceFile {
     Kernel,
     User,
 }
@@ -147,6 +147,7 @@ enum ChangeFile {
 
 /// Results, and what limits them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FlashArrayAnswer {
     /// Description from the file.
     pub what: String,
@@ -179,6 +180,7 @@ pub struct FlashArrayAnswer {
 
 /// Completed requests.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FlashArrayServed {
     /// Requests per second.
     pub operations_per_second: f64,
@@ -192,6 +194,7 @@ pub struct FlashArrayServed {
 
 /// Use of one kind of lock.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LockAnswer {
     /// The kind.
     pub name: &'static str,
@@ -203,6 +206,7 @@ pub struct LockAnswer {
 
 /// An entry of the error log.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LogAnswer {
     /// Time since the start.
     pub at_us: f64,
@@ -384,8 +388,8 @@ impl LibraryFile {
 }
 
 impl AdapterFile {
-    fn adapter(&self) -> Adapter {
-        Adapter {
+    fn adapter(&self) -> ArrayAdapter {
+        ArrayAdapter {
             ports: self.ports,
             kernel_queues: self.kernel_queues,
             queues_max: self.queues_max,
@@ -471,8 +475,8 @@ impl ArrayFile {
 impl LoadFile {
     fn job(&self) -> Job {
         let way = match self.way {
-            WayFile::Kernel => IoInterface::Kernel,
-            WayFile::User => IoInterface::User,
+            IoInterfaceFile::Kernel => IoInterface::Kernel,
+            IoInterfaceFile::User => IoInterface::User,
         };
         let Self { threads, depth, read_share, io_bytes, .. } = *self;
         Job { way, threads, depth, read_share, io_bytes }
@@ -542,8 +546,8 @@ impl From<&LogEntry> for LogAnswer {
             at_us: entry.at.as_ps() as f64 / 1e6,
             path: entry.path.0,
             what: match entry.what {
-                What::Failed => "failed",
-                What::Recovered => "recovered",
+                PathChange::Failed => "failed",
+                PathChange::Recovered => "recovered",
             },
             ios: entry.ios,
         }

@@ -53,14 +53,17 @@ impl Locks {
         }
     }
 
+    /// The number of a disk's lock.
     pub(super) fn disk(self, disk: u32) -> u32 {
         disk
     }
 
+    /// The number of a port's lock.
     pub(super) fn port(self, path: PathId) -> u32 {
         self.disks + path.0
     }
 
+    /// The number of a queue's lock.
     pub(super) fn queue(self, queue: u32) -> u32 {
         self.disks + self.ports + queue
     }

@@ -32,14 +32,14 @@ pub struct LogEntry {
     /// The path.
     pub path: PathId,
     /// Failed or recovered.
-    pub what: What,
+    pub what: PathChange,
     /// Requests affected.
     pub ios: u64,
 }
 
 /// A change of a path's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
+pub enum PathChange {
     /// Commands failed, and the path is no longer used. Counts the requests that were resubmitted or wait for a path.
     Failed,
     /// The path works again. Counts the requests that had waited for it.
@@ -126,7 +126,7 @@ impl Paths {
         }
         known.is_failed = true;
         known.failure = Some(Failure { entry: self.log.len(), link });
-        self.log.push(LogEntry { at, path, what: What::Failed, ios: 1 });
+        self.log.push(LogEntry { at, path, what: PathChange::Failed, ios: 1 });
         true
     }
 
@@ -139,7 +139,7 @@ impl Paths {
     pub(super) fn recovered(&mut self, at: Time, path: PathId) -> Vec<u32> {
         self.known[path.0 as usize].is_failed = false;
         let waited = std::mem::take(&mut self.waiting);
-        self.log.push(LogEntry { at, path, what: What::Recovered, ios: waited.len() as u64 });
+        self.log.push(LogEntry { at, path, what: PathChange::Recovered, ios: waited.len() as u64 });
         waited
     }
 
@@ -184,12 +184,12 @@ mod tests {
             assert!(!paths.failed(Time::ZERO, PathId(0), 0), "of the link that is known to be lost");
             assert!(chosen(&mut paths, 9).contains(&0), "{policy:?}");
             let log: Vec<_> = paths.into_log().iter().map(|entry| (entry.what, entry.ios)).collect();
-            assert_eq!(log, [(What::Failed, 3), (What::Recovered, 1)]);
+            assert_eq!(log, [(PathChange::Failed, 3), (PathChange::Recovered, 1)]);
         }
     }
 
     #[test]
-    fn where_none_may_be_used_there_is_none() {
+    fn no_path_is_chosen_if_none_is_usable() {
         let mut paths = Paths::new(Policy::ShortestQueue, 2);
         for path in [0, 1] {
             paths.failed(Time::ZERO, PathId(path), 0);

@@ -1,6 +1,6 @@
 //! Paths: a port of an adapter, a cable, and a port of the array.
 
-use super::adapter::{Adapter, time_of};
+use super::array_adapter::{ArrayAdapter, time_of};
 use crate::serial_server::SerialServer;
 use des::{Span, Time};
 
@@ -22,12 +22,12 @@ pub(super) struct Cable {
 
 impl Cable {
     /// Sends data to the array. Returns when the last byte has left.
-    pub(super) fn send(&mut self, now: Time, bytes: u64, adapter: &Adapter) -> Time {
+    pub(super) fn send(&mut self, now: Time, bytes: u64, adapter: &ArrayAdapter) -> Time {
         self.out.occupy(now, time_of(bytes, adapter.port_bytes_per_second))
     }
 
     /// Sends data from the array. Returns when the last byte has left.
-    pub(super) fn receive(&mut self, now: Time, bytes: u64, adapter: &Adapter) -> Time {
+    pub(super) fn receive(&mut self, now: Time, bytes: u64, adapter: &ArrayAdapter) -> Time {
         self.home.occupy(now, time_of(bytes, adapter.port_bytes_per_second))
     }
 
@@ -41,7 +41,8 @@ impl Cable {
         self.link
     }
 
-    pub(super) fn lost_at(&self) -> Time {
+    /// When the cable was pulled last.
+    pub(super) fn pulled_at(&self) -> Time {
         self.lost_at
     }
 
@@ -55,6 +56,7 @@ impl Cable {
         self.home.stop(now);
     }
 
+    /// Plugs the cable in again: a new link.
     pub(super) fn plug(&mut self) {
         self.link += u32::from(self.is_down);
         self.is_down = false;

@@ -1,7 +1,7 @@
 //! Setup of a simulation: host, adapters, array, and load.
 
-use super::adapter::Adapter;
 use super::array::Array;
+use super::array_adapter::ArrayAdapter;
 use super::fault::Fault;
 use super::load::{IoInterface, Job};
 use super::multipath::Multipath;
@@ -24,7 +24,7 @@ pub struct Setup {
     /// Number of adapters, all alike.
     pub adapters: u32,
     /// Their parameters.
-    pub adapter: Adapter,
+    pub adapter: ArrayAdapter,
     /// Selection and checks of paths.
     pub multipath: Multipath,
     /// The flash array.
@@ -120,16 +120,16 @@ impl Setup {
     /// [`FlashArrayError`]: the first number that makes no sense.
     pub(super) fn check(&self) -> Result<(), FlashArrayError> {
         let adapter = &self.adapter;
-        count("adapters", self.adapters, ADAPTERS_MAX)?;
-        count("adapter.ports", adapter.ports, PORTS_MAX)?;
-        count("adapter.queues_max", adapter.queues_max, QUEUES_MAX)?;
-        count("adapter.kernel_queues", adapter.kernel_queues, adapter.queues_max)?;
-        count("disks", self.disks, DISKS_MAX)?;
-        count("array.modules", self.array.modules, MODULES_MAX)?;
-        rate("adapter.bus_bytes_per_second", adapter.bus_bytes_per_second)?;
-        rate("adapter.port_bytes_per_second", adapter.port_bytes_per_second)?;
-        rate("array.read.per_second", self.array.read.per_second)?;
-        rate("array.write.per_second", self.array.write.per_second)?;
+        check_count("adapters", self.adapters, ADAPTERS_MAX)?;
+        check_count("adapter.ports", adapter.ports, PORTS_MAX)?;
+        check_count("adapter.queues_max", adapter.queues_max, QUEUES_MAX)?;
+        check_count("adapter.kernel_queues", adapter.kernel_queues, adapter.queues_max)?;
+        check_count("disks", self.disks, DISKS_MAX)?;
+        check_count("array.modules", self.array.modules, MODULES_MAX)?;
+        check_rate("adapter.bus_bytes_per_second", adapter.bus_bytes_per_second)?;
+        check_rate("adapter.port_bytes_per_second", adapter.port_bytes_per_second)?;
+        check_rate("array.read.per_second", self.array.read.per_second)?;
+        check_rate("array.write.per_second", self.array.write.per_second)?;
         number(
             "multipath.health_check",
             self.multipath.health_check,
@@ -163,18 +163,20 @@ impl Setup {
 }
 
 fn check_job(job: &Job) -> Result<(), FlashArrayError> {
-    count("a job's depth", job.depth, DEPTH_MAX)?;
+    check_count("a job's depth", job.depth, DEPTH_MAX)?;
     number("a job's read_share", job.read_share, (0.0..=1.0).contains(&job.read_share), "0 to 1")?;
     let is_size =
         job.io_bytes.is_multiple_of(super::SECTOR_BYTES) && (1..=IO_BYTES_MAX).contains(&job.io_bytes);
     number("a job's io_bytes", job.io_bytes, is_size, "a multiple of 4096 up to 16 MiB")
 }
 
-fn count(what: &'static str, value: u32, most: u32) -> Result<(), FlashArrayError> {
+/// Checks that a count is at least 1 and at most `most`.
+fn check_count(what: &'static str, value: u32, most: u32) -> Result<(), FlashArrayError> {
     number(what, value, (1..=most).contains(&value), "at least 1, and no more than any machine has")
 }
 
-fn rate(what: &'static str, value: f64) -> Result<(), FlashArrayError> {
+/// Checks that a rate is positive and finite.
+fn check_rate(what: &'static str, value: f64) -> Result<(), FlashArrayError> {
     number(what, value, (1.0..=1e15).contains(&value), "1 to 1e15")
 }
 

@@ -52,6 +52,7 @@ impl Cpus {
         core * self.threads_per_core() + thread
     }
 
+    /// The core of a hardware thread.
     pub(super) fn core(&self, cpu: u32) -> u32 {
         cpu / self.threads_per_core()
     }
@@ -99,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn threads_take_what_interrupts_leave_first() {
+    fn threads_first_run_where_no_interrupt_does() {
         let line = LineTransfer { same_node: Span::ZERO, other_node: Span::ZERO };
         let (core_capacity, wake) = (vec![1.0, 1.2, 1.3], Span::ZERO);
         let cpus = Cpus { cores: 2, cores_per_node: 2, core_capacity, instruction_ns: 1.0, wake, line };

@@ -2,7 +2,7 @@
 
 use super::cpus::{Cpus, LineTransfer};
 use super::invalidation_queue::InvalidationQueue;
-use super::mapping::{DmaPath, Forgets, Locking, MappingCost};
+use super::mapping::{DmaPath, InvalidationMode, Locking, MappingCost};
 use super::memory::Memory;
 use super::translator::IommuSetup;
 use crate::iommu::Hardware;
@@ -45,7 +45,7 @@ pub(crate) struct IommuFile {
     walk_ns: f64,
     walk_gap_ns: f64,
     #[serde(default)]
-    forgets_domains: bool,
+    invalidates_domain: bool,
     queue: Option<QueueFile>,
 }
 
@@ -135,7 +135,7 @@ impl IommuFile {
                 walk: Span::from_ns_f64(self.walk_ns),
                 walk_gap: Span::from_ns_f64(self.walk_gap_ns),
             },
-            forgets_domains: self.forgets_domains,
+            invalidates_domain: self.invalidates_domain,
             queue: self.queue.as_ref().map(|queue| InvalidationQueue {
                 slots: queue.slots,
                 flush: Span::from_ns_f64(queue.flush_ns),
@@ -211,8 +211,8 @@ impl MappingFile {
             DmaPathFile::TableLock => DmaPath::Window { bytes, locking: Locking::Table },
             DmaPathFile::BitmapLock => DmaPath::Window { bytes, locking: Locking::Bitmap },
             DmaPathFile::Pools => DmaPath::Window { bytes, locking: Locking::Pools },
-            DmaPathFile::TranslatedStrict => DmaPath::Translated { forgets: Forgets::AtOnce },
-            DmaPathFile::TranslatedLazy => DmaPath::Translated { forgets: Forgets::Later },
+            DmaPathFile::TranslatedStrict => DmaPath::Translated { mode: InvalidationMode::Strict },
+            DmaPathFile::TranslatedLazy => DmaPath::Translated { mode: InvalidationMode::Lazy },
         }
     }
 

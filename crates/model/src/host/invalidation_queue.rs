@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_room_waits_until_there_is() {
+    fn commands_wait_for_a_free_slot() {
         let (mut queue, takes) = (commands(4, 0), Span::from_ns(300));
         assert_eq!([0, 1].map(|cpu| queue.submit(at(0), cpu, takes)), [Ok(()); 2]);
         assert_eq!(queue.submit(at(100), 2, takes), Err(Span::from_ns(200)));
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn who_looks_seldom_waits_longer() {
+    fn a_rarely_polling_thread_waits_longer() {
         let mut queue = commands(256, 1_000);
         queue.submit(at(0), 0, Span::from_ns(300)).unwrap();
         assert_eq!([0, 299, 300].map(|now| queue.wait(at(now), 0).as_ps()), [1_000_000, 1_000_000, 0]);

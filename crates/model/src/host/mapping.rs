@@ -31,7 +31,7 @@ pub enum DmaPath {
     /// An IOMMU with page tables in memory (VT-d, with Linux's IOVA allocator).
     Translated {
         /// Strict or lazy.
-        forgets: Forgets,
+        mode: InvalidationMode,
     },
 }
 
@@ -48,11 +48,11 @@ impl DmaPath {
 
 /// When the IOTLB is invalidated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Forgets {
+pub enum InvalidationMode {
     /// Strict: each unmap waits for an invalidation.
-    AtOnce,
+    Strict,
     /// Lazy: one invalidation for some hundred unmapped ranges of a CPU.
-    Later,
+    Lazy,
 }
 
 /// Locks of a window.
@@ -98,6 +98,7 @@ pub(crate) struct Mapped {
 }
 
 impl Mapped {
+    /// Bytes that are mapped.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -173,10 +174,10 @@ impl Mapping {
         let (mapper, tables) = mapper(self.dma_path, &self.cpus, setup.hardware.iotlb())?;
         self.mapper = mapper;
         self.translator = tables.map(|tables| Translator::new(setup, tables));
-        if let (DmaPath::Translated { forgets }, Some(queue)) = (self.dma_path, setup.queue) {
-            let takes = match forgets {
-                Forgets::AtOnce => self.cost.invalidation,
-                Forgets::Later => queue.flush,
+        if let (DmaPath::Translated { mode }, Some(queue)) = (self.dma_path, setup.queue) {
+            let takes = match mode {
+                InvalidationMode::Strict => self.cost.invalidation,
+                InvalidationMode::Lazy => queue.flush,
             };
             self.queued = Some((takes, queue.waits_with_lock));
         }
@@ -196,7 +197,7 @@ impl Mapping {
     /// Maps a buffer of a CPU, and appends the CPU's steps.
     pub(crate) fn map<E>(&mut self, on: u32, bytes: u64, steps: &mut Vec<Step<E>>) -> Option<Mapped> {
         CPU.set(on);
-        let memory = MemoryAddress(self.place(bytes));
+        let memory = MemoryAddress(self.place_buffer(bytes));
         let mut counters = DmaCounters::default();
         let mapped = self.mapper.map(memory, bytes, Direction::Bidirectional, &mut counters);
         let lock = self.lock_of(mapped.as_ref().ok());
@@ -240,7 +241,7 @@ impl Mapping {
         self.translator.as_ref()?;
         // The mapping layer reads the current CPU, which a previous run on this thread may have left.
         CPU.set(0);
-        let memory = MemoryAddress(self.place(bytes));
+        let memory = MemoryAddress(self.place_buffer(bytes));
         let at =
             self.mapper.map(memory, bytes, Direction::Bidirectional, &mut DmaCounters::default()).ok()?;
         let node = self.memory.map_or(0, |memory| memory.adapter_node);
@@ -272,7 +273,8 @@ impl Mapping {
         self.translator.as_ref().map(|translator| translator.lookups(now))
     }
 
-    fn place(&mut self, bytes: u64) -> u64 {
+    /// The offset for the next buffer, in turn, aligned to its size.
+    fn place_buffer(&mut self, bytes: u64) -> u64 {
         let unit = bytes.next_power_of_two().max(ALIGNMENT_BYTES);
         let start = self.next.next_multiple_of(unit);
         let start = if start + bytes > BUFFERS_BYTES { 0 } else { start };
@@ -284,21 +286,22 @@ impl Mapping {
     fn pay<E>(&mut self, lock: u32, counters: DmaCounters, order: Order, steps: &mut Vec<Step<E>>) {
         self.counters += counters;
         match self.dma_path {
-            DmaPath::Direct => steps.push(self.work(self.cost.direct_instructions)),
+            DmaPath::Direct => steps.push(self.mapping_step(self.cost.direct_instructions)),
             DmaPath::Window { locking, .. } => self.pay_window(lock, locking, counters, order, steps),
             DmaPath::Translated { .. } => self.pay_translated(lock, counters, steps),
         }
     }
 
+    /// Adds the steps of a translated mapping: its instructions, and the invalidation if there is one.
     fn pay_translated<E>(&self, lock: u32, counters: DmaCounters, steps: &mut Vec<Step<E>>) {
-        steps.push(self.work(self.cost.translated_instructions));
+        steps.push(self.mapping_step(self.cost.translated_instructions));
         if counters.invalidation_waits == 0 {
             return;
         }
         let times = counters.invalidation_waits as f64;
         let waits = |each: Span| Span::from_ps_f64(each.as_ps_f64() * times);
         let (acquire, release) = (Step::Acquire(lock), Step::Release(lock));
-        let submit = self.work(self.cost.submit_instructions);
+        let submit = self.mapping_step(self.cost.submit_instructions);
         match self.queued {
             None => {
                 let waited = Step::Wait(waits(self.cost.invalidation), Stage::Invalidation);
@@ -313,6 +316,7 @@ impl Mapping {
         }
     }
 
+    /// Adds the steps of a mapping in a TCE window: the search for entries under a lock, and the hypercalls.
     fn pay_window<E>(
         &self,
         lock: u32,
@@ -321,9 +325,9 @@ impl Mapping {
         order: Order,
         steps: &mut Vec<Step<E>>,
     ) {
-        steps.push(self.work(self.cost.window_instructions));
-        let search = self.work(self.cost.locked_instructions);
-        let calls = Step::Work(self.hypercalls(counters), Stage::Hypercall);
+        steps.push(self.mapping_step(self.cost.window_instructions));
+        let search = self.mapping_step(self.cost.locked_instructions);
+        let calls = Step::Work(self.hypercall_time(counters), Stage::Hypercall);
         let (acquire, release) = (Step::Acquire(lock), Step::Release(lock));
         match (locking, order) {
             (Locking::Table, _) => steps.extend([acquire, search, calls, release]),
@@ -332,11 +336,13 @@ impl Mapping {
         }
     }
 
-    fn work<E>(&self, instructions: f64) -> Step<E> {
+    /// A step of instructions in the mapping code.
+    fn mapping_step<E>(&self, instructions: f64) -> Step<E> {
         Step::Work(self.cpus.time_of(instructions), Stage::Mapping)
     }
 
-    fn hypercalls(&self, counters: DmaCounters) -> Span {
+    /// Time in the hypervisor for these calls and entries.
+    fn hypercall_time(&self, counters: DmaCounters) -> Span {
         let further = counters.table_entries.saturating_sub(counters.hypercalls) as f64;
         let calls = counters.hypercalls as f64;
         Span::from_ps_f64(calls * self.cost.hypercall.as_ps_f64() + further * self.cost.entry.as_ps_f64())
@@ -354,13 +360,14 @@ enum Order {
 fn mapper(dma_path: DmaPath, cpus: &Cpus, iotlb: Iotlb) -> Result<(Mapper, Option<Tables>), HostError> {
     let (mapper, tables) = match dma_path {
         DmaPath::Direct => (Mapper::direct(Limits::of_bits(ALL_BITS), 0), None),
-        DmaPath::Window { bytes, locking } => window(bytes, locking, iotlb)?,
-        DmaPath::Translated { forgets } => translated(forgets, cpus.threads(), iotlb)?,
+        DmaPath::Window { bytes, locking } => window_mapper(bytes, locking, iotlb)?,
+        DmaPath::Translated { mode } => translated(mode, cpus.threads(), iotlb)?,
     };
     Ok((mapper.with_debug(false), tables))
 }
 
-fn window(bytes: u64, locking: Locking, known: Iotlb) -> Result<(Mapper, Option<Tables>), HostError> {
+/// A mapper of a TCE window, and its table.
+fn window_mapper(bytes: u64, locking: Locking, known: Iotlb) -> Result<(Mapper, Option<Tables>), HostError> {
     let partition = Partition { memory_bytes: MEMORY_BYTES, default_bytes: bytes, offer: None };
     let slot = partition.slot(cpu)?;
     let limits = Limits::of_bits(WINDOW_BITS);
@@ -375,15 +382,19 @@ fn window(bytes: u64, locking: Locking, known: Iotlb) -> Result<(Mapper, Option<
 }
 
 /// A mapper over VT-d tables with Linux's per-CPU IOVA caches, and the IOMMU that reads them.
-fn translated(forgets: Forgets, cpus: u32, iotlb: Iotlb) -> Result<(Mapper, Option<Tables>), HostError> {
+fn translated(
+    mode: InvalidationMode,
+    cpus: u32,
+    iotlb: Iotlb,
+) -> Result<(Mapper, Option<Tables>), HostError> {
     let ram = Arc::new(Ram::new(TABLES, TABLES_BYTES));
     let unit = Arc::new(Unit::new(Arc::clone(&ram), iotlb));
     let frames = Arc::new(Frames::new(TABLES, TABLES_BYTES));
     let tables = Arc::new(SoftwareDomain::new(Arc::clone(&unit), frames, LEVELS)?);
     tables.attach(ADAPTER);
-    let invalidation = match forgets {
-        Forgets::AtOnce => Invalidation::Strict,
-        Forgets::Later => Invalidation::Lazy(FlushQueue::new(cpus as usize, || cpu() as usize)),
+    let invalidation = match mode {
+        InvalidationMode::Strict => Invalidation::Strict,
+        InvalidationMode::Lazy => Invalidation::Lazy(FlushQueue::new(cpus as usize, || cpu() as usize)),
     };
     let magazines = |space: &Space| {
         let magazines = Magazines::new(space, LAST_LOW_PAGE, cpus, cpu, Depot::Bounded)?;
@@ -401,7 +412,7 @@ mod tests {
     use crate::host::LineTransfer;
     use crate::iommu::Hardware;
 
-    fn mapping(dma_path: DmaPath, forgets_domains: bool) -> Mapping {
+    fn mapping(dma_path: DmaPath, invalidates_domain: bool) -> Mapping {
         let line = LineTransfer { same_node: Span::ZERO, other_node: Span::ZERO };
         let cpus = Cpus {
             cores: 2,
@@ -423,7 +434,7 @@ mod tests {
         };
         let (walk, walk_gap) = (Span::from_ns(300), Span::from_ns(50));
         let hardware = Hardware { entries: 64, ways: 64, walk, walk_gap };
-        let setup = IommuSetup { hardware, forgets_domains, queue: None };
+        let setup = IommuSetup { hardware, invalidates_domain, queue: None };
         Mapping::new(dma_path, cost, &cpus).unwrap().with_iommu(Some(&setup)).unwrap()
     }
 
@@ -441,9 +452,9 @@ mod tests {
     }
 
     #[test]
-    fn lazily_an_adapter_still_reaches_what_is_unmapped_and_else_it_does_not() {
-        assert_eq!(late(DmaPath::Translated { forgets: Forgets::Later }), [3, 1, 1, 0]);
-        assert_eq!(late(DmaPath::Translated { forgets: Forgets::AtOnce }), [3, 2, 0, 1]);
+    fn an_adapter_reaches_unmapped_memory_only_with_lazy_invalidation() {
+        assert_eq!(late(DmaPath::Translated { mode: InvalidationMode::Lazy }), [3, 1, 1, 0]);
+        assert_eq!(late(DmaPath::Translated { mode: InvalidationMode::Strict }), [3, 2, 0, 1]);
         for locking in [Locking::Table, Locking::Bitmap, Locking::Pools] {
             assert_eq!(late(DmaPath::Window { bytes: 1 << 30, locking }), [3, 2, 0, 1]);
         }
@@ -451,8 +462,9 @@ mod tests {
 
     #[test]
     fn a_range_is_forgotten_or_all_of_the_domain() {
-        for (forgets_domains, missed) in [(false, 2), (true, 3)] {
-            let mut mapping = mapping(DmaPath::Translated { forgets: Forgets::AtOnce }, forgets_domains);
+        for (invalidates_domain, missed) in [(false, 2), (true, 3)] {
+            let mut mapping =
+                mapping(DmaPath::Translated { mode: InvalidationMode::Strict }, invalidates_domain);
             let steps = &mut Vec::<Step<()>>::new();
             let [kept, gone] = [0, 1].map(|_| mapping.map(0, 4096, steps).unwrap());
             for mapped in [kept, gone] {

@@ -5,7 +5,7 @@ use crate::iommu::{Hardware, Walker};
 use des::{Span, Time};
 use dma::tce::TceWindow;
 use dma::{
-    Access, Adapter, BusAddress, DmaCounters, DomainId, FRAME_BYTES, Iotlb, Leaf, MemoryAddress,
+    Access, BusAddress, DmaCounters, DomainId, FRAME_BYTES, Iotlb, Leaf, MemoryAddress, SoftwareAdapter,
     SoftwareDomain, Translation, Unit, Vtd,
 };
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub struct IommuSetup {
     /// IOTLB and page walker; for a POWER host bridge, its TCE cache.
     pub hardware: Hardware,
     /// Every invalidation covers the whole domain, whatever its range.
-    pub forgets_domains: bool,
+    pub invalidates_domain: bool,
     /// The invalidation queue; `None`: concurrent invalidations do not delay each other. Windows have none.
     pub queue: Option<InvalidationQueue>,
 }
@@ -28,7 +28,7 @@ pub(super) enum Tables {
     Memory {
         unit: Arc<Unit>,
         /// The adapter's DMA interface.
-        adapter: Adapter,
+        adapter: SoftwareAdapter,
         domain: Arc<SoftwareDomain<Vtd>>,
     },
     /// A POWER window and the bridge's TCE cache. The hypervisor invalidates every entry that it writes.
@@ -55,7 +55,7 @@ pub(crate) struct Lookups {
 pub(super) struct Translator {
     tables: Tables,
     walker: Walker,
-    forgets_domains: bool,
+    invalidates_domain: bool,
     lookups: Lookups,
 }
 
@@ -64,8 +64,8 @@ const WINDOW: DomainId = DomainId(0);
 
 impl Translator {
     pub(super) fn new(setup: &IommuSetup, tables: Tables) -> Self {
-        let (walker, forgets_domains) = (Walker::new(&setup.hardware), setup.forgets_domains);
-        Self { tables, walker, forgets_domains, lookups: Lookups::default() }
+        let (walker, invalidates_domain) = (Walker::new(&setup.hardware), setup.invalidates_domain);
+        Self { tables, walker, invalidates_domain, lookups: Lookups::default() }
     }
 
     /// Translates an access, with a lookup per page. Returns when that is done.
@@ -75,6 +75,7 @@ impl Translator {
         pages.map(|page| self.lookup(now, BusAddress(page))).fold(now, Time::max)
     }
 
+    /// Looks a page up, and walks the tables on a miss. Returns when its translation is there.
     fn lookup(&mut self, now: Time, page: BusAddress) -> Time {
         self.lookups.all += 1;
         let is = self.tables.find(page);
@@ -95,7 +96,7 @@ impl Translator {
     pub(super) fn unmapped(&mut self, at: BusAddress, bytes: u64, counters: &DmaCounters) {
         match &mut self.tables {
             Tables::Window { known, .. } => known.invalidate_pages(WINDOW, at, bytes),
-            Tables::Memory { unit, domain, .. } if self.forgets_domains && counters.invalidations > 0 => {
+            Tables::Memory { unit, domain, .. } if self.invalidates_domain && counters.invalidations > 0 => {
                 unit.invalidate_domain(domain.id());
             }
             Tables::Memory { .. } => {}

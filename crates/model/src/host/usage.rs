@@ -68,6 +68,7 @@ pub struct IommuUsage {
 
 /// Use of a host's CPUs, for reports and JSON.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CpusAnswer {
     /// Mean number of busy hardware threads.
     pub busy_cpus: f64,
@@ -88,6 +89,7 @@ pub struct CpusAnswer {
 
 /// Use of a host's IOMMU, for reports and JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IommuAnswer {
     /// Page lookups per second.
     pub lookups_per_second: f64,
@@ -99,6 +101,7 @@ pub struct IommuAnswer {
 
 /// CPU time of a stage.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StageAnswer {
     /// Name of the stage.
     pub name: &'static str,

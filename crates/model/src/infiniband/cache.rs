@@ -29,7 +29,7 @@ pub enum Replacement {
 
 /// Result of a lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum CacheLookup {
     /// All lines are present.
     Here,
     /// A line is being fetched, by this fetch.
@@ -69,16 +69,16 @@ impl Cache {
     }
 
     /// Looks up bytes. Missing lines are allocated, to be filled by `fetch`.
-    pub(super) fn lookup(&mut self, address: u64, bytes: u64, writes: bool, fetch: u32) -> Found {
-        let (first, last) = self.span(address, bytes);
+    pub(super) fn lookup(&mut self, address: u64, bytes: u64, writes: bool, fetch: u32) -> CacheLookup {
+        let (first, last) = self.lines_of(address, bytes);
         self.clock += 1;
-        if let Some(coming) = (first..=last).find_map(|line| self.coming(line)) {
-            return Found::Coming(coming);
+        if let Some(coming) = (first..=last).find_map(|line| self.fetch_of(line)) {
+            return CacheLookup::Coming(coming);
         }
         self.looked_up += 1;
         let (mut lines, mut written_back) = (0, 0);
         for line in first..=last {
-            match self.place(line) {
+            match self.place_of(line) {
                 Some(place) => {
                     let line = &mut self.lines[place];
                     line.used = self.clock;
@@ -91,27 +91,29 @@ impl Cache {
             }
         }
         if lines == 0 {
-            return Found::Here;
+            return CacheLookup::Here;
         }
         self.missed += 1;
-        Found::Missing { lines, written_back }
+        CacheLookup::Missing { lines, written_back }
     }
 
     /// Marks the lines of a fetch as present.
     pub(super) fn arrived(&mut self, address: u64, bytes: u64, fetch: u32) {
-        let (first, last) = self.span(address, bytes);
+        let (first, last) = self.lines_of(address, bytes);
         for line in first..=last {
-            if let Some(place) = self.place(line).filter(|place| self.lines[*place].fetch == fetch + 1) {
+            if let Some(place) = self.place_of(line).filter(|place| self.lines[*place].fetch == fetch + 1) {
                 self.lines[place].fetch = 0;
             }
         }
     }
 
-    fn span(&self, address: u64, bytes: u64) -> (u64, u64) {
+    /// The first and the last line of these bytes.
+    fn lines_of(&self, address: u64, bytes: u64) -> (u64, u64) {
         (address / self.shape.line_bytes, (address + bytes.max(1) - 1) / self.shape.line_bytes)
     }
 
-    fn set(&self, line: u64) -> std::ops::Range<usize> {
+    /// The places of a line's set. Its number is a fold of the line's number, so that strided addresses spread.
+    fn places_of(&self, line: u64) -> std::ops::Range<usize> {
         let ways = self.shape.ways.max(1) as usize;
         let bits = self.sets.trailing_zeros().max(1);
         let (mut folded, mut rest) = (0, line);
@@ -123,18 +125,20 @@ impl Cache {
         set * ways..(set + 1) * ways
     }
 
-    fn place(&self, line: u64) -> Option<usize> {
-        self.set(line).find(|place| self.lines[*place].tag == line + 1)
+    /// Where a line is; `None` if it is missing.
+    fn place_of(&self, line: u64) -> Option<usize> {
+        self.places_of(line).find(|place| self.lines[*place].tag == line + 1)
     }
 
-    fn coming(&self, line: u64) -> Option<u32> {
-        let place = self.place(line)?;
+    /// The fetch that brings a line, if there is one.
+    fn fetch_of(&self, line: u64) -> Option<u32> {
+        let place = self.place_of(line)?;
         self.lines[place].fetch.checked_sub(1)
     }
 
     /// Allocates a line, unless all lines of its set are being fetched. Returns whether the evicted line was dirty.
     fn give_place(&mut self, line: u64, writes: bool, fetch: u32) -> bool {
-        let free = self.set(line).filter(|place| self.lines[*place].fetch == 0);
+        let free = self.places_of(line).filter(|place| self.lines[*place].fetch == 0);
         let place = match self.shape.replacement {
             Replacement::Lru => free.min_by_key(|place| self.lines[*place].used),
             Replacement::Random => {
@@ -164,9 +168,9 @@ mod tests {
     /// Looks up and lets what is missing come at once.
     fn is_there(cache: &mut Cache, address: u64, bytes: u64, writes: bool) -> bool {
         match cache.lookup(address, bytes, writes, 7) {
-            Found::Here => true,
-            Found::Coming(_) => unreachable!("nothing is in flight"),
-            Found::Missing { .. } => {
+            CacheLookup::Here => true,
+            CacheLookup::Coming(_) => unreachable!("nothing is in flight"),
+            CacheLookup::Missing { .. } => {
                 cache.arrived(address, bytes, 7);
                 false
             }
@@ -182,34 +186,34 @@ mod tests {
         assert_eq!(there, [false, false, true, false, true, false]);
         // Line 0 is written to, and the other is line 1: 128 takes line 0's place.
         is_there(&mut cache, 64, 8, false);
-        assert_eq!(cache.lookup(128, 8, false, 3), Found::Missing { lines: 1, written_back: 1 });
+        assert_eq!(cache.lookup(128, 8, false, 3), CacheLookup::Missing { lines: 1, written_back: 1 });
         assert_eq!((cache.looked_up, cache.missed), (8, 5));
     }
 
     #[test]
-    fn what_is_in_flight_is_waited_for() {
+    fn commands_in_flight_are_waited_for() {
         let mut cache = cache(4096, 4, Replacement::Lru);
-        assert_eq!(cache.lookup(0, 256, true, 9), Found::Missing { lines: 4, written_back: 0 });
-        assert_eq!(cache.lookup(192, 8, false, 1), Found::Coming(9));
+        assert_eq!(cache.lookup(0, 256, true, 9), CacheLookup::Missing { lines: 4, written_back: 0 });
+        assert_eq!(cache.lookup(192, 8, false, 1), CacheLookup::Coming(9));
         cache.arrived(0, 256, 9);
-        assert_eq!(cache.lookup(192, 8, false, 1), Found::Here);
+        assert_eq!(cache.lookup(192, 8, false, 1), CacheLookup::Here);
         // Half of it is there.
-        assert_eq!(cache.lookup(128, 256, false, 1), Found::Missing { lines: 2, written_back: 0 });
+        assert_eq!(cache.lookup(128, 256, false, 1), CacheLookup::Missing { lines: 2, written_back: 0 });
     }
 
     #[test]
     fn a_set_whose_lines_are_all_in_flight_keeps_them() {
         let mut cache = cache(64, 1, Replacement::Lru);
-        assert_eq!(cache.lookup(0, 8, false, 0), Found::Missing { lines: 1, written_back: 0 });
-        assert_eq!(cache.lookup(64, 8, false, 1), Found::Missing { lines: 1, written_back: 0 });
-        assert_eq!(cache.lookup(0, 8, false, 2), Found::Coming(0));
+        assert_eq!(cache.lookup(0, 8, false, 0), CacheLookup::Missing { lines: 1, written_back: 0 });
+        assert_eq!(cache.lookup(64, 8, false, 1), CacheLookup::Missing { lines: 1, written_back: 0 });
+        assert_eq!(cache.lookup(0, 8, false, 2), CacheLookup::Coming(0));
     }
 
     #[test]
     fn lines_side_by_side_and_beginnings_of_tables_are_in_sets_of_their_own() {
         let cache = cache(64 << 10, 4, Replacement::Lru);
         let sets = |lines: &mut dyn Iterator<Item = u64>| {
-            lines.map(|line| cache.set(line).start).collect::<std::collections::HashSet<_>>().len()
+            lines.map(|line| cache.places_of(line).start).collect::<std::collections::HashSet<_>>().len()
         };
         assert_eq!(sets(&mut (1 << 20..(1 << 20) + 256)), 256);
         assert_eq!(sets(&mut (0..8).map(|table| table << 14)), 8);
@@ -218,7 +222,7 @@ mod tests {
     proptest! {
         /// LRU against a list of what was used last, set by set.
         #[test]
-        fn holds_what_was_used_last(
+        fn keeps_the_most_recently_used(
             lines in prop::collection::vec(0_u64..64, 1..300),
             ways in 1_u32..5,
             sets in 0_u32..4,
@@ -226,7 +230,7 @@ mod tests {
             let mut cache = cache((64 * u64::from(ways)) << sets, ways, Replacement::Lru);
             let mut recent: Vec<Vec<u64>> = vec![Vec::new(); 1 << sets];
             for line in lines {
-                let set = &mut recent[cache.set(line).start / ways as usize];
+                let set = &mut recent[cache.places_of(line).start / ways as usize];
                 let expected = set.iter().take(ways as usize).any(|other| *other == line);
                 prop_assert_eq!(is_there(&mut cache, line * 64, 64, false), expected);
                 set.retain(|other| *other != line);
@@ -236,7 +240,7 @@ mod tests {
 
         /// At random too, never more is there than it holds, and what fits stays.
         #[test]
-        fn what_fits_stays(lines in prop::collection::vec(0_u64..16, 1..300)) {
+        fn a_working_set_that_fits_stays_cached(lines in prop::collection::vec(0_u64..16, 1..300)) {
             let mut cache = cache(16 * 64, 16, Replacement::Random);
             let mut seen = std::collections::HashSet::new();
             for line in lines {

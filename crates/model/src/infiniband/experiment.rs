@@ -1,12 +1,12 @@
 //! InfiniBand adapters as a user's file describes them: with their contexts in the host's memory, and beside it in their own.
 
 use super::icm::{Chunks, Profile, doorbell_bytes};
-use super::mpi::{Library, PACKETS_MAX, Program, ProgramError, Ran, run_program};
+use super::mpi::{Library, PACKETS_MAX, Program, ProgramError, ProgramOutcome, run_program};
 use super::nas::{Kernel, PROCESSES};
 use super::trace::{Trace, TraceError};
 use super::verbs;
 use super::{
-    Adapter, Bus, CacheShape, Host, Load, MemoryKind, Outcome, Pattern, PciX, Replacement, Setup, Verb, Wire,
+    Bus, CacheShape, Hca, HcaHost, Load, MemoryKind, Outcome, Pattern, PciX, Replacement, Setup, Verb, Wire,
     run,
 };
 use crate::link::Link;
@@ -100,7 +100,7 @@ struct VerbsFile {
     messages: u64,
     #[serde(default = "one")]
     window: u32,
-    #[serde(default = "hundred")]
+    #[serde(default = "default_reuse_percent")]
     reuse_percent: u32,
     #[serde(default)]
     both_ways: bool,
@@ -149,6 +149,7 @@ pub enum AdaptersError {
 
 /// What came out.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AdaptersAnswer {
     /// What it is about.
     pub what: String,
@@ -178,6 +179,7 @@ struct Times {
 
 /// What came out of one placement.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlacedAnswer {
     /// Mean time of a message, of a scatter, or of a round of processes.
     pub latency_mean_ns: f64,
@@ -213,15 +215,15 @@ impl AdaptersExperiment {
         user_file::read(text, file, Self::invalid_field)
     }
 
-    /// The same with a trace in place of a benchmark; nothing for a file without processes.
+    /// The experiment with a trace instead of a benchmark. `None` if the file has no processes.
     pub fn with_trace(self, trace: Trace) -> Option<Self> {
         self.processes.as_ref()?;
         let what = format!("trace {} on: {}", trace.file, self.what);
         Some(Self { what, trace: Some(trace), ..self })
     }
 
-    /// Whether there is something to do: processes without a benchmark want a trace.
-    pub fn wants_trace(&self) -> bool {
+    /// Whether the file has processes, but neither a benchmark nor a trace to run on them.
+    pub fn needs_trace(&self) -> bool {
         let has_benchmark = |processes: &ProcessesFile| processes.benchmark.is_some();
         self.trace.is_none() && self.processes.as_ref().is_some_and(|processes| !has_benchmark(processes))
     }
@@ -232,7 +234,7 @@ impl AdaptersExperiment {
     /// [`AdaptersError`]
     pub fn run(&self) -> Result<AdaptersAnswer, AdaptersError> {
         let [memory_less, with_memory] =
-            [MemoryKind::Host, MemoryKind::Adapter].map(|place| self.placed(place));
+            [MemoryKind::Host, MemoryKind::Adapter].map(|place| self.results_with(place));
         let (memory_less, with_memory) = (memory_less?, with_memory?);
         let cost_share = self.cost(&memory_less, &with_memory);
         let connections = self.connections();
@@ -288,7 +290,7 @@ impl AdaptersExperiment {
             let place = self.trace.as_ref().and_then(|trace| trace.place(&error));
             place.map_or_else(|| AdaptersError::from(error), AdaptersError::from)
         })?;
-        let Ran { round, messages, bytes, unreceived, outcome } = ran;
+        let ProgramOutcome { round, messages, bytes, unreceived, outcome } = ran;
         let seconds = round.as_ps_f64() / 1e12;
         let times = Times {
             mean: round,
@@ -302,7 +304,8 @@ impl AdaptersExperiment {
         Ok((times, outcome))
     }
 
-    fn placed(&self, contexts: MemoryKind) -> Result<PlacedAnswer, AdaptersError> {
+    /// The results with contexts in this memory.
+    fn results_with(&self, contexts: MemoryKind) -> Result<PlacedAnswer, AdaptersError> {
         let (times, outcome) = self.outcome(contexts)?;
         let fetched: u64 = outcome.nodes.iter().map(|node| node.fetched_bytes).sum();
         Ok(PlacedAnswer {
@@ -357,13 +360,13 @@ impl AdaptersExperiment {
     fn setup(&self, contexts: MemoryKind) -> Setup {
         let (host, adapter, wire) = (&self.host, &self.adapter, &self.wire);
         Setup {
-            host: Host {
+            host: HcaHost {
                 bus: host.bus(),
                 read: Span::from_ns_f64(host.read_ns),
                 post: Span::from_ns_f64(host.post_ns),
                 poll: Span::from_ns_f64(host.poll_ns),
             },
-            adapter: Adapter {
+            adapter: Hca {
                 send: Span::from_ns_f64(adapter.send_ns),
                 send_gap: Span::from_ns_f64(adapter.send_gap_ns),
                 receive: Span::from_ns_f64(adapter.receive_ns),
@@ -633,11 +636,13 @@ impl ProcessesFile {
     }
 }
 
+/// The default of counts in experiments.
 fn one() -> u32 {
     1
 }
 
-fn hundred() -> u32 {
+/// The default share of reused buffers, in percent.
+fn default_reuse_percent() -> u32 {
     100
 }
 

@@ -94,6 +94,7 @@ impl Profile {
         }
     }
 
+    /// Number of objects in a table.
     fn objects(&self, table: Table) -> u64 {
         match table {
             Table::Qp | Table::ExtendedQp | Table::ReadBuffer => self.qps,
@@ -189,13 +190,13 @@ impl Chunks {
 
     /// An object comes into use.
     pub fn get(&mut self, table: Table, number: u64) {
-        let at = self.chunk(table, number);
+        let at = self.chunk_of(table, number);
         self.users[table as usize][at] += 1;
     }
 
     /// An object is no longer used; a chunk without any is given back.
     pub fn put(&mut self, table: Table, number: u64) {
-        let at = self.chunk(table, number);
+        let at = self.chunk_of(table, number);
         let users = &mut self.users[table as usize][at];
         *users = users.saturating_sub(1);
     }
@@ -220,7 +221,8 @@ impl Chunks {
         Table::ALL.iter().map(used).sum()
     }
 
-    fn chunk(&self, table: Table, number: u64) -> usize {
+    /// The chunk of host memory that holds an object.
+    fn chunk_of(&self, table: Table, number: u64) -> usize {
         let number = number & (self.profile.objects(table) - 1);
         (number * self.profile.object_bytes(table) / CHUNK_BYTES) as usize
     }
@@ -252,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_table_lies_first_and_nothing_between_them() {
+    fn the_largest_table_comes_first_without_gaps() {
         let layout = Layout::new(Profile::default());
         let starts = [
             Table::Segment,
@@ -289,7 +291,7 @@ mod tests {
     proptest! {
         /// What is put back takes nothing; what is in use always takes whole chunks, and at least its own bytes.
         #[test]
-        fn chunks_follow_what_is_in_use(numbers in prop::collection::vec((0_usize..7, 0_u64..1 << 21), 1..200)) {
+        fn chunks_follow_the_entries_in_use(numbers in prop::collection::vec((0_usize..7, 0_u64..1 << 21), 1..200)) {
             let profile = Profile::default();
             let mut chunks = Chunks::new(profile);
             let empty = chunks.bytes();

@@ -6,9 +6,9 @@
 //! InfiniBand", 2003). Short messages without a free buffer are announced too. Processes of a node copy through
 //! shared memory. Messages between two processes arrive in order.
 
-use super::adapter::Setup;
+use super::hca::Setup;
 use super::icm::{PAGE_BYTES, PAGES_PER_SEGMENT};
-use super::machine::{Actions, Application, Event, Machine, Nodes};
+use super::infiniband_model::{Actions, Application, Event, InfinibandModel, Nodes};
 use super::message::{Buffer, MemoryKind, NONE, Verb, Work};
 use super::outcome::{Outcome, RunError};
 use crate::slab::Slab;
@@ -74,12 +74,12 @@ pub struct Library {
 
 /// Results.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ran {
+pub struct ProgramOutcome {
     /// Mean duration of a round.
     pub round: Span,
-    /// Messages of a round, and their bytes.
+    /// Messages of a round.
     pub messages: u64,
-    /// See there.
+    /// Bytes of a round's messages.
     pub bytes: u64,
     /// Messages that were sent but never received.
     pub unreceived: u64,
@@ -91,7 +91,7 @@ pub struct Ran {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ProgramError {
     /// A process waits for a message that is never sent, or for a receive that is never posted.
-    #[error("process {process} waits for ever in its operation {operation}")]
+    #[error("process {process}, operation {operation}: it waits for a message or a receive that never comes")]
     Stuck {
         /// The process.
         process: u16,
@@ -99,9 +99,7 @@ pub enum ProgramError {
         operation: u64,
     },
     /// A process sends faster than messages are received.
-    #[error(
-        "process {process} sends with its operation {operation} what is one of more than {UNDER_WAY_MAX} messages in flight"
-    )]
+    #[error("process {process}, operation {operation}: more than {IN_FLIGHT_MAX} messages in flight")]
     Full {
         /// The process.
         process: u16,
@@ -110,7 +108,7 @@ pub enum ProgramError {
     },
     /// The buffers need more translations than the tables have.
     #[error(
-        "the buffers of a node's processes have {pages} pages; an adapter has translations of {pages_max}"
+        "the buffers of a node's processes need {pages} translations; expected at most {pages_max}, the size of an adapter's table"
     )]
     Memory {
         /// Translation segments of all processes of a node.
@@ -124,7 +122,7 @@ pub enum ProgramError {
         /// Packets of all rounds.
         packets: u64,
     },
-    /// See there.
+    /// The simulation did not end.
     #[error(transparent)]
     Run(#[from] RunError),
 }
@@ -142,7 +140,7 @@ impl ProgramError {
 }
 
 /// Most messages in flight, of all processes.
-const UNDER_WAY_MAX: u32 = 1 << 18;
+const IN_FLIGHT_MAX: u32 = 1 << 18;
 /// Most packets of a run, which takes some minutes.
 pub(super) const PACKETS_MAX: u64 = 1 << 26;
 
@@ -157,7 +155,11 @@ const OWN_BYTES_PER_PEER: u64 = 4 << 20;
 ///
 /// # Errors
 /// [`ProgramError`]
-pub fn run_program(setup: &Setup, library: &Library, program: &Program) -> Result<Ran, ProgramError> {
+pub fn run_program(
+    setup: &Setup,
+    library: &Library,
+    program: &Program,
+) -> Result<ProgramOutcome, ProgramError> {
     run_on::<Wheel<Event>>(setup, library, program)
 }
 
@@ -165,24 +167,32 @@ pub fn run_program(setup: &Setup, library: &Library, program: &Program) -> Resul
 ///
 /// # Errors
 /// As [`run_program`].
-pub fn run_program_on_heap(setup: &Setup, library: &Library, program: &Program) -> Result<Ran, ProgramError> {
+pub fn run_program_on_heap(
+    setup: &Setup,
+    library: &Library,
+    program: &Program,
+) -> Result<ProgramOutcome, ProgramError> {
     run_on::<Heap<Event>>(setup, library, program)
 }
 
-fn run_on<Q: Queue<Event>>(setup: &Setup, library: &Library, program: &Program) -> Result<Ran, ProgramError> {
+fn run_on<Q: Queue<Event>>(
+    setup: &Setup,
+    library: &Library,
+    program: &Program,
+) -> Result<ProgramOutcome, ProgramError> {
     let packets = packets(program, setup.wire.mtu_bytes);
     if packets > PACKETS_MAX {
         return Err(ProgramError::TooMuch { packets });
     }
-    let mut world = World::new(setup, library, program);
+    let mut world = MpiApplication::new(setup, library, program);
     let nodes = world.connect(setup);
     let [pages, pages_max] =
         [nodes.segments_max(), setup.adapter.profile.segments].map(|segments| segments * PAGES_PER_SEGMENT);
     if pages > pages_max {
         return Err(ProgramError::Memory { pages, pages_max });
     }
-    let (world, outcome) = Machine::new(nodes, world).run::<Q>()?;
-    world.ran(outcome)
+    let (world, outcome) = InfinibandModel::new(nodes, world).run::<Q>()?;
+    world.results(outcome)
 }
 
 /// Bytes of each message of a round.
@@ -293,17 +303,19 @@ enum Kind {
 impl Kind {
     const ALL: [Self; 5] = [Self::Eager, Self::Announce, Self::Answer, Self::Data, Self::End];
 
+    /// A tag for this kind of packet of a message.
     fn tag(self, sending: u32) -> u64 {
         u64::from(sending) << 3 | self as u64
     }
 
-    fn of(tag: u64) -> (Self, u32) {
+    /// The kind of packet and the message that a tag stands for.
+    fn of_tag(tag: u64) -> (Self, u32) {
         (Self::ALL[(tag & 7) as usize % Self::ALL.len()], (tag >> 3) as u32)
     }
 }
 
 #[derive(Debug)]
-struct World<'a> {
+struct MpiApplication<'a> {
     library: &'a Library,
     program: &'a Program,
     post: Span,
@@ -326,7 +338,7 @@ struct World<'a> {
     last_round: Time,
 }
 
-impl<'a> World<'a> {
+impl<'a> MpiApplication<'a> {
     fn new(setup: &Setup, library: &'a Library, program: &'a Program) -> Self {
         let number = program.ops.len();
         let process = |at: usize| Process {
@@ -387,11 +399,13 @@ impl<'a> World<'a> {
         nodes
     }
 
+    /// Bytes of an eager buffer.
     fn buffer_bytes(&self) -> u64 {
         (self.library.eager_bytes_max + CONTROL_BYTES).next_multiple_of(PAGE_BYTES)
     }
 
-    fn ran(self, outcome: Outcome) -> Result<Ran, ProgramError> {
+    /// The results, or why the program did not end.
+    fn results(self, outcome: Outcome) -> Result<ProgramOutcome, ProgramError> {
         if let Some(fault) = self.fault {
             return Err(fault);
         }
@@ -403,9 +417,16 @@ impl<'a> World<'a> {
         let round = Span::from_ps(measured.as_ps() / u64::from(self.program.rounds.max(1)));
         let unreceived = self.pairs.iter().map(|pair| u64::from(pair.sent.saturating_sub(pair.asked))).sum();
         let count = messages(self.program).count() as u64;
-        Ok(Ran { round, messages: count, bytes: messages(self.program).sum(), unreceived, outcome })
+        Ok(ProgramOutcome {
+            round,
+            messages: count,
+            bytes: messages(self.program).sum(),
+            unreceived,
+            outcome,
+        })
     }
 
+    /// The state of messages from one process to another.
     fn pair(&mut self, from: u16, to: u16) -> &mut Pair {
         let number = self.processes.len();
         &mut self.pairs[usize::from(from) * number + usize::from(to)]
@@ -427,11 +448,11 @@ impl<'a> World<'a> {
                 self.processes[at].free_at = time + span;
                 return actions.wake(time + span, 1 + u32::from(process));
             }
-            time = self.see(time + self.library.call, process, actions);
+            time = self.make_progress(time + self.library.call, process, actions);
             let waits = match op {
                 Op::Compute(_) => None,
                 Op::BeginReceive { from } => {
-                    time = self.ask(time, process, from, actions);
+                    time = self.post_receive(time, process, from, actions);
                     None
                 }
                 Op::BeginSend { to, bytes } => {
@@ -444,7 +465,7 @@ impl<'a> World<'a> {
                     waits
                 }
                 Op::Receive { from } => {
-                    time = self.ask(time, process, from, actions);
+                    time = self.post_receive(time, process, from, actions);
                     Some(Wait::From(from))
                 }
                 Op::WaitAll => Some(Wait::All),
@@ -463,12 +484,12 @@ impl<'a> World<'a> {
     }
 
     /// Posts a receive.
-    fn ask(&mut self, now: Time, process: u16, from: u16, actions: &mut Actions) -> Time {
+    fn post_receive(&mut self, now: Time, process: u16, from: u16, actions: &mut Actions) -> Time {
         let pair = self.pair(from, process);
         pair.asked += 1;
         let answered = pair.announced.remove(&(pair.asked - 1));
         self.unseen[usize::from(process)].extend(answered.map(|sending| (Kind::Announce, sending)));
-        self.see(now, process, actions)
+        self.make_progress(now, process, actions)
     }
 
     /// Starts the next round, unless all are done.
@@ -490,15 +511,17 @@ impl<'a> World<'a> {
     /// Copies data out of eager buffers.
     fn copy(&mut self, now: Time, at: usize) -> Time {
         let bytes = std::mem::take(&mut self.processes[at].uncopied);
-        let done = now + self.copying(bytes);
+        let done = now + self.copy_time(bytes);
         self.processes[at].free_at = done;
         done
     }
 
-    fn copying(&self, bytes: u64) -> Span {
+    /// Time to copy these bytes.
+    fn copy_time(&self, bytes: u64) -> Span {
         Span::from_ps_f64(bytes as f64 * self.library.copy_ps_per_byte)
     }
 
+    /// Whether what a process waits for has happened.
     fn is_over(&self, process: u16, wait: Wait) -> bool {
         let number = self.processes.len();
         let has_come = |from: usize| {
@@ -514,11 +537,11 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Something arrived: checks whether a waiting process can continue.
-    fn came(&mut self, now: Time, process: u16, actions: &mut Actions) {
+    /// Something has arrived for a process: it continues if that is what it waits for.
+    fn continue_if_ready(&mut self, now: Time, process: u16, actions: &mut Actions) {
         let at = usize::from(process);
         let Some(wait) = self.processes[at].waits.filter(|_| self.fault.is_none()) else { return };
-        let time = self.see((now + self.poll).max(self.processes[at].free_at), process, actions);
+        let time = self.make_progress((now + self.poll).max(self.processes[at].free_at), process, actions);
         self.processes[at].free_at = time;
         if self.is_over(process, wait) {
             self.processes[at].waits = None;
@@ -527,8 +550,8 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Inside the library: answers announcements that have a posted receive, and sends messages that were answered.
-    fn see(&mut self, now: Time, process: u16, actions: &mut Actions) -> Time {
+    /// The library makes progress: it answers announcements that have a posted receive, and sends messages that were answered.
+    fn make_progress(&mut self, now: Time, process: u16, actions: &mut Actions) -> Time {
         let mut time = now;
         for (kind, sending) in std::mem::take(&mut self.unseen[usize::from(process)]) {
             let Sending { from, to, bytes, .. } = self.sendings[sending];
@@ -542,7 +565,7 @@ impl<'a> World<'a> {
         time
     }
 
-    /// Begins a message, and says when the process is free again, and what it waits for if it wants its memory.
+    /// Starts a message. Returns when the process is free again, and what it has to wait for before it may reuse the message's memory.
     fn send(
         &mut self,
         now: Time,
@@ -551,7 +574,7 @@ impl<'a> World<'a> {
         bytes: u64,
         actions: &mut Actions,
     ) -> (Time, Option<Wait>) {
-        if self.in_flight == UNDER_WAY_MAX {
+        if self.in_flight == IN_FLIGHT_MAX {
             let operation = self.processes[usize::from(from)].at as u64;
             self.fault = Some(ProgramError::Full { process: from, operation });
             return (now, None);
@@ -566,11 +589,11 @@ impl<'a> World<'a> {
         pair.sent += 1;
         let sending = self.sendings.put(Sending { from, to, bytes, number, is_copied, open, left });
         if is_near {
-            let copied = now + self.copying(bytes);
+            let copied = now + self.copy_time(bytes);
             actions.wake(copied + self.library.shared, 1 + self.processes.len() as u32 + sending);
             (copied, None)
         } else if is_copied {
-            let copied = now + self.copying(bytes);
+            let copied = now + self.copy_time(bytes);
             (self.post(copied, Kind::Eager, sending, [from, to], bytes + CONTROL_BYTES, actions), None)
         } else {
             self.processes[usize::from(from)].open += 1;
@@ -579,8 +602,8 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Something that was to come of a message has come.
-    fn close(&mut self, sending: u32) {
+    /// Counts a part of a message as arrived, and frees the message after its last part.
+    fn finish_part(&mut self, sending: u32) {
         let known = &mut self.sendings[sending];
         known.open -= 1;
         if known.open == 0 {
@@ -589,7 +612,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Puts a message for the adapter into its queue.
+    /// Posts a packet of a message to the adapter. Returns when the process is free again.
     fn post(
         &mut self,
         now: Time,
@@ -622,12 +645,12 @@ impl<'a> World<'a> {
         posted
     }
 
-    /// A message is where it belongs, or in a buffer that it has to be copied from; of an announced one both its bytes and the word
-    /// that they are there, whichever comes first.
+    /// A part of a message has arrived. Once all parts have, the message is in its place, or in a buffer from which it is copied. An
+    /// announced message has two parts, its data and its end, in any order.
     fn arrived(&mut self, now: Time, sending: u32, actions: &mut Actions) {
         self.sendings[sending].left -= 1;
         let Sending { from, to, bytes, number, is_copied, left, .. } = self.sendings[sending];
-        self.close(sending);
+        self.finish_part(sending);
         if left > 0 {
             return;
         }
@@ -635,13 +658,13 @@ impl<'a> World<'a> {
             self.processes[usize::from(to)].uncopied += bytes;
         }
         self.pair(from, to).arrived(number);
-        self.came(now, to, actions);
+        self.continue_if_ready(now, to, actions);
     }
 }
 
-impl Application for World<'_> {
+impl Application for MpiApplication<'_> {
     fn delivered(&mut self, now: Time, work: &Work, actions: &mut Actions) {
-        let (kind, sending) = Kind::of(work.tag);
+        let (kind, sending) = Kind::of_tag(work.tag);
         let Sending { from, to, number, .. } = self.sendings[sending];
         match kind {
             Kind::Eager | Kind::Data | Kind::End => self.arrived(now, sending, actions),
@@ -652,17 +675,17 @@ impl Application for World<'_> {
                 } else {
                     pair.announced.insert(number, sending);
                 }
-                self.came(now, to, actions);
+                self.continue_if_ready(now, to, actions);
             }
             Kind::Answer => {
                 self.unseen[usize::from(from)].push((kind, sending));
-                self.came(now, from, actions);
+                self.continue_if_ready(now, from, actions);
             }
         }
     }
 
     fn completed(&mut self, now: Time, work: &Work, _posted: Time, actions: &mut Actions) {
-        let (kind, sending) = Kind::of(work.tag);
+        let (kind, sending) = Kind::of_tag(work.tag);
         if kind == Kind::Data {
             let from = self.sendings[sending].from;
             let process = &mut self.processes[usize::from(from)];
@@ -670,8 +693,8 @@ impl Application for World<'_> {
             if process.waits == Some(Wait::Sent(sending)) {
                 process.waits = Some(Wait::Nothing);
             }
-            self.close(sending);
-            self.came(now, from, actions);
+            self.finish_part(sending);
+            self.continue_if_ready(now, from, actions);
         }
     }
 

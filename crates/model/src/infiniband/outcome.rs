@@ -6,11 +6,11 @@ use des::{Misuse, Span};
 /// Why there are no results.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum RunError {
-    /// Times here have no room for it.
-    #[error("it lasts longer than 100 days of virtual time, which times here do not hold")]
+    /// The virtual time would overflow.
+    #[error("the simulation lasts longer than 100 days of virtual time, the most that a time can hold")]
     TooLong,
     /// A fault of this model.
-    #[error("a statistic")]
+    #[error("a statistic was misused, which is a fault of iotoll")]
     Misuse(#[from] Misuse),
 }
 

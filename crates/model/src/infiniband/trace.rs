@@ -30,7 +30,7 @@ const COMPUTE_NS_MAX: f64 = 1e12;
 
 /// What is wrong with a trace.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{file}, line {line}: {what}")]
+#[error("{file}:{line}: {what}")]
 pub struct TraceError {
     /// The file.
     pub file: String,
@@ -64,10 +64,10 @@ impl Trace {
             number += 1;
             let words: Vec<&str> = line.split('#').next().unwrap_or_default().split_whitespace().collect();
             if !words.is_empty() {
-                reader.line(number, &words).map_err(|what| error(number, what))?;
+                reader.read_line(number, &words).map_err(|what| error(number, what))?;
             }
         }
-        let (program, lines) = reader.done().map_err(|what| error(number + 1, what))?;
+        let (program, lines) = reader.finish().map_err(|what| error(number + 1, what))?;
         Ok(Self { file: file.to_owned(), program, lines })
     }
 
@@ -90,7 +90,8 @@ struct Reader {
 }
 
 impl Reader {
-    fn line(&mut self, number: u64, words: &[&str]) -> Result<(), String> {
+    /// Reads a line of the trace.
+    fn read_line(&mut self, number: u64, words: &[&str]) -> Result<(), String> {
         if !self.has_version {
             self.has_version = words == ["iotoll-trace", "1"];
             return if self.has_version { Ok(()) } else { Err(invalid_field(words, "iotoll-trace 1")) };
@@ -99,7 +100,7 @@ impl Reader {
             let ["processes", processes] = words else {
                 return Err(invalid_field(words, "processes NUMBER"));
             };
-            let processes = whole(processes, 1, PROCESSES_MAX.into())? as usize;
+            let processes = parse_whole(processes, 1, PROCESSES_MAX.into())? as usize;
             (self.ops, self.lines) = (Some(vec![Vec::new(); processes]), vec![Vec::new(); processes]);
             return Ok(());
         };
@@ -107,11 +108,11 @@ impl Reader {
             if self.rounds.is_some() || self.operations > 0 {
                 return Err("rounds comes once, and before what processes do".to_owned());
             }
-            self.rounds = Some(whole(rounds, 1, ROUNDS_MAX.into())? as u32);
+            self.rounds = Some(parse_whole(rounds, 1, ROUNDS_MAX.into())? as u32);
             return Ok(());
         }
         let last = ops.len() as u64 - 1;
-        let (process, op) = op(words, last)?;
+        let (process, op) = parse_op(words, last)?;
         self.operations += 1;
         let all = self.operations * u64::from(self.rounds.unwrap_or(1));
         if all > OPERATIONS_MAX {
@@ -122,7 +123,8 @@ impl Reader {
         Ok(())
     }
 
-    fn done(self) -> Result<(Program, Vec<Vec<u64>>), String> {
+    /// The program, with the line of each operation; an error if anything is missing.
+    fn finish(self) -> Result<(Program, Vec<Vec<u64>>), String> {
         match self.ops {
             Some(ops) if self.operations > 0 => {
                 Ok((Program { ops, rounds: self.rounds.unwrap_or(1) }, self.lines))
@@ -134,21 +136,25 @@ impl Reader {
     }
 }
 
-/// What a process does.
-fn op(words: &[&str], last: u64) -> Result<(u16, Op), String> {
+/// Parses a line of the program: a process and its operation.
+fn parse_op(words: &[&str], last: u64) -> Result<(u16, Op), String> {
     let [process, verb, arguments @ ..] = words else {
         return Err(invalid_field(words, "a process and what it does"));
     };
-    let process = whole(process, 0, last)? as u16;
-    let other = |word: &str| match whole(word, 0, last)? as u16 {
-        other if other == process => Err(format!("process {process} talks to itself")),
+    let process = parse_whole(process, 0, last)? as u16;
+    let other = |word: &str| match parse_whole(word, 0, last)? as u16 {
+        other if other == process => Err(format!(
+            "process {process} sends to itself or receives from itself; expected another process"
+        )),
         other => Ok(other),
     };
     let op = match (*verb, arguments) {
-        ("compute", [ns]) => Op::Compute(span(ns)?),
-        ("send", [to, bytes]) => Op::Send { to: other(to)?, bytes: whole(bytes, 0, BYTES_MAX)? },
+        ("compute", [ns]) => Op::Compute(parse_ns(ns)?),
+        ("send", [to, bytes]) => Op::Send { to: other(to)?, bytes: parse_whole(bytes, 0, BYTES_MAX)? },
         ("receive", [from]) => Op::Receive { from: other(from)? },
-        ("begin-send", [to, bytes]) => Op::BeginSend { to: other(to)?, bytes: whole(bytes, 0, BYTES_MAX)? },
+        ("begin-send", [to, bytes]) => {
+            Op::BeginSend { to: other(to)?, bytes: parse_whole(bytes, 0, BYTES_MAX)? }
+        }
         ("begin-receive", [from]) => Op::BeginReceive { from: other(from)? },
         ("wait", []) => Op::WaitAll,
         _ => {
@@ -165,12 +171,14 @@ fn invalid_field(words: &[&str], expected: &str) -> String {
     format!("{said:?}; expected {expected}")
 }
 
-fn whole(word: &str, low: u64, high: u64) -> Result<u64, String> {
+/// Parses a whole number from `low` to `high`.
+fn parse_whole(word: &str, low: u64, high: u64) -> Result<u64, String> {
     let number = word.parse().ok().filter(|number| (low..=high).contains(number));
     number.ok_or_else(|| invalid_field(&[word], &format!("a whole number from {low} to {high}")))
 }
 
-fn span(word: &str) -> Result<Span, String> {
+/// Parses a time in nanoseconds.
+fn parse_ns(word: &str) -> Result<Span, String> {
     let ns: Option<f64> = word.parse().ok().filter(|ns| (0.0..=COMPUTE_NS_MAX).contains(ns));
     let ns = ns.ok_or_else(|| invalid_field(&[word], "nanoseconds from 0 to 1e12"))?;
     Ok(Span::from_ps_f64(ns * 1e3))
@@ -207,7 +215,7 @@ mod tests {
     const HEAD: &str = "iotoll-trace 1\nprocesses 3\n";
 
     #[test]
-    fn says_what_processes_do() {
+    fn describes_the_processes() {
         let text = "# a trace\n\niotoll-trace 1\nprocesses 2 # of them\nrounds 4\n1 receive 0\n0 compute 1.5\n 0\tsend 1 64\n1 wait";
         let program = read(text, "t").unwrap();
         assert_eq!(program.rounds, 4);
@@ -221,27 +229,26 @@ mod tests {
     }
 
     #[test]
-    fn what_it_is_not_is_told_with_its_line() {
+    fn invalid_traces_are_errors_with_their_line() {
         let check = |text: &str, expected: &str| {
             let error = read(text, "t.trace").unwrap_err().to_string();
-            assert_eq!(error, format!("t.trace, {expected}"));
+            assert_eq!(error, format!("t.trace:{expected}"));
         };
-        check("", "line 1: expected iotoll-trace 1");
-        check("iotoll-trace 2", r#"line 1: "iotoll-trace 2"; expected iotoll-trace 1"#);
-        check("iotoll-trace 1\n", "line 2: expected processes NUMBER");
-        check("iotoll-trace 1\nprocesses 0", r#"line 2: "0"; expected a whole number from 1 to 256"#);
-        check(HEAD, "line 3: no process does anything");
-        let line =
-            |line: &str, expected: &str| check(&format!("{HEAD}{line}"), &format!("line 3: {expected}"));
+        check("", "1: expected iotoll-trace 1");
+        check("iotoll-trace 2", r#"1: "iotoll-trace 2"; expected iotoll-trace 1"#);
+        check("iotoll-trace 1\n", "2: expected processes NUMBER");
+        check("iotoll-trace 1\nprocesses 0", r#"2: "0"; expected a whole number from 1 to 256"#);
+        check(HEAD, "3: no process does anything");
+        let line = |line: &str, expected: &str| check(&format!("{HEAD}{line}"), &format!("3: {expected}"));
         line("3 wait", r#""3"; expected a whole number from 0 to 2"#);
-        line("0 send 0 8", "process 0 talks to itself");
+        line("0 send 0 8", "process 0 sends to itself or receives from itself; expected another process");
         line("0 send 1 -1", r#""-1"; expected a whole number from 0 to 1073741824"#);
         line("0 compute nan", r#""nan"; expected nanoseconds from 0 to 1e12"#);
         line(
             "0 sleep 5",
             r#""sleep 5"; expected compute NS, send TO BYTES, receive FROM, begin-send TO BYTES, begin-receive FROM, or wait"#,
         );
-        check(&format!("{HEAD}0 wait\nrounds 2"), "line 4: rounds comes once, and before what processes do");
+        check(&format!("{HEAD}0 wait\nrounds 2"), "4: rounds comes once, and before what processes do");
     }
 
     proptest! {
@@ -258,7 +265,7 @@ mod tests {
 
         /// What was written is read.
         #[test]
-        fn what_is_written_is_read(
+        fn written_values_are_read_back(
             lines in prop::collection::vec((0_u16..4, 1_u16..4, 0_u64..1 << 30, 0_u8..6), 1..60),
             rounds in 1_u32..9,
         ) {

@@ -1,7 +1,7 @@
 //! Micro-benchmarks of verbs: two processes, or one with itself, over a number of connections.
 
-use super::adapter::Setup;
-use super::machine::{Actions, Application, Event, Machine, Nodes};
+use super::hca::Setup;
+use super::infiniband_model::{Actions, Application, Event, InfinibandModel, Nodes};
 use super::message::{Buffer, MemoryKind, Verb, Work};
 use super::outcome::{Outcome, RunError};
 use des::{Heap, Misuse, Queue, RunningStats, Span, SpanHistogram, Stream, Time, Wheel};
@@ -104,8 +104,8 @@ fn run_on<Q: Queue<Event>>(setup: &Setup, load: &Load) -> Result<Measured, RunEr
         nodes.connect([0, far], cqs);
     }
     let processes = Processes::new(setup, load, regions)?;
-    let (processes, outcome) = Machine::new(nodes, processes).run::<Q>()?;
-    Ok(processes.measured(outcome))
+    let (processes, outcome) = InfinibandModel::new(nodes, processes).run::<Q>()?;
+    Ok(processes.results(outcome))
 }
 
 /// The side of a queue pair: both ends of a connection have consecutive numbers.
@@ -180,7 +180,8 @@ impl Processes {
         })
     }
 
-    fn measured(self, outcome: Outcome) -> Measured {
+    /// The results of the measured part.
+    fn results(self, outcome: Outcome) -> Measured {
         let elapsed = self.measured_to.since(self.measured_from).unwrap_or_default().as_ps_f64();
         let per_round = match self.load.pattern {
             Pattern::Scatter => f64::from(self.load.connections),
@@ -199,6 +200,7 @@ impl Processes {
         }
     }
 
+    /// Posts the first messages.
     fn begin(&mut self, now: Time, actions: &mut Actions) {
         match self.load.pattern {
             Pattern::Alone | Pattern::PingPong => self.post_next(now, 0, actions),
@@ -215,6 +217,7 @@ impl Processes {
         }
     }
 
+    /// Posts a message on each connection.
     fn scatter(&mut self, now: Time, actions: &mut Actions) {
         self.left = self.load.connections;
         self.round_began = now;
@@ -243,17 +246,18 @@ impl Processes {
         };
         let posted = from + self.post;
         self.sides[side].free_at = posted;
-        let work = self.work(side, connection, now);
+        let work = self.work_request(side, connection, now);
         actions.post(posted, work);
     }
 
     /// A process answers a ping.
     fn post_back(&mut self, now: Time, got: &Work, actions: &mut Actions) {
-        let work = Work { tag: got.tag, ..self.work(1, u64::from(got.qp / 2), now) };
+        let work = Work { tag: got.tag, ..self.work_request(1, u64::from(got.qp / 2), now) };
         actions.post(now + self.post, work);
     }
 
-    fn work(&mut self, side: usize, connection: u64, began: Time) -> Work {
+    /// A work request on a connection, from one side.
+    fn work_request(&mut self, side: usize, connection: u64, began: Time) -> Work {
         let offset = self.offset(side);
         let buffer = |side: usize| Buffer { region: self.regions[side], offset, place: self.load.buffers };
         Work {

@@ -38,53 +38,54 @@ impl Cache {
         Self { sets: vec![Set::default(); sets.get()], ways: ways.get(), uses: 0 }
     }
 
-    fn set(&self, address: u64) -> usize {
+    /// The index of the set that holds this address.
+    fn set_index(&self, address: u64) -> usize {
         // The number of sets fits memory, and the remainder that of sets.
         (address / LINE_BYTES % self.sets.len() as u64) as usize
     }
 
     /// A line, without counting as a use.
     pub(super) fn peek(&self, address: u64) -> Option<&Cached> {
-        let set = &self.sets[self.set(address)];
-        set.place(address).map(|place| &set.lines[place])
+        let set = &self.sets[self.set_index(address)];
+        set.way_of(address).map(|place| &set.lines[place])
     }
 
     /// A line to be modified, without counting as a use.
     pub(super) fn peek_mut(&mut self, address: u64) -> Option<&mut Cached> {
-        let number = self.set(address);
+        let number = self.set_index(address);
         let set = &mut self.sets[number];
-        set.place(address).map(|place| &mut set.lines[place])
+        set.way_of(address).map(|place| &mut set.lines[place])
     }
 
     /// A line, counted as used now.
     pub(super) fn touch(&mut self, address: u64) -> Option<&mut Cached> {
         self.uses += 1;
-        let number = self.set(address);
+        let number = self.set_index(address);
         let set = &mut self.sets[number];
-        let place = set.place(address)?;
+        let place = set.way_of(address)?;
         set.used[place] = self.uses;
         Some(&mut set.lines[place])
     }
 
     /// Removes a line.
-    pub(super) fn take(&mut self, address: u64) -> Option<Cached> {
-        let number = self.set(address);
+    pub(super) fn remove(&mut self, address: u64) -> Option<Cached> {
+        let number = self.set_index(address);
         let set = &mut self.sets[number];
-        set.place(address).map(|place| set.take(place))
+        set.way_of(address).map(|place| set.remove_at(place))
     }
 
     /// Evicts a line if the set is full, to make room for this address.
     pub(super) fn make_room(&mut self, address: u64) -> Option<Cached> {
-        let number = self.set(address);
+        let number = self.set_index(address);
         let set = &mut self.sets[number];
         let (place, _) = set.used.iter().enumerate().min_by_key(|(_, used)| **used)?;
-        (set.lines.len() >= self.ways).then(|| set.take(place))
+        (set.lines.len() >= self.ways).then(|| set.remove_at(place))
     }
 
     /// Inserts a line. Call `make_room` before.
     pub(super) fn put(&mut self, cached: Cached) {
         self.uses += 1;
-        let number = self.set(cached.address);
+        let number = self.set_index(cached.address);
         let set = &mut self.sets[number];
         set.addresses.push(cached.address);
         set.used.push(self.uses);
@@ -93,11 +94,13 @@ impl Cache {
 }
 
 impl Set {
-    fn place(&self, address: u64) -> Option<usize> {
+    /// The index of this line within the set.
+    fn way_of(&self, address: u64) -> Option<usize> {
         self.addresses.iter().position(|one| *one == address)
     }
 
-    fn take(&mut self, place: usize) -> Cached {
+    /// Removes a line from the set.
+    fn remove_at(&mut self, place: usize) -> Cached {
         self.addresses.swap_remove(place);
         self.used.swap_remove(place);
         self.lines.swap_remove(place)
@@ -113,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_that_was_not_used_for_longest_goes() {
+    fn the_least_recently_used_line_is_evicted() {
         let two = NonZeroUsize::MIN.saturating_add(1);
         let mut cache = Cache::new(two, two);
         for address in [0, 128] {

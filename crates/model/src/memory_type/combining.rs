@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 /// A buffer: stores to a line that are not in memory yet.
 #[derive(Debug, Clone)]
-pub(super) struct Gathered {
+pub(super) struct CombiningBuffer {
     /// Address of the line.
     pub(super) address: u64,
     pub(super) line: Line,
@@ -14,7 +14,7 @@ pub(super) struct Gathered {
     pub(super) stored: u64,
 }
 
-impl Gathered {
+impl CombiningBuffer {
     pub(super) fn has(&self, byte: usize) -> bool {
         self.stored >> byte & 1 != 0
     }
@@ -28,7 +28,7 @@ impl Gathered {
 /// The buffers, oldest first.
 #[derive(Debug, Clone)]
 pub(super) struct Buffers {
-    open: VecDeque<Gathered>,
+    open: VecDeque<CombiningBuffer>,
     count: usize,
 }
 
@@ -37,31 +37,31 @@ impl Buffers {
         Self { open: VecDeque::new(), count: count.max(1) }
     }
 
-    pub(super) fn find(&self, address: u64) -> Option<&Gathered> {
+    pub(super) fn find(&self, address: u64) -> Option<&CombiningBuffer> {
         self.open.iter().find(|gathered| gathered.address == address)
     }
 
     /// Removes a buffer, to drain it.
-    pub(super) fn take(&mut self, address: u64) -> Option<Gathered> {
+    pub(super) fn take(&mut self, address: u64) -> Option<CombiningBuffer> {
         let place = self.open.iter().position(|gathered| gathered.address == address)?;
         self.open.remove(place)
     }
 
     /// Removes the oldest buffer.
-    pub(super) fn take_first(&mut self) -> Option<Gathered> {
+    pub(super) fn take_first(&mut self) -> Option<CombiningBuffer> {
         self.open.pop_front()
     }
 
     /// Removes the oldest buffer if all are in use and none is for this line.
-    pub(super) fn make_room(&mut self, address: u64) -> Option<Gathered> {
+    pub(super) fn make_room(&mut self, address: u64) -> Option<CombiningBuffer> {
         let must = self.find(address).is_none() && self.open.len() >= self.count;
         must.then(|| self.open.pop_front()).flatten()
     }
 
     /// Adds a store. Returns the buffer once it is full.
-    pub(super) fn put(&mut self, piece: Piece, bytes: &[u8], version: Version) -> Option<Gathered> {
+    pub(super) fn put(&mut self, piece: Piece, bytes: &[u8], version: Version) -> Option<CombiningBuffer> {
         if self.find(piece.line).is_none() {
-            self.open.push_back(Gathered { address: piece.line, line: Line::BLANK, stored: 0 });
+            self.open.push_back(CombiningBuffer { address: piece.line, line: Line::BLANK, stored: 0 });
         }
         let gathered = self.open.iter_mut().find(|gathered| gathered.address == piece.line)?;
         gathered.line.put(piece.offset, bytes, version);

@@ -1,8 +1,8 @@
 //! A user's file: registers, an area of `memmap=`, a kernel, a card.
 
 use super::line::LINE_BYTES;
-use super::machine::{Cpu, Snoop};
 use super::mapping_source::{Card, MappingSource, Obtained};
+use super::memory_system::{Cpu, Snoop};
 use super::price::Prices;
 use super::transfer::{Comparison, Direction, Throughput, Transfer};
 use crate::link::Link;
@@ -23,14 +23,14 @@ pub struct MemoryExperiment {
     /// The registers, as `/proc/mtrr` shows them.
     pub mtrr: String,
     /// The type outside of them, as `/proc/mtrr` would write it.
-    #[serde(default = "uncachable")]
+    #[serde(default = "default_type")]
     pub mtrr_default: String,
     /// The value of the kernel's parameter `memmap=`.
     pub memmap: String,
     /// The kernel whose rules count.
     pub kernel: String,
     /// How the driver maps the area.
-    #[serde(default = "ioremap")]
+    #[serde(default = "default_call")]
     pub call: Call,
     /// Where memory of the DMA API is, as much as the test takes.
     pub dma_address: u64,
@@ -58,6 +58,7 @@ pub struct Test {
 
 /// What came out.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemoryAnswer {
     /// What it is about.
     pub what: String,
@@ -71,6 +72,7 @@ pub struct MemoryAnswer {
 
 /// One kind of memory.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemoryOutcome {
     /// What the driver gets.
     #[serde(flatten)]
@@ -85,6 +87,7 @@ pub struct MemoryOutcome {
 
 /// What the test found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TestOutcome {
     /// Data that the CPU stores and the card reads.
     pub to_card: Throughput,
@@ -131,14 +134,14 @@ impl MemoryExperiment {
         };
         self.test
             .invalid_field(area)
-            .or_else(|| wrong_cpu(self.cpu))
-            .or_else(|| wrong_prices(&self.prices))
+            .or_else(|| invalid_cpu_field(self.cpu))
+            .or_else(|| invalid_price_field(&self.prices))
             .or_else(|| wrong_link(&self.link))
-            .or_else(|| self.wrong_place(area))
+            .or_else(|| self.invalid_dma_address(area))
     }
 
-    /// Memory of the DMA API is not in the area, which the kernel does not have.
-    fn wrong_place(&self, area: PhysRange) -> Option<InvalidField> {
+    /// Checks that the DMA API's memory lies outside the reserved area.
+    fn invalid_dma_address(&self, area: PhysRange) -> Option<InvalidField> {
         let is_aligned = self.dma_address.is_multiple_of(LINE_BYTES);
         let is_there = is_aligned && (area.last() < ADDRESS_MAX) && self.dma_address < ADDRESS_MAX;
         let is_apart = self.dma_range().is_some_and(|range| !range.overlaps(area));
@@ -237,7 +240,8 @@ impl Test {
     }
 }
 
-fn wrong_cpu(cpu: Cpu) -> Option<InvalidField> {
+/// The first CPU parameter out of range, if any.
+fn invalid_cpu_field(cpu: Cpu) -> Option<InvalidField> {
     let Cpu { cache_bytes, ways, combining_buffers } = cpu;
     // Ways beyond the next check may be any number: the product must not overflow before that is told.
     let is_cache = ((ways.get() as u64).saturating_mul(LINE_BYTES)..=CACHE_MAX).contains(&cache_bytes);
@@ -254,7 +258,8 @@ fn wrong_cpu(cpu: Cpu) -> Option<InvalidField> {
     wrong.into_iter().flatten().next()
 }
 
-fn wrong_prices(prices: &Prices) -> Option<InvalidField> {
+/// The first access time out of range, if any.
+fn invalid_price_field(prices: &Prices) -> Option<InvalidField> {
     let Prices { uncached_load_ns, uncached_store_ns, hit_ns, miss_ns, streamed_line_ns, access_bytes } =
         *prices;
     let time = |field, value: f64| {
@@ -276,11 +281,13 @@ fn wrong_prices(prices: &Prices) -> Option<InvalidField> {
     wrong.into_iter().flatten().next()
 }
 
-fn uncachable() -> String {
+/// The default type of memory without an MTRR.
+fn default_type() -> String {
     "uncachable".to_owned()
 }
 
-fn ioremap() -> Call {
+/// The default call that maps the area.
+fn default_call() -> Call {
     Call::Ioremap
 }
 
@@ -324,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_be_otherwise() {
+    fn options_change_types_and_coherence() {
         let always = ("\"outside-dma-api\"  ", "\"always\"");
         check(&[always], [("WB", Some(false)), ("WB", Some(false))]);
         let enforced = ("# iommu_enforces_snoop", "iommu_enforces_snoop");
@@ -338,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn each_stale_byte_is_told() {
+    fn each_stale_byte_is_reported() {
         let answer = run(&[]);
         let test = answer.memories[0].test.as_ref().unwrap();
         let stale: Vec<_> = test.comparison.stale.iter().map(|one| (one.reader, one.bytes)).collect();
@@ -350,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_place() {
+    fn mistakes_are_errors_with_their_place() {
         let check = |from: &str, to: &str, expected: &str| {
             assert!(TEXT.contains(from), "{from}");
             let error = MemoryExperiment::read(&TEXT.replacen(from, to, 1), "x.toml").unwrap_err();

@@ -1,4 +1,4 @@
-//! A cache line of bytes, each with the write that it is of.
+//! A cache line that records for each byte which write stored it.
 
 /// Bytes of a cache line of x86 processors.
 pub const LINE_BYTES: u64 = 64;
@@ -7,7 +7,7 @@ pub(super) const LINE: usize = LINE_BYTES as usize;
 /// A write, by its number in the order of the program; 0 is what memory held before the first.
 pub(super) type Version = u32;
 
-/// What a place holds of a line.
+/// A copy of a line in memory, cache or a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) bytes: [u8; LINE],
@@ -17,7 +17,7 @@ pub(super) struct Line {
 impl Line {
     pub(super) const BLANK: Self = Self { bytes: [0; LINE], versions: [0; LINE] };
 
-    /// Takes bytes of a write, the first at `offset`.
+    /// Stores bytes of a write at `offset`.
     pub(super) fn put(&mut self, offset: usize, bytes: &[u8], version: Version) {
         let places = self.bytes.iter_mut().zip(&mut self.versions).skip(offset);
         for ((byte, of), new) in places.zip(bytes) {

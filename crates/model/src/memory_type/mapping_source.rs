@@ -3,7 +3,7 @@
 //!
 //! The rules are those of [`host::memory`], which `iotoll inspect` goes by too.
 
-use super::machine::Snoop;
+use super::memory_system::Snoop;
 use host::Text;
 use host::memory::effective::{Answer, Call, Facts, MappedPart, Mapping, Reason, effective};
 use host::memory::mtrr::lookup;
@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 /// Kinds of memory that a driver has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Memory {
     /// Set aside by `memmap=` and mapped by a call; the device is given its physical address.
@@ -24,6 +25,7 @@ pub enum Memory {
 
 /// On which of its accesses a device sets the attribute No Snoop (PCI Express Base Specification, section 2.2.6.5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum NoSnoop {
     /// On none: it is coherent.
@@ -37,6 +39,7 @@ pub enum NoSnoop {
 
 /// A device, with what is between it and memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Card {
     /// When it sets No Snoop.
@@ -62,6 +65,7 @@ impl Card {
 
 /// Memory as a driver has it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Obtained {
     /// Which kind.
     pub memory: Memory,
@@ -74,7 +78,7 @@ pub struct Obtained {
 impl Obtained {
     /// A mapping of a static area.
     pub fn of_mapping(mapping: &Mapping) -> Self {
-        let mut reasons: Vec<String> = mapping.reasons.iter().map(said).collect();
+        let mut reasons: Vec<String> = mapping.reasons.iter().map(reason_text).collect();
         match mapping.answer {
             Answer::Absent => reasons.push(format!("this kernel has no {}", mapping.call.words())),
             Answer::Refused => reasons.push(format!("{} is refused", mapping.call.words())),
@@ -99,7 +103,8 @@ impl Obtained {
     }
 }
 
-fn said(reason: &Reason) -> String {
+/// The reason, with its place in brackets.
+fn reason_text(reason: &Reason) -> String {
     match &reason.at {
         None => reason.what.clone(),
         Some(at) => format!("{} ({at})", reason.what),
@@ -145,9 +150,9 @@ impl MappingSource {
             Obtained::of_mapping,
         );
         let registers =
-            effective.parts.iter().flat_map(|part| part.reasons.iter().filter(|reason| is_of_mtrr(reason)));
-        obtained.reasons.splice(0..0, registers.map(said));
-        obtained.reasons.extend(self.memmap.iter().filter_map(|asked| effect_on(asked, area)));
+            effective.parts.iter().flat_map(|part| part.reasons.iter().filter(|reason| names_mtrr(reason)));
+        obtained.reasons.splice(0..0, registers.map(reason_text));
+        obtained.reasons.extend(self.memmap.iter().filter_map(|asked| memmap_deviation(asked, area)));
         obtained
     }
 
@@ -163,13 +168,14 @@ impl MappingSource {
     }
 }
 
-/// What the kernel makes of the parameter, where that is not what was asked for.
-fn effect_on(asked: &MemmapArea, area: PhysRange) -> Option<String> {
+/// Describes the kernel's treatment of a `memmap=` area if it differs from the request.
+fn memmap_deviation(asked: &MemmapArea, area: PhysRange) -> Option<String> {
     let is_it = asked.request.range() == Some(area) && asked.effect != MemmapEffect::Done;
     is_it.then(|| format!("memmap=: {}", asked.effect))
 }
 
-fn is_of_mtrr(reason: &Reason) -> bool {
+/// Whether a reason speaks of an MTRR.
+fn names_mtrr(reason: &Reason) -> bool {
     reason.what.contains("MTRR")
 }
 
@@ -178,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_snoops_follows_from_attribute_and_iommu() {
+    fn snooping_follows_from_attribute_and_iommu() {
         let card = |no_snoop, iommu_enforces_snoop| Card { no_snoop, iommu_enforces_snoop };
         let snoops =
             |card: Card| [Memory::Static, Memory::DmaApi].map(|memory| card.snoop(memory) == Snoop::Snooped);

@@ -1,4 +1,4 @@
-//! What accesses take.
+//! Times of the CPU's memory accesses.
 
 use super::line::LINE_BYTES;
 use des::Span;
@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Prices of a CPU's accesses, in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Prices {
     /// A load of uncached memory: one at a time, there and back.
@@ -23,35 +24,38 @@ pub struct Prices {
 }
 
 impl Prices {
-    /// Accesses that so many bytes take.
+    /// Number of accesses needed for these bytes.
     fn accesses(&self, bytes: usize) -> f64 {
         bytes.div_ceil(usize::try_from(self.access_bytes).unwrap_or(usize::MAX).max(1)) as f64
     }
 
+    /// Time to load these bytes uncached.
     pub(super) fn uncached_loads(&self, bytes: usize) -> Span {
         Span::from_ns_f64(self.accesses(bytes) * self.uncached_load_ns)
     }
 
+    /// Time to store these bytes uncached.
     pub(super) fn uncached_stores(&self, bytes: usize) -> Span {
         Span::from_ns_f64(self.accesses(bytes) * self.uncached_store_ns)
     }
 
+    /// Time to load or store these bytes in the cache.
     pub(super) fn hits(&self, bytes: usize) -> Span {
         Span::from_ns_f64(self.accesses(bytes) * self.hit_ns)
     }
 
-    /// A line that comes: streamed if it is the neighbour of the one that came before.
+    /// Time to fetch a line; shorter if it directly follows the line fetched `before`.
     pub(super) fn fill(&self, line: u64, before: Option<u64>) -> Span {
         let is_next = before.is_some_and(|before| before.wrapping_add(LINE_BYTES) == line);
         Span::from_ns_f64(if is_next { self.streamed_line_ns } else { self.miss_ns })
     }
 
-    /// A line that goes back: nobody waits for it, but memory is busy.
+    /// Time that memory is busy with a line written back.
     pub(super) fn write_back(&self) -> Span {
         Span::from_ns_f64(self.streamed_line_ns)
     }
 
-    /// A buffer that is drained: a burst if it is full, and a store for each piece if not.
+    /// Time to drain a write-combining buffer: one burst if it is full, otherwise single stores.
     pub(super) fn drain(&self, stored: u64) -> Span {
         if stored == u64::MAX {
             return self.write_back();

@@ -1,7 +1,7 @@
-//! Memory, and what is known of each byte's writes.
+//! Simulated memory, with the history of writes to each byte.
 
 use super::line::{LINE, LINE_BYTES, Line, Version};
-use super::stale::{Loss, Over};
+use super::stale::{Loss, OverwriteCause};
 use std::collections::BTreeMap;
 
 const PAGE_BYTES: u64 = 4096;
@@ -9,7 +9,7 @@ const LINES_OF_A_PAGE: usize = (PAGE_BYTES / LINE_BYTES) as usize;
 
 /// A line of memory.
 #[derive(Debug, Clone)]
-pub(super) struct Slot {
+pub(super) struct LineRecord {
     pub(super) line: Line,
     /// The last write to each byte, wherever its data is.
     pub(super) last: [Version; LINE],
@@ -19,22 +19,22 @@ pub(super) struct Slot {
     lost: Vec<Loss>,
 }
 
-impl Slot {
+impl LineRecord {
     const BLANK: Self = Self { line: Line::BLANK, last: [0; LINE], writes: Vec::new(), lost: Vec::new() };
 
-    /// Notes a write, wherever its data goes.
-    pub(super) fn note(&mut self, version: Version, offset: usize, bytes: usize) {
+    /// Records a write to these bytes, even if its data is still in the CPU's cache or a buffer.
+    pub(super) fn record_write(&mut self, version: Version, offset: usize, bytes: usize) {
         self.last[offset..offset + bytes].fill(version);
         // A line has 64 bytes.
         self.writes.push((version, offset as u8, (offset + bytes) as u8));
     }
 
-    /// Brings bytes to memory; whatever was newer there is lost.
+    /// Writes the selected bytes to memory. Newer bytes that are overwritten are recorded as lost.
     pub(super) fn overwrite(
         &mut self,
         line: &Line,
         is_brought: impl Fn(usize) -> bool,
-        by: Over,
+        by: OverwriteCause,
         access: u64,
     ) {
         for byte in (0..LINE).filter(|byte| is_brought(*byte)) {
@@ -63,20 +63,21 @@ impl Slot {
 
 /// Memory of so many bytes as are touched; it begins as zeros.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Ram(BTreeMap<u64, Vec<Slot>>);
+pub(super) struct Ram(BTreeMap<u64, Vec<LineRecord>>);
 
 /// Memory that nothing was written to.
-static UNTOUCHED: Slot = Slot::BLANK;
+static UNTOUCHED: LineRecord = LineRecord::BLANK;
 
 impl Ram {
     /// The line that begins here, as it is.
-    pub(super) fn peek(&self, address: u64) -> &Slot {
+    pub(super) fn peek(&self, address: u64) -> &LineRecord {
         self.0.get(&(address / PAGE_BYTES)).map_or(&UNTOUCHED, |page| &page[line_of_page(address)])
     }
 
     /// The line that begins here.
-    pub(super) fn slot(&mut self, address: u64) -> &mut Slot {
-        let page = self.0.entry(address / PAGE_BYTES).or_insert_with(|| vec![Slot::BLANK; LINES_OF_A_PAGE]);
+    pub(super) fn slot(&mut self, address: u64) -> &mut LineRecord {
+        let page =
+            self.0.entry(address / PAGE_BYTES).or_insert_with(|| vec![LineRecord::BLANK; LINES_OF_A_PAGE]);
         &mut page[line_of_page(address)]
     }
 }

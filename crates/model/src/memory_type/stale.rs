@@ -6,6 +6,7 @@ use serde::Serialize;
 
 /// Who reads and writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Party {
     /// The CPU.
@@ -16,13 +17,15 @@ pub enum Party {
 
 /// A write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Write {
     /// Its number among all accesses; 0 is what memory held before the first.
     pub access: u64,
     /// Whose; nobody's before the first access.
     pub by: Option<Party>,
     /// When.
-    #[serde(serialize_with = "as_ns")]
+    #[serde(rename = "at_ns", serialize_with = "as_ns")]
+    #[cfg_attr(feature = "schema", schemars(with = "f64"))]
     pub at: Time,
 }
 
@@ -33,8 +36,9 @@ impl Write {
 
 /// What brought old bytes to memory, over newer ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
-pub enum Over {
+pub enum OverwriteCause {
     /// A dirty line that had to make room.
     Eviction,
     /// A dirty line that was flushed.
@@ -49,6 +53,7 @@ pub enum Over {
 
 /// Why a byte is stale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Cause {
     /// The CPU's cache has the line from before the device wrote to memory.
@@ -63,7 +68,7 @@ pub enum Cause {
     /// The newer byte is nowhere any more: an older one was brought to memory over it.
     WrittenOver {
         /// By what.
-        by: Over,
+        by: OverwriteCause,
         /// The access that made it so.
         access: u64,
     },
@@ -76,15 +81,19 @@ impl Cause {
             Self::CachedBefore { .. } => "the line was in the CPU's cache from before the device's write",
             Self::NotWrittenBack => "the CPU's store was in a dirty line that was not written back",
             Self::NotDrained => "the CPU's store was in a write-combining buffer that was not drained",
-            Self::WrittenOver { by: Over::Eviction, .. } => "a dirty line was evicted over the newer byte",
-            Self::WrittenOver { by: Over::Flush, .. } => "a dirty line was flushed over the newer byte",
-            Self::WrittenOver { by: Over::SelfSnoop, .. } => {
+            Self::WrittenOver { by: OverwriteCause::Eviction, .. } => {
+                "a dirty line was evicted over the newer byte"
+            }
+            Self::WrittenOver { by: OverwriteCause::Flush, .. } => {
+                "a dirty line was flushed over the newer byte"
+            }
+            Self::WrittenOver { by: OverwriteCause::SelfSnoop, .. } => {
                 "a dirty line was written over the newer byte before an uncached access"
             }
-            Self::WrittenOver { by: Over::Snoop, .. } => {
+            Self::WrittenOver { by: OverwriteCause::Snoop, .. } => {
                 "a snooped dirty line was written over the newer byte"
             }
-            Self::WrittenOver { by: Over::Drain, .. } => {
+            Self::WrittenOver { by: OverwriteCause::Drain, .. } => {
                 "a write-combining buffer was drained over the newer byte"
             }
         }
@@ -93,6 +102,7 @@ impl Cause {
 
 /// Neighbouring bytes that one access read stale, for the same reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Stale {
     /// The first.
     pub address: u64,
@@ -104,6 +114,7 @@ pub struct Stale {
     pub access: u64,
     /// When.
     #[serde(rename = "read_at_ns", serialize_with = "as_ns")]
+    #[cfg_attr(feature = "schema", schemars(with = "f64"))]
     pub at: Time,
     /// The write that was read.
     pub seen: Write,
@@ -119,21 +130,21 @@ impl Stale {
         self.at.since(self.missed.at).map_or(0.0, |age| age.as_ns_f64())
     }
 
-    /// Whether another byte behind belongs to these.
-    pub(super) fn goes_on(&self, next: &Self) -> bool {
+    /// Whether `next` follows directly and has the same writes and cause.
+    pub(super) fn is_extended_by(&self, next: &Self) -> bool {
         self.address.wrapping_add(self.bytes) == next.address
             && (self.seen, self.missed, self.cause) == (next.seen, next.missed, next.cause)
     }
 }
 
-/// A byte of memory that an older one was written over.
+/// A byte of memory that was overwritten by older data.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Loss {
-    /// Its place in the line.
+    /// Its index in the line.
     pub(super) byte: usize,
-    /// The newer one.
+    /// The version that was lost.
     pub(super) version: Version,
-    pub(super) by: Over,
+    pub(super) by: OverwriteCause,
     pub(super) access: u64,
 }
 

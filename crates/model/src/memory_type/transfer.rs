@@ -1,8 +1,8 @@
 //! A test program of transfers: how fast a buffer goes to the card and from it, and whether what comes back is what was sent.
 
 use super::line::LINE_BYTES;
-use super::machine::{Cpu, Machine, Snoop};
 use super::mapping_source::{Card, Obtained};
+use super::memory_system::{Cpu, MemorySystem, Snoop};
 use super::price::Prices;
 use super::stale::{Party, Stale};
 use crate::link::Link;
@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 /// Which way the data goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
     /// The CPU stores it, and the card reads it.
@@ -22,6 +23,7 @@ pub enum Direction {
 
 /// What ends the rate of transfers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Limit {
     /// The CPU's accesses.
@@ -32,6 +34,7 @@ pub enum Limit {
 
 /// How fast data goes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Throughput {
     /// Payload in a second, where CPU and card work on two buffers in turns.
     pub bytes_per_second: f64,
@@ -47,7 +50,8 @@ pub struct Throughput {
 
 /// Stale bytes for one reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Explained {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct StaleBytes {
     /// Who read them.
     pub reader: Party,
     /// Why they were stale.
@@ -60,13 +64,14 @@ pub struct Explained {
 
 /// What comparing the data found.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Comparison {
     /// Words of 8 bytes that were compared.
     pub words: u64,
     /// Those that were not what had been sent.
     pub miscompares: u64,
     /// Why, by reader.
-    pub stale: Vec<Explained>,
+    pub stale: Vec<StaleBytes>,
 }
 
 impl Comparison {
@@ -75,13 +80,14 @@ impl Comparison {
         if self.words == 0 { 0.0 } else { self.miscompares as f64 / self.words as f64 }
     }
 
-    fn explain(&mut self, stale: Vec<Stale>) {
+    /// Adds stale bytes to the totals, grouped by reader and cause.
+    fn count_stale(&mut self, stale: Vec<Stale>) {
         for one in stale {
             let why = one.cause.words();
             match self.stale.iter_mut().find(|known| known.reader == one.reader && known.why == why) {
                 Some(known) => known.bytes += one.bytes,
                 None => {
-                    self.stale.push(Explained { reader: one.reader, why, bytes: one.bytes, first: one });
+                    self.stale.push(StaleBytes { reader: one.reader, why, bytes: one.bytes, first: one });
                 }
             }
         }
@@ -147,7 +153,7 @@ impl Transfer<'_> {
             let mut got = Vec::new();
             self.card_reads(&mut machine, send, |bytes, stale| {
                 got.extend_from_slice(bytes);
-                found.explain(stale);
+                found.count_stale(stale);
             });
             let byte = |address: u64| {
                 let place = usize::try_from(address - receive.base()).ok();
@@ -156,7 +162,7 @@ impl Transfer<'_> {
             self.card_writes(&mut machine, receive, byte);
             self.each_line(receive, |address, kind| {
                 let mut into = [0; LINE_BYTES as usize];
-                found.explain(machine.load(address, &mut into, kind));
+                found.count_stale(machine.load(address, &mut into, kind));
                 let sent = words(|place| word(address + place, receive));
                 let pairs = into.chunks(WORD as usize).zip(sent.chunks(WORD as usize));
                 found.words += LINE_BYTES / WORD;
@@ -166,15 +172,15 @@ impl Transfer<'_> {
         found
     }
 
-    fn machine(&self) -> Machine {
-        Machine::new(self.cpu, self.prices, self.link)
+    fn machine(&self) -> MemorySystem {
+        MemorySystem::new(self.cpu, self.prices, self.link)
     }
 
     fn snoop(&self) -> Snoop {
         self.card.snoop(self.obtained.memory)
     }
 
-    /// Each line with its type.
+    /// Calls `act` with the address and memory type of each line.
     fn each_line(&self, range: PhysRange, mut act: impl FnMut(u64, MemoryType)) {
         let lines = range.size_bytes() as u64 / LINE_BYTES;
         for address in (0..lines).map(|line| range.base() + line * LINE_BYTES) {
@@ -187,7 +193,7 @@ impl Transfer<'_> {
     /// The CPU stores, and rings the card's doorbell: an uncached store, before which all buffers are drained.
     fn fill(
         &self,
-        machine: &mut Machine,
+        machine: &mut MemorySystem,
         range: PhysRange,
         bytes: impl Fn(u64) -> [u8; LINE_BYTES as usize],
     ) {
@@ -196,9 +202,14 @@ impl Transfer<'_> {
     }
 
     /// The card reads, a request at a time.
-    fn card_reads(&self, machine: &mut Machine, range: PhysRange, mut take: impl FnMut(&[u8], Vec<Stale>)) {
+    fn card_reads(
+        &self,
+        machine: &mut MemorySystem,
+        range: PhysRange,
+        mut take: impl FnMut(&[u8], Vec<Stale>),
+    ) {
         let mut into = Vec::new();
-        for (address, bytes) in cut(range, self.link.read_request_bytes_max) {
+        for (address, bytes) in requests(range, self.link.read_request_bytes_max) {
             into.resize(bytes, 0);
             let stale = machine.device_read(address, &mut into, self.snoop());
             take(&into, stale);
@@ -206,16 +217,16 @@ impl Transfer<'_> {
     }
 
     /// The card writes, a packet at a time.
-    fn card_writes(&self, machine: &mut Machine, range: PhysRange, byte: impl Fn(u64) -> u8) {
-        for (address, bytes) in cut(range, self.link.payload_bytes_max) {
+    fn card_writes(&self, machine: &mut MemorySystem, range: PhysRange, byte: impl Fn(u64) -> u8) {
+        for (address, bytes) in requests(range, self.link.payload_bytes_max) {
             let data: Vec<u8> = (address..).take(bytes).map(&byte).collect();
             machine.device_write(address, &data, self.snoop());
         }
     }
 }
 
-/// A range in pieces of at most so many bytes.
-fn cut(range: PhysRange, bytes_max: u64) -> impl Iterator<Item = (u64, usize)> {
+/// Splits a range into requests of at most `bytes_max`; yields address and size.
+fn requests(range: PhysRange, bytes_max: u64) -> impl Iterator<Item = (u64, usize)> {
     let step = bytes_max.max(1);
     let pieces = (range.size_bytes() as u64).div_ceil(step);
     (0..pieces).map(move |piece| {
@@ -241,7 +252,7 @@ fn words(word: impl Fn(u64) -> u64) -> [u8; LINE_BYTES as usize] {
     line
 }
 
-/// A word that no other place or pass has: a bijection of both (Steele, Lea and Flood, "Fast splittable pseudorandom number
+/// A word unique to this pass and offset, by a bijective hash (Steele, Lea and Flood, "Fast splittable pseudorandom number
 /// generators", 2014).
 fn pattern(pass: u32, offset: u64) -> u64 {
     let mut word = u64::from(pass + 1) << 40 ^ offset;

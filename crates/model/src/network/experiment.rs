@@ -1,9 +1,9 @@
 //! Two hosts as a user's file describes them.
 
-use super::adapter::{Adapter, ReceiveBuffers};
 use super::flow::{Pattern, Protocol, Work};
-use super::host::{Host, Paths};
 use super::load::{Connection, DATAGRAM_BYTES_MAX, INSTANCES_MAX, Load, MESSAGE_BYTES_MAX, NotModelled};
+use super::network_adapter::{NetworkAdapter, ReceiveBuffers};
+use super::network_host::{NetworkHost, Paths};
 use super::{Setup, Wire, run};
 use crate::host::{CpusAnswer, CpusFile, HostError, IommuFile, MappingFile, MemoryFile};
 use crate::link::Link;
@@ -113,6 +113,7 @@ struct AdapterFile {
 
 /// What came out, and what limits.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostsAnswer {
     /// What it is about.
     pub what: String,
@@ -179,14 +180,13 @@ impl HostsExperiment {
         let parts = outcome.parts(&setup);
         let limit =
             Part::limiting(&parts).unwrap_or_else(|| "the time of each exchange or window".to_owned());
-        let has_ended = setup.work.pattern == Pattern::Exchange && outcome.operations_per_second > 0.0;
-        let ns = |span: Span| has_ended.then(|| span.as_ns_f64());
+        let ns = |span: Span| span.as_ns_f64();
         Ok(HostsAnswer {
             what: self.what.clone(),
             operations_per_second: outcome.operations_per_second,
             gigabits_per_second: outcome.gigabits_per_second,
-            latency_mean_ns: ns(outcome.latency_mean),
-            latency_p99_ns: ns(outcome.latency_p99),
+            latency_mean_ns: outcome.latency_mean.map(ns),
+            latency_p99_ns: outcome.latency_p99.map(ns),
             hosts: outcome.hosts.each_ref().map(|host| CpusAnswer::from(&host.cpus)),
             parts,
             limit,
@@ -268,8 +268,8 @@ impl HostsExperiment {
 }
 
 impl HostFile {
-    fn host(&self) -> Host {
-        Host {
+    fn host(&self) -> NetworkHost {
+        NetworkHost {
             cpus: self.cpus.cpus(),
             paths: Paths {
                 write: self.paths.write_instructions,
@@ -316,9 +316,9 @@ impl AdapterFile {
         u64::from(self.receive_rings) * u64::from(self.receive_entries) * self.pieces_bytes.len() as u64
     }
 
-    fn adapter(&self) -> Adapter {
+    fn adapter(&self) -> NetworkAdapter {
         let pieces_bytes = self.pieces_bytes.clone();
-        Adapter {
+        NetworkAdapter {
             link: self.link,
             receive_rings: self.receive_rings,
             receive_entries: self.receive_entries,

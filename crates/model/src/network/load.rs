@@ -46,11 +46,12 @@ impl Load {
     /// # Errors
     /// [`NotModelled`]
     pub fn of(profile: &Profile, connection: Connection) -> Result<Self, NotModelled> {
-        read(profile, connection).map_err(|what| NotModelled { profile: profile.name.clone(), what })
+        load_of(profile, connection).map_err(|what| NotModelled { profile: profile.name.clone(), what })
     }
 }
 
-fn read(profile: &Profile, connection: Connection) -> Result<Load, &'static str> {
+/// The load that a profile describes, or why none is modelled.
+fn load_of(profile: &Profile, connection: Connection) -> Result<Load, &'static str> {
     let [group] = &profile.groups[..] else { return Err("it must have one group") };
     let (Strands::Threads(instances) | Strands::Processes(instances)) = group.strands;
     let flowops = || group.transactions.iter().flat_map(|transaction| &transaction.flowops);
@@ -99,10 +100,12 @@ fn read(profile: &Profile, connection: Connection) -> Result<Load, &'static str>
     Ok(Load { work: Work { pattern, protocol, message_bytes }, instances })
 }
 
+/// Whether an operation writes to the connection.
 fn writes(flowop: &Flowop) -> bool {
     matches!(flowop.operation, Operation::Write | Operation::Send)
 }
 
+/// Whether an operation reads from the connection.
 fn reads(flowop: &Flowop) -> bool {
     matches!(flowop.operation, Operation::Read | Operation::Receive)
 }
@@ -145,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_modelled_is_named() {
+    fn unmodelled_options_are_named() {
         let check = |body: &str, words: &str| {
             let told = load(body).unwrap_err();
             assert!(told.starts_with("profile p: ") && told.contains(words), "{told}");

@@ -1,7 +1,7 @@
 //! Results of a simulation.
 
 use super::Setup;
-use super::host::Host;
+use super::network_host::NetworkHost;
 use crate::host::CpuUsage;
 use crate::part::Part;
 use des::Span;
@@ -13,10 +13,10 @@ pub struct Outcome {
     pub operations_per_second: f64,
     /// Application data read per second on both hosts, in 10^9 bits.
     pub gigabits_per_second: f64,
-    /// Mean duration of an exchange; 0 for streams.
-    pub latency_mean: Span,
+    /// Mean duration of an exchange. `None` for streams, and if no exchange ended.
+    pub latency_mean: Option<Span>,
     /// 99th percentile of that.
-    pub latency_p99: Span,
+    pub latency_p99: Option<Span>,
     /// Use of client and server.
     pub hosts: [HostUsage; 2],
     /// Counts from start to end, including what finished after measuring.
@@ -61,7 +61,7 @@ const NAMES: [&str; 2] = ["client", "server"];
 impl Outcome {
     /// Busy share of each part.
     pub fn parts(&self, setup: &Setup) -> Vec<Part> {
-        let of = |((usage, name), host): ((&HostUsage, &str), &Host)| {
+        let of = |((usage, name), host): ((&HostUsage, &str), &NetworkHost)| {
             let iommu = usage.cpus.iommu;
             let walker = iommu.map(|iommu| (format!("walks of the {name}'s IOMMU"), iommu.walker_busy_share));
             let queue = iommu.and_then(|iommu| iommu.queue_busy_share);

@@ -16,6 +16,7 @@ pub(super) enum Task {
 }
 
 impl Task {
+    /// Whether it runs as a thread or as an interrupt.
     pub(super) fn level(self) -> Level {
         match self {
             Self::Poll { .. } | Self::CleanUp { .. } => Level::Interrupt,

@@ -1,9 +1,9 @@
-//! Flash behind CAPI adapters, and behind those of Fibre Channel.
+//! A flash array behind CAPI adapters, compared with the same array behind Fibre Channel adapters.
 
 mod drawings;
 mod testbed;
 
-use super::about::{About, PointFile, Told};
+use super::about::{About, PointFile, StudyResults};
 use super::parameters::Parameters;
 use super::power7::Power7;
 use super::{Changes, StudyError};
@@ -28,7 +28,7 @@ struct File {
     charts: Vec<ChartFile>,
 }
 
-/// What is varied.
+/// The values over which the charts vary threads, contexts, cores and queue depths.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Loads {
@@ -56,12 +56,12 @@ struct ChartFile {
     name: String,
     source: String,
     remark: Option<String>,
-    /// By line.
+    /// One per line of the chart, in order.
     #[serde(default)]
     bounds: Vec<Bounds>,
 }
 
-/// What is asked of the model.
+/// Which figure of the publication a curve reproduces.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Figure {
@@ -76,12 +76,12 @@ enum Figure {
     FlashgtWrites,
 }
 
-/// Sectors of a long read of the library's benchmark.
+/// Sectors of a long read in the benchmark of the CAPI block I/O library.
 const LONG_SECTORS: u64 = 20;
 
 impl Figure {
-    /// What comes out.
-    fn title(self) -> &'static str {
+    /// The title of the y axis.
+    fn y_title(self) -> &'static str {
         match self {
             Self::Instructions | Self::Reads | Self::Writes | Self::Mix | Self::PerCore => {
                 "CAPI over Fibre Channel"
@@ -91,28 +91,31 @@ impl Figure {
     }
 }
 
+/// Runs the study with the user's parameter changes.
 pub(super) fn reproduce(changes: &Changes) -> Result<Reproduction, StudyError> {
     let File { about, loads, parameters, curves, charts } = changes.read(FILE, TEXT, &["parameters"])?;
-    let testbed = Testbed::new(Power7::read(changes)?, Parameters::of(FILE, parameters), loads);
-    let curves = curves.into_iter().map(|curve| self::curve(&testbed, curve)).collect::<Result<_, _>>()?;
-    let charts = charts.into_iter().map(|chart| self::chart(&testbed, chart)).collect::<Result<_, _>>()?;
-    Ok(about.with(NAME, Told { parameters: testbed.listed(), curves, charts }))
+    let testbed = Testbed::new(Power7::read(changes)?, Parameters::from_table(FILE, parameters), loads);
+    let curves = curves.into_iter().map(|curve| build_curve(&testbed, curve)).collect::<Result<_, _>>()?;
+    let charts = charts.into_iter().map(|chart| build_chart(&testbed, chart)).collect::<Result<_, _>>()?;
+    Ok(about.into_reproduction(NAME, StudyResults { parameters: testbed.parameter_list(), curves, charts }))
 }
 
-fn curve(testbed: &Testbed, curve: CurveFile) -> Result<Curve, StudyError> {
-    let point = |point: &PointFile| Ok(point.beside(ours(testbed, curve.figure)?));
+/// Runs the model for each point of a published curve.
+fn build_curve(testbed: &Testbed, curve: CurveFile) -> Result<Curve, StudyError> {
+    let point = |point: &PointFile| Ok(point.with_model_value(model_value(testbed, curve.figure)?));
     Ok(Curve {
         points: curve.points.iter().map(point).collect::<Result<_, StudyError>>()?,
         name: curve.name,
         x_title: "figure".to_owned(),
-        y_title: curve.figure.title().to_owned(),
+        y_title: curve.figure.y_title().to_owned(),
         source: curve.source,
         within: None,
         remark: curve.remark,
     })
 }
 
-fn chart(testbed: &Testbed, chart: ChartFile) -> Result<Chart, StudyError> {
+/// Runs the model for each line of a chart.
+fn build_chart(testbed: &Testbed, chart: ChartFile) -> Result<Chart, StudyError> {
     let [x_title, y_title] = chart.figure.titles().map(str::to_owned);
     Ok(Chart {
         lines: chart.figure.lines(testbed, &chart.bounds)?,
@@ -125,15 +128,17 @@ fn chart(testbed: &Testbed, chart: ChartFile) -> Result<Chart, StudyError> {
     })
 }
 
-fn ours(testbed: &Testbed, figure: Figure) -> Result<f64, StudyError> {
+/// Computes the value of one published figure; most are ratios of CAPI to Fibre Channel.
+fn model_value(testbed: &Testbed, figure: Figure) -> Result<f64, StudyError> {
     let ratio = |mix| -> Result<f64, StudyError> {
         let [fc, capi] =
-            [testbed.most(StoragePath::FibreChannel, mix)?, testbed.most(StoragePath::Capi, mix)?];
+            [testbed.saturated(StoragePath::FibreChannel, mix)?, testbed.saturated(StoragePath::Capi, mix)?];
         Ok(capi.all.per_second / fc.all.per_second)
     };
     match figure {
         Figure::Instructions => {
-            let [fc, capi] = [testbed.alone(StoragePath::FibreChannel)?, testbed.alone(StoragePath::Capi)?];
+            let [fc, capi] =
+                [testbed.single_read(StoragePath::FibreChannel)?, testbed.single_read(StoragePath::Capi)?];
             Ok(capi.instructions_each() / fc.instructions_each())
         }
         Figure::Reads => ratio(Mix::Reads),
@@ -141,23 +146,25 @@ fn ours(testbed: &Testbed, figure: Figure) -> Result<f64, StudyError> {
         Figure::Mix => ratio(Mix::Both),
         Figure::PerCore => {
             let [fc, capi] = [
-                testbed.most(StoragePath::FibreChannel, Mix::Reads)?,
-                testbed.most(StoragePath::Capi, Mix::Reads)?,
+                testbed.saturated(StoragePath::FibreChannel, Mix::Reads)?,
+                testbed.saturated(StoragePath::Capi, Mix::Reads)?,
             ];
             Ok(capi.per_core() / fc.per_core())
         }
-        Figure::BlockioDeep => testbed.blockio_per_second(2, Job { depth: 300, ..own_reads() }),
+        Figure::BlockioDeep => testbed.blockio_per_second(2, Job { depth: 300, ..single_sector_read_job() }),
         Figure::BlockioLong => {
             let io_bytes = LONG_SECTORS * SECTOR_BYTES;
-            testbed.blockio_per_second(1, Job { depth: 10, io_bytes, ..own_reads() })
+            testbed.blockio_per_second(1, Job { depth: 10, io_bytes, ..single_sector_read_job() })
         }
-        Figure::FlashgtReads => testbed.flashgt_per_second(own_reads()),
-        Figure::FlashgtWrites => testbed.flashgt_per_second(Job { read_share: 0.0, ..own_reads() }),
+        Figure::FlashgtReads => testbed.flashgt_per_second(single_sector_read_job()),
+        Figure::FlashgtWrites => {
+            testbed.flashgt_per_second(Job { read_share: 0.0, ..single_sector_read_job() })
+        }
     }
 }
 
-/// One thread of a process, which reads one sector after the other.
-fn own_reads() -> Job {
+/// A job with one thread in user mode that reads single sectors, one at a time.
+fn single_sector_read_job() -> Job {
     Job { way: IoInterface::User, threads: 1, depth: 1, read_share: 1.0, io_bytes: SECTOR_BYTES }
 }
 
@@ -171,7 +178,7 @@ mod tests {
         let changes = changes.iter().map(|(name, value)| ((*name).to_owned(), *value));
         let changes = Changes::new(changes).unwrap();
         let file: File = changes.read(FILE, TEXT, &["parameters"]).unwrap();
-        let given = Parameters::of(FILE, file.parameters);
+        let given = Parameters::from_table(FILE, file.parameters);
         (Testbed::new(Power7::read(&changes).unwrap(), given, file.loads), file.curves)
     }
 
@@ -180,31 +187,33 @@ mod tests {
         let (testbed, curves) = testbed(&[]);
         for curve in curves {
             for point in curve.points.iter().filter(|point| point.role == Role::Calibrated) {
-                let ours = ours(&testbed, curve.figure).unwrap();
+                let ours = model_value(&testbed, curve.figure).unwrap();
                 assert!((ours / point.published - 1.0).abs() < 0.005, "{}: {ours}", curve.name);
             }
         }
     }
 
-    /// Else one change would be of both.
+    /// Otherwise a user's change of one name would apply to both files.
     #[test]
-    fn no_parameter_has_a_name_of_the_shared_file() {
+    fn parameter_names_differ_from_those_of_the_shared_file() {
         let (testbed, _) = testbed(&[]);
-        let names: Vec<String> = testbed.listed().into_iter().map(|parameter| parameter.name).collect();
-        let own: Vec<String> = testbed.given.listed().into_iter().map(|parameter| parameter.name).collect();
-        let shared = Power7::read(&Changes::default()).unwrap().parameters().listed();
+        let names: Vec<String> =
+            testbed.parameter_list().into_iter().map(|parameter| parameter.name).collect();
+        let own: Vec<String> =
+            testbed.given.parameter_list().into_iter().map(|parameter| parameter.name).collect();
+        let shared = Power7::read(&Changes::default()).unwrap().parameters().parameter_list();
         assert!(shared.iter().all(|parameter| !own.contains(&parameter.name)), "{own:?}");
         assert_eq!(names.len(), own.len() + 7);
     }
 
-    /// What the remarks say limits whom.
+    /// Checks the limits that the remarks of the study file name.
     #[test]
     fn the_queue_limits_fibre_channel_and_cables_limit_capi() {
         let (testbed, _) = testbed(&[]);
-        let fc = testbed.most(StoragePath::FibreChannel, Mix::Reads).unwrap();
+        let fc = testbed.saturated(StoragePath::FibreChannel, Mix::Reads).unwrap();
         assert_eq!(fc.most_waited().unwrap().kind, LockKind::Queue);
         assert!(fc.locks.iter().any(|lock| lock.kind == LockKind::Queue && lock.busy_share > 0.95));
-        let capi = testbed.most(StoragePath::Capi, Mix::Reads).unwrap();
+        let capi = testbed.saturated(StoragePath::Capi, Mix::Reads).unwrap();
         assert!(capi.cable_busy_shares[1] > 0.99 && fc.cable_busy_shares[1] < 0.6);
         assert!((capi.all.per_second / 781_250.0 - 1.0).abs() < 1e-3, "{}", capi.all.per_second);
     }
@@ -213,15 +222,15 @@ mod tests {
     #[test]
     fn the_array_limits_writes() {
         let (slow, _) = testbed(&[("array_writes_thousand_per_second", 440.0)]);
-        assert!((ours(&slow, Figure::Writes).unwrap() / 1.18 - 1.0).abs() < 0.01);
-        assert!((ours(&slow, Figure::Mix).unwrap() / 2.0 - 1.0).abs() < 0.01);
+        assert!((model_value(&slow, Figure::Writes).unwrap() / 1.18 - 1.0).abs() < 0.01);
+        assert!((model_value(&slow, Figure::Mix).unwrap() / 2.0 - 1.0).abs() < 0.01);
     }
 
     #[test]
     fn with_half_as_many_in_flight_a_process_needs_more_threads() {
         let (testbed, _) = testbed(&[("user_depth", 64.0)]);
-        let user = testbed.most(StoragePath::User, Mix::Reads).unwrap();
-        let fc = testbed.most(StoragePath::FibreChannel, Mix::Reads).unwrap();
+        let user = testbed.saturated(StoragePath::User, Mix::Reads).unwrap();
+        let fc = testbed.saturated(StoragePath::FibreChannel, Mix::Reads).unwrap();
         assert!((user.per_core() / fc.per_core() / 7.3 - 1.0).abs() < 0.02);
     }
 }

@@ -1,4 +1,4 @@
-//! Parameters that somebody wants to be others: what follows shows how much hangs on them.
+//! Parameter values that the user overrides for a run, to see how sensitive the results are to them.
 
 use super::StudyError;
 use crate::Reproduction;
@@ -6,14 +6,16 @@ use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use toll::Evidence;
 
-/// New values by name.
+/// New parameter values, by parameter name.
 #[derive(Debug, Clone, Default)]
 pub struct Changes(BTreeMap<String, f64>);
 
-/// A change goes from this part of the given value to that multiple of it: beyond, it is another machine.
+/// A changed value must lie between these multiples of the given one. Beyond them it would describe another machine.
 const FACTORS: (f64, f64) = (0.5, 2.0);
 
 impl Changes {
+    /// Collects pairs of a parameter's name and its new value.
+    ///
     /// # Errors
     /// [`StudyError::ChangedTwice`]
     pub fn new(all: impl IntoIterator<Item = (String, f64)>) -> Result<Self, StudyError> {
@@ -30,7 +32,7 @@ impl Changes {
         self.0.is_empty()
     }
 
-    /// A file's parameters with the changes that are of them. `path` leads to the table that has them.
+    /// Parses a study file after applying the changes to its parameters. `path` names the nested table that holds them.
     pub(super) fn read<File: DeserializeOwned>(
         &self,
         file: &'static str,
@@ -43,15 +45,15 @@ impl Changes {
         if let Some(table) = path.iter().try_fold(&mut all, within) {
             for (name, value) in &self.0 {
                 if let Some(given) = table.get_mut(name).and_then(toml::Value::as_table_mut) {
-                    change(name, given, *value)?;
+                    apply_change(name, given, *value)?;
                 }
             }
         }
         all.try_into().map_err(of_file)
     }
 
-    /// Refuses changes of parameters that there are not.
-    pub(super) fn check(&self, one: &Reproduction) -> Result<(), StudyError> {
+    /// Fails if a change names a parameter that the study does not have.
+    pub(super) fn check_names(&self, one: &Reproduction) -> Result<(), StudyError> {
         let is_known = |name: &String| one.parameters.iter().any(|parameter| parameter.name == *name);
         match self.0.keys().find(|name| !is_known(name)) {
             None => Ok(()),
@@ -60,7 +62,8 @@ impl Changes {
     }
 }
 
-fn change(name: &str, given: &mut toml::Table, value: f64) -> Result<(), StudyError> {
+/// Replaces the value in a parameter's TOML table if it is within [`FACTORS`], and records the change as its evidence.
+fn apply_change(name: &str, given: &mut toml::Table, value: f64) -> Result<(), StudyError> {
     let known = given
         .get("value")
         .and_then(|value| value.as_float().or(value.as_integer().map(|value| value as f64)));

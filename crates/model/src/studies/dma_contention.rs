@@ -1,9 +1,9 @@
-//! What DMA mappings cost where many ask for them at once: Cascardo's talk of 2013, and what others published since.
+//! The cost of concurrent DMA mappings: Cascardo's talk of 2013 and later publications.
 
 mod hosts;
 mod threads;
 
-use super::about::{About, Told};
+use super::about::{About, StudyResults};
 use super::power7::Power7;
 use super::{Changes, StudyError};
 use crate::Reproduction;
@@ -24,8 +24,8 @@ struct File {
 pub(super) fn reproduce(changes: &Changes) -> Result<Reproduction, StudyError> {
     let file: File = changes.read(FILE, TEXT, &["threads", "parameters"])?;
     let power7 = Power7::read(changes)?;
-    let told = hosts::told(file.hosts, &power7)?.and(file.threads.told(&power7)?);
-    Ok(file.about.with(NAME, told))
+    let results = hosts::reproduce(file.hosts, &power7)?.append(file.threads.reproduce(&power7)?);
+    Ok(file.about.into_reproduction(NAME, results))
 }
 
 #[cfg(test)]
@@ -36,12 +36,13 @@ mod tests {
         super::reproduce(&Changes::default())
     }
 
+    /// Finds a line of a chart by its name.
     fn line<'r>(one: &'r Reproduction, chart: usize, name: &str) -> &'r crate::Line {
         one.charts[chart].lines.iter().find(|line| line.name == name).unwrap()
     }
 
     #[test]
-    fn schemes_come_in_the_order_of_what_their_threads_share() {
+    fn schemes_that_share_more_between_threads_take_longer() {
         let one = reproduce().unwrap();
         let names = ["direct", "magazine", "pool", "bitmap", "bitmap before 3.6"];
         // With a thread for each hardware thread.
@@ -51,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_more_is_never_done_sooner() {
+    fn more_threads_never_finish_sooner() {
         for line in reproduce().unwrap().charts.iter().flat_map(|chart| &chart.lines) {
             for two in line.points.windows(2) {
                 assert!(two[1].1 > 0.97 * two[0].1, "{}: {two:?}", line.name);

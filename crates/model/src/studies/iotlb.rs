@@ -1,7 +1,7 @@
-//! An adapter's transfers against the window that they fall into: where the IOTLB ends.
+//! Throughput and latency of DMA against the size of the window that it touches: shows the IOTLB's capacity.
 
-use super::about::{About, PointFile, Told};
-use super::parameters::whole;
+use super::about::{About, PointFile, StudyResults};
+use super::parameters::to_integer;
 use super::{Changes, StudyError};
 use crate::engine::{self, IommuSetup, Operation, Setup};
 use crate::iommu::Hardware;
@@ -33,27 +33,27 @@ struct GivenLink {
     evidence: Evidence,
 }
 
-/// What the model takes as given.
+/// Parameters of the model.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Parameters {
-    /// Entries of the IOTLB, any of which any page may take.
+    /// Entries of the IOTLB, which is fully associative.
     entries: Given,
-    /// A walk of the table.
+    /// Time of a page table walk.
     walk_ns: Given,
-    /// Time between two walks' beginnings.
+    /// Shortest time between the starts of two walks.
     walk_gap_ns: Given,
-    /// A read of 64 bytes, alone, of memory that is in the processor's cache.
+    /// Latency of a lone 64-byte read of memory that is in the processor's cache.
     read_warm_ns: Given,
-    /// The same of memory that is not.
+    /// The same for memory that is not cached.
     read_cold_ns: Given,
-    /// Reads that the adapter has in flight at most.
+    /// Maximum number of reads in flight.
     reads_in_flight: Given,
-    /// Time between two reads' beginnings.
+    /// Shortest time between the starts of two reads.
     read_gap_ns: Given,
-    /// Time between two writes' beginnings.
+    /// Shortest time between the starts of two writes.
     write_gap_ns: Given,
-    /// What the adapter takes for each byte besides the link.
+    /// Time that the adapter adds for each byte, besides the link.
     copy_ps_per_byte: Given,
 }
 
@@ -68,10 +68,10 @@ struct CurveFile {
     vary: Vary,
     /// The memory is in the processor's cache.
     is_warm: bool,
-    /// Addresses are translated by pages of so many KiB; not at all without.
+    /// Page size of the translation; without it, addresses are not translated.
     page_kib: Option<u64>,
     /// Bytes of a transfer where they are not varied.
-    #[serde(default = "line")]
+    #[serde(default = "cache_line_bytes")]
     transfer_bytes: u64,
     points: Vec<PointFile>,
 }
@@ -80,9 +80,9 @@ struct CurveFile {
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Measure {
-    /// Payload in a second, with as many transfers in flight as there can be.
+    /// Payload per second with the maximum number of transfers in flight.
     Throughput,
-    /// The time of a transfer alone.
+    /// The time of a single transfer.
     Latency,
 }
 
@@ -94,26 +94,28 @@ enum Vary {
     WindowKib,
     /// The transfer, in bytes, in a window that the IOTLB holds.
     TransferBytes,
-    /// How far behind the beginning of a cache line transfers begin, in such a window.
+    /// The offset of transfers within a cache line, in bytes, in such a window.
     OffsetBytes,
 }
 
-/// Bytes of a cache line: transfers begin at multiples of as many lines as they and their offset take, as those did that were
-/// measured.
+/// Bytes of a cache line. Transfers start at multiples of the whole lines that they and their offset span, as in the
+/// measurement.
 const LINE: u64 = 64;
 /// The window where it is not varied.
 const WINDOW: u64 = 8 << 10;
 
+/// Runs the study with the user's parameter changes.
 pub(super) fn reproduce(changes: &Changes) -> Result<Reproduction, StudyError> {
     let file: File = changes.read(FILE, TEXT, &["parameters"])?;
-    let curves = file.curves.iter().map(|curve| file.curve(curve)).collect::<Result<_, _>>()?;
-    let parameters = file.parameters.listed(&file.link);
-    Ok(file.about.with(NAME, Told { parameters, curves, charts: Vec::new() }))
+    let curves = file.curves.iter().map(|curve| file.build_curve(curve)).collect::<Result<_, _>>()?;
+    let parameters = file.parameters.parameter_list(&file.link);
+    Ok(file.about.into_reproduction(NAME, StudyResults { parameters, curves, charts: Vec::new() }))
 }
 
 impl File {
-    fn curve(&self, curve: &CurveFile) -> Result<Curve, StudyError> {
-        let point = |point: &PointFile| Ok(point.beside(self.ours(curve, point.x)?));
+    /// Runs the model for each point of a published curve.
+    fn build_curve(&self, curve: &CurveFile) -> Result<Curve, StudyError> {
+        let point = |point: &PointFile| Ok(point.with_model_value(self.model_value(curve, point.x)?));
         Ok(Curve {
             name: curve.name.clone(),
             x_title: match curve.vary {
@@ -132,7 +134,8 @@ impl File {
         })
     }
 
-    fn ours(&self, curve: &CurveFile, x: f64) -> Result<f64, StudyError> {
+    /// Runs the model at one `x`; returns Gb/s or ns, as the curve measures.
+    fn model_value(&self, curve: &CurveFile, x: f64) -> Result<f64, StudyError> {
         let setup = self.setup(curve, x)?;
         let outcome = engine::run(&setup);
         Ok(match curve.measure {
@@ -141,6 +144,7 @@ impl File {
         })
     }
 
+    /// The simulation of one point of a curve.
     fn setup(&self, curve: &CurveFile, x: f64) -> Result<Setup, StudyError> {
         let given = &self.parameters;
         let (window_bytes, transfer_bytes, offset_bytes) = match curve.vary {
@@ -154,7 +158,7 @@ impl File {
             Operation::Write => given.write_gap_ns.value,
         };
         let path_ns = if curve.is_warm { given.read_warm_ns.value } else { given.read_cold_ns.value };
-        let entries = whole("entries", given.entries.value)?;
+        let entries = to_integer("entries", given.entries.value)?;
         Ok(Setup {
             operation,
             link: self.link.value,
@@ -163,11 +167,11 @@ impl File {
             offset_bytes,
             window_bytes,
             in_flight_max: match curve.measure {
-                Measure::Throughput => whole("reads_in_flight", given.reads_in_flight.value)?,
+                Measure::Throughput => to_integer("reads_in_flight", given.reads_in_flight.value)?,
                 Measure::Latency => 1,
             },
             gap: Span::from_ns_f64(gap),
-            path: Span::from_ns_f64(path_ns - self.on_the_link_ns()),
+            path: Span::from_ns_f64(path_ns - self.link_and_copy_ns()),
             copy_ps_per_byte: given.copy_ps_per_byte.value,
             iommu: curve.page_kib.map(|page_kib| IommuSetup {
                 hardware: Hardware {
@@ -183,8 +187,8 @@ impl File {
         })
     }
 
-    /// What a read of 64 bytes takes on the link and in the adapter, which is part of its latency.
-    fn on_the_link_ns(&self) -> f64 {
+    /// Time of a 64-byte read on the link and in the adapter, in ns; it is part of the measured latency.
+    fn link_and_copy_ns(&self) -> f64 {
         let link = &self.link.value;
         let wire = link.read_request_bytes(0, LINE) + link.completion_bytes(0, LINE);
         link.time_of(wire).as_ns_f64() + self.parameters.copy_ps_per_byte.value * LINE as f64 / 1e3
@@ -192,7 +196,8 @@ impl File {
 }
 
 impl Parameters {
-    fn listed(&self, link: &GivenLink) -> Vec<Parameter> {
+    /// Lists the parameters and the link's rate for the report.
+    fn parameter_list(&self, link: &GivenLink) -> Vec<Parameter> {
         let Self {
             entries,
             walk_ns,
@@ -232,6 +237,7 @@ impl Parameters {
     }
 }
 
-fn line() -> u64 {
+/// The default transfer size.
+fn cache_line_bytes() -> u64 {
     LINE
 }

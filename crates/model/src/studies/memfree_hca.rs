@@ -1,24 +1,24 @@
-//! InfiniBand adapters that keep their contexts in the host's memory, beside those with memory of their own.
+//! InfiniBand adapters that keep their contexts in host memory, compared with adapters that have their own memory.
 
 mod drawings;
 mod testbed;
 
-use super::about::{About, PointFile, Told};
+use super::about::{About, PointFile, StudyResults};
 use super::parameters::Parameters;
 use super::{Changes, StudyError};
-use crate::infiniband::{self, Adapter, MemoryKind, Pattern};
+use crate::infiniband::{self, Hca, MemoryKind, Pattern};
 use crate::link::Link;
 use crate::{Bounds, Chart, Curve, Given, Parameter, Reproduction};
 use drawings::Drawing;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use testbed::{Slot, Testbed, measured};
+use testbed::{BusKind, Testbed, with_study_error};
 use toll::Evidence;
 
 pub(super) const NAME: &str = "memfree-hca";
 const FILE: &str = "memfree-hca.toml";
 const TEXT: &str = include_str!("../../../../experiments/memfree-hca.toml");
-/// Connections with which contexts miss.
+/// A number of connections whose contexts exceed the adapter's cache.
 const CONNECTIONS: u32 = 128;
 /// Bytes of a small message.
 const SMALL_BYTES: u64 = 4;
@@ -58,12 +58,12 @@ struct ChartFile {
     name: String,
     source: String,
     remark: Option<String>,
-    /// By line.
+    /// One per line of the chart, in order.
     #[serde(default)]
     bounds: Vec<Bounds>,
 }
 
-/// What is asked of the model.
+/// Which figure of the publication a curve reproduces.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Figure {
@@ -76,7 +76,7 @@ enum Figure {
 }
 
 impl Figure {
-    /// What is varied, and what comes out.
+    /// The titles of the x and the y axis.
     fn titles(self) -> [&'static str; 2] {
         match self {
             Self::PcieLatency | Self::PcixLatency => ["figure", "us"],
@@ -87,26 +87,29 @@ impl Figure {
     }
 }
 
+/// Runs the study with the user's parameter changes.
 pub(super) fn reproduce(changes: &Changes) -> Result<Reproduction, StudyError> {
-    let File { about, link, parameters, curves, charts } = read(changes)?;
-    let testbed = Testbed { link: link.value, given: Parameters::of(FILE, parameters) };
-    let curves = curves.into_iter().map(|curve| self::curve(&testbed, curve)).collect::<Result<_, _>>()?;
-    let charts = charts.into_iter().map(|chart| self::chart(&testbed, chart)).collect::<Result<_, _>>()?;
-    let mut parameters = testbed.given.listed();
+    let File { about, link, parameters, curves, charts } = parse_file(changes)?;
+    let testbed = Testbed { link: link.value, given: Parameters::from_table(FILE, parameters) };
+    let curves = curves.into_iter().map(|curve| build_curve(&testbed, curve)).collect::<Result<_, _>>()?;
+    let charts = charts.into_iter().map(|chart| build_chart(&testbed, chart)).collect::<Result<_, _>>()?;
+    let mut parameters = testbed.given.parameter_list();
     parameters.push(Parameter {
         name: "link_gigabits_per_second".to_owned(),
         value: link.value.packet_bits_per_second() / 1e9,
         evidence: link.evidence,
     });
-    Ok(about.with(NAME, Told { parameters, curves, charts }))
+    Ok(about.into_reproduction(NAME, StudyResults { parameters, curves, charts }))
 }
 
-fn read(changes: &Changes) -> Result<File, StudyError> {
+/// Parses the study file with the changes applied.
+fn parse_file(changes: &Changes) -> Result<File, StudyError> {
     changes.read(FILE, TEXT, &["parameters"])
 }
 
-fn curve(testbed: &Testbed, curve: CurveFile) -> Result<Curve, StudyError> {
-    let point = |point: &PointFile| Ok(point.beside(ours(testbed, curve.figure, point.x)?));
+/// Runs the model for each point of a published curve.
+fn build_curve(testbed: &Testbed, curve: CurveFile) -> Result<Curve, StudyError> {
+    let point = |point: &PointFile| Ok(point.with_model_value(model_value(testbed, curve.figure, point.x)?));
     let [x_title, y_title] = curve.figure.titles().map(str::to_owned);
     Ok(Curve {
         points: curve.points.iter().map(point).collect::<Result<_, StudyError>>()?,
@@ -119,17 +122,19 @@ fn curve(testbed: &Testbed, curve: CurveFile) -> Result<Curve, StudyError> {
     })
 }
 
-fn chart(testbed: &Testbed, chart: ChartFile) -> Result<Chart, StudyError> {
+/// Runs the model for each line of a chart.
+fn build_chart(testbed: &Testbed, chart: ChartFile) -> Result<Chart, StudyError> {
     let [x_title, y_title] = chart.figure.titles().map(str::to_owned);
     let lines = chart.figure.lines(testbed, &chart.bounds)?;
     let (name, source, remark) = (chart.name, chart.source, chart.remark);
     Ok(Chart { name, x_title, y_title, source, remark, categories: Vec::new(), lines })
 }
 
-fn ours(testbed: &Testbed, figure: Figure, x: f64) -> Result<f64, StudyError> {
+/// Computes the value of one published figure at `x`.
+fn model_value(testbed: &Testbed, figure: Figure, x: f64) -> Result<f64, StudyError> {
     match figure {
-        Figure::PcieLatency => latency_us(testbed, Slot::Pcie, MemoryKind::Adapter, 1),
-        Figure::PcixLatency => latency_us(testbed, Slot::PciX, MemoryKind::Adapter, 1),
+        Figure::PcieLatency => latency_us(testbed, BusKind::Pcie, MemoryKind::Adapter, 1),
+        Figure::PcixLatency => latency_us(testbed, BusKind::PciX, MemoryKind::Adapter, 1),
         Figure::Bandwidth => Ok(testbed.bytes_per_second(MemoryKind::Adapter, 100.0, x > 1.0)? / 1e6),
         Figure::ReuseMemory => {
             Ok(testbed.bytes_per_second(MemoryKind::Adapter, x, false)? / f64::from(1 << 20))
@@ -141,28 +146,28 @@ fn ours(testbed: &Testbed, figure: Figure, x: f64) -> Result<f64, StudyError> {
     }
 }
 
-/// A small message there and back on connections in turn, halved.
+/// Half the round-trip time of a small message, in us, with messages on all connections in turn.
 fn latency_us(
     testbed: &Testbed,
-    slot: Slot,
+    slot: BusKind,
     contexts: MemoryKind,
     connections: u32,
 ) -> Result<f64, StudyError> {
     latency_with(testbed, slot, contexts, connections, &|_| {})
 }
 
-/// The same of another adapter.
+/// Like `latency_us`, after `change` has modified the adapter.
 fn latency_with(
     testbed: &Testbed,
-    slot: Slot,
+    slot: BusKind,
     contexts: MemoryKind,
     connections: u32,
-    change: &impl Fn(&mut Adapter),
+    change: &impl Fn(&mut Hca),
 ) -> Result<f64, StudyError> {
     let mut setup = testbed.setup(slot, contexts)?;
     change(&mut setup.adapter);
     let load = testbed.load(Pattern::PingPong, SMALL_BYTES, connections);
-    Ok(measured(infiniband::run(&setup, &load))?.latency_mean.as_ps_f64() / 1e6)
+    Ok(with_study_error(infiniband::run(&setup, &load))?.latency_mean.as_ps_f64() / 1e6)
 }
 
 #[cfg(test)]
@@ -174,36 +179,36 @@ mod tests {
     fn testbed(changes: &[(&str, f64)]) -> Testbed {
         let changes = changes.iter().map(|(name, value)| ((*name).to_owned(), *value));
         let changes = Changes::new(changes).unwrap();
-        let file = read(&changes).unwrap();
-        Testbed { link: file.link.value, given: Parameters::of(FILE, file.parameters) }
+        let file = parse_file(&changes).unwrap();
+        Testbed { link: file.link.value, given: Parameters::from_table(FILE, file.parameters) }
     }
 
     #[test]
     fn calibrated_figures_are_met() {
         let testbed = testbed(&[]);
-        let file = read(&Changes::default()).unwrap();
+        let file = parse_file(&Changes::default()).unwrap();
         for curve in file.curves {
             for point in curve.points.iter().filter(|point| point.role == Role::Calibrated) {
-                let ours = ours(&testbed, curve.figure, point.x).unwrap();
+                let ours = model_value(&testbed, curve.figure, point.x).unwrap();
                 assert!((ours / point.published - 1.0).abs() < 0.005, "{}: {ours}", curve.name);
             }
         }
     }
 
-    fn scatters(changes: &[(&str, f64)]) -> Vec<(f64, f64)> {
+    fn scatter_points(changes: &[(&str, f64)]) -> Vec<(f64, f64)> {
         Drawing::Scatter.lines(&testbed(changes), &[]).unwrap().remove(0).points
     }
 
     #[test]
     fn a_cache_that_holds_all_costs_nothing() {
-        for (bytes, ratio) in scatters(&[("cache_kib", 64.0)]) {
+        for (bytes, ratio) in scatter_points(&[("cache_kib", 64.0)]) {
             assert!((ratio - 1.0).abs() < 0.01, "{bytes} {ratio}");
         }
     }
 
-    /// What the remarks of the scatter say follows, from either side.
+    /// Checks the remarks of the scatter chart with a slower CPU and with a slower adapter.
     #[test]
-    fn what_takes_longer_than_contexts_hides_them() {
+    fn a_slower_cpu_or_adapter_hides_context_misses() {
         let highest = |testbed: &Testbed| {
             let points = Drawing::Scatter.lines(testbed, &[]).unwrap().remove(0).points;
             points.into_iter().map(|point| point.1).fold(0.0, f64::max)
@@ -219,9 +224,9 @@ mod tests {
         }
     }
 
-    /// Without any computing, benchmarks lose less than a four-hundredth.
+    /// Even without computation, benchmarks lose less than 0.25 %.
     #[test]
-    fn benchmarks_lose_nothing_however_fast_processes_are() {
+    fn benchmarks_lose_nothing_even_with_fast_processes() {
         let mut testbed = testbed(&[]);
         for kernel in Kernel::ALL {
             let name = format!("nas_{}_mops", kernel.name().to_lowercase());

@@ -1,11 +1,11 @@
-//! A driver's buffer in an area that `memmap=` sets aside, or from the DMA API: how fast transfers are, and whether they are right.
+//! Compares a DMA buffer in an area reserved by `memmap=` with one from the DMA API: speed and data integrity.
 
-use super::about::{About, Told};
+use super::about::{About, StudyResults};
 use super::{Changes, StudyError};
 use crate::link::Link;
 use crate::memory_type::{
-    Card, Comparison, Cpu, Direction, LINE_BYTES, Machine, MappingSource, Memory, NoSnoop, Obtained, Prices,
-    Snoop, Throughput, Transfer,
+    Card, Comparison, Cpu, Direction, LINE_BYTES, MappingSource, Memory, MemorySystem, NoSnoop, Obtained,
+    Prices, Snoop, Throughput, Transfer,
 };
 use crate::{Bounds, Chart, Curve, Given, Line, Parameter, Point, Reproduction, Role};
 use host::Text;
@@ -20,7 +20,7 @@ pub(super) const NAME: &str = "memmap";
 const FILE: &str = "memmap.toml";
 const TEXT: &str = include_str!("../../../../experiments/memmap.toml");
 const MIB: f64 = (1 << 20) as f64;
-/// Of a throughput: many pages, and less than the DMA API hands out at once.
+/// Buffer of a throughput test: many pages, but within the DMA API's largest allocation.
 const BUFFER_BYTES: u64 = 1 << 20;
 
 #[derive(Debug, Deserialize)]
@@ -42,7 +42,7 @@ struct File {
     payloads: Payloads,
 }
 
-/// What accesses take.
+/// Times of the CPU's accesses.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Parameters {
@@ -61,7 +61,7 @@ struct Tables {
     uncachable: String,
 }
 
-/// What the registers make of the area.
+/// The memory type that the MTRRs give the area.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Registers {
@@ -119,7 +119,7 @@ struct LineFile {
     bounds: Option<Bounds>,
 }
 
-/// All that memory, registers, card and release can be together.
+/// The chart data for every combination of memory, MTRRs, card and kernel release.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Grid {
@@ -157,14 +157,15 @@ struct Payloads {
     bytes: Vec<u32>,
 }
 
+/// Runs the study with the user's parameter changes.
 pub(super) fn reproduce(changes: &Changes) -> Result<Reproduction, StudyError> {
     let file: File = changes.read(FILE, TEXT, &["parameters"])?;
-    let mut curves = vec![file.memset()];
-    curves.extend(file.throughput.iter().map(|one| file.throughput(one)));
-    let [throughput, wrong] = file.grid();
-    let charts = vec![file.miscompares(), throughput, wrong, file.links(), file.payloads()];
-    let parameters = file.parameters();
-    Ok(file.about.with(NAME, Told { parameters, curves, charts }))
+    let mut curves = vec![file.memset_curve()];
+    curves.extend(file.throughput.iter().map(|one| file.throughput_curve(one)));
+    let [throughput, wrong] = file.grid_charts();
+    let charts = vec![file.miscompare_chart(), throughput, wrong, file.lanes_chart(), file.payloads_chart()];
+    let parameters = file.parameter_list();
+    Ok(file.about.into_reproduction(NAME, StudyResults { parameters, curves, charts }))
 }
 
 /// What transfers are expected to do with an area of `memmap=` that a driver has mapped.
@@ -185,8 +186,8 @@ pub struct AreaExpectation {
 /// Bytes of an expectation's buffer: it fits every cache, so that all that can be stale is.
 const EXPECTED_BYTES: u64 = 256 << 10;
 
-/// What the study's model says of an area that somebody has: its types are `mapping`'s, all else is the study's. `None` where
-/// there is no mapping or no room for a buffer.
+/// Predicts transfers with a given area. `mapping` supplies the memory types; the study supplies everything else. Returns
+/// `None` without a mapping or without space for a buffer.
 ///
 /// # Errors
 /// [`StudyError`]
@@ -211,6 +212,7 @@ impl Registers {
 }
 
 impl File {
+    /// The MTRRs, kernel version and `memmap=` areas that decide on memory types.
     fn mapping_source(&self, registers: Registers, kernel: &str) -> MappingSource {
         let table = match registers {
             Registers::WriteBack => &self.mtrr.write_back,
@@ -223,8 +225,8 @@ impl File {
         MappingSource { mtrr, default: DefaultType::given(MemoryType::Uncacheable), memmap, kernel }
     }
 
-    /// Memory of so many bytes as a driver has it.
-    fn obtained(
+    /// The memory that a driver obtains, and a buffer of this size in it.
+    fn obtain_memory(
         &self,
         mapping_source: &MappingSource,
         memory: Memory,
@@ -240,9 +242,10 @@ impl File {
         }
     }
 
-    fn memset(&self) -> Curve {
+    /// Rate of a `memset` on uncached memory.
+    fn memset_curve(&self) -> Curve {
         let Memset { mib, name, source, published } = &self.memset;
-        let mut machine = Machine::new(self.cpu.value, self.parameters.prices(), self.link.value);
+        let mut machine = MemorySystem::new(self.cpu.value, self.parameters.prices(), self.link.value);
         for address in (0..u64::from(*mib) << 20).step_by(4096) {
             machine.store(address, &[0xab; 4096], MemoryType::Uncacheable);
         }
@@ -258,11 +261,12 @@ impl File {
         }
     }
 
-    fn throughput(&self, one: &ThroughputFile) -> Curve {
+    /// Computes a curve of throughputs, in percent of the link's rate.
+    fn throughput_curve(&self, one: &ThroughputFile) -> Curve {
         let point = |point: &PointFile| Point {
             x: point.mtrr.encoding(),
             published: point.published,
-            ours: self.of_link(point.mtrr, &one.kernel, one.memory, self.link.value, Direction::ToCard),
+            ours: self.link_percent(point.mtrr, &one.kernel, one.memory, self.link.value, Direction::ToCard),
             role: point.role,
         };
         Curve {
@@ -276,8 +280,8 @@ impl File {
         }
     }
 
-    /// A throughput, in % of what the link carries.
-    fn of_link(
+    /// A throughput in percent of the link's rate; NaN if the driver gets no buffer.
+    fn link_percent(
         &self,
         registers: Registers,
         kernel: &str,
@@ -285,11 +289,13 @@ impl File {
         link: Link,
         direction: Direction,
     ) -> f64 {
-        let (obtained, buffer) = self.obtained(&self.mapping_source(registers, kernel), memory, BUFFER_BYTES);
+        let (obtained, buffer) =
+            self.obtain_memory(&self.mapping_source(registers, kernel), memory, BUFFER_BYTES);
         let transfer = buffer.map(|buffer| self.transfer(&obtained, buffer, self.card.value, link));
         transfer.map_or(f64::NAN, |transfer| transfer.throughput(direction).of_link * 100.0)
     }
 
+    /// A transfer test in this buffer, with the study's CPU.
     fn transfer<'a>(
         &self,
         obtained: &'a Obtained,
@@ -300,6 +306,7 @@ impl File {
         Transfer { cpu: self.cpu.value, prices: self.parameters.prices(), link, card, obtained, buffer }
     }
 
+    /// Runs the throughput and data comparison tests on a mapped area.
     fn expectation(&self, obtained: &Obtained, buffer: PhysRange) -> AreaExpectation {
         let link = self.link.value;
         let with = |obtained, no_snoop| {
@@ -313,11 +320,12 @@ impl File {
             dma_api: with(&dma_api, NoSnoop::Never).throughput(Direction::ToCard),
             snooped: with(obtained, NoSnoop::Never).compare(self.miscompares.passes),
             unsnooped: with(obtained, NoSnoop::Always).compare(self.miscompares.passes),
-            parameters: self.parameters(),
+            parameters: self.parameter_list(),
         }
     }
 
-    fn miscompares(&self) -> Chart {
+    /// Percent of wrong words against the buffer's size.
+    fn miscompare_chart(&self) -> Chart {
         let Miscompares { name, source, remark, buffers_kib, passes, lines } = &self.miscompares;
         let line = |line: &LineFile| {
             let ours =
@@ -339,22 +347,23 @@ impl File {
         }
     }
 
+    /// Share of the compared words that were wrong; NaN if the driver gets no buffer.
     fn wrong_share(&self, line: &LineFile, bytes: u64, passes: u32) -> f64 {
         let (obtained, buffer) =
-            self.obtained(&self.mapping_source(line.mtrr, &line.kernel), line.memory, bytes);
+            self.obtain_memory(&self.mapping_source(line.mtrr, &line.kernel), line.memory, bytes);
         let no_snoop = line.no_snoop.unwrap_or(self.card.value.no_snoop);
         let card = Card { no_snoop, ..self.card.value };
         let transfer = buffer.map(|buffer| self.transfer(&obtained, buffer, card, self.link.value));
         transfer.map_or(f64::NAN, |transfer| transfer.compare(passes).share())
     }
 
-    /// Throughput and miscompares of every combination.
-    fn grid(&self) -> [Chart; 2] {
+    /// Two charts, throughput and miscompares, over all combinations and releases.
+    fn grid_charts(&self) -> [Chart; 2] {
         let Grid { throughput, miscompares, source, remark, buffer_kib, releases } = &self.grid;
         let lines = |y: &dyn Fn(&LineFile) -> f64| -> Vec<Line> {
             let line = |(memory, mtrr, no_snoop): (Memory, Registers, Option<NoSnoop>)| {
                 let one = |release: &Release| LineFile {
-                    name: name(memory, mtrr, no_snoop),
+                    name: combination_name(memory, mtrr, no_snoop),
                     kernel: release.kernel.clone(),
                     mtrr,
                     memory,
@@ -362,7 +371,11 @@ impl File {
                     bounds: None,
                 };
                 let points = releases.iter().map(|release| (f64::from(release.number), y(&one(release))));
-                Line { name: name(memory, mtrr, no_snoop), bounds: None, points: points.collect() }
+                Line {
+                    name: combination_name(memory, mtrr, no_snoop),
+                    bounds: None,
+                    points: points.collect(),
+                }
             };
             combinations().map(line).collect()
         };
@@ -377,7 +390,7 @@ impl File {
         };
         let bytes = u64::from(*buffer_kib) << 10;
         let of_link = |line: &LineFile| {
-            self.of_link(line.mtrr, &line.kernel, line.memory, self.link.value, Direction::ToCard)
+            self.link_percent(line.mtrr, &line.kernel, line.memory, self.link.value, Direction::ToCard)
         };
         let wrong = |line: &LineFile| self.wrong_share(line, bytes, self.miscompares.passes) * 100.0;
         [
@@ -386,13 +399,19 @@ impl File {
         ]
     }
 
-    fn links(&self) -> Chart {
+    /// Throughput of the static area against PCIe lanes, per generation.
+    fn lanes_chart(&self) -> Chart {
         let Links { name, source, remark, lanes, generations } = &self.links;
         let line = |generation: &crate::Generation| {
             let ours = |lanes: &u32| {
                 let link = Link { generation: *generation, lanes: *lanes, ..self.link.value };
-                let share =
-                    self.of_link(Registers::Uncachable, "2.6.18", Memory::Static, link, Direction::ToCard);
+                let share = self.link_percent(
+                    Registers::Uncachable,
+                    "2.6.18",
+                    Memory::Static,
+                    link,
+                    Direction::ToCard,
+                );
                 (f64::from(*lanes), share)
             };
             Line {
@@ -412,14 +431,16 @@ impl File {
         }
     }
 
-    fn payloads(&self) -> Chart {
+    /// Throughput of the DMA API's memory against the maximum payload, per direction.
+    fn payloads_chart(&self) -> Chart {
         let Payloads { name, source, remark, bytes } = &self.payloads;
         let line = |(name, direction): (&str, Direction)| {
             let ours = |bytes: &u32| {
                 let payload_bytes_max = u64::from(*bytes);
                 let read_request_bytes_max = payload_bytes_max.max(self.link.value.read_request_bytes_max);
                 let link = Link { payload_bytes_max, read_request_bytes_max, ..self.link.value };
-                let share = self.of_link(Registers::WriteBack, "2.6.32", Memory::DmaApi, link, direction);
+                let share =
+                    self.link_percent(Registers::WriteBack, "2.6.32", Memory::DmaApi, link, direction);
                 (f64::from(*bytes), share)
             };
             Line { name: name.to_owned(), bounds: None, points: bytes.iter().map(ours).collect() }
@@ -436,7 +457,7 @@ impl File {
         }
     }
 
-    fn parameters(&self) -> Vec<Parameter> {
+    fn parameter_list(&self) -> Vec<Parameter> {
         let one = |name: &str, value: f64, evidence: &Evidence| Parameter {
             name: name.to_owned(),
             value,
@@ -469,7 +490,7 @@ impl File {
     }
 }
 
-/// The area or memory of the DMA API, by what the registers say, with the card as it is and with one whose accesses all snoop.
+/// All combinations of memory, MTRRs and card. `None` is the card of the study; the other card always snoops.
 fn combinations() -> impl Iterator<Item = (Memory, Registers, Option<NoSnoop>)> {
     let registers = [Registers::WriteBack, Registers::Uncachable];
     let cards = [None, Some(NoSnoop::Never)];
@@ -477,13 +498,15 @@ fn combinations() -> impl Iterator<Item = (Memory, Registers, Option<NoSnoop>)> 
     [Memory::Static, Memory::DmaApi].into_iter().flat_map(of)
 }
 
-fn name(memory: Memory, mtrr: Registers, no_snoop: Option<NoSnoop>) -> String {
+/// The name of a line for a combination.
+fn combination_name(memory: Memory, mtrr: Registers, no_snoop: Option<NoSnoop>) -> String {
     let memory = if memory == Memory::Static { "area" } else { "DMA API" };
     let mtrr = if matches!(mtrr, Registers::WriteBack) { "WB" } else { "UC" };
     format!("{memory}, {mtrr}{}", if no_snoop.is_some() { ", coherent" } else { "" })
 }
 
 impl Parameters {
+    /// The access times in the form that the machine model takes.
     fn prices(&self) -> Prices {
         Prices {
             uncached_load_ns: self.uncached_load_ns.value,
@@ -518,7 +541,7 @@ mod tests {
         let file: File = toml::from_str(TEXT).unwrap();
         let expect = |kernel| {
             let mapping_source = file.mapping_source(Registers::WriteBack, kernel);
-            let (obtained, buffer) = file.obtained(&mapping_source, Memory::Static, EXPECTED_BYTES);
+            let (obtained, buffer) = file.obtain_memory(&mapping_source, Memory::Static, EXPECTED_BYTES);
             file.expectation(&obtained, buffer.unwrap())
         };
         let (old, new) = (expect("2.6.18"), expect("2.6.32"));

@@ -5,7 +5,7 @@ use crate::{Given, Parameter};
 use des::Span;
 use std::collections::BTreeMap;
 
-/// What a file gives.
+/// The parameters of one study file, by name.
 #[derive(Debug)]
 pub(super) struct Parameters {
     file: &'static str,
@@ -13,50 +13,50 @@ pub(super) struct Parameters {
 }
 
 impl Parameters {
-    /// Reads a file that has nothing but parameters: a table for each.
+    /// Parses a file that contains only parameters, one TOML table each, and applies `changes`.
     pub(super) fn read(file: &'static str, text: &str, changes: &Changes) -> Result<Self, StudyError> {
         Ok(Self { file, given: changes.read(file, text, &[])? })
     }
 
-    /// Those of a file that has more than parameters.
-    pub(super) fn of(file: &'static str, given: BTreeMap<String, Given>) -> Self {
+    /// Wraps the parameter table of a file that also has other tables.
+    pub(super) fn from_table(file: &'static str, given: BTreeMap<String, Given>) -> Self {
         Self { file, given }
     }
 
-    /// A parameter in microseconds.
+    /// Reads a parameter given in microseconds.
     pub(super) fn us(&self, name: &'static str) -> Result<Span, StudyError> {
         self.get(name).map(|us| Span::from_ps_f64(us * 1e6))
     }
 
-    /// A parameter in nanoseconds.
+    /// Reads a parameter given in nanoseconds.
     pub(super) fn ns(&self, name: &'static str) -> Result<Span, StudyError> {
         self.get(name).map(Span::from_ns_f64)
     }
 
-    /// Bytes of a parameter in KiB.
+    /// Reads a parameter given in KiB, as bytes.
     pub(super) fn kib(&self, name: &'static str) -> Result<u64, StudyError> {
         self.get(name).map(|kib| (kib * 1024.0) as u64)
     }
 
-    /// A parameter's value.
+    /// Returns a parameter's value in the unit that its name ends with.
     pub(super) fn get(&self, name: &'static str) -> Result<f64, StudyError> {
         let given = self.given.get(name).ok_or(StudyError::Missing { file: self.file, name })?;
         Ok(given.value)
     }
 
-    /// The value of one that counts something.
+    /// Returns the value of a parameter that must be an integer.
     pub(super) fn count<N: TryFrom<u64>>(&self, name: &'static str) -> Result<N, StudyError> {
-        whole(name, self.get(name)?)
+        to_integer(name, self.get(name)?)
     }
 
-    /// Changes one, beyond what users may.
+    /// Sets a parameter without the range check that users' changes undergo.
     #[cfg(test)]
     pub(super) fn set(&mut self, name: &str, value: f64) {
         self.given.get_mut(name).unwrap().value = value;
     }
 
-    /// All of them, for people.
-    pub(super) fn listed(&self) -> Vec<Parameter> {
+    /// Lists all parameters with their evidence, for the report.
+    pub(super) fn parameter_list(&self) -> Vec<Parameter> {
         let listed = self.given.iter().map(|(name, given)| Parameter {
             name: name.clone(),
             value: given.value,
@@ -66,8 +66,8 @@ impl Parameters {
     }
 }
 
-/// A value of what is counted.
-pub(super) fn whole<N: TryFrom<u64>>(name: &'static str, value: f64) -> Result<N, StudyError> {
+/// Converts a value to an integer; fails if it has a fraction or is out of range.
+pub(super) fn to_integer<N: TryFrom<u64>>(name: &'static str, value: f64) -> Result<N, StudyError> {
     let error = StudyError::NotWhole { name, value };
     if value.fract() != 0.0 || !(0.0..=f64::from(u32::MAX)).contains(&value) {
         return Err(error);

@@ -1,11 +1,11 @@
-//! POWER7 machines with a 10 Gb/s adapter, as experiments/power7.toml has them.
+//! POWER7 machines with a 10 Gb/s adapter, described by experiments/power7.toml.
 
 use super::parameters::Parameters;
 use super::{Changes, StudyError};
 use crate::host::{Cpus, DmaPath, LineTransfer, MappingCost};
 use crate::link::{Generation, Link};
 use crate::network::{
-    self, Adapter, Connection, Host, Load, Outcome, Paths, Pattern, ReceiveBuffers, Setup, Wire,
+    self, Connection, Load, NetworkAdapter, NetworkHost, Outcome, Paths, Pattern, ReceiveBuffers, Setup, Wire,
 };
 use crate::uperf::Profile;
 use des::Span;
@@ -14,11 +14,11 @@ const TEXT: &str = include_str!("../../../../experiments/power7.toml");
 /// 10 Gb/s Ethernet.
 const WIRE_BITS_PER_SECOND: f64 = 10e9;
 const MTU_BYTES: u64 = 1500;
-/// Time before exchanges are measured, and that they are measured in: some thousands of them.
+/// Warm-up and measured time of request-response exchanges: some thousands of them.
 const EXCHANGES: [Span; 2] = [Span::from_ms(1), Span::from_ms(6)];
-/// The same of streams, which fill all windows first.
+/// Warm-up and measured time of streams, which first fill their windows.
 const STREAMS: [Span; 2] = [Span::from_ms(12), Span::from_ms(12)];
-/// Each draws other rings for flows, which a test in the field does once for each run.
+/// Each seed assigns flows to other rings, as each run of a real test does.
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=4;
 
 /// The machines' parameters.
@@ -28,58 +28,59 @@ pub(super) struct Power7(Parameters);
 /// A profile of uperf.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Test {
-    /// Datagrams there and back.
+    /// UDP request and response.
     UdpExchange,
-    /// The same over connections.
+    /// TCP request and response.
     TcpExchange,
-    /// From the client to the server.
+    /// A TCP stream from the client to the server.
     TcpStream,
 }
 
-/// What a driver maps for itself to receive into.
+/// How a driver maps receive buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Driver {
     /// mlx4_en until 2012: each piece of each frame.
     Pieces,
-    /// And since: whole pages, handed out in pieces.
+    /// mlx4_en since 2012: whole pages, divided into pieces.
     Pages,
-    /// Each frame in one piece, also short ones.
+    /// Each frame in one piece; short frames too.
     Frames,
 }
 
 /// A host of an experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Machine {
+pub(super) struct Power7Host {
     pub(super) cores: u32,
     pub(super) driver: Driver,
     pub(super) dma_path: DmaPath,
 }
 
-/// How fast its CPUs are, and its hypervisor.
+/// Speed of the CPUs and the hypervisor.
 #[derive(Debug)]
 pub(super) struct Speeds {
-    /// What a core gets done with 1, 2, ... threads at work.
+    /// Work of a core with 1, 2, ... busy threads, relative to one thread.
     pub(super) core_capacity: Vec<f64>,
     pub(super) instruction_ns: f64,
     pub(super) hypercall: Span,
 }
 
-/// A load of two of them.
+/// A load on two machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Run {
     /// The client and the server.
-    pub(super) machines: [Machine; 2],
+    pub(super) machines: [Power7Host; 2],
     pub(super) test: Test,
     pub(super) message_bytes: u64,
     pub(super) instances: u32,
 }
 
-/// The mean of a figure over draws.
+/// The mean of a value over the outcomes of several seeds.
 pub(super) fn mean(outcomes: &[Outcome], of: fn(&Outcome) -> f64) -> f64 {
     outcomes.iter().map(of).sum::<f64>() / outcomes.len() as f64
 }
 
 impl Test {
+    /// The uperf profile of the test: its text and its file name.
     fn profile(self) -> (&'static str, &'static str) {
         match self {
             Self::UdpExchange => (include_str!("../../../../experiments/uperf/udp-rr.xml"), "udp-rr.xml"),
@@ -92,6 +93,7 @@ impl Test {
 }
 
 impl Power7 {
+    /// Parses experiments/power7.toml with the changes applied.
     pub(super) fn read(changes: &Changes) -> Result<Self, StudyError> {
         Parameters::read("power7.toml", TEXT, changes).map(Self)
     }
@@ -100,7 +102,7 @@ impl Power7 {
         &self.0
     }
 
-    /// Lets a client and a server talk, once for each draw of rings.
+    /// Simulates a client and a server, once for each seed.
     pub(super) fn run(&self, run: &Run) -> Result<Vec<Outcome>, StudyError> {
         let Run { machines: [client, server], test, message_bytes, instances } = *run;
         let wire = Wire {
@@ -126,6 +128,7 @@ impl Power7 {
         SEEDS.map(draw).collect()
     }
 
+    /// Expands the uperf profile to a load with this message size and number of instances.
     fn load(&self, test: Test, message_bytes: u64, instances: u32) -> Result<Load, StudyError> {
         let (text, file) = test.profile();
         let [size, n] = [message_bytes.to_string(), instances.to_string()];
@@ -137,6 +140,7 @@ impl Power7 {
         Ok(Load::of(&Profile::read(text, file, &variables)?, connection)?)
     }
 
+    /// Reads the speed of the CPUs and the hypervisor.
     pub(super) fn speeds(&self) -> Result<Speeds, StudyError> {
         let capacity = ["core_capacity_2_threads", "core_capacity_3_threads", "core_capacity_4_threads"];
         let more = capacity.into_iter().map(|name| self.0.get(name)).collect::<Result<Vec<_>, _>>()?;
@@ -147,11 +151,12 @@ impl Power7 {
         })
     }
 
-    fn host(&self, machine: Machine, test: Test) -> Result<Host, StudyError> {
+    /// A host of the simulation.
+    fn host(&self, machine: Power7Host, test: Test) -> Result<NetworkHost, StudyError> {
         let Speeds { core_capacity, instruction_ns, .. } = self.speeds()?;
         let same_node = self.0.ns("line_same_chip_ns")?;
         let other_node = Span::from_ps_f64(same_node.as_ps_f64() * self.0.get("line_other_chip_times")?);
-        Ok(Host {
+        Ok(NetworkHost {
             cpus: Cpus {
                 cores: machine.cores,
                 cores_per_node: self.0.count("cores_per_chip")?,
@@ -164,12 +169,13 @@ impl Power7 {
             adapter: self.adapter(machine)?,
             dma_path: machine.dma_path,
             mapping: self.mapping()?,
-            // What their bridges and their memory take of it is not known.
+            // The delays of the host bridge and of memory are unknown.
             iommu: None,
             memory: None,
         })
     }
 
+    /// Instructions of the network stack for a test.
     fn paths(&self, test: Test) -> Result<Paths, StudyError> {
         let [write, read, send, receive] = match test {
             Test::UdpExchange => [
@@ -194,11 +200,12 @@ impl Power7 {
         })
     }
 
-    fn adapter(&self, machine: Machine) -> Result<Adapter, StudyError> {
+    /// The adapter and its driver's receive buffers.
+    fn adapter(&self, machine: Power7Host) -> Result<NetworkAdapter, StudyError> {
         let pieces_bytes = vec![self.0.count("piece_1_bytes")?, self.0.count("piece_2_bytes")?];
         let whole = pieces_bytes.iter().sum();
         let maps_short = machine.driver == Driver::Frames;
-        Ok(Adapter {
+        Ok(NetworkAdapter {
             link: link(),
             receive_rings: machine.cores.min(self.0.count("receive_rings_max")?),
             receive_entries: self.0.count("receive_ring_entries")?,
@@ -222,6 +229,7 @@ impl Power7 {
         })
     }
 
+    /// Costs of mapping in a DMA window or directly.
     fn mapping(&self) -> Result<MappingCost, StudyError> {
         Ok(MappingCost {
             direct_instructions: self.0.get("direct_map_instructions")?,

@@ -1,14 +1,14 @@
 //! An adapter in a slot with a 64-bit window and in one without.
 
-use super::about::{About, Told};
-use super::power7::{Driver, Machine, Power7, Run, Test, mean};
+use super::about::{About, StudyResults};
+use super::power7::{Driver, Power7, Power7Host, Run, Test, mean};
 use super::{Changes, StudyError};
 use crate::host::{DmaPath, Locking};
 use crate::network::Outcome;
 use crate::partition::{Partition, Windows};
 use crate::{Chart, Curve, Line, Point, Reproduction, Role};
 use ddw::{Era, PageSizes, Request};
-use dma::tce::{DdwOutcome, Slot};
+use dma::tce::{DdwOutcome, PciSlot};
 use dma::{BusAddress, Direction, DmaCounters, Limits, MemoryAddress};
 use serde::Deserialize;
 use std::cell::RefCell;
@@ -26,7 +26,7 @@ const WINDOW: BusAddress = BusAddress(1 << 52);
 /// Pages of 16 MiB.
 const PAGE_SHIFT: u32 = 24;
 const PAGE_SIZES: PageSizes = PageSizes(0x7);
-/// Of a registration of RDMA.
+/// Bytes of an RDMA memory registration.
 const REGISTRATION_BYTES: u64 = 1 << 20;
 
 #[derive(Debug, Deserialize)]
@@ -38,7 +38,7 @@ struct File {
     charts: Vec<ChartFile>,
 }
 
-/// What is varied, and how large the machines are.
+/// Message sizes and instances to vary, and the sizes of the machines.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Sizes {
@@ -72,7 +72,7 @@ struct ChartFile {
     remark: Option<String>,
 }
 
-/// What is asked of the model.
+/// Which figure of the publication a curve reproduces.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Figure {
@@ -83,7 +83,7 @@ enum Figure {
     BeyondWindow,
 }
 
-/// What is asked of the model by message size.
+/// Charts against the message size.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Drawing {
@@ -91,9 +91,9 @@ enum Drawing {
     TcpBySize,
 }
 
-/// A slot, and the most memory that the partition may have.
+/// A kind of slot, and the maximum memory of the partition.
 #[derive(Debug, Clone, Copy)]
-struct Seat {
+struct SlotKind {
     has_window: bool,
     memory_max_bytes: u64,
 }
@@ -101,33 +101,35 @@ struct Seat {
 pub(super) fn reproduce(changes: &Changes) -> Result<Reproduction, StudyError> {
     let file: File = toml::from_str(TEXT).map_err(|source| StudyError::File { file: FILE, source })?;
     let bench = Bench { power7: Power7::read(changes)?, sizes: file.sizes, known: RefCell::default() };
-    let curves = file.curves.into_iter().map(|curve| bench.curve(curve)).collect::<Result<_, _>>()?;
-    let charts = file.charts.into_iter().map(|chart| bench.chart(chart)).collect::<Result<_, _>>()?;
-    let parameters = bench.power7.parameters().listed();
-    Ok(file.about.with(NAME, Told { parameters, curves, charts }))
+    let curves = file.curves.into_iter().map(|curve| bench.build_curve(curve)).collect::<Result<_, _>>()?;
+    let charts = file.charts.into_iter().map(|chart| bench.build_chart(chart)).collect::<Result<_, _>>()?;
+    let parameters = bench.power7.parameters().parameter_list();
+    Ok(file.about.into_reproduction(NAME, StudyResults { parameters, curves, charts }))
 }
 
+/// The machines of the study, with a cache of outcomes.
 struct Bench {
     power7: Power7,
     sizes: Sizes,
-    /// What came of loads that several figures are of.
+    /// Outcomes of loads that were already simulated; several figures use the same.
     known: RefCell<HashMap<Run, Rc<[Outcome]>>>,
 }
 
 impl Bench {
-    fn curve(&self, curve: CurveFile) -> Result<Curve, StudyError> {
+    /// Computes one published figure.
+    fn build_curve(&self, curve: CurveFile) -> Result<Curve, StudyError> {
         let ours = match curve.figure {
-            Figure::UdpLatency => self.mean_ratio(Test::UdpExchange, self.window(), latency)?,
-            Figure::TcpThroughput => self.mean_ratio(Test::TcpStream, self.window(), throughput)?,
-            Figure::Registrations => self.registered_gib(self.standard())?,
-            Figure::RegistrationsDirect => self.registered_gib(self.window())?,
-            Figure::BeyondWindow => self.mean_ratio(Test::UdpExchange, self.beyond(), latency)?,
+            Figure::UdpLatency => self.mean_ratio(Test::UdpExchange, self.window_slot(), latency)?,
+            Figure::TcpThroughput => self.mean_ratio(Test::TcpStream, self.window_slot(), throughput)?,
+            Figure::Registrations => self.registered_gib(self.standard_slot())?,
+            Figure::RegistrationsDirect => self.registered_gib(self.window_slot())?,
+            Figure::BeyondWindow => self.mean_ratio(Test::UdpExchange, self.slot_beyond_window(), latency)?,
         };
         let point = Point { x: 1.0, published: curve.published, ours, role: Role::Predicted };
         Ok(Curve {
             name: curve.name,
             x_title: "figure".to_owned(),
-            y_title: curve.figure.title().to_owned(),
+            y_title: curve.figure.y_title().to_owned(),
             source: curve.source,
             within: curve.within,
             remark: curve.remark,
@@ -135,13 +137,14 @@ impl Bench {
         })
     }
 
-    fn chart(&self, chart: ChartFile) -> Result<Chart, StudyError> {
+    /// Computes a chart against the message size.
+    fn build_chart(&self, chart: ChartFile) -> Result<Chart, StudyError> {
         let Sizes { udp_message_bytes, udp_instances, tcp_message_bytes, tcp_instances, .. } = &self.sizes;
         let most = udp_instances.iter().copied().max().unwrap_or(1);
-        let udp = |name: &str, of| self.line(name, Test::UdpExchange, udp_message_bytes, most, of);
+        let udp = |name: &str, of| self.ratio_line(name, Test::UdpExchange, udp_message_bytes, most, of);
         let tcp = |instances: &u32| {
             let name = format!("{instances} instances");
-            self.line(&name, Test::TcpStream, tcp_message_bytes, *instances, throughput)
+            self.ratio_line(&name, Test::TcpStream, tcp_message_bytes, *instances, throughput)
         };
         let lines = match chart.figure {
             Drawing::UdpBySize => vec![
@@ -162,19 +165,25 @@ impl Bench {
         })
     }
 
-    /// The mean over sizes and instances of what a slot has over the standard one.
-    fn mean_ratio(&self, test: Test, seat: Seat, of: fn(&Outcome) -> f64) -> Result<f64, StudyError> {
+    /// The mean, over message sizes and instances, of a slot's value divided by that of the standard slot.
+    fn mean_ratio(
+        &self,
+        test: Test,
+        slot_kind: SlotKind,
+        of: fn(&Outcome) -> f64,
+    ) -> Result<f64, StudyError> {
         let (sizes, instances) = match test {
             Test::UdpExchange => (&self.sizes.udp_message_bytes, &self.sizes.udp_instances),
             Test::TcpStream | Test::TcpExchange => (&self.sizes.tcp_message_bytes, &self.sizes.tcp_instances),
         };
         let all = sizes.iter().flat_map(|size| instances.iter().map(move |instances| (*size, *instances)));
-        let ratios = all.map(|(size, instances)| self.ratio(test, seat, size, instances, of));
+        let ratios = all.map(|(size, instances)| self.ratio(test, slot_kind, size, instances, of));
         let ratios = ratios.collect::<Result<Vec<f64>, _>>()?;
         Ok(ratios.iter().sum::<f64>() / ratios.len() as f64)
     }
 
-    fn line(
+    /// A slot with a window relative to the standard slot, per message size.
+    fn ratio_line(
         &self,
         name: &str,
         test: Test,
@@ -182,29 +191,35 @@ impl Bench {
         instances: u32,
         of: fn(&Outcome) -> f64,
     ) -> Result<Line, StudyError> {
-        let ratio = |size: &u64| Ok((*size as f64, self.ratio(test, self.window(), *size, instances, of)?));
+        let ratio =
+            |size: &u64| Ok((*size as f64, self.ratio(test, self.window_slot(), *size, instances, of)?));
         let points = sizes.iter().map(ratio).collect::<Result<_, StudyError>>()?;
         Ok(Line { name: name.to_owned(), bounds: None, points })
     }
 
+    /// A value of a slot divided by that of the standard slot, for one load.
     fn ratio(
         &self,
         test: Test,
-        seat: Seat,
+        slot_kind: SlotKind,
         message_bytes: u64,
         instances: u32,
         of: fn(&Outcome) -> f64,
     ) -> Result<f64, StudyError> {
-        let measure = |seat: Seat| -> Result<f64, StudyError> {
-            let machine =
-                Machine { cores: self.sizes.cores, driver: Driver::Pages, dma_path: self.dma_path(seat)? };
+        let measure = |slot_kind: SlotKind| -> Result<f64, StudyError> {
+            let machine = Power7Host {
+                cores: self.sizes.cores,
+                driver: Driver::Pages,
+                dma_path: self.dma_path(slot_kind)?,
+            };
             let run = Run { machines: [machine; 2], test, message_bytes, instances };
-            Ok(mean(&self.outcomes(run)?, of))
+            Ok(mean(&self.cached_outcomes(run)?, of))
         };
-        Ok(measure(seat)? / measure(self.standard())?)
+        Ok(measure(slot_kind)? / measure(self.standard_slot())?)
     }
 
-    fn outcomes(&self, run: Run) -> Result<Rc<[Outcome]>, StudyError> {
+    /// Simulates a load unless its outcomes are known.
+    fn cached_outcomes(&self, run: Run) -> Result<Rc<[Outcome]>, StudyError> {
         if let Some(known) = self.known.borrow().get(&run) {
             return Ok(Rc::clone(known));
         }
@@ -213,31 +228,35 @@ impl Bench {
         Ok(outcomes)
     }
 
-    fn standard(&self) -> Seat {
-        Seat { has_window: false, ..self.window() }
+    /// A slot with only the default window.
+    fn standard_slot(&self) -> SlotKind {
+        SlotKind { has_window: false, ..self.window_slot() }
     }
 
-    fn window(&self) -> Seat {
-        Seat { has_window: true, memory_max_bytes: self.sizes.memory_gib * GIB }
+    /// A slot with a 64-bit window that covers all memory.
+    fn window_slot(&self) -> SlotKind {
+        SlotKind { has_window: true, memory_max_bytes: self.sizes.memory_gib * GIB }
     }
 
-    fn beyond(&self) -> Seat {
-        Seat { has_window: true, memory_max_bytes: self.sizes.memory_max_beyond_tib * TIB }
+    /// A slot with a 64-bit window in a partition whose maximum memory exceeds it.
+    fn slot_beyond_window(&self) -> SlotKind {
+        SlotKind { has_window: true, memory_max_bytes: self.sizes.memory_max_beyond_tib * TIB }
     }
 
-    fn slot(&self, seat: Seat) -> Result<(Slot, DdwOutcome), StudyError> {
+    /// Builds the slot and asks the firmware for a dynamic DMA window.
+    fn enable_ddw(&self, slot_kind: SlotKind) -> Result<(PciSlot, DdwOutcome), StudyError> {
         let block_tces = (self.sizes.window_tib * TIB) >> PAGE_SHIFT;
         let windows = Windows { block_tces, page_sizes: PAGE_SIZES, first: WINDOW };
         let partition = Partition {
             memory_bytes: self.sizes.memory_gib * GIB,
             default_bytes: DEFAULT_BYTES,
-            offer: seat.has_window.then_some(windows),
+            offer: slot_kind.has_window.then_some(windows),
         };
         let slot = partition.slot(|| 0)?;
         let request = Request {
             era: Era::Rhel6,
             mask_bits: 64,
-            memory_max_bytes: seat.memory_max_bytes,
+            memory_max_bytes: slot_kind.memory_max_bytes,
             disable_ddw: false,
             persistent_memory: false,
         };
@@ -245,9 +264,9 @@ impl Bench {
         Ok((slot, way))
     }
 
-    /// Registers memory piece by piece, for good, until there is no more of it or no room.
-    fn registered_gib(&self, seat: Seat) -> Result<f64, StudyError> {
-        let (slot, way) = self.slot(seat)?;
+    /// Registers memory in pieces without releasing any. Returns the GiB registered when memory or the window is exhausted.
+    fn registered_gib(&self, slot_kind: SlotKind) -> Result<f64, StudyError> {
+        let (slot, way) = self.enable_ddw(slot_kind)?;
         let mapper = slot.mapper(&way, Limits::of_bits(64)).with_debug(false);
         let register = |at: &u64| {
             let (memory, mut counters) = (MemoryAddress(*at), DmaCounters::default());
@@ -258,9 +277,9 @@ impl Bench {
         Ok(registered as f64 / GIB as f64)
     }
 
-    /// How the adapter maps: what the kernel decides when it asks for 64 bits.
-    fn dma_path(&self, seat: Seat) -> Result<DmaPath, StudyError> {
-        Ok(match self.slot(seat)?.1 {
+    /// The DMA path that the kernel chooses when the driver asks for a 64-bit mask.
+    fn dma_path(&self, slot_kind: SlotKind) -> Result<DmaPath, StudyError> {
+        Ok(match self.enable_ddw(slot_kind)?.1 {
             DdwOutcome::Direct { .. } => DmaPath::Direct,
             _ => DmaPath::Window { bytes: DEFAULT_BYTES, locking: Locking::Table },
         })
@@ -268,8 +287,8 @@ impl Bench {
 }
 
 impl Figure {
-    /// Of what comes out.
-    fn title(self) -> &'static str {
+    /// The title of the y axis.
+    fn y_title(self) -> &'static str {
         match self {
             Self::UdpLatency | Self::BeyondWindow => "time over time",
             Self::TcpThroughput => "throughput over throughput",
@@ -279,17 +298,19 @@ impl Figure {
 }
 
 fn latency(outcome: &Outcome) -> f64 {
-    outcome.latency_mean.as_ps_f64()
+    outcome.latency_mean.map_or(f64::NAN, des::Span::as_ps_f64)
 }
 
 fn throughput(outcome: &Outcome) -> f64 {
     outcome.gigabits_per_second
 }
 
+/// Client CPU seconds per operation.
 fn client_cpu(outcome: &Outcome) -> f64 {
     outcome.hosts[0].cpus.busy_cpus / outcome.operations_per_second
 }
 
+/// Server CPU seconds per operation.
 fn server_cpu(outcome: &Outcome) -> f64 {
     outcome.hosts[1].cpus.busy_cpus / outcome.operations_per_second
 }

@@ -1,8 +1,8 @@
-//! A disk whose buffers stay mapped: what mapping takes of a host that has nothing to translate.
+//! A disk whose buffers stay mapped: the gain from omitting the DMA mapping calls on a host without translation.
 
-use super::about::{About, Told};
+use super::about::{About, StudyResults};
 use super::{Changes, StudyError};
-use crate::block::{self, Adapter, Host, Media, Paths, Service, Setup};
+use crate::block::{self, BlockHost, Media, NvmeAdapter, Paths, Service, Setup};
 use crate::fio::{Access, Engine, Job};
 use crate::host::{Cpus, DmaPath, LineTransfer, MappingCost};
 use crate::link::{Generation, Link};
@@ -22,19 +22,19 @@ struct File {
     figures: Vec<FigureFile>,
 }
 
-/// What the model takes as given.
+/// Parameters of the model.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Parameters {
-    /// The system call, and what it does with buffers.
+    /// The system call, including its handling of buffers.
     system_call_instructions: Given,
     /// The block layer.
     block_instructions: Given,
     /// The driver, without mappings.
     driver_instructions: Given,
-    /// Both together.
+    /// One DMA map and one unmap together.
     map_and_unmap_instructions: Given,
-    /// Of the CPU.
+    /// Mean time of an instruction.
     instruction_ns: Given,
 }
 
@@ -44,7 +44,7 @@ struct FigureFile {
     name: String,
     source: String,
     remark: String,
-    /// KiB of a read.
+    /// Size of a read in KiB.
     x: f64,
     published: f64,
     role: Role,
@@ -52,14 +52,18 @@ struct FigureFile {
 
 pub(super) fn reproduce(changes: &Changes) -> Result<Reproduction, StudyError> {
     let file: File = changes.read(FILE, TEXT, &["parameters"])?;
-    let parameters = file.parameters.listed();
-    let curves =
-        file.figures.into_iter().map(|figure| file.parameters.curve(figure)).collect::<Result<_, _>>()?;
-    Ok(file.about.with(NAME, Told { parameters, curves, charts: Vec::new() }))
+    let parameters = file.parameters.parameter_list();
+    let curves = file
+        .figures
+        .into_iter()
+        .map(|figure| file.parameters.build_curve(figure))
+        .collect::<Result<_, _>>()?;
+    Ok(file.about.into_reproduction(NAME, StudyResults { parameters, curves, charts: Vec::new() }))
 }
 
 impl Parameters {
-    fn curve(&self, figure: FigureFile) -> Result<Curve, StudyError> {
+    /// The gain in reads per second without mapping calls, in percent.
+    fn build_curve(&self, figure: FigureFile) -> Result<Curve, StudyError> {
         let FigureFile { name, source, remark, x, published, role } = figure;
         let mapped = self.reads_per_second(self.map_and_unmap_instructions.value)?;
         let gain = self.reads_per_second(0.0)? / mapped - 1.0;
@@ -74,12 +78,13 @@ impl Parameters {
         })
     }
 
+    /// Simulated reads per second with this many instructions for each map and unmap pair.
     fn reads_per_second(&self, mapping_instructions: f64) -> Result<f64, StudyError> {
         let setup = self.setup(mapping_instructions);
         Ok(block::run(&setup)?.all.per_second)
     }
 
-    /// A CPU, and a disk that has everything at once.
+    /// One CPU and a disk fast enough that only the CPU limits.
     fn setup(&self, mapping_instructions: f64) -> Setup {
         let path = [&self.system_call_instructions, &self.block_instructions, &self.driver_instructions];
         let submit = path.iter().map(|given| given.value).sum();
@@ -93,13 +98,13 @@ impl Parameters {
             sleep: 0.0,
             wake: 0.0,
         };
-        let host = Host {
+        let host = BlockHost {
             cpus: self.cpu(),
             paths,
-            adapter: adapter(),
-            media: media(),
+            adapter: unlimited_adapter(),
+            media: unlimited_media(),
             dma_path: DmaPath::Direct,
-            mapping: untranslated(mapping_instructions / 2.0),
+            mapping: direct_mapping_cost(mapping_instructions / 2.0),
             entry_instructions: 0.0,
         };
         let job = Job {
@@ -115,6 +120,7 @@ impl Parameters {
         Setup { host, jobs: vec![job], warm_up, measured, seed: 1 }
     }
 
+    /// One core with one hardware thread.
     fn cpu(&self) -> Cpus {
         let line = LineTransfer { same_node: Span::ZERO, other_node: Span::ZERO };
         Cpus {
@@ -127,7 +133,7 @@ impl Parameters {
         }
     }
 
-    fn listed(&self) -> Vec<Parameter> {
+    fn parameter_list(&self) -> Vec<Parameter> {
         let all = [
             ("system_call_instructions", &self.system_call_instructions),
             ("block_instructions", &self.block_instructions),
@@ -144,9 +150,9 @@ impl Parameters {
     }
 }
 
-/// With a link that is never full.
-fn adapter() -> Adapter {
-    Adapter {
+/// An adapter whose link never limits.
+fn unlimited_adapter() -> NvmeAdapter {
+    NvmeAdapter {
         link: Link {
             generation: Generation::Gen5,
             lanes: 16,
@@ -166,7 +172,8 @@ fn adapter() -> Adapter {
     }
 }
 
-fn media() -> Media {
+/// Flash whose channels and dies never limit.
+fn unlimited_media() -> Media {
     Media {
         channels: 64,
         dies: 64,
@@ -178,8 +185,8 @@ fn media() -> Media {
     }
 }
 
-/// So many instructions to map, and as many to unmap.
-fn untranslated(direct_instructions: f64) -> MappingCost {
+/// Costs of direct DMA: `direct_instructions` to map, and as many to unmap.
+fn direct_mapping_cost(direct_instructions: f64) -> MappingCost {
     MappingCost {
         direct_instructions,
         window_instructions: 0.0,
@@ -197,10 +204,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_gain_is_what_is_no_longer_done() {
+    fn the_gain_equals_the_omitted_instructions() {
         let one = reproduce(&Changes::default()).unwrap();
         let file: File = toml::from_str(TEXT).unwrap();
-        let path: f64 = file.parameters.listed().iter().take(3).map(|parameter| parameter.value).sum();
+        let path: f64 =
+            file.parameters.parameter_list().iter().take(3).map(|parameter| parameter.value).sum();
         let expected = 100.0 * file.parameters.map_and_unmap_instructions.value / path;
         let ours = one.curves[0].points[0].ours;
         // Reads that are half done when measuring begins or ends.
@@ -208,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cpu_is_what_limits() {
+    fn only_the_cpu_limits() {
         let file: File = toml::from_str(TEXT).unwrap();
         let outcome = block::run(&file.parameters.setup(112.0)).unwrap();
         assert!(outcome.busiest_cpu_share > 0.9999, "{outcome:?}");

@@ -1,14 +1,16 @@
-//! What an adapter loses where each unmapping waits for an invalidation: a machine that was strict by accident.
+//! The throughput that IOMMU strict mode costs a network adapter, on a machine that was strict by accident.
 
-use super::about::{About, PointFile, Told};
+use super::about::{About, PointFile, StudyResults};
 use super::parameters::Parameters;
 use super::power7::mean;
 use super::{Changes, StudyError};
-use crate::host::{Cpus, DmaPath, Forgets, InvalidationQueue, IommuSetup, LineTransfer, MappingCost, Memory};
+use crate::host::{
+    Cpus, DmaPath, InvalidationMode, InvalidationQueue, IommuSetup, LineTransfer, MappingCost, Memory,
+};
 use crate::iommu::Hardware;
 use crate::link::{Generation, Link};
 use crate::network::{
-    self, Adapter, Host, Outcome, Paths, Pattern, Protocol, ReceiveBuffers, Setup, Wire, Work,
+    self, NetworkAdapter, NetworkHost, Outcome, Paths, Pattern, Protocol, ReceiveBuffers, Setup, Wire, Work,
 };
 use crate::{Chart, Curve, Given, Line, Reproduction};
 use des::Span;
@@ -20,11 +22,11 @@ const FILE: &str = "protection-mode.toml";
 const TEXT: &str = include_str!("../../../../experiments/protection-mode.toml");
 const WIRE_BITS_PER_SECOND: f64 = 100e9;
 const STREAMS: u32 = 32;
-/// Time before anything is measured, in which windows fill, and that is measured.
+/// Warm-up time, in which windows fill, and measured time.
 const SPANS: [Span; 2] = [Span::from_ms(5), Span::from_ms(8)];
-/// The same where it may be slow: windows that filled before the first invalidations drain.
+/// Warm-up and measured time of slow setups, whose windows must drain first.
 const SLOW_SPANS: [Span; 2] = [Span::from_ms(120), Span::from_ms(60)];
-/// Each draws other rings for streams.
+/// Each seed assigns streams to other rings.
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=4;
 const LINE_BYTES: u64 = 64;
 
@@ -47,7 +49,7 @@ struct Figure {
     points: Vec<PointFile>,
 }
 
-/// When what was unmapped is forgotten.
+/// When an unmapped IOVA is removed from the IOTLB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Mode {
@@ -55,7 +57,7 @@ enum Mode {
     Strict,
 }
 
-/// What strictness would cost on other assumptions.
+/// The cost of strict mode under other assumptions.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Sensitivity {
@@ -64,27 +66,32 @@ struct Sensitivity {
     remark: Option<String>,
     /// How long the lock is held for an invalidation.
     waits_us: Vec<f64>,
-    /// What a stream's bytes are mapped in.
+    /// Sizes of a mapping of a stream's data.
     fragments_kib: Vec<u64>,
 }
 
-/// Both machines, as the file has them.
+/// The parameters of the two machines.
 #[derive(Debug)]
 struct Machines(Parameters);
 
 pub(super) fn reproduce(changes: &Changes) -> Result<Reproduction, StudyError> {
     let file: File = changes.read(FILE, TEXT, &["parameters"])?;
-    let machines = Machines(Parameters::of(FILE, file.parameters));
-    let curves = file.figures.into_iter().map(|figure| machines.curve(figure)).collect::<Result<_, _>>()?;
-    let charts = vec![machines.chart(file.sensitivity)?];
-    Ok(file.about.with(NAME, Told { parameters: machines.0.listed(), curves, charts }))
+    let machines = Machines(Parameters::from_table(FILE, file.parameters));
+    let curves =
+        file.figures.into_iter().map(|figure| machines.build_curve(figure)).collect::<Result<_, _>>()?;
+    let charts = vec![machines.sensitivity_chart(file.sensitivity)?];
+    Ok(file
+        .about
+        .into_reproduction(NAME, StudyResults { parameters: machines.0.parameter_list(), curves, charts }))
 }
 
 impl Machines {
-    fn curve(&self, figure: Figure) -> Result<Curve, StudyError> {
+    /// The throughput in one mode, averaged over the seeds.
+    fn build_curve(&self, figure: Figure) -> Result<Curve, StudyError> {
         let setup = self.setup(figure.mode)?;
-        let ours = mean(&SEEDS.map(|seed| run(&setup, seed)).collect::<Result<Vec<_>, _>>()?, rate);
-        let point = |point: PointFile| point.beside(ours);
+        let ours =
+            mean(&SEEDS.map(|seed| run(&setup, seed)).collect::<Result<Vec<_>, _>>()?, gigabits_per_second);
+        let point = |point: PointFile| point.with_model_value(ours);
         Ok(Curve {
             name: figure.name,
             x_title: "test".to_owned(),
@@ -96,7 +103,8 @@ impl Machines {
         })
     }
 
-    fn chart(&self, asked: Sensitivity) -> Result<Chart, StudyError> {
+    /// Throughput in strict mode against the invalidation time, per size of a mapping.
+    fn sensitivity_chart(&self, sensitivity: Sensitivity) -> Result<Chart, StudyError> {
         let line = |fragment_kib: u64| {
             let point = |wait_us: &f64| {
                 let [warm_up, measured] = SLOW_SPANS;
@@ -107,23 +115,25 @@ impl Machines {
                 if let Some(queue) = sender.iommu.as_mut().and_then(|iommu| iommu.queue.as_mut()) {
                     queue.poll = Span::ZERO;
                 }
-                Ok((*wait_us, rate(&run(&setup, *SEEDS.start())?)))
+                Ok((*wait_us, gigabits_per_second(&run(&setup, *SEEDS.start())?)))
             };
-            let points = asked.waits_us.iter().map(point).collect::<Result<_, StudyError>>()?;
+            let points = sensitivity.waits_us.iter().map(point).collect::<Result<_, StudyError>>()?;
             Ok(Line { name: format!("pieces of {fragment_kib} KiB"), bounds: None, points })
         };
-        let lines = asked.fragments_kib.iter().map(|kib| line(*kib)).collect::<Result<_, StudyError>>()?;
+        let lines =
+            sensitivity.fragments_kib.iter().map(|kib| line(*kib)).collect::<Result<_, StudyError>>()?;
         Ok(Chart {
             categories: Vec::new(),
-            name: asked.name,
+            name: sensitivity.name,
             x_title: "an invalidation, us".to_owned(),
             y_title: "Gb/s".to_owned(),
-            source: asked.source,
-            remark: asked.remark,
+            source: sensitivity.source,
+            remark: sensitivity.remark,
             lines,
         })
     }
 
+    /// A sender in this mode, and a receiver in lazy mode.
     fn setup(&self, mode: Mode) -> Result<Setup, StudyError> {
         let given = &self.0;
         let wire = Wire {
@@ -134,13 +144,13 @@ impl Machines {
         let [warm_up, measured] = SPANS;
         let segment_bytes_max = given.kib("segment_kib")?;
         Ok(Setup {
-            // Mending the sender alone mended it all: the receiver was not what limited.
+            // Lazy mode on the sender alone restored the throughput, so the receiver did not limit.
             hosts: [self.host(mode)?, self.host(Mode::Lazy)?],
             wire,
             work: Work {
                 pattern: Pattern::Stream { window_bytes: given.kib("window_kib")? },
                 protocol: Protocol::Tcp { segment_bytes_max },
-                // Several writes gather to a segment; paths are those of all of them.
+                // Several writes fill a segment; the paths are the sum for all of them.
                 message_bytes: segment_bytes_max,
             },
             instances: STREAMS,
@@ -150,17 +160,17 @@ impl Machines {
         })
     }
 
-    fn host(&self, mode: Mode) -> Result<Host, StudyError> {
+    fn host(&self, mode: Mode) -> Result<NetworkHost, StudyError> {
         let given = &self.0;
-        let forgets = match mode {
-            Mode::Lazy => Forgets::Later,
-            Mode::Strict => Forgets::AtOnce,
+        let mode = match mode {
+            Mode::Lazy => InvalidationMode::Lazy,
+            Mode::Strict => InvalidationMode::Strict,
         };
-        Ok(Host {
+        Ok(NetworkHost {
             cpus: self.cpus()?,
             paths: self.paths()?,
             adapter: self.adapter()?,
-            dma_path: DmaPath::Translated { forgets },
+            dma_path: DmaPath::Translated { mode },
             mapping: self.mapping()?,
             iommu: Some(self.iommu()?),
             memory: Some(Memory {
@@ -188,6 +198,7 @@ impl Machines {
         })
     }
 
+    /// Instructions of the network stack per segment.
     fn paths(&self) -> Result<Paths, StudyError> {
         let given = &self.0;
         let messages = given.get("segment_kib")? / given.get("message_kib")?;
@@ -200,10 +211,10 @@ impl Machines {
         })
     }
 
-    fn adapter(&self) -> Result<Adapter, StudyError> {
+    fn adapter(&self) -> Result<NetworkAdapter, StudyError> {
         let given = &self.0;
         let (rings, delay) = (given.count("rings")?, given.us("interrupt_delay_us")?);
-        Ok(Adapter {
+        Ok(NetworkAdapter {
             link: link(),
             receive_rings: rings,
             receive_entries: given.count("receive_ring_entries")?,
@@ -221,6 +232,7 @@ impl Machines {
         })
     }
 
+    /// Costs of translated mapping; table time is converted to instructions.
     fn mapping(&self) -> Result<MappingCost, StudyError> {
         let given = &self.0;
         let tables = given.get("table_ns")? / given.get("instruction_ns")?;
@@ -228,7 +240,7 @@ impl Machines {
             translated_instructions: given.get("call_instructions")? + tables,
             submit_instructions: given.get("submit_instructions")?,
             invalidation: given.ns("invalidation_ns")?,
-            // These machines have no windows, and nothing that is not translated.
+            // These machines have no windows, and all DMA is translated.
             direct_instructions: 0.0,
             window_instructions: 0.0,
             locked_instructions: 0.0,
@@ -244,7 +256,7 @@ impl Machines {
         Ok(IommuSetup {
             hardware: Hardware { entries, ways: entries, walk, walk_gap },
             // "iommu/amd: Selective flush on unmap" (Amit, 2021) came after this kernel.
-            forgets_domains: true,
+            invalidates_domain: true,
             queue: Some(InvalidationQueue {
                 slots: given.count("queue_slots")?,
                 flush: given.ns("invalidation_ns")?,
@@ -255,11 +267,12 @@ impl Machines {
     }
 }
 
+/// Simulates the setup with this seed.
 fn run(setup: &Setup, seed: u64) -> Result<Outcome, StudyError> {
     Ok(network::run(&Setup { seed, ..setup.clone() })?)
 }
 
-fn rate(outcome: &Outcome) -> f64 {
+fn gigabits_per_second(outcome: &Outcome) -> f64 {
     outcome.gigabits_per_second
 }
 

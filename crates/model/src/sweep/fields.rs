@@ -28,6 +28,7 @@ impl Display for Value {
 }
 
 impl Value {
+    /// The value, if it is a number or a text.
     fn of(value: &toml::Value) -> Option<Self> {
         match value {
             toml::Value::Integer(number) => Some(Self::Integer(*number)),
@@ -55,6 +56,7 @@ impl Value {
 pub(super) struct Fields(BTreeMap<String, Value>);
 
 impl Fields {
+    /// All fields of an experiment that its result follows from.
     pub(super) fn of(experiment: &Experiment) -> Result<Self, toml::ser::Error> {
         let mut table = toml::Table::try_from(experiment)?;
         table.remove("what");
@@ -71,6 +73,7 @@ impl Fields {
         self.0.remove(field);
     }
 
+    /// The hash that identifies these fields.
     pub(super) fn key(&self) -> Key {
         let mut hash = Sha256::new_with_prefix(VERSION);
         for (field, value) in &self.0 {
@@ -80,6 +83,7 @@ impl Fields {
     }
 }
 
+/// Adds the fields of a table and of the tables in it, by dotted name.
 fn flatten(above: &str, table: &toml::Table, fields: &mut BTreeMap<String, Value>) {
     for (name, value) in table {
         let field = if above.is_empty() { name.clone() } else { format!("{above}.{name}") };

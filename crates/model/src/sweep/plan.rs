@@ -163,20 +163,22 @@ impl Plan {
     /// # Errors
     /// [`PlanError`] if not.
     pub fn check(&self, position: u64) -> Result<(), PlanError> {
-        self.machine(position).map(drop)
+        self.checked_experiment(position).map(drop)
     }
 
+    /// The experiment at a point of the sweep, and its fields.
     fn experiment(&self, position: u64) -> Result<(Experiment, Fields), PlanError> {
-        let experiment = self.machine(position)?;
+        let experiment = self.checked_experiment(position)?;
         let error = |error: toml::ser::Error| self.machine_error(position, &error.to_string());
         let fields = Fields::of(&experiment).map_err(error)?;
         Ok((experiment, fields))
     }
 
-    fn machine(&self, position: u64) -> Result<Experiment, PlanError> {
+    /// The experiment at a point of the sweep, checked.
+    fn checked_experiment(&self, position: u64) -> Result<Experiment, PlanError> {
         let mut table = self.base.clone();
         for (axis, value) in self.chosen(position) {
-            set(&mut table, &axis.field, value.clone());
+            set_field(&mut table, &axis.field, value.clone());
         }
         let experiment: Experiment = table
             .try_into()
@@ -217,7 +219,7 @@ impl Plan {
         format!("{}:{line}: point {position} ({})", self.file, values.join(", "))
     }
 
-    /// Every axis is a field, and no value is there twice.
+    /// Checks that every axis is a field of the experiment, and that no value is listed twice.
     fn check_values(&self) -> Result<(), PlanError> {
         let toml = TomlText::new(&self.text, &self.file);
         let mut stride = self.len;
@@ -273,15 +275,15 @@ fn axes_error(file: &str, line: usize, place: &str, is: &str, expected: &str) ->
     PlanError::Axes { file, line, place, is, expected }
 }
 
-/// Sets a field by its dotted name. Where what is above it is no table, the experiment's own reading says so.
-fn set(table: &mut toml::Table, field: &str, value: toml::Value) {
+/// Sets a field by its dotted name. If the part before the dot names no table, reading the experiment reports it.
+fn set_field(table: &mut toml::Table, field: &str, value: toml::Value) {
     let Some((above, below)) = field.split_once('.') else {
         table.insert(field.to_owned(), value);
         return;
     };
     let inner = table.entry(above).or_insert_with(|| toml::Table::new().into());
     if let toml::Value::Table(inner) = inner {
-        set(inner, below, value);
+        set_field(inner, below, value);
     }
 }
 

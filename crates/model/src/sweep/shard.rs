@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_shard_is_refused() {
+    fn invalid_shards_are_refused() {
         for text in ["", "/", "1", "0/0", "2/2", "-1/2", "1/x", "0/4294967296", "0/1/2"] {
             assert_eq!(text.parse::<Shard>(), Err(NotAShard), "{text}");
         }

@@ -39,17 +39,19 @@ const FLAGS: [&str; 2] = ["sctp_nodelay", "sctp_unordered"];
 impl Flowop {
     /// Takes over options as they stand in the profile, divided by white space; the last of a name holds.
     pub(super) fn take(&mut self, options: &str, variables: &Variables) -> Result<(), Problem> {
-        options.split_ascii_whitespace().try_for_each(|option| self.take_one(option, variables))
+        options.split_ascii_whitespace().try_for_each(|option| self.read_option(option, variables))
     }
 
-    fn take_one(&mut self, option: &str, variables: &Variables) -> Result<(), Problem> {
+    /// Reads one option.
+    fn read_option(&mut self, option: &str, variables: &Variables) -> Result<(), Problem> {
         match option.split_once('=') {
-            None => self.take_flag(option),
-            Some((name, value)) => self.take_value(&name.to_ascii_lowercase(), variables.resolve(value)?),
+            None => self.read_flag(option),
+            Some((name, value)) => self.read_value(&name.to_ascii_lowercase(), variables.resolve(value)?),
         }
     }
 
-    fn take_flag(&mut self, option: &str) -> Result<(), Problem> {
+    /// Reads an option without a value.
+    fn read_flag(&mut self, option: &str) -> Result<(), Problem> {
         let name = option.to_ascii_lowercase();
         match name.as_str() {
             "tcp_nodelay" => self.is_nodelay = true,
@@ -63,7 +65,8 @@ impl Flowop {
         Ok(())
     }
 
-    fn take_value(&mut self, name: &str, value: &str) -> Result<(), Problem> {
+    /// Reads an option with a value.
+    fn read_value(&mut self, name: &str, value: &str) -> Result<(), Problem> {
         if value.is_empty() {
             return Err(Problem::value(name, "empty", NAME_AND_VALUE));
         }

@@ -18,7 +18,8 @@ impl Profile {
     /// # Errors
     /// The first thing that uperf would not take, or take for something else than is meant.
     pub fn read(text: &str, file: &str, variables: &Variables) -> Result<Self, ProfileError> {
-        let read = document(text).and_then(|document| Reader { document: &document, variables }.profile());
+        let read = parse_document(text)
+            .and_then(|document| Reader { document: &document, variables }.read_profile());
         read.map_err(|Misplaced { at: (line, column), problem }| ProfileError {
             file: file.to_owned(),
             line,
@@ -34,7 +35,8 @@ struct Misplaced {
     problem: Problem,
 }
 
-fn document(text: &str) -> Result<Document<'_>, Misplaced> {
+/// Parses the XML.
+fn parse_document(text: &str) -> Result<Document<'_>, Misplaced> {
     if text.len() > BYTES_MAX {
         let problem = Problem::Length { bytes: text.len(), bytes_max: BYTES_MAX };
         return Err(Misplaced { at: (1, 1), problem });
@@ -68,57 +70,65 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn profile(self) -> Result<Profile, Misplaced> {
+    /// Reads the profile.
+    fn read_profile(self) -> Result<Profile, Misplaced> {
         let root = self.document.root_element();
-        self.expect(root, "profile")?;
+        self.check_name(root, "profile")?;
         let [name] = self.attributes(root, ["name"], "name=")?;
         let name = name.ok_or_else(|| self.missing(root, "name="))?;
-        let name = self.resolve(name)?.to_owned();
-        Ok(Profile { name, groups: self.children(root, "group", Self::group)? })
+        let name = self.resolve_value(name)?.to_owned();
+        Ok(Profile { name, groups: self.children(root, "group", Self::read_group)? })
     }
 
-    fn group(self, node: Node<'a, 'a>) -> Result<Group, Misplaced> {
+    /// Reads a group.
+    fn read_group(self, node: Node<'a, 'a>) -> Result<Group, Misplaced> {
         let names = ["name", "nthreads", "nprocs"];
         let [name, threads, processes] =
             self.attributes(node, names, "nthreads= or nprocs=, and perhaps name=")?;
-        let number = |attribute| self.value(attribute, quantity::number, NUMBER);
+        let number = |attribute| self.read_value(attribute, quantity::number, NUMBER);
         let strands = match (threads, processes) {
             (Some(threads), None) => Strands::Threads(number(threads)?),
             (None, Some(processes)) => Strands::Processes(number(processes)?),
             (Some(_), Some(second)) => return Err(self.both(second, "nthreads", "nprocs")),
             (None, None) => return Err(self.missing(node, "nthreads= or nprocs=")),
         };
-        let name = name.map(|name| self.resolve(name)).transpose()?.map(str::to_owned);
-        Ok(Group { name, strands, transactions: self.children(node, "transaction", Self::transaction)? })
+        let name = name.map(|name| self.resolve_value(name)).transpose()?.map(str::to_owned);
+        Ok(Group { name, strands, transactions: self.children(node, "transaction", Self::read_transaction)? })
     }
 
-    fn transaction(self, node: Node<'a, 'a>) -> Result<Transaction, Misplaced> {
-        Ok(Transaction { repeat: self.repeat(node)?, flowops: self.children(node, "flowop", Self::flowop)? })
+    /// Reads a transaction.
+    fn read_transaction(self, node: Node<'a, 'a>) -> Result<Transaction, Misplaced> {
+        Ok(Transaction {
+            repeat: self.read_repeat(node)?,
+            flowops: self.children(node, "flowop", Self::read_flowop)?,
+        })
     }
 
-    fn repeat(self, node: Node<'a, 'a>) -> Result<Repeat, Misplaced> {
+    /// Reads how often, or how long, a transaction is repeated.
+    fn read_repeat(self, node: Node<'a, 'a>) -> Result<Repeat, Misplaced> {
         let names = ["iterations", "duration", "rate"];
         let [times, duration, rate] =
             self.attributes(node, names, "iterations=, or duration= and perhaps rate=")?;
-        let number = |rate| self.value(rate, quantity::number, NUMBER);
+        let number = |rate| self.read_value(rate, quantity::number, NUMBER);
         match (times, duration, rate) {
             (Some(_), Some(second), _) => Err(self.both(second, "iterations", "duration")),
             (_, None, Some(rate)) => Err(self.at(rate.range().start, Problem::RateWithoutDuration)),
             (None, Some(duration), rate) => Ok(Repeat::For {
-                span: self.value(duration, quantity::span, SPAN)?,
+                span: self.read_value(duration, quantity::span, SPAN)?,
                 rate_per_second: rate.map(number).transpose()?,
             }),
             (Some(times), None, None) => {
-                self.value(times, quantity::number_or_none, NUMBER_OR_NONE).map(Repeat::Times)
+                self.read_value(times, quantity::number_or_none, NUMBER_OR_NONE).map(Repeat::Times)
             }
             (None, None, None) => Ok(Repeat::Times(1)),
         }
     }
 
-    fn flowop(self, node: Node<'a, 'a>) -> Result<Flowop, Misplaced> {
+    /// Reads an operation.
+    fn read_flowop(self, node: Node<'a, 'a>) -> Result<Flowop, Misplaced> {
         let [operation, options] = self.attributes(node, ["type", "options"], "type= and options=")?;
         let operation = operation.ok_or_else(|| self.missing(node, "type="))?;
-        let operation = self.value(operation, Operation::from_name, Operation::NAMES)?;
+        let operation = self.read_value(operation, Operation::from_name, Operation::NAMES)?;
         let mut flowop = Flowop::new(operation);
         if let Some(options) = options {
             let at = |problem| self.at(options.range_value().start, problem);
@@ -139,13 +149,14 @@ impl<'a> Reader<'a> {
     ) -> Result<Vec<Child>, Misplaced> {
         let mut all = Vec::new();
         for child in node.children().filter(is_content) {
-            self.expect(child, name)?;
+            self.check_name(child, name)?;
             all.push(read(self, child)?);
         }
         if all.is_empty() { Err(self.missing(node, &format!("<{name}>"))) } else { Ok(all) }
     }
 
-    fn expect(self, node: Node<'a, 'a>, name: &str) -> Result<(), Misplaced> {
+    /// Checks the name of an element.
+    fn check_name(self, node: Node<'a, 'a>, name: &str) -> Result<(), Misplaced> {
         if node.has_tag_name(name) { Ok(()) } else { Err(self.content(node, &format!("<{name}>"))) }
     }
 
@@ -163,30 +174,35 @@ impl<'a> Reader<'a> {
         Err(self.at(unknown.range().start, Problem::Attribute { element, attribute, expected }))
     }
 
-    fn value<Value>(
+    /// Reads an attribute's value by a function that parses it.
+    fn read_value<Value>(
         self,
         attribute: Attribute<'a, 'a>,
         read: impl Fn(&str) -> Option<Value>,
         expected: &'static str,
     ) -> Result<Value, Misplaced> {
-        let text = self.resolve(attribute)?;
+        let text = self.resolve_value(attribute)?;
         let wrong = || Problem::value(attribute.name(), text, expected);
         read(text).ok_or_else(|| self.at(attribute.range_value().start, wrong()))
     }
 
-    fn resolve(self, attribute: Attribute<'a, 'a>) -> Result<&'a str, Misplaced> {
+    /// An attribute's value, with variables replaced.
+    fn resolve_value(self, attribute: Attribute<'a, 'a>) -> Result<&'a str, Misplaced> {
         let at = |problem| self.at(attribute.range_value().start, problem);
         self.variables.resolve(attribute.value()).map_err(at)
     }
 
+    /// The error for an element that lacks an attribute or child.
     fn missing(self, node: Node<'a, 'a>, missing: &str) -> Misplaced {
         self.at(node.range().start, Problem::Missing { element: name(node), missing: missing.to_owned() })
     }
 
+    /// The error for two attributes that exclude each other.
     fn both(self, at: Attribute<'a, 'a>, first: &'static str, second: &'static str) -> Misplaced {
         self.at(at.range().start, Problem::Both { first, second })
     }
 
+    /// The error for content that the element must not have.
     fn content(self, node: Node<'a, 'a>, expected: &str) -> Misplaced {
         let found = if node.is_element() { format!("<{}>", name(node)) } else { "text".to_owned() };
         self.at(node.range().start, Problem::Content { found, expected: expected.to_owned() })

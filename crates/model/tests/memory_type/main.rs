@@ -6,7 +6,7 @@ mod reference;
 
 use host::memory::MemoryType;
 use model::Link;
-use model::memory_type::{Cause, Cpu, Machine, Over, Party, Prices, Snoop, Stale};
+use model::memory_type::{Cause, Cpu, MemorySystem, OverwriteCause, Party, Prices, Snoop, Stale};
 use proptest::prelude::*;
 use reference::{Old, Reference};
 use std::num::NonZeroUsize;
@@ -32,9 +32,9 @@ fn link() -> Link {
 }
 
 /// Two sets of two lines, two buffers: programs of a few lines have them all at work.
-fn machine() -> Machine {
+fn machine() -> MemorySystem {
     let cpu = Cpu { cache_bytes: 256, ways: NonZeroUsize::new(2).unwrap(), combining_buffers: 2 };
-    Machine::new(cpu, PRICES, link())
+    MemorySystem::new(cpu, PRICES, link())
 }
 
 /// Bytes that programs touch.
@@ -100,7 +100,7 @@ fn program() -> impl Strategy<Value = Vec<Step>> {
 }
 
 /// Carries out a step, and gives what was read and what of it was stale.
-fn run(machine: &mut Machine, step: &Step) -> (Vec<u8>, Vec<Stale>) {
+fn run(machine: &mut MemorySystem, step: &Step) -> (Vec<u8>, Vec<Stale>) {
     let mut into = Vec::new();
     let stale = match step {
         Step::Load(at, size, kind) => {
@@ -169,7 +169,7 @@ proptest! {
 
     /// With a device that snoops, what is not drained is all that can be stale; and nothing is, once the CPU waits for it.
     #[test]
-    fn a_coherent_device_sees_all_but_what_is_gathered(program in program(), is_fenced in any::<bool>()) {
+    fn a_coherent_device_sees_all_but_gathered_stores(program in program(), is_fenced in any::<bool>()) {
         let mut machine = machine();
         for step in &program {
             let step = match step.clone() {
@@ -182,7 +182,7 @@ proptest! {
             }
             for one in run(&mut machine, &step).1 {
                 prop_assert!(!is_fenced, "{:?}", one);
-                let is_gathered = matches!(one.cause, Cause::NotDrained | Cause::WrittenOver { by: Over::Drain, .. });
+                let is_gathered = matches!(one.cause, Cause::NotDrained | Cause::WrittenOver { by: OverwriteCause::Drain, .. });
                 prop_assert!(is_gathered, "{:?}", one);
             }
         }
@@ -251,7 +251,7 @@ fn a_dirty_line_hides_the_cpus_store_and_destroys_the_devices() {
     machine.load(128, &mut into, WB);
     machine.load(256, &mut into, WB);
     let stale = machine.device_read(8, &mut into, Snoop::Unsnooped);
-    assert_eq!(stale[0].cause, Cause::WrittenOver { by: Over::Eviction, access: 5 });
+    assert_eq!(stale[0].cause, Cause::WrittenOver { by: OverwriteCause::Eviction, access: 5 });
     assert_eq!((stale[0].missed.access, into), (3, [0; 8]));
 }
 
@@ -271,7 +271,7 @@ fn gathered_stores_wait_for_the_fence() {
 
 #[test]
 fn prices_are_by_the_access() {
-    let took = |act: &dyn Fn(&mut Machine)| {
+    let took = |act: &dyn Fn(&mut MemorySystem)| {
         let mut machine = machine();
         act(&mut machine);
         machine.cpu_busy().as_ps()

@@ -2,7 +2,7 @@
 //! found by trying what would have helped.
 
 use host::memory::MemoryType;
-use model::memory_type::{Cause, Over, Party, Snoop};
+use model::memory_type::{Cause, OverwriteCause, Party, Snoop};
 use std::collections::BTreeMap;
 
 pub(crate) const LINE: u64 = 64;
@@ -21,7 +21,7 @@ struct Kept {
 /// Bytes that were carried to memory.
 #[derive(Debug, Clone)]
 struct Carried {
-    by: Over,
+    by: OverwriteCause,
     access: u64,
     /// Writes that were made before.
     after: usize,
@@ -80,13 +80,13 @@ impl Reference {
         self.memory.get(&address).copied().unwrap_or((0, 0))
     }
 
-    fn carry(&mut self, by: Over, bytes: Bytes) {
+    fn carry(&mut self, by: OverwriteCause, bytes: Bytes) {
         self.memory.extend(bytes.clone());
         self.carried.push(Carried { by, access: self.access, after: self.writes.len(), bytes });
     }
 
     /// A line goes from the cache, to memory if it is dirty.
-    fn drop_line(&mut self, line: u64, by: Over) {
+    fn drop_line(&mut self, line: u64, by: OverwriteCause) {
         let Some(place) = self.cache.iter().position(|kept| kept.line == line) else { return };
         let kept = self.cache.remove(place);
         if kept.is_dirty {
@@ -97,7 +97,7 @@ impl Reference {
     fn drain(&mut self, wanted: impl Fn(u64) -> bool) {
         while let Some(place) = self.buffers.iter().position(|(line, _)| wanted(*line)) {
             let (_, bytes) = self.buffers.remove(place);
-            self.carry(Over::Drain, bytes);
+            self.carry(OverwriteCause::Drain, bytes);
         }
     }
 
@@ -113,7 +113,7 @@ impl Reference {
         let rivals: Vec<u64> =
             self.cache.iter().map(|kept| kept.line).filter(|one| set(*one) == set(line)).collect();
         if rivals.len() >= self.ways {
-            self.drop_line(*rivals.last().unwrap(), Over::Eviction);
+            self.drop_line(*rivals.last().unwrap(), OverwriteCause::Eviction);
         }
         let bytes = (line..line + LINE).map(|address| (address, self.in_memory(address))).collect();
         self.cache.insert(0, Kept { line, is_dirty: false, since: self.access, bytes });
@@ -153,15 +153,15 @@ impl Reference {
             }
             MemoryType::WriteProtect => {
                 self.drain(|one| one == line);
-                self.drop_line(line, Over::SelfSnoop);
+                self.drop_line(line, OverwriteCause::SelfSnoop);
                 self.memory.extend(bytes.clone());
             }
             MemoryType::WriteCombining => {
-                self.drop_line(line, Over::SelfSnoop);
+                self.drop_line(line, OverwriteCause::SelfSnoop);
                 self.gather(line, bytes);
             }
             MemoryType::Uncacheable | MemoryType::UncachedMinus => {
-                self.drop_line(line, Over::SelfSnoop);
+                self.drop_line(line, OverwriteCause::SelfSnoop);
                 self.drain(|_| true);
                 self.memory.extend(bytes.clone());
             }
@@ -185,7 +185,7 @@ impl Reference {
 
     pub(crate) fn flush(&mut self, address: u64) {
         self.access += 1;
-        self.drop_line(line_of(address), Over::Flush);
+        self.drop_line(line_of(address), OverwriteCause::Flush);
     }
 
     pub(crate) fn fence(&mut self) {
@@ -199,7 +199,7 @@ impl Reference {
         let number = self.writes.len() - 1;
         for (address, byte) in (address..).zip(new) {
             if snoop == Snoop::Snooped {
-                self.drop_line(line_of(address), Over::Snoop);
+                self.drop_line(line_of(address), OverwriteCause::Snoop);
             }
             self.memory.insert(address, (*byte, number));
             self.last.insert(address, number);
@@ -218,7 +218,7 @@ impl Reference {
             self.use_line(line);
             return self.cache[0].bytes[&address];
         }
-        self.drop_line(line, Over::SelfSnoop);
+        self.drop_line(line, OverwriteCause::SelfSnoop);
         self.drain(|one| kind != MemoryType::WriteCombining || one == line);
         self.in_memory(address)
     }
@@ -231,7 +231,7 @@ impl Reference {
             if let Some(kept) = kept.filter(|kept| kept.is_dirty) {
                 kept.is_dirty = false;
                 let bytes = kept.bytes.clone();
-                one.carry(Over::Snoop, bytes);
+                one.carry(OverwriteCause::Snoop, bytes);
             }
             one.in_memory(address)
         };
@@ -266,7 +266,7 @@ impl Reference {
         let line = line_of(address);
         let kept = self.cache.iter().find(|kept| kept.line == line);
         let forgetting = helps(&|one| one.cache.retain(|kept| kept.line != line));
-        let flushing = helps(&|one| one.drop_line(line, Over::Flush));
+        let flushing = helps(&|one| one.drop_line(line, OverwriteCause::Flush));
         let draining = helps(&|one| one.drain(|_| true));
         let cause = match (forgetting, flushing, draining) {
             // A clean line may be flushed too: nothing of it goes to memory.

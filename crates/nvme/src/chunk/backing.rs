@@ -47,7 +47,7 @@ impl Backing {
         Self::from_file(path.to_owned(), file, block_shift, requests, request_bytes)
     }
 
-    /// The same for a file or block device that is already open.
+    /// Uses a file or block device that is already open as blocks, like [`open`](Self::open).
     ///
     /// # Errors
     /// [`ChunkError::File`]
@@ -73,22 +73,27 @@ impl Backing {
         })
     }
 
+    /// Size in blocks.
     pub(super) fn blocks(&self) -> u64 {
         self.blocks
     }
 
+    /// Log2 of the block size.
     pub(super) fn block_shift(&self) -> u8 {
         self.block_shift
     }
 
+    /// The number of slots.
     pub(super) fn requests(&self) -> u16 {
         self.buffers.len() as u16
     }
 
+    /// The most bytes of a request.
     pub(super) fn request_bytes(&self) -> usize {
         self.request_bytes
     }
 
+    /// Executes an operation at once. A read's data stays in the slot's buffer.
     pub(super) fn execute(&mut self, slot: u16, operation: Operation, from: &[u8]) -> Result<(), ChunkError> {
         let at = |block: u64| block << self.block_shift;
         let result = match operation {
@@ -109,6 +114,7 @@ impl Backing {
         result.map_err(|source| ChunkError::File { file: self.path.clone(), source })
     }
 
+    /// Copies the data that a slot has read.
     pub(super) fn copy_out(&self, slot: u16, into: &mut [u8]) {
         let buffer = &self.buffers[usize::from(slot)];
         into.copy_from_slice(&buffer[..into.len()]);

@@ -1,7 +1,8 @@
 //! Requests on a queue pair of a controller, with timeouts, retries, aborts and resets.
 
 use super::{ChunkError, Operation, Wait};
-use crate::controller::{Buffer, Controller, Namespace, NvmeError, PAGE_BYTES, QueueOptions};
+use crate::controller::{Buffer, Controller, Namespace, PAGE_BYTES, QueueOptions};
+use crate::controller_error::NvmeError;
 use crate::queue_pair::{CommandId, QueueError, QueuePair};
 use crate::spec::status::Status;
 use dma::{MemoryAddress, Ram};
@@ -46,7 +47,7 @@ pub enum Waiting {
 pub struct Events {
     /// Commands that failed with a status that allows a retry, and were submitted again.
     pub retries: u64,
-    /// Abort commands pending.
+    /// Abort commands submitted.
     pub aborts: u64,
     /// Controller resets by this thread.
     pub resets: u64,
@@ -92,6 +93,10 @@ pub struct Drive {
     lost: Option<String>,
     /// Request slots whose command was resubmitted too often.
     exhausted: Vec<u16>,
+    /// Length of a queue tick: the [`TICKS`]th part of the timeout.
+    tick: Duration,
+    /// Time between two checks of CSTS, and the longest wait for a completion.
+    check_interval: Duration,
     last_check: Instant,
     /// Completions of one poll; kept to avoid an allocation per poll.
     done: Vec<(Pending, Status)>,
@@ -132,7 +137,7 @@ impl Drive {
         };
         let ram = guard.ram();
         drop(guard);
-        let tick = retry_policy.timeout / TICKS;
+        let (tick, now) = (retry_policy.timeout / TICKS, Instant::now());
         Ok(Self {
             pending: vec![None; queue.available()],
             controller,
@@ -147,9 +152,11 @@ impl Drive {
             resets_without_completion: 0,
             lost: None,
             exhausted: Vec::new(),
-            last_check: Instant::now(),
+            tick,
+            check_interval: CHECK_INTERVAL.min(tick),
+            last_check: now,
             done: Vec::new(),
-            next_tick: Instant::now() + tick,
+            next_tick: now + tick,
         })
     }
 
@@ -158,14 +165,17 @@ impl Drive {
         self.namespace
     }
 
+    /// The number of slots.
     pub(super) fn requests(&self) -> u16 {
         self.pending.len() as u16
     }
 
+    /// The most bytes of a request.
     pub(super) fn request_bytes(&self) -> usize {
         self.request_bytes
     }
 
+    /// How often commands were retried, aborted or resubmitted.
     pub(super) fn events(&self) -> Events {
         self.events
     }
@@ -181,10 +191,12 @@ impl Drive {
         self.submit(Pending { slot, operation, retries: 0, resets: 0, was_aborted: false })
     }
 
+    /// Rings the doorbell for the submitted requests.
     pub(super) fn ring_doorbell(&mut self) {
         self.queue.ring_doorbell();
     }
 
+    /// Submits the command of a request, and notes its identifier.
     fn submit(&mut self, pending: Pending) -> Result<(), ChunkError> {
         let namespace = &self.namespace;
         let at = u64::from(pending.slot) * self.request_bytes as u64;
@@ -208,16 +220,18 @@ impl Drive {
         Ok(())
     }
 
+    /// Copies the data in a slot's buffer.
     pub(super) fn copy_out(&self, slot: u16, into: &mut [u8]) -> Result<(), ChunkError> {
         Ok(self.ram.read(self.buffer_address(slot), into)?)
     }
 
+    /// The address of a slot's buffer.
     fn buffer_address(&self, slot: u16) -> MemoryAddress {
         MemoryAddress(self.buffer.memory().0 + u64::from(slot) * self.request_bytes as u64)
     }
 
-    /// Processes completions, then checks for timeouts. With [`Wait::Yes`] it returns after a request has ended or a
-    /// recovery step.
+    /// Processes completions, then checks for timeouts. With [`Wait::Yes`] it returns when a request has ended, or
+    /// when none is in flight.
     pub(super) fn process_completions(
         &mut self,
         wait: Wait,
@@ -227,7 +241,7 @@ impl Drive {
         loop {
             let result = self.poll_completions(ended).and_then(|taken| {
                 if taken == 0 {
-                    self.check_timeouts()?;
+                    self.check_timeouts(Instant::now())?;
                 }
                 Ok(taken)
             });
@@ -283,10 +297,10 @@ impl Drive {
         Ok(taken)
     }
 
-    /// Checks CSTS and aborts overdue commands. Limits itself to one check per interval.
-    fn check_timeouts(&mut self) -> Result<(), ChunkError> {
-        let now = Instant::now();
-        if now.duration_since(self.last_check) >= CHECK_INTERVAL.min(self.retry_policy.timeout / TICKS) {
+    /// Checks CSTS at most once per check interval. At most once per tick it aborts overdue commands, or resets the
+    /// controller if one is overdue for twice as long.
+    fn check_timeouts(&mut self, now: Instant) -> Result<(), ChunkError> {
+        if now.duration_since(self.last_check) >= self.check_interval {
             self.last_check = now;
             let working = Controller::lock(&self.controller).check_working();
             match working {
@@ -298,7 +312,7 @@ impl Drive {
         if now < self.next_tick {
             return Ok(());
         }
-        self.next_tick = now + self.retry_policy.timeout / TICKS;
+        self.next_tick = now + self.tick;
         self.queue.tick();
         let overdue: Vec<CommandId> = self.queue.overdue(TICKS).collect();
         for id in overdue {
@@ -384,14 +398,18 @@ impl Drive {
             #[cfg(target_os = "linux")]
             Waiting::Interrupt { interrupt, .. } => {
                 // If waiting fails, the loop polls.
-                let _ = interrupt.wait(CHECK_INTERVAL.min(self.retry_policy.timeout / TICKS));
+                let _ = interrupt.wait(self.check_interval);
             }
         }
     }
 
+    /// Deletes the queue pair and frees the buffers.
     pub(super) fn close(self) -> Result<(), ChunkError> {
         let mut controller = Controller::lock(&self.controller);
         controller.delete(self.queue)?;
         Ok(controller.free(self.buffer)?)
     }
 }
+
+#[cfg(test)]
+mod tests;

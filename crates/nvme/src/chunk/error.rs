@@ -1,7 +1,7 @@
 //! Why a request failed.
 
 use crate::blocks::BlockError;
-use crate::controller::NvmeError;
+use crate::controller_error::NvmeError;
 use crate::queue_pair::QueueError;
 use crate::spec::status::Status;
 use dma::NoMemory;

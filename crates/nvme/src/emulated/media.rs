@@ -1,14 +1,15 @@
 //! The emulated controller's disk, and the copies between it and memory.
 
-use super::state::{NAMESPACE, dwords};
 use crate::prp::Piece;
 use crate::spec::command::{Command, RANGE_BYTES, nvm};
 use crate::spec::identify::Namespace;
 use crate::spec::status::Status;
 use crate::walk;
-use dma::Adapter;
+use dma::SoftwareAdapter;
 use std::ops::Range;
 
+/// Identifier of the only namespace.
+pub const NAMESPACE: u32 = 1;
 /// MDTS: 128 pages of 4 KiB, so 512 KiB.
 pub(super) const TRANSFER_PAGES_SHIFT: u8 = 7;
 
@@ -20,16 +21,18 @@ pub(super) struct Media {
 }
 
 impl Media {
+    /// A disk of zeros.
     pub(super) fn new(namespace: Namespace) -> Self {
         Self { namespace, disk: vec![0; namespace.bytes() as usize] }
     }
 
+    /// The disk's content.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.disk
     }
 
     /// Executes a command.
-    pub(super) fn execute(&mut self, adapter: &Adapter, command: &Command) -> Status {
+    pub(super) fn execute(&mut self, adapter: &SoftwareAdapter, command: &Command) -> Status {
         if command.namespace() != NAMESPACE {
             return Status::INVALID_NAMESPACE.with_do_not_retry();
         }
@@ -53,7 +56,8 @@ impl Media {
         Some(bytes(first)..bytes(end))
     }
 
-    fn transfer(&mut self, adapter: &Adapter, command: &Command, range: Range<usize>) -> Status {
+    /// Executes a read, write or write-zeroes of a range of the disk.
+    fn transfer(&mut self, adapter: &SoftwareAdapter, command: &Command, range: Range<usize>) -> Status {
         if command.opcode() == nvm::WRITE_ZEROES {
             self.disk[range].fill(0);
             return Status::SUCCESS;
@@ -78,7 +82,8 @@ impl Media {
         }
     }
 
-    fn deallocate(&mut self, adapter: &Adapter, command: &Command) -> Status {
+    /// Zeroes the ranges that a Dataset Management command names.
+    fn deallocate(&mut self, adapter: &SoftwareAdapter, command: &Command) -> Status {
         let ranges = usize::from(command.word(10) as u8) + 1;
         let bytes = data_pieces(adapter, command, (ranges * RANGE_BYTES) as u64)
             .and_then(|pieces| read_memory(adapter, &pieces));
@@ -107,7 +112,11 @@ pub(super) fn first_block(command: &Command) -> u64 {
 }
 
 /// The pieces of memory that hold a command's data.
-pub(super) fn data_pieces(adapter: &Adapter, command: &Command, bytes: u64) -> Result<Vec<Piece>, Status> {
+pub(super) fn data_pieces(
+    adapter: &SoftwareAdapter,
+    command: &Command,
+    bytes: u64,
+) -> Result<Vec<Piece>, Status> {
     let read = |at| {
         let mut word = [0; 8];
         adapter.read(at, &mut word).ok().map(|()| u64::from_le_bytes(word))
@@ -119,7 +128,8 @@ pub(super) fn data_pieces(adapter: &Adapter, command: &Command, bytes: u64) -> R
     }
 }
 
-pub(super) fn write_memory(adapter: &Adapter, pieces: &[Piece], mut bytes: &[u8]) -> Status {
+/// Writes bytes to pieces of the host's memory. The status is a transfer error if the IOMMU blocks one.
+pub(super) fn write_memory(adapter: &SoftwareAdapter, pieces: &[Piece], mut bytes: &[u8]) -> Status {
     for piece in pieces {
         let (these, rest) = bytes.split_at(piece.bytes as usize);
         if adapter.write(piece.at, these).is_err() {
@@ -130,7 +140,8 @@ pub(super) fn write_memory(adapter: &Adapter, pieces: &[Piece], mut bytes: &[u8]
     Status::SUCCESS
 }
 
-fn read_memory(adapter: &Adapter, pieces: &[Piece]) -> Result<Vec<u8>, Status> {
+/// Reads pieces of the host's memory.
+fn read_memory(adapter: &SoftwareAdapter, pieces: &[Piece]) -> Result<Vec<u8>, Status> {
     let mut bytes = vec![0; pieces.iter().map(|piece| piece.bytes as usize).sum()];
     let mut left = bytes.as_mut_slice();
     for piece in pieces {
@@ -139,4 +150,10 @@ fn read_memory(adapter: &Adapter, pieces: &[Piece]) -> Result<Vec<u8>, Status> {
         left = rest;
     }
     Ok(bytes)
+}
+
+/// The first four little-endian dwords of `bytes`, zero where it is too short.
+pub(super) fn dwords(bytes: &[u8]) -> [u32; 4] {
+    let number = |place: usize| bytes.get(4 * place..4 * place + 4)?.try_into().ok().map(u32::from_le_bytes);
+    std::array::from_fn(|place| number(place).unwrap_or_default())
 }

@@ -1,18 +1,16 @@
 //! The emulated controller's state: registers, queues, and admin commands.
 
 use super::Fault;
-use super::media::{Media, TRANSFER_PAGES_SHIFT, data_pieces, first_block, write_memory};
+use super::media::{Media, NAMESPACE, TRANSFER_PAGES_SHIFT, data_pieces, dwords, first_block, write_memory};
 use crate::spec::command::{COMMAND_BYTES, Command, admin};
 use crate::spec::completion::{COMPLETION_BYTES, Completion};
 use crate::spec::error_log::{ENTRY_BYTES, ErrorEntry};
 use crate::spec::identify::{self, STRUCTURE_BYTES, Structure};
 use crate::spec::registers::{self as register, Capabilities, Configuration};
 use crate::spec::status::Status;
-use dma::{Adapter, BusAddress};
+use dma::{BusAddress, SoftwareAdapter};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Identifier of the only namespace.
-pub const NAMESPACE: u32 = 1;
 /// Most I/O queues of each kind.
 pub const QUEUES_MAX: u16 = 16;
 const QUEUE_ENTRIES_MAX: u64 = 1024;
@@ -72,6 +70,7 @@ struct Completions {
     vector: Option<u16>,
 }
 
+/// The CAP register.
 pub(super) fn capabilities() -> Capabilities {
     // CAP: contiguous queues required, a timeout of two seconds, the NVM command set, pages of 4 KiB only.
     Capabilities((QUEUE_ENTRIES_MAX - 1) | 1 << 16 | 4 << 24 | 1 << 37)
@@ -82,6 +81,7 @@ const FATAL: u32 = 1 << 1;
 const SHUT_DOWN: u32 = 2 << 2;
 
 impl State {
+    /// A disabled controller with this disk.
     pub(super) fn new(media: Media) -> Self {
         Self {
             media,
@@ -104,6 +104,7 @@ impl State {
         }
     }
 
+    /// Writes the CC register, which enables, disables or shuts down the controller.
     pub(super) fn write_configuration(&mut self, configuration: Configuration) {
         let was_enabled = self.configuration.is_enabled();
         self.configuration = configuration;
@@ -125,6 +126,7 @@ impl State {
         self.status = 0;
     }
 
+    /// Creates the admin queues and sets CSTS.RDY.
     fn enable(&mut self) {
         let entries = [0, 16].map(|bit| (self.admin_entries >> bit & 0xfff) as u16 + 1);
         let [submissions, completions] = self.admin_at;
@@ -134,11 +136,13 @@ impl State {
         self.status = READY;
     }
 
+    /// Whether the controller is enabled, and neither failed nor removed.
     fn is_working(&self) -> bool {
         self.status & (READY | FATAL) == READY && !self.is_gone
     }
 
-    pub(super) fn write_doorbell(&mut self, adapter: &Adapter, at: u64, value: u32) {
+    /// Writes a doorbell register and executes the commands that were submitted.
+    pub(super) fn write_doorbell(&mut self, adapter: &SoftwareAdapter, at: u64, value: u32) {
         self.doorbells += 1;
         let number = (at - register::DOORBELLS) / capabilities().doorbell_stride();
         let value = value as u16;
@@ -162,7 +166,7 @@ impl State {
     }
 
     /// Executes the queue's next command. False if there is none or the completion queue is full.
-    fn process_next_command(&mut self, adapter: &Adapter, queue: u16) -> bool {
+    fn process_next_command(&mut self, adapter: &SoftwareAdapter, queue: u16) -> bool {
         let Some(known) = self.submissions.get(&queue).copied().filter(|known| known.head != known.tail)
         else {
             return false;
@@ -195,7 +199,7 @@ impl State {
     /// Executes an I/O command, with the fault injected into it.
     fn execute(
         &mut self,
-        adapter: &Adapter,
+        adapter: &SoftwareAdapter,
         origin: Origin,
         command: &Command,
         fault: Option<Fault>,
@@ -237,6 +241,7 @@ impl State {
         }
     }
 
+    /// The fault injected into the next I/O command; counts the command.
     fn next_fault(&mut self) -> Option<Fault> {
         let number = self.commands;
         self.commands += 1;
@@ -246,7 +251,7 @@ impl State {
     /// Writes a completion, and logs an error status.
     fn complete(
         &mut self,
-        adapter: &Adapter,
+        adapter: &SoftwareAdapter,
         origin: Origin,
         status: Status,
         result: u32,
@@ -267,9 +272,10 @@ impl State {
         self.write_completion(adapter, origin, |phase, head| completion(origin, status, result, head, phase))
     }
 
+    /// Writes a completion to its queue and raises its interrupt. Returns `false` if the queue is full.
     fn write_completion(
         &mut self,
-        adapter: &Adapter,
+        adapter: &SoftwareAdapter,
         origin: Origin,
         completion: impl FnOnce(bool, u16) -> Completion,
     ) -> bool {
@@ -299,7 +305,8 @@ impl State {
         written == [true; 2]
     }
 
-    fn execute_admin(&mut self, adapter: &Adapter, command: &Command) -> (Status, u32) {
+    /// Executes an admin command. Returns its status and result.
+    fn execute_admin(&mut self, adapter: &SoftwareAdapter, command: &Command) -> (Status, u32) {
         let [low, high] = [command.word(10) as u16, (command.word(10) >> 16) as u16];
         let status = match command.opcode() {
             admin::IDENTIFY => self.identify(adapter, command),
@@ -334,14 +341,15 @@ impl State {
     }
 
     /// Aborts a stuck command. Any other command has already completed.
-    fn abort(&mut self, adapter: &Adapter, queue: u16, identifier: u16, command: &Command) -> bool {
+    fn abort(&mut self, adapter: &SoftwareAdapter, queue: u16, identifier: u16, command: &Command) -> bool {
         let is_it = |stuck: &Origin| (stuck.queue, stuck.identifier) == (queue, identifier);
         let Some(place) = self.stuck.iter().position(is_it) else { return false };
         let origin = self.stuck.swap_remove(place);
         self.complete(adapter, origin, Status::ABORTED, 0, command)
     }
 
-    fn log_page(&self, adapter: &Adapter, command: &Command) -> Status {
+    /// Executes Get Log Page for the error log.
+    fn log_page(&self, adapter: &SoftwareAdapter, command: &Command) -> Status {
         let words = u64::from(command.word(10) >> 16) + 1;
         if command.word(10) as u8 != 1 || command.word(11) != 0 || words * 4 > STRUCTURE_BYTES as u64 {
             return Status::INVALID_FIELD.with_do_not_retry();
@@ -356,6 +364,7 @@ impl State {
         }
     }
 
+    /// Executes Create I/O Completion Queue.
     fn create_completions(&mut self, command: &Command, queue: u16, entries_less_one: u16) -> Status {
         let is_number = (1..=QUEUES_MAX).contains(&queue) && !self.completions.contains_key(&queue);
         if let Some(status) = check_queue_fields(command, is_number, entries_less_one) {
@@ -366,6 +375,7 @@ impl State {
         Status::SUCCESS
     }
 
+    /// Executes Create I/O Submission Queue.
     fn create_submissions(&mut self, command: &Command, queue: u16, entries_less_one: u16) -> Status {
         let is_number = (1..=QUEUES_MAX).contains(&queue) && !self.submissions.contains_key(&queue);
         if let Some(status) = check_queue_fields(command, is_number, entries_less_one) {
@@ -380,7 +390,8 @@ impl State {
         Status::SUCCESS
     }
 
-    fn identify(&self, adapter: &Adapter, command: &Command) -> Status {
+    /// Executes Identify.
+    fn identify(&self, adapter: &SoftwareAdapter, command: &Command) -> Status {
         let structure: Structure = match command.word(10) as u8 {
             0 if command.namespace() == NAMESPACE => self.media.namespace.write(),
             0 => return Status::INVALID_NAMESPACE.with_do_not_retry(),
@@ -402,19 +413,23 @@ impl State {
 }
 
 impl Completions {
+    /// An empty completion queue.
     fn new(at: u64, entries: u16, vector: Option<u16>) -> Self {
         Self { at, entries, tail: 0, head: 0, phase: true, vector }
     }
 
+    /// Whether it has no free entry.
     fn is_full(&self) -> bool {
         (self.tail + 1) % self.entries == self.head
     }
 }
 
+/// The completion of a command.
 fn completion(origin: Origin, status: Status, result: u32, head: u16, phase: bool) -> Completion {
     Completion::new(origin.identifier, status, result, origin.queue, head, phase)
 }
 
+/// The Identify data; with another serial number if `is_another`.
 fn controller(is_another: bool) -> identify::Controller {
     identify::Controller {
         vendor: 0x1b36,
@@ -444,15 +459,10 @@ fn check_queue_fields(command: &Command, is_number: bool, entries_less_one: u16)
     }
 }
 
+/// A command's bytes as 64-bit words.
 fn words(bytes: &[u8; COMMAND_BYTES]) -> [u64; COMMAND_BYTES / 8] {
     std::array::from_fn(|place| {
         let [low, high, ..] = dwords(&bytes[8 * place..]);
         u64::from(low) | u64::from(high) << 32
     })
-}
-
-/// The first four little-endian dwords of `bytes`, zero where it is too short.
-pub(super) fn dwords(bytes: &[u8]) -> [u32; 4] {
-    let number = |place: usize| bytes.get(4 * place..4 * place + 4)?.try_into().ok().map(u32::from_le_bytes);
-    std::array::from_fn(|place| number(place).unwrap_or_default())
 }

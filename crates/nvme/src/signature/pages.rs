@@ -21,6 +21,7 @@ pub(super) struct Pages<'a> {
 }
 
 impl<'a> Pages<'a> {
+    /// A disk of which no page was read.
     pub(super) fn new(bytes: u64, block_bytes: u64, read: Read<'a>) -> Self {
         Self { bytes, block_bytes, read, pages: BTreeMap::new(), unreadable: Vec::new() }
     }
@@ -34,6 +35,7 @@ impl<'a> Pages<'a> {
         }
     }
 
+    /// A page, read at the first use.
     fn page(&mut self, number: u64) -> &[u8] {
         if !self.pages.contains_key(&number) {
             let page = self.fetch(number * PAGE_BYTES);
@@ -76,10 +78,12 @@ impl<'a> Pages<'a> {
         Some(found)
     }
 
+    /// Offsets of blocks that could not be read.
     pub(super) fn unreadable(&self) -> Vec<u64> {
         self.unreadable.clone()
     }
 
+    /// Offset of the first byte that was read and is not zero.
     pub(super) fn not_zero(&self) -> Option<u64> {
         self.pages.iter().find_map(|(number, page)| {
             let inside = page.iter().position(|byte| *byte != 0)?;
@@ -102,6 +106,7 @@ impl<'pages, 'read> View<'pages, 'read> {
         Self { pages, first, bytes }
     }
 
+    /// Its size in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -111,27 +116,33 @@ impl<'pages, 'read> View<'pages, 'read> {
         self.first
     }
 
+    /// Bytes at an offset; `None` beyond the end.
     pub(super) fn read(&mut self, at: u64, bytes: usize) -> Option<Vec<u8>> {
         at.checked_add(bytes as u64).filter(|end| *end <= self.bytes)?;
         self.pages.bytes_at(self.first.checked_add(at)?, bytes)
     }
 
+    /// Whether these bytes are at an offset.
     pub(super) fn is_at(&mut self, at: u64, magic: &[u8]) -> bool {
         self.read(at, magic.len()).is_some_and(|bytes| bytes == magic)
     }
 
+    /// The byte at an offset; `None` beyond the end.
     pub(super) fn byte(&mut self, at: u64) -> Option<u8> {
         self.read(at, 1).map(|bytes| bytes[0])
     }
 
+    /// The little-endian 16-bit number at an offset.
     pub(super) fn u16(&mut self, at: u64) -> Option<u16> {
         self.read(at, 2).map(|bytes| u16::from_le_bytes([bytes[0], bytes[1]]))
     }
 
+    /// The little-endian 32-bit number at an offset.
     pub(super) fn u32(&mut self, at: u64) -> Option<u32> {
         self.read(at, 4).map(|bytes| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
     }
 
+    /// The little-endian 64-bit number at an offset.
     pub(super) fn u64(&mut self, at: u64) -> Option<u64> {
         let low = self.u32(at)?;
         Some(u64::from(low) | u64::from(self.u32(at.checked_add(4)?)?) << 32)

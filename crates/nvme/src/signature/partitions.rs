@@ -116,6 +116,7 @@ fn mbr_entries(view: &mut View<'_, '_>, at: u64) -> Option<[Entry; 4]> {
     is_record.then_some(entries)
 }
 
+/// The partitions of an MBR: the primary ones, and those in the chain of an extended one.
 fn mbr(view: &mut View<'_, '_>, entries: &[Entry; 4]) -> Vec<Partition> {
     let partition = |number: u32, first: u64, sectors: u64| Partition {
         number,

@@ -82,6 +82,7 @@ pub(super) struct Row {
 }
 
 impl Row {
+    /// A row for the signature `name`: `magic` at one of the offsets `magic_at` in a structure at one of the positions `at`.
     const fn new(
         kind: Kind,
         name: &'static str,
@@ -92,22 +93,27 @@ impl Row {
         Self { kind, name, at, magic_at, magic, check: None, label: None, uuid: None }
     }
 
+    /// Requires a further check of the structure.
     const fn only_if(self, check: Check) -> Self {
         Self { check: Some(check), ..self }
     }
 
+    /// The label is text of `bytes` bytes at an offset.
     const fn label(self, at: u64, bytes: usize) -> Self {
         Self { label: Some(Field::Text { at, bytes }), ..self }
     }
 
+    /// The UUID is at an offset.
     const fn uuid(self, at: u64) -> Self {
         Self { uuid: Some(Field::Uuid { at }), ..self }
     }
 
+    /// The label is in a field of another kind.
     const fn label_of(self, field: Field) -> Self {
         Self { label: Some(field), ..self }
     }
 
+    /// The UUID or serial number is in a field of another kind.
     const fn uuid_of(self, field: Field) -> Self {
         Self { uuid: Some(field), ..self }
     }
@@ -128,8 +134,8 @@ const ZFS_LABELS: &[Position] = &[
     End { before: 512 * KIB, align: 256 * KIB },
     End { before: 256 * KIB, align: 256 * KIB },
 ];
-const UBERBLOCKS: &[u64] = &steps::<128>(128 * KIB, KIB);
-const DRBD_MAGICS: &[u64] = &steps::<64>(0, 4);
+const UBERBLOCKS: &[u64] = &offsets::<128>(128 * KIB, KIB);
+const DRBD_MAGICS: &[u64] = &offsets::<64>(0, 4);
 const DRBD: &[Position] = &[End { before: 4 * KIB, align: 1 }];
 /// Possible offsets of LUKS2's second header, which depend on the first one's size.
 const LUKS2_SECOND: &[Position] = &[
@@ -148,7 +154,7 @@ const MD_0: &[Position] = &[End { before: 64 * KIB, align: 64 * KIB }];
 const MD_1: &[Position] = &[Start(0), Start(4 * KIB), End { before: 8 * KIB, align: 4 * KIB }];
 const UFS: &[Position] = &[Start(0), Start(8 * KIB), Start(64 * KIB), Start(256 * KIB)];
 /// Volume descriptors of ISO 9660 and UDF, 2 KiB each from 32 KiB.
-const DESCRIPTORS: &[u64] = &steps::<32>(32 * KIB + 1, 2 * KIB);
+const DESCRIPTORS: &[u64] = &offsets::<32>(32 * KIB + 1, 2 * KIB);
 const PROMISE: &[Position] = &[
     End { before: 16 * 512, align: 512 },
     End { before: 63 * 512, align: 512 },
@@ -167,7 +173,8 @@ const PROMISE: &[Position] = &[
 const GPT: &[Position] =
     &[Start(512), Start(4 * KIB), End { before: 512, align: 512 }, End { before: 4 * KIB, align: 4 * KIB }];
 
-const fn steps<const COUNT: usize>(first: u64, step: u64) -> [u64; COUNT] {
+/// `COUNT` offsets from `first` on, `step` apart.
+const fn offsets<const COUNT: usize>(first: u64, step: u64) -> [u64; COUNT] {
     let mut all = [first; COUNT];
     let mut position = 1;
     while position < COUNT {
@@ -179,20 +186,24 @@ const fn steps<const COUNT: usize>(first: u64, step: u64) -> [u64; COUNT] {
 
 const EXT_MAGIC: &[u8] = &[0x53, 0xef];
 
+/// A row for a version of ext2, ext3 or ext4.
 const fn ext(name: &'static str, check: Check) -> Row {
     Row::new(FileSystem, name, AT_1K, &[56], EXT_MAGIC).only_if(check).label(120, 16).uuid(104)
 }
 
+/// A row for a FAT file system.
 const fn fat(magic_at: &'static [u64], magic: &'static [u8], label_at: u64, serial_at: u64) -> Row {
     Row::new(FileSystem, "vfat", BEGIN, magic_at, magic)
         .label(label_at, 11)
         .uuid_of(Field::Serial { at: serial_at, bytes: 4 })
 }
 
+/// A row for a swap area.
 const fn swap(name: &'static str, magic: &'static [u8]) -> Row {
     Row::new(Swap, name, BEGIN, SWAP_ENDS, magic)
 }
 
+/// A row for a DRBD device.
 const fn drbd(magic: &'static [u8]) -> Row {
     Row::new(Raid, "drbd", DRBD, DRBD_MAGICS, magic)
 }
@@ -397,25 +408,30 @@ const EXT_IS_JOURNAL: u32 = 0x8;
 const EXT3_INCOMPATIBLE: u32 = 0x2 | 0x4 | 0x10;
 const EXT3_READ_ONLY: u32 = 0x1 | 0x2 | 0x4;
 
+/// The compatible, incompatible and read-only features of an ext superblock.
 fn ext_features(view: &mut View<'_, '_>, at: u64) -> [u32; 3] {
     [92, 96, 100].map(|place| view.u32(at + place).unwrap_or(0))
 }
 
+/// Whether it is an external journal.
 fn is_journal(view: &mut View<'_, '_>, at: u64) -> bool {
     ext_features(view, at)[1] & EXT_IS_JOURNAL != 0
 }
 
+/// Whether it has features beyond those of ext3.
 fn is_ext4(view: &mut View<'_, '_>, at: u64) -> bool {
     let [_, incompatible, read_only] = ext_features(view, at);
     let is_beyond_3 = incompatible & !EXT3_INCOMPATIBLE != 0 || read_only & !EXT3_READ_ONLY != 0;
     incompatible & EXT_IS_JOURNAL == 0 && is_beyond_3
 }
 
+/// Whether it has a journal, and no ext4 features.
 fn is_ext3(view: &mut View<'_, '_>, at: u64) -> bool {
     let [compatible, ..] = ext_features(view, at);
     compatible & EXT_HAS_JOURNAL != 0 && !is_ext4(view, at) && !is_journal(view, at)
 }
 
+/// Whether it has neither a journal nor ext4 features.
 fn is_ext2(view: &mut View<'_, '_>, at: u64) -> bool {
     let [compatible, ..] = ext_features(view, at);
     compatible & EXT_HAS_JOURNAL == 0 && !is_ext4(view, at) && !is_journal(view, at)
@@ -426,14 +442,17 @@ fn is_md_1(view: &mut View<'_, '_>, at: u64) -> bool {
     view.u32(at + 4) == Some(1)
 }
 
+/// Whether it is an LVM2 physical volume.
 fn is_lvm2(view: &mut View<'_, '_>, at: u64) -> bool {
     view.is_at(at + 24, b"LVM2 001")
 }
 
+/// Whether it is an LVM1 physical volume, version 1 or 2.
 fn is_lvm1(view: &mut View<'_, '_>, at: u64) -> bool {
     matches!(view.u16(at + 2), Some(1 | 2))
 }
 
+/// Whether it is an Apple Core Storage volume header.
 fn is_core_storage(view: &mut View<'_, '_>, at: u64) -> bool {
     view.u16(at + 8) == Some(1) && view.u16(at + 10) == Some(0x10)
 }
@@ -469,6 +488,7 @@ fn is_minix(view: &mut View<'_, '_>, at: u64) -> bool {
     inodes > 0 && inode_maps > 0 && zone_maps > 0 && first_zone > inode_maps.saturating_add(zone_maps)
 }
 
+/// Whether the sizes in a Minix 3 superblock are plausible.
 fn is_minix_3(view: &mut View<'_, '_>, at: u64) -> bool {
     let [inode_maps, zone_maps, first_zone] = [6, 8, 10].map(|place| view.u16(at + place).unwrap_or(0));
     inode_maps > 0 && zone_maps > 0 && first_zone > inode_maps.saturating_add(zone_maps)

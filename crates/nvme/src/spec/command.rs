@@ -218,6 +218,7 @@ fn size(queue: u16, entries: u16) -> u64 {
     u64::from(queue) | u64::from(entries.saturating_sub(1)) << 16
 }
 
+/// The zero-based number of blocks (NLB).
 fn blocks_less_one(blocks: u32) -> u64 {
     u64::from(blocks.saturating_sub(1)) & 0xffff
 }
@@ -238,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn queues_are_told_less_one() {
+    fn queue_counts_are_encoded_less_one() {
         let completion = Command::create_completion_queue(3, 1024, 0x5000, Some(2));
         assert_eq!([10, 11].map(|number| completion.word(number)), [1023 << 16 | 3, 2 << 16 | 3]);
         let polled = Command::create_completion_queue(3, 2, 0x5000, None);
@@ -250,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_told_as_they_are() {
+    fn other_commands_have_their_fields() {
         assert_eq!(Command::identify(Identify::Controller, [1, 2]).word(10), 1);
         let list = Command::identify(Identify::NamespacesAfter(5), [1, 2]);
         assert_eq!((list.namespace(), list.word(10)), (5, 2));

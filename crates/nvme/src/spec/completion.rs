@@ -54,7 +54,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_told_is_read(
+        fn completions_are_read_back(
             identifier: u16, status in 0_u16..1 << 15, result: u32, queue: u16, head: u16, phase: bool,
         ) {
             let completion = Completion::new(identifier, Status(status), result, queue, head, phase);

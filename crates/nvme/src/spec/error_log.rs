@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_told_is_read() {
+    fn error_log_entries_are_read_back() {
         let entry = ErrorEntry {
             count: 7,
             queue: 3,

@@ -59,9 +59,9 @@ impl Controller {
     pub fn write(&self) -> Structure {
         let mut bytes = [0; STRUCTURE_BYTES];
         bytes[..2].copy_from_slice(&self.vendor.to_le_bytes());
-        padded(&mut bytes[4..24], &self.serial);
-        padded(&mut bytes[24..64], &self.model);
-        padded(&mut bytes[64..72], &self.firmware);
+        write_padded(&mut bytes[4..24], &self.serial);
+        write_padded(&mut bytes[24..64], &self.model);
+        write_padded(&mut bytes[64..72], &self.firmware);
         bytes[77] = self.transfer_pages_shift;
         bytes[258] = self.aborts_max.saturating_sub(1) as u8;
         bytes[262] = self.error_log_entries.saturating_sub(1) as u8;
@@ -142,19 +142,23 @@ fn text(bytes: &[u8]) -> String {
     printable.map(|byte| char::from(*byte)).collect::<String>().trim().to_owned()
 }
 
-fn padded(into: &mut [u8], text: &str) {
+/// Writes a text, padded with spaces.
+fn write_padded(into: &mut [u8], text: &str) {
     into.fill(b' ');
     into.iter_mut().zip(text.bytes()).for_each(|(into, byte)| *into = byte);
 }
 
+/// The little-endian 16-bit number at an offset.
 fn u16_at(bytes: &Structure, at: usize) -> u16 {
     u16::from_le_bytes([bytes[at], bytes[at + 1]])
 }
 
+/// The little-endian 32-bit number at an offset.
 fn u32_at(bytes: &Structure, at: usize) -> u32 {
     u32::from(u16_at(bytes, at)) | u32::from(u16_at(bytes, at + 2)) << 16
 }
 
+/// The little-endian 64-bit number at an offset.
 fn u64_at(bytes: &Structure, at: usize) -> u64 {
     u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
 }
@@ -166,7 +170,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(
+        fn written_values_are_read_back(
             blocks in 1_u64..1 << 40, block_shift in 9_u8..=16, metadata_bytes: u16, is_shared: bool,
             names in prop::array::uniform3("[!-~][ -~]{0,6}[!-~]"), numbers: (u16, u8, u32), flags: [bool; 4],
             few: (u8, u8),

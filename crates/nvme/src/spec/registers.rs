@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn configurations_say_what_they_are_made_of() {
+    fn configurations_list_their_parts() {
         let configuration = Configuration::enabled(4096);
         assert_eq!(configuration.0, 0x0046_0001);
         assert!(configuration.is_enabled() && !configuration.is_shutting_down());

@@ -83,7 +83,7 @@ impl Status {
         Self((kind as u16 & 7) << 8 | code as u16)
     }
 
-    /// The same status with Do Not Retry (DNR) set.
+    /// Sets Do Not Retry (DNR).
     #[must_use]
     pub fn with_do_not_retry(self) -> Self {
         Self(self.0 | 1 << 14)
@@ -132,13 +132,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn meanings_are_sorted_and_told_once() {
+    fn meanings_are_sorted_and_printed_once() {
         let keys: Vec<(u8, u8)> = MEANINGS.iter().map(|row| (row.0, row.1)).collect();
         assert!(keys.windows(2).all(|two| two[0] < two[1]));
     }
 
     #[test]
-    fn statuses_are_told_in_words() {
+    fn statuses_are_printed_in_words() {
         let check = |status: Status, expected: &str| assert_eq!(status.to_string(), expected);
         check(Status::SUCCESS, "successful completion (type 0x0, code 0x00)");
         check(Status::UNRECOVERED_READ, "unrecovered read error (type 0x2, code 0x81)");

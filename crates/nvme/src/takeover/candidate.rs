@@ -78,6 +78,7 @@ impl Candidate {
         Self::read(root, address, &usage::of_host(root)?).map(Some)
     }
 
+    /// Reads the controller at an address from sysfs.
     fn read(root: &Root, address: &str, usages: &usage::Found) -> Result<Self, Unreadable> {
         let folder = root.device(address);
         let number = link_name(&folder.join("iommu_group")).and_then(|name| name.parse().ok());
@@ -110,7 +111,7 @@ impl Candidate {
             let subsystem = text(&folder.join("subsysnqn"))?.filter(|name| !name.is_empty());
             candidate.siblings.extend(siblings(root, &controller, subsystem.as_deref())?);
             for name in names(&folder)?.iter().filter_map(|name| disk_name(name)) {
-                candidate.disks.push(disk(root, name, usages)?);
+                candidate.disks.push(read_disk(root, name, usages)?);
             }
         }
         Ok(candidate)
@@ -160,7 +161,8 @@ pub(super) fn disk_name(name: &str) -> Option<String> {
     (is_number(head) && is_number(namespace)).then(|| format!("nvme{head}n{namespace}"))
 }
 
-fn disk(root: &Root, name: String, usages: &usage::Found) -> Result<KernelDisk, Unreadable> {
+/// A block device and its uses.
+fn read_disk(root: &Root, name: String, usages: &usage::Found) -> Result<KernelDisk, Unreadable> {
     let folder = root.path("sys/block").join(&name);
     let sectors: u64 = text(&folder.join("size"))?.and_then(|text| text.parse().ok()).unwrap_or_default();
     let usages = usages.of_disk(root, &name)?;
@@ -173,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn disks_are_told_from_other_things_beside_them() {
+    fn disks_are_distinguished_from_partitions_and_other_entries() {
         let check = |name: &str, expected: Option<&str>| assert_eq!(disk_name(name).as_deref(), expected);
         check("nvme0n1", Some("nvme0n1"));
         check("nvme12c3n4", Some("nvme12n4"));

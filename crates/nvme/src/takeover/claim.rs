@@ -27,7 +27,7 @@ pub struct Claim {
 #[derive(Debug, thiserror::Error)]
 pub enum ClaimError {
     /// Something uses it.
-    #[error("{}", all(usages))]
+    #[error("{}", join_usages(usages))]
     InUse {
         /// The uses found.
         usages: Vec<Usage>,
@@ -79,7 +79,8 @@ pub enum ClaimError {
     Unreadable(#[from] Unreadable),
 }
 
-fn all(usages: &[Usage]) -> String {
+/// All uses in one sentence.
+fn join_usages(usages: &[Usage]) -> String {
     let words: Vec<String> = usages.iter().map(ToString::to_string).collect();
     format!("in use: {}", words.join("; "))
 }
@@ -143,6 +144,7 @@ impl Claim {
 }
 
 impl DiskNames {
+    /// The names of a block device's disk; none for a file.
     fn of(root: &Root, identity: Identity) -> Result<Self, Unreadable> {
         let Some(folder) = identity.folder(root) else { return Ok(Self::default()) };
         let is_part = folder.join("partition").exists();
@@ -182,16 +184,19 @@ fn has_paths(root: &Root, disk: &str) -> Result<bool, Unreadable> {
     Ok(false)
 }
 
+/// Fails if the file or block device is in use.
 fn expect_unused(root: &Root, path: &Path, identity: Identity, bytes: u64) -> Result<(), ClaimError> {
     let usages = usage::of_file(root, path, identity, bytes)?;
     if usages.is_empty() { Ok(()) } else { Err(ClaimError::InUse { usages }) }
 }
 
+/// Whether it is a read-only block device.
 fn is_read_only(root: &Root, identity: Identity) -> Result<bool, Unreadable> {
     let Some(folder) = identity.folder(root) else { return Ok(false) };
     Ok(text(&folder.join("ro"))?.as_deref() == Some("1"))
 }
 
+/// Opens it for writing; a block device exclusively.
 fn open(path: &Path, is_device: bool) -> Result<File, ClaimError> {
     // O_NONBLOCK: if the file was replaced by a pipe, opening it must not wait for a reader.
     let exclusive = if is_device { OFlags::EXCL } else { OFlags::empty() };

@@ -74,6 +74,7 @@ impl Identity {
     }
 }
 
+/// The identity in the result of statx(2).
 fn of(found: &Statx) -> Identity {
     if FileType::from_raw_mode(found.stx_mode.into()) == FileType::BlockDevice {
         return Identity::Device { major: found.stx_rdev_major, minor: found.stx_rdev_minor };

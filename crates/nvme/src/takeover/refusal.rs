@@ -86,7 +86,7 @@ pub enum Refusal {
     #[error("the driver vfio-pci is not loaded; `modprobe vfio-pci` loads it")]
     NoVfioDriver,
     /// The kernel's driver is bound, and unbinding was not accepted.
-    #[error("{address} {owner}; `--take` unbinds it while this program runs, by: {steps}")]
+    #[error("{address} {owner}; `--unbind` unbinds it while this program runs, by: {steps}")]
     UnbindNotAccepted {
         /// Its address.
         address: String,
@@ -179,6 +179,7 @@ impl Candidate {
         })
     }
 
+    /// The reasons against unbinding it from its driver.
     fn unbind_refusals(&self, root: &Root, accepted: Accepted, driver: Option<&str>) -> Vec<Refusal> {
         let mut all = Vec::new();
         if let Some(driver) = driver.filter(|driver| *driver != KERNEL_DRIVER) {
@@ -209,6 +210,7 @@ impl Candidate {
 
 const GROUP_HINT: &str = ", or have root give you that file (chown), and /dev/iommu where there is one";
 
+/// A refusal if this process may not write the file.
 fn check_writable(file: PathBuf, hint: &'static str) -> Option<Refusal> {
     use rustix::fs::{Access, access};
     match access(&file, Access::WRITE_OK) {

@@ -28,7 +28,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// The same as a shell command to paste.
+    /// The write as a shell command to paste.
     pub fn command(&self) -> Command {
         // Invalid UTF-8 becomes replacement characters; `Command` refuses to show those.
         Command::write(self.text.trim_end(), self.file.to_string_lossy())
@@ -202,6 +202,7 @@ impl Takeover {
         bound.and(restored)
     }
 
+    /// Binds the previous driver, if there was one.
     fn bind_previous(&self, root: &Root, driver: Option<&str>) -> Result<(), TakeoverError> {
         // The driver may have been bound before `driver_override` was set to another one, so set it first.
         self.set_override(root, self.previous.as_deref())?;
@@ -220,6 +221,7 @@ impl Takeover {
         }
     }
 
+    /// Unbinds a driver and waits until it is gone.
     fn unbind(&self, root: &Root, driver: &str) -> Result<(), TakeoverError> {
         let unbound = write(&root.path("sys/bus/pci/drivers").join(driver).join("unbind"), &self.address);
         match unbound {
@@ -270,6 +272,7 @@ fn check_unchanged(root: &Root, candidate: &Candidate) -> Result<(), TakeoverErr
     Err(TakeoverError::Changed { address, what })
 }
 
+/// Writes to a file of sysfs.
 fn write(file: &Path, text: &str) -> Result<(), TakeoverError> {
     let opened = OpenOptions::new().write(true).open(file);
     opened.and_then(|mut open| open.write_all(text.as_bytes())).map_err(|source| TakeoverError::Step {

@@ -137,6 +137,7 @@ fn of_device(root: &Root, number: &str) -> Result<Vec<Usage>, Unreadable> {
     Ok(usages)
 }
 
+/// The swap areas in `/proc/swaps`.
 fn swaps(root: &Root) -> Result<Vec<Swap>, Unreadable> {
     let lines = text(&root.path("proc/swaps"))?.unwrap_or_default();
     // Skip the header line.
@@ -154,6 +155,7 @@ impl Found {
         self.of_folder(&root.path("sys/block").join(disk), disk)
     }
 
+    /// Uses of a block device and its partitions, by its folder in sysfs.
     fn of_folder(&self, folder: &Path, disk: &str) -> Result<Vec<Usage>, Unreadable> {
         let mut usages = self.of_part(folder, disk)?;
         for part in names(folder)?.into_iter().filter(|name| folder.join(name).join("partition").exists()) {

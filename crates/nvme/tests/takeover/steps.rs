@@ -47,8 +47,8 @@ impl Kernel {
         rustix::fs::mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
     }
 
-    /// Begins to take the adapter.
-    fn take(
+    /// Starts to unbind the adapter, in a thread of its own.
+    fn start_unbind(
         &self,
         tell: impl FnOnce() -> io::Result<()> + Send + 'static,
     ) -> Work<Result<Takeover, TakeoverError>> {
@@ -56,8 +56,8 @@ impl Kernel {
         start(move || Takeover::unbind_from_kernel(&root, &candidate, tell))
     }
 
-    /// Begins to give it back.
-    fn give_back(&self, takeover: &Takeover) -> Work<Result<(), TakeoverError>> {
+    /// Starts to rebind the adapter, in a thread of its own.
+    fn start_rebind(&self, takeover: &Takeover) -> Work<Result<(), TakeoverError>> {
         let (root, takeover) = (self.tree.root(), takeover.clone());
         start(move || takeover.rebind(&root))
     }
@@ -166,7 +166,7 @@ fn control(driver: &str, file: &str) -> String {
 fn the_disk_is_claimed_until_the_last_step() {
     let kernel = Arc::new(Kernel::new());
     let at_tell = Arc::clone(&kernel);
-    let taking = kernel.take(move || {
+    let unbinding = kernel.start_unbind(move || {
         assert!(at_tell.is_claimed(), "before anybody is told");
         assert_eq!(at_tell.driver_override(), "(null)\n", "nothing is done before somebody is told");
         Ok(())
@@ -178,7 +178,7 @@ fn the_disk_is_claimed_until_the_last_step() {
     assert!(kernel.is_claimed(), "before probing");
     kernel.expect_write(PROBE, ADDRESS);
     kernel.bind(Some("vfio-pci"));
-    let takeover = taking.finish().unwrap();
+    let takeover = unbinding.finish().unwrap();
     assert_eq!(takeover.previous_driver(), Some("nvme"));
     assert!(!kernel.is_claimed(), "the kernel's driver takes it back only if nobody has it open");
 }
@@ -193,7 +193,7 @@ fn the_override_names_the_driver_that_is_bound_again() {
         let takeover = Takeover::of(&kernel.candidate());
         kernel.tree.file(&file, "vfio-pci\n");
         kernel.bind(Some("vfio-pci"));
-        let giving = kernel.give_back(&takeover);
+        let giving = kernel.start_rebind(&takeover);
         kernel.expect_override("nvme");
         kernel.expect_write(&control("vfio-pci", "unbind"), ADDRESS);
         kernel.bind(None);
@@ -210,13 +210,13 @@ fn the_override_names_the_driver_that_is_bound_again() {
 fn an_adapter_without_a_driver_is_probed_and_unbound() {
     let kernel = Kernel::new();
     kernel.bind(None);
-    let taking = kernel.take(|| Ok(()));
+    let unbinding = kernel.start_unbind(|| Ok(()));
     kernel.expect_override("vfio-pci");
     kernel.expect_write(PROBE, ADDRESS);
     kernel.bind(Some("vfio-pci"));
-    let takeover = taking.finish().unwrap();
+    let takeover = unbinding.finish().unwrap();
     assert_eq!(takeover.previous_driver(), None);
-    let giving = kernel.give_back(&takeover);
+    let giving = kernel.start_rebind(&takeover);
     kernel.expect_override("\n");
     kernel.expect_write(&control("vfio-pci", "unbind"), ADDRESS);
     kernel.bind(None);
@@ -229,7 +229,7 @@ fn an_adapter_without_a_driver_is_probed_and_unbound() {
 fn a_takeover_that_fails_half_way_is_undone() {
     let kernel = Kernel::new();
     fs::remove_file(kernel.tree.path(PROBE)).unwrap();
-    let taking = kernel.take(|| Ok(()));
+    let unbinding = kernel.start_unbind(|| Ok(()));
     kernel.expect_override("vfio-pci");
     // Between unbinding and the probe that fails nothing waits for the kernel: the driver lets go before the write ends.
     kernel.bind(None);
@@ -237,24 +237,24 @@ fn a_takeover_that_fails_half_way_is_undone() {
     kernel.expect_override("nvme");
     kernel.expect_write(&control("nvme", "bind"), ADDRESS);
     kernel.bind(Some("nvme"));
-    let error = taking.finish().unwrap_err();
+    let error = unbinding.finish().unwrap_err();
     assert!(matches!(&error, TakeoverError::Step { file, .. } if file.ends_with(PROBE)), "{error}");
     kernel.expect_override("\n");
 }
 
-/// An adapter that was lent to processes before is not taken from anybody.
+/// An adapter that was bound to vfio-pci before has no previous driver.
 #[test]
-fn a_lent_adapter_is_not_taken_from_its_driver() {
-    let taken_from =
+fn an_adapter_that_was_bound_to_vfio_has_no_previous_driver() {
+    let previous_driver_of =
         |driver| Takeover::from_previous([ADDRESS, driver, "-"]).previous_driver().map(str::to_owned);
-    assert_eq!(taken_from("nvme").as_deref(), Some("nvme"));
-    assert_eq!(taken_from("vfio-pci"), None);
-    assert_eq!(taken_from("-"), None);
+    assert_eq!(previous_driver_of("nvme").as_deref(), Some("nvme"));
+    assert_eq!(previous_driver_of("vfio-pci"), None);
+    assert_eq!(previous_driver_of("-"), None);
 }
 
-/// Without somebody who gives it back, it isn't taken.
+/// Without a process that rebinds it, an adapter is not unbound.
 #[test]
-fn nothing_is_done_if_nobody_can_be_told() {
+fn nothing_is_done_if_the_notification_fails() {
     let tree = Tree::new();
     let error =
         Takeover::unbind_from_kernel(&tree.root(), &tree.candidate(), || Err(io::Error::other("nobody")))
@@ -266,19 +266,19 @@ fn nothing_is_done_if_nobody_can_be_told() {
 
 /// An unbind that fails is an error only as long as the driver still has the adapter.
 #[test]
-fn an_unbind_that_somebody_else_did_is_no_error() {
+fn an_unbind_that_another_process_did_is_no_error() {
     let kernel = Kernel::new();
     let takeover = Takeover::of(&kernel.candidate());
     let unbind = control("vfio-pci", "unbind");
     kernel.bind(Some("vfio-pci"));
     fs::remove_file(kernel.tree.path(&unbind)).unwrap();
-    let error = kernel.give_back(&takeover).finish().unwrap_err();
+    let error = kernel.start_rebind(&takeover).finish().unwrap_err();
     assert!(matches!(&error, TakeoverError::Step { file, .. } if file.ends_with(&unbind)), "{error}");
     // Somebody unbinds it after its driver was read, and the write is refused.
     let driver_override = format!("sys/bus/pci/devices/{ADDRESS}/driver_override");
     kernel.pipe(&driver_override);
     kernel.tree.link(&unbind, Path::new("/dev/full"));
-    let giving = kernel.give_back(&takeover);
+    let giving = kernel.start_rebind(&takeover);
     kernel.show(&driver_override, "vfio-pci\n");
     kernel.bind(None);
     kernel.expect_write(&driver_override, "nvme");
@@ -355,9 +355,9 @@ impl Drop for Loop {
     }
 }
 
-/// What the kernel itself says of a disk that somebody has for himself: only a block device tells `O_EXCL` from a plain open.
+/// On a real block device, because the kernel distinguishes `O_EXCL` from a plain open only there.
 #[test]
-fn a_disk_that_somebody_has_exclusively_is_busy() {
+fn a_disk_that_is_open_exclusively_is_busy() {
     let Some(disk) = Loop::new() else {
         skip::skip("no loop device can be set up here, which takes root");
         return;
@@ -365,10 +365,9 @@ fn a_disk_that_somebody_has_exclusively_is_busy() {
     let tree = Tree::new();
     tree.link("dev/nvme0n1", &disk.device);
     let holder = disk.open_exclusively().unwrap();
-    let error = Takeover::unbind_from_kernel(&tree.root(), &tree.candidate(), || {
-        panic!("nothing is to be given back")
-    })
-    .unwrap_err();
+    let error =
+        Takeover::unbind_from_kernel(&tree.root(), &tree.candidate(), || panic!("nothing was unbound"))
+            .unwrap_err();
     assert!(matches!(&error, TakeoverError::Busy { device } if device == "nvme0n1"), "{error}");
     drop(holder);
 

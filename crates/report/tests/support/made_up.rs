@@ -1,7 +1,7 @@
 //! A benchmark of made-up figures.
 
 use bench::{
-    Benchmark, Case, Clock, Entry, Head, Latency, Machine, Measured, Named, Round, SCHEMA, Scenario,
+    Benchmark, Case, Clock, Entry, Head, HostSummary, Latency, Measured, Named, Round, SCHEMA, Scenario,
     Settings, Summary,
 };
 use toll::Evidence;
@@ -64,7 +64,7 @@ fn case(scenario: Scenario, threads: usize, times: [f64; 2]) -> Case {
     Case {
         scenario,
         what: "what threads do".to_owned(),
-        sizes: scenario.sizes().words(),
+        sizes: scenario.sizes().describe(),
         threads,
         cpus: 4,
         queue_ns_per_pair: (scenario == Scenario::Drift).then_some(1.5),
@@ -88,7 +88,7 @@ pub(crate) fn made_up() -> Benchmark {
             command: ["iotoll", "bench", "iova\u{1b}[2J"].map(str::to_owned).to_vec(),
             date: "2000-01-01".to_owned(),
             evidence: Evidence::Measured { how: "iotoll bench iova".to_owned(), on: "a CPU".to_owned() },
-            machine: Machine {
+            machine: HostSummary {
                 cpu: Some("A CPU <b>".to_owned()),
                 cpus: 4,
                 architecture: "x86_64".to_owned(),

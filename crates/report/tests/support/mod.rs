@@ -17,7 +17,7 @@ fn judged(host: Host) -> Inspection {
         prices(include_str!("../../../host/tests/prices/x86.toml")),
         prices(include_str!("../../../host/tests/prices/ppc.toml")),
     ];
-    Inspection::on(
+    Inspection::with_basis(
         host,
         Basis { tolls: Some(&Digest::parse(tolls).unwrap()), prices: Some(&prices), areas: &[] },
     )

@@ -1,6 +1,6 @@
 //! What goes over a line.
 
-use super::parameters::Parameters;
+use super::parameters::{Line, Parameters};
 use des::Span;
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +15,16 @@ pub(crate) enum Way {
     Out,
     /// Over the wire, from the peer.
     In,
+}
+
+impl Way {
+    /// The bandwidth and latency of the line that goes this way.
+    pub(crate) fn line(self, parameters: &Parameters) -> &Line {
+        match self {
+            Self::Down | Self::Up => &parameters.link,
+            Self::Out | Self::In => &parameters.wire,
+        }
+    }
 }
 
 /// What goes over a line, for a flow; an interrupt, for a ring.
@@ -66,6 +76,6 @@ impl Message {
             Self::Delivery => bytes.delivery,
             Self::Interrupt => bytes.interrupt,
         };
-        Span::from_ps(u64::from(length) * parameters.line(self.way()).ps_per_byte)
+        Span::from_ps(u64::from(length) * self.way().line(parameters).ps_per_byte)
     }
 }

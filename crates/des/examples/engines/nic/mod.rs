@@ -114,7 +114,7 @@ impl Nic {
 
     /// All threads begin to think.
     pub(crate) fn simulation<Q: Queue<Event>>(self) -> Simulation<Self, Q> {
-        let mut simulation = Simulation::on(self);
+        let mut simulation = Simulation::with_queue(self);
         for flow in 0..simulation.model.threads.len() as u32 {
             simulation.model.think(flow, &mut simulation.calendar);
         }
@@ -206,7 +206,7 @@ impl Nic {
         calendar: &mut Calendar<Event, impl Queue<Event>>,
     ) {
         let way = message.way();
-        let latency = Span::from_ns(self.parameters.line(way).latency_ns);
+        let latency = Span::from_ns(way.line(&self.parameters).latency_ns);
         calendar.schedule_in(latency, Event::Arrives { message, flow });
         if let Ok(Some((message, flow))) = self.lines[way as usize].release(now) {
             self.begin_send(message, flow, calendar);

@@ -1,6 +1,5 @@
 //! The numbers of the NIC model, as `bench/nic.toml` has them.
 
-use super::message::Way;
 use des::Span;
 use serde::{Deserialize, Serialize};
 
@@ -53,13 +52,6 @@ pub(crate) struct Moderation {
 }
 
 impl Parameters {
-    pub(crate) fn line(&self, way: Way) -> &Line {
-        match way {
-            Way::Down | Way::Up => &self.link,
-            Way::Out | Way::In => &self.wire,
-        }
-    }
-
     /// The mean.
     pub(crate) fn think(&self, flows: u32) -> Span {
         Span::from_ns(self.think_ns_per_flow * u64::from(flows))

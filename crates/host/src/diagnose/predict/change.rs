@@ -29,14 +29,15 @@ pub(super) fn of<'h>(host: &Host, working: &Working<'h>, finding: &Finding) -> V
         None => Vec::new(),
     };
     let change = |(adapter, verdict): &(&'h Adapter, &'h Verdict)| {
-        let to = leads_to(host, finding.id, adapter, verdict)?;
+        let to = dma_path_after_fix(host, finding.id, adapter, verdict)?;
         let only = (finding.id == Id::Mask32Bit).then_some("of which the buffer lies beyond the mask");
         Some((*adapter, Change { from: verdict.dma_path, to, only }))
     };
     concerned.into_iter().filter_map(change).collect()
 }
 
-fn leads_to(host: &Host, id: Id, adapter: &Adapter, verdict: &Verdict) -> Option<DmaPath> {
+/// The DMA path that an adapter has once this finding's fix is applied; `None` if the fix does not change it.
+fn dma_path_after_fix(host: &Host, id: Id, adapter: &Adapter, verdict: &Verdict) -> Option<DmaPath> {
     match (id, verdict.dma_path) {
         (Id::StrictOnFastAdapter | Id::StrictAgainstRequest, DmaPath::TranslatedStrict) => {
             // Where the kernel does not batch on a virtual IOMMU, the remedy is passthrough.
@@ -51,7 +52,7 @@ fn leads_to(host: &Host, id: Id, adapter: &Adapter, verdict: &Verdict) -> Option
             let strict = host.invalidation()?.strict;
             Some(if strict { DmaPath::TranslatedStrict } else { DmaPath::TranslatedLazy })
         }
-        (Id::SwiotlbForced, DmaPath::Bounce) => without_force(host, adapter),
+        (Id::SwiotlbForced, DmaPath::Bounce) => dma_path_without_forced_bouncing(host, adapter),
         // Bare metal writes its tables without hypercalls: no sheet is like it.
         (Id::PowerDefaultWindow | Id::PowerMaximumMemory, DmaPath::TceWindow | DmaPath::DynamicWindow) => {
             (!is_bare_metal(host)).then_some(DmaPath::DirectWindow)
@@ -60,8 +61,9 @@ fn leads_to(host: &Host, id: Id, adapter: &Adapter, verdict: &Verdict) -> Option
     }
 }
 
-/// A confidential guest can't do without, and an adapter that does not reach its buffers is copied for anyway.
-fn without_force(host: &Host, adapter: &Adapter) -> Option<DmaPath> {
+/// The DMA path of an adapter once the kernel no longer forces bouncing. `None` if its buffers are bounced anyway: in a
+/// confidential guest, and where its mask does not reach them.
+fn dma_path_without_forced_bouncing(host: &Host, adapter: &Adapter) -> Option<DmaPath> {
     if host.log.memory_encryption.is_some() || beyond_mask(host, adapter).is_some() {
         return None;
     }
@@ -69,6 +71,7 @@ fn without_force(host: &Host, adapter: &Adapter) -> Option<DmaPath> {
     Some(if untranslated { DmaPath::NoIommu } else { DmaPath::Identity })
 }
 
+/// Whether Linux runs without a hypervisor (PowerNV).
 fn is_bare_metal(host: &Host) -> bool {
     let platform = host.power.as_ref().and_then(|partition| partition.platform.as_ref());
     platform.is_some_and(|platform| platform.value == Platform::PowerNv)

@@ -3,18 +3,19 @@
 
 mod change;
 mod nearest;
+mod number_text;
 mod place;
 mod releases;
 mod time;
 mod words;
 
-use super::outlook::{Leg, Outlook};
+use super::outlook::{Outlook, PathCost};
 use super::prediction::Prediction;
 use super::{Basis, Case, Finding};
 use crate::Bdf;
 use crate::facts::{Adapter, Host};
 use change::{Change, Working};
-use place::{Place, Workload};
+use place::{Environment, Workload};
 use std::collections::{BTreeMap, HashMap};
 
 /// Predictions shown with one finding.
@@ -53,8 +54,8 @@ fn outlook(address: Bdf, io: Workload, change: Change, prediction: &Prediction) 
         address,
         io: io.words(),
         only: change.only,
-        today: Leg { dma_path: change.from, ns: time.now_ns },
-        after: Leg { dma_path: change.to, ns: time.then_ns },
+        today: PathCost { dma_path: change.from, ns: time.now_ns },
+        after: PathCost { dma_path: change.to, ns: time.then_ns },
         cpu_saved: time.cpu_saved,
         platform: time.platform.clone(),
         unpriced: time.saved.unpriced.keys().copied().collect(),
@@ -73,7 +74,7 @@ impl<'h> Known<'h> {
         adapter: &'h Adapter,
         change: Change,
     ) -> Vec<(Workload, &'k Prediction)> {
-        let place = Place::of(host, adapter);
+        let place = Environment::of(host, adapter);
         let workloads = Workload::of(adapter);
         for workload in workloads {
             let make = || {

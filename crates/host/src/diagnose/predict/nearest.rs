@@ -1,7 +1,7 @@
 //! The choice of the sheets nearest to an adapter.
 
 use super::change::Change;
-use super::place::{Place, Workload};
+use super::place::{Environment, Workload};
 use super::releases;
 use crate::Digest;
 use crate::diagnose::prediction::Distance;
@@ -37,7 +37,7 @@ impl Pair<'_> {
 /// The pair of sheets nearest to a place that has the workload on both DMA paths of a change.
 pub(super) fn pair<'d>(
     digest: &'d Digest,
-    place: &Place<'_>,
+    place: &Environment<'_>,
     change: Change,
     workload: Workload,
 ) -> Option<Pair<'d>> {
@@ -55,7 +55,7 @@ pub(super) fn pair<'d>(
     })
 }
 
-/// Only the DMA path may differ: two IOMMUs are two machines.
+/// Whether two sheets are of the same machine, apart from the DMA path. Two IOMMUs are two machines.
 fn same_machine(now: &SheetDigest, then: &SheetDigest) -> bool {
     let iommus_agree = now.iommu.is_none() || then.iommu.is_none() || now.iommu == then.iommu;
     iommus_agree && now.cpu == then.cpu && now.kernel.release == then.kernel.release
@@ -74,7 +74,8 @@ fn tolls<'d>(
     })
 }
 
-fn distance(place: &Place<'_>, now: Side<'_>, then: Side<'_>) -> Distance {
+/// In what the host differs from the machines of two toll sheets.
+fn distance(place: &Environment<'_>, now: Side<'_>, then: Side<'_>) -> Distance {
     let sheet = KernelVersion::parse(&now.sheet.kernel.release);
     let releases = place.kernel.zip(sheet.as_ref()).map(|(host, sheet)| releases::between(host, sheet));
     Distance {

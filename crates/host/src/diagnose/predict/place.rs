@@ -1,6 +1,6 @@
 //! What of a host and an adapter decides which toll sheets are near to them.
 
-use crate::diagnose::rules::{Maker, maker};
+use crate::diagnose::rules::{Maker, iommu_maker};
 use crate::facts::iommu::Kind;
 use crate::facts::{Adapter, Host};
 use crate::kernel::{Architecture, KernelVersion};
@@ -49,7 +49,7 @@ impl Workload {
 
 /// Where an adapter works.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place<'h> {
+pub(super) struct Environment<'h> {
     pub(super) architecture: Option<&'h Architecture>,
     pub(super) iommu: Option<Kind>,
     pub(super) tce_calls: Option<TceCalls>,
@@ -57,7 +57,7 @@ pub(super) struct Place<'h> {
     pub(super) driver: Option<&'h str>,
 }
 
-impl<'h> Place<'h> {
+impl<'h> Environment<'h> {
     pub(super) fn of(host: &'h Host, adapter: &'h Adapter) -> Self {
         Self {
             architecture: host.platform.architecture.as_ref(),
@@ -72,7 +72,7 @@ impl<'h> Place<'h> {
 /// What translates; by the processor's maker where only the log shows that something does.
 fn iommu(host: &Host) -> Option<Kind> {
     let seen = host.iommus.instances.first().map(|instance| instance.kind);
-    let told = || match (&host.log.translation_active, maker(host)) {
+    let told = || match (&host.log.translation_active, iommu_maker(host)) {
         _ if host.is_power() => Some(Kind::Tce),
         (Some(_), Maker::Intel) => Some(Kind::VtD),
         (Some(_), Maker::Amd) => Some(Kind::AmdVi),
@@ -81,7 +81,7 @@ fn iommu(host: &Host) -> Option<Kind> {
     seen.or_else(told)
 }
 
-/// A virtio device's PCI function is bound to `virtio-pci`; the driver that maps is the one above.
+/// The driver that maps an adapter's buffers. For a virtio network adapter it is `virtio_net`, not `virtio-pci`.
 fn driver(adapter: &Adapter) -> Option<&str> {
     let driver = adapter.function.driver.as_ref()?.value.as_str();
     let is_network = adapter.function.ids.class.map(pci::ClassCode::kind) == Some(pci::Kind::Network);

@@ -1,14 +1,14 @@
 //! Predictions in time: the toll that a change of DMA path takes off, at the prices of a platform.
 
-use super::words::{EVENTS_MIN, event_name, listed, percent};
-use crate::diagnose::prediction::{LOAD_PER_SECOND, Pays, TimeGain};
+use super::number_text::{EVENTS_MIN, event_name, listed, percent};
+use crate::diagnose::prediction::{IoCost, LOAD_PER_SECOND, TimeGain};
 use std::collections::BTreeMap;
 use toll::{Charge, Event, Expense, PriceList, figure, grouped, time};
 
-/// Prices what an I/O, in these words, pays on two DMA paths.
-pub(super) fn gain(io: &str, now: &Pays, then: &Pays, prices: &PriceList) -> TimeGain {
+/// The time that an I/O, described by `io`, saves between two DMA paths at these prices.
+pub(super) fn gain(io: &str, now: &IoCost, then: &IoCost, prices: &PriceList) -> TimeGain {
     let saved = prices.price(now.instructions - then.instructions, &fewer(now, then));
-    let of = |pays: &Pays| prices.price(pays.instructions, &pays.events).ns;
+    let of = |pays: &IoCost| prices.price(pays.instructions, &pays.events).ns;
     let (now_ns, then_ns) = (of(now), of(then));
     TimeGain {
         what: format!("{io}: {}", what(now_ns, &saved)),
@@ -23,12 +23,12 @@ pub(super) fn gain(io: &str, now: &Pays, then: &Pays, prices: &PriceList) -> Tim
 }
 
 /// Events that there are less of; what can't be told from nothing is none.
-fn fewer(now: &Pays, then: &Pays) -> BTreeMap<Event, f64> {
+fn fewer(now: &IoCost, then: &IoCost) -> BTreeMap<Event, f64> {
     let less = |(event, of_now): (&Event, &f64)| Some((*event, of_now - then.events.get(event)?));
     now.events.iter().filter_map(less).filter(|(_, less)| less.abs() >= EVENTS_MIN).collect()
 }
 
-/// Of one CPU's time.
+/// The share of one CPU's time that I/Os of `ns` nanoseconds each take at the load [`LOAD_PER_SECOND`].
 fn cpu_share(ns: f64) -> f64 {
     ns * f64::from(LOAD_PER_SECOND) / 1e9
 }
@@ -37,9 +37,9 @@ fn cpu_share(ns: f64) -> f64 {
 fn what(now_ns: f64, saved: &Expense) -> String {
     let (sign, direction) = if saved.ns < 0.0 { (-1.0, "more") } else { (1.0, "less") };
     let ns = sign * saved.ns;
-    let mut charges: Vec<&Charge> = told(saved).collect();
+    let mut charges: Vec<&Charge> = nonzero_charges(saved).collect();
     charges.sort_by(|a, b| b.ns.abs().total_cmp(&a.ns.abs()));
-    let part = |charge: &&Charge| format!("{} {}", name(charge), signed(sign * charge.ns));
+    let part = |charge: &&Charge| format!("{} {}", charge_name(charge), signed(sign * charge.ns));
     let parts: Vec<String> = charges.iter().map(part).collect();
     let unpriced: Vec<String> =
         saved.unpriced.keys().map(|event| event_name(*event, 2.0).to_owned()).collect();
@@ -59,12 +59,13 @@ fn what(now_ns: f64, saved: &Expense) -> String {
     )
 }
 
-/// Those that make a difference.
-fn told(expense: &Expense) -> impl Iterator<Item = &Charge> {
+/// The charges that are not zero.
+fn nonzero_charges(expense: &Expense) -> impl Iterator<Item = &Charge> {
     expense.charges.iter().filter(|charge| charge.ns != 0.0)
 }
 
-fn name(charge: &Charge) -> &'static str {
+/// What a charge is for, in words: `instructions`, `IOTLB invalidations`.
+fn charge_name(charge: &Charge) -> &'static str {
     charge.count.event().map_or("instructions", |event| event_name(event, 2.0))
 }
 
@@ -82,6 +83,6 @@ fn prices_of(prices: &PriceList, saved: &Expense) -> String {
         let Charge { price_ns, .. } = charge;
         format!("{} {} ({})", one(charge), time(price_ns.value), price_ns.evidence)
     };
-    let each: Vec<String> = told(saved).map(price).collect();
+    let each: Vec<String> = nonzero_charges(saved).map(price).collect();
     format!("prices of {}: {}", prices.platform, each.join("; "))
 }

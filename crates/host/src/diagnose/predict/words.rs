@@ -2,21 +2,19 @@
 
 use super::change::Change;
 use super::nearest::{Pair, Side};
-use super::place::Place;
+use super::number_text::{EVENTS_MIN, count, event_name, listed, percent};
+use super::place::Environment;
 use super::time;
-use crate::diagnose::prediction::{Pays, Prediction};
+use crate::diagnose::prediction::{IoCost, Prediction};
 use crate::digest::{SheetDigest, TollDigest};
 use crate::kernel::{Family, KernelVersion};
 use ddw::TceCalls;
-use toll::{DmaPath, Event, Evidence, PriceList, grouped};
-
-/// Differences that would be shown as nothing.
-pub(super) const EVENTS_MIN: f64 = 0.005;
+use toll::{DmaPath, Event, Evidence, PriceList};
 
 /// Puts the pair of sheets nearest to a place into words.
 pub(super) fn prediction(
     pair: &Pair<'_>,
-    place: &Place<'_>,
+    place: &Environment<'_>,
     change: Change,
     prices: Option<&PriceList>,
 ) -> Prediction {
@@ -36,14 +34,14 @@ pub(super) fn prediction(
 }
 
 /// What the I/O pays, in the kinds of events that were counted on the other DMA path as well.
-fn pays(side: Side<'_>, other: &TollDigest, change: Change) -> Pays {
+fn pays(side: Side<'_>, other: &TollDigest, change: Change) -> IoCost {
     // Repetitions are bytes copied where buffers are, and elsewhere whatever the kernel clears or copies.
     let copies = change.from == DmaPath::Bounce || change.to == DmaPath::Bounce;
     let counted = |event: &Event| {
         other.events_per_io(*event).is_some() && (copies || *event != Event::StringIterations)
     };
     let events = side.toll.events.keys().filter(|event| counted(event));
-    Pays {
+    IoCost {
         preset: side.sheet.preset.clone(),
         dma_path: side.sheet.dma_path,
         instructions: side.toll.instructions_per_io(),
@@ -57,7 +55,7 @@ fn io(workload: &str, only: Option<&str>) -> String {
 }
 
 /// `430 of 13,181 instructions (3 %) and 1 IOTLB invalidation less`.
-fn what(now: &Pays, then: &Pays) -> String {
+fn what(now: &IoCost, then: &IoCost) -> String {
     let (mut less, mut more) = (Vec::new(), Vec::new());
     let saved = (now.instructions - then.instructions).round();
     let whole = format!("of {} instructions ({})", count(now.instructions), percent(saved, now.instructions));
@@ -70,7 +68,7 @@ fn what(now: &Pays, then: &Pays) -> String {
         let saved = of_now - then.events.get(event).copied().unwrap_or(*of_now);
         let list = if saved > 0.0 { &mut less } else { &mut more };
         if saved.abs() >= EVENTS_MIN {
-            list.push(events(*event, saved.abs()));
+            list.push(count_events(*event, saved.abs()));
         }
     }
     let sides = [(less, "less"), (more, "more")];
@@ -82,53 +80,15 @@ fn what(now: &Pays, then: &Pays) -> String {
     if said.is_empty() { "no difference".to_owned() } else { said.join("; ") }
 }
 
-fn events(event: Event, amount: f64) -> String {
+/// A number of events in words: `2 IOTLB invalidations`.
+fn count_events(event: Event, amount: f64) -> String {
     let words = count(amount);
     let name = event_name(event, if words == "1" { 1.0 } else { amount });
     format!("{words} {name}")
 }
 
-/// What events are called, one or many.
-pub(super) fn event_name(event: Event, amount: f64) -> &'static str {
-    let (one, many) = match event {
-        Event::Hypercalls => ("hypercall", "hypercalls"),
-        Event::Invalidations => ("IOTLB invalidation", "IOTLB invalidations"),
-        Event::TableEntries => ("table entry", "table entries"),
-        Event::StringIterations => {
-            ("repetition of string instructions", "repetitions of string instructions")
-        }
-        _ => (event.word(), event.word()),
-    };
-    if amount == 1.0 { one } else { many }
-}
-
-/// Whole from 100 on and where it is whole, else with two digits behind the point.
-fn count(amount: f64) -> String {
-    let hundredths = (amount * 100.0).round() / 100.0;
-    match hundredths {
-        _ if amount >= 100.0 || hundredths.fract() == 0.0 => grouped(amount.round() as u64),
-        _ => hundredths.to_string(),
-    }
-}
-
-pub(super) fn percent(part: f64, whole: f64) -> String {
-    let percent = part / whole * 100.0;
-    match percent {
-        10.0.. => format!("{percent:.0} %"),
-        0.1.. => format!("{percent:.1} %"),
-        _ => "under 0.1 %".to_owned(),
-    }
-}
-
-pub(super) fn listed(parts: &[String]) -> String {
-    match parts {
-        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
-        _ => parts.concat(),
-    }
-}
-
 /// Which sheets they are, and what is different here.
-fn sheets(pair: &Pair<'_>, place: &Place<'_>) -> String {
+fn sheets(pair: &Pair<'_>, place: &Environment<'_>) -> String {
     let (now, then) = (pair.now.sheet, pair.then.sheet);
     let made = format!(
         "toll sheets {} and {} (Linux {}, {}, driver {}) in QEMU",
@@ -145,7 +105,8 @@ fn sheets(pair: &Pair<'_>, place: &Place<'_>) -> String {
     }
 }
 
-fn differences(pair: &Pair<'_>, place: &Place<'_>) -> Vec<String> {
+/// In what the host differs from the machine of the toll sheets, in words.
+fn differences(pair: &Pair<'_>, place: &Environment<'_>) -> Vec<String> {
     let distance = pair.distance;
     let iommu = || match (place.iommu, pair.iommu()) {
         (Some(kind), _) => kind.to_string(),

@@ -1,6 +1,6 @@
 //! Bounce buffers: who is sent through them, and whether there are enough.
 
-use super::{Rule, confine, counted, kernel_argument, without_word};
+use super::{Rule, add_kernel_argument, counted, remove_word, translate_adapter};
 use crate::diagnose::decide::beyond_mask;
 use crate::diagnose::{Advice, Case, DmaPath, Explanation, Finding, Id, Severity, Verdict};
 use crate::facts::bounce::SLOT_BYTES;
@@ -74,13 +74,20 @@ pub(super) const RULE: Rule = Rule {
     ],
 };
 
+/// Findings about masks and bounce buffers.
 fn find(case: &Case<'_>) -> Vec<Finding> {
     let host = case.host;
-    let masks = case.working().filter_map(|(adapter, verdict)| mask(host, adapter, verdict));
-    masks.chain(forced(case)).chain(full(host)).chain(nearly_full(host)).chain(overflows(host)).collect()
+    let masks = case.working().filter_map(|(adapter, verdict)| narrow_mask(host, adapter, verdict));
+    masks
+        .chain(forced_bouncing(case))
+        .chain(pool_ran_out(host))
+        .chain(pool_nearly_full(host))
+        .chain(overflows(host))
+        .collect()
 }
 
-fn mask(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Finding> {
+/// A finding if the adapter's mask does not reach all memory.
+fn narrow_mask(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Finding> {
     let (mask, end) = beyond_mask(host, adapter)?;
     // POWER serves narrow masks from its default window: that is its own finding.
     if host.is_power() {
@@ -92,14 +99,14 @@ fn mask(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Finding> {
             Severity::Warning,
             "buffers beyond it are copied through swiotlb at each I/O",
             Advice::say("let the IOMMU translate for it (")
-                .and(confine(host, adapter))
+                .and(translate_adapter(host, adapter))
                 .and_say("), or use an adapter and driver with a 64-bit mask"),
             "translation costs a mapping per I/O; it protects memory at the same time",
         ),
         (DmaPath::NoIommu | DmaPath::Identity, Some(never)) => (
             Severity::Critical,
             "bounce buffers are off: mapping a buffer beyond it fails",
-            without_word(&never.text, "noforce"),
+            remove_word(host, &never.text, "noforce"),
             "the pool takes 64 MiB of memory below 4 GiB, and buffers beyond the mask are copied",
         ),
         (dma_path, _) if dma_path.is_translated() && mask.value <= SHARED_BITS_MAX => (
@@ -132,7 +139,8 @@ fn mask(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Finding> {
     })
 }
 
-fn forced(case: &Case<'_>) -> Option<Finding> {
+/// A finding if all DMA is bounced, by an option or by memory encryption.
+fn forced_bouncing(case: &Case<'_>) -> Option<Finding> {
     let at = case.host.bounce.forced.as_ref()?;
     let users = case.working().filter(|(_, verdict)| verdict.dma_path == DmaPath::Bounce).count();
     let by_encryption = case.host.log.memory_encryption.as_ref() == Some(at);
@@ -148,7 +156,7 @@ fn forced(case: &Case<'_>) -> Option<Finding> {
         false => (
             // Where all adapters are translated nobody pays for it yet.
             if users == 0 { Severity::Note } else { Severity::Warning },
-            without_word(&at.text, "force"),
+            remove_word(case.host, &at.text, "force"),
             "none, unless it was set to work around a device that can't reach its buffers".to_owned(),
             "/sys/kernel/debug/swiotlb/io_tlb_used stays near 0 under load",
         ),
@@ -171,7 +179,8 @@ fn forced(case: &Case<'_>) -> Option<Finding> {
     })
 }
 
-fn full(host: &Host) -> Vec<Finding> {
+/// A finding for each adapter that found the pool full.
+fn pool_ran_out(host: &Host) -> Vec<Finding> {
     let mut by_adapter: BTreeMap<Option<Bdf>, Vec<&Citation>> = BTreeMap::new();
     for (address, at) in &host.log.swiotlb_full {
         by_adapter.entry(*address).or_default().push(at);
@@ -190,7 +199,8 @@ fn full(host: &Host) -> Vec<Finding> {
     by_adapter.into_iter().map(finding).collect()
 }
 
-fn nearly_full(host: &Host) -> Option<Finding> {
+/// A finding if the pool is nearly full.
+fn pool_nearly_full(host: &Host) -> Option<Finding> {
     let pool = host.bounce.pool_bytes.as_ref()?;
     let used = host.bounce.used_slots_max.as_ref().or(host.bounce.used_slots.as_ref())?;
     let slots = pool.value / SLOT_BYTES;
@@ -201,6 +211,7 @@ fn nearly_full(host: &Host) -> Option<Finding> {
     })
 }
 
+/// A finding that asks for a larger pool.
 fn pool_finding(
     host: &Host,
     severity: Severity,
@@ -225,7 +236,7 @@ fn pool_finding(
         what,
         evidence,
         fix: Advice::say(first)
-            .and(kernel_argument(&format!("swiotlb={wanted}")))
+            .and(add_kernel_argument(host, &format!("swiotlb={wanted}")))
             .and_say(format!(", which is {} MiB", wanted.saturating_mul(SLOT_BYTES) >> 20)),
         risk: "the pool is taken from memory at boot, on x86 from below 4 GiB".to_owned(),
         verify: "/sys/kernel/debug/swiotlb/io_tlb_used against io_tlb_nslabs under load".into(),
@@ -239,8 +250,8 @@ fn pool_finding(
 fn overflows(host: &Host) -> Option<Finding> {
     let (address, at) = host.log.mask_overflows.first()?;
     let fix = match &host.bounce.never {
-        Some(never) => without_word(&never.text, "noforce"),
-        None => kernel_argument("swiotlb=65536"),
+        Some(never) => remove_word(host, &never.text, "noforce"),
+        None => add_kernel_argument(host, "swiotlb=65536"),
     };
     let evidence =
         std::iter::once(at.clone()).chain(host.bounce.never.clone()).chain(host.log.swiotlb_failed.clone());

@@ -40,6 +40,7 @@ pub(super) const RULE: Rule = Rule {
     }],
 };
 
+/// Findings about refused DMA.
 fn find(case: &Case<'_>) -> Vec<Finding> {
     let mut by_adapter: BTreeMap<Option<Bdf>, Vec<&Fault>> = BTreeMap::new();
     for fault in &case.host.log.faults {
@@ -60,6 +61,7 @@ fn of_stream(case: &Case<'_>, stream: u32) -> Option<Bdf> {
     fitting.next().is_none().then_some(first)
 }
 
+/// A finding on all faults of one adapter.
 fn finding(address: Option<Bdf>, faults: &[&Fault], is_power: bool) -> Finding {
     let first = faults.first().map_or("", |fault| fault.what.as_str());
     let more = match faults.len() {

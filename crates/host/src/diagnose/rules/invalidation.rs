@@ -1,6 +1,6 @@
 //! Strict and lazy invalidation, against what the adapter needs and what was asked for.
 
-use super::{Maker, Rule, group_type, kernel_argument, maker, without_word};
+use super::{Maker, Rule, add_kernel_argument, group_type_file, iommu_maker, remove_word};
 use crate::diagnose::{Advice, Case, DmaPath, Explanation, Finding, Id, Severity, Verdict, published};
 use crate::facts::{Adapter, Host};
 use crate::kernel::{self, Architecture, Effect};
@@ -58,12 +58,14 @@ pub(super) const RULE: Rule = Rule {
     ],
 };
 
+/// Findings about strict and lazy invalidation.
 fn find(case: &Case<'_>) -> Vec<Finding> {
     let working = case.working().filter(|(_, verdict)| verdict.dma_path.is_translated());
-    working.filter_map(|(adapter, verdict)| diagnose(case.host, adapter, verdict)).collect()
+    working.filter_map(|(adapter, verdict)| check_adapter(case.host, adapter, verdict)).collect()
 }
 
-fn diagnose(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Finding> {
+/// Compares how an adapter's mappings are invalidated with what was asked for and with its speed.
+fn check_adapter(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Finding> {
     let asked = host.requests.strict.as_ref();
     match (verdict.dma_path, asked) {
         (DmaPath::TranslatedStrict, Some(asked)) if !asked.value => {
@@ -79,11 +81,13 @@ fn diagnose(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Finding
     }
 }
 
+/// Whether the cost of strict invalidation matters for the adapter.
 fn is_fast(adapter: &Adapter) -> bool {
     let ids = &adapter.function.ids;
     ids.class.is_some_and(|class| class.is_high_rate(Some(ids.vendor)))
 }
 
+/// A finding on a fast adapter in strict mode.
 fn strict_on_fast(host: &Host, adapter: &Adapter, verdict: &Verdict, asked: Option<&Cited<bool>>) -> Finding {
     let mut evidence = verdict.evidence.clone();
     evidence.extend(asked.map(|asked| asked.at.clone()));
@@ -91,7 +95,7 @@ fn strict_on_fast(host: &Host, adapter: &Adapter, verdict: &Verdict, asked: Opti
         Some(_) => ", as the command line asks",
         None => "",
     };
-    let (fix, verify) = remedy(host, adapter);
+    let (fix, verify) = lazy_fix(host, adapter);
     Finding {
         id: Id::StrictOnFastAdapter,
         // What an administrator asked for is a choice, not a fault.
@@ -102,45 +106,49 @@ fn strict_on_fast(host: &Host, adapter: &Adapter, verdict: &Verdict, asked: Opti
         fix,
         risk: LAZY_RISK.to_owned(),
         verify,
-        gain: gain(host),
+        gain: published_gain(host),
         predicted: Vec::new(),
         forecast: None,
     }
 }
 
-/// The fix at hand: the group's own switch where the kernel has one, else the command line.
-fn remedy(host: &Host, adapter: &Adapter) -> (Advice, Advice) {
+/// The fix that brings lazy invalidation, and how to verify it.
+///
+/// The IOMMU group's own setting where the kernel has one, else the command line.
+fn lazy_fix(host: &Host, adapter: &Adapter) -> (Advice, Advice) {
     if let Some(at) = &host.log.batching_disallowed {
         let fix = Advice::say("the kernel does not batch on a virtual IOMMU (")
             .and_text(&at.text)
             .and_say("); in the guest, ");
-        let fix = fix.and(kernel_argument("iommu=pt"));
+        let fix = fix.and(add_kernel_argument(host, "iommu=pt"));
         return (fix, "`dmesg` shows `iommu: Default domain type: Passthrough` after the reboot".into());
     }
-    let lasting = lasting(host);
+    let lasting = lasting_lazy_fix(host);
     let group = adapter.function.iommu_group.as_ref().map(|group| group.value);
     match group.filter(|_| host.tells_lazy_groups()) {
         Some(group) => {
-            let fix = Advice::run(Command::write("DMA-FQ", group_type(group)))
+            let fix = Advice::run(Command::write("DMA-FQ", group_type_file(group)))
                 .and_say(" (as root, now, with the driver bound); for good, ")
                 .and(lasting);
-            (fix, Advice::run(Command::new("cat").arg(group_type(group))).and_say(" prints DMA-FQ"))
+            (fix, Advice::run(Command::new("cat").arg(group_type_file(group))).and_say(" prints DMA-FQ"))
         }
         None => (lasting, "`iotoll inspect` shows translated-lazy after the reboot".into()),
     }
 }
 
-/// What brings batches for every boot. The drivers' own words are read after `iommu.strict=0` and win
-/// over it (`__setup` against `early_param`), so they must go.
-fn lasting(host: &Host) -> Advice {
+/// How lazy invalidation is set for every boot.
+///
+/// The strict words of `intel_iommu=` and `amd_iommu=` are read after `iommu.strict=0` and win over it (`__setup`
+/// against `early_param`), so they must go.
+fn lasting_lazy_fix(host: &Host) -> Advice {
     if let Some((argument, word)) = strict_option(host) {
-        return without_word(argument, word);
+        return remove_word(host, argument, word);
     }
     let asked_lazy = host.requests.strict.as_ref().is_some_and(|cited| !cited.value);
     if asked_lazy {
         "look for what changed the group's type after boot (udev, tuned, a script)".into()
     } else if takes_iommu_strict(host) {
-        kernel_argument("iommu.strict=0")
+        add_kernel_argument(host, "iommu.strict=0")
     } else {
         "find what asks for it at boot: this kernel has no option for batches, they are its default".into()
     }
@@ -150,7 +158,8 @@ fn lasting(host: &Host) -> Advice {
 fn strict_option(host: &Host) -> Option<(&str, &str)> {
     let drivers = [("intel_iommu=strict", Maker::Amd), ("amd_iommu=fullflush", Maker::Intel)];
     host.options.iter().find_map(|judged| {
-        let driver = drivers.iter().find(|(part, foreign)| judged.part == *part && maker(host) != *foreign);
+        let driver =
+            drivers.iter().find(|(part, foreign)| judged.part == *part && iommu_maker(host) != *foreign);
         let by_core = matches!(&judged.verdict, kernel::verdict::Verdict::Understood { effects, .. }
             if effects.contains(&Effect::Strict(true)));
         let word = judged.part.split_once('=').map_or("", |(_, word)| word);
@@ -169,7 +178,8 @@ fn takes_iommu_strict(host: &Host) -> bool {
     }
 }
 
-fn gain(host: &Host) -> Option<Gain> {
+/// What a publication measured for lazy invalidation on this architecture.
+fn published_gain(host: &Host) -> Option<Gain> {
     match host.platform.architecture.as_ref()? {
         Architecture::X86_64 | Architecture::X86 => Some(published::strict_to_lazy_x86()),
         Architecture::Aarch64 => Some(published::strict_to_lazy_arm()),
@@ -177,28 +187,31 @@ fn gain(host: &Host) -> Option<Gain> {
     }
 }
 
-fn both(verdict: &Verdict, asked: &Cited<bool>) -> Vec<Citation> {
+/// The evidence of a verdict, with the option that asked for something else.
+fn with_request(verdict: &Verdict, asked: &Cited<bool>) -> Vec<Citation> {
     verdict.evidence.iter().cloned().chain([asked.at.clone()]).collect()
 }
 
+/// A finding on an adapter that is strict although lazy mode was asked for.
 fn strict_against_request(host: &Host, adapter: &Adapter, verdict: &Verdict, asked: &Cited<bool>) -> Finding {
-    let (fix, verify) = remedy(host, adapter);
+    let (fix, verify) = lazy_fix(host, adapter);
     Finding {
         id: Id::StrictAgainstRequest,
         severity: Severity::Warning,
         address: Some(adapter.function.address),
         what: "the command line asks for lazy invalidation, yet each unmap of this adapter waits for one"
             .to_owned(),
-        evidence: both(verdict, asked),
+        evidence: with_request(verdict, asked),
         fix,
         risk: LAZY_RISK.to_owned(),
         verify,
-        gain: gain(host),
+        gain: published_gain(host),
         predicted: Vec::new(),
         forecast: None,
     }
 }
 
+/// A finding on an adapter that is lazy although strict mode was asked for.
 fn lazy_against_request(host: &Host, adapter: &Adapter, verdict: &Verdict, asked: &Cited<bool>) -> Finding {
     let (fix, verify) = back_to_strict(host, adapter);
     Finding {
@@ -208,7 +221,7 @@ fn lazy_against_request(host: &Host, adapter: &Adapter, verdict: &Verdict, asked
         what: "the command line asks for strict invalidation, yet this adapter's are batched: it can reach \
                buffers for up to about 10 ms after they were taken back"
             .to_owned(),
-        evidence: both(verdict, asked),
+        evidence: with_request(verdict, asked),
         fix,
         risk: "strict mode costs an invalidation per unmap: expect less throughput on fast adapters"
             .to_owned(),
@@ -238,11 +251,11 @@ fn back_to_strict(host: &Host, adapter: &Adapter) -> (Advice, Advice) {
             let step = |file: String| Command::write(address.to_string(), file);
             let fix = Advice::run(step(unbind))
                 .and_say(", ")
-                .and_run(Command::write("DMA", group_type(group)))
+                .and_run(Command::write("DMA", group_type_file(group)))
                 .and_say(", ")
                 .and_run(step(bind))
                 .and_say("; and look for what changed the type after boot");
-            (fix, Advice::run(Command::new("cat").arg(group_type(group))).and_say(" prints DMA"))
+            (fix, Advice::run(Command::new("cat").arg(group_type_file(group))).and_say(" prints DMA"))
         }
         None => (
             "check that the log and the command line are of the same boot: this kernel decides at boot for all \

@@ -43,6 +43,7 @@ pub(super) const RULE: Rule = Rule {
     ],
 };
 
+/// Findings about links and payload sizes.
 fn find(case: &Case<'_>) -> Vec<Finding> {
     // A link is shared by all functions of a card and all adapters below a switch: it is told once, for
     // the first of them.
@@ -61,6 +62,7 @@ fn find(case: &Case<'_>) -> Vec<Finding> {
     findings
 }
 
+/// A finding on a link slower or narrower than both its ends support.
 fn degraded(adapter: &Adapter, upper: &Function, lower: &Function, hop: &HopJudgement) -> Finding {
     let shown =
         |link: Option<crate::pci::Link>| link.map_or_else(|| "less".to_owned(), |link| link.to_string());
@@ -106,6 +108,7 @@ fn degraded(adapter: &Adapter, upper: &Function, lower: &Function, hop: &HopJudg
     }
 }
 
+/// How a degraded link is examined and trained again.
 fn retrain(upper: Bdf, lower: Bdf) -> Advice {
     let at_upper = |program: &'static str, option: &'static str| {
         Command::new(program).arg(option).arg(upper.to_string())
@@ -218,7 +221,7 @@ fn payload(host: &Host, adapter: &Adapter) -> Option<Finding> {
         address: Some(adapter.function.address),
         what,
         evidence,
-        fix: super::kernel_argument("pci=pcie_bus_safe"),
+        fix: super::add_kernel_argument(host, "pci=pcie_bus_safe"),
         risk: "all functions below one root port get the smallest size that one of them supports: fast adapters \
                beside slow ones lose some bandwidth to headers"
             .to_owned(),

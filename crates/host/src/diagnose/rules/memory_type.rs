@@ -83,16 +83,18 @@ pub(super) const RULE: Rule = Rule {
     ],
 };
 
+/// Findings about memory types.
 fn find(case: &Case<'_>) -> Vec<Finding> {
     let Some(memory) = &case.host.memory else { return Vec::new() };
     let areas = memory.memmap.iter().filter_map(|area| area.set_aside().map(|range| (area, range)));
     let mut findings: Vec<Finding> =
-        areas.flat_map(|(area, range)| of_area(case, memory, area, range)).collect();
+        areas.flat_map(|(area, range)| check_area(case, memory, area, range)).collect();
     findings.extend(conflicts(&case.host.log.memory_type_conflicts));
     findings
 }
 
-fn of_area(case: &Case<'_>, memory: &MemoryTypes, area: &MemmapArea, range: PhysRange) -> Vec<Finding> {
+/// Findings on one area of `memmap=`.
+fn check_area(case: &Case<'_>, memory: &MemoryTypes, area: &MemmapArea, range: PhysRange) -> Vec<Finding> {
     let effective = memory.effective(range);
     let mut findings = Vec::new();
     if let Some(mapping) = effective.mapped_by(Call::Ioremap) {
@@ -100,7 +102,7 @@ fn of_area(case: &Case<'_>, memory: &MemoryTypes, area: &MemmapArea, range: Phys
             true => incoherent(memory, area, range, &effective, mapping),
             false => uncached(memory, area, range, &effective, mapping),
         };
-        findings.push(Finding { forecast: case.basis.area(range), ..finding });
+        findings.push(Finding { forecast: case.basis.area_forecast(range), ..finding });
     }
     findings.extend(still_memory(memory, area, range));
     findings.extend(tracked_as_cached(memory, area, range));
@@ -108,6 +110,7 @@ fn of_area(case: &Case<'_>, memory: &MemoryTypes, area: &MemmapArea, range: Phys
     findings
 }
 
+/// The evidence on a mapping of an area.
 fn evidence(area: &MemmapArea, effective: &Effective, mapping: &Mapping) -> Vec<Citation> {
     let parts = effective.parts.iter().flat_map(|part| &part.reasons);
     let mut lines: Vec<Citation> = vec![area.at.clone()];
@@ -116,6 +119,7 @@ fn evidence(area: &MemmapArea, effective: &Effective, mapping: &Mapping) -> Vec<
     lines
 }
 
+/// A finding on a mapping that is uncached.
 fn uncached(
     memory: &MemoryTypes,
     area: &MemmapArea,
@@ -157,6 +161,7 @@ fn uncached_fix(memory: &MemoryTypes) -> String {
     }
 }
 
+/// A finding on a cached mapping that the device's accesses do not snoop.
 fn incoherent(
     memory: &MemoryTypes,
     area: &MemmapArea,
@@ -176,7 +181,7 @@ fn incoherent(
         evidence: evidence(area, effective, mapping),
         fix: Advice::say(dma_api(memory))
             .and_say("; where the area must stay, make it uncachable by MTRR: ")
-            .and_run(plan(range, "uncachable")),
+            .and_run(plan_mtrrs(range, "uncachable")),
         risk: "uncachable, the CPUs' accesses take about twenty times as long".to_owned(),
         verify: "a transfer test that compares the data, not only the throughput".into(),
         gain: None,
@@ -185,7 +190,8 @@ fn incoherent(
     }
 }
 
-fn plan(range: PhysRange, kind: &str) -> Command {
+/// The command that plans MTRRs to give a range this type.
+fn plan_mtrrs(range: PhysRange, kind: &str) -> Command {
     let wish = format!("{:#x}:{}:{kind}", range.base(), size(range.size_bytes()));
     Command::new("iotoll").args(&["mtrr", "plan", "--want"]).arg(wish)
 }
@@ -278,7 +284,7 @@ fn split(effective: &Effective, area: &MemmapArea) -> Option<Finding> {
         ),
         evidence,
         fix: Advice::say("put the area within one register's range, or give it one type: ")
-            .and_run(plan(effective.range, "TYPE"))
+            .and_run(plan_mtrrs(effective.range, "TYPE"))
             .and_say(", TYPE being the one that its device needs"),
         risk:
             "changing MTRRs on a running machine changes the type of memory in use: read the plan's warnings"

@@ -1,8 +1,9 @@
-//! The rules: each looks at the case and gives findings.
+//! The rules: each derives findings from the facts about a host and the DMA paths of its adapters.
 
 mod bounce;
 mod faults;
 mod invalidation;
+mod kernel_argument;
 mod link;
 mod memory_type;
 mod numa;
@@ -12,7 +13,7 @@ mod power;
 mod protection;
 mod sources;
 
-use super::advice::{Advice, is_inert_argument, shown_argument};
+use super::advice::Advice;
 use super::decide::domain_type;
 use super::{Case, Explanation, Finding};
 use crate::Bdf;
@@ -20,8 +21,9 @@ use crate::facts::iommu::DomainType;
 use crate::facts::{Adapter, Host};
 use crate::kernel::CpuVendor;
 use escape::shell::Command;
+use kernel_argument::{add_kernel_argument, remove_kernel_argument, remove_word};
 
-/// A rule: the function that finds, and what its findings mean.
+/// A rule: a function that returns findings, and the explanations of these findings.
 pub(super) struct Rule {
     find: fn(&Case<'_>) -> Vec<Finding>,
     pub(super) explains: &'static [Explanation],
@@ -41,8 +43,8 @@ pub(super) const RULES: &[Rule] = &[
     sources::RULE,
 ];
 
-/// All findings, in no particular order.
-pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
+/// The findings of all rules, in no particular order.
+pub(super) fn find_all(case: &Case<'_>) -> Vec<Finding> {
     RULES.iter().flat_map(|rule| (rule.find)(case)).collect()
 }
 
@@ -52,53 +54,7 @@ fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{plural}")
 }
 
-const GRUB_FILE: &str = ", or GRUB_CMDLINE_LINUX in /etc/default/grub and update-grub) and reboot";
-const SAME_FILE: &str = ", or /etc/default/grub and update-grub) and reboot";
-const BY_HAND: &str = " by hand, in the boot loader's configuration, and reboot: it has characters that a shell or a boot \
-                       loader interprets";
-
-fn grubby() -> Command {
-    Command::new("grubby").arg("--update-kernel=ALL")
-}
-
-/// Where a kernel argument of iotoll's own is put for good, by what the host's boot loader probably is.
-fn kernel_argument(argument: &str) -> Advice {
-    Advice::say(format!("add `{argument}` to the kernel command line ("))
-        .and_run(grubby().option("--args=", argument))
-        .and_say(GRUB_FILE)
-}
-
-/// The same for an argument of the host's that must go.
-fn without_kernel_argument(argument: &str) -> Advice {
-    let take = format!("take {} off the kernel command line", shown_argument(argument));
-    if !is_inert_argument(argument) {
-        return Advice::say(take + BY_HAND);
-    }
-    Advice::say(take + " (").and_run(grubby().option("--remove-args=", argument)).and_say(SAME_FILE)
-}
-
-/// The same for one word of an argument, whose other words stay: `strict` of `intel_iommu=on,strict`.
-fn without_word(argument: &str, word: &str) -> Advice {
-    let Some((name, value)) = argument.split_once('=') else { return without_kernel_argument(argument) };
-    let kept: Vec<&str> = value.split(',').filter(|other| *other != word).collect();
-    if kept.is_empty() || kept.len() == value.split(',').count() {
-        return without_kernel_argument(argument);
-    }
-    let take = format!(
-        "take {} out of {} on the kernel command line",
-        shown_argument(word),
-        shown_argument(argument)
-    );
-    if !is_inert_argument(argument) {
-        return Advice::say(take + BY_HAND);
-    }
-    let kept = format!("{name}={}", kept.join(","));
-    Advice::say(take + " (")
-        .and_run(grubby().option("--remove-args=", argument).option("--args=", kept))
-        .and_say(SAME_FILE)
-}
-
-/// Whose IOMMU the machine has.
+/// The vendor of an x86 machine's IOMMU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Maker {
     Intel,
@@ -106,8 +62,8 @@ pub(super) enum Maker {
     Unknown,
 }
 
-/// By the processor, or where that was not read, by the firmware's table.
-pub(super) fn maker(host: &Host) -> Maker {
+/// The vendor of the machine's IOMMU, by the processor's vendor or else by the name of the ACPI table in the log.
+pub(super) fn iommu_maker(host: &Host) -> Maker {
     let table = host.log.iommu_tables.as_ref().map_or("", |at| at.text.as_str());
     match host.platform.cpu_vendor.as_ref().map(|cited| &cited.value) {
         Some(CpuVendor::Intel) => Maker::Intel,
@@ -118,10 +74,10 @@ pub(super) fn maker(host: &Host) -> Maker {
     }
 }
 
-/// How an IOMMU that is not in use is turned on; `beside` are arguments to give with it.
-fn turn_on(host: &Host, beside: &str) -> Advice {
-    let argument = |option: &str| kernel_argument(format!("{option} {beside}").trim_end());
-    match maker(host) {
+/// How an IOMMU that is not in use is turned on; `beside` holds arguments that are added with the IOMMU's own.
+fn turn_iommu_on(host: &Host, beside: &str) -> Advice {
+    let argument = |option: &str| add_kernel_argument(host, format!("{option} {beside}").trim_end());
+    match iommu_maker(host) {
         Maker::Intel => argument("intel_iommu=on"),
         // AMD-Vi needs no option, and `amd_iommu=on` is none. 5.13 brought one for machines whose IOMMU
         // the kernel distrusts.
@@ -137,38 +93,38 @@ fn turn_on(host: &Host, beside: &str) -> Advice {
     }
 }
 
-/// How an untranslated adapter gets translated. An IOMMU that passes addresses through is on already.
-fn confine(host: &Host, adapter: &Adapter) -> Advice {
+/// How the DMA of an adapter gets translated. If the IOMMU passes addresses through, it is on already.
+fn translate_adapter(host: &Host, adapter: &Adapter) -> Advice {
     let passes_through = domain_type(host, adapter)
         .is_some_and(|domain| domain.value == DomainType::Identity)
         || host.log.translation_active.is_some();
-    if passes_through { translate(host, adapter) } else { turn_on(host, "") }
+    if passes_through { replace_identity_domain(host, adapter) } else { turn_iommu_on(host, "") }
 }
 
-/// How an adapter of an identity domain gets a translating one.
-fn translate(host: &Host, adapter: &Adapter) -> Advice {
+/// How an adapter with an identity domain gets a translating domain.
+fn replace_identity_domain(host: &Host, adapter: &Adapter) -> Advice {
     let asked = host.requests.passthrough.as_ref().filter(|cited| cited.value);
     let for_all = match asked {
-        Some(asked) => without_word(&asked.at.text, "pt"),
-        None => kernel_argument("iommu.passthrough=0"),
+        Some(asked) => remove_word(host, &asked.at.text, "pt"),
+        None => add_kernel_argument(host, "iommu.passthrough=0"),
     };
     // `type` may be written since 5.11, and in RHEL 8.
     let writable = host.kernel().is_some_and(|kernel| kernel.at_least(5, 11) || kernel.rhel() == Some(8));
     match adapter.function.iommu_group.as_ref().filter(|_| writable) {
         Some(group) => for_all
             .and_say("; or, for its group alone, ")
-            .and_run(Command::write("DMA", group_type(group.value)))
+            .and_run(Command::write("DMA", group_type_file(group.value)))
             .and_say(" with the driver unbound"),
         None => for_all,
     }
 }
 
-/// The file that holds the type of a group's domain.
-fn group_type(group: u32) -> String {
+/// The sysfs file that shows and sets the domain type of an IOMMU group.
+fn group_type_file(group: u32) -> String {
     format!("/sys/kernel/iommu_groups/{group}/type")
 }
 
-/// Shows a device's registers with lspci, of which `register` is looked at.
+/// A command that prints one register of a device.
 fn lspci_register(address: Bdf, register: &'static str) -> Command {
     Command::new("lspci").arg("-vvs").arg(address.to_string()).pipe(Command::new("grep").arg(register))
 }

@@ -26,24 +26,27 @@ pub(super) const RULE: Rule = Rule {
     }],
 };
 
+/// Findings about NUMA nodes.
 fn find(case: &Case<'_>) -> Vec<Finding> {
     if case.host.platform.nodes.len() < 2 {
         return Vec::new();
     }
     let on_nodes =
         case.working().filter_map(|(adapter, _)| Some((adapter, adapter.function.numa_node.as_ref()?)));
-    on_nodes.filter_map(|(adapter, number)| diagnose(case.host, adapter, number)).collect()
+    on_nodes.filter_map(|(adapter, number)| check_adapter(case.host, adapter, number)).collect()
 }
 
-fn diagnose(host: &Host, adapter: &Adapter, number: &Cited<u32>) -> Option<Finding> {
+/// Compares an adapter's node, `number`, with the CPUs that serve its interrupts.
+fn check_adapter(host: &Host, adapter: &Adapter, number: &Cited<u32>) -> Option<Finding> {
     let node = host.platform.nodes.iter().find(|node| node.number == number.value)?;
     match node.cpus.is_empty() {
-        true => Some(no_cpus(host, adapter, node, number)),
+        true => Some(node_without_cpus(host, adapter, node, number)),
         false => far_interrupts(adapter, node, number),
     }
 }
 
-fn no_cpus(host: &Host, adapter: &Adapter, node: &Node, number: &Cited<u32>) -> Finding {
+/// A finding on an adapter whose node has no CPUs.
+fn node_without_cpus(host: &Host, adapter: &Adapter, node: &Node, number: &Cited<u32>) -> Finding {
     let near = nearest_with_cpus(host, node);
     let near = near.map_or_else(String::new, |near| {
         format!("; the nearest with CPUs is node {} ({})", near.number, near.cpus)
@@ -51,7 +54,7 @@ fn no_cpus(host: &Host, adapter: &Adapter, node: &Node, number: &Cited<u32>) -> 
     finding(
         adapter,
         format!("its NUMA node {} has no CPUs{near}: every interrupt and buffer crosses the interconnect", node.number),
-        vec![number.at.clone(), list_of(node)],
+        vec![number.at.clone(), cite_cpus(node)],
         "move the adapter to a slot of a node with CPUs; until then bind its interrupts and its users to the \
          nearest one (numactl --cpunodebind)"
             .into(),
@@ -59,6 +62,7 @@ fn no_cpus(host: &Host, adapter: &Adapter, node: &Node, number: &Cited<u32>) -> 
     )
 }
 
+/// The nearest node that has CPUs.
 fn nearest_with_cpus<'h>(host: &'h Host, node: &Node) -> Option<&'h Node> {
     let distance = |other: &Node| {
         let index = host.platform.nodes.iter().position(|known| known.number == other.number)?;
@@ -68,7 +72,7 @@ fn nearest_with_cpus<'h>(host: &'h Host, node: &Node) -> Option<&'h Node> {
     with_cpus.min_by_key(|other| distance(other).unwrap_or(u32::MAX))
 }
 
-/// All vectors that were ever taken may run on far CPUs only.
+/// A finding if all interrupts of an adapter that ever occurred are bound to CPUs of other NUMA nodes.
 fn far_interrupts(adapter: &Adapter, node: &Node, number: &Cited<u32>) -> Option<Finding> {
     let used: Vec<(u32, &CpuList)> = adapter
         .vectors
@@ -86,7 +90,7 @@ fn far_interrupts(adapter: &Adapter, node: &Node, number: &Cited<u32>) -> Option
                 "it is on NUMA node {} (CPUs {}), and all its interrupts in use go to CPUs of other nodes ({cpus} ...)",
                 node.number, node.cpus
             ),
-            vec![number.at.clone(), list_of(node), at],
+            vec![number.at.clone(), cite_cpus(node), at],
             Advice::run(bind_interrupts(adapter, node)).and_say(
                 ", and keep irqbalance from undoing it (IRQBALANCE_BANNED_CPULIST, or --banirq); \
                  interrupts that the kernel spreads itself (nvme's) refuse it: there, move the users to the node",
@@ -96,6 +100,7 @@ fn far_interrupts(adapter: &Adapter, node: &Node, number: &Cited<u32>) -> Option
     })
 }
 
+/// The command that binds the adapter's interrupts to the CPUs of `node`.
 fn bind_interrupts(adapter: &Adapter, node: &Node) -> Command {
     let folder = format!("/sys/bus/pci/devices/{}/msi_irqs", adapter.function.address);
     Command::new("echo")
@@ -104,11 +109,13 @@ fn bind_interrupts(adapter: &Adapter, node: &Node) -> Command {
         .for_each("n", Command::new("ls").arg(folder))
 }
 
-fn list_of(node: &Node) -> Citation {
+/// Cites the node's list of CPUs.
+fn cite_cpus(node: &Node) -> Citation {
     let said = if node.cpus.is_empty() { "no CPUs".to_owned() } else { node.cpus.to_string() };
     Citation::of_file(&format!("sys/devices/system/node/node{}/cpulist", node.number), &said)
 }
 
+/// A finding on an adapter far from its CPUs.
 fn finding(adapter: &Adapter, what: String, evidence: Vec<Citation>, fix: Advice, near: &str) -> Finding {
     Finding {
         id: Id::NumaFar,

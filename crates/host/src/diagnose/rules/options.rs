@@ -1,4 +1,4 @@
-//! Kernel options that don't do what they say.
+//! Kernel options that have no effect.
 
 use super::Rule;
 use crate::diagnose::advice::{is_inert, shown_argument};
@@ -19,68 +19,74 @@ pub(super) const RULE: Rule = Rule {
         fix: "replace it by the suggested option, or remove it",
         risk: "none in removing it; what replaces it takes effect for the first time, so read its \
                    meaning first",
-        verify: "after the reboot, `iotoll inspect` shows the DMA paths that the option was to bring",
+        verify: "after the reboot, `iotoll inspect` shows the DMA paths that the new option asks for",
     }],
 };
 
+/// Findings about kernel options.
 fn find(case: &Case<'_>) -> Vec<Finding> {
     let host = case.host;
     let mut findings: Vec<Finding> =
-        host.options.iter().filter_map(|judged| of_option(host, judged)).collect();
-    findings.extend(refused_by_kernel(host));
+        host.options.iter().filter_map(|checked| invalid_option(host, checked)).collect();
+    findings.extend(unknown_to_kernel(host));
     findings
 }
 
-fn of_option(host: &Host, judged: &TokenVerdict) -> Option<Finding> {
-    let (severity, reason, suggestion) = match &judged.verdict {
+/// A finding for an option that is invalid or ineffective.
+fn invalid_option(host: &Host, checked: &TokenVerdict) -> Option<Finding> {
+    let (severity, reason, suggestion) = match &checked.verdict {
         Verdict::Invalid { reason, suggestion, .. } => (Severity::Warning, reason, suggestion),
         Verdict::Ineffective { reason, suggestion } => (Severity::Note, reason, suggestion),
         Verdict::Understood { .. } | Verdict::NotDma => return None,
     };
-    let said = said_by_kernel(host, judged);
-    let mut evidence = vec![judged.token.at.clone()];
+    let said = kernel_complaint(host, checked);
+    let mut evidence = vec![checked.token.at.clone()];
     evidence.extend(said.cloned());
-    Some(finding(severity, &judged.part, reason, suggestion.as_deref(), evidence))
+    Some(finding(severity, &checked.part, reason, suggestion.as_deref(), evidence))
 }
 
-/// The kernel's own complaint about an option, if it made one.
-fn said_by_kernel<'h>(host: &'h Host, judged: &TokenVerdict) -> Option<&'h Citation> {
-    host.log.unknown_options.iter().find(|said| names(judged, &said.value)).map(|said| &said.at)
+/// The line of the log in which the kernel says that it does not know an option.
+fn kernel_complaint<'h>(host: &'h Host, checked: &TokenVerdict) -> Option<&'h Citation> {
+    host.log.unknown_options.iter().find(|said| message_names(checked, &said.value)).map(|said| &said.at)
 }
 
-fn names(judged: &TokenVerdict, said: &str) -> bool {
-    let value = judged.part.split_once('=').map_or("", |(_, value)| value);
-    !said.is_empty() && (said == judged.part || said == judged.token.words() || said == value)
+/// Whether the words of a kernel message, `said`, name this option, its value or a part of it.
+fn message_names(checked: &TokenVerdict, said: &str) -> bool {
+    let value = checked.part.split_once('=').map_or("", |(_, value)| value);
+    !said.is_empty() && (said == checked.part || said == checked.token.words() || said == value)
 }
 
-/// Options of which the kernel says that it doesn't know them, and that our table holds for good or
-/// does not hold. `Unknown kernel command line parameters` also lists what is meant for init: only
-/// names that look like the DMA code's count.
-fn refused_by_kernel(host: &Host) -> Vec<Finding> {
-    let known = |said: &&Cited<String>| {
-        !host.options.iter().any(|judged| {
-            names(judged, &said.value)
+/// Findings for options that the kernel reports as unknown and that have no finding yet.
+///
+/// `Unknown kernel command line parameters` also lists arguments for init: only options of the table and names
+/// that look like DMA options count.
+fn unknown_to_kernel(host: &Host) -> Vec<Finding> {
+    let has_no_finding = |said: &&Cited<String>| {
+        !host.options.iter().any(|checked| {
+            message_names(checked, &said.value)
                 && matches!(
-                    judged.verdict,
+                    checked.verdict,
                     Verdict::Invalid { .. } | Verdict::Ineffective { .. } | Verdict::NotDma
                 )
         })
     };
-    let ours = |said: &&Cited<String>| {
+    let concerns_dma = |said: &&Cited<String>| {
         let name = said.value.split('=').next().unwrap_or_default();
         ["iommu", "swiotlb", "smmu", "ddw", "tce"].iter().any(|part| name.contains(part))
-            || host.options.iter().any(|judged| names(judged, &said.value))
+            || host.options.iter().any(|checked| message_names(checked, &said.value))
     };
-    let refused = host.log.unknown_options.iter().filter(known).filter(ours);
-    refused
+    let unknown = host.log.unknown_options.iter().filter(has_no_finding).filter(concerns_dma);
+    unknown
         .map(|said| {
-            let reason = "the kernel says that it does not know it";
+            let reason = "the kernel reports it as unknown";
             finding(Severity::Warning, &said.value, reason, None, vec![said.at.clone()])
         })
         .collect()
 }
 
-/// A suggestion with the argument's own value (`iommu.passthrough=1` for a misspelled name) is typed by whoever reads it.
+/// A suggestion that is safe to type: cut at the first character that a shell or a boot loader interprets.
+///
+/// It may contain the value from the host's command line (`iommu.passthrough=1` for a misspelled name).
 fn shown_suggestion(suggestion: &str) -> String {
     let (argument, rest) = suggestion.split_once(' ').unwrap_or((suggestion, ""));
     let end = argument.find(|c: char| !is_inert(c)).unwrap_or(argument.len());
@@ -90,6 +96,7 @@ fn shown_suggestion(suggestion: &str) -> String {
     }
 }
 
+/// A finding about one option or one word of it.
 fn finding(
     severity: Severity,
     part: &str,
@@ -102,9 +109,9 @@ fn finding(
             .and_argument(part)
             .and_say(" on the kernel command line: ")
             .and_text(&shown_suggestion(suggestion)),
-        None => Advice::say("take ")
+        None => Advice::say("remove ")
             .and_argument(part)
-            .and_say(" off the kernel command line: it only misleads readers"),
+            .and_say(" from the kernel command line: it has no effect and misleads readers"),
     };
     Finding {
         id: Id::KernelOptionInvalid,
@@ -116,7 +123,7 @@ fn finding(
         risk:
             "none in removing it; what replaces it takes effect for the first time, so read its meaning first"
                 .to_owned(),
-        verify: "after the reboot, `iotoll inspect` shows the DMA paths that the option was to bring".into(),
+        verify: "after the reboot, `iotoll inspect` shows the DMA paths that the new option asks for".into(),
         gain: None,
         predicted: Vec::new(),
         forecast: None,

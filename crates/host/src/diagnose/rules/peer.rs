@@ -39,6 +39,7 @@ pub(super) const RULE: Rule = Rule {
     ],
 };
 
+/// Findings about traffic between adapters, and ATS.
 fn find(case: &Case<'_>) -> Vec<Finding> {
     let ats = case.working().filter_map(|(adapter, verdict)| ats_off(case.host, adapter, verdict));
     redirected_pairs(case).into_iter().chain(ats).collect()
@@ -72,6 +73,7 @@ fn shared_switch(one: &Adapter, other: &Adapter) -> Option<Bdf> {
     shared.last().map(|(bridge, _)| *bridge)
 }
 
+/// A finding if ACS redirects traffic between peers through the root port.
 fn redirected(host: &Host, adapter: &Adapter) -> Option<Finding> {
     let ports = adapter.function.upstream.iter().skip(1).filter_map(|address| host.bridges.get(address));
     let redirecting = ports
@@ -119,7 +121,7 @@ fn direct_path(host: &Host, ports: &[Bdf]) -> Advice {
     };
     let list: Vec<String> = ports.iter().map(Bdf::to_string).collect();
     on_one_tenant
-        .and(super::kernel_argument(&format!("pci=disable_acs_redir={}", list.join(";"))))
+        .and(super::add_kernel_argument(host, &format!("pci=disable_acs_redir={}", list.join(";"))))
         .and_say(escape)
         .and_say("; or for now, ")
         .and(clear_redirects(ports))
@@ -134,6 +136,7 @@ fn clear_redirects(ports: &[Bdf]) -> Advice {
     ports.iter().enumerate().fold(Advice::default(), first)
 }
 
+/// A finding on an adapter that has ATS, which is off.
 fn ats_off(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Finding> {
     let ats = adapter.function.capabilities.ats.get()?;
     // POWER's translation tables are the host bridge's: no adapter there is offered ATS by the kernel.
@@ -145,7 +148,7 @@ fn ats_off(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Finding>
     let mut evidence = vec![Citation::of_file(file, "ATS capability present, not enabled")];
     evidence.extend(forbidden.map(|cited| cited.at.clone()));
     let fix = match forbidden {
-        Some(cited) => super::without_word(&cited.at.text, "noats"),
+        Some(cited) => super::remove_word(host, &cited.at.text, "noats"),
         None => {
             "look for ATS in firmware setup; the kernel enables it where firmware's tables (DMAR ATSR, IVRS, \
                  IORT) say that the root port passes it on"

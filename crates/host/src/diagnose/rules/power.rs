@@ -1,7 +1,7 @@
 //! POWER: default windows where a direct one may be had, and partitions that stand in their own way.
 
-use super::{Rule, without_kernel_argument};
-use crate::diagnose::power_dma_path::{disabled, endpoint};
+use super::{Rule, remove_kernel_argument};
+use crate::diagnose::power_dma_path::{cite_disabled_windows, endpoint};
 use crate::diagnose::{Advice, Case, DmaPath, Explanation, Finding, Id, Severity, Verdict, published};
 use crate::facts::log::DdwLog;
 use crate::facts::power::{Endpoint, Partition};
@@ -17,6 +17,8 @@ use ddw::{DefaultReason, Era, Outcome, PageSizes, Prediction, Query, Request, pr
 const VERIFY: &str = "after the reboot, /proc/device-tree/.../linux,direct64-ddr-window-info is on the adapter's \
                       bridge, and `iotoll inspect` shows direct-window";
 const VERIFY_BARE_METAL: &str = "`iotoll inspect` shows direct-window for it";
+const VERIFY_MASK: &str = "with the new adapter and driver, dma_mask_bits in sysfs is 64, and `iotoll inspect` shows \
+                           direct-window for it";
 const NO_RISK: &str = "a direct window maps all of the partition's memory: the adapter can then reach all of it, and \
                        nothing outside the partition";
 
@@ -40,7 +42,8 @@ pub(super) const RULE: Rule = Rule {
                    and nothing outside the partition. Moving an adapter changes its location code and the \
                    names derived from it",
             verify: "after the reboot, `linux,direct64-ddr-window-info` is on the adapter's bridge in the \
-                     device tree, and `iotoll inspect` shows direct-window",
+                     device tree (after a change of adapter, `dma_mask_bits` is 64), and `iotoll inspect` shows \
+                     direct-window",
         },
         Explanation {
             id: Id::PowerMaximumMemory,
@@ -69,6 +72,7 @@ pub(super) const RULE: Rule = Rule {
     ],
 };
 
+/// Findings about DMA windows.
 fn find(case: &Case<'_>) -> Vec<Finding> {
     let host = case.host;
     let Some(partition) = &host.power else { return Vec::new() };
@@ -93,11 +97,14 @@ struct Cause {
     evidence: Vec<Citation>,
     fix: Advice,
     risk: String,
+    /// What shows that the fix worked; `None` for what holds for every window of a partition.
+    verify: Option<&'static str>,
 }
 
+/// A finding on an adapter that uses the default window, with the cause.
 fn default_window(host: &Host, partition: &Partition, adapter: &Adapter, verdict: &Verdict) -> Finding {
     let bare_metal = is_bare_metal(partition);
-    let cause = if bare_metal { no_bypass(adapter) } else { cause(host, partition, adapter) };
+    let cause = if bare_metal { bare_metal_cause(adapter) } else { first_cause(host, partition, adapter) };
     let mut evidence = verdict.evidence.clone();
     evidence.extend(cause.evidence);
     evidence.dedup();
@@ -114,19 +121,22 @@ fn default_window(host: &Host, partition: &Partition, adapter: &Adapter, verdict
         evidence,
         fix: cause.fix,
         risk: cause.risk,
-        verify: if bare_metal { VERIFY_BARE_METAL } else { VERIFY }.into(),
+        verify: cause.verify.unwrap_or(if bare_metal { VERIFY_BARE_METAL } else { VERIFY }).into(),
         gain: Some(published::tce_to_direct_window()),
         predicted: Vec::new(),
         forecast: None,
     }
 }
 
+/// Whether Linux runs without a hypervisor (PowerNV).
 fn is_bare_metal(partition: &Partition) -> bool {
     partition.platform.as_ref().is_some_and(|platform| platform.value == Platform::PowerNv)
 }
 
+/// The cause on bare metal: the mask, or a missing bypass.
+///
 /// Bare metal asks no firmware for windows: the mask alone decides, unless `iommu=nobypass` is given.
-fn no_bypass(adapter: &Adapter) -> Cause {
+fn bare_metal_cause(adapter: &Adapter) -> Cause {
     narrow_mask(adapter).unwrap_or_else(|| Cause {
         id: Id::PowerDefaultWindow,
         severity: Severity::Warning,
@@ -134,33 +144,37 @@ fn no_bypass(adapter: &Adapter) -> Cause {
         evidence: Vec::new(),
         fix: "look for iommu=nobypass on the kernel command line, and for `bypass` in `dmesg`".into(),
         risk: NO_RISK.to_owned(),
+        verify: None,
     })
 }
 
 /// The first cause that is proved, in the order in which the kernel meets them.
-fn cause(host: &Host, partition: &Partition, adapter: &Adapter) -> Cause {
+fn first_cause(host: &Host, partition: &Partition, adapter: &Adapter) -> Cause {
     let log = host.log.ddw.get(&adapter.function.address);
     let owner = endpoint(host, adapter);
     narrow_mask(adapter)
-        .or_else(|| disabled(host).map(by_option))
-        .or_else(|| too_much_memory(host, partition, owner, adapter, log))
-        .or_else(|| refused(log))
+        .or_else(|| cite_disabled_windows(host).map(|at| disabled_by_option(host, at)))
+        .or_else(|| window_smaller_than_memory(host, partition, owner, adapter, log))
+        .or_else(|| refused_by_firmware(log))
         .or_else(|| nothing_created(host, partition, log))
         .or_else(|| not_offered(host, partition, owner, adapter))
         .unwrap_or_else(|| unproved(log))
 }
 
-fn by_option(at: Citation) -> Cause {
+/// The cause `disable_ddw`, cited at `at`.
+fn disabled_by_option(host: &Host, at: Citation) -> Cause {
     Cause {
         id: Id::PowerDefaultWindow,
         severity: Severity::Warning,
         why: "`disable_ddw` keeps the kernel from asking for a 64-bit window".to_owned(),
         evidence: vec![at],
-        fix: without_kernel_argument("disable_ddw"),
+        fix: remove_kernel_argument(host, "disable_ddw"),
         risk: NO_RISK.to_owned(),
+        verify: None,
     }
 }
 
+/// The cause that the driver's mask has fewer than 64 bits.
 fn narrow_mask(adapter: &Adapter) -> Option<Cause> {
     let mask = adapter.dma_mask_bits.as_ref().filter(|mask| mask.value < 64)?;
     Some(Cause {
@@ -170,11 +184,12 @@ fn narrow_mask(adapter: &Adapter) -> Option<Cause> {
         evidence: vec![mask.at.clone()],
         fix: "use an adapter and driver that ask for 64 bits (dma_mask_bits in sysfs shows it)".into(),
         risk: "none".to_owned(),
+        verify: Some(VERIFY_MASK),
     })
 }
 
-/// The partition's maximum memory against the largest block that firmware offers.
-fn too_much_memory(
+/// The cause that the partition's maximum memory exceeds the largest window that firmware offers, if it does.
+fn window_smaller_than_memory(
     host: &Host,
     partition: &Partition,
     owner: Option<&Endpoint>,
@@ -183,7 +198,7 @@ fn too_much_memory(
 ) -> Option<Cause> {
     let query = log?.query.as_ref()?;
     let memory_max = partition.memory_max.as_ref()?;
-    let prediction = prediction(host, partition, owner, adapter, query)?;
+    let prediction = predict_window(host, partition, owner, adapter, query)?;
     let reason = match prediction.outcome {
         Outcome::Default { reason } => reason,
         Outcome::Direct { .. } | Outcome::Hybrid { .. } | Outcome::Dynamic { .. } => return None,
@@ -204,9 +219,11 @@ fn too_much_memory(
         evidence,
         fix: lower_maximum(host).into(),
         risk: "memory can then be added while running only up to the new maximum".to_owned(),
+        verify: None,
     })
 }
 
+/// The fix that lowers the partition's maximum memory.
 fn lower_maximum(host: &Host) -> String {
     let now = host
         .platform
@@ -219,7 +236,8 @@ fn lower_maximum(host: &Host) -> String {
     )
 }
 
-fn prediction(
+/// What the kernel would decide on firmware's answer `query`.
+fn predict_window(
     host: &Host,
     partition: &Partition,
     owner: Option<&Endpoint>,
@@ -232,7 +250,7 @@ fn prediction(
         era: Era::of(kernel.numbers(), kernel.rhel().map(u32::from)).era,
         mask_bits: adapter.dma_mask_bits.as_ref().map_or(64, |mask| mask.value),
         memory_max_bytes: partition.memory_max.as_ref()?.bytes,
-        disable_ddw: disabled(host).is_some(),
+        disable_ddw: cite_disabled_windows(host).is_some(),
         persistent_memory: partition.persistent_memory.is_some(),
     };
     let answer = Query {
@@ -245,8 +263,8 @@ fn prediction(
     Some(predict(&request, Some(&answer)))
 }
 
-/// Firmware answered with an error.
-fn refused(log: Option<&DdwLog>) -> Option<Cause> {
+/// The cause that firmware answered with an error.
+fn refused_by_firmware(log: Option<&DdwLog>) -> Option<Cause> {
     let log = log?;
     if let Some(create) = log.create.as_ref().filter(|create| create.value.returned != 0) {
         return Some(Cause {
@@ -267,6 +285,7 @@ fn refused(log: Option<&DdwLog>) -> Option<Cause> {
                 size::power_of_two(create.value.window_shift.saturating_sub(1))
             ).into(),
             risk: "the profile's new maximum bounds what can be added while running".to_owned(),
+            verify: None,
         });
     }
     if let Some(query) = log.query.as_ref().filter(|query| query.value.windows_available == Some(0)) {
@@ -281,6 +300,7 @@ fn refused(log: Option<&DdwLog>) -> Option<Cause> {
                   driver of the endpoint maps through it yet"
                 .into(),
             risk: "moving an adapter changes its location code and the names derived from it".to_owned(),
+            verify: None,
         });
     }
     let refusal = log.refused.clone()?;
@@ -293,6 +313,7 @@ fn refused(log: Option<&DdwLog>) -> Option<Cause> {
               mapped"
             .into(),
         risk: "none in looking".to_owned(),
+        verify: None,
     })
 }
 
@@ -306,8 +327,8 @@ fn status(returned: i64) -> &'static str {
     }
 }
 
-/// Firmware answered the query, and the kernel asked for no window: what it says then, `can't map partition
-/// max`, is hidden at the usual log level, and kernels before 6.1 don't print the answer's figures.
+/// The cause, as far as it is known, if firmware answered the query and the kernel then asked for no window. Its message,
+/// `can't map partition max`, is hidden at the usual log level, and kernels before 6.1 do not print the answer's figures.
 fn nothing_created(host: &Host, partition: &Partition, log: Option<&DdwLog>) -> Option<Cause> {
     let log = log.filter(|log| log.create.is_none())?;
     let query =
@@ -329,6 +350,7 @@ fn nothing_created(host: &Host, partition: &Partition, log: Option<&DdwLog>) -> 
         evidence: std::iter::once(query.at.clone()).chain(memory_max.evidence.iter().cloned()).collect(),
         fix: lower_maximum(host).into(),
         risk: "memory can then be added while running only up to the new maximum".to_owned(),
+        verify: None,
     })
 }
 
@@ -381,9 +403,11 @@ fn not_offered(
         evidence,
         fix: fix.into(),
         risk: "moving an adapter changes its location code and the names derived from it".to_owned(),
+        verify: None,
     })
 }
 
+/// The distribution, as the slot tables name it.
 fn distribution(host: &Host) -> Option<Distribution> {
     let name = &host.platform.distribution.as_ref()?.value;
     let numbers = |text: &str| {
@@ -404,6 +428,7 @@ fn distribution(host: &Host) -> Option<Distribution> {
     Distribution::new(id, &version)
 }
 
+/// The answer where no cause is proved.
 fn unproved(log: Option<&DdwLog>) -> Cause {
     let evidence = log.and_then(|log| log.exhausted.first().cloned()).into_iter().collect::<Vec<_>>();
     let full = if evidence.is_empty() { "" } else { ", and it ran full" };
@@ -416,6 +441,7 @@ fn unproved(log: Option<&DdwLog>) -> Cause {
               bridge has ibm,ddw-applicable in the device tree"
             .into(),
         risk: "none".to_owned(),
+        verify: None,
     }
 }
 

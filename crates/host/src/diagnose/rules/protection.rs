@@ -1,6 +1,6 @@
 //! Where the IOMMU protects less than it could.
 
-use super::{Maker, Rule, confine, counted, maker, turn_on, without_word};
+use super::{Maker, Rule, counted, iommu_maker, remove_word, translate_adapter, turn_iommu_on};
 use crate::Citation;
 use crate::diagnose::decide::domain_type;
 use crate::diagnose::{Advice, Case, DmaPath, Explanation, Finding, Id, Severity, Verdict};
@@ -68,6 +68,7 @@ pub(super) const RULE: Rule = Rule {
     ],
 };
 
+/// Findings about isolation between devices, memory and user space.
 fn find(case: &Case<'_>) -> Vec<Finding> {
     let exposed = case.adapters().filter_map(|(adapter, verdict)| exposed(case.host, adapter, verdict));
     let user =
@@ -94,7 +95,7 @@ fn exposed(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Finding>
                there can read and write all memory"
             .to_owned(),
         evidence,
-        fix: Advice::say("translate for it: ").and(confine(host, adapter)),
+        fix: Advice::say("translate for it: ").and(translate_adapter(host, adapter)),
         risk: "each I/O then pays for a mapping; untrusted devices are also run strict and bounced".to_owned(),
         verify: "`iotoll inspect` shows it translated-strict or translated-lazy".into(),
         gain: None,
@@ -103,6 +104,7 @@ fn exposed(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Finding>
     })
 }
 
+/// Cites what shows that devices can be plugged in from outside.
 fn reachable_from_outside(host: &Host, adapter: &Adapter) -> Option<Citation> {
     if let Some(removable) = adapter.removable.as_ref().filter(|cited| cited.value == "removable") {
         return Some(removable.at.clone());
@@ -115,6 +117,7 @@ fn reachable_from_outside(host: &Host, adapter: &Adapter) -> Option<Citation> {
         .next()
 }
 
+/// A finding on an adapter that user space drives without an IOMMU.
 fn user_without_iommu(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Finding> {
     if verdict.dma_path != DmaPath::User {
         return None;
@@ -146,7 +149,7 @@ fn user_without_iommu(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Opti
             true => Advice::say("give it to vfio-pci, whose mappings the IOMMU enforces: ")
                 .and_run(give_to_vfio(adapter)),
             false => Advice::say("turn the IOMMU on (")
-                .and(turn_on(host, ""))
+                .and(turn_iommu_on(host, ""))
                 .and_say("), then ")
                 .and_run(give_to_vfio(adapter)),
         },
@@ -164,6 +167,7 @@ fn user_without_iommu(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Opti
     })
 }
 
+/// The command that binds the adapter to vfio-pci.
 fn give_to_vfio(adapter: &Adapter) -> Command {
     Command::new("driverctl").arg("set-override").arg(adapter.function.address.to_string()).arg("vfio-pci")
 }
@@ -178,6 +182,7 @@ fn shared_groups(host: &Host) -> Vec<Finding> {
     host.iommus.groups.values().filter_map(|group| shared_group(host, group)).collect()
 }
 
+/// A finding on a group that several adapters share.
 fn shared_group(host: &Host, group: &Group) -> Option<Finding> {
     // Most groups have one member; looking for it among ten thousand adapters would be for nothing.
     if group.members.len() < 2 {
@@ -219,7 +224,7 @@ fn shared_group(host: &Host, group: &Group) -> Option<Finding> {
     })
 }
 
-/// Functions of one card share domain, bus and device; virtual functions count with their card.
+/// The domain, bus and device number that all functions of a card share. For a virtual function they are its physical function's.
 fn card(adapter: &Adapter) -> (u32, u8, u8) {
     let at = adapter.virtualisation.physical.unwrap_or(adapter.function.address);
     (at.domain, at.bus, at.device)
@@ -234,7 +239,7 @@ fn iommu_off(case: &Case<'_>) -> Option<Finding> {
     if active || !untranslated {
         return None;
     }
-    let (severity, what, evidence, fix) = why_off(host)?;
+    let (severity, what, evidence, fix) = why_iommu_is_off(host)?;
     Some(Finding {
         id: Id::IommuOff,
         severity,
@@ -253,9 +258,10 @@ fn iommu_off(case: &Case<'_>) -> Option<Finding> {
     })
 }
 
-type Off = (Severity, String, Vec<Citation>, Advice);
+type WhyOff = (Severity, String, Vec<Citation>, Advice);
 
-fn why_off(host: &Host) -> Option<Off> {
+/// Why the IOMMU is not in use: severity, words, evidence and fix.
+fn why_iommu_is_off(host: &Host) -> Option<WhyOff> {
     if let Some(trouble) = host.log.iommu_trouble.first() {
         let what = "the machine has an IOMMU, and the kernel could not use it: firmware describes it wrongly"
             .to_owned();
@@ -266,8 +272,8 @@ fn why_off(host: &Host) -> Option<Off> {
     if let Some(off) = off {
         let what = "the kernel command line keeps the IOMMU off".to_owned();
         let evidence = std::iter::once(off.at.clone()).chain(host.log.iommu_tables.clone()).collect();
-        let mut fix = without_word(&off.at.text, "off");
-        if maker(host) == Maker::Intel {
+        let mut fix = remove_word(host, &off.at.text, "off");
+        if iommu_maker(host) == Maker::Intel {
             fix = fix.and_say("; add `intel_iommu=on` unless the kernel was built to use VT-d without it");
         }
         return Some((Severity::Note, what, evidence, fix));
@@ -284,7 +290,7 @@ fn why_off(host: &Host) -> Option<Off> {
             let what = "the machine has an IOMMU that this kernel does not use: adapters reach all \
                         memory, and none can be given safely to a guest or to user space"
                 .to_owned();
-            let fix = turn_on(host, "iommu=pt");
+            let fix = turn_iommu_on(host, "iommu=pt");
             Some((Severity::Note, what, vec![tables.clone()], fix))
         }
         (None, None) => None,

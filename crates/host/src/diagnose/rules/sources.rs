@@ -24,6 +24,7 @@ pub(super) const RULE: Rule = Rule {
     }],
 };
 
+/// Findings about sources that contradict each other.
 fn find(case: &Case<'_>) -> Vec<Finding> {
     let host = case.host;
     [default_domain(host), iommu_despite_off(host)]
@@ -56,7 +57,7 @@ fn finding(
     }
 }
 
-/// The command line asks for one default domain, the kernel says that it took the other.
+/// A finding if the kernel's log says another type of default domain than the command line asks for.
 fn default_domain(host: &Host) -> Option<Finding> {
     let asked = host.requests.passthrough.as_ref()?;
     let said = host.log.default_passthrough.as_ref()?;

@@ -43,7 +43,7 @@ pub enum AmdViMessage {
 /// Reads a message of the AMD-Vi driver.
 pub(super) fn read(body: &str) -> Option<AmdViMessage> {
     if body.starts_with("perf") {
-        return counters(body);
+        return parse_counters(body);
     }
     if body.starts_with("[Firmware") {
         let ours = body.contains("AMD-Vi") || body.contains("IVRS");
@@ -54,16 +54,18 @@ pub(super) fn read(body: &str) -> Option<AmdViMessage> {
     let mut rest = if bare { body } else { body.strip_prefix("AMD-Vi:")?.trim_start() };
     // Some versions print the prefix twice.
     rest = rest.strip_prefix("AMD-Vi: ").unwrap_or(rest);
-    option(rest).or_else(|| state(rest)).or_else(|| Some(AmdViMessage::Other(scan::words(rest))))
+    parse_option(rest).or_else(|| parse_state(rest)).or_else(|| Some(AmdViMessage::Other(scan::words(rest))))
 }
 
-fn counters(body: &str) -> Option<AmdViMessage> {
+/// Parses the line on performance counters, of `perf/amd_iommu`.
+fn parse_counters(body: &str) -> Option<AmdViMessage> {
     // "perf/amd_iommu: Detected AMD IOMMU #0 (2 banks, 4 counters/bank)." and "perf: amd_iommu: Detected."
     let found = body.contains("amd_iommu: Detected") || body.contains("AMD IOMMU detected");
     (found && !body.contains("(0 banks")).then_some(AmdViMessage::Counters)
 }
 
-fn option(rest: &str) -> Option<AmdViMessage> {
+/// Parses `Unknown option - 'x'` and `x deprecated; use y`.
+fn parse_option(rest: &str) -> Option<AmdViMessage> {
     if let Some(option) = scan::between(rest, "Unknown option - '", "'") {
         return Some(AmdViMessage::UnknownOption(option.to_owned()));
     }
@@ -71,7 +73,8 @@ fn option(rest: &str) -> Option<AmdViMessage> {
     Some(AmdViMessage::DeprecatedOption(option.to_owned()))
 }
 
-fn state(rest: &str) -> Option<AmdViMessage> {
+/// Parses what the driver prints when it starts: units, features, flush mode.
+fn parse_state(rest: &str) -> Option<AmdViMessage> {
     let words = || scan::words(rest);
     if let Some(found) = rest.strip_prefix("Found IOMMU") {
         let at = scan::between(found, " at ", " ").map(str::to_owned);

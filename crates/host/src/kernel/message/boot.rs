@@ -27,7 +27,7 @@ pub(super) fn read(body: &str) -> Option<BootMessage> {
         // x86 prints it a second time, earlier and before its own additions.
         b'C' => body.strip_prefix("Command line: ").map(|line| BootMessage::CommandLine(scan::words(line))),
         b'U' => unknown(body),
-        b'M' => malformed(body).or_else(|| encryption(body)),
+        b'M' => parse_malformed_option(body).or_else(|| encryption(body)),
         b'B' => booting(body),
         b'A' => encryption(body),
         b't' => body
@@ -51,7 +51,8 @@ fn unknown(body: &str) -> Option<BootMessage> {
     Some(BootMessage::UnknownParameters(vec![option.to_owned()]))
 }
 
-fn malformed(body: &str) -> Option<BootMessage> {
+/// Parses `Malformed early option 'x'`.
+fn parse_malformed_option(body: &str) -> Option<BootMessage> {
     let option = scan::between(body, "Malformed early option '", "'")?;
     Some(BootMessage::MalformedOption(option.to_owned()))
 }

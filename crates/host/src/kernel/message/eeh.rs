@@ -47,10 +47,11 @@ pub(super) fn read(body: &str) -> Option<EehMessage> {
         Some(numbered) => scan::after(numbered, "): ")?,
         None => rest.strip_prefix(": ")?,
     };
-    state(rest).or_else(|| frozen(rest)).or_else(|| outcome(rest))
+    parse_recovery_state(rest).or_else(|| parse_frozen(rest)).or_else(|| parse_outcome(rest))
 }
 
-fn state(rest: &str) -> Option<EehMessage> {
+/// Parses whether error recovery is enabled.
+fn parse_recovery_state(rest: &str) -> Option<EehMessage> {
     if rest.starts_with("PCI Enhanced I/O Error Handling Enabled")
         || rest.starts_with("Capable adapter found")
     {
@@ -61,7 +62,8 @@ fn state(rest: &str) -> Option<EehMessage> {
     none.then_some(EehMessage::Recovery(false))
 }
 
-fn frozen(rest: &str) -> Option<EehMessage> {
+/// Parses which endpoint or host bridge is frozen or being recovered, and its location.
+fn parse_frozen(rest: &str) -> Option<EehMessage> {
     if let Some(place) = rest.strip_prefix("Frozen PHB#") {
         rest.contains("detected").then_some(())?;
         return Some(EehMessage::Frozen {
@@ -77,15 +79,17 @@ fn frozen(rest: &str) -> Option<EehMessage> {
         return Some(EehMessage::Recovering { phb: scan::small_hex(place)?, pe });
     }
     let (pe, phb) = rest.strip_prefix("PE location: ")?.split_once(", PHB location: ")?;
-    Some(EehMessage::Location { pe: location(pe), phb: location(phb) })
+    Some(EehMessage::Location { pe: parse_location(pe), phb: parse_location(phb) })
 }
 
-fn location(text: &str) -> Option<String> {
+/// A location code; `None` for `N/A`.
+fn parse_location(text: &str) -> Option<String> {
     let text = text.trim();
     (text != "N/A" && !text.is_empty()).then(|| text.to_owned())
 }
 
-fn outcome(rest: &str) -> Option<EehMessage> {
+/// Parses how recovery ended.
+fn parse_outcome(rest: &str) -> Option<EehMessage> {
     if let Some(times) = rest.strip_prefix("This PCI device has failed ") {
         return Some(EehMessage::FailedTimes(scan::small(times)?));
     }

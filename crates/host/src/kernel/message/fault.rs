@@ -51,7 +51,8 @@ pub struct DmaFault {
 }
 
 impl DmaFault {
-    fn of(reporter: Reporter) -> Self {
+    /// A fault of which only the reporter is known yet.
+    fn reported_by(reporter: Reporter) -> Self {
         Self {
             reporter,
             device: None,
@@ -68,7 +69,7 @@ impl DmaFault {
 /// Reads a message that reports a fault, or the first line of one.
 pub(super) fn read(body: &str, device: Option<&Device>) -> Option<DmaFault> {
     match body.as_bytes().first()? {
-        b'D' | b'd' if body.contains("Request device") => vt_d(body),
+        b'D' | b'd' if body.contains("Request device") => parse_vt_d(body),
         b'A' | b'E' if body.contains("Event logged") => amd_vi(body, device),
         b'e' if is_smmu(device) => smmu_v3(body),
         b'U' if is_smmu(device) => smmu_v2(body),
@@ -76,17 +77,18 @@ pub(super) fn read(body: &str, device: Option<&Device>) -> Option<DmaFault> {
     }
 }
 
+/// Whether the message was printed for an SMMU.
 fn is_smmu(device: Option<&Device>) -> bool {
     device.is_some_and(|device| device.driver.starts_with("arm-smmu") || device.name.contains("smmu"))
 }
 
 /// `DMAR: [DMA Read NO_PASID] Request device [03:00.0] fault addr 0x0 [fault reason 0x06] text`, and the
 /// older forms without PASID, with decimal reasons, and with the reason on a line of its own.
-fn vt_d(body: &str) -> Option<DmaFault> {
+fn parse_vt_d(body: &str) -> Option<DmaFault> {
     let rest = strip_vt_d(body)?.strip_prefix("[DMA ")?;
-    let mut fault = DmaFault::of(Reporter::VtD);
+    let mut fault = DmaFault::reported_by(Reporter::VtD);
     let (kind, rest) = rest.split_once(']')?;
-    fault.access = access(kind);
+    fault.access = parse_access(kind);
     let named = scan::between(rest, "Request device [", "]")?;
     fault.device = scan::bdf(named);
     fault.address = scan::hex_after(rest, "fault addr ");
@@ -95,6 +97,7 @@ fn vt_d(body: &str) -> Option<DmaFault> {
     Some(fault)
 }
 
+/// The message without the prefix of the VT-d driver.
 fn strip_vt_d(body: &str) -> Option<&str> {
     // 3.6 says "dmar: DMAR:[DMA Read]".
     let rest = body.strip_prefix("dmar: ").unwrap_or(body);
@@ -102,7 +105,8 @@ fn strip_vt_d(body: &str) -> Option<&str> {
     Some(rest.strip_prefix("DMAR:").unwrap_or(rest).trim_start())
 }
 
-fn access(kind: &str) -> Option<Access> {
+/// Parses `Read` or `Write`.
+fn parse_access(kind: &str) -> Option<Access> {
     match kind.split_whitespace().next()? {
         "Read" | "read" => Some(Access::Read),
         "Write" | "write" => Some(Access::Write),
@@ -126,7 +130,7 @@ fn add_vt_d_reason(fault: &mut DmaFault, text: &str) -> bool {
 fn amd_vi(body: &str, device: Option<&Device>) -> Option<DmaFault> {
     let inner = scan::after(body, "Event logged [")?;
     let inner = inner.strip_suffix(']').unwrap_or(inner);
-    let mut fault = DmaFault::of(Reporter::AmdVi);
+    let mut fault = DmaFault::reported_by(Reporter::AmdVi);
     let name: String = inner.split_whitespace().next()?.to_owned();
     fault.device =
         scan::after(inner, "device=").and_then(scan::bdf).or_else(|| device.and_then(|device| device.bdf));
@@ -144,13 +148,13 @@ fn amd_vi(body: &str, device: Option<&Device>) -> Option<DmaFault> {
 /// `event 0x10 received:`, followed by raw words, or since 7.x `event: F_TRANSLATION client: ...`.
 fn smmu_v3(body: &str) -> Option<DmaFault> {
     if let Some(rest) = body.strip_prefix("event: ") {
-        let mut fault = DmaFault::of(Reporter::SmmuV3);
+        let mut fault = DmaFault::reported_by(Reporter::SmmuV3);
         add_decoded_event(&mut fault, rest);
         return Some(fault);
     }
     let rest = body.strip_prefix("event ")?;
     rest.contains(" received:").then_some(())?;
-    let mut fault = DmaFault::of(Reporter::SmmuV3);
+    let mut fault = DmaFault::reported_by(Reporter::SmmuV3);
     fault.code = scan::small_hex(rest);
     fault.reason = fault.code.and_then(smmu_v3_event).map(str::to_owned);
     Some(fault)
@@ -190,7 +194,7 @@ fn smmu_v3_event(number: u32) -> Option<&'static str> {
 /// 4.4 without `fsr=`.
 fn smmu_v2(body: &str) -> Option<DmaFault> {
     let rest = body.strip_prefix("Unhandled context fault: ")?;
-    let mut fault = DmaFault::of(Reporter::SmmuV2);
+    let mut fault = DmaFault::reported_by(Reporter::SmmuV2);
     fault.code = scan::after(rest, "fsr=").and_then(scan::small_hex);
     fault.address = scan::hex_after(rest, "iova=");
     fault.stream = scan::after(rest, "cbfrsynra=").and_then(scan::small_hex);
@@ -231,6 +235,7 @@ impl Pending {
         }
     }
 
+    /// Adds a follow-up line of an SMMU's message to its fault; false if the line does not belong to it.
     fn take_smmu_line(&mut self, fault: &mut DmaFault, body: &str) -> bool {
         if body.starts_with("0x") && !body.contains(' ') && self.raw_words < 4 {
             let Some(word) = scan::hex(body) else { return false };
@@ -244,7 +249,7 @@ impl Pending {
         }
         // "unpriv data write s1 "Input address caused fault" stag: 0x0"
         if body.starts_with("priv ") || body.starts_with("unpriv ") {
-            fault.access = body.split_whitespace().nth(2).and_then(access);
+            fault.access = body.split_whitespace().nth(2).and_then(parse_access);
             return true;
         }
         false

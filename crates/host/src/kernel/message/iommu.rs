@@ -56,20 +56,21 @@ pub enum IommuMessage {
 /// Reads a message of the core.
 pub(super) fn read(body: &str, device: Option<&Device>) -> Option<IommuMessage> {
     if let Some(rest) = body.strip_prefix("iommu: ") {
-        return core(rest);
+        return parse_core_message(rest);
     }
     match body.as_bytes().first()? {
-        b'A' => joined(body, device).or_else(|| no_iommu(body)),
-        b'R' => left(body, device),
-        b'U' => wider(body),
-        b'F' => fallback(body),
-        b'v' => no_iommu(body),
-        b'a' | b'd' => suppressed(body),
+        b'A' => parse_group_joined(body, device).or_else(|| parse_vfio_no_iommu(body)),
+        b'R' => parse_group_left(body, device),
+        b'U' => parse_wider_addresses(body),
+        b'F' => parse_domain_fallback(body),
+        b'v' => parse_vfio_no_iommu(body),
+        b'a' | b'd' => parse_suppressed_faults(body),
         _ => None,
     }
 }
 
-fn core(rest: &str) -> Option<IommuMessage> {
+/// Parses a message with the prefix `iommu: `.
+fn parse_core_message(rest: &str) -> Option<IommuMessage> {
     let by_command_line = rest.contains("kernel command line");
     if let Some(kind) = rest.strip_prefix("Default domain type: ") {
         let passthrough = kind.starts_with("Passthrough");
@@ -86,7 +87,7 @@ fn core(rest: &str) -> Option<IommuMessage> {
         let (name, group) = rest.split_once(" to group ")?;
         return Some(IommuMessage::GroupJoined {
             name: name.to_owned(),
-            bdf: bdf_of(name),
+            bdf: parse_full_bdf(name),
             group: scan::small(group)?,
         });
     }
@@ -94,7 +95,7 @@ fn core(rest: &str) -> Option<IommuMessage> {
         let (name, group) = rest.split_once(" from group ")?;
         return Some(IommuMessage::GroupLeft {
             name: name.to_owned(),
-            bdf: bdf_of(name),
+            bdf: parse_full_bdf(name),
             group: scan::small(group)?,
         });
     }
@@ -102,29 +103,34 @@ fn core(rest: &str) -> Option<IommuMessage> {
         .then(|| IommuMessage::DefaultDomainFallback(scan::words(rest)))
 }
 
-fn bdf_of(name: &str) -> Option<Bdf> {
+/// The PCI address that a device is named by, if the name includes the domain.
+fn parse_full_bdf(name: &str) -> Option<Bdf> {
     (name.matches(':').count() == 2).then(|| name.parse().ok()).flatten()
 }
 
-fn joined(body: &str, device: Option<&Device>) -> Option<IommuMessage> {
+/// Parses `Adding to iommu group 7`.
+fn parse_group_joined(body: &str, device: Option<&Device>) -> Option<IommuMessage> {
     let group = scan::small(body.strip_prefix("Adding to iommu group ")?)?;
     let device = device?;
     Some(IommuMessage::GroupJoined { name: device.name.clone(), bdf: device.bdf, group })
 }
 
-fn left(body: &str, device: Option<&Device>) -> Option<IommuMessage> {
+/// Parses `Removing from iommu group 7`.
+fn parse_group_left(body: &str, device: Option<&Device>) -> Option<IommuMessage> {
     let group = scan::small(body.strip_prefix("Removing from iommu group ")?)?;
     let device = device?;
     Some(IommuMessage::GroupLeft { name: device.name.clone(), bdf: device.bdf, group })
 }
 
-fn wider(body: &str) -> Option<IommuMessage> {
+/// Parses `Using 64-bit DMA addresses`.
+fn parse_wider_addresses(body: &str) -> Option<IommuMessage> {
     let (bits, rest) = body.strip_prefix("Using ")?.split_once("-bit ")?;
     rest.starts_with("DMA addresses").then_some(())?;
     Some(IommuMessage::WiderAddresses { bits: scan::small(bits)? })
 }
 
-fn fallback(body: &str) -> Option<IommuMessage> {
+/// Parses messages about a default domain that could not be used.
+fn parse_domain_fallback(body: &str) -> Option<IommuMessage> {
     if body.starts_with("Firmware has requested this device have a 1:1 IOMMU mapping") {
         return Some(IommuMessage::IdentityDemanded);
     }
@@ -133,14 +139,15 @@ fn fallback(body: &str) -> Option<IommuMessage> {
 }
 
 /// `dmar_fault: 812287 callbacks suppressed`: the function that would have printed them.
-fn suppressed(body: &str) -> Option<IommuMessage> {
+fn parse_suppressed_faults(body: &str) -> Option<IommuMessage> {
     let (function, count) = body.strip_suffix(" callbacks suppressed")?.split_once(": ")?;
     let reports_faults =
         ["dmar_fault", "amd_iommu", "arm_smmu"].iter().any(|start| function.starts_with(start));
     reports_faults.then(|| scan::decimal(count).map(IommuMessage::FaultsSuppressed)).flatten()
 }
 
-fn no_iommu(body: &str) -> Option<IommuMessage> {
+/// Parses messages about VFIO without an IOMMU.
+fn parse_vfio_no_iommu(body: &str) -> Option<IommuMessage> {
     let taint = body.starts_with("Adding kernel taint for vfio-noiommu group");
     (taint || body.starts_with("vfio-noiommu device opened")).then_some(IommuMessage::UnsafeNoIommu)
 }

@@ -50,8 +50,8 @@ pub enum MemoryTypeMessage {
 /// Reads a message about memory types.
 pub(super) fn read(body: &str) -> Option<MemoryTypeMessage> {
     match body.as_bytes().first()? {
-        b'x' if body.starts_with("x86/PAT: ") || body.starts_with("x86 PAT") => pat(body),
-        b'm' if body.starts_with("mtrr: ") => mtrr(body),
+        b'x' if body.starts_with("x86/PAT: ") || body.starts_with("x86 PAT") => parse_pat(body),
+        b'm' if body.starts_with("mtrr: ") => parse_mtrr(body),
         b'W' => trimmed(body),
         b'i' if body.starts_with("ioremap on RAM") => {
             Some(MemoryTypeMessage::IoremapOnRam { start: scan::hex_after(body, " at ") })
@@ -61,7 +61,8 @@ pub(super) fn read(body: &str) -> Option<MemoryTypeMessage> {
     }
 }
 
-fn pat(body: &str) -> Option<MemoryTypeMessage> {
+/// Parses the memory types in the PAT register.
+fn parse_pat(body: &str) -> Option<MemoryTypeMessage> {
     if let Some(types) = scan::after(body, "Configuration [0-7]: ") {
         let types = types.split_whitespace().map(str::to_owned).collect();
         return Some(MemoryTypeMessage::PatConfiguration(types));
@@ -103,7 +104,8 @@ fn conflict(body: &str) -> Option<MemoryTypeMessage> {
     })
 }
 
-fn mtrr(body: &str) -> Option<MemoryTypeMessage> {
+/// Parses a message with the prefix `mtrr: `.
+fn parse_mtrr(body: &str) -> Option<MemoryTypeMessage> {
     let rest = body.strip_prefix("mtrr: ")?;
     if let Some(mismatch) = rest.strip_prefix("type mismatch for ") {
         let (range, types) = mismatch.split_once(" old: ")?;

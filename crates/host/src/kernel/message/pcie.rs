@@ -64,12 +64,12 @@ pub(super) fn read(body: &str) -> Option<PcieMessage> {
     match body.as_bytes().first()? {
         b'0'..=b'9' => bandwidth(body),
         b'M' => payload(body),
-        b'P' => bus_error(body).or_else(|| aspm(body)).or_else(|| unknown_option(body)),
-        b'A' => bus_error(body.strip_prefix("AER: ")?),
-        b'W' | b'S' => acs(body),
-        b'p' => aspm(body).or_else(|| payload(body)),
-        b'c' => payload_refused(body).or_else(|| aspm(body)),
-        b'd' => aspm(body),
+        b'P' => parse_bus_error(body).or_else(|| parse_aspm(body)).or_else(|| parse_unknown_option(body)),
+        b'A' => parse_bus_error(body.strip_prefix("AER: ")?),
+        b'W' | b'S' => parse_acs(body),
+        b'p' => parse_aspm(body).or_else(|| payload(body)),
+        b'c' => parse_payload_refused(body).or_else(|| parse_aspm(body)),
+        b'd' => parse_aspm(body),
         _ => None,
     }
 }
@@ -124,34 +124,37 @@ fn payload(body: &str) -> Option<PcieMessage> {
 }
 
 /// `can't set Max Payload Size to 256; if necessary, use "pci=pcie_bus_safe" and report a bug`.
-fn payload_refused(body: &str) -> Option<PcieMessage> {
+fn parse_payload_refused(body: &str) -> Option<PcieMessage> {
     let bytes = body.strip_prefix("can't set Max Payload Size to ")?;
     Some(PcieMessage::PayloadRefused { payload_bytes: scan::small(bytes)? })
 }
 
 /// `PCIe Bus Error: severity=Corrected, type=Data Link Layer, (Transmitter ID)`.
-fn bus_error(body: &str) -> Option<PcieMessage> {
+fn parse_bus_error(body: &str) -> Option<PcieMessage> {
     let rest = body.strip_prefix("PCIe Bus Error: severity=")?;
     let (severity, rest) = rest.split_once(", type=")?;
     let layer = rest.split([',', '(']).next().unwrap_or(rest);
     Some(PcieMessage::BusError { severity: severity.to_owned(), layer: scan::words(layer) })
 }
 
-fn acs(body: &str) -> Option<PcieMessage> {
+/// Parses messages about options that change ACS.
+fn parse_acs(body: &str) -> Option<PcieMessage> {
     if body.starts_with("Warning: PCIe ACS overrides enabled") {
         return Some(PcieMessage::AcsOverride);
     }
     body.starts_with("Specified ACS redirect disable").then_some(PcieMessage::AcsRedirectDisabled)
 }
 
-fn aspm(body: &str) -> Option<PcieMessage> {
+/// Parses messages about link power management.
+fn parse_aspm(body: &str) -> Option<PcieMessage> {
     let ours = body.starts_with("PCIe ASPM is ")
         || body.starts_with("can't disable ASPM")
         || body.starts_with("disabling ASPM");
     ours.then(|| PcieMessage::Aspm(scan::words(body)))
 }
 
-fn unknown_option(body: &str) -> Option<PcieMessage> {
+/// Parses ``PCI: Unknown option `x'``.
+fn parse_unknown_option(body: &str) -> Option<PcieMessage> {
     let option = body.strip_prefix("PCI: Unknown option `")?;
     Some(PcieMessage::UnknownOption(option.trim_end_matches(['\'', '`']).to_owned()))
 }

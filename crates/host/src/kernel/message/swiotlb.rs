@@ -55,12 +55,12 @@ pub enum SwiotlbMessage {
 /// Reads a message about bounce buffers.
 pub(super) fn read(body: &str) -> Option<SwiotlbMessage> {
     match body.as_bytes().first()? {
-        b'P' => pci_dma(body).or_else(|| placed(body)),
+        b'P' => parse_pci_dma(body).or_else(|| placed(body)),
         b's' => software(body),
         b'S' => adjusted(body),
-        b'D' => out_of_space(body).or_else(|| overflow(body)),
-        b'o' | b'n' | b'm' => overflow(body),
-        b'M' => encryption(body),
+        b'D' => parse_out_of_space(body).or_else(|| parse_overflow(body)),
+        b'o' | b'n' | b'm' => parse_overflow(body),
+        b'M' => parse_encryption(body),
         b'r' => {
             body.contains("rejecting DMA map of vmalloc memory").then_some(SwiotlbMessage::VmallocRejected)
         }
@@ -71,7 +71,8 @@ pub(super) fn read(body: &str) -> Option<SwiotlbMessage> {
     }
 }
 
-fn pci_dma(body: &str) -> Option<SwiotlbMessage> {
+/// Parses messages of x86's DMA setup, with the prefix `PCI-DMA: `.
+fn parse_pci_dma(body: &str) -> Option<SwiotlbMessage> {
     let rest = body.strip_prefix("PCI-DMA: ")?;
     if rest.starts_with("Using software bounce buffering") || rest.starts_with("Using SWIOTLB") {
         return Some(SwiotlbMessage::InUse);
@@ -92,9 +93,9 @@ fn placed(body: &str) -> Option<SwiotlbMessage> {
 /// `software IO TLB [mem 0x..-0x..] (64MB) mapped at` (3.6), `software IO TLB: mapped [mem ..] (64MB)`.
 fn software(body: &str) -> Option<SwiotlbMessage> {
     if let Some(rest) = body.strip_prefix("swiotlb") {
-        return full(rest)
-            .or_else(|| no_memory(rest, body))
-            .or_else(|| encryption(rest.trim_start_matches([':', ' '])));
+        return parse_full(rest)
+            .or_else(|| parse_no_memory(rest, body))
+            .or_else(|| parse_encryption(rest.trim_start_matches([':', ' '])));
     }
     let rest = body.strip_prefix("software IO TLB")?.trim_start_matches(':').trim_start();
     if let Some(areas) = rest.strip_prefix("area num ") {
@@ -103,7 +104,7 @@ fn software(body: &str) -> Option<SwiotlbMessage> {
     if rest.contains("[mem ") && rest.contains("mapped") {
         return Some(SwiotlbMessage::Reserved { mebibytes: scan::decimal_after(rest, "] (")? });
     }
-    adjusted(rest).or_else(|| encryption(rest)).or_else(|| no_memory(rest, body))
+    adjusted(rest).or_else(|| parse_encryption(rest)).or_else(|| parse_no_memory(rest, body))
 }
 
 /// `SWIOTLB bounce buffer size adjusted to 1024MB`.
@@ -112,19 +113,21 @@ fn adjusted(text: &str) -> Option<SwiotlbMessage> {
     Some(SwiotlbMessage::Resized { mebibytes: scan::decimal(size)? })
 }
 
-fn encryption(text: &str) -> Option<SwiotlbMessage> {
+/// Parses the message that memory encryption forces bouncing.
+fn parse_encryption(text: &str) -> Option<SwiotlbMessage> {
     text.starts_with("Memory encryption is active and system is using DMA bounce buffers")
         .then_some(SwiotlbMessage::ForcedByEncryption)
 }
 
-fn no_memory(rest: &str, body: &str) -> Option<SwiotlbMessage> {
+/// Parses messages that the pool could not be allocated.
+fn parse_no_memory(rest: &str, body: &str) -> Option<SwiotlbMessage> {
     let words =
         ["No low mem", "Cannot allocate", "cannot allocate", "Failed to", "coherent allocation failed"];
     words.iter().any(|word| rest.contains(word)).then(|| SwiotlbMessage::NoMemory(scan::words(body)))
 }
 
 /// ` buffer is full (sz: 65536 bytes), total 32768 (slots), used 41 (slots)`; before 5.x without slots.
-fn full(rest: &str) -> Option<SwiotlbMessage> {
+fn parse_full(rest: &str) -> Option<SwiotlbMessage> {
     let rest = rest.trim_start_matches(':').trim_start().strip_prefix("buffer is full")?;
     Some(SwiotlbMessage::Full {
         bytes: scan::decimal_after(rest, "sz: "),
@@ -134,25 +137,26 @@ fn full(rest: &str) -> Option<SwiotlbMessage> {
 }
 
 /// Up to 4.14: `DMA: Out of SW-IOMMU space for 65536 bytes`.
-fn out_of_space(body: &str) -> Option<SwiotlbMessage> {
+fn parse_out_of_space(body: &str) -> Option<SwiotlbMessage> {
     let bytes = scan::decimal_after(body, "Out of SW-IOMMU space for ")?;
     Some(SwiotlbMessage::Full { bytes: Some(bytes), slots_total: None, slots_used: None })
 }
 
 /// `DMA addr 0x..+4096 overflow (mask ffffffff, bus limit 0).`, 4.19's `overflow 0x..+4096 of DMA mask
 /// ffffffff bus mask 0` and 2.6's `nommu_map_single: overflow 12000+4096 of device mask ffffff`.
-fn overflow(body: &str) -> Option<SwiotlbMessage> {
+fn parse_overflow(body: &str) -> Option<SwiotlbMessage> {
     if let Some(rest) = body.strip_prefix("DMA addr ") {
         let (place, limits) = rest.split_once(" overflow (mask ")?;
-        return Some(overflow_of(place, scan::hex(limits), scan::hex_after(limits, "bus limit ")));
+        return Some(mask_overflow(place, scan::hex(limits), scan::hex_after(limits, "bus limit ")));
     }
     let at = body.find("overflow ")?;
     let rest = body.get(at + 9..)?;
     let (place, limits) = rest.split_once(" of DMA mask ").or_else(|| rest.split_once(" of device mask "))?;
-    Some(overflow_of(place, scan::hex(limits), scan::hex_after(limits, "bus mask ")))
+    Some(mask_overflow(place, scan::hex(limits), scan::hex_after(limits, "bus mask ")))
 }
 
-fn overflow_of(place: &str, mask: Option<u64>, bus_limit: Option<u64>) -> SwiotlbMessage {
+/// A mapping beyond the mask; `place` is `ADDRESS+BYTES`.
+fn mask_overflow(place: &str, mask: Option<u64>, bus_limit: Option<u64>) -> SwiotlbMessage {
     SwiotlbMessage::MaskOverflow {
         address: scan::hex(place),
         bytes: scan::decimal_after(place, "+"),

@@ -79,19 +79,19 @@ pub enum VtDMessage {
 
 /// Reads a message of the VT-d driver.
 pub(super) fn read(body: &str) -> Option<VtDMessage> {
-    if let Some(broken) = broken_firmware(body) {
+    if let Some(broken) = parse_broken_firmware(body) {
         return Some(broken);
     }
-    let rest = strip(body)?;
-    exact(rest)
-        .or_else(|| unit(rest))
-        .or_else(|| table(rest))
-        .or_else(|| mapping(rest))
-        .or_else(|| trouble(rest))
+    let rest = strip_prefix_of_driver(body)?;
+    parse_fixed_line(rest)
+        .or_else(|| parse_unit(rest))
+        .or_else(|| parse_table(rest))
+        .or_else(|| parse_mapping(rest))
+        .or_else(|| parse_problem(rest))
 }
 
-/// Takes off what the driver has put before its messages over the years.
-fn strip(body: &str) -> Option<&str> {
+/// The message without the prefix that the driver prints; the prefix differs between kernels.
+fn strip_prefix_of_driver(body: &str) -> Option<&str> {
     const PREFIXES: [&str; 8] =
         ["DMAR: ", "DMAR-IR: ", "DMAR:", "dmar: ", "Intel-IOMMU: ", "PCI-DMA: Intel", "IOMMU: ", "IOMMU "];
     let prefix = PREFIXES.into_iter().find(|prefix| body.starts_with(prefix))?;
@@ -100,7 +100,8 @@ fn strip(body: &str) -> Option<&str> {
     body.get(end..).map(|rest| rest.strip_prefix("DMAR:").unwrap_or(rest).trim_start())
 }
 
-fn exact(rest: &str) -> Option<VtDMessage> {
+/// Parses messages without variable parts.
+fn parse_fixed_line(rest: &str) -> Option<VtDMessage> {
     Some(match rest.trim_end() {
         "IOMMU enabled" | "enabled" => VtDMessage::EnableRequested,
         "IOMMU disabled" | "disabled" => VtDMessage::DisableRequested,
@@ -112,7 +113,8 @@ fn exact(rest: &str) -> Option<VtDMessage> {
     })
 }
 
-fn unit(rest: &str) -> Option<VtDMessage> {
+/// Parses messages about one IOMMU unit.
+fn parse_unit(rest: &str) -> Option<VtDMessage> {
     if let Some((unit, how)) = rest.split_once(": Using ").or_else(|| rest.split_once(": using ")) {
         let queued = how.starts_with("Queued");
         let known = queued || how.starts_with("Register");
@@ -134,7 +136,8 @@ fn unit(rest: &str) -> Option<VtDMessage> {
     Some(VtDMessage::FaultStatus(scan::small_hex(status)?))
 }
 
-fn table(rest: &str) -> Option<VtDMessage> {
+/// Parses what the firmware's DMAR table contains.
+fn parse_table(rest: &str) -> Option<VtDMessage> {
     if let Some(base) = rest.strip_prefix("DRHD base: ") {
         return Some(VtDMessage::Unit { base: scan::hex(base)? });
     }
@@ -153,7 +156,7 @@ fn table(rest: &str) -> Option<VtDMessage> {
 }
 
 /// `64bit 0000:03:00.0 uses identity mapping`, `Hardware identity mapping for device 0000:03:00.0`.
-fn mapping(rest: &str) -> Option<VtDMessage> {
+fn parse_mapping(rest: &str) -> Option<VtDMessage> {
     if let Some(device) = scan::after(rest, " identity mapping for device ") {
         return Some(VtDMessage::DeviceMapping { device: scan::bdf(device), identity: true });
     }
@@ -163,7 +166,8 @@ fn mapping(rest: &str) -> Option<VtDMessage> {
     Some(VtDMessage::DeviceMapping { device: scan::bdf(device), identity })
 }
 
-fn trouble(rest: &str) -> Option<VtDMessage> {
+/// Parses invalid options, faults and failures of the setup.
+fn parse_problem(rest: &str) -> Option<VtDMessage> {
     let words = || scan::words(rest);
     if let Some(option) = scan::between(rest, "Unknown option - '", "'") {
         return Some(VtDMessage::UnknownOption(option.to_owned()));
@@ -196,7 +200,8 @@ fn trouble(rest: &str) -> Option<VtDMessage> {
     failures.iter().any(|start| rest.starts_with(start)).then(|| VtDMessage::SetupProblem(words()))
 }
 
-fn broken_firmware(body: &str) -> Option<VtDMessage> {
+/// Parses warnings that the firmware describes VT-d wrongly.
+fn parse_broken_firmware(body: &str) -> Option<VtDMessage> {
     let may = body.starts_with("Your BIOS is broken")
         || ["[Firmware Bug]: ", "[Firmware Warn]: ", "DMAR", "WARNING: Your", "IOMMU"]
             .iter()

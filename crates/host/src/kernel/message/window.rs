@@ -98,27 +98,30 @@ pub enum WindowMessage {
 /// Reads a message about DMA windows.
 pub(super) fn read(body: &str) -> Option<WindowMessage> {
     match body.as_bytes().first()? {
-        b'i' => firmware_call(body).or_else(|| operations(body)).or_else(|| exhausted(body)),
-        b'U' | b'R' | b'E' => mode(body),
-        b'f' | b'F' => failure(body),
-        b'c' => capacity(body),
+        b'i' => {
+            parse_firmware_call(body).or_else(|| parse_operations(body)).or_else(|| parse_exhausted(body))
+        }
+        b'U' | b'R' | b'E' => parse_mode(body),
+        b'f' | b'F' => parse_map_failure(body),
+        b'c' => parse_capacity(body),
         b'n' => body.starts_with("no free dynamic windows").then_some(WindowMessage::NoFreeWindow),
         b'd' => scan::hex_after(body, "returning bypass mask ").map(WindowMessage::BypassMask),
-        b'l' | b'L' => limited(body),
+        b'l' | b'L' => parse_limited_addresses(body),
         b'p' => body.starts_with("ppc iommu: disabling ddw").then_some(WindowMessage::Disabled),
-        b'[' => endpoint(body),
-        b't' => entry(body),
+        b'[' => parse_bare_metal_bypass(body),
+        b't' => parse_entry_refused(body),
         b'S' => {
             let skipped = body.starts_with("Skipping ibm,pmemory");
             skipped.then_some(WindowMessage::PersistentMemorySkipped)
         }
-        b'I' => merging(body),
-        b'W' => out_of_reach(body),
+        b'I' => parse_merging(body),
+        b'W' => parse_out_of_reach(body),
         _ => None,
     }
 }
 
-fn firmware_call(body: &str) -> Option<WindowMessage> {
+/// Parses the firmware's answer to a query for windows or to the creation of one.
+fn parse_firmware_call(body: &str) -> Option<WindowMessage> {
     let rest = body.strip_prefix("ibm,")?;
     if let Some(rest) = rest.strip_prefix("query-pe-dma-windows(") {
         let (arguments, result) = scan::after(rest, ") ")?.split_once(" returned ")?;
@@ -140,17 +143,18 @@ fn firmware_call(body: &str) -> Option<WindowMessage> {
         window_shift: numbers.next()??,
         returned: scan::signed(result)?,
         liobn: scan::after(result, "liobn = ").and_then(scan::small_hex),
-        start: scan::after(result, "starting addr = ").and_then(start_address),
+        start: scan::after(result, "starting addr = ").and_then(parse_start_address),
     })
 }
 
 /// `8000000 0)`: upper and lower 32 bits.
-fn start_address(text: &str) -> Option<u64> {
+fn parse_start_address(text: &str) -> Option<u64> {
     let (high, low) = text.split_once(' ')?;
     Some(u64::from(scan::small_hex(high)?) << 32 | u64::from(scan::small_hex(low)?))
 }
 
-fn operations(body: &str) -> Option<WindowMessage> {
+/// Parses which DMA operations a device uses.
+fn parse_operations(body: &str) -> Option<WindowMessage> {
     let rest = body.strip_prefix("iommu: ")?;
     if let Some(limit) = scan::hex_after(rest, "direct DMA is limited by ") {
         return Some(WindowMessage::DirectLimited { limit });
@@ -163,13 +167,14 @@ fn operations(body: &str) -> Option<WindowMessage> {
 
 /// Bare metal speaks of endpoints, named by domain and bus:
 /// `pci 0001:06     : [PE# fd] Enabling 64-bit DMA bypass`.
-fn endpoint(body: &str) -> Option<WindowMessage> {
+fn parse_bare_metal_bypass(body: &str) -> Option<WindowMessage> {
     let (_, rest) = body.strip_prefix("[PE# ")?.split_once("] ")?;
     let bypass = rest.starts_with("Enabling 64-bit DMA bypass") || rest.contains("iommu bypass (through TVE");
     bypass.then_some(WindowMessage::BareMetalBypass(true))
 }
 
-fn exhausted(body: &str) -> Option<WindowMessage> {
+/// Parses `iommu_alloc failed`: the window has no free range.
+fn parse_exhausted(body: &str) -> Option<WindowMessage> {
     let rest = body.strip_prefix("iommu_alloc failed")?;
     let pages = scan::after(rest, "npages ").and_then(|text| {
         let word = text.split_whitespace().next()?;
@@ -178,7 +183,8 @@ fn exhausted(body: &str) -> Option<WindowMessage> {
     Some(WindowMessage::Exhausted { pages })
 }
 
-fn mode(body: &str) -> Option<WindowMessage> {
+/// Parses which window a device uses.
+fn parse_mode(body: &str) -> Option<WindowMessage> {
     if let Some(offset) = scan::hex_after(body, "Using 64-bit direct DMA at offset ") {
         return Some(WindowMessage::Direct { offset });
     }
@@ -195,20 +201,23 @@ fn mode(body: &str) -> Option<WindowMessage> {
     starts("Using 32-bit DMA via iommu").then_some(WindowMessage::BareMetalBypass(false))
 }
 
-fn failure(body: &str) -> Option<WindowMessage> {
+/// Parses messages that memory could not be mapped into a window.
+fn parse_map_failure(body: &str) -> Option<WindowMessage> {
     let direct = body.starts_with("failed to map direct window");
     let other = body.starts_with("failed to map DMA window") || body.starts_with("Failed to map DMA window");
     (direct || other).then(|| WindowMessage::MapFailed(scan::words(body)))
 }
 
-fn capacity(body: &str) -> Option<WindowMessage> {
+/// Parses messages that no window can replace the default one.
+fn parse_capacity(body: &str) -> Option<WindowMessage> {
     if body.starts_with("can't map partition max") {
         return Some(WindowMessage::CannotMapMemory(scan::words(body)));
     }
     body.starts_with("current IOMMU table in use, can't be replaced").then_some(WindowMessage::TableInUse)
 }
 
-fn limited(body: &str) -> Option<WindowMessage> {
+/// Parses messages about limited addressing, for masks below 64 bits.
+fn parse_limited_addresses(body: &str) -> Option<WindowMessage> {
     if body.starts_with("Limited Address Space for DDW not Supported") {
         return Some(WindowMessage::LimitedAddressesUnsupported);
     }
@@ -220,17 +229,20 @@ fn limited(body: &str) -> Option<WindowMessage> {
     })
 }
 
-fn entry(body: &str) -> Option<WindowMessage> {
+/// Parses messages that the hypervisor refused a table entry.
+fn parse_entry_refused(body: &str) -> Option<WindowMessage> {
     let ours = body.starts_with("tce_") && body.contains("pSeriesLP") && body.contains("failed");
     ours.then(|| WindowMessage::EntryRefused(scan::words(body)))
 }
 
-fn merging(body: &str) -> Option<WindowMessage> {
+/// Parses whether scatter lists are merged into one range.
+fn parse_merging(body: &str) -> Option<WindowMessage> {
     let how = body.strip_prefix("IOMMU table initialized, virtual merging ")?;
     Some(WindowMessage::VirtualMerging(how.starts_with("enabled")))
 }
 
-fn out_of_reach(body: &str) -> Option<WindowMessage> {
+/// Parses warnings that a device's mask does not reach its window.
+fn parse_out_of_reach(body: &str) -> Option<WindowMessage> {
     let ours = body.starts_with("Warning: IOMMU dma not supported")
         || body.starts_with("Warning: IOMMU offset too big for device mask");
     ours.then(|| WindowMessage::OutOfReach(scan::words(body)))

@@ -81,10 +81,12 @@ struct Point {
 }
 
 impl Key {
+    /// The range of addresses of this node; `None` if it exceeds 64 bits.
     fn range(&self) -> Option<PhysRange> {
         PhysRange::from_base_and_size(self.base, 1_u64.checked_shl(self.bits)?)
     }
 
+    /// Both halves of this node, whose surroundings have these types.
     fn halves(&self, around: TypeSet, added: TypeSet) -> [Self; 2] {
         let bits = self.bits - 1;
         [self.base, self.base | 1 << bits].map(|base| Self { base, bits, around, added })
@@ -118,10 +120,12 @@ impl<'a> Search<'a> {
         cover
     }
 
+    /// The node of the whole address space.
     fn root(&self) -> Key {
         Key { base: 0, bits: self.address_bits, around: TypeSet::EMPTY, added: TypeSet::EMPTY }
     }
 
+    /// The best ways to treat a node, each computed once.
     fn solve(&mut self, key: Key) -> Rc<[Point]> {
         if let Some(points) = self.memo.get(&key) {
             return Rc::clone(points);
@@ -152,14 +156,22 @@ impl<'a> Search<'a> {
                 match whole {
                     Some(cell) if combine(inner_around, cell.default) == cell.want => points.push(point),
                     Some(_) => {}
-                    None => self.divide(key, inner_around, inner_added, point, &mut points),
+                    None => self.add_divided(key, inner_around, inner_added, point, &mut points),
                 }
             }
         }
         points
     }
 
-    fn divide(&mut self, key: Key, around: TypeSet, added: TypeSet, here: Point, points: &mut Vec<Point>) {
+    /// Adds the ways to treat a node by treating each of its halves.
+    fn add_divided(
+        &mut self,
+        key: Key,
+        around: TypeSet,
+        added: TypeSet,
+        here: Point,
+        points: &mut Vec<Point>,
+    ) {
         if key.bits <= PAGE_BITS {
             return;
         }
@@ -225,6 +237,7 @@ impl<'a> Search<'a> {
             && around.iter().all(|outer| outer != kind && self.rules.compatible(outer, kind))
     }
 
+    /// Adds the registers of one way to treat a node, and of its halves, to the cover.
     fn collect(&mut self, key: Key, index: usize, cover: &mut Cover) {
         let (Some(point), Some(range)) = (self.solve(key).get(index).copied(), key.range()) else { return };
         let own = self.own_registers(range);

@@ -1,7 +1,7 @@
-//! The order of the steps that does least harm on the way.
+//! The order of the steps that does least harm on the search.
 
 use super::{
-    Harm, Machine, Transient,
+    Harm, PlanTarget, Transient,
     registers::{AddRules, Block, Verdict},
 };
 use crate::memory::{
@@ -20,7 +20,7 @@ pub(super) enum Action {
     Add(Block),
 }
 
-/// A range with its types at both ends of the way.
+/// A range with its types at both ends of the search.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Passage {
     pub(super) range: PhysRange,
@@ -58,7 +58,7 @@ pub(super) fn transients(passages: &[Passage], blocks: &[Block]) -> Vec<Transien
     let mut joined: Vec<Transient> = Vec::new();
     for next in passages.iter().filter_map(|p| p.transient(blocks.iter().copied())) {
         match joined.last_mut() {
-            Some(last) if joins(last, &next) => {
+            Some(last) if continues(last, &next) => {
                 if let Some(range) = PhysRange::from_first_to_last(last.range.base(), next.range.last()) {
                     last.range = range;
                 }
@@ -69,7 +69,8 @@ pub(super) fn transients(passages: &[Passage], blocks: &[Block]) -> Vec<Transien
     joined
 }
 
-fn joins(last: &Transient, next: &Transient) -> bool {
+/// Whether one transient state continues another in the next range.
+fn continues(last: &Transient, next: &Transient) -> bool {
     last.range.end() == u128::from(next.range.base())
         && (last.before, last.meanwhile, last.after) == (next.before, next.meanwhile, next.after)
 }
@@ -77,6 +78,7 @@ fn joins(last: &Transient, next: &Transient) -> bool {
 /// Harm of one state: dangerous bytes first, then slow ones.
 type Weight = (u128, u128);
 
+/// The harm of a state in which these blocks are in use.
 fn weight(passages: &[Passage], blocks: &[Block]) -> Weight {
     let found = passages.iter().filter_map(|p| p.transient(blocks.iter().copied()));
     found.fold((0, 0), |(dangerous, slow), transient| match transient.harm {
@@ -88,23 +90,23 @@ fn weight(passages: &[Passage], blocks: &[Block]) -> Weight {
 /// Puts `actions` into an order that the kernel accepts; among those, the one that does least harm,
 /// summed over the states between. `None` if the kernel accepts no order that was tried.
 pub(super) fn order(
-    machine: &Machine,
+    machine: &PlanTarget,
     rules: AddRules,
     actions: &[Action],
     passages: &[Passage],
 ) -> Option<Vec<Action>> {
-    let way = Way { machine, rules, actions, passages };
-    if actions.len() <= ACTIONS_EXACT_MAX { way.least_harm() } else { way.step_by_step() }
+    let search = OrderSearch { machine, rules, actions, passages };
+    if actions.len() <= ACTIONS_EXACT_MAX { search.least_harm() } else { search.step_by_step() }
 }
 
-struct Way<'a> {
-    machine: &'a Machine,
+struct OrderSearch<'a> {
+    machine: &'a PlanTarget,
     rules: AddRules,
     actions: &'a [Action],
     passages: &'a [Passage],
 }
 
-impl Way<'_> {
+impl OrderSearch<'_> {
     /// The blocks in use once the actions of the bit mask `done` are done.
     fn blocks(&self, done: u64) -> Vec<Block> {
         let is_done = |index: usize| done & 1 << index != 0;
@@ -122,6 +124,7 @@ impl Way<'_> {
         standing.chain(added).collect()
     }
 
+    /// Whether the kernel accepts an action while these blocks are in use.
     fn accepts(&self, blocks: &[Block], action: &Action) -> bool {
         match action {
             Action::Clear { .. } => true,
@@ -155,15 +158,15 @@ impl Way<'_> {
                 }
             }
         }
-        let mut way = Vec::new();
+        let mut order = Vec::new();
         let mut done = sets - 1;
         while done != 0 {
             let (_, last) = best[done]?;
-            way.push(self.actions[last]);
+            order.push(self.actions[last]);
             done &= !(1 << last);
         }
-        way.reverse();
-        Some(way)
+        order.reverse();
+        Some(order)
     }
 
     /// Takes the least harmful action each time. An action never waits for one that cannot come:
@@ -171,7 +174,7 @@ impl Way<'_> {
     fn step_by_step(&self) -> Option<Vec<Action>> {
         let mut left: Vec<Action> = self.actions.to_vec();
         let mut blocks: Vec<Block> = self.machine.registers.iter().map(Block::from).collect();
-        let mut way = Vec::new();
+        let mut order = Vec::new();
         while !left.is_empty() {
             let ready = |action: &Action| match action {
                 Action::Clear { .. } => true,
@@ -184,17 +187,18 @@ impl Way<'_> {
                 }
             };
             let candidates = left.iter().enumerate().filter(|(_, a)| ready(a) && self.accepts(&blocks, a));
-            let harm = |action: &Action| weight(self.passages, &applied(&blocks, action));
+            let harm = |action: &Action| weight(self.passages, &after_action(&blocks, action));
             let (index, _) = candidates.min_by_key(|(index, action)| (harm(action), *index))?;
             let action = left.remove(index);
-            blocks = applied(&blocks, &action);
-            way.push(action);
+            blocks = after_action(&blocks, &action);
+            order.push(action);
         }
-        Some(way)
+        Some(order)
     }
 }
 
-fn applied(blocks: &[Block], action: &Action) -> Vec<Block> {
+/// The blocks in use after an action.
+fn after_action(blocks: &[Block], action: &Action) -> Vec<Block> {
     let mut blocks = blocks.to_vec();
     match action {
         Action::Add(block) => blocks.push(*block),

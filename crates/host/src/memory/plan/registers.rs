@@ -4,7 +4,7 @@
 //! `generic_get_free_region` in generic.c; arch/i386/kernel/cpu/mtrr of 2.6.18 and RHEL 5,
 //! arch/x86/kernel/cpu/mtrr of 2.6.32 and 6.1, whose rules are the same.
 
-use super::{Machine, Step};
+use super::{PlanTarget, Step};
 use crate::memory::{
     memory_type::MemoryType,
     mtrr::{FIXED_RANGES_END, KernelVersion, Register},
@@ -120,7 +120,7 @@ pub(super) struct RegisterFile {
 
 impl RegisterFile {
     /// The registers of `machine`; the caller has checked that all numbers are in range.
-    pub(super) fn new(machine: &Machine) -> Self {
+    pub(super) fn new(machine: &PlanTarget) -> Self {
         let mut slots = vec![None; machine.register_count as usize];
         for register in &machine.registers {
             if let Some(slot) = slots.get_mut(register.number as usize) {
@@ -157,6 +157,7 @@ impl RegisterFile {
         self.slots.iter().flatten().map(|(block, _)| *block)
     }
 
+    /// The kernel's rules for adding a register.
     pub(super) fn rules(&self) -> AddRules {
         self.rules
     }
@@ -169,6 +170,7 @@ impl RegisterFile {
         }
     }
 
+    /// Lowers a register's use count by 1 and clears the register at 0, as `disable=N` does.
     fn disable(&mut self, number: u32) -> Result<u32, StepError> {
         let slot = self.slots.get_mut(number as usize).ok_or(StepError::NotInUse)?;
         let (_, count) = slot.as_mut().ok_or(StepError::NotInUse)?;
@@ -179,6 +181,7 @@ impl RegisterFile {
         Ok(number)
     }
 
+    /// Adds a range where the kernel would put it: a register that has it already, one that it replaces, or the lowest free one.
     fn add(&mut self, new: Block) -> Result<u32, StepError> {
         if !self.rules.accepts_range(new.range, self.address_bits) {
             return Err(StepError::Range);
@@ -207,6 +210,7 @@ impl RegisterFile {
         Ok(number)
     }
 
+    /// The number of the lowest register that is not in use.
     fn lowest_free(&self) -> Option<u32> {
         self.slots.iter().position(Option::is_none).and_then(|number| u32::try_from(number).ok())
     }

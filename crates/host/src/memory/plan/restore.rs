@@ -1,7 +1,7 @@
 //! The way back to a table: the same ranges in the same registers.
 
 use super::{
-    COUNT_MAX, Machine, Step,
+    COUNT_MAX, PlanTarget, Step,
     registers::{Block, RegisterFile, Verdict},
 };
 use crate::memory::{
@@ -14,15 +14,15 @@ use crate::memory::{
 ///
 /// The kernel puts a range into the lowest free register. Where a lower one has to stay free, a page
 /// that no register holds keeps it busy for the moment, with the type it has anyway.
-pub(super) fn restore(machine: &Machine, now: &RegisterFile) -> Option<Vec<Step>> {
+pub(super) fn restore(machine: &PlanTarget, now: &RegisterFile) -> Option<Vec<Step>> {
     let target = RegisterFile::new(machine);
     let wrong = wrong_registers(now, &target);
-    let mut way = Way { machine, file: now.clone(), steps: Vec::new() };
+    let mut restorer = Restorer { machine, file: now.clone(), steps: Vec::new() };
     for register in target.registers().iter().filter(|r| !wrong.contains(&(r.number as usize))) {
-        way.count_up(register)?;
+        restorer.count_up(register)?;
     }
     for &number in wrong.iter().rev() {
-        way.clear(number)?;
+        restorer.clear(number)?;
     }
     let mut missing: Vec<Register> =
         target.registers().into_iter().filter(|r| wrong.contains(&(r.number as usize))).collect();
@@ -30,9 +30,9 @@ pub(super) fn restore(machine: &Machine, now: &RegisterFile) -> Option<Vec<Step>
         let first = |r: &Register| !missing.iter().any(|other| must_precede(now, other, r));
         let index = missing.iter().position(first)?;
         let register = missing.remove(index);
-        way.fill(&register)?;
+        restorer.fill(&register)?;
     }
-    (way.file == target).then_some(way.steps)
+    (restorer.file == target).then_some(restorer.steps)
 }
 
 /// Registers that hold something else than they should, and those that stand in the way of others.
@@ -55,6 +55,7 @@ fn wrong_registers(now: &RegisterFile, target: &RegisterFile) -> Vec<usize> {
     }
 }
 
+/// Whether a register differs from what it should hold, or its use count is too low.
 fn is_wrong(now: &RegisterFile, target: &RegisterFile, number: usize) -> bool {
     if now.get(number) != target.get(number) {
         return true;
@@ -71,19 +72,21 @@ fn must_precede(file: &RegisterFile, a: &Register, b: &Register) -> bool {
     a.number != b.number && file.rules().verdict(Block::from(b), Block::from(a)) != Verdict::Coexist
 }
 
-struct Way<'a> {
-    machine: &'a Machine,
+struct Restorer<'a> {
+    machine: &'a PlanTarget,
     file: RegisterFile,
     steps: Vec<Step>,
 }
 
-impl Way<'_> {
+impl Restorer<'_> {
+    /// Applies a step and remembers it. Returns the register that it changed; `None` if the kernel refuses the step.
     fn take(&mut self, step: Step) -> Option<u32> {
         let number = self.file.apply(&step).ok()?;
         self.steps.push(step);
         Some(number)
     }
 
+    /// Disables a register until it is free.
     fn clear(&mut self, number: usize) -> Option<()> {
         (self.file.count(number) <= COUNT_MAX).then_some(())?;
         let register = u32::try_from(number).ok()?;
@@ -93,6 +96,7 @@ impl Way<'_> {
         Some(())
     }
 
+    /// Fills a register. Lower free ones are occupied meanwhile, because the kernel takes the lowest.
     fn fill(&mut self, register: &Register) -> Option<()> {
         let lower_free = (0..register.number as usize).filter(|n| self.file.get(*n).is_none()).count();
         let mut busy = Vec::new();

@@ -13,6 +13,7 @@ pub(super) fn script(plan: &Plan) -> String {
     text
 }
 
+/// The whole script.
 fn write_script(plan: &Plan, out: &mut String) -> fmt::Result {
     write_head(plan, out)?;
     out.write_str(FUNCTIONS)?;
@@ -27,9 +28,9 @@ fn write_head(plan: &Plan, out: &mut String) -> fmt::Result {
         writeln!(out, "#   {wish}  ({})", describe_bytes(wish.range.size_bytes()))?;
     }
     writeln!(out, "# Every other address keeps its type.\n#\n# Table before:")?;
-    comment(out, &print_table(&plan.before, plan.layout))?;
+    write_comment(out, &print_table(&plan.before, plan.layout))?;
     writeln!(out, "# Table after:")?;
-    comment(out, &print_table(plan.after(), plan.layout))?;
+    write_comment(out, &print_table(plan.after(), plan.layout))?;
     writeln!(
         out,
         "#\n# Each write stops all CPUs and runs them without caches for a moment. The changes are gone\n\
@@ -37,7 +38,8 @@ fn write_head(plan: &Plan, out: &mut String) -> fmt::Result {
     )
 }
 
-fn comment(out: &mut String, lines: &str) -> fmt::Result {
+/// Each line as a comment.
+fn write_comment(out: &mut String, lines: &str) -> fmt::Result {
     lines.lines().try_for_each(|line| writeln!(out, "#   {line}"))
 }
 

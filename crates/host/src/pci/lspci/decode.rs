@@ -1,64 +1,49 @@
 //! From lspci's words back to registers.
 
 use super::listing::{Block, Listing};
+use super::title::{EXPRESS, MSI, MSI_SPELLED_OUT, MSI_X, POWER, extended_id};
 use crate::pci::acs::{Acs, AcsControls};
-use crate::pci::capability::{Capabilities, Presence, extended_id};
+use crate::pci::capability::Capabilities;
+use crate::pci::capability_id::extended;
 use crate::pci::error::{Aer, Bit, CorrectableErrors, Dpc, UncorrectableErrors};
 use crate::pci::express::{
-    CompletionTimeout, Device, Device2, Express, LinkRegisters, PayloadSize, PortType, Slot, only,
+    CompletionTimeout, Device, Device2, Express, LinkRegisters, PayloadSize, PortType, SlotCapability,
+    if_defined,
 };
 use crate::pci::interrupt::{Msi, MsiX};
-use crate::pci::link::{LinkSpeed, LinkWidth};
+use crate::pci::link_speed::{LinkSpeed, LinkWidth};
 use crate::pci::power::{PowerManagement, PowerState};
+use crate::pci::presence::Presence;
 use crate::pci::rebar::{ResizableBar, ResizableBars};
 use crate::pci::sriov::{Ari, Sriov};
 use crate::pci::translation::{Ats, Pasid, Pri};
 
-/// Extended capabilities by title. Versions that do not know one print its ID instead: `#1b`, or
-/// `Extended Capability ID 0x1b`.
-const EXTENDED_TITLES: [(u16, &str); 10] = [
-    (extended_id::AER, "Advanced Error Reporting"),
-    (extended_id::ACS, "Access Control Services"),
-    (extended_id::ARI, "Alternative Routing-ID"),
-    (extended_id::ATS, "Address Translation Service"),
-    (extended_id::SRIOV, "Single Root I/O Virtualization"),
-    (extended_id::PRI, "Page Request Interface"),
-    (extended_id::REBAR, "Physical Resizable BAR"),
-    // pciutils 3.6, which does not look inside.
-    (extended_id::REBAR, "Resizable BAR"),
-    (extended_id::PASID, "Process Address Space ID"),
-    (extended_id::DPC, "Downstream Port Containment"),
-];
-
-/// Conventional capabilities by title.
-const EXPRESS: &str = "Express";
-const POWER: &str = "Power Management";
-const MSI: &str = "MSI:";
-/// The same, before pciutils 3.1.
-const MSI_SPELLED_OUT: &str = "Message Signalled Interrupts:";
-const MSI_X: &str = "MSI-X:";
-
+/// Decodes the capabilities that lspci lists for a function.
 pub(super) fn capabilities(listing: &Listing<'_>) -> Capabilities {
-    let plain = |title| find(listing, listing.is_whole(), |block| block.title.starts_with(title));
-    let wide =
-        |id| find(listing, listing.is_extended_whole(), move |block| extended_id_of(block) == Some(id));
+    let conventional = |title| find(listing, listing.is_whole(), |block| block.title.starts_with(title));
+    let extended = |id| {
+        find(listing, listing.is_extended_whole(), move |block| {
+            block.is_extended() && extended_id(block.title) == Some(id)
+        })
+    };
     Capabilities {
-        express: plain(EXPRESS).map(express),
-        power: plain(POWER).map(power),
+        express: conventional(EXPRESS).map(express),
+        power: conventional(POWER).map(power),
         msi: find(listing, listing.is_whole(), is_msi).map(msi),
-        msi_x: plain(MSI_X).map(msi_x),
-        aer: wide(extended_id::AER).map(aer),
-        acs: wide(extended_id::ACS).map(acs),
-        ari: wide(extended_id::ARI).map(ari),
-        ats: wide(extended_id::ATS).map(ats),
-        pri: wide(extended_id::PRI).map(pri),
-        pasid: wide(extended_id::PASID).map(pasid),
-        sriov: wide(extended_id::SRIOV).map(sriov),
-        dpc: wide(extended_id::DPC).map(dpc),
-        resizable_bars: wide(extended_id::REBAR).map(resizable_bars),
+        msi_x: conventional(MSI_X).map(msi_x),
+        aer: extended(extended::AER).map(aer),
+        acs: extended(extended::ACS).map(acs),
+        ari: extended(extended::ARI).map(ari),
+        ats: extended(extended::ATS).map(ats),
+        pri: extended(extended::PRI).map(pri),
+        pasid: extended(extended::PASID).map(pasid),
+        sriov: extended(extended::SRIOV).map(sriov),
+        dpc: extended(extended::DPC).map(dpc),
+        resizable_bars: extended(extended::REBAR).map(resizable_bars),
     }
 }
 
+/// The first capability that `is_it` accepts. It is absent only if the list is `whole`.
 fn find<'l, 'a>(
     listing: &'l Listing<'a>,
     whole: bool,
@@ -71,32 +56,12 @@ fn find<'l, 'a>(
     }
 }
 
+/// Whether a block is the MSI capability.
 fn is_msi(block: &Block<'_>) -> bool {
     block.title.starts_with(MSI) || block.title.starts_with(MSI_SPELLED_OUT)
 }
 
-/// The name under which a block's title is cited.
-pub(super) fn capability_name(block: &Block<'_>) -> Option<&'static str> {
-    let extended = || {
-        let id = extended_id_of(block)?;
-        EXTENDED_TITLES.iter().find(|(known, _)| *known == id).map(|(_, title)| *title)
-    };
-    let plain = [EXPRESS, POWER, MSI, MSI_X].into_iter().find(|title| block.title.starts_with(title));
-    plain.map(|title| title.trim_end_matches(':')).or_else(extended)
-}
-
-fn extended_id_of(block: &Block<'_>) -> Option<u16> {
-    if !block.is_extended() {
-        return None;
-    }
-    if let Some((id, _)) = EXTENDED_TITLES.iter().find(|(_, title)| block.title.starts_with(title)) {
-        return Some(*id);
-    }
-    let digits = block.title.strip_prefix('#').or(block.title.strip_prefix("Extended Capability ID 0x"))?;
-    u16::from_str_radix(digits, 16).ok()
-}
-
-/// `Name+` or `Name-`.
+/// The value of a flag that lspci prints as `Name+` or `Name-`.
 pub(super) fn flag(text: &str, name: &str) -> Option<bool> {
     let words = text.split([' ', '\t']).map(|word| word.trim_end_matches([',', ';', ')']));
     words.into_iter().find_map(|word| match word.strip_prefix(name)? {
@@ -106,24 +71,28 @@ pub(super) fn flag(text: &str, name: &str) -> Option<bool> {
     })
 }
 
-/// The word that follows `label`.
-fn word<'a>(text: &'a str, label: &str) -> Option<&'a str> {
+/// The first word after `label`.
+fn word_after<'a>(text: &'a str, label: &str) -> Option<&'a str> {
     let (_, rest) = text.split_once(label)?;
     rest.trim_start().split([' ', ',', ';']).next().filter(|word| !word.is_empty())
 }
 
+/// The decimal number after `label`.
 fn decimal<T: std::str::FromStr>(text: &str, label: &str) -> Option<T> {
-    word(text, label)?.parse().ok()
+    word_after(text, label)?.parse().ok()
 }
 
+/// The hexadecimal number after `label`.
 fn hexadecimal(text: &str, label: &str) -> Option<u32> {
-    u32::from_str_radix(word(text, label)?, 16).ok()
+    u32::from_str_radix(word_after(text, label)?, 16).ok()
 }
 
+/// The hexadecimal number after `label`, if it fits in a byte.
 fn hexadecimal8(text: &str, label: &str) -> Option<u8> {
     hexadecimal(text, label)?.try_into().ok()
 }
 
+/// The PCI Express capability.
 fn express(block: &Block<'_>) -> Express {
     let title = block.title.strip_prefix(EXPRESS).unwrap_or_default().trim_start();
     let (version, port) = match title.strip_prefix("(v").and_then(|rest| rest.split_once(") ")) {
@@ -144,6 +113,7 @@ fn express(block: &Block<'_>) -> Express {
     }
 }
 
+/// The port type, by the words that follow `Express (v2)`.
 fn port_type(text: &str) -> Option<PortType> {
     let known = [
         ("Endpoint", PortType::Endpoint),
@@ -162,6 +132,7 @@ fn port_type(text: &str) -> Option<PortType> {
     found.or_else(|| decimal(text, "Unknown type ").map(PortType::Reserved))
 }
 
+/// Device Capabilities and Control, from the registers `DevCap` and `DevCtl`.
 fn device(block: &Block<'_>, port: Option<PortType>) -> Device {
     let (capabilities, control) = (block.register("DevCap"), block.register("DevCtl"));
     let size = |text, label| decimal(text, label).and_then(PayloadSize::from_bytes);
@@ -172,7 +143,7 @@ fn device(block: &Block<'_>, port: Option<PortType>) -> Device {
         phantom_bits: phantom_functions.and_then(|count| u8::try_from(count.count_ones()).ok()),
         extended_tag: flag(capabilities, "ExtTag"),
         // Before pciutils 3.3 the bit is printed for ports too, where it is reserved.
-        function_level_reset: only(port, PortType::is_endpoint, flag(capabilities, "FLReset")),
+        function_level_reset: if_defined(port, PortType::is_endpoint, flag(capabilities, "FLReset")),
         payload: size(control, "MaxPayload "),
         read_request: size(control, "MaxReadReq "),
         relaxed_ordering_enabled: flag(control, "RlxdOrd"),
@@ -182,6 +153,7 @@ fn device(block: &Block<'_>, port: Option<PortType>) -> Device {
     }
 }
 
+/// Device Capabilities 2 and Control 2, from the registers `DevCap2` and `DevCtl2`.
 fn device2(block: &Block<'_>) -> Device2 {
     let (capabilities, control) = (block.register("DevCap2"), block.register("DevCtl2"));
     Device2 {
@@ -198,7 +170,7 @@ fn device2(block: &Block<'_>) -> Device2 {
     }
 }
 
-/// `Completion Timeout: 50us to 50ms`.
+/// The range in `Completion Timeout: 50us to 50ms`.
 fn completion_timeout(control: &str) -> Option<CompletionTimeout> {
     let (_, range) = control.split_once("Completion Timeout: ")?;
     let (shortest, rest) = range.split_once(" to ")?;
@@ -206,7 +178,7 @@ fn completion_timeout(control: &str) -> Option<CompletionTimeout> {
     Some(CompletionTimeout { us_min: microseconds(shortest)?, us_max: microseconds(longest)? })
 }
 
-/// `50us`, `3.5s`.
+/// Parses a time such as `50us` or `3.5s`.
 fn microseconds(text: &str) -> Option<u32> {
     let text = text.trim();
     let number = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
@@ -221,11 +193,12 @@ fn microseconds(text: &str) -> Option<u32> {
     Some(tenths.checked_mul(unit)? / 10)
 }
 
+/// The link registers of the PCI Express capability.
 fn link(block: &Block<'_>) -> LinkRegisters {
     let (capabilities, control) = (block.register("LnkCap"), block.register("LnkCtl"));
     let status = block.register("LnkSta");
-    let speed = |text, label| word(text, label).and_then(LinkSpeed::parse);
-    let width = |text| word(text, "Width ").and_then(LinkWidth::parse);
+    let speed = |text, label| word_after(text, label).and_then(LinkSpeed::parse);
+    let width = |text| word_after(text, "Width ").and_then(LinkWidth::parse);
     // Speeds come as a range, `2.5-16GT/s`.
     let supported = block.register("LnkCap2").split_once("Supported Link Speeds: ").map(|(_, rest)| rest);
     let highest = supported.and_then(|rest| rest.split(',').next()?.rsplit('-').next());
@@ -248,7 +221,7 @@ fn link(block: &Block<'_>) -> LinkRegisters {
     }
 }
 
-/// `ASPM L0s L1 Enabled;` or `ASPM Disabled;`.
+/// Whether an ASPM state is enabled, from `ASPM L0s L1 Enabled;` or `ASPM Disabled;`.
 fn aspm(control: &str, state: &str) -> Option<bool> {
     let (states, _) = control.strip_prefix("ASPM ")?.split_once(';')?;
     match states.strip_suffix(" Enabled") {
@@ -257,24 +230,26 @@ fn aspm(control: &str, state: &str) -> Option<bool> {
     }
 }
 
-fn slot(block: &Block<'_>) -> Slot {
+/// The slot registers of the PCI Express capability.
+fn slot(block: &Block<'_>) -> SlotCapability {
     let capabilities = block.register("SltCap");
-    Slot {
+    SlotCapability {
         number: decimal(capabilities, "Slot #"),
         hot_plug: flag(capabilities, "HotPlug"),
         hot_plug_surprise: flag(capabilities, "Surprise"),
-        // The register goes on with `Changed: ... PresDet`; the state comes first.
+        // The first `PresDet` is the state; the second, behind `Changed:`, is whether it changed.
         occupied: flag(block.register("SltSta"), "PresDet"),
     }
 }
 
+/// The Power Management capability.
 fn power(block: &Block<'_>) -> PowerManagement {
     let state = block.register("Status").strip_prefix('D').and_then(|rest| rest.chars().next()?.to_digit(4));
     PowerManagement { state: state.and_then(PowerState::decode) }
 }
 
-/// `MSI: Enable+ Count=1/32 Maskable+ 64bit+`; before pciutils 3.1 `Mask- 64bit+ Queue=0/5 Enable+`, whose
-/// counts are logarithms and stay unread.
+/// The MSI capability: `MSI: Enable+ Count=1/32 Maskable+ 64bit+`; before pciutils 3.1 `Mask- 64bit+ Queue=0/5 Enable+`, whose
+/// counts are logarithms and are not decoded.
 fn msi(block: &Block<'_>) -> Msi {
     let counts =
         block.title.split_once("Count=").and_then(|(_, rest)| rest.split(' ').next()?.split_once('/'));
@@ -285,7 +260,7 @@ fn msi(block: &Block<'_>) -> Msi {
     }
 }
 
-/// `MSI-X: Enable+ Count=65 Masked-`; before pciutils 3.1 `MSI-X: Enable+ Mask- TabSize=65`.
+/// The MSI-X capability: `MSI-X: Enable+ Count=65 Masked-`; before pciutils 3.1 `MSI-X: Enable+ Mask- TabSize=65`.
 fn msi_x(block: &Block<'_>) -> MsiX {
     MsiX {
         enabled: flag(block.title, "Enable"),
@@ -294,14 +269,17 @@ fn msi_x(block: &Block<'_>) -> MsiX {
     }
 }
 
+/// The Advanced Error Reporting capability.
 fn aer(block: &Block<'_>) -> Aer {
     Aer {
-        uncorrectable: errors(block.register("UESta"), UncorrectableErrors::bits()).map(UncorrectableErrors),
-        correctable: errors(block.register("CESta"), CorrectableErrors::bits()).map(CorrectableErrors),
+        uncorrectable: error_bits(block.register("UESta"), UncorrectableErrors::bits())
+            .map(UncorrectableErrors),
+        correctable: error_bits(block.register("CESta"), CorrectableErrors::bits()).map(CorrectableErrors),
     }
 }
 
-fn errors(status: &str, bits: &[Bit]) -> Option<u32> {
+/// The error bits that are set; `None` if lspci prints none of `bits`.
+fn error_bits(status: &str, bits: &[Bit]) -> Option<u32> {
     let shown = bits.iter().filter_map(|bit| {
         let set = bit.lspci.iter().find_map(|name| flag(status, name))?;
         Some(if set { bit.mask } else { 0 })
@@ -309,10 +287,12 @@ fn errors(status: &str, bits: &[Bit]) -> Option<u32> {
     shown.reduce(|status, bit| status | bit)
 }
 
+/// The Access Control Services capability.
 fn acs(block: &Block<'_>) -> Acs {
     Acs { supported: acs_controls(block.register("ACSCap")), enabled: acs_controls(block.register("ACSCtl")) }
 }
 
+/// The controls in an ACS register.
 fn acs_controls(register: &str) -> AcsControls {
     AcsControls {
         source_validation: flag(register, "SrcValid"),
@@ -325,11 +305,13 @@ fn acs_controls(register: &str) -> AcsControls {
     }
 }
 
+/// The ARI capability.
 fn ari(block: &Block<'_>) -> Ari {
     let capability = block.register("ARICap");
     Ari { next_function: decimal(capability, "Next Function: "), acs_groups: flag(capability, "ACS") }
 }
 
+/// The Address Translation Services capability.
 fn ats(block: &Block<'_>) -> Ats {
     let control = block.register("ATSCtl");
     Ats {
@@ -340,6 +322,7 @@ fn ats(block: &Block<'_>) -> Ats {
     }
 }
 
+/// The Page Request Interface capability.
 fn pri(block: &Block<'_>) -> Pri {
     let capacity = block.register("Page Request Capacity");
     Pri {
@@ -349,6 +332,7 @@ fn pri(block: &Block<'_>) -> Pri {
     }
 }
 
+/// The PASID capability.
 fn pasid(block: &Block<'_>) -> Pasid {
     let (capability, control) = (block.register("PASIDCap"), block.register("PASIDCtl"));
     Pasid {
@@ -361,9 +345,10 @@ fn pasid(block: &Block<'_>) -> Pasid {
     }
 }
 
+/// The SR-IOV capability.
 fn sriov(block: &Block<'_>) -> Sriov {
     let control = block.register("IOVCtl");
-    // Both lines hold several fields behind the name of the first.
+    // lspci prints several registers on one line, which starts with the name of the first.
     let (counts, routing) = (block.register("Initial VFs"), block.register("VF offset"));
     Sriov {
         enabled: flag(control, "Enable"),
@@ -377,27 +362,29 @@ fn sriov(block: &Block<'_>) -> Sriov {
     }
 }
 
+/// The Downstream Port Containment capability.
 fn dpc(block: &Block<'_>) -> Dpc {
     Dpc { triggered: flag(block.register("DpcSta"), "Trigger") }
 }
 
 /// `BAR 0: current size: 256MB, supported: 256MB 512MB 1GB`.
+/// The Resizable BAR capability.
 fn resizable_bars(block: &Block<'_>) -> ResizableBars {
     let bars = block.registers("BAR ").filter_map(|(name, text)| {
         let (_, sizes) = text.split_once("current size:")?;
         let (now, supported) = sizes.split_once(", supported:").unwrap_or((sizes, ""));
         Some(ResizableBar {
             index: name.strip_prefix("BAR ")?.parse().ok(),
-            bytes: bytes(now.trim()),
-            bytes_max: supported.split_whitespace().filter_map(bytes).max(),
+            bytes: parse_bytes(now.trim()),
+            bytes_max: supported.split_whitespace().filter_map(parse_bytes).max(),
         })
     });
     let bars: Vec<ResizableBar> = bars.collect();
     ResizableBars { bars: (!bars.is_empty()).then_some(bars) }
 }
 
-/// `256MB`, `1GB`.
-fn bytes(text: &str) -> Option<u64> {
+/// Parses a size such as `256MB` or `1GB`, in bytes.
+fn parse_bytes(text: &str) -> Option<u64> {
     let units = [("MB", 20), ("GB", 30), ("TB", 40), ("PB", 50)];
     let (number, shift) = units.iter().find_map(|(unit, shift)| Some((text.strip_suffix(unit)?, *shift)))?;
     number.parse::<u64>().ok()?.checked_mul(1 << shift)
@@ -470,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn what_old_versions_print_for_ports_without_it() {
+    fn ports_without_slots_in_output_of_old_versions() {
         let integrated = listed(
             "\tControl: BusMaster+\n\
              \tCapabilities: [80] Express (v2) Root Complex Integrated Endpoint, MSI 00\n\

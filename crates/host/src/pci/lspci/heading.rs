@@ -1,10 +1,10 @@
-//! The first line of a record, and other lines that hold IDs or bus numbers.
+//! The first line of a record, and other lines with IDs or bus numbers.
 
 use crate::Bdf;
 use crate::pci::class::ClassCode;
 use crate::pci::header::{BridgeBuses, SubsystemId};
 
-/// A record's first line, taken apart.
+/// The parts of a record's first line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Heading<'a> {
     pub(super) bdf: Bdf,
@@ -18,37 +18,37 @@ pub(super) struct Heading<'a> {
 }
 
 impl<'a> Heading<'a> {
-    /// Reads `3b:00.0 CLASS: DEVICE (rev 01) (prog-if 02 [NVM Express])`, where CLASS and DEVICE are names,
+    /// Parses `3b:00.0 CLASS: DEVICE (rev 01) (prog-if 02 [NVM Express])`, where CLASS and DEVICE are names,
     /// numbers, or both.
     pub(super) fn parse(line: &'a str) -> Option<Self> {
         let (address, rest) = line.split_once(' ')?;
-        let bdf = exact_address(address)?;
+        let bdf = parse_full_address(address)?;
         let (class, device) = rest.split_once(": ")?;
         let (class_name, class) = name_and_class(class);
-        let (device, interface) = take_suffix(device, " (prog-if ");
-        let (device, revision) = take_suffix(device, " (rev ");
+        let (device, interface) = split_suffix(device, " (prog-if ");
+        let (device, revision) = split_suffix(device, " (rev ");
         let (name, ids) = name_and_ids(device);
         Some(Self { bdf, class, class_name, ids, name, revision, interface })
     }
 }
 
-/// An address with all its digits, so that a clock time at a line's start is not taken for one.
-fn exact_address(text: &str) -> Option<Bdf> {
+/// Parses an address with all its digits. Fewer digits could be a time of day at the start of a log line.
+fn parse_full_address(text: &str) -> Option<Bdf> {
     let bdf: Bdf = text.parse().ok()?;
     let full = bdf.to_string();
     (full == text || full.strip_prefix("0000:") == Some(text)).then_some(bdf)
 }
 
-/// Cuts off ` (rev 01)` and the like, and reads the number behind the words.
-fn take_suffix<'a>(text: &'a str, opening: &str) -> (&'a str, Option<u8>) {
+/// Splits off a suffix such as ` (rev 01)` and parses its number.
+fn split_suffix<'a>(text: &'a str, opening: &str) -> (&'a str, Option<u8>) {
     let Some((before, after)) = text.rsplit_once(opening) else { return (text, None) };
     let number = after.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
     (before, number)
 }
 
-/// `Ethernet controller`, `Ethernet controller [0200]`, `0200`, or `Class 0200` if it has no name.
+/// Name and class code of `Ethernet controller`, `Ethernet controller [0200]`, `0200`, or `Class 0200` if it has no name.
 fn name_and_class(text: &str) -> (Option<&str>, Option<ClassCode>) {
-    if let Some((name, code)) = bracketed(text) {
+    if let Some((name, code)) = split_brackets(text) {
         return (Some(name), ClassCode::parse(code));
     }
     match ClassCode::parse(text.strip_prefix("Class ").unwrap_or(text)) {
@@ -57,41 +57,43 @@ fn name_and_class(text: &str) -> (Option<&str>, Option<ClassCode>) {
     }
 }
 
-/// `Maker Model`, `Maker Model [15b3:1017]`, `15b3:1017`, or `Device 15b3:1017` if neither has a name.
+/// Name and IDs of `Maker Model`, `Maker Model [15b3:1017]`, `15b3:1017`, or `Device 15b3:1017` if neither has a name.
 fn name_and_ids(text: &str) -> (Option<&str>, Option<(u16, u16)>) {
-    if let Some((name, ids)) = bracketed(text)
-        && let Some(ids) = ids_of(ids)
+    if let Some((name, ids)) = split_brackets(text)
+        && let Some(ids) = parse_ids(ids)
     {
         return (Some(name), Some(ids));
     }
-    match ids_of(text.strip_prefix("Device ").unwrap_or(text)) {
+    match parse_ids(text.strip_prefix("Device ").unwrap_or(text)) {
         Some(ids) => (None, Some(ids)),
         None => (Some(text), None),
     }
 }
 
 /// Splits `NAME [CODE]`.
-fn bracketed(text: &str) -> Option<(&str, &str)> {
+fn split_brackets(text: &str) -> Option<(&str, &str)> {
     text.trim_end().strip_suffix(']')?.rsplit_once(" [")
 }
 
-fn ids_of(text: &str) -> Option<(u16, u16)> {
+/// Parses `vendor:device`.
+fn parse_ids(text: &str) -> Option<(u16, u16)> {
     let (vendor, device) = text.trim().split_once(':')?;
     Some((hex16(vendor)?, hex16(device)?))
 }
 
+/// Parses four hexadecimal digits.
 fn hex16(digits: &str) -> Option<u16> {
     let plain = digits.len() == 4 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     plain.then(|| u16::from_str_radix(digits, 16).ok()).flatten()
 }
 
-/// What follows `Subsystem: `.
+/// Parses the text after `Subsystem: `: IDs and name.
 pub(super) fn subsystem(text: &str) -> (Option<SubsystemId>, Option<String>) {
     let (name, ids) = name_and_ids(text);
     (ids.map(|(vendor, device)| SubsystemId { vendor, device }), name.map(str::to_owned))
 }
 
-/// `primary=00, secondary=01, subordinate=05, sec-latency=0`.
+/// Parses `primary=00, secondary=01, subordinate=05, sec-latency=0`.
 pub(super) fn buses(text: &str) -> Option<BridgeBuses> {
     let number = |name: &str| {
         let value = text.split(',').find_map(|part| part.trim().strip_prefix(name)?.strip_prefix('='))?;
@@ -113,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn devices() {
+    fn separates_names_from_ids() {
         check("15b3:1017", None, Some((0x15b3, 0x1017)));
         check("Device 15b3:1017", None, Some((0x15b3, 0x1017)));
         check("Maker Device 1017", Some("Maker Device 1017"), None);
@@ -127,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn classes() {
+    fn separates_class_names_from_codes() {
         check_class("PCI bridge", Some("PCI bridge"), None);
         check_class("PCI bridge [0604]", Some("PCI bridge"), Some("0604"));
         check_class("0604", None, Some("0604"));
@@ -135,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn bridges() {
+    fn parses_the_bus_numbers_of_bridges() {
         let expect = BridgeBuses { primary: 0, secondary: 0x3a, subordinate: 0xff };
         assert_eq!(buses("primary=00, secondary=3a, subordinate=ff, sec-latency=0"), Some(expect));
         assert_eq!(buses("primary=00, secondary=3a"), None);

@@ -7,11 +7,11 @@
 //! <tab><tab><tab>RlxdOrd+ ExtTag+                         ... that goes on
 //! ```
 
-use super::decode;
+use super::title::capability_name;
 use crate::{Citation, Text};
 use std::collections::BTreeMap;
 
-/// Tab stops, for telling the three depths apart also after tabs were expanded.
+/// Distance of tab stops. Columns tell the three depths apart even after tabs were replaced by spaces.
 const TAB: usize = 8;
 
 /// A record's indented lines.
@@ -27,7 +27,7 @@ pub(super) struct Block<'a> {
     line: u32,
     /// Offset in configuration space; from 100h on it is an extended capability.
     pub(super) offset: Option<u16>,
-    /// What follows the offset.
+    /// The text after the offset.
     pub(super) title: &'a str,
     registers: Vec<Register<'a>>,
 }
@@ -95,35 +95,36 @@ impl<'a> Listing<'a> {
         self.field("Control").is_some() || self.field("Flags").is_some()
     }
 
-    /// Whether lspci was refused a look at the capabilities.
+    /// Whether lspci was not permitted to read the capabilities.
     pub(super) fn is_denied(&self) -> bool {
         self.blocks.iter().any(|block| block.title == "<access denied>")
     }
 
-    /// Whether the conventional list was shown to its end.
+    /// Whether the conventional list was printed to its end.
     pub(super) fn is_whole(&self) -> bool {
         let broken = self.blocks.iter().any(|block| block.title == "<chain broken>");
         self.is_verbose() && !self.is_denied() && !broken
     }
 
-    /// Whether the extended list was shown to its end. Where none is shown, a PCI Express function either
-    /// has none or was not read that far.
+    /// Whether the extended list was printed to its end. If no extended capability is printed, a PCI Express
+    /// function either has none or was not read that far, so the answer is false.
     pub(super) fn is_extended_whole(&self) -> bool {
         let any_extended = self.blocks.iter().any(Block::is_extended);
         let express = self.blocks.iter().any(|block| block.title.starts_with("Express"));
         self.is_whole() && (any_extended || !express)
     }
 
+    /// The capabilities, each with its registers.
     pub(super) fn blocks(&self) -> &[Block<'a>] {
         &self.blocks
     }
 
-    /// Where each register stands; of capabilities without registers of their own, the title.
+    /// The line of each register, and of each capability's title.
     pub(super) fn cite(&self, text: &Text) -> BTreeMap<String, Citation> {
         let mut citations = BTreeMap::new();
         for block in &self.blocks {
             let title = format!("Capabilities: {}", block.title);
-            let name = decode::capability_name(block).unwrap_or("Capabilities");
+            let name = capability_name(block.title, block.is_extended()).unwrap_or("Capabilities");
             citations.entry(name.to_owned()).or_insert_with(|| text.cite(block.line, &title));
             for register in block.registers.iter().filter(|register| !register.name.is_empty()) {
                 let words = || text.cite(register.line, &format!("{}: {}", register.name, register.text));
@@ -145,8 +146,9 @@ impl<'a> Block<'a> {
         Self { line, offset, title, registers: Vec::new() }
     }
 
-    fn push(&mut self, line: u32, text: &'a str, goes_on: bool) {
-        match self.registers.last_mut().filter(|_| goes_on) {
+    /// Adds a line: to the last register if it continues that, else as a new register.
+    fn push(&mut self, line: u32, text: &'a str, continues: bool) {
+        match self.registers.last_mut().filter(|_| continues) {
             Some(register) => {
                 register.text.push(' ');
                 register.text.push_str(text);
@@ -158,11 +160,12 @@ impl<'a> Block<'a> {
         }
     }
 
+    /// Whether this is an extended capability, by its offset.
     pub(super) fn is_extended(&self) -> bool {
         self.offset.is_some_and(|offset| offset >= 0x100)
     }
 
-    /// The text of a register, all its lines joined; empty if it is not shown.
+    /// The text of a register, all its lines joined; empty if lspci does not print it.
     pub(super) fn register(&self, name: &str) -> &str {
         self.registers
             .iter()
@@ -212,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn depths() {
+    fn tells_fields_blocks_and_registers_apart_by_their_depth() {
         check(BODY);
         check(&BODY.replace('\t', "        "));
     }

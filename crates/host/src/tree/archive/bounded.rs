@@ -9,13 +9,13 @@ use std::{
 
 /// Bytes that may come out of an archive: sosreports of large hosts have some GB.
 pub(super) const UNPACKED_BYTES_MAX: u64 = 8 << 30;
-/// Bytes that may come out of any archive, however small it is.
+/// Bytes that any archive may unpack to, however small it is.
 const UNPACKED_BYTES_FREE: u64 = 256 << 20;
-/// Beyond that: bytes out for each byte in. Logs come to 10 to 50, a capture of thousands of devices that
-/// are alike to about 100; a run of zeros comes to 1000 (gzip) or 7000 (xz).
+/// Beyond that, the limit of unpacked bytes per compressed byte. Logs reach 10 to 50, captures of thousands of
+/// similar devices about 100; a run of zeros reaches 1000 (gzip) or 7000 (xz).
 const RATIO_MAX: u64 = 200;
 
-/// The counts that both sides of a decompressor share.
+/// Bytes read before and after a decompressor, shared by the readers on both sides.
 #[derive(Clone)]
 pub(super) struct Meter {
     amounts: Rc<Cell<Progress>>,
@@ -27,6 +27,7 @@ impl Meter {
         Self { amounts: Rc::default(), watcher }
     }
 
+    /// Changes the amounts and reports them to the watcher.
     pub(super) fn add(&self, change: impl FnOnce(&mut Progress)) {
         let mut amounts = self.amounts.get();
         change(&mut amounts);
@@ -34,21 +35,21 @@ impl Meter {
         (self.watcher)(amounts);
     }
 
-    /// What is wrong with the amounts so far.
-    fn excess(&self) -> Option<Excess> {
+    /// The limit that the amounts exceed, if any.
+    fn excess(&self) -> Option<LimitExceeded> {
         let Progress { bytes_in, bytes_unpacked, .. } = self.amounts.get();
         let allowed = UNPACKED_BYTES_FREE.saturating_add(bytes_in.saturating_mul(RATIO_MAX));
         match bytes_unpacked {
-            out if out > UNPACKED_BYTES_MAX => Some(Excess::Amount),
-            out if out > allowed => Some(Excess::Ratio { bytes_in, bytes_unpacked }),
+            out if out > UNPACKED_BYTES_MAX => Some(LimitExceeded::Amount),
+            out if out > allowed => Some(LimitExceeded::Ratio { bytes_in, bytes_unpacked }),
             _ => None,
         }
     }
 }
 
-/// Too much came out.
+/// A limit that unpacking exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Excess {
+pub(super) enum LimitExceeded {
     #[error("unpacks to more than {UNPACKED_BYTES_MAX} bytes")]
     Amount,
     #[error(
@@ -57,13 +58,13 @@ pub(super) enum Excess {
     Ratio { bytes_in: u64, bytes_unpacked: u64 },
 }
 
-/// The compressed side: counts what is taken.
-pub(super) struct Counted<R> {
+/// Reads compressed bytes and counts them.
+pub(super) struct CountingReader<R> {
     pub(super) reader: R,
     pub(super) meter: Meter,
 }
 
-impl<R: Read> Read for Counted<R> {
+impl<R: Read> Read for CountingReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let length = self.reader.read(buffer)?;
         self.meter.add(|amounts| amounts.bytes_in += length as u64);
@@ -71,7 +72,7 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-/// The plain side: counts what comes out, and ends in an error when it is too much.
+/// Reads unpacked bytes and counts them; fails when a limit is exceeded.
 pub(super) struct Bounded<R> {
     pub(super) reader: R,
     pub(super) meter: Meter,
@@ -88,7 +89,7 @@ impl<R: Read> Read for Bounded<R> {
     }
 }
 
-/// A reader with its first bytes looked at: nothing is lost, so that pipes can be told apart, too.
+/// The first bytes of a reader, and a reader that still returns all bytes. Pipes can't seek back.
 pub(super) fn peek<R: Read>(reader: R) -> io::Result<(Vec<u8>, impl BufRead)> {
     const START_BYTES: u64 = 512;
     let mut reader = reader;

@@ -1,22 +1,21 @@
-//! The members of a tar archive, one after the other, with what stands before them: long names, pax records
-//! and sparse maps.
+//! Reads the members of a tar archive in order, with the headers before them: long names, pax records and
+//! sparse maps.
 //!
-//! The library's own iterator either collects a long name of any length in memory, or hands members out raw;
-//! then it knows neither sizes in pax records nor the blocks that follow the header of a sparse member, and
-//! loses its place behind one. Here every part has a bound.
+//! The iterator of crate `tar` either reads long names of any length into memory, or returns raw members. Raw, it
+//! ignores sizes in pax records and the blocks after a sparse member's header, and so loses its position. Here
+//! every part has a limit.
 
 use super::ArchiveError;
-use super::sparse::{MapError, SparseMap};
+use super::sparse::{BLOCK_BYTES, MapError, SparseMap};
 use std::io::{self, Read};
 use tar::{EntryType, Header, PaxExtensions};
 
-pub(super) const BLOCK_BYTES: usize = 512;
 /// Longest name, as long as Linux's paths (`PATH_MAX`).
 const NAME_BYTES_MAX: u64 = 4096;
 /// Bytes of pax records of one member; the map of a sparse file may be among them.
 const PAX_BYTES_MAX: u64 = 2 << 20;
 
-/// What a member is.
+/// Type of a member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A file, stored whole.
@@ -25,36 +24,36 @@ pub(super) enum Kind {
     Sparse(Result<SparseMap, MapError>),
     Folder,
     Link,
-    /// The same file as another member, which its target names from the archive's top.
+    /// A hard link to another member; its target is a path from the archive's root.
     HardLink,
     /// A device or pipe.
     Special,
-    /// An empty file that nobody may read: how a capture says that its maker could not.
+    /// An empty file of mode 0: `capture` writes it for a file that it could not read.
     Unreadable,
-    /// Of a type that is not read here.
+    /// Another type, which is not read.
     Other(u8),
 }
 
 /// A member, without its data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Member {
-    /// Its name as it is written.
+    /// Its name as stored in the archive.
     pub(super) name: String,
-    /// What a link leads to.
+    /// Target of a link.
     pub(super) target: String,
     pub(super) kind: Kind,
-    /// Counted from 1.
+    /// Number in the archive, from 1.
     pub(super) number: u64,
 }
 
 /// A tar archive.
 pub(super) struct Members<R> {
     reader: R,
-    /// Bytes of the member at hand that have not been taken.
+    /// Bytes of the current member that were not read yet.
     body_left: u64,
-    /// And of what fills its last block.
+    /// Bytes of padding after it, up to a whole block.
     padding: u64,
-    /// Members met so far.
+    /// Number of members read so far.
     number: u64,
 }
 
@@ -65,60 +64,61 @@ impl<R: Read> Members<R> {
 
     /// The next member; `None` at the archive's end.
     pub(super) fn next(&mut self) -> Result<Option<Member>, ArchiveError> {
-        let mut before = Before::default();
+        let mut prefix = Prefix::default();
         while let Some(header) = self.header()? {
             self.number += 1;
             let kind = header.entry_type();
             match kind {
-                EntryType::GNULongName => before.name = Some(self.long_name()?),
-                EntryType::GNULongLink => before.target = Some(self.long_name()?),
-                EntryType::XHeader => before.pax(&self.bounded_body(PAX_BYTES_MAX)?),
+                EntryType::GNULongName => prefix.name = Some(self.long_name()?),
+                EntryType::GNULongLink => prefix.target = Some(self.long_name()?),
+                EntryType::XHeader => prefix.parse_pax(&self.bounded_body(PAX_BYTES_MAX)?),
                 // Records for all members: none that matter here.
                 EntryType::XGlobalHeader => {}
-                _ => return self.member(&header, before).map(Some),
+                _ => return self.member(&header, prefix).map(Some),
             }
         }
         Ok(None)
     }
 
-    /// Bytes of the member at hand that are stored in the archive.
+    /// Bytes of the current member that are stored in the archive.
     pub(super) fn stored_bytes(&self) -> u64 {
         self.body_left
     }
 
-    /// The data of the member at hand. What is not read is passed over.
+    /// The data of the current member. Data that is not read is skipped.
     pub(super) fn body(&mut self) -> Body<'_, R> {
         Body(self)
     }
 
-    /// An error behind the members met so far.
+    /// A read error after the members read so far.
     pub(super) fn damaged(&self, source: io::Error) -> ArchiveError {
         super::damaged(self.number.saturating_sub(1), source)
     }
 
-    fn member(&mut self, header: &Header, before: Before) -> Result<Member, ArchiveError> {
+    /// The member that a header and its prefix describe.
+    fn member(&mut self, header: &Header, prefix: Prefix) -> Result<Member, ArchiveError> {
         let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let name = match before.sparse.name.clone().or(before.name.clone()) {
+        let name = match prefix.sparse.name.clone().or(prefix.name.clone()) {
             Some(name) => name,
             None => lossy(&header.path_bytes()),
         };
-        let target = before
+        let target = prefix
             .target
             .clone()
             .unwrap_or_else(|| header.link_name_bytes().map_or_else(String::new, |target| lossy(&target)));
-        if let Some(bytes) = before.size_bytes {
-            self.take_size(bytes);
+        if let Some(bytes) = prefix.size_bytes {
+            self.set_size(bytes);
         }
         let number = self.number;
         let kind = match header.entry_type() {
-            // Before POSIX there was no type for folders.
+            // Prefix POSIX there was no type for folders.
             EntryType::Regular if name.ends_with('/') => Kind::Folder,
             EntryType::Regular
                 if self.body_left == 0 && header.mode().is_ok_and(|mode| mode & 0o777 == 0) =>
             {
                 Kind::Unreadable
             }
-            EntryType::Regular | EntryType::Continuous => self.file(before.sparse)?,
+            EntryType::Regular | EntryType::Continuous => self.file_kind(prefix.sparse)?,
             EntryType::GNUSparse => match header.as_gnu() {
                 Some(gnu) => {
                     Kind::Sparse(SparseMap::of_gnu(gnu, || self.block()).map_err(|e| self.damaged(e))?)
@@ -129,7 +129,7 @@ impl<R: Read> Members<R> {
             EntryType::Symlink => Kind::Link,
             EntryType::Link => {
                 // GNU tar gives the size of the other member here, and no data.
-                self.take_size(0);
+                self.set_size(0);
                 Kind::HardLink
             }
             EntryType::Char | EntryType::Block | EntryType::Fifo => Kind::Special,
@@ -142,7 +142,8 @@ impl<R: Read> Members<R> {
         Ok(Member { name, target, kind, number })
     }
 
-    fn file(&mut self, sparse: PaxSparse) -> Result<Kind, ArchiveError> {
+    /// Whether a regular file is sparse, by its pax records.
+    fn file_kind(&mut self, sparse: PaxSparse) -> Result<Kind, ArchiveError> {
         let Some(real_bytes) = sparse.real_bytes else { return Ok(Kind::File) };
         if sparse.is_bad {
             return Ok(Kind::Sparse(Err(MapError::NotANumber)));
@@ -154,7 +155,7 @@ impl<R: Read> Members<R> {
         Ok(Kind::Sparse(map))
     }
 
-    /// The next header whose checksum fits; the body before it is passed over.
+    /// Skips the rest of the current member and reads the next header; `None` at the end of the archive.
     fn header(&mut self) -> Result<Option<Header>, ArchiveError> {
         let rest = self.body_left.saturating_add(self.padding);
         let passed = io::copy(&mut self.reader.by_ref().take(rest), &mut io::sink());
@@ -177,29 +178,32 @@ impl<R: Read> Members<R> {
             return Err(broken("the checksum of a header does not fit it"));
         }
         let size = header.entry_size().map_err(|error| super::damaged(self.number, error))?;
-        self.take_size(size);
+        self.set_size(size);
         Ok(Some(header))
     }
 
-    fn take_size(&mut self, bytes: u64) {
+    /// Sets the size of the current member's data.
+    fn set_size(&mut self, bytes: u64) {
         self.body_left = bytes;
         let block = BLOCK_BYTES as u64;
         self.padding = (block - bytes % block) % block;
     }
 
+    /// Reads one block.
     fn block(&mut self) -> io::Result<[u8; BLOCK_BYTES]> {
         let mut block = [0; BLOCK_BYTES];
         self.reader.read_exact(&mut block)?;
         Ok(block)
     }
 
-    /// A name that stands as a member's data (GNU).
+    /// A name or link target that GNU tar stores as the data of a member of its own.
     fn long_name(&mut self) -> Result<String, ArchiveError> {
         let bytes = self.bounded_body(NAME_BYTES_MAX)?;
         let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
         Ok(String::from_utf8_lossy(&bytes[..end]).into_owned())
     }
 
+    /// The data of the current member; fails if it is longer than `bytes_max`.
     fn bounded_body(&mut self, bytes_max: u64) -> Result<Vec<u8>, ArchiveError> {
         let bytes_claimed = self.body_left;
         // A name ends in a NUL, which is not part of it.
@@ -231,9 +235,9 @@ impl<R: Read> Read for Body<'_, R> {
     }
 }
 
-/// What headers before a member say of it.
+/// Values from the headers before a member.
 #[derive(Debug, Default)]
-struct Before {
+struct Prefix {
     name: Option<String>,
     target: Option<String>,
     size_bytes: Option<u64>,
@@ -243,7 +247,7 @@ struct Before {
 /// GNU tar's records about a sparse file.
 #[derive(Debug, Default)]
 struct PaxSparse {
-    /// The file's own name: the member's is made up, for programs that know nothing of sparse files.
+    /// The file's real name. The member's own name is artificial, for programs without support for sparse files.
     name: Option<String>,
     real_bytes: Option<u64>,
     /// Version 1.0.
@@ -252,9 +256,9 @@ struct PaxSparse {
     is_bad: bool,
 }
 
-impl Before {
-    /// Reads pax records (POSIX.1-2001).
-    fn pax(&mut self, bytes: &[u8]) {
+impl Prefix {
+    /// Parses pax records (POSIX.1-2001).
+    fn parse_pax(&mut self, bytes: &[u8]) {
         for extension in PaxExtensions::new(bytes).flatten() {
             let words = || String::from_utf8_lossy(extension.value_bytes()).into_owned();
             let number = || words().parse::<u64>().ok();
@@ -281,6 +285,7 @@ impl Before {
 }
 
 impl PaxSparse {
+    /// Appends a number of the map; one that could not be parsed makes the map bad.
     fn push(&mut self, number: Option<u64>) {
         match number {
             Some(number) => self.numbers.push(number),
@@ -289,8 +294,7 @@ impl PaxSparse {
     }
 }
 
-/// Whether a header's checksum is the sum of its bytes, taken as unsigned or, as some old programs did, as
-/// signed ones.
+/// Whether a header's checksum is the sum of its bytes. Some old programs summed signed bytes.
 fn checksum_fits(header: &Header) -> bool {
     let Ok(expected) = header.cksum() else { return false };
     let (mut unsigned, mut signed) = (0_i64, 0_i64);
@@ -302,7 +306,7 @@ fn checksum_fits(header: &Header) -> bool {
     [unsigned, signed].contains(&i64::from(expected))
 }
 
-/// Whether bytes begin with the header of a member: of a tar archive from before POSIX, too.
+/// Whether a block is the header of a member, including those of tar archives before POSIX.
 pub(super) fn is_header(start: &[u8]) -> bool {
     let Ok(block) = <[u8; BLOCK_BYTES]>::try_from(start) else { return false };
     let mut header = Header::new_old();

@@ -4,10 +4,11 @@
 //! 0.1 and 1.0 (GNU tar manual, section "Storing Sparse Files"). Logs that were preallocated and
 //! sysfs files that were read short are stored so.
 
-use super::members::BLOCK_BYTES;
 use std::io::{self, Read};
 use tar::{GnuExtSparseHeader, GnuHeader, GnuSparseHeader};
 
+/// Size of a tar block: headers and data are padded to a multiple of it.
+pub(super) const BLOCK_BYTES: usize = 512;
 /// Segments of one member: a file of 64 MiB whose every second page is a hole has 8192.
 const SEGMENTS_MAX: usize = 1 << 16;
 
@@ -44,6 +45,7 @@ impl SparseMap {
         Self { real_bytes, segments: Vec::new() }
     }
 
+    /// Appends a segment.
     fn push(&mut self, offset: u64, bytes: u64) -> Result<(), MapError> {
         if self.segments.len() >= SEGMENTS_MAX {
             return Err(MapError::TooManySegments);
@@ -84,7 +86,7 @@ impl SparseMap {
     /// The map that stands before the data (pax 1.0): numbers on lines, the first says how many segments.
     /// Whole blocks are taken for it.
     pub(super) fn of_body(real_bytes: u64, body: &mut impl Read) -> io::Result<Result<Self, MapError>> {
-        Lines { body, block: [0; BLOCK_BYTES], at: BLOCK_BYTES }.map(real_bytes)
+        Lines { body, block: [0; BLOCK_BYTES], at: BLOCK_BYTES }.read_map(real_bytes)
     }
 
     /// The map of pax 0.0 and 0.1: offsets and lengths in turns.
@@ -133,11 +135,12 @@ struct Lines<'b, R> {
 }
 
 impl<R: Read> Lines<'_, R> {
-    fn map(&mut self, real_bytes: u64) -> io::Result<Result<SparseMap, MapError>> {
+    /// Reads a map: the number of segments, then offset and size of each.
+    fn read_map(&mut self, real_bytes: u64) -> io::Result<Result<SparseMap, MapError>> {
         let mut map = SparseMap::new(real_bytes);
-        let Some(count) = self.number()? else { return Ok(Err(MapError::NotANumber)) };
+        let Some(count) = self.read_number()? else { return Ok(Err(MapError::NotANumber)) };
         for _ in 0..count {
-            let (Some(offset), Some(bytes)) = (self.number()?, self.number()?) else {
+            let (Some(offset), Some(bytes)) = (self.read_number()?, self.read_number()?) else {
                 return Ok(Err(MapError::NotANumber));
             };
             if let Err(error) = map.push(offset, bytes) {
@@ -147,10 +150,11 @@ impl<R: Read> Lines<'_, R> {
         Ok(Ok(map))
     }
 
-    fn number(&mut self) -> io::Result<Option<u64>> {
+    /// Reads a line with a decimal number; `None` if it holds none.
+    fn read_number(&mut self) -> io::Result<Option<u64>> {
         let mut number: Option<u64> = None;
         loop {
-            match self.byte()? {
+            match self.read_byte()? {
                 digit @ b'0'..=b'9' => {
                     let value = number.unwrap_or(0).checked_mul(10);
                     let Some(value) = value.and_then(|value| value.checked_add(u64::from(digit - b'0')))
@@ -165,7 +169,8 @@ impl<R: Read> Lines<'_, R> {
         }
     }
 
-    fn byte(&mut self) -> io::Result<u8> {
+    /// Reads a byte, block by block.
+    fn read_byte(&mut self) -> io::Result<u8> {
         if self.at == BLOCK_BYTES {
             self.body.read_exact(&mut self.block)?;
             self.at = 0;

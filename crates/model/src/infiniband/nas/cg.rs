@@ -14,6 +14,7 @@ pub(super) const OPERATIONS: f64 = {
     2.0 * ROWS as f64 * (3.0 + non_zeros + 25.0 * (5.0 + non_zeros) + 3.0)
 };
 
+/// An iteration of CG: 25 products of matrix and vector with sums, and one for the residual.
 pub(super) fn iteration(process: u16, compute: Compute, ops: &mut Vec<Op>) {
     // The last product is that of the residual.
     let part = compute.share(1.0 / (STEPS + 1) as f64);
@@ -30,7 +31,8 @@ pub(super) fn iteration(process: u16, compute: Compute, ops: &mut Vec<Op>) {
     sum_of_row(process, 2 * DOUBLE, ops);
 }
 
-/// Parts of the product are summed along the row, of which each process keeps half; then it goes to the transposed place.
+/// A product of matrix and vector: parts are summed along the row, and each process sends its half of the result to the process at
+/// the transposed position.
 fn product(process: u16, ops: &mut Vec<Op>) {
     let half = ROWS / u64::from(ROWS_OF_PROCESSES) / 2 * DOUBLE;
     for with in partners(process).into_iter().rev() {
@@ -44,13 +46,14 @@ fn product(process: u16, ops: &mut Vec<Op>) {
     }
 }
 
+/// Sums numbers over the processes of a row.
 fn sum_of_row(process: u16, bytes: u64, ops: &mut Vec<Op>) {
     for with in partners(process) {
         exchange(with, bytes, ops);
     }
 }
 
-/// Of its row: two places away, and the one beside.
+/// The other processes of a row to sum with: the one two places away, and the one beside.
 fn partners(process: u16) -> [u16; 2] {
     let (row, column) = (process / COLUMNS_OF_PROCESSES, process % COLUMNS_OF_PROCESSES);
     [column ^ 2, column ^ 1].map(|column| row * COLUMNS_OF_PROCESSES + column)

@@ -12,7 +12,8 @@ const CHECKED: u64 = 5;
 /// It counts each key once.
 pub(super) const OPERATIONS: f64 = KEYS as f64;
 
-/// Sizes of buckets are summed, counts are told, keys are sent: about as many to each, since buckets are shared out evenly.
+/// An iteration of IS: bucket sizes are summed over all processes, then counts and keys are exchanged. Each process gets about as
+/// many keys.
 pub(super) fn iteration(process: u16, compute: Compute, ops: &mut Vec<Op>) {
     ops.push(compute.share(0.5));
     sum_of_all(process, (BUCKETS + CHECKED) * KEY_BYTES, ops);

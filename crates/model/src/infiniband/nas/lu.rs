@@ -14,8 +14,8 @@ pub(super) const OPERATIONS: f64 = {
 /// Of the operations, those of the fronts; the others are of the right-hand side.
 const FRONTS_SHARE: f64 = 0.6;
 
-/// A process's place, and those beside it.
-struct MemoryKind {
+/// The neighbours of a process in the grid of processes, and its part of the grid of points.
+struct Neighbours {
     north: Option<u16>,
     south: Option<u16>,
     west: Option<u16>,
@@ -25,7 +25,8 @@ struct MemoryKind {
     inner: [u64; 2],
 }
 
-impl MemoryKind {
+impl Neighbours {
+    /// The neighbours of a process, and its part of the grid.
     fn of(process: u16) -> Self {
         let (row, column) = (process % ROWS, process / ROWS);
         // 26, 26, 25, 25, and 51 twice; the outermost points are given.
@@ -42,34 +43,47 @@ impl MemoryKind {
     }
 }
 
+/// An iteration of LU: wavefronts from the north-west and back, then borders with all neighbours.
 pub(super) fn iteration(process: u16, compute: Compute, ops: &mut Vec<Op>) {
-    let place = MemoryKind::of(process);
+    let neighbours = Neighbours::of(process);
     let planes = POINTS - 2;
     let front = compute.share(FRONTS_SHARE / (2 * planes) as f64);
     for _ in 0..planes {
-        pass([place.north, place.west], [place.south, place.east], &place, front, ops);
+        pass(
+            [neighbours.north, neighbours.west],
+            [neighbours.south, neighbours.east],
+            &neighbours,
+            front,
+            ops,
+        );
     }
     for _ in 0..planes {
-        pass([place.south, place.east], [place.north, place.west], &place, front, ops);
+        pass(
+            [neighbours.south, neighbours.east],
+            [neighbours.north, neighbours.west],
+            &neighbours,
+            front,
+            ops,
+        );
     }
     ops.push(compute.share((1.0 - FRONTS_SHARE) / 2.0));
-    let [rows, columns] = place.points;
-    faces([place.north, place.south], 2 * NUMBERS * columns * POINTS * DOUBLE, ops);
-    faces([place.west, place.east], 2 * NUMBERS * rows * POINTS * DOUBLE, ops);
+    let [rows, columns] = neighbours.points;
+    faces([neighbours.north, neighbours.south], 2 * NUMBERS * columns * POINTS * DOUBLE, ops);
+    faces([neighbours.west, neighbours.east], 2 * NUMBERS * rows * POINTS * DOUBLE, ops);
     ops.push(compute.share((1.0 - FRONTS_SHARE) / 2.0));
 }
 
-/// A front comes, is computed on, and goes on.
-fn pass(from: [Option<u16>; 2], to: [Option<u16>; 2], place: &MemoryKind, front: Op, ops: &mut Vec<Op>) {
+/// A wavefront arrives from two neighbours, is computed, and is sent to the two others.
+fn pass(from: [Option<u16>; 2], to: [Option<u16>; 2], neighbours: &Neighbours, front: Op, ops: &mut Vec<Op>) {
     ops.extend(from.into_iter().flatten().map(|from| Op::Receive { from }));
     ops.push(front);
-    let [rows, columns] = place.inner;
+    let [rows, columns] = neighbours.inner;
     for (to, points) in to.into_iter().zip([columns, rows]) {
         ops.extend(to.map(|to| Op::Send { to, bytes: NUMBERS * points * DOUBLE }));
     }
 }
 
-/// Two points deep, one way and then the other.
+/// Adds the exchange of borders two points deep with two opposite neighbours.
 fn faces([one, other]: [Option<u16>; 2], bytes: u64, ops: &mut Vec<Op>) {
     for (from, to) in [(one, other), (other, one)] {
         ops.extend(from.map(|from| Op::BeginReceive { from }));

@@ -9,8 +9,8 @@ const COARSEST: u32 = 1;
 /// 58 for each point of the finest grid.
 pub(super) const OPERATIONS: f64 = 58.0 * 256.0 * 256.0 * 256.0;
 
-/// Down, on every level the restricted residual's border; at the bottom the smoothed one's; up, that of the residual and of the
-/// smoothed; and the residual's at the end.
+/// A V-cycle of MG. A border is exchanged once on each level downwards, once on the coarsest one, twice on each level upwards, and
+/// once at the end.
 pub(super) fn iteration(process: u16, compute: Compute, ops: &mut Vec<Op>) {
     let down = (COARSEST..FINEST).rev();
     let up = (COARSEST + 1..=FINEST).flat_map(|level| [level, level]);
@@ -23,7 +23,8 @@ pub(super) fn iteration(process: u16, compute: Compute, ops: &mut Vec<Op>) {
     }
 }
 
-/// Both faces in each direction go to the one other process that there is; later directions take along what earlier ones brought.
+/// Adds the exchange of a grid's border. In each direction there is one other process, which gets both faces. Each direction's faces
+/// include what the directions before brought.
 fn border(process: u16, level: u32, ops: &mut Vec<Op>) {
     let inner = 1_u64 << (level - 1);
     let outer = inner + 2;

@@ -1,4 +1,4 @@
-//! What was drawn without numbers, and what nobody has drawn.
+//! Charts whose publication shows no numbers, and charts that were not published.
 
 use super::testbed::{Mix, StoragePath, Testbed};
 use crate::flash_array::{LockKind, LockUsage, Outcome};
@@ -7,7 +7,7 @@ use crate::studies::StudyError;
 use crate::{Bounds, Line};
 use serde::Deserialize;
 
-/// What is drawn.
+/// The charts of this study.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Drawing {
@@ -25,12 +25,12 @@ pub(super) enum Drawing {
 
 type Points = Vec<(f64, f64)>;
 
-/// Threads where something else is varied.
+/// Number of threads in charts that vary something else.
 const THREADS: u32 = 192;
 const MIXES: [&str; 3] = ["reads", "writes", "70 % reads"];
 
 impl Drawing {
-    /// What is varied, and what comes out.
+    /// The titles of the x and the y axis.
     pub(super) fn titles(self) -> [&'static str; 2] {
         match self {
             Self::UserOverFc => ["load", "times as many for each core"],
@@ -46,7 +46,7 @@ impl Drawing {
         }
     }
 
-    /// Names of the places where there are no numbers: bars.
+    /// Names of the bars; empty if the x axis is numeric.
     pub(super) fn categories(self) -> &'static [&'static str] {
         match self {
             Self::UserOverFc | Self::Maximum | Self::CoresUsed => &MIXES,
@@ -55,24 +55,29 @@ impl Drawing {
         }
     }
 
+    /// Simulates every line of the chart and attaches its published bounds.
     pub(super) fn lines(self, testbed: &Testbed, bounds: &[Bounds]) -> Result<Vec<Line>, StudyError> {
         let lines: Vec<(&str, Points)> = match self {
-            Self::UserOverFc => vec![("user mode", user_over_fc(testbed)?)],
-            Self::Path => by_storage_path(&KERNEL, |storage_path| path(testbed, storage_path))?,
-            Self::Maximum => by_storage_path(&KERNEL, |storage_path| {
-                by_mix(testbed, storage_path, |of| of.all.per_second / 1e3)
-            })?,
-            Self::CoresUsed => {
-                by_storage_path(&ALL, |storage_path| by_mix(testbed, storage_path, |of| of.per_core() / 1e3))?
+            Self::UserOverFc => vec![("user mode", user_over_fc_per_mix(testbed)?)],
+            Self::Path => {
+                line_per_storage_path(&KERNEL, |storage_path| instructions_per_io(testbed, storage_path))?
             }
-            Self::Threads => by_storage_path(&KERNEL, |storage_path| {
-                by_threads(testbed, storage_path, |of| of.all.per_second / 1e3)
+            Self::Maximum => line_per_storage_path(&KERNEL, |storage_path| {
+                points_per_mix(testbed, storage_path, |of| of.all.per_second / 1e3)
             })?,
-            Self::Locks => by_lock(testbed, |lock| 100.0 * lock.busy_share)?,
-            Self::Waiting => by_lock(testbed, |lock| lock.waiting_cpus)?,
-            Self::Contexts => contexts(testbed)?,
-            Self::ByCores => by_storage_path(&KERNEL, |storage_path| by_cores(testbed, storage_path))?,
-            Self::Depth => by_storage_path(&ALL, |storage_path| depth(testbed, storage_path))?,
+            Self::CoresUsed => line_per_storage_path(&ALL, |storage_path| {
+                points_per_mix(testbed, storage_path, |of| of.per_core() / 1e3)
+            })?,
+            Self::Threads => line_per_storage_path(&KERNEL, |storage_path| {
+                points_per_thread_count(testbed, storage_path, |of| of.all.per_second / 1e3)
+            })?,
+            Self::Locks => line_per_lock(testbed, |lock| 100.0 * lock.busy_share)?,
+            Self::Waiting => line_per_lock(testbed, |lock| lock.waiting_cpus)?,
+            Self::Contexts => rate_per_context_count(testbed)?,
+            Self::ByCores => {
+                line_per_storage_path(&KERNEL, |storage_path| rate_per_core_count(testbed, storage_path))?
+            }
+            Self::Depth => line_per_storage_path(&ALL, |storage_path| rate_per_depth(testbed, storage_path))?,
         };
         let line = |(at, (name, points)): (usize, (&str, Points))| Line {
             name: name.to_owned(),
@@ -86,7 +91,7 @@ impl Drawing {
 const ALL: [StoragePath; 3] = [StoragePath::FibreChannel, StoragePath::Capi, StoragePath::User];
 const KERNEL: [StoragePath; 2] = [StoragePath::FibreChannel, StoragePath::Capi];
 
-fn name(storage_path: StoragePath) -> &'static str {
+fn path_name(storage_path: StoragePath) -> &'static str {
     match storage_path {
         StoragePath::FibreChannel => "Fibre Channel",
         StoragePath::Capi => "CAPI",
@@ -94,58 +99,68 @@ fn name(storage_path: StoragePath) -> &'static str {
     }
 }
 
-fn by_storage_path(
+/// Computes one line of points for each storage path.
+fn line_per_storage_path(
     storage_paths: &[StoragePath],
     points: impl Fn(StoragePath) -> Result<Points, StudyError>,
 ) -> Result<Vec<(&'static str, Points)>, StudyError> {
-    storage_paths.iter().map(|&storage_path| Ok((name(storage_path), points(storage_path)?))).collect()
+    storage_paths.iter().map(|&storage_path| Ok((path_name(storage_path), points(storage_path)?))).collect()
 }
 
-/// Where there are names instead of numbers: one after the other.
-fn in_order(values: impl IntoIterator<Item = f64>) -> Points {
+/// Gives the values of a bar chart the x positions 1, 2, ...
+fn number_bars(values: impl IntoIterator<Item = f64>) -> Points {
     (1..).map(f64::from).zip(values).collect()
 }
 
-fn user_over_fc(testbed: &Testbed) -> Result<Points, StudyError> {
+/// Saturated rate per core in user mode over that of Fibre Channel, for each mix.
+fn user_over_fc_per_mix(testbed: &Testbed) -> Result<Points, StudyError> {
     let ratio = |mix| -> Result<f64, StudyError> {
-        Ok(testbed.most(StoragePath::User, mix)?.per_core()
-            / testbed.most(StoragePath::FibreChannel, mix)?.per_core())
+        Ok(testbed.saturated(StoragePath::User, mix)?.per_core()
+            / testbed.saturated(StoragePath::FibreChannel, mix)?.per_core())
     };
-    Ok(in_order(Mix::ALL.map(ratio).into_iter().collect::<Result<Vec<_>, _>>()?))
+    Ok(number_bars(Mix::ALL.map(ratio).into_iter().collect::<Result<Vec<_>, _>>()?))
 }
 
-fn path(testbed: &Testbed, storage_path: StoragePath) -> Result<Points, StudyError> {
-    let outcome = testbed.alone(storage_path)?;
+/// Instructions of a single read: stack, mapping, hypervisor and their sum.
+fn instructions_per_io(testbed: &Testbed, storage_path: StoragePath) -> Result<Points, StudyError> {
+    let outcome = testbed.single_read(storage_path)?;
     let [partition, hypervisor] = outcome.instructions_per_second.map(|all| all / outcome.all.per_second);
     let mapping = outcome.cpus.busy_cpus_by_stage[Stage::Mapping as usize];
     let stack = outcome.cpus.busy_cpus_by_stage[Stage::Stack as usize];
     let mapping = partition * mapping / (mapping + stack);
-    Ok(in_order([partition - mapping, mapping, hypervisor, partition + hypervisor]))
+    Ok(number_bars([partition - mapping, mapping, hypervisor, partition + hypervisor]))
 }
 
-fn by_mix(
+/// A value of the saturated load, for each mix.
+fn points_per_mix(
     testbed: &Testbed,
     storage_path: StoragePath,
     of: fn(&Outcome) -> f64,
 ) -> Result<Points, StudyError> {
-    let value = |mix| -> Result<f64, StudyError> { Ok(of(&*testbed.most(storage_path, mix)?)) };
-    Ok(in_order(Mix::ALL.map(value).into_iter().collect::<Result<Vec<_>, _>>()?))
+    let value = |mix| -> Result<f64, StudyError> { Ok(of(&*testbed.saturated(storage_path, mix)?)) };
+    Ok(number_bars(Mix::ALL.map(value).into_iter().collect::<Result<Vec<_>, _>>()?))
 }
 
-fn by_threads(
+/// A value of the outcome, for each number of threads that read.
+fn points_per_thread_count(
     testbed: &Testbed,
     storage_path: StoragePath,
     of: fn(&Outcome) -> f64,
 ) -> Result<Points, StudyError> {
-    let point =
-        |&threads: &u32| Ok((f64::from(threads), of(&testbed.load(storage_path, Mix::Reads, threads)?)));
+    let point = |&threads: &u32| {
+        Ok((f64::from(threads), of(&testbed.run_threads(storage_path, Mix::Reads, threads)?)))
+    };
     testbed.loads.threads.iter().map(point).collect()
 }
 
-fn by_lock(testbed: &Testbed, of: fn(&LockUsage) -> f64) -> Result<Vec<(&'static str, Points)>, StudyError> {
+/// A value of each lock against the number of threads that read over Fibre Channel.
+fn line_per_lock(
+    testbed: &Testbed,
+    of: fn(&LockUsage) -> f64,
+) -> Result<Vec<(&'static str, Points)>, StudyError> {
     let outcomes = testbed.loads.threads.iter();
-    let outcomes =
-        outcomes.map(|&threads| Ok((threads, testbed.load(StoragePath::FibreChannel, Mix::Reads, threads)?)));
+    let outcomes = outcomes
+        .map(|&threads| Ok((threads, testbed.run_threads(StoragePath::FibreChannel, Mix::Reads, threads)?)));
     let outcomes = outcomes.collect::<Result<Vec<_>, StudyError>>()?;
     let line = |kind: LockKind| {
         let value = |outcome: &Outcome| outcome.locks.iter().find(|lock| lock.kind == kind).map_or(0.0, of);
@@ -154,10 +169,11 @@ fn by_lock(testbed: &Testbed, of: fn(&LockUsage) -> f64) -> Result<Vec<(&'static
     Ok(LockKind::ALL.into_iter().map(line).collect())
 }
 
-fn contexts(testbed: &Testbed) -> Result<Vec<(&'static str, Points)>, StudyError> {
+/// Thousand reads per second, in all and per core, against the number of CAPI contexts.
+fn rate_per_context_count(testbed: &Testbed) -> Result<Vec<(&'static str, Points)>, StudyError> {
     let with = |&contexts: &u32| {
         let change = |setup: &mut crate::flash_array::Setup| setup.adapter.kernel_queues = contexts;
-        Ok((f64::from(contexts), testbed.changed(StoragePath::Capi, THREADS, change)?))
+        Ok((f64::from(contexts), testbed.run_changed(StoragePath::Capi, THREADS, change)?))
     };
     let outcomes = testbed.loads.contexts.iter().map(with).collect::<Result<Vec<_>, StudyError>>()?;
     let line = |of: fn(&Outcome) -> f64| {
@@ -166,15 +182,18 @@ fn contexts(testbed: &Testbed) -> Result<Vec<(&'static str, Points)>, StudyError
     Ok(vec![("all", line(|of| of.all.per_second / 1e3)), ("for each core", line(|of| of.per_core() / 1e3))])
 }
 
-fn by_cores(testbed: &Testbed, storage_path: StoragePath) -> Result<Points, StudyError> {
+/// Thousand reads per second against the number of cores.
+fn rate_per_core_count(testbed: &Testbed, storage_path: StoragePath) -> Result<Points, StudyError> {
     let with = |&cores: &u32| {
-        let outcome = testbed.changed(storage_path, THREADS, |setup| setup.cpus.cores = cores)?;
+        let outcome = testbed.run_changed(storage_path, THREADS, |setup| setup.cpus.cores = cores)?;
         Ok((f64::from(cores), outcome.all.per_second / 1e3))
     };
     testbed.loads.cores.iter().map(with).collect()
 }
 
-fn depth(testbed: &Testbed, storage_path: StoragePath) -> Result<Points, StudyError> {
-    let with = |&depth: &u32| Ok((f64::from(depth), testbed.deep(storage_path, depth)?.all.per_second / 1e3));
+/// Thousand reads per second of one thread against the reads in flight.
+fn rate_per_depth(testbed: &Testbed, storage_path: StoragePath) -> Result<Points, StudyError> {
+    let with =
+        |&depth: &u32| Ok((f64::from(depth), testbed.run_depth(storage_path, depth)?.all.per_second / 1e3));
     testbed.loads.depths.iter().map(with).collect()
 }

@@ -1,9 +1,9 @@
-//! The published machines, by their parameters.
+//! Builds simulations of the published machines from the study's parameters.
 
 use super::Loads;
 use crate::Parameter;
 use crate::flash_array::{
-    self, Adapter, Array, IoInterface, Job, Library, Module, Multipath, Outcome, Policy, SECTOR_BYTES,
+    self, Array, ArrayAdapter, IoInterface, Job, Library, Module, Multipath, Outcome, Policy, SECTOR_BYTES,
     Service, Setup, Stack, Translation,
 };
 use crate::host::{Cpus, DmaPath as MappingPath, LineTransfer, Locking, MappingCost};
@@ -15,7 +15,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// Of what other studies have of POWER, what this one takes.
+/// Names of the parameters that this study uses from the shared file power7.toml.
 const SHARED: [&str; 7] = [
     "hypercall_us",
     "instruction_ns",
@@ -25,29 +25,29 @@ const SHARED: [&str; 7] = [
     "window_locked_instructions",
     "window_map_instructions",
 ];
-/// No cable is pulled in these figures.
+/// Unused defaults: no cable is pulled in these figures.
 const HEALTH_CHECK: Span = Span::from_ms(1_000);
 const DETECTION: Span = Span::from_ms(1_000);
-/// Time before loads are measured, and that they are measured in.
+/// Warm-up and measured time of a multi-threaded load.
 const SPANS: [Span; 2] = [Span::from_ms(3), Span::from_ms(8)];
-/// The same of one thread, which does the same over and over.
-const ALONE: [Span; 2] = [Span::from_ms(1), Span::from_ms(400)];
-/// The same of a process that looks for answers all the time.
-const PROCESS: [Span; 2] = [Span::from_ms(1), Span::from_ms(60)];
-/// Of what any number of threads gets.
+/// Warm-up and measured time of one thread with one read in flight.
+const SINGLE_READ_SPANS: [Span; 2] = [Span::from_ms(1), Span::from_ms(400)];
+/// Warm-up and measured time of a user-mode process that polls for completions.
+const PROCESS_SPANS: [Span; 2] = [Span::from_ms(1), Span::from_ms(60)];
+/// A load counts as saturated at this share of the highest rate.
 const ENOUGH: f64 = 0.99;
 const SEED: u64 = 1;
 
-/// How disks are reached.
+/// The adapter and software that commands pass on their way to a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum StoragePath {
     FibreChannel,
     Capi,
-    /// CAPI, from a process.
+    /// CAPI, driven by a user-mode process instead of the kernel.
     User,
 }
 
-/// What is asked for.
+/// The mix of reads and writes in a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Mix {
     Reads,
@@ -55,19 +55,20 @@ pub(super) enum Mix {
     Both,
 }
 
-/// Both machines.
+/// The Fibre Channel and the CAPI machine, with a cache of results.
 #[derive(Debug)]
 pub(super) struct Testbed {
     power7: Power7,
     pub(super) given: Parameters,
     pub(super) loads: Loads,
-    /// What several figures are of.
-    known: RefCell<HashMap<(StoragePath, Mix), Rc<Outcome>>>,
+    /// Saturated loads that were already simulated; several figures use the same.
+    saturated: RefCell<HashMap<(StoragePath, Mix), Rc<Outcome>>>,
 }
 
 impl Mix {
     pub(super) const ALL: [Self; 3] = [Self::Reads, Self::Writes, Self::Both];
 
+    /// The share of reads.
     fn read_share(self) -> f64 {
         match self {
             Self::Reads => 1.0,
@@ -79,37 +80,37 @@ impl Mix {
 
 impl Testbed {
     pub(super) fn new(power7: Power7, given: Parameters, loads: Loads) -> Self {
-        Self { power7, given, loads, known: RefCell::default() }
+        Self { power7, given, loads, saturated: RefCell::default() }
     }
 
-    /// Its parameters, with those that it shares.
-    pub(super) fn listed(&self) -> Vec<Parameter> {
-        let shared = self.power7.parameters().listed().into_iter();
+    /// Lists the study's own parameters, then those of the shared file that it uses.
+    pub(super) fn parameter_list(&self) -> Vec<Parameter> {
+        let shared = self.power7.parameters().parameter_list().into_iter();
         let shared = shared.filter(|parameter| SHARED.contains(&parameter.name.as_str()));
-        self.given.listed().into_iter().chain(shared).collect()
+        self.given.parameter_list().into_iter().chain(shared).collect()
     }
 
-    /// The load of the fewest threads that get about as much as any number of them.
-    pub(super) fn most(&self, storage_path: StoragePath, mix: Mix) -> Result<Rc<Outcome>, StudyError> {
-        if let Some(known) = self.known.borrow().get(&(storage_path, mix)) {
+    /// Runs each thread count of the study and returns the smallest one that reaches [`ENOUGH`] of the highest rate.
+    pub(super) fn saturated(&self, storage_path: StoragePath, mix: Mix) -> Result<Rc<Outcome>, StudyError> {
+        if let Some(known) = self.saturated.borrow().get(&(storage_path, mix)) {
             return Ok(Rc::clone(known));
         }
         let threads =
             if storage_path == StoragePath::User { &self.loads.user_threads } else { &self.loads.threads };
         let tried = threads
             .iter()
-            .map(|&threads| self.load(storage_path, mix, threads))
+            .map(|&threads| self.run_threads(storage_path, mix, threads))
             .collect::<Result<Vec<_>, _>>()?;
         let most = tried.iter().map(|outcome| outcome.all.per_second).fold(0.0, f64::max);
         let fewest = tried.into_iter().find(|outcome| outcome.all.per_second >= ENOUGH * most);
         let none = || StudyError::Missing { file: super::FILE, name: "threads" };
         let fewest = Rc::new(fewest.ok_or_else(none)?);
-        self.known.borrow_mut().insert((storage_path, mix), Rc::clone(&fewest));
+        self.saturated.borrow_mut().insert((storage_path, mix), Rc::clone(&fewest));
         Ok(fewest)
     }
 
-    /// So many threads.
-    pub(super) fn load(
+    /// Simulates `threads` threads on one path.
+    pub(super) fn run_threads(
         &self,
         storage_path: StoragePath,
         mix: Mix,
@@ -125,9 +126,9 @@ impl Testbed {
         })
     }
 
-    /// One thread with one read in flight.
-    pub(super) fn alone(&self, storage_path: StoragePath) -> Result<Outcome, StudyError> {
-        let [warm_up, measured] = ALONE;
+    /// Simulates one thread with one read in flight.
+    pub(super) fn single_read(&self, storage_path: StoragePath) -> Result<Outcome, StudyError> {
+        let [warm_up, measured] = SINGLE_READ_SPANS;
         run(&Setup {
             jobs: vec![job(storage_path, Mix::Reads, 1, 1)],
             warm_up,
@@ -136,8 +137,8 @@ impl Testbed {
         })
     }
 
-    /// One thread with so many reads in flight.
-    pub(super) fn deep(&self, storage_path: StoragePath, depth: u32) -> Result<Outcome, StudyError> {
+    /// Simulates one thread with `depth` reads in flight.
+    pub(super) fn run_depth(&self, storage_path: StoragePath, depth: u32) -> Result<Outcome, StudyError> {
         let [warm_up, measured] = SPANS;
         run(&Setup {
             jobs: vec![job(storage_path, Mix::Reads, 1, depth)],
@@ -147,8 +148,8 @@ impl Testbed {
         })
     }
 
-    /// Reads by so many threads of a machine that is changed.
-    pub(super) fn changed(
+    /// Simulates reads by `threads` threads after `change` has modified the setup.
+    pub(super) fn run_changed(
         &self,
         storage_path: StoragePath,
         threads: u32,
@@ -161,16 +162,16 @@ impl Testbed {
         run(&setup)
     }
 
-    /// What a process gets of one adapter with so many ports.
+    /// Simulates a user-mode process on one adapter with this number of ports; returns I/Os per second.
     pub(super) fn blockio_per_second(&self, ports: u32, job: Job) -> Result<f64, StudyError> {
-        let mut setup = self.process(job)?;
+        let mut setup = self.process_setup(job)?;
         setup.adapter.ports = ports;
         Ok(run(&setup)?.all.per_second)
     }
 
-    /// Of another adapter, which has its flash on it.
+    /// Simulates a user-mode process on the FlashGT adapter, which carries its own flash; returns I/Os per second.
     pub(super) fn flashgt_per_second(&self, job: Job) -> Result<f64, StudyError> {
-        let mut setup = self.process(job)?;
+        let mut setup = self.process_setup(job)?;
         let per_second = self.given.get("flashgt_thousand_per_second")? * 1e3;
         let service = |latency| Service { latency, per_second };
         setup.array = Array {
@@ -184,12 +185,13 @@ impl Testbed {
         Ok(run(&setup)?.all.per_second)
     }
 
-    /// A process with one adapter.
-    fn process(&self, job: Job) -> Result<Setup, StudyError> {
-        let [warm_up, measured] = PROCESS;
+    /// A setup with one user-mode process and one adapter.
+    fn process_setup(&self, job: Job) -> Result<Setup, StudyError> {
+        let [warm_up, measured] = PROCESS_SPANS;
         Ok(Setup { jobs: vec![job], adapters: 1, warm_up, measured, ..self.setup(StoragePath::User)? })
     }
 
+    /// The machine of a storage path, without jobs and with zero time spans.
     fn setup(&self, storage_path: StoragePath) -> Result<Setup, StudyError> {
         let given = &self.given;
         Ok(Setup {
@@ -235,7 +237,7 @@ impl Testbed {
         })
     }
 
-    /// Without what translation takes.
+    /// Instructions of the kernel's I/O stack, without those of DMA mapping.
     fn stack(&self, storage_path: StoragePath) -> Result<Stack, StudyError> {
         let given = &self.given;
         let fc = given.get("fc_module_instructions")?;
@@ -258,6 +260,7 @@ impl Testbed {
         })
     }
 
+    /// Splits a driver module's instructions into submission and completion.
     fn module(&self, instructions: f64) -> Result<Module, StudyError> {
         let complete = instructions * self.given.get("complete_share")?;
         Ok(Module {
@@ -268,6 +271,7 @@ impl Testbed {
         })
     }
 
+    /// The DMA window of a Fibre Channel adapter and the cost of mapping in it.
     fn translation(&self) -> Result<Translation, StudyError> {
         let shared = self.power7.parameters();
         Ok(Translation {
@@ -279,7 +283,7 @@ impl Testbed {
                 window_instructions: shared.get("window_map_instructions")?,
                 locked_instructions: shared.get("window_locked_instructions")?,
                 hypercall: shared.us("hypercall_us")?,
-                // Single pages are mapped, and no other path is taken.
+                // Single pages are mapped, and the other DMA paths are unused.
                 entry: Span::ZERO,
                 direct_instructions: 0.0,
                 translated_instructions: 0.0,
@@ -289,7 +293,7 @@ impl Testbed {
         })
     }
 
-    fn adapter(&self, storage_path: StoragePath) -> Result<Adapter, StudyError> {
+    fn adapter(&self, storage_path: StoragePath) -> Result<ArrayAdapter, StudyError> {
         let given = &self.given;
         let (memory, kernel_queues, queues_max) = match storage_path {
             StoragePath::FibreChannel => (given.us("fc_memory_us")?, 1, 1),
@@ -299,7 +303,7 @@ impl Testbed {
                 given.count("capi_contexts")?,
             ),
         };
-        Ok(Adapter {
+        Ok(ArrayAdapter {
             ports: given.count("ports")?,
             kernel_queues,
             queues_max,
@@ -327,6 +331,7 @@ impl Testbed {
     }
 }
 
+/// A job of single-sector I/Os on a storage path.
 fn job(storage_path: StoragePath, mix: Mix, threads: u32, depth: u32) -> Job {
     let way = if storage_path == StoragePath::User { IoInterface::User } else { IoInterface::Kernel };
     Job { way, threads, depth, read_share: mix.read_share(), io_bytes: SECTOR_BYTES }

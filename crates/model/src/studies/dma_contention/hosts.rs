@@ -1,15 +1,15 @@
-//! Two hosts whose drivers map for each packet, or seldom.
+//! Two networked hosts whose drivers map each packet, or map pages that they reuse.
 
 use crate::host::{DmaPath, Locking};
 use crate::network::Outcome;
 use crate::studies::StudyError;
-use crate::studies::about::Told;
-use crate::studies::power7::{Driver, Machine, Power7, Run, Test, mean};
+use crate::studies::about::StudyResults;
+use crate::studies::power7::{Driver, Power7, Power7Host, Run, Test, mean};
 use crate::{Curve, Point, Role};
 use serde::Deserialize;
 
 const WINDOW_BYTES: u64 = 2 << 30;
-/// Of both machines.
+/// Cores of each machine.
 const CORES: u32 = 8;
 const STREAMS: u32 = 16;
 const STREAM_MESSAGE_BYTES: u64 = 64 << 10;
@@ -19,7 +19,7 @@ const SESSION_MESSAGE_BYTES: u64 = 1 << 10;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Figure {
-    figure: Which,
+    figure: HostsFigure,
     name: String,
     source: String,
     published: f64,
@@ -27,27 +27,30 @@ pub(super) struct Figure {
     remark: Option<String>,
 }
 
-/// What is asked of the model.
+/// Which figure of the publication a curve reproduces.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Which {
+enum HostsFigure {
     Pieces,
     Pages,
     Pools,
 }
 
-pub(super) fn told(figures: Vec<Figure>, power7: &Power7) -> Result<Told, StudyError> {
-    let curves = figures.into_iter().map(|figure| curve(power7, figure)).collect::<Result<_, _>>()?;
-    Ok(Told { parameters: power7.parameters().listed(), curves, charts: Vec::new() })
+/// Runs the models of all figures of the two hosts.
+pub(super) fn reproduce(figures: Vec<Figure>, power7: &Power7) -> Result<StudyResults, StudyError> {
+    let curves = figures.into_iter().map(|figure| build_curve(power7, figure)).collect::<Result<_, _>>()?;
+    Ok(StudyResults { parameters: power7.parameters().parameter_list(), curves, charts: Vec::new() })
 }
 
-fn curve(power7: &Power7, figure: Figure) -> Result<Curve, StudyError> {
+/// Runs the model of one figure.
+fn build_curve(power7: &Power7, figure: Figure) -> Result<Curve, StudyError> {
     let (ours, y_title) = match figure.figure {
-        Which::Pieces => (received(power7, Driver::Pieces)?, "Gb/s"),
-        Which::Pages => (received(power7, Driver::Pages)?, "Gb/s"),
-        Which::Pools => {
-            (exchanges(power7, Locking::Pools)? / exchanges(power7, Locking::Bitmap)?, "rate over rate")
-        }
+        HostsFigure::Pieces => (received_gigabits_per_second(power7, Driver::Pieces)?, "Gb/s"),
+        HostsFigure::Pages => (received_gigabits_per_second(power7, Driver::Pages)?, "Gb/s"),
+        HostsFigure::Pools => (
+            exchanges_per_second(power7, Locking::Pools)? / exchanges_per_second(power7, Locking::Bitmap)?,
+            "rate over rate",
+        ),
     };
     Ok(Curve {
         name: figure.name,
@@ -60,11 +63,11 @@ fn curve(power7: &Power7, figure: Figure) -> Result<Curve, StudyError> {
     })
 }
 
-/// What a driver receives in a second, from a sender that nothing holds up.
-fn received(power7: &Power7, driver: Driver) -> Result<f64, StudyError> {
-    let sender = Machine { cores: CORES, driver: Driver::Pages, dma_path: DmaPath::Direct };
+/// Gb/s that a driver receives over TCP streams from a sender with direct DMA.
+fn received_gigabits_per_second(power7: &Power7, driver: Driver) -> Result<f64, StudyError> {
+    let sender = Power7Host { cores: CORES, driver: Driver::Pages, dma_path: DmaPath::Direct };
     let dma_path = DmaPath::Window { bytes: WINDOW_BYTES, locking: Locking::Table };
-    let receiver = Machine { cores: CORES, driver, dma_path };
+    let receiver = Power7Host { cores: CORES, driver, dma_path };
     let rate = |outcome: &Outcome| outcome.gigabits_per_second;
     let run = Run {
         machines: [sender, receiver],
@@ -75,9 +78,10 @@ fn received(power7: &Power7, driver: Driver) -> Result<f64, StudyError> {
     Ok(mean(&power7.run(&run)?, rate))
 }
 
-fn exchanges(power7: &Power7, locking: Locking) -> Result<f64, StudyError> {
+/// TCP request-response exchanges per second where both hosts map with this locking.
+fn exchanges_per_second(power7: &Power7, locking: Locking) -> Result<f64, StudyError> {
     let dma_path = DmaPath::Window { bytes: WINDOW_BYTES, locking };
-    let machine = Machine { cores: CORES, driver: Driver::Frames, dma_path };
+    let machine = Power7Host { cores: CORES, driver: Driver::Frames, dma_path };
     let rate = |outcome: &Outcome| outcome.operations_per_second;
     let run = Run {
         machines: [machine; 2],

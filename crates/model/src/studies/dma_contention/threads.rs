@@ -1,10 +1,10 @@
-//! Threads that map and unmap, by what hands out their addresses.
+//! Threads that map and unmap concurrently, for each IOVA allocator.
 
-use super::{FILE, NAME, Told};
-use crate::contention::{self, Locks, Machine, Outcome, Setup, Step};
+use super::{FILE, NAME, StudyResults};
+use crate::contention::{self, CpuTopology, Locks, Outcome, Setup, Step};
 use crate::studies::StudyError;
 use crate::studies::about::PointFile;
-use crate::studies::parameters::whole;
+use crate::studies::parameters::to_integer;
 use crate::studies::power7::{Power7, Speeds};
 use crate::{Bounds, Chart, Curve, Given, Line, Parameter};
 use des::{Span, TransferCost};
@@ -12,13 +12,13 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 
 const SEED: u64 = 1;
-/// Operations that a simulation has in all, and each of its CPUs at least.
+/// Operations of a simulation in total, and the minimum for each of its CPUs.
 const OPERATIONS: u64 = 40_000;
 const OPERATIONS_MIN: u64 = 500;
-/// Operations of a thread in the talk.
+/// Operations per thread in the talk.
 const MILLION: f64 = 1e6;
 
-/// As in the file.
+/// The tables of the study file that describe threads.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Threads {
@@ -29,13 +29,13 @@ pub(super) struct Threads {
     charts: Vec<ChartFile>,
 }
 
-/// What the models take as given. Times are of a pair, a mapping and its end, where nothing else is said.
+/// Parameters of the models. Times are those of one map and unmap pair unless stated otherwise.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Parameters {
-    /// Lines that a critical section of an allocator begins with.
+    /// Cache lines that an allocator reads at the start of its critical section.
     lines: Given,
-    /// Of those who wait for a lock, how many get its line before the next owner.
+    /// Share of the waiting CPUs that fetch the lock's cache line before its next owner.
     crowd_share: Given,
     power_cores: Given,
     power_nodes: Given,
@@ -50,7 +50,7 @@ struct Parameters {
     x86_smt2_gain: Given,
     x86_tables_ns: Given,
     x86_invalidation_ns: Given,
-    /// What a line takes from one core of this machine to the next of its group.
+    /// Transfer time of a cache line between two cores of one group.
     x86_line_ns: Given,
     x86_magazine_ns: Given,
     x86_tree_ns: Given,
@@ -58,29 +58,29 @@ struct Parameters {
     queue_access_ns: Given,
 }
 
-/// What is known of both machines.
+/// The parameters of the POWER and the x86 machine.
 struct Model {
     own: Parameters,
     power7: Speeds,
 }
 
-/// What hands out addresses.
+/// How IOVAs are allocated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Scheme {
-    /// Memory moved by an offset: nobody.
+    /// Direct DMA at a fixed offset: nothing is allocated.
     Direct,
-    /// Nobody, but the table is written.
+    /// Nothing is allocated, but the translation table is written.
     TableOnly,
     /// One bitmap, whose lock is held while the table is written: powerpc before Linux 3.6.
     BitmapOverHypercalls,
     /// One bitmap, one lock.
     Bitmap,
-    /// Four pools: powerpc since.
+    /// Four pools: powerpc since Linux 3.6.
     Pool,
     /// One red-black tree.
     Tree,
-    /// Magazines by CPU: Linux since 4.7.
+    /// Per-CPU magazines: Linux since 4.7.
     Magazine,
 }
 
@@ -93,12 +93,12 @@ struct CurveFile {
     points: Vec<PointFile>,
 }
 
-/// CPUs that put commands into one queue.
+/// CPUs that insert commands into one SMMUv3 command queue.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct QueueFile {
     rates: CurveFile,
-    /// With an addition where the compare-and-exchange was.
+    /// With an atomic addition instead of the compare-and-exchange.
     additions: CurveFile,
     attempts: CurveFile,
 }
@@ -108,18 +108,19 @@ struct QueueFile {
 #[serde(deny_unknown_fields)]
 struct JobsFile {
     scheme: Scheme,
-    /// Thousands of I/Os a second by one job, with this scheme and without a lock that all take.
+    /// Thousand I/Os per second of one job with this scheme.
     alone_kiops: f64,
+    /// The same without a shared lock.
     unlocked_kiops: f64,
     curve: CurveFile,
 }
 
-/// Two CPUs of this machine. Points lie where a line takes so many nanoseconds.
+/// Two CPUs of this machine. The x value of a point is the transfer time of a cache line in ns.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TwoCpusFile {
     locks: LocksFile,
-    /// Of one thread.
+    /// Time of a map and unmap pair by a single thread.
     pair_ns: f64,
     lines: u32,
     curve: CurveFile,
@@ -159,44 +160,46 @@ struct LineFile {
 }
 
 impl Threads {
-    pub(super) fn told(self, power7: &Power7) -> Result<Told, StudyError> {
+    /// Runs the models of all curves and charts of threads.
+    pub(super) fn reproduce(self, power7: &Power7) -> Result<StudyResults, StudyError> {
         let of_file = |source| StudyError::File { file: FILE, source };
         let own: Parameters = self.parameters.clone().try_into().map_err(of_file)?;
         let given = Model { own, power7: power7.speeds()? };
         let listed: BTreeMap<String, Given> = self.parameters.try_into().map_err(of_file)?;
         let mut curves = Vec::new();
         for two in &self.two_cpus {
-            let ours = |x: f64| Ok(two.run(x)?.latency_mean.as_ns_f64());
-            curves.push(two.curve.curve("a line's way, ns", "ns per pair of each thread", ours)?);
+            let ours = |x: f64| Ok(two.simulate(x)?.latency_mean.as_ns_f64());
+            curves.push(two.curve.build("cache line transfer, ns", "ns per pair of each thread", ours)?);
         }
         let QueueFile { rates, additions, attempts } = &self.queue;
         for (curve, take) in [(rates, Step::Exchange), (additions, Step::Write)] {
-            let each = |cpus: f64| Ok(given.queue(cpus, take)?.per_second / cpus / 1e3);
-            curves.push(curve.curve("CPUs", "thousand pairs a second by each CPU", each)?);
+            let each = |cpus: f64| Ok(given.simulate_queue(cpus, take)?.per_second / cpus / 1e3);
+            curves.push(curve.build("CPUs", "thousand pairs a second by each CPU", each)?);
         }
-        let tries = |cpus: f64| Ok(given.queue(cpus, Step::Exchange)?.attempts);
-        curves.push(attempts.curve("CPUs", "compare-and-exchanges for one that succeeds", tries)?);
+        let tries = |cpus: f64| Ok(given.simulate_queue(cpus, Step::Exchange)?.attempts);
+        curves.push(attempts.build("CPUs", "compare-and-exchanges for one that succeeds", tries)?);
         for jobs in &self.jobs {
-            let ours = |x: f64| Ok(given.jobs(jobs, x)?.per_second / 1e3);
-            curves.push(jobs.curve.curve("jobs", "thousand I/Os a second", ours)?);
+            let ours = |x: f64| Ok(given.simulate_jobs(jobs, x)?.per_second / 1e3);
+            curves.push(jobs.curve.build("jobs", "thousand I/Os a second", ours)?);
         }
-        let charts = self.charts.iter().map(|chart| given.chart(chart)).collect::<Result<_, _>>()?;
+        let charts = self.charts.iter().map(|chart| given.build_chart(chart)).collect::<Result<_, _>>()?;
         let parameters = listed
             .into_iter()
             .map(|(name, Given { value, evidence })| Parameter { name, value, evidence })
             .collect();
-        Ok(Told { parameters, curves, charts })
+        Ok(StudyResults { parameters, curves, charts })
     }
 }
 
 impl CurveFile {
-    fn curve(
+    /// Runs the model `ours` at the x value of each published point.
+    fn build(
         &self,
         x_title: &str,
         y_title: &str,
         ours: impl Fn(f64) -> Result<f64, StudyError>,
     ) -> Result<Curve, StudyError> {
-        let point = |point: &PointFile| Ok(point.beside(ours(point.x)?));
+        let point = |point: &PointFile| Ok(point.with_model_value(ours(point.x)?));
         Ok(Curve {
             name: self.name.clone(),
             x_title: x_title.to_owned(),
@@ -210,7 +213,8 @@ impl CurveFile {
 }
 
 impl TwoCpusFile {
-    fn run(&self, line_ns: f64) -> Result<Outcome, StudyError> {
+    /// Runs two CPUs between which a cache line takes `line_ns`.
+    fn simulate(&self, line_ns: f64) -> Result<Outcome, StudyError> {
         let half = Span::from_ns_f64(self.pair_ns / 2.0);
         let locks = match self.locks {
             LocksFile::One => Locks::One,
@@ -221,37 +225,42 @@ impl TwoCpusFile {
             locks,
             lines: self.lines,
             is_random: false,
-            ..cores(2, line_ns, 2)
+            ..uniform_cores(2, line_ns, 2)
         })
     }
 }
 
 impl Model {
-    /// Linux's queue of commands for an SMMUv3: a CPU takes a place by changing a word with both ends, and changes that word once
-    /// more when its command is done.
-    fn queue(&self, cpus: f64, take: Step) -> Result<Outcome, StudyError> {
+    /// Simulates Linux's command queue for an SMMUv3. A CPU claims an entry by updating the word that holds both queue ends,
+    /// and updates it once more when its command is done.
+    fn simulate_queue(&self, cpus: f64, take: Step) -> Result<Outcome, StudyError> {
         let work = Span::from_ns_f64(self.own.queue_work_ns.value);
         run(Setup {
             steps: vec![Step::Wait(work), take, Step::Write],
             access: Span::from_ns_f64(self.own.queue_access_ns.value),
-            ..cores(cpus as u32, 0.0, cpus as u32)
+            ..uniform_cores(cpus as u32, 0.0, cpus as u32)
         })
     }
 
-    /// A job waits for its own I/Os alone: what it takes by itself is known, and what of that is under a lock.
-    fn jobs(&self, jobs: &JobsFile, count: f64) -> Result<Outcome, StudyError> {
+    /// Simulates `count` jobs that each wait only for their own I/Os. The time of an I/O alone is measured; its locked part
+    /// follows from the rate without a lock.
+    fn simulate_jobs(&self, jobs: &JobsFile, count: f64) -> Result<Outcome, StudyError> {
         let alone_ns = 1e6 / jobs.alone_kiops;
         let line = self.own.x86_line_ns.value;
-        let setup = cores(count as u32, line, count as u32);
+        let setup = uniform_cores(count as u32, line, count as u32);
         let (steps, locks) = match jobs.scheme {
             Scheme::Tree => {
                 let held = alone_ns - 1e6 / jobs.unlocked_kiops + self.own.x86_magazine_ns.value;
                 (
-                    vec![Step::Wait(Span::from_ns_f64(alone_ns - held)), hold(held / 2.0), hold(held / 2.0)],
+                    vec![
+                        Step::Wait(Span::from_ns_f64(alone_ns - held)),
+                        hold_step(held / 2.0),
+                        hold_step(held / 2.0),
+                    ],
                     Locks::One,
                 )
             }
-            // Two words are changed, each read before.
+            // Two words are read and then updated.
             Scheme::Bitmap => (
                 vec![Step::Wait(Span::from_ns_f64(alone_ns - 4.0 * line)), Step::Exchange, Step::Exchange],
                 Locks::Cpus,
@@ -261,13 +270,14 @@ impl Model {
         run(Setup {
             steps,
             locks,
-            lines: whole("lines", self.own.lines.value)?,
+            lines: to_integer("lines", self.own.lines.value)?,
             crowd_share: self.own.crowd_share.value,
             ..setup
         })
     }
 
-    fn chart(&self, chart: &ChartFile) -> Result<Chart, StudyError> {
+    /// Computes the seconds of a million pairs per thread, for each scheme and number of threads.
+    fn build_chart(&self, chart: &ChartFile) -> Result<Chart, StudyError> {
         let point = |scheme: Scheme, threads: u32| {
             let outcome = run(self.setup(chart.platform, scheme, threads)?)?;
             Ok((f64::from(threads), outcome.seconds(MILLION * f64::from(threads))))
@@ -291,7 +301,7 @@ impl Model {
         })
     }
 
-    /// Threads that do nothing but map and unmap.
+    /// A simulation of threads that only map and unmap.
     fn setup(&self, platform: Platform, scheme: Scheme, threads: u32) -> Result<Setup, StudyError> {
         let machine = self.machine(platform)?;
         let call = Span::from_ns_f64(self.direct_ns(platform));
@@ -301,8 +311,10 @@ impl Model {
         let steps = match scheme {
             Scheme::Direct => vec![Step::Work(call)],
             Scheme::TableOnly => vec![write, clear],
-            Scheme::BitmapOverHypercalls => vec![Step::Work(call), hold(half + table), hold(table + half)],
-            _ => vec![Step::Work(call), hold(half), write, clear, hold(half)],
+            Scheme::BitmapOverHypercalls => {
+                vec![Step::Work(call), hold_step(half + table), hold_step(table + half)]
+            }
+            _ => vec![Step::Work(call), hold_step(half), write, clear, hold_step(half)],
         };
         let locks = match scheme {
             Scheme::Pool => Locks::Pools,
@@ -314,33 +326,34 @@ impl Model {
             threads,
             steps,
             locks,
-            lines: whole("lines", self.own.lines.value)?,
+            lines: to_integer("lines", self.own.lines.value)?,
             crowd_share: self.own.crowd_share.value,
             access: Span::ZERO,
-            operations: operations(threads),
+            operations: operations_per_thread(threads),
             is_random: true,
             seed: SEED,
         })
     }
 
-    fn machine(&self, platform: Platform) -> Result<Machine, StudyError> {
+    /// The cores, nodes and cache-line transfer times of a platform.
+    fn machine(&self, platform: Platform) -> Result<CpuTopology, StudyError> {
         Ok(match platform {
-            Platform::Power => Machine {
-                cores: whole("power_cores", self.own.power_cores.value)?,
+            Platform::Power => CpuTopology {
+                cores: to_integer("power_cores", self.own.power_cores.value)?,
                 smt_gain: self.power7.core_capacity.clone(),
-                nodes: whole("power_nodes", self.own.power_nodes.value)?,
-                transfer: transfer(self.own.power_line_near_ns.value, self.own.power_line_far_ns.value),
+                nodes: to_integer("power_nodes", self.own.power_nodes.value)?,
+                transfer: line_transfer(self.own.power_line_near_ns.value, self.own.power_line_far_ns.value),
             },
-            Platform::X86 => Machine {
-                cores: whole("x86_cores", self.own.x86_cores.value)?,
+            Platform::X86 => CpuTopology {
+                cores: to_integer("x86_cores", self.own.x86_cores.value)?,
                 smt_gain: vec![1.0, self.own.x86_smt2_gain.value],
                 nodes: 1,
-                transfer: transfer(self.own.x86_line_ns.value, self.own.x86_line_ns.value),
+                transfer: line_transfer(self.own.x86_line_ns.value, self.own.x86_line_ns.value),
             },
         })
     }
 
-    /// What a pair takes of the table, both ways.
+    /// Time that a pair spends on the translation table, in ns: one write and one clear.
     fn table_ns(&self, platform: Platform) -> f64 {
         match platform {
             Platform::Power => 2.0 * self.power7.hypercall.as_ns_f64(),
@@ -348,11 +361,12 @@ impl Model {
         }
     }
 
+    /// Time of a map and unmap pair with direct DMA, in ns.
     fn direct_ns(&self, platform: Platform) -> f64 {
         self.own.direct_instructions.value * self.ns_per_instruction(platform)
     }
 
-    /// What an allocation and its end take.
+    /// Time of an IOVA allocation and its release, in ns.
     fn allocator_ns(&self, platform: Platform, scheme: Scheme) -> f64 {
         let instructions = match scheme {
             Scheme::Direct | Scheme::TableOnly => 0.0,
@@ -364,7 +378,7 @@ impl Model {
         instructions * self.ns_per_instruction(platform)
     }
 
-    /// On x86, as of the tree, which was measured both ways.
+    /// Time of an instruction, in ns. On x86 it follows from the tree, whose time and instructions were both measured.
     fn ns_per_instruction(&self, platform: Platform) -> f64 {
         match platform {
             Platform::Power => self.power7.instruction_ns,
@@ -373,27 +387,34 @@ impl Model {
     }
 }
 
-/// Threads on cores of their own, as many as there are of these or fewer, that a line goes between in the same time.
-fn cores(threads: u32, line_ns: f64, cores: u32) -> Setup {
+/// A simulation of one thread per core, where a cache line takes `line_ns` between any two cores. Its steps are empty.
+fn uniform_cores(threads: u32, line_ns: f64, cores: u32) -> Setup {
     Setup {
-        machine: Machine { cores, smt_gain: vec![1.0], nodes: 1, transfer: transfer(line_ns, line_ns) },
+        machine: CpuTopology {
+            cores,
+            smt_gain: vec![1.0],
+            nodes: 1,
+            transfer: line_transfer(line_ns, line_ns),
+        },
         threads,
         steps: Vec::new(),
         locks: Locks::Cpus,
         lines: 1,
         crowd_share: 0.0,
         access: Span::from_ns_f64(line_ns),
-        operations: operations(threads),
+        operations: operations_per_thread(threads),
         is_random: true,
         seed: SEED,
     }
 }
 
-fn operations(threads: u32) -> u64 {
+/// Operations that each thread performs in a simulation.
+fn operations_per_thread(threads: u32) -> u64 {
     (OPERATIONS / u64::from(threads.max(1))).max(OPERATIONS_MIN)
 }
 
-fn transfer(near_ns: f64, far_ns: f64) -> TransferCost {
+/// Transfer times of a cache line within a node and between nodes.
+fn line_transfer(near_ns: f64, far_ns: f64) -> TransferCost {
     TransferCost {
         same_cpu: Span::ZERO,
         same_node: Span::from_ns_f64(near_ns),
@@ -405,6 +426,7 @@ fn run(setup: Setup) -> Result<Outcome, StudyError> {
     contention::run(&setup).map_err(|source| StudyError::Simulation { study: NAME, source })
 }
 
-fn hold(span_ns: f64) -> Step {
+/// A step that holds the allocator's lock for this many ns.
+fn hold_step(span_ns: f64) -> Step {
     Step::Hold(Span::from_ns_f64(span_ns))
 }

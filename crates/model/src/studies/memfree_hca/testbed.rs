@@ -1,11 +1,11 @@
-//! The published machines, by their parameters.
+//! Builds simulations of the published machines from the study's parameters.
 
 use super::StudyError;
 use crate::infiniband::icm::Profile;
 use crate::infiniband::mpi::{Library, run_program};
 use crate::infiniband::nas::Kernel;
 use crate::infiniband::{
-    self, Adapter, Bus, CacheShape, Host, Load, Measured, MemoryKind, Pattern, PciX, Replacement, RunError,
+    self, Bus, CacheShape, Hca, HcaHost, Load, Measured, MemoryKind, Pattern, PciX, Replacement, RunError,
     Setup, Verb, Wire,
 };
 use crate::link::Link;
@@ -13,7 +13,7 @@ use crate::studies::parameters::Parameters;
 
 /// What the adapter is plugged into.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Slot {
+pub(super) enum BusKind {
     Pcie,
     PciX,
 }
@@ -24,31 +24,32 @@ pub(super) struct Testbed {
     pub(super) given: Parameters,
 }
 
-/// 4X at single data rate, without the line code.
+/// A 4X link at single data rate, after 8b/10b coding.
 const WIRE_BITS_PER_SECOND: f64 = 8e9;
 const MTU_BYTES: u64 = 2048;
 const PCIX_BYTES_PER_CLOCK: u64 = 8;
 const MESSAGES: u64 = 512;
 const SEED: u64 = 1;
 const PROCESSES_PER_NODE: u16 = 2;
-/// Iterations of a benchmark that are measured: all are alike.
+/// Measured iterations of a benchmark. A few suffice because all are alike.
 const ROUNDS: u32 = 2;
 
 impl Testbed {
-    pub(super) fn setup(&self, slot: Slot, contexts: MemoryKind) -> Result<Setup, StudyError> {
+    /// Two nodes whose adapters sit in this kind of slot and keep contexts in this memory.
+    pub(super) fn setup(&self, slot: BusKind, contexts: MemoryKind) -> Result<Setup, StudyError> {
         let engine = self.given.ns("engine_ns")?;
         let gap = self.given.ns("engine_gap_ns")?;
         Ok(Setup {
-            host: Host {
+            host: HcaHost {
                 bus: self.bus(slot)?,
                 read: match slot {
-                    Slot::Pcie => self.given.ns("host_read_ns")?,
-                    Slot::PciX => self.given.ns("pcix_host_read_ns")?,
+                    BusKind::Pcie => self.given.ns("host_read_ns")?,
+                    BusKind::PciX => self.given.ns("pcix_host_read_ns")?,
                 },
                 post: self.given.ns("post_ns")?,
                 poll: self.given.ns("poll_ns")?,
             },
-            adapter: Adapter {
+            adapter: Hca {
                 send: engine,
                 send_gap: gap,
                 receive: engine,
@@ -72,15 +73,15 @@ impl Testbed {
         })
     }
 
-    /// The driver's tables, with contexts of the given size.
+    /// The sizes of the driver's context tables, with the study's queue pair context size.
     pub(super) fn profile(&self) -> Result<Profile, StudyError> {
         Ok(Profile { qp_bytes: self.given.get("qp_bytes")? as u64, ..Profile::default() })
     }
 
-    fn bus(&self, slot: Slot) -> Result<Bus, StudyError> {
+    fn bus(&self, slot: BusKind) -> Result<Bus, StudyError> {
         Ok(match slot {
-            Slot::Pcie => Bus::Pcie(self.link),
-            Slot::PciX => Bus::PciX(PciX {
+            BusKind::Pcie => Bus::Pcie(self.link),
+            BusKind::PciX => Bus::PciX(PciX {
                 clock_hz: self.given.get("pcix_clock_mhz")? * 1e6,
                 bytes_per_clock: PCIX_BYTES_PER_CLOCK,
                 overhead_clocks: self.given.get("pcix_overhead_clocks")? as u64,
@@ -89,11 +90,12 @@ impl Testbed {
         })
     }
 
+    /// The adapter's context cache; the number of sets is rounded down to a power of two.
     fn cache(&self) -> Result<CacheShape, StudyError> {
         let line_bytes = self.given.get("cache_line_bytes")? as u64;
         let ways = self.given.get("cache_ways")? as u32;
         let sets = (self.given.get("cache_kib")? * 1024.0) as u64 / line_bytes / u64::from(ways);
-        // The next smaller one that there is.
+        // The number of sets is a power of two.
         let sets = 1 << sets.max(1).ilog2();
         Ok(CacheShape {
             bytes: sets * u64::from(ways) * line_bytes,
@@ -103,7 +105,7 @@ impl Testbed {
         })
     }
 
-    /// RDMA writes between two nodes, from and to host memory.
+    /// A load of RDMA writes between two nodes, from and to host memory.
     pub(super) fn load(&self, pattern: Pattern, message_bytes: u64, connections: u32) -> Load {
         Load {
             pattern,
@@ -116,17 +118,28 @@ impl Testbed {
         }
     }
 
-    pub(super) fn run(&self, slot: Slot, contexts: MemoryKind, load: &Load) -> Result<Measured, StudyError> {
-        measured(infiniband::run(&self.setup(slot, contexts)?, load))
+    /// Simulates a load on two nodes.
+    pub(super) fn run(
+        &self,
+        slot: BusKind,
+        contexts: MemoryKind,
+        load: &Load,
+    ) -> Result<Measured, StudyError> {
+        with_study_error(infiniband::run(&self.setup(slot, contexts)?, load))
     }
 
-    /// A message from one memory to the same, by one adapter.
-    pub(super) fn access_us(&self, slot: Slot, buffers: MemoryKind, bytes: u64) -> Result<f64, StudyError> {
+    /// Time of a message that one adapter copies within the given memory, in us.
+    pub(super) fn access_us(
+        &self,
+        slot: BusKind,
+        buffers: MemoryKind,
+        bytes: u64,
+    ) -> Result<f64, StudyError> {
         let load = Load { is_loop: true, buffers, ..self.load(Pattern::Alone, bytes, 1) };
         Ok(self.run(slot, MemoryKind::Adapter, &load)?.latency_mean.as_ps_f64() / 1e6)
     }
 
-    /// Long messages on one connection.
+    /// Bytes per second of long messages on one connection.
     pub(super) fn bytes_per_second(
         &self,
         contexts: MemoryKind,
@@ -137,10 +150,10 @@ impl Testbed {
         let bytes = self.given.kib("stream_message_kib")?;
         let pattern = Pattern::Stream { window, reuse_percent: reuse_percent as u32, both_ways };
         let load = self.load(pattern, bytes, 1);
-        Ok(self.run(Slot::Pcie, contexts, &Load { messages: 4 * MESSAGES, ..load })?.bytes_per_second)
+        Ok(self.run(BusKind::Pcie, contexts, &Load { messages: 4 * MESSAGES, ..load })?.bytes_per_second)
     }
 
-    /// A benchmark's time without memory over that with memory.
+    /// A benchmark's time with contexts in host memory, divided by its time with contexts in adapter memory.
     pub(super) fn slowdown(&self, kernel: Kernel) -> Result<f64, StudyError> {
         let library = Library {
             processes_per_node: PROCESSES_PER_NODE,
@@ -157,12 +170,13 @@ impl Testbed {
         })?;
         let program = kernel.program(rate * 1e6, ROUNDS);
         let round = |contexts| -> Result<f64, StudyError> {
-            Ok(run_program(&self.setup(Slot::Pcie, contexts)?, &library, &program)?.round.as_ps_f64())
+            Ok(run_program(&self.setup(BusKind::Pcie, contexts)?, &library, &program)?.round.as_ps_f64())
         };
         Ok(round(MemoryKind::Host)? / round(MemoryKind::Adapter)?)
     }
 }
 
-pub(super) fn measured(run: Result<Measured, RunError>) -> Result<Measured, StudyError> {
+/// Converts the error of a simulation to the study's error.
+pub(super) fn with_study_error(run: Result<Measured, RunError>) -> Result<Measured, StudyError> {
     run.map_err(|error| StudyError::Program(error.into()))
 }

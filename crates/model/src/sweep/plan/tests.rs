@@ -70,7 +70,7 @@ fn a_key_follows_from_values_alone() {
 }
 
 #[test]
-fn what_points_have_in_common_is_known_by_a_key() {
+fn common_fields_of_points_have_a_key() {
     let text = small(SMALL);
     let key = |text: &str| read(text).base_key().unwrap();
     assert_eq!(key(&text), key(&text.replace("[65536, 131072]", "[4096]")));
@@ -89,7 +89,7 @@ fn the_same_fields_give_the_same_numbers() {
 }
 
 #[test]
-fn a_plan_that_is_none_is_told_with_its_place() {
+fn an_invalid_plan_is_an_error_with_its_place() {
     let text = small(SMALL);
     let check = |from: &str, to: &str, expected: &str| {
         assert!(text.contains(from), "{from}");

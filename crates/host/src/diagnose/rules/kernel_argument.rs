@@ -1,0 +1,152 @@
+//! How a kernel argument is added or removed for good, with the tools of the host's distribution.
+
+use crate::diagnose::Advice;
+use crate::diagnose::advice::{is_inert_argument, shown_argument};
+use crate::facts::Host;
+use crate::kernel::Family;
+use escape::shell::Command;
+
+const BY_HAND: &str = " by hand, in the boot loader's configuration, and reboot: it has characters that a shell or a boot \
+                       loader interprets";
+
+/// The tool that changes the kernel command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tool {
+    /// Red Hat Enterprise Linux, Fedora and their relatives.
+    Grubby,
+    /// Debian, Ubuntu and their relatives.
+    UpdateGrub,
+    /// SUSE.
+    Yast,
+    /// Not known: the first two are named.
+    Unknown,
+}
+
+impl Tool {
+    /// The tool of the host: by its distribution or, if that is not known, by its kernel.
+    fn of(host: &Host) -> Self {
+        let name = host.platform.distribution.as_ref();
+        let is_debian = name.is_some_and(|name| name.at.file.ends_with("debian_version"));
+        name.map_or(Self::Unknown, |name| Self::by_distribution(&name.value, is_debian))
+            .or_else(|| host.kernel().map_or(Self::Unknown, |kernel| Self::by_kernel(&kernel.family)))
+    }
+
+    /// This tool or, if it is [`Tool::Unknown`], the result of `other`.
+    fn or_else(self, other: impl FnOnce() -> Self) -> Self {
+        if self == Self::Unknown { other() } else { self }
+    }
+
+    /// By the name that the distribution gives itself.
+    fn by_distribution(name: &str, is_debian: bool) -> Self {
+        const RED_HAT: [&str; 7] =
+            ["Red Hat", "CentOS", "Fedora", "Rocky Linux", "AlmaLinux", "Oracle Linux", "Amazon Linux"];
+        const DEBIAN: [&str; 4] = ["Debian", "Ubuntu", "Linux Mint", "Raspbian"];
+        let is_any = |names: &[&str]| names.iter().any(|start| name.starts_with(start));
+        match () {
+            () if is_debian || is_any(&DEBIAN) => Self::UpdateGrub,
+            () if is_any(&RED_HAT) => Self::Grubby,
+            () if is_any(&["SUSE", "openSUSE"]) => Self::Yast,
+            () => Self::Unknown,
+        }
+    }
+
+    /// By the builder of the running kernel, where no file names the distribution.
+    fn by_kernel(family: &Family) -> Self {
+        match family {
+            Family::Rhel(_) => Self::Grubby,
+            Family::Debian | Family::Ubuntu => Self::UpdateGrub,
+            Family::Suse => Self::Yast,
+            Family::Other => Self::Unknown,
+        }
+    }
+
+    /// Where and by which command the change is made, for the end of a sentence; `grubby` has the change.
+    fn how(self, grubby: Command) -> Advice {
+        const FILE: &str = "GRUB_CMDLINE_LINUX in /etc/default/grub";
+        match self {
+            Self::Grubby => Advice::say(" (").and_run(grubby).and_say(") and reboot"),
+            Self::UpdateGrub => Advice::say(format!(" ({FILE}, then "))
+                .and_run(Command::new("update-grub"))
+                .and_say(") and reboot"),
+            Self::Yast => {
+                Advice::say(" (").and_run(Command::new("yast").arg("bootloader")).and_say(") and reboot")
+            }
+            Self::Unknown => {
+                Advice::say(" (").and_run(grubby).and_say(format!(", or {FILE} and update-grub) and reboot"))
+            }
+        }
+    }
+}
+
+/// How `argument`, which is iotoll's own, is added for good.
+pub(super) fn add_kernel_argument(host: &Host, argument: &str) -> Advice {
+    Advice::say(format!("add `{argument}` to the kernel command line"))
+        .and(Tool::of(host).how(grubby().option("--args=", argument)))
+}
+
+/// How `argument` of the host's command line is removed for good.
+pub(super) fn remove_kernel_argument(host: &Host, argument: &str) -> Advice {
+    let remove = Advice::say(format!("remove {} from the kernel command line", shown_argument(argument)));
+    if !is_inert_argument(argument) {
+        return remove.and_say(BY_HAND);
+    }
+    remove.and(Tool::of(host).how(grubby().option("--remove-args=", argument)))
+}
+
+/// How one word of an argument's list is removed for good: `strict` of `intel_iommu=on,strict`.
+pub(super) fn remove_word(host: &Host, argument: &str, word: &str) -> Advice {
+    let Some((name, value)) = argument.split_once('=') else { return remove_kernel_argument(host, argument) };
+    let kept: Vec<&str> = value.split(',').filter(|other| *other != word).collect();
+    if kept.is_empty() || kept.len() == value.split(',').count() {
+        return remove_kernel_argument(host, argument);
+    }
+    let remove = Advice::say(format!(
+        "remove {} from {} on the kernel command line",
+        shown_argument(word),
+        shown_argument(argument)
+    ));
+    if !is_inert_argument(argument) {
+        return remove.and_say(BY_HAND);
+    }
+    let kept = format!("{name}={}", kept.join(","));
+    remove.and(Tool::of(host).how(grubby().option("--remove-args=", argument).option("--args=", kept)))
+}
+
+/// The command that changes all boot entries; the change is to be added.
+fn grubby() -> Command {
+    Command::new("grubby").arg("--update-kernel=ALL")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_distribution_decides_which_tool_is_named() {
+        let check =
+            |name: &str, expect: Tool| assert_eq!(Tool::by_distribution(name, false), expect, "{name}");
+        check("Debian GNU/Linux 12 (bookworm)", Tool::UpdateGrub);
+        check("Ubuntu 24.04.1 LTS", Tool::UpdateGrub);
+        check("Red Hat Enterprise Linux 9.4 (Plow)", Tool::Grubby);
+        check("CentOS release 6.10 (Final)", Tool::Grubby);
+        check("SUSE Linux Enterprise Server 15 SP5", Tool::Yast);
+        check("openSUSE Leap 15.6", Tool::Yast);
+        check("Arch Linux", Tool::Unknown);
+        assert_eq!(Tool::by_distribution("trixie/sid", true), Tool::UpdateGrub);
+    }
+
+    #[test]
+    fn each_tool_has_its_own_command() {
+        let check = |tool: Tool, expect: &str| {
+            assert_eq!(tool.how(grubby().option("--args=", "iommu=pt")).to_string(), expect);
+        };
+        check(Tool::Grubby, " (grubby --update-kernel=ALL --args=iommu=pt) and reboot");
+        check(Tool::UpdateGrub, " (GRUB_CMDLINE_LINUX in /etc/default/grub, then update-grub) and reboot");
+        check(Tool::Yast, " (yast bootloader) and reboot");
+        check(
+            Tool::Unknown,
+            " (grubby --update-kernel=ALL --args=iommu=pt, or GRUB_CMDLINE_LINUX in /etc/default/grub and \
+             update-grub) and reboot",
+        );
+    }
+}

@@ -1,0 +1,127 @@
+//! Tests that docs/reference/schemas is up to date: the JSON Schemas of all documents, and their columns in DuckDB.
+
+use crate::{blk, inspect, lab, model, mtrr, reproduce};
+use schemars::{JsonSchema, schema_for};
+use serde_json::{Map, Value};
+use std::path::Path;
+use std::{env, fs};
+
+/// The name of each document without its version, and its JSON Schema.
+fn schemas() -> Vec<(String, Value)> {
+    vec![
+        named_schema::<inspection::Document>(inspection::SCHEMA),
+        named_schema::<inspect::Range<'_>>(inspect::RANGE_SCHEMA),
+        named_schema::<mtrr::Document<'_>>(mtrr::SCHEMA),
+        named_schema::<lab::list::Document<'_>>(lab::list::SCHEMA),
+        named_schema::<lab::show::Document<'_>>(lab::show::SCHEMA),
+        named_schema::<lab::diff::Document<'_>>(lab::diff::SCHEMA),
+        named_schema::<toll::TollSheet>(toll::SheetSchema::ID),
+        named_schema::<bench::Benchmark>(bench::SCHEMA),
+        named_schema::<bench::MapBenchmark>(bench::MAP_SCHEMA),
+        named_schema::<bench::MemtypeBenchmark>(bench::MEMTYPE_SCHEMA),
+        named_schema::<bench::BlkBenchmark>(bench::BLK_SCHEMA),
+        named_schema::<blk::list::Document<'_>>(blk::list::SCHEMA),
+        named_schema::<blk::log::Document<'_>>(blk::log::SCHEMA),
+        named_schema::<model::Document<'_>>(model::SCHEMA),
+        named_schema::<reproduce::Document<'_>>(::model::SCHEMA),
+        #[cfg(feature = "sweep")]
+        named_schema::<crate::sweep::Document<'_>>(crate::sweep::SCHEMA),
+    ]
+}
+
+/// The name and JSON Schema of a document. `id` is its schema name with version, such as `iotoll.inspect/2`.
+fn named_schema<Document: JsonSchema>(id: &str) -> (String, Value) {
+    let mut schema = schema_for!(Document).to_value();
+    schema["$id"] = id.into();
+    schema["properties"]["schema"]["const"] = id.into();
+    let name = id.trim_start_matches("iotoll.").split('/').next().unwrap_or(id);
+    (name.to_owned(), schema)
+}
+
+/// Asserts that a file of docs/reference/schemas has this text; with IOTOLL_UPDATE set, writes it first.
+fn check_file(file: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/schemas").join(file);
+    if env::var_os("IOTOLL_UPDATE").is_some() {
+        fs::write(&path, text).unwrap();
+    }
+    let kept = fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        kept == text,
+        "docs/reference/schemas/{file} is out of date: IOTOLL_UPDATE=1 cargo test -p iotoll --features sweep --bin iotoll schemas"
+    );
+}
+
+#[test]
+fn schemas_are_derived_from_the_types() {
+    for (name, schema) in schemas() {
+        check_file(&format!("{name}.json"), &(serde_json::to_string_pretty(&schema).unwrap() + "\n"));
+    }
+}
+
+#[test]
+fn columns_are_those_of_the_schemas() {
+    for (name, schema) in schemas() {
+        let columns: Vec<String> = fields(&schema, &schema)
+            .iter()
+            .map(|(name, field)| {
+                format!("    \"{name}\": '{}'", duckdb_type(&schema, field).replace('\'', "''"))
+            })
+            .collect();
+        let table = name.replace('-', "_");
+        let sql = format!(
+            "-- Reads documents `{}` into DuckDB, from a file with a line for each.\n\
+             -- With the columns given, nothing is guessed from the values: an empty list is a list, a PCI address is no time of day.\n\
+             CREATE TABLE \"{table}\" AS SELECT * FROM read_json('{name}.ndjson', columns = {{\n{}\n}});\n",
+            schema["$id"].as_str().unwrap(),
+            columns.join(",\n")
+        );
+        check_file(&format!("{name}.sql"), &sql);
+    }
+}
+
+/// A schema with its `$ref` followed.
+fn resolved<'s>(schema: &'s Value, of: &'s Value) -> &'s Value {
+    match of["$ref"].as_str() {
+        Some(reference) => resolved(schema, schema.pointer(reference.trim_start_matches('#')).unwrap()),
+        None => of,
+    }
+}
+
+/// The alternatives of a type that may be several things, without null.
+fn alternatives(of: &Value) -> impl Iterator<Item = &Value> {
+    let all = of["anyOf"].as_array().or(of["oneOf"].as_array());
+    all.into_iter().flatten().filter(|one| one["type"] != "null")
+}
+
+/// Names and schemas of an object's fields. A tagged union has the fields of all its variants.
+fn fields(schema: &Value, of: &Value) -> Map<String, Value> {
+    let of = resolved(schema, of);
+    let mut found = of["properties"].as_object().cloned().unwrap_or_default();
+    for one in alternatives(of) {
+        found.extend(fields(schema, one));
+    }
+    found
+}
+
+/// The DuckDB type of a field.
+fn duckdb_type(schema: &Value, of: &Value) -> String {
+    let of = resolved(schema, of);
+    let object = fields(schema, of);
+    if !object.is_empty() {
+        let fields: Vec<String> =
+            object.iter().map(|(name, field)| format!("\"{name}\" {}", duckdb_type(schema, field))).collect();
+        return format!("STRUCT({})", fields.join(", "));
+    }
+    let types = of["type"].as_array().cloned().unwrap_or_else(|| vec![of["type"].clone()]);
+    let kind = types.iter().filter_map(Value::as_str).find(|kind| *kind != "null");
+    match (kind, of["format"].as_str()) {
+        (Some("array"), _) => format!("{}[]", duckdb_type(schema, &of["items"])),
+        (Some("boolean"), _) => "BOOLEAN".to_owned(),
+        (Some("number"), _) => "DOUBLE".to_owned(),
+        (Some("integer"), Some("uint64")) => "UBIGINT".to_owned(),
+        (Some("integer"), _) => "BIGINT".to_owned(),
+        (Some("string"), _) => "VARCHAR".to_owned(),
+        // An enum whose values have descriptions, or an optional string.
+        _ => alternatives(of).next().map_or("VARCHAR".to_owned(), |one| duckdb_type(schema, one)),
+    }
+}

@@ -1,0 +1,52 @@
+//! Parts that several answers share.
+
+use crate::page::Page;
+use crate::page::quantity::{grouped, time};
+use escape::terminal::plain;
+use model::Part;
+use model::host::CpusAnswer;
+
+/// The evidence of an answer: calculated from values in the user's file, which were not measured here.
+pub(super) fn calculated_from(file: &str) -> String {
+    format!("calculated from {}, whose values are its author's", plain(file))
+}
+
+/// Adds the share of time that each part of the machine is busy.
+pub(super) fn add_busy_shares(page: &mut Page, title: &str, parts: &[Part]) {
+    page.heading(title);
+    for part in parts {
+        page.bullet(format!("{}: {:.1} %", part.name, part.busy_share * 100.0));
+    }
+}
+
+/// `123,457` for 123,456.7 a second.
+pub(super) fn per_second(rate: f64) -> String {
+    grouped(rate.round() as u64)
+}
+
+/// What a host's CPUs and its IOMMU do: busy hardware threads by stage, then hypercalls, invalidations and lookups.
+pub(super) fn cpus(host: &CpusAnswer) -> String {
+    let stages = host.stages.iter().filter(|stage| stage.busy_cpus > 0.0);
+    let stages: Vec<String> = stages.map(|stage| format!("{} {:.2}", stage.name, stage.busy_cpus)).collect();
+    let mut words = format!("{:.2} hardware threads busy ({})", host.busy_cpus, stages.join(", "));
+    for (rate, what) in
+        [(host.hypercalls_per_second, "hypercalls"), (host.invalidations_per_second, "invalidations")]
+    {
+        if rate > 0.0 {
+            let (rate, wait) = (per_second(rate), time(host.lock_wait_mean_ns));
+            words.push_str(&format!("; {rate} {what}/s; {wait} wait for a lock"));
+        }
+    }
+    if let Some(iommu) = host.iommu {
+        let (lookups, missed) = (per_second(iommu.lookups_per_second), iommu.miss_share * 100.0);
+        words.push_str(&format!("; {lookups} lookups/s in the IOTLB, {missed:.1} % not found"));
+        if iommu.stale_uses > 0 {
+            words.push_str(&format!("; {} by stale entries", grouped(iommu.stale_uses)));
+        }
+    }
+    if host.mappings_refused > 0 {
+        let refused = grouped(host.mappings_refused);
+        words.push_str(&format!("; {refused} mappings refused: the window is full"));
+    }
+    words
+}

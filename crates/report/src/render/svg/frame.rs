@@ -1,0 +1,43 @@
+//! What all diagrams share: their size, their margins, and the element around them.
+
+use maud::{Markup, PreEscaped, html};
+
+pub(super) const WIDTH: f64 = 760.0;
+pub(super) const HEIGHT: f64 = 420.0;
+/// Margins around what is drawn, in which names and titles stand.
+pub(super) const LEFT: f64 = 70.0;
+pub(super) const RIGHT: f64 = 150.0;
+pub(super) const TOP: f64 = 16.0;
+pub(super) const BOTTOM: f64 = 48.0;
+/// Height of a line of text.
+pub(super) const LABEL: f64 = 14.0;
+/// Colours of lines in the style sheet. Further lines have the same colours again, and are dashed.
+pub(super) const COLOURS: usize = 8;
+/// Ticks between powers of ten, as multiples of the lower one.
+pub(super) const STEPS: [f64; 3] = [1.0, 2.0, 5.0];
+
+/// The class of a line's colour in the style sheet.
+pub(super) fn colour(index: usize) -> String {
+    format!("line{}", index % COLOURS)
+}
+
+/// Puts a diagram's content into an SVG of the usual size. With a style, it is a complete SVG file.
+pub(super) fn frame(name: &str, style: Option<&str>, content: &Markup) -> Markup {
+    frame_of_height(name, HEIGHT, style, content)
+}
+
+/// Puts a diagram's content into an SVG of the usual width and this height. With a style, it is a complete SVG file.
+pub(super) fn frame_of_height(name: &str, height: f64, style: Option<&str>, content: &Markup) -> Markup {
+    html! {
+        svg xmlns=[style.map(|_| "http://www.w3.org/2000/svg")] class="plot" viewBox=(format!("0 0 {WIDTH} {height}")) width=(WIDTH) height=(height) role="img" aria-label=(name) {
+            @if let Some(style) = style { style { (PreEscaped(style)) } }
+            title { (name) }
+            (content)
+        }
+    }
+}
+
+/// A length rounded to a tenth, which keeps files small.
+pub(super) fn round(value: f64) -> f64 {
+    (value * 10.0).round() / 10.0
+}
