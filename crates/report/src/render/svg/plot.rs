@@ -75,7 +75,8 @@ impl<'p> Axes<'p> {
                 @if let Some((value, words)) = plot.mark.as_ref().filter(|(value, _)| x.contains(*value)) {
                     @let at = round(x.position(*value));
                     path.frontier d=(format!("M{at} {TOP}V{bottom}")) {}
-                    text.tick x=(at + 5.0) y=(TOP + 12.0) { (words) }
+                    @let (beside, anchor) = beside_mark(at);
+                    text.tick x=(beside) y=(TOP + 12.0) text-anchor=(anchor) { (words) }
                 }
                 @if has_zero {
                     text.tick x=(LEFT - 8.0) y=(bottom + 4.0) text-anchor="end" { "0" }
@@ -117,6 +118,12 @@ impl<'p> Axes<'p> {
         }
         labels
     }
+}
+
+/// Where a mark's words stand, and the end of theirs that stands there: on the side that has more space, so that they never reach the
+/// names at the ends of lines.
+fn beside_mark(at: f64) -> (f64, &'static str) {
+    if at < f64::midpoint(LEFT, WIDTH - RIGHT) { (at + 5.0, "start") } else { (at - 5.0, "end") }
 }
 
 /// Ticks at 1, 2 and 5 times powers of ten, each with whether it has a label.
@@ -193,6 +200,27 @@ mod tests {
         assert_eq!(labels.len(), 5);
         assert!(labels.windows(2).all(|two| two[1].1 - two[0].1 >= LABEL - 1e-9), "{labels:?}");
         assert!(labels.iter().all(|(_, at)| (TOP..=HEIGHT - BOTTOM).contains(at)), "{labels:?}");
+    }
+
+    #[test]
+    fn the_words_of_a_mark_do_not_reach_the_names_of_lines() {
+        let lines = [Line { name: "highest".to_owned(), points: vec![(1.0, 10.0), (2.0, 500.0)] }];
+        let words_at = |at: f64| {
+            let drawn =
+                draw(&Plot { mark: Some((at, "2 CPUs".to_owned())), ..plot(&lines) }, None).into_string();
+            drawn[..drawn.find(">2 CPUs").unwrap()].rsplit_once('<').unwrap().1.to_owned()
+        };
+        let right = WIDTH - RIGHT;
+        assert!(
+            words_at(2.0).contains(&format!("x=\"{}\"", right - 5.0)) && words_at(2.0).contains("\"end\""),
+            "{}",
+            words_at(2.0)
+        );
+        assert!(
+            words_at(1.0).contains(&format!("x=\"{}\"", LEFT + 5.0)) && words_at(1.0).contains("\"start\""),
+            "{}",
+            words_at(1.0)
+        );
     }
 
     #[test]
