@@ -5,8 +5,8 @@ mod key;
 use crate::cli::Capture;
 use crate::output::{self, Outcome};
 use crate::source::open_tree;
-use crate::whole_file::WholeFile;
-use anyhow::Context;
+use crate::whole_file::{WholeFile, is_same_file};
+use anyhow::{Context, bail};
 use host::Host;
 use host::redact::Redactor;
 use std::io::Write;
@@ -59,6 +59,9 @@ fn redactor(args: &Capture) -> anyhow::Result<Redactor> {
         Some(path) => key::read_or_create(path)?,
         None => key::of_this_user()?,
     };
+    if found.file.is_some_and(|file| is_same_file(&file, &args.output)) {
+        bail!("{}: the output is the key of pseudonyms; expected another output", args.output.display());
+    }
     if let Some(why) = found.unsaved_because {
         output::print_note(&format!(
             "pseudonyms of this capture differ from those of other captures, because their key could not be saved: {why}"

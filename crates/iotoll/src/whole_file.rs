@@ -155,6 +155,12 @@ fn open_stream(path: &Path) -> anyhow::Result<File> {
     Ok(file)
 }
 
+/// Whether two paths lead to the same existing file.
+pub(crate) fn is_same_file(one: &Path, other: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().ok();
+    real(one).is_some_and(|path| real(other) == Some(path))
+}
+
 /// The folder of a file; the current one for a bare name.
 pub(crate) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))

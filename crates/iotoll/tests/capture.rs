@@ -118,6 +118,22 @@ fn the_key_stays_where_it_is_said_to() {
 }
 
 #[test]
+fn the_key_is_not_replaced_by_the_archive() {
+    let folder = host();
+    let folder = folder.path();
+    capture(folder, "a.tar.gz", &["--key", "key"]);
+    let key = fs::read(folder.join("key")).unwrap();
+    std::os::unix::fs::symlink("key", folder.join("link")).unwrap();
+    for output in ["key", "./key", "link"] {
+        let refused = iotoll(folder, &["capture", "--from", "host", "-o", output, "--key", "key"]);
+        assert_eq!(refused.status.code(), Some(2), "{output}");
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(said.contains(&format!("{output}: the output is the key of pseudonyms")), "{said}");
+    }
+    assert_eq!(fs::read(folder.join("key")).unwrap(), key);
+}
+
+#[test]
 fn help_and_manual_list_the_files_that_are_read() {
     let folder = tempfile::tempdir().unwrap();
     let help = String::from_utf8(iotoll(folder.path(), &["capture", "--help"]).stdout).unwrap();

@@ -3,7 +3,7 @@
 use super::target::Target;
 use crate::cli::BlkRead;
 use crate::output::{self, Outcome};
-use crate::whole_file::WholeFile;
+use crate::whole_file::{WholeFile, is_same_file};
 use anyhow::{bail, ensure};
 use nvme::chunk::Chunk;
 use std::io::Write;
@@ -40,12 +40,6 @@ pub(super) fn run(args: &BlkRead) -> anyhow::Result<Outcome> {
     file.map_or(Ok(()), WholeFile::save)?;
     output::print_note(&format!("{blocks} blocks read"));
     Ok(Outcome::Fine)
-}
-
-/// Whether two paths lead to the same existing file.
-fn is_same_file(one: &Path, other: &Path) -> bool {
-    let real = |path: &Path| path.canonicalize().ok();
-    real(one).is_some_and(|path| real(other) == Some(path))
 }
 
 /// Copies the blocks that were asked for and returns their number.

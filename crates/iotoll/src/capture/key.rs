@@ -15,6 +15,8 @@ const FOLDER_OF_ROOT: &str = "/var/lib/iotoll";
 /// A key, and whether later captures will find it.
 pub(super) struct FoundKey {
     pub(super) key: Key,
+    /// The file of the key; `None` if it is in none.
+    pub(super) file: Option<PathBuf>,
     /// Why the key could not be saved; `None` if it is in a file.
     pub(super) unsaved_because: Option<String>,
 }
@@ -22,7 +24,7 @@ pub(super) struct FoundKey {
 /// Reads the key from a file that the user names, and creates the file if it is missing. A file that others may read, or that is not a
 /// key, is an error.
 pub(super) fn read_or_create(path: &Path) -> anyhow::Result<FoundKey> {
-    Ok(FoundKey { key: load_or_create(path)?, unsaved_because: None })
+    Ok(FoundKey { key: load_or_create(path)?, file: Some(path.to_owned()), unsaved_because: None })
 }
 
 /// The key in the user's state folder, created if missing. A random key for this run alone if it can't be saved.
@@ -30,13 +32,16 @@ pub(super) fn of_this_user() -> anyhow::Result<FoundKey> {
     let Some(folder) = state_folder() else {
         return Ok(FoundKey {
             key: random_key()?,
+            file: None,
             unsaved_because: Some("neither XDG_STATE_HOME nor HOME is set".to_owned()),
         });
     };
-    let key = create_folder(&folder).and_then(|()| load_or_create(&folder.join(NAME)));
-    match key {
-        Ok(key) => Ok(FoundKey { key, unsaved_because: None }),
-        Err(error) => Ok(FoundKey { key: random_key()?, unsaved_because: Some(format!("{error:#}")) }),
+    let file = folder.join(NAME);
+    match create_folder(&folder).and_then(|()| load_or_create(&file)) {
+        Ok(key) => Ok(FoundKey { key, file: Some(file), unsaved_because: None }),
+        Err(error) => {
+            Ok(FoundKey { key: random_key()?, file: None, unsaved_because: Some(format!("{error:#}")) })
+        }
     }
 }
 
