@@ -232,6 +232,18 @@ const ARGUMENTS: &[&str] = &[
     "-p {w}",
     "-p{w}",
     "-u {w}:{w}",
+    "rootflags=subvol={w},compress=zstd",
+    "rootflags=addr={w},vers=4.2",
+    "BOOT_IMAGE=/{w}/vmlinuz-6.9.0",
+    "BOOT_IMAGE=(lvm/{w}-root)/boot/vmlinuz-6.9.0",
+    "initrd=/{w}.img",
+    "cryptdevice=/dev/{w}/root:name=x",
+    "cryptdevice=UUID={u}:{w}:allow-discards",
+    "root=/dev/md/{w}:0",
+    "root=/dev/sd{w}",
+    "rd.luks.name={u}={w}",
+    "root=live:LABEL={w}",
+    "otp=JBSWY3DPEHPK3PXPJBSWY3DP{k}",
     "quiet -- init.password={w} --password {w} -p {w} {w}",
 ];
 
@@ -323,6 +335,42 @@ const MESSAGES: &[&str] = &[
     "drive SN {w}",
     "registered hostname {w}",
     "peer ::ffff:10.77.77.77",
+    "EEH: PHB location: UOPWR.{l}-Node0",
+    "sd 0:0:0:0: dm-uuid-mpath-36005{h}7a7a7a0a7a7a has failed",
+    "ll header: 00000000: 90 b1 1c 7a 7a 0a 90 b1 1c 7a 7a 0b 08 00",
+    "scsi host4: ib_srp: new target: id_ext={h}, ioc_guid={h}",
+    "zfcp 0.0.1900: remote port 0x{h} is gone",
+    "sd 0:0:0:0: alua: device t10.ATA     {w} {w}",
+    "nfs4: server {w} not responding, still trying",
+    "lockd: server {w} not responding, timed out",
+    "lockd: cannot monitor {w}",
+    "CIFS: VFS: Server {w} does not support x",
+    "NFS: state manager: lease expired failed on NFSv4 server {w} with error 13",
+    "     host={w}, domain={w}, nis-domain={w}",
+    "     bootserver=10.77.77.77, rootserver=10.77.77.78, rootpath=/{w}",
+    "EXT4-fs: /dev/mapper/{w}-root is clean",
+    "exfat: /run/media/{w}/{w} is dirty",
+    "fetching http://{w}/{w}",
+    "myapp: running smbclient -U jo%{w}",
+    "myapp: running sshpass -p{w}",
+];
+
+/// Lines of programs, as daemons and journalctl write them, with their further lines.
+const PROGRAM_LINES: &[&str] = &[
+    "Nov 21 01:22:03 web01 sudo: {w} : TTY=pts/0 ; COMMAND={w}",
+    "nov. 21 01:22:03 web01 su: {w}",
+    "Nov 21 01:22:03 web01 auth.info login: {w} {w}",
+    "Sat 2026-11-21 01:22:03 CET web01 my app[12]: {w}",
+    "                                              {w} {w}",
+    "2026-11-21T01:22:03.123456+01:00 web01 runner: {w}",
+    "\t{w}",
+    "1763688123.123456 web01 runner: {w}",
+    "<30>1 2026-11-21T01:22:03Z web01 runner 12 - [x y=\"{w}\"] {w}",
+    "[    2.000000] journal01 kernel: usb 1-1: text",
+    "[    2.000000] journal01 sudo: {w} {w}",
+    "<14>[    2.000000] {w} {w}",
+    "12,77,2000000,-;{w} {w}",
+    "user  :warn  : [    2.000000] {w} {w}",
 ];
 
 /// Forms of digits that stand in the canaries of [`fill`] and in no pseudonym made with [`key`].
@@ -381,6 +429,9 @@ fn host_of_canaries(machine: &str) -> (Memory, Vec<String>) {
         log.push(format!(
             "[    0.000000] Unknown kernel command line parameters \"{argument}\", will be passed to user space."
         ));
+    }
+    for line_of_program in PROGRAM_LINES {
+        log.push(line(line_of_program));
     }
     for message in MESSAGES {
         log.push(line(&format!("[    2.000000] {message}")));
@@ -592,6 +643,18 @@ fn piece() -> impl Strategy<Value = String> {
         "02:69:6f:01:02:03",
         "Set hostname to <webserver>",
         "Nov 21 01:22:03 webserver kernel: ",
+        "\nNov 21 01:22:03 webserver sudo: ",
+        "\n[    1.000000] webserver su: ",
+        "\n<14>[    1.0] ",
+        "\n   ",
+        "rootflags=subvol=",
+        "BOOT_IMAGE=/",
+        "/dev/mapper/",
+        " domain=",
+        "http://",
+        "3600508b400105e210000900000490000",
+        "server ",
+        "nfs: ",
         "U78D2.001.WZS0A1B",
         "nqn.2014-08.org:a",
         "?",

@@ -64,7 +64,7 @@ const SOURCES: [&str; 55] = [
     "systemd.pull",
 ];
 /// Options that name a volume: by UUID, label, or the name of a volume group, which installers make of the host's name.
-const VOLUMES: [&str; 18] = [
+const VOLUMES: [&str; 19] = [
     "root",
     "resume",
     "real_root",
@@ -77,6 +77,7 @@ const VOLUMES: [&str; 18] = [
     "zfs",
     "bootfs",
     "swap",
+    "subvol",
     "rd.lvm.",
     "rd.md.",
     "rd.luks.",
@@ -84,6 +85,37 @@ const VOLUMES: [&str; 18] = [
     "rd.live.overlay",
     "systemd.verity_root_data",
 ];
+/// What a volume's value begins with that says how the volume is found.
+const FIRST_WORDS: [&str; 20] = [
+    "UUID=",
+    "LABEL=",
+    "PARTUUID=",
+    "PARTLABEL=",
+    "ID=",
+    "ZFS=",
+    "zfs:",
+    "zfs=",
+    "live:",
+    "block:",
+    "iscsi:",
+    "nfs:",
+    "nfs4:",
+    "/dev/mapper/",
+    "/dev/disk/by-uuid/",
+    "/dev/disk/by-label/",
+    "/dev/disk/by-id/",
+    "/dev/disk/by-path/",
+    "/dev/disk/by-partuuid/",
+    "/dev/",
+];
+/// Folders of kernels that many hosts have.
+const FOLDERS: [&str; 14] = [
+    "", "boot", "@", "@boot", "@rootfs", "efi", "EFI", "casper", "live", "isolinux", "images", "pxeboot",
+    "install", "ostree",
+];
+/// Btrfs subvolumes that installers make.
+const SUBVOLUMES: [&str; 8] =
+    ["@", "/@", "@root", "@rootfs", "root", "/", "_active/rootvol", "@/.snapshots/1/snapshot"];
 /// Last words of names whose value is one device's or one host's.
 const OWN: [&str; 30] = [
     "mac",
@@ -159,6 +191,11 @@ pub(super) fn without_identifiers(key: &Key, name: &str, value: &str, counts: &m
     if is_listed(&VOLUMES, &name) {
         return volume(key, value, counts);
     }
+    match name.as_str() {
+        "rootflags" => return mount_options(key, value, counts),
+        "boot_image" | "initrd" if !value.contains("://") => return image(key, value, counts),
+        _ => {}
+    }
     let formed = rules::replace_by_form(key, value, counts);
     let addressed = rules::replace_addresses(key, &formed.text, counts);
     let text = urls(key, &rules::replace_by_context(key, &addressed.text, counts).text, counts);
@@ -210,36 +247,72 @@ fn replace_whole(key: &Key, value: &str, kind: Kind, counts: &mut Counts) -> Str
     key.word(value)
 }
 
-/// `UUID=...`, `/dev/mapper/vg-lv`, `ZFS=pool/...`: the first words stay, the name goes. Nodes that every host has stay.
+/// `UUID=...`, `/dev/mapper/vg-lv`, `ZFS=pool/...`: the first words stay, all that follows them goes. Nodes that every host has stay.
 fn volume(key: &Key, value: &str, counts: &mut Counts) -> String {
-    const NODES: [&str; 13] =
-        ["sd", "hd", "vd", "xvd", "nvme", "mmcblk", "md", "pmem", "dasd", "ram", "loop", "sr", "vda"];
-    if let Some(node) = value.strip_prefix("/dev/")
-        && !node.contains('/')
-        && NODES
-            .iter()
-            .any(|kind| node.strip_prefix(kind).is_some_and(|rest| rest.len() <= 8 && !rest.contains('-')))
-    {
+    if value.strip_prefix("/dev/").is_some_and(is_common_node) {
         return value.to_owned();
     }
-    let kept = value.rfind('=').map(|at| at + 1).or_else(|| {
-        [
-            "/dev/mapper/",
-            "/dev/disk/by-uuid/",
-            "/dev/disk/by-label/",
-            "/dev/disk/by-id/",
-            "/dev/disk/by-path/",
-            "/dev/",
-        ]
-        .iter()
-        .find(|prefix| value.starts_with(**prefix))
-        .map(|prefix| prefix.len())
-    });
-    let (prefix, name) = value.split_at(kept.unwrap_or(0));
+    let prefix_bytes = FIRST_WORDS.iter().find(|word| value.starts_with(**word)).map_or(0, |word| word.len());
+    let (prefix, name) = value.split_at(prefix_bytes);
     if name.is_empty() || is_plain(name) {
         return value.to_owned();
     }
     format!("{prefix}{}", replace_whole(key, name, Kind::BootSource, counts))
+}
+
+/// Whether a name below `/dev` is one that the kernel gave: `sda2`, `nvme0n1p3`, `md127`.
+fn is_common_node(name: &str) -> bool {
+    const KINDS: [&str; 13] =
+        ["nvme", "mmcblk", "pmem", "dasd", "loop", "ram", "dm-", "xvd", "md", "sd", "hd", "vd", "sr"];
+    KINDS.iter().filter_map(|kind| name.strip_prefix(kind)).any(|rest| {
+        let letters = rest.bytes().take_while(u8::is_ascii_lowercase).count();
+        let numbers = &rest[letters..];
+        letters <= 2
+            && numbers.len() <= 8
+            && numbers.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'n' | b'p' | b'c' | b's'))
+    })
+}
+
+/// The path of the kernel or of its initramfs: `(hd0,gpt2)/boot/vmlinuz-6.1.0`. The file's name tells its version, and common folders stay.
+fn image(key: &Key, value: &str, counts: &mut Counts) -> String {
+    let Some((folders, file)) = value.rsplit_once('/') else { return image_file(key, value, counts) };
+    let folder = |folder: &str| match FOLDERS.contains(&folder) || is_partition(folder) {
+        true => folder.to_owned(),
+        false => replace_whole(key, folder, Kind::BootSource, counts),
+    };
+    let folders = folders.split('/').map(folder).collect::<Vec<_>>().join("/");
+    format!("{folders}/{}", image_file(key, file, counts))
+}
+
+/// The name of such a file. One that no distribution gives may be the host's.
+fn image_file(key: &Key, file: &str, counts: &mut Counts) -> String {
+    const NAMES: [&str; 8] = ["vmlinu", "linux", "kernel", "bzImage", "zImage", "Image", "initr", "xen"];
+    match NAMES.iter().any(|name| file.starts_with(name)) {
+        true => file.to_owned(),
+        false => replace_whole(key, file, Kind::BootSource, counts),
+    }
+}
+
+/// GRUB's name of a disk's partition: `(hd0,gpt2)`.
+fn is_partition(folder: &str) -> bool {
+    let disk = folder.strip_prefix("(hd").and_then(|rest| rest.strip_suffix(')'));
+    disk.is_some_and(|disk| {
+        disk.len() <= 12 && disk.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b',')
+    })
+}
+
+/// Options of a mount: `subvol=@,compress=zstd`. Numbers and common words stay.
+fn mount_options(key: &Key, value: &str, counts: &mut Counts) -> String {
+    let option = |option: &str| match option.split_once('=') {
+        Some(("subvol" | "addr" | "mountaddr" | "clientaddr" | "domain" | "unc" | "sec", value))
+            if !is_plain(value) && !SUBVOLUMES.contains(&value) =>
+        {
+            let name = &option[..option.len() - value.len()];
+            format!("{name}{}", replace_whole(key, value, Kind::BootSource, counts))
+        }
+        _ => option.to_owned(),
+    };
+    value.split(',').map(option).collect::<Vec<_>>().join(",")
 }
 
 /// What follows `scheme://`: a host, and a path that may name one.

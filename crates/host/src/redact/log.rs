@@ -3,6 +3,7 @@
 use super::diagnosed_option::is_diagnosed;
 use super::pseudonym::REDACTED;
 use super::secrets::{self, Found};
+use super::syslog_prefix::SyslogPrefix;
 use super::{Redactor, arguments, boot, public, rules};
 use regex::Regex;
 use std::sync::LazyLock;
@@ -11,6 +12,9 @@ use std::sync::LazyLock;
 const COMMAND_LINE_MARKS: [&str; 3] = ["ommand line: ", "ommand line parameters: ", "arguments: "];
 /// Text before the arguments that the kernel does not know, which it prints without their quotes (init/main.c).
 const UNKNOWN_MARK: &str = "kernel command line parameters \"";
+
+/// Levels of a message; its priority is its facility, times these, and its level. The kernel's facility is 0.
+const LEVELS: u32 = 8;
 
 /// The first line of a key or certificate.
 const KEY_BEGIN: &str = "-----BEGIN ";
@@ -21,12 +25,6 @@ const LINE_BYTES_MAX: usize = 128 << 10;
 const KEY_LINES_MAX: usize = 256;
 /// Lines of a key's body have 64 characters, the last one may have fewer (RFC 7468, section 2).
 const BASE64_CHARS_MIN: usize = 16;
-
-/// The host's name in journals and syslog files: `Nov 21 01:22:03 web01 kernel: ...`.
-static HOST_IN_PREFIX: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    let pattern = r"^(?:<[0-9]+>)?(?:[A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8} ([^ ]+) [^ :]+: |[A-Z][a-z]{2} [0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:.]{8,15} [^ ]+ ([^ ]+) [^ :]+: |(?:[0-9]{4}-[0-9]{2}-[0-9]{2}T[^ ]+|\[ *[0-9.]+\]) ([^ :\[\]]+) [a-z0-9.-]*kernel(?:\[[0-9]+\])?: )";
-    Regex::new(pattern).ok()
-});
 
 /// The tag of a message that a program wrote into the log, such as `systemd[1]: `, behind the prefix of dmesg, /dev/kmsg or syslog.
 static PROGRAM_TAG: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -41,6 +39,13 @@ static PROGRAM_TAG: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(&format!(r"^{level}{syslog}{time}{kernel}{time}([^\s\[\]:]+)\[([0-9]+)\]: ?")).ok()
 });
 
+/// Facility and level before a message, and the time: `<30>` (dmesg -r), `30,12,1000,-;` (/dev/kmsg), `daemon:info  : ` (dmesg -x).
+static FACILITY: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let names = "kern|user|mail|daemon|auth|syslog|lpr|news|uucp|cron|authpriv|ftp|local[0-7]";
+    let level = format!(r"(?:<([0-9]{{1,3}})>|([0-9]{{1,3}}),[0-9]+,[0-9]+,[^;]*;|({names}) *:[a-z]+ *: )");
+    Regex::new(&format!(r"^{level}(?:\[[^\]]{{1,40}}\] ?(?:\[ *[TC][0-9]+\] ?)?)?")).ok()
+});
+
 /// A name and the separator before its value: `name=`, `"name": "`, `name := `, `name => `, `<name>`.
 static NAME_AND_SEPARATOR: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r#"([A-Za-z0-9][A-Za-z0-9_./%-]*)["'\]]?\s*(?::=|=>|[=:>])\s*["'`]?"#).ok());
@@ -49,20 +54,14 @@ static NAME_AND_SEPARATOR: LazyLock<Option<Regex>> =
 static SECRET_WORDS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let names = "[A-Za-z0-9_.-]*(?:passw|passphrase|secret|token|credential|api[ _-]?key)[A-Za-z0-9_.-]*";
     Regex::new(&format!(
-        r#"(?i)(?:\b{names}\s+(?:is\s+)?|(?:^|\s)--?{names}\s+|\bbearer\s+|\s-u\s*[^\s:]+:|\s-p\s*)["'`]?\S"#
+        r#"(?i)(?:\b{names}\s+(?:is\s+)?|(?:^|\s)--?{names}\s+|\bbearer\s+|\s-u\s*[^\s:]+:|\s-u\s*[^\s%]+%|\s-p\s*|\bsshpass\s+-[a-z]\s*)["'`]?\S"#
     ))
     .ok()
 });
 
-/// The byte range of the host's name in a line of a journal or syslog file.
+/// Where the host's name is in a line of a journal or syslog file.
 fn host_range(line: &str) -> Option<std::ops::Range<usize>> {
-    if !line.contains("kernel") {
-        return None;
-    }
-    let captures = HOST_IN_PREFIX.as_ref()?.captures(line)?;
-    let name = captures.iter().skip(1).flatten().next()?;
-    // parse_args in kernel/params.c: "Booting kernel: `x' invalid for parameter `y'".
-    (name.as_str() != "Booting").then(|| name.range())
+    SyslogPrefix::of(line, None).map(|prefix| prefix.host)
 }
 
 /// The host's name, from the prefix of a line or from systemd's `Set hostname to <...>`.
@@ -76,31 +75,28 @@ pub(super) fn find_host_name(line: &str) -> Option<&str> {
 impl Redactor {
     /// The log with secrets redacted, and identifiers too if the redactor has a key. The number of lines stays.
     pub(super) fn redact_log(&mut self, text: &str) -> String {
-        let mut key_lines = 0;
-        let mut block = InitBlock::Outside;
-        let mut line = |line: &str| {
-            if line.trim_end().is_empty() {
-                return line.to_owned();
-            }
-            if line.len() > LINE_BYTES_MAX {
-                return self.redact_from(line, 0);
-            }
-            key_lines = match key_lines {
-                _ if line.contains(KEY_BEGIN) => KEY_LINES_MAX,
-                _ if line.contains(KEY_END) => 0,
-                left => left.saturating_sub(1),
-            };
-            block = block.next(line);
-            if let Some(start) = block.item_start(line) {
-                return self.redact_init_line(line, start, block);
-            }
-            let start = program_message(line).or_else(|| (key_lines > 0).then(|| key_body(line)).flatten());
-            match start {
-                Some(start) => self.redact_message_from(line, start),
-                None => self.redact_line(line),
-            }
-        };
-        text.split_inclusive('\n').map(&mut line).collect()
+        let mut before = LinesBefore::default();
+        text.split_inclusive('\n').map(|line| self.redact_log_line(line, &mut before)).collect()
+    }
+
+    /// Redacts one line of a log.
+    fn redact_log_line(&mut self, line: &str, before: &mut LinesBefore) -> String {
+        if line.trim_end().is_empty() {
+            return line.to_owned();
+        }
+        if line.len() > LINE_BYTES_MAX {
+            return self.redact_from(line, 0);
+        }
+        before.add(line);
+        if let Some(start) = before.block.item_start(line) {
+            return self.redact_init_line(line, start, before.block);
+        }
+        let start =
+            before.program_message.or_else(|| (before.key_lines > 0).then(|| key_body(line)).flatten());
+        match start {
+            Some(start) => self.redact_message_from(line, start),
+            None => self.redact_line(line),
+        }
     }
 
     /// Redacts an argument or environment variable of init, which the kernel prints one per line (init/main.c,
@@ -313,9 +309,57 @@ impl Redactor {
     }
 }
 
+/// What a line and those before it say of how to read it.
+#[derive(Default)]
+struct LinesBefore {
+    /// How many lines the body of a key may still have.
+    key_lines: usize,
+    block: InitBlock,
+    /// The name of the host in lines before, as a journal writes it.
+    host: Option<String>,
+    /// The byte at which the message of a program begins in this line.
+    program_message: Option<usize>,
+}
+
+impl LinesBefore {
+    /// Goes on to the next line.
+    fn add(&mut self, line: &str) {
+        self.key_lines = match self.key_lines {
+            _ if line.contains(KEY_BEGIN) => KEY_LINES_MAX,
+            _ if line.contains(KEY_END) => 0,
+            left => left.saturating_sub(1),
+        };
+        self.block = self.block.next(line);
+        let prefix = SyslogPrefix::of(line, self.host.as_deref());
+        self.program_message = match &prefix {
+            // Further lines of a message are indented; those of /dev/kmsg's records, of the kernel alone, have a name.
+            None if self.program_message.is_some() && is_further_line(line) => Some(indent(line)),
+            Some(prefix) if !prefix.is_kernel(line) => {
+                let program = line.get(prefix.program.clone()).unwrap_or_default();
+                (!program.starts_with("dracut")).then_some(prefix.message)
+            }
+            _ => program_message(line),
+        };
+        if let Some(host) = prefix.and_then(|prefix| line.get(prefix.host)) {
+            self.host = Some(host.to_owned());
+        }
+    }
+}
+
+/// How many bytes of blanks a line begins with.
+fn indent(line: &str) -> usize {
+    line.len() - line.trim_start().len()
+}
+
+/// Whether a line continues the message of the line before it.
+fn is_further_line(line: &str) -> bool {
+    indent(line) > 0 && ![" SUBSYSTEM=", " DEVICE="].iter().any(|name| line.starts_with(name))
+}
+
 /// Whether a line is in the kernel's list of init's arguments or environment.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum InitBlock {
+    #[default]
     Outside,
     Arguments,
     Environment,
@@ -356,16 +400,38 @@ enum PrecedingArgument {
     Other,
 }
 
-/// The byte at which a program's message begins; `None` for lines of the kernel, and of dracut, which print the command line.
+/// The byte at which a program's message begins, by its tag or its facility; `None` for lines of the kernel, and of dracut, which print
+/// the command line.
 fn program_message(line: &str) -> Option<usize> {
     // A cheap check first: the tag ends in a process ID in brackets and a colon.
-    let captures = line.contains("]:").then(|| PROGRAM_TAG.as_ref()?.captures(line)).flatten()?;
-    let [all, name, number] = [captures.get(0)?, captures.get(1)?, captures.get(2)?];
-    // The kernel numbers hardware in the same form: `IOAPIC[0]: `.
-    let is_upper = !name.as_str().bytes().any(|byte| byte.is_ascii_lowercase());
-    let is_index = number.len() < 3 && is_upper && !name.as_str().ends_with("CRON");
-    let is_kept = name.as_str() == "kernel" || name.as_str().starts_with("dracut");
-    (!is_kept && !is_index).then(|| all.end())
+    if line.contains("]:")
+        && let Some(captures) = PROGRAM_TAG.as_ref()?.captures(line)
+    {
+        let [all, name, number] = [captures.get(0)?, captures.get(1)?, captures.get(2)?];
+        // The kernel numbers hardware in the same form: `IOAPIC[0]: `.
+        let is_upper = !name.as_str().bytes().any(|byte| byte.is_ascii_lowercase());
+        let is_index = number.len() < 3 && is_upper && !name.as_str().ends_with("CRON");
+        if name.as_str() == "kernel" || name.as_str().starts_with("dracut") {
+            return None;
+        }
+        if !is_index {
+            return Some(all.end());
+        }
+    }
+    foreign_message(line)
+}
+
+/// The byte at which a message begins whose facility is not the kernel's. Programs can't use the kernel's (kernel/printk/printk.c,
+/// `devkmsg_write`).
+fn foreign_message(line: &str) -> Option<usize> {
+    let captures = FACILITY.as_ref()?.captures(line)?;
+    let number = captures.get(1).or(captures.get(2)).and_then(|digits| digits.as_str().parse::<u32>().ok());
+    let is_kernel = match number {
+        Some(number) => number < LEVELS,
+        None => captures.get(3)?.as_str() == "kern",
+    };
+    let message = captures.get(0)?.end();
+    (!is_kernel && !line[message..].trim_start().starts_with("dracut")).then_some(message)
 }
 
 /// The byte at which the first secret of a message begins, by the name or words before it.
@@ -418,6 +484,10 @@ mod tests {
             "Nov 21 01:22:03 web01 kernel: [    1.0] systemd[1]: ",
             "2026-11-21T01:22:03+0100 web01 sshd[12]: ",
             "systemd[1]: ",
+            "<14>[    1.0] ",
+            "12,1234,1000,-;",
+            "user  :warn  : [    1.0] ",
+            "local0:info  : [Sat Nov 21 01:22:03 2026] ",
         ] {
             assert_eq!(program_message(&format!("{tag}text [1]: more")), Some(tag.len()), "{tag}");
         }
@@ -427,6 +497,11 @@ mod tests {
             "Nov 21 01:22:03 web01 kernel[1]: e1000e 0000:00:19.0: fault",
             "[    1.0] pci 0000:00:00.0: [8086:1237] type 00",
             "[    1.0] DMAR: [DMA Read] Request device [00:02.0]: x",
+            "<6>[    1.0] pci 0000:00:00.0: [8086:1237] type 00",
+            "6,1234,1000,-;pci 0000:00:00.0: [8086:1237] type 00",
+            "kern  :info  : [    1.0] pci 0000:00:00.0: x",
+            "<30>[    1.0] dracut: rd.neednet=1",
+            "iommu: Default domain type: Translated",
         ] {
             assert_eq!(program_message(line), None, "{line}");
         }

@@ -33,6 +33,7 @@ mod public;
 mod reads;
 mod rules;
 mod secrets;
+mod syslog_prefix;
 
 pub use kind::{Counts, Kind};
 pub use pseudonym::Key;

@@ -65,8 +65,12 @@ const FORM_ROWS: &[Row] = &[
         Kind::SerialNumber,
         bare_octets,
     ),
+    // A SCSI name of 128 bits behind a digit for its kind (scsi_id(8)), as multipath and udev write it.
+    Row(r"(?:^|[^0-9A-Za-z])[1-8]([0-9a-f]{32})(?:[^0-9A-Za-z]|$)", Kind::SerialNumber, bare_octets),
+    Row(r"(?:scsi-|mpath-)[1-8]([0-9a-f]{16})(?:[^0-9A-Za-z]|$)", Kind::SerialNumber, bare_octets),
+    // OPAL firmware has a word without the second part.
     Row(
-        r"(?:^|[^0-9A-Za-z])U[0-9A-Z]{4}\.[0-9A-Z]{3}\.([0-9A-Z]{7})(?:[^0-9A-Za-z]|$)",
+        r"(?:^|[^0-9A-Za-z])U(?:OPWR|[0-9A-Z]{4}\.[0-9A-Z]{3})\.([0-9A-Z]{7})(?:[^0-9A-Za-z]|$)",
         Kind::SerialNumber,
         |key, _, serial| Some(key.location_serial(serial)),
     ),
@@ -135,10 +139,24 @@ const CONTEXT_ROWS: &[Row] = &[
         Kind::SerialNumber,
         bare_octets,
     ),
+    // The login of a storage target by SRP, and ports of Fibre Channel.
+    Row(
+        r"\b(?:id_ext|ioc_guid|initiator_ext|dgid)=([0-9a-fA-F]{16}|[0-9a-fA-F]{32})(?:[^0-9A-Za-z]|$)",
+        Kind::SerialNumber,
+        bare_octets,
+    ),
+    Row(r"(?i)\bport(?: id)?[ :=]+0x([0-9a-f]{16})(?:[^0-9a-z]|$)", Kind::SerialNumber, bare_octets),
+    // drivers/scsi/scsi_lib.c scsi_vpd_lun_id: a maker's name, model and serial number, with blanks between.
+    Row(r#"\bt10\.([^\r\n"',;)]*[^\s"',;)])"#, Kind::SerialNumber, word),
     // Words may stand between: `GUID of port 1 is ...`.
     Row(
         r"(?i)\bg?u?id\b.*[^0-9a-z:]((?:[0-9a-f]{4}:){3}[0-9a-f]{4})(?:[^0-9a-z:]|$)",
         Kind::SerialNumber,
+        bare_octets,
+    ),
+    Row(
+        r"ll header: (?:[0-9a-f]+: )?((?:[0-9a-f]{2}[ :]){13}[0-9a-f]{2})(?:[^0-9a-z]|$)",
+        Kind::MacAddress,
         bare_octets,
     ),
     Row(
@@ -154,9 +172,22 @@ const CONTEXT_ROWS: &[Row] = &[
         Kind::Name,
         host,
     ),
-    Row(r"(?:nfs|lockd|nfs4): server ([^\s,]+) ", Kind::Name, host),
+    // fs/nfs, fs/lockd, net/sunrpc and fs/smb name the server that does not answer.
+    Row(r"(?:nfs4?|NFS|lockd|RPC|CIFS)[^\r\n]*? (?:NFSv4 )?[Ss]erver ([^\s,:'()]+)", Kind::Name, host),
+    Row(
+        r"lockd: (?:cannot (?:un)?monitor|rebind host|host garbage collection for|[a-z_]+ on) ([^\s,]+)",
+        Kind::Name,
+        host,
+    ),
+    // net/ipv4/ipconfig.c prints what the host got from DHCP.
+    Row(r"(?:^|\s)host=([^\s,]+),", Kind::Name, host),
+    Row(r"\b(?:nis-)?domain=([^\s,]+)", Kind::Name, domain),
+    Row(r"\brootpath=([^\s,]+)", Kind::BootSource, word),
     Row(r#"\b(?:acct|AUID|UID|OUID|FSUID|SUID|EUID)="([^"\r\n]+)""#, Kind::Name, word),
     Row(r#"/home/([^/\s"'<>]+)"#, Kind::Name, word),
+    Row(r#"/(?:run/)?media/([^\s"'<>,;:)]+)"#, Kind::Name, word),
+    Row(r#"\b[a-zA-Z][a-zA-Z0-9+]{1,15}://([^\s"'<>)`]*[^\s"'<>)`.,;])"#, Kind::BootSource, address_of_url),
+    Row(r#"/dev/mapper/([^\s"',;:)\]]+)"#, Kind::BootSource, mapped_volume),
     Row(r#"(?:^|[\s"'(])(?://|\\\\)([^/\\\s"']+[/\\][^\s"']+)"#, Kind::BootSource, word),
     Row(r"device label ([^\s]+)", Kind::BootSource, word),
     Row(
@@ -267,6 +298,51 @@ fn host(key: &Key, _before: &str, value: &str) -> Option<String> {
 fn disk_link(key: &Key, before: &str, value: &str) -> Option<String> {
     let is_place = value.starts_with("pci-") && !value.contains("ip-");
     (!is_place).then(|| word(key, before, value))?
+}
+
+/// The pseudonym of a volume's name. `control` is there on every host.
+fn mapped_volume(key: &Key, before: &str, value: &str) -> Option<String> {
+    (value != "control").then(|| word(key, before, value))?
+}
+
+/// The pseudonym of a network's name, not of an IOMMU domain's number: `domain=0x0015`.
+fn domain(key: &Key, before: &str, value: &str) -> Option<String> {
+    value.contains(|c: char| c.is_ascii_alphabetic() && c != 'x').then_some(())?;
+    (!value.starts_with("0x")).then(|| host(key, before, value))?
+}
+
+/// Sites to which messages of the kernel and of drivers point.
+const PUBLIC_SITES: [&str; 22] = [
+    "kernel.org",
+    "intel.com",
+    "01.org",
+    "amd.com",
+    "github.com",
+    "redhat.com",
+    "suse.com",
+    "suse.de",
+    "opensuse.org",
+    "launchpad.net",
+    "ubuntu.com",
+    "debian.org",
+    "freedesktop.org",
+    "linuxtv.org",
+    "nvidia.com",
+    "mellanox.com",
+    "broadcom.com",
+    "microchip.com",
+    "ibm.com",
+    "microsoft.com",
+    "sourceforge.net",
+    "vmware.com",
+];
+
+/// The pseudonym of what follows `scheme://`, unless it is at one of the public sites.
+fn address_of_url(key: &Key, before: &str, value: &str) -> Option<String> {
+    let host = value.split(['/', ':', '?', '#']).next().unwrap_or_default();
+    let is_public =
+        |site: &str| host.strip_suffix(site).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+    (!PUBLIC_SITES.iter().any(|site| is_public(site))).then(|| word(key, before, value))?
 }
 
 /// Whether a value already is a pseudonym.
@@ -480,6 +556,35 @@ mod tests {
             "80:00:02:08:fe:80:00:00:00:00:00:00:f4:52:14:03:00:7b:cb:a1",
             "80:00:02:08:fe:80:00:00:00:00:00:00:02:69:6f:??:??:??:??:??",
         );
+        check("UOPWR.10ABCDE-Node0-Slot1", "UOPWR.IOT????-Node0-Slot1");
+        check(
+            "dm-uuid-mpath-3600508b400105e210000900000490000 x",
+            "dm-uuid-mpath-302696f?????????????????????????? x",
+        );
+        check("scsi-35000c500a1b2c3d4-part1", "scsi-302696f??????????-part1");
+        check("rport-1:0-2: port 0x500601603ce00a1b up", "rport-1:0-2: port 0x02696f?????????? up");
+        check(
+            "id_ext=0002c90300a1b2c3,ioc_guid=0002c90300a1b2c3",
+            "id_ext=02696f??????????,ioc_guid=02696f??????????",
+        );
+        check("alua: device t10.ATA     DISK  S3Z9 ", "alua: device t10.redacted-???????? ");
+        check(
+            "ll header: 00000000: 90 b1 1c 0a 0b 0c 90 b1 1c 0a 0b 0d 08 00",
+            "ll header: 00000000: 02 69 6f ?? ?? ?? 02 69 6f ?? ?? ?? 08 00",
+        );
+        check("lockd: cannot monitor nas01", "lockd: cannot monitor host-????????");
+        check(
+            "NFS: state manager: check lease failed on NFSv4 server nas01 with error 13",
+            "NFS: state manager: check lease failed on NFSv4 server host-???????? with error 13",
+        );
+        check(
+            "     host=web01, domain=corp.example, nis-domain=(none)",
+            "     host=host-????????, domain=host-????????, nis-domain=(none)",
+        );
+        check("rootserver=0.0.0.0, rootpath=/srv/web01", "rootserver=0.0.0.0, rootpath=redacted-????????");
+        check("/dev/mapper/rhel_web01-root: clean", "/dev/mapper/redacted-????????: clean");
+        check("fetch http://mirror.corp.example/x.", "fetch http://redacted-????????.");
+        check("FAT-fs: /run/media/jo/STICK: dirty", "FAT-fs: /run/media/redacted-????????: dirty");
         check("systemd[1]: Set hostname to <web01>.", "systemd[1]: Set hostname to <host-????????>.");
         check("Linux version 6.9.0 (jo@attic) (gcc)", "Linux version 6.9.0 (redacted@host-????????) (gcc)");
     }
@@ -507,6 +612,9 @@ mod tests {
             "12:34:56 2026-11-21T01:22:03,123456+00:00",
             "acpi PNP0A08:00: _OSC: OS now controls [PCIeHotplug AER PCIeCapability LTR]",
             "amdgpu 0000:0b:00.0: amdgpu: [gfxhub] page fault (src_id:0 ring:24 vmid:3 pasid:32769)",
+            "AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x000b address=0xbe000 flags=0x0020]",
+            "see https://docs.kernel.org/admin-guide/hw-vuln/srso.html for more",
+            "device-mapper: /dev/mapper/control opened",
             "Linux version 6.1.0 (debian-kernel@lists.debian.org) (gcc-12 (Debian 12.2.0-14) 12.2.0)",
         ] {
             check(text, text);

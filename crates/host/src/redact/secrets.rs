@@ -54,10 +54,14 @@ const SIZES_AT_ADDRESSES: [&str; 12] = [
     "kgdboe",
     "memmap",
 ];
+/// Options in whose value an `@` separates no user: it is part of a path, or of the name of a Btrfs or ZFS volume.
+const WITHOUT_USERS: [&str; 4] = ["rootflags", "boot_image", "initrd", "bootfs"];
 /// Digests of images that anyone may know.
 const PUBLIC_DIGESTS: [&str; 4] = ["ostree", "roothash", "usrhash", "boot_image"];
 /// Shorter than this, random letters are hard to tell from words.
 const TOKEN_CHARS_MIN: usize = 20;
+/// The same without letters of both cases: identifiers and names of functions may have as many.
+const ONE_CASE_TOKEN_CHARS_MIN: usize = 24;
 /// Hexadecimal digits of 160 bits: longer than any identifier that has a form of its own.
 const HEX_TOKEN_CHARS_MIN: usize = 40;
 /// A secret shorter than this would be found inside words that have nothing to do with it.
@@ -153,7 +157,8 @@ pub(super) fn without_secrets(name: &str, value: &str, found: &mut Found) -> Str
 /// A value without the parts that are secrets by their own names or forms.
 pub(super) fn without_secrets_inside(name: &str, value: &str, found: &mut Found) -> String {
     let value = without_secret_parts(value, found);
-    let value = if is_size_at_address(name, &value) { value } else { without_user_info(&value, found) };
+    let has_no_user = is_size_at_address(name, &value) || is_path_with_at(name, &value);
+    let value = if has_no_user { value } else { without_user_info(&value, found) };
     let value = without_query(&value, found);
     match PUBLIC_DIGESTS.contains(&name.to_ascii_lowercase().as_str()) {
         true => value,
@@ -224,6 +229,11 @@ fn is_size_at_address(name: &str, value: &str) -> bool {
     SIZES_AT_ADDRESSES.contains(&name.as_str()) && !before.contains("://")
 }
 
+/// `subvol=@`, `/@/boot/vmlinuz`, in an option whose value names no user.
+fn is_path_with_at(name: &str, value: &str) -> bool {
+    WITHOUT_USERS.contains(&name.to_ascii_lowercase().as_str()) && !value.contains("://")
+}
+
 /// What follows a `?` or `#` of a URL: signatures, tokens.
 fn without_query(value: &str, found: &mut Found) -> String {
     let Some(scheme) = value.find("://") else { return value.to_owned() };
@@ -271,12 +281,26 @@ fn is_word_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '+')
 }
 
-/// Whether a word looks random: long, of mixed case with digits, or of hexadecimal digits alone.
+/// Whether a word looks random: long, of mixed case with digits, of one case with several digits, or of hexadecimal digits alone.
 fn is_token(word: &str) -> bool {
     let has = |is: fn(&u8) -> bool| word.as_bytes().iter().any(is);
-    let mixed = || has(u8::is_ascii_digit) && has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase);
+    let mixed = || {
+        has(u8::is_ascii_digit) && has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase)
+            || is_one_case_token(word)
+    };
     let long_hex = || word.len() >= HEX_TOKEN_CHARS_MIN && word.bytes().all(|byte| byte.is_ascii_hexdigit());
     word.len() >= TOKEN_CHARS_MIN && (mixed() || long_hex() || is_access_key(word))
+}
+
+/// Letters of one case beyond those of hexadecimal digits, with two digits or more: base32, base36. Names have underscores.
+fn is_one_case_token(word: &str) -> bool {
+    let digits = word.bytes().filter(u8::is_ascii_digit).count();
+    let has_other_letters = word.bytes().any(|byte| byte.is_ascii_alphabetic() && !byte.is_ascii_hexdigit());
+    word.len() >= ONE_CASE_TOKEN_CHARS_MIN
+        && digits >= 2
+        && has_other_letters
+        && !word.starts_with("0x")
+        && !word.contains(['_', '+'])
 }
 
 /// The form of an access key's ID at Amazon Web Services.
@@ -376,6 +400,11 @@ mod tests {
                 "(hd0,gpt2)/boot/vmlinuz-6.1.0-13-amd64",
             ),
             ("console", "ttyS0,115200n8", "ttyS0,115200n8"),
+            ("rootflags", "subvol=@", "subvol=@"),
+            ("rootflags", "subvol=@/x,password=y", "subvol=@/x,password=redacted"),
+            ("BOOT_IMAGE", "/@/boot/vmlinuz-linux", "/@/boot/vmlinuz-linux"),
+            ("BOOT_IMAGE", "http://jo:pw@boot/vmlinuz", "http://redacted@boot/vmlinuz"),
+            ("foo", "JBSWY3DPEHPK3PXPJBSWY3DP", "redacted"),
             ("", "jo:pw@host", "redacted@host"),
         ] {
             let mut found = Found::default();
