@@ -512,11 +512,3 @@ fn help_shows_examples_and_shells_complete() {
     assert!(iotoll(&["man", folder.path().to_str().unwrap()]).status.success());
     assert!(folder.path().join("iotoll-inspect.1").exists());
 }
-
-#[cfg(not(feature = "sweep"))]
-#[test]
-fn a_build_without_sweeps_names_the_feature() {
-    let output = iotoll(&["sweep", "plan.toml", "--out", "results"]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("--features sweep"), "{}", text(&output.stderr));
-}

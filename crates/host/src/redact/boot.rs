@@ -109,9 +109,22 @@ const FIRST_WORDS: [&str; 20] = [
     "/dev/",
 ];
 /// Folders of kernels that many hosts have.
-const FOLDERS: [&str; 14] = [
-    "", "boot", "@", "@boot", "@rootfs", "efi", "EFI", "casper", "live", "isolinux", "images", "pxeboot",
-    "install", "ostree",
+const FOLDERS: [&str; 15] = [
+    "",
+    "boot",
+    "@",
+    "@boot",
+    "@rootfs",
+    "efi",
+    "EFI",
+    "casper",
+    "live",
+    "isolinux",
+    "images",
+    "pxeboot",
+    "install",
+    "ostree",
+    "(ieee1275",
 ];
 /// Btrfs subvolumes that installers make.
 const SUBVOLUMES: [&str; 8] =
@@ -293,9 +306,10 @@ fn image_file(key: &Key, file: &str, counts: &mut Counts) -> String {
     }
 }
 
-/// GRUB's name of a disk's partition: `(hd0,gpt2)`.
+/// GRUB's name of a disk's partition, `(hd0,gpt2)`, or the end of one of Open Firmware, `(ieee1275/disk,msdos7)`.
 fn is_partition(folder: &str) -> bool {
-    let disk = folder.strip_prefix("(hd").and_then(|rest| rest.strip_suffix(')'));
+    let disk = ["(hd", "disk"].iter().find_map(|start| folder.strip_prefix(start));
+    let disk = disk.and_then(|rest| rest.strip_suffix(')'));
     disk.is_some_and(|disk| {
         disk.len() <= 12 && disk.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b',')
     })

@@ -399,6 +399,11 @@ mod tests {
                 "(hd0,gpt2)/boot/vmlinuz-6.1.0-13-amd64",
                 "(hd0,gpt2)/boot/vmlinuz-6.1.0-13-amd64",
             ),
+            (
+                "BOOT_IMAGE",
+                "(ieee1275/disk,msdos7)/boot/vmlinuz-6.18.0",
+                "(ieee1275/disk,msdos7)/boot/vmlinuz-6.18.0",
+            ),
             ("console", "ttyS0,115200n8", "ttyS0,115200n8"),
             ("rootflags", "subvol=@", "subvol=@"),
             ("rootflags", "subvol=@/x,password=y", "subvol=@/x,password=redacted"),
