@@ -12,7 +12,7 @@ use crate::Bdf;
 use crate::kernel::{command_line::same_name, options};
 
 /// Options with values worth reading: how the kernel and the initramfs start. An entry that ends in a dot stands for all its options.
-const NAMES: [&str; 99] = [
+const NAMES: [&str; 98] = [
     "acpi_backlight",
     "acpi_enforce_resources",
     "acpi_osi",
@@ -33,7 +33,6 @@ const NAMES: [&str; 99] = [
     "rd.break",
     "rdinit",
     "systemd.mask",
-    "systemd.wants",
     "vfio-pci.",
     "vfio_pci.",
     "workqueue.",

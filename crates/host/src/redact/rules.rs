@@ -109,7 +109,8 @@ const ADDRESS_ROWS: &[Row] = &[
         Kind::IpAddress,
         ipv6,
     ),
-    Row(r"(?:^|[^0-9A-Za-z.])([0-9]{1,3}(?:\.[0-9]{1,3}){3})(?:[^0-9A-Za-z]|$)", Kind::IpAddress, ipv4),
+    // Lustre's names of management servers begin with MGC.
+    Row(r"(?:^|MGC|[^0-9A-Za-z.])([0-9]{1,3}(?:\.[0-9]{1,3}){3})(?:[^0-9A-Za-z]|$)", Kind::IpAddress, ipv4),
 ];
 
 const CONTEXT_ROWS: &[Row] = &[
@@ -179,6 +180,8 @@ const CONTEXT_ROWS: &[Row] = &[
         Kind::Name,
         host,
     ),
+    // drivers/block/drbd of version 9 names the peer behind the resource and its device.
+    Row(r"\bdrbd [^\s:]+ (?:drbd[0-9]+ )?(?:tcp:|rdma:)?([0-9A-Za-z][^\s:]*): ", Kind::Name, host),
     // net/ipv4/ipconfig.c prints what the host got from DHCP.
     Row(r"(?:^|\s)host=([^\s,]+),", Kind::Name, host),
     Row(r"\b(?:nis-)?domain=([^\s,]+)", Kind::Name, domain),

@@ -260,10 +260,10 @@ pub(super) fn without_tokens(value: &str, found: &mut Found) -> String {
     let mut rest = value;
     while !rest.is_empty() {
         let (word, after) = rest.split_at(rest.find(|c| !is_word_char(c)).unwrap_or(rest.len()));
-        if is_token(word) {
-            // A JSON Web Token has three parts; base64 has slashes and equals signs.
-            let continues = |c: char| is_word_char(c) || matches!(c, '.' | '/' | '=' | '~' | '-');
-            let token = &rest[..rest.find(|c| !continues(c)).unwrap_or(rest.len())];
+        // A JSON Web Token has three parts; base64 has slashes and equals signs.
+        let continues = |c: char| is_word_char(c) || matches!(c, '.' | '/' | '=' | '~' | '-');
+        let token = &rest[..rest.find(|c| !continues(c)).unwrap_or(rest.len())];
+        if is_token(word) || has_service_prefix(token) {
             found.add(token);
             out.push_str(REDACTED);
             rest = &rest[token.len()..];
@@ -301,6 +301,26 @@ fn is_one_case_token(word: &str) -> bool {
         && has_other_letters
         && !word.starts_with("0x")
         && !word.contains(['_', '+'])
+}
+
+/// The form of tokens that GitHub, GitLab, Slack, Vault, Docker, npm and OpenAI give.
+fn has_service_prefix(token: &str) -> bool {
+    const PREFIXES: [&str; 13] = [
+        "ghp_",
+        "gho_",
+        "ghu_",
+        "ghs_",
+        "ghr_",
+        "github_pat_",
+        "glpat-",
+        "xoxb-",
+        "xoxp-",
+        "hvs.",
+        "dckr_pat_",
+        "npm_",
+        "sk-proj-",
+    ];
+    token.len() >= TOKEN_CHARS_MIN && PREFIXES.iter().any(|prefix| token.starts_with(prefix))
 }
 
 /// The form of an access key's ID at Amazon Web Services.
