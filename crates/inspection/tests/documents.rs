@@ -12,6 +12,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -22,7 +23,9 @@ fn document(tree: &Tree) -> Value {
     serde_json::to_value(Document::new(&inspection, "iotoll", "a test", None)).unwrap()
 }
 
-/// All documents, by the name of the capture or case.
+/// All documents, by the name of the capture or case. They are made once for all tests.
+static DOCUMENTS: LazyLock<BTreeMap<String, Value>> = LazyLock::new(documents);
+
 fn documents() -> BTreeMap<String, Value> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(repository().join("crates/host/tests/captures")).unwrap() {
@@ -46,9 +49,9 @@ fn all_documents_have_the_published_schema() {
     // The name of a document's layout is no address to resolve references against.
     schema.as_object_mut().unwrap().remove("$id");
     let validator = jsonschema::validator_for(&schema).unwrap();
-    for (name, document) in documents() {
+    for (name, document) in DOCUMENTS.iter() {
         let errors: Vec<String> = validator
-            .iter_errors(&document)
+            .iter_errors(document)
             .map(|error| format!("{}: {error}", error.instance_path()))
             .collect();
         assert!(errors.is_empty(), "{name}: {errors:#?}");
@@ -82,8 +85,8 @@ fn walk(path: &str, value: &Value, each: &mut dyn FnMut(&str, &Value)) {
 #[test]
 fn a_field_has_one_type_in_all_documents() {
     let mut kinds: BTreeMap<String, &str> = BTreeMap::new();
-    for (name, document) in documents() {
-        walk("", &document, &mut |path, value| {
+    for (name, document) in DOCUMENTS.iter() {
+        walk("", document, &mut |path, value| {
             if !value.is_null() {
                 let before = *kinds.entry(path.to_owned()).or_insert(kind(value));
                 assert_eq!(before, kind(value), "{name}: {path}");
@@ -96,8 +99,8 @@ fn a_field_has_one_type_in_all_documents() {
 #[test]
 fn rows_of_a_table_have_the_same_fields_in_all_documents() {
     let mut fields: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for (name, document) in documents() {
-        walk("", &document, &mut |path, value| {
+    for (name, document) in DOCUMENTS.iter() {
+        walk("", document, &mut |path, value| {
             // The fields of evidence depend on its kind.
             if let Value::Object(object) = value
                 && !path.ends_with("price_ns.evidence")
@@ -119,8 +122,8 @@ fn keys_are_in_snake_case() {
         key.starts_with(|first: char| first.is_ascii_lowercase())
             && key.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
     };
-    for (name, document) in documents() {
-        walk("", &document, &mut |path, value| {
+    for (name, document) in DOCUMENTS.iter() {
+        walk("", document, &mut |path, value| {
             for key in value.as_object().into_iter().flat_map(serde_json::Map::keys) {
                 assert!(is_snake(key), "{name}: {path}.{key}");
             }
@@ -130,7 +133,7 @@ fn keys_are_in_snake_case() {
 
 #[test]
 fn every_citation_names_a_fact_of_the_document() {
-    for (name, document) in documents() {
+    for (name, document) in DOCUMENTS.iter() {
         for citation in document["citations"].as_array().unwrap() {
             let fact = document.pointer(citation["fact"].as_str().unwrap());
             assert!(fact.is_some_and(|fact| !fact.is_null()), "{name}: {citation}");
