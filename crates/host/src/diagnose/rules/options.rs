@@ -42,7 +42,8 @@ fn invalid_option(host: &Host, checked: &TokenVerdict) -> Option<Finding> {
     let said = kernel_complaint(host, checked);
     let mut evidence = vec![checked.token.at.clone()];
     evidence.extend(said.cloned());
-    Some(finding(severity, &checked.part, reason, suggestion.as_deref(), evidence))
+    let option = (checked.token.words() != checked.part).then(|| checked.token.words());
+    Some(finding(severity, &checked.part, option.as_deref(), reason, suggestion.as_deref(), evidence))
 }
 
 /// The line of the log in which the kernel says that it does not know an option.
@@ -79,7 +80,7 @@ fn unknown_to_kernel(host: &Host) -> Vec<Finding> {
     unknown
         .map(|said| {
             let reason = "the kernel reports it as unknown";
-            finding(Severity::Warning, &said.value, reason, None, vec![said.at.clone()])
+            finding(Severity::Warning, &said.value, None, reason, None, vec![said.at.clone()])
         })
         .collect()
 }
@@ -96,22 +97,36 @@ fn shown_suggestion(suggestion: &str) -> String {
     }
 }
 
-/// A finding about one option or one word of it.
+/// What is removed or replaced, and where: an option, or one word of an option whose other words stay.
+fn shown_place(part: &str, option: Option<&str>) -> [String; 2] {
+    match option {
+        None => [shown_argument(part), "the kernel command line".to_owned()],
+        Some(option) => {
+            let word = part.split_once('=').map_or(part, |(_, word)| word);
+            [shown_argument(word), format!("{} on the kernel command line", shown_argument(option))]
+        }
+    }
+}
+
+/// A finding about one option, or about one word of `option`.
 fn finding(
     severity: Severity,
     part: &str,
+    option: Option<&str>,
     reason: &str,
     suggestion: Option<&str>,
     evidence: Vec<Citation>,
 ) -> Finding {
-    let fix = match suggestion {
-        Some(suggestion) => Advice::say("replace ")
-            .and_argument(part)
-            .and_say(" on the kernel command line: ")
+    let [shown, place] = shown_place(part, option);
+    let fix = match (suggestion, option) {
+        (Some(suggestion), None) => {
+            Advice::say(format!("replace {shown} on {place}: ")).and_text(&shown_suggestion(suggestion))
+        }
+        (Some(suggestion), Some(_)) => Advice::say(format!("remove {shown} from {place}, and add: "))
             .and_text(&shown_suggestion(suggestion)),
-        None => Advice::say("remove ")
-            .and_argument(part)
-            .and_say(" from the kernel command line: it has no effect and misleads readers"),
+        (None, _) => {
+            Advice::say(format!("remove {shown} from {place}: it has no effect and misleads readers"))
+        }
     };
     Finding {
         id: Id::KernelOptionInvalid,
