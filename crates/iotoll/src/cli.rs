@@ -15,11 +15,11 @@ use toll::Tolerance;
 
 const AFTER_HELP: &str = "\
 Examples:
-  iotoll                                inspect this host, run a short benchmark, and write report.html
+  iotoll                                inspect this host, benchmark it, write report.html
   iotoll inspect --from sosreport.tar.xz 0000:3b:00.0
 
-Exit status: 0 no findings, 1 findings, 2 error. An inspection also ends with 1 if something that its verdicts depend on exists
-but could not be read, such as the kernel's log without root. An inspection needs no root, and lists what it could
+Exit status: 0 no findings, 1 findings, 2 error. An inspection also ends with 1 if something that its verdicts depend on \
+exists but could not be read, such as the kernel's log without root. An inspection needs no root, and lists what it could \
 not read without it.";
 
 /// Show how each PCIe device's DMA reaches memory, what that costs per I/O, and the exact fix.
@@ -117,7 +117,7 @@ Examples:
   sbatch --array=0-31 --wrap 'iotoll sweep plan.toml --out results \\
       --shard $SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT'
 
-Results are Parquet files DIR/part-*.parquet with a row for each point. Points that a file in DIR already has are not run again.
+Results are Parquet files DIR/part-*.parquet with a row for each point. Points that a file in DIR already has are not run again. \
 experiments/sweep.toml is an example of a plan. Needs a build with `--features sweep`.")]
 pub(crate) struct Sweep {
     /// Run only shard I of N: every Nth point, starting with point I, counted from 0
@@ -171,11 +171,11 @@ Examples:
   iotoll inspect --range 0x10000000-0x14ffffff       the memory type of a physical range (x86)
   dmesg | iotoll inspect --from -                    what a kernel log alone says
 
-Exit status: 0 no findings, and everything that verdicts depend on was read; 1 findings, or something that they depend on could
+Exit status: 0 no findings, and everything that verdicts depend on was read; 1 findings, or something that they depend on could \
 not be read (\"complete\": false in the JSON document; listed under \"Not seen\"); 2 error.
 
-Limits of a source: 64 MiB and 4,000,000 lines per file or text, 1,048,576 names per folder, 65,536 PCI functions, 4,000,000
-files and 1 GiB in all. Limits of an archive: 1,000,000 members, 8 GiB unpacked and at most 256 MiB plus 200 times its size, 512 MiB
+Limits of a source: 64 MiB and 4,000,000 lines per file or text, 1,048,576 names per folder, 65,536 PCI functions, 4,000,000 \
+files and 1 GiB in all. Limits of an archive: 1,000,000 members, 8 GiB unpacked and at most 256 MiB plus 200 times its size, 512 MiB \
 of it in memory. A file beyond a limit is listed under \"Not seen\"; an archive beyond a limit is an error (docs/reference/limits.md).")]
 pub(crate) struct Inspect {
     /// A captured host: directory, sosreport, .tar[.gz|.xz|.zst], or the text of a kernel log or of lspci;
@@ -216,13 +216,14 @@ fn capture_help() -> String {
         "{CAPTURE_EXAMPLES}
 
 The file has mode 0600. Redacted by default:
-  secrets       passwords, keys, tokens and user names; values of kernel options that are not known to be public;
-                messages of programs in the log. No option keeps them.
-  identifiers   MAC and IP addresses, serial numbers, WWNs, GUIDs, UUIDs, names of hosts and users, and where the host boots from
+  secrets       passwords, keys, tokens and user names; values of kernel options that are
+                not known to be public; messages of programs in the log. No option keeps them.
+  identifiers   MAC and IP addresses, serial numbers, WWNs, GUIDs, UUIDs, names of hosts and
+                users, and where the host boots from
 
-Identifiers become pseudonyms of the same form. They depend on a random key, which stays on this host in
-/var/lib/iotoll/capture.key (root) or ~/.local/state/iotoll/capture.key (others). Two captures of one host have the same pseudonyms,
-and nobody without the key can find an address by trying. Names of interfaces and disks are kept. A secret in the log is kept if no
+Identifiers become pseudonyms of the same form. They depend on a random key, which stays on this host in \
+/var/lib/iotoll/capture.key (root) or ~/.local/state/iotoll/capture.key (others). Two captures of one host have the same pseudonyms, \
+and nobody without the key can find an address by trying. Names of interfaces and disks are kept. A secret in the log is kept if no \
 word such as \"password\" precedes it, so read the log in the archive before you publish it (docs/reference/capture.md).
 
 The archive contains these files of the host, and nothing else:
@@ -439,8 +440,8 @@ Exit status:
   1  a workload's instructions or events (hypercalls, invalidations ...) per I/O grew beyond it
   2  error, or the sheets have no workload in common
 
-Instructions are compared by their median. Events are compared by median and mean; a mean may
-always grow by one event in 100 I/Os. Stages, functions and named events are listed to explain
+Instructions are compared by their median. Events are compared by median and mean; a mean may \
+always grow by one event in 100 I/Os. Stages, functions and named events are listed to explain \
 growth, but do not count as growth. Workloads in only one sheet are listed, and do not count.")]
 pub(crate) struct LabDiff {
     /// Toll sheet before
@@ -490,7 +491,7 @@ Examples:
   sudo iotoll bench blk 0000:3b:00.0 --unbind
   sudo iotoll bench blk 0000:3b:00.0 --unbind --depth 1,8,32 --size 4K --json
 
-Nothing is written. The kernel's interfaces (pread, io_uring, io_uring with registered buffers, io_uring polled) are measured first. Then
+Nothing is written. The kernel's interfaces (pread, io_uring, io_uring with registered buffers, io_uring polled) are measured first. Then \
 the adapter is unbound from the kernel's driver, read by iotoll's own driver, and rebound, even if iotoll is killed.")]
 pub(crate) struct BenchBlk {
     /// Controller address (`iotoll blk list`)
@@ -587,7 +588,7 @@ Examples:
   sudo iotoll blk read 0000:3b:00.0 --unbind --first 0 --blocks 8 | hexdump -C
   iotoll blk read ./disk.img --blocks 1 -o block.bin
 
-Without --unbind, the steps that would unbind the adapter are printed, and nothing is done. An adapter is never unbound while a disk
+Without --unbind, the steps that would unbind the adapter are printed, and nothing is done. An adapter is never unbound while a disk \
 of it is mounted, used for swap, or part of another device (md, dm).")]
 pub(crate) struct BlkRead {
     #[command(flatten)]
@@ -624,9 +625,9 @@ Examples:
   sudo iotoll blk write 0000:3b:00.0 --unbind --overwrite S4EVNX0R123456 --wipe gpt,ext4 --first 0 -i image.bin
   zstd -dc image.zst | iotoll blk write ./disk.img --overwrite ./disk.img --first 0 -i -
 
-The previous content of the blocks is lost. Without --overwrite nothing is written, and the data on the disk and the options to add are
-printed. A disk is never written while it is in use: mounted in any mount namespace, used for swap, behind a loop device, part of another
-device (md, dm), open exclusively, locked by another program, or open for writing. The input is read in pieces of 4 MiB; a pipe is read to
+The previous content of the blocks is lost. Without --overwrite nothing is written, and the data on the disk and the options to add are \
+printed. A disk is never written while it is in use: mounted in any mount namespace, used for swap, behind a loop device, part of another \
+device (md, dm), open exclusively, locked by another program, or open for writing. The input is read in pieces of 4 MiB; a pipe is read to \
 its end, or up to the number of blocks in --blocks.")]
 pub(crate) struct BlkWrite {
     #[command(flatten)]
@@ -686,8 +687,8 @@ Examples:
   sudo iotoll bench memtype --bar /sys/bus/pci/devices/0000:3b:00.0/resource2 \\
                             --bar /sys/bus/pci/devices/0000:3b:00.0/resource2_wc
 
-The process's own memory is write-back. The flushed accesses write each cache line back, as software does that keeps a buffer
-coherent itself. An adapter's memory is uncached through resourceN and write-combining through resourceN_wc, which exists for
+The process's own memory is write-back. The flushed accesses write each cache line back, as software does that keeps a buffer \
+coherent itself. An adapter's memory is uncached through resourceN and write-combining through resourceN_wc, which exists for \
 prefetchable BARs. Name only BARs that are memory: reading registers may change an adapter's state.")]
 pub(crate) struct BenchMemtype {
     /// Working set sizes up to 1024M, separated by commas [default: 16K to 64M]
@@ -717,9 +718,9 @@ Examples:
   iotoll bench map --dma-path translated-strict,tce-window --size 4K,2M --json
 
 DMA paths modelled in this process: no-iommu, direct-window, bounce, translated-lazy,
-translated-strict, translated-strict-amd, translated-strict-smmu, tce-window. A model writes the
-translation tables that hardware would read. Its hypercalls and invalidations are function calls,
-without the time of a trap or a wait. The host's own IOMMU is measured with every adapter that is
+translated-strict, translated-strict-amd, translated-strict-smmu, tce-window. A model writes the \
+translation tables that hardware would read. Its hypercalls and invalidations are function calls, \
+without the time of a trap or a wait. The host's own IOMMU is measured with every adapter that is \
 bound to vfio-pci and may be opened.")]
 pub(crate) struct BenchMap {
     /// Measure only these software DMA paths, separated by commas [default: all]
@@ -743,7 +744,7 @@ Examples:
   iotoll bench iova --scenario pairs --threads 1,2,4,8,16,32,64 --html pairs.html
   iotoll bench iova --peer mine=./libmine.so --baseline mine --json > mine.json
 
-The allocators (contestants) take turns round by round in one process, so ratios are reliable on a noisy machine; times are less so.
+The allocators (contestants) take turns round by round in one process, so ratios are reliable on a noisy machine; times are less so. \
 Scenarios: pairs, held, handoff, network, storage, full, full-large, bursts, drift.
 Other allocators can be added through the C interface crates/bench/include/iotoll_iova_peer.h.
 
