@@ -24,6 +24,11 @@ impl SpanHistogram {
         }
     }
 
+    /// Forgets all spans.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
     /// Number of spans recorded.
     pub fn count(&self) -> u64 {
         self.0.len()

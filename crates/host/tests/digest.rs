@@ -7,9 +7,10 @@ mod skip;
 
 use host::Digest;
 use skip::skip;
+use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
-use toll::TollSheet;
+use toll::{DmaPath, Estimate, Toll, TollSheet, toll_over};
 
 const HEAD: &str = "\
 # What inspections keep of the toll sheets beside this file. It is made from them:
@@ -61,12 +62,45 @@ fn the_built_in_digest_parses() {
     assert!(!digest.sheets.is_empty() && !Digest::builtin().sheets.is_empty());
     for sheet in &digest.sheets {
         assert!(!sheet.tolls.is_empty(), "{}: no workload that inspections ask for", sheet.preset);
-        let translates = sheet.dma_path.is_translated() || sheet.dma_path == toll::DmaPath::Identity;
+        let translates = sheet.dma_path.is_translated() || sheet.dma_path == DmaPath::Identity;
         assert!(
             !translates || sheet.iommu.is_some(),
             "{}: {} without an IOMMU",
             sheet.preset,
             sheet.dma_path
         );
+    }
+}
+
+/// What a sheet adds over its base, or over another sheet of its machine and kernel, to the stages of DMA mapping.
+fn dma_over(sheet: &TollSheet, other: &TollSheet) -> Vec<(String, Estimate)> {
+    let kept = |toll: &&Toll| host::digest::WORKLOADS.iter().any(|end| toll.workload.ends_with(end));
+    let over = |toll: &Toll| Some((toll.workload.clone(), toll_over(toll, other.toll(&toll.workload)?).dma));
+    sheet.tolls.iter().filter(kept).filter_map(over).collect()
+}
+
+/// What inspections are told: translation costs instructions, strict more than lazy, and passthrough about nothing.
+#[test]
+fn differences_that_inspections_use_have_the_right_sign() {
+    let sheets = sheets();
+    let find = |preset: &str| sheets.iter().find(|sheet| sheet.preset == preset);
+    for sheet in &sheets {
+        let Some(base) = sheet.base.as_deref().and_then(find) else { continue };
+        for (workload, more) in dma_over(sheet, base) {
+            let instructions = base.toll(&workload).unwrap().instructions.median as f64;
+            let place = format!("{workload} of {} over {}: {more:?}", sheet.preset, base.preset);
+            if sheet.dma_path.is_untranslated() {
+                assert!(more.mean.abs() < 0.001 * instructions, "{place}");
+            } else if sheet.dma_path != DmaPath::User {
+                assert_eq!(more.sign(), Some(Ordering::Greater), "{place}");
+            }
+        }
+        let Some(lazy) = find(&sheet.preset.replace("strict", "lazy")) else { continue };
+        if lazy.preset != sheet.preset && lazy.kernel.release == sheet.kernel.release {
+            for (workload, more) in dma_over(sheet, lazy) {
+                let place = format!("{workload} of {} over {}: {more:?}", sheet.preset, lazy.preset);
+                assert_eq!(more.sign(), Some(Ordering::Greater), "{place}");
+            }
+        }
     }
 }

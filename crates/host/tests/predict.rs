@@ -71,7 +71,7 @@ fn another_iommu_is_worse_than_another_kernel() {
     assert!(!near[0].distance.other_iommu);
     // Of AMD-Vi there is no network sheet.
     let far = predicted(strict("6.1.76-x86_64", AMD_VI, ("e1000e", "0x020000")), &tolls());
-    assert_eq!(presets(&far), ["x86-vtd-strict e1000e-udp-64", "x86-vtd-strict e1000e-tcp-16k"]);
+    assert_eq!(presets(&far), ["x86-vtd-strict e1000e-udp-64", "x86-vtd-strict e1000e-udp-16k"]);
     assert!(far[0].distance.other_iommu && far[0].sheets.ends_with("; this host has AMD-Vi"));
 }
 
@@ -79,7 +79,7 @@ fn another_iommu_is_worse_than_another_kernel() {
 fn a_driver_without_a_sheet_is_stood_in_for_by_one_of_its_class() {
     let of = |driver: &str, class: &str| predicted(strict("6.1.76-x86_64", VTD, (driver, class)), &tolls());
     let card = of("mlx5_core", "0x020000");
-    assert_eq!(presets(&card), ["x86-vtd-strict e1000e-udp-64", "x86-vtd-strict e1000e-tcp-16k"]);
+    assert_eq!(presets(&card), ["x86-vtd-strict e1000e-udp-64", "x86-vtd-strict e1000e-udp-16k"]);
     assert!(card[0].distance.other_driver && card[0].sheets.ends_with("; this host has driver mlx5_core"));
     assert!(!of("e1000e", "0x020000")[0].distance.other_driver);
     assert_eq!(presets(&of("virtio_net", "0x020000"))[0], "x86-vtd-strict virtio-net-udp-64");
@@ -96,12 +96,15 @@ fn the_difference_is_reported_in_both_directions() {
     let head = "synchronous O_DIRECT read of 4 KiB";
     assert_eq!(
         read[0].what,
-        format!("{head}: 500 of 13,000 instructions (3.8 %) and 0.99 IOTLB invalidations less")
+        format!(
+            "{head}: 500 instructions of DMA mapping (3.8 % of the I/O's 13,000) and 0.99 IOTLB invalidations less"
+        )
     );
-    // Four messages are one window.
+    // Four exchanges are one window.
     assert_eq!(
         card[1].what,
-        "TCP stream of 16384-byte messages: 7.98 IOTLB invalidations less; 2,000 instructions (4.3 %) more"
+        "UDP request and response of 16384 bytes: 7.98 IOTLB invalidations less; 2,000 instructions of DMA mapping (4.3 % of the I/O's \
+         46,000) more"
     );
     assert_eq!((card[1].now.instructions, card[1].then.instructions), (46000.0, 48000.0));
     let evidence = card[1].evidence.to_string();
@@ -109,6 +112,40 @@ fn the_difference_is_reported_in_both_directions() {
         evidence,
         "measured: iotoll lab run x86-vtd-strict, iotoll lab run x86-vtd-lazy, on a machine made up"
     );
+}
+
+/// The digest with another number of instructions in a boot of the lazy sheet's 4 KiB read.
+fn with_lazy_read(change: fn(&mut host::digest::BootDigest)) -> Digest {
+    let mut digest = tolls();
+    let sheets = digest.sheets.iter_mut().filter(|sheet| sheet.preset == "x86-vtd-lazy");
+    let reads = sheets.flat_map(|sheet| &mut sheet.tolls).filter(|toll| toll.workload == "nvme-read-4k");
+    reads.for_each(|toll| change(&mut toll.boots[0]));
+    digest
+}
+
+#[test]
+fn a_sign_that_is_not_certain_is_not_reported() {
+    let read = |digest: &Digest| predicted(strict("6.1.76-x86_64", VTD, NVME), digest)[0].what.clone();
+    let mapping = read(&with_lazy_read(|boot| boot.dma *= 2));
+    assert!(!mapping.contains("of DMA mapping"), "{mapping}");
+    assert!(
+        mapping.contains("whether DMA mapping takes fewer instructions is uncertain (between "),
+        "{mapping}"
+    );
+    let elsewhere = read(&with_lazy_read(|boot| boot.elsewhere += boot.elsewhere / 10));
+    assert!(elsewhere.contains("500 instructions of DMA mapping"), "{elsewhere}");
+    assert!(
+        elsewhere.contains("whether the rest of the I/O takes fewer instructions is uncertain"),
+        "{elsewhere}"
+    );
+    let spread = read(&with_lazy_read(|boot| boot.dma += boot.dma / 100));
+    assert!(spread.contains("±") && spread.contains(" instructions of DMA mapping ("), "{spread}");
+    let little = read(&with_lazy_read(|boot| boot.elsewhere += boot.elsewhere / 10_000));
+    assert!(!little.contains("uncertain"), "{little}");
+    let events = read(&with_lazy_read(|boot| {
+        boot.events.insert(Event::Invalidations, 100 * u64::from(boot.windows.get()));
+    }));
+    assert!(!events.contains("invalidation"), "{events}");
 }
 
 #[test]

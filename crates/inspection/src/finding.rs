@@ -80,6 +80,10 @@ pub struct Prediction {
     pub now: Cost,
     /// On the DMA path after the fix.
     pub then: Cost,
+    /// Instructions per I/O that are saved in the stages of DMA mapping; negative if there are more.
+    pub saved_dma_instructions: toll::Estimate,
+    /// Instructions per I/O that are saved in all other stages: side effects, and chance.
+    pub saved_other_instructions: toll::Estimate,
     /// The differences between the sheets' machine and the host.
     pub distance: Distance,
     /// How the sheets were obtained.
@@ -152,6 +156,8 @@ impl Prediction {
             driver: facts.driver.clone(),
             now: Cost::new(&facts.now),
             then: Cost::new(&facts.then),
+            saved_dma_instructions: facts.saved.dma,
+            saved_other_instructions: facts.saved.elsewhere,
             distance: facts.distance,
             evidence: facts.evidence.clone(),
             time: facts.time.as_ref().map(PredictedTime::new),

@@ -143,11 +143,11 @@ Examples:
   iotoll reproduce power-window --set instruction_ns=0.4
                                            with another value of a parameter
 
-Each figure is marked \"calibrated\" if a parameter was fitted to it, otherwise \"predicted\".
+Each figure has a kind. Only those out of sample count as hits; all but calibrated ones can miss.
 
-Exit status: 0 if every predicted figure is within its study's tolerance; 1 if not; 2 on errors.")]
+Exit status: 0 if no figure misses its study's tolerance; 1 if one does; 2 on errors.")]
 pub(crate) struct Reproduce {
-    /// Print one JSON document with schema iotoll.reproduction/3
+    /// Print one JSON document with schema iotoll.reproduction/4
     #[arg(long)]
     pub(crate) json: bool,
     /// Also write a self-contained HTML page with plots
@@ -379,6 +379,11 @@ pub(crate) struct LabRun {
     /// The text has one line per stack, the input format of flame graph programs.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) flame: Option<FlameFile>,
+    /// Boot the machine N times for each workload, each time with other random numbers, memory and order of workloads
+    ///
+    /// The spread over the boots gives each cost its 95 % confidence interval. A single boot gives none.
+    #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) boots: u32,
     /// Run each preset N times and compare the counts
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) repeat: u32,
@@ -394,7 +399,7 @@ pub(crate) struct LabRun {
     /// QEMU plugin [default: liblab_plugin.so or liblab_plugin-api-N.so beside this program, whichever fits QEMU]
     #[arg(long, value_name = "FILE.so", value_hint = ValueHint::FilePath)]
     pub(crate) plugin: Option<PathBuf>,
-    /// Stop a guest after this time
+    /// Stop a guest that has used this much CPU time, or has printed nothing for as long
     #[arg(long, value_name = "SECONDS", default_value = "300")]
     pub(crate) timeout: u64,
     /// Keep the run's files (record, log, console, symbols) in this folder
@@ -403,7 +408,7 @@ pub(crate) struct LabRun {
     /// Also write a self-contained HTML page with charts of what each DMA path adds to an I/O
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) html: Option<PathBuf>,
-    /// Print the sheets as one JSON document with schema iotoll.toll-sheets/3
+    /// Print the sheets as one JSON document with schema iotoll.toll-sheets/4
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -423,7 +428,7 @@ pub(crate) struct LabShow {
     /// Also write a self-contained HTML page with charts of what each DMA path adds to an I/O
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) html: Option<PathBuf>,
-    /// Print one JSON document with schema iotoll.toll-sheets/3
+    /// Print one JSON document with schema iotoll.toll-sheets/4
     #[arg(long)]
     pub(crate) json: bool,
 }

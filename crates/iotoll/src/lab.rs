@@ -5,6 +5,7 @@ mod fetch;
 mod flame;
 pub(crate) mod list;
 mod run;
+mod run_progress;
 pub(crate) mod show;
 
 use crate::cli::Lab;
@@ -16,7 +17,7 @@ use anyhow::Context;
 use lab::kernel::{KernelChoice, Series};
 use lab::preset::{Preset, Presets};
 use std::path::Path;
-use toll::TollSheet;
+use toll::{PriceList, TollSheet};
 
 /// Runs a command of `iotoll lab`.
 pub(crate) fn run(command: &Lab) -> anyhow::Result<Outcome> {
@@ -46,7 +47,7 @@ fn kernel_choice(preset: &Preset) -> anyhow::Result<KernelChoice> {
 /// Writes the HTML page of toll sheets, if `--html` names a file.
 fn write_page(sheets: &[TollSheet], file: Option<&Path>) -> anyhow::Result<()> {
     let Some(file) = file else { return Ok(()) };
-    WholeFile::write(file, report::toll_page(sheets, program_version()).as_bytes())?;
+    WholeFile::write(file, report::toll_page(sheets, PriceList::builtin(), program_version()).as_bytes())?;
     output::print_note(&format!("{} written", file.display()));
     Ok(())
 }

@@ -5,25 +5,25 @@ use crate::input;
 use crate::inspect::program_version;
 use crate::output::{self, Outcome};
 use anyhow::{Context, bail};
-use model::block::{BlockAnswer, BlockExperiment};
+use model::block::{BlockAnswer, BlockExperiment, JobsError};
 use model::flash_array::FlashArrayAnswer;
 use model::infiniband::trace::Trace;
 use model::infiniband::{AdaptersAnswer, AdaptersExperiment};
 use model::memory_type::MemoryAnswer;
 use model::network::{HostsAnswer, HostsExperiment};
 use model::uperf::Profile;
-use model::{Answer as EngineAnswer, Description};
+use model::{Description, EngineAnswer, FileEvidence};
 use report::Page;
 use serde::Serialize;
 
 /// The version of the document's layout.
-pub(crate) const SCHEMA: &str = "iotoll.model/2";
+pub(crate) const SCHEMA: &str = "iotoll.model/3";
 
 /// What `iotoll model run --json` prints. `kind` names the one answer that is not null.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Document<'a> {
-    /// `iotoll.model/2`
+    /// `iotoll.model/3`
     schema: &'static str,
     /// Name and version of the program.
     made_by: &'static str,
@@ -31,6 +31,8 @@ pub(crate) struct Document<'a> {
     file: &'a str,
     /// Which of the answers is given.
     kind: Kind,
+    /// Where the values of the file come from.
+    evidence: &'a FileEvidence,
     /// The answer about an adapter's DMA engine.
     engine: Option<&'a EngineAnswer>,
     /// The answer about memory types.
@@ -60,12 +62,13 @@ enum Kind {
 
 impl<'a> Document<'a> {
     /// A document in which all answers are null.
-    fn new(file: &'a str, kind: Kind) -> Self {
+    fn new(file: &'a str, kind: Kind, evidence: &'a FileEvidence) -> Self {
         Self {
             schema: SCHEMA,
             made_by: program_version(),
             file,
             kind,
+            evidence,
             engine: None,
             memory_types: None,
             network: None,
@@ -92,37 +95,48 @@ fn run_experiment(args: &ModelRun) -> anyhow::Result<Outcome> {
     if let Some(problem) = option_mismatch(&description, args) {
         bail!("{file} describes {problem}");
     }
+    let evidence = FileEvidence::of(&description, &text)?;
     match description {
         Description::Engine(engine) => {
-            let answer = engine.run();
-            let document = Document { engine: Some(&answer), ..Document::new(&file, Kind::Engine) };
-            print_answer(args, &document, || report::model_answer(&answer, &file))
+            let answer = engine.run().with_context(|| file.clone())?;
+            let document =
+                Document { engine: Some(&answer), ..Document::new(&file, Kind::Engine, &evidence) };
+            print_answer(args, &document, || report::model_answer(&answer, &file, &evidence))
         }
         Description::Memory(memory) => {
             let answer = memory.run()?;
-            let document =
-                Document { memory_types: Some(&answer), ..Document::new(&file, Kind::MemoryTypes) };
-            print_answer(args, &document, || report::memory_answer(&answer, &file))
+            let document = Document {
+                memory_types: Some(&answer),
+                ..Document::new(&file, Kind::MemoryTypes, &evidence)
+            };
+            print_answer(args, &document, || report::memory_answer(&answer, &file, &evidence))
         }
         Description::Hosts(hosts) => {
-            let answer = with_profile(*hosts, args)?.run()?;
-            let document = Document { network: Some(&answer), ..Document::new(&file, Kind::Network) };
-            print_answer(args, &document, || report::hosts_answer(&answer, &file))
+            let answer = with_profile(*hosts, args)?.run().with_context(|| file.clone())?;
+            let document =
+                Document { network: Some(&answer), ..Document::new(&file, Kind::Network, &evidence) };
+            print_answer(args, &document, || report::hosts_answer(&answer, &file, &evidence))
         }
         Description::Block(host) => {
-            let answer = with_jobs(*host, args)?.run()?;
-            let document = Document { block: Some(&answer), ..Document::new(&file, Kind::Block) };
-            print_answer(args, &document, || report::block_answer(&answer, &file))
+            let answer = with_jobs(*host, args)?.run().map_err(|error| match error {
+                JobsError::Block(error) => anyhow::Error::from(error).context(file.clone()),
+                // Those of a job file name it.
+                error @ (JobsError::Fio(_) | JobsError::NotModelled { .. }) => error.into(),
+            })?;
+            let document = Document { block: Some(&answer), ..Document::new(&file, Kind::Block, &evidence) };
+            print_answer(args, &document, || report::block_answer(&answer, &file, &evidence))
         }
         Description::FlashArray(host) => {
             let answer = host.run().with_context(|| file.clone())?;
-            let document = Document { flash_array: Some(&answer), ..Document::new(&file, Kind::FlashArray) };
-            print_answer(args, &document, || report::flash_array_answer(&answer, &file))
+            let document =
+                Document { flash_array: Some(&answer), ..Document::new(&file, Kind::FlashArray, &evidence) };
+            print_answer(args, &document, || report::flash_array_answer(&answer, &file, &evidence))
         }
         Description::Adapters(adapters) => {
             let answer = with_trace(*adapters, args, &file)?.run()?;
-            let document = Document { infiniband: Some(&answer), ..Document::new(&file, Kind::Infiniband) };
-            print_answer(args, &document, || report::adapters_answer(&answer, &file))
+            let document =
+                Document { infiniband: Some(&answer), ..Document::new(&file, Kind::Infiniband, &evidence) };
+            print_answer(args, &document, || report::adapters_answer(&answer, &file, &evidence))
         }
     }
 }
@@ -184,7 +198,7 @@ fn with_profile(hosts: HostsExperiment, args: &ModelRun) -> anyhow::Result<Hosts
     let variables = args.variables.iter().cloned().collect();
     let file = path.display().to_string();
     let profile = Profile::read(&text, &file, &variables)?;
-    hosts.with_profile(&profile).context(file)
+    Ok(hosts.with_profile(&profile)?)
 }
 
 /// Prints the answer as JSON or as a page.

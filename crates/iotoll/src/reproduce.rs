@@ -13,7 +13,7 @@ use serde::Serialize;
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Document<'a> {
-    /// `iotoll.reproduction/3`
+    /// `iotoll.reproduction/4`
     schema: &'static str,
     /// Name and version of the program.
     made_by: &'static str,

@@ -139,7 +139,7 @@ fn run_points(plan: &Plan, todo: &[u64], table: &Table, folder: &Folder) -> anyh
 /// Runs the point at a position.
 fn run_point(plan: &Plan, position: u64) -> anyhow::Result<Row> {
     let Point { key, values, experiment } = plan.point(position)?;
-    Ok(Row { key, values, answer: experiment.run() })
+    Ok(Row { key, values, answer: experiment.run_once() })
 }
 
 /// Prints the number of points and Parquet files as text or JSON.

@@ -25,7 +25,7 @@ impl Room {
         for folder in ["tmp", "sheets", "cache"] {
             fs::create_dir(room.path(folder)).unwrap();
         }
-        room.write("vmlinuz", b"a kernel");
+        room.write("vmlinuz", &[&[0; 0x1fe][..], b"\x55\xaa\0\0HdrS"].concat());
         room.write(&format!("{RELEASE}/modules.builtin"), b"kernel/drivers/nvme/host/nvme.ko\n");
         room.write("cache/packages/x86/busybox-static_1/bin/busybox", b"a busybox");
         room.write("record", &record());
@@ -64,7 +64,9 @@ impl Room {
         let path = format!("{FAKE}:{}", std::env::var("PATH").unwrap());
         command.env("PATH", path).env("FAKE_GUEST", guest).env("FAKE_FOLDER", self.0.path());
         command.env("TMPDIR", self.path("tmp")).env("IOTOLL_CACHE", self.path("cache")).env("NO_COLOR", "1");
-        command.args(["lab", "run", "x86-no-iommu", "--workload", "loop", "-o"]).arg(self.path("sheets"));
+        command
+            .args(["lab", "run", "x86-no-iommu", "--boots", "1", "--workload", "loop", "-o"])
+            .arg(self.path("sheets"));
         command.arg("--plugin").arg(self.path("plugin.so"));
     }
 
@@ -154,10 +156,19 @@ fn a_good_end_is_a_sheet_and_nothing_else() {
 }
 
 #[test]
+fn a_file_that_is_no_kernel_is_refused_before_it_is_booted() {
+    let room = Room::new();
+    room.write("vmlinuz", b"a kernel, it says");
+    let said = room.refused(&mut room.boot("echo booted >\"$FAKE_FOLDER/booted\""));
+    check_words(&said, &["vmlinuz is not a kernel for x86; expected a bzImage"]);
+    assert!(!room.path("booted").exists());
+}
+
+#[test]
 fn without_qemu_its_package_is_named() {
     let room = Room::new();
     let said = room.refused(room.boot("").env("PATH", room.path("tmp")));
-    check_words(&said, &["qemu-system-x86_64 is not installed", "apt install qemu-system-x86"]);
+    check_words(&said, &["not installed: qemu-system-x86_64", "apt install qemu-system-x86"]);
 }
 
 #[test]
@@ -211,7 +222,7 @@ fn a_guest_that_hangs_is_ended_and_its_last_lines_are_shown() {
     let room = Room::new();
     let guest = "echo 'waiting for a disk' >$console; exec sleep 60";
     let said = room.refused(room.boot(guest).args(["--timeout", "1"]));
-    check_words(&said, &["had not finished after 1 s", "waiting for a disk"]);
+    check_words(&said, &["printed nothing for 1 s", "waiting for a disk"]);
 }
 
 #[test]

@@ -11,7 +11,7 @@ mod skip;
 use assert_cmd::Command;
 use skip::skip;
 use std::path::Path;
-use toll::{DmaPath, Event, Stage, Toll, TollSheet};
+use toll::{Boot, DmaPath, Event, Stage, Toll, TollSheet};
 
 fn iotoll() -> Command {
     Command::cargo_bin("iotoll").unwrap()
@@ -26,7 +26,7 @@ fn is_off() -> bool {
 }
 
 fn run(preset: &str, workloads: &[&str], folder: &Path) -> TollSheet {
-    run_with(&[], preset, workloads, folder)
+    run_with(&["--boots", "1"], preset, workloads, folder)
 }
 
 fn run_with(arguments: &[&str], preset: &str, workloads: &[&str], folder: &Path) -> TollSheet {
@@ -38,6 +38,24 @@ fn run_with(arguments: &[&str], preset: &str, workloads: &[&str], folder: &Path)
     command.assert().success();
     let path = folder.join(format!("{preset}.json"));
     TollSheet::read(&std::fs::read_to_string(&path).unwrap(), preset).unwrap()
+}
+
+/// Checks that the 4 KiB read's median is that of a boot of the committed sheet, to the instruction. A sheet's own boots may differ in
+/// a few, as where a search begins is random.
+fn check_committed(sheet: &TollSheet) {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../data/tolls/{}.json", sheet.preset));
+    let committed = TollSheet::read(&std::fs::read_to_string(file).unwrap(), &sheet.preset).unwrap();
+    if committed.kernel.release != sheet.kernel.release {
+        let (theirs, ours) = (&committed.kernel.release, &sheet.kernel.release);
+        return skip(&format!("{}: the sheet is of Linux {theirs}, and {ours} was fetched", sheet.preset));
+    }
+    let medians = |sheet: &TollSheet| sheet.toll("nvme-read-4k").unwrap().medians_by_boot();
+    let (committed, now) = (medians(&committed), medians(sheet));
+    assert!(
+        now.iter().all(|median| committed.contains(median)),
+        "{}: {now:?}, not in {committed:?}",
+        sheet.preset
+    );
 }
 
 /// What `crates/lab/agent/loop.c` documents: 2 n + 3 instructions for n turns.
@@ -65,6 +83,7 @@ fn x86_strict_pays_an_invalidation_and_two_entries() {
     let folder = tempfile::tempdir().unwrap();
     let sheet = run("x86-vtd-strict", &["loop", "nvme-read-4k"], folder.path());
     check_loop(&sheet);
+    check_committed(&sheet);
     let read = sheet.toll("nvme-read-4k").unwrap();
     assert_eq!((times(read, Event::Invalidations), times(read, Event::TableEntries)), (1, 2));
     assert_eq!(times(read, Event::Mappings), 1, "one I/O, one mapping");
@@ -82,7 +101,12 @@ fn a_program_with_the_disk_pays_neither_kernel_nor_iommu() {
     let folder = tempfile::tempdir().unwrap();
     let flames = folder.path().join("flame.folded");
     let workloads = ["loop", "nvme-read-4k-user", "nvme-read-4k-user-32"];
-    let sheet = run_with(&["--flame", flames.to_str().unwrap()], "x86-vtd-user", &workloads, folder.path());
+    let sheet = run_with(
+        &["--boots", "1", "--flame", flames.to_str().unwrap()],
+        "x86-vtd-user",
+        &workloads,
+        folder.path(),
+    );
     assert_eq!(sheet.dma_path, DmaPath::User);
     check_loop(&sheet);
     for (workload, reads) in [("nvme-read-4k-user", 1), ("nvme-read-4k-user-32", 32)] {
@@ -122,8 +146,11 @@ fn arm_strict_pays_an_invalidation_and_two_entries() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let sheet = run("arm-smmu-strict", &["loop", "nvme-read-4k"], folder.path());
+    let sheet = run_with(&["--boots", "2"], "arm-smmu-strict", &["loop", "nvme-read-4k"], folder.path());
     check_loop(&sheet);
+    check_committed(&sheet);
+    let boots = [Boot { seed: 1, memory_mib: 1024 }, Boot { seed: 2, memory_mib: 1280 }];
+    assert_eq!((sheet.boots.as_slice(), sheet.programs[0].name.as_str()), (&boots[..], "agent"));
     let read = sheet.toll("nvme-read-4k").unwrap();
     assert_eq!((times(read, Event::Invalidations), times(read, Event::TableEntries)), (1, 2));
 }
@@ -136,6 +163,7 @@ fn power_pays_two_hypercalls_in_the_default_window_and_none_in_the_direct_one() 
     let folder = tempfile::tempdir().unwrap();
     let tce = run("ppc-tce-window", &["loop", "nvme-read-4k"], folder.path());
     check_loop(&tce);
+    check_committed(&tce);
     let read = tce.toll("nvme-read-4k").unwrap();
     assert_eq!((times(read, Event::Hypercalls), times(read, Event::TableEntries)), (2, 2));
     let direct = run("ppc-direct-window", &["nvme-read-4k"], folder.path());
@@ -189,7 +217,12 @@ fn a_lengthened_path_is_caught_and_the_same_is_not() {
     std::fs::write(&presets, LENGTHENED).unwrap();
     let of = |preset: &str, name: &str| {
         let folder = folder.path().join(name);
-        run_with(&["--presets", presets.to_str().unwrap()], preset, &["nvme-read-4k"], &folder);
+        run_with(
+            &["--boots", "1", "--presets", presets.to_str().unwrap()],
+            preset,
+            &["nvme-read-4k"],
+            &folder,
+        );
         folder.join(format!("{preset}.json"))
     };
     let (short, again) = (of("short", "a"), of("short", "b"));
@@ -258,7 +291,9 @@ fn guests_that_fail_say_why() {
     std::fs::write(&presets, FAILING).unwrap();
     let check = |preset: &str, words: &[&str]| {
         let mut command = iotoll();
-        command.args(["lab", "run", preset, "--workload", "nvme-read-4k", "--presets"]).arg(&presets);
+        command
+            .args(["lab", "run", preset, "--boots", "1", "--workload", "nvme-read-4k", "--presets"])
+            .arg(&presets);
         let output = command.assert().code(2).get_output().clone();
         let said = String::from_utf8(output.stderr).unwrap();
         for word in words {
@@ -293,7 +328,7 @@ fn repeats_count_the_same() {
     }
     let folder = tempfile::tempdir().unwrap();
     let mut command = iotoll();
-    command.args(["lab", "run", "arm-smmu-strict", "--repeat", "2", "-o"]).arg(folder.path());
+    command.args(["lab", "run", "arm-smmu-strict", "--boots", "1", "--repeat", "2", "-o"]).arg(folder.path());
     for workload in ["nvme-read-4k", "nvme-read-1m", "virtio-net-udp-64"] {
         command.args(["--workload", workload]);
     }

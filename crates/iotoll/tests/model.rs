@@ -51,6 +51,8 @@ fn two_hosts_talk_and_carry_out_a_profile() {
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(document["network"]["gigabits_per_second"].as_f64().unwrap() > 8.0, "{document}");
     assert_eq!(document["network"]["latency_mean_ns"], serde_json::Value::Null);
+    let what = "TCP streams, writes of 65536 bytes, 8 instances (profile tcp-stream of uperf)";
+    assert_eq!(document["network"]["what"], what, "not what the file says of its own load");
     let refused = |output: &Output, words: &str| {
         let said = text(&output.stderr);
         assert!(output.status.code() == Some(2) && said.contains(words), "{said}");
@@ -180,6 +182,15 @@ fn adapters_run_with_and_without_memory_and_carry_out_a_trace() {
     };
     let scatter = document(&[ADAPTERS]);
     assert_eq!(scatter["schema"], "iotoll.model/2");
+    assert_eq!(scatter["evidence"]["study_parameters"]["assumed"], 33, "{scatter}");
+    assert_eq!(scatter["evidence"]["values"]["given"], 0, "{scatter}");
+    let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("In the study memfree-hca, 33 of 39 parameters are assumed"), "{shown}");
+    let yours = tempfile::tempdir().unwrap();
+    let yours = yours.path().join("yours.toml");
+    let shipped = std::fs::read_to_string(ADAPTERS).unwrap();
+    std::fs::write(&yours, shipped.replace("read_ns = 500", "read_ns = 650")).unwrap();
+    assert_eq!(document(&[yours.to_str().unwrap()])["evidence"]["values"]["given"], 1);
     assert!(scatter["infiniband"]["cost_share"].as_f64().unwrap() > 0.1, "{scatter}");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("mine.toml");

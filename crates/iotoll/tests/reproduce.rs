@@ -17,7 +17,7 @@ fn a_missed_prediction_is_exit_one_in_whatever_form() {
     let output = reproduce(&["iotlb", "--json", "--html", page.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(1));
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(document["schema"], "iotoll.reproduction/3");
+    assert_eq!(document["schema"], "iotoll.reproduction/4");
     let study = &document["reproductions"][0];
     assert_eq!(study["study"], "iotlb");
     for parameter in study["parameters"].as_array().unwrap() {
@@ -42,12 +42,18 @@ fn a_parameter_can_be_changed() {
         let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         document["reproductions"][0]["curves"][0]["points"][0]["ours"].as_f64().unwrap()
     };
-    let roles = |args: &[&str]| {
+    let kinds = |args: &[&str], kind: &str| {
         let said = String::from_utf8(reproduce(&[&["iotlb", "--json"], args].concat()).stdout).unwrap();
-        said.matches(r#""role": "calibrated""#).count()
+        said.matches(&format!(r#""kind": "{kind}","#)).count()
     };
-    assert!(roles(&[]) > 0);
-    assert_eq!(roles(&["--set", "walk_ns=300"]), 0, "what is not as given was not calibrated");
+    let with_walks = ["--set", "walk_ns=250"];
+    assert!(kinds(&[], "calibrated") > kinds(&with_walks, "calibrated"), "what changed was not calibrated");
+    assert!(
+        kinds(&with_walks, "changed") > 0 && kinds(&with_walks, "saturated") > 0,
+        "walks don't move links"
+    );
+    let as_given = |args: &[&str]| reproduce(&[&["premapped", "--json"], args].concat()).stdout;
+    assert_eq!(as_given(&[]), as_given(&["--set", "instruction_ns=0.33"]), "the given value is no change");
     // The lock is held for a hypercall, and for a third as long besides.
     let gained = ours(&["--set", "hypercall_us=0.31"]) / ours(&[]);
     assert!((1.2..1.7).contains(&gained), "{gained}");

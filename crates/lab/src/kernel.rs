@@ -12,6 +12,7 @@ mod compression;
 mod control;
 pub mod fetch;
 pub mod found;
+mod image;
 pub mod mirror;
 pub mod modinfo;
 pub mod modules;

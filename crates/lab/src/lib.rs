@@ -9,11 +9,14 @@
 //! repeat on a busy host. The lab needs no root and changes nothing on the host.
 
 pub mod arch;
+pub mod boots;
 pub mod disk;
 mod dma_path;
 pub mod flame;
 pub mod guest;
+pub mod installed;
 pub mod kernel;
+mod machine_boot;
 pub mod plugin;
 pub mod preset;
 pub mod qemu;

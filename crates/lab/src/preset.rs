@@ -78,6 +78,9 @@ pub struct Preset {
     /// Kernel arguments in addition to the lab's own.
     #[serde(default)]
     pub append: String,
+    /// QEMU's CPU model in place of the lab's own. It decides which code the kernel patches in.
+    #[serde(default)]
+    pub cpu: Option<String>,
     /// Options of QEMU's machine in addition to the lab's own.
     #[serde(default)]
     pub machine: String,
@@ -227,7 +230,9 @@ mod tests {
         let documented: BTreeSet<&str> =
             comment.map(|line| line.split_whitespace().nth(1).unwrap()).collect();
         let tables: BTreeMap<String, toml::Table> = toml::from_str(BUILT_IN).unwrap();
-        let keys: BTreeSet<&str> = tables.values().flat_map(toml::Table::keys).map(String::as_str).collect();
+        let used = tables.values().flat_map(toml::Table::keys).map(String::as_str);
+        // Only users' own presets have another CPU model.
+        let keys: BTreeSet<&str> = used.chain(["cpu"]).collect();
         assert_eq!(documented, keys);
     }
 

@@ -44,7 +44,7 @@ pub enum QemuError {
         output: String,
     },
     /// The guest did not finish in time.
-    #[error("the guest had not finished after {} s and was ended{}", .limit.as_secs(), quote("its last lines", .console))]
+    #[error("the guest was ended: it had taken {0} s of CPU time or printed nothing for {0} s{1}", .limit.as_secs(), quote("its last lines", .console))]
     TimedOut {
         /// The limit.
         limit: Duration,
@@ -74,7 +74,8 @@ fn quote(heading: &str, text: &str) -> String {
 /// When a run is ended.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits<'a> {
-    /// The time that a guest may take.
+    /// The CPU time that a guest may take, and the time that it may be silent. On a busy host a guest takes longer, but no more
+    /// CPU time.
     pub time: Duration,
     /// Set when the user interrupts the program.
     pub stop: &'a AtomicBool,
@@ -120,11 +121,18 @@ fn start_error(arch: Arch, source: std::io::Error) -> QemuError {
     }
 }
 
-/// Runs QEMU until it ends. Its output goes to a file beside the console's.
+/// Runs QEMU until it ends. Its output goes to a file beside the console's. `watch` is called with the console's text
+/// whenever there is more of it.
 ///
 /// # Errors
 /// [`QemuError`] if it fails, exceeds the time limit or is interrupted. It has ended in any case.
-pub fn run(arch: Arch, arguments: &[OsString], console: &Path, limits: Limits<'_>) -> Result<(), QemuError> {
+pub fn run(
+    arch: Arch,
+    arguments: &[OsString],
+    console: &Path,
+    limits: Limits<'_>,
+    watch: &mut dyn FnMut(&str),
+) -> Result<(), QemuError> {
     let output = console.with_extension("qemu");
     let write_error = |source| QemuError::Io { action: format!("can't write {}", output.display()), source };
     let stderr = File::create(&output).map_err(write_error)?;
@@ -134,7 +142,7 @@ pub fn run(arch: Arch, arguments: &[OsString], console: &Path, limits: Limits<'_
     // Otherwise a terminal's Ctrl-C would reach QEMU too, and QEMU could end before this program has seen the signal.
     command.process_group(0);
     let mut guest = Guest(command.spawn().map_err(|why| start_error(arch, why))?);
-    let status = guest.wait(console, limits)?;
+    let status = guest.wait(console, limits, watch)?;
     if !status.success() {
         return Err(QemuError::Ended { program: arch.qemu(), status, output: last_lines(&output) });
     }
@@ -156,9 +164,14 @@ pub fn last_lines(path: &Path) -> String {
 struct Guest(Child);
 
 impl Guest {
-    /// Polls until QEMU ends, the time limit is exceeded or the user interrupts.
-    fn wait(&mut self, console: &Path, limits: Limits<'_>) -> Result<ExitStatus, QemuError> {
-        let since = Instant::now();
+    /// Polls until QEMU ends, a time limit is exceeded or the user interrupts.
+    fn wait(
+        &mut self,
+        console: &Path,
+        limits: Limits<'_>,
+        watch: &mut dyn FnMut(&str),
+    ) -> Result<ExitStatus, QemuError> {
+        let (mut last_output, mut console_bytes) = (Instant::now(), 0);
         loop {
             let status = self.0.try_wait();
             let status = status
@@ -169,11 +182,27 @@ impl Guest {
             if let Some(status) = status {
                 return Ok(status);
             }
-            if since.elapsed() > limits.time {
+            let bytes = std::fs::metadata(console).map_or(0, |metadata| metadata.len());
+            if bytes != console_bytes {
+                (last_output, console_bytes) = (Instant::now(), bytes);
+                watch(&String::from_utf8_lossy(&std::fs::read(console).unwrap_or_default()));
+            }
+            if self.cpu_time() > limits.time || last_output.elapsed() > limits.time {
                 return Err(QemuError::TimedOut { limit: limits.time, console: last_lines(console) });
             }
             std::thread::sleep(POLL_INTERVAL);
         }
+    }
+
+    /// The CPU time that QEMU has used; zero if the kernel does not say.
+    fn cpu_time(&self) -> Duration {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.0.id())).unwrap_or_default();
+        // Fields 14 and 15 (proc_pid_stat(5)): ticks in user mode and in the kernel. The name in field 2 may contain blanks, and
+        // ends with the last parenthesis.
+        let after_name = stat.rsplit(')').next().unwrap_or_default();
+        let ticks: u64 =
+            after_name.split_whitespace().skip(11).take(2).filter_map(|it| it.parse::<u64>().ok()).sum();
+        Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second())
     }
 }
 

@@ -7,9 +7,8 @@ use crate::trace;
 use crate::window::Layout;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use toll::Boot;
 
-/// Guest memory in MiB.
-pub const MEMORY_MIB: u64 = 1024;
 /// PCI address of the measured disk.
 pub const DISK_SLOT: &str = "0000:00:04.0";
 /// PCI address of the disk to which the guest writes its symbols.
@@ -39,12 +38,13 @@ pub struct Files {
 }
 
 /// The CPU model that QEMU emulates.
-pub fn cpu(arch: Arch) -> &'static str {
-    match arch {
+pub fn cpu(preset: &Preset) -> &str {
+    let own = match preset.arch {
         Arch::X86 => "max",
         Arch::Arm => "neoverse-n1",
         Arch::Ppc => "power9",
-    }
+    };
+    preset.cpu.as_deref().unwrap_or(own)
 }
 
 /// The kernel's name of the serial console.
@@ -117,13 +117,13 @@ fn device_for_release(device: &str, release: Release) -> String {
 }
 
 /// QEMU's complete arguments.
-pub fn arguments(preset: &Preset, vcpus: u32, files: &Files, release: Release) -> Vec<OsString> {
+pub fn arguments(preset: &Preset, vcpus: u32, boot: Boot, files: &Files, release: Release) -> Vec<OsString> {
     let mut arguments = Arguments::default();
     arguments.add("-machine", machine(preset));
-    arguments.add("-cpu", cpu(preset.arch));
+    arguments.add("-cpu", cpu(preset));
     arguments.add("-smp", vcpus.to_string());
-    arguments.add("-m", format!("{MEMORY_MIB}M"));
-    arguments.add_clock();
+    arguments.add("-m", format!("{}M", boot.memory_mib));
+    arguments.add_clock(boot.seed);
     if preset.arch == Arch::X86 {
         // Otherwise the firmware also initialises the disks, and polls them a varying number of times.
         arguments.add("-boot", "strict=on");
@@ -156,12 +156,13 @@ impl Arguments {
         self.0.push(option.into());
     }
 
-    /// Makes runs repeatable: one virtual CPU runs at a time, the clock counts instructions, and the seed is fixed.
-    fn add_clock(&mut self) {
+    /// Makes runs repeatable: one virtual CPU runs at a time, the clock counts instructions, and random numbers
+    /// follow from a seed.
+    fn add_clock(&mut self, seed: u64) {
         self.add("-accel", "tcg,thread=single");
         self.add("-icount", "shift=0,sleep=off");
         self.add("-rtc", "base=2024-01-01,clock=vm");
-        self.add("-seed", "1");
+        self.add("-seed", seed.to_string());
     }
 
     /// Removes all default devices, and writes the serial console to a file.

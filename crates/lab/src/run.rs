@@ -1,32 +1,22 @@
 //! Runs a preset's workloads in QEMU and computes the toll sheet.
 
-use crate::disk::Disk;
-use crate::dma_path::AdapterInfo;
-use crate::flame::{Flame, Heading};
-use crate::guest::init::{self, DONE, ENDED, ScriptPlan};
+use crate::boots;
+use crate::flame::Flame;
 use crate::guest::program::Program;
-use crate::guest::{Initramfs, InitramfsError, PlacedFile, agent, program};
-use crate::kernel::{Kernel, ModuleError, ModuleTree};
-use crate::preset::{EmulatedAdapter, Preset};
-use crate::qemu::{self, Limits, QemuError, Release};
-use crate::qemu_command::{self, Files};
-use crate::record::{Record, RecordError};
-use crate::replay;
-use crate::stack::Landmarks;
-use crate::stage::StageTable;
-use crate::symbols::{Symbols, SymbolsError};
-use crate::tolls::{TollInput, TracedWindow, typical_window};
-use crate::trace::{self, TraceError, WindowEvents};
-use crate::window::{Layout, Window, WindowCounter};
+use crate::guest::{InitramfsError, agent};
+use crate::kernel::{Kernel, ModuleError};
+use crate::machine_boot::{BootRecord, MachineBoot, Tools};
+use crate::preset::Preset;
+use crate::qemu::{self, Limits, QemuError};
+use crate::qemu_command;
+use crate::record::RecordError;
+use crate::symbols::SymbolsError;
+use crate::tolls::TollInput;
+use crate::trace::TraceError;
+use crate::window::Window;
 use crate::workload::Workload;
-use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{BufReader, Read};
-use std::path::{Path, PathBuf};
-use toll::{DmaPath, EmulatedMachine, Evidence, KernelId, SheetSchema, TollSheet};
-
-/// Size of the disk to which the guest writes the kernel's symbols.
-const SYMBOLS_BYTES: u64 = 32 << 20;
+use std::path::Path;
+use toll::{DmaPath, EmulatedMachine, Evidence, GuestProgram, KernelId, SheetSchema, TollSheet};
 
 /// Why a run produced no toll sheet.
 #[derive(Debug, thiserror::Error)]
@@ -134,6 +124,10 @@ pub struct Plan<'a> {
     pub today: &'a str,
     /// Which results to compute.
     pub detail: Detail,
+    /// How often to boot the machine for each workload.
+    pub boots: u32,
+    /// Whether to keep the plugin's records and QEMU's logs, which are large.
+    pub keeps_records: bool,
     /// The time limit, and whether the user interrupted.
     pub limits: Limits<'a>,
 }
@@ -154,11 +148,22 @@ pub enum Progress<'a> {
     Boot {
         /// Its virtual CPUs.
         vcpus: u32,
+        /// The boot's number, from 1.
+        number: u32,
+        /// The number of boots.
+        of: u32,
         /// The number of workloads that run in it.
         workloads: usize,
     },
-    /// The workload of this name ended in the guest.
-    Ended(&'a str),
+    /// A workload runs in the guest.
+    Workload {
+        /// Its name.
+        name: &'a str,
+        /// The number of workloads that have ended before it in this boot.
+        ended: usize,
+        /// The number of workloads of this boot.
+        of: usize,
+    },
     /// The record and the log are being evaluated.
     Fold,
 }
@@ -176,22 +181,33 @@ pub struct Measured {
     pub gave_up: usize,
 }
 
-/// Runs a preset, with one boot for each number of virtual CPUs that its workloads need.
+/// Runs a preset, with some boots for each number of virtual CPUs that its workloads need.
 ///
 /// # Errors
 /// [`RunError`]; QEMU has ended in any case.
 pub fn run(plan: Plan<'_>, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Measured, RunError> {
-    let mut measured =
-        Measured { sheet: empty_sheet(plan)?, flames: Vec::new(), absent: Vec::new(), gave_up: 0 };
+    let (agent, identity) = agent::compiled(plan.preset.arch)?;
+    let tools = Tools { agent, qemu_version: qemu::version(plan.preset.arch)? };
+    let programs = std::iter::once(identity).chain(plan.program.map(|program| program.identity.clone()));
+    let sheet = empty_sheet(plan, &tools, programs.collect());
+    let mut measured = Measured { sheet, flames: Vec::new(), absent: Vec::new(), gave_up: 0 };
     let mut vcpus: Vec<u32> = plan.workloads.iter().map(|workload| workload.vcpus).collect();
     vcpus.sort_unstable();
     vcpus.dedup();
     for vcpus in vcpus {
         let own: Vec<(u64, Workload)> =
             (1..).zip(plan.workloads.iter().filter(|workload| workload.vcpus == vcpus).cloned()).collect();
-        progress(Progress::Boot { vcpus, workloads: own.len() });
-        let boot = Boot { plan, vcpus, workloads: &own };
-        boot.run(&mut measured, progress)?;
+        let mut records = Vec::new();
+        for (number, boot) in (1..).zip(&measured.sheet.boots) {
+            progress(Progress::Boot { vcpus, number, of: plan.boots, workloads: own.len() });
+            let workloads = boots::order(*boot, &own);
+            records.push(MachineBoot { plan, tools: &tools, vcpus, boot: *boot, workloads }.run(progress)?);
+        }
+        measured.gave_up += records.iter().map(|record| record.gave_up).sum::<usize>();
+        if let Some(first) = records.first().filter(|_| measured.sheet.machine.command_line.is_empty()) {
+            measured.sheet.machine.command_line.clone_from(&first.command_line);
+        }
+        Machine { plan, vcpus, workloads: &own, boots: &records }.evaluate(&mut measured)?;
     }
     if measured.sheet.tolls.is_empty() {
         return Err(RunError::NoToll { absent: measured.absent });
@@ -201,18 +217,19 @@ pub fn run(plan: Plan<'_>, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Mea
 }
 
 /// A sheet with the machine and kernel, and without tolls.
-fn empty_sheet(plan: Plan<'_>) -> Result<TollSheet, RunError> {
-    Ok(TollSheet {
+fn empty_sheet(plan: Plan<'_>, tools: &Tools, programs: Vec<GuestProgram>) -> TollSheet {
+    TollSheet {
         schema: SheetSchema,
         made_by: concat!("iotoll ", env!("CARGO_PKG_VERSION")).to_owned(),
         preset: plan.preset.name.clone(),
+        base: plan.preset.untranslated.clone(),
         dma_path: plan.preset.dma_path,
         machine: EmulatedMachine {
             arch: plan.preset.arch.word().to_owned(),
-            cpu: qemu_command::cpu(plan.preset.arch).to_owned(),
+            cpu: qemu_command::cpu(plan.preset).to_owned(),
             vcpus: 1,
-            memory_mib: qemu_command::MEMORY_MIB,
-            qemu_version: qemu::version(plan.preset.arch)?,
+            memory_mib: boots::MEMORY_MIB,
+            qemu_version: tools.qemu_version.clone(),
             command_line: Vec::new(),
         },
         kernel: KernelId {
@@ -220,346 +237,59 @@ fn empty_sheet(plan: Plan<'_>) -> Result<TollSheet, RunError> {
             package: plan.kernel.package.as_ref().map(ToString::to_string),
             command_line: qemu_command::kernel_command_line(plan.preset, 1),
         },
+        programs,
+        boots: boots::boots(plan.boots),
         measured_on: plan.today.to_owned(),
         repeats: 1,
         tolls: Vec::new(),
-    })
+    }
 }
 
-/// One boot of a machine.
-struct Boot<'a> {
+/// A machine with one number of virtual CPUs, and what its boots recorded.
+struct Machine<'a> {
     plan: Plan<'a>,
     vcpus: u32,
     workloads: &'a [(u64, Workload)],
+    boots: &'a [BootRecord],
 }
 
-impl Boot<'_> {
-    /// Boots, runs the workloads and adds their results to `measured`.
-    fn run(&self, measured: &mut Measured, progress: &mut dyn FnMut(Progress<'_>)) -> Result<(), RunError> {
-        let disk = Disk::serve();
-        let disk = disk.map_err(|source| RunError::Io { action: "can't serve a disk".to_owned(), source })?;
-        let files = self.create_files(&disk)?;
-        let arch = self.plan.preset.arch;
-        // An unknown release counts as old and gets no options of newer ones.
-        let release = Release::parse(&measured.sheet.machine.qemu_version).unwrap_or(Release(0, 0));
-        let arguments = qemu_command::arguments(self.plan.preset, self.vcpus, &files, release);
-        qemu::run(arch, &arguments, &files.console, self.plan.limits)?;
-        let console = read_console(&files.console)?;
-        self.check_console(&console, &files)?;
-        for (_, workload) in self.workloads {
-            progress(Progress::Ended(&workload.name));
-        }
-        if measured.sheet.machine.command_line.is_empty() {
-            measured.sheet.machine.command_line =
-                anonymous_command_line(arch.qemu(), &arguments, self.plan.scratch);
-        }
-        progress(Progress::Fold);
-        self.evaluate(&console, &files, measured)
-    }
-
-    /// Writes the initramfs and creates the disk for the symbols; returns the paths of all files.
-    fn create_files(&self, disk: &Disk) -> Result<Files, RunError> {
-        let scratch = self.plan.scratch.join(format!("{}cpu", self.vcpus));
-        io(&scratch, "create the folder", fs::create_dir_all(&scratch))?;
-        let initramfs = scratch.join("initramfs");
-        io(&initramfs, "write", fs::write(&initramfs, self.build_initramfs(&scratch)?))?;
-        let symbols = scratch.join("symbols");
-        let created = File::create(&symbols).and_then(|file| file.set_len(SYMBOLS_BYTES));
-        io(&symbols, "create the disk", created)?;
-        Ok(Files {
-            kernel: self.plan.kernel.image.clone(),
-            initramfs,
-            console: scratch.join("console"),
-            disk: disk.socket(),
-            disk_control: disk.control(),
-            symbols,
-            plugin: self.plan.plugin.to_owned(),
-            record: scratch.join("record"),
-            log: scratch.join("log"),
-        })
-    }
-
-    /// Compiles the agent and builds the archive; `scratch` is a folder for the agent.
-    fn build_initramfs(&self, scratch: &Path) -> Result<Vec<u8>, RunError> {
-        let arch = self.plan.preset.arch;
-        let tree = ModuleTree::of_kernel(self.plan.kernel)?;
-        let early: Vec<&str> = self.plan.preset.modules.iter().map(String::as_str).collect();
-        let early = tree.load_order(&early)?.load.len();
-        let modules = tree.load_order(&self.wanted_modules())?.load;
-        let program = agent::build(arch, scratch)?;
-        let program = io(&program, "read", fs::read(&program))?;
-        let busybox = io(self.plan.busybox, "read", fs::read(self.plan.busybox))?;
-        let script = init::script(ScriptPlan {
-            arch,
-            vcpus: self.vcpus,
-            access: self.plan.preset.access(),
-            modules: &modules,
-            early,
-            workloads: self.workloads,
-        });
-        let mut files = vec![PlacedFile { path: init::AGENT, permissions: 0o755, bytes: &program }];
-        let of_program = self.plan.program.iter().flat_map(|program| &program.files);
-        files.extend(of_program.map(|(path, bytes)| PlacedFile { path, permissions: 0o755, bytes }));
-        let release = &self.plan.kernel.release;
-        let initramfs =
-            Initramfs { release, busybox: &busybox, modules: &modules, init: &script, files: &files };
-        Ok(initramfs.build()?)
-    }
-
-    /// Names of the preset's modules and of the drivers that the workloads need.
-    fn wanted_modules(&self) -> Vec<&str> {
-        let preset = self.plan.preset;
-        let uses = |adapter| self.workloads.iter().any(|(_, workload)| workload.adapter == adapter);
-        let adapters = preset.adapters.iter().copied().filter(|adapter| uses(*adapter));
-        // Every machine needs the NVMe driver, for the disk that the guest writes its symbols to.
-        let mut modules: Vec<&str> = preset.modules.iter().map(String::as_str).collect();
-        modules.extend(["nvme"]);
-        for adapter in adapters.filter(|adapter| *adapter != EmulatedAdapter::Nvme) {
-            if adapter == EmulatedAdapter::VirtioNet {
-                modules.push("virtio_pci");
-            }
-            modules.push(adapter.driver());
-        }
-        modules
-    }
-
-    /// Checks that the guest's script ran to its end, and that the adapters have the preset's DMA path.
-    fn check_console(&self, console: &str, files: &Files) -> Result<(), RunError> {
-        if let Some(failed) = console.lines().find_map(|line| line.split_once("lab: failed: ")) {
-            let qemu = qemu::last_lines(&files.console.with_extension("qemu"));
-            return Err(RunError::Guest { failure: failed.1.to_owned(), qemu });
-        }
-        if !console.lines().any(|line| line == DONE) {
-            let console = qemu::last_lines(&files.console);
-            return Err(QemuError::GuestFailed { console }.into());
-        }
-        self.check_dma_path(console)
-    }
-
-    /// Checks the DMA path of each adapter that the workloads use, by the guest's console.
-    fn check_dma_path(&self, console: &str) -> Result<(), RunError> {
-        let wanted = self.plan.preset.dma_path;
-        let used = self.used_slots();
-        let mut adapters =
-            console.lines().filter_map(AdapterInfo::parse).filter(|adapter| used.contains(&adapter.address));
-        match adapters.find(|adapter| !adapter.uses(wanted)) {
-            None => Ok(()),
-            Some(other) => Err(RunError::DmaPath {
-                wanted,
-                address: other.address.to_owned(),
-                found: other.describe(wanted),
-            }),
-        }
-    }
-
-    /// PCI addresses of the adapters that the workloads use.
-    fn used_slots(&self) -> Vec<&'static str> {
-        let of = |adapter| match adapter {
-            EmulatedAdapter::Nvme => vec![qemu_command::DISK_SLOT],
-            other => qemu_command::network_slots(other).map(Vec::from).unwrap_or_default(),
-        };
-        self.workloads.iter().flat_map(|(_, workload)| of(workload.adapter)).collect()
-    }
-
-    /// Computes the tolls and flame graphs from the record, the log and the symbols, and adds them to `measured`.
-    fn evaluate(&self, console: &str, files: &Files, measured: &mut Measured) -> Result<(), RunError> {
-        let functions = self.plan.program.map(|program| program.functions.clone()).unwrap_or_default();
-        let symbols = Symbols::parse(&read_symbols(&files.symbols)?)?.with_program(functions);
-        let (windows, gave_up) = self.count_windows(files, &symbols)?;
-        measured.gave_up += gave_up;
-        let log = io(&files.log, "read", File::open(&files.log))?;
-        let events = trace::read_log(BufReader::new(log))?;
-        if events.len() != windows.len() {
-            return Err(RunError::Windows { record: windows.len(), log: events.len() });
-        }
+impl Machine<'_> {
+    /// Computes the tolls and flame graphs, and adds them to `measured`.
+    fn evaluate(&self, measured: &mut Measured) -> Result<(), RunError> {
         let evidence = self.evidence(&measured.sheet);
-        let mut typical_windows = BTreeMap::new();
+        let mut typical: Vec<(&Window, &Workload)> = Vec::new();
         for (phase, workload) in self.workloads {
-            let input =
-                TollInput { arch: self.plan.preset.arch, symbols: &symbols, workload, evidence: &evidence };
-            let traced = traced_windows(*phase, &windows, &events);
-            let toll = match exit_status(console, &workload.name) {
-                Some("0") => input.toll(&traced).ok_or_else(|| "it marked no window".to_owned()),
-                other => Err(absence_reason(console, &workload.name, other)),
-            };
+            let boots = self.boots.iter().map(|boot| boot.windows_of(*phase, &workload.name));
+            let input = TollInput { arch: self.plan.preset.arch, workload, evidence: &evidence };
+            let toll = boots.collect::<Result<Vec<_>, _>>().and_then(|boots| {
+                let (toll, window) =
+                    input.toll(&boots).ok_or_else(|| "its windows have no I/O".to_owned())?;
+                typical.push((window, workload));
+                Ok(toll)
+            });
             match toll {
                 Ok(toll) => measured.sheet.tolls.push(toll),
-                Err(reason) => {
-                    measured.absent.push((workload.name.clone(), reason));
-                    continue;
-                }
+                Err(reason) => measured.absent.push((workload.name.clone(), reason)),
             }
-            typical_windows
-                .extend(typical_window(&traced).map(|window| (window.number, (workload, window.ios))));
         }
         if self.plan.detail == Detail::Flames {
-            measured.flames.extend(self.flames(files, &symbols, &typical_windows)?);
+            for boot in self.boots {
+                let own = typical.iter().filter(|(window, _)| boot.has(window));
+                let own = own.map(|(window, workload)| (window.number, (*workload, window.ios))).collect();
+                measured.flames.extend(boot.flames(self.plan, &own)?);
+            }
         }
         Ok(())
-    }
-
-    /// Flame graphs of `windows`: for each window's number, its workload and number of I/Os.
-    fn flames(
-        &self,
-        files: &Files,
-        symbols: &Symbols,
-        windows: &BTreeMap<u64, (&Workload, u64)>,
-    ) -> Result<Vec<Flame>, RunError> {
-        let landmarks = Landmarks::new(symbols, self.plan.preset.arch);
-        let numbers = windows.keys().copied().collect();
-        let stacks =
-            self.read_record(files, |record| replay::stacks(record, symbols, &landmarks, &numbers))?;
-        let stages = StageTable::built_in().stages(symbols);
-        let flame = |(number, folded): (&u64, _)| {
-            let (workload, ios) = *windows.get(number)?;
-            let heading = Heading {
-                preset: self.plan.preset.name.clone(),
-                workload: workload.name.clone(),
-                kernel: self.plan.kernel.release.clone(),
-                ios,
-            };
-            Some(Flame::new(heading, folded, symbols, &stages))
-        };
-        Ok(stacks.iter().filter_map(flame).collect())
-    }
-
-    /// All windows of the record, and how often the plugin stopped waiting for devices.
-    fn count_windows(&self, files: &Files, symbols: &Symbols) -> Result<(Vec<Window>, usize), RunError> {
-        let stages = StageTable::built_in().stages(symbols);
-        let mut counter = WindowCounter::new(symbols, &stages, Layout::of(self.plan.preset.arch));
-        let windows = self.read_record(files, |record| counter.count(record))?;
-        Ok((windows, counter.gave_up.len()))
-    }
-
-    /// Opens the record and passes it to `read`.
-    fn read_record<T>(
-        &self,
-        files: &Files,
-        read: impl FnOnce(&mut Record<BufReader<File>>) -> Result<T, RecordError>,
-    ) -> Result<T, RunError> {
-        let record = io(&files.record, "read", File::open(&files.record))?;
-        let read = Record::new(BufReader::with_capacity(1 << 20, record)).and_then(|mut it| read(&mut it));
-        read.map_err(|problem| RunError::Record {
-            problem,
-            qemu: qemu::last_lines(&files.console.with_extension("qemu")),
-        })
     }
 
     /// How and on which machine the tolls were measured.
     fn evidence(&self, sheet: &TollSheet) -> Evidence {
         Evidence::Measured {
-            how: format!("iotoll lab run {}", sheet.preset),
+            how: format!("iotoll lab run {} --boots {}", sheet.preset, sheet.boots.len()),
             on: format!(
                 "QEMU {} (TCG, one instruction a nanosecond), {} of {} virtual CPU, Linux {}",
                 sheet.machine.qemu_version, sheet.machine.cpu, self.vcpus, sheet.kernel.release
             ),
         }
-    }
-}
-
-/// The windows of the workload of a number, each with its trace events. The two slices have the same order.
-fn traced_windows<'a>(
-    phase: u64,
-    windows: &'a [Window],
-    events: &'a [WindowEvents],
-) -> Vec<TracedWindow<'a>> {
-    let pairs = windows.iter().zip(events).filter(|(window, _)| window.phase == phase);
-    pairs.map(|(window, events)| TracedWindow { window, events }).collect()
-}
-
-/// A workload's exit status on the console; `None` if it did not end.
-fn exit_status<'c>(console: &'c str, workload: &str) -> Option<&'c str> {
-    let statuses = console.lines().filter_map(|line| line.trim_end().strip_prefix(ENDED));
-    statuses
-        .filter_map(|rest| rest.trim_start().split_once(' '))
-        .find(|(name, _)| *name == workload)
-        .map(|(_, status)| status)
-}
-
-/// Why a workload did not run: its program's messages on the console, or the console's last line if it printed none.
-fn absence_reason(console: &str, workload: &str, status: Option<&str>) -> String {
-    let Some(status) = status else { return "the guest ended before it ran".to_owned() };
-    let mut words: Vec<&str> = Vec::new();
-    for line in console.lines().map(str::trim_end) {
-        match line.strip_prefix(ENDED).map(|rest| rest.trim_start().split(' ').next()) {
-            Some(ended) if ended == Some(workload) => break,
-            Some(_) => words.clear(),
-            None => words.push(line),
-        }
-    }
-    let is_message = |line: &&str| {
-        let program = line.split_once(": ").map(|(program, _)| program);
-        program == Some("agent") || program == Some(program::NAME) || line.starts_with("absent ")
-    };
-    let messages: Vec<&str> = words.iter().copied().filter(is_message).collect();
-    let last = || words.iter().copied().rfind(|line| !line.is_empty()).map(|line| vec![line]);
-    let messages = if messages.is_empty() { last().unwrap_or_default() } else { messages };
-    format!(
-        "exit status {status}: {}",
-        if messages.is_empty() { "it printed nothing".to_owned() } else { messages.join("; ") }
-    )
-}
-
-/// Reads the guest's console without carriage returns.
-fn read_console(path: &Path) -> Result<String, RunError> {
-    let bytes = io(path, "read", fs::read(path))?;
-    Ok(String::from_utf8_lossy(&bytes).replace('\r', ""))
-}
-
-/// Reads the text that the guest wrote to the disk for symbols; zero bytes follow it.
-fn read_symbols(path: &Path) -> Result<String, RunError> {
-    let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(SYMBOLS_BYTES).read_to_end(&mut bytes));
-    io(path, "read", read)?;
-    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-    Ok(String::from_utf8_lossy(&bytes[..end]).into_owned())
-}
-
-/// The command line without paths and process numbers of this host.
-fn anonymous_command_line(program: &str, arguments: &[std::ffi::OsString], scratch: &Path) -> Vec<String> {
-    let scratch = scratch.display().to_string();
-    let parent = format!(",parent={}", std::process::id());
-    let words =
-        arguments.iter().map(|word| word.to_string_lossy().replace(&scratch, "SCRATCH").replace(&parent, ""));
-    std::iter::once(program.to_owned()).chain(words.map(|word| without_folders(&word))).collect()
-}
-
-/// A word that begins with an absolute path, with only the path's last component.
-fn without_folders(word: &str) -> String {
-    match word.split_once(',') {
-        _ if !word.starts_with('/') => word.to_owned(),
-        Some((path, rest)) => format!("{},{rest}", base_name(path)),
-        None => base_name(word),
-    }
-}
-
-/// The last component of a path.
-fn base_name(path: &str) -> String {
-    PathBuf::from(path).file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
-}
-
-/// Turns an I/O error into one that says `can't VERB PATH`.
-fn io<T>(path: &Path, verb: &str, result: std::io::Result<T>) -> Result<T, RunError> {
-    result.map_err(|source| RunError::Io { action: format!("can't {verb} {}", path.display()), source })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_reason_why_a_workload_did_not_run_quotes_its_program() {
-        let console = "agent: of another time\nlab: ended a 1\nabsent uring 38\n[    1.0] noise\nlab: ended b 3\n\
-                       Segmentation fault\n\nlab: ended c 139\nlab: ended d 9\nagent: open /dev/x: errno 6\n\
-                       lab: ended bb 1\n";
-        let check = |workload: &str, expected: &str| {
-            assert_eq!(absence_reason(console, workload, exit_status(console, workload)), expected);
-        };
-        check("a", "exit status 1: agent: of another time");
-        check("b", "exit status 3: absent uring 38");
-        check("c", "exit status 139: Segmentation fault");
-        check("d", "exit status 9: it printed nothing");
-        check("bb", "exit status 1: agent: open /dev/x: errno 6");
-        check("e", "the guest ended before it ran");
     }
 }

@@ -1,13 +1,13 @@
 //! Computes a workload's toll (what one I/O costs) from its windows.
 
 use crate::Arch;
-use crate::symbols::{Code, Symbols};
+use crate::symbols::Symbols;
 use crate::trace::WindowEvents;
 use crate::window::Window;
 use crate::workload::Workload;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
-use toll::{Event, Evidence, Occurrence, Spread, Tally, Toll};
+use toll::{BootCounts, Event, Evidence, Occurrence, Spread, Tally, Toll};
 
 /// Prefixes of the interrupt controllers' memory regions, whose accesses don't count as doorbells.
 const INTERRUPT_CONTROLLERS: [&str; 8] = ["apic", "ioapic", "kvm-apic", "gic", "xive", "xics", "pic", "its"];
@@ -18,13 +18,33 @@ const DMA_MAPS: [&str; 4] = ["dma_map_page_attrs", "dma_map_sg_attrs", "dma_map_
 /// The function with which the kernel polls an NVMe completion queue (`drivers/nvme/host/pci.c`).
 pub(crate) const POLL_FUNCTION: &str = "nvme_poll";
 
-/// A window with its trace events.
+/// A window with its trace events and the symbols of its boot.
 #[derive(Debug, Clone, Copy)]
 pub struct TracedWindow<'a> {
     /// Its instructions, calls and device accesses.
     pub window: &'a Window,
     /// Its trace events.
     pub events: &'a WindowEvents,
+    /// The guest's symbols.
+    pub symbols: &'a Symbols,
+}
+
+impl TracedWindow<'_> {
+    /// Its instructions by function name.
+    fn instructions_by_function(&self) -> BTreeMap<String, u64> {
+        let mut named = BTreeMap::new();
+        for (code, instructions) in &self.window.functions {
+            *named.entry(self.symbols.name(*code).to_owned()).or_default() += instructions;
+        }
+        named
+    }
+
+    /// How often the functions whose name satisfies `is_wanted` were called, by name.
+    fn calls(&self, is_wanted: impl Fn(&str) -> bool) -> BTreeMap<String, u64> {
+        let calls = self.window.calls.iter();
+        let named = calls.map(|(id, times)| (self.symbols.function(*id).name.as_str(), *times));
+        named.filter(|(name, _)| is_wanted(name)).map(|(name, times)| (name.to_owned(), times)).collect()
+    }
 }
 
 /// The inputs, besides its windows, from which a workload's toll is computed.
@@ -32,8 +52,6 @@ pub struct TracedWindow<'a> {
 pub struct TollInput<'a> {
     /// The machine's architecture.
     pub arch: Arch,
-    /// The guest's symbols.
-    pub symbols: &'a Symbols,
     /// The workload.
     pub workload: &'a Workload,
     /// How and on what it was measured.
@@ -41,36 +59,30 @@ pub struct TollInput<'a> {
 }
 
 impl TollInput<'_> {
-    /// The toll of a workload's windows; `None` if there are no windows.
-    pub fn toll(&self, traced: &[TracedWindow<'_>]) -> Option<Toll> {
+    /// The toll of a workload's windows in each boot, and the typical window; `None` if a boot has no windows, or they no I/Os.
+    pub fn toll<'w>(&self, boots: &[Vec<TracedWindow<'w>>]) -> Option<(Toll, &'w Window)> {
+        let traced: Vec<TracedWindow<'w>> = boots.concat();
         let windows = NonZeroU32::new(u32::try_from(traced.len()).ok()?)?;
         let ios = u32::try_from(traced.first()?.window.ios).ok()?;
-        let instructions = spread(traced.iter().map(|traced| traced.window.instructions).collect())?;
-        let typical = typical_window(traced)?;
-        Some(Toll {
+        let instructions = Spread::of(traced.iter().map(|traced| traced.window.instructions).collect())?;
+        let typical = typical_window(&traced)?;
+        let toll = Toll {
             workload: self.workload.name.clone(),
             what: self.workload.what.clone(),
             driver: self.workload.driver().to_owned(),
             bytes_per_io: self.workload.bytes_per_io,
             ios_per_window: NonZeroU32::new(ios)?,
             windows,
+            boots: boots.iter().map(|boot| self.boot_counts(boot)).collect(),
             instructions,
-            user: typical.user_instructions(),
-            kernel: typical.instructions - typical.user_instructions(),
-            stages: typical.stages.clone(),
-            functions: self.instructions_by_function(typical),
-            events: self.event_counts(traced),
+            user: typical.window.user_instructions(),
+            kernel: typical.window.instructions - typical.window.user_instructions(),
+            stages: typical.window.stages.clone(),
+            functions: typical.instructions_by_function(),
+            events: self.event_counts(&traced),
             evidence: self.evidence.clone(),
-        })
-    }
-
-    /// A window's instructions by function name.
-    fn instructions_by_function(&self, window: &Window) -> BTreeMap<String, u64> {
-        let mut named = BTreeMap::new();
-        for (code, instructions) in &window.functions {
-            *named.entry(self.symbols.name(*code).to_owned()).or_default() += instructions;
-        }
-        named
+        };
+        boots.iter().all(|boot| !boot.is_empty()).then_some((toll, typical.window))
     }
 
     /// The counts of every event that can be observed on the architecture, also of those that never happened.
@@ -79,6 +91,20 @@ impl TollInput<'_> {
         observable
             .map(|event| (event, tally(traced.iter().map(|traced| self.counts_by_name(event, traced)))))
             .collect()
+    }
+
+    /// What was counted in one boot.
+    fn boot_counts(&self, traced: &[TracedWindow<'_>]) -> BootCounts {
+        let mut counts = BootCounts::default();
+        for TracedWindow { window, .. } in traced {
+            counts.windows.push(window.instructions);
+            for (stage, instructions) in &window.stages {
+                *counts.stages.entry(*stage).or_default() += instructions;
+            }
+        }
+        let of_all = self.event_counts(traced);
+        counts.events = of_all.into_iter().map(|(event, tally)| (event, tally.all.total)).collect();
+        counts
     }
 
     /// How often an event happened in a window, by its name in detail: function, hypercall, register region.
@@ -91,25 +117,19 @@ impl TollInput<'_> {
             Event::TableEntries => one("stored by the kernel", window.table_stores),
             Event::Doorbells => adapter_accesses(&window.device_writes),
             Event::DeviceReads => adapter_accesses(&window.device_reads),
-            Event::Mappings => self.calls(window, |name| DMA_MAPS.contains(&name)),
-            Event::Interrupts => self.calls(window, |name| is_interrupt_handler(name, self.arch)),
+            Event::Mappings => traced.calls(|name| DMA_MAPS.contains(&name)),
+            Event::Interrupts => traced.calls(|name| is_interrupt_handler(name, self.arch)),
             Event::StringIterations => one("beyond the first", window.repeats),
-            Event::Polls => self.polls(window),
+            Event::Polls => polls(traced),
         }
     }
+}
 
-    /// Polls of a completion queue by the kernel and by programs.
-    fn polls(&self, window: &Window) -> BTreeMap<String, u64> {
-        let mut polls = self.calls(window, |name| name == POLL_FUNCTION);
-        polls.insert("in user mode".to_owned(), window.polls);
-        polls
-    }
-
-    /// How often the functions whose name satisfies `is_wanted` were called, by name.
-    fn calls(&self, window: &Window, is_wanted: impl Fn(&str) -> bool) -> BTreeMap<String, u64> {
-        let named = window.calls.iter().map(|(id, times)| (self.symbols.function(*id).name.as_str(), *times));
-        named.filter(|(name, _)| is_wanted(name)).map(|(name, times)| (name.to_owned(), times)).collect()
-    }
+/// Polls of a completion queue by the kernel and by programs.
+fn polls(traced: &TracedWindow<'_>) -> BTreeMap<String, u64> {
+    let mut polls = traced.calls(|name| name == POLL_FUNCTION);
+    polls.insert("in user mode".to_owned(), traced.window.polls);
+    polls
 }
 
 /// The counts of an event that QEMU traces, by name.
@@ -185,35 +205,20 @@ fn median(sorted: &[u64]) -> u64 {
     sorted.get(sorted.len().saturating_sub(1) / 2).copied().unwrap_or_default()
 }
 
-/// Median, 99th percentile (nearest rank) and extremes of the windows' instructions; `None` without windows.
-fn spread(mut counts: Vec<u64>) -> Option<Spread> {
-    counts.sort_unstable();
-    let median = median(&counts);
-    let rank_99 = (counts.len() * 99).div_ceil(100);
-    Some(Spread {
-        median,
-        min: *counts.first()?,
-        p99: *counts.get(rank_99.checked_sub(1)?)?,
-        max: *counts.last()?,
-        at_median: u32::try_from(counts.iter().filter(|count| **count == median).count()).ok()?,
-    })
-}
-
 /// A typical window: among those with the median number of instructions, the first with the commonest counts by
 /// function. `None` if there are no windows.
-pub fn typical_window<'a>(traced: &[TracedWindow<'a>]) -> Option<&'a Window> {
-    let median = spread(traced.iter().map(|traced| traced.window.instructions).collect())?.median;
-    let mut alike: HashMap<&BTreeMap<Code, u64>, (usize, &'a Window)> = HashMap::new();
-    let mut order = Vec::new();
-    for window in traced.iter().map(|traced| traced.window).filter(|window| window.instructions == median) {
-        let entry = alike.entry(&window.functions).or_insert_with(|| {
-            order.push(&window.functions);
-            (0, window)
-        });
-        entry.0 += 1;
+fn typical_window<'t, 'w>(traced: &'t [TracedWindow<'w>]) -> Option<&'t TracedWindow<'w>> {
+    let median = Spread::of(traced.iter().map(|traced| traced.window.instructions).collect())?.median;
+    let mut alike: Vec<(BTreeMap<String, u64>, usize, &'t TracedWindow<'w>)> = Vec::new();
+    for window in traced.iter().filter(|traced| traced.window.instructions == median) {
+        let functions = window.instructions_by_function();
+        match alike.iter_mut().find(|(known, ..)| *known == functions) {
+            Some((_, number, _)) => *number += 1,
+            None => alike.push((functions, 1, window)),
+        }
     }
-    let most = order.iter().rev().max_by_key(|functions| alike[**functions].0)?;
-    Some(alike[*most].1)
+    // Of equal numbers, the first wins.
+    alike.iter().rev().max_by_key(|(_, number, _)| *number).map(|(.., window)| *window)
 }
 
 #[cfg(test)]
@@ -221,6 +226,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
     use super::*;
+    use crate::symbols::Code;
     use proptest::prelude::*;
 
     fn window(instructions: u64, user: u64) -> Window {
@@ -231,11 +237,13 @@ mod tests {
     #[test]
     fn the_typical_window_is_the_commonest_of_those_at_the_median() {
         let windows = [window(10, 1), window(10, 2), window(10, 2), window(9, 3), window(30, 1)];
-        let events = WindowEvents::default();
-        let traced: Vec<TracedWindow<'_>> =
-            windows.iter().map(|window| TracedWindow { window, events: &events }).collect();
-        assert_eq!(typical_window(&traced).unwrap().user_instructions(), 2);
-        let spread = spread(windows.iter().map(|window| window.instructions).collect()).unwrap();
+        let (events, symbols) = (WindowEvents::default(), Symbols::default());
+        let traced: Vec<TracedWindow<'_>> = windows
+            .iter()
+            .map(|window| TracedWindow { window, events: &events, symbols: &symbols })
+            .collect();
+        assert_eq!(typical_window(&traced).unwrap().window.user_instructions(), 2);
+        let spread = Spread::of(windows.iter().map(|window| window.instructions).collect()).unwrap();
         assert_eq!(spread, Spread { median: 10, min: 9, p99: 30, max: 30, at_median: 3 });
     }
 
@@ -248,13 +256,6 @@ mod tests {
     }
 
     proptest! {
-        #[test]
-        fn a_spread_is_in_order(counts in proptest::collection::vec(0_u64..1000, 1..100)) {
-            let spread = spread(counts.clone()).unwrap();
-            prop_assert!(spread.min <= spread.median && spread.median <= spread.p99 && spread.p99 <= spread.max);
-            prop_assert!(counts.contains(&spread.median) && spread.at_median >= 1);
-        }
-
         #[test]
         fn a_tally_s_names_add_up(windows in proptest::collection::vec(
             proptest::collection::btree_map("[ab]", 0_u64..5, 0..3), 1..20)) {

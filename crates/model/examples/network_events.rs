@@ -1,7 +1,7 @@
 //! How many events of two hosts happen in a second, on the calendar and on a plain heap: `cargo run --release -p model --example
 //! network_events`.
 
-use model::host::HostError;
+use model::network::NetworkError;
 use model::network::{HostsExperiment, Outcome, Setup, run, run_on_heap};
 use std::error::Error;
 use std::time::Instant;
@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Millions of events in a second.
-fn rate(run: fn(&Setup) -> Result<Outcome, HostError>, setup: &Setup) -> Result<f64, HostError> {
+fn rate(run: fn(&Setup) -> Result<Outcome, NetworkError>, setup: &Setup) -> Result<f64, NetworkError> {
     let began = Instant::now();
     let events = run(setup)?.events;
     Ok(events as f64 / began.elapsed().as_secs_f64() / 1e6)

@@ -9,6 +9,7 @@
 //! Code paths are given in instructions and priced. Mapping calls run the real code of `dma` and `iova`, and what
 //! they did is priced. A CPU that waits for a lock spins.
 
+mod block_error;
 mod block_host;
 mod block_model;
 mod experiment;
@@ -18,6 +19,7 @@ mod nvme_adapter;
 mod outcome;
 mod task;
 
+pub use block_error::BlockError;
 pub use block_host::{BlockHost, Paths};
 pub use experiment::{BlockAnswer, BlockExperiment, JobAnswer, JobsError, ServedAnswer};
 pub use load::NotModelled;
@@ -26,7 +28,7 @@ pub use nvme_adapter::NvmeAdapter;
 pub use outcome::{Outcome, Served, Totals};
 
 use crate::fio::Job;
-use crate::host::HostError;
+use crate::steady::Measurement;
 use des::Span;
 
 /// Host, disk, and load.
@@ -36,26 +38,40 @@ pub struct Setup {
     pub host: BlockHost,
     /// Jobs that run at the same time.
     pub jobs: Vec<Job>,
-    /// Warm-up time before measuring.
+    /// Warm-up time before measuring, at least.
     pub warm_up: Span,
-    /// Measured time.
+    /// Measured time, at least.
     pub measured: Span,
     /// Seed of all random choices.
     pub seed: u64,
 }
 
-/// Simulates the jobs.
+/// Simulates the jobs until a measured window is steady.
 ///
 /// # Errors
-/// An invalid host, or a DMA path that can't be built.
-pub fn run(setup: &Setup) -> Result<Outcome, HostError> {
-    block_model::run(setup)
+/// [`BlockError`]: an invalid setup, or no window was steady.
+pub fn run(setup: &Setup) -> Result<Outcome, BlockError> {
+    block_model::run(setup, setup.measurement())
 }
 
 /// The same on the reference calendar, a binary heap. It is slower and has the same outcome.
 ///
 /// # Errors
 /// As [`run`].
-pub fn run_on_heap(setup: &Setup) -> Result<Outcome, HostError> {
-    block_model::run_on_heap(setup)
+pub fn run_on_heap(setup: &Setup) -> Result<Outcome, BlockError> {
+    block_model::run_on_heap(setup, setup.measurement())
+}
+
+/// Simulates the jobs, and measures exactly the window of the setup. Nothing says that it is steady.
+///
+/// # Errors
+/// [`BlockError`]: an invalid setup.
+pub fn run_window(setup: &Setup) -> Result<Outcome, BlockError> {
+    block_model::run(setup, Measurement::fixed(setup.warm_up, setup.measured))
+}
+
+impl Setup {
+    fn measurement(&self) -> Measurement {
+        Measurement::steady("reads and writes", self.warm_up, self.measured)
+    }
 }

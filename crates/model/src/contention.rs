@@ -10,7 +10,7 @@
 //! only on how many CPUs of its core have a thread. Threads beyond the number of CPUs share these without loss.
 
 mod cpu_topology;
-mod word;
+pub(crate) mod word;
 
 pub use cpu_topology::CpuTopology;
 
@@ -55,8 +55,6 @@ pub enum Step {
     Hold(Span),
     /// Read the word, and repeat compare-and-exchange until it succeeds.
     Exchange,
-    /// Write the word unconditionally.
-    Write,
 }
 
 /// Assignment of locks to CPUs.
@@ -241,8 +239,7 @@ impl ContentionModel {
                 let granted = self.locks[cpu.lock].acquire(now, cpu.place.cpu(), index);
                 self.granted(granted.map(|transfer| transfer.map(|transfer| (index, transfer, 0))), calendar);
             }
-            Step::Exchange => self.access(index, word::WordAccess::Read, calendar),
-            Step::Write => self.access(index, word::WordAccess::Write, calendar),
+            Step::Exchange => self.access(index, word::WordAccess::Claim, calendar),
         }
     }
 

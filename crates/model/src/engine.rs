@@ -9,6 +9,7 @@
 use crate::iommu::{Hardware, Walker};
 use crate::link::Link;
 use crate::serial_server::{SerialServer, schedule_at};
+use crate::steady::{MeasuredWindow, Measurement, Progress, Sample, Unsteady};
 use des::{Calendar, Model, Queue, Simulation, Span, Stream, Time};
 use dma::{BusAddress, DomainId, Iotlb, Leaf};
 use serde::{Deserialize, Serialize};
@@ -96,12 +97,38 @@ const WARM_UP_TIMES: u64 = 2;
 /// Default number of measured transfers.
 pub const TRANSFERS: u64 = 40_000;
 
-/// Runs the simulation.
+/// Measures exactly the transfers of the setup. Nothing says that they are in a steady state, but the IOTLB is full
+/// before, and as many transfers are in flight as there may be.
 pub fn run(setup: &Setup) -> Outcome {
-    let mut simulation = Simulation::new(Engine::new(setup.clone()));
+    let engine = run_measured(setup, Measurement::fixed(setup.warm_up(), setup.transfers));
+    engine.outcome(setup.transfers)
+}
+
+/// Measures transfers until they are in a steady state, at least those of the setup.
+///
+/// # Errors
+/// [`Unsteady`]
+pub fn run_steady(setup: &Setup) -> Result<(Outcome, MeasuredWindow<u64>), Unsteady> {
+    let measurement = Measurement::steady("time of the transfers", setup.warm_up(), setup.transfers);
+    let mut engine = run_measured(setup, measurement);
+    let window = std::mem::take(&mut engine.measurement).finish()?;
+    Ok((engine.outcome(window.measured), window))
+}
+
+fn run_measured(setup: &Setup, measurement: Measurement<u64>) -> Engine {
+    let mut simulation = Simulation::new(Engine::new(setup.clone(), measurement));
     simulation.calendar.schedule_in(Span::ZERO, Event::Begin);
-    while !simulation.model.is_done() && simulation.step() {}
-    simulation.model.outcome(simulation.now())
+    while !simulation.model.is_over && simulation.step() {}
+    simulation.model
+}
+
+impl Setup {
+    /// Transfers before those that are measured.
+    fn warm_up(&self) -> u64 {
+        let entries = self.iommu.map_or(0, |iommu| iommu.hardware.entries as u64);
+        let in_flight = u64::from(self.in_flight_max.max(1));
+        (entries.max(in_flight) * WARM_UP_TIMES).max(self.transfers / WARM_UP_PART)
+    }
 }
 
 /// Events. A transfer is identified by its index in the list.
@@ -137,13 +164,17 @@ struct Engine {
     next: Time,
     /// A `Begin` event is scheduled.
     is_beginning: bool,
-    warm_up: u64,
+    measurement: Measurement<u64>,
+    /// Number of transfers that are done when the next sample is to be taken.
+    next_sample: u64,
+    is_over: bool,
     done: u64,
     latency_sum: Span,
     lookups: u64,
     misses: u64,
-    /// State at the beginning of measuring.
+    /// State at the beginning and at the end of the measured transfers.
     from: Mark,
+    until: Mark,
 }
 
 /// Translates pages of one size, all of which are mapped.
@@ -164,10 +195,8 @@ struct Mark {
 }
 
 impl Engine {
-    fn new(setup: Setup) -> Self {
+    fn new(setup: Setup, measurement: Measurement<u64>) -> Self {
         let places = setup.in_flight_max.max(1);
-        let entries = setup.iommu.map_or(0, |iommu| iommu.hardware.entries as u64);
-        let warm_up = (entries.max(places.into()) * WARM_UP_TIMES).max(setup.transfers / WARM_UP_PART);
         Self {
             transfers: vec![Transfer::default(); places as usize],
             free: (0..places).rev().collect(),
@@ -178,25 +207,24 @@ impl Engine {
             down: SerialServer::default(),
             next: Time::ZERO,
             is_beginning: true,
-            warm_up,
+            next_sample: measurement.first(),
+            measurement,
+            is_over: false,
             done: 0,
             latency_sum: Span::ZERO,
             lookups: 0,
             misses: 0,
             from: Mark::default(),
+            until: Mark::default(),
         }
     }
 
-    fn is_done(&self) -> bool {
-        self.done == self.warm_up + self.setup.transfers
-    }
-
-    fn outcome(&self, now: Time) -> Outcome {
+    fn outcome(&self, transfers: u64) -> Outcome {
         let Mark { at, up, down, walker } = self.from;
-        let until = self.mark(now);
+        let until = self.until;
         let elapsed = until.at.since(at).unwrap_or(Span::ZERO).as_ps_f64();
         let share = |from: Span, to: Span| (to.as_ps_f64() - from.as_ps_f64()) / elapsed;
-        let measured = self.setup.transfers as f64;
+        let measured = transfers as f64;
         Outcome {
             latency_mean: Span::from_ps_f64(self.latency_sum.as_ps_f64() / measured),
             transfers_per_second: measured * 1e12 / elapsed,
@@ -264,14 +292,28 @@ impl Engine {
         schedule_at(calendar, here + copied, Event::Done(place));
     }
 
-    /// A transfer is done: the warm-up's are not measured.
+    /// Begins, continues or ends the measurement.
+    fn sample(&mut self, now: Time, events: u64) {
+        let sample =
+            Sample { done: now.since(Time::ZERO).unwrap_or_default().as_ps_f64(), levels: Vec::new() };
+        match self.measurement.take(sample, events) {
+            Progress::Begins(next) => {
+                (self.lookups, self.misses, self.latency_sum) = (0, 0, Span::ZERO);
+                self.from = self.mark(now);
+                self.next_sample += next;
+            }
+            Progress::Continues(next) => self.next_sample += next,
+            Progress::Ends => (self.is_over, self.until) = (true, self.mark(now)),
+        }
+    }
+
+    /// A transfer is done.
     fn finish(&mut self, now: Time, place: u32, calendar: &mut Calendar<Event, impl Queue<Event>>) {
         let began = self.transfers[place as usize].began;
         self.done += 1;
-        if self.done > self.warm_up {
-            self.latency_sum += now.since(began).unwrap_or(Span::ZERO);
-        } else if self.done == self.warm_up {
-            (self.lookups, self.misses, self.from) = (0, 0, self.mark(now));
+        self.latency_sum += now.since(began).unwrap_or(Span::ZERO);
+        while self.done == self.next_sample && !self.is_over {
+            self.sample(now, calendar.scheduled());
         }
         self.free.push(place);
         self.begin_next(now, calendar);

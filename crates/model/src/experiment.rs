@@ -1,12 +1,15 @@
 //! An experiment of a user: a file that describes an engine, its link and its IOMMU.
 
-use crate::engine::{IommuSetup, Operation, Outcome, Setup, TRANSFERS, run};
+use crate::engine::{IommuSetup, Operation, Outcome, Setup, TRANSFERS, run, run_steady};
 use crate::iommu::Hardware;
 use crate::link::Link;
 use crate::part::Part;
+use crate::replications::{Replications, SEEDS, SEEDS_MAX};
+use crate::steady::{CountedRunsAnswer, Unsteady};
 use crate::user_file::{self, ExperimentError, InvalidField, wrong_link};
 use des::Span;
 use serde::{Deserialize, Serialize};
+use toll::Estimate;
 
 /// What a file says.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
@@ -21,9 +24,12 @@ pub struct Experiment {
     pub engine: Engine,
     /// The IOMMU; none without.
     pub iommu: Option<Iommu>,
-    /// Of all random choices.
+    /// Of all random choices of the first run.
     #[serde(default = "one")]
     pub seed: u64,
+    /// Number of runs, with consecutive seeds. A point of a sweep has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seeds: Option<u32>,
     /// Transfers that are measured, after those that fill the IOTLB.
     #[serde(default = "default_transfers")]
     pub transfers: u64,
@@ -70,7 +76,29 @@ pub struct Iommu {
     pub walk_gap_ns: f64,
 }
 
-/// What came out, and what limits.
+/// What came out of several runs, and what limits.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct EngineAnswer {
+    /// What it is about.
+    pub what: String,
+    /// How it was measured.
+    pub runs: CountedRunsAnswer,
+    /// Mean time of a transfer.
+    pub latency_mean_ns: Estimate,
+    /// Transfers in a second.
+    pub transfers_per_second: Estimate,
+    /// Payload in a second.
+    pub gigabits_per_second: Estimate,
+    /// Of lookups, those that missed.
+    pub miss_share: Estimate,
+    /// How busy each part was, 0 to 1, and how many transfers were in flight of those that could be.
+    pub parts: Vec<Part>,
+    /// The part that has no more to give.
+    pub limit: String,
+}
+
+/// What came out of one run, and what limits.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Answer {
@@ -103,17 +131,39 @@ impl Experiment {
     pub(crate) fn invalid_field(&self) -> Option<InvalidField> {
         let is_measured = (TRANSFERS_MIN..=TRANSFERS_MAX).contains(&self.transfers);
         let transfers = InvalidField::unless(is_measured, "transfers", self.transfers, "100 to 1000000000");
+        let seeds = || InvalidField::unless_count("seeds", self.seeds?.into(), SEEDS_MAX.into());
         let machine = || {
             self.engine
                 .invalid_field()
                 .or_else(|| self.iommu?.invalid_field())
                 .or_else(|| wrong_link(&self.link))
         };
-        transfers.or_else(machine)
+        transfers.or_else(seeds).or_else(machine)
     }
 
-    /// Runs it.
-    pub fn run(&self) -> Answer {
+    /// Runs it once for each of the seeds, until its transfers are in a steady state.
+    ///
+    /// # Errors
+    /// [`Unsteady`]
+    pub fn run(&self) -> Result<EngineAnswer, Unsteady> {
+        let (setup, seeds) = (self.setup(), self.seeds.unwrap_or(SEEDS));
+        let runs = Replications::run(self.seed, seeds, |seed| run_steady(&Setup { seed, ..setup.clone() }))?;
+        let parts = runs.parts(|(outcome, _)| parts(outcome, &setup));
+        let gigabits = |outcome: &Outcome| outcome.gigabits_per_second(setup.transfer_bytes);
+        Ok(EngineAnswer {
+            what: self.what.clone(),
+            runs: CountedRunsAnswer::of(&runs, true, |(_, window)| *window),
+            latency_mean_ns: runs.estimate(|(outcome, _)| outcome.latency_mean.as_ns_f64()),
+            transfers_per_second: runs.estimate(|(outcome, _)| outcome.transfers_per_second),
+            gigabits_per_second: runs.estimate(|(outcome, _)| gigabits(outcome)),
+            miss_share: runs.estimate(|(outcome, _)| outcome.miss_share),
+            limit: limit(&parts),
+            parts,
+        })
+    }
+
+    /// Runs it once, and measures exactly its transfers: a point of a sweep.
+    pub fn run_once(&self) -> Answer {
         let setup = self.setup();
         let outcome = run(&setup);
         let parts = parts(&outcome, &setup);
@@ -123,7 +173,7 @@ impl Experiment {
             transfers_per_second: outcome.transfers_per_second,
             gigabits_per_second: outcome.gigabits_per_second(setup.transfer_bytes),
             miss_share: outcome.miss_share,
-            limit: Part::limiting(&parts).unwrap_or_else(|| "how many transfers are in flight".to_owned()),
+            limit: limit(&parts),
             parts,
         }
     }
@@ -196,7 +246,7 @@ impl Iommu {
 }
 
 /// The parts of the machine that may limit the rate, each with its busy share.
-fn parts(outcome: &Outcome, setup: &Setup) -> Vec<Part> {
+pub(crate) fn parts(outcome: &Outcome, setup: &Setup) -> Vec<Part> {
     let begins = outcome.transfers_per_second * setup.gap.as_ps_f64() / 1e12;
     let mut parts = vec![
         Part::new("the engine's beginning of transfers", begins),
@@ -207,6 +257,11 @@ fn parts(outcome: &Outcome, setup: &Setup) -> Vec<Part> {
         parts.push(Part::new("the walker's beginning of walks", outcome.walker_busy_share));
     }
     parts
+}
+
+/// The part that limits.
+fn limit(parts: &[Part]) -> String {
+    Part::limiting(parts).unwrap_or_else(|| "how many transfers are in flight".to_owned())
 }
 
 /// The default of counts in experiments.
@@ -227,16 +282,19 @@ mod tests {
 
     #[test]
     fn the_example_is_limited_by_its_walker() {
-        let result = Experiment::read(TEXT, "engine.toml").unwrap().run();
+        let result = Experiment::read(TEXT, "engine.toml").unwrap().run().unwrap();
         assert_eq!(result.limit, "the walker's beginning of walks", "{result:?}");
         assert_eq!(result.parts.len(), 4);
         let without = TEXT.split("[iommu]").next().unwrap();
-        let result = Experiment::read(without, "engine.toml").unwrap().run();
+        let result = Experiment::read(without, "engine.toml").unwrap().run().unwrap();
         assert_eq!(result.limit, "the engine's beginning of transfers", "{result:?}");
         let slow = without
             .replace("gap_ns = 16.03", "gap_ns = 0.0")
             .replace("in_flight_max = 34", "in_flight_max = 2");
-        assert_eq!(Experiment::read(&slow, "").unwrap().run().limit, "how many transfers are in flight");
+        assert_eq!(
+            Experiment::read(&slow, "").unwrap().run().unwrap().limit,
+            "how many transfers are in flight"
+        );
     }
 
     #[test]

@@ -41,12 +41,14 @@ pub use path::PathId;
 pub use setup::{FlashArrayError, Setup, Translation};
 pub use stack::{Library, Module, Stack};
 
-/// Simulates the jobs.
+use crate::steady::Measurement;
+
+/// Simulates the jobs until a measured window is steady; with faults in it, exactly that of the setup.
 ///
 /// # Errors
-/// [`FlashArrayError`]: an invalid setup.
+/// [`FlashArrayError`]: an invalid setup, or no window was steady.
 pub fn run(setup: &Setup) -> Result<Outcome, FlashArrayError> {
-    flash_array_model::run(setup)
+    flash_array_model::run(setup, setup.measurement())
 }
 
 /// The same on the reference calendar, a binary heap. It is slower and has the same outcome.
@@ -54,5 +56,23 @@ pub fn run(setup: &Setup) -> Result<Outcome, FlashArrayError> {
 /// # Errors
 /// As [`run`].
 pub fn run_on_heap(setup: &Setup) -> Result<Outcome, FlashArrayError> {
-    flash_array_model::run_on_heap(setup)
+    flash_array_model::run_on_heap(setup, setup.measurement())
+}
+
+/// Simulates the jobs, and measures exactly the window of the setup. Nothing says that it is steady.
+///
+/// # Errors
+/// [`FlashArrayError`]: an invalid setup.
+pub fn run_window(setup: &Setup) -> Result<Outcome, FlashArrayError> {
+    flash_array_model::run(setup, Measurement::fixed(setup.warm_up, setup.measured))
+}
+
+impl Setup {
+    /// A fault changes the machine, so a window that contains one is not steady, and is what the setup asks for.
+    fn measurement(&self) -> Measurement {
+        if self.faults.iter().any(|fault| fault.at >= self.warm_up) {
+            return Measurement::fixed(self.warm_up, self.measured);
+        }
+        Measurement::steady("reads and writes", self.warm_up, self.measured)
+    }
 }

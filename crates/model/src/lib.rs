@@ -14,28 +14,34 @@
 //!
 //! ```
 //! let file = include_str!("../../../experiments/engine.toml");
-//! let with_iommu = model::Experiment::read(file, "engine.toml")?.run();
-//! assert!(with_iommu.miss_share > 0.0);
-//! let without = model::Experiment::read(file.split("[iommu]").next().unwrap_or_default(), "engine.toml")?.run();
-//! assert!(without.transfers_per_second > with_iommu.transfers_per_second);
-//! println!("{:.1} Gb/s, limited by {}", with_iommu.gigabits_per_second, with_iommu.limit);
-//! # Ok::<(), model::ExperimentError>(())
+//! let with_iommu = model::Experiment::read(file, "engine.toml")?.run()?;
+//! assert!(with_iommu.miss_share.mean > 0.0);
+//! let without = model::Experiment::read(file.split("[iommu]").next().unwrap_or_default(), "engine.toml")?.run()?;
+//! assert!(without.transfers_per_second.mean > with_iommu.transfers_per_second.mean);
+//! println!("{:.1} Gb/s, limited by {}", with_iommu.gigabits_per_second.mean, with_iommu.limit);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! # Pitfalls
 //!
-//! - Every parameter carries [its evidence](Given). A figure that a parameter was fitted to is [calibrated](Role) and proves
-//!   nothing; only the others are predictions, and they are published as they come out.
-//! - Simulated time starts with a warm-up. Choose it long enough for caches, queues and flush queues to reach a steady state.
+//! - Every parameter carries [its evidence](Given). Every figure says [what agreement would prove](FigureKind): only figures
+//!   out of sample count as hits, and all but calibrated ones count as misses.
+//! - Simulated time starts with a warm-up. A run whose window is not steady is extended, and refused if it never is;
+//!   a warm-up that is long enough saves that time.
+//! - Figures of a user's file are means over several seeds, with 95 % intervals. A single run has no interval.
 //! - The same file and seed give the same numbers on every platform. A change in numbers is a change of the model.
 
 #![forbid(unsafe_code)]
 
 pub mod block;
+pub mod command_queue;
 pub mod contention;
 mod description;
 mod engine;
+mod evidence_share;
 mod experiment;
+mod figure_kind;
+mod file_evidence;
 pub mod fio;
 pub mod flash_array;
 pub mod host;
@@ -48,21 +54,29 @@ mod moderation;
 pub mod network;
 mod part;
 mod partition;
+mod replications;
 mod reproduction;
 mod serial_server;
 mod slab;
+mod steady;
 mod studies;
 pub mod sweep;
 pub mod uperf;
 mod user_file;
 
 pub use description::Description;
-pub use engine::{IommuSetup, Operation, Outcome, Setup, TRANSFERS, run};
-pub use experiment::{Answer, Engine, Experiment, Iommu};
+pub use engine::{IommuSetup, Operation, Outcome, Setup, TRANSFERS, run, run_steady};
+pub use evidence_share::EvidenceShare;
+pub use experiment::{Answer, Engine, EngineAnswer, Experiment, Iommu};
+pub use figure_kind::FigureKind;
+pub use file_evidence::FileEvidence;
 pub use iommu::Hardware;
 pub use link::{Generation, Link, UnknownGeneration};
 pub use part::Part;
-pub use reproduction::{Bounds, Chart, Curve, Line, Parameter, Point, Reproduction, Role, SCHEMA};
+pub use reproduction::{
+    Bounds, Chart, Curve, Line, Parameter, Point, Reference, Reproduction, Row, SCHEMA, Tally,
+};
+pub use steady::{CountedRunsAnswer, Drift, MeasuredWindow, RunsAnswer, Unsteady};
 pub use studies::{AreaExpectation, Changes, StudyError, expect_of_area, reproduce, reproduce_with, studies};
 pub use toll::Given;
 pub use user_file::ExperimentError;

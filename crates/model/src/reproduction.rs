@@ -1,10 +1,13 @@
-//! Published figures beside ours: what the document `iotoll.reproduction/3` is made of.
+//! Published figures beside ours: what the document `iotoll.reproduction/4` is made of.
 
+use crate::evidence_share::EvidenceShare;
+use crate::figure_kind::FigureKind;
+use crate::part::Part;
 use serde::{Deserialize, Serialize, Serializer};
 use toll::Evidence;
 
 /// The version of these types' layout in documents. It grows when a field changes its meaning or goes; new fields leave it as it is.
-pub const SCHEMA: &str = "iotoll.reproduction/3";
+pub const SCHEMA: &str = "iotoll.reproduction/4";
 
 /// A study of published figures, each beside what a model of the same machine says.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -18,7 +21,9 @@ pub struct Reproduction {
     pub method: String,
     /// What the model takes as given, each with its evidence.
     pub parameters: Vec<Parameter>,
-    /// How far off a prediction may be, as a share of what was published; see also [`Curve::within`].
+    /// How many of them were published, measured, calibrated or assumed.
+    pub evidence: EvidenceShare,
+    /// How far off a figure may be, as a share of its reference; see also [`Curve::within`].
     pub bound: f64,
     /// The figures.
     pub curves: Vec<Curve>,
@@ -48,28 +53,67 @@ pub struct Curve {
     pub x_title: String,
     /// What the figures are, with their unit.
     pub y_title: String,
-    /// Where they were published.
+    /// What ours are held against.
+    pub reference: Reference,
+    /// Where that was published, or how it was measured.
     pub source: String,
-    /// How far off predictions may be, in the figures' own unit, where it is not the study's share that counts.
+    /// How far off figures may be, in the figures' own unit, where it is not the study's share that counts.
     pub within: Option<f64>,
-    /// Why predictions are off, where they are.
+    /// Why figures are off where they are, and what their kinds rest on.
     pub remark: Option<String>,
     /// The figures.
     pub points: Vec<Point>,
 }
 
-/// A published figure and ours.
+/// What a curve's figures are held against.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Reference {
+    /// Published figures.
+    #[default]
+    Published,
+    /// Figures that this project measured.
+    Measured,
+}
+
+impl Reference {
+    /// The title of its column.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Published => "published",
+            Self::Measured => "measured here",
+        }
+    }
+}
+
+/// A figure and ours.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Point {
     /// Where on the curve.
     pub x: f64,
-    /// What was published.
-    pub published: f64,
+    /// What was published, or measured: see [`Curve::reference`].
+    pub reference: f64,
     /// What the model says.
     pub ours: f64,
-    /// Whether the model has seen it.
-    pub role: Role,
+    /// What agreement would prove.
+    pub kind: FigureKind,
+    /// The row that it repeats, if that is its kind.
+    pub repeats: Option<Row>,
+    /// The busiest part of its run; null where the figure is not that of a single run.
+    pub limit: Option<Part>,
+}
+
+/// A row of a study.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Row {
+    /// The name of its curve.
+    pub curve: String,
+    /// Where on the curve.
+    pub x: f64,
 }
 
 /// Our lines where no figures were published, but perhaps between what theirs lie: the ends of a drawing's axis.
@@ -141,31 +185,37 @@ impl Bounds {
     }
 }
 
-/// What a published figure is to the model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum Role {
-    /// A parameter was chosen so that the model meets it: agreement proves nothing.
-    Calibrated,
-    /// No parameter was chosen with an eye on it.
-    Predicted,
+/// Rows, and those of them that are too far off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tally {
+    /// Rows.
+    pub rows: usize,
+    /// Those of them that miss.
+    pub missed: usize,
 }
 
-impl Role {
-    /// The word used for it everywhere.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Calibrated => "calibrated",
-            Self::Predicted => "predicted",
-        }
+impl Tally {
+    fn of_row(is_missed: bool) -> Self {
+        Self { rows: 1, missed: usize::from(is_missed) }
+    }
+
+    /// Rows that are within their bound.
+    pub fn within(self) -> usize {
+        self.rows - self.missed
+    }
+}
+
+impl std::iter::Sum for Tally {
+    fn sum<Tallies: Iterator<Item = Self>>(all: Tallies) -> Self {
+        let add = |sum: Self, one: Self| Self { rows: sum.rows + one.rows, missed: sum.missed + one.missed };
+        all.fold(Self::default(), add)
     }
 }
 
 impl Point {
-    /// How far off ours is, as a share of what was published.
+    /// How far off ours is, as a share of the reference.
     pub fn error(&self) -> f64 {
-        self.ours / self.published - 1.0
+        self.ours / self.reference - 1.0
     }
 }
 
@@ -175,15 +225,15 @@ impl Curve {
         self.points.len() > 1
     }
 
-    /// Whether one of its figures is a prediction that is further off than it may be, by `bound` where the curve has none of its
-    /// own.
+    /// Whether one of its figures is further off than it may be, by `bound` where the curve has none of its own. A calibrated
+    /// figure is not a miss.
     pub fn misses(&self, point: &Point, bound: f64) -> bool {
         // What is no number is off too.
         let is_within = match self.within {
-            Some(within) => (point.ours - point.published).abs() <= within,
+            Some(within) => (point.ours - point.reference).abs() <= within,
             None => point.error().abs() <= bound,
         };
-        point.role == Role::Predicted && !is_within
+        point.kind.can_miss() && !is_within
     }
 }
 
@@ -196,25 +246,53 @@ impl Line {
 }
 
 impl Reproduction {
-    /// Points where there are published bounds, and those of them outside.
-    pub fn bounded(&self) -> (usize, usize) {
+    /// Points where only bounds were published, and those of them outside.
+    pub fn bounded(&self) -> Tally {
         let lines = self.charts.iter().flat_map(|chart| &chart.lines);
-        let checked: Vec<bool> =
-            lines.flat_map(|line| line.points.iter().filter_map(|&point| line.is_outside(point))).collect();
-        (checked.len(), checked.into_iter().filter(|&is_outside| is_outside).count())
+        let checked = lines.flat_map(|line| line.points.iter().filter_map(|&point| line.is_outside(point)));
+        checked.map(Tally::of_row).sum()
     }
 
-    /// Predictions that are further off than they may be, and points outside published bounds.
+    /// Rows of the kinds that `is_wanted` selects.
+    pub fn tally(&self, is_wanted: impl Fn(FigureKind) -> bool) -> Tally {
+        let rows = self.curves.iter().flat_map(|curve| curve.points.iter().map(move |point| (curve, point)));
+        rows.filter(|(_, point)| is_wanted(point.kind))
+            .map(|(curve, point)| Tally::of_row(curve.misses(point, self.bound)))
+            .sum()
+    }
+
+    /// Rows of which a hit counts: those out of sample.
+    pub fn out_of_sample(&self) -> Tally {
+        self.tally(|kind| kind == FigureKind::OutOfSample)
+    }
+
+    /// Rows of which only a miss counts.
+    pub fn others(&self) -> Tally {
+        self.tally(|kind| kind.can_miss() && kind != FigureKind::OutOfSample)
+    }
+
+    /// Rows that miss, of whatever kind, and points outside published bounds.
     pub fn misses(&self) -> usize {
-        self.predictions().1 + self.bounded().1
+        self.tally(FigureKind::can_miss).missed + self.bounded().missed
     }
 
-    /// Predicted figures, and those of them that are further off than they may be.
-    pub fn predictions(&self) -> (usize, usize) {
-        let points =
-            || self.curves.iter().flat_map(|curve| curve.points.iter().map(move |point| (curve, point)));
-        let predicted = points().filter(|(_, point)| point.role == Role::Predicted).count();
-        (predicted, points().filter(|(curve, point)| curve.misses(point, self.bound)).count())
+    /// Compares with the same study without changed parameters: a row whose value differs is of the kind
+    /// [`FigureKind::Changed`], and a parameter whose value differs was given by the user.
+    pub(crate) fn mark_changes(&mut self, given: &Self) {
+        for (curve, as_given) in self.curves.iter_mut().zip(&given.curves) {
+            for (point, as_given) in curve.points.iter_mut().zip(&as_given.points) {
+                if point.ours.to_bits() != as_given.ours.to_bits() {
+                    point.kind = FigureKind::Changed;
+                    point.repeats = None;
+                }
+            }
+        }
+        let mut evidence = EvidenceShare::default();
+        for (parameter, as_given) in self.parameters.iter().zip(&given.parameters) {
+            let is_given = parameter.value.to_bits() == as_given.value.to_bits();
+            evidence.add(is_given.then_some(&parameter.evidence));
+        }
+        self.evidence = evidence;
     }
 }
 
@@ -222,25 +300,75 @@ impl Reproduction {
 mod tests {
     use super::*;
 
-    #[test]
-    fn only_predictions_can_miss() {
-        let point = |ours, role| Point { x: 1.0, published: 100.0, ours, role };
-        let curve = |within| Curve {
+    fn point(ours: f64, kind: FigureKind) -> Point {
+        Point { x: 1.0, reference: 100.0, ours, kind, repeats: None, limit: None }
+    }
+
+    fn curve(within: Option<f64>, points: Vec<Point>) -> Curve {
+        Curve {
             name: String::new(),
             x_title: String::new(),
             y_title: String::new(),
+            reference: Reference::Published,
             source: String::new(),
             within,
             remark: None,
-            points: Vec::new(),
-        };
-        let misses = |ours, role| curve(None).misses(&point(ours, role), 0.1);
-        assert!(!misses(120.0, Role::Calibrated));
-        assert!(!misses(109.0, Role::Predicted));
-        assert!(misses(89.0, Role::Predicted) && misses(f64::NAN, Role::Predicted));
-        assert!((point(89.0, Role::Predicted).error() + 0.11).abs() < 1e-9);
-        let by_unit = |within| curve(Some(within)).misses(&point(97.5, Role::Predicted), 0.0);
+            points,
+        }
+    }
+
+    fn study(points: Vec<Point>, value: f64) -> Reproduction {
+        let evidence = Evidence::Assumed { why: String::new() };
+        let parameters = vec![Parameter { name: "p".to_owned(), value, evidence }];
+        Reproduction {
+            study: String::new(),
+            question: String::new(),
+            method: String::new(),
+            evidence: EvidenceShare::of_parameters(&parameters),
+            parameters,
+            bound: 0.1,
+            curves: vec![curve(None, points)],
+            charts: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn all_kinds_but_calibrated_can_miss() {
+        let misses = |ours, kind| curve(None, Vec::new()).misses(&point(ours, kind), 0.1);
+        for kind in FigureKind::OF_ROWS {
+            assert_eq!(misses(120.0, kind), kind != FigureKind::Calibrated, "{kind:?}");
+            assert!(!misses(109.0, kind), "{kind:?}");
+        }
+        assert!(misses(89.0, FigureKind::Rule) && misses(f64::NAN, FigureKind::Repeats));
+        assert!((point(89.0, FigureKind::Rule).error() + 0.11).abs() < 1e-9);
+        let by_unit =
+            |within| curve(Some(within), Vec::new()).misses(&point(97.5, FigureKind::OutOfSample), 0.0);
         assert!(by_unit(2.0) && !by_unit(3.0));
+    }
+
+    #[test]
+    fn only_hits_out_of_sample_count() {
+        let off = FigureKind::OF_ROWS.map(|kind| point(150.0, kind));
+        let met = FigureKind::OF_ROWS.map(|kind| point(100.0, kind));
+        let one = study(off.into_iter().chain(met).collect(), 1.0);
+        assert_eq!(one.out_of_sample(), Tally { rows: 2, missed: 1 });
+        assert_eq!(one.others(), Tally { rows: 10, missed: 5 });
+        assert_eq!(one.misses(), 6);
+    }
+
+    #[test]
+    fn a_row_is_changed_only_if_its_value_is() {
+        let kinds = |ours: [f64; 2], value| {
+            let rows =
+                |[a, b]: [f64; 2]| vec![point(a, FigureKind::Calibrated), point(b, FigureKind::OutOfSample)];
+            let mut one = study(rows(ours), value);
+            one.mark_changes(&study(rows([1.0, 2.0]), 5.0));
+            (one.curves[0].points.iter().map(|point| point.kind).collect::<Vec<_>>(), one.evidence)
+        };
+        let assumed = EvidenceShare { assumed: 1, ..EvidenceShare::default() };
+        let given = EvidenceShare { given: 1, ..EvidenceShare::default() };
+        assert_eq!(kinds([1.0, 2.0], 5.0), (vec![FigureKind::Calibrated, FigureKind::OutOfSample], assumed));
+        assert_eq!(kinds([1.5, 2.0], 6.0), (vec![FigureKind::Changed, FigureKind::OutOfSample], given));
     }
 
     #[test]

@@ -7,22 +7,24 @@ mod dma_contention;
 mod iotlb;
 mod memfree_hca;
 mod memmap;
+mod model_value;
 mod parameters;
 mod power7;
 mod power_window;
 mod premapped;
 mod protection_mode;
+mod shared_value;
 
 pub use changes::Changes;
 pub use memmap::{AreaExpectation, expect_of_area};
 
+use crate::block::BlockError;
 use crate::flash_array::FlashArrayError;
-use crate::host::HostError;
 use crate::infiniband::mpi::ProgramError;
-use crate::network::NotModelled;
+use crate::network::{NetworkError, NotModelled};
 use crate::partition::PartitionError;
 use crate::uperf::ProfileError;
-use crate::{Reproduction, Role};
+use crate::{Parameter, Reproduction};
 
 /// Why a study can't be reproduced.
 #[derive(Debug, thiserror::Error)]
@@ -83,6 +85,14 @@ pub enum StudyError {
         /// Its value.
         value: f64,
     },
+    /// A parameter takes its value from one that does not exist.
+    #[error("experiments/{file}: {name} takes its value from a parameter that no file has")]
+    SharedValue {
+        /// The file.
+        file: &'static str,
+        /// The parameter.
+        name: String,
+    },
     /// A file lacks a parameter.
     #[error("experiments/{file}: no parameter {name:?}")]
     Missing {
@@ -93,7 +103,10 @@ pub enum StudyError {
     },
     /// Two hosts can't be simulated.
     #[error("can't simulate the two hosts")]
-    Network(#[from] HostError),
+    Network(#[from] NetworkError),
+    /// A host with a disk can't be simulated.
+    #[error("can't simulate the host and its disk")]
+    Block(#[from] BlockError),
     /// A profile of uperf is invalid.
     #[error("experiments/uperf")]
     Profile(#[from] ProfileError),
@@ -123,22 +136,47 @@ pub enum StudyError {
 struct Study {
     name: &'static str,
     reproduce: fn(&Changes) -> Result<Reproduction, StudyError>,
+    /// Its parameters, without a run.
+    parameters: fn(&Changes) -> Result<Vec<Parameter>, StudyError>,
 }
 
 const STUDIES: &[Study] = &[
-    Study { name: power_window::NAME, reproduce: power_window::reproduce },
-    Study { name: dma_contention::NAME, reproduce: dma_contention::reproduce },
-    Study { name: iotlb::NAME, reproduce: iotlb::reproduce },
-    Study { name: protection_mode::NAME, reproduce: protection_mode::reproduce },
-    Study { name: premapped::NAME, reproduce: premapped::reproduce },
-    Study { name: memmap::NAME, reproduce: memmap::reproduce },
-    Study { name: memfree_hca::NAME, reproduce: memfree_hca::reproduce },
-    Study { name: capi_flash::NAME, reproduce: capi_flash::reproduce },
+    Study {
+        name: power_window::NAME,
+        reproduce: power_window::reproduce,
+        parameters: power_window::parameters,
+    },
+    Study {
+        name: dma_contention::NAME,
+        reproduce: dma_contention::reproduce,
+        parameters: dma_contention::parameters,
+    },
+    Study { name: iotlb::NAME, reproduce: iotlb::reproduce, parameters: iotlb::parameters },
+    Study {
+        name: protection_mode::NAME,
+        reproduce: protection_mode::reproduce,
+        parameters: protection_mode::parameters,
+    },
+    Study { name: premapped::NAME, reproduce: premapped::reproduce, parameters: premapped::parameters },
+    Study { name: memmap::NAME, reproduce: memmap::reproduce, parameters: memmap::parameters },
+    Study { name: memfree_hca::NAME, reproduce: memfree_hca::reproduce, parameters: memfree_hca::parameters },
+    Study { name: capi_flash::NAME, reproduce: capi_flash::reproduce, parameters: capi_flash::parameters },
 ];
 
 /// Names of all studies.
 pub fn studies() -> impl Iterator<Item = &'static str> {
     STUDIES.iter().map(|study| study.name)
+}
+
+/// The parameters of a study, as they are given.
+pub(crate) fn parameters_of(name: &str) -> Result<Vec<Parameter>, StudyError> {
+    (find(name)?.parameters)(&Changes::default())
+}
+
+/// The study of this name.
+fn find(name: &str) -> Result<&'static Study, StudyError> {
+    let study = STUDIES.iter().find(|study| study.name == name);
+    study.ok_or_else(|| StudyError::Unknown { name: name.to_owned() })
 }
 
 /// The names of all studies, separated by commas.
@@ -154,20 +192,17 @@ pub fn reproduce(name: &str) -> Result<Reproduction, StudyError> {
     reproduce_with(name, &Changes::default())
 }
 
-/// Reproduces a study with changed parameters. Then no figure counts as calibrated, so all are predictions.
+/// Reproduces a study with changed parameters. A figure that changes with them is neither calibrated nor a prediction of the
+/// study: its kind is [`Changed`](crate::FigureKind::Changed). To tell which do, the study runs once more as it is given.
 ///
 /// # Errors
 /// [`StudyError`]; also for an unknown parameter.
 pub fn reproduce_with(name: &str, changes: &Changes) -> Result<Reproduction, StudyError> {
-    let study = STUDIES.iter().find(|study| study.name == name);
-    let study = study.ok_or_else(|| StudyError::Unknown { name: name.to_owned() })?;
+    let study = find(name)?;
     let mut one = (study.reproduce)(changes)?;
     changes.check_names(&one)?;
     if !changes.is_empty() {
-        one.curves
-            .iter_mut()
-            .flat_map(|curve| &mut curve.points)
-            .for_each(|point| point.role = Role::Predicted);
+        one.mark_changes(&(study.reproduce)(&Changes::default())?);
     }
     Ok(one)
 }

@@ -89,6 +89,7 @@ fn fibre_channel(jobs: Vec<Job>) -> Setup {
         translated_instructions: 0.0,
         submit_instructions: 0.0,
         invalidation: Span::ZERO,
+        lock_lines: 1.0,
     };
     let dma_path = DmaPath::Window { bytes: 1 << 30, locking: Locking::Bitmap };
     Setup { translation: Some(Translation { dma_path, cost }), ..setup }
@@ -152,7 +153,7 @@ fn looks_in_vain_take_instructions_and_no_events() {
     let mut setup = alone(setup(vec![job(IoInterface::User, 1, 1)]));
     setup.array.read.latency = Span::from_ms(20);
     let outcome = holds(&setup);
-    assert!(outcome.events < 100, "{}", outcome.events);
+    assert!(outcome.events < 300, "{}", outcome.events);
     let each_second = 1e9 / 0.5;
     let [partition, _] = outcome.instructions_per_second;
     assert!((partition / each_second - 1.0).abs() < 1e-3, "{partition}");
@@ -295,7 +296,11 @@ fn unknown_names_are_refused() {
 }
 
 fn holds(setup: &Setup) -> Outcome {
-    let outcome = run(setup).unwrap();
+    check(setup, run(setup).unwrap())
+}
+
+/// What must hold whatever its jobs do.
+fn check(setup: &Setup, outcome: Outcome) -> Outcome {
     let totals = outcome.totals;
     assert_eq!(totals.asked, totals.got + totals.waiting, "{outcome:?}");
     assert_eq!(totals.commands, totals.answered + totals.given_up, "{outcome:?}");
@@ -310,7 +315,7 @@ fn holds(setup: &Setup) -> Outcome {
     assert!(outcome.cores_used <= f64::from(setup.cpus.cores) + 1e-6, "{outcome:?}");
     let may_be: u32 = setup.jobs.iter().map(|job| job.depth * job.threads).sum();
     assert!(outcome.depth_mean <= f64::from(may_be) + 1e-9, "{outcome:?}");
-    let got = outcome.all.per_second * setup.measured.as_ps_f64() / 1e12;
+    let got = outcome.all.per_second * outcome.window.measured.as_ps_f64() / 1e12;
     // Those that are in flight when measuring begins and ends count little if there are many others.
     if setup.faults.is_empty() && got > 100.0 * f64::from(may_be) {
         let in_flight = outcome.all.per_second * outcome.all.latency_mean.as_ps_f64() / 1e12;
@@ -362,10 +367,16 @@ proptest! {
 
     #[test]
     fn every_request_is_served_or_waits(setup in setups()) {
-        let outcome = holds(&setup);
-        prop_assert_eq!(&outcome, &run(&setup).unwrap(), "the same seed");
-        let on_heap = run_on_heap(&setup).unwrap();
-        prop_assert_eq!(&outcome, &on_heap, "any calendar");
+        match run(&setup) {
+            Ok(outcome) => {
+                let outcome = check(&setup, outcome);
+                prop_assert_eq!(&outcome, &run(&setup).unwrap(), "the same seed");
+                let on_heap = run_on_heap(&setup).unwrap();
+                prop_assert_eq!(&outcome, &on_heap, "any calendar");
+            }
+            Err(FlashArrayError::Unsteady(unsteady)) => prop_assert!(!unsteady.drifts.is_empty()),
+            Err(error) => panic!("{error}"),
+        }
     }
 
     /// Whatever numbers there are, something is said of them.
@@ -405,8 +416,8 @@ fn the_example_s_fibre_channel_section_is_valid() {
     let text =
         text.replace("queues_max = 508", "queues_max = 1").replace("memory_ns = 1500", "memory_ns = 550");
     let text = text.replace(
-        "submit_instructions = 653.1, complete_instructions = 279.9",
-        "submit_instructions = 1023, complete_instructions = 438.5",
+        "submit_instructions = 823.9, complete_instructions = 353.1",
+        "submit_instructions = 1107.8, complete_instructions = 474.8",
     );
     let (head, tail) = text.split_once("# [mapping]\n").unwrap();
     let (mapping, tail) = tail.split_once("\n\n").unwrap();
@@ -414,11 +425,8 @@ fn the_example_s_fibre_channel_section_is_valid() {
     let text = format!("{head}[mapping]\n{mapping}\n\n{tail}").replace("read_share = 0.7", "read_share = 1");
     let (text, _) = text.split_once("[[faults]]").unwrap();
     let answer = FlashArrayExperiment::read(text, "x.toml").unwrap().run().unwrap();
-    assert!(
-        (answer.all.operations_per_second / 358.5e3 - 1.0).abs() < 0.02,
-        "{}",
-        answer.all.operations_per_second
-    );
+    let rate = answer.all.operations_per_second.mean;
+    assert!((rate / 458.6e3 - 1.0).abs() < 0.02, "{rate}");
     assert_eq!(answer.limit, "a queue's lock");
 }
 

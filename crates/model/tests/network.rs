@@ -8,8 +8,8 @@ use model::host::{
     Memory, Stage,
 };
 use model::network::{
-    HostsExperiment, NetworkAdapter, NetworkHost, Outcome, Paths, Pattern, Protocol, ReceiveBuffers, Setup,
-    Wire, Work, run, run_on_heap,
+    HostsExperiment, NetworkAdapter, NetworkError, NetworkHost, Outcome, Paths, Pattern, Protocol,
+    ReceiveBuffers, Setup, Wire, Work, run, run_on_heap, run_window,
 };
 use model::{Hardware, Link};
 use proptest::prelude::*;
@@ -43,6 +43,7 @@ fn host(dma_path: DmaPath) -> NetworkHost {
             receive_rings: 4,
             receive_entries: 64,
             send_rings: 2,
+            send_entries: 256,
             latency: ns(800),
             inline_bytes: 104,
             fragment_bytes: None,
@@ -64,6 +65,7 @@ fn host(dma_path: DmaPath) -> NetworkHost {
             invalidation: ns(700),
             hypercall: ns(600),
             entry: ns(10),
+            lock_lines: 1.0,
         },
         iommu: None,
         memory: None,
@@ -88,7 +90,7 @@ fn setup(
     Setup {
         hosts: [host(dma_path), host(dma_path)],
         wire: Wire { bits_per_second: 10e9, mtu_bytes: 1500, latency: ns(700) },
-        work: Work { pattern, protocol, message_bytes },
+        work: Work { pattern, protocol, message_bytes, is_nodelay: false },
         instances,
         warm_up: Span::from_ms(1),
         measured: Span::from_ms(4),
@@ -155,9 +157,10 @@ fn a_mapping_adds_its_price() {
         for host in &mut setup.hosts {
             (host.dma_path, host.adapter.inline_bytes, host.adapter.send_delay) =
                 (dma_path, 0, Span::from_ms(100));
-            host.adapter.send_frames = u32::MAX;
+            // Nothing is unmapped in the window.
+            (host.adapter.send_frames, host.adapter.send_entries) = (u32::MAX, 4096);
         }
-        run(&setup).unwrap().latency_mean.unwrap().as_ps()
+        run_window(&setup).unwrap().latency_mean.unwrap().as_ps()
     };
     let none = run(&alone(64)).unwrap().latency_mean.unwrap().as_ps();
     assert_eq!(with(DmaPath::Direct) - none, 2 * 100 * 500);
@@ -264,7 +267,7 @@ fn parts_that_are_taken_ahead_are_busy_when_they_are() {
         let mut setup = setup(DmaPath::Direct, STREAM, TCP, 64 << 10, 8);
         setup.hosts.iter_mut().for_each(|host| host.adapter.latency = latency);
         (setup.warm_up, setup.measured) = (warm_up, measured);
-        for usage in run(&setup).unwrap().hosts {
+        for usage in run_window(&setup).unwrap().hosts {
             let shares = [usage.wire_busy_share, usage.link_up_busy_share, usage.link_down_busy_share];
             assert!(shares.iter().all(|share| (0.0..=1.0).contains(share)), "{shares:?}");
         }
@@ -371,7 +374,7 @@ fn a_queue_that_many_wait_for_limits() {
     // Room for one alone: the next waits for it with the lock held.
     let (_, one) = with(queue(2, false));
     let held = [&one, &all].map(|outcome| outcome.hosts[1].cpus.lock_busy_share());
-    assert!(held[0] > 0.95 && held[1] < 0.5, "{held:?}");
+    assert!(held[0] > 0.85 && held[1] < 0.5, "{held:?}");
 }
 
 /// Of a block of 2 MiB the IOTLB needs one entry, of one of 64 KiB sixteen.
@@ -410,11 +413,20 @@ fn lazily_one_waits_for_many() {
 }
 
 fn holds(setup: &Setup) -> Outcome {
-    let outcome = run(setup).unwrap();
+    check(setup, run(setup).unwrap())
+}
+
+/// What must hold whatever the hosts do.
+fn check(setup: &Setup, outcome: Outcome) -> Outcome {
     let totals = outcome.totals;
     assert_eq!(totals.written_bytes, totals.read_bytes, "{outcome:?}");
     assert_eq!(totals.sent_frames, totals.received_frames, "{outcome:?}");
     assert_eq!(totals.mappings_left, totals.receive_mappings, "{outcome:?}");
+    assert_eq!((totals.descriptors_left, totals.waiting_left), (0, 0), "{outcome:?}");
+    let most =
+        |of: fn(&NetworkAdapter) -> u32| setup.hosts.iter().map(|host| of(&host.adapter)).max().unwrap();
+    assert!(totals.send_entries_max <= most(|adapter| adapter.send_entries), "{outcome:?}");
+    assert!(totals.receive_entries_max <= most(|adapter| adapter.receive_entries), "{outcome:?}");
     assert!(totals.read_bytes > 0);
     assert!(outcome.gigabits_per_second * 1e9 <= 2.0 * setup.wire.bits_per_second, "{outcome:?}");
     for (usage, host) in outcome.hosts.iter().zip(&setup.hosts) {
@@ -438,7 +450,7 @@ fn holds(setup: &Setup) -> Outcome {
         assert!((stages - usage.cpus.busy_cpus).abs() < 1e-6, "{usage:?}");
         assert_eq!(usage.cpus.mappings_refused, 0);
     }
-    let seconds = setup.measured.as_ps_f64() / 1e12;
+    let seconds = outcome.window.measured.as_ps_f64() / 1e12;
     let instances = f64::from(setup.instances);
     // Exchanges that are in flight when measuring begins and ends count little if each instance has many.
     let has_many = outcome.operations_per_second * seconds > 40.0 * instances;
@@ -506,6 +518,7 @@ proptest! {
         dma_path in dma_paths(), is_stream: bool, is_tcp: bool, message_bytes in 1..20_000_u64, instances in 1..40_u32,
         receive_delay_ns in 0..40_000_u64, copied_bytes in 0..1600_u64, seed: u64,
         keeps_buffers: bool, iommu in iommus(), memory in memories(), fragment_bytes in prop::option::of(512..70_000_u64),
+        receive_entries in 1..80_u32, send_entries in 1..300_u32, inline_bytes in prop::sample::select(vec![0, 104, 1514]),
     ) {
         let is_stream = is_stream && is_tcp;
         let (pattern, protocol) =
@@ -515,13 +528,31 @@ proptest! {
         for host in &mut setup.hosts {
             host.adapter.receive_delay = ns(receive_delay_ns);
             (host.adapter.copied_bytes, host.adapter.keeps_buffers) = (copied_bytes, keeps_buffers);
-            host.adapter.fragment_bytes = fragment_bytes;
+            (host.adapter.fragment_bytes, host.adapter.inline_bytes) = (fragment_bytes, inline_bytes);
+            host.adapter.receive_entries = receive_entries;
+            host.adapter.send_entries = send_entries.max(longest_packet(&setup.work, fragment_bytes));
             (host.iommu, host.memory) = (iommu, memory);
         }
         let blocks = ReceiveBuffers::Blocks { block_bytes: 64 << 10, pieces_bytes: PIECES.to_vec() };
         setup.hosts[1].adapter.buffers = blocks;
-        let outcome = holds(&setup);
-        prop_assert_eq!(&outcome, &run_on_heap(&setup).unwrap(), "the same seed gives the same, by any calendar");
+        match run(&setup) {
+            Ok(outcome) => {
+                let outcome = check(&setup, outcome);
+                prop_assert_eq!(&outcome, &run_on_heap(&setup).unwrap(), "the same seed gives the same, by any calendar");
+            }
+            Err(NetworkError::Unsteady(unsteady)) => prop_assert!(!unsteady.drifts.is_empty()),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// Descriptors of the longest packet.
+fn longest_packet(work: &Work, fragment_bytes: Option<u64>) -> u32 {
+    match work.protocol {
+        Protocol::Udp => 1,
+        Protocol::Tcp { segment_bytes_max } => {
+            1 + segment_bytes_max.div_ceil(fragment_bytes.unwrap_or(segment_bytes_max)) as u32
+        }
     }
 }
 
@@ -603,7 +634,7 @@ fn steps_longer_than_the_measured_time_are_counted_as_far_as_they_go() {
     let mut setup = alone(64);
     setup.hosts[0].paths.write = 1e9;
     (setup.warm_up, setup.measured) = (Span::from_ms(1), Span::from_us(10));
-    let usage = &run(&setup).unwrap().hosts[0];
+    let usage = &run_window(&setup).unwrap().hosts[0];
     assert_eq!((usage.cpus.busy_cpus, usage.cpus.busy_cpus_by_stage), (1.0, [1.0, 0.0, 0.0, 0.0, 0.0]));
 }
 
@@ -613,7 +644,7 @@ fn the_first_exchange_counts_from_its_own_beginning() {
     let settled = run(&setup).unwrap().latency_mean.unwrap().as_ps();
     setup.warm_up = Span::from_ns(1);
     setup.measured = Span::from_us(100 + settled.div_ceil(1_000_000));
-    assert_eq!(run(&setup).unwrap().latency_mean.unwrap().as_ps(), settled);
+    assert_eq!(run_window(&setup).unwrap().latency_mean.unwrap().as_ps(), settled);
 }
 
 #[test]
@@ -665,14 +696,132 @@ fn values_of_no_host_are_errors_with_their_place() {
 }
 
 #[test]
-fn where_no_exchange_ended_none_has_a_time() {
-    let text =
-        include_str!("../../../experiments/two-hosts.toml").replace("measured_us = 6000", "measured_us = 1");
-    let text = text.replace("warm_up_us = 1000", "warm_up_us = 1");
-    let answer = HostsExperiment::read(&text, "x.toml").unwrap().run().unwrap();
+fn a_window_in_which_no_exchange_ends_is_extended() {
+    let text = include_str!("../../../experiments/two-hosts.toml");
+    let mut setup = HostsExperiment::read(text, "x.toml").unwrap().setup();
+    (setup.warm_up, setup.measured) = (Span::from_us(1), Span::from_us(1));
+    let none = run_window(&setup).unwrap();
+    assert_eq!((none.operations_per_second, none.latency_mean, none.latency_p99), (0.0, None, None));
+    assert!(!none.window.is_checked);
+    let outcome = holds(&setup);
+    assert!(outcome.window.is_extended && outcome.window.measured > Span::from_us(100), "{outcome:?}");
+    assert!(outcome.latency_mean.is_some());
+}
+
+/// A strict host that maps 4 KiB at a time sends what it can unmap, however fast its wire is. One CPU cleans up and
+/// moves packets into the ring: to map or unmap takes 400 instructions, and to unmap 200 and 4 us more with the lock
+/// held.
+#[test]
+fn a_strict_host_sends_what_it_can_unmap() {
+    let mut setup = setup(translated(InvalidationMode::Strict), STREAM, TCP, 64 << 10, 32);
+    setup.wire = Wire { bits_per_second: 100e9, mtu_bytes: 9_000, latency: ns(300) };
+    let [sender, receiver] = &mut setup.hosts;
+    sender.cpus.core_capacity = vec![1.0];
+    sender.mapping.invalidation = ns(4_000);
+    (sender.adapter.fragment_bytes, sender.adapter.send_rings) = (Some(4096), 1);
+    // Acknowledgements are copied out of their buffers, so that nothing else is unmapped.
+    (receiver.dma_path, receiver.adapter.keeps_buffers) = (translated(InvalidationMode::Lazy), true);
+    let outcome = holds(&setup);
+    let unmappings = outcome.hosts[0].cpus.invalidations_per_second;
+    let most = 1e9 / (200.0 + 200.0 + 100.0 + 4_000.0);
+    assert!((0.98 * most..=1.001 * most).contains(&unmappings), "{unmappings} of {most}: {outcome:?}");
+    // A segment of 64 KiB is sixteen pieces and its headers.
+    let gigabits = most * 16.0 / 17.0 * 4096.0 * 8e-9;
+    let got = outcome.gigabits_per_second;
+    assert!((0.98 * gigabits..=1.01 * gigabits).contains(&got), "{got} of {gigabits}");
+    assert!(got < 4096.0 * 8.0 / 4_000.0, "less than a piece for each wait");
+    assert!(outcome.hosts[0].send_stopped_share > 0.9, "{outcome:?}");
+    // Enough bytes in flight would fill the wire.
+    setup.hosts[0].dma_path = translated(InvalidationMode::Lazy);
+    assert!(holds(&setup).gigabits_per_second > 3.0 * gigabits);
+}
+
+/// Each side maps a frame that it sends, and unmaps it: two hypercalls, since frames that are received are copied.
+#[test]
+fn an_exchange_makes_as_many_hypercalls_as_it_has_mappings() {
+    let text = include_str!("../../../experiments/two-hosts.toml");
+    let text = text.replace("message_bytes = 1024", "message_bytes = 64");
+    let mut setup = HostsExperiment::read(&text, "x.toml").unwrap().setup();
+    (setup.warm_up, setup.measured) = (Span::from_ms(60), Span::from_ms(60));
+    let outcome = holds(&setup);
+    for host in &outcome.hosts {
+        let each = host.cpus.hypercalls_per_second / outcome.operations_per_second;
+        assert!((each - 2.0).abs() < 0.005, "{each}: {outcome:?}");
+    }
+}
+
+/// A ring of one descriptor has one frame in it at a time: the next is mapped when the first was cleaned up.
+#[test]
+fn a_packet_waits_until_the_ring_has_room_to_the_picosecond() {
+    // Two frames of a datagram, whose exchange is longer by what the second one waits: from when it would have been
+    // mapped until the first one is sent, its interrupt is taken and its clean-up is over.
+    let with = |send_entries| {
+        let mut setup = alone(2_000);
+        for host in &mut setup.hosts {
+            (host.adapter.inline_bytes, host.adapter.send_entries) = (0, send_entries);
+            (host.adapter.send_rings, host.adapter.send_delay) = (4, Span::ZERO);
+            host.adapter.copied_bytes = 1514;
+            // What is received waits for nothing.
+            (host.paths.receive, host.paths.interrupt) = (0.0, 0.0);
+        }
+        // The ring's interrupts run on a CPU of their own.
+        setup.seed = seed_of_ring(3);
+        let outcome = holds(&setup);
+        (outcome.latency_mean.unwrap().as_ps(), outcome)
+    };
+    let ((one, stopped), (many, free)) = (with(1), with(256));
+    let frame = [1_500_u64, 556];
+    let fetched = |bytes: u64| {
+        let requests = bytes.div_ceil(512) * 24;
+        (requests + bytes + bytes.div_ceil(256) * 20) * 1_000 / 4
+    };
+    let wire = |bytes: u64| (bytes + 38) * 800;
+    // Since the first frame's doorbell. To map or unmap takes 100 instructions of 500 ps.
+    let first_sent = fetched(frame[0]) + 800_000 + wire(frame[0]);
+    let second_mapped = first_sent + (100 + 100) * 500;
+    let late = second_mapped + fetched(frame[1]) + 800_000 + wire(frame[1]);
+    let second_sent =
+        |doorbell: u64| (doorbell + fetched(frame[1]) + 800_000).max(first_sent) + wire(frame[1]);
+    let early = second_sent((4_000 + 100) * 500);
+    assert_eq!(one - many, 2 * (late - early));
+    assert!(stopped.hosts[0].send_stopped_share > 0.0 && free.hosts[0].send_stopped_share == 0.0);
+}
+
+/// A receive ring of few entries holds frames up until a poll has put new buffers there; none is lost.
+#[test]
+fn frames_wait_for_a_full_receive_ring() {
+    let with = |receive_entries| {
+        let mut setup = setup(DmaPath::Direct, STREAM, TCP, 64 << 10, 8);
+        setup.hosts[1].adapter.receive_entries = receive_entries;
+        holds(&setup)
+    };
+    let (few, many) = (with(8), with(4096));
+    assert!(few.hosts[1].receive_paused_share > 0.5 && many.hosts[1].receive_paused_share == 0.0, "{few:?}");
+    assert!(few.gigabits_per_second < many.gigabits_per_second);
+    assert_eq!(few.totals.receive_entries_max, 8);
+}
+
+/// Longer than its send ring, a packet would wait for ever.
+#[test]
+fn a_ring_too_short_for_a_segment_is_refused() {
+    let mut setup = setup(DmaPath::Direct, STREAM, TCP, 64 << 10, 1);
+    (setup.hosts[1].adapter.send_entries, setup.hosts[1].adapter.fragment_bytes) = (16, Some(4096));
+    let told = run(&setup).unwrap_err().to_string();
     assert_eq!(
-        (answer.operations_per_second, answer.latency_mean_ns, answer.latency_p99_ns),
-        (0.0, None, None)
+        told,
+        "a send ring of the server has 16 descriptors; expected 17, those of the longest packet"
+    );
+}
+
+#[test]
+fn a_machine_that_is_never_steady_has_no_figures() {
+    let mut setup = alone(64);
+    // An exchange takes longer than any window.
+    setup.hosts[0].paths.write = 1e15;
+    let told = run(&setup).unwrap_err().to_string();
+    assert!(
+        told.starts_with("no steady state: after ") && told.contains("no bytes read in the window"),
+        "{told}"
     );
 }
 

@@ -6,6 +6,7 @@ mod flash_array;
 mod infiniband;
 mod memory_type;
 mod network;
+mod runs;
 mod words;
 
 pub use block::block_answer;

@@ -18,6 +18,7 @@
 
 mod answers;
 mod benchmarks;
+mod evidence_share;
 mod inspection;
 mod page;
 mod render;
@@ -40,4 +41,4 @@ pub use render::terminal::inspection::{adapter, inspection};
 pub use render::terminal::style::Style;
 pub use render::terminal::text;
 pub use reproductions::{Stories, drawings, reproductions};
-pub use sheets::{LabPreset, lab_list, toll_difference, toll_sheet, toll_table};
+pub use sheets::{LabPreset, lab_list, toll_comparison, toll_difference, toll_sheet};

@@ -29,11 +29,10 @@ pub fn reproductions(all: &[Reproduction], stories: Stories) -> Page {
     page
 }
 
-/// The verdict of the only study, or how many predictions of all studies hold.
+/// The verdict of the only study, or of all.
 fn title(all: &[Reproduction]) -> String {
     if let [one] = all {
         return format!("{}: {}", one.study, verdict(one));
     }
-    let sum = all.iter().map(Reproduction::predictions).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
-    words::title(all.len(), sum)
+    words::title(all)
 }

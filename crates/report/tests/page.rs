@@ -65,7 +65,9 @@ fn the_verdict_comes_first() {
 #[test]
 fn predictions_name_their_sheets_and_are_explained_once() {
     let page = report::inspection_page(&capture("ppc-noddw"), "test");
-    assert!(page.contains("900 of 16,800 instructions (5.4 %), 2 hypercalls and 2 table entries less"));
+    assert!(page.contains(
+        "900 instructions of DMA mapping (5.4 % of the I/O's 16,800), 2 hypercalls and 2 table entries less"
+    ));
     assert!(page.contains("toll sheets ppc-tce-window and ppc-direct-window (Linux 6.1.0-50-powerpc64le"));
     assert_eq!(page.matches("Tolls are per I/O").count(), 1);
     let nothing = report::inspection_page(&capture("x86-no-iommu"), "test");

@@ -4,7 +4,7 @@
 
 use report::{Length, Style};
 use std::path::Path;
-use toll::{Event, Limit, TollSheet, compare};
+use toll::{DmaPath, Event, Limit, Occurrence, PriceList, Stage, Tally, TollSheet, compare, toll_over};
 use unicode_width::UnicodeWidthStr;
 
 const SHEETS: [&str; 3] = ["x86-vtd-strict", "x86-no-iommu", "x86-vtd-lazy"];
@@ -43,41 +43,80 @@ fn a_sheet_without_workloads_says_so() {
     );
 }
 
-#[test]
-fn a_workload_on_each_dma_path() {
-    let shown =
-        report::text(&report::toll_table(&sheets(), "nvme-read-4k"), 110, Style::Plain, Length::Folded);
-    insta::assert_snapshot!("dma_paths", shown);
+fn comparison(sheets: &[TollSheet], width: usize, style: Style) -> String {
+    report::text(&report::toll_comparison(sheets, &[price_list()]), width, style, Length::Folded)
+}
+
+/// Prices that are easy to multiply with.
+fn price_list() -> PriceList {
+    const TEXT: &str = r#"
+        platform = "an x86 made up"
+        arch = "x86"
+        applies_to = "nothing"
+        instruction_ns = { value = 1, evidence = { kind = "assumed", why = "made up" } }
+        event_ns.invalidations = { value = 1000, evidence = { kind = "assumed", why = "made up" } }
+        event_ns.string-iterations = { value = 0.5, evidence = { kind = "assumed", why = "made up" } }
+    "#;
+    PriceList::read(TEXT, "made up").unwrap()
 }
 
 #[test]
-fn without_an_untranslated_dma_path_the_toll_is_not_made_up() {
-    let shown = report::text(
-        &report::toll_table(&[sheet("x86-vtd-strict")], "nvme-read-4k"),
-        110,
-        Style::Plain,
-        Length::Folded,
-    );
-    assert!(shown.contains("what translation costs is unknown"), "{shown}");
+fn workloads_on_each_dma_path() {
+    insta::assert_snapshot!("dma_paths", comparison(&sheets(), 110, Style::Plain));
+}
+
+#[test]
+fn without_its_base_the_toll_of_a_sheet_is_not_made_up() {
+    let shown = comparison(&[sheet("x86-vtd-strict"), sheet("x86-vtd-lazy")], 200, Style::Plain);
+    assert!(one_line(&shown).contains("what translation costs is unknown"), "{shown}");
     assert!(!shown.contains('+'), "{shown}");
-    let none =
-        report::text(&report::toll_table(&sheets(), "nvme-write-4k"), 110, Style::Plain, Length::Folded);
-    assert!(none.contains("No sheet has this workload."), "{none}");
 }
 
 #[test]
 fn machines_and_kernels_are_kept_apart() {
     let mut other = sheet("x86-vtd-strict");
     other.kernel.release = "6.12.1".to_owned();
-    let shown = report::text(
-        &report::toll_table(&[sheets(), vec![other]].concat(), "udp-send-64"),
-        110,
-        Style::Plain,
-        Length::Folded,
-    );
+    let shown = comparison(&[sheets(), vec![other]].concat(), 200, Style::Plain);
     let (old, new) = shown.split_once("Linux 6.12.1").unwrap();
-    assert!(old.contains("Linux 6.1.0-50-amd64") && old.contains("+761"), "{old}");
-    assert!(new.contains("what translation costs is unknown"), "{new}");
+    assert!(old.contains("Linux 6.1.0-50-amd64") && old.contains("over x86-no-iommu"), "{old}");
+    assert!(one_line(new).contains("what translation costs is unknown"), "{new}");
+}
+
+#[test]
+fn a_second_untranslated_dma_path_is_the_control() {
+    let mut identity = sheet("x86-no-iommu");
+    (identity.preset, identity.base) = ("x86-vtd-identity".to_owned(), Some("x86-no-iommu".to_owned()));
+    identity.dma_path = DmaPath::Identity;
+    let boot = &mut identity.tolls[0].boots[0];
+    *boot.stages.entry(Stage::Schedule).or_default() += 378 * boot.windows.len() as u64;
+    let shown = one_line(&comparison(&[sheet("x86-no-iommu"), identity], 200, Style::Plain));
+    // 378 instructions in one of two boots, of 18,904.
+    let control = "control: two untranslated DMA paths differ by 0.0 % (nvme-read-4k of x86-vtd-identity) at most in the DMA \
+                   stages, and by +1.0 % (nvme-read-4k of x86-vtd-identity) in the whole I/O, which is chance";
+    assert!(shown.contains(control), "{shown}");
+    assert!(!one_line(&comparison(&sheets(), 200, Style::Plain)).contains("control:"));
+}
+
+#[test]
+fn repetitions_of_string_instructions_are_shown_and_priced() {
+    let (mut none, mut bounce) = (sheet("x86-no-iommu"), sheet("x86-vtd-lazy"));
+    none.tolls[0].events.insert(Event::StringIterations, Tally::default());
+    for boot in &mut none.tolls[0].boots {
+        boot.events.insert(Event::StringIterations, 0);
+    }
+    let toll = &mut bounce.tolls[0];
+    let over = toll_over(toll, none.toll(&toll.workload).unwrap()).dma.mean;
+    for boot in &mut toll.boots {
+        boot.events.insert(Event::StringIterations, 8190 * boot.windows.len() as u64);
+    }
+    let (median, total) = (8190, 8190 * u64::from(toll.windows.get()));
+    toll.events
+        .insert(Event::StringIterations, Tally { all: Occurrence { median, total }, ..Tally::default() });
+    let shown = comparison(&[none, bounce], 140, Style::Plain);
+    let row = shown.lines().find(|line| line.contains("x86-vtd-lazy") && line.contains("8,190")).unwrap();
+    // With 0.004 invalidations of 1000 ns.
+    assert_eq!(over + 8190.0 * 0.5 + 4.0, 6089.0);
+    assert!(row.ends_with("+6.09 µs"), "{row}");
 }
 
 #[test]
@@ -138,12 +177,7 @@ fn all_views(sheet: &TollSheet, width: usize) -> [String; 4] {
     like.tolls[0].workload.clone_from(&sheet.tolls[0].workload);
     [
         report::text(&report::toll_sheet(sheet), width, Style::Plain, Length::Folded),
-        report::text(
-            &report::toll_table(std::slice::from_ref(sheet), &sheet.tolls[0].workload),
-            width,
-            Style::Plain,
-            Length::Folded,
-        ),
+        comparison(&[sheet.clone(), lazy.clone()], width, Style::Plain),
         difference(&lazy, sheet, Limit::default(), width),
         difference(&like, sheet, Limit::default(), width),
     ]
@@ -168,7 +202,7 @@ fn colours_change_no_word() {
     let views = |style: Style| {
         [
             report::text(&report::toll_sheet(&strict), 100, style, Length::Folded),
-            report::text(&report::toll_table(&sheets(), "nvme-read-4k"), 100, style, Length::Folded),
+            comparison(&sheets(), 100, style),
             report::text(&report::toll_difference(&lazy, &strict, &changes), 100, style, Length::Folded),
         ]
     };
@@ -179,6 +213,10 @@ fn colours_change_no_word() {
 }
 
 /// The table pads painted cells inside the paint: blanks at line ends may differ.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 fn words(text: &str) -> Vec<&str> {
     text.lines().map(str::trim_end).collect()
 }

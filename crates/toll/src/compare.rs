@@ -1,7 +1,7 @@
 //! Compares two toll sheets.
 
 use crate::difference::differing_counts;
-use crate::{Count, Event, Limit, Toll, TollSheet};
+use crate::{Count, Estimate, Event, Limit, Toll, TollSheet};
 use serde::Serialize;
 use std::fmt;
 
@@ -66,7 +66,7 @@ pub enum Changed {
         a: f64,
         /// Per I/O in the second.
         b: f64,
-        /// Whether it grew beyond the limit. Always false for stages, functions and named events, which are parts of other counts: if one
+        /// Whether it grew beyond the limit, for certain if both sheets have several boots. Always false for stages, functions and named events, which are parts of other counts: if one
         /// grows, another may shrink.
         grew: bool,
     },
@@ -102,13 +102,23 @@ fn workload_changes(a: &Toll, b: &Toll, limit: Limit) -> Vec<Change> {
     if a.bytes_per_io != b.bytes_per_io {
         changed.push(Changed::BytesPerIo { a: a.bytes_per_io, b: b.bytes_per_io });
     }
-    changed.extend(differing_counts(a, b).into_iter().map(|(count, a, b)| {
-        let grew = limit.is_exceeded(&count, a, b);
-        Changed::Count { count, a, b, grew }
+    changed.extend(differing_counts(a, b).into_iter().map(|(count, of_a, of_b)| {
+        let grew = limit.is_exceeded(&count, of_a, of_b) && !may_be_chance(&count, a, b);
+        Changed::Count { count, a: of_a, b: of_b, grew }
     }));
     changed.extend(uncounted_events(a, b, Side::A));
     changed.extend(uncounted_events(b, a, Side::B));
     changed.into_iter().map(|what| Change { workload: a.workload.clone(), what }).collect()
+}
+
+/// Whether two tolls of several boots differ in a count by chance: the interval of the difference contains zero. With a single boot
+/// there is no interval, and every difference counts.
+fn may_be_chance(count: &Count, a: &Toll, b: &Toll) -> bool {
+    let boots = |toll: &Toll| match count.event() {
+        None => toll.medians_by_boot(),
+        Some(event) => toll.events_by_boot(event),
+    };
+    Estimate::difference(&boots(b), &boots(a)).is_some_and(|more| more.low.is_some() && more.sign().is_none())
 }
 
 /// A change for each kind of event that was counted in `toll`, but not in `other`.

@@ -1,7 +1,8 @@
 //! The difference between two tolls.
 
-use crate::{Average, Count, Event, Stage, Toll, TollSheet, rows};
+use crate::{Average, Count, Estimate, Event, Stage, Toll, TollSheet, rows};
 use serde::Serialize;
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How much more an I/O costs on one DMA path than on another; negative if it costs less. All amounts are per I/O. Stages, functions and
@@ -9,12 +10,16 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Difference {
-    /// Instructions, by the medians.
-    pub instructions: f64,
-    /// Instructions of the median windows by stage.
+    /// Instructions, by the medians of the boots.
+    pub instructions: Estimate,
+    /// Instructions of the stages of DMA mapping, by the mean, which includes rare work such as the invalidation of a whole batch.
+    pub dma: Estimate,
+    /// Instructions of all other stages, by the mean: what the DMA path changes elsewhere, and chance.
+    pub elsewhere: Estimate,
+    /// Instructions by stage, by the mean.
     #[serde(with = "rows")]
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<rows::StageRow<f64>>"))]
-    pub stages: BTreeMap<Stage, f64>,
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<rows::StageRow<Estimate>>"))]
+    pub stages: BTreeMap<Stage, Estimate>,
     /// Instructions of the median windows by function.
     #[serde(with = "rows")]
     #[cfg_attr(feature = "schema", schemars(with = "Vec<rows::FunctionRow<f64>>"))]
@@ -30,44 +35,75 @@ pub struct Difference {
 pub struct EventDifference {
     /// Difference of the medians.
     pub median: f64,
-    /// Difference of the means.
-    pub mean: f64,
+    /// Difference of the boots' means.
+    pub mean: Estimate,
+}
+
+impl Difference {
+    /// Whether all boots of both agree that the I/Os cost the same: instructions and events.
+    pub fn is_nothing(&self) -> bool {
+        let is_zero = |more: &Estimate| more.sign() == Some(Ordering::Equal);
+        is_zero(&self.dma) && is_zero(&self.elsewhere) && self.events.values().all(|more| is_zero(&more.mean))
+    }
 }
 
 /// The cost that a DMA path adds to an I/O, compared with the untranslated DMA path of the same machine.
 pub fn toll_over(toll: &Toll, untranslated: &Toll) -> Difference {
-    let mut difference = Difference::default();
+    let more = |count: fn(&Toll) -> Vec<f64>| {
+        Estimate::difference(&count(toll), &count(untranslated)).unwrap_or_default()
+    };
+    let mut difference = Difference {
+        instructions: more(Toll::medians_by_boot),
+        dma: more(|toll| toll.means_by_boot(Stage::is_dma)),
+        elsewhere: more(|toll| toll.means_by_boot(|stage| !stage.is_dma())),
+        stages: stage_differences(toll, untranslated),
+        ..Difference::default()
+    };
     for (count, without, with) in differing_counts(untranslated, toll) {
         let more = with - without;
         match count {
-            Count::Instructions => difference.instructions = more,
-            Count::Stage { stage } => _ = difference.stages.insert(stage, more),
             Count::Function { function } => _ = difference.functions.insert(function, more),
             Count::Event { event, average: Average::Median } => {
                 difference.events.entry(event).or_default().median = more;
             }
             Count::Event { event, average: Average::Mean } => {
-                difference.events.entry(event).or_default().mean = more;
+                let mean =
+                    Estimate::difference(&toll.events_by_boot(event), &untranslated.events_by_boot(event));
+                difference.events.entry(event).or_default().mean = mean.unwrap_or_default();
             }
-            Count::NamedEvent { .. } => {}
+            Count::Instructions | Count::Stage { .. } | Count::NamedEvent { .. } => {}
         }
     }
     difference
 }
 
-/// The sheet to compare a sheet with: the one among `among` with the same architecture, CPU and kernel whose DMA path is untranslated; of
-/// several the one with the cheapest DMA path. May be the sheet itself.
-pub fn untranslated<'s>(sheet: &TollSheet, among: &'s [TollSheet]) -> Option<&'s TollSheet> {
-    let platform = |sheet: &TollSheet| {
+/// How much longer the stages are, except those of the same length in all boots of both.
+fn stage_differences(toll: &Toll, untranslated: &Toll) -> BTreeMap<Stage, Estimate> {
+    let more = |stage: Stage| {
+        let in_boots = |toll: &Toll| toll.means_by_boot(|other| other == stage);
+        Some((stage, Estimate::difference(&in_boots(toll), &in_boots(untranslated))?))
+    };
+    let differs =
+        |(_, more): &(Stage, Estimate)| more.sign() != Some(Ordering::Equal) && *more != Estimate::default();
+    Stage::ALL.into_iter().filter_map(more).filter(differs).collect()
+}
+
+/// The sheet to compare a sheet with: that of its base, or itself if it has none.
+pub fn untranslated<'s>(sheet: &'s TollSheet, among: &'s [TollSheet]) -> Option<&'s TollSheet> {
+    match &sheet.base {
+        None => Some(sheet).filter(|sheet| sheet.dma_path.is_untranslated()),
+        Some(base) => among.iter().find(|other| {
+            other.preset == *base && other.dma_path.is_untranslated() && is_same_machine(sheet, other)
+        }),
+    }
+}
+
+/// Whether two sheets have the same machine and kernel, apart from the DMA path.
+fn is_same_machine(sheet: &TollSheet, other: &TollSheet) -> bool {
+    let machine = |sheet: &TollSheet| {
         (sheet.machine.arch.clone(), sheet.machine.cpu.clone(), sheet.kernel.release.clone())
     };
-    let wanted = platform(sheet);
-    let rank =
-        |sheet: &TollSheet| crate::DmaPath::ALL.iter().position(|dma_path| *dma_path == sheet.dma_path);
-    among
-        .iter()
-        .filter(|other| other.dma_path.is_untranslated() && platform(other) == wanted)
-        .min_by_key(|s| rank(s))
+    machine(sheet) == machine(other)
 }
 
 /// Counts that differ between two tolls, with both values per I/O. Events that were counted in only one of them are left out.

@@ -1,6 +1,6 @@
 //! Checks that the numbers of a toll sheet agree with each other.
 
-use crate::{Event, Stage, Toll, TollSheet};
+use crate::{Event, Spread, Stage, Toll, TollSheet};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -93,6 +93,92 @@ pub enum Flaw {
         /// Its value.
         high_count: u64,
     },
+    /// The sheet has no boot, or a workload was counted in another number of boots.
+    #[error(
+        "preset {preset}, workload {workload}: counted in {found} boots; expected {expected} as in `boots` of the sheet, at least 1"
+    )]
+    Boots {
+        /// The sheet's preset.
+        preset: String,
+        /// The toll's workload.
+        workload: String,
+        /// Boots of the workload.
+        found: usize,
+        /// Boots of the sheet.
+        expected: usize,
+    },
+    /// A boot of a workload has no window.
+    #[error("preset {preset}, workload {workload}, boot {boot}: no windows; expected at least 1")]
+    EmptyBoot {
+        /// The sheet's preset.
+        preset: String,
+        /// The toll's workload.
+        workload: String,
+        /// The boot's number, from 1.
+        boot: usize,
+    },
+    /// Two boots of the sheet are the same, so that one was counted twice.
+    #[error("preset {preset}: two boots have the seed {seed}; expected another seed for each boot")]
+    SameBoot {
+        /// The sheet's preset.
+        preset: String,
+        /// The seed.
+        seed: u64,
+    },
+    /// The sheet's base is the sheet itself.
+    #[error("preset {preset} is its own base; expected the preset without translation, or none")]
+    OwnBase {
+        /// The sheet's preset.
+        preset: String,
+    },
+    /// A number does not follow from the windows of all boots.
+    #[error(
+        "preset {preset}, workload {workload}: {what} is {found}; expected {expected} by the windows of all boots"
+    )]
+    Windows {
+        /// The sheet's preset.
+        preset: String,
+        /// The toll's workload.
+        workload: String,
+        /// The number.
+        what: &'static str,
+        /// Its value.
+        found: u64,
+        /// The value that follows from the windows.
+        expected: u64,
+    },
+    /// The stages of a boot don't add up to the instructions of its windows.
+    #[error(
+        "preset {preset}, workload {workload}, boot {boot}: `stages` add up to {stages} instructions; expected {windows} as in `windows`"
+    )]
+    BootStages {
+        /// The sheet's preset.
+        preset: String,
+        /// The toll's workload.
+        workload: String,
+        /// The boot's number, from 1.
+        boot: usize,
+        /// What the stages add up to.
+        stages: u128,
+        /// What the windows add up to.
+        windows: u128,
+    },
+    /// Events of the boots don't add up to all of their kind.
+    #[error(
+        "preset {preset}, workload {workload}: {event} of all boots add up to {sum}; expected the total of {total}"
+    )]
+    BootEvents {
+        /// The sheet's preset.
+        preset: String,
+        /// The toll's workload.
+        workload: String,
+        /// The kind.
+        event: Event,
+        /// What the boots' events add up to.
+        sum: u128,
+        /// The total of the kind.
+        total: u64,
+    },
     /// Events by name don't add up to all of their kind.
     #[error(
         "preset {preset}, workload {workload}: {event} by name add up to {sum}; expected the total of {total}"
@@ -120,13 +206,20 @@ impl TollSheet {
         if !is_date(&self.measured_on) {
             return Err(Flaw::Date { preset: self.preset.clone(), date: self.measured_on.clone() });
         }
+        if self.base.as_ref() == Some(&self.preset) {
+            return Err(Flaw::OwnBase { preset: self.preset.clone() });
+        }
+        let mut seeds = BTreeSet::new();
+        if let Some(boot) = self.boots.iter().find(|boot| !seeds.insert(boot.seed)) {
+            return Err(Flaw::SameBoot { preset: self.preset.clone(), seed: boot.seed });
+        }
         let mut seen = BTreeSet::new();
         for toll in &self.tolls {
             let (preset, workload) = (self.preset.clone(), toll.workload.clone());
             if !seen.insert(&toll.workload) {
                 return Err(Flaw::Twice { preset, workload });
             }
-            TollCheck { preset: &self.preset, toll }.check()?;
+            TollCheck { preset: &self.preset, boots: self.boots.len(), toll }.check()?;
         }
         Ok(())
     }
@@ -135,20 +228,16 @@ impl TollSheet {
 /// A toll to check, with its preset for errors.
 struct TollCheck<'s> {
     preset: &'s str,
+    /// Boots of the sheet.
+    boots: usize,
     toll: &'s Toll,
 }
 
 impl TollCheck<'_> {
     /// Checks one toll.
     fn check(&self) -> Result<(), Flaw> {
-        let Toll { instructions: spread, windows, stages, user, .. } = self.toll;
-        self.check_order(("the smallest count", spread.min), ("the median", spread.median))?;
-        self.check_order(("the median", spread.median), ("the 99th percentile", spread.p99))?;
-        self.check_order(("the 99th percentile", spread.p99), ("the largest count", spread.max))?;
-        // At least one window has exactly the median.
-        let at_median = ("the number of windows at the median", u64::from(spread.at_median));
-        self.check_order(("one", 1), at_median)?;
-        self.check_order(at_median, ("the number of windows", u64::from(windows.get())))?;
+        self.check_boots()?;
+        let Toll { stages, user, .. } = self.toll;
         self.check_sum(Part::Mode, [user, &self.toll.kernel])?;
         self.check_sum(Part::Stage, stages.values())?;
         self.check_sum(Part::Function, self.toll.functions.values())?;
@@ -158,6 +247,44 @@ impl TollCheck<'_> {
             return Err(Flaw::User { preset, workload, stage, user: *user });
         }
         self.check_events()
+    }
+
+    /// Checks that the numbers of all windows follow from the windows of the boots.
+    fn check_boots(&self) -> Result<(), Flaw> {
+        let (boots, (preset, workload)) = (&self.toll.boots, self.names());
+        if boots.is_empty() || boots.len() != self.boots {
+            return Err(Flaw::Boots { preset, workload, found: boots.len(), expected: self.boots });
+        }
+        for (number, boot) in (1..).zip(boots) {
+            if boot.windows.is_empty() {
+                return Err(Flaw::EmptyBoot { preset, workload, boot: number });
+            }
+            let (stages, windows) = (total(boot.stages.values()), total(&boot.windows));
+            if stages != windows {
+                return Err(Flaw::BootStages { preset, workload, boot: number, stages, windows });
+            }
+        }
+        let spread = self.toll.instructions;
+        let windows = boots.iter().flat_map(|boot| boot.windows.iter().copied()).collect();
+        let expected =
+            Spread::of(windows).unwrap_or(Spread { median: 0, min: 0, p99: 0, max: 0, at_median: 0 });
+        let number = boots.iter().map(|boot| boot.windows.len() as u64).sum();
+        let compared = [
+            ("the number of windows", u64::from(self.toll.windows.get()), number),
+            ("the median", spread.median, expected.median),
+            ("the smallest count", spread.min, expected.min),
+            ("the 99th percentile", spread.p99, expected.p99),
+            ("the largest count", spread.max, expected.max),
+            (
+                "the number of windows at the median",
+                u64::from(spread.at_median),
+                u64::from(expected.at_median),
+            ),
+        ];
+        match compared.into_iter().find(|(_, found, expected)| found != expected) {
+            None => Ok(()),
+            Some((what, found, expected)) => Err(Flaw::Windows { preset, workload, what, found, expected }),
+        }
     }
 
     /// The preset and the workload, for errors.
@@ -189,6 +316,17 @@ impl TollCheck<'_> {
         for (event, tally) in &self.toll.events {
             let all = tally.all;
             self.check_order(("the median of its events", all.median), ("their total", all.total))?;
+            let of_boots = total(self.toll.boots.iter().map(|boot| boot.events.get(event).unwrap_or(&0)));
+            if of_boots != u128::from(all.total) {
+                let (preset, workload) = self.names();
+                return Err(Flaw::BootEvents {
+                    preset,
+                    workload,
+                    event: *event,
+                    sum: of_boots,
+                    total: all.total,
+                });
+            }
             let sum = total(tally.by_name.values().map(|named| &named.total));
             if !tally.by_name.is_empty() && sum != u128::from(all.total) {
                 let (preset, workload) = self.names();

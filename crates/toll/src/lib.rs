@@ -12,12 +12,14 @@
 //! Nothing here opens a file, and nothing measures.
 
 mod amount;
+mod boot;
 mod change_row;
 mod compare;
 mod count;
 mod difference;
 mod dma_path;
 mod emulated_machine;
+mod estimate;
 mod event;
 mod evidence;
 mod expense;
@@ -34,12 +36,14 @@ mod toll;
 mod toml_text;
 
 pub use amount::{figure, grouped, time};
+pub use boot::{Boot, BootCounts, GuestProgram};
 pub use change_row::{ChangeKind, ChangeRow};
 pub use compare::{Change, Changed, Side, compare, grew};
 pub use count::{Average, Count};
 pub use difference::{Difference, EventDifference, toll_over, untranslated};
 pub use dma_path::{DmaPath, UnknownDmaPath};
 pub use emulated_machine::{EmulatedMachine, KernelId};
+pub use estimate::Estimate;
 pub use event::{Event, Occurrence, Tally};
 pub use evidence::Evidence;
 pub use expense::{Charge, Expense};

@@ -3,7 +3,7 @@
 //! In memory they are maps. In documents they are arrays whose rows all have the same fields, because a column store
 //! makes a column of each key of an object. A field says so with `#[serde(with = "rows")]`.
 
-use crate::{Event, EventDifference, Occurrence, Stage, Tally};
+use crate::{Estimate, Event, EventDifference, Occurrence, Stage, Tally};
 use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -118,8 +118,8 @@ pub(crate) struct EventDifferenceRow {
     event: Event,
     /// Difference of the medians.
     median: f64,
-    /// Difference of the means.
-    mean: f64,
+    /// Difference of the boots' means.
+    mean: Estimate,
 }
 
 impl Entry for (Event, Tally) {
@@ -198,8 +198,9 @@ pub(crate) struct EventCountRow<T> {
 
 entries! {
     (Stage, u64): StageRow { stage, instructions };
-    (Stage, f64): StageRow { stage, instructions };
+    (Stage, Estimate): StageRow { stage, instructions };
     (String, u64): FunctionRow { function, instructions };
     (String, f64): FunctionRow { function, instructions };
+    (Event, u64): EventCountRow { event, count };
     (Event, f64): EventCountRow { event, count };
 }

@@ -1,6 +1,6 @@
 //! Toll sheets: the documents that the lab writes.
 
-use crate::{DmaPath, EmulatedMachine, Flaw, KernelId, Toll};
+use crate::{Boot, DmaPath, EmulatedMachine, Flaw, GuestProgram, KernelId, Toll};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// The costs of I/Os on one machine with one kernel: all workloads of one preset.
@@ -16,12 +16,19 @@ pub struct TollSheet {
     pub made_by: String,
     /// The preset: a machine, a DMA path and a kernel command line under one name.
     pub preset: String,
+    /// The preset of the same machine and kernel without translation, with which its costs are compared; none if it has no translation
+    /// itself.
+    pub base: Option<String>,
     /// The DMA path of its adapters.
     pub dma_path: DmaPath,
-    /// The machine.
+    /// The machine, in its first boot.
     pub machine: EmulatedMachine,
     /// The kernel.
     pub kernel: KernelId,
+    /// The programs that ran the workloads.
+    pub programs: Vec<GuestProgram>,
+    /// How often the machine was booted for each workload, and what was different each time.
+    pub boots: Vec<Boot>,
     /// The day it was measured, YYYY-MM-DD.
     pub measured_on: String,
     /// How many times the preset was run, with the same counts each time.
@@ -36,7 +43,7 @@ pub struct SheetSchema;
 
 impl SheetSchema {
     /// The name of the layout.
-    pub const ID: &'static str = "iotoll.toll-sheet/3";
+    pub const ID: &'static str = "iotoll.toll-sheet/4";
 }
 
 impl Serialize for SheetSchema {
@@ -69,7 +76,9 @@ impl schemars::JsonSchema for SheetSchema {
 /// How to replace a sheet of an older version; empty for other schemas.
 fn upgrade_hint(found: &str) -> &'static str {
     match found {
-        "iotoll.toll-sheet/1" | "iotoll.toll-sheet/2" => ": make the sheet again with `iotoll lab run`",
+        "iotoll.toll-sheet/1" | "iotoll.toll-sheet/2" | "iotoll.toll-sheet/3" => {
+            ": make the sheet again with `iotoll lab run`"
+        }
         _ => "",
     }
 }
@@ -109,7 +118,7 @@ pub enum SheetError {
         /// The file.
         file: String,
         /// The contradiction.
-        flaw: Flaw,
+        flaw: Box<Flaw>,
     },
 }
 
@@ -135,7 +144,7 @@ impl TollSheet {
             Some(_) => {}
         }
         let sheet: Self = parse_json(text, file)?;
-        sheet.check().map_err(|flaw| SheetError::Flaw { file: file.to_owned(), flaw })?;
+        sheet.check().map_err(|flaw| SheetError::Flaw { file: file.to_owned(), flaw: Box::new(flaw) })?;
         Ok(sheet)
     }
 

@@ -67,6 +67,14 @@ impl Stage {
         Self::Unattributed,
     ];
 
+    /// Whether it belongs to DMA mapping: it runs because a driver maps and unmaps memory for its adapter, and no other stage does.
+    pub fn is_dma(self) -> bool {
+        matches!(
+            self,
+            Self::DmaMap | Self::Iova | Self::TableWrite | Self::Invalidation | Self::DmaUnmap | Self::Bounce
+        )
+    }
+
     /// Its name in reports and documents.
     pub fn word(self) -> &'static str {
         match self {

@@ -1,6 +1,6 @@
 //! The toll: the cost of one workload's I/Os.
 
-use crate::{Event, Evidence, Spread, Stage, Tally, rows};
+use crate::{BootCounts, Event, Evidence, Spread, Stage, Tally, rows};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -23,8 +23,10 @@ pub struct Toll {
     pub bytes_per_io: u64,
     /// I/Os in a window.
     pub ios_per_window: NonZeroU32,
-    /// Windows that were counted.
+    /// Windows that were counted, of all boots together.
     pub windows: NonZeroU32,
+    /// What was counted in each boot, in the order of the sheet's boots.
+    pub boots: Vec<BootCounts>,
     /// Instructions per window.
     pub instructions: Spread,
     /// Instructions of the median window in user mode.
@@ -52,6 +54,30 @@ impl Toll {
     /// Converts a count of one window to a count per I/O.
     pub fn per_io(&self, window_count: u64) -> f64 {
         window_count as f64 / f64::from(self.ios_per_window.get())
+    }
+
+    /// Instructions per I/O of some stages in each boot, by the mean of its windows.
+    pub fn means_by_boot(&self, is_counted: impl Fn(Stage) -> bool) -> Vec<f64> {
+        let total = |boot: &BootCounts| -> f64 {
+            boot.stages.iter().filter(|(stage, _)| is_counted(**stage)).map(|(_, count)| *count as f64).sum()
+        };
+        self.boots.iter().map(|boot| total(boot) / self.ios(boot)).collect()
+    }
+
+    /// The number of I/Os of a boot.
+    fn ios(&self, boot: &BootCounts) -> f64 {
+        f64::from(self.ios_per_window.get()) * boot.windows.len() as f64
+    }
+
+    /// Instructions per I/O in each boot, by the median of its windows.
+    pub fn medians_by_boot(&self) -> Vec<f64> {
+        self.boots.iter().filter_map(BootCounts::median).map(|median| self.per_io(median)).collect()
+    }
+
+    /// Events of a kind per I/O in each boot, by the mean of its windows; no boots if they were not counted.
+    pub fn events_by_boot(&self, event: Event) -> Vec<f64> {
+        let mean = |boot: &BootCounts| Some(*boot.events.get(&event)? as f64 / self.ios(boot));
+        self.boots.iter().filter_map(mean).collect()
     }
 
     /// Converts a total of all windows to the mean per I/O.

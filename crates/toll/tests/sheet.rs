@@ -60,14 +60,14 @@ fn other_documents_are_refused_with_their_place() {
     check("{\n  \"schema\"\n}", "tolls/x.json:3:1: not a toll sheet: expected `:`");
     check(
         "{}",
-        "tolls/x.json: a JSON object without a field `schema`; expected \"schema\": \"iotoll.toll-sheet/3\"",
+        "tolls/x.json: a JSON object without a field `schema`; expected \"schema\": \"iotoll.toll-sheet/4\"",
     );
     check(
         "{\"schema\": \"iotoll.inspect/2\"}",
-        "tolls/x.json: schema is `iotoll.inspect/2`; expected `iotoll.toll-sheet/3`",
+        "tolls/x.json: schema is `iotoll.inspect/2`; expected `iotoll.toll-sheet/4`",
     );
     check(
-        "{\"schema\": \"iotoll.toll-sheet/3\"}",
+        "{\"schema\": \"iotoll.toll-sheet/4\"}",
         "tolls/x.json:1:33: not a toll sheet: missing field `made_by`",
     );
     check(
@@ -138,37 +138,56 @@ fn contradictions_are_named_with_both_numbers() {
         json!(411),
         &of(&format!("`functions` add up to 21614 instructions; {expected}")),
     );
+    let windows = "by the windows of all boots";
     check(
         "/tolls/0/instructions/min",
-        json!(21614),
-        &of("the smallest count is 21614; expected at most 21613, which is the median"),
-    );
-    check(
-        "/tolls/0/instructions/p99",
-        json!(21612),
-        &of("the median is 21613; expected at most 21612, which is the 99th percentile"),
-    );
-    check(
-        "/tolls/0/instructions/max",
-        json!(21613),
-        &of("the 99th percentile is 21843; expected at most 21613, which is the largest count"),
+        json!(1),
+        &of(&format!("the smallest count is 1; expected 21601 {windows}")),
     );
     check(
         "/tolls/0/instructions/at_median",
         json!(0),
-        &of("one is 1; expected at most 0, which is the number of windows at the median"),
+        &of(&format!("the number of windows at the median is 0; expected 1960 {windows}")),
     );
     check(
-        "/tolls/0/instructions/at_median",
+        "/tolls/0/windows",
         json!(2001),
-        &of(
-            "the number of windows at the median is 2001; expected at most 2000, which is the number of windows",
-        ),
+        &of(&format!("the number of windows is 2001; expected 2000 {windows}")),
+    );
+    check(
+        "/tolls/0/boots",
+        json!([]),
+        &of("counted in 0 boots; expected 2 as in `boots` of the sheet, at least 1"),
+    );
+    check(
+        "/tolls/0/boots/1/stages",
+        json!([]),
+        "preset x86-vtd-strict, workload nvme-read-4k, boot 2: `stages` add up to 0 instructions; expected 21634340 as in `windows`",
+    );
+    check(
+        "/tolls/0/boots/1/events",
+        json!([]),
+        &of("invalidations of all boots add up to 1000; expected the total of 2000"),
     );
     check(
         &row("events", "event", "doorbells", "total"),
         json!(4001),
-        &of("doorbells by name add up to 4000; expected the total of 4001"),
+        &of("doorbells of all boots add up to 4000; expected the total of 4001"),
+    );
+    check(
+        "/boots/1/seed",
+        json!(1),
+        "preset x86-vtd-strict: two boots have the seed 1; expected another seed for each boot",
+    );
+    check(
+        "/base",
+        json!("x86-vtd-strict"),
+        "preset x86-vtd-strict is its own base; expected the preset without translation, or none",
+    );
+    check(
+        "/tolls/0/boots/1",
+        json!({"windows": [], "stages": [], "events": []}),
+        "preset x86-vtd-strict, workload nvme-read-4k, boot 2: no windows; expected at least 1",
     );
     check(
         &row("events", "event", "hypercalls", "median"),
@@ -215,9 +234,9 @@ fn sums_beyond_64_bits_are_no_overflow() {
 
 #[test]
 fn errors_can_be_distinguished() {
-    let text = NONE.replace("toll-sheet/3", "toll-sheet/4");
-    let expect = SheetError::Schema { file: "a".to_owned(), found: "iotoll.toll-sheet/4".to_owned() };
+    let text = NONE.replace("toll-sheet/4", "toll-sheet/5");
+    let expect = SheetError::Schema { file: "a".to_owned(), found: "iotoll.toll-sheet/5".to_owned() };
     assert_eq!(TollSheet::read(&text, "a"), Err(expect));
-    let old = TollSheet::read(&NONE.replace("toll-sheet/3", "toll-sheet/2"), "a").unwrap_err().to_string();
+    let old = TollSheet::read(&NONE.replace("toll-sheet/4", "toll-sheet/3"), "a").unwrap_err().to_string();
     assert!(old.contains("make the sheet again with `iotoll lab run`"), "{old}");
 }

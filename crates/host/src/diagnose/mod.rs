@@ -20,7 +20,7 @@ pub use basis::Basis;
 pub use finding::{Explanation, Finding, Id, Severity};
 pub use forecast::{AreaForecast, Rest};
 pub use outlook::{Outlook, PathCost};
-pub use prediction::{Distance, IoCost, LOAD_PER_SECOND, Prediction, TimeGain};
+pub use prediction::{Distance, IoCost, LOAD_PER_SECOND, Prediction, Saved, TimeGain};
 pub use toll::DmaPath;
 pub use verdict::Verdict;
 

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use std::collections::BTreeMap;
-use toll::{DmaPath, Event, Evidence, Expense};
+use toll::{DmaPath, Estimate, Event, Evidence, Expense};
 
 /// The load that shares of a CPU are told for: a disk or a network queue at work, far from what one CPU can do.
 pub const LOAD_PER_SECOND: u32 = 100_000;
@@ -23,12 +23,25 @@ pub struct Prediction {
     pub now: IoCost,
     /// On the DMA path that the remedy leads to.
     pub then: IoCost,
+    /// What is saved per I/O.
+    pub saved: Saved,
     /// How far the sheets are from the host.
     pub distance: Distance,
     /// How the sheets were obtained.
     pub evidence: Evidence,
     /// The same in time; `None` without a price list of the sheets' architecture.
     pub time: Option<TimeGain>,
+}
+
+/// What a change of DMA path saves per I/O, by the means of the boots; negative if there is more.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Saved {
+    /// Instructions in the stages of DMA mapping.
+    pub dma: Estimate,
+    /// Instructions in all other stages: side effects, and chance.
+    pub elsewhere: Estimate,
+    /// Events, of the kinds that differ for certain and enough to be reported.
+    pub events: BTreeMap<Event, f64>,
 }
 
 /// What a change of DMA path saves of a CPU's time, per I/O: counts at the prices of one platform. The adapter's own time

@@ -1,6 +1,7 @@
 //! `iotoll lab run`: measures presets in QEMU and writes toll sheets.
 
 use super::flame::FlameFiles;
+use super::run_progress::RunProgress;
 use crate::cli::LabRun;
 use crate::date::today;
 use crate::flame_file::FlameFile;
@@ -8,14 +9,13 @@ use crate::interrupt;
 use crate::output::{self, Outcome};
 use crate::whole_file::WholeFile;
 use anyhow::{Context, bail};
-use indicatif::{ProgressBar, ProgressStyle};
 use lab::flame::Flame;
 use lab::guest::program::Program;
 use lab::kernel::{Cache, Kernel, busybox};
 use lab::plugin;
 use lab::preset::{Access, Preset};
 use lab::qemu::Limits;
-use lab::run::{Detail, Measured, Plan, Progress};
+use lab::run::{Detail, Measured, Plan};
 use lab::workload::Workload;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -110,6 +110,7 @@ impl<'a> Session<'a> {
 
     /// Boots a preset and measures its workloads once.
     fn measure_once(&self, preset: &Preset, detail: Detail) -> anyhow::Result<Measured> {
+        lab::installed::check(preset.arch)?;
         let plugin = plugin::find(preset.arch, self.args.plugin.as_deref())?;
         let (kernel, busybox) = (self.kernel(preset)?, busybox(&self.cache, preset.arch)?);
         let scratch = Scratch::new(self.args.keep.as_deref(), &preset.name)?;
@@ -128,12 +129,14 @@ impl<'a> Session<'a> {
             scratch: scratch.path(),
             today: &self.today,
             detail,
+            boots: self.args.boots,
+            keeps_records: self.args.keep.is_some(),
             limits: Limits { time: Duration::from_secs(self.args.timeout), stop: &self.stop },
         };
-        let bar = spinner(&preset.name)?;
-        let measured = lab::run::run(plan, &mut |progress| show_progress(&bar, progress))
+        let mut shown = RunProgress::new(&preset.name)?;
+        let measured = lab::run::run(plan, &mut |progress| shown.update(progress))
             .with_context(|| format!("preset {}", preset.name));
-        bar.finish_and_clear();
+        shown.finish();
         let measured = measured?;
         print_warnings(preset, &measured);
         Ok(measured)
@@ -203,25 +206,5 @@ impl Scratch {
             Self::Kept(path) => path,
             Self::Temporary(folder) => folder.path(),
         }
-    }
-}
-
-/// A spinner with the preset's name and the elapsed time.
-fn spinner(preset: &str) -> anyhow::Result<ProgressBar> {
-    let bar = ProgressBar::new_spinner();
-    bar.set_style(ProgressStyle::with_template("{spinner} {prefix} {elapsed} {msg}")?);
-    bar.set_prefix(escape::terminal::plain(preset));
-    bar.enable_steady_tick(Duration::from_millis(100));
-    Ok(bar)
-}
-
-/// Shows a run's progress on the spinner.
-fn show_progress(bar: &ProgressBar, progress: Progress<'_>) {
-    match progress {
-        Progress::Boot { vcpus, workloads } => {
-            output::set_bar_message(bar, &format!("{workloads} workloads on {vcpus} virtual CPU"));
-        }
-        Progress::Ended(workload) => output::set_bar_message(bar, &format!("{workload} ended")),
-        Progress::Fold => output::set_bar_message(bar, "counting"),
     }
 }

@@ -5,16 +5,16 @@ use crate::inspect::program_version;
 use crate::output::{self, Outcome};
 use crate::tolls::read_sheet;
 use serde::Serialize;
-use toll::{Difference, TollSheet, toll_over, untranslated};
+use toll::{Difference, PriceList, TollSheet, toll_over, untranslated};
 
 /// The version of the document's layout.
-pub(crate) const SCHEMA: &str = "iotoll.toll-sheets/3";
+pub(crate) const SCHEMA: &str = "iotoll.toll-sheets/4";
 
 /// What `iotoll lab show --json` and `iotoll lab run --json` print.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Document<'a> {
-    /// `iotoll.toll-sheets/3`
+    /// `iotoll.toll-sheets/4`
     schema: &'static str,
     /// Name and version of the program.
     made_by: &'static str,
@@ -75,24 +75,10 @@ fn over_untranslated<'a>(sheet: &'a TollSheet, sheets: &'a [TollSheet]) -> Vec<O
     .collect()
 }
 
-/// The text of each sheet and, if there are several, a table of each workload on all DMA paths.
+/// The text of a sheet; of several sheets, each workload on all DMA paths.
 fn sheets_text(sheets: &[TollSheet]) -> String {
-    let mut texts: Vec<String> =
-        sheets.iter().map(|sheet| output::page_text(&report::toll_sheet(sheet))).collect();
-    if sheets.len() > 1 {
-        let on_each_path = |workload| output::page_text(&report::toll_table(sheets, workload));
-        texts.extend(workload_names(sheets).into_iter().map(on_each_path));
-    }
-    texts.join("\n\n")
-}
-
-/// Names of all workloads, each once, in the order of their first appearance.
-fn workload_names(sheets: &[TollSheet]) -> Vec<&str> {
-    let mut names: Vec<&str> = Vec::new();
-    for toll in sheets.iter().flat_map(|sheet| &sheet.tolls) {
-        if !names.contains(&toll.workload.as_str()) {
-            names.push(&toll.workload);
-        }
-    }
-    names
+    output::page_text(&match sheets {
+        [sheet] => report::toll_sheet(sheet),
+        sheets => report::toll_comparison(sheets, PriceList::builtin()),
+    })
 }

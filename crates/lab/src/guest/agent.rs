@@ -21,6 +21,7 @@
 //! Exit status 0: it printed `done NAME n=COUNT`. Status 3: it printed `absent NAME ERRNO`, because the kernel lacks
 //! what the workload needs. Status 1: it printed an error to standard error.
 
+use super::identity;
 use crate::Arch;
 use object::{Object, ObjectSection};
 use std::{
@@ -28,6 +29,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Command, Output},
 };
+use toll::GuestProgram;
 
 /// Address of the table of mark functions in the program; mark i is 16 i bytes behind it.
 pub const MARKS_ADDRESS: u64 = 0x7000_0000;
@@ -152,11 +154,21 @@ fn describe_address(found: Option<u64>) -> String {
     found.map_or_else(|| "missing".to_owned(), |address| format!("at {address:#x}"))
 }
 
-/// Compiles the agent for an architecture into `folder` and returns the program's path.
+/// Compiles the agent for an architecture; returns its file, and what identifies it.
 ///
 /// # Errors
 /// [`AgentError`]: no compiler, a compiler error, or marks at an unexpected address.
-pub fn build(arch: Arch, folder: &Path) -> Result<PathBuf, AgentError> {
+pub fn compiled(arch: Arch) -> Result<(Vec<u8>, GuestProgram), AgentError> {
+    let folder =
+        tempfile::tempdir().map_err(|source| AgentError::File { path: std::env::temp_dir(), source })?;
+    let path = build(arch, folder.path())?;
+    let file = fs::read(&path).map_err(|source| AgentError::File { path: path.clone(), source })?;
+    let identity = identity::identify("agent", &file, compiler_flags(arch));
+    Ok((file, identity.map_err(|source| AgentError::Object { path, source })?))
+}
+
+/// Compiles the agent into `folder` and returns the program's path.
+fn build(arch: Arch, folder: &Path) -> Result<PathBuf, AgentError> {
     let program = folder.join(format!("agent-{arch}"));
     compile(arch, &program, &[])?;
     check_marks(&program)?;
@@ -199,7 +211,8 @@ fn write_sources(folder: &Path) -> Result<(), AgentError> {
 fn compiler_flags(arch: Arch) -> Vec<String> {
     let common = "-std=gnu11 -O2 -I. -nostdlib -static -ffreestanding -fno-stack-protector -fno-pic -no-pie \
                   -fno-asynchronous-unwind-tables -Wl,--build-id=none -Wl,-z,noexecstack";
-    let mut flags: Vec<String> = common.split_whitespace().map(str::to_owned).collect();
+    let words = common.split_whitespace().chain(general_registers_only(arch).split_whitespace());
+    let mut flags: Vec<String> = words.map(str::to_owned).collect();
     flags.push(format!("-Wl,--section-start=.marks={MARKS_ADDRESS:#x}"));
     flags.push(format!("-Wl,-Ttext-segment={PROGRAM_ADDRESS:#x}"));
     if arch == Arch::X86 {
@@ -208,6 +221,15 @@ fn compiler_flags(arch: Arch) -> Vec<String> {
         flags.push("-mno-red-zone".to_owned());
     }
     flags
+}
+
+/// Flags that forbid vector and floating-point registers. The kernel saves and restores those of a program that has used
+/// them at each context switch, and these instructions would count for every I/O.
+fn general_registers_only(arch: Arch) -> &'static str {
+    match arch {
+        Arch::X86 | Arch::Arm => "-mgeneral-regs-only",
+        Arch::Ppc => "-msoft-float -mno-altivec -mno-vsx",
+    }
 }
 
 /// Runs the command built for the first compiler that is installed. Returns the compiler's name and its output.
@@ -224,13 +246,13 @@ fn run_compiler(arch: Arch, command: impl Fn(&str) -> Command) -> Result<(String
 }
 
 /// Names of the C compilers that can build for an architecture, the preferred one first.
-fn compilers(arch: Arch) -> Vec<String> {
+pub(crate) fn compilers(arch: Arch) -> Vec<String> {
     let cross = format!("{}-gcc", arch.gnu());
     if arch.is_host() { vec![cross, "cc".to_owned()] } else { vec![cross] }
 }
 
 /// Debian's package with a C compiler for an architecture.
-fn compiler_package(arch: Arch) -> &'static str {
+pub(crate) fn compiler_package(arch: Arch) -> &'static str {
     match arch {
         _ if arch.is_host() => "gcc",
         Arch::X86 => "gcc-x86-64-linux-gnu",
@@ -314,6 +336,68 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for arch in buildable() {
             compile(arch, &folder.path().join("agent"), &["-Wall", "-Wextra", "-Werror"]).unwrap();
+        }
+    }
+
+    /// Whether a word of a disassembled instruction's operands, as binutils writes them, is a vector or floating-point
+    /// register.
+    fn is_vector_register(arch: Arch, word: &str) -> bool {
+        let prefixes: &[&str] = match arch {
+            Arch::X86 => &["xmm", "ymm", "zmm", "mm", "st", "k"],
+            Arch::Arm => &["v", "q", "d", "s", "h", "b", "z", "p"],
+            Arch::Ppc => &["vs", "vr", "v", "fr", "f"],
+        };
+        // Arm's have a suffix for the lanes, as in v0.16b.
+        let register = word.split('.').next().unwrap();
+        let number = |prefix: &&str| register.strip_prefix(*prefix)?.parse::<u8>().ok();
+        (arch == Arch::X86 && register == "st")
+            || prefixes.iter().find_map(number).is_some_and(|number| number < 64)
+    }
+
+    /// Instructions of a program that name a vector or floating-point register, and the number of all instructions.
+    fn vector_instructions(arch: Arch, program: &Path) -> (Vec<String>, usize) {
+        let objdump = if arch.is_host() { "objdump".to_owned() } else { format!("{}-objdump", arch.gnu()) };
+        let output = Command::new(objdump).args(["-d", "--no-show-raw-insn"]).arg(program).output().unwrap();
+        assert!(output.status.success());
+        let text = String::from_utf8(output.stdout).unwrap();
+        let instructions: Vec<&str> =
+            text.lines().filter_map(|line| line.split_once(":\t")).map(|it| it.1).collect();
+        // Behind `<` and `#` are names of functions and comments.
+        let operands = |line: &&&str| {
+            let code = line.split(['<', '#']).next().unwrap();
+            let words = code.split(|c: char| !c.is_ascii_alphanumeric() && c != '.').skip(1);
+            words.into_iter().any(|word| is_vector_register(arch, word))
+        };
+        (instructions.iter().filter(operands).map(|line| (*line).to_owned()).collect(), instructions.len())
+    }
+
+    #[test]
+    fn the_program_uses_general_registers_only() {
+        let folder = tempfile::tempdir().unwrap();
+        for arch in buildable() {
+            let (vector, all) = vector_instructions(arch, &build(arch, folder.path()).unwrap());
+            assert!(vector.is_empty() && all > 1000, "{arch}: {vector:#?} of {all} instructions");
+        }
+    }
+
+    #[test]
+    fn a_vector_register_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        for arch in buildable() {
+            let (source, object) = (folder.path().join("copy.c"), folder.path().join("copy.o"));
+            fs::write(
+                &source,
+                "typedef int v __attribute__((vector_size(16)));\nv add(v a, v b) { return a + b; }\n",
+            )
+            .unwrap();
+            let (_, output) = run_compiler(arch, |compiler| {
+                let mut command = Command::new(compiler);
+                command.args(["-O2", "-c", "-o"]).arg(&object).arg(&source);
+                command
+            })
+            .unwrap();
+            assert!(output.status.success());
+            assert!(!vector_instructions(arch, &object).0.is_empty(), "{arch}");
         }
     }
 

@@ -4,6 +4,7 @@
 //! it beside the program that runs the lab.
 
 use super::agent::{self, AgentError};
+use super::identity;
 use super::libraries::{LibrariesError, libraries};
 use crate::Arch;
 use object::{Object, ObjectKind, ObjectSymbol, SymbolKind};
@@ -11,6 +12,7 @@ use std::fs;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use toll::GuestProgram;
 
 /// The program's file name.
 pub const NAME: &str = "lab-guest";
@@ -69,6 +71,8 @@ pub struct Program {
     pub files: Vec<(String, Vec<u8>)>,
     /// Its functions, sorted by address.
     pub functions: Vec<ProgramFunction>,
+    /// What identifies it.
+    pub identity: GuestProgram,
 }
 
 impl Program {
@@ -89,11 +93,13 @@ impl Program {
         let own = read_file(path)?;
         let functions = functions(path, &own)?;
         agent::check_marks(path).map_err(ProgramError::Marks)?;
+        let identity = identity::identify(NAME, &own, Vec::new())
+            .map_err(|source| ProgramError::Object { path: path.to_owned(), source })?;
         let mut files = vec![(GUEST_PATH.to_owned(), own)];
         for library in libraries(path)? {
             files.push((library.display().to_string(), read_file(&library)?));
         }
-        Ok(Self { files, functions })
+        Ok(Self { files, functions, identity })
     }
 }
 

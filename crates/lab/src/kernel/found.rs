@@ -1,7 +1,7 @@
 //! Finds downloaded kernels and busyboxes in the cache, and reads the user's own kernel.
 
 use super::{
-    Cache, CacheError, KernelChoice, Package,
+    Cache, CacheError, KernelChoice, Package, image,
     modules::{ModuleError, release_of_modules},
 };
 use crate::Arch;
@@ -66,6 +66,24 @@ pub enum KernelError {
     /// The user's kernel image is not a file.
     #[error("the kernel image {0} is not a file")]
     NoImage(PathBuf),
+    /// The user's kernel image can't be read.
+    #[error("can't read {path}")]
+    Image {
+        /// The file.
+        path: PathBuf,
+        /// The operating system's error.
+        source: io::Error,
+    },
+    /// The user's file is not a kernel that QEMU boots.
+    #[error("{path} is not a kernel for {arch}; expected {expected}")]
+    NotAKernel {
+        /// The file.
+        path: PathBuf,
+        /// The guest's architecture.
+        arch: Arch,
+        /// What it should be.
+        expected: &'static str,
+    },
     /// The folder of the user's modules can't be listed.
     #[error("can't list the modules in {path}")]
     NoModules {
@@ -131,11 +149,12 @@ impl Kernel {
     /// folder's name.
     ///
     /// # Errors
-    /// If the image is not a file, or the modules or their release can't be determined.
+    /// If the image is not a kernel, or the modules or their release can't be determined.
     pub fn of_user(arch: Arch, image: &Path, modules: &Path) -> Result<Self, KernelError> {
         if !image.is_file() {
             return Err(KernelError::NoImage(image.to_owned()));
         }
+        image::check(arch, image)?;
         let modules = module_folder(modules)?;
         let release = match release_of_modules(&modules)? {
             Some(release) => release,
@@ -282,7 +301,7 @@ mod tests {
     ) -> Result<Kernel, KernelError> {
         let root = tempfile::tempdir().unwrap();
         let image = root.path().join("vmlinux");
-        fs::write(&image, "").unwrap();
+        fs::write(&image, image::bz_image()).unwrap();
         folders.iter().for_each(|folder| fs::create_dir_all(root.path().join(folder)).unwrap());
         if let Some((path, vermagic)) = module_at {
             let section = format!("depends=\0vermagic={vermagic}\0");

@@ -130,7 +130,7 @@ impl Guest<'_> {
         let command_line = format!("console=ttyS0 no_timer_check {} panic=-1 quiet", self.command_line);
         arguments.extend(["-append".into(), command_line.into()]);
         let limits = Limits { time: BOOT_TIME_MAX, stop: &AtomicBool::new(false) };
-        match qemu::run(kernel.arch, &arguments, &console, limits) {
+        match qemu::run(kernel.arch, &arguments, &console, limits, &mut |_| {}) {
             Ok(()) => Some(String::from_utf8_lossy(&fs::read(console).unwrap()).into_owned()),
             Err(QemuError::Missing { .. }) => None,
             Err(error) => panic!("{error}"),

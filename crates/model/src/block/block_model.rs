@@ -7,14 +7,15 @@ mod queues;
 mod threads;
 mod usage;
 
-use super::Setup;
 use super::media::{Dies, ProgramTarget};
 use super::nvme_adapter::NvmeAdapter;
 use super::outcome::{Outcome, Totals};
 use super::task::{Effect, Task};
+use super::{BlockError, Setup};
 use crate::host::{HostError, Mapping, Processors};
 use crate::serial_server::SerialServer;
 use crate::slab::Slab;
+use crate::steady::{Measurement, Progress};
 use command::{Command, Fetch};
 use des::{Calendar, Heap, Model, Queue, Simulation, Span, Stream, Time, TimeAverage, Wheel};
 use queues::CompletionQueue;
@@ -56,26 +57,25 @@ enum Event {
     CoalescingTimer { queue: u32, timer: u32 },
     /// An interrupt reaches its CPU.
     Interrupt { queue: u32 },
-    /// The warm-up ends and measuring begins.
-    WarmUpEnd,
-    /// Measuring ends. Nothing new is submitted.
-    MeasurementEnd,
+    /// The warm-up or a batch of the measured window ends.
+    BatchEnd,
 }
 
-pub(super) fn run(setup: &Setup) -> Result<Outcome, HostError> {
-    run_on::<Wheel<Event>>(setup)
+pub(super) fn run(setup: &Setup, measurement: Measurement) -> Result<Outcome, BlockError> {
+    run_on::<Wheel<Event>>(setup, measurement)
 }
 
-pub(super) fn run_on_heap(setup: &Setup) -> Result<Outcome, HostError> {
-    run_on::<Heap<Event>>(setup)
+pub(super) fn run_on_heap(setup: &Setup, measurement: Measurement) -> Result<Outcome, BlockError> {
+    run_on::<Heap<Event>>(setup, measurement)
 }
 
-fn run_on<Q: Queue<Event>>(setup: &Setup) -> Result<Outcome, HostError> {
-    let mut simulation = Simulation::<_, Q>::with_queue(BlockModel::new(setup)?);
+fn run_on<Q: Queue<Event>>(setup: &Setup, measurement: Measurement) -> Result<Outcome, BlockError> {
+    let mut simulation = Simulation::<_, Q>::with_queue(BlockModel::new(setup, measurement)?);
     simulation.model.schedule_initial_events(&mut simulation.calendar);
     simulation.run();
     let events = simulation.handled();
-    Ok(simulation.model.outcome(events))
+    let window = std::mem::take(&mut simulation.model.measurement).finish()?;
+    Ok(simulation.model.outcome(window, events))
 }
 
 #[derive(Debug)]
@@ -95,21 +95,25 @@ struct BlockModel<'a> {
     /// Requests in flight, and commands in queues.
     in_flight: TimeAverage,
     in_queues: TimeAverage,
+    measurement: Measurement,
     is_measuring: bool,
     is_over: bool,
     measured: Measured,
     totals: Totals,
-    /// Counts at the end of the warm-up, and at the end of measuring.
+    /// Counts at the beginning and at the end of the measured window.
     before: Counts,
     after: Counts,
 }
 
 impl<'a> BlockModel<'a> {
-    fn new(setup: &'a Setup) -> Result<Self, HostError> {
+    fn new(setup: &'a Setup, measurement: Measurement) -> Result<Self, HostError> {
         let host = &setup.host;
         let queues = host.adapter.queues_of(host.cpus.threads());
         let mapping = Mapping::new(host.dma_path, host.mapping, &host.cpus)?;
-        let processors = Processors::new(&host.cpus, host.dma_path.locks() + queues)?;
+        // A submission queue's lock is its only line: the queue belongs to one CPU.
+        let queue_locks = std::iter::repeat_n(1.0, queues as usize);
+        let processors =
+            Processors::new(&host.cpus, host.dma_path.lock_lines(&host.mapping).chain(queue_locks))?;
         let before = Counts::beginning(processors.counts(Time::ZERO, &mapping), host.cpus.threads());
         Ok(Self {
             setup,
@@ -124,6 +128,7 @@ impl<'a> BlockModel<'a> {
             interrupts: 0,
             in_flight: TimeAverage::default(),
             in_queues: TimeAverage::default(),
+            measurement,
             is_measuring: false,
             is_over: false,
             measured: Measured::new(setup.jobs.len())?,
@@ -140,8 +145,24 @@ impl<'a> BlockModel<'a> {
             let at = Span::from_ps(stream.below(START_SPREAD.as_ps()));
             calendar.schedule_in(at, Event::ThreadStart { thread });
         }
-        calendar.schedule_in(self.setup.warm_up, Event::WarmUpEnd);
-        calendar.schedule_in(self.setup.warm_up + self.setup.measured, Event::MeasurementEnd);
+        calendar.schedule_in(self.measurement.first(), Event::BatchEnd);
+    }
+
+    /// Begins, continues or ends the measured window. After its end nothing new is submitted.
+    fn end_batch(&mut self, now: Time, calendar: &mut Calendar<Event, impl Queue<Event>>) {
+        match self.measurement.take(self.sample(), calendar.scheduled()) {
+            Progress::Begins(next) => {
+                self.is_measuring = true;
+                self.measured.clear();
+                self.before = self.counts(now);
+                calendar.schedule_in(next, Event::BatchEnd);
+            }
+            Progress::Continues(next) => calendar.schedule_in(next, Event::BatchEnd),
+            Progress::Ends => {
+                (self.is_measuring, self.is_over) = (false, true);
+                self.after = self.counts(now);
+            }
+        }
     }
 
     fn adapter(&self) -> &'a NvmeAdapter {
@@ -186,14 +207,7 @@ impl Model for BlockModel<'_> {
                 self.coalescing_timer_expired(now, queue, timer, calendar)
             }
             Event::Interrupt { queue } => self.handle_interrupt(queue, calendar),
-            Event::WarmUpEnd => {
-                self.is_measuring = true;
-                self.before = self.counts(now);
-            }
-            Event::MeasurementEnd => {
-                (self.is_measuring, self.is_over) = (false, true);
-                self.after = self.counts(now);
-            }
+            Event::BatchEnd => self.end_batch(now, calendar),
         }
     }
 }

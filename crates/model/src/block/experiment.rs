@@ -1,5 +1,6 @@
 //! A host and its disk as a user's file describes them.
 
+use super::block_error::BlockError;
 use super::block_host::{BlockHost, Paths};
 use super::load::{NotModelled, not_modelled};
 use super::media::{Media, Service};
@@ -7,12 +8,15 @@ use super::nvme_adapter::NvmeAdapter;
 use super::outcome::{Outcome, Served};
 use super::{Setup, run};
 use crate::fio::{FioError, JobFile};
-use crate::host::{CpusAnswer, CpusFile, HostError, MappingFile};
+use crate::host::{CpusAnswer, CpusFile, MappingFile};
 use crate::link::Link;
 use crate::part::Part;
+use crate::replications::{Replications, SEEDS_MAX, default_seeds};
+use crate::steady::RunsAnswer;
 use crate::user_file::{self, ExperimentError, InvalidField, wrong_link};
 use des::Span;
 use serde::{Deserialize, Serialize};
+use toll::Estimate;
 
 /// What a file says.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -27,12 +31,15 @@ pub struct BlockExperiment {
     adapter: AdapterFile,
     media: MediaFile,
     mapping: MappingFile,
-    /// Of all random choices.
+    /// Of all random choices of the first run.
     #[serde(default)]
     seed: u64,
-    /// Time before anything is measured.
+    /// Number of runs, with consecutive seeds.
+    #[serde(default = "default_seeds")]
+    seeds: u32,
+    /// Time before anything is measured, at least.
     warm_up_us: f64,
-    /// Time that is measured.
+    /// Time that is measured, at least.
     measured_us: f64,
     /// Whose jobs these are, for errors.
     #[serde(skip)]
@@ -101,9 +108,9 @@ pub enum JobsError {
         /// What it can't do.
         source: NotModelled,
     },
-    /// It can't be built.
+    /// The machine has no outcome.
     #[error(transparent)]
-    Host(#[from] HostError),
+    Block(#[from] BlockError),
 }
 
 /// What came out, and what limits.
@@ -112,15 +119,17 @@ pub enum JobsError {
 pub struct BlockAnswer {
     /// What it is about.
     pub what: String,
+    /// How it was measured.
+    pub runs: RunsAnswer,
     /// All jobs together.
     #[serde(flatten)]
     pub all: ServedAnswer,
     /// Each of them.
     pub jobs: Vec<JobAnswer>,
     /// Reads and writes in flight, on average.
-    pub depth_mean: f64,
+    pub depth_mean: Estimate,
     /// Interrupts in a second.
-    pub interrupts_per_second: f64,
+    pub interrupts_per_second: Estimate,
     /// The host's CPUs.
     pub cpus: CpusAnswer,
     /// How busy each part was, 0 to 1.
@@ -147,17 +156,17 @@ pub struct JobAnswer {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServedAnswer {
     /// In a second.
-    pub operations_per_second: f64,
+    pub operations_per_second: Estimate,
     /// Their data, in 10^9 bytes in a second.
-    pub gigabytes_per_second: f64,
+    pub gigabytes_per_second: Estimate,
     /// From a thread's first instruction for one to when it has it; nothing where none ended.
-    pub latency_mean_ns: Option<f64>,
+    pub latency_mean_ns: Option<Estimate>,
     /// What half of them took at most.
-    pub latency_p50_ns: Option<f64>,
+    pub latency_p50_ns: Option<Estimate>,
     /// What 99 of 100 did.
-    pub latency_p99_ns: Option<f64>,
+    pub latency_p99_ns: Option<Estimate>,
     /// What 999 of 1,000 did.
-    pub latency_p99_9_ns: Option<f64>,
+    pub latency_p99_9_ns: Option<Estimate>,
 }
 
 /// Simulated time of the largest experiment, in microseconds: ten seconds.
@@ -177,7 +186,7 @@ impl BlockExperiment {
 
     /// The same with the jobs of a job file; `file` is its name, for errors.
     pub fn with_jobs(self, text: &str, file: &str) -> Self {
-        let what = format!("jobs of {file} on: {}", self.what);
+        let what = format!("jobs of {file}");
         Self { what, jobs: text.to_owned(), jobs_file: Some(file.to_owned()), ..self }
     }
 
@@ -187,8 +196,8 @@ impl BlockExperiment {
     /// [`JobsError`]
     pub fn run(&self) -> Result<BlockAnswer, JobsError> {
         let (setup, jobs) = self.setup_and_jobs()?;
-        let outcome = run(&setup)?;
-        Ok(self.answer(&setup, &jobs, &outcome))
+        let runs = Replications::run(self.seed, self.seeds, |seed| run(&Setup { seed, ..setup.clone() }))?;
+        Ok(self.answer(&setup, &jobs, &runs))
     }
 
     /// What runs.
@@ -229,22 +238,22 @@ impl BlockExperiment {
         }
     }
 
-    /// The answer to print, from the simulation's outcome.
-    fn answer(&self, setup: &Setup, jobs: &JobFile, outcome: &Outcome) -> BlockAnswer {
-        let parts = outcome.parts(setup);
-        let named = setup.jobs.iter().zip(&outcome.jobs);
-        let job = |(job, served): (&crate::fio::Job, &Served)| JobAnswer {
+    /// The answer to print, from the simulations' outcomes.
+    fn answer(&self, setup: &Setup, jobs: &JobFile, runs: &Replications<Outcome>) -> BlockAnswer {
+        let parts = runs.parts(|run| run.parts(setup));
+        let job = |(place, job): (usize, &crate::fio::Job)| JobAnswer {
             name: job.name.clone(),
-            served: ServedAnswer::from(served),
+            served: ServedAnswer::of(runs, |run| &run.jobs[place]),
         };
         let aside = jobs.set_aside.iter().map(|option| format!("{} (line {})", option.option, option.line));
         BlockAnswer {
             what: self.what.clone(),
-            all: ServedAnswer::from(&outcome.all),
-            jobs: named.map(job).collect(),
-            depth_mean: outcome.depth_mean,
-            interrupts_per_second: outcome.interrupts_per_second,
-            cpus: CpusAnswer::from(&outcome.cpus),
+            runs: RunsAnswer::of(runs, self.warm_up_us, |run| run.window),
+            all: ServedAnswer::of(runs, |run| &run.all),
+            jobs: setup.jobs.iter().enumerate().map(job).collect(),
+            depth_mean: runs.estimate(|run| run.depth_mean),
+            interrupts_per_second: runs.estimate(|run| run.interrupts_per_second),
+            cpus: CpusAnswer::of(runs, |run| &run.cpus),
             limit: Part::limiting(&parts).unwrap_or_else(|| "what jobs have in flight".to_owned()),
             parts,
             set_aside: aside.collect(),
@@ -257,6 +266,7 @@ impl BlockExperiment {
         let own = [
             InvalidField::unless(is_time(self.warm_up_us), "warm_up_us", self.warm_up_us, "1 to 1e7"),
             InvalidField::unless(is_time(self.measured_us), "measured_us", self.measured_us, "1 to 1e7"),
+            InvalidField::unless_count("seeds", self.seeds.into(), SEEDS_MAX.into()),
         ];
         own.into_iter()
             .flatten()
@@ -381,17 +391,19 @@ impl MediaFile {
     }
 }
 
-impl From<&Served> for ServedAnswer {
-    fn from(served: &Served) -> Self {
-        let has_ended = served.per_second > 0.0;
-        let ns = |span: Span| has_ended.then(|| span.as_ns_f64());
+impl ServedAnswer {
+    /// Means over the runs; `of` is what was served in one.
+    fn of(runs: &Replications<Outcome>, of: impl Fn(&Outcome) -> &Served) -> Self {
+        let latency = |latency: fn(&Served) -> Span| {
+            runs.estimate_known(|run| (of(run).per_second > 0.0).then(|| latency(of(run)).as_ns_f64()))
+        };
         Self {
-            operations_per_second: served.per_second,
-            gigabytes_per_second: served.gigabytes_per_second,
-            latency_mean_ns: ns(served.latency_mean),
-            latency_p50_ns: ns(served.latency_p50),
-            latency_p99_ns: ns(served.latency_p99),
-            latency_p99_9_ns: ns(served.latency_p99_9),
+            operations_per_second: runs.estimate(|run| of(run).per_second),
+            gigabytes_per_second: runs.estimate(|run| of(run).gigabytes_per_second),
+            latency_mean_ns: latency(|served| served.latency_mean),
+            latency_p50_ns: latency(|served| served.latency_p50),
+            latency_p99_ns: latency(|served| served.latency_p99),
+            latency_p99_9_ns: latency(|served| served.latency_p99_9),
         }
     }
 }

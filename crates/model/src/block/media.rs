@@ -118,6 +118,11 @@ impl Dies {
         self.setup.buffer_bytes > 0
     }
 
+    /// Bytes in the write buffer.
+    pub(super) fn buffered_bytes(&self) -> u64 {
+        self.setup.buffer_bytes - self.room
+    }
+
     /// Lets a command's data wait for buffer space, first come, first served.
     pub(super) fn wait_for_room(&mut self, command: u32, bytes: u64) {
         self.waiting.push_back((command, bytes));

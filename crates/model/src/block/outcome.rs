@@ -3,6 +3,7 @@
 use super::Setup;
 use crate::host::CpuUsage;
 use crate::part::Part;
+use crate::steady::MeasuredWindow;
 use des::Span;
 
 /// Results of a simulation.
@@ -30,6 +31,8 @@ pub struct Outcome {
     pub channel_busy_share: f64,
     /// Mean share of queue entries in use.
     pub queue_busy_share: f64,
+    /// The window that was measured.
+    pub window: MeasuredWindow,
     /// Counts from start to end, including requests that finished after measuring.
     pub totals: Totals,
     /// Events of the simulation.

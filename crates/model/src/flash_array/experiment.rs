@@ -11,9 +11,12 @@ use super::setup::{FlashArrayError, Setup, Translation};
 use super::stack::{Library, Module, Stack};
 use crate::host::{CpusAnswer, CpusFile, MappingFile};
 use crate::part::Part;
+use crate::replications::{Replications, SEEDS_MAX, default_seeds};
+use crate::steady::RunsAnswer;
 use crate::user_file::{self, ExperimentError, InvalidField};
 use des::Span;
 use serde::{Deserialize, Serialize};
+use toll::Estimate;
 
 /// A user's file.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -32,12 +35,15 @@ pub struct FlashArrayExperiment {
     loads: Vec<LoadFile>,
     #[serde(default)]
     faults: Vec<FaultFile>,
-    /// Seed of all random choices.
+    /// Seed of all random choices of the first run.
     #[serde(default)]
     seed: u64,
-    /// Warm-up time before measuring.
+    /// Number of runs, with consecutive seeds.
+    #[serde(default = "default_seeds")]
+    seeds: u32,
+    /// Warm-up time before measuring, at least.
     warm_up_us: f64,
-    /// Measured time.
+    /// Measured time, at least; with faults after the warm-up, exactly.
     measured_us: f64,
 }
 
@@ -151,26 +157,28 @@ enum ChangeFile {
 pub struct FlashArrayAnswer {
     /// Description from the file.
     pub what: String,
+    /// How it was measured.
+    pub runs: RunsAnswer,
     /// All loads together.
     #[serde(flatten)]
     pub all: FlashArrayServed,
     /// Each load.
     pub loads: Vec<FlashArrayServed>,
     /// Mean number of requests in flight.
-    pub depth_mean: f64,
+    pub depth_mean: Estimate,
     /// Interrupts per second.
-    pub interrupts_per_second: f64,
+    pub interrupts_per_second: Estimate,
     /// Instructions per request, including the hypervisor's; `None` if no request ended.
-    pub instructions_each: Option<f64>,
+    pub instructions_each: Option<Estimate>,
     /// Cores used; a partly busy SMT core counts by its throughput relative to all its threads busy.
-    pub cores_used: f64,
+    pub cores_used: Estimate,
     /// Use of the host's CPUs.
     pub cpus: CpusAnswer,
     /// Use of the kernel's locks, by kind.
     pub locks: Vec<LockAnswer>,
-    /// The error log of paths.
+    /// The error log of paths in the first run.
     pub log: Vec<LogAnswer>,
-    /// Requests still waiting for a path at the end.
+    /// Requests still waiting for a path at the end of the first run.
     pub waiting: u64,
     /// Busy share of each part, 0 to 1.
     pub parts: Vec<Part>,
@@ -183,13 +191,13 @@ pub struct FlashArrayAnswer {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FlashArrayServed {
     /// Requests per second.
-    pub operations_per_second: f64,
+    pub operations_per_second: Estimate,
     /// Mean time from a thread's first instruction for a request until it has the result; `None` if none ended.
-    pub latency_mean_ns: Option<f64>,
+    pub latency_mean_ns: Option<Estimate>,
     /// Median latency.
-    pub latency_p50_ns: Option<f64>,
+    pub latency_p50_ns: Option<Estimate>,
     /// 99th percentile of the latency.
-    pub latency_p99_ns: Option<f64>,
+    pub latency_p99_ns: Option<Estimate>,
 }
 
 /// Use of one kind of lock.
@@ -238,8 +246,10 @@ impl FlashArrayExperiment {
     /// # Errors
     /// [`FlashArrayError`]: too many threads with their own queue, or an invalid host.
     pub fn run(&self) -> Result<FlashArrayAnswer, FlashArrayError> {
-        let outcome = super::run(&self.setup())?;
-        Ok(self.answer(&outcome))
+        let setup = self.setup();
+        let runs =
+            Replications::run(self.seed, self.seeds, |seed| super::run(&Setup { seed, ..setup.clone() }))?;
+        Ok(self.answer(&runs))
     }
 
     /// The simulation's setup.
@@ -264,25 +274,29 @@ impl FlashArrayExperiment {
         }
     }
 
-    fn answer(&self, outcome: &Outcome) -> FlashArrayAnswer {
-        let parts = outcome.parts();
-        let lock = |lock: &super::LockUsage| LockAnswer {
+    fn answer(&self, runs: &Replications<Outcome>) -> FlashArrayAnswer {
+        let parts = runs.parts(Outcome::parts);
+        let first = runs.first();
+        let lock = |(place, lock): (usize, &super::LockUsage)| LockAnswer {
             name: lock.kind.words(),
-            busy_share: lock.busy_share,
-            waiting_cpus: lock.waiting_cpus,
+            busy_share: runs.mean(|run| run.locks[place].busy_share),
+            waiting_cpus: runs.mean(|run| run.locks[place].waiting_cpus),
         };
+        let served = |place: usize| FlashArrayServed::of(runs, |run| &run.jobs[place]);
         FlashArrayAnswer {
             what: self.what.clone(),
-            all: FlashArrayServed::from(&outcome.all),
-            loads: outcome.jobs.iter().map(FlashArrayServed::from).collect(),
-            depth_mean: outcome.depth_mean,
-            interrupts_per_second: outcome.interrupts_per_second,
-            instructions_each: (outcome.all.per_second > 0.0).then(|| outcome.instructions_each()),
-            cores_used: outcome.cores_used,
-            cpus: CpusAnswer::from(&outcome.cpus),
-            locks: outcome.locks.iter().map(lock).collect(),
-            log: outcome.log.iter().map(LogAnswer::from).collect(),
-            waiting: outcome.totals.waiting,
+            runs: RunsAnswer::of(runs, self.warm_up_us, |run| run.window),
+            all: FlashArrayServed::of(runs, |run| &run.all),
+            loads: (0..first.jobs.len()).map(served).collect(),
+            depth_mean: runs.estimate(|run| run.depth_mean),
+            interrupts_per_second: runs.estimate(|run| run.interrupts_per_second),
+            instructions_each: runs
+                .estimate_known(|run| (run.all.per_second > 0.0).then(|| run.instructions_each())),
+            cores_used: runs.estimate(|run| run.cores_used),
+            cpus: CpusAnswer::of(runs, |run| &run.cpus),
+            locks: first.locks.iter().enumerate().map(lock).collect(),
+            log: first.log.iter().map(LogAnswer::from).collect(),
+            waiting: first.totals.waiting,
             limit: Part::limiting(&parts).unwrap_or_else(|| "the number of requests in flight".to_owned()),
             parts,
         }
@@ -294,6 +308,7 @@ impl FlashArrayExperiment {
         let own = [
             InvalidField::unless(is_time(self.warm_up_us), "warm_up_us", self.warm_up_us, "1 to 1e7"),
             InvalidField::unless(is_time(self.measured_us), "measured_us", self.measured_us, "1 to 1e7"),
+            InvalidField::unless_count("seeds", self.seeds.into(), SEEDS_MAX.into()),
         ];
         let paths = u64::from(self.adapter.count) * u64::from(self.adapter.ports);
         own.into_iter()
@@ -528,14 +543,17 @@ fn us(us: f64) -> Span {
     Span::from_ns_f64(us * 1e3)
 }
 
-impl From<&Served> for FlashArrayServed {
-    fn from(served: &Served) -> Self {
-        let ns = |span: Span| (served.per_second > 0.0).then(|| span.as_ns_f64());
+impl FlashArrayServed {
+    /// Means over the runs; `of` is what was served in one.
+    fn of(runs: &Replications<Outcome>, of: impl Fn(&Outcome) -> &Served) -> Self {
+        let latency = |latency: fn(&Served) -> Span| {
+            runs.estimate_known(|run| (of(run).per_second > 0.0).then(|| latency(of(run)).as_ns_f64()))
+        };
         Self {
-            operations_per_second: served.per_second,
-            latency_mean_ns: ns(served.latency_mean),
-            latency_p50_ns: ns(served.latency_p50),
-            latency_p99_ns: ns(served.latency_p99),
+            operations_per_second: runs.estimate(|run| of(run).per_second),
+            latency_mean_ns: latency(|served| served.latency_mean),
+            latency_p50_ns: latency(|served| served.latency_p50),
+            latency_p99_ns: latency(|served| served.latency_p99),
         }
     }
 }

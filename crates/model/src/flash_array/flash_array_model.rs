@@ -20,6 +20,7 @@ use super::task::{Effect, Task};
 use crate::host::{HostError, Mapping, Processors};
 use crate::serial_server::SerialServer;
 use crate::slab::Slab;
+use crate::steady::{Measurement, Progress};
 use command::{Command, CommandStage};
 use des::{Calendar, Heap, Model, Queue, Simulation, Span, Stream, Time, TimeAverage, Wheel};
 use polls::Polls;
@@ -46,27 +47,26 @@ enum Event {
     Fault { fault: u32 },
     /// A failed path is checked.
     HealthCheck { path: PathId },
-    /// The warm-up ends and measuring begins.
-    WarmUpEnd,
-    /// Measuring ends. Nothing new is submitted.
-    MeasurementEnd,
+    /// The warm-up or a batch of the measured window ends.
+    BatchEnd,
 }
 
-pub(super) fn run(setup: &Setup) -> Result<Outcome, FlashArrayError> {
-    run_on::<Wheel<Event>>(setup)
+pub(super) fn run(setup: &Setup, measurement: Measurement) -> Result<Outcome, FlashArrayError> {
+    run_on::<Wheel<Event>>(setup, measurement)
 }
 
-pub(super) fn run_on_heap(setup: &Setup) -> Result<Outcome, FlashArrayError> {
-    run_on::<Heap<Event>>(setup)
+pub(super) fn run_on_heap(setup: &Setup, measurement: Measurement) -> Result<Outcome, FlashArrayError> {
+    run_on::<Heap<Event>>(setup, measurement)
 }
 
-fn run_on<Q: Queue<Event>>(setup: &Setup) -> Result<Outcome, FlashArrayError> {
+fn run_on<Q: Queue<Event>>(setup: &Setup, measurement: Measurement) -> Result<Outcome, FlashArrayError> {
     setup.check()?;
-    let mut simulation = Simulation::<_, Q>::with_queue(FlashArrayModel::new(setup)?);
+    let mut simulation = Simulation::<_, Q>::with_queue(FlashArrayModel::new(setup, measurement)?);
     simulation.model.schedule_initial_events(&mut simulation.calendar);
     simulation.run();
     let events = simulation.handled();
-    Ok(simulation.model.outcome(events))
+    let window = std::mem::take(&mut simulation.model.measurement).finish()?;
+    Ok(simulation.model.outcome(window, events))
 }
 
 #[derive(Debug)]
@@ -93,19 +93,20 @@ struct FlashArrayModel<'a> {
     /// Instructions of the partition, and of its hypervisor.
     instructions: [f64; 2],
     in_flight: TimeAverage,
+    measurement: Measurement,
     is_measuring: bool,
     is_over: bool,
     measured: Measured,
     totals: Totals,
-    /// Counts at the end of the warm-up, and at the end of measuring.
+    /// Counts at the beginning and at the end of the measured window.
     before: Counts,
     after: Counts,
 }
 
 impl<'a> FlashArrayModel<'a> {
-    fn new(setup: &'a Setup) -> Result<Self, HostError> {
+    fn new(setup: &'a Setup, measurement: Measurement) -> Result<Self, HostError> {
         let locks = Locks::of(setup);
-        let processors = Processors::with_locks(&setup.cpus, locks.lines(setup))?;
+        let processors = Processors::new(&setup.cpus, locks.lines(setup))?;
         let threads = Thread::all(setup);
         let queues =
             setup.kernel_queues() as usize + threads.iter().filter(|thread| thread.queue.is_some()).count();
@@ -122,6 +123,7 @@ impl<'a> FlashArrayModel<'a> {
             interrupts: 0,
             instructions: [0.0; 2],
             in_flight: TimeAverage::default(),
+            measurement,
             is_measuring: false,
             is_over: false,
             measured: Measured::new(setup.jobs.len())?,
@@ -144,8 +146,24 @@ impl<'a> FlashArrayModel<'a> {
         for (fault, known) in (0..).zip(&self.setup.faults) {
             calendar.schedule_in(known.at, Event::Fault { fault });
         }
-        calendar.schedule_in(self.setup.warm_up, Event::WarmUpEnd);
-        calendar.schedule_in(self.setup.warm_up + self.setup.measured, Event::MeasurementEnd);
+        calendar.schedule_in(self.measurement.first(), Event::BatchEnd);
+    }
+
+    /// Begins, continues or ends the measured window. After its end nothing new is submitted.
+    fn end_batch(&mut self, now: Time, calendar: &mut Calendar<Event, impl Queue<Event>>) {
+        match self.measurement.take(self.sample(), calendar.scheduled()) {
+            Progress::Begins(next) => {
+                self.is_measuring = true;
+                self.measured.clear();
+                self.before = self.counts(now);
+                calendar.schedule_in(next, Event::BatchEnd);
+            }
+            Progress::Continues(next) => calendar.schedule_in(next, Event::BatchEnd),
+            Progress::Ends => {
+                (self.is_measuring, self.is_over) = (false, true);
+                self.after = self.counts(now);
+            }
+        }
     }
 
     fn adapter(&self) -> &'a ArrayAdapter {
@@ -217,14 +235,7 @@ impl Model for FlashArrayModel<'_> {
             Event::CommandStage { command, stage } => self.advance_command(now, command, stage, calendar),
             Event::Fault { fault } => self.apply_fault(now, fault),
             Event::HealthCheck { path } => self.check_path(now, path, calendar),
-            Event::WarmUpEnd => {
-                self.is_measuring = true;
-                self.before = self.counts(now);
-            }
-            Event::MeasurementEnd => {
-                (self.is_measuring, self.is_over) = (false, true);
-                self.after = self.counts(now);
-            }
+            Event::BatchEnd => self.end_batch(now, calendar),
         }
     }
 }

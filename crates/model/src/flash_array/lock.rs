@@ -87,7 +87,9 @@ impl Locks {
             LockKind::Disk => stack.disk.lines,
             LockKind::Port => stack.protocol.map_or(1.0, |protocol| protocol.lines),
             LockKind::Queue => stack.adapter.lines,
-            LockKind::Window => 1.0,
+            LockKind::Window => {
+                setup.translation.as_ref().map_or(1.0, |translation| translation.cost.lock_lines)
+            }
         };
         self.counts()
             .into_iter()

@@ -4,6 +4,7 @@ use super::lock::LockKind;
 use super::multipath::LogEntry;
 use crate::host::CpuUsage;
 use crate::part::Part;
+use crate::steady::MeasuredWindow;
 use des::Span;
 
 /// Results of a simulation.
@@ -35,6 +36,8 @@ pub struct Outcome {
     pub module_busy_share: f64,
     /// The error log of paths.
     pub log: Vec<LogEntry>,
+    /// The window that was measured.
+    pub window: MeasuredWindow,
     /// Counts from start to end, including requests that finished after measuring.
     pub totals: Totals,
     /// Events of the simulation.

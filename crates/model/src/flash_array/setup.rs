@@ -8,6 +8,7 @@ use super::multipath::Multipath;
 use super::path::PathId;
 use super::stack::{Library, Stack};
 use crate::host::{Cpus, DmaPath, HostError, MappingCost};
+use crate::steady::Unsteady;
 use des::Span;
 
 /// Host, adapters, array, and load.
@@ -35,9 +36,9 @@ pub struct Setup {
     pub jobs: Vec<Job>,
     /// Faults of cables.
     pub faults: Vec<Fault>,
-    /// Warm-up time before measuring.
+    /// Warm-up time before measuring, at least.
     pub warm_up: Span,
-    /// Measured time.
+    /// Measured time, at least.
     pub measured: Span,
     /// Seed of all random choices.
     pub seed: u64,
@@ -75,6 +76,9 @@ pub enum FlashArrayError {
         /// Queues available.
         queues: u64,
     },
+    /// No window was steady.
+    #[error(transparent)]
+    Unsteady(#[from] Unsteady),
     /// An invalid host.
     #[error(transparent)]
     Host(#[from] HostError),

@@ -35,6 +35,7 @@ pub(crate) struct MappingFile {
     invalidation_ns: f64,
     hypercall_ns: f64,
     entry_ns: f64,
+    lock_lines: f64,
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -226,6 +227,7 @@ impl MappingFile {
             invalidation: Span::from_ns_f64(self.invalidation_ns),
             hypercall: Span::from_ns_f64(self.hypercall_ns),
             entry: Span::from_ns_f64(self.entry_ns),
+            lock_lines: self.lock_lines,
         }
     }
 
@@ -250,6 +252,12 @@ impl MappingFile {
             InvalidField::unless_time("mapping.invalidation_ns", self.invalidation_ns),
             InvalidField::unless_time("mapping.hypercall_ns", self.hypercall_ns),
             InvalidField::unless_time("mapping.entry_ns", self.entry_ns),
+            InvalidField::unless(
+                (0.0..=1e3).contains(&self.lock_lines),
+                "mapping.lock_lines",
+                self.lock_lines,
+                "0 to 1000",
+            ),
         ];
         wrong.into_iter().flatten().next()
     }

@@ -44,6 +44,11 @@ impl DmaPath {
             _ => 1,
         }
     }
+
+    /// Its locks: for each, the number of cache lines that move with it.
+    pub(crate) fn lock_lines(self, cost: &MappingCost) -> impl Iterator<Item = f64> + use<> {
+        std::iter::repeat_n(cost.lock_lines, self.locks() as usize)
+    }
 }
 
 /// When the IOTLB is invalidated.
@@ -85,6 +90,8 @@ pub struct MappingCost {
     pub submit_instructions: f64,
     /// Duration of an invalidation of a range.
     pub invalidation: Span,
+    /// Cache lines that go with a lock from core to core: its own, and those of what it guards.
+    pub lock_lines: f64,
 }
 
 /// A mapping.
@@ -268,6 +275,16 @@ impl Mapping {
         translated + self.memory.map_or(Span::ZERO, |memory| memory.dma(mapped.node))
     }
 
+    /// When the adapter has accessed all parts of some mappings: each a mapping, an offset and a length.
+    pub(crate) fn reach_all(
+        &mut self,
+        now: Time,
+        parts: impl IntoIterator<Item = (Mapped, u64, u64)>,
+    ) -> Time {
+        let reach = |(mapped, from, bytes)| self.reach(now, &mapped, from, bytes);
+        parts.into_iter().map(reach).fold(now, Time::max)
+    }
+
     /// Statistics of the adapter's lookups, if the IOMMU hardware is modelled.
     pub(crate) fn lookups(&self, now: Time) -> Option<Lookups> {
         self.translator.as_ref().map(|translator| translator.lookups(now))
@@ -431,6 +448,7 @@ mod tests {
             translated_instructions: 0.0,
             submit_instructions: 0.0,
             invalidation: Span::ZERO,
+            lock_lines: 1.0,
         };
         let (walk, walk_gap) = (Span::from_ns(300), Span::from_ns(50));
         let hardware = Hardware { entries: 64, ways: 64, walk, walk_gap };

@@ -16,6 +16,9 @@ pub(crate) struct Processors<T, E> {
     cpus: Vec<Cpu<T, E>>,
     /// Number of queued tasks that are threads.
     waiting_threads: usize,
+    /// Number of queued tasks, and of all that were queued since the start.
+    queued: u64,
+    pushed: u64,
     locks: Vec<Lock<u32>>,
     /// The invalidation queue.
     commands: Option<Commands>,
@@ -43,19 +46,11 @@ pub(crate) enum Next<T, E> {
 }
 
 impl<T, E> Processors<T, E> {
-    /// CPUs with `locks` locks, each on its own cache line.
-    ///
-    /// # Errors
-    /// [`Misuse`]: an invalid lock parameter.
-    pub(crate) fn new(setup: &Cpus, locks: u32) -> Result<Self, Misuse> {
-        Self::with_locks(setup, std::iter::repeat_n(1.0, locks as usize))
-    }
-
     /// CPUs with one lock per item: the number of cache lines that move with it.
     ///
     /// # Errors
     /// [`Misuse`]: an invalid lock parameter.
-    pub(crate) fn with_locks(setup: &Cpus, lines: impl Iterator<Item = f64>) -> Result<Self, Misuse> {
+    pub(crate) fn new(setup: &Cpus, lines: impl Iterator<Item = f64>) -> Result<Self, Misuse> {
         let times = |span: Span, lines: f64| Span::from_ps_f64(span.as_ps_f64() * lines);
         let lock = |lines: f64| {
             Lock::new(TransferCost {
@@ -70,6 +65,8 @@ impl<T, E> Processors<T, E> {
             setup: setup.clone(),
             cpus: (0..setup.threads()).map(|_| Cpu::new()).collect(),
             waiting_threads: 0,
+            queued: 0,
+            pushed: 0,
             locks: lines.map(lock).collect::<Result<_, _>>()?,
             commands: None,
             busy_in_core: vec![0; setup.cores as usize],
@@ -88,6 +85,7 @@ impl<T, E> Processors<T, E> {
     pub(crate) fn push(&mut self, cpu: u32, task: T, level: Level) -> Option<Span> {
         let known = &mut self.cpus[cpu as usize];
         known.push(task, level);
+        (self.queued, self.pushed) = (self.queued + 1, self.pushed + 1);
         self.waiting_threads += usize::from(level == Level::Thread);
         let delay = if level == Level::Thread { self.setup.wake } else { Span::ZERO };
         (!known.is_busy).then_some(delay)
@@ -127,6 +125,7 @@ impl<T, E> Processors<T, E> {
         let Self { setup, cpus, .. } = self;
         let task = setup.near(cpu).find_map(|other| cpus[other as usize].pop_waiting_thread())?;
         self.waiting_threads -= 1;
+        self.queued -= 1;
         Some(task)
     }
 
@@ -139,6 +138,21 @@ impl<T, E> Processors<T, E> {
     pub(crate) fn give_steps(&mut self, cpu: u32, mut steps: Vec<Step<E>>) {
         steps.reverse();
         self.cpus[cpu as usize].steps = steps;
+    }
+
+    /// Adds steps to the current task of a CPU, ahead of those that are left. Leaves `steps` empty.
+    pub(crate) fn insert_steps(&mut self, cpu: u32, steps: &mut Vec<Step<E>>) {
+        self.cpus[cpu as usize].steps.extend(steps.drain(..).rev());
+    }
+
+    /// Number of tasks that wait for their CPU.
+    pub(crate) fn queued(&self) -> u64 {
+        self.queued
+    }
+
+    /// Number of tasks that were queued since the start.
+    pub(crate) fn pushed(&self) -> u64 {
+        self.pushed
     }
 
     /// Executes a CPU's steps up to the next one that takes time or involves others.
@@ -190,6 +204,7 @@ impl<T, E> Processors<T, E> {
         let was_busy = known.is_busy;
         let popped = known.pop();
         self.waiting_threads -= usize::from(matches!(popped, Some((_, Level::Thread))));
+        self.queued -= u64::from(popped.is_some());
         let task = popped.map(|(task, _)| task);
         known.set_busy(now, task.is_some());
         let busy = self.busy_in_core[core];

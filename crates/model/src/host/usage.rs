@@ -2,9 +2,11 @@
 
 use super::stage::Stage;
 use super::translator::Lookups;
+use crate::replications::Replications;
 use des::{Span, Time, Usage};
 use dma::DmaCounters;
 use serde::Serialize;
+use toll::Estimate;
 
 /// Time and counts spent since the start.
 #[derive(Debug, Clone)]
@@ -71,16 +73,16 @@ pub struct IommuUsage {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CpusAnswer {
     /// Mean number of busy hardware threads.
-    pub busy_cpus: f64,
+    pub busy_cpus: Estimate,
     /// The same by stage.
     pub stages: Vec<StageAnswer>,
     /// Hypercalls per second.
-    pub hypercalls_per_second: f64,
+    pub hypercalls_per_second: Estimate,
     /// Waits for invalidations per second.
-    pub invalidations_per_second: f64,
+    pub invalidations_per_second: Estimate,
     /// Mean time a lock acquisition waits.
-    pub lock_wait_mean_ns: f64,
-    /// Failed mappings.
+    pub lock_wait_mean_ns: Estimate,
+    /// Failed mappings of all runs.
     pub mappings_refused: u64,
     /// Use of the IOMMU hardware, if modelled.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -95,7 +97,7 @@ pub struct IommuAnswer {
     pub lookups_per_second: f64,
     /// Share of lookups that missed the IOTLB.
     pub miss_share: f64,
-    /// Lookups that hit a stale entry.
+    /// Lookups that hit a stale entry, of all runs.
     pub stale_uses: u64,
 }
 
@@ -166,21 +168,36 @@ impl CpuUsage {
     }
 }
 
-impl From<&CpuUsage> for CpusAnswer {
-    fn from(usage: &CpuUsage) -> Self {
-        let stages = Stage::ALL.iter().zip(usage.busy_cpus_by_stage);
+impl CpusAnswer {
+    /// Means over the runs; `of` is the use of the CPUs in one.
+    pub(crate) fn of<Outcome>(runs: &Replications<Outcome>, of: impl Fn(&Outcome) -> &CpuUsage) -> Self {
+        let stage = |(place, stage): (usize, &Stage)| StageAnswer {
+            name: stage.words(),
+            busy_cpus: runs.mean(|run| of(run).busy_cpus_by_stage[place]),
+        };
         Self {
-            busy_cpus: usage.busy_cpus,
-            stages: stages.map(|(stage, busy_cpus)| StageAnswer { name: stage.words(), busy_cpus }).collect(),
-            hypercalls_per_second: usage.hypercalls_per_second,
-            invalidations_per_second: usage.invalidations_per_second,
-            lock_wait_mean_ns: usage.lock_wait_mean.as_ns_f64(),
-            mappings_refused: usage.mappings_refused,
-            iommu: usage.iommu.map(|iommu| IommuAnswer {
-                lookups_per_second: iommu.lookups_per_second,
-                miss_share: iommu.miss_share,
-                stale_uses: iommu.stale_uses,
-            }),
+            busy_cpus: runs.estimate(|run| of(run).busy_cpus),
+            stages: Stage::ALL.iter().enumerate().map(stage).collect(),
+            hypercalls_per_second: runs.estimate(|run| of(run).hypercalls_per_second),
+            invalidations_per_second: runs.estimate(|run| of(run).invalidations_per_second),
+            lock_wait_mean_ns: runs.estimate(|run| of(run).lock_wait_mean.as_ns_f64()),
+            mappings_refused: runs.iter().map(|run| of(run).mappings_refused).sum(),
+            iommu: IommuAnswer::of(runs, |run| of(run).iommu),
         }
+    }
+}
+
+impl IommuAnswer {
+    fn of<Outcome>(
+        runs: &Replications<Outcome>,
+        of: impl Fn(&Outcome) -> Option<IommuUsage>,
+    ) -> Option<Self> {
+        of(runs.first())?;
+        let mean = |value: fn(IommuUsage) -> f64| runs.mean(|run| of(run).map_or(0.0, value));
+        Some(Self {
+            lookups_per_second: mean(|iommu| iommu.lookups_per_second),
+            miss_share: mean(|iommu| iommu.miss_share),
+            stale_uses: runs.iter().filter_map(&of).map(|iommu| iommu.stale_uses).sum(),
+        })
     }
 }

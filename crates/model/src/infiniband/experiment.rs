@@ -6,15 +6,18 @@ use super::nas::{Kernel, PROCESSES};
 use super::trace::{Trace, TraceError};
 use super::verbs;
 use super::{
-    Bus, CacheShape, Hca, HcaHost, Load, MemoryKind, Outcome, Pattern, PciX, Replacement, Setup, Verb, Wire,
-    run,
+    Bus, CacheShape, Hca, HcaHost, Load, MemoryKind, Outcome, Pattern, PciX, Replacement, RunError, Setup,
+    Verb, Wire, run,
 };
 use crate::link::Link;
 use crate::part::Part;
+use crate::replications::{Replications, SEEDS_MAX, default_seeds};
+use crate::steady::{CountedRunsAnswer, MeasuredWindow};
 use crate::user_file::{self, ExperimentError, InvalidField, wrong_link};
 use des::Span;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use toll::Estimate;
 
 /// What a file says.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -29,9 +32,12 @@ pub struct AdaptersExperiment {
     verbs: Option<VerbsFile>,
     /// What processes do that pass messages.
     processes: Option<ProcessesFile>,
-    /// Of all random choices.
+    /// Of all random choices of the first run.
     #[serde(default)]
     seed: u64,
+    /// Number of runs, with consecutive seeds, if anything depends on the seed.
+    #[serde(default = "default_seeds")]
+    seeds: u32,
     /// A trace in place of a benchmark.
     #[serde(skip)]
     trace: Option<Trace>,
@@ -153,20 +159,23 @@ pub enum AdaptersError {
 pub struct AdaptersAnswer {
     /// What it is about.
     pub what: String,
+    /// How it was measured, with contexts in the host's memory.
+    pub runs: CountedRunsAnswer,
     /// With contexts in the host's memory.
     pub memory_less: PlacedAnswer,
     /// With contexts in the adapter's.
     pub with_memory: PlacedAnswer,
     /// What an adapter without memory takes more time, as a share.
-    pub cost_share: f64,
+    pub cost_share: Estimate,
     /// Host memory that contexts take without memory of their own, for the connections of one adapter; translations of buffers
     /// come to it.
     pub host_memory_bytes: u64,
 }
 
 /// What was measured of one placement.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Times {
+    window: MeasuredWindow<u64>,
     mean: Span,
     p99: Option<Span>,
     messages_per_second: f64,
@@ -182,15 +191,15 @@ struct Times {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlacedAnswer {
     /// Mean time of a message, of a scatter, or of a round of processes.
-    pub latency_mean_ns: f64,
+    pub latency_mean_ns: Estimate,
     /// What 99 of 100 messages or scatters took at most.
-    pub latency_p99_ns: Option<f64>,
+    pub latency_p99_ns: Option<Estimate>,
     /// Messages in a second.
-    pub messages_per_second: f64,
+    pub messages_per_second: Estimate,
     /// Messages that were sent and that nobody received.
     pub unreceived: u64,
     /// Bytes of messages in a second, in 10^9 bits.
-    pub gigabits_per_second: f64,
+    pub gigabits_per_second: Estimate,
     /// Of look-ups of contexts, those that missed.
     pub miss_share: f64,
     /// Bytes of contexts that were fetched for each message.
@@ -218,7 +227,7 @@ impl AdaptersExperiment {
     /// The experiment with a trace instead of a benchmark. `None` if the file has no processes.
     pub fn with_trace(self, trace: Trace) -> Option<Self> {
         self.processes.as_ref()?;
-        let what = format!("trace {} on: {}", trace.file, self.what);
+        let what = format!("trace {}", trace.file);
         Some(Self { what, trace: Some(trace), ..self })
     }
 
@@ -233,18 +242,22 @@ impl AdaptersExperiment {
     /// # Errors
     /// [`AdaptersError`]
     pub fn run(&self) -> Result<AdaptersAnswer, AdaptersError> {
-        let [memory_less, with_memory] =
-            [MemoryKind::Host, MemoryKind::Adapter].map(|place| self.results_with(place));
-        let (memory_less, with_memory) = (memory_less?, with_memory?);
-        let cost_share = self.cost(&memory_less, &with_memory);
+        let run = |seed| -> Result<_, AdaptersError> {
+            Ok([self.outcome(MemoryKind::Host, seed)?, self.outcome(MemoryKind::Adapter, seed)?])
+        };
+        let runs = match self.is_random() {
+            true => Replications::run(self.seed, self.seeds, run)?,
+            false => Replications::run_once(|| run(self.seed))?,
+        };
         let connections = self.connections();
         let mut chunks = Chunks::new(self.profile());
         (0..connections).for_each(|number| chunks.connect(number));
         Ok(AdaptersAnswer {
             what: self.what.clone(),
-            memory_less,
-            with_memory,
-            cost_share,
+            runs: CountedRunsAnswer::of(&runs, self.is_random(), |[memory_less, _]| memory_less.0.window),
+            memory_less: PlacedAnswer::of(&runs, 0),
+            with_memory: PlacedAnswer::of(&runs, 1),
+            cost_share: runs.estimate(|[memory_less, with_memory]| self.cost(&memory_less.0, &with_memory.0)),
             host_memory_bytes: chunks.bytes() + doorbell_bytes(connections),
         })
     }
@@ -254,27 +267,34 @@ impl AdaptersExperiment {
     /// # Errors
     /// [`AdaptersError`]
     pub fn events(&self) -> Result<u64, AdaptersError> {
-        self.outcome(MemoryKind::Host).map(|(_, outcome)| outcome.events)
+        self.outcome(MemoryKind::Host, self.seed).map(|(_, outcome)| outcome.events)
     }
 
     /// Where as much as possible is sent it is the rate that counts, else the time of each.
-    fn cost(&self, memory_less: &PlacedAnswer, with_memory: &PlacedAnswer) -> f64 {
+    fn cost(&self, memory_less: &Times, with_memory: &Times) -> f64 {
         let is_full = |verbs: &VerbsFile| matches!(verbs.pattern, PatternFile::Stream | PatternFile::Random);
         let (more, less) = if self.verbs.as_ref().is_some_and(is_full) {
             (with_memory.messages_per_second, memory_less.messages_per_second)
         } else {
-            (memory_less.latency_mean_ns, with_memory.latency_mean_ns)
+            (memory_less.mean.as_ns_f64(), with_memory.mean.as_ns_f64())
         };
         // What takes no time in either costs nothing.
         if more == less { 0.0 } else { more / less - 1.0 }
     }
 
+    /// Whether anything depends on the seed.
+    fn is_random(&self) -> bool {
+        let draws = |verbs: &VerbsFile| verbs.pattern == PatternFile::Random;
+        self.verbs.as_ref().is_some_and(draws) || self.adapter.cache.replacement == Replacement::Random
+    }
+
     /// What was measured, where messages have a time each, and everything else.
-    fn outcome(&self, contexts: MemoryKind) -> Result<(Times, Outcome), AdaptersError> {
-        let setup = self.setup(contexts);
+    fn outcome(&self, contexts: MemoryKind, seed: u64) -> Result<(Times, Outcome), AdaptersError> {
+        let setup = Setup { seed, ..self.setup(contexts) };
         if let Some(verbs) = &self.verbs {
             let measured = run(&setup, &verbs.load()).map_err(ProgramError::from)?;
             let times = Times {
+                window: measured.window,
                 mean: measured.latency_mean,
                 p99: Some(measured.latency_p99),
                 messages_per_second: measured.messages_per_second,
@@ -284,7 +304,10 @@ impl AdaptersExperiment {
             };
             return Ok((times, measured.outcome));
         }
-        let Some(processes) = &self.processes else { return Ok(Default::default()) };
+        // One of both there is, as was checked.
+        let Some(processes) = &self.processes else {
+            return Err(ProgramError::from(RunError::TooLong).into());
+        };
         let program = self.program(processes);
         let ran = run_program(&setup, &processes.library(), &program).map_err(|error| {
             let place = self.trace.as_ref().and_then(|trace| trace.place(&error));
@@ -292,7 +315,10 @@ impl AdaptersExperiment {
         })?;
         let ProgramOutcome { round, messages, bytes, unreceived, outcome } = ran;
         let seconds = round.as_ps_f64() / 1e12;
+        let rounds = program.rounds.into();
+        let window = MeasuredWindow { warm_up: 1, measured: rounds, is_extended: false, is_checked: false };
         let times = Times {
+            window,
             mean: round,
             p99: None,
             messages_per_second: if seconds > 0.0 { messages as f64 / seconds } else { 0.0 },
@@ -302,22 +328,6 @@ impl AdaptersExperiment {
             unreceived,
         };
         Ok((times, outcome))
-    }
-
-    /// The results with contexts in this memory.
-    fn results_with(&self, contexts: MemoryKind) -> Result<PlacedAnswer, AdaptersError> {
-        let (times, outcome) = self.outcome(contexts)?;
-        let fetched: u64 = outcome.nodes.iter().map(|node| node.fetched_bytes).sum();
-        Ok(PlacedAnswer {
-            latency_mean_ns: times.mean.as_ns_f64(),
-            latency_p99_ns: times.p99.map(Span::as_ns_f64),
-            messages_per_second: times.messages_per_second,
-            unreceived: times.unreceived,
-            gigabits_per_second: times.messages_per_second * times.bytes_per_message * 8e-9,
-            miss_share: outcome.miss_share(),
-            fetched_bytes_per_message: fetched as f64 / times.messages.max(1) as f64,
-            parts: outcome.parts(),
-        })
     }
 
     /// A trace may be long, and is not copied.
@@ -394,11 +404,34 @@ impl AdaptersExperiment {
     fn invalid_field(&self) -> Option<InvalidField> {
         let loads = usize::from(self.verbs.is_some()) + usize::from(self.processes.is_some());
         InvalidField::unless(loads == 1, "what is done", loads, "one of [verbs] and [processes]")
+            .or_else(|| InvalidField::unless_count("seeds", self.seeds.into(), SEEDS_MAX.into()))
             .or_else(|| self.host.invalid_field())
             .or_else(|| self.adapter.invalid_field())
             .or_else(|| self.wire.invalid_field())
             .or_else(|| self.verbs.as_ref()?.invalid_field(self.wire.mtu_bytes))
             .or_else(|| self.processes.as_ref()?.invalid_field())
+    }
+}
+
+impl PlacedAnswer {
+    /// Means over the runs, of the placement at this index.
+    fn of(runs: &Replications<[(Times, Outcome); 2]>, place: usize) -> Self {
+        let times = |run: &[(Times, Outcome); 2], of: fn(&Times) -> f64| of(&run[place].0);
+        let gigabits = |times: &Times| times.messages_per_second * times.bytes_per_message * 8e-9;
+        let fetched = |run: &[(Times, Outcome); 2]| {
+            let fetched: u64 = run[place].1.nodes.iter().map(|node| node.fetched_bytes).sum();
+            fetched as f64 / run[place].0.messages.max(1) as f64
+        };
+        Self {
+            latency_mean_ns: runs.estimate(|run| times(run, |times| times.mean.as_ns_f64())),
+            latency_p99_ns: runs.estimate_known(|run| run[place].0.p99.map(Span::as_ns_f64)),
+            messages_per_second: runs.estimate(|run| times(run, |times| times.messages_per_second)),
+            unreceived: runs.first()[place].0.unreceived,
+            gigabits_per_second: runs.estimate(|run| times(run, gigabits)),
+            miss_share: runs.mean(|run| run[place].1.miss_share()),
+            fetched_bytes_per_message: runs.mean(fetched),
+            parts: runs.parts(|run| run[place].1.parts()),
+        }
     }
 }
 

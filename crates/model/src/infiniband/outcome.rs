@@ -1,14 +1,18 @@
 //! Results of a simulation.
 
 use crate::part::Part;
+use crate::steady::Unsteady;
 use des::{Misuse, Span};
 
 /// Why there are no results.
-#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum RunError {
     /// The virtual time would overflow.
     #[error("the simulation lasts longer than 100 days of virtual time, the most that a time can hold")]
     TooLong,
+    /// No window was steady.
+    #[error(transparent)]
+    Unsteady(#[from] Unsteady),
     /// A fault of this model.
     #[error("a statistic was misused, which is a fault of iotoll")]
     Misuse(#[from] Misuse),
@@ -78,7 +82,7 @@ pub struct Totals {
 
 impl Outcome {
     /// Busy share of each part of the first node.
-    pub(super) fn parts(&self) -> Vec<Part> {
+    pub(crate) fn parts(&self) -> Vec<Part> {
         let node = self.nodes.first().copied().unwrap_or_default();
         let parts = [
             ("bus to host memory", node.up_busy_share),

@@ -4,6 +4,7 @@ use super::hca::Setup;
 use super::infiniband_model::{Actions, Application, Event, InfinibandModel, Nodes};
 use super::message::{Buffer, MemoryKind, Verb, Work};
 use super::outcome::{Outcome, RunError};
+use crate::steady::{MeasuredWindow, Measurement, Progress, Sample};
 use des::{Heap, Misuse, Queue, RunningStats, Span, SpanHistogram, Stream, Time, Wheel};
 use serde::Deserialize;
 
@@ -22,7 +23,7 @@ pub struct Load {
     pub is_loop: bool,
     /// Memory of the buffers.
     pub buffers: MemoryKind,
-    /// Measured messages, after a warm-up that fills the cache.
+    /// Measured messages at least, after a warm-up that fills the cache.
     pub messages: u64,
 }
 
@@ -63,6 +64,8 @@ pub struct Measured {
     pub messages_per_second: f64,
     /// Bytes of messages per second.
     pub bytes_per_second: f64,
+    /// The messages that were measured, or scatters.
+    pub window: MeasuredWindow<u64>,
     /// All other results.
     pub outcome: Outcome,
 }
@@ -72,6 +75,8 @@ const FRESH_BYTES: u64 = 64 << 20;
 /// Length of the warm-up: measured messages divided by this, plus a number per connection.
 const WARM_UP_PART: u64 = 4;
 const WARM_UP_PER_CONNECTION: u64 = 3;
+/// About as many events has a packet, with its acknowledgement.
+const EVENTS_PER_PACKET: u64 = 8;
 
 /// Messages of a load including the warm-up, at least.
 pub(super) fn messages(measured: u64, connections: u32, window: u32) -> u64 {
@@ -105,7 +110,7 @@ fn run_on<Q: Queue<Event>>(setup: &Setup, load: &Load) -> Result<Measured, RunEr
     }
     let processes = Processes::new(setup, load, regions)?;
     let (processes, outcome) = InfinibandModel::new(nodes, processes).run::<Q>()?;
-    Ok(processes.results(outcome))
+    processes.results(outcome)
 }
 
 /// The side of a queue pair: both ends of a connection have consecutive numbers.
@@ -121,9 +126,13 @@ struct Processes {
     poll: Span,
     connections: u64,
     regions: [u32; 2],
-    /// Number of messages, or scatters, in the warm-up, and in total.
-    warm_up: u64,
-    all: u64,
+    /// Packets of a message.
+    packets: u64,
+    measurement: Measurement<u64>,
+    /// Number of messages, or scatters, that are done when the next sample is to be taken.
+    next_sample: u64,
+    is_measuring: bool,
+    is_over: bool,
     random: Stream,
     sides: [Side; 2],
     begun: u64,
@@ -165,8 +174,11 @@ impl Processes {
             poll: setup.host.poll,
             connections: load.connections.into(),
             regions,
-            warm_up,
-            all: warm_up + measured,
+            packets: load.message_bytes.div_ceil(setup.wire.mtu_bytes).max(1),
+            measurement: Measurement::steady("time of the messages", warm_up, measured),
+            next_sample: warm_up,
+            is_measuring: false,
+            is_over: false,
             random: Stream::new(setup.seed, 0),
             sides: Default::default(),
             begun: 0,
@@ -181,7 +193,8 @@ impl Processes {
     }
 
     /// The results of the measured part.
-    fn results(self, outcome: Outcome) -> Measured {
+    fn results(mut self, outcome: Outcome) -> Result<Measured, RunError> {
+        let window = std::mem::take(&mut self.measurement).finish()?;
         let elapsed = self.measured_to.since(self.measured_from).unwrap_or_default().as_ps_f64();
         let per_round = match self.load.pattern {
             Pattern::Scatter => f64::from(self.load.connections),
@@ -191,13 +204,14 @@ impl Processes {
         let measured = self.latency.count() as f64 * per_round;
         // No time has passed, so there is no rate.
         let messages_per_second = if elapsed > 0.0 { measured * 1e12 / elapsed } else { 0.0 };
-        Measured {
+        Ok(Measured {
             latency_mean: Span::from_ps_f64(self.latency.mean().unwrap_or_default()),
             latency_p99: self.latencies.quantile(0.99).unwrap_or_default(),
             messages_per_second,
             bytes_per_second: messages_per_second * self.load.message_bytes as f64,
+            window,
             outcome,
-        }
+        })
     }
 
     /// Posts the first messages.
@@ -226,11 +240,9 @@ impl Processes {
         }
     }
 
-    /// A process posts its next message when its CPU is free, until all are posted.
+    /// A process posts its next message when its CPU is free, until enough are measured.
     fn post_next(&mut self, now: Time, side: usize, actions: &mut Actions) {
-        let per_round =
-            if self.load.pattern == Pattern::Scatter { u64::from(self.load.connections) } else { 1 };
-        if self.begun == self.all * per_round {
+        if self.is_over {
             return;
         }
         self.begun += 1;
@@ -288,13 +300,30 @@ impl Processes {
     /// Records the latency of a message, a round trip or a scatter.
     fn record(&mut self, began: Time, now: Time, part: u64) {
         self.done += 1;
-        if self.done <= self.warm_up {
-            self.measured_from = now;
-        } else if self.done <= self.all {
+        if self.is_measuring {
             let took = Span::from_ps(now.since(began).unwrap_or_default().as_ps() / part);
             self.latency.add(took.as_ps_f64());
             self.latencies.record(took);
             self.measured_to = now;
+        }
+        while self.done >= self.next_sample && !self.is_over {
+            self.sample(now);
+        }
+    }
+
+    /// Begins, continues or ends the measurement.
+    fn sample(&mut self, now: Time) {
+        let sample =
+            Sample { done: now.since(Time::ZERO).unwrap_or_default().as_ps_f64(), levels: Vec::new() };
+        match self.measurement.take(sample, self.begun.saturating_mul(self.packets * EVENTS_PER_PACKET)) {
+            Progress::Begins(next) => {
+                (self.is_measuring, self.measured_from) = (true, now);
+                self.latency = RunningStats::default();
+                self.latencies.clear();
+                self.next_sample += next;
+            }
+            Progress::Continues(next) => self.next_sample += next,
+            Progress::Ends => (self.is_measuring, self.is_over) = (false, true),
         }
     }
 }

@@ -11,6 +11,8 @@ pub struct Work {
     pub protocol: Protocol,
     /// Bytes per message.
     pub message_bytes: u64,
+    /// Messages of a stream are sent at once, however short (`TCP_NODELAY`).
+    pub is_nodelay: bool,
 }
 
 /// Communication pattern.
@@ -20,7 +22,7 @@ pub enum Pattern {
     Exchange,
     /// The client writes as fast as it can.
     Stream {
-        /// Window: most bytes written and not yet read or acknowledged.
+        /// Window: most bytes written and not yet read, acknowledged and freed by the driver.
         window_bytes: u64,
     },
 }
@@ -63,10 +65,11 @@ pub(super) struct Flow {
     pub(super) is_reading: [bool; 2],
     /// Bytes of a stream that wait until they fill a frame (Nagle).
     pub(super) gathered: u64,
-    /// Bytes of a stream: written, read, and acknowledged.
+    /// Bytes of a stream: written, read, acknowledged, and freed by the sender's driver.
     pub(super) written: u64,
     pub(super) read: u64,
     pub(super) acknowledged: u64,
+    pub(super) freed: u64,
     /// The stream's client waits for space in the window.
     pub(super) is_blocked: bool,
     /// Received frames that the next acknowledgement covers.
@@ -74,8 +77,9 @@ pub(super) struct Flow {
 }
 
 impl Flow {
-    /// Bytes of a stream that count against its window.
+    /// Bytes of a stream that count against its window. A segment's memory belongs to the socket until it is
+    /// acknowledged and the driver has freed it (`sk_wmem_alloc`), which bounds the queue in front of a send ring.
     pub(super) fn in_flight(&self) -> u64 {
-        self.written - self.read.min(self.acknowledged)
+        self.written - self.read.min(self.acknowledged).min(self.freed)
     }
 }

@@ -1,12 +1,8 @@
-//! The network adapter: parameters, rings, and descriptors.
+//! The network adapter's parameters.
 
-use crate::host::Mapped;
+use super::flow::Protocol;
 use crate::link::Link;
-use crate::moderation::Moderation;
-use crate::serial_server::SerialServer;
-use crate::slab::Slab;
-use des::{Span, Time};
-use std::collections::VecDeque;
+use des::Span;
 
 /// Parameters of a network adapter.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,10 +11,14 @@ pub struct NetworkAdapter {
     pub link: Link,
     /// Receive rings. All frames of a flow arrive in the same one.
     pub receive_rings: u32,
-    /// Buffers of a receive ring, in frames.
+    /// Entries of a receive ring, each with a buffer for a frame. A frame that finds all of them taken waits in front
+    /// of the adapter, as with Ethernet's flow control.
     pub receive_entries: u32,
     /// Send rings.
     pub send_rings: u32,
+    /// Descriptors of a send ring. A packet takes one for each piece of memory that is mapped for it, or one if it is
+    /// inline. A packet that finds too few waits in front of the ring, unmapped.
+    pub send_entries: u32,
     /// Latency from a doorbell to the wire, and from the wire to an interrupt, without the link.
     pub latency: Span,
     /// Longest frame, with Ethernet header, that is sent inline in its descriptor, without a mapping.
@@ -61,7 +61,7 @@ pub enum ReceiveBuffers {
 
 impl ReceiveBuffers {
     /// For each kind of fragment: bytes of a mapping, and number of frames that use it.
-    fn mappings(&self) -> Vec<(u64, u64)> {
+    pub(super) fn mappings(&self) -> Vec<(u64, u64)> {
         match self {
             Self::EachFrame { pieces_bytes } => pieces_bytes.iter().map(|bytes| (*bytes, 1)).collect(),
             Self::Blocks { block_bytes, pieces_bytes } => {
@@ -71,185 +71,56 @@ impl ReceiveBuffers {
     }
 }
 
-/// A frame on the wire or in an adapter.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Frame {
-    pub(super) flow: u32,
-    /// Payload bytes of the application.
-    pub(super) bytes: u32,
-    /// Bytes of the IP packet.
-    pub(super) ip_bytes: u32,
-    pub(super) what: FrameContent,
-}
-
-impl Frame {
-    /// Bytes with the Ethernet header, without the checksum.
-    pub(super) fn ethernet_bytes(&self) -> u64 {
-        u64::from(self.ip_bytes) + ETHERNET_HEADER_BYTES
+impl NetworkAdapter {
+    /// Most descriptors that a packet takes: of a TCP segment, one for its headers and one for each fragment.
+    pub(super) fn descriptors_max(&self, protocol: Protocol) -> u64 {
+        match protocol {
+            Protocol::Udp => 1,
+            Protocol::Tcp { segment_bytes_max } => {
+                1 + segment_bytes_max.div_ceil(self.fragment_bytes.unwrap_or(segment_bytes_max).max(1))
+            }
+        }
     }
 }
 
-const ETHERNET_HEADER_BYTES: u64 = 14;
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FrameContent {
-    /// Data of a message.
-    Data,
-    /// An acknowledgement of this many bytes.
-    Acknowledgement,
-}
-
-/// Frames submitted to the adapter together, and their mappings.
-#[derive(Debug, Default)]
-pub(super) struct Burst {
-    pub(super) frames: Vec<Frame>,
-    pub(super) mapped: Vec<Mapped>,
-}
-
-impl Burst {
-    /// The flow of its frames.
-    pub(super) fn flow(&self) -> u32 {
-        self.frames.first().map_or(0, |frame| frame.flow)
-    }
-
-    /// The parts of its mappings that hold a frame: mapping, offset, length.
-    pub(super) fn parts(&self, place: usize) -> impl Iterator<Item = (Mapped, u64, u64)> {
-        let frame = &self.frames[place];
-        // All frames but the last have equal length.
-        let from = place as u64 * u64::from(self.frames[0].bytes);
-        // Either headers are mapped separately, in front, and read once; or one mapping holds everything.
-        let whole = frame.ethernet_bytes();
-        let (first, others) =
-            self.mapped.split_first().map_or((None, &[][..]), |(first, others)| (Some(first), others));
-        let is_read = from == 0 || others.is_empty();
-        let front = first.filter(|_| is_read).map(|first| (*first, 0, whole));
-        let (mut start, bytes) = (0, u64::from(frame.bytes));
-        let rest = others.iter().map(move |mapped| {
-            let (begin, end) = (start, start + mapped.bytes());
-            start = end;
-            let (low, high) = (from.clamp(begin, end), (from + bytes).clamp(begin, end));
-            (*mapped, low - begin, high - low)
-        });
-        front.into_iter().chain(rest)
-    }
-}
-
-#[derive(Debug, Default)]
-pub(super) struct ReceiveRing {
-    /// Frames that no poll has taken yet.
-    pub(super) frames: VecDeque<Frame>,
-    /// An interrupt was raised, and the ring is being polled (NAPI).
-    pub(super) is_polled: bool,
-    pub(super) moderation: Moderation,
-    /// Buffers, oldest first, per kind of fragment.
-    pub(super) pieces: Vec<Pieces>,
-    /// Frames in buffers, or being written there, that no poll has taken.
-    pub(super) taken: u64,
-    pub(super) descriptors: Descriptors,
-}
-
-/// Descriptors shared by adapter and driver, in coherent memory where an IOMMU translates.
-#[derive(Debug, Default)]
-pub(super) struct Descriptors {
-    pub(super) shared: Option<Mapped>,
-    next: u64,
-}
-
-impl Descriptors {
-    /// Offset of the next descriptor.
-    pub(super) fn next(&mut self, bytes: u64) -> u64 {
-        let at = self.next;
-        self.next = (at + DESCRIPTOR_BYTES) % bytes.max(DESCRIPTOR_BYTES);
-        at
-    }
-}
-
-/// Bytes of a descriptor: address, length and flags.
-pub(super) const DESCRIPTOR_BYTES: u64 = 16;
-
-/// Buffers of a ring, of one kind of fragment.
-#[derive(Debug)]
-pub(super) struct Pieces {
-    pub(super) mapping_bytes: u64,
-    pub(super) frames_per_mapping: u64,
-    /// Frames received into the oldest mapping.
-    pub(super) used: u64,
-    pub(super) mapped: VecDeque<Mapped>,
-}
-
-impl ReceiveRing {
-    /// Recycles a frame's buffers, which stay mapped.
-    pub(super) fn keep(&mut self) {
-        for pieces in &mut self.pieces {
-            let all = pieces.frames_per_mapping * pieces.mapped.len() as u64;
-            pieces.used = (pieces.used + 1) % all.max(1);
+    /// An adapter for tests.
+    pub(in crate::network) fn adapter() -> NetworkAdapter {
+        NetworkAdapter {
+            link: Link {
+                generation: 2.try_into().unwrap(),
+                lanes: 8,
+                payload_bytes_max: 256,
+                read_request_bytes_max: 512,
+                completion_boundary_bytes: 64,
+                overhead_share: 0.0,
+            },
+            receive_rings: 1,
+            receive_entries: 64,
+            send_rings: 1,
+            send_entries: 64,
+            latency: Span::ZERO,
+            inline_bytes: 104,
+            fragment_bytes: None,
+            copied_bytes: 256,
+            buffers: ReceiveBuffers::EachFrame { pieces_bytes: vec![512, 1024] },
+            keeps_buffers: false,
+            receive_delay: Span::ZERO,
+            receive_frames: 16,
+            send_delay: Span::ZERO,
+            send_frames: 16,
         }
     }
 
-    /// The parts of buffers that the next frame is written to: mapping, offset, length.
-    pub(super) fn parts(&mut self, frame: &Frame) -> Vec<(Mapped, u64, u64)> {
-        let mut left = frame.ethernet_bytes();
-        let ahead = self.taken;
-        self.taken += 1;
-        let part = |pieces: &Pieces| {
-            let place = pieces.used + ahead;
-            let piece_bytes = pieces.mapping_bytes / pieces.frames_per_mapping;
-            let number = (place / pieces.frames_per_mapping) as usize % pieces.mapped.len().max(1);
-            let bytes = left.min(piece_bytes);
-            left -= bytes;
-            Some((*pieces.mapped.get(number)?, place % pieces.frames_per_mapping * piece_bytes, bytes))
+    #[test]
+    fn a_segment_takes_a_descriptor_for_each_fragment_and_one_for_its_headers() {
+        let most = |fragment_bytes, protocol| {
+            NetworkAdapter { fragment_bytes, ..adapter() }.descriptors_max(protocol)
         };
-        self.pieces.iter().filter_map(part).collect()
-    }
-}
-
-#[derive(Debug, Default)]
-pub(super) struct SendRing {
-    pub(super) descriptors: Descriptors,
-    /// What was sent, and not yet taken back.
-    pub(super) sent: VecDeque<u32>,
-    pub(super) cleanup_is_pending: bool,
-    pub(super) moderation: Moderation,
-    /// Time until which descriptors were read, and frames fetched. Bursts can't overtake each other.
-    pub(super) told: Time,
-    pub(super) reached: Time,
-}
-
-/// State of an adapter.
-#[derive(Debug)]
-pub(super) struct Rings {
-    pub(super) receive: Vec<ReceiveRing>,
-    pub(super) send: Vec<SendRing>,
-    pub(super) bursts: Slab<Burst>,
-    /// The link, towards memory and from memory.
-    pub(super) up: SerialServer,
-    pub(super) down: SerialServer,
-    /// The wire, in the direction from this adapter.
-    pub(super) wire: SerialServer,
-    /// When the latest received frame is in memory, if a translation delays it.
-    pub(super) written: Time,
-}
-
-impl Rings {
-    pub(super) fn new(adapter: &NetworkAdapter) -> Self {
-        let pieces = || {
-            let piece = |(mapping_bytes, frames_per_mapping)| Pieces {
-                mapping_bytes,
-                frames_per_mapping,
-                used: 0,
-                mapped: VecDeque::new(),
-            };
-            adapter.buffers.mappings().into_iter().map(piece).collect()
-        };
-        let ring = |_| ReceiveRing { pieces: pieces(), ..ReceiveRing::default() };
-        Self {
-            receive: (0..adapter.receive_rings).map(ring).collect(),
-            send: (0..adapter.send_rings).map(|_| SendRing::default()).collect(),
-            bursts: Slab::default(),
-            up: SerialServer::default(),
-            down: SerialServer::default(),
-            wire: SerialServer::default(),
-            written: Time::ZERO,
-        }
+        let tcp = Protocol::Tcp { segment_bytes_max: 64 << 10 };
+        assert_eq!([most(None, tcp), most(Some(4096), tcp), most(Some(4096), Protocol::Udp)], [2, 17, 1]);
     }
 }

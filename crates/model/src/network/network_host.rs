@@ -1,7 +1,8 @@
 //! A host: CPUs, code paths and adapter.
 
 use super::Setup;
-use super::network_adapter::{NetworkAdapter, Rings};
+use super::network_adapter::NetworkAdapter;
+use super::rings::Rings;
 use super::task::{Effect, Task};
 use crate::host::{Cpus, DmaPath, HostError, IommuSetup, Mapping, MappingCost, Memory, Processors};
 use des::Span;
@@ -55,9 +56,10 @@ impl HostState {
     pub(super) fn new(setup: &NetworkHost) -> Result<Self, HostError> {
         let NetworkHost { cpus, paths, adapter, dma_path, mapping, iommu, memory } = setup;
         let queue = iommu.and_then(|iommu| iommu.queue);
+        let locks = dma_path.lock_lines(mapping);
         let mapping = Mapping::new(*dma_path, *mapping, cpus)?.with_iommu(iommu.as_ref())?;
         Ok(Self {
-            processors: Processors::new(cpus, dma_path.locks())?.with_queue(queue),
+            processors: Processors::new(cpus, locks)?.with_queue(queue),
             mapping: mapping.with_memory(*memory),
             memory: *memory,
             paths: *paths,

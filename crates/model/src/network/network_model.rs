@@ -1,28 +1,31 @@
 //! The simulated machine: both hosts, event by event.
 
+mod cleaning;
 mod plan;
 mod processor;
-mod rings;
+mod receiving;
+mod sending;
 mod threads;
 mod usage;
 
-use super::Setup;
+use super::descriptors::DESCRIPTOR_BYTES;
 use super::flow::Flow;
-use super::network_adapter::{DESCRIPTOR_BYTES, Frame};
+use super::frame::Frame;
 use super::network_host::{HostState, ring_of_flow};
 use super::outcome::{Outcome, Totals};
+use super::packet::Framing;
 use super::task::{Effect, Task};
-use crate::host::{HostError, Level};
-use des::{Calendar, Heap, Model, Queue, RunningStats, Simulation, Span, SpanHistogram, Stream, Time, Wheel};
+use super::{NetworkError, Setup};
+use crate::host::{HostError, Level, Step};
+use crate::steady::{Measurement, Progress};
+use des::{Calendar, Heap, Model, Queue, Simulation, Span, Stream, Time, Wheel};
 use threads::Resumed;
-use usage::Counts;
+use usage::{Counts, Measured};
 
 /// Most frames that a poll takes (`NAPI_POLL_WEIGHT`).
-const POLL_FRAMES_MAX: usize = 64;
+const POLL_FRAMES_MAX: u32 = 64;
 /// Most bursts cleaned up by one task, so that other rings of the same CPU get their turn.
-const CLEAN_UP_BURSTS_MAX: usize = 64;
-/// Bytes of a header that is mapped separately from a stream's data.
-const HEADER_BYTES: u64 = 128;
+const CLEAN_UP_BURSTS_MAX: u32 = 64;
 /// Most bytes of a read.
 const READ_BYTES_MAX: u64 = 64 << 10;
 /// Most system calls of a task, which bounds the delay of interrupts.
@@ -57,26 +60,26 @@ enum Event {
     ReceiveTimer { host: u8, ring: u32, timer: u32 },
     /// A send ring's moderation timer expires.
     SendTimer { host: u8, ring: u32, timer: u32 },
-    /// The warm-up ends and measuring begins.
-    WarmUpEnd,
-    /// Measuring ends. Nothing new is written.
-    MeasurementEnd,
+    /// The warm-up or a batch of the measured window ends.
+    BatchEnd,
 }
 
-pub(super) fn run(setup: &Setup) -> Result<Outcome, HostError> {
-    run_on::<Wheel<Event>>(setup)
+pub(super) fn run(setup: &Setup, measurement: Measurement) -> Result<Outcome, NetworkError> {
+    run_on::<Wheel<Event>>(setup, measurement)
 }
 
-pub(super) fn run_on_heap(setup: &Setup) -> Result<Outcome, HostError> {
-    run_on::<Heap<Event>>(setup)
+pub(super) fn run_on_heap(setup: &Setup, measurement: Measurement) -> Result<Outcome, NetworkError> {
+    run_on::<Heap<Event>>(setup, measurement)
 }
 
-fn run_on<Q: Queue<Event>>(setup: &Setup) -> Result<Outcome, HostError> {
-    let mut simulation = Simulation::<_, Q>::with_queue(NetworkModel::new(setup)?);
+fn run_on<Q: Queue<Event>>(setup: &Setup, measurement: Measurement) -> Result<Outcome, NetworkError> {
+    setup.check()?;
+    let mut simulation = Simulation::<_, Q>::with_queue(NetworkModel::new(setup, measurement)?);
     simulation.model.schedule_initial_events(&mut simulation.calendar);
     simulation.run();
     let events = simulation.handled();
-    Ok(simulation.model.outcome(events))
+    let window = std::mem::take(&mut simulation.model.measurement).finish()?;
+    Ok(simulation.model.outcome(window, events))
 }
 
 #[derive(Debug)]
@@ -86,20 +89,21 @@ struct NetworkModel<'a> {
     flows: Vec<Flow>,
     /// The rings of each flow, per host: receive and send.
     rings: Vec<[[u32; 2]; 2]>,
+    framing: Framing,
+    measurement: Measurement,
     is_measuring: bool,
     is_over: bool,
-    operations: u64,
-    read_bytes: u64,
-    latencies: SpanHistogram,
-    latency: RunningStats,
+    measured: Measured,
     totals: Totals,
-    /// Counts at the end of the warm-up, and at the end of measuring.
+    /// An empty list for steps that an effect adds.
+    steps: Vec<Step<Effect>>,
+    /// Counts at the beginning and at the end of the measured window.
     before: [Counts; 2],
     after: [Counts; 2],
 }
 
 impl<'a> NetworkModel<'a> {
-    fn new(setup: &'a Setup) -> Result<Self, HostError> {
+    fn new(setup: &'a Setup, measurement: Measurement) -> Result<Self, HostError> {
         let [client, server] = &setup.hosts;
         let rings_of = |flow| {
             setup.hosts.each_ref().map(|host| {
@@ -119,13 +123,13 @@ impl<'a> NetworkModel<'a> {
             after: spent(),
             flows: (0..setup.instances).map(begun).collect(),
             rings: (0..setup.instances).map(rings_of).collect(),
+            framing: Framing::new(setup.work.protocol, setup.wire.mtu_bytes),
+            measurement,
             is_measuring: false,
             is_over: false,
-            operations: 0,
-            read_bytes: 0,
-            latencies: SpanHistogram::new(3)?,
-            latency: RunningStats::default(),
+            measured: Measured::new()?,
             totals: Totals::default(),
+            steps: Vec::new(),
             hosts,
         };
         machine.hosts.iter_mut().for_each(fill_rings);
@@ -139,18 +143,47 @@ impl<'a> NetworkModel<'a> {
             self.flows[flow as usize].is_reading = [false, true];
             calendar.schedule_in(at, Event::InstanceStart { flow });
         }
-        calendar.schedule_in(self.setup.warm_up, Event::WarmUpEnd);
-        calendar.schedule_in(self.setup.warm_up + self.setup.measured, Event::MeasurementEnd);
+        calendar.schedule_in(self.measurement.first(), Event::BatchEnd);
+    }
+
+    /// Begins, continues or ends the measured window. After its end nothing new is written.
+    fn end_batch(&mut self, now: Time, calendar: &mut Calendar<Event, impl Queue<Event>>) {
+        let counts = |hosts: &[HostState; 2]| hosts.each_ref().map(|host| Counts::of(host, now));
+        match self.measurement.take(self.sample(), calendar.scheduled()) {
+            Progress::Begins(next) => {
+                self.is_measuring = true;
+                self.measured.clear();
+                self.before = counts(&self.hosts);
+                calendar.schedule_in(next, Event::BatchEnd);
+            }
+            Progress::Continues(next) => calendar.schedule_in(next, Event::BatchEnd),
+            Progress::Ends => {
+                (self.is_measuring, self.is_over) = (false, true);
+                self.after = counts(&self.hosts);
+            }
+        }
     }
 
     fn apply_effect(
         &mut self,
         now: Time,
         host: usize,
+        cpu: u32,
         effect: Effect,
         calendar: &mut Calendar<Event, impl Queue<Event>>,
     ) {
         match effect {
+            Effect::Transmit { packet } => self.transmit(now, host, cpu, packet),
+            Effect::TransmitNext { ring, left } => {
+                self.transmit_next(now, host, cpu, (ring, left), calendar);
+            }
+            Effect::ReceiveNext { ring, left } => self.receive_next(host, cpu, ring, left),
+            Effect::FinishPoll { ring } => self.finish_poll(host, cpu, ring),
+            Effect::CleanUpNext { ring, left } => self.clean_up_next(host, cpu, ring, left),
+            Effect::Freed { flow, bytes } => {
+                self.flows[flow as usize].freed += u64::from(bytes);
+                self.write_next(flow, Resumed::Woken, calendar);
+            }
             Effect::Send { burst } => self.send(now, host, burst, calendar),
             Effect::Deliver { flow, bytes } => {
                 self.flows[flow as usize].unread[host] += u64::from(bytes);
@@ -160,7 +193,7 @@ impl<'a> NetworkModel<'a> {
                 self.flows[flow as usize].acknowledged += u64::from(bytes);
                 self.write_next(flow, Resumed::Woken, calendar);
             }
-            Effect::Polled { ring } => self.poll_finished(host, ring, calendar),
+            Effect::Polled { ring } => self.poll_finished(now, host, ring, calendar),
             Effect::CleanedUp { ring } => self.cleaned_up(host, ring, calendar),
             Effect::Written { flow } => self.message_written(host, flow, calendar),
             Effect::Read { flow, bytes } => self.data_read(now, host, flow, bytes, calendar),
@@ -168,20 +201,21 @@ impl<'a> NetworkModel<'a> {
     }
 }
 
-/// Gives each ring its buffers and descriptors before the simulation starts. All send rings have as many descriptors
-/// as receive rings.
+/// Gives each ring its buffers and descriptors before the simulation starts.
 fn fill_rings(state: &mut HostState) {
-    let bytes = u64::from(state.adapter.receive_entries) * DESCRIPTOR_BYTES;
-    let receive = state.rings.receive.iter_mut().map(|ring| &mut ring.descriptors);
-    let send = state.rings.send.iter_mut().map(|ring| &mut ring.descriptors);
-    for descriptors in receive.chain(send) {
-        descriptors.shared = state.mapping.share(bytes);
+    let adapter = &state.adapter;
+    let ring_bytes = |entries: u32| u64::from(entries) * DESCRIPTOR_BYTES;
+    let [receive, send] = [adapter.receive_entries, adapter.send_entries].map(ring_bytes);
+    for ring in &mut state.rings.receive {
+        ring.descriptors.shared = state.mapping.share(receive);
+    }
+    for ring in &mut state.rings.send {
+        ring.descriptors.shared = state.mapping.share(send);
     }
     for ring in 0..state.rings.receive.len() {
         let cpu = state.cpu_of_ring(ring as u32);
         for pieces in &mut state.rings.receive[ring].pieces {
-            let entries = u64::from(state.adapter.receive_entries);
-            let mappings = entries.div_ceil(pieces.frames_per_mapping);
+            let mappings = pieces.mappings(state.adapter.receive_entries);
             let map = |_| state.mapping.map::<Effect>(cpu, pieces.mapping_bytes, &mut Vec::new());
             pieces.mapped = (0..mappings).filter_map(map).collect();
         }
@@ -222,14 +256,7 @@ impl Model for NetworkModel<'_> {
                     self.raise_send_interrupt(host.into(), ring, calendar);
                 }
             }
-            Event::WarmUpEnd => {
-                self.is_measuring = true;
-                self.before = self.hosts.each_ref().map(|host| Counts::of(host, now));
-            }
-            Event::MeasurementEnd => {
-                (self.is_measuring, self.is_over) = (false, true);
-                self.after = self.hosts.each_ref().map(|host| Counts::of(host, now));
-            }
+            Event::BatchEnd => self.end_batch(now, calendar),
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Results of a simulation.
 
-use super::Setup;
 use super::network_host::NetworkHost;
+use super::{HOST_NAMES, Setup};
 use crate::host::CpuUsage;
 use crate::part::Part;
+use crate::steady::MeasuredWindow;
 use des::Span;
 
 /// Results of a simulation.
@@ -19,6 +20,8 @@ pub struct Outcome {
     pub latency_p99: Option<Span>,
     /// Use of client and server.
     pub hosts: [HostUsage; 2],
+    /// The window that was measured.
+    pub window: MeasuredWindow,
     /// Counts from start to end, including what finished after measuring.
     pub totals: Totals,
     /// Events of the simulation.
@@ -41,6 +44,14 @@ pub struct Totals {
     pub mappings_left: u64,
     /// Mappings of receive buffers.
     pub receive_mappings: u64,
+    /// Descriptors of send rings that are taken at the end: none.
+    pub descriptors_left: u64,
+    /// Most descriptors taken of any send ring.
+    pub send_entries_max: u32,
+    /// Most entries taken of any receive ring.
+    pub receive_entries_max: u32,
+    /// Packets in front of send rings and frames in front of adapters at the end: none.
+    pub waiting_left: u64,
 }
 
 /// Use of a host.
@@ -54,9 +65,11 @@ pub struct HostUsage {
     pub link_up_busy_share: f64,
     /// Busy share of the link from memory.
     pub link_down_busy_share: f64,
+    /// Share of time in which a send ring was full and packets waited in front of it, averaged over the send rings.
+    pub send_stopped_share: f64,
+    /// Share of time in which a receive ring was full and frames waited in front of the adapter.
+    pub receive_paused_share: f64,
 }
-
-const NAMES: [&str; 2] = ["client", "server"];
 
 impl Outcome {
     /// Busy share of each part.
@@ -75,7 +88,7 @@ impl Outcome {
             ];
             known.into_iter().chain(walker).chain(queue)
         };
-        let all = self.hosts.iter().zip(NAMES).zip(&setup.hosts).flat_map(of);
+        let all = self.hosts.iter().zip(HOST_NAMES).zip(&setup.hosts).flat_map(of);
         all.map(|(name, busy_share)| Part::new(name, busy_share)).collect()
     }
 }

@@ -1,6 +1,7 @@
 //! Parts that all studies share: the header of a study file, published points and collected results.
 
-use crate::{Chart, Curve, Parameter, Point, Reproduction, Role};
+use super::model_value::ModelValue;
+use crate::{Chart, Curve, EvidenceShare, FigureKind, Parameter, Point, Reproduction, Row};
 use serde::Deserialize;
 
 /// The `[about]` table of a study file: its question, its method and its error bound.
@@ -12,20 +13,30 @@ pub(super) struct About {
     bound: f64,
 }
 
-/// A published value at `x`, and its role: calibrated or predicted.
+/// A published or measured value at `x`, and what meeting it would prove.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PointFile {
     pub(super) x: f64,
+    #[serde(alias = "measured")]
     pub(super) published: f64,
-    pub(super) role: Role,
+    pub(super) kind: FigureKind,
+    /// The row that it repeats.
+    pub(super) of: Option<Row>,
 }
 
 impl PointFile {
-    /// Pairs the published value with the model's value `ours` at the same `x`.
-    pub(super) fn with_model_value(&self, ours: f64) -> Point {
-        let Self { x, published, role } = *self;
-        Point { x, published, ours, role }
+    /// Pairs the value with the model's at the same `x`.
+    pub(super) fn with_model_value(&self, ours: impl Into<ModelValue>) -> Point {
+        let ModelValue { value, limit } = ours.into();
+        Point {
+            x: self.x,
+            reference: self.published,
+            ours: value,
+            kind: self.kind,
+            repeats: self.of.clone(),
+            limit,
+        }
     }
 }
 
@@ -42,16 +53,16 @@ impl About {
     pub(super) fn into_reproduction(self, study: &str, results: StudyResults) -> Reproduction {
         let StudyResults { parameters, curves, charts } = results;
         let Self { question, method, bound } = self;
-        Reproduction { study: study.to_owned(), question, method, parameters, bound, curves, charts }
-    }
-}
-
-impl StudyResults {
-    /// Appends the results of another model.
-    pub(super) fn append(mut self, other: Self) -> Self {
-        self.parameters.extend(other.parameters);
-        self.curves.extend(other.curves);
-        self.charts.extend(other.charts);
-        self
+        let evidence = EvidenceShare::of_parameters(&parameters);
+        Reproduction {
+            study: study.to_owned(),
+            question,
+            method,
+            parameters,
+            evidence,
+            bound,
+            curves,
+            charts,
+        }
     }
 }

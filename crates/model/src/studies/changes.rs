@@ -1,6 +1,6 @@
 //! Parameter values that the user overrides for a run, to see how sensitive the results are to them.
 
-use super::StudyError;
+use super::{StudyError, shared_value};
 use crate::Reproduction;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
@@ -32,7 +32,8 @@ impl Changes {
         self.0.is_empty()
     }
 
-    /// Parses a study file after applying the changes to its parameters. `path` names the nested table that holds them.
+    /// Parses a study file after resolving shared values and applying the changes to its parameters. `path` names the nested
+    /// table that holds them.
     pub(super) fn read<File: DeserializeOwned>(
         &self,
         file: &'static str,
@@ -43,6 +44,7 @@ impl Changes {
         let mut all: toml::Table = toml::from_str(text).map_err(of_file)?;
         let within = |table, name: &&str| toml::Table::get_mut(table, *name)?.as_table_mut();
         if let Some(table) = path.iter().try_fold(&mut all, within) {
+            shared_value::resolve(file, table)?;
             for (name, value) in &self.0 {
                 if let Some(given) = table.get_mut(name).and_then(toml::Value::as_table_mut) {
                     apply_change(name, given, *value)?;
@@ -70,6 +72,10 @@ fn apply_change(name: &str, given: &mut toml::Table, value: f64) -> Result<(), S
     let known = known.unwrap_or_default();
     if known == 0.0 {
         return Err(StudyError::GivenAsZero { name: name.to_owned() });
+    }
+    // The given value is no change, and keeps its evidence.
+    if value.to_bits() == known.to_bits() {
+        return Ok(());
     }
     let (low, high) = (known * FACTORS.0, known * FACTORS.1);
     if !(low..=high).contains(&value) {

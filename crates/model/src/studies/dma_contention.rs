@@ -6,7 +6,7 @@ mod threads;
 use super::about::{About, StudyResults};
 use super::power7::Power7;
 use super::{Changes, StudyError};
-use crate::Reproduction;
+use crate::{Parameter, Reproduction};
 use serde::Deserialize;
 
 pub(super) const NAME: &str = "dma-contention";
@@ -22,10 +22,25 @@ struct File {
 }
 
 pub(super) fn reproduce(changes: &Changes) -> Result<Reproduction, StudyError> {
-    let file: File = changes.read(FILE, TEXT, &["threads", "parameters"])?;
+    let file = read(changes)?;
     let power7 = Power7::read(changes)?;
-    let results = hosts::reproduce(file.hosts, &power7)?.append(file.threads.reproduce(&power7)?);
-    Ok(file.about.into_reproduction(NAME, results))
+    let [hosts, threads] = [hosts::build_curves(file.hosts, &power7)?, file.threads.build_curves(&power7)?];
+    let charts = file.threads.build_charts(&power7)?;
+    let curves = hosts.into_iter().chain(threads).collect();
+    let parameters = parameters(changes)?;
+    Ok(file.about.into_reproduction(NAME, StudyResults { parameters, curves, charts }))
+}
+
+/// The parameters of the two hosts, then those of threads.
+pub(super) fn parameters(changes: &Changes) -> Result<Vec<Parameter>, StudyError> {
+    let mut all = Power7::read(changes)?.parameters().parameter_list();
+    all.extend(read(changes)?.threads.parameter_list()?);
+    Ok(all)
+}
+
+/// Parses the study file with the changes applied.
+fn read(changes: &Changes) -> Result<File, StudyError> {
+    changes.read(FILE, TEXT, &["threads", "parameters"])
 }
 
 #[cfg(test)]
@@ -64,7 +79,7 @@ mod tests {
     fn calibrated_figures_are_met() {
         let one = reproduce().unwrap();
         let points = one.curves.iter().flat_map(|curve| &curve.points);
-        for point in points.filter(|point| point.role == crate::Role::Calibrated) {
+        for point in points.filter(|point| point.kind == crate::FigureKind::Calibrated) {
             assert!(point.error().abs() < 0.03, "{point:?}");
         }
     }

@@ -1,12 +1,14 @@
 //! Throughput and latency of DMA against the size of the window that it touches: shows the IOTLB's capacity.
 
 use super::about::{About, PointFile, StudyResults};
+use super::model_value::ModelValue;
 use super::parameters::to_integer;
 use super::{Changes, StudyError};
 use crate::engine::{self, IommuSetup, Operation, Setup};
+use crate::experiment;
 use crate::iommu::Hardware;
 use crate::link::Link;
-use crate::{Curve, Given, Parameter, Reproduction};
+use crate::{Curve, Given, Parameter, Reference, Reproduction};
 use des::Span;
 use serde::Deserialize;
 use toll::Evidence;
@@ -106,10 +108,21 @@ const WINDOW: u64 = 8 << 10;
 
 /// Runs the study with the user's parameter changes.
 pub(super) fn reproduce(changes: &Changes) -> Result<Reproduction, StudyError> {
-    let file: File = changes.read(FILE, TEXT, &["parameters"])?;
+    let file = read(changes)?;
     let curves = file.curves.iter().map(|curve| file.build_curve(curve)).collect::<Result<_, _>>()?;
     let parameters = file.parameters.parameter_list(&file.link);
     Ok(file.about.into_reproduction(NAME, StudyResults { parameters, curves, charts: Vec::new() }))
+}
+
+/// The study's parameters.
+pub(super) fn parameters(changes: &Changes) -> Result<Vec<Parameter>, StudyError> {
+    let file = read(changes)?;
+    Ok(file.parameters.parameter_list(&file.link))
+}
+
+/// Parses the study file with the changes applied.
+fn read(changes: &Changes) -> Result<File, StudyError> {
+    changes.read(FILE, TEXT, &["parameters"])
 }
 
 impl File {
@@ -127,6 +140,7 @@ impl File {
                 Measure::Throughput => "Gb/s".to_owned(),
                 Measure::Latency => "ns".to_owned(),
             },
+            reference: Reference::Published,
             source: curve.source.clone(),
             within: None,
             remark: curve.remark.clone(),
@@ -135,13 +149,14 @@ impl File {
     }
 
     /// Runs the model at one `x`; returns Gb/s or ns, as the curve measures.
-    fn model_value(&self, curve: &CurveFile, x: f64) -> Result<f64, StudyError> {
+    fn model_value(&self, curve: &CurveFile, x: f64) -> Result<ModelValue, StudyError> {
         let setup = self.setup(curve, x)?;
         let outcome = engine::run(&setup);
-        Ok(match curve.measure {
+        let value = match curve.measure {
             Measure::Throughput => outcome.gigabits_per_second(setup.transfer_bytes),
             Measure::Latency => outcome.latency_mean.as_ns_f64(),
-        })
+        };
+        Ok(ModelValue::of_run(value, experiment::parts(&outcome, &setup)))
     }
 
     /// The simulation of one point of a curve.

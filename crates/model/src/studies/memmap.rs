@@ -1,13 +1,15 @@
 //! Compares a DMA buffer in an area reserved by `memmap=` with one from the DMA API: speed and data integrity.
 
 use super::about::{About, StudyResults};
+use super::model_value::ModelValue;
 use super::{Changes, StudyError};
 use crate::link::Link;
 use crate::memory_type::{
-    Card, Comparison, Cpu, Direction, LINE_BYTES, MappingSource, Memory, MemorySystem, NoSnoop, Obtained,
-    Prices, Snoop, Throughput, Transfer,
+    Card, Comparison, Cpu, Direction, LINE_BYTES, Limit, MappingSource, Memory, MemorySystem, NoSnoop,
+    Obtained, Prices, Snoop, Throughput, Transfer,
 };
-use crate::{Bounds, Chart, Curve, Given, Line, Parameter, Point, Reproduction, Role};
+use crate::part::Part;
+use crate::{Bounds, Chart, Curve, FigureKind, Given, Line, Parameter, Point, Reference, Reproduction, Row};
 use host::Text;
 use host::kernel::KernelVersion;
 use host::memory::effective::{Call, MappedPart, Mapping};
@@ -75,7 +77,7 @@ struct Memset {
     mib: u32,
     name: String,
     source: String,
-    published: f64,
+    points: Vec<super::about::PointFile>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -94,7 +96,9 @@ struct ThroughputFile {
 struct PointFile {
     mtrr: Registers,
     published: f64,
-    role: Role,
+    kind: FigureKind,
+    /// The row that it repeats.
+    of: Option<Row>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -159,13 +163,23 @@ struct Payloads {
 
 /// Runs the study with the user's parameter changes.
 pub(super) fn reproduce(changes: &Changes) -> Result<Reproduction, StudyError> {
-    let file: File = changes.read(FILE, TEXT, &["parameters"])?;
+    let file = read(changes)?;
     let mut curves = vec![file.memset_curve()];
     curves.extend(file.throughput.iter().map(|one| file.throughput_curve(one)));
     let [throughput, wrong] = file.grid_charts();
     let charts = vec![file.miscompare_chart(), throughput, wrong, file.lanes_chart(), file.payloads_chart()];
     let parameters = file.parameter_list();
     Ok(file.about.into_reproduction(NAME, StudyResults { parameters, curves, charts }))
+}
+
+/// The study's parameters.
+pub(super) fn parameters(changes: &Changes) -> Result<Vec<Parameter>, StudyError> {
+    Ok(read(changes)?.parameter_list())
+}
+
+/// Parses the study file with the changes applied.
+fn read(changes: &Changes) -> Result<File, StudyError> {
+    changes.read(FILE, TEXT, &["parameters"])
 }
 
 /// What transfers are expected to do with an area of `memmap=` that a driver has mapped.
@@ -244,7 +258,7 @@ impl File {
 
     /// Rate of a `memset` on uncached memory.
     fn memset_curve(&self) -> Curve {
-        let Memset { mib, name, source, published } = &self.memset;
+        let Memset { mib, name, source, points } = &self.memset;
         let mut machine = MemorySystem::new(self.cpu.value, self.parameters.prices(), self.link.value);
         for address in (0..u64::from(*mib) << 20).step_by(4096) {
             machine.store(address, &[0xab; 4096], MemoryType::Uncacheable);
@@ -254,25 +268,34 @@ impl File {
             name: name.clone(),
             x_title: "GiB".to_owned(),
             y_title: "MiB/s".to_owned(),
+            reference: Reference::Published,
             source: source.clone(),
             within: None,
             remark: None,
-            points: vec![Point { x: 1.0, published: *published, ours, role: Role::Calibrated }],
+            points: points.iter().map(|point| point.with_model_value(ours)).collect(),
         }
     }
 
     /// Computes a curve of throughputs, in percent of the link's rate.
     fn throughput_curve(&self, one: &ThroughputFile) -> Curve {
-        let point = |point: &PointFile| Point {
-            x: point.mtrr.encoding(),
-            published: point.published,
-            ours: self.link_percent(point.mtrr, &one.kernel, one.memory, self.link.value, Direction::ToCard),
-            role: point.role,
+        let point = |point: &PointFile| {
+            let ours =
+                self.link_throughput(point.mtrr, &one.kernel, one.memory, self.link.value, Direction::ToCard);
+            let ModelValue { value, limit } = ours;
+            Point {
+                x: point.mtrr.encoding(),
+                reference: point.published,
+                ours: value,
+                kind: point.kind,
+                repeats: point.of.clone(),
+                limit,
+            }
         };
         Curve {
             name: one.name.clone(),
             x_title: "type of the area's MTRR: 6 write-back, 0 uncachable".to_owned(),
             y_title: "% of the link".to_owned(),
+            reference: Reference::Published,
             source: one.source.clone(),
             within: None,
             remark: one.remark.clone(),
@@ -289,10 +312,28 @@ impl File {
         link: Link,
         direction: Direction,
     ) -> f64 {
+        self.link_throughput(registers, kernel, memory, link, direction).value
+    }
+
+    /// The same, with what limits it.
+    fn link_throughput(
+        &self,
+        registers: Registers,
+        kernel: &str,
+        memory: Memory,
+        link: Link,
+        direction: Direction,
+    ) -> ModelValue {
         let (obtained, buffer) =
             self.obtain_memory(&self.mapping_source(registers, kernel), memory, BUFFER_BYTES);
-        let transfer = buffer.map(|buffer| self.transfer(&obtained, buffer, self.card.value, link));
-        transfer.map_or(f64::NAN, |transfer| transfer.throughput(direction).of_link * 100.0)
+        let Some(buffer) = buffer else { return f64::NAN.into() };
+        let Throughput { of_link, limit, .. } =
+            self.transfer(&obtained, buffer, self.card.value, link).throughput(direction);
+        let name = match limit {
+            Limit::Cpu => "the CPU's accesses",
+            Limit::Link => "the link",
+        };
+        ModelValue { value: of_link * 100.0, limit: Some(Part::new(name, 1.0)) }
     }
 
     /// A transfer test in this buffer, with the study's CPU.

@@ -8,7 +8,7 @@ use crate::network::{
     self, Connection, Load, NetworkAdapter, NetworkHost, Outcome, Paths, Pattern, ReceiveBuffers, Setup, Wire,
 };
 use crate::uperf::Profile;
-use des::Span;
+use des::{Span, TransferCost};
 
 const TEXT: &str = include_str!("../../../../experiments/power7.toml");
 /// 10 Gb/s Ethernet.
@@ -62,6 +62,10 @@ pub(super) struct Speeds {
     pub(super) core_capacity: Vec<f64>,
     pub(super) instruction_ns: f64,
     pub(super) hypercall: Span,
+    pub(super) line: LineTransfer,
+    /// Cache lines that go with the lock of a window.
+    pub(super) window_lock_lines: u32,
+    cores_per_chip: u32,
 }
 
 /// A load on two machines.
@@ -72,6 +76,19 @@ pub(super) struct Run {
     pub(super) test: Test,
     pub(super) message_bytes: u64,
     pub(super) instances: u32,
+}
+
+impl Speeds {
+    /// Chips of a machine with this number of cores.
+    pub(super) fn chips(&self, cores: f64) -> u32 {
+        (cores / f64::from(self.cores_per_chip)).ceil() as u32
+    }
+
+    /// Transfer times of a cache line, for locks.
+    pub(super) fn line_transfer(&self) -> TransferCost {
+        let LineTransfer { same_node, other_node } = self.line;
+        TransferCost { same_cpu: Span::ZERO, same_node, other_node }
+    }
 }
 
 /// The mean of a value over the outcomes of several seeds.
@@ -148,22 +165,30 @@ impl Power7 {
             core_capacity: [1.0].into_iter().chain(more).collect(),
             instruction_ns: self.0.get("instruction_ns")?,
             hypercall: self.0.us("hypercall_us")?,
+            line: self.line()?,
+            window_lock_lines: self.0.count("window_lock_lines")?,
+            cores_per_chip: self.0.count("cores_per_chip")?,
         })
+    }
+
+    /// Transfer times of a cache line.
+    pub(super) fn line(&self) -> Result<LineTransfer, StudyError> {
+        let same_node = self.0.ns("line_same_chip_ns")?;
+        let other_node = Span::from_ps_f64(same_node.as_ps_f64() * self.0.get("line_other_chip_times")?);
+        Ok(LineTransfer { same_node, other_node })
     }
 
     /// A host of the simulation.
     fn host(&self, machine: Power7Host, test: Test) -> Result<NetworkHost, StudyError> {
-        let Speeds { core_capacity, instruction_ns, .. } = self.speeds()?;
-        let same_node = self.0.ns("line_same_chip_ns")?;
-        let other_node = Span::from_ps_f64(same_node.as_ps_f64() * self.0.get("line_other_chip_times")?);
+        let Speeds { core_capacity, instruction_ns, line, cores_per_chip, .. } = self.speeds()?;
         Ok(NetworkHost {
             cpus: Cpus {
                 cores: machine.cores,
-                cores_per_node: self.0.count("cores_per_chip")?,
+                cores_per_node: cores_per_chip,
                 core_capacity,
                 instruction_ns,
                 wake: self.0.us("wake_us")?,
-                line: LineTransfer { same_node, other_node },
+                line,
             },
             paths: self.paths(test)?,
             adapter: self.adapter(machine)?,
@@ -210,6 +235,7 @@ impl Power7 {
             receive_rings: machine.cores.min(self.0.count("receive_rings_max")?),
             receive_entries: self.0.count("receive_ring_entries")?,
             send_rings: self.0.count("send_rings")?,
+            send_entries: self.0.count("send_ring_entries")?,
             latency: self.0.us("adapter_us")?,
             inline_bytes: if maps_short { 0 } else { self.0.count("inline_bytes")? },
             fragment_bytes: None,
@@ -241,6 +267,7 @@ impl Power7 {
             invalidation: Span::ZERO,
             hypercall: self.0.us("hypercall_us")?,
             entry: self.0.ns("hypercall_entry_ns")?,
+            lock_lines: self.0.get("window_lock_lines")?,
         })
     }
 }

@@ -1,12 +1,12 @@
 //! An adapter in a slot with a 64-bit window and in one without.
 
-use super::about::{About, StudyResults};
+use super::about::{About, PointFile, StudyResults};
 use super::power7::{Driver, Power7, Power7Host, Run, Test, mean};
 use super::{Changes, StudyError};
 use crate::host::{DmaPath, Locking};
 use crate::network::Outcome;
 use crate::partition::{Partition, Windows};
-use crate::{Chart, Curve, Line, Point, Reproduction, Role};
+use crate::{Chart, Curve, Line, Parameter, Reference, Reproduction};
 use ddw::{Era, PageSizes, Request};
 use dma::tce::{DdwOutcome, PciSlot};
 use dma::{BusAddress, Direction, DmaCounters, Limits, MemoryAddress};
@@ -58,7 +58,7 @@ struct CurveFile {
     figure: Figure,
     name: String,
     source: String,
-    published: f64,
+    points: Vec<PointFile>,
     within: Option<f64>,
     remark: Option<String>,
 }
@@ -103,8 +103,12 @@ pub(super) fn reproduce(changes: &Changes) -> Result<Reproduction, StudyError> {
     let bench = Bench { power7: Power7::read(changes)?, sizes: file.sizes, known: RefCell::default() };
     let curves = file.curves.into_iter().map(|curve| bench.build_curve(curve)).collect::<Result<_, _>>()?;
     let charts = file.charts.into_iter().map(|chart| bench.build_chart(chart)).collect::<Result<_, _>>()?;
-    let parameters = bench.power7.parameters().parameter_list();
-    Ok(file.about.into_reproduction(NAME, StudyResults { parameters, curves, charts }))
+    Ok(file.about.into_reproduction(NAME, StudyResults { parameters: parameters(changes)?, curves, charts }))
+}
+
+/// The study's parameters, which are those of the machines.
+pub(super) fn parameters(changes: &Changes) -> Result<Vec<Parameter>, StudyError> {
+    Ok(Power7::read(changes)?.parameters().parameter_list())
 }
 
 /// The machines of the study, with a cache of outcomes.
@@ -125,15 +129,15 @@ impl Bench {
             Figure::RegistrationsDirect => self.registered_gib(self.window_slot())?,
             Figure::BeyondWindow => self.mean_ratio(Test::UdpExchange, self.slot_beyond_window(), latency)?,
         };
-        let point = Point { x: 1.0, published: curve.published, ours, role: Role::Predicted };
         Ok(Curve {
             name: curve.name,
             x_title: "figure".to_owned(),
             y_title: curve.figure.y_title().to_owned(),
+            reference: Reference::Published,
             source: curve.source,
             within: curve.within,
             remark: curve.remark,
-            points: vec![point],
+            points: curve.points.iter().map(|point| point.with_model_value(ours)).collect(),
         })
     }
 

@@ -1,12 +1,12 @@
 //! A disk whose buffers stay mapped: the gain from omitting the DMA mapping calls on a host without translation.
 
-use super::about::{About, StudyResults};
+use super::about::{About, PointFile, StudyResults};
 use super::{Changes, StudyError};
 use crate::block::{self, BlockHost, Media, NvmeAdapter, Paths, Service, Setup};
 use crate::fio::{Access, Engine, Job};
 use crate::host::{Cpus, DmaPath, LineTransfer, MappingCost};
 use crate::link::{Generation, Link};
-use crate::{Curve, Given, Parameter, Point, Reproduction, Role};
+use crate::{Curve, Given, Parameter, Reference, Reproduction};
 use des::Span;
 use serde::Deserialize;
 
@@ -44,14 +44,12 @@ struct FigureFile {
     name: String,
     source: String,
     remark: String,
-    /// Size of a read in KiB.
-    x: f64,
-    published: f64,
-    role: Role,
+    /// At a read's size in KiB.
+    points: Vec<PointFile>,
 }
 
 pub(super) fn reproduce(changes: &Changes) -> Result<Reproduction, StudyError> {
-    let file: File = changes.read(FILE, TEXT, &["parameters"])?;
+    let file = read(changes)?;
     let parameters = file.parameters.parameter_list();
     let curves = file
         .figures
@@ -61,20 +59,31 @@ pub(super) fn reproduce(changes: &Changes) -> Result<Reproduction, StudyError> {
     Ok(file.about.into_reproduction(NAME, StudyResults { parameters, curves, charts: Vec::new() }))
 }
 
+/// The study's parameters.
+pub(super) fn parameters(changes: &Changes) -> Result<Vec<Parameter>, StudyError> {
+    Ok(read(changes)?.parameters.parameter_list())
+}
+
+/// Parses the study file with the changes applied.
+fn read(changes: &Changes) -> Result<File, StudyError> {
+    changes.read(FILE, TEXT, &["parameters"])
+}
+
 impl Parameters {
     /// The gain in reads per second without mapping calls, in percent.
     fn build_curve(&self, figure: FigureFile) -> Result<Curve, StudyError> {
-        let FigureFile { name, source, remark, x, published, role } = figure;
+        let FigureFile { name, source, remark, points } = figure;
         let mapped = self.reads_per_second(self.map_and_unmap_instructions.value)?;
         let gain = self.reads_per_second(0.0)? / mapped - 1.0;
         Ok(Curve {
             name,
             x_title: "read, KiB".to_owned(),
             y_title: "percent more I/Os a second".to_owned(),
+            reference: Reference::Published,
             source,
             within: None,
             remark: Some(remark),
-            points: vec![Point { x, published, ours: gain * 100.0, role }],
+            points: points.iter().map(|point| point.with_model_value(gain * 100.0)).collect(),
         })
     }
 
@@ -196,6 +205,7 @@ fn direct_mapping_cost(direct_instructions: f64) -> MappingCost {
         translated_instructions: 0.0,
         submit_instructions: 0.0,
         invalidation: Span::ZERO,
+        lock_lines: 0.0,
     }
 }
 
@@ -206,7 +216,7 @@ mod tests {
     #[test]
     fn the_gain_equals_the_omitted_instructions() {
         let one = reproduce(&Changes::default()).unwrap();
-        let file: File = toml::from_str(TEXT).unwrap();
+        let file = read(&Changes::default()).unwrap();
         let path: f64 =
             file.parameters.parameter_list().iter().take(3).map(|parameter| parameter.value).sum();
         let expected = 100.0 * file.parameters.map_and_unmap_instructions.value / path;
@@ -217,7 +227,7 @@ mod tests {
 
     #[test]
     fn only_the_cpu_limits() {
-        let file: File = toml::from_str(TEXT).unwrap();
+        let file = read(&Changes::default()).unwrap();
         let outcome = block::run(&file.parameters.setup(112.0)).unwrap();
         assert!(outcome.busiest_cpu_share > 0.9999, "{outcome:?}");
         assert!(outcome.link_up_busy_share < 0.2 && outcome.channel_busy_share < 0.2, "{outcome:?}");

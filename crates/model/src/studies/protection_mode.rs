@@ -1,6 +1,7 @@
 //! The throughput that IOMMU strict mode costs a network adapter, on a machine that was strict by accident.
 
 use super::about::{About, PointFile, StudyResults};
+use super::model_value::ModelValue;
 use super::parameters::Parameters;
 use super::power7::mean;
 use super::{Changes, StudyError};
@@ -12,7 +13,7 @@ use crate::link::{Generation, Link};
 use crate::network::{
     self, NetworkAdapter, NetworkHost, Outcome, Paths, Pattern, Protocol, ReceiveBuffers, Setup, Wire, Work,
 };
-use crate::{Chart, Curve, Given, Line, Reproduction};
+use crate::{Chart, Curve, Given, Line, Parameter, Reference, Reproduction};
 use des::Span;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -75,7 +76,7 @@ struct Sensitivity {
 struct Machines(Parameters);
 
 pub(super) fn reproduce(changes: &Changes) -> Result<Reproduction, StudyError> {
-    let file: File = changes.read(FILE, TEXT, &["parameters"])?;
+    let file = read(changes)?;
     let machines = Machines(Parameters::from_table(FILE, file.parameters));
     let curves =
         file.figures.into_iter().map(|figure| machines.build_curve(figure)).collect::<Result<_, _>>()?;
@@ -85,17 +86,29 @@ pub(super) fn reproduce(changes: &Changes) -> Result<Reproduction, StudyError> {
         .into_reproduction(NAME, StudyResults { parameters: machines.0.parameter_list(), curves, charts }))
 }
 
+/// The study's parameters.
+pub(super) fn parameters(changes: &Changes) -> Result<Vec<Parameter>, StudyError> {
+    Ok(Parameters::from_table(FILE, read(changes)?.parameters).parameter_list())
+}
+
+/// Parses the study file with the changes applied.
+fn read(changes: &Changes) -> Result<File, StudyError> {
+    changes.read(FILE, TEXT, &["parameters"])
+}
+
 impl Machines {
     /// The throughput in one mode, averaged over the seeds.
     fn build_curve(&self, figure: Figure) -> Result<Curve, StudyError> {
         let setup = self.setup(figure.mode)?;
-        let ours =
-            mean(&SEEDS.map(|seed| run(&setup, seed)).collect::<Result<Vec<_>, _>>()?, gigabits_per_second);
-        let point = |point: PointFile| point.with_model_value(ours);
+        let outcomes = SEEDS.map(|seed| run(&setup, seed)).collect::<Result<Vec<_>, _>>()?;
+        let parts = outcomes.first().map(|outcome| outcome.parts(&setup)).unwrap_or_default();
+        let ours = ModelValue::of_run(mean(&outcomes, gigabits_per_second), parts);
+        let point = |point: PointFile| point.with_model_value(ours.clone());
         Ok(Curve {
             name: figure.name,
             x_title: "test".to_owned(),
             y_title: "Gb/s".to_owned(),
+            reference: Reference::Published,
             source: figure.source,
             within: None,
             remark: figure.remark,
@@ -152,6 +165,7 @@ impl Machines {
                 protocol: Protocol::Tcp { segment_bytes_max },
                 // Several writes fill a segment; the paths are the sum for all of them.
                 message_bytes: segment_bytes_max,
+                is_nodelay: false,
             },
             instances: STREAMS,
             warm_up,
@@ -219,6 +233,7 @@ impl Machines {
             receive_rings: rings,
             receive_entries: given.count("receive_ring_entries")?,
             send_rings: rings,
+            send_entries: given.count("send_ring_entries")?,
             latency: given.us("adapter_us")?,
             inline_bytes: 0,
             fragment_bytes: Some(given.kib("fragment_kib")?),
@@ -246,6 +261,7 @@ impl Machines {
             locked_instructions: 0.0,
             hypercall: Span::ZERO,
             entry: Span::ZERO,
+            lock_lines: given.get("lock_lines")?,
         })
     }
 

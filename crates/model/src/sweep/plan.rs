@@ -108,6 +108,9 @@ impl Plan {
         if base.insert("what".to_owned(), what.clone().into()).is_some() {
             return Err(wrong("base.what", "is of no machine", "what above [base]"));
         }
+        if base.contains_key("seeds") {
+            return Err(wrong("base.seeds", "has no effect", "an axis `seed`: a point is one run"));
+        }
         if axes.is_empty() {
             return Err(wrong("axes", "is empty", "a field with a list of values"));
         }

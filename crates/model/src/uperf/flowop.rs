@@ -5,6 +5,8 @@ use des::Span;
 /// A step, with its options; where an option is absent, uperf's own default holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Flowop {
+    /// Its line in the file, from 1.
+    pub line: u32,
     /// What is done.
     pub operation: Operation,
     /// Of which connection; the last that was opened where this is absent.
@@ -152,8 +154,9 @@ impl Protocol {
 
 impl Flowop {
     /// Without options: once, by one call with one message.
-    pub(super) fn new(operation: Operation) -> Self {
+    pub(super) fn new(operation: Operation, line: u32) -> Self {
         Self {
+            line,
             operation,
             connection: None,
             remote_host: None,

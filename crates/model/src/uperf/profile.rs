@@ -8,6 +8,8 @@ use des::Span;
 pub struct Profile {
     /// Its name.
     pub name: String,
+    /// Its file.
+    pub file: String,
     /// Its groups.
     pub groups: Vec<Group>,
 }
@@ -15,6 +17,8 @@ pub struct Profile {
 /// Threads or processes that all do the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
+    /// Its line in the file, from 1.
+    pub line: u32,
     /// Its name, where it has one.
     pub name: Option<String>,
     /// Who does it.
@@ -35,6 +39,8 @@ pub enum Strands {
 /// Flowops in order, again and again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transaction {
+    /// Its line in the file, from 1.
+    pub line: u32,
     /// How often.
     pub repeat: Repeat,
     /// What is done each time.

@@ -19,7 +19,7 @@ impl Profile {
     /// The first thing that uperf would not take, or take for something else than is meant.
     pub fn read(text: &str, file: &str, variables: &Variables) -> Result<Self, ProfileError> {
         let read = parse_document(text)
-            .and_then(|document| Reader { document: &document, variables }.read_profile());
+            .and_then(|document| Reader { document: &document, file, variables }.read_profile());
         read.map_err(|Misplaced { at: (line, column), problem }| ProfileError {
             file: file.to_owned(),
             line,
@@ -66,6 +66,7 @@ fn end(text: &str) -> (u32, u32) {
 #[derive(Clone, Copy)]
 struct Reader<'a> {
     document: &'a Document<'a>,
+    file: &'a str,
     variables: &'a Variables,
 }
 
@@ -77,7 +78,8 @@ impl<'a> Reader<'a> {
         let [name] = self.attributes(root, ["name"], "name=")?;
         let name = name.ok_or_else(|| self.missing(root, "name="))?;
         let name = self.resolve_value(name)?.to_owned();
-        Ok(Profile { name, groups: self.children(root, "group", Self::read_group)? })
+        let groups = self.children(root, "group", Self::read_group)?;
+        Ok(Profile { name, file: self.file.to_owned(), groups })
     }
 
     /// Reads a group.
@@ -93,12 +95,14 @@ impl<'a> Reader<'a> {
             (None, None) => return Err(self.missing(node, "nthreads= or nprocs=")),
         };
         let name = name.map(|name| self.resolve_value(name)).transpose()?.map(str::to_owned);
-        Ok(Group { name, strands, transactions: self.children(node, "transaction", Self::read_transaction)? })
+        let transactions = self.children(node, "transaction", Self::read_transaction)?;
+        Ok(Group { line: self.line(node), name, strands, transactions })
     }
 
     /// Reads a transaction.
     fn read_transaction(self, node: Node<'a, 'a>) -> Result<Transaction, Misplaced> {
         Ok(Transaction {
+            line: self.line(node),
             repeat: self.read_repeat(node)?,
             flowops: self.children(node, "flowop", Self::read_flowop)?,
         })
@@ -129,7 +133,7 @@ impl<'a> Reader<'a> {
         let [operation, options] = self.attributes(node, ["type", "options"], "type= and options=")?;
         let operation = operation.ok_or_else(|| self.missing(node, "type="))?;
         let operation = self.read_value(operation, Operation::from_name, Operation::NAMES)?;
-        let mut flowop = Flowop::new(operation);
+        let mut flowop = Flowop::new(operation, self.line(node));
         if let Some(options) = options {
             let at = |problem| self.at(options.range_value().start, problem);
             flowop.take(options.value(), self.variables).map_err(at)?;
@@ -190,6 +194,11 @@ impl<'a> Reader<'a> {
     fn resolve_value(self, attribute: Attribute<'a, 'a>) -> Result<&'a str, Misplaced> {
         let at = |problem| self.at(attribute.range_value().start, problem);
         self.variables.resolve(attribute.value()).map_err(at)
+    }
+
+    /// The line of an element.
+    fn line(self, node: Node<'a, 'a>) -> u32 {
+        self.document.text_pos_at(node.range().start).row
     }
 
     /// The error for an element that lacks an attribute or child.

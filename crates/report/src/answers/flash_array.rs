@@ -1,29 +1,33 @@
 //! The answer for a host with a flash array behind several adapters.
 
+use super::runs::{runs, with_interval};
 use super::words::{add_busy_shares, calculated_from, cpus, per_second};
 use crate::page::Page;
 use crate::page::fact::Fact;
 use crate::page::quantity::{count, figure, time};
+use model::FileEvidence;
 use model::flash_array::{FlashArrayAnswer, FlashArrayServed, LockAnswer, LogAnswer};
 
 /// Columns for the names of facts.
 const NAMES: usize = 14;
 
 /// Throughput, latency and what limits them; then each load, the CPUs, lock contention, the error log, and how busy each part is.
-pub fn flash_array_answer(answer: &FlashArrayAnswer, file: &str) -> Page {
+pub fn flash_array_answer(answer: &FlashArrayAnswer, file: &str, evidence: &FileEvidence) -> Page {
     let mut page = Page::titled(&answer.what);
-    let interrupts = per_second(answer.interrupts_per_second);
-    let path_length = answer
-        .instructions_each
-        .map(|instructions| format!("{} instructions, the hypervisor's with them", per_second(instructions)));
+    let interrupts = with_interval(&answer.interrupts_per_second, per_second);
+    let depth = with_interval(&answer.depth_mean, |depth| format!("{depth:.1}"));
+    let path_length = answer.instructions_each.map(|instructions| {
+        format!("{} instructions, the hypervisor's with them", with_interval(&instructions, per_second))
+    });
     let facts = [
         ("throughput", Some(throughput(&answer.all))),
         ("latency", latency(&answer.all)),
-        ("in flight", Some(format!("{:.1} on average, {interrupts} interrupts/s", answer.depth_mean))),
+        ("in flight", Some(format!("{depth} on average, {interrupts} interrupts/s"))),
         ("path length", path_length),
-        ("cores used", Some(figure(answer.cores_used))),
+        ("cores used", Some(with_interval(&answer.cores_used, figure))),
         ("limited by", Some(answer.limit.clone())),
-        ("evidence", Some(calculated_from(file))),
+        ("runs", Some(runs(&answer.runs))),
+        ("evidence", Some(calculated_from(file, evidence))),
     ];
     page.facts(facts.iter().filter_map(|(name, value)| Some(Fact::known(name, value.as_ref()?))), NAMES);
     page.heading("Loads");
@@ -52,13 +56,13 @@ pub fn flash_array_answer(answer: &FlashArrayAnswer, file: &str) -> Page {
 
 /// Operations per second.
 fn throughput(served: &FlashArrayServed) -> String {
-    format!("{} operations/s", per_second(served.operations_per_second))
+    format!("{} operations/s", with_interval(&served.operations_per_second, per_second))
 }
 
 /// Mean and percentiles of the latency; `None` if no operation completed.
 fn latency(served: &FlashArrayServed) -> Option<String> {
-    let [mean, p50, p99] =
-        [served.latency_mean_ns?, served.latency_p50_ns?, served.latency_p99_ns?].map(time);
+    let [mean, p50, p99] = [served.latency_mean_ns?, served.latency_p50_ns?, served.latency_p99_ns?]
+        .map(|latency| with_interval(&latency, time));
     Some(format!("{mean} on average, {p50} for half of them, {p99} for 99 of 100"))
 }
 

@@ -4,6 +4,7 @@ use super::words::calculated_from;
 use crate::page::Page;
 use crate::page::fact::Fact;
 use crate::page::quantity::{grouped, time};
+use model::FileEvidence;
 use model::memory_type::{
     Comparison, Limit, Memory, MemoryAnswer, MemoryOutcome, Party, Snoop, StaleBytes, Throughput, Write,
 };
@@ -12,12 +13,12 @@ use model::memory_type::{
 const NAMES: usize = 12;
 
 /// For each memory: the type of the driver's mapping, the throughput of transfers, and whether their data are right.
-pub fn memory_answer(answer: &MemoryAnswer, file: &str) -> Page {
+pub fn memory_answer(answer: &MemoryAnswer, file: &str, evidence: &FileEvidence) -> Page {
     let mut page = Page::titled(&answer.what);
     let facts = [
         ("kernel", answer.kernel.clone()),
         ("link", format!("{:.2} Gb/s after its line code", answer.link_gigabits_per_second)),
-        ("evidence", calculated_from(file)),
+        ("evidence", calculated_from(file, evidence)),
     ];
     page.facts(facts.iter().map(|(name, value)| Fact::known(name, value)), NAMES);
     for outcome in &answer.memories {

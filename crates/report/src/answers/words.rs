@@ -1,14 +1,19 @@
 //! Parts that several answers share.
 
+use super::runs::with_interval;
+use crate::evidence_share::evidence_share;
 use crate::page::Page;
 use crate::page::quantity::{grouped, time};
 use escape::terminal::plain;
-use model::Part;
 use model::host::CpusAnswer;
+use model::{FileEvidence, Part};
 
-/// The evidence of an answer: calculated from values in the user's file, which were not measured here.
-pub(super) fn calculated_from(file: &str) -> String {
-    format!("calculated from {}, whose values are its author's", plain(file))
+/// The evidence of an answer: the file that it was calculated from, and where the values of that file come from.
+pub(super) fn calculated_from(file: &str, evidence: &FileEvidence) -> String {
+    let study = evidence.study.as_ref().zip(evidence.study_parameters);
+    let study = study.map(|(study, share)| format!(". In the study {study}, {}", evidence_share(share)));
+    let values = evidence_share(evidence.values);
+    format!("calculated from {}: {values}{}", plain(file), study.unwrap_or_default())
 }
 
 /// Adds the share of time that each part of the machine is busy.
@@ -28,12 +33,14 @@ pub(super) fn per_second(rate: f64) -> String {
 pub(super) fn cpus(host: &CpusAnswer) -> String {
     let stages = host.stages.iter().filter(|stage| stage.busy_cpus > 0.0);
     let stages: Vec<String> = stages.map(|stage| format!("{} {:.2}", stage.name, stage.busy_cpus)).collect();
-    let mut words = format!("{:.2} hardware threads busy ({})", host.busy_cpus, stages.join(", "));
+    let busy = with_interval(&host.busy_cpus, |cpus| format!("{cpus:.2}"));
+    let mut words = format!("{busy} hardware threads busy ({})", stages.join(", "));
     for (rate, what) in
         [(host.hypercalls_per_second, "hypercalls"), (host.invalidations_per_second, "invalidations")]
     {
-        if rate > 0.0 {
-            let (rate, wait) = (per_second(rate), time(host.lock_wait_mean_ns));
+        if rate.mean > 0.0 {
+            let (rate, wait) =
+                (with_interval(&rate, per_second), with_interval(&host.lock_wait_mean_ns, time));
             words.push_str(&format!("; {rate} {what}/s; {wait} wait for a lock"));
         }
     }

@@ -173,6 +173,7 @@ mod tests {
             driver: String::new(),
             now: pays(),
             then: pays(),
+            saved: Default::default(),
             distance: host::diagnose::Distance {
                 other_iommu: false,
                 other_tce_calls: false,

@@ -65,8 +65,8 @@ pub(crate) struct ErrorRow {
 pub(crate) struct ErrorDot {
     /// Ours over published, less one.
     pub(crate) error: f64,
-    /// Whether a parameter was chosen so that the model meets the figure.
-    pub(crate) is_calibrated: bool,
+    /// Whether a hit would count: the figure is out of sample.
+    pub(crate) counts: bool,
     /// The figure's name and values.
     pub(crate) label: String,
 }

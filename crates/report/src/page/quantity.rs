@@ -1,5 +1,6 @@
 //! Amounts in words.
 
+use toll::Estimate;
 pub(crate) use toll::{figure, grouped, time};
 
 /// Bytes with a unit: `1.9 GiB`.
@@ -45,6 +46,25 @@ pub(crate) fn change(amount: f64) -> String {
     format!("{sign}{}", per_io(amount))
 }
 
+/// A change per I/O with half of its 95 % interval: `+719 ±12`, or `+719` where that is zero when rounded. `?` follows where the sign is
+/// uncertain, and `±?` stands where a single boot gives no interval.
+pub(crate) fn estimate(estimate: &Estimate) -> String {
+    let mean = change(rounded(estimate.mean));
+    match estimate.half_width() {
+        None => format!("{mean} ±?"),
+        Some(half) if rounded(half) == 0.0 => mean,
+        Some(half) => {
+            let doubt = if estimate.sign().is_none() && mean != "0" { " ?" } else { "" };
+            format!("{mean} ±{}{doubt}", per_io(rounded(half)))
+        }
+    }
+}
+
+/// An amount without decimals that say nothing: from 10 on there are none.
+fn rounded(amount: f64) -> f64 {
+    if amount.abs() >= 10.0 { amount.round() } else { (amount * 10.0).round() / 10.0 }
+}
+
 /// The change from one amount to another in percent: `-5.0 %`. Empty if the first is zero.
 pub(crate) fn percent(from: f64, to: f64) -> String {
     if from == 0.0 { String::new() } else { signed_percent((to - from) / from) }
@@ -67,6 +87,19 @@ pub(crate) fn share(part: f64, whole: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_estimate_says_whether_its_sign_is_certain() {
+        let check = |boots: &[f64], expected: &str| {
+            assert_eq!(estimate(&Estimate::of(boots).unwrap()), expected);
+        };
+        check(&[1198.25, 1198.25], "+1,198");
+        check(&[-3.04, -3.04], "-3");
+        check(&[0.003, 0.001, 0.003], "0");
+        check(&[100.0, 102.0, 104.0], "+102 ±5");
+        check(&[-10.0, 30.0, 40.0], "+20 ±66 ?");
+        check(&[7.0], "+7 ±?");
+    }
 
     #[test]
     fn shares_have_a_sign_unless_they_are_rounded_to_zero() {

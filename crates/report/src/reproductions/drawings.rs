@@ -3,7 +3,7 @@
 use super::words::figure_label;
 use crate::page::Block;
 use crate::page::drawing::{Bars, Drawing, ErrorDot, ErrorRow, Errors, Kind, Line, Plot};
-use model::{Chart, Curve, Point, Reproduction, Role};
+use model::{Chart, Curve, FigureKind, Point, Reproduction};
 
 /// The drawings of a study: one for each curve, `None` for curves of a single figure, then one for each chart.
 pub fn drawings(one: &Reproduction) -> Vec<Option<Drawing>> {
@@ -15,7 +15,7 @@ pub fn drawings(one: &Reproduction) -> Vec<Option<Drawing>> {
 pub(super) fn errors(all: &[Reproduction]) -> Block {
     let dot = |curve: &Curve, point: &Point| ErrorDot {
         error: point.error(),
-        is_calibrated: point.role == Role::Calibrated,
+        counts: point.kind == FigureKind::OutOfSample,
         label: figure_label(curve, point),
     };
     let row = |one: &Reproduction| ErrorRow {
@@ -27,11 +27,11 @@ pub(super) fn errors(all: &[Reproduction]) -> Block {
             .flat_map(|curve| curve.points.iter().map(move |point| dot(curve, point)))
             .collect(),
     };
-    let name = "Errors of all figures against what was published, by study".to_owned();
+    let name = "Errors of all figures against what was published or measured, by study".to_owned();
     Block::Drawing(Drawing(Kind::Errors(Errors { name, rows: all.iter().map(row).collect() })))
 }
 
-/// The published line and ours.
+/// The reference and ours.
 pub(super) fn curve(curve: &Curve) -> Drawing {
     let line = |name: &str, value: fn(&Point) -> f64| Line {
         name: name.to_owned(),
@@ -41,7 +41,7 @@ pub(super) fn curve(curve: &Curve) -> Drawing {
         name: curve.name.clone(),
         x_title: curve.x_title.clone(),
         y_title: curve.y_title.clone(),
-        lines: vec![line("published", |point| point.published), line("ours", |point| point.ours)],
+        lines: vec![line(curve.reference.word(), |point| point.reference), line("ours", |point| point.ours)],
         mark: None,
     }))
 }

@@ -1,19 +1,23 @@
 //! The table of all figures, by study and curve.
 
-use super::words::{TITLES, cells, verdict, x};
+use super::words::{cells, titles, verdict, x};
 use crate::page::table::{Row, Table};
 use model::{Curve, Reproduction};
 
 /// Above the table of all figures.
-pub(super) const LEGEND: &str = "Calibrated: a parameter was chosen so that the model meets the figure, so agreement proves \
-                                 nothing. Predicted: no parameter was chosen by it. Column \"at\" is what the figure varies by.";
+pub(super) const LEGEND: &str = "A hit counts only out of sample: the mechanism of the model makes the figure, and nothing was \
+                                 chosen with it in view. Other kinds can only miss. Rule: an input, or arithmetic on inputs. \
+                                 Saturated: the rate of a wire. Repeats: the value of another row. Structure chosen: with the \
+                                 figure in view. Interpolated: between calibrated figures. Calibrated: a parameter was chosen \
+                                 so that the model meets it. Reference: what was published, or measured here where the name \
+                                 says so. Column \"at\" is what the figure varies by.";
 
 /// Each figure beside ours. If there are several studies, their names and verdicts are titles in the table.
 pub(super) fn table(all: &[Reproduction]) -> Table {
     Table {
         names: "figure",
         wraps_names: true,
-        titles: std::iter::once("at").chain(TITLES).map(str::to_owned).collect(),
+        titles: std::iter::once("at").chain(titles("reference")).map(str::to_owned).collect(),
         rows: all.iter().flat_map(|one| study(one, all.len() > 1)).collect(),
     }
 }

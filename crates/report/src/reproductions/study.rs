@@ -1,7 +1,8 @@
 //! The story of one study: its question and method, each curve and chart, and the model's parameters with their evidence.
 
 use super::drawings;
-use super::words::{TITLES, about, about_chart, bounds, cells, chart_cell, chart_row_name, x};
+use super::words::{about, about_chart, about_kinds, bounds, cells, chart_cell, chart_row_name, titles, x};
+use crate::evidence_share::evidence_share;
 use crate::page::fact::Fact;
 use crate::page::ink::Ink;
 use crate::page::quantity::figure;
@@ -29,6 +30,7 @@ pub(super) fn story(one: &Reproduction, stories: Stories) -> Block {
         add_chart(&mut page, chart);
     }
     page.heading("Parameters of the model");
+    page.remark(evidence_share(one.evidence) + ".");
     let widest = one.parameters.iter().map(|given| given.name.len()).max().unwrap_or(0);
     let words = |given: &model::Parameter| format!("{}, {}", figure(given.value), given.evidence);
     page.facts(one.parameters.iter().map(|given| Fact::known(&given.name, &words(given))), widest + 2);
@@ -55,9 +57,12 @@ fn add_curve(page: &mut Page, curve: &Curve, bound: f64) {
     page.table(Table {
         names: "at",
         wraps_names: false,
-        titles: TITLES.map(str::to_owned).to_vec(),
+        titles: titles(curve.reference.word()).map(str::to_owned).to_vec(),
         rows: curve.points.iter().map(row).collect(),
     });
+    if let Some(kinds) = about_kinds(curve) {
+        page.remark(kinds);
+    }
     if let Some(remark) = &curve.remark {
         page.prose(remark, 2);
     }

@@ -1,19 +1,21 @@
 //! Figures of a reproduction in words, the same wherever they stand.
 
 use crate::page::quantity::{self, figure, grouped};
-use model::{Chart, Curve, Line, Point, Reproduction};
+use model::{Chart, Curve, FigureKind, Line, Point, Reproduction, Tally};
 
-/// Titles of the columns of [`cells`].
-pub(super) const TITLES: [&str; 4] = ["published", "ours", "error", "kind"];
+/// Titles of the columns of [`cells`]; the first is that of what ours are held against.
+pub(super) fn titles(reference: &str) -> [&str; 4] {
+    [reference, "ours", "error", "kind"]
+}
 
-/// A figure: a cell for each of [`TITLES`].
+/// A figure: a cell for each of [`titles`].
 pub(super) fn cells(curve: &Curve, point: &Point, bound: f64) -> Vec<String> {
     let missed = if curve.misses(point, bound) { ", MISSED" } else { "" };
     vec![
-        figure(point.published),
+        figure(point.reference),
         figure(point.ours),
         quantity::signed_percent(point.error()),
-        point.role.word().to_owned() + missed,
+        point.kind.word().to_owned() + missed,
     ]
 }
 
@@ -22,31 +24,38 @@ pub(super) fn x(point: &Point) -> String {
     quantity::per_io(point.x)
 }
 
-/// `106 of 182 predicted figures of 8 studies are within the bound of their study`
-pub(super) fn title(studies: usize, (predicted, missed): (usize, usize)) -> String {
+/// `6 of 21 figures out of sample of 8 studies are within the bound of their study; 90 of 190 others miss`
+pub(super) fn title(all: &[Reproduction]) -> String {
+    let counted: Tally = all.iter().map(Reproduction::out_of_sample).sum();
+    let others: Tally = all.iter().map(Reproduction::others).sum();
     format!(
-        "{} of {} of {studies} studies are within the bound of their study",
-        grouped((predicted - missed) as u64),
-        quantity::count(predicted, "predicted figure")
+        "{} of {} out of sample of {} studies are within the bound of their study; {} of {} others miss",
+        grouped(counted.within() as u64),
+        quantity::count(counted.rows, "figure"),
+        all.len(),
+        grouped(others.missed as u64),
+        grouped(others.rows as u64)
     )
 }
 
-/// How many predictions of a study are within its bounds.
+/// How many figures of a study are hits that count, and how many others miss.
 pub(super) fn verdict(reproduction: &Reproduction) -> String {
-    let (predicted, missed) = reproduction.predictions();
-    let figures = format!(
-        "{} of {} within {} of what was published{}",
-        predicted - missed,
-        quantity::count(predicted, "predicted figure"),
-        percent(reproduction.bound),
-        bound_of_ratios(reproduction)
-    );
-    match reproduction.bounded() {
-        (0, _) => figures,
-        (points, outside) => {
-            format!("{figures}, {} of {points} points within published bounds", points - outside)
-        }
-    }
+    let (counted, others) = (reproduction.out_of_sample(), reproduction.others());
+    let bound = percent(reproduction.bound);
+    let hits = match counted.rows {
+        0 => format!("no figure out of sample, within {bound}{}", bound_of_ratios(reproduction)),
+        rows => format!(
+            "{} of {} out of sample within {bound}{}",
+            counted.within(),
+            quantity::count(rows, "figure"),
+            bound_of_ratios(reproduction)
+        ),
+    };
+    let others = (others.rows > 0).then(|| format!("{} of {} others miss", others.missed, others.rows));
+    let bounded = reproduction.bounded();
+    let outside =
+        (bounded.rows > 0).then(|| format!("{} of {} points out of bounds", bounded.missed, bounded.rows));
+    [Some(hits), others, outside].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// A value of a chart, marked if it is outside the published bounds.
@@ -93,6 +102,24 @@ pub(super) fn about(curve: &Curve) -> String {
     }
 }
 
+/// What saturated figures of a curve are limited by, and which rows others repeat; `None` if there are neither.
+pub(super) fn about_kinds(curve: &Curve) -> Option<String> {
+    let saturated = curve.points.iter().filter(|point| point.kind == FigureKind::Saturated);
+    let mut limits: Vec<&str> =
+        saturated.filter_map(|point| Some(point.limit.as_ref()?.name.as_str())).collect();
+    limits.dedup();
+    let limits = (!limits.is_empty()).then(|| format!("Saturated: {}.", limits.join(", ")));
+    let repeats = curve.points.iter().filter_map(|point| {
+        let row = point.repeats.as_ref()?;
+        let of = if row.curve == curve.name { "this curve" } else { row.curve.as_str() };
+        Some(format!("{} that of {of} at {}", x(point), quantity::per_io(row.x)))
+    });
+    let repeats: Vec<String> = repeats.collect();
+    let repeats = (!repeats.is_empty()).then(|| format!("Repeats: at {}.", repeats.join("; at ")));
+    let notes: Vec<String> = [limits, repeats].into_iter().flatten().collect();
+    (!notes.is_empty()).then(|| notes.join(" "))
+}
+
 /// The bound of curves whose figures are ratios, where the study's bound in percent does not apply.
 fn bound_of_ratios(reproduction: &Reproduction) -> String {
     let bound = reproduction.curves.iter().find_map(|curve| curve.within);
@@ -104,14 +131,16 @@ pub(super) fn percent(share: f64) -> String {
     format!("{} %", (share * 1e4).round() / 100.0)
 }
 
-/// A figure in one line: its curve, its x, the published value, ours and the error.
+/// A figure in one line: its curve, its x, the reference, ours, the error and the kind.
 pub(super) fn figure_label(curve: &Curve, point: &Point) -> String {
     let at = if curve.is_line() { format!(", at {}", x(point)) } else { String::new() };
     format!(
-        "{}{at}: published {}, ours {}, {}",
+        "{}{at}: {} {}, ours {}, {}, {}",
         curve.name,
-        figure(point.published),
+        curve.reference.word(),
+        figure(point.reference),
         figure(point.ours),
-        quantity::signed_percent(point.error())
+        quantity::signed_percent(point.error()),
+        point.kind.word()
     )
 }

@@ -1,12 +1,9 @@
 //! Toll sheets of one machine and kernel side by side: what a workload costs on each DMA path.
 
+use crate::page::quantity;
 use escape::terminal::plain;
 use std::collections::BTreeMap;
-use toll::{Difference, DmaPath, Event, Toll, TollSheet, toll_over, untranslated};
-
-/// Said where no sheet of an untranslated DMA path is there to compare with.
-pub(crate) const NO_UNTRANSLATED: &str = "No sheet of an untranslated DMA path (no-iommu, identity, direct-window) of \
-    this machine and kernel has this workload: what translation costs is unknown.";
+use toll::{Difference, DmaPath, Estimate, Event, PriceList, Toll, TollSheet, toll_over, untranslated};
 
 /// A machine and kernel, with those of its sheets that have a workload.
 pub(crate) struct Platform<'s> {
@@ -69,28 +66,47 @@ impl<'s> SheetLine<'s> {
             .map(|more| more.unwrap_or(0.0))
     }
 
-    /// What the DMA path adds to the instructions of one I/O, as a share of those on the untranslated DMA path.
+    /// Whether the share that it adds has a certain sign, and is not zero as it is shown, with one decimal of a percent.
+    pub(crate) fn adds_visibly_for_certain(&self) -> bool {
+        self.differs_for_certain() && self.added_share().is_some_and(|share| share.abs() >= 0.000_5)
+    }
+
+    /// What the DMA path adds in the stages of DMA mapping, as a share of an I/O's instructions on the untranslated DMA path.
     pub(crate) fn added_share(&self) -> Option<f64> {
-        let (over, base) = (self.over.as_ref()?, self.base?.1);
-        let without = base.per_io(base.instructions.median);
-        (without > 0.0).then(|| over.instructions / without)
+        self.share_of_base(self.over.as_ref()?.dma.mean)
     }
 
-    /// Whether the windows of both sheets differ for certain: from the smallest to the 99th percentile, the ranges don't overlap.
+    /// Whether the stages of DMA mapping differ for certain: their difference's interval does not contain zero.
     pub(crate) fn differs_for_certain(&self) -> bool {
-        self.base.is_some_and(|(_, base)| margin(self.toll, base) > 0.0 || margin(base, self.toll) > 0.0)
+        self.over.as_ref().is_some_and(|over| over.dma.sign().is_some())
     }
 
-    /// The share that the DMA path adds for certain: its smallest window against the 99th percentile of the base. `None` if the
-    /// ranges overlap.
+    /// The share that the DMA path adds for certain, by the lower end of the interval. `None` if that is not more than zero.
     pub(crate) fn certainly_added_share(&self) -> Option<f64> {
-        let (added, base) = (self.added_share()?, self.base?.1);
-        let certain = margin(self.toll, base) / base.per_io(base.instructions.median);
-        (certain > 0.0).then(|| certain.min(added))
+        self.share_of_base(self.over.as_ref()?.dma.low?).filter(|share| *share > 0.0)
+    }
+
+    /// What the DMA path adds in CPU time, in words: the DMA stages and the events over the base, except events of which the sign is
+    /// uncertain. `None` without a base or a list of prices.
+    pub(crate) fn added_time(&self, prices: Option<&PriceList>) -> Option<String> {
+        let (over, prices) = (self.over.as_ref()?, prices?);
+        let is_certain = |more: &Estimate| more.low.is_none() || more.sign().is_some();
+        let events = over.events.iter().filter(|(_, more)| is_certain(&more.mean));
+        let events = events.map(|(event, more)| (*event, more.mean.mean)).collect();
+        let ns = prices.price(over.dma.mean, &events).ns;
+        let sign = if ns < 0.0 { "-" } else { "+" };
+        Some(format!("{sign}{}", quantity::time(ns.abs())))
+    }
+
+    /// Instructions per I/O as a share of those on the untranslated DMA path.
+    pub(crate) fn share_of_base(&self, instructions: f64) -> Option<f64> {
+        let base = self.base?.1;
+        let without = base.per_io(base.instructions.median);
+        (without > 0.0).then(|| instructions / without)
     }
 }
 
-/// How far the smallest window of `one` is above the 99th percentile of `other`, in instructions per I/O.
-fn margin(one: &Toll, other: &Toll) -> f64 {
-    one.per_io(one.instructions.min) - other.per_io(other.instructions.p99)
+/// The prices of a sheet's architecture.
+pub(crate) fn prices_of<'p>(sheet: &TollSheet, prices: &'p [PriceList]) -> Option<&'p PriceList> {
+    prices.iter().find(|list| list.arch == sheet.machine.arch)
 }

@@ -2,7 +2,8 @@
 
 use crate::page::fact::Fact;
 use crate::page::quantity;
-use toll::{Event, Toll, TollSheet};
+use escape::terminal::plain;
+use toll::{Event, Given, GuestProgram, PriceList, Toll, TollSheet};
 
 /// The machine and kernel that a sheet was measured on, and the cost of its DMA path in words.
 pub(crate) fn facts(sheet: &TollSheet) -> Vec<Fact> {
@@ -11,6 +12,8 @@ pub(crate) fn facts(sheet: &TollSheet) -> Vec<Fact> {
     let memory = quantity::bytes(machine.memory_mib.saturating_mul(1 << 20));
     let package = kernel.package.as_ref().map(|package| format!(" ({package})")).unwrap_or_default();
     let times = quantity::count(sheet.repeats as usize, "time");
+    let boots = quantity::count(sheet.boots.len(), "boot");
+    let programs: Vec<String> = sheet.programs.iter().map(program).collect();
     vec![
         Fact::known("cost", sheet.dma_path.toll()),
         Fact::known(
@@ -19,8 +22,15 @@ pub(crate) fn facts(sheet: &TollSheet) -> Vec<Fact> {
         ),
         Fact::known("kernel", &format!("Linux {}{package}", kernel.release)),
         Fact::known("options", &kernel.command_line),
-        Fact::known("measured", &format!("{}, {times}", sheet.measured_on)),
+        Fact::known("programs", &programs.join("; ")),
+        Fact::known("measured", &format!("{}, {boots}, {times}", sheet.measured_on)),
     ]
+}
+
+/// A program in the guest: its name, the beginning of its digest, and its compiler.
+fn program(program: &GuestProgram) -> String {
+    let digest: String = program.sha256.chars().take(12).collect();
+    format!("{} (SHA-256 {digest}..., {})", program.name, program.compiler)
 }
 
 /// A workload: its I/O, its driver, how many windows were counted, and how.
@@ -44,4 +54,21 @@ pub(crate) fn per_io(toll: &Toll, event: Event) -> String {
     let (median, mean) = (toll.per_io(tally.all.median), toll.mean_per_io(tally.all.total));
     let median_words = quantity::per_io(median);
     if median == mean { median_words } else { format!("{median_words} ~{}", quantity::per_io(mean)) }
+}
+
+/// The prices of instructions and of these events, each with the kind of its evidence.
+pub(crate) fn price_words(list: &PriceList, events: &[Event]) -> String {
+    let words = |name: &str, price: &Given| {
+        let kind = price.evidence.to_string();
+        let kind = kind.split([':', ' ']).next().unwrap_or_default();
+        format!("{name} {} ({kind})", quantity::time(price.value))
+    };
+    let events = events.iter().filter_map(|event| Some(words(event.word(), list.event_ns.get(event)?)));
+    let all: Vec<String> =
+        std::iter::once(words("instruction", &list.instruction_ns)).chain(events).collect();
+    format!(
+        "priced: DMA stages and events over the base, at the prices of {}: {}",
+        plain(&list.platform),
+        all.join(", ")
+    )
 }

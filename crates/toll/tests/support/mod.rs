@@ -7,7 +7,7 @@ use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
-use toll::{Event, Evidence, Occurrence, Spread, Stage, Tally, Toll, TollSheet};
+use toll::{BootCounts, Event, Evidence, Occurrence, Spread, Stage, Tally, Toll, TollSheet};
 
 pub(crate) const STRICT: &str = include_str!("../sheets/x86-vtd-strict.json");
 pub(crate) const LAZY: &str = include_str!("../sheets/x86-vtd-lazy.json");
@@ -22,7 +22,7 @@ fn toll(number: usize) -> impl Strategy<Value = Toll> {
     let functions = btree_map("[a-f]{1,2}", (0_usize..17, 0_u64..5000), 0..12);
     let named = btree_map("[x-z]", (0_u64..4, 0_u64..4000), 0..3);
     let events = btree_map((0_usize..8).prop_map(|n| Event::ALL[n]), named, 0..8);
-    (functions, events, 1_u32..40, 1_u32..3000).prop_map(move |(functions, events, ios, windows)| {
+    (functions, events, 1_u32..40, 2_u32..300).prop_map(move |(functions, events, ios, windows)| {
         let events = events.into_iter().map(|(event, named)| (event, tally(&named))).collect();
         made_of(number, &functions, events, ios, windows)
     })
@@ -41,6 +41,15 @@ fn made_of(
     }
     let median = functions.values().map(|(_, count)| count).sum();
     let user = stages.get(&Stage::User).copied().unwrap_or(0);
+    let instructions = Spread { median, min: median, p99: median, max: median, at_median: windows };
+    let all_events: BTreeMap<Event, u64> =
+        events.iter().map(|(event, tally)| (*event, tally.all.total)).collect();
+    let none = all_events.keys().map(|event| (*event, 0)).collect();
+    let boot = |windows: u32, events: BTreeMap<Event, u64>| BootCounts {
+        windows: std::iter::repeat_n(median, windows as usize).collect(),
+        stages: stages.iter().map(|(stage, count)| (*stage, count * u64::from(windows))).collect(),
+        events,
+    };
     Toll {
         workload: format!("workload-{number}"),
         what: "nothing".to_owned(),
@@ -48,7 +57,8 @@ fn made_of(
         bytes_per_io: 4096,
         ios_per_window: NonZeroU32::new(ios).unwrap(),
         windows: NonZeroU32::new(windows).unwrap(),
-        instructions: Spread { median, min: median / 2, p99: median + 7, max: median + 99, at_median: 1 },
+        boots: vec![boot(windows - windows / 2, all_events), boot(windows / 2, none)],
+        instructions,
         user,
         kernel: median - user,
         stages,

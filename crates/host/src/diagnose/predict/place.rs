@@ -14,8 +14,8 @@ pub(super) enum Workload {
     Read4k,
     /// A UDP request and response of 64 bytes.
     Udp64,
-    /// A TCP message of 16 KiB.
-    Tcp16k,
+    /// A UDP request and response of 16 KiB.
+    Udp16k,
 }
 
 impl Workload {
@@ -23,7 +23,7 @@ impl Workload {
     pub(super) fn of(adapter: &Adapter) -> &'static [Self] {
         match adapter.function.ids.class.map(pci::ClassCode::kind) {
             Some(pci::Kind::Storage(_)) => &[Self::Read4k],
-            Some(pci::Kind::Network | pci::Kind::Fabric) => &[Self::Udp64, Self::Tcp16k],
+            Some(pci::Kind::Network | pci::Kind::Fabric) => &[Self::Udp64, Self::Udp16k],
             _ => &[],
         }
     }
@@ -32,8 +32,8 @@ impl Workload {
     pub(super) fn words(self) -> &'static str {
         match self {
             Self::Read4k => "4 KiB read",
-            Self::Udp64 => "64 B UDP exchange",
-            Self::Tcp16k => "16 KiB TCP message",
+            Self::Udp64 => "64 B UDP echo",
+            Self::Udp16k => "16 KiB UDP echo",
         }
     }
 
@@ -42,7 +42,7 @@ impl Workload {
         match self {
             Self::Read4k => "-read-4k",
             Self::Udp64 => "-udp-64",
-            Self::Tcp16k => "-tcp-16k",
+            Self::Udp16k => "-udp-16k",
         }
     }
 }

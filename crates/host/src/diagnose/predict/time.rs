@@ -1,15 +1,16 @@
 //! Predictions in time: the toll that a change of DMA path takes off, at the prices of a platform.
 
-use super::number_text::{EVENTS_MIN, event_name, listed, percent};
-use crate::diagnose::prediction::{IoCost, LOAD_PER_SECOND, TimeGain};
-use std::collections::BTreeMap;
-use toll::{Charge, Event, Expense, PriceList, figure, grouped, time};
+use super::number_text::{event_name, listed, percent};
+use crate::diagnose::prediction::{IoCost, LOAD_PER_SECOND, Saved, TimeGain};
+use toll::{Charge, Expense, PriceList, figure, grouped, time};
 
 /// The time that an I/O, described by `io`, saves between two DMA paths at these prices.
-pub(super) fn gain(io: &str, now: &IoCost, then: &IoCost, prices: &PriceList) -> TimeGain {
-    let saved = prices.price(now.instructions - then.instructions, &fewer(now, then));
-    let of = |pays: &IoCost| prices.price(pays.instructions, &pays.events).ns;
-    let (now_ns, then_ns) = (of(now), of(then));
+///
+/// Of the instructions, those of DMA mapping are priced; whatever changes elsewhere is side effects and chance.
+pub(super) fn gain(io: &str, now: &IoCost, fewer: &Saved, prices: &PriceList) -> TimeGain {
+    let saved = prices.price(fewer.dma.mean, &fewer.events);
+    let now_ns = prices.price(now.instructions, &now.events).ns;
+    let then_ns = now_ns - saved.ns;
     TimeGain {
         what: format!("{io}: {}", what(now_ns, &saved)),
         prices: prices_of(prices, &saved),
@@ -20,12 +21,6 @@ pub(super) fn gain(io: &str, now: &IoCost, then: &IoCost, prices: &PriceList) ->
         cpu_saved: cpu_share(saved.ns),
         saved,
     }
-}
-
-/// Events that there are less of; what can't be told from nothing is none.
-fn fewer(now: &IoCost, then: &IoCost) -> BTreeMap<Event, f64> {
-    let less = |(event, of_now): (&Event, &f64)| Some((*event, of_now - then.events.get(event)?));
-    now.events.iter().filter_map(less).filter(|(_, less)| less.abs() >= EVENTS_MIN).collect()
 }
 
 /// The share of one CPU's time that I/Os of `ns` nanoseconds each take at the load [`LOAD_PER_SECOND`].

@@ -5,11 +5,12 @@ use super::nearest::{Pair, Side};
 use super::number_text::{EVENTS_MIN, count, event_name, listed, percent};
 use super::place::Environment;
 use super::time;
-use crate::diagnose::prediction::{IoCost, Prediction};
-use crate::digest::{SheetDigest, TollDigest};
+use crate::diagnose::prediction::{IoCost, Prediction, Saved};
+use crate::digest::{BootDigest, EVENTS, SheetDigest, TollDigest};
 use crate::kernel::{Family, KernelVersion};
 use ddw::TceCalls;
-use toll::{DmaPath, Event, Evidence, PriceList};
+use std::cmp::Ordering;
+use toll::{DmaPath, Estimate, Event, Evidence, PriceList};
 
 /// Puts the pair of sheets nearest to a place into words.
 pub(super) fn prediction(
@@ -20,14 +21,16 @@ pub(super) fn prediction(
 ) -> Prediction {
     let io = io(&pair.now.toll.what, change.only);
     let (now, then) = (pays(pair.now, pair.then.toll, change), pays(pair.then, pair.now.toll, change));
+    let saved = saved(pair, &now);
     Prediction {
-        what: format!("{io}: {}", what(&now, &then)),
+        what: format!("{io}: {}", what(&now, &saved)),
         sheets: sheets(pair, place),
         workload: pair.now.toll.workload.clone(),
         driver: pair.now.toll.driver.clone(),
-        time: prices.map(|prices| time::gain(&io, &now, &then, prices)),
+        time: prices.map(|prices| time::gain(&io, &now, &saved, prices)),
         now,
         then,
+        saved,
         distance: pair.distance,
         evidence: evidence(&pair.now.toll.evidence, &pair.then.toll.evidence),
     }
@@ -40,7 +43,7 @@ fn pays(side: Side<'_>, other: &TollDigest, change: Change) -> IoCost {
     let counted = |event: &Event| {
         other.events_per_io(*event).is_some() && (copies || *event != Event::StringIterations)
     };
-    let events = side.toll.events.keys().filter(|event| counted(event));
+    let events = EVENTS.iter().filter(|event| counted(event));
     IoCost {
         preset: side.sheet.preset.clone(),
         dma_path: side.sheet.dma_path,
@@ -54,30 +57,89 @@ fn io(workload: &str, only: Option<&str>) -> String {
     only.map_or_else(|| workload.to_owned(), |only| format!("{workload} {only}"))
 }
 
-/// `430 of 13,181 instructions (3 %) and 1 IOTLB invalidation less`.
-fn what(now: &IoCost, then: &IoCost) -> String {
-    let (mut less, mut more) = (Vec::new(), Vec::new());
-    let saved = (now.instructions - then.instructions).round();
-    let whole = format!("of {} instructions ({})", count(now.instructions), percent(saved, now.instructions));
-    match saved {
-        0.0 => {}
-        _ if saved > 0.0 => less.push(format!("{} {whole}", count(saved))),
-        _ => more.push(format!("{} instructions ({})", count(-saved), percent(-saved, now.instructions))),
+/// What is saved of the cost on the present DMA path, by the boots of both sheets.
+fn saved(pair: &Pair<'_>, now: &IoCost) -> Saved {
+    let less = |total: &dyn Fn(&BootDigest) -> Option<u64>| {
+        let by_boot = |toll: &TollDigest| toll.by_boot(total);
+        Estimate::difference(&by_boot(pair.now.toll), &by_boot(pair.then.toll)).unwrap_or_default()
+    };
+    let event = |event: &Event| {
+        let less = less(&|boot| boot.events.get(event).copied());
+        let is_certain = less.low.is_none() || less.sign().is_some();
+        (is_certain && less.mean.abs() >= EVENTS_MIN).then_some((*event, less.mean))
+    };
+    Saved {
+        dma: less(&|boot| Some(boot.dma)),
+        elsewhere: less(&|boot| Some(boot.elsewhere)),
+        events: now.events.keys().filter_map(event).collect(),
     }
-    for (event, of_now) in &now.events {
-        let saved = of_now - then.events.get(event).copied().unwrap_or(*of_now);
-        let list = if saved > 0.0 { &mut less } else { &mut more };
-        if saved.abs() >= EVENTS_MIN {
-            list.push(count_events(*event, saved.abs()));
+}
+
+/// `440 instructions of DMA mapping (3.3 % of the I/O's 13,181) and 1 IOTLB invalidation less`, and what changes elsewhere.
+fn what(now: &IoCost, saved: &Saved) -> String {
+    let (mut less, mut more) = (Vec::new(), Vec::new());
+    let mut uncertain = Vec::new();
+    if count(saved.dma.mean.abs()) != "0" {
+        let mapping = format!(
+            "{}{} instructions of DMA mapping ({} of the I/O's {})",
+            count(saved.dma.mean.abs()),
+            margin(saved.dma),
+            percent(saved.dma.mean.abs(), now.instructions),
+            count(now.instructions)
+        );
+        match saved.dma.sign() {
+            None => uncertain.push(doubtful("DMA mapping", saved.dma)),
+            Some(Ordering::Greater) => less.push(mapping),
+            Some(_) => more.push(mapping),
+        }
+    }
+    for (event, saved) in &saved.events {
+        let list = if *saved > 0.0 { &mut less } else { &mut more };
+        list.push(count_events(*event, saved.abs()));
+    }
+    let elsewhere = saved.elsewhere;
+    if matters(elsewhere, now.instructions) {
+        let instructions = || format!("{} instructions elsewhere in the kernel", count(elsewhere.mean.abs()));
+        match elsewhere.sign() {
+            None => uncertain.push(doubtful("the rest of the I/O", elsewhere)),
+            Some(Ordering::Greater) => less.push(instructions()),
+            Some(_) => more.push(instructions()),
         }
     }
     let sides = [(less, "less"), (more, "more")];
-    let said: Vec<String> = sides
-        .iter()
-        .filter(|(list, _)| !list.is_empty())
-        .map(|(list, direction)| format!("{} {direction}", listed(list)))
-        .collect();
+    let said = sides.iter().filter(|(list, _)| !list.is_empty());
+    let mut said: Vec<String> =
+        said.map(|(list, direction)| format!("{} {direction}", listed(list))).collect();
+    said.extend(uncertain);
     if said.is_empty() { "no difference".to_owned() } else { said.join("; ") }
+}
+
+/// ` ±30`: half of the interval, if that is one percent or more.
+fn margin(saved: Estimate) -> String {
+    let half = saved.half_width().filter(|half| *half >= 0.01 * saved.mean.abs());
+    half.map(|half| format!(" ±{}", count(if half >= 10.0 { half.round() } else { half })))
+        .unwrap_or_default()
+}
+
+/// Whether a difference, or the doubt about it, is as large as one percent of an I/O.
+fn matters(difference: Estimate, instructions: f64) -> bool {
+    let size = [Some(difference.mean), difference.low, difference.high].into_iter().flatten().map(f64::abs);
+    size.fold(0.0, f64::max) >= 0.01 * instructions
+}
+
+/// A difference of which the sign is uncertain: `whether DMA mapping takes fewer instructions is uncertain (between 120 less and 30 more)`.
+fn doubtful(what: &str, saved: Estimate) -> String {
+    let range = match (saved.low, saved.high) {
+        (Some(low), Some(high)) => {
+            format!(
+                "between {} less and {} more",
+                count(high.max(0.0).round()),
+                count((-low.min(0.0)).round())
+            )
+        }
+        _ => "the sheets have a single boot".to_owned(),
+    };
+    format!("whether {what} takes fewer instructions is uncertain ({range})")
 }
 
 /// A number of events in words: `2 IOTLB invalidations`.

@@ -4,6 +4,7 @@ use super::BlockModel;
 use crate::block::outcome::{Outcome, Served, Totals};
 use crate::host::{self, HostError};
 use crate::latencies::Latencies;
+use crate::steady::{Level, MeasuredWindow, Sample};
 use des::{Span, Time};
 
 /// Latencies of each job's requests, and of all.
@@ -49,6 +50,12 @@ impl Measured {
         Ok(Self { jobs, all: Latencies::new()? })
     }
 
+    /// A new window begins.
+    pub(super) fn clear(&mut self) {
+        self.jobs.iter_mut().for_each(Latencies::clear);
+        self.all.clear();
+    }
+
     pub(super) fn record(&mut self, job: u32, latency: Span) {
         for of in [&mut self.jobs[job as usize], &mut self.all] {
             of.record(latency);
@@ -84,14 +91,28 @@ impl BlockModel<'_> {
         }
     }
 
-    pub(super) fn outcome(self, events: u64) -> Outcome {
+    /// What the steady state is decided by.
+    pub(super) fn sample(&self) -> Sample {
+        let (counters, totals) = (self.mapping.counters, &self.totals);
+        let level = |name, inside, entered| Level { name, inside, entered };
+        let levels = vec![
+            level("mappings", counters.mappings - counters.unmappings, counters.mappings),
+            level("reads and writes in flight", totals.asked - totals.got, totals.asked),
+            level("commands in queues", totals.commands - totals.completions, totals.commands),
+            level("bytes in the write buffer", self.dies.buffered_bytes(), totals.fetched_bytes),
+            level("tasks of the CPUs", self.processors.queued(), self.processors.pushed()),
+        ];
+        Sample { done: totals.got as f64, levels }
+    }
+
+    pub(super) fn outcome(self, window: MeasuredWindow, events: u64) -> Outcome {
         let (from, to) = (&self.before, &self.after);
-        let measured_ps = self.setup.measured.as_ps_f64();
+        let measured_ps = window.measured.as_ps_f64();
         let share = |from: Span, to: Span| (to.as_ps_f64() - from.as_ps_f64()) / measured_ps;
         let mean = |from: u128, to: u128| (to - from) as f64 / measured_ps;
         let busiest = from.each_cpu.iter().zip(&to.each_cpu).map(|(from, to)| share(*from, *to));
         let entries = self.queues.len() as f64 * f64::from(self.setup.host.adapter.queue_entries - 1);
-        let (all, jobs) = self.served_by_job();
+        let (all, jobs) = self.served_by_job(window.measured);
         Outcome {
             all,
             jobs,
@@ -104,14 +125,15 @@ impl BlockModel<'_> {
             die_busy_share: share(from.media[0], to.media[0]),
             channel_busy_share: share(from.media[1], to.media[1]),
             queue_busy_share: mean(from.in_queues_ps, to.in_queues_ps) / entries,
+            window,
             totals: self.totals_at_end(),
             events,
         }
     }
 
     /// All jobs together, and each.
-    fn served_by_job(&self) -> (Served, Vec<Served>) {
-        let seconds = self.setup.measured.as_ps_f64() / 1e12;
+    fn served_by_job(&self, measured: Span) -> (Served, Vec<Served>) {
+        let seconds = measured.as_ps_f64() / 1e12;
         let jobs = self.setup.jobs.iter().zip(&self.measured.jobs);
         let jobs: Vec<Served> = jobs.map(|(job, of)| served(of, job.block_bytes as f64, seconds)).collect();
         let gigabytes_per_second = jobs.iter().map(|served| served.gigabytes_per_second).sum();

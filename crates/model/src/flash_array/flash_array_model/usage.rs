@@ -6,6 +6,7 @@ use crate::flash_array::outcome::{LockUsage, Outcome, Served, Totals};
 use crate::host::{self, HostError};
 use crate::latencies::Latencies;
 use crate::serial_server::SerialServer;
+use crate::steady::{Level, MeasuredWindow, Sample};
 use des::{Span, Time};
 use dma::DmaCounters;
 
@@ -35,6 +36,12 @@ impl Measured {
     pub(super) fn new(jobs: usize) -> Result<Self, HostError> {
         let jobs = (0..jobs).map(|_| Latencies::new()).collect::<Result<_, _>>()?;
         Ok(Self { jobs, all: Latencies::new()? })
+    }
+
+    /// A new window begins.
+    pub(super) fn clear(&mut self) {
+        self.jobs.iter_mut().for_each(Latencies::clear);
+        self.all.clear();
     }
 
     pub(super) fn record(&mut self, job: u32, latency: Span) {
@@ -76,9 +83,22 @@ impl FlashArrayModel<'_> {
         counters
     }
 
-    pub(super) fn outcome(self, events: u64) -> Outcome {
+    /// What the steady state is decided by.
+    pub(super) fn sample(&self) -> Sample {
+        let (counters, totals) = (self.counters(), &self.totals);
+        let level = |name, inside, entered| Level { name, inside, entered };
+        let levels = vec![
+            level("mappings", counters.mappings - counters.unmappings, counters.mappings),
+            level("reads and writes in flight", totals.asked - totals.got, totals.asked),
+            level("reads and writes without a path", self.paths.waiting(), totals.asked),
+            level("tasks of the CPUs", self.processors.queued(), self.processors.pushed()),
+        ];
+        Sample { done: totals.got as f64, levels }
+    }
+
+    pub(super) fn outcome(self, window: MeasuredWindow, events: u64) -> Outcome {
         let (from, to) = (&self.before, &self.after);
-        let seconds = self.setup.measured.as_ps_f64() / 1e12;
+        let seconds = window.measured.as_ps_f64() / 1e12;
         let share = |from: Span, to: Span| (to.as_ps_f64() - from.as_ps_f64()) / 1e12 / seconds;
         let busiest = from.each_cpu.iter().zip(&to.each_cpu).map(|(from, to)| share(*from, *to));
         let busiest_of = |from: &[[Span; 2]], to: &[[Span; 2]]| {
@@ -99,6 +119,7 @@ impl FlashArrayModel<'_> {
             bus_busy_shares: busiest_of(&from.buses, &to.buses),
             cable_busy_shares: busiest_of(&from.cables, &to.cables),
             module_busy_share: share(from.modules, to.modules),
+            window,
             totals: self.totals_at_end(),
             log: self.paths.into_log(),
             events,

@@ -48,7 +48,7 @@ impl NetworkModel<'_> {
                 },
                 Next::After(span) => return calendar.schedule_in(span, step(cpu)),
                 Next::Granted { cpu, after } => calendar.schedule_in(after, step(cpu)),
-                Next::Then(effect) => self.apply_effect(now, host, effect, calendar),
+                Next::Then(effect) => self.apply_effect(now, host, cpu, effect, calendar),
                 Next::Begins(task) => {
                     if let Task::Write { flow } | Task::Read { flow } = task {
                         self.flows[flow as usize].cpus[host] = cpu;

@@ -45,7 +45,7 @@ impl NetworkModel<'_> {
     ) {
         self.totals.read_bytes += bytes;
         if self.is_measuring {
-            self.read_bytes += bytes;
+            self.measured.read_bytes += bytes;
         }
         match self.setup.work.pattern {
             Pattern::Exchange => {
@@ -71,9 +71,8 @@ impl NetworkModel<'_> {
         let began = std::mem::replace(&mut self.flows[flow as usize].began, now);
         if self.is_measuring {
             let took = now.since(began).unwrap_or_default();
-            self.operations += 1;
-            self.latencies.record(took);
-            self.latency.add(took.as_ps_f64());
+            self.measured.operations += 1;
+            self.measured.latencies.record(took);
         }
     }
 

@@ -6,7 +6,7 @@ use crate::flash_array::{
     self, Array, ArrayAdapter, IoInterface, Job, Library, Module, Multipath, Outcome, Policy, SECTOR_BYTES,
     Service, Setup, Stack, Translation,
 };
-use crate::host::{Cpus, DmaPath as MappingPath, LineTransfer, Locking, MappingCost};
+use crate::host::{Cpus, DmaPath as MappingPath, Locking, MappingCost};
 use crate::studies::StudyError;
 use crate::studies::parameters::Parameters;
 use crate::studies::power7::Power7;
@@ -14,14 +14,16 @@ use des::Span;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
+use toll::Evidence;
 
-/// Names of the parameters that this study uses from the shared file power7.toml.
-const SHARED: [&str; 7] = [
+/// Names of the parameters of power7.toml that this study takes for POWER8.
+const SHARED: [&str; 8] = [
     "hypercall_us",
     "instruction_ns",
     "line_same_chip_ns",
     "line_other_chip_times",
     "wake_us",
+    "window_lock_lines",
     "window_locked_instructions",
     "window_map_instructions",
 ];
@@ -83,11 +85,11 @@ impl Testbed {
         Self { power7, given, loads, saturated: RefCell::default() }
     }
 
-    /// Lists the study's own parameters, then those of the shared file that it uses.
+    /// Lists the study's own parameters, then those of POWER7 that it takes for POWER8.
     pub(super) fn parameter_list(&self) -> Vec<Parameter> {
-        let shared = self.power7.parameters().parameter_list().into_iter();
-        let shared = shared.filter(|parameter| SHARED.contains(&parameter.name.as_str()));
-        self.given.parameter_list().into_iter().chain(shared).collect()
+        let power7 = self.power7.parameters().parameter_list().into_iter();
+        let taken = power7.filter(|parameter| SHARED.contains(&parameter.name.as_str()));
+        self.given.parameter_list().into_iter().chain(taken.map(taken_for_power8)).collect()
     }
 
     /// Runs each thread count of the study and returns the smallest one that reaches [`ENOUGH`] of the highest rate.
@@ -162,15 +164,15 @@ impl Testbed {
         run(&setup)
     }
 
-    /// Simulates a user-mode process on one adapter with this number of ports; returns I/Os per second.
-    pub(super) fn blockio_per_second(&self, ports: u32, job: Job) -> Result<f64, StudyError> {
+    /// Simulates a user-mode process on one adapter with this number of ports.
+    pub(super) fn blockio(&self, ports: u32, job: Job) -> Result<Outcome, StudyError> {
         let mut setup = self.process_setup(job)?;
         setup.adapter.ports = ports;
-        Ok(run(&setup)?.all.per_second)
+        run(&setup)
     }
 
-    /// Simulates a user-mode process on the FlashGT adapter, which carries its own flash; returns I/Os per second.
-    pub(super) fn flashgt_per_second(&self, job: Job) -> Result<f64, StudyError> {
+    /// Simulates a user-mode process on the FlashGT adapter, which carries its own flash.
+    pub(super) fn flashgt(&self, job: Job) -> Result<Outcome, StudyError> {
         let mut setup = self.process_setup(job)?;
         let per_second = self.given.get("flashgt_thousand_per_second")? * 1e3;
         let service = |latency| Service { latency, per_second };
@@ -182,7 +184,7 @@ impl Testbed {
         setup.adapter.ports = 1;
         setup.adapter.port_bytes_per_second = setup.adapter.bus_bytes_per_second;
         setup.adapter.wire = Span::ZERO;
-        Ok(run(&setup)?.all.per_second)
+        run(&setup)
     }
 
     /// A setup with one user-mode process and one adapter.
@@ -225,15 +227,13 @@ impl Testbed {
         let capacity =
             ["power8_capacity_2_threads", "power8_capacity_3_threads", "power8_capacity_4_threads"];
         let more = capacity.into_iter().map(|name| given.get(name)).collect::<Result<Vec<_>, _>>()?;
-        let same_node = shared.ns("line_same_chip_ns")?;
-        let other_node = Span::from_ps_f64(same_node.as_ps_f64() * shared.get("line_other_chip_times")?);
         Ok(Cpus {
             cores: given.count("cores")?,
             cores_per_node: given.count("power8_cores_per_chip")?,
             core_capacity: [1.0].into_iter().chain(more).collect(),
             instruction_ns: shared.get("instruction_ns")?,
             wake: shared.us("wake_us")?,
-            line: LineTransfer { same_node, other_node },
+            line: self.power7.line()?,
         })
     }
 
@@ -289,6 +289,7 @@ impl Testbed {
                 translated_instructions: 0.0,
                 submit_instructions: 0.0,
                 invalidation: Span::ZERO,
+                lock_lines: shared.get("window_lock_lines")?,
             },
         })
     }
@@ -329,6 +330,12 @@ impl Testbed {
         };
         Ok(Array { modules: given.count("array_modules")?, read, write })
     }
+}
+
+/// A parameter of POWER7 with what it rests on for POWER8: nothing but the assumption that both are alike.
+fn taken_for_power8(parameter: Parameter) -> Parameter {
+    let why = format!("POWER7's value taken for POWER8; of POWER7: {}", parameter.evidence);
+    Parameter { evidence: Evidence::Assumed { why }, ..parameter }
 }
 
 /// A job of single-sector I/Os on a storage path.

@@ -2,10 +2,12 @@
 
 use crate::host::{DmaPath, Locking};
 use crate::network::Outcome;
+use crate::part::Part;
 use crate::studies::StudyError;
-use crate::studies::about::StudyResults;
+use crate::studies::about::PointFile;
+use crate::studies::model_value::ModelValue;
 use crate::studies::power7::{Driver, Power7, Power7Host, Run, Test, mean};
-use crate::{Curve, Point, Role};
+use crate::{Curve, Reference};
 use serde::Deserialize;
 
 const WINDOW_BYTES: u64 = 2 << 30;
@@ -22,8 +24,7 @@ pub(super) struct Figure {
     figure: HostsFigure,
     name: String,
     source: String,
-    published: f64,
-    role: Role,
+    points: Vec<PointFile>,
     remark: Option<String>,
 }
 
@@ -37,9 +38,8 @@ enum HostsFigure {
 }
 
 /// Runs the models of all figures of the two hosts.
-pub(super) fn reproduce(figures: Vec<Figure>, power7: &Power7) -> Result<StudyResults, StudyError> {
-    let curves = figures.into_iter().map(|figure| build_curve(power7, figure)).collect::<Result<_, _>>()?;
-    Ok(StudyResults { parameters: power7.parameters().parameter_list(), curves, charts: Vec::new() })
+pub(super) fn build_curves(figures: Vec<Figure>, power7: &Power7) -> Result<Vec<Curve>, StudyError> {
+    figures.into_iter().map(|figure| build_curve(power7, figure)).collect()
 }
 
 /// Runs the model of one figure.
@@ -47,24 +47,26 @@ fn build_curve(power7: &Power7, figure: Figure) -> Result<Curve, StudyError> {
     let (ours, y_title) = match figure.figure {
         HostsFigure::Pieces => (received_gigabits_per_second(power7, Driver::Pieces)?, "Gb/s"),
         HostsFigure::Pages => (received_gigabits_per_second(power7, Driver::Pages)?, "Gb/s"),
-        HostsFigure::Pools => (
-            exchanges_per_second(power7, Locking::Pools)? / exchanges_per_second(power7, Locking::Bitmap)?,
-            "rate over rate",
-        ),
+        HostsFigure::Pools => {
+            let [pools, one] =
+                [Locking::Pools, Locking::Bitmap].map(|locking| exchanges_per_second(power7, locking));
+            ((pools? / one?).into(), "rate over rate")
+        }
     };
     Ok(Curve {
         name: figure.name,
         x_title: "figure".to_owned(),
         y_title: y_title.to_owned(),
+        reference: Reference::Published,
         source: figure.source,
         within: None,
         remark: figure.remark,
-        points: vec![Point { x: 1.0, published: figure.published, ours, role: figure.role }],
+        points: figure.points.iter().map(|point| point.with_model_value(ours.clone())).collect(),
     })
 }
 
 /// Gb/s that a driver receives over TCP streams from a sender with direct DMA.
-fn received_gigabits_per_second(power7: &Power7, driver: Driver) -> Result<f64, StudyError> {
+fn received_gigabits_per_second(power7: &Power7, driver: Driver) -> Result<ModelValue, StudyError> {
     let sender = Power7Host { cores: CORES, driver: Driver::Pages, dma_path: DmaPath::Direct };
     let dma_path = DmaPath::Window { bytes: WINDOW_BYTES, locking: Locking::Table };
     let receiver = Power7Host { cores: CORES, driver, dma_path };
@@ -75,7 +77,18 @@ fn received_gigabits_per_second(power7: &Power7, driver: Driver) -> Result<f64, 
         message_bytes: STREAM_MESSAGE_BYTES,
         instances: STREAMS,
     };
-    Ok(mean(&power7.run(&run)?, rate))
+    let outcomes = power7.run(&run)?;
+    Ok(ModelValue::of_run(mean(&outcomes, rate), wires(&outcomes)))
+}
+
+/// The wires of a run, both directions, averaged over the seeds.
+fn wires(outcomes: &[Outcome]) -> Vec<Part> {
+    let from_client = |outcome: &Outcome| outcome.hosts[0].wire_busy_share;
+    let from_server = |outcome: &Outcome| outcome.hosts[1].wire_busy_share;
+    vec![
+        Part::new("wire from the client", mean(outcomes, from_client)),
+        Part::new("wire from the server", mean(outcomes, from_server)),
+    ]
 }
 
 /// TCP request-response exchanges per second where both hosts map with this locking.

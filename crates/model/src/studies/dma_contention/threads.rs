@@ -1,12 +1,13 @@
 //! Threads that map and unmap concurrently, for each IOVA allocator.
 
-use super::{FILE, NAME, StudyResults};
+use super::{FILE, NAME};
+use crate::command_queue::{self, Claim};
 use crate::contention::{self, CpuTopology, Locks, Outcome, Setup, Step};
 use crate::studies::StudyError;
 use crate::studies::about::PointFile;
 use crate::studies::parameters::to_integer;
 use crate::studies::power7::{Power7, Speeds};
-use crate::{Bounds, Chart, Curve, Given, Line, Parameter};
+use crate::{Bounds, Chart, Curve, Given, Line, Parameter, Reference};
 use des::{Span, TransferCost};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -38,9 +39,6 @@ struct Parameters {
     /// Share of the waiting CPUs that fetch the lock's cache line before its next owner.
     crowd_share: Given,
     power_cores: Given,
-    power_nodes: Given,
-    power_line_near_ns: Given,
-    power_line_far_ns: Given,
     direct_instructions: Given,
     bitmap_instructions: Given,
     pool_instructions: Given,
@@ -56,6 +54,7 @@ struct Parameters {
     x86_tree_ns: Given,
     queue_work_ns: Given,
     queue_access_ns: Given,
+    queue_sync_ns: Given,
 }
 
 /// The parameters of the POWER and the x86 machine.
@@ -88,6 +87,8 @@ enum Scheme {
 #[serde(deny_unknown_fields)]
 struct CurveFile {
     name: String,
+    #[serde(default)]
+    reference: Reference,
     source: String,
     remark: Option<String>,
     points: Vec<PointFile>,
@@ -98,8 +99,11 @@ struct CurveFile {
 #[serde(deny_unknown_fields)]
 struct QueueFile {
     rates: CurveFile,
+    /// The same, as its author counted it a month later.
+    later_rates: CurveFile,
     /// With an atomic addition instead of the compare-and-exchange.
     additions: CurveFile,
+    later_additions: CurveFile,
     attempts: CurveFile,
 }
 
@@ -160,34 +164,52 @@ struct LineFile {
 }
 
 impl Threads {
-    /// Runs the models of all curves and charts of threads.
-    pub(super) fn reproduce(self, power7: &Power7) -> Result<StudyResults, StudyError> {
-        let of_file = |source| StudyError::File { file: FILE, source };
-        let own: Parameters = self.parameters.clone().try_into().map_err(of_file)?;
-        let given = Model { own, power7: power7.speeds()? };
-        let listed: BTreeMap<String, Given> = self.parameters.try_into().map_err(of_file)?;
+    /// Runs the models of all curves of threads.
+    pub(super) fn build_curves(&self, power7: &Power7) -> Result<Vec<Curve>, StudyError> {
+        let given = self.model(power7)?;
         let mut curves = Vec::new();
         for two in &self.two_cpus {
             let ours = |x: f64| Ok(two.simulate(x)?.latency_mean.as_ns_f64());
             curves.push(two.curve.build("cache line transfer, ns", "ns per pair of each thread", ours)?);
         }
-        let QueueFile { rates, additions, attempts } = &self.queue;
-        for (curve, take) in [(rates, Step::Exchange), (additions, Step::Write)] {
-            let each = |cpus: f64| Ok(given.simulate_queue(cpus, take)?.per_second / cpus / 1e3);
+        let QueueFile { rates, later_rates, additions, later_additions, attempts } = &self.queue;
+        let claims = [
+            (rates, Claim::Exchange),
+            (later_rates, Claim::Exchange),
+            (additions, Claim::Addition),
+            (later_additions, Claim::Addition),
+        ];
+        for (curve, claim) in claims {
+            let each = |cpus: f64| Ok(given.simulate_queue(cpus, claim)?.per_second / cpus / 1e3);
             curves.push(curve.build("CPUs", "thousand pairs a second by each CPU", each)?);
         }
-        let tries = |cpus: f64| Ok(given.simulate_queue(cpus, Step::Exchange)?.attempts);
+        let tries = |cpus: f64| Ok(given.simulate_queue(cpus, Claim::Exchange)?.attempts);
         curves.push(attempts.build("CPUs", "compare-and-exchanges for one that succeeds", tries)?);
         for jobs in &self.jobs {
             let ours = |x: f64| Ok(given.simulate_jobs(jobs, x)?.per_second / 1e3);
             curves.push(jobs.curve.build("jobs", "thousand I/Os a second", ours)?);
         }
-        let charts = self.charts.iter().map(|chart| given.build_chart(chart)).collect::<Result<_, _>>()?;
-        let parameters = listed
-            .into_iter()
-            .map(|(name, Given { value, evidence })| Parameter { name, value, evidence })
-            .collect();
-        Ok(StudyResults { parameters, curves, charts })
+        Ok(curves)
+    }
+
+    /// Runs the models of all charts of threads.
+    pub(super) fn build_charts(&self, power7: &Power7) -> Result<Vec<Chart>, StudyError> {
+        let given = self.model(power7)?;
+        self.charts.iter().map(|chart| given.build_chart(chart)).collect()
+    }
+
+    /// The parameters of threads, for the report.
+    pub(super) fn parameter_list(&self) -> Result<Vec<Parameter>, StudyError> {
+        let of_file = |source| StudyError::File { file: FILE, source };
+        let listed: BTreeMap<String, Given> = self.parameters.clone().try_into().map_err(of_file)?;
+        let parameter = |(name, Given { value, evidence })| Parameter { name, value, evidence };
+        Ok(listed.into_iter().map(parameter).collect())
+    }
+
+    fn model(&self, power7: &Power7) -> Result<Model, StudyError> {
+        let of_file = |source| StudyError::File { file: FILE, source };
+        let own: Parameters = self.parameters.clone().try_into().map_err(of_file)?;
+        Ok(Model { own, power7: power7.speeds()? })
     }
 }
 
@@ -204,6 +226,7 @@ impl CurveFile {
             name: self.name.clone(),
             x_title: x_title.to_owned(),
             y_title: y_title.to_owned(),
+            reference: self.reference,
             source: self.source.clone(),
             within: None,
             remark: self.remark.clone(),
@@ -231,15 +254,18 @@ impl TwoCpusFile {
 }
 
 impl Model {
-    /// Simulates Linux's command queue for an SMMUv3. A CPU claims an entry by updating the word that holds both queue ends,
-    /// and updates it once more when its command is done.
-    fn simulate_queue(&self, cpus: f64, take: Step) -> Result<Outcome, StudyError> {
-        let work = Span::from_ns_f64(self.own.queue_work_ns.value);
-        run(Setup {
-            steps: vec![Step::Wait(work), take, Step::Write],
+    /// Simulates CPUs that map and unmap a page each, and put the invalidation into one command queue of an SMMUv3.
+    fn simulate_queue(&self, cpus: f64, claim: Claim) -> Result<command_queue::Outcome, StudyError> {
+        let cpus = to_integer("cpus", cpus)?;
+        Ok(command_queue::run(&command_queue::Setup {
+            cpus,
+            work: Span::from_ns_f64(self.own.queue_work_ns.value),
             access: Span::from_ns_f64(self.own.queue_access_ns.value),
-            ..uniform_cores(cpus as u32, 0.0, cpus as u32)
-        })
+            sync: Span::from_ns_f64(self.own.queue_sync_ns.value),
+            claim,
+            operations: operations_per_thread(cpus),
+            seed: SEED,
+        }))
     }
 
     /// Simulates `count` jobs that each wait only for their own I/Os. The time of an I/O alone is measured; its locked part
@@ -326,7 +352,7 @@ impl Model {
             threads,
             steps,
             locks,
-            lines: to_integer("lines", self.own.lines.value)?,
+            lines: self.lock_lines(platform)?,
             crowd_share: self.own.crowd_share.value,
             access: Span::ZERO,
             operations: operations_per_thread(threads),
@@ -335,20 +361,28 @@ impl Model {
         })
     }
 
+    /// The cache lines that go with a lock: on POWER those of Linux's window, on x86 those of our allocators.
+    fn lock_lines(&self, platform: Platform) -> Result<u32, StudyError> {
+        match platform {
+            Platform::Power => Ok(self.power7.window_lock_lines),
+            Platform::X86 => to_integer("lines", self.own.lines.value),
+        }
+    }
+
     /// The cores, nodes and cache-line transfer times of a platform.
     fn machine(&self, platform: Platform) -> Result<CpuTopology, StudyError> {
         Ok(match platform {
             Platform::Power => CpuTopology {
                 cores: to_integer("power_cores", self.own.power_cores.value)?,
                 smt_gain: self.power7.core_capacity.clone(),
-                nodes: to_integer("power_nodes", self.own.power_nodes.value)?,
-                transfer: line_transfer(self.own.power_line_near_ns.value, self.own.power_line_far_ns.value),
+                nodes: self.power7.chips(self.own.power_cores.value),
+                transfer: self.power7.line_transfer(),
             },
             Platform::X86 => CpuTopology {
                 cores: to_integer("x86_cores", self.own.x86_cores.value)?,
                 smt_gain: vec![1.0, self.own.x86_smt2_gain.value],
                 nodes: 1,
-                transfer: line_transfer(self.own.x86_line_ns.value, self.own.x86_line_ns.value),
+                transfer: uniform_transfer(self.own.x86_line_ns.value),
             },
         })
     }
@@ -390,12 +424,7 @@ impl Model {
 /// A simulation of one thread per core, where a cache line takes `line_ns` between any two cores. Its steps are empty.
 fn uniform_cores(threads: u32, line_ns: f64, cores: u32) -> Setup {
     Setup {
-        machine: CpuTopology {
-            cores,
-            smt_gain: vec![1.0],
-            nodes: 1,
-            transfer: line_transfer(line_ns, line_ns),
-        },
+        machine: CpuTopology { cores, smt_gain: vec![1.0], nodes: 1, transfer: uniform_transfer(line_ns) },
         threads,
         steps: Vec::new(),
         locks: Locks::Cpus,
@@ -413,13 +442,10 @@ fn operations_per_thread(threads: u32) -> u64 {
     (OPERATIONS / u64::from(threads.max(1))).max(OPERATIONS_MIN)
 }
 
-/// Transfer times of a cache line within a node and between nodes.
-fn line_transfer(near_ns: f64, far_ns: f64) -> TransferCost {
-    TransferCost {
-        same_cpu: Span::ZERO,
-        same_node: Span::from_ns_f64(near_ns),
-        other_node: Span::from_ns_f64(far_ns),
-    }
+/// A cache line takes as long between any two cores.
+fn uniform_transfer(line_ns: f64) -> TransferCost {
+    let line = Span::from_ns_f64(line_ns);
+    TransferCost { same_cpu: Span::ZERO, same_node: line, other_node: line }
 }
 
 fn run(setup: Setup) -> Result<Outcome, StudyError> {

@@ -139,18 +139,18 @@ impl Testbed {
         Ok(self.run(slot, MemoryKind::Adapter, &load)?.latency_mean.as_ps_f64() / 1e6)
     }
 
-    /// Bytes per second of long messages on one connection.
-    pub(super) fn bytes_per_second(
+    /// Simulates a stream of long messages on one connection.
+    pub(super) fn stream(
         &self,
         contexts: MemoryKind,
         reuse_percent: f64,
         both_ways: bool,
-    ) -> Result<f64, StudyError> {
+    ) -> Result<Measured, StudyError> {
         let window = self.given.get("stream_window")? as u32;
         let bytes = self.given.kib("stream_message_kib")?;
         let pattern = Pattern::Stream { window, reuse_percent: reuse_percent as u32, both_ways };
         let load = self.load(pattern, bytes, 1);
-        Ok(self.run(BusKind::Pcie, contexts, &Load { messages: 4 * MESSAGES, ..load })?.bytes_per_second)
+        self.run(BusKind::Pcie, contexts, &Load { messages: 4 * MESSAGES, ..load })
     }
 
     /// A benchmark's time with contexts in host memory, divided by its time with contexts in adapter memory.

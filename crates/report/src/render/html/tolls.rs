@@ -10,17 +10,22 @@ use super::document::document;
 use crate::page::quantity;
 use crate::page::shorten::capitalised;
 use crate::sheets::driver::{self, Driver, Group};
-use crate::sheets::platform::NO_UNTRANSLATED;
-use crate::sheets::platform::SheetLine;
+use crate::sheets::platform::{SheetLine, prices_of};
+use crate::sheets::words::price_words;
 use escape::terminal::plain;
 use maud::{Markup, html};
 use std::collections::BTreeSet;
-use toll::{Event, TollSheet};
+use toll::{Event, PriceList, TollSheet};
 
 const STYLE: &str = include_str!("tolls/style.css");
 
-/// The page of these toll sheets; `made_by` names the program and its version.
-pub fn toll_page(sheets: &[TollSheet], made_by: &str) -> String {
+/// Said where no sheet is compared with another.
+const NO_BASE: &str = "The base of no sheet (its preset without translation, on the same machine and kernel) is among the sheets: what \
+    translation costs is unknown.";
+
+/// The page of these toll sheets, with what each DMA path adds in time at the prices of its architecture, if there are any; `made_by`
+/// names the program and its version.
+pub fn toll_page(sheets: &[TollSheet], prices: &[PriceList], made_by: &str) -> String {
     let drivers = driver::drivers(sheets);
     let body = html! {
         header {
@@ -31,7 +36,7 @@ pub fn toll_page(sheets: &[TollSheet], made_by: &str) -> String {
         main {
             (overview::section(sheets, &drivers))
             (reading_help(sheets, &drivers))
-            @for (number, driver) in (1..).zip(&drivers) { (section(number, driver)) }
+            @for (number, driver) in (1..).zip(&drivers) { (section(number, driver, prices)) }
             (origin::footer(sheets, made_by))
         }
     };
@@ -53,7 +58,7 @@ fn headline(sheets: &[TollSheet], drivers: &[Driver]) -> String {
             plain(&line.toll.workload),
             plain(&line.sheet.preset)
         ),
-        None if compared => "No DMA path adds more to an I/O than its windows vary by.".to_owned(),
+        None if compared => "No DMA path adds more to an I/O than its boots vary by.".to_owned(),
         None => {
             let dma_paths: BTreeSet<_> = sheets.iter().map(|sheet| sheet.dma_path).collect();
             match dma_paths.first() {
@@ -103,30 +108,32 @@ fn reading_help(sheets: &[TollSheet], drivers: &[Driver]) -> Markup {
 }
 
 /// The section of a driver's workloads.
-fn section(number: usize, driver: &Driver) -> Markup {
+fn section(number: usize, driver: &Driver, prices: &[PriceList]) -> Markup {
     let id = format!("family-{number}");
     let title = format!("{id}-title");
     html! {
         section #(id) aria-labelledby=(title) {
             h2 #(title) { (capitalised(&driver.title())) }
-            @for group in &driver.groups { (machine(group)) }
+            @for group in &driver.groups { (machine(group, prices)) }
         }
     }
 }
 
 /// The charts of one machine and kernel; all but the first are folded.
-fn machine(group: &Group) -> Markup {
+fn machine(group: &Group, prices: &[PriceList]) -> Markup {
     let Some((first, others)) = group.charts.split_first() else { return html! {} };
+    let prices = first.lines.first().and_then(|line| prices_of(line.sheet, prices));
     html! {
         h3 { (group.platform) }
         @if group.charts.iter().all(|chart| chart.lines.iter().all(|line| line.base.is_none())) {
-            p.remark { (NO_UNTRANSLATED) }
+            p.remark { (NO_BASE) }
         }
-        (chart::chart(first))
+        @if let Some(list) = prices { p.remark { (price_words(list, &chart::EVENTS)) } }
+        (chart::chart(first, prices))
         @for other in others {
             details {
                 summary { b { (other.workload) } (chart::largest_share(other)) }
-                (chart::chart(other))
+                (chart::chart(other, prices))
             }
         }
     }

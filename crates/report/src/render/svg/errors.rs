@@ -32,21 +32,21 @@ pub(super) fn draw(errors: &Errors, style: Option<&str>) -> Markup {
             path.grid d=(format!("M{} {TOP}V{bottom}", round(x(tick)))) {}
             text.tick x=(round(x(tick))) y=(bottom + 18.0) text-anchor=(if tick < ERROR_MAX { "middle" } else { "end" }) { (tick_name(tick)) }
         }
-        text.axis x=(round((FROM + TO) / 2.0)) y=(bottom + 37.0) text-anchor="middle" { "error: ours over published, less one" }
+        text.axis x=(round((FROM + TO) / 2.0)) y=(bottom + 37.0) text-anchor="middle" { "error: ours over the reference, less one" }
         @for (row, top) in errors.rows.iter().zip((0..).map(|index| TOP + ROW_HEIGHT * f64::from(index))) { (study(row, top)) }
     };
     frame_of_height(&errors.name, bottom + BOTTOM, style, &content)
 }
 
-/// The legend: marks of predicted and calibrated figures, and the band of the bound.
+/// The legend: marks of figures out of sample and of others, and the band of the bound.
 fn legend() -> Markup {
     html! {
         circle.point.filled.line0 cx=(FROM + 6.0) cy="14" r="3.5" {}
-        text.tick x=(FROM + 15.0) y="18" { "predicted" }
-        circle.point.line1 cx=(FROM + 96.0) cy="14" r="3.5" {}
-        text.tick x=(FROM + 105.0) y="18" { "calibrated" }
-        rect.bound x=(FROM + 184.0) y="8" width="18" height="12" {}
-        text.tick x=(FROM + 208.0) y="18" { "within the study's bound" }
+        text.tick x=(FROM + 15.0) y="18" { "out of sample" }
+        circle.point.line1 cx=(FROM + 116.0) cy="14" r="3.5" {}
+        text.tick x=(FROM + 125.0) y="18" { "other kinds" }
+        rect.bound x=(FROM + 204.0) y="8" width="18" height="12" {}
+        text.tick x=(FROM + 228.0) y="18" { "within the study's bound" }
     }
 }
 
@@ -63,7 +63,7 @@ fn study(row: &ErrorRow, top: f64) -> Markup {
 
 /// The dot of a figure at this height; its title has the figure's values.
 fn dot(dot: &ErrorDot, y: f64) -> Markup {
-    let class = if dot.is_calibrated { "point line1" } else { "point filled line0" };
+    let class = if dot.counts { "point filled line0" } else { "point line1" };
     html! {
         circle class=(class) cx=(round(x(dot.error))) cy=(round(y)) r="3.5" { title { (dot.label) } }
     }
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn every_figure_has_a_dot_and_errors_beyond_the_axis_lie_at_its_ends() {
-        let dot = |error| ErrorDot { error, is_calibrated: error == 0.0, label: format!("off by {error}") };
+        let dot = |error| ErrorDot { error, counts: error != 0.0, label: format!("off by {error}") };
         let rows =
             vec![ErrorRow { name: "one".to_owned(), bound: 0.1, dots: [0.0, 3.0, -0.2].map(dot).to_vec() }];
         let drawn = draw(&Errors { name: "errors".to_owned(), rows }, None).into_string();

@@ -9,20 +9,20 @@ use crate::sheets::platform::SheetLine;
 use crate::sheets::words as toll_words;
 use escape::terminal::plain;
 use maud::{Markup, html};
-use toll::{Event, Toll};
+use toll::{Event, PriceList, Toll};
 
 /// Events that have a column if any happened. The table of exact numbers has all events.
-const EVENTS: [Event; 4] =
+pub(super) const EVENTS: [Event; 4] =
     [Event::Hypercalls, Event::Invalidations, Event::TableEntries, Event::StringIterations];
 
 /// The length of the longest bar, in hundredths of a percent. Edges are whole numbers, so that widths add up.
 const SCALE: f64 = 10_000.0;
 
-/// The approximate width of a label's character, in the same unit.
-const LABEL_CHARACTER: u32 = 130;
+/// The width of a label's character in the same unit, where a bar is as narrow as beside all columns (about 210 pixels).
+const LABEL_CHARACTER: u32 = 290;
 
 /// The chart of a workload: a bar for each DMA path, with a folded table of exact numbers below.
-pub(super) fn chart(chart: &Chart) -> Markup {
+pub(super) fn chart(chart: &Chart, prices: Option<&PriceList>) -> Markup {
     let longest = chart.lines.iter().map(SheetLine::instructions).fold(1.0, f64::max);
     let events: Vec<Event> = EVENTS.into_iter().filter(|event| any_happened(chart, *event)).collect();
     html! {
@@ -34,11 +34,13 @@ pub(super) fn chart(chart: &Chart) -> Markup {
                         th scope="col" { "DMA path" }
                         th scope="col" { "instructions by stage" }
                         th.number scope="col" { "instructions" }
-                        th.number scope="col" { "the DMA path adds" }
+                        th.number scope="col" { "DMA stages add" }
+                        th.number scope="col" { "elsewhere" }
                         @for event in &events { th.number.event scope="col" { (event_title(*event)) } }
+                        @if prices.is_some() { th.number scope="col" { "priced" } }
                     }
                 }
-                tbody { @for line in &chart.lines { (row(line, longest, &events)) } }
+                tbody { @for line in &chart.lines { (row(line, longest, &events, prices)) } }
             }
             details { summary { "Exact numbers" } (numbers::table(chart)) }
         }
@@ -72,8 +74,8 @@ fn event_title(event: Event) -> String {
     event.word().replace('-', " ")
 }
 
-/// The row of a DMA path: its bar, its instructions and its events.
-fn row(line: &SheetLine, longest: f64, events: &[Event]) -> Markup {
+/// The row of a DMA path: its bar, its instructions, its events, and what they take.
+fn row(line: &SheetLine, longest: f64, events: &[Event], prices: Option<&PriceList>) -> Markup {
     let cost = Cost::of(line.sheet.dma_path);
     html! {
         tr {
@@ -84,9 +86,13 @@ fn row(line: &SheetLine, longest: f64, events: &[Event]) -> Markup {
             }
             td.drawn { (bar(line, longest)) }
             td.number data-label="instructions" { b { (quantity::per_io(line.instructions())) } }
-            td.number data-label="the DMA path adds" { (added_instructions(line)) }
+            td.number data-label="DMA stages add" { (added_instructions(line)) }
+            td.number data-label="elsewhere" { (elsewhere(line)) }
             @for event in events {
                 td.number.event data-label=(event_title(*event)) { (count_or_dash(&toll_words::per_io(line.toll, *event))) }
+            }
+            @if prices.is_some() {
+                td.number data-label="priced" { (line.added_time(prices).unwrap_or_default()) }
             }
         }
     }
@@ -97,20 +103,26 @@ fn count_or_dash(count: &str) -> &str {
     if count.is_empty() { "–" } else { count }
 }
 
-/// The instructions that the DMA path adds, also in percent; with a question mark if the difference may be chance.
+/// The instructions that the DMA path adds in the stages of DMA mapping, also in percent; with a question mark if the sign is
+/// uncertain.
 fn added_instructions(line: &SheetLine) -> Markup {
     html! {
         @match (&line.over, line.added_share()) {
             (Some(over), Some(added)) => {
-                (quantity::change(over.instructions)) " "
+                (quantity::estimate(&over.dma)) " "
                 @if line.differs_for_certain() { b { (quantity::signed_percent(added)) } }
                 @else { span.unsure title=(overview::UNSURE) { (quantity::signed_percent(added)) "?" } }
             }
-            (Some(over), None) => (quantity::change(over.instructions)),
+            (Some(over), None) => (quantity::estimate(&over.dma)),
             (None, _) if line.base.is_some() => span.absent { "compared with this" },
             _ => span.absent { "–" },
         }
     }
+}
+
+/// What is different in all other stages.
+fn elsewhere(line: &SheetLine) -> Markup {
+    html! { @if let Some(over) = &line.over { (quantity::estimate(&over.elsewhere)) } }
 }
 
 /// The bar of an I/O's instructions, with a dashed line at the end of the untranslated DMA path's bar.

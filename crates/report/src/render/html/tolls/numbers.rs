@@ -7,7 +7,7 @@ use crate::sheets::platform::SheetLine;
 use crate::sheets::words as toll_words;
 use escape::terminal::plain;
 use maud::{Markup, html};
-use toll::{Event, Stage, Toll};
+use toll::{Estimate, Event, Stage, Toll};
 
 /// The table of all counts per I/O, with a column for each DMA path.
 pub(super) fn table(chart: &Chart) -> Markup {
@@ -18,7 +18,7 @@ pub(super) fn table(chart: &Chart) -> Markup {
     html! {
         div.scroll {
             table.exact {
-                caption { "Per I/O; after a sign, how much that is over the untranslated DMA path." }
+                caption { "Per I/O, of the median window; after a sign, how much the means of the boots are over the untranslated DMA path, ± half of the 95 % interval, with ? where the sign is uncertain." }
                 thead {
                     tr {
                         th scope="col" { "count" }
@@ -28,7 +28,7 @@ pub(super) fn table(chart: &Chart) -> Markup {
                     }
                 }
                 tbody {
-                    (row("instructions, median", lines, |line| amount_with_change(line.instructions(), line.over.as_ref().map(|over| over.instructions))))
+                    (row("instructions, median", lines, |line| amount_with_estimate(line.instructions(), line.over.as_ref().map(|over| over.instructions))))
                     (row("smallest", lines, |line| per_io(line.toll, line.toll.instructions.min)))
                     (row("99th percentile", lines, |line| per_io(line.toll, line.toll.instructions.p99)))
                     (row("largest", lines, |line| per_io(line.toll, line.toll.instructions.max)))
@@ -61,9 +61,14 @@ fn row(name: &str, lines: &[SheetLine], cell: impl Fn(&SheetLine) -> Markup) -> 
     }
 }
 
-/// An amount and its difference from the untranslated DMA path, if there is one.
-fn amount_with_change(amount: f64, change: Option<f64>) -> Markup {
-    html! { (quantity::per_io(amount)) (nonzero_change(change)) }
+/// An amount and its difference from the untranslated DMA path with its interval, if there is one.
+fn amount_with_estimate(amount: f64, change: Option<Estimate>) -> Markup {
+    html! {
+        (quantity::per_io(amount))
+        @if let Some(change) = change.filter(|change| change.mean != 0.0) {
+            " " span.absent { (quantity::estimate(&change)) }
+        }
+    }
 }
 
 /// The difference from the untranslated DMA path; nothing if there is none.
@@ -77,7 +82,7 @@ fn nonzero_change(change: Option<f64>) -> Markup {
 
 /// A count of a whole window, as a number per I/O.
 fn per_io(toll: &Toll, window_count: u64) -> Markup {
-    amount_with_change(toll.per_io(window_count), None)
+    html! { (quantity::per_io(toll.per_io(window_count))) }
 }
 
 /// How many windows have exactly the median, and how many windows there are.
@@ -88,7 +93,7 @@ fn windows_at_median(toll: &Toll) -> Markup {
 /// The cell of a stage: its instructions per I/O.
 fn stage_cell(line: &SheetLine, stage: Stage) -> Markup {
     let change = line.over.as_ref().and_then(|over| over.stages.get(&stage).copied());
-    amount_with_change(stages::instructions_per_io(line.toll, stage), change)
+    amount_with_estimate(stages::instructions_per_io(line.toll, stage), change)
 }
 
 /// The cell of an event: its count per I/O.

@@ -3,6 +3,7 @@
 use crate::page::cost::Cost;
 use crate::page::quantity;
 use crate::render::svg;
+use crate::sheets::control::Control;
 use crate::sheets::driver::{Chart, Driver, Group};
 use crate::sheets::platform::SheetLine;
 use escape::terminal::plain;
@@ -11,8 +12,7 @@ use std::collections::BTreeSet;
 use toll::{DmaPath, TollSheet};
 
 /// The title of a difference that may be chance.
-pub(super) const UNSURE: &str =
-    "May be chance: windows of both DMA paths overlap, from the smallest to the 99th percentile";
+pub(super) const UNSURE: &str = "The sign is uncertain: the 95 % interval over boots contains zero";
 
 /// Whether any sheet is compared with an untranslated DMA path.
 pub(super) fn has_comparison(drivers: &[Driver]) -> bool {
@@ -26,13 +26,12 @@ pub(super) fn section(sheets: &[TollSheet], drivers: &[Driver]) -> Markup {
     }
     let bodies: Vec<Vec<Row>> = drivers.iter().map(rows).filter(|rows| !rows.is_empty()).collect();
     let columns = columns(sheets, bodies.iter().flatten());
-    let is_control = |column: &Column| sheets[column.place].dma_path.is_untranslated();
     html! {
         section #overview aria-labelledby="overview-title" {
             h2 #overview-title { "What each DMA path adds to an I/O" }
             div.scroll {
                 table.heat {
-                    caption { "Instructions over the untranslated DMA path of the same machine and kernel, in percent" }
+                    caption { "Instructions in the stages of DMA mapping over the untranslated DMA path of the same machine and kernel, in percent of an I/O there" }
                     thead {
                         tr {
                             th scope="col" { "workload" }
@@ -42,11 +41,11 @@ pub(super) fn section(sheets: &[TollSheet], drivers: &[Driver]) -> Markup {
                     @for rows in &bodies { tbody { @for row in rows { (table_row(row, &columns)) } } }
                 }
             }
-            p.remark { "Where windows of both DMA paths overlap, from the smallest to the 99th percentile, it may be chance: a ? and no colour." }
-            @if columns.iter().any(is_control) {
+            p.remark { "Where the 95 % interval over boots contains zero, the sign is uncertain: a ? and no colour." }
+            @if let Some(control) = Control::of(drivers.iter().flat_map(Driver::lines)) {
                 p.remark {
-                    "A second untranslated DMA path has no cost: its column shows how much a workload varies from \
-                     boot to boot, as streams do that are cut into other packets."
+                    "A second untranslated DMA path is the control, since its stages of DMA mapping should add nothing: "
+                    (control.words()) "."
                 }
             }
         }
