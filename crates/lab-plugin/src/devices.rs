@@ -17,8 +17,9 @@ use std::time::{Duration, Instant};
 
 /// Time between two reads of the log.
 const POLL_INTERVAL: Duration = Duration::from_micros(100);
-/// After this time the plugin stops waiting: the device will not complete the request, or the host is too busy.
-const WAIT_MAX: Duration = Duration::from_secs(5);
+/// After this time the plugin stops waiting: the device will not complete the request. A busy host takes seconds, and one on
+/// which the disk's process is stopped takes as long as that lasts.
+const WAIT_MAX: Duration = Duration::from_secs(60);
 /// A reply that has not completed a request of the guest by then needs another reply to complete it.
 const REPLY_MAX: Duration = Duration::from_millis(500);
 /// If no interrupt is raised by then, interrupts are disabled.

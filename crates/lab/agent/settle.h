@@ -1,6 +1,6 @@
 /* Coming to rest before a workload. */
-#ifndef CALM_H
-#define CALM_H
+#ifndef SETTLE_H
+#define SETTLE_H
 
 #include "system.h"
 

@@ -178,7 +178,7 @@ fn print_warnings(preset: &Preset, measured: &Measured) {
     if measured.gave_up > 0 {
         let times = measured.gave_up;
         output::print_note(&format!(
-            "{}: {times} times a device did not answer within 5 s, so counts may vary",
+            "{}: {times} times a device did not answer within 60 s, so counts may vary",
             preset.name
         ));
     }

@@ -35,7 +35,8 @@ impl RunProgress {
             Progress::Boot { vcpus, number, of, workloads } => {
                 let cpus = if vcpus == 1 { "1 CPU".to_owned() } else { format!("{vcpus} CPUs") };
                 self.boot = format!("boot {number} of {of} with {cpus}");
-                format!("the kernel starts, {workloads} workloads to run")
+                let plural = if workloads == 1 { "" } else { "s" };
+                format!("the kernel starts, {workloads} workload{plural} to run")
             }
             Progress::Workload { name, ended, of } => format!("{name} ({} of {of})", ended + 1),
             Progress::Fold => "counting".to_owned(),

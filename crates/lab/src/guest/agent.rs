@@ -277,6 +277,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
     use super::*;
+    use crate::skip::skip_part;
     use object::Architecture;
     use tempfile::TempDir;
 
@@ -374,7 +375,11 @@ mod tests {
     #[test]
     fn the_program_uses_general_registers_only() {
         let folder = tempfile::tempdir().unwrap();
-        for arch in buildable() {
+        let buildable = buildable();
+        for arch in Arch::ALL.into_iter().filter(|arch| !buildable.contains(arch)) {
+            skip_part(&format!("no compiler for {arch}"));
+        }
+        for arch in buildable {
             let (vector, all) = vector_instructions(arch, &build(arch, folder.path()).unwrap());
             assert!(vector.is_empty() && all > 1000, "{arch}: {vector:#?} of {all} instructions");
         }

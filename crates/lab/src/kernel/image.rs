@@ -9,6 +9,8 @@ use std::path::Path;
 
 /// More than the offset of any mark.
 const HEAD_BYTES: u64 = 4096;
+/// The lowest address of a POWER kernel.
+const PPC_KERNEL_BASE: u64 = 0xc000_0000_0000_0000;
 /// The beginning of a gzip file (RFC 1952, 2.3.1).
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
@@ -31,7 +33,7 @@ fn expected(arch: Arch) -> &'static str {
     match arch {
         Arch::X86 => "a bzImage, with `HdrS` at byte 0x202",
         Arch::Arm => "an Image, with `ARM\\x64` at byte 0x38, also packed by gzip or as vmlinuz.efi",
-        Arch::Ppc => "a vmlinux, an ELF file of 64-bit PowerPC",
+        Arch::Ppc => "a vmlinux, an ELF file of 64-bit PowerPC that begins at 0xc000000000000000 or above",
     }
 }
 
@@ -49,8 +51,14 @@ fn is_kernel(arch: Arch, head: &[u8]) -> bool {
         }
         // Documentation/arm64/booting.rst; drivers/firmware/efi/libstub/zboot-header.S.
         Arch::Arm => has(0x38, b"ARM\x64") || (has(0, b"MZ") && has(4, b"zimg")),
-        // ELF-64 object file format: class 2, machine 21, in either byte order.
-        Arch::Ppc => has(0, b"\x7fELF\x02") && (has(18, &[21, 0]) || has(18, &[0, 21])),
+        // ELF-64 object file format: class 2, machine 21, in either byte order. The entry is in the kernel's linear map
+        // (arch/powerpc/include/asm/page.h, KERNELBASE), where no program is.
+        Arch::Ppc => {
+            let entry = head.get(24..32).and_then(|bytes| bytes.try_into().ok()).unwrap_or_default();
+            has(0, b"\x7fELF\x02")
+                && ((has(18, &[21, 0]) && u64::from_le_bytes(entry) >= PPC_KERNEL_BASE)
+                    || (has(18, &[0, 21]) && u64::from_be_bytes(entry) >= PPC_KERNEL_BASE))
+        }
     }
 }
 
@@ -77,12 +85,17 @@ mod tests {
         image
     }
 
+    /// The head of a little-endian ELF file of 64-bit PowerPC.
+    fn elf_of_ppc(entry: u64) -> Vec<u8> {
+        [&b"\x7fELF\x02\x01\x01"[..], &[0; 11], &[21, 0, 0, 0, 0, 0], &entry.to_le_bytes()].concat()
+    }
+
     #[test]
     fn images_are_known_by_their_marks() {
         let arm = with(0x38, b"ARM\x64");
         let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
         packed.write_all(&arm).unwrap();
-        let ppc = [&b"\x7fELF\x02\x01\x01"[..], &[0; 11], &[21, 0]].concat();
+        let ppc = elf_of_ppc(PPC_KERNEL_BASE);
         let images = [
             (Arch::X86, bz_image()),
             (Arch::Arm, arm),
@@ -94,7 +107,8 @@ mod tests {
                 assert_eq!(is_kernel(arch, image), arch == *own, "{own} as {arch}");
             }
         }
-        for image in [&b""[..], b"MZ", b"\x7fELF\x02", &GZIP] {
+        let program = elf_of_ppc(0x1000_0000);
+        for image in [&b""[..], b"MZ", b"\x7fELF\x02", &GZIP, &program] {
             assert!(Arch::ALL.into_iter().all(|arch| !is_kernel(arch, image)));
         }
     }
