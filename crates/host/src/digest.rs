@@ -68,8 +68,6 @@ pub struct TollDigest {
     pub bytes_per_io: u64,
     /// I/Os in a window.
     pub ios_per_window: NonZeroU32,
-    /// Instructions of the median window.
-    pub instructions: u64,
     /// Whether the kernel was seen to write entries of a translation table.
     pub writes_entries: bool,
     /// What was counted in each boot.
@@ -160,16 +158,15 @@ impl TollDigest {
             driver: toll.driver.clone(),
             bytes_per_io: toll.bytes_per_io,
             ios_per_window: toll.ios_per_window,
-            instructions: toll.instructions.median,
             writes_entries: toll.stages.get(&Stage::TableWrite).is_some_and(|instructions| *instructions > 0),
             boots: toll.boots.iter().filter_map(BootDigest::of).collect(),
             evidence: toll.evidence.clone(),
         }
     }
 
-    /// Instructions per I/O, by the median.
+    /// Instructions per I/O, by the mean.
     pub fn instructions_per_io(&self) -> f64 {
-        self.instructions as f64 / f64::from(self.ios_per_window.get())
+        Estimate::of(&self.by_boot(|boot| boot.dma.checked_add(boot.elsewhere))).map_or(0.0, |all| all.mean)
     }
 
     /// Events of a kind per I/O, by the mean, which shows what is rare; `None` if they were not counted.

@@ -73,7 +73,7 @@ pub struct IoCost {
     pub preset: String,
     /// The DMA path.
     pub dma_path: DmaPath,
-    /// Instructions per I/O, by the median.
+    /// Instructions per I/O, by the mean.
     pub instructions: f64,
     /// Events per I/O, by the mean, of the kinds that can be compared.
     pub events: BTreeMap<Event, f64>,

@@ -99,7 +99,13 @@ fn what(now: &IoCost, saved: &Saved) -> String {
     }
     let elsewhere = saved.elsewhere;
     if matters(elsewhere, now.instructions) {
-        let instructions = || format!("{} instructions elsewhere in the kernel", count(elsewhere.mean.abs()));
+        let instructions = || {
+            format!(
+                "{}{} instructions elsewhere in the kernel",
+                count(elsewhere.mean.abs()),
+                margin(elsewhere)
+            )
+        };
         match elsewhere.sign() {
             None => uncertain.push(doubtful("the rest of the I/O", elsewhere)),
             Some(Ordering::Greater) => less.push(instructions()),
