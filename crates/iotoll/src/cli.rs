@@ -399,7 +399,7 @@ pub(crate) struct LabRun {
     /// QEMU plugin [default: liblab_plugin.so or liblab_plugin-api-N.so beside this program, whichever fits QEMU]
     #[arg(long, value_name = "FILE.so", value_hint = ValueHint::FilePath)]
     pub(crate) plugin: Option<PathBuf>,
-    /// Stop a guest that has used this much CPU time, or has printed nothing for as long
+    /// Stop a guest that has used this much CPU time, has printed nothing for as long, or has run four times as long
     #[arg(long, value_name = "SECONDS", default_value = "300")]
     pub(crate) timeout: u64,
     /// Keep the run's files (record, log, console, symbols) in this folder
@@ -446,7 +446,8 @@ Exit status:
   2  error, or the sheets have no workload in common
 
 Instructions are compared by their median. Events are compared by median and mean; a mean may \
-always grow by one event in 100 I/Os. Stages, functions and named events are listed to explain \
+always grow by one event in 100 I/Os. With several boots, a difference whose 95 % interval contains \
+zero may be chance, and does not count as growth. Stages, functions and named events are listed to explain \
 growth, but do not count as growth. Workloads in only one sheet are listed, and do not count.")]
 pub(crate) struct LabDiff {
     /// Toll sheet before

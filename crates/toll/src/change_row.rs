@@ -52,6 +52,8 @@ pub struct ChangeRow {
     pub b: Option<f64>,
     /// Whether an amount grew beyond the limit.
     pub grew: bool,
+    /// Whether an amount is beyond the limit, but the boots leave open whether it grew.
+    pub may_be_chance: bool,
 }
 
 impl ChangeRow {
@@ -71,8 +73,9 @@ impl ChangeRow {
                 let (only_in, event, average) = (Some(*only_in), Some(*event), Some(Average::Mean));
                 Self { change: ChangeKind::Uncounted, only_in, event, average, a, b, ..row }
             }
-            Changed::Count { count, a, b, grew } => {
-                Self { a: Some(*a), b: Some(*b), grew: *grew, ..row }.with_count(count)
+            Changed::Count { count, a, b, grew, may_be_chance } => {
+                let (grew, may_be_chance) = (*grew, *may_be_chance);
+                Self { a: Some(*a), b: Some(*b), grew, may_be_chance, ..row }.with_count(count)
             }
         }
     }
@@ -91,6 +94,7 @@ impl ChangeRow {
             a: None,
             b: None,
             grew: false,
+            may_be_chance: false,
         }
     }
 

@@ -66,9 +66,11 @@ pub enum Changed {
         a: f64,
         /// Per I/O in the second.
         b: f64,
-        /// Whether it grew beyond the limit, for certain if both sheets have several boots. Always false for stages, functions and named events, which are parts of other counts: if one
-        /// grows, another may shrink.
+        /// Whether it grew beyond the limit, for certain if both sheets have several boots. Always false for stages,
+        /// functions and named events, which are parts of other counts: if one grows, another may shrink.
         grew: bool,
+        /// Whether it is more than the limit in the second sheet, but the boots leave open whether it grew.
+        may_be_chance: bool,
     },
 }
 
@@ -103,8 +105,9 @@ fn workload_changes(a: &Toll, b: &Toll, limit: Limit) -> Vec<Change> {
         changed.push(Changed::BytesPerIo { a: a.bytes_per_io, b: b.bytes_per_io });
     }
     changed.extend(differing_counts(a, b).into_iter().map(|(count, of_a, of_b)| {
-        let grew = limit.is_exceeded(&count, of_a, of_b) && !may_be_chance(&count, a, b);
-        Changed::Count { count, a: of_a, b: of_b, grew }
+        let exceeds = limit.is_exceeded(&count, of_a, of_b);
+        let may_be_chance = exceeds && may_be_chance(&count, a, b);
+        Changed::Count { count, a: of_a, b: of_b, grew: exceeds && !may_be_chance, may_be_chance }
     }));
     changed.extend(uncounted_events(a, b, Side::A));
     changed.extend(uncounted_events(b, a, Side::B));

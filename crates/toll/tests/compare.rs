@@ -97,7 +97,7 @@ fn find<'c>(changes: &'c [Change], workload: &str, count: &Count) -> Option<&'c 
 fn strict_invalidates_where_lazy_does_not() {
     let changes = compare(&sheet(LAZY), &sheet(STRICT), Limit::default());
     let check = |count: Count, a: f64, b: f64, grew: bool| {
-        let expect = Changed::Count { count: count.clone(), a, b, grew };
+        let expect = Changed::Count { count: count.clone(), a, b, grew, may_be_chance: false };
         assert_eq!(find(&changes, "nvme-read-4k", &count), Some(&expect));
     };
     let event = Event::Invalidations;
@@ -174,7 +174,13 @@ fn a_batch_counts_by_its_ios() {
     let changes = compare(&sheet(LAZY), &b, Limit::default());
     assert_eq!(changes.len(), 1, "{changes:?}");
     let count = Count::Event { event: Event::Interrupts, average: Average::Median };
-    let expect = Changed::Count { count: count.clone(), a: 1.0 / 16.0, b: 1.0 / 32.0, grew: false };
+    let expect = Changed::Count {
+        count: count.clone(),
+        a: 1.0 / 16.0,
+        b: 1.0 / 32.0,
+        grew: false,
+        may_be_chance: false,
+    };
     assert_eq!(find(&changes, "udp-send-64", &count), Some(&expect));
 }
 

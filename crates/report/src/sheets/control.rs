@@ -3,13 +3,48 @@
 use super::platform::SheetLine;
 use crate::page::quantity;
 use escape::terminal::plain;
+use toll::Estimate;
 
 /// The largest differences between untranslated DMA paths, as shares of an I/O's instructions. They show what chance is worth.
 pub(crate) struct Control<'l, 's> {
-    /// In the stages of DMA mapping, and where.
-    dma: (f64, &'l SheetLine<'s>),
-    /// In the whole I/O, and where.
-    whole: (f64, &'l SheetLine<'s>),
+    /// In the stages of DMA mapping.
+    dma: Share<'l, 's>,
+    /// In the whole I/O.
+    whole: Share<'l, 's>,
+}
+
+/// A difference as a share of an I/O's instructions, and where it is.
+#[derive(Clone, Copy)]
+struct Share<'l, 's> {
+    mean: f64,
+    /// Half of its interval; `None` with a single boot.
+    half_width: Option<f64>,
+    line: &'l SheetLine<'s>,
+}
+
+impl<'l, 's> Share<'l, 's> {
+    fn of(line: &'l SheetLine<'s>, more: &Estimate) -> Option<Self> {
+        let half_width = more.half_width().and_then(|half| line.share_of_base(half));
+        Some(Self { mean: line.share_of_base(more.mean)?, half_width, line })
+    }
+
+    fn larger(self, other: Self) -> Self {
+        if other.mean.abs() > self.mean.abs() { other } else { self }
+    }
+
+    /// `+0.1 % ±0.2 % (nvme-read-4k of x86-vtd-identity)`.
+    fn words(&self) -> String {
+        let half = self
+            .half_width
+            .filter(|half| *half > 0.0)
+            .map(|half| format!(" ±{}", quantity::signed_percent(half).trim_start_matches('+')));
+        let (workload, preset) = (plain(&self.line.toll.workload), plain(&self.line.sheet.preset));
+        format!(
+            "{}{} ({workload} of {preset})",
+            quantity::signed_percent(self.mean),
+            half.unwrap_or_default()
+        )
+    }
 }
 
 impl<'l, 's> Control<'l, 's> {
@@ -17,29 +52,20 @@ impl<'l, 's> Control<'l, 's> {
     pub(crate) fn of(lines: impl Iterator<Item = &'l SheetLine<'s>>) -> Option<Self> {
         let shares = |line: &'l SheetLine<'s>| {
             let over = line.over.as_ref().filter(|_| line.sheet.dma_path.is_untranslated())?;
-            let share = |instructions| Some((line.share_of_base(instructions)?, line));
-            Some(Self { dma: share(over.dma.mean)?, whole: share(over.dma.mean + over.elsewhere.mean)? })
+            Some(Self { dma: Share::of(line, &over.dma)?, whole: Share::of(line, &line.more_of_all()?)? })
         };
-        let larger = |one: (f64, &'l SheetLine<'s>), other: (f64, &'l SheetLine<'s>)| {
-            if other.0.abs() > one.0.abs() { other } else { one }
-        };
-        let controls = lines.filter_map(shares);
-        controls.reduce(|one, other| Self {
-            dma: larger(one.dma, other.dma),
-            whole: larger(one.whole, other.whole),
+        lines.filter_map(shares).reduce(|one, other| Self {
+            dma: one.dma.larger(other.dma),
+            whole: one.whole.larger(other.whole),
         })
     }
 
     /// Both differences in words.
     pub(crate) fn words(&self) -> String {
-        let words = |(share, line): (f64, &SheetLine<'_>)| {
-            let (workload, preset) = (plain(&line.toll.workload), plain(&line.sheet.preset));
-            format!("{} ({workload} of {preset})", quantity::signed_percent(share))
-        };
         format!(
-            "two untranslated DMA paths differ by {} at most in the DMA stages, and by {} in the whole I/O, which is chance",
-            words(self.dma),
-            words(self.whole)
+            "two untranslated DMA paths differ by {} at most in the DMA stages, and by {} in the whole I/O",
+            self.dma.words(),
+            self.whole.words()
         )
     }
 }

@@ -109,7 +109,7 @@ fn headline(changed: &[Workload], shared: usize) -> String {
     }
 }
 
-/// Kernel options and machines that differ between the sheets and may explain other counts.
+/// Kernel options, machines and programs in the guest that differ between the sheets and may explain other counts.
 fn other_differences(a: &TollSheet, b: &TollSheet) -> Vec<String> {
     let mut words = Vec::new();
     for (side, sheet, other) in [("A", a, b), ("B", b, a)] {
@@ -128,6 +128,12 @@ fn other_differences(a: &TollSheet, b: &TollSheet) -> Vec<String> {
     let (of_a, of_b) = (machine(a), machine(b));
     if of_a != of_b {
         words.push(format!("A ran on {of_a}, B on {of_b}"));
+    }
+    for program in &a.programs {
+        let other = b.programs.iter().find(|other| other.name == program.name);
+        if other.is_some_and(|other| other != program) {
+            words.push(format!("{}, a program in the guest, is another in B", plain(&program.name)));
+        }
     }
     words
 }
@@ -173,13 +179,16 @@ struct ChangedCount<'c> {
     a: f64,
     b: f64,
     grew: bool,
+    may_be_chance: bool,
 }
 
 impl<'c> ChangedCount<'c> {
     /// The change of a count; `None` for other changes.
     fn of(change: &'c Changed) -> Option<Self> {
         match *change {
-            Changed::Count { ref count, a, b, grew } => Some(Self { count, a, b, grew }),
+            Changed::Count { ref count, a, b, grew, may_be_chance } => {
+                Some(Self { count, a, b, grew, may_be_chance })
+            }
             _ => None,
         }
     }
@@ -189,10 +198,12 @@ impl<'c> ChangedCount<'c> {
         self.b - self.a
     }
 
-    /// `grew` if it grew beyond the limit, else `within limit` or `shrank`. Empty for stages and functions, which have no limit.
+    /// `grew` if it grew beyond the limit, `may be chance` if the boots leave that open, else `within limit` or `shrank`. Empty
+    /// for stages and functions, which have no limit.
     fn verdict(&self) -> &'static str {
         match (self.grew, self.change() > 0.0) {
             (true, _) => "grew",
+            _ if self.may_be_chance => "may be chance",
             _ if !self.count.is_whole() => "",
             (false, true) => "within limit",
             (false, false) => "shrank",

@@ -86,8 +86,8 @@ impl<'s> SheetLine<'s> {
         self.share_of_base(self.over.as_ref()?.dma.low?).filter(|share| *share > 0.0)
     }
 
-    /// What the DMA path adds in CPU time, in words: the DMA stages and the events over the base, except events of which the sign is
-    /// uncertain. `None` without a base or a list of prices.
+    /// What the DMA path adds in CPU time, in words: the DMA stages and the events over the base, except events of which the
+    /// sign is uncertain, and with a ? behind it where that of the DMA stages is. `None` without a base or a list of prices.
     pub(crate) fn added_time(&self, prices: Option<&PriceList>) -> Option<String> {
         let (over, prices) = (self.over.as_ref()?, prices?);
         let is_certain = |more: &Estimate| more.low.is_none() || more.sign().is_some();
@@ -95,13 +95,18 @@ impl<'s> SheetLine<'s> {
         let events = events.map(|(event, more)| (*event, more.mean.mean)).collect();
         let ns = prices.price(over.dma.mean, &events).ns;
         let sign = if ns < 0.0 { "-" } else { "+" };
-        Some(format!("{sign}{}", quantity::time(ns.abs())))
+        let doubt = if is_certain(&over.dma) { "" } else { "?" };
+        Some(format!("{sign}{}{doubt}", quantity::time(ns.abs())))
     }
 
-    /// Instructions per I/O as a share of those on the untranslated DMA path.
+    /// How many more instructions an I/O has than on the base, in all stages, by the mean.
+    pub(crate) fn more_of_all(&self) -> Option<Estimate> {
+        Estimate::difference(&self.toll.means_by_boot(|_| true), &self.base?.1.means_by_boot(|_| true))
+    }
+
+    /// Instructions per I/O as a share of those on the untranslated DMA path, by the mean.
     pub(crate) fn share_of_base(&self, instructions: f64) -> Option<f64> {
-        let base = self.base?.1;
-        let without = base.per_io(base.instructions.median);
+        let without = Estimate::of(&self.base?.1.means_by_boot(|_| true))?.mean;
         (without > 0.0).then(|| instructions / without)
     }
 }

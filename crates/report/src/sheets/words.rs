@@ -56,18 +56,24 @@ pub(crate) fn per_io(toll: &Toll, event: Event) -> String {
     if median == mean { median_words } else { format!("{median_words} ~{}", quantity::per_io(mean)) }
 }
 
-/// The prices of instructions and of these events, each with the kind of its evidence.
+/// The prices of instructions and of these events, each with the kind of its evidence, and which of the events have none.
 pub(crate) fn price_words(list: &PriceList, events: &[Event]) -> String {
     let words = |name: &str, price: &Given| {
         let kind = price.evidence.to_string();
         let kind = kind.split([':', ' ']).next().unwrap_or_default();
         format!("{name} {} ({kind})", quantity::time(price.value))
     };
-    let events = events.iter().filter_map(|event| Some(words(event.word(), list.event_ns.get(event)?)));
+    let priced = events.iter().filter_map(|event| Some(words(event.word(), list.event_ns.get(event)?)));
     let all: Vec<String> =
-        std::iter::once(words("instruction", &list.instruction_ns)).chain(events).collect();
+        std::iter::once(words("instruction", &list.instruction_ns)).chain(priced).collect();
+    let unpriced = events.iter().filter(|event| !list.event_ns.contains_key(event));
+    let unpriced: Vec<&str> = unpriced.map(|event| event.word()).collect();
+    let unpriced = match unpriced.is_empty() {
+        true => String::new(),
+        false => format!("; not priced: {}", unpriced.join(", ")),
+    };
     format!(
-        "priced: DMA stages and events over the base, at the prices of {}: {}",
+        "priced: DMA stages and events over the base, at the prices of {}: {}{unpriced}",
         plain(&list.platform),
         all.join(", ")
     )
