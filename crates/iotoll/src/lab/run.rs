@@ -51,8 +51,10 @@ pub(super) fn run(args: &LabRun) -> anyhow::Result<Outcome> {
         }
         sheets.push(repeated.sheet);
     }
-    super::show::print_sheets(&sheets, args.json)?;
-    super::write_page(&sheets, args.html.as_deref())?;
+    if !sheets.is_empty() {
+        super::show::print_sheets(&sheets, args.json)?;
+        super::write_page(&sheets, args.html.as_deref())?;
+    }
     if !failed.is_empty() {
         bail!("{} of {} presets failed: {}", failed.len(), chosen.len(), failed.join(", "));
     }
