@@ -21,6 +21,7 @@ pub fn figure(value: f64) -> String {
         100.0.. => grouped(value.round() as u64),
         10.0.. => format!("{value:.1}"),
         0.01.. => format!("{value:.2}"),
+        0.000_1.. => format!("{value:.4}").trim_end_matches('0').to_owned(),
         0.0 => "0".to_owned(),
         _ => format!("{value:.0e}"),
     }
@@ -49,7 +50,10 @@ mod tests {
 
     #[test]
     fn values_have_about_three_digits() {
-        assert_eq!([0.0, 0.000_07, 0.5, 13.24, 1234.4].map(figure), ["0", "7e-5", "0.50", "13.2", "1,234"]);
+        assert_eq!(
+            [0.0, 0.000_07, 0.001, 0.5, 13.24, 1234.4].map(figure),
+            ["0", "7e-5", "0.001", "0.50", "13.2", "1,234"]
+        );
         assert_eq!([13.24, 1050.0, 2.5e6, 3e9].map(time), ["13.2 ns", "1.05 µs", "2.50 ms", "3.00 s"]);
     }
 }
