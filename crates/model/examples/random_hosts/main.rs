@@ -95,17 +95,17 @@ struct Steady {
 }
 
 /// What became of a host.
-enum Judged {
+enum Outcome {
     Steady(Steady),
     Refused(&'static str, Unsteady),
 }
 
-fn judge(number: usize) -> Judged {
+fn outcome(number: usize) -> Outcome {
     let machine = Machine::draw(number);
     let kind = machine.kind();
     match machine.runs((1..=SEEDS).map(|seed| Length { seed, window: None })) {
-        Ok(short) => Judged::Steady(Steady { number, kind, short }),
-        Err(unsteady) => Judged::Refused(kind, unsteady),
+        Ok(short) => Outcome::Steady(Steady { number, kind, short }),
+        Err(unsteady) => Outcome::Refused(kind, unsteady),
     }
 }
 
@@ -172,18 +172,18 @@ fn option(name: &str, default: usize) -> Result<usize, Box<dyn Error>> {
 fn main() -> Result<(), Box<dyn Error>> {
     let (hosts, long) = (option("--hosts", 1000)?, option("--long", 20)?);
     let numbers: Vec<usize> = (0..hosts).collect();
-    let judged = in_parallel(&numbers, |number| judge(*number));
+    let outcomes = in_parallel(&numbers, |number| outcome(*number));
     let mut table = Table::default();
     let mut reasons = BTreeMap::new();
     let mut steady = Vec::new();
-    for one in judged {
+    for one in outcomes {
         match one {
-            Judged::Steady(one) => {
+            Outcome::Steady(one) => {
                 let is_extended = one.short.iter().any(|run| run.window.is_extended);
                 table.count(one.kind, if is_extended { "extended" } else { "steady" });
                 steady.push(one);
             }
-            Judged::Refused(kind, unsteady) => {
+            Outcome::Refused(kind, unsteady) => {
                 eprintln!("{kind}: {unsteady}");
                 table.count(kind, "refused");
                 *reasons.entry(table::reason(&unsteady)).or_insert(0) += 1;
