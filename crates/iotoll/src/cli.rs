@@ -89,7 +89,7 @@ The file describes one of these machines; the examples in experiments/ explain e
   memory-types.toml   a buffer of memmap= compared with one of the DMA API
   infiniband.toml     InfiniBand adapters with and without memory")]
 pub(crate) struct ModelRun {
-    /// Print one JSON document with schema iotoll.model/2
+    /// Print one JSON document with schema iotoll.model/3
     #[arg(long)]
     pub(crate) json: bool,
     /// uperf profile for the two hosts to run

@@ -26,8 +26,8 @@ fn the_example_runs() {
     }
     let document: serde_json::Value =
         serde_json::from_slice(&model(&["run", EXAMPLE, "--json"]).stdout).unwrap();
-    assert_eq!(document["schema"], "iotoll.model/2");
-    assert!(document["engine"]["gigabits_per_second"].as_f64().unwrap() > 10.0);
+    assert_eq!(document["schema"], "iotoll.model/3");
+    assert!(document["engine"]["gigabits_per_second"]["mean"].as_f64().unwrap() > 10.0);
     let studies: String = model::studies().map(|study| format!("{study}\n")).collect();
     assert_eq!(text(&model(&["list"]).stdout), studies);
 }
@@ -49,7 +49,7 @@ fn two_hosts_talk_and_carry_out_a_profile() {
     let run = |more: &[&str]| model(&[&["run", HOSTS, "--profile", &profile], more].concat());
     let output = run(&["--set", "n=8", "--set", "size=64k", "--set", "h=server", "--json"]);
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert!(document["network"]["gigabits_per_second"].as_f64().unwrap() > 8.0, "{document}");
+    assert!(document["network"]["gigabits_per_second"]["mean"].as_f64().unwrap() > 8.0, "{document}");
     assert_eq!(document["network"]["latency_mean_ns"], serde_json::Value::Null);
     let what = "TCP streams, writes of 65536 bytes, 8 instances (profile tcp-stream of uperf)";
     assert_eq!(document["network"]["what"], what, "not what the file says of its own load");
@@ -92,10 +92,10 @@ fn a_host_with_a_disk_runs_jobs() {
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(
         (&document["schema"], &document["block"]["jobs"][1]["name"]),
-        (&"iotoll.model/2".into(), &"log".into())
+        (&"iotoll.model/3".into(), &"log".into())
     );
-    assert!(document["block"]["operations_per_second"].as_f64().unwrap() > 10e3, "{document}");
-    assert!(document["block"]["jobs"][1]["latency_p99_9_ns"].as_f64().unwrap() > 10e3, "{document}");
+    assert!(document["block"]["operations_per_second"]["mean"].as_f64().unwrap() > 10e3, "{document}");
+    assert!(document["block"]["jobs"][1]["latency_p99_9_ns"]["mean"].as_f64().unwrap() > 10e3, "{document}");
 }
 
 const ARRAY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/flash-array.toml");
@@ -119,7 +119,7 @@ fn a_host_with_an_array_runs_loads_and_logs_failures() {
         serde_json::from_slice(&model(&["run", ARRAY, "--json"]).stdout).unwrap();
     assert_eq!(
         (&document["schema"], &document["flash_array"]["waiting"]),
-        (&"iotoll.model/2".into(), &0.into())
+        (&"iotoll.model/3".into(), &0.into())
     );
     assert_eq!(document["flash_array"]["log"][0]["what"], "failed");
     let folder = tempfile::tempdir().unwrap();
@@ -181,7 +181,7 @@ fn adapters_run_with_and_without_memory_and_carry_out_a_trace() {
         serde_json::from_slice(&output.stdout).unwrap()
     };
     let scatter = document(&[ADAPTERS]);
-    assert_eq!(scatter["schema"], "iotoll.model/2");
+    assert_eq!(scatter["schema"], "iotoll.model/3");
     assert_eq!(scatter["evidence"]["study_parameters"]["assumed"], 33, "{scatter}");
     assert_eq!(scatter["evidence"]["values"]["given"], 0, "{scatter}");
     let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -191,7 +191,7 @@ fn adapters_run_with_and_without_memory_and_carry_out_a_trace() {
     let shipped = std::fs::read_to_string(ADAPTERS).unwrap();
     std::fs::write(&yours, shipped.replace("read_ns = 500", "read_ns = 650")).unwrap();
     assert_eq!(document(&[yours.to_str().unwrap()])["evidence"]["values"]["given"], 1);
-    assert!(scatter["infiniband"]["cost_share"].as_f64().unwrap() > 0.1, "{scatter}");
+    assert!(scatter["infiniband"]["cost_share"]["mean"].as_f64().unwrap() > 0.1, "{scatter}");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("mine.toml");
     let example = std::fs::read_to_string(ADAPTERS).unwrap();
@@ -200,7 +200,10 @@ fn adapters_run_with_and_without_memory_and_carry_out_a_trace() {
     let mine = file.to_str().unwrap();
     std::fs::write(&file, format!("{machine}{processes}")).unwrap();
     let ring = document(&[mine, "--trace", TRACE]);
-    assert!(ring["infiniband"]["memory_less"]["latency_mean_ns"].as_f64().unwrap() > 20_000.0, "{ring}");
+    assert!(
+        ring["infiniband"]["memory_less"]["latency_mean_ns"]["mean"].as_f64().unwrap() > 20_000.0,
+        "{ring}"
+    );
     let refused = |args: &[&str], words: &str| {
         let output = model(&[&["run"], args].concat());
         let said = text(&output.stderr);
@@ -212,7 +215,10 @@ fn adapters_run_with_and_without_memory_and_carry_out_a_trace() {
     refused(&[mine, "--trace", EXAMPLE], "engine.toml:4: \"what = ");
     std::fs::write(&file, format!("{machine}{processes}benchmark = \"lu\"\noperations_per_second = 1e9\n"))
         .unwrap();
-    assert!(document(&[mine])["infiniband"]["with_memory"]["messages_per_second"].as_f64().unwrap() > 1000.0);
+    assert!(
+        document(&[mine])["infiniband"]["with_memory"]["messages_per_second"]["mean"].as_f64().unwrap()
+            > 1000.0
+    );
     for (from, to, expected) in [
         ("kib = 32", "kib = 33", "adapter.cache.kib is 33; expected a power of two of sets"),
         ("ways = 8", "ways = 0", "adapter.cache.ways is 0"),
@@ -296,7 +302,7 @@ fn memory_types_are_reported_with_their_cost_and_corruption() {
     }
     let document: serde_json::Value =
         serde_json::from_slice(&model(&["run", file, "--json"]).stdout).unwrap();
-    assert_eq!(document["schema"], "iotoll.model/2");
+    assert_eq!(document["schema"], "iotoll.model/3");
     let [area, dma] = [0, 1].map(|number| &document["memory_types"]["memories"][number]);
     assert_eq!((&area["memory"], &area["parts"][0]["type"]), (&"static".into(), &"write-back".into()));
     assert_eq!((&area["snoop"], &dma["snoop"]), (&"unsnooped".into(), &"snooped".into()));
@@ -305,4 +311,100 @@ fn memory_types_are_reported_with_their_cost_and_corruption() {
     assert_eq!(dma["test"]["comparison"]["miscompares"], 0);
     let profile = model(&["run", file, "--profile", "x.xml"]);
     assert!(profile.status.code() == Some(2) && text(&profile.stderr).contains("describes memory types"));
+}
+
+/// Words of a text, so that lines may break anywhere.
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// What the program prints for an example with some of its text replaced.
+fn changed(example: &str, changes: &[(&str, &str)], more: &[&str]) -> Output {
+    let mut file = std::fs::read_to_string(example).unwrap();
+    for (from, to) in changes {
+        assert!(file.contains(from), "{from}");
+        file = file.replacen(from, to, 1);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mine.toml");
+    std::fs::write(&path, file).unwrap();
+    model(&[&["run", path.to_str().unwrap()], more].concat())
+}
+
+#[test]
+fn a_warm_up_that_is_extended_is_said() {
+    let short = [("warm_up_us = 2000", "warm_up_us = 1"), ("measured_us = 10000", "measured_us = 20")];
+    let output = changed(DISK, &short, &[]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let shown = words(&text(&output.stdout));
+    let extended =
+        "A warm-up of 1.00 us with its window was too short: both were extended until the window was steady";
+    assert!(shown.contains("5 seeds, steady over ") && shown.contains(extended), "{shown}");
+    let document: serde_json::Value =
+        serde_json::from_slice(&changed(DISK, &short, &["--json"]).stdout).unwrap();
+    let runs = &document["block"]["runs"];
+    assert_eq!((&runs["is_warm_up_extended"], &runs["given_warm_up_us"]), (&true.into(), &1.0.into()));
+    assert!(runs["warm_up_us"].as_f64().unwrap() > 1.0 && runs["measured_us"].as_f64().unwrap() > 20.0);
+    let given = words(&text(&model(&["run", DISK]).stdout));
+    assert!(given.contains("steady over 10.0 ms after 2.00 ms of warm-up") && !given.contains("too short"));
+}
+
+#[test]
+fn a_run_that_is_never_steady_is_exit_two_and_says_what_grew() {
+    // A buffer of 1 TiB takes all writes, and its media program a page in a second.
+    let fills = [
+        ("rw=randread", "rw=randwrite"),
+        ("write_ns = 753000", "write_ns = 1e9"),
+        ("buffer_bytes = 8388608", "buffer_bytes = 1099511627776"),
+    ];
+    let output = changed(DISK, &fills, &[]);
+    let said = text(&output.stderr);
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(2), String::new()), "{said}");
+    let expected = [
+        "mine.toml: no steady state: after ",
+        "bytes in the write buffer: ",
+        "more at the end of the window",
+    ];
+    for words in expected {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+}
+
+#[test]
+fn figures_have_intervals_over_the_seeds() {
+    let output = model(&["run", HOSTS]);
+    let shown = words(&text(&output.stdout));
+    assert!(
+        shown.contains(" \u{b1}") && shown.contains("\u{b1} is half of the 95 % interval over them"),
+        "{shown}"
+    );
+    assert!(shown.contains("server as the client (not given)"), "{shown}");
+    let document: serde_json::Value =
+        serde_json::from_slice(&model(&["run", HOSTS, "--json"]).stdout).unwrap();
+    let hosts = &document["network"];
+    assert_eq!((&hosts["runs"]["seeds"], &hosts["runs"]["is_steady"]), (&5.into(), &true.into()));
+    let [mean, low, high] =
+        ["mean", "low", "high"].map(|end| hosts["operations_per_second"][end].as_f64().unwrap());
+    assert!(low < mean && mean < high && high - low < 0.1 * mean, "{low} {mean} {high}");
+    // One seed has no spread to tell of.
+    let one = changed(HOSTS, &[("# seed = 0 ", "seeds = 1 #")], &[]);
+    assert!(words(&text(&one.stdout)).contains("\u{b1}? operations/s"), "{}", text(&one.stdout));
+    let none = changed(HOSTS, &[("# seed = 0 ", "seeds = 101 #")], &[]);
+    assert!(text(&none.stderr).contains("seeds is 101; expected 1 to 100"), "{}", text(&none.stderr));
+}
+
+#[test]
+fn the_evidence_of_a_file_stands_beside_its_answer() {
+    let evidence = |output: &Output| {
+        let shown = words(&text(&output.stdout));
+        shown.split_once(" evidence ").unwrap().1.split_once(" What the CPUs do").unwrap().0.to_owned()
+    };
+    let shipped = evidence(&model(&["run", HOSTS]));
+    assert!(shipped.contains("parameters are assumed;") && !shipped.contains("given by you"), "{shipped}");
+    assert!(shipped.contains("In the study power-window, 10 of 40 parameters are assumed"), "{shipped}");
+    let yours = evidence(&changed(HOSTS, &[("hypercall_ns = 620", "hypercall_ns = 500")], &[]));
+    assert!(yours.contains("1 given by you. In the study"), "{yours}");
+    let same = evidence(&changed(HOSTS, &[("hypercall_ns = 620", "hypercall_ns = 620.0")], &[]));
+    let after = |text: &str| text.split_once(": ").unwrap().1.to_owned();
+    assert_eq!(after(&same), after(&shipped), "the same number in another form is not the user's");
 }

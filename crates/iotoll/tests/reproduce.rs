@@ -77,3 +77,23 @@ fn a_parameter_can_be_changed() {
         assert!(output.status.code() == Some(2) && said.contains(words), "{said}");
     }
 }
+
+/// A parameter that is set to the value that it has changes no row's kind, and counts as no value of the user's.
+#[test]
+fn a_given_value_does_not_relabel_rows() {
+    let study = |args: &[&str]| -> serde_json::Value {
+        let output = reproduce(&[&["premapped", "--json"], args].concat());
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        document["reproductions"][0].clone()
+    };
+    let given = study(&[]);
+    for parameter in given["parameters"].as_array().unwrap() {
+        let (name, value) = (parameter["name"].as_str().unwrap(), &parameter["value"]);
+        assert_eq!(study(&["--set", &format!("{name}={value}")]), given, "{name}");
+    }
+    let changed = study(&["--set", "instruction_ns=0.4"]);
+    assert_eq!((&given["evidence"]["given"], &changed["evidence"]["given"]), (&0.into(), &1.into()));
+    let printed = String::from_utf8(reproduce(&["premapped", "--set", "instruction_ns=0.4"]).stdout).unwrap();
+    let same = String::from_utf8(reproduce(&["premapped", "--set", "instruction_ns=0.33"]).stdout).unwrap();
+    assert!(printed.contains("changed") && !same.contains("changed"), "{printed}{same}");
+}

@@ -161,7 +161,7 @@ fn columns_have_types_and_units_and_parts_say_where_they_come_from() {
         .iter()
         .map(|pair| (pair.key.as_str(), pair.value.clone().unwrap()))
         .collect();
-    assert_eq!(said["iotoll.model"], "engine/1");
+    assert_eq!(said["iotoll.model"], "engine/2");
     assert!(said["iotoll.plan"].starts_with("reads of 64 bytes behind an IOTLB"));
     assert_eq!(said["iotoll.base"].len(), 32);
     let operations: BTreeSet<_> =

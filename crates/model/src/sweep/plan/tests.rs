@@ -84,7 +84,7 @@ fn the_same_fields_give_the_same_numbers() {
     let numbers = [answer.latency_mean_ns, answer.transfers_per_second, answer.miss_share];
     assert_eq!(
         (super::super::VERSION, numbers),
-        ("engine/1", [3716.398, 34432743.280071385, 0.5122438780609695])
+        ("engine/2", [3716.398, 34432743.280071385, 0.5122438780609695])
     );
 }
 
