@@ -345,13 +345,15 @@ fn a_warm_up_that_is_extended_is_said() {
     let runs = &document["block"]["runs"];
     assert_eq!((&runs["is_warm_up_extended"], &runs["given_warm_up_us"]), (&true.into(), &1.0.into()));
     assert!(runs["warm_up_us"].as_f64().unwrap() > 1.0 && runs["measured_us"].as_f64().unwrap() > 20.0);
-    let given = words(&text(&model(&["run", DISK]).stdout));
-    assert!(given.contains("steady over 10.0 ms after 2.00 ms of warm-up") && !given.contains("too short"));
+    let long = [("warm_up_us = 2000", "warm_up_us = 12000"), ("measured_us = 10000", "measured_us = 20000")];
+    let given = words(&text(&changed(DISK, &long, &[]).stdout));
+    assert!(given.contains("steady over 20.0 ms after 12.0 ms of warm-up;"), "{given}");
+    assert!(!given.contains("too short"), "{given}");
 }
 
 #[test]
 fn a_run_that_is_never_steady_is_exit_two_and_says_what_grew() {
-    // A buffer of 1 TiB takes all writes, and its media program a page in a second.
+    // A buffer of 1 TiB takes all writes, and its dies take a second for each page.
     let fills = [
         ("rw=randread", "rw=randwrite"),
         ("write_ns = 753000", "write_ns = 1e9"),
