@@ -337,8 +337,7 @@ fn a_warm_up_that_is_extended_is_said() {
     let output = changed(DISK, &short, &[]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let shown = words(&text(&output.stdout));
-    let extended =
-        "A warm-up of 1.00 us with its window was too short: both were extended until the window was steady";
+    let extended = "A warm-up of 1.00 \u{b5}s with its window was too short: both were extended until the window was steady";
     assert!(shown.contains("5 seeds, steady over ") && shown.contains(extended), "{shown}");
     let document: serde_json::Value =
         serde_json::from_slice(&changed(DISK, &short, &["--json"]).stdout).unwrap();
