@@ -7,9 +7,10 @@ use std::cmp::Ordering;
 /// The share of intervals that contain the true mean.
 const CONFIDENCE: f64 = 0.95;
 
-/// A mean over boots, or the difference of two, with its 95 % confidence interval by Student's distribution. The boots of one machine
-/// differ in what shouldn't matter, so their spread is that of chance. Windows of one boot are not independent, so each boot counts once,
-/// however many windows it has. Boots of equal number are the same on all machines, so differences are taken boot by boot.
+/// A mean over boots of a machine or runs of a model, or the difference of two, with its 95 % confidence interval by Student's
+/// distribution. Boots of one machine, like runs with other seeds, differ in what shouldn't matter, so their spread is that of
+/// chance. Windows of one boot are not independent of each other, so each boot counts once, however many windows it has. Boots
+/// of equal number are the same on all machines, so differences are taken boot by boot.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]

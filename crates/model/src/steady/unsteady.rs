@@ -56,7 +56,11 @@ impl Display for Drift {
             Self::Nothing { unit } => write!(out, "no {unit} in the window"),
             Self::Rate { unit, difference_share } => {
                 let word = if difference_share > 0.0 { "more" } else { "less" };
-                let percent = 100.0 * difference_share.abs();
+                let (first, second) = (1.0 - difference_share / 2.0, 1.0 + difference_share / 2.0);
+                if first <= 0.0 {
+                    return write!(out, "{unit}: none in the first half of the window");
+                }
+                let percent = 100.0 * (second / first - 1.0).abs();
                 write!(
                     out,
                     "{unit}: {percent:.1} % {word} in the second half of the window than in the first"
