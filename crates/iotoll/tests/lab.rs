@@ -75,12 +75,12 @@ fn the_document_of_a_difference() {
     assert!(document["a"]["file"].as_str().unwrap().ends_with("x86-vtd-lazy.json"));
     let expect = serde_json::json!({
         "workload": "nvme-read-4k", "change": "instructions", "only_in": null, "stage": null, "function": null, "event": null,
-        "event_name": null, "average": "median", "a": 20894.0, "b": 21613.0, "grew": true
+        "event_name": null, "average": "median", "a": 20894.0, "b": 21613.0, "grew": true, "may_be_chance": false
     });
     assert_eq!(document["changes"][0], expect);
     let expect = serde_json::json!({
         "workload": "nvme-read-4k", "change": "stage", "only_in": null, "stage": "iova", "function": null, "event": null,
-        "event_name": null, "average": null, "a": 400.0, "b": 385.0, "grew": false
+        "event_name": null, "average": null, "a": 400.0, "b": 385.0, "grew": false, "may_be_chance": false
     });
     assert!(document["changes"].as_array().unwrap().contains(&expect));
 }

@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn a_rate_that_rises_is_a_drift() {
         let rises = told(&samples(|batch| 100.0 + batch as f64, |_| 7));
-        assert_eq!(rises, ["operations: 9.0 % more in the second half of the window than in the first"]);
+        assert_eq!(rises, ["operations: 9.5 % more in the second half of the window than in the first"]);
         let falls = told(&samples(|batch| 100.0 - batch as f64, |_| 7));
         assert!(falls[0].contains("% less in the second half"), "{falls:?}");
         assert_eq!(told(&samples(|_| 0.0, |_| 0)), ["no operations in the window"]);
