@@ -15,6 +15,8 @@
 //! - **What is inside.** Mappings, queued tasks, waiting frames and bytes in flight may not grow or shrink by more than
 //!   [`TOLERANCE`] of what came in. What piled up was not paid for, so this also bounds the error of the rate.
 //!
+//! And a window must be longer than the work in flight takes, by [`PASSES`].
+//!
 //! fio compares the slope of a rate over a rolling window (`steadystate`), and MSER-5 truncates a series where the
 //! error of its mean is least. Neither looks at more than the series itself.
 
@@ -41,3 +43,6 @@ pub(crate) const TOLERANCE: f64 = 0.01;
 pub(crate) const NOISE_MAX: f64 = 0.05;
 /// and this much refuses it when it can't be extended any more. Less shows in the interval over the seeds.
 pub(crate) const NOISE_REFUSED: f64 = 0.25;
+/// How often a window must see the work that is in flight pass. By Little's law it is then as many times as long as the work
+/// takes, and latencies are not only those of the quick.
+pub(crate) const PASSES: f64 = 10.0;

@@ -34,6 +34,7 @@ pub(crate) fn reason(unsteady: &Unsteady) -> String {
         Drift::Nothing { unit } => format!("no {unit}"),
         Drift::Rate { unit, .. } => format!("{unit} differ"),
         Drift::Noise { unit, .. } => format!("too few {unit}"),
+        Drift::Short { name, .. } => format!("{name} pass too seldom"),
         Drift::Level { name, .. } => format!("{name} pile up or run out"),
     };
     unsteady.drifts.iter().map(of).collect::<Vec<_>>().join(", ")

@@ -2,7 +2,7 @@
 
 use super::sample::Sample;
 use super::unsteady::Drift;
-use super::{BATCHES, NOISE_MAX, TOLERANCE};
+use super::{BATCHES, NOISE_MAX, NOISE_REFUSED, PASSES, TOLERANCE};
 
 /// The quantile 0.995 of Student's distribution for [`BATCHES`] - 2 = 18 degrees of freedom: of steady windows, one in
 /// a hundred is taken for a drifting one, and then merely extended.
@@ -42,7 +42,8 @@ pub(super) fn drifts(samples: &[Sample], unit: &'static str, counts_time: bool) 
     let rate =
         rate_drift(samples, unit).filter(|drift| !(counts_time && matches!(drift, Drift::Nothing { .. })));
     let levels = samples.first().map_or(0, |sample| sample.levels.len());
-    rate.into_iter().chain((0..levels).filter_map(|level| level_drift(samples, level))).collect()
+    let levels = (0..levels).flat_map(|level| [level_drift(samples, level), too_short(samples, level)]);
+    rate.into_iter().chain(levels.flatten()).collect()
 }
 
 fn rate_drift(samples: &[Sample], unit: &'static str) -> Option<Drift> {
@@ -52,7 +53,8 @@ fn rate_drift(samples: &[Sample], unit: &'static str) -> Option<Drift> {
         return Some(Drift::Nothing { unit });
     }
     let [difference_share, noise_share] = [difference, noise].map(|value| value / mean);
-    if difference_share.abs() <= TOLERANCE {
+    // Halves with a few operations each may agree by chance.
+    if difference_share.abs() <= TOLERANCE && noise_share <= NOISE_REFUSED {
         return None;
     }
     if difference_share.abs() > noise_share {
@@ -77,6 +79,13 @@ fn level_drift(samples: &[Sample], level: usize) -> Option<Drift> {
     })
 }
 
+/// Whether the work inside took too long to pass often in the window.
+fn too_short(samples: &[Sample], level: usize) -> Option<Drift> {
+    let (first, last) = (samples.first()?.levels[level], samples.last()?.levels[level]);
+    let (inside, entered) = (last.inside as f64, (last.entered - first.entered) as f64);
+    (last.is_work && entered < PASSES * inside).then_some(Drift::Short { name: last.name, inside, entered })
+}
+
 const _: () = assert!(BATCHES == 20, "STUDENT is the quantile for 20 batches");
 
 #[cfg(test)]
@@ -90,7 +99,8 @@ mod tests {
         let mut done = 0.0;
         let sample = |batch: usize| {
             done += if batch == 0 { 0.0 } else { rate(batch) };
-            let level = Level { name: "things", inside: inside(batch), entered: 1_000 * batch as u64 };
+            let level =
+                Level { name: "things", inside: inside(batch), entered: 1_000 * batch as u64, is_work: true };
             Sample { done, levels: vec![level] }
         };
         (0..=BATCHES).map(sample).collect()
@@ -124,6 +134,23 @@ mod tests {
         let falls = told(&samples(|batch| 100.0 - batch as f64, |_| 7));
         assert!(falls[0].contains("% less in the second half"), "{falls:?}");
         assert_eq!(told(&samples(|_| 0.0, |_| 0)), ["no operations in the window"]);
+    }
+
+    #[test]
+    fn a_window_is_longer_than_work_takes() {
+        assert!(told(&samples(|_| 50.0, |_| 2_000)).is_empty());
+        let short = "things: 20000 came in the window, and 2001 are inside; expected 10 times as many";
+        assert_eq!(told(&samples(|_| 50.0, |_| 2_001)), [short]);
+    }
+
+    #[test]
+    fn one_operation_in_each_half_is_too_little() {
+        let one = |batch| f64::from(u8::from(batch % 10 == 5));
+        assert!(
+            told(&samples(one, |_| 7))[0].contains("too few to compare"),
+            "{:?}",
+            told(&samples(one, |_| 7))
+        );
     }
 
     #[test]

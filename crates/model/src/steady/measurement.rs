@@ -8,8 +8,8 @@ use des::Span;
 use std::fmt::Display;
 use std::marker::PhantomData;
 
-/// A window that was not steady is extended as long as its simulation took less than so many events, of which the next
-/// window takes as many again.
+/// A window that was not steady is extended as long as the simulation took less than so many events since the given warm-up, of
+/// which the next window takes as many again.
 const EVENTS_MAX: u64 = 1 << 23;
 /// Virtual time up to which windows are extended: a thousand seconds.
 const TIME_MAX: Span = Span::from_ms(1_000_000);
@@ -88,6 +88,8 @@ pub(crate) struct Measurement<L = Span> {
     measured: u64,
     /// Samples of the current window: at its beginning, and at the end of each batch.
     samples: Vec<Sample>,
+    /// Events of the given warm-up, which the bound of extensions does not count.
+    warm_up_events: Option<u64>,
     unsteady: Option<Unsteady>,
     length: PhantomData<L>,
 }
@@ -109,6 +111,7 @@ impl<L: Length> Measurement<L> {
             warm_up: warm_up.number(),
             measured: measured.number(),
             samples: Vec::new(),
+            warm_up_events: None,
             unsteady: None,
             length: PhantomData,
         }
@@ -127,6 +130,7 @@ impl<L: Length> Measurement<L> {
     /// Takes a sample. `events` is the number of events that the simulation has scheduled so far.
     pub(crate) fn take(&mut self, sample: Sample, events: u64) -> Progress<L> {
         self.samples.push(sample);
+        let given_warm_up = *self.warm_up_events.get_or_insert(events);
         let batches = self.samples.len() - 1;
         if batches < BATCHES {
             let [from, to] = [batches, batches + 1].map(|batch| self.batch_end(batch));
@@ -138,7 +142,9 @@ impl<L: Length> Measurement<L> {
         if drifts.is_empty() {
             return Progress::Ends;
         }
-        if self.warm_up.saturating_add(self.measured) <= L::MAX.number() && events <= EVENTS_MAX {
+        if self.warm_up.saturating_add(self.measured) <= L::MAX.number()
+            && events - given_warm_up <= EVENTS_MAX
+        {
             return self.extend(events);
         }
         if !drifts.iter().all(Drift::is_small_noise) {
@@ -223,9 +229,11 @@ mod tests {
 
     #[test]
     fn what_never_settles_is_refused() {
+        // The given warm-up may take more events than any extension.
         let take = |measurement: &mut Measurement, events| {
             let sample = || Sample { done: 0.0, levels: Vec::new() };
-            (0..=BATCHES).map(|_| measurement.take(sample(), events)).last()
+            measurement.take(sample(), 2 * EVENTS_MAX);
+            (0..BATCHES).map(|_| measurement.take(sample(), 2 * EVENTS_MAX + events)).last()
         };
         let mut busy = Measurement::steady("bytes", ns(10), ns(20));
         assert_eq!(take(&mut busy, EVENTS_MAX + 1), Some(Progress::Ends));

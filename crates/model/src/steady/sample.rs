@@ -18,4 +18,6 @@ pub(crate) struct Level {
     pub(crate) inside: u64,
     /// How many came since the start.
     pub(crate) entered: u64,
+    /// Whether they are the work itself: a window must see them pass several times.
+    pub(crate) is_work: bool,
 }

@@ -1,6 +1,6 @@
 //! Why no window of a simulation was steady.
 
-use super::{NOISE_MAX, NOISE_REFUSED};
+use super::{NOISE_MAX, NOISE_REFUSED, PASSES};
 use std::fmt::{self, Display, Formatter};
 
 /// A number that changed in a window.
@@ -25,6 +25,15 @@ pub enum Drift {
         /// How much the halves may differ by chance, as a share of the mean.
         noise_share: f64,
     },
+    /// The window is too short for the time that work takes: what is inside did not pass often enough.
+    Short {
+        /// What it is.
+        name: &'static str,
+        /// How much of it is inside.
+        inside: f64,
+        /// How much came in the window.
+        entered: f64,
+    },
     /// Something piled up in the machine, or ran out.
     Level {
         /// What it is.
@@ -45,7 +54,7 @@ impl Drift {
         match *self {
             Self::Noise { noise_share, .. } => noise_share < NOISE_REFUSED,
             Self::Level { growth, entered, is_trend, .. } => !is_trend && growth.abs() <= NOISE_MAX * entered,
-            Self::Nothing { .. } | Self::Rate { .. } => false,
+            Self::Nothing { .. } | Self::Rate { .. } | Self::Short { .. } => false,
         }
     }
 }
@@ -70,6 +79,10 @@ impl Display for Drift {
                 let percent = 100.0 * noise_share;
                 write!(out, "{unit}: too few to compare halves of the window, {percent:.1} % apart by chance")
             }
+            Self::Short { name, inside, entered } => write!(
+                out,
+                "{name}: {entered:.0} came in the window, and {inside:.0} are inside; expected {PASSES} times as many"
+            ),
             Self::Level { name, growth, entered, .. } => {
                 let word = if growth > 0.0 { "more" } else { "fewer" };
                 let (growth, percent) = (growth.abs(), 100.0 * growth.abs() / entered.max(1.0));

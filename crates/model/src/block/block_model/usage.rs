@@ -94,10 +94,13 @@ impl BlockModel<'_> {
     /// What the steady state is decided by.
     pub(super) fn sample(&self) -> Sample {
         let (counters, totals) = (self.mapping.counters, &self.totals);
-        let level = |name, inside, entered| Level { name, inside, entered };
+        let level = |name, inside, entered| Level { name, inside, entered, is_work: false };
         let levels = vec![
             level("mappings", counters.mappings - counters.unmappings, counters.mappings),
-            level("reads and writes in flight", totals.asked - totals.got, totals.asked),
+            Level {
+                is_work: true,
+                ..level("reads and writes in flight", totals.asked - totals.got, totals.asked)
+            },
             level("commands in queues", totals.commands - totals.completions, totals.commands),
             level("bytes in the write buffer", self.dies.buffered_bytes(), totals.fetched_bytes),
             level("tasks of the CPUs", self.processors.queued(), self.processors.pushed()),

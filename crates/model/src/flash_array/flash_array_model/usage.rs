@@ -86,10 +86,13 @@ impl FlashArrayModel<'_> {
     /// What the steady state is decided by.
     pub(super) fn sample(&self) -> Sample {
         let (counters, totals) = (self.counters(), &self.totals);
-        let level = |name, inside, entered| Level { name, inside, entered };
+        let level = |name, inside, entered| Level { name, inside, entered, is_work: false };
         let levels = vec![
             level("mappings", counters.mappings - counters.unmappings, counters.mappings),
-            level("reads and writes in flight", totals.asked - totals.got, totals.asked),
+            Level {
+                is_work: true,
+                ..level("reads and writes in flight", totals.asked - totals.got, totals.asked)
+            },
             level("reads and writes without a path", self.paths.waiting(), totals.asked),
             level("tasks of the CPUs", self.processors.queued(), self.processors.pushed()),
         ];

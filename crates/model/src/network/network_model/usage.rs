@@ -98,7 +98,12 @@ fn levels(state: &HostState, names: [&'static str; 5]) -> impl Iterator<Item = L
         (rings.entries_in_use(), rings.arrived),
         (state.processors.queued(), state.processors.pushed()),
     ];
-    names.into_iter().zip(inside).map(|(name, (inside, entered))| Level { name, inside, entered })
+    names.into_iter().zip(inside).map(|(name, (inside, entered))| Level {
+        name,
+        inside,
+        entered,
+        is_work: false,
+    })
 }
 
 impl NetworkModel<'_> {
@@ -106,8 +111,8 @@ impl NetworkModel<'_> {
     pub(super) fn sample(&self) -> Sample {
         let in_hosts = self.hosts.iter().zip(LEVELS).flat_map(|(state, names)| levels(state, names));
         let Totals { written_bytes, read_bytes, .. } = self.totals;
-        let in_flight =
-            Level { name: "bytes in flight", inside: written_bytes - read_bytes, entered: written_bytes };
+        let (inside, entered) = (written_bytes - read_bytes, written_bytes);
+        let in_flight = Level { name: "bytes in flight", inside, entered, is_work: true };
         Sample { done: read_bytes as f64, levels: in_hosts.chain([in_flight]).collect() }
     }
 
