@@ -18,8 +18,8 @@ pub fn toll_sheet(data: &[u8]) {
     let mut other = sheet.clone();
     for toll in &sheet.tolls {
         let _ = toll_over(toll, toll);
-        let _ = shown(&report::toll_table(std::slice::from_ref(&sheet), &toll.workload));
     }
+    let _ = shown(&report::toll_comparison(&[sheet.clone(), sheet.clone()], &[]));
     other.tolls.rotate_left(sheet.tolls.len().min(1));
     for (toll, name) in other.tolls.iter_mut().zip(sheet.tolls.iter().map(|toll| &toll.workload)) {
         toll.workload.clone_from(name);

@@ -22,7 +22,7 @@ const SAME: f64 = 1e-3;
 /// Parts that carry data at a rate which is an input.
 const WIRES: [&str; 4] = ["wire", "link", "cable", "bus "];
 /// Parts that begin their work at a rate which is an input.
-const ENGINES: [&str; 1] = ["the engine's beginning of transfers"];
+const ENGINES: [&str; 2] = ["the engine's beginning of transfers", "the walker's beginning of walks"];
 
 /// A row with its curve and its study.
 #[derive(Clone, Copy)]

@@ -147,13 +147,13 @@ fn a_process_pays_no_kernel_and_finds_its_answer_when_it_looks() {
     assert!((outcome.cores_used - 1.0).abs() < 1e-9, "it looks all the time");
 }
 
-/// Hundreds of thousands of looks in vain are counted, and aren't events.
+/// Billions of looks in vain are counted, and aren't events.
 #[test]
 fn looks_in_vain_take_instructions_and_no_events() {
     let mut setup = alone(setup(vec![job(IoInterface::User, 1, 1)]));
     setup.array.read.latency = Span::from_ms(20);
     let outcome = holds(&setup);
-    assert!(outcome.events < 300, "{}", outcome.events);
+    assert!(outcome.events < 3_000, "{}", outcome.events);
     let each_second = 1e9 / 0.5;
     let [partition, _] = outcome.instructions_per_second;
     assert!((partition / each_second - 1.0).abs() < 1e-3, "{partition}");
@@ -426,7 +426,7 @@ fn the_example_s_fibre_channel_section_is_valid() {
     let (text, _) = text.split_once("[[faults]]").unwrap();
     let answer = FlashArrayExperiment::read(text, "x.toml").unwrap().run().unwrap();
     let rate = answer.all.operations_per_second.mean;
-    assert!((rate / 458.6e3 - 1.0).abs() < 0.02, "{rate}");
+    assert!((rate / 542.5e3 - 1.0).abs() < 0.02, "{rate}");
     assert_eq!(answer.limit, "a queue's lock");
 }
 

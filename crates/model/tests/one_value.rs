@@ -86,13 +86,11 @@ fn prices_of_power7_are_in_its_file_alone() {
 /// A POWER7 line takes as long between threads as between hosts and, for want of a better one, on POWER8.
 #[test]
 fn all_studies_of_power_have_one_transfer_time_of_a_line() {
-    let changed = || {
-        let changes = model::Changes::new([("line_same_chip_ns".to_owned(), 100.0)]).unwrap();
-        ["power-window", "capi-flash", "dma-contention"]
-            .map(|study| model::reproduce_with(study, &changes).unwrap())
+    let changed = |study: &str, line_ns: f64| {
+        let changes = model::Changes::new([("line_same_chip_ns".to_owned(), line_ns)]).unwrap();
+        model::reproduce_with(study, &changes).unwrap()
     };
-    let [window, flash, contention] = changed();
-    for one in [window, flash] {
+    for one in [changed("power-window", 90.0), changed("capi-flash", 90.0)] {
         assert!(one.tally(|kind| kind == model::FigureKind::Changed).rows > 0, "{}", one.study);
     }
     let bitmap = |one: &model::Reproduction| {
@@ -100,5 +98,6 @@ fn all_studies_of_power_have_one_transfer_time_of_a_line() {
         line.points.last().unwrap().1
     };
     let as_given = model::reproduce("dma-contention").unwrap();
-    assert!(bitmap(&contention) < 0.9 * bitmap(&as_given), "threads of POWER take the line of power7.toml");
+    let (as_given, slow) = (bitmap(&as_given), bitmap(&changed("dma-contention", 120.0)));
+    assert!(slow > 1.1 * as_given, "threads of POWER take the line of power7.toml: {slow}, {as_given}");
 }
