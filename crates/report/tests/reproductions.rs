@@ -249,7 +249,7 @@ fn figures_are_shown_with_their_errors_and_evidence() {
     let shown = report::text(&page, 100, Style::Plain, Length::Folded);
     assert!(shown.lines().all(|line| line.chars().count() <= 100), "{shown}");
     for words in [
-        "follows from a rule, MISSED",
+        "rule, MISSED",
         "Saturated: the link",
         "Repeats: at 256 that of Ivy Bridge",
         "parameters are assumed",
