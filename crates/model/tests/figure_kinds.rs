@@ -59,7 +59,7 @@ fn repeated(row: Row<'static>) -> Row<'static> {
     rows()
         .filter(|other| other.study.study == row.study.study)
         .find(|other| other.curve.name == named.curve && other.point.x == named.x)
-        .unwrap_or_else(|| panic!("{row} repeats a row that there is not"))
+        .unwrap_or_else(|| panic!("{row} names a row that does not exist"))
 }
 
 fn is_same(a: f64, b: f64) -> bool {

@@ -121,7 +121,7 @@ fn may_be_chance(count: &Count, a: &Toll, b: &Toll) -> bool {
         None => toll.medians_by_boot(),
         Some(event) => toll.events_by_boot(event),
     };
-    Estimate::difference(&boots(b), &boots(a)).is_some_and(|more| more.low.is_some() && more.sign().is_none())
+    Estimate::difference(&boots(b), &boots(a)).is_some_and(|more| more.may_be_chance())
 }
 
 /// A change for each kind of event that was counted in `toll`, but not in `other`.

@@ -82,6 +82,11 @@ impl Estimate {
             _ => None,
         }
     }
+
+    /// Whether it may be zero by chance: it has an interval, which leaves the sign open. False with a single boot.
+    pub fn may_be_chance(&self) -> bool {
+        self.low.is_some() && self.sign().is_none()
+    }
 }
 
 /// Half of the width of an interval; `None` if the variance is unknown.
@@ -140,6 +145,8 @@ mod tests {
         assert_eq!(same.sign(), Some(Ordering::Greater));
         let single = Estimate::difference(&[5.0], &[3.0, 4.0]).unwrap();
         assert_eq!((single, single.sign()), (Estimate { mean: 1.5, low: None, high: None }, None));
+        assert!(!single.may_be_chance() && !same.may_be_chance());
+        assert!(Estimate::of(&[-1.0, 2.0]).unwrap().may_be_chance());
         assert_eq!(Estimate::of(&[]), None);
         assert_eq!(Estimate::difference(&[1.0, 1.0], &[1.0, 1.0]).unwrap().sign(), Some(Ordering::Equal));
     }

@@ -33,10 +33,8 @@ impl RunProgress {
         let is_boot = matches!(progress, Progress::Boot { .. });
         let step = match progress {
             Progress::Boot { vcpus, number, of, workloads } => {
-                let cpus = if vcpus == 1 { "1 CPU".to_owned() } else { format!("{vcpus} CPUs") };
-                self.boot = format!("boot {number} of {of} with {cpus}");
-                let plural = if workloads == 1 { "" } else { "s" };
-                format!("the kernel starts, {workloads} workload{plural} to run")
+                self.boot = format!("boot {number} of {of} with {}", count(vcpus as usize, "CPU"));
+                format!("the kernel starts, {} to run", count(workloads, "workload"))
             }
             Progress::Workload { name, ended, of } => format!("{name} ({} of {of})", ended + 1),
             Progress::Fold => "counting".to_owned(),
@@ -57,6 +55,11 @@ impl RunProgress {
             bar.finish_and_clear();
         }
     }
+}
+
+/// `1 CPU`, `2 CPUs`.
+fn count(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
 /// A spinner with the preset's name and the elapsed time.

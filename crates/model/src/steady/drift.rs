@@ -164,7 +164,7 @@ mod tests {
         assert!(noisy(150.0)[0].starts_with("operations: too few"), "{:?}", noisy(150.0));
     }
 
-    /// The rate says nothing of it: a twentieth of what is mapped is never unmapped.
+    /// The rate does not show it: of what is mapped, a twentieth is never unmapped.
     #[test]
     fn what_piles_up_is_a_drift_though_the_rate_is_steady() {
         let piled = told(&samples(|_| 50.0, |batch| 50 * batch as u64));

@@ -90,12 +90,11 @@ impl<'s> SheetLine<'s> {
     /// sign is uncertain, and with a ? behind it where that of the DMA stages is. `None` without a base or a list of prices.
     pub(crate) fn added_time(&self, prices: Option<&PriceList>) -> Option<String> {
         let (over, prices) = (self.over.as_ref()?, prices?);
-        let is_certain = |more: &Estimate| more.low.is_none() || more.sign().is_some();
-        let events = over.events.iter().filter(|(_, more)| is_certain(&more.mean));
+        let events = over.events.iter().filter(|(_, more)| !more.mean.may_be_chance());
         let events = events.map(|(event, more)| (*event, more.mean.mean)).collect();
         let ns = prices.price(over.dma.mean, &events).ns;
         let sign = if ns < 0.0 { "-" } else { "+" };
-        let doubt = if is_certain(&over.dma) { "" } else { "?" };
+        let doubt = if over.dma.may_be_chance() { "?" } else { "" };
         Some(format!("{sign}{}{doubt}", quantity::time(ns.abs())))
     }
 

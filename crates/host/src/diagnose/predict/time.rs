@@ -9,8 +9,8 @@ use toll::{Charge, Expense, PriceList, figure, grouped, time};
 /// Of the instructions, those of DMA mapping are priced, unless the sign of their difference is uncertain; whatever changes
 /// elsewhere is side effects and chance.
 pub(super) fn gain(io: &str, now: &IoCost, fewer: &Saved, prices: &PriceList) -> TimeGain {
-    let is_certain = fewer.dma.low.is_none() || fewer.dma.sign().is_some();
-    let saved = prices.price(if is_certain { fewer.dma.mean } else { 0.0 }, &fewer.events);
+    let instructions = if fewer.dma.may_be_chance() { 0.0 } else { fewer.dma.mean };
+    let saved = prices.price(instructions, &fewer.events);
     let now_ns = prices.price(now.instructions, &now.events).ns;
     let then_ns = now_ns - saved.ns;
     TimeGain {

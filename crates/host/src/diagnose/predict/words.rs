@@ -65,8 +65,7 @@ fn saved(pair: &Pair<'_>, now: &IoCost) -> Saved {
     };
     let event = |event: &Event| {
         let less = less(&|boot| boot.events.get(event).copied());
-        let is_certain = less.low.is_none() || less.sign().is_some();
-        (is_certain && less.mean.abs() >= EVENTS_MIN).then_some((*event, less.mean))
+        (!less.may_be_chance() && less.mean.abs() >= EVENTS_MIN).then_some((*event, less.mean))
     };
     Saved {
         dma: less(&|boot| Some(boot.dma)),
