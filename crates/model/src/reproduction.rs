@@ -3,8 +3,9 @@
 use crate::evidence_share::EvidenceShare;
 use crate::figure_kind::FigureKind;
 use crate::part::Part;
+use crate::replications::Replications;
 use serde::{Deserialize, Serialize, Serializer};
-use toll::Evidence;
+use toll::{Estimate, Evidence};
 
 /// The version of these types' layout in documents. It grows when a field changes its meaning or goes; new fields leave it as it is.
 pub const SCHEMA: &str = "iotoll.reproduction/4";
@@ -95,8 +96,12 @@ pub struct Point {
     pub x: f64,
     /// What was published, or measured: see [`Curve::reference`].
     pub reference: f64,
-    /// What the model says.
+    /// What the model says: the mean over several seeds.
     pub ours: f64,
+    /// The lower end of its 95 % interval: `ours` if no seed changes it.
+    pub ours_low: f64,
+    /// The interval's upper end.
+    pub ours_high: f64,
     /// What agreement would prove.
     pub kind: FigureKind,
     /// The row that it repeats, if that is its kind.
@@ -213,6 +218,11 @@ impl std::iter::Sum for Tally {
 }
 
 impl Point {
+    /// Ours with its interval.
+    pub fn estimate(&self) -> Estimate {
+        Estimate { mean: self.ours, low: Some(self.ours_low), high: Some(self.ours_high) }
+    }
+
     /// How far off ours is, as a share of the reference.
     pub fn error(&self) -> f64 {
         self.ours / self.reference - 1.0
@@ -228,12 +238,22 @@ impl Curve {
     /// Whether one of its figures is further off than it may be, by `bound` where the curve has none of its own. A calibrated
     /// figure is not a miss.
     pub fn misses(&self, point: &Point, bound: f64) -> bool {
-        // What is no number is off too.
-        let is_within = match self.within {
-            Some(within) => (point.ours - point.reference).abs() <= within,
-            None => point.error().abs() <= bound,
-        };
-        point.kind.can_miss() && !is_within
+        point.kind.can_miss() && !self.is_within(point, point.ours, bound)
+    }
+
+    /// Whether the interval of one of its figures leaves open whether that misses.
+    pub fn is_open(&self, point: &Point, bound: f64) -> bool {
+        let [low, high] = [point.ours_low, point.ours_high].map(|ours| self.is_within(point, ours, bound));
+        let ours = self.is_within(point, point.ours, bound);
+        point.kind.can_miss() && (low != ours || high != ours)
+    }
+
+    /// Whether a value for one of its points is as near as it must be. What is no number isn't.
+    fn is_within(&self, point: &Point, ours: f64, bound: f64) -> bool {
+        match self.within {
+            Some(within) => (ours - point.reference).abs() <= within,
+            None => (ours / point.reference - 1.0).abs() <= bound,
+        }
     }
 }
 
@@ -246,6 +266,30 @@ impl Line {
 }
 
 impl Reproduction {
+    /// The mean of some runs of a study, with the intervals of its figures. What is not random is that of the first. A line is the
+    /// mean of the runs that drew it.
+    pub(crate) fn mean(runs: &Replications<Self>) -> Self {
+        let mut one = runs.first().clone();
+        for (curve_place, curve) in one.curves.iter_mut().enumerate() {
+            for (place, point) in curve.points.iter_mut().enumerate() {
+                let ours = runs.estimate(|run| run.curves[curve_place].points[place].ours);
+                let Estimate { mean, low, high } = ours;
+                (point.ours, point.ours_low, point.ours_high) =
+                    (mean, low.unwrap_or(mean), high.unwrap_or(mean));
+            }
+        }
+        for (chart_place, chart) in one.charts.iter_mut().enumerate() {
+            for (line_place, line) in chart.lines.iter_mut().enumerate() {
+                for (place, point) in line.points.iter_mut().enumerate() {
+                    let ours =
+                        |run: &Self| Some(run.charts.get(chart_place)?.lines[line_place].points[place].1);
+                    point.1 = runs.estimate_known(ours).map_or(f64::NAN, |ours| ours.mean);
+                }
+            }
+        }
+        one
+    }
+
     /// Points where only bounds were published, and those of them outside.
     pub fn bounded(&self) -> Tally {
         let lines = self.charts.iter().flat_map(|chart| &chart.lines);
@@ -301,7 +345,16 @@ mod tests {
     use super::*;
 
     fn point(ours: f64, kind: FigureKind) -> Point {
-        Point { x: 1.0, reference: 100.0, ours, kind, repeats: None, limit: None }
+        Point {
+            x: 1.0,
+            reference: 100.0,
+            ours,
+            ours_low: ours,
+            ours_high: ours,
+            kind,
+            repeats: None,
+            limit: None,
+        }
     }
 
     fn curve(within: Option<f64>, points: Vec<Point>) -> Curve {
@@ -341,6 +394,12 @@ mod tests {
         }
         assert!(misses(89.0, FigureKind::Rule) && misses(f64::NAN, FigureKind::Repeats));
         assert!((point(89.0, FigureKind::Rule).error() + 0.11).abs() < 1e-9);
+        let wide = Point { ours_low: 105.0, ours_high: 113.0, ..point(109.0, FigureKind::Rule) };
+        let curve_of = |point: Point| {
+            (curve(None, Vec::new()).misses(&point, 0.1), curve(None, Vec::new()).is_open(&point, 0.1))
+        };
+        assert_eq!(curve_of(wide.clone()), (false, true), "109 is within 10 %, and 113 isn't");
+        assert_eq!(curve_of(Point { ours_high: 109.9, ..wide }), (false, false));
         let by_unit =
             |within| curve(Some(within), Vec::new()).misses(&point(97.5, FigureKind::OutOfSample), 0.0);
         assert!(by_unit(2.0) && !by_unit(3.0));

@@ -13,6 +13,7 @@ mod power7;
 mod power_window;
 mod premapped;
 mod protection_mode;
+mod replication;
 mod shared_value;
 
 pub use changes::Changes;
@@ -23,8 +24,10 @@ use crate::flash_array::FlashArrayError;
 use crate::infiniband::mpi::ProgramError;
 use crate::network::{NetworkError, NotModelled};
 use crate::partition::PartitionError;
+use crate::replications::Replications;
 use crate::uperf::ProfileError;
 use crate::{Parameter, Reproduction};
+use replication::Replication;
 
 /// Why a study can't be reproduced.
 #[derive(Debug, thiserror::Error)]
@@ -135,7 +138,10 @@ pub enum StudyError {
 /// A study: its name on the command line, and the function that runs it.
 struct Study {
     name: &'static str,
-    reproduce: fn(&Changes) -> Result<Reproduction, StudyError>,
+    /// Computes its figures once.
+    run: fn(&Replication<'_>) -> Result<Reproduction, StudyError>,
+    /// Whether another seed gives other figures.
+    is_random: bool,
     /// Its parameters, without a run.
     parameters: fn(&Changes) -> Result<Vec<Parameter>, StudyError>,
 }
@@ -143,24 +149,37 @@ struct Study {
 const STUDIES: &[Study] = &[
     Study {
         name: power_window::NAME,
-        reproduce: power_window::reproduce,
+        run: power_window::run,
+        is_random: true,
         parameters: power_window::parameters,
     },
     Study {
         name: dma_contention::NAME,
-        reproduce: dma_contention::reproduce,
+        run: dma_contention::run,
+        is_random: true,
         parameters: dma_contention::parameters,
     },
-    Study { name: iotlb::NAME, reproduce: iotlb::reproduce, parameters: iotlb::parameters },
+    Study { name: iotlb::NAME, run: iotlb::run, is_random: true, parameters: iotlb::parameters },
     Study {
         name: protection_mode::NAME,
-        reproduce: protection_mode::reproduce,
+        run: protection_mode::run,
+        is_random: true,
         parameters: protection_mode::parameters,
     },
-    Study { name: premapped::NAME, reproduce: premapped::reproduce, parameters: premapped::parameters },
-    Study { name: memmap::NAME, reproduce: memmap::reproduce, parameters: memmap::parameters },
-    Study { name: memfree_hca::NAME, reproduce: memfree_hca::reproduce, parameters: memfree_hca::parameters },
-    Study { name: capi_flash::NAME, reproduce: capi_flash::reproduce, parameters: capi_flash::parameters },
+    Study { name: premapped::NAME, run: premapped::run, is_random: true, parameters: premapped::parameters },
+    Study { name: memmap::NAME, run: memmap::run, is_random: false, parameters: memmap::parameters },
+    Study {
+        name: memfree_hca::NAME,
+        run: memfree_hca::run,
+        is_random: true,
+        parameters: memfree_hca::parameters,
+    },
+    Study {
+        name: capi_flash::NAME,
+        run: capi_flash::run,
+        is_random: true,
+        parameters: capi_flash::parameters,
+    },
 ];
 
 /// Names of all studies.
@@ -184,7 +203,7 @@ fn study_names() -> String {
     studies().collect::<Vec<_>>().join(", ")
 }
 
-/// Reproduces a study.
+/// Reproduces a study: its figures are means over runs with several seeds, with 95 % intervals.
 ///
 /// # Errors
 /// [`StudyError`]
@@ -199,10 +218,22 @@ pub fn reproduce(name: &str) -> Result<Reproduction, StudyError> {
 /// [`StudyError`]; also for an unknown parameter.
 pub fn reproduce_with(name: &str, changes: &Changes) -> Result<Reproduction, StudyError> {
     let study = find(name)?;
-    let mut one = (study.reproduce)(changes)?;
+    let mut one = study.reproduce(changes)?;
     changes.check_names(&one)?;
     if !changes.is_empty() {
-        one.mark_changes(&(study.reproduce)(&Changes::default())?);
+        one.mark_changes(&study.reproduce(&Changes::default())?);
     }
     Ok(one)
+}
+
+impl Study {
+    /// Runs it once for each seed.
+    fn reproduce(&self, changes: &Changes) -> Result<Reproduction, StudyError> {
+        let run = |seed| (self.run)(&Replication { changes, seed });
+        let runs = match self.is_random {
+            true => Replications::run(Replication::FIRST_SEED, Replication::SEEDS, run)?,
+            false => Replications::run_once(|| run(Replication::FIRST_SEED))?,
+        };
+        Ok(Reproduction::mean(&runs))
+    }
 }

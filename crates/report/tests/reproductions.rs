@@ -99,8 +99,13 @@ fn curve(page: &mut String, curve: &Curve, bound: f64, drawing: &str) {
     write!(page, "\n## {name}\n\nUnit: {y_title}. Source: {source}.\n\n{drawing}| {x_title} | {reference} | ours | error | kind |\n|---:|---:|---:|---:|---|\n")
         .unwrap();
     for point in &curve.points {
-        let missed = if curve.misses(point, bound) { ", missed" } else { "" };
-        let [reference, ours] = [point.reference, point.ours].map(figure);
+        let missed = match (curve.misses(point, bound), curve.is_open(point, bound)) {
+            (true, false) => ", missed",
+            (true, true) => ", missed, perhaps by chance",
+            (false, true) => ", within, perhaps by chance",
+            (false, false) => "",
+        };
+        let [reference, ours] = [figure(point.reference), with_interval(point)];
         let (x, percent, kind) = (point.x, point.error() * 100.0, kind(curve, point));
         let error = if percent.abs() < 0.05 { "0.0".to_owned() } else { format!("{percent:+.1}") };
         writeln!(page, "| {x} | {reference} | {ours} | {error} % | {kind}{missed} |").unwrap();
@@ -150,6 +155,12 @@ fn chart(page: &mut String, chart: &Chart, drawing: &str) {
     if let Some(remark) = &chart.remark {
         writeln!(page, "\n{remark}").unwrap();
     }
+}
+
+/// Ours, with half of its interval if that has a width.
+fn with_interval(point: &Point) -> String {
+    let (ours, half) = (figure(point.ours), figure(point.estimate().half_width().unwrap()));
+    if half == figure(0.0) { ours } else { format!("{ours} ±{half}") }
 }
 
 /// A figure with three decimals below ten, else with one.
@@ -303,7 +314,8 @@ fn all_figures_stand_in_one_table_before_the_folded_stories() {
     let shown = report::text(&page, 100, Style::Plain, Length::Folded);
     let figures: usize = REPRODUCED.iter().flat_map(|one| &one.curves).map(|curve| curve.points.len()).sum();
     let is_row = |line: &&str| {
-        let kind = line.trim_end_matches(", MISSED");
+        let kind =
+            line.split(", MISSED").next().unwrap_or_default().trim_end_matches(", within, perhaps by chance");
         line.contains(" % ") && FigureKind::OF_ROWS.iter().any(|one| kind.ends_with(one.word()))
     };
     assert_eq!(shown.lines().filter(is_row).count(), figures, "{shown}");

@@ -39,6 +39,8 @@ pub(crate) enum Machine {
 pub(crate) struct Run {
     /// Operations or bytes a second.
     rate: f64,
+    /// Mean latency of an operation, if the machine has operations that end.
+    latency_us: Option<f64>,
     window: model::MeasuredWindow,
 }
 
@@ -82,9 +84,9 @@ impl Machine {
     }
 }
 
-fn rates(runs: &[Run]) -> Estimate {
-    let rates: Vec<f64> = runs.iter().map(|run| run.rate).collect();
-    Estimate::of(&rates).unwrap_or_default()
+/// A figure of all runs; `None` if none has it.
+fn estimate(runs: &[Run], of: impl Fn(&Run) -> Option<f64>) -> Option<Estimate> {
+    Estimate::of(&runs.iter().filter_map(of).collect::<Vec<_>>())
 }
 
 /// A host that is steady, and its figures.
@@ -109,10 +111,8 @@ fn outcome(number: usize) -> Outcome {
     }
 }
 
-/// Figures of a host's short run and of its long ones.
+/// A figure of a host's short run and of its long ones.
 struct Held {
-    number: usize,
-    kind: &'static str,
     short: Estimate,
     /// The same seeds over more time.
     longer: f64,
@@ -120,20 +120,28 @@ struct Held {
     more: f64,
 }
 
-fn hold(steady: &Steady) -> Result<Held, Unsteady> {
+/// A host that also had long runs.
+struct HeldHost {
+    number: usize,
+    kind: &'static str,
+    rate: Option<Held>,
+    latency: Option<Held>,
+}
+
+fn hold(steady: &Steady) -> Result<HeldHost, Unsteady> {
     let machine = Machine::draw(steady.number);
     let longer = (1..).zip(&steady.short).map(|(seed, run)| {
         let measured = des::Span::from_ps(run.window.measured.as_ps() * TIMES);
         Length { seed, window: Some(model::MeasuredWindow { measured, ..run.window }) }
     });
     let more = (SEEDS + 1..).take((SEEDS * TIMES) as usize).map(|seed| Length { seed, window: None });
-    Ok(Held {
-        number: steady.number,
-        kind: steady.kind,
-        short: rates(&steady.short),
-        longer: rates(&machine.runs(longer)?).mean,
-        more: rates(&machine.runs(more)?).mean,
-    })
+    let (longer, more) = (machine.runs(longer)?, machine.runs(more)?);
+    let held = |of: fn(&Run) -> Option<f64>| {
+        let [short, longer, more] = [&steady.short, &longer, &more].map(|runs| estimate(runs, of));
+        Some(Held { short: short?, longer: longer?.mean, more: more?.mean })
+    };
+    let (rate, latency) = (held(|run| Some(run.rate)), held(|run| run.latency_us));
+    Ok(HeldHost { number: steady.number, kind: steady.kind, rate, latency })
 }
 
 /// Applies a function to all items on all CPUs, and keeps their order.
@@ -195,6 +203,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let step = (steady.len() / long.max(1)).max(1);
     let chosen: Vec<&Steady> = steady.iter().step_by(step).take(long).collect();
     let held = in_parallel(&chosen, |steady| hold(steady));
-    table::print_held(&held.into_iter().collect::<Result<Vec<_>, _>>()?);
+    let held = held.into_iter().collect::<Result<Vec<_>, _>>()?;
+    table::print_held("rate, Gb/s of pairs of hosts and requests a second of others", &held, |host| {
+        host.rate.as_ref()
+    });
+    table::print_held("mean latency, us", &held, |host| host.latency.as_ref());
     Ok(())
 }

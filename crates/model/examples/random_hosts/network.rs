@@ -109,7 +109,10 @@ pub(crate) fn run(setup: &Setup, length: Length) -> Result<Run, Unsteady> {
         }
     };
     match ran {
-        Ok(outcome) => Ok(Run { rate: outcome.gigabits_per_second, window: outcome.window }),
+        Ok(outcome) => {
+            let latency_us = outcome.latency_mean.map(|mean| mean.as_ns_f64() / 1e3);
+            Ok(Run { rate: outcome.gigabits_per_second, latency_us, window: outcome.window })
+        }
         Err(NetworkError::Unsteady(unsteady)) => Err(unsteady),
         Err(error) => panic!("{error}: {setup:?}"),
     }

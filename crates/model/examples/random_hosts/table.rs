@@ -1,6 +1,6 @@
 //! The tables that are printed, in Markdown.
 
-use crate::Held;
+use crate::{Held, HeldHost};
 use model::{Drift, Unsteady};
 use std::collections::BTreeMap;
 
@@ -61,12 +61,14 @@ fn place(held: &Held, long: f64) -> (bool, String) {
     (is_within, if is_within { "within".to_owned() } else { format!("{off:+.2} %") })
 }
 
-pub(crate) fn print_held(all: &[Held]) {
+/// A figure of the hosts that have it.
+pub(crate) fn print_held(title: &str, all: &[HeldHost], of: impl Fn(&HeldHost) -> Option<&Held>) {
     println!(
-        "| host | five seeds | the same, ten times as long | | fifty other seeds | |\n|---|---:|---:|---|---:|---|"
+        "\n| host: {title} | five seeds | the same, ten times as long | | fifty other seeds | |\n|---|---:|---:|---|---:|---|"
     );
-    let (mut longer, mut more) = (0, 0);
-    for held in all {
+    let (mut hosts, mut longer, mut more) = (0, 0, 0);
+    for (host, held) in all.iter().filter_map(|host| Some((host, of(host)?))) {
+        hosts += 1;
         let [(is_longer, longer_place), (is_more, more_place)] =
             [held.longer, held.more].map(|figure| place(held, figure));
         longer += u32::from(is_longer);
@@ -74,16 +76,15 @@ pub(crate) fn print_held(all: &[Held]) {
         let half = held.short.half_width().unwrap_or_default();
         println!(
             "| {} {} | {:.6} ±{:.2} % | {:.6} | {longer_place} | {:.6} | {more_place} |",
-            held.kind,
-            held.number,
+            host.kind,
+            host.number,
             held.short.mean,
             100.0 * half / held.short.mean,
             held.longer,
             held.more
         );
     }
-    let all = all.len();
     println!(
-        "\nTen times as long: {longer} of {all} within the interval. Ten times as many seeds: {more} of {all}."
+        "\nTen times as long: {longer} of {hosts} within the interval. Ten times as many seeds: {more} of {hosts}."
     );
 }

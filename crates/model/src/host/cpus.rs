@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn threads_first_run_where_no_interrupt_does() {
         let line = LineTransfer { same_node: Span::ZERO, other_node: Span::ZERO };
-        let (core_capacity, wake) = (vec![1.0, 1.2, 1.3], Span::ZERO);
+        let (core_capacity, wake) = (vec![1.0, 1.2, 1.25], Span::ZERO);
         let cpus = Cpus { cores: 2, cores_per_node: 2, core_capacity, instruction_ns: 1.0, wake, line };
         let places: Vec<u32> = (0..7).map(|thread| cpus.of_thread(thread)).collect();
         assert_eq!(places, [1, 4, 2, 5, 0, 3, 1]);

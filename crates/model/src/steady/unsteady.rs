@@ -1,6 +1,6 @@
 //! Why no window of a simulation was steady.
 
-use super::{NOISE_MAX, NOISE_REFUSED, PASSES};
+use super::{NOISE_MAX, NOISE_REFUSED, PASSES, TOLERANCE};
 use std::fmt::{self, Display, Formatter};
 
 /// A number that changed in a window.
@@ -72,12 +72,19 @@ impl Display for Drift {
                 let percent = 100.0 * (second / first - 1.0).abs();
                 write!(
                     out,
-                    "{unit}: {percent:.1} % {word} in the second half of the window than in the first"
+                    "{unit}: {percent:.1} % {word} in the second half of the window than in the first; expected {:.0} % at \
+                     most",
+                    100.0 * TOLERANCE
                 )
             }
             Self::Noise { unit, noise_share } => {
                 let percent = 100.0 * noise_share;
-                write!(out, "{unit}: too few to compare halves of the window, {percent:.1} % apart by chance")
+                write!(
+                    out,
+                    "{unit}: too few to compare halves of the window, {percent:.1} % apart by chance; expected {:.0} % \
+                     at most",
+                    100.0 * NOISE_REFUSED
+                )
             }
             Self::Short { name, inside, entered } => write!(
                 out,
@@ -89,7 +96,8 @@ impl Display for Drift {
                 write!(
                     out,
                     "{name}: {growth:.0} {word} at the end of the window than at its beginning, {percent:.1} % of the \
-                     {entered:.0} that came"
+                     {entered:.0} that came; expected {:.0} % at most",
+                    100.0 * TOLERANCE
                 )
             }
         }
@@ -113,7 +121,7 @@ impl Display for Unsteady {
         let drifts: Vec<String> = drifts.iter().map(Drift::to_string).collect();
         write!(
             out,
-            "no steady state: after {warm_up} of warm-up and in a window of {measured}: {}; expected 1 % at most",
+            "no steady state: after {warm_up} of warm-up and in a window of {measured}: {}",
             drifts.join("; ")
         )
     }

@@ -33,6 +33,8 @@ impl PointFile {
             x: self.x,
             reference: self.published,
             ours: value,
+            ours_low: value,
+            ours_high: value,
             kind: self.kind,
             repeats: self.of.clone(),
             limit,

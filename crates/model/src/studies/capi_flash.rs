@@ -7,6 +7,7 @@ use super::about::{About, PointFile, StudyResults};
 use super::model_value::ModelValue;
 use super::parameters::Parameters;
 use super::power7::Power7;
+use super::replication::Replication;
 use super::{Changes, StudyError};
 use crate::flash_array::{IoInterface, Job, Outcome, SECTOR_BYTES};
 use crate::{Bounds, Chart, Curve, Given, Parameter, Reference, Reproduction};
@@ -99,23 +100,29 @@ impl Figure {
     }
 }
 
-/// Runs the study with the user's parameter changes.
-pub(super) fn reproduce(changes: &Changes) -> Result<Reproduction, StudyError> {
-    let (testbed, StudyFile { about, curves, charts }) = read(changes)?;
+/// Runs the study.
+pub(super) fn run(of: &Replication<'_>) -> Result<Reproduction, StudyError> {
+    let (testbed, StudyFile { about, curves, charts }) = read(of)?;
     let curves = curves.into_iter().map(|curve| build_curve(&testbed, curve)).collect::<Result<_, _>>()?;
-    let charts = charts.into_iter().map(|chart| build_chart(&testbed, chart)).collect::<Result<_, _>>()?;
+    let charts = charts
+        .into_iter()
+        .filter(|_| of.draws())
+        .map(|chart| build_chart(&testbed, chart))
+        .collect::<Result<_, _>>()?;
     Ok(about.into_reproduction(NAME, StudyResults { parameters: testbed.parameter_list(), curves, charts }))
 }
 
 /// The study's parameters.
 pub(super) fn parameters(changes: &Changes) -> Result<Vec<Parameter>, StudyError> {
-    Ok(read(changes)?.0.parameter_list())
+    let seed = Replication::FIRST_SEED;
+    Ok(read(&Replication { changes, seed })?.0.parameter_list())
 }
 
 /// The machines, and what they are compared with.
-fn read(changes: &Changes) -> Result<(Testbed, StudyFile), StudyError> {
-    let File { about, loads, parameters, curves, charts } = changes.read(FILE, TEXT, &["parameters"])?;
-    let testbed = Testbed::new(Power7::read(changes)?, Parameters::from_table(FILE, parameters), loads);
+fn read(of: &Replication<'_>) -> Result<(Testbed, StudyFile), StudyError> {
+    let File { about, loads, parameters, curves, charts } = of.changes.read(FILE, TEXT, &["parameters"])?;
+    let given = Parameters::from_table(FILE, parameters);
+    let testbed = Testbed::new(Power7::read(of.changes)?, given, loads, of.seed);
     Ok((testbed, StudyFile { about, curves, charts }))
 }
 
@@ -201,7 +208,7 @@ mod tests {
 
     fn testbed(changes: &[(&str, f64)]) -> (Testbed, Vec<CurveFile>) {
         let changes = changes.iter().map(|(name, value)| ((*name).to_owned(), *value));
-        let (testbed, file) = read(&Changes::new(changes).unwrap()).unwrap();
+        let (testbed, file) = read(&Replication::first(&Changes::new(changes).unwrap())).unwrap();
         (testbed, file.curves)
     }
 

@@ -5,8 +5,10 @@ mod threads;
 
 use super::about::{About, StudyResults};
 use super::power7::Power7;
+use super::replication::Replication;
 use super::{Changes, StudyError};
 use crate::{Parameter, Reproduction};
+use hosts::Hosts;
 use serde::Deserialize;
 
 pub(super) const NAME: &str = "dma-contention";
@@ -21,13 +23,14 @@ struct File {
     threads: threads::Threads,
 }
 
-pub(super) fn reproduce(changes: &Changes) -> Result<Reproduction, StudyError> {
-    let file = read(changes)?;
-    let power7 = Power7::read(changes)?;
-    let [hosts, threads] = [hosts::build_curves(file.hosts, &power7)?, file.threads.build_curves(&power7)?];
-    let charts = file.threads.build_charts(&power7)?;
-    let curves = hosts.into_iter().chain(threads).collect();
-    let parameters = parameters(changes)?;
+/// Runs the study.
+pub(super) fn run(of: &Replication<'_>) -> Result<Reproduction, StudyError> {
+    let (file, seed) = (read(of.changes)?, of.seed);
+    let hosts = Hosts { power7: Power7::read(of.changes)?, seed };
+    let mut curves = hosts::build_curves(file.hosts, &hosts)?;
+    curves.extend(file.threads.build_curves(&hosts.power7, seed)?);
+    let charts = if of.draws() { file.threads.build_charts(&hosts.power7, seed)? } else { Vec::new() };
+    let parameters = parameters(of.changes)?;
     Ok(file.about.into_reproduction(NAME, StudyResults { parameters, curves, charts }))
 }
 
@@ -48,7 +51,7 @@ mod tests {
     use super::*;
 
     fn reproduce() -> Result<Reproduction, StudyError> {
-        super::reproduce(&Changes::default())
+        super::run(&Replication::first(&Changes::default()))
     }
 
     /// Finds a line of a chart by its name.

@@ -3,6 +3,7 @@
 use super::about::{About, PointFile, StudyResults};
 use super::model_value::ModelValue;
 use super::parameters::to_integer;
+use super::replication::Replication;
 use super::{Changes, StudyError};
 use crate::engine::{self, IommuSetup, Operation, Setup};
 use crate::experiment;
@@ -17,7 +18,6 @@ pub(super) const NAME: &str = "iotlb";
 const FILE: &str = "iotlb.toml";
 const TEXT: &str = include_str!("../../../../experiments/iotlb.toml");
 const KIB: f64 = 1024.0;
-const SEED: u64 = 1;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -106,10 +106,11 @@ const LINE: u64 = 64;
 /// The window where it is not varied.
 const WINDOW: u64 = 8 << 10;
 
-/// Runs the study with the user's parameter changes.
-pub(super) fn reproduce(changes: &Changes) -> Result<Reproduction, StudyError> {
-    let file = read(changes)?;
-    let curves = file.curves.iter().map(|curve| file.build_curve(curve)).collect::<Result<_, _>>()?;
+/// Runs the study.
+pub(super) fn run(of: &Replication<'_>) -> Result<Reproduction, StudyError> {
+    let file = read(of.changes)?;
+    let curves =
+        file.curves.iter().map(|curve| file.build_curve(curve, of.seed)).collect::<Result<_, _>>()?;
     let parameters = file.parameters.parameter_list(&file.link);
     Ok(file.about.into_reproduction(NAME, StudyResults { parameters, curves, charts: Vec::new() }))
 }
@@ -127,8 +128,8 @@ fn read(changes: &Changes) -> Result<File, StudyError> {
 
 impl File {
     /// Runs the model for each point of a published curve.
-    fn build_curve(&self, curve: &CurveFile) -> Result<Curve, StudyError> {
-        let point = |point: &PointFile| Ok(point.with_model_value(self.model_value(curve, point.x)?));
+    fn build_curve(&self, curve: &CurveFile, seed: u64) -> Result<Curve, StudyError> {
+        let point = |point: &PointFile| Ok(point.with_model_value(self.model_value(curve, point.x, seed)?));
         Ok(Curve {
             name: curve.name.clone(),
             x_title: match curve.vary {
@@ -149,8 +150,8 @@ impl File {
     }
 
     /// Runs the model at one `x`; returns Gb/s or ns, as the curve measures.
-    fn model_value(&self, curve: &CurveFile, x: f64) -> Result<ModelValue, StudyError> {
-        let setup = self.setup(curve, x)?;
+    fn model_value(&self, curve: &CurveFile, x: f64, seed: u64) -> Result<ModelValue, StudyError> {
+        let setup = Setup { seed, ..self.setup(curve, x)? };
         let outcome = engine::run(&setup);
         let value = match curve.measure {
             Measure::Throughput => outcome.gigabits_per_second(setup.transfer_bytes),
@@ -197,7 +198,7 @@ impl File {
                 },
                 page_bytes: page_kib << 10,
             }),
-            seed: SEED,
+            seed: 0,
             transfers: engine::TRANSFERS,
         })
     }

@@ -6,6 +6,7 @@ mod testbed;
 use super::about::{About, PointFile, StudyResults};
 use super::model_value::ModelValue;
 use super::parameters::Parameters;
+use super::replication::Replication;
 use super::{Changes, StudyError};
 use crate::infiniband::{self, Hca, MemoryKind, Pattern};
 use crate::link::Link;
@@ -88,13 +89,17 @@ impl Figure {
     }
 }
 
-/// Runs the study with the user's parameter changes.
-pub(super) fn reproduce(changes: &Changes) -> Result<Reproduction, StudyError> {
-    let File { about, link, parameters: given, curves, charts } = parse_file(changes)?;
-    let testbed = Testbed { link: link.value, given: Parameters::from_table(FILE, given) };
+/// Runs the study.
+pub(super) fn run(of: &Replication<'_>) -> Result<Reproduction, StudyError> {
+    let File { about, link, parameters: given, curves, charts } = parse_file(of.changes)?;
+    let testbed = Testbed { link: link.value, given: Parameters::from_table(FILE, given), seed: of.seed };
     let curves = curves.into_iter().map(|curve| build_curve(&testbed, curve)).collect::<Result<_, _>>()?;
-    let charts = charts.into_iter().map(|chart| build_chart(&testbed, chart)).collect::<Result<_, _>>()?;
-    Ok(about.into_reproduction(NAME, StudyResults { parameters: parameters(changes)?, curves, charts }))
+    let charts = charts
+        .into_iter()
+        .filter(|_| of.draws())
+        .map(|chart| build_chart(&testbed, chart))
+        .collect::<Result<_, _>>()?;
+    Ok(about.into_reproduction(NAME, StudyResults { parameters: parameters(of.changes)?, curves, charts }))
 }
 
 /// The study's parameters, with the rate of its link.
@@ -192,7 +197,7 @@ mod tests {
         let changes = changes.iter().map(|(name, value)| ((*name).to_owned(), *value));
         let changes = Changes::new(changes).unwrap();
         let file = parse_file(&changes).unwrap();
-        Testbed { link: file.link.value, given: Parameters::from_table(FILE, file.parameters) }
+        Testbed { link: file.link.value, given: Parameters::from_table(FILE, file.parameters), seed: 1 }
     }
 
     #[test]

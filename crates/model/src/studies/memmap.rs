@@ -2,6 +2,7 @@
 
 use super::about::{About, StudyResults};
 use super::model_value::ModelValue;
+use super::replication::Replication;
 use super::{Changes, StudyError};
 use crate::link::Link;
 use crate::memory_type::{
@@ -161,9 +162,9 @@ struct Payloads {
     bytes: Vec<u32>,
 }
 
-/// Runs the study with the user's parameter changes.
-pub(super) fn reproduce(changes: &Changes) -> Result<Reproduction, StudyError> {
-    let file = read(changes)?;
+/// Runs the study. Nothing in it is random.
+pub(super) fn run(of: &Replication<'_>) -> Result<Reproduction, StudyError> {
+    let file = read(of.changes)?;
     let mut curves = vec![file.memset_curve()];
     curves.extend(file.throughput.iter().map(|one| file.throughput_curve(one)));
     let [throughput, wrong] = file.grid_charts();
@@ -286,6 +287,8 @@ impl File {
                 x: point.mtrr.encoding(),
                 reference: point.published,
                 ours: value,
+                ours_low: value,
+                ours_high: value,
                 kind: point.kind,
                 repeats: point.of.clone(),
                 limit,

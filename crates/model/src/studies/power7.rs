@@ -18,8 +18,6 @@ const MTU_BYTES: u64 = 1500;
 const EXCHANGES: [Span; 2] = [Span::from_ms(1), Span::from_ms(6)];
 /// Warm-up and measured time of streams, which first fill their windows.
 const STREAMS: [Span; 2] = [Span::from_ms(12), Span::from_ms(12)];
-/// Each seed assigns flows to other rings, as each run of a real test does.
-const SEEDS: std::ops::RangeInclusive<u64> = 1..=4;
 
 /// The machines' parameters.
 #[derive(Debug)]
@@ -76,6 +74,8 @@ pub(super) struct Run {
     pub(super) test: Test,
     pub(super) message_bytes: u64,
     pub(super) instances: u32,
+    /// Of all random choices.
+    pub(super) seed: u64,
 }
 
 impl Speeds {
@@ -89,11 +89,6 @@ impl Speeds {
         let LineTransfer { same_node, other_node } = self.line;
         TransferCost { same_cpu: Span::ZERO, same_node, other_node }
     }
-}
-
-/// The mean of a value over the outcomes of several seeds.
-pub(super) fn mean(outcomes: &[Outcome], of: fn(&Outcome) -> f64) -> f64 {
-    outcomes.iter().map(of).sum::<f64>() / outcomes.len() as f64
 }
 
 impl Test {
@@ -119,9 +114,9 @@ impl Power7 {
         &self.0
     }
 
-    /// Simulates a client and a server, once for each seed.
-    pub(super) fn run(&self, run: &Run) -> Result<Vec<Outcome>, StudyError> {
-        let Run { machines: [client, server], test, message_bytes, instances } = *run;
+    /// Simulates a client and a server.
+    pub(super) fn run(&self, run: &Run) -> Result<Outcome, StudyError> {
+        let Run { machines: [client, server], test, message_bytes, instances, seed } = *run;
         let wire = Wire {
             bits_per_second: WIRE_BITS_PER_SECOND,
             mtu_bytes: MTU_BYTES,
@@ -129,20 +124,16 @@ impl Power7 {
         };
         let Load { work, instances } = self.load(test, message_bytes, instances)?;
         let [warm_up, measured] = if work.pattern == Pattern::Exchange { EXCHANGES } else { STREAMS };
-        let mut setup = Setup {
+        let setup = Setup {
             hosts: [self.host(client, test)?, self.host(server, test)?],
             wire,
             work,
             instances,
             warm_up,
             measured,
-            seed: 0,
+            seed,
         };
-        let draw = |seed| {
-            setup.seed = seed;
-            Ok(network::run(&setup)?)
-        };
-        SEEDS.map(draw).collect()
+        Ok(network::run(&setup)?)
     }
 
     /// Expands the uperf profile to a load with this message size and number of instances.

@@ -1,7 +1,8 @@
 //! An adapter in a slot with a 64-bit window and in one without.
 
 use super::about::{About, PointFile, StudyResults};
-use super::power7::{Driver, Power7, Power7Host, Run, Test, mean};
+use super::power7::{Driver, Power7, Power7Host, Run, Test};
+use super::replication::Replication;
 use super::{Changes, StudyError};
 use crate::host::{DmaPath, Locking};
 use crate::network::Outcome;
@@ -98,12 +99,15 @@ struct SlotKind {
     memory_max_bytes: u64,
 }
 
-pub(super) fn reproduce(changes: &Changes) -> Result<Reproduction, StudyError> {
+/// Runs the study.
+pub(super) fn run(of: &Replication<'_>) -> Result<Reproduction, StudyError> {
     let file: File = toml::from_str(TEXT).map_err(|source| StudyError::File { file: FILE, source })?;
-    let bench = Bench { power7: Power7::read(changes)?, sizes: file.sizes, known: RefCell::default() };
+    let (power7, sizes) = (Power7::read(of.changes)?, file.sizes);
+    let bench = Bench { power7, sizes, seed: of.seed, known: RefCell::default() };
     let curves = file.curves.into_iter().map(|curve| bench.build_curve(curve)).collect::<Result<_, _>>()?;
     let charts = file.charts.into_iter().map(|chart| bench.build_chart(chart)).collect::<Result<_, _>>()?;
-    Ok(file.about.into_reproduction(NAME, StudyResults { parameters: parameters(changes)?, curves, charts }))
+    let parameters = parameters(of.changes)?;
+    Ok(file.about.into_reproduction(NAME, StudyResults { parameters, curves, charts }))
 }
 
 /// The study's parameters, which are those of the machines.
@@ -115,8 +119,9 @@ pub(super) fn parameters(changes: &Changes) -> Result<Vec<Parameter>, StudyError
 struct Bench {
     power7: Power7,
     sizes: Sizes,
+    seed: u64,
     /// Outcomes of loads that were already simulated; several figures use the same.
-    known: RefCell<HashMap<Run, Rc<[Outcome]>>>,
+    known: RefCell<HashMap<Run, Rc<Outcome>>>,
 }
 
 impl Bench {
@@ -216,20 +221,20 @@ impl Bench {
                 driver: Driver::Pages,
                 dma_path: self.dma_path(slot_kind)?,
             };
-            let run = Run { machines: [machine; 2], test, message_bytes, instances };
-            Ok(mean(&self.cached_outcomes(run)?, of))
+            let run = Run { machines: [machine; 2], test, message_bytes, instances, seed: self.seed };
+            Ok(of(&*self.cached_outcome(run)?))
         };
         Ok(measure(slot_kind)? / measure(self.standard_slot())?)
     }
 
-    /// Simulates a load unless its outcomes are known.
-    fn cached_outcomes(&self, run: Run) -> Result<Rc<[Outcome]>, StudyError> {
+    /// Simulates a load unless its outcome is known.
+    fn cached_outcome(&self, run: Run) -> Result<Rc<Outcome>, StudyError> {
         if let Some(known) = self.known.borrow().get(&run) {
             return Ok(Rc::clone(known));
         }
-        let outcomes: Rc<[Outcome]> = self.power7.run(&run)?.into();
-        self.known.borrow_mut().insert(run, Rc::clone(&outcomes));
-        Ok(outcomes)
+        let outcome = Rc::new(self.power7.run(&run)?);
+        self.known.borrow_mut().insert(run, Rc::clone(&outcome));
+        Ok(outcome)
     }
 
     /// A slot with only the default window.

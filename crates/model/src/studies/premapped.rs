@@ -1,6 +1,7 @@
 //! A disk whose buffers stay mapped: the gain from omitting the DMA mapping calls on a host without translation.
 
 use super::about::{About, PointFile, StudyResults};
+use super::replication::Replication;
 use super::{Changes, StudyError};
 use crate::block::{self, BlockHost, Media, NvmeAdapter, Paths, Service, Setup};
 use crate::fio::{Access, Engine, Job};
@@ -48,13 +49,13 @@ struct FigureFile {
     points: Vec<PointFile>,
 }
 
-pub(super) fn reproduce(changes: &Changes) -> Result<Reproduction, StudyError> {
-    let file = read(changes)?;
+pub(super) fn run(of: &Replication<'_>) -> Result<Reproduction, StudyError> {
+    let file = read(of.changes)?;
     let parameters = file.parameters.parameter_list();
     let curves = file
         .figures
         .into_iter()
-        .map(|figure| file.parameters.build_curve(figure))
+        .map(|figure| file.parameters.build_curve(figure, of.seed))
         .collect::<Result<_, _>>()?;
     Ok(file.about.into_reproduction(NAME, StudyResults { parameters, curves, charts: Vec::new() }))
 }
@@ -71,10 +72,10 @@ fn read(changes: &Changes) -> Result<File, StudyError> {
 
 impl Parameters {
     /// The gain in reads per second without mapping calls, in percent.
-    fn build_curve(&self, figure: FigureFile) -> Result<Curve, StudyError> {
+    fn build_curve(&self, figure: FigureFile, seed: u64) -> Result<Curve, StudyError> {
         let FigureFile { name, source, remark, points } = figure;
-        let mapped = self.reads_per_second(self.map_and_unmap_instructions.value)?;
-        let gain = self.reads_per_second(0.0)? / mapped - 1.0;
+        let mapped = self.reads_per_second(self.map_and_unmap_instructions.value, seed)?;
+        let gain = self.reads_per_second(0.0, seed)? / mapped - 1.0;
         Ok(Curve {
             name,
             x_title: "read, KiB".to_owned(),
@@ -88,8 +89,8 @@ impl Parameters {
     }
 
     /// Simulated reads per second with this many instructions for each map and unmap pair.
-    fn reads_per_second(&self, mapping_instructions: f64) -> Result<f64, StudyError> {
-        let setup = self.setup(mapping_instructions);
+    fn reads_per_second(&self, mapping_instructions: f64, seed: u64) -> Result<f64, StudyError> {
+        let setup = Setup { seed, ..self.setup(mapping_instructions) };
         Ok(block::run(&setup)?.all.per_second)
     }
 
@@ -126,7 +127,7 @@ impl Parameters {
             engine: Engine::Asynchronous,
         };
         let (warm_up, measured) = (Span::from_ms(1), Span::from_ms(40));
-        Setup { host, jobs: vec![job], warm_up, measured, seed: 1 }
+        Setup { host, jobs: vec![job], warm_up, measured, seed: 0 }
     }
 
     /// One core with one hardware thread.
@@ -215,7 +216,7 @@ mod tests {
 
     #[test]
     fn the_gain_equals_the_omitted_instructions() {
-        let one = reproduce(&Changes::default()).unwrap();
+        let one = run(&Replication::first(&Changes::default())).unwrap();
         let file = read(&Changes::default()).unwrap();
         let path: f64 =
             file.parameters.parameter_list().iter().take(3).map(|parameter| parameter.value).sum();

@@ -3,7 +3,7 @@
 use super::about::{About, PointFile, StudyResults};
 use super::model_value::ModelValue;
 use super::parameters::Parameters;
-use super::power7::mean;
+use super::replication::Replication;
 use super::{Changes, StudyError};
 use crate::host::{
     Cpus, DmaPath, InvalidationMode, InvalidationQueue, IommuSetup, LineTransfer, MappingCost, Memory,
@@ -11,7 +11,7 @@ use crate::host::{
 use crate::iommu::Hardware;
 use crate::link::{Generation, Link};
 use crate::network::{
-    self, NetworkAdapter, NetworkHost, Outcome, Paths, Pattern, Protocol, ReceiveBuffers, Setup, Wire, Work,
+    self, NetworkAdapter, NetworkHost, Paths, Pattern, Protocol, ReceiveBuffers, Setup, Wire, Work,
 };
 use crate::{Chart, Curve, Given, Line, Parameter, Reference, Reproduction};
 use des::Span;
@@ -27,8 +27,6 @@ const STREAMS: u32 = 32;
 const SPANS: [Span; 2] = [Span::from_ms(5), Span::from_ms(8)];
 /// Warm-up and measured time of slow setups, whose windows must drain first.
 const SLOW_SPANS: [Span; 2] = [Span::from_ms(120), Span::from_ms(60)];
-/// Each seed assigns streams to other rings.
-const SEEDS: std::ops::RangeInclusive<u64> = 1..=4;
 const LINE_BYTES: u64 = 64;
 
 #[derive(Debug, Deserialize)]
@@ -75,12 +73,15 @@ struct Sensitivity {
 #[derive(Debug)]
 struct Machines(Parameters);
 
-pub(super) fn reproduce(changes: &Changes) -> Result<Reproduction, StudyError> {
-    let file = read(changes)?;
+/// Runs the study.
+pub(super) fn run(of: &Replication<'_>) -> Result<Reproduction, StudyError> {
+    let (file, seed) = (read(of.changes)?, of.seed);
     let machines = Machines(Parameters::from_table(FILE, file.parameters));
-    let curves =
-        file.figures.into_iter().map(|figure| machines.build_curve(figure)).collect::<Result<_, _>>()?;
-    let charts = vec![machines.sensitivity_chart(file.sensitivity)?];
+    let curve = |figure| machines.build_curve(figure, seed);
+    let curves = file.figures.into_iter().map(curve).collect::<Result<_, _>>()?;
+    let drawn = Some(file.sensitivity).filter(|_| of.draws());
+    let charts =
+        drawn.map(|one| machines.sensitivity_chart(one, seed)).into_iter().collect::<Result<_, _>>()?;
     Ok(file
         .about
         .into_reproduction(NAME, StudyResults { parameters: machines.0.parameter_list(), curves, charts }))
@@ -97,12 +98,11 @@ fn read(changes: &Changes) -> Result<File, StudyError> {
 }
 
 impl Machines {
-    /// The throughput in one mode, averaged over the seeds.
-    fn build_curve(&self, figure: Figure) -> Result<Curve, StudyError> {
-        let setup = self.setup(figure.mode)?;
-        let outcomes = SEEDS.map(|seed| run(&setup, seed)).collect::<Result<Vec<_>, _>>()?;
-        let parts = outcomes.first().map(|outcome| outcome.parts(&setup)).unwrap_or_default();
-        let ours = ModelValue::of_run(mean(&outcomes, gigabits_per_second), parts);
+    /// The throughput in one mode.
+    fn build_curve(&self, figure: Figure, seed: u64) -> Result<Curve, StudyError> {
+        let setup = Setup { seed, ..self.setup(figure.mode)? };
+        let outcome = network::run(&setup)?;
+        let ours = ModelValue::of_run(outcome.gigabits_per_second, outcome.parts(&setup));
         let point = |point: PointFile| point.with_model_value(ours.clone());
         Ok(Curve {
             name: figure.name,
@@ -117,18 +117,18 @@ impl Machines {
     }
 
     /// Throughput in strict mode against the invalidation time, per size of a mapping.
-    fn sensitivity_chart(&self, sensitivity: Sensitivity) -> Result<Chart, StudyError> {
+    fn sensitivity_chart(&self, sensitivity: Sensitivity, seed: u64) -> Result<Chart, StudyError> {
         let line = |fragment_kib: u64| {
             let point = |wait_us: &f64| {
                 let [warm_up, measured] = SLOW_SPANS;
-                let mut setup = Setup { warm_up, measured, ..self.setup(Mode::Strict)? };
+                let mut setup = Setup { warm_up, measured, seed, ..self.setup(Mode::Strict)? };
                 let sender = &mut setup.hosts[0];
                 sender.adapter.fragment_bytes = Some(fragment_kib << 10);
                 sender.mapping.invalidation = Span::from_ns_f64(wait_us * 1e3);
                 if let Some(queue) = sender.iommu.as_mut().and_then(|iommu| iommu.queue.as_mut()) {
                     queue.poll = Span::ZERO;
                 }
-                Ok((*wait_us, gigabits_per_second(&run(&setup, *SEEDS.start())?)))
+                Ok((*wait_us, network::run(&setup)?.gigabits_per_second))
             };
             let points = sensitivity.waits_us.iter().map(point).collect::<Result<_, StudyError>>()?;
             Ok(Line { name: format!("pieces of {fragment_kib} KiB"), bounds: None, points })
@@ -283,15 +283,6 @@ impl Machines {
     }
 }
 
-/// Simulates the setup with this seed.
-fn run(setup: &Setup, seed: u64) -> Result<Outcome, StudyError> {
-    Ok(network::run(&Setup { seed, ..setup.clone() })?)
-}
-
-fn gigabits_per_second(outcome: &Outcome) -> f64 {
-    outcome.gigabits_per_second
-}
-
 /// PCIe 4.0 x16, what the adapter and a slot of the board have; no figure of the link was published.
 fn link() -> Link {
     Link {
@@ -310,7 +301,7 @@ mod tests {
 
     #[test]
     fn the_longer_the_lock_is_held_and_the_more_is_mapped_the_less_is_sent() {
-        let one = reproduce(&Changes::default()).unwrap();
+        let one = run(&Replication::first(&Changes::default())).unwrap();
         let lines = &one.charts[0].lines;
         for line in lines {
             assert!(line.points.windows(2).all(|two| two[1].1 < 1.01 * two[0].1), "{line:?}");

@@ -1,10 +1,10 @@
 //! The answer for a host with an NVMe disk.
 
-use super::runs::{runs, with_interval};
+use super::runs::runs;
 use super::words::{add_busy_shares, calculated_from, cpus, per_second};
 use crate::page::Page;
 use crate::page::fact::Fact;
-use crate::page::quantity::{figure, time};
+use crate::page::quantity::{figure, time, with_interval};
 use escape::terminal::plain;
 use model::FileEvidence;
 use model::block::{BlockAnswer, ServedAnswer};

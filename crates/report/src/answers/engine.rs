@@ -1,10 +1,10 @@
 //! The answer for one DMA engine behind an IOMMU.
 
-use super::runs::{counted_runs, with_interval};
+use super::runs::counted_runs;
 use super::words::{add_busy_shares, calculated_from, per_second};
 use crate::page::Page;
 use crate::page::fact::Fact;
-use crate::page::quantity::{figure, time};
+use crate::page::quantity::{figure, time, with_interval};
 use model::{EngineAnswer, FileEvidence};
 
 /// Columns for the names of facts.

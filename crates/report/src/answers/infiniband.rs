@@ -1,10 +1,10 @@
 //! The answer for InfiniBand adapters with and without memory of their own.
 
-use super::runs::{counted_runs, with_interval};
+use super::runs::counted_runs;
 use super::words::{calculated_from, per_second};
 use crate::page::Page;
 use crate::page::fact::Fact;
-use crate::page::quantity::{figure, grouped, time};
+use crate::page::quantity::{figure, grouped, time, with_interval};
 use model::FileEvidence;
 use model::infiniband::{AdaptersAnswer, PlacedAnswer};
 

@@ -2,20 +2,9 @@
 
 use crate::page::quantity::{count, grouped, time};
 use model::{CountedRunsAnswer, RunsAnswer};
-use toll::Estimate;
 
 /// What `±` means in an answer.
 const INTERVAL: &str = "± is half of the 95 % interval over them";
-
-/// A figure with half of its interval: `12.3 ±0.2`, `12.3` where that has no width, and `12.3 ±?` of a single run.
-pub(super) fn with_interval(estimate: &Estimate, words: impl Fn(f64) -> String) -> String {
-    let mean = words(estimate.mean);
-    match estimate.half_width().map(&words) {
-        None => format!("{mean} ±?"),
-        Some(half) if half == words(0.0) => mean,
-        Some(half) => format!("{mean} ±{half}"),
-    }
-}
 
 /// The runs of an answer that are measured over a virtual time.
 pub(super) fn runs(runs: &RunsAnswer) -> String {
@@ -56,15 +45,6 @@ pub(super) fn counted_runs(runs: &CountedRunsAnswer, operation: &str) -> String 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::page::quantity::figure;
-
-    #[test]
-    fn an_interval_without_width_is_not_shown() {
-        let words = |values: &[f64]| with_interval(&Estimate::of(values).unwrap(), figure);
-        assert_eq!(words(&[2.0, 2.0]), "2.00");
-        assert_eq!(words(&[2.0]), "2.00 ±?");
-        assert_eq!(words(&[1.0, 2.0, 3.0]), "2.00 ±2.48");
-    }
 
     #[test]
     fn a_short_warm_up_is_named() {

@@ -1,9 +1,8 @@
 //! Parts that several answers share.
 
-use super::runs::with_interval;
 use crate::evidence_share::evidence_share;
 use crate::page::Page;
-use crate::page::quantity::{grouped, time};
+use crate::page::quantity::{grouped, time, with_interval};
 use escape::terminal::plain;
 use model::host::CpusAnswer;
 use model::{FileEvidence, Part};

@@ -60,6 +60,16 @@ pub(crate) fn estimate(estimate: &Estimate) -> String {
     }
 }
 
+/// A figure with half of its interval: `12.3 ±0.2`, `12.3` where that has no width, and `12.3 ±?` of a single run.
+pub(crate) fn with_interval(estimate: &Estimate, words: impl Fn(f64) -> String) -> String {
+    let mean = words(estimate.mean);
+    match estimate.half_width().map(&words) {
+        None => format!("{mean} ±?"),
+        Some(half) if half == words(0.0) => mean,
+        Some(half) => format!("{mean} ±{half}"),
+    }
+}
+
 /// An amount without decimals that say nothing: from 10 on there are none.
 fn rounded(amount: f64) -> f64 {
     if amount.abs() >= 10.0 { amount.round() } else { (amount * 10.0).round() / 10.0 }
@@ -87,6 +97,14 @@ pub(crate) fn share(part: f64, whole: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_interval_without_width_is_not_shown() {
+        let words = |values: &[f64]| with_interval(&Estimate::of(values).unwrap(), figure);
+        assert_eq!(words(&[2.0, 2.0]), "2.00");
+        assert_eq!(words(&[2.0]), "2.00 ±?");
+        assert_eq!(words(&[1.0, 2.0, 3.0]), "2.00 ±2.48");
+    }
 
     #[test]
     fn an_estimate_says_whether_its_sign_is_certain() {

@@ -10,13 +10,22 @@ pub(super) fn titles(reference: &str) -> [&str; 4] {
 
 /// A figure: a cell for each of [`titles`].
 pub(super) fn cells(curve: &Curve, point: &Point, bound: f64) -> Vec<String> {
-    let missed = if curve.misses(point, bound) { ", MISSED" } else { "" };
     vec![
         figure(point.reference),
-        figure(point.ours),
+        quantity::with_interval(&point.estimate(), figure),
         quantity::signed_percent(point.error()),
-        point.kind.word().to_owned() + missed,
+        point.kind.word().to_owned() + missed(curve, point, bound),
     ]
+}
+
+/// Whether a figure misses, and whether that may be by chance.
+fn missed(curve: &Curve, point: &Point, bound: f64) -> &'static str {
+    match (curve.misses(point, bound), curve.is_open(point, bound)) {
+        (true, false) => ", MISSED",
+        (true, true) => ", MISSED, perhaps by chance",
+        (false, true) => ", within, perhaps by chance",
+        (false, false) => "",
+    }
 }
 
 /// The figure's x on its curve.
@@ -139,7 +148,7 @@ pub(super) fn figure_label(curve: &Curve, point: &Point) -> String {
         curve.name,
         curve.reference.word(),
         figure(point.reference),
-        figure(point.ours),
+        quantity::with_interval(&point.estimate(), figure),
         quantity::signed_percent(point.error()),
         point.kind.word()
     )

@@ -38,7 +38,6 @@ const SINGLE_READ_SPANS: [Span; 2] = [Span::from_ms(1), Span::from_ms(400)];
 const PROCESS_SPANS: [Span; 2] = [Span::from_ms(1), Span::from_ms(60)];
 /// A load counts as saturated at this share of the highest rate.
 const ENOUGH: f64 = 0.99;
-const SEED: u64 = 1;
 
 /// The adapter and software that commands pass on their way to a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -63,6 +62,8 @@ pub(super) struct Testbed {
     power7: Power7,
     pub(super) given: Parameters,
     pub(super) loads: Loads,
+    /// Of all random choices.
+    seed: u64,
     /// Saturated loads that were already simulated; several figures use the same.
     saturated: RefCell<HashMap<(StoragePath, Mix), Rc<Outcome>>>,
 }
@@ -81,8 +82,8 @@ impl Mix {
 }
 
 impl Testbed {
-    pub(super) fn new(power7: Power7, given: Parameters, loads: Loads) -> Self {
-        Self { power7, given, loads, saturated: RefCell::default() }
+    pub(super) fn new(power7: Power7, given: Parameters, loads: Loads, seed: u64) -> Self {
+        Self { power7, given, loads, seed, saturated: RefCell::default() }
     }
 
     /// Lists the study's own parameters, then those of POWER7 that it takes for POWER8.
@@ -218,7 +219,7 @@ impl Testbed {
             faults: Vec::new(),
             warm_up: Span::ZERO,
             measured: Span::ZERO,
-            seed: SEED,
+            seed: self.seed,
         })
     }
 

@@ -6,7 +6,7 @@ use crate::part::Part;
 use crate::studies::StudyError;
 use crate::studies::about::PointFile;
 use crate::studies::model_value::ModelValue;
-use crate::studies::power7::{Driver, Power7, Power7Host, Run, Test, mean};
+use crate::studies::power7::{Driver, Power7, Power7Host, Run, Test};
 use crate::{Curve, Reference};
 use serde::Deserialize;
 
@@ -37,19 +37,25 @@ enum HostsFigure {
     Pools,
 }
 
+/// The two hosts, and the seed of their random choices.
+pub(super) struct Hosts {
+    pub(super) power7: Power7,
+    pub(super) seed: u64,
+}
+
 /// Runs the models of all figures of the two hosts.
-pub(super) fn build_curves(figures: Vec<Figure>, power7: &Power7) -> Result<Vec<Curve>, StudyError> {
-    figures.into_iter().map(|figure| build_curve(power7, figure)).collect()
+pub(super) fn build_curves(figures: Vec<Figure>, hosts: &Hosts) -> Result<Vec<Curve>, StudyError> {
+    figures.into_iter().map(|figure| build_curve(hosts, figure)).collect()
 }
 
 /// Runs the model of one figure.
-fn build_curve(power7: &Power7, figure: Figure) -> Result<Curve, StudyError> {
+fn build_curve(hosts: &Hosts, figure: Figure) -> Result<Curve, StudyError> {
     let (ours, y_title) = match figure.figure {
-        HostsFigure::Pieces => (received_gigabits_per_second(power7, Driver::Pieces)?, "Gb/s"),
-        HostsFigure::Pages => (received_gigabits_per_second(power7, Driver::Pages)?, "Gb/s"),
+        HostsFigure::Pieces => (received_gigabits_per_second(hosts, Driver::Pieces)?, "Gb/s"),
+        HostsFigure::Pages => (received_gigabits_per_second(hosts, Driver::Pages)?, "Gb/s"),
         HostsFigure::Pools => {
             let [pools, one] =
-                [Locking::Pools, Locking::Bitmap].map(|locking| exchanges_per_second(power7, locking));
+                [Locking::Pools, Locking::Bitmap].map(|locking| exchanges_per_second(hosts, locking));
             ((pools? / one?).into(), "rate over rate")
         }
     };
@@ -66,41 +72,37 @@ fn build_curve(power7: &Power7, figure: Figure) -> Result<Curve, StudyError> {
 }
 
 /// Gb/s that a driver receives over TCP streams from a sender with direct DMA.
-fn received_gigabits_per_second(power7: &Power7, driver: Driver) -> Result<ModelValue, StudyError> {
+fn received_gigabits_per_second(hosts: &Hosts, driver: Driver) -> Result<ModelValue, StudyError> {
     let sender = Power7Host { cores: CORES, driver: Driver::Pages, dma_path: DmaPath::Direct };
     let dma_path = DmaPath::Window { bytes: WINDOW_BYTES, locking: Locking::Table };
     let receiver = Power7Host { cores: CORES, driver, dma_path };
-    let rate = |outcome: &Outcome| outcome.gigabits_per_second;
     let run = Run {
         machines: [sender, receiver],
         test: Test::TcpStream,
         message_bytes: STREAM_MESSAGE_BYTES,
         instances: STREAMS,
+        seed: hosts.seed,
     };
-    let outcomes = power7.run(&run)?;
-    Ok(ModelValue::of_run(mean(&outcomes, rate), wires(&outcomes)))
+    let outcome = hosts.power7.run(&run)?;
+    Ok(ModelValue::of_run(outcome.gigabits_per_second, wires(&outcome)))
 }
 
-/// The wires of a run, both directions, averaged over the seeds.
-fn wires(outcomes: &[Outcome]) -> Vec<Part> {
-    let from_client = |outcome: &Outcome| outcome.hosts[0].wire_busy_share;
-    let from_server = |outcome: &Outcome| outcome.hosts[1].wire_busy_share;
-    vec![
-        Part::new("wire from the client", mean(outcomes, from_client)),
-        Part::new("wire from the server", mean(outcomes, from_server)),
-    ]
+/// The wires of a run, both directions.
+fn wires(outcome: &Outcome) -> Vec<Part> {
+    let [client, server] = outcome.hosts.each_ref().map(|host| host.wire_busy_share);
+    vec![Part::new("wire from the client", client), Part::new("wire from the server", server)]
 }
 
 /// TCP request-response exchanges per second where both hosts map with this locking.
-fn exchanges_per_second(power7: &Power7, locking: Locking) -> Result<f64, StudyError> {
+fn exchanges_per_second(hosts: &Hosts, locking: Locking) -> Result<f64, StudyError> {
     let dma_path = DmaPath::Window { bytes: WINDOW_BYTES, locking };
     let machine = Power7Host { cores: CORES, driver: Driver::Frames, dma_path };
-    let rate = |outcome: &Outcome| outcome.operations_per_second;
     let run = Run {
         machines: [machine; 2],
         test: Test::TcpExchange,
         message_bytes: SESSION_MESSAGE_BYTES,
         instances: SESSIONS,
+        seed: hosts.seed,
     };
-    Ok(mean(&power7.run(&run)?, rate))
+    Ok(hosts.power7.run(&run)?.operations_per_second)
 }

@@ -12,7 +12,6 @@ use des::{Span, TransferCost};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-const SEED: u64 = 1;
 /// Operations of a simulation in total, and the minimum for each of its CPUs.
 const OPERATIONS: u64 = 40_000;
 const OPERATIONS_MIN: u64 = 500;
@@ -61,6 +60,8 @@ struct Parameters {
 struct Model {
     own: Parameters,
     power7: Speeds,
+    /// Of all random choices.
+    seed: u64,
 }
 
 /// How IOVAs are allocated.
@@ -165,11 +166,11 @@ struct LineFile {
 
 impl Threads {
     /// Runs the models of all curves of threads.
-    pub(super) fn build_curves(&self, power7: &Power7) -> Result<Vec<Curve>, StudyError> {
-        let given = self.model(power7)?;
+    pub(super) fn build_curves(&self, power7: &Power7, seed: u64) -> Result<Vec<Curve>, StudyError> {
+        let given = self.model(power7, seed)?;
         let mut curves = Vec::new();
         for two in &self.two_cpus {
-            let ours = |x: f64| Ok(two.simulate(x)?.latency_mean.as_ns_f64());
+            let ours = |x: f64| Ok(two.simulate(x, seed)?.latency_mean.as_ns_f64());
             curves.push(two.curve.build("cache line transfer, ns", "ns per pair of each thread", ours)?);
         }
         let QueueFile { rates, later_rates, additions, later_additions, attempts } = &self.queue;
@@ -193,8 +194,8 @@ impl Threads {
     }
 
     /// Runs the models of all charts of threads.
-    pub(super) fn build_charts(&self, power7: &Power7) -> Result<Vec<Chart>, StudyError> {
-        let given = self.model(power7)?;
+    pub(super) fn build_charts(&self, power7: &Power7, seed: u64) -> Result<Vec<Chart>, StudyError> {
+        let given = self.model(power7, seed)?;
         self.charts.iter().map(|chart| given.build_chart(chart)).collect()
     }
 
@@ -206,10 +207,10 @@ impl Threads {
         Ok(listed.into_iter().map(parameter).collect())
     }
 
-    fn model(&self, power7: &Power7) -> Result<Model, StudyError> {
+    fn model(&self, power7: &Power7, seed: u64) -> Result<Model, StudyError> {
         let of_file = |source| StudyError::File { file: FILE, source };
         let own: Parameters = self.parameters.clone().try_into().map_err(of_file)?;
-        Ok(Model { own, power7: power7.speeds()? })
+        Ok(Model { own, power7: power7.speeds()?, seed })
     }
 }
 
@@ -237,7 +238,7 @@ impl CurveFile {
 
 impl TwoCpusFile {
     /// Runs two CPUs between which a cache line takes `line_ns`.
-    fn simulate(&self, line_ns: f64) -> Result<Outcome, StudyError> {
+    fn simulate(&self, line_ns: f64, seed: u64) -> Result<Outcome, StudyError> {
         let half = Span::from_ns_f64(self.pair_ns / 2.0);
         let locks = match self.locks {
             LocksFile::One => Locks::One,
@@ -248,6 +249,7 @@ impl TwoCpusFile {
             locks,
             lines: self.lines,
             is_random: false,
+            seed,
             ..uniform_cores(2, line_ns, 2)
         })
     }
@@ -264,7 +266,7 @@ impl Model {
             sync: Span::from_ns_f64(self.own.queue_sync_ns.value),
             claim,
             operations: operations_per_thread(cpus),
-            seed: SEED,
+            seed: self.seed,
         }))
     }
 
@@ -298,6 +300,7 @@ impl Model {
             locks,
             lines: to_integer("lines", self.own.lines.value)?,
             crowd_share: self.own.crowd_share.value,
+            seed: self.seed,
             ..setup
         })
     }
@@ -357,7 +360,7 @@ impl Model {
             access: Span::ZERO,
             operations: operations_per_thread(threads),
             is_random: true,
-            seed: SEED,
+            seed: self.seed,
         })
     }
 
@@ -433,7 +436,7 @@ fn uniform_cores(threads: u32, line_ns: f64, cores: u32) -> Setup {
         access: Span::from_ns_f64(line_ns),
         operations: operations_per_thread(threads),
         is_random: true,
-        seed: SEED,
+        seed: 0,
     }
 }
 

@@ -22,6 +22,8 @@ pub(super) enum BusKind {
 pub(super) struct Testbed {
     pub(super) link: Link,
     pub(super) given: Parameters,
+    /// Of all random choices.
+    pub(super) seed: u64,
 }
 
 /// A 4X link at single data rate, after 8b/10b coding.
@@ -29,7 +31,6 @@ const WIRE_BITS_PER_SECOND: f64 = 8e9;
 const MTU_BYTES: u64 = 2048;
 const PCIX_BYTES_PER_CLOCK: u64 = 8;
 const MESSAGES: u64 = 512;
-const SEED: u64 = 1;
 const PROCESSES_PER_NODE: u16 = 2;
 /// Measured iterations of a benchmark. A few suffice because all are alike.
 const ROUNDS: u32 = 2;
@@ -69,7 +70,7 @@ impl Testbed {
                 mtu_bytes: MTU_BYTES,
                 latency: self.given.ns("switch_ns")?,
             },
-            seed: SEED,
+            seed: self.seed,
         })
     }
 
