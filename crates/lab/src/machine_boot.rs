@@ -62,8 +62,6 @@ pub(crate) struct BootRecord {
     /// The text on the guest's console.
     console: String,
     files: Files,
-    /// How often the plugin stopped waiting for devices.
-    pub(crate) gave_up: usize,
     /// QEMU's command line without paths and process numbers of this host.
     pub(crate) command_line: Vec<String>,
 }
@@ -212,7 +210,7 @@ impl MachineBoot<'_> {
     fn read(&self, console: String, files: Files, command_line: Vec<String>) -> Result<BootRecord, RunError> {
         let functions = self.plan.program.map(|program| program.functions.clone()).unwrap_or_default();
         let symbols = Symbols::parse(&read_symbols(&files.symbols)?)?.with_program(functions);
-        let (windows, gave_up) = self.count_windows(&files, &symbols)?;
+        let windows = self.count_windows(&files, &symbols)?;
         let log = io(&files.log, "read", File::open(&files.log))?;
         let events = trace::read_log(BufReader::new(log))?;
         if events.len() != windows.len() {
@@ -223,15 +221,18 @@ impl MachineBoot<'_> {
             io(&files.record, "remove", fs::remove_file(&files.record))?;
             io(&files.log, "remove", fs::remove_file(&files.log))?;
         }
-        Ok(BootRecord { symbols, windows, events, console, files, gave_up, command_line })
+        Ok(BootRecord { symbols, windows, events, console, files, command_line })
     }
 
-    /// All windows of the record, and how often the plugin stopped waiting for devices.
-    fn count_windows(&self, files: &Files, symbols: &Symbols) -> Result<(Vec<Window>, usize), RunError> {
+    /// All windows of the record.
+    fn count_windows(&self, files: &Files, symbols: &Symbols) -> Result<Vec<Window>, RunError> {
         let stages = StageTable::built_in().stages(symbols);
         let mut counter = WindowCounter::new(symbols, &stages, Layout::of(self.plan.preset.arch));
         let windows = files.read_record(|record| counter.count(record))?;
-        Ok((windows, counter.gave_up.len()))
+        match counter.gave_up_ms {
+            Some(waited_ms) => Err(RunError::SilentDevice { waited_ms }),
+            None => Ok(windows),
+        }
     }
 }
 

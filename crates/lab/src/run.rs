@@ -79,6 +79,15 @@ pub enum RunError {
         /// Workloads and the reasons why they did not run.
         absent: Vec<(String, String)>,
     },
+    /// A device did not complete a request for so long that the guest was let run on.
+    #[error(
+        "a device did not complete a request within {} s, so counts would depend on this host's load; run it again when the host is less busy",
+        .waited_ms.div_ceil(1000)
+    )]
+    SilentDevice {
+        /// How long the guest was held, in milliseconds.
+        waited_ms: u32,
+    },
     /// The record and the log have different numbers of windows.
     #[error(
         "the record has {record} windows and QEMU's log {log}; expected the same number, so one is incomplete"
@@ -177,8 +186,6 @@ pub struct Measured {
     pub flames: Vec<Flame>,
     /// Workloads that did not run, and the reasons.
     pub absent: Vec<(String, String)>,
-    /// How often the plugin stopped waiting for devices. If it did, the counts may depend on the host's load.
-    pub gave_up: usize,
 }
 
 /// Runs a preset, with some boots for each number of virtual CPUs that its workloads need.
@@ -190,7 +197,7 @@ pub fn run(plan: Plan<'_>, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Mea
     let tools = Tools { agent, qemu_version: qemu::version(plan.preset.arch)? };
     let programs = std::iter::once(identity).chain(plan.program.map(|program| program.identity.clone()));
     let sheet = empty_sheet(plan, &tools, programs.collect());
-    let mut measured = Measured { sheet, flames: Vec::new(), absent: Vec::new(), gave_up: 0 };
+    let mut measured = Measured { sheet, flames: Vec::new(), absent: Vec::new() };
     let mut vcpus: Vec<u32> = plan.workloads.iter().map(|workload| workload.vcpus).collect();
     vcpus.sort_unstable();
     vcpus.dedup();
@@ -203,7 +210,6 @@ pub fn run(plan: Plan<'_>, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Mea
             let workloads = boots::order(*boot, &own);
             records.push(MachineBoot { plan, tools: &tools, vcpus, boot: *boot, workloads }.run(progress)?);
         }
-        measured.gave_up += records.iter().map(|record| record.gave_up).sum::<usize>();
         if let Some(first) = records.first().filter(|_| measured.sheet.machine.command_line.is_empty()) {
             measured.sheet.machine.command_line.clone_from(&first.command_line);
         }

@@ -64,8 +64,8 @@ pub struct WindowCounter<'a> {
     open: BTreeMap<u32, OpenWindow>,
     /// Windows begun so far.
     begun: u64,
-    /// For each time that the plugin stopped waiting for devices, the milliseconds that it had waited.
-    pub gave_up: Vec<u32>,
+    /// The milliseconds that the plugin had waited for devices when it first stopped waiting, if it did.
+    pub gave_up_ms: Option<u32>,
 }
 
 /// A window that has begun and not ended.
@@ -92,7 +92,7 @@ impl<'a> WindowCounter<'a> {
             vcpu: 0,
             open: BTreeMap::new(),
             begun: 0,
-            gave_up: Vec::new(),
+            gave_up_ms: None,
         }
     }
 
@@ -115,7 +115,9 @@ impl<'a> WindowCounter<'a> {
             Step::Vcpu(vcpu) => self.vcpu = vcpu,
             Step::Phase(phase) => (self.phase, self.ios) = (phase, 1),
             Step::IosPerWindow(ios) => self.ios = ios,
-            Step::GaveUp(milliseconds) => self.gave_up.push(milliseconds),
+            Step::GaveUp(milliseconds) => {
+                self.gave_up_ms.get_or_insert(milliseconds);
+            }
             Step::Begin => self.begin(),
             Step::End => return self.open.remove(&self.vcpu).map(|open| open.window),
             Step::Ran { block, begun } => {

@@ -172,17 +172,10 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Prints what could not be measured, and how often a device did not answer in time.
+/// Prints what could not be measured.
 fn print_warnings(preset: &Preset, measured: &Measured) {
     for (workload, why) in &measured.absent {
         output::print_note(&format!("{}: no {workload}: {why}", preset.name));
-    }
-    if measured.gave_up > 0 {
-        let times = measured.gave_up;
-        output::print_note(&format!(
-            "{}: {times} times a device did not answer within 60 s, so counts may vary",
-            preset.name
-        ));
     }
 }
 
