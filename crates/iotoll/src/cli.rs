@@ -140,6 +140,7 @@ pub(crate) struct Sweep {
 Examples:
   iotoll reproduce                         all studies
   iotoll reproduce iotlb --html iotlb.html one of them, with plots
+  iotoll reproduce power-window --seeds 20 with narrower intervals
   iotoll reproduce power-window --set instruction_ns=0.4
                                            with another value of a parameter
 
@@ -156,6 +157,10 @@ pub(crate) struct Reproduce {
     /// Change a parameter of the named studies, to between half and twice its value
     #[arg(long = "set", value_name = "NAME=VALUE", requires = "studies", value_parser = parse_parameter)]
     pub(crate) changes: Vec<(String, f64)>,
+    /// Runs of each study, each with another seed; figures are their means
+    #[arg(long, value_name = "N", default_value_t = model::STUDY_SEEDS,
+          value_parser = clap::value_parser!(u32).range(2..=100))]
+    pub(crate) seeds: u32,
     /// Studies to reproduce [default: all]
     #[arg(value_name = "STUDY")]
     pub(crate) studies: Vec<String>,

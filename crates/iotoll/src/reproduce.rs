@@ -26,7 +26,7 @@ pub(crate) fn run(args: &Reproduce) -> anyhow::Result<Outcome> {
     let all: Vec<String> = model::studies().map(str::to_owned).collect();
     let wanted = if args.studies.is_empty() { &all } else { &args.studies };
     let changes = Changes::new(args.changes.iter().cloned())?;
-    let reproductions = run_studies(wanted, &changes)?;
+    let reproductions = run_studies(wanted, &changes, args.seeds)?;
     if let Some(path) = &args.html {
         let page = report::reproductions(&reproductions, story_display(args));
         WholeFile::write(path, report::html(&page, "iotoll · reproduce", program_version()).as_bytes())?;
@@ -46,11 +46,11 @@ fn story_display(args: &Reproduce) -> Stories {
 }
 
 /// Runs studies, each in a thread of its own.
-fn run_studies(wanted: &[String], changes: &Changes) -> Result<Vec<Reproduction>, StudyError> {
-    let bar = ProgressBar::new(wanted.len() as u64).with_message("studies, a few seconds each");
+fn run_studies(wanted: &[String], changes: &Changes, seeds: u32) -> Result<Vec<Reproduction>, StudyError> {
+    let bar = ProgressBar::new(wanted.len() as u64).with_message("studies, seconds to a minute each");
     bar.tick();
     let study = |name| {
-        let one = model::reproduce_with(name, changes);
+        let one = model::reproduce_with(name, changes, seeds);
         bar.inc(1);
         one
     };

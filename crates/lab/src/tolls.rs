@@ -65,7 +65,7 @@ impl TollInput<'_> {
         let windows = NonZeroU32::new(u32::try_from(traced.len()).ok()?)?;
         let ios = u32::try_from(traced.first()?.window.ios).ok()?;
         let instructions = Spread::of(traced.iter().map(|traced| traced.window.instructions).collect())?;
-        let typical = typical_window(&traced)?;
+        let typical = typical_window(&traced, instructions.median)?;
         let toll = Toll {
             workload: self.workload.name.clone(),
             what: self.workload.what.clone(),
@@ -205,10 +205,8 @@ fn median(sorted: &[u64]) -> u64 {
     sorted.get(sorted.len().saturating_sub(1) / 2).copied().unwrap_or_default()
 }
 
-/// A typical window: among those with the median number of instructions, the first with the commonest counts by
-/// function. `None` if there are no windows.
-fn typical_window<'t, 'w>(traced: &'t [TracedWindow<'w>]) -> Option<&'t TracedWindow<'w>> {
-    let median = Spread::of(traced.iter().map(|traced| traced.window.instructions).collect())?.median;
+/// A typical window: among those with `median` instructions, the first with the commonest counts by function. `None` if no window has that number.
+fn typical_window<'t, 'w>(traced: &'t [TracedWindow<'w>], median: u64) -> Option<&'t TracedWindow<'w>> {
     let mut alike: Vec<(BTreeMap<String, u64>, usize, &'t TracedWindow<'w>)> = Vec::new();
     for window in traced.iter().filter(|traced| traced.window.instructions == median) {
         let functions = window.instructions_by_function();
@@ -242,7 +240,7 @@ mod tests {
             .iter()
             .map(|window| TracedWindow { window, events: &events, symbols: &symbols })
             .collect();
-        assert_eq!(typical_window(&traced).unwrap().window.user_instructions(), 2);
+        assert_eq!(typical_window(&traced, 10).unwrap().window.user_instructions(), 2);
         let spread = Spread::of(windows.iter().map(|window| window.instructions).collect()).unwrap();
         assert_eq!(spread, Spread { median: 10, min: 9, p99: 30, max: 30, at_median: 3 });
     }

@@ -77,6 +77,8 @@ pub use reproduction::{
     Bounds, Chart, Curve, Line, Parameter, Point, Reference, Reproduction, Row, SCHEMA, Tally,
 };
 pub use steady::{CountedRunsAnswer, Drift, MeasuredWindow, RunsAnswer, Unsteady};
-pub use studies::{AreaExpectation, Changes, StudyError, expect_of_area, reproduce, reproduce_with, studies};
+pub use studies::{
+    AreaExpectation, Changes, STUDY_SEEDS, StudyError, expect_of_area, reproduce, reproduce_with, studies,
+};
 pub use toll::Given;
 pub use user_file::ExperimentError;

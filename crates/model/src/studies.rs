@@ -135,6 +135,9 @@ pub enum StudyError {
     },
 }
 
+/// Seeds of a study, unless others are given.
+pub const STUDY_SEEDS: u32 = 4;
+
 /// A study: its name on the command line, and the function that runs it.
 struct Study {
     name: &'static str,
@@ -208,30 +211,30 @@ fn study_names() -> String {
 /// # Errors
 /// [`StudyError`]
 pub fn reproduce(name: &str) -> Result<Reproduction, StudyError> {
-    reproduce_with(name, &Changes::default())
+    reproduce_with(name, &Changes::default(), STUDY_SEEDS)
 }
 
-/// Reproduces a study with changed parameters. A figure that changes with them is neither calibrated nor a prediction of the
+/// Reproduces a study with changed parameters, as the mean over `seeds` runs; with a single one, intervals have no width. A figure that changes with them is neither calibrated nor a prediction of the
 /// study: its kind is [`Changed`](crate::FigureKind::Changed). To tell which do, the study runs once more as it is given.
 ///
 /// # Errors
 /// [`StudyError`]; also for an unknown parameter.
-pub fn reproduce_with(name: &str, changes: &Changes) -> Result<Reproduction, StudyError> {
+pub fn reproduce_with(name: &str, changes: &Changes, seeds: u32) -> Result<Reproduction, StudyError> {
     let study = find(name)?;
-    let mut one = study.reproduce(changes)?;
+    let mut one = study.reproduce(changes, seeds)?;
     changes.check_names(&one)?;
     if !changes.is_empty() {
-        one.mark_changes(&study.reproduce(&Changes::default())?);
+        one.mark_changes(&study.reproduce(&Changes::default(), seeds)?);
     }
     Ok(one)
 }
 
 impl Study {
     /// Runs it once for each seed.
-    fn reproduce(&self, changes: &Changes) -> Result<Reproduction, StudyError> {
+    fn reproduce(&self, changes: &Changes, seeds: u32) -> Result<Reproduction, StudyError> {
         let run = |seed| (self.run)(&Replication { changes, seed });
         let runs = match self.is_random {
-            true => Replications::run(Replication::FIRST_SEED, Replication::SEEDS, run)?,
+            true => Replications::run(Replication::FIRST_SEED, seeds, run)?,
             false => Replications::run_once(|| run(Replication::FIRST_SEED))?,
         };
         Ok(Reproduction::mean(&runs))

@@ -88,7 +88,7 @@ fn prices_of_power7_are_in_its_file_alone() {
 fn all_studies_of_power_have_one_transfer_time_of_a_line() {
     let changed = |study: &str, line_ns: f64| {
         let changes = model::Changes::new([("line_same_chip_ns".to_owned(), line_ns)]).unwrap();
-        model::reproduce_with(study, &changes).unwrap()
+        model::reproduce_with(study, &changes, 1).unwrap()
     };
     for one in [changed("power-window", 90.0), changed("capi-flash", 90.0)] {
         assert!(one.tally(|kind| kind == model::FigureKind::Changed).rows > 0, "{}", one.study);
@@ -97,7 +97,7 @@ fn all_studies_of_power_have_one_transfer_time_of_a_line() {
         let line = one.charts[0].lines.iter().find(|line| line.name == "bitmap").unwrap();
         line.points.last().unwrap().1
     };
-    let as_given = model::reproduce("dma-contention").unwrap();
+    let as_given = model::reproduce_with("dma-contention", &model::Changes::default(), 1).unwrap();
     let (as_given, slow) = (bitmap(&as_given), bitmap(&changed("dma-contention", 120.0)));
     assert!(slow > 1.1 * as_given, "threads of POWER take the line of power7.toml: {slow}, {as_given}");
 }

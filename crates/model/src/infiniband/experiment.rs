@@ -316,7 +316,13 @@ impl AdaptersExperiment {
         let ProgramOutcome { round, messages, bytes, unreceived, outcome } = ran;
         let seconds = round.as_ps_f64() / 1e12;
         let rounds = program.rounds.into();
-        let window = MeasuredWindow { warm_up: 1, measured: rounds, is_extended: false, is_checked: false };
+        let window = MeasuredWindow {
+            warm_up: 1,
+            measured: rounds,
+            is_extended: false,
+            is_checked: false,
+            is_noisy: false,
+        };
         let times = Times {
             window,
             mean: round,

@@ -130,7 +130,12 @@ mod tests {
     #[test]
     fn a_rate_that_rises_is_a_drift() {
         let rises = told(&samples(|batch| 100.0 + batch as f64, |_| 7));
-        assert_eq!(rises, ["operations: 9.5 % more in the second half of the window than in the first"]);
+        assert_eq!(
+            rises,
+            [
+                "operations: 9.5 % more in the second half of the window than in the first; expected 1 % at most"
+            ]
+        );
         let falls = told(&samples(|batch| 100.0 - batch as f64, |_| 7));
         assert!(falls[0].contains("% less in the second half"), "{falls:?}");
         assert_eq!(told(&samples(|_| 0.0, |_| 0)), ["no operations in the window"]);
@@ -171,7 +176,7 @@ mod tests {
         assert_eq!(
             piled,
             [
-                "things: 1000 more at the end of the window than at its beginning, 5.0 % of the 20000 that came"
+                "things: 1000 more at the end of the window than at its beginning, 5.0 % of the 20000 that came; expected 1 % at most"
             ]
         );
         assert_eq!(told(&samples(|_| 50.0, |batch| 9 * batch as u64)), [""; 0]);

@@ -63,6 +63,8 @@ pub struct MeasuredWindow<Length = Span> {
     pub is_extended: bool,
     /// Whether it was checked for steadiness.
     pub is_checked: bool,
+    /// Whether it still fluctuated when it could not be extended any more. Then the interval over the seeds is wide.
+    pub is_noisy: bool,
 }
 
 /// What follows after a sample.
@@ -83,6 +85,7 @@ pub(crate) struct Measurement<L = Span> {
     unit: &'static str,
     is_checked: bool,
     is_extended: bool,
+    is_noisy: bool,
     /// End of the warm-up, and length of the window that follows.
     warm_up: u64,
     measured: u64,
@@ -108,6 +111,7 @@ impl<L: Length> Measurement<L> {
             unit,
             is_checked: true,
             is_extended: false,
+            is_noisy: false,
             warm_up: warm_up.number(),
             measured: measured.number(),
             samples: Vec::new(),
@@ -147,7 +151,8 @@ impl<L: Length> Measurement<L> {
         {
             return self.extend(events);
         }
-        if !drifts.iter().all(Drift::is_small_noise) {
+        self.is_noisy = drifts.iter().all(Drift::is_small_noise);
+        if !self.is_noisy {
             let [warm_up, measured] = [self.warm_up, self.measured].map(|number| L::of(number).to_string());
             self.unsteady = Some(Unsteady { warm_up, measured, drifts });
         }
@@ -181,6 +186,7 @@ impl<L: Length> Measurement<L> {
                 measured: L::of(self.measured),
                 is_extended: self.is_extended,
                 is_checked: self.is_checked,
+                is_noisy: self.is_noisy,
             }),
         }
     }
@@ -213,8 +219,13 @@ mod tests {
     #[test]
     fn a_steady_window_is_the_given_one() {
         let window = measure(Measurement::steady("bytes", ns(10), ns(99)), |_| 1.0).unwrap();
-        let expected =
-            MeasuredWindow { warm_up: ns(10), measured: ns(99), is_extended: false, is_checked: true };
+        let expected = MeasuredWindow {
+            warm_up: ns(10),
+            measured: ns(99),
+            is_extended: false,
+            is_checked: true,
+            is_noisy: false,
+        };
         assert_eq!(window, expected);
     }
 

@@ -15,6 +15,8 @@ pub struct RunsAnswer {
     pub is_steady: bool,
     /// Whether the file's warm-up was too short for a run, so that its window was extended.
     pub is_warm_up_extended: bool,
+    /// Whether a run still fluctuated when its window could not be extended any more. The intervals show how much.
+    pub is_noisy: bool,
     /// The file's warm-up.
     pub given_warm_up_us: f64,
     /// Longest warm-up of a run.
@@ -36,6 +38,8 @@ pub struct CountedRunsAnswer {
     pub is_steady: bool,
     /// Whether the given number of operations was too small for a run, so that more were measured.
     pub is_warm_up_extended: bool,
+    /// Whether a run still fluctuated when no more operations could be measured. The intervals show how much.
+    pub is_noisy: bool,
     /// Most operations before those that are measured.
     pub warm_up_operations: u64,
     /// Most operations measured in a run.
@@ -56,6 +60,7 @@ impl RunsAnswer {
             seeds: runs.count(),
             is_steady: windows().all(|window| window.is_checked),
             is_warm_up_extended: windows().any(|window| window.is_extended),
+            is_noisy: windows().any(|window| window.is_noisy),
             given_warm_up_us,
             warm_up_us: longest(|window| window.warm_up),
             measured_us: longest(|window| window.measured),
@@ -75,6 +80,7 @@ impl CountedRunsAnswer {
             is_random,
             is_steady: windows().all(|window| window.is_checked),
             is_warm_up_extended: windows().any(|window| window.is_extended),
+            is_noisy: windows().any(|window| window.is_noisy),
             warm_up_operations: windows().map(|window| window.warm_up).max().unwrap_or_default(),
             measured_operations: windows().map(|window| window.measured).max().unwrap_or_default(),
         }

@@ -13,8 +13,6 @@ pub(super) struct Replication<'a> {
 impl Replication<'_> {
     /// Seed of the first run.
     pub(super) const FIRST_SEED: u64 = 1;
-    /// Number of runs, with consecutive seeds.
-    pub(super) const SEEDS: u32 = 4;
 
     /// Whether the run also computes lines that are only drawn. Those of the first are enough.
     pub(super) fn draws(&self) -> bool {

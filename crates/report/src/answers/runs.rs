@@ -5,6 +5,8 @@ use model::{CountedRunsAnswer, RunsAnswer};
 
 /// What `±` means in an answer.
 const INTERVAL: &str = "± is half of the 95 % interval over them";
+/// What a wide interval is due to.
+const NOISY: &str = ". It still fluctuated when it could not be extended any more, so mind the intervals";
 
 /// The runs of an answer that are measured over a virtual time.
 pub(super) fn runs(runs: &RunsAnswer) -> String {
@@ -25,7 +27,8 @@ pub(super) fn runs(runs: &RunsAnswer) -> String {
     } else {
         String::new()
     };
-    format!("{number}, steady over {measured} after {warm_up} of warm-up; {INTERVAL}{extended}")
+    let noisy = if runs.is_noisy { NOISY } else { "" };
+    format!("{number}, steady over {measured} after {warm_up} of warm-up; {INTERVAL}{extended}{noisy}")
 }
 
 /// The runs of an answer that are measured over a number of operations.
@@ -39,7 +42,8 @@ pub(super) fn counted_runs(runs: &CountedRunsAnswer, operation: &str) -> String 
     }
     let (measured, warm_up) = (grouped(runs.measured_operations), grouped(runs.warm_up_operations));
     let extended = if runs.is_warm_up_extended { ", extended until they were steady" } else { "" };
-    format!("{number}. Steady over {measured} {operation} after {warm_up}{extended}")
+    let noisy = if runs.is_noisy { NOISY } else { "" };
+    format!("{number}. Steady over {measured} {operation} after {warm_up}{extended}{noisy}")
 }
 
 #[cfg(test)]
@@ -52,6 +56,7 @@ mod tests {
             seeds: 5,
             is_steady: true,
             is_warm_up_extended: true,
+            is_noisy: true,
             given_warm_up_us: 1_000.0,
             warm_up_us: 7_000.0,
             measured_us: 12_000.0,
