@@ -20,6 +20,8 @@ const POLL_INTERVAL: Duration = Duration::from_micros(100);
 /// After this time the plugin stops waiting: the device will not complete the request. A busy host takes seconds, and one on
 /// which the disk's process is stopped takes as long as that lasts.
 const WAIT_MAX: Duration = Duration::from_secs(60);
+/// The same after everything was counted: a driver that shuts down may ring a doorbell that nobody answers.
+const RELEASED_WAIT_MAX: Duration = Duration::from_secs(10);
 /// A reply that has not completed a request of the guest by then needs another reply to complete it.
 const REPLY_MAX: Duration = Duration::from_millis(500);
 /// If no interrupt is raised by then, interrupts are disabled.
@@ -59,6 +61,7 @@ pub(crate) struct Devices {
     /// Completion queues with a completion whose interrupt was not raised yet.
     unraised: BTreeSet<u32>,
     settle: Duration,
+    wait_max: Duration,
 }
 
 /// A request that the disk holds.
@@ -103,7 +106,14 @@ impl Devices {
             held: VecDeque::new(),
             unraised: BTreeSet::new(),
             settle,
+            wait_max: WAIT_MAX,
         })
+    }
+
+    /// Nothing is counted any more: the disk replies at once.
+    pub(crate) fn release(&mut self) {
+        self.send(DiskMessage::Release);
+        self.wait_max = RELEASED_WAIT_MAX;
     }
 
     /// Sends `Hold` or `Release` to the disk.
@@ -131,7 +141,7 @@ impl Devices {
         }
         let since = Instant::now();
         while self.rung > 0 || self.prompt > 0 {
-            if since.elapsed() > WAIT_MAX {
+            if since.elapsed() > self.wait_max {
                 (self.rung, self.prompt) = (0, 0);
                 return Err(since.elapsed());
             }
@@ -153,7 +163,7 @@ impl Devices {
                 self.wait_for_interrupt();
                 return Ok(());
             }
-            if since.elapsed() > WAIT_MAX {
+            if since.elapsed() > self.wait_max {
                 (self.rung, self.in_flight, self.prompt) = (0, 0, 0);
                 return Err(since.elapsed());
             }

@@ -116,7 +116,7 @@ impl Recorder {
                 self.instrumentation = Instrumentation::All;
             }
             Mark::Disarm => {
-                self.devices.send(DiskMessage::Release);
+                self.devices.release();
                 self.instrumentation = Instrumentation::Marks;
             }
             Mark::Begin => {

@@ -64,7 +64,9 @@ pub struct WindowCounter<'a> {
     open: BTreeMap<u32, OpenWindow>,
     /// Windows begun so far.
     begun: u64,
-    /// The milliseconds that the plugin had waited for devices when it first stopped waiting, if it did.
+    /// The milliseconds that the plugin last waited for devices in vain.
+    waited_ms: Option<u32>,
+    /// The same, of the first time before a window ended. What happens behind the last window counts nowhere.
     pub gave_up_ms: Option<u32>,
 }
 
@@ -92,6 +94,7 @@ impl<'a> WindowCounter<'a> {
             vcpu: 0,
             open: BTreeMap::new(),
             begun: 0,
+            waited_ms: None,
             gave_up_ms: None,
         }
     }
@@ -115,11 +118,12 @@ impl<'a> WindowCounter<'a> {
             Step::Vcpu(vcpu) => self.vcpu = vcpu,
             Step::Phase(phase) => (self.phase, self.ios) = (phase, 1),
             Step::IosPerWindow(ios) => self.ios = ios,
-            Step::GaveUp(milliseconds) => {
-                self.gave_up_ms.get_or_insert(milliseconds);
-            }
+            Step::GaveUp(milliseconds) => self.waited_ms = Some(milliseconds),
             Step::Begin => self.begin(),
-            Step::End => return self.open.remove(&self.vcpu).map(|open| open.window),
+            Step::End => {
+                self.gave_up_ms = self.gave_up_ms.or(self.waited_ms);
+                return self.open.remove(&self.vcpu).map(|open| open.window);
+            }
             Step::Ran { block, begun } => {
                 if let Some(open) = self.open.get_mut(&self.vcpu).filter(|open| !open.paused) {
                     open.execute(&self.blocks[block as usize], begun, self.stages);
