@@ -243,9 +243,11 @@ impl Curve {
 
     /// Whether the interval of one of its figures leaves open whether that misses.
     pub fn is_open(&self, point: &Point, bound: f64) -> bool {
-        let [low, high] = [point.ours_low, point.ours_high].map(|ours| self.is_within(point, ours, bound));
-        let ours = self.is_within(point, point.ours, bound);
-        point.kind.can_miss() && (low != ours || high != ours)
+        let Point { ours, ours_low: low, ours_high: high, reference, .. } = *point;
+        let nearest = reference.max(low).min(high);
+        let is_within = |ours| self.is_within(point, ours, bound);
+        point.kind.can_miss()
+            && [low, nearest, high].into_iter().any(|other| is_within(other) != is_within(ours))
     }
 
     /// Whether a value for one of its points is as near as it must be. What is no number isn't.
@@ -400,6 +402,8 @@ mod tests {
         };
         assert_eq!(curve_of(wide.clone()), (false, true), "109 is within 10 %, and 113 isn't");
         assert_eq!(curve_of(Point { ours_high: 109.9, ..wide }), (false, false));
+        let around = Point { ours_low: 80.0, ours_high: 150.0, ..point(115.0, FigureKind::Rule) };
+        assert_eq!(curve_of(around), (true, true), "the ends miss, and what is between them doesn't");
         let by_unit =
             |within| curve(Some(within), Vec::new()).misses(&point(97.5, FigureKind::OutOfSample), 0.0);
         assert!(by_unit(2.0) && !by_unit(3.0));

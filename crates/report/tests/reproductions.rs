@@ -101,8 +101,8 @@ fn curve(page: &mut String, curve: &Curve, bound: f64, drawing: &str) {
     for point in &curve.points {
         let missed = match (curve.misses(point, bound), curve.is_open(point, bound)) {
             (true, false) => ", missed",
-            (true, true) => ", missed, perhaps by chance",
-            (false, true) => ", within, perhaps by chance",
+            (true, true) => ", missed ?",
+            (false, true) => ", within ?",
             (false, false) => "",
         };
         let [reference, ours] = [figure(point.reference), with_interval(point)];
@@ -314,8 +314,7 @@ fn all_figures_stand_in_one_table_before_the_folded_stories() {
     let shown = report::text(&page, 100, Style::Plain, Length::Folded);
     let figures: usize = REPRODUCED.iter().flat_map(|one| &one.curves).map(|curve| curve.points.len()).sum();
     let is_row = |line: &&str| {
-        let kind =
-            line.split(", MISSED").next().unwrap_or_default().trim_end_matches(", within, perhaps by chance");
+        let kind = line.split(", MISSED").next().unwrap_or_default().trim_end_matches(", within ?");
         line.contains(" % ") && FigureKind::OF_ROWS.iter().any(|one| kind.ends_with(one.word()))
     };
     assert_eq!(shown.lines().filter(is_row).count(), figures, "{shown}");

@@ -22,8 +22,8 @@ pub(super) fn cells(curve: &Curve, point: &Point, bound: f64) -> Vec<String> {
 fn missed(curve: &Curve, point: &Point, bound: f64) -> &'static str {
     match (curve.misses(point, bound), curve.is_open(point, bound)) {
         (true, false) => ", MISSED",
-        (true, true) => ", MISSED, perhaps by chance",
-        (false, true) => ", within, perhaps by chance",
+        (true, true) => ", MISSED ?",
+        (false, true) => ", within ?",
         (false, false) => "",
     }
 }
