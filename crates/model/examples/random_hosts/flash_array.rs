@@ -100,8 +100,8 @@ pub(crate) fn run(setup: &Setup, length: Length) -> Result<Run, Unsteady> {
     };
     match ran {
         Ok(outcome) => {
-            let latency_us = Some(outcome.all.latency_mean.as_ns_f64() / 1e3);
-            Ok(Run { rate: outcome.all.per_second, latency_us, window: outcome.window })
+            let latency = Some(outcome.all.latency_mean);
+            Ok(Run { rate: outcome.all.per_second, latency, window: outcome.window })
         }
         Err(FlashArrayError::Unsteady(unsteady)) => Err(unsteady),
         Err(error) => panic!("{error}: {setup:?}"),

@@ -40,7 +40,7 @@ pub(crate) struct Run {
     /// Operations or bytes a second.
     rate: f64,
     /// Mean latency of an operation, if the machine has operations that end.
-    latency_us: Option<f64>,
+    latency: Option<des::Span>,
     window: model::MeasuredWindow,
 }
 
@@ -140,7 +140,7 @@ fn hold(steady: &Steady) -> Result<HeldHost, Unsteady> {
         let [short, longer, more] = [&steady.short, &longer, &more].map(|runs| estimate(runs, of));
         Some(Held { short: short?, longer: longer?.mean, more: more?.mean })
     };
-    let (rate, latency) = (held(|run| Some(run.rate)), held(|run| run.latency_us));
+    let (rate, latency) = (held(|run| Some(run.rate)), held(|run| Some(run.latency?.as_ns_f64() / 1e3)));
     Ok(HeldHost { number: steady.number, kind: steady.kind, rate, latency })
 }
 

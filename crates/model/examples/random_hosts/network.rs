@@ -110,8 +110,8 @@ pub(crate) fn run(setup: &Setup, length: Length) -> Result<Run, Unsteady> {
     };
     match ran {
         Ok(outcome) => {
-            let latency_us = outcome.latency_mean.map(|mean| mean.as_ns_f64() / 1e3);
-            Ok(Run { rate: outcome.gigabits_per_second, latency_us, window: outcome.window })
+            let latency = outcome.latency_mean;
+            Ok(Run { rate: outcome.gigabits_per_second, latency, window: outcome.window })
         }
         Err(NetworkError::Unsteady(unsteady)) => Err(unsteady),
         Err(error) => panic!("{error}: {setup:?}"),

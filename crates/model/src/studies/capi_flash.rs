@@ -102,7 +102,7 @@ impl Figure {
 
 /// Runs the study.
 pub(super) fn run(of: &Replication<'_>) -> Result<Reproduction, StudyError> {
-    let (testbed, StudyFile { about, curves, charts }) = read(of)?;
+    let (testbed, StudyFile { about, curves, charts }) = read(of.changes, of.seed)?;
     let curves = curves.into_iter().map(|curve| build_curve(&testbed, curve)).collect::<Result<_, _>>()?;
     let charts = charts
         .into_iter()
@@ -114,15 +114,14 @@ pub(super) fn run(of: &Replication<'_>) -> Result<Reproduction, StudyError> {
 
 /// The study's parameters.
 pub(super) fn parameters(changes: &Changes) -> Result<Vec<Parameter>, StudyError> {
-    let seed = Replication::FIRST_SEED;
-    Ok(read(&Replication { changes, seed })?.0.parameter_list())
+    Ok(read(changes, Replication::FIRST_SEED)?.0.parameter_list())
 }
 
 /// The machines, and what they are compared with.
-fn read(of: &Replication<'_>) -> Result<(Testbed, StudyFile), StudyError> {
-    let File { about, loads, parameters, curves, charts } = of.changes.read(FILE, TEXT, &["parameters"])?;
+fn read(changes: &Changes, seed: u64) -> Result<(Testbed, StudyFile), StudyError> {
+    let File { about, loads, parameters, curves, charts } = changes.read(FILE, TEXT, &["parameters"])?;
     let given = Parameters::from_table(FILE, parameters);
-    let testbed = Testbed::new(Power7::read(of.changes)?, given, loads, of.seed);
+    let testbed = Testbed::new(Power7::read(changes)?, given, loads, seed);
     Ok((testbed, StudyFile { about, curves, charts }))
 }
 
@@ -208,7 +207,7 @@ mod tests {
 
     fn testbed(changes: &[(&str, f64)]) -> (Testbed, Vec<CurveFile>) {
         let changes = changes.iter().map(|(name, value)| ((*name).to_owned(), *value));
-        let (testbed, file) = read(&Replication::first(&Changes::new(changes).unwrap())).unwrap();
+        let (testbed, file) = read(&Changes::new(changes).unwrap(), Replication::FIRST_SEED).unwrap();
         (testbed, file.curves)
     }
 

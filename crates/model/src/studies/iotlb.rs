@@ -151,7 +151,7 @@ impl File {
 
     /// Runs the model at one `x`; returns Gb/s or ns, as the curve measures.
     fn model_value(&self, curve: &CurveFile, x: f64, seed: u64) -> Result<ModelValue, StudyError> {
-        let setup = Setup { seed, ..self.setup(curve, x)? };
+        let setup = self.setup(curve, x, seed)?;
         let outcome = engine::run(&setup);
         let value = match curve.measure {
             Measure::Throughput => outcome.gigabits_per_second(setup.transfer_bytes),
@@ -161,7 +161,7 @@ impl File {
     }
 
     /// The simulation of one point of a curve.
-    fn setup(&self, curve: &CurveFile, x: f64) -> Result<Setup, StudyError> {
+    fn setup(&self, curve: &CurveFile, x: f64, seed: u64) -> Result<Setup, StudyError> {
         let given = &self.parameters;
         let (window_bytes, transfer_bytes, offset_bytes) = match curve.vary {
             Vary::WindowKib => ((x * KIB) as u64, curve.transfer_bytes, 0),
@@ -198,7 +198,7 @@ impl File {
                 },
                 page_bytes: page_kib << 10,
             }),
-            seed: 0,
+            seed,
             transfers: engine::TRANSFERS,
         })
     }

@@ -197,7 +197,11 @@ mod tests {
         let changes = changes.iter().map(|(name, value)| ((*name).to_owned(), *value));
         let changes = Changes::new(changes).unwrap();
         let file = parse_file(&changes).unwrap();
-        Testbed { link: file.link.value, given: Parameters::from_table(FILE, file.parameters), seed: 1 }
+        Testbed {
+            link: file.link.value,
+            given: Parameters::from_table(FILE, file.parameters),
+            seed: Replication::FIRST_SEED,
+        }
     }
 
     #[test]

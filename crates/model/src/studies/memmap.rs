@@ -1,6 +1,6 @@
 //! Compares a DMA buffer in an area reserved by `memmap=` with one from the DMA API: speed and data integrity.
 
-use super::about::{About, StudyResults};
+use super::about::{self, About, StudyResults};
 use super::model_value::ModelValue;
 use super::replication::Replication;
 use super::{Changes, StudyError};
@@ -10,7 +10,7 @@ use crate::memory_type::{
     Obtained, Prices, Snoop, Throughput, Transfer,
 };
 use crate::part::Part;
-use crate::{Bounds, Chart, Curve, FigureKind, Given, Line, Parameter, Point, Reference, Reproduction, Row};
+use crate::{Bounds, Chart, Curve, FigureKind, Given, Line, Parameter, Reference, Reproduction, Row};
 use host::Text;
 use host::kernel::KernelVersion;
 use host::memory::effective::{Call, MappedPart, Mapping};
@@ -78,7 +78,7 @@ struct Memset {
     mib: u32,
     name: String,
     source: String,
-    points: Vec<super::about::PointFile>,
+    points: Vec<about::PointFile>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -282,17 +282,8 @@ impl File {
         let point = |point: &PointFile| {
             let ours =
                 self.link_throughput(point.mtrr, &one.kernel, one.memory, self.link.value, Direction::ToCard);
-            let ModelValue { value, limit } = ours;
-            Point {
-                x: point.mtrr.encoding(),
-                reference: point.published,
-                ours: value,
-                ours_low: value,
-                ours_high: value,
-                kind: point.kind,
-                repeats: point.of.clone(),
-                limit,
-            }
+            let (x, of) = (point.mtrr.encoding(), point.of.clone());
+            about::PointFile { x, published: point.published, kind: point.kind, of }.with_model_value(ours)
         };
         Curve {
             name: one.name.clone(),

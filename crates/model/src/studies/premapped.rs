@@ -90,12 +90,12 @@ impl Parameters {
 
     /// Simulated reads per second with this many instructions for each map and unmap pair.
     fn reads_per_second(&self, mapping_instructions: f64, seed: u64) -> Result<f64, StudyError> {
-        let setup = Setup { seed, ..self.setup(mapping_instructions) };
+        let setup = self.setup(mapping_instructions, seed);
         Ok(block::run(&setup)?.all.per_second)
     }
 
     /// One CPU and a disk fast enough that only the CPU limits.
-    fn setup(&self, mapping_instructions: f64) -> Setup {
+    fn setup(&self, mapping_instructions: f64, seed: u64) -> Setup {
         let path = [&self.system_call_instructions, &self.block_instructions, &self.driver_instructions];
         let submit = path.iter().map(|given| given.value).sum();
         let paths = Paths {
@@ -127,7 +127,7 @@ impl Parameters {
             engine: Engine::Asynchronous,
         };
         let (warm_up, measured) = (Span::from_ms(1), Span::from_ms(40));
-        Setup { host, jobs: vec![job], warm_up, measured, seed: 0 }
+        Setup { host, jobs: vec![job], warm_up, measured, seed }
     }
 
     /// One core with one hardware thread.
@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn only_the_cpu_limits() {
         let file = read(&Changes::default()).unwrap();
-        let outcome = block::run(&file.parameters.setup(112.0)).unwrap();
+        let outcome = block::run(&file.parameters.setup(112.0, Replication::FIRST_SEED)).unwrap();
         assert!(outcome.busiest_cpu_share > 0.9999, "{outcome:?}");
         assert!(outcome.link_up_busy_share < 0.2 && outcome.channel_busy_share < 0.2, "{outcome:?}");
     }

@@ -100,7 +100,7 @@ fn read(changes: &Changes) -> Result<File, StudyError> {
 impl Machines {
     /// The throughput in one mode.
     fn build_curve(&self, figure: Figure, seed: u64) -> Result<Curve, StudyError> {
-        let setup = Setup { seed, ..self.setup(figure.mode)? };
+        let setup = self.setup(figure.mode, seed)?;
         let outcome = network::run(&setup)?;
         let ours = ModelValue::of_run(outcome.gigabits_per_second, outcome.parts(&setup));
         let point = |point: PointFile| point.with_model_value(ours.clone());
@@ -121,7 +121,7 @@ impl Machines {
         let line = |fragment_kib: u64| {
             let point = |wait_us: &f64| {
                 let [warm_up, measured] = SLOW_SPANS;
-                let mut setup = Setup { warm_up, measured, seed, ..self.setup(Mode::Strict)? };
+                let mut setup = Setup { warm_up, measured, ..self.setup(Mode::Strict, seed)? };
                 let sender = &mut setup.hosts[0];
                 sender.adapter.fragment_bytes = Some(fragment_kib << 10);
                 sender.mapping.invalidation = Span::from_ns_f64(wait_us * 1e3);
@@ -147,7 +147,7 @@ impl Machines {
     }
 
     /// A sender in this mode, and a receiver in lazy mode.
-    fn setup(&self, mode: Mode) -> Result<Setup, StudyError> {
+    fn setup(&self, mode: Mode, seed: u64) -> Result<Setup, StudyError> {
         let given = &self.0;
         let wire = Wire {
             bits_per_second: WIRE_BITS_PER_SECOND,
@@ -170,7 +170,7 @@ impl Machines {
             instances: STREAMS,
             warm_up,
             measured,
-            seed: 0,
+            seed,
         })
     }
 

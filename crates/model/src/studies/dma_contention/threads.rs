@@ -249,8 +249,7 @@ impl TwoCpusFile {
             locks,
             lines: self.lines,
             is_random: false,
-            seed,
-            ..uniform_cores(2, line_ns, 2)
+            ..uniform_cores(2, line_ns, seed)
         })
     }
 }
@@ -275,7 +274,7 @@ impl Model {
     fn simulate_jobs(&self, jobs: &JobsFile, count: f64) -> Result<Outcome, StudyError> {
         let alone_ns = 1e6 / jobs.alone_kiops;
         let line = self.own.x86_line_ns.value;
-        let setup = uniform_cores(count as u32, line, count as u32);
+        let setup = uniform_cores(count as u32, line, self.seed);
         let (steps, locks) = match jobs.scheme {
             Scheme::Tree => {
                 let held = alone_ns - 1e6 / jobs.unlocked_kiops + self.own.x86_magazine_ns.value;
@@ -300,7 +299,6 @@ impl Model {
             locks,
             lines: to_integer("lines", self.own.lines.value)?,
             crowd_share: self.own.crowd_share.value,
-            seed: self.seed,
             ..setup
         })
     }
@@ -425,9 +423,14 @@ impl Model {
 }
 
 /// A simulation of one thread per core, where a cache line takes `line_ns` between any two cores. Its steps are empty.
-fn uniform_cores(threads: u32, line_ns: f64, cores: u32) -> Setup {
+fn uniform_cores(threads: u32, line_ns: f64, seed: u64) -> Setup {
     Setup {
-        machine: CpuTopology { cores, smt_gain: vec![1.0], nodes: 1, transfer: uniform_transfer(line_ns) },
+        machine: CpuTopology {
+            cores: threads,
+            smt_gain: vec![1.0],
+            nodes: 1,
+            transfer: uniform_transfer(line_ns),
+        },
         threads,
         steps: Vec::new(),
         locks: Locks::Cpus,
@@ -436,7 +439,7 @@ fn uniform_cores(threads: u32, line_ns: f64, cores: u32) -> Setup {
         access: Span::from_ns_f64(line_ns),
         operations: operations_per_thread(threads),
         is_random: true,
-        seed: 0,
+        seed,
     }
 }
 
