@@ -61,6 +61,7 @@ pub(crate) struct Devices {
     /// Completion queues with a completion whose interrupt was not raised yet.
     unraised: BTreeSet<u32>,
     settle: Duration,
+    /// How long the plugin waits for a request at most.
     wait_max: Duration,
 }
 

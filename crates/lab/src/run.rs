@@ -81,7 +81,8 @@ pub enum RunError {
     },
     /// A device did not complete a request for so long that the guest was let run on.
     #[error(
-        "a device did not complete a request within {} s, so counts would depend on this host's load; run it again when the host is less busy",
+        "a device did not complete a request within {} s, so counts would depend on this host's load; run it again \
+         when the host is less busy",
         .waited_ms.div_ceil(1000)
     )]
     SilentDevice {

@@ -205,7 +205,8 @@ fn median(sorted: &[u64]) -> u64 {
     sorted.get(sorted.len().saturating_sub(1) / 2).copied().unwrap_or_default()
 }
 
-/// A typical window: among those with `median` instructions, the first with the commonest counts by function. `None` if no window has that number.
+/// A typical window: among those with `median` instructions, the first with the commonest counts by function.
+/// `None` if no window has that number.
 fn typical_window<'t, 'w>(traced: &'t [TracedWindow<'w>], median: u64) -> Option<&'t TracedWindow<'w>> {
     let mut alike: Vec<(BTreeMap<String, u64>, usize, &'t TracedWindow<'w>)> = Vec::new();
     for window in traced.iter().filter(|traced| traced.window.instructions == median) {

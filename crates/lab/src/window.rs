@@ -265,14 +265,19 @@ ffffffff81000100 __domain_mapping
 ";
 
     fn windows(words: &[u32]) -> Vec<Window> {
+        counted(words).0
+    }
+
+    /// The windows of a record, and how long the plugin waited in vain.
+    fn counted(words: &[u32]) -> (Vec<Window>, Option<u32>) {
         let symbols = Symbols::parse(TEXT).unwrap();
         let stages = StageTable::built_in().stages(&symbols);
         let bytes: Vec<u8> =
             b"IOTOLLR2".iter().copied().chain(words.iter().flat_map(|word| word.to_le_bytes())).collect();
         let layout = Layout::of(crate::Arch::X86);
-        WindowCounter::new(&symbols, &stages, layout)
-            .count(&mut Record::new(bytes.as_slice()).unwrap())
-            .unwrap()
+        let mut counter = WindowCounter::new(&symbols, &stages, layout);
+        let windows = counter.count(&mut Record::new(bytes.as_slice()).unwrap()).unwrap();
+        (windows, counter.gave_up_ms)
     }
 
     /// Block 0 is in vfs_read and continues in nvme_queue_rq, block 1 in __domain_mapping, block 2 in user mode.
@@ -338,6 +343,16 @@ ffffffff81000100 __domain_mapping
         let ran = [4 << 28, 4 << 28 | 2, 4 << 28 | 1, 4 << 28, 2, 4 << 28 | 1];
         let windows = windows(&[&BLOCKS[..], &ran, &END].concat());
         assert_eq!(windows.iter().map(|window| window.instructions).collect::<Vec<_>>(), [0, 1]);
+    }
+
+    #[test]
+    fn waiting_in_vain_matters_until_the_last_window_ends() {
+        let (waited, window) = ([11 << 28, 60_001], [4 << 28, 2, 4 << 28 | 1]);
+        let gave_up = |steps: &[&[u32]]| counted(&[&BLOCKS[..], &steps.concat(), &END].concat()).1;
+        assert_eq!(gave_up(&[&window]), None);
+        assert_eq!(gave_up(&[&waited, &window]), Some(60_001));
+        assert_eq!(gave_up(&[&window[..2], &waited, &window[2..]]), Some(60_001));
+        assert_eq!(gave_up(&[&window, &waited]), None, "at power-off");
     }
 
     #[test]

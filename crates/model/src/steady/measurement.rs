@@ -257,6 +257,22 @@ mod tests {
     }
 
     #[test]
+    fn what_fluctuates_to_the_end_is_measured_and_says_so() {
+        let measured = |spread: f64| {
+            let mut noisy = Measurement::steady("bytes", ns(10), TIME_MAX);
+            // Three percent more in the second half, which may be chance.
+            let more = |batch: usize| 3.0 * batch.saturating_sub(BATCHES / 2) as f64;
+            let done = |batch: usize| 100.0 * batch as f64 + more(batch) + spread * (batch % 2) as f64;
+            let sample = |batch| Sample { done: done(batch), levels: Vec::new() };
+            let last = (0..=BATCHES).map(|batch| noisy.take(sample(batch), 0)).last();
+            assert_eq!(last, Some(Progress::Ends));
+            noisy.finish().map(|window| window.is_noisy)
+        };
+        assert_eq!(measured(10.0), Ok(true));
+        assert!(measured(30.0).unwrap_err().to_string().contains("too few to compare"));
+    }
+
+    #[test]
     fn a_fixed_window_is_measured_whatever_happens() {
         let window = measure(Measurement::fixed(ns(10), ns(20)), |now| now as f64).unwrap();
         assert_eq!((window.warm_up, window.measured, window.is_checked), (ns(10), ns(20), false));
