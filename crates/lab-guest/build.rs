@@ -1,11 +1,33 @@
 //! Links the program at fixed addresses: the plugin recognises marks by their addresses, and the lab looks up functions
-//! in the symbol table.
+//! in the symbol table. Tells the program how it is compiled.
+
+use std::env::var;
+
+/// Without ASLR, so that functions are at the addresses in the symbol table; and the marks at theirs.
+const LINK_ARGUMENTS: [&str; 2] = ["-no-pie", "-Wl,--section-start=.marks=0x70000000"];
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    if std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os == "linux") {
-        // Without ASLR, so that functions are at the addresses in the symbol table.
-        println!("cargo::rustc-link-arg-bins=-no-pie");
-        println!("cargo::rustc-link-arg-bins=-Wl,--section-start=.marks=0x70000000");
+    let is_linux = var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os == "linux");
+    let link_arguments = if is_linux { &LINK_ARGUMENTS[..] } else { &[] };
+    for argument in link_arguments {
+        println!("cargo::rustc-link-arg-bins={argument}");
     }
+    println!("cargo::rustc-env=COMPILER_FLAGS={}", as_byte_list(&compiler_flags(link_arguments)));
+}
+
+/// The compiler's flags that change the program, as far as cargo tells them to a build script.
+fn compiler_flags(link_arguments: &[&str]) -> Vec<String> {
+    let [target, level] = ["TARGET", "OPT_LEVEL"].map(|name| var(name).unwrap_or_default());
+    let mut flags = vec![format!("--target={target}"), format!("-Copt-level={level}")];
+    flags.extend(link_arguments.iter().map(|argument| format!("-Clink-arg={argument}")));
+    let given = var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
+    flags.extend(given.split('\x1f').filter(|flag| !flag.is_empty()).map(str::to_owned));
+    flags
+}
+
+/// Flags, each with a zero behind it, as operands of an assembler's `.byte`.
+fn as_byte_list(flags: &[String]) -> String {
+    let bytes = flags.iter().flat_map(|flag| flag.bytes().chain([0]));
+    bytes.map(|byte| byte.to_string()).collect::<Vec<_>>().join(",")
 }

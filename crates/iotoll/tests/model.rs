@@ -269,7 +269,7 @@ fn a_file_that_is_none_is_exit_two_and_says_where() {
             "link = { generation = 2, lanes = 99",
             "client.adapter.link.lanes is 99",
         ),
-        ("measured_us = 96000", "measured_us = inf", "measured_us is inf"),
+        ("measured_us = 192000", "measured_us = inf", "measured_us is inf"),
         (r#"pattern = "exchange""#, r#"pattern = "stream""#, "nothing bounds a stream"),
         (r#"dma_path = "table-lock""#, r#"dma_path = "motorway""#, "unknown variant `motorway`"),
         ("[client.mapping]", "[client.maps]", "unknown field `maps`"),

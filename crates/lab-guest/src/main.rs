@@ -2,13 +2,15 @@
 //! plugin where each I/O begins and ends, so that its instructions are counted like those of the kernel's driver.
 //!
 //! ```text
-//! lab-guest read PHASE ADDRESS SIZE WINDOWS DEPTH     reads of SIZE bytes, DEPTH per doorbell write, on the
-//! controller at ADDRESS
+//! lab-guest [+N] read PHASE ADDRESS SIZE WINDOWS DEPTH     reads of SIZE bytes, DEPTH per doorbell write, on the
+//! controller at ADDRESS; N more windows run before the first that is measured
 //! ```
 //!
 //! The controller must be bound to vfio-pci. On success the program prints `done read n=WINDOWS` and exits with 0;
 //! otherwise it prints an error and exits with 1.
 
+#[cfg(target_os = "linux")]
+mod compiler_flags;
 #[cfg(target_os = "linux")]
 mod error;
 #[cfg(target_os = "linux")]
@@ -43,14 +45,16 @@ fn main() -> ExitCode {
 #[cfg(target_os = "linux")]
 /// Runs the command in `words` and returns its number of windows.
 fn run(words: &[&str]) -> error::Result<u64> {
-    let &["read", phase, address, bytes, windows, depth] = words else {
-        return Err("expected: read PHASE ADDRESS SIZE WINDOWS DEPTH".into());
+    let more = words.first().and_then(|word| word.strip_prefix('+'));
+    let &["read", phase, address, bytes, windows, depth] = &words[usize::from(more.is_some())..] else {
+        return Err("expected: [+N] read PHASE ADDRESS SIZE WINDOWS DEPTH".into());
     };
+    let more_warm_up = more.map_or(Ok(0), |word| number("windows of warm-up", word))?;
     let (phase, windows) = (number("PHASE", phase)?, number("WINDOWS", windows)?);
     let depth = u16::try_from(number("DEPTH", depth)?).ok().filter(|depth| (1..1024).contains(depth));
     let bytes = number("SIZE", bytes)?;
     let depth = depth.ok_or("DEPTH: expected 1 to 1023")?;
-    read::Reads { phase, address, bytes, windows, depth }.run()?;
+    read::Reads { phase, address, bytes, windows, depth, more_warm_up }.run()?;
     Ok(windows)
 }
 

@@ -10,7 +10,7 @@ use crate::settle::settle;
 use nvme::prp::Piece;
 use std::hint::spin_loop;
 
-/// Reads before counting starts.
+/// Reads that fill the caches before counting starts.
 const WARM_UP: u64 = 64;
 /// Bytes read from the beginning of the disk, over and over.
 const SPAN_BYTES_MAX: u64 = 256 << 20;
@@ -23,6 +23,8 @@ pub(crate) struct Reads<'a> {
     pub(crate) bytes: u64,
     pub(crate) windows: u64,
     pub(crate) depth: u16,
+    /// Windows that run unmeasured, in addition to those that fill the caches.
+    pub(crate) more_warm_up: u64,
 }
 
 impl Reads<'_> {
@@ -35,7 +37,7 @@ impl Reads<'_> {
         let mut position = ReadPosition::new(&adapter, self.bytes);
         let before = adapter.counters();
         settle();
-        for _ in 0..WARM_UP.div_ceil(self.depth.into()) {
+        for _ in 0..WARM_UP.div_ceil(self.depth.into()) + self.more_warm_up {
             read_batch(&mut adapter, &mut position, &pieces)?;
         }
         mark::announce_workload(self.phase, self.depth.into());

@@ -36,6 +36,18 @@ fn the_marks_are_those_of_the_agent() {
 }
 
 #[test]
+fn the_program_says_how_it_was_compiled() {
+    let bytes = std::fs::read(PROGRAM).unwrap();
+    let object = object::File::parse(&*bytes).unwrap();
+    let flags = object.section_by_name(".compiler_flags").unwrap();
+    assert_eq!(flags.address(), 0, "not loaded");
+    let flags: Vec<&str> =
+        std::str::from_utf8(flags.data().unwrap()).unwrap().split_terminator('\0').collect();
+    assert!(flags.contains(&"-Copt-level=3"), "{flags:?}");
+    assert!(flags.iter().any(|flag| flag.starts_with("--target=") && flag.contains(std::env::consts::ARCH)));
+}
+
+#[test]
 fn invalid_arguments_and_a_missing_adapter_are_errors() {
     let run = |words: &[&str]| {
         let output = Command::new(PROGRAM).args(words).output().unwrap();
@@ -43,10 +55,13 @@ fn invalid_arguments_and_a_missing_adapter_are_errors() {
     };
     assert_eq!(
         run(&[]),
-        (Some(1), "lab-guest: expected: read PHASE ADDRESS SIZE WINDOWS DEPTH\n".to_owned())
+        (Some(1), "lab-guest: expected: [+N] read PHASE ADDRESS SIZE WINDOWS DEPTH\n".to_owned())
     );
     let (status, words) = run(&["read", "1", "0000:ff:1f.7", "4096", "30", "0"]);
     assert_eq!((status, words.as_str()), (Some(1), "lab-guest: DEPTH: expected 1 to 1023\n"));
+    let (status, words) = run(&["+some", "read", "1", "0000:ff:1f.7", "4096", "30", "1"]);
+    assert_eq!(status, Some(1));
+    assert!(words.starts_with("lab-guest: windows of warm-up: "), "{words}");
     let (status, words) = run(&["read", "1", "0000:ff:1f.7", "4096", "30", "32"]);
     // The host has no VFIO, or no such adapter.
     assert!(status == Some(1) && words.starts_with("lab-guest: "), "{words}");

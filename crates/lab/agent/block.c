@@ -8,6 +8,7 @@
 #include "processor.h"
 #include "report.h"
 #include "system.h"
+#include "warm_up.h"
 
 static i64 transfer_number(enum direction direction)
 {
@@ -16,7 +17,9 @@ static i64 transfer_number(enum direction direction)
 
 static void warm_up(struct disk *disk, i64 transfer, u8 *data)
 {
-	for (u64 i = 0; i < WARM_UP; i++) {
+	u64 windows = warm_up_windows(WARM_UP);
+
+	for (u64 i = 0; i < windows; i++) {
 		u64 offset = disk_advance(disk);
 		disk_check(disk, "warm-up on", system_call(transfer, disk->fd, (u64)data, disk->io_bytes, offset, 0, 0));
 	}

@@ -3,6 +3,7 @@
 #include "commands.h"
 #include "report.h"
 #include "system.h"
+#include "warm_up.h"
 
 asm(ENTRY);
 
@@ -47,14 +48,18 @@ _Noreturn void start(u64 *block)
 	char **arguments = (char **)(block + 1);
 	char *words[WORDS_MAX] = {0};
 
-	if (count < 2)
+	u64 first = 1;
+
+	if (first < count && arguments[first][0] == '+')
+		warm_up_more(arguments[first++]);
+	if (first >= count)
 		fail("no command", "given", -EINVAL);
-	const struct command *command = find(arguments[1]);
-	u64 given = count - 2;
+	const struct command *command = find(arguments[first]);
+	u64 given = count - first - 1;
 	if (given < command->words_min || given > command->words_max)
 		fail("number of words after", command->name, (i64)given);
 	for (u64 i = 0; i < given; i++)
-		words[i] = arguments[i + 2];
+		words[i] = arguments[first + 1 + i];
 	command->run(words);
 	sys_exit(0);
 }

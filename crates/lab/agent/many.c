@@ -8,6 +8,7 @@
 #include "processor.h"
 #include "report.h"
 #include "system.h"
+#include "warm_up.h"
 
 /* Each child writes only its own words, so that no atomic arithmetic is needed. */
 struct progress {
@@ -71,7 +72,7 @@ _Noreturn static void child(const struct task *task, u64 cpu)
 	disk_open(&disk, task->path, READ, task->bytes);
 	disk.next = disk.span_bytes / disk.io_bytes * cpu / task->cpus * disk.io_bytes;
 	u8 *data = buffer(task->bytes);
-	for (u64 i = 0; i < WARM_UP; i++)
+	for (u64 i = warm_up_windows(WARM_UP); i != 0; i--)
 		read_plainly(&disk, data);
 	raise(&progress->ready);
 	/* Asleep until then, and each woken by its own timer: nobody waits in a loop, and nobody calls another CPU. */

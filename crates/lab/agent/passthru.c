@@ -11,6 +11,7 @@
 #include "nvme.h"
 #include "report.h"
 #include "system.h"
+#include "warm_up.h"
 
 static void check(const struct disk *disk, i64 result)
 {
@@ -21,7 +22,9 @@ static void check(const struct disk *disk, i64 result)
 
 static void warm_up(struct disk *disk, u8 *data)
 {
-	for (u64 i = 0; i < WARM_UP; i++) {
+	u64 windows = warm_up_windows(WARM_UP);
+
+	for (u64 i = 0; i < windows; i++) {
 		struct nvme_command command = nvme_read(disk, disk_advance(disk), data);
 		check(disk, sys_ioctl(disk->fd, NVME_IOCTL_IO_CMD, &command));
 	}

@@ -12,6 +12,7 @@
 #include "pair.h"
 #include "report.h"
 #include "system.h"
+#include "warm_up.h"
 
 /* A window of short messages is a thousand of them. */
 #define WARM_UP_WINDOWS 4
@@ -92,13 +93,13 @@ void command_tcp(char **words)
 	u64 bytes = number("SIZE", words[3], 1, MESSAGE_BYTES_MAX);
 	u64 windows = number("WINDOWS", words[4], 1, WINDOWS_MAX);
 	u64 messages = messages_in_window(bytes);
-	struct service service = {TCP, receive, messages * bytes, WARM_UP_WINDOWS + windows};
+	struct service service = {TCP, receive, messages * bytes, warm_up_windows(WARM_UP_WINDOWS) + windows};
 	struct pair pair;
 
 	pair_start(&pair, words[1], words[2], &service);
 	struct stream stream = {pair_connect(&service), buffer(bytes), bytes, messages};
 	settle();
-	for (u64 i = 0; i < WARM_UP_WINDOWS; i++)
+	for (u64 i = 0; i < service.rounds - windows; i++)
 		check(&stream, window(&stream));
 	mark_phase(phase, messages);
 	measure(&stream, windows);

@@ -10,6 +10,7 @@
 #include "pair.h"
 #include "report.h"
 #include "system.h"
+#include "warm_up.h"
 
 /* Fills caches of neighbours, routes and pages. */
 #define WARM_UP_EXCHANGES 16
@@ -40,9 +41,9 @@ static void check(i64 sent, i64 got, u64 bytes)
 		fail("response", "at the near end", got);
 }
 
-static void warm_up(i64 socket, u8 *data, u64 bytes)
+static void warm_up(i64 socket, u8 *data, u64 bytes, u64 exchanges)
 {
-	for (u64 i = 0; i < WARM_UP_EXCHANGES; i++) {
+	for (u64 i = 0; i < exchanges; i++) {
 		i64 sent = inet_send(socket, data, bytes);
 		check(sent, inet_receive(socket, data, bytes), bytes);
 	}
@@ -64,14 +65,14 @@ void command_udp(char **words)
 	u64 phase = number("PHASE", words[0], 0, PHASE_MAX);
 	u64 bytes = number("SIZE", words[3], 1, DATAGRAM_BYTES_MAX);
 	u64 windows = number("WINDOWS", words[4], 1, WINDOWS_MAX);
-	struct service service = {UDP, echo, bytes, WARM_UP_EXCHANGES + windows};
+	struct service service = {UDP, echo, bytes, warm_up_windows(WARM_UP_EXCHANGES) + windows};
 	struct pair pair;
 
 	pair_start(&pair, words[1], words[2], &service);
 	i64 socket = pair_connect(&service);
 	u8 *data = buffer(bytes);
 	settle();
-	warm_up(socket, data, bytes);
+	warm_up(socket, data, bytes, service.rounds - windows);
 	mark_phase(phase, 1);
 	measure(socket, data, bytes, windows);
 	pair_end(&pair);

@@ -19,6 +19,7 @@
 #include "nvme.h"
 #include "report.h"
 #include "system.h"
+#include "warm_up.h"
 
 #define DEPTH_MAX 1024ul
 
@@ -286,7 +287,9 @@ static void reap(const struct ring *ring, const struct batch *batch, i64 submitt
 
 static void warm_up(const struct ring *ring, const struct batch *batch)
 {
-	for (u64 i = 0; i < WARM_UP; i += ring->depth) {
+	u64 windows = warm_up_windows((WARM_UP + ring->depth - 1) / ring->depth);
+
+	for (u64 i = 0; i < windows; i++) {
 		prepare(ring, batch);
 		reap(ring, batch, batch->preparation == POLLED ? enter_polled(ring) : enter(ring));
 	}

@@ -10,14 +10,21 @@ pub const MEMORY_MIB: u64 = 1024;
 /// Sizes of a guest's memory differ by a multiple of this, the block size of POWER partitions. Physical addresses, free lists
 /// and the sizes of caches change with them.
 const MEMORY_STEP_MIB: u64 = 256;
+/// Guest memory of the last of them, in MiB.
+const MEMORY_LEAST_MIB: u64 = 768;
 /// The number of sizes. All are below 2 GiB, so that no memory is beyond the reach of 32-bit adapters.
-const MEMORY_SIZES: u64 = 4;
+const MEMORY_SIZES: u64 = 5;
+/// What may run unmeasured before a workload's first window, in bytes of data. Linux flushes lazily unmapped ranges when
+/// 256 wait (drivers/iommu/dma-iommu.c, `IOVA_FQ_SIZE`): so many ranges of a page.
+const WARM_UP_BYTES: u64 = 256 * 4096;
+/// The fewest lengths of the warm-up that boots draw from, and the most, in windows.
+const WARM_UP_WINDOWS: (u64, u64) = (8, 256);
 
 /// The boots of a run. Those of a shorter run are the first ones of a longer run.
 pub fn boots(number: u32) -> Vec<Boot> {
     let boot = |index: u64| Boot {
         seed: index + 1,
-        memory_mib: MEMORY_MIB + index % MEMORY_SIZES * MEMORY_STEP_MIB,
+        memory_mib: MEMORY_LEAST_MIB + (index + 1) % MEMORY_SIZES * MEMORY_STEP_MIB,
     };
     (0..u64::from(number)).map(boot).collect()
 }
@@ -35,11 +42,23 @@ pub(crate) fn order(boot: Boot, workloads: &[(u64, Workload)]) -> Vec<(u64, Work
     ordered
 }
 
+/// How many windows of a workload run unmeasured in a boot, in addition to those that fill caches. Drawn anew for each boot
+/// and workload: windows that always began in the same phase of the kernel's flush queues would all see the same flushes.
+pub(crate) fn more_warm_up(boot: Boot, workload: &Workload) -> u64 {
+    let (fewest, most) = WARM_UP_WINDOWS;
+    let window_bytes = (workload.bytes_per_io * workload.ios_per_window).max(1);
+    let lengths = (WARM_UP_BYTES / window_bytes).clamp(fewest, most);
+    let mix = |seed: u64, byte| seed.wrapping_mul(31).wrapping_add(u64::from(byte));
+    let mut random = Pcg64Mcg::seed_from_u64(workload.name.bytes().fold(boot.seed, mix));
+    random.next_u64() % lengths
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
     use super::*;
+    use std::collections::BTreeSet;
 
     #[test]
     fn each_boot_has_all_workloads_in_an_order_of_its_own() {
@@ -53,6 +72,27 @@ mod tests {
             sorted.sort_unstable();
             assert_eq!(sorted, orders[0]);
         }
+    }
+
+    #[test]
+    fn the_length_of_the_warm_up_differs_between_boots_and_workloads() {
+        let all = Workload::all();
+        let lengths = |boot| all.iter().map(move |workload| more_warm_up(boot, workload)).collect::<Vec<_>>();
+        let by_boot: Vec<Vec<u64>> = boots(5).into_iter().map(lengths).collect();
+        for (index, workload) in all.iter().enumerate() {
+            let drawn: BTreeSet<u64> = by_boot.iter().map(|lengths| lengths[index]).collect();
+            assert!(drawn.len() > 1, "{}: {drawn:?}", workload.name);
+            assert!(drawn.iter().all(|length| *length < 256));
+        }
+        assert_eq!(by_boot[0], lengths(boots(1)[0]));
+        assert!(by_boot[0].iter().collect::<BTreeSet<_>>().len() > 10);
+    }
+
+    #[test]
+    fn the_memory_of_five_boots_has_five_sizes() {
+        let sizes: BTreeSet<u64> = boots(5).iter().map(|boot| boot.memory_mib).collect();
+        assert_eq!((sizes.len(), boots(1)[0].memory_mib), (5, MEMORY_MIB));
+        assert!(sizes.iter().all(|mib| (MEMORY_LEAST_MIB..2048).contains(mib)));
     }
 
     #[test]

@@ -141,6 +141,7 @@ impl MachineBoot<'_> {
             modules: &modules,
             early,
             workloads: &self.workloads,
+            boot: self.boot,
         });
         let mut files = vec![PlacedFile { path: init::AGENT, permissions: 0o755, bytes: &self.tools.agent }];
         let of_program = self.plan.program.iter().flat_map(|program| &program.files);

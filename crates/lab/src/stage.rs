@@ -16,6 +16,8 @@ pub struct StageTable {
     same: Vec<String>,
     /// Functions that copy memory.
     copies: Vec<String>,
+    /// Functions of other stages that DMA mapping also calls. In its calls they are part of what it costs.
+    serves_mapping: Vec<String>,
     /// Functions of each stage.
     stages: BTreeMap<Stage, Vec<String>>,
     /// The stage of a module's functions that no pattern matches.
@@ -29,8 +31,10 @@ enum StageRule {
     Is(Stage),
     /// A helper: it belongs to the stage that ran before it.
     Same,
-    /// It copies memory: bouncing if swiotlb ran before it, else `copy`.
+    /// It copies memory: for the DMA stage that called it, else `copy`.
     Copies,
+    /// It belongs to the DMA stage that called it, else to this one.
+    Serves(Stage),
 }
 
 /// The rule of each function of some symbols.
@@ -39,15 +43,29 @@ pub struct Stages {
     rules: Vec<StageRule>,
 }
 
-/// The stage that ran last on a virtual CPU, which decides the stage of helper functions.
-#[derive(Debug, Clone, Copy)]
+/// The functions that are running on a virtual CPU and called each other, and their stages: those of helpers depend on who
+/// called them.
+#[derive(Debug, Clone, Default)]
 pub struct StageTracker {
-    last: Stage,
+    /// The innermost last. A function that has returned stays until one that called it goes on.
+    running: Vec<(FunctionId, Stage)>,
 }
 
-impl Default for StageTracker {
-    fn default() -> Self {
-        Self { last: Stage::Other }
+impl StageTracker {
+    /// The stage that ran last.
+    fn last(&self) -> Stage {
+        self.running.last().map_or(Stage::Other, |(_, stage)| *stage)
+    }
+
+    /// A function runs, from its beginning or on, behind one that it called or an interrupt. `stage` is its stage if it was not
+    /// running yet.
+    fn run(&mut self, function: FunctionId, enters: bool, stage: Stage) -> Stage {
+        let place = self.running.iter().rposition(|(running, _)| *running == function);
+        match place.filter(|_| !enters) {
+            Some(place) => self.running.truncate(place + 1),
+            None => self.running.push((function, stage)),
+        }
+        self.last()
     }
 }
 
@@ -68,9 +86,23 @@ impl StageTable {
         Stages { rules }
     }
 
-    /// The rule of the best matching pattern, else of the function's module, else the stage `other`.
+    /// The rule of a function.
     fn rule(&self, function: &Function) -> StageRule {
         let name = function.name.split('.').next().unwrap_or_default();
+        match self.own_rule(function, name) {
+            StageRule::Is(stage) if self.serves_mapping(stage, name) => StageRule::Serves(stage),
+            rule => rule,
+        }
+    }
+
+    /// Whether a function of a stage is one that DMA mapping also calls: all that allocate memory, and those in the list.
+    fn serves_mapping(&self, stage: Stage, name: &str) -> bool {
+        let fits = |pattern: &String| match_score(pattern, name).is_some();
+        !stage.is_dma() && (stage == Stage::Memory || self.serves_mapping.iter().any(fits))
+    }
+
+    /// The rule of the best matching pattern, else of the function's module, else the stage `other`.
+    fn own_rule(&self, function: &Function, name: &str) -> StageRule {
         let named = self.patterns().filter_map(|(pattern, rule)| Some((match_score(pattern, name)?, rule)));
         // Of equal scores the first pattern wins, so that the table's order decides.
         let best = named.reduce(|best, next| if next.0 > best.0 { next } else { best });
@@ -114,28 +146,33 @@ impl Stages {
             Code::User | Code::Program(_) => Some(Stage::User),
             Code::Unknown => Some(Stage::Unattributed),
             Code::Kernel(function) => match self.rules[function.0] {
-                StageRule::Is(stage) => Some(stage),
+                StageRule::Is(stage) | StageRule::Serves(stage) => Some(stage),
                 StageRule::Copies => Some(Stage::Copy),
                 StageRule::Same => None,
             },
         }
     }
 
-    /// The stage of the function that runs next on a virtual CPU; updates that CPU's tracker.
-    pub fn next(&self, code: Code, tracker: &mut StageTracker) -> Stage {
+    /// The stage of the function that runs next on a virtual CPU; updates that CPU's tracker. `enters`: it runs from its
+    /// beginning.
+    pub fn next(&self, code: Code, enters: bool, tracker: &mut StageTracker) -> Stage {
         let function = match code {
-            Code::User | Code::Program(_) => return Stage::User,
+            Code::User | Code::Program(_) => {
+                tracker.running.clear();
+                return Stage::User;
+            }
             Code::Unknown => return Stage::Unattributed,
             Code::Kernel(function) => function,
         };
-        let stage = match (self.rules[function.0], tracker.last) {
-            (StageRule::Is(stage), _) => stage,
-            (StageRule::Same, last) => return last,
-            (StageRule::Copies, Stage::Bounce) => return Stage::Bounce,
-            (StageRule::Copies, _) => return Stage::Copy,
-        };
-        tracker.last = stage;
-        stage
+        let last = tracker.last();
+        match self.rules[function.0] {
+            StageRule::Is(stage) => tracker.run(function, enters, stage),
+            StageRule::Serves(_) if last.is_dma() => tracker.run(function, enters, last),
+            StageRule::Serves(own) => tracker.run(function, enters, own),
+            StageRule::Copies if last.is_dma() => last,
+            StageRule::Copies => Stage::Copy,
+            StageRule::Same => last,
+        }
     }
 }
 
@@ -144,14 +181,15 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
     use super::*;
+    use std::collections::BTreeSet;
 
     fn stage_after(before: &str, name: &str) -> Stage {
         let text = format!("ffffffff81000000 {before}\nffffffff81000100 {name}\n");
         let symbols = Symbols::parse(&text).unwrap();
         let stages = StageTable::built_in().stages(&symbols);
         let mut tracker = StageTracker::default();
-        stages.next(symbols.code(0xffff_ffff_8100_0000), &mut tracker);
-        stages.next(symbols.code(0xffff_ffff_8100_0100), &mut tracker)
+        stages.next(symbols.code(0xffff_ffff_8100_0000), true, &mut tracker);
+        stages.next(symbols.code(0xffff_ffff_8100_0100), true, &mut tracker)
     }
 
     #[test]
@@ -182,10 +220,83 @@ mod tests {
     }
 
     #[test]
+    fn what_serves_dma_mapping_counts_for_the_stage_that_called_it() {
+        assert_eq!(stage_after("alloc_iova", "kmem_cache_alloc"), Stage::Iova);
+        assert_eq!(stage_after("alloc_skb", "kmem_cache_alloc"), Stage::Memory);
+        assert_eq!(stage_after("viommu_send_req_sync", "virtqueue_add_sgs"), Stage::Invalidation);
+        assert_eq!(stage_after("start_xmit", "virtqueue_add_sgs"), Stage::Driver);
+    }
+
+    /// What a virtio network driver and a virtio-iommu in its mappings run, with the stages that they count for. `>` enters.
+    const NESTED_RINGS: [(&str, Stage); 33] = [
+        (">start_xmit", Stage::Driver),
+        (">virtqueue_add_sgs", Stage::Driver),
+        (">virtqueue_add_split", Stage::Driver),
+        (">vring_map_one_sg", Stage::Driver),
+        (">dma_map_page_attrs", Stage::DmaMap),
+        (">viommu_send_req_sync", Stage::Invalidation),
+        (">memcpy", Stage::Invalidation),
+        (">virtqueue_add_sgs", Stage::Invalidation),
+        (">virtqueue_add_split", Stage::Invalidation),
+        (">vring_map_one_sg", Stage::Invalidation),
+        ("<virtqueue_add_split", Stage::Invalidation),
+        (">vring_map_one_sg", Stage::Invalidation),
+        ("<virtqueue_add_split", Stage::Invalidation),
+        (">kfree", Stage::Invalidation),
+        ("<viommu_send_req_sync", Stage::Invalidation),
+        ("<dma_map_page_attrs", Stage::DmaMap),
+        ("<vring_map_one_sg", Stage::Driver),
+        ("<virtqueue_add_split", Stage::Driver),
+        (">vring_map_one_sg", Stage::Driver),
+        ("<virtqueue_add_split", Stage::Driver),
+        ("<virtqueue_add_sgs", Stage::Driver),
+        (">virtqueue_get_buf", Stage::Driver),
+        (">detach_buf_split", Stage::Driver),
+        (">vring_unmap_one_split", Stage::Driver),
+        (">dma_unmap_page_attrs", Stage::DmaUnmap),
+        (">viommu_send_req_sync", Stage::Invalidation),
+        (">detach_buf_split", Stage::Invalidation),
+        ("<viommu_send_req_sync", Stage::Invalidation),
+        ("<vring_unmap_one_split", Stage::Driver),
+        ("<detach_buf_split", Stage::Driver),
+        (">kfree", Stage::Memory),
+        ("<virtqueue_get_buf", Stage::Driver),
+        (">memcpy", Stage::Copy),
+    ];
+
+    #[test]
+    fn a_ring_that_calls_dma_mapping_is_told_from_the_ring_that_serves_it() {
+        let name = |step: &str| step[1..].to_owned();
+        let names: BTreeSet<String> = NESTED_RINGS.iter().map(|(step, _)| name(step)).collect();
+        let address = |index: usize| 0xffff_ffff_8100_0000 + ((index as u64) << 8);
+        let lines = names.iter().enumerate().map(|(i, name)| format!("{:x} {name}\n", address(i)));
+        let symbols = Symbols::parse(&lines.collect::<String>()).unwrap();
+        let stages = StageTable::built_in().stages(&symbols);
+        let mut tracker = StageTracker::default();
+        for (number, (step, stage)) in NESTED_RINGS.iter().enumerate() {
+            let index = names.iter().position(|it| *it == name(step)).unwrap();
+            let found = stages.next(symbols.code(address(index)), step.starts_with('>'), &mut tracker);
+            assert_eq!(found, *stage, "step {number}: {step}");
+        }
+    }
+
+    #[test]
+    fn user_mode_ends_what_the_kernel_ran() {
+        let symbols = Symbols::parse("ffffffff81000000 alloc_iova\nffffffff81000100 kfree\n").unwrap();
+        let stages = StageTable::built_in().stages(&symbols);
+        let mut tracker = StageTracker::default();
+        let [iova, kfree] = [0xffff_ffff_8100_0000, 0xffff_ffff_8100_0100].map(|at| symbols.code(at));
+        assert_eq!(stages.next(iova, true, &mut tracker), Stage::Iova);
+        assert_eq!(stages.next(kfree, true, &mut tracker), Stage::Iova);
+        stages.next(Code::User, true, &mut tracker);
+        assert_eq!(stages.next(kfree, true, &mut tracker), Stage::Memory);
+    }
+
+    #[test]
     fn code_without_a_function_is_user_or_unattributed() {
         let stages = StageTable::built_in().stages(&Symbols::default());
-        assert_eq!(stages.next(Code::User, &mut StageTracker::default()), Stage::User);
-        assert_eq!(stages.next(Code::Unknown, &mut StageTracker::default()), Stage::Unattributed);
+        assert_eq!(stages.next(Code::User, true, &mut StageTracker::default()), Stage::User);
+        assert_eq!(stages.next(Code::Unknown, true, &mut StageTracker::default()), Stage::Unattributed);
         assert_eq!(stages.own(Code::Unknown), Some(Stage::Unattributed));
     }
 
@@ -201,7 +312,7 @@ mod tests {
     #[test]
     fn no_pattern_is_written_twice_in_a_stage() {
         let table = StageTable::built_in();
-        let lists = table.stages.values().chain([&table.same, &table.copies]);
+        let lists = table.stages.values().chain([&table.same, &table.copies, &table.serves_mapping]);
         for list in lists {
             let mut sorted = list.clone();
             sorted.sort();

@@ -183,13 +183,16 @@ impl OpenWindow {
         if let Some(entry) = block.entry.filter(|_| left > 0) {
             *self.window.calls.entry(entry).or_default() += 1;
         }
+        let mut enters = block.entry.is_some();
         for run in &block.runs {
             let instructions = run.instructions.min(left);
             left -= instructions;
             if instructions == 0 {
                 break;
             }
-            let stage = stages.next(run.code, &mut self.tracker);
+            let stage = stages.next(run.code, enters, &mut self.tracker);
+            // A block goes on in the function behind it.
+            enters = true;
             self.window.instructions += instructions;
             *self.window.functions.entry(run.code).or_default() += instructions;
             *self.window.stages.entry(stage).or_default() += instructions;

@@ -25,6 +25,9 @@ pub struct Workload {
     pub command: String,
     /// Bytes that one I/O transfers, in both directions together.
     pub bytes_per_io: u64,
+    /// I/Os in each of its windows.
+    #[serde(default = "one_io")]
+    pub ios_per_window: u64,
     /// Virtual CPUs of the machine that it runs on.
     pub vcpus: u32,
     /// The architectures that it runs on; all if the list is empty.
@@ -33,6 +36,11 @@ pub struct Workload {
     /// How it accesses the disk; it runs only on presets with the same access.
     #[serde(default)]
     pub access: Access,
+}
+
+/// Most workloads mark every I/O.
+fn one_io() -> u64 {
+    1
 }
 
 /// No workload's name matches a pattern.

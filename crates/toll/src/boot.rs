@@ -51,6 +51,6 @@ pub struct GuestProgram {
     pub sha256: String,
     /// The compilers that it names in its file, with their versions.
     pub compiler: String,
-    /// The compiler's flags; empty for a program that the lab did not compile itself.
+    /// The compiler's flags; empty if neither the lab compiled the program nor the program tells them.
     pub flags: Vec<String>,
 }

@@ -18,6 +18,8 @@
 //! agent online CPU                                 bring a CPU of /sys/devices/system/cpu online
 //! ```
 //!
+//! A word `+N` in front makes the workload run N more windows before the first that is measured.
+//!
 //! Exit status 0: it printed `done NAME n=COUNT`. Status 3: it printed `absent NAME ERRNO`, because the kernel lacks
 //! what the workload needs. Status 1: it printed an error to standard error.
 
@@ -90,6 +92,8 @@ const SOURCES: &[(&str, &str)] = sources![
     "tcp.c",
     "udp.c",
     "uring.c",
+    "warm_up.c",
+    "warm_up.h",
 ];
 
 /// Why the agent could not be built.
@@ -163,7 +167,7 @@ pub fn compiled(arch: Arch) -> Result<(Vec<u8>, GuestProgram), AgentError> {
         tempfile::tempdir().map_err(|source| AgentError::File { path: std::env::temp_dir(), source })?;
     let path = build(arch, folder.path())?;
     let file = fs::read(&path).map_err(|source| AgentError::File { path: path.clone(), source })?;
-    let identity = identity::identify("agent", &file, compiler_flags(arch));
+    let identity = identity::identify("agent", &file, &compiler_flags(arch));
     Ok((file, identity.map_err(|source| AgentError::Object { path, source })?))
 }
 

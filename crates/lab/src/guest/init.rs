@@ -1,12 +1,14 @@
 //! The guest's init: a shell script that loads modules, runs the workloads and prints their exit status.
 
 use super::program;
+use crate::boots;
 use crate::dma_path::{ADAPTER, DEFAULT_WINDOW, DIRECT_WINDOW, DYNAMIC_WINDOW};
 use crate::kernel::Module;
 use crate::preset::{Access, EmulatedAdapter};
 use crate::qemu_command::{DISK_SLOT, SYMBOLS_SLOT, boots_with_one_cpu, network_slots};
 use crate::workload::{USER_DRIVER, Workload};
 use std::fmt::Write;
+use toll::Boot;
 
 /// The agent's path in the guest.
 pub const AGENT: &str = "/lab/agent";
@@ -86,6 +88,8 @@ pub struct ScriptPlan<'a> {
     pub early: usize,
     /// The workloads in the order in which they run, each with its number.
     pub workloads: &'a [(u64, Workload)],
+    /// What is different in this boot.
+    pub boot: Boot,
 }
 
 /// Writes the init script.
@@ -106,7 +110,8 @@ pub fn script(plan: ScriptPlan<'_>) -> String {
     script.push_str(&print_adapters());
     for (phase, workload) in plan.workloads {
         let (program, command) = (program_path(workload), command_words(workload, *phase));
-        line(&mut script, &format!(r#"{program} {command}; echo "{ENDED} {} $?""#, workload.name));
+        let more = boots::more_warm_up(plan.boot, workload);
+        line(&mut script, &format!(r#"{program} +{more} {command}; echo "{ENDED} {} $?""#, workload.name));
     }
     line(&mut script, &format!("{AGENT} disarm"));
     // This disk completes requests in its own time, so it is used only after recording has ended.

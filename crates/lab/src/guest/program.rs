@@ -93,7 +93,7 @@ impl Program {
         let own = read_file(path)?;
         let functions = functions(path, &own)?;
         agent::check_marks(path).map_err(ProgramError::Marks)?;
-        let identity = identity::identify(NAME, &own, Vec::new())
+        let identity = identity::identify(NAME, &own, &[])
             .map_err(|source| ProgramError::Object { path: path.to_owned(), source })?;
         let mut files = vec![(GUEST_PATH.to_owned(), own)];
         for library in libraries(path)? {
