@@ -313,7 +313,7 @@ fn a_queue_of_each_of_two_cpus_has_the_path_of_one() {
     let folder = tempfile::tempdir().unwrap();
     let sheet = run("x86-no-iommu", &["nvme-read-4k-1cpu", "nvme-read-4k-2cpu"], folder.path());
     let [one, two] = ["nvme-read-4k-1cpu", "nvme-read-4k-2cpu"].map(|name| sheet.toll(name).unwrap());
-    assert_eq!((one.windows.get(), two.windows.get()), (200, 400));
+    assert_eq!((one.windows.get(), two.windows.get()), (256, 512));
     let (one_path, two_path) = (one.instructions.median, two.instructions.median);
     assert!(two_path.abs_diff(one_path) * 100 < one_path, "{one_path} and {two_path} instructions");
     for event in [Event::Doorbells, Event::Interrupts, Event::DeviceReads] {
