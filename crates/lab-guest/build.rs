@@ -3,7 +3,7 @@
 
 use std::env::var;
 
-/// Without ASLR, so that functions are at the addresses in the symbol table; and the marks at theirs.
+/// At fixed addresses, so that functions are where the symbol table says; and the marks at theirs.
 const LINK_ARGUMENTS: [&str; 2] = ["-no-pie", "-Wl,--section-start=.marks=0x70000000"];
 
 fn main() {

@@ -56,8 +56,8 @@ fn the_nearest_kernel_is_taken_and_its_distance_said() {
         assert_eq!(predicted[0].distance.kernel_releases, Some(releases), "{release}");
         assert!(predicted[0].sheets.contains(words), "{}", predicted[0].sheets);
     };
-    check("6.1.76-x86_64", "x86-vtd-strict", 0, "this host has the same IOMMU and release");
-    check("6.12.3-x86_64", "x86-6.12-vtd-strict", 0, "this host has the same IOMMU and release");
+    check("6.1.76-x86_64", "x86-vtd-strict", 0, "this host has the same IOMMU and version");
+    check("6.12.3-x86_64", "x86-6.12-vtd-strict", 0, "this host has the same IOMMU and version");
     check("6.8.0-31-x86_64", "x86-6.12-vtd-strict", 4, "Linux 6.8.0-31-x86_64, 4 releases before it");
     check("7.2.0-x86_64", "x86-6.12-vtd-strict", 10, "Linux 7.2.0-x86_64, 10 releases after it");
     let rhel = "5.14.0-427.13.1.el9_4.x86_64";

@@ -384,7 +384,7 @@ pub(crate) struct LabRun {
     /// The text has one line per stack, the input format of flame graph programs.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) flame: Option<FlameFile>,
-    /// Boot the machine N times for each workload, each time with other random numbers, memory and order of workloads
+    /// Boot the machine N times for each number of CPUs, each time with other random numbers, memory, order of workloads and warm-ups
     ///
     /// The spread over the boots gives each cost its 95 % confidence interval. A single boot gives none.
     #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u32).range(1..=1000))]

@@ -10,14 +10,16 @@ pub const MEMORY_MIB: u64 = 1024;
 /// Sizes of a guest's memory differ by a multiple of this, the block size of POWER partitions. Physical addresses, free lists
 /// and the sizes of caches change with them.
 const MEMORY_STEP_MIB: u64 = 256;
-/// Guest memory of the last of them, in MiB.
+/// The least guest memory, that of every fifth boot, in MiB.
 const MEMORY_LEAST_MIB: u64 = 768;
-/// The number of sizes. All are below 2 GiB, so that no memory is beyond the reach of 32-bit adapters.
+/// The number of sizes. All are below 2 GiB, so that a window of 2 GiB, as of
+/// POWER, could hold all of it, and no memory is beyond the reach of 32-bit adapters.
 const MEMORY_SIZES: u64 = 5;
 /// What may run unmeasured before a workload's first window, in bytes of data. Linux flushes lazily unmapped ranges when
-/// 256 wait (drivers/iommu/dma-iommu.c, `IOVA_FQ_SIZE`): so many ranges of a page.
+/// 256 wait (drivers/iommu/dma-iommu.c, `IOVA_FQ_SIZE`): so many ranges of a page. I/Os that map many pages as one range pass
+/// through less of that phase.
 const WARM_UP_BYTES: u64 = 256 * 4096;
-/// The fewest lengths of the warm-up that boots draw from, and the most, in windows.
+/// The least and the most lengths that boots draw from: a drawn part of a warm-up has 0 to so many windows, less one.
 const WARM_UP_WINDOWS: (u64, u64) = (8, 256);
 
 /// The boots of a run. Those of a shorter run are the first ones of a longer run.
@@ -42,8 +44,8 @@ pub(crate) fn order(boot: Boot, workloads: &[(u64, Workload)]) -> Vec<(u64, Work
     ordered
 }
 
-/// How many windows of a workload run unmeasured in a boot, in addition to those that fill caches. Drawn anew for each boot
-/// and workload: windows that always began in the same phase of the kernel's flush queues would all see the same flushes.
+/// How many windows of a workload run unmeasured in a boot, in addition to those that fill caches. Each boot
+/// and workload has a length of its own, which another run repeats: windows that always began in the same phase of the kernel's flush queues would all see the same flushes.
 pub(crate) fn more_warm_up(boot: Boot, workload: &Workload) -> u64 {
     let (fewest, most) = WARM_UP_WINDOWS;
     let window_bytes = (workload.bytes_per_io * workload.ios_per_window).max(1);

@@ -39,7 +39,7 @@ pub struct Flame {
     /// Instructions of the last function by call stack, outermost function first. Sorted by names and not by text
     /// lines: as a line, `f.cold` would sort between `f` and `f;callee`.
     stacks: BTreeMap<Vec<String>, u64>,
-    /// Each function's own stage; `None` for a function that counts for its caller's stage.
+    /// Each function's own stage; `None` for a helper, which counts for the stage that ran before it.
     stages: BTreeMap<String, Option<Stage>>,
 }
 

@@ -134,7 +134,7 @@ pub struct Plan<'a> {
     pub today: &'a str,
     /// Which results to compute.
     pub detail: Detail,
-    /// How often to boot the machine for each workload.
+    /// How often to boot the machine for each number of CPUs.
     pub boots: u32,
     /// Whether to keep the plugin's records and QEMU's logs, which are large.
     pub keeps_records: bool,

@@ -43,8 +43,7 @@ pub struct Stages {
     rules: Vec<StageRule>,
 }
 
-/// The functions that are running on a virtual CPU and called each other, and their stages: those of helpers depend on who
-/// called them.
+/// The kernel functions that are running on a virtual CPU and called each other, and their stages. Helpers are not among them.
 #[derive(Debug, Clone, Default)]
 pub struct StageTracker {
     /// The innermost last. A function that has returned stays until one that called it goes on.
@@ -57,8 +56,8 @@ impl StageTracker {
         self.running.last().map_or(Stage::Other, |(_, stage)| *stage)
     }
 
-    /// A function runs, from its beginning or on, behind one that it called or an interrupt. `stage` is its stage if it was not
-    /// running yet.
+    /// A function begins to run (`enters`), or goes on after a call or an interrupt. `stage` is its stage if it begins, or is not
+    /// among the running ones.
     fn run(&mut self, function: FunctionId, enters: bool, stage: Stage) -> Stage {
         let place = self.running.iter().rposition(|(running, _)| *running == function);
         match place.filter(|_| !enters) {
@@ -140,7 +139,7 @@ impl Stages {
         matches!(code, Some(Code::Kernel(id)) if self.rules[id.0] == StageRule::Is(Stage::TableWrite))
     }
 
-    /// A function's stage by its own name; `None` for helpers, which count for their caller's stage.
+    /// A function's stage by its own name; `None` for helpers, which count for the stage that ran before them.
     pub fn own(&self, code: Code) -> Option<Stage> {
         match code {
             Code::User | Code::Program(_) => Some(Stage::User),

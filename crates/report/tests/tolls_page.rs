@@ -17,7 +17,7 @@ const HEAD: &str = "\
 # What an I/O costs
 
 Instructions per I/O of each workload on each preset, medians. In brackets, where there are any, events per I/O: hypercalls (h), IOTLB
-invalidations (i), and entries written to translation tables (e); ~ marks a mean where the median differs. This page is made from the
+invalidations (i), and entries written to translation tables (e); ~ marks a mean where the median is 0. This page is made from the
 sheets in `data/tolls` by `IOTOLL_UPDATE=1 cargo test -p report --test tolls_page`, and the sheets by `iotoll lab run --all -o data/tolls`.
 [How counts are made](../internals/lab.md) tells the method and its limits.
 ";

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Boot {
-    /// The seed of the guest's random numbers and of the workloads' order.
+    /// The seed of the guest's random numbers, of the workloads' order and of the lengths of their warm-ups.
     pub seed: u64,
     /// The guest's memory, in MiB.
     pub memory_mib: u64,

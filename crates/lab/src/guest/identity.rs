@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 use std::fmt::Write;
 use toll::GuestProgram;
 
-/// The section in which compilers write their names and versions.
+/// The section in which compilers and linkers write their names and versions.
 const COMPILERS: &str = ".comment";
 
 /// The section in which a program tells the flags with which it was compiled.

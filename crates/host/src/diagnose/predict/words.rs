@@ -167,7 +167,7 @@ fn sheets(pair: &Pair<'_>, place: &Environment<'_>) -> String {
     );
     let differs = differences(pair, place);
     match differs.is_empty() {
-        true => format!("{made}; this host has the same IOMMU and release of Linux"),
+        true => format!("{made}; this host has the same IOMMU and version of Linux"),
         false => format!("{made}; this host has {}", listed(&differs)),
     }
 }

@@ -18,7 +18,7 @@ pub(super) fn table(chart: &Chart) -> Markup {
     html! {
         div.scroll {
             table.exact {
-                caption { "Per I/O, of the median window; after a sign, how much the means of the boots are over the untranslated DMA path, ± half of the 95 % interval, with ? where the sign is uncertain." }
+                caption { "Per I/O, of the median window; after a sign, how much the medians or means of the boots are over the untranslated DMA path, ± half of the 95 % interval, with ? where the sign is uncertain." }
                 thead {
                     tr {
                         th scope="col" { "count" }
