@@ -5,16 +5,16 @@ use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 use toll::Boot;
 
-/// Guest memory of the first boot, in MiB.
-pub const MEMORY_MIB: u64 = 1024;
+/// The least guest memory, that of every fifth boot, in MiB.
+const MEMORY_LEAST_MIB: u64 = 768;
 /// Sizes of a guest's memory differ by a multiple of this, the block size of POWER partitions. Physical addresses, free lists
 /// and the sizes of caches change with them.
 const MEMORY_STEP_MIB: u64 = 256;
-/// The least guest memory, that of every fifth boot, in MiB.
-const MEMORY_LEAST_MIB: u64 = 768;
-/// The number of sizes. All are below 2 GiB, so that a window of 2 GiB, as of
-/// POWER, could hold all of it, and no memory is beyond the reach of 32-bit adapters.
+/// The number of sizes. All are below 2 GiB, so that a window of 2 GiB, as of POWER, could hold all of it, and no memory is
+/// beyond the reach of 32-bit adapters.
 const MEMORY_SIZES: u64 = 5;
+/// Guest memory of the first boot, in MiB.
+pub const MEMORY_MIB: u64 = memory_mib(0);
 /// What may run unmeasured before a workload's first window, in bytes of data. Linux flushes lazily unmapped ranges when
 /// 256 wait (drivers/iommu/dma-iommu.c, `IOVA_FQ_SIZE`): so many ranges of a page. I/Os that map many pages as one range pass
 /// through less of that phase.
@@ -24,11 +24,13 @@ const WARM_UP_WINDOWS: (u64, u64) = (8, 256);
 
 /// The boots of a run. Those of a shorter run are the first ones of a longer run.
 pub fn boots(number: u32) -> Vec<Boot> {
-    let boot = |index: u64| Boot {
-        seed: index + 1,
-        memory_mib: MEMORY_LEAST_MIB + (index + 1) % MEMORY_SIZES * MEMORY_STEP_MIB,
-    };
+    let boot = |index: u64| Boot { seed: index + 1, memory_mib: memory_mib(index) };
     (0..u64::from(number)).map(boot).collect()
+}
+
+/// Guest memory of the boot with this index, in MiB.
+const fn memory_mib(index: u64) -> u64 {
+    MEMORY_LEAST_MIB + (index + 1) % MEMORY_SIZES * MEMORY_STEP_MIB
 }
 
 /// The workloads in the order in which they run in a boot: sorted in the first, shuffled in others.
@@ -44,8 +46,9 @@ pub(crate) fn order(boot: Boot, workloads: &[(u64, Workload)]) -> Vec<(u64, Work
     ordered
 }
 
-/// How many windows of a workload run unmeasured in a boot, in addition to those that fill caches. Each boot
-/// and workload has a length of its own, which another run repeats: windows that always began in the same phase of the kernel's flush queues would all see the same flushes.
+/// How many windows of a workload run unmeasured in a boot, in addition to those that fill caches. Each boot and workload has a
+/// length of its own, which another run repeats: windows that always began in the same phase of the kernel's flush queues would
+/// all see the same flushes.
 pub(crate) fn more_warm_up(boot: Boot, workload: &Workload) -> u64 {
     let (fewest, most) = WARM_UP_WINDOWS;
     let window_bytes = (workload.bytes_per_io * workload.ios_per_window).max(1);
@@ -93,7 +96,7 @@ mod tests {
     #[test]
     fn the_memory_of_five_boots_has_five_sizes() {
         let sizes: BTreeSet<u64> = boots(5).iter().map(|boot| boot.memory_mib).collect();
-        assert_eq!((sizes.len(), boots(1)[0].memory_mib), (5, MEMORY_MIB));
+        assert_eq!((sizes.len(), boots(1)[0].memory_mib, MEMORY_MIB), (5, 1024, 1024));
         assert!(sizes.iter().all(|mib| (MEMORY_LEAST_MIB..2048).contains(mib)));
     }
 

@@ -164,12 +164,11 @@ impl Stages {
             Code::Kernel(function) => function,
         };
         let last = tracker.last();
+        let served = Some(last).filter(|stage| stage.is_dma());
         match self.rules[function.0] {
             StageRule::Is(stage) => tracker.run(function, enters, stage),
-            StageRule::Serves(_) if last.is_dma() => tracker.run(function, enters, last),
-            StageRule::Serves(own) => tracker.run(function, enters, own),
-            StageRule::Copies if last.is_dma() => last,
-            StageRule::Copies => Stage::Copy,
+            StageRule::Serves(own) => tracker.run(function, enters, served.unwrap_or(own)),
+            StageRule::Copies => served.unwrap_or(Stage::Copy),
             StageRule::Same => last,
         }
     }

@@ -215,7 +215,8 @@ pub fn reproduce(name: &str) -> Result<Reproduction, StudyError> {
 }
 
 /// Reproduces a study with changed parameters, as the mean over `seeds` runs; with a single one, intervals have no width. A figure
-/// that changes with the parameters is neither calibrated nor a prediction of the study: its kind is [`Changed`](crate::FigureKind::Changed). To tell which do, the study runs once more as it is given.
+/// that changes with the parameters is neither calibrated nor a prediction of the study: its kind is
+/// [`Changed`](crate::FigureKind::Changed). To tell which do, the study runs once more as it is given.
 ///
 /// # Errors
 /// [`StudyError`]; also for an unknown parameter.

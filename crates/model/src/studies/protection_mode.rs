@@ -79,9 +79,8 @@ pub(super) fn run(of: &Replication<'_>) -> Result<Reproduction, StudyError> {
     let machines = Machines(Parameters::from_table(FILE, file.parameters));
     let curve = |figure| machines.build_curve(figure, seed);
     let curves = file.figures.into_iter().map(curve).collect::<Result<_, _>>()?;
-    let drawn = Some(file.sensitivity).filter(|_| of.draws());
     let charts =
-        drawn.map(|one| machines.sensitivity_chart(one, seed)).into_iter().collect::<Result<_, _>>()?;
+        if of.draws() { vec![machines.sensitivity_chart(file.sensitivity, seed)?] } else { Vec::new() };
     Ok(file
         .about
         .into_reproduction(NAME, StudyResults { parameters: machines.0.parameter_list(), curves, charts }))

@@ -10,7 +10,8 @@ pub(super) const LEGEND: &str = "A hit counts only out of sample: the mechanism 
                                  Saturated: the rate of a wire. Repeats: the value of another row. Structure chosen: with the \
                                  figure in view. Interpolated: between calibrated figures. Calibrated: a parameter was chosen \
                                  so that the model meets it. Reference: what was published, or measured here where the name \
-                                 says so. ± is half of the 95 % interval over the seeds, where one changes the figure; ? follows where the interval leaves open whether it misses. Column \"at\" is what the figure varies by.";
+                                 says so. ± is half of the 95 % interval over the seeds, where one changes the figure; ? follows \
+                                 where the interval leaves open whether it misses. Column \"at\" is what the figure varies by.";
 
 /// Each figure beside ours. If there are several studies, their names and verdicts are titles in the table.
 pub(super) fn table(all: &[Reproduction]) -> Table {
