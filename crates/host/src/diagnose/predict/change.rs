@@ -53,9 +53,10 @@ fn dma_path_after_fix(host: &Host, id: Id, adapter: &Adapter, verdict: &Verdict)
             Some(if strict { DmaPath::TranslatedStrict } else { DmaPath::TranslatedLazy })
         }
         (Id::SwiotlbForced, DmaPath::Bounce) => dma_path_without_forced_bouncing(host, adapter),
-        // Bare metal writes its tables without hypercalls: no sheet is like it.
+        // Bare metal writes its tables without hypercalls: no sheet is like it. Against a narrow mask the remedy is another
+        // adapter, and what that one's driver would pay here nobody counted.
         (Id::PowerDefaultWindow | Id::PowerMaximumMemory, DmaPath::TceWindow | DmaPath::DynamicWindow) => {
-            (!is_bare_metal(host)).then_some(DmaPath::DirectWindow)
+            (!is_bare_metal(host) && narrow_mask(adapter).is_none()).then_some(DmaPath::DirectWindow)
         }
         _ => None,
     }
@@ -69,6 +70,11 @@ fn dma_path_without_forced_bouncing(host: &Host, adapter: &Adapter) -> Option<Dm
     }
     let untranslated = host.iommus.instances.is_empty() && host.log.translation_active.is_none();
     Some(if untranslated { DmaPath::NoIommu } else { DmaPath::Identity })
+}
+
+/// The mask of an adapter whose driver asks for less than 64 bits, with which no direct window is made.
+fn narrow_mask(adapter: &Adapter) -> Option<u32> {
+    adapter.dma_mask_bits.as_ref().map(|mask| mask.value).filter(|bits| *bits < 64)
 }
 
 /// Whether Linux runs without a hypervisor (PowerNV).

@@ -12,8 +12,7 @@ use crate::kernel::KernelVersion;
 /// Drivers by which others of their class are judged, the likest to a card first.
 const STAND_INS: [&str; 4] = ["nvme", "e1000e", "e1000", "virtio_net"];
 
-/// One workload on two DMA paths of one machine and kernel. The drivers are two where the adapter's own was counted on the
-/// present path only.
+/// One workload on two DMA paths of one machine and kernel.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pair<'d> {
     pub(super) now: Side<'d>,
@@ -33,16 +32,9 @@ impl Pair<'_> {
     pub(super) fn iommu(&self) -> Option<Kind> {
         self.now.sheet.iommu.or(self.then.sheet.iommu)
     }
-
-    /// Whether one driver did the I/O on both.
-    pub(super) fn is_of_one_driver(&self) -> bool {
-        self.now.toll.driver == self.then.toll.driver
-    }
 }
 
-/// The pair of sheets nearest to a place that has the workload on both DMA paths of a change. Where the change is to a path
-/// without translation and the nearest pair is of another driver, the adapter's own stands on the present path if it was counted
-/// there: no more can be saved than it takes.
+/// The pair of sheets nearest to a place that has the workload on both DMA paths of a change.
 pub(super) fn pair<'d>(
     digest: &'d Digest,
     place: &Environment<'_>,
@@ -56,31 +48,10 @@ pub(super) fn pair<'d>(
         same.flat_map(move |then| tolls(now, then, workload))
     });
     let measured = pairs.map(|(now, then)| Pair { now, then, distance: distance(place, now, then) });
-    let nearest = measured.min_by_key(|pair| {
+    measured.min_by_key(|pair| {
         let driver = pair.now.toll.driver.as_str();
         let stand_in = STAND_INS.iter().position(|known| *known == driver).unwrap_or(STAND_INS.len());
         (pair.distance.rank(), stand_in, &pair.now.sheet.preset, &pair.then.sheet.preset)
-    })?;
-    let own = (change.to.is_untranslated() && nearest.distance.other_driver)
-        .then(|| own(digest, place, &nearest, workload))
-        .flatten();
-    Some(Pair { now: own.unwrap_or(nearest.now), ..nearest })
-}
-
-/// The I/O of the adapter's own driver on the present path, on a machine like the pair's.
-fn own<'d>(
-    digest: &'d Digest,
-    place: &Environment<'_>,
-    nearest: &Pair<'d>,
-    workload: Workload,
-) -> Option<Side<'d>> {
-    let like = nearest.now.sheet;
-    let is_like = |sheet: &&SheetDigest| {
-        sheet.dma_path == like.dma_path && sheet.tce_calls() == like.tce_calls() && same_machine(sheet, like)
-    };
-    digest.sheets.iter().filter(is_like).find_map(|sheet| {
-        let mut tolls = sheet.tolls.iter().filter(|toll| toll.workload.ends_with(workload.suffix()));
-        Some(Side { sheet, toll: tolls.find(|toll| place.driver == Some(&toll.driver))? })
     })
 }
 

@@ -69,12 +69,7 @@ fn saved(pair: &Pair<'_>, now: &IoCost) -> Saved {
     };
     Saved {
         dma: less(&|boot| Some(boot.dma)),
-        // Two drivers differ in more than their mappings.
-        elsewhere: if pair.is_of_one_driver() {
-            less(&|boot| Some(boot.elsewhere))
-        } else {
-            Estimate::default()
-        },
+        elsewhere: less(&|boot| Some(boot.elsewhere)),
         events: now.events.keys().filter_map(event).collect(),
     }
 }
@@ -162,15 +157,13 @@ fn count_events(event: Event, amount: f64) -> String {
 /// Which sheets they are, and what is different here.
 fn sheets(pair: &Pair<'_>, place: &Environment<'_>) -> String {
     let (now, then) = (pair.now.sheet, pair.then.sheet);
-    let iommu = pair.iommu().map_or("no IOMMU".to_owned(), |kind| kind.to_string());
-    let drivers = if pair.is_of_one_driver() {
-        format!("driver {}", pair.now.toll.driver)
-    } else {
-        format!("drivers {} and {}", pair.now.toll.driver, pair.then.toll.driver)
-    };
     let made = format!(
-        "toll sheets {} and {} (Linux {}, {iommu}, {drivers}) in QEMU",
-        now.preset, then.preset, now.kernel.release
+        "toll sheets {} and {} (Linux {}, {}, driver {}) in QEMU",
+        now.preset,
+        then.preset,
+        now.kernel.release,
+        pair.iommu().map_or("no IOMMU".to_owned(), |kind| kind.to_string()),
+        pair.now.toll.driver
     );
     let differs = differences(pair, place);
     match differs.is_empty() {
@@ -197,7 +190,7 @@ fn differences(pair: &Pair<'_>, place: &Environment<'_>) -> Vec<String> {
     [
         distance.other_iommu.then(iommu),
         distance.other_tce_calls.then(|| calls().to_owned()),
-        (distance.other_driver && pair.is_of_one_driver()).then(driver),
+        distance.other_driver.then(driver),
         kernel(pair.now.sheet, place.kernel, distance.kernel_releases),
     ]
     .into_iter()
