@@ -1,9 +1,10 @@
 //! What differs from one boot of a machine to the next, so that the spread over boots shows how certain a count is.
 
+use crate::preset::EmulatedAdapter;
 use crate::workload::Workload;
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
-use toll::Boot;
+use toll::{Boot, DmaPath};
 
 /// The least guest memory, that of every fifth boot, in MiB.
 const MEMORY_LEAST_MIB: u64 = 768;
@@ -15,10 +16,13 @@ const MEMORY_STEP_MIB: u64 = 256;
 const MEMORY_SIZES: u64 = 5;
 /// Guest memory of the first boot, in MiB.
 pub const MEMORY_MIB: u64 = memory_mib(0);
-/// What may run unmeasured before a workload's first window, in bytes of data. Linux flushes lazily unmapped ranges when
-/// 256 wait (drivers/iommu/dma-iommu.c, `IOVA_FQ_SIZE`): so many ranges of a page. I/Os that map many pages as one range pass
-/// through less of that phase.
-const WARM_UP_BYTES: u64 = 256 * 4096;
+/// Lazily unmapped ranges that wait until Linux flushes them together (drivers/iommu/dma-iommu.c, `IOVA_FQ_SIZE`).
+const FLUSHED_RANGES: u64 = 256;
+/// What may run unmeasured before a workload's first window, in bytes of data: so many ranges of a page.
+const WARM_UP_BYTES: u64 = FLUSHED_RANGES * 4096;
+/// The most that one range holds: what a disk's driver maps at once, and a frame of Ethernet.
+const DISK_RANGE_BYTES: u64 = 128 << 10;
+const FRAME_BYTES: u64 = 1500;
 /// The least and the most lengths that boots draw from: a drawn part of a warm-up has 0 to so many windows, less one.
 const WARM_UP_WINDOWS: (u64, u64) = (8, 256);
 
@@ -46,16 +50,26 @@ pub(crate) fn order(boot: Boot, workloads: &[(u64, Workload)]) -> Vec<(u64, Work
     ordered
 }
 
-/// How many windows of a workload run unmeasured in a boot, in addition to those that fill caches. Each boot and workload has a
-/// length of its own, which another run repeats: windows that always began in the same phase of the kernel's flush queues would
-/// all see the same flushes.
-pub(crate) fn more_warm_up(boot: Boot, workload: &Workload) -> u64 {
+/// How many windows of a workload run unmeasured in a boot, in addition to those that fill caches: a drawn number, and where
+/// invalidations are batched as many as fill the queue once. Each boot and workload draws a number of its own, which another run
+/// repeats: windows that always began in the same phase of the kernel's flush queues would all see the same flushes.
+pub(crate) fn more_warm_up(boot: Boot, workload: &Workload, dma_path: DmaPath) -> u64 {
     let (fewest, most) = WARM_UP_WINDOWS;
     let window_bytes = (workload.bytes_per_io * workload.ios_per_window).max(1);
     let lengths = (WARM_UP_BYTES / window_bytes).clamp(fewest, most);
     let mix = |seed: u64, byte| seed.wrapping_mul(31).wrapping_add(u64::from(byte));
     let mut random = Pcg64Mcg::seed_from_u64(workload.name.bytes().fold(boot.seed, mix));
-    random.next_u64() % lengths
+    let first_turn = if dma_path == DmaPath::TranslatedLazy { flush_turn(workload) } else { 0 };
+    first_turn + random.next_u64() % lengths
+}
+
+/// About how many windows of a workload fill the flush queue. Until it is flushed for the first time no IOVA of this size returns to
+/// the kernel's caches, and each is allocated from its tree.
+fn flush_turn(workload: &Workload) -> u64 {
+    let (fewest, most) = WARM_UP_WINDOWS;
+    let range_bytes = if workload.adapter == EmulatedAdapter::Nvme { DISK_RANGE_BYTES } else { FRAME_BYTES };
+    let ranges = workload.ios_per_window * workload.bytes_per_io.div_ceil(range_bytes).max(1);
+    (FLUSHED_RANGES / ranges.max(1)).clamp(fewest, most)
 }
 
 #[cfg(test)]
@@ -82,7 +96,8 @@ mod tests {
     #[test]
     fn the_length_of_the_warm_up_differs_between_boots_and_workloads() {
         let all = Workload::all();
-        let lengths = |boot| all.iter().map(move |workload| more_warm_up(boot, workload)).collect::<Vec<_>>();
+        let length = |boot, workload| more_warm_up(boot, workload, DmaPath::TranslatedStrict);
+        let lengths = |boot| all.iter().map(move |workload| length(boot, workload)).collect::<Vec<_>>();
         let by_boot: Vec<Vec<u64>> = boots(5).into_iter().map(lengths).collect();
         for (index, workload) in all.iter().enumerate() {
             let drawn: BTreeSet<u64> = by_boot.iter().map(|lengths| lengths[index]).collect();
@@ -91,6 +106,22 @@ mod tests {
         }
         assert_eq!(by_boot[0], lengths(boots(1)[0]));
         assert!(by_boot[0].iter().collect::<BTreeSet<_>>().len() > 10);
+    }
+
+    #[test]
+    fn lazy_windows_begin_after_the_first_flush() {
+        let [boot, ..] = boots(1)[..] else { panic!("a boot") };
+        let all = Workload::all();
+        let turn = |name: &str| {
+            let workload = all.iter().find(|workload| workload.name == name).unwrap();
+            let lazy = more_warm_up(boot, workload, DmaPath::TranslatedLazy);
+            lazy - more_warm_up(boot, workload, DmaPath::TranslatedStrict)
+        };
+        assert_eq!([turn("nvme-read-4k"), turn("nvme-read-128k"), turn("nvme-read-1m")], [256, 256, 32]);
+        assert_eq!(
+            [turn("nvme-uring-read-4k-plain"), turn("e1000e-udp-64"), turn("e1000e-udp-60k")],
+            [8, 256, 8]
+        );
     }
 
     #[test]

@@ -142,6 +142,7 @@ impl MachineBoot<'_> {
             early,
             workloads: &self.workloads,
             boot: self.boot,
+            dma_path: self.plan.preset.dma_path,
         });
         let mut files = vec![PlacedFile { path: init::AGENT, permissions: 0o755, bytes: &self.tools.agent }];
         let of_program = self.plan.program.iter().flat_map(|program| &program.files);

@@ -8,7 +8,7 @@ use crate::preset::{Access, EmulatedAdapter};
 use crate::qemu_command::{DISK_SLOT, SYMBOLS_SLOT, boots_with_one_cpu, network_slots};
 use crate::workload::{USER_DRIVER, Workload};
 use std::fmt::Write;
-use toll::Boot;
+use toll::{Boot, DmaPath};
 
 /// The agent's path in the guest.
 pub const AGENT: &str = "/lab/agent";
@@ -90,6 +90,8 @@ pub struct ScriptPlan<'a> {
     pub workloads: &'a [(u64, Workload)],
     /// What is different in this boot.
     pub boot: Boot,
+    /// The DMA path of its adapters.
+    pub dma_path: DmaPath,
 }
 
 /// Writes the init script.
@@ -110,7 +112,7 @@ pub fn script(plan: ScriptPlan<'_>) -> String {
     script.push_str(&print_adapters());
     for (phase, workload) in plan.workloads {
         let (program, command) = (program_path(workload), command_words(workload, *phase));
-        let more = boots::more_warm_up(plan.boot, workload);
+        let more = boots::more_warm_up(plan.boot, workload, plan.dma_path);
         line(&mut script, &format!(r#"{program} +{more} {command}; echo "{ENDED} {} $?""#, workload.name));
     }
     line(&mut script, &format!("{AGENT} disarm"));
