@@ -100,7 +100,7 @@ pub struct Cost {
     pub preset: String,
     /// The DMA path.
     pub dma_path: DmaPath,
-    /// Instructions per I/O, by the median.
+    /// Instructions per I/O, by the mean.
     pub instructions: f64,
     /// Events per I/O, by the mean.
     pub events: Vec<EventCount>,

@@ -9,7 +9,7 @@
 use crate::iommu::{Hardware, Walker};
 use crate::link::Link;
 use crate::serial_server::{SerialServer, schedule_at};
-use crate::steady::{MeasuredWindow, Measurement, Progress, Sample, Unsteady};
+use crate::steady::{CacheUse, Level, MeasuredWindow, Measurement, Progress, Sample, Unsteady};
 use des::{Calendar, Model, Queue, Simulation, Span, Stream, Time};
 use dma::{BusAddress, DomainId, Iotlb, Leaf};
 use serde::{Deserialize, Serialize};
@@ -294,8 +294,9 @@ impl Engine {
 
     /// Begins, continues or ends the measurement.
     fn sample(&mut self, now: Time, events: u64) {
-        let sample =
-            Sample { done: now.since(Time::ZERO).unwrap_or_default().as_ps_f64(), levels: Vec::new() };
+        let filling = |iommu: &Translator| Level::cache("entries of the IOTLB in use", iommu.cache_use());
+        let levels = self.iommu.iter().map(filling).collect();
+        let sample = Sample { done: now.since(Time::ZERO).unwrap_or_default().as_ps_f64(), levels };
         match self.measurement.take(sample, events) {
             Progress::Begins(next) => {
                 (self.lookups, self.misses, self.latency_sum) = (0, 0, Span::ZERO);
@@ -345,6 +346,12 @@ impl Translator {
     fn new(setup: &IommuSetup) -> Self {
         let IommuSetup { hardware, page_bytes } = setup;
         Self { iotlb: hardware.iotlb(), walker: Walker::new(hardware), page_bytes: *page_bytes }
+    }
+
+    /// How the IOTLB was used so far. Nothing is invalidated.
+    fn cache_use(&self) -> CacheUse {
+        let of = self.iotlb.statistics();
+        CacheUse { filled: of.misses - of.evictions, looked_up: of.hits + of.misses, missed: of.misses }
     }
 
     /// Looks up an address in the IOTLB, and inserts it on a miss. Returns whether it hit.

@@ -298,6 +298,18 @@ mod tests {
     }
 
     #[test]
+    fn an_iotlb_that_still_fills_is_not_steady() {
+        // 16,384 pages at random take more than eleven times as many transfers until all were seen.
+        let text = TEXT
+            .replace("window_bytes = 1048576", "window_bytes = 67108864")
+            .replace("entries = 126", "entries = 16384")
+            .replace("\nways = 126", "\nways = 4096")
+            .replace("# transfers = 40000", "transfers = 3000");
+        let result = Experiment::read(&text, "").unwrap().run().unwrap();
+        assert!(result.runs.is_warm_up_extended && result.miss_share.mean < 0.001, "{result:?}");
+    }
+
+    #[test]
     fn values_of_no_machine_are_errors_with_their_place() {
         let check = |from: &str, to: &str, expected: &str| {
             assert!(TEXT.contains(from), "{from}");

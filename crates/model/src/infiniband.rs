@@ -29,6 +29,6 @@ pub use cache::{CacheShape, Replacement};
 pub use experiment::{AdaptersAnswer, AdaptersError, AdaptersExperiment, PlacedAnswer};
 pub use hca::{Hca, HcaHost, Setup};
 pub use message::{MemoryKind, Verb};
-pub use outcome::{NodeUsage, Outcome, RunError, Totals};
+pub use outcome::{ContextUse, NodeUsage, Outcome, RunError, Totals};
 pub use verbs::{Load, Measured, Pattern, run, run_on_heap};
 pub use wire::Wire;

@@ -15,6 +15,8 @@
 //! - **What is inside.** Mappings, queued tasks, waiting frames and bytes in flight may not grow or shrink by more than
 //!   [`TOLERANCE`] of what came in. What piled up was not paid for, so this also bounds the error of the rate.
 //!
+//! A cache counts among them: while it fills, lookups miss that later hit.
+//!
 //! And a window must be longer than the work in flight takes, by [`PASSES`].
 //!
 //! fio compares the slope of a rate over a rolling window (`steadystate`), and MSER-5 truncates a series where the
@@ -31,7 +33,7 @@ pub use runs_answer::{CountedRunsAnswer, RunsAnswer};
 pub use unsteady::{Drift, Unsteady};
 
 pub(crate) use measurement::{Measurement, Progress};
-pub(crate) use sample::{Level, Sample};
+pub(crate) use sample::{CacheUse, Level, Sample};
 
 /// Batches of a window. Ten for each half give Student's test 18 degrees of freedom; more would be shorter than what a
 /// queue takes to forget (Schmeiser, "Batch size effects in the analysis of simulation output", 1982: 10 to 30).

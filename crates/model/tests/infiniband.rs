@@ -181,6 +181,17 @@ fn more_connections_than_the_cache_holds_cost_more_where_memory_is_farther() {
 }
 
 #[test]
+fn misses_while_the_cache_fills_are_not_measured() {
+    // All contexts fit, so no lookup misses in the end.
+    let setup = setup(link(1), MemoryKind::Host, 4 << 20);
+    let load = Load { messages: 1_000, ..load(Pattern::Random { window: 16 }, 64, 2_048) };
+    let measured = run(&setup, &load).unwrap();
+    let in_all: u64 = measured.outcome.nodes.iter().map(|node| node.missed).sum();
+    assert!(in_all > 2_048, "each connection misses once: {in_all}");
+    assert!(measured.contexts.miss_share() < 0.001, "{:?}", measured.contexts);
+}
+
+#[test]
 fn a_stream_is_limited_by_its_slowest_part() {
     let stream = Pattern::Stream { window: 16, reuse_percent: 100, both_ways: false };
     let rate =

@@ -840,3 +840,17 @@ fn pools_are_those_that_the_window_has() {
     assert!(rate(512 << 20, Locking::Pools, 2048) < 0.9 * four);
     assert!(rate(1 << 30, Locking::Pools, 64 << 10) < 0.97 * four);
 }
+
+#[test]
+fn a_load_of_tcp_takes_the_paths_of_tcp() {
+    let text = include_str!("../../../experiments/two-hosts.toml");
+    let write = |text: &str| {
+        let setup = HostsExperiment::read(text, "two-hosts.toml").unwrap().setup();
+        setup.hosts.map(|host| host.paths.write)
+    };
+    let tcp = text.replace("protocol = \"udp\"", "protocol = \"tcp\"");
+    assert_eq!((write(text), write(&tcp)), ([4110.0; 2], [2082.0; 2]));
+    let (before, table) = tcp.split_once("\n[client.tcp_paths]").unwrap();
+    let without = format!("{before}\n{}", &table[table.find("[client.adapter]").unwrap()..]);
+    assert_eq!(write(&without), [4110.0; 2]);
+}

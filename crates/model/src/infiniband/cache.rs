@@ -48,6 +48,8 @@ pub(super) struct Cache {
     random: Stream,
     pub(super) looked_up: u64,
     pub(super) missed: u64,
+    /// Lines in use.
+    pub(super) filled: u64,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -65,7 +67,7 @@ impl Cache {
         let ways = u64::from(shape.ways.max(1));
         let sets = (shape.bytes / shape.line_bytes / ways).max(1);
         let lines = vec![Line::default(); (sets * ways) as usize];
-        Self { shape, sets, lines, clock: 0, random, looked_up: 0, missed: 0 }
+        Self { shape, sets, lines, clock: 0, random, looked_up: 0, missed: 0, filled: 0 }
     }
 
     /// Looks up bytes. Missing lines are allocated, to be filled by `fetch`.
@@ -152,7 +154,9 @@ impl Cache {
         };
         let Some(place) = place else { return false };
         let new = Line { tag: line + 1, used: self.clock, fetch: fetch + 1, is_dirty: writes };
-        std::mem::replace(&mut self.lines[place], new).is_dirty
+        let old = std::mem::replace(&mut self.lines[place], new);
+        self.filled += u64::from(old.tag == 0);
+        old.is_dirty
     }
 }
 

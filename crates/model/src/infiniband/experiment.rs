@@ -6,8 +6,8 @@ use super::nas::{Kernel, PROCESSES};
 use super::trace::{Trace, TraceError};
 use super::verbs;
 use super::{
-    Bus, CacheShape, Hca, HcaHost, Load, MemoryKind, Outcome, Pattern, PciX, Replacement, RunError, Setup,
-    Verb, Wire, run,
+    Bus, CacheShape, ContextUse, Hca, HcaHost, Load, MemoryKind, Outcome, Pattern, PciX, Replacement,
+    RunError, Setup, Verb, Wire, run,
 };
 use crate::link::Link;
 use crate::part::Part;
@@ -181,7 +181,8 @@ struct Times {
     messages_per_second: f64,
     /// Bytes of a message, on average.
     bytes_per_message: f64,
-    /// All messages, also those that were not measured.
+    /// What the adapters did with contexts, and for how many messages.
+    contexts: ContextUse,
     messages: u64,
     unreceived: u64,
 }
@@ -299,7 +300,8 @@ impl AdaptersExperiment {
                 p99: Some(measured.latency_p99),
                 messages_per_second: measured.messages_per_second,
                 bytes_per_message: verbs.message_bytes as f64,
-                messages: measured.outcome.totals.delivered,
+                contexts: measured.contexts,
+                messages: measured.messages,
                 unreceived: 0,
             };
             return Ok((times, measured.outcome));
@@ -329,6 +331,7 @@ impl AdaptersExperiment {
             p99: None,
             messages_per_second: if seconds > 0.0 { messages as f64 / seconds } else { 0.0 },
             bytes_per_message: bytes as f64 / messages.max(1) as f64,
+            contexts: outcome.contexts(),
             // And the round before those that are measured.
             messages: messages * (u64::from(program.rounds) + 1),
             unreceived,
@@ -424,18 +427,15 @@ impl PlacedAnswer {
     fn of(runs: &Replications<[(Times, Outcome); 2]>, place: usize) -> Self {
         let times = |run: &[(Times, Outcome); 2], of: fn(&Times) -> f64| of(&run[place].0);
         let gigabits = |times: &Times| times.messages_per_second * times.bytes_per_message * 8e-9;
-        let fetched = |run: &[(Times, Outcome); 2]| {
-            let fetched: u64 = run[place].1.nodes.iter().map(|node| node.fetched_bytes).sum();
-            fetched as f64 / run[place].0.messages.max(1) as f64
-        };
+        let fetched = |times: &Times| times.contexts.fetched_bytes as f64 / times.messages.max(1) as f64;
         Self {
             latency_mean_ns: runs.estimate(|run| times(run, |times| times.mean.as_ns_f64())),
             latency_p99_ns: runs.estimate_known(|run| run[place].0.p99.map(Span::as_ns_f64)),
             messages_per_second: runs.estimate(|run| times(run, |times| times.messages_per_second)),
             unreceived: runs.first()[place].0.unreceived,
             gigabits_per_second: runs.estimate(|run| times(run, gigabits)),
-            miss_share: runs.mean(|run| run[place].1.miss_share()),
-            fetched_bytes_per_message: runs.mean(fetched),
+            miss_share: runs.mean(|run| run[place].0.contexts.miss_share()),
+            fetched_bytes_per_message: runs.mean(|run| fetched(&run[place].0)),
             parts: runs.parts(|run| run[place].1.parts()),
         }
     }

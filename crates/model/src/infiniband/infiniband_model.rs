@@ -11,7 +11,7 @@ mod sending;
 use super::hca::{DOORBELL_BYTES, Node, Qp, Setup};
 use super::icm::Layout;
 use super::message::{MemoryKind, Message, NONE, Verb, Work};
-use super::outcome::{NodeUsage, Outcome, RunError, Totals};
+use super::outcome::{ContextUse, NodeUsage, Outcome, RunError, Totals};
 use crate::serial_server::schedule_at;
 use crate::slab::Slab;
 use des::{Calendar, Misuse, Model, Queue, Simulation, Span, Time, TimeAverage};
@@ -34,6 +34,8 @@ pub(super) trait Application {
 pub(super) struct Actions {
     posts: Vec<(Time, Work)>,
     wakes: Vec<(Time, u32)>,
+    /// What the adapters did with contexts so far.
+    pub(super) contexts: ContextUse,
 }
 
 impl Actions {

@@ -31,6 +31,36 @@ pub struct Outcome {
     pub events: u64,
 }
 
+/// What all adapters did with contexts, from the start or in a window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ContextUse {
+    /// Lines that the caches have in use; in a window, so many more.
+    pub filled: u64,
+    /// Lookups in the caches.
+    pub looked_up: u64,
+    /// Lookups that missed.
+    pub missed: u64,
+    /// Bytes of contexts fetched.
+    pub fetched_bytes: u64,
+}
+
+impl ContextUse {
+    /// What was done since an earlier point in time.
+    pub(super) fn since(self, before: Self) -> Self {
+        Self {
+            filled: self.filled - before.filled,
+            looked_up: self.looked_up - before.looked_up,
+            missed: self.missed - before.missed,
+            fetched_bytes: self.fetched_bytes - before.fetched_bytes,
+        }
+    }
+
+    /// Share of lookups that missed.
+    pub fn miss_share(&self) -> f64 {
+        self.missed as f64 / self.looked_up.max(1) as f64
+    }
+}
+
 /// Use of a node. Shares are of the whole time.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct NodeUsage {
@@ -96,9 +126,14 @@ impl Outcome {
         parts.map(|(name, busy_share)| Part::new(name, busy_share)).into()
     }
 
-    /// Share of lookups on all nodes that missed.
-    pub fn miss_share(&self) -> f64 {
+    /// What all nodes did with contexts. The lines in use are not known any more.
+    pub(super) fn contexts(&self) -> ContextUse {
         let sum = |of: fn(&NodeUsage) -> u64| self.nodes.iter().map(of).sum::<u64>();
-        sum(|node| node.missed) as f64 / sum(|node| node.looked_up).max(1) as f64
+        ContextUse {
+            filled: 0,
+            looked_up: sum(|node| node.looked_up),
+            missed: sum(|node| node.missed),
+            fetched_bytes: sum(|node| node.fetched_bytes),
+        }
     }
 }

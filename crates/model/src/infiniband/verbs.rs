@@ -3,8 +3,8 @@
 use super::hca::Setup;
 use super::infiniband_model::{Actions, Application, Event, InfinibandModel, Nodes};
 use super::message::{Buffer, MemoryKind, Verb, Work};
-use super::outcome::{Outcome, RunError};
-use crate::steady::{MeasuredWindow, Measurement, Progress, Sample};
+use super::outcome::{ContextUse, Outcome, RunError};
+use crate::steady::{CacheUse, Level, MeasuredWindow, Measurement, Progress, Sample};
 use des::{Heap, Misuse, Queue, RunningStats, Span, SpanHistogram, Stream, Time, Wheel};
 use serde::Deserialize;
 
@@ -66,6 +66,10 @@ pub struct Measured {
     pub bytes_per_second: f64,
     /// The messages that were measured, or scatters.
     pub window: MeasuredWindow<u64>,
+    /// What the adapters did with contexts in that time.
+    pub contexts: ContextUse,
+    /// Messages of that time.
+    pub messages: u64,
     /// All other results.
     pub outcome: Outcome,
 }
@@ -142,6 +146,8 @@ struct Processes {
     round_began: Time,
     measured_from: Time,
     measured_to: Time,
+    /// What the adapters had done with contexts when the window began, and then what they did in it.
+    contexts: ContextUse,
     latency: RunningStats,
     latencies: SpanHistogram,
 }
@@ -187,6 +193,7 @@ impl Processes {
             round_began: Time::ZERO,
             measured_from: Time::ZERO,
             measured_to: Time::ZERO,
+            contexts: ContextUse::default(),
             latency: RunningStats::default(),
             latencies: SpanHistogram::new(3)?,
         })
@@ -210,6 +217,8 @@ impl Processes {
             messages_per_second,
             bytes_per_second: messages_per_second * self.load.message_bytes as f64,
             window,
+            contexts: self.contexts,
+            messages: measured as u64,
             outcome,
         })
     }
@@ -298,7 +307,7 @@ impl Processes {
     }
 
     /// Records the latency of a message, a round trip or a scatter.
-    fn record(&mut self, began: Time, now: Time, part: u64) {
+    fn record(&mut self, began: Time, now: Time, part: u64, contexts: ContextUse) {
         self.done += 1;
         if self.is_measuring {
             let took = Span::from_ps(now.since(began).unwrap_or_default().as_ps() / part);
@@ -307,23 +316,28 @@ impl Processes {
             self.measured_to = now;
         }
         while self.done >= self.next_sample && !self.is_over {
-            self.sample(now);
+            self.sample(now, contexts);
         }
     }
 
     /// Begins, continues or ends the measurement.
-    fn sample(&mut self, now: Time) {
+    fn sample(&mut self, now: Time, contexts: ContextUse) {
+        let ContextUse { filled, looked_up, missed, .. } = contexts;
+        let cache = Level::cache("cached lines of contexts", CacheUse { filled, looked_up, missed });
         let sample =
-            Sample { done: now.since(Time::ZERO).unwrap_or_default().as_ps_f64(), levels: Vec::new() };
+            Sample { done: now.since(Time::ZERO).unwrap_or_default().as_ps_f64(), levels: vec![cache] };
         match self.measurement.take(sample, self.begun.saturating_mul(self.packets * EVENTS_PER_PACKET)) {
             Progress::Begins(next) => {
-                (self.is_measuring, self.measured_from) = (true, now);
+                (self.is_measuring, self.measured_from, self.contexts) = (true, now, contexts);
                 self.latency = RunningStats::default();
                 self.latencies.clear();
                 self.next_sample += next;
             }
             Progress::Continues(next) => self.next_sample += next,
-            Progress::Ends => (self.is_measuring, self.is_over) = (false, true),
+            Progress::Ends => {
+                (self.is_measuring, self.is_over) = (false, true);
+                self.contexts = contexts.since(self.contexts);
+            }
         }
     }
 }
@@ -337,7 +351,7 @@ impl Application for Processes {
         if side_of(work.qp) == 0 {
             self.post_back(seen, work, actions);
         } else {
-            self.record(Time::from_ps(work.tag), seen, 2);
+            self.record(Time::from_ps(work.tag), seen, 2, actions.contexts);
             self.post_next(seen, 0, actions);
         }
     }
@@ -349,12 +363,12 @@ impl Application for Processes {
             Pattern::Scatter => {
                 self.left -= 1;
                 if self.left == 0 {
-                    self.record(self.round_began, seen, 1);
+                    self.record(self.round_began, seen, 1, actions.contexts);
                     self.scatter(seen, actions);
                 }
             }
             Pattern::Alone | Pattern::Stream { .. } | Pattern::Random { .. } => {
-                self.record(Time::from_ps(work.tag), seen, 1);
+                self.record(Time::from_ps(work.tag), seen, 1, actions.contexts);
                 self.post_next(seen, side_of(work.qp), actions);
             }
         }

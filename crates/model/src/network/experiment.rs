@@ -83,6 +83,8 @@ enum ProtocolFile {
 struct HostFile {
     cpus: CpusFile,
     paths: PathsFile,
+    /// Those of TCP, where `paths` are of UDP alone.
+    tcp_paths: Option<PathsFile>,
     adapter: AdapterFile,
     mapping: MappingFile,
     iommu: Option<IommuFile>,
@@ -252,7 +254,8 @@ impl HostsExperiment {
             is_nodelay: self.work.nodelay,
         };
         Setup {
-            hosts: [self.client.host(), self.server.as_ref().unwrap_or(&self.client).host()],
+            hosts: [&self.client, self.server.as_ref().unwrap_or(&self.client)]
+                .map(|host| host.host(self.work.protocol)),
             wire: Wire {
                 bits_per_second: self.wire.gigabits_per_second * 1e9,
                 mtu_bytes: self.wire.mtu_bytes,
@@ -337,16 +340,11 @@ impl WorkFile {
 }
 
 impl HostFile {
-    fn host(&self) -> NetworkHost {
+    fn host(&self, protocol: ProtocolFile) -> NetworkHost {
+        let tcp_paths = self.tcp_paths.as_ref().filter(|_| protocol == ProtocolFile::Tcp);
         NetworkHost {
             cpus: self.cpus.cpus(),
-            paths: Paths {
-                write: self.paths.write_instructions,
-                send: self.paths.send_instructions,
-                receive: self.paths.receive_instructions,
-                read: self.paths.read_instructions,
-                interrupt: self.paths.interrupt_instructions,
-            },
+            paths: tcp_paths.unwrap_or(&self.paths).paths(),
             adapter: self.adapter.adapter(),
             dma_path: self.mapping.dma_path(),
             mapping: self.mapping.cost(),
@@ -358,7 +356,8 @@ impl HostFile {
     fn invalid_field(&self, protocol: Protocol) -> Option<InvalidField> {
         self.cpus
             .invalid_field()
-            .or_else(|| self.paths.invalid_field())
+            .or_else(|| self.paths.invalid_field("paths"))
+            .or_else(|| self.tcp_paths.as_ref()?.invalid_field("tcp_paths"))
             .or_else(|| self.adapter.invalid_field())
             .or_else(|| self.adapter.short_send_ring(protocol))
             .or_else(|| self.mapping.invalid_field())
@@ -368,15 +367,25 @@ impl HostFile {
 }
 
 impl PathsFile {
-    fn invalid_field(&self) -> Option<InvalidField> {
+    fn paths(&self) -> Paths {
+        Paths {
+            write: self.write_instructions,
+            send: self.send_instructions,
+            receive: self.receive_instructions,
+            read: self.read_instructions,
+            interrupt: self.interrupt_instructions,
+        }
+    }
+
+    fn invalid_field(&self, table: &str) -> Option<InvalidField> {
         let wrong = [
-            InvalidField::unless_instructions("paths.write_instructions", self.write_instructions),
-            InvalidField::unless_instructions("paths.send_instructions", self.send_instructions),
-            InvalidField::unless_instructions("paths.receive_instructions", self.receive_instructions),
-            InvalidField::unless_instructions("paths.read_instructions", self.read_instructions),
-            InvalidField::unless_instructions("paths.interrupt_instructions", self.interrupt_instructions),
+            InvalidField::unless_instructions("write_instructions", self.write_instructions),
+            InvalidField::unless_instructions("send_instructions", self.send_instructions),
+            InvalidField::unless_instructions("receive_instructions", self.receive_instructions),
+            InvalidField::unless_instructions("read_instructions", self.read_instructions),
+            InvalidField::unless_instructions("interrupt_instructions", self.interrupt_instructions),
         ];
-        wrong.into_iter().flatten().next()
+        wrong.into_iter().flatten().next().map(|wrong| wrong.of(table))
     }
 }
 

@@ -21,3 +21,23 @@ pub(crate) struct Level {
     /// Whether they are the work itself: a window must see them pass several times.
     pub(crate) is_work: bool,
 }
+
+impl Level {
+    /// The use of a cache, which must have filled: until then lookups miss that later hit. What came in are misses, or a tenth of
+    /// all lookups where that is more: with the tolerance of a hundredth, a thousandth of lookups may still fill it.
+    pub(crate) fn cache(name: &'static str, cache: CacheUse) -> Self {
+        let CacheUse { filled, looked_up, missed } = cache;
+        Self { name, inside: filled, entered: missed.max(looked_up / 10), is_work: false }
+    }
+}
+
+/// How a cache was used since the start.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct CacheUse {
+    /// Entries in use.
+    pub(crate) filled: u64,
+    /// Lookups,
+    pub(crate) looked_up: u64,
+    /// and how many of them missed.
+    pub(crate) missed: u64,
+}

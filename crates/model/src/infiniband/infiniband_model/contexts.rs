@@ -22,7 +22,7 @@ impl<A: Application> InfinibandModel<A> {
             let node = self.jobs[job].node;
             let fetch = Fetch { node, address, bytes, missing: 0, first: job, last: job };
             let fetch = self.fetches.put(fetch);
-            let found = self.nodes[usize::from(node)].cache.lookup(address, bytes, writes, fetch);
+            let found = self.look_up(node, address, bytes, writes, fetch);
             match found {
                 CacheLookup::Here => {
                     self.fetches.free(fetch);
@@ -43,6 +43,21 @@ impl<A: Application> InfinibandModel<A> {
             }
         }
         self.has_contexts(now, job, calendar);
+    }
+
+    /// Looks a context up in a node's cache, and counts it.
+    fn look_up(&mut self, node: u16, address: u64, bytes: u64, writes: bool, fetch: u32) -> CacheLookup {
+        let cache = &mut self.nodes[usize::from(node)].cache;
+        let filled = cache.filled;
+        let found = cache.lookup(address, bytes, writes, fetch);
+        let contexts = &mut self.actions.contexts;
+        contexts.filled += cache.filled - filled;
+        contexts.looked_up += u64::from(!matches!(found, CacheLookup::Coming(_)));
+        if let CacheLookup::Missing { lines, .. } = found {
+            contexts.missed += 1;
+            contexts.fetched_bytes += lines * self.setup.adapter.cache.line_bytes;
+        }
+        found
     }
 
     /// Queues a job behind others that wait for a fetch.
