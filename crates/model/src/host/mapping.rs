@@ -7,6 +7,7 @@ use super::memory::Memory;
 use super::stage::Stage;
 use super::translator::{IommuSetup, Lookups, Tables, Translator};
 use crate::partition::{Partition, PartitionError};
+use crate::steady::Level;
 use des::{Span, Time};
 use dma::{
     BusAddress, Direction, DmaCounters, Domain, FlushQueue, Frames, Invalidation, Iotlb, Limits, Mapper,
@@ -286,6 +287,11 @@ impl Mapping {
     }
 
     /// Statistics of the adapter's lookups, if the IOMMU hardware is modelled.
+    /// The use of the IOTLB as a number that must not drift; `None` without one.
+    pub(crate) fn iotlb_level(&self, name: &'static str) -> Option<Level> {
+        self.translator.as_ref().map(|translator| Level::cache(name, translator.cache_use()))
+    }
+
     pub(crate) fn lookups(&self, now: Time) -> Option<Lookups> {
         self.translator.as_ref().map(|translator| translator.lookups(now))
     }

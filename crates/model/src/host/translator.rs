@@ -2,6 +2,7 @@
 
 use super::InvalidationQueue;
 use crate::iommu::{Hardware, Walker};
+use crate::steady::CacheUse;
 use des::{Span, Time};
 use dma::tce::TceWindow;
 use dma::{
@@ -101,6 +102,17 @@ impl Translator {
             }
             Tables::Memory { .. } => {}
         }
+    }
+
+    /// How the IOTLB was used so far.
+    pub(super) fn cache_use(&self) -> CacheUse {
+        let of = match &self.tables {
+            Tables::Memory { unit, .. } => unit.statistics(),
+            Tables::Window { known, .. } => known.statistics(),
+        };
+        // A walk that finds nothing mapped inserts nothing.
+        let filled = of.misses.saturating_sub(self.lookups.blocked + of.evictions + of.invalidated);
+        CacheUse { filled, looked_up: self.lookups.all, missed: self.lookups.missed }
     }
 
     pub(super) fn lookups(&self, now: Time) -> Lookups {

@@ -324,8 +324,11 @@ impl Processes {
     fn sample(&mut self, now: Time, contexts: ContextUse) {
         let ContextUse { filled, looked_up, missed, .. } = contexts;
         let cache = Level::cache("cached lines of contexts", CacheUse { filled, looked_up, missed });
-        let sample =
-            Sample { done: now.since(Time::ZERO).unwrap_or_default().as_ps_f64(), levels: vec![cache] };
+        // Buffers that are new each time fill it without end; the region they come from only stands for new ones.
+        let has_new_buffers =
+            matches!(self.load.pattern, Pattern::Stream { reuse_percent, .. } if reuse_percent < 100);
+        let levels = if has_new_buffers { Vec::new() } else { vec![cache] };
+        let sample = Sample { done: now.since(Time::ZERO).unwrap_or_default().as_ps_f64(), levels };
         match self.measurement.take(sample, self.begun.saturating_mul(self.packets * EVENTS_PER_PACKET)) {
             Progress::Begins(next) => {
                 (self.is_measuring, self.measured_from, self.contexts) = (true, now, contexts);

@@ -23,11 +23,11 @@ pub(crate) struct Level {
 }
 
 impl Level {
-    /// The use of a cache, which must have filled: until then lookups miss that later hit. What came in are misses, or a tenth of
-    /// all lookups where that is more: with the tolerance of a hundredth, a thousandth of lookups may still fill it.
+    /// The use of a cache, which must have filled: until then lookups miss that later hit. What came in are misses and a tenth of all
+    /// lookups: with the tolerance of a hundredth, a thousandth of lookups may still fill it.
     pub(crate) fn cache(name: &'static str, cache: CacheUse) -> Self {
         let CacheUse { filled, looked_up, missed } = cache;
-        Self { name, inside: filled, entered: missed.max(looked_up / 10), is_work: false }
+        Self { name, inside: filled, entered: missed + looked_up / 10, is_work: false }
     }
 }
 

@@ -53,10 +53,11 @@ fn dma_path_after_fix(host: &Host, id: Id, adapter: &Adapter, verdict: &Verdict)
             Some(if strict { DmaPath::TranslatedStrict } else { DmaPath::TranslatedLazy })
         }
         (Id::SwiotlbForced, DmaPath::Bounce) => dma_path_without_forced_bouncing(host, adapter),
-        // Bare metal writes its tables without hypercalls: no sheet is like it. Against a narrow mask the remedy is another
-        // adapter, and what that one's driver would pay here nobody counted.
+        // Against a narrow mask the remedy is another adapter, and what that one's driver would pay here nobody counted.
+        (Id::PowerDefaultWindow, _) if narrow_mask(adapter).is_some() => None,
+        // Bare metal writes its tables without hypercalls: no sheet is like it.
         (Id::PowerDefaultWindow | Id::PowerMaximumMemory, DmaPath::TceWindow | DmaPath::DynamicWindow) => {
-            (!is_bare_metal(host) && narrow_mask(adapter).is_none()).then_some(DmaPath::DirectWindow)
+            (!is_bare_metal(host)).then_some(DmaPath::DirectWindow)
         }
         _ => None,
     }
@@ -72,7 +73,7 @@ fn dma_path_without_forced_bouncing(host: &Host, adapter: &Adapter) -> Option<Dm
     Some(if untranslated { DmaPath::NoIommu } else { DmaPath::Identity })
 }
 
-/// The mask of an adapter whose driver asks for less than 64 bits, with which no direct window is made.
+/// The mask of an adapter whose driver asks for less than 64 bits, which is then the cause of its default window.
 fn narrow_mask(adapter: &Adapter) -> Option<u32> {
     adapter.dma_mask_bits.as_ref().map(|mask| mask.value).filter(|bits| *bits < 64)
 }

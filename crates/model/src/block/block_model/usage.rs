@@ -95,7 +95,7 @@ impl BlockModel<'_> {
     pub(super) fn sample(&self) -> Sample {
         let (counters, totals) = (self.mapping.counters, &self.totals);
         let level = |name, inside, entered| Level { name, inside, entered, is_work: false };
-        let levels = vec![
+        let mut levels = vec![
             level("mappings", counters.mappings - counters.unmappings, counters.mappings),
             Level {
                 is_work: true,
@@ -105,6 +105,7 @@ impl BlockModel<'_> {
             level("bytes in the write buffer", self.dies.buffered_bytes(), totals.fetched_bytes),
             level("tasks of the CPUs", self.processors.queued(), self.processors.pushed()),
         ];
+        levels.extend(self.mapping.iotlb_level("entries of the IOTLB in use"));
         Sample { done: totals.got as f64, levels }
     }
 

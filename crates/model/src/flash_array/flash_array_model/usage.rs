@@ -87,7 +87,7 @@ impl FlashArrayModel<'_> {
     pub(super) fn sample(&self) -> Sample {
         let (counters, totals) = (self.counters(), &self.totals);
         let level = |name, inside, entered| Level { name, inside, entered, is_work: false };
-        let levels = vec![
+        let mut levels = vec![
             level("mappings", counters.mappings - counters.unmappings, counters.mappings),
             Level {
                 is_work: true,
@@ -96,6 +96,8 @@ impl FlashArrayModel<'_> {
             level("reads and writes without a path", self.paths.waiting(), totals.asked),
             level("tasks of the CPUs", self.processors.queued(), self.processors.pushed()),
         ];
+        let iotlb = "entries of an adapter's IOTLB in use";
+        levels.extend(self.mappings.iter().filter_map(|mapping| mapping.iotlb_level(iotlb)));
         Sample { done: totals.got as f64, levels }
     }
 

@@ -72,13 +72,14 @@ impl Counts {
 }
 
 /// What must not pile up in a host, client and server.
-const LEVELS: [[&str; 5]; 2] = [
+const LEVELS: [[&str; 6]; 2] = [
     [
         "the client's mappings",
         "packets in front of the client's send rings",
         "frames in front of the client's adapter",
         "frames in the client's receive rings",
         "tasks of the client's CPUs",
+        "entries of the client's IOTLB in use",
     ],
     [
         "the server's mappings",
@@ -86,10 +87,12 @@ const LEVELS: [[&str; 5]; 2] = [
         "frames in front of the server's adapter",
         "frames in the server's receive rings",
         "tasks of the server's CPUs",
+        "entries of the server's IOTLB in use",
     ],
 ];
 
-fn levels(state: &HostState, names: [&'static str; 5]) -> impl Iterator<Item = Level> + use<> {
+fn levels(state: &HostState, names: [&'static str; 6]) -> impl Iterator<Item = Level> + use<> {
+    let [names @ .., iotlb] = names;
     let (counters, rings) = (state.mapping.counters, &state.rings);
     let inside = [
         (counters.mappings - counters.unmappings, counters.mappings),
@@ -98,12 +101,9 @@ fn levels(state: &HostState, names: [&'static str; 5]) -> impl Iterator<Item = L
         (rings.entries_in_use(), rings.arrived),
         (state.processors.queued(), state.processors.pushed()),
     ];
-    names.into_iter().zip(inside).map(|(name, (inside, entered))| Level {
-        name,
-        inside,
-        entered,
-        is_work: false,
-    })
+    let levels = names.into_iter().zip(inside);
+    let levels = levels.map(|(name, (inside, entered))| Level { name, inside, entered, is_work: false });
+    levels.chain(state.mapping.iotlb_level(iotlb))
 }
 
 impl NetworkModel<'_> {
