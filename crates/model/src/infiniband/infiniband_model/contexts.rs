@@ -22,7 +22,7 @@ impl<A: Application> InfinibandModel<A> {
             let node = self.jobs[job].node;
             let fetch = Fetch { node, address, bytes, missing: 0, first: job, last: job };
             let fetch = self.fetches.put(fetch);
-            let found = self.look_up(node, address, bytes, writes, fetch);
+            let found = self.find_in_cache(node, address, bytes, writes, fetch);
             match found {
                 CacheLookup::Here => {
                     self.fetches.free(fetch);
@@ -46,7 +46,14 @@ impl<A: Application> InfinibandModel<A> {
     }
 
     /// Looks a context up in a node's cache, and counts it.
-    fn look_up(&mut self, node: u16, address: u64, bytes: u64, writes: bool, fetch: u32) -> CacheLookup {
+    fn find_in_cache(
+        &mut self,
+        node: u16,
+        address: u64,
+        bytes: u64,
+        writes: bool,
+        fetch: u32,
+    ) -> CacheLookup {
         let cache = &mut self.nodes[usize::from(node)].cache;
         let filled = cache.filled;
         let found = cache.lookup(address, bytes, writes, fetch);
