@@ -23,7 +23,7 @@ const WARM_UP_BYTES: u64 = FLUSHED_RANGES * 4096;
 /// The most that one range holds: what a disk's driver maps at once, and a frame of Ethernet.
 const DISK_RANGE_BYTES: u64 = 128 << 10;
 const FRAME_BYTES: u64 = 1500;
-/// The least and the most lengths that boots draw from: a drawn part of a warm-up has 0 to so many windows, less one.
+/// The fewest and the most windows of a part of a warm-up: lengths that boots draw from, and windows that fill the flush queue.
 const WARM_UP_WINDOWS: (u64, u64) = (8, 256);
 
 /// The boots of a run. Those of a shorter run are the first ones of a longer run.
@@ -68,7 +68,7 @@ pub(crate) fn more_warm_up(boot: Boot, workload: &Workload, dma_path: DmaPath) -
 fn flush_turn(workload: &Workload) -> u64 {
     let (fewest, most) = WARM_UP_WINDOWS;
     let range_bytes = if workload.adapter == EmulatedAdapter::Nvme { DISK_RANGE_BYTES } else { FRAME_BYTES };
-    let ranges = workload.ios_per_window * workload.bytes_per_io.div_ceil(range_bytes).max(1);
+    let ranges = workload.ios_per_window * workload.bytes_per_io.div_ceil(range_bytes);
     (FLUSHED_RANGES / ranges.max(1)).clamp(fewest, most)
 }
 

@@ -296,7 +296,7 @@ impl Engine {
     fn sample(&mut self, now: Time, events: u64) {
         let filling = |iommu: &Translator| Level::cache("entries of the IOTLB in use", iommu.cache_use());
         let levels = self.iommu.iter().map(filling).collect();
-        let sample = Sample { done: now.since(Time::ZERO).unwrap_or_default().as_ps_f64(), levels };
+        let sample = Sample { done: now.as_ps() as f64, levels };
         match self.measurement.take(sample, events) {
             Progress::Begins(next) => {
                 (self.lookups, self.misses, self.latency_sum) = (0, 0, Span::ZERO);

@@ -74,7 +74,7 @@ fn in_partition(host: &Host, adapter: &Adapter) -> Verdict {
 /// The verdict on a mask that is too narrow for this kernel to use a 64-bit window. Before 6.12 only a mask of exactly 64 bits
 /// does, even if another function of the endpoint made one (`iommu_bypass_supported_pSeriesLP`, before it `dma_set_mask_pSeriesLP`).
 fn verdict_on_narrow_mask(host: &Host, adapter: &Adapter, endpoint: Option<&Endpoint>) -> Option<Verdict> {
-    let mask = adapter.dma_mask_bits.as_ref().filter(|mask| mask.value < 64)?;
+    let mask = adapter.narrow_mask()?;
     let kernel = host.kernel()?;
     let takes_any = kernel.knows((6, 1), (6, 12)) != Some(false) && kernel.rhel().is_none_or(|rhel| rhel > 8);
     let reason = format!(

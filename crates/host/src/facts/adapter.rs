@@ -76,6 +76,13 @@ pub struct Adapter {
     pub device_tree_node: Option<String>,
 }
 
+impl Adapter {
+    /// The streaming DMA mask, if its driver asks for fewer than 64 bits.
+    pub fn narrow_mask(&self) -> Option<&Cited<u32>> {
+        self.dma_mask_bits.as_ref().filter(|mask| mask.value < 64)
+    }
+}
+
 /// Tables by which adapters are completed: read once for all adapters.
 pub(super) struct AdapterTables {
     interfaces: HashMap<Bdf, Vec<Interface>>,

@@ -286,12 +286,12 @@ impl Mapping {
         parts.into_iter().map(reach).fold(now, Time::max)
     }
 
-    /// Statistics of the adapter's lookups, if the IOMMU hardware is modelled.
     /// The use of the IOTLB as a number that must not drift; `None` without one.
     pub(crate) fn iotlb_level(&self, name: &'static str) -> Option<Level> {
         self.translator.as_ref().map(|translator| Level::cache(name, translator.cache_use()))
     }
 
+    /// Statistics of the adapter's lookups, if the IOMMU hardware is modelled.
     pub(crate) fn lookups(&self, now: Time) -> Option<Lookups> {
         self.translator.as_ref().map(|translator| translator.lookups(now))
     }

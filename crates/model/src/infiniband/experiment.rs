@@ -331,7 +331,7 @@ impl AdaptersExperiment {
             p99: None,
             messages_per_second: if seconds > 0.0 { messages as f64 / seconds } else { 0.0 },
             bytes_per_message: bytes as f64 / messages.max(1) as f64,
-            contexts: outcome.contexts(),
+            contexts: outcome.contexts,
             // And the round before those that are measured.
             messages: messages * (u64::from(program.rounds) + 1),
             unreceived,

@@ -244,6 +244,7 @@ impl<A: Application> InfinibandModel<A> {
         };
         Ok(Outcome {
             nodes: self.nodes.iter().map(node).collect(),
+            contexts: self.actions.contexts,
             totals,
             elapsed: since_begin(now),
             events,

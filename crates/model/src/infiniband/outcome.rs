@@ -23,6 +23,8 @@ pub enum RunError {
 pub struct Outcome {
     /// Use of each node.
     pub nodes: Vec<NodeUsage>,
+    /// What all of them did with contexts.
+    pub contexts: ContextUse,
     /// Counts over the whole simulation.
     pub totals: Totals,
     /// Simulated time.
@@ -124,16 +126,5 @@ impl Outcome {
             ("engine that receives", node.receive_busy_share),
         ];
         parts.map(|(name, busy_share)| Part::new(name, busy_share)).into()
-    }
-
-    /// What all nodes did with contexts. The lines in use are not known any more.
-    pub(super) fn contexts(&self) -> ContextUse {
-        let sum = |of: fn(&NodeUsage) -> u64| self.nodes.iter().map(of).sum::<u64>();
-        ContextUse {
-            filled: 0,
-            looked_up: sum(|node| node.looked_up),
-            missed: sum(|node| node.missed),
-            fetched_bytes: sum(|node| node.fetched_bytes),
-        }
     }
 }

@@ -328,7 +328,7 @@ impl Processes {
         let has_new_buffers =
             matches!(self.load.pattern, Pattern::Stream { reuse_percent, .. } if reuse_percent < 100);
         let levels = if has_new_buffers { Vec::new() } else { vec![cache] };
-        let sample = Sample { done: now.since(Time::ZERO).unwrap_or_default().as_ps_f64(), levels };
+        let sample = Sample { done: now.as_ps() as f64, levels };
         match self.measurement.take(sample, self.begun.saturating_mul(self.packets * EVENTS_PER_PACKET)) {
             Progress::Begins(next) => {
                 (self.is_measuring, self.measured_from, self.contexts) = (true, now, contexts);

@@ -54,7 +54,7 @@ fn dma_path_after_fix(host: &Host, id: Id, adapter: &Adapter, verdict: &Verdict)
         }
         (Id::SwiotlbForced, DmaPath::Bounce) => dma_path_without_forced_bouncing(host, adapter),
         // Against a narrow mask the remedy is another adapter, and what that one's driver would pay here nobody counted.
-        (Id::PowerDefaultWindow, _) if narrow_mask(adapter).is_some() => None,
+        (Id::PowerDefaultWindow, _) if adapter.narrow_mask().is_some() => None,
         // Bare metal writes its tables without hypercalls: no sheet is like it.
         (Id::PowerDefaultWindow | Id::PowerMaximumMemory, DmaPath::TceWindow | DmaPath::DynamicWindow) => {
             (!is_bare_metal(host)).then_some(DmaPath::DirectWindow)
@@ -71,11 +71,6 @@ fn dma_path_without_forced_bouncing(host: &Host, adapter: &Adapter) -> Option<Dm
     }
     let untranslated = host.iommus.instances.is_empty() && host.log.translation_active.is_none();
     Some(if untranslated { DmaPath::NoIommu } else { DmaPath::Identity })
-}
-
-/// The mask of an adapter whose driver asks for less than 64 bits, which is then the cause of its default window.
-fn narrow_mask(adapter: &Adapter) -> Option<u32> {
-    adapter.dma_mask_bits.as_ref().map(|mask| mask.value).filter(|bits| *bits < 64)
 }
 
 /// Whether Linux runs without a hypervisor (PowerNV).

@@ -176,7 +176,7 @@ fn disabled_by_option(host: &Host, at: Citation) -> Cause {
 
 /// The cause that the driver's mask has fewer than 64 bits.
 fn narrow_mask(adapter: &Adapter) -> Option<Cause> {
-    let mask = adapter.dma_mask_bits.as_ref().filter(|mask| mask.value < 64)?;
+    let mask = adapter.narrow_mask()?;
     Some(Cause {
         id: Id::PowerDefaultWindow,
         severity: Severity::Note,
