@@ -24,6 +24,7 @@ mod kmsg;
 mod layout;
 mod memory;
 mod pasted;
+mod plain_links;
 mod progress;
 mod read_log;
 mod save;
@@ -187,7 +188,8 @@ impl Tree {
     /// A capture held in memory, for tests and fuzzers.
     pub fn of_memory(memory: Memory) -> Self {
         let prefix = layout::host_root(&memory).ok().flatten().unwrap_or_default();
-        Self::with_prefix(Box::new(memory), Reach::Capture, prefix, progress::ignore())
+        let source = plain_links::restore(Box::new(memory), &prefix);
+        Self::with_prefix(source, Reach::Capture, prefix, progress::ignore())
     }
 
     /// A tree of a capture. Finds the host's root in it.
@@ -198,7 +200,7 @@ impl Tree {
         };
         let root = layout::host_root(source.as_ref()).map_err(refused)?;
         let prefix = root.ok_or_else(|| OpenError::NotAHost { path: shown.to_owned() })?;
-        Ok(Self::with_prefix(source, Reach::Capture, prefix, watcher))
+        Ok(Self::with_prefix(plain_links::restore(source, &prefix), Reach::Capture, prefix, watcher))
     }
 
     /// A tree of `source`, whose host's root is at `prefix`.
