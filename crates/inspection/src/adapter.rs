@@ -78,6 +78,8 @@ impl Function {
 pub struct Adapter {
     /// The way in which its DMA reaches memory.
     pub dma_path: DmaPath,
+    /// What must be the case for the DMA path, where nothing read tells; null if it holds in any case.
+    pub condition: Option<String>,
     /// Why the DMA path is unknown, or what the verdict depends on besides the evidence.
     pub reason: Option<String>,
     /// The lines that the DMA path is based on.
@@ -154,6 +156,7 @@ impl Adapter {
         let access = facts.virtio.as_ref().map(|virtio| &virtio.access_platform);
         Self {
             dma_path: verdict.dma_path,
+            condition: verdict.condition.clone(),
             reason: verdict.reason.clone(),
             evidence: verdict.evidence.clone(),
             function,

@@ -4,7 +4,7 @@ use crate::citation::Citations;
 use crate::{
     Adapter, BounceBuffers, CitedFact, DmaEndpoint, DmaWindow, Estimate, Finding, Function, HostFacts, Iommu,
     IommuGroup, KernelLog, KernelOption, LogFact, MemmapArea, MemoryResource, MemoryTypes, MtrrRegister,
-    NumaNode, PartitionSetting, PatMapping, PowerPlatform, Unseen,
+    NumaNode, PartitionSetting, PatMapping, PowerPlatform, UnjudgedProblem, Unseen,
 };
 use host::{Bdf, Inspection};
 use serde::Serialize;
@@ -66,6 +66,8 @@ pub struct Document {
     pub bridges: Vec<Function>,
     /// Findings, worst first.
     pub findings: Vec<Finding>,
+    /// Problems in the kernel's log that no finding is about.
+    pub unjudged_problems: Vec<UnjudgedProblem>,
     /// The cost of an I/O today and after the fixes, if both can be predicted.
     pub estimates: Vec<Estimate>,
     /// Facts that could not be read.
@@ -92,6 +94,7 @@ impl Document {
         let mut citations = Citations::default();
         let adapters = inspection.adapters().filter(|(adapter, _)| wanted(adapter.function.address));
         let findings = inspection.findings.iter().filter(|finding| finding.address.is_none_or(wanted));
+        let unjudged = inspection.unjudged.iter().filter(|problem| problem.address.is_none_or(wanted));
         let estimates = inspection.outlooks.iter().filter(|outlook| wanted(outlook.address));
         let memory = host.memory.as_ref();
         let power = host.power.as_ref();
@@ -129,6 +132,7 @@ impl Document {
                 .map(|(row, bridge)| Function::new(&format!("/bridges/{row}"), bridge, &mut citations))
                 .collect(),
             findings: findings.map(Finding::new).collect(),
+            unjudged_problems: unjudged.map(UnjudgedProblem::new).collect(),
             estimates: estimates.map(Estimate::new).collect(),
             unseen: host.unseen.iter().map(Unseen::new).collect(),
             citations: citations.0,

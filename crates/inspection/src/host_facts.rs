@@ -3,6 +3,7 @@
 use crate::citation::Citations;
 use crate::hex;
 use host::facts::bounce::Bounce;
+use host::facts::hypervisor::Hypervisor;
 use host::facts::numa::Node;
 use host::kernel::version::Family;
 use host::kernel::{CpuVendor, KernelVersion};
@@ -19,6 +20,8 @@ pub struct HostFacts {
     pub cpu_vendor: Option<String>,
     /// Arm's number of the core's implementer: `0x41`.
     pub cpu_implementer: Option<String>,
+    /// The hypervisor that runs this kernel as a guest; null if none is seen.
+    pub hypervisor: Option<Hypervisor>,
     /// The machine's model.
     pub machine: Option<String>,
     /// The distribution's name and version.
@@ -50,11 +53,13 @@ impl HostFacts {
         let kernel: Option<KernelVersion> =
             citations.cite_value(pointer("kernel_release"), platform.kernel.as_ref());
         let vendor = citations.cite_value(pointer("cpu_vendor"), platform.cpu_vendor.as_ref());
+        let hypervisor = citations.cite_value(pointer("hypervisor"), platform.hypervisor.as_ref());
         let (cpu_vendor, cpu_implementer) = vendor.map(vendor_words).unzip();
         Self {
             architecture: platform.architecture.as_ref().map(ToString::to_string),
             cpu_vendor,
             cpu_implementer: cpu_implementer.flatten(),
+            hypervisor,
             machine,
             distribution,
             kernel_version: kernel.as_ref().map(|kernel| {

@@ -1,5 +1,6 @@
 //! What the kernel's log says of DMA, one row for each statement.
 
+use host::facts::LogProblem;
 use host::facts::iommu::Kind;
 use host::facts::log::{DdwLog, LogFacts};
 use host::{Bdf, Citation, Cited};
@@ -11,8 +12,10 @@ use serde::Serialize;
 pub struct KernelLog {
     /// The file; null if there was none.
     pub file: Option<String>,
-    /// It reaches back to the start of the boot: what it does not say was not said.
+    /// It reaches back to the start of the boot.
     pub complete_from_boot: bool,
+    /// It goes on to the start of user space without a gap: what it does not say of the boot was not said.
+    pub covers_boot: bool,
     /// The IOMMU that it says translates.
     pub translates: Option<Kind>,
 }
@@ -23,7 +26,34 @@ impl KernelLog {
         Self {
             file: Some(&log.file).filter(|file| !file.is_empty()).cloned(),
             complete_from_boot: log.complete_from_boot,
+            covers_boot: log.covers_boot,
             translates: log.translates,
+        }
+    }
+}
+
+/// Messages of the log that tell of something wrong and that no finding is about.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct UnjudgedProblem {
+    /// What is wrong, in a few words.
+    pub what: String,
+    /// The PCI function that they are about; null if they name none.
+    pub address: Option<Bdf>,
+    /// How many there are, with those that the kernel says it left out.
+    pub messages: u64,
+    /// The first of them.
+    pub evidence: Citation,
+}
+
+impl UnjudgedProblem {
+    /// Converts a problem.
+    pub(crate) fn new(problem: &LogProblem) -> Self {
+        Self {
+            what: problem.what.to_owned(),
+            address: problem.address,
+            messages: problem.messages,
+            evidence: problem.at.clone(),
         }
     }
 }
@@ -166,13 +196,11 @@ fn add_host_facts(log: &LogFacts, rows: &mut Vec<LogFact>) {
 /// Appends the facts about PCI functions, without those about POWER's windows.
 fn add_function_facts(log: &LogFacts, rows: &mut Vec<LogFact>) {
     use LogFactKind as Kind;
-    for (kind, lines) in [
-        (Kind::SwiotlbFull, &log.swiotlb_full),
-        (Kind::MaskOverflow, &log.mask_overflows),
-        (Kind::UserWithoutIommu, &log.no_iommu),
-    ] {
-        rows.extend(lines.iter().map(|(address, at)| LogFact::new(kind, *address, None, at)));
-    }
+    let full = log.swiotlb_full.iter().map(|full| (Kind::SwiotlbFull, full.address, &full.at));
+    let overflows = log.mask_overflows.iter().map(|line| (Kind::MaskOverflow, line.address, &line.at));
+    let no_iommu = log.no_iommu.iter().map(|(address, at)| (Kind::UserWithoutIommu, *address, at));
+    let lines = full.chain(overflows).chain(no_iommu);
+    rows.extend(lines.map(|(kind, address, at)| LogFact::new(kind, address, None, at)));
     for (kind, lines) in [(Kind::Bypass, &log.bypass), (Kind::PayloadRefused, &log.payload_refused)] {
         rows.extend(lines.iter().map(|(address, at)| LogFact::new(kind, Some(*address), None, at)));
     }

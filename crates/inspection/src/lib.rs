@@ -53,7 +53,7 @@ pub use estimate::{Estimate, EventCount, TimeOnPath};
 pub use finding::{Charge, Cost, Finding, Forecast, ForecastParameter, PredictedTime, Prediction};
 pub use host_facts::{BounceBuffers, HostFacts, NumaNode};
 pub use iommu::{Iommu, IommuGroup};
-pub use kernel_log::{KernelLog, LogFact, LogFactKind};
+pub use kernel_log::{KernelLog, LogFact, LogFactKind, UnjudgedProblem};
 pub use kernel_option::{KernelOption, OptionEffect, OptionVerdict};
 pub use memory::{MemmapArea, MemmapKind, MemoryResource, MemoryTypes, MtrrRegister, PatMapping};
 pub use power::{DmaEndpoint, DmaWindow, DmaWindowKind, FirmwareLevel, PartitionSetting, PowerPlatform};

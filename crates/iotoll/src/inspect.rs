@@ -46,7 +46,8 @@ pub(crate) fn run(args: &Inspect) -> anyhow::Result<Outcome> {
     let concerns =
         |address: Option<Bdf>| args.adapter.is_none() || address.is_none() || address == args.adapter;
     let findings = inspection.findings.iter().filter(|finding| concerns(finding.address)).count();
-    Ok(Outcome::of_inspection(&inspection.host, findings))
+    let unjudged = inspection.unjudged.iter().filter(|problem| concerns(problem.address)).count();
+    Ok(Outcome::of_inspection(&inspection.host, findings + unjudged))
 }
 
 /// Name and version of this program, for reports and documents.

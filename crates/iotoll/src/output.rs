@@ -28,7 +28,8 @@ impl Outcome {
         if findings == 0 { Self::Fine } else { Self::Findings }
     }
 
-    /// The outcome of an inspection with so many findings about the adapters shown.
+    /// The outcome of an inspection with so many findings about the adapters shown, problems in the log that no finding is
+    /// about among them.
     pub(crate) fn of_inspection(host: &Host, findings: usize) -> Self {
         if host.doubts().next().is_some() { Self::Findings } else { Self::of_findings(findings) }
     }

@@ -7,39 +7,58 @@
 use super::power_dma_path;
 use super::verdict::{unknown, verdict};
 use super::{DmaPath, Verdict};
-use crate::facts::{Adapter, Host, iommu::DomainType};
-use crate::{Citation, Cited};
+use crate::facts::hypervisor::Hypervisor;
+use crate::facts::iommu::DomainType;
+use crate::facts::log::MaskOverflow;
+use crate::facts::{Adapter, Host};
+use crate::{Bdf, Citation, Cited};
 
 /// Drivers that hand a function to user space, by the start of their names.
 const USER_DRIVERS: [&str; 5] = ["uio", "igb_uio", "nic_uio", "xen-pciback", "pciback"];
+/// What identity domains give up.
+const NO_PROTECTION: &str =
+    "bus addresses are physical addresses: mappings cost nothing, and nothing confines its DMA";
 /// A driver that holds a function without using it.
 const STUB_DRIVER: &str = "pci-stub";
 
 /// Decides the DMA path of an adapter.
 pub(super) fn decide(host: &Host, adapter: &Adapter) -> Verdict {
-    without_kernel_driver(host, adapter).or_else(|| virtio_without_dma_api(host, adapter)).unwrap_or_else(
-        || match host.is_power() {
-            true => power_dma_path::decide(host, adapter),
-            false => by_group(host, adapter),
-        },
-    )
+    let Some(driver) = &adapter.function.driver else { return without_known_driver(host, adapter) };
+    without_kernel_driver(driver).unwrap_or_else(|| of_kernel_driver(host, adapter))
 }
 
-/// The verdict on adapters for which the kernel does no DMA; `None` if a driver of the kernel uses the adapter.
-fn without_kernel_driver(host: &Host, adapter: &Adapter) -> Option<Verdict> {
-    let Some(driver) = &adapter.function.driver else {
-        if let Some(unread) = unreadable_link(host, adapter, "driver") {
-            return Some(unread);
-        }
-        // lspci without -k and some captures say nothing of drivers: silence is not absence.
-        return Some(match host.shows_drivers {
-            true => {
-                let at = Citation::of_file(&adapter.function.source, "no driver is bound");
-                verdict(DmaPath::Unbound, None, vec![at])
-            }
-            false => unknown("what was read does not say whether a driver is bound", Vec::new()),
-        });
-    };
+/// The verdict on an adapter that a driver of the kernel uses.
+fn of_kernel_driver(host: &Host, adapter: &Adapter) -> Verdict {
+    if let Some(hypervisor) = host.platform.hypervisor.as_ref().filter(|cited| cited.value.hides_iommu()) {
+        return unknown(
+            "Xen drives the IOMMU, and this kernel does not see it: `xl dmesg` on the host tells whether it translates",
+            vec![hypervisor.at.clone()],
+        );
+    }
+    virtio_without_dma_api(host, adapter).unwrap_or_else(|| match host.is_power() {
+        true => power_dma_path::decide(host, adapter),
+        false => by_group(host, adapter),
+    })
+}
+
+/// The verdict on an adapter for which nothing read names a driver.
+fn without_known_driver(host: &Host, adapter: &Adapter) -> Verdict {
+    if let Some(unread) = unreadable_link(host, adapter, "driver") {
+        return unread;
+    }
+    if host.shows_drivers {
+        let at = Citation::of_file(&adapter.function.source, "no driver is bound");
+        return verdict(DmaPath::Unbound, None, vec![at]);
+    }
+    // A log, lspci without -k and some captures say nothing of drivers: silence is not absence.
+    if host.is_power() {
+        return power_dma_path::without_known_driver(host, adapter);
+    }
+    of_kernel_driver(host, adapter).provided_that("a driver of the kernel uses it")
+}
+
+/// The verdict on adapters for which the kernel does no DMA; `None` if the driver is one that does.
+fn without_kernel_driver(driver: &Cited<String>) -> Option<Verdict> {
     if driver.value == STUB_DRIVER {
         let reason = "pci-stub holds the function and does no DMA".to_owned();
         return Some(verdict(DmaPath::Unbound, Some(reason), vec![driver.at.clone()]));
@@ -47,7 +66,11 @@ fn without_kernel_driver(host: &Host, adapter: &Adapter) -> Option<Verdict> {
     // Makers' variants name themselves first: mlx5_vfio_pci, nvgrace-gpu-vfio-pci.
     let by_user =
         driver.value.contains("vfio") || USER_DRIVERS.iter().any(|prefix| driver.value.starts_with(prefix));
-    by_user.then(|| verdict(DmaPath::User, None, vec![driver.at.clone()]))
+    let by_xen = driver.value.ends_with("pciback");
+    let reason = by_xen.then(|| {
+        "held for another domain of Xen, which drives the IOMMU itself: `xl dmesg` on the host tells about it".to_owned()
+    });
+    by_user.then(|| verdict(DmaPath::User, reason, vec![driver.at.clone()]))
 }
 
 /// The verdict "unknown" if a sysfs link of the adapter exists and could not be read.
@@ -78,8 +101,22 @@ fn virtio_without_dma_api(host: &Host, adapter: &Adapter) -> Option<Verdict> {
 fn by_group(host: &Host, adapter: &Adapter) -> Verdict {
     match domain_type(host, adapter) {
         Some(domain) => by_domain_type(host, adapter, &domain),
-        None => without_domain_type(host, adapter),
+        None => proven_by_log(host, adapter).unwrap_or_else(|| without_domain_type(host, adapter)),
     }
+}
+
+/// The verdict by a line of the log that can only be printed on one DMA path.
+fn proven_by_log(host: &Host, adapter: &Adapter) -> Option<Verdict> {
+    let is_this = |address: &Option<Bdf>| *address == Some(adapter.function.address);
+    if let Some(full) = host.log.swiotlb_full.iter().find(|full| is_this(&full.address)) {
+        let reason = "its mappings go through bounce buffers: the kernel says that those ran out for it";
+        return Some(verdict(DmaPath::Bounce, Some(reason.to_owned()), vec![full.at.clone()]));
+    }
+    let fault = host.log.faults.iter().find(|fault| is_this(&fault.address))?;
+    // Under passthrough too a unit refuses what its tables lack, such as an address beyond all memory.
+    let passes_through = passthrough(host).is_some_and(|cited| cited.value)
+        || host.log.own_mapping.get(&adapter.function.address).is_some_and(|own| own.value);
+    (!passes_through).then(|| translated(host, vec![fault.at.clone()]))
 }
 
 /// The type of the adapter's group.
@@ -111,6 +148,17 @@ fn without_domain_type(host: &Host, adapter: &Adapter) -> Verdict {
     let group =
         adapter.function.iommu_group.as_ref().or_else(|| host.log.groups.get(&adapter.function.address));
     let active = host.log.translation_active.as_ref();
+    // Groups tell their type since 4.19; where a capture left it out, each of them may have its own.
+    let type_missing = adapter.function.iommu_group.as_ref().filter(|_| {
+        host.kernel().is_some_and(|kernel| kernel.at_least(4, 19)) && passthrough(host).is_none()
+    });
+    if let Some(group) = type_missing {
+        let reason = format!(
+            "the type of its IOMMU group was not captured: sys/kernel/iommu_groups/{}/type tells it",
+            group.value
+        );
+        return unknown(&reason, vec![group.at.clone()]);
+    }
     if let Some(own) = host.log.own_mapping.get(&adapter.function.address) {
         let at = vec![own.at.clone()];
         return if own.value {
@@ -139,10 +187,20 @@ fn without_domain_type(host: &Host, adapter: &Adapter) -> Verdict {
                     evidence.push(at);
                     translated(host, evidence)
                 }
+                None if may_pass_through_by_default(host) => translated(host, evidence)
+                    .provided_that("the kernel translates by default, as most are built to"),
                 None => translated(host, evidence),
             }
         }
     }
+}
+
+/// Whether the kernel may have been built to pass addresses through (`CONFIG_IOMMU_DEFAULT_PASSTHROUGH`, since 4.12), and
+/// a log of the whole boot does not show it. Since 5.4 such a log names the default.
+fn may_pass_through_by_default(host: &Host) -> bool {
+    let has_option = host.kernel().is_none_or(|kernel| kernel.at_least(4, 12));
+    let would_tell = host.kernel().is_some_and(|kernel| kernel.at_least(5, 4)) && host.log.covers_boot;
+    has_option && !would_tell
 }
 
 /// Cites that the adapter is in no IOMMU group.
@@ -158,20 +216,63 @@ fn passthrough(host: &Host) -> Option<Cited<bool>> {
 /// The verdict where neither sysfs nor the log shows an active IOMMU.
 fn without_active_iommu(host: &Host, adapter: &Adapter) -> Verdict {
     let no_instance = || Citation::of_file("sys/class/iommu", "no IOMMU is registered");
-    match (host.iommus.visible, host.log.complete_from_boot) {
+    let off = host.requests.iommu_enabled.as_ref().filter(|asked| !asked.value);
+    match (host.iommus.visible, host.log.covers_boot) {
         (true, _) if host.iommus.instances.is_empty() => {
             untranslated(host, adapter, DmaPath::NoIommu, vec![no_instance(), cite_missing_group(adapter)])
         }
         (false, true) => {
-            let at = Citation::of_file(&host.log.file, "reaches back to boot and names no active IOMMU");
+            let at = Citation::of_file(&host.log.file, "covers the whole boot and names no active IOMMU");
             untranslated(host, adapter, DmaPath::NoIommu, vec![at])
         }
-        (true, _) => untranslated(host, adapter, DmaPath::NoIommu, vec![cite_missing_group(adapter)]),
+        (true, _) if host.has_groups() => {
+            untranslated(host, adapter, DmaPath::NoIommu, vec![cite_missing_group(adapter)])
+        }
+        (true, _) => unknown(
+            "an IOMMU is registered, and no IOMMU group was read: what it does for this adapter is not told",
+            host.iommus.instances.iter().map(|instance| instance.at.clone()).collect(),
+        ),
+        (false, false) if off.is_some() => {
+            untranslated(host, adapter, DmaPath::NoIommu, off.map(|off| off.at.clone()).into_iter().collect())
+        }
+        // The link `iommu_group` lies beside the mask: whoever copied one would have copied the other.
+        (false, false) if adapter.dma_mask_bits.is_some() => {
+            untranslated(host, adapter, DmaPath::NoIommu, vec![cite_missing_group(adapter)])
+                .provided_that("the capture leaves no IOMMU group out")
+        }
+        (false, false) if said_domains(host) => {
+            let default = passthrough(host);
+            let evidence = default.iter().map(|cited| cited.at.clone()).collect();
+            let verdict = match default.is_some_and(|cited| cited.value) {
+                true => untranslated(host, adapter, DmaPath::Identity, evidence),
+                false => translated(host, evidence),
+            };
+            verdict.provided_that("an IOMMU is in use")
+        }
+        (false, false) if hyper_v(host).is_some() => {
+            let reason = "Hyper-V shows its guests no IOMMU, and nothing inside can change that";
+            let evidence = hyper_v(host).into_iter().collect();
+            Verdict {
+                reason: Some(reason.to_owned()),
+                ..untranslated(host, adapter, DmaPath::NoIommu, evidence)
+            }
+        }
         (false, false) => unknown(
-            "neither /sys/class/iommu nor a kernel log that reaches back to boot was there to read",
+            "neither /sys/class/iommu nor a kernel log of the whole boot was there to read",
             Vec::new(),
         ),
     }
+}
+
+/// Whether the log or the command line tells what default domains are, which matters where an IOMMU is in use.
+fn said_domains(host: &Host) -> bool {
+    passthrough(host).is_some() && host.platform.hypervisor.is_none()
+}
+
+/// Cites what shows that this is a guest of Hyper-V.
+fn hyper_v(host: &Host) -> Option<Citation> {
+    let hypervisor = host.platform.hypervisor.as_ref()?;
+    (hypervisor.value == Hypervisor::HyperV).then(|| hypervisor.at.clone())
 }
 
 /// Direct DMA is bounced when that is forced, or when the mask does not reach all memory
@@ -181,6 +282,12 @@ fn untranslated(host: &Host, adapter: &Adapter, dma_path: DmaPath, mut evidence:
         evidence.push(at.clone());
         let reason = "all streaming DMA that is not translated is copied through swiotlb".to_owned();
         return verdict(DmaPath::Bounce, Some(reason), evidence);
+    }
+    let is_this = |line: &&MaskOverflow| line.address == Some(adapter.function.address);
+    if let Some(overflow) = host.log.mask_overflows.iter().find(is_this) {
+        let reason = "mappings beyond its mask failed, so nothing bounces for it".to_owned();
+        evidence.push(overflow.at.clone());
+        return verdict(dma_path, Some(reason), evidence);
     }
     if let Some((mask, end)) = beyond_mask(host, adapter) {
         if let Some(never) = &host.bounce.never {
@@ -199,7 +306,14 @@ fn untranslated(host: &Host, adapter: &Adapter, dma_path: DmaPath, mut evidence:
         evidence.extend([mask.at.clone(), end.at.clone()]);
         return verdict(DmaPath::Bounce, Some(reason), evidence);
     }
-    verdict(dma_path, None, evidence)
+    let reason = (dma_path == DmaPath::Identity).then(|| NO_PROTECTION.to_owned());
+    let verdict = verdict(dma_path, reason, evidence);
+    match adapter.narrow_mask() {
+        Some(mask) if host.platform.memory_end.is_none() => {
+            verdict.provided_that(&format!("memory ends within its {}-bit mask", mask.value))
+        }
+        _ => verdict,
+    }
 }
 
 /// The mask and the end of memory, if memory goes beyond the mask.

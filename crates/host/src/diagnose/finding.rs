@@ -69,6 +69,8 @@ pub enum Id {
     DmaFaults,
     /// The adapter's NUMA node has no CPUs, or its interrupts are taken elsewhere.
     NumaFar,
+    /// PCI Express errors in the kernel's log.
+    PcieErrors,
     /// Adapters that have nothing to do with each other share a group.
     GroupShared,
     /// No DMA protection where a stranger may plug something in.
@@ -81,13 +83,17 @@ pub enum Id {
     MtrrPatConflict,
     /// User space drives the adapter, and no IOMMU confines it.
     UserWithoutIommu,
+    /// The kernel refuses to give an adapter to user space or to a guest.
+    UserAttachRefused,
+    /// A virtual IOMMU makes every translated adapter strict.
+    VirtualIommuStrict,
     /// Two sources that can't both be right.
     SourcesDisagree,
 }
 
 impl Id {
     /// All kinds.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 28] = [
         Self::StrictOnFastAdapter,
         Self::LazyAgainstRequest,
         Self::StrictAgainstRequest,
@@ -106,12 +112,15 @@ impl Id {
         Self::AtsOff,
         Self::DmaFaults,
         Self::NumaFar,
+        Self::PcieErrors,
         Self::GroupShared,
         Self::PassthroughExposed,
         Self::MemmapUncached,
         Self::MemmapIncoherent,
         Self::MtrrPatConflict,
         Self::UserWithoutIommu,
+        Self::UserAttachRefused,
+        Self::VirtualIommuStrict,
         Self::SourcesDisagree,
     ];
 
@@ -136,12 +145,15 @@ impl Id {
             Self::AtsOff => "ats-off",
             Self::DmaFaults => "dma-faults",
             Self::NumaFar => "numa-far",
+            Self::PcieErrors => "pcie-errors",
             Self::GroupShared => "group-shared",
             Self::PassthroughExposed => "passthrough-exposed",
             Self::MemmapUncached => "memmap-uncached",
             Self::MemmapIncoherent => "memmap-incoherent",
             Self::MtrrPatConflict => "mtrr-pat-conflict",
             Self::UserWithoutIommu => "user-without-iommu",
+            Self::UserAttachRefused => "user-attach-refused",
+            Self::VirtualIommuStrict => "virtual-iommu-strict",
             Self::SourcesDisagree => "sources-disagree",
         }
     }

@@ -25,7 +25,7 @@ pub use toll::DmaPath;
 pub use verdict::Verdict;
 
 use crate::Citation;
-use crate::facts::{Adapter, Host};
+use crate::facts::{Adapter, Host, LogProblem};
 use std::collections::HashSet;
 
 /// What each kind of finding means, sorted by its name.
@@ -44,6 +44,8 @@ pub struct Inspection {
     pub dma_paths: Vec<Verdict>,
     /// Findings, worst first.
     pub findings: Vec<Finding>,
+    /// Messages of the log that tell of something wrong and that no finding cites.
+    pub unjudged: Vec<LogProblem>,
     /// What an I/O takes today and after the fixes, by address, where that can be predicted and a DMA path changes.
     pub outlooks: Vec<Outlook>,
 }
@@ -63,13 +65,21 @@ impl Inspection {
         findings.sort_by_key(|finding| (std::cmp::Reverse(finding.severity), finding.id, finding.address));
         let outlooks = predict::add(&mut findings, &case);
         findings.iter_mut().for_each(|finding| remove_repeated(&mut finding.evidence));
-        Self { host, dma_paths, findings, outlooks }
+        let unjudged = unjudged(&host, &findings);
+        Self { host, dma_paths, findings, unjudged, outlooks }
     }
 
     /// Adapters with their DMA paths.
     pub fn adapters(&self) -> impl Iterator<Item = (&Adapter, &Verdict)> {
         self.host.adapters.iter().zip(&self.dma_paths)
     }
+}
+
+/// Problems in the log of which no finding cites a line.
+fn unjudged(host: &Host, findings: &[Finding]) -> Vec<LogProblem> {
+    let is_judged =
+        |problem: &&LogProblem| problem.is_cited_by(findings.iter().flat_map(|finding| &finding.evidence));
+    host.log.problems.iter().filter(|problem| !is_judged(problem)).cloned().collect()
 }
 
 /// Removes repeated citations. A line may be evidence of a DMA path and of the finding about it.

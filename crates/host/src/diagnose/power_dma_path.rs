@@ -2,12 +2,13 @@
 
 use super::verdict::{unknown, verdict};
 use super::{DmaPath, Verdict};
-use crate::facts::log::{DdwCreate, DdwLog};
+use crate::facts::log::{DdwCreate, DdwLog, DdwQuery};
 use crate::facts::power::Endpoint;
 use crate::facts::{Adapter, Host};
 use crate::power::partition::Platform;
 use crate::power::window::{Ddw, DdwKind};
 use crate::{Citation, Cited};
+use toll::grouped;
 
 /// Masks up to this many bits are served from the default window.
 const DEFAULT_WINDOW_BITS: u32 = 32;
@@ -21,8 +22,28 @@ pub(super) fn decide(host: &Host, adapter: &Adapter) -> Verdict {
     }
 }
 
+/// The verdict on an adapter for which nothing read names a driver: only a driver asks for a window.
+pub(super) fn without_known_driver(host: &Host, adapter: &Adapter) -> Verdict {
+    if find_bypass_line(host, adapter).is_some() {
+        return decide(host, adapter).provided_that("a driver of the kernel uses it");
+    }
+    let query = host.log.ddw.get(&adapter.function.address).and_then(|log| log.query.as_ref());
+    let offered = query.and_then(|query| largest_window(&query.value)).map_or_else(String::new, |bytes| {
+        format!("; firmware offers windows of up to {} GiB to this endpoint", grouped(bytes >> 30))
+    });
+    let reason = format!(
+        "nothing read tells whether a driver is bound, and only a driver asks for a DMA window{offered}"
+    );
+    unknown(&reason, query.map(|query| query.at.clone()).into_iter().collect())
+}
+
+/// The bytes of the largest window that firmware offers, in pages of 64 KiB, which all kernels use at least.
+fn largest_window(query: &DdwQuery) -> Option<u64> {
+    query.block_tces?.checked_mul(64 << 10)
+}
+
 /// The line of the log that says that the function, or its whole endpoint, got the bypass window.
-fn find_bypass_line<'h>(host: &'h Host, adapter: &Adapter) -> Option<&'h Citation> {
+pub(super) fn find_bypass_line<'h>(host: &'h Host, adapter: &Adapter) -> Option<&'h Citation> {
     let at = adapter.function.address;
     host.log.bypass.get(&at).or_else(|| host.log.bypass_buses.get(&(at.domain, at.bus)))
 }
@@ -136,7 +157,7 @@ fn by_log(host: &Host, adapter: &Adapter, endpoint: Option<&Endpoint>, log: &Ddw
         return verdict(DmaPath::DirectWindow, None, vec![direct.at.clone()]);
     }
     match &log.create {
-        Some(create) if create.value.returned == 0 => by_created_window(host, create),
+        Some(create) if create.value.returned == 0 => by_created_window(host, create, log),
         Some(create) => {
             let reason =
                 format!("firmware refused to create a 64-bit window (status {})", create.value.returned);
@@ -149,11 +170,25 @@ fn by_log(host: &Host, adapter: &Adapter, endpoint: Option<&Endpoint>, log: &Ddw
 
 /// Without the device tree, a window is direct if it holds the partition's maximum memory. Kernels
 /// before 6.1 create no other.
-fn by_created_window(host: &Host, create: &Cited<DdwCreate>) -> Verdict {
+fn by_created_window(host: &Host, create: &Cited<DdwCreate>, log: &DdwLog) -> Verdict {
     let memory_max = host.power.as_ref().and_then(|power| power.memory_max.as_ref());
     let kernel_makes_dynamic = host.kernel().is_none_or(|kernel| kernel.at_least(5, 13));
     let window_bytes = 1_u64.checked_shl(create.value.window_shift).unwrap_or(u64::MAX);
     let evidence = vec![create.at.clone()];
+    let with = |at: &Citation| vec![create.at.clone(), at.clone()];
+    // enable_ddw (arch/powerpc/platforms/pseries/iommu.c) goes on after this message with a window as large as it gets.
+    if let Some(too_small) = &log.too_small {
+        let reason = "the window offered can't hold the partition's maximum memory: its entries are written per mapping";
+        return verdict(DmaPath::DynamicWindow, Some(reason.to_owned()), with(too_small));
+    }
+    // dma_iommu_bypass_supported prints the limit of a window that holds memory, where persistent memory lies beyond it.
+    if let Some(limit) = &log.limited {
+        let reason = format!(
+            "memory is mapped once, at {:#x}; what lies beyond it, such as persistent memory, goes by the default window",
+            create.value.base
+        );
+        return verdict(DmaPath::DirectWindow, Some(reason), with(&limit.at));
+    }
     match memory_max {
         _ if !kernel_makes_dynamic => verdict(DmaPath::DirectWindow, None, evidence),
         Some(memory_max) if window_bytes >= memory_max.bytes => {
@@ -179,15 +214,15 @@ fn without_a_window(host: &Host, adapter: &Adapter, endpoint: Option<&Endpoint>)
     let mut evidence: Vec<Citation> = cite_default_window(endpoint).into_iter().collect();
     evidence.extend(host.log.ddw.get(&adapter.function.address).into_iter().flat_map(cite_exhaustion));
     evidence.extend(cite_disabled_windows(host));
-    if evidence.is_empty() && !host.log.complete_from_boot {
+    if evidence.is_empty() && !host.log.covers_boot {
         return unknown(
-            "neither the device tree nor a log back to boot was there to tell of its windows",
+            "neither the device tree nor a log of the whole boot was there to tell of its windows",
             evidence,
         );
     }
     if evidence.is_empty() {
         evidence
-            .push(Citation::of_file(&host.log.file, "reaches back to boot and tells of no 64-bit window"));
+            .push(Citation::of_file(&host.log.file, "covers the whole boot and tells of no 64-bit window"));
     }
     verdict(DmaPath::TceWindow, None, evidence)
 }

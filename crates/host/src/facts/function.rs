@@ -1,14 +1,15 @@
 //! A PCI function as sysfs, lspci or `/proc/bus/pci` shows it: IDs, capabilities, bridges above, driver.
 
+use super::named_function::NamedFunction;
 use crate::pci::fetch::fetch;
 use crate::pci::lspci::Record;
-use crate::pci::names::Ids;
+use crate::pci::names::{Ids, class_named};
 use crate::pci::{
     BridgeBuses, BusTree, Capabilities, ClassCode, ConfigSpace, Header, Kind, LinkEnd, LinkSpeed, LinkWidth,
     Reach, proc_bus_pci,
 };
 use crate::{Bdf, Citation, Cited, Tree, tree};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// A PCI function: an adapter or a bridge.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,7 +41,7 @@ pub struct Function {
 impl Function {
     /// Whether it connects buses or is part of the chipset, rather than doing I/O of its own.
     pub fn is_bridge(&self) -> bool {
-        self.ids.class.is_some_and(|class| class.kind() == Kind::Bridge)
+        self.ids.class.is_some_and(|class| matches!(class.kind(), Kind::Bridge | Kind::Iommu))
     }
 
     /// Whether it has a link below it, as a root port or a switch's downstream port has.
@@ -77,7 +78,7 @@ pub(super) fn folder(address: Bdf) -> String {
 }
 
 /// Most functions that are read of a host: as many as one PCI segment has addresses. Each takes some KiB of memory.
-const FUNCTIONS_MAX: usize = 1 << 16;
+pub(super) const FUNCTIONS_MAX: usize = 1 << 16;
 
 /// Whether a source has at most `FUNCTIONS_MAX` functions. If it has more, the source is refused.
 pub(super) fn is_within_limit<T>(tree: &Tree, source: &str, functions: impl Iterator<Item = T>) -> bool {
@@ -135,6 +136,38 @@ fn complete_from_lspci(functions: &mut [Function], listing: &[Record]) {
     }
 }
 
+/// Completes the functions of a host without sysfs by those that its log names, with what it says of their drivers.
+pub(super) fn complete_from_log(functions: &mut Vec<Function>, named: &BTreeMap<Bdf, NamedFunction>) {
+    for function in functions.iter_mut().filter(|function| function.driver.is_none()) {
+        function.driver = named.get(&function.address).and_then(|named| named.driver.clone());
+    }
+    let known: HashSet<Bdf> = functions.iter().map(|function| function.address).collect();
+    let buses = BusTree::new(named.iter().filter_map(|(address, named)| Some((*address, named.buses?))));
+    let added = named.iter().filter(|(address, _)| !known.contains(address));
+    functions
+        .extend(added.map(|(address, named)| from_named(*address, named, buses.bridges_above(*address))));
+    functions.sort_by_key(|function| function.address);
+}
+
+/// The function that the log names.
+fn from_named(address: Bdf, named: &NamedFunction, upstream: Vec<Bdf>) -> Function {
+    let (vendor, device) = named.ids.unwrap_or((0xffff, 0xffff));
+    let class = named.class();
+    Function {
+        address,
+        upstream,
+        ids: Ids { vendor, device, subsystem: None, class },
+        config_reach: None,
+        config_at: None,
+        source: named.at.file.to_string(),
+        capabilities: Capabilities::default(),
+        link: Cited::new(LinkEnd::unknown(address), named.at.clone()),
+        driver: named.driver.clone(),
+        iommu_group: None,
+        numa_node: None,
+    }
+}
+
 /// All functions in lspci's output.
 fn from_lspci(listing: &[Record]) -> Vec<Function> {
     let buses = BusTree::new(listing.iter().filter_map(|record| Some((record.bdf, record.buses?))));
@@ -151,7 +184,7 @@ fn from_record(record: &Record, upstream: Vec<Bdf>) -> Function {
             vendor: record.vendor.unwrap_or(0xffff),
             device: record.device.unwrap_or(0xffff),
             subsystem: record.subsystem,
-            class: record.class,
+            class: record.class.or_else(|| class_named(record.class_name.as_deref()?)),
         },
         config_reach: None,
         config_at: None,

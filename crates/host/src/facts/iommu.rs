@@ -3,9 +3,10 @@
 //! Sources: Documentation/ABI/testing/sysfs-kernel-iommu_groups, drivers/iommu/iommu.c
 //! (`iommu_group_show_type`), drivers/iommu/iommu-sysfs.c.
 
+use crate::tree::Reach;
 use crate::{Bdf, Cited, Tree};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::numa::numbered;
 
@@ -117,6 +118,28 @@ pub struct Iommus {
     pub visible: bool,
 }
 
+impl Iommus {
+    /// Takes the groups that the kernel's log names, where sysfs shows none. The log does not tell their types.
+    pub(super) fn complete_from_log(&mut self, groups: &HashMap<Bdf, Cited<u32>>) {
+        if self.visible || !self.groups.is_empty() {
+            return;
+        }
+        let mut in_order: Vec<_> = groups.iter().collect();
+        in_order.sort_by_key(|(address, _)| **address);
+        for (address, group) in in_order {
+            let entry = self.groups.entry(group.value).or_insert_with(|| Group {
+                number: group.value,
+                name: None,
+                domain_type: None,
+                members: Vec::new(),
+                other_members: Vec::new(),
+                direct_regions: 0,
+            });
+            entry.members.push(*address);
+        }
+    }
+}
+
 /// Reads `/sys/class/iommu` and `/sys/kernel/iommu_groups`.
 pub fn read(tree: &Tree) -> Iommus {
     let folder = "sys/kernel/iommu_groups";
@@ -133,9 +156,16 @@ pub fn read(tree: &Tree) -> Iommus {
     };
     // The kernel makes iommu_groups whenever it has IOMMU support; captures may leave it out, and a
     // kernel without any IOMMU too. What other folders a capture holds tells which.
-    let shows = has_groups || tree.exists("sys/class/iommu") || tree.exists("sys/bus/pci/devices");
+    let shows = has_groups
+        || tree.exists("sys/class/iommu")
+        || (tree.exists("sys/bus/pci/devices") && (tree.reach() == Reach::Live || shows_classes(tree)));
     let visible = shows && !tree.is_unread(folder) && !tree.is_unread("sys/class/iommu");
     Iommus { instances, groups, visible }
+}
+
+/// Whether a capture holds the folder of device classes, and so would hold that of IOMMUs.
+fn shows_classes(tree: &Tree) -> bool {
+    !tree.names("sys/class").is_empty()
 }
 
 /// An IOMMU by its name below `/sys/class/iommu`, which tells its kind.

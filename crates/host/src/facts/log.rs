@@ -1,14 +1,18 @@
 //! What the kernel's log says, gathered from its messages.
 
-use super::iommu;
+use super::hypervisor::{self, Hypervisor};
+use super::log_problem::{LogProblem, LogProblems};
+use super::named_function::{self, NamedFunction};
+use super::{function, iommu};
 use crate::kernel::message::fault::{Access, Reporter};
+use crate::kernel::message::pcie;
 use crate::kernel::message::{
     AmdViMessage, BootMessage, DmaFault, EehMessage, IommuMessage, Logged, MemoryTypeMessage, Message,
     PcieMessage, SmmuMessage, SwiotlbMessage, VtDMessage, WindowMessage, classify,
 };
 use crate::kernel::{Architecture, Log};
 use crate::{Bdf, Citation, Cited, Text};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// A DMA fault, or a slot frozen because of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,6 +68,10 @@ pub struct DdwLog {
     pub refused: Option<Citation>,
     /// `iommu_alloc failed`: the window was full.
     pub exhausted: Vec<Citation>,
+    /// `can't map partition max`: the window offered is smaller than the partition's maximum memory.
+    pub too_small: Option<Citation>,
+    /// `Skipping ibm,pmemory`: the partition has persistent memory, which is left out of the window.
+    pub persistent_memory: Option<Citation>,
 }
 
 /// A link's speed and what it could be, as the kernel printed them when the device appeared.
@@ -75,8 +83,85 @@ pub struct BandwidthLine {
     pub capable_mbps: Option<u64>,
     /// The port at which the path is narrowest.
     pub limited_at: Option<Bdf>,
+    /// The narrowest link.
+    pub link: pcie::Link,
+    /// The link that the device itself could do.
+    pub capable: Option<pcie::Link>,
     /// The line.
     pub at: Citation,
+}
+
+/// A mapping that found the bounce buffers full.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PoolFull {
+    /// The function named in it.
+    pub address: Option<Bdf>,
+    /// Bytes that were to be mapped.
+    pub bytes: Option<u64>,
+    /// Slots of the pool.
+    pub slots: Option<u64>,
+    /// Slots in use.
+    pub used_slots: Option<u64>,
+    /// The line.
+    pub at: Citation,
+}
+
+/// A mapping that the device's mask can't reach and that nothing bounced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MaskOverflow {
+    /// The function named in it.
+    pub address: Option<Bdf>,
+    /// The bus address that was to be given to it.
+    pub bus_address: Option<u64>,
+    /// Bytes that were to be mapped.
+    pub bytes: Option<u64>,
+    /// The highest bus address that the device can reach.
+    pub mask: Option<u64>,
+    /// The line.
+    pub at: Citation,
+}
+
+/// How often something was logged, with its first line.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Occurrences {
+    /// How often.
+    pub count: u64,
+    /// The first line.
+    pub first: Option<Citation>,
+}
+
+impl Occurrences {
+    /// Adds a line.
+    fn add(&mut self, at: Citation) {
+        self.count += 1;
+        self.first.get_or_insert(at);
+    }
+}
+
+/// PCI Express errors that one function reported.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PcieErrors {
+    /// Errors that the hardware corrected by itself.
+    pub corrected: Occurrences,
+    /// Errors that lost a transaction.
+    pub uncorrected: Occurrences,
+    /// Errors after which the link is not to be trusted.
+    pub fatal: Occurrences,
+    /// The kernel's short names of the errors.
+    pub names: BTreeSet<String>,
+    /// The port cut the link below it off.
+    pub contained: Option<Citation>,
+}
+
+/// A range for which two mappings want different memory types.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConflictingTypes {
+    /// First byte.
+    pub start: u64,
+    /// First byte after.
+    pub end: u64,
+    /// Both types.
+    pub types: [String; 2],
 }
 
 /// What the kernel's log says.
@@ -84,8 +169,10 @@ pub struct BandwidthLine {
 pub struct LogFacts {
     /// The file it was read from; empty without a log.
     pub file: String,
-    /// It reaches back to the start of the boot: what it does not say was not said.
+    /// It reaches back to the start of the boot.
     pub complete_from_boot: bool,
+    /// It goes on to the start of user space without a gap: what it does not say of the boot was not said.
+    pub covers_boot: bool,
     /// The architecture whose code printed what was understood.
     pub architecture: Option<Architecture>,
     /// The default domain type is passthrough.
@@ -116,9 +203,9 @@ pub struct LogFacts {
     /// The pool could not be had.
     pub swiotlb_failed: Option<Citation>,
     /// `swiotlb buffer is full`, with the function.
-    pub swiotlb_full: Vec<(Option<Bdf>, Citation)>,
+    pub swiotlb_full: Vec<PoolFull>,
     /// Mappings refused because of a mask.
-    pub mask_overflows: Vec<(Option<Bdf>, Citation)>,
+    pub mask_overflows: Vec<MaskOverflow>,
     /// Faults, in order.
     pub faults: Vec<Fault>,
     /// 64-bit windows of POWER partitions.
@@ -135,8 +222,22 @@ pub struct LogFacts {
     pub bandwidth: HashMap<Bdf, BandwidthLine>,
     /// `can't set Max Payload Size to`.
     pub payload_refused: HashMap<Bdf, Citation>,
+    /// Messages about faults that the kernel left out because there were too many.
+    pub faults_suppressed: Option<Cited<u64>>,
+    /// Everything that its messages say is wrong.
+    pub problems: Vec<LogProblem>,
+    /// Requests to give a device to user space that were refused because firmware keeps memory mapped for it.
+    pub user_attach_refused: BTreeMap<Bdf, Citation>,
+    /// Errors that ports and devices reported, by function.
+    pub pcie_errors: BTreeMap<Bdf, PcieErrors>,
+    /// The hypervisor that a line names.
+    pub hypervisor: Option<Cited<Hypervisor>>,
+    /// PCI functions that its lines name.
+    pub functions: BTreeMap<Bdf, NamedFunction>,
     /// Conflicting memory types, `ioremap on RAM`, MTRR mismatches.
     pub memory_type_conflicts: Vec<Citation>,
+    /// The first range for which two mappings want different types.
+    pub memory_type_range: Option<ConflictingTypes>,
     /// Functions that vfio handed out without an IOMMU, which taints the kernel; `None` where the line names none.
     pub no_iommu: Vec<(Option<Bdf>, Citation)>,
 }
@@ -148,6 +249,8 @@ impl LogFacts {
         let mut facts = Self {
             file: text.file().to_owned(),
             complete_from_boot: log.complete_from_boot(),
+            covers_boot: log.covers_boot(),
+            functions: named_function::read(&log, function::FUNCTIONS_MAX),
             ..Self::default()
         };
         for record in log.records() {
@@ -155,11 +258,35 @@ impl LogFacts {
             if facts.iommu_tables.is_none() && is_iommu_table(record.message) {
                 facts.iommu_tables = Some(log.cite(record));
             }
+            // Only x86 prints the firmware's memory map in these words.
+            if facts.architecture.is_none() && record.message.starts_with("BIOS-e820: ") {
+                facts.architecture = Some(Architecture::X86_64);
+            }
+            if facts.hypervisor.is_none() {
+                let named = hypervisor::named_by(record.message);
+                facts.hypervisor = named.map(|hypervisor| Cited::new(hypervisor, log.cite(record)));
+            }
         }
+        let mut problems = LogProblems::default();
         for logged in classify(&log) {
+            problems.add(&logged);
             facts.keep(&logged);
         }
+        facts.problems = problems.into_list();
+        facts.name_functions();
         facts
+    }
+
+    /// Adds the functions that only messages without a device prefix name.
+    fn name_functions(&mut self) {
+        let groups = self.groups.iter().map(|(bdf, cited)| (*bdf, &cited.at));
+        let mappings = self.own_mapping.iter().map(|(bdf, cited)| (*bdf, &cited.at));
+        let faults = self.faults.iter().filter_map(|fault| Some((fault.address?, &fault.at)));
+        for (bdf, at) in groups.chain(mappings).chain(faults) {
+            if self.functions.len() < function::FUNCTIONS_MAX {
+                self.functions.entry(bdf).or_insert_with(|| NamedFunction::at(at.clone()));
+            }
+        }
     }
 
     /// Keeps the facts of one message.
@@ -177,7 +304,11 @@ impl LogFacts {
             Message::Pcie(message) => self.keep_pcie(message, logged),
             Message::MemoryType(message) => self.keep_memory_type(message, at),
             Message::Boot(message) => self.keep_boot(message, at),
-            Message::Fault(fault) => self.faults.push(fault_of_iommu(fault, at)),
+            Message::Fault(fault) => {
+                self.keep_translation(kind_of(fault.reporter), at);
+                self.faults.push(fault_of_iommu(fault, at));
+            }
+            Message::Driver(_) => {}
         }
     }
 
@@ -197,6 +328,15 @@ impl LogFacts {
             IommuMessage::GroupLeft { bdf: Some(bdf), .. } => {
                 self.groups.remove(bdf);
             }
+            IommuMessage::FaultsSuppressed(count) => {
+                let before = self.faults_suppressed.take().map_or(0, |cited| cited.value);
+                self.faults_suppressed = Some(Cited::new(before.saturating_add(*count), at.clone()));
+            }
+            IommuMessage::UserAttachRefused => {
+                if let Some(bdf) = logged.bdf() {
+                    self.user_attach_refused.entry(bdf).or_insert_with(|| at.clone());
+                }
+            }
             IommuMessage::UnsafeNoIommu => self.no_iommu.push((logged.bdf(), at.clone())),
             _ => {}
         }
@@ -205,7 +345,11 @@ impl LogFacts {
     /// Keeps what the VT-d driver says.
     fn keep_vt_d(&mut self, message: &VtDMessage, at: &Citation) {
         match message {
+            // intel_iommu_init looks for units with address translation services after it decided to translate.
             VtDMessage::Active => self.keep_translation(iommu::Kind::VtD, at),
+            VtDMessage::TableMissing(table) if table == "ATSR" => {
+                self.keep_translation(iommu::Kind::VtD, at);
+            }
             VtDMessage::DeviceMapping { device: Some(bdf), identity } => {
                 self.own_mapping.insert(*bdf, Cited::new(*identity, at.clone()));
             }
@@ -263,9 +407,25 @@ impl LogFacts {
                 self.swiotlb_bytes = bytes(*mebibytes);
             }
             SwiotlbMessage::NoMemory(_) => self.swiotlb_failed = Some(at.clone()),
-            SwiotlbMessage::Full { .. } => self.swiotlb_full.push((logged.bdf(), at.clone())),
+            SwiotlbMessage::Full { device, bytes, slots_total, slots_used } => {
+                self.swiotlb_full.push(PoolFull {
+                    address: logged.bdf().or(*device),
+                    bytes: *bytes,
+                    slots: *slots_total,
+                    used_slots: *slots_used,
+                    at: at.clone(),
+                });
+            }
             SwiotlbMessage::ForcedByEncryption => self.memory_encryption = Some(at.clone()),
-            SwiotlbMessage::MaskOverflow { .. } => self.mask_overflows.push((logged.bdf(), at.clone())),
+            SwiotlbMessage::MaskOverflow { address, bytes, mask, .. } => {
+                self.mask_overflows.push(MaskOverflow {
+                    address: logged.bdf(),
+                    bus_address: *address,
+                    bytes: *bytes,
+                    mask: *mask,
+                    at: at.clone(),
+                });
+            }
             _ => {}
         }
     }
@@ -305,11 +465,13 @@ impl LogFacts {
         let Some(bdf) = logged.bdf() else { return };
         let at = logged.at.clone();
         match message {
-            PcieMessage::Bandwidth { available_mbps, limited_at, capable_mbps, .. } => {
+            PcieMessage::Bandwidth { available_mbps, link, limited_at, capable_mbps, capable } => {
                 let line = BandwidthLine {
                     available_mbps: *available_mbps,
                     capable_mbps: *capable_mbps,
                     limited_at: *limited_at,
+                    link: link.clone(),
+                    capable: capable.clone(),
                     at,
                 };
                 self.bandwidth.insert(bdf, line);
@@ -317,12 +479,31 @@ impl LogFacts {
             PcieMessage::PayloadRefused { .. } => {
                 self.payload_refused.insert(bdf, at);
             }
+            PcieMessage::BusError { severity, .. } => {
+                let errors = self.pcie_errors.entry(bdf).or_default();
+                match severity.as_str() {
+                    severity if severity.starts_with("Corrected") => errors.corrected.add(at),
+                    severity if severity.contains("(Fatal)") => errors.fatal.add(at),
+                    _ => errors.uncorrected.add(at),
+                }
+            }
+            PcieMessage::ErrorBit(name) => {
+                self.pcie_errors.entry(bdf).or_default().names.insert(name.clone());
+            }
+            PcieMessage::Contained => self.pcie_errors.entry(bdf).or_default().contained = Some(at),
             _ => {}
         }
     }
 
     /// Keeps a conflict of memory types.
     fn keep_memory_type(&mut self, message: &MemoryTypeMessage, at: &Citation) {
+        if let MemoryTypeMessage::Conflict { start, end, wanted, found } = message {
+            self.memory_type_range.get_or_insert_with(|| ConflictingTypes {
+                start: *start,
+                end: *end,
+                types: [wanted.clone(), found.clone()],
+            });
+        }
         match message {
             MemoryTypeMessage::Conflict { .. }
             | MemoryTypeMessage::IoremapOnRam { .. }
@@ -395,6 +576,8 @@ impl DdwLog {
             }
             WindowMessage::DirectLimited { limit } => self.limited = Some(Cited::new(*limit, at.clone())),
             WindowMessage::Exhausted { .. } => self.exhausted.push(at.clone()),
+            WindowMessage::CannotMapMemory(_) => self.too_small = Some(at.clone()),
+            WindowMessage::PersistentMemorySkipped => self.persistent_memory = Some(at.clone()),
             _ => {}
         }
     }
@@ -412,7 +595,11 @@ fn printed_by(message: &Message) -> Option<Architecture> {
             Reporter::VtD | Reporter::AmdVi => Some(Architecture::X86_64),
             Reporter::SmmuV2 | Reporter::SmmuV3 => Some(Architecture::Aarch64),
         },
-        Message::Iommu(_) | Message::Swiotlb(_) | Message::Pcie(_) | Message::Boot(_) => None,
+        Message::Iommu(_)
+        | Message::Swiotlb(_)
+        | Message::Pcie(_)
+        | Message::Boot(_)
+        | Message::Driver(_) => None,
     }
 }
 
@@ -420,6 +607,16 @@ fn printed_by(message: &Message) -> Option<Architecture> {
 fn bus(name: &str) -> Option<(u32, u8)> {
     let (domain, bus) = name.trim().split_once(':')?;
     Some((u32::from_str_radix(domain, 16).ok()?, u8::from_str_radix(bus, 16).ok()?))
+}
+
+/// The kind of IOMMU that reports a fault, which proves that it translates.
+fn kind_of(reporter: Reporter) -> iommu::Kind {
+    match reporter {
+        Reporter::VtD => iommu::Kind::VtD,
+        Reporter::AmdVi => iommu::Kind::AmdVi,
+        Reporter::SmmuV2 => iommu::Kind::Smmu,
+        Reporter::SmmuV3 => iommu::Kind::SmmuV3,
+    }
 }
 
 /// The fault that an IOMMU reported, in words.

@@ -74,6 +74,11 @@ pub(super) fn read(
 }
 
 impl MemoryTypes {
+    /// Whether nothing read tells where memory lies and which type registers give it.
+    pub fn shows_no_types(&self) -> bool {
+        self.mtrr.is_none() && self.iomem.is_none() && self.memtypes.is_empty()
+    }
+
     /// The type of a physical range, and what each kind of mapping of it would be.
     pub fn effective(&self, range: PhysRange) -> Effective {
         let empty = Iomem::default();

@@ -6,10 +6,13 @@
 pub mod adapter;
 pub mod bounce;
 pub mod function;
+pub mod hypervisor;
 pub mod interrupts;
 pub mod iommu;
 pub mod log;
+pub mod log_problem;
 pub mod memory;
+pub mod named_function;
 pub mod numa;
 pub mod platform;
 pub mod power;
@@ -18,6 +21,7 @@ pub mod unseen;
 
 pub use adapter::Adapter;
 pub use function::Function;
+pub use log_problem::LogProblem;
 pub use unseen::Unseen;
 
 use crate::kernel::verdict::{self, TokenVerdict};
@@ -80,7 +84,8 @@ impl Host {
         let log = log_text.as_ref().map(log::LogFacts::read).unwrap_or_default();
         let iomem = memory::read_iomem(tree);
         let platform = platform::read(tree, iomem.as_ref().map(|(iomem, _)| iomem), log_text.as_ref(), &log);
-        let iommus = iommu::read(tree);
+        let mut iommus = iommu::read(tree);
+        iommus.complete_from_log(&log.groups);
         let command_line = command_line(tree, log_text.as_ref());
         let parsed =
             command_line.as_ref().map(|(text, line)| CommandLine::parse_quoted(text, line.0, &line.1));
@@ -95,11 +100,15 @@ impl Host {
         let options = options.unwrap_or_default();
         let requests = Requests::collect(&options);
         let listing = lspci_text(tree).map_or_else(Vec::new, |text| lspci::parse(&text));
-        let functions = function::read(tree, &listing);
+        let mut functions = function::read(tree, &listing);
+        let has_sysfs = tree.exists("sys/bus/pci/devices");
         // lspci -v names the driver in use of every function that has one.
-        let shows_drivers = tree.exists("sys/bus/pci/devices")
+        let shows_drivers = has_sysfs
             || listing.iter().any(|record| record.bus_master.is_some())
             || functions.iter().any(|function| function.driver.is_some());
+        if !has_sysfs {
+            function::complete_from_log(&mut functions, &log.functions);
+        }
         let around = adapter::AdapterTables::read(tree, listing, &functions);
         let (bridges, others): (Vec<_>, Vec<_>) = functions.into_iter().partition(Function::is_bridge);
         let adapters: Vec<Adapter> =
@@ -148,9 +157,9 @@ impl Host {
         self.platform.architecture.as_ref().is_some_and(crate::kernel::Architecture::is_power)
     }
 
-    /// Whether there is any IOMMU group.
+    /// Whether sysfs shows any IOMMU group.
     pub fn has_groups(&self) -> bool {
-        !self.iommus.groups.is_empty()
+        self.iommus.visible && !self.iommus.groups.is_empty()
     }
 
     /// Whether a group's type tells lazy from strict: then one of type `DMA` is strict.
@@ -213,7 +222,7 @@ fn vendor<'p>(
         _ => false,
     };
     let mut kinds = iommus.instances.iter().map(|instance| instance.kind).chain(log.translates);
-    let is_shown = iommus.visible || log.complete_from_boot;
+    let is_shown = iommus.visible || log.covers_boot;
     (is_shown && !kinds.any(foreign)).then_some(vendor)
 }
 
@@ -232,15 +241,21 @@ fn command_line(tree: &Tree, log: Option<&crate::Text>) -> Option<(crate::Text, 
 
 /// lspci's output as sosreports hold it; read where sysfs is missing, and for what sysfs does not say.
 fn lspci_text(tree: &Tree) -> Option<crate::Text> {
-    const PLACES: [&str; 6] = [
-        "sos_commands/pci/lspci_-nnvv",
-        "sos_commands/pci/lspci_-nvv",
-        "sos_commands/pci/lspci",
-        "sos_commands/hardware/lspci",
-        "lspci",
-        "lspci.txt",
-    ];
-    let text = PLACES.iter().find_map(|path| tree.text(path))?;
+    let text = lspci_paths(tree).iter().find_map(|path| tree.text(path))?;
     let functions = lspci::first_lines(text.body());
     function::is_within_limit(tree, text.file(), functions).then_some(text)
+}
+
+/// Files with lspci's output, the most verbose first. sosreports name them after the command with its options; the tree of
+/// `-t` has no records.
+fn lspci_paths(tree: &Tree) -> Vec<String> {
+    let mut paths = vec!["lspci".to_owned(), "lspci.txt".to_owned()];
+    for folder in ["sos_commands/pci", "sos_commands/hardware"] {
+        let names = tree.names(folder).into_iter().filter(|name| name.starts_with("lspci"));
+        let with_records = names.filter(|name| !name.contains("-t") && !name.contains("vt"));
+        paths.extend(with_records.map(|name| format!("{folder}/{name}")));
+    }
+    let verbosity = |path: &String| path.bytes().filter(|byte| *byte == b'v').count();
+    paths.sort_by_key(|path| std::cmp::Reverse(verbosity(path)));
+    paths
 }

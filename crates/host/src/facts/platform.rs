@@ -1,5 +1,6 @@
 //! The machine: architecture, kernel, distribution, memory, NUMA nodes.
 
+use super::hypervisor::{self, Hypervisor};
 use super::log::LogFacts;
 use super::numa;
 use crate::kernel::{Architecture, CpuVendor, KernelVersion};
@@ -19,6 +20,8 @@ pub struct Platform {
     pub distribution: Option<Cited<String>>,
     /// Maker and model.
     pub machine: Option<Cited<String>>,
+    /// The hypervisor that runs this kernel as a guest, if any is seen; POWER's partitions are facts of their own.
+    pub hypervisor: Option<Cited<Hypervisor>>,
     /// Memory as the kernel counts it.
     pub memory_kib: Option<Cited<u64>>,
     /// The end of the highest memory: what a DMA mask must reach.
@@ -43,6 +46,7 @@ pub fn read(tree: &Tree, iomem: Option<&Iomem>, log: Option<&Text>, said: &LogFa
     Platform {
         architecture,
         cpu_vendor: cpuinfo.as_ref().and_then(CpuVendor::from_cpuinfo),
+        hypervisor: hypervisor::read(tree, said, cpuinfo.as_ref(), kernel.as_ref().map(|cited| &cited.at)),
         address_bits: cpuinfo.as_ref().and_then(address_bits),
         kernel,
         distribution: distribution(tree),

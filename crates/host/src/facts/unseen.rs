@@ -77,6 +77,7 @@ pub(super) fn list(tree: &Tree, host: &Host) -> Vec<Unseen> {
         config_space(host),
         memory_map(host),
         memory_types(tree, host),
+        areas(host),
         bounce_use(tree, host),
         drivers(host),
     ];
@@ -152,13 +153,19 @@ fn unseen(state: ReadState, what: &str, why: String, remedy: &str) -> Option<Uns
 fn log(host: &Host) -> Option<Unseen> {
     let what = "what the kernel said at boot and since: faults, windows, bounce buffers that ran out";
     match (host.log.file.is_empty(), host.reach) {
-        (false, _) if host.log.complete_from_boot => None,
-        (false, _) => unseen(
-            ReadState::Partial,
-            "what the kernel said at boot",
-            format!("{}: does not reach back to the start of the boot", host.log.file),
-            "a log saved at boot: /var/log/dmesg, or journalctl -k",
-        ),
+        (false, _) if host.log.covers_boot => None,
+        (false, _) => {
+            let gap = match host.log.complete_from_boot {
+                true => "ends before user space started, or lines were cut out of it",
+                false => "does not reach back to the start of the boot",
+            };
+            unseen(
+                ReadState::Partial,
+                "what the kernel said at boot",
+                format!("{}: {gap}", host.log.file),
+                "a log saved at boot: /var/log/dmesg, or journalctl -k",
+            )
+        }
         // A log that exists and was not read is listed with the unread files.
         (true, _)
             if host
@@ -277,6 +284,19 @@ fn memory_types(tree: &Tree, host: &Host) -> Option<Unseen> {
         why,
         "root, with debugfs mounted on /sys/kernel/debug",
     )
+}
+
+/// What lies in areas of `memmap=`, if neither the memory map nor the memory type registers were there.
+fn areas(host: &Host) -> Option<Unseen> {
+    let memory = host.memory.as_ref().filter(|memory| memory.shows_no_types())?;
+    let set_aside = memory.memmap.iter().filter_map(|area| Some((area, area.set_aside()?)));
+    let areas: Vec<String> = set_aside.map(|(area, range)| format!("{range} ({})", area.at.text)).collect();
+    if areas.is_empty() {
+        return None;
+    }
+    let what = format!("whether memory lies in {}, and of which memory type it is", areas.join(", "));
+    let why = "neither /proc/iomem nor /proc/mtrr was there".to_owned();
+    unseen(ReadState::Absent, &what, why, "proc/iomem and proc/mtrr, read by root")
 }
 
 /// That the use of the bounce buffers is unseen, because debugfs does not show it.

@@ -25,7 +25,13 @@ pub struct Log<'t> {
     text: &'t Text,
     records: Vec<Record<'t>>,
     complete_from_boot: bool,
+    covers_boot: bool,
 }
+
+/// How the messages begin that a kernel prints when its own drivers are initialised and user space starts
+/// (init/main.c, `kernel_init`; before 3.x `free_initmem` of each architecture).
+const USER_SPACE_STARTS: [&str; 4] =
+    ["Freeing unused kernel ", "Freeing init memory", "Run /", "systemd[1]: "];
 
 impl<'t> Log<'t> {
     /// Reads a log. Of a text that spans several boots only the last is kept: the facts of an earlier one
@@ -39,7 +45,12 @@ impl<'t> Log<'t> {
             }
             None => false,
         };
-        Self { text, records, complete_from_boot }
+        let starts_user_space =
+            |record: &Record<'_>| USER_SPACE_STARTS.iter().any(|start| record.message.starts_with(start));
+        let covers_boot = complete_from_boot
+            && records.iter().any(starts_user_space)
+            && !records.iter().any(|record| is_elision(record.message));
+        Self { text, records, complete_from_boot, covers_boot }
     }
 
     /// The records, in order.
@@ -47,10 +58,15 @@ impl<'t> Log<'t> {
         self.records.iter()
     }
 
-    /// Whether the log reaches back to the start of the boot. If not, the ring buffer has wrapped and the
-    /// absence of a message proves nothing.
+    /// Whether the log reaches back to the start of the boot. If not, the ring buffer has wrapped.
     pub fn complete_from_boot(&self) -> bool {
         self.complete_from_boot
+    }
+
+    /// Whether the log reaches from the start of the boot to the start of user space and nobody cut lines out of it.
+    /// If not, the absence of a boot message proves nothing.
+    pub fn covers_boot(&self) -> bool {
+        self.covers_boot
     }
 
     /// Cites a record.
@@ -94,6 +110,14 @@ fn last_boot(records: &[Record<'_>]) -> Option<usize> {
     let early = records.get(previous + 1..banner)?;
     let before = early.iter().rev().take_while(|record| record.seconds == Some(0.0)).count();
     Some(banner - before)
+}
+
+/// Whether a line stands where somebody cut others out: `...`, `[...]`, `<snip>`, `--- cut ---`.
+fn is_elision(message: &str) -> bool {
+    let word = message.trim_matches(|c: char| !c.is_alphanumeric());
+    let is_dots = word.is_empty() && (message.contains("..") || message.contains('\u{2026}'));
+    is_dots
+        || ["snip", "snipped", "cut", "omitted", "truncated"].iter().any(|cut| word.eq_ignore_ascii_case(cut))
 }
 
 /// A record of /dev/kmsg: `level,sequence,microseconds,flags[,...];message`.
@@ -247,6 +271,18 @@ mod tests {
         assert!(Log::parse(&text).complete_from_boot());
         let text = Text::new("dmesg", "[  900.0] wrapped");
         assert!(!Log::parse(&text).complete_from_boot());
+    }
+
+    #[test]
+    fn a_log_covers_the_boot_if_it_goes_from_the_banner_to_user_space_without_a_gap() {
+        let covers = |body: &str| Log::parse(&Text::new("dmesg", body)).covers_boot();
+        assert!(covers("[    0.0] Linux version 6.1.0\n[    1.0] x\n[    2.0] Run /init as init process"));
+        assert!(covers("Linux version 2.6.32\nFreeing unused kernel memory: 1288k freed"));
+        assert!(!covers("[    0.0] Linux version 6.1.0\n[    1.0] x"));
+        assert!(!covers("[    1.0] x\n[    2.0] Run /init as init process"));
+        for gap in ["...", "[...]", "[    0.5] \u{2026}", "<snip>", "--- cut ---"] {
+            assert!(!covers(&format!("Linux version 6.1.0\n{gap}\nRun /init as init process")), "{gap}");
+        }
     }
 
     proptest! {

@@ -6,11 +6,13 @@
 
 pub mod amd_vi;
 pub mod boot;
+pub mod driver;
 pub mod eeh;
 pub mod fault;
 pub mod iommu;
 pub mod memory_type;
 pub mod pcie;
+mod problem;
 mod scan;
 pub mod smmu;
 pub mod swiotlb;
@@ -19,6 +21,7 @@ pub mod window;
 
 pub use amd_vi::AmdViMessage;
 pub use boot::BootMessage;
+pub use driver::DriverMessage;
 pub use eeh::EehMessage;
 pub use fault::DmaFault;
 pub use iommu::IommuMessage;
@@ -56,6 +59,8 @@ pub enum Message {
     MemoryType(MemoryTypeMessage),
     /// Command line, kernel version and memory encryption.
     Boot(BootMessage),
+    /// Drivers that failed.
+    Driver(DriverMessage),
     /// An IOMMU refused an access.
     Fault(DmaFault),
 }
@@ -136,10 +141,11 @@ fn read_body(body: &str, device: Option<&Device>) -> Option<Message> {
         .or_else(|| pcie::read(body).map(Message::Pcie))
         .or_else(|| memory_type::read(body).map(Message::MemoryType))
         .or_else(|| boot::read(body).map(Message::Boot))
+        .or_else(|| driver::read(body, device).map(Message::Driver))
 }
 
 /// Takes the device prefix off a message.
-fn split_device(message: &str) -> (Option<Device>, &str) {
+pub(crate) fn split_device(message: &str) -> (Option<Device>, &str) {
     device_prefix(message).map_or((None, message), |(device, body)| (Some(device), body))
 }
 

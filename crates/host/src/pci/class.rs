@@ -28,6 +28,8 @@ pub enum Kind {
     Accelerator,
     /// Bridges and switches.
     Bridge,
+    /// The function by which an IOMMU is configured, as AMD's show one.
+    Iommu,
     /// USB host controllers.
     Usb,
     /// USB4 host interfaces. Thunderbolt controllers before USB4 show the class of system peripherals.
@@ -68,6 +70,11 @@ const CONSOLE_VENDORS: [u16; 11] =
     [0x1a03, 0x102b, 0x126f, 0x18ca, 0x1013, 0x1234, 0x1af4, 0x1b36, 0x15ad, 0x1414, 0x19e5];
 
 impl ClassCode {
+    /// A PCI-to-PCI bridge.
+    pub const PCI_BRIDGE: Self = Self { base: 0x06, sub: 0x04, interface: None };
+    /// An IOMMU.
+    pub const IOMMU: Self = Self { base: 0x08, sub: 0x06, interface: None };
+
     /// The class in the low 24 bits, as in configuration space.
     pub fn from_bits(bits: u32) -> Self {
         let [interface, sub, base, _] = bits.to_le_bytes();
@@ -98,6 +105,7 @@ impl ClassCode {
             (0x03, _) => Kind::Display,
             (0x04, 0x01 | 0x03) => Kind::Audio,
             (0x06, _) => Kind::Bridge,
+            (0x08, 0x06) => Kind::Iommu,
             (0x0b, 0x40) | (0x12, _) => Kind::Accelerator,
             (0x0c, 0x03) if self.interface == Some(0x40) => Kind::Thunderbolt,
             (0x0c, 0x03) => Kind::Usb,
@@ -113,7 +121,7 @@ impl ClassCode {
             Kind::Network | Kind::Fabric | Kind::Accelerator => true,
             Kind::Storage(storage) => storage.is_high_rate(),
             Kind::Display => !vendor.is_some_and(|vendor| CONSOLE_VENDORS.contains(&vendor)),
-            Kind::Bridge | Kind::Usb | Kind::Thunderbolt | Kind::Audio | Kind::Other => false,
+            Kind::Bridge | Kind::Iommu | Kind::Usb | Kind::Thunderbolt | Kind::Audio | Kind::Other => false,
         }
     }
 }

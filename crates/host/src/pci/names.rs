@@ -107,6 +107,15 @@ fn keys(ids: &Ids) -> Vec<Key> {
     keys
 }
 
+/// The class with this name, as lspci prints it without `-n`. The spelling of capitals changed over the years.
+pub fn class_named(name: &str) -> Option<ClassCode> {
+    let classes = pci_ids::Classes::iter();
+    let found =
+        classes.flat_map(pci_ids::Class::subclasses).find(|sub| sub.name().eq_ignore_ascii_case(name))?;
+    let (base, sub) = found.as_cid_sid();
+    Some(ClassCode { base, sub, interface: None })
+}
+
 /// The date of a table, as `2024-01-08`, from its `Version: 2024.01.08` or `Date: 2024-01-08 03:15:02`.
 fn date(table: &str) -> Option<String> {
     table.lines().take(DATE_LINES_MAX).find_map(|line| {

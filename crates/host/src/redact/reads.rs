@@ -52,6 +52,8 @@ pub const READS: &[Read] = &[
     row("sos_commands/logs/*", Content::Log, "kernel log, in sosreports"),
     row("dmesg", Content::Log, "kernel log, of captures only"),
     row("uname", Content::Uname, "kernel version, of captures only"),
+    row("sos_commands/pci", Content::Text, "names of outputs of lspci, in sosreports"),
+    row("sos_commands/hardware", Content::Text, "names of outputs of lspci, in sosreports"),
     row("sos_commands/pci/*", Content::Listing, "lspci, in sosreports"),
     row("sos_commands/hardware/*", Content::Listing, "lspci, in sosreports"),
     row("lspci", Content::Listing, "lspci, of captures only"),
@@ -85,6 +87,7 @@ pub const READS: &[Read] = &[
     row("etc/debian_version", Content::Text, "distribution"),
     row("usr/share/hwdata/pci.ids", Content::Public, "names of PCI devices"),
     row("usr/share/misc/pci.ids", Content::Public, "names of PCI devices"),
+    row("sys/class", Content::Text, "names of device classes, of captures only"),
     row("sys/class/dmi/id/product_name", Content::Text, "the machine's model"),
     row("sys/class/dmi/id/sys_vendor", Content::Text, "the machine's maker"),
     row(

@@ -4,6 +4,7 @@ use crate::page::fact::Fact;
 use crate::page::quantity;
 use escape::terminal::plain;
 use host::Host;
+use host::facts::hypervisor::Hypervisor;
 use host::facts::iommu::Kind;
 use host::facts::numa::Node;
 use host::power::partition::Platform;
@@ -26,7 +27,11 @@ fn machine(host: &Host) -> Fact {
     let name = platform.machine.as_ref().map(|machine| machine.value.clone());
     let architecture = platform.architecture.as_ref().map(ToString::to_string);
     let memory = platform.memory_kib.as_ref().map(|kib| format!("{} of memory", kibibytes(kib.value)));
-    let parts = [name, architecture, memory, nodes(&platform.nodes)];
+    let guest = platform.hypervisor.as_ref().map(|hypervisor| match hypervisor.value {
+        Hypervisor::XenDom0 => "dom0 of Xen".to_owned(),
+        other => format!("a guest of {}", other.name()),
+    });
+    let parts = [name, guest, architecture, memory, nodes(&platform.nodes)];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     match parts.is_empty() {
         true => Fact::unknown("machine", "none of the files that tell of it was readable"),

@@ -1,13 +1,15 @@
 //! Bounce buffers: who is sent through them, and whether there are enough.
 
-use super::{Rule, add_kernel_argument, counted, remove_word, translate_adapter};
+use super::{Rule, add_kernel_argument, counted, remove_word, translate_adapter, turn_iommu_on};
 use crate::diagnose::decide::beyond_mask;
 use crate::diagnose::{Advice, Case, DmaPath, Explanation, Finding, Id, Severity, Verdict};
 use crate::facts::bounce::SLOT_BYTES;
+use crate::facts::log::{MaskOverflow, PoolFull};
 use crate::facts::{Adapter, Host};
 use crate::{Bdf, Citation};
 use escape::shell::Command;
 use std::collections::BTreeMap;
+use toll::grouped;
 
 /// A pool this full will soon be full: a mapping takes up to 128 slots in a row.
 const USED_PERCENT_MAX: u64 = 80;
@@ -15,6 +17,10 @@ const USED_PERCENT_MAX: u64 = 80;
 const SHARED_BITS_MAX: u32 = 32;
 /// The kernel's own default, 64 MiB, in slots.
 const SLOTS_DEFAULT: u64 = 32_768;
+/// The largest mapping, 128 slots in a row (`IO_TLB_SEGSIZE`, include/linux/swiotlb.h).
+const MAPPING_BYTES_MAX: u64 = 128 * SLOT_BYTES;
+/// A larger pool hardly ever fits below 4 GiB, where x86 takes it from.
+const LOW_POOL_MEBIBYTES_MAX: u64 = 1024;
 
 /// The rule, with what its findings mean.
 pub(super) const RULE: Rule = Rule {
@@ -57,19 +63,24 @@ pub(super) const RULE: Rule = Rule {
             evidence: "the kernel's lines `swiotlb buffer is full`, or `io_tlb_used` against `io_tlb_nslabs` \
                        in debugfs",
             fix: "first stop the need for bounce buffers (a 64-bit mask, or translation); else give the pool \
-                  four times as many slots with `swiotlb=SLOTS`",
-            risk: "the pool is taken from memory at boot, on x86 from below 4 GiB",
+                  twice as many slots with `swiotlb=SLOTS`. A request of more than 256 KiB fails in a pool \
+                  of any size: let the driver ask for less at a time",
+            risk: "the pool is taken from memory at boot, on x86 from below 4 GiB; where a driver leaks \
+                   mappings, a larger one only fills later",
             verify: "`/sys/kernel/debug/swiotlb/io_tlb_used` against `io_tlb_nslabs` under load",
         },
         Explanation {
             id: Id::SwiotlbSmall,
             meaning: "The kernel refused mappings beyond a device's mask, because there was no bounce \
-                      buffer: the pool is off, or could not be allocated.",
+                      buffer for them: the pool is off, could not be allocated, or the request was for more \
+                      than 256 KiB, such as another device's memory.",
             severity: "critical",
-            evidence: "the kernel's lines on mappings that overflow the mask, and those on the pool",
-            fix: "let bounce buffers exist: remove `noforce` from `swiotlb=`, or add `swiotlb=65536`",
-            risk: "the pool takes 64 MiB (128 MiB with 65536 slots), on x86 below 4 GiB",
-            verify: "`dmesg` shows `software IO TLB: mapped` and no line with `overflow`",
+            evidence: "the kernel's lines on mappings that overflow the mask, those on the pool, and the \
+                       command line",
+            fix: "by the cause: remove `iommu=off`, or `noforce` from `swiotlb=`; else let the IOMMU \
+                  translate for the device",
+            risk: "translation costs a mapping per I/O; the pool takes 64 MiB, on x86 below 4 GiB",
+            verify: "no new `overflow` line in `dmesg`",
         },
     ],
 };
@@ -165,10 +176,17 @@ fn forced_bouncing(case: &Case<'_>) -> Option<Finding> {
         id: Id::SwiotlbForced,
         severity,
         address: None,
-        what: format!(
-            "all DMA that is not translated is copied through bounce buffers: {}",
-            counted(users, "adapter")
-        ),
+        what: {
+            let pool = case.host.bounce.pool_bytes.as_ref();
+            let of_pool =
+                pool.map_or_else(String::new, |pool| format!(" of {} MiB", grouped(pool.value >> 20)));
+            let by = if by_encryption { ", as this guest's memory is encrypted" } else { "" };
+            let of_users = match case.host.adapters.is_empty() {
+                true => String::new(),
+                false => format!(": {}", counted(users, "adapter")),
+            };
+            format!("all DMA that is not translated is copied through bounce buffers{of_pool}{by}{of_users}")
+        },
         evidence: vec![at.clone()],
         fix,
         risk,
@@ -181,22 +199,50 @@ fn forced_bouncing(case: &Case<'_>) -> Option<Finding> {
 
 /// A finding for each adapter that found the pool full.
 fn pool_ran_out(host: &Host) -> Vec<Finding> {
-    let mut by_adapter: BTreeMap<Option<Bdf>, Vec<&Citation>> = BTreeMap::new();
-    for (address, at) in &host.log.swiotlb_full {
-        by_adapter.entry(*address).or_default().push(at);
+    let mut by_adapter: BTreeMap<Option<Bdf>, Vec<&PoolFull>> = BTreeMap::new();
+    for full in &host.log.swiotlb_full {
+        by_adapter.entry(full.address).or_default().push(full);
     }
-    let finding = |(address, lines): (Option<Bdf>, Vec<&Citation>)| {
-        let what =
-            format!("bounce buffers ran out ({}): those transfers failed", counted(lines.len(), "time"));
-        pool_finding(
-            host,
-            Severity::Critical,
-            address,
-            what,
-            lines.first().map(|at| (*at).clone()).into_iter().collect(),
-        )
+    by_adapter.into_iter().map(|(address, lines)| pool_ran_out_for(host, address, &lines)).collect()
+}
+
+/// A finding on an adapter that found the pool full, with the lines that say so.
+fn pool_ran_out_for(host: &Host, address: Option<Bdf>, lines: &[&PoolFull]) -> Finding {
+    let bytes_max = lines.iter().filter_map(|full| full.bytes).max();
+    let used = lines.iter().filter_map(|full| Some((full.used_slots?, full.slots?))).max();
+    let of_bytes = bytes_max.map_or_else(String::new, |bytes| format!(" of up to {} bytes", grouped(bytes)));
+    let of_slots = used.map_or_else(String::new, |(used, slots)| {
+        let percent = used.saturating_mul(100).checked_div(slots).unwrap_or(100);
+        format!(" with {} of {} slots ({percent} %) in use", grouped(used), grouped(slots))
+    });
+    let mut what = format!(
+        "bounce buffers ran out ({}): requests{of_bytes} failed{of_slots}",
+        counted(lines.len(), "time")
+    );
+    let too_large = bytes_max.is_some_and(|bytes| bytes > MAPPING_BYTES_MAX);
+    if too_large {
+        what.push_str(&format!(
+            "; one mapping can have at most {} bytes, so the largest request fails in a pool of any size",
+            grouped(MAPPING_BYTES_MAX)
+        ));
+    }
+    let evidence = lines.first().map(|full| full.at.clone()).into_iter().chain(pool_citation(host));
+    let adapter = host.adapters.iter().find(|adapter| Some(adapter.function.address) == address);
+    let split = match too_large {
+        true => Advice::say(
+            "let the driver ask for at most 256 KiB at a time (of a disk, `max_sectors_kb` of its queue in sysfs); ",
+        ),
+        false => Advice::default(),
     };
-    by_adapter.into_iter().map(finding).collect()
+    let slots = used.map_or_else(|| pool_slots(host), |(_, slots)| slots.max(pool_slots(host)));
+    Finding {
+        severity: Severity::Critical,
+        address,
+        what,
+        evidence: evidence.collect(),
+        fix: split.and(bounce_less(host, adapter)).and(larger_pool(host, slots)),
+        ..pool_finding()
+    }
 }
 
 /// A finding if the pool is nearly full.
@@ -205,40 +251,30 @@ fn pool_nearly_full(host: &Host) -> Option<Finding> {
     let used = host.bounce.used_slots_max.as_ref().or(host.bounce.used_slots.as_ref())?;
     let slots = pool.value / SLOT_BYTES;
     let percent = used.value.saturating_mul(100).checked_div(slots)?;
-    (percent >= USED_PERCENT_MAX).then(|| {
-        let what = format!("bounce buffers are {percent} % in use: {} of {slots} slots", used.value);
-        pool_finding(host, Severity::Warning, None, what, vec![used.at.clone(), pool.at.clone()])
+    (percent >= USED_PERCENT_MAX).then(|| Finding {
+        what: format!(
+            "bounce buffers are {percent} % in use: {} of {} slots",
+            grouped(used.value),
+            grouped(slots)
+        ),
+        evidence: vec![used.at.clone(), pool.at.clone()],
+        fix: bounce_less(host, None).and(larger_pool(host, pool_slots(host))),
+        ..pool_finding()
     })
 }
 
-/// A finding that asks for a larger pool.
-fn pool_finding(
-    host: &Host,
-    severity: Severity,
-    address: Option<Bdf>,
-    what: String,
-    mut evidence: Vec<Citation>,
-) -> Finding {
-    let pool = host.bounce.pool_bytes.as_ref();
-    let slots = pool.map_or(SLOTS_DEFAULT, |pool| pool.value / SLOT_BYTES);
-    evidence.extend(pool.map(|pool| pool.at.clone()));
-    evidence.dedup();
-    let wanted = slots.saturating_mul(4).next_power_of_two();
-    // A confidential guest can't do without.
-    let first = match host.log.memory_encryption {
-        Some(_) => "",
-        None => "first stop the need (a 64-bit mask, or translation); else ",
-    };
+/// What all findings on a pool that is too small have in common.
+fn pool_finding() -> Finding {
     Finding {
         id: Id::SwiotlbFull,
-        severity,
-        address,
-        what,
-        evidence,
-        fix: Advice::say(first)
-            .and(add_kernel_argument(host, &format!("swiotlb={wanted}")))
-            .and_say(format!(", which is {} MiB", wanted.saturating_mul(SLOT_BYTES) >> 20)),
-        risk: "the pool is taken from memory at boot, on x86 from below 4 GiB".to_owned(),
+        severity: Severity::Warning,
+        address: None,
+        what: String::new(),
+        evidence: Vec::new(),
+        fix: Advice::default(),
+        risk: "the pool is taken from memory at boot, on x86 from below 4 GiB; where a driver leaks mappings, a larger \
+               one only fills later"
+            .to_owned(),
         verify: "/sys/kernel/debug/swiotlb/io_tlb_used against io_tlb_nslabs under load".into(),
         gain: None,
         predicted: Vec::new(),
@@ -246,29 +282,146 @@ fn pool_finding(
     }
 }
 
-/// A mapping refused because nothing could bring it within the mask.
-fn overflows(host: &Host) -> Option<Finding> {
-    let (address, at) = host.log.mask_overflows.first()?;
-    let fix = match &host.bounce.never {
-        Some(never) => remove_word(host, &never.text, "noforce"),
-        None => add_kernel_argument(host, "swiotlb=65536"),
-    };
-    let evidence =
-        std::iter::once(at.clone()).chain(host.bounce.never.clone()).chain(host.log.swiotlb_failed.clone());
+/// Cites the size of the pool.
+fn pool_citation(host: &Host) -> Option<Citation> {
+    host.bounce.pool_bytes.as_ref().map(|pool| pool.at.clone())
+}
+
+/// Slots that the pool has, or that the command line asks for if that is more.
+fn pool_slots(host: &Host) -> u64 {
+    let pool = host.bounce.pool_bytes.as_ref().map_or(SLOTS_DEFAULT, |pool| pool.value / SLOT_BYTES);
+    pool.max(host.requests.swiotlb_slots.as_ref().map_or(0, |slots| slots.value))
+}
+
+/// How the need for bounce buffers goes away; nothing in a confidential guest, which can't do without.
+fn bounce_less(host: &Host, adapter: Option<&Adapter>) -> Advice {
+    match (host.log.memory_encryption.is_some(), adapter) {
+        (true, _) => Advice::default(),
+        (false, Some(adapter)) => Advice::say("let the IOMMU translate for it: ")
+            .and(translate_adapter(host, adapter))
+            .and_say(", or use a driver with a wider mask; else "),
+        (false, None) => Advice::say("first stop the need (a wider mask, or translation); else "),
+    }
+}
+
+/// A pool of twice as many slots, if one may be had.
+fn larger_pool(host: &Host, slots: u64) -> Advice {
+    let wanted = slots.saturating_mul(2).next_power_of_two();
+    let mebibytes = wanted.saturating_mul(SLOT_BYTES) >> 20;
+    let is_low = host.log.memory_encryption.is_none();
+    if is_low && mebibytes > LOW_POOL_MEBIBYTES_MAX {
+        let prose = format!(
+            "no larger pool: twice as many slots take {mebibytes} MiB, and they must lie below 4 GiB"
+        );
+        return prose.into();
+    }
+    add_kernel_argument(host, &format!("swiotlb={wanted}")).and_say(format!(", which is {mebibytes} MiB"))
+}
+
+/// Mappings refused because nothing could bring them within the mask, by adapter.
+fn overflows(host: &Host) -> Vec<Finding> {
+    let mut by_adapter: BTreeMap<Option<Bdf>, Vec<&MaskOverflow>> = BTreeMap::new();
+    for overflow in &host.log.mask_overflows {
+        by_adapter.entry(overflow.address).or_default().push(overflow);
+    }
+    by_adapter.values().filter_map(|lines| overflow(host, lines)).collect()
+}
+
+/// A finding on the mappings of one adapter that overflowed its mask.
+fn overflow(host: &Host, lines: &[&MaskOverflow]) -> Option<Finding> {
+    let first = lines.first()?;
+    let reach = first.mask.map_or_else(String::new, |mask| {
+        format!(" of {} bits, which reaches {mask:#x}", u64::BITS - mask.leading_zeros())
+    });
+    let wanted = first.bus_address.map_or_else(String::new, |address| {
+        let bytes = first.bytes.map_or_else(String::new, |bytes| format!("{} bytes at ", grouped(bytes)));
+        format!("; it wanted {bytes}{address:#x}")
+    });
+    let cause = no_bounce_buffer(host, first);
     Some(Finding {
         id: Id::SwiotlbSmall,
         severity: Severity::Critical,
-        address: *address,
+        address: first.address,
         what: format!(
-            "the kernel refused mappings beyond a device's mask ({}): no bounce buffer was to be had",
-            counted(host.log.mask_overflows.len(), "line")
+            "mappings beyond the device's mask{reach} failed ({}){wanted}: {}",
+            counted(lines.len(), "line"),
+            cause.why
         ),
-        evidence: evidence.collect(),
-        fix: Advice::say("let bounce buffers exist: ").and(fix),
-        risk: "the pool takes 64 MiB (or 128 MiB with 65536 slots) of memory, on x86 below 4 GiB".to_owned(),
-        verify: "`dmesg` shows `software IO TLB: mapped` and no `overflow` line".into(),
+        evidence: std::iter::once(first.at.clone()).chain(cause.evidence).collect(),
+        fix: cause.fix,
+        risk: cause.risk.to_owned(),
+        verify: "no new `overflow` line in `dmesg`".into(),
         gain: None,
         predicted: Vec::new(),
         forecast: None,
     })
+}
+
+/// Why nothing bounced a mapping, and what helps.
+struct NoBounce {
+    why: &'static str,
+    evidence: Option<Citation>,
+    fix: Advice,
+    risk: &'static str,
+}
+
+/// Why nothing bounced this mapping.
+fn no_bounce_buffer(host: &Host, overflow: &MaskOverflow) -> NoBounce {
+    const POOL_RISK: &str =
+        "the pool takes 64 MiB of memory below 4 GiB, and buffers beyond the mask are copied";
+    const TRANSLATION_RISK: &str = "each I/O then pays for a mapping; passthrough would not help";
+    let adapter = host.adapters.iter().find(|adapter| Some(adapter.function.address) == overflow.address);
+    let translate =
+        || adapter.map_or_else(|| turn_iommu_on(host, ""), |adapter| translate_adapter(host, adapter));
+    // arch/x86/kernel/pci-swiotlb.c sets no pool up with `iommu=off` (`no_iommu`); it keeps the IOMMU off too.
+    let off =
+        host.requests.iommu_enabled.as_ref().filter(|asked| !asked.value && asked.at.text == "iommu=off");
+    if let Some(off) = off {
+        return NoBounce {
+            why: "`iommu=off` keeps the kernel from translating and from setting bounce buffers up",
+            evidence: Some(off.at.clone()),
+            fix: remove_word(host, &off.at.text, "off").and_say(
+                "; where the IOMMU itself must stay off, `intel_iommu=off` or `amd_iommu=off` leaves the bounce buffers",
+            ),
+            risk: "the IOMMU is then used again: each I/O pays for a mapping unless `iommu=pt` stands beside it",
+        };
+    }
+    if let Some(never) = &host.bounce.never {
+        return NoBounce {
+            why: "the command line keeps bounce buffers off",
+            evidence: Some(never.clone()),
+            fix: Advice::say("let bounce buffers exist: ").and(remove_word(host, &never.text, "noforce")),
+            risk: POOL_RISK,
+        };
+    }
+    // kernel/dma/swiotlb.c, `IO_TLB_SEGSIZE`: a mapping takes at most 128 slots in a row.
+    if overflow.bytes.is_some_and(|bytes| bytes > MAPPING_BYTES_MAX) {
+        return NoBounce {
+            why: "no bounce buffer has that many bytes, so only translation brings it within reach; such requests are \
+                  mostly for another device's memory, which firmware placed too high",
+            evidence: None,
+            fix: Advice::say("let the IOMMU translate for it, not pass addresses through: ").and(translate()).and_say(
+                "; or have firmware place the other device's memory lower (`MMIO High Base`, `Above 4G Decoding`)",
+            ),
+            risk: TRANSLATION_RISK,
+        };
+    }
+    if let Some(failed) = &host.log.swiotlb_failed {
+        return NoBounce {
+            why: "the kernel found no memory for the bounce buffers",
+            evidence: Some(failed.clone()),
+            fix: Advice::say("let the IOMMU translate for it: ")
+                .and(translate())
+                .and_say("; or free memory below 4 GiB at boot (a smaller `crashkernel=`)"),
+            risk: TRANSLATION_RISK,
+        };
+    }
+    NoBounce {
+        why: "nothing bounced or translated them, and what was read does not say why",
+        evidence: None,
+        fix: Advice::say("let the IOMMU translate for it: ")
+            .and(translate())
+            .and_say("; the lines `software IO TLB` of the boot log say why there is no bounce buffer"),
+        risk: TRANSLATION_RISK,
+    }
 }

@@ -5,6 +5,7 @@ use crate::Bdf;
 use crate::diagnose::{Case, Explanation, Finding, Id, Severity};
 use crate::facts::log::Fault;
 use std::collections::BTreeMap;
+use toll::grouped;
 
 /// Lines quoted for one adapter: the first ones tell the cause, thousands tell nothing more.
 const LINES_QUOTED_MAX: usize = 4;
@@ -48,7 +49,17 @@ fn find(case: &Case<'_>) -> Vec<Finding> {
         by_adapter.entry(address).or_default().push(fault);
     }
     let is_power = case.host.is_power();
-    by_adapter.into_iter().map(|(address, faults)| finding(address, &faults, is_power)).collect()
+    let suppressed = case.host.log.faults_suppressed.as_ref();
+    let mut findings: Vec<Finding> =
+        by_adapter.into_iter().map(|(address, faults)| finding(address, &faults, is_power)).collect();
+    if let (Some(suppressed), Some(first)) = (suppressed, findings.first_mut()) {
+        let left_out = grouped(suppressed.value);
+        first
+            .what
+            .push_str(&format!("; the kernel left {left_out} more messages about faults out, of any device"));
+        first.evidence.push(suppressed.at.clone());
+    }
+    findings
 }
 
 /// Firmware usually makes a function's requester ID its stream's low 16 bits (IORT, identity mapping of

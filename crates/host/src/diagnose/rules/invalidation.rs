@@ -32,6 +32,17 @@ pub(super) const RULE: Rule = Rule {
                      translated-lazy after the reboot",
         },
         Explanation {
+            id: Id::VirtualIommuStrict,
+            meaning: "A guest with a virtual IOMMU (VT-d in caching mode, AMD-Vi): the kernel batches no \
+                      invalidations on it, so every translated adapter is strict.",
+            severity: "note; where adapters are found strict, their own findings stand in its place",
+            evidence: "the kernel's line on batching, and the command line",
+            fix: "`iommu=pt`, if the virtual IOMMU can pass addresses through",
+            risk: "passed through, the guest's memory is open to its adapters; the hypervisor still confines \
+                   them to the guest",
+            verify: "`dmesg` shows `iommu: Default domain type: Passthrough` after the reboot",
+        },
+        Explanation {
             id: Id::StrictAgainstRequest,
             meaning: "The command line asks for lazy invalidation, and every unmap of this adapter waits for \
                       one all the same.",
@@ -61,7 +72,47 @@ pub(super) const RULE: Rule = Rule {
 /// Findings about strict and lazy invalidation.
 fn find(case: &Case<'_>) -> Vec<Finding> {
     let working = case.working().filter(|(_, verdict)| verdict.dma_path.is_translated());
-    working.filter_map(|(adapter, verdict)| check_adapter(case.host, adapter, verdict)).collect()
+    let of_adapters: Vec<Finding> =
+        working.filter_map(|(adapter, verdict)| check_adapter(case.host, adapter, verdict)).collect();
+    // Where adapters are found strict, their findings say why.
+    let of_host = if of_adapters.is_empty() { virtual_iommu(case.host) } else { None };
+    of_adapters.into_iter().chain(of_host).collect()
+}
+
+/// A finding on a guest whose virtual IOMMU makes translated adapters strict.
+fn virtual_iommu(host: &Host) -> Option<Finding> {
+    let at = host.log.batching_disallowed.as_ref()?;
+    let asked = host.requests.passthrough.as_ref().filter(|asked| asked.value);
+    let confirmed = host.log.default_passthrough.as_ref().is_some_and(|said| said.value);
+    if confirmed {
+        return None;
+    }
+    let (fix, what) = match asked {
+        Some(_) => (
+            "`iommu=pt` is asked for already: whether the virtual IOMMU can pass addresses through is told by the line \
+             `iommu: Default domain type` of the boot log, and by `type` of the groups in sysfs"
+                .into(),
+            "; `iommu=pt` is asked for, and nothing read tells whether it is in force",
+        ),
+        None => (add_kernel_argument(host, "iommu=pt"), ""),
+    };
+    Some(Finding {
+        id: Id::VirtualIommuStrict,
+        severity: Severity::Note,
+        address: None,
+        what: format!(
+            "this is a guest with a virtual IOMMU: the kernel batches no invalidations on it, so every adapter that it \
+             translates is strict{what}"
+        ),
+        evidence: std::iter::once(at.clone()).chain(asked.map(|asked| asked.at.clone())).collect(),
+        fix,
+        risk: "passed through, the guest's memory is open to its adapters; the hypervisor still confines them to the guest"
+            .to_owned(),
+        verify: "`dmesg` shows `iommu: Default domain type: Passthrough` after the reboot".into(),
+        gain: None,
+        predicted: Vec::new(),
+        forecast: None,
+    })
 }
 
 /// Compares how an adapter's mappings are invalidated with what was asked for and with its speed.

@@ -8,6 +8,7 @@ use crate::pci::{Hop, Kind};
 use crate::{Bdf, Citation};
 use escape::shell::Command;
 use std::collections::BTreeSet;
+use toll::grouped;
 
 /// The rule, with what its findings mean.
 pub(super) const RULE: Rule = Rule {
@@ -135,14 +136,22 @@ fn said_at_boot(host: &Host, adapter: &Adapter, told: &BTreeSet<Bdf>) -> Option<
         return None;
     }
     let port = line.limited_at.map_or_else(|| "a port above".to_owned(), |port| port.to_string());
+    let reduced = match &line.capable {
+        Some(capable) if capable.speed_gts_tenths == line.link.speed_gts_tenths => "; the width is reduced",
+        Some(capable) if capable.lanes == line.link.lanes => "; the speed is reduced",
+        _ => "",
+    };
+    let could = line.capable.as_ref().map_or_else(String::new, |capable| format!("; it could do {capable}"));
     Some(Finding {
         id: Id::LinkDegraded,
         severity: Severity::Warning,
         address: Some(adapter.function.address),
         what: format!(
-            "at boot {} Mb/s were available of the {capable} Mb/s that it can do: {port} limits, by design of \
-             the slot or because the link trained low",
-            line.available_mbps
+            "when it was found, {} of the {} Mb/s that it can do were available: a link below {port} ran {}{could}{reduced}, \
+             by design of the slot or because the link trained low",
+            grouped(line.available_mbps),
+            grouped(capable),
+            line.link
         ),
         evidence: vec![line.at.clone()],
         fix: format!(

@@ -8,11 +8,13 @@
 use super::{Rule, counted};
 use crate::Citation;
 use crate::diagnose::{Advice, Case, Explanation, Finding, Id, Severity, published};
+use crate::facts::log::{ConflictingTypes, LogFacts};
 use crate::facts::memory::MemoryTypes;
 use crate::memory::effective::{Call, Effective, Mapping};
 use crate::memory::mtrr::MtrrEffect;
 use crate::memory::{MemmapArea, MemmapEffect, MemoryType, PhysRange};
 use escape::shell::Command;
+use toll::grouped;
 
 /// Messages quoted.
 const LINES_QUOTED_MAX: usize = 4;
@@ -92,10 +94,12 @@ pub(super) const RULE: Rule = Rule {
 /// Findings about memory types.
 fn find(case: &Case<'_>) -> Vec<Finding> {
     let Some(memory) = &case.host.memory else { return Vec::new() };
-    let areas = memory.memmap.iter().filter_map(|area| area.set_aside().map(|range| (area, range)));
+    // Of a host whose memory map was not read, nothing is known but what was asked for.
+    let areas = memory.memmap.iter().filter(|_| !memory.shows_no_types());
+    let areas = areas.filter_map(|area| area.set_aside().map(|range| (area, range)));
     let mut findings: Vec<Finding> =
         areas.flat_map(|(area, range)| check_area(case, memory, area, range)).collect();
-    findings.extend(conflicts(&case.host.log.memory_type_conflicts));
+    findings.extend(conflicts(&case.host.log));
     findings
 }
 
@@ -305,20 +309,33 @@ fn split(effective: &Effective, area: &MemmapArea) -> Option<Finding> {
 }
 
 /// What the kernel itself complained of.
-fn conflicts(lines: &[Citation]) -> Option<Finding> {
-    let first: &Citation = lines.first()?;
-    Some(Finding {
-        id: Id::MtrrPatConflict,
-        severity: Severity::Warning,
-        address: None,
-        what: format!(
+fn conflicts(log: &LogFacts) -> Option<Finding> {
+    let lines = &log.memory_type_conflicts;
+    let first = lines.first()?;
+    let what = match &log.memory_type_range {
+        Some(ConflictingTypes { start, end, types: [one, other] }) => format!(
+            "two mappings want different memory types for {start:#x}-{:#x} ({} MiB): {one} and {other}. The second was \
+             refused ({}); while the first stands, others can map the range with its type only",
+            end.saturating_sub(1),
+            grouped(end.saturating_sub(*start) >> 20),
+            counted(lines.len(), "line")
+        ),
+        None => format!(
             "somebody asked for a memory type that another mapping or an MTRR does not allow ({}): {}",
             counted(lines.len(), "line"),
             first.text
         ),
+    };
+    Some(Finding {
+        id: Id::MtrrPatConflict,
+        severity: Severity::Warning,
+        address: None,
+        what,
         evidence: lines.iter().take(LINES_QUOTED_MAX).cloned().collect(),
         fix: "map the range with the type that it already has (/sys/kernel/debug/x86/pat_memtype_list shows it): a \
-              program should use resourceN_wc in sysfs for write-combining, not /dev/mem"
+              program should use resourceN_wc in sysfs for write-combining, not /dev/mem. If the range belongs to a \
+              device given to a guest, a former driver's mapping is still there: bind vfio-pci to it at boot, before that \
+              driver"
             .into(),
         risk: "with the other type it may be slower; the conflict itself was refused or degraded to uncached".to_owned(),
         verify: "no new such line in `dmesg`".into(),

@@ -1,6 +1,7 @@
 //! The rules: each derives findings from the facts about a host and the DMA paths of its adapters.
 
 mod bounce;
+mod errors;
 mod faults;
 mod invalidation;
 mod kernel_argument;
@@ -31,6 +32,7 @@ pub(super) struct Rule {
 
 pub(super) const RULES: &[Rule] = &[
     bounce::RULE,
+    errors::RULE,
     faults::RULE,
     invalidation::RULE,
     link::RULE,
@@ -76,6 +78,14 @@ pub(super) fn iommu_maker(host: &Host) -> Maker {
 
 /// How an IOMMU that is not in use is turned on; `beside` holds arguments that are added with the IOMMU's own.
 fn turn_iommu_on(host: &Host, beside: &str) -> Advice {
+    if let Some(hypervisor) = &host.platform.hypervisor {
+        let prose = format!(
+            "nothing from inside: this is a guest of {}, whose administrator decides whether it has an IOMMU",
+            hypervisor.value.name()
+        );
+        return prose.into();
+    }
+
     let argument = |option: &str| add_kernel_argument(host, format!("{option} {beside}").trim_end());
     match iommu_maker(host) {
         Maker::Intel => argument("intel_iommu=on"),

@@ -63,7 +63,12 @@ fn redirected_pairs(case: &Case<'_>) -> Vec<Finding> {
             other.function.address != adapter.function.address && shared_switch(adapter, other).is_some()
         })
     };
-    peers.iter().filter(below_a_switch).filter_map(|adapter| redirected(case.host, adapter)).collect()
+    if peers.len() < 2 {
+        return Vec::new();
+    }
+    // Between root ports too, a request that the port redirects is not sent on within the root complex.
+    let root_ports = |adapter: &&Adapter| if below_a_switch(&adapter) { 1 } else { 0 };
+    peers.iter().filter_map(|adapter| redirected(case.host, adapter, root_ports(adapter))).collect()
 }
 
 /// The lowest bridge above both, if it is below a root port.
@@ -73,9 +78,11 @@ fn shared_switch(one: &Adapter, other: &Adapter) -> Option<Bdf> {
     shared.last().map(|(bridge, _)| *bridge)
 }
 
-/// A finding if ACS redirects traffic between peers through the root port.
-fn redirected(host: &Host, adapter: &Adapter) -> Option<Finding> {
-    let ports = adapter.function.upstream.iter().skip(1).filter_map(|address| host.bridges.get(address));
+/// A finding if ACS redirects traffic between peers at one of the ports above the adapter, but for the first `skipped`.
+fn redirected(host: &Host, adapter: &Adapter, skipped: usize) -> Option<Finding> {
+    let is_switched = skipped > 0;
+    let ports =
+        adapter.function.upstream.iter().skip(skipped).filter_map(|address| host.bridges.get(address));
     let redirecting = ports
         .filter(|port| {
             port.capabilities.acs.get().is_some_and(|acs| acs.enabled.request_redirect == Some(true))
@@ -90,7 +97,9 @@ fn redirected(host: &Host, adapter: &Adapter) -> Option<Finding> {
         severity: Severity::Note,
         address: Some(adapter.function.address),
         what: format!(
-            "what it sends to other GPUs below its switch goes up to the root complex and back: ACS redirects at {}",
+            "what it sends to other GPUs{} goes up to the {} and back: ACS redirects at {}",
+            if is_switched { " below its switch" } else { "" },
+            if is_switched { "root complex" } else { "IOMMU" },
             port_list.join(", ")
         ),
         evidence: redirecting

@@ -266,7 +266,25 @@ fn predict_window(
 /// The cause that firmware answered with an error.
 fn refused_by_firmware(log: Option<&DdwLog>) -> Option<Cause> {
     let log = log?;
-    if let Some(create) = log.create.as_ref().filter(|create| create.value.returned != 0) {
+    let refused = log.create.as_ref().filter(|create| create.value.returned != 0);
+    if let Some(create) = refused.filter(|create| create.value.window_shift == 0) {
+        return Some(Cause {
+            id: Id::PowerDefaultWindow,
+            severity: Severity::Warning,
+            why: format!(
+                "the kernel asked for a window of one byte (2^0), which firmware refuses (status {}): a fault of the kernel, \
+                 which knew no memory size when the adapter was plugged in; the adapter works by the default window",
+                create.value.returned
+            ),
+            evidence: vec![create.at.clone()],
+            fix: "restart with the adapter in place: the kernel then asks for a window of the right size; and report the \
+                  line to linuxppc-dev with the kernel's version"
+                .into(),
+            risk: "none but the restart".to_owned(),
+            verify: None,
+        });
+    }
+    if let Some(create) = refused {
         return Some(Cause {
             id: Id::PowerDefaultWindow,
             severity: Severity::Warning,
@@ -448,7 +466,9 @@ fn unproved(log: Option<&DdwLog>) -> Cause {
 /// A 64-bit window that can't hold all memory.
 fn too_small(host: &Host, partition: &Partition, adapter: &Adapter, verdict: &Verdict) -> Finding {
     let mut evidence = verdict.evidence.clone();
-    let pmem = partition.persistent_memory.as_ref();
+    let log = host.log.ddw.get(&adapter.function.address);
+    let pmem =
+        partition.persistent_memory.as_ref().or_else(|| log.and_then(|log| log.persistent_memory.as_ref()));
     evidence.extend(pmem.cloned());
     evidence.extend(partition.memory_max.iter().flat_map(|memory| memory.evidence.iter().cloned()));
     let (why, fix) = match pmem {

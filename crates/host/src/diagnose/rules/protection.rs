@@ -40,6 +40,18 @@ pub(super) const RULE: Rule = Rule {
                      `iommu_group`",
         },
         Explanation {
+            id: Id::UserAttachRefused,
+            meaning: "Firmware keeps memory mapped for the adapter (RMRR on Intel, IVMD on AMD, RMR on Arm), so \
+                      the kernel refuses to give it to a guest or to a program of user space.",
+            severity: "warning",
+            evidence: "the kernel's line on the refusal",
+            fix: "a firmware update or setting that no longer reserves memory for this slot or device; no \
+                  kernel option of mainline helps",
+            risk: "options of patched kernels (`intel_iommu=relax_rmrr`) ignore what firmware asks for: \
+                   management processors may then write into memory of the guest",
+            verify: "the program or guest starts, and no new such line in `dmesg`",
+        },
+        Explanation {
             id: Id::GroupShared,
             meaning: "Adapters of different cards share an IOMMU group: they can reach each other's buffers, \
                       and only all of them together can go to a guest or to user space.",
@@ -73,7 +85,8 @@ fn find(case: &Case<'_>) -> Vec<Finding> {
     let exposed = case.adapters().filter_map(|(adapter, verdict)| exposed(case.host, adapter, verdict));
     let user =
         case.adapters().filter_map(|(adapter, verdict)| user_without_iommu(case.host, adapter, verdict));
-    exposed.chain(user).chain(shared_groups(case.host)).chain(iommu_off(case)).collect()
+    let refused = attach_refused(case.host);
+    exposed.chain(user).chain(refused).chain(shared_groups(case.host)).chain(iommu_off(case)).collect()
 }
 
 /// A stranger's device on a port that can be reached from outside reads all memory.
@@ -167,6 +180,29 @@ fn user_without_iommu(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Opti
     })
 }
 
+/// Findings on adapters that the kernel refused to give to user space.
+fn attach_refused(host: &Host) -> impl Iterator<Item = Finding> {
+    host.log.user_attach_refused.iter().map(|(address, at)| Finding {
+        id: Id::UserAttachRefused,
+        severity: Severity::Warning,
+        address: Some(*address),
+        what: "firmware keeps memory mapped for it (RMRR), so the kernel refuses to give it to a guest or to a program of \
+               user space"
+            .to_owned(),
+        evidence: vec![at.clone()],
+        fix: "update the machine's firmware, or turn off there what reserves memory for this slot or device; no kernel \
+              option of mainline helps"
+            .into(),
+        risk: "patched kernels take intel_iommu=relax_rmrr, which ignores what firmware asks for: a management processor \
+               may then write into memory of the guest"
+            .to_owned(),
+        verify: "the guest or program starts, and no new such line in `dmesg`".into(),
+        gain: None,
+        predicted: Vec::new(),
+        forecast: None,
+    })
+}
+
 /// The command that binds the adapter to vfio-pci.
 fn give_to_vfio(adapter: &Adapter) -> Command {
     Command::new("driverctl").arg("set-override").arg(adapter.function.address.to_string()).arg("vfio-pci")
@@ -191,23 +227,32 @@ fn shared_group(host: &Host, group: &Group) -> Option<Finding> {
     let members: Vec<&Adapter> =
         host.adapters.iter().filter(|adapter| group.members.contains(&adapter.function.address)).collect();
     let cards: BTreeSet<(u32, u8, u8)> = members.iter().map(|adapter| card(adapter)).collect();
-    let with_drivers = members.iter().filter(|adapter| adapter.function.driver.is_some()).count();
-    if cards.len() < 2 || with_drivers < 2 {
+    let in_use =
+        members.iter().filter(|adapter| adapter.function.driver.is_some() || !host.shows_drivers).count();
+    if cards.len() < 2 || in_use < 2 {
         return None;
     }
     let list: Vec<String> = members.iter().map(|adapter| adapter.function.address.to_string()).collect();
-    let at = Citation::of_file(&format!("sys/kernel/iommu_groups/{}/devices", group.number), &list.join(" "));
+    let from_log = members.iter().filter_map(|adapter| host.log.groups.get(&adapter.function.address));
+    let evidence = match host.iommus.visible {
+        true => {
+            let folder = format!("sys/kernel/iommu_groups/{}/devices", group.number);
+            vec![Citation::of_file(&folder, &list.join(" "))]
+        }
+        false => from_log.map(|cited| cited.at.clone()).collect(),
+    };
     Some(Finding {
         id: Id::GroupShared,
         severity: Severity::Note,
         address: members.first().map(|adapter| adapter.function.address),
         what: format!(
-            "{} that have nothing to do with each other share IOMMU group {}: they can reach each other's buffers, \
+            "{} that have nothing to do with each other share IOMMU group {} ({}): they can reach each other's buffers, \
              and only all together can go to a guest or to user space",
             counted(members.len(), "adapter"),
-            group.number
+            group.number,
+            list.join(", ")
         ),
-        evidence: vec![at],
+        evidence,
         fix: "put the adapter to be given away into a slot of its own root port, or one below a switch with ACS \
               (lspci -vv: ACSCap); some firmware offers an ACS setting"
             .into(),
@@ -236,7 +281,8 @@ fn iommu_off(case: &Case<'_>) -> Option<Finding> {
     let untranslated =
         case.working().any(|(_, verdict)| matches!(verdict.dma_path, DmaPath::NoIommu | DmaPath::Bounce));
     let active = host.log.translation_active.is_some() || !host.iommus.instances.is_empty();
-    if active || !untranslated {
+    let none_registered = host.adapters.is_empty() && host.iommus.visible;
+    if active || !(untranslated || none_registered) {
         return None;
     }
     let (severity, what, evidence, fix) = why_iommu_is_off(host)?;
@@ -283,7 +329,10 @@ fn why_iommu_is_off(host: &Host) -> Option<WhyOff> {
         (Some(asked), _) => {
             let what =
                 "the command line turns the IOMMU on, and none works: firmware does not offer one".to_owned();
-            let fix = "enable VT-d (Intel), IOMMU or AMD-Vi (AMD) in the firmware's setup".into();
+            let fix = match &host.platform.hypervisor {
+                Some(_) => turn_iommu_on(host, ""),
+                None => "enable VT-d (Intel), IOMMU or AMD-Vi (AMD) in the firmware's setup".into(),
+            };
             Some((Severity::Warning, what, vec![asked.at.clone()], fix))
         }
         (None, Some(tables)) => {

@@ -1,6 +1,7 @@
 //! Sources that can't both be right.
 
 use super::Rule;
+use crate::diagnose::power_dma_path::find_bypass_line;
 use crate::diagnose::{Case, DmaPath, Explanation, Finding, Id, Severity};
 use crate::facts::Host;
 use crate::facts::iommu::DomainType;
@@ -12,7 +13,8 @@ pub(super) const RULE: Rule = Rule {
     explains: &[Explanation {
         id: Id::SourcesDisagree,
         meaning: "Two sources can't both be right: the command line asks for a default domain and the \
-                      kernel reports the other; an IOMMU is registered despite `iommu=off`; a virtio device \
+                      kernel reports the other; an IOMMU is registered despite `iommu=off`; an \
+                      adapter of a bare-metal POWER machine bypasses translation despite `iommu=nobypass`; a virtio device \
                       bypasses the IOMMU group that sysfs shows for it; or the device tree shows a window \
                       that the log says was refused.",
         severity: "warning; note for virtio devices",
@@ -32,6 +34,7 @@ fn find(case: &Case<'_>) -> Vec<Finding> {
         .flatten()
         .chain(virtio_beside_its_group(case))
         .chain(windows(case))
+        .chain(bypass_against_request(case))
         .collect()
 }
 
@@ -130,6 +133,35 @@ fn windows(case: &Case<'_>) -> Vec<Finding> {
                 verdict.reason.clone().unwrap_or_else(|| "its sources disagree".to_owned()),
                 verdict.evidence.clone(),
                 "check that the device tree and the log are of the same boot (a kdump kernel inherits windows)",
+            )
+        })
+        .collect()
+}
+
+/// Bare-metal POWER: adapters that bypass translation although `iommu=nobypass` asks for the opposite. Before 5.4 the path
+/// through the first translation entry did not look at the option (`pnv_pci_ioda_dma_64bit_bypass`).
+fn bypass_against_request(case: &Case<'_>) -> Vec<Finding> {
+    let asked = case
+        .host
+        .requests
+        .passthrough
+        .as_ref()
+        .filter(|asked| !asked.value && asked.at.text.contains("nobypass"));
+    let Some(asked) = asked else { return Vec::new() };
+    let bypassing = case.adapters().filter_map(|(adapter, verdict)| {
+        let bypass = find_bypass_line(case.host, adapter)?;
+        (verdict.dma_path == DmaPath::DirectWindow).then_some((adapter, bypass))
+    });
+    bypassing
+        .map(|(adapter, bypass)| {
+            finding(
+                Some(adapter.function.address),
+                Severity::Warning,
+                "the command line asks for no bypass of the IOMMU, and its endpoint bypasses it all the same: the \
+                 protection that was asked for is not there for this adapter"
+                    .to_owned(),
+                vec![asked.at.clone(), bypass.clone()],
+                "use a kernel whose `iommu=nobypass` covers this path too; until then nothing confines the adapter's DMA",
             )
         })
         .collect()

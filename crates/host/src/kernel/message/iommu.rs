@@ -45,8 +45,8 @@ pub enum IommuMessage {
     },
     /// No domain of the wanted type could be made.
     DefaultDomainFallback(String),
-    /// Firmware wants an identity mapping for this device.
-    IdentityDemanded,
+    /// Firmware wants an identity mapping for this device, so it can't be given to a guest or to user space.
+    UserAttachRefused,
     /// Messages about faults that were left out because there were too many.
     FaultsSuppressed(u64),
     /// User space took a device that no IOMMU guards.
@@ -63,6 +63,7 @@ pub(super) fn read(body: &str, device: Option<&Device>) -> Option<IommuMessage> 
         b'R' => parse_group_left(body, device),
         b'U' => parse_wider_addresses(body),
         b'F' => parse_domain_fallback(body),
+        b'D' => parse_attach_refused(body),
         b'v' => parse_vfio_no_iommu(body),
         b'a' | b'd' => parse_suppressed_faults(body),
         _ => None,
@@ -129,10 +130,18 @@ fn parse_wider_addresses(body: &str) -> Option<IommuMessage> {
     Some(IommuMessage::WiderAddresses { bits: scan::small(bits)? })
 }
 
+/// Parses `Device is ineligible for IOMMU domain attach due to platform RMRR requirement`, of VT-d since 3.16. Since 6.3
+/// the core says it in other words.
+fn parse_attach_refused(body: &str) -> Option<IommuMessage> {
+    let refused =
+        body.starts_with("Device is ineligible for IOMMU domain attach due to platform RMRR requirement");
+    refused.then_some(IommuMessage::UserAttachRefused)
+}
+
 /// Parses messages about a default domain that could not be used.
 fn parse_domain_fallback(body: &str) -> Option<IommuMessage> {
     if body.starts_with("Firmware has requested this device have a 1:1 IOMMU mapping") {
-        return Some(IommuMessage::IdentityDemanded);
+        return Some(IommuMessage::UserAttachRefused);
     }
     let is_fallback = body.starts_with("Failed to allocate default IOMMU domain");
     is_fallback.then(|| IommuMessage::DefaultDomainFallback(scan::words(body)))
@@ -204,9 +213,13 @@ mod tests {
         );
         check(
             "pci 0000:01:00.0: Firmware has requested this device have a 1:1 IOMMU mapping, rejecting configuring the device without a 1:1 mapping. Contact your platform vendor.",
-            "IdentityDemanded",
+            "UserAttachRefused",
         );
         check("vfio-pci 0000:01:00.0: Adding kernel taint for vfio-noiommu group on device", "UnsafeNoIommu");
         check("vfio-pci 0000:01:00.0: vfio-noiommu device opened by user (spdk:812)", "UnsafeNoIommu");
+        check(
+            "vfio-pci 0000:0b:00.0: Device is ineligible for IOMMU domain attach due to platform RMRR requirement.  Contact your platform vendor.",
+            "UserAttachRefused",
+        );
     }
 }

@@ -12,6 +12,16 @@ pub struct Link {
     pub lanes: u32,
 }
 
+impl std::fmt::Display for Link {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (whole, tenths) = (self.speed_gts_tenths / 10, self.speed_gts_tenths % 10);
+        match tenths {
+            0 => write!(f, "x{} at {whole} GT/s", self.lanes),
+            tenths => write!(f, "x{} at {whole}.{tenths} GT/s", self.lanes),
+        }
+    }
+}
+
 /// A message about links and their errors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PcieMessage {
@@ -49,6 +59,12 @@ pub enum PcieMessage {
         /// The layer.
         layer: String,
     },
+    /// One of the errors that a bus error was reported for, by the kernel's short name of its bit.
+    ErrorBit(String),
+    /// A port cut the link below it off because of an error (Downstream Port Containment).
+    Contained,
+    /// Whether the driver came back after an error.
+    Recovered(bool),
     /// Isolation is pretended: the out-of-tree patch is there and in use.
     AcsOverride,
     /// Peers talk without the IOMMU between them.
@@ -65,7 +81,12 @@ pub(super) fn read(body: &str) -> Option<PcieMessage> {
         b'0'..=b'9' => bandwidth(body),
         b'M' => payload(body),
         b'P' => parse_bus_error(body).or_else(|| parse_aspm(body)).or_else(|| parse_unknown_option(body)),
-        b'A' => parse_bus_error(body.strip_prefix("AER: ")?),
+        b'A' => {
+            let rest = body.strip_prefix("AER: ")?;
+            parse_bus_error(rest).or_else(|| parse_recovery(rest)).or_else(|| parse_error_bit(rest))
+        }
+        b' ' | b'[' => parse_error_bit(body),
+        b'D' => body.starts_with("DPC: containment event").then_some(PcieMessage::Contained),
         b'W' | b'S' => parse_acs(body),
         b'p' => parse_aspm(body).or_else(|| payload(body)),
         b'c' => parse_payload_refused(body).or_else(|| parse_aspm(body)),
@@ -137,6 +158,22 @@ fn parse_bus_error(body: &str) -> Option<PcieMessage> {
     Some(PcieMessage::BusError { severity: severity.to_owned(), layer: scan::words(layer) })
 }
 
+/// `   [21] ACSViol                (First)`.
+fn parse_error_bit(body: &str) -> Option<PcieMessage> {
+    let (bit, rest) = body.trim_start().strip_prefix('[')?.split_once(']')?;
+    let name = rest.split_whitespace().next()?;
+    let is_bit = bit.trim().parse::<u32>().is_ok_and(|bit| bit < 32);
+    let is_name = name.len() <= 24 && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let is_whole = rest.starts_with(' ') && matches!(rest.trim().strip_prefix(name)?.trim(), "" | "(First)");
+    (is_bit && is_name && is_whole).then(|| PcieMessage::ErrorBit(name.to_owned()))
+}
+
+/// `device recovery successful`, `device recovery failed`.
+fn parse_recovery(rest: &str) -> Option<PcieMessage> {
+    let how = rest.strip_prefix("device recovery ").or_else(|| rest.strip_prefix("Device recovery "))?;
+    Some(PcieMessage::Recovered(how.starts_with("successful")))
+}
+
 /// Parses messages about options that change ACS.
 fn parse_acs(body: &str) -> Option<PcieMessage> {
     if body.starts_with("Warning: PCIe ACS overrides enabled") {
@@ -197,5 +234,8 @@ mod tests {
         );
         check("PCIe ASPM is disabled", r#"Aspm("PCIe ASPM is disabled")"#);
         check("PCI: Unknown option `pcie_bus_pref'", r#"UnknownOption("pcie_bus_pref")"#);
+        check("pcieport 0000:00:1d.0:    [21] ACSViol                (First)", r#"ErrorBit("ACSViol")"#);
+        check("pcieport 0000:00:1d.0: DPC: containment event, status:0x1f11 source:0x0000", "Contained");
+        check("pcieport 0000:00:1d.0: AER: device recovery failed", "Recovered(false)");
     }
 }

@@ -2,6 +2,7 @@
 //! arch/x86/kernel/pci-{dma,swiotlb,nommu,gart_64}.c.
 
 use super::scan;
+use crate::Bdf;
 
 /// A message about bounce buffers or untranslated mapping.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +29,8 @@ pub enum SwiotlbMessage {
     NoMemory(String),
     /// The buffer is full: a mapping failed.
     Full {
+        /// The device, where the message ends with it (up to 4.14).
+        device: Option<Bdf>,
         /// What was asked for.
         bytes: Option<u64>,
         /// Slots of 2 KiB in all.
@@ -130,16 +133,18 @@ fn parse_no_memory(rest: &str, body: &str) -> Option<SwiotlbMessage> {
 fn parse_full(rest: &str) -> Option<SwiotlbMessage> {
     let rest = rest.trim_start_matches(':').trim_start().strip_prefix("buffer is full")?;
     Some(SwiotlbMessage::Full {
+        device: None,
         bytes: scan::decimal_after(rest, "sz: "),
         slots_total: scan::decimal_after(rest, "total "),
         slots_used: scan::decimal_after(rest, "used "),
     })
 }
 
-/// Up to 4.14: `DMA: Out of SW-IOMMU space for 65536 bytes`.
+/// Up to 4.14: `DMA: Out of SW-IOMMU space for 65536 bytes at device 0000:00:04.0`.
 fn parse_out_of_space(body: &str) -> Option<SwiotlbMessage> {
     let bytes = scan::decimal_after(body, "Out of SW-IOMMU space for ")?;
-    Some(SwiotlbMessage::Full { bytes: Some(bytes), slots_total: None, slots_used: None })
+    let device = scan::after(body, " at device ").and_then(scan::bdf);
+    Some(SwiotlbMessage::Full { device, bytes: Some(bytes), slots_total: None, slots_used: None })
 }
 
 /// `DMA addr 0x..+4096 overflow (mask ffffffff, bus limit 0).`, 4.19's `overflow 0x..+4096 of DMA mask
@@ -200,15 +205,15 @@ mod tests {
         );
         check(
             "nvme 0000:00:04.0: swiotlb buffer is full (sz: 65536 bytes), total 32768 (slots), used 41 (slots)",
-            "Full { bytes: Some(65536), slots_total: Some(32768), slots_used: Some(41) }",
+            "Full { device: None, bytes: Some(65536), slots_total: Some(32768), slots_used: Some(41) }",
         );
         check(
             "nvme 0000:00:04.0: swiotlb buffer is full (sz: 65536 bytes)",
-            "Full { bytes: Some(65536), slots_total: None, slots_used: None }",
+            "Full { device: None, bytes: Some(65536), slots_total: None, slots_used: None }",
         );
         check(
             "DMA: Out of SW-IOMMU space for 65536 bytes at device 0000:00:04.0",
-            "Full { bytes: Some(65536), slots_total: None, slots_used: None }",
+            "Full { device: Some(0000:00:04.0), bytes: Some(65536), slots_total: None, slots_used: None }",
         );
         check(
             "software IO TLB: Memory encryption is active and system is using DMA bounce buffers",

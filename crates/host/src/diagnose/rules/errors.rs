@@ -1,0 +1,81 @@
+//! PCI Express errors in the kernel's log.
+
+use super::Rule;
+use crate::Bdf;
+use crate::diagnose::{Advice, Case, Explanation, Finding, Id, Severity};
+use crate::facts::Host;
+use crate::facts::log::PcieErrors;
+use escape::shell::Command;
+
+/// The rule, with what its findings mean.
+pub(super) const RULE: Rule = Rule {
+    find,
+    explains: &[Explanation {
+        id: Id::PcieErrors,
+        meaning: "A port or a device reported PCI Express errors. Corrected ones cost time, as packets are sent \
+                  again. Uncorrected ones lost a transaction, and after a fatal one the link is not to be \
+                  trusted.",
+        severity: "critical for fatal errors; warning for uncorrected ones, and where a port cut its link off; \
+                   note for corrected ones",
+        evidence: "the kernel's lines on AER and on containment by ports",
+        fix: "look at the error registers of both ends of the link; reseat the card or its cable, and update \
+              its firmware. `ACSViol` means that a device sent what its port forbids",
+        risk: "reseating takes the machine down; `pci=noaer` only hides the errors",
+        verify: "no new such line in `dmesg` under load",
+    }],
+};
+
+/// Findings about errors on links.
+fn find(case: &Case<'_>) -> Vec<Finding> {
+    let errors = &case.host.log.pcie_errors;
+    errors.iter().filter_map(|(address, errors)| finding(case.host, *address, errors)).collect()
+}
+
+/// A finding on the errors that one function reported.
+fn finding(host: &Host, address: Bdf, errors: &PcieErrors) -> Option<Finding> {
+    let severity = match errors {
+        errors if errors.fatal.count > 0 => Severity::Critical,
+        errors if errors.uncorrected.count > 0 || errors.contained.is_some() => Severity::Warning,
+        _ => Severity::Note,
+    };
+    let counts =
+        [(&errors.fatal, "fatal"), (&errors.uncorrected, "uncorrected"), (&errors.corrected, "corrected")];
+    let counts: Vec<String> = counts
+        .iter()
+        .filter(|(lines, _)| lines.count > 0)
+        .map(|(lines, kind)| format!("{} {kind}", lines.count))
+        .collect();
+    let names: Vec<&str> = errors.names.iter().map(String::as_str).collect();
+    let names = if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };
+    let below = adapters_below(host, address);
+    let cut = if errors.contained.is_some() { "; the port cut its link off" } else { "" };
+    let counts = if counts.is_empty() { "some".to_owned() } else { counts.join(", ") };
+    let first = [&errors.fatal, &errors.uncorrected, &errors.corrected]
+        .into_iter()
+        .filter_map(|lines| lines.first.clone());
+    let evidence: Vec<_> = first.chain(errors.contained.clone()).collect();
+    (!evidence.is_empty()).then(|| Finding {
+        id: Id::PcieErrors,
+        severity,
+        address: Some(address),
+        what: format!("PCI Express errors were logged at {address}{below}: {counts}{names}{cut}"),
+        evidence,
+        fix: Advice::say("look at the error registers (")
+            .and_run(Command::new("lspci").arg("-vvs").arg(address.to_string()))
+            .and_say(
+                " as root: DevSta, UESta, CESta); reseat the card or its cable, and update its firmware",
+            ),
+        risk: "reseating takes the machine down; pci=noaer only hides the errors".to_owned(),
+        verify: "no new such line in `dmesg` under load".into(),
+        gain: None,
+        predicted: Vec::new(),
+        forecast: None,
+    })
+}
+
+/// Which adapters are below a port: `, above 0000:05:00.0`.
+fn adapters_below(host: &Host, port: Bdf) -> String {
+    let below = host.adapters.iter().filter(|adapter| adapter.function.upstream.contains(&port));
+    let below: Vec<String> = below.map(|adapter| adapter.function.address.to_string()).collect();
+    if below.is_empty() { String::new() } else { format!(", above {}", below.join(", ")) }
+}

@@ -1,0 +1,75 @@
+//! Drivers that failed to start, or found no memory for DMA: drivers/base/dd.c, mm/page_alloc.c.
+
+use super::{Device, scan};
+
+/// A message about a driver.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DriverMessage {
+    /// A driver did not take its device.
+    ProbeFailed {
+        /// The driver.
+        driver: String,
+        /// The error's number, negative.
+        error: i64,
+    },
+    /// Memory for DMA, or pages in a row, were not to be had.
+    AllocationFailed(String),
+}
+
+/// Reads a message about a driver. `device` is the one that it begins with.
+pub(super) fn read(body: &str, device: Option<&Device>) -> Option<DriverMessage> {
+    match body.as_bytes().first()? {
+        // Since 6.9: `probe with driver igb failed with error -5`.
+        b'p' if device.is_some() => {
+            let (driver, error) =
+                body.strip_prefix("probe with driver ")?.split_once(" failed with error ")?;
+            Some(DriverMessage::ProbeFailed { driver: driver.to_owned(), error: scan::signed(error)? })
+        }
+        _ => parse_old_probe(body).or_else(|| parse_allocation(body)),
+    }
+}
+
+/// `igb: probe of 0000:03:00.0 failed with error -5`, of PCI functions.
+fn parse_old_probe(body: &str) -> Option<DriverMessage> {
+    let (driver, rest) = body.split_once(": probe of ")?;
+    let (name, error) = rest.split_once(" failed with error ")?;
+    (name.matches(':').count() == 2).then_some(())?;
+    Some(DriverMessage::ProbeFailed { driver: driver.to_owned(), error: scan::signed(error)? })
+}
+
+/// `insmod: page allocation failure: order:9, mode:...` and `dma_alloc_coherent failed`, as drivers word it.
+fn parse_allocation(body: &str) -> Option<DriverMessage> {
+    let of_pages = body.contains(": page allocation failure");
+    let of_dma =
+        ["dma_alloc_coherent", "pci_alloc_consistent", "dma_map_single", "DMA mapping", "dma mapping"];
+    let failed = || body.contains("fail") || body.contains("error") || body.contains("unable");
+    let is_failure = of_pages || (of_dma.iter().any(|call| body.contains(call)) && failed());
+    is_failure.then(|| DriverMessage::AllocationFailed(scan::words(body)))
+}
+
+#[cfg(test)]
+mod tests {
+    fn check(log: &str, expect: &str) {
+        super::super::tests::check(log, "Driver", expect);
+    }
+
+    #[test]
+    fn messages() {
+        check(
+            "igb: probe of 0000:03:00.0 failed with error -5",
+            r#"ProbeFailed { driver: "igb", error: -5 }"#,
+        );
+        check(
+            "igb 0000:03:00.0: probe with driver igb failed with error -5",
+            r#"ProbeFailed { driver: "igb", error: -5 }"#,
+        );
+        check(
+            "insmod: page allocation failure: order:9, mode:0xcc4(GFP_KERNEL|GFP_DMA32)",
+            r#"AllocationFailed("insmod: page allocation failure: order:9, mode:0xcc4(GFP_KERNEL|GFP_DMA32)")"#,
+        );
+        check(
+            "mlx5_core 0000:01:00.0: dma_alloc_coherent failed",
+            r#"AllocationFailed("dma_alloc_coherent failed")"#,
+        );
+    }
+}

@@ -1,0 +1,131 @@
+//! Which messages tell of something wrong, and of what.
+
+use super::{
+    AmdViMessage, DriverMessage, EehMessage, IommuMessage, MemoryTypeMessage, Message, PcieMessage,
+    SmmuMessage, SwiotlbMessage, VtDMessage, WindowMessage,
+};
+
+impl Message {
+    /// What is wrong, in a few words; `None` for messages that tell of nothing wrong. Those that say that the kernel does not
+    /// know an option are judged with the command line.
+    pub fn problem(&self) -> Option<&'static str> {
+        match self {
+            Self::Iommu(message) => of_iommu(message),
+            Self::VtD(message) => of_vt_d(message),
+            Self::AmdVi(message) => of_amd_vi(message),
+            Self::Smmu(message) => of_smmu(message),
+            Self::Swiotlb(message) => of_swiotlb(message),
+            Self::Window(message) => of_window(message),
+            Self::Eeh(message) => of_eeh(message),
+            Self::Pcie(message) => of_pcie(message),
+            Self::MemoryType(message) => of_memory_type(message),
+            Self::Driver(DriverMessage::ProbeFailed { .. }) => Some("a driver did not take its device"),
+            Self::Driver(DriverMessage::AllocationFailed(_)) => Some("memory for DMA was not to be had"),
+            Self::Fault(_) => Some("an IOMMU refused an access"),
+            Self::Boot(_) => None,
+        }
+    }
+}
+
+fn of_iommu(message: &IommuMessage) -> Option<&'static str> {
+    match message {
+        IommuMessage::DefaultDomainFallback(_) => Some("no IOMMU domain of the wanted type could be made"),
+        IommuMessage::UserAttachRefused => Some("the kernel refused to give a device to user space"),
+        IommuMessage::FaultsSuppressed(_) => Some("more faults than the kernel printed"),
+        IommuMessage::UnsafeNoIommu => Some("user space drives a device without an IOMMU"),
+        IommuMessage::DefaultDomain { .. }
+        | IommuMessage::InvalidationPolicy { .. }
+        | IommuMessage::GroupJoined { .. }
+        | IommuMessage::GroupLeft { .. }
+        | IommuMessage::WiderAddresses { .. } => None,
+    }
+}
+
+fn of_vt_d(message: &VtDMessage) -> Option<&'static str> {
+    match message {
+        VtDMessage::BrokenFirmware(_) => Some("firmware describes VT-d wrongly"),
+        VtDMessage::SetupProblem(_) => Some("a step of setting VT-d up went wrong"),
+        VtDMessage::InterruptFault(_) => Some("an interrupt was refused"),
+        VtDMessage::FaultReason(_) => Some("an IOMMU refused an access"),
+        _ => None,
+    }
+}
+
+fn of_amd_vi(message: &AmdViMessage) -> Option<&'static str> {
+    match message {
+        AmdViMessage::CompletionTimeout => Some("invalidations are not completed in time"),
+        AmdViMessage::FirmwareTable(words) if words.contains("Firmware Bug") => {
+            Some("firmware describes AMD-Vi wrongly")
+        }
+        _ => None,
+    }
+}
+
+fn of_smmu(message: &SmmuMessage) -> Option<&'static str> {
+    match message {
+        SmmuMessage::CommandTimeout => Some("invalidations are not completed in time"),
+        SmmuMessage::Bypass(_) => Some("the SMMU lets DMA of unknown devices pass"),
+        SmmuMessage::FoundV3 { .. } | SmmuMessage::FoundV2 | SmmuMessage::Queue { .. } => None,
+    }
+}
+
+fn of_swiotlb(message: &SwiotlbMessage) -> Option<&'static str> {
+    match message {
+        SwiotlbMessage::NoMemory(_) => Some("there was no memory for bounce buffers"),
+        SwiotlbMessage::Full { .. } => Some("bounce buffers ran out"),
+        SwiotlbMessage::MaskOverflow { .. } => Some("a mapping was beyond the device's mask"),
+        SwiotlbMessage::VmallocRejected => Some("a driver mapped memory that may not be mapped"),
+        _ => None,
+    }
+}
+
+fn of_window(message: &WindowMessage) -> Option<&'static str> {
+    match message {
+        WindowMessage::Query { returned, .. } if *returned != 0 => {
+            Some("firmware refused a query for DMA windows")
+        }
+        WindowMessage::Create { returned, .. } if *returned != 0 => {
+            Some("firmware refused to make a DMA window")
+        }
+        WindowMessage::MapFailed(_) => Some("memory could not be mapped into a DMA window"),
+        WindowMessage::NoFreeWindow => Some("firmware has no DMA window left"),
+        WindowMessage::Exhausted { .. } => Some("a DMA window ran full"),
+        WindowMessage::EntryRefused(_) => Some("the hypervisor refused a translation entry"),
+        WindowMessage::OutOfReach(_) => Some("a device's mask does not reach its DMA window"),
+        _ => None,
+    }
+}
+
+fn of_eeh(message: &EehMessage) -> Option<&'static str> {
+    match message {
+        EehMessage::Frozen { .. } | EehMessage::Fenced { .. } => Some("EEH cut a device off"),
+        EehMessage::FailedTimes(_) => Some("EEH recovered a device again"),
+        EehMessage::GivenUp(_) => Some("EEH gave a device up"),
+        EehMessage::Recovery(_) | EehMessage::Location { .. } | EehMessage::Recovering { .. } => None,
+    }
+}
+
+fn of_pcie(message: &PcieMessage) -> Option<&'static str> {
+    match message {
+        PcieMessage::PayloadRefused { .. } => Some("a payload size could not be set"),
+        PcieMessage::BusError { .. } | PcieMessage::ErrorBit(_) => Some("PCI Express errors"),
+        PcieMessage::Contained => Some("a port cut its link off after an error"),
+        PcieMessage::Recovered(false) => Some("a driver did not come back after an error"),
+        _ => None,
+    }
+}
+
+fn of_memory_type(message: &MemoryTypeMessage) -> Option<&'static str> {
+    match message {
+        MemoryTypeMessage::Conflict { .. } => Some("two mappings want different memory types"),
+        MemoryTypeMessage::IoremapOnRam { .. } => Some("a driver mapped memory as if it were a device"),
+        MemoryTypeMessage::MtrrMismatch { .. } | MemoryTypeMessage::MtrrOverlap(_) => {
+            Some("two MTRRs disagree")
+        }
+        MemoryTypeMessage::MtrrsExhausted => Some("all MTRRs are in use"),
+        MemoryTypeMessage::MemoryTrimmed { .. } => {
+            Some("memory was given up because no MTRR makes it cacheable")
+        }
+        MemoryTypeMessage::PatConfiguration(_) | MemoryTypeMessage::PatDisabled(_) => None,
+    }
+}
