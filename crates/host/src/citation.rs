@@ -55,12 +55,19 @@ impl<T> Cited<T> {
 pub struct Text {
     file: Arc<str>,
     body: String,
+    /// The line of `file` that each line of the body is, where it was cut out of a longer text.
+    numbers: Option<Arc<[u32]>>,
 }
 
 impl Text {
     /// The text of `file`, a path below the host's root.
     pub fn new(file: &str, body: impl Into<String>) -> Self {
-        Self { file: Arc::from(file), body: body.into() }
+        Self { file: Arc::from(file), body: body.into(), numbers: None }
+    }
+
+    /// The text of lines that were cut out of `file`; `numbers` has the line there of each of them.
+    pub(crate) fn cut_out(file: Arc<str>, body: String, numbers: Arc<[u32]>) -> Self {
+        Self { file, body, numbers: Some(numbers) }
     }
 
     /// Path below the host's root.
@@ -78,8 +85,10 @@ impl Text {
         (1..).zip(self.body.lines())
     }
 
-    /// Cites line `line`, whose words the caller has at hand.
+    /// Cites line `line`, counted as [`Text::lines`] does, whose words the caller has at hand.
     pub fn cite(&self, line: u32, text: &str) -> Citation {
+        let number = |numbers: &Arc<[u32]>| numbers.get(usize::try_from(line).ok()?.checked_sub(1)?).copied();
+        let line = self.numbers.as_ref().and_then(number).unwrap_or(line);
         Citation { file: Arc::clone(&self.file), line: Some(line), text: cut_quote(text) }
     }
 

@@ -317,6 +317,84 @@ const LOG: &str = "[    0.000000] Linux version 6.1.0 (a@b) #1 SMP x86_64\n\
                    [    0.000000] Command line: intel_iommu=on\n\
                    [    0.500000] iommu: Default domain type: Translated\n";
 
+/// A folder with these files.
+fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    folder
+}
+
+/// The host that all of these tell of.
+fn of_all(paths: &[&Path], command_line: Option<&str>) -> Result<Host, host::tree::OpenError> {
+    let mut evidence = host::tree::Evidence::new(std::rc::Rc::new(|_| {}));
+    for path in paths {
+        evidence.add_path(path)?;
+    }
+    if let Some(line) = command_line {
+        evidence.set_command_line(line);
+    }
+    Ok(Host::read(&evidence.into_tree()?))
+}
+
+const LISTING: &str =
+    "01:00.0 Ethernet controller [0200]: Intel Corporation I350 [8086:1521]\n\tKernel driver in use: igb\n";
+
+#[test]
+fn files_of_a_folder_are_known_by_their_content() {
+    let folder = folder(&[
+        ("readme.md", "this is what my machine prints\n"),
+        ("deep/er/output1", LISTING),
+        ("boot", LOG),
+        ("photo.jpg", "\u{0}\u{1}"),
+    ]);
+    let host = of_all(&[folder.path()], None).unwrap();
+    assert_eq!(host.adapters[0].function.driver.as_ref().unwrap().value, "igb");
+    assert!(host.log.file.ends_with("/boot"), "{}", host.log.file);
+    assert!(host.adapters[0].function.source.ends_with("/deep/er/output1"));
+}
+
+#[test]
+fn texts_beside_a_capture_count_more_than_its_own_files() {
+    let capture = folder(&[("proc/version", "Linux version 6.1.0 (a@b)\n"), ("proc/cmdline", "iommu=off\n")]);
+    let texts = folder(&[("listing", LISTING)]);
+    let listing = texts.path().join("listing");
+    let host = of_all(&[capture.path(), &listing], Some("quiet iommu=pt")).unwrap();
+    assert_eq!(host.adapters.len(), 1);
+    assert_eq!(host.command_line.unwrap().at.to_string(), "--cmdline:1: quiet iommu=pt");
+    assert!(host.requests.passthrough.unwrap().value && host.requests.iommu_enabled.is_none());
+    assert_eq!(host.platform.kernel.unwrap().value.release, "6.1.0");
+    let twice = of_all(&[capture.path(), capture.path()], None).unwrap_err().to_string();
+    assert!(twice.contains("expected one capture, and texts beside it"), "{twice}");
+}
+
+#[test]
+fn a_command_line_alone_is_judged() {
+    let host = of_all(&[], Some("iommu=pt intel_iommu=on,sm_off")).unwrap();
+    assert!(host.requests.passthrough.unwrap().value);
+}
+
+#[test]
+fn what_tells_of_no_host_or_of_several_is_refused() {
+    let texts = folder(&[
+        ("prose", "dear all\n"),
+        ("two", "Nov 21 01:22:03 alpha kernel: a\nNov 21 01:22:03 beta kernel: b\n"),
+    ]);
+    let refused = |name: &str| of_all(&[&texts.path().join(name)], None).unwrap_err();
+    let whole = |name: &str| anyhow_chain(&refused(name));
+    assert!(whole("prose").contains("no line of it is of a kernel log or of lspci"), "{}", whole("prose"));
+    assert!(whole("two").ends_with("give its lines 1 to 1 and the rest by themselves"), "{}", whole("two"));
+}
+
+/// An error and its causes.
+fn anyhow_chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
 #[test]
 fn a_kernel_log_alone_can_be_inspected() {
     let gzip = |text: &[u8]| {
@@ -326,7 +404,7 @@ fn a_kernel_log_alone_can_be_inspected() {
     };
     for bytes in [LOG.as_bytes().to_vec(), gzip(LOG.as_bytes())] {
         let host = Host::read(&from_bytes(&bytes).unwrap());
-        assert_eq!(host.log.file, "var/log/dmesg");
+        assert_eq!(host.log.file, "here", "citations name what was given");
         assert_eq!(host.platform.kernel.as_ref().unwrap().at.to_string().split(':').nth(1), Some("1"));
         let unseen: Vec<&str> = host.unseen.iter().map(|unseen| unseen.what.as_str()).collect();
         assert!(unseen.iter().any(|what| what.contains("PCI functions")), "{unseen:?}");
@@ -410,7 +488,7 @@ fn more_functions_or_lines_than_the_limit_are_refused_and_listed() {
         let (domain, bus, device, function) = (n >> 16, n >> 8 & 255, n >> 3 & 31, n & 7);
         format!("{domain:04x}:{bus:02x}:{device:02x}.{function} Class 0108: 8086:0953\n")
     };
-    told((0..65_537).map(function).collect(), "lspci could not be read (more than the 65536 PCI functions");
+    told((0..65_537).map(function).collect(), "here could not be read (more than the 65536 PCI functions");
     told(
         format!("{LOG}{}", "\n".repeat(4_000_000)),
         "var/log/dmesg could not be read (more than the 4000000 lines",

@@ -65,6 +65,8 @@ pub enum ReasonKind {
     TooMany,
     /// A member of an archive of a type that is not read.
     UnknownMember,
+    /// Another text that tells of the same was read.
+    AnotherIsRead,
     /// A symbolic link whose target does not exist.
     DanglingLink,
     /// The limit of all files of a host was reached before.
@@ -84,6 +86,7 @@ impl ReasonKind {
             Refusal::NotAFile => Self::NotAFile,
             Refusal::TooMany { .. } => Self::TooMany,
             Refusal::UnknownMember { .. } => Self::UnknownMember,
+            Refusal::AnotherIsRead => Self::AnotherIsRead,
             Refusal::DanglingLink => Self::DanglingLink,
             Refusal::BudgetSpent { .. } => Self::BudgetSpent,
             Refusal::Other { .. } => Self::Other,

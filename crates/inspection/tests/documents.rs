@@ -34,7 +34,7 @@ fn documents() -> BTreeMap<String, Value> {
     }
     let captures = found.len();
     for (name, text) in fixture::texts("../../host/tests/field") {
-        let keys = ["source", "machine", "excerpt", "authors-found", "expect-dma-path"];
+        let keys = ["source", "machine", "excerpt", "authors-found"];
         let case = fixture::Case::parse(&text, name.clone(), &keys);
         found.insert(name, document(&case.tree()));
     }

@@ -175,21 +175,29 @@ Examples:
   iotoll inspect --prices mine.toml                  times at the prices of your machine (docs/reference/prices.md)
   iotoll inspect --range 0x10000000-0x14ffffff       the memory type of a physical range (x86)
   dmesg | iotoll inspect --from -                    what a kernel log alone says
+  iotoll inspect --from post.txt --from lspci.txt    texts of one host, whatever else stands in them
+  iotoll inspect --from dmesg.txt --cmdline 'quiet iommu=pt'
 
-Exit status: 0 no findings, and everything that verdicts depend on was read; 1 findings, or something that they depend on could \
-not be read (\"complete\": false in the JSON document; listed under \"Not seen\"); 2 error.
+Exit status: 0 no findings, no other problem in the log, and everything that verdicts depend on was read; 1 findings, problems in \
+the log that no finding is about, or something that verdicts depend on could not be read (\"complete\": false in the JSON document; listed under \"Not seen\"); 2 error.
 
 Limits of a source: 64 MiB and 4,000,000 lines per file or text, 1,048,576 names per folder, 65,536 PCI functions, 4,000,000 \
 files and 1 GiB in all. Limits of an archive: 1,000,000 members, 8 GiB unpacked and at most 256 MiB plus 200 times its size, 512 MiB \
 of it in memory. A file beyond a limit is listed under \"Not seen\"; an archive beyond a limit is an error (docs/reference/limits.md).")]
 pub(crate) struct Inspect {
-    /// A captured host: directory, sosreport, .tar[.gz|.xz|.zst], or the text of a kernel log or of lspci;
-    /// - for standard input [default: this host]
+    /// What there is of a host: a directory, a sosreport, .tar[.gz|.xz|.zst], or text with its kernel log, its lspci and the
+    /// like, as people paste it; - for standard input. Several are read as one host [default: this host]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
-    pub(crate) from: Option<PathBuf>,
+    pub(crate) from: Vec<PathBuf>,
+    /// The kernel command line, in place of the one that is read
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) cmdline: Option<String>,
     /// Print one JSON document with schema iotoll.inspect/2
     #[arg(long)]
     pub(crate) json: bool,
+    /// Also show what each finding was concluded from and would gain, what DMA paths cost, and memory types
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) explain: bool,
     /// Also write a self-contained HTML page
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) html: Option<PathBuf>,

@@ -31,6 +31,7 @@ pub(crate) fn run() -> anyhow::Result<Outcome> {
         output::width(),
         output::style(),
         output::report_length(),
+        false,
     ))?;
     // The inspection is complete without a benchmark.
     let page = match run_short() {

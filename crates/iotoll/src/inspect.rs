@@ -2,7 +2,7 @@
 
 use crate::cli::Inspect;
 use crate::output::{self, Outcome};
-use crate::source::open_tree;
+use crate::source::open_evidence;
 use crate::whole_file::WholeFile;
 use crate::{areas, prices, tolls};
 use anyhow::{Context, bail};
@@ -10,18 +10,20 @@ use host::diagnose::Basis;
 use host::memory::PhysRange;
 use host::{Bdf, Host, Inspection};
 use inspection::Document;
-use std::path::Path;
+use std::path::PathBuf;
 
 /// Inspects a host and prints its DMA paths and findings, or the memory type of a range.
 pub(crate) fn run(args: &Inspect) -> anyhow::Result<Outcome> {
-    let host = read_host(args.from.as_deref())?;
+    let host = read_host(args)?;
     if let Some(range) = args.range {
         return print_memory_type(&host, range, args.json);
     }
     let tolls = args.tolls.as_deref().map(tolls::read_folder).transpose()?;
     let prices = args.prices.as_deref().map(|file| prices::read(file, &host)).transpose()?;
     let prices = prices.as_ref().map(std::slice::from_ref);
-    let areas = areas::forecasts(&host)?;
+    // The model of an area takes longer than all else; a short report does not show it.
+    let shows_forecasts = args.explain || args.json || args.html.is_some();
+    let areas = if shows_forecasts { areas::forecasts(&host)? } else { Vec::new() };
     let inspection = Inspection::with_basis(host, Basis { tolls: tolls.as_ref(), prices, areas: &areas });
     if let Some(file) = &args.html {
         WholeFile::write(file, report::inspection_page(&inspection, program_version()).as_bytes())?;
@@ -32,14 +34,14 @@ pub(crate) fn run(args: &Inspect) -> anyhow::Result<Outcome> {
             if let Some(address) = only {
                 expect_adapter(&inspection, address)?;
             }
-            let path = args.from.as_deref().map_or("/".to_owned(), |path| path.display().to_string());
-            output::print_json(&Document::new(&inspection, program_version(), &path, only))?;
+            output::print_json(&Document::new(&inspection, program_version(), &shown_source(args), only))?;
         }
         (false, None) => output::print_text(&report::inspection(
             &inspection,
             output::width(),
             output::style(),
             output::report_length(),
+            args.explain,
         ))?,
         (false, Some(address)) => output::print_text(&adapter_report(&inspection, address)?)?,
     }
@@ -55,16 +57,23 @@ pub(crate) fn program_version() -> &'static str {
     concat!("iotoll ", env!("CARGO_PKG_VERSION"))
 }
 
-/// Reads a host. Fails if the source has neither a kernel version nor a PCI function, so it is no host.
-fn read_host(from: Option<&Path>) -> anyhow::Result<Host> {
-    let host = Host::read(&open_tree(from)?);
-    let says_nothing = host.platform.kernel.is_none() && host.log.file.is_empty();
+/// Reads a host. Fails if the source has neither a kernel version, nor a log, nor a command line, nor a PCI function, so it is no host.
+fn read_host(args: &Inspect) -> anyhow::Result<Host> {
+    let host = Host::read(&open_evidence(args.from.iter().map(PathBuf::as_path), args.cmdline.as_deref())?);
+    let says_nothing =
+        host.platform.kernel.is_none() && host.log.file.is_empty() && host.command_line.is_none();
     if host.adapters.is_empty() && host.bridges.is_empty() && says_nothing {
-        let what = from.map_or("this host".to_owned(), |path| path.display().to_string());
+        let what = if args.from.is_empty() { "this host".to_owned() } else { shown_source(args) };
         let doubts: String = host.doubts().map(|doubt| format!("; {doubt}")).collect();
         bail!("{what}: neither a kernel version nor a PCI function was found in it{doubts}");
     }
     Ok(host)
+}
+
+/// The source as it was given: `/` for this host.
+fn shown_source(args: &Inspect) -> String {
+    let paths: Vec<String> = args.from.iter().map(|path| path.display().to_string()).collect();
+    if paths.is_empty() { "/".to_owned() } else { paths.join(", ") }
 }
 
 /// Fails unless the host has an adapter at this address.

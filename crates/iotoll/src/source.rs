@@ -3,6 +3,7 @@
 use crate::output;
 use crate::progress;
 use host::Tree;
+use host::tree::Evidence;
 use std::io::{self, IsTerminal};
 use std::path::Path;
 
@@ -11,21 +12,39 @@ const STDIN: &str = "-";
 
 /// Opens this host, a capture, or standard input for `-`. Shows progress if reading takes long.
 pub(crate) fn open_tree(from: Option<&Path>) -> anyhow::Result<Tree> {
-    match from {
-        None => Ok(Tree::live()),
-        Some(path) if path.as_os_str() == STDIN => read_stdin(),
-        Some(path) => Ok(Tree::open_watched(path, progress::watcher(&path.display().to_string()))?),
-    }
+    open_evidence(from, None)
 }
 
-/// Reads an archive, a kernel log or the output of lspci from standard input.
-fn read_stdin() -> anyhow::Result<Tree> {
+/// Opens what there is of a host: this one if nothing is given, else captures and texts, with a command line in place of theirs.
+pub(crate) fn open_evidence<'p>(
+    from: impl IntoIterator<Item = &'p Path>,
+    command_line: Option<&str>,
+) -> anyhow::Result<Tree> {
+    let mut from = from.into_iter().peekable();
+    if from.peek().is_none() && command_line.is_none() {
+        return Ok(Tree::live());
+    }
+    let shown = from.peek().map_or_else(|| "--cmdline".to_owned(), |path| path.display().to_string());
+    let mut evidence = Evidence::new(progress::watcher(&shown));
+    for path in from {
+        match path.as_os_str() == STDIN {
+            true => read_stdin(&mut evidence)?,
+            false => evidence.add_path(path)?,
+        }
+    }
+    if let Some(line) = command_line {
+        evidence.set_command_line(line);
+    }
+    Ok(evidence.into_tree()?)
+}
+
+/// Reads an archive or a text from standard input.
+fn read_stdin(evidence: &mut Evidence) -> anyhow::Result<()> {
     let stdin = io::stdin().lock();
     if stdin.is_terminal() {
         output::print_note(
             "iotoll: reading a kernel log or the output of lspci from the terminal; Ctrl-D ends it",
         );
     }
-    let name = "standard input";
-    Ok(Tree::from_reader(stdin, name, progress::watcher(name))?)
+    Ok(evidence.add_reader(stdin, "standard input")?)
 }

@@ -6,6 +6,7 @@
 pub(crate) mod adapter;
 pub(crate) mod batch;
 pub(crate) mod fold;
+pub(crate) mod footnotes;
 pub(crate) mod headline;
 mod link_text;
 mod memory_range;

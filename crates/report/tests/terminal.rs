@@ -13,7 +13,10 @@ const HOSTILE: &str = "<script>\u{1b}[31m\u{202e}網路";
 #[test]
 fn captures_at_100_columns() {
     for name in CAPTURES {
-        insta::assert_snapshot!(name, report::inspection(&capture(name), 100, Style::Plain, Length::Folded));
+        insta::assert_snapshot!(
+            name,
+            report::inspection(&capture(name), 100, Style::Plain, Length::Folded, true)
+        );
     }
 }
 
@@ -29,7 +32,7 @@ fn one_adapter() {
 
 #[test]
 fn a_crowd_is_shown_together_and_its_findings_once() {
-    insta::assert_snapshot!(report::inspection(&crowd(60, "nvme"), 80, Style::Plain, Length::Folded));
+    insta::assert_snapshot!(report::inspection(&crowd(60, "nvme"), 80, Style::Plain, Length::Folded, true));
 }
 
 #[test]
@@ -38,7 +41,7 @@ fn no_line_exceeds_the_width() {
     hosts.extend([crowd(0, "x"), crowd(3, HOSTILE), crowd(40, HOSTILE)]);
     for host in &hosts {
         for width in 60..=200 {
-            check_width(&report::inspection(host, width, Style::Plain, Length::Folded), width);
+            check_width(&report::inspection(host, width, Style::Plain, Length::Folded, true), width);
             for adapter in host.host.adapters.iter().take(1) {
                 let shown =
                     report::adapter(host, adapter.function.address, width, Style::Plain, Length::Folded);
@@ -63,12 +66,12 @@ fn check_width(text: &str, width: usize) {
 fn colours_change_no_word() {
     for name in CAPTURES {
         let host = capture(name);
-        let coloured = report::inspection(&host, 100, Style::Colour, Length::Folded);
+        let coloured = report::inspection(&host, 100, Style::Colour, Length::Folded, true);
         assert!(coloured.contains('\u{1b}'));
         // The table pads painted cells inside the paint: blanks at line ends may differ.
         let trimmed =
             |text: &str| text.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n");
-        let plain = trimmed(&report::inspection(&host, 100, Style::Plain, Length::Folded));
+        let plain = trimmed(&report::inspection(&host, 100, Style::Plain, Length::Folded, true));
         assert_eq!(trimmed(&without_escapes(&coloured)), plain, "{name}");
     }
 }
@@ -82,7 +85,7 @@ fn without_escapes(text: &str) -> String {
 #[test]
 fn nothing_of_the_host_steers_the_terminal() {
     let host = crowd(3, HOSTILE);
-    let shown = report::inspection(&host, 100, Style::Plain, Length::Folded)
+    let shown = report::inspection(&host, 100, Style::Plain, Length::Folded, true)
         + &report::adapter(&host, host.host.adapters[0].function.address, 100, Style::Plain, Length::Folded)
             .unwrap();
     let steers = |c: char| c.is_control() && c != '\n' || c == '\u{202e}';

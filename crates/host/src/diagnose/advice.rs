@@ -5,6 +5,9 @@ use escape::terminal::plain;
 use std::borrow::Cow;
 use std::fmt;
 
+/// How an alternative begins.
+pub const OTHERWISE: &str = "; else ";
+
 /// Prose and the commands that it names, kept apart so that what a host says of itself can't become part of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Advice(Vec<Part>);
@@ -16,6 +19,8 @@ pub enum Part {
     Prose(Cow<'static, str>),
     /// A command to paste.
     Command(Command),
+    /// What follows is for those who can't do what stands before it.
+    Otherwise,
 }
 
 impl Advice {
@@ -47,6 +52,12 @@ impl Advice {
         self
     }
 
+    /// With advice after it for those who can't follow this one.
+    pub fn or_else(mut self, other: impl Into<Self>) -> Self {
+        self.0.push(Part::Otherwise);
+        self.and(other)
+    }
+
     /// With a kernel argument of the host's after it, as it stands there.
     pub fn and_argument(self, argument: &str) -> Self {
         self.and_say(shown_argument(argument))
@@ -61,6 +72,14 @@ impl Advice {
     /// Its parts, in their order.
     pub fn parts(&self) -> impl Iterator<Item = &Part> {
         self.0.iter()
+    }
+
+    /// The first command of what is advised first; `None` if that has none.
+    pub fn first_command(&self) -> Option<&Command> {
+        let first = self.parts().take_while(|part| **part != Part::Otherwise);
+        first
+            .into_iter()
+            .find_map(|part| if let Part::Command(command) = part { Some(command) } else { None })
     }
 
     /// The commands in it, in their order.
@@ -98,6 +117,7 @@ impl fmt::Display for Advice {
         self.0.iter().try_for_each(|part| match part {
             Part::Prose(prose) => f.write_str(prose),
             Part::Command(command) => write!(f, "{command}"),
+            Part::Otherwise => f.write_str(OTHERWISE),
         })
     }
 }

@@ -15,7 +15,7 @@ mod published;
 mod rules;
 mod verdict;
 
-pub use advice::{Advice, Part};
+pub use advice::{Advice, OTHERWISE, Part};
 pub use basis::Basis;
 pub use finding::{Explanation, Finding, Id, Severity};
 pub use forecast::{AreaForecast, Rest};

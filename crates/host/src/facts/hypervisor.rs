@@ -21,6 +21,8 @@ pub enum Hypervisor {
     Kvm,
     /// `VMware`.
     VmWare,
+    /// QEMU, with KVM or without.
+    Qemu,
     /// One that is not named here.
     Other,
 }
@@ -33,6 +35,7 @@ impl Hypervisor {
             Self::HyperV => "Hyper-V",
             Self::Kvm => "KVM",
             Self::VmWare => "VMware",
+            Self::Qemu => "QEMU",
             Self::Other => "a hypervisor",
         }
     }
@@ -104,7 +107,7 @@ fn by_model(tree: &Tree) -> Option<Cited<Hypervisor>> {
     let (maker, model) = (value("sys_vendor")?, value("product_name"));
     let is_model = |name: &str| model.as_ref().is_some_and(|model| model.value == name);
     let hypervisor = match maker.value.as_str() {
-        "QEMU" => Hypervisor::Kvm,
+        "QEMU" => Hypervisor::Qemu,
         "Xen" => Hypervisor::Xen,
         "Google" if is_model("Google Compute Engine") => Hypervisor::Kvm,
         "Microsoft Corporation" if is_model("Virtual Machine") => Hypervisor::HyperV,
@@ -150,7 +153,7 @@ mod tests {
         assert_eq!(read_files(&xen), Some(Hypervisor::XenDom0));
         assert_eq!(read_files(&xen[..1]), Some(Hypervisor::Xen));
         let maker = ("sys/class/dmi/id/sys_vendor", "QEMU\n");
-        assert_eq!(read_files(&[maker]), Some(Hypervisor::Kvm));
+        assert_eq!(read_files(&[maker]), Some(Hypervisor::Qemu));
         assert_eq!(read_files(&[("sys/class/dmi/id/sys_vendor", "Dell Inc.\n")]), None);
         assert_eq!(
             read_files(&[("proc/cpuinfo", "flags\t\t: fpu hypervisor lahf_lm\n")]),

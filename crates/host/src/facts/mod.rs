@@ -99,7 +99,7 @@ impl Host {
         });
         let options = options.unwrap_or_default();
         let requests = Requests::collect(&options);
-        let listing = lspci_text(tree).map_or_else(Vec::new, |text| lspci::parse(&text));
+        let listing = lspci_text(tree).map_or_else(Vec::new, |text| lspci::joined(lspci::parse(&text)));
         let mut functions = function::read(tree, &listing);
         let has_sysfs = tree.exists("sys/bus/pci/devices");
         // lspci -v names the driver in use of every function that has one.
@@ -249,7 +249,7 @@ fn lspci_text(tree: &Tree) -> Option<crate::Text> {
 /// Files with lspci's output, the most verbose first. sosreports name them after the command with its options; the tree of
 /// `-t` has no records.
 fn lspci_paths(tree: &Tree) -> Vec<String> {
-    let mut paths = vec!["lspci".to_owned(), "lspci.txt".to_owned()];
+    let mut paths = Vec::new();
     for folder in ["sos_commands/pci", "sos_commands/hardware"] {
         let names = tree.names(folder).into_iter().filter(|name| name.starts_with("lspci"));
         let with_records = names.filter(|name| !name.contains("-t") && !name.contains("vt"));
@@ -257,5 +257,6 @@ fn lspci_paths(tree: &Tree) -> Vec<String> {
     }
     let verbosity = |path: &String| path.bytes().filter(|byte| *byte == b'v').count();
     paths.sort_by_key(|path| std::cmp::Reverse(verbosity(path)));
-    paths
+    // What was given beside a capture comes first.
+    ["lspci".to_owned(), "lspci.txt".to_owned()].into_iter().chain(paths).collect()
 }

@@ -102,7 +102,8 @@ fn list_unread(host: &Host) -> Vec<Unseen> {
             decisive: false,
             unread: Some(Unread { file: file.clone(), files: 0, reason: reason.clone() }),
         });
-        one.decisive |= source.is_none_or(|source| source.is_decisive);
+        let is_decisive = source.is_none_or(|source| source.is_decisive);
+        one.decisive |= is_decisive && *reason != Refusal::AnotherIsRead;
         if let Some(unread) = &mut one.unread {
             unread.files += 1;
         }
@@ -139,6 +140,7 @@ fn remedy(file: &str, reason: &Refusal, reach: Reach) -> String {
         (Refusal::TooMany { .. } | Refusal::BudgetSpent { .. }, _) => {
             "a capture of no more than one host has".to_owned()
         }
+        (Refusal::AnotherIsRead, _) => "an inspection of it alone".to_owned(),
         (Refusal::Absent | Refusal::Other { .. }, _) => "what the system's words ask for".to_owned(),
     }
 }

@@ -28,6 +28,22 @@ pub struct Log<'t> {
     covers_boot: bool,
 }
 
+impl Log<'_> {
+    /// The message in one line of a log; `None` if the line is empty.
+    pub fn message_of(line: &str) -> Option<&str> {
+        let line = line.trim_end_matches('\r');
+        let (_, message) = kmsg(line).unwrap_or_else(|| printed(line));
+        (!message.is_empty()).then_some(message)
+    }
+
+    /// The name of the host in a line of syslog or of the journal: `Nov 21 01:22:03 HOST kernel: ...`.
+    pub fn host_of(line: &str) -> Option<&str> {
+        let rest = after_kernel_word(line)?;
+        let head = line.get(..line.len() - rest.len())?.strip_suffix(" kernel: ")?;
+        head.rsplit(' ').next()
+    }
+}
+
 /// How the messages begin that a kernel prints when its own drivers are initialised and user space starts
 /// (init/main.c, `kernel_init`; before 3.x `free_initmem` of each architecture).
 const USER_SPACE_STARTS: [&str; 4] =

@@ -98,6 +98,33 @@ pub fn parse(text: &Text) -> Vec<Record> {
     records
 }
 
+/// Whether a line can belong to a record that was begun: it is indented, empty, or a row of a dump.
+pub fn continues_record(line: &str) -> bool {
+    let is_row = line.split_once(": ").is_some_and(|(offset, row)| {
+        offset.len() <= 3
+            && offset.bytes().all(|byte| byte.is_ascii_hexdigit())
+            && row.split_whitespace().all(|byte| hex_byte(byte).is_some())
+    });
+    line.is_empty() || line.starts_with([' ', '\t']) || is_row
+}
+
+/// Records of the same function joined into one, in the order of their first appearance. A text may hold a short list and
+/// the details of one function after it.
+pub fn joined(records: Vec<Record>) -> Vec<Record> {
+    let mut places: BTreeMap<Bdf, usize> = BTreeMap::new();
+    let mut joined: Vec<Record> = Vec::new();
+    for record in records {
+        match places.get(&record.bdf).and_then(|place| joined.get_mut(*place)) {
+            Some(known) => known.complete(record),
+            None => {
+                places.insert(record.bdf, joined.len());
+                joined.push(record);
+            }
+        }
+    }
+    joined
+}
+
 /// The first line of each record.
 pub fn first_lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter(|line| Heading::parse(line).is_some())
@@ -170,6 +197,46 @@ impl Lines<'_> {
 }
 
 impl Record {
+    /// Whether both may be of one function: no ID and no name of theirs differ.
+    pub fn may_be(&self, other: &Self) -> bool {
+        fn agree<T: PartialEq>(one: Option<&T>, other: Option<&T>) -> bool {
+            one.zip(other).is_none_or(|(one, other)| one == other)
+        }
+        let by_ids = self.vendor.is_some() && other.vendor.is_some();
+        let ids = agree(self.vendor.as_ref(), other.vendor.as_ref())
+            && agree(self.device.as_ref(), other.device.as_ref());
+        ids && (by_ids || agree(self.name.as_ref(), other.name.as_ref()))
+    }
+
+    /// Adds what another record of the same function says and this one does not.
+    fn complete(&mut self, other: Self) {
+        self.class = self.class.or(other.class);
+        self.class_name = self.class_name.take().or(other.class_name);
+        self.vendor = self.vendor.or(other.vendor);
+        self.device = self.device.or(other.device);
+        self.name = self.name.take().or(other.name);
+        self.revision = self.revision.or(other.revision);
+        self.subsystem = self.subsystem.or(other.subsystem);
+        self.subsystem_name = self.subsystem_name.take().or(other.subsystem_name);
+        self.physical_slot = self.physical_slot.take().or(other.physical_slot);
+        self.driver = self.driver.take().or(other.driver);
+        if self.modules.is_empty() {
+            self.modules = other.modules;
+        }
+        self.numa_node = self.numa_node.take().or(other.numa_node);
+        self.iommu_group = self.iommu_group.take().or(other.iommu_group);
+        self.bus_master = self.bus_master.or(other.bus_master);
+        self.buses = self.buses.or(other.buses);
+        self.access_denied &= other.access_denied;
+        self.capabilities = std::mem::take(&mut self.capabilities).or(other.capabilities);
+        if self.config.is_empty() {
+            self.config = other.config;
+        }
+        for (register, at) in other.registers {
+            self.registers.entry(register).or_insert(at);
+        }
+    }
+
     /// Replaces fields by those of the hexadecimal dump, where the dump contains them.
     fn complete_from_dump(&mut self) {
         if self.config.is_empty() {

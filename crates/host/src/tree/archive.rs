@@ -29,7 +29,7 @@ const XZ_BYTES_MAX: u64 = 256 << 20;
 /// What is wrong with an archive.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
-    /// Neither tar nor one of the compressions known here, nor text that is known.
+    /// Neither tar nor one of the compressions known here, nor text.
     #[error(
         "not an archive that can be read here ({found}); expected .tar, .tar.gz, .tar.xz or .tar.zst, or the text \
          of a kernel log or of lspci"
@@ -104,8 +104,8 @@ pub enum ArchiveError {
 pub(super) enum Unpacked {
     /// An archive.
     Archive(Memory),
-    /// One text.
-    Text(Memory),
+    /// A text that tells of a host.
+    Text(Vec<u8>),
 }
 
 /// Unpacks an archive of a host, or reads a single text such as a kernel log.
@@ -151,16 +151,19 @@ fn unpack_plain(start: &[u8], reader: impl Read, meter: &Meter) -> Result<Unpack
     }
 }
 
-/// Reads a saved or pasted kernel log or output of lspci.
-fn read_text(reader: impl Read) -> Result<Memory, ArchiveError> {
+/// Reads a text.
+fn read_text(reader: impl Read) -> Result<Vec<u8>, ArchiveError> {
     let mut bytes = Vec::new();
     reader.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|error| damaged(0, error))?;
     if bytes.len() as u64 > FILE_BYTES_MAX {
         return Err(ArchiveError::TextTooLarge { bytes_max: FILE_BYTES_MAX });
     }
-    pasted::host(bytes).ok_or(ArchiveError::UnknownFormat {
-        found: "it is no tar, and no line of it is of a kernel log or of lspci",
-    })
+    match pasted::tells_of_host(&bytes) {
+        true => Ok(bytes),
+        false => Err(ArchiveError::UnknownFormat {
+            found: "it is no tar, and no line of it is of a kernel log or of lspci",
+        }),
+    }
 }
 
 enum Format {

@@ -20,6 +20,7 @@
 
 mod archive;
 mod disk;
+mod evidence;
 mod kmsg;
 mod layout;
 mod memory;
@@ -31,22 +32,24 @@ mod save;
 mod source;
 
 pub use archive::ArchiveError;
+pub use evidence::Evidence;
 pub use memory::Memory;
+pub use pasted::SeveralHosts;
 pub use progress::{Progress, Watcher};
 pub use read_log::{ReadLog, UnreadFile};
 pub use save::SaveReport;
 pub use source::{Node, Refusal};
 
 use crate::{Text, redact};
-use archive::Unpacked;
 use disk::Disk;
+use pasted::Origin;
 use source::Source;
 use std::cell::{Cell, RefCell};
-use std::collections::{HashMap, HashSet};
-use std::fs::File;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{self, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Symbolic links followed on the way to one file, as many as Linux follows (`MAXSYMLINKS`).
 const LINKS_MAX: u32 = 40;
@@ -103,14 +106,26 @@ pub enum OpenError {
         /// What it is.
         kind: &'static str,
     },
-    /// It contains no file tree of a Linux host.
+    /// It contains no file tree of a Linux host, and no text that tells of one.
     #[error(
-        "{path}: neither `proc` nor `sys` nor `sos_commands` found at its top or one folder below; \
-         expected a host's file tree, a sosreport or an archive of one"
+        "{path}: neither `proc` nor `sys` nor `sos_commands` found at its top or one folder below, and no text with a \
+         kernel log or the output of lspci; expected a host's file tree, a sosreport, an archive of one, or such texts"
     )]
     NotAHost {
         /// The path that was given.
         path: String,
+    },
+    /// Two captures, each of a host.
+    #[error("{} and {} are a capture each; expected one capture, and texts beside it", paths[0], paths[1])]
+    TwoCaptures {
+        /// The paths that were given.
+        paths: [String; 2],
+    },
+    /// Texts of several hosts.
+    #[error("{hosts}")]
+    SeveralHosts {
+        /// What shows it, and where.
+        hosts: SeveralHosts,
     },
 }
 
@@ -130,6 +145,8 @@ pub struct Tree {
     spent: Cell<ReadTotals>,
     budget_reported: Cell<bool>,
     watcher: Watcher,
+    /// Where files come from that were cut out of texts.
+    origins: BTreeMap<String, Origin>,
 }
 
 /// Bytes and files read so far, against `READ_BYTES_MAX` and `READS_MAX`.
@@ -145,8 +162,8 @@ impl Tree {
         Self::with_prefix(Box::new(Disk::new(Path::new("/"))), Reach::Live, String::new(), progress::ignore())
     }
 
-    /// A capture: a directory, an archive (`.tar`, also compressed with gzip, xz or zstd), or the text of a
-    /// kernel log or of lspci alone.
+    /// A capture: a directory, an archive (`.tar`, also compressed with gzip, xz or zstd), or texts with the kernel's log,
+    /// the output of lspci and the like: one, or a folder of them.
     ///
     /// # Errors
     /// When the path can't be read, the archive is damaged or hostile, or it holds no host.
@@ -159,16 +176,9 @@ impl Tree {
     /// # Errors
     /// As [`Tree::open`].
     pub fn open_watched(path: &Path, watcher: Watcher) -> Result<Self, OpenError> {
-        let shown = path.display().to_string();
-        let io = |source| OpenError::Io { path: shown.clone(), source };
-        let kind = std::fs::metadata(path).map_err(io)?.file_type();
-        if kind.is_dir() {
-            return Self::find_root(Box::new(Disk::new(path)), &shown, watcher);
-        }
-        if !kind.is_file() && !is_descriptor(path) {
-            return Err(OpenError::NotAFile { path: shown, kind: name_of(kind) });
-        }
-        Self::from_reader(File::open(path).map_err(io)?, &shown, watcher)
+        let mut evidence = Evidence::new(watcher);
+        evidence.add_path(path)?;
+        evidence.into_tree()
     }
 
     /// A capture from a reader such as a pipe. Errors name it `shown`.
@@ -176,13 +186,9 @@ impl Tree {
     /// # Errors
     /// As [`Tree::open`].
     pub fn from_reader(reader: impl Read, shown: &str, watcher: Watcher) -> Result<Self, OpenError> {
-        let unpacked = archive::unpack(reader, &watcher);
-        match unpacked.map_err(|source| OpenError::Archive { path: shown.to_owned(), source })? {
-            Unpacked::Archive(memory) => Self::find_root(Box::new(memory), shown, watcher),
-            Unpacked::Text(memory) => {
-                Ok(Self::with_prefix(Box::new(memory), Reach::Capture, String::new(), watcher))
-            }
-        }
+        let mut evidence = Evidence::new(watcher);
+        evidence.add_reader(reader, shown)?;
+        evidence.into_tree()
     }
 
     /// A capture held in memory, for tests and fuzzers.
@@ -190,17 +196,6 @@ impl Tree {
         let prefix = layout::host_root(&memory).ok().flatten().unwrap_or_default();
         let source = plain_links::restore(Box::new(memory), &prefix);
         Self::with_prefix(source, Reach::Capture, prefix, progress::ignore())
-    }
-
-    /// A tree of a capture. Finds the host's root in it.
-    fn find_root(source: Box<dyn Source>, shown: &str, watcher: Watcher) -> Result<Self, OpenError> {
-        let refused = |refusal: Refusal| OpenError::Io {
-            path: shown.to_owned(),
-            source: io::Error::other(refusal.to_string()),
-        };
-        let root = layout::host_root(source.as_ref()).map_err(refused)?;
-        let prefix = root.ok_or_else(|| OpenError::NotAHost { path: shown.to_owned() })?;
-        Ok(Self::with_prefix(plain_links::restore(source, &prefix), Reach::Capture, prefix, watcher))
     }
 
     /// A tree of `source`, whose host's root is at `prefix`.
@@ -216,7 +211,13 @@ impl Tree {
             spent: Cell::default(),
             budget_reported: Cell::default(),
             watcher,
+            origins: BTreeMap::new(),
         }
+    }
+
+    /// The same tree, whose files at these paths were cut out of texts.
+    fn with_origins(self, origins: BTreeMap<String, Origin>) -> Self {
+        Self { origins, ..self }
     }
 
     /// Whether this is the live machine.
@@ -233,7 +234,11 @@ impl Tree {
         }
         let body = String::from_utf8(bytes)
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
-        Some(Text::new(path, redact::without_secrets(path, body)))
+        let body = redact::without_secrets(path, body);
+        Some(match self.origins.get(path) {
+            Some(Origin { file, lines }) => Text::cut_out(Arc::clone(file), body, Arc::clone(lines)),
+            None => Text::new(path, body),
+        })
     }
 
     /// The first line of a file without surrounding blanks: the value of a sysfs attribute.

@@ -1,57 +1,233 @@
-//! A text in place of a capture: the kernel log or the output of lspci that somebody saved or pasted.
+//! Texts in place of a capture: what somebody saved, attached to a report, or pasted into a forum.
+//!
+//! ```text
+//! text ──> lines without quotes and fences ──> parts by what they look like ──> files of a host
+//!          (line)                              (this file)                      var/log/dmesg, lspci, proc/cmdline ...
+//! ```
+//!
+//! A text may hold several outputs one after another, between sentences, prompts and code fences. Each line goes to the file of
+//! the host in which it belongs; lines of prose belong in none. Citations name the text and its own line. Texts of several
+//! hosts are refused, because facts of one would be taken for facts of another.
+
+mod hosts;
+mod line;
+mod prompt;
+
+pub use hosts::SeveralHosts;
 
 use super::memory::Memory;
-use crate::Text;
-use crate::kernel::{Log, message};
 use crate::pci::lspci;
+use line::{Kind, Shape};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
-/// Where a text of each kind lies in a capture.
+/// Where the kernel's log lies in a capture.
 const LOG: &str = "var/log/dmesg";
+/// Where lspci's output lies.
 const LISTING: &str = "lspci";
 
-/// Lines looked at to tell what a text is.
-const LINES_MAX: usize = 100_000;
-
-/// A host of which there is this text and nothing else; `None` if no line of it is of a kernel log or of lspci.
-pub(super) fn host(bytes: Vec<u8>) -> Option<Memory> {
-    let file = path_for_text(&String::from_utf8_lossy(&bytes))?;
-    let mut memory = Memory::default();
-    memory.file(file, bytes);
-    Some(memory)
+/// A text with the name that citations give it.
+pub(super) struct Pasted {
+    pub(super) name: String,
+    pub(super) bytes: Vec<u8>,
 }
 
-/// The path of the host under which a pasted text belongs: the kernel log's or lspci's. `None` if it is neither.
-fn path_for_text(text: &str) -> Option<&'static str> {
-    let start: String = text.split_inclusive('\n').take(LINES_MAX).collect();
-    let text = Text::new(LOG, start);
-    let is_listing = || lspci::first_lines(text.body()).next().is_some();
-    // A log may quote lspci, a listing quotes no log.
-    if has_log_prefix(&text) {
-        Some(LOG)
-    } else if is_listing() {
-        Some(LISTING)
-    } else {
-        is_bare_log(&text).then_some(LOG)
+/// Where the lines of an assembled file come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Origin {
+    /// The text's name.
+    pub(super) file: Arc<str>,
+    /// The text's line of each line of the file.
+    pub(super) lines: Arc<[u32]>,
+}
+
+/// The files of a host that texts tell of.
+#[derive(Debug, Default)]
+pub(super) struct Assembled {
+    pub(super) memory: Memory,
+    /// Where each file comes from, by its path.
+    pub(super) origins: BTreeMap<String, Origin>,
+    /// Texts, or parts of them, that were left out: another one tells of the same.
+    pub(super) left_out: Vec<String>,
+}
+
+impl Assembled {
+    /// Adds a file of one line, or replaces it.
+    pub(super) fn set(&mut self, path: &str, name: &str, line: &str) {
+        self.memory.file(path, format!("{}\n", line.lines().next().unwrap_or_default()));
+        let origin = Origin { file: Arc::from(name), lines: Arc::from([1]) };
+        self.origins.insert(path.to_owned(), origin);
     }
 }
 
-/// Whether any line begins as lines of a log do: with a time, a level, or `HOST kernel:`.
-fn has_log_prefix(text: &Text) -> bool {
-    let log = Log::parse(text);
-    let mut records = log.records().peekable();
-    text.lines().any(|(number, line)| {
-        let record = records.next_if(|record| record.line == number);
-        record.is_some_and(|record| record.message.len() < line.trim_end().len())
-    })
+/// Whether any line of a text tells of a host.
+pub(super) fn tells_of_host(bytes: &[u8]) -> bool {
+    !bytes.contains(&0) && !parts_of(&String::from_utf8_lossy(bytes)).is_empty()
 }
 
-/// Whether there is a message that is understood; `dmesg -t` and people leave times out.
-fn is_bare_log(text: &Text) -> bool {
-    let log = Log::parse(text);
-    log.records().any(|record| {
-        message::read(record.message).is_some()
-            || record.message.starts_with("Linux version ")
-            || record.message.starts_with("Command line: ")
-            || record.message.starts_with("Kernel command line: ")
-    })
+/// The lines of one file of a host, with their numbers in the text.
+#[derive(Debug, Default, Clone)]
+struct Part {
+    numbers: Vec<u32>,
+    body: String,
 }
+
+impl Part {
+    /// Adds a line.
+    fn push(&mut self, number: u32, line: &str) {
+        self.numbers.push(number);
+        self.body.push_str(line);
+        self.body.push('\n');
+    }
+
+    /// Adds to the last line what was wrapped off it.
+    fn push_wrapped(&mut self, line: &str) {
+        self.body.pop();
+        self.body.push(' ');
+        self.body.push_str(line.trim_start());
+        self.body.push('\n');
+    }
+
+    /// The lines with their numbers.
+    fn lines(&self) -> impl Iterator<Item = (u32, &str)> {
+        self.numbers.iter().copied().zip(self.body.lines())
+    }
+}
+
+/// Parts of a text by the path of the host's file.
+type Parts = BTreeMap<&'static str, Part>;
+
+/// Assembles a host from texts.
+///
+/// # Errors
+/// If one of them holds the output of several hosts.
+pub(super) fn assemble(texts: Vec<Pasted>) -> Result<Assembled, SeveralHosts> {
+    let mut assembled = Assembled::default();
+    let mut best: BTreeMap<&'static str, (String, Part)> = BTreeMap::new();
+    for Pasted { name, bytes } in texts {
+        let text = String::from_utf8(bytes)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+        let parts = parts_of(&text);
+        hosts::check(&name, &parts)?;
+        for (path, part) in parts {
+            // Two logs of one boot would tell everything twice: the longer one is read.
+            let is_better = best.get(path).is_none_or(|(_, known)| part.numbers.len() > known.numbers.len());
+            let other = if is_better {
+                best.insert(path, (name.clone(), part)).map(|(name, _)| name)
+            } else {
+                Some(name.clone())
+            };
+            assembled.left_out.extend(other.map(|other| format!("{other} ({path})")));
+        }
+    }
+    hosts::check_together(&best)?;
+    for (path, (name, part)) in best {
+        assembled.memory.file(path, part.body);
+        let origin = Origin { file: Arc::from(name), lines: Arc::from(part.numbers) };
+        assembled.origins.insert(path.to_owned(), origin);
+    }
+    Ok(assembled)
+}
+
+/// Cuts a text into the files of a host that its lines belong in.
+fn parts_of(text: &str) -> Parts {
+    let shape = Shape::of(text);
+    // Most texts are one log or one listing: then nothing is cut out of it, and messages without times stay.
+    let whole = match shape {
+        Shape { log: true, listing: false, mixed: false } => Some(LOG),
+        Shape { log: false, listing: true, mixed: false } => Some(LISTING),
+        _ => None,
+    };
+    if let Some(path) = whole {
+        let mut part = Part::default();
+        (1..).zip(text.lines()).for_each(|(number, line)| part.push(number, line));
+        return Parts::from([(path, part)]);
+    }
+    let mut reader = Reader::default();
+    for (number, line) in (1..).zip(text.lines()) {
+        reader.take(number, &line::clean(line));
+    }
+    reader.parts
+}
+
+/// Cuts a text, line by line.
+#[derive(Default)]
+struct Reader {
+    parts: Parts,
+    /// The file that the next line may belong in.
+    open: Option<&'static str>,
+    /// Whether a command was seen whose output this is: its lines need not look like anything.
+    by_command: bool,
+    /// Blanks before each line of the listing, which a forum's markup adds.
+    indent: usize,
+    /// Columns of the last line of the log.
+    last_columns: usize,
+}
+
+impl Reader {
+    /// Takes a line.
+    fn take(&mut self, number: u32, line: &str) {
+        match line::kind(line) {
+            Kind::Fence => self.close(),
+            Kind::Command(file) => {
+                self.close();
+                (self.open, self.by_command) = (file, file.is_some());
+            }
+            Kind::GroupMember { group, listing } => {
+                self.push(LISTING, number, listing);
+                self.push(LISTING, number, &format!("\tIOMMU group: {group}"));
+                self.indent = 0;
+            }
+            Kind::Function { indent } => {
+                self.indent = indent;
+                self.push(LISTING, number, line.get(indent..).unwrap_or(line));
+            }
+            Kind::Log => {
+                self.last_columns = line.len();
+                self.push(LOG, number, line.trim_start());
+            }
+            Kind::File(path) => self.push(path, number, line.trim()),
+            Kind::Other => self.take_other(number, line),
+        }
+    }
+
+    /// Takes a line that looks like nothing by itself.
+    fn take_other(&mut self, number: u32, line: &str) {
+        let is_blank = line.trim().is_empty();
+        match self.open {
+            Some(LISTING) if lspci::continues_record(line) => {
+                let text = line.get(self.indent..).filter(|_| line.len() > self.indent).unwrap_or("");
+                self.push(LISTING, number, text);
+            }
+            Some(LOG) if self.by_command && !is_blank => self.push(LOG, number, line.trim()),
+            Some(LOG) if line::is_wrapped(line, self.last_columns) => {
+                if let Some(log) = self.parts.get_mut(LOG) {
+                    log.push_wrapped(line);
+                }
+            }
+            Some(path) if self.by_command && path != LISTING && !is_blank => {
+                self.push(path, number, line.trim())
+            }
+            // Outputs begin after an empty line as often as not.
+            Some(path) if self.by_command && !self.parts.contains_key(path) => {}
+            _ => self.close(),
+        }
+    }
+
+    /// Adds a line to a file, which stays open.
+    fn push(&mut self, path: &'static str, number: u32, line: &str) {
+        if self.open != Some(path) {
+            self.close();
+        }
+        self.open = Some(path);
+        self.parts.entry(path).or_default().push(number, line);
+    }
+
+    /// Ends the output that is being read.
+    fn close(&mut self) {
+        (self.open, self.by_command, self.indent) = (None, false, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -48,6 +48,9 @@ pub enum Refusal {
         /// The type's character.
         flag: String,
     },
+    /// Another text tells of the same.
+    #[error("another text that tells of the same was read")]
+    AnotherIsRead,
     /// What it leads to is not there.
     #[error("a symbolic link to what is not there")]
     DanglingLink,

@@ -87,6 +87,7 @@ fn driver(host: &Host, function: &Function) -> Fact {
 fn dma_path(verdict: &Verdict) -> Section {
     let mut facts =
         vec![Fact::known("DMA path", verdict.dma_path.word()), Fact::known("toll", verdict.dma_path.toll())];
+    facts.extend(verdict.condition.as_ref().map(|condition| Fact::known("if", condition)));
     facts.extend(verdict.reason.as_ref().map(|reason| Fact::known("reason", reason)));
     let labels = std::iter::once("evidence").chain(std::iter::repeat(""));
     facts.extend(labels.zip(&verdict.evidence).map(|(label, at)| Fact::known(label, &at.to_string())));

@@ -28,7 +28,8 @@ pub(crate) fn batches(rows: &[Row]) -> Vec<Batch> {
     }
     let mut alike: BTreeMap<_, Vec<&Row>> = BTreeMap::new();
     for row in rows {
-        let key = (crate::page::cost::rank(row.dma_path), row.kind, row.driver.as_str(), row.device.as_str());
+        let texts = (row.condition.as_str(), row.kind, row.driver.as_str(), row.device.as_str());
+        let key = (crate::page::cost::rank(row.dma_path), texts);
         alike.entry(key).or_default().push(row);
     }
     alike.values().filter_map(|rows| batch_of(rows)).collect()

@@ -35,6 +35,8 @@ impl Findings {
 pub(crate) struct Row {
     pub(crate) address: Bdf,
     pub(crate) dma_path: DmaPath,
+    pub(crate) condition: String,
+    pub(crate) reason: String,
     pub(crate) kind: &'static str,
     pub(crate) interfaces: Vec<String>,
     pub(crate) device: String,
@@ -44,6 +46,14 @@ pub(crate) struct Row {
     pub(crate) numa: String,
     pub(crate) link: String,
     pub(crate) findings: Findings,
+}
+
+impl Row {
+    /// The word for its DMA path, with a mark where it holds on a condition.
+    pub(crate) fn path_word(&self) -> String {
+        let mark = if self.condition.is_empty() { "" } else { super::footnotes::MARK };
+        format!("{}{mark}", self.dma_path.word())
+    }
 }
 
 /// The adapters that a driver is bound to, worst DMA path first.
@@ -80,6 +90,8 @@ fn row(adapter: &Adapter, verdict: &Verdict, findings: &HashMap<Bdf, Findings>) 
     Row {
         address: function.address,
         dma_path: verdict.dma_path,
+        condition: verdict.condition.as_deref().map_or_else(String::new, plain),
+        reason: verdict.reason.as_deref().map_or_else(String::new, plain),
         kind: function.ids.class.map_or("function", |class| kind_word(class.kind())),
         interfaces: interfaces(&adapter.interfaces),
         device: chip_name(adapter),
@@ -124,14 +136,20 @@ fn interfaces(all: &[Interface]) -> Vec<String> {
     names
 }
 
+/// What reads as a Vendor ID where there is none.
+const NO_VENDOR: u16 = 0xffff;
+
 /// A short name of the chip: of `MT2892 Family [ConnectX-6 Dx]`, the part in brackets.
 fn chip_name(adapter: &Adapter) -> String {
     let ids = &adapter.function.ids;
+    if adapter.names.device.is_none() && ids.vendor == NO_VENDOR {
+        return "not named".to_owned();
+    }
     let Some(name) = &adapter.names.device else {
         let vendor = adapter.names.vendor.as_deref().map(|vendor| format!("{} ", first_word(vendor)));
         return plain(&format!("{}{:04x}:{:04x}", vendor.unwrap_or_default(), ids.vendor, ids.device));
     };
-    let bracketed = name.strip_suffix(']').and_then(|name| name.split_once('['));
+    let bracketed = name.strip_suffix(']').and_then(|name| name.rsplit_once('['));
     plain(bracketed.map_or(name.as_str(), |(_, short)| short))
 }
 
@@ -157,6 +175,7 @@ fn kind_word(kind: Kind) -> &'static str {
         Kind::Display => "display",
         Kind::Accelerator => "accelerator",
         Kind::Bridge => "bridge",
+        Kind::Iommu => "IOMMU",
         Kind::Usb => "USB",
         Kind::Thunderbolt => "Thunderbolt",
         Kind::Audio => "audio",

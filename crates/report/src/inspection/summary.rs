@@ -70,7 +70,7 @@ fn system(host: &Host) -> Fact {
     let distribution = host.platform.distribution.as_ref().map(|name| name.value.clone());
     let parts: Vec<String> = [kernel, distribution].into_iter().flatten().collect();
     match parts.is_empty() {
-        true => Fact::unknown("system", "neither /proc/version nor a kernel log was readable"),
+        true => Fact::unknown("system", "neither /proc/version nor the start of a kernel log was there"),
         false => Fact::known("system", &parts.join(", ")),
     }
 }

@@ -240,7 +240,7 @@ fn pool_ran_out_for(host: &Host, address: Option<Bdf>, lines: &[&PoolFull]) -> F
         address,
         what,
         evidence: evidence.collect(),
-        fix: split.and(bounce_less(host, adapter)).and(larger_pool(host, slots)),
+        fix: split.and(bounce_less(host, adapter, slots)),
         ..pool_finding()
     }
 }
@@ -258,7 +258,7 @@ fn pool_nearly_full(host: &Host) -> Option<Finding> {
             grouped(slots)
         ),
         evidence: vec![used.at.clone(), pool.at.clone()],
-        fix: bounce_less(host, None).and(larger_pool(host, pool_slots(host))),
+        fix: bounce_less(host, None, pool_slots(host)),
         ..pool_finding()
     })
 }
@@ -293,14 +293,17 @@ fn pool_slots(host: &Host) -> u64 {
     pool.max(host.requests.swiotlb_slots.as_ref().map_or(0, |slots| slots.value))
 }
 
-/// How the need for bounce buffers goes away; nothing in a confidential guest, which can't do without.
-fn bounce_less(host: &Host, adapter: Option<&Adapter>) -> Advice {
+/// How the need for bounce buffers goes away, and else a larger pool; only the pool in a confidential guest, which can't do
+/// without bounce buffers.
+fn bounce_less(host: &Host, adapter: Option<&Adapter>, slots: u64) -> Advice {
     match (host.log.memory_encryption.is_some(), adapter) {
-        (true, _) => Advice::default(),
+        (true, _) => larger_pool(host, slots),
         (false, Some(adapter)) => Advice::say("let the IOMMU translate for it: ")
             .and(translate_adapter(host, adapter))
-            .and_say(", or use a driver with a wider mask; else "),
-        (false, None) => Advice::say("first stop the need (a wider mask, or translation); else "),
+            .and_say(", or use a driver with a wider mask")
+            .or_else(larger_pool(host, slots)),
+        (false, None) => Advice::say("first stop the need (a wider mask, or translation)")
+            .or_else(larger_pool(host, slots)),
     }
 }
 

@@ -3,6 +3,7 @@
 use super::facts::{more, sections};
 use crate::inspection::adapter;
 use crate::inspection::batch::{self, Batch};
+use crate::inspection::footnotes;
 use crate::inspection::row::Row;
 use crate::page::cost::Cost;
 use crate::page::quantity;
@@ -23,18 +24,25 @@ pub(super) fn section(inspection: &Inspection, rows: &[Row]) -> Markup {
             @if is_batched {
                 (table("Adapters alike, worst DMA path first", &batches[..batches.len().min(ROWS_MAX)]))
                 (more(batches.len(), ROWS_MAX, "more kind of adapter"))
+                (footnotes(rows))
                 details {
                     summary { "All " (quantity::count(rows.len(), "adapter")) " one by one" }
                     (table("Adapters one by one, worst DMA path first", &batch::singles(&rows[..rows.len().min(ROWS_MAX)])))
                     (more(rows.len(), ROWS_MAX, "more adapter"))
                 }
             } @else {
-                (table("Adapters, worst DMA path first", &batches))
+                @if !rows.is_empty() { (table("Adapters, worst DMA path first", &batches)) }
+                (footnotes(rows))
                 @if !rows.is_empty() { h3 { "Each in full" } }
                 @for row in rows { (in_full(inspection, row)) }
             }
         }
     }
+}
+
+/// Conditions and reasons, one line each.
+fn footnotes(rows: &[Row]) -> Markup {
+    html! { @for note in footnotes::footnotes(rows) { p.remark { (note) } } }
 }
 
 /// An adapter with all its facts, folded.
@@ -83,7 +91,7 @@ fn table_row(batch: &Batch) -> Markup {
             td { (dash(&row.driver)) }
             td.path-word {
                 svg.tiny viewBox="-8 -8 16 16" width="14" height="14" aria-hidden="true" { (svg::mark(cost)) }
-                span.dma_path.(cost.class()) { (row.dma_path.word()) }
+                span.dma_path.(cost.class()) { (row.path_word()) }
             }
             td.number { (dash(&row.mask)) }
             td.number { (dash(&row.group)) }

@@ -9,7 +9,8 @@ use crate::page::shorten::capitalised;
 use crate::page::shorten::shorten;
 use crate::render::svg;
 use escape::terminal::plain;
-use host::diagnose::{Advice, Finding, Part};
+use host::diagnose::{Advice, Finding, OTHERWISE, Part};
+use host::facts::LogProblem;
 use maud::{Markup, html};
 
 /// Addresses shown beside a finding before they are folded away.
@@ -79,6 +80,20 @@ fn detail(number: usize, one: &Folded<'_>) -> Markup {
                 (advice("Fix", &finding.fix))
                 (field("Risk", &finding.risk))
                 (advice("Verify", &finding.verify))
+            }
+            (proof(one))
+        }
+    }
+}
+
+/// What a finding was concluded from and what its fix would gain, folded.
+fn proof(one: &Folded<'_>) -> Markup {
+    let finding = one.finding;
+    let lines = evidence_lines(finding);
+    html! {
+        details {
+            summary { "Proof: " (quantity::count(lines.len(), "line")) @if finding.gain.is_some() || !one.predicted.is_empty() { ", and what the fix gains" } }
+            dl {
                 @if let Some(gain) = &finding.gain {
                     div { dt { "Gain" } dd { (plain(&gain.what)) br; span.absent { (plain(&gain.evidence.to_string())) } } }
                 }
@@ -88,7 +103,8 @@ fn detail(number: usize, one: &Folded<'_>) -> Markup {
                     div { dt { "Model" } dd { (plain(&forecast.what)) br; span.absent { (plain(&forecast.basis)) } } }
                 }
             }
-            (evidence(finding))
+            ul.evidence { @for line in lines.iter().take(EVIDENCE_MAX) { li { code { (shorten(line, TEXT_COLUMNS_MAX)) } } } }
+            (more(lines.len(), EVIDENCE_MAX, "more line"))
         }
     }
 }
@@ -125,6 +141,7 @@ fn advice(name: &str, advice: &Advice) -> Markup {
                     @match part {
                         Part::Prose(prose) => (with_code(&shorten(&plain(prose), TEXT_COLUMNS_MAX))),
                         Part::Command(command) => code { (plain(&command.to_string())) },
+                        Part::Otherwise => (OTHERWISE),
                     }
                 }
             }
@@ -164,15 +181,26 @@ fn addresses(one: &Folded<'_>) -> Markup {
     }
 }
 
-/// The lines that a finding is concluded from, folded.
-fn evidence(finding: &Finding) -> Markup {
-    let lines = evidence_lines(finding);
+/// Problems in the log that no finding is about.
+pub(super) fn unjudged(problems: &[LogProblem]) -> Markup {
     html! {
-        @if !lines.is_empty() {
-            details {
-                summary { "Evidence: " (quantity::count(lines.len(), "line")) }
-                ul.evidence { @for line in lines.iter().take(EVIDENCE_MAX) { li { code { (shorten(line, TEXT_COLUMNS_MAX)) } } } }
-                (more(lines.len(), EVIDENCE_MAX, "more line"))
+        @if !problems.is_empty() {
+            section #unjudged aria-labelledby="unjudged-title" {
+                h2 #unjudged-title { "Problems in the log, not judged" }
+                table {
+                    thead { tr { th scope="col" { "problem" } th scope="col" { "adapter" } th.number scope="col" { "messages" } th scope="col" { "first message" } } }
+                    tbody {
+                        @for problem in problems.iter().take(DETAILS_MAX) {
+                            tr {
+                                td { (problem.what) }
+                                td { @if let Some(address) = problem.address { code { (address) } } @else { span.absent { "–" } } }
+                                td.number { (quantity::grouped(problem.messages)) }
+                                td { code { (shorten(&plain(&problem.at.to_string()), TEXT_COLUMNS_MAX)) } }
+                            }
+                        }
+                    }
+                }
+                (more(problems.len(), DETAILS_MAX, "more problem"))
             }
         }
     }

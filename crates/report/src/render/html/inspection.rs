@@ -42,11 +42,12 @@ fn whole_page(inspection: &Inspection, benchmark: Option<&Benchmark>, made_by: &
             (contents(inspection, benchmark.is_some()))
         }
         main {
-            (host_section(host))
-            (dma_paths(inspection, &rows))
-            (adapters::section(inspection, &rows))
-            (outlook::section(&inspection.outlooks))
             (findings::section(&inspection.findings))
+            (findings::unjudged(&inspection.unjudged))
+            (adapters::section(inspection, &rows))
+            (dma_paths(inspection, &rows))
+            (host_section(host))
+            (outlook::section(&inspection.outlooks))
             @if let Some(benchmark) = benchmark { (bench::brief(benchmark)) }
             (unseen(host))
             (origin(host, made_by))
@@ -65,10 +66,12 @@ fn contents(inspection: &Inspection, has_benchmark: bool) -> Markup {
     let unseen = !inspection.host.unseen.is_empty();
     html! {
         nav aria-label="Contents" {
-            a href="#dma-paths" { "DMA paths" }
-            a href="#adapters" { "Adapters" }
-            @if !inspection.outlooks.is_empty() { a href="#outlook" { "After the fixes" } }
             a href="#findings" { (capitalised(&headline::findings_count(&inspection.findings))) }
+            @if !inspection.unjudged.is_empty() { a href="#unjudged" { "Problems not judged" } }
+            a href="#adapters" { "Adapters" }
+            a href="#dma-paths" { "DMA paths" }
+            a href="#host" { "Host" }
+            @if !inspection.outlooks.is_empty() { a href="#outlook" { "After the fixes" } }
             @if has_benchmark { a href="#allocators" { "Allocators" } }
             @if unseen { a href="#unseen" { "Not seen" } }
         }
@@ -89,8 +92,10 @@ fn host_section(host: &Host) -> Markup {
             h2 #host-title { "The host" }
             (definitions(&facts))
             @if let Some(section) = memory_types::section(host) {
-                h3 { (section.title) }
-                (definitions(&section.facts))
+                details {
+                    summary { (section.title) }
+                    (definitions(&section.facts))
+                }
             }
         }
     }

@@ -86,7 +86,7 @@ impl Column {
             Self::Name => batch.called.clone(),
             Self::Adapter => format!("{} {}\n{}", batch.addresses, row.driver, batch.called),
             Self::Driver => row.driver.clone(),
-            Self::DmaPath => row.dma_path.word().to_owned(),
+            Self::DmaPath => row.path_word(),
             Self::Mask => row.mask.clone(),
             Self::Group => row.group.clone(),
             Self::Numa => row.numa.clone(),
@@ -201,8 +201,9 @@ fn cell((column, width): SizedColumn, batch: &Batch, style: Style) -> Cell {
 fn show_list(screen: &mut Screen, batches: &[Batch]) {
     for batch in batches {
         let row = &batch.row;
-        let dma_path = screen.style.paint(Ink::DmaPath(Cost::of(row.dma_path)), row.dma_path.word());
-        screen.hanging(&format!("{dma_path}  "), row.dma_path.word().len() + 2, &batch.addresses, 2);
+        let word = row.path_word();
+        let dma_path = screen.style.paint(Ink::DmaPath(Cost::of(row.dma_path)), &word);
+        screen.hanging(&format!("{dma_path}  "), word.len() + 2, &batch.addresses, 2);
         let named = |name: &str, text: &str| (!text.is_empty()).then(|| format!("{name} {text}"));
         let findings = row.findings.count;
         let parts = [

@@ -1,20 +1,24 @@
-//! Findings on a terminal: a list of one line each, then each in full.
+//! Findings on a terminal: first what is wrong and what to type, then each in full.
+//!
+//! Nothing stands there twice: causes and first commands are above the table of adapters, the rest of each finding is below
+//! it, and what it was concluded from is shown on request.
 
 use super::screen::Screen;
-use crate::inspection::fold::{Folded, PREDICTIONS_EXPLAINED, evidence_lines, fold, lines_with_sources};
+use crate::inspection::fold::{Folded, PREDICTIONS_EXPLAINED, evidence_lines, lines_with_sources};
 use crate::page::ink::Ink;
 use crate::page::quantity;
 use crate::page::shorten::shorten;
 use escape::shell::Command;
 use escape::terminal::plain;
-use host::diagnose::{Advice, Finding, Part};
+use host::diagnose::{Advice, Finding, OTHERWISE, Part};
+use host::facts::LogProblem;
 
-/// From this number of findings on, a list of one line each comes first.
-const OVERVIEW_MIN: usize = 4;
-/// Findings in the list of one line each, in a folded report.
-const OVERVIEW_MAX: usize = 100;
+/// Findings in the list of actions, in a folded report.
+const ACTIONS_MAX: usize = 40;
 /// Findings shown in full, in a folded report.
 const DETAILS_MAX: usize = 40;
+/// Problems in the log that no finding is about, in a folded report.
+const PROBLEMS_MAX: usize = 40;
 /// Evidence lines of one finding, in a folded report.
 const EVIDENCE_MAX: usize = 8;
 /// Addresses shown for one finding.
@@ -25,52 +29,76 @@ const ADDRESSES_FEW: usize = 4;
 const PREDICTIONS_MAX: usize = 3;
 /// Columns for the names of a finding's fields: fix, risk, verify.
 const LABEL_WIDTH: usize = 9;
+/// Columns for a severity.
+const SEVERITY_WIDTH: usize = 9;
 
-/// Writes the findings, those that are the same but for the address together.
-pub(super) fn show<'i>(screen: &mut Screen, findings: impl IntoIterator<Item = &'i Finding>) {
-    let findings: Vec<&Finding> = findings.into_iter().collect();
-    let folded = fold(findings.iter().copied());
-    match folded.len() {
-        0 => screen.heading("No findings"),
-        kinds if kinds == findings.len() => screen.heading(&number_of(kinds)),
-        1 => screen.heading(&format!("{}, the same on each adapter", number_of(findings.len()))),
-        kinds => screen.heading(&format!("{}, {kinds} of them different", number_of(findings.len()))),
-    }
-    if folded.len() >= OVERVIEW_MIN {
-        let shown = screen.length.shown(folded.len(), OVERVIEW_MAX);
-        for (number, one) in (1..).zip(&folded[..shown]) {
-            show_line(screen, number, one);
-        }
-        screen.entries_left_out(folded.len() - shown, "more finding", number_width(1));
-    }
-    let shown = screen.length.shown(folded.len(), DETAILS_MAX);
+/// Writes one entry for each finding: severity, cause and the first command of its fix.
+pub(super) fn show_actions(screen: &mut Screen, folded: &[Folded<'_>]) {
+    let shown = screen.length.shown(folded.len(), ACTIONS_MAX);
+    let mut commands = 0;
     for (number, one) in (1..).zip(&folded[..shown]) {
-        screen.blank();
-        show_in_full(screen, number, one);
+        let finding = one.finding;
+        let severity = format!("{:SEVERITY_WIDTH$}", finding.severity.to_string());
+        let painted = screen.style.paint(Ink::Severity(finding.severity), &severity);
+        let about = match one.addresses.len() {
+            0 => String::new(),
+            1 => format!("{}: ", one.first_address()),
+            count => format!("{}: ", quantity::count(count, "adapter")),
+        };
+        let lead = format!("{}{painted}", lead(number));
+        let width = number_width(number) + SEVERITY_WIDTH;
+        screen.hanging(&lead, width, &format!("{about}{}", plain(&finding.what)), 0);
+        match finding.fix.first_command() {
+            Some(command) => {
+                show_command(screen, &format!("[{}]", commands + 1), command, width - LABEL_WIDTH)
+            }
+            None => {
+                let room = screen.width.saturating_sub(width + "fix: ".len());
+                screen.prose(&format!("fix: {}", shorten(&plain(&finding.fix.to_string()), room)), width);
+            }
+        }
+        commands += finding.fix.commands().len() + finding.verify.commands().len();
     }
-    if shown < folded.len() {
-        screen.blank();
-        screen.entries_left_out(folded.len() - shown, "more finding", 0);
+    screen.entries_left_out(folded.len() - shown, "more finding", number_width(1));
+}
+
+/// Writes what is left to say of each finding: the fix in full, its risk and how to verify it, and if `explained` also what it
+/// was concluded from and what it is predicted to gain.
+pub(super) fn show_details(screen: &mut Screen, folded: &[Folded<'_>], explained: bool) {
+    if folded.is_empty() {
+        return;
     }
-    if folded.iter().any(|one| !one.predicted.is_empty()) {
+    screen.heading("Findings in full");
+    let shown = screen.length.shown(folded.len(), DETAILS_MAX);
+    let mut commands = 0;
+    for (number, one) in (1..).zip(&folded[..shown]) {
+        show_in_full(screen, number, one, &mut commands, explained);
+    }
+    screen.entries_left_out(folded.len() - shown, "more finding", 0);
+    if explained && folded.iter().any(|one| !one.predicted.is_empty()) {
         screen.blank();
         screen.prose(PREDICTIONS_EXPLAINED, 0);
     }
 }
 
-/// `1 finding`, `3 findings`.
-fn number_of(count: usize) -> String {
-    if count == 1 { "1 finding".to_owned() } else { format!("{} findings", quantity::grouped(count as u64)) }
-}
-
-/// Writes one finding in one line: number, severity, name and address.
-fn show_line(screen: &mut Screen, number: usize, one: &Folded<'_>) {
-    let finding = one.finding;
-    let severity = format!("{:8}", finding.severity.to_string());
-    let painted = screen.style.paint(Ink::Severity(finding.severity), &severity);
-    let rest = format!("{:26} {}", finding.id.word(), one.first_addresses(1));
-    let room = screen.width.saturating_sub(number_width(number) + severity.len() + 1);
-    screen.line(&format!("{}{painted} {}", lead(number), shorten(&rest, room)));
+/// Writes problems in the log that no finding is about.
+pub(super) fn show_unjudged<'i>(screen: &mut Screen, problems: impl IntoIterator<Item = &'i LogProblem>) {
+    let problems: Vec<&LogProblem> = problems.into_iter().collect();
+    if problems.is_empty() {
+        return;
+    }
+    screen.heading("Problems in the log, not judged");
+    let shown = screen.length.shown(problems.len(), PROBLEMS_MAX);
+    for problem in &problems[..shown] {
+        let address = problem.address.map_or_else(String::new, |address| format!(" ({address})"));
+        let times = quantity::count(usize::try_from(problem.messages).unwrap_or(usize::MAX), "message");
+        screen.item(
+            "- ",
+            &format!("{}{address}, {times}: {}", problem.what, plain(&problem.at.to_string())),
+            0,
+        );
+    }
+    screen.entries_left_out(problems.len() - shown, "more problem", 0);
 }
 
 /// `  1. `
@@ -83,16 +111,11 @@ fn number_width(number: usize) -> usize {
     lead(number).len()
 }
 
-/// Writes a finding in full: fix, risk, verification, predictions and evidence.
-fn show_in_full(screen: &mut Screen, number: usize, one: &Folded<'_>) {
+/// Writes a finding but for its cause and first command, which stand above.
+fn show_in_full(screen: &mut Screen, number: usize, one: &Folded<'_>, commands: &mut usize, explained: bool) {
     let finding = one.finding;
-    let head = format!("{}{} {} ", lead(number), finding.severity, finding.id);
-    let painted = format!(
-        "{}{} {} ",
-        lead(number),
-        screen.style.paint(Ink::Severity(finding.severity), &finding.severity.to_string()),
-        screen.style.paint(Ink::Strong, finding.id.word())
-    );
+    let head = format!("{}{} ", lead(number), finding.id);
+    let painted = format!("{}{} ", lead(number), screen.style.paint(Ink::Strong, finding.id.word()));
     let indent = number_width(number);
     let few = one.addresses.len() <= ADDRESSES_FEW;
     let addresses = if few {
@@ -104,7 +127,6 @@ fn show_in_full(screen: &mut Screen, number: usize, one: &Folded<'_>) {
     if !few {
         screen.prose(&one.first_addresses(ADDRESSES_MAX), indent);
     }
-    screen.prose(&plain(&finding.what), indent);
     if one.differs {
         let first = one.first_address();
         screen.prose(
@@ -112,10 +134,13 @@ fn show_in_full(screen: &mut Screen, number: usize, one: &Folded<'_>) {
             indent,
         );
     }
-    let mut commands = 0;
-    show_advice(screen, "fix", &finding.fix, &mut commands, indent);
+    let above = finding.fix.first_command().map(|_| *commands + 1);
+    show_advice(screen, "fix", &finding.fix, commands, above, indent);
     field(screen, "risk", &finding.risk, indent);
-    show_advice(screen, "verify", &finding.verify, &mut commands, indent);
+    show_advice(screen, "verify", &finding.verify, commands, None, indent);
+    if !explained {
+        return;
+    }
     if let Some(gain) = &finding.gain {
         field(screen, "gain", &gain.what, indent);
         field(screen, "", &gain.evidence.to_string(), indent);
@@ -128,25 +153,28 @@ fn show_in_full(screen: &mut Screen, number: usize, one: &Folded<'_>) {
     show_evidence(screen, finding, indent);
 }
 
-/// Writes prose with `[1]` in place of its first command, then each command in a line of its own. Commands are not
-/// wrapped, so that nobody pastes half a command with an open quote.
-fn show_advice(screen: &mut Screen, name: &str, advice: &Advice, commands: &mut usize, indent: usize) {
-    let parts: Vec<&Part> = advice.parts().collect();
-    if let [Part::Command(only)] = parts[..] {
-        *commands += 1;
-        return show_command(screen, name, only, indent);
-    }
+/// Writes prose with `[1]` in place of its first command, then each command in a line of its own, but for the one that stands
+/// `above`. Commands are not wrapped, so that nobody pastes half a command with an open quote.
+fn show_advice(
+    screen: &mut Screen,
+    name: &str,
+    advice: &Advice,
+    commands: &mut usize,
+    above: Option<usize>,
+    indent: usize,
+) {
     let mut prose = String::new();
     let mut below = Vec::new();
-    for part in parts {
+    for part in advice.parts() {
         match part {
             Part::Prose(words) => prose.push_str(words),
+            Part::Otherwise => prose.push_str(OTHERWISE),
             Part::Command(one) => {
                 *commands += 1;
                 let mark = format!("[{commands}]");
-                prose.push_str(if name == "fix" && prose.is_empty() { "run " } else { "" });
+                prose.push_str(if prose.is_empty() { "run " } else { "" });
                 prose.push_str(&mark);
-                below.push((mark, one));
+                below.extend((above != Some(*commands)).then_some((mark, one)));
             }
         }
     }

@@ -3,7 +3,8 @@
 use super::screen::Screen;
 use super::style::Style;
 use super::{adapters, findings, outlook};
-use crate::inspection::{adapter as facts, batch, headline, memory_types, row, summary};
+use crate::inspection::fold::fold;
+use crate::inspection::{adapter as facts, batch, footnotes, headline, memory_types, row, summary};
 use crate::page::cost::Cost;
 use crate::page::fact::{Fact, Section};
 use crate::page::ink::Ink;
@@ -22,23 +23,40 @@ const UNSEEN_MAX: usize = 50;
 /// Facts of one section in a folded report.
 const FACTS_MAX: usize = 100;
 
-/// A whole host: the machine, the DMA path of each adapter, the findings, and what could not be read.
+/// A whole host: what is wrong and what to type, the DMA path of each adapter, the findings in full, the machine, and what could
+/// not be read. If `explained`, also the cost of each DMA path, memory types, and what findings were concluded from.
 ///
 /// Lines are at most `width` columns wide, as long as that is 60 or more.
-pub fn inspection(inspection: &Inspection, width: usize, style: Style, length: Length) -> String {
+pub fn inspection(
+    inspection: &Inspection,
+    width: usize,
+    style: Style,
+    length: Length,
+    explained: bool,
+) -> String {
     let rows = row::rows(inspection);
+    let folded = fold(&inspection.findings);
     let mut screen = Screen::new(width, style).with_length(length);
     screen.title(&capitalised(&headline::sentence(&rows, inspection)));
+    findings::show_actions(&mut screen, &folded);
+    show_adapters(&mut screen, inspection, &rows, explained);
+    findings::show_details(&mut screen, &folded, explained);
+    findings::show_unjudged(&mut screen, &inspection.unjudged);
+    screen.heading("The host");
     for fact in summary::facts(&inspection.host) {
         screen.fact(&fact, 9);
     }
-    show_adapters(&mut screen, inspection, &rows);
-    if let Some(section) = memory_types::section(&inspection.host) {
-        show_section(&mut screen, &section);
+    if explained {
+        if let Some(section) = memory_types::section(&inspection.host) {
+            show_section(&mut screen, &section);
+        }
+        outlook::show(&mut screen, &inspection.outlooks);
     }
-    outlook::show(&mut screen, &inspection.outlooks);
-    findings::show(&mut screen, &inspection.findings);
     show_unseen(&mut screen, &inspection.host.unseen);
+    if !explained {
+        screen.blank();
+        screen.prose("Evidence, costs, gains and memory types: --explain", 0);
+    }
     length.cut_report(screen.into_text())
 }
 
@@ -59,12 +77,17 @@ pub fn adapter(
     if let Some(doubts) = headline::doubts(&inspection.host) {
         screen.warning(&doubts);
     }
+    let own: Vec<_> = fold(inspection.findings.iter().filter(|finding| finding.address == Some(address)));
+    findings::show_actions(&mut screen, &own);
     for section in &sections {
         show_section(&mut screen, section);
     }
     outlook::show(&mut screen, inspection.outlooks.iter().filter(|outlook| outlook.address == address));
-    let own = inspection.findings.iter().filter(|finding| finding.address == Some(address));
-    findings::show(&mut screen, own);
+    findings::show_details(&mut screen, &own, true);
+    findings::show_unjudged(
+        &mut screen,
+        inspection.unjudged.iter().filter(|problem| problem.address == Some(address)),
+    );
     show_unseen(&mut screen, inspection.host.unseen.iter().filter(|one| one.decisive));
     Some(length.cut_report(screen.into_text()))
 }
@@ -86,22 +109,30 @@ fn show_section(screen: &mut Screen, section: &Section) {
     screen.entries_left_out(section.facts.len() - shown, "more fact", 2);
 }
 
-/// Writes the table of adapters, and the cost per I/O on each DMA path in use.
-fn show_adapters(screen: &mut Screen, inspection: &Inspection, rows: &[row::Row]) {
-    screen.heading("Adapters by DMA path, worst first");
+/// Writes the table of adapters with its notes, and if `explained` the cost per I/O on each DMA path in use.
+fn show_adapters(screen: &mut Screen, inspection: &Inspection, rows: &[row::Row], explained: bool) {
     let batches = batch::batches(rows);
+    let unbound = row::unbound(inspection);
+    if batches.is_empty() && unbound == 0 {
+        return;
+    }
+    screen.heading("Adapters by DMA path, worst first");
     if !batches.is_empty() {
         let shown = screen.length.shown(batches.len(), BATCHES_MAX);
         adapters::show(screen, &batches[..shown]);
         screen.entries_left_out(batches.len() - shown, "more kind of adapter", 2);
+    }
+    for note in footnotes::footnotes(rows) {
+        screen.prose(&note, 2);
+    }
+    if explained {
         screen.blank();
+        for (dma_path, count) in batch::dma_paths(rows) {
+            let word = format!("{:17} {:>5}  ", dma_path.word(), quantity::grouped(count as u64));
+            let painted = screen.style.paint(Ink::DmaPath(Cost::of(dma_path)), &word);
+            screen.hanging(&painted, word.len(), dma_path.toll(), 2);
+        }
     }
-    for (dma_path, count) in batch::dma_paths(rows) {
-        let word = format!("{:17} {:>5}  ", dma_path.word(), quantity::grouped(count as u64));
-        let painted = screen.style.paint(Ink::DmaPath(Cost::of(dma_path)), &word);
-        screen.hanging(&painted, word.len(), dma_path.toll(), 2);
-    }
-    let unbound = row::unbound(inspection);
     if unbound > 0 {
         let verb = if unbound == 1 { "has no driver and does" } else { "have no driver and do" };
         screen.prose(&format!("{} {verb} no DMA", quantity::count(unbound, "function")), 2);

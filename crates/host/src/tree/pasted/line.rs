@@ -1,0 +1,173 @@
+//! What a line of a pasted text looks like.
+
+use super::prompt;
+use crate::kernel::{Log, message};
+use crate::pci::lspci;
+use std::borrow::Cow;
+
+/// Lines looked at to tell what a text is.
+const LINES_MAX: usize = 100_000;
+/// Lines shorter than this were not wrapped by any mail program or terminal.
+const WRAPPED_COLUMNS_MIN: usize = 60;
+
+/// What a text holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Shape {
+    /// Lines with the time, level or host of a log.
+    pub(super) log: bool,
+    /// First lines of lspci's records.
+    pub(super) listing: bool,
+    /// Fences, quotes, prompts or files of a host, or neither of the two above: it is read line by line.
+    pub(super) mixed: bool,
+}
+
+impl Shape {
+    /// The shape of a text.
+    pub(super) fn of(text: &str) -> Self {
+        let mut shape = Self::default();
+        for line in text.lines().take(LINES_MAX) {
+            match kind(line) {
+                Kind::Function { indent: 0 } => shape.listing = true,
+                Kind::Log => shape.log |= has_prefix(line),
+                Kind::Other => {}
+                _ => shape.mixed = true,
+            }
+            shape.mixed |= line.starts_with('>');
+        }
+        shape.mixed |= !shape.log && !shape.listing;
+        shape
+    }
+}
+
+/// What a line is.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Kind<'l> {
+    /// The fence of a code block.
+    Fence,
+    /// A command after a prompt; the file of the host that its output belongs in.
+    Command(Option<&'static str>),
+    /// The line of a script that lists IOMMU groups: `IOMMU Group 13 07:00.0 Ethernet controller ...`.
+    GroupMember { group: u32, listing: &'l str },
+    /// The first line of one of lspci's records, after so many blanks.
+    Function { indent: usize },
+    /// A message of the kernel.
+    Log,
+    /// A line of this file of the host.
+    File(&'static str),
+    /// Something else.
+    Other,
+}
+
+/// What a line is, by itself.
+pub(super) fn kind(line: &str) -> Kind<'_> {
+    let trimmed = line.trim();
+    if trimmed.is_empty() {
+        return Kind::Other;
+    }
+    if is_fence(trimmed) {
+        return Kind::Fence;
+    }
+    if lspci::first_lines(trimmed).next().is_some() {
+        return Kind::Function { indent: line.len() - line.trim_start().len() };
+    }
+    if let Some(command) = prompt::command(trimmed) {
+        return Kind::Command(prompt::file_of_output(command));
+    }
+    if let Some(member) = group_member(trimmed) {
+        return member;
+    }
+    if has_prefix(trimmed) {
+        return Kind::Log;
+    }
+    if let Some(path) = file(trimmed) {
+        return Kind::File(path);
+    }
+    // An indented line is the body of a record, not a message, whatever its words are.
+    if !line.starts_with([' ', '\t']) && is_message(trimmed) { Kind::Log } else { Kind::Other }
+}
+
+/// Whether a line opens or closes a block of code in a forum, a chat or an issue.
+fn is_fence(line: &str) -> bool {
+    const TAGS: [&str; 8] =
+        ["[code]", "[/code]", "<pre>", "</pre>", "<code>", "</code>", "{code}", "{noformat}"];
+    line.starts_with("```")
+        || line.starts_with("~~~")
+        || TAGS.iter().any(|tag| line.eq_ignore_ascii_case(tag))
+}
+
+/// Whether a line begins as lines of a log do: with a time, a level, or `HOST kernel:`.
+fn has_prefix(line: &str) -> bool {
+    Log::message_of(line).is_some_and(|message| message.len() < line.trim_end().len())
+}
+
+/// Whether a line without a time is a message of the kernel; `dmesg -t` and people leave times out.
+fn is_message(line: &str) -> bool {
+    message::read(line).is_some()
+        || line.starts_with("Command line: ")
+        || line.starts_with("Kernel command line: ")
+}
+
+/// `IOMMU Group 13 07:00.0 Ethernet controller [0200]: ...`, also with a colon after the number.
+fn group_member(line: &str) -> Option<Kind<'_>> {
+    let rest = line.strip_prefix("IOMMU Group ").or_else(|| line.strip_prefix("IOMMU group "))?;
+    let (group, listing) = rest.split_once([' ', ':'])?;
+    let listing = listing.trim_start_matches([':', ' ', '\t', '-']);
+    let is_record = lspci::first_lines(listing).next().is_some();
+    Some(Kind::GroupMember { group: group.parse().ok()?, listing }).filter(|_| is_record)
+}
+
+/// The file of the host that a line can only stand in.
+fn file(line: &str) -> Option<&'static str> {
+    let starts = |start: &str| line.starts_with(start);
+    if starts("BOOT_IMAGE=") || (starts("root=") && line.contains(' ')) {
+        return Some("proc/cmdline");
+    }
+    if starts("Linux version ") && line.contains('(') {
+        return Some("proc/version");
+    }
+    if starts("Linux ") && line.contains('#') && (line.ends_with("GNU/Linux") || line.ends_with("Linux")) {
+        return Some("uname");
+    }
+    if starts("reg") && line.contains(": base=0x") && line.contains("size=") {
+        return Some("proc/mtrr");
+    }
+    if is_iomem(line) {
+        return Some("proc/iomem");
+    }
+    starts("PRETTY_NAME=").then_some("etc/os-release")
+}
+
+/// `100000000-c7fffffff : System RAM`.
+fn is_iomem(line: &str) -> bool {
+    let Some((range, _)) = line.split_once(" : ") else { return false };
+    let Some((first, last)) = range.split_once('-') else { return false };
+    let is_hex = |text: &str| text.len() >= 8 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_hex(first) && is_hex(last)
+}
+
+/// Whether a line is the rest of the one before it, of so many columns, which somebody's program wrapped.
+pub(super) fn is_wrapped(line: &str, columns_before: usize) -> bool {
+    let word = line.trim();
+    columns_before >= WRAPPED_COLUMNS_MIN && !word.is_empty() && word.len() < columns_before
+}
+
+/// A line without what mail programs, forums and web pages put into it: quotes, hard blanks, tags at its ends.
+pub(super) fn clean(line: &str) -> Cow<'_, str> {
+    let mut rest = line.trim_end_matches(['\r', '\n']);
+    while let Some(quoted) = rest.strip_prefix('>') {
+        rest = quoted.strip_prefix(' ').unwrap_or(quoted);
+    }
+    if is_fence(rest.trim()) {
+        return Cow::Borrowed(rest);
+    }
+    for (open, close) in [("[code]", "[/code]"), ("[CODE]", "[/CODE]"), ("<pre>", "</pre>"), ("`", "`")] {
+        if rest.len() > open.len() + close.len() {
+            rest = rest.strip_prefix(open).unwrap_or(rest);
+            rest = rest.strip_suffix(close).unwrap_or(rest);
+        }
+    }
+    match rest.contains('\u{a0}') {
+        true => Cow::Owned(rest.replace('\u{a0}', " ")),
+        false => Cow::Borrowed(rest),
+    }
+}

@@ -1,0 +1,140 @@
+//! Texts as people paste them.
+
+use super::*;
+
+fn parts(text: &str) -> Vec<(&'static str, String)> {
+    parts_of(text).into_iter().map(|(path, part)| (path, part.body)).collect()
+}
+
+fn one(text: &str, path: &str) -> Part {
+    parts_of(text).remove(path).unwrap_or_else(|| panic!("no {path} in {text}"))
+}
+
+const POST: &str = "\
+Hi all, my card is slow. This is what I have:
+
+```
+user@host:~$ cat /proc/cmdline
+BOOT_IMAGE=/vmlinuz-6.1 root=/dev/sda2 quiet iommu=pt
+user@host:~$ dmesg | grep -i iommu
+[    0.50] iommu: Default domain type: Passthrough (set via kernel command line)
+[    0.60] pci 0000:01:00.0: Adding to iommu group 1
+```
+
+And here is lspci:
+
+    $ lspci -nnk
+    01:00.0 Ethernet controller [0200]: Intel Corporation I350 [8086:1521]
+    \tKernel driver in use: igb
+
+> [    0.70] pci 0000:02:00.0: Adding to iommu group 2
+
+Thanks!
+";
+
+#[test]
+fn a_post_is_cut_into_the_files_of_a_host() {
+    assert_eq!(
+        parts(POST),
+        [
+            (LISTING, "01:00.0 Ethernet controller [0200]: Intel Corporation I350 [8086:1521]\n\tKernel driver in use: igb\n\n".to_owned()),
+            ("proc/cmdline", "BOOT_IMAGE=/vmlinuz-6.1 root=/dev/sda2 quiet iommu=pt\n".to_owned()),
+            (
+                LOG,
+                "[    0.50] iommu: Default domain type: Passthrough (set via kernel command line)\n\
+                 [    0.60] pci 0000:01:00.0: Adding to iommu group 1\n\
+                 [    0.70] pci 0000:02:00.0: Adding to iommu group 2\n"
+                    .to_owned()
+            ),
+        ]
+    );
+    assert_eq!(one(POST, LOG).numbers, [7, 8, 17]);
+    assert_eq!(one(POST, "proc/cmdline").numbers, [5]);
+}
+
+#[test]
+fn citations_name_the_text_and_its_line() {
+    let mut evidence = super::super::Evidence::new(super::super::progress::ignore());
+    evidence.add_reader(POST.as_bytes(), "post.txt").unwrap();
+    let host = crate::Host::read(&evidence.into_tree().unwrap());
+    let said = host.log.default_passthrough.unwrap();
+    assert_eq!((&*said.at.file, said.at.line), ("post.txt", Some(7)));
+    let adapter = &host.adapters[0];
+    assert_eq!(adapter.function.driver.as_ref().unwrap().at.line, Some(15));
+    assert_eq!(host.command_line.unwrap().at.line, Some(5));
+}
+
+#[test]
+fn a_log_or_a_listing_alone_stays_whole() {
+    let log = "[    0.1] a\nunprefixed\n[    0.2] b\n";
+    assert_eq!(parts(log), [(LOG, log.to_owned())]);
+    let listing =
+        "01:00.0 Ethernet controller: x\n\tFlags: fast devsel\n02:00.0 VGA compatible controller: y\n";
+    assert_eq!(parts(listing), [(LISTING, listing.to_owned())]);
+    assert_eq!(parts("dear all,\nit does not work\n"), []);
+}
+
+#[test]
+fn messages_without_times_are_a_log() {
+    let log = "DMAR: IOMMU enabled\nDMAR: No ATSR found\n";
+    assert_eq!(parts(log), [(LOG, log.to_owned())]);
+}
+
+#[test]
+fn wrapped_lines_are_joined() {
+    let text = "look:\n```\n[    1.500000] software IO TLB: mapped [mem 0x00000000b3000000-\n0x00000000b7000000] (64MB)\n[    1.6] x\n```\n";
+    let log = one(text, LOG);
+    assert_eq!(
+        log.body,
+        "[    1.500000] software IO TLB: mapped [mem 0x00000000b3000000- 0x00000000b7000000] (64MB)\n[    1.6] x\n"
+    );
+    assert_eq!(log.numbers, [3, 5]);
+}
+
+#[test]
+fn scripts_that_list_groups_give_functions_and_groups() {
+    let text = "IOMMU Group 1 00:01.0 PCI bridge [0604]: Intel Corporation x [8086:0c01]\n\
+                IOMMU Group 1 01:00.0 VGA compatible controller [0300]: NVIDIA Corporation y [10de:13c2]\n";
+    let listing = one(text, LISTING);
+    assert_eq!(listing.numbers, [1, 1, 2, 2]);
+    let records = crate::pci::lspci::parse(&crate::Text::new(LISTING, listing.body));
+    let groups: Vec<u32> = records.iter().map(|record| record.iommu_group.as_ref().unwrap().value).collect();
+    assert_eq!(groups, [1, 1]);
+}
+
+#[test]
+fn several_hosts_in_one_text_are_refused() {
+    let check = |text: &str, expect: Option<(&str, u32)>| {
+        let texts = vec![Pasted { name: "post".to_owned(), bytes: text.as_bytes().to_vec() }];
+        let got = assemble(texts).err();
+        let got = got.as_ref().map(|hosts| (hosts.what.as_str(), hosts.cut_after.unwrap()));
+        assert_eq!(got, expect, "{text}");
+    };
+    check(
+        "Nov 21 01:22:03 alpha kernel: a\nNov 21 01:22:04 alpha kernel: b\nNov 21 01:22:03 beta.example kernel: c\n",
+        Some(("lines 1 and 3 are of the hosts `alpha` and `beta`", 2)),
+    );
+    check(
+        "01:00.0 Ethernet controller: one\n\n01:00.0 Ethernet controller: other\n",
+        Some(("0000:01:00.0 is one device in line 1 and another in line 3", 2)),
+    );
+    check("Nov 21 01:22:03 localhost kernel: a\nNov 21 01:22:04 alpha kernel: b\n", None);
+    check(
+        "01:00.0 Ethernet controller: one\n\n01:00.0 Ethernet controller: one\n\tFlags: fast devsel\n",
+        None,
+    );
+}
+
+#[test]
+fn of_two_texts_with_logs_the_longer_one_is_read() {
+    let text = |name: &str, body: &str| Pasted { name: name.to_owned(), bytes: body.as_bytes().to_vec() };
+    let assembled = assemble(vec![
+        text("short", "[    0.1] a\n"),
+        text("long", "[    0.1] a\n[    0.2] b\n"),
+        text("listing", "01:00.0 Ethernet controller: x\n"),
+    ]);
+    let assembled = assembled.unwrap();
+    assert_eq!(&*assembled.origins[LOG].file, "long");
+    assert_eq!(&*assembled.origins[LISTING].file, "listing");
+    assert_eq!(assembled.left_out, ["short (var/log/dmesg)"]);
+}
