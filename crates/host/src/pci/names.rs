@@ -1,16 +1,15 @@
 //! Names of vendors, devices, cards and classes.
 //!
-//! Two tables know them: the one built into this program, and the `pci.ids` of the host, if somebody read
-//! it. The host's is asked first when it is newer, and otherwise only for what ours does not know. Its
-//! 40,000 lines are passed over once, and only what was asked for is kept.
+//! Two tables know them: the one built into this program (`data/pci/pci.ids`), and the `pci.ids` of the host, if somebody
+//! read it. The newer one is asked first, and the other only for what that does not know. The 40,000 lines of a table are
+//! passed over once, and only what was asked for is kept.
 
 use super::class::ClassCode;
 use super::header::SubsystemId;
-use pci_ids::FromId;
 use std::collections::BTreeMap;
 
-/// Date of the table that the `pci-ids` crate carries.
-const BUILT_IN_DATE: &str = "2022-11-25";
+/// The PCI ID Repository's table, as of the date in its head; `data/pci/refresh` fetches a newer one.
+const BUILT_IN: &str = include_str!("../../../../data/pci/pci.ids");
 
 /// The date stands within this many lines of a table's start.
 const DATE_LINES_MAX: usize = 40;
@@ -50,15 +49,16 @@ impl Names {
     pub fn lookup(wanted: &[Ids], host_table: Option<&str>) -> Self {
         let mut found: BTreeMap<Key, Option<String>> =
             wanted.iter().flat_map(keys).map(|key| (key, None)).collect();
-        let host_is_newer = host_table.and_then(date).is_some_and(|date| date.as_str() > BUILT_IN_DATE);
-        if let Some(table) = host_table.filter(|_| host_is_newer) {
-            pick(table, &mut found);
-        }
-        for (&key, name) in found.iter_mut().filter(|(_, name)| name.is_none()) {
-            *name = built_in(key).map(str::to_owned);
-        }
-        if let Some(table) = host_table.filter(|_| !host_is_newer && found.values().any(Option::is_none)) {
-            pick(table, &mut found);
+        let host_is_newer = host_table.and_then(date) > date(BUILT_IN);
+        let tables = match host_table {
+            Some(host) if host_is_newer => [host, BUILT_IN],
+            Some(host) => [BUILT_IN, host],
+            None => [BUILT_IN, ""],
+        };
+        for table in tables {
+            if found.values().any(Option::is_none) {
+                pick(table, &mut found);
+            }
         }
         Self { found: found.into_iter().filter_map(|(key, name)| Some((key, name?))).collect() }
     }
@@ -109,11 +109,16 @@ fn keys(ids: &Ids) -> Vec<Key> {
 
 /// The class with this name, as lspci prints it without `-n`. The spelling of capitals changed over the years.
 pub fn class_named(name: &str) -> Option<ClassCode> {
-    let classes = pci_ids::Classes::iter();
-    let found =
-        classes.flat_map(pci_ids::Class::subclasses).find(|sub| sub.name().eq_ignore_ascii_case(name))?;
-    let (base, sub) = found.as_cid_sid();
-    Some(ClassCode { base, sub, interface: None })
+    let classes = BUILT_IN.find("\nC 00  ").and_then(|start| BUILT_IN.get(start + 1..)).unwrap_or_default();
+    let mut base = None;
+    lines(classes).find_map(|line| {
+        if let Some((code, _)) = line.strip_prefix("C ").and_then(|class| class.split_once("  ")) {
+            base = hex8(code);
+        }
+        let (code, sub_class) = line.strip_prefix('\t')?.split_once("  ")?;
+        let class = ClassCode { base: base?, sub: hex8(code)?, interface: None };
+        sub_class.eq_ignore_ascii_case(name).then_some(class)
+    })
 }
 
 /// The date of a table, as `2024-01-08`, from its `Version: 2024.01.08` or `Date: 2024-01-08 03:15:02`.
@@ -124,28 +129,6 @@ fn date(table: &str) -> Option<String> {
         let plain = day.len() == 10 && day.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
         (matches!(field.trim(), "Version" | "Date") && plain).then_some(day)
     })
-}
-
-/// A name from the built-in copy of the PCI ID database.
-fn built_in(key: Key) -> Option<&'static str> {
-    match key {
-        Key::Vendor(vendor) => pci_ids::Vendor::from_id(vendor).map(pci_ids::Vendor::name),
-        Key::Device(vendor, device) => {
-            pci_ids::Device::from_vid_pid(vendor, device).map(pci_ids::Device::name)
-        }
-        Key::Subsystem(vendor, device, card_vendor, card_device) => {
-            pci_ids::Device::from_vid_pid(vendor, device)?
-                .subsystems()
-                .find(|card| (card.subvendor(), card.subdevice()) == (card_vendor, card_device))
-                .map(pci_ids::SubSystem::name)
-        }
-        Key::Class(base) => pci_ids::Class::from_id(base).map(pci_ids::Class::name),
-        Key::SubClass(base, sub) => pci_ids::Subclass::from_cid_sid(base, sub).map(pci_ids::Subclass::name),
-        Key::Interface(base, sub, interface) => pci_ids::Subclass::from_cid_sid(base, sub)?
-            .prog_ifs()
-            .find(|known| known.id() == interface)
-            .map(pci_ids::ProgIf::name),
-    }
 }
 
 /// What the indented lines of a table belong to.
@@ -346,6 +329,25 @@ mod tests {
         let odd = Ids { class: ClassCode::parse("0x02ee00"), ..NOBODY };
         let base = Names::lookup(&[odd], None);
         assert_eq!(base.class(odd.class.unwrap()), Some("Network controller"));
+    }
+
+    #[test]
+    fn the_built_in_table_is_of_this_decade_and_knows_its_accelerators() {
+        assert!(date(BUILT_IN).is_some_and(|date| date.as_str() > "2026"));
+        let of = |vendor, device| Ids { vendor, device, subsystem: None, class: None };
+        let wanted = [of(0x10de, 0x2330), of(0x10de, 0x2901), of(0x1002, 0x74a1)];
+        let names = Names::lookup(&wanted, None);
+        let name = |ids: &Ids| names.device(ids.vendor, ids.device).unwrap_or_default();
+        let [h100, b200, mi300x] = [0, 1, 2].map(|at| name(&wanted[at]));
+        assert!(h100.contains("H100") && b200.contains("B200") && mi300x.contains("MI300X"), "{h100} {b200} {mi300x}");
+    }
+
+    #[test]
+    fn classes_by_name() {
+        assert_eq!(class_named("Non-Volatile memory controller"), ClassCode::parse("0108"));
+        assert_eq!(class_named("USB Controller"), ClassCode::parse("0c03"));
+        assert_eq!(class_named("PCI bridge"), ClassCode::parse("0604"));
+        assert_eq!(class_named("NVM Express"), None);
     }
 
     #[test]

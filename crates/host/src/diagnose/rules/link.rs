@@ -89,10 +89,19 @@ fn degraded(adapter: &Adapter, upper: &Function, lower: &Function, hop: &HopJudg
         address: Some(adapter.function.address),
         what,
         evidence: vec![upper.link.at.clone(), lower.link.at.clone()],
-        fix: retrain(upper.address, lower.address),
-        risk:
+        fix: if saves_power {
+            Advice::say("nothing yet: look again while it moves data (")
+                .and_run(super::lspci_register(lower.address, "LnkSta"))
+                .and_say("); idle adapters, GPUs among them, lower the speed of their link to save power")
+        } else {
+            retrain(upper.address, lower.address)
+        },
+        risk: if saves_power {
+            "none in looking"
+        } else {
             "retraining stops the link for some milliseconds: not under load of a device that can't bear it"
-                .to_owned(),
+        }
+        .to_owned(),
         verify: Advice::run(super::lspci_register(lower.address, "LnkSta")).and_say(", under load"),
         gain: hop.possible.zip(hop.current).map(|(possible, current)| toll::Gain {
             what: format!(
