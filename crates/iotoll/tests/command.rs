@@ -198,7 +198,7 @@ fn made_up_prices(arch: &str) -> String {
 fn changed_dma_paths_show_today_and_after_the_fixes() {
     let shown = |name: &str| {
         let path = capture(name);
-        text(&iotoll(&["inspect", "--from", path.to_str().unwrap()]).stdout)
+        text(&iotoll(&["inspect", "--explain", "--from", path.to_str().unwrap()]).stdout)
     };
     const TITLE: &str = "This host today and after the fixes";
     assert!(shown("ppc-noddw").contains(TITLE));
@@ -485,7 +485,10 @@ fn a_finding_about_an_area_has_the_model_s_forecast() {
         assert_eq!(forecast["rests_on"][0]["evidence"]["kind"], "calibrated", "{forecast}");
         let others = findings.iter().filter(|finding| finding["id"] != id);
         assert!(others.into_iter().all(|finding| finding.get("forecast").is_none()));
-        let shown = text(&iotoll(&from).stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+        let shown = text(&iotoll(&[&from[..], &["--explain"]].concat()).stdout)
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ");
         assert!(shown.contains(words) && shown.contains("model of `iotoll reproduce memmap`"), "{shown}");
         assert!(fs::read_to_string(page).unwrap().contains(words));
     }

@@ -9,7 +9,7 @@ use super::verdict::{unknown, verdict};
 use super::{DmaPath, Verdict};
 use crate::facts::hypervisor::Hypervisor;
 use crate::facts::iommu::DomainType;
-use crate::facts::log::MaskOverflow;
+use crate::facts::log::{FaultKind, MaskOverflow};
 use crate::facts::{Adapter, Host};
 use crate::{Bdf, Citation, Cited};
 
@@ -112,7 +112,8 @@ fn proven_by_log(host: &Host, adapter: &Adapter) -> Option<Verdict> {
         let reason = "its mappings go through bounce buffers: the kernel says that those ran out for it";
         return Some(verdict(DmaPath::Bounce, Some(reason.to_owned()), vec![full.at.clone()]));
     }
-    let fault = host.log.faults.iter().find(|fault| is_this(&fault.address))?;
+    let fault =
+        host.log.faults.iter().find(|fault| fault.kind == FaultKind::Mapping && is_this(&fault.address))?;
     // Under passthrough too a unit refuses what its tables lack, such as an address beyond all memory.
     let passes_through = passthrough(host).is_some_and(|cited| cited.value)
         || host.log.own_mapping.get(&adapter.function.address).is_some_and(|own| own.value);
@@ -218,7 +219,7 @@ fn without_active_iommu(host: &Host, adapter: &Adapter) -> Verdict {
     let no_instance = || Citation::of_file("sys/class/iommu", "no IOMMU is registered");
     let off = host.requests.iommu_enabled.as_ref().filter(|asked| !asked.value);
     match (host.iommus.visible, host.log.covers_boot) {
-        (true, _) if host.iommus.instances.is_empty() => {
+        (true, _) if host.iommus.instances.is_empty() && !host.has_groups() => {
             untranslated(host, adapter, DmaPath::NoIommu, vec![no_instance(), cite_missing_group(adapter)])
         }
         (false, true) => {
@@ -226,7 +227,12 @@ fn without_active_iommu(host: &Host, adapter: &Adapter) -> Verdict {
             untranslated(host, adapter, DmaPath::NoIommu, vec![at])
         }
         (true, _) if host.has_groups() => {
-            untranslated(host, adapter, DmaPath::NoIommu, vec![cite_missing_group(adapter)])
+            let verdict = untranslated(host, adapter, DmaPath::NoIommu, vec![cite_missing_group(adapter)]);
+            // Without an IOMMU in sysfs the groups are those that somebody listed.
+            match host.iommus.instances.is_empty() {
+                true => verdict.provided_that("the list of groups is whole"),
+                false => verdict,
+            }
         }
         (true, _) => unknown(
             "an IOMMU is registered, and no IOMMU group was read: what it does for this adapter is not told",
@@ -334,7 +340,12 @@ fn translated(host: &Host, mut evidence: Vec<Citation>) -> Verdict {
         Some(policy) => {
             let dma_path = if policy.strict { DmaPath::TranslatedStrict } else { DmaPath::TranslatedLazy };
             evidence.extend(policy.evidence);
-            verdict(dma_path, policy.reason, evidence)
+            let by_default = policy.reason.is_some();
+            let verdict = verdict(dma_path, policy.reason, evidence);
+            match by_default {
+                true => verdict.provided_that("nothing changed how invalidations are run by default"),
+                false => verdict,
+            }
         }
         None => {
             unknown("translated, but nothing read tells whether invalidations are strict or lazy", evidence)

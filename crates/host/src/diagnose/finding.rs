@@ -85,6 +85,8 @@ pub enum Id {
     UserWithoutIommu,
     /// The kernel refuses to give an adapter to user space or to a guest.
     UserAttachRefused,
+    /// SEV-SNP needs an IOMMU that translates.
+    SnpRefused,
     /// A virtual IOMMU makes every translated adapter strict.
     VirtualIommuStrict,
     /// Two sources that can't both be right.
@@ -93,7 +95,7 @@ pub enum Id {
 
 impl Id {
     /// All kinds.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 29] = [
         Self::StrictOnFastAdapter,
         Self::LazyAgainstRequest,
         Self::StrictAgainstRequest,
@@ -120,6 +122,7 @@ impl Id {
         Self::MtrrPatConflict,
         Self::UserWithoutIommu,
         Self::UserAttachRefused,
+        Self::SnpRefused,
         Self::VirtualIommuStrict,
         Self::SourcesDisagree,
     ];
@@ -153,6 +156,7 @@ impl Id {
             Self::MtrrPatConflict => "mtrr-pat-conflict",
             Self::UserWithoutIommu => "user-without-iommu",
             Self::UserAttachRefused => "user-attach-refused",
+            Self::SnpRefused => "snp-refused",
             Self::VirtualIommuStrict => "virtual-iommu-strict",
             Self::SourcesDisagree => "sources-disagree",
         }

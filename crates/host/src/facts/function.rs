@@ -1,5 +1,6 @@
 //! A PCI function as sysfs, lspci or `/proc/bus/pci` shows it: IDs, capabilities, bridges above, driver.
 
+use super::iommu::Group;
 use super::named_function::NamedFunction;
 use crate::pci::fetch::fetch;
 use crate::pci::lspci::Record;
@@ -147,6 +148,19 @@ pub(super) fn complete_from_log(functions: &mut Vec<Function>, named: &BTreeMap<
     functions
         .extend(added.map(|(address, named)| from_named(*address, named, buses.bridges_above(*address))));
     functions.sort_by_key(|function| function.address);
+}
+
+/// Sets the groups of functions whose own folders were not there, by the groups' lists of members.
+pub(super) fn complete_from_groups(functions: &mut [Function], groups: &BTreeMap<u32, Group>) {
+    let members =
+        groups.values().flat_map(|group| group.members.iter().map(move |member| (*member, group.number)));
+    let groups: HashMap<Bdf, u32> = members.collect();
+    for function in functions.iter_mut().filter(|function| function.iommu_group.is_none()) {
+        function.iommu_group = groups.get(&function.address).map(|number| {
+            let folder = format!("sys/kernel/iommu_groups/{number}/devices");
+            Cited::new(*number, Citation::of_file(&folder, &function.address.to_string()))
+        });
+    }
 }
 
 /// The function that the log names.

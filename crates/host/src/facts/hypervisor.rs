@@ -88,6 +88,7 @@ pub(super) fn named_by(message: &str) -> Option<Hypervisor> {
             let kernel = message.strip_prefix("Booting paravirtualized kernel on ")?;
             (kernel.starts_with("Xen") || kernel.starts_with("KVM")).then(|| named(kernel))
         }
+        b'x' => message.starts_with("xen:swiotlb_xen: ").then_some(Hypervisor::Xen),
         b'h' => {
             let is_bus = message.starts_with("hv_vmbus: ") || message.starts_with("hv_pci ");
             is_bus.then_some(Hypervisor::HyperV)

@@ -14,6 +14,19 @@ use crate::kernel::{Architecture, Log};
 use crate::{Bdf, Citation, Cited, Text};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+/// What a fault tells of its cause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FaultKind {
+    /// The address was not mapped, or not for this access.
+    Mapping,
+    /// The IOMMU has no entry for the requester.
+    UnknownRequester,
+    /// It was no access to memory but an interrupt.
+    Interrupt,
+    /// POWER's EEH cut the device off.
+    Frozen,
+}
+
 /// A DMA fault, or a slot frozen because of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
@@ -21,6 +34,8 @@ pub struct Fault {
     pub address: Option<Bdf>,
     /// The stream of an SMMU's fault, where no function is named.
     pub stream: Option<u32>,
+    /// What it tells of its cause.
+    pub kind: FaultKind,
     /// What happened, in a few words.
     pub what: String,
     /// The line.
@@ -117,6 +132,10 @@ pub struct MaskOverflow {
     pub bytes: Option<u64>,
     /// The highest bus address that the device can reach.
     pub mask: Option<u64>,
+    /// It is the bounce buffer itself that lies beyond.
+    pub is_bounced: bool,
+    /// The line names `nommu`: the kernel maps with neither an IOMMU nor bounce buffers.
+    pub is_nommu: bool,
     /// The line.
     pub at: Citation,
 }
@@ -220,14 +239,18 @@ pub struct LogFacts {
     pub unknown_options: Vec<Cited<String>>,
     /// Links slower than they could be.
     pub bandwidth: HashMap<Bdf, BandwidthLine>,
+    /// Cards whose drivers say that their link is too slow for them.
+    pub links_too_slow: HashMap<Bdf, Citation>,
     /// `can't set Max Payload Size to`.
     pub payload_refused: HashMap<Bdf, Citation>,
+    /// SEV-SNP was refused because the IOMMU is off or passes addresses through.
+    pub snp_refused: Option<Citation>,
     /// Messages about faults that the kernel left out because there were too many.
     pub faults_suppressed: Option<Cited<u64>>,
     /// Everything that its messages say is wrong.
     pub problems: Vec<LogProblem>,
     /// Requests to give a device to user space that were refused because firmware keeps memory mapped for it.
-    pub user_attach_refused: BTreeMap<Bdf, Citation>,
+    pub user_attach_refused: BTreeMap<Option<Bdf>, Citation>,
     /// Errors that ports and devices reported, by function.
     pub pcie_errors: BTreeMap<Bdf, PcieErrors>,
     /// The hypervisor that a line names.
@@ -333,9 +356,7 @@ impl LogFacts {
                 self.faults_suppressed = Some(Cited::new(before.saturating_add(*count), at.clone()));
             }
             IommuMessage::UserAttachRefused => {
-                if let Some(bdf) = logged.bdf() {
-                    self.user_attach_refused.entry(bdf).or_insert_with(|| at.clone());
-                }
+                self.user_attach_refused.entry(logged.bdf()).or_insert_with(|| at.clone());
             }
             IommuMessage::UnsafeNoIommu => self.no_iommu.push((logged.bdf(), at.clone())),
             _ => {}
@@ -379,6 +400,7 @@ impl LogFacts {
                 self.default_passthrough = Some(Cited::new(true, at.clone()));
                 self.keep_translation(iommu::Kind::AmdVi, at);
             }
+            AmdViMessage::SnpNeedsTranslation => self.snp_refused = Some(at.clone()),
             AmdViMessage::StrictInGuest => self.batching_disallowed = Some(at.clone()),
             AmdViMessage::UnknownOption(option) => self.keep_unknown_option(option, at),
             AmdViMessage::Disabled(_) | AmdViMessage::CompletionTimeout => {
@@ -417,12 +439,14 @@ impl LogFacts {
                 });
             }
             SwiotlbMessage::ForcedByEncryption => self.memory_encryption = Some(at.clone()),
-            SwiotlbMessage::MaskOverflow { address, bytes, mask, .. } => {
+            SwiotlbMessage::MaskOverflow { address, bytes, mask, is_bounced, .. } => {
                 self.mask_overflows.push(MaskOverflow {
                     address: logged.bdf(),
                     bus_address: *address,
                     bytes: *bytes,
                     mask: *mask,
+                    is_bounced: *is_bounced,
+                    is_nommu: at.text.contains("nommu_map"),
                     at: at.clone(),
                 });
             }
@@ -457,7 +481,13 @@ impl LogFacts {
             EehMessage::GivenUp(_) => "EEH gave it up".to_owned(),
             _ => return,
         };
-        self.faults.push(Fault { address: logged.bdf(), stream: None, what, at: logged.at.clone() });
+        self.faults.push(Fault {
+            address: logged.bdf(),
+            stream: None,
+            kind: FaultKind::Frozen,
+            what,
+            at: logged.at.clone(),
+        });
     }
 
     /// Keeps what the PCI core says of a function's link.
@@ -475,6 +505,9 @@ impl LogFacts {
                     at,
                 };
                 self.bandwidth.insert(bdf, line);
+            }
+            PcieMessage::TooSlow => {
+                self.links_too_slow.insert(bdf, at);
             }
             PcieMessage::PayloadRefused { .. } => {
                 self.payload_refused.insert(bdf, at);
@@ -632,8 +665,25 @@ fn fault_of_iommu(fault: &DmaFault, at: &Citation) -> Fault {
     Fault {
         address: fault.device,
         stream: fault.stream,
+        kind: kind_of_fault(fault),
         what: format!("{access} {address}{reason}"),
         at: at.clone(),
+    }
+}
+
+/// What a fault tells of its cause: VT-d's fault reasons 1 and 2 (root and context entry not present), AMD-Vi's events, and
+/// SMMUv3's events 2 and 4 are about the requester, not about an address.
+fn kind_of_fault(fault: &DmaFault) -> FaultKind {
+    // AMD's address range for interrupts (AMD I/O Virtualization Technology, special address ranges).
+    const INTERRUPTS: std::ops::RangeInclusive<u64> = 0xfd_f800_0000..=0xfd_ffff_ffff;
+    let reason = fault.reason.as_deref().unwrap_or_default();
+    match (fault.reporter, fault.code) {
+        (Reporter::VtD, Some(1 | 2)) | (Reporter::SmmuV3, Some(2 | 4)) => FaultKind::UnknownRequester,
+        (Reporter::AmdVi, _) if reason == "ILLEGAL_DEV_TABLE_ENTRY" => FaultKind::UnknownRequester,
+        (Reporter::AmdVi, _) if fault.address.is_some_and(|address| INTERRUPTS.contains(&address)) => {
+            FaultKind::Interrupt
+        }
+        _ => FaultKind::Mapping,
     }
 }
 

@@ -85,7 +85,6 @@ impl Host {
         let iomem = memory::read_iomem(tree);
         let platform = platform::read(tree, iomem.as_ref().map(|(iomem, _)| iomem), log_text.as_ref(), &log);
         let mut iommus = iommu::read(tree);
-        iommus.complete_from_log(&log.groups);
         let command_line = command_line(tree, log_text.as_ref());
         let parsed =
             command_line.as_ref().map(|(text, line)| CommandLine::parse_quoted(text, line.0, &line.1));
@@ -108,7 +107,9 @@ impl Host {
             || functions.iter().any(|function| function.driver.is_some());
         if !has_sysfs {
             function::complete_from_log(&mut functions, &log.functions);
+            function::complete_from_groups(&mut functions, &iommus.groups);
         }
+        iommus.complete_from_log(&log.groups);
         let around = adapter::AdapterTables::read(tree, listing, &functions);
         let (bridges, others): (Vec<_>, Vec<_>) = functions.into_iter().partition(Function::is_bridge);
         let adapters: Vec<Adapter> =

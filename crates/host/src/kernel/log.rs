@@ -189,7 +189,15 @@ fn bracketed_time(words: &str) -> Option<(Option<f64>, &str)> {
     let year = inner.rsplit(' ').next().unwrap_or_default();
     let is_date =
         year.len() == 4 && year.bytes().all(|b| b.is_ascii_digit()) && inner.matches(':').count() == 2;
-    is_date.then_some((None, rest))
+    // Consoles of virtual machines are logged with `[2025-05-25 19:05:04]`.
+    let is_iso = inner.len() == 19
+        && inner.bytes().enumerate().all(|(at, byte)| match at {
+            4 | 7 => byte == b'-',
+            10 => byte == b' ' || byte == b'T',
+            13 | 16 => byte == b':',
+            _ => byte.is_ascii_digit(),
+        });
+    (is_date || is_iso).then_some((None, rest))
 }
 
 /// Drops `[    T0] ` or `[   C12] `, the caller that some kernels print after the time.
@@ -209,6 +217,10 @@ fn without_caller(message: &str) -> &str {
 /// What follows `... kernel: ` if the words before it are a time and a host name.
 fn after_kernel_word(words: &str) -> Option<&str> {
     let head_end = words.char_indices().map(|(at, _)| at).take_while(|at| *at < PREFIX_BYTES_MAX).last()?;
+    // journalctl -o cat with a prefix of its own, and excerpts whose time and host were cut off.
+    if let Some(rest) = words.strip_prefix("kernel: ") {
+        return Some(rest);
+    }
     let at = words.get(..=head_end).unwrap_or(words.get(..head_end)?).find(" kernel: ")?;
     let head = words.get(..at)?;
     let words_before = head.split_whitespace().count();
@@ -249,6 +261,8 @@ mod tests {
         check("<6>iommu: x", &[(1, None, "iommu: x")]);
         check("kern  :info  : [    0.500000] iommu: x", &[(1, Some(0.5), "iommu: x")]);
         check("Nov 21 01:22:03 host kernel: iommu: x", &[(1, None, "iommu: x")]);
+        check("kernel: [    0.500000] iommu: x", &[(1, Some(0.5), "iommu: x")]);
+        check("[2025-05-25 19:05:04] iommu: x", &[(1, None, "iommu: x")]);
         check("Nov 21 01:22:03 host kernel: [    0.500000] iommu: x", &[(1, Some(0.5), "iommu: x")]);
         check("2026-11-21T01:22:03+0100 host kernel: iommu: x", &[(1, None, "iommu: x")]);
         check("[    0.500000] host kernel: iommu: x", &[(1, Some(0.5), "iommu: x")]);

@@ -339,7 +339,10 @@ mod tests {
         let names = Names::lookup(&wanted, None);
         let name = |ids: &Ids| names.device(ids.vendor, ids.device).unwrap_or_default();
         let [h100, b200, mi300x] = [0, 1, 2].map(|at| name(&wanted[at]));
-        assert!(h100.contains("H100") && b200.contains("B200") && mi300x.contains("MI300X"), "{h100} {b200} {mi300x}");
+        assert!(
+            h100.contains("H100") && b200.contains("B200") && mi300x.contains("MI300X"),
+            "{h100} {b200} {mi300x}"
+        );
     }
 
     #[test]

@@ -62,7 +62,8 @@ impl Assembled {
 
 /// Whether any line of a text tells of a host.
 pub(super) fn tells_of_host(bytes: &[u8]) -> bool {
-    !bytes.contains(&0) && !parts_of(&String::from_utf8_lossy(bytes)).is_empty()
+    let tells = |(parts, members): (Parts, Vec<_>)| !parts.is_empty() || !members.is_empty();
+    !bytes.contains(&0) && tells(parts_of(&String::from_utf8_lossy(bytes)))
 }
 
 /// The lines of one file of a host, with their numbers in the text.
@@ -107,8 +108,12 @@ pub(super) fn assemble(texts: Vec<Pasted>) -> Result<Assembled, SeveralHosts> {
     for Pasted { name, bytes } in texts {
         let text = String::from_utf8(bytes)
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
-        let parts = parts_of(&text);
+        let (parts, members) = parts_of(&text);
         hosts::check(&name, &parts)?;
+        for (group, member) in members {
+            let path = format!("sys/kernel/iommu_groups/{group}/devices/{member}");
+            assembled.memory.link(&path, &format!("../../../../devices/{member}"));
+        }
         for (path, part) in parts {
             // Two logs of one boot would tell everything twice: the longer one is read.
             let is_better = best.get(path).is_none_or(|(_, known)| part.numbers.len() > known.numbers.len());
@@ -130,7 +135,7 @@ pub(super) fn assemble(texts: Vec<Pasted>) -> Result<Assembled, SeveralHosts> {
 }
 
 /// Cuts a text into the files of a host that its lines belong in.
-fn parts_of(text: &str) -> Parts {
+fn parts_of(text: &str) -> (Parts, Vec<(u32, String)>) {
     let shape = Shape::of(text);
     // Most texts are one log or one listing: then nothing is cut out of it, and messages without times stay.
     let whole = match shape {
@@ -141,19 +146,24 @@ fn parts_of(text: &str) -> Parts {
     if let Some(path) = whole {
         let mut part = Part::default();
         (1..).zip(text.lines()).for_each(|(number, line)| part.push(number, line));
-        return Parts::from([(path, part)]);
+        return (Parts::from([(path, part)]), Vec::new());
     }
     let mut reader = Reader::default();
     for (number, line) in (1..).zip(text.lines()) {
         reader.take(number, &line::clean(line));
     }
-    reader.parts
+    (reader.parts, reader.members)
 }
+
+/// Members of groups that are kept: functions of a host.
+const MEMBERS_MAX: usize = 1 << 16;
 
 /// Cuts a text, line by line.
 #[derive(Default)]
 struct Reader {
     parts: Parts,
+    /// Members of IOMMU groups, with the group's number.
+    members: Vec<(u32, String)>,
     /// The file that the next line may belong in.
     open: Option<&'static str>,
     /// Whether a command was seen whose output this is: its lines need not look like anything.
@@ -177,6 +187,12 @@ impl Reader {
                 self.push(LISTING, number, listing);
                 self.push(LISTING, number, &format!("\tIOMMU group: {group}"));
                 self.indent = 0;
+            }
+            Kind::GroupLink { group, name } => {
+                self.close();
+                if self.members.len() < MEMBERS_MAX {
+                    self.members.push((group, name.to_owned()));
+                }
             }
             Kind::Function { indent } => {
                 self.indent = indent;

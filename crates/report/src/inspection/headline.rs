@@ -49,9 +49,11 @@ fn costliest_modes(rows: &[Row]) -> String {
     let all = rows.len();
     let paying: Vec<String> = found
         .iter()
-        .filter_map(|(dma_path, count)| Some((mode_and_cost(*dma_path)?, *count)))
+        .filter_map(|(dma_path, count)| Some((mode_and_cost(*dma_path)?, *count, condition(rows, *dma_path))))
         .take(DMA_PATHS_MAX)
-        .map(|((mode, cost), count)| format!("{mode} on {}: {cost}", adapters_of_all(count, all)))
+        .map(|((mode, cost), count, condition)| {
+            format!("{mode}{condition} on {}: {cost}", adapters_of_all(count, all))
+        })
         .collect();
     match (paying.is_empty(), all) {
         (true, 1) => "no translation cost per I/O on the only adapter".to_owned(),
@@ -60,6 +62,12 @@ fn costliest_modes(rows: &[Row]) -> String {
         }
         (false, _) => paying.join("; "),
     }
+}
+
+/// That a DMA path holds on a condition, for some adapter.
+fn condition(rows: &[Row], dma_path: DmaPath) -> &'static str {
+    let is_conditional = |row: &&Row| row.dma_path == dma_path && !row.condition.is_empty();
+    if rows.iter().any(|row| is_conditional(&row)) { ", on a condition," } else { "" }
 }
 
 /// `4 of 5 adapters`

@@ -376,6 +376,28 @@ fn no_bounce_buffer(host: &Host, overflow: &MaskOverflow) -> NoBounce {
     let adapter = host.adapters.iter().find(|adapter| Some(adapter.function.address) == overflow.address);
     let translate =
         || adapter.map_or_else(|| turn_iommu_on(host, ""), |adapter| translate_adapter(host, adapter));
+    if overflow.is_bounced {
+        return NoBounce {
+            why: "that is the bounce buffer itself: on this bus memory begins beyond what the device can reach, so no \
+                  transfer works",
+            evidence: None,
+            fix: Advice::say(
+                "give the bus a window to memory within the device's mask (a setting of firmware or the device tree; on \
+                 a Raspberry Pi `dtoverlay=pcie-32bit-dma`), or use a device and driver with a wider mask",
+            ),
+            risk: "other devices behind the same bridge may reach less memory directly, and are bounced more",
+        };
+    }
+    if overflow.is_nommu {
+        return NoBounce {
+            why: "the kernel maps DMA with neither an IOMMU nor bounce buffers (`nommu`)",
+            evidence: None,
+            fix: "use a kernel with bounce buffers (CONFIG_SWIOTLB; 64-bit kernels have them) or with an IOMMU; until \
+                  then keep memory within the device's mask with `mem=`"
+                .into(),
+            risk: "with `mem=` the memory beyond is not used at all",
+        };
+    }
     // arch/x86/kernel/pci-swiotlb.c sets no pool up with `iommu=off` (`no_iommu`); it keeps the IOMMU off too.
     let off =
         host.requests.iommu_enabled.as_ref().filter(|asked| !asked.value && asked.at.text == "iommu=off");

@@ -2,6 +2,7 @@
 
 use super::Rule;
 use crate::diagnose::{Advice, Case, Explanation, Finding, Id, Severity};
+use crate::facts::log::BandwidthLine;
 use crate::facts::{Adapter, Function, Host};
 use crate::pci::link::{Caveat, HopJudgement};
 use crate::pci::{Hop, Kind};
@@ -135,7 +136,7 @@ fn retrain(upper: Bdf, lower: Bdf) -> Advice {
 /// can't tell. So it is a finding only if no register says more.
 fn said_at_boot(host: &Host, adapter: &Adapter, told: &BTreeSet<Bdf>) -> Option<Finding> {
     let line = host.log.bandwidth.get(&adapter.function.address)?;
-    let capable = line.capable_mbps?;
+    let Some(capable) = line.capable_mbps else { return said_by_driver(host, adapter, line) };
     let known = host
         .hops(adapter)
         .iter()
@@ -170,6 +171,30 @@ fn said_at_boot(host: &Host, adapter: &Adapter, told: &BTreeSet<Bdf>) -> Option<
         .into(),
         risk: "moving the card changes its address and so names derived from it".to_owned(),
         verify: "the line `available PCIe bandwidth` no longer says `limited by`".into(),
+        gain: None,
+        predicted: Vec::new(),
+        forecast: None,
+    })
+}
+
+/// A finding on a link that the card's driver calls too slow. It does not say how fast a link the card could use.
+fn said_by_driver(host: &Host, adapter: &Adapter, line: &BandwidthLine) -> Option<Finding> {
+    let too_slow = host.log.links_too_slow.get(&adapter.function.address)?;
+    Some(Finding {
+        id: Id::LinkDegraded,
+        severity: Severity::Warning,
+        address: Some(adapter.function.address),
+        what: format!(
+            "its driver says that the card's link, {} ({} Mb/s for all functions of the card), is too slow for it",
+            line.link,
+            grouped(line.available_mbps)
+        ),
+        evidence: vec![line.at.clone(), too_slow.clone()],
+        fix: Advice::say("compare LnkCap and LnkSta of the card (")
+            .and_run(super::lspci_register(adapter.function.address, "Lnk"))
+            .and_say(" as root): where LnkSta is below LnkCap, move it to a slot with more lanes"),
+        risk: "moving the card changes its address and so names derived from it".to_owned(),
+        verify: "the driver no longer prints that line".into(),
         gain: None,
         predicted: Vec::new(),
         forecast: None,

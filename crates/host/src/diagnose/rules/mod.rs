@@ -78,7 +78,9 @@ pub(super) fn iommu_maker(host: &Host) -> Maker {
 
 /// How an IOMMU that is not in use is turned on; `beside` holds arguments that are added with the IOMMU's own.
 fn turn_iommu_on(host: &Host, beside: &str) -> Advice {
-    if let Some(hypervisor) = &host.platform.hypervisor {
+    // A guest whose firmware lists an IOMMU has one.
+    let hypervisor = host.platform.hypervisor.as_ref().filter(|_| host.log.iommu_tables.is_none());
+    if let Some(hypervisor) = hypervisor {
         let prose = format!(
             "nothing from inside: this is a guest of {}, whose administrator decides whether it has an IOMMU",
             hypervisor.value.name()

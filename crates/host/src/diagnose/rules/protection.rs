@@ -52,6 +52,16 @@ pub(super) const RULE: Rule = Rule {
             verify: "the program or guest starts, and no new such line in `dmesg`",
         },
         Explanation {
+            id: Id::SnpRefused,
+            meaning: "SEV-SNP was refused, because it needs an IOMMU that translates, and this one is off or \
+                      passes addresses through.",
+            severity: "warning",
+            evidence: "the kernel's line, and the option that turns translation off",
+            fix: "remove `iommu=pt` or the option that turns the IOMMU off",
+            risk: "each I/O of the host then pays for a mapping",
+            verify: "`dmesg` announces SNP after the reboot",
+        },
+        Explanation {
             id: Id::GroupShared,
             meaning: "Adapters of different cards share an IOMMU group: they can reach each other's buffers, \
                       and only all of them together can go to a guest or to user space.",
@@ -85,7 +95,7 @@ fn find(case: &Case<'_>) -> Vec<Finding> {
     let exposed = case.adapters().filter_map(|(adapter, verdict)| exposed(case.host, adapter, verdict));
     let user =
         case.adapters().filter_map(|(adapter, verdict)| user_without_iommu(case.host, adapter, verdict));
-    let refused = attach_refused(case.host);
+    let refused = attach_refused(case.host).chain(snp_refused(case.host));
     exposed.chain(user).chain(refused).chain(shared_groups(case.host)).chain(iommu_off(case)).collect()
 }
 
@@ -185,9 +195,9 @@ fn attach_refused(host: &Host) -> impl Iterator<Item = Finding> {
     host.log.user_attach_refused.iter().map(|(address, at)| Finding {
         id: Id::UserAttachRefused,
         severity: Severity::Warning,
-        address: Some(*address),
-        what: "firmware keeps memory mapped for it (RMRR), so the kernel refuses to give it to a guest or to a program of \
-               user space"
+        address: *address,
+        what: "firmware keeps memory mapped for a device (RMRR), so the kernel refuses to give it to a guest or to a program \
+               of user space"
             .to_owned(),
         evidence: vec![at.clone()],
         fix: "update the machine's firmware, or turn off there what reserves memory for this slot or device; no kernel \
@@ -197,6 +207,35 @@ fn attach_refused(host: &Host) -> impl Iterator<Item = Finding> {
                may then write into memory of the guest"
             .to_owned(),
         verify: "the guest or program starts, and no new such line in `dmesg`".into(),
+        gain: None,
+        predicted: Vec::new(),
+        forecast: None,
+    })
+}
+
+/// A finding if SEV-SNP was refused because the IOMMU does not translate.
+fn snp_refused(host: &Host) -> Option<Finding> {
+    let at = host.log.snp_refused.as_ref()?;
+    let asked = host.requests.passthrough.as_ref().filter(|asked| asked.value);
+    let off = host.requests.iommu_enabled.as_ref().filter(|asked| !asked.value);
+    let fix = match (asked, off) {
+        (Some(asked), _) => remove_word(host, &asked.at.text, "pt"),
+        (None, Some(off)) => remove_word(host, &off.at.text, "off"),
+        (None, None) => {
+            "turn the IOMMU on in the firmware's setup, and have it translate (no `iommu=pt`)".into()
+        }
+    };
+    let options = [asked, off].into_iter().flatten().map(|asked| asked.at.clone());
+    Some(Finding {
+        id: Id::SnpRefused,
+        severity: Severity::Warning,
+        address: None,
+        what: "SEV-SNP is not available: it needs an IOMMU that translates, and this one is off or passes addresses through"
+            .to_owned(),
+        evidence: std::iter::once(at.clone()).chain(options).collect(),
+        fix,
+        risk: "each I/O of the host then pays for a mapping".to_owned(),
+        verify: "`dmesg` announces SNP after the reboot".into(),
         gain: None,
         predicted: Vec::new(),
         forecast: None,

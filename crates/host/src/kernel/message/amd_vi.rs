@@ -20,6 +20,8 @@ pub enum AmdViMessage {
     InitialisedPassthrough,
     /// Lazy invalidation is off because this is a guest.
     StrictInGuest,
+    /// SEV-SNP was refused: the IOMMU is off, or passes addresses through.
+    SnpNeedsTranslation,
     /// Interrupt remapping is on. It translates no DMA.
     InterruptRemapping,
     /// There is no IOMMUv2. Also printed on machines of other makers: it proves no IOMMU, nor its absence.
@@ -97,6 +99,11 @@ fn parse_state(rest: &str) -> Option<AmdViMessage> {
     if starts("Using strict mode due to virtualization") {
         return Some(AmdViMessage::StrictInGuest);
     }
+    if starts("SEV-SNP: IOMMU is either disabled or configured in passthrough mode")
+        || starts("SNP: IOMMU disabled or configured in passthrough mode")
+    {
+        return Some(AmdViMessage::SnpNeedsTranslation);
+    }
     if starts("Interrupt remapping enabled") {
         return Some(AmdViMessage::InterruptRemapping);
     }
@@ -162,6 +169,10 @@ mod tests {
         check(
             "AMD-Vi: Using global IVHD EFR:0x0, EFR2:0x0",
             r#"Other("Using global IVHD EFR:0x0, EFR2:0x0")"#,
+        );
+        check(
+            "AMD-Vi: SEV-SNP: IOMMU is either disabled or configured in passthrough mode.",
+            "SnpNeedsTranslation",
         );
     }
 }

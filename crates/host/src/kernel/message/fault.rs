@@ -116,10 +116,8 @@ fn parse_access(kind: &str) -> Option<Access> {
 
 /// `[fault reason 05] text` in decimal up to 5.10, `[fault reason 0x05] text` in hexadecimal since.
 fn add_vt_d_reason(fault: &mut DmaFault, text: &str) -> bool {
-    let Some((number, reason)) = scan::after(text, "[fault reason ").and_then(|rest| rest.split_once(']'))
-    else {
-        return false;
-    };
+    let after = scan::after(text, "[fault reason ").or_else(|| scan::after(text, "[Fault reason "));
+    let Some((number, reason)) = after.and_then(|rest| rest.split_once(']')) else { return false };
     fault.code = if number.starts_with("0x") { scan::small_hex(number) } else { scan::small(number) };
     fault.reason = Some(scan::words(reason)).filter(|reason| !reason.is_empty());
     true
@@ -129,11 +127,17 @@ fn add_vt_d_reason(fault: &mut DmaFault, text: &str) -> bool {
 /// 4.14 the device stands before the message instead.
 fn amd_vi(body: &str, device: Option<&Device>) -> Option<DmaFault> {
     let inner = scan::after(body, "Event logged [")?;
-    let inner = inner.strip_suffix(']').unwrap_or(inner);
     let mut fault = DmaFault::reported_by(Reporter::AmdVi);
-    let name: String = inner.split_whitespace().next()?.to_owned();
-    fault.device =
-        scan::after(inner, "device=").and_then(scan::bdf).or_else(|| device.and_then(|device| device.bdf));
+    fault.device = device.and_then(|device| device.bdf);
+    add_amd_vi_event(&mut fault, inner);
+    Some(fault)
+}
+
+/// `IO_PAGE_FAULT device=05:00.0 domain=0x0012 address=0xff6101b0 flags=0x0070]`, which up to 4.14 is a line of its own.
+fn add_amd_vi_event(fault: &mut DmaFault, inner: &str) -> bool {
+    let inner = inner.trim_end().trim_end_matches(']');
+    let Some(name) = inner.split_whitespace().next() else { return false };
+    fault.device = scan::after(inner, "device=").and_then(scan::bdf).or(fault.device);
     fault.address = scan::hex_after(inner, "address=");
     fault.pasid = scan::after(inner, "pasid=").and_then(scan::small_hex).filter(|pasid| *pasid != 0);
     // Bit 5 of the flags is RW (AMD I/O Virtualization Technology, IO_PAGE_FAULT event).
@@ -141,8 +145,8 @@ fn amd_vi(body: &str, device: Option<&Device>) -> Option<DmaFault> {
         let flags = scan::hex_after(inner, "flags=");
         fault.access = flags.map(|flags| if flags & 0x20 == 0 { Access::Read } else { Access::Write });
     }
-    fault.reason = Some(name);
-    Some(fault)
+    fault.reason = Some(name.to_owned());
+    true
 }
 
 /// `event 0x10 received:`, followed by raw words, or since 7.x `event: F_TRANSLATION client: ...`.
@@ -217,7 +221,8 @@ impl Pending {
         let more = match fault.reporter {
             Reporter::VtD => fault.code.is_none(),
             Reporter::SmmuV3 => true,
-            Reporter::AmdVi | Reporter::SmmuV2 => false,
+            Reporter::AmdVi => fault.reason.is_none(),
+            Reporter::SmmuV2 => false,
         };
         more.then_some(Self { raw_words: 0 })
     }
@@ -229,6 +234,9 @@ impl Pending {
             Reporter::VtD if fault.code.is_none() => {
                 let reason = strip_vt_d(body).filter(|rest| rest.starts_with("[fault reason "));
                 reason.is_some_and(|rest| add_vt_d_reason(fault, rest))
+            }
+            Reporter::AmdVi if fault.reason.is_none() && body.contains(" flags=") => {
+                add_amd_vi_event(fault, body.trim_start())
             }
             Reporter::SmmuV3 => self.take_smmu_line(fault, body.trim()),
             _ => false,
@@ -329,6 +337,10 @@ mod tests {
         check(
             "arm-smmu 2b500000.smmu: Unhandled context fault: iova=0x00001000, fsynr=0x11, cb=1",
             "DmaFault { reporter: SmmuV2, device: None, stream: None, address: Some(4096), access: Some(Write), pasid: None, code: None, reason: None }",
+        );
+        check(
+            "AMD-Vi: Event logged [\nIO_PAGE_FAULT device=05:00.0 domain=0x0012 address=0x00000000ff6101b0 flags=0x0070]",
+            r#"DmaFault { reporter: AmdVi, device: Some(0000:05:00.0), stream: None, address: Some(4284547504), access: Some(Write), pasid: None, code: None, reason: Some("IO_PAGE_FAULT") }"#,
         );
     }
 }

@@ -38,6 +38,8 @@ pub enum PcieMessage {
         /// The link that the device could do.
         capable: Option<Link>,
     },
+    /// A driver says that its card's link is too slow for the card.
+    TooSlow,
     /// Payload sizes were set.
     PayloadSize {
         /// Bytes in a packet now.
@@ -81,12 +83,16 @@ pub(super) fn read(body: &str) -> Option<PcieMessage> {
         b'0'..=b'9' => bandwidth(body),
         b'M' => payload(body),
         b'P' => parse_bus_error(body).or_else(|| parse_aspm(body)).or_else(|| parse_unknown_option(body)),
+        b'(' => parse_ixgbe(body),
         b'A' => {
             let rest = body.strip_prefix("AER: ")?;
             parse_bus_error(rest).or_else(|| parse_recovery(rest)).or_else(|| parse_error_bit(rest))
         }
         b' ' | b'[' => parse_error_bit(body),
         b'D' => body.starts_with("DPC: containment event").then_some(PcieMessage::Contained),
+        b'T' => body
+            .starts_with("This is not sufficient for optimal performance of this card")
+            .then_some(PcieMessage::TooSlow),
         b'W' | b'S' => parse_acs(body),
         b'p' => parse_aspm(body).or_else(|| payload(body)),
         b'c' => parse_payload_refused(body).or_else(|| parse_aspm(body)),
@@ -118,6 +124,18 @@ fn bandwidth(body: &str) -> Option<PcieMessage> {
         capable_mbps: capable.and_then(|(number, _)| megabits(number)),
         capable: capable.and_then(|(_, text)| link(text)),
     })
+}
+
+/// What Intel's 10 GbE driver prints itself, before 4.17: `(Speed:5.0GT/s, Width: x4, Encoding Loss:20%)`.
+fn parse_ixgbe(body: &str) -> Option<PcieMessage> {
+    let (speed, rest) = body.strip_prefix("(Speed:")?.split_once("GT/s, Width: x")?;
+    let (whole, tenths) = speed.split_once('.').unwrap_or((speed, "0"));
+    let speed_gts_tenths = scan::small(whole)?.checked_mul(10)?.checked_add(scan::small(tenths)?)?;
+    let link = Link { speed_gts_tenths, lanes: scan::small(rest)? };
+    let loss_percent = scan::decimal_after(rest, "Encoding Loss:")?.min(100);
+    let raw_mbps = u64::from(speed_gts_tenths) * 100 * u64::from(link.lanes);
+    let available_mbps = raw_mbps * (100 - loss_percent) / 100;
+    Some(PcieMessage::Bandwidth { available_mbps, link, limited_at: None, capable_mbps: None, capable: None })
 }
 
 /// `31.504` Gb/s in Mb/s: always three decimals.
@@ -158,14 +176,14 @@ fn parse_bus_error(body: &str) -> Option<PcieMessage> {
     Some(PcieMessage::BusError { severity: severity.to_owned(), layer: scan::words(layer) })
 }
 
-/// `   [21] ACSViol                (First)`.
+/// `   [21] ACSViol                (First)`; before 4.17 in words: `[12] Replay Timer Timeout`.
 fn parse_error_bit(body: &str) -> Option<PcieMessage> {
     let (bit, rest) = body.trim_start().strip_prefix('[')?.split_once(']')?;
-    let name = rest.split_whitespace().next()?;
+    let name = rest.strip_prefix(' ')?.trim().trim_end_matches("(First)").trim_end();
     let is_bit = bit.trim().parse::<u32>().is_ok_and(|bit| bit < 32);
-    let is_name = name.len() <= 24 && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    let is_whole = rest.starts_with(' ') && matches!(rest.trim().strip_prefix(name)?.trim(), "" | "(First)");
-    (is_bit && is_name && is_whole).then(|| PcieMessage::ErrorBit(name.to_owned()))
+    let is_name = (1..=32).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b' ' || byte == b'_');
+    (is_bit && is_name).then(|| PcieMessage::ErrorBit(name.to_owned()))
 }
 
 /// `device recovery successful`, `device recovery failed`.
@@ -237,5 +255,10 @@ mod tests {
         check("pcieport 0000:00:1d.0:    [21] ACSViol                (First)", r#"ErrorBit("ACSViol")"#);
         check("pcieport 0000:00:1d.0: DPC: containment event, status:0x1f11 source:0x0000", "Contained");
         check("pcieport 0000:00:1d.0: AER: device recovery failed", "Recovered(false)");
+        check("pcieport 0000:00:02.0:    [12] Replay Timer Timeout  ", r#"ErrorBit("Replay Timer Timeout")"#);
+        check(
+            "ixgbe 0000:82:00.0: (Speed:5.0GT/s, Width: x4, Encoding Loss:20%)",
+            "Bandwidth { available_mbps: 16000, link: Link { speed_gts_tenths: 50, lanes: 4 }, limited_at: None, capable_mbps: None, capable: None }",
+        );
     }
 }

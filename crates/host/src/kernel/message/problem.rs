@@ -53,6 +53,9 @@ fn of_vt_d(message: &VtDMessage) -> Option<&'static str> {
 
 fn of_amd_vi(message: &AmdViMessage) -> Option<&'static str> {
     match message {
+        AmdViMessage::SnpNeedsTranslation => {
+            Some("SEV-SNP was refused, because the IOMMU does not translate")
+        }
         AmdViMessage::CompletionTimeout => Some("invalidations are not completed in time"),
         AmdViMessage::FirmwareTable(words) if words.contains("Firmware Bug") => {
             Some("firmware describes AMD-Vi wrongly")
@@ -109,6 +112,7 @@ fn of_pcie(message: &PcieMessage) -> Option<&'static str> {
     match message {
         PcieMessage::PayloadRefused { .. } => Some("a payload size could not be set"),
         PcieMessage::BusError { .. } | PcieMessage::ErrorBit(_) => Some("PCI Express errors"),
+        PcieMessage::TooSlow => Some("a driver says that its card's link is too slow"),
         PcieMessage::Contained => Some("a port cut its link off after an error"),
         PcieMessage::Recovered(false) => Some("a driver did not come back after an error"),
         _ => None,

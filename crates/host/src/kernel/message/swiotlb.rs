@@ -50,6 +50,8 @@ pub enum SwiotlbMessage {
         mask: Option<u64>,
         /// The bus's own limit, 0 for none.
         bus_limit: Option<u64>,
+        /// A bounce buffer was to be had, and lies beyond the mask itself.
+        is_bounced: bool,
     },
     /// A driver mapped memory that may not be mapped.
     VmallocRejected,
@@ -64,6 +66,10 @@ pub(super) fn read(body: &str) -> Option<SwiotlbMessage> {
         b'D' => parse_out_of_space(body).or_else(|| parse_overflow(body)),
         b'o' | b'n' | b'm' => parse_overflow(body),
         b'M' => parse_encryption(body),
+        b'x' => {
+            let failed = body.starts_with("xen:swiotlb_xen: Failed to");
+            failed.then(|| SwiotlbMessage::NoMemory(scan::words(body)))
+        }
         b'r' => {
             body.contains("rejecting DMA map of vmalloc memory").then_some(SwiotlbMessage::VmallocRejected)
         }
@@ -95,6 +101,9 @@ fn placed(body: &str) -> Option<SwiotlbMessage> {
 
 /// `software IO TLB [mem 0x..-0x..] (64MB) mapped at` (3.6), `software IO TLB: mapped [mem ..] (64MB)`.
 fn software(body: &str) -> Option<SwiotlbMessage> {
+    if body.starts_with("swiotlb addr ") {
+        return parse_overflow(body);
+    }
     if let Some(rest) = body.strip_prefix("swiotlb") {
         return parse_full(rest)
             .or_else(|| parse_no_memory(rest, body))
@@ -147,26 +156,33 @@ fn parse_out_of_space(body: &str) -> Option<SwiotlbMessage> {
     Some(SwiotlbMessage::Full { device, bytes: Some(bytes), slots_total: None, slots_used: None })
 }
 
-/// `DMA addr 0x..+4096 overflow (mask ffffffff, bus limit 0).`, 4.19's `overflow 0x..+4096 of DMA mask
+/// `DMA addr 0x..+4096 overflow (mask ffffffff, bus limit 0).`, the same of a bounce buffer with `swiotlb addr`, 4.19's `overflow 0x..+4096 of DMA mask
 /// ffffffff bus mask 0` and 2.6's `nommu_map_single: overflow 12000+4096 of device mask ffffff`.
 fn parse_overflow(body: &str) -> Option<SwiotlbMessage> {
-    if let Some(rest) = body.strip_prefix("DMA addr ") {
+    if let Some(rest) = body.strip_prefix("DMA addr ").or_else(|| body.strip_prefix("swiotlb addr ")) {
         let (place, limits) = rest.split_once(" overflow (mask ")?;
-        return Some(mask_overflow(place, scan::hex(limits), scan::hex_after(limits, "bus limit ")));
+        let is_bounced = body.starts_with("swiotlb");
+        return Some(mask_overflow(
+            place,
+            scan::hex(limits),
+            scan::hex_after(limits, "bus limit "),
+            is_bounced,
+        ));
     }
     let at = body.find("overflow ")?;
     let rest = body.get(at + 9..)?;
     let (place, limits) = rest.split_once(" of DMA mask ").or_else(|| rest.split_once(" of device mask "))?;
-    Some(mask_overflow(place, scan::hex(limits), scan::hex_after(limits, "bus mask ")))
+    Some(mask_overflow(place, scan::hex(limits), scan::hex_after(limits, "bus mask "), false))
 }
 
 /// A mapping beyond the mask; `place` is `ADDRESS+BYTES`.
-fn mask_overflow(place: &str, mask: Option<u64>, bus_limit: Option<u64>) -> SwiotlbMessage {
+fn mask_overflow(place: &str, mask: Option<u64>, bus_limit: Option<u64>, is_bounced: bool) -> SwiotlbMessage {
     SwiotlbMessage::MaskOverflow {
         address: scan::hex(place),
         bytes: scan::decimal_after(place, "+"),
         mask,
         bus_limit,
+        is_bounced,
     }
 }
 
@@ -221,20 +237,28 @@ mod tests {
         );
         check(
             "nvme 0000:00:04.0: DMA addr 0x00000001203dd002+54 overflow (mask ffffffff, bus limit 0).",
-            "MaskOverflow { address: Some(4835889154), bytes: Some(54), mask: Some(4294967295), bus_limit: Some(0) }",
+            "MaskOverflow { address: Some(4835889154), bytes: Some(54), mask: Some(4294967295), bus_limit: Some(0), is_bounced: false }",
+        );
+        check(
+            "cx23885 0000:01:00.0: swiotlb addr 0x0000000417cc0000+16384 overflow (mask ffffffff, bus limit 4ffffffff).",
+            "MaskOverflow { address: Some(17579114496), bytes: Some(16384), mask: Some(4294967295), bus_limit: Some(21474836479), is_bounced: true }",
         );
         check(
             "ath9k 0000:00:04.0: overflow 0x00000001203dd002+54 of DMA mask ffffffff bus mask 0",
-            "MaskOverflow { address: Some(4835889154), bytes: Some(54), mask: Some(4294967295), bus_limit: Some(0) }",
+            "MaskOverflow { address: Some(4835889154), bytes: Some(54), mask: Some(4294967295), bus_limit: Some(0), is_bounced: false }",
         );
         check(
             "nommu_map_single: overflow 12000f000+4096 of device mask ffffffff",
-            "MaskOverflow { address: Some(4831899648), bytes: Some(4096), mask: Some(4294967295), bus_limit: None }",
+            "MaskOverflow { address: Some(4831899648), bytes: Some(4096), mask: Some(4294967295), bus_limit: None, is_bounced: false }",
         );
         check("nvme 0000:00:04.0: rejecting DMA map of vmalloc memory", "VmallocRejected");
         check(
             "swiotlb: Cannot allocate SWIOTLB buffer",
             r#"NoMemory("swiotlb: Cannot allocate SWIOTLB buffer")"#,
+        );
+        check(
+            "xen:swiotlb_xen: Failed to get contiguous memory for DMA from Xen!",
+            r#"NoMemory("xen:swiotlb_xen: Failed to get contiguous memory for DMA from Xen!")"#,
         );
     }
 }

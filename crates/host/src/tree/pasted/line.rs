@@ -26,13 +26,13 @@ impl Shape {
     pub(super) fn of(text: &str) -> Self {
         let mut shape = Self::default();
         for line in text.lines().take(LINES_MAX) {
-            match kind(line) {
+            match kind(&clean(line)) {
                 Kind::Function { indent: 0 } => shape.listing = true,
                 Kind::Log => shape.log |= has_prefix(line),
                 Kind::Other => {}
                 _ => shape.mixed = true,
             }
-            shape.mixed |= line.starts_with('>');
+            shape.mixed |= clean(line).len() != line.trim_end_matches(['\r', '\n']).len();
         }
         shape.mixed |= !shape.log && !shape.listing;
         shape
@@ -52,6 +52,8 @@ pub(super) enum Kind<'l> {
     Function { indent: usize },
     /// A message of the kernel.
     Log,
+    /// A function in a group, as `find /sys/kernel/iommu_groups` prints it.
+    GroupLink { group: u32, name: &'l str },
     /// A line of this file of the host.
     File(&'static str),
     /// Something else.
@@ -75,6 +77,9 @@ pub(super) fn kind(line: &str) -> Kind<'_> {
     }
     if let Some(member) = group_member(trimmed) {
         return member;
+    }
+    if let Some(link) = group_link(trimmed) {
+        return link;
     }
     if has_prefix(trimmed) {
         return Kind::Log;
@@ -102,9 +107,9 @@ fn has_prefix(line: &str) -> bool {
 
 /// Whether a line without a time is a message of the kernel; `dmesg -t` and people leave times out.
 fn is_message(line: &str) -> bool {
-    message::read(line).is_some()
-        || line.starts_with("Command line: ")
-        || line.starts_with("Kernel command line: ")
+    let names_function = || message::split_device(line).0.is_some_and(|device| device.bdf.is_some());
+    let is_command_line = line.starts_with("Command line: ") || line.starts_with("Kernel command line: ");
+    is_command_line || names_function() || message::read(line).is_some()
 }
 
 /// `IOMMU Group 13 07:00.0 Ethernet controller [0200]: ...`, also with a colon after the number.
@@ -114,6 +119,15 @@ fn group_member(line: &str) -> Option<Kind<'_>> {
     let listing = listing.trim_start_matches([':', ' ', '\t', '-']);
     let is_record = lspci::first_lines(listing).next().is_some();
     Some(Kind::GroupMember { group: group.parse().ok()?, listing }).filter(|_| is_record)
+}
+
+/// `/sys/kernel/iommu_groups/1/devices/0000:01:00.0`.
+fn group_link(line: &str) -> Option<Kind<'_>> {
+    let rest = line.strip_prefix("/sys/kernel/iommu_groups/")?;
+    let (group, name) = rest.split_once("/devices/")?;
+    let name = name.split_whitespace().next()?;
+    let is_name = !name.contains('/') && name.len() <= 64;
+    Some(Kind::GroupLink { group: group.parse().ok()?, name }).filter(|_| is_name)
 }
 
 /// The file of the host that a line can only stand in.
@@ -157,6 +171,12 @@ pub(super) fn clean(line: &str) -> Cow<'_, str> {
     while let Some(quoted) = rest.strip_prefix('>') {
         rest = quoted.strip_prefix(' ').unwrap_or(quoted);
     }
+    // Quotation marks and emphasis around a line.
+    for mark in ["\"", "**", "\u{201c}"] {
+        if let Some(inner) = rest.strip_prefix(mark).filter(|inner| inner.starts_with(['[', '<'])) {
+            rest = inner.trim_end().trim_end_matches(mark).trim_end_matches('\u{201d}');
+        }
+    }
     if is_fence(rest.trim()) {
         return Cow::Borrowed(rest);
     }
@@ -166,8 +186,11 @@ pub(super) fn clean(line: &str) -> Cow<'_, str> {
             rest = rest.strip_suffix(close).unwrap_or(rest);
         }
     }
-    match rest.contains('\u{a0}') {
-        true => Cow::Owned(rest.replace('\u{a0}', " ")),
+    let has_emphasis = rest.contains("**") && !rest.contains("***");
+    match rest.contains('\u{a0}') || has_emphasis {
+        true => {
+            Cow::Owned(rest.replace('\u{a0}', " ").replace(if has_emphasis { "**" } else { "\u{a0}" }, ""))
+        }
         false => Cow::Borrowed(rest),
     }
 }

@@ -3,11 +3,11 @@
 use super::*;
 
 fn parts(text: &str) -> Vec<(&'static str, String)> {
-    parts_of(text).into_iter().map(|(path, part)| (path, part.body)).collect()
+    parts_of(text).0.into_iter().map(|(path, part)| (path, part.body)).collect()
 }
 
 fn one(text: &str, path: &str) -> Part {
-    parts_of(text).remove(path).unwrap_or_else(|| panic!("no {path} in {text}"))
+    parts_of(text).0.remove(path).unwrap_or_else(|| panic!("no {path} in {text}"))
 }
 
 const POST: &str = "\
@@ -137,4 +137,33 @@ fn of_two_texts_with_logs_the_longer_one_is_read() {
     assert_eq!(&*assembled.origins[LOG].file, "long");
     assert_eq!(&*assembled.origins[LISTING].file, "listing");
     assert_eq!(assembled.left_out, ["short (var/log/dmesg)"]);
+}
+
+#[test]
+fn excerpts_in_prose_are_found() {
+    let quoted = one(
+        "It said\n\"[2150502.965087] DMAR: [DMA Read NO_PASID] Request device [02:00.0] fault addr 0x1\"\n",
+        LOG,
+    );
+    assert_eq!(
+        quoted.body,
+        "[2150502.965087] DMAR: [DMA Read NO_PASID] Request device [02:00.0] fault addr 0x1\n"
+    );
+    let bare = one("crashed with\naic7xxx 0000:05:02.1: enabling device (0000 -> 0003)\nand then\n", LOG);
+    assert_eq!(bare.numbers, [2]);
+}
+
+#[test]
+fn listed_groups_are_groups_of_the_host() {
+    let text = "$ lspci\n01:00.0 Ethernet controller: x\n02:00.0 Ethernet controller: y\n\n\
+                $ find /sys/kernel/iommu_groups/ -type l\n/sys/kernel/iommu_groups/7/devices/0000:01:00.0\n";
+    let mut evidence = super::super::Evidence::new(super::super::progress::ignore());
+    evidence.add_reader(text.as_bytes(), "post").unwrap();
+    let host = crate::Host::read(&evidence.into_tree().unwrap());
+    let groups: Vec<Option<u32>> = host
+        .adapters
+        .iter()
+        .map(|adapter| adapter.function.iommu_group.as_ref().map(|group| group.value))
+        .collect();
+    assert_eq!(groups, [Some(7), None]);
 }
