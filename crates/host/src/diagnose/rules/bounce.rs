@@ -318,7 +318,8 @@ fn larger_pool(host: &Host, slots: u64) -> Advice {
         );
         return prose.into();
     }
-    add_kernel_argument(host, &format!("swiotlb={wanted}")).and_say(format!(", which is {mebibytes} MiB"))
+    Advice::say(format!("a pool of {mebibytes} MiB: "))
+        .and(add_kernel_argument(host, &format!("swiotlb={wanted}")))
 }
 
 /// Mappings refused because nothing could bring them within the mask, by adapter.

@@ -1,6 +1,7 @@
 //! Sources that can't both be right.
 
 use super::Rule;
+use crate::diagnose::decide::domain_type;
 use crate::diagnose::power_dma_path::find_bypass_line;
 use crate::diagnose::{Case, DmaPath, Explanation, Finding, Id, Severity};
 use crate::facts::Host;
@@ -13,7 +14,7 @@ pub(super) const RULE: Rule = Rule {
     explains: &[Explanation {
         id: Id::SourcesDisagree,
         meaning: "Two sources can't both be right: the command line asks for a default domain and the \
-                      kernel reports the other; an IOMMU is registered despite `iommu=off`; an \
+                      kernel, or every group, has the other; an IOMMU is registered despite `iommu=off`; an \
                       adapter of a bare-metal POWER machine bypasses translation despite `iommu=nobypass`; a virtio device \
                       bypasses the IOMMU group that sysfs shows for it; or the device tree shows a window \
                       that the log says was refused.",
@@ -29,7 +30,7 @@ pub(super) const RULE: Rule = Rule {
 /// Findings about sources that contradict each other.
 fn find(case: &Case<'_>) -> Vec<Finding> {
     let host = case.host;
-    [default_domain(host), iommu_despite_off(host)]
+    [default_domain(host), groups_against_request(case), iommu_despite_off(host)]
         .into_iter()
         .flatten()
         .chain(virtio_beside_its_group(case))
@@ -58,6 +59,33 @@ fn finding(
         predicted: Vec::new(),
         forecast: None,
     }
+}
+
+/// A finding if the command line asks for one type of default domain and every group of a working adapter has the other. Some
+/// groups may differ by themselves: those of untrusted devices are translated, and drivers of a few platforms ask for identity.
+fn groups_against_request(case: &Case<'_>) -> Option<Finding> {
+    let asked = case.host.requests.passthrough.as_ref()?;
+    if case.host.log.default_passthrough.is_some() || case.host.is_power() {
+        return None;
+    }
+    let types: Vec<_> = case.working().filter_map(|(adapter, _)| domain_type(case.host, adapter)).collect();
+    let is_other = |found: DomainType| match asked.value {
+        true => matches!(found, DomainType::Dma | DomainType::DmaFq),
+        false => found == DomainType::Identity,
+    };
+    let first = types.first().filter(|_| types.iter().all(|found| is_other(found.value)))?;
+    let (wanted, got) =
+        if asked.value { ("passthrough", "translated") } else { ("translated", "passthrough") };
+    Some(finding(
+        None,
+        Severity::Warning,
+        format!(
+            "the command line asks for {wanted} domains, and the groups of all adapters in use are {got}"
+        ),
+        vec![asked.at.clone(), first.at.clone()],
+        "check that the command line and sysfs are of the same boot, and whether something changed the groups' types since \
+         (udev, tuned, a script)",
+    ))
 }
 
 /// A finding if the kernel's log says another type of default domain than the command line asks for.
