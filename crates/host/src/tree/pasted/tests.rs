@@ -1,6 +1,7 @@
 //! Texts as people paste them.
 
 use super::*;
+use proptest::prelude::*;
 
 fn parts(text: &str) -> Vec<(&'static str, String)> {
     parts_of(text).0.into_iter().map(|(path, part)| (path, part.body)).collect()
@@ -166,4 +167,33 @@ fn listed_groups_are_groups_of_the_host() {
         .map(|adapter| adapter.function.iommu_group.as_ref().map(|group| group.value))
         .collect();
     assert_eq!(groups, [Some(7), None]);
+}
+
+/// A line of a post: of something that is known, or of anything.
+fn any_line() -> impl Strategy<Value = String> {
+    prop_oneof![
+        Just("```".to_owned()),
+        Just("user@host:~$ dmesg".to_owned()),
+        Just("# lspci -nnk".to_owned()),
+        Just("[    0.1] iommu: x".to_owned()),
+        Just("    01:00.0 Ethernet controller: x".to_owned()),
+        Just("\tKernel driver in use: igb".to_owned()),
+        Just("IOMMU Group 1 01:00.0 Ethernet controller: x".to_owned()),
+        Just("/sys/kernel/iommu_groups/1/devices/0000:01:00.0".to_owned()),
+        "[> \t\u{a0}\u{e9}]{0,4}(\\[|\\$ |# |BOOT_IMAGE=|Nov 21 01:22:03 h kernel: )?[ -~\u{e9}]{0,40}",
+    ]
+}
+
+proptest! {
+    /// Every line of a file is cited as the line of the text that it came from, and texts of any kind end.
+    #[test]
+    fn every_line_has_the_number_of_its_line_in_the_text(lines in proptest::collection::vec(any_line(), 0..24)) {
+        let text = lines.join("\n");
+        let (parts, _) = parts_of(&text);
+        for part in parts.values() {
+            prop_assert_eq!(part.numbers.len(), part.body.lines().count());
+            prop_assert!(part.numbers.iter().all(|number| (1..=lines.len() as u32).contains(number)));
+            prop_assert!(part.numbers.is_sorted());
+        }
+    }
 }
