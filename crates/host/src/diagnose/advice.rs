@@ -19,6 +19,8 @@ pub enum Part {
     Prose(Cow<'static, str>),
     /// A command to paste.
     Command(Command),
+    /// A command that only completes what stands before it: `update-grub` after an edit.
+    Completing(Command),
     /// What follows is for those who can't do what stands before it.
     Otherwise,
 }
@@ -52,6 +54,12 @@ impl Advice {
         self
     }
 
+    /// With a command after it that does nothing unless what stands before it was done.
+    pub fn and_complete_by(mut self, command: Command) -> Self {
+        self.0.push(Part::Completing(command));
+        self
+    }
+
     /// With advice after it for those who can't follow this one.
     pub fn or_else(mut self, other: impl Into<Self>) -> Self {
         self.0.push(Part::Otherwise);
@@ -74,19 +82,19 @@ impl Advice {
         self.0.iter()
     }
 
-    /// The first command of what is advised first; `None` if that has none.
+    /// The command that does by itself what is advised first; `None` if that takes more than a command.
     pub fn first_command(&self) -> Option<&Command> {
-        let first = self.parts().take_while(|part| **part != Part::Otherwise);
-        first
-            .into_iter()
-            .find_map(|part| if let Part::Command(command) = part { Some(command) } else { None })
+        match self.parts().find(|part| !matches!(part, Part::Prose(_)))? {
+            Part::Command(command) => Some(command),
+            Part::Prose(_) | Part::Completing(_) | Part::Otherwise => None,
+        }
     }
 
     /// The commands in it, in their order.
     pub fn commands(&self) -> Vec<&Command> {
         let mut commands = Vec::new();
         for part in self.parts() {
-            if let Part::Command(command) = part {
+            if let Part::Command(command) | Part::Completing(command) = part {
                 commands.push(command);
             }
         }
@@ -116,7 +124,7 @@ impl fmt::Display for Advice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|part| match part {
             Part::Prose(prose) => f.write_str(prose),
-            Part::Command(command) => write!(f, "{command}"),
+            Part::Command(command) | Part::Completing(command) => write!(f, "{command}"),
             Part::Otherwise => f.write_str(OTHERWISE),
         })
     }

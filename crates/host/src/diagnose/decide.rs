@@ -46,7 +46,7 @@ fn without_known_driver(host: &Host, adapter: &Adapter) -> Verdict {
     if let Some(unread) = unreadable_link(host, adapter, "driver") {
         return unread;
     }
-    if host.shows_drivers {
+    if host.shows_drivers && adapter.function.shows_driver {
         let at = Citation::of_file(&adapter.function.source, "no driver is bound");
         return verdict(DmaPath::Unbound, None, vec![at]);
     }
@@ -101,8 +101,18 @@ fn virtio_without_dma_api(host: &Host, adapter: &Adapter) -> Option<Verdict> {
 fn by_group(host: &Host, adapter: &Adapter) -> Verdict {
     match domain_type(host, adapter) {
         Some(domain) => by_domain_type(host, adapter, &domain),
-        None => proven_by_log(host, adapter).unwrap_or_else(|| without_domain_type(host, adapter)),
+        None => proven_by_log(host, adapter)
+            .or_else(|| untranslated_graphics(host, adapter))
+            .unwrap_or_else(|| without_domain_type(host, adapter)),
     }
+}
+
+/// The verdict on integrated graphics that VT-d leaves out (`intel_iommu=igfx_off`): it is at 00:02.0 of every such machine.
+fn untranslated_graphics(host: &Host, adapter: &Adapter) -> Option<Verdict> {
+    let at = host.log.graphics_untranslated.as_ref()?;
+    let address = adapter.function.address;
+    let is_integrated = (address.domain, address.bus, address.device) == (0, 0, 2);
+    is_integrated.then(|| untranslated(host, adapter, DmaPath::NoIommu, vec![at.clone()]))
 }
 
 /// The verdict by a line of the log that can only be printed on one DMA path.

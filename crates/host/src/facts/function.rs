@@ -33,6 +33,8 @@ pub struct Function {
     pub link: Cited<LinkEnd>,
     /// The driver bound to it.
     pub driver: Option<Cited<String>>,
+    /// Whether its source would name a driver: a short line of lspci does not.
+    pub shows_driver: bool,
     /// The number of its IOMMU group.
     pub iommu_group: Option<Cited<u32>>,
     /// Its NUMA node; `None` also where firmware names none (-1).
@@ -117,6 +119,7 @@ fn read_folder(tree: &Tree, address: Bdf) -> Function {
         config_at: config.at,
         capabilities: config.capabilities,
         driver: tree.link_name(&format!("{folder}/driver")),
+        shows_driver: true,
         iommu_group: group.and_then(|cited| Some(Cited::new(cited.value.parse().ok()?, cited.at))),
         numa_node: number("numa_node"),
         source: folder,
@@ -177,6 +180,7 @@ fn from_named(address: Bdf, named: &NamedFunction, upstream: Vec<Bdf>) -> Functi
         capabilities: Capabilities::default(),
         link: Cited::new(LinkEnd::unknown(address), named.at.clone()),
         driver: named.driver.clone(),
+        shows_driver: false,
         iommu_group: None,
         numa_node: None,
     }
@@ -206,6 +210,7 @@ fn from_record(record: &Record, upstream: Vec<Bdf>) -> Function {
         capabilities: record.capabilities.clone(),
         link: Cited::new(end.unwrap_or_else(|| LinkEnd::unknown(record.bdf)), record.cite("LnkSta").clone()),
         driver: record.driver.clone(),
+        shows_driver: record.has_details(),
         iommu_group: record.iommu_group.clone(),
         numa_node: record.numa_node.clone(),
     }
@@ -247,6 +252,7 @@ fn read_proc_bus_pci(tree: &Tree) -> Vec<Function> {
             source: file,
             capabilities: config.capabilities,
             link: Cited::new(end.unwrap_or_else(|| LinkEnd::unknown(address)), at),
+            shows_driver: true,
             driver: line.driver.map(|driver| Cited::new(driver, line.at)),
             iommu_group: None,
             numa_node: None,

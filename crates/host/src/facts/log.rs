@@ -192,6 +192,8 @@ pub struct LogFacts {
     pub complete_from_boot: bool,
     /// It goes on to the start of user space without a gap: what it does not say of the boot was not said.
     pub covers_boot: bool,
+    /// The last line of earlier boots in the same file, which were not looked at.
+    pub last_line_of_earlier_boots: Option<u32>,
     /// The architecture whose code printed what was understood.
     pub architecture: Option<Architecture>,
     /// The default domain type is passthrough.
@@ -245,6 +247,8 @@ pub struct LogFacts {
     pub payload_refused: HashMap<Bdf, Citation>,
     /// SEV-SNP was refused because the IOMMU is off or passes addresses through.
     pub snp_refused: Option<Citation>,
+    /// VT-d leaves integrated graphics out.
+    pub graphics_untranslated: Option<Citation>,
     /// Messages about faults that the kernel left out because there were too many.
     pub faults_suppressed: Option<Cited<u64>>,
     /// Everything that its messages say is wrong.
@@ -273,6 +277,7 @@ impl LogFacts {
             file: text.file().to_owned(),
             complete_from_boot: log.complete_from_boot(),
             covers_boot: log.covers_boot(),
+            last_line_of_earlier_boots: log.last_line_of_earlier_boots(),
             functions: named_function::read(&log, function::FUNCTIONS_MAX),
             ..Self::default()
         };
@@ -350,7 +355,9 @@ impl LogFacts {
             }
             IommuMessage::GroupLeft { bdf: Some(bdf), .. } => {
                 self.groups.remove(bdf);
+                self.functions.remove(bdf);
             }
+            IommuMessage::VirtioIommu => self.keep_translation(iommu::Kind::VirtioIommu, at),
             IommuMessage::FaultsSuppressed(count) => {
                 let before = self.faults_suppressed.take().map_or(0, |cited| cited.value);
                 self.faults_suppressed = Some(Cited::new(before.saturating_add(*count), at.clone()));
@@ -374,6 +381,7 @@ impl LogFacts {
             VtDMessage::DeviceMapping { device: Some(bdf), identity } => {
                 self.own_mapping.insert(*bdf, Cited::new(*identity, at.clone()));
             }
+            VtDMessage::GraphicsUntranslated => self.graphics_untranslated = Some(at.clone()),
             VtDMessage::StrictInGuest => self.batching_disallowed = Some(at.clone()),
             VtDMessage::StrictRequested => self.strict = Some(Cited::new(true, at.clone())),
             VtDMessage::Unit { .. } => {

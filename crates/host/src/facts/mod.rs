@@ -234,10 +234,12 @@ fn command_line(tree: &Tree, log: Option<&crate::Text>) -> Option<(crate::Text, 
         return Some((text, (1, words)));
     }
     let log = log?;
-    let mark = "Kernel command line: ";
-    let (line, words) = log.lines().find(|(_, words)| words.contains(mark))?;
-    let words = words.split(mark).nth(1)?.to_owned();
-    Some((log.clone(), (line, words)))
+    // x86 prints it a second time, earlier and before its own additions.
+    let of_mark = |mark: &str| {
+        let (line, words) = log.lines().find(|(_, words)| words.contains(mark))?;
+        Some((line, words.split(mark).nth(1)?.to_owned()))
+    };
+    Some((log.clone(), of_mark("Kernel command line: ").or_else(|| of_mark("Command line: "))?))
 }
 
 /// lspci's output as sosreports hold it; read where sysfs is missing, and for what sysfs does not say.

@@ -71,6 +71,7 @@ impl Unseen {
 pub(super) fn list(tree: &Tree, host: &Host) -> Vec<Unseen> {
     let known = [
         log(host),
+        earlier_boots(host),
         options(host),
         functions(host),
         iommus(host),
@@ -188,6 +189,18 @@ fn log(host: &Host) -> Option<Unseen> {
             "dmesg > var/log/dmesg in the capture",
         ),
     }
+}
+
+/// Earlier boots in the log, which were not looked at.
+fn earlier_boots(host: &Host) -> Option<Unseen> {
+    let last = host.log.last_line_of_earlier_boots?;
+    let why = format!("{}: its lines up to {last} are of an earlier boot", host.log.file);
+    unseen(
+        ReadState::Partial,
+        "what the kernel said in earlier boots",
+        why,
+        "an inspection of those lines alone",
+    )
 }
 
 /// That the kernel's command line is unseen, because neither a file nor a log has it.

@@ -26,7 +26,37 @@ pub struct Log<'t> {
     records: Vec<Record<'t>>,
     complete_from_boot: bool,
     covers_boot: bool,
+    /// The last line of earlier boots.
+    dropped: Option<u32>,
 }
+
+/// How messages of parts of the kernel begin that every boot prints and nobody looks for. A log that somebody filtered lacks
+/// most of them.
+const MILESTONES: [&str; 12] = [
+    "Memory: ",
+    "Calibrating delay loop",
+    "NET: Registered ",
+    "clocksource: ",
+    "SCSI subsystem initialized",
+    "usbcore: registered new ",
+    "Mount-cache hash table",
+    "Dentry cache hash table",
+    "Kernel command line: ",
+    "rcu: ",
+    "random: ",
+    "Console: ",
+];
+/// As many of them as a whole log has at least.
+const MILESTONES_MIN: usize = 4;
+
+/// Messages that a boot prints once.
+const ONCE_A_BOOT: [&str; 5] = [
+    "iommu: Default domain type: ",
+    "iommu: DMA domain TLB invalidation policy: ",
+    "DMAR: IOMMU enabled",
+    "Kernel command line: ",
+    "Command line: ",
+];
 
 impl Log<'_> {
     /// The message in one line of a log; `None` if the line is empty.
@@ -34,6 +64,11 @@ impl Log<'_> {
         let line = line.trim_end_matches('\r');
         let (_, message) = kmsg(line).unwrap_or_else(|| printed(line));
         (!message.is_empty()).then_some(message)
+    }
+
+    /// Seconds since boot in one line of a log.
+    pub fn seconds_of(line: &str) -> Option<f64> {
+        kmsg(line).unwrap_or_else(|| printed(line)).0
     }
 
     /// The name of the host in a line of syslog or of the journal: `Nov 21 01:22:03 HOST kernel: ...`.
@@ -54,19 +89,31 @@ impl<'t> Log<'t> {
     /// may no longer hold.
     pub fn parse(text: &'t Text) -> Self {
         let mut records = all_records(text);
+        let mut dropped = None;
+        let mut drop_before = |records: &mut Vec<Record<'_>>, first: usize| {
+            dropped = records.get(first.wrapping_sub(1)).map(|record| record.line).or(dropped);
+            records.drain(..first);
+        };
         let complete_from_boot = match last_boot(&records) {
             Some(first) => {
-                records.drain(..first);
+                drop_before(&mut records, first);
                 true
             }
             None => false,
         };
+        // Excerpts of two boots have no banner between them.
+        if let Some(first) = second_boot(&records) {
+            drop_before(&mut records, first);
+        }
         let starts_user_space =
             |record: &Record<'_>| USER_SPACE_STARTS.iter().any(|start| record.message.starts_with(start));
+        let is_seen = |start: &&&str| records.iter().any(|record| record.message.starts_with(**start));
+        let is_whole = || MILESTONES.iter().filter(is_seen).count() >= MILESTONES_MIN;
         let covers_boot = complete_from_boot
             && records.iter().any(starts_user_space)
+            && is_whole()
             && !records.iter().any(|record| is_elision(record.message));
-        Self { text, records, complete_from_boot, covers_boot }
+        Self { text, records, complete_from_boot, covers_boot, dropped }
     }
 
     /// The records, in order.
@@ -83,6 +130,11 @@ impl<'t> Log<'t> {
     /// If not, the absence of a boot message proves nothing.
     pub fn covers_boot(&self) -> bool {
         self.covers_boot
+    }
+
+    /// The last line of earlier boots, which are not among the records.
+    pub fn last_line_of_earlier_boots(&self) -> Option<u32> {
+        self.dropped
     }
 
     /// Cites a record.
@@ -136,6 +188,28 @@ fn is_elision(message: &str) -> bool {
         || ["snip", "snipped", "cut", "omitted", "truncated"].iter().any(|cut| word.eq_ignore_ascii_case(cut))
 }
 
+/// Index at which a second boot begins that has no banner: time runs back, and what a boot prints once was printed before.
+/// Time alone proves nothing: people paste the outputs of several filters one after another.
+fn second_boot(records: &[Record<'_>]) -> Option<usize> {
+    let mut last: Option<f64> = None;
+    let mut found = None;
+    for (at, record) in records.iter().enumerate() {
+        let Some(seconds) = record.seconds else { continue };
+        let runs_back = last.is_some_and(|last| seconds + 1e-3 < last);
+        last = Some(seconds);
+        if runs_back {
+            let (before, after) = records.split_at(at);
+            let has = |part: &[Record<'_>], start: &str| {
+                part.iter().any(|record| record.message.starts_with(start))
+            };
+            if ONCE_A_BOOT.iter().any(|start| has(before, start) && has(after, start)) {
+                found = Some(at);
+            }
+        }
+    }
+    found
+}
+
 /// A record of /dev/kmsg: `level,sequence,microseconds,flags[,...];message`.
 fn kmsg(words: &str) -> Option<(Option<f64>, &str)> {
     if !words.starts_with(|c: char| c.is_ascii_digit()) {
@@ -161,8 +235,27 @@ fn printed(words: &str) -> (Option<f64>, &str) {
     let rest = after_kernel_word(words).or_else(|| after_iso_time(words)).unwrap_or(words);
     match bracketed_time(rest) {
         Some((seconds, message)) => (seconds, without_caller(message)),
-        None => (None, rest),
+        None => embedded_time(rest).unwrap_or((None, rest)),
     }
+}
+
+/// The time of the kernel behind whatever a console, a log server or a line counter put before it:
+/// `Tue Nov 21 01:22:03 2023 kern.info kernel: [    0.500000] `, `12:[    0.500000] `.
+fn embedded_time(words: &str) -> Option<(Option<f64>, &str)> {
+    let is_time = |inner: &str| {
+        inner.trim_start().split_once('.').is_some_and(|(seconds, fraction)| {
+            let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+            is_digits(seconds) && fraction.len() == 6 && is_digits(fraction)
+        })
+    };
+    for (at, _) in words.match_indices('[').take_while(|(at, _)| *at < PREFIX_BYTES_MAX) {
+        let rest = words.get(at..)?;
+        let inner = rest.strip_prefix('[').and_then(|rest| rest.split_once(']')).map(|(inner, _)| inner);
+        if inner.is_some_and(is_time) {
+            return bracketed_time(rest).map(|(seconds, message)| (seconds, without_caller(message)));
+        }
+    }
+    None
 }
 
 /// Drops `<6>` (dmesg -r) or `kern  :info  : ` (dmesg -x).
@@ -197,7 +290,11 @@ fn bracketed_time(words: &str) -> Option<(Option<f64>, &str)> {
             13 | 16 => byte == b':',
             _ => byte.is_ascii_digit(),
         });
-    (is_date || is_iso).then_some((None, rest))
+    if !(is_date || is_iso) {
+        return None;
+    }
+    // A console's time may stand before the kernel's own.
+    Some(embedded_time(rest).filter(|_| rest.starts_with('[')).unwrap_or((None, rest)))
 }
 
 /// Drops `[    T0] ` or `[   C12] `, the caller that some kernels print after the time.
@@ -262,6 +359,10 @@ mod tests {
         check("kern  :info  : [    0.500000] iommu: x", &[(1, Some(0.5), "iommu: x")]);
         check("Nov 21 01:22:03 host kernel: iommu: x", &[(1, None, "iommu: x")]);
         check("kernel: [    0.500000] iommu: x", &[(1, Some(0.5), "iommu: x")]);
+        let openwrt = "Tue Nov 21 01:22:03 2023 kern.info kernel: [    0.500000] iommu: x";
+        check(openwrt, &[(1, Some(0.5), "iommu: x")]);
+        check("12:[    0.500000] iommu: x", &[(1, Some(0.5), "iommu: x")]);
+        check("[2023-11-21 01:22:03] [    0.500000] iommu: x", &[(1, Some(0.5), "iommu: x")]);
         check("[2025-05-25 19:05:04] iommu: x", &[(1, None, "iommu: x")]);
         check("Nov 21 01:22:03 host kernel: [    0.500000] iommu: x", &[(1, Some(0.5), "iommu: x")]);
         check("2026-11-21T01:22:03+0100 host kernel: iommu: x", &[(1, None, "iommu: x")]);
@@ -301,17 +402,28 @@ mod tests {
         assert!(Log::parse(&text).complete_from_boot());
         let text = Text::new("dmesg", "[  900.0] wrapped");
         assert!(!Log::parse(&text).complete_from_boot());
+        let log = "[    0.5] iommu: Default domain type: Translated\n[    1.5] x\n\
+                   [    0.5] iommu: Default domain type: Passthrough\n";
+        check(log, &[(3, Some(0.5), "iommu: Default domain type: Passthrough")]);
+        assert_eq!(Log::parse(&Text::new("dmesg", log)).last_line_of_earlier_boots(), Some(2));
+        // The outputs of two filters, of one boot.
+        check("[    1.5] x\n[    0.5] y\n", &[(1, Some(1.5), "x"), (2, Some(0.5), "y")]);
     }
 
     #[test]
     fn a_log_covers_the_boot_if_it_goes_from_the_banner_to_user_space_without_a_gap() {
         let covers = |body: &str| Log::parse(&Text::new("dmesg", body)).covers_boot();
-        assert!(covers("[    0.0] Linux version 6.1.0\n[    1.0] x\n[    2.0] Run /init as init process"));
-        assert!(covers("Linux version 2.6.32\nFreeing unused kernel memory: 1288k freed"));
-        assert!(!covers("[    0.0] Linux version 6.1.0\n[    1.0] x"));
-        assert!(!covers("[    1.0] x\n[    2.0] Run /init as init process"));
+        let milestones = "Memory: 1K\nConsole: colour\nrcu: x\nKernel command line: quiet";
+        assert!(covers(&format!("Linux version 6.1.0\n{milestones}\nRun /init as init process")));
+        assert!(covers(&format!(
+            "Linux version 2.6.32\n{milestones}\nFreeing unused kernel memory: 1288k freed"
+        )));
+        assert!(!covers(&format!("Linux version 6.1.0\n{milestones}")));
+        assert!(!covers(&format!("{milestones}\nRun /init as init process")));
+        assert!(!covers("Linux version 6.1.0\nConsole: colour\nsystemd[1]: Welcome"), "a filter kept these");
         for gap in ["...", "[...]", "[    0.5] \u{2026}", "<snip>", "--- cut ---"] {
-            assert!(!covers(&format!("Linux version 6.1.0\n{gap}\nRun /init as init process")), "{gap}");
+            let log = format!("Linux version 6.1.0\n{milestones}\n{gap}\nRun /init as init process");
+            assert!(!covers(&log), "{gap}");
         }
     }
 

@@ -197,12 +197,22 @@ impl Lines<'_> {
 }
 
 impl Record {
+    /// Whether it has more than its first line.
+    pub fn has_details(&self) -> bool {
+        self.bus_master.is_some()
+            || self.driver.is_some()
+            || self.subsystem_name.is_some()
+            || self.subsystem.is_some()
+            || !self.modules.is_empty()
+    }
+
     /// Whether both may be of one function: no ID and no name of theirs differ.
     pub fn may_be(&self, other: &Self) -> bool {
         fn agree<T: PartialEq>(one: Option<&T>, other: Option<&T>) -> bool {
             one.zip(other).is_none_or(|(one, other)| one == other)
         }
-        let by_ids = self.vendor.is_some() && other.vendor.is_some();
+        // Names change with the database, so they are compared only where neither shows IDs.
+        let by_ids = self.vendor.is_some() || other.vendor.is_some();
         let ids = agree(self.vendor.as_ref(), other.vendor.as_ref())
             && agree(self.device.as_ref(), other.device.as_ref());
         ids && (by_ids || agree(self.name.as_ref(), other.name.as_ref()))

@@ -108,44 +108,61 @@ pub(super) enum Unpacked {
     Text(Vec<u8>),
 }
 
+/// What is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// An archive or a text.
+    Any,
+    /// A text, which may be compressed. Archives among the files of a folder are not unpacked.
+    Text,
+}
+
 /// Unpacks an archive of a host, or reads a single text such as a kernel log.
 ///
 /// # Errors
-/// If it is neither, is damaged, or exceeds the limits above.
-pub(super) fn unpack(reader: impl Read, watcher: &Watcher) -> Result<Unpacked, ArchiveError> {
+/// If it is neither, is not `wanted`, is damaged, or exceeds the limits above.
+pub(super) fn unpack(reader: impl Read, watcher: &Watcher, wanted: Wanted) -> Result<Unpacked, ArchiveError> {
     let meter = Meter::new(watcher.clone());
     let (start, reader) =
         peek(CountingReader { reader, meter: meter.clone() }).map_err(|error| damaged(0, error))?;
     match Format::of(&start) {
-        Format::Gzip => unpack_decompressed(flate2::bufread::MultiGzDecoder::new(reader), meter),
+        Format::Gzip => unpack_decompressed(flate2::bufread::MultiGzDecoder::new(reader), meter, wanted),
         Format::Xz => {
             let decoder =
                 liblzma::stream::Stream::new_stream_decoder(XZ_BYTES_MAX, liblzma::stream::CONCATENATED)
                     .map_err(|error| damaged(0, error.into()))?;
-            unpack_decompressed(liblzma::bufread::XzDecoder::new_stream(reader, decoder), meter)
+            unpack_decompressed(liblzma::bufread::XzDecoder::new_stream(reader, decoder), meter, wanted)
         }
         Format::Zstd => {
             let decoder =
                 zstd::stream::read::Decoder::with_buffer(reader).map_err(|error| damaged(0, error))?;
-            unpack_decompressed(decoder, meter)
+            unpack_decompressed(decoder, meter, wanted)
         }
         Format::Bzip2 => Err(ArchiveError::UnknownFormat { found: "it is bzip2" }),
         Format::Zip => Err(ArchiveError::UnknownFormat { found: "it is zip" }),
         Format::Empty => Err(ArchiveError::UnknownFormat { found: "it is empty" }),
-        Format::Tar | Format::Other => unpack_plain(&start, Bounded { reader, meter: meter.clone() }, &meter),
+        Format::Tar | Format::Other => {
+            unpack_plain(&start, Bounded { reader, meter: meter.clone() }, &meter, wanted)
+        }
     }
 }
 
 /// Unpacks decompressed bytes.
-fn unpack_decompressed(decoder: impl Read, meter: Meter) -> Result<Unpacked, ArchiveError> {
+fn unpack_decompressed(decoder: impl Read, meter: Meter, wanted: Wanted) -> Result<Unpacked, ArchiveError> {
     let bounded = Bounded { reader: decoder, meter: meter.clone() };
     let (start, reader) = peek(bounded).map_err(|error| damaged(0, error))?;
-    unpack_plain(&start, reader, &meter)
+    unpack_plain(&start, reader, &meter, wanted)
 }
 
 /// Unpacks uncompressed bytes that begin with `start`: a tar archive or a text.
-fn unpack_plain(start: &[u8], reader: impl Read, meter: &Meter) -> Result<Unpacked, ArchiveError> {
+fn unpack_plain(
+    start: &[u8],
+    reader: impl Read,
+    meter: &Meter,
+    wanted: Wanted,
+) -> Result<Unpacked, ArchiveError> {
     match Format::of(start) {
+        Format::Tar if wanted == Wanted::Text => Err(ArchiveError::UnknownFormat { found: "it is tar" }),
         Format::Tar => unpack_tar(reader, meter).map(Unpacked::Archive),
         _ => read_text(reader).map(Unpacked::Text),
     }

@@ -1,6 +1,6 @@
 //! What is at hand of a host: at most one capture, and any number of texts beside it.
 
-use super::archive::{self, Unpacked};
+use super::archive::{self, Unpacked, Wanted};
 use super::disk::Disk;
 use super::memory::Memory;
 use super::pasted::{self, Assembled, Pasted};
@@ -11,10 +11,10 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Texts of one folder or archive that are looked at.
-const TEXTS_MAX: usize = 2000;
-/// Bytes of all texts of one folder or archive.
-const TEXTS_BYTES_MAX: usize = 256 << 20;
+/// Files and folders that are looked at to find the texts of one folder or archive.
+const ENTRIES_MAX: usize = 20_000;
+/// Bytes that are read of them.
+const BYTES_MAX: usize = 256 << 20;
 /// Folders below the first that are looked into for texts.
 const DEPTH_MAX: usize = 3;
 /// What citations call a command line that was given as an argument.
@@ -35,6 +35,15 @@ struct Capture {
     prefix: String,
     /// What errors call it.
     shown: String,
+}
+
+/// What was looked at to find texts.
+#[derive(Default)]
+struct Search {
+    entries: usize,
+    bytes: usize,
+    /// Folders between the first and the one that is looked at.
+    depth: usize,
 }
 
 impl Evidence {
@@ -65,7 +74,7 @@ impl Evidence {
     /// # Errors
     /// As [`Evidence::add_path`].
     pub fn add_reader(&mut self, reader: impl Read, shown: &str) -> Result<(), OpenError> {
-        let unpacked = archive::unpack(reader, &self.watcher);
+        let unpacked = archive::unpack(reader, &self.watcher, Wanted::Any);
         match unpacked.map_err(|source| OpenError::Archive { path: shown.to_owned(), source })? {
             Unpacked::Archive(memory) => self.add_source(Box::new(memory), shown),
             Unpacked::Text(bytes) => {
@@ -86,7 +95,12 @@ impl Evidence {
             path: shown.to_owned(),
             source: io::Error::other(refusal.to_string()),
         };
-        if let Some(prefix) = layout::host_root(source.as_ref()).map_err(refused)? {
+        let mut roots = layout::host_roots(source.as_ref()).map_err(refused)?;
+        if let [first, second, ..] = roots.as_slice() {
+            let names = [first, second].map(|root| root.trim_end_matches('/').to_owned());
+            return Err(OpenError::SeveralCaptures { path: shown.to_owned(), names });
+        }
+        if let Some(prefix) = roots.pop() {
             if let Some(known) = &self.capture {
                 return Err(OpenError::TwoCaptures { paths: [known.shown.clone(), shown.to_owned()] });
             }
@@ -95,8 +109,7 @@ impl Evidence {
             return Ok(());
         }
         let before = self.texts.len();
-        let mut bytes = 0;
-        self.add_texts(source.as_ref(), "", shown, 0, &mut bytes);
+        self.add_texts(source.as_ref(), "", shown, &mut Search::default());
         match self.texts.len() > before {
             true => Ok(()),
             false => Err(OpenError::NotAHost { path: shown.to_owned() }),
@@ -104,18 +117,24 @@ impl Evidence {
     }
 
     /// Adds the texts of a folder and of those below it that tell of a host, whatever their names.
-    fn add_texts(&mut self, source: &dyn Source, folder: &str, shown: &str, depth: usize, bytes: &mut usize) {
+    fn add_texts(&mut self, source: &dyn Source, folder: &str, shown: &str, search: &mut Search) {
         let mut names = source.names(folder).unwrap_or_default();
         names.sort_unstable();
         for name in names {
+            search.entries += 1;
+            if search.entries > ENTRIES_MAX || search.bytes > BYTES_MAX {
+                return;
+            }
             let path = if folder.is_empty() { name } else { format!("{folder}/{name}") };
             match source.node(&path) {
-                Ok(Node::Folder) if depth < DEPTH_MAX => {
-                    self.add_texts(source, &path, shown, depth + 1, bytes);
+                Ok(Node::Folder) if search.depth < DEPTH_MAX => {
+                    search.depth += 1;
+                    self.add_texts(source, &path, shown, search);
+                    search.depth -= 1;
                 }
-                Ok(Node::File) if self.texts.len() < TEXTS_MAX && *bytes < TEXTS_BYTES_MAX => {
+                Ok(Node::File) => {
                     let Ok(content) = source.read(&path) else { continue };
-                    *bytes += content.len();
+                    search.bytes += content.len();
                     self.add_text(&format!("{shown}/{path}"), content);
                 }
                 _ => {}
@@ -125,11 +144,8 @@ impl Evidence {
 
     /// Adds a file of a folder if it is a text that tells of a host; it may be compressed.
     fn add_text(&mut self, name: &str, content: Vec<u8>) {
-        let Ok(Unpacked::Text(bytes)) = archive::unpack(content.as_slice(), &super::progress::ignore())
-        else {
-            return;
-        };
-        if pasted::tells_of_host(&bytes) {
+        let unpacked = archive::unpack(content.as_slice(), &super::progress::ignore(), Wanted::Text);
+        if let Ok(Unpacked::Text(bytes)) = unpacked {
             self.texts.push(Pasted { name: name.to_owned(), bytes });
         }
     }

@@ -23,21 +23,19 @@ const SIGNS: &[&str] = &["proc", "sys", "sos_commands"];
 /// Folders looked into for a host's root, so that a directory of ten thousand captures stays cheap.
 const FOLDERS_MAX: usize = 64;
 
-/// The folder that holds the host's root: the top itself (empty), or one below it (`name/`), as in
-/// archives of sosreports. `None` if there is none, or more than one.
+/// The folders that hold a host's root: the top itself (empty), or those one below it (`name/`), as in archives of
+/// sosreports. At most two: choosing one of several would answer for the wrong machine.
 ///
 /// # Errors
 /// If the top can't be listed.
-pub(super) fn host_root(source: &dyn Source) -> Result<Option<String>, Refusal> {
+pub(super) fn host_roots(source: &dyn Source) -> Result<Vec<String>, Refusal> {
     if is_host(source, "") {
-        return Ok(Some(String::new()));
+        return Ok(vec![String::new()]);
     }
     let mut names = source.names("")?;
     names.sort_unstable();
-    let mut hosts = names.iter().take(FOLDERS_MAX).filter(|name| is_host(source, &format!("{name}/")));
-    let Some(host) = hosts.next() else { return Ok(None) };
-    // Two hosts side by side: choosing one would answer for the wrong machine.
-    Ok(hosts.next().is_none().then(|| format!("{host}/")))
+    let folders = names.iter().take(FOLDERS_MAX).map(|name| format!("{name}/"));
+    Ok(folders.filter(|folder| is_host(source, folder)).take(2).collect())
 }
 
 /// Whether the folder at `prefix` looks like the root of a host.

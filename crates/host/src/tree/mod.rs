@@ -115,6 +115,14 @@ pub enum OpenError {
         /// The path that was given.
         path: String,
     },
+    /// Several captures in one folder or archive.
+    #[error("{path}: holds several hosts, `{}` and `{}` among them; expected one: give one of them", names[0], names[1])]
+    SeveralCaptures {
+        /// The path that was given.
+        path: String,
+        /// Two of them.
+        names: [String; 2],
+    },
     /// Two captures, each of a host.
     #[error("{} and {} are a capture each; expected one capture, and texts beside it", paths[0], paths[1])]
     TwoCaptures {
@@ -193,7 +201,8 @@ impl Tree {
 
     /// A capture held in memory, for tests and fuzzers.
     pub fn of_memory(memory: Memory) -> Self {
-        let prefix = layout::host_root(&memory).ok().flatten().unwrap_or_default();
+        let roots = layout::host_roots(&memory).unwrap_or_default();
+        let prefix = if let [only] = roots.as_slice() { only.clone() } else { String::new() };
         let source = plain_links::restore(Box::new(memory), &prefix);
         Self::with_prefix(source, Reach::Capture, prefix, progress::ignore())
     }

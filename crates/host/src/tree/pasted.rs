@@ -18,6 +18,7 @@ pub use hosts::SeveralHosts;
 use super::memory::Memory;
 use crate::pci::lspci;
 use line::{Kind, Shape};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -62,8 +63,29 @@ impl Assembled {
 
 /// Whether any line of a text tells of a host.
 pub(super) fn tells_of_host(bytes: &[u8]) -> bool {
-    let tells = |(parts, members): (Parts, Vec<_>)| !parts.is_empty() || !members.is_empty();
-    !bytes.contains(&0) && tells(parts_of(&String::from_utf8_lossy(bytes)))
+    let text = decoded(bytes);
+    if text.contains('\0') {
+        return false;
+    }
+    let shape = Shape::of(&text);
+    let tells = |cut: Cut| !cut.parts.is_empty() || !cut.members.is_empty();
+    shape.log || shape.listing || tells(parts_of(&text))
+}
+
+/// A text in UTF-8, or in UTF-16 as programs of Windows write it, without the zeros that a crash leaves at its end.
+fn decoded(bytes: &[u8]) -> Cow<'_, str> {
+    let wide = |rest: &[u8], unit: fn([u8; 2]) -> u16| {
+        let units = rest.chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
+        char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect::<String>()
+    };
+    match bytes {
+        [0xff, 0xfe, rest @ ..] => Cow::Owned(wide(rest, u16::from_le_bytes)),
+        [0xfe, 0xff, rest @ ..] => Cow::Owned(wide(rest, u16::from_be_bytes)),
+        bytes => {
+            let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+            String::from_utf8_lossy(bytes.get(..end).unwrap_or(bytes))
+        }
+    }
 }
 
 /// The lines of one file of a host, with their numbers in the text.
@@ -98,6 +120,21 @@ impl Part {
 /// Parts of a text by the path of the host's file.
 type Parts = BTreeMap<&'static str, Part>;
 
+/// What was cut out of a text.
+#[derive(Debug, Default)]
+struct Cut {
+    parts: Parts,
+    /// Members of IOMMU groups, with the group's number.
+    members: Vec<(u32, String)>,
+    /// Hosts that prompts name, with the line.
+    hosts: Vec<(u32, String)>,
+}
+
+/// Whether a file has one line, of which a later one is newer.
+fn is_single(path: &str) -> bool {
+    matches!(path, "proc/cmdline" | "proc/version" | "uname")
+}
+
 /// Assembles a host from texts.
 ///
 /// # Errors
@@ -106,10 +143,9 @@ pub(super) fn assemble(texts: Vec<Pasted>) -> Result<Assembled, SeveralHosts> {
     let mut assembled = Assembled::default();
     let mut best: BTreeMap<&'static str, (String, Part)> = BTreeMap::new();
     for Pasted { name, bytes } in texts {
-        let text = String::from_utf8(bytes)
-            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
-        let (parts, members) = parts_of(&text);
-        hosts::check(&name, &parts)?;
+        let text = decoded(&bytes);
+        let Cut { parts, members, hosts } = parts_of(&text);
+        hosts::check(&name, &parts, &hosts)?;
         for (group, member) in members {
             let path = format!("sys/kernel/iommu_groups/{group}/devices/{member}");
             assembled.memory.link(&path, &format!("../../../../devices/{member}"));
@@ -135,7 +171,7 @@ pub(super) fn assemble(texts: Vec<Pasted>) -> Result<Assembled, SeveralHosts> {
 }
 
 /// Cuts a text into the files of a host that its lines belong in.
-fn parts_of(text: &str) -> (Parts, Vec<(u32, String)>) {
+fn parts_of(text: &str) -> Cut {
     let shape = Shape::of(text);
     // Most texts are one log or one listing: then nothing is cut out of it, and messages without times stay.
     let whole = match shape {
@@ -146,13 +182,13 @@ fn parts_of(text: &str) -> (Parts, Vec<(u32, String)>) {
     if let Some(path) = whole {
         let mut part = Part::default();
         (1..).zip(text.lines()).for_each(|(number, line)| part.push(number, line));
-        return (Parts::from([(path, part)]), Vec::new());
+        return Cut { parts: Parts::from([(path, part)]), ..Cut::default() };
     }
     let mut reader = Reader::default();
     for (number, line) in (1..).zip(text.lines()) {
         reader.take(number, &line::clean(line));
     }
-    (reader.parts, reader.members)
+    Cut { parts: reader.parts, members: reader.members, hosts: reader.hosts }
 }
 
 /// Members of groups that are kept: functions of a host.
@@ -164,6 +200,10 @@ struct Reader {
     parts: Parts,
     /// Members of IOMMU groups, with the group's number.
     members: Vec<(u32, String)>,
+    /// Hosts that prompts name, with the line.
+    hosts: Vec<(u32, String)>,
+    /// Whether a code fence is open.
+    in_fence: bool,
     /// The file that the next line may belong in.
     open: Option<&'static str>,
     /// Whether a command was seen whose output this is: its lines need not look like anything.
@@ -178,10 +218,18 @@ impl Reader {
     /// Takes a line.
     fn take(&mut self, number: u32, line: &str) {
         match line::kind(line) {
-            Kind::Fence => self.close(),
-            Kind::Command(file) => {
+            Kind::Fence => {
+                self.close();
+                self.in_fence = !self.in_fence;
+            }
+            Kind::Command { file, host } => {
                 self.close();
                 (self.open, self.by_command) = (file, file.is_some());
+                self.hosts.extend(host.map(|host| (number, host.to_owned())));
+                // Somebody who prints a file again shows what it holds now.
+                if let Some(file) = file.filter(|file| is_single(file)) {
+                    self.parts.remove(file);
+                }
             }
             Kind::GroupMember { group, listing } => {
                 self.push(LISTING, number, listing);
@@ -199,10 +247,16 @@ impl Reader {
                 self.push(LISTING, number, line.get(indent..).unwrap_or(line));
             }
             Kind::Log => {
-                self.last_columns = line.len();
+                let is_command_line = line.contains("ommand line: ");
+                self.last_columns = if is_command_line { 0 } else { line.len() };
                 self.push(LOG, number, line.trim_start());
             }
-            Kind::File(path) => self.push(path, number, line.trim()),
+            Kind::File(path) => {
+                if is_single(path) && self.open != Some(path) {
+                    self.parts.remove(path);
+                }
+                self.push(path, number, line.trim());
+            }
             Kind::Other => self.take_other(number, line),
         }
     }
@@ -216,7 +270,7 @@ impl Reader {
                 self.push(LISTING, number, text);
             }
             Some(LOG) if self.by_command && !is_blank => self.push(LOG, number, line.trim()),
-            Some(LOG) if line::is_wrapped(line, self.last_columns) => {
+            Some(LOG) if self.in_fence && line::is_wrapped(line, self.last_columns) => {
                 if let Some(log) = self.parts.get_mut(LOG) {
                     log.push_wrapped(line);
                 }

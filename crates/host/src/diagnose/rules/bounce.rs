@@ -230,7 +230,7 @@ fn pool_ran_out_for(host: &Host, address: Option<Bdf>, lines: &[&PoolFull]) -> F
     let adapter = host.adapters.iter().find(|adapter| Some(adapter.function.address) == address);
     let split = match too_large {
         true => Advice::say(
-            "let the driver ask for at most 256 KiB at a time (of a disk, `max_sectors_kb` of its queue in sysfs); ",
+            "let the driver ask for at most 256 KiB at a time (of a disk, `max_sectors_kb` of its queue in sysfs)",
         ),
         false => Advice::default(),
     };
@@ -240,7 +240,12 @@ fn pool_ran_out_for(host: &Host, address: Option<Bdf>, lines: &[&PoolFull]) -> F
         address,
         what,
         evidence: evidence.collect(),
-        fix: split.and(bounce_less(host, adapter, slots)),
+        fix: match (too_large, used) {
+            // The pool was far from full: only the size of the request mattered.
+            (true, Some((used, slots))) if used < slots / 2 => split,
+            (true, _) => split.and_say(". Besides, ").and(bounce_less(host, adapter, slots)),
+            (false, _) => bounce_less(host, adapter, slots),
+        },
         ..pool_finding()
     }
 }

@@ -18,6 +18,8 @@ enum Tool {
     UpdateGrub,
     /// SUSE.
     Yast,
+    /// A boot loader that starts the kernel as an EFI program and reads no file of GRUB's.
+    Stub,
     /// Not known: the first two are named.
     Unknown,
 }
@@ -25,6 +27,11 @@ enum Tool {
 impl Tool {
     /// The tool of the host: by its distribution or, if that is not known, by its kernel.
     fn of(host: &Host) -> Self {
+        // The EFI stub is given the initial file system's path with backslashes.
+        let line = host.command_line.as_ref().map_or("", |line| line.value.as_str());
+        if line.split_whitespace().any(|word| word.starts_with("initrd=\\")) {
+            return Self::Stub;
+        }
         let name = host.platform.distribution.as_ref();
         let is_debian = name.is_some_and(|name| name.at.file.ends_with("debian_version"));
         name.map_or(Self::Unknown, |name| Self::by_distribution(&name.value, is_debian))
@@ -66,10 +73,14 @@ impl Tool {
         match self {
             Self::Grubby => Advice::say(" (").and_run(grubby).and_say(") and reboot"),
             Self::UpdateGrub => Advice::say(format!(" ({FILE}, then "))
-                .and_run(Command::new("update-grub"))
+                .and_complete_by(Command::new("update-grub"))
                 .and_say(") and reboot"),
+            Self::Stub => {
+                " (in /etc/kernel/cmdline or the entry of systemd-boot; on Proxmox then `proxmox-boot-tool refresh`) and reboot"
+                    .into()
+            }
             Self::Yast => {
-                Advice::say(" (").and_run(Command::new("yast").arg("bootloader")).and_say(") and reboot")
+                Advice::say(" (").and_complete_by(Command::new("yast").arg("bootloader")).and_say(") and reboot")
             }
             Self::Unknown => {
                 Advice::say(" (").and_run(grubby).and_say(format!(", or {FILE} and update-grub) and reboot"))

@@ -264,7 +264,12 @@ fn payload(host: &Host, adapter: &Adapter) -> Option<Finding> {
         address: Some(adapter.function.address),
         what,
         evidence,
-        fix: super::add_kernel_argument(host, "pci=pcie_bus_safe"),
+        fix: match &host.requests.bus_tuning {
+            Some(asked) => Advice::say("the command line has ")
+                .and_argument(&asked.at.text)
+                .and_say(" already: look for a firmware update of the adapter and the machine"),
+            None => super::add_kernel_argument(host, "pci=pcie_bus_safe"),
+        },
         risk: "all functions below one root port get the smallest size that one of them supports: fast adapters \
                beside slow ones lose some bandwidth to headers"
             .to_owned(),

@@ -263,8 +263,14 @@ fn shared_group(host: &Host, group: &Group) -> Option<Finding> {
     if group.members.len() < 2 {
         return None;
     }
-    let members: Vec<&Adapter> =
-        host.adapters.iter().filter(|adapter| group.members.contains(&adapter.function.address)).collect();
+    // Of a function whose class nothing read tells, it is not known whether it is an adapter at all.
+    let is_known = |adapter: &&Adapter| adapter.function.ids.class.is_some() || host.iommus.visible;
+    let members: Vec<&Adapter> = host
+        .adapters
+        .iter()
+        .filter(|adapter| group.members.contains(&adapter.function.address))
+        .filter(is_known)
+        .collect();
     let cards: BTreeSet<(u32, u8, u8)> = members.iter().map(|adapter| card(adapter)).collect();
     let in_use =
         members.iter().filter(|adapter| adapter.function.driver.is_some() || !host.shows_drivers).count();

@@ -47,6 +47,8 @@ pub enum IommuMessage {
     DefaultDomainFallback(String),
     /// Firmware wants an identity mapping for this device, so it can't be given to a guest or to user space.
     UserAttachRefused,
+    /// A paravirtual IOMMU was set up.
+    VirtioIommu,
     /// Messages about faults that were left out because there were too many.
     FaultsSuppressed(u64),
     /// User space took a device that no IOMMU guards.
@@ -57,6 +59,9 @@ pub enum IommuMessage {
 pub(super) fn read(body: &str, device: Option<&Device>) -> Option<IommuMessage> {
     if let Some(rest) = body.strip_prefix("iommu: ") {
         return parse_core_message(rest);
+    }
+    if device.is_some_and(|device| device.driver == "virtio_iommu") && body.starts_with("input address") {
+        return Some(IommuMessage::VirtioIommu);
     }
     match body.as_bytes().first()? {
         b'A' => parse_group_joined(body, device).or_else(|| parse_vfio_no_iommu(body)),

@@ -37,7 +37,8 @@ fn of_iommu(message: &IommuMessage) -> Option<&'static str> {
         | IommuMessage::InvalidationPolicy { .. }
         | IommuMessage::GroupJoined { .. }
         | IommuMessage::GroupLeft { .. }
-        | IommuMessage::WiderAddresses { .. } => None,
+        | IommuMessage::WiderAddresses { .. }
+        | IommuMessage::VirtioIommu => None,
     }
 }
 

@@ -30,8 +30,16 @@ impl std::fmt::Display for SeveralHosts {
 }
 
 /// Checks that the parts of one text are of one host.
-pub(super) fn check(name: &str, parts: &Parts) -> Result<(), SeveralHosts> {
-    let found = parts.get(LOG).and_then(names_of_hosts).or_else(|| parts.get(LISTING).and_then(other_device));
+pub(super) fn check(name: &str, parts: &Parts, prompts: &[(u32, String)]) -> Result<(), SeveralHosts> {
+    let of_uname = parts.get("uname").into_iter().flat_map(Part::lines);
+    let of_uname = of_uname.filter_map(|(line, words)| Some((line, name_in_uname(words)?.to_owned())));
+    let mut named: Vec<(u32, String)> = prompts.iter().cloned().chain(of_uname).collect();
+    named.sort();
+    let found = parts
+        .get(LOG)
+        .and_then(names_of_hosts)
+        .or_else(|| other_name(&named))
+        .or_else(|| parts.get(LISTING).and_then(other_device));
     match found {
         Some((what, cut_after)) => {
             Err(SeveralHosts { file: name.to_owned(), what, cut_after: Some(cut_after) })
@@ -45,10 +53,10 @@ pub(super) fn check_together(best: &BTreeMap<&'static str, (String, Part)>) -> R
     let (Some((log_name, log)), Some((uname_name, uname))) = (best.get(LOG), best.get("uname")) else {
         return Ok(());
     };
-    let of_uname = uname.body.split_whitespace().nth(1);
+    let of_uname = name_in_uname(&uname.body);
     let of_log = log.lines().find_map(|(_, line)| host_name(line));
     match (of_log, of_uname) {
-        (Some(one), Some(other)) if log_name != uname_name && one != short(other) => Err(SeveralHosts {
+        (Some(one), Some(other)) if log_name != uname_name && !is_same(one, other) => Err(SeveralHosts {
             file: format!("{log_name}, {uname_name}"),
             what: format!("the log is of `{one}`, and uname printed `{other}`"),
             cut_after: None,
@@ -57,21 +65,49 @@ pub(super) fn check_together(best: &BTreeMap<&'static str, (String, Part)>) -> R
     }
 }
 
-/// Two hosts that a log is of, and the last line before the second.
+/// Two hosts that a log is of, and the last line before the second. A host that is named anew while it starts goes on
+/// counting the seconds since its boot.
 fn names_of_hosts(log: &Part) -> Option<(String, u32)> {
     let mut first: Option<(&str, u32)> = None;
+    let mut last_seconds = None;
     for (number, line) in log.lines() {
+        let seconds = Log::seconds_of(line);
+        let goes_on = last_seconds.zip(seconds).is_some_and(|(last, now): (f64, f64)| now >= last);
+        last_seconds = seconds;
         let Some(name) = host_name(line) else { continue };
         match first {
-            None => first = Some((name, number)),
-            Some((known, at)) if known != name => {
+            Some((known, at)) if !is_same(known, name) && !goes_on => {
                 let what = format!("lines {at} and {number} are of the hosts `{known}` and `{name}`");
                 return Some((what, number.saturating_sub(1)));
             }
-            Some(_) => {}
+            Some((known, _)) if is_same(known, name) => {}
+            _ => first = Some((name, number)),
         }
     }
     None
+}
+
+/// Two hosts that prompts or `uname` name, and the last line before the second.
+fn other_name(named: &[(u32, String)]) -> Option<(String, u32)> {
+    let mut named = named.iter().filter(|(_, name)| !NAMELESS.contains(&short(name)));
+    let (at, known) = named.next()?;
+    let (number, name) = named.find(|(_, name)| !is_same(known, name))?;
+    let what = format!("lines {at} and {number} are of the hosts `{known}` and `{name}`");
+    Some((what, number.saturating_sub(1)))
+}
+
+/// Whether two names may be of one host.
+fn is_same(one: &str, other: &str) -> bool {
+    let (one, other) = (short(one), short(other));
+    one.eq_ignore_ascii_case(other) || NAMELESS.contains(&one) || NAMELESS.contains(&other)
+}
+
+/// The host's name in the output of `uname -a`: `Linux HOST 6.1.0-13-amd64 ...`.
+fn name_in_uname(text: &str) -> Option<&str> {
+    let mut words = text.split_whitespace();
+    let (system, name, release) = (words.next()?, words.next()?, words.next()?);
+    let is_release = release.starts_with(|c: char| c.is_ascii_digit()) && release.contains('.');
+    (system == "Linux" && is_release).then_some(name)
 }
 
 /// The name of the host in a syslog line, `Nov 21 01:22:03 HOST kernel: ...`, without its domain.

@@ -44,8 +44,8 @@ impl Shape {
 pub(super) enum Kind<'l> {
     /// The fence of a code block.
     Fence,
-    /// A command after a prompt; the file of the host that its output belongs in.
-    Command(Option<&'static str>),
+    /// A command after a prompt; the file of the host that its output belongs in, and the host that the prompt names.
+    Command { file: Option<&'static str>, host: Option<&'l str> },
     /// The line of a script that lists IOMMU groups: `IOMMU Group 13 07:00.0 Ethernet controller ...`.
     GroupMember { group: u32, listing: &'l str },
     /// The first line of one of lspci's records, after so many blanks.
@@ -73,7 +73,7 @@ pub(super) fn kind(line: &str) -> Kind<'_> {
         return Kind::Function { indent: line.len() - line.trim_start().len() };
     }
     if let Some(command) = prompt::command(trimmed) {
-        return Kind::Command(prompt::file_of_output(command));
+        return Kind::Command { file: prompt::file_of_output(command), host: prompt::host(trimmed) };
     }
     if let Some(member) = group_member(trimmed) {
         return member;
@@ -167,7 +167,10 @@ pub(super) fn is_wrapped(line: &str, columns_before: usize) -> bool {
 
 /// A line without what mail programs, forums and web pages put into it: quotes, hard blanks, tags at its ends.
 pub(super) fn clean(line: &str) -> Cow<'_, str> {
-    let mut rest = line.trim_end_matches(['\r', '\n']);
+    if line.contains('\u{1b}') {
+        return Cow::Owned(clean(&without_colours(line)).into_owned());
+    }
+    let mut rest = line.trim_matches(['\r', '\n']);
     while let Some(quoted) = rest.strip_prefix('>') {
         rest = quoted.strip_prefix(' ').unwrap_or(quoted);
     }
@@ -193,4 +196,21 @@ pub(super) fn clean(line: &str) -> Cow<'_, str> {
         }
         false => Cow::Borrowed(rest),
     }
+}
+
+/// A line without the escape sequences by which `dmesg --color` and serial consoles paint it.
+fn without_colours(line: &str) -> String {
+    let mut parts = line.split('\u{1b}');
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let sequence = part
+            .strip_prefix('[')
+            .map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';'));
+        match sequence {
+            // The letter that ends the sequence.
+            Some(rest) => plain.extend(rest.chars().skip(1)),
+            None => plain.push_str(part),
+        }
+    }
+    plain
 }

@@ -9,6 +9,18 @@ pub(super) fn command(line: &str) -> Option<&str> {
     is_known.then_some(words)
 }
 
+/// The host that a prompt names: `user@HOST:~$`.
+pub(super) fn host(line: &str) -> Option<&str> {
+    let (before, _) = line.split_once(['$', '#', '%'])?;
+    let (user, rest) = before.trim_start_matches('[').split_once('@')?;
+    let end = rest.find([':', ' ', ']']).unwrap_or(rest.len());
+    let is_name = |text: &str| {
+        !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+    };
+    let name = rest.get(..end)?;
+    (is_name(user) && is_name(name)).then_some(name)
+}
+
 /// Programs whose output is often pasted, and those after whose output another begins.
 const PROGRAMS: [&str; 14] = [
     "dmesg",

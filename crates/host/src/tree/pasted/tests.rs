@@ -4,11 +4,11 @@ use super::*;
 use proptest::prelude::*;
 
 fn parts(text: &str) -> Vec<(&'static str, String)> {
-    parts_of(text).0.into_iter().map(|(path, part)| (path, part.body)).collect()
+    parts_of(text).parts.into_iter().map(|(path, part)| (path, part.body)).collect()
 }
 
 fn one(text: &str, path: &str) -> Part {
-    parts_of(text).0.remove(path).unwrap_or_else(|| panic!("no {path} in {text}"))
+    parts_of(text).parts.remove(path).unwrap_or_else(|| panic!("no {path} in {text}"))
 }
 
 const POST: &str = "\
@@ -119,6 +119,16 @@ fn several_hosts_in_one_text_are_refused() {
         "01:00.0 Ethernet controller: one\n\n01:00.0 Ethernet controller: other\n",
         Some(("0000:01:00.0 is one device in line 1 and another in line 3", 2)),
     );
+    check(
+        "alice@box1:~$ uname -a\nLinux box1 5.15.0-91 x GNU/Linux\nbob@box2:~$ dmesg\n[    0.1] x\n",
+        Some(("lines 1 and 3 are of the hosts `box1` and `box2`", 2)),
+    );
+    check("Nov 21 01:22:03 ubuntu kernel: [    1.5] a\nNov 21 01:22:04 desktop kernel: [    2.5] b\n", None);
+    check("alice@Tower:~$ uname -a\nLinux tower 5.15.0-91 x GNU/Linux\n", None);
+    check(
+        "01:00.0 VGA compatible controller: NVIDIA Device 2704\n\n01:00.0 VGA compatible controller [0300]: AD103 [10de:2704]\n",
+        None,
+    );
     check("Nov 21 01:22:03 localhost kernel: a\nNov 21 01:22:04 alpha kernel: b\n", None);
     check(
         "01:00.0 Ethernet controller: one\n\n01:00.0 Ethernet controller: one\n\tFlags: fast devsel\n",
@@ -189,11 +199,31 @@ proptest! {
     #[test]
     fn every_line_has_the_number_of_its_line_in_the_text(lines in proptest::collection::vec(any_line(), 0..24)) {
         let text = lines.join("\n");
-        let (parts, _) = parts_of(&text);
-        for part in parts.values() {
+        for part in parts_of(&text).parts.values() {
             prop_assert_eq!(part.numbers.len(), part.body.lines().count());
             prop_assert!(part.numbers.iter().all(|number| (1..=lines.len() as u32).contains(number)));
             prop_assert!(part.numbers.is_sorted());
         }
     }
+}
+
+#[test]
+fn prose_is_not_glued_to_a_log_and_of_two_command_lines_the_later_one_counts() {
+    let text = "[    0.1] Kernel command line: BOOT_IMAGE=/vmlinuz-6.1.0-13-amd64 root=/dev/mapper/vg-root ro quiet\n\
+                I already tried intel_iommu=off and then\n";
+    assert!(one(text, LOG).body.lines().next().unwrap().ends_with("ro quiet"), "{text}");
+    let fenced = format!("look\n```\n{text}```\n");
+    assert!(one(&fenced, LOG).body.lines().next().unwrap().ends_with("ro quiet"), "{text}");
+    let text = "$ cat /proc/cmdline\nBOOT_IMAGE=/a intel_iommu=off\n\nand after the change:\n\
+                $ cat /proc/cmdline\nBOOT_IMAGE=/a intel_iommu=on\n";
+    assert_eq!(one(text, "proc/cmdline").body, "BOOT_IMAGE=/a intel_iommu=on\n");
+}
+
+#[test]
+fn texts_of_windows_and_of_painted_terminals_are_read() {
+    let wide: Vec<u8> = "\u{feff}[    0.1] a\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    assert_eq!(decoded(&wide), "[    0.1] a\n");
+    assert_eq!(decoded(b"[    0.1] a\n\0\0\0"), "[    0.1] a\n");
+    let painted = "look\n\u{1b}[32m[    0.100000] \u{1b}[0m\u{1b}[33mDMAR\u{1b}[0m: IOMMU enabled\n";
+    assert_eq!(one(painted, LOG).body, "[    0.100000] DMAR: IOMMU enabled\n");
 }

@@ -140,7 +140,7 @@ fn advice(name: &str, advice: &Advice) -> Markup {
                 @for part in advice.parts() {
                     @match part {
                         Part::Prose(prose) => (with_code(&shorten(&plain(prose), TEXT_COLUMNS_MAX))),
-                        Part::Command(command) => code { (plain(&command.to_string())) },
+                        Part::Command(command) | Part::Completing(command) => code { (plain(&command.to_string())) },
                         Part::Otherwise => (OTHERWISE),
                     }
                 }

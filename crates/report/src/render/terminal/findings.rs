@@ -169,7 +169,7 @@ fn show_advice(
         match part {
             Part::Prose(words) => prose.push_str(words),
             Part::Otherwise => prose.push_str(OTHERWISE),
-            Part::Command(one) => {
+            Part::Command(one) | Part::Completing(one) => {
                 *commands += 1;
                 let mark = format!("[{commands}]");
                 prose.push_str(if prose.is_empty() { "run " } else { "" });
