@@ -9,6 +9,8 @@ use std::path::Path;
 
 /// The argument that means standard input.
 const STDIN: &str = "-";
+/// What citations and messages call it.
+const STDIN_NAME: &str = "standard input";
 
 /// Opens this host, a capture, or standard input for `-`. Shows progress if reading takes long.
 pub(crate) fn open_tree(from: Option<&Path>) -> anyhow::Result<Tree> {
@@ -24,7 +26,11 @@ pub(crate) fn open_evidence<'p>(
     if from.peek().is_none() && command_line.is_none() {
         return Ok(Tree::live());
     }
-    let shown = from.peek().map_or_else(|| "--cmdline".to_owned(), |path| path.display().to_string());
+    let shown = match from.peek() {
+        None => "--cmdline".to_owned(),
+        Some(path) if path.as_os_str() == STDIN => STDIN_NAME.to_owned(),
+        Some(path) => path.display().to_string(),
+    };
     let mut evidence = Evidence::new(progress::watcher(&shown));
     for path in from {
         match path.as_os_str() == STDIN {
@@ -46,5 +52,5 @@ fn read_stdin(evidence: &mut Evidence) -> anyhow::Result<()> {
             "iotoll: reading a kernel log or the output of lspci from the terminal; Ctrl-D ends it",
         );
     }
-    Ok(evidence.add_reader(stdin, "standard input")?)
+    Ok(evidence.add_reader(stdin, STDIN_NAME)?)
 }
