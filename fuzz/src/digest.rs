@@ -11,7 +11,7 @@ pub fn digest(data: &[u8]) {
     let Ok(digest) = Digest::parse(&text) else { return };
     let basis = || Basis { tolls: Some(&digest), prices: None, areas: &[] };
     let inspection = Inspection::with_basis(Host::read(&Tree::of_memory(strict_host())), basis());
-    let _ = report::inspection(&inspection, 80, report::Style::Plain, report::Length::Full);
+    let _ = report::inspection(&inspection, 80, report::Style::Plain, report::Length::Full, true);
 }
 
 /// One NVMe adapter behind VT-d that waits for each invalidation: predictions are made for it.

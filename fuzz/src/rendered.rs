@@ -19,11 +19,11 @@ pub fn rendered(data: &[u8]) {
         Inspection::with_basis(host, Basis { tolls: Some(Digest::builtin()), prices: None, areas: &[] });
     for width in WIDTHS {
         check_terminal(
-            &report::inspection(&inspection, width, Style::Plain, report::Length::Full),
+            &report::inspection(&inspection, width, Style::Plain, report::Length::Full, true),
             Style::Plain,
         );
         check_terminal(
-            &report::inspection(&inspection, width, Style::Colour, report::Length::Full),
+            &report::inspection(&inspection, width, Style::Colour, report::Length::Full, true),
             Style::Colour,
         );
     }
