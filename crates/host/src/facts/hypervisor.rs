@@ -40,9 +40,9 @@ impl Hypervisor {
         }
     }
 
-    /// Whether the kernel does not see the machine's own IOMMU, because Xen keeps it to itself.
+    /// Whether the kernel drives hardware and does not see its IOMMU, because Xen keeps that to itself.
     pub fn hides_iommu(self) -> bool {
-        matches!(self, Self::XenDom0 | Self::Xen)
+        self == Self::XenDom0
     }
 }
 
