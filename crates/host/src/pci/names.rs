@@ -7,9 +7,16 @@
 use super::class::ClassCode;
 use super::header::SubsystemId;
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 /// The PCI ID Repository's table, as of the date in its head; `data/pci/refresh` fetches a newer one.
 const BUILT_IN: &str = include_str!("../../../../data/pci/pci.ids");
+
+/// The classes of the built-in table, which stand at its end.
+static CLASSES: LazyLock<&str> = LazyLock::new(|| {
+    let start = BUILT_IN.find("\nC 00  ").map_or(BUILT_IN.len(), |end_of_line| end_of_line + 1);
+    BUILT_IN.get(start..).unwrap_or_default()
+});
 
 /// The date stands within this many lines of a table's start.
 const DATE_LINES_MAX: usize = 40;
@@ -109,9 +116,8 @@ fn keys(ids: &Ids) -> Vec<Key> {
 
 /// The class with this name, as lspci prints it without `-n`. The spelling of capitals changed over the years.
 pub fn class_named(name: &str) -> Option<ClassCode> {
-    let classes = BUILT_IN.find("\nC 00  ").and_then(|start| BUILT_IN.get(start + 1..)).unwrap_or_default();
     let mut base = None;
-    lines(classes).find_map(|line| {
+    lines(&CLASSES).find_map(|line| {
         if let Some((code, _)) = line.strip_prefix("C ").and_then(|class| class.split_once("  ")) {
             base = hex8(code);
         }
